@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Commands for limits, on real packets. tests/datapath tests the verdicts of each kind of limit, tests/unit/rules the words,
-and test_explain.py compares `check` with packets."""
+"""Commands for limits, on real packets. tests/datapath tests the verdicts of each kind of limit,
+and tests/unit/rules the words of the commands. test_explain.py compares `check` with packets."""
 
 import time
 
@@ -14,7 +14,7 @@ OFFENDER, OFFENDER6, GOOD = "203.0.113.66", "2001:db8:bad::66", "192.0.2.1"
 
 
 def outcome(lab, frames, device="out0"):
-    """Sends frames; returns how many passed, how many were dropped, and their reasons."""
+    """Sends frames. Returns how many passed, how many were dropped, and how many had each reason."""
     before, counts = lab.json("stats")["reasons"], lab.counts()
     lab.send_and_wait(frames, device)
     after, now = lab.json("stats")["reasons"], lab.counts()
@@ -24,18 +24,18 @@ def outcome(lab, frames, device="out0"):
 
 
 def limits(lab, source, *words):
-    """Returns the limits of `check`, by name."""
+    """Returns the limits that `check` reports for a source, by name."""
     return {limit["name"]: limit for limit in lab.json("check", source, *words)["limits"]}
 
 
 def only(lab, source, *words):
-    """Returns the limit of `check`, which must be the only one."""
+    """Returns the limit that `check` reports for a source. There must be exactly one."""
     limit, = lab.json("check", source, *words)["limits"]
     return limit
 
 
 def refused(lab):
-    """Returns the packets that each limit of default has refused."""
+    """Returns the number of packets that each limit of policy default has refused."""
     policy, = (p for p in lab.json("stats")["policies"] if p["prefix"] == "default")
     return {limit["name"]: limit["refused"]["packets"] for limit in policy["limits"]}
 
@@ -59,7 +59,7 @@ def test_a_limit_of_syns_with_a_block(gate):
 # --- Forgive --------------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("source,burst,action", [
-    (OFFENDER, 200, "drop"), (OFFENDER6, 5, "block 1h")])  # slices hold a part of a burst of 200
+    (OFFENDER, 200, "drop"), (OFFENDER6, 5, "block 1h")])  # with a burst of 200, each CPU's slice has a part of the credit
 def test_forgive_gives_a_full_bucket_to_one_source(gate, source, burst, action):
     gate.sluice("set", "default", "rate", "1/h", "burst", str(burst), "action", *action.split())
     gate.sluice("set", "default", "name", "udp", "rate", "1/h", "burst", str(burst - 1), "match", "udp")
@@ -74,7 +74,7 @@ def test_forgive_gives_a_full_bucket_to_one_source(gate, source, burst, action):
 
 @pytest.mark.parametrize("own", [False, True], ids=["one policy", "inherited"])
 def test_forgive_reaches_sources_that_share_a_state(gate, own):
-    """Also if the forgiven source has another policy that inherits the limit."""
+    """`forgive` also resets the shared state if the source's own policy inherits the limit."""
     neighbour, far = "203.0.113.7", "203.0.112.7"
     gate.sluice("set", "default", "rate", "1/h", "burst", "5", "per", "24")
     if own:
@@ -96,7 +96,7 @@ def test_forgive_is_refused_for_a_source_without_a_limit(gate):
     for words in "", "default", "192.0.2.0/24", "192.0.2.1 now", "x":
         gate.refuses(["forgive", *words.split()], code=2)
     assert gate.snapshot() == before
-    gate.sluice("forgive", "192.0.2.1")  # a source that has sent no packet
+    gate.sluice("forgive", "192.0.2.1")  # succeeds for a source that has sent no packet
 
 
 # --- Kinds ----------------------------------------------------------------------------------------
@@ -137,14 +137,14 @@ def test_two_rates_are_one_limit_by_name(gate):
 
 @pytest.mark.quick
 def test_blocks_that_follow_are_longer_and_end_by_themselves(gate):
-    """Each block is three times as long as the last, up to the maximum."""
+    """Each block lasts three times as long as the block before, up to the maximum."""
     gate.sluice("set", "default", "rate", "1/h", "burst", "1", "action", "block", "500ms", "escalate", "3", "max", "2s")
 
     def still_blocked(seconds, begun):
         left = only(gate, OFFENDER6)
         least = seconds - (time.monotonic() - begun)
         assert 1000 * least <= left["blocked_ms"] <= 1000 * seconds and left["retry_after_ms"] >= left["blocked_ms"]
-        if least > 0 or left["blocked_ms"]:  # otherwise the block has ended, because the machine is busy
+        if least > 0 or left["blocked_ms"]:  # on a busy machine, the block may have ended already
             assert (left["reason"], left["remaining"]) == ("blocked", 0)
 
     begun = time.monotonic()
@@ -159,7 +159,7 @@ def test_blocks_that_follow_are_longer_and_end_by_themselves(gate):
     gate.sluice("forgive", OFFENDER6)
     begun = time.monotonic()
     assert outcome(gate, [frame(OFFENDER6)] * 2)[2] == {"within-limit": 1, "over-limit": 1}
-    still_blocked(0.5, begun)  # as long as the first block
+    still_blocked(0.5, begun)  # after `forgive`, a block is as short as the first block
 
 
 OF_EVERY_KIND = {"name", "match", "key", "action", "kind", "rate", "burst", "unit", "allowed",
@@ -167,7 +167,7 @@ OF_EVERY_KIND = {"name", "match", "key", "action", "kind", "rate", "burst", "uni
                  "blocked_ms", "matches", "verdict", "inherited_from"}
 
 KINDS = [
-    # kind, words, more keys of check, source
+    # the kind of limit, its words, the keys that `check` adds for this kind, and the source
     ("bucket", "rate 8kbit burst 3kB", set(), OFFENDER6),
     ("window", "window 3 per 1s", {"window", "groups"}, OFFENDER6),
     ("shape", "shape 2pps horizon 1s no-fq", {"shape", "horizon"}, OFFENDER),
@@ -176,7 +176,7 @@ KINDS = [
 
 @pytest.mark.parametrize("kind,words,more,source", KINDS, ids=[words for _, words, _, _ in KINDS])
 def test_a_packet_passes_at_the_time_that_check_tells_and_not_before(lab, kind, words, more, source):
-    """On hook egress of the sender, which supports each kind. The limit holds three packets."""
+    """The gate is on hook egress of the sender, which supports all kinds. The limit passes three packets at once."""
     lab.attach("out0", "hook", "egress", netns=lab.sender)
     lab.sluice("set", "default", *words.split(), netns=lab.sender)
     one, holds = [frame(source, 1000)], 3
@@ -198,7 +198,7 @@ def test_a_packet_passes_at_the_time_that_check_tells_and_not_before(lab, kind, 
             pass
         refusal, begun = told(), time.monotonic()
         if refusal["reason"] == "within-limit":
-            continue  # credit has returned, because the machine is busy
+            continue  # the machine was so busy that credit returned
         assert refusal["reason"] == ("over-horizon" if kind == "shape" else "over-limit")
         assert refusal["remaining"] < size or kind == "shape"
         assert 0 < refusal["retry_after_ms"] <= refusal["full_in_ms"] <= 4000
@@ -224,7 +224,7 @@ def test_a_shape_is_for_what_is_sent(lab):
 
 
 def test_key_dst_has_no_effect_without_hook_egress(lab):
-    """A notice names the limit, and the command that attaches the device; a gate without a device needs none."""
+    """A note names the limit and the command for hook egress. A gate without a device gets no note."""
     words = "set", "default", "rate", "10pps", "key", "dst", "action", "observe"
     note = "default: ", "'all'", f"'sluice -n {lab.filter} -g {lab.gate} attach in0 hook egress'"
     rules = "policies: [{prefix: default, limits: [{rate: 10pps, key: dst, action: observe}]}]"
@@ -239,7 +239,7 @@ def test_key_dst_has_no_effect_without_hook_egress(lab):
 
 
 def test_a_change_of_kind_counts_afresh(gate):
-    """The command reports it and names the limit. A change that keeps the kind keeps the levels."""
+    """The new limit starts with full buckets, and a note names it. If the kind stays, buckets keep their levels."""
     def change(words):
         return "'all'" in gate.sluice("set", "default", *words.split()).err
 

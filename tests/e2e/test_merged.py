@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Packets that were merged (GRO, GSO) before they reach the filter: each packet counts."""
+"""GRO and GSO merge packets before they reach the filter. The filter counts each of the original packets."""
 
 import contextlib
 import errno
@@ -15,7 +15,7 @@ from lab import (FILTER_MAC, HERE4, PORT, SENDER_MAC, checksum, inside, mac, not
                  on_one_cpu, wait_until)
 
 SENDER4 = "203.0.113.66"
-SEGMENTS, PAYLOAD = 20, 1000  # the segments of a merged packet, and their size in bytes
+SEGMENTS, PAYLOAD = 20, 1000  # the number of segments in a merged packet, and the bytes of each segment
 SOL_UDP, UDP_SEGMENT = 17, 103
 LIMIT = 100
 
@@ -29,7 +29,7 @@ def limit(lab):
 
 
 def send_merged(lab, to, count):
-    """Sends merged UDP packets. veth cuts them into segments only for native XDP."""
+    """Sends `count` merged UDP packets. A veth device cuts them into segments only if it has native XDP."""
     lab.ip("addr", "replace", f"{SENDER4}/32", "dev", "out0", netns=lab.sender)
     lab.ip("route", "replace", HERE4, "dev", "out0", "src", SENDER4, netns=lab.sender)
     lab.ip("neigh", "replace", HERE4, "lladdr", to, "dev", "out0", netns=lab.sender)
@@ -53,7 +53,7 @@ def move_address(lab, device):
 
 
 def stack(lab, kind):
-    """Makes device up0 above in0, with the address of the filter. Returns its MAC address."""
+    """Creates device up0 on top of in0, with the IP address of the filter. Returns the MAC address of up0."""
     words = {"macvlan": ["link", "in0", "name", "up0", "type", "macvlan", "mode", "bridge"],
              "ipvlan": ["link", "in0", "name", "up0", "type", "ipvlan"],
              "bridge": ["name", "up0", "type", "bridge"]}[kind]
@@ -79,18 +79,18 @@ def test_mode_auto_counts_each_packet_on_a_stacked_device(lab, kind):
 
 @pytest.mark.quick
 def test_native_veth_gets_each_packet(lab):
-    """The kernel cuts merged packets for a veth device with native XDP."""
+    """With native XDP, the kernel cuts merged packets into segments before the filter sees them."""
     received = lab.datagrams()
     noted(lab.attach("in0"))
     assert [a["mode"] for a in lab.attachments()] == ["native"]
     limit(lab)
-    send_merged(lab, FILTER_MAC, 10)  # a veth queue holds 256 packets
+    send_merged(lab, FILTER_MAC, 10)  # a veth queue holds 256 packets, and a merged packet takes 20
     assert judged(lab, 10 * SEGMENTS) == (LIMIT, 10 * SEGMENTS - LIMIT)
     received.wait_for(SENDER4, LIMIT)
 
 
 def test_native_bond_is_native_below(lab):
-    """A bond is the only stacked device with native XDP. The program runs on its ports."""
+    """No other device on top of another device supports native XDP. The ports of the bond run the program."""
     if lab.ip("link", "add", "name", "up0", "type", "bond", check=False).code:
         pytest.skip("this kernel has no bond")
     lab.ip("link", "set", "in0", "down")
@@ -106,7 +106,7 @@ def test_native_bond_is_native_below(lab):
 
 def test_generic_is_warned_of_and_counts_a_merged_packet_as_one(lab):
     noted(lab.attach("in0", "mode", "generic"), ("in0", "GRO", "ingress"))
-    noted(lab.attach("in0", "mode", "generic"))  # noted only once
+    noted(lab.attach("in0", "mode", "generic"))  # the second attach prints no warning
     send_merged(lab, FILTER_MAC, 50)
     assert judged(lab, 50) == (50, 0)
 
@@ -114,7 +114,7 @@ def test_generic_is_warned_of_and_counts_a_merged_packet_as_one(lab):
 # --- A tap ----------------------------------------------------------------------------------------
 
 class Tap:
-    """A tap device, of which the test is the virtual machine."""
+    """A tap device. The test plays the virtual machine that uses it."""
 
     def __init__(self, lab):
         with inside(lab.filter):
@@ -125,7 +125,7 @@ class Tap:
         move_address(lab, "tap0")
 
     def send(self, gso, count):
-        """Sends merged packets, as the kernel of a virtual machine does."""
+        """Sends merged packets, like the kernel of a virtual machine."""
         if gso == GSO_TCPV4:
             proto, offset, transport = 6, 16, struct.pack("!HHIIBBHHH", 40000, PORT, 1, 1, 5 << 4,
                                                           0x10, 1024, 0, 0)
@@ -137,7 +137,7 @@ class Tap:
                   socket.inet_aton(HERE4)]
         fields[7] = checksum(struct.pack("!BBHHHBBH4s4s", *fields))
         pseudo = fields[8] + fields[9] + struct.pack("!HH", proto, size - 20)
-        sum_ = ~checksum(pseudo) & 0xFFFF  # the kernel adds the rest when it cuts the packet
+        sum_ = ~checksum(pseudo) & 0xFFFF  # the kernel completes the checksum of each segment
         transport = transport[:offset] + struct.pack("!H", sum_) + transport[offset + 2:]
         packet = (mac(TAP_MAC) + mac(SENDER_MAC) + b"\x08\x00" +
                   struct.pack("!BBHHHBBH4s4s", *fields) + transport + bytes(SEGMENTS * PAYLOAD))

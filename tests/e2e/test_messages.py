@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The messages in tests/data/messages.txt: each command is run, and its messages are compared."""
+"""Runs each command in tests/data/messages.txt, and compares its messages with the file."""
 
 import os
 import shutil
@@ -10,7 +10,7 @@ SESSION = os.path.join(TOP, "tests", "data", "messages.txt")
 
 
 def steps():
-    """Returns for each command its exit status and words, and its expected lines."""
+    """Returns the exit status, the words and the expected lines of each command."""
     found = []
     with open(SESSION, encoding="utf-8") as file:
         for line in file.read().splitlines():
@@ -26,7 +26,7 @@ def test_messages(lab, tmp_path):
         return ["nsenter", f"--net=/run/netns/{lab.filter}", "setpriv", *rights]
 
     def typed(words):
-        """Returns the exit status, and the lines on standard error; for doctor also those on standard output."""
+        """Runs a command. Returns its exit status and the lines on standard error, for doctor also on standard output."""
         before, words = (users[words[0]], words[1:]) if words[0] in users else ([], words)
         netns = [] if before else ["-n", lab.filter]
         gate = [] if "-g" in words else ["-g", lab.gate]
@@ -44,7 +44,7 @@ def test_messages(lab, tmp_path):
         directory.chmod(0o755)
     (tmp_path / "rules.yaml").write_text("policies:\n  - prefix: default\n    limits:\n      - rtae: 5pps\n")
     (tmp_path / "list.txt").write_text("192.0.2.1\n192.0.2.300\n")
-    lab.sysctl(lab.filter, "net/ipv6/conf/in0/disable_ipv6", 1)  # otherwise IPv6 sends packets
+    lab.sysctl(lab.filter, "net/ipv6/conf/in0/disable_ipv6", 1)  # otherwise the kernel sends IPv6 packets from in0
     lab.pair("out1", "in1")
     with own_bpffs():
         lab.attach("in0", "policies", "2")

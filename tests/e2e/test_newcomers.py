@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""New sources: the budget in commands and files, the output of check, status and sources, and the sizes of a gate, which
-decide how many new sources are a flood."""
+"""New sources: their budget in commands and files, the output of check, status and sources, and the
+sizes of a gate, on which it depends how many new sources are a flood."""
 
 import contextlib
 import itertools
@@ -20,7 +20,7 @@ from test_export import promtool_objects, samples, total
 NEW, NEW6 = "203.0.113.66", "2001:db8:bad::66"
 CPUS = int(open("/sys/devices/system/cpu/possible", encoding="ascii").read().split("-")[-1]) + 1
 
-# More than 32 new sources in an interval, a sixteenth of `sources`, are a flood.
+# With these sizes, more than 32 new sources in an interval are a flood: a sixteenth of `sources`.
 SMALL = "sources", "512", "buckets", "1k", "hosts", "1k", "prefixes", "1k", "policies", "65"
 FEW = 32
 
@@ -32,7 +32,7 @@ def small(lab):
     return lab
 
 
-SHOWS = 2  # packets that a source can send in a flood without getting a bucket
+SHOWS = 2  # in a flood, a source gets no bucket for so few packets
 FLOOD = 250 * SHOWS
 
 
@@ -41,8 +41,8 @@ def flood(lab, net="10.1"):
 
 
 def flood_with(lab, frames):
-    """Sends frames of so many sources that one CPU makes buckets only for the first ones. The flood ends a tenth of a
-    second later."""
+    """Sends frames of many new sources on one CPU, which makes buckets only for the first few. The
+    flood ends 0.1 s after the last frame."""
     with on_one_cpu():
         lab.send_and_wait([data for data in frames for _ in range(SHOWS)])
 
@@ -52,17 +52,17 @@ CROWD = "100.64.0.0/10"
 
 @contextlib.contextmanager
 def crowding(lab):
-    """Keeps up a flood of new sources within the block, on the CPU that sees all other packets. Their own policy drops
-    all of them and needs no budget."""
+    """Within the block, new sources keep a flood up on the CPU that judges all other packets. The
+    sources have a policy of their own, which drops all their packets, so they need no budget."""
     lab.sluice("set", CROWD, "rate", "1/h", "start", "empty", "inherit", "no")
     out = lab.raw_socket("out0")
 
     def send():
-        os.setpriority(os.PRIO_PROCESS, 0, -20)  # a pause of a tenth of a second ends a flood
+        os.setpriority(os.PRIO_PROCESS, 0, -20)  # a pause of 0.1 s would end the flood
         with on_one_cpu():
             for i in itertools.count(random.randrange(1 << 12)):
-                for j in range(1, 2 * FEW + 3):  # enough for a flood in each of two intervals
-                    with contextlib.suppress(OSError):  # the queue of the veth pair is full
+                for j in range(1, 2 * FEW + 3):  # so many sources are a flood even if the packets fall into two intervals
+                    with contextlib.suppress(OSError):  # send() fails if the queue of the veth pair is full
                         out.send(frame(f"100.{64 + (i >> 6) % 64}.{i & 63}.{j}"))
                 time.sleep(0.02)
 
@@ -81,13 +81,13 @@ def state(lab):
 
 
 def told(lab, reason, policy="default"):
-    """Returns the packets of a policy that had a reason."""
+    """Returns how many packets of a policy had this reason."""
     return total(samples(lab.sluice("export").out), "sluice_packets_total", policy=policy,
                  reason=reason)
 
 
 def judged(lab, prefix):
-    """Returns the packets of a policy."""
+    """Returns how many packets of a policy were judged."""
     policy, = (p for p in lab.json("stats")["policies"] if p["prefix"] == prefix)
     return policy["passed"]["packets"] + policy["dropped"]["packets"]
 
@@ -103,7 +103,7 @@ def newcomer(lab, source=NEW, *words):
 # --- Budgets in commands and files -----------------------------------------------------------------
 
 def test_a_budget_is_of_a_policy(attached):
-    """A prefix without limits has no budget. The refusal names the command that sets a limit."""
+    """A prefix without limits cannot have a budget. The error message names the command that sets a limit."""
     attached.sluice("deny", NEW)
     attached.sluice("set", "192.0.2.0/24", "rate", "5pps")
     before = attached.snapshot()
@@ -117,7 +117,7 @@ def test_a_budget_is_of_a_policy(attached):
 
 
 def test_a_budget_of_limits_that_only_observe(attached):
-    """Such a budget has no effect. It is kept, and each command that makes or leaves it notes that."""
+    """Such a budget has no effect, but is stored. Each command after which such a budget exists prints a note."""
     def noted(*words):
         return "default" in attached.sluice(*words).err
 
@@ -133,7 +133,7 @@ def test_a_budget_of_limits_that_only_observe(attached):
     file = {"policies": [{"prefix": prefix, "newcomers": {"rate": "7pps"}, "limits": [
         {"rate": "5pps", "action": "observe"}]} for prefix in ("10.0.0.0/8", "10.0.0.0/16")]}
     assert "10.0.0.0/8" in attached.apply(file).err
-    assert attached.apply(file).err == ""  # nothing has changed
+    assert attached.apply(file).err == ""  # no note, because the file changes nothing
 
 
 def test_what_keeps_a_budget_and_what_deletes_it(attached):
@@ -162,7 +162,7 @@ def test_what_keeps_a_budget_and_what_deletes_it(attached):
 
 @pytest.mark.quick
 def test_check_while_few_come(small):
-    """The budget pays for the packet, and the new bucket decides. The budget also pays for the next packet."""
+    """Without a flood, a new source's packets are charged to the budget and to the source's new bucket."""
     small.sluice("set", "default", "rate", "1/h", "burst", "3")
     small.sluice("set", "192.0.2.0/24", "rate", "1/h", "start", "empty")
     small.sluice("newcomers", "default", "rate", "1/h", "burst", "20")
@@ -193,8 +193,8 @@ def test_check_while_few_come(small):
 
 @pytest.mark.alone
 def test_check_in_a_flood(small):
-    """check predicts the verdict of a new source in a flood. The source waits for its bucket until it was seen often enough,
-    with or without a budget."""
+    """`check` predicts the verdict for a new source in a flood, with and without a budget. A source
+    gets a bucket only after the CPU has seen several of its packets."""
     def meets(verdict, reason):
         answer, before = small.json("check", NEW), told(small, reason)
         assert (answer["verdict"], answer["reason"]) == (verdict, reason)
@@ -215,9 +215,9 @@ def test_check_in_a_flood(small):
         wait_until(lambda: told(small, "over-budget") == refused + 1, "its verdict")
         small.sluice("newcomers", "default", "none")
         meets("pass", "newcomer")
-        assert small.json("check", "192.0.2.1")["newcomer"] is None  # this source has a bucket
+        assert small.json("check", "192.0.2.1")["newcomer"] is None  # 192.0.2.1 has a bucket, so it is no new source
         assert small.json("check", "192.0.2.1")["limits"][0]["remaining"] == 2
-        while newcomer(small)["waits"]:  # the flood may have lowered its count
+        while newcomer(small)["waits"]:  # the flood may have decremented the hits of this source
             meets("pass", "newcomer")
         assert small.json("check", NEW)["reason"] == "within-limit"
         small.send(NEW)
@@ -225,8 +225,8 @@ def test_check_in_a_flood(small):
 
 
 def test_sources_that_are_not_at_hand_are_listed(lab):
-    """No CPU has counted packets of sources without a bucket, so they are ordered by their levels. They come after sources
-    with dropped packets, and before sources without."""
+    """Sources without a bucket have no packet counters, so `sources` orders them by level. It lists
+    them after sources with dropped packets and before sources without dropped packets."""
     lab.attach("in0", "mode", "native", "buckets", "1")
     lab.sluice("set", "default", "rate", "1/h", "burst", "9")
     for i in range(1, 21):
@@ -255,7 +255,7 @@ def test_sources_that_are_not_at_hand_are_listed(lab):
 
 
 def test_status_tells_when_room_is_short(lab):
-    """status reports the size that would suffice. Sources that have spent most of their burst keep their levels."""
+    """status reports the necessary size. Sources that have spent most of their burst keep their level."""
     def levels():
         return lab.json("status")["gates"][0]["sources"]
 
@@ -286,7 +286,7 @@ def test_status_tells_when_room_is_short(lab):
         assert lab.json("check", source)["limits"][0]["remaining"] == 2, source
     wait_until(lambda: state(lab) == "quiet", "the end of the flood")
     lab.sluice("newcomers", "default", "rate", "1/h", "burst", "8")
-    for i in range(1, 100):  # some keys find an entry that is full again
+    for i in range(1, 100):  # the entry of some keys has a full bucket, and is evicted
         met = newcomer(lab, f"10.99.{i}.1")
         if met["lacks_room"]:
             break
@@ -338,7 +338,7 @@ def test_status_and_export_agree_on_a_flood(small):
 # --- Sizes ----------------------------------------------------------------------------------------
 
 def sizes(lab, gate=None):
-    """Returns the sizes that were stated."""
+    """Returns the sizes of the gate that the user specified."""
     return lab.json("dump", gate=gate)["gate"]
 
 
@@ -363,7 +363,7 @@ def test_attach_chooses_sizes(lab):
 
 
 def memlock(lab, name):
-    """Returns the memory of a map, as the kernel reports it."""
+    """Returns the memory of a map in bytes, as the kernel reports it."""
     shown = json.loads(run("bpftool", "-j", "map", "show", "pinned", lab.pins(name)).out)
     return int(shown["bytes_memlock"])
 
@@ -371,7 +371,7 @@ def memlock(lab, name):
 @pytest.mark.skipif(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") > 50e9,
                     reason="a machine with memory for the largest of gates")
 def test_more_memory_than_there_is(lab, tmp_path):
-    """Such a gate is refused, because the kernel would kill processes to free memory."""
+    """A gate that needs more memory than the machine has is refused. Otherwise, the kernel would kill processes."""
     largest = ("sources", "64m", "buckets", "64m")
     assert lab.gate in one_line(lab.attach("in0", *largest, status=1))
     assert not os.path.exists(f"/sys/fs/bpf/sluice/{lab.gate}")
@@ -390,7 +390,7 @@ def test_more_memory_than_there_is(lab, tmp_path):
 
 @pytest.mark.skipif(kernel() < (6, 4), reason="older kernels report no exact figures")
 def test_the_help_tells_what_a_source_takes(lab):
-    """status also prints the memory per entry of the table."""
+    """The help has the memory per source. `status` prints the memory per entry, which must agree."""
     lab.attach("in0", "sources", "200k", "buckets", "32k")
     said = " ".join(run_sluice("help", "attach").out.split())
     least, most = map(int, re.search(r" sources .*? (\d+) to (\d+) bytes each", said).groups())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A gate lives in its pins, without a process."""
+"""The pins of a gate keep it in force. No process is needed."""
 
 import ipaddress
 import json
@@ -20,20 +20,20 @@ def mode(path):
 
 
 def test_maps_by_name_and_links(lab):
-    """The modes do not depend on umask."""
+    """Checks the names and modes of the pins. The modes must not depend on umask."""
     lab.attach("in0", preexec_fn=lambda: os.umask(0))
     lab.attach("in0", "hook", "ingress", preexec_fn=lambda: os.umask(0))
     assert sorted(os.listdir(lab.pins())) == sorted(MAPS + ["links"])
-    pinned = os.listdir(lab.pins("links"))  # with clsact, another pin marks our qdisc
+    pinned = os.listdir(lab.pins("links"))  # with clsact, a further pin shows that we created the qdisc
     assert sorted(pin.split("-")[0] for pin in pinned if "program" not in pin and
                   "qdisc" not in pin) == ["ingress", "xdp"]
     assert "program" in {pin.split("-")[0] for pin in pinned}
-    for path in lab.pins(), lab.pins("links"):  # test_trust.py has the directory of all gates
+    for path in lab.pins(), lab.pins("links"):  # other directories: test_trust.py
         assert mode(path) == 0o700 and os.stat(path).st_uid == 0
     for name in MAPS:
         assert mode(lab.pins(name)) & 0o077 == 0
         shown = json.loads(run("bpftool", "-j", "map", "show", "pinned", lab.pins(name)).out)
-        assert shown["name"] == (".data.secret" if name == "secret" else name)  # `secret` is global data of the programs
+        assert shown["name"] == (".data.secret" if name == "secret" else name)  # named by the compiler
     lab.sluice("detach", "all")
     assert not os.path.exists(lab.pins())
 
@@ -60,7 +60,7 @@ def test_the_filter_outlives_its_tools(attached):
 
 def test_bpftool_shows_named_fields(lab):
     lab.attach("in0", "mode", "native", "policies", "64", "sources", "64",
-               "buckets", "16")  # so that bpftool has little to print
+               "buckets", "16")  # bpftool prints all entries, so the tables are small
     lab.sluice("set", "default", "rate", "1/h", "burst", "20")
     lab.send(SOURCE, 30)
     lab.expect(passed=20, dropped=10)
@@ -70,7 +70,7 @@ def test_bpftool_shows_named_fields(lab):
         return [entry.get("formatted", entry) for entry in json.loads(text)]
 
     def used(name, of):
-        """Returns the entries of an array that are in use, by their index."""
+        """Returns the entries of an array for which of() is true, by index."""
         return {entry["key"]: entry["value"] for entry in dump(name) if of(entry["value"])}
 
     gate = dump("gate")[0]["value"]
@@ -78,7 +78,7 @@ def test_bpftool_shows_named_fields(lab):
     packed = ipaddress.ip_address(SOURCE).packed
     (index, line), = used("states", lambda line: line["limit"]).items()
     assert line["addr"] == [int.from_bytes(packed, sys.byteorder), 0]
-    assert line["limit"] == 1 << 3 | 1  # the first limit, a token bucket, IPv4
+    assert line["limit"] == 1 << 3 | 1  # the index of the limit is 0, its kind is token bucket, and the address is IPv4
     assert set(line["state"]) == {"empty_at", "full_at", "charged_at", "blocked_until"}
     (at, ways), = used("sets", lambda ways: any(ways["tag"])).items()
     assert at * 8 + next(i for i, tag in enumerate(ways["tag"]) if tag) == index
@@ -89,7 +89,7 @@ def test_bpftool_shows_named_fields(lab):
     assert [sum(cpu["value"][name]["packets"] for cpu in found["values"])
             for name in ("passed", "dropped", "observed")] == [20, 10, 0]
     used_on, = (cpu["value"] for cpu in found["values"] if cpu["value"]["generation"])
-    assert used_on["state"] == [state, 0, 0, 0]  # so two lookups suffice from an address to its level
+    assert used_on["state"] == [state, 0, 0, 0]  # the bucket has the index of the state
     assert dump("buckets4") == [found]
     lab.send("2001:db8::1", 3)
     lab.expect(passed=23, dropped=10)
@@ -98,7 +98,7 @@ def test_bpftool_shows_named_fields(lab):
                            *map(str, key)).out)["formatted"]
     assert sum(cpu["value"]["passed"]["packets"] for cpu in found["values"]) == 3
     rule, = dump("prefixes")
-    record = int(str(rule["value"]["cur"]["version"]), 0)  # bpftool prints bit fields in hexadecimal
+    record = int(str(rule["value"]["cur"]["version"]), 0)  # bpftool prints bit fields as hexadecimal strings
     assert rule["key"]["bits"] == 0 and record > 0
     policy = dump("policies")[record]["value"]
     assert policy["spec"][0]["rate"] == 1 and policy["spec"][0]["burst"] == 20

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""New sizes for the maps of a running gate. Maps whose size does not change stay, and packets are judged meanwhile."""
+"""Changes the sizes of maps of a running gate. Maps of unchanged size are kept, and packets are judged meanwhile."""
 
 import collections
 import concurrent.futures
@@ -27,7 +27,7 @@ TABLES = ["sets", "states", "buckets4", "buckets6"]
 
 
 def maxima(lab):
-    """Returns the sizes of the maps of sources and rules."""
+    """Returns the size of each map of sources or rules."""
     return {m["name"]: m["max_entries"] for m in lab.json("status")["gates"][0]["maps"]
             if m["name"] in LISTED}
 
@@ -48,7 +48,7 @@ def pinned_id(lab, name):
 
 
 def map_ids(lab):
-    """Returns the ids of the maps that the program of each device uses, and of the pinned maps."""
+    """Returns the map ids that the program of each device uses, and the ids of the pinned maps."""
     used = []
     for attachment in lab.attachments():
         shown = run("bpftool", "-j", "prog", "show", "id", str(attachment["program_id"])).out
@@ -59,7 +59,7 @@ def map_ids(lab):
 
 
 def is_whole(lab):
-    """Checks that every program uses pinned maps only, and that directory next is gone."""
+    """Checks that all programs use only pinned maps, and that directory `next` does not exist."""
     used, pinned = map_ids(lab)
     assert used and all(ids <= pinned for ids in used), (used, pinned)
     assert not os.path.exists(lab.pins("next"))
@@ -67,7 +67,7 @@ def is_whole(lab):
 
 @pytest.fixture
 def drained(attached):
-    """All sizes are SIZE. SOURCE has spent its burst for an hour, an IPv6 source a part of it, and DENIED is denied."""
+    """A gate whose sizes are all SIZE. The burst of SOURCE is spent for an hour, and DENIED is denied."""
     resize(attached, **{size: SIZE for size in SIZES})
     attached.sluice("set", "default", "rate", "1/h", "burst", "10")
     attached.sluice("set", "192.0.2.0/24", "rate", "1/h", "burst", "1000")
@@ -102,7 +102,7 @@ def test_each_size(drained, size, factor):
     drained.send("2001:db8::1", 10)
     drained.send(DENIED, 5)
     drained.send(OTHER, 5)
-    full = size == "sources"  # a new table has no states
+    full = size == "sources"  # a new table of sources has no states, so all buckets are full
     drained.expect(passed=14 + 5 + (5 + 10 if full else 6), dropped=8 + 5 + (0 if full else 5 + 4))
     drained.sluice("set", "2001:db8:1::/48", "rate", "5/h")
     drained.sluice("del", "192.0.2.0/24")
@@ -111,7 +111,7 @@ def test_each_size(drained, size, factor):
 # --- Smaller --------------------------------------------------------------------------------------
 
 def test_levels_stay(attached):
-    """Each source keeps its level to the packet, of either family, by each kind of limit."""
+    """Each source keeps its exact level, for each kind of limit, in IPv4 and IPv6."""
     attached.sluice("set", "default", "rate", "1/h", "burst", "10")
     attached.sluice("set", "10.2.0.0/16", "name", "w", "window", "10", "per", "1h", "inherit", "no")
     attached.sluice("set", "default", "name", "nets", "rate", "1/h", "burst", "1000", "per", "16")
@@ -154,8 +154,8 @@ def test_a_size_that_is_too_small_is_refused(attached):
 
 
 def test_policies_keep_their_numbers(attached):
-    """A smaller map still has room for the highest number in use. The counters of deleted policies stay in the totals,
-    also if the new map lacks their numbers."""
+    """A smaller map must have room for the highest policy number in use. Totals include the
+    counters of deleted policies, also if their numbers do not exist in the new map."""
     for i in range(30):
         attached.sluice("set", f"10.{i}.0.0/16", "rate", "1/h", "burst", "10")
         attached.send(f"10.{i}.0.1", i + 1)
@@ -173,7 +173,7 @@ def test_policies_keep_their_numbers(attached):
     passed, dropped = (stats["totals"][verdict]["packets"] for verdict in ("passed", "dropped"))
     attached.expect(passed=passed + 4 + 3 + 2 + 1, dropped=dropped + 1 + 2 + 3 + 4 + 5)
     assert by_rule(attached)["10.9.0.0/16"] == (10, 5)
-    for i in range(5):  # new policies get the numbers of deleted ones
+    for i in range(5):  # a new policy reuses the number of a deleted policy
         attached.sluice("set", f"10.{i}.0.0/16", "rate", "1/h", "burst", "10")
     assert by_rule(attached)["10.3.0.0/16"] == (0, 0)
     assert "10 policies" in one_line(attached.sluice("set", "10.99.0.0/16", "rate", "1/h", status=1))
@@ -183,7 +183,7 @@ def test_policies_keep_their_numbers(attached):
 
 
 def test_a_full_gate_gets_other_policies(lab):
-    """The gate needs room for the old and the new policies while both exist."""
+    """While the new policies replace the old policies, the gate needs room for both."""
     def config(net):
         return {"gate": {"policies": 5}, "policies": [{"prefix": f"{net}.{i}.0.0/16", "limits": [{"rate": "1/h"}]}
                                                       for i in range(5)]}
@@ -198,8 +198,8 @@ def test_a_full_gate_gets_other_policies(lab):
 
 @pytest.mark.alone
 def test_levels_and_totals_under_traffic(lab):
-    """A source sends through two devices, which a resize switches one after the other, under a limit with slices. It gets
-    at most burst + rate x t, and each packet is counted once."""
+    """A source sends through two devices under a limit with slices. The resize switches one device after the other. The
+    source may pass at most burst + rate * time, and each packet is counted once."""
     burst, per_second = 100000, 50000
     lab.pair("out1", "in1")
     lab.attach("in0", "in1")
@@ -236,7 +236,7 @@ def test_levels_and_totals_under_traffic(lab):
 
 @pytest.mark.alone
 def test_readers_meanwhile(drained):
-    """Totals never decrease, and no reader fails."""
+    """While the gate is resized, totals never decrease, and commands that read the gate never fail."""
     errors, counts, going = [], [], True
 
     def read():
@@ -263,7 +263,7 @@ def test_readers_meanwhile(drained):
 
 @pytest.fixture
 def config_file(lab, tmp_path):
-    """Writes a file with twice the sizes. Returns the words of the command that applies it."""
+    """Writes a rules file that doubles the sizes. Returns the command that applies it."""
     def write(**sizes):
         config = lab.json("dump")
         config["gate"] = sizes or {size: 2 * SIZE for size in SIZES}
@@ -276,8 +276,8 @@ def config_file(lab, tmp_path):
 @pytest.mark.parametrize("then", [["upgrade"], ["detach", "all"]], ids=["change", "detach"])
 @pytest.mark.parametrize("begun", [False, True], ids=["before", "behind"])
 def test_cut_off_at_the_turn(drained, config_file, begun, then):
-    """The command is killed just before or just after the rename that puts directory next in force. The next command
-    finishes the resize."""
+    """A resize is killed just before or just after it renames directory `next`, which puts the new
+    maps in force. The next command finishes the resize."""
     sizes = {size: 2 * SIZE for size in SIZES if size != "sources"}
     before, rules, stats = maxima(drained), drained.rules(), drained.json("stats")
     gate = drained.pins("next", "gate")
@@ -309,11 +309,11 @@ def test_cut_off_at_the_turn(drained, config_file, begun, then):
 
 @pytest.mark.parametrize("is_killed", [False, True])
 def test_budgets_are_charged_for_what_the_old_map_was(attached, config_file, is_killed):
-    """A packet may charge the old map after it was copied and before all devices are switched. The test charges it."""
+    """A packet may charge a budget in the old map before all devices are switched. Here the test charges the map."""
     attached.sluice("set", "default", "rate", "1kpps", "burst", "100")
     attached.sluice("newcomers", "default", "rate", "60/min", "burst", "100")
     prepared, default = attached.pins("next", "gate"), struct.pack("<I", 3)
-    charge, before = 5 * 16 * 10 ** 9, []  # for five packets
+    charge, before = 5 * 16 * 10 ** 9, []  # the charge of five packets, in ticks
 
     def zero(*path, add=0):
         fd = bpf.opened(attached.pins(*path, "budgets"))
@@ -341,8 +341,8 @@ def test_budgets_are_charged_for_what_the_old_map_was(attached, config_file, is_
 
 @pytest.mark.parametrize("anew", [False, True], ids=["other sizes", "sources"])
 def test_kill_a_resize(lab, config_file, anew):
-    """After each kill, commands find a complete gate, and the next change puts all devices on one set of maps. Each packet
-    is counted once. Unless `sources` changes (anew), no charge is lost."""
+    """After each kill, commands find a complete gate, and the next change makes all devices use the same maps. Each packet
+    is counted once. No charge is lost, except if `sources` changes (anew)."""
     lab.pair("out1", "in1")
     lab.attach("in0", "in1")
     resize(lab, **{size: SIZE for size in SIZES})
@@ -350,7 +350,7 @@ def test_kill_a_resize(lab, config_file, anew):
     lab.sluice("deny", DENIED)
     lab.send(SOURCE, 11)
     lab.expect(passed=10, dropped=1)
-    # attached after the counts above, because the device sends a packet of its own once
+    # An attached out-device counts a packet that the kernel sends itself, so it is attached after the counts above.
     lab.attach("in0", "hook", "egress", "mode", "clsact")
     received = lab.datagrams()
     denied, ends = 0, collections.Counter()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""100,000 denied hosts and 2,000 policies, or 1,000,000 and 10,000 if LONG. One command applies them, packets are judged by
-them, and the cost of a change does not depend on their number. Prints times and memory."""
+"""One command applies 100,000 denied hosts and 2,000 policies; if LONG, 1,000,000 hosts and 10,000 policies. Packets are
+judged by them, and the cost of a change does not depend on their number. Prints times and memory."""
 
 import ipaddress
 import json
@@ -21,12 +21,12 @@ BASE6 = int(ipaddress.ip_address("2001:db8::1"))
 
 
 def host4(i):
-    """Returns every third address, so that the neighbours of a denied host are not denied."""
+    """Returns host number i. Only every third address is a host, so neighbours of a denied host are not denied."""
     return str(ipaddress.IPv4Address(BASE4 + 3 * i))
 
 
 def host6(i):
-    """Returns an address; each host has its own /64."""
+    """Returns IPv6 host number i. Each host has its own /64."""
     return str(ipaddress.IPv6Address(BASE6 + (i << 64)))
 
 
@@ -36,7 +36,7 @@ def prefix(i):
 
 @pytest.fixture(scope="module")
 def big(tmp_path_factory):
-    """A gate with all rules, made by one apply."""
+    """A gate with all hosts and policies, which a single apply has made."""
     directory = tmp_path_factory.mktemp("scale")
     with Lab() as lab:
         with open(directory / "hosts.txt", "w", encoding="ascii") as file:
@@ -60,7 +60,7 @@ def big(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def small():
-    """A gate with few rules, but more than the 256 rules that each change looks at."""
+    """A gate with few rules. A change looks at 256 rules, so the gate has more than 256."""
     with Lab() as lab:
         lab.apply({"deny": [{"prefixes": [*map(host4, range(300)), host6(0), host6(1)]}], "policies": [
             {"prefix": prefix(i), "limits": [{"rate": "1/h", "burst": 1}]} for i in range(2)]})
@@ -94,13 +94,13 @@ def test_show_and_dump_tell_all_of_it(big):
 
 
 def judged(lab):
-    """Returns passed and dropped packets by source."""
+    """Returns the passed and the dropped packets of each source."""
     return {source["address"]: (source["passed"]["packets"], source["dropped"]["packets"])
             for source in lab.sources()}
 
 
 def send(lab, frames):
-    """Sends frames and waits until all are judged, without the counters of all policies that send_and_wait() reads."""
+    """Sends frames, and waits until all are judged. Does not read the counters of all policies, which takes long."""
     for i in range(0, len(frames), 100):
         some, before = frames[i:i + 100], sum(map(sum, judged(lab).values()))
         lab.send_frames(some)
@@ -138,7 +138,7 @@ CHANGES = [
 
 
 def test_a_change_costs_the_same_however_many_there_are(big, small):
-    """The cost is the number of system calls, because times depend on the machine."""
+    """Counts system calls, because the duration of a change depends on the machine."""
     spent = 0
     for words in CHANGES:
         calls = [count_bpf_calls(["-g", lab.gate, *words]) for lab in (small, big)]

@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Limits that shape on devices without the qdisc fq: refusals, and notes with no-fq. tests/vm/test_shape.py has devices
-with fq."""
+"""Shaping limits on devices without qdisc fq: commands refuse them, or print a note if `no-fq` is
+given. tests/vm/test_shape.py tests devices with fq."""
 
 import json
 
 import pytest
 
 SOURCE = "203.0.113.66"
-FLOW_LIMIT = " flow_limit 2001"  # 10 kpps can queue this many packets in the default horizon of 200 ms
+FLOW_LIMIT = " flow_limit 2001"  # At 10 kpps, so many packets can wait in the default horizon of 200 ms.
 
 
 @pytest.fixture
 def egress(lab):
-    """A gate on hook egress of out0, without rules. The qdisc of a veth is noqueue."""
+    """A gate on hook egress of out0, without rules. Veth devices have no qdisc by default."""
     lab.attach("out0", "hook", "egress", netns=lab.sender)
     return lab
 
@@ -22,7 +22,7 @@ def command(lab, device="out0", options=FLOW_LIMIT):
 
 
 def refused_without_fq(lab, words, device="out0", options=FLOW_LIMIT, **given):
-    """Checks a refusal: it names the device, the command that adds fq, and no-fq."""
+    """Checks that a command is refused. The error message names the device, the command that adds fq, and `no-fq`."""
     lab.refuses(words, device, f"'{command(lab, device, options)}'", "no-fq", **given)
 
 
@@ -31,7 +31,7 @@ def has_note(lab, done, device="out0"):
 
 
 def refused_on_hook(lab, hook, words, device="in0", **given):
-    """Checks a refusal of a limit that shapes on a hook where it has no effect."""
+    """Checks that a limit that shapes is refused on a hook that cannot shape."""
     lab.refuses(words, hook, device, f"'sluice -n {lab.filter} -g {lab.gate} attach DEV hook egress'", **given)
 
 
@@ -40,7 +40,7 @@ def rules(limit):
 
 
 def fq_told(lab):
-    """Returns `fq` of each attachment in `status -j`."""
+    """Returns `fq` of each attachment, as `status -j` prints it."""
     return {(a["device"], a["hook"]): a["fq"] for a in lab.attachments()}
 
 
@@ -54,7 +54,7 @@ def status_line(lab, device, **options):
 
 
 def test_the_command_is_for_the_namespace_of_the_device(egress):
-    """The command names the namespace of the device, in whatever namespace `set` runs."""
+    """The error message has the namespace of the device, wherever `set` runs."""
     for netns in "", egress.filter, egress.sender:
         refused_without_fq(egress, ["set", "default", "shape", "10kpps"], netns=netns)
 
@@ -105,7 +105,7 @@ def test_status_tells_the_devices_that_hold_nothing_back(egress):
 
 @pytest.mark.quick
 def test_without_fq_packets_leave_at_once_up_to_the_horizon(egress):
-    """Departures are 3 s apart, so the fifth packet would exceed the horizon."""
+    """Packets of this limit depart every 3 s. The fifth packet would wait longer than the horizon, so it is dropped."""
     received = egress.datagrams()
     egress.sluice("set", "default", "shape", "20/min", "horizon", "10s", "no-fq",
                   netns=egress.sender)
@@ -117,7 +117,7 @@ def test_without_fq_packets_leave_at_once_up_to_the_horizon(egress):
 
 @pytest.mark.parametrize("hook", ["xdp", "ingress"])
 def test_what_is_received_cannot_be_shaped(lab, hook):
-    """Also with no-fq."""
+    """Limits that shape are refused for received packets, even with `no-fq`."""
     lab.attach("in0", "hook", hook)
     before = lab.snapshot()
     for no_fq in [], ["no-fq"]:
@@ -130,7 +130,7 @@ def test_what_is_received_cannot_be_shaped(lab, hook):
 def test_a_gate_that_shapes_cannot_be_attached_where_only_receiving_is_seen(lab, hook):
     lab.attach("out0", "hook", "egress", netns=lab.sender)
     lab.sluice("set", "default", "shape", "10kpps", "no-fq", netns=lab.sender)
-    lab.attach("in0", "hook", "ingress")  # keeps the gate
+    lab.attach("in0", "hook", "ingress")  # the gate needs one attachment
     lab.sluice("detach", "out0", netns=lab.sender)
     lab.pair("out1", "in1")
     refused_on_hook(lab, hook, ["attach", "in1", "hook", hook, "no-fq"], "in1")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The client of the store against real stores: what it reports as counted is in the store exactly once, and a store
-that is unreachable, changes or sends false replies takes no more time than the timeout of a call."""
+"""Tests the client against real stores. Each number that it reports as counted is in the store exactly once. If a store is
+unreachable, changes, or sends false replies, a call does not exceed its timeout."""
 
 import errno
 import shutil
@@ -15,9 +15,9 @@ from store_lab import (CLIENT, FAR_STORE, FIRST_PORT, NO_CLUSTER, SERVER, FakeSt
 
 pytestmark = pytest.mark.skipif(not SERVER, reason="redis-tools is not installed")
 
-KEYS = [f"g:{{{i}}}" for i in range(40)]  # their slots are spread over a cluster
-SLACK_MS = 60  # a busy machine, and the sanitizers of the client, may add this to the time of a call
-NO_TLS = 3  # the exit status of a client that was built without TLS
+KEYS = [f"g:{{{i}}}" for i in range(40)]  # These keys belong to slots on all nodes of a cluster.
+SLACK_MS = 60  # A busy machine and the sanitizers may lengthen a call by this much.
+NO_TLS = 3  # The exit status of a client that was built without TLS.
 
 
 @pytest.fixture
@@ -35,13 +35,13 @@ def fake(stores):
 
 
 class Ledger:
-    """Adds to keys in each round. The store must have everything that was answered, and may have everything that was
-    sent."""
+    """Adds to the keys in each round. The store must contain at least the answered items, and at
+    most the items that were sent."""
 
     def __init__(self, client, keys=tuple(KEYS)):
         self.client, self.keys = client, keys
         self.least, self.most = dict.fromkeys(keys, 0), dict.fromkeys(keys, 0)
-        self.owed = dict.fromkeys(keys, 0)  # what was not sent; the next round sends it
+        self.owed = dict.fromkeys(keys, 0)  # the counts that were not sent yet, which the next round sends
         self.lost = self.slowest = 0
 
     def round(self):
@@ -66,7 +66,7 @@ class Ledger:
             assert self.least[key] <= taken <= self.most[key], key
 
     def check_exact(self, stores):
-        """Every item was answered, so the totals are known exactly."""
+        """Checks the exact totals, which are known if every item was answered."""
         assert self.lost == 0
         for key in self.keys:
             assert stores.fields(key) == (self.least[key], 10 * self.least[key]), key
@@ -105,14 +105,14 @@ def test_a_block_is_a_key_that_ends_by_itself(stores):
     assert client.totals(("{a}x#0", 1, 1)) == [(3, 3, 0)], "a block without an end does not count"
     client.totals(("{a}x#1", 1, 1))
     wait_until(lambda: client.totals(("{a}x#0", 0, 0)) == [(4, 4, 0)], "its end")
-    wait_until(lambda: talk("EXISTS", "{a}x:block") == 0, "the key to expire")  # it exists for a ms more
+    wait_until(lambda: talk("EXISTS", "{a}x:block") == 0, "the key to expire")  # deleted 1 ms later
 
 
 @pytest.mark.parametrize("answer,of_added,of_read", [
     (b":1\r\n", True, True), (b":0\r\n", False, True), (b"-NOPERM no permissions\r\n", False, False)])
 def test_a_key_expires_once_the_store_has_said_so(fake, answer, of_added, of_read):
-    """EXPIRE returns 0 if the key does not exist. An added key exists later, so its expiry is missing; a key that is only
-    read is not created, so it needs none."""
+    """EXPIRE returns 0 if the key does not exist. A key that is added to must then report a missing
+    expiry. A key that is only read does not exist, so it needs no expiry."""
     fake.answers |= {b"BITFIELD": b"*2\r\n:1\r\n:1\r\n", b"EXPIRE": answer}
     done = fake.client().round(("{a}x", 1, 1), ("{a}y", 0, 0), ("!{a}z", 1, 1))
     assert all(item[0] for item in done["items"]) and done["expires"] == [of_added, of_read, False], done
@@ -168,8 +168,8 @@ def test_a_cluster_has_each_key_where_it_belongs(stores):
 
 
 def test_a_slot_that_moves_while_rounds_run_counts_once(stores):
-    """A round runs between any two steps of the move: while the source has the key, and while the target has it and
-    replies only after ASKING."""
+    """A round runs after each step of the move: first the source has the key, and later the target
+    has it and replies only after ASKING."""
     ports = stores.start_cluster()
     client = stores.client()
     ledger = Ledger(client)
@@ -230,10 +230,10 @@ def test_only_the_right_word_opens(stores, user, password, right):
 
 
 @pytest.mark.parametrize("user,rights,options,error", [
-    ("default", ["-@all", "+bitfield", "+expire", "+cluster|slots"], {}, None),  # it may count, but not PING
+    ("default", ["-@all", "+bitfield", "+expire", "+cluster|slots"], {}, None),  # may count, but not PING
     (None, [], {"password": "s3cr3t"}, "ERR"), (None, [], {"user": "node", "password": "s3cr3t"}, "ERR")])
 def test_logins_that_a_store_refuses_otherwise(stores, user, rights, options, error):
-    """A store without AUTH repeats the words of the command in its error. The password must not get into a journal."""
+    """Without an AUTH command, the store repeats the password in its error. The client must not print this error."""
     stores.start(FIRST_PORT, *(["--rename-command", "AUTH", ""] if error else []))
     if user:
         stores.talk()("ACL", "SETUSER", user, *rights)
@@ -246,7 +246,7 @@ def test_logins_that_a_store_refuses_otherwise(stores, user, rights, options, er
     ("WRONGPASS", "WRONGPASS"), ("s3cr3t", None), ("s3cr3t:", None), ("SECRET", None),
     ("SECRETS", "SECRETS"), ("ABCDEFGHIJKLMNOPQ", None), ("", None)])
 def test_the_code_of_a_login_is_told_if_it_is_one(fake, word, told):
-    """The first word of an error is reported only if it is a code, because it may be the password."""
+    """The first word of an error is printed only if it looks like an error code. Otherwise, it may be the password."""
     fake.answers[b"AUTH"] = f"-{word} s3cr3t\r\n".encode()
     done = fake.client(password="SECRET" if word == "SECRET" else "s3cr3t").round(("{a}x", 1, 1))
     assert done["status"] == -errno.EACCES and "s3cr3t" not in done["error"], done
@@ -264,7 +264,7 @@ def test_what_answers_a_login_otherwise_is_told_as_no_store(fake, password, answ
 
 
 def by_name_server(tmp_path):
-    """Returns the words that run a program with the name server of its own namespace."""
+    """Returns a command prefix. It runs a program so that it uses the name server in its own namespace."""
     files = {"resolv.conf": "nameserver 127.0.0.1\noptions timeout:5 attempts:1\n", "nsswitch.conf": "hosts: dns\n"}
     for name, text in files.items():
         (tmp_path / name).write_text(text)
@@ -274,7 +274,7 @@ def by_name_server(tmp_path):
 
 @pytest.fixture(scope="module")
 def certificates(tmp_path_factory):
-    """Makes certificates of two authorities, and of two stores signed by the first authority."""
+    """Creates certificates of two authorities, and of two stores. The first authority signed both stores."""
     if not shutil.which("openssl") or run(CLIENT, "127.0.0.1:1", "1", "-", "word", "/no/file", check=False).code == NO_TLS:
         pytest.skip("built without hiredis_ssl, or openssl is not installed")
     place = tmp_path_factory.mktemp("tls")
@@ -352,7 +352,7 @@ def test_a_store_that_stands_still_takes_no_more_than_the_time_of_a_call(stores)
 
 
 def test_a_node_that_stands_still_does_not_delay_the_others_keys(stores):
-    """It delays them once, because until then the client does not know that the node is stopped."""
+    """The stopped node delays the other keys only once, until the client detects that the node is stopped."""
     ports = stores.start_cluster(3, 0)
     for port in ports:
         stores.talk(port)("CONFIG", "SET", "cluster-require-full-coverage", "no")
@@ -362,7 +362,7 @@ def test_a_node_that_stands_still_does_not_delay_the_others_keys(stores):
     stores.nodes[ports[0]].send_signal(signal.SIGSTOP)
     slow, of_node = [], next(key for key in KEYS if slot_of(key) <= 16384 // 3)
     begun = time.monotonic()
-    while time.monotonic() < begun + 4:  # an attempt to connect takes 1.5 s
+    while time.monotonic() < begun + 4:  # the client waits 1.5 s to connect, so this takes several attempts
         done = ledger.round()
         for key, item in zip(KEYS, done["items"]):
             assert item[0] == (slot_of(key) > 16384 // 3), (key, done)
@@ -376,7 +376,7 @@ def test_a_node_that_stands_still_does_not_delay_the_others_keys(stores):
 
 
 class Silent(FakeStore):
-    """The second of two masters. It answers PING and CLUSTER SLOTS; if `is_silent`, it answers no other command."""
+    """A master that answers only PING and CLUSTER SLOTS if `is_silent` is true. Another fake store is the first master."""
 
     def __init__(self, netns, is_silent=True):
         super().__init__(netns)
@@ -391,7 +391,7 @@ class Silent(FakeStore):
 
 
 def test_a_node_that_only_greets_does_not_delay_the_others_keys(stores):
-    """It delays one call by the whole timeout, and later, each time that it answers PING again, a call by an eighth."""
+    """The node delays one call by the whole timeout. Later, it delays a call by an eighth after each reply to PING."""
     of_other, of_silent = (next(key for key in KEYS if (slot_of(key) > 8191) == is_silent) for is_silent in (0, 1))
     with FakeStore(stores.netns) as other, Silent(stores.netns) as silent:
         other.other = count_one
@@ -413,7 +413,7 @@ def test_a_node_that_only_greets_does_not_delay_the_others_keys(stores):
 
 @pytest.mark.parametrize("before", [0.2, 0], ids=["as-before", "farther"])
 def test_a_far_node_that_failed_once_is_used_again(stores, before):
-    """Its replies take longer than an eighth of the timeout; before, they may have been faster."""
+    """The node's replies take longer than an eighth of the timeout. `before` is the delay of its first replies."""
     of_silent = next(key for key in KEYS if slot_of(key) > 8191)
     with FakeStore(stores.netns) as other, Silent(stores.netns, is_silent=False) as silent:
         other.other = count_one
@@ -429,13 +429,13 @@ def test_a_far_node_that_failed_once_is_used_again(stores, before):
 
 
 def test_a_slow_store_is_used_where_an_answer_fits(stores):
-    """A reply takes 200 ms, the timeout is 250 ms: PING, CLUSTER SLOTS and counting take a call each."""
+    """A reply takes 200 ms, and a call at most 250 ms. PING, CLUSTER SLOTS and counting need a call each."""
     stores.start()
     stores.closing.enter_context(proxy(stores.netns, FIRST_PORT, FIRST_PORT + 1, 0.2))
     client = stores.client(f"127.0.0.1:{FIRST_PORT + 1}", timeout_ms=250)
     ledger = Ledger(client, ("{a}x", "{b}y"))
     results = []
-    for _ in range(30):  # on a busy machine a CLUSTER SLOTS may time out, and the client does not retry at once
+    for _ in range(30):  # if CLUSTER SLOTS times out on a busy machine, the client does not retry at once
         results.append(ledger.round())
         time.sleep(0.05)
     assert all(done["ms"] <= 280 for done in results), results
@@ -469,7 +469,7 @@ def test_a_replica_does_not_count(stores):
 
 
 def test_a_key_of_another_type_begins_anew(stores):
-    """Also if it is only read. Other keys are not disturbed."""
+    """The client replaces a key that is no string, even if it only reads the key. Other keys are not changed."""
     stores.start()
     client, talk = stores.client(), stores.talk()
     for i in range(2):
@@ -513,7 +513,7 @@ HOSTILE = {
 
 @pytest.mark.parametrize("to", ["map", "command", "greeting"])
 def test_a_store_that_lies_costs_the_time_of_a_call(stores, to):
-    """The reply is to PING, to CLUSTER SLOTS, or to all other commands. tests/fuzz/fuzz_store.c has all other replies."""
+    """The false reply is to PING, CLUSTER SLOTS, or other commands. tests/fuzz/fuzz_store.c has more false replies."""
     memory = 0
     for name, lie in HOSTILE.items():
         slot = slot_of("{a}x")
@@ -540,7 +540,7 @@ def test_a_store_that_lies_costs_the_time_of_a_call(stores, to):
 
 @pytest.mark.parametrize("depth,is_bad", [(6, False), (7, True), (60000, True)])
 def test_arrays_are_nested_no_deeper_than_a_map_is(fake, depth, is_bad):
-    """A map of slots has four levels. hiredis 1 has no bound, and frees nested arrays by recursion."""
+    """A reply with slots has four levels of arrays. hiredis 1 does not limit the depth, and frees arrays recursively."""
     fake.answers[b"CLUSTER"] = b"*1\r\n" * depth + b":1\r\n"
     done = fake.client().round(("{a}x", 1, 1))
     assert done["status"] == -errno.EPROTO and ("map" in done["error"]) != is_bad, done
@@ -558,7 +558,7 @@ def test_a_reply_costs_no_more_than_the_time_of_a_call(fake, other, pause):
 
 
 def test_what_got_no_answer_is_never_sent_again(fake):
-    """The node reads a command and closes the connection. The client must not send the command again."""
+    """The store reads a command and closes the connection. The client must not send this command a second time."""
     fake.other = None
     done = fake.client(timeout_ms=300).round(("{a}x", 5, 6))
     assert done["items"] == [[False, True, 0, 0]], done
@@ -567,7 +567,7 @@ def test_what_got_no_answer_is_never_sent_again(fake):
 
 
 def test_what_got_no_answer_is_not_carried_out_later(stores):
-    """The link goes down during a round, and up again while TCP would still retransmit the command."""
+    """The link is down during a round. It is up again while TCP would still retransmit the command."""
     far = stores.far()
     stores.start(FIRST_PORT, "--bind", "0.0.0.0", "--protected-mode", "no")
     client = stores.client(f"{FAR_STORE}:{FIRST_PORT}", far, timeout_ms=300)
@@ -576,26 +576,26 @@ def test_what_got_no_answer_is_not_carried_out_later(stores):
     done = client.round(("{a}x", 10, 10))
     assert done["items"] == [[False, True, 0, 0]], done
     stores.link("up")
-    time.sleep(5)  # TCP retransmits 0.2, 0.6, 1.4 and 3 s after the first time
+    time.sleep(5)  # TCP retransmits after 0.2, 0.6, 1.4 and 3 s
     assert stores.talk().fields("{a}x")[0] == 1
     wait_until(lambda: client.round(("{a}x", 1, 1))["status"] == 0, "a store that is in reach again")
     assert stores.talk().fields("{a}x")[0] == 2
 
 
 def test_a_name_server_that_takes_long_is_waited_for(stores, tmp_path):
-    """The lookup takes longer than several attempts to connect. No other lookup begins while it is under way."""
+    """A lookup takes longer than several attempts to connect. Until it ends, the client starts no second lookup."""
     stores.start()
     with name_server(stores.netns, 1.5) as asked:
         client = stores.client(f"store.example:{FIRST_PORT}", timeout_ms=100,
                                within=by_name_server(tmp_path))
-        client.counts()  # waits until the client has started
+        client.counts()  # the reply shows that the client has started
         wait_until(lambda: client.round(("{a}x", 1, 1))["status"] == 0, "a store by its name")
         assert client.counts()["connects"] > 2
         assert len(asked) == 2, "one query for the IPv4 and one for the IPv6 address"
 
 
 def test_lookups_of_names_that_are_given_up_cost_no_memory(stores, fake, tmp_path):
-    """A store may name other hosts in each CLUSTER SLOTS. The sanitizer reports leaks when the client ends."""
+    """A store may name new hosts in each CLUSTER SLOTS. The sanitizer reports leaks when the client ends."""
     names = iter(range(1000))
 
     def slots(_):
@@ -605,9 +605,9 @@ def test_lookups_of_names_that_are_given_up_cost_no_memory(stores, fake, tmp_pat
     with name_server(stores.netns, 0.5) as asked:
         fake.answers[b"CLUSTER"], fake.other = slots, count_one
         client = fake.client(timeout_ms=100, within=by_name_server(tmp_path))
-        client.counts()  # waits until the client has started
+        client.counts()  # the reply shows that the client has started
         wait_until(lambda: client.round(("{a}x", 1, 1)) and len(asked) > 20, "lookups")
         fake.answers[b"CLUSTER"] = NO_CLUSTER
         wait_until(lambda: client.round(("{a}x", 1, 1))["status"] == 0, "a store without names")
-        time.sleep(1)  # the replies to all queries come
+        time.sleep(1)  # by then, all replies of the name server have arrived
         client.close()

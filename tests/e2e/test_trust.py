@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A bpffs of mode 1777, as the kernel mounts it. Any user can create files there, and commands of root must not trust
-them. Each test has its own bpffs in a private mount namespace."""
+"""The kernel mounts bpffs with mode 1777, so any user can create files in it. Commands of root must
+not trust these files. Each test has its own bpffs in a private mount namespace."""
 
 import json
 import os
@@ -22,16 +22,16 @@ MNT_DETACH = 2
 
 @pytest.fixture(autouse=True)
 def bpffs():
-    """A bpffs of mode 1777 for this process."""
+    """Mounts a bpffs with mode 1777 that only this process sees."""
     with own_mounts():
         mount(b"bpf", BPFFS)
-        os.chmod(BPFFS, 0o1777)  # the default of the kernel; some distributions mount with 0700
+        os.chmod(BPFFS, 0o1777)  # the default of the kernel; some distributions use mode 0700
         yield
 
 
 @pytest.fixture
 def victim(tmp_path):
-    """Files that an attacker would like root to delete."""
+    """Files that an attacker wants root to delete."""
     (tmp_path / "links").mkdir()
     for name in "gate", "passwd", "links/shadow":
         (tmp_path / name).write_text("precious")
@@ -48,7 +48,7 @@ def attacker(*words):
 
 
 def at(*below, mode=0o700, owner=0):
-    """Makes a directory below the directory of all gates, with its parents."""
+    """Creates a directory below the directory of all gates, and its parents."""
     path = "/".join([ROOT, *below])
     os.makedirs(path, 0o700)
     os.chmod(path, mode)
@@ -68,7 +68,7 @@ def mounted(kind, *below):
 
 
 IN_THE_WAY = {
-    # how it is made, and the words in the refusal of each command of root
+    # A function that puts something at the path of the gates, and words in the error of each command of root.
     "a directory with a link": (lambda victim: (attacker("mkdir", ROOT), attacker("ln", "-s", victim, ROOT + "/main")),
                                 [f"{ROOT}: ", "nobody", "0755"]),
     "a link": (lambda victim: attacker("ln", "-s", os.path.dirname(victim), ROOT), [f"{ROOT}: ", "link", "nobody"]),
@@ -105,12 +105,12 @@ def test_what_is_in_the_way_is_named_and_stays(lab, victim, name):
 
 
 def look():
-    """Returns all paths below the bpffs."""
+    """Returns all paths in the bpffs."""
     return sorted((path, sorted(directories), sorted(files)) for path, directories, files in os.walk(BPFFS))
 
 
 def test_what_is_below_is_not_trusted_more(lab, victim):
-    """attach removes files that a killed command left, but none of another user."""
+    """`attach` removes files that a killed command of root left, but no file of another user."""
     os.mkdir(ROOT, 0o700)
     os.makedirs(ROOT + "/main/strange", 0o700)
     os.symlink(victim, ROOT + "/main/strange/link")
@@ -126,7 +126,7 @@ def test_what_is_below_is_not_trusted_more(lab, victim):
 @pytest.mark.quick
 @pytest.mark.parametrize("below", ["", "/links"], ids=["map", "link"])
 def test_a_pin_that_is_a_link_is_not_followed(lab, below):
-    """The link leads to the pin of another gate, which root would then change."""
+    """A symbolic link points to a pin of another gate. If root followed the link, a command would change that gate."""
     lab.attach("in0", gate="main")
     lab.attach("in0", "hook", "ingress", gate="other")
     name, = lab.links("in0", gate="main") if below else ["hosts4"]
@@ -142,13 +142,13 @@ def test_a_pin_that_is_a_link_is_not_followed(lab, below):
     lab.sluice("detach", "all", gate="other")
 
 
-MAP_IDS = 60  # the offset of map_ids in struct sl_gate
+MAP_IDS = 60  # the offset of field map_ids in struct sl_gate
 
 
 @pytest.mark.quick("policies")
 @pytest.mark.parametrize("name", ["hosts4", "lists", "policies", "counters", "states", "buckets4", "budgets"])
 def test_a_map_with_larger_values_is_not_read(lab, name):
-    """The owner pins another map and enters its id. The kernel would write beyond the buffer of a command of root."""
+    """The owner replaces a map by a map with larger values. Reading it would overflow a buffer of root's command."""
     lab.attach("in0", "policies", "64", gate="main")
     path = f"{ROOT}/main/{name}"
     shown = json.loads(run("bpftool", "-j", "map", "show", "pinned", path).out)
@@ -170,7 +170,7 @@ def test_a_map_with_larger_values_is_not_read(lab, name):
 
 
 def test_a_caller_trusts_its_own_gates(lab, tmp_path):
-    """With the capabilities that a command needs. test_rights.py has the gates of user `sluice`."""
+    """A user with the necessary capabilities can use gates of their own. test_rights.py tests gates of user `sluice`."""
     lab.attach("in0", gate="main")
     for path, directories, files in os.walk(ROOT, topdown=False):
         for name in directories + files:
@@ -220,7 +220,7 @@ while True:
 
 
 def test_a_directory_that_is_swapped_under_the_command(lab, victim):
-    """An attacker swaps a directory and a link all the time. Neither is trusted."""
+    """An attacker swaps a directory and a symbolic link without a pause. Root must trust neither."""
     attacker("mkdir", ROOT)
     attacker("ln", "-s", os.path.dirname(victim), BPFFS + "/other")
     swap = subprocess.Popen(["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups",

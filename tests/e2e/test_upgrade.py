@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""upgrade replaces the programs of a running gate, on all devices or on none. No packet is unjudged meanwhile."""
+"""`upgrade` replaces the programs of a running gate, either on all devices or on none. All packets are judged meanwhile."""
 
 import contextlib
 import os
@@ -65,7 +65,7 @@ def test_nothing_of_the_old_program_is_left(lab, hook, mode):
 
 @pytest.mark.parametrize("mode", ["tcx", "clsact"])
 def test_other_programs_keep_their_places(lab, mode):
-    """Our filter runs before that of gate2, and sees every packet."""
+    """Our filter runs before the filter of gate2, and still sees every packet after the upgrade."""
     lab.attach("in0", "hook", "ingress", "mode", mode, gate=lab.gate2)
     lab.attach("in0", "hook", "ingress", "mode", mode)
     lab.sluice("deny", DENIED)
@@ -100,8 +100,8 @@ def test_a_filter_that_others_removed_is_told(lab):
 
 
 class Sender(threading.Thread):
-    """Sends frames from a device of the filter, some thousand a second. build/traffic would retry at once after a drop on
-    egress, because send() fails as for a full queue."""
+    """Sends some thousand frames a second from a device of the filter. build/traffic would retry a
+    frame that egress drops, because send() reports a drop like a full queue."""
 
     def __init__(self, netns, device, sources):
         super().__init__()
@@ -128,7 +128,7 @@ class Sender(threading.Thread):
 
 
 def stream(lab, i, hook, denied, other):
-    """Sends packets of a denied and of another source through device `i`."""
+    """Sends packets of a denied source and of another source through device number `i`."""
     if hook == "egress":
         sender = Sender(lab.filter, f"in{i}", [denied] * 4 + [other])
         lab.closing.callback(sender.kill)
@@ -138,8 +138,8 @@ def stream(lab, i, hook, denied, other):
 
 @pytest.mark.alone
 def test_no_packet_passes_unfiltered(lab):
-    """A denied source sends on every hook during many upgrades, and none of its packets passes. Packets of another source
-    pass."""
+    """During many upgrades, a denied source sends on every hook, and none of its packets passes.
+    All packets of another source pass."""
     seen = []
     for i, (hook, mode) in enumerate(EVERYWHERE, 1):
         lab.pair(f"out{i}", f"in{i}")
@@ -176,7 +176,7 @@ def test_no_packet_passes_unfiltered(lab):
 
 @pytest.mark.parametrize("hook,mode", [("egress", "clsact"), ("egress", "tcx")])
 def test_one_that_fails_puts_the_others_back(lab, hook, mode):
-    """The last program cannot be pinned, because a directory has the name of its pin."""
+    """The last program cannot be pinned, because a directory already has the name of its pin."""
     if mode == "tcx" and not TCX:
         pytest.skip("tcx needs Linux 6.6")
     lab.attach("in0", "hook", hook, "mode", mode)
@@ -198,7 +198,7 @@ def test_one_that_fails_puts_the_others_back(lab, hook, mode):
 
 
 def test_the_program_of_a_link_without_its_pin_needs_the_capability(attached):
-    """After one upgrade with the capability, an upgrade does not need it."""
+    """The first upgrade needs the capability, and pins the program. Later upgrades do not need the capability."""
     link, = attached.links("in0")
     os.unlink(attached.pins("links", "program-" + link))
     before, drop = programs(attached), "-sys_admin"
