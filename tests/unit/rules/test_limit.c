@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* user/rules/limit.h: compiles limits into the numbers by which packets are charged. */
+/* user/rules/limit.h: compiles limits into the numbers that the packet path uses. */
 #include <errno.h>
 #include "test.h"
 #include "errors.h"
@@ -31,27 +31,27 @@ static void test_limits_compile_to_these_numbers(void **state)
 		uint32_t life;
 		bool by_bytes, by_jiffy;
 	} cases[] = {
-		/* slices hold 1/16 of the burst; their life is that time less one jiffy */
+		/* a slice holds 1/16 of the burst, and lasts for that time less one jiffy */
 		{"1kpps", "1000", SEC / 1000, SEC, SEC / 16 * 15, SEC / 32, 14, false, true},
 		{"1kpps", "1s", SEC / 1000, SEC, SEC / 16 * 15, SEC / 32, 14, false, true},
 		{"1kpps", "128", MS, 128 * MS, 120 * MS, 4 * MS, 1, false, true},
 		{"200pps", "64", 5 * MS, 320 * MS, 300 * MS, 10 * MS, 4, false, true},
-		/* too small for slices, in jiffies or packets; the last refuses by packet */
+		/* bursts too small for slices; the last refuses by packet, not for a jiffy */
 		{"1kpps", "127", MS, 127 * MS, 127 * MS, 0, 0, false, true},
 		{"1mpps", "127000", MS / 1000, 127 * MS, 127 * MS, 0, 0, false, true},
 		{"200pps", "63", 5 * MS, 315 * MS, 315 * MS, 0, 0, false, true},
 		{"1kpps", "8", MS, 8 * MS, 8 * MS, 0, 0, false, true},
 		{"1kpps", "7", MS, 7 * MS, 7 * MS, 0, 0, false, false},
-		/* the ends of the range */
+		/* the slowest and the fastest rate */
 		{"1/h", "1", HOUR, HOUR, HOUR, 0, 0, false, true},
 		{"1/h", "8", HOUR, 8 * HOUR, 8 * HOUR, 0, 0, false, true},
 		{"200mpps", "1", 80, 80, 80, 0, 0, false, false},
 		{"200mpps", "5ns", 80, 80, 80, 0, 0, false, false},
-		/* costs round up */
+		/* costs are rounded up */
 		{"3pps", "1", 5333333334, 5333333334, 5333333334, 0, 0, false, true},
 		{"7/min", "1", 137142857143, 137142857143, 137142857143, 0, 0, false, true},
 		{"7/h", "2", 8228571428572, 16457142857144, 16457142857144, 0, 0, false, true},
-		/* bytes */
+		/* limits in bytes */
 		{"1mbit", "2000B", 128000ULL << 16, 2000 * 128000ULL, 2000 * 128000ULL, 0, 0, true,
 		 true},
 		{"400gbit", "1514B", 20972, 485, 485, 0, 0, true, false},
@@ -76,7 +76,7 @@ static void test_limits_compile_to_these_numbers(void **state)
 	}
 }
 
-/* A burst must hold a packet, or a byte of a bit rate, and refill within two years. */
+/* A burst must hold a packet, or a byte if the rate is in bits, and refill within two years. */
 static void test_bursts_that_hold_nothing_or_too_much_are_refused(void **state)
 {
 	static const struct {
@@ -111,7 +111,7 @@ static void test_bursts_that_hold_nothing_or_too_much_are_refused(void **state)
 	}
 }
 
-/* Checks that a limit obeys the rules of include/credit.h. */
+/* Checks that a limit has the properties that include/credit.h requires. */
 static void assert_one_burst(const struct sl_limit *limit, const struct machine *m)
 {
 	uint64_t slices = limit->burst - limit->refill;
@@ -120,7 +120,7 @@ static void assert_one_burst(const struct sl_limit *limit, const struct machine 
 	assert_true(limit->refill <= limit->burst && limit->burst <= SL_BURST_TICKS_MAX);
 	assert_true(limit->slice * m->cpus <= slices);
 	assert_true(slices <= limit->burst / 16);
-	if (limit->slice) /* a slice lasts a jiffy longer if the kernel counts a jiffy late */
+	if (limit->slice) /* a kernel may count a jiffy late, so a slice may last a jiffy longer */
 		assert_true((limit->life + 1) * jiffy <= slices);
 	assert_int_equal(!limit->slice, !limit->life);
 	if (limit->slice)
@@ -129,7 +129,7 @@ static void assert_one_burst(const struct sl_limit *limit, const struct machine 
 		assert_int_equal(limit->refill, limit->burst);
 	if (limit->refuse_by_jiffy)
 		assert_true(limit->refill >= 2 * jiffy);
-	/* credit_cost() requires this, so that no product wraps */
+	/* with this bound of the cost, no product in credit_cost() overflows */
 	assert_true(limit->cost < 1ULL << (limit->by_bytes ? 43 : 46));
 }
 
@@ -160,7 +160,7 @@ static void test_slices_and_state_are_one_burst(void **state)
 	assert_true(compiled > 3000);
 }
 
-/* A rounded cost is never less than the exact cost, and hardly more. */
+/* A rounded cost is at least the exact cost, and only slightly more. */
 static void test_costs_are_never_too_small(void **state)
 {
 	(void)state;
@@ -192,7 +192,7 @@ static void test_id_and_start_are_compiled(void **state)
 	assert_true(limit.start_share && !limit.start_empty && limit.shared);
 }
 
-/* A unit is a small part of a packet, and no count wraps before a node reads it. */
+/* A unit is a small part of a packet, and no count overflows before a node reads it. */
 static void test_a_unit_of_a_shared_limit_is_a_part_of_a_packet(void **state)
 {
 	(void)state;
@@ -209,9 +209,7 @@ static void test_a_unit_of_a_shared_limit_is_a_part_of_a_packet(void **state)
 		if (unit > (most < 1 ? 1 : most) || unit * 2 * 32 / 31 < most)
 			fail_msg("%s: units of %.0f ticks, a packet of %.0f", rates[i].text, unit,
 				 most);
-		/*
-		 * 2^31 units last a second at the rate of the limit, at 20 Mpps, or at 100 Gbit/s
-		 */
+		/* 2^31 units last a second at the limit's rate, at 20 Mpps or at 100 Gbit/s */
 		assert_true((double)SEC / unit < 1u << 31 || rates[i].per_second > 33e6);
 		assert_true(limit.by_bytes
 				    ? 12.5e9 * credit_cost(&limit, 1, 1000) / 1000 / unit < 1u << 31
@@ -221,7 +219,7 @@ static void test_a_unit_of_a_shared_limit_is_a_part_of_a_packet(void **state)
 	}
 }
 
-/* A burst in bytes holds a packet of that size: rounding does not make it smaller. */
+/* Rounding does not make a burst in bytes too small for a packet of that size. */
 static void test_a_burst_in_bytes_holds_them(void **state)
 {
 	static const char *const some_rates[] = {"1kbit", "3kbit", "1234567bit", "50mbit",
@@ -246,7 +244,7 @@ static const uint8_t bucket_bits[SL_FAMILIES] = {32, 64};
 
 /* --- Keys ------------------------------------------------------------------------------------ */
 
-/* The mask for a key length is an address of ones, cut to that length. */
+/* The mask for a key length has that many leading ones. */
 static void test_masks_are_prefixes(void **state)
 {
 	static const char *const ones[SL_FAMILIES] = {"255.255.255.255",
@@ -275,18 +273,18 @@ static void check_sharing(const struct limit *limit, enum sl_family family)
 	struct sl_limit compiled = limit_compile(limit, family, &machine);
 	bool own_bucket = !spec->key_dst && spec->per[family] == bucket_bits[family];
 
-	/* a state has slices if its key is the source, and its limit does not block */
+	/* a limit has slices if its key is the source, and its action is not block */
 	assert_int_equal(!!compiled.slice, own_bucket && spec->action != SL_ACTION_BLOCK);
 	assert_int_equal(!!compiled.life, !!compiled.slice);
 	assert_int_equal(compiled.refill == compiled.burst, !compiled.slice);
-	/* apart: sources of one bucket have different states, or the key is not the source */
+	/* `apart`: a bucket's sources have several states, or the key is not the source */
 	assert_int_equal(compiled.apart, spec->key_dst || spec->per[family] > bucket_bits[family]);
 	assert_int_equal(compiled.key_dst, spec->key_dst);
 	assert_int_equal(compiled.observe, spec->action == SL_ACTION_OBSERVE);
 	assert_int_equal(compiled.block, spec->action == SL_ACTION_BLOCK ? 80 : 0);
 }
 
-/* A slice ends within two seconds even if the burst is large. */
+/* A slice lasts at most two seconds, even if the burst is large. */
 static void test_slices_end_soon(void **state)
 {
 	struct limit limit = limit_of("100pps", "30000");
@@ -319,7 +317,7 @@ static void test_every_key_and_action(void **state)
 
 /* --- Families -------------------------------------------------------------------------------- */
 
-/* The same limit compiles to the same numbers for both families, except for the mask of keys. */
+/* A limit compiles to the same numbers for IPv4 and IPv6, except for the mask of its keys. */
 static void test_families_are_equal(void **state)
 {
 	static const struct {
@@ -339,7 +337,7 @@ static void test_families_are_equal(void **state)
 	}
 }
 
-/* The key length of one family does not change the limit of the other family. */
+/* The key length for one family does not change the limit for the other family. */
 static void test_families_are_apart(void **state)
 {
 	(void)state;

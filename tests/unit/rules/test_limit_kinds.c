@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* user/rules/limit.h: compiles windows, shapers, escalating blocks and two rates. */
+/* user/rules/limit.h: compiles windows, shapers, escalating blocks, and limits with two rates. */
 #include "test.h"
 #include "kinds.h"
 #include "prefix_of.h"
@@ -34,7 +34,7 @@ static void test_windows_compile_to_these_numbers(void **state)
 		 false, true},
 		{"window 140737488355328 per 730d groups 2", 1ULL << 47, 63072000 * SEC, 2, 30, 18,
 		 false, true},
-		/* sub-windows of two jiffies, and two that are shorter */
+		/* the sub-window is two jiffies long, and shorter in the following rows */
 		{"window 9 per 8ms groups 1", 9, 8 * MS, 1, 48, 0, false, true},
 		{"window 9 per 7ms groups 1", 9, 7 * MS, 1, 48, 0, false, false},
 		{"window 9 per 39ms groups 5", 9, 39 * MS, 5, 12, 0, false, false},
@@ -52,9 +52,9 @@ static void test_windows_compile_to_these_numbers(void **state)
 		assert_int_equal(limit.shift, cases[i].shift);
 		assert_int_equal(limit.by_bytes, cases[i].by_bytes);
 		assert_int_equal(limit.refuse_by_jiffy, cases[i].by_jiffy);
-		/* each packet, or each byte, counts as one */
+		/* each packet, or each byte, counts as one in a window */
 		assert_int_equal(credit_cost(&limit, 3, 777), cases[i].by_bytes ? 777 : 3);
-		/* sub-windows are at least T / groups, and hardly longer */
+		/* a sub-window is at least T / groups long, and only slightly longer */
 		assert_in_range(limit.period, least, least + least / 100000 + 16);
 	}
 }
@@ -86,7 +86,7 @@ static void test_shapers_compile_to_these_numbers(void **state)
 	}
 }
 
-/* A window and a token bucket have the same blocks; a shaper has no block. */
+/* A window and a token bucket compile to the same blocks. A shaper has no blocks. */
 static void test_escalating_blocks_compile_to_these_numbers(void **state)
 {
 	static const struct {
@@ -113,7 +113,7 @@ static void test_escalating_blocks_compile_to_these_numbers(void **state)
 		assert_int_equal(limit.escalate, cases[i].escalate);
 		assert_int_equal(limit.steps_max, cases[i].steps);
 	}
-	stale.spec.action = SL_ACTION_DROP; /* only action block uses these numbers */
+	stale.spec.action = SL_ACTION_DROP; /* these numbers are only used by the action block */
 	limit = limit_compile(&stale, SL_IPV4, &machine);
 	assert_true(!limit.block && !limit.block_max && !limit.escalate);
 }
@@ -130,7 +130,7 @@ static const struct sl_limit_spec block = {.rate = 1000,
 					   .block_max_ns = 32000000,
 					   .escalate = 2};
 
-/* Each number is changed alone, as the owner of a gate can do in a map. */
+/* Each row changes one number of a valid limit, as the owner of a gate can do in a map. */
 static void test_what_no_words_make_is_not_sound(void **state)
 {
 #define WRONG(base, field, number)                                                                 \
@@ -156,7 +156,7 @@ static void test_what_no_words_make_is_not_sound(void **state)
 	WRONG(bucket, start, SL_START_SHARE); /* the limit is not shared */
 	WRONG(bucket, second, 2);
 	WRONG(bucket, shared, SL_SHARED_BLOCK + 1);
-	WRONG(bucket, shared, SL_SHARED_BLOCK); /* the action is not block */
+	WRONG(bucket, shared, SL_SHARED_BLOCK); /* the action of the limit is not block */
 	WRONG(window, shared, 1);
 	WRONG(shape, shared, 1);
 	WRONG(window, rate, 0);
@@ -174,7 +174,7 @@ static void test_what_no_words_make_is_not_sound(void **state)
 	WRONG(block, block_max_ns, 0);
 	WRONG(block, block_max_ns, ~0ULL);
 	WRONG(block, escalate, 1);
-	WRONG(block, block_max_ns, 1ULL << 40); /* needs more escalations than a state counts */
+	WRONG(block, block_max_ns, 1ULL << 40); /* needs more escalations than fit */
 }
 
 static void test_a_name_that_does_not_end_is_none(void **state)
@@ -206,7 +206,7 @@ static void test_matches_that_no_words_make_are_not_sound(void **state)
 		assert_false(match_is_sound(&cases[i]));
 }
 
-/* A limit keeps its states if its key, its kind, and the sub-windows and units of a window stay. */
+/* A limit keeps its states if its key and kind stay, and in a window its sub-windows and units. */
 static void test_a_changed_limit_keeps_its_states_where_it_can_read_them(void **state)
 {
 	static const struct {
@@ -226,7 +226,7 @@ static void test_a_changed_limit_keeps_its_states_where_it_can_read_them(void **
 		{"window 1000 per 1min", "window 1000 per 1min action observe", true},
 		{"window 1000 per 1min", "window 2000 per 1min", true},
 		{"window 1000 per 1min", "window 4096 per 1min",
-		 false}, /* the unit of its counts becomes two packets */
+		 false}, /* with 4096, a unit of the counts is two packets */
 		{"window 1000 per 1min", "window 1000 per 2min", false},
 		{"window 1000 per 1min", "window 1kB per 1min", false},
 		{"window 1000 per 1min", "window 1000 per 1min groups 6", false},

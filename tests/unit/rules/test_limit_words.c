@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* user/rules/limit_words.h: parses limits from words, and formats them as words. */
+/* user/rules/limit_words.h: parses limits from words, and prints limits as words. */
 #include <errno.h>
 #include "test.h"
 #include "errors.h"
@@ -12,7 +12,7 @@
 #define IPV4 "203.0.113.0/24"
 #define IPV6 "2001:db8::/32"
 
-/* Checks that texts are refused, and that the result stays unchanged. Returns the error. */
+/* Checks that texts are refused and do not change the result. Returns the error. */
 static int texts_refuse(const struct spec_texts *texts, const char *prefix_text)
 {
 	struct sl_prefix prefix = prefix_of(prefix_text);
@@ -47,7 +47,7 @@ static struct limit limit_of(const char *prefix_text, enum spec_field field, con
 	return limit;
 }
 
-/* Formats all fields of a limit. whole: format defaults too, which are NULL otherwise. */
+/* Formats all fields of a limit. If not `whole`, fields with their default value are NULL. */
 static struct spec_texts spec_back(const struct limit *limit, const struct sl_prefix *prefix,
 				   bool whole, char text[SPEC_FIELDS][SPEC_TEXT])
 {
@@ -59,7 +59,7 @@ static struct spec_texts spec_back(const struct limit *limit, const struct sl_pr
 	return spec;
 }
 
-/* Checks that a limit is sound, and that its words parse to the same bytes. */
+/* Checks that a limit is valid, and that its words are parsed to the same limit. */
 static void assert_round_trip(const struct limit *limit, const struct sl_prefix *prefix)
 {
 	char text[SPEC_FIELDS][SPEC_TEXT];
@@ -81,7 +81,7 @@ static void test_each_field_reads_back_from_its_words(void **state)
 		const char *prefix;
 		enum spec_field field;
 		const char *text;
-		const char *printed; /* NULL if it is printed as written; "" if it is the default */
+		const char *printed; /* NULL: the same as the text; "": the default value */
 	} cases[] = {
 		{"default", SPEC_NAME, "all", ""},
 		{"default", SPEC_NAME, "syn", NULL},
@@ -153,7 +153,7 @@ static void test_each_field_reads_back_from_its_words(void **state)
 	}
 }
 
-/* The default name of a limit consists of its match. Different matches have different names. */
+/* A limit without a name is named after its match. Different matches have different names. */
 static void test_the_default_name_is_that_of_the_match(void **state)
 {
 	static const struct {
@@ -279,7 +279,7 @@ static void test_words_of_each_kind_mean_these_numbers(void **state)
 	}
 }
 
-/* `show` omits the name "all" only if the limit matches any packet. */
+/* `show` omits the name "all" only if the limit matches every packet. */
 static void test_names_are_written_unless_all_is_the_default(void **state)
 {
 	static const struct {
@@ -299,7 +299,7 @@ static void test_names_are_written_unless_all_is_the_default(void **state)
 	}
 }
 
-/* Each kind accepts the fields that all kinds share, and its own fields. */
+/* Each kind of limit accepts the common fields and its own fields. */
 static void test_kinds_compose_with_the_other_words(void **state)
 {
 	static const char window[] =
@@ -347,7 +347,7 @@ static void test_two_rates_are_one_limit(void **state)
 	}
 }
 
-/* limit_second() returns the limit of the second rate alone, with `second` set. */
+/* limit_second() returns the second rate as a limit by itself, with `second` set. */
 static void test_the_second_rate_is_a_limit_of_bits(void **state)
 {
 #define WEB(rate, burst)                                                                           \
@@ -533,7 +533,7 @@ static void test_a_wrong_field_is_named_with_its_text(void **state)
 		}
 }
 
-/* An error about a misspelt word names the correct word. */
+/* The error for a misspelled word suggests the correct word. */
 static void test_what_was_meant_is_named(void **state)
 {
 	static const struct {
@@ -565,7 +565,7 @@ static void test_what_was_meant_is_named(void **state)
 	}
 }
 
-/* Each message begins with the field that is wrong. */
+/* Each error begins with the name of the invalid field. */
 static void test_wrong_words_of_kinds_and_lists_are_named(void **state)
 {
 	static const struct {
@@ -633,7 +633,7 @@ static void test_wrong_words_of_kinds_and_lists_are_named(void **state)
 		{"default", "rate 1kpps per 32,24 name thirteen-long",
 		 "name: name 'thirteen-long' bad-name"},
 		{"default", "rate 1kpps,5 per 32,24", "rate: rate '5' no-unit"},
-		/* all errors are reported, but no error of a burst whose rate is wrong */
+		/* all errors are reported, except an error of a burst whose rate is invalid */
 		{"default",
 		 "rate 1kpps per x name a b burst 1us match port 5 key x action x start x",
 		 "name: name 'a b' bad-name; match: match 'port 5' bad-match; per: per 'x' "
@@ -653,7 +653,7 @@ static void test_wrong_words_of_kinds_and_lists_are_named(void **state)
 	}
 }
 
-/* A text that does not fit a buffer is refused instead of cut. */
+/* If a text does not fit into its buffer, it is refused, not truncated. */
 static void test_long_values_are_refused_and_not_cut(void **state)
 {
 	static const enum spec_field fields[] = {SPEC_RATE, SPEC_BURST, SPEC_WINDOW, SPEC_ACTION,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* user/rules/list_file.h: reads lists in the formats of other tools, and refuses bad lines. */
+/* user/rules/list_file.h: reads lists in the formats of other tools, and refuses invalid lines. */
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
@@ -30,7 +30,7 @@ static void test_a_list_is_read_sorted_and_once_each(void **state)
 	struct rule first = {.access = SL_ACCESS_ALLOW};
 
 	(void)state;
-	assert_int_equal(ruleset_add(&set, &first), 0); /* is in the set already, and stays */
+	assert_int_equal(ruleset_add(&set, &first), 0); /* the set keeps this prefix */
 	assert_int_equal(text_list("# a comment\n"
 				   "192.0.2.1\r\n"
 				   "\n"
@@ -58,13 +58,13 @@ static void test_a_list_is_read_sorted_and_once_each(void **state)
 	assert_int_equal(set.count, 0);
 }
 
-/* Lists in the formats of Spamhaus, FireHOL, ipset and others, and their prefixes. */
+/* Lists in the formats of Spamhaus, FireHOL, ipset and other tools, and the prefixes in them. */
 static void test_formats_of_other_tools_are_read_or_refused(void **state)
 {
 	static const struct {
 		const char *name;
 		const char *text;
-		const char *prefixes; /* the sorted prefixes; NULL if a line is bad */
+		const char *prefixes; /* the prefixes, sorted; NULL if a line is invalid */
 	} cases[] = {
 		{"Spamhaus DROP", "; Spamhaus DROP List 2026/11/22\n1.10.16.0/20 ; SBL256894\n",
 		 "1.10.16.0/20"},
@@ -113,7 +113,7 @@ static void test_formats_of_other_tools_are_read_or_refused(void **state)
 		 "192.0.2.66 192.0.2.67 192.0.2.68/31"},
 		{"a mapped prefix of less than 96 bits", "::ffff:0:0/95\n", NULL},
 		{"a range around mapped addresses", "::fffe:0:0-::1:0:0:1",
-		 NULL}, /* contains all IPv4-mapped addresses */
+		 NULL}, /* the prefix contains all IPv4-mapped addresses */
 		{"the wrong way round", "1.2.3.9-1.2.3.4", NULL},
 		{"two families, upwards", "32.1.13.184-2001:db8::1", NULL},
 		{"ipset save",
@@ -161,7 +161,7 @@ static void test_formats_of_other_tools_are_read_or_refused(void **state)
 			list_parse("list", text, 0, &(struct rule){0}, "write 'force'", NULL, &set);
 		const char *said = errors_text("list");
 
-		assert_true(text_is_printable(said)); /* even if the file is not */
+		assert_true(text_is_printable(said)); /* even if the file is not printable */
 		for (unsigned int j = 0; j < set.count; j++)
 			snprintf(found + strlen(found), sizeof(found) - strlen(found), "%s%s",
 				 j ? " " : "", prefix_format(&set.rules[j].prefix, prefix));
@@ -177,7 +177,7 @@ static void test_lines_may_have_an_end(void **state)
 {
 	static const struct {
 		const char *line;
-		double seconds; /* 0 if it never ends; negative if it has ended; NAN if refused */
+		double seconds; /* 0: no expiry; negative: expired; NAN: refused */
 	} cases[] = {
 		{"192.0.2.1 for 3h59m58s", 14398},
 		{"192.0.2.1\tfor\t 2 days # x", 172800},
@@ -189,7 +189,7 @@ static void test_lines_may_have_an_end(void **state)
 		{"add s 192.0.2.1 timeout 0 packets 7 bytes 8", 0},
 		{"192.0.2.1 timeout 12 comment \"for 1h\"", 12},
 		{"add s 192.0.2.1 timeout 2147483", 2147483},
-		/* if a prefix occurs several times, its latest end counts */
+		/* if a prefix occurs several times, the latest expiry is used */
 		{"192.0.2.1 for 1h\n192.0.2.1 for 2h\n192.0.2.1 for 90s\n", 7200},
 		{"192.0.2.1 for 1h\n192.0.2.1\n", 0},
 		{"192.0.2.1\n192.0.2.1 for 1h\n", 0},
@@ -226,7 +226,7 @@ static void test_lines_may_have_an_end(void **state)
 	}
 }
 
-/* The ends of entries do not change if the same file is read again later. */
+/* Entries with `for` expire after the mtime of the file, so a later read gives the same expiry. */
 static void test_a_time_begins_when_the_file_is_written(void **state)
 {
 	static const char text[] = "192.0.2.1 for 1h\n192.0.2.2 timeout 1000\n192.0.2.3\n";
@@ -247,16 +247,16 @@ static void test_a_time_begins_when_the_file_is_written(void **state)
 }
 
 /*
- * The first ten bad lines are reported with their numbers. With `skip`, bad lines are counted
- * instead. An exception and a second ipset are refused even then, because without such a line other
- * lines would change their meaning.
+ * The first ten invalid lines are reported with their numbers. With `skip`, invalid lines are
+ * counted instead. Even then an exception and a second ipset are refused, because other lines would
+ * have another meaning without them.
  */
 static void test_bad_lines_are_refused_or_skipped(void **state)
 {
 	static const struct {
 		const char *text;
 		const char *force;
-		int skipped; /* expected count; -1 if bad lines are refused */
+		int skipped; /* number of skipped lines; -1: the file is refused */
 		unsigned int entries;
 		const char *errors;
 	} cases[] = {
@@ -302,7 +302,7 @@ static void test_bad_lines_are_refused_or_skipped(void **state)
 	}
 }
 
-/* Reads only 20,000 unsorted prefixes: ASan with strict_string_checks is slow on long texts. */
+/* The list has only 20,000 unsorted prefixes, because ASan with strict_string_checks is slow. */
 static void test_a_long_list_is_read_in_order(void **state)
 {
 	const unsigned int count = 20000;
@@ -312,7 +312,7 @@ static void test_a_long_list_is_read_in_order(void **state)
 	(void)state;
 	for (unsigned int i = 0; i < count; i++) {
 		uint32_t address =
-			i * 2654435761U; /* the factor is odd, so no address occurs twice */
+			i * 2654435761U; /* the factor is odd, so each address occurs once */
 
 		fprintf(file, "%u.%u.%u.%u\n", address >> 24, address >> 16 & 255,
 			address >> 8 & 255, address & 255);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* user/rules/prefix.h: parses, formats and orders prefixes, and finds what they cover. */
+/* user/rules/prefix.h: parses, prints and sorts prefixes, and compares what they cover. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include "test.h"
@@ -11,7 +11,7 @@ static void test_prefixes_are_read_and_written_back(void **state)
 	static const struct {
 		const char *text;
 		unsigned int bits, family;
-		const char *printed; /* NULL if it is printed as written */
+		const char *printed; /* NULL: the same as the text */
 	} cases[] = {
 		{"default", 0, 0, NULL},
 		{"any", 0, 0, "default"},
@@ -28,7 +28,7 @@ static void test_prefixes_are_read_and_written_back(void **state)
 		{"2001:db8::1", 160, 6, NULL},
 		{"2001:db8::1/128", 160, 6, "2001:db8::1"},
 		{"::", 160, 6, NULL},
-		/* an IPv4-mapped prefix becomes the IPv4 prefix */
+		/* an IPv4-mapped prefix is converted to an IPv4 prefix */
 		{"::ffff:192.0.2.66", 64, 4, "192.0.2.66"},
 		{"::FFFF:c000:242", 64, 4, "192.0.2.66"},
 		{"0:0:0:0:0:ffff:192.0.2.66/128", 64, 4, "192.0.2.66"},
@@ -224,7 +224,7 @@ static void test_families_addresses_and_lengths_are_in_order(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(order); i++)
-		prefixes[(i * 7) % ARRAY_SIZE(order)] = prefix_of(order[i]); /* not in order */
+		prefixes[(i * 7) % ARRAY_SIZE(order)] = prefix_of(order[i]); /* not sorted */
 	qsort(prefixes, ARRAY_SIZE(order), sizeof(*prefixes), compare);
 	for (size_t i = 0; i < ARRAY_SIZE(order); i++) {
 		sorted = prefix_of(order[i]);
@@ -233,7 +233,7 @@ static void test_families_addresses_and_lengths_are_in_order(void **state)
 	}
 }
 
-/* A prefix of each length can be formatted and parsed, and covers the whole address. */
+/* A prefix of any length can be printed and parsed, and covers its address. */
 static void test_shorten_to_every_length(void **state)
 {
 	static const char *const addresses[] = {"255.255.255.255", "10.20.30.40",
@@ -249,7 +249,7 @@ static void test_shorten_to_every_length(void **state)
 			char text[PREFIX_TEXT];
 
 			again = prefix_of(prefix_format(
-				&cut, text)); /* fails if the prefix has bits beyond its length */
+				&cut, text)); /* fails if a bit after the prefix length is set */
 			assert_true(prefix_equal(&cut, &again));
 			assert_true(prefix_covers(&cut, &address));
 			assert_int_equal(prefix_covers(&address, &cut), bits == address.bits);
@@ -268,13 +268,13 @@ static void test_the_source_of_an_address_is_its_64_or_all_of_it(void **state)
 		{"2001:db8:1:2:8000::/65", "2001:db8:1:2::/64"},
 		{"2001:db8:1:2::/64", "2001:db8:1:2::/64"},
 		{"2001:db8::/32", "2001:db8::/32"},
-		/* link-local: fe80::/10 */
+		/* link-local addresses are in fe80::/10 */
 		{"fe80::1", "fe80::1"},
 		{"fe80:0:0:1::1", "fe80:0:0:1::1"},
 		{"febf:ffff::1", "febf:ffff::1"},
 		{"fec0::1", "fec0::/64"},
 		{"fe7f::1", "fe7f::/64"},
-		/* of a NAT64 translator: 64:ff9b::/96, 64:ff9b:1::/48 */
+		/* addresses of NAT64 translators are in 64:ff9b::/96 and 64:ff9b:1::/48 */
 		{"64:ff9b::c000:201", "64:ff9b::c000:201"},
 		{"64:ff9b::ffff:ffff", "64:ff9b::ffff:ffff"},
 		{"64:ff9b::1:0:0", "64:ff9b::/64"},
@@ -296,13 +296,13 @@ static void test_the_source_of_an_address_is_its_64_or_all_of_it(void **state)
 	}
 }
 
-/* In these prefixes every address is a source of its own. Elsewhere the /64 is the source. */
+/* Each address in these prefixes is a separate source; elsewhere each IPv6 /64 is a source. */
 static void test_each_bit_of_a_source_counts_and_no_more(void **state)
 {
 	static const struct {
 		const char *address;
 		unsigned int bits;
-		unsigned int other; /* changing this bit leads to another prefix of sources; or 0 */
+		unsigned int other; /* a bit that leads to another of these prefixes; 0: none */
 	} cases[] = {
 		{"fe80::ffff:0:0:1", 10, 0},
 		{"64:ff9b::c000:201", 96, 47},

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * user/rules/ruleset.h: compares rules, prints them as commands, and finds the sizes that they
+ * user/rules/ruleset.h: compares rules, prints rules as commands, and computes the sizes that rules
  * need.
  */
 #include <errno.h>
@@ -43,16 +43,16 @@ static void test_rules_are_equal_whatever_their_ids_and_order(void **state)
 
 	(void)state;
 	assert_true(rule_equal(&a, &b));
-	b.limit[0].spec.id = 7; /* ids are ignored */
+	b.limit[0].spec.id = 7; /* ids are not compared */
 	assert_true(rule_equal(&a, &b));
-	first = b.limit[0]; /* the order of limits is ignored */
+	first = b.limit[0]; /* the order of limits is not compared */
 	b.limit[0] = b.limit[1];
 	b.limit[1] = first;
 	assert_true(rule_equal(&a, &b));
 	b.limit[0].match.port[0].last = 54;
 	assert_false(rule_equal(&a, &b));
 	b.limit[0].match.port[0].last = 53;
-	b.limit[0].match.port[1].last = 54; /* beyond the number of ports, so it is ignored */
+	b.limit[0].match.port[1].last = 54; /* after the last port, so it is not compared */
 	assert_true(rule_equal(&a, &b));
 	b.prefix = prefix_of("0.0.0.0/0");
 	assert_false(rule_equal(&a, &b));
@@ -64,7 +64,7 @@ static void test_rules_are_equal_whatever_their_ids_and_order(void **state)
 	rule_free(&b);
 }
 
-/* Limits are equal if all fields of their kind and their second rates are equal. */
+/* Limits are equal if all fields of their kind, and their second rates, are equal. */
 static void test_every_word_of_a_kind_counts(void **state)
 {
 	static const char *const specs[] = {
@@ -105,7 +105,7 @@ static void test_every_word_of_a_kind_counts(void **state)
 		for (size_t j = 0; j < ARRAY_SIZE(specs); j++)
 			if (limit_equal(&limits[i], &limits[j]) != (i == j))
 				fail_msg("cases %zu and %zu", i, j);
-	other = limits[0]; /* fields of other kinds */
+	other = limits[0]; /* sets fields that other kinds of limit use */
 	other.spec.groups = 5;
 	other.spec.span_ns = 7;
 	other.spec.block_max_ns = 7;
@@ -142,7 +142,7 @@ static void test_ends_within_two_seconds_are_equal(void **state)
 	assert_false(rule_equal(&a, &b));
 	assert_false(rule_equal(&b, &a));
 	a.until = 1;
-	b.until = 0; /* the entry does not end */
+	b.until = 0; /* the entry does not expire */
 	assert_false(rule_equal(&a, &b));
 	b = a;
 	b.access = SL_ACCESS_ALLOW;
@@ -175,7 +175,7 @@ static void test_a_budget_makes_rules_differ(void **state)
 	assert_int_equal(rule_set_newcomers(&b, &budget), 0);
 	assert_true(rule_equal(&a, &b));
 	assert_ptr_not_equal(a.newcomers, b.newcomers);
-	a.limits = b.limits = 0; /* without limits the budget is ignored */
+	a.limits = b.limits = 0; /* a budget without limits is not compared */
 	assert_int_equal(rule_set_newcomers(&b, NULL), 0);
 	assert_true(rule_equal(&a, &b));
 	assert_true(rule_equal(&b, &a));
@@ -228,7 +228,7 @@ static void test_a_set_is_sorted_by_prefix(void **state)
 	assert_int_equal(set.count, 0);
 }
 
-/* Appends a change to a text: "-default *10.0.0.0/8 +::1" is removed, changed, added. */
+/* Appends "-P" for a removed prefix P, "*P" for a changed prefix, or "+P" for an added prefix. */
 static int diff_note(void *data, const struct rule *from, const struct rule *to)
 {
 	char text[PREFIX_TEXT], *words = data;
@@ -308,8 +308,8 @@ static void rule_put(struct ruleset *set, const char *prefix, uint64_t lists)
 }
 
 /*
- * A list moves to the place that the same list has in the other set, or to a free place. Lists of
- * one name but different access are different lists.
+ * A list gets the index that the same list has in the other set, or a free index. Two lists with
+ * the same name but different access are different lists.
  */
 static void test_lists_are_matched(void **state)
 {
@@ -332,7 +332,7 @@ static void test_lists_are_matched(void **state)
 	ruleset_free(&other);
 }
 
-/* The end of an entry moves with its list. Rules with different ends are not equal. */
+/* If a list gets another index, entries keep their expiry on it. Different expiry is a change. */
 static void test_ends_on_lists(void **state)
 {
 	struct ruleset set = {0}, other = {0};
@@ -397,13 +397,13 @@ static void test_a_rule_prints_as_its_commands(void **state)
 	rule.limits = 0;
 	assert_string_equal(printed(&rule, "edge", ""),
 			    "sluice -g edge deny 203.0.113.0/24 in 59min\n");
-	rule.until = 1; /* has ended */
+	rule.until = 1; /* the entry has expired */
 	assert_string_equal(printed(&rule, "edge", ""), "");
 	assert_string_equal(printed(&none, "edge", ""), "");
 	rule_free(&rule);
 }
 
-/* A command sets the end of a list. The end of one of its entries requires another command. */
+/* The command for a list sets its expiry. An entry with another expiry needs a second command. */
 static void test_ends_of_lists_and_of_their_entries_are_printed(void **state)
 {
 	struct rules_shown shown = {0};

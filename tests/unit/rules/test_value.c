@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* user/rules/value.h: parses values by their types, and formats them. */
+/* user/rules/value.h: parses values of each type, and prints them. */
 #include "test.h"
 #include "errors.h"
 #include "rates.h"
@@ -35,7 +35,7 @@ static const struct {
 	const char *text;
 	uint64_t number;
 	uint32_t unit;
-	const char *printed; /* NULL if it is printed as written */
+	const char *printed; /* NULL: the same as the text */
 } bursts[] = {
 	{"1", 1, SL_BURST_PACKETS, NULL},
 	{"18446744073709551615", UINT64_MAX, SL_BURST_PACKETS, NULL},
@@ -58,7 +58,7 @@ static const struct {
 	{"140TB", 140000000000000, SL_BURST_BYTES, NULL},
 };
 
-/* An amount accepts the units of a burst, except times. */
+/* An amount accepts the units of a burst, except units of time. */
 static void test_bursts_and_amounts_are_read_and_written_back(void **state)
 {
 	(void)state;
@@ -95,7 +95,7 @@ static void test_times_are_read_and_written_back(void **state)
 	static const struct {
 		const char *text;
 		uint64_t ns;
-		const char *printed; /* NULL if it is printed as written */
+		const char *printed; /* NULL: the same as the text */
 	} cases[] = {
 		{"1ns", 1, NULL},
 		{"1000us", 1000000, "1ms"},
@@ -120,7 +120,7 @@ static void test_times_are_read_and_written_back(void **state)
 		{"1h 30min", 5400000000000, "90min"},
 		{"1 hour 30 minutes", 5400000000000, "90min"},
 		{"1d2h3m4s5ms6us7ns", 93784005006007, "93784005006007ns"},
-		/* the spellings that Go prints */
+		/* the format of Go's time.Duration */
 		{"3h59m58s", 14398000000000, "14398s"},
 		{"1h0m0s", 3600000000000, "1h"},
 		{"3h59m58.876543s", 14398876543000, "14398876543us"},
@@ -277,7 +277,7 @@ static void test_numbers_are_read_up_to_their_most(void **state)
 	static const struct {
 		const char *text;
 		unsigned int most;
-		int number; /* -1 if it is refused */
+		int number; /* the parsed number; -1: the text is refused */
 		const char *rest;
 	} cases[] = {
 		{"0", 0, 0, ""},
@@ -291,7 +291,7 @@ static void test_numbers_are_read_up_to_their_most(void **state)
 		{"-1", 9, -1, NULL},
 		{" 1", 9, -1, NULL},
 		{"99999999999999999999999", 0x7fffffff, -1, NULL},
-		{"18446744073709551640", 32, -1, NULL}, /* 2^64 + 24 */
+		{"18446744073709551640", 32, -1, NULL}, /* the value is 2^64 + 24 */
 	};
 
 	(void)state;

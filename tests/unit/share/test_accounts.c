@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Tests of user/share/accounts.h: what a node reports of a table that the test writes. */
+/* user/share/accounts.h: what a node reports about a table that the test writes. */
 #include "test.h"
 #include "kind_specs.h"
 #include "shared_gate.h"
@@ -14,12 +14,12 @@ static struct sl_entry entries[ENTRIES];
 static struct sl_set sets[ENTRIES / SL_WAYS];
 static struct accounts accounts;
 static struct store_item items[MOST];
-static bool keeps_expiry; /* the store confirms the expiry of keys */
+static bool keeps_expiry; /* whether the store confirms the expiry of keys */
 static uint64_t now;
 
 /* --- A node --------------------------------------------------------------------------------- */
 
-/* Opens a node with a limit of `rate` packets a second and a burst of a second. */
+/* Opens a node with a limit of `rate` packets per second, and a burst of one second. */
 static void node_open(uint64_t rate)
 {
 	struct sl_limit_spec spec = spec_bucket(rate, SL_RATE_PPS, rate);
@@ -42,7 +42,7 @@ static void key_make(unsigned int index, uint64_t addr)
 	entry_make(&entries[index], &sets[index / SL_WAYS], index % SL_WAYS, addr, now);
 }
 
-/* Charges packets to the state of an entry, and counts them as taken, whatever its level is. */
+/* Charges packets to an entry's state and to its counter, even if the state has no credit left. */
 static void entry_take(unsigned int index, unsigned int packets)
 {
 	uint64_t ticks = packets * limit.limit.cost;
@@ -51,7 +51,7 @@ static void entry_take(unsigned int index, unsigned int packets)
 	entry_state(&entries[index])->empty_at += ticks;
 }
 
-/* Adds `count` keys to entries 3 and 4, which take a burst each. */
+/* Adds `count` keys to entries 3 and 4. Packets of each key use a whole burst. */
 static void keys_take(unsigned int count)
 {
 	node_open(1000);
@@ -61,7 +61,7 @@ static void keys_take(unsigned int count)
 	}
 }
 
-/* Begins the next round. Returns the number of its items. */
+/* Starts the next round. Returns the number of items in it. */
 static unsigned int round_begin(void)
 {
 	now += ROUND;
@@ -70,7 +70,7 @@ static unsigned int round_begin(void)
 	return accounts_report(&accounts, items, now);
 }
 
-/* Sets the reply to an item: both totals, in units of the store. */
+/* Sets the store's reply to an item. Both totals get the same value, in units of the store. */
 static void reply(struct store_item *item, int64_t total)
 {
 	item->answered = item->sent = true;
@@ -78,7 +78,7 @@ static void reply(struct store_item *item, int64_t total)
 	item->total.taken = item->total.asked = total;
 }
 
-/* Runs a round in which the totals of each key are `packets`. Returns the number of items. */
+/* Runs a round in which the store reports `packets` per key. Returns the number of items. */
 static unsigned int round_run(int64_t packets)
 {
 	unsigned int count = round_begin();
@@ -198,18 +198,18 @@ TEST(test_a_trickle_of_a_slow_limit_is_not_reported)
 	key_make(3, 7);
 	for (int i = 0; i < 20000; i++) {
 		entry_state(&entries[3])->empty_at = now - limit.limit.burst;
-		entry_take(3, i % 1250 == 0); /* 0.008 a second: 0.0008 of the rate */
+		entry_take(3, i % 1250 == 0); /* 0.0008 of the rate */
 		assert_int_equal(round_run(0), 0);
 	}
 }
 
-/* After a flush the next addition creates the key without an expiry. */
+/* If the store is flushed, the next report creates the key again, without an expiry. */
 TEST(test_a_key_that_is_created_again_gets_an_expiry)
 {
 	static const struct {
 		unsigned int packets;
-		int64_t total; /* packets; -1: as reported, so the key is new in the store */
-		bool lasts;    /* the node does not set the expiry in this round */
+		int64_t total; /* packets; -1: as reported, because the key is new */
+		bool lasts;    /* the item requests no expiry in this round */
 	} rounds[] = {
 		{300, -1, false}, {100, 900, true}, {10, -1, true}, {0, 400, false}, {0, 400, true},
 		{0, 0, true},	  {100, 100, true}, {1, -1, true},  {1, 101, false}, {1, 102, true},
@@ -230,8 +230,8 @@ TEST(test_a_key_that_is_created_again_gets_an_expiry)
 }
 
 /*
- * Returns the number of rounds, at most 300, until the account of an idle key ends, after a round
- * without a reply. without_expiry: number of rounds in which the store confirms no expiry.
+ * Returns the number of rounds (at most 300) until the account of an idle key ends. The first round
+ * has no reply. without_expiry: number of rounds in which the store does not confirm the expiry.
  */
 static unsigned int rounds_to_the_end(unsigned int without_expiry)
 {
@@ -251,7 +251,7 @@ static unsigned int rounds_to_the_end(unsigned int without_expiry)
 	return rounds;
 }
 
-/* If the store never confirms the expiry, the account ends after EXPIRY_TRIES rounds. */
+/* If the store never confirms an expiry, the account ends after EXPIRY_TRIES rounds. */
 TEST(test_an_account_ends_once_its_key_in_the_store_has_an_expiry)
 {
 	unsigned int rests = rounds_to_the_end(0);
@@ -261,7 +261,7 @@ TEST(test_an_account_ends_once_its_key_in_the_store_has_an_expiry)
 	assert_int_equal(rounds_to_the_end(300), 100);
 }
 
-/* Returns an account after `steps` steps in which other nodes were expected to use all the rate. */
+/* Returns an account after `steps` steps in which it expects other nodes to use all the rate. */
 static struct account *account_lend(unsigned int steps)
 {
 	keys_take(1);
@@ -287,7 +287,7 @@ TEST(test_what_was_lent_can_be_refunded_after_a_change_of_other_rules)
 	assert_in_range(zero - entry_state(&entries[3])->empty_at, lent * 7 / 8, lent);
 }
 
-/* The counters wrap within a round, but accounts_count() is called more often. */
+/* A round lasts so long that counters wrap, but accounts_count() runs often enough. */
 TEST(test_a_long_round_loses_no_count)
 {
 	const uint64_t packets = 50000000;
@@ -307,14 +307,14 @@ TEST(test_a_long_round_loses_no_count)
 }
 
 /*
- * The process is stopped for 20 s. If the limit is fast, 3 x 2^30 units are taken meanwhile, which
- * the 32-bit counter shows as -2^30. This must not be counted, but later packets must.
+ * The process is stopped for 20 s. Under the fast limit, packets use 3 * 2^30 units in this time,
+ * which a 32-bit counter shows as -2^30. These packets must not be counted, but later packets must.
  */
 TEST(test_a_stop_makes_no_count_fall)
 {
 	static const struct {
 		uint64_t rate, packets;
-		bool is_known; /* the counter cannot have wrapped */
+		bool is_known; /* the counter has not wrapped, so its value is used */
 	} cases[] = {{5000000, 64424509, false}, {1000, 20000, true}};
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -339,12 +339,12 @@ TEST(test_a_stop_makes_no_count_fall)
 	}
 }
 
-/* A key that is evicted and added again between two scans differs from slices that are returned. */
+/* A lower counter means that a key was evicted and added again, or that slices were returned. */
 TEST(test_a_line_that_a_key_lost_and_got_again_counts_from_0)
 {
 	static const struct {
-		bool is_anew; /* the key is added again */
-		int packets;  /* taken, or returned if negative */
+		bool is_anew; /* the key was evicted and added again */
+		int packets;  /* charged packets; negative: returned packets */
 	} cases[] = {{true, 300}, {true, 0}, {false, 300}, {false, -62}, {false, -300}};
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -363,17 +363,17 @@ TEST(test_a_line_that_a_key_lost_and_got_again_counts_from_0)
 		assert_int_equal(round_run(0), 1);
 		assert_in_range(accounts.list[0].own.taken - before + SEC, SEC + ticks - SEC / 500,
 				SEC + ticks);
-		/* the new state was never charged for others, so nothing can be refunded to it */
+		/* the new state was never charged for other nodes, so it gets no refund */
 		assert_int_equal(!accounts.list[0].debt.refundable, cases[i].is_anew);
 	}
 }
 
-/* If a count within a round frees an account, the other accounts still get their own replies. */
+/* If an account is freed in a round, replies to other items still reach their own accounts. */
 TEST(test_an_account_that_ends_within_a_round_shifts_no_answer)
 {
 	keys_take(2);
 	assert_int_equal(round_run(0), 2);
-	/* insert a second account of the first key, without an entry, before the others */
+	/* inserts a second account of the first key, without an entry, before the other accounts */
 	accounts.list[2] = accounts.list[1];
 	accounts.list[1] = accounts.list[0];
 	accounts.samples.list[4].account = 3;
@@ -391,15 +391,15 @@ TEST(test_an_account_that_ends_within_a_round_shifts_no_answer)
 }
 
 /*
- * The process is stopped for 20 s within a round, and the packet path divides the limit meanwhile.
- * This time is not charged, an overcharge is not refunded, and a debt is kept.
+ * The process is stopped for 20 s during a round, while the packet path divides the limit. The node
+ * does not charge packets of that time, does not refund an overcharge, and keeps a debt.
  */
 TEST(test_a_process_that_was_stopped_begins_again)
 {
 	static const int64_t unsettled[] = {-(int64_t)SEC, SEC};
 
 	for (size_t i = 0; i < 2 * ARRAY_SIZE(unsettled); i++) {
-		bool reply_waits = i >= 2; /* the reply arrived before the process continues */
+		bool reply_waits = i >= 2; /* the reply arrived while the process was stopped */
 		struct sl_state *state = entry_state(&entries[3]);
 		struct account *account;
 		uint64_t zero;
@@ -415,16 +415,16 @@ TEST(test_a_process_that_was_stopped_begins_again)
 		account->flow.refund = account->flow.repay = SEC;
 
 		now += 20 * SEC;
-		zero = state->empty_at = state->charged_at = now; /* packets keep it empty */
+		zero = state->empty_at = state->charged_at = now; /* packets keep the state empty */
 		accounts_forget(&accounts, now);
 		if (!reply_waits)
 			accounts_step(&accounts, now += STEP);
 		assert_int_equal(state->empty_at, zero);
-		/* the totals of this reply are only a baseline */
+		/* the totals in this reply are only a baseline for the next reply */
 		reply(&items[0], 1LL << 40);
 		accounts_learn(&accounts, items, NODES, now);
 		assert_int_equal(account->flow.unsettled, credit_max(0, unsettled[i % 2]));
-		/* demand beyond the rate: the node expects 9 of 10 parts of it at other nodes */
+		/* demand exceeds the rate, so the node expects 9/10 of it at other nodes */
 		accounts_step(&accounts, now += STEP);
 		assert_in_range(state->empty_at - zero, STEP * 9 / 10 - 1, STEP * 9 / 10);
 	}
@@ -448,8 +448,8 @@ TEST(test_accounts_count_the_lost_rounds_of_each_key)
 /* --- Short bursts --------------------------------------------------------------------------- */
 
 /*
- * Returns what a node passes, as a multiple of the limit, if this node and another node each have a
- * demand of twice the limit. The other node always reports the same as this node.
+ * Returns how much a node passes, as a multiple of the limit, if this node and a second node both
+ * have a demand of twice the limit. The second node always reports the same as this node.
  */
 static double node_passes(unsigned int burst)
 {
@@ -481,7 +481,7 @@ static double node_passes(unsigned int burst)
 	return passed / 50000.0;
 }
 
-/* A burst may be as short as the time between two steps. */
+/* A limit whose burst lasts only for the time between two steps is shared correctly. */
 TEST(test_a_short_burst_is_shared)
 {
 	for (unsigned int burst = 10; burst <= 1000; burst *= 10) {
@@ -492,14 +492,14 @@ TEST(test_a_short_burst_is_shared)
 	}
 }
 
-/* A state that became full between two steps has lost nothing by earlier charges. */
+/* If a state was full between two steps, the node refunds no charge from before. */
 TEST(test_nothing_is_given_back_that_was_full_between_steps)
 {
 	struct account *account = account_lend(50);
 	uint64_t later;
 
 	assert_true(account->debt.refundable > SEC / 4);
-	/* the process is stopped until the state is full; then packets take a burst */
+	/* the process is stopped until the state is full, and packets then use a burst */
 	later = now + 5 * SEC;
 	entry_state(&entries[3])->empty_at = entry_state(&entries[3])->charged_at = later;
 	account->flow.expected = 0;
@@ -512,8 +512,8 @@ TEST(test_nothing_is_given_back_that_was_full_between_steps)
 /* --- Blocks --------------------------------------------------------------------------------- */
 
 /*
- * Opens a node whose limit blocks for 30 s; escalate: for up to 8 minutes. Its key is due to be
- * reported, and was just blocked.
+ * Opens a node whose limit blocks for 30 s. With `escalate`, blocks last up to 8 minutes. The
+ * node's key was just blocked, and must be reported in the next round.
  */
 static void node_open_blocks(bool escalate)
 {
@@ -535,7 +535,7 @@ static void node_open_blocks(bool escalate)
 		items[i].blocked_ms = 0;
 }
 
-/* Runs a round in which the store reports a block with this remaining time, half a round later. */
+/* Runs a round of which the reply reports a block with this remaining time, in ms. */
 static void round_blocked(uint64_t blocked_ms)
 {
 	assert_int_equal(round_begin(), 1);
@@ -549,8 +549,8 @@ TEST(test_a_block_is_reported_once)
 	static const struct {
 		const char *name;
 		bool escalate;
-		uint64_t stored[2];   /* reply of the store in each round, ms */
-		uint64_t reported[2]; /* report of the node, ms, or up to 151 more */
+		uint64_t stored[2];   /* block that the store reports in each round, in ms */
+		uint64_t reported[2]; /* reported by the node, ms; up to 151 more pass */
 	} cases[] = {
 		{"a block", false, {29900, 29750}, {29900, 0}},
 		{"a block that escalates, and the store knows a longer block",
@@ -590,7 +590,7 @@ TEST(test_a_block_of_another_node_lasts_from_when_it_was_asked_for)
 	assert_int_equal(block_end(&limit.limit, own), now - ROUND / 2 + 10 * SEC);
 }
 
-/* Returns whether the key is blocked here after a round in which the store reports this block. */
+/* Runs a round in which the store reports this block. Returns whether the key is blocked. */
 static bool is_blocked_after(uint64_t blocked_ms)
 {
 	round_blocked(blocked_ms);
@@ -598,8 +598,8 @@ static bool is_blocked_after(uint64_t blocked_ms)
 }
 
 /*
- * Forgives the block, and checks that later rounds do not begin it again. blocked_ms: its remaining
- * time in the store. Replies take different times.
+ * Removes the block at this node, and checks that it does not return in later rounds, in which
+ * replies take different times. blocked_ms: remaining time of the block in the store.
  */
 static void check_that_it_stays_forgiven(uint64_t blocked_ms)
 {
@@ -614,15 +614,15 @@ TEST(test_a_block_that_is_forgiven_does_not_come_back)
 	node_open_blocks(false);
 	assert_true(is_blocked_after(29900));
 	check_that_it_stays_forgiven(29900);
-	assert_true(is_blocked_after(29900)); /* a new block of another node */
+	assert_true(is_blocked_after(29900)); /* another node has begun a new block */
 	check_that_it_stays_forgiven(29900);
-	entries[3].limit = 0; /* the key is evicted */
+	entries[3].limit = 0; /* another key gets the entry */
 	round_blocked(26000);
 	key_make(3, 7);
 	assert_true(is_blocked_after(25850));
 }
 
-/* The node's own block is forgiven between its report and the reply, which contains it. */
+/* The node's block is removed after the node's report and before the reply that contains it. */
 TEST(test_a_block_that_is_forgiven_while_it_is_reported_does_not_come_back)
 {
 	node_open_blocks(false);
@@ -634,7 +634,7 @@ TEST(test_a_block_that_is_forgiven_while_it_is_reported_does_not_come_back)
 	accounts_learn(&accounts, items, NODES, now += ROUND / 2);
 	assert_false(block_holds(&limit.limit, entry_state(&entries[3]), now));
 	check_that_it_stays_forgiven(items[0].block_ms);
-	assert_true(is_blocked_after(29900)); /* a block of another node */
+	assert_true(is_blocked_after(29900)); /* another node has begun a block */
 }
 
 static int setup(void **state)

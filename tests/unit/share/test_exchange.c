@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Tests of user/share/exchange.h: what a round exchanges and counts, with a fake store. */
+/* user/share/exchange.h: what a node exchanges and counts in a round, with a simulated store. */
 #include <poll.h>
 #include "test.h"
 #include "base/array.h"
 #include "share/exchange.h"
 #include "share/flow.h"
 
-/* A set in the fake store. */
+/* A set in the simulated store. */
 struct set {
-	long members; /* reported number; -1: the store does not reply */
-	int counted;  /* counts since the last check */
+	long members; /* number of members that the store reports; -1: no reply */
+	int counted;  /* number of times that the set was counted since the last check */
 };
 
 static struct set nodes, alike, processes;
 static bool keys_are_away;
-static int exchanged;	 /* rounds with keys since the last check */
-static uint64_t now;	 /* ms */
-static uint64_t meaning; /* hash of the shared limits of this node */
+static int exchanged;	 /* number of rounds with keys since the last check */
+static uint64_t now;	 /* milliseconds */
+static uint64_t meaning; /* hash of the limits that this node shares */
 static unsigned int expiry;
 static struct store_counts counts;
 

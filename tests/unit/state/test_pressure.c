@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* user/state/pressure.h: reports that the table is too small, and the next larger size. */
+/* user/state/pressure.h: reports that a table is too small, and computes the next larger size. */
 #include "test.h"
 #include "gate/maps.h"
 #include "state/pressure.h"
@@ -20,7 +20,7 @@ static const struct {
 	{"the largest size", 1U << 26, 1U << 27, 1, 1, 0, 1U << 26},
 };
 
-/* Returns the number of entries of the table of a gate of this size. */
+/* Returns the number of table entries of a gate for this many sources. */
 static uint32_t entries_of(uint32_t sources)
 {
 	const struct machine machine = {.jiffy_ns = 4000000};
@@ -55,7 +55,7 @@ static void test_room_is_short_after_evictions_and_failures(void **state)
 	}
 }
 
-/* Absurd sizes, which the owner of a gate can write into its maps, do no harm. */
+/* The owner of a gate can write any size to its maps. Invalid sizes have no effect. */
 static void test_tables_that_no_gate_has(void **state)
 {
 	const struct pressure pressure = {.event[SL_EVENT_NO_ROOM].per_second = 1};

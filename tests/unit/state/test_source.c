@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* user/state/source.h: fills a state while packets are charged to it. */
+/* user/state/source.h: refills a state while packets are charged to it. */
 #include "test.h"
 #include "base/clock.h"
 #include "kind_specs.h"
@@ -31,7 +31,7 @@ static int limits_compile(void **state)
 	return 0;
 }
 
-/* Returns the entry of the key after packets have used all its credit. */
+/* Returns the entry of the key after packets have used all credit of its state. */
 static struct sl_entry entry_spent(const struct sl_limit *limit)
 {
 	struct sl_entry entry = {.addr = {key.addr[0], key.addr[1]}, .limit = key.limit};
@@ -68,7 +68,7 @@ static void check_full(const struct sl_limit *limit, uint64_t at)
 	assert_int_equal(entry.state.blocked_until, 0);
 }
 
-/* The state is filled at once, in the sub-windows that follow, and after all of them. */
+/* A state is refilled immediately, in each of the next sub-windows, and after all of them. */
 static void test_a_state_of_each_kind_is_full_and_not_blocked(void **state)
 {
 	(void)state;
@@ -95,7 +95,7 @@ static void test_an_entry_of_another_key_stays_as_it_is(void **state)
 		}
 }
 
-/* A step of state_turn() in bpf/state.h: swaps a word, or fails if it has changed. */
+/* A step of state_turn() in bpf/state.h: replaces a word, and fails if it has changed. */
 static bool swap(__u64 *word, uint64_t from, uint64_t to)
 {
 	if (*word != from)
@@ -104,7 +104,7 @@ static bool swap(__u64 *word, uint64_t from, uint64_t to)
 	return true;
 }
 
-/* Turns a window to its next sub-window in four steps, and fills it before step `cut`. */
+/* Turns a window to its next sub-window in four steps, and refills it before step `cut`. */
 static void turn_and_fill(struct sl_entry *entry, int cut, uint64_t now)
 {
 	struct sl_state *state = entry_state(entry), seen = *state, next = seen;
@@ -143,7 +143,7 @@ static void test_a_turn_under_way_brings_nothing_back(void **state)
 	}
 }
 
-/* A filled token bucket has the whole burst, even if it has slices and its span is rounded. */
+/* A refilled token bucket has its whole burst, even if it has slices and its span is rounded. */
 static void test_nothing_is_lost_with_a_full_bucket(void **state)
 {
 	static const struct {
@@ -171,7 +171,7 @@ static void test_nothing_is_lost_with_a_full_bucket(void **state)
 	}
 }
 
-/* `charged_at` of a window, which is its sub-window, and of a shaper never decreases. */
+/* `charged_at` never decreases. In a window it is the current sub-window. */
 static void test_moments_never_go_back(void **state)
 {
 	(void)state;
