@@ -95,6 +95,27 @@ def test_a_namespace_that_appears(lab, keeping):
         run("ip", "netns", "del", name)
 
 
+def test_the_directory_of_namespaces_appears(lab, tmp_path):
+    """The first namespace since the boot makes it. A namespace is deleted and made again there."""
+    names = [f"{lab.filter}-{i}" for i in range(2)]
+    (tmp_path / "main.yaml").write_text(rules(*({"device": "in0", "netns": name} for name in names)))
+    with own_bpffs():
+        run("mount", "-t", "tmpfs", "tmpfs", "/run")
+        with subprocess.Popen([SLUICE, "-g", lab.gate, "keep", str(tmp_path / "main.yaml")],
+                              stderr=subprocess.DEVNULL) as keep, contextlib.ExitStack() as ending:
+            ending.callback(keep.terminate)
+            wait_until(lambda: os.path.exists(f"/run/sluice/{lab.gate}.keep") and settled(keep), "keep to be idle")
+            for name in (names[0], names[1], names[0]):
+                if os.path.exists(f"/run/netns/{name}"):
+                    run("ip", "netns", "del", name)
+                run("ip", "netns", "add", name)
+                run("ip", "-n", name, "link", "add", "in0", "type", "veth", "peer", "name", "out0")
+                wait_until(lambda: "prog/xdp" in run("ip", "-n", name, "link").out, name)  # pylint: disable=cell-var-from-loop
+        run(SLUICE, "-g", lab.gate, "detach", "all")
+        for name in names:
+            run("ip", "netns", "del", name)
+
+
 def test_one_device_that_cannot_be_attached_keeps_no_other_from_it(lab, keeping):
     """keep retries to attach the device after a second or more, but reports the failure only once."""
     lab.pair("out1", "in1")

@@ -64,7 +64,8 @@ struct step {
 enum watch_kind {
 	WATCH_FILES,   /* a file in the directory of the rules file or of a list file */
 	WATCH_GATE,    /* a command closed the gate's directory, or the gate was removed */
-	WATCH_LINKS,   /* a pin of an attachment, or a namespace, was made or removed */
+	WATCH_LINKS,   /* a pin of an attachment was made or removed */
+	WATCH_NETNS,   /* a name of a namespace, or their directory, was made or removed */
 	WATCH_INOTIFY, /* number of kinds of events that inotify reports */
 	WATCH_DEVICES = WATCH_INOTIFY, /* an attached or configured device changed */
 	WATCH_FILTERS,		       /* a qdisc or a filter of an attached device was removed */
@@ -82,7 +83,8 @@ struct watch {
 	unsigned int lacking;	    /* EVENT() bits of kinds that lack a watch or an fd */
 	struct watch_socket *sockets;
 	unsigned int sockets_count, sockets_room;
-	unsigned int events; /* EVENT() bits that the current read has found */
+	bool sockets_changed; /* the last watch_devices() opened or closed a socket */
+	unsigned int events;  /* EVENT() bits that the current read has found */
 };
 
 #define STATUS_TEXT 512
@@ -153,11 +155,13 @@ bool lists_are_bad(const struct keep *keep);
 void watch_close(struct watch *watch);
 
 /*
- * Watch the files, or the gate, by a new inotify fd. Unread events of the old fd are lost. If no
- * watch or fd is left, set a bit of `lacking`. Skip directories that the caller may not read.
+ * Watch the files, the gate with the names of namespaces, or only the names, by a new inotify fd.
+ * Unread events of the old fd are lost. If no watch or fd is left, set a bit of `lacking`. Skip
+ * directories that the caller may not read.
  */
 void watch_files(struct keep *keep);
 void watch_gate(struct keep *keep);
+void watch_netns(struct keep *keep);
 
 /* Opens a netlink socket in each existing namespace of the rules file, and closes the others. */
 int watch_devices(struct keep *keep);

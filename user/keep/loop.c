@@ -202,7 +202,9 @@ void on_events(struct keep *keep, unsigned int events)
 		step_soon(keep, STEP_LOOK, GATE_WAIT_MS);
 	if (events & (EVENT(WATCH_LINKS) | EVENT(WATCH_FILTERS)))
 		attach_again(keep);
-	if (events & EVENT(WATCH_DEVICES))
+	if (events & EVENT(WATCH_NETNS)) /* the directory may have been made or removed */
+		watch_netns(keep);
+	if (events & (EVENT(WATCH_DEVICES) | EVENT(WATCH_NETNS)))
 		step_soon(keep, STEP_ATTACH, DEVICE_WAIT_MS);
 }
 

@@ -148,7 +148,7 @@ int attach_run(struct keep *keep)
 int check_run(struct keep *keep)
 {
 	_cleanup_(gate_close) struct gate gate = GATE_CLOSED;
-	unsigned int count = 0, sockets = keep->watch.sockets_count;
+	unsigned int count = 0;
 	struct attachment all[ATTACHMENTS_MAX];
 	int err, watched;
 
@@ -169,7 +169,7 @@ int check_run(struct keep *keep)
 	if (!has_devices(keep))
 		return 0;
 	watched = watch_devices(keep);
-	if (keep->watch.sockets_count != sockets) /* a namespace was made or removed */
+	if (keep->watch.sockets_changed) /* a namespace was made or removed */
 		step_soon(keep, STEP_ATTACH, 0);
 	err = gate_open(&gate, keep->args->gate, GATE_NO_MAPS, NULL)
 		      ?: attachments_read(&gate, all, &count);

@@ -111,9 +111,17 @@ void watch_gate(struct keep *keep)
 		  GATE_MASK | IN_ONLYDIR);
 	watch_add(&keep->watch, WATCH_LINKS, gate_path(keep->args->gate, GATE_LINKS, path),
 		  LINKS_MASK | IN_ONLYDIR);
+	watch_netns(keep);
+}
+
+void watch_netns(struct keep *keep)
+{
+	watch_begin(&keep->watch, WATCH_NETNS);
 	for (unsigned int i = 0; i < keep->config.places.count; i++)
-		if (*keep->config.places.list[i].netns)
-			watch_add(&keep->watch, WATCH_LINKS, NETNS_DIR, LINKS_MASK);
+		if (*keep->config.places.list[i].netns &&
+		    !watch_add(&keep->watch, WATCH_NETNS, NETNS_DIR, LINKS_MASK | IN_DELETE_SELF))
+			/* the first namespace makes the directory */
+			watch_add(&keep->watch, WATCH_NETNS, "/run", LINKS_MASK);
 }
 
 /* --- Devices -------------------------------------------------------------------------------- */
@@ -144,6 +152,7 @@ static int socket_add(struct watch *watch, uint64_t netns)
 		return error_add(err, "netlink", NULL, "cannot watch devices by netlink: %s",
 				 netns_why(err));
 	watch->sockets[watch->sockets_count++] = (struct watch_socket){steal_fd(&fd), netns};
+	watch->sockets_changed = true;
 	return 0;
 }
 
@@ -153,6 +162,7 @@ int watch_devices(struct keep *keep)
 	struct watch *watch = &keep->watch;
 	int err = 0;
 
+	watch->sockets_changed = false;
 	for (unsigned int i = 0; i < watch->sockets_count; i++) {
 		uint64_t netns = watch->sockets[i].netns;
 		bool named = netns == netns_current();
@@ -164,6 +174,7 @@ int watch_devices(struct keep *keep)
 			continue;
 		close(watch->sockets[i].fd);
 		watch->sockets[i--] = watch->sockets[--watch->sockets_count];
+		watch->sockets_changed = true;
 	}
 	if (places->specified)
 		err = socket_add(watch, netns_current());
