@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A plugin of pytest: the lab of the end-to-end tests, and a lab whose wire is between two virtio NICs, so that packets go
-through the driver of a NIC and its native XDP."""
+"""A pytest plugin with two labs: the lab of tests/e2e, and a lab whose wire connects two virtio
+NICs, so that packets pass the driver of a NIC and its native XDP."""
 
 import os
 
@@ -13,9 +13,9 @@ NET = "/sys/class/net"
 
 
 def name_of(mac):
-    """Returns the name of a NIC. A NIC returns to the initial network namespace when its own namespace ends."""
+    """Returns the name of a NIC. When a network namespace is deleted, its NIC returns to the initial namespace."""
     for name in os.listdir(NET):
-        if not os.path.exists(f"{NET}/{name}/device"):  # a virtual device, or file bonding_masters
+        if not os.path.exists(f"{NET}/{name}/device"):  # skips virtual devices and file bonding_masters
             continue
         with open(f"{NET}/{name}/address", encoding="ascii") as address:
             if address.read().strip() == mac:
@@ -35,7 +35,7 @@ class NicLab(Lab):
 
 @pytest.fixture
 def lab():
-    """A sender and a filter, joined by a veth pair."""
+    """A sender and a filter that a veth pair connects."""
     made = Lab()
     yield made
     made.close()
@@ -43,7 +43,7 @@ def lab():
 
 @pytest.fixture
 def nics():
-    """A sender and a filter, joined by two NICs."""
+    """A sender and a filter that two virtio NICs connect."""
     made = NicLab()
     yield made
     made.close()
@@ -51,6 +51,6 @@ def nics():
 
 @pytest.fixture
 def keeping(lab, tmp_path):
-    """Starts a process of keep, which ends with the test."""
+    """Starts `sluice keep`. The process ends with the test."""
     with keepers(lab, tmp_path) as make:
         yield make

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A lab for limits that shape: it sends bursts of numbered datagrams over a veth pair, and records when each arrives, by the
-clock of the kernel. The device of the sender has the qdisc under test."""
+"""A lab for limits that shape. It sends bursts of numbered datagrams over a veth pair, and records when each datagram
+arrives, by the clock of the kernel. The sender's device has the qdisc under test."""
 
 import collections
 import ctypes
@@ -19,11 +19,11 @@ from lab import (FILTER_MAC, HERE4, PORT, SENDER_MAC, SO_RCVBUFFORCE, Lab, ask_f
 SO_SNDBUFFORCE, SO_TXTIME = 32, 61
 SOURCE = "192.0.2.1"
 THERE4 = "198.51.100.2"  # a second address of the receiver
-FRAME = 125  # bytes, so that 10 kpps are 10 Mbit/s
-AT_ONCE = 1024  # the most messages of one system call
+FRAME = 125  # bytes of a frame: 10 kpps are 10 Mbit/s
+AT_ONCE = 1024  # The kernel accepts at most this many messages in one sendmmsg().
 SEC, MS, US = 10**9, 10**6, 10**3
-AHEAD = 20 * MS  # the first departure is this far ahead, so that all packets are written before it
-QUIET_SECONDS = 1  # after this time without an arrival, the rest is lost
+AHEAD = 20 * MS  # the first packet departs this late, so that all packets are in the qdisc before
+QUIET_SECONDS = 1  # Stop waiting after this time without an arrival: the remaining datagrams are lost.
 
 libc = ctypes.CDLL(None, use_errno=True)
 
@@ -31,7 +31,7 @@ libc = ctypes.CDLL(None, use_errno=True)
 # --- Bursts ---------------------------------------------------------------------------------------
 
 def datagram(number, destination=HERE4, source=SOURCE, size=FRAME, tag=None):
-    """Returns a UDP frame of `size` bytes that carries a number. tag: the id of a VLAN, which adds 4 bytes."""
+    """Returns a UDP frame of `size` bytes that carries `number`. `tag` is a VLAN id, which adds 4 bytes."""
     fields = [0x45, 0, size - 14, 0, 0, 64, 17, 0, socket.inet_aton(source),
               socket.inet_aton(destination)]
     fields[7] = checksum(struct.pack("!BBHHHBBH4s4s", *fields))
@@ -43,18 +43,18 @@ def datagram(number, destination=HERE4, source=SOURCE, size=FRAME, tag=None):
 
 
 class Vector(ctypes.Structure):
-    """struct iovec"""
+    """struct iovec of the kernel."""
     _fields_ = [("base", ctypes.c_char_p), ("length", ctypes.c_size_t)]
 
 
 class Time(ctypes.Structure):
-    """A control message with the departure time of a packet, by CLOCK_MONOTONIC."""
+    """The control message that sets the departure time of a packet, by CLOCK_MONOTONIC."""
     _fields_ = [("length", ctypes.c_size_t), ("level", ctypes.c_int), ("kind", ctypes.c_int),
                 ("time", ctypes.c_uint64)]
 
 
 class Header(ctypes.Structure):
-    """struct msghdr"""
+    """struct msghdr of the kernel."""
     _fields_ = [("name", ctypes.c_void_p), ("name_length", ctypes.c_uint32),
                 ("vector", ctypes.POINTER(Vector)), ("vector_length", ctypes.c_size_t),
                 ("control", ctypes.POINTER(Time)), ("control_length", ctypes.c_size_t),
@@ -62,7 +62,7 @@ class Header(ctypes.Structure):
 
 
 class Message(ctypes.Structure):
-    """struct mmsghdr"""
+    """struct mmsghdr of the kernel."""
     _fields_ = [("header", Header), ("sent", ctypes.c_uint)]
 
 
@@ -76,8 +76,8 @@ def message(data, delay):
 
 
 def set_times(messages):
-    """Turns delays into departure times. Returns the departure time for delay 0 by CLOCK_REALTIME, which may be a few
-    microseconds too early."""
+    """Replaces the delays in messages by departure times. Returns the departure time for a delay of
+    0 by CLOCK_REALTIME, which may be a few microseconds too early."""
     start = time.time_ns()
     base = time.monotonic_ns() + AHEAD
     for one in messages:
@@ -90,13 +90,13 @@ def messages_of(frames, delays=None):
 
 
 def send_messages(fd, messages):
-    """Sends messages as fast as the kernel accepts them."""
+    """Sends messages as fast as the kernel accepts them. A packet that the qdisc or a limit drops is not sent again."""
     at = 0
     while at < len(messages):
         first = ctypes.byref(messages, at * ctypes.sizeof(Message))
         count = min(AT_ONCE, len(messages) - at)
         sent = libc.sendmmsg(fd, first, count, 0)
-        if sent < count:  # the qdisc or a limit dropped the next message
+        if sent < count:  # the kernel stops at the message that the qdisc or a limit drops
             error = ctypes.get_errno()
             assert sent > 0 or error == errno.ENOBUFS, os.strerror(error)
             sent = max(0, sent) + 1
@@ -104,8 +104,8 @@ def send_messages(fd, messages):
 
 
 def send_all(fd, frames, delays=None):
-    """Sends frames at once, with delays if given. Returns three times of CLOCK_REALTIME: the departure time for delay 0, and
-    the times before and after the system calls."""
+    """Sends frames without pauses. If `delays` is given, sets departure times. Returns three times of CLOCK_REALTIME: the
+    departure time for a delay of 0, the time before the system calls, and the time after them."""
     messages = messages_of(frames, delays)
     origin = set_times(messages) if delays else None
     before = time.time_ns()
@@ -114,9 +114,9 @@ def send_all(fd, frames, delays=None):
 
 
 class Burst(collections.namedtuple("Burst", "sent start took arrivals")):
-    """A burst of `sent` datagrams. `start` is the time before the first system call, or the departure time of number 0 if the
-    sender sets departure times; `took` is the duration of the calls; `arrivals` has the times of arrival by number. All
-    in nanoseconds of CLOCK_REALTIME."""
+    """A burst of `sent` datagrams. `start` is the time before the first system call, or the departure time of datagram 0 if
+    the sender sets departure times. `took` is the duration of the system calls. `arrivals` has the time of arrival of each
+    datagram by its number. All times are nanoseconds of CLOCK_REALTIME."""
 
     @property
     def moments(self):
@@ -134,28 +134,28 @@ class Burst(collections.namedtuple("Burst", "sent start took arrivals")):
 
     @property
     def span(self):
-        """Returns the time from the start to the last arrival."""
+        """Returns the time from the start of the burst to its last arrival."""
         return self.moments[-1] - self.start
 
     @property
     def rate(self):
-        """Returns the packets a second from the first to the last arrival."""
+        """Returns packets per second between the first and the last arrival."""
         first, last = self.moments[0], self.moments[-1]
         return (len(self.arrivals) - 1) * SEC / (last - first)
 
     @property
     def spacing(self):
-        """Returns the least, the median and the largest time between two arrivals."""
+        """Returns the shortest, the median and the longest time between two successive arrivals."""
         gaps = [b - a for a, b in itertools.pairwise(self.moments)]
         return min(gaps), statistics.median(gaps), max(gaps)
 
     def largest(self, window):
-        """Returns the largest number of arrivals in any window of a length."""
+        """Returns the largest number of arrivals in any span of `window` nanoseconds."""
         return most_within(self.moments, window)
 
     def delays(self, rate, free=0):
-        """Returns by how much each datagram arrived too late, in the order of arrival, negative if too early. The first
-        1 + `free` datagrams may depart at once, then one every 1/rate."""
+        """Returns the delay of each datagram, in the order of arrival; it is negative if the datagram is early. The first 1
+        + `free` datagrams may depart at once, and then one datagram every 1/rate."""
         return [moment - self.start - max(0, i - free) * SEC // rate
                 for i, moment in enumerate(self.moments)]
 
@@ -163,7 +163,7 @@ class Burst(collections.namedtuple("Burst", "sent start took arrivals")):
 # --- The receiver ---------------------------------------------------------------------------------
 
 class Stamped:
-    """Receives datagrams, and stores the time of arrival of each by its number."""
+    """Receives datagrams, and stores each time of arrival by the number of the datagram."""
 
     def __init__(self, netns, address):
         self.arrivals = {}
@@ -174,7 +174,7 @@ class Stamped:
             self.socket.bind((address, PORT))
 
     def read(self):
-        """Reads the datagrams that have arrived. Returns their number."""
+        """Reads all datagrams that have arrived. Returns how many there were."""
         count = 0
         for data, _, moment in read_stamped(self.socket):
             number, = struct.unpack_from("!I", data)
@@ -184,7 +184,7 @@ class Stamped:
         return count
 
     def take(self, count):
-        """Waits for `count` datagrams, or until no more arrive. Returns and forgets the arrivals."""
+        """Waits for `count` datagrams, or until no more arrive. Returns the arrivals, and clears them."""
         heard = time.monotonic()
         while len(self.arrivals) < count and time.monotonic() < heard + QUIET_SECONDS:
             if self.read():
@@ -200,7 +200,7 @@ class Stamped:
 # --- The lab --------------------------------------------------------------------------------------
 
 class ShapeLab(Lab):
-    """A lab whose sender sends bursts from out0, which has the qdisc under test."""
+    """A lab whose sender sends bursts from out0. This device has the qdisc under test."""
 
     def __init__(self):
         super().__init__()
@@ -208,15 +208,15 @@ class ShapeLab(Lab):
         self.receivers = {address: self.receiver(Stamped(self.filter, address))
                           for address in (HERE4, THERE4)}
         self.out = self.raw_socket("out0")
-        # packets in the qdisc take room in the buffer of the socket, and a full buffer would slow the sender down
+        # Packets that wait in the qdisc fill the send buffer of the socket. A full buffer would block the sender.
         self.out.setsockopt(socket.SOL_SOCKET, SO_SNDBUFFORCE, 64 << 20)
         self.out.setsockopt(socket.SOL_SOCKET, SO_TXTIME,
                             struct.pack("@iI", time.CLOCK_MONOTONIC, 0))
-        # the kernel begins with timestamps some time after a socket asked for them
+        # The kernel starts timestamps some time after a socket has enabled them.
         wait_until(self.stamps_run, "timestamps")
 
     def stamps_run(self):
-        """Returns whether timestamps are times of arrival. Before, they are the times of reading."""
+        """Returns whether a timestamp is the time of arrival. At first, it is the time at which the datagram is read."""
         for address in self.receivers:
             burst = self.burst(1, address)
             if burst.lost or not burst.start <= burst.moments[0] <= burst.start + burst.took:
@@ -228,19 +228,19 @@ class ShapeLab(Lab):
         run("tc", "-n", self.sender, "qdisc", "replace", "dev", "out0", "root", *words)
 
     def fq(self, *words):
-        """Sets fq with the flow_limit that 10 kpps need for the default horizon."""
+        """Sets qdisc fq. Its flow_limit suffices for 10 kpps and the default horizon."""
         self.qdisc("fq", "flow_limit", "2001", *words)
 
     def attach_out(self):
         return self.attach("out0", "hook", "egress", netns=self.sender)
 
     def limit(self, *words):
-        """Sets the limit of default. No note about fq may be printed."""
+        """Sets the limit of policy default. The command must not print a note about fq."""
         said = self.sluice("set", "default", *words, netns=self.sender).err
         assert "fq" not in said, said
 
     def tbf(self, rate, burst=2, limit=10000 * FRAME):
-        """Sets tbf: `rate` packets a second, `burst` packets at once, a queue of `limit` bytes."""
+        """Sets qdisc tbf: `rate` packets a second, `burst` packets at once, and a queue of `limit` bytes."""
         self.qdisc("tbf", "rate", f"{rate * FRAME * 8}bit", "burst", str(burst * FRAME),
                    "limit", str(limit))
 
@@ -252,8 +252,8 @@ class ShapeLab(Lab):
                                     if isinstance(value, int)})
 
     def bursts(self, count, destinations, rate=None, tag=None):
-        """Sends a burst to each destination, one datagram to each in turn. rate: if given, the sender sets departure times,
-        `rate` a second to each destination."""
+        """Sends a burst to each destination, with one datagram to each in turn. If `rate` is given,
+        the sender sets departure times, at `rate` a second for each destination."""
         frames = [datagram(number, to, tag=tag) for number in range(count) for to in destinations]
         delays = rate and [number * SEC // rate for number in range(count) for _ in destinations]
         start, before, after = send_all(self.out.fileno(), frames, delays)
@@ -261,7 +261,7 @@ class ShapeLab(Lab):
                 for to in destinations]
 
     def train(self, bursts, count, period):
-        """Sends `bursts` bursts of `count` datagrams, one per period. Returns them as one burst."""
+        """Sends `bursts` times `count` datagrams, one burst per period. Returns all of them as a single burst."""
         frames = [datagram(number) for number in range(bursts * count)]
         cars = [messages_of(frames[i:i + count]) for i in range(0, len(frames), count)]
         start, origin = time.time_ns(), time.monotonic_ns()
@@ -276,7 +276,7 @@ class ShapeLab(Lab):
         return one
 
     def measure_all(self, count, destinations, **options):
-        """Sends bursts. Returns each with the counters of the qdisc for all of them."""
+        """Sends a burst to each destination. Returns each burst with the counters of the qdisc, which count all bursts."""
         before = self.qdisc_counts()
         bursts = self.bursts(count, destinations, **options)
         counts = self.qdisc_counts()
@@ -310,7 +310,7 @@ COLUMNS = ["", "sent in", "arrived", "lost", "dropped", "out of order", "span", 
 
 
 def print_table(measured):
-    """Prints a table of measured bursts by name, as lines `figure: ...`."""
+    """Prints a table of measured bursts as lines `figure: ...`. `measured` has the bursts by name."""
     rows = [COLUMNS, *([name, *map(str, one.cells())] for name, one in measured.items())]
     widths = [max(map(len, column)) for column in zip(*rows)]
     for cells in rows:

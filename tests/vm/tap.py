@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A plugin of pytest that prints each result at once in TAP, as the tests in C do."""
+"""A pytest plugin that prints each result immediately and as TAP, like the tests in C."""
 
 count = 0
 
 
 def pytest_addoption(parser):
-    """Adds an option that pytest needs if its own reporter is disabled."""
+    """pytest requires this option if its own reporter is disabled."""
     parser.addoption("--verbose", dest="verbose", type=int, default=0)
 
 

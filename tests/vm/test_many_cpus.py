@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""On a kernel with many possible CPUs, limits are exact, and the memory of a gate is bounded."""
+"""If a kernel has many possible CPUs, limits are still exact, and a gate takes a bounded amount of memory."""
 
 import re
 
@@ -44,7 +44,7 @@ def test_memory_of_a_gate(lab):
 
 
 def test_small_sizes(lab):
-    """Sizes for machines with many CPUs and little memory."""
+    """The smallest useful sizes, for machines with many CPUs and little memory."""
     before = megabytes("Percpu")
     least = str(256 * possible_cpus())
     lab.attach("in0", "mode", "native", "sources", least, "buckets", least, "policies", "64")

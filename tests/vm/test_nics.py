@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Real packets through virtio NICs, on each hook."""
+"""Sends real packets through virtio NICs, on each hook."""
 
 import json
 import time
@@ -37,7 +37,7 @@ TAGS = {"802.1Q": [(0x8100, 5)], "802.1ad": [(0x88A8, 7), (0x8100, 5)]}
 
 @pytest.mark.parametrize("tags", TAGS.values(), ids=TAGS)
 def test_native_xdp_reads_tags(nics, tags):
-    nics.ip("link", "set", "in0", "promisc", "on")  # otherwise the NIC drops VLANs without a device
+    nics.ip("link", "set", "in0", "promisc", "on")  # otherwise, the NIC drops frames of VLANs that have no device
     nics.attach("in0", "mode", "native")
     nics.sluice("set", "default", "rate", "1/h", "burst", "20")
     nics.send(ABUSER, 50, size=100, tags=tags)
@@ -46,8 +46,8 @@ def test_native_xdp_reads_tags(nics, tags):
 
 
 def test_native_xdp_holds_the_rate(nics):
-    """An emulated NIC may lose packets before the program. So only the abuser, which sends far more, has a lower bound."""
-    rate, burst = 200, 400  # the bucket does not get full within the run, even if the machine stalls
+    """An emulated NIC may lose packets before XDP. So only the abuser, which sends far more, has a lower bound."""
+    rate, burst = 200, 400  # so large that the bucket never becomes full again, even if the machine stalls
     nics.attach("in0", "mode", "native")
     nics.sluice("set", "default", "rate", f"{rate}pps", "burst", str(burst))
     start = time.monotonic()

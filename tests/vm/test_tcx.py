@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""mode auto on TC hooks: tcx from Linux 6.6 on, and a clsact filter before."""
+"""On TC hooks, mode auto uses tcx if the kernel has it (Linux 6.6 or later), and a clsact filter otherwise."""
 
 import pytest
 

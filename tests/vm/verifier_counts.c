@@ -11,11 +11,11 @@
 #include <string.h>
 #include <sys/utsname.h>
 
-/* Small maps save time and memory. The counts do not depend on the sizes of maps. */
+/* Small maps save time and memory. The sizes of maps do not affect the counts. */
 #define MAP_ENTRIES 64
 
 #define LOG_SIZE  (1 << 24)
-#define LOG_LINES 20 /* lines at the end of the log that are printed */
+#define LOG_LINES 20 /* Print this many lines of the end of the log. */
 
 static void maps_shrink(struct bpf_object *object)
 {
@@ -28,7 +28,7 @@ static void maps_shrink(struct bpf_object *object)
 	}
 }
 
-/* Returns the last `lines` lines of a log, which have the reason of a refusal. */
+/* Returns the last `lines` lines of a log. They have the reason of a refusal by the kernel. */
 static const char *log_tail(const char *log, int lines)
 {
 	const char *tail = log + strlen(log);
