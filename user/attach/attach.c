@@ -102,7 +102,7 @@ static int attach_failed(const struct gate *gate, const struct netdev *device,
 
 	if (err == -EBUSY || (err == -EEXIST && a->hook == HOOK_XDP))
 		return xdp_owner_refuse(gate, device);
-	/* explain the errno: its text, "No space left on device", would mislead */
+	/* explain the errno, because its text "No space left on device" would mislead */
 	if (peer_is_wider(device, a, err))
 		return error_add(
 			err, "peer-wider", NULL,
@@ -193,7 +193,7 @@ static int attach_filter(const struct gate *gate, const struct programs *program
 	err = err ?: pin_make(links, name.text, fd);
 	if (!err) {
 		err = filter_add(a->ifindex, ingress, fd);
-		/* the filter exists if only the reply was lost */
+		/* if only the reply was lost, the filter exists */
 		if (err && !filter_find(a->ifindex, ingress, program_id_of(fd), &exists) && exists)
 			err = 0;
 		if (err)
@@ -509,7 +509,7 @@ static int attachment_switch(const struct gate *gate, struct attachment *a, int 
 	if (err)
 		return err;
 	err = program_replace(gate, a, program_fd);
-	/* only the reply may be lost; if the program cannot be found out, both stay pinned */
+	/* the reply may be lost; if the running program is unknown, both stay pinned */
 	if (err && !attachment_look(gate, &now)) {
 		if (now.program_id == program_id_of(program_fd))
 			err = 0;

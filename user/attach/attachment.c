@@ -102,7 +102,7 @@ int attachment_program_open(const struct gate *gate, const struct attachment *a)
 		if (fd >= 0 && program_id_of(fd) == a->program_id)
 			return steal_fd(&fd);
 	}
-	return bpf_prog_get_fd_by_id(a->program_id); /* another process removed the pins */
+	return bpf_prog_get_fd_by_id(a->program_id); /* the pins are gone */
 }
 
 /* Returns whether the hook of device a->ifindex, XDP or tcx, runs the program. */
@@ -191,7 +191,7 @@ static int link_look(const struct gate *gate, struct attachment *a, int link_fd)
 
 	if (bpf_obj_get_info_by_fd(link_fd, &info, &size))
 		return -errno;
-	if (!info.xdp.ifindex) /* tcx has its ifindex at the same offset */
+	if (!info.xdp.ifindex) /* info.tcx has its ifindex at the same offset */
 		return 0;
 	a->program_id = info.prog_id;
 	a->ifindex = info.xdp.ifindex;
@@ -403,7 +403,7 @@ const char *xdp_owner_format(const struct xdp_owner *owner, char text[XDP_OWNER_
 /* Two attachments that filter the same packets, on a device and on a device below it. */
 struct stacked {
 	const struct attachment *upper, *lower;
-	const struct attachment *surplus; /* the one that can be detached without missing packets */
+	const struct attachment *surplus; /* can be detached without missing packets */
 };
 
 static bool filters_like(const struct attachment *a, const struct attachment *b)
@@ -479,7 +479,7 @@ int stacked_note(const struct gate *gate, const struct attachment *made, unsigne
 		_cleanup_netns_ int back = -1;
 		unsigned int here;
 
-		if (made[i].netns == netns) /* already looked at: `made` is sorted by namespace */
+		if (made[i].netns == netns) /* already done, because `made` is sorted */
 			continue;
 		netns = made[i].netns;
 		if (!netns_visit(netns, &back))

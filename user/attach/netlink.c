@@ -48,8 +48,8 @@ uint8_t attr_u8(const struct nlattr *attr)
 
 /* --- Dumps ---------------------------------------------------------------------------------- */
 
-#define DUMP_SIZE 32768 /* bytes; the kernel sends no larger part of a dump */
-#define DUMPS_MAX 10	/* attempts; changes that interrupt this many dumps in a row are rare */
+#define DUMP_SIZE 32768 /* buffer size in bytes; the kernel sends no larger part of a dump */
+#define DUMPS_MAX 10	/* attempts to read a dump that changes do not interrupt */
 
 int message_failed(int err)
 {

@@ -83,7 +83,7 @@ uint32_t until_after(uint64_t ns)
 	if (__builtin_add_overflow(uptime_ns() + unit - 1, ns, &end))
 		return UINT32_MAX;
 	end >>= SL_UNTIL_SHIFT;
-	return end > UINT32_MAX ? UINT32_MAX : end; /* never 0, because it is rounded up */
+	return end > UINT32_MAX ? UINT32_MAX : end; /* `end` is never 0, because it is rounded up */
 }
 
 uint32_t until_at(time_t when)
@@ -192,7 +192,7 @@ int moment_parse(const char *text, time_t *ret)
 			"'%s%s' does not end in Z or an offset from UTC; write '+02:00'", date,
 			text);
 	is_real = strptime(date, "%Y-%m-%dT%H:%M:%S", &fields);
-	when = timegm(&fields); /* changes an invalid date, such as 31 November to 1 December */
+	when = timegm(&fields); /* changes an invalid date: 31 November to 1 December */
 	if (!is_real || strncmp(moment_format(when, again), date, length))
 		return error_misuse("no-such-moment", NULL,
 				    "'%s%s': the calendar has no such date or time", date, text);

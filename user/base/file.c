@@ -166,7 +166,7 @@ int file_read(const char *path, struct file *ret)
 		file_free(&file);
 		return err;
 	}
-	if (file.size >= 3 && !memcmp(file.text, "\xef\xbb\xbf", 3)) { /* a byte order mark */
+	if (file.size >= 3 && !memcmp(file.text, "\xef\xbb\xbf", 3)) { /* byte order mark */
 		file.size -= 3;
 		memmove(file.text, file.text + 3, file.size + 1);
 	}
@@ -219,7 +219,7 @@ int file_read_own(const char *path, struct file *ret, bool *ret_is_there)
 	mark = error_count();
 	err = file_open(path, O_NOFOLLOW, &fd, &st);
 	*ret_is_there = err != -ENOENT;
-	if (!*ret_is_there) /* it was removed meanwhile */
+	if (!*ret_is_there) /* the file was removed meanwhile */
 		error_drop(mark);
 	if (err)
 		return *ret_is_there ? err : 0;
@@ -287,7 +287,7 @@ static int file_put(int directory, const char *name, const struct file *file, mo
 
 	if (snprintf(fresh, sizeof(fresh), "%s.new", name) > NAME_MAX)
 		return -ENAMETOOLONG;
-	unlinkat(directory, fresh, 0); /* a killed process may have left it */
+	unlinkat(directory, fresh, 0); /* a killed process may have left this file */
 	fd = openat(directory, fresh, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode);
 	if (fd < 0)
 		return -errno;

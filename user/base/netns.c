@@ -168,7 +168,7 @@ int netns_visit(uint64_t netns, int *ret_back)
 	err = netns_path(netns, path);
 	if (err)
 		return err;
-	home = netns_home(); /* keep the present namespace for netns_home() during the visit */
+	home = netns_home(); /* netns_home() returns this namespace during the visit */
 	here = open(NETNS_SELF, O_RDONLY | O_CLOEXEC);
 	there = open(path, O_RDONLY | O_CLOEXEC);
 	if (here < 0 || there < 0 || setns(there, CLONE_NEWNET))
@@ -248,7 +248,7 @@ const char *netns_option(uint64_t netns, uint64_t from, char text[NETNS_OPTION])
 
 const char *netns_exec(const char *option, char text[NETNS_EXEC])
 {
-	const char *name = strchr(option, ' '); /* the name after "-n", or NULL if option is "" */
+	const char *name = strchr(option, ' '); /* name after "-n", or NULL if `option` is "" */
 
 	snprintf(text, NETNS_EXEC, "%s%s", name ? "ip netns exec" : "", name ?: "");
 	return text;

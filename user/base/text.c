@@ -58,7 +58,7 @@ const char *nearly_find(const char *typed, const char *const words[], size_t cou
 		unsigned int far =
 			letters > LETTERS_MAX ? best : distance(typed, length, words[i], letters);
 
-		/* with another first letter, two differences are rarely a mistake of typing */
+		/* two differences are rarely a typing mistake if the first letter also differs */
 		if (far > 1 &&
 		    !letters_equal(typed[strspn(typed, "-")], words[i][strspn(words[i], "-")]))
 			continue;
@@ -224,7 +224,7 @@ int word_find(const char *const words[], int count, const char *word)
 
 const char *gate_option(const char *gate)
 {
-	static char text[64]; /* GATE_NAME, the longest name of a gate, is shorter */
+	static char text[64]; /* has room for a name of GATE_NAME bytes */
 
 	if (!strcmp(gate, GATE_USUAL))
 		return "";

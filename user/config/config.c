@@ -19,7 +19,7 @@
 #include "rules/prefix.h"
 
 #define NAME_TEXT 160 /* size of a buffer for the description of a node */
-#define KEYS_MAX  16  /* more keys than any map has */
+#define KEYS_MAX  16  /* larger than the number of keys in any map */
 /* Report at most this many duplicate prefixes: a list that is given twice may have a million. */
 #define TWICE_MAX 10
 
@@ -29,8 +29,8 @@ struct map;
 /* A key of a map. Every key is optional here: finish functions report missing keys. */
 struct key {
 	const char *name;
-	const struct value_type *type; /* of the word, or of words in the list; NULL: no words */
-	const struct map *map;	       /* of the map, or of maps in the list; NULL: no maps */
+	const struct value_type *type; /* type of words; NULL: no words are allowed */
+	const struct map *map;	       /* kind of maps; NULL: no maps are allowed */
 	bool is_list;
 	size_t offset; /* offset of the value in the struct of the map; unused for a list */
 };
@@ -48,11 +48,11 @@ struct item {
 struct map {
 	const struct key *keys;
 	unsigned int count;
-	size_t size;	  /* of the struct that stores the values, which are 0 by default */
+	size_t size;	  /* size of the struct that stores the values, which are 0 by default */
 	bool or_word;	  /* an item of a list may be a word, which is the value of the first key */
 	int access;	  /* enum sl_access of `allow` and `deny` */
-	const char *many; /* what its words are, for errors: "prefixes" */
-	bool ends_bad;	  /* `finish` is called even if a value is wrong */
+	const char *many; /* noun for its words in errors, such as "prefixes" */
+	bool ends_bad;	  /* `finish` is called even after an error in a value */
 	int (*finish)(struct reader *reader, const struct item *item);
 };
 
@@ -69,7 +69,7 @@ struct claim {
 
 struct reader {
 	const char *path; /* relative paths of list files begin at the directory of this path */
-	bool leaves_out;  /* leave out bad lists: config_parse() */
+	bool leaves_out;  /* bad lists are left out, as config_parse() describes */
 	struct document document;
 	struct config config;
 	const struct node *defaults; /* the map `defaults`, or NULL */
@@ -82,7 +82,7 @@ struct reader {
 	/* number of entries whose `until` has passed, and the position of the first */
 	unsigned int ended;
 	struct position first_ended;
-	unsigned int mark; /* errors before this index have a position already */
+	unsigned int mark; /* index of the first error that has no position yet */
 	int err;	   /* the first error, or a later error other than misuse */
 };
 
@@ -182,7 +182,7 @@ static int items_read(struct reader *reader, const struct node *list, const stru
 		struct item item = {map, node, data, parent, 0};
 		int err = 0;
 
-		if (map) /* a word without a map needs no struct, and files have millions of them */
+		if (map) /* only maps need a struct; files have millions of words */
 			memset(data, 0, map->size);
 		if (map && map->or_word && node->kind == (is_bare ? NODE_MAP : NODE_WORD))
 			err = refuse(reader, node->at, "mixed-list", name,
@@ -438,7 +438,7 @@ static const struct map defaults_map = {
 struct config_policy {
 	struct sl_prefix prefix;
 	bool inherit;
-	struct rule rule; /* the policy, without its prefix */
+	struct rule rule; /* rule with the policy, but without its prefix */
 };
 
 /*
@@ -754,7 +754,7 @@ static int entry_finish(struct reader *reader, const struct item *item)
 		err = list_make(reader, entry, &rule);
 		fail_at(reader, (list ?: file)->at, err);
 	}
-	if (err) /* check the prefixes, but do not claim them */
+	if (err) /* after an error, check the prefixes, but do not claim them */
 		rule = (struct rule){0};
 	if (entry->prefix)
 		prefix_claim(reader, is_bare ? item->node : node_find(item->node, "prefix"), &rule);

@@ -114,7 +114,7 @@ static int event_next(struct builder *builder, yaml_event_t *ret)
 			      "not YAML: %s%s%s%s", parser->context ?: "",
 			      parser->context ? ": " : "", parser->problem,
 			      syntax_hint(builder->text, &parser->problem_mark));
-	/* for bytes that are not UTF-8, libyaml reports only their offset */
+	/* libyaml reports only the offset of bytes that are not UTF-8 */
 	for (size_t i = 0; i < parser->problem_offset && builder->text[i]; i++) {
 		at.column++;
 		if (builder->text[i] == '\n')

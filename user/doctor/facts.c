@@ -188,7 +188,7 @@ static int gate_read(const char *name, void *data)
 	for (unsigned int i = 0; i < gate->count; i++)
 		wanted += gate->devices[i].is_asked;
 	if (asked->count && !wanted && !gate->hides_devices)
-		gate->is_examined = false; /* it is attached to none of the named devices */
+		gate->is_examined = false; /* the gate is attached to none of the named devices */
 	return 0;
 }
 
@@ -203,7 +203,7 @@ static int gates_read(struct doctor_facts *facts)
 		return err;
 	facts->hides_devices = true;
 	if (wanted && facts->has_gates) {
-		error_drop(mark); /* the error is about another gate */
+		error_drop(mark); /* the error is about a gate that the user did not ask for */
 		return 0;
 	}
 	gate = gate_append(facts, wanted ?: BPFFS);
@@ -211,7 +211,7 @@ static int gates_read(struct doctor_facts *facts)
 		return -ENOMEM;
 	gate->unread = errors_take(mark);
 	gate->is_examined = gate->hides_devices = true;
-	facts->has_gates = true; /* a gate may exist: do not report that none does */
+	facts->has_gates = true; /* a gate may exist, so do not report that no gate exists */
 	return 0;
 }
 

@@ -21,11 +21,11 @@ const char *const severity_names[] = {
 /* The subjects for which a check is called. */
 enum scope {
 	HOST,
-	NAMED,	    /* each device that the user named */
-	UNREAD,	    /* each gate, even if it cannot be read */
-	GATE,	    /* each gate that can be read */
-	ATTACHMENT, /* each attachment whose device the user named; all if no device was named */
-	DEVICE,	    /* the same attachments, if their devices could be read */
+	NAMED,	    /* the check is called for each device that the user named */
+	UNREAD,	    /* the check is called for each gate, even if it cannot be read */
+	GATE,	    /* the check is called for each gate that can be read */
+	ATTACHMENT, /* the check is called for each attachment that the user asked about */
+	DEVICE,	    /* like ATTACHMENT, but only if the device could be read */
 };
 
 /*
@@ -216,7 +216,7 @@ static char *fill_in(const char *template, const struct subject *s)
 	}
 	failed = ferror(out);
 	failed |= fclose(out);
-	/* without memory, fclose() sets the text to NULL, and returns 0 */
+	/* if memory is short, fclose() sets `text` to NULL, but returns 0 */
 	if (failed || !text) {
 		free(text);
 		return NULL;

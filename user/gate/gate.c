@@ -149,7 +149,7 @@ int gate_map_size(const struct gate *gate, enum gate_map map, uint32_t *ret)
 /* BPF programs run under RCU, and membarrier(2) waits for an RCU grace period. */
 void synchronize_programs(void)
 {
-	/* fails with nohz_full; a program runs for microseconds, so 100 ms is enough */
+	/* membarrier(2) fails with nohz_full; programs run for microseconds, so sleep 100 ms */
 	if (syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0))
 		usleep(100000);
 }
@@ -413,7 +413,7 @@ void cell_add_to(struct sl_cell *sum, const struct sl_cell *cell)
 	sum->bytes += cell->bytes;
 }
 
-#define COUNTER_WORDS (sizeof(struct sl_counters) / sizeof(__u64)) /* all are 64 bits */
+#define COUNTER_WORDS (sizeof(struct sl_counters) / sizeof(__u64)) /* all counters have 64 bits */
 
 void counters_add_to(struct sl_counters *sum, const struct sl_counters *counters)
 {
@@ -469,7 +469,7 @@ static int counters_read_range(const struct gate *gate, unsigned int first, unsi
 			bpf_map_lookup_batch(gate->map[MAP_COUNTERS], first + done ? &before : NULL,
 					     &last, keys, copies, &got, NULL);
 
-		if (err && err != -ENOENT) /* ENOENT: this batch is the last */
+		if (err && err != -ENOENT) /* ENOENT means that this batch is the last */
 			return gate_map_unread(gate, MAP_COUNTERS, err);
 		for (unsigned int i = 0; i < got; i++) {
 			ret[done + i] = (struct sl_counters){0};

@@ -14,16 +14,16 @@
 
 enum list_mode {
 	LIST_PUT,     /* add the specified prefixes */
-	LIST_REPLACE, /* add the specified prefixes, and remove all others */
-	LIST_TAKE,    /* remove the specified prefixes */
-	LIST_DROP,    /* remove all prefixes */
+	LIST_REPLACE, /* the change adds the specified prefixes, and removes all others */
+	LIST_TAKE,    /* the change removes the specified prefixes */
+	LIST_DROP,    /* the change removes all prefixes */
 };
 
 /* A change of a list. */
 struct list_change {
 	struct gate *gate;
 	enum list_mode mode;
-	bool strict;	       /* a specified prefix that is not on the list is an error */
+	bool strict;	       /* return an error for a specified prefix that is not on the list */
 	uint64_t from;	       /* bit of the list before the change, or 0 if the list is new */
 	uint64_t to;	       /* bit of the list after the change, or 0 if the list is removed */
 	struct ruleset wanted; /* rules that change, and all lists after the change */

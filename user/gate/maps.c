@@ -94,16 +94,16 @@ void programs_close(struct programs *programs)
 /* --- Memory --------------------------------------------------------------------------------- */
 
 /* Sizes in a 64-bit kernel, in bytes. */
-#define ELEMENT_BYTES 48 /* an element of a hash map, without key and value */
-#define BUCKET_BYTES  16 /* a bucket of a hash map */
-#define NODE_BYTES    24 /* a node of a trie, without key and value */
-#define LENGTH_BYTES  4	 /* the prefix length in a trie's key, which the node includes */
+#define ELEMENT_BYTES 48 /* size of an element of a hash map, without key and value */
+#define BUCKET_BYTES  16 /* size of a bucket of a hash map */
+#define NODE_BYTES    24 /* size of a node of a trie, without key and value */
+#define LENGTH_BYTES  4	 /* size of the prefix length in a trie's key, which the node includes */
 
 uint64_t map_memory(const struct bpf_map_info *info, uint32_t entries, unsigned int cpus)
 {
 	uint64_t each = roundup((uint64_t)info->value_size, 8), slots = 1;
 
-	/* a value for each CPU, and a pointer to these values */
+	/* the map has a value for each CPU, and a pointer to these values */
 	if (info->type == BPF_MAP_TYPE_PERCPU_ARRAY || info->type == BPF_MAP_TYPE_LRU_PERCPU_HASH)
 		each = sizeof(void *) + cpus * each;
 	switch (info->type) {
@@ -419,7 +419,7 @@ int gate_make(struct gate *gate, const struct gate_sizes *wanted)
 {
 	struct gate_sizes sizes = gate_sizes_complete(wanted, &gate->machine);
 	_cleanup_object_ struct bpf_object *object = NULL;
-	int err = gate_dir_clear(gate); /* a killed command may have left some pins */
+	int err = gate_dir_clear(gate); /* remove pins that a killed command may have left */
 
 	if (err)
 		return err;

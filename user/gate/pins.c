@@ -442,7 +442,7 @@ bool gate_resize_is_interrupted(const struct gate *gate)
 
 int gate_dir_clear(struct gate *gate)
 {
-	/* pin `gate` first, because it shows other commands that the gate exists */
+	/* remove pin `gate` first, because it shows other commands that the gate exists */
 	int err = pin_remove(&gate->dir, gate_map_names[MAP_GATE]);
 
 	if (err && err != -ENOENT)
@@ -458,7 +458,7 @@ int gate_dir_remove(struct gate *gate)
 			  ?: bpffs_open(&bpffs)
 			  ?: pins_open(&bpffs, PINS_ROOT, &root) ?: pins_remove(&root, gate->name);
 
-	/* fails if another gate exists; an administrator made a shared PINS_ROOT, so it stays */
+	/* fails if another gate exists; a shared PINS_ROOT, made by an administrator, stays */
 	if (!err && !pins_are_shared(&root))
 		unlinkat(bpffs.fd, PINS_ROOT, AT_REMOVEDIR);
 	return err;
@@ -609,7 +609,7 @@ int bpffs_mount(void)
 
 	if (err)
 		return err;
-	if (statfs(BPFFS, &fs)) /* a second bpffs, mounted over the first, would hide all gates */
+	if (statfs(BPFFS, &fs)) /* do not mount a second bpffs, which would hide all gates */
 		return stat_failed(BPFFS);
 	if ((unsigned long)fs.f_type == BPFFS_MAGIC)
 		return 0;

@@ -426,7 +426,7 @@ void policy_add_shadows(const struct gate *gate, const struct sl_prefix *prefix,
 /* A limit that gets a slot of a version. */
 struct version_limit {
 	struct limit limit;
-	uint32_t home; /* SL_ORIGIN() of an inherited limit, otherwise 0 */
+	uint32_t home; /* SL_ORIGIN() of the limit if it is inherited, otherwise 0 */
 };
 
 struct version_limits {
@@ -626,6 +626,6 @@ void policy_free(struct gate *gate, uint32_t version)
 	if (!version)
 		return;
 	__atomic_store_n(&gate->policies[version].since, 0, __ATOMIC_RELEASE);
-	if (gate->checked[version].since) /* do not touch memory that is not used */
+	if (gate->checked[version].since) /* do not write to memory that was never used */
 		gate->checked[version] = (struct sl_policy){0};
 }

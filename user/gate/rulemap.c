@@ -112,7 +112,7 @@ int rulemap_cover(const struct gate *gate, const struct sl_prefix *prefix, uint3
 struct entry_list {
 	struct rulemap_entry *items;
 	unsigned int count, room;
-	unsigned int most; /* the most items that the caller wants */
+	unsigned int most; /* largest number of items that the caller wants */
 };
 
 /* Adds a rule to a list. Returns -ECANCELED if the list has all items that the caller wants. */
@@ -164,7 +164,7 @@ static int hosts_read(const struct gate *gate, enum gate_map map, struct entry_l
 		uint32_t count = BATCH;
 
 		if (bpf_map_lookup_batch(gate->map[map], last, &token, keys, rules, &count, NULL)) {
-			if (errno != ENOENT) /* ENOENT: this batch is the last */
+			if (errno != ENOENT) /* ENOENT means that this batch is the last */
 				return -errno;
 			more = false;
 		}

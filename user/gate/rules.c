@@ -122,7 +122,7 @@ int rules_read(const struct gate *gate, struct ruleset *ret)
 		int err = rules_read_once(gate, generation, &set);
 
 		if (!err && generation == gate_generation(gate)) {
-			ruleset_unique(&set); /* a walk during a change may return a rule twice */
+			ruleset_unique(&set); /* a walk during a change may find a rule twice */
 			*ret = set;
 			return 0;
 		}

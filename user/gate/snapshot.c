@@ -53,7 +53,7 @@ void gate_snapshot_take(struct gate *gate, struct gate_snapshot *snapshot)
 
 bool gate_snapshot_is_of(const struct gate_snapshot *snapshot, const struct gate *gate)
 {
-	/* a remake never replaces this map */
+	/* compare map `secret`, because a remake never replaces it */
 	return snapshot->state &&
 	       snapshot->state->map_ids[MAP_SECRET] == gate->state->map_ids[MAP_SECRET];
 }

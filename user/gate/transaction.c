@@ -154,7 +154,7 @@ int rules_recover(struct gate *gate, unsigned int *ret_ended)
 
 	synchronize_programs();
 	err = rulemap_read(gate, UINT_MAX, &entries, &count);
-	if (!err) /* otherwise nothing is changed */
+	if (!err) /* after an error nothing is changed */
 		__atomic_store_n(&gate->state->changing, 1, __ATOMIC_RELEASE);
 	for (unsigned int i = 0; !err && i < count; i++) {
 		const struct sl_rule_content *seen = rule_content(&entries[i].rule, generation);
@@ -188,7 +188,7 @@ unsigned int rules_expire(struct gate *gate)
 	unsigned int ended = 0, mark = error_count();
 
 	if (rules_recover(gate, &ended))
-		error_drop(mark); /* the next command tries again */
+		error_drop(mark); /* drop the errors, because the next command tries again */
 	return ended;
 }
 
@@ -202,7 +202,7 @@ void rules_expire_some(struct gate *gate)
 	unsigned int count = 0;
 	bool ended = false;
 
-	rulemap_read(gate, EXPIRE_RULES, &entries, &count); /* none if they cannot be read */
+	rulemap_read(gate, EXPIRE_RULES, &entries, &count); /* `count` is 0 after an error */
 	for (unsigned int i = 0; i < count; i++)
 		ended |= content_has_ended(gate, &entries[i].rule.cur);
 	lists_copy(gate, lists);
@@ -218,8 +218,8 @@ void rules_expire_some(struct gate *gate)
  * Functions below return -ECANCELED if they have added an error, and any other errno without an
  * error. Map `splits` gets its own errno, because room_make() grows it in another way.
  */
-#define NO_POLICY (-EDQUOT) /* no policy is free */
-#define NO_SPLIT  (-EXFULL) /* map `splits` is full */
+#define NO_POLICY (-EDQUOT) /* errno if no policy is free */
+#define NO_SPLIT  (-EXFULL) /* errno if map `splits` is full */
 
 static bool room_is_short(int err)
 {
@@ -229,7 +229,7 @@ static bool room_is_short(int err)
 /* A rule that a transaction may write. */
 struct step {
 	struct sl_prefix prefix;
-	const struct rule *wanted; /* NULL: a policy that inherits, written if its parent changes */
+	const struct rule *wanted; /* NULL for a policy that inherits a change */
 };
 
 /* A policy is written before its children, because steps of shorter prefixes come first. */

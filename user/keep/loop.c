@@ -217,7 +217,7 @@ static void on_signals(struct keep *keep)
 			keep->ends = true;
 			continue;
 		}
-		for (int i = 0; i < STEPS; i++) { /* log each message again after a reload */
+		for (int i = 0; i < STEPS; i++) { /* after a reload, log each message again */
 			free(keep->steps[i].logged);
 			keep->steps[i].logged = NULL;
 		}

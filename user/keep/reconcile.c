@@ -24,8 +24,8 @@ static bool entry_equal(const struct rule *a, const struct rule *b)
 
 enum parts {
 	PARTS_LISTS,
-	PARTS_ENTRIES, /* PARTS_LISTS and accesses */
-	PARTS_ALL,     /* PARTS_ENTRIES and policies */
+	PARTS_ENTRIES, /* copy the lists and the accesses of rules */
+	PARTS_ALL,     /* copy the lists, accesses and policies of rules */
 };
 
 /* Copies the lists in `lists`, a bit for each index, and the given parts of the rules. */

@@ -76,7 +76,7 @@ static int programs_prepare(struct keep *keep, const struct gate *gate)
 	for (unsigned int i = 0; i < places->count; i++)
 		hooks |= HOOK_BIT(places->list[i].hook);
 	err = programs_load(gate, hooks, &keep->programs);
-	/* loading is useful work: it must not make the step rest */
+	/* loading programs is useful work, so the step must not rest after it */
 	keep->worked |= memcmp(&before, &keep->programs, sizeof(before)) != 0;
 	return err;
 }
@@ -93,7 +93,7 @@ static int places_make(struct keep *keep, const struct gate *gate)
 
 	if (err)
 		return err;
-	if (keep->programs_gate != gate_id) /* the gate has other maps, such as after a resize */
+	if (keep->programs_gate != gate_id) /* the gate has other maps, as after a resize */
 		programs_close(&keep->programs);
 	keep->programs_gate = gate_id;
 	placings_make_present(gate, &keep->programs, &placings);

@@ -212,7 +212,7 @@ int lists_run(struct keep *keep)
 		return 0;
 	err = config_parse(keep->args->file, keep->text.text, keep->text.size, true, &config);
 	if (!err && !changed && list_paths_left_out(&config.files))
-		return -EAGAIN; /* a list file is still bad: retry */
+		return -EAGAIN; /* a list file is still bad, so retry */
 	err = err ?: rules_apply(keep, &config, RENEW_LISTS);
 	if (err) {
 		error_warn("lists-unread", keep->object, "the lists of %s are unchanged",

@@ -96,7 +96,7 @@ void watch_files(struct keep *keep)
 		_cleanup_free_ char *target = realpath(path, NULL);
 
 		path_add(&keep->watch, path);
-		if (target) /* another path, if `path` has a symbolic link */
+		if (target) /* if `path` has a symbolic link, also watch its target */
 			path_add(&keep->watch, target);
 	}
 }
@@ -253,7 +253,7 @@ unsigned int watch_read(struct keep *keep)
 				mnl_cb_run(buffer, got, 0, 0, on_message, keep);
 			else if (got == 0 || errno != ENOBUFS)
 				break;
-			else /* the kernel dropped messages */
+			else /* the kernel dropped messages, so report all events */
 				watch->events |= EVENT(WATCH_DEVICES);
 		}
 	return watch->events;

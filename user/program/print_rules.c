@@ -73,7 +73,7 @@ void print_commands(const struct rule *rule, const struct sl_list_info *lists,
 		print_text("%s%s%s\n", limit_format(&rule->limit[i], &rule->prefix, words),
 			   inherit && !i ? inherits : "", no_fq ? " no-fq" : "");
 	}
-	if (!rule->limits && inherit) { /* the rule is the result of rule_difference() */
+	if (!rule->limits && inherit) { /* the rule is from rule_difference() */
 		print_command(lead, gate, "set", &rule->prefix);
 		print_text("%s\n", inherits);
 	}
@@ -101,7 +101,7 @@ void print_limit_fields(const struct limit *limit, const struct sl_prefix *prefi
 	for (int field = 0; field < SPEC_SHARED; field++) {
 		const char *words = spec_format_whole(limit, prefix, field, text);
 
-		if (words) /* each kind of limit has only some fields */
+		if (words) /* skip fields that this kind of limit lacks */
 			print_string(spec_names[field], NULL, words);
 	}
 	print_shared(limit);

@@ -213,7 +213,7 @@ static int run(struct context *context, struct command_line *line, int argc, cha
 static int output_end(const struct context *context, int result)
 {
 	int exit_failed = context->command ? context->command->exit_failed ?: 1 : 1;
-	const struct sl_error *first = NULL; /* the cause; later errors follow from it */
+	const struct sl_error *first = NULL; /* first error, which causes the later errors */
 	int exit = result;
 	bool failed;
 
