@@ -8,14 +8,14 @@
 #include "gate/transaction.h"
 #include "rules/list_file.h"
 
-#define FORCE "write 'force'" /* the hint of an error that `force` avoids */
+#define FORCE "write 'force'" /* hint of an error that the word 'force' avoids */
 
 /* The arguments of allow, deny, unallow and undeny. */
 struct entry_args {
 	struct operands prefixes;
 	const char *file;
 	uint64_t for_ns;
-	uint32_t until; /* in seconds; 0 if not given */
+	uint32_t until; /* end in seconds; 0 if `until` was not given */
 	const char *name;
 	bool replace;
 	bool force;
@@ -26,13 +26,13 @@ struct entry_args {
 struct listing {
 	const struct context *context;
 	const struct entry_args *args;
-	enum sl_access access; /* SL_ACCESS_NONE: the access of the list */
+	enum sl_access access; /* access of the entries; SL_ACCESS_NONE: the access of their list */
 	const char *name;      /* name of the list; NULL if these are runtime entries */
 	uint64_t ns;	       /* time until the end, by `for` or `until`; 0 if there is no end */
-	bool ends_entries;     /* each entry stores the end; otherwise the list does */
+	bool ends_entries;     /* each entry stores the end; otherwise the list stores it */
 	unsigned int skipped;  /* number of lines of the file that `skip` left out */
 	struct ruleset entries;
-	struct ruleset absent; /* for unallow and undeny: prefixes without such an entry */
+	struct ruleset absent; /* prefixes that lack an entry to remove, for unallow and undeny */
 	char file_name[SL_LIST_NAME];
 };
 
@@ -121,7 +121,7 @@ static int listing_parse(struct listing *listing)
 		return error_misuse("conflict", command,
 				    "'for' and 'until' exclude each other; write one of them");
 	listing->ns = args->for_ns;
-	if (args->until) /* rounded to seconds, because the moment has whole seconds */
+	if (args->until) /* `until` was rounded to whole seconds */
 		listing->ns =
 			(until_left_ns(args->until) + NS_PER_SEC / 2) / NS_PER_SEC * NS_PER_SEC;
 	listing->name = args->name;
@@ -337,7 +337,7 @@ static int future_parse(const struct value_type *type, const char *what, const c
 
 static const struct value_type future_moment = {.name = "MOMENT", .parse = future_parse};
 
-/* 1 ms to two years */
+/* times from 1 ms to two years */
 static const struct value_type for_time = VALUE_TIME(1000000, 730 * 86400 * NS_PER_SEC);
 
 static const struct word allow_words[] = {

@@ -238,7 +238,7 @@ static const char *const all_devices = "all";
 
 struct detach_args {
 	struct operands devices;
-	unsigned int hook; /* enum hook + 1; 0 selects all hooks */
+	unsigned int hook; /* value of enum hook, plus 1; 0 selects all hooks */
 };
 
 /* The attachments of the gate, with a mark on those that are to be detached. */
@@ -456,7 +456,7 @@ static int detach_run(const struct context *context, const void *data)
 		return err;
 	gate_close(&gate);
 	kept_note(context->gate, KEPT_ATTACHMENTS, NULL);
-	/* without -g, the user may have expected that `all` means all gates */
+	/* if -g is missing, the user may expect that `all` means all gates */
 	if (is_all && !context->gate_given && !gates_list(context->gate, &others) && others.count)
 		error_notice(
 			"other-gates", NULL,

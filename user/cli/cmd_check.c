@@ -82,17 +82,17 @@ void print_judgement(const struct gate *gate, const struct judgement *judgement)
 struct check_args {
 	struct sl_prefix source;
 	struct sl_prefix to;
-	unsigned int proto; /* protocol + 1, or ICMP_OF_FAMILY + 1 */
-	unsigned int port;  /* port + 1 */
+	unsigned int proto; /* protocol number plus 1, or ICMP_OF_FAMILY plus 1; 0 if not given */
+	unsigned int port;  /* port plus 1; 0 if not given */
 	unsigned int fragment;
 	unsigned int vlan;
 	unsigned int bytes;
-	unsigned int hook; /* enum hook + 1 */
+	unsigned int hook; /* enum hook plus 1; 0 if not given */
 	bool syn;
 	bool unread;
 };
 
-#define ICMP_OF_FAMILY 257 /* ICMP or ICMPv6, by the family of the source */
+#define ICMP_OF_FAMILY 257 /* protocol icmp: ICMP for IPv4 sources, ICMPv6 for IPv6 sources */
 
 enum { FRAGMENT_FIRST = 1, FRAGMENT_LATER };
 
@@ -155,7 +155,7 @@ static int packet_build(const struct check_args *args, struct packet_args *packe
 		facts->facts = facts_unread(facts->facts);
 	if (args->fragment)
 		facts->facts |= SL_FACT_FRAGMENT;
-	if (args->fragment == FRAGMENT_LATER) { /* without port and flags; IPv6: without protocol */
+	if (args->fragment == FRAGMENT_LATER) { /* no port, no flags; in IPv6 no protocol */
 		facts->facts &= ~(SL_FACT_PORT | SL_FACT_SYN | SL_FACT_UNREAD);
 		facts->port = 0;
 		if (!ipv4) {

@@ -16,7 +16,7 @@ struct typed {
 	const struct program *program;
 	struct option_table options;
 	struct command_line line;
-	const struct command *command; /* NULL if no command is typed yet */
+	const struct command *command; /* the typed command; NULL if no command is typed yet */
 	struct words_end end;
 	const char *begun; /* the beginning of the word that is being typed */
 };

@@ -208,8 +208,8 @@ struct ranked {
 	double urgency;
 };
 
-#define URGENCY_FREE  (-2) /* no limit applies to the source */
-#define URGENCY_KNOWN (-3) /* the source has counts */
+#define URGENCY_FREE  (-2) /* urgency of a source to which no limit applies */
+#define URGENCY_KNOWN (-3) /* urgency of a source that only has counters */
 
 /* Computes the rank and the urgency of a source. */
 static int rank(const struct gate *gate, const struct table *table, enum order order,
@@ -262,7 +262,7 @@ static int print_ranked(const struct gate *gate, const struct table *table,
 			const struct ranked *ranked, unsigned int count, unsigned int total)
 {
 	char address[PREFIX_TEXT];
-	int width = 15; /* the row of an IPv4 source then has 80 columns */
+	int width = 15; /* with this width, the row of an IPv4 source has 80 columns */
 	int err = 0;
 
 	for (unsigned int i = 0; i < count; i++) {

@@ -15,8 +15,7 @@ struct facts {
 	unsigned int rules;
 	struct seen seen;
 	struct shaping shaping;
-	struct holding holding
-		[ATTACHMENTS_MAX]; /* the qdisc fq of each attachment on which limits shape */
+	struct holding holding[ATTACHMENTS_MAX]; /* state of the qdisc fq of each attachment */
 	struct pressure pressure;
 	struct passing passing;
 	struct budget_use *budgets;
@@ -358,7 +357,7 @@ static void print_finding(const struct finding *finding, bool of_several, const 
 
 struct view {
 	unsigned int count;
-	int err; /* set if a gate cannot be read; the other gates are still printed */
+	int err; /* negative errno if a gate could not be read; other gates are printed */
 };
 
 static void print_gate(const struct gate *gate, const struct facts *facts)
@@ -497,7 +496,7 @@ static void print_findings(const struct findings *findings, const struct doctor_
 	print_text("\n");
 }
 
-#define WATCH_NS (2 * NS_PER_SEC) /* long enough to see packets that arrive about every second */
+#define WATCH_NS (2 * NS_PER_SEC) /* time to watch packets, in ns */
 
 static const struct value_type watch_time = VALUE_TIME(NS_PER_SEC / 100, 3600 * NS_PER_SEC);
 

@@ -21,13 +21,13 @@
 
 /* The trial, in the memory of the waiting process. */
 struct trial {
-	const struct sl_gate *state; /* map `gate` of the gate on trial */
+	const struct sl_gate *state; /* value of map `gate` of the gate on trial */
 	char gate[GATE_NAME + 1];
 	uint32_t number;
 	struct apply
 		*change; /* the change by `apply`; NULL if another command changed only rules */
-	struct config before; /* the rules before the change; used if `change` is NULL */
-	bool existed;	      /* the gate existed before the change; otherwise undoing removes it */
+	struct config before; /* rules before the change, if `change` is NULL */
+	bool existed;	      /* the gate existed before the change; otherwise an undo removes it */
 };
 
 /* Applies the previous rules, and keeps the current sizes of the gate. */
@@ -158,7 +158,7 @@ static void session_leave(void)
 	for (int fd = 0; null >= 0 && fd <= STDERR_FILENO; fd++)
 		dup2(null, fd);
 	if (chdir("/"))
-		errno = 0; /* harmless: the directory stays in use */
+		errno = 0; /* ignore the failure, because then only a directory stays in use */
 	close_range(STDERR_FILENO + 1, ~0U, 0);
 }
 
@@ -199,7 +199,7 @@ static int trial_leave(struct gate *gate, struct trial *trial, uint64_t ns)
 		return err;
 	}
 	if (!child) {
-		session_leave(); /* closes the lock; the map `gate` stays mapped */
+		session_leave(); /* this closes the gate's lock, but map `gate` stays mapped */
 		trial_keep(trial);
 		_exit(0);
 	}
@@ -252,7 +252,7 @@ int change_try(struct gate *gate, struct apply *change, uint64_t ns)
 	struct trial trial = {.change = change};
 	int err = apply_make(gate, change);
 
-	if (!err) /* before any output, which the new rules may block */
+	if (!err) /* do this before any output, which the new rules may block */
 		err = trial_leave(gate, &trial, ns);
 	sigprocmask(SIG_SETMASK, &before, NULL);
 	return err;

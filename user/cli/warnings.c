@@ -266,7 +266,7 @@ void kept_note(const char *gate, enum kept_change change, const char *file)
 /* The ssh session of the caller, whose packets pass the gate. */
 struct session {
 	struct sl_prefix source;
-	char text[INET6_ADDRSTRLEN]; /* the source as text */
+	char text[INET6_ADDRSTRLEN]; /* address of the ssh client as text */
 	unsigned int port;	     /* port of the ssh server */
 	struct judgement now;	     /* the rule that decides about the source now */
 };

@@ -163,7 +163,7 @@ struct sl_limit limit_compile(const struct limit *limit, enum sl_family family,
 	} else {
 		out.cost = cost_of(spec);
 		out.burst = burst_of(spec, out.cost);
-		/* credit in slices would pass packets during a block */
+		/* no slices, because their credit would pass packets during a block */
 		bucket_split(&out, machine, !spec->key_dst && bits == whole && !blocks);
 	}
 	out.span = short_make(limit_span(&out));

@@ -210,7 +210,7 @@ static int shape_parse(const char *text, struct limit *limit)
 	return 0;
 }
 
-#define ONE_LENGTH 255 /* stored as second length if a value has only one length */
+#define ONE_LENGTH 255 /* value of the second length if the user gave only one length */
 
 /* Parses "24/56" into two lengths, or "24" into the first length. */
 static int per_parse(const char *text, struct limit *limit)
@@ -293,8 +293,8 @@ static int action_parse(const char *text, struct limit *limit)
 
 /* Fields are parsed by `parse`, by type `byte` into one byte, or otherwise in part_parse(). */
 static const struct field {
-	uint8_t kinds;	/* bits of the kinds that have the field */
-	bool is_listed; /* accepts several values, separated by commas */
+	uint8_t kinds;	/* bit mask of the kinds of limit that have the field */
+	bool is_listed; /* the field accepts several values, separated by commas */
 	int (*parse)(const char *text, struct limit *limit);
 	const struct value_type *byte;
 	size_t offset;
@@ -348,7 +348,7 @@ int spec_field_parse(const struct value_type *type, const char *what, const char
 	for (unsigned int i = 0; i < (count > 1 ? count : SL_LIMITS_MAX); i++) {
 		int err;
 
-		if (count > 1) { /* a comma ends each value, and blanks may precede a value */
+		if (count > 1) { /* each value ends with a comma, and blanks may precede it */
 			const char *value = text + strspn(text, " \t");
 
 			snprintf(part, SPEC_TEXT, "%.*s", (int)strcspn(value, ","), value);
@@ -401,7 +401,7 @@ static void name_default(const struct sl_match *match, const char *suffix, char 
 {
 	char text[MATCH_TEXT + SL_NAME], words[MATCH_TEXT], *to = text;
 	const char *from = match_format(match, words);
-	uint32_t digest = 2166136261U; /* FNV-1a, folded to 16 bits */
+	uint32_t digest = 2166136261U; /* the digest is FNV-1a, folded to 16 bits */
 
 	if (!strcmp(from, "any"))
 		from = "all";
@@ -503,7 +503,7 @@ static int per_set(const struct spec *spec, unsigned int index, const struct sl_
 					    "to also choose IPv6 lengths, write 24/56");
 		limit->spec.per[SL_IPV4] = bits;
 		limit->spec.per[SL_IPV6] =
-			bits ? bits + 32 : 0; /* length 0: all addresses have one key */
+			bits ? bits + 32 : 0; /* a length of 0 means one key for all addresses */
 	} else if (!is_one) {
 		memcpy(limit->spec.per, given, sizeof(limit->spec.per));
 	} else {

@@ -26,11 +26,11 @@
 /* A list file while it is read. */
 struct list_reading {
 	const struct rule *entry;
-	const char *force;     /* argument of entry_check_width() */
-	unsigned int *skipped; /* counts bad lines; if NULL, bad lines are refused */
+	const char *force;     /* argument `force` of entry_check_width() */
+	unsigned int *skipped; /* number of skipped bad lines; if NULL, bad lines are errors */
 	uint64_t age_ns;       /* age of the file: a time in it begins when the file is written */
 	bool is_entry;	       /* the text is an entry of a rules file, which may not have `for` */
-	struct ruleset *set;   /* entries are added here */
+	struct ruleset *set;   /* set to which the entries are added */
 	const char *ipset;     /* name of the first ipset of the file, or NULL */
 	int ipset_length;      /* length of `ipset` */
 	bool has_second_ipset; /* a second ipset was found and reported */
@@ -150,7 +150,7 @@ static int check_one_ipset(struct list_reading *reading, const char *line)
 /* Options of an ipset member that change its meaning. */
 struct ipset_member {
 	bool is_exception;    /* `nomatch` */
-	unsigned int timeout; /* in seconds; 0 if it does not end */
+	unsigned int timeout; /* timeout in seconds; 0 if the entry does not end */
 };
 
 /*
@@ -176,7 +176,7 @@ static char *member_parse(char *line, struct ipset_member *ret)
 		const char *value, *end = NULL;
 
 		if (!strcmp(word, "nomatch")) {
-			/* set also if a later option is unknown: `skip` must not skip the line */
+			/* even if a later option is unknown, `skip` must not skip such a line */
 			member.is_exception = ret->is_exception = true;
 			continue;
 		}
@@ -210,7 +210,7 @@ static int object_add(const struct list_reading *reading, json_t *object)
 	const char *key, *found_key = NULL;
 	json_t *value, *found = NULL;
 
-	if (type && !strcmp(type, "metadata")) /* the last line of Spamhaus DROP */
+	if (type && !strcmp(type, "metadata")) /* ignore the last line of Spamhaus DROP */
 		return 0;
 	json_object_foreach(object, key, value)
 	{

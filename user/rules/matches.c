@@ -9,7 +9,7 @@
 
 #define PORTS_HINT "write 53, or 80,443, or 1024-65535"
 #define VLAN_MAX   4094
-#define WORDS_MAX  12 /* more words than a valid match has, and NULL at the end */
+#define WORDS_MAX  12 /* room for more words than a valid match has, and for NULL */
 
 /* The kinds of packets. If several kinds have the same fact, the first is printed. */
 static const struct match_kind {

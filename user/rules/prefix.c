@@ -279,7 +279,7 @@ bool prefix_of_range(struct sl_prefix *from, const struct sl_prefix *to, struct 
 	*from = last;
 	while (byte >= 0 && !++from->addr[byte])
 		byte--;
-	if (byte < 0) /* the last address of the family is in the prefix */
+	if (byte < 0) /* all bits were ones, so the prefix has the family's last address */
 		from->bits = 0;
 	*ret = prefix_unmap(&part);
 	return true;

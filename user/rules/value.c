@@ -510,7 +510,7 @@ const char *time_format(uint64_t ns, char text[UNITS_TEXT])
 {
 	if (ns)
 		return units_format(time_units, ns, SL_BURST_NS, text);
-	snprintf(text, UNITS_TEXT, "0s"); /* otherwise 0 would be printed in days, the first unit */
+	snprintf(text, UNITS_TEXT, "0s"); /* a special case, because 0 would be printed as "0d" */
 	return text;
 }
 

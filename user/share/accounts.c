@@ -98,7 +98,7 @@ static uint64_t word_read(const struct sl_entry *entry)
 struct counted {
 	int32_t taken;
 	int64_t asked;
-	bool is_new_entry; /* the entry was evicted and created again: increases since then */
+	bool is_new_entry; /* the entry was made again, so increases are counted since then */
 };
 
 static struct counted counted_since(uint64_t then, uint64_t now)
@@ -261,10 +261,10 @@ struct candidate {
 };
 
 struct scan {
-	uint64_t now, passed;	     /* time, and ticks since the previous scan */
+	uint64_t now, passed;	     /* time of this scan, and ticks since the previous scan */
 	uint64_t unreported, before; /* accounts->unreported now, and at the previous scan */
 	struct choices choices;	     /* `number` is an index in `list` */
-	struct candidate *list;	     /* room for accounts->most candidates */
+	struct candidate *list;	     /* array with room for accounts->most candidates */
 	uint64_t due;		     /* number of candidates found */
 };
 
@@ -311,7 +311,7 @@ static void account_begin(struct accounts *accounts, struct account *account,
 	};
 	flow_begin(&account->flow, &nothing, since);
 	sample->account = account - accounts->list + 1;
-	sample->excess = 0; /* moved to account->own */
+	sample->excess = 0; /* the excess was moved to account->own */
 	accounts->count++;
 }
 
@@ -503,7 +503,7 @@ int accounts_follow(struct accounts *accounts, const struct gate *gate)
 	if (err)
 		return err;
 	is_same = samples.table.id && samples.table.id == accounts->samples.table.id;
-	if (is_same) { /* no resize, so the samples of the entries stay valid */
+	if (is_same) { /* the table was not resized, so the samples stay valid */
 		SWAP(samples.list, accounts->samples.list);
 		samples.is_fresh = accounts->samples.is_fresh;
 	}

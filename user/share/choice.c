@@ -7,7 +7,7 @@
 #include "credit.h"
 
 #define FACTOR_SPAN  .25      /* the factor of a key is between 1 and 1 + FACTOR_SPAN */
-#define DEMAND_LEAST 0x1p-12f /* round a decaying average below this to 0 */
+#define DEMAND_LEAST 0x1p-12f /* an average below this is rounded to 0 */
 /* upper bound of an average; 1 would be too low: noise would move keys below their limit */
 #define DEMAND_MOST 2
 

@@ -189,7 +189,7 @@ static bool reply_handle(struct cluster *cluster, struct node *node, redisReply 
 	bool is_error = reply->type == REDIS_REPLY_ERROR;
 
 	if (command && command->values == REPLY_WHOLE) {
-		/* keep `has_failed`: a hung master may still reply with the map */
+		/* keep `has_failed`, because a master that hangs may still reply with the map */
 		queue_take(&node->awaiting);
 		command->whole = reply;
 		command_end(cluster, command, REPLIED);
@@ -589,7 +589,7 @@ int cluster_refresh(struct cluster *cluster)
 	cluster->map_is_stale = false;
 	if (!map_ask_all(cluster)) {
 		cluster->map_is_stale = true;
-		/* a connection is still being made: no failure, the next call continues it */
+		/* no failure if a connection is still being made: the next call continues it */
 		if (!cluster->setup.err)
 			return cluster->map_is_known ? 0 : -EAGAIN;
 		cluster->map_failures++;

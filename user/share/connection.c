@@ -17,7 +17,7 @@
 #include "base/text.h"
 
 #ifdef SL_STORE_TLS
-#include <hiredis/hiredis_ssl.h> /* needs hiredis.h before it */
+#include <hiredis/hiredis_ssl.h> /* hiredis_ssl.h must be included after hiredis.h */
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
@@ -38,7 +38,7 @@ uint64_t jitter(uint64_t ms)
 {
 	uint32_t random;
 
-	/* early in boot there may be no random numbers */
+	/* getrandom() may fail early in the boot */
 	if (getrandom(&random, sizeof(random), GRND_NONBLOCK) != sizeof(random))
 		random = 0;
 	return ms / 2 + random % ms;
@@ -153,7 +153,7 @@ static const char *tls_error(const struct connection *connection)
  */
 static const char *tls_begin(struct connection *connection)
 {
-	/* after redisInitiateSSL() has succeeded, redisFree() frees it */
+	/* after redisInitiateSSL() has succeeded, redisFree() frees `ssl` */
 	SSL *ssl = connection->ssl = SSL_new(connection->setup->tls);
 	const char *error;
 

@@ -40,7 +40,7 @@ static struct sl_state state_charged(const struct sl_limit *limit, struct sl_sta
 	int64_t level, charged;
 
 	now = kind_now(SL_TOKEN_BUCKET, &state, now);
-	if (credit_is_full(limit, &state, now)) /* as the packet path does when it borrows */
+	if (credit_is_full(limit, &state, now)) /* as the packet path does before it borrows */
 		state.full_at = now;
 	level = credit_level(limit, &state, now);
 	*refundable = credit_min(*refundable, credit_max(0, (int64_t)limit->refill - level));
@@ -141,7 +141,7 @@ bool debt_block(const struct sl_limit *limit, struct sl_entry *entry, const stru
 
 bool division_step(struct division *division, uint64_t now)
 {
-	/* same condition as in the packet path */
+	/* the packet path uses the same condition */
 	bool divides = credit_times(division->at, FLOW_NODES_MAX, now) > 1;
 
 	/* this process did not run in time, so division began: ignore earlier replies */

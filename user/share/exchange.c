@@ -34,8 +34,8 @@
 
 /* Nodes with other limits, or other processes with this node's name. Times are store_now_ms(). */
 struct difference {
-	uint64_t counted_at; /* last count; 0: count at once */
-	uint64_t since;	     /* start of the difference; 0: no difference */
+	uint64_t counted_at; /* time of the last count of nodes; 0: count at once */
+	uint64_t since;	     /* time since which the difference has existed; 0: no difference */
 	unsigned int count;  /* size of a difference that has lasted long enough to be reported */
 };
 
@@ -44,8 +44,8 @@ struct exchange {
 	pthread_t thread;
 	const char *name;
 	const char *node;
-	char key[STORE_KEY];	     /* set of all nodes in the store */
-	char process_key[STORE_KEY]; /* set of the processes under this node's name in the store */
+	char key[STORE_KEY];	     /* key of the set of all nodes in the store */
+	char process_key[STORE_KEY]; /* key of the set of processes that use this node's name */
 	char nonce[17];		     /* random id of this process in that set */
 	sem_t begun;		     /* posted when a round begins, or when the thread must end */
 	int ended;		     /* eventfd that is signalled when the round has ended */
@@ -53,11 +53,11 @@ struct exchange {
 
 	/* only the thread uses these during a round; times are store_now_ms() */
 	struct round round;
-	uint64_t counted_at;  /* last count of the nodes; 0: never */
-	bool is_counted;      /* that count got a reply */
+	uint64_t counted_at;  /* time of the last count of the nodes; 0: never */
+	bool is_counted;      /* the last count of the nodes got a reply */
 	unsigned int lost;    /* rounds in a row in which no key got a reply */
-	uint64_t fewer_since; /* first count that was lower than round.nodes; 0: none */
-	uint64_t alike;	      /* round.meaning at the last report of the limits */
+	uint64_t fewer_since; /* time of the first count that was lower than round.nodes; 0: none */
+	uint64_t alike;	      /* value of round.meaning when limits were last reported */
 	struct difference unlike, same_node;
 };
 

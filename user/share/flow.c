@@ -144,11 +144,11 @@ void flow_learn(struct flow *flow, uint64_t burst, const struct flow_count *tota
 	int64_t taken = credit_span(flow->totals.taken + flow->sent.taken, totals->taken);
 	int64_t asked = credit_span(flow->totals.asked + flow->sent.asked, totals->asked);
 	float usual = choice_demand(flow->usual, flow->offered, flow->length, burst), most;
-	bool is_busy = true; /* assume demand while the demand of other nodes is unknown */
+	bool is_busy = true; /* assume that others have demand while their demand is unknown */
 
 	nodes = known_nodes(nodes);
 	flow->nodes = nodes;
-	/* cap it at `kept`, so that it fades at once after a source has left this node */
+	/* cap it at `kept`, so that the average falls at once when a source leaves this node */
 	most = (float)KEPT / FLOW_RATE / nodes;
 	flow->usual = usual < most ? usual : most;
 	if (!flow->knows) {

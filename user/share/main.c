@@ -60,19 +60,19 @@ struct share {
 	struct gate_snapshot snapshot;
 	struct accounts accounts;
 	struct exchange *exchange;
-	struct division division; /* unused unless ON_LOSS_DIVIDE */
+	struct division division; /* state of division; unused unless ON_LOSS_DIVIDE */
 	struct lock_file lock;
-	int signals, timer; /* fds; -1: not open */
+	int signals, timer; /* fds; -1 if they are not open */
 	struct store_item *items;
 
-	uint64_t round_at, look_at, publish_at; /* next time of each, ns of uptime */
+	uint64_t round_at, look_at, publish_at; /* time of each next event, in ns of uptime */
 	bool in_round;
 	bool gate_is_new;	    /* rules or maps changed: open the gate again after the round */
 	bool is_hidden;		    /* a mount hides the pins of the gate */
 	unsigned int lost;	    /* rounds in a row in which not all keys got a reply */
-	char logged_why[SHARE_WHY]; /* reason in the last log line; "": the store replies */
-	uint64_t why_at;	    /* when state.why got its present value, ns of uptime */
-	bool ends;		    /* a signal asked to end */
+	char logged_why[SHARE_WHY]; /* reason in the last log line; "" if the store replies */
+	uint64_t why_at;	    /* time at which state.why last changed, in ns of uptime */
+	bool ends;		    /* a signal has asked the process to end */
 	struct share_state state;
 };
 

@@ -46,11 +46,11 @@ static int call_error(const struct store *store)
 
 /* Commands of an item, in the order in which they are sent. */
 enum item_command {
-	ITEM_CLEAR,   /* deletes the key if it had another type */
-	ITEM_COUNT,   /* adds to both fields, or only reads them */
-	ITEM_EXPIRY,  /* sets the expiry */
-	ITEM_BLOCK,   /* reports a block */
-	ITEM_BLOCKED, /* reads the remaining time of the block */
+	ITEM_CLEAR,   /* the command deletes a key that had another type */
+	ITEM_COUNT,   /* the command adds to both fields, or only reads them */
+	ITEM_EXPIRY,  /* the command sets the expiry of the key */
+	ITEM_BLOCK,   /* the command reports a block */
+	ITEM_BLOCKED, /* the command reads the remaining time of the block */
 	ITEM_COMMANDS
 };
 

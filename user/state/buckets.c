@@ -130,7 +130,7 @@ int buckets_walk(const struct gate *gate, enum gate_map map, buckets_call *call,
 struct lister {
 	const struct gate *gate;
 	const struct sl_prefix *within;
-	struct source_list list; /* unsorted; may contain a source several times */
+	struct source_list list; /* found sources; not sorted, perhaps with duplicates */
 };
 
 /* Adds a source if it is within the prefix. count: number of its buckets; 0 if it has none. */
@@ -178,8 +178,8 @@ static int buckets_list(struct lister *lister)
 
 /* A limit by source. Its keys are sources, or addresses within a source. */
 struct source_limit {
-	__u32 limit;	 /* id and family, as in struct sl_entry */
-	bool only_whole; /* only for sources that are single addresses: identity_key() */
+	__u32 limit;	 /* limit id and family, as in struct sl_entry */
+	bool only_whole; /* only find sources that are single addresses: identity_key() */
 };
 
 static int limit_order(const void *a, const void *b)

@@ -23,7 +23,7 @@ int source_read(const struct gate *gate, const struct table *table, const struct
 
 	if (err)
 		return err;
-	/* the same decision as source_is_split() in bpf/rules.h */
+	/* source_is_split() in bpf/rules.h decides in the same way */
 	source.split = prefix_is_ipv6(&source.prefix) &&
 		       source.prefix.bits == SL_FAMILY_BITS + 64 && gate->state->split_rules &&
 		       !bpf_map_lookup_elem(gate->map[MAP_SPLITS], source.prefix.addr, &rules);
@@ -290,7 +290,7 @@ int budget_state_read(const struct gate *gate, const struct sl_policy *policy, u
 
 /* --- Filling a state ----------------------------------------------------------------------- */
 
-#define FILL_TRIES 4096 /* a try fails if a packet is charged at the same time */
+#define FILL_TRIES 4096 /* most tries; a try fails if a packet is charged at the same time */
 
 /*
  * Empties a window in its current sub-window. `past` is written first, with a wrong tag, so that
@@ -360,7 +360,7 @@ bool state_try_fill(const struct sl_limit *limit, struct sl_entry *entry,
 	if (limit->kind == SL_WINDOW ? !window_empty(state)
 				     : !word_swap(&state->empty_at, first, full.empty_at))
 		return false;
-	if (limit->kind == SL_WINDOW) /* if this swap fails, the next packet sets the word */
+	if (limit->kind == SL_WINDOW) /* if this swap fails, the next packet sets `half` */
 		word_swap(&entry->count.word, count, count >> 32 << 32 | ENTRY_HAS_HALF);
 	if (limit->kind == SL_TOKEN_BUCKET)
 		moment_advance(&state->full_at, full.full_at);

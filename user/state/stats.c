@@ -152,7 +152,7 @@ bool stats_line_has(const struct stats_line *line, enum sl_reason reason)
  */
 static int keys_count(int fd, uint32_t *ret)
 {
-	char key[2][sizeof(struct sl_prefix)]; /* the longest key of any map */
+	char key[2][sizeof(struct sl_prefix)]; /* buffers for the longest key of any map */
 	void *last = NULL;
 	int err;
 
@@ -187,13 +187,13 @@ int map_max_entries(const struct gate *gate, enum gate_map map, uint32_t *ret)
 	case MAP_POLICIES:
 	case MAP_COUNTERS:
 	case MAP_BUDGETS:
-	case MAP_BUDGET_SLICES: /* one version of each policy, without policies of the gate */
+	case MAP_BUDGET_SLICES: /* count one entry per policy, without reserved policies */
 		*ret = gate->policies_max - SL_POLICY_FIRST;
 		return 0;
 	case MAP_STATES: /* the table has more entries than sources (gate_params()) */
 		*ret = gate->state->params.sources;
 		return 0;
-	case MAP_LISTS: /* other places are reserved for changes */
+	case MAP_LISTS: /* the other places are reserved for changes */
 		*ret = SL_LISTS_MAX;
 		return 0;
 	default:
