@@ -122,7 +122,7 @@ def test_a_source_that_moves(cluster, agrees, turns, word):
 
 
 def test_a_master_killed_and_slots_moved(cluster, agrees):
-    """Moving slots disturbs nothing. Without their master, nodes are without the store until they find its replica."""
+    """Moving slots disturbs nothing. After the kill, nodes have no store until they find the promoted replica."""
     cluster.make(4, RATE)
     cluster.share()
     store, promoted = cluster.store, []

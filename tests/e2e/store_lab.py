@@ -18,8 +18,8 @@ import time
 from lab import BUILD, inside, run, wait_until
 
 CLIENT = os.path.join(BUILD, "test", "store_client")
-# redis-check-rdb of package redis-tools is the same program as redis-server, and acts as the server
-# if argv[0] is the server's name. Package redis-server would also start a service.
+# Program redis-check-rdb is the same file as redis-server. It acts as the server when it is started under this name.
+# It is in package redis-tools. Package redis-server would also start a service.
 SERVERS = {"redis-server": "redis-server", "redis-check-rdb": "redis-server", "valkey-server": "valkey-server",
            "valkey-check-rdb": "valkey-server"}
 SERVER, SERVER_NAME = next(((shutil.which(file), name) for file, name in SERVERS.items() if shutil.which(file)),

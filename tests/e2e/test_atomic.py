@@ -12,7 +12,7 @@ from lab import FILTER_MAC, LONG, SLUICE, TRAFFIC, wait_until
 pytestmark = pytest.mark.alone
 
 APPLIES = 500 if LONG else 100
-SAMPLE = 20  # look_closely() runs after one in 20 applies
+SAMPLE = 20  # look_closely() runs after every 20th apply
 BURST, RATE, RATE_BURST = 1000, 1000, 500  # BURST is spent before the test; RATE and RATE_BURST refill
 
 # The last part of each source's address, in IPv4 and in IPv6.

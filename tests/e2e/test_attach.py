@@ -36,7 +36,7 @@ def test_attaching_again_succeeds_and_says_so(lab, hook, mode):
     words = "in0", "hook", hook, "mode", mode
     assert not was_attached(lab, *words)
     before = lab.attachments()
-    assert was_attached(lab, *words) and was_attached(lab, "in0", "hook", hook)  # mode auto keeps the present mode
+    assert was_attached(lab, *words) and was_attached(lab, "in0", "hook", hook)  # mode auto accepts each mode
     assert lab.attachments() == before
 
 
@@ -294,7 +294,7 @@ def test_detach_all_without_a_gate_is_of_main_and_names_the_others(lab):
         assert "'main'" in done.out and lab.gate2 not in done.out
         noted(done, ("'main'", f"'{lab.gate2}'", f"'sluice -g {lab.gate2} detach all'"))
         assert [a["device"] for a in lab.attachments(lab.gate2)] == ["in1"]
-        refused(run_sluice(*words, status=None), "'main'", f"'{lab.gate2}'", code=1)  # the gate was removed with in1
+        refused(run_sluice(*words, status=None), "'main'", f"'{lab.gate2}'", code=1)  # gate2 no longer exists
         lab.attach("in0", gate="main")
         noted(lab.sluice("detach", "all", gate="main"))  # the user named the gate with -g, so there is no note
         lab.attach("in0", gate="main")

@@ -172,7 +172,7 @@ def test_a_process_that_is_stopped_or_killed(cluster):
     cluster.share()
     done = Run(cluster, 7, flood(2), {2: lambda: nodes[0].process.send_signal(signal.SIGSTOP),
                                       4: lambda: nodes[0].process.send_signal(signal.SIGCONT)})
-    assert done.shares(2.5, 4)[0] < 1.25  # the node alone still enforces its own limit
+    assert done.shares(2.5, 4)[0] < 1.25  # the gate of node 0 still enforces the limit
     assert done.mean(5.5, 6.5) < 1.4
     nodes[0].end(signal.SIGKILL)
     assert nodes[0].status() is None and nodes[0].up() == "0"  # the metric is 0 as soon as the process has ended

@@ -35,7 +35,7 @@ def tables():
 def test_each_keyword_and_choice_of_a_table_is_offered(command):
     name, words = command["name"], command["words"]
     keywords = [word for word in words if word["kind"] in ("flag", "value", "values")]
-    words_offered = [word for word in offered(name, "192.0.2.1", "") if word.islower()]  # without the device names
+    words_offered = [word for word in offered(name, "192.0.2.1", "") if word.islower()]  # no device names
     assert words_offered[len(words_offered) - len(keywords):] == [word["name"] for word in keywords]
     for word in keywords:
         assert word["name"] in offered(name, "192.0.2.1", word["name"][:-1])

@@ -318,7 +318,7 @@ def test_each_change_can_be_tried(lab, tmp_path):
 
 
 def test_stated_sizes_hold_what_comes_back(lab):
-    """The maps have room for the old or the new rules, not for both. The old rules return nevertheless."""
+    """The maps have no room for the old and the new rules together. The trial restores the old rules nevertheless."""
     lab.attach("in0", "policies", "2", "prefixes", "2", "hosts", "2")
     lab.sluice("set", "default", "rate", "5pps")
     lab.sluice("set", "10.0.0.0/8", "rate", "5pps")
@@ -404,7 +404,7 @@ def test_a_deny_that_leaves_the_session_is_made(session, tmp_path, monkeypatch):
     session.sluice("undeny", "-f", str(tmp_path / "drop"))
     session.ip("addr", "add", "203.0.113.9", "dev", "lo")
     for connection in ("", "x", "203.0.113.9 50022 203.0.113.9 22", "192.0.2.7 1", "192.0.2.7 50022 203.0.113.1 22", f"fe80::1%in0 1 {HERE4} 22"):
-        monkeypatch.setenv("SSH_CONNECTION", connection)  # no such session passes the gate
+        monkeypatch.setenv("SSH_CONNECTION", connection)
         session.sluice("deny", "192.0.2.7")
         session.sluice("undeny", "192.0.2.7")
 

@@ -343,7 +343,7 @@ def test_diff_tells_devices(devices):
         ("in0", "native"), ("in0", "generic"), ("in1", "auto"), ("other", "auto")]
     told = devices.json("apply", "-", input=text)
     assert [a["device"] for a in told["attached"]] == ["in0", "in1", "other"]
-    assert told["detached"] == [] and told["changed"] is True  # a new mode does not count as detaching in0
+    assert told["detached"] == [] and told["changed"] is True  # `detached` has no device whose mode changed
     noted(devices.apply(file_of({"device": "in0", "mode": "native"})), ("in0", "native", "generic"))
 
 

@@ -12,9 +12,9 @@ DENIED, OTHER = "203.0.113.66", "192.0.2.1"
 MODES = [("xdp", "native"), ("xdp", "generic"), ("ingress", "tcx"), ("ingress", "clsact")]
 TIMES = 4
 
-# Packets that may pass native XDP while veth closes its queues TIMES times. veth_disable_xdp()
-# removes the XDP program from a queue before it stops the queue's NAPI, so a poll in between
-# delivers packets without the program. About one in fifty closings let a packet pass.
+# Packets that may pass without being judged while veth closes its queues TIMES times. When veth closes a queue, it removes
+# the XDP program first and stops NAPI afterwards, so a poll in between delivers packets that the program has not seen. One
+# packet passed in about fifty closings.
 CLOSING_LETS_PASS = 3
 
 

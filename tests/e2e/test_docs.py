@@ -69,8 +69,8 @@ def test_mandoc_has_no_objection(page):
     if not shutil.which("mandoc"):
         pytest.skip("mandoc is not installed")
     said = run("mandoc", "-T", "lint", os.path.join(MAN, page), check=False).out.splitlines()
-    # mandoc warns about pages of packages that are not installed, and about the project name in the footer, which NetBSD
-    # forbids. The references to our own pages are tested in test_references_among_the_pages.
+    # mandoc warns about pages of packages that are not installed. It also warns about the project in the footer, because
+    # NetBSD forbids it. test_references_among_the_pages checks the references to our own pages.
     assert [line for line in said if "referenced manual not found" not in line and "explicitly specified: Os Sluice" not in line] == []
 
 

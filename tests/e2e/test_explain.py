@@ -103,7 +103,7 @@ RULES = {
         "default", limit("net", key="dst", per="24/48", burst=20, action="block 1h"),
         limit("seen", key="dst", per="32/128", burst=8, action="observe"))]},
 }
-EARNING = "bits", "two rates, and keys of two lengths"  # credit returns during the tests
+EARNING = "bits", "two rates, and keys of two lengths"  # in these rulesets, credit returns meanwhile
 SLICES = "slices"
 ON_EGRESS = ["four limits", "windows", "blocks", "lists", "destinations", "destinations by prefix"]
 TIMES = 4

@@ -32,7 +32,7 @@ FLOODS = {
 ESTABLISHED, LATE = 1000, 20
 BURST, SPENT = 20, 13  # each established source spends 13 packets of its burst of 20 before the flood
 NOWHERE = ["-d", "198.51.100.77", "-D", "2001:db8:ffff::77"]
-KEPT_PORT = 7777  # the port before and after the flood; the flood uses port 9
+KEPT_PORT = 7777  # sources send to this port before and after the flood
 
 
 def established(family):

@@ -120,7 +120,7 @@ def test_what_is_kept_grows_with_its_file(lab, keeping):
 
 @pytest.mark.alone
 def test_a_level_is_kept_to_the_packet(attached, tmp_path):
-    """A source sends without a pause while the gate grows in four steps. It passes exactly its burst."""
+    """A source sends without a pause while the gate grows in four steps. Exactly its burst passes."""
     attached.sluice("set", "default", "rate", "1/h", "burst", "1000")
     received = attached.datagrams()
     stream = attached.traffic(60, f"{SOURCE}=20000", background=True)

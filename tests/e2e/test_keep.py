@@ -725,7 +725,7 @@ def test_it_sleeps_when_nothing_happens(lab, keeping):
     wait_until(lambda: settled(keep.process) and settled(keep.process) and settled(keep.process), "keep to be idle")
     before = cpu_ticks(keep.process), switches(keep.process)
     time.sleep(3)
-    assert cpu_ticks(keep.process) - before[0] <= 1 and switches(keep.process) - before[1] <= 16  # keep checks its links now and then
+    assert cpu_ticks(keep.process) - before[0] <= 1 and switches(keep.process) - before[1] <= 16  # keep polls its links
     lab.sluice("status")  # `status` opens the directory of the gate, which causes an inotify event
     time.sleep(0.3)
     wait_until(lambda: settled(keep.process), "keep to be idle")

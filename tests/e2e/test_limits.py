@@ -198,7 +198,7 @@ def test_a_packet_passes_at_the_time_that_check_tells_and_not_before(lab, kind, 
             pass
         refusal, begun = told(), time.monotonic()
         if refusal["reason"] == "within-limit":
-            continue  # the machine was so busy that credit returned
+            continue  # on a busy machine, credit may have returned already
         assert refusal["reason"] == ("over-horizon" if kind == "shape" else "over-limit")
         assert refusal["remaining"] < size or kind == "shape"
         assert 0 < refusal["retry_after_ms"] <= refusal["full_in_ms"] <= 4000

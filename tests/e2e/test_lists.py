@@ -86,7 +86,7 @@ def test_an_entry_covers_the_limits_of_its_prefix_and_keeps_them(attached, sourc
     attached.send_and_wait([frame(source)])
     attached.sluice("deny", source)
     assert verdicts(attached, source) == ["drop"]
-    assert attached.json("allow", source)["other"] == 1  # one source was denied before
+    assert attached.json("allow", source)["other"] == 1  # `other` counts the entries that were denies before
     attached.send_and_wait([frame(source)] * 20)
     assert reasons(attached) == {"within-limit": 1, "denied": 1, "allowed": 20}
     rule, = attached.json("show")["rules"]

@@ -28,12 +28,12 @@ def test_maps_by_name_and_links(lab):
     assert sorted(pin.split("-")[0] for pin in pinned if "program" not in pin and
                   "qdisc" not in pin) == ["ingress", "xdp"]
     assert "program" in {pin.split("-")[0] for pin in pinned}
-    for path in lab.pins(), lab.pins("links"):  # other directories: test_trust.py
+    for path in lab.pins(), lab.pins("links"):
         assert mode(path) == 0o700 and os.stat(path).st_uid == 0
     for name in MAPS:
         assert mode(lab.pins(name)) & 0o077 == 0
         shown = json.loads(run("bpftool", "-j", "map", "show", "pinned", lab.pins(name)).out)
-        assert shown["name"] == (".data.secret" if name == "secret" else name)  # named by the compiler
+        assert shown["name"] == (".data.secret" if name == "secret" else name)  # the compiler names it
     lab.sluice("detach", "all")
     assert not os.path.exists(lab.pins())
 

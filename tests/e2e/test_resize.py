@@ -342,7 +342,7 @@ def test_budgets_are_charged_for_what_the_old_map_was(attached, config_file, is_
 @pytest.mark.parametrize("anew", [False, True], ids=["other sizes", "sources"])
 def test_kill_a_resize(lab, config_file, anew):
     """After each kill, commands find a complete gate, and the next change makes all devices use the same maps. Each packet
-    is counted once. No charge is lost, except if `sources` changes (anew)."""
+    is counted once. No charge is lost, except if `anew`: then `sources` changes."""
     lab.pair("out1", "in1")
     lab.attach("in0", "in1")
     resize(lab, **{size: SIZE for size in SIZES})

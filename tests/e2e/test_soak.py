@@ -37,7 +37,7 @@ READERS = (["show"], ["-j", "stats"], ["status"], ["dump"], ["lists"], ["export"
 # --- The model: what a gate holds, and how it judges ----------------------------------------------
 
 def covering(source):
-    """Returns the prefixes that contain a source, from the longest to the shortest."""
+    """Returns the prefixes that contain a source, the longest prefix first."""
     address, found = ipaddress.ip_address(source), []
     for prefix in PREFIXES:
         network = ipaddress.ip_network("::/0" if prefix == "default" else prefix)
@@ -127,7 +127,7 @@ class Soak:
     def __init__(self, lab, directory):
         self.lab, self.directory = lab, directory
         self.objects, self.random = Objects(lab), random.Random(SEED)
-        self.model, self.attached = Gate(), {}  # attached: hook by device
+        self.model, self.attached = Gate(), {}  # the hook of each attached device
         self.received, self.delivered = lab.datagrams(), collections.Counter()
         self.done, self.last = collections.Counter(), None
         lab.pair("out1", "in1")

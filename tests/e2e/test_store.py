@@ -105,7 +105,7 @@ def test_a_block_is_a_key_that_ends_by_itself(stores):
     assert client.totals(("{a}x#0", 1, 1)) == [(3, 3, 0)], "a block without an end does not count"
     client.totals(("{a}x#1", 1, 1))
     wait_until(lambda: client.totals(("{a}x#0", 0, 0)) == [(4, 4, 0)], "its end")
-    wait_until(lambda: talk("EXISTS", "{a}x:block") == 0, "the key to expire")  # deleted 1 ms later
+    wait_until(lambda: talk("EXISTS", "{a}x:block") == 0, "the key to expire")
 
 
 @pytest.mark.parametrize("answer,of_added,of_read", [
@@ -230,7 +230,7 @@ def test_only_the_right_word_opens(stores, user, password, right):
 
 
 @pytest.mark.parametrize("user,rights,options,error", [
-    ("default", ["-@all", "+bitfield", "+expire", "+cluster|slots"], {}, None),  # may count, but not PING
+    ("default", ["-@all", "+bitfield", "+expire", "+cluster|slots"], {}, None),  # no right to PING
     (None, [], {"password": "s3cr3t"}, "ERR"), (None, [], {"user": "node", "password": "s3cr3t"}, "ERR")])
 def test_logins_that_a_store_refuses_otherwise(stores, user, rights, options, error):
     """Without an AUTH command, the store repeats the password in its error. The client must not print this error."""

@@ -78,5 +78,5 @@ def test_no_span_has_more_than_the_window_says(lab):
     assert len(moments) == passed
     assert dropped > 10 * passed
     assert most == MOST
-    # The last period is incomplete.
+    # int() leaves out the last period, which is incomplete.
     assert len(moments) >= MOST * int(min(spans) / (1 + 1 / GROUPS))

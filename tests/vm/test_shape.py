@@ -110,7 +110,7 @@ def test_departure_times_of_the_sender(limited):
     assert slower.drops == faster.drops == 0
     if tuple(map(int, os.uname().release.split(".")[:2])) >= (6, 11):
         check_smooth(slower.burst, rate=RATE // 2)
-        # The sender's times begin later than those of the limit, but increase more slowly, so the limit soon applies.
+        # The sender's times begin later than those of the limit, but grow more slowly, so the limit soon delays packets.
         assert min(faster.burst.delays(RATE * 2)) >= 0
         assert faster.burst.largest(100 * MS) == COUNT // 2
         assert COUNT // 2 * SEC // (RATE * 2) < faster.burst.span <= COUNT // 2 * SEC // RATE
