@@ -10,8 +10,8 @@
 #define BENCH_OBJECT "build/bench/bench.bpf.o"
 
 /*
- * Entries per source, so that an LRU map evicts nothing: CPUs take free entries in batches of 128,
- * and a CPU that gets no batch evicts entries.
+ * An LRU map of this many entries per source evicts nothing. CPUs take free entries in batches of
+ * 128, and a CPU that gets no batch evicts entries.
  */
 #define ENTRIES_PER_SOURCE 2
 
@@ -46,7 +46,7 @@ struct bpf_object *bench_load(void)
 	return object_load(NULL);
 }
 
-/* Sets the program that runs after a source was changed. Closes the object if that fails. */
+/* Sets the program that runs after the source was changed. On failure, closes the object. */
 static struct bpf_object *behind_put(struct bpf_object *object, int prog)
 {
 	int slots = bpf_object__find_map_fd_by_name(object, "under_test");

@@ -8,10 +8,10 @@
 #include "bench.h"
 #include "gate/gate.h"
 
-/* Loads the programs with new maps. Returns NULL, with an error, if that fails. */
+/* Loads the programs with new maps. Returns NULL and adds an error if they cannot be loaded. */
 struct bpf_object *bench_load(void);
 
-/* A program, and the type and size of its map for many sources. */
+/* A program under test, and the type and size of its map if a case has many sources. */
 struct sized_map {
 	const char *program;
 	const char *name;
@@ -20,13 +20,13 @@ struct sized_map {
 	uint32_t sources;
 };
 
-/* Loads the programs with this map. The map's program runs after bench_vary4() and so on. */
+/* Loads the programs with this map. Its program runs after bench_vary4() or another sender. */
 struct bpf_object *bench_load_sized(const struct sized_map *map, int *ret_prog);
 
-/* Returns how many packets since the load came from a source without an entry in the map. */
+/* Returns the number of packets since loading whose source had no entry in the map. */
 int bench_missed(const struct bpf_object *object, __u64 *ret);
 
-/* Loads the programs. `prog` runs after bench_vary4() and so on have changed a frame's source. */
+/* Loads the programs. `prog` runs after the programs that change the source of a frame. */
 struct bpf_object *bench_load_before(int prog);
 
 /* Returns the fd of a program by its name. */
@@ -35,14 +35,14 @@ int bench_program(const struct bpf_object *object, const char *name);
 /* --- Known sources --------------------------------------------------------------------------- */
 
 /*
- * Runs the program under test once for each source. sources: a text for sources_parse(), with
- * addresses of IPv4 or with /64s of IPv6.
+ * Runs the program under test once for each source. sources: a text for sources_parse(), which
+ * specifies IPv4 addresses or IPv6 /64s.
  */
 int sources_walk(const struct bpf_object *object, const char *sources);
 
 /*
- * Makes the sources known to the gate. A benchmark sends so fast that the gate would detect a
- * flood, so the flood threshold is raised meanwhile.
+ * Makes the sources known to the gate. The packets arrive so fast that the gate would detect a
+ * flood, so the flood threshold is raised while this runs.
  */
 int establish(struct gate *gate, const struct bpf_object *object, const char *sources);
 

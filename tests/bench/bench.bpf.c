@@ -107,7 +107,7 @@ int bench_floor_tc(struct __sk_buff *skb)
 
 /* --- A bare lookup in a map of many sources --------------------------------------------------- */
 
-/* Before the object is loaded, struct sized_map (behind.h) sets the type and the sizes. */
+/* struct sized_map (behind.h) sets the type and sizes of this map before the object is loaded. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 1);
@@ -118,7 +118,7 @@ struct {
 /* Number of lookups that found no entry, in these programs and in the textbook limiter. */
 __u64 missed;
 
-/* Looks up a key, and adds an entry if the map has none. */
+/* Looks up a key, and adds an entry if the map does not contain the key. */
 static __always_inline int lookup_run(const __u32 *key)
 {
 	__u64 *value = bpf_map_lookup_elem(&entries, key);
@@ -144,10 +144,7 @@ int bench_lookup(struct xdp_md *ctx)
 	return lookup_run((const __u32 *)packet.source.addr);
 }
 
-/*
- * The index of an array is the last 20 bits of the address, because no case has more than 1 M
- * sources.
- */
+/* The index in an array is the last 20 bits of the address, which is enough for 1 M sources. */
 #define INDEX_MASK ((1 << 20) - 1)
 
 SEC("xdp.frags")
@@ -164,7 +161,7 @@ int bench_lookup_index(struct xdp_md *ctx)
 
 /* --- The textbook limiter: a token bucket per source and CPU, exact only on one CPU ----------- */
 
-#define NAIVE_TOKEN_NS 5 /* ns per token: 200 Mpps */
+#define NAIVE_TOKEN_NS 5 /* a token every 5 ns is a rate of 200 Mpps */
 #define NAIVE_BURST    1000000
 
 struct naive_bucket {
@@ -174,7 +171,7 @@ struct naive_bucket {
 	struct sl_cell dropped;
 };
 
-/* If a case has many sources, struct sized_map (behind.h) sets the number of entries. */
+/* In cases with many sources, struct sized_map (behind.h) sets the number of entries. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_PERCPU_HASH);
 	__uint(max_entries, HOT_SOURCES);
@@ -218,7 +215,7 @@ int bench_naive(struct xdp_md *ctx)
 
 /* --- Programs that change the source, and call the program under test ------------------------ */
 
-/* A tail call to a constant index of this map becomes a direct jump. */
+/* The kernel turns a tail call to a constant index of this map into a direct jump. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
 	__uint(max_entries, 1);
@@ -226,7 +223,7 @@ struct {
 	__type(value, __u32);
 } under_test SEC(".maps");
 
-/* Writes an IPv4 source, random or the next in order, and runs the program under test. */
+/* Writes a random IPv4 source, or the next one in order, and runs the program under test. */
 static __always_inline int source_vary4(struct xdp_md *ctx, bool is_walk)
 {
 	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
@@ -239,7 +236,7 @@ static __always_inline int source_vary4(struct xdp_md *ctx, bool is_walk)
 	return XDP_ABORTED;
 }
 
-/* Writes an IPv6 source, random or in the next /64, and runs the program under test. */
+/* Writes an IPv6 source in a random /64, or in the next one, and runs the program under test. */
 static __always_inline int source_vary6(struct xdp_md *ctx, bool is_walk)
 {
 	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;

@@ -13,16 +13,16 @@
 
 #define ROUNDS_MAX 31
 
-/* A program under test, or a gate. */
+/* A program under test. Some subjects are gates. */
 enum subject {
 	ON_EMPTY,
 	ON_PARSE,
 	ON_FLOOR,
 	ON_NAIVE,
 	ON_FLOOR_TC,
-	ON_NAIVE_64K, /* textbook limiter with a map for 64 K sources */
+	ON_NAIVE_64K, /* the textbook limiter, with a map for 64 K sources */
 	ON_NAIVE_1M,
-	ON_LRU_PERCPU_64K, /* only a lookup in a map of this type with 64 K entries */
+	ON_LRU_PERCPU_64K, /* a program that only looks up in a map of 64 K entries */
 	ON_LRU_64K,
 	ON_HASH_64K,
 	ON_ARRAY_64K,
@@ -30,16 +30,16 @@ enum subject {
 	ON_LRU_1M,
 	ON_HASH_1M,
 	ON_ARRAY_1M,
-	ON_SLUICE, /* gate of default size with a hundred policies and a default policy */
-	ON_EGRESS, /* the gate of ON_SLUICE on hook egress, where limits can shape */
+	ON_SLUICE, /* a gate of default size, with a hundred policies and a default policy */
+	ON_EGRESS, /* the gate of ON_SLUICE, on hook egress, on which limits can shape */
 	ON_CROWD, /* the gate of ON_SLUICE in a flood; its sources are few, so each gets an entry */
-	ON_DENIED,   /* gate with a million denied hosts of IPv4 */
-	ON_DENIED6,  /* gate with a million denied hosts of IPv6 */
-	ON_64K,	     /* gate with 64 K known sources of each family */
-	ON_64K_OVER, /* gate with 64 K known sources of each family, all over their limits */
-	ON_1M,	     /* gate with a million known sources of each family */
+	ON_DENIED,   /* a gate that denies a million IPv4 hosts */
+	ON_DENIED6,  /* a gate that denies a million IPv6 hosts */
+	ON_64K,	     /* a gate with 64 K known sources of each family */
+	ON_64K_OVER, /* a gate with 64 K known sources of each family, all above their limits */
+	ON_1M,	     /* a gate with a million known sources of each family */
 	SUBJECTS,
-	SUBJECTS_SLUICE = ON_SLUICE, /* first subject that is a gate */
+	SUBJECTS_SLUICE = ON_SLUICE, /* the first subject that is a gate */
 };
 
 enum expect {
@@ -54,13 +54,13 @@ struct bench_limit {
 	const char *burst;
 	const char *window;
 	const char *shape;
-	bool shared; /* shared with other nodes, so its states count taken and refused packets */
+	bool shared; /* whether nodes share it; its states then count packets */
 };
 
 struct bench_case {
 	const char *name;
-	const char *source; /* text for sources_parse(); each packet has a random source of it */
-	struct bench_limit limit[SL_LIMITS_MAX]; /* policy of the source; may be empty */
+	const char *source; /* text for sources_parse(); each packet has a random one of these */
+	struct bench_limit limit[SL_LIMITS_MAX]; /* limits of the source's policy; may be empty */
 	bool deny; /* whether the source, or each source of its prefix, is denied */
 	enum subject subject;
 	enum expect expect;  /* expected verdict; another verdict is an error */
@@ -75,20 +75,20 @@ extern const size_t bench_cases_count;
 
 bool bench_has_limit(const struct bench_limit *limit);
 
-/* Returns whether the case runs a program of TC, and not of XDP. */
+/* Returns true if the case runs a TC program, or false if it runs an XDP program. */
 bool case_is_tc(const struct bench_case *bench);
 
 /* Returns whether all sources of the case are known before the first packet is measured. */
 bool case_is_established(const struct bench_case *bench);
 
 /*
- * Chooses the cases that run by shell patterns of names, which end with NULL. Without names, all or
- * only the essential cases run. The cases that they are compared with also run.
+ * Chooses the cases to run, by shell patterns of names; NULL ends the patterns. Without patterns,
+ * all cases or only the essential ones run. Cases to compare with also run.
  */
 void cases_choose(bool only_essential, char *const *names);
 bool case_is_chosen(const struct bench_case *bench);
 
-/* Returns whether a name matches one of the patterns, or if there are no patterns. */
+/* Returns whether a name matches one of the patterns. Without patterns, every name matches. */
 bool name_is_chosen(const char *name);
 
 /* --- The programs under test, with the rules and the sources of the chosen cases ------------- */
@@ -99,7 +99,7 @@ void subjects_free(void);
 /* Returns the fd of the program that runs the packets of a case. source: the source of the case. */
 int subject_program(const struct bench_case *bench, const struct sl_prefix *source);
 
-/* Sends a packet from each source of an established case, so that all sources stay known. */
+/* Sends a packet from each source of an established case, so that the gate keeps all sources. */
 int subject_refresh(const struct bench_case *bench);
 
 /*
@@ -112,9 +112,9 @@ int subject_take_counts(const struct bench_case *bench, struct sl_counters *ret)
 
 /* Results of a case. */
 struct result {
-	double figure[ROUNDS_MAX]; /* ns per packet, or Mpps, of each round */
+	double figure[ROUNDS_MAX]; /* ns per packet, or Mpps, in each round */
 	unsigned int rounds;
-	double as_meant; /* part of the packets with the expected verdict, in the worst round */
+	double as_meant; /* fraction of packets with the expected verdict, in the worst round */
 };
 
 /* Number and length of the rounds. */
@@ -124,9 +124,7 @@ struct plan {
 	double warm_ns; /* time that each case runs before the first round, to detect a flood */
 };
 
-/*
- * Runs the chosen cases by BPF_PROG_TEST_RUN, in rounds. results: an array with one for each case.
- */
+/* Runs the chosen cases by BPF_PROG_TEST_RUN, in rounds. results: has an element for each case. */
 int cases_run(const struct plan *plan, struct result *results);
 
 /* Prints the results of all cases that were run. */
@@ -134,8 +132,8 @@ void report_cases(const struct result *results);
 
 /*
  * Estimates the cost of one source within its limit on 64 CPUs. Compiles the limit for 64 CPUs,
- * sends the packets of one of them, and counts how often the CPU borrows a slice. On 64 CPUs, each
- * time would transfer a cache line from another CPU.
+ * sends the packets that one of these CPUs gets, and counts how often it borrows a slice. Each of
+ * these times, 64 CPUs would transfer a cache line from one CPU to another.
  */
 int model_run(void);
 
@@ -145,10 +143,10 @@ double result_least(const struct result *result);
 /* Results of real packets through a limiter. */
 struct veth_result {
 	const struct limiter *limiter;
-	char name[48]; /* name of the limiter, of its sources, and the number of CPUs */
+	char name[48]; /* name of the limiter and of the sources, and the number of CPUs */
 	struct result mpps;
-	double passed;	 /* part of the packets that passed in the last round */
-	char remark[96]; /* why there is no figure, or why it is wrong; or "" */
+	double passed;	 /* fraction of packets that passed in the last round */
+	char remark[96]; /* reason why the result is missing or wrong; "" if it is right */
 };
 
 /*

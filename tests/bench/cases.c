@@ -14,10 +14,10 @@
 /* A burst that is too small for slices, so that each packet charges the state. */
 #define AMPLE_EXACT .rate = "200mpps", .burst = "30"
 
-/* A limit as for real sources. In a flood from one source, nearly all packets are refused. */
+/* A limit like that of real sources. It refuses nearly all packets of a flood from one source. */
 #define USUAL .rate = "10kpps", .burst = "1000"
 
-/* A limit that the first packet of a source uses up for the rest of the benchmark. */
+/* A limit that the first packet uses up, so that it refuses the source until the benchmark ends. */
 #define SPENT .rate = "1/min", .burst = "1"
 
 #define FORGED4 "0.0.0.0/0"
@@ -32,7 +32,7 @@
 #define SENT	  .subject = ON_EGRESS, .essential = true, .expect = EXPECT_PASS
 #define UNKNOWN	  .subject = ON_SLUICE, .essential = true, .expect = EXPECT_ANY, .target = 1.10
 
-/* Compare with a limiter that has as many sources, because cache misses depend on the machine. */
+/* The textbook limiter with as many sources. Cache misses depend on the machine. */
 #define BESIDE_64K .against = "naive_64k"
 #define BESIDE_1M  .against = "naive_1m"
 

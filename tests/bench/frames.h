@@ -9,15 +9,15 @@ struct frame {
 	uint8_t bytes[FRAME_SIZE];
 };
 
-/* Addresses of a prefix. The bits from prefix.bits to `end` differ from source to source. */
+/* Sources in a prefix. They differ in the bits from prefix.bits to `end`. */
 struct sources {
 	struct sl_prefix prefix;
 	unsigned int end; /* first bit after the changing bits, in the unit of prefix.bits */
 };
 
 /*
- * Parses "192.0.2.1", "10.0.0.0/8", or "2001:db8::/32 by /64", which is one address of each /64.
- * Returns 0 or a negative errno.
+ * Parses "192.0.2.1", "10.0.0.0/8" or "2001:db8::/32 by /64". "by /64" selects one address in each
+ * /64. Returns 0 or a negative errno.
  */
 int sources_parse(const char *text, struct sources *ret);
 

@@ -18,7 +18,7 @@
 
 static const struct bench_limit usual = {.rate = "10kpps", .burst = "1000"};
 
-/* Sizes of the gates; the other sizes are the defaults. */
+/* Sizes of the gates. A size of 0 is the default size. */
 static const struct gate_sizes sizes[SUBJECTS] = {
 	[ON_DENIED] = {.hosts = 1 << 20},
 	[ON_DENIED6] = {.hosts = 1 << 20},
@@ -79,7 +79,7 @@ static int rules_deny_all(struct ruleset *rules, const struct sources *sources)
 	struct rule rule = {.prefix = sources->prefix, .access = SL_ACCESS_DENY};
 	bool ipv4 = prefix_is_ipv4(&rule.prefix);
 	uint64_t *net = (uint64_t *)rule.prefix.addr, first = be64toh(*net);
-	unsigned int shift = ipv4 ? 32 : 0; /* an IPv4 address is the upper half of the word */
+	unsigned int shift = ipv4 ? 32 : 0; /* the upper half of the word is an IPv4 address */
 	int status = 0;
 
 	rule.prefix.bits = SL_FAMILY_BITS + (ipv4 ? 32 : 128);

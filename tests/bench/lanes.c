@@ -18,7 +18,7 @@
 #define GENERATE_OBJECT "build/bench/generate.bpf.o"
 #define SENDERS		"sluice-bench-a"
 #define RECEIVERS	"sluice-bench-b"
-#define BATCH		64 /* frames that the kernel sends at once, as a driver would */
+#define BATCH		64 /* number of frames that the kernel sends together, as a driver would */
 #define PACKETS_MAX	1000000000
 
 struct lane {
@@ -27,7 +27,7 @@ struct lane {
 	struct bpf_object *object;
 	struct lane_state *state;
 	struct frame frame;
-	const char *program; /* name of a program of generate.bpf.c */
+	const char *program; /* name of the program in generate.bpf.c */
 	uint32_t packets;    /* largest number of packets in a test run */
 	uint64_t random;     /* random number state after the last run, or 0 */
 	int err;
@@ -196,7 +196,7 @@ static bool lanes_are_sending(unsigned int count)
 	return true;
 }
 
-/* Waits until all lanes are sending, and then for `ns`. Returns the rate meanwhile, in Mpps. */
+/* Waits until all lanes are sending, then for `ns` more. Returns the rate in Mpps in this time. */
 static double lanes_watch(unsigned int count, uint64_t ns)
 {
 	uint64_t begin, sent;
@@ -225,7 +225,7 @@ int lanes_send(unsigned int count, const char *sources, uint64_t ns, struct sent
 	for (unsigned int i = 0; i < started; i++) {
 		struct lane *lane = &lanes[i];
 
-		/* a signal ends the test run with -EINTR; otherwise it ends after PACKETS_MAX */
+		/* a signal ends the test run (-EINTR), which otherwise lasts until PACKETS_MAX */
 		run_end(lane->thread, &lane->ended);
 		lane->random = lane->state->vary.state;
 		if (lane->err != -EINTR)

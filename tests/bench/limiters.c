@@ -56,7 +56,7 @@ static const char nft_seen[] = "nft reset counter netdev bench seen" NFT_PACKETS
 
 /* --- iptables -------------------------------------------------------------------------------- */
 
-/* The first rule counts, because the second one does not count packets that a full table drops. */
+/* The first rule counts: the second rule does not see packets that a full table drops. */
 static const char iptables_setup[] =
 	"iptables -w -t raw -A PREROUTING && iptables -w -t raw -A PREROUTING -m hashlimit"
 	" --hashlimit-name bench --hashlimit-mode srcip --hashlimit-above $RATE"

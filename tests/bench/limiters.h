@@ -21,7 +21,7 @@ struct limiter {
 struct demand {
 	const char *rate;
 	const char *burst;
-	const char *sources; /* largest number of sources to track */
+	const char *sources; /* number of sources that the limiter can track */
 	const char *buckets; /* number of buckets of a hash table that cannot grow */
 };
 
@@ -41,9 +41,7 @@ enum {
 
 extern const struct limiter limiters[LIMITERS];
 
-/*
- * Commands for the chain that drops all packets. `end_take` prints their number since its last run.
- */
+/* Commands for the chain that drops all packets. end_take prints how many since it last ran. */
 extern const char end_setup[], end_take[], end_teardown[];
 
 #endif

@@ -6,19 +6,19 @@
 
 #include "run.h"
 
-/* Packets of a short run that estimates the cost of a packet. */
+/* Number of packets in a short run, from which the cost of a packet is estimated. */
 #define TRIAL_PACKETS 20000
 
 struct work {
 	struct run run;
-	uint32_t packets; /* packets in each round; 0 if the case is not run */
+	uint32_t packets; /* number of packets in each round; 0 if the case does not run */
 	uint32_t sources;
 };
 
 /* Random packets per source before the first round: 98 % of a million sources get an entry. */
 #define PACKETS_TO_KNOW 4
 
-/* Cases with more sources than this measure unknown sources. */
+/* A case with more sources than this measures packets of unknown sources. */
 #define KNOWN_SOURCES_MOST (1U << 20)
 
 static int work_begin(struct work *work, const struct bench_case *bench, uint64_t seed)

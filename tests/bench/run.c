@@ -14,7 +14,7 @@
 /* Packets of a run on the second CPU. A signal ends the run long before this number is sent. */
 #define BESIDE_PACKETS 100000000U
 
-/* Time until a run on the second CPU has begun: the kernel waits for an RCU grace period first. */
+/* Time until a run on the second CPU begins; the kernel first waits for an RCU grace period. */
 #define BESIDE_START_NS 60000000
 
 static unsigned int cpu_numbers[RUN_CPUS];

@@ -18,7 +18,7 @@ struct run {
 	bool is_tc; /* true if the program is a TC program, false if it is an XDP program */
 };
 
-/* Finds the CPUs, and handles SIGUSR1, so that it ends only test runs. Called first. */
+/* Finds the CPUs, and makes SIGUSR1 end test runs only. Must be called first. */
 void run_init(void);
 
 /* Returns the number of CPUs to run packets on: those this process may use, up to RUN_CPUS. */
@@ -38,13 +38,13 @@ uint64_t clock_ns(void);
 void sleep_ns(uint64_t ns);
 
 /*
- * Runs a frame `count` times on this CPU. The frame keeps the changes of the program. Returns 0 or
- * a negative errno.
+ * Runs a frame `count` times on this CPU. The changes that the program makes to the frame remain.
+ * Returns 0 or a negative errno.
  */
 int frame_run(int prog, struct frame *frame, uint32_t count, uint32_t *ret_ns,
 	      uint32_t *ret_verdict);
 
-/* Sends signals to a thread to end its test run, until it sets `ended`, and joins the thread. */
+/* Sends signals to a thread until it ends its test run and sets `ended`. Then joins the thread. */
 void run_end(pthread_t thread, const bool *ended);
 
 /* Runs `count` packets on the first CPU, and packets on the second CPU if the run uses it. */

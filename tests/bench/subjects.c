@@ -9,15 +9,15 @@
 #include "rules/prefix.h"
 #include "state/stats.h"
 
-/* The program under test, and programs that change a packet's source and then call it. */
+/* The program under test, and the programs that change a packet's source and then call it. */
 struct subject_programs {
 	int plain;		   /* fd of the program under test */
-	struct bpf_object *object; /* object with the other programs; NULL if it is not loaded */
+	struct bpf_object *object; /* object of the other programs; NULL if it is not loaded */
 };
 
 static struct subject_programs subjects[SUBJECTS];
 
-/* The gates, and the object of bench.bpf.c, that the programs belong to. */
+/* The gates, and the object of bench.bpf.c, which contain the programs. */
 static struct gate gates[SUBJECTS];
 static struct programs programs[SUBJECTS];
 static struct bpf_object *others;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Three common rate limiters of textbooks and XDP programs, for scripts/beside-others. Each should
- * limit an IPv4 source to RATE packets a second with a burst of BURST, and has a different fault.
+ * Three common kinds of rate limiters from textbooks and XDP programs, for scripts/beside-others.
+ * Each should limit an IPv4 source to RATE packets a second with a burst of BURST, but has a fault.
  */
 #include "vmlinux.h"
 #include <bpf/bpf_endian.h>
@@ -16,7 +16,7 @@ char LICENSE[] SEC("license") = "GPL";
 
 struct token_bucket {
 	__u64 filled_at; /* ns */
-	__u64 tokens;	 /* in 1/NSEC_PER_SEC of a packet */
+	__u64 tokens;	 /* tokens in units of 1/NSEC_PER_SEC packet */
 };
 
 struct second {

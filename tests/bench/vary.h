@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Frames whose source changes from packet to packet. The state of that change, struct vary, is in
- * the payload of the frame, so the program that changes the source needs no map, on any CPU.
+ * Frames whose source changes from packet to packet. Their payload, a struct vary, determines the
+ * next source, so the program that changes the source needs no map, on any CPU.
  */
 #ifndef SLUICE_BENCH_VARY_H
 #define SLUICE_BENCH_VARY_H
@@ -21,7 +21,7 @@
 /* All frames have the same size, so that copying them costs the same in all cases. */
 #define FRAME_SIZE (IPV6_PAYLOAD + sizeof(struct vary))
 
-/* Sources are `base` with any value in the bits of `mask`. Both are in network byte order. */
+/* A source is `base` with random bits where `mask` is set. Both are in network byte order. */
 struct vary {
 	__u64 state; /* state of the random numbers, never 0; or the next source's number */
 	__u64 base[2];
@@ -69,7 +69,7 @@ static inline __u64 vary_step6(struct vary *vary)
 /* The variables of generate.bpf.c. */
 struct lane_state {
 	struct vary vary;
-	__u32 ifindex; /* ifindex of the sending device */
+	__u32 ifindex; /* index of the sending device */
 	__u32 pad;
 	volatile __u64 sent;
 };

@@ -21,8 +21,8 @@
 #define KNOWN_PASS 0.05
 
 /*
- * Sources of the packets. Each of many sources sends only a few packets a second, so their limits
- * are lower, to refuse nearly all packets. The kernel limits hashlimit to 1048576 buckets.
+ * Sources of the packets. If there are many sources, each one sends only a few packets a second, so
+ * the limits are lower, to refuse nearly all packets. hashlimit has at most 1048576 buckets.
  */
 static const struct {
 	const char *name;
@@ -38,7 +38,7 @@ static const struct {
 
 #define RANDOM (ARRAY_SIZE(sources) - 1)
 
-/* Limiters to measure. Some are only measured with random sources. */
+/* The limiters to measure. Some limiters are measured with random sources only. */
 static const struct {
 	int limiter;
 	bool random_only;
@@ -167,7 +167,7 @@ static int packets_run(const struct limiter *limiter, unsigned int lanes, size_t
 	return 0;
 }
 
-/* If the limiter is Sluice, makes the sources known to it. Stores the number of packets used. */
+/* Makes the sources known to the limiter if it is Sluice. Stores how many packets this took. */
 static int sources_make_known(const struct limiter *limiter, const char *sources, uint64_t *ret)
 {
 	struct programs programs = PROGRAMS_CLOSED;

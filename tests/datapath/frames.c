@@ -6,9 +6,7 @@
 
 #include "ip_frame.h"
 
-/*
- * Reads an address as it is in a packet: prefix_of() would turn an IPv4-mapped address into IPv4.
- */
+/* Parses an address without changes. prefix_of() would turn an IPv4-mapped address into IPv4. */
 static struct sl_prefix address_of(const char *text)
 {
 	struct sl_prefix address = {.bits = SL_FAMILY_BITS + 32, .family = htonl(SL_FAMILY_IPV4)};

@@ -24,9 +24,9 @@
 #define XDP_DROP_VERDICT 1
 #define XDP_PASS_VERDICT 2
 #define TC_DROP_VERDICT	 2
-#define TC_PASS_VERDICT	 (-1) /* TC_ACT_UNSPEC: the next program on the hook decides */
+#define TC_PASS_VERDICT	 (-1) /* the value of TC_ACT_UNSPEC: the next program on the hook decides */
 
-/* Small maps, because each test empties them. */
+/* Sizes of the rig's maps. They are small, because each test empties the maps. */
 static const struct gate_sizes usual_sizes = {
 	.sources = 8192,
 	.buckets = 8192,
@@ -49,7 +49,7 @@ static bool is_bss(int fd, struct bpf_map_info *info)
 	return length > 4 && !strcmp(info->name + length - 4, ".bss");
 }
 
-/* Maps the variables of a program into memory: its map whose name ends in .bss. */
+/* Maps a program's variables into memory. They are in its map whose name ends in .bss. */
 static struct sluice__bss *bss_map(int prog)
 {
 	__u32 ids[MAPS_MAX], size = sizeof(struct bpf_prog_info);
@@ -84,8 +84,7 @@ void rig_load(struct rig *rig, unsigned int hooks)
 }
 
 /*
- * Moves the test to its first CPU: SLUICE_FIRST_CPU, which differs for test binaries that run at
- * once.
+ * Moves the test to its first CPU, SLUICE_FIRST_CPU. It differs for test binaries that run at once.
  */
 static void rig_begin_on(struct rig *rig)
 {
@@ -119,9 +118,7 @@ static uint32_t size_or(uint32_t size, uint32_t usual)
 	return size ? size : usual;
 }
 
-/*
- * Returns the settings of a machine with two CPUs, so that tests do not depend on the real number.
- */
+/* Returns the settings of a machine with two CPUs, so that tests do not depend on this machine. */
 static struct sl_params params_of_two(const struct rig *rig, const struct gate_sizes *sizes)
 {
 	const struct machine two = {.cpus = 2, .jiffy_ns = rig->gate.machine.jiffy_ns};
@@ -163,7 +160,7 @@ void rig_free(struct rig *rig)
 	free(rig);
 }
 
-/* Returns the name of the capability that is missing to run BPF programs, or NULL. */
+/* Returns the name of the capability that is missing to run BPF programs, or NULL if none is. */
 static const char *missing(void)
 {
 	const char *caps = caps_missing();
@@ -211,7 +208,7 @@ static void map_empty(int fd)
 }
 
 /*
- * Entries to zero in one call, because all values of a per-CPU map may not fit into memory twice.
+ * Number of entries to zero in one call. All values of a per-CPU map may not fit into memory twice.
  */
 #define ZERO_BATCH 4096
 

@@ -29,21 +29,21 @@ struct rig {
 	struct programs programs;
 	volatile __u64 *clock_ticks;
 	volatile __u64 *clock_jiffies;
-	uint64_t phase;	 /* ticks since the current jiffy began */
+	uint64_t phase;	 /* ticks since the start of the current jiffy */
 	uint64_t behind; /* ticks by which the clock was set back; jiffies are never set back */
 	/* packets and bytes that were sent, by verdict; rig_check_counted() compares them */
 	struct sl_cell passed, dropped;
 	unsigned int cpus;		/* number of CPUs that are online */
-	unsigned int cpu[RIG_CPUS_MAX]; /* numbers of these CPUs */
+	unsigned int cpu[RIG_CPUS_MAX]; /* number of each online CPU */
 };
 
 /*
- * For TESTS(): make and remove the rig. Without the permission to use BPF, the tests are skipped.
+ * Make and remove the rig, as arguments of TESTS(). If BPF is not permitted, the tests are skipped.
  */
 int rig_setup(void **state);
 int rig_teardown(void **state);
 
-/* Empties the rig and returns it, at one hour of uptime and on its first CPU; or skips the test. */
+/* Empties the rig and returns it, at one hour of uptime and on its first CPU. May skip the test. */
 struct rig *rig_begin(void **state);
 
 /*
@@ -88,19 +88,19 @@ void rig_budget(struct rig *rig, const char *prefix, const char *rate, const cha
  */
 struct limit rig_limit_of(const char *prefix, const char *words);
 
-/* Sets the limits of a prefix by their words; NULL ends them. Its runtime entry stays. */
+/* Sets the limits of a prefix by their words, up to NULL. Keeps the prefix's runtime entry. */
 void rig_limits(struct rig *rig, const char *prefix, ...);
 
 /* Sets limits like rig_limits(), but for a policy that inherits the limits of shorter prefixes. */
 void rig_heir(struct rig *rig, const char *prefix, ...);
 
-/* Sets the runtime entry of a prefix. Its limits stay. */
+/* Sets the runtime entry of a prefix. Keeps the prefix's limits. */
 void rig_list(struct rig *rig, const char *prefix, enum sl_access list, uint32_t until);
 
-/* Returns the expiry of an entry that lasts this many ticks by the injected clock, rounded up. */
+/* Returns when an entry expires that lasts this many ticks by the injected clock, rounded up. */
 uint32_t rig_until(const struct rig *rig, uint64_t ticks);
 
-/* Returns the time of an expiry in ticks. */
+/* Converts the expiry of an entry to a time in ticks. */
 uint64_t until_ticks(uint32_t until);
 
 /*
@@ -118,7 +118,7 @@ void rules_add_list(struct ruleset *set, const char *prefix, enum sl_access list
 void rules_make_list(struct ruleset *set, int place, enum sl_access list, uint32_t until);
 void rules_add_listed(struct ruleset *set, const char *prefix, uint64_t lists);
 
-/* Applies the change, and frees the rules. */
+/* Applies the change in `set`, and frees `set`. */
 int rig_change(struct rig *rig, struct ruleset *set);
 
 /*
@@ -142,7 +142,7 @@ void rig_check_tidy(const struct rig *rig, unsigned int rules);
 
 /* --- Frames ---------------------------------------------------------------------------------- */
 
-#define FRAME_LEAST 60 /* bytes of the shortest Ethernet frame, without the checksum */
+#define FRAME_LEAST 60 /* length of the shortest Ethernet frame in bytes, without the checksum */
 #define FRAME_MAX   2048
 
 struct frame {
@@ -171,7 +171,7 @@ uint64_t rig_send(struct rig *rig, enum hook hook, const struct frame *frame, ui
 /* Sends UDP packets in frames of FRAME_LEAST, through any hooks. Returns how many passed. */
 uint64_t rig_send_from(struct rig *rig, const char *source, uint64_t count);
 
-/* A number of packets that exceeds the burst of every test. */
+/* More packets than the burst of any test that uses this number. */
 #define ENOUGH 50
 
 /*
@@ -216,14 +216,14 @@ uint64_t rig_march(struct rig *rig, const struct march *march, uint64_t count);
 
 /* --- Newcomers ------------------------------------------------------------------------------- */
 
-/* Begins or ends a flood, for the current interval and the next. */
+/* Begins or ends a flood, which then lasts for the current interval and the next interval. */
 void rig_flood(struct rig *rig, bool on);
 /*
  * If `admit` is false, locks all sets of the table, so that no new key gets an entry until
  * rig_empty().
  */
 void rig_admit(struct rig *rig, bool admit);
-/* Returns the length of an interval in ticks. */
+/* Returns the length of the flood detector's interval in ticks. */
 uint64_t rig_interval(const struct rig *rig);
 /* Returns the count of an event, summed over all CPUs. */
 uint64_t rig_events(const struct rig *rig, enum sl_event event);
@@ -233,7 +233,7 @@ uint64_t rig_refusals(const struct rig *rig);
 /* Reads the state of an address under a limit. Returns false if there is no state. */
 bool rig_state(const struct rig *rig, const struct sl_prefix *address, const struct sl_limit *limit,
 	       struct sl_state *ret);
-/* Evicts a state, as an insertion does. */
+/* Evicts a state in the same way as an insertion. */
 void rig_forget_state(const struct rig *rig, const struct sl_prefix *address,
 		      const struct sl_limit *limit);
 /* Return the number of states, or the number of sources that have a bucket on some CPU. */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The new sources, states and buckets of the rig's gate. */
+/* Sources, states and buckets of the rig's gate, and floods of new sources. */
 #include "rig.h"
 
 #include <bpf/bpf.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Rules for the rig, specified in the words of the commands. */
+/* Adds rules to the rig, in the words of the commands. */
 #include "rig.h"
 
 #include <signal.h>
@@ -349,7 +349,7 @@ static void check_ids(const struct rig *rig)
 	free(policies);
 }
 
-/* Checks the counts of rules in struct sl_gate against the maps. */
+/* Checks that the numbers of rules in struct sl_gate agree with the maps. */
 static void check_counts(const struct rig *rig, const struct rulemap_entry *entries,
 			 unsigned int count)
 {
@@ -368,9 +368,7 @@ static void check_counts(const struct rig *rig, const struct rulemap_entry *entr
 	assert_int_equal(versions_in_use(rig), policies);
 }
 
-/*
- * Checks that `splits` contains exactly the /64s with longer rules, and the number of these rules.
- */
+/* Checks that `splits` has an entry for exactly the /64s with longer rules, with their number. */
 static void check_splits(const struct rig *rig, const struct rulemap_entry *entries,
 			 unsigned int count)
 {

@@ -15,7 +15,7 @@ char LICENSE[] SEC("license") = "GPL";
 
 struct senders all_senders[SENDERS_MAX];
 
-/* The programs under test, by the index of the senders. */
+/* The programs under test, by the index of the senders that call them. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
 	__uint(max_entries, SENDERS_MAX);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Many senders: a program gives each packet the next address, and calls the program under test.
- * Addresses are numbered one to one, so a test knows the sender of each packet.
+ * Simulates many senders. A program gives each packet the next address, and calls the program under
+ * test. Each number maps to one address, so a test knows the sender of each packet.
  */
 #ifndef SLUICE_TEST_SENDERS_H
 #define SLUICE_TEST_SENDERS_H
@@ -17,11 +17,11 @@ struct senders {
 	__u32 bits[2]; /* number of low bits that change, in each half of the address */
 	__u32 times;   /* number of packets in a row from one address */
 	__u32 sent;    /* packets sent so far from the current address */
-	__u32 to;      /* 1 if the destination changes instead of the source */
+	__u32 to;      /* 1 if destinations change, 0 if sources change */
 	__u32 pad;
 };
 
-/* Returns a permutation of the numbers of `bits` bits, so that addresses are not consecutive. */
+/* Maps numbers of `bits` bits to each other, one to one, so that addresses are not consecutive. */
 static inline __u64 senders_scatter(__u64 number, __u32 bits)
 {
 	__u64 mask = bits ? ~0ULL >> (64 - bits) : 0;

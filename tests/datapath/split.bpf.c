@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Makes frames whose linear part ends within their headers. BPF_PROG_TEST_RUN puts a long frame
- * into several buffers, with a linear part whose length depends on the kernel; this program removes
- * bytes from the front and passes the frame on.
+ * Makes frames whose linear part ends within the headers. BPF_PROG_TEST_RUN puts a long frame into
+ * several buffers; the length of the linear part depends on the kernel. This program removes bytes
+ * from the front, and passes the frame to the program under test.
  */
 #include "sluice.h"
 #include <bpf/bpf_helpers.h>

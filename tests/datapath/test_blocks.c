@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Action block: after an overrun, no packet that the limit matches passes until the block ends. */
+/* Action block: after a packet exceeds the limit, no matching packet passes for some time. */
 #include "rig.h"
 
 #include <stdlib.h>
@@ -100,8 +100,8 @@ TEST(test_length)
 /* --- Whom it hits --------------------------------------------------------------------------- */
 
 /*
- * If one source overruns a shared key, all sources of the key are blocked on every CPU, and no
- * others.
+ * If a source exceeds the limit of a shared key, all sources with this key are blocked on every
+ * CPU, and other sources are not.
  */
 TEST(test_shared_key)
 {
@@ -128,7 +128,7 @@ TEST(test_shared_key)
 	}
 }
 
-/* A block holds at once on every CPU: a limit that blocks has no slices. */
+/* A block takes effect on every CPU at once, because a limit that blocks has no slices. */
 TEST(test_on_every_cpu_at_once)
 {
 	struct rig *rig = rig_begin(state);
@@ -186,7 +186,7 @@ static const struct {
 	{"name all rate 1kpps burst 5 match udp action block 1h", true},
 	{"rate 1kpps burst 5 action drop", false},
 	{"rate 1kpps burst 5 action observe", false},
-	{"rate 1kpps burst 5 per 24 action block 1h", false}, /* another key, so another state */
+	{"rate 1kpps burst 5 per 24 action block 1h", false}, /* another key has a new state */
 	{"name other rate 1kpps burst 5 action block 1h", false},
 };
 

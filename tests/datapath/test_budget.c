@@ -221,7 +221,7 @@ TEST(test_charges_go_back)
 	rig_check_counted(rig);
 }
 
-/* A limit that observes counts what the other limits and the budget pass. */
+/* A limit that observes counts the packets that pass the other limits and the budget. */
 TEST(test_observed_behind)
 {
 	struct rig *rig = budget_rig(state);
@@ -254,7 +254,7 @@ TEST(test_none)
 	assert_int_equal(rig_march(rig, &march, 1000), 3);
 	rig_budget(rig, "default", NULL, NULL);
 	assert_int_equal(rig_march(rig, &march, 1000), 1000);
-	rig_budget(rig, "default", "1/h", "3"); /* a new budget */
+	rig_budget(rig, "default", "1/h", "3"); /* this budget is new */
 	assert_int_equal(rig_march(rig, &march, 1000), 3);
 	assert_int_equal(rig_reason(rig, SL_PASS_NEWCOMER), 101006);
 	rig_check_counted(rig);
@@ -294,7 +294,7 @@ TEST(test_levels_stay)
 	rig_budget(rig, "default", "1/h", "30");
 	rig_admit(rig, false);
 	assert_int_equal(rig_march(rig, &march, 20), 20);
-	rig_set(rig, "10.0.0.0/8", "2/h", "4"); /* a budget of another policy */
+	rig_set(rig, "10.0.0.0/8", "2/h", "4"); /* another policy has its own budget */
 	assert_int_equal(rig_march(rig, &march, 1), 1);
 	rig_limits(rig, "192.0.2.0/24", "rate 1/h burst 5", NULL);
 	for (int i = 0; i < 4; i++) {
@@ -328,7 +328,7 @@ TEST(test_slices_are_void)
 	rig_admit(rig, false);
 	for (unsigned int cpu = 0; cpu < rig->cpus; cpu++) {
 		rig_run_on(rig, cpu);
-		assert_int_equal(rig_march(rig, &march, 2), 2); /* borrows a slice */
+		assert_int_equal(rig_march(rig, &march, 2), 2); /* the CPU borrows a slice */
 	}
 	number = SL_POLICY(rig_policy(rig, "10.0.0.1") - rig->gate.checked);
 	rig_del(rig, "10.0.0.0/8");

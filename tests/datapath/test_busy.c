@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * While another CPU has locked a set of the table, a new source of that set counts as a newcomer,
- * and known sources are not affected.
+ * Another CPU has locked a set of the table. A new source of this set is then treated as a
+ * newcomer, and known sources are not affected.
  */
 #include "rig.h"
 
@@ -33,7 +33,7 @@ static void check_refused(const struct rig *rig, uint64_t packets)
 	rig_check_counted(rig);
 }
 
-/* A source passes as a newcomer while its set is locked, and then gets its whole burst. */
+/* While its set is locked, a source passes as a newcomer. Afterwards it has its whole burst. */
 TEST(test_a_source_of_a_locked_set_passes_as_a_newcomer)
 {
 	for (int family = 0; family < SL_FAMILIES; family++) {
@@ -65,7 +65,7 @@ TEST(test_sources_of_locked_sets_share_the_budget)
 	}
 }
 
-/* A known source is found and charged in a locked set. */
+/* A known source is found and charged even while its set is locked. */
 TEST(test_a_known_source_of_a_locked_set_is_charged)
 {
 	for (int family = 0; family < SL_FAMILIES; family++) {

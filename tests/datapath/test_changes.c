@@ -67,7 +67,7 @@ TEST(test_limits_keep_their_levels)
 	}
 }
 
-/* An id is never used again, even if a limit gets an earlier key again. */
+/* An id is never used again, even if a limit gets a key again that it had before. */
 TEST(test_ids_are_used_once)
 {
 	static const char *const words[] = {
@@ -231,7 +231,7 @@ TEST(test_others_keep_their_slices)
 	rules_add_list(&set, "192.0.2.2", SL_ACCESS_NONE, 0);
 	rules_add_list(&set, "default", SL_ACCESS_DENY, 0);
 	check_unnoticed(rig, &set);
-	/* adding and removing a longer rule changes nothing */
+	/* a longer rule does not change the slice when it is added or removed */
 	rig_limits(rig, "192.0.2.0/24", "rate 1/h burst 5", NULL);
 	rig_del(rig, "192.0.2.0/24");
 	rules_add_list(&set, "default", SL_ACCESS_NONE, 0);
@@ -250,8 +250,8 @@ static int64_t credit_of(const struct rig *rig, const char *name)
 }
 
 /*
- * If a limit of the policy changes, the credit of slices returns to the states with the next
- * packet; but if the limit gets another key, and so other states, its credit is void.
+ * If a limit of the policy changes, the next packet returns the credit of slices to the states. If
+ * the limit's key changes, it gets other states, so the credit of its slice is void.
  */
 TEST(test_limits_keep_their_slices)
 {

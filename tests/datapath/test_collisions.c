@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Sources whose addresses were chosen with knowledge of the hash secret: all of them have the same
- * two sets, which have fewer ways than there are sources.
+ * Sources of an attacker that knows the hash secret. All addresses are chosen to have the same two
+ * sets, which have fewer ways than there are sources.
  */
 #include "rig.h"
 
@@ -13,7 +13,7 @@
 #define SECONDS	   (PACKETS / PER_SECOND)
 #define WAYS	   (2 * SL_WAYS)
 
-/* Finds frames from addresses of 10.0.0.0/8 that all have the same two sets under a limit. */
+/* Finds frames with sources in 10.0.0.0/8 that all have the same two sets under a limit. */
 static void addresses_choose(const struct rig *rig, const struct sl_limit *limit,
 			     struct frame chosen[CHOSEN_MAX])
 {
@@ -69,7 +69,7 @@ static uint64_t collide(struct rig *rig, const struct collision *it, const struc
 }
 
 /*
- * The sources pass together no more than one source for each way, because a new state inherits the
+ * Together, the sources pass no more than one source per way would. A new state inherits the
  * deficit of the state that it replaces.
  */
 TEST(test_chosen_sources_pass_no_more_than_their_limits)

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * One source sends on all CPUs at full speed, to the program that ships, by the kernel's clock. At
- * most burst + rate x t passes, and nearly that.
+ * One source sends at full speed on all CPUs. The program that ships, with the kernel's clock,
+ * passes at most burst + rate x t, and nearly as much.
  */
 #include "rig.h"
 
 #include <bpf/bpf.h>
 
 #define ADDRESS	  "192.0.2.1"
-#define NEIGHBOUR "192.0.2.%u" /* addresses of one /24 */
+#define NEIGHBOUR "192.0.2.%u" /* format of addresses in one /24 */
 
 #define PACKETS_LEAST 10000000ULL
 /* The run is so long that the credit left in slices at its end is less than 2 %. */
@@ -18,7 +18,7 @@
 #define THREADS	 100
 #define ATTEMPTS 5 /* number of attempts, because other processes may use the CPUs */
 
-/* Sends the first packet. Returns its time in ticks, which it reads from the state. */
+/* Sends the first packet of a source. Returns its time in ticks, which the state contains. */
 static uint64_t first_packet(const struct rig *rig, int prog, const struct frame *frame)
 {
 	LIBBPF_OPTS(bpf_test_run_opts, opts, .data_in = frame->bytes, .data_size_in = frame->size,
@@ -33,7 +33,7 @@ static uint64_t first_packet(const struct rig *rig, int prog, const struct frame
 
 struct result {
 	uint64_t sent, passed, dropped, contended;
-	double most; /* burst + rate x t, in packets */
+	double most; /* largest allowed number of packets, burst + rate x t */
 };
 
 static struct result result_read(const struct rig *rig, const struct flood *floods,
@@ -150,8 +150,8 @@ static struct result speed_measure(struct rig *rig, const struct shipped *shippe
 }
 
 /*
- * Returns whether a measurement is within its bounds. If the machine is too busy, the limit is not
- * reached, or credit is lost while the source is silent.
+ * Returns whether a measurement is within its bounds. On a busy machine, packets may arrive too
+ * slowly to reach the limit, or so late that credit is lost.
  */
 static bool speed_is_close(const struct result *result)
 {

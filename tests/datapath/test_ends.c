@@ -32,7 +32,7 @@ static const struct end_case end_cases[] = {
 	{"2001:db8::1", "2001:db8::1"},	  {"2001:db8::/127", "2001:db8::1"},
 };
 
-/* Sends one packet on every CPU, and checks whether it passes. */
+/* Sends a packet on every CPU, and checks whether all of them pass or none does. */
 static void expect(struct rig *rig, const char *source, bool passes)
 {
 	for (unsigned int cpu = 0; cpu < rig->cpus; cpu++) {
@@ -66,8 +66,8 @@ static void listed_until(struct rig *rig, const char *prefix, uint64_t lists, in
 }
 
 /*
- * Checks that an entry is in force up to the last tick before its expiry, and not after: for a new
- * source, and for one that sent long or just before, at any time of a jiffy.
+ * Checks that an entry is in force up to the last tick before its expiry, and not later. The source
+ * is new, or has sent a packet long before or just before. The tick is at any time of a jiffy.
  */
 static void end_check(struct rig *rig, const struct end_case *it, enum sl_access list, bool by_hand,
 		      uint64_t lead, bool heard_at_once)
@@ -184,7 +184,7 @@ TEST(test_limits_take_over)
 		}
 }
 
-/* A source keeps its slices during a short entry. */
+/* A source keeps its slices while an entry is in force for a short time. */
 TEST(test_slices_stay)
 {
 	struct rig *rig = rig_begin(state);
@@ -285,7 +285,7 @@ TEST(test_an_entry_ends_and_its_other_lists_stay)
 {
 	static const struct {
 		const char *name;
-		/* lists of the prefix: 1 denies, 2 allows, 4 denies and expires after a second */
+		/* mask of the prefix's lists: 0 denies, 1 allows, 2 denies for a second */
 		uint64_t lists;
 		int timed;
 		unsigned int seconds; /* seconds until the entry expires */
@@ -448,7 +448,7 @@ TEST(test_a_prefix_has_one_time)
 	entries.rules[0].list_until = 0;
 	assert_int_equal(list_put(&rig->gate, &list, false, &entries, &counts), 0);
 	rig_limits(rig, "192.0.2.1", "rate 1/h burst 5", NULL);
-	expect(rig, "192.0.2.1", true); /* list1 allows it */
+	expect(rig, "192.0.2.1", true); /* it is on list1, which allows */
 	rig_clock_forward(rig, 2 * SEC);
 	expect(rig, "192.0.2.1", false);
 	assert_int_equal(rig_reason(rig, SL_DROP_OVER_LIMIT), 0);

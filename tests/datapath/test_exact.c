@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The number of packets of a source that pass, exact to the packet, by an injected clock. */
+/* How many packets of a source pass, exact to the packet, by an injected clock. */
 #include "rig.h"
 
 #include <stdlib.h>
@@ -96,7 +96,7 @@ TEST(test_fresh_burst_of_two_cpus)
 
 /* --- Refill --------------------------------------------------------------------------------- */
 
-/* Drains a new source at the end of a jiffy, so that the refusal ends with the next tick. */
+/* Uses up a new source's credit at the end of a jiffy, so its cached refusal ends a tick later. */
 static struct frame drain_new(struct rig *rig, const struct limit_case *it)
 {
 	struct frame frame = next_source();
@@ -193,8 +193,8 @@ TEST(test_one_a_minute)
 }
 
 /*
- * A plain token bucket must have credit for every packet that passes, up to the level to which a
- * state in use refills; the rest of the cost may become debt (include/credit.h). Merged packets
+ * For every packet that passes, a plain token bucket must have credit, up to the level to which a
+ * state in use refills. The rest of the cost may become debt (include/credit.h). Merged packets
  * have all costs.
  */
 static void assert_afforded(struct reference *reference, const struct sl_limit *limit, uint64_t now,
@@ -342,7 +342,7 @@ static void bits_check(struct rig *rig, const struct bits_case *it, const uint32
 	run_bytes(rig, it, sizes, count, span);
 	rig_clock_back(rig, span / 4000); /* set the clock back to the last packets */
 	most = it->burst_bytes + it->byte_ps * (rig_now(rig) - start) / SEC;
-	/* one frame, plus the credit that a refusal until the end of the last jiffy may cost */
+	/* one frame, and the credit that a refusal until the last jiffy's end may lose */
 	slack = sizes[count - 1] + it->byte_ps * (JIFFY + span / 4000) / SEC;
 	print_message("%s %s, frames of %u: %llu bytes passed, at most %lu\n", it->rate, it->burst,
 		      sizes[0], rig->passed.bytes, most);

@@ -154,7 +154,7 @@ static void fire_check(const struct rig *rig, const struct flood *floods)
 	assert_int_equal(passed[TARGET_LIMITED], LIMITED_BURST);
 }
 
-/* Two rulesets alternate: no packet is judged by a mixture of both. */
+/* Two rulesets alternate. No packet is judged by a mixture of the two. */
 TEST(test_swaps_under_fire)
 {
 	struct rig *rig = rig_begin(state);

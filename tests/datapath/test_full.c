@@ -78,7 +78,7 @@ TEST(test_policies_full)
 	assert_int_equal(rig_burst_of(rig, "2001:db8::1"), 9);
 	assert_int_equal(try_limit(rig, "192.0.2.1", "rate 1/h burst 9"), -ENOSPC);
 	rig_check_tidy(rig, most);
-	assert_int_equal(try_deny(rig, "192.0.2.1"), 0); /* an access needs no policy */
+	assert_int_equal(try_deny(rig, "192.0.2.1"), 0); /* deny does not need a policy */
 	assert_int_equal(rig_burst_of(rig, "192.0.2.1"), 0);
 	rig_check_tidy(rig, most + 1);
 	rig_check_counted(rig);
@@ -193,7 +193,7 @@ TEST(test_hosts_full_in_one_change)
 	rig_check_counted(rig);
 }
 
-/* Returns a prefix longer than /64, by number, each in a /64 of its own. */
+/* Returns a prefix longer than /64 by its number. Each one is in a different /64. */
 static const char *divider(unsigned int number)
 {
 	static char text[PREFIX_TEXT];

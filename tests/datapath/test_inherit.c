@@ -34,7 +34,7 @@ static void sends(struct rig *rig, const char *source, uint8_t proto, uint64_t c
 /* A rule of a test case. */
 struct said {
 	const char *prefix;
-	const char *words; /* words of the limit; NULL: an expired entry that allows */
+	const char *words; /* words of the limit; NULL for an expired entry that allows */
 	bool inherits;
 };
 
@@ -196,7 +196,7 @@ TEST(test_heir_and_parent_share_a_state)
 	rig_check_tidy(rig, 3);
 }
 
-/* A source keeps its level when a policy is added or removed between it and the limit. */
+/* A source keeps its level if a policy between it and the limit's policy is added or removed. */
 TEST(test_levels_stay)
 {
 	struct rig *rig = rig_begin(state);
@@ -300,7 +300,7 @@ TEST(test_counters)
 }
 
 /*
- * An inherited limit may have another slot than at its origin; refusals count in the origin's slot.
+ * An inherited limit may be in another slot than its origin. Refusals count in the origin's slot.
  */
 TEST(test_counters_of_any_slot)
 {
@@ -395,7 +395,7 @@ TEST(test_whose_budget)
 {
 	static const struct {
 		const char *name;
-		/* budgets of default, 10.1.0.0/16 and 10.1.2.0/24; NULL: none */
+		/* budgets of default, 10.1.0.0/16 and 10.1.2.0/24; NULL for no budget */
 		const char *budgets[3];
 		uint64_t passes;
 	} cases[] = {

@@ -116,7 +116,7 @@ TEST(test_destination_on_egress_only)
 	rig_check_counted(rig);
 }
 
-/* A merged packet is inspected before its bucket is looked up, which overwrites its destination. */
+/* Merged packets are inspected first: the lookup of the bucket overwrites the destination. */
 TEST(test_destination_of_merged_packets)
 {
 	static const char *const sources[SL_FAMILIES][2] = {{"192.0.2.1", "192.0.2.2"},

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Every kind of limit in the packet path: on any hook and CPU, at full speed, and compared with
- * what `check` reports. tests/unit/include/test_kinds.c proves the rest.
+ * Every kind of limit in the packet path: on any hook and CPU, and at full speed. Verdicts are
+ * compared with what `check` reports. tests/unit/include/test_kinds.c proves the rest.
  */
 #include "rig.h"
 
@@ -101,9 +101,7 @@ TEST(test_full_bucket_allows_capacity)
 		}
 }
 
-/*
- * All CPUs send at full speed under one new key, to the programs that ship, by the kernel's clock.
- */
+/* All CPUs send at full speed under one new key. The programs that ship use the kernel's clock. */
 TEST(test_concurrent_allow_grants_at_most_capacity)
 {
 	static const struct {
@@ -271,14 +269,14 @@ TEST(test_two_rates_are_charged_together_or_not_at_all)
 	assert_int_equal(rig_policy(rig, SOURCE)->limits[SL_IPV4], 2);
 	packets = rate_of(rig, false)->slot;
 	bits = rate_of(rig, true)->slot;
-	assert_int_equal(rig_send(rig, HOOK_XDP, &large, 5), 3); /* the rate in bits refuses two */
+	assert_int_equal(rig_send(rig, HOOK_XDP, &large, 5), 3); /* two exceed the rate in bits */
 	assert_int_equal(left_of(rig, false), 7);
 	assert_int_equal(left_of(rig, true), 0);
 	counters = rig_counters_of(rig, SOURCE);
 	assert_int_equal(counters.refused[packets].packets, 0);
 	assert_int_equal(counters.refused[bits].packets, 2);
 	rig_clock_forward(rig, 100 * SEC); /* refills the whole burst in bits, 3,000 bytes */
-	/* the rate in packets refuses three */
+	/* three frames exceed the rate in packets */
 	assert_int_equal(rig_send(rig, HOOK_XDP, &small, 10), 7);
 	assert_int_equal(left_of(rig, false), 0);
 	assert_int_equal(left_of(rig, true), 3000 - 7 * FRAME_LEAST);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Matches against frames of each kind in the packet path, on every hook, and wherever the linear
- * part of a frame ends. The expected verdict is from the parser and the matches on the host, which
- * tests/unit/bpf/test_packet.c and tests/unit/include/test_match.c prove.
+ * Matches, for frames of each kind, on every hook, and wherever the linear part of a frame ends.
+ * The parser and the matches on the host predict the verdict; tests/unit/bpf/test_packet.c and
+ * tests/unit/include/test_match.c prove these.
  */
 #include "rig.h"
 #include "packet_frames.h"
@@ -101,7 +101,7 @@ TEST(test_each_match_and_frame)
 
 /* --- Headers outside the linear part -------------------------------------------------------- */
 
-#define LINEAR_LEAST 14 /* shortest linear part that the kernel gives a program */
+#define LINEAR_LEAST 14 /* length of the shortest linear part that the kernel makes */
 
 struct splitter {
 	struct split_bpf *skel;

@@ -203,7 +203,7 @@ static void hammer_print(const struct rig *rig, const struct hammer_case *it, ui
 		      rig_events(rig, SL_EVENT_NO_ROOM));
 }
 
-/* Checks that no key has two entries, that no set is locked, and the counts of displaced keys. */
+/* Checks that no key has two entries and no set is locked, and how many keys are displaced. */
 static void table_check(const struct rig *rig)
 {
 	const struct sl_params params = rig->gate.state->params;
@@ -235,7 +235,7 @@ static void table_check(const struct rig *rig)
 	table_close(&table);
 }
 
-/* Checks the counts of a case. Returns how many packets got no state. */
+/* Checks the counters after a case. Returns how many packets got no state. */
 static uint64_t hammer_check(const struct hammer_case *it)
 {
 	struct rig *rig = hammer_rig(it);
@@ -255,8 +255,8 @@ static uint64_t hammer_check(const struct hammer_case *it)
 	else
 		assert_int_equal(counters.reason[SL_DROP_OVER_BUDGET].packets, 0);
 	/*
-	 * a failed insertion makes one packet a newcomer's, or drops it if all states are empty;
-	 * the eviction of an entry right after its insertion has the same effect
+	 * If an insertion fails, the packet counts as a newcomer's, or is dropped if all states are
+	 * empty. The eviction of a new entry right after its insertion has the same effect.
 	 */
 	refused = rig_refusals(rig);
 	/* if a budget exists, it is charged for every packet until the packet's key gets a state */

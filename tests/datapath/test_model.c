@@ -24,7 +24,7 @@ enum kind {
 struct sent {
 	enum hook hook;
 	unsigned int cpu;
-	unsigned int source, destination; /* indexes in addresses[] of the family */
+	unsigned int source, destination; /* indexes in addresses[] of the packet's family */
 	enum sl_family family;
 	enum kind kind;
 	uint32_t size;
@@ -74,7 +74,7 @@ struct model_limit {
 	bool key_dst;
 	enum sl_action action;
 	bool empty;
-	uint64_t burst, cost, block; /* in ticks; `cost` as in struct sl_limit */
+	uint64_t burst, cost, block; /* in ticks; `cost` has the unit of struct sl_limit */
 	bool by_bytes;
 	struct model_bucket buckets[SL_FAMILIES][ADDRESSES];
 	/* 1 + the jiffy in which a CPU has cached that a source is blocked; 0 if it has not */
@@ -420,7 +420,7 @@ TEST(test_small_limits_answer_as_the_model)
 /* --- Never above the model ------------------------------------------------------------------ */
 
 /*
- * Charges a packet that passed to each limit that had to have credit for it, and that now has a
+ * Charges a packet that passed to each limit that must have had credit for it, and then has a
  * bucket for the key.
  */
 static void model_afford(struct model *model, const struct sent *sent, uint64_t now, bool passed,

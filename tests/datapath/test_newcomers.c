@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * New and known sources in a flood (bpf/flood.h), in the programs. tests/unit/bpf/test_newcomer.c
- * has the cases.
+ * New and known sources during a flood (bpf/flood.h), in the packet path.
+ * tests/unit/bpf/test_newcomer.c proves the details.
  */
 #include "rig.h"
 
 #define FLOOD 200000
 
-#define JIFFY_PACKETS 500 /* packets of a flood in each jiffy */
+#define JIFFY_PACKETS 500 /* number of packets that a flood sends in each jiffy */
 
 /* Sends `count` packets over many jiffies. Returns the number of intervals that passed. */
 static uint64_t flood(struct rig *rig, const struct march *march, uint64_t count)
@@ -48,8 +48,8 @@ static const struct flood_case flood_cases[] = {
 #define SHOWN_AGAIN 40
 
 /*
- * Checks that in a flood only keys that were seen before get a state: at most as many as the
- * threshold, and as a third of the packets.
+ * Checks that only keys that were seen before get a state in a flood: no more than the threshold,
+ * and no more than a third of the packets.
  */
 static void flood_check(struct rig *rig, const struct flood_case *it)
 {

@@ -126,7 +126,7 @@ TEST(test_no_frame_evades_its_limit)
 	rig_check_counted(rig);
 }
 
-/* Without rules every packet passes, and a packet with a source counts as `no-rule`. */
+/* Without rules, every packet passes, and is counted as `no-rule` if it has a source. */
 TEST(test_no_rule)
 {
 	struct rig *rig = rig_begin(state);
@@ -210,7 +210,7 @@ TEST(test_large_packets)
 	static const char *const sources[HOOKS] = {"192.0.2.1", "192.0.2.2", "192.0.2.3"};
 	struct rig *rig = rig_begin(state);
 
-	rig_set(rig, "default", "8mbit", "100B"); /* a byte costs 1 us */
+	rig_set(rig, "default", "8mbit", "100B"); /* at this rate, a byte costs 1 us */
 	for (int hook = 0; hook < HOOKS; hook++) {
 		struct frame small = frame_from(sources[hook], 100);
 		struct frame large = frame_from(sources[hook], 1514);
@@ -276,7 +276,7 @@ static void merged_check(struct rig *rig, const struct merged_case *it, uint32_t
 	assert_counted(rig, &before, name, SL_PASS_WITHIN, wire.packets, wire.bytes);
 }
 
-/* An skb counts as the packets that were on the wire, each with its headers. */
+/* An skb counts as the packets that are on the wire, each with its headers. */
 TEST(test_merged_packets)
 {
 	static const struct {
@@ -294,7 +294,7 @@ TEST(test_merged_packets)
 	rig_check_counted(rig);
 }
 
-/* A merged buffer costs as much as its packets, one by one. */
+/* A merged buffer costs as much as its packets would cost one by one. */
 TEST(test_merged_packets_are_charged)
 {
 	struct rig *rig = rig_begin(state);

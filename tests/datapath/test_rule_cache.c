@@ -16,7 +16,7 @@
 struct model_rule {
 	struct sl_prefix prefix;
 	enum sl_access list; /* access of the rule; SL_ACCESS_NONE if the rule has a limit */
-	uint64_t end;	     /* expiry of the entry, in ticks; 0: never */
+	uint64_t end;	     /* expiry of the entry, in ticks; 0 if it never expires */
 };
 
 struct model {
@@ -303,13 +303,13 @@ TEST(test_shared_places)
 		assert_int_equal(rulemap_write(&rig->gate, &entry, 1), 0);
 	}
 	rig->gate.state->changing =
-		1; /* the rules were written to the map directly: the next change counts them */
+		1; /* the rules were written directly to the map, and the next change counts them */
 	rig_list(rig, "192.0.2.0/24", SL_ACCESS_DENY, 0);
 	rig_check_tidy(rig, 202);
 	for (int i = 0; i < 3; i++) {
 		uint64_t passed = rig_march(rig, &march, 65536 * 2);
 
-		/* one packet in 65536 / 200 is denied */
+		/* a fraction of 200 / 65536 of the packets is denied */
 		assert_in_range(passed, 131072 - 600, 131072 - 250);
 	}
 	for (unsigned int i = 0; i < 300 * 97; i += i % 97 ? 96 : 1) {
@@ -508,7 +508,7 @@ static void fire_change(struct rig *rig, bool first)
 	assert_int_equal(rig_change(rig, &set), 0);
 }
 
-/* After a change the next packet is judged by the new rules. */
+/* After a change, the new rules judge the next packet. */
 static void fire_look(struct rig *rig, const struct shipped *shipped, bool first)
 {
 	static const struct {

@@ -34,7 +34,7 @@ static void base_rules(struct rig *rig)
 
 #define HEIRS 2
 
-/* Adds a policy that inherits from the default, and a policy that inherits from the first. */
+/* Adds a policy that inherits from the default policy, and another that inherits from the first. */
 static void heirs_add(struct rig *rig)
 {
 	struct ruleset set = {0};
@@ -122,10 +122,7 @@ static struct ruleset change_rules(const struct change *change)
 	return set;
 }
 
-/*
- * Returns true if packets see all of the change, or false if they see nothing of it; fails
- * otherwise.
- */
+/* Returns true if packets see all of the change, or false if they see nothing. Otherwise fails. */
 static bool change_is_seen(struct rig *rig, const struct change *change, int stop)
 {
 	unsigned int old = 0, new = 0;
@@ -156,8 +153,8 @@ static void check_counted(const struct rig *rig, const struct change *change, in
 }
 
 /*
- * Checks that readers report the rules that packets see, and that a change of another rule
- * recovers, and undoes nothing that packets have seen, even if a recovery was killed before.
+ * Checks that readers report the rules that packets see. Another change then recovers, and undoes
+ * nothing that packets have seen, even if an earlier recovery was killed.
  */
 static void cut_off_check(struct rig *rig, const struct change *change, unsigned int base, int stop)
 {
@@ -183,9 +180,7 @@ static void cut_off_check(struct rig *rig, const struct change *change, unsigned
 	check_counted(rig, change, stop);
 }
 
-/*
- * Kills a change at each of its system calls. heirs: the rules include the policies of heirs_add().
- */
+/* Kills a change at each of its system calls. heirs: whether heirs_add() added its policies. */
 static void cut_off_everywhere(struct rig *rig, const struct change *change, bool heirs)
 {
 	unsigned int base = BASE_RULES + (heirs ? HEIRS : 0);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * user/config/config.h and user/rules/list_file.h: a file of any bytes is refused or read, and a
- * rules file that was read is written back as an equal file. The first byte selects whether the
- * rest of the input is a list, a rules file, or a sequence of choices from which a rules file is
- * made: random bytes would rarely pass the grammar.
+ * Tests user/config/config.h and user/rules/list_file.h. A file of arbitrary bytes is refused or
+ * read. A rules file that was read is written back as an equal file. The first byte selects whether
+ * the rest of the input is a list, a rules file, or a sequence of choices that make a rules file,
+ * because random bytes rarely pass the grammar.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -65,7 +65,7 @@ static const struct key {
   policy_keys[] = {{"newcomers", budgets}, {0}},
   end_keys[] = {{"for", times}, {"until", moments}, {"force", truths}, {0}};
 
-/* Writes one of the values, or a few random bytes. */
+/* Writes one of the values that a key may have, or a few random bytes. */
 static void value_make(FILE *out, struct input *input, const char *const *values)
 {
 	uint8_t choice = take(input);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Fuzzes the arithmetic of every kind of limit (include/kinds.h) against its references. The input
+ * Compares the arithmetic of every kind of limit (include/kinds.h) with reference models. The input
  * chooses the limit, the clocks, the packets and the pauses (tests/lib/kind_run.h). It also chooses
- * how other CPUs act while one charges a packet, before each access to a shared word.
+ * what other CPUs do before each access to a shared word, while a CPU charges a packet.
  */
 #include <stddef.h>
 #include <stdint.h>

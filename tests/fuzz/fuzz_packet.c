@@ -39,7 +39,7 @@ static bool oracle_is_snap(const uint8_t *llc)
 	       (llc[5] == 0 || llc[5] == 0xf8);
 }
 
-/* Returns the offset of the EtherType after all tags, or sets `reason` if there is no EtherType. */
+/* Returns the offset of the EtherType after all tags. Sets `reason` if the frame has none. */
 static size_t oracle_ethertype(const uint8_t *data, size_t size, struct finding *finding)
 {
 	size_t at = 12;

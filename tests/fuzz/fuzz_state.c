@@ -21,7 +21,7 @@ static void expect(bool truth)
 		abort();
 }
 
-/* A byte above 127 selects a word. */
+/* A byte of the input above 127 selects one of these words. */
 static const char *const words[] = {"\"192.0.2.1",
 				    "\"2001:db8::1",
 				    "\"10.0.0.0/8",

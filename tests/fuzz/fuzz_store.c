@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The replies of a store, read by the client in user/share/. Each connection is one end of a socket
- * pair. Each time that the client writes, the next part of the input is sent from the other end,
- * which is closed after the last part. Time passes only while the client waits and no reply comes.
- * Invariants: a reply is for an item that was sent, a call ends in time, the number of nodes is
- * bounded, errors are printable.
+ * Tests how the client in user/share/ reads the replies of a store. Each connection is one end of a
+ * socket pair. Whenever the client writes, the next part of the input is sent from the other end,
+ * which is closed after the last part. Time passes only while the client waits and no reply
+ * arrives. Invariants: a reply is for an item that was sent, a call ends in time, the number of
+ * nodes is bounded, errors are printable.
  */
 #include <fcntl.h>
 #include <poll.h>

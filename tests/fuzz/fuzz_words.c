@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Rates, bursts, times, prefixes, matches and whole limits, as words. A value that is accepted is
- * in its range, is printed, and parses again to an equal value. A word that is refused gives an
- * error text and changes nothing. The input is lines. The first byte of a line selects a field of a
- * limit, or its prefix. In the rest, a byte below 128 is a character, and any other byte a word of
- * the grammar.
+ * Tests words: rates, bursts, times, prefixes, matches and whole limits. A value that is accepted
+ * is in its range, is printed, and is parsed again to an equal value. A word that is refused gives
+ * an error text and changes nothing. The input consists of lines. The first byte of a line selects
+ * a field of a limit, or its prefix. In the rest, a byte below 128 is a character, and any other
+ * byte selects a word of the grammar.
  */
 #include <errno.h>
 #include <stdarg.h>

@@ -48,7 +48,7 @@ static inline long host_loop(uint32_t times, long (*call)(uint32_t, void *), voi
 #define typeof __typeof__
 #define SL_TEST_CLOCK
 
-/* Looks up a key in an array map of `count` items. Returns NULL if the key is out of range. */
+/* Looks up a key in an array map of `count` items. Returns NULL if the key is too large. */
 static inline void *array_entry(void *array, size_t size, size_t count, const void *key)
 {
 	uint32_t index;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The maps of bpf/bucket.h on the host, for one CPU. A test can evict all entries, or make
- * insertions fail. Include it between bpf_host.h and bucket.h.
+ * Implements the maps of bpf/bucket.h on the host, for one CPU. A test can evict all entries, or
+ * make insertions fail. Include this file between bpf_host.h and bucket.h.
  */
 #ifndef SLUICE_TEST_BUCKET_HOST_H
 #define SLUICE_TEST_BUCKET_HOST_H

@@ -5,7 +5,7 @@
 
 #include "sluice.h"
 
-/* Time in ticks that starts at 0, and neither wraps nor goes back. */
+/* Time in ticks since 0. It neither wraps nor goes back. */
 typedef __int128 true_time;
 
 /*

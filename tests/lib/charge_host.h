@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * A gate on the host, with one policy for all sources: its maps, an injected clock, and
- * host_send(), which sends a packet through the code of bpf/sluice.bpf.c. Before including it, a
- * test may replace atomic builtins, and define HOST_CPUS and HOST_SKETCH of table_host.h.
+ * A gate on the host, with one policy for all sources. It has the gate's maps, an injected clock,
+ * and host_send(), which sends a packet through the code of bpf/sluice.bpf.c. Before including this
+ * file, a test may replace atomic builtins, and define HOST_CPUS and HOST_SKETCH of table_host.h.
  */
 #ifndef SLUICE_TEST_CHARGE_HOST_H
 #define SLUICE_TEST_CHARGE_HOST_H
@@ -15,7 +15,7 @@
 /* If not NULL, is called right before each compare-and-swap, to act as another CPU. */
 static void (*host_before_swap)(const void *word);
 
-/* a macro does not expand its own name, so the name inside is the builtin */
+/* the name inside is the builtin, because a macro does not expand its own name */
 #define __sync_val_compare_and_swap(word, old, next)                                               \
 	(host_before_swap ? host_before_swap(word) : (void)0,                                      \
 	 __sync_val_compare_and_swap(word, old, next))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Replaces times in printed entries by durations, so that a test can compare them. */
+/* Replaces times in printed entries by durations, which a test can compare. */
 #ifndef SLUICE_TEST_ENDS_H
 #define SLUICE_TEST_ENDS_H
 
@@ -10,8 +10,8 @@
 #include "rules/value.h"
 
 /*
- * Returns the text with each "until TIME" replaced by a duration in whole minutes, such as "in 1h".
- * Valid until the next call.
+ * Returns the text, in which each "until TIME" is replaced by a duration in whole minutes, such as
+ * "in 1h". The result is valid until the next call.
  */
 static inline const char *ends_as_spans(const char *text)
 {

@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "test.h"
 
-/* Copies the next part of a text such as "a|b|c". Returns false at the end of the text. */
+/* Copies the next part of a text whose parts are separated by '|'. Returns false at the end. */
 static inline bool part_next(const char **rest, char part[128])
 {
 	size_t length = *rest ? strcspn(*rest, "|") : 0;
@@ -51,8 +51,9 @@ static inline size_t places_length(const char *object)
 }
 
 /*
- * Formats the list of errors as places in `file` and ids, such as "3:7 no-unit; 9:1 bad-name". An
- * error without a place has its object instead. Empties the list. Valid until the next call.
+ * Formats the errors as positions in `file` and ids, such as "3:7 no-unit; 9:1 bad-name". If an
+ * error has no position, its object is printed. Empties the list. The text is valid until the next
+ * call.
  */
 static inline const char *errors_text(const char *file)
 {

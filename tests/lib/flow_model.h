@@ -28,7 +28,7 @@ struct world_node {
 	struct flow flow;
 	struct division division;
 	struct debt debt;
-	struct sl_entry entry;	/* contains the state */
+	struct sl_entry entry;	/* entry of the key; contains its state */
 	struct flow_count own;	/* traffic that was offered to the node, and that it admitted */
 	int64_t alone, lowest;	/* level of a bucket charged by `own` only, and its lowest level */
 	struct flow_count seen; /* value of `own` in the previous round */
@@ -46,7 +46,7 @@ struct world_node {
 };
 
 struct world {
-	/* set before world_begin(); times are in ticks */
+	/* set the following fields before world_begin(); times are in ticks */
 	unsigned int nodes;
 	uint64_t burst, round, step, delay;
 	double jitter; /* largest random delay of a round, as a fraction of the interval `round` */
@@ -68,7 +68,7 @@ struct world {
 	struct flow_count totals;
 	uint64_t now, begin, random;
 	uint64_t commands; /* number of commands that all nodes have sent to the store */
-	double *passed;	   /* traffic admitted in each step, in seconds at the limit's rate */
+	double *passed;	   /* traffic admitted in each step, as seconds at the limit's rate */
 	size_t steps, room;
 	double judge, lowest; /* level of the judge and its lowest level, in seconds at the rate */
 };
@@ -155,8 +155,8 @@ static inline uint64_t world_admit(struct world *world, struct world_node *node,
 }
 
 /*
- * Starts to report the key if it is close to its limit. As in user/share/accounts.c, the unreported
- * traffic above 1/100 of rate/nodes is the excess, which the first report contains.
+ * Starts to report the key if it is close to its limit. The first report contains the excess: the
+ * unreported traffic above 1/100 of rate/nodes, as in user/share/accounts.c.
  */
 static inline void world_scan(struct world *world, struct world_node *node)
 {

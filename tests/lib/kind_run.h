@@ -93,7 +93,7 @@ static inline uint64_t run_epoch(void)
 
 	if (run_one_in(3))
 		return run_choose(1ULL << 62) << 2;
-	/* often start a few sub-windows, bursts or horizons before the clock wraps */
+	/* in many runs, start a few sub-windows, bursts or horizons before the clock wraps */
 	if (run.limit.kind == SL_WINDOW && run_one_in(2))
 		return -run_choose(4 * (run.limit.groups + 1) * run.limit.period);
 	return around[run_choose(4)] - run_scale(50);
@@ -202,7 +202,7 @@ static inline bool run_has_slices(void)
 	return run.limit.kind == SL_TOKEN_BUCKET && run.limit.slice;
 }
 
-/* Gives the CPUs buckets, and chooses whether the limit blocks or starts empty. */
+/* Gives the CPUs buckets in some runs, and chooses whether the limit blocks or starts empty. */
 static inline void run_draw_manner(enum sl_kind kind)
 {
 	uint64_t jiffy_ns = 1 + WINDOW_CLOCKS / SL_TICKS_PER_NS + run_scale(26);
@@ -359,7 +359,7 @@ static inline void run_log(true_time at, true_time arrival, uint64_t cost,
 			      });
 }
 
-/* Returns whether the index of a window wraps when it moves to the sub-window at `now`. */
+/* Returns whether the index of a window wraps when the window moves to the sub-window at `now`. */
 static inline bool run_comes_round(const struct sl_state *state, uint64_t now)
 {
 	return window_is_over(&run.limit, state, now) &&
@@ -458,7 +458,7 @@ static inline void run_packet(int cpu)
 /* --- The promises --------------------------------------------------------------------------- */
 
 /*
- * Ends the run: checks all packets that passed, and frees the logs. run.fault is the first fault.
+ * Ends the run, checks the packets that passed, and frees the logs. run.fault is the first fault.
  */
 static inline void run_end(void)
 {

@@ -39,15 +39,15 @@ static const struct wire_frame {
 	const char *name;
 	const uint8_t *bytes;
 	size_t size;
-	size_t link;	       /* size of the Ethernet header and the tags that are parsed */
-	enum sl_reason reason; /* result of parsing the whole frame */
+	size_t link; /* size of the Ethernet header and of the VLAN tags that are parsed */
+	enum sl_reason reason; /* reason that the parser returns for the whole frame */
 	uint32_t family; /* 4 or 6; 0 if no source is found, and then the fields below are unused */
 	size_t end;	 /* end of the packet by IP's length field; 0 if the frame ends there */
 	enum packet_transport transport;
 	size_t transport_at; /* offset of the transport header, which may be past the frame's end */
 	size_t transport_size; /* size of the transport header; 0 if the parser does not read it */
 	size_t fragment_at; /* number of bytes that show that this is a fragment; 0 if it is none */
-	uint16_t facts; /* facts of the whole frame, except SL_FACT_FRAGMENT and SL_FACT_UNREAD */
+	uint16_t facts; /* facts of the whole frame, without SL_FACT_FRAGMENT and SL_FACT_UNREAD */
 	uint8_t proto;
 	uint16_t port;
 	uint16_t vlan;
@@ -167,7 +167,7 @@ static const struct wire_frame {
 	 NO_SOURCE(SL_PASS_NOT_IP, 22)},
 	{"EtherType with its bytes swapped", FRAME(ETH(0x0008), IPV4(17), UDP),
 	 NO_SOURCE(SL_PASS_NOT_IP, 22)},
-	/* LLC and SNAP */
+	/* Frames with LLC or SNAP headers. */
 	{"SNAP, IPv4 UDP", FRAME(ETH(0x0024), SNAP(0, 0x0800), IPV4(17), UDP), SOURCE(4, 22),
 	 ENDS(OK, 42, 8), IS_UDP},
 	{"SNAP of 802.1H, IPv6 TCP SYN", FRAME(ETH(0x0000), SNAP(0xf8, 0x86dd), IPV6(6), TCP(5)),
@@ -211,7 +211,7 @@ static const struct wire_frame {
 	 FACTS(KNOWN, 108, 0)},
 	{"IPv6, version 4", FRAME(ETH(0x86dd), IPV6_WORD(0x40, 17), UDP),
 	 NO_SOURCE(SL_PASS_BAD_HEADER, 14)},
-	/* IPv6 extension headers */
+	/* Frames with IPv6 extension headers. */
 	{"IPv6 hop by hop", FRAME(ETH(0x86dd), IPV6(0), EXT(17), UDP), SOURCE(6, 14),
 	 ENDS(OK, 62, 8), IS_UDP},
 	{"IPv6 routing, 16 bytes", FRAME(ETH(0x86dd), IPV6(43), EXT16(6), TCP(6), ZEROS4),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Checks of results of bpf/packet.h that hold for every frame, for its tests and its fuzzer. */
+/* Checks that hold for the result of bpf/packet.h on every frame, for its tests and its fuzzer. */
 #ifndef SLUICE_TEST_PACKET_MODEL_H
 #define SLUICE_TEST_PACKET_MODEL_H
 
@@ -68,14 +68,14 @@ static inline bool answer_is_sound(const struct packet *packet, enum packet_tran
 /* --- Frames in two parts --------------------------------------------------------------------- */
 
 /*
- * Offset of a frame in its buffer, the kernel's NET_IP_ALIGN: it aligns IP headers to four bytes.
- * The CPU would accept unaligned accesses, but UBSan does not.
+ * Offset of a frame in its buffer. It equals the kernel's NET_IP_ALIGN, and aligns IP headers to
+ * four bytes, because UBSan reports unaligned accesses.
  */
 #define FRAME_ALIGN 2
 
 /*
- * Copies a frame to FRAME_ALIGN bytes after the start of a new buffer that ends with the frame, so
- * that AddressSanitizer detects reads past its end. The caller frees the buffer.
+ * Copies a frame to a new buffer that ends with the frame, so that AddressSanitizer detects reads
+ * past its end. The frame begins at offset FRAME_ALIGN. The caller frees the buffer.
  */
 static inline uint8_t *frame_copy(const uint8_t *bytes, size_t size)
 {
@@ -88,7 +88,7 @@ static inline uint8_t *frame_copy(const uint8_t *bytes, size_t size)
 	return buffer;
 }
 
-/* Returns a reader of the linear part of a frame of `size` bytes. */
+/* Returns a reader of a frame of `size` bytes that can read only the linear part. */
 static inline struct reader reader_linear(const uint8_t *linear, size_t linear_size, size_t size)
 {
 	return (struct reader){

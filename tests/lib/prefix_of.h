@@ -6,7 +6,7 @@
 #include "rules/prefix.h"
 #include "test.h"
 
-/* Returns a prefix or an address from its text. Fails the test if the text is invalid. */
+/* Parses a prefix or an address. Fails the test if the text is invalid. */
 static inline struct sl_prefix prefix_of(const char *text)
 {
 	struct sl_prefix prefix;

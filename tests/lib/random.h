@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Random numbers that are the same in each run, from the generator xorshift64*. */
+/* Random numbers from the generator xorshift64*. They are the same in each run. */
 #ifndef SLUICE_TEST_RANDOM_H
 #define SLUICE_TEST_RANDOM_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* A reference model for include/shape.h: a list of all departures, in time that does not wrap. */
+/* A reference model for include/shape.h, which lists all departures. Its time does not wrap. */
 #ifndef SLUICE_TEST_SHAPE_MODEL_H
 #define SLUICE_TEST_SHAPE_MODEL_H
 
@@ -35,8 +35,8 @@ static inline void shape_log_add(struct shape_log *log, const struct shape_entry
 }
 
 /*
- * Checks the list of departures. Returns a text that describes the first fault, or NULL. A packet
- * may use a refunded slot again, so slots may overlap by `given_back` in total.
+ * Checks the list of departures. Returns a text that describes the first fault, or NULL. Packets
+ * may use refunded slots again, so slots may overlap by `given_back` in total.
  */
 static inline const char *shape_log_fault(const struct shape_log *log, true_time horizon)
 {

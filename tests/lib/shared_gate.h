@@ -13,7 +13,7 @@
 static struct table gate_table; /* table that table_open() returns */
 static struct shared_limit limit;
 static bool limit_is_shared = true;
-static uint32_t generation; /* generation of the rules */
+static uint32_t generation; /* generation of the rules that the fake gate reports */
 
 int table_open(const struct gate *gate, struct table *ret)
 {

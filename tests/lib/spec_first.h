@@ -11,8 +11,8 @@ struct spec_texts {
 };
 
 /*
- * Parses the fields and makes the limits. Returns 0 or a negative errno. The object of each error
- * begins with the name of its field.
+ * Parses the fields and makes the limits. Each error's object begins with the name of the field.
+ * Returns 0 or a negative errno.
  */
 static inline int texts_parse(const struct spec_texts *texts, const struct sl_prefix *prefix,
 			      struct limits *ret)

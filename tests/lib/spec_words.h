@@ -22,8 +22,9 @@ static inline int field_of(const char *word)
 }
 
 /*
- * Returns whether a word "per" is part of a window's text, and not the field `per`. Each amount of
- * a window has a "per": in "window 10 per 1s, 1MB per 1h per 32,24" only the last one is the field.
+ * Returns whether a word "per" belongs to the text of a window, and is not the field `per`. Each
+ * amount of a window has a "per". In "window 10 per 1s, 1MB per 1h per 32,24", only the last "per"
+ * is the field.
  */
 static inline bool is_part(int field, const char *word, const struct words *words)
 {

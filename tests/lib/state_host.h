@@ -55,7 +55,7 @@ static inline void host_pause(void)
 #undef write_once
 #define read_once(x)	     (host_pause(), *(const volatile typeof(x) *)&(x))
 #define write_once(x, value) (host_pause(), *(volatile typeof(x) *)&(x) = (value))
-/* a macro does not expand its own name, so the name inside is the builtin */
+/* the name inside is the builtin, because a macro does not expand its own name */
 #define __sync_val_compare_and_swap(word, old, next)                                               \
 	({                                                                                         \
 		host_pause();                                                                      \
@@ -88,9 +88,7 @@ static inline void host_begin(const struct sl_limit *limit, struct sl_state stat
 	*host_state = state;
 }
 
-/*
- * Returns a packet of `amount` packets, or bytes if the limit counts bytes, that arrived at `now`.
- */
+/* Returns a packet of `amount` packets, or bytes if the limit counts bytes, with time `now`. */
 static inline struct packet host_packet(const struct sl_limit *limit, __u32 amount, __u64 now)
 {
 	return (struct packet){

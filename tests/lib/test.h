@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Included first by each test in C: cmocka and the headers that it requires, and units of time. */
+/* Includes cmocka and the headers that it requires, for each test in C. Defines units of time. */
 #ifndef SLUICE_TEST_TEST_H
 #define SLUICE_TEST_TEST_H
 
@@ -16,9 +16,7 @@
 #include "base/array.h"
 #include "sluice.h"
 
-/*
- * Durations in ticks; a jiffy of HZ=250. If bpf_host.h is included, SEC is libbpf's macro instead.
- */
+/* Durations in ticks. JIFFY is for HZ=250. If bpf_host.h is included, SEC is libbpf's macro. */
 #define SEC   SL_TICKS_PER_SEC
 #define MS    (SL_TICKS_PER_SEC / 1000)
 #define JIFFY (4 * MS)

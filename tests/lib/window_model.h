@@ -22,7 +22,7 @@ struct window_entry {
 };
 
 struct window_log {
-	struct window_entry *entries; /* sorted by time */
+	struct window_entry *entries; /* packets that passed, sorted by time */
 	size_t count, room;
 };
 
@@ -85,7 +85,7 @@ static inline __int128 window_plain_number(const struct sl_limit *limit, true_ti
 	return window_plain_number(limit, wrap - 1) + window_plain_number(limit, clock - wrap);
 }
 
-/* Returns the empty counters of a new source. */
+/* Returns the counters of a new source, all of them 0. */
 static inline struct window_plain window_plain_begin(const struct sl_limit *limit, true_time clock)
 {
 	return (struct window_plain){.limit = limit, .current = window_plain_number(limit, clock)};

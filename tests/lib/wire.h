@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Bytes of frames from 192.0.2.1 or 2001:db8:1:2::9 to 198.51.100.7 or 2001:db8::1. */
+/* Bytes of frames, from 192.0.2.1 to 198.51.100.7, or from 2001:db8:1:2::9 to 2001:db8::1. */
 #ifndef SLUICE_TEST_WIRE_H
 #define SLUICE_TEST_WIRE_H
 
@@ -10,7 +10,7 @@
 #define TARGET_4 198, 51, 100, 7
 #define TARGET_6 0x20, 1, 0xd, 0xb8, ZEROS4, ZEROS4, 0, 0, 0, 1
 
-/* Ethernet headers and tags. `type` is the next EtherType. TAG: VLAN 100 with priority 3. */
+/* Ethernet headers and VLAN tags. `type` is the next EtherType. TAG is VLAN 100, priority 3. */
 #define ETH(type)	  2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, U16(type)
 #define TAG_OF(tci, type) U16(tci), U16(type)
 #define TAG(type)	  TAG_OF(0x6064, type)
@@ -40,13 +40,13 @@
 #define FRAGMENT(next, offset)		      FRAGMENT_WORD(next, 0, offset)
 #define AH(next)			      next, 4, 0, 0, ZEROS4, ZEROS4, ZEROS4, ZEROS4, ZEROS4
 
-/* Transport headers. `words` is TCP's data offset, in 4 bytes. */
+/* Transport headers. `words` is TCP's data offset, in units of 4 bytes. */
 #define UDP_TO(port) U16(53), U16(port), U16(8), 0, 0
 #define UDP	     UDP_TO(5353)
 #define TCP_TO(port, words, flags)                                                                 \
 	U16(443), U16(port), ZEROS4, ZEROS4, (words) << 4, flags, 0, 0, 0, 0, 0, 0
 
-/* Initializes the fields `bytes` and `size` of a struct. */
+/* Initializes the fields `bytes` and `size` of a struct with the bytes of a frame. */
 #define FRAME(...)                                                                                 \
 	.bytes = (const uint8_t[]){__VA_ARGS__}, .size = sizeof((const uint8_t[]){__VA_ARGS__})
 

@@ -62,7 +62,7 @@ struct many {
 	struct many_node *node;
 	struct many_source *source;
 	struct choices come,
-		leave;	 /* in a scan: sources without an account, and accounts that may end */
+		leave;	 /* in a scan: sources to give an account, and accounts that may end */
 	uint32_t *found; /* source of each candidate in `come`, by the same index */
 	uint64_t now, begin, judged, random, step, owed, commands, left_out, scans;
 };
@@ -152,7 +152,7 @@ static inline void many_charge(const struct many *many, struct many_entry *entry
 	entry->empty_at = credit_latest(entry->empty_at, many->now - many->burst) + cost;
 }
 
-/* Charges the common bucket of a source for a packet. */
+/* Charges a packet of a source to the common bucket of the source. */
 static inline void many_pass(struct many *many, struct many_source *source)
 {
 	int64_t level = source->judge + credit_span(source->judged_at, many->now);

@@ -17,9 +17,9 @@
 #define ARRAY_SIZE(array) (sizeof(array) / sizeof((array)[0]))
 
 /*
- * Commands per second by which a node reports itself and counts others: 5 each second for all
- * nodes, 5 every 10 s for the nodes with the same limits, and 5 every 10 s for the processes with
- * its name.
+ * Commands per second that a node sends to report itself and to count other nodes. It sends 5 each
+ * second for all nodes, 5 every 10 s for nodes with the same limits, and 5 every 10 s for processes
+ * with its name.
  */
 #define NODES_COMMANDS 6
 
@@ -228,7 +228,7 @@ static void many_print(struct many *many, const char *when, double seconds)
 	must_be_within("commands", commands, 0, 2800);
 }
 
-/* demand: the demand of all sources together, as a multiple of the limit of one source */
+/* demand: total demand of all sources, as a multiple of the limit of one source */
 static void many_sources(unsigned int sources, double demand, double seconds)
 {
 	struct many many = {
@@ -265,15 +265,15 @@ static void table_many(void)
 
 /* --- What was measured ------------------------------------------------------------------------ */
 
-/* A fault that lasts for some seconds. */
+/* Faults that last for some seconds. */
 enum fault {
 	FAULT_NONE,
 	FAULT_CUT,    /* the store cannot be reached */
-	FAULT_DIVIDE, /* the store cannot be reached, and nodes divide limits */
-	FAULT_SLEEP,  /* the process of the first node is stopped */
+	FAULT_DIVIDE, /* no node can reach the store, and nodes divide limits */
+	FAULT_SLEEP,  /* the daemon of the first node is stopped */
 };
 
-/* A figure that tests/cluster/test_long.py measured on an otherwise idle machine. */
+/* A value that tests/cluster/test_long.py measured on an otherwise idle machine. */
 struct measured {
 	const char *what;
 	double real;

@@ -86,7 +86,7 @@ static void nothing(int signal)
 	(void)signal; /* the signal only makes the test run end with EINTR */
 }
 
-/* Repeats the signal, because a signal before the start of the test run would not end it. */
+/* Sends the signal repeatedly: a signal before the start of the test run would not end it. */
 static void alarm_set(unsigned int seconds)
 {
 	const struct sigaction action = {.sa_handler = nothing};

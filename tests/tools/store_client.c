@@ -30,7 +30,7 @@ static int64_t milliseconds(void)
 	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-/* Prints the last fields of a reply. Errors are printable; quotes and backslashes become "'". */
+/* Prints the last fields of a reply. Replaces quotes and backslashes in errors by "'". */
 static void answer_end(const struct store *store, int status, int64_t begun)
 {
 	printf("\"status\": %d, \"ms\": %" PRId64 ", \"error\": \"", status,

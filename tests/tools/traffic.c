@@ -42,7 +42,7 @@
 /* Frames in a system call. More would make a source delay others; fewer would cost more CPU. */
 #define BATCH 32
 
-#define NAP_NS 50000 /* sleep while no frame is due; shorter sleeps are not precise */
+#define NAP_NS 50000 /* time to sleep if no frame is due; a shorter sleep is not precise */
 
 enum { EXIT_USAGE = 2 };
 
@@ -53,10 +53,10 @@ struct source {
 		struct in_addr v4;
 		struct in6_addr v6;
 	} addr;
-	uint64_t rate; /* frames a second; 0 for as many as possible */
+	uint64_t rate; /* rate in frames a second; 0 means as fast as possible */
 	uint64_t sent;
-	uint64_t first_ns; /* time just before the first frame */
-	uint64_t last_ns;  /* time just after the last frame */
+	uint64_t first_ns; /* time just before the first frame was sent */
+	uint64_t last_ns;  /* time just after the last frame was sent */
 	uint8_t frame[FRAME_LEN];
 };
 
@@ -117,7 +117,7 @@ static void mac_parse(const char *text, uint8_t mac[static ETH_ALEN])
 		die(EXIT_USAGE, "'%s' is not an Ethernet address", text);
 }
 
-/* Parses SOURCE=RATE, and splits the text in place. */
+/* Parses SOURCE=RATE. Changes the text: '=' becomes NUL. */
 static void source_parse(char *text, struct source *source)
 {
 	char *equals = strchr(text, '=');
@@ -181,7 +181,7 @@ static void packet_write(uint8_t *packet, const struct source *source, const str
 
 	udp.len = htons(FRAME_LEN - ETH_HLEN - size);
 	ip4.check = sum_finish(sum_add(0, &ip4, sizeof(ip4)));
-	/* the pseudo header has both addresses, the length and the protocol */
+	/* add the pseudo header: both addresses, the length and the protocol */
 	sum = sum_add(IPPROTO_UDP + ntohs(udp.len), &ip6.ip6_src, 2 * sizeof(ip6.ip6_src));
 	if (!ipv4)
 		udp.check = sum_finish(sum_add(sum, &udp, sizeof(udp))) ?: 0xffff;
