@@ -70,7 +70,7 @@ static inline void identity_key(const __u64 addr[2], const __u64 mask[2], __u64 
 /* --- Digests -------------------------------------------------------------------------------- */
 
 struct digest {
-	__u32 place; /* selects a place in a table */
+	__u32 place; /* part that selects a place in a table */
 	__u32 mark;  /* part of it is stored at that place, as a tag or a fingerprint */
 };
 

@@ -98,7 +98,7 @@ static inline __u64 block_next(const struct sl_limit *limit, const struct sl_sta
 
 /* A charge of one packet. */
 struct kind_charge {
-	__u64 cost;	/* cost of the packet: credit_cost() */
+	__u64 cost;	/* cost of the packet, computed by credit_cost() */
 	__u64 borrow;	/* most credit that the slice may borrow in addition to `cost` */
 	__u64 now;	/* time of the packet */
 	__u64 earliest; /* shape: earliest departure of the packet; 0: at any time */

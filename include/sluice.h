@@ -71,7 +71,7 @@ struct sl_counters {
  * to it. The first numbers have no limits, only counters.
  */
 enum sl_policy_number {
-	SL_POLICY_NONE,	 /* no rule covers the source, or the frame has no source */
+	SL_POLICY_NONE,	 /* number used if no rule covers the source, or the frame has no source */
 	SL_POLICY_ALLOW, /* the source is allowed */
 	SL_POLICY_DENY,	 /* the source is denied */
 	SL_POLICY_FIRST, /* the first number of a policy with limits */
@@ -117,14 +117,14 @@ enum sl_burst_unit {
 
 enum sl_action {
 	SL_ACTION_DROP,
-	SL_ACTION_OBSERVE, /* pass every packet, and count the packets that would be dropped */
-	SL_ACTION_BLOCK,   /* drop, and after an overrun drop all matching packets for a time */
+	SL_ACTION_OBSERVE, /* passes every packet, and counts packets that it would have dropped */
+	SL_ACTION_BLOCK,   /* drops, and after an overrun drops every matching packet for a time */
 };
 
 enum sl_start {
 	SL_START_FULL,
 	SL_START_EMPTY,
-	SL_START_SHARE, /* start with the burst divided by the number of nodes */
+	SL_START_SHARE, /* a new state has the burst divided by the number of nodes */
 };
 
 enum sl_shared {
@@ -135,9 +135,9 @@ enum sl_shared {
 
 /* The kinds of limit (include/kinds.h). */
 enum sl_kind {
-	SL_TOKEN_BUCKET, /* passes a rate, and a burst after a pause */
-	SL_WINDOW,	 /* sliding window: passes at most N in any span of T */
-	SL_SHAPE,	 /* delays packets to a rate, up to the horizon; egress only */
+	SL_TOKEN_BUCKET, /* the limit passes a rate, and after a pause a burst */
+	SL_WINDOW,	 /* the limit passes at most N in any span of T */
+	SL_SHAPE,	 /* the limit delays packets to a rate, up to the horizon; egress only */
 	SL_KINDS,
 };
 
@@ -202,7 +202,7 @@ struct sl_limit_spec {
 	__u8 groups;	    /* window: number of sub-windows in T */
 	__u8 action;	    /* enum sl_action */
 	__u8 escalate; /* factor by which each following block is longer; 0: all have one length */
-	__u8 per[SL_FAMILIES]; /* prefix length of the key, by family */
+	__u8 per[SL_FAMILIES]; /* prefix length of the key for each family */
 	__u8 key_dst;	       /* 1 if the key is the destination address; egress only */
 	__u8 start;	       /* enum sl_start */
 	__u8 second;	       /* 1 if this is the second of two limits of one name */
@@ -278,7 +278,7 @@ struct sl_limit {
 /* Value of map `policies`: one version of a policy. */
 struct sl_policy {
 	__u32 since; /* first generation in which the version is in force; 0 if it is free */
-	__u8 limits[SL_FAMILIES]; /* number of limits, by family */
+	__u8 limits[SL_FAMILIES]; /* number of limits for each family */
 	__u8 deep; /* 1 if a match or a key needs more than the source: packets are inspected */
 	__u8 inherits;
 	/* in charging order: drop, block, shape, observe; in each, narrow keys first */
@@ -294,7 +294,7 @@ struct sl_policy {
 	__u16 pad;
 	struct sl_limit_spec spec[SL_LIMITS_MAX]; /* limits by slot; a limit keeps its slot */
 	struct sl_limit_spec newcomers_spec;
-	__u32 changed[SL_LIMITS_MAX]; /* by slot: generation in which the limit got its id */
+	__u32 changed[SL_LIMITS_MAX]; /* generation in which each limit got its id, by slot */
 	struct sl_prefix prefix;      /* the prefix that this policy belongs to */
 	/*
 	 * Counts to subtract from `counters`, which are never reset: the counts of a deleted policy
@@ -327,7 +327,7 @@ struct sl_rule_content {
 	__u64 list_mask; /* a bit for each list that contains the prefix, by index in map `lists` */
 	/* when the entry of this prefix on list `timed` expires, in the same unit; 0: never */
 	__u32 list_until;
-	__u32 timed; /* index of the list that `list_until` belongs to */
+	__u32 timed; /* index of the list to which `list_until` belongs */
 };
 
 /* Expiries are in units of 2^26 ns, which is 67 ms: 32 bits last for nine years. */
@@ -353,7 +353,7 @@ struct sl_rule {
 struct sl_list_info {
 	__u32 since;	/* first generation in which the list is in force; 0 if the index is free */
 	__u32 gone;	/* first generation in which the list is not in force any more; 0 if none */
-	__u32 until;	/* when the list expires, as in struct sl_rule_content; 0: never */
+	__u32 until;	/* expiry of the list, as in struct sl_rule_content; 0: never */
 	__u32 access;	/* enum sl_access */
 	__u64 replaced; /* time when its file was written or its prefixes set, in s since 1970 */
 	char name[SL_LIST_NAME];
@@ -431,8 +431,8 @@ enum sl_event {
 
 /* Rations of buckets for sources that are not hot: a CPU inserts one of each in a jiffy. */
 enum sl_ration {
-	SL_RATION_LIMITED, /* for sources that a limit refused or observed */
-	SL_RATION_OTHER,   /* for sources that are denied, allowed or not limited */
+	SL_RATION_LIMITED, /* ration for sources that a limit refused or observed */
+	SL_RATION_OTHER,   /* ration for sources that are denied, allowed or not limited */
 	SL_RATIONS,
 };
 
@@ -465,7 +465,7 @@ struct sl_admission {
 /* The value of map `gate`. Packets read the first cache line; without a bucket also `params`. */
 struct sl_gate {
 	__u32 schema;
-	__u32 generation; /* generation of the rules; never 0, the generation of a new bucket */
+	__u32 generation; /* generation of the rules; never 0, which new buckets have */
 	__u32 jiffy_ns;	  /* length of a jiffy, in ns */
 	__u32 hosts; /* number of rules in `hosts4` and `hosts6`; if 0, packets skip these maps */
 	__u32 split_rules;  /* number of rules longer than /64; if 0, packets skip map `splits` */
@@ -480,8 +480,8 @@ struct sl_gate {
 	__u32 map_ids[23]; /* kernel ids of the maps, in the order of the command's table of maps */
 	struct sl_params params;
 	__u64 opaque_zero; /* always 0, but the verifier cannot know it: policy_charge() */
-	__u32 list_ends[SL_LIST_PLACES]; /* when each list expires, by list_end_index() */
-	__u64 trial_until;  /* when the trial of new rules ends, in ns of uptime; 0: no trial */
+	__u32 list_ends[SL_LIST_PLACES]; /* expiries of lists, by list_end_index() */
+	__u64 trial_until;  /* end of the trial of new rules, in ns of uptime; 0: no trial */
 	__u32 trial;	    /* number of the current trial, or of the last trial */
 	__u32 sizes_stated; /* a bit for each size that the user specified (enum size) */
 	__u64 divide_at;    /* tick from which this node has 1/nodes of shared limits; 0: never */
@@ -498,7 +498,7 @@ struct sl_state {
 		__u64 ready_at; /* shape: time at which the next packet may depart */
 	};
 	union {
-		__u64 full_at; /* token bucket: when it was last full, and no slice was valid */
+		__u64 full_at; /* token bucket: when it was last full, without valid slices */
 		__u64 past;    /* window: counts of the earlier sub-windows */
 	};
 	__u64 charged_at;    /* time of the last charge; window: a time in the current sub-window */
@@ -531,7 +531,7 @@ struct sl_entry {
 	__u64 addr[2]; /* masked address of the key; an IPv4 address is the first 32 bits */
 	__u32 limit;   /* limit id << 3 | kind << 1 | is IPv4; 0 if the entry is free */
 	__u16 span;    /* time in which an empty state refills, in ticks: short_make() */
-	__u16 made; /* time of the insertion: entry_moment(); ENTRY_CAME_BACK, ENTRY_ESTABLISHED */
+	__u16 made; /* time of the insertion (entry_moment()), and two bits of the key (ENTRY_*) */
 	union {
 		__u64 word;
 		struct {
@@ -572,8 +572,8 @@ struct sl_bucket {
 	__u32 state[SL_LIMITS_MAX]; /* by slot: index of the state in map `states`, or 0 */
 	__u32 policy;		    /* number of the policy that the slices belong to */
 	__u32 policy_since;	    /* `since` of the policy version that the slices belong to */
-	__u32 served; /* number of its packets at the last charge of a state, modulo 2^32 */
-	__u32 kept;   /* BUCKET_FIRST, or twice the jiffy of the last refusal */
+	__u32 served; /* number of the source's packets at the last charge of a state */
+	__u32 kept;   /* BUCKET_FIRST, or the jiffy of the last refusal times 2 */
 };
 
 /* Policy version of a bucket whose /64 has longer rules: each packet looks up its own version. */

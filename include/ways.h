@@ -317,10 +317,10 @@ static inline __u64 entry_full_at(const struct sl_entry *entry, const struct sl_
 #define EVICT_ESTABLISHED (3600 * (__s64)SL_TICKS_PER_SEC)
 
 enum evict_class {
-	EVICT_LITTLE,  /* at least half of the burst is left */
-	EVICT_KNOWN,   /* in a flood: charged within the last minute */
-	EVICT_DEEP,    /* less than half of the burst is left, or steps of a block count */
-	EVICT_BLOCKED, /* a block refuses all packets */
+	EVICT_LITTLE, /* the state has at least half of its burst left */
+	EVICT_KNOWN,  /* in a flood, the state was charged within the last minute */
+	EVICT_DEEP, /* the state has less than half of its burst left, or steps of a block count */
+	EVICT_BLOCKED, /* the state is blocked */
 };
 
 /* Value of `half` if at a window's last packet at most N/2 counted. 0: more, or unknown. */

@@ -111,7 +111,7 @@ static int attach_failed(const struct gate *gate, const struct netdev *device,
 			"'%sethtool -L %s rx N'",
 			device->name, device->name, netns_exec(netns_typed(), exec),
 			word_typed(device->name));
-	/* a bond refuses a program if a port has one, and a port if its bond has one */
+	/* a bond refuses a program if a port has a program, and a port if its bond has a program */
 	if (is_unsupported && a->hook == HOOK_XDP && xdp_relative_refuse(gate, device))
 		return err;
 	if (is_unsupported)
@@ -509,7 +509,7 @@ static int attachment_switch(const struct gate *gate, struct attachment *a, int 
 	if (err)
 		return err;
 	err = program_replace(gate, a, program_fd);
-	/* the reply may be lost; if the running program is unknown, both stay pinned */
+	/* perhaps only the reply was lost; both stay pinned if it is unknown which runs */
 	if (err && !attachment_look(gate, &now)) {
 		if (now.program_id == program_id_of(program_fd))
 			err = 0;

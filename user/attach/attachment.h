@@ -41,7 +41,7 @@ enum attachment_pin {
 	PIN_ATTACHMENT, /* pins the link, or on clsact the program */
 	PIN_PROGRAM,	/* pins the program, because opening it by its id requires CAP_SYS_ADMIN */
 	PIN_NEXT,  /* pins the new program during a replacement; PIN_PROGRAM pins the old program */
-	PIN_QDISC, /* exists if Sluice made the clsact qdisc, and so may remove it */
+	PIN_QDISC, /* this pin exists if Sluice made the clsact qdisc, and so may remove it */
 };
 
 struct pin_name {

@@ -116,7 +116,7 @@ int shaping_check(const struct gate *gate, const struct shaping *shaping,
 int shaping_check_new(const struct gate *gate, const struct shaping *shaping,
 		      const struct attachment *attachment, bool may_lack);
 
-/* Whether a device on hook egress can delay packets. */
+/* The result of shaping_look(): whether a device can delay packets. */
 struct holding {
 	bool holds;    /* every packet passes an fq; also set if the device cannot be read */
 	bool is_short; /* the fq holds fewer packets than may wait, and drops the rest */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Gate: a snapshot shows a service what has changed in a gate since the last look. It also keeps
- * the gate's maps open, so that the service can pin them again. A look opens no file in bpffs,
+ * Gate: a snapshot shows a service what has changed in a gate since the last update. It also keeps
+ * the gate's maps open, so that the service can pin them again. An update opens no file in bpffs,
  * because an open file is an inotify event for processes that wait for commands, and keeps the
  * mount busy.
  */

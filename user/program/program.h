@@ -66,7 +66,7 @@ struct context {
 	const char *gate;
 	bool gate_given; /* the user wrote -g; otherwise some commands read all gates */
 	bool json;
-	uint64_t trial_ns;     /* time that --confirm specifies, or 0 if there is no trial */
+	uint64_t trial_ns;     /* time that --confirm specifies, 0 if there is no trial */
 	unsigned int operands; /* number of operands on the command line */
 };
 
@@ -99,9 +99,9 @@ struct command {
 
 struct program {
 	const char *name;
-	const struct command *const *commands; /* in the order in which the help lists them */
+	const struct command *const *commands; /* the commands, in the order of the help */
 	unsigned int count; /* number of commands; a single command is not typed by the user */
-	const char *usage;  /* lines that the help prints after the options */
+	const char *usage;  /* text that the help prints after the options */
 	/* Called after each command with its result, to undo or report a trial. May be NULL. */
 	void (*finish)(const struct context *context, int err);
 };

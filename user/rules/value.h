@@ -46,10 +46,10 @@ static inline int value_parse(const struct value_type *type, const char *what, c
 /* Each type stores a value of the C type in the comment beside it. */
 extern const struct value_type value_flag;   /* bool: true or false, yes or no */
 extern const struct value_type value_size;   /* uint32_t: 65536, 64k, 4m */
-extern const struct value_type value_rate;   /* struct value_amount, unit enum sl_rate_unit */
-extern const struct value_type value_burst;  /* struct value_amount, unit enum sl_burst_unit */
+extern const struct value_type value_rate;   /* struct value_amount with enum sl_rate_unit */
+extern const struct value_type value_burst;  /* struct value_amount with enum sl_burst_unit */
 extern const struct value_type value_amount; /* struct value_amount: a burst without times */
-extern const struct value_type value_time;   /* uint64_t, ns, up to 2 years: 250ms, 1h 30m */
+extern const struct value_type value_time;   /* uint64_t in ns, up to 2 years: 250ms, 1h 30m */
 extern const struct value_type value_moment; /* struct value_end: 2026-11-21T13:00:00Z */
 
 struct value_amount {

@@ -37,7 +37,7 @@ struct account {
 	struct state_key key;
 	const struct shared_limit *limit; /* limit of the key; NULL if this account is free */
 	uint64_t meaning;		  /* value of `limit->meaning` when the flow began */
-	uint32_t entry;			  /* index of the entry of the key, or NO_ENTRY */
+	uint32_t entry;			  /* index of the key's entry in the table, or NO_ENTRY */
 	struct flow flow;
 	uint64_t begun_at;
 	struct flow_count own; /* counters of this node for the key, in ticks */
@@ -52,17 +52,17 @@ struct account {
 };
 
 struct accounts {
-	const char *name; /* common name of the nodes that share */
+	const char *name; /* common name of the nodes that share the limits */
 	const struct gate *gate;
 	struct samples samples;
 	struct shared_limits limits;
 	struct account *list; /* array of `most` accounts, used or free */
 	unsigned int most, count;
-	unsigned int lost; /* largest `lost` of all accounts at the last round */
+	unsigned int lost; /* largest value of `lost` of all accounts in the last round */
 	uint64_t scanned_at;
 	/* sum of the ticks that each key may take without a report, since the start */
 	uint64_t unreported;
-	uint64_t left_out, charged, blocked; /* totals for struct share_state */
+	uint64_t left_out, charged, blocked; /* totals that struct share_state reports */
 };
 
 /*

@@ -160,7 +160,7 @@ static enum charge_result limit_charge_new(struct packet *packet, const struct s
 	const struct newcomer *newcomer = &check->newcomers[i];
 
 	(void)bucket;
-	if (newcomer->is_refused) { /* all states in the sets of the key lack more than half */
+	if (newcomer->is_refused) { /* all states in the sets of the key lack over half a burst */
 		check->lacks_room |= !limit->observe;
 		return check_refuse(check, limit, verdict, kind_refusal(limit, 0));
 	}
