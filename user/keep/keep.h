@@ -108,7 +108,6 @@ struct keep {
 	struct config config; /* config parsed from `text`, and lists as last read */
 	struct stamp stamp;   /* identifies the rules file that was last read or reported */
 	bool has_config;
-	bool state_is_read;
 	bool file_is_bad;   /* the last reload failed */
 	bool lists_are_new; /* the entries of the file must be written to `lists_path` */
 
@@ -127,6 +126,7 @@ struct keep {
 	unsigned int attached; /* number of attachments that exist */
 	uint64_t attached_ms;  /* time at which attachments were last changed */
 	bool is_waiting;       /* devices that the rules file specifies are missing */
+	bool failed;	       /* devices of the file cannot be attached */
 };
 
 /* Returns CLOCK_MONOTONIC in ms. */

@@ -154,8 +154,7 @@ void status_update(struct keep *keep)
 		{lists_are_bad(keep), "; a list file is bad, see the log"},
 		{keep->steps[STEP_SAVE].retry_ms, "; the state is not saved, see the log"},
 		{keep->watch.lacking, "; not all changes cause events, see the log"},
-		{keep->steps[STEP_ATTACH].retry_ms,
-		 "; not all devices can be attached, see the log"},
+		{keep->failed, "; not all devices can be attached, see the log"},
 		{keep->is_waiting, "; waits for devices, see the log"},
 	};
 	char text[STATUS_TEXT];

@@ -115,8 +115,9 @@ static int places_make(struct keep *keep, const struct gate *gate)
 		shaping_check(gate, &shaping, placings.wanted, placings.wanted_count, true);
 	memcpy(keep->wanted, placings.wanted, sizeof(keep->wanted));
 	keep->wanted_count = placings.wanted_count;
+	keep->failed = placings.failed;
 	err = programs_prepare(keep, gate);
-	return placings.failed ? -EIO : err;
+	return keep->failed ? -EIO : err;
 }
 
 int attach_run(struct keep *keep)
@@ -125,6 +126,7 @@ int attach_run(struct keep *keep)
 	int err, watched = watch_devices(keep);
 	unsigned int events;
 
+	keep->failed &= has_devices(keep);
 	if (!has_devices(keep))
 		return watched;
 	if (keep_trial_left_ms(keep))

@@ -141,11 +141,10 @@ static int files_read(struct keep *keep, struct file *text, struct config *confi
 	for (unsigned int i = 0; !err && state && i < config->files.count; i++)
 		err = state_file_check_apart(state, config->files.list[i].path,
 					     &config->files.list[i].stamp);
-	if (err || !state || keep->state_is_read)
+	if (err || !state || keep->is_ready)
 		return err;
 	state_file_read(state, &keep->runtime);
 	state_file_read(keep->lists_path, &keep->saved);
-	keep->state_is_read = true;
 	return 0;
 }
 
