@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Tests of user/attach/netdevs.h, which finds the devices below a bond or a VLAN device. */
+/* user/attach/netdevs.h: finds the devices below a bond or a VLAN device. */
 #include "test.h"
 #include "attach/netdevs.h"
 
@@ -61,12 +61,12 @@ TEST(test_a_circle_ends)
 TEST(test_the_program_that_is_in_the_way)
 {
 	assert_null(netdevs_find_xdp(&links, 1));
-	list[2].has_xdp = true; /* device 3, the bond */
+	list[2].has_xdp = true; /* device 3 is the bond */
 	assert_string_equal(netdevs_find_xdp(&links, 1)->name, "bond0");
-	assert_null(netdevs_find_xdp(&links, 3)); /* the program of device 3 itself is ignored */
+	assert_null(netdevs_find_xdp(&links, 3));
 	assert_null(netdevs_find_xdp(&links, 6));
 	list[2].has_xdp = false;
-	list[1].has_xdp = true; /* device 1, a port of the bond */
+	list[1].has_xdp = true; /* device 1 is a port of bond 3 */
 	assert_string_equal(netdevs_find_xdp(&links, 3)->name, "eth1");
 	assert_null(netdevs_find_xdp(&links, 1));
 	list[1].has_xdp = false;

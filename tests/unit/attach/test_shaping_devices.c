@@ -15,7 +15,7 @@
 
 #define TAP_QUEUES 3 /* queues in use; Linux allocates at least 256 */
 
-/* Enters an empty network namespace. It ends at the next call, or when the process exits. */
+/* Enters a new network namespace, which exists until the next call or until the process exits. */
 static void begin_or_skip(void)
 {
 	if (!unshare(CLONE_NEWNET))

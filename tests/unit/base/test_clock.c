@@ -11,7 +11,7 @@
 
 #define UNIT (1ULL << SL_UNTIL_SHIFT)
 
-/* Longest time between two readings of a clock, because another process may run in between. */
+/* Two readings of a clock may be this far apart, because another process may run in between. */
 #define SLACK SEC_NS
 
 /* --- Clocks --------------------------------------------------------------------------------- */
@@ -133,7 +133,7 @@ TEST(test_moments_of_the_calendar)
 			3600 * SEC_NS + UNIT);
 }
 
-/* An expiry that is stored in seconds is at most a unit earlier or a second later if read back. */
+/* A stored expiry is rounded to seconds: read back, it is at most a unit earlier or 1 s later. */
 TEST(test_there_and_back)
 {
 	assert_int_equal(until_at(until_time(1)), 1);

@@ -167,7 +167,7 @@ TEST(test_a_file_that_is_open_or_from_the_future_is_read)
 
 struct writer {
 	int fd;
-	char letter; /* overwrites the first byte; 0: appends letters instead */
+	char letter; /* letter that overwrites the first byte; 0: append instead */
 	atomic_uint writes;
 	atomic_bool stop;
 };

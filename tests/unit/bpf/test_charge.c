@@ -9,7 +9,7 @@
 #define COST	  (SL_TICKS_PER_SEC / RATE)
 #define BURST	  1000
 #define ONE_CPU	  1
-#define MANY_CPUS 64 /* more CPUs than a limit with slices allows */
+#define MANY_CPUS 64 /* on so many CPUs, limits have no slices */
 #define SETS	  2
 
 /* Makes a gate with one limit of BURST packets. The first sources get a bucket. */
@@ -193,8 +193,8 @@ TEST(test_in_a_flood_known_sources_of_a_long_window_stay)
 }
 
 /*
- * A refund subtracts exactly the amount that the packet added, although counts are rounded
- * differently at different times.
+ * A refund subtracts exactly the amount that its packet added, at any time. Counts are rounded, and
+ * the rounding depends on the time.
  */
 TEST(test_a_refund_undoes_a_count)
 {
@@ -318,7 +318,7 @@ TEST(test_a_bucket_with_credit_is_kept)
 
 		world_begin(family, ONE_CPU);
 		bucket_host.in_use.first = BUCKETS_FIRST;
-		clock_advance(SL_TICKS_PER_SEC * 60); /* no refusal is recent after a minute */
+		clock_advance(SL_TICKS_PER_SEC * 60); /* the last refusal is then a minute ago */
 		packet = packet_from(1);
 		assert_non_null(bucket_start(&packet, BUCKET_INSERT));
 		bucket = bucket_find(&packet);

@@ -153,7 +153,7 @@ TEST(test_honest_sources_keep_all_packets)
 		uint64_t passed = flood_run(&honest, cpu_cases[cpus], &established);
 
 		assert_int_equal(passed + established, honest.rate * SECONDS);
-		/* the budget passed the packets of slightly more than the first second */
+		/* the budget allows more than the packets of the first second */
 		assert_in_range(passed, honest.rate, honest.rate * 9 / 4);
 	}
 }
@@ -177,7 +177,7 @@ TEST(test_an_established_source_is_never_charged)
 				time_set(begin + i * SL_TICKS_PER_SEC / 10000);
 				host_cpu = i % cpu_cases[cpus];
 				refused += packet_send(1000 + i) == SL_DROP_OVER_BUDGET;
-				if (i % 200 == 199) /* sends at its rate */
+				if (i % 200 == 199)
 					assert_int_equal(packet_send(1), SL_PASS_WITHIN);
 			}
 		}
@@ -190,13 +190,13 @@ TEST(test_a_source_is_established_after_its_burst_could_refill)
 {
 	static const struct {
 		uint64_t rate, burst;
-		/* the source is still new after `not_yet` seconds, and established after `then` */
+		/* seconds after which the source is still new, and after which it is established */
 		double not_yet, then;
 	} cases[] = {
-		{1000, 10, 1.0, 2.2}, /* the minimum is 1 s */
+		{1000, 10, 1.0, 2.2}, /* the source is established after at least 1 s */
 		{50, 200, 4.0, 6.5},  /* the burst refills in 4 s */
 		{10, 500, 50, 52.5},  /* the burst refills in 50 s */
-		{1, 1000, 64, 66.6},  /* the maximum is 1 minute */
+		{1, 1000, 64, 66.6},  /* the source is established after at most 1 minute */
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
@@ -239,7 +239,7 @@ TEST(test_a_refused_packet_costs_nothing)
 	assert_int_equal(packet_send(4), SL_DROP_OVER_LIMIT);
 }
 
-/* In a flood of single packets, a source that sends again uses the reserve of the budget. */
+/* In a flood of sources that send once, a source that sends again uses the budget's reserve. */
 TEST(test_a_source_that_sends_again_gets_the_reserve)
 {
 	static const struct flood flood = {"", .limit_rate = 100, .limit_burst = 100};
@@ -277,7 +277,7 @@ TEST(test_a_source_is_established_by_one_of_its_limits)
 	}
 }
 
-/* Under a fast and a slow limit, a source is not established before the slow limit refills. */
+/* If a packet matches a fast and a slow limit, the slow limit establishes its source. */
 TEST(test_a_fast_limit_does_not_establish_a_source_under_a_slow_one)
 {
 	static const struct flood slow = {"", .limit_rate = 10, .limit_burst = 600};
@@ -345,7 +345,7 @@ TEST(test_a_late_clock_establishes_no_source)
 	assert_int_equal(packet_send(1), SL_PASS_NEWCOMER);
 }
 
-/* A limit that observes has no budget, so a flood begins at a number of new keys. */
+/* A limit that observes has no budget, so a flood begins at the threshold for new keys. */
 TEST(test_a_flood_under_a_limit_that_observes_inserts_little)
 {
 	static const struct flood flood = {"", .limit_rate = 50, .limit_burst = 50};
@@ -361,8 +361,8 @@ TEST(test_a_flood_under_a_limit_that_observes_inserts_little)
 }
 
 /*
- * Established sources fill a quarter of the table and are idle for 30 to 300 seconds. Meanwhile a
- * budget passes enough spoofed sources to fill the table up to 37 times.
+ * Established sources fill a quarter of the table and are idle for 30 to 300 seconds. Meanwhile so
+ * many spoofed sources pass within the budget that they could fill the table 37 times.
  */
 TEST(test_idle_sources_stay_established_in_a_flood)
 {

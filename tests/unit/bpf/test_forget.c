@@ -164,7 +164,7 @@ struct outcome {
 	double forged;
 };
 
-#define STEP_NS 100000 /* a tenth of a millisecond */
+#define STEP_NS 100000
 
 static struct outcome scene_run(const struct scene *scene, bool (*passes)(uint32_t source))
 {
@@ -186,11 +186,11 @@ static struct outcome scene_run(const struct scene *scene, bool (*passes)(uint32
 		time_set(ns);
 		/* at least one packet per second, so that abusers exceed slow limits as well */
 		due_abuser += EACH * (4 * rate > 1 ? 4 * rate : 1) * STEP_NS / SEC_NS;
-		/* four fifths of burst + rate * time, evenly spaced */
+		/* the packets due are four fifths of burst + rate * time */
 		due_honest += EACH * .8 *
 			      ((double)limit->burst / limit->cost / scene->seconds + rate) *
 			      STEP_NS / SEC_NS;
-		if (ns == flood) {		      /* the count of honest packets starts */
+		if (ns == flood) {
 			assert_true(sent[1] >= EACH); /* each honest source has sent a packet */
 			unknown = 0;
 			sent[1] = passed[1] = 0;
@@ -234,7 +234,7 @@ static const unsigned int sends[] = {1, 3, 10};
 /* The values in docs/architecture.md for one limit and one kind of flood. */
 struct stated {
 	double lru;    /* part of their limit that abusers get from the LRU table */
-	double honest; /* part of their packets that honest sources pass with a budget */
+	double honest; /* part of their packets that pass, with a budget */
 };
 
 static void assert_stated(double figure, double stated, double digit)

@@ -9,9 +9,9 @@
 #define COST	  (SL_TICKS_PER_SEC / RATE)
 #define BURST	  1000
 #define ONE_CPU	  1
-#define MANY_CPUS 64 /* more CPUs than a limit with slices allows */
+#define MANY_CPUS 64 /* on so many CPUs, limits have no slices */
 #define SETS	  64
-#define THRESHOLD 100 /* packets of new keys in an interval that begin a flood */
+#define THRESHOLD 100 /* a flood begins at so many packets of new keys */
 #define SHIFT	  4   /* an interval is 16 jiffies */
 
 /* Makes a gate with one limit of BURST packets, in which only hot sources get a bucket. */
@@ -249,7 +249,7 @@ TEST(test_the_first_sources_get_a_bucket_at_once)
 TEST(test_a_source_has_a_bucket_while_it_is_hot)
 {
 	world_begin(SL_IPV4, ONE_CPU);
-	for (int i = 0; i < 2 * HOT_SAMPLE; i++) { /* slightly too slow to be hot */
+	for (int i = 0; i < 2 * HOT_SAMPLE; i++) { /* slightly too slow for a hot source */
 		clock_advance(HOT_TICKS);
 		assert_int_equal(host_send(1), SL_PASS_WITHIN);
 		assert_null(bucket_of(1));
@@ -498,7 +498,7 @@ TEST(test_a_refused_source_keeps_its_bucket)
 	assert_in_range(bucket->dropped.packets, HOT_SAMPLE / 2, 2 * HOT_SAMPLE);
 	assert_in_range(bucket->dropped.packets + bucket->passed.packets, HOT_SAMPLE,
 			4 * HOT_SAMPLE);
-	for (int i = 0; i < 2; i++) { /* sends no packet that is refused */
+	for (int i = 0; i < 2; i++) { /* none of these packets is refused */
 		clock_advance((REFUSED_JIFFIES - 2 + 4 * i) * JIFFY);
 		assert_int_equal(host_send(1), SL_PASS_WITHIN);
 		assert_int_equal(bucket_of(1) != NULL, !i);

@@ -424,7 +424,7 @@ TEST(test_every_length_of_extension)
 				assert_int_equal(answer, TRANSPORT_OK);
 				assert_int_equal(packet.facts.facts, SL_FACT_ANY | F_UDP);
 				assert_int_equal(packet.facts.port, 5353);
-				/* cut off UDP and one byte before it */
+				/* cut off the UDP header and the last byte before it */
 				packet = look_behind(types[i], length, count, 9, &answer);
 				assert_int_equal(answer, TRANSPORT_SHORT);
 				assert_int_equal(packet.facts.facts, SL_FACT_ANY | SL_FACT_UNREAD);

@@ -8,7 +8,7 @@
  */
 static void entry_goes(const unsigned int *limit);
 
-/* in a macro, its own name is the builtin */
+/* inside the macro, the name means the builtin function */
 #define __sync_lock_test_and_set(word, value)                                                      \
 	((value) ? (void)0 : entry_goes(word), __sync_lock_test_and_set(word, value))
 
@@ -22,7 +22,7 @@ static void entry_goes(const unsigned int *limit);
 
 static struct {
 	struct sl_bucket bucket[HOST_CPUS][SOURCES];
-	struct state_key gone; /* key that was evicted last, until gone_account() handles it */
+	struct state_key gone; /* last evicted key, until gone_account() handles it */
 	uint64_t evicted;      /* this CPU's count of evicted deficits before the packet */
 } world;
 
@@ -57,7 +57,7 @@ static struct sl_entry *entry_of_source(uint32_t source, const struct sl_limit *
 struct account {
 	int64_t level, lowest;
 	uint64_t at;
-	/* credit beyond the level: an evicted deficit, and packets without a state */
+	/* credit that is allowed beyond the level, because of an eviction */
 	int64_t excused;
 };
 
@@ -199,7 +199,7 @@ struct schedule {
 	int limits;
 	bool budget;
 	uint32_t sources; /* number of sources; a few of them send most packets, and have buckets */
-	uint32_t threshold; /* packets of new keys in an interval that begin a flood */
+	uint32_t threshold; /* a flood begins at so many packets of new keys in an interval */
 	uint32_t sketch;    /* slots in the sketch of each CPU */
 	uint64_t step;	    /* longest time between two groups of packets, in ticks */
 	uint32_t blocked;   /* number of sources that are blocked for the whole test */
@@ -326,7 +326,7 @@ static uint64_t schedule_run(const struct schedule *schedule)
 	return slices;
 }
 
-/* No state is evicted while there is room. Later no source gets more than was counted. */
+/* No source gets more credit than a plain bucket, except for what was counted as evicted. */
 TEST(test_no_source_gets_more_than_was_counted)
 {
 	static const uint32_t sources[] = {WAYS / 4, WAYS / 2, WAYS, 2 * WAYS, 6 * WAYS};
@@ -354,7 +354,7 @@ TEST(test_no_source_gets_more_than_was_counted)
 		};
 
 		slices += schedule_run(&schedule);
-		/* with twice as many sources, a key has two full sets under one secret in twenty */
+		/* with more sources, some key can have two full sets */
 		if (schedule.sources <= WAYS / 4)
 			assert_int_equal(evictions(), 0);
 	}

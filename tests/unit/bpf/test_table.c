@@ -3,7 +3,7 @@
  * bpf/table.h, compiled for the host: the entry that an insertion evicts, against a naive search;
  * locked sets; insertions by several threads at once; and how keys spread over sets.
  */
-#include <errno.h> /* a redefinition fails if an error number in bpf/table.h is wrong */
+#include <errno.h> /* a wrong error number in bpf/table.h is then a build error */
 #include <math.h>
 #include <pthread.h>
 #include "test.h"
@@ -218,8 +218,8 @@ static void check_insertion(uint32_t number, uint64_t now)
 }
 
 /*
- * The entry with the lowest eviction cost is evicted. Random keys fill the table once or three
- * times.
+ * The entry with the lowest eviction cost is evicted, among random keys: as many as the table has
+ * ways, and three times as many.
  */
 TEST(test_the_cheapest_entry_is_evicted)
 {
@@ -337,7 +337,7 @@ static void unlock(uint32_t look)
 		host_table.set[unlocking.set].displaced &= ~1U;
 }
 
-/* Returns whether an insertion succeeds if the set is unlocked after `look` reads. */
+/* Returns whether an insertion succeeds if its set is unlocked after `look` reads of the lock. */
 static bool waits_out(const struct new_entry *new_entry, uint32_t set, uint32_t look)
 {
 	bool waits;
@@ -418,7 +418,7 @@ static void rival_is_blocked(void)
 
 /*
  * An insertion chooses a way of the secondary set before it locks the set. If another CPU changes
- * the way before the lock is taken, the insertion does not use the way.
+ * the way in between, the insertion does not use it.
  */
 TEST(test_a_choice_in_the_secondary_set_is_checked_again)
 {
@@ -437,7 +437,7 @@ TEST(test_a_choice_in_the_secondary_set_is_checked_again)
 			insert(rival, 0);
 		new_entry = new_entry_at(0);
 		meanwhile.set = 1;
-		meanwhile.lookups = 2; /* one lookup chooses a way, one locks the set */
+		meanwhile.lookups = 2; /* lookups: one to choose a way, one to lock the set */
 		meanwhile.call = calls[i % 2];
 		assert_int_equal(table_insert(&new_entry), -EBUSY);
 		assert_int_equal(meanwhile.lookups, 0);
@@ -451,7 +451,7 @@ TEST(test_a_choice_in_the_secondary_set_is_checked_again)
 
 #define THREADS 4
 #define RACES	200000 /* insertions by each thread */
-#define STAYS	8      /* number of keys that are blocked, so that they are never evicted */
+#define STAYS	8      /* blocked keys, which are never evicted */
 
 static struct {
 	bool over;
@@ -549,7 +549,7 @@ static struct state_key stranger(unsigned int pattern, uint64_t number)
 	case 0: /* consecutive IPv4 addresses */
 		key.addr[0] = __builtin_bswap32(10U << 24 | (uint32_t)number);
 		break;
-	case 1: /* one address in each /24: in memory only the first bits differ */
+	case 1: /* one address per /24, consecutive in its first three bytes */
 		key.addr[0] = (uint32_t)number;
 		break;
 	case 2: /* four limits per address */

@@ -251,7 +251,7 @@ static void test_one_error_is_one_message(void **state)
 #define LIMIT "policies: [{prefix: default, limits: [{rate: 5pps, "
 #define DENY  "deny: [{prefix: 10.0.0.0/8, "
 	static const struct {
-		const char *text, *errors; /* in the form of assert_errors() */
+		const char *text, *errors; /* errors as assert_errors() formats them */
 	} cases[] = {
 		/* no rules */
 		{"", "rules.yaml empty-file"},

@@ -169,7 +169,7 @@ static void test_a_list_is_as_old_as_its_file(void **state)
 	unlink("list.txt");
 }
 
-/* Checks the errors for a list file with this text, in an entry with these further keys. */
+/* Checks the errors for a list file with this text. `keys` follow its path in the rules file. */
 static void assert_list(const char *list, const char *keys, const char *errors)
 {
 	char text[128];

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
-/* user/doctor/findings.h: each finding is reported exactly if the facts for it are true. */
+/* user/doctor/findings.h: a finding is reported if its facts are true, and not otherwise. */
 #include "test.h"
 #include "config/config.h"
 #include "doctor/findings.h"
 
 #define HERE 4026531840ULL
 
-/* A gate in native XDP mode on a network card, which initially has no finding. */
+/* Facts for the findings: a gate in native XDP mode, which initially has no finding. */
 struct world {
 	struct asked asked;
 	struct doctor_facts facts;

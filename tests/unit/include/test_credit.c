@@ -36,7 +36,7 @@ TEST(test_bytes_cost_their_time_rounded_up)
 		{1000, 1, 128000000},
 		{1000, 1514, 193792000000},
 		{1000, 1 << 20, 134217728000000},
-		{1000, 1 << 27, 17179869184000000}, /* larger than 65535 packet headers */
+		{1000, 1 << 27, 17179869184000000},
 		{1000, 0xffffffff, 549755813760000000},
 		{1000000, 1514, 193792000},
 		{1000000000, 1, 128},
@@ -133,7 +133,7 @@ static const struct sl_limit small = {.cost = 1, .burst = BURST, .refill = REFIL
 TEST(test_a_level_rises_to_refill_and_at_rest_to_the_burst)
 {
 	static const struct {
-		int64_t born, now, level; /* `full_at`, time, and level at that time, from ZERO */
+		int64_t born, now, level; /* in ticks after ZERO: `full_at`, time, level */
 	} cases[] = {
 		{0, 0, 0},	    {0, 700, 700},	{0, 1500, 1500},
 		{0, 1501, 1500},    {0, 1599, 1500},	{0, 1600, 1600},
@@ -154,11 +154,11 @@ TEST(test_a_level_rises_to_refill_and_at_rest_to_the_burst)
 	}
 }
 
-/* A state is full one burst after `empty_at`, if it was also idle for a while. */
+/* A state is full when a burst has passed since `empty_at`, and it was idle for a while. */
 TEST(test_a_state_is_full_when_it_had_time_to_fill_and_was_idle)
 {
 	static const struct {
-		int64_t drawn, whole; /* last charge, and when the state is full; from ZERO */
+		int64_t drawn, whole; /* in ticks after ZERO: the last charge, and a full state */
 	} cases[] = {{0, 1600}, {1399, 1600}, {1400, 1600}, {1401, 1601}, {1599, 1799}};
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -236,26 +236,26 @@ TEST(test_debts_do_not_wrap)
 TEST(test_what_is_left_in_a_slice_returns_to_the_state)
 {
 	static const struct {
-		int64_t born;  /* `full_at`, relative to ZERO */
-		int64_t drawn; /* `at` of the slice, relative to ZERO */
+		int64_t born;  /* `full_at`, in ticks after ZERO */
+		int64_t drawn; /* time at which the slice was borrowed */
 		int64_t now;
 		int64_t credit;
-		int64_t level; /* level after the slice returned its credit */
+		int64_t level; /* level of the state after the slice returned its credit */
 	} cases[] = {
 		{0, 0, 100, 0, 100},
 		{0, 0, 100, 50, 150},
 		{0, 99, 100, 50, 150},
 		{0, 0, 100, -7, 100}, /* a slice that stores a refusal returns no credit */
 		{0, 0, 1490, 10, REFILL},
-		{0, 0, 1490, 50, 1540}, /* a return may raise the level above refill */
+		{0, 0, 1490, 50, 1540},
 		{0, 0, 1599, 50, 1550},
 		{0, 0, 1599, 150, BURST},
-		{0, 0, 1600, 50, BURST}, /* the state is full, so credit is lost */
+		{0, 0, 1600, 50, BURST},
 		{-99, -99, -30, 50, 20}, /* the return reduces the debt of the state */
 		{-99, -99, -30, 10, -20},
-		{50, 49, 100, 50, 100}, /* borrowed before `full_at`, so void */
+		{50, 49, 100, 50, 100}, /* the slice is older than `full_at` */
 		{50, 50, 100, 50, 150},
-		{1550, 1555, 1560, 40, 1590}, /* the level of a new state may be above refill */
+		{1550, 1555, 1560, 40, 1590},
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -353,27 +353,27 @@ TEST(test_a_count_of_refusals_leaves_the_slice_as_it_is)
 TEST(test_a_charge_fills_the_slice_with_what_is_left)
 {
 	static const struct {
-		/* `full_at` and the time of the packet; the state was empty at time 0 */
+		/* `full_at` and the packet's time, in ticks after `empty_at` */
 		int64_t born, now;
 		int64_t credit; /* credit of the slice before the charge, borrowed at `full_at` */
 		uint64_t cost;
 		bool passes;
-		int64_t slice, level; /* after the charge; a refusal is negative */
+		int64_t slice, level; /* credit of the slice, and level of the state */
 	} cases[] = {
 		{0, 700, 0, 1, true, 50, 649},
-		{0, 700, 20, 30, true, 50, 640}, /* 20 of the slice return to the state first */
+		{0, 700, 20, 30, true, 50, 640}, /* the slice returns its credit first */
 		{0, 60, 0, 30, true, 30, 0},
 		{0, 29, 0, 30, false, -30, 29},
-		{0, 25, 4, 30, false, -30, 29}, /* a refusal returns the slice's credit */
+		{0, 25, 4, 30, false, -30, 29}, /* the slice returns its credit */
 		{0, 25, 5, 30, true, 0, 0},
 		{0, 1500, 0, 1, true, 50, 1449},
-		{1600, 1600, 0, 1, true, 50, 1549}, /* a new state is above refill */
-		{0, 1500, 0, 1600, true, 0, -100},  /* the cost above refill becomes debt */
+		{1600, 1600, 0, 1, true, 50, 1549},
+		{0, 1500, 0, 1600, true, 0, -100}, /* the state gets a debt */
 		{0, 1499, 0, 1600, false, -1500, 1499},
-		{0, 1600, 0, 1600, true, 0, 0},	  /* after an idle time the state is full */
-		{0, 1600, 50, 1, true, 50, 1549}, /* full, so the credit is void */
+		{0, 1600, 0, 1600, true, 0, 0},	  /* the idle state is full again */
+		{0, 1600, 50, 1, true, 50, 1549}, /* the state is full again */
 		{-100, -30, 0, 1, false, -1, -30},
-		{700, 600, 0, 1, true, 50, 649}, /* the clock is late: charged at `full_at` */
+		{700, 600, 0, 1, true, 50, 649}, /* the clock is late, so `full_at` counts */
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
@@ -448,7 +448,7 @@ static bool source_send(struct source *source, uint64_t packets)
 TEST(test_refused_until_the_slice_says)
 {
 	static const struct {
-		uint64_t burst, packets; /* number of merged packets in a buffer */
+		uint64_t burst, packets; /* ticks of burst are `burst` * COST */
 		bool slices;
 	} cases[] = {
 		{1, 1, false},
@@ -480,7 +480,7 @@ TEST(test_refused_until_the_slice_says)
 			assert_int_equal(source.slice.at.ready, epochs[j] + needed);
 			source.now = source.slice.at.ready - 1;
 			assert_false(source_send(&source, cases[i].packets));
-			source.slice = (struct sl_slice){0}; /* the state refuses it too */
+			source.slice = (struct sl_slice){0};
 			assert_false(source_send(&source, cases[i].packets));
 			source.now++;
 			assert_true(source_send(&source, cases[i].packets));
@@ -488,7 +488,7 @@ TEST(test_refused_until_the_slice_says)
 		}
 }
 
-/* A refusal that is stored for the rest of a jiffy loses no credit. */
+/* A slice can store a refusal for the rest of a jiffy, and no credit is lost. */
 TEST(test_refused_by_jiffy)
 {
 	struct source source = source_drained(1000 * COST, false, 3 * JIFFY);
@@ -562,9 +562,9 @@ TEST(test_slices_belong_to_the_limits_of_one_policy)
 {
 	static const struct {
 		const char *what;
-		__u32 policy, since, changed; /* now; the bucket has policy 3 since 7 */
+		__u32 policy, since, changed; /* the policy; the bucket's is 3, since 7 */
 		__s64 credit, left;
-		__u64 until; /* `until` of the slice afterwards; it was 99 */
+		__u64 until; /* expected `until` of the slice; it starts at 99 */
 	} cases[] = {
 		{"nothing has changed", 3, 7, 1, 50, 50, 99},
 		{"another policy", 4, 7, 1, 50, 0, 0},

@@ -236,7 +236,7 @@ static void denial_carries_retry_after(const struct kind_row *row, uint64_t epoc
 	}
 }
 
-/* A count expires exactly when its sub-window leaves the window. */
+/* The count of a sub-window is subtracted exactly when the sub-window leaves the window. */
 static void window_restores(const struct kind_row *row, uint64_t epoch)
 {
 	struct source source = source_with(&row->spec, epoch);
@@ -318,7 +318,7 @@ static void rate_enforcement(const struct kind_row *row, uint64_t epoch)
 	if (row->spec.kind != SL_WINDOW) {
 		assert_in_range(passed, sent / 2 - 1, sent / 2);
 	} else {
-		/* at least G / (G+1) of (N - 2^shift) / T passes, except in the last sub-windows */
+		/* a window passes at least G / (G+1) of (N - 2^shift) / T, except at the end */
 		least = (__int128)(limit->most - (1ULL << limit->shift) + 1) * sent * gap /
 			limit->period / (limit->groups + 1);
 		assert_true((__int128)(passed * size) >= least - (__int128)limit->most);
@@ -454,7 +454,7 @@ static void cost_by_size(const struct kind_row *row, uint64_t epoch)
 				capacity - sum);
 	}
 	assert_true(sum > 4000);
-	if (row->spec.kind == SL_SHAPE) /* a large packet departs, and the next packet waits */
+	if (row->spec.kind == SL_SHAPE)
 		return;
 	assert_false(source_send(&source, capacity - sum + 1));
 	assert_true(passes_exactly(&source, source_decide(&source, 1).remaining));
@@ -482,7 +482,7 @@ static void first_limit_wins_until_changed(const struct kind_row *row, uint64_t 
 	struct sl_limit_spec spec = row->spec, more = row->spec, fewer = row->spec;
 
 	if (row->spec.kind == SL_WINDOW) {
-		more.rate = row->spec.rate * 4 / 3; /* counts keep their unit at this rate */
+		more.rate = row->spec.rate * 4 / 3; /* the unit of the counts stays the same */
 		fewer.rate = row->spec.rate * 5 / 6;
 	} else if (row->spec.kind == SL_TOKEN_BUCKET) {
 		more.burst = row->spec.burst * 3 / 2;
@@ -573,7 +573,7 @@ static void check_decision(const struct source *source, uint64_t amount)
 	later.now--;
 	then = source_decide(&later, 1);
 	assert_int_equal(then.full_in, 1);
-	/* a shaper may still have charged less than the cost of one packet */
+	/* a shaper may be charged for less than the cost of one more packet */
 	if (source->limit.kind != SL_SHAPE || !source->limit.by_bytes)
 		assert_false(passes_exactly(&later, capacity_of(&source->limit)));
 }
@@ -615,7 +615,7 @@ static void give_back_undoes_a_charge(const struct kind_row *row, uint64_t epoch
 	assert_int_equal(source_decide(&source, 1).remaining, capacity - 7);
 	if (row->spec.kind != SL_WINDOW)
 		return;
-	/* a tick before the sub-window ends, and a tick later */
+	/* the time is a tick before the sub-window ends, and then in the next sub-window */
 	at = source.now;
 	assert_true(source_send(&source, 5));
 	source.now = window_begin(&source.limit, at, 1) - 1;
@@ -690,7 +690,7 @@ static void block_refuses_everything_until_its_end(const struct kind_row *row, u
 	}
 	source.now += BLOCK / 10;
 	free.now = source.now;
-	/* if packets were counted, the remaining amount is up to one unit of the counts less */
+	/* the counts of earlier packets may be rounded up, by less than one unit */
 	assert_in_range(source_decide(&source, 1).remaining,
 			source_decide(&free, 1).remaining - ((1ULL << source.limit.shift) - 1),
 			source_decide(&free, 1).remaining);
@@ -806,7 +806,7 @@ static uint64_t threads_send(const struct kind_row *row, uint64_t epoch, uint64_
 	shared.clock = epoch;
 	shared.step = step;
 	host_begin(&shared.limit, kind_new(shared.limit.kind, &shared.limit, 0, epoch));
-	test_clock_ticks = epoch; /* not 0, because packet_now() would read the time again */
+	test_clock_ticks = epoch; /* packet_now() reads the time again if it is 0 */
 	for (int i = 0; i < THREADS; i++)
 		assert_int_equal(pthread_create(&threads[i], NULL, threads_run, shared.asks[i]), 0);
 	for (int i = 0; i < THREADS; i++)
@@ -852,7 +852,7 @@ static void concurrent_allow_grants_at_most_capacity(const struct kind_row *row,
 			check_departures();
 		if (row->spec.kind == SL_SHAPE && shared.limit.by_bytes)
 			assert_in_range(passed, 1, capacity);
-		else /* the number of passed packets is exact, so each charge counts once */
+		else /* no charge is lost or counted twice */
 			assert_int_equal(passed, capacity);
 	}
 }
@@ -870,7 +870,7 @@ static void concurrent_clock_never_grants_more(const struct kind_row *row, uint6
 							     : 8 * limit.horizon) /
 			(THREADS * ASKS);
 
-	passed = threads_send(row, epoch, step | 1); /* an odd step, so that the time is never 0 */
+	passed = threads_send(row, epoch, step | 1); /* an odd step, so the time is never 0 */
 	if (row->spec.kind == SL_SHAPE) {
 		check_departures();
 	} else if (row->spec.kind == SL_TOKEN_BUCKET) {
@@ -896,9 +896,9 @@ static void concurrent_clock_never_grants_more(const struct kind_row *row, uint6
 /* One CPU charges a packet. When it accesses a shared word, other CPUs charge packets. */
 static struct {
 	struct source *source;
-	int pause, stall; /* accesses so far, and the access before which it stalls */
+	int pause, stall; /* number of accesses, and access before which the CPU stalls */
 	uint64_t later;	  /* duration of the stall */
-	bool gives_up;	  /* another CPU stops after the second step of a turn */
+	bool gives_up;	  /* whether another CPU stops after the second step of a turn */
 	true_time early;  /* time before `later` at which other CPUs send; 0: they do not send */
 	struct window_log *log;
 	true_time now;
@@ -942,9 +942,9 @@ static void stall_others(void)
 }
 
 /*
- * A CPU stalls before an access to a shared word while other CPUs send as much as passes. It may
- * stall until the next sub-window or longer. Before, the source may be idle until a tag or an index
- * wraps. The stalled CPU's old copy of the state must not let more packets pass.
+ * A CPU stalls before an access to a shared word, until the next sub-window or longer. Meanwhile
+ * other CPUs send as much as passes. The stalled CPU has an old copy of the state, with which it
+ * must not let more packets pass.
  */
 static void a_cpu_that_stalls_anywhere_lets_no_more_pass(const struct kind_row *row, uint64_t epoch)
 {
@@ -964,14 +964,14 @@ static void a_cpu_that_stalls_anywhere_lets_no_more_pass(const struct kind_row *
 		stall = (typeof(stall)){
 			.source = &source, .stall = -1, .log = &log, .epoch = epoch};
 		host_between = stall_others;
-		/* send in several sub-windows, so that each has a count */
+		/* sends packets in several sub-windows, so that each of them has a count */
 		for (int part = 0; part < 3; part++) {
 			stall_send(most / 4);
 			stall.now += period;
 		}
-		if (rest > 40000) /* charges what others can after the wrap */
+		if (rest > 40000)
 			stall_send(window_left(&source.limit, host_state));
-		/* one tick before a sub-window begins, or a few ticks later */
+		/* the time is one tick before a sub-window begins, or a few ticks later */
 		stall.now = window_begin(&source.limit, epoch + (uint64_t)stall.now, 1 + rest) -
 			    epoch - 1 + (parts >> 1 & 1) * 5;
 		stall.pause = 0;
@@ -1019,7 +1019,7 @@ static void a_turn_that_stalls_until_the_index_comes_round(const struct kind_row
 
 	for (int i = 0; i < 24 * 8 * source.limit.groups; i++) {
 		uint64_t before = i / 24 / 8, takes = i / 24 & 1 ? most : most / 2;
-		/* the last tick of its sub-window, otherwise its first tick */
+		/* whether the CPU stalls at the last tick of its sub-window, or at the first */
 		bool last = i / 24 & 2;
 		true_time early;
 
@@ -1133,21 +1133,21 @@ static void plan_wrap(void **state)
 #define NOW (1000 * SECOND)
 
 /*
- * A block has one more escalation than the last block if it begins within that block's length after
- * its end. For each such length that has passed, it has one less.
+ * If a block begins soon after the last block, it has one escalation more. For each length of the
+ * last block that has passed since its end, it has one escalation less.
  */
 static void test_block_steps(void **state)
 {
 	static const struct {
 		unsigned int steps;   /* number of escalations of the last block */
-		unsigned int lengths; /* time since its end, in multiples of its length */
-		int more;	      /* ticks added to that time */
+		unsigned int lengths; /* time since the end of the last block, in block lengths */
+		int more;	      /* ticks added to the time since the end of the last block */
 		unsigned int next;    /* number of escalations of the new block */
 	} cases[] = {
 		{0, 0, 0, 1}, {0, 1, -1, 1}, {0, 1, 0, 1}, {0, 1, 1, 0}, {0, 9, 0, 0},
 		{2, 0, 1, 3}, {2, 1, -1, 3}, {2, 1, 0, 3}, {2, 1, 1, 2}, {2, 2, -1, 2},
 		{2, 2, 0, 2}, {2, 2, 1, 1},  {2, 3, 0, 1}, {2, 3, 1, 0}, {2, 4, 1, 0},
-		{3, 0, 1, 4}, {4, 0, 1, 4}, /* steps_max is 4 */
+		{3, 0, 1, 4}, {4, 0, 1, 4}, /* the last block has steps_max */
 	};
 	const struct sl_limit limit = {
 		.block = BLOCK, .block_max = 16 * BLOCK, .escalate = 2, .steps_max = 4};

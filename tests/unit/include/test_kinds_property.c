@@ -21,7 +21,7 @@ static uint64_t random_state;
 static uint64_t first_seed = SEED;
 static bool only_one;
 
-/* Pseudorandom generator splitmix64 (Steele, Lea, Flood 2014), which accepts any seed. */
+/* The pseudorandom generator splitmix64 (Steele, Lea, Flood 2014), which accepts any seed. */
 static uint64_t run_choose(uint64_t bound)
 {
 	uint64_t z = random_state += 0x9e3779b97f4a7c15ULL;
@@ -94,7 +94,7 @@ static void share_check(uint64_t seed)
 		packet.bytes = 60 + run_choose(1455);
 		packet.jiffy = run_jiffies();
 		cost = host_cost(limit, &packet);
-		run.now += run_choose(cost + 1); /* half of the cost on average: twice the rate */
+		run.now += run_choose(cost + 1); /* the source sends at twice its rate on average */
 		if (host_ask(limit, &packet, &run.bucket[cpu], &verdict) == SL_PASS_WITHIN)
 			passed += cost;
 		if (run_one_in(4))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Tests of include/match.h: each match is compared with packets of every kind. */
+/* include/match.h: each match is tested with packets of every kind. */
 #include "test.h"
 #include "match.h"
 
@@ -13,27 +13,27 @@
 #define FRAG   SL_FACT_FRAGMENT
 #define UNREAD SL_FACT_UNREAD
 
-/* Kinds of packets. Each kind is a bit in the set of packets that a match should match. */
+/* Kinds of packets. Each match of the test has a set of kinds that it should match, as bits. */
 enum kind {
-	TCP_SYN,       /* a SYN to port 80 */
-	TCP_ACK,       /* an ACK to port 80 */
-	TCP_443,       /* a SYN to port 443, in VLAN 10 */
-	TCP_CUT,       /* a packet to port 80 that ends before its flags */
-	TCP_NO_PORT,   /* a packet that ends before its ports */
-	TCP_FIRST,     /* the first fragment of a SYN to port 80 */
-	TCP_LATER,     /* a fragment after the first */
-	UDP_53,	       /* a DNS query */
-	UDP_0,	       /* a packet to port 0 */
-	UDP_65535,     /* a packet in VLAN 4095, which is reserved */
-	UDP_NO_PORT,   /* a packet that ends before its ports */
-	UDP_FIRST,     /* the first fragment of a packet to port 53 */
-	UDP_LATER,     /* a fragment after the first, in VLAN 10 */
-	ICMP_V4,       /* the protocol is 1 */
-	ICMP_V6,       /* the protocol is 58 */
-	ICMP_LATER,    /* a fragment after the first */
-	ICMP_STRAY,    /* an IPv4 packet with the protocol number of ICMPv6 */
-	ESP,	       /* the protocol is 50 */
-	GRE,	       /* the protocol is 47, in VLAN 10 */
+	TCP_SYN,     /* a SYN to port 80 */
+	TCP_ACK,     /* an ACK to port 80 */
+	TCP_443,     /* a SYN to port 443, in VLAN 10 */
+	TCP_CUT,     /* a packet to port 80 that ends before its flags */
+	TCP_NO_PORT, /* a packet that ends before its ports */
+	TCP_FIRST,   /* the first fragment of a SYN to port 80 */
+	TCP_LATER,   /* a fragment after the first */
+	UDP_53,	     /* a DNS query */
+	UDP_0,	     /* a packet to port 0 */
+	UDP_65535,   /* a packet in VLAN 4095, which is reserved */
+	UDP_NO_PORT, /* a packet that ends before its ports */
+	UDP_FIRST,   /* the first fragment of a packet to port 53 */
+	UDP_LATER,   /* a fragment after the first, in VLAN 10 */
+	ICMP_V4,     /* the protocol is 1 */
+	ICMP_V6,
+	ICMP_LATER, /* a fragment after the first */
+	ICMP_STRAY, /* an IPv4 packet with the protocol number of ICMPv6 */
+	ESP,
+	GRE,	       /* a GRE packet in VLAN 10 */
 	HOPOPT,	       /* an IPv4 packet with protocol 0 */
 	PROTO_255,     /* the protocol number is reserved */
 	UNKNOWN,       /* a packet with too many extension headers */
@@ -71,7 +71,7 @@ static const struct sl_facts packets[KINDS] = {
 
 #define BIT(kind) (1U << (kind))
 #define ALL	  (BIT(KINDS) - 1)
-/* Packets whose transport header cannot be read, without a VLAN and in VLAN 10. */
+/* Packets whose transport header cannot be read, one without a VLAN and one in VLAN 10. */
 #define ALL_UNKNOWN (BIT(UNKNOWN) | BIT(UNKNOWN_FIRST))
 #define ALL_TCP                                                                                    \
 	(BIT(TCP_SYN) | BIT(TCP_ACK) | BIT(TCP_443) | BIT(TCP_CUT) | BIT(TCP_NO_PORT) |            \
@@ -87,7 +87,7 @@ static const struct sl_facts packets[KINDS] = {
 	(BIT(TCP_FIRST) | BIT(TCP_LATER) | BIT(UDP_FIRST) | BIT(UDP_LATER) | BIT(ICMP_LATER) |     \
 	 BIT(LATER_V6) | ALL_UNKNOWN)
 #define VLAN_10 (BIT(TCP_443) | BIT(UDP_LATER) | BIT(GRE) | BIT(UNKNOWN_FIRST))
-/* Packets whose TCP ports cannot be read match any port. */
+/* TCP packets whose ports cannot be read, which match any port. */
 #define NO_PORT_TCP (BIT(TCP_NO_PORT) | ALL_UNKNOWN)
 #define NO_PORT_UDP (BIT(UDP_NO_PORT) | ALL_UNKNOWN)
 #define PORT_80	    (BIT(TCP_SYN) | BIT(TCP_ACK) | BIT(TCP_CUT) | BIT(TCP_FIRST) | NO_PORT_TCP)

@@ -8,7 +8,7 @@
 TEST(test_a_charge_writes_its_time)
 {
 	static const struct {
-		__u64 drawn, now, ready; /* `charged_at`, packet time, `ready_at` */
+		__u64 drawn, now, ready; /* `charged_at`, the time, and `ready_at` */
 		bool passes;
 		__u64 then;
 	} cases[] = {

@@ -103,7 +103,7 @@ TEST(test_new_sources_are_mistaken_once_in_2_24_packets)
 		for (unsigned int j = 0; j < STRANGERS; j++) {
 			struct digest digest = digest_number(i, (1ULL << 28) + j);
 
-			/* this coin never lowers a count */
+			/* the random number is such that no count is ever lowered */
 			mistakes +=
 				sketch_hit(slot_of(&params, digest), digest, digest.mark ^ 1) > 2;
 		}
@@ -112,7 +112,7 @@ TEST(test_new_sources_are_mistaken_once_in_2_24_packets)
 		      "else; 2^-24 of them are %.1f\n",
 		      SECRETS * STRANGERS, mistakes, bound);
 	assert_true(free_slots < SECRETS * SLOTS / 1000);
-	/* in one of a million runs, a Poisson variable exceeds this bound */
+	/* a Poisson variable exceeds this bound in one of a million runs */
 	assert_true(mistakes <= bound + 5 * sqrt(bound) + 3);
 }
 
@@ -135,7 +135,7 @@ TEST(test_another_key_lowers_a_count_by_one)
 		assert_int_equal(sketch_hit(&slot, one, 0),
 				 count < SKETCH_MOST ? count : SKETCH_MOST);
 	for (uint32_t count = SKETCH_MOST; count > 1; count--) {
-		assert_int_equal(sketch_hit(&slot, other, 1), 1); /* the count stays */
+		assert_int_equal(sketch_hit(&slot, other, 1), 1);
 		assert_int_equal(slot, sketch_print(one) | count);
 		assert_int_equal(sketch_hit(&slot, other, 0), 1);
 		assert_int_equal(slot, sketch_print(one) | (count - 1));

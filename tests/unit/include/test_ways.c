@@ -265,9 +265,9 @@ TEST(test_costs_are_in_order)
 		entry_lacking(-1, 100),
 		entry_lacking(0.01, 100),
 		entry_lacking(0.2, 10),
-		entry_lacking(0.2, 100), /* the older entry costs more */
+		entry_lacking(0.2, 100), /* an older entry costs more */
 		entry_lacking(0.4, 10),
-		/* if the deficit exceeds half of a burst, keys that did not send again cost less */
+		/* above half a burst, keys that did not send again are evicted first */
 		entry_lacking(0.7, 1000),
 		entry_lacking(1, 100),
 		entry_lacking(0.6, 10),
@@ -311,7 +311,7 @@ TEST(test_a_full_state_of_a_new_key_is_evicted_first)
 		assert_true(young > loss_of(entry_rested(3604, true), flood));
 		assert_true(young > loss_of(entry_rested(4, false), flood));
 	}
-	/* a state with a deficit is protected, even if its key is not established */
+	/* the cost of evicting a deficit is the same for a key that is not established */
 	for (int lacks = 1; lacks < 16; lacks++) {
 		struct sl_entry entry = entry_lacking(lacks / 16., 8000), new = entry;
 
@@ -350,7 +350,7 @@ TEST(test_a_cost_has_the_parts_of_a_burst)
 	}
 }
 
-/* A debt beyond a burst increases the cost. A window counts as half a burst or a whole burst. */
+/* A debt of more than a burst increases the eviction cost. A window counts as half or all of it. */
 TEST(test_deficits_of_debts_and_windows)
 {
 	struct sl_entry entry = entry_lacking(2.5, 100);
@@ -407,7 +407,7 @@ TEST(test_the_idle_time_of_a_window)
 TEST(test_a_block_protects_an_entry_for_a_time)
 {
 	static const struct {
-		double begun, length, drawn; /* block start, block length, last charge */
+		double begun, length, drawn; /* seconds ago: block start, last charge */
 		bool protected;
 	} cases[] = {
 		{1, 600, 1.1, true},	   {599, 600, 600, true},     {601, 600, 602, true},

@@ -33,7 +33,7 @@ static const char *shown(const struct ruleset *rules)
 
 static const struct reconcile_case {
 	const char *name;
-	const char *was, *file, *in_force; /* NULL: no rules */
+	const char *was, *file, *in_force; /* NULL: there are no rules */
 	enum renew renew;
 	const char *wanted;
 	struct undone undone;

@@ -20,7 +20,7 @@ static void test_what_is_left_of_a_ban(void **state)
 {
 	static const struct {
 		const char *name;
-		json_int_t saved_ago_ms, left_ms, expected_ms; /* 0: the entry has expired */
+		json_int_t saved_ago_ms, left_ms, expected_ms;
 	} cases[] = {
 		{"at once", 0, HOUR_MS, HOUR_MS},
 		{"half an hour later", HOUR_MS / 2, HOUR_MS, HOUR_MS / 2},

@@ -36,7 +36,7 @@ static void test_limits_compile_to_these_numbers(void **state)
 		{"1kpps", "1s", SEC / 1000, SEC, SEC / 16 * 15, SEC / 32, 14, false, true},
 		{"1kpps", "128", MS, 128 * MS, 120 * MS, 4 * MS, 1, false, true},
 		{"200pps", "64", 5 * MS, 320 * MS, 300 * MS, 10 * MS, 4, false, true},
-		/* bursts too small for slices; the last refuses by packet, not for a jiffy */
+		/* these bursts are too small for slices; the last limit refuses packet by packet */
 		{"1kpps", "127", MS, 127 * MS, 127 * MS, 0, 0, false, true},
 		{"1mpps", "127000", MS / 1000, 127 * MS, 127 * MS, 0, 0, false, true},
 		{"200pps", "63", 5 * MS, 315 * MS, 315 * MS, 0, 0, false, true},

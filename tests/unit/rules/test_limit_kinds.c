@@ -34,7 +34,7 @@ static void test_windows_compile_to_these_numbers(void **state)
 		 false, true},
 		{"window 140737488355328 per 730d groups 2", 1ULL << 47, 63072000 * SEC, 2, 30, 18,
 		 false, true},
-		/* the sub-window is two jiffies long, and shorter in the following rows */
+		/* the first sub-window is two jiffies long, and the next are shorter */
 		{"window 9 per 8ms groups 1", 9, 8 * MS, 1, 48, 0, false, true},
 		{"window 9 per 7ms groups 1", 9, 7 * MS, 1, 48, 0, false, false},
 		{"window 9 per 39ms groups 5", 9, 39 * MS, 5, 12, 0, false, false},
@@ -113,7 +113,7 @@ static void test_escalating_blocks_compile_to_these_numbers(void **state)
 		assert_int_equal(limit.escalate, cases[i].escalate);
 		assert_int_equal(limit.steps_max, cases[i].steps);
 	}
-	stale.spec.action = SL_ACTION_DROP; /* these numbers are only used by the action block */
+	stale.spec.action = SL_ACTION_DROP; /* only the action block uses the changed numbers */
 	limit = limit_compile(&stale, SL_IPV4, &machine);
 	assert_true(!limit.block && !limit.block_max && !limit.escalate);
 }
@@ -174,7 +174,7 @@ static void test_what_no_words_make_is_not_sound(void **state)
 	WRONG(block, block_max_ns, 0);
 	WRONG(block, block_max_ns, ~0ULL);
 	WRONG(block, escalate, 1);
-	WRONG(block, block_max_ns, 1ULL << 40); /* needs more escalations than fit */
+	WRONG(block, block_max_ns, 1ULL << 40); /* too many escalations */
 }
 
 static void test_a_name_that_does_not_end_is_none(void **state)
@@ -226,7 +226,7 @@ static void test_a_changed_limit_keeps_its_states_where_it_can_read_them(void **
 		{"window 1000 per 1min", "window 1000 per 1min action observe", true},
 		{"window 1000 per 1min", "window 2000 per 1min", true},
 		{"window 1000 per 1min", "window 4096 per 1min",
-		 false}, /* with 4096, a unit of the counts is two packets */
+		 false}, /* a window of 4096 counts in units of two packets */
 		{"window 1000 per 1min", "window 1000 per 2min", false},
 		{"window 1000 per 1min", "window 1kB per 1min", false},
 		{"window 1000 per 1min", "window 1000 per 1min groups 6", false},

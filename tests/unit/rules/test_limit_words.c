@@ -571,7 +571,7 @@ static void test_wrong_words_of_kinds_and_lists_are_named(void **state)
 	static const struct {
 		const char *prefix;
 		const char *words;
-		const char *errors; /* in the form of assert_errors() */
+		const char *errors; /* as assert_errors() formats them */
 	} cases[] = {
 		/* the kind */
 		{"default", "", "- no-rate"},

@@ -30,7 +30,7 @@ static void test_a_list_is_read_sorted_and_once_each(void **state)
 	struct rule first = {.access = SL_ACCESS_ALLOW};
 
 	(void)state;
-	assert_int_equal(ruleset_add(&set, &first), 0); /* the set keeps this prefix */
+	assert_int_equal(ruleset_add(&set, &first), 0);
 	assert_int_equal(text_list("# a comment\n"
 				   "192.0.2.1\r\n"
 				   "\n"
@@ -161,7 +161,7 @@ static void test_formats_of_other_tools_are_read_or_refused(void **state)
 			list_parse("list", text, 0, &(struct rule){0}, "write 'force'", NULL, &set);
 		const char *said = errors_text("list");
 
-		assert_true(text_is_printable(said)); /* even if the file is not printable */
+		assert_true(text_is_printable(said));
 		for (unsigned int j = 0; j < set.count; j++)
 			snprintf(found + strlen(found), sizeof(found) - strlen(found), "%s%s",
 				 j ? " " : "", prefix_format(&set.rules[j].prefix, prefix));
@@ -177,7 +177,7 @@ static void test_lines_may_have_an_end(void **state)
 {
 	static const struct {
 		const char *line;
-		double seconds; /* 0: no expiry; negative: expired; NAN: refused */
+		double seconds; /* seconds left; 0: forever; NAN: an error */
 	} cases[] = {
 		{"192.0.2.1 for 3h59m58s", 14398},
 		{"192.0.2.1\tfor\t 2 days # x", 172800},

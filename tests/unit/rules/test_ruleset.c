@@ -52,7 +52,7 @@ static void test_rules_are_equal_whatever_their_ids_and_order(void **state)
 	b.limit[0].match.port[0].last = 54;
 	assert_false(rule_equal(&a, &b));
 	b.limit[0].match.port[0].last = 53;
-	b.limit[0].match.port[1].last = 54; /* after the last port, so it is not compared */
+	b.limit[0].match.port[1].last = 54; /* the match has fewer ports */
 	assert_true(rule_equal(&a, &b));
 	b.prefix = prefix_of("0.0.0.0/0");
 	assert_false(rule_equal(&a, &b));
@@ -142,7 +142,7 @@ static void test_ends_within_two_seconds_are_equal(void **state)
 	assert_false(rule_equal(&a, &b));
 	assert_false(rule_equal(&b, &a));
 	a.until = 1;
-	b.until = 0; /* the entry does not expire */
+	b.until = 0;
 	assert_false(rule_equal(&a, &b));
 	b = a;
 	b.access = SL_ACCESS_ALLOW;

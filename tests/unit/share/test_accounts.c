@@ -14,7 +14,7 @@ static struct sl_entry entries[ENTRIES];
 static struct sl_set sets[ENTRIES / SL_WAYS];
 static struct accounts accounts;
 static struct store_item items[MOST];
-static bool keeps_expiry; /* whether the store confirms the expiry of keys */
+static bool keeps_expiry; /* whether the store confirms that a key has an expiry */
 static uint64_t now;
 
 /* --- A node --------------------------------------------------------------------------------- */
@@ -92,18 +92,18 @@ static unsigned int round_run(int64_t packets)
 /* --- Tests ---------------------------------------------------------------------------------- */
 
 /*
- * A script of a node whose entry 3 belongs to key 7, with a full state:
+ * Commands of a script. At its start, entry 3 of the node belongs to key 7, with a full state:
  *
- *   take N        the key takes N packets
- *   full          the state of the key refills
- *   make A        the entry is given to key A
- *   rate, table   the limit gets another rate; the gate gets another table
- *   unshare, share, since N   the limit is not shared; is shared; has existed since generation N
- *   follow        the process reads the rules, which have a new generation
- *   count         accounts_count()
- *   round R T     a round that must report R keys, whose totals are T packets
- *   key K, sent N, lasts B    check the first item: its key; that it adds N packets; its expiry
- *   owed, accounts N          check that the first account has a debt; the number of accounts
+ *   take N        charge N packets to the key
+ *   full          refill the state of the key
+ *   make A        give the entry to key A
+ *   rate, table   change the rate of the limit; replace the table of the gate
+ *   unshare, share, since N   set whether the limit is shared; the limit is as old as generation N
+ *   follow        read the rules, which have a new generation
+ *   count         call accounts_count()
+ *   round R T     run a round that must report R keys; the store replies with T packets for each
+ *   key K, sent N, lasts B    check the key, the packets and the expiry of the first item
+ *   owed, accounts N          check that the first account has a debt; check their number
  */
 static const struct {
 	const char *name, *commands;
@@ -198,7 +198,7 @@ TEST(test_a_trickle_of_a_slow_limit_is_not_reported)
 	key_make(3, 7);
 	for (int i = 0; i < 20000; i++) {
 		entry_state(&entries[3])->empty_at = now - limit.limit.burst;
-		entry_take(3, i % 1250 == 0); /* 0.0008 of the rate */
+		entry_take(3, i % 1250 == 0);
 		assert_int_equal(round_run(0), 0);
 	}
 }
@@ -208,8 +208,8 @@ TEST(test_a_key_that_is_created_again_gets_an_expiry)
 {
 	static const struct {
 		unsigned int packets;
-		int64_t total; /* packets; -1: as reported, because the key is new */
-		bool lasts;    /* the item requests no expiry in this round */
+		int64_t total; /* total in packets; -1: the key is new */
+		bool lasts;    /* whether the item leaves the expiry as it is */
 	} rounds[] = {
 		{300, -1, false}, {100, 900, true}, {10, -1, true}, {0, 400, false}, {0, 400, true},
 		{0, 0, true},	  {100, 100, true}, {1, -1, true},  {1, 101, false}, {1, 102, true},
@@ -344,7 +344,7 @@ TEST(test_a_line_that_a_key_lost_and_got_again_counts_from_0)
 {
 	static const struct {
 		bool is_anew; /* the key was evicted and added again */
-		int packets;  /* charged packets; negative: returned packets */
+		int packets;  /* packets charged; if negative, returned */
 	} cases[] = {{true, 300}, {true, 0}, {false, 300}, {false, -62}, {false, -300}};
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -550,7 +550,7 @@ TEST(test_a_block_is_reported_once)
 		const char *name;
 		bool escalate;
 		uint64_t stored[2];   /* block that the store reports in each round, in ms */
-		uint64_t reported[2]; /* reported by the node, ms; up to 151 more pass */
+		uint64_t reported[2]; /* block that the node reports, in ms */
 	} cases[] = {
 		{"a block", false, {29900, 29750}, {29900, 0}},
 		{"a block that escalates, and the store knows a longer block",

@@ -165,7 +165,7 @@ TEST(test_nodes_choose_nearly_the_same_of_unequal_demand)
 	for (int i = 0; i < 2; i++) {
 		unsigned int reported = 0, least = 20;
 
-		offer(0, 40, .6); /* more than the limit at both nodes together */
+		offer(0, 40, .6); /* both nodes together exceed the limit */
 		for (unsigned int key = 0; i && key < 40; key++)
 			offers[1][key] = .9;
 		keys = 40;
@@ -194,8 +194,8 @@ TEST(test_those_that_ask_for_most_come_first)
 
 /* --- Which accounts make room --------------------------------------------------------------- */
 
-static unsigned int foremost; /* the key that choice_weight() sorts first */
-static unsigned int another;  /* any other key */
+static unsigned int foremost; /* the key with the highest choice_weight() */
+static unsigned int another;  /* a key other than `foremost` */
 
 /* The keys that have no demand. All other keys have a demand of twice the limit. */
 enum quiet {
@@ -299,7 +299,7 @@ TEST(test_what_was_not_reported_yet_is_not_lost)
 	one_node_open(2, 1);
 	quiet_run(5, FOREMOST);
 	for (int i = 0; i < 100 && is_reported(another); i++)
-		quiet_run(.1, NONE); /* the account ends in the first round of a run */
+		quiet_run(.1, NONE); /* this run ends the account */
 	assert_false(is_reported(another));
 	/* the excess includes the ten packets of the round before the account ended */
 	assert_true(node[0].accounts.samples.list[another * SL_WAYS].excess >=

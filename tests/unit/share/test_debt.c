@@ -15,7 +15,7 @@
 static const struct state_key key = {.addr = {0x010200c0}, .limit = 9};
 static const struct state_key other = {.addr = {0x020200c0}, .limit = 9};
 
-static uint64_t refundable; /* passed to debt_charge() */
+static uint64_t refundable; /* argument of debt_charge() */
 
 /* Returns a limit of 1000 packets per second with a burst of 100. */
 static struct sl_limit limit_of(void)
@@ -50,8 +50,8 @@ static bool packet_charge(const struct sl_limit *limit, struct sl_entry *entry, 
 /* --- Charges and refunds -------------------------------------------------------------------- */
 
 enum what {
-	CHARGE,	 /* a debt_charge() of `amount` returns `is` */
-	OTHER,	 /* debt_charge() for another key returns `is` */
+	CHARGE,	 /* checks that debt_charge() of `amount` returns `is` */
+	OTHER,	 /* checks that debt_charge() for another key returns `is` */
 	WAIT,	 /* waits until `amount` has refilled; a burst takes 0.1 s */
 	LEVEL,	 /* checks that the level is `is` */
 	PACKETS, /* sends packets until one is refused, and checks that `is` passed */
@@ -417,7 +417,7 @@ TEST(test_a_key_gets_nothing_for_the_one_before)
 #define ROUND (100 * MS)
 #define STEP  (10 * MS)
 #define NODES 4
-#define GRACE (DIVISION_GRACE / ROUND) /* measured in rounds */
+#define GRACE (DIVISION_GRACE / ROUND) /* DIVISION_GRACE as a number of rounds */
 
 enum event {
 	END,

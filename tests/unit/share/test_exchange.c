@@ -99,12 +99,12 @@ static void round_run(unsigned int items)
 }
 
 /*
- * A script of a new node in a store with 3 nodes:
+ * Commands of a script. At its start, a new node is in a store with 3 nodes:
  *
  *   nodes N       set the number of nodes in the store; -1: the store does not reply
  *   alike N       set the number of nodes with the limits of this node; -1: no reply
  *   processes N   set the number of processes with the name of this node
- *   keys N        0: the store replies for keys; -1: it does not
+ *   keys N        set whether the store replies for keys; 0: it replies; -1: it does not
  *   limits N      change the limits of this node
  *   wait MS       advance the time
  *   round B N MS  run N rounds with a key, MS apart; B: each gets a reply

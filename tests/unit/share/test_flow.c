@@ -80,11 +80,11 @@ static bool near(double is, double expected)
  * A script is a list of commands, separated by commas. Amounts are multiples of ROUND. A command
  * that ends with xN is repeated N times.
  *
- *   round MT MA TT TA     a round: this node takes MT and asks for MA, the others TT and TA
- *   wait S, report T A, others T A, learn    the parts of a round: time, report, others, reply
- *   lost N, unsent N      the Nth round in a row without a reply; unsent: the report was not sent
- *   flush                 the store loses its data
- *   forget                flow_forget()
+ *   round MT MA TT TA     run a round: MT pass of MA sent here, and TT of TA at other nodes
+ *   wait S, report T A, others T A, learn    run the parts of a round, one by one
+ *   lost N, unsent N      lose the reply, or the report, in the Nth round in a row
+ *   flush                 delete the data of the store
+ *   forget                call flow_forget()
  *   forgive, alone        set the debt, or the expected demand of others, to 0
  *   pass S C              check that C is charged within S rounds
  *   step L C S            check that a step after S rounds (default .1) charges C at level L
@@ -259,7 +259,7 @@ static const struct script scripts[] = {
 	{"a debt of which each round repays a part does not keep a key", 4,
 	 "round, round .2 .2 3 3, round .2 .2 0 0 x64, debt, rests 1"},
 
-	/* wrong totals, and limits that the packet path divides */
+	/* wrong totals in the store, and limits that the packet path divides */
 	{"while the packet path divides limits, rounds continue, but charge nothing", 4,
 	 "round .25 10 1 1 x3, owed 1.0966, forget, wait 1, forget, others 1 1, report .25 "
 	 "10, learn,"
@@ -388,7 +388,7 @@ TEST(test_the_books_balance)
 				     random_next(&random) % (4 * ROUND));
 			bench_learn(&bench, 4);
 			if (bench.flow.unsettled <= -(int64_t)BURST)
-				break; /* `unsettled` is at its lower bound */
+				break; /* the lower bound of `unsettled` is reached */
 			fades = bench.flow.unsettled - (others - bench.charged + faded);
 			if (fades < 0 || fades > credit_max(0, -bench.flow.unsettled) / 7 + 1)
 				fail_msg("run %d round %d: unsettled %lld, of which %lld new", run,
@@ -566,11 +566,11 @@ static const struct world_case {
 	double jitter, delay; /* `jitter` is a part of a round; `delay` is in seconds */
 	bool spread;
 	unsigned int lose;
-	double seconds, from; /* duration, and start of the measurement of the mean */
-	double least, most;   /* bounds of the mean */
-	double second;	      /* in the second half, each second differs from 1 by at most this */
-	unsigned int honest;  /* index of the first honest node to check; 0: none */
-	double honest_least, honest_most; /* bounds of what each honest node passes */
+	double seconds, from;		  /* duration, and start of the measurement of the mean */
+	double least, most;		  /* bounds of the mean */
+	double second;			  /* largest distance from 1 in any later second */
+	unsigned int honest;		  /* index of the first honest node to check; 0: none */
+	double honest_least, honest_most; /* bounds of the packets that an honest node passes */
 } worlds[] = {
 	{"2 nodes with equal demand, which pass equal parts", 2, .second = .1, .honest = 1,
 	 .honest_least = .43, .honest_most = .57},
@@ -753,7 +753,7 @@ TEST(test_what_fails_for_a_while)
 		world.cut = world.silent = world.forgets = world.node[1].sleeps = false;
 		world_run(&world, 60);
 		must_be_within(name, world_mean(&world, 64, 90), cases[i].least, cases[i].most);
-		if (cases[i].cut && cases[i].divides) /* nodes still divide the limits */
+		if (cases[i].cut && cases[i].divides)
 			must_be_within(name, world_mean(&world, 90, 92), .98, 1.02);
 		if (cases[i].flushed) {
 			must_be_within(name, world_second(&world, 59, 90, 1), 0, 1.1);
