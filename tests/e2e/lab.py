@@ -81,7 +81,7 @@ def refused(result, *names, code=None):
     """Checks a refusal: exit status `code`, or 1 or 2 if None, and one message with all `names`. Returns the message."""
     line = one_line(result)
     assert result.code == code if code else result.code in (1, 2), result
-    names = [re.sub("[\udc80-\udcff]", "?", name) for name in names]  # messages print ? for such bytes
+    names = [re.sub("[\udc80-\udcff]", "?", name) for name in names]  # messages print ? for bytes that are not UTF-8
     assert all(name in line for name in names), (names, line)
     return line
 
@@ -305,7 +305,7 @@ class Lab:
         for netns in (self.sender, self.filter):
             run("ip", "netns", "add", netns)
             self.closing.callback(run, "ip", "netns", "del", netns, check=False)
-        # the kernel of the sender must send no packets itself, and the filter must accept any source
+        # The sender's kernel must not send packets itself, and the filter's kernel must accept any source.
         self.sysctl(self.sender, "net/ipv6/conf/all/disable_ipv6", 1)
         self.sysctl(self.sender, "net/ipv6/conf/default/disable_ipv6", 1)
         for scope in "all", "default":

@@ -18,7 +18,7 @@ import time
 from lab import BUILD, inside, run, wait_until
 
 CLIENT = os.path.join(BUILD, "test", "store_client")
-# Program redis-check-rdb is the same file as redis-server. It acts as the server when it is started under this name.
+# Program redis-check-rdb is the same file as redis-server, and acts as the server if it is started by that name.
 # It is in package redis-tools. Package redis-server would also start a service.
 SERVERS = {"redis-server": "redis-server", "redis-check-rdb": "redis-server", "valkey-server": "valkey-server",
            "valkey-check-rdb": "valkey-server"}

@@ -439,7 +439,7 @@ def test_a_gate_that_shares_nothing_is_not_told_of(cluster):
 
 
 def test_words_that_are_refused(cluster):
-    """They are refused also if no limit is shared. tests/unit/share/test_slots.c has all addresses of stores."""
+    """Such words are refused also if no limit is shared. tests/unit/share/test_slots.c has all addresses of stores."""
     node, = cluster.make(1, RATE, "shared", "no")
     for words, names in (
             ("x", "'x'"), ("::1", "[ADDR]:PORT"), (MANY_STORES, "16"), ("a:1 --name a;b", "'a;b'"), ("a:1 --name=-b", "'-b'"),

@@ -157,8 +157,8 @@ def test_the_recipe_names_what_is_tried_here():
     assert volumes() == ["/sys/fs/bpf", "/run/sluice", "/var/lib/sluice"]
 
 
-# Runs `keep` in the container and a second `keep` on the host, and prints the state file. Each
-# process of the chain has one child; the last child is `keep` in the container.
+# Runs `keep` in the container and a second `keep` on the host, and prints the state file. The
+# container's `keep` is the last child in a chain of processes.
 KEEP = """
     last() {
         local children=($(</proc/$1/task/$1/children))

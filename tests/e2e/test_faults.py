@@ -283,7 +283,7 @@ def test_kill_attach_and_detach(lab, hook, mode):
         run_stops(detach, at2, steps2)
         again = run_sluice(*detach, status=None)
         assert again.code in (0, 1), again
-        if again.code and os.path.exists(lab.pins()):  # the killed command had detached the device
+        if again.code and os.path.exists(lab.pins()):  # the command that was killed had detached in0
             run_sluice("-g", lab.gate, "detach", "all")
         assert not os.path.exists(lab.pins()), f"killed at {at2}+{steps2}"
     assert lab.tc("qdisc", "show", "dev", "in0").out == qdiscs
@@ -320,7 +320,7 @@ def test_the_tables_of_rules_full(little, words):
     little.sluice(*words.format(2 * ROOM).split())
 
 
-# All commands that print messages and end. keep and share do not end, complete prints no messages.
+# All commands except keep and share, which do not end, and complete, which prints no messages.
 PRINTING = [*READERS, ["export"], ["attach", "in0"], ["set", "default", "rate", "5/h"], ["newcomers", "default", "rate", "5/h"],
             ["allow", OTHER], ["unallow", OTHER], ["deny", OTHER], ["undeny", OTHER],
             ["deny", OTHER, "as", "list"], ["lists"], ["del", "-f", "list"], ["forgive", SOURCE],

@@ -233,7 +233,7 @@ def gauge(lab):
 def test_a_flood_that_passes_by_is_told(small):
     lab = small
     full = ", ".join(f"{{prefix: 172.16.{i}.0/24, limits: [{{rate: 1/h}}]}}" for i in range(62))
-    lab.apply(f"policies: [{full}]")  # later policies reuse the numbers of deleted policies
+    lab.apply(f"policies: [{full}]")  # the next policies fill the table
     lab.sluice("set", "default", "rate", "1/h", "burst", "5")
     lab.sluice("set", "10.1.0.0/16", "name", "dns", "rate", "1/h", "match", "udp port 53")
     assert budget_of(lab) is None and gauge(lab) == 0

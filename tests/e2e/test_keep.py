@@ -96,7 +96,7 @@ def test_a_namespace_that_appears(lab, keeping):
 
 
 def test_the_directory_of_namespaces_appears(lab, tmp_path):
-    """The first namespace since the boot makes it. A namespace is deleted and made again there."""
+    """The first `ip netns add` after a boot creates /run/netns. keep must notice the new directory."""
     names = [f"{lab.filter}-{i}" for i in range(2)]
     (tmp_path / "main.yaml").write_text(rules(*({"device": "in0", "netns": name} for name in names)))
     with own_bpffs():
@@ -190,7 +190,7 @@ def test_a_list_file_that_changes_is_in_force(lab, keeping, tmp_path):
     (tmp_path / "drop.txt").write_text("192.0.2.1\n")
     keep = keeping(rules("in0", deny=[{"file": "drop.txt"}]))
     lab.sluice("set", "10.0.0.0/8", "rate", "7pps")
-    (tmp_path / "drop.txt").write_text("192.0.2.2\n")  # writes the existing file
+    (tmp_path / "drop.txt").write_text("192.0.2.2\n")  # the file keeps its inode
     wait_until(lambda: denied(lab) == ["192.0.2.2"], "the list in place")
     (tmp_path / "new.txt").write_text("192.0.2.3\n")
     os.rename(tmp_path / "new.txt", tmp_path / "drop.txt")
@@ -276,7 +276,7 @@ def test_the_last_good_copy_of_a_list_comes_in_force_after_a_boot(lab, keeping, 
 
 
 def test_the_age_of_a_list_is_that_of_its_file(lab, keeping, tmp_path):
-    """The age of a list shows that a feed has stopped. Writing the file again makes it new, with any entries."""
+    """The age of a list shows that a feed has stopped. If the file is written again, the list counts as new."""
     drop, other = tmp_path / "drop.txt", tmp_path / "other.txt"
     for path in drop, other:
         path.write_text("192.0.2.1\n")
@@ -490,7 +490,7 @@ def test_a_resize_that_is_killed_is_finished(lab, keeping, tmp_path):
 
 @pytest.mark.parametrize("pins", [["hosts4"], ["gate"], ["gate", "states", "counters"]])
 def test_pins_that_somebody_removed_are_pinned_again(lab, keeping, pins):
-    """Token buckets keep their levels, and counters stay."""
+    """keep pins the maps again without a loss of levels or counters."""
     keep = keeping(rules("in0"))
     assert outcome(lab, [frame(OFFENDER)] * 9)[:2] == (5, 4)
     before = lab.json("stats")["totals"], lab.attachments()
@@ -721,7 +721,7 @@ def test_a_lock_that_something_else_wrote(lab, text, mode, kept):
 
 def test_it_sleeps_when_nothing_happens(lab, keeping):
     keep = keeping(rules("in0", "in9"))
-    # A task may run once more after the start.
+    # A task of keep may run once more after the start.
     wait_until(lambda: settled(keep.process) and settled(keep.process) and settled(keep.process), "keep to be idle")
     before = cpu_ticks(keep.process), switches(keep.process)
     time.sleep(3)

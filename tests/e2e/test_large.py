@@ -119,6 +119,6 @@ def test_a_greedy_stream_gets_its_rate(joined, listener, tap):
         assert it.passed <= max(BURST, MERGED_MOST + BURST / 16) + RATE * it.spent
         if it.merged > BURST and it.passed >= 0.8 * RATE * it.spent and it.pause < 2:
             break
-    assert it.merged > BURST  # only merged packets larger than the burst test anything
+    assert it.merged > BURST  # otherwise, no merged packet exceeded the burst
     assert it.passed >= 0.8 * RATE * it.spent
     assert it.pause < 2

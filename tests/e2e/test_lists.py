@@ -360,7 +360,7 @@ def test_a_list_that_two_names_may_mean(attached, tmp_path, monkeypatch):
     assert [one["name"] for one in attached.json("lists")["lists"]] == [path]
     attached.sluice("deny", OTHER, "as", "bl")
     monkeypatch.chdir(tmp_path)
-    attached.sluice("del", "-f", "./bl")  # no list is named ./bl, so this is the path of the file
+    attached.sluice("del", "-f", "./bl")  # no list has the name ./bl, so ./bl is a path
     assert [one["name"] for one in attached.json("lists")["lists"]] == ["bl"]
     attached.refuses(["undeny", OTHER, "as", "./bl"], "bl'")
     attached.sluice("del", "-f", "bl")
@@ -399,7 +399,7 @@ def ends(lab):
 
 
 def entry_ends(lab):
-    """Returns the seconds until each entry with an end ends, by prefix and list."""
+    """Returns the seconds left for each entry that has an end, by prefix and list."""
     return {rule["prefix"]: rule["list_seconds_left"] for rule in lab.json("show")["rules"]
             if "list_seconds_left" in rule}
 

@@ -26,7 +26,7 @@ def test_messages(lab, tmp_path):
         return ["nsenter", f"--net=/run/netns/{lab.filter}", "setpriv", *rights]
 
     def typed(words):
-        """Runs a command. Returns its exit status and the lines on standard error, for doctor also on standard output."""
+        """Runs a command. Returns its exit status and its lines on standard error (doctor: and standard output)."""
         before, words = (users[words[0]], words[1:]) if words[0] in users else ([], words)
         netns = [] if before else ["-n", lab.filter]
         gate = [] if "-g" in words else ["-g", lab.gate]

@@ -85,7 +85,7 @@ def test_only_sluice_share_links_the_client_of_the_store():
 
 
 def test_a_program_that_is_not_installed(tmp_path):
-    """The help has the command nevertheless, and the error message names the package that contains it."""
+    """The help describes the command, and the error message names the package that contains it."""
     binary = shutil.copy(SLUICE, tmp_path)
     done = run(binary, "-j", "share", "a:1", check=False, env={"PATH": str(tmp_path)})
     error = json.loads(done.out)["error"]

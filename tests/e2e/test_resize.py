@@ -342,7 +342,7 @@ def test_budgets_are_charged_for_what_the_old_map_was(attached, config_file, is_
 @pytest.mark.parametrize("anew", [False, True], ids=["other sizes", "sources"])
 def test_kill_a_resize(lab, config_file, anew):
     """After each kill, commands find a complete gate, and the next change makes all devices use the same maps. Each packet
-    is counted once. No charge is lost, except if `anew`: then `sources` changes."""
+    is counted once. No charge is lost unless `sources` changes, which `anew` requests."""
     lab.pair("out1", "in1")
     lab.attach("in0", "in1")
     resize(lab, **{size: SIZE for size in SIZES})
@@ -350,7 +350,7 @@ def test_kill_a_resize(lab, config_file, anew):
     lab.sluice("deny", DENIED)
     lab.send(SOURCE, 11)
     lab.expect(passed=10, dropped=1)
-    # An attached out-device counts a packet that the kernel sends itself, so it is attached after the counts above.
+    # The kernel sends a packet from in0 after the attach to egress. It must not change the counts above.
     lab.attach("in0", "hook", "egress", "mode", "clsact")
     received = lab.datagrams()
     denied, ends = 0, collections.Counter()

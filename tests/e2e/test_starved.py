@@ -24,7 +24,7 @@ SOURCE, OTHER, DENIED = "203.0.113.66", "192.0.2.1", "198.18.0.66"
 BOTH = {"in0", "in1"}
 MS_RDONLY, MS_REMOUNT, MS_BIND = 1, 32, 4096
 
-# The tests do not make these calls fail. Some would end the process, and others fail in other tests.
+# These tests do not make such calls fail: the process would end, or another test covers the call.
 IGNORED = {"exit_group", "brk", "mmap", "munmap", "mprotect", "close", "write", "rt_sigaction", "rt_sigprocmask",
            "getrandom", "prlimit64"}
 
