@@ -347,7 +347,7 @@ enum packet_transport {
 struct layers {
 	/* end of the headers that were read; if TRANSPORT_OK, start of the transport header */
 	__u32 offset;
-	__u32 end;  /* end of the packet by its IP header; padding may follow */
+	__u32 end;  /* offset at which the packet ends by its IP header; padding may follow */
 	__u8 proto; /* protocol number in the last header that was read */
 	/* 1 if `proto` is the transport's, and not from a later IPv6 fragment */
 	__u8 has_transport;

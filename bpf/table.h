@@ -113,10 +113,10 @@ struct new_entry {
 	__u64 left; /* kind_left() of `state` before earlier packets were charged */
 	__u64 now;
 	__s64 evict_cost; /* set by table_insert(): cost of the eviction */
-	__u16 span;	  /* `span` and `made` as in struct sl_entry */
+	__u16 span;	  /* value for `span` of struct sl_entry; `made` is the next member */
 	__u16 made;
 	__u8 flood;  /* 1 if the CPU sees a flood of new keys */
-	__u8 evicts; /* 1 if it may evict a state that is not full */
+	__u8 evicts; /* 1 if the new entry may evict a state that is not full */
 	__u16 pad;
 };
 

@@ -36,7 +36,7 @@ enum sl_reason {
 	SL_PASS_NO_RULE,    /* no rule covers the source */
 	SL_PASS_NOT_IP,	    /* the packet is neither IPv4 nor IPv6 */
 	SL_PASS_SHORT,	    /* the frame ends before its EtherType */
-	SL_PASS_BAD_HEADER, /* the IP header contradicts the EtherType, or itself */
+	SL_PASS_BAD_HEADER, /* the IP header contradicts the EtherType, or is too short */
 	/* reasons to drop; if the gate has no rules, the first two reasons pass: packet.h */
 	SL_DROP_UNREADABLE, /* the frame ends within its IP header, or could not be read */
 	SL_DROP_VLAN_DEPTH, /* the frame has more than eight VLAN tags */
@@ -146,7 +146,7 @@ enum sl_fact {
 	SL_FACT_ANY = 1 << 0,
 	SL_FACT_TCP = 1 << 1,
 	SL_FACT_UDP = 1 << 2,
-	SL_FACT_ICMP = 1 << 3, /* ICMP on IPv4, ICMPv6 on IPv6 */
+	SL_FACT_ICMP = 1 << 3, /* the packet is ICMP on IPv4, or ICMPv6 on IPv6 */
 	SL_FACT_SYN = 1 << 4,  /* TCP with SYN and without ACK, or with flags that cannot be read */
 	SL_FACT_FRAGMENT = 1 << 5, /* the packet is a fragment, perhaps the first */
 	SL_FACT_PROTO = 1 << 6,	   /* the transport protocol could be read */
@@ -231,7 +231,7 @@ struct sl_limit {
 	};
 	__u64 block;	 /* length of a block after an overrun, in ticks; 0 if none */
 	__u64 block_max; /* length of the longest block if blocks escalate, in ticks */
-	__u64 mask[2];	 /* mask that makes an address the key, in network byte order */
+	__u64 mask[2];	 /* mask that turns an address into the key, in network byte order */
 	__u32 id;   /* id of the limit in the keys of its states; never used again in this gate */
 	__u32 life; /* number of jiffies for which a slice is valid */
 	__u8 kind;  /* enum sl_kind */
@@ -252,7 +252,7 @@ struct sl_limit {
 	__u8 coarse;	/* window: a step of time is 2^coarse ticks */
 	__u8 escalate;	/* factor by which each following block is longer; 0: all have one length */
 	__u8 steps_max; /* number of steps after which a block lasts `block_max` */
-	__u16 span;	/* time in which an empty state refills: as in struct sl_entry */
+	__u16 span;	/* time in which an empty state refills, as in struct sl_entry */
 	__u8 unit_shift; /* shared limit: its entries count in units of 2^unit_shift ticks */
 	__u8 budgeted;	 /* 1 if its policy has a budget for new sources */
 };
@@ -288,7 +288,7 @@ struct sl_policy {
 	__u32 newcomers_origin; /* number of the policy that specifies the budget; 0: this policy */
 	__u32 newcomers_since;	/* generation in which the origin got this budget */
 	__u32 origin[SL_LIMITS_MAX]; /* by slot: SL_ORIGIN() of an inherited limit, or 0 */
-	__u32 parent;		     /* policy version that this version inherits from; 0 if none */
+	__u32 parent; /* policy version from which this version inherits; 0 if none */
 	/* a bit by slot: the limits that drop, and whose key is the source or longer */
 	__u8 by_source[SL_FAMILIES];
 	__u16 pad;
@@ -372,7 +372,7 @@ struct sl_list_info {
 #define SL_SKETCH_SLOTS 16
 
 struct sl_sketch {
-	__u32 slot[SL_SKETCH_SLOTS]; /* 24 bits: fingerprint of a key; 8 bits: its count */
+	__u32 slot[SL_SKETCH_SLOTS]; /* fingerprint of a key in 24 bits, and its count in 8 bits */
 } __attribute__((aligned(64)));
 
 /* Sizes and settings that are fixed when the gate is made. */
@@ -451,7 +451,7 @@ struct sl_event_count {
  */
 struct sl_admission {
 	__u64 interval;		       /* number of the current interval: flood_interval() */
-	__u64 flood_until[2];	       /* first jiffy after the flood */
+	__u64 flood_until[2];	       /* first jiffy after the current flood */
 	__u32 new_keys[2];	       /* packets of new keys in the current interval */
 	__u32 second;		       /* second to which `now` of the events belongs */
 	__u32 sampled;		       /* packets without a bucket, counted to sample them */
@@ -502,7 +502,7 @@ struct sl_state {
 		__u64 past;    /* window: counts of the earlier sub-windows */
 	};
 	__u64 charged_at;    /* time of the last charge; window: a time in the current sub-window */
-	__u64 blocked_until; /* end of the block, which refuses all packets; 0: never blocked */
+	__u64 blocked_until; /* end of the block, during which no packet passes; 0: never blocked */
 };
 
 /*

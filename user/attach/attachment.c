@@ -102,7 +102,7 @@ int attachment_program_open(const struct gate *gate, const struct attachment *a)
 		if (fd >= 0 && program_id_of(fd) == a->program_id)
 			return steal_fd(&fd);
 	}
-	return bpf_prog_get_fd_by_id(a->program_id); /* the pins are gone */
+	return bpf_prog_get_fd_by_id(a->program_id); /* if the pins are gone, use the id */
 }
 
 /* Returns whether the hook of device a->ifindex, XDP or tcx, runs the program. */
@@ -479,7 +479,7 @@ int stacked_note(const struct gate *gate, const struct attachment *made, unsigne
 		_cleanup_netns_ int back = -1;
 		unsigned int here;
 
-		if (made[i].netns == netns) /* already done, because `made` is sorted */
+		if (made[i].netns == netns) /* this namespace was done before */
 			continue;
 		netns = made[i].netns;
 		if (!netns_visit(netns, &back))

@@ -184,7 +184,7 @@ char *error_format(const struct sl_error *error)
 static const struct {
 	const char *name;
 	unsigned int number;
-	bool is_of_admin; /* the kernel also accepts CAP_SYS_ADMIN */
+	bool is_of_admin; /* the kernel accepts CAP_SYS_ADMIN instead of this capability */
 } caps[] = {
 	{"CAP_BPF", 39, true},
 	{"CAP_PERFMON", 38, true},

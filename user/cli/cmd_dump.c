@@ -172,7 +172,7 @@ const struct command command_show = {
 struct diff {
 	const char *gate;
 	struct config config;
-	struct ruleset rules;	 /* the rules in force */
+	struct ruleset rules;	 /* the rules in force in the gate */
 	struct gate_sizes sizes; /* the sizes of the gate */
 	struct placings placings;
 	struct rules_shown shown_from, shown_to;

@@ -36,7 +36,7 @@ struct metric {
 	const char *name;
 	const char *help;
 	void (*print)(const struct metric *metric, const struct exported *gate);
-	size_t member, size; /* offset and size in struct exported or struct sl_cell */
+	size_t member, size; /* offset and size of a member in struct exported or struct sl_cell */
 };
 
 /* Returns the number that is the metric's member of `base`. */

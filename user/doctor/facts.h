@@ -18,9 +18,9 @@
 /* What the user asked doctor to examine. */
 struct asked {
 	const char *gate;     /* name of the gate; NULL for all gates */
-	char *const *devices; /* names in the current network namespace */
-	unsigned int count;   /* number of names; 0 for all attached devices */
-	uint64_t watch_ns;    /* how long to watch packets; 0 to skip checks of traffic */
+	char *const *devices; /* names of devices in the current network namespace */
+	unsigned int count;   /* number of device names; 0 for all attached devices */
+	uint64_t watch_ns;    /* time to watch packets, in ns; 0 skips the checks of traffic */
 };
 
 struct host_facts {
@@ -76,13 +76,13 @@ struct gate_facts {
 	enum lock_state kept;
 	struct sharing sharing;
 	struct table_fill fill;
-	struct passing passing;	 /* policies without a budget that pass a flood now */
+	struct passing passing;	 /* policies that pass a flood now, because they have no budget */
 	unsigned int unbudgeted; /* policies without a budget */
 	struct sl_prefix first_unbudgeted;
 	unsigned int spent; /* budgets without credit that have dropped packets */
 	struct sl_prefix first_spent;
 	uint64_t spent_dropped;
-	unsigned int observing; /* limits that observe and have refused packets */
+	unsigned int observing; /* number of limits that observe and have refused packets */
 	struct {
 		struct sl_prefix prefix;
 		char name[LIMIT_LABEL];

@@ -52,7 +52,7 @@ struct gate_sizes;
 struct pins {
 	int fd;		      /* -1 if the directory is not open */
 	bool reads_only;      /* the caller is a reader: it may only open maps to read them */
-	char path[PINS_PATH]; /* for messages, not for access */
+	char path[PINS_PATH]; /* path of the directory, only for messages */
 };
 
 #define PINS_CLOSED                                                                                \
@@ -91,7 +91,7 @@ struct gate {
 	char name[GATE_NAME + 1];
 	struct machine machine;
 	struct pins dir;	  /* the gate's directory, which is locked for a change */
-	struct pins links;	  /* the subdirectory of attachments */
+	struct pins links;	  /* the gate's subdirectory of attachments */
 	int map[GATE_MAPS];	  /* fds; -1 if not open: a reader cannot open private maps */
 	bool has_secret;	  /* `secret` is set; a reader cannot read the secret */
 	__u64 secret[SL_SECRETS]; /* secret of the hashes: include/identity.h */

@@ -41,7 +41,7 @@ static int gate_follow(struct keep *keep)
 			gate_snapshot_take(&gate, &keep->snapshot);
 		}
 		watch_gate(keep);
-		step_soon(keep, STEP_ATTACH, GATE_WAIT_MS); /* loads programs for its maps */
+		step_soon(keep, STEP_ATTACH, GATE_WAIT_MS); /* loads programs for these maps */
 		/* commands may have changed rules before the new maps were mapped here */
 		step_soon(keep, STEP_SAVE, SAVE_WAIT_MS);
 		if (err)

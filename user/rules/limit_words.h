@@ -12,18 +12,18 @@
 
 enum spec_field {
 	SPEC_NAME,    /* "dns" */
-	SPEC_RATE,    /* "10kpps", "10kpps 100mbit" */
-	SPEC_BURST,   /* "2500", "2500 64kB" */
-	SPEC_WINDOW,  /* "1000 per 1min", "10MB per 1h" */
+	SPEC_RATE,    /* such as "10kpps" or "10kpps 100mbit" */
+	SPEC_BURST,   /* such as "2500" or "2500 64kB" */
+	SPEC_WINDOW,  /* such as "1000 per 1min" or "10MB per 1h" */
 	SPEC_GROUPS,  /* "5" */
 	SPEC_SHAPE,   /* "10mbit" */
 	SPEC_HORIZON, /* "200ms" */
-	SPEC_MATCH,   /* "udp port 53 vlan 10" */
-	SPEC_PER,     /* "24", "24/56", "32,24,16" */
+	SPEC_MATCH,   /* such as "udp port 53 vlan 10" */
+	SPEC_PER,     /* such as "24", "24/56" or "32,24,16" */
 	SPEC_KEY,     /* "src", "dst" */
-	SPEC_ACTION,  /* "drop", "observe", "block 30s escalate 2 max 1h" */
-	SPEC_START,   /* "full", "empty", "share" */
-	SPEC_SHARED,  /* "yes", "no", "block" */
+	SPEC_ACTION,  /* such as "drop", "observe" or "block 30s escalate 2 max 1h" */
+	SPEC_START,   /* "full", "empty" or "share" */
+	SPEC_SHARED,  /* "yes", "no" or "block" */
 	SPEC_FIELDS,
 };
 

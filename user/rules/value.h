@@ -21,7 +21,7 @@ enum value_extent {
 };
 
 struct value_type {
-	const char *name; /* placeholder in help: "RATE", "src|dst" */
+	const char *name; /* placeholder in help, such as "RATE" or "src|dst" */
 	/*
 	 * Parses a text, and stores the value. what: the word before the value, for errors, or
 	 * NULL. Returns 0; or -EINVAL, adds an error, and leaves *ret unchanged.
@@ -41,11 +41,11 @@ static inline int value_parse(const struct value_type *type, const char *what, c
 }
 
 #define TIME_MAX_NS                                                                                \
-	(730 * 86400000000000ULL) /* the longest time: 2 years; below SL_BURST_TICKS_MAX */
+	(730 * 86400000000000ULL) /* the longest time is 2 years, below SL_BURST_TICKS_MAX */
 
 /* Each type stores a value of the C type in the comment beside it. */
 extern const struct value_type value_flag;   /* bool: true or false, yes or no */
-extern const struct value_type value_size;   /* uint32_t: 65536, 64k, 4m */
+extern const struct value_type value_size;   /* uint32_t, from texts such as 65536, 64k, 4m */
 extern const struct value_type value_rate;   /* struct value_amount with enum sl_rate_unit */
 extern const struct value_type value_burst;  /* struct value_amount with enum sl_burst_unit */
 extern const struct value_type value_amount; /* struct value_amount: a burst without times */

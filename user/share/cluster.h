@@ -27,7 +27,7 @@ struct command {
 	int values;	    /* count of numbers in the reply; 0: a status; REPLY_WHOLE: any reply */
 	unsigned int slot;  /* slot of the key */
 	unsigned int node;  /* index of the node to ask; NODE_NONE: the node that has the slot */
-	unsigned int tries; /* number of redirects that it has followed */
+	unsigned int tries; /* number of redirects that the command has followed */
 	unsigned int due;   /* pending replies: 2 if ASKING is sent before the command */
 	enum outcome outcome;
 	int64_t value[2];  /* numbers of the reply */
@@ -49,12 +49,12 @@ struct node {
 
 struct cluster {
 	struct connection_setup setup;
-	struct endpoint seed[SEEDS_MAX]; /* addresses of the command line */
+	struct endpoint seed[SEEDS_MAX]; /* addresses that the command line specifies */
 	unsigned int seeds;
 
 	struct slot_map map;
 	struct node *node[NODES_MAX]; /* nodes, at the same indexes as in `map` */
-	struct node pool[NODES_MAX];  /* the nodes that `node` refers to */
+	struct node pool[NODES_MAX];  /* the nodes to which `node` points */
 	bool map_is_known, map_is_stale;
 	unsigned int map_failures; /* how often in a row reading the map has failed */
 	unsigned int map_turn;	   /* rotates the order in which nodes are asked for the map */
@@ -62,7 +62,7 @@ struct cluster {
 
 	/* the current call of store.h */
 	uint64_t begun_ms, end_ms;
-	size_t open; /* commands without an outcome */
+	size_t open; /* number of commands without an outcome */
 };
 
 /* Returns the index of a node, which is added if it is new, or NODE_NONE if there is no room. */

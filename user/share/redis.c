@@ -14,7 +14,7 @@
 #include "share/store.h"
 
 #define NODE_LIVES 10		  /* remove a node not seen for this many times alive_ms */
-#define TIME_MAX_S 100000000000LL /* reject a TIME beyond some 3,000 years */
+#define TIME_MAX_S 100000000000LL /* a larger reply to TIME, beyond some 3,000 years, is rejected */
 
 struct store {
 	struct cluster cluster;

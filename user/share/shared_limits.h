@@ -22,7 +22,7 @@ struct shared_limit {
 };
 
 struct shared_limits {
-	struct shared_limit *list; /* sorted by id and family */
+	struct shared_limit *list; /* array of limits, sorted by id and family */
 	unsigned int count, room;
 	uint64_t burst_most; /* longest burst of these limits in ticks; 0 without limits */
 	uint64_t meaning;    /* sum of their meanings: equal on nodes that share the same limits */

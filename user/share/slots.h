@@ -68,7 +68,7 @@ enum refusal {
 	REFUSAL_ROLE,  /* READONLY: the node has become a replica */
 	REFUSAL_RIGHT, /* NOAUTH, WRONGPASS or NOPERM */
 	REFUSAL_KEY,   /* WRONGTYPE: the key has another type */
-	REFUSAL_OTHER, /* any other error */
+	REFUSAL_OTHER, /* the reply is any other error */
 	REFUSALS
 };
 

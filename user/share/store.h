@@ -25,7 +25,7 @@ struct store_fields {
 
 /* A key, and what this node adds to it. store_round() sets the members from `answered` on. */
 struct store_item {
-	char key[STORE_KEY]; /* has a {hash tag}; one node of the store has all keys of a tag */
+	char key[STORE_KEY];	   /* key with a {hash tag}: keys of one tag are on one node */
 	struct store_fields delta; /* amounts to add; if both are 0, the key is only read */
 	bool lasts;		   /* the key already has an expiry, so do not set it again */
 	char block_key[STORE_KEY]; /* key that exists during a block; "" if blocks are not shared */
@@ -48,11 +48,11 @@ struct store_options {
 
 struct store_counts {
 	uint64_t commands;	     /* commands sent */
-	uint64_t lost;		     /* items that were sent and got no reply */
-	uint64_t refusals[REFUSALS]; /* error replies by kind */
+	uint64_t lost;		     /* number of items that were sent and got no reply */
+	uint64_t refusals[REFUSALS]; /* number of error replies of each kind */
 	uint64_t refused;	     /* commands that failed by an error reply */
 	uint64_t bad;	    /* replies that violate the protocol or do not fit the command */
-	uint64_t connects;  /* attempts to connect */
+	uint64_t connects;  /* number of attempts to connect */
 	unsigned int nodes; /* known nodes of the store */
 	bool is_cluster;    /* the store was a cluster when its slots were last read */
 };

@@ -18,7 +18,7 @@
 /* The state. The help texts of share_numbers describe the numbers. */
 struct share_state {
 	bool store_is_away;  /* the last FLOW_LOST rounds got no reply */
-	char why[SHARE_WHY]; /* reason in printable text; "": the store is not away */
+	char why[SHARE_WHY]; /* why the store is away, as printable text; "" if it is not away */
 	uint64_t nodes;	     /* 0: not known yet */
 	uint64_t unlike, same_node, reported, round_ms, rounds, rounds_lost, left_out, left_out_now,
 		charged, blocked, commands, lost, refused, connects, cpu_ms;
@@ -26,7 +26,7 @@ struct share_state {
 
 /* A number in struct share_state. */
 struct share_number {
-	const char *name; /* member of the JSON object */
+	const char *name; /* name of the member in the JSON object */
 	size_t offset;	  /* offset in struct share_state */
 	bool is_total;	  /* a counter for Prometheus, otherwise a gauge */
 	const char *help;

@@ -236,7 +236,7 @@ int occupancy_read(const struct gate *gate, enum gate_map map, struct occupancy 
 	case MAP_STATES:
 		counted = 0;
 		break;
-	default: /* private maps are arrays */
+	default: /* private maps are arrays, whose entries are not counted */
 		counted = gate_map_is_private(map) ? 0 : keys_count(gate->map[map], &o.entries);
 	}
 	if (counted < 0)

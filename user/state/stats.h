@@ -38,10 +38,10 @@ struct stats_line {
 };
 
 struct stats {
-	struct stats_line *lines; /* sorted by kind, and policies by prefix */
+	struct stats_line *lines; /* lines, sorted by kind, and for policies by prefix */
 	unsigned int count;
 	unsigned int rules;	  /* number of lines of policies */
-	struct sl_counters total; /* sums of reasons; sums of slots have no meaning */
+	struct sl_counters total; /* sums by reason; sums by slot have no meaning */
 };
 
 /* Reads all counters, which are in per-CPU arrays. The caller calls stats_free(). */
