@@ -120,7 +120,7 @@ struct result {
 /* Number and length of the rounds. */
 struct plan {
 	unsigned int rounds;
-	double run_ns;	/* time that each case runs in a round */
+	double run_ns;	/* duration of each case in a round */
 	double warm_ns; /* time that each case runs before the first round, to detect a flood */
 };
 

@@ -29,7 +29,7 @@ uint64_t lanes_take_dropped(void);
 
 /* Packets that all lanes sent. */
 struct sent {
-	double mpps;	  /* rate while all lanes were sending */
+	double mpps;	  /* rate in Mpps while all lanes were sending */
 	uint64_t packets; /* total */
 };
 

@@ -414,8 +414,8 @@ bool rig_run_merged(struct rig *rig, const char *source, uint32_t packets)
 }
 
 /*
- * Makes one system call per packet, to see each verdict. On XDP `repeat` is no faster: the kernel
- * waits for two grace periods.
+ * Makes one system call per packet, to see each verdict. On XDP, `repeat` would not be faster,
+ * because the kernel waits for two grace periods in either case.
  */
 uint64_t rig_send(struct rig *rig, enum hook hook, const struct frame *frame, uint64_t count)
 {

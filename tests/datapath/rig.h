@@ -273,9 +273,9 @@ struct flood {
 	unsigned int cpu;
 	const struct frame *frame;
 	uint32_t chunk;	   /* number of packets in one system call */
-	uint64_t count;	   /* the thread ends after this many packets, */
-	uint64_t until_ns; /* but not before this time of the monotonic clock, */
-	const bool *stop;  /* or, if `stop` is not NULL, when *stop is true */
+	uint64_t count;	   /* the thread ends when it has sent this many packets */
+	uint64_t until_ns; /* the thread does not end before this time of the monotonic clock */
+	const bool *stop;  /* if not NULL: the thread ends when *stop is true */
 	bool first;	   /* the thread has a real-time priority, if permitted */
 	/* results */
 	uint64_t sent;

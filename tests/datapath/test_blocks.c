@@ -114,8 +114,7 @@ TEST(test_shared_key)
 
 		rig_empty(rig);
 		rig_limits(rig, "default", "rate 1kpps burst 10 per 24/56 action block 10s", NULL);
-		assert_int_equal(rig_send(rig, HOOK_XDP, &two, 5),
-				 5); /* each CPU inserts a bucket */
+		assert_int_equal(rig_send(rig, HOOK_XDP, &two, 5), 5);
 		assert_int_equal(rig_send(rig, HOOK_XDP, &one, 10), 5);
 		assert_int_equal(send_everywhere(rig, &two, 5), 0);
 		assert_int_equal(send_everywhere(rig, &other, 1), HOOKS * rig->cpus);

@@ -254,7 +254,7 @@ TEST(test_none)
 	assert_int_equal(rig_march(rig, &march, 1000), 3);
 	rig_budget(rig, "default", NULL, NULL);
 	assert_int_equal(rig_march(rig, &march, 1000), 1000);
-	rig_budget(rig, "default", "1/h", "3"); /* this budget is new */
+	rig_budget(rig, "default", "1/h", "3"); /* add a budget */
 	assert_int_equal(rig_march(rig, &march, 1000), 3);
 	assert_int_equal(rig_reason(rig, SL_PASS_NEWCOMER), 101006);
 	rig_check_counted(rig);

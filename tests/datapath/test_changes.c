@@ -40,13 +40,13 @@ TEST(test_limits_keep_their_levels)
 		{"name all rate 1/h burst 10 match udp port 0", 4},
 		{"rate 1/h burst 10 action block 1h", 4},
 		{"rate 1/h burst 10 per 32/64", 4},
-		{"rate 1/h burst 10 per 24", 10}, /* another key: new states */
+		{"rate 1/h burst 10 per 24", 10}, /* another key has new states */
 		{"rate 1/h burst 10 per 32/56", 10},
 		{"rate 1/h burst 10 key dst", 10},
 		{"name other rate 1/h burst 10", 10},
 		{"rate 1/h burst 10 match udp", 10}, /* the match changes the default name */
 		{"rate 1/h burst 10 match tcp", 2000},
-		{"window 12 per 1h", 12}, /* another kind: new states */
+		{"window 12 per 1h", 12}, /* another kind has new states */
 		{"shape 1pps horizon 10s", 11},
 	};
 	struct rig *rig = rig_begin(state);

@@ -87,7 +87,7 @@ TEST(test_chosen_sources_pass_no_more_than_their_limits)
 		uint64_t passed;
 
 		rig_empty(rig);
-		rig->gate.state->params.flood_threshold = 1024; /* the default size's threshold */
+		rig->gate.state->params.flood_threshold = 1024; /* the default threshold */
 		rig_limits(rig, "default", it->limit, NULL);
 		addresses_choose(rig, rig_limit(rig, "10.0.0.1"), chosen);
 		passed = collide(rig, it, chosen, count, run);

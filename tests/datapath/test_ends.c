@@ -157,7 +157,7 @@ TEST(test_nested)
 	rig_clock_forward(rig, SEC);
 	expect(rig, "192.0.2.1", true);
 	assert_true(rig_reason(rig, SL_PASS_NO_RULE) > 0);
-	rig_check_tidy(rig, ARRAY_SIZE(nested)); /* expired rules still exist */
+	rig_check_tidy(rig, ARRAY_SIZE(nested)); /* expired rules are not removed yet */
 	rig_check_counted(rig);
 }
 

@@ -340,7 +340,7 @@ static void bits_check(struct rig *rig, const struct bits_case *it, const uint32
 	rig_set(rig, "default", it->rate, it->burst);
 	start = rig_now(rig);
 	run_bytes(rig, it, sizes, count, span);
-	rig_clock_back(rig, span / 4000); /* set the clock back to the last packets */
+	rig_clock_back(rig, span / 4000); /* set the clock back to the time of the last packets */
 	most = it->burst_bytes + it->byte_ps * (rig_now(rig) - start) / SEC;
 	/* one frame, and the credit that a refusal until the last jiffy's end may lose */
 	slack = sizes[count - 1] + it->byte_ps * (JIFFY + span / 4000) / SEC;

@@ -125,7 +125,7 @@ TEST(test_destination_of_merged_packets)
 
 	rig_limits(rig, "default", "rate 1/h burst 5 key dst", NULL);
 	for (int family = 0; family < SL_FAMILIES; family++) {
-		uint32_t headers = 14 + (family ? 40 : 20) + 8; /* sizes of the three headers */
+		uint32_t headers = 14 + (family ? 40 : 20) + 8; /* Ethernet, IP and UDP headers */
 		const struct sl_cell wire = {.packets = 5, .bytes = 5 * (headers + 1)};
 
 		for (int i = 0; i < 2; i++) {

@@ -223,7 +223,7 @@ TEST(test_oversize_never_passes)
 	assert_int_equal(rig_reason(rig, SL_DROP_OVERSIZE), 20);
 	assert_int_equal(rig_send(rig, HOOK_INGRESS, &least, 20), 1000 / FRAME_LEAST);
 	assert_int_equal(rig_send(rig, HOOK_INGRESS, &large, 1), 0);
-	assert_int_equal(rig_reason(rig, SL_DROP_OVERSIZE), 20); /* a block is in force */
+	assert_int_equal(rig_reason(rig, SL_DROP_OVERSIZE), 20); /* the block refused the packet */
 
 	rig_empty(rig);
 	rig_limits(rig, "default", "window 40 per 1s", NULL);

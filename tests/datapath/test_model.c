@@ -257,9 +257,9 @@ static void pick_rate(struct model_limit *limit, bool large, char *text, size_t 
 	unsigned int kpps = large ? 1 : 1 + pick(2), ms = large ? 200 + pick(400) : 1 + pick(6);
 
 	limit->by_bytes = !pick(4);
-	if (limit->by_bytes) { /* at 8 Mbit/s a byte costs 16000 ticks */
+	if (limit->by_bytes) { /* a byte costs 16000 ticks at 8 Mbit/s */
 		limit->cost = 16000ULL << SL_BYTE_COST_SHIFT;
-		unsigned int bytes = ms * (large ? 1000 : 300); /* some packets cost more */
+		unsigned int bytes = ms * (large ? 1000 : 300); /* a packet may cost more */
 
 		limit->burst = 16000ULL * bytes;
 		snprintf(text, size, "rate 8mbit burst %uB", bytes);

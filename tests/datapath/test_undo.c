@@ -50,8 +50,8 @@ static void heirs_add(struct rig *rig)
 /* A change of one rule, and how many packets of a source in its prefix pass after the change. */
 struct edit {
 	const char *prefix;
-	const char *words;   /* words of the rule's limit, */
-	enum sl_access list; /* or access of the rule; if both are unset, the rule is deleted */
+	const char *words;   /* words of the limit to set */
+	enum sl_access list; /* access to set; if there are no words either, the rule is deleted */
 	const char *source;
 	unsigned int before, after;
 };
@@ -61,7 +61,7 @@ struct edit {
 struct change {
 	const char *name;
 	unsigned int rules;		  /* number of rules after the change */
-	struct edit edits[EDITS_MAX + 1]; /* ends with an edit without a prefix */
+	struct edit edits[EDITS_MAX + 1]; /* the edits of the change; the last one has no prefix */
 };
 
 static const struct change changes[] = {

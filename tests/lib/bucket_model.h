@@ -5,7 +5,7 @@
 
 #include "sluice.h"
 
-/* Time in ticks since 0. It neither wraps nor goes back. */
+/* Time in ticks. It starts at 0, never wraps, and never goes back. */
 typedef __int128 true_time;
 
 /*
@@ -19,7 +19,7 @@ struct reference {
 	__int128 burst;
 	__int128 refill;
 	__int128 level;
-	__int128 leave;	 /* how far below zero the level may be now */
+	__int128 leave;	 /* how far below zero the level may fall now */
 	__int128 lowest; /* lowest value of level + leave so far; below 0 the promise is broken */
 	true_time at;	 /* time at which `level` was computed */
 };

@@ -54,13 +54,13 @@ struct world {
 	bool spread;   /* whether rounds of nodes start at equal distances, not at random times */
 	uint64_t seed; /* seed of the random numbers */
 	bool divides;  /* whether a node divides its limit while it cannot reach the store */
-	bool starts_shared; /* whether a new state starts with burst/nodes */
+	bool starts_shared; /* whether a new state starts with 1/nodes of the burst */
 	unsigned int lose;  /* one of `lose` replies is lost; 0 if no reply is lost */
 	double (*offered)(const struct world *world, unsigned int node, double at);
 	double level; /* rate offered to all nodes together, as a multiple of the limit's rate */
 	/* may be set at any time */
 	bool cut;     /* true while the store sends no replies */
-	bool silent;  /* if `cut` is set: whether the store still receives reports */
+	bool silent;  /* whether the store receives reports while `cut` is set */
 	bool forgets; /* true while the store loses the reports that it receives */
 	/* results */
 	struct world_node *node;

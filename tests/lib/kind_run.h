@@ -41,7 +41,7 @@ struct run {
 	uint64_t jiffy;		   /* length of a jiffy, in ticks */
 	uint64_t jiffy_late;	   /* delay until the kernel counts a new jiffy, in ticks */
 	uint64_t jiffies;	   /* number of jiffies counted so far */
-	struct sl_policy policy;   /* the policy with the limit, which refunds need */
+	struct sl_policy policy;   /* policy that contains the limit; refunds need it */
 	true_time began[RUN_CPUS]; /* arrival time of each CPU's last packet */
 	bool is_busy[RUN_CPUS];	   /* whether each CPU is judging a packet */
 	uint64_t passed, refused, contended;
@@ -279,7 +279,7 @@ static inline uint32_t run_amount(void)
 	case 2:
 		amount = 1 + run_choose(most);
 		break;
-	case 3: /* as much as the limit still passes */
+	case 3: /* choose as much as the limit still passes */
 		if (run.limit.kind == SL_WINDOW)
 			amount = window_left(&run.limit, host_state) + run_choose(2);
 		else if (run.limit.kind == SL_TOKEN_BUCKET)
