@@ -102,7 +102,7 @@ TEST(test_a_name_is_shown_without_what_acts_on_a_terminal)
 		assert_string_equal(name_shown(cases[i][0]), cases[i][1]);
 }
 
-/* The quoted texts of several words are valid at the same time. */
+/* Several quoted words are valid at the same time, so that one message can contain them. */
 TEST(test_words_live_beside_each_other)
 {
 	const char *words[WORDS_LIVE];

@@ -193,10 +193,10 @@ TEST(test_a_source_is_established_after_its_burst_could_refill)
 		/* seconds after which the source is still new, and after which it is established */
 		double not_yet, then;
 	} cases[] = {
-		{1000, 10, 1.0, 2.2}, /* the source is established after at least 1 s */
-		{50, 200, 4.0, 6.5},  /* the burst refills in 4 s */
-		{10, 500, 50, 52.5},  /* the burst refills in 50 s */
-		{1, 1000, 64, 66.6},  /* the source is established after at most 1 minute */
+		{1000, 10, 1.0, 2.2}, /* established after at least 1 s */
+		{50, 200, 4.0, 6.5},  /* established after 4 s */
+		{10, 500, 50, 52.5},  /* established after 50 s */
+		{1, 1000, 64, 66.6},  /* established after about a minute, the maximum */
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)

@@ -7,14 +7,14 @@
  * quotes the lines that begin with `figure:`.
  */
 #include <math.h>
-#include "gate/maps.h" /* <net/if.h> precedes <linux/if.h> */
+#include "gate/maps.h" /* included first, because <net/if.h> must precede <linux/if.h> */
 #include "charge_host.h"
 
 /* A gate of the default size and a flood of 2.56 million packets/s, both divided by PART. */
 #define PART   128
 #define FORGED (2560000 / PART) /* packets per second */
 
-#define SETS	512 /* sets of 8 ways: room for 3072 sources */
+#define SETS	512 /* the table of a gate for 3072 sources has 512 sets of 8 ways */
 #define ENTRIES (SETS * SL_WAYS)
 #define EACH	50 /* number of abusers, and number of honest sources */
 

@@ -148,7 +148,7 @@ TEST(test_hits_are_cleared_when_a_key_gets_a_state)
 	}
 }
 
-/* If a budget was charged for a key's earlier packets, its new state is not charged for them. */
+/* A new state is not charged for earlier packets that a budget was already charged for. */
 TEST(test_packets_that_a_budget_paid_are_not_charged_again)
 {
 	world_begin(SL_IPV4, MANY_CPUS);
@@ -249,7 +249,7 @@ TEST(test_the_first_sources_get_a_bucket_at_once)
 TEST(test_a_source_has_a_bucket_while_it_is_hot)
 {
 	world_begin(SL_IPV4, ONE_CPU);
-	for (int i = 0; i < 2 * HOT_SAMPLE; i++) { /* slightly too slow for a hot source */
+	for (int i = 0; i < 2 * HOT_SAMPLE; i++) { /* too slow to be hot */
 		clock_advance(HOT_TICKS);
 		assert_int_equal(host_send(1), SL_PASS_WITHIN);
 		assert_null(bucket_of(1));
@@ -309,9 +309,9 @@ TEST(test_a_failed_insertion_is_counted_by_cause)
 		long err;
 		enum sl_event event;
 	} cases[] = {
-		{-ENOMEM, SL_EVENT_BUCKET_NO_ROOM}, /* no bucket can be evicted */
-		{-EBUSY, SL_EVENT_BUCKET_BUSY},	    /* Linux 6.1 to 6.14: the map is locked */
-		{-EDEADLK, SL_EVENT_BUCKET_BUSY},   /* Linux 6.15 and newer */
+		{-ENOMEM, SL_EVENT_BUCKET_NO_ROOM}, /* no bucket to evict */
+		{-EBUSY, SL_EVENT_BUCKET_BUSY},	    /* map locked, Linux 6.1 to 6.14 */
+		{-EDEADLK, SL_EVENT_BUCKET_BUSY},   /* map locked, Linux 6.15 */
 		{-ETIMEDOUT, SL_EVENT_BUCKET_BUSY},
 	};
 

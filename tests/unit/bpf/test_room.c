@@ -23,7 +23,7 @@ static void entry_goes(const unsigned int *limit);
 static struct {
 	struct sl_bucket bucket[HOST_CPUS][SOURCES];
 	struct state_key gone; /* last evicted key, until gone_account() handles it */
-	uint64_t evicted;      /* this CPU's count of evicted deficits before the packet */
+	uint64_t evicted;      /* evicted deficits that this CPU had counted before the packet */
 } world;
 
 static uint64_t choose(uint64_t bound)
@@ -57,7 +57,7 @@ static struct sl_entry *entry_of_source(uint32_t source, const struct sl_limit *
 struct account {
 	int64_t level, lowest;
 	uint64_t at;
-	/* credit that is allowed beyond the level, because of an eviction */
+	/* credit that the key may have beyond its plain bucket */
 	int64_t excused;
 };
 
@@ -201,7 +201,7 @@ struct schedule {
 	uint32_t sources; /* number of sources; a few of them send most packets, and have buckets */
 	uint32_t threshold; /* a flood begins at so many packets of new keys in an interval */
 	uint32_t sketch;    /* slots in the sketch of each CPU */
-	uint64_t step;	    /* longest time between two groups of packets, in ticks */
+	uint64_t step;	    /* longest time between two trains of packets, in ticks */
 	uint32_t blocked;   /* number of sources that are blocked for the whole test */
 };
 

@@ -7,7 +7,7 @@
 
 #define NOW (1000 * SL_TICKS_PER_SEC)
 
-static unsigned int pauses; /* number of pauses of this CPU until another CPU charges the state */
+static unsigned int pauses; /* after so many pauses of this CPU another CPU charges the state */
 static __u64 others;	    /* amount that the other CPU charges */
 
 static void other_charge(void)

@@ -89,7 +89,7 @@ static struct sl_state state_draw(uint64_t now)
 	return state;
 }
 
-/* What an insertion can evict in the two sets of its key. */
+/* The entries that an insertion can evict, in the two sets of its key. */
 struct choice {
 	uint32_t in[2]; /* the primary and the secondary set of the key */
 	int free[2];	/* number of free ways in each set */

@@ -318,7 +318,7 @@ static void rate_enforcement(const struct kind_row *row, uint64_t epoch)
 	if (row->spec.kind != SL_WINDOW) {
 		assert_in_range(passed, sent / 2 - 1, sent / 2);
 	} else {
-		/* a window passes at least G / (G+1) of (N - 2^shift) / T, except at the end */
+		/* a window passes at least G / (G + 1) of (N - 2^shift) / T until near the end */
 		least = (__int128)(limit->most - (1ULL << limit->shift) + 1) * sent * gap /
 			limit->period / (limit->groups + 1);
 		assert_true((__int128)(passed * size) >= least - (__int128)limit->most);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* user/keep/reconcile.h: the rules after a reload, and the prefixes that a reload reverts. */
+/* user/keep/reconcile.h: the rules after a reload, and the prefixes that the reload reverts. */
 #include "test.h"
 #include "base/clock.h"
 #include "capture.h"

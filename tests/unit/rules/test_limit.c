@@ -244,7 +244,7 @@ static const uint8_t bucket_bits[SL_FAMILIES] = {32, 64};
 
 /* --- Keys ------------------------------------------------------------------------------------ */
 
-/* The mask for a key length has that many leading ones. */
+/* The mask for a key length of N bits begins with N ones, and the other bits are zero. */
 static void test_masks_are_prefixes(void **state)
 {
 	static const char *const ones[SL_FAMILIES] = {"255.255.255.255",

@@ -153,10 +153,10 @@ static void test_what_no_words_make_is_not_sound(void **state)
 	WRONG(bucket, per[SL_IPV6], 129);
 	WRONG(bucket, key_dst, 2);
 	WRONG(bucket, start, SL_START_SHARE + 1);
-	WRONG(bucket, start, SL_START_SHARE); /* the limit is not shared */
+	WRONG(bucket, start, SL_START_SHARE); /* refused, because the limit is not shared */
 	WRONG(bucket, second, 2);
 	WRONG(bucket, shared, SL_SHARED_BLOCK + 1);
-	WRONG(bucket, shared, SL_SHARED_BLOCK); /* the action of the limit is not block */
+	WRONG(bucket, shared, SL_SHARED_BLOCK); /* refused, because the action is not block */
 	WRONG(window, shared, 1);
 	WRONG(shape, shared, 1);
 	WRONG(window, rate, 0);
@@ -174,7 +174,7 @@ static void test_what_no_words_make_is_not_sound(void **state)
 	WRONG(block, block_max_ns, 0);
 	WRONG(block, block_max_ns, ~0ULL);
 	WRONG(block, escalate, 1);
-	WRONG(block, block_max_ns, 1ULL << 40); /* too many escalations */
+	WRONG(block, block_max_ns, 1ULL << 40); /* refused: too many escalations */
 }
 
 static void test_a_name_that_does_not_end_is_none(void **state)

@@ -287,7 +287,7 @@ TEST(test_what_was_lent_can_be_refunded_after_a_change_of_other_rules)
 	assert_in_range(zero - entry_state(&entries[3])->empty_at, lent * 7 / 8, lent);
 }
 
-/* A round lasts so long that counters wrap, but accounts_count() runs often enough. */
+/* In a long round the 32-bit counters wrap, but no count is lost if accounts_count() runs often. */
 TEST(test_a_long_round_loses_no_count)
 {
 	const uint64_t packets = 50000000;
@@ -481,7 +481,7 @@ static double node_passes(unsigned int burst)
 	return passed / 50000.0;
 }
 
-/* A limit whose burst lasts only for the time between two steps is shared correctly. */
+/* A limit is also shared correctly if its burst is as short as the time between two steps. */
 TEST(test_a_short_burst_is_shared)
 {
 	for (unsigned int burst = 10; burst <= 1000; burst *= 10) {
@@ -492,7 +492,7 @@ TEST(test_a_short_burst_is_shared)
 	}
 }
 
-/* If a state was full between two steps, the node refunds no charge from before. */
+/* If a state was full between two steps, the node refunds no charge from before that time. */
 TEST(test_nothing_is_given_back_that_was_full_between_steps)
 {
 	struct account *account = account_lend(50);

@@ -251,7 +251,7 @@ static const struct {
 		double seconds;
 		enum quiet quiet;
 		bool store_is_away;
-		/* F, A: the foremost or the other key has an account; f, a: it has none */
+		/* F: `foremost` has an account; f: it has none; A, a: the same for `another` */
 		const char *reported;
 	} times[3];
 } rooms[] = {
