@@ -43,7 +43,7 @@ enum sl_reason {
 	SL_DROP_OVER_LIMIT, /* a limit had no credit */
 	SL_DROP_OVERSIZE, /* the packet counts more than the N of a window, so it can never pass */
 	SL_DROP_OVER_HORIZON, /* a shape would delay the packet beyond the horizon */
-	SL_DROP_BLOCKED,      /* a block that an earlier overrun began has not ended */
+	SL_DROP_BLOCKED,      /* an earlier overrun has begun a block, which has not ended */
 	SL_DROP_OVER_BUDGET,  /* the source is new, and the policy's budget had no credit */
 	SL_DROP_DENIED,	      /* the rules deny the source */
 	SL_DROP_CONTENDED,    /* other CPUs won every try to charge the state */
@@ -146,8 +146,8 @@ enum sl_fact {
 	SL_FACT_ANY = 1 << 0,
 	SL_FACT_TCP = 1 << 1,
 	SL_FACT_UDP = 1 << 2,
-	SL_FACT_ICMP = 1 << 3, /* the packet is ICMP on IPv4, or ICMPv6 on IPv6 */
-	SL_FACT_SYN = 1 << 4,  /* TCP with SYN and without ACK, or with flags that cannot be read */
+	SL_FACT_ICMP = 1 << 3,	   /* the packet is ICMP on IPv4, or ICMPv6 on IPv6 */
+	SL_FACT_SYN = 1 << 4,	   /* TCP with SYN and without ACK, or with unreadable flags */
 	SL_FACT_FRAGMENT = 1 << 5, /* the packet is a fragment, perhaps the first */
 	SL_FACT_PROTO = 1 << 6,	   /* the transport protocol could be read */
 	SL_FACT_PORT = 1 << 7,	   /* the destination port could be read */
@@ -219,7 +219,7 @@ struct sl_limit {
 	union {
 		__u64 burst;   /* token bucket: level of a full state */
 		__u64 most;    /* window: N, the most that may pass in T */
-		__u64 horizon; /* shape: the longest delay */
+		__u64 horizon; /* shape: the longest delay of a packet */
 	};
 	union {
 		__u64 refill; /* token bucket: highest level to which a state in use refills */
@@ -492,7 +492,7 @@ struct sl_gate {
 
 /* The state of one limit for one key, shared by all CPUs. All times are in ticks. */
 struct sl_state {
-	union { /* the first word decides about packets, and changes only by compare-and-swap */
+	union { /* the first word decides about a packet, and changes only by compare-and-swap */
 		__u64 empty_at; /* token bucket: time at which it was empty */
 		__u64 window;	/* window: current sub-window, and what counts in it: window.h */
 		__u64 ready_at; /* shape: time at which the next packet may depart */

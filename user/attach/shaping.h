@@ -21,7 +21,7 @@ struct fq_limits {
 	uint32_t limit;	     /* most packets in the fq, of all flows together */
 	uint32_t flow_limit; /* most packets of one flow, such as a socket */
 	uint64_t horizon_ns; /* longest delay; UINT64_MAX if the kernel has no limit */
-	bool horizon_drop;   /* drop a packet beyond the horizon; otherwise shorten its delay */
+	bool horizon_drop;   /* if false, fq shortens the delay of a packet beyond the horizon */
 };
 
 /* A qdisc that hands packets to the device. */

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <sys/stat.h>
 
-#define OWNER_USER "sluice" /* user that services of Sluice run as, instead of root */
+#define OWNER_USER "sluice" /* services of Sluice run as this user, instead of root */
 
 /* Returns whether an owner is trusted: root, the effective user, or OWNER_USER. */
 bool owner_is_trusted(uid_t owner);

@@ -68,7 +68,7 @@ struct claim {
 };
 
 struct reader {
-	const char *path; /* relative paths of list files begin at the directory of this path */
+	const char *path; /* path of the rules file; list files are relative to its directory */
 	bool leaves_out;  /* bad lists are left out, as config_parse() describes */
 	struct document document;
 	struct config config;

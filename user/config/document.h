@@ -34,7 +34,7 @@ struct node {
 	struct position key_at;
 	const char *key;    /* NULL for an item of a list, and for the root */
 	const char *word;   /* NULL unless the kind is NODE_WORD */
-	struct node *first; /* first child, or NULL */
+	struct node *first; /* first child of the node, or NULL */
 	struct node *next;  /* next child of the same parent, or NULL */
 };
 

@@ -22,7 +22,7 @@ struct finding {
 	char *gate;   /* name of the gate; NULL if the finding is not about a gate */
 	char *object; /* the subject of the finding, such as "lan0" or "default dns" */
 	char *text;
-	char *advice; /* the command that mends it */
+	char *advice; /* the command that corrects the problem */
 };
 
 struct findings {

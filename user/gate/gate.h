@@ -50,7 +50,7 @@ struct gate_sizes;
 
 /* An open directory of pins in bpffs: gate/pins.h. */
 struct pins {
-	int fd;		      /* -1 if the directory is not open */
+	int fd;		      /* fd of the directory; -1 if it is not open */
 	bool reads_only;      /* the caller is a reader: it may only open maps to read them */
 	char path[PINS_PATH]; /* path of the directory, only for messages */
 };

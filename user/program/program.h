@@ -224,7 +224,7 @@ const char *keyword_nearly(const struct command *command, const char *typed);
 struct words_end {
 	const struct word
 		*keyword;    /* the last keyword, if more words may belong to its value, or NULL */
-	unsigned int values; /* number of words of this value so far */
+	unsigned int values; /* number of words of this value that were typed */
 	const char *first_value; /* the first word of this value */
 	uint64_t keywords;	 /* bit i is set if the line has word i of the table */
 	const char *operand;	 /* the first operand, or NULL */

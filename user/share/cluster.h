@@ -21,7 +21,7 @@ enum outcome {
 };
 
 struct command {
-	const char *format; /* begins with the name of the command */
+	const char *format; /* format of the command, which begins with its name */
 	char *text;	    /* encoded command, freed at the outcome; NULL if memory was short */
 	int size;	    /* size of `text` in bytes */
 	int values;	    /* count of numbers in the reply; 0: a status; REPLY_WHOLE: any reply */

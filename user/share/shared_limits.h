@@ -25,7 +25,7 @@ struct shared_limits {
 	struct shared_limit *list; /* array of limits, sorted by id and family */
 	unsigned int count, room;
 	uint64_t burst_most; /* longest burst of these limits in ticks; 0 without limits */
-	uint64_t meaning;    /* sum of their meanings: equal on nodes that share the same limits */
+	uint64_t meaning; /* sum of `meaning` of all limits: equal on nodes with the same limits */
 	uint32_t generation; /* generation at which the read began; the limits may be newer */
 };
 

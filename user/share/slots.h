@@ -64,7 +64,7 @@ bool slot_map_give(struct slot_map *map, long long first, long long last, unsign
 enum refusal {
 	REFUSAL_MOVED, /* MOVED: another node has the slot */
 	REFUSAL_ASK,   /* ASK: the slot is being moved, and the key is already at another node */
-	REFUSAL_LATER, /* LOADING, BUSY, CLUSTERDOWN, MASTERDOWN or TRYAGAIN: try again later */
+	REFUSAL_LATER, /* LOADING, BUSY, CLUSTERDOWN, MASTERDOWN, TRYAGAIN: try later */
 	REFUSAL_ROLE,  /* READONLY: the node has become a replica */
 	REFUSAL_RIGHT, /* NOAUTH, WRONGPASS or NOPERM */
 	REFUSAL_KEY,   /* WRONGTYPE: the key has another type */

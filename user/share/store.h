@@ -50,10 +50,10 @@ struct store_counts {
 	uint64_t commands;	     /* commands sent */
 	uint64_t lost;		     /* number of items that were sent and got no reply */
 	uint64_t refusals[REFUSALS]; /* number of error replies of each kind */
-	uint64_t refused;	     /* commands that failed by an error reply */
-	uint64_t bad;	    /* replies that violate the protocol or do not fit the command */
+	uint64_t refused;	     /* number of commands that failed by an error reply */
+	uint64_t bad; /* number of replies that violate the protocol or do not fit the command */
 	uint64_t connects;  /* number of attempts to connect */
-	unsigned int nodes; /* known nodes of the store */
+	unsigned int nodes; /* number of known nodes of the store */
 	bool is_cluster;    /* the store was a cluster when its slots were last read */
 };
 

@@ -42,7 +42,7 @@ uint64_t share_number(const struct share_state *state, unsigned int number);
 struct share_source {
 	const char *store;   /* STORE */
 	const char *name;    /* --name, or its default */
-	const char *node;    /* --node, or its default */
+	const char *node;    /* name of this node: option --node, or its default */
 	const char *command; /* command that starts the process again; "": it is too long */
 };
 
@@ -69,12 +69,12 @@ struct sharing {
 	enum sharer sharer;
 	pid_t pid;	    /* 0: process of another PID namespace, or the lock is unreadable */
 	uint64_t silent_ns; /* age of the state; 0: no state was written */
-	unsigned int divided_by; /* the packet path divides each shared limit by this now */
+	unsigned int divided_by; /* number by which the packet path divides each shared limit now */
 	char store[SHARE_TEXT];	 /* as in struct share_source of the last process; "": unknown */
 	char name[SHARE_TEXT];
 	char node[SHARE_TEXT];
 	char command[SHARE_COMMAND]; /* "": unknown, or the file belongs to another user */
-	struct share_state state;    /* zero unless SHARER_LIVES */
+	struct share_state state; /* state of the sharing process; zero unless it is SHARER_LIVES */
 };
 
 /* Reads the state of sharing. Ignores a file that an untrusted user may have written. */
