@@ -14,7 +14,7 @@
 /* A burst that is too small for slices, so that each packet charges the state. */
 #define AMPLE_EXACT .rate = "200mpps", .burst = "30"
 
-/* A limit like that of real sources. It refuses nearly all packets of a flood from one source. */
+/* A usual limit of a real source. It refuses nearly all packets of a flood from one source. */
 #define USUAL .rate = "10kpps", .burst = "1000"
 
 /* A limit that the first packet uses up, so that it refuses the source until the benchmark ends. */

@@ -302,7 +302,7 @@ static inline void run_fail(const char *fault)
 		run.fault = fault;
 }
 
-/* Compares a verdict with that of a plain model. Without races, they must be equal. */
+/* Compares a verdict with the verdict of a plain model. Without races, they must be equal. */
 static inline void run_compare(int cpu, uint64_t cost, bool passes, uint64_t departure)
 {
 	true_time clock = run_long_clock(cpu), depart;
