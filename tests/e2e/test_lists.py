@@ -336,7 +336,7 @@ def test_the_name_of_a_list(attached, tmp_path, monkeypatch):
     os.remove(path)  # deleting a list does not read its file
     attached.sluice("del", "-f", "list")
     attached.sluice("del", "-f", "other")
-    attached.refuses(["del", "-f", "other"], "'other'")
+    attached.refuses(["del", "-f", "other"], "/other'")
     odd = written(tmp_path / "a list", "203.0.113.66\n")
     attached.refuses(["deny", "-f", odd], "'as LIST'", code=2)
     assert attached.rules() == ""
