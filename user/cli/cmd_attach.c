@@ -85,7 +85,7 @@ static int devices_find(const struct operands *names, struct attaching all[ATTAC
 }
 
 /* Refuses sizes that differ from the sizes of a gate that exists: attach does not resize. */
-static int sizes_check(const struct gate *gate, const uint32_t size[SIZES])
+static int attach_check_sizes(const struct gate *gate, const uint32_t size[SIZES])
 {
 	struct gate_sizes has;
 	int err = gate_sizes_read(gate, &has);
@@ -177,7 +177,7 @@ static int attach_run(const struct context *context, const void *data)
 	if (err)
 		return err;
 	if (!gate.made)
-		err = sizes_check(&gate, args->size);
+		err = attach_check_sizes(&gate, args->size);
 	if (!err)
 		gate.state->sizes_stated |= sizes_bits(&sizes);
 	err = err ?: attach_all(&gate, args, all);

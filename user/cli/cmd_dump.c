@@ -71,7 +71,7 @@ static bool print_attach(const struct attachment *a, struct gate_sizes sizes, co
  * because it makes the gate. ret_lacks_fq: set if limits shape, and a device on hook egress lacks
  * the qdisc fq.
  */
-static int print_attachments(const struct gate *gate, bool *ret_lacks_fq)
+static int dump_attachments(const struct gate *gate, bool *ret_lacks_fq)
 {
 	struct gate_sizes sizes;
 	struct shaping shaping;
@@ -142,7 +142,7 @@ static int show_run(const struct context *context, const void *args)
 		print_string("gate", NULL, gate.name);
 		err = print_places(&gate);
 	} else if (!err) {
-		err = print_attachments(&gate, &shown.lacks_fq);
+		err = dump_attachments(&gate, &shown.lacks_fq);
 	}
 	if (err)
 		return err;

@@ -109,7 +109,7 @@ static void print_seconds(const struct metric *metric, const struct exported *e)
 }
 
 /* Prints a sample for each cause. The member is the event of the first cause, in an array. */
-static void print_causes(const struct metric *metric, const struct exported *e)
+static void export_causes(const struct metric *metric, const struct exported *e)
 {
 	const struct pace *first = (const void *)((const char *)e + metric->member);
 
@@ -166,7 +166,7 @@ static const char *escape(const char *name, char text[2 * NETNS_NAME])
 }
 
 /* Prints a sample for each attachment. An unnamed network namespace is printed as net:[INODE]. */
-static void print_attachments(const struct metric *metric, const struct exported *e)
+static void export_attachments(const struct metric *metric, const struct exported *e)
 {
 	for (unsigned int i = 0; i < e->seen.count; i++) {
 		const struct attachment *a = &e->seen.all[i];
@@ -203,11 +203,11 @@ static const struct metric metrics[] = {
 	{"sluice_states_evicted_total", "States that were evicted although they were not full.",
 	 print_member, MEMBER(pressure.event[SL_EVENT_EVICTED].total)},
 	{"sluice_insertions_refused_total", "Packets of new sources that got no state.",
-	 print_causes, MEMBER(pressure.event[SL_EVENT_BUSY])},
+	 export_causes, MEMBER(pressure.event[SL_EVENT_BUSY])},
 	{"sluice_bucket_insertions_total", "Entries added to buckets4 and buckets6.", print_member,
 	 MEMBER(pressure.event[SL_EVENT_BUCKET_INSERTED].total)},
 	{"sluice_bucket_insertions_refused_total",
-	 "Entries that could not be added to buckets4 or buckets6.", print_causes,
+	 "Entries that could not be added to buckets4 or buckets6.", export_causes,
 	 MEMBER(pressure.event[SL_EVENT_BUCKET_BUSY])},
 	{"sluice_bursts_lost_total", "Sum of the parts of their bursts that evicted states lacked.",
 	 print_seconds, MEMBER(pressure.bursts_lost)},
@@ -244,7 +244,7 @@ static const struct metric metrics[] = {
 	{"sluice_rules_generation", "Changes of the rules since the gate was made.", print_member,
 	 MEMBER(generation)},
 	{"sluice_attached", "1: the device is filtered. 0: the device or its filter is gone.",
-	 .print = print_attachments},
+	 .print = export_attachments},
 	{"sluice_attached_age_seconds",
 	 "Seconds since the attachments were published for readers. 0: they were read now. "
 	 "Missing: they cannot be read.",

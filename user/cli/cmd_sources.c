@@ -15,7 +15,7 @@ enum order {
 };
 
 /* A source, and its state under each limit of its policy. */
-struct view {
+struct source_view {
 	const struct gate *gate;
 	struct source source;
 	struct limit_state states[SL_LIMITS_MAX];
@@ -26,12 +26,12 @@ struct view {
  * limits, because its addresses may have policies of their own. source_free() frees view->source.
  */
 static int view_read(const struct gate *gate, const struct table *table,
-		     const struct sl_prefix *address, struct view *view)
+		     const struct sl_prefix *address, struct source_view *view)
 {
 	struct packet_args packet;
 	int err;
 
-	*view = (struct view){.gate = gate};
+	*view = (struct source_view){.gate = gate};
 	err = source_read(gate, table, address, &view->source);
 	if (err)
 		return err;
@@ -45,7 +45,7 @@ static int view_read(const struct gate *gate, const struct table *table,
 }
 
 /* Returns the part of the burst that is left, 0 to 1, or -1 if the key is blocked. */
-static double limit_slack(const struct view *view, int index)
+static double limit_slack(const struct source_view *view, int index)
 {
 	const struct limit_state *state = &view->states[index];
 
@@ -65,7 +65,7 @@ static bool limit_refuses(const struct limit_state *state)
  * refuses and drops; otherwise the first that refuses and observes; otherwise the limit with the
  * smallest part of its burst left.
  */
-static int limit_shown(const struct view *view)
+static int limit_shown(const struct source_view *view)
 {
 	int observes = -1, least = -1;
 
@@ -128,7 +128,7 @@ static const char *wait_format(uint64_t ms, char text[CELL_TEXT])
 }
 
 /* Prints the fields of a source: exact numbers, and all limits. */
-static void print_source_json(const struct view *view)
+static void print_source_json(const struct source_view *view)
 {
 	static const struct judgement several = {0};
 	const struct source *source = &view->source;
@@ -150,7 +150,7 @@ static void print_source_json(const struct view *view)
 }
 
 /* Prints the columns LIMIT and LEVEL. */
-static void print_limit(const struct view *view, int index)
+static void print_limit(const struct source_view *view, int index)
 {
 	const struct limit_state *state = &view->states[index];
 	const struct sl_limit *limit = &view->source.limits[index];
@@ -170,7 +170,7 @@ static void print_limit(const struct view *view, int index)
 }
 
 /* Prints the columns of a source, with counts of 5 characters and one limit. */
-static void print_source(const struct view *view)
+static void print_source(const struct source_view *view)
 {
 	const struct source *source = &view->source;
 	const struct judgement *rule = &source->rule;
@@ -223,7 +223,7 @@ static int rank(const struct gate *gate, const struct table *table, enum order o
 		[ORDER_DROPPED] = dropped,
 		[ORDER_BYTES] = source->passed.bytes + source->dropped.bytes,
 	};
-	struct view view;
+	struct source_view view;
 	int err, shown;
 
 	ranked->rank = ranks[order];
@@ -277,7 +277,7 @@ static int print_ranked(const struct gate *gate, const struct table *table,
 		   "DROP", "WOULD", "BYTES", "LIMIT", "LEVEL");
 	print_array("sources");
 	for (unsigned int i = 0; !err && i < count; i++) {
-		struct view view;
+		struct source_view view;
 
 		err = view_read(gate, table, &ranked[i].source->prefix, &view);
 		if (err)

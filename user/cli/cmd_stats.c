@@ -11,17 +11,17 @@ void print_packets(const char *key, const struct sl_cell *cell)
 }
 
 /* Text omits lines whose counts are 0, unless the user wrote `all`. */
-struct listing {
+struct stats_output {
 	bool all, has_hidden; /* has_hidden: a line was omitted, or would be without `all` */
 };
 
-static bool is_shown(struct listing *listing, unsigned long long count)
+static bool is_shown(struct stats_output *output, unsigned long long count)
 {
-	listing->has_hidden |= !count;
-	return count || listing->all;
+	output->has_hidden |= !count;
+	return count || output->all;
 }
 
-static void print_totals(const struct stats *stats, struct listing *listing)
+static void print_totals(const struct stats *stats, struct stats_output *output)
 {
 	static const char *const names[] = {"passed", "dropped"};
 	const struct sl_cell totals[] = {counters_passed(&stats->total),
@@ -39,7 +39,7 @@ static void print_totals(const struct stats *stats, struct listing *listing)
 	print_object("reasons");
 	for (int reason = 0; reason < SL_REASONS; reason++) {
 		print_number(reason_names[reason], NULL, reasons[reason].packets);
-		if (is_shown(listing, reasons[reason].packets))
+		if (is_shown(output, reasons[reason].packets))
 			print_text("%s %-19s %16llu %20llu\n",
 				   reason < SL_FIRST_DROP ? "pass" : "drop", reason_names[reason],
 				   reasons[reason].packets, reasons[reason].bytes);
@@ -55,7 +55,7 @@ static void print_totals(const struct stats *stats, struct listing *listing)
  * Prints the packets that a policy passed and dropped, and the packets that its limits refused.
  * JSON omits lines that belong to no policy, and text omits lines without packets.
  */
-static void print_policy(const struct stats_line *line, struct listing *listing)
+static void print_policy(const struct stats_line *line, struct stats_output *output)
 {
 	struct sl_cell passed = counters_passed(&line->counters);
 	struct sl_cell dropped = counters_dropped(&line->counters);
@@ -63,7 +63,7 @@ static void print_policy(const struct stats_line *line, struct listing *listing)
 
 	for (unsigned int i = 0; i < line->limits; i++)
 		sum += line->counters.refused[line->limit[i].slot].packets;
-	if (print_is_json() ? line->kind != STATS_RULE : !is_shown(listing, sum))
+	if (print_is_json() ? line->kind != STATS_RULE : !is_shown(output, sum))
 		return;
 	print_object(NULL);
 	print_string("prefix", "%-24s", line->policy);
@@ -75,7 +75,7 @@ static void print_policy(const struct stats_line *line, struct listing *listing)
 		const struct stats_limit *limit = &line->limit[i];
 		const struct sl_cell *refused = &line->counters.refused[limit->slot];
 
-		if (!print_is_json() && !is_shown(listing, refused->packets))
+		if (!print_is_json() && !is_shown(output, refused->packets))
 			continue;
 		print_row(NULL);
 		print_string("name", "  limit %-16s", limit->name);
@@ -92,7 +92,7 @@ static void print_policy(const struct stats_line *line, struct listing *listing)
 
 static int stats_run(const struct context *context, const void *args)
 {
-	struct listing listing = {.all = *(const bool *)args};
+	struct stats_output output = {.all = *(const bool *)args};
 	_cleanup_(gate_close) struct gate gate = GATE_CLOSED;
 	_cleanup_(stats_free) struct stats stats = {0};
 	int err = gate_open_to_look(&gate, context) ?: stats_read(&gate, &stats);
@@ -102,14 +102,14 @@ static int stats_run(const struct context *context, const void *args)
 	print_object(NULL);
 	print_string("gate", "gate %s", gate.name);
 	print_number("generation", ", generation %" PRIu64 "\n\n", gate.state->generation);
-	print_totals(&stats, &listing);
+	print_totals(&stats, &output);
 	print_text("\n%-24s %16s %16s\n", "POLICY", "PASSED", "DROPPED");
 	print_array("policies");
 	for (unsigned int i = 0; i < stats.count; i++)
-		print_policy(&stats.lines[i], &listing);
+		print_policy(&stats.lines[i], &output);
 	print_end();
 	print_end();
-	if (listing.has_hidden && !listing.all)
+	if (output.has_hidden && !output.all)
 		print_text("(lines without packets are omitted; to print them: 'sluice %sstats "
 			   "all')\n",
 			   gate_option(gate.name));

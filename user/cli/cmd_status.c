@@ -355,7 +355,7 @@ static void print_finding(const struct finding *finding, bool of_several, const 
 	print_end();
 }
 
-struct view {
+struct status_view {
 	unsigned int count;
 	int err; /* negative errno if a gate could not be read; other gates are printed */
 };
@@ -401,7 +401,7 @@ static int gate_view(const char *name, void *data)
 {
 	_cleanup_(gate_close) struct gate gate = GATE_CLOSED;
 	_cleanup_(facts_free) struct facts facts = {0};
-	struct view *view = data;
+	struct status_view *view = data;
 	int err = gate_open(&gate, name, GATE_READ, NULL) ?: facts_read(&gate, &facts);
 
 	if (err) {
@@ -420,7 +420,7 @@ static int gate_view(const char *name, void *data)
 
 static int status_run(const struct context *context, const void *args)
 {
-	struct view view = {0};
+	struct status_view view = {0};
 	int err = context->gate_given ? gate_view(context->gate, &view)
 				      : gates_for_each(gate_view, NULL, &view);
 

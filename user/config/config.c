@@ -23,7 +23,7 @@
 /* Report at most this many duplicate prefixes: a list that is given twice may have a million. */
 #define TWICE_MAX 10
 
-struct reader;
+struct config_reader;
 struct map;
 
 /* A key of a map. Every key is optional here: finish functions report missing keys. */
@@ -53,7 +53,7 @@ struct map {
 	int access;	  /* enum sl_access of `allow` and `deny` */
 	const char *many; /* noun for its words in errors, such as "prefixes" */
 	bool ends_bad;	  /* `finish` is called even after an error in a value */
-	int (*finish)(struct reader *reader, const struct item *item);
+	int (*finish)(struct config_reader *reader, const struct item *item);
 };
 
 #define MAP(array, type, ...)                                                                      \
@@ -67,7 +67,7 @@ struct claim {
 	struct position at;
 };
 
-struct reader {
+struct config_reader {
 	const char *path; /* path of the rules file; list files are relative to its directory */
 	bool leaves_out;  /* bad lists are left out, as config_parse() describes */
 	struct document document;
@@ -89,7 +89,7 @@ struct reader {
 /* --- Errors --------------------------------------------------------------------------------- */
 
 /* Stores an error in the reader, and returns it. */
-static int fail(struct reader *reader, int err)
+static int fail(struct config_reader *reader, int err)
 {
 	if (err && (!reader->err || err != -EINVAL))
 		reader->err = err;
@@ -97,7 +97,7 @@ static int fail(struct reader *reader, int err)
 }
 
 /* Adds a position to the errors and notices that have none, stores the error, and returns it. */
-static int fail_at(struct reader *reader, struct position at, int err)
+static int fail_at(struct config_reader *reader, struct position at, int err)
 {
 	document_place(&reader->document, reader->mark, at);
 	reader->mark = error_count();
@@ -106,7 +106,7 @@ static int fail_at(struct reader *reader, struct position at, int err)
 
 #define refuse(reader, at, ...) fail_at(reader, at, error_misuse(__VA_ARGS__))
 
-static int refuse_kind(struct reader *reader, const struct node *node, const char *name,
+static int refuse_kind(struct config_reader *reader, const struct node *node, const char *name,
 		       enum node_kind wanted)
 {
 	static const char *const kinds[] = {
@@ -123,7 +123,7 @@ static int refuse_kind(struct reader *reader, const struct node *node, const cha
 		      kinds[wanted], kinds[node->kind]);
 }
 
-static int refuse_key(struct reader *reader, const struct node *node, const char *name,
+static int refuse_key(struct config_reader *reader, const struct node *node, const char *name,
 		      const struct map *map)
 {
 	const char *words[KEYS_MAX], *nearly;
@@ -153,21 +153,21 @@ struct config_entry {
 _Static_assert(DATA_MAX >= sizeof(struct place) && DATA_MAX >= sizeof(struct config_entry),
 	       "DATA_MAX");
 
-static int word_read(struct reader *reader, const struct node *node, const struct key *key,
+static int word_read(struct config_reader *reader, const struct node *node, const struct key *key,
 		     void *data)
 {
 	return fail_at(reader, node->at,
 		       value_parse(key->type, key->name, node->word, (char *)data + key->offset));
 }
 
-static int map_read(struct reader *reader, const struct node *node, const char *name,
+static int map_read(struct config_reader *reader, const struct node *node, const char *name,
 		    const struct map *map, void *parent);
 
 /*
  * Reads the items of a list. The first item decides whether all must be words or maps. If the key
  * has no map, the enclosing map reads the words.
  */
-static int items_read(struct reader *reader, const struct node *list, const struct key *key,
+static int items_read(struct config_reader *reader, const struct node *list, const struct key *key,
 		      void *parent)
 {
 	const struct map *map = key->map;
@@ -203,7 +203,7 @@ static int items_read(struct reader *reader, const struct node *list, const stru
 }
 
 /* Reads the value of a key, which is a word, a list or a map. */
-static int key_read(struct reader *reader, const struct node *node, const struct key *key,
+static int key_read(struct config_reader *reader, const struct node *node, const struct key *key,
 		    void *data)
 {
 	char name[NAME_TEXT];
@@ -219,7 +219,7 @@ static int key_read(struct reader *reader, const struct node *node, const struct
 }
 
 /* Reads a map. name: description of the map, for errors. Returns 0 or the first error. */
-static int map_read(struct reader *reader, const struct node *node, const char *name,
+static int map_read(struct config_reader *reader, const struct node *node, const char *name,
 		    const struct map *map, void *parent)
 {
 	_Alignas(max_align_t) char data[DATA_MAX];
@@ -255,7 +255,7 @@ static int map_read(struct reader *reader, const struct node *node, const char *
 /* --- Claims --------------------------------------------------------------------------------- */
 
 /* Adds a claim, which owns the policy of the rule. If it fails, it frees the policy. */
-static int claim(struct reader *reader, const struct rule *rule, struct position at)
+static int claim(struct config_reader *reader, const struct rule *rule, struct position at)
 {
 	if (!array_grow(reader->claims, reader->claim_count, reader->claim_room)) {
 		struct rule lost = *rule;
@@ -279,7 +279,8 @@ static int claim_compare(const void *a, const void *b)
 }
 
 /* Refuses a second policy of a prefix, or a second entry without a list. */
-static int refuse_twice(struct reader *reader, const struct claim *claim, const struct claim *first)
+static int refuse_twice(struct config_reader *reader, const struct claim *claim,
+			const struct claim *first)
 {
 	char text[PREFIX_TEXT];
 
@@ -297,7 +298,7 @@ static int refuse_twice(struct reader *reader, const struct claim *claim, const 
 }
 
 /* Makes the rule of a prefix from all its claims. */
-static int prefix_merge(struct reader *reader, struct claim *claims, unsigned int count)
+static int prefix_merge(struct config_reader *reader, struct claim *claims, unsigned int count)
 {
 	struct rule rule = {.prefix = claims->rule.prefix};
 	struct claim *policy = NULL, *entry = NULL;
@@ -326,7 +327,7 @@ static int prefix_merge(struct reader *reader, struct claim *claims, unsigned in
 }
 
 /* Sorts the claims, and makes one rule for each prefix. */
-static int claims_merge(struct reader *reader)
+static int claims_merge(struct config_reader *reader)
 {
 	unsigned int count = reader->claim_count, next;
 	struct claim *claims = reader->claims;
@@ -356,7 +357,7 @@ static const struct key place_keys[] = {
 /*
  * Checks an entry of `attach`. Refuses a second entry for a hook of a device: modes could differ.
  */
-static int place_finish(struct reader *reader, const struct item *item)
+static int place_finish(struct config_reader *reader, const struct item *item)
 {
 	struct places *places = &reader->config.places;
 	const struct place *place = item->data;
@@ -397,7 +398,8 @@ static const struct key limit_keys[SPEC_FIELDS] = {
 };
 
 /* Adds the position of a field to errors, or of the map if it does not contain the field. */
-static int field_fail(struct reader *reader, const struct node *map, enum spec_field field, int err)
+static int field_fail(struct config_reader *reader, const struct node *map, enum spec_field field,
+		      int err)
 {
 	const struct node *node = field < SPEC_FIELDS ? node_find(map, spec_names[field]) : NULL;
 
@@ -405,7 +407,7 @@ static int field_fail(struct reader *reader, const struct node *map, enum spec_f
 }
 
 /* Checks `defaults` as fields of a limit, so that an error is not repeated for each limit. */
-static int defaults_finish(struct reader *reader, const struct item *item)
+static int defaults_finish(struct config_reader *reader, const struct item *item)
 {
 	const struct sl_prefix everything = {0};
 	struct spec spec = *(struct spec *)item->data;
@@ -445,7 +447,7 @@ struct config_policy {
  * Sets the fields that a limit lacks to their defaults. If the prefix has one family, only the
  * length of that family is set.
  */
-static void defaults_add(const struct reader *reader, const struct sl_prefix *prefix,
+static void defaults_add(const struct config_reader *reader, const struct sl_prefix *prefix,
 			 struct spec *spec)
 {
 	for (enum spec_field field = SPEC_PER; reader->defaults && field < SPEC_FIELDS; field++) {
@@ -460,7 +462,7 @@ static void defaults_add(const struct reader *reader, const struct sl_prefix *pr
 	}
 }
 
-static int limit_finish(struct reader *reader, const struct item *item)
+static int limit_finish(struct config_reader *reader, const struct item *item)
 {
 	struct config_policy *policy = item->parent;
 	struct rule *rule = &policy->rule;
@@ -495,7 +497,7 @@ static int limit_finish(struct reader *reader, const struct item *item)
 
 static const struct map limit_map = MAP(limit_keys, struct spec, .finish = limit_finish);
 
-static int budget_finish(struct reader *reader, const struct item *item)
+static int budget_finish(struct config_reader *reader, const struct item *item)
 {
 	struct config_policy *policy = item->parent;
 	struct limit budget;
@@ -538,7 +540,7 @@ static const struct key policy_keys[] = {
 };
 
 /* Checks the keys of a policy, and claims it. Without `inherit`, a policy does not inherit. */
-static int policy_finish(struct reader *reader, const struct item *item)
+static int policy_finish(struct config_reader *reader, const struct item *item)
 {
 	const struct node *prefix = node_find(item->node, "prefix");
 	const struct node *limits = node_find(item->node, "limits");
@@ -583,7 +585,7 @@ static const struct key entry_keys[] = {
  * Returns the path of a list file. A relative path begins at the directory of the rules file.
  * Returns NULL, and adds an error, if out of memory.
  */
-static char *list_path(const struct reader *reader, const char *file)
+static char *list_path(const struct config_reader *reader, const char *file)
 {
 	const char *slash = *file == '/' ? NULL : strrchr(reader->path, '/');
 	char *path;
@@ -599,7 +601,7 @@ static char *list_path(const struct reader *reader, const char *file)
  * Claims the prefixes of a set. A rule that has neither access nor list, or whose end has passed,
  * is from an entry that has ended. It was checked, but is not claimed.
  */
-static int rules_claim(struct reader *reader, const struct ruleset *set, struct position at)
+static int rules_claim(struct config_reader *reader, const struct ruleset *set, struct position at)
 {
 	int err = 0;
 
@@ -613,7 +615,8 @@ static int rules_claim(struct reader *reader, const struct ruleset *set, struct 
 	return err;
 }
 
-static int prefix_claim(struct reader *reader, const struct node *node, const struct rule *rule)
+static int prefix_claim(struct config_reader *reader, const struct node *node,
+			const struct rule *rule)
 {
 	_cleanup_(ruleset_free) struct ruleset set = {0};
 	int err = rule->lists ? list_entry_add(node->word, rule, &set)
@@ -647,7 +650,7 @@ static int file_check(const char *path, const struct rule *rule, const struct co
 }
 
 /* Reads a list file, and claims its prefixes. Leaves out a bad list if `leaves_out` is set. */
-static int file_claim(struct reader *reader, const struct config_entry *entry,
+static int file_claim(struct config_reader *reader, const struct config_entry *entry,
 		      const struct rule *rule, struct position at)
 {
 	_cleanup_(ruleset_free) struct ruleset set = {0};
@@ -682,7 +685,8 @@ static int file_claim(struct reader *reader, const struct config_entry *entry,
  * Makes the list of an entry that has a file or a name. The name of the list is the value of
  * `list`, or otherwise the path of the file. Access and end move from the rule to the list.
  */
-static int list_make(struct reader *reader, const struct config_entry *entry, struct rule *rule)
+static int list_make(struct config_reader *reader, const struct config_entry *entry,
+		     struct rule *rule)
 {
 	struct sl_list_info list = {
 		.access = rule->access, .until = rule->until, .replaced = time(NULL)};
@@ -709,7 +713,7 @@ static int list_make(struct reader *reader, const struct config_entry *entry, st
 }
 
 /* Checks the keys of an entry of `allow` or `deny`, and computes its end. */
-static int entry_check(struct reader *reader, const struct item *item, struct rule *rule)
+static int entry_check(struct config_reader *reader, const struct item *item, struct rule *rule)
 {
 	const struct node *until = node_find(item->node, "until");
 	const struct node *file = node_find(item->node, "file");
@@ -740,7 +744,7 @@ static int entry_check(struct reader *reader, const struct item *item, struct ru
 	return 0;
 }
 
-static int entry_finish(struct reader *reader, const struct item *item)
+static int entry_finish(struct config_reader *reader, const struct item *item)
 {
 	const struct node *list = node_find(item->node, "list");
 	const struct node *file = node_find(item->node, "file");
@@ -789,7 +793,7 @@ static const struct key gate_keys[] = {
 	{"prefixes", .type = &value_size, .offset = offsetof(struct gate_sizes, prefixes)},
 };
 
-static int gate_finish(struct reader *reader, const struct item *item)
+static int gate_finish(struct config_reader *reader, const struct item *item)
 {
 	reader->config.sizes = *(struct gate_sizes *)item->data;
 	if (reader->config.sizes.policies)
@@ -809,7 +813,7 @@ static const struct key file_keys[] = {
 };
 
 /* Refuses a file without any rules. It would delete all rules, which is probably not meant. */
-static int file_finish(struct reader *reader, const struct item *item)
+static int file_finish(struct config_reader *reader, const struct item *item)
 {
 	const struct node *root = item->node;
 
@@ -878,7 +882,7 @@ static bool longest_leave_out(struct config *config, enum size size)
  * Refuses a size that is too small for the rules of the file. If `leaves_out` is set, lists are
  * left out instead, because list files grow without the administrator.
  */
-static int sizes_check(struct reader *reader)
+static int config_check_sizes(struct config_reader *reader)
 {
 	const struct node *gate = node_find(reader->document.root, "gate");
 	struct config *config = &reader->config;
@@ -905,7 +909,7 @@ static int sizes_check(struct reader *reader)
 int config_parse(const char *path, const char *text, size_t size, bool leaves_out,
 		 struct config *ret)
 {
-	struct reader reader = {.path = path, .leaves_out = leaves_out};
+	struct config_reader reader = {.path = path, .leaves_out = leaves_out};
 	int err = document_parse(strcmp(path, "-") ? path : "standard input", text, size,
 				 &reader.document);
 
@@ -915,7 +919,7 @@ int config_parse(const char *path, const char *text, size_t size, bool leaves_ou
 	map_read(&reader, reader.document.root, "a rules file", &file_map, NULL);
 	fail(&reader, claims_merge(&reader));
 	if (!reader.err)
-		sizes_check(&reader);
+		config_check_sizes(&reader);
 	if (!reader.err && reader.ended) {
 		unsigned int others = reader.ended - 1;
 

@@ -289,7 +289,7 @@ void array_view_close(struct array_view *view)
 #define COPY_TRIES 100
 
 /* Copies the rules of one generation. Omits policy versions that were never used. */
-static int rules_copy(const struct gate *gate)
+static int views_refresh(const struct gate *gate)
 {
 	uint32_t generation, seen;
 	int err, tries = 0;
@@ -315,7 +315,7 @@ uint32_t gate_generation(const struct gate *gate)
 
 	if (!array_view_refresh(&gate->view[VIEW_STATE], 1) &&
 	    gate->state->generation != generation)
-		rules_copy(gate);
+		views_refresh(gate);
 	return __atomic_load_n(&gate->state->generation, __ATOMIC_ACQUIRE);
 }
 
@@ -350,7 +350,7 @@ int gate_map_rules(struct gate *gate)
 		      ?: VIEW_OPEN(gate, VIEW_POLICIES, MAP_POLICIES, versions, gate->policies)
 		      ?: VIEW_OPEN(gate, VIEW_BUDGETS, MAP_BUDGETS, policies, gate->budgets);
 	if (!err && gate->dir.reads_only)
-		err = rules_copy(gate);
+		err = views_refresh(gate);
 	else if (!err)
 		err = VIEW_OPEN(gate, VIEW_SUBRULES, MAP_SUBRULES, SL_AGGREGATES, gate->subrules);
 	return err ? gate_error(gate, err, "rules-unread", "cannot map its rules: %s", why(err))

@@ -30,7 +30,7 @@ struct list_change {
 	struct list_counts counts;
 };
 
-static void change_free(struct list_change *change)
+static void list_change_free(struct list_change *change)
 {
 	ruleset_free(&change->wanted);
 }
@@ -154,7 +154,7 @@ static int change_commit(struct list_change *change, struct list_counts *ret)
 /* --- Changes -------------------------------------------------------------------------------- */
 
 /* Begins a change of the list `name`, which must exist. If `name` is NULL, of any list. */
-static int change_begin(struct list_change *change, const char *name)
+static int list_change_begin(struct list_change *change, const char *name)
 {
 	int err = ruleset_make_lists(&change->wanted), place;
 
@@ -223,12 +223,12 @@ static int list_place(struct list_change *change, const struct sl_list_info *lis
 int list_put(struct gate *gate, struct sl_list_info *list, bool replace, struct ruleset *entries,
 	     struct list_counts *ret)
 {
-	_cleanup_(change_free) struct list_change change = {
+	_cleanup_(list_change_free) struct list_change change = {
 		.gate = gate,
 		.mode = replace ? LIST_REPLACE : LIST_PUT,
 	};
 	unsigned int kept = 0;
-	int err = change_begin(&change, NULL);
+	int err = list_change_begin(&change, NULL);
 
 	for (unsigned int i = 0; i < entries->count; i++) /* omit entries that have ended */
 		if (!entries->rules[i].list_until || until_left_ns(entries->rules[i].list_until))
@@ -242,9 +242,9 @@ int list_put(struct gate *gate, struct sl_list_info *list, bool replace, struct 
 int list_take(struct gate *gate, const char *name, struct ruleset *entries, bool force,
 	      struct list_counts *ret)
 {
-	_cleanup_(change_free) struct list_change change = {
+	_cleanup_(list_change_free) struct list_change change = {
 		.gate = gate, .mode = LIST_TAKE, .strict = !force};
-	int err = change_begin(&change, name);
+	int err = list_change_begin(&change, name);
 
 	change.to = change.from;
 	return err ?: rules_plan(&change, entries) ?: change_commit(&change, ret);
@@ -252,9 +252,9 @@ int list_take(struct gate *gate, const char *name, struct ruleset *entries, bool
 
 int list_drop(struct gate *gate, const char *name, struct list_counts *ret)
 {
-	_cleanup_(change_free) struct list_change change = {.gate = gate, .mode = LIST_DROP};
+	_cleanup_(list_change_free) struct list_change change = {.gate = gate, .mode = LIST_DROP};
 	struct ruleset none = {0};
-	int err = change_begin(&change, name);
+	int err = list_change_begin(&change, name);
 
 	if (err)
 		return err;

@@ -458,8 +458,8 @@ static void candidates_make(const struct gate *gate, const struct rule *rule, ui
 }
 
 /* Adds the error that a policy would have more than SL_LIMITS_MAX limits. Returns -ECANCELED. */
-static int refuse_fifth(const struct gate *gate, const struct rule *rule,
-			const struct version_limits *candidates)
+static int refuse_inherited(const struct gate *gate, const struct rule *rule,
+			    const struct version_limits *candidates)
 {
 	char names[3 * SL_LIMITS_MAX * (SL_NAME + PREFIX_TEXT + 8)], text[PREFIX_TEXT];
 	char label[LIMIT_LABEL];
@@ -476,9 +476,8 @@ static int refuse_fifth(const struct gate *gate, const struct rule *rule,
 					 prefix_format(limit_origin(gate, candidate->home), text));
 	}
 	error_add(ENOSPC, "too-many-limits", prefix_format(&rule->prefix, text),
-		  "with inherited limits it would have %u limits, and %d is the most: %s; to omit "
-		  "the "
-		  "inherited limits, write 'inherit no' in the same command",
+		  "with inherited limits it would have %u limits, and %d are the most: %s; to "
+		  "omit inherited limits, write 'inherit no' in the same command",
 		  candidates->count, SL_LIMITS_MAX, names);
 	return -ECANCELED;
 }
@@ -575,7 +574,7 @@ int policy_write(struct gate *gate, uint32_t version, uint32_t before, uint32_t 
 		return -ECANCELED;
 	candidates_make(gate, rule, parent, &candidates);
 	if (candidates.count > SL_LIMITS_MAX)
-		return refuse_fifth(gate, rule, &candidates);
+		return refuse_inherited(gate, rule, &candidates);
 	if (old)
 		memcpy(policy.base.reason, old->base.reason, sizeof(policy.base.reason));
 	slots_write(gate, &policy, &candidates, old);

@@ -227,14 +227,14 @@ static bool room_is_short(int err)
 }
 
 /* A rule that a transaction may write. */
-struct step {
+struct transaction_step {
 	struct sl_prefix prefix;
 	const struct rule *wanted; /* NULL for a policy that inherits a change */
 };
 
 /* A policy is written before its children, because steps of shorter prefixes come first. */
 struct transaction {
-	struct step *steps;
+	struct transaction_step *steps;
 	unsigned int steps_count, steps_room;
 	struct rulemap_entry *entries; /* the wanted rules, and the children that they change */
 	unsigned int count;
@@ -348,7 +348,7 @@ static int child_prepare(struct gate *gate, const struct sl_prefix *prefix, stru
 /* Orders steps: shorter prefixes first, then wanted rules before policies that inherit. */
 static int step_compare(const void *a, const void *b)
 {
-	const struct step *left = a, *right = b;
+	const struct transaction_step *left = a, *right = b;
 
 	return (left->prefix.bits > right->prefix.bits) - (left->prefix.bits < right->prefix.bits)
 		       ?: !left->wanted - !right->wanted
@@ -367,9 +367,9 @@ static int transaction_plan(const struct gate *gate, const struct ruleset *wante
 		return -ENOMEM;
 	for (unsigned int i = 0; i < wanted->count; i++)
 		t->steps[t->steps_count++] =
-			(struct step){wanted->rules[i].prefix, &wanted->rules[i]};
+			(struct transaction_step){wanted->rules[i].prefix, &wanted->rules[i]};
 	for (uint32_t version = SL_POLICY_VERSION(SL_POLICY_FIRST); version < end; version++) {
-		struct step child = {0};
+		struct transaction_step child = {0};
 
 		if (!policy_version_inherits(gate, version, &child.prefix))
 			continue;
@@ -396,7 +396,7 @@ static int transaction_prepare(struct gate *gate, const struct ruleset *wanted,
 	int err = wanted->lists ? lists_prepare(gate, wanted->lists) : 0;
 
 	for (unsigned int i = 0; !err && i <= t->steps_count; i++) {
-		const struct step *step = &t->steps[i];
+		const struct transaction_step *step = &t->steps[i];
 
 		/* policies of longer prefixes look up their parents in the maps */
 		if (written < t->count &&

@@ -118,7 +118,7 @@ static void sizes_plan(struct apply *apply, const struct gate *gate, bool may_re
 }
 
 /* Fails if a size would change. Adds an error for each size that would change. */
-static int sizes_check(const struct gate *gate, struct apply *apply)
+static int apply_check_sizes(const struct gate *gate, struct apply *apply)
 {
 	char object[GATE_NAME + 8];
 	int err = 0;
@@ -163,7 +163,7 @@ int apply_prepare(struct gate *gate, struct config *config, const struct apply_m
 		return err;
 	sizes_plan(ret, gate, may->resize);
 	if (!may->resize)
-		err = sizes_check(gate, ret);
+		err = apply_check_sizes(gate, ret);
 	if (!err)
 		err = placings_plan(gate, &config->places, MISSING_FAILS, NULL, &ret->placings);
 	for (unsigned int i = 0; !err && i < config->rules.count; i++)

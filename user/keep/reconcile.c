@@ -29,8 +29,8 @@ enum parts {
 };
 
 /* Copies the lists in `lists`, a bit for each index, and the given parts of the rules. */
-static int rules_copy(const struct ruleset *set, uint64_t lists, enum parts parts,
-		      struct ruleset *ret)
+static int reconcile_copy_rules(const struct ruleset *set, uint64_t lists, enum parts parts,
+				struct ruleset *ret)
 {
 	_cleanup_(ruleset_free) struct ruleset copy = {0};
 	int err = ruleset_make_lists(&copy);
@@ -139,7 +139,7 @@ int rules_complete(struct ruleset *file, const struct list_paths *paths,
 	}
 	if (!bits)
 		return 0;
-	err = rules_copy(known, bits, PARTS_LISTS, &copies);
+	err = reconcile_copy_rules(known, bits, PARTS_LISTS, &copies);
 	if (err)
 		return err;
 	memcpy(copies.lists, lists, sizeof(lists));
@@ -163,7 +163,7 @@ static uint64_t lists_own(const struct ruleset *set, const struct ruleset *other
 int rules_runtime(const struct ruleset *in_force, const struct ruleset *was,
 		  const struct ruleset *file, struct ruleset *ret)
 {
-	int err = rules_copy(in_force, lists_own(in_force, was), PARTS_ENTRIES, ret);
+	int err = reconcile_copy_rules(in_force, lists_own(in_force, was), PARTS_ENTRIES, ret);
 	unsigned int kept = 0;
 
 	if (err)
@@ -222,7 +222,7 @@ int reconcile(const struct ruleset *in_force, const struct ruleset *file, const 
 {
 	enum parts parts = renew == RENEW_ALL ? PARTS_ALL : PARTS_LISTS;
 	_cleanup_(ruleset_free) struct ruleset others = {0};
-	int err = rules_copy(file, UINT64_MAX, parts, ret);
+	int err = reconcile_copy_rules(file, UINT64_MAX, parts, ret);
 
 	*ret_undone = (struct undone){0};
 	if (err)
@@ -241,6 +241,6 @@ int reconcile(const struct ruleset *in_force, const struct ruleset *file, const 
 		if (at >= 0 && in_force->lists[at].access == list->access)
 			list->until = in_force->lists[at].until;
 	}
-	return rules_copy(in_force, lists_own(in_force, was), PARTS_ALL, &others)
+	return reconcile_copy_rules(in_force, lists_own(in_force, was), PARTS_ALL, &others)
 		       ?: rules_join(ret, &others);
 }

@@ -65,7 +65,8 @@ static int refuse_small(const struct gate *gate, const struct gate_sizes *sizes,
 }
 
 /* Copies the rules into new maps of rules. */
-static int rules_copy(const struct gate *gate, struct gate *next, const struct gate_sizes *sizes)
+static int remake_copy_rules(const struct gate *gate, struct gate *next,
+			     const struct gate_sizes *sizes)
 {
 	_cleanup_free_ struct rulemap_entry *rules = NULL;
 	unsigned int count = 0;
@@ -97,7 +98,7 @@ static int rules_copy(const struct gate *gate, struct gate *next, const struct g
  * Returns the state of a budget. A full budget is returned as full since `now`, so that
  * budgets_add() can compute later charges from the difference of `empty_at`.
  */
-static struct sl_state budget_read(const struct gate *gate, uint32_t number, uint64_t now)
+static struct sl_state remake_read_budget(const struct gate *gate, uint32_t number, uint64_t now)
 {
 	struct sl_state state = gate->budgets[number];
 
@@ -126,7 +127,7 @@ static void policies_copy(const struct gate *gate, struct gate *next)
 		policy_version_write(next, version, policy, policy->since);
 	}
 	for (uint32_t number = 0; number < count; number++)
-		next->budgets[number] = budget_read(gate, number, now);
+		next->budgets[number] = remake_read_budget(gate, number, now);
 	next->state->policies_seen = MIN(gate_policies_seen(gate), next->policies_max);
 	if (next->state->next_policy >= next->policies_max)
 		next->state->next_policy = SL_POLICY_FIRST;
@@ -157,7 +158,7 @@ static int next_make(const struct gate *gate, const struct gate_sizes *sizes, st
 		return err;
 	next->state->policies = sizes->policies;
 	policies_copy(gate, next);
-	return rules_copy(gate, next, sizes);
+	return remake_copy_rules(gate, next, sizes);
 }
 
 /* --- Pins in next/: steps 2 and 5 ----------------------------------------------------------- */

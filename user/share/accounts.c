@@ -252,7 +252,7 @@ static void accounts_place(struct accounts *accounts)
 /* --- Choosing ------------------------------------------------------------------------------- */
 
 /* A key without an account that is due to be reported. */
-struct candidate {
+struct report_candidate {
 	uint32_t entry;
 	struct state_key key;
 	const struct shared_limit *limit;
@@ -261,11 +261,11 @@ struct candidate {
 };
 
 struct scan {
-	uint64_t now, passed;	     /* time of this scan, and ticks since the previous scan */
-	uint64_t unreported, before; /* accounts->unreported now, and at the previous scan */
-	struct choices choices;	     /* `number` is an index in `list` */
-	struct candidate *list;	     /* array with room for accounts->most candidates */
-	uint64_t due;		     /* number of candidates found */
+	uint64_t now, passed;	       /* time of this scan, and ticks since the previous scan */
+	uint64_t unreported, before;   /* accounts->unreported now, and at the previous scan */
+	struct choices choices;	       /* `number` is an index in `list` */
+	struct report_candidate *list; /* array with room for accounts->most candidates */
+	uint64_t due;		       /* number of candidates found */
 };
 
 /*
@@ -293,7 +293,7 @@ static double account_weight(const struct accounts *accounts, const struct accou
 
 /* Gives an account to a candidate. since: the time of the previous scan. */
 static void account_begin(struct accounts *accounts, struct account *account,
-			  const struct candidate *candidate, uint64_t since)
+			  const struct report_candidate *candidate, uint64_t since)
 {
 	struct sample *sample = &accounts->samples.list[candidate->entry];
 	const struct flow_count nothing = {0};
@@ -341,8 +341,9 @@ static unsigned int accounts_choose(struct accounts *accounts, struct scan *scan
 /* --- Scanning ------------------------------------------------------------------------------- */
 
 /* Adds what a key took to its account, or to its excess; the key may then be a candidate. */
-static void count_add(struct accounts *accounts, struct sample *sample, struct candidate *candidate,
-		      const struct counted *counted, struct scan *scan)
+static void count_add(struct accounts *accounts, struct sample *sample,
+		      struct report_candidate *candidate, const struct counted *counted,
+		      struct scan *scan)
 {
 	const struct sl_entry *entry = &accounts->samples.table.entries[candidate->entry];
 	const struct sl_limit *limit = &candidate->limit->limit;
@@ -389,7 +390,7 @@ static void table_scan(struct accounts *accounts, unsigned int nodes, struct sca
 	for_each_entry(samples, index)
 	{
 		const struct sl_entry *entry = &samples->table.entries[index];
-		struct candidate candidate = {.entry = index};
+		struct report_candidate candidate = {.entry = index};
 		const struct sl_limit *limit;
 		struct counted counted;
 		struct sample *sample;
@@ -424,7 +425,7 @@ void accounts_count(struct accounts *accounts, unsigned int nodes, uint64_t now)
 void accounts_scan(struct accounts *accounts, unsigned int nodes, uint64_t now)
 {
 	_cleanup_free_ struct choice *choices = calloc(accounts->most, sizeof(*choices));
-	_cleanup_free_ struct candidate *list = calloc(accounts->most, sizeof(*list));
+	_cleanup_free_ struct report_candidate *list = calloc(accounts->most, sizeof(*list));
 	struct scan scan = {.now = now, .choices.list = choices, .list = list};
 
 	if (choices && list)

@@ -17,7 +17,7 @@
 
 /* --- Queues --------------------------------------------------------------------------------- */
 
-static void queue_put(struct queue *queue, struct command *command)
+static void queue_put(struct queue *queue, struct store_command *command)
 {
 	command->next = NULL;
 	if (queue->last)
@@ -27,9 +27,9 @@ static void queue_put(struct queue *queue, struct command *command)
 	queue->last = command;
 }
 
-static struct command *queue_take(struct queue *queue)
+static struct store_command *queue_take(struct queue *queue)
 {
-	struct command *command = queue->first;
+	struct store_command *command = queue->first;
 
 	if (!command)
 		return NULL;
@@ -39,13 +39,13 @@ static struct command *queue_take(struct queue *queue)
 	return command;
 }
 
-struct command command_make(const char *key, int values, const char *format, ...)
+struct store_command command_make(const char *key, int values, const char *format, ...)
 {
-	struct command command = {.format = format,
-				  .values = values,
-				  .slot = slot_of_key(key),
-				  .node = NODE_NONE,
-				  .due = 1};
+	struct store_command command = {.format = format,
+					.values = values,
+					.slot = slot_of_key(key),
+					.node = NODE_NONE,
+					.due = 1};
 	va_list args;
 
 	va_start(args, format);
@@ -56,7 +56,8 @@ struct command command_make(const char *key, int values, const char *format, ...
 	return command;
 }
 
-static void command_end(struct cluster *cluster, struct command *command, enum outcome outcome)
+static void command_end(struct cluster *cluster, struct store_command *command,
+			enum outcome outcome)
 {
 	redisFreeCommand(command->text);
 	command->text = NULL;
@@ -66,7 +67,7 @@ static void command_end(struct cluster *cluster, struct command *command, enum o
 
 static void queue_end(struct cluster *cluster, struct queue *queue, enum outcome outcome)
 {
-	for (struct command *command; (command = queue_take(queue));)
+	for (struct store_command *command; (command = queue_take(queue));)
 		command_end(cluster, command, outcome);
 }
 
@@ -82,7 +83,7 @@ unsigned int cluster_node(struct cluster *cluster, const struct endpoint *at)
 }
 
 /* Puts a command into the queue of its node, or ends it if no node has its slot. */
-static void command_route(struct cluster *cluster, struct command *command)
+static void command_route(struct cluster *cluster, struct store_command *command)
 {
 	unsigned int number = command->node;
 
@@ -100,8 +101,8 @@ static void command_route(struct cluster *cluster, struct command *command)
 /* --- Replies -------------------------------------------------------------------------------- */
 
 /* Follows MOVED or ASK. Ends the command after TRIES_MAX tries, or if the redirect is invalid. */
-static void command_redirect(struct cluster *cluster, const struct node *from,
-			     struct command *command, enum refusal refusal, unsigned int slot,
+static void command_redirect(struct cluster *cluster, const struct store_node *from,
+			     struct store_command *command, enum refusal refusal, unsigned int slot,
 			     struct endpoint *to)
 {
 	unsigned int number = NODE_NONE;
@@ -129,8 +130,8 @@ static void command_redirect(struct cluster *cluster, const struct node *from,
 		command_route(cluster, command);
 }
 
-static void command_refused(struct cluster *cluster, struct node *from, struct command *command,
-			    const redisReply *reply)
+static void command_refused(struct cluster *cluster, struct store_node *from,
+			    struct store_command *command, const redisReply *reply)
 {
 	static const int errors[REFUSALS] = {
 		[REFUSAL_LATER] = -EAGAIN,  [REFUSAL_ROLE] = -EROFS,	  [REFUSAL_RIGHT] = -EACCES,
@@ -167,7 +168,7 @@ static bool number_read(const redisReply *reply, int64_t *ret)
 }
 
 /* Reads the values of a reply. Returns false if the reply does not fit the command. */
-static bool values_read(const redisReply *reply, struct command *command)
+static bool values_read(const redisReply *reply, struct store_command *command)
 {
 	if (command->values == 0)
 		return reply->type == REDIS_REPLY_STATUS;
@@ -183,9 +184,9 @@ static bool values_read(const redisReply *reply, struct command *command)
  * command. Returns false if it does not fit the command; then the order of replies is unknown, and
  * the caller must end the connection.
  */
-static bool reply_handle(struct cluster *cluster, struct node *node, redisReply *reply)
+static bool reply_handle(struct cluster *cluster, struct store_node *node, redisReply *reply)
 {
-	struct command *command = node->awaiting.first;
+	struct store_command *command = node->awaiting.first;
 	bool is_error = reply->type == REDIS_REPLY_ERROR;
 
 	if (command && command->values == REPLY_WHOLE) {
@@ -216,7 +217,7 @@ static bool reply_handle(struct cluster *cluster, struct node *node, redisReply 
 }
 
 /* Marks commands without a reply as lost if the connection of the node has ended. */
-static void node_settle(struct cluster *cluster, struct node *node)
+static void node_settle(struct cluster *cluster, struct store_node *node)
 {
 	if (node->connection.state != CONNECTION_CLOSED)
 		return;
@@ -224,7 +225,7 @@ static void node_settle(struct cluster *cluster, struct node *node)
 	queue_end(cluster, &node->awaiting, LOST);
 }
 
-static void node_read(struct cluster *cluster, struct node *node)
+static void cluster_node_read(struct cluster *cluster, struct store_node *node)
 {
 	struct connection *connection = &node->connection;
 	redisReply *reply;
@@ -261,12 +262,12 @@ static bool is_in_time(const struct cluster *cluster, const struct connection *c
 }
 
 /* Sends up to BATCH commands. Returns false if the connection is closed. */
-static bool node_write(struct cluster *cluster, struct node *node)
+static bool cluster_node_write(struct cluster *cluster, struct store_node *node)
 {
 	struct connection *connection = &node->connection;
 	redisContext *context = connection->context;
 	int status = REDIS_OK;
-	struct command *command;
+	struct store_command *command;
 
 	for (int i = 0; !status && i < BATCH && (command = queue_take(&node->unsent)); i++) {
 		if (!node->awaiting.first)
@@ -284,7 +285,7 @@ static bool node_write(struct cluster *cluster, struct node *node)
 }
 
 /* Continues to connect to a node, and sends its commands while its socket has room. */
-static void node_advance(struct cluster *cluster, struct node *node)
+static void node_advance(struct cluster *cluster, struct store_node *node)
 {
 	struct connection *connection = &node->connection;
 
@@ -297,12 +298,12 @@ static void node_advance(struct cluster *cluster, struct node *node)
 	if (connection->state != CONNECTION_READY || !connection_flush(connection))
 		return;
 	while (node->unsent.first && !connection->has_output && is_in_time(cluster, connection))
-		if (!node_write(cluster, node))
+		if (!cluster_node_write(cluster, node))
 			return;
 }
 
 /* Returns whether the call must wait for a node. */
-static bool node_is_busy(const struct cluster *cluster, const struct node *node)
+static bool node_is_busy(const struct cluster *cluster, const struct store_node *node)
 {
 	const struct connection *connection = &node->connection;
 
@@ -325,7 +326,7 @@ static uint64_t replies_deadline(const struct cluster *cluster)
 	uint64_t until = 0;
 
 	for (unsigned int i = 0; i < cluster->map.nodes; i++) {
-		const struct node *node = cluster->node[i];
+		const struct store_node *node = cluster->node[i];
 		const struct connection *connection = &node->connection;
 		bool is_ready = connection->state == CONNECTION_READY;
 		uint64_t patience = cluster->setup.timeout_ms / 8 + connection->rtt_ms * 5 / 4;
@@ -348,11 +349,11 @@ static uint64_t replies_deadline(const struct cluster *cluster)
 static void nodes_wait(struct cluster *cluster, uint64_t now, uint64_t until)
 {
 	struct pollfd ready[NODES_MAX];
-	struct node *of[NODES_MAX];
+	struct store_node *of[NODES_MAX];
 	unsigned int count = 0;
 
 	for (unsigned int i = 0; i < cluster->map.nodes; i++) {
-		struct node *node = cluster->node[i];
+		struct store_node *node = cluster->node[i];
 
 		if (!node_is_busy(cluster, node))
 			continue;
@@ -367,12 +368,12 @@ static void nodes_wait(struct cluster *cluster, uint64_t now, uint64_t until)
 		return;
 	for (unsigned int i = 0; i < count; i++)
 		if (ready[i].revents & ~POLLOUT && of[i]->connection.state == CONNECTION_READY) {
-			node_read(cluster, of[i]);
+			cluster_node_read(cluster, of[i]);
 			node_settle(cluster, of[i]);
 		}
 }
 
-void cluster_exchange(struct cluster *cluster, struct command *commands, size_t count)
+void cluster_exchange(struct cluster *cluster, struct store_command *commands, size_t count)
 {
 	cluster->open = 0;
 	for (size_t i = 0; i < count; i++) {
@@ -385,7 +386,7 @@ void cluster_exchange(struct cluster *cluster, struct command *commands, size_t 
 		uint64_t now = store_now_ms(), until;
 
 		for (unsigned int i = 0; i < cluster->map.nodes; i++) {
-			struct node *node = cluster->node[i];
+			struct store_node *node = cluster->node[i];
 
 			if (!node->unsent.first && !node->awaiting.first)
 				continue;
@@ -399,7 +400,7 @@ void cluster_exchange(struct cluster *cluster, struct command *commands, size_t 
 	}
 	cluster->setup.counts->nodes = cluster->map.nodes;
 	for (unsigned int i = 0; i < cluster->map.nodes; i++) {
-		struct node *node = cluster->node[i];
+		struct store_node *node = cluster->node[i];
 
 		if (node->unsent.first && node->connection.state != CONNECTION_READY)
 			node->connection.has_failed = true;
@@ -438,7 +439,8 @@ static unsigned int map_node_read(struct slot_map *map, const redisReply *node,
  * Reads the reply to CLUSTER SLOTS, an array of [first slot, last slot, master, replica...]. Adds
  * the masters with their slots. Returns whether any slot was assigned.
  */
-static bool map_read(struct slot_map *map, const redisReply *reply, const struct connection *from)
+static bool cluster_map_read(struct slot_map *map, const redisReply *reply,
+			     const struct connection *from)
 {
 	bool has_slots = false;
 
@@ -458,7 +460,7 @@ static bool map_read(struct slot_map *map, const redisReply *reply, const struct
 /* Replaces the map of the cluster. Nodes that are in both maps keep their connections. */
 static void map_adopt(struct cluster *cluster, const struct slot_map *map)
 {
-	struct node *nodes[NODES_MAX] = {NULL};
+	struct store_node *nodes[NODES_MAX] = {NULL};
 
 	for (unsigned int i = 0; i < map->nodes; i++)
 		for (unsigned int j = 0; j < cluster->map.nodes; j++)
@@ -495,7 +497,7 @@ static bool map_take(struct cluster *cluster, unsigned int number, const redisRe
 	/* add the addresses of the command line first, so that there is always room for them */
 	for (unsigned int i = 0; i < cluster->seeds; i++)
 		slot_map_node(map, &cluster->seed[i]);
-	has_slots = is_cluster ? map_read(map, reply, from)
+	has_slots = is_cluster ? cluster_map_read(map, reply, from)
 			       : slot_map_give(map, 0, SLOTS - 1, slot_map_node(map, &from->at));
 	if (!has_slots) {
 		cluster->setup.counts->bad++;
@@ -510,7 +512,7 @@ static bool map_take(struct cluster *cluster, unsigned int number, const redisRe
 /* Asks a node for the map, and waits until `end_ms`. Returns whether the map is known now. */
 static bool map_ask(struct cluster *cluster, unsigned int number, uint64_t end_ms)
 {
-	struct command command = command_make("", REPLY_WHOLE, "CLUSTER SLOTS");
+	struct store_command command = command_make("", REPLY_WHOLE, "CLUSTER SLOTS");
 	uint64_t call_end = cluster->end_ms;
 	enum refusal refusal = REFUSAL_OTHER;
 	const redisReply *reply;
@@ -557,7 +559,7 @@ static bool map_ask_all(struct cluster *cluster)
 	for (unsigned int rank = 0; rank <= 2; rank++)
 		for (unsigned int i = 0; i < nodes && now < end; i++, now = store_now_ms()) {
 			unsigned int number = (i + turn) % nodes;
-			const struct node *node = cluster->node[number];
+			const struct store_node *node = cluster->node[number];
 			bool is_ready = node->connection.state == CONNECTION_READY;
 			bool is_replica = node->is_replica;
 

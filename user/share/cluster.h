@@ -20,7 +20,7 @@ enum outcome {
 	LOST,	 /* perhaps executed */
 };
 
-struct command {
+struct store_command {
 	const char *format; /* format of the command, which begins with its name */
 	char *text;	    /* encoded command, freed at the outcome; NULL if memory was short */
 	int size;	    /* size of `text` in bytes */
@@ -32,16 +32,16 @@ struct command {
 	enum outcome outcome;
 	int64_t value[2];  /* numbers of the reply */
 	redisReply *whole; /* with REPLY_WHOLE: the reply, which the caller must free */
-	struct command *next;
+	struct store_command *next;
 };
 
 #define REPLY_WHOLE (-1)
 
 struct queue {
-	struct command *first, *last;
+	struct store_command *first, *last;
 };
 
-struct node {
+struct store_node {
 	struct connection connection;
 	struct queue unsent, awaiting;
 	bool is_replica; /* the node has replied READONLY */
@@ -53,8 +53,8 @@ struct cluster {
 	unsigned int seeds;
 
 	struct slot_map map;
-	struct node *node[NODES_MAX]; /* nodes, at the same indexes as in `map` */
-	struct node pool[NODES_MAX];  /* the nodes to which `node` points */
+	struct store_node *node[NODES_MAX]; /* nodes, at the same indexes as in `map` */
+	struct store_node pool[NODES_MAX];  /* the nodes to which `node` points */
 	bool map_is_known, map_is_stale;
 	unsigned int map_failures; /* how often in a row reading the map has failed */
 	unsigned int map_turn;	   /* rotates the order in which nodes are asked for the map */
@@ -69,14 +69,14 @@ struct cluster {
 unsigned int cluster_node(struct cluster *cluster, const struct endpoint *at);
 
 /*
- * Returns a command. format: as for redisFormatCommand(). values: as in struct command. If memory
+ * Returns a command. format: as for redisFormatCommand(). values: as in struct store_command. If memory
  * is short, `text` of the result is NULL, and cluster_exchange() ignores it.
  */
-struct command command_make(const char *key, int values, const char *format, ...)
+struct store_command command_make(const char *key, int values, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
 /* Runs commands. On return each has an outcome, at the latest at cluster->end_ms. */
-void cluster_exchange(struct cluster *cluster, struct command *commands, size_t count);
+void cluster_exchange(struct cluster *cluster, struct store_command *commands, size_t count);
 
 /* Reads the map of slots if needed. Returns 0 if the map is known, or a negative errno. */
 int cluster_refresh(struct cluster *cluster);

@@ -47,15 +47,15 @@ uint64_t jitter(uint64_t ms)
 /* --- Names ---------------------------------------------------------------------------------- */
 
 /* A lookup in a thread of the C library: a name server may need longer than a round. */
-struct lookup {
+struct name_lookup {
 	struct gaicb request;
 	struct addrinfo hints;
 	char host[HOST_TEXT];
 };
 
-static struct lookup *lookup_begin(const char *host)
+static struct name_lookup *lookup_begin(const char *host)
 {
-	struct lookup *lookup = calloc(1, sizeof(*lookup));
+	struct name_lookup *lookup = calloc(1, sizeof(*lookup));
 	struct gaicb *list[1];
 
 	if (!lookup)
@@ -72,7 +72,7 @@ static struct lookup *lookup_begin(const char *host)
 }
 
 /* Formats an address of a finished lookup; another one in each attempt. Returns false if none. */
-static bool lookup_read(struct lookup *lookup, unsigned int attempt, char text[NI_MAXHOST])
+static bool lookup_read(struct name_lookup *lookup, unsigned int attempt, char text[NI_MAXHOST])
 {
 	const struct addrinfo *one = lookup->request.ar_result;
 	unsigned int count = 0;
@@ -95,7 +95,7 @@ static bool lookup_read(struct lookup *lookup, unsigned int attempt, char text[N
  */
 static void lookup_end(struct connection *connection)
 {
-	struct lookup *lookup = connection->lookup;
+	struct name_lookup *lookup = connection->lookup;
 
 	if (!lookup || gai_cancel(&lookup->request) == EAI_NOTCANCELED)
 		return;

@@ -124,7 +124,7 @@ static int node_default(const char *gate, char node[SHARE_NODE])
 }
 
 /* Sets the name of this node to --node, or to the default. It becomes an argument of ZADD. */
-static int node_read(const char *text, const char *gate, char node[SHARE_NODE])
+static int node_name_read(const char *text, const char *gate, char node[SHARE_NODE])
 {
 	size_t length = 0;
 
@@ -535,8 +535,8 @@ static void share_close(struct share *share)
 static int share_prepare(struct share *share, struct store_options *store, struct file *password)
 {
 	struct share_words *words = &share->words;
-	int err =
-		store_check(words->store) ?: node_read(words->node, share->gate_name, share->node);
+	int err = store_check(words->store)
+			  ?: node_name_read(words->node, share->gate_name, share->node);
 
 	if (err)
 		return err;

@@ -60,7 +60,7 @@ static bool item_is_read(const struct store_item *item)
 }
 
 static void item_write(const struct store_item *item, unsigned int expire_s,
-		       struct command commands[ITEM_COMMANDS])
+		       struct store_command commands[ITEM_COMMANDS])
 {
 	const char *key = item->key, *block = item->block_key;
 
@@ -81,11 +81,11 @@ static void item_write(const struct store_item *item, unsigned int expire_s,
 		commands[ITEM_BLOCKED] = command_make(block, 1, "PTTL %s", block);
 }
 
-static void item_read(struct store_item *item, const struct command commands[ITEM_COMMANDS])
+static void item_read(struct store_item *item, const struct store_command commands[ITEM_COMMANDS])
 {
-	const struct command *count = &commands[ITEM_COUNT];
-	const struct command *expiry = &commands[ITEM_EXPIRY];
-	const struct command *blocked = &commands[ITEM_BLOCKED];
+	const struct store_command *count = &commands[ITEM_COUNT];
+	const struct store_command *expiry = &commands[ITEM_EXPIRY];
+	const struct store_command *blocked = &commands[ITEM_BLOCKED];
 	bool is_read = item_is_read(item);
 
 	item->answered = count->outcome == REPLIED;
@@ -105,7 +105,7 @@ static void item_read(struct store_item *item, const struct command commands[ITE
  * would get no reply in any round, as if a part of the store were away.
  */
 static void items_exchange(struct store *store, struct store_item *items, size_t count,
-			   unsigned int expire_s, struct command (*commands)[ITEM_COMMANDS],
+			   unsigned int expire_s, struct store_command (*commands)[ITEM_COMMANDS],
 			   bool only_refused)
 {
 	bool is_any = false;
@@ -133,7 +133,7 @@ static void items_exchange(struct store *store, struct store_item *items, size_t
 
 int store_round(struct store *store, struct store_item *items, size_t count, unsigned int expire_s)
 {
-	_cleanup_free_ struct command(*commands)[ITEM_COMMANDS] =
+	_cleanup_free_ struct store_command(*commands)[ITEM_COMMANDS] =
 		calloc(count ?: 1, sizeof(*commands));
 	bool is_answered = false;
 	int err;
@@ -158,7 +158,7 @@ int store_round(struct store *store, struct store_item *items, size_t count, uns
 /* Reads the clock of the server that has the slot of `key`. Returns 0 or a negative errno. */
 static int time_read(struct store *store, const char *key, uint64_t *ret_ms)
 {
-	struct command time = command_make(key, 2, "TIME");
+	struct store_command time = command_make(key, 2, "TIME");
 
 	cluster_exchange(&store->cluster, &time, 1);
 	if (time.outcome != REPLIED)
@@ -175,7 +175,7 @@ static int time_read(struct store *store, const char *key, uint64_t *ret_ms)
 int store_nodes(struct store *store, const char *key, const char *node, unsigned int alive_ms,
 		unsigned int *ret_nodes)
 {
-	struct command commands[4];
+	struct store_command commands[4];
 	uint64_t now = 0, lives = (uint64_t)NODE_LIVES * alive_ms;
 	int64_t nodes;
 	int err;

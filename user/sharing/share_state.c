@@ -147,7 +147,7 @@ static void state_unpack(json_t *object, struct sharing *sharing)
 }
 
 /* Reads the state file. Does nothing if there is no file or if the caller may not read it. */
-static void state_read(const char *gate, struct sharing *sharing)
+static void share_state_parse(const char *gate, struct sharing *sharing)
 {
 	char path[STATE_PATH];
 	struct file file;
@@ -190,7 +190,7 @@ struct sharing sharing_read(const struct gate *gate)
 	struct lock_holder holder = {0};
 	enum lock_state lock = lock_file_find(LOCK_SHARE, gate->name, &holder);
 
-	state_read(gate->name, &sharing);
+	share_state_parse(gate->name, &sharing);
 	if (sharing.is_wanted)
 		sharing.divided_by = gate_divided_by(gate, uptime_ticks());
 	sharing.pid = holder.pid;

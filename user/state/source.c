@@ -94,7 +94,7 @@ struct state_key state_key_for(const struct sl_limit *limit, const struct sl_pre
 /* --- A trial charge ------------------------------------------------------------------------- */
 
 /* A trial charge: charges a packet to copies of a state and its slices. */
-struct trial {
+struct charge_question {
 	const struct sl_limit *limit;
 	struct sl_state state;
 	uint64_t cost;
@@ -110,7 +110,7 @@ struct trial {
  * owner of a gate may write anything into a map, so a slice with more credit than packets can leave
  * there counts as empty.
  */
-static struct sl_slice slice_of(const struct trial *q, unsigned int index)
+static struct sl_slice slice_of(const struct charge_question *q, unsigned int index)
 {
 	const int64_t max = SL_BURST_TICKS_MAX;
 	struct sl_slice slice = {0};
@@ -125,7 +125,7 @@ static struct sl_slice slice_of(const struct trial *q, unsigned int index)
 /*
  * Returns whether the packet would pass with the slice of any CPU: limit_charge() of bpf/charge.h.
  */
-static bool trial_passes(const struct trial *q)
+static bool charge_passes(const struct charge_question *q)
 {
 	for (unsigned int i = 0; i < q->cpus && i <= q->count; i++) {
 		struct sl_slice slice = slice_of(q, i);
@@ -149,7 +149,7 @@ static uint64_t ms_of(uint64_t ticks)
 	return ticks / per_ms + !!(ticks % per_ms);
 }
 
-static void trial_run(const struct trial *q, struct limit_state *state)
+static void charge_ask(const struct charge_question *q, struct limit_state *state)
 {
 	bool is_bucket = q->limit->kind == SL_TOKEN_BUCKET;
 	bool is_blocked = block_holds(q->limit, &q->state, q->now);
@@ -164,9 +164,9 @@ static void trial_run(const struct trial *q, struct limit_state *state)
 			held += slice.credit;
 	}
 	decision = kind_decide(q->limit, &q->state, held, q->cost, q->now);
-	state->reason = is_blocked	  ? SL_DROP_BLOCKED
-			: trial_passes(q) ? SL_PASS_WITHIN
-					  : kind_refusal(q->limit, q->cost);
+	state->reason = is_blocked	   ? SL_DROP_BLOCKED
+			: charge_passes(q) ? SL_PASS_WITHIN
+					   : kind_refusal(q->limit, q->cost);
 	state->remaining = decision.remaining / q->times;
 	/*
 	 * large packets, other nodes, and a burst that is divided too often make a level negative
@@ -189,9 +189,9 @@ static void trial_run(const struct trial *q, struct limit_state *state)
  * create. Sets ret->age to the age of the entry if such a packet finds its key established
  * (entry_is_due()).
  */
-static int state_read(const struct gate *gate, const struct table *table,
-		      const struct sl_limit *limit, const struct sl_prefix *address, uint64_t now,
-		      struct sl_state *ret_state, struct limit_state *ret)
+static int source_state_find(const struct gate *gate, const struct table *table,
+			     const struct sl_limit *limit, const struct sl_prefix *address,
+			     uint64_t now, struct sl_state *ret_state, struct limit_state *ret)
 {
 	struct state_key key = state_key_for(limit, address);
 	struct found_entry found;
@@ -214,7 +214,7 @@ int limit_state_read(const struct gate *gate, const struct source *source,
 {
 	const struct sl_prefix *address = limit->key_dst ? &packet->destination : &packet->source;
 	const struct sl_match *match = &source->policy->match[limit->slot];
-	struct trial q = {
+	struct charge_question q = {
 		.limit = limit,
 		.times = limit->shared ? gate_divided_by(gate, now) : 1,
 		.buckets = source->buckets,
@@ -231,12 +231,12 @@ int limit_state_read(const struct gate *gate, const struct source *source,
 	};
 	if (!ret->known)
 		return 0;
-	err = state_read(gate, source->table, limit, address, now, &q.state, ret);
+	err = source_state_find(gate, source->table, limit, address, now, &q.state, ret);
 	if (err)
 		return err;
 	q.cost = credit_multiply(credit_cost(limit, 1, packet->bytes), q.times);
 	q.now = kind_now(limit->kind, &q.state, now);
-	trial_run(&q, ret);
+	charge_ask(&q, ret);
 	return 0;
 }
 
@@ -251,14 +251,14 @@ int source_states_read(const struct gate *gate, const struct source *source,
 	return err;
 }
 
-/* Copies the slices of a budget into buckets, because trial_run() reads slices from buckets. */
+/* Copies the slices of a budget into buckets, because charge_ask() reads slices from buckets. */
 int budget_state_read(const struct gate *gate, const struct sl_policy *policy, unsigned int bytes,
 		      uint64_t now, bool waits, struct limit_state *ret)
 {
 	uint32_t number = policy->newcomers_origin ?: SL_POLICY(policy_version_index(gate, policy));
 	_cleanup_free_ struct sl_budget_slice *slices = calloc(gate->machine.cpus, sizeof(*slices));
 	_cleanup_free_ struct sl_bucket *cpus = calloc(gate->machine.cpus, sizeof(*cpus));
-	struct trial q = {
+	struct charge_question q = {
 		.limit = &policy->newcomers,
 		.state = gate->budgets[number],
 		.cost = credit_cost(&policy->newcomers, 1, bytes),
@@ -279,7 +279,7 @@ int budget_state_read(const struct gate *gate, const struct sl_policy *policy, u
 			cpus[cpu].slice[policy->newcomers.slot] = slices[cpu].slice;
 	q.now = kind_now(q.limit->kind, &q.state, now);
 	*ret = (struct limit_state){.matches = true, .known = true};
-	trial_run(&q, ret);
+	charge_ask(&q, ret);
 	if (ret->reason == SL_PASS_WITHIN)
 		ret->reason = waits && credit_is_low(q.limit, &q.state, now) ? SL_DROP_OVER_BUDGET
 									     : SL_PASS_NEWCOMER;
