@@ -95,7 +95,7 @@ static __always_inline bool lookup_add(const struct sl_rule_content *content,
 	}
 	lookup->version = access_version(SL_ACCESS_DENY);
 	lookup->listed = true;
-	return !gate->hand_allows;
+	return !gate->runtime_allows;
 }
 
 #endif

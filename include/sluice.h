@@ -468,14 +468,14 @@ struct sl_gate {
 	__u32 generation; /* generation of the rules; never 0, which new buckets have */
 	__u32 jiffy_ns;	  /* length of a jiffy, in ns */
 	__u32 hosts; /* number of rules in `hosts4` and `hosts6`; if 0, packets skip these maps */
-	__u32 split_rules;  /* number of rules longer than /64; if 0, packets skip map `splits` */
-	__u32 prefixes;	    /* number of rules in `prefixes` */
-	__u32 changing;	    /* 1 during a change; after a kill, until the next command undoes it */
-	__u32 hand_allows;  /* number of rules with a runtime allow; if 0, a list's deny is final */
-	__u64 lists_allow;  /* a bit for each list that allows; all other lists deny */
-	__u64 lists_ending; /* a bit for each list that expires */
-	__u32 next_limit;   /* id that the next new limit gets */
-	__u32 next_policy;  /* policy number at which the search for a free policy begins */
+	__u32 split_rules; /* number of rules longer than /64; if 0, packets skip map `splits` */
+	__u32 prefixes;	   /* number of rules in `prefixes` */
+	__u32 changing;	   /* 1 during a change; after a kill, until the next command undoes it */
+	__u32 runtime_allows; /* number of rules with a runtime allow; if 0, a list's deny is final */
+	__u64 lists_allow;    /* a bit for each list that allows; all other lists deny */
+	__u64 lists_ending;   /* a bit for each list that expires */
+	__u32 next_limit;     /* id that the next new limit gets */
+	__u32 next_policy;    /* policy number at which the search for a free policy begins */
 	__u32 policies_seen; /* 1 more than the highest policy number that was ever used */
 	__u32 map_ids[23]; /* kernel ids of the maps, in the order of the command's table of maps */
 	struct sl_params params;

@@ -361,7 +361,7 @@ static void check_counts(const struct rig *rig, const struct rulemap_entry *entr
 		policies += entries[i].rule.cur.version != 0;
 		allows += entries[i].rule.cur.access == SL_ACCESS_ALLOW;
 	}
-	assert_int_equal(rig->gate.state->hand_allows, allows);
+	assert_int_equal(rig->gate.state->runtime_allows, allows);
 	assert_int_equal(rig->gate.state->hosts, hosts);
 	assert_int_equal(rig->gate.state->prefixes, count - hosts);
 	assert_int_equal(rig->gate.state->split_rules, split_rules);

@@ -170,7 +170,7 @@ static void was_print(const struct was *was, uint32_t until, bool always)
 	print_text(")");
 }
 
-static void hands_print(const struct listing *listing, const struct was *was)
+static void runtime_print(const struct listing *listing, const struct was *was)
 {
 	unsigned int fresh = 0, same = 0, cut = 0;
 	const struct ruleset *entries = &listing->entries;
@@ -204,7 +204,7 @@ static void hands_print(const struct listing *listing, const struct was *was)
 	print_end();
 }
 
-static int hands_change(struct gate *gate, struct listing *listing)
+static int runtime_change(struct gate *gate, struct listing *listing)
 {
 	struct ruleset *entries = &listing->entries;
 	uint32_t until = listing_end(listing);
@@ -226,7 +226,7 @@ static int hands_change(struct gate *gate, struct listing *listing)
 	}
 	err = err ?: rules_change(gate, entries, NULL);
 	if (!err)
-		hands_print(listing, was);
+		runtime_print(listing, was);
 	return err;
 }
 
@@ -318,7 +318,8 @@ static int allow_run(const struct context *context, const void *data)
 		err = ssh_check_denies(&gate, &listing.entries, listing.name);
 	if (err)
 		return err;
-	return listing.name ? list_change(&gate, &listing, written) : hands_change(&gate, &listing);
+	return listing.name ? list_change(&gate, &listing, written)
+			    : runtime_change(&gate, &listing);
 }
 
 static int future_parse(const struct value_type *type, const char *what, const char *text,
@@ -439,7 +440,7 @@ prefixes_print(const char *key, const struct ruleset *entries, const char *forma
  * Removes runtime entries. Refuses a prefix that has no such entry or, with `force`, moves it to
  * `absent`.
  */
-static int hands_take_back(struct gate *gate, struct listing *listing)
+static int runtime_remove(struct gate *gate, struct listing *listing)
 {
 	struct ruleset *entries = &listing->entries;
 	enum sl_access access = listing->access;
@@ -475,7 +476,7 @@ static int hands_take_back(struct gate *gate, struct listing *listing)
 }
 
 /* Removes entries from a list or, with -f, removes the list. */
-static int list_take_back(struct gate *gate, struct listing *listing)
+static int list_remove(struct gate *gate, struct listing *listing)
 {
 	const struct entry_args *args = listing->args;
 	struct list_counts counts = {0};
@@ -520,7 +521,7 @@ int list_of_file_remove(const struct context *context, const char *file)
 	_cleanup_(gate_close) struct gate gate = GATE_CLOSED;
 	struct listing listing = {.context = context, .args = &(struct entry_args){.file = file}};
 
-	return gate_open_to_try(&gate, context) ?: list_take_back(&gate, &listing);
+	return gate_open_to_try(&gate, context) ?: list_remove(&gate, &listing);
 }
 
 static int unallow_run(const struct context *context, const void *data)
@@ -542,8 +543,8 @@ static int unallow_run(const struct context *context, const void *data)
 	err = gate_open_to_try(&gate, context);
 	if (err)
 		return err;
-	return args->file || args->name ? list_take_back(&gate, &listing)
-					: hands_take_back(&gate, &listing);
+	return args->file || args->name ? list_remove(&gate, &listing)
+					: runtime_remove(&gate, &listing);
 }
 
 static const struct word unallow_words[] = {

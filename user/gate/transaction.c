@@ -121,7 +121,7 @@ static void counts_set(struct gate *gate, const struct rulemap_entry *entries, u
 		*(prefix_is_host(&entries[i].prefix) ? &hosts : &prefixes) += 1;
 		allows += entries[i].rule.cur.access == SL_ACCESS_ALLOW;
 	}
-	gate->state->hand_allows = allows;
+	gate->state->runtime_allows = allows;
 	gate->state->prefixes = prefixes;
 	__atomic_store_n(&gate->state->hosts, hosts, __ATOMIC_RELEASE);
 }
@@ -308,7 +308,7 @@ static int entry_prepare(struct gate *gate, const struct rule *wanted, struct tr
 	if (!err && content_is_empty(&entry->rule.prev))
 		err = rule_count_add(gate, &wanted->prefix, 1);
 	if (!err && wanted->access == SL_ACCESS_ALLOW && old.cur.access != SL_ACCESS_ALLOW)
-		__atomic_add_fetch(&gate->state->hand_allows, 1, __ATOMIC_RELEASE);
+		__atomic_add_fetch(&gate->state->runtime_allows, 1, __ATOMIC_RELEASE);
 	return err == -E2BIG || err == -ENOSPC ? NO_SPLIT : err;
 }
 
@@ -425,7 +425,7 @@ static int transaction_finish(struct gate *gate, const struct ruleset *wanted,
 		if (prev->version != cur->version)
 			policy_free(gate, prev->version);
 		if (prev->access == SL_ACCESS_ALLOW && cur->access != SL_ACCESS_ALLOW)
-			__atomic_sub_fetch(&gate->state->hand_allows, 1, __ATOMIC_RELEASE);
+			__atomic_sub_fetch(&gate->state->runtime_allows, 1, __ATOMIC_RELEASE);
 		entry->action = content_is_empty(cur) ? ENTRY_REMOVE : ENTRY_KEEP;
 	}
 	err = rulemap_write(gate, t->entries, t->count);
