@@ -93,8 +93,8 @@ TEST(test_length)
 		for (size_t s = 0; s < ARRAY_SIZE(sources); s++)
 			for (int turn = 0; turn < 20; turn++)
 				length_check(rig, &length_cases[i], sources[s], turn % 2);
-	print_message("figure: blocks of 1 ms to 730 days: nothing passes before the end, whoever "
-		      "insists; then what a rest of that length refills\n");
+	print_message("figure: blocks of 1 ms to 730 days: no packet passes before the end, "
+		      "however many are sent; then as many as this time refills\n");
 }
 
 /* --- Whom it hits --------------------------------------------------------------------------- */

@@ -53,7 +53,7 @@ static const struct key_case cases[] = {
 	{0, 0, "0.0.0.0", "::", false},
 	{24, 56, "10.1.2.3", "a01:203::", false},
 	{32, 64, "10.1.2.3", "::ffff:10.1.2.3", false},
-	/* the bytes of this /64 equal those of an IPv4 key, its address and its limit */
+	/* this /64 has the same bytes as an IPv4 key: its address and its limit */
 	{32, 64, "10.1.2.3", "a01:203:100::", false},
 	{32, 64, "10.1.2.3", "a01:203:200::", false},
 	{32, 64, "10.1.2.3", "a01:203:0:1::", false},

@@ -212,7 +212,7 @@ def test_files_that_cannot_be_read(gate, tmp_path):
 
 POLICY = "policies:\n  - prefix: default\n    limits:\n      - rate: 5pps\n"
 
-# Errors that a JSON schema can detect, too. tests/unit/config covers all errors and their positions.
+# Errors that a JSON schema can detect as well. tests/unit/config covers all errors and their positions.
 BAD = [
     "polices: []\n" + POLICY,
     "gate: {size: 5}\n" + POLICY,

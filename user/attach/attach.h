@@ -34,7 +34,7 @@ int detach(const struct gate *gate, const struct attachment *attachment);
 
 struct replacements {
 	struct replaced {
-		struct attachment attachment; /* its program_id is that of the new program */
+		struct attachment attachment; /* its program_id is the id of the new program */
 		uint32_t before;	      /* id of the program that was replaced */
 		int program_fd;		      /* fd of the old program, to undo the replacement */
 	} one[ATTACHMENTS_MAX];

@@ -81,9 +81,9 @@ uint64_t netns_named(const char *name)
 }
 
 /*
- * A walk over the named namespaces. It allocates no memory, so that a command in a message does not
- * lack its namespace if there is none: opendir(3) allocates, and glob(3) of glibc 2.36 even frees
- * paths twice if it cannot.
+ * A walk over the named namespaces. It allocates no memory, so an error about a lack of memory still
+ * names the namespace in its command: opendir(3) allocates, and glob(3) of glibc 2.36 frees paths
+ * twice if an allocation fails.
  */
 struct walk {
 	int fd;		    /* NETNS_DIR */
@@ -104,7 +104,7 @@ static void walk_end(struct walk *walk)
 
 /*
  * Finds the next named namespace. Returns its inode, or 0 at the end of the directory. Then errno
- * is 0, or tells why the directory cannot be read.
+ * is 0, or why the directory cannot be read.
  */
 static uint64_t named_next(struct walk *walk, char path[NETNS_PATH])
 {

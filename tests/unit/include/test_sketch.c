@@ -108,8 +108,8 @@ TEST(test_new_sources_are_mistaken_once_in_2_24_packets)
 				sketch_hit(slot_of(&params, digest), digest, digest.mark ^ 1) > 2;
 		}
 	}
-	print_message("figure: %u packets of strangers, all slots taken: %u taken for somebody "
-		      "else; 2^-24 of them are %.1f\n",
+	print_message("figure: %u packets of other keys, all slots taken: %u are mistaken for the "
+		      "owner of a slot; 2^-24 of them are %.1f\n",
 		      SECRETS * STRANGERS, mistakes, bound);
 	assert_true(free_slots < SECRETS * SLOTS / 1000);
 	/* a Poisson variable exceeds this bound in one of a million runs */
