@@ -867,7 +867,7 @@ static bool longest_leave_out(struct config *config, enum size size)
 		return false;
 	longest->is_left_out = true;
 	for (unsigned int i = 0; i < rules->count; i++) {
-		rules->rules[i].lists &= ~(1ULL << place);
+		rule_remove_lists(&rules->rules[i], 1ULL << place);
 		if (!rule_is_empty(&rules->rules[i]))
 			rules->rules[kept++] = rules->rules[i];
 	}

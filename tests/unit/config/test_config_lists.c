@@ -117,7 +117,8 @@ static void test_lists_that_are_too_long_are_left_out(void **state)
 	};
 
 	(void)state;
-	text_make("long.txt", "192.0.2.1\n192.0.2.2\n192.0.2.3\n192.0.2.4\n");
+	text_make("long.txt",
+		  "192.0.2.1\n192.0.2.2\n192.0.2.3\n192.0.2.4\n192.0.2.9 for 1h\n");
 	text_make("wide.txt", "198.51.100.0/24\n203.0.113.0/24\n");
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		struct config config;
@@ -135,6 +136,9 @@ static void test_lists_that_are_too_long_are_left_out(void **state)
 		assert_int_equal(config.files.list[1].is_left_out, cases[i].long_is_out);
 		assert_int_equal(lists_count(config.rules.lists),
 				 2 - cases[i].wide_is_out - cases[i].long_is_out);
+		for (unsigned int rule = 0; rule < config.rules.count; rule++)
+			if (cases[i].long_is_out)
+				assert_int_equal(config.rules.rules[rule].list_until, 0);
 		config_free(&config);
 	}
 	unlink("long.txt");
