@@ -338,8 +338,7 @@ static int future_parse(const struct value_type *type, const char *what, const c
 
 static const struct value_type future_moment = {.name = "MOMENT", .parse = future_parse};
 
-/* times from 1 ms to two years */
-static const struct value_type for_time = VALUE_TIME(1000000, 730 * 86400 * NS_PER_SEC);
+static const struct value_type for_time = VALUE_TIME(NS_PER_MS, TIME_MAX_NS);
 
 static const struct word allow_words[] = {
 	{"default|PREFIX", OPERANDS_ANYWHERE, NULL, offsetof(struct entry_args, prefixes),

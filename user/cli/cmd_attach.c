@@ -445,13 +445,13 @@ static int detach_run(const struct context *context, const void *data)
 
 	if (is_all && args->devices.count > 1)
 		return unexpected(&command_detach, args->devices.words[1]);
-	err = gate_open(&gate, context->gate, GATE_LOCK_ONLY, NULL);
+	err = gate_open(&gate, context->gate, GATE_LOCK_ONLY, NULL)
+		      ?: detach_from(&gate, args, is_all);
 	error = err ? error_last(0) : NULL;
 	if (error && !strcmp(error->id, "no-gate")) {
 		error_drop(0);
 		return refuse_no_gate(context);
 	}
-	err = err ?: detach_from(&gate, args, is_all);
 	if (err)
 		return err;
 	gate_close(&gate);

@@ -187,8 +187,7 @@ static int items_read(struct config_reader *reader, const struct node *list, con
 		if (map && map->or_word && node->kind == (is_bare ? NODE_MAP : NODE_WORD))
 			err = refuse(reader, node->at, "mixed-list", name,
 				     "a list has either bare %s or entries with keys; write '%s: "
-				     "...' in "
-				     "each entry",
+				     "...' in each entry",
 				     map->many, map->keys->name);
 		else if (!is_bare)
 			err = map_read(reader, node, name, map, parent);

@@ -213,10 +213,14 @@ static bool number_split(const char *text, uint64_t *ret_digits, uint64_t *ret_d
 	return true;
 }
 
-static int refuse_number(const struct value_type *type, const char *what, const char *text)
+/* Refuses a text because number_split() refused `number`, which is a part of it. */
+static int refuse_number(const struct value_type *type, const char *what, const char *text,
+			 const char *number)
 {
-	bool has_zeros = *text == '0' && isdigit((unsigned char)text[1]);
+	bool has_zeros = *number == '0' && isdigit((unsigned char)number[1]);
 
+	if (!has_zeros && strspn(number, "0123456789.") > 19) /* 2^64 has 20 digits */
+		return value_refuse(type, "out-of-range", what, text, "too many digits");
 	return value_refuse(type, "not-a-number", what, text,
 			    has_zeros ? "a number has no leading zeros" : "not a positive number");
 }
@@ -352,7 +356,7 @@ static int scaled_parse(const struct value_type *type, const char *what, const c
 	int err;
 
 	if (!number_split(text, &digits, &divisor, &name))
-		return refuse_number(type, what, text);
+		return refuse_number(type, what, text, text);
 	unit = find(name);
 	if (!unit && !*name)
 		return value_refuse(type, "no-unit", what, text, "no unit");
@@ -473,7 +477,7 @@ int time_parse(const struct value_type *type, const char *what, const char *text
 		int err;
 
 		if (!number_split(p, &digits, &divisor, &name))
-			return refuse_number(type, what, text);
+			return refuse_number(type, what, text, p);
 		length = strcspn(name, "0123456789. \t");
 		if (!length)
 			return value_refuse(type, "no-unit", what, text, "no unit");
@@ -487,10 +491,10 @@ int time_parse(const struct value_type *type, const char *what, const char *text
 		if (err == -EDOM)
 			return error_misuse("not-whole", object_of(what, text),
 					    "a fraction of 1ns; write a whole number of ns");
-		if (err || __builtin_add_overflow(ns, part, &ns) || ns > TIME_MAX_NS)
-			return error_misuse(
-				"out-of-range", object_of(what, text), "too long; write %s to %s",
-				time_format(type->least, least), time_format(type->most, most));
+		if (err || __builtin_add_overflow(ns, part, &ns) || ns > TIME_MAX_NS) {
+			ns = UINT64_MAX; /* longer than any type accepts */
+			break;
+		}
 		last = unit->scale;
 		p = name + length;
 		if (p[strspn(p, " \t")])

@@ -117,8 +117,7 @@ static void test_lists_that_are_too_long_are_left_out(void **state)
 	};
 
 	(void)state;
-	text_make("long.txt",
-		  "192.0.2.1\n192.0.2.2\n192.0.2.3\n192.0.2.4\n192.0.2.9 for 1h\n");
+	text_make("long.txt", "192.0.2.1\n192.0.2.2\n192.0.2.3\n192.0.2.4\n192.0.2.9 for 1h\n");
 	text_make("wide.txt", "198.51.100.0/24\n203.0.113.0/24\n");
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		struct config config;

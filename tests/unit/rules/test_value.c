@@ -159,9 +159,7 @@ static void test_wrong_values_are_refused_by_name(void **state)
 	} cases[] = {
 		{&value_rate, "not-a-number",
 		 "| |pps|/h|bit|007pps|00.5kpps|-5pps|+5pps| 5pps|nan|nanpps|NaN|inf|infinity|"
-		 "infpps|.5kpps|5.pps|5.kpps|.pps|\xff|18446744073709551616pps|"
-		 "99999999999999999999999999999999999pps|"
-		 "0.00000000000000000000000000000000001gbit"},
+		 "infpps|.5kpps|5.pps|5.kpps|.pps|\xff"},
 		{&value_rate, "no-unit", "500|0"},
 		{&value_rate, "ambiguous-unit", "10bps|10kbps|10Mbps|1 gbps"},
 		{&value_rate, "bad-unit",
@@ -170,27 +168,28 @@ static void test_wrong_values_are_refused_by_name(void **state)
 		 "1.2.3kpps|1,5kpps|1_000pps|5pps\n|5\xffpps"},
 		{&value_rate, "not-whole", "1.5pps|0.5pps|0.0001kpps|0.5/h"},
 		{&value_rate, "out-of-range",
-		 "18446744073709551615gbit|0pps|0.0kpps|0/"
-		 "h|0mbit|1bit|999bit|0.999kbit|200000001pps|201mpps|"
+		 "18446744073709551616pps|99999999999999999999999999999999999pps|"
+		 "0.00000000000000000000000000000000001gbit|18446744073709551615gbit|0pps|0.0kpps|"
+		 "0/h|0mbit|1bit|999bit|0.999kbit|200000001pps|201mpps|"
 		 "200.000001mpps|12000000001/min|720000000001/h|401gbit|400000000001bit"},
-		{&value_burst, "not-a-number",
-		 "|-1|+1| 1|nan|inf|010|ms|18446744073709551616|\xff"},
+		{&value_burst, "not-a-number", "|-1|+1| 1|nan|inf|010|ms|\xff"},
 		{&value_burst, "bad-unit",
 		 "1 |1e3|10p|1d|1m|10MS|1 day|1w|1h30m|64kb|64K|64KB|64kbit"},
 		{&value_burst, "out-of-range",
-		 "0|0ms|0B|18446744073709551615us|18446744073709551615kB|99999999999TB"},
+		 "0|0ms|0B|18446744073709551616|18446744073709551615us|18446744073709551615kB|"
+		 "99999999999TB"},
 		{&value_burst, "not-whole", "1.5|0.5ns|1.5B|1.0001kB"},
 		{&value_amount, "bad-unit", "1ms|1h|1pps|1 x|1mbit"},
 		{&value_time, "not-a-number",
 		 "| |s|-1s|+1s| 1s|010s|1h010m|00s|1s |1 s |h30m|nan|inf|infs|.5s|5.s|"
-		 "18446744073709551616ns|99999999999999999999999999s|1 hour and 30 minutes|\xff"},
+		 "1 hour and 30 minutes|\xff"},
 		{&value_time, "no-unit", "30|0|1h30|1h 30"},
 		{&value_time, "bad-unit", "1S|1M|1MS|1mo|1y|1h,30m|1e3s|0x1s|1s\n"},
 		{&value_time, "bad-time", "30m1h|30m30m|1m30min"},
 		{&value_time, "not-whole", "1.5ns|0.0000000001s"},
 		{&value_time, "out-of-range",
 		 "0s|0.0h|0h0m0s|729d24h1ns|731d|17521h|63072000000000001ns|"
-		 "18446744073709551615d"},
+		 "18446744073709551615d|18446744073709551616ns|1h99999999999999999999999999s"},
 		{&value_round, "out-of-range", "999ms|1d 1s"},
 		{&value_groups, "bad-number", "|0|11|5x|05|-1"},
 		{&value_size, "bad-size",
