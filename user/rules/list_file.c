@@ -155,13 +155,14 @@ struct ipset_member {
 
 /*
  * Parses "[add SET] MEMBER [OPTION VALUE]...". Returns the member, and cuts off its options if all
- * of them are known. Option `comment` is the last.
+ * of them are known. Option `comment` is the last. `nomatch` is also found among unknown options,
+ * because `skip` must not skip such a line.
  */
 static char *member_parse(char *line, struct ipset_member *ret)
 {
 	static const char *const options[] = {"packets", "bytes", "skbmark", "skbprio", "skbqueue"};
-	struct ipset_member member = {0};
 	_cleanup_free_ char *copy = NULL;
+	bool is_known = true;
 	char *blank, *rest, *word;
 
 	if (!strncmp(line, "add ", 4)) {
@@ -173,26 +174,22 @@ static char *member_parse(char *line, struct ipset_member *ret)
 	copy = strdup(blank);
 	word = copy ? strtok_r(copy, BLANKS, &rest) : NULL;
 	for (; word && strcmp(word, "comment"); word = strtok_r(NULL, BLANKS, &rest)) {
-		const char *value, *end = NULL;
+		bool is_timeout = !strcmp(word, "timeout");
+		const char *value, *end = "";
 
 		if (!strcmp(word, "nomatch")) {
-			/* even if a later option is unknown, `skip` must not skip such a line */
-			member.is_exception = ret->is_exception = true;
-			continue;
+			ret->is_exception = true;
+		} else if (is_timeout || word_find(options, ARRAY_SIZE(options), word) >= 0) {
+			value = strtok_r(NULL, BLANKS, &rest);
+			if (value && is_timeout)
+				end = number_read(value, INT_MAX / 1000, &ret->timeout);
+			is_known &= value && end && !*end;
+		} else {
+			is_known = false;
 		}
-		value = strtok_r(NULL, BLANKS, &rest);
-		if (!value)
-			return line;
-		if (!strcmp(word, "timeout"))
-			end = number_read(value, INT_MAX / 1000, &member.timeout);
-		else if (word_find(options, ARRAY_SIZE(options), word) >= 0)
-			end = "";
-		if (!end || *end)
-			return line;
 	}
-	if (copy)
+	if (copy && is_known)
 		*blank = '\0';
-	*ret = member;
 	return line;
 }
 

@@ -279,6 +279,8 @@ static void test_bad_lines_are_refused_or_skipped(void **state)
 		 "2 exception"},
 		{"add a 192.0.2.0/24\nadd a 192.0.2.1 nomatch unknown\n", NULL, 0, 0,
 		 "2 exception"},
+		{"add a 192.0.2.0/24\nadd a 192.0.2.1 unknown nomatch\n", NULL, 0, 0,
+		 "2 exception"},
 		{"add a 192.0.2.1\nx\nadd b 192.0.2.2\n", NULL, 1, 0, "3 second-ipset"},
 		{"create good hash:net\nadd good 192.0.2.1\ncreate bad hash:net\n"
 		 "add bad 192.0.2.2\ncreate worse hash:net\nadd good 192.0.2.4\n",
