@@ -582,6 +582,7 @@ def spoil_document(key, value):
         with open(published(users), encoding="ascii") as file:
             document = json.load(file)
         place = document if key in document else document["attachments"][0]
+        assert key in place
         place[key] = place[key] * value if key == "attachments" and isinstance(value, int) else value
         write(users, json.dumps(document))
     return spoil
@@ -608,14 +609,14 @@ HOSTILE = {
     "deep": lambda users: write(users, "[" * 100_000),
     "an-array": lambda users: write(users, "[]"),
     "another-version": spoil_document("version", 2), "another-gate": spoil_document("gate", "x"),
-    "the-future": spoil_document("uptime_ns", 1 << 62),
-    "no-list": spoil_document("attachments", {}),
-    "too-many": spoil_document("attachments", 257),
-    "a-long-name": spoil_document("device_hex", "61" * 16),
-    "a-nul": spoil_document("device_hex", "6100"),
+    "another-directory": spoil_document("directory", 1), "the-future": spoil_document("uptime_ns", 1 << 62),
+    "no-list": spoil_document("attachments", {}), "no-object": spoil_document("attachments", [7]),
+    "too-many": spoil_document("attachments", 257), "program-large": spoil_document("program_id", 1 << 40),
+    "a-long-name": spoil_document("device_hex", "61" * 16), "an-odd-name": spoil_document("device_hex", "616"),
+    "no-name": spoil_document("device_hex", ""), "a-nul": spoil_document("device_hex", "6100"),
     "no-hex": spoil_document("device_hex", "+1"), "no-hook": spoil_document("hook", "xdp2"),
     "mode-auto": spoil_document("mode", "auto"), "ifindex-large": spoil_document("ifindex", 1 << 40),
-    "a-string": spoil_document("program_id", "7"),
+    "ifindex-0": spoil_document("ifindex", 0), "a-string": spoil_document("program_id", "7"),
 }
 
 
