@@ -13,10 +13,7 @@
 #include "gate/pins.h"
 #include "keep/apply.h"
 
-/*
- * Interval, in ns, at which the waiting process checks for a confirmation, or retries a locked
- * gate.
- */
+/* Interval, in ns, at which the waiting process looks for a confirmation or for an unlocked gate. */
 #define LOOK_NS 200000000ULL
 
 /* The trial, in the memory of the waiting process. */
@@ -24,8 +21,7 @@ struct trial {
 	const struct sl_gate *state; /* value of map `gate` of the gate on trial */
 	char gate[GATE_NAME + 1];
 	uint32_t number;
-	struct apply
-		*change; /* the change by `apply`; NULL if another command changed only rules */
+	struct apply *change; /* the change of `apply`; NULL if another command changed rules */
 	struct config before; /* rules before the change, if `change` is NULL */
 	bool existed;	      /* the gate existed before the change; otherwise an undo removes it */
 };

@@ -80,7 +80,7 @@ static void warn_afresh(const char *prefix, const struct sl_limit_spec *old,
 	else
 		error_notice("counts-afresh", prefix,
 			     "limit '%s': its %s has changed, so its counts start again", new->name,
-			     new->kind == SL_WINDOW &&same_key ? "window" : "key");
+			     same_key && new->kind == SL_WINDOW ? "window" : "key");
 }
 
 /*
@@ -328,9 +328,8 @@ static const char *unmapped(const char *address)
 }
 
 /*
- * Finds the ssh session of the caller. Returns false if the caller has no ssh
- * session, or if its packets are not known
- * to pass the gate. Drops errors.
+ * Finds the ssh session of the caller. Returns false if the caller has no ssh session, or if its
+ * packets are not known to pass the gate. Drops errors.
  */
 static bool session_find(const struct gate *gate, struct session *ret)
 {

@@ -502,8 +502,8 @@ static int per_set(const struct spec *spec, unsigned int index, const struct sl_
 					    "several lengths on default are IPv4 lengths, 0 to 32; "
 					    "to also choose IPv6 lengths, write 24/56");
 		limit->spec.per[SL_IPV4] = bits;
-		limit->spec.per[SL_IPV6] =
-			bits ? bits + 32 : 0; /* a length of 0 means one key for all addresses */
+		/* a length of 0 is one key for all addresses */
+		limit->spec.per[SL_IPV6] = bits ? bits + 32 : 0;
 	} else if (!is_one) {
 		memcpy(limit->spec.per, given, sizeof(limit->spec.per));
 	} else {

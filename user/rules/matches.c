@@ -215,8 +215,7 @@ const char *match_format(const struct sl_match *match, char text[MATCH_TEXT])
 			   __VA_ARGS__)
 	*text = '\0';
 	if (!match->vlan || match->fact != SL_FACT_ANY)
-		append("%s",
-		       kind ? kind->name : "?"); /* a later version may have written another fact */
+		append("%s", kind ? kind->name : "?"); /* ?: a later version has more facts */
 	if (match->fact == SL_FACT_PROTO)
 		append(" %u", match->proto);
 	for (int i = 0; i < match->ports && i < SL_PORTS_MAX; i++)

@@ -479,8 +479,8 @@ static int rule_order(const void *a, const void *b)
 
 void ruleset_sort(struct ruleset *set)
 {
-	for (unsigned int i = 1; i < set->count;
-	     i++) /* avoid the slow qsort() if the rules are sorted already */
+	/* qsort() is slow, also if the rules are sorted already */
+	for (unsigned int i = 1; i < set->count; i++)
 		if (rule_order(&set->rules[i - 1], &set->rules[i]) > 0) {
 			qsort(set->rules, set->count, sizeof(*set->rules), rule_order);
 			return;
