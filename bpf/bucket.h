@@ -311,9 +311,9 @@ BPF_GLOBAL __u32 bucket_refresh(const struct packet *packet, struct sl_bucket *b
 	key = packet->source;
 	is_split = source_is_split(&key, gate);
 	found = rules_lookup(packet, gate);
-	policy = bpf_map_lookup_elem(&policies, &found.version);
+	policy = is_split ? NULL : bpf_map_lookup_elem(&policies, &found.version);
 	/* the slices stay as they are unless a policy with limits decides */
-	if (!is_split && policy && SL_POLICY(found.version) >= SL_POLICY_FIRST)
+	if (policy && SL_POLICY(found.version) >= SL_POLICY_FIRST)
 		slices_fit(bucket, policy, SL_POLICY(found.version));
 	bucket->until = until_jiffy(found.until, gate, packet->jiffy);
 	write_once(*bucket_word(bucket),
