@@ -157,6 +157,21 @@ static __always_inline enum bucket_claim bucket_claim(const struct packet *packe
 	return BUCKET_INSERT;
 }
 
+/* Returns whether a source gets a bucket with this packet: never if it has no state. */
+static __always_inline enum bucket_claim verdict_claim(const struct packet *packet,
+						       const struct verdict *verdict)
+{
+	enum sl_reason reason = verdict->reason;
+	bool is_limited = verdict->refused || (reason >= SL_FIRST_DROP && reason != SL_DROP_DENIED);
+
+	if ((reason == SL_PASS_NEWCOMER && !verdict->is_charged) || reason == SL_DROP_OVER_BUDGET)
+		return BUCKET_NONE;
+	return bucket_claim(packet, verdict,
+			    (reason == SL_PASS_WITHIN || reason == SL_PASS_NEWCOMER) &&
+				    !verdict->refused,
+			    is_limited ? SL_RATION_LIMITED : SL_RATION_OTHER);
+}
+
 /* Counts the result of an insertion. err: from bpf_map_update_elem(), in Linux 6.1 to 6.18. */
 static __always_inline void bucket_count(struct sl_admission *here, long err)
 {

@@ -45,21 +45,6 @@ static __always_inline void judge(void *ctx, bool is_xdp, struct packet *packet,
 	}
 }
 
-/* Returns whether a source gets a bucket with this packet: never if it has no state. */
-static __always_inline enum bucket_claim verdict_claim(const struct packet *packet,
-						       const struct verdict *verdict)
-{
-	enum sl_reason reason = verdict->reason;
-	bool is_limited = verdict->refused || (reason >= SL_FIRST_DROP && reason != SL_DROP_DENIED);
-
-	if ((reason == SL_PASS_NEWCOMER && !verdict->is_charged) || reason == SL_DROP_OVER_BUDGET)
-		return BUCKET_NONE;
-	return bucket_claim(packet, verdict,
-			    (reason == SL_PASS_WITHIN || reason == SL_PASS_NEWCOMER) &&
-				    !verdict->refused,
-			    is_limited ? SL_RATION_LIMITED : SL_RATION_OTHER);
-}
-
 /*
  * Decides about a packet and counts it. Returns whether it passes. On entry verdict->reason is
  * PARSED, or the reason that the parser gave a frame without a source.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * A gate on the host, with one policy for all sources. It has the gate's maps, an injected clock,
- * and host_send(), which sends a packet through the code of bpf/sluice.bpf.c. Before including this
+ * and host_send(), which handles a packet like filter() in bpf/sluice.bpf.c. Before including this
  * file, a test may replace atomic builtins, and define HOST_CPUS and HOST_SKETCH of table_host.h.
  */
 #ifndef SLUICE_TEST_CHARGE_HOST_H
@@ -149,23 +149,17 @@ static inline enum sl_reason host_send(uint32_t source)
 	struct packet packet = packet_from(source);
 	struct sl_bucket *bucket = bucket_find(&packet);
 	enum bucket_claim claim;
-	bool is_limited;
 
 	if (bucket)
 		bucket_recall(&packet, bucket, &host_table.gate);
 	policy_charge(&packet, &host.policy, bucket, &verdict);
 	if (verdict.is_charged)
 		bucket_review(&packet, &verdict, bucket);
-	is_limited = verdict.refused || verdict.reason >= SL_FIRST_DROP;
-	if (bucket) {
+	claim = bucket ? BUCKET_NONE : verdict_claim(&packet, &verdict);
+	if (bucket)
 		count_source(&packet, bucket, verdict.reason, verdict.refused);
-	} else if ((verdict.reason != SL_PASS_NEWCOMER || verdict.is_charged) &&
-		   verdict.reason != SL_DROP_OVER_BUDGET) {
-		claim = bucket_claim(&packet, &verdict, !is_limited,
-				     is_limited ? SL_RATION_LIMITED : SL_RATION_OTHER);
-		if (claim)
-			count_first(&packet, claim, verdict.reason, verdict.refused);
-	}
+	else if (claim)
+		count_first(&packet, claim, verdict.reason, verdict.refused);
 	return verdict.reason;
 }
 
