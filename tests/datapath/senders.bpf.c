@@ -34,13 +34,18 @@ static __always_inline __u64 senders_step(struct senders *senders)
 	return number;
 }
 
-static __always_inline int senders_hand_over(struct __sk_buff *skb, void *ip, bool ipv4,
-					     const __u32 *place)
+static __always_inline int senders_hand_over(struct __sk_buff *skb, bool ipv4)
 {
-	struct senders *senders = &all_senders[*place % SENDERS_MAX];
+	void *ip = (void *)(long)skb->data + ETH_SIZE;
+	const __u32 *place = ip + (ipv4 ? IPV4_SIZE : IPV6_SIZE) + UDP_SIZE;
 	void *addr = ip + (ipv4 ? 12 : 8);
-	__u64 number = senders_step(senders);
+	struct senders *senders;
+	__u64 number;
 
+	if ((void *)(place + 1) > (void *)(long)skb->data_end)
+		return 99;
+	senders = &all_senders[*place % SENDERS_MAX];
+	number = senders_step(senders);
 	if (senders->to)
 		addr += ipv4 ? 4 : 16;
 	if (ipv4) {
@@ -56,21 +61,11 @@ static __always_inline int senders_hand_over(struct __sk_buff *skb, void *ip, bo
 SEC("tc")
 int senders_next4(struct __sk_buff *skb)
 {
-	void *ip = (void *)(long)skb->data + ETH_SIZE;
-	const __u32 *place = ip + IPV4_SIZE + UDP_SIZE;
-
-	if ((void *)(place + 1) > (void *)(long)skb->data_end)
-		return 99;
-	return senders_hand_over(skb, ip, true, place);
+	return senders_hand_over(skb, true);
 }
 
 SEC("tc")
 int senders_next6(struct __sk_buff *skb)
 {
-	void *ip = (void *)(long)skb->data + ETH_SIZE;
-	const __u32 *place = ip + IPV6_SIZE + UDP_SIZE;
-
-	if ((void *)(place + 1) > (void *)(long)skb->data_end)
-		return 99;
-	return senders_hand_over(skb, ip, false, place);
+	return senders_hand_over(skb, false);
 }
