@@ -9,7 +9,7 @@
  * whatever else is wrong with it. A frame without a source is in one of these classes, which follow
  * from the kernel's receive path:
  *
- * pass not-ip      No tag, and an EtherType other than IPv4 and IPv6: __netif_receive_skb_core()
+ *  pass not-ip      No tag, and an EtherType other than IPv4 and IPv6: __netif_receive_skb_core()
  *                   delivers by EtherType, so no IP stack gets the frame. A length in place of the
  *                   EtherType (802.3, below 0x600) goes to LLC (eth_type_trans(),
  *                   vlan_set_encap_proto()), which delivers no IP that came over Ethernet. But a
@@ -17,16 +17,16 @@
  *                   stations of an access point use, so the parser skips LLC and SNAP like a tag.
  *                   IP in another EtherType (PPPoE, MPLS, MACsec) is judged on the device that
  *                   unwraps it, or not at all: a documented limitation.
- * pass short       The frame ends before its last EtherType: eth_type_trans() and skb_vlan_untag()
+ *  pass short       The frame ends before its last EtherType: eth_type_trans() and skb_vlan_untag()
  *                   find none either. If a bridge to a real NIC pads the frame, the EtherType is 0:
  *                   a length without SNAP.
- * pass bad-header  The version contradicts the EtherType, or the header of IPv4 is shorter than 20
+ *  pass bad-header  The version contradicts the EtherType, or the header of IPv4 is shorter than 20
  *                   bytes: ip_rcv_core() and ip6_rcv_core() check that first and drop the packet.
  *                   So does every host beyond a bridge.
- * drop unreadable  IPv4 or IPv6, but the frame ends within the fixed header. This kernel drops it,
+ *  drop unreadable  IPv4 or IPv6, but the frame ends within the fixed header. This kernel drops it,
  *                   but the NIC of a bridge would pad it with zeros, and a host beyond the bridge
  *                   might then accept it. Also a frame that a kernel helper fails to read.
- * drop vlan-depth  More than VLAN_TAGS_MAX tags: __netif_receive_skb_core() removes any number of
+ *  drop vlan-depth  More than VLAN_TAGS_MAX tags: __netif_receive_skb_core() removes any number of
  *                   tags of VLAN 0, or of VLANs that have a device each, and delivers the rest.
  */
 #ifndef SLUICE_PACKET_H

@@ -157,8 +157,8 @@ static inline enum sl_reason kind_refusal(const struct sl_limit *limit, __u64 co
 
 /*
  * Stores a refusal in a slice for the rest of the jiffy; not for longer, because a refund or
- * `forgive` can end it. The refusal of a packet that can never pass is not stored: the next packet
- * may pass.
+ * `forgive` can end it. A shape then refuses packets of any cost. The refusal of a packet that can
+ * never pass is not stored: the next packet may pass.
  */
 static inline void kind_remember(const struct sl_limit *limit, struct sl_slice *slice,
 				 const struct kind_charge *charge)

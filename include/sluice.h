@@ -588,8 +588,8 @@ struct sl_bucket {
 struct sl_in_use {
 	__u64 word[SL_IN_USE_BITS / 64];
 	__u64 first; /* number of buckets that were given to the first sources of this CPU */
-	__u64 zero[sizeof(struct sl_bucket) /
-		   8]; /* zeros: the value of a new bucket, which is too large for the stack */
+	/* zeros: the value of a new bucket, which is too large for the stack */
+	__u64 zero[sizeof(struct sl_bucket) / 8];
 };
 
 /* Value of map `budget_slices`, per CPU, by policy number. Map `budgets` has the states. */
