@@ -123,6 +123,9 @@ static const struct {
 	{"the packet path divides by the nodes: a false store cannot make them too many",
 	 "nodes 1, empty 1, known 1, wait 1000, nodes 4097, empty 1, known 4096, wait 1000,"
 	 "nodes 4294967295, empty 1, known 4096"},
+	{"a smaller number of nodes counts after 5 s, a larger number at once",
+	 "empty 1, nodes 1, seconds 5 0, known 3, seconds 1 0, known 1, nodes 3, seconds 1 0,"
+	 "known 3, nodes 2, seconds 5 0, nodes 3, seconds 1 0, nodes 2, seconds 5 0, known 3"},
 	{"keys are exchanged if the master with the set of nodes is away",
 	 "round 1, nodes -1, wait 1100, round 1 5, exchanged 6, counted 2"},
 	{"nodes are not counted while three rounds are lost, and then once a round",
