@@ -300,6 +300,16 @@ def test_each_fault_names_tests_that_exist():
             assert re.search(rf"^((def|static void) {test}\(|TEST\({test}\))", source, re.MULTILINE), (file, test)
 
 
+def test_the_tests_for_other_kernels_exist():
+    names = run("bash", "-c", r"""eval "$(sed -n '/^quick_tests=/,/^wide_tests=/p' scripts/vm-tests)"
+        printf '%s\n' "${quick_tests[@]}" "${python_tests[@]}" "${datapath[@]}" "${steady_tests[@]}" \
+            "${quick_steady_tests[@]}" "${wide_tests[@]}" """, cwd=TOP).out.split()
+    assert len(names) > 50
+    for file, _, test in (re.sub(r"\[.*", "", name).partition("::") for name in set(names) - {"verifier"}):
+        source = read("tests", file if file.endswith(".py") else f"{file}.c")
+        assert not test or f"\ndef {test}(" in source, (file, test)
+
+
 def test_the_manual_has_each_map():
     section = read(MAN, PAGES["sluice-inspect"]).split(".Sh MAPS")[1].split(".Sh ")[0]
     assert set(MAPS) - {"buckets4", "buckets6"} <= set(re.findall(r"\w+", " ".join(
