@@ -1,8 +1,35 @@
 // SPDX-License-Identifier: GPL-2.0
-/* user/base/text.h: printable texts, names, and shell quoting. */
+/* user/base/text.h: similar words, printable texts, names, and shell quoting. */
 #include "test.h"
 #include "base/array.h"
 #include "base/text.h"
+
+TEST(test_the_word_that_was_meant_is_found)
+{
+	static const char *const words[] = {"rate", "pt", "port", "--resize"};
+	static const struct {
+		const char *typed, *found;
+	} cases[] = {
+		{"rtae", "rate"},
+		{"tp", "pt"}, /* two letters that are swapped are one difference */
+		{"RATE", "rate"},
+		{"rate", NULL}, /* the word is correct, but not expected */
+		{"rax", NULL},	/* more than half of the letters */
+		{"rooe", "rate"},
+		{"xate", "rate"},
+		{"xatte", NULL}, /* another first letter, and another difference */
+		{"resize", "--resize"},
+		{"pot", "port"}, /* the longest of the most similar words */
+		{"rrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrr", NULL},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		const char *found = nearly_find(cases[i].typed, words, ARRAY_SIZE(words));
+
+		if (strcmp(found ?: "", cases[i].found ?: ""))
+			fail_msg("%s: %s", cases[i].typed, found ?: "none");
+	}
+}
 
 TEST(test_printable_text_is_utf8_without_control_characters)
 {
