@@ -211,33 +211,42 @@ struct fq_limits fq_least(const struct qdiscs *qdiscs, const struct fq_limits *n
 
 /* --- The command that is missing ------------------------------------------------------------ */
 
-/* Writes "fq", and an option for each limit that is too low in an existing or a new fq. */
-static void options_write(FILE *out, const struct qdiscs *qdiscs, const struct fq_limits *need)
+#define FQ_OPTIONS sizeof(" limit 4294967295 flow_limit 4294967295 horizon 18446744073709552us")
+
+/* Formats an option for each limit that is too low in an existing or a new fq. */
+static void options_format(const struct qdiscs *qdiscs, const struct fq_limits *need,
+			   char text[FQ_OPTIONS])
 {
 	struct fq_limits least = fq_least(qdiscs, need);
+	size_t length = 0;
 
-	fputs(" fq", out);
+	*text = '\0';
 	if (need->limit > least.limit)
-		fprintf(out, " limit %" PRIu32, need->limit);
+		length += snprintf(text, FQ_OPTIONS, " limit %" PRIu32, need->limit);
 	if (need->flow_limit > least.flow_limit)
-		fprintf(out, " flow_limit %" PRIu32, need->flow_limit);
+		length += snprintf(text + length, FQ_OPTIONS - length, " flow_limit %" PRIu32,
+				   need->flow_limit);
 	if (need->horizon_ns > least.horizon_ns)
-		fprintf(out, " horizon %" PRIu64 "us",
-			(need->horizon_ns + NS_PER_US - 1) / NS_PER_US);
+		snprintf(text + length, FQ_OPTIONS - length, " horizon %" PRIu64 "us",
+			 (need->horizon_ns + NS_PER_US - 1) / NS_PER_US);
 }
 
 /*
- * Writes the command that adds an fq below queues of a root mq. A single fq as the root would also
+ * Formats the command that adds an fq below queues of a root mq. A single fq as the root would also
  * delay packets, but all queues would then share its lock. tc reads the number of a queue as
  * hexadecimal. If the kernel made the mq, it has no handle that tc could name, so the command
  * replaces the mq first, and then the qdiscs of all queues.
  */
-static void queues_write(FILE *out, const char *device, const struct qdiscs *qdiscs,
-			 const struct fq_limits *need)
+static char *queues_format(const char *device, const struct qdiscs *qdiscs,
+			   const struct fq_limits *need, const char *options)
 {
 	unsigned int major = qdiscs->handle ? TC_H_MAJ(qdiscs->handle) >> 16 : 1, due = 0;
 	_cleanup_free_ char *queues = calloc(qdiscs->count, sizeof(" ffff"));
+	char mq[NETNS_OPTION + NAME_TYPED +
+		sizeof("tc qdisc replace dev  root handle ffff: mq && ")] = "";
 	size_t length = 0;
+	char *text;
+	int size;
 
 	for (unsigned int i = 0; queues && i < qdiscs->count; i++) {
 		if (qdiscs->handle && !qdisc_lacks(&qdiscs->list[i], need))
@@ -245,40 +254,38 @@ static void queues_write(FILE *out, const char *device, const struct qdiscs *qdi
 		length += sprintf(queues + length, " %x", qdiscs->list[i].queue);
 		due++;
 	}
+	if (!due)
+		return NULL;
 	if (!qdiscs->handle)
-		fprintf(out, "tc %sqdisc replace dev %s root handle %x: mq && ", netns_typed(),
-			device, major);
-	if (due > 1)
-		fprintf(out, "for n in%s; do ", queues);
-	fprintf(out, "tc %sqdisc replace dev %s parent %x:%s", netns_typed(), device, major,
-		due == 1 ? queues + 1 : "$n");
-	options_write(out, qdiscs, need);
-	if (due > 1)
-		fputs("; done", out);
+		snprintf(mq, sizeof(mq), "tc %sqdisc replace dev %s root handle %x: mq && ",
+			 netns_typed(), device, major);
+	if (due == 1)
+		size = asprintf(&text, "%stc %sqdisc replace dev %s parent %x:%s fq%s", mq,
+				netns_typed(), device, major, queues + 1, options);
+	else
+		size = asprintf(
+			&text, "%sfor n in%s; do tc %sqdisc replace dev %s parent %x:$n fq%s; done",
+			mq, queues, netns_typed(), device, major, options);
+	return size < 0 ? NULL : text;
 }
 
 char *fq_command(const char *device, const struct qdiscs *qdiscs, const struct fq_limits *need)
 {
 	bool lacks = !qdiscs->count;
-	char *text = NULL;
-	size_t size;
-	FILE *out = open_memstream(&text, &size);
+	char options[FQ_OPTIONS], *text;
 
-	if (!out)
-		return NULL;
 	for (unsigned int i = 0; i < qdiscs->count; i++)
 		lacks |= qdisc_lacks(&qdiscs->list[i], need);
+	if (!lacks)
+		return strdup("");
 	device = word_typed(device);
-	if (lacks && qdiscs->count && !strcmp(qdiscs->root, "mq")) {
-		queues_write(out, device, qdiscs, need);
-	} else if (lacks) {
-		fprintf(out, "tc %sqdisc replace dev %s root", netns_typed(), device);
-		options_write(out, qdiscs, need);
-	}
-	if (!fclose(out))
-		return text;
-	free(text);
-	return NULL;
+	options_format(qdiscs, need, options);
+	if (qdiscs->count && !strcmp(qdiscs->root, "mq"))
+		return queues_format(device, qdiscs, need, options);
+	if (asprintf(&text, "tc %sqdisc replace dev %s root fq%s", netns_typed(), device, options) <
+	    0)
+		return NULL;
+	return text;
 }
 
 /* --- Needs of the limits -------------------------------------------------------------------- */

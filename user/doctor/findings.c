@@ -194,34 +194,27 @@ static char *fill_in(const char *template, const struct subject *s)
 		{"{-n}", s->netns},
 		{"{sluice}", s->sluice},
 	};
-	char *text = NULL;
-	size_t size;
-	FILE *out = open_memstream(&text, &size);
-	bool failed;
+	char *text = strdup("");
 
-	if (!out)
-		return NULL;
-	while (*template) {
-		size_t i = 0;
+	while (text && *template) {
+		_cleanup_free_ char *before = text;
+		size_t i = 0, taken = 1 + strcspn(template + 1, "{"), length = taken;
+		const char *value = template;
 
 		while (i < ARRAY_SIZE(values) &&
 		       strncmp(template, values[i].name, strlen(values[i].name)))
 			i++;
-		if (i == ARRAY_SIZE(values)) {
-			fputc(*template ++, out);
-			continue;
+		if (i < ARRAY_SIZE(values)) {
+			taken = strlen(values[i].name);
+			value = values[i].value ?: "";
+			length = strlen(value);
 		}
-		fputs(values[i].value ?: "", out);
-		template += strlen(values[i].name);
+		if (asprintf(&text, "%s%.*s", before, (int)length, value) < 0)
+			text = NULL;
+		template += taken;
 	}
-	failed = ferror(out);
-	failed |= fclose(out);
-	/* if memory is short, fclose() sets `text` to NULL, but returns 0 */
-	if (failed || !text) {
-		free(text);
-		return NULL;
-	}
-	text_make_printable(text);
+	if (text)
+		text_make_printable(text);
 	return text;
 }
 

@@ -78,26 +78,24 @@ bool lists_are_bad(const struct keep *keep)
 /* Prints the messages of a step, except messages that the last run of any step printed. */
 static void messages_flush(struct keep *keep, struct step *step)
 {
-	char *logged = NULL;
-	size_t size;
-	FILE *out = open_memstream(&logged, &size);
+	char *logged = NULL, *before;
 
-	for (unsigned int i = 0; out && i < error_count(); i++) {
-		_cleanup_free_ char *text = error_format(error_get(i));
-		_cleanup_free_ char *line = NULL;
+	for (unsigned int i = 0; i < error_count(); i++) {
+		_cleanup_free_ char *text = error_format(error_get(i)), *line = NULL;
 		bool is_logged = false;
 
 		if (!text || error_get(i)->severity == SL_INFO ||
 		    asprintf(&line, "\n%s\n", text) < 0)
 			continue;
-		fputs(line, out);
+		before = logged;
+		if (asprintf(&logged, "%s%s", before ?: "", line) < 0)
+			logged = NULL;
+		free(before);
 		for (int j = 0; j < STEPS; j++)
 			is_logged |= keep->steps[j].logged && strstr(keep->steps[j].logged, line);
 		if (is_logged)
 			error_remove(i--);
 	}
-	if (out)
-		fclose(out);
 	free(step->logged);
 	step->logged = logged;
 	error_flush();
