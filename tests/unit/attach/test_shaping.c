@@ -321,4 +321,35 @@ TEST(test_the_missing_command)
 	}
 }
 
+/* --- Needs of limits ------------------------------------------------------------------------ */
+
+TEST(test_needs_of_limits)
+{
+	static const struct {
+		struct sl_limit_spec spec;
+		uint32_t packets;
+	} needs[] = {
+		{{.kind = SL_SHAPE, .rate = 10000, .span_ns = SEC_NS / 20}, 501},
+		{{.kind = SL_SHAPE, .rate = 600, .rate_unit = SL_RATE_PER_MIN, .span_ns = SEC_NS},
+		 11},
+		{{.kind = SL_SHAPE,
+		  .rate = 400000000,
+		  .rate_unit = SL_RATE_BITS,
+		  .span_ns = SEC_NS / 20},
+		 1652}, /* packets of 1514 bytes */
+		{{.kind = SL_TOKEN_BUCKET, .rate = 10000, .span_ns = SEC_NS}, 0},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(needs); i++) {
+		struct limit limit = {.spec = needs[i].spec};
+		struct shaping shaping = {0};
+
+		shaping_add(&shaping, &(struct rule){.limit = &limit, .limits = 1});
+		assert_int_equal(shaping.any, needs[i].packets != 0);
+		assert_int_equal(shaping.need.limit, needs[i].packets);
+		assert_int_equal(shaping.need.flow_limit, needs[i].packets);
+		assert_int_equal(shaping.need.horizon_ns, shaping.any ? limit.spec.span_ns : 0);
+	}
+}
+
 TESTS(NULL, NULL)
