@@ -233,7 +233,7 @@ def test_status_tells_that_fq_was_lost(limited):
     limited.qdisc("pfifo")
     assert fq_told(limited) is False
     assert status_line(limited).endswith("no fq")
-    assert command(limited, " flow_limit 2001") in limited.sluice("status").out  # a finding of status has the command
+    assert command(limited, " flow_limit 2001") in limited.sluice("status").out  # the line after the device
     limited.fq()
     assert fq_told(limited) is True
     assert "fq" not in status_line(limited)

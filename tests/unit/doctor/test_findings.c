@@ -120,9 +120,8 @@ static void expect(struct world *w, const char *name, const char *found, const c
 		expect(w, name, found, advice);                                                    \
 	} while (0)
 
-static void test_host(void **state)
+TEST(test_host)
 {
-	(void)state;
 	CASE("nothing is wrong", "", NULL, (void)0);
 	CASE("bpf(2) is refused", "bpf-refused: kernel", "grep Seccomp: /proc/self/status",
 	     host->bpf_err = -1);
@@ -136,9 +135,8 @@ static void test_host(void **state)
 	     w->facts.host_is_read = false);
 }
 
-static void test_gates(void **state)
+TEST(test_gates)
 {
-	(void)state;
 	CASE("no gate", "no-gate: main", "sluice attach eth0", w->facts.count = 0,
 	     w->facts.has_gates = false);
 	CASE("no gate of that name", "no-gate: lab", "sluice -g lab attach eth0 hook ingress",
@@ -181,11 +179,10 @@ static void test_gates(void **state)
 	     w->facts.count = 2);
 }
 
-static void test_numbers_of_gates(void **state)
+TEST(test_numbers_of_gates)
 {
 	static const struct sl_prefix wide = {0}; /* default */
 
-	(void)state;
 	CASE("a limit that observes", "observes: default dns:bits",
 	     "sluice -g edge set default name dns rate 9pps burst 9",
 	     struct limit limit = {.spec = {.name = "dns",
@@ -228,9 +225,8 @@ static void share(struct world *w, enum sharer sharer)
 				    .state = {.nodes = 3, .rounds = 1}};
 }
 
-static void test_sharing(void **state)
+TEST(test_sharing)
 {
-	(void)state;
 	CASE("limits are shared", "", NULL, share(w, SHARER_LIVES));
 	CASE("limits are not to be shared", "", NULL, share(w, SHARER_NONE),
 	     gate->sharing.is_wanted = false);
@@ -250,9 +246,8 @@ static void test_sharing(void **state)
 	     gate->sharing.divided_by = 3);
 }
 
-static void test_devices(void **state)
+TEST(test_devices)
 {
-	(void)state;
 	CASE("the device is gone", "device-gone: eth0", "sluice -g edge detach eth0",
 	     device->at.program_id = 0, device->at.device_gone = true, device->traffic = NULL);
 	CASE("the filter is gone", "filter-gone: eth0", "sluice -g edge attach eth0 hook xdp",
@@ -287,11 +282,10 @@ static void test_devices(void **state)
 	     strcpy(device->at.device, "a;$(id)"));
 }
 
-static void test_what_keeps_a_driver_from_native_xdp(void **state)
+TEST(test_what_keeps_a_driver_from_native_xdp)
 {
 	static const char down[] = "not-native: eth0";
 
-	(void)state;
 #define INGRESS device->at.hook = HOOK_INGRESS, device->at.mode = MODE_TCX
 	CASE("LRO", down, "ethtool -K eth0 lro off", INGRESS, device->nic.lro = true);
 	CASE("MTU", down, "ip link set dev eth0 mtu 1500", INGRESS, link->mtu = 9000);
@@ -306,10 +300,9 @@ static void test_what_keeps_a_driver_from_native_xdp(void **state)
 #undef INGRESS
 }
 
-static void test_vlans(void **state)
+TEST(test_vlans)
 {
 #define VLAN7 gate->rule.vlans[0] = 1 << 7
-	(void)state;
 	CASE("a card removes the tag", "vlan-hidden: eth0", "ethtool -K eth0 rxvlan off", VLAN7,
 	     device->nic.vlan_strip = true);
 	CASE("no limit matches a VLAN", "", NULL, device->nic.vlan_strip = true);
@@ -372,9 +365,8 @@ static const struct {
 	{"too few packets are not IP", XDP, 999, 999, 999, 0, {0}, ""},
 };
 
-static void test_traffic(void **state)
+TEST(test_traffic)
 {
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(flows); i++) {
 		struct world w;
 
@@ -394,9 +386,8 @@ static void test_traffic(void **state)
 	}
 }
 
-static void test_more_traffic(void **state)
+TEST(test_more_traffic)
 {
-	(void)state;
 	CASE("another gate filters that device", "", NULL, gate->after.all = 0,
 	     w->facts.traffic_count = 2, w->traffic[0].received = 0,
 	     w->traffic[1] = (struct traffic)RECEIVED(3, 50), w->traffic[1].is_filtered = true);
@@ -490,9 +481,8 @@ static const struct {
 	 "covered: 2001:db8::/127", NULL},
 };
 
-static void test_rules(void **state)
+TEST(test_rules)
 {
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(rules); i++) {
 		struct config config;
 		struct world w;
@@ -508,20 +498,4 @@ static void test_rules(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_host),
-		cmocka_unit_test(test_gates),
-		cmocka_unit_test(test_numbers_of_gates),
-		cmocka_unit_test(test_sharing),
-		cmocka_unit_test(test_devices),
-		cmocka_unit_test(test_what_keeps_a_driver_from_native_xdp),
-		cmocka_unit_test(test_vlans),
-		cmocka_unit_test(test_traffic),
-		cmocka_unit_test(test_more_traffic),
-		cmocka_unit_test(test_rules),
-	};
-
-	return cmocka_run_group_tests_name("findings", tests, NULL, NULL);
-}
+TESTS(NULL, NULL)

@@ -143,9 +143,8 @@ static const struct reconcile_case {
 		   "sluice deny 192.0.2.2 as a\nsluice deny 192.0.2.8\n"},
 };
 
-static void test_what_is_in_force_behind_a_reload(void **state)
+TEST(test_what_is_in_force_behind_a_reload)
 {
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		const struct reconcile_case *c = &cases[i];
 		struct config was = text_read(c->was), file = text_read(c->file);
@@ -168,14 +167,13 @@ static void test_what_is_in_force_behind_a_reload(void **state)
 }
 
 /* A reload of the rules file restarts the time of `for`. A reload of only the lists does not. */
-static void test_a_list_that_is_read_again_keeps_its_end(void **state)
+TEST(test_a_list_that_is_read_again_keeps_its_end)
 {
 	struct config in_force = text_read("deny: [{list: a, prefix: 192.0.2.1, for: 1h}]");
 	struct config file = text_read("deny: [{list: a, prefix: 192.0.2.1, for: 2h}]");
 	struct ruleset wanted;
 	struct undone undone;
 
-	(void)state;
 	for (int renew = RENEW_ALL; renew <= RENEW_LISTS; renew++) {
 		const struct config *ends = renew == RENEW_ALL ? &file : &in_force;
 
@@ -201,7 +199,7 @@ static uint64_t seconds_on(const struct ruleset *set, const char *list)
  * A runtime entry on a list keeps its expiry across reloads and restarts, even if the list's index
  * changes. If the file specifies an expiry on another list, only that expiry is kept.
  */
-static void test_an_entry_on_a_list_keeps_its_end(void **state)
+TEST(test_an_entry_on_a_list_keeps_its_end)
 {
 	struct config file = text_read("deny: [{list: a, prefix: 192.0.2.1}]");
 	struct config in_force =
@@ -209,7 +207,6 @@ static void test_an_entry_on_a_list_keeps_its_end(void **state)
 	struct ruleset wanted, given, all = {0};
 	struct undone undone;
 
-	(void)state;
 	assert_true(rule_add_list(&in_force.rules.rules[0], 0, until_after(3600 * SEC_NS)));
 	assert_int_equal(
 		reconcile(&in_force.rules, &file.rules, &file.rules, RENEW_ALL, &wanted, &undone),
@@ -238,7 +235,7 @@ static void test_an_entry_on_a_list_keeps_its_end(void **state)
 	config_free(&in_force);
 }
 
-static void test_what_commands_gave(void **state)
+TEST(test_what_commands_gave)
 {
 	struct config file = text_read("deny: [{prefix: 192.0.2.1}, {list: a, prefix: 192.0.2.2}]\n"
 				       "allow: [192.0.2.3]");
@@ -249,7 +246,6 @@ static void test_what_commands_gave(void **state)
 			  "{list: b, prefixes: [192.0.2.2, 192.0.2.4]}]\nallow: [192.0.2.2]");
 	struct ruleset given, again = {0};
 
-	(void)state;
 	assert_int_equal(rules_runtime(&in_force.rules, &file.rules, &file.rules, &given), 0);
 	assert_string_equal(shown(&given), "sluice allow 192.0.2.2\nsluice deny 192.0.2.2 as b\n"
 					   "sluice deny 192.0.2.4\nsluice deny 192.0.2.4 as b\n");
@@ -270,7 +266,7 @@ static void test_what_commands_gave(void **state)
 }
 
 /* If a list file is invalid, the list gets the saved entries, and its expiry from the rules. */
-static void test_lists_that_are_left_out_are_completed(void **state)
+TEST(test_lists_that_are_left_out_are_completed)
 {
 	struct list_path left_out[] = {
 		{.is_left_out = true, .list = {.access = SL_ACCESS_DENY, .until = 77, .name = "a"}},
@@ -286,7 +282,6 @@ static void test_lists_that_are_left_out_are_completed(void **state)
 		"{list: c, prefix: 192.0.2.8}, {prefix: 192.0.2.2}]");
 	int place;
 
-	(void)state;
 	known.rules.lists[lists_find(known.rules.lists, "a")].replaced = 55;
 	assert_int_equal(rules_complete(&file.rules, &paths, &known.rules), 0);
 	place = lists_find(file.rules.lists, "a");
@@ -301,15 +296,4 @@ static void test_lists_that_are_left_out_are_completed(void **state)
 	config_free(&known);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_what_is_in_force_behind_a_reload),
-		cmocka_unit_test(test_a_list_that_is_read_again_keeps_its_end),
-		cmocka_unit_test(test_an_entry_on_a_list_keeps_its_end),
-		cmocka_unit_test(test_what_commands_gave),
-		cmocka_unit_test(test_lists_that_are_left_out_are_completed),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(NULL, NULL)

@@ -16,7 +16,7 @@ static json_int_t wall_ms(void)
 	return clock_read(CLOCK_REALTIME) / NS_PER_MS;
 }
 
-static void test_what_is_left_of_a_ban(void **state)
+TEST(test_what_is_left_of_a_ban)
 {
 	static const struct {
 		const char *name;
@@ -32,7 +32,6 @@ static void test_what_is_left_of_a_ban(void **state)
 	};
 	char text[512];
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		struct state_file file;
 		int64_t left_ms;
@@ -98,9 +97,8 @@ static const char *const refused[] = {
 	STATE("{\"place\": 1, \"name\": \"a\", \"access\": \"\", \"replaced\": 1}", ""),
 };
 
-static void test_what_is_damaged_is_refused_whole(void **state)
+TEST(test_what_is_damaged_is_refused_whole)
 {
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(refused); i++) {
 		struct state_file file = {.bpffs = 7};
 		unsigned int mark = error_count();
@@ -138,12 +136,11 @@ static struct state_file state_make(void)
 	return file;
 }
 
-static void test_what_is_written_is_read(void **state)
+TEST(test_what_is_written_is_read)
 {
 	struct state_file file = state_make(), again;
 	struct stat st;
 
-	(void)state;
 	file_make("state.new", "of a writer that was killed", 7);
 	assert_int_equal(state_file_write("state", &file), 0);
 	assert_int_equal(stat("state", &st), 0);
@@ -164,7 +161,7 @@ static void test_what_is_written_is_read(void **state)
 	state_file_free(&again);
 }
 
-static void test_a_file_that_is_no_state_is_refused(void **state)
+TEST(test_a_file_that_is_no_state_is_refused)
 {
 	static const struct {
 		const char *text;
@@ -179,7 +176,6 @@ static void test_a_file_that_is_no_state_is_refused(void **state)
 		{"{\"boot\": \"\", \"version\": 1}", false},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		unsigned int mark = error_count();
 
@@ -192,14 +188,13 @@ static void test_a_file_that_is_no_state_is_refused(void **state)
 	assert_int_equal(state_file_check("state"), 0);
 }
 
-static void test_a_file_that_is_read_must_have_another_name(void **state)
+TEST(test_a_file_that_is_read_must_have_another_name)
 {
 	static const char *const own[] = {"state",	 "state.bad",	    "state.new",
 					  "state.lists", "state.lists.bad", "state.lists.new"};
 	unsigned int mark = error_count();
 	struct stamp stamp;
 
-	(void)state;
 	file_make("rules", "", 0);
 	for (size_t i = 0; i < ARRAY_SIZE(own); i++) {
 		stamp = (struct stamp){0}; /* a list that does not exist yet */
@@ -214,11 +209,10 @@ static void test_a_file_that_is_read_must_have_another_name(void **state)
 	error_drop(mark);
 }
 
-static void test_a_file_that_cannot_be_written_stays_as_it_was(void **state)
+TEST(test_a_file_that_cannot_be_written_stays_as_it_was)
 {
 	struct state_file file = state_make(), again;
 
-	(void)state;
 	assert_int_equal(state_file_write("state", &file), 0);
 	assert_int_equal(mkdir("state.new", 0700), 0);
 	assert_true(state_file_write("state", &file) < 0);
@@ -230,16 +224,4 @@ static void test_a_file_that_cannot_be_written_stays_as_it_was(void **state)
 	error_drop(0);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_what_is_left_of_a_ban),
-		cmocka_unit_test(test_what_is_damaged_is_refused_whole),
-		cmocka_unit_test(test_what_is_written_is_read),
-		cmocka_unit_test(test_a_file_that_is_no_state_is_refused),
-		cmocka_unit_test(test_a_file_that_is_read_must_have_another_name),
-		cmocka_unit_test(test_a_file_that_cannot_be_written_stays_as_it_was),
-	};
-
-	return cmocka_run_group_tests(tests, scratch_make, scratch_remove);
-}
+TESTS(scratch_make, scratch_remove)
