@@ -19,7 +19,7 @@
 /* Sets part 2 to a command with more rights or, if no capability is missing, with details. */
 static void advise_looking(struct subject *s)
 {
-	subject_set(s, 2, caps_missing() ? "sudo sluice doctor" : "sluice -v status");
+	subject_set(s, 2, s->facts->host.missing ? "sudo sluice doctor" : "sluice -v status");
 }
 
 bool gate_is_unread(struct subject *s)

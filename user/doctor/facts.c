@@ -64,7 +64,7 @@ static uint64_t installed_at(void)
 	return age > 0 ? age : 0;
 }
 
-/* Reads facts of the host. If !is_probed, only whether systemd runs and `installed_at`. */
+/* Reads facts of the host. If !is_probed, only `missing`, `has_systemd` and `installed_at`. */
 static struct host_facts host_read(bool is_probed)
 {
 	struct host_facts host = {.jit = -1, .installed_at = installed_at()};
@@ -74,9 +74,9 @@ static struct host_facts host_read(bool is_probed)
 	char line[128], *begin, *end;
 
 	host.has_systemd = !access("/run/systemd/system", F_OK);
+	host.missing = missing ? strdup(missing) : NULL;
 	if (!is_probed)
 		return host;
-	host.missing = missing ? strdup(missing) : NULL;
 	if (!missing) {
 		/* if the kernel refuses the smallest map, it refuses everything */
 		_cleanup_close_ int fd =

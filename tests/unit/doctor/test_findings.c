@@ -150,13 +150,14 @@ TEST(test_gates)
 	CASE("no gate, and its service is not enabled", "no-gate: main",
 	     "systemctl enable --now sluice@main", w->facts.count = 0, w->facts.has_gates = false,
 	     w->facts.has_file = host->has_systemd = true);
-	CASE("an unreadable gate", "gate-unread: edge", NULL, gate->unread = "schema 99",
-	     link->is_up = false);
+	CASE("an unreadable gate", "gate-unread: edge", "sluice -v status",
+	     gate->unread = "schema 99", link->is_up = false);
 	CASE("an interrupted resize", "resize-interrupted: edge", "sluice -g edge upgrade",
 	     gate->resize_is_interrupted = true);
 	CASE("no device", "no-device: edge", "sluice -g edge attach eth0", gate->count = 0);
-	CASE("attachments are unknown", "unseen: edge", NULL, gate->count = 0,
-	     gate->hides_devices = true, gate->unseen = "unknown");
+	CASE("attachments are unknown", "unseen: edge", "sudo sluice doctor", gate->count = 0,
+	     gate->hides_devices = true, gate->unseen = "unknown", host->missing = "CAP_BPF",
+	     w->facts.host_is_read = false);
 	CASE("a namespace cannot be entered", "unseen: eth0", NULL, device->traffic = NULL);
 	CASE("a trial", "trial: edge", "sluice -g edge confirm", gate->trial_left_ns = 1);
 	CASE("an older program", "older-program: edge", "sluice -g edge upgrade",
