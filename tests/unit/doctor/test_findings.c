@@ -142,6 +142,10 @@ TEST(test_gates)
 	CASE("no gate of that name", "no-gate: lab", "sluice -g lab attach eth0 hook ingress",
 	     w->facts.count = 0, w->facts.has_gates = false, w->asked.gate = "lab",
 	     link->has_xdp = true);
+	CASE("no gate, and two devices", "no-gate: main", "sluice attach eth1", w->facts.count = 0,
+	     w->facts.has_gates = false, link->received = 1, w->facts.traffic_count = 2,
+	     w->traffic[1] = w->traffic[0], strcpy(w->traffic[1].link.name, "eth1"),
+	     w->traffic[1].link.received = 2);
 	CASE("no gate, and no device is up", "no-gate: main", "ip link show", w->facts.count = 0,
 	     w->facts.has_gates = false, link->is_up = false);
 	CASE("no gate, and its file is not applied", "no-gate: main",
@@ -162,6 +166,8 @@ TEST(test_gates)
 	CASE("a trial", "trial: edge", "sluice -g edge confirm", gate->trial_left_ns = 1);
 	CASE("an older program", "older-program: edge", "sluice -g edge upgrade",
 	     device->loaded_at = 5 * SEC_NS, host->installed_at = 7 * SEC_NS);
+	CASE("a program that the installation loaded", "", NULL, device->loaded_at = 6 * SEC_NS,
+	     host->installed_at = 7 * SEC_NS);
 	CASE("no process keeps it", "not-kept: edge", "systemctl enable --now sluice@edge",
 	     host->has_systemd = gate->has_file = true);
 	CASE("a process keeps it", "", NULL, host->has_systemd = gate->has_file = true,
@@ -173,6 +179,9 @@ TEST(test_gates)
 	     strcpy(w->traffic[1].link.name, "eth1"));
 	CASE("a device that does not exist is named", "not-attached: eth7", "ip link show",
 	     w->asked.count = 1, w->named.name = "eth7");
+	CASE("a gate that cannot be read may have the named device", "gate-unread: edge", NULL,
+	     w->asked.count = 1, w->named.name = "eth7", gate->hides_devices = true,
+	     gate->unread = "schema 99");
 	CASE("an attached device is named", "", NULL, w->asked.count = 1, w->named.name = "eth0");
 	CASE("two gates", "no-rules: edge; no-rules: edge", NULL,
 	     struct gate_facts gates[2] = {[0 ... 1] = w->gate};
@@ -276,6 +285,8 @@ TEST(test_devices)
 	     device->at.hook = HOOK_INGRESS, device->owner.program_id = 7);
 	CASE("libxdp", "other-xdp: eth0", "xdp-loader status eth0", device->at.hook = HOOK_INGRESS,
 	     device->owner = (struct xdp_owner){.program_id = 7, .name = "xdp_dispatcher"});
+	CASE("another gate on hook xdp", "", NULL, device->at.hook = HOOK_INGRESS,
+	     device->owner = (struct xdp_owner){.program_id = 7, .gate = "lab"});
 	CASE("a device name that a shell would execute", "merged: a;$(id)",
 	     "sluice -g edge attach 'a;$(id)' hook ingress && sluice -g edge detach 'a;$(id)' hook "
 	     "xdp",
@@ -290,6 +301,10 @@ TEST(test_what_keeps_a_driver_from_native_xdp)
 #define INGRESS device->at.hook = HOOK_INGRESS, device->at.mode = MODE_TCX
 	CASE("LRO", down, "ethtool -K eth0 lro off", INGRESS, device->nic.lro = true);
 	CASE("MTU", down, "ip link set dev eth0 mtu 1500", INGRESS, link->mtu = 9000);
+	CASE("MTU, but packets may be in several buffers", down,
+	     "sluice -g edge attach eth0 hook xdp mode native && sluice -g edge detach eth0 hook "
+	     "ingress",
+	     INGRESS, link->mtu = 9000, device->nic.xdp |= XDP_FRAGS);
 	CASE("queues", down, "ethtool -L eth0 combined 8", INGRESS, device->nic.queues = 16);
 	CASE("an unknown driver with LRO", down, NULL, INGRESS, device->nic.lro = true,
 	     device->nic.knows_xdp = false);
@@ -315,14 +330,18 @@ TEST(test_vlans)
 	     VLAN7, device->nic.vlan_strip = true, strcpy(link->kind, "veth"));
 	CASE("the device of the VLAN", "vlan-hidden: eth0", "ip -d link show dev eth0", VLAN7,
 	     link->vlan = 7);
+	CASE("the device of the VLAN, and its parent", "vlan-hidden: eth0",
+	     "sluice -g edge attach eth1 && sluice -g edge detach eth0 hook xdp", VLAN7,
+	     link->vlan = 7, link->parent = 3, w->facts.traffic_count = 2,
+	     w->traffic[1] = w->traffic[0], w->traffic[1].link.ifindex = 3,
+	     strcpy(w->traffic[1].link.name, "eth1"));
 	CASE("the device of another VLAN", "", NULL, VLAN7, link->vlan = 8);
 #undef VLAN7
 }
 
 /* --- Traffic -------------------------------------------------------------------------------- */
 
-enum on { XDP, EGRESS, GENERIC, ON };
-#define NONE ((struct traffic){0})
+enum on { XDP, EGRESS, GENERIC };
 #define RECEIVED(index, packets)                                                                   \
 	{                                                                                          \
 		.netns = HERE, .received = packets, .link = {                                      \
@@ -397,6 +416,12 @@ TEST(test_more_traffic)
 	     w->traffic[1] = (struct traffic)RECEIVED(3, 50), w->facts.hides_devices = true);
 	CASE("a long watch with few packets a second", "", NULL, w->asked.watch_ns = 3600 * SEC_NS,
 	     gate->after.all = 0, w->traffic[0].received = 35999);
+	CASE("another XDP program may drop packets before hook ingress", "other-xdp: eth0", NULL,
+	     device->at.hook = HOOK_INGRESS, device->owner.program_id = 7, link->has_xdp = true,
+	     w->traffic[0].received = 100);
+	CASE("packets were not IP before the watch", "", NULL,
+	     gate->before = gate->after = ((struct judged){2000, 2000}),
+	     w->traffic[0].received = 0);
 	CASE("traffic was not watched", "", NULL, w->asked.watch_ns = 0, gate->after = gate->before,
 	     w->traffic[0].received = 0);
 	CASE("another device with an XDP program", "elsewhere: eth1",
@@ -445,6 +470,9 @@ static const struct {
 	 "", NULL},
 	{"everything is denied, but a prefix is limited",
 	 "deny: [default]\npolicies:\n" LIMIT("10.0.0.0/8", "rate: 10kpps"), "", NULL},
+	{"everything is denied, also a prefix that is limited",
+	 "deny: [default, 10.0.0.0/8]\npolicies:\n" LIMIT("10.0.0.0/8", "rate: 10kpps"),
+	 "denied-all: default", NULL},
 	{"everything is denied for a time", "deny: [{prefix: default, for: 1h}]",
 	 "denied-all: default", NULL},
 	{"everything is denied by a list", "deny: [{list: all, for: 1h, prefixes: [default]}]",
@@ -467,6 +495,10 @@ static const struct {
 	{"a half, and a prefix in that half, do not cover a prefix",
 	 "policies:\n" LIMIT("10.0.0.0/8", "rate: 10kpps") LIMIT("10.0.0.0/9", "rate: 5kpps")
 		 LIMIT("10.0.0.0/10", "rate: 5kpps"),
+	 "", NULL},
+	{"limits that inherit cover nothing",
+	 "policies:\n" LIMIT("10.0.0.0/8", "rate: 10kpps") LIMIT("10.0.0.0/9", "rate: 5kpps")
+		 LIMIT("10.128.0.0/9", "rate: 5kpps") "    inherit: true\n",
 	 "", NULL},
 	{"an entry that ends covers nothing",
 	 "policies:\n" LIMIT("10.0.0.0/8", "rate: 10kpps") LIMIT("10.0.0.0/9", "rate: 5kpps") //

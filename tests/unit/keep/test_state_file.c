@@ -113,6 +113,31 @@ TEST(test_what_is_damaged_is_refused_whole)
 	}
 }
 
+/* The file was saved decades ago, so list b and all times of entries have ended. */
+TEST(test_entries_that_have_ended_are_dropped)
+{
+	static const char text[] = STATE(
+		LIST_A ", {\"place\": 1, \"access\": \"deny\", \"replaced\": 1, \"name\": \"b\", "
+		       "\"left_ms\": 5}",
+		"\"192.0.2.1 - 0 3 0 0\", \"192.0.2.2 - 0 2 0 0\", \"192.0.2.3 - 0 1 0 5\", "
+		"\"192.0.2.4 deny 5 1 0 0\"");
+	struct state_file file;
+	char prefix[PREFIX_TEXT];
+
+	assert_int_equal(state_file_parse("state", text, strlen(text), &file), 0);
+	assert_int_equal(lists_count(file.entries.lists), 1);
+	assert_int_equal(file.entries.count, 2);
+	for (unsigned int i = 0; i < 2; i++) {
+		const struct rule *rule = &file.entries.rules[i];
+
+		assert_string_equal(prefix_format(&rule->prefix, prefix),
+				    i ? "192.0.2.4" : "192.0.2.1");
+		assert_int_equal(rule->lists, 1);
+		assert_false(rule->access || rule->until || rule->list_until);
+	}
+	state_file_free(&file);
+}
+
 /* --- The file ------------------------------------------------------------------------------- */
 
 static struct state_file state_make(void)
