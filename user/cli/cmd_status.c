@@ -22,9 +22,8 @@ struct facts {
 	unsigned int budget_count;
 	struct table_fill fill;
 	struct occupancy maps[GATE_MAPS];
-	uint64_t memory
-		[GATE_MAPS]; /* bytes of the entries, or of all entries if they are not counted */
-	struct findings findings; /* the FINDINGS_SHOWN most important findings */
+	uint64_t memory[GATE_MAPS]; /* bytes of the entries, or of all if they are not counted */
+	struct findings findings;   /* the FINDINGS_SHOWN most important findings */
 };
 
 #define FINDINGS_SHOWN 3
@@ -84,7 +83,6 @@ static void print_attachments(const struct gate *gate, const struct facts *facts
 	print_array("attachments");
 	for (unsigned int i = 0; i < seen->count; i++) {
 		const struct attachment *a = &seen->all[i];
-
 		const char *name = netns_name(a->netns, netns) ? netns : "(unnamed)";
 
 		print_row(NULL);

@@ -188,9 +188,9 @@ int option_find(const struct option_table *options, const char *word);
 
 struct command_line {
 	const struct option_table *options;
-	const char
-		*option[OPTIONS_MAX]; /* values of options, "" without a value; NULL: not given */
-	bool options_ended;	      /* the word "--" was found */
+	/* the values of options: "" without a value; NULL if the option is not given */
+	const char *option[OPTIONS_MAX];
+	bool options_ended; /* the word "--" was found */
 	int lacks_value;    /* index of the last option if its value is missing, otherwise -1 */
 	int first;	    /* index of words[0] in argv; 0 if there are no words */
 	unsigned int count; /* number of words */

@@ -46,9 +46,8 @@ struct connection {
 	struct endpoint at;
 	enum connection_state state;
 	redisContext *context;
-	struct ssl_st *ssl; /* TLS of `context`, which frees it; NULL without TLS */
-	struct name_lookup
-		*lookup; /* name lookup; may be of an earlier attempt or of an earlier host */
+	struct ssl_st *ssl;	    /* TLS of `context`, which frees it; NULL without TLS */
+	struct name_lookup *lookup; /* may be of an earlier attempt or of an earlier host */
 	/* attempts to connect since the last reply to a command other than CLUSTER SLOTS */
 	unsigned int attempts;
 	uint64_t give_up_ms; /* give up connecting at this time */

@@ -19,8 +19,8 @@ struct pace {
 struct pressure {
 	struct pace event[SL_EVENTS];
 	unsigned int flooded; /* number of CPUs on which new sources wait for a state */
-	unsigned int crowded
-		[2]; /* number of these CPUs for policies without [0] and with a budget [1] */
+	/* number of these CPUs for policies without [0] and with a budget [1] */
+	unsigned int crowded[2];
 	double bursts_lost; /* credit that evicted states lacked, in bursts */
 };
 
