@@ -93,6 +93,7 @@ static void test_formats_of_other_tools_are_read_or_refused(void **state)
 		{"two keys", "{\"ip\":\"192.0.2.1\",\"cidr\":\"192.0.2.0/24\"}\n", NULL},
 		{"a key twice", "{\"ip\":\"192.0.2.1\",\"ip\":\"192.0.2.2\"}\n", NULL},
 		{"no key", "{}\n", NULL},
+		{"another type", "{\"type\":\"route\"}\n", NULL},
 		{"JSON of several lines", "[\n{\"cidr\":\"192.0.2.0/24\"}\n]\n", NULL},
 		{"JSON with no prefix", "{\"cidr\":\"1.10.16.0\\u0000/20\"}\n", NULL},
 		{"FireHOL", "#\n# firehol_level1\n#\n5.134.128.0/19\n5.188.10.0/23 # x\n",
