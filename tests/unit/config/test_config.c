@@ -11,7 +11,7 @@
 
 /* --- What is right -------------------------------------------------------------------------- */
 
-static void test_every_key_is_read(void **state)
+TEST(test_every_key_is_read)
 {
 	static const char text[] = "gate: {sources: 256k, buckets: 65536, policies: 4k, hosts: 1m, "
 				   "prefixes: 64m}\n"
@@ -36,7 +36,6 @@ static void test_every_key_is_read(void **state)
 				   "    for: 1h\n";
 	struct config config;
 
-	(void)state;
 	assert_string_equal(
 		shown(text),
 		"sluice set default rate 10kpps burst 20000\n"
@@ -56,9 +55,8 @@ static void test_every_key_is_read(void **state)
 }
 
 /* The text has a limit with two rates, a limit with several key lengths, and a shaper. */
-static void test_keys_of_each_kind_are_read(void **state)
+TEST(test_keys_of_each_kind_are_read)
 {
-	(void)state;
 	assert_string_equal(
 		shown("policies:\n"
 		      "  - prefix: 10.0.0.0/8\n"
@@ -75,9 +73,8 @@ static void test_keys_of_each_kind_are_read(void **state)
 }
 
 /* A default value is used for a limit only if the kind of the limit has that field. */
-static void test_defaults_are_those_of_the_kind(void **state)
+TEST(test_defaults_are_those_of_the_kind)
 {
-	(void)state;
 	assert_string_equal(
 		shown("defaults: {per: 24/56, key: dst, action: block 30s, start: "
 		      "empty, shared: true}\n"
@@ -94,9 +91,8 @@ static void test_defaults_are_those_of_the_kind(void **state)
 		"empty shared yes\n");
 }
 
-static void test_other_spellings_mean_the_same(void **state)
+TEST(test_other_spellings_mean_the_same)
 {
-	(void)state;
 	assert_string_equal(shown("deny: [192.0.2.1, \"2001:db8::/32\", '10.0.0.0/8']\n"
 				  "allow:\n"
 				  "  - any\n"),
@@ -115,7 +111,7 @@ static void test_other_spellings_mean_the_same(void **state)
 }
 
 /* If the expiry of entries has passed, one notice reports the position of the first such entry. */
-static void test_until_that_has_passed(void **state)
+TEST(test_until_that_has_passed)
 {
 #define OVER "until: 2001-01-01T00:00:00Z"
 	static const struct {
@@ -132,7 +128,6 @@ static void test_until_that_has_passed(void **state)
 		{"deny: [{prefix: 192.0.2.1, for: 1h}]\n", ""},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		struct config config;
 
@@ -142,9 +137,8 @@ static void test_until_that_has_passed(void **state)
 	}
 }
 
-static void test_json_is_yaml(void **state)
+TEST(test_json_is_yaml)
 {
-	(void)state;
 	assert_string_equal(shown("{\n\t\"policies\": [\n\t\t{\"prefix\":\"default\", \"limits\":"
 				  "[{\"rate\":\"5\\u0070ps\",\"burst\":9}]}\n\t],\n"
 				  "\t\"deny\": [{\"prefixes\": [\"::1\"]}]\n}\n"),
@@ -153,9 +147,8 @@ static void test_json_is_yaml(void **state)
 }
 
 /* `newcomers: none` has the same effect as no `newcomers` key. */
-static void test_a_budget_is_read_beside_the_limits(void **state)
+TEST(test_a_budget_is_read_beside_the_limits)
 {
-	(void)state;
 	assert_string_equal(
 		shown("policies:\n"
 		      "  - prefix: default\n"
@@ -177,11 +170,10 @@ static void test_a_budget_is_read_beside_the_limits(void **state)
 }
 
 /* An entry and a policy with the same prefix become one rule. Other prefixes have other rules. */
-static void test_one_rule_a_prefix(void **state)
+TEST(test_one_rule_a_prefix)
 {
 	struct config config;
 
-	(void)state;
 	assert_int_equal(text_read("policies:\n"
 				   "  - {prefix: 10.0.0.0/8, limits: [{rate: 5pps}]}\n"
 				   "  - {prefix: 10.0.0.0/9, limits: [{rate: 6pps}]}\n"
@@ -197,9 +189,8 @@ static void test_one_rule_a_prefix(void **state)
 	config_free(&config);
 }
 
-static void test_defaults_hold_for_limits_that_say_nothing_else(void **state)
+TEST(test_defaults_hold_for_limits_that_say_nothing_else)
 {
-	(void)state;
 	assert_string_equal(
 		shown("defaults: {per: 24/56, key: dst, action: observe, start: empty}\n"
 		      "policies:\n"
@@ -231,9 +222,8 @@ static void keys_are(const char *text, const char *const words[], unsigned int c
 }
 
 /* The keys of a limit and of `gate` in YAML are the keywords of the commands. */
-static void test_keys_are_keywords(void **state)
+TEST(test_keys_are_keywords)
 {
-	(void)state;
 	keys_are("policies: []\ngate: {zzzzzz: 5}", size_names, SIZES);
 	keys_are("policies: [{prefix: default, limits: [{rate: 5pps, zzzzzz: 5}]}]", spec_names,
 		 SPEC_FIELDS);
@@ -246,7 +236,7 @@ static void test_keys_are_keywords(void **state)
 
 /* --- What is wrong -------------------------------------------------------------------------- */
 
-static void test_one_error_is_one_message(void **state)
+TEST(test_one_error_is_one_message)
 {
 #define LIMIT "policies: [{prefix: default, limits: [{rate: 5pps, "
 #define DENY  "deny: [{prefix: 10.0.0.0/8, "
@@ -336,18 +326,16 @@ static void test_one_error_is_one_message(void **state)
 		{"deny: [{file: \"-\"}]", "1:15 list-stdin"},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
 		assert_refusal(cases[i].text, cases[i].errors);
 }
 
 /* If a list file does not exist, the exit status is 1, not the status of misuse. */
-static void test_no_such_list(void **state)
+TEST(test_no_such_list)
 {
 	struct config config;
 	int err = text_read("deny: [{file: none.txt}]", &config);
 
-	(void)state;
 	assert_true(err && err != -EINVAL);
 	assert_false(error_last(0)->is_misuse);
 	assert_non_null(strstr(error_last(0)->object, "rules.yaml:1:15"));
@@ -355,7 +343,7 @@ static void test_no_such_list(void **state)
 }
 
 /* The hint to quote a value is printed only if the colon is part of an IPv6 address. */
-static void test_only_an_address_is_to_be_quoted(void **state)
+TEST(test_only_an_address_is_to_be_quoted)
 {
 	static const char *const texts[] = {
 		"policies:\n - prefix: default\n   limits:\n   - rate: 100pps burst: 20\n",
@@ -363,7 +351,6 @@ static void test_only_an_address_is_to_be_quoted(void **state)
 		"deny:\n - file: /a:\n",
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
 		text_refuse(texts[i]);
 		assert_string_equal(error_last(0)->id, "bad-yaml");
@@ -372,7 +359,7 @@ static void test_only_an_address_is_to_be_quoted(void **state)
 	}
 }
 
-static void test_all_errors_are_reported_at_once(void **state)
+TEST(test_all_errors_are_reported_at_once)
 {
 	static const struct {
 		const char *text, *errors;
@@ -423,29 +410,8 @@ static void test_all_errors_are_reported_at_once(void **state)
 		 "1:8 bad-address; 1:11 mixed-list; 1:33 bad-address"},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
 		assert_refusal(cases[i].text, cases[i].errors);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_every_key_is_read),
-		cmocka_unit_test(test_keys_of_each_kind_are_read),
-		cmocka_unit_test(test_defaults_are_those_of_the_kind),
-		cmocka_unit_test(test_other_spellings_mean_the_same),
-		cmocka_unit_test(test_until_that_has_passed),
-		cmocka_unit_test(test_json_is_yaml),
-		cmocka_unit_test(test_a_budget_is_read_beside_the_limits),
-		cmocka_unit_test(test_one_rule_a_prefix),
-		cmocka_unit_test(test_defaults_hold_for_limits_that_say_nothing_else),
-		cmocka_unit_test(test_keys_are_keywords),
-		cmocka_unit_test(test_one_error_is_one_message),
-		cmocka_unit_test(test_no_such_list),
-		cmocka_unit_test(test_only_an_address_is_to_be_quoted),
-		cmocka_unit_test(test_all_errors_are_reported_at_once),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(NULL, NULL)

@@ -16,13 +16,12 @@ static void text_make(const char *path, const char *text)
  * The path of a list file is relative to the directory of the rules file, and is the default name
  * of the list. Errors in a list file are reported with its path and line.
  */
-static void test_a_list_file_is_read_beside_the_rules_file(void **state)
+TEST(test_a_list_file_is_read_beside_the_rules_file)
 {
 	char path[128], line[512];
 	struct config config;
 	int status;
 
-	(void)state;
 	text_make("good.txt", "192.0.2.1\n192.0.2.1\n192.0.2.2\n");
 	text_make("bad.txt", "192.0.2.1\nx\n");
 	text_make("good.yaml", "allow: [{file: good.txt, for: 1h}]\n");
@@ -57,7 +56,7 @@ static void test_a_list_file_is_read_beside_the_rules_file(void **state)
 }
 
 /* If a list file is invalid, its list is left out, and the rest of the rules file is read. */
-static void test_bad_list_files_are_left_out(void **state)
+TEST(test_bad_list_files_are_left_out)
 {
 	static const char text[] = "deny: [{file: bad.txt, for: 1h}, {file: none.txt, list: n}, "
 				   "{file: empty.txt}, {file: good.txt}, {prefix: 192.0.2.9}]\n"
@@ -65,7 +64,6 @@ static void test_bad_list_files_are_left_out(void **state)
 	static const char *const left_out[] = {"bad.txt", "n", "empty.txt", NULL};
 	struct config config;
 
-	(void)state;
 	text_make("bad.txt", "192.0.2.1\n<html>\n");
 	text_make("empty.txt", "");
 	text_make("good.txt", "192.0.2.2\n");
@@ -101,7 +99,7 @@ static void test_bad_list_files_are_left_out(void **state)
 }
 
 /* If `gate` has too little room for all lists, the longest list is left out. */
-static void test_lists_that_are_too_long_are_left_out(void **state)
+TEST(test_lists_that_are_too_long_are_left_out)
 {
 	static const struct {
 		const char *gate, *errors;
@@ -116,7 +114,6 @@ static void test_lists_that_are_too_long_are_left_out(void **state)
 		 1, true, true},
 	};
 
-	(void)state;
 	text_make("long.txt", "192.0.2.1\n192.0.2.2\n192.0.2.3\n192.0.2.4\n192.0.2.9 for 1h\n");
 	text_make("wide.txt", "198.51.100.0/24\n203.0.113.0/24\n");
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -145,7 +142,7 @@ static void test_lists_that_are_too_long_are_left_out(void **state)
 }
 
 /* The time of a list is its file's mtime, or the current time if that is in the future. */
-static void test_a_list_is_as_old_as_its_file(void **state)
+TEST(test_a_list_is_as_old_as_its_file)
 {
 	static const struct {
 		time_t modified;
@@ -154,7 +151,6 @@ static void test_a_list_is_as_old_as_its_file(void **state)
 	static const char text[] = "deny: [{file: list.txt}]";
 	struct config config;
 
-	(void)state;
 	text_make("list.txt", "192.0.2.1\n");
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		struct timespec times[2] = {{.tv_sec = cases[i].modified, .tv_nsec = 1},
@@ -191,11 +187,10 @@ static void assert_list(const char *list, const char *keys, const char *errors)
 }
 
 /* A list file that is empty or has very short prefixes is refused without `force: true`. */
-static void test_short_or_empty_list_files_take_force(void **state)
+TEST(test_short_or_empty_list_files_take_force)
 {
 	static const char ipv4[] = "192.0.2.1\n10.0.0.0/7\n", ipv6[] = "2000::/15\n";
 
-	(void)state;
 	assert_list(ipv4, "", "2:15: list.txt:2 wide-prefix");
 	assert_list("# none\n", "", "2:15 empty-list");
 	assert_list("", ", until: 2001-01-01T00:00:00Z", "2:15 empty-list");
@@ -205,17 +200,16 @@ static void test_short_or_empty_list_files_take_force(void **state)
 }
 
 /* With `skip: true`, invalid lines are skipped. A file with only invalid lines is refused. */
-static void test_bad_lines_of_a_list_file_are_skipped_if_asked(void **state)
+TEST(test_bad_lines_of_a_list_file_are_skipped_if_asked)
 {
 	static const char text[] = "192.0.2.1\nx\n{\"cidr\":null}\n";
 
-	(void)state;
 	assert_list(text, "", "2:15: list.txt:2 bad-address; 2:15: list.txt:3 bad-json");
 	assert_list("<html>\n", ", skip: true, force: true", "2:15 empty-list");
 	assert_list("192.0.2.1\n", ", skip: true", "");
 }
 
-static void test_lists_refused_name_what_is_wrong(void **state)
+TEST(test_lists_refused_name_what_is_wrong)
 {
 	static const struct {
 		const char *text, *errors;
@@ -233,7 +227,6 @@ static void test_lists_refused_name_what_is_wrong(void **state)
 	};
 	char many[4096] = "deny:\n";
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
 		assert_refusal(cases[i].text, cases[i].errors);
 	for (int i = 0; i <= SL_LISTS_MAX; i++)
@@ -246,12 +239,11 @@ static void test_lists_refused_name_what_is_wrong(void **state)
 }
 
 /* Entries whose expiry has passed are left out, both in rules files and in list files. */
-static void test_entries_of_a_list_may_have_an_end(void **state)
+TEST(test_entries_of_a_list_may_have_an_end)
 {
 	char path[128];
 	struct config config;
 
-	(void)state;
 	text_make("list.txt", "192.0.2.4 for 2h\n192.0.2.5 until 2001-01-01T00:00:00Z\n");
 	snprintf(path, sizeof(path), "%s/ends.yaml", scratch);
 	text_make("ends.yaml", "deny: [{list: a, for: 1h, prefixes: [192.0.2.1, "
@@ -268,11 +260,10 @@ static void test_entries_of_a_list_may_have_an_end(void **state)
 }
 
 /* If a prefix is on several lists, only one may have an expiry. A second expiry is refused. */
-static void test_a_prefix_has_one_end_on_lists(void **state)
+TEST(test_a_prefix_has_one_end_on_lists)
 {
 	char soon[MOMENT_TEXT], text[256];
 
-	(void)state;
 	moment_format(time(NULL) + 3600, soon);
 	snprintf(text, sizeof(text),
 		 "deny:\n- {list: a, prefix: '192.0.2.1 until %s'}\n"
@@ -281,19 +272,4 @@ static void test_a_prefix_has_one_end_on_lists(void **state)
 	assert_refusal(text, "3:21 two-ends");
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_a_list_file_is_read_beside_the_rules_file),
-		cmocka_unit_test(test_bad_lines_of_a_list_file_are_skipped_if_asked),
-		cmocka_unit_test(test_bad_list_files_are_left_out),
-		cmocka_unit_test(test_lists_that_are_too_long_are_left_out),
-		cmocka_unit_test(test_a_list_is_as_old_as_its_file),
-		cmocka_unit_test(test_short_or_empty_list_files_take_force),
-		cmocka_unit_test(test_lists_refused_name_what_is_wrong),
-		cmocka_unit_test(test_entries_of_a_list_may_have_an_end),
-		cmocka_unit_test(test_a_prefix_has_one_end_on_lists),
-	};
-
-	return cmocka_run_group_tests(tests, scratch_make, scratch_remove);
-}
+TESTS(scratch_make, scratch_remove)

@@ -24,7 +24,7 @@ static void assert_written(const char *text, const char *expected)
 	config_free(&config);
 }
 
-static void test_written_rules_read_the_same(void **state)
+TEST(test_written_rules_read_the_same)
 {
 	static const char text[] = "gate:\n"
 				   "  buckets: 65536\n"
@@ -82,13 +82,12 @@ static void test_written_rules_read_the_same(void **state)
 				   "      - \"::1\"\n"
 				   "      - \"2001:db8::\"\n";
 
-	(void)state;
 	assert_written(text, text);
 	assert_written("deny: []", "policies: []\n");
 }
 
 /* Default hooks and modes are not written. An empty `attach` is written as an empty list. */
-static void test_devices_are_written_as_they_are_read(void **state)
+TEST(test_devices_are_written_as_they_are_read)
 {
 	static const char text[] = "attach:\n"
 				   "  - device: eth0\n"
@@ -104,7 +103,6 @@ static void test_devices_are_written_as_they_are_read(void **state)
 				   "policies: []\n";
 	struct config config;
 
-	(void)state;
 	assert_written(text, text);
 	assert_written("attach: [{device: e, hook: xdp, mode: auto, optional: no}, {device: f}]\n"
 		       "policies: []\n",
@@ -116,12 +114,11 @@ static void test_devices_are_written_as_they_are_read(void **state)
 }
 
 /* Prefixes with the same expiry are written as one entry, and have the same expiry when read. */
-static void test_entries_that_end_together_stand_together(void **state)
+TEST(test_entries_that_end_together_stand_together)
 {
 	struct config config, again;
 	char *text;
 
-	(void)state;
 	assert_int_equal(text_read("deny: [{prefixes: [10.0.0.1, 10.0.0.3], for: 1h},\n"
 				   "       {prefix: 10.0.0.2, for: 1h}, {prefix: 10.0.0.9},\n"
 				   "       {prefix: 10.0.0.4, for: 2h}]\n",
@@ -144,13 +141,12 @@ static void test_entries_that_end_together_stand_together(void **state)
 }
 
 /* A config that is written as JSON and read is unchanged. */
-static void test_json_reads_the_same(void **state)
+TEST(test_json_reads_the_same)
 {
 	struct config config, again;
 	json_t *tree;
 	char *text;
 
-	(void)state;
 	assert_int_equal(config_read("tests/data/rules.yaml", &config), 0);
 	tree = config_json(&config);
 	text = json_dumps(tree, JSON_INDENT(2));
@@ -164,7 +160,7 @@ static void test_json_reads_the_same(void **state)
 }
 
 /* Named lists that are written and read are unchanged. A prefix may be on several lists. */
-static void test_named_lists_read_the_same(void **state)
+TEST(test_named_lists_read_the_same)
 {
 	static const char text[] = "policies: []\n"
 				   "allow:\n"
@@ -181,16 +177,14 @@ static void test_named_lists_read_the_same(void **state)
 				   "  - list: empty\n"
 				   "    prefixes: []\n";
 
-	(void)state;
 	assert_written(text, text);
 }
 
-static void test_ends_of_entries_read_the_same(void **state)
+TEST(test_ends_of_entries_read_the_same)
 {
 	char moment[MOMENT_TEXT], text[256];
 	struct config config;
 
-	(void)state;
 	snprintf(text, sizeof(text),
 		 "policies: []\ndeny:\n  - list: a\n    prefixes:\n"
 		 "      - \"192.0.2.1 until %s\"\n      - 192.0.2.2\n",
@@ -246,11 +240,10 @@ static clock_t files_time(unsigned int files, unsigned int blocks)
  * long if each prefix were compared with all others. The fastest of several runs counts, because
  * other load can only make a run slower.
  */
-static void test_prefixes_of_one_file_take_linear_time(void **state)
+TEST(test_prefixes_of_one_file_take_linear_time)
 {
 	clock_t many = files_time(BLOCKS, 1), one = files_time(1, BLOCKS);
 
-	(void)state;
 	for (int round = 1; round < 5; round++) {
 		clock_t many_again = files_time(BLOCKS, 1), one_again = files_time(1, BLOCKS);
 
@@ -262,17 +255,4 @@ static void test_prefixes_of_one_file_take_linear_time(void **state)
 			 (double)one / CLOCKS_PER_SEC, (double)many / CLOCKS_PER_SEC, BLOCKS);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_written_rules_read_the_same),
-		cmocka_unit_test(test_devices_are_written_as_they_are_read),
-		cmocka_unit_test(test_entries_that_end_together_stand_together),
-		cmocka_unit_test(test_json_reads_the_same),
-		cmocka_unit_test(test_named_lists_read_the_same),
-		cmocka_unit_test(test_ends_of_entries_read_the_same),
-		cmocka_unit_test(test_prefixes_of_one_file_take_linear_time),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(NULL, NULL)

@@ -10,7 +10,7 @@
 
 #define M (1U << 20)
 
-static void test_memory(void **state)
+TEST(test_memory)
 {
 	static const struct {
 		const char *name;
@@ -36,7 +36,6 @@ static void test_memory(void **state)
 		 (8ULL + 8 * 16) * M},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		const struct bpf_map_info info = {
 			.type = cases[i].type,
@@ -52,7 +51,7 @@ static void test_memory(void **state)
 	}
 }
 
-static void test_memory_is_formatted_in_kb_mb_or_gb(void **state)
+TEST(test_memory_is_formatted_in_kb_mb_or_gb)
 {
 	static const struct {
 		uint64_t bytes;
@@ -67,17 +66,8 @@ static void test_memory_is_formatted_in_kb_mb_or_gb(void **state)
 	};
 	char text[MEMORY_TEXT];
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
 		assert_string_equal(memory_format(cases[i].bytes, text), cases[i].text);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_memory),
-		cmocka_unit_test(test_memory_is_formatted_in_kb_mb_or_gb),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(NULL, NULL)

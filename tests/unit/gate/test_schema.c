@@ -93,13 +93,12 @@ static bool is_recorded(int map, uint64_t digest)
 	       recorded[map].digest == digest;
 }
 
-static void test_layouts_have_the_schema_that_is_recorded(void **state)
+TEST(test_layouts_have_the_schema_that_is_recorded)
 {
 	struct bpf_object *object = object_open();
 	bool same = SL_SCHEMA == RECORDED_SCHEMA && ARRAY_SIZE(recorded) == GATE_MAPS;
 	uint64_t digests[GATE_MAPS];
 
-	(void)state;
 	assert_non_null(object);
 	for (int map = 0; map < GATE_MAPS; map++) {
 		digests[map] = digest_map(bpf_object__btf(object), object_map(object, map));
@@ -119,11 +118,4 @@ static void test_layouts_have_the_schema_that_is_recorded(void **state)
 		 RECORDED_SCHEMA);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_layouts_have_the_schema_that_is_recorded),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(NULL, NULL)

@@ -97,7 +97,7 @@ static int parse(struct parsed *parsed, const char *text, void *args)
 	return words_parse(&parsed->context, &parsed->line, args);
 }
 
-static void test_words_fill_the_arguments(void **state)
+TEST(test_words_fill_the_arguments)
 {
 	static const struct {
 		const char *line;
@@ -128,7 +128,6 @@ static void test_words_fill_the_arguments(void **state)
 		{"limit a --wait=90s", {.prefix = "a", .wait_ns = 90000000000}, NULL},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		const char *expected[] = {cases[i].args.prefix, cases[i].args.rate,
 					  cases[i].args.match, cases[i].args.file, cases[i].gate};
@@ -149,13 +148,12 @@ static void test_words_fill_the_arguments(void **state)
 	}
 }
 
-static void test_operands_and_the_trial_are_counted(void **state)
+TEST(test_operands_and_the_trial_are_counted)
 {
 	struct limit_args limited = {0};
 	struct deny_args denied = {0};
 	struct parsed parsed;
 
-	(void)state;
 	assert_int_equal(parse(&parsed, "deny a force b", &denied), 0);
 	assert_int_equal(denied.prefixes.count, 2);
 	assert_string_equal(denied.prefixes.words[0], "a");
@@ -169,7 +167,7 @@ static void test_operands_and_the_trial_are_counted(void **state)
 #define X64 "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"
 
 /* Each invalid command line adds one error with this id. Its text contains `named`. */
-static void test_wrong_lines_are_refused_and_named(void **state)
+TEST(test_wrong_lines_are_refused_and_named)
 {
 	static const struct {
 		const char *line, *id, *named;
@@ -200,7 +198,6 @@ static void test_wrong_lines_are_refused_and_named(void **state)
 		{"limit a match " X64 " " X64 " " X64, "too-long", "'match'"},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		union {
 			struct limit_args limit;
@@ -222,7 +219,7 @@ static void test_wrong_lines_are_refused_and_named(void **state)
 	}
 }
 
-static void test_what_a_line_leaves_open(void **state)
+TEST(test_what_a_line_leaves_open)
 {
 	static const struct {
 		const char *line, *keyword, *operand;
@@ -240,7 +237,6 @@ static void test_what_a_line_leaves_open(void **state)
 		{"limit a size 5", NULL, "a", 0, 1},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		struct parsed parsed;
 		int argc = split(&parsed, cases[i].line);
@@ -256,7 +252,7 @@ static void test_what_a_line_leaves_open(void **state)
 	}
 }
 
-static void test_the_journal_is_told_by_device_and_inode(void **state)
+TEST(test_the_journal_is_told_by_device_and_inode)
 {
 	static const struct {
 		const char *stream;
@@ -269,21 +265,9 @@ static void test_the_journal_is_told_by_device_and_inode(void **state)
 	};
 	const struct stat st = {.st_dev = 9, .st_ino = 12345};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
 		if (journal_reads(cases[i].stream, &st) != cases[i].is)
 			fail_msg("%s", cases[i].stream);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_words_fill_the_arguments),
-		cmocka_unit_test(test_operands_and_the_trial_are_counted),
-		cmocka_unit_test(test_wrong_lines_are_refused_and_named),
-		cmocka_unit_test(test_what_a_line_leaves_open),
-		cmocka_unit_test(test_the_journal_is_told_by_device_and_inode),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(NULL, NULL)

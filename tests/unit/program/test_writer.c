@@ -38,9 +38,8 @@ static void report_values(void)
 	print_end();
 }
 
-static void test_values_are_written_by_format_or_by_key(void **state)
+TEST(test_values_are_written_by_format_or_by_key)
 {
-	(void)state;
 	check(report_values, "gate main: 9223372036854775808 rules, 1 of text\ndns\n",
 	      "{\n  \"gate\": \"main\",\n  \"rules\": 9223372036854775808,\n  \"kept\": null,\n"
 	      "  \"json\": 7,\n  \"is_idle\": true,\n  \"whole\": 3.0,\n  \"part\": 0.1,\n"
@@ -64,9 +63,8 @@ static void report_rows(void)
 	print_end();
 }
 
-static void test_a_row_is_a_line(void **state)
+TEST(test_a_row_is_a_line)
 {
-	(void)state;
 	check(report_rows, "  a        12\n",
 	      "[\n  {\"name\": \"a\", \"count\": 12},\n  {\"name\": null, \"more\": [{}]}\n]\n");
 }
@@ -76,20 +74,10 @@ static void report_odd_strings(void)
 	print_string(NULL, "%s", "\"\\\n\x1b\xff\xc3\xa4\xf0\x9f\x98\x80\xed\xa0\x80");
 }
 
-static void test_strings_that_are_not_printable(void **state)
+TEST(test_strings_that_are_not_printable)
 {
-	(void)state;
 	check(report_odd_strings, "\"\\???\xc3\xa4\xf0\x9f\x98\x80???",
 	      "\"\\\"\\\\\\n\\u001b?\\u00e4\\ud83d\\ude00???\"");
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_values_are_written_by_format_or_by_key),
-		cmocka_unit_test(test_a_row_is_a_line),
-		cmocka_unit_test(test_strings_that_are_not_printable),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(NULL, NULL)

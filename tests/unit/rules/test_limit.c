@@ -23,7 +23,7 @@ static struct limit limit_of(const char *rate, const char *burst)
 	return limit;
 }
 
-static void test_limits_compile_to_these_numbers(void **state)
+TEST(test_limits_compile_to_these_numbers)
 {
 	static const struct {
 		const char *rate, *burst;
@@ -60,7 +60,6 @@ static void test_limits_compile_to_these_numbers(void **state)
 		{"8gbit", "200MB", 16 << 16, 3200000000, 3000000000, 100000000, 2, true, true},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		struct limit author = limit_of(cases[i].rate, cases[i].burst);
 		struct sl_limit limit = limit_compile(&author, i % SL_FAMILIES, &machine);
@@ -77,7 +76,7 @@ static void test_limits_compile_to_these_numbers(void **state)
 }
 
 /* A burst must hold a packet, or a byte if the rate is in bits, and refill within two years. */
-static void test_bursts_that_hold_nothing_or_too_much_are_refused(void **state)
+TEST(test_bursts_that_hold_nothing_or_too_much_are_refused)
 {
 	static const struct {
 		const char *rate, *accepted, *refused;
@@ -97,7 +96,6 @@ static void test_bursts_that_hold_nothing_or_too_much_are_refused(void **state)
 		{"1kbit", "9GB", "18446744073709551615B"},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		struct limit limit = limit_of(cases[i].rate, cases[i].refused);
 
@@ -133,14 +131,13 @@ static void assert_one_burst(const struct sl_limit *limit, const struct machine 
 	assert_true(limit->cost < 1ULL << (limit->by_bytes ? 43 : 46));
 }
 
-static void test_slices_and_state_are_one_burst(void **state)
+TEST(test_slices_and_state_are_one_burst)
 {
 	static const char *const some_bursts[] = {"1ms", "33ms", "250ms", "1s", "7min", "20000h"};
 	static const unsigned int cpus[] = {1, 2, 3, 64, 1024, 8192};
 	static const unsigned int ticks[] = {1000000, 3333333, 4000000, 10000000};
 	unsigned int compiled = 0;
 
-	(void)state;
 	for (size_t r = 0; r < ARRAY_SIZE(rates); r++)
 		for (size_t b = 0; b <= ARRAY_SIZE(some_bursts); b++)
 			for (size_t c = 0; c < ARRAY_SIZE(cpus) * ARRAY_SIZE(ticks); c++) {
@@ -161,9 +158,8 @@ static void test_slices_and_state_are_one_burst(void **state)
 }
 
 /* A rounded cost is at least the exact cost, and only slightly more. */
-static void test_costs_are_never_too_small(void **state)
+TEST(test_costs_are_never_too_small)
 {
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(rates); i++) {
 		struct limit author = limit_of(rates[i].text, NULL);
 		struct sl_limit limit = limit_compile(&author, SL_IPV4, &machine);
@@ -175,12 +171,11 @@ static void test_costs_are_never_too_small(void **state)
 	}
 }
 
-static void test_id_and_start_are_compiled(void **state)
+TEST(test_id_and_start_are_compiled)
 {
 	struct limit author = limit_of("1kpps", "1s");
 	struct sl_limit limit;
 
-	(void)state;
 	author.spec.id = 77;
 	author.spec.start = SL_START_EMPTY;
 	limit = limit_compile(&author, SL_IPV4, &machine);
@@ -193,9 +188,8 @@ static void test_id_and_start_are_compiled(void **state)
 }
 
 /* A unit is a small part of a packet, and no count overflows before a node reads it. */
-static void test_a_unit_of_a_shared_limit_is_a_part_of_a_packet(void **state)
+TEST(test_a_unit_of_a_shared_limit_is_a_part_of_a_packet)
 {
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(rates); i++) {
 		struct limit author = limit_of(rates[i].text, NULL);
 		struct sl_limit limit;
@@ -220,12 +214,11 @@ static void test_a_unit_of_a_shared_limit_is_a_part_of_a_packet(void **state)
 }
 
 /* Rounding does not make a burst in bytes too small for a packet of that size. */
-static void test_a_burst_in_bytes_holds_them(void **state)
+TEST(test_a_burst_in_bytes_holds_them)
 {
 	static const char *const some_rates[] = {"1kbit", "3kbit", "1234567bit", "50mbit",
 						 "1gbit", "7gbit", "399gbit",	 "400gbit"};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(some_rates); i++)
 		for (unsigned int size = 60; size < 70000; size = size * 3 + 1) {
 			struct limit author = limit_of(some_rates[i], "1B");
@@ -245,12 +238,11 @@ static const uint8_t bucket_bits[SL_FAMILIES] = {32, 64};
 /* --- Keys ------------------------------------------------------------------------------------ */
 
 /* The mask for a key length of N bits begins with N ones, and the other bits are zero. */
-static void test_masks_are_prefixes(void **state)
+TEST(test_masks_are_prefixes)
 {
 	static const char *const ones[SL_FAMILIES] = {"255.255.255.255",
 						      "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff"};
 
-	(void)state;
 	for (int family = 0; family < SL_FAMILIES; family++) {
 		struct limit limit = limit_of("1kpps", "1s");
 		struct sl_prefix address;
@@ -285,19 +277,17 @@ static void check_sharing(const struct limit *limit, enum sl_family family)
 }
 
 /* A slice lasts at most two seconds, even if the burst is large. */
-static void test_slices_end_soon(void **state)
+TEST(test_slices_end_soon)
 {
 	struct limit limit = limit_of("100pps", "30000");
 	struct sl_limit compiled = limit_compile(&limit, SL_IPV4, &machine);
 
-	(void)state;
 	assert_true(compiled.slice);
 	assert_in_range((uint64_t)compiled.life * machine.jiffy_ns, 1, 2000000000);
 }
 
-static void test_every_key_and_action(void **state)
+TEST(test_every_key_and_action)
 {
-	(void)state;
 	for (int family = 0; family < SL_FAMILIES; family++) {
 		struct limit limit = limit_of("1kpps", "1s");
 
@@ -318,14 +308,13 @@ static void test_every_key_and_action(void **state)
 /* --- Families -------------------------------------------------------------------------------- */
 
 /* A limit compiles to the same numbers for IPv4 and IPv6, except for the mask of its keys. */
-static void test_families_are_equal(void **state)
+TEST(test_families_are_equal)
 {
 	static const struct {
 		const char *rate, *burst;
 	} cases[] = {{"1kpps", "1000"},	 {"20pps", "8"},  {"1/h", "2h"},
 		     {"50mbit", "64kB"}, {"1gbit", "2s"}, {"200mpps", "5ns"}};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		struct limit limit = limit_of(cases[i].rate, cases[i].burst);
 		struct sl_limit ipv4 = limit_compile(&limit, SL_IPV4, &machine);
@@ -338,9 +327,8 @@ static void test_families_are_equal(void **state)
 }
 
 /* The key length for one family does not change the limit for the other family. */
-static void test_families_are_apart(void **state)
+TEST(test_families_are_apart)
 {
-	(void)state;
 	for (int family = 0; family < SL_FAMILIES; family++) {
 		struct limit limit = limit_of("1kpps", "1s");
 		struct sl_limit before = limit_compile(&limit, family, &machine), after;
@@ -353,22 +341,4 @@ static void test_families_are_apart(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_limits_compile_to_these_numbers),
-		cmocka_unit_test(test_bursts_that_hold_nothing_or_too_much_are_refused),
-		cmocka_unit_test(test_slices_and_state_are_one_burst),
-		cmocka_unit_test(test_costs_are_never_too_small),
-		cmocka_unit_test(test_id_and_start_are_compiled),
-		cmocka_unit_test(test_a_unit_of_a_shared_limit_is_a_part_of_a_packet),
-		cmocka_unit_test(test_a_burst_in_bytes_holds_them),
-		cmocka_unit_test(test_masks_are_prefixes),
-		cmocka_unit_test(test_slices_end_soon),
-		cmocka_unit_test(test_every_key_and_action),
-		cmocka_unit_test(test_families_are_equal),
-		cmocka_unit_test(test_families_are_apart),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(NULL, NULL)

@@ -16,7 +16,7 @@ static struct sl_limit compiled(const char *words, enum sl_family family)
 	return limit_compile(&limit, family, &machine);
 }
 
-static void test_windows_compile_to_these_numbers(void **state)
+TEST(test_windows_compile_to_these_numbers)
 {
 	static const struct {
 		const char *words;
@@ -40,7 +40,6 @@ static void test_windows_compile_to_these_numbers(void **state)
 		{"window 9 per 39ms groups 5", 9, 39 * MS, 5, 12, 0, false, false},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		struct sl_limit limit = compiled(cases[i].words, i % SL_FAMILIES);
 		uint64_t least = (cases[i].span + WINDOW_CLOCKS) / cases[i].parts;
@@ -59,7 +58,7 @@ static void test_windows_compile_to_these_numbers(void **state)
 	}
 }
 
-static void test_shapers_compile_to_these_numbers(void **state)
+TEST(test_shapers_compile_to_these_numbers)
 {
 	static const struct {
 		const char *words;
@@ -73,7 +72,6 @@ static void test_shapers_compile_to_these_numbers(void **state)
 		{"shape 1gbit horizon 10s", 128ULL << 16, 10 * SEC, true, true},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		struct sl_limit limit = compiled(cases[i].words, i % SL_FAMILIES);
 
@@ -87,7 +85,7 @@ static void test_shapers_compile_to_these_numbers(void **state)
 }
 
 /* A window and a token bucket compile to the same blocks. A shaper has no blocks. */
-static void test_escalating_blocks_compile_to_these_numbers(void **state)
+TEST(test_escalating_blocks_compile_to_these_numbers)
 {
 	static const struct {
 		const char *words;
@@ -105,7 +103,6 @@ static void test_escalating_blocks_compile_to_these_numbers(void **state)
 		limit_of_words("default", "rate 1kpps action block 10s escalate 2 max 1h");
 	struct sl_limit limit;
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		limit = compiled(cases[i].words, i % SL_FAMILIES);
 		assert_int_equal(limit.block, cases[i].block);
@@ -131,7 +128,7 @@ static const struct sl_limit_spec block = {.rate = 1000,
 					   .escalate = 2};
 
 /* Each row changes one number of a valid limit, as the owner of a gate can do in a map. */
-static void test_what_no_words_make_is_not_sound(void **state)
+TEST(test_what_no_words_make_is_not_sound)
 {
 #define WRONG(base, field, number)                                                                 \
 	do {                                                                                       \
@@ -140,7 +137,6 @@ static void test_what_no_words_make_is_not_sound(void **state)
 		wrong.field = number;                                                              \
 		assert_false(limit_is_sound(&wrong));                                              \
 	} while (0)
-	(void)state;
 	WRONG(bucket, rate, 0);
 	WRONG(bucket, rate, ~0ULL);
 	WRONG(bucket, burst, 0);
@@ -177,19 +173,18 @@ static void test_what_no_words_make_is_not_sound(void **state)
 	WRONG(block, block_max_ns, 1ULL << 40); /* refused: too many escalations */
 }
 
-static void test_a_name_that_does_not_end_is_none(void **state)
+TEST(test_a_name_that_does_not_end_is_none)
 {
 	static const char names[][SL_NAME] = {"", "-a", "a b", "a\n", "a;b", "\x1b[2J", "\xc3\xa4"};
 	char full[SL_NAME];
 
-	(void)state;
 	memset(full, 'a', sizeof(full));
 	assert_false(limit_name_is_valid(full));
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
 		assert_false(limit_name_is_valid(names[i]));
 }
 
-static void test_matches_that_no_words_make_are_not_sound(void **state)
+TEST(test_matches_that_no_words_make_are_not_sound)
 {
 	static const struct sl_match cases[] = {
 		{.fact = 0},
@@ -201,13 +196,12 @@ static void test_matches_that_no_words_make_are_not_sound(void **state)
 		{.fact = SL_FACT_TCP, .ports = 255},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
 		assert_false(match_is_sound(&cases[i]));
 }
 
 /* A limit keeps its states if its key and kind stay, and in a window its sub-windows and units. */
-static void test_a_changed_limit_keeps_its_states_where_it_can_read_them(void **state)
+TEST(test_a_changed_limit_keeps_its_states_where_it_can_read_them)
 {
 	static const struct {
 		const char *from, *to;
@@ -232,7 +226,6 @@ static void test_a_changed_limit_keeps_its_states_where_it_can_read_them(void **
 		{"window 1000 per 1min", "window 1000 per 1min groups 6", false},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		struct limit from = limit_of_words("default", cases[i].from),
 			     to = limit_of_words("default", cases[i].to);
@@ -242,17 +235,4 @@ static void test_a_changed_limit_keeps_its_states_where_it_can_read_them(void **
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_windows_compile_to_these_numbers),
-		cmocka_unit_test(test_shapers_compile_to_these_numbers),
-		cmocka_unit_test(test_escalating_blocks_compile_to_these_numbers),
-		cmocka_unit_test(test_what_no_words_make_is_not_sound),
-		cmocka_unit_test(test_a_name_that_does_not_end_is_none),
-		cmocka_unit_test(test_matches_that_no_words_make_are_not_sound),
-		cmocka_unit_test(test_a_changed_limit_keeps_its_states_where_it_can_read_them),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(NULL, NULL)

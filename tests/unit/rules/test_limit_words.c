@@ -75,7 +75,7 @@ static void assert_round_trip(const struct limit *limit, const struct sl_prefix 
 	}
 }
 
-static void test_each_field_reads_back_from_its_words(void **state)
+TEST(test_each_field_reads_back_from_its_words)
 {
 	static const struct {
 		const char *prefix;
@@ -141,7 +141,6 @@ static void test_each_field_reads_back_from_its_words(void **state)
 		{"default", SPEC_SHARED, "true", "yes"},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		struct limit limit = limit_of(cases[i].prefix, cases[i].field, cases[i].text);
 		struct sl_prefix prefix = prefix_of(cases[i].prefix);
@@ -154,7 +153,7 @@ static void test_each_field_reads_back_from_its_words(void **state)
 }
 
 /* A limit without a name is named after its match. Different matches have different names. */
-static void test_the_default_name_is_that_of_the_match(void **state)
+TEST(test_the_default_name_is_that_of_the_match)
 {
 	static const struct {
 		const char *match, *name;
@@ -173,7 +172,6 @@ static void test_the_default_name_is_that_of_the_match(void **state)
 		{"tcp port 80,443,8080,8444", "tcp-80_443-80f8"},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		struct limit limit = limit_of("default", SPEC_MATCH, cases[i].match);
 
@@ -183,7 +181,7 @@ static void test_the_default_name_is_that_of_the_match(void **state)
 	}
 }
 
-static void test_all_but_the_rate_has_a_default(void **state)
+TEST(test_all_but_the_rate_has_a_default)
 {
 	struct limit limit = limit_of("default", SPEC_RATE, "1kpps");
 	struct sl_prefix prefix = prefix_of("default");
@@ -200,7 +198,6 @@ static void test_all_but_the_rate_has_a_default(void **state)
 		.match = {.fact = SL_FACT_ANY},
 	};
 
-	(void)state;
 	assert_memory_equal(&limit, &expected, sizeof(limit));
 	assert_string_equal(said.text[SPEC_RATE], "1kpps");
 	assert_string_equal(said.text[SPEC_BURST], "1000");
@@ -229,7 +226,7 @@ static const char *shown(const struct limit *limit)
 	return limit_format(limit, &prefix, line) + 1;
 }
 
-static void test_words_of_each_kind_mean_these_numbers(void **state)
+TEST(test_words_of_each_kind_mean_these_numbers)
 {
 	static const struct {
 		const char *words;
@@ -262,7 +259,6 @@ static void test_words_of_each_kind_mean_these_numbers(void **state)
 		{"shape 5pps horizon 0.2s", "shape 5pps", 5, 200000000, SL_SHAPE, SL_RATE_PPS, 0},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		struct limit limit = limit_of_kind(cases[i].words);
 		const struct sl_limit_spec expected = {.name = "all",
@@ -280,7 +276,7 @@ static void test_words_of_each_kind_mean_these_numbers(void **state)
 }
 
 /* `show` omits the name "all" only if the limit matches every packet. */
-static void test_names_are_written_unless_all_is_the_default(void **state)
+TEST(test_names_are_written_unless_all_is_the_default)
 {
 	static const struct {
 		const char *words, *shown;
@@ -291,7 +287,6 @@ static void test_names_are_written_unless_all_is_the_default(void **state)
 		{"rate 5pps burst 9 match vlan 3", "name vlan-3 rate 5pps burst 9 match vlan 3"},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		struct limit limit = limit_of_kind(cases[i].words);
 
@@ -300,7 +295,7 @@ static void test_names_are_written_unless_all_is_the_default(void **state)
 }
 
 /* Each kind of limit accepts the common fields and its own fields. */
-static void test_kinds_compose_with_the_other_words(void **state)
+TEST(test_kinds_compose_with_the_other_words)
 {
 	static const char window[] =
 		"name dns window 1000 per 1min groups 3 match udp port 53 per 24/56 "
@@ -308,7 +303,6 @@ static void test_kinds_compose_with_the_other_words(void **state)
 			  shape[] = "name out shape 50mbit horizon 1s match tcp per 24/56 key dst";
 	struct limit limit = limit_of_kind(window);
 
-	(void)state;
 	assert_string_equal(shown(&limit), window);
 	assert_int_equal(limit.spec.block_ns, 10000000000);
 	assert_int_equal(limit.spec.block_max_ns, 120000000000);
@@ -317,7 +311,7 @@ static void test_kinds_compose_with_the_other_words(void **state)
 	assert_string_equal(shown(&limit), shape);
 }
 
-static void test_two_rates_are_one_limit(void **state)
+TEST(test_two_rates_are_one_limit)
 {
 	static const struct {
 		const char *words, *shown;
@@ -334,7 +328,6 @@ static void test_two_rates_are_one_limit(void **state)
 		 10000, 100000000, 2000, 100000000},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		struct limit limit = limit_of_kind(cases[i].words);
 
@@ -348,7 +341,7 @@ static void test_two_rates_are_one_limit(void **state)
 }
 
 /* limit_second() returns the second rate as a limit by itself, with `second` set. */
-static void test_the_second_rate_is_a_limit_of_bits(void **state)
+TEST(test_the_second_rate_is_a_limit_of_bits)
 {
 #define WEB(rate, burst)                                                                           \
 	"name web rate " rate " burst " burst                                                      \
@@ -357,12 +350,11 @@ static void test_the_second_rate_is_a_limit_of_bits(void **state)
 	struct limit second = limit_second(&limit),
 		     expected = limit_of_kind(WEB("100mbit", "64kB"));
 
-	(void)state;
 	expected.spec.second = true;
 	assert_memory_equal(&second, &expected, sizeof(expected));
 }
 
-static void test_escalating_blocks_read_back(void **state)
+TEST(test_escalating_blocks_read_back)
 {
 	static const struct {
 		const char *action, *shown;
@@ -379,7 +371,6 @@ static void test_escalating_blocks_read_back(void **state)
 		 63072000000000000, 2},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		struct limit limit = limit_of("default", SPEC_ACTION, cases[i].action);
 		struct sl_prefix prefix = prefix_of("default");
@@ -397,7 +388,7 @@ static void test_escalating_blocks_read_back(void **state)
 
 /* --- Several lengths ------------------------------------------------------------------------ */
 
-static void test_each_length_has_a_limit(void **state)
+TEST(test_each_length_has_a_limit)
 {
 	static const struct {
 		const char *prefix;
@@ -459,7 +450,6 @@ static void test_each_length_has_a_limit(void **state)
 		 3},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		struct sl_prefix prefix = prefix_of(cases[i].prefix);
 		struct limits limits;
@@ -485,7 +475,7 @@ static void test_each_length_has_a_limit(void **state)
 
 /* --- Words that are wrong ------------------------------------------------------------------- */
 
-static void test_a_wrong_field_is_named_with_its_text(void **state)
+TEST(test_a_wrong_field_is_named_with_its_text)
 {
 	static const struct {
 		const char *prefix;
@@ -528,7 +518,6 @@ static void test_a_wrong_field_is_named_with_its_text(void **state)
 	};
 	char text[128];
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
 		for (const char *rest = cases[i].texts; part_next(&rest, text);) {
 			struct spec_texts spec = spec_of(cases[i].field, text);
@@ -540,7 +529,7 @@ static void test_a_wrong_field_is_named_with_its_text(void **state)
 }
 
 /* The error for a misspelled word suggests the correct word. */
-static void test_what_was_meant_is_named(void **state)
+TEST(test_what_was_meant_is_named)
 {
 	static const struct {
 		enum spec_field field;
@@ -558,7 +547,6 @@ static void test_what_was_meant_is_named(void **state)
 		{SPEC_MATCH, "tcp port 50,7,1-100", "50 and 1-100"},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		struct spec_texts spec = spec_of(cases[i].field, cases[i].text);
 		char *text;
@@ -572,7 +560,7 @@ static void test_what_was_meant_is_named(void **state)
 }
 
 /* Each error begins with the name of the invalid field. */
-static void test_wrong_words_of_kinds_and_lists_are_named(void **state)
+TEST(test_wrong_words_of_kinds_and_lists_are_named)
 {
 	static const struct {
 		const char *prefix;
@@ -657,7 +645,6 @@ static void test_wrong_words_of_kinds_and_lists_are_named(void **state)
 		 "action: action 'reject' bad-action"},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		struct words words;
 
@@ -668,14 +655,13 @@ static void test_wrong_words_of_kinds_and_lists_are_named(void **state)
 }
 
 /* If a text does not fit into its buffer, it is refused, not truncated. */
-static void test_long_values_are_refused_and_not_cut(void **state)
+TEST(test_long_values_are_refused_and_not_cut)
 {
 	static const enum spec_field fields[] = {SPEC_RATE, SPEC_BURST, SPEC_WINDOW, SPEC_ACTION,
 						 SPEC_MATCH};
 	static const char *const begins[] = {"10kpps", "2500", "1000 per 1min", "block 10s", "any"};
 	char text[2 * SPEC_TEXT];
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(fields); i++) {
 		struct spec_texts spec = {.text = {[SPEC_RATE] = "10kpps"}};
 
@@ -689,24 +675,4 @@ static void test_long_values_are_refused_and_not_cut(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_each_field_reads_back_from_its_words),
-		cmocka_unit_test(test_the_default_name_is_that_of_the_match),
-		cmocka_unit_test(test_all_but_the_rate_has_a_default),
-		cmocka_unit_test(test_words_of_each_kind_mean_these_numbers),
-		cmocka_unit_test(test_names_are_written_unless_all_is_the_default),
-		cmocka_unit_test(test_kinds_compose_with_the_other_words),
-		cmocka_unit_test(test_two_rates_are_one_limit),
-		cmocka_unit_test(test_the_second_rate_is_a_limit_of_bits),
-		cmocka_unit_test(test_escalating_blocks_read_back),
-		cmocka_unit_test(test_each_length_has_a_limit),
-		cmocka_unit_test(test_a_wrong_field_is_named_with_its_text),
-		cmocka_unit_test(test_what_was_meant_is_named),
-		cmocka_unit_test(test_wrong_words_of_kinds_and_lists_are_named),
-		cmocka_unit_test(test_long_values_are_refused_and_not_cut),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(NULL, NULL)

@@ -22,14 +22,13 @@ static int text_list(const char *text, struct ruleset *set)
 	return status;
 }
 
-static void test_a_list_is_read_sorted_and_once_each(void **state)
+TEST(test_a_list_is_read_sorted_and_once_each)
 {
 	static const char *const sorted[] = {"default", "192.0.2.0/24", "192.0.2.1",
 					     "2001:db8::/32"};
 	struct ruleset set = {0};
 	struct rule first = {.access = SL_ACCESS_ALLOW};
 
-	(void)state;
 	assert_int_equal(ruleset_add(&set, &first), 0);
 	assert_int_equal(text_list("# a comment\n"
 				   "192.0.2.1\r\n"
@@ -59,7 +58,7 @@ static void test_a_list_is_read_sorted_and_once_each(void **state)
 }
 
 /* Lists in the formats of Spamhaus, FireHOL, ipset and other tools, and the prefixes in them. */
-static void test_formats_of_other_tools_are_read_or_refused(void **state)
+TEST(test_formats_of_other_tools_are_read_or_refused)
 {
 	static const struct {
 		const char *name;
@@ -154,7 +153,6 @@ static void test_formats_of_other_tools_are_read_or_refused(void **state)
 		{"a range shorter than a /8", "0.0.0.0-255.255.255.255\n", NULL},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		char *text = strdup(cases[i].text), found[256] = "", prefix[PREFIX_TEXT];
 		struct ruleset set = {0};
@@ -174,7 +172,7 @@ static void test_formats_of_other_tools_are_read_or_refused(void **state)
 	}
 }
 
-static void test_lines_may_have_an_end(void **state)
+TEST(test_lines_may_have_an_end)
 {
 	static const struct {
 		const char *line;
@@ -205,7 +203,6 @@ static void test_lines_may_have_an_end(void **state)
 		{"192.0.2.1 timeout 4294967", NAN},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		bool bad = isnan(cases[i].seconds);
 		char *text = strdup(cases[i].line);
@@ -228,13 +225,12 @@ static void test_lines_may_have_an_end(void **state)
 }
 
 /* Entries with `for` expire after the mtime of the file, so a later read gives the same expiry. */
-static void test_a_time_begins_when_the_file_is_written(void **state)
+TEST(test_a_time_begins_when_the_file_is_written)
 {
 	static const char text[] = "192.0.2.1 for 1h\n192.0.2.2 timeout 1000\n192.0.2.3\n";
 	struct timespec ago[2] = {{.tv_sec = time(NULL) - 2000}, {.tv_sec = time(NULL) - 2000}};
 	struct ruleset set = {0};
 
-	(void)state;
 	file_make("list.txt", text, strlen(text));
 	assert_int_equal(utimensat(AT_FDCWD, "list.txt", ago, 0), 0);
 	assert_int_equal(list_read("list.txt", &(struct rule){0}, NULL, NULL, &set), 0);
@@ -252,7 +248,7 @@ static void test_a_time_begins_when_the_file_is_written(void **state)
  * counted instead. Even then an exception and a second ipset are refused, because other lines would
  * have another meaning without them.
  */
-static void test_bad_lines_are_refused_or_skipped(void **state)
+TEST(test_bad_lines_are_refused_or_skipped)
 {
 	static const struct {
 		const char *text;
@@ -288,7 +284,6 @@ static void test_bad_lines_are_refused_or_skipped(void **state)
 		 NULL, -1, 0, "3 second-ipset"},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		char *text = strdup(cases[i].text);
 		struct ruleset set = {0};
@@ -306,13 +301,12 @@ static void test_bad_lines_are_refused_or_skipped(void **state)
 }
 
 /* The list has only 20,000 unsorted prefixes, because ASan with strict_string_checks is slow. */
-static void test_a_long_list_is_read_in_order(void **state)
+TEST(test_a_long_list_is_read_in_order)
 {
 	const unsigned int count = 20000;
 	struct ruleset set = {0};
 	FILE *file = fopen("long.txt", "w");
 
-	(void)state;
 	for (unsigned int i = 0; i < count; i++) {
 		uint32_t address =
 			i * 2654435761U; /* the factor is odd, so each address occurs once */
@@ -329,16 +323,4 @@ static void test_a_long_list_is_read_in_order(void **state)
 	ruleset_free(&set);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_a_list_is_read_sorted_and_once_each),
-		cmocka_unit_test(test_formats_of_other_tools_are_read_or_refused),
-		cmocka_unit_test(test_lines_may_have_an_end),
-		cmocka_unit_test(test_a_time_begins_when_the_file_is_written),
-		cmocka_unit_test(test_bad_lines_are_refused_or_skipped),
-		cmocka_unit_test(test_a_long_list_is_read_in_order),
-	};
-
-	return cmocka_run_group_tests(tests, scratch_make, scratch_remove);
-}
+TESTS(scratch_make, scratch_remove)

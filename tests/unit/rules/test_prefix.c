@@ -6,7 +6,7 @@
 #include "errors.h"
 #include "prefix_of.h"
 
-static void test_prefixes_are_read_and_written_back(void **state)
+TEST(test_prefixes_are_read_and_written_back)
 {
 	static const struct {
 		const char *text;
@@ -42,7 +42,6 @@ static void test_prefixes_are_read_and_written_back(void **state)
 		 "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff"},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		struct sl_prefix prefix = prefix_of(cases[i].text), again;
 		char text[PREFIX_TEXT];
@@ -59,7 +58,7 @@ static void test_prefixes_are_read_and_written_back(void **state)
 	}
 }
 
-static void test_prefixes_that_no_word_makes_are_not_sound(void **state)
+TEST(test_prefixes_that_no_word_makes_are_not_sound)
 {
 	static const struct sl_prefix cases[] = {
 		{.bits = 1, .family = 4},
@@ -79,7 +78,6 @@ static void test_prefixes_that_no_word_makes_are_not_sound(void **state)
 		{.bits = 0, .addr = {[15] = 1}},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		struct sl_prefix prefix = cases[i];
 
@@ -88,7 +86,7 @@ static void test_prefixes_that_no_word_makes_are_not_sound(void **state)
 	}
 }
 
-static void test_wrong_prefixes_are_refused_and_named(void **state)
+TEST(test_wrong_prefixes_are_refused_and_named)
 {
 	static const char texts[] =
 		"| |/|/24|Default|defaul|default |default/0|all|192.0.2|192.0.2.|192.0.2.256|"
@@ -106,7 +104,6 @@ static void test_wrong_prefixes_are_refused_and_named(void **state)
 	const struct sl_prefix untouched = {.bits = 99};
 	char text[128];
 
-	(void)state;
 	for (const char *rest = texts; part_next(&rest, text);) {
 		struct sl_prefix prefix = untouched;
 
@@ -119,7 +116,7 @@ static void test_wrong_prefixes_are_refused_and_named(void **state)
 	}
 }
 
-static void test_a_netmask_is_refused_with_its_length(void **state)
+TEST(test_a_netmask_is_refused_with_its_length)
 {
 	static const struct {
 		const char *text, *hint;
@@ -132,7 +129,6 @@ static void test_a_netmask_is_refused_with_its_length(void **state)
 		{"::fffe:0:0/95", "write ::ffff:192.0.2.0/120, or 192.0.2.0/24"},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		struct sl_prefix prefix;
 
@@ -143,7 +139,7 @@ static void test_a_netmask_is_refused_with_its_length(void **state)
 	}
 }
 
-static void test_addresses_have_no_length(void **state)
+TEST(test_addresses_have_no_length)
 {
 	static const char *const refused[] = {"",
 					      "default",
@@ -154,7 +150,6 @@ static void test_addresses_have_no_length(void **state)
 					      "localhost"};
 	struct sl_prefix prefix, same;
 
-	(void)state;
 	assert_int_equal(address_parse("192.0.2.1", &prefix), 0);
 	same = prefix_of("192.0.2.1/32");
 	assert_true(prefix_equal(&prefix, &same));
@@ -170,7 +165,7 @@ static void test_addresses_have_no_length(void **state)
 	assert_true(prefix_equal(&prefix, &same));
 }
 
-static void test_a_prefix_covers_what_begins_with_its_bits(void **state)
+TEST(test_a_prefix_covers_what_begins_with_its_bits)
 {
 	static const struct {
 		const char *prefix, *address;
@@ -197,7 +192,6 @@ static void test_a_prefix_covers_what_begins_with_its_bits(void **state)
 		{"::/80", "::ffff:192.0.2.1", false},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		struct sl_prefix prefix = prefix_of(cases[i].prefix);
 		struct sl_prefix address = prefix_of(cases[i].address);
@@ -212,7 +206,7 @@ static int compare(const void *a, const void *b)
 	return prefix_compare(a, b);
 }
 
-static void test_families_addresses_and_lengths_are_in_order(void **state)
+TEST(test_families_addresses_and_lengths_are_in_order)
 {
 	static const char *const order[] = {
 		"default",	 "0.0.0.0/0",	  "0.0.0.0",	 "10.0.0.0/8",
@@ -222,7 +216,6 @@ static void test_families_addresses_and_lengths_are_in_order(void **state)
 	};
 	struct sl_prefix prefixes[ARRAY_SIZE(order)], sorted;
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(order); i++)
 		prefixes[(i * 7) % ARRAY_SIZE(order)] = prefix_of(order[i]); /* not sorted */
 	qsort(prefixes, ARRAY_SIZE(order), sizeof(*prefixes), compare);
@@ -234,13 +227,12 @@ static void test_families_addresses_and_lengths_are_in_order(void **state)
 }
 
 /* A prefix of any length can be printed and parsed, and covers its address. */
-static void test_shorten_to_every_length(void **state)
+TEST(test_shorten_to_every_length)
 {
 	static const char *const addresses[] = {"255.255.255.255", "10.20.30.40",
 						"ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff",
 						"2001:db8:a5a5:5a5a:a5a5:5a5a:a5a5:5a5a"};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(addresses); i++) {
 		struct sl_prefix address = prefix_of(addresses[i]);
 
@@ -257,7 +249,7 @@ static void test_shorten_to_every_length(void **state)
 	}
 }
 
-static void test_the_source_of_an_address_is_its_64_or_all_of_it(void **state)
+TEST(test_the_source_of_an_address_is_its_64_or_all_of_it)
 {
 	static const struct {
 		const char *address, *source;
@@ -285,7 +277,6 @@ static void test_the_source_of_an_address_is_its_64_or_all_of_it(void **state)
 		{"64:ff9b::c000:200/120", "64:ff9b::c000:200/120"},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		struct sl_prefix address = prefix_of(cases[i].address);
 		struct sl_prefix source = prefix_source(&address),
@@ -296,7 +287,7 @@ static void test_the_source_of_an_address_is_its_64_or_all_of_it(void **state)
 }
 
 /* Each address in these prefixes is a separate source; elsewhere each IPv6 /64 is a source. */
-static void test_each_bit_of_a_source_counts_and_no_more(void **state)
+TEST(test_each_bit_of_a_source_counts_and_no_more)
 {
 	static const struct {
 		const char *address;
@@ -308,7 +299,6 @@ static void test_each_bit_of_a_source_counts_and_no_more(void **state)
 		{"64:ff9b:1:0:1::1", 48, 0},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
 		for (unsigned int bit = 0; bit < 128; bit++) {
 			struct sl_prefix address = prefix_of(cases[i].address), source;
@@ -321,20 +311,4 @@ static void test_each_bit_of_a_source_counts_and_no_more(void **state)
 		}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_prefixes_are_read_and_written_back),
-		cmocka_unit_test(test_prefixes_that_no_word_makes_are_not_sound),
-		cmocka_unit_test(test_wrong_prefixes_are_refused_and_named),
-		cmocka_unit_test(test_a_netmask_is_refused_with_its_length),
-		cmocka_unit_test(test_addresses_have_no_length),
-		cmocka_unit_test(test_a_prefix_covers_what_begins_with_its_bits),
-		cmocka_unit_test(test_families_addresses_and_lengths_are_in_order),
-		cmocka_unit_test(test_the_source_of_an_address_is_its_64_or_all_of_it),
-		cmocka_unit_test(test_each_bit_of_a_source_counts_and_no_more),
-		cmocka_unit_test(test_shorten_to_every_length),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(NULL, NULL)

@@ -36,12 +36,11 @@ static struct rule entry_of(const char *prefix, enum sl_access list, uint32_t un
 	return (struct rule){.prefix = prefix_of(prefix), .access = list, .until = until};
 }
 
-static void test_rules_are_equal_whatever_their_ids_and_order(void **state)
+TEST(test_rules_are_equal_whatever_their_ids_and_order)
 {
 	struct rule a = policy_of("default"), b = policy_of("default");
 	struct limit first;
 
-	(void)state;
 	assert_true(rule_equal(&a, &b));
 	b.limit[0].spec.id = 7; /* ids are not compared */
 	assert_true(rule_equal(&a, &b));
@@ -65,7 +64,7 @@ static void test_rules_are_equal_whatever_their_ids_and_order(void **state)
 }
 
 /* Limits are equal if all fields of their kind, and their second rates, are equal. */
-static void test_every_word_of_a_kind_counts(void **state)
+TEST(test_every_word_of_a_kind_counts)
 {
 	static const char *const specs[] = {
 		"rate 1kpps",
@@ -98,7 +97,6 @@ static void test_every_word_of_a_kind_counts(void **state)
 	};
 	struct limit limits[ARRAY_SIZE(specs)], other;
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(specs); i++)
 		limits[i] = limit_of_words("default", specs[i]);
 	for (size_t i = 0; i < ARRAY_SIZE(specs); i++)
@@ -112,11 +110,10 @@ static void test_every_word_of_a_kind_counts(void **state)
 	assert_true(limit_equal(&limits[0], &other));
 }
 
-static void test_two_rates_take_two_of_the_four(void **state)
+TEST(test_two_rates_take_two_of_the_four)
 {
 	struct rule rule = {.prefix = prefix_of("default")}, copy;
 
-	(void)state;
 	assert_int_equal(rule_slots(&rule), 0);
 	limit_add(&rule, "name a rate 1kpps");
 	assert_int_equal(rule_slots(&rule), 1);
@@ -129,12 +126,11 @@ static void test_two_rates_take_two_of_the_four(void **state)
 	rule_free(&copy);
 }
 
-static void test_ends_within_two_seconds_are_equal(void **state)
+TEST(test_ends_within_two_seconds_are_equal)
 {
 	const uint32_t apart = UNTIL_SAME_NS >> SL_UNTIL_SHIFT;
 	struct rule a = entry_of("192.0.2.1", SL_ACCESS_DENY, 1000), b = a;
 
-	(void)state;
 	b.until = 1000 + apart;
 	assert_true(rule_equal(&a, &b));
 	assert_true(rule_equal(&b, &a));
@@ -159,12 +155,11 @@ static struct limit budget_of(const char *rate, const char *burst)
 	return budget;
 }
 
-static void test_a_budget_makes_rules_differ(void **state)
+TEST(test_a_budget_makes_rules_differ)
 {
 	struct limit budget = budget_of("10kpps", "20000"), other = budget_of("10kpps", "20001");
 	struct rule a = policy_of("default"), b;
 
-	(void)state;
 	assert_int_equal(rule_copy(&a, &b), 0);
 	assert_null(b.newcomers);
 	assert_int_equal(rule_set_newcomers(&a, &budget), 0);
@@ -184,12 +179,11 @@ static void test_a_budget_makes_rules_differ(void **state)
 	rule_free(&b);
 }
 
-static void test_newcomers_are_copied_and_taken(void **state)
+TEST(test_newcomers_are_copied_and_taken)
 {
 	struct limit budget = budget_of("50mbit", "250ms");
 	struct rule rule = policy_of("192.0.2.0/24"), copy, taken = {.prefix = rule.prefix};
 
-	(void)state;
 	assert_int_equal(rule_set_newcomers(&rule, &budget), 0);
 	assert_int_equal(rule_copy(&rule, &copy), 0);
 	assert_ptr_not_equal(copy.newcomers, rule.newcomers);
@@ -203,13 +197,12 @@ static void test_newcomers_are_copied_and_taken(void **state)
 
 /* --- Sets ----------------------------------------------------------------------------------- */
 
-static void test_a_set_is_sorted_by_prefix(void **state)
+TEST(test_a_set_is_sorted_by_prefix)
 {
 	static const char *const order[] = {"default", "10.0.0.0/8", "10.0.0.0",     "192.0.2.1",
 					    "::/0",    "::1",	     "2001:db8::/32"};
 	struct ruleset set = {0};
 
-	(void)state;
 	ruleset_sort(&set);
 	for (size_t i = 0; i < ARRAY_SIZE(order); i++) {
 		struct rule rule = entry_of(order[i * 3 % ARRAY_SIZE(order)], SL_ACCESS_DENY, 0);
@@ -260,7 +253,7 @@ static void set_of(struct ruleset *set, const char *const *prefixes, enum sl_acc
 	ruleset_sort(set);
 }
 
-static void test_a_diff_has_what_goes_comes_and_changes(void **state)
+TEST(test_a_diff_has_what_goes_comes_and_changes)
 {
 	static const char *const left[] = {"default", "10.0.0.1", "10.0.0.3", "::1", NULL};
 	static const char *const right[] = {"10.0.0.0/8", "10.0.0.1", "10.0.0.4",
@@ -270,7 +263,6 @@ static void test_a_diff_has_what_goes_comes_and_changes(void **state)
 	char words[256] = "";
 	int calls = 0;
 
-	(void)state;
 	set_of(&from, left, SL_ACCESS_DENY);
 	set_of(&to, right, SL_ACCESS_DENY);
 	set_of(&empty, none, SL_ACCESS_DENY);
@@ -311,11 +303,10 @@ static void rule_put(struct ruleset *set, const char *prefix, uint64_t lists)
  * A list gets the index that the same list has in the other set, or a free index. Two lists with
  * the same name but different access are different lists.
  */
-static void test_lists_are_matched(void **state)
+TEST(test_lists_are_matched)
 {
 	struct ruleset set = {0}, other = {0};
 
-	(void)state;
 	list_put(&other, 0, "x", SL_ACCESS_DENY);
 	list_put(&other, 1, "y", SL_ACCESS_DENY);
 	list_put(&set, 0, "x", SL_ACCESS_ALLOW);
@@ -333,13 +324,12 @@ static void test_lists_are_matched(void **state)
 }
 
 /* If a list gets another index, entries keep their expiry on it. Different expiry is a change. */
-static void test_ends_on_lists(void **state)
+TEST(test_ends_on_lists)
 {
 	struct ruleset set = {0}, other = {0};
 	struct rule a, b, difference;
 	uint32_t until = until_after(3600 * SEC_NS);
 
-	(void)state;
 	list_put(&other, 0, "x", SL_ACCESS_DENY);
 	list_put(&other, 1, "y", SL_ACCESS_DENY);
 	list_put(&set, 0, "y", SL_ACCESS_DENY);
@@ -381,11 +371,10 @@ static const char *printed(const struct rule *rule, const char *gate, const char
 	return ends_as_spans(capture_end(&capture));
 }
 
-static void test_a_rule_prints_as_its_commands(void **state)
+TEST(test_a_rule_prints_as_its_commands)
 {
 	struct rule rule = policy_of("203.0.113.0/24"), none = {.prefix = rule.prefix};
 
-	(void)state;
 	rule.access = SL_ACCESS_ALLOW;
 	assert_string_equal(printed(&rule, "main", "- "),
 			    "- sluice allow 203.0.113.0/24\n"
@@ -404,13 +393,12 @@ static void test_a_rule_prints_as_its_commands(void **state)
 }
 
 /* The command for a list sets its expiry. An entry with another expiry needs a second command. */
-static void test_ends_of_lists_and_of_their_entries_are_printed(void **state)
+TEST(test_ends_of_lists_and_of_their_entries_are_printed)
 {
 	struct rules_shown shown = {0};
 	struct ruleset set = {0};
 	struct capture capture;
 
-	(void)state;
 	list_put(&set, 0, "brief", SL_ACCESS_DENY);
 	list_put(&set, 1, "x", SL_ACCESS_ALLOW);
 	set.lists[0].until = until_after(2 * 3600 * SEC_NS);
@@ -431,11 +419,10 @@ static void test_ends_of_lists_and_of_their_entries_are_printed(void **state)
 	ruleset_free(&set);
 }
 
-static void test_the_difference_is_what_the_other_lacks(void **state)
+TEST(test_the_difference_is_what_the_other_lacks)
 {
 	struct rule a = policy_of("192.0.2.1"), b, difference;
 
-	(void)state;
 	assert_int_equal(rule_copy(&a, &b), 0);
 	b.access = SL_ACCESS_DENY;
 	b.limit[1] = limit_of_words("default", "name dns rate 300pps match udp port 53");
@@ -499,9 +486,8 @@ static const struct {
 	 {.sources = 5, .buckets = 5}},
 };
 
-static void test_sizes_grow(void **state)
+TEST(test_sizes_grow)
 {
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(growths); i++) {
 		struct gate_sizes got =
 			sizes_grown(&growths[i].has, &growths[i].needed, growths[i].fixed);
@@ -513,37 +499,15 @@ static void test_sizes_grow(void **state)
 	}
 }
 
-static void test_an_empty_rule_takes_no_room(void **state)
+TEST(test_an_empty_rule_takes_no_room)
 {
 	struct rule rules[] = {
 		{.access = SL_ACCESS_DENY}, {.lists = 1}, {.limits = 1}, {.until = 1}};
 	const struct ruleset set = {.rules = rules, .count = ARRAY_SIZE(rules)};
 	const struct room room = room_needed(&set);
 
-	(void)state;
 	assert_int_equal(room.prefixes, 3);
 	assert_int_equal(room.policies, 1);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_rules_are_equal_whatever_their_ids_and_order),
-		cmocka_unit_test(test_every_word_of_a_kind_counts),
-		cmocka_unit_test(test_two_rates_take_two_of_the_four),
-		cmocka_unit_test(test_ends_within_two_seconds_are_equal),
-		cmocka_unit_test(test_a_set_is_sorted_by_prefix),
-		cmocka_unit_test(test_a_diff_has_what_goes_comes_and_changes),
-		cmocka_unit_test(test_lists_are_matched),
-		cmocka_unit_test(test_ends_on_lists),
-		cmocka_unit_test(test_a_rule_prints_as_its_commands),
-		cmocka_unit_test(test_ends_of_lists_and_of_their_entries_are_printed),
-		cmocka_unit_test(test_the_difference_is_what_the_other_lacks),
-		cmocka_unit_test(test_a_budget_makes_rules_differ),
-		cmocka_unit_test(test_newcomers_are_copied_and_taken),
-		cmocka_unit_test(test_sizes_grow),
-		cmocka_unit_test(test_an_empty_rule_takes_no_room),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(NULL, NULL)

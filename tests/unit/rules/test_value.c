@@ -11,9 +11,8 @@
 
 /* --- Rates, bursts and amounts -------------------------------------------------------------- */
 
-static void test_rates_are_read_and_written_back(void **state)
+TEST(test_rates_are_read_and_written_back)
 {
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(rates); i++) {
 		struct value_amount rate, again;
 		struct sl_limit_spec spec = {0};
@@ -59,9 +58,8 @@ static const struct {
 };
 
 /* An amount accepts the units of a burst, except units of time. */
-static void test_bursts_and_amounts_are_read_and_written_back(void **state)
+TEST(test_bursts_and_amounts_are_read_and_written_back)
 {
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(bursts); i++) {
 		const char *printed = bursts[i].printed ?: bursts[i].text;
 		struct value_amount burst, amount;
@@ -90,7 +88,7 @@ static void test_bursts_and_amounts_are_read_and_written_back(void **state)
 
 /* --- Times ---------------------------------------------------------------------------------- */
 
-static void test_times_are_read_and_written_back(void **state)
+TEST(test_times_are_read_and_written_back)
 {
 	static const struct {
 		const char *text;
@@ -130,7 +128,6 @@ static void test_times_are_read_and_written_back(void **state)
 
 	char unit[UNITS_TEXT];
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		char text[UNITS_TEXT];
 		uint64_t ns = 0;
@@ -151,7 +148,7 @@ static const struct value_type value_groups = VALUE_NUMBER(1, 10, NULL);
 static const struct value_type value_round = VALUE_TIME(SEC_NS, 24 * HOUR_NS);
 static const struct value_type value_access = VALUE_CHOICE("allow|deny", access_texts, 5);
 
-static void test_wrong_values_are_refused_by_name(void **state)
+TEST(test_wrong_values_are_refused_by_name)
 {
 	static const struct {
 		const struct value_type *type;
@@ -199,7 +196,6 @@ static void test_wrong_values_are_refused_by_name(void **state)
 	};
 	char text[128];
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
 		for (const char *rest = cases[i].texts; part_next(&rest, text);) {
 			uint64_t untouched[2] = {7, 7};
@@ -214,7 +210,7 @@ static void test_wrong_values_are_refused_by_name(void **state)
 		}
 }
 
-static void test_what_was_meant_is_the_hint(void **state)
+TEST(test_what_was_meant_is_the_hint)
 {
 	static const struct {
 		const struct value_type *type;
@@ -228,7 +224,6 @@ static void test_what_was_meant_is_the_hint(void **state)
 		{&value_access, "x", "allow or deny"},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		assert_int_equal(value_parse(cases[i].type, NULL, cases[i].text, NULL), -EINVAL);
 		assert_non_null(strstr(error_last(0)->hint, cases[i].hint));
@@ -236,14 +231,13 @@ static void test_what_was_meant_is_the_hint(void **state)
 	}
 }
 
-static void test_choices_flags_and_sizes_are_read(void **state)
+TEST(test_choices_flags_and_sizes_are_read)
 {
 	static const char *const flags[] = {"no", "yes", "false", "true"};
 	unsigned int choice;
 	uint32_t size;
 	bool flag;
 
-	(void)state;
 	assert_int_equal(value_parse(&value_access, "word", "deny", &choice), 0);
 	assert_int_equal(choice, 6);
 	for (size_t i = 0; i < ARRAY_SIZE(flags); i++) {
@@ -256,7 +250,7 @@ static void test_choices_flags_and_sizes_are_read(void **state)
 	assert_int_equal(size, SIZE_MAX_ENTRIES);
 }
 
-static void test_sizes_are_written_as_users_do(void **state)
+TEST(test_sizes_are_written_as_users_do)
 {
 	static const struct {
 		uint32_t size;
@@ -266,12 +260,11 @@ static void test_sizes_are_written_as_users_do(void **state)
 		     {3 << 20, "3m"}, {1025 << 10, "1025k"}, {1 << 26, "64m"}};
 	char text[SIZE_TEXT];
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
 		assert_string_equal(size_format(cases[i].size, text), cases[i].text);
 }
 
-static void test_numbers_are_read_up_to_their_most(void **state)
+TEST(test_numbers_are_read_up_to_their_most)
 {
 	static const struct {
 		const char *text;
@@ -293,7 +286,6 @@ static void test_numbers_are_read_up_to_their_most(void **state)
 		{"18446744073709551640", 32, -1, NULL}, /* the value is 2^64 + 24 */
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		unsigned int number = 7777;
 		const char *rest = number_read(cases[i].text, cases[i].most, &number);
@@ -306,18 +298,4 @@ static void test_numbers_are_read_up_to_their_most(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_rates_are_read_and_written_back),
-		cmocka_unit_test(test_bursts_and_amounts_are_read_and_written_back),
-		cmocka_unit_test(test_times_are_read_and_written_back),
-		cmocka_unit_test(test_wrong_values_are_refused_by_name),
-		cmocka_unit_test(test_what_was_meant_is_the_hint),
-		cmocka_unit_test(test_choices_flags_and_sizes_are_read),
-		cmocka_unit_test(test_sizes_are_written_as_users_do),
-		cmocka_unit_test(test_numbers_are_read_up_to_their_most),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(NULL, NULL)

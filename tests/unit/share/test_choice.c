@@ -448,20 +448,4 @@ static int finish(void **state)
 	return 0;
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_all_nodes_report_the_same_of_equal_abusers),
-		cmocka_unit_test(test_nodes_choose_nearly_the_same_of_unequal_demand),
-		cmocka_unit_test(test_those_that_ask_for_most_come_first),
-		cmocka_unit_test(test_which_accounts_make_room),
-		cmocka_unit_test(test_what_was_not_reported_yet_is_not_lost),
-		cmocka_unit_test(test_keys_without_a_place_are_counted),
-		cmocka_unit_test(test_what_demand_is),
-		cmocka_unit_test(test_demand_of_any_numbers),
-		cmocka_unit_test(test_the_order_of_keys_goes_by_all_that_the_store_has_of_them),
-		cmocka_unit_test(test_the_largest_are_chosen),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, finish);
-}
+TESTS(NULL, finish)

@@ -524,21 +524,4 @@ TEST(test_no_moment_is_never)
 	assert_int_equal(division.at, 1);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_what_is_charged_and_refunded),
-		cmocka_unit_test(test_packets_get_what_is_left),
-		cmocka_unit_test(test_no_source_gets_more_than_without),
-		cmocka_unit_test(test_what_was_not_charged_is_owed_still),
-		cmocka_unit_test(test_a_block_ends_when_it_is_reported_to_or_with_the_limit),
-		cmocka_unit_test(test_a_block_of_another_node_counts_as_a_step),
-		cmocka_unit_test(test_what_blocks_already_is_left_alone),
-		cmocka_unit_test(test_nothing_is_lost_beside_packets),
-		cmocka_unit_test(test_a_key_gets_nothing_for_the_one_before),
-		cmocka_unit_test(test_when_limits_are_divided),
-		cmocka_unit_test(test_no_moment_is_never),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(NULL, NULL)

@@ -219,11 +219,4 @@ TEST(test_what_rounds_exchange_and_count)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_what_rounds_exchange_and_count),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(NULL, NULL)

@@ -771,22 +771,4 @@ TEST(test_what_fails_for_a_while)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_rounds_of_one_node),
-		cmocka_unit_test(test_what_is_reported),
-		cmocka_unit_test(test_what_is_usual_is_kept_while_others_ask),
-		cmocka_unit_test(test_what_was_not_charged_is_owed_up_to_the_cap),
-		cmocka_unit_test(test_the_books_balance),
-		cmocka_unit_test(test_own_cost_never_comes_back),
-		cmocka_unit_test(test_a_store_that_lies),
-		cmocka_unit_test(test_one_limit_over_many_nodes),
-		cmocka_unit_test(test_a_forged_flood_starves_no_source_that_comes_now_and_then),
-		cmocka_unit_test(test_a_source_that_comes_in_pulses),
-		cmocka_unit_test(test_uneven_demand_and_replies_of_any_delay),
-		cmocka_unit_test(test_what_fails_for_a_while),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(NULL, NULL)

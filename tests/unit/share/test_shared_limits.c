@@ -106,12 +106,4 @@ TEST(test_limits_that_act_otherwise_have_the_same_keys)
 	assert_true(meaning(&other) == meaning(&written));
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_limits_that_differ_have_other_keys),
-		cmocka_unit_test(test_limits_that_act_otherwise_have_the_same_keys),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(NULL, NULL)

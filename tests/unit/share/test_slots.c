@@ -162,14 +162,4 @@ TEST(test_a_map_has_a_bound_and_only_ranges_of_slots_are_given)
 	free(map);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_slots_of_keys),
-		cmocka_unit_test(test_places),
-		cmocka_unit_test(test_refusals),
-		cmocka_unit_test(test_a_map_has_a_bound_and_only_ranges_of_slots_are_given),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(NULL, NULL)

@@ -29,9 +29,8 @@ static uint32_t entries_of(uint32_t sources)
 	return (gate_params(&sizes, &machine).set_mask + 1) * SL_WAYS;
 }
 
-static void test_room_is_short_after_evictions_and_failures(void **state)
+TEST(test_room_is_short_after_evictions_and_failures)
 {
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		struct pressure pressure = {
 			.event[SL_EVENT_NO_ROOM].per_second = cases[i].no_room,
@@ -56,24 +55,15 @@ static void test_room_is_short_after_evictions_and_failures(void **state)
 }
 
 /* The owner of a gate can write any size to its maps. Invalid sizes have no effect. */
-static void test_tables_that_no_gate_has(void **state)
+TEST(test_tables_that_no_gate_has)
 {
 	const struct pressure pressure = {.event[SL_EVENT_NO_ROOM].per_second = 1};
 	struct table_fill none = {0}, most = {.entries = ~0U};
 
-	(void)state;
 	table_fill_judge(&none, &pressure);
 	assert_int_equal(none.bytes, 0);
 	table_fill_judge(&most, &pressure);
 	assert_int_equal(most.sources_short, SIZE_MAX_ENTRIES);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_room_is_short_after_evictions_and_failures),
-		cmocka_unit_test(test_tables_that_no_gate_has),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(NULL, NULL)

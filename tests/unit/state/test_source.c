@@ -69,15 +69,14 @@ static void check_full(const struct sl_limit *limit, uint64_t at)
 }
 
 /* A state is refilled immediately, in each of the next sub-windows, and after all of them. */
-static void test_a_state_of_each_kind_is_full_and_not_blocked(void **state)
+TEST(test_a_state_of_each_kind_is_full_and_not_blocked)
 {
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(limits); i++)
 		for (uint64_t later = 0; later < 3 * SECOND; later += SECOND / 7)
 			check_full(&limits[i], NOW + later);
 }
 
-static void test_an_entry_of_another_key_stays_as_it_is(void **state)
+TEST(test_an_entry_of_another_key_stays_as_it_is)
 {
 	const struct state_key others[] = {
 		{.addr = {key.addr[0] + 1}, .limit = key.limit},
@@ -85,7 +84,6 @@ static void test_an_entry_of_another_key_stays_as_it_is(void **state)
 		{.addr = {key.addr[0]}, .limit = key.limit + 8},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(limits); i++)
 		for (size_t j = 0; j < ARRAY_SIZE(others); j++) {
 			struct sl_entry entry = entry_spent(&limits[i]), before = entry;
@@ -127,9 +125,8 @@ static void turn_and_fill(struct sl_entry *entry, int cut, uint64_t now)
 	}
 }
 
-static void test_a_turn_under_way_brings_nothing_back(void **state)
+TEST(test_a_turn_under_way_brings_nothing_back)
 {
-	(void)state;
 	for (int cut = 0; cut < 5; cut++) {
 		struct sl_entry entry = entry_spent(WINDOW);
 		uint64_t now = NOW + WINDOW->period;
@@ -144,7 +141,7 @@ static void test_a_turn_under_way_brings_nothing_back(void **state)
 }
 
 /* A refilled token bucket has its whole burst, even if it has slices and its span is rounded. */
-static void test_nothing_is_lost_with_a_full_bucket(void **state)
+TEST(test_nothing_is_lost_with_a_full_bucket)
 {
 	static const struct {
 		double rate;
@@ -155,7 +152,6 @@ static void test_nothing_is_lost_with_a_full_bucket(void **state)
 		     {10, SL_RATE_PPS, 100},
 		     {100000, SL_RATE_PPS, 200000}};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		const struct sl_limit_spec spec =
 			spec_bucket(cases[i].rate, cases[i].unit, cases[i].burst);
@@ -172,9 +168,8 @@ static void test_nothing_is_lost_with_a_full_bucket(void **state)
 }
 
 /* `charged_at` never decreases. In a window it is the current sub-window. */
-static void test_moments_never_go_back(void **state)
+TEST(test_moments_never_go_back)
 {
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(limits); i++) {
 		struct sl_entry entry = entry_spent(&limits[i]);
 		uint64_t drawn = entry.state.charged_at;
@@ -186,15 +181,4 @@ static void test_moments_never_go_back(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_a_state_of_each_kind_is_full_and_not_blocked),
-		cmocka_unit_test(test_an_entry_of_another_key_stays_as_it_is),
-		cmocka_unit_test(test_a_turn_under_way_brings_nothing_back),
-		cmocka_unit_test(test_nothing_is_lost_with_a_full_bucket),
-		cmocka_unit_test(test_moments_never_go_back),
-	};
-
-	return cmocka_run_group_tests(tests, limits_compile, NULL);
-}
+TESTS(limits_compile, NULL)
