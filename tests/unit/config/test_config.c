@@ -263,7 +263,11 @@ TEST(test_one_error_is_one_message)
 		/* refused features of YAML */
 		{"deny: &x []", "1:7 yaml-alias"},
 		{"deny: *x", "1:7 yaml-alias"},
+		{"deny: [&x {prefix: default}]", "1:8 yaml-alias"},
+		{"deny: [{prefix: &x default}]", "1:17 yaml-alias"},
 		{"deny: !!seq []", "1:7 yaml-tag"},
+		{"deny: [!x {}]", "1:8 yaml-tag"},
+		{"deny: [{prefix: !!str default}]", "1:17 yaml-tag"},
 		{"deny: [{prefix: \"10.0.0.1\\0\"}]", "1:17 bad-yaml"},
 		{"? [deny]\n: []", "1:3 bad-key"},
 		{"[[[[[[[[[[]]]]]]]]]]", "1:9 too-deep"},
@@ -323,6 +327,7 @@ TEST(test_one_error_is_one_message)
 		{DENY "for: 1h, until: 2001-01-01T00:00:00Z}]", "1:45 two-ends"},
 		{DENY "}]\nallow: [{prefix: 10.0.0.0/8}]", "2:18 prefix-twice"},
 		{DENY "force: true}]", "1:36 no-file"},
+		{DENY "skip: true}]", "1:35 no-file"},
 		{"deny: [{file: \"-\"}]", "1:15 list-stdin"},
 	};
 
