@@ -339,7 +339,7 @@ def test_a_device_of_the_same_name_can_be_attached_again(lab, hook, mode):
         lab.sockets.pop("out1", None)  # this socket is bound to the deleted device
         lab.attach("in1", "hook", hook, "mode", mode)
         assert [a["state"] for a in lab.attachments()] == ["attached"]
-        assert len(os.listdir(lab.pins("links"))) == 2  # the pin of the link and a pin of its program or qdisc
+        assert len(os.listdir(lab.pins("links"))) == 2  # the pin of the attachment, and of its program or qdisc
         lab.send(SOURCE, 5, device="out1")
         lab.expect(passed=packets, dropped=0)
         lab.ip("link", "del", "in1")

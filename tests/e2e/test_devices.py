@@ -329,7 +329,7 @@ def test_kill_a_change_of_mode(devices, tmp_path, hook, modes):
         assert attached_to(devices), f"killed at {at}+{steps}"
         devices.apply(texts[i % 2])
         assert attached_to(devices) == [f"in0 {hook} {modes[i % 2]}"]
-        assert len(os.listdir(devices.pins("links"))) <= 2  # the pin of the link and a pin of its program or qdisc
+        assert len(os.listdir(devices.pins("links"))) <= 2  # the pin of the attachment, and of its program or qdisc
 
 
 def test_diff_tells_devices(devices):

@@ -112,7 +112,7 @@ int shaping_read(const struct gate *gate, struct shaping *ret);
 int shaping_check(const struct gate *gate, const struct shaping *shaping,
 		  const struct attachment *all, unsigned int count, bool may_lack);
 
-/* Does the work of shaping_check() before a device is attached. */
+/* Does the work of shaping_check() before a device is attached. At least one limit must shape. */
 int shaping_check_new(const struct gate *gate, const struct shaping *shaping,
 		      const struct attachment *attachment, bool may_lack);
 

@@ -104,7 +104,7 @@ static void walk_end(struct walk *walk)
 
 /*
  * Finds the next named namespace. Returns its inode, or 0 at the end of the directory. Then errno
- * is 0, or why the directory cannot be read.
+ * is 0, or an error of getdents64(2).
  */
 static uint64_t named_next(struct walk *walk, char path[NETNS_PATH])
 {

@@ -253,7 +253,7 @@ unsigned int watch_read(struct keep *keep)
 				mnl_cb_run(buffer, got, 0, 0, on_message, keep);
 			else if (got == 0 || errno != ENOBUFS)
 				break;
-			else /* the kernel dropped messages, so report all events */
+			else /* the kernel dropped messages: STEP_ATTACH looks at all devices */
 				watch->events |= EVENT(WATCH_DEVICES);
 		}
 	return watch->events;
