@@ -408,6 +408,12 @@ TEST(test_all_errors_are_reported_at_once)
 		{"defaults: {rate: 5pps}\n"
 		 "policies: [{prefix: default, limits: [{burst: 5}]}]\n",
 		 "1:12 no-such-key; 2:39 no-rate"},
+		/* of many repeated prefixes, the first nine are reported */
+		{"deny: [1.1.1.1,1.1.1.1,1.1.1.1,1.1.1.1,1.1.1.1,1.1.1.1,1.1.1.1,1.1.1.1,1.1.1.1,"
+		 "1.1.1.1,1.1.1.1,1.1.1.1,1.1.1.1]",
+		 "1:16 prefix-twice; 1:24 prefix-twice; 1:32 prefix-twice; 1:40 prefix-"
+		 "twice; 1:48 prefix-twice; 1:56 prefix-twice; 1:64 prefix-twice; 1:72 "
+		 "prefix-twice; 1:80 prefix-twice; 1:88 more-twice"},
 		/* items that differ in kind from the first item are refused */
 		{"deny: [{prefix: x}, z, {prefix: y}]",
 		 "1:17 bad-address; 1:21 mixed-list; 1:33 bad-address"},
