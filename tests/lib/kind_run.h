@@ -457,9 +457,7 @@ static inline void run_packet(int cpu)
 
 /* --- The promises --------------------------------------------------------------------------- */
 
-/*
- * Ends the run, checks the packets that passed, and frees the logs. run.fault is the first fault.
- */
+/* Checks the packets that passed, sets run.fault to the first fault, and frees the logs. */
 static inline void run_end(void)
 {
 	__int128 slack = run_slack();

@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/*
- * Finds keys in a table of states in memory, for tests of tables that packets or commands filled.
- */
+/* Finds keys in a table of states in memory, which packets or commands have filled. */
 #ifndef SLUICE_TEST_TABLE_FIND_H
 #define SLUICE_TEST_TABLE_FIND_H
 
 #include "ways.h"
 
-/*
- * Finds a key in a set. entries: all entries of the table. Returns NULL if the set lacks the key.
- */
+/* Returns the entry of a key in a set, or NULL. entries: all entries of the table. */
 static inline struct sl_entry *set_find(const struct sl_set *sets, struct sl_entry *entries,
 					__u32 set, __u16 tag, const struct state_key *key)
 {

@@ -299,6 +299,21 @@ TEST(test_one_refused_source_in_a_jiffy_gets_a_bucket)
 	}
 }
 
+/* Denied sources do not use the ration of refused sources: one of each gets a bucket in a jiffy. */
+TEST(test_denied_sources_have_their_own_ration)
+{
+	unsigned int claims = 0;
+
+	world_begin(SL_IPV4, MANY_CPUS);
+	for (int i = 0; i < 128; i++) {
+		struct verdict verdict = {.reason = i % 2 ? SL_DROP_DENIED : SL_DROP_OVER_LIMIT};
+		struct packet packet = packet_from(1);
+
+		claims += verdict_claim(&packet, &verdict) == BUCKET_INSERT;
+	}
+	assert_int_equal(claims, 2);
+}
+
 /*
  * If the kernel refuses to insert a bucket, the error is counted by its cause. The verdict is the
  * same as without a bucket.
