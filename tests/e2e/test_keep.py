@@ -490,14 +490,18 @@ def test_a_resize_that_is_killed_is_finished(lab, keeping, tmp_path):
 
 @pytest.mark.parametrize("pins", [["hosts4"], ["gate"], ["gate", "states", "counters"]])
 def test_pins_that_somebody_removed_are_pinned_again(lab, keeping, pins):
-    """keep pins the maps again without a loss of levels or counters."""
+    """keep pins the maps again without a loss of levels or counters. It saves an entry that was added at the same time."""
     keep = keeping(rules("in0"))
     assert outcome(lab, [frame(OFFENDER)] * 9)[:2] == (5, 4)
     before = lab.json("stats")["totals"], lab.attachments()
+    os.kill(keep.process.pid, signal.SIGSTOP)
+    lab.sluice("deny", "192.0.2.8")
     for pin in pins:
         os.unlink(lab.pins(pin))
+    os.kill(keep.process.pid, signal.SIGCONT)
     keep.wait_for_said(f"gate '{lab.gate}': {len(pins)} ")
     assert (lab.json("stats")["totals"], lab.attachments()) == before
+    wait_until(lambda: [*banned(keep)] == ["192.0.2.8"], "the state file")
     lab.sluice("deny", "192.0.2.9")
     assert outcome(lab, [frame(OFFENDER)] * 9)[:2] == (0, 9)
 

@@ -22,21 +22,14 @@ static struct stat file_of(const char *name, const char *below)
 	return lstat(gate_path(name, below, path), &st) ? (struct stat){0} : st;
 }
 
-static void snapshot_read(const char *name, struct gate_snapshot *snapshot)
+static void pins_read(const char *name, struct gate_snapshot *snapshot)
 {
-	const struct sl_gate *state = snapshot->state;
-
 	snapshot->lost = 0;
 	for (int map = 0; map < GATE_MAPS; map++)
 		snapshot->lost += !file_of(name, gate_map_names[map]).st_ino;
 	snapshot->gate = file_of(name, gate_map_names[MAP_GATE]).st_ino;
 	snapshot->exists = snapshot->lost < GATE_MAPS;
 	snapshot->has_next = file_of(name, GATE_NEXT).st_ino;
-	if (!state)
-		return;
-	snapshot->generation = __atomic_load_n(&state->generation, __ATOMIC_ACQUIRE);
-	snapshot->on_trial = __atomic_load_n(&state->trial_until, __ATOMIC_ACQUIRE);
-	snapshot->trial = state->trial;
 }
 
 void gate_snapshot_take(struct gate *gate, struct gate_snapshot *snapshot)
@@ -48,7 +41,7 @@ void gate_snapshot_take(struct gate *gate, struct gate_snapshot *snapshot)
 	for (int map = 0; map < GATE_MAPS; map++)
 		snapshot->map[map] = steal_fd(&gate->map[map]);
 	snapshot->bpffs = file_of(gate->name, "").st_dev;
-	snapshot_read(gate->name, snapshot);
+	gate_snapshot_update(gate->name, snapshot);
 }
 
 bool gate_snapshot_is_of(const struct gate_snapshot *snapshot, const struct gate *gate)
@@ -70,9 +63,15 @@ bool gate_snapshot_is_hidden(const char *name, const struct gate_snapshot *snaps
 unsigned int gate_snapshot_update(const char *name, struct gate_snapshot *snapshot)
 {
 	const struct gate_snapshot before = *snapshot;
+	const struct sl_gate *state = snapshot->state;
 	unsigned int changed = 0;
 
-	snapshot_read(name, snapshot);
+	pins_read(name, snapshot);
+	if (state) {
+		snapshot->generation = __atomic_load_n(&state->generation, __ATOMIC_ACQUIRE);
+		snapshot->on_trial = __atomic_load_n(&state->trial_until, __ATOMIC_ACQUIRE);
+		snapshot->trial = state->trial;
+	}
 	if (snapshot->exists != before.exists || snapshot->gate != before.gate)
 		changed |= CHANGED_GATE;
 	if (snapshot->generation != before.generation)
@@ -98,7 +97,7 @@ int gate_repin(const char *name, struct gate_snapshot *snapshot)
 	for (int map = 0; map < GATE_MAPS; map++)
 		lost |= (uint32_t)!pin_exists(&gate.dir, gate_map_names[map]) << map;
 	err = pins_make(&gate.dir, GATE_LINKS, false) ?: pin_maps(&gate.dir, snapshot->map, lost);
-	snapshot_read(name, snapshot);
+	pins_read(name, snapshot);
 	return err;
 }
 

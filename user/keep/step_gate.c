@@ -84,6 +84,8 @@ static int pins_repair(struct keep *keep)
 		   lost);
 	watch_gate(keep);
 	step_at(keep, STEP_ATTACH, now_ms());
+	/* the looks that found the lost pins have ignored changes of rules */
+	step_soon(keep, STEP_SAVE, SAVE_WAIT_MS);
 	return 0;
 }
 
