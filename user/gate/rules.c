@@ -136,9 +136,10 @@ int rules_read(const struct gate *gate, struct ruleset *ret)
 int rules_count(const struct gate *gate, unsigned int *ret)
 {
 	_cleanup_(ruleset_free) struct ruleset set = {0};
-	int err = gate->state->changing ? rules_read(gate, &set) : 0;
+	bool changing = gate->state->changing; /* read once: a command may change it meanwhile */
+	int err = changing ? rules_read(gate, &set) : 0;
 
-	*ret = gate->state->changing ? set.count : gate->state->hosts + gate->state->prefixes;
+	*ret = changing ? set.count : gate->state->hosts + gate->state->prefixes;
 	return err;
 }
 
