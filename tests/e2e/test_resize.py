@@ -276,8 +276,8 @@ def config_file(lab, tmp_path):
 @pytest.mark.parametrize("then", [["upgrade"], ["detach", "all"]], ids=["change", "detach"])
 @pytest.mark.parametrize("begun", [False, True], ids=["before", "behind"])
 def test_cut_off_at_the_turn(drained, config_file, begun, then):
-    """A resize is killed just before or just after it renames directory `next`, which puts the new
-    maps in force. The next command finishes the resize."""
+    """A resize is killed just before or just after it moves pin `gate` out of directory `next`, after which the next gate is
+    the gate. The next command finishes the resize."""
     sizes = {size: 2 * SIZE for size in SIZES if size != "sources"}
     before, rules, stats = maxima(drained), drained.rules(), drained.json("stats")
     gate = drained.pins("next", "gate")
