@@ -249,8 +249,8 @@ static uint32_t host_sets(const struct gate_sizes *sizes)
  * at most 1024. It does not depend on the number of CPUs, because each CPU detects floods
  * separately.
  */
-#define CROWD_PART 16
-#define CROWD_MOST 1024
+#define FLOOD_PART 16
+#define FLOOD_MOST 1024
 
 struct sl_params gate_params(const struct gate_sizes *sizes, const struct machine *machine)
 {
@@ -259,7 +259,7 @@ struct sl_params gate_params(const struct gate_sizes *sizes, const struct machin
 	while ((machine->jiffy_ns << (shift + 1)) <= INTERVAL_NS)
 		shift++;
 	return (struct sl_params){
-		.flood_threshold = MAX(MIN(sizes->sources / CROWD_PART, CROWD_MOST), 1),
+		.flood_threshold = MAX(MIN(sizes->sources / FLOOD_PART, FLOOD_MOST), 1),
 		.interval_shift = shift,
 		.set_mask = table_sets(sizes) - 1,
 		.host_mask = host_sets(sizes) - 1,

@@ -49,7 +49,7 @@ int pressure_read(const struct gate *gate, struct pressure *ret)
 		evicted += here->evicted;
 		pressure.flooded += flood_is_any(here, jiffy);
 		for (int budgeted = 0; budgeted < 2; budgeted++)
-			pressure.crowded[budgeted] += flood_is_on(here, budgeted, jiffy);
+			pressure.flooded_by[budgeted] += flood_is_on(here, budgeted, jiffy);
 	}
 	for (int event = 0; event < SL_EVENTS; event++) {
 		uint64_t *count = &pressure.event[event].per_second;
@@ -94,7 +94,7 @@ int passing_read(const struct gate *gate, const struct pressure *pressure, struc
 	int err;
 
 	*ret = (struct passing){0};
-	if (!pressure->crowded[false])
+	if (!pressure->flooded_by[false])
 		return 0;
 	err = rules_policies(gate, &policies, &count);
 	for (unsigned int i = 0; !err && i < count; i++) {

@@ -20,7 +20,7 @@ struct pressure {
 	struct pace event[SL_EVENTS];
 	unsigned int flooded; /* number of CPUs on which new sources wait for a state */
 	/* number of these CPUs for policies without [0] and with a budget [1] */
-	unsigned int crowded[2];
+	unsigned int flooded_by[2];
 	double bursts_lost; /* credit that evicted states lacked, in bursts */
 };
 
@@ -73,10 +73,7 @@ struct table_fill {
 	uint32_t protected; /* partial states that are evicted only after all others */
 	uint32_t bytes;	    /* size of the table, in bytes for each of `sources` */
 	uint32_t sources;   /* number of sources that fit if each has one limit */
-	/*
-	 * if the table is too small, a number of sources for which a larger table is made;
-	 * otherwise 0
-	 */
+	/* if the table is too small: a size with a larger table, or the largest; otherwise 0 */
 	uint32_t sources_short;
 };
 

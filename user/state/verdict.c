@@ -88,7 +88,7 @@ static int newcomers_read(const struct gate *gate, struct check_verdict *verdict
 
 	if (err)
 		return err;
-	verdict->flooded = pressure.crowded[policy && policy->newcomers.burst];
+	verdict->flooded = pressure.flooded_by[policy && policy->newcomers.burst];
 	for (unsigned int i = 0; !err && i < verdict->count; i++) {
 		const struct sl_limit *limit = &verdict->limits[i];
 
@@ -98,7 +98,7 @@ static int newcomers_read(const struct gate *gate, struct check_verdict *verdict
 					    uptime_ticks(), verdict->flooded,
 					    &verdict->newcomers[i]);
 	}
-	if (!err && pressure.crowded[false] && policy)
+	if (!err && pressure.flooded_by[false] && policy)
 		err = policy_passed_by(gate, policy, &verdict->passes_by);
 	return err;
 }
