@@ -165,7 +165,7 @@ int gate_map_size(const struct gate *gate, enum gate_map map, uint32_t *ret);
 int array_view_open(int fd, uint32_t count, uint32_t value_size, bool is_copied,
 		    struct array_view *ret);
 
-/* If the view is a copy, copies the first values again. Returns 0, or an errno without an error. */
+/* If the view is a copy, copies the first values again. Returns 0 or -errno without an error. */
 int array_view_refresh(const struct array_view *view, uint32_t count);
 
 void array_view_close(struct array_view *view);

@@ -111,6 +111,7 @@ int gate_dir_holds_gate(const struct gate *gate, bool *ret);
  * Returns whether a resize was interrupted before it moved pin `gate` from next/. Until the resize
  * is finished, devices may filter by two sets of maps. Returns false while a command holds the
  * lock. For a reader, which cannot test the lock, also returns true while a resize is in progress.
+ * Would end the caller's own lock, so the gate is open without lock (GATE_READ).
  */
 bool gate_resize_is_interrupted(const struct gate *gate);
 

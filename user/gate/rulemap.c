@@ -142,9 +142,8 @@ static uint64_t steps_most(int fd)
 }
 
 /*
- * Reads the hosts of one family. Each call of the kernel returns whole buckets of the hash table. A
- * bucket has at most BATCH entries. May miss hosts that are added or removed
- * during the call.
+ * Reads the hosts of one family. Each system call returns whole buckets of the hash table, and a
+ * bucket has at most BATCH entries. May miss hosts that are added during the walk.
  */
 static int hosts_read(const struct gate *gate, enum gate_map map, struct entry_list *list)
 {
