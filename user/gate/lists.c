@@ -91,9 +91,7 @@ static int rule_plan(struct list_change *change, struct rule *rule, const struct
 	return err;
 }
 
-/*
- * Plans the rule of each prefix in the sorted sets `all` and `entries`. Moves rules out of `all`.
- */
+/* Plans the rule of each prefix in the sorted sets `all` and `entries`. Moves rules from `all`. */
 static int rules_merge(struct list_change *change, struct ruleset *all,
 		       const struct ruleset *entries)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Gate: makes and opens the maps of a gate, chooses their sizes, and loads programs that use these
- * maps. Maps and programs are in the BPF object that is embedded in this binary.
+ * Gate: makes the maps of a gate, chooses their sizes, and loads programs that use these maps. Maps
+ * and programs are in the BPF object that is embedded in this binary.
  */
 #ifndef SLUICE_GATE_MAPS_H
 #define SLUICE_GATE_MAPS_H
@@ -98,19 +98,5 @@ int gate_make_unpinned(struct gate *gate, const struct gate_sizes *sizes,
 
 /* Removes the gate if this command made it. Called after an error. */
 void gate_undo(struct gate *gate);
-
-/* --- Opening -------------------------------------------------------------------------------- */
-
-/*
- * Opens the maps in the gate's open directory. Returns an error if a map is missing, if a pin is
- * another map, or if the gate has another schema.
- */
-int gate_maps_open(struct gate *gate);
-
-/*
- * Opens the next gate of an open gate during a remake. Map `gate` is in next/, and each other map
- * is in next/ or in the gate's directory. `ret` has no open directories.
- */
-int gate_maps_open_next(const struct gate *gate, struct gate *ret);
 
 #endif

@@ -270,9 +270,7 @@ void pins_close(struct pins *pins)
 
 /* --- Pins ----------------------------------------------------------------------------------- */
 
-/*
- * bpf_obj_get_opts() follows symbolic links, so the file is opened with O_PATH and checked first.
- */
+/* bpf_obj_get_opts() follows symlinks, so the file is opened with O_PATH and checked first. */
 int pin_open(const struct pins *pins, const char *name)
 {
 	LIBBPF_OPTS(bpf_obj_get_opts, opts, .file_flags = pins->reads_only ? BPF_F_RDONLY : 0);

@@ -335,9 +335,7 @@ static int net_compare(const void *a, const void *b)
 	return memcmp(a, b, sizeof(uint64_t));
 }
 
-/*
- * Removes the /64s that are not in the sorted array `nets`. Reads the next key before it deletes.
- */
+/* Removes /64s that are not in the sorted array `nets`. Reads the next key before it deletes. */
 static int splits_clear(const struct gate *gate, const uint64_t *nets, unsigned int count)
 {
 	int fd = gate->map[MAP_SPLITS], err = 0, end;

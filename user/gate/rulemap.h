@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/*
- * Gate: the maps of rules. `hosts4` and `hosts6` are for whole addresses, `prefixes` for the rest.
- */
+/* Gate: the maps of rules: `hosts4` and `hosts6` for whole addresses, `prefixes` for the rest. */
 #ifndef SLUICE_RULEMAP_H
 #define SLUICE_RULEMAP_H
 
@@ -13,9 +11,7 @@
 /* Returns the access of the runtime entry, or SL_ACCESS_NONE if the entry has ended. */
 enum sl_access content_access(const struct sl_rule_content *content);
 
-/*
- * Returns the bits of lists that contain the prefix, if neither the list nor its entry has ended.
- */
+/* Returns the bits of lists with this prefix, if neither the list nor its entry has ended. */
 uint64_t content_lists(const struct gate *gate, const struct sl_rule_content *content);
 
 /* Returns whether a content has no policy, no entry and no list, even one that has ended. */

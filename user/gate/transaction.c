@@ -468,9 +468,7 @@ static int change_try(struct gate *gate, const struct ruleset *wanted, struct sh
 
 /* --- Room ----------------------------------------------------------------------------------- */
 
-/*
- * Counts the room that a change needs. Until the change ends, the maps contain old and new rules.
- */
+/* Counts the room for a change. Until the change ends, the maps contain old and new rules. */
 static int room_count(const struct gate *gate, const struct ruleset *wanted, struct room *room)
 {
 	_cleanup_free_ struct rulemap_entry *entries = NULL;

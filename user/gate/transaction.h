@@ -31,9 +31,7 @@ void lists_set_dates(struct gate *gate, const struct sl_list_info wanted[SL_LIST
  */
 int rules_recover(struct gate *gate, unsigned int *ret_ended);
 
-/*
- * Removes rules and lists that have ended. Returns the number of removed rules, 0 after an error.
- */
+/* Removes ended rules and lists. Returns the number of removed rules, 0 after an error. */
 unsigned int rules_expire(struct gate *gate);
 
 /*

@@ -35,6 +35,7 @@
 #include "credit.h"
 #include "gate/gate.h"
 #include "gate/maps.h"
+#include "gate/maps_open.h"
 #include "gate/pins.h"
 #include "gate/policy.h"
 #include "gate/rulemap.h"

@@ -123,9 +123,7 @@ int budgets_read(const struct gate *gate, struct budget_use **ret, unsigned int 
 		return error_add(ENOMEM, "no-memory", NULL,
 				 "cannot read the budgets of gate '%s': %s", gate->name,
 				 why(ENOMEM));
-	/*
-	 * a policy with a budget is before policies that inherit it: policies are sorted by prefix
-	 */
+	/* sorted by prefix: a policy with a budget is before policies that inherit it */
 	for (unsigned int i = 0; i < policy_count; i++) {
 		uint32_t own = SL_POLICY(policy_version_index(gate, policies[i]));
 		uint32_t home = policies[i]->newcomers_origin ?: own;

@@ -122,9 +122,7 @@ static struct sl_slice slice_of(const struct charge_question *q, unsigned int in
 	return slice;
 }
 
-/*
- * Returns whether the packet would pass with the slice of any CPU: limit_charge() of bpf/charge.h.
- */
+/* Returns whether the packet would pass with any CPU's slice: limit_charge() of bpf/charge.h. */
 static bool charge_passes(const struct charge_question *q)
 {
 	for (unsigned int i = 0; i < q->cpus && i <= q->count; i++) {
@@ -168,9 +166,7 @@ static void charge_ask(const struct charge_question *q, struct limit_state *stat
 			: charge_passes(q) ? SL_PASS_WITHIN
 					   : kind_refusal(q->limit, q->cost);
 	state->remaining = decision.remaining / q->times;
-	/*
-	 * large packets, other nodes, and a burst that is divided too often make a level negative
-	 */
+	/* large packets, other nodes and a burst that is divided too often make a level negative */
 	if (debt > 0)
 		state->owed = credit_units(q->limit, credit_min(debt, 2 * SL_BURST_TICKS_MAX));
 	state->remaining_after_waiting = decision.remaining_then / q->times;
