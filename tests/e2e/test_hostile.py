@@ -228,13 +228,15 @@ STRUCTS = {"gate": "sl_gate", "hosts4": "sl_rule", "prefixes": "sl_rule", "lists
            "policies": "sl_policy"}
 NOT_READ = ".base", ".opaque"  # any value is valid for these numbers, which are only added to other numbers
 PACKETS_READ = ".limit", ".newcomers."  # only the packet path reads these numbers
+BOUNDS = ".policies_seen", ".cur.version", ".prev.version"  # commands use these numbers as bounds and indexes of arrays
 ONES, TOP = (1 << 64) - 1, None
 
 
 def some(items):
-    """Returns a third of the items at random, or all items if LONG."""
+    """Returns the items in BOUNDS and a third of all items at random, or all items if LONG."""
     print(f"SLUICE_SEED={SEED}")
-    return items if LONG else random.Random(SEED).sample(items, -(-len(items) // 3))
+    chosen = random.Random(SEED).sample(items, -(-len(items) // 3))
+    return [item for item in items if LONG or item in chosen or item[0] in BOUNDS]
 
 
 def test_a_gate_that_nobody_has_damaged(hostile):

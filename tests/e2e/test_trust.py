@@ -172,6 +172,7 @@ def test_a_map_with_larger_values_is_not_read(lab, name):
 def test_a_caller_trusts_its_own_gates(lab, tmp_path):
     """A user with the necessary capabilities can use gates of their own. test_rights.py tests gates of user `sluice`."""
     lab.attach("in0", gate="main")
+    assert os.stat(ROOT).st_mode & 0o777 == 0o700
     for path, directories, files in os.walk(ROOT, topdown=False):
         for name in directories + files:
             os.chown(os.path.join(path, name), 4242, 4242)
