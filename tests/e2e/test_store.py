@@ -428,6 +428,7 @@ def test_a_far_node_that_failed_once_is_used_again(stores, before):
             wait_until(lambda: client.round((of_silent, 1, 1))["status"] == 0, "the far node again", 20)
 
 
+@pytest.mark.alone
 def test_a_slow_store_is_used_where_an_answer_fits(stores):
     """A reply takes 200 ms, and a call at most 250 ms. PING, CLUSTER SLOTS and counting need a call each."""
     stores.start()
