@@ -248,8 +248,9 @@ def test_logins_that_a_store_refuses_otherwise(stores, user, rights, options, er
 def test_the_code_of_a_login_is_told_if_it_is_one(fake, word, told):
     """The first word of an error is printed only if it looks like an error code. Otherwise, it may be the password."""
     fake.answers[b"AUTH"] = f"-{word} s3cr3t\r\n".encode()
-    done = fake.client(password="SECRET" if word == "SECRET" else "s3cr3t").round(("{a}x", 1, 1))
-    assert done["status"] == -errno.EACCES and "s3cr3t" not in done["error"], done
+    password = "SECRET" if word == "SECRET" else "s3cr3t"
+    done = fake.client(password=password).round(("{a}x", 1, 1))
+    assert done["status"] == -errno.EACCES and password not in done["error"], done
     assert not told or told in done["error"], done
 
 
@@ -533,7 +534,8 @@ def test_a_store_that_lies_costs_the_time_of_a_call(stores, to):
                     name in ("a map of one range", "too many answers") or to != "command", (name, done)
             done = client.nodes()
             assert done["ms"] <= 150 + SLACK_MS, (name, done)
-            assert client.counts()["nodes"] <= 64
+            counts = client.counts()
+            assert counts["nodes"] <= 64 and counts["moved"] + counts["asked"] < 200, (name, counts)
             memory = max(memory, client.memory_mib())
             client.close()
     assert memory < 200
@@ -555,7 +557,7 @@ def test_a_reply_costs_no_more_than_the_time_of_a_call(fake, other, pause):
     for _ in range(4):
         done = client.round(("{a}x", 1, 1))
         assert done["status"] < 0 and done["ms"] <= 300 + SLACK_MS, done
-    assert client.memory_mib() < 200
+    assert client.memory_mib() < 200 and (client.counts()["bad"] > 0) == (not pause), client.counts()
 
 
 def test_what_got_no_answer_is_never_sent_again(fake):
