@@ -245,7 +245,6 @@ def test_a_note_says_what_lo_carries(lab):
 
 # --- Several devices ------------------------------------------------------------------------------
 
-
 def test_all_devices_or_none(lab, foreign):
     lab.pair("out1", "in1")
     lab.ip("link", "set", "in1", "xdp", "obj", foreign(), "sec", "xdp")
@@ -294,7 +293,7 @@ def test_detach_all_without_a_gate_is_of_main_and_names_the_others(lab):
         assert "'main'" in done.out and lab.gate2 not in done.out
         noted(done, ("'main'", f"'{lab.gate2}'", f"'sluice -g {lab.gate2} detach all'"))
         assert [a["device"] for a in lab.attachments(lab.gate2)] == ["in1"]
-        refused(run_sluice(*words, status=None), "'main'", f"'{lab.gate2}'", code=1)  # gate2 no longer exists
+        refused(run_sluice(*words, status=None), "'main'", f"'{lab.gate2}'", code=1)  # gate main no longer exists
         lab.attach("in0", gate="main")
         noted(lab.sluice("detach", "all", gate="main"))  # the user named the gate with -g, so there is no note
         lab.attach("in0", gate="main")

@@ -19,7 +19,6 @@ HOOKS = {"xdp-native": ("xdp", "native"), "xdp-generic": ("xdp", "generic"),
 
 # --- Frames ---------------------------------------------------------------------------------------
 
-
 def of_type(ethertype, behind):
     """Returns a frame with an EtherType, followed by the bytes `behind`."""
     return mac(FILTER_MAC) + mac(SENDER_MAC) + struct.pack("!H", ethertype) + behind
@@ -155,7 +154,6 @@ def all_classes():
 ARRIVE, REST = all_classes()
 EVERYTHING = {**ARRIVE, **REST}
 assert len({source for source, _ in EVERYTHING.values()}) == len(EVERYTHING)
-
 
 
 def listen(lab, device="out0"):

@@ -52,7 +52,6 @@ def status_line(lab, device, **options):
 
 # --- A device without fq --------------------------------------------------------------------------
 
-
 def test_the_command_is_for_the_namespace_of_the_device(egress):
     """The error message has the namespace of the device, wherever `set` runs."""
     for netns in "", egress.filter, egress.sender:
