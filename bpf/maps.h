@@ -51,7 +51,7 @@ MAP(admission, PERCPU_ARRAY, 0, __u32, struct sl_admission);
 MAP(sketches, ARRAY, BPF_F_MMAPABLE, __u32, struct sl_sketch);
 MAP(rule_cache, ARRAY, 0, __u32, struct sl_rule_cache);
 MAP(host_cache, ARRAY, BPF_F_MMAPABLE, __u32, struct sl_host_cache_set);
-/* The number of longer rules in each aggregate (include/aggregate.h). */
+/* The number of longer rules in each aggregate (include/aggregate.h). Values are 8 bytes apart. */
 MAP(subrules, ARRAY, BPF_F_MMAPABLE, __u32, __u64);
 MAP(budgets, ARRAY, BPF_F_MMAPABLE, __u32, struct sl_state_words);
 MAP(budget_slices, PERCPU_ARRAY, 0, __u32, struct sl_budget_slice);

@@ -37,8 +37,10 @@ static __always_inline void judge(void *ctx, bool is_xdp, struct packet *packet,
 		policy = bpf_map_lookup_elem(&policies, &verdict->version);
 		if (!policy)
 			return; /* unreachable, because every policy version is in the map */
-		if (policy->deep && !packet->inspected)
-			is_xdp ? xdp_inspect(ctx, packet) : skb_inspect(ctx, packet);
+		if (policy->deep && !packet->inspected && is_xdp)
+			xdp_inspect(ctx, packet);
+		else if (policy->deep && !packet->inspected)
+			skb_inspect(ctx, packet);
 		policy_charge(packet, policy,
 			      bucket && bucket->policy_version == verdict->version ? bucket : NULL,
 			      verdict);
