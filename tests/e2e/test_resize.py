@@ -108,6 +108,21 @@ def test_each_size(drained, size, factor):
     drained.sluice("del", "192.0.2.0/24")
 
 
+def test_rules_longer_than_64(attached):
+    """The new map of divided /64 networks has the same entries, so sources in one /64 keep their own rules."""
+    rules = "2001:db8::1", "2001:db8::2", "2001:db8::/96"
+    for rule in rules:
+        attached.sluice("set", rule, "rate", "1/h", "burst", "10")
+    resize(attached, hosts=100, prefixes=50)
+    for last in 1, 2, 3:
+        attached.send(f"2001:db8::{last}", 15)
+    attached.expect(passed=30, dropped=15)
+    for rule in rules:
+        attached.sluice("del", rule)
+    attached.send("2001:db8::1", 5)
+    attached.expect(passed=35, dropped=15)
+
+
 # --- Smaller --------------------------------------------------------------------------------------
 
 def test_levels_stay(attached):
