@@ -463,6 +463,7 @@ static int counters_read_range(const struct gate *gate, unsigned int first, unsi
 
 	if (!copies)
 		return gate_map_unread(gate, MAP_COUNTERS, ENOMEM);
+	memset(ret, 0, count * sizeof(*ret)); /* entries beyond the map stay 0 */
 	for (unsigned int done = 0; done < count; done += room) {
 		uint32_t before = first + done - 1, got = count - done < room ? count - done : room;
 		int err =
@@ -471,11 +472,9 @@ static int counters_read_range(const struct gate *gate, unsigned int first, unsi
 
 		if (err && err != -ENOENT) /* ENOENT means that this batch is the last */
 			return gate_map_unread(gate, MAP_COUNTERS, err);
-		for (unsigned int i = 0; i < got; i++) {
-			ret[done + i] = (struct sl_counters){0};
+		for (unsigned int i = 0; i < got; i++)
 			for (unsigned int cpu = 0; cpu < cpus; cpu++)
 				counters_add_to(&ret[done + i], &copies[(size_t)i * cpus + cpu]);
-		}
 	}
 	return 0;
 }
