@@ -471,7 +471,7 @@ struct sl_gate {
 	__u32 split_rules; /* number of rules longer than /64; if 0, packets skip map `splits` */
 	__u32 prefixes;	   /* number of rules in `prefixes` */
 	__u32 changing;	   /* 1 during a change; after a kill, until the next command undoes it */
-	__u32 runtime_allows; /* number of rules with a runtime allow; if 0, a list's deny is final */
+	__u32 runtime_allows; /* rules with a runtime allow; if 0, a list's deny is final */
 	__u64 lists_allow;    /* a bit for each list that allows; all other lists deny */
 	__u64 lists_ending;   /* a bit for each list that expires */
 	__u32 next_limit;     /* id that the next new limit gets */

@@ -81,9 +81,9 @@ uint64_t netns_named(const char *name)
 }
 
 /*
- * A walk over the named namespaces. It allocates no memory, so an error about a lack of memory still
- * names the namespace in its command: opendir(3) allocates, and glob(3) of glibc 2.36 frees paths
- * twice if an allocation fails.
+ * A walk over the named namespaces. It allocates no memory, so an error about a lack of memory
+ * still names the namespace in its command: opendir(3) allocates, and glob(3) of glibc 2.36 frees
+ * paths twice if an allocation fails.
  */
 struct walk {
 	int fd;		    /* NETNS_DIR */

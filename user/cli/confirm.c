@@ -13,7 +13,7 @@
 #include "gate/pins.h"
 #include "keep/apply.h"
 
-/* Interval, in ns, at which the waiting process looks for a confirmation or for an unlocked gate. */
+/* Interval in ns at which the waiting process looks for a confirmation or an unlocked gate. */
 #define LOOK_NS 200000000ULL
 
 /* The trial, in the memory of the waiting process. */

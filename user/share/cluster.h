@@ -69,8 +69,8 @@ struct cluster {
 unsigned int cluster_node(struct cluster *cluster, const struct endpoint *at);
 
 /*
- * Returns a command. format: as for redisFormatCommand(). values: as in struct store_command. If memory
- * is short, `text` of the result is NULL, and cluster_exchange() ignores it.
+ * Returns a command. format: as for redisFormatCommand(). values: as in struct store_command. If
+ * memory is short, `text` of the result is NULL, and cluster_exchange() ignores it.
  */
 struct store_command command_make(const char *key, int values, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
