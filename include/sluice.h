@@ -476,7 +476,7 @@ struct sl_gate {
 	__u64 lists_ending;   /* a bit for each list that expires */
 	__u32 next_limit;     /* id that the next new limit gets */
 	__u32 next_policy;    /* policy number at which the search for a free policy begins */
-	__u32 policies_seen; /* 1 more than the highest policy number that was ever used */
+	__u32 policies_seen;  /* 1 more than the highest policy number that was ever used */
 	__u32 map_ids[23]; /* kernel ids of the maps, in the order of the command's table of maps */
 	struct sl_params params;
 	__u64 opaque_zero; /* always 0, but the verifier cannot know it: policy_charge() */
