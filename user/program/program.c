@@ -160,7 +160,7 @@ static int run(struct context *context, struct command_line *line, int argc, cha
 	/* find -j first, so that an error about a wrong option is printed as JSON */
 	for (char **word = argv + 1; *word && strcmp(*word, "--"); word++)
 		context->json |= !strcmp(*word, "-j") || !strcmp(*word, "--json");
-	print_begin(context->json);
+	print_begin(stdout, context->json);
 	if (program->count == 1)
 		line->words[line->count++] = (char *)program->commands[0]->name;
 	err = options_parse(argc, argv, line);
@@ -173,7 +173,7 @@ static int run(struct context *context, struct command_line *line, int argc, cha
 	if (err)
 		return err;
 	context->json = option[OPTION_JSON];
-	print_begin(context->json);
+	print_begin(stdout, context->json);
 	if (option[OPTION_VERSION])
 		return command_version.run(context, NULL);
 	if (!command) {

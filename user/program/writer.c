@@ -12,6 +12,7 @@
 #define DEPTH_MAX 16 /* objects and arrays around a value */
 
 static struct {
+	FILE *out;
 	bool is_json;
 	bool is_begun;
 	unsigned int depth;
@@ -30,9 +31,10 @@ static void *allocate(size_t size)
 	return memory;
 }
 
-void print_begin(bool json)
+void print_begin(FILE *out, bool json)
 {
 	memset(&writer, 0, sizeof(writer));
+	writer.out = out;
 	writer.is_json = json;
 	json_set_alloc_funcs(allocate, free);
 	allocation_failed = false;
@@ -61,23 +63,24 @@ static void string_write(const char *text)
 	uint32_t code;
 	size_t length;
 
-	putchar('"');
+	fputc('"', writer.out);
 	for (; *text; text += length ?: 1) {
 		length = text_character(text, &code);
 		if (!length)
 			code = '?';
 		if (code == '"' || code == '\\')
-			printf("\\%c", (int)code);
+			fprintf(writer.out, "\\%c", (int)code);
 		else if (code == '\n')
-			fputs("\\n", stdout);
+			fputs("\\n", writer.out);
 		else if (code >= 0x20 && code < 0x7f)
-			putchar((int)code);
+			fputc((int)code, writer.out);
 		else if (code < 0x10000)
-			printf("\\u%04x", code);
+			fprintf(writer.out, "\\u%04x", code);
 		else
-			printf("\\u%04x\\u%04x", 0xd7c0 + (code >> 10), 0xdc00 + (code & 0x3ff));
+			fprintf(writer.out, "\\u%04x\\u%04x", 0xd7c0 + (code >> 10),
+				0xdc00 + (code & 0x3ff));
 	}
-	putchar('"');
+	fputc('"', writer.out);
 }
 
 /*
@@ -90,13 +93,13 @@ static bool value_begin(const char *key)
 		return false;
 	writer.is_begun = true;
 	if (writer.has_items[writer.depth])
-		fputs(writer.line ? ", " : ",", stdout);
+		fputs(writer.line ? ", " : ",", writer.out);
 	writer.has_items[writer.depth] = true;
 	if (writer.depth && !writer.line)
-		printf("\n%*s", 2 * (int)writer.depth, "");
+		fprintf(writer.out, "\n%*s", 2 * (int)writer.depth, "");
 	if (key) {
 		string_write(key);
-		fputs(": ", stdout);
+		fputs(": ", writer.out);
 	}
 	return true;
 }
@@ -105,7 +108,7 @@ static void level_open(const char *key, char opens, char closes)
 {
 	if (!value_begin(key) || writer.depth == DEPTH_MAX)
 		return;
-	putchar(opens);
+	fputc(opens, writer.out);
 	writer.closes[++writer.depth] = closes;
 	writer.has_items[writer.depth] = false;
 }
@@ -135,12 +138,12 @@ void print_end(void)
 		return;
 	writer.depth--;
 	if (writer.has_items[writer.depth + 1] && !writer.line)
-		printf("\n%*s", 2 * (int)writer.depth, "");
-	putchar(closes);
+		fprintf(writer.out, "\n%*s", 2 * (int)writer.depth, "");
+	fputc(closes, writer.out);
 	if (writer.line > writer.depth)
 		writer.line = 0;
 	if (!writer.depth) {
-		putchar('\n');
+		fputc('\n', writer.out);
 		writer.has_items[0] = false;
 	}
 }
@@ -153,18 +156,18 @@ void print_string(const char *key, const char *format, const char *value)
 		if (value)
 			string_write(value);
 		else
-			fputs("null", stdout);
+			fputs("null", writer.out);
 	} else if (format && value) {
-		printf(format, name_shown(value));
+		fprintf(writer.out, format, name_shown(value));
 	}
 }
 
 void print_number(const char *key, const char *format, uint64_t value)
 {
 	if (value_begin(key))
-		printf("%" PRIu64, value);
+		fprintf(writer.out, "%" PRIu64, value);
 	else if (format)
-		printf(format, value);
+		fprintf(writer.out, format, value);
 }
 
 void print_known(const char *key, const char *format, bool is_known, uint64_t value)
@@ -178,7 +181,7 @@ void print_known(const char *key, const char *format, bool is_known, uint64_t va
 void print_bool(const char *key, bool value)
 {
 	if (value_begin(key))
-		fputs(value ? "true" : "false", stdout);
+		fputs(value ? "true" : "false", writer.out);
 }
 
 void print_null(const char *key)
@@ -194,7 +197,7 @@ void print_real(const char *key, double value)
 	if (!value_begin(key))
 		return;
 	snprintf(text, sizeof(text), "%.15g", value);
-	printf("%s%s", text, text[strcspn(text, ".en")] ? "" : ".0");
+	fprintf(writer.out, "%s%s", text, text[strcspn(text, ".en")] ? "" : ".0");
 }
 
 void print_text(const char *format, ...)
@@ -204,6 +207,6 @@ void print_text(const char *format, ...)
 	if (writer.is_json)
 		return;
 	va_start(args, format);
-	vprintf(format, args);
+	vfprintf(writer.out, format, args);
 	va_end(args);
 }

@@ -16,9 +16,10 @@
 #include <stdio.h>
 
 /*
- * Chooses whether the functions below write text or JSON to standard output. The default is text.
+ * Begins a document: the functions below write it to `out`, as text or as JSON. The document before
+ * it may be incomplete.
  */
-void print_begin(bool json);
+void print_begin(FILE *out, bool json);
 bool print_is_json(void);
 
 /* Returns whether any part of a JSON document was printed. */

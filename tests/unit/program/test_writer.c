@@ -2,19 +2,30 @@
 /* Tests of user/program/writer.h: the same calls print text or JSON. */
 #include <inttypes.h>
 #include "test.h"
-#include "capture.h"
 #include "program/writer.h"
+
+/* Returns the document that `report` prints. The caller frees it. */
+static char *document(void (*report)(void), bool json)
+{
+	char *text = NULL;
+	size_t length;
+	FILE *out = open_memstream(&text, &length);
+
+	assert_non_null(out);
+	print_begin(out, json);
+	report();
+	fclose(out);
+	return text;
+}
 
 /* Checks what `report` prints as text and as JSON. */
 static void check(void (*report)(void), const char *text, const char *json)
 {
 	for (int is_json = 0; is_json < 2; is_json++) {
-		struct capture capture = capture_begin(stdout);
+		char *printed = document(report, is_json);
 
-		print_begin(is_json);
-		report();
-		print_begin(false);
-		assert_string_equal(capture_end(&capture), is_json ? json : text);
+		assert_string_equal(printed, is_json ? json : text);
+		free(printed);
 	}
 }
 
@@ -78,6 +89,21 @@ TEST(test_strings_that_are_not_printable)
 {
 	check(report_odd_strings, "\"\\???\xc3\xa4\xf0\x9f\x98\x80???",
 	      "\"\\\"\\\\\\n\\u001b?\\u00e4\\ud83d\\ude00???\"");
+}
+
+static void report_half(void)
+{
+	print_array(NULL);
+	print_row(NULL);
+	print_string("name", NULL, "a");
+}
+
+TEST(test_a_document_after_an_incomplete_document)
+{
+	free(document(report_half, true));
+	assert_true(print_is_begun());
+	check(report_rows, "  a        12\n",
+	      "[\n  {\"name\": \"a\", \"count\": 12},\n  {\"name\": null, \"more\": [{}]}\n]\n");
 }
 
 TESTS(NULL, NULL)
