@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Base: the number of items of an array, and arrays that grow. */
+/* Base: counts the items of an array, and appends items to growing arrays. */
 #ifndef SLUICE_ARRAY_H
 #define SLUICE_ARRAY_H
 
@@ -26,7 +26,10 @@
 		grown_ != NULL;                                                                    \
 	})
 
-/* Does the work of array_grow(). Returns the array, which may move, or NULL without memory. */
+/*
+ * Does the work of array_grow(). Returns the array, which may have moved, or NULL if there is no
+ * memory.
+ */
 static inline void *array_room(void *items, unsigned int count, unsigned int *room, size_t size)
 {
 	unsigned int more = *room ? 2 * *room : ARRAY_ROOM_FIRST;

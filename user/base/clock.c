@@ -75,7 +75,7 @@ uint64_t uptime_ticks(void)
 	return uptime_ns() * SL_TICKS_PER_NS;
 }
 
-/* An end that exceeds 32 bits becomes the highest value, nine years after boot. */
+/* If the end does not fit into 32 bits, returns UINT32_MAX, which is nine years after boot. */
 uint32_t until_after(uint64_t ns)
 {
 	uint64_t end, unit = 1ULL << SL_UNTIL_SHIFT;
@@ -83,7 +83,7 @@ uint32_t until_after(uint64_t ns)
 	if (__builtin_add_overflow(uptime_ns() + unit - 1, ns, &end))
 		return UINT32_MAX;
 	end >>= SL_UNTIL_SHIFT;
-	return end > UINT32_MAX ? UINT32_MAX : end; /* `end` is never 0, because it is rounded up */
+	return end > UINT32_MAX ? UINT32_MAX : end; /* rounding up keeps `end` above 0 */
 }
 
 uint32_t until_at(time_t when)
@@ -98,10 +98,9 @@ uint32_t until_at(time_t when)
 }
 
 /*
- * until_after() rounds up, so the exact end is within the unit before `until`. Start one unit
- * earlier still, because here and in until_at() the two clocks are not read at the same moment, and
- * return the next whole second. So an end of whole seconds is returned unchanged each time, and
- * other ends are at most one unit early.
+ * Subtracts two units from `until`: one because until_after() rounded the end up, and one because
+ * the two clocks are read at slightly different moments. Then rounds up to a whole second. So an
+ * end in whole seconds is returned unchanged, and any other end is at most one unit early.
  */
 time_t until_time(uint32_t until)
 {
@@ -192,7 +191,7 @@ int moment_parse(const char *text, time_t *ret)
 			"'%s%s' does not end in Z or an offset from UTC; write '+02:00'", date,
 			text);
 	is_real = strptime(date, "%Y-%m-%dT%H:%M:%S", &fields);
-	when = timegm(&fields); /* changes an invalid date: 31 November to 1 December */
+	when = timegm(&fields); /* changes an invalid date, such as 31 November to 1 December */
 	if (!is_real || strncmp(moment_format(when, again), date, length))
 		return error_misuse("no-such-moment", NULL,
 				    "'%s%s': the calendar has no such date or time", date, text);
@@ -201,8 +200,8 @@ int moment_parse(const char *text, time_t *ret)
 }
 
 /*
- * Latest end of an entry in a file: the longest duration, 730d, and one more day, because a printed
- * end is rounded up, and the clock may be set back before the file is read.
+ * Latest accepted end of an entry: the longest duration, 730 days, and one day of tolerance,
+ * because printed ends are rounded up, and the clock may be set back before a file is read.
  */
 #define UNTIL_MAX_SEC (731 * 86400L)
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Base: the clocks of the packet path, the ends of list entries, and dates in files. */
+/* Base: reads the clocks of the packet path, and converts the ends of list entries and dates. */
 #ifndef SLUICE_CLOCK_H
 #define SLUICE_CLOCK_H
 
@@ -23,32 +23,35 @@ uint64_t uptime_ns(void);
 uint64_t uptime_ticks(void);
 
 /*
- * The functions until_*() use the unit of sl_rule_content.until: 2^SL_UNTIL_SHIFT ns since boot; 0
- * is an entry without an end. until_after() returns the end of an entry that lasts `ns` from now,
- * rounded up.
+ * The functions until_*() count time since boot in units of 2^SL_UNTIL_SHIFT ns, like
+ * sl_rule_content.until. 0 means that an entry has no end. until_after() returns the end of an
+ * entry that lasts `ns` from now, rounded up.
  */
 uint32_t until_after(uint64_t ns);
 
 /*
- * until_at() converts a time since 1970 to an end, and returns 1 if the time is past. until_time()
- * converts an end back: exactly if it is from until_at(), and otherwise rounded up to a second, or
- * down by less than a unit.
+ * until_at() converts seconds since 1970 to the unit of until_after(), and returns 1 if the time is
+ * past. until_time() converts the result back to the same second. For an end that until_at() did
+ * not make, it rounds up to a second, but may be early by less than a unit.
  */
 uint32_t until_at(time_t when);
 time_t until_time(uint32_t until);
 
-/* Ends that differ by less than this are equal, because files have whole seconds. */
+/* until_equal() ignores smaller differences, because files store ends in whole seconds. */
 #define UNTIL_SAME_NS 2000000000ULL
 
 bool until_equal(uint32_t a, uint32_t b);
 
-/* Returns whether `now` is more than a second before `was`. 0 is an entry without an end. */
+/*
+ * Returns whether the end `now` of an entry is over a second earlier than its former end `was`. 0
+ * means that the entry has no end.
+ */
 bool until_is_cut(uint32_t was, uint32_t now);
 
-/* Returns the time until an end, in ns, or 0 if the end is past. `until` must not be 0. */
+/* Returns the time from now to an end, in ns, or 0 if the end is past. `until` must not be 0. */
 uint64_t until_left_ns(uint32_t until);
 
-/* Returns the value of bpf_jiffies64(), or a value that it will have within 10 ms. */
+/* Returns the value of bpf_jiffies64(), or a value that it reaches within 10 ms. */
 uint64_t jiffies_now(void);
 
 /* --- Calendar ------------------------------------------------------------------------------- */

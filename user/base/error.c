@@ -17,7 +17,7 @@
 static _Thread_local struct {
 	struct sl_error *items;
 	unsigned int count, room;
-	bool has_lost; /* an item was not added, because memory was short */
+	bool has_lost; /* an item was lost because there was no memory */
 } list;
 
 static char out_of_memory[] = "out of memory";
@@ -25,8 +25,8 @@ static char out_of_memory[] = "out of memory";
 static const struct sl_error lost = {.id = "no-memory", .text = out_of_memory};
 
 /*
- * Formats text, hint and object. The hint begins after the text that the format before its first
- * "; " makes, because an argument may contain "; " as well. Returns false if there is no memory.
+ * Formats text, hint and object. `format` is split at its first "; ", not the formatted text,
+ * because an argument may contain "; " as well. Returns false if there is no memory.
  */
 static bool texts_make(struct sl_error *error, const char *object, const char *format, va_list args)
 {
@@ -180,7 +180,7 @@ char *error_format(const struct sl_error *error)
 
 /* --- Errno and capabilities ----------------------------------------------------------------- */
 
-/* The capabilities that Sluice requires, in the order of messages. */
+/* The capabilities that Sluice requires, in the order in which messages list them. */
 static const struct {
 	const char *name;
 	unsigned int number;

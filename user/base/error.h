@@ -20,12 +20,12 @@ enum sl_severity {
 };
 
 struct sl_error {
-	const char *id; /* string literal, such as "no-such-limit", for programs and tests */
+	const char *id; /* string literal for programs and tests, such as "no-such-limit" */
 	enum sl_severity severity;
-	bool is_misuse; /* an argument or a file is wrong, so the exit status is 2 */
-	char *object;	/* device, prefix, limit or file with the error, or "" */
+	bool is_misuse; /* an argument or a file is wrong, so the program exits with status 2 */
+	char *object;	/* device, prefix, limit or file that has the error, or "" */
 	char *text;	/* what is wrong */
-	char *hint;	/* advice what to do, or "" */
+	char *hint;	/* what the user can do, or "" */
 };
 
 /*
@@ -47,24 +47,26 @@ void error_inform(const char *id, const char *object, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
 /*
- * Returns the number of items in the list. Later items are "from `mark` on" in the functions below.
+ * Returns the number of items in the list. The functions below accept it as `mark`, the index of
+ * the first item that they handle.
  */
 unsigned int error_count(void);
 
 /* Returns an item of the list. The item is valid until it is removed. */
 const struct sl_error *error_get(unsigned int index);
 
-/* Returns the last error among the items from `mark` on, or NULL. */
+/* Returns the last error from index `mark` on, or NULL. */
 const struct sl_error *error_last(unsigned int mark);
 
-/* Removes the items from `mark` on. */
+/* Removes the items from index `mark` on. */
 void error_drop(unsigned int mark);
 
 /* Removes one item. */
 void error_remove(unsigned int index);
 
 /*
- * Prefixes the objects of the items from `mark` on by a place in a file, such as "rules.yaml:3:7".
+ * Puts a place in a file, such as "rules.yaml:3:7", before the object of each item from index
+ * `mark` on.
  */
 void error_place(unsigned int mark, const char *place);
 
@@ -76,8 +78,8 @@ char *error_format(const struct sl_error *error);
 /* --- Errno and capabilities ----------------------------------------------------------------- */
 
 /*
- * Explains an errno of bpf(2) and similar calls, positive or negative: the missing capability, or
- * whether memory or a map is full. The text is valid until the next call.
+ * Explains an errno of a system call such as bpf(2): the missing capability, or that memory or a
+ * map is full. `err` may be positive or negative. The text is valid until the next call.
  */
 const char *why(int err);
 
@@ -92,7 +94,7 @@ int caps_require(void);
 
 /* --- Printing ------------------------------------------------------------------------------- */
 
-/* Sets the function that prints an item. If it is NULL, items are not printed. */
+/* Sets the function that prints an item. If it is NULL, no item is printed. */
 void error_set_printer(void (*print)(const struct sl_error *error));
 
 /* Prints all items of the list, and empties it. */

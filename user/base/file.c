@@ -15,7 +15,7 @@
 #include "base/cleanup.h"
 #include "base/owner.h"
 
-/* How long a file must be unchanged before it is read. */
+/* Time for which a file must be unchanged before it is read. */
 #define STILL_MS 100
 
 /* Largest error of an mtime: ext4 with 128-byte inodes rounds down to 1 s, FAT to 2 s. */
@@ -36,7 +36,10 @@ static int refuse_size(const char *name)
 		FILE_MAX >> 20);
 }
 
-/* Fails unless it is a regular file. A pipe may be from a shell: `deny -f <(COMMAND)`. */
+/*
+ * Fails unless the file is a regular file. For a pipe, such as `deny -f <(COMMAND)`, the error
+ * suggests `deny -f -`.
+ */
 static int kind_check(const char *path, mode_t mode)
 {
 	bool is_pipe = S_ISFIFO(mode) || S_ISSOCK(mode);
@@ -108,8 +111,8 @@ static int file_fill(int fd, const char *name, struct file *file)
 }
 
 /*
- * Waits until the last change of the file is STILL_MS old, because an mtime is the time at which a
- * write(2) began, and the data may follow later.
+ * Waits until the mtime of the file is STILL_MS old: a write(2) sets the mtime when it begins, so
+ * its data may arrive later.
  */
 static void file_settle(const struct stat *st)
 {
@@ -166,7 +169,7 @@ int file_read(const char *path, struct file *ret)
 		file_free(&file);
 		return err;
 	}
-	if (file.size >= 3 && !memcmp(file.text, "\xef\xbb\xbf", 3)) { /* byte order mark */
+	if (file.size >= 3 && !memcmp(file.text, "\xef\xbb\xbf", 3)) { /* a byte order mark */
 		file.size -= 3;
 		memmove(file.text, file.text + 3, file.size + 1);
 	}
@@ -219,7 +222,7 @@ int file_read_own(const char *path, struct file *ret, bool *ret_is_there)
 	mark = error_count();
 	err = file_open(path, O_NOFOLLOW, &fd, &st);
 	*ret_is_there = err != -ENOENT;
-	if (!*ret_is_there) /* the file was removed meanwhile */
+	if (!*ret_is_there) /* the file was removed after lstat(2) */
 		error_drop(mark);
 	if (err)
 		return *ret_is_there ? err : 0;
@@ -248,7 +251,7 @@ int file_begin(const char *path, char *text, size_t room, size_t *ret_size)
 	int err;
 
 	*ret_size = 0;
-	/* check the kind before open(2), because opening some devices has effects */
+	/* check the file type before open(2), because opening some devices has side effects */
 	if (lstat(path, &st))
 		return errno == ENOENT ? 0 : call_failed("file-open", "open", path);
 	err = kind_check(path, st.st_mode) ?: file_open(path, O_NOFOLLOW, &fd, &st);
@@ -292,7 +295,7 @@ static int file_put(int directory, const char *name, const struct file *file, mo
 	if (fd < 0)
 		return -errno;
 	err = fd_write(fd, file->text, file->size);
-	/* ignore a failure: a caller that is not in the group keeps its own group */
+	/* ignore a failure: a user may not set a group without being in that group */
 	if (group != GROUP_KEPT && fchown(fd, -1, group))
 		errno = 0;
 	if (!err && (fchmod(fd, mode) || renameat(directory, fresh, directory, name)))
@@ -315,7 +318,8 @@ int file_replace(const char *path, const char *text, size_t size, mode_t mode, g
 	struct stat st;
 
 	/*
-	 * only root can create files as another user; files of an untrusted user would be refused
+	 * create the file as the owner of the directory, which requires root; an untrusted owner's
+	 * files would be refused later
 	 */
 	if (!err && !geteuid() && !fstat(directory, &st) && owner_is_trusted(st.st_uid)) {
 		err = owner_become(directory, &self);

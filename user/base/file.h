@@ -13,11 +13,11 @@
 
 #include "base/error.h"
 
-/* Size of the largest file that is read, in bytes. It has room for some millions of prefixes. */
+/* Largest size of a file in bytes; it is enough for some millions of prefixes. */
 #define FILE_MAX (90 << 20)
 
 struct file {
-	char *text;  /* content with a NUL at its end, which `size` does not count */
+	char *text;  /* content, followed by a NUL byte that `size` does not include */
 	size_t size; /* bytes */
 	uid_t owner; /* set by file_read_own() */
 	mode_t mode; /* permissions of the file, set by file_read_own() */
@@ -45,18 +45,19 @@ struct stamp {
 struct stamp stamp_of(const char *path);
 
 /*
- * Returns when the file was last written, in seconds since 1970, or the present if that is earlier.
+ * Returns the file's mtime in seconds since 1970, or the present time if the mtime is in the
+ * future.
  */
 uint64_t stamp_written(const struct stamp *stamp);
 
 bool stamp_equal(const struct stamp *a, const struct stamp *b);
 
-/* Returns whether both are versions of the same file. False if the file does not exist. */
+/* Returns whether both stamps have the same inode. Returns false if the file does not exist. */
 bool stamp_same_file(const struct stamp *a, const struct stamp *b);
 
 /*
- * Reads a file of Sluice. Refuses what file_read() refuses, a symbolic link, and a file that
- * owner_alone_writes() does not trust. If the file does not exist, returns 0 and clears
+ * Reads a file that Sluice wrote. Refuses what file_read() refuses, a symbolic link, and a file
+ * that owner_alone_writes() does not trust. If the file does not exist, returns 0 and clears
  * `ret_is_there`.
  */
 int file_read_own(const char *path, struct file *ret, bool *ret_is_there);
@@ -68,9 +69,9 @@ int file_read_own(const char *path, struct file *ret, bool *ret_is_there);
 int file_begin(const char *path, char *text, size_t room, size_t *ret_size);
 
 /*
- * Replaces a file atomically, also if the machine crashes: writes PATH.new, and renames it. Sets
- * the group, if the caller may, unless it is GROUP_KEPT. If root writes the file, and the owner of
- * the directory is trusted, the file belongs to the owner of the directory.
+ * Replaces a file atomically, even if the machine crashes: writes PATH.new, and renames it. Sets
+ * the group unless it is GROUP_KEPT; ignores a missing permission to do so. If root writes the
+ * file, and the owner of the directory is trusted, that owner owns the file.
  */
 #define GROUP_KEPT ((gid_t)-1)
 int file_replace(const char *path, const char *text, size_t size, mode_t mode, gid_t group);

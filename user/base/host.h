@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Base: kernel release, CPUs, jiffy and mounts of this host. */
+/* Base: reads the kernel release, the CPUs, the length of a jiffy, and the mounts of this host. */
 #ifndef SLUICE_HOST_H
 #define SLUICE_HOST_H
 
@@ -12,16 +12,16 @@ int kernel_check(const char *release);
 /* Fails if the running kernel is older than the oldest supported kernel. */
 int kernel_require(void);
 
-/* Properties of the host that limits are compiled for. */
+/* Properties of the host that affect how limits are compiled. */
 struct machine {
-	unsigned int cpus;     /* number of possible CPUs, each of which may hold a slice */
+	unsigned int cpus;     /* number of possible CPUs */
 	unsigned int jiffy_ns; /* length of a jiffy in ns: 1 / CONFIG_HZ */
-	unsigned int cpu_ids; /* highest number of a possible CPU + 1; some numbers may be unused */
+	unsigned int cpu_ids;  /* highest number of a possible CPU, plus 1; not all are used */
 };
 
 /*
- * Parses a list of CPUs in the kernel's format, such as "0-3,8-11". Returns the highest number + 1,
- * or 0 if the list is empty.
+ * Parses a list of CPUs in the kernel's format, such as "0-3,8-11". Returns the highest number plus
+ * 1, or 0 if the list is empty.
  */
 unsigned int cpu_list_end(const char *list);
 
@@ -38,12 +38,12 @@ struct mount {
 };
 
 /*
- * Returns whether a later mount hides the file system `device` from `path`, and stores the later
- * mount in `ret`. Returns false if the file system is not mounted, or if `path` is in it.
+ * Returns whether a later mount hides the file system `device` at `path`, and stores the later
+ * mount in `ret`. Returns false if `device` is not mounted there, or is not hidden.
  */
 bool mount_hides(const char *path, dev_t device, struct mount *ret);
 
-/* Does the work of mount_hides() for a text in the format of /proc/self/mountinfo. */
+/* Does the work of mount_hides() on a text in the format of /proc/self/mountinfo. */
 bool mount_hides_in(const char *text, const char *path, dev_t device, struct mount *ret);
 
 #endif

@@ -31,7 +31,10 @@ uint64_t netns_current(void)
 	return netns_of(NETNS_SELF);
 }
 
-/* Inode of the namespace before netns_enter() or netns_visit(); 0 if neither was called. */
+/*
+ * Inode of the namespace in which the process was before netns_enter() or netns_visit(); 0 if
+ * neither function was called.
+ */
 static uint64_t home;
 
 uint64_t netns_home(void)
@@ -72,7 +75,8 @@ uint64_t netns_named(const char *name)
 	if (stat(path, &st) || stat(NETNS_SELF, &self))
 		return 0;
 	/*
-	 * a file on another file system is no namespace: `ip netns add` creates a plain file first
+	 * only nsfs holds namespaces: `ip netns add` first creates an empty file on another file
+	 * system
 	 */
 	if (st.st_dev == self.st_dev)
 		return st.st_ino;
@@ -81,13 +85,13 @@ uint64_t netns_named(const char *name)
 }
 
 /*
- * A walk over the named namespaces. It allocates no memory, so an error about a lack of memory
- * still names the namespace in its command: opendir(3) allocates, and glob(3) of glibc 2.36 frees
- * paths twice if an allocation fails.
+ * Lists the named namespaces without allocating memory, so that an error for lack of memory can
+ * still name a namespace. opendir(3) allocates, and glob(3) of glibc 2.36 frees paths twice if an
+ * allocation fails.
  */
 struct walk {
 	int fd;		    /* NETNS_DIR */
-	ssize_t size, next; /* number of bytes in `entries`, and offset of the next entry */
+	ssize_t size, next; /* number of bytes in `entries`; offset of the next entry */
 	_Alignas(struct dirent64) char entries[4096];
 };
 
@@ -168,12 +172,12 @@ int netns_visit(uint64_t netns, int *ret_back)
 	err = netns_path(netns, path);
 	if (err)
 		return err;
-	home = netns_home(); /* netns_home() returns this namespace during the visit */
+	home = netns_home(); /* netns_home() returns this value during the visit */
 	here = open(NETNS_SELF, O_RDONLY | O_CLOEXEC);
 	there = open(path, O_RDONLY | O_CLOEXEC);
 	if (here < 0 || there < 0 || setns(there, CLONE_NEWNET))
 		return errno == EACCES ? -EPERM
-				       : -errno; /* EACCES: opening /proc/1/ns/net failed */
+				       : -errno; /* the caller may not open /proc/1/ns/net */
 	*ret_back = steal_fd(&here);
 	return 0;
 }
@@ -248,7 +252,7 @@ const char *netns_option(uint64_t netns, uint64_t from, char text[NETNS_OPTION])
 
 const char *netns_exec(const char *option, char text[NETNS_EXEC])
 {
-	const char *name = strchr(option, ' '); /* name after "-n", or NULL if `option` is "" */
+	const char *name = strchr(option, ' '); /* name after "-n"; NULL if `option` is "" */
 
 	snprintf(text, NETNS_EXEC, "%s%s", name ? "ip netns exec" : "", name ?: "");
 	return text;

@@ -16,7 +16,7 @@
 #define NETNS_NAME   64
 #define NETNS_OPTION (NAME_TYPED + sizeof("-n  "))
 
-/* Enters a network namespace of `ip netns` for the rest of the process: option -n. */
+/* Enters a network namespace of `ip netns` for the rest of the process, for option -n. */
 int netns_enter(const char *name);
 
 /* Returns the inode of the present namespace of this process, or 0 if it cannot be read. */
@@ -58,18 +58,17 @@ uint64_t netns_named(const char *name);
 uint64_t netns_of_process(int pid);
 
 /*
- * Formats the option "-n NETNS " for a command in a message, if a user in namespace `from` must
- * type it to run the command in `netns`. Returns "" if both are the same, or if `netns` has no
- * name.
+ * Formats the option "-n NETNS " that a user in namespace `from` must add to a command for `netns`.
+ * Returns "" if both namespaces are the same, or if `netns` has no name.
  */
 const char *netns_option(uint64_t netns, uint64_t from, char text[NETNS_OPTION]);
 
 #define NETNS_EXEC (NETNS_OPTION + sizeof("ip netns exec"))
 
-/* Converts "-n NETNS " to "ip netns exec NETNS ", for commands without such an option. */
+/* Converts "-n NETNS " to "ip netns exec NETNS ", for commands without an option -n. */
 const char *netns_exec(const char *option, char text[NETNS_EXEC]);
 
-/* Does the work of netns_option() for the current namespace, and a user in netns_home(). */
+/* Returns netns_option() for a user in netns_home() and a command for the current namespace. */
 const char *netns_typed(void);
 
 #endif

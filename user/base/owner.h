@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Base: decides whether files and directories are trusted, by their owner. Files that a command
- * creates get the owner and group of their directory, so that root and the user OWNER_USER can
+ * Base: decides by their owner whether files and directories are trusted. A file that a command
+ * creates gets the owner and group of its directory, so that root and the user OWNER_USER can
  * change the same gate.
  */
 #ifndef SLUICE_OWNER_H
@@ -10,9 +10,9 @@
 #include <stdbool.h>
 #include <sys/stat.h>
 
-#define OWNER_USER "sluice" /* services of Sluice run as this user, instead of root */
+#define OWNER_USER "sluice" /* the user of Sluice's services */
 
-/* Returns whether an owner is trusted: root, the effective user, or OWNER_USER. */
+/* Returns whether an owner is trusted: root, the effective user of the process, or OWNER_USER. */
 bool owner_is_trusted(uid_t owner);
 
 /*

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Longest word that is compared: no word of the command line is longer than 22 letters. */
+/* Longest word that is compared; the longest word of the command line has 22 letters. */
 #define LETTERS_MAX 24
 
 static unsigned int least(unsigned int a, unsigned int b)
@@ -58,13 +58,19 @@ const char *nearly_find(const char *typed, const char *const words[], size_t cou
 		unsigned int far =
 			letters > LETTERS_MAX ? best : distance(typed, length, words[i], letters);
 
-		/* two differences are rarely a typing mistake if the first letter also differs */
+		/*
+		 * words that also differ in the first letter are rarely a typing mistake with two
+		 * errors
+		 */
 		if (far > 1 &&
 		    !letters_equal(typed[strspn(typed, "-")], words[i][strspn(words[i], "-")]))
 			continue;
-		if (!strcmp(typed, words[i])) /* the word is correct, but not expected here */
+		if (!strcmp(typed, words[i])) /* the word is correct, but not valid here */
 			return NULL;
-		/* prefer the longest of equally similar words: omitted letters are most common */
+		/*
+		 * prefer the longest of equally similar words, because users omit letters more
+		 * often than they add them
+		 */
 		if (far > best || (far == best && (!found || letters <= strlen(found))))
 			continue;
 		best = far;
@@ -132,7 +138,7 @@ void text_make_printable(char *text)
 
 /* --- Names and words of others ---------------------------------------------------------------- */
 
-/* Room for a quoted word: 4 characters for each byte in octal, and quotes, printf and "-- ". */
+/* Buffer size of a quoted word: 4 characters for each byte in octal, plus the quotes and printf. */
 #define ROOM (4 * WORD_TYPED + 32)
 
 static char *room_next(void)
@@ -164,9 +170,9 @@ static void quotes_write(const char *word, char *end)
 }
 
 /*
- * Writes each byte as an octal number, except letters and digits, because %, \ and a leading - are
- * special to printf(1). If the word ends in a newline, writes $'...' (bash, POSIX.1-2024), because
- * a shell drops newlines at the end of $(...).
+ * Writes a byte as an octal number, unless it is a letter or digit, because %, \ and a leading -
+ * are special to printf(1). If the word ends in a newline, writes $'...' (bash, POSIX.1-2024),
+ * because a shell drops newlines at the end of $(...).
  */
 static void octal_write(const char *word, char *end)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Base: texts of messages. Names of devices, namespaces, files and lists may contain any bytes:
- * name_shown() makes them printable, and word_typed() and operand_typed() quote them for a shell.
+ * Base: texts of messages. A name of a device, namespace, file or list may contain any bytes:
+ * name_shown() makes it printable, and word_typed() and operand_typed() quote it for a shell.
  */
 #ifndef SLUICE_TEXT_H
 #define SLUICE_TEXT_H
@@ -13,10 +13,10 @@
 #include <stdio.h>
 
 /*
- * Finds the word that a user probably meant. The word may differ from `typed` by at most two
- * letters, and at most half of the letters, that are missing, added, wrong or swapped; case is
- * ignored. If the first letters after '-' differ, only one letter may differ. Returns NULL if no
- * word is that similar, or if a word is equal.
+ * Finds the word that a user probably meant by `typed`, ignoring case. The word may differ by at
+ * most two missing, added, wrong or swapped letters, and by at most half of its letters; only by
+ * one if the first letters after '-' differ. Returns NULL if no word is that similar, or if one is
+ * equal.
  */
 const char *nearly_find(const char *typed, const char *const words[], size_t count);
 
@@ -35,7 +35,7 @@ bool text_is_printable(const char *text);
 void text_make_printable(char *text);
 
 /*
- * Returns a printable copy of a name. The copy is valid during the next WORDS_LIVE - 1 calls of
+ * Returns a printable copy of a name. The copy stays valid during the next WORDS_LIVE - 1 calls of
  * this function, word_typed() and operand_typed().
  */
 const char *name_shown(const char *name);
@@ -45,8 +45,9 @@ const char *name_shown(const char *name);
 #define NAME_TYPED (4 * (NAME_MAX + 1) + 16) /* buffer for a quoted name of up to NAME_MAX bytes */
 
 /*
- * Returns a word quoted for a shell, if it needs quotes. A word with control characters, which
- * would act on the terminal, becomes a call of printf(1). Valid as long as a copy of name_shown().
+ * Returns a word, quoted for a shell if needed. A word with control characters, which would act on
+ * the terminal, becomes a call of printf(1). The result stays valid as long as that of
+ * name_shown().
  */
 const char *word_typed(const char *word);
 
@@ -62,7 +63,7 @@ static inline const char *plural(uint64_t count, const char *one, const char *ma
 
 /* --- Gates ---------------------------------------------------------------------------------- */
 
-#define GATE_USUAL "main" /* name of the gate that a command uses without -g */
+#define GATE_USUAL "main" /* gate of a command without -g */
 
 /*
  * Returns the option "-g GATE " for a command in a message, or "" for GATE_USUAL. Valid until the
