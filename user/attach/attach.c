@@ -16,7 +16,7 @@
 
 /* --- Refusals ------------------------------------------------------------------------------- */
 
-/* Formats the command that attaches the gate on hook ingress, where an XDP program may remain. */
+/* Formats the command that attaches the gate on hook ingress, which works beside an XDP program. */
 static const char *other_hook(const struct gate *gate, const struct netdev *device,
 			      char text[COMMAND_TEXT])
 {
@@ -26,8 +26,8 @@ static const char *other_hook(const struct gate *gate, const struct netdev *devi
 }
 
 /*
- * The kernel allows no XDP program on a device if a device above or below it has one. Returns
- * -EBUSY, with an error that names the other device, or 0 if no such device has an XDP program.
+ * The kernel allows no XDP program on a device if a device above or below it has an XDP program.
+ * Returns -EBUSY, with an error that names that device, or 0 if there is no such device.
  */
 static int xdp_relative_refuse(const struct gate *gate, const struct netdev *device)
 {
@@ -45,7 +45,8 @@ static int xdp_relative_refuse(const struct gate *gate, const struct netdev *dev
 		return 0;
 	owner = xdp_owner_find(relative->ifindex);
 	/*
-	 * do not suggest hook ingress if the program is this gate's: packets would be charged twice
+	 * do not suggest hook ingress if the other device runs this gate: it would charge packets
+	 * twice
 	 */
 	is_ours = !strcmp(owner.gate, gate->name);
 	return error_add(
@@ -60,7 +61,7 @@ static int xdp_relative_refuse(const struct gate *gate, const struct netdev *dev
 		is_ours ? "" : other_hook(gate, device, other), is_ours ? "" : "'");
 }
 
-/* Adds an error that names the owner of the XDP program in the way, and what can be done. */
+/* Adds an error that names the owner of the existing XDP program, and suggests a command. */
 static int xdp_owner_refuse(const struct gate *gate, const struct netdev *device)
 {
 	struct xdp_owner owner = xdp_owner_find(device->ifindex);
@@ -88,7 +89,10 @@ static int xdp_owner_refuse(const struct gate *gate, const struct netdev *device
 			 other);
 }
 
-/* Returns whether native XDP failed because the peer of this veth sends with too many queues. */
+/*
+ * Returns whether native XDP failed because the veth's peer has more TX queues than the veth has RX
+ * queues.
+ */
 static bool peer_is_wider(const struct netdev *device, const struct attachment *a, int err)
 {
 	return err == -ENOSPC && !strcmp(device->kind, "veth") && a->mode == MODE_NATIVE;
@@ -102,7 +106,9 @@ static int attach_failed(const struct gate *gate, const struct netdev *device,
 
 	if (err == -EBUSY || (err == -EEXIST && a->hook == HOOK_XDP))
 		return xdp_owner_refuse(gate, device);
-	/* explain the errno, because its text "No space left on device" would mislead */
+	/*
+	 * ENOSPC means too few RX queues here, so its text "No space left on device" would mislead
+	 */
 	if (peer_is_wider(device, a, err))
 		return error_add(
 			err, "peer-wider", NULL,
@@ -111,7 +117,10 @@ static int attach_failed(const struct gate *gate, const struct netdev *device,
 			"'%sethtool -L %s rx N'",
 			device->name, device->name, netns_exec(netns_typed(), exec),
 			word_typed(device->name));
-	/* a bond refuses a program if a port has a program, and a port if its bond has a program */
+	/*
+	 * a bond refuses a program if a port has a program; a port refuses it if the bond has a
+	 * program
+	 */
 	if (is_unsupported && a->hook == HOOK_XDP && xdp_relative_refuse(gate, device))
 		return err;
 	if (is_unsupported)
@@ -174,8 +183,8 @@ static int attach_link(const struct gate *gate, const struct programs *programs,
 }
 
 /*
- * Adds a clsact qdisc, unless the device has one, and a filter. Makes the pin before the object
- * that it belongs to: Sluice never removes a qdisc or filter that has no pin.
+ * Adds a filter, and a clsact qdisc unless the device has one. Pins each object before creating it,
+ * because Sluice never removes a qdisc or filter without a pin.
  */
 static int attach_filter(const struct gate *gate, const struct programs *programs,
 			 const struct attachment *a)
@@ -193,7 +202,7 @@ static int attach_filter(const struct gate *gate, const struct programs *program
 	err = err ?: pin_make(links, name.text, fd);
 	if (!err) {
 		err = filter_add(a->ifindex, ingress, fd);
-		/* if only the reply was lost, the filter exists */
+		/* the kernel may have added the filter although its reply was lost */
 		if (err && !filter_find(a->ifindex, ingress, program_id_of(fd), &exists) && exists)
 			err = 0;
 		if (err)
@@ -206,7 +215,10 @@ static int attach_filter(const struct gate *gate, const struct programs *program
 	return err;
 }
 
-/* Attaches in `mode`. MODE_AUTO is native XDP on hook xdp, and tcx or clsact on other hooks. */
+/*
+ * Attaches in `mode`. MODE_AUTO is native XDP on hook xdp; on other hooks it is tcx, or clsact if
+ * the kernel refuses tcx.
+ */
 static int attach_to_hook(const struct gate *gate, const struct programs *programs, enum mode mode,
 			  struct attachment *a)
 {
@@ -224,9 +236,9 @@ static int attach_to_hook(const struct gate *gate, const struct programs *progra
 }
 
 /*
- * Finds the gate's attachment on a hook of a device, and detaches those there that have lost their
- * program. Fails if the attachment has another mode than `mode`, or if the gate has no room for one
- * more attachment.
+ * Finds the gate's attachment on a hook of a device. Detaches attachments there whose program is
+ * gone. Fails if the attachment has another mode than `mode`, or if the gate has ATTACHMENTS_MAX
+ * attachments.
  */
 static int attach_find(const struct gate *gate, const struct netdev *device, enum hook hook,
 		       enum mode mode, struct attachment *ret, bool *ret_found)
@@ -239,7 +251,7 @@ static int attach_find(const struct gate *gate, const struct netdev *device, enu
 	for (unsigned int i = 0; !err && i < count; i++) {
 		struct attachment *a = &all[i];
 
-		/* also look at a removed device that had this name in this namespace */
+		/* also match a removed device that had the same name in this namespace */
 		if (a->hook != hook || a->netns != netns_current() ||
 		    (a->ifindex != device->ifindex &&
 		     !(a->device_gone && !strcmp(a->device, device->name))))
@@ -268,9 +280,9 @@ static int attach_find(const struct gate *gate, const struct netdev *device, enu
 }
 
 /*
- * Loads the program, and attaches it. If `ret_falls_back` is not NULL and the kernel refuses the
- * mode, sets it and returns the errno without adding an error, so that the caller can try another
- * hook.
+ * Loads the program, and attaches it. If the kernel refuses the mode and `ret_falls_back` is not
+ * NULL, sets `ret_falls_back`, and returns the errno without an error, so that the caller can try
+ * another hook.
  */
 static int attach_here(const struct gate *gate, struct programs *programs,
 		       const struct netdev *device, enum hook hook, enum mode mode,
@@ -295,9 +307,9 @@ static int attach_here(const struct gate *gate, struct programs *programs,
 }
 
 /*
- * A tap, and a device without native XDP, may deliver packets that were merged: there XDP would
- * count up to 45 segments as one packet. Hook ingress knows the number of segments, so it is used
- * instead.
+ * Hook ingress replaces XDP on a tap and on a device without native XDP. Such a device may deliver
+ * merged packets: XDP would count up to 45 segments as one packet, but hook ingress knows the
+ * number of segments.
  */
 int attach_device(const struct gate *gate, struct programs *programs, const struct netdev *device,
 		  enum hook hook, enum mode mode, bool beside, struct attachment *ret,
@@ -340,8 +352,8 @@ int attach_device(const struct gate *gate, struct programs *programs, const stru
 /* --- Detaching ------------------------------------------------------------------------------ */
 
 /*
- * Adds the filter again after a step of detaching failed. The filter may still exist, if only the
- * reply to its removal was lost.
+ * Adds the filter again after detaching failed, unless the filter still exists. It may exist
+ * although the kernel's reply to its removal was an error.
  */
 static void filter_restore(const struct gate *gate, const struct attachment *a, int program_fd)
 {
@@ -364,7 +376,7 @@ static void filter_restore(const struct gate *gate, const struct attachment *a, 
 }
 
 /*
- * Removes the filter, and then the qdisc if Sluice made it and it is empty. Runs in the device's
+ * Removes the filter, and then the qdisc if Sluice added it and it is empty. Runs in the device's
  * network namespace. Returns 0 or a negative errno.
  */
 static int filter_remove(const struct attachment *a, bool qdisc_is_ours, bool *ret_qdisc_is_gone)
@@ -381,7 +393,7 @@ static int filter_remove(const struct attachment *a, bool qdisc_is_ours, bool *r
 		       : qdisc_remove_if_empty(a->ifindex, ret_qdisc_is_gone);
 }
 
-/* Removes the filter and the qdisc first, because their pins are needed to find them again. */
+/* Removes the pins last, because the filter and the qdisc are found by their pins. */
 static int detach_clsact(const struct gate *gate, struct attachment a)
 {
 	struct pin_name name = attachment_pin(&a, PIN_ATTACHMENT),
@@ -428,7 +440,7 @@ static int detach_clsact(const struct gate *gate, struct attachment a)
 	return err;
 }
 
-/* Detaches a link. If that fails, the link stays attached, and is pinned again. */
+/* Detaches a link. If the kernel refuses, the link stays attached, and its pin is made again. */
 static int detach_link(const struct gate *gate, const struct attachment *a, int fd)
 {
 	struct pin_name name = attachment_pin(a, PIN_ATTACHMENT);
@@ -436,7 +448,7 @@ static int detach_link(const struct gate *gate, const struct attachment *a, int 
 
 	if (err)
 		return pin_failed("remove", &gate->links, name.text, err);
-	err = bpf_link_detach(fd); /* detaches now; close(2) may detach only later */
+	err = bpf_link_detach(fd); /* detach now, because close(2) may detach only later */
 	if (!err)
 		return 0;
 	error_add(err, "detach", NULL, "cannot detach from %s: %s", a->device, why(err));
@@ -445,9 +457,9 @@ static int detach_link(const struct gate *gate, const struct attachment *a, int 
 }
 
 /*
- * If a step fails, the device must filter as before: check permissions first, and remove the pins
- * of programs last. If a command is killed before that, attachments_expire() removes them. A
- * symbolic link in place of a pin (-ELOOP) is only unlinked.
+ * If a step fails, the device must filter as before: so this checks permissions first, and removes
+ * the pins of programs last. If the command is killed in between, attachments_expire() removes
+ * these pins later. If the pin is a symbolic link (-ELOOP), this only removes the symbolic link.
  */
 int detach(const struct gate *gate, const struct attachment *a)
 {
@@ -488,9 +500,9 @@ static int program_replace(const struct gate *gate, const struct attachment *a, 
 }
 
 /*
- * Replaces the program of an attachment, and updates its program_id. The running program is always
- * pinned as PIN_PROGRAM or as PIN_NEXT. If the command is killed, at most one extra pin remains,
- * which the next replacement removes.
+ * Replaces the program of an attachment, and updates its program_id. At any moment the running
+ * program is pinned as PIN_PROGRAM or PIN_NEXT. If the command is killed, it leaves at most one
+ * extra pin, which the next replacement removes.
  */
 static int attachment_switch(const struct gate *gate, struct attachment *a, int program_fd)
 {
@@ -504,12 +516,16 @@ static int attachment_switch(const struct gate *gate, struct attachment *a, int 
 	if (fd < 0 || program_id_of(fd) != a->program_id)
 		err = pin_rename(links, next.text, links, name.text);
 	if (err == -ENOENT && a->mode != MODE_CLSACT)
-		err = 0; /* another process removed the program's pin; a link works without it */
+		/* the program's pin is gone, but a link works without it */
+		err = 0;
 	err = err ?: pin_replace(links, next.text, program_fd);
 	if (err)
 		return err;
 	err = program_replace(gate, a, program_fd);
-	/* perhaps only the reply was lost; both stay pinned if it is unknown which runs */
+	/*
+	 * if only the reply was lost, the new program runs; if that is unknown, keep the pins of
+	 * both programs
+	 */
 	if (err && !attachment_look(gate, &now)) {
 		if (now.program_id == program_id_of(program_fd))
 			err = 0;
@@ -522,8 +538,8 @@ static int attachment_switch(const struct gate *gate, struct attachment *a, int 
 	if (err)
 		return err;
 	/*
-	 * the pin of the qdisc refers to the old program: replace it, so that the kernel can free
-	 * it
+	 * the qdisc's pin still holds the old program: pin the new program, so that the old one is
+	 * freed
 	 */
 	if (a->mode == MODE_CLSACT && pin_exists(links, qdisc.text) &&
 	    !pin_replace(links, next.text, program_fd))
@@ -582,7 +598,7 @@ static int replacements_open(const struct gate *gate, struct replacements *repla
 
 /*
  * Switches the program of an attachment. Returns 0 or a negative errno. Also returns 0 if the
- * attachment no longer exists, because its device may be removed at any moment.
+ * attachment no longer exists, because a device may be removed at any moment.
  */
 static int switch_or_gone(const struct gate *gate, struct attachment *a, int program_fd)
 {
@@ -654,7 +670,7 @@ int programs_replace(const struct gate *gate, const struct gate *next, struct re
 	count = ret->count;
 	ret->count = 0;
 	for (unsigned int i = 0; i < count; i++) {
-		if (!ret->one[i].attachment.program_id) { /* the attachment is gone */
+		if (!ret->one[i].attachment.program_id) { /* the device or filter is gone */
 			note_skipped(&ret->one[i].attachment);
 			close(ret->one[i].program_fd);
 			continue;

@@ -6,27 +6,28 @@
 #include "attach/attachment.h"
 
 /*
- * Redirected packets pass an ifb device on hook egress only. If the device is an ifb, replaces hook
- * xdp in mode auto by hook egress, and fails for other hooks and modes. If `reports` is set, a
- * replacement adds a notice.
+ * Changes hook xdp in mode auto to hook egress if the device is an ifb, because redirected packets
+ * only pass an ifb's hook egress; fails for an ifb with any other hook or mode. If `reports` is
+ * set, adds a notice of the change.
  */
 int attach_choose_hook(const struct netdev *device, enum mode mode, bool reports, enum hook *hook);
 
 /*
  * Attaches the gate's program to a device of the current network namespace, and loads the program
  * if `programs` lacks it. Hook xdp in mode auto is native XDP. If the device has no native XDP,
- * hook ingress is used, and a notice is added.
+ * uses hook ingress, and adds a notice.
  *
- * If the gate is attached to the hook in that mode already, sets `ret_existed` and stores that
- * attachment. Fails if it is attached in another mode, unless `beside` is set.
+ * If the gate is already attached to the hook in that mode, sets `ret_existed`, and stores the
+ * existing attachment. Fails if the gate is attached there in another mode, unless `beside` is set.
  */
 int attach_device(const struct gate *gate, struct programs *programs, const struct netdev *device,
 		  enum hook hook, enum mode mode, bool beside, struct attachment *ret,
 		  bool *ret_existed);
 
 /*
- * Detaches the program, also in another network namespace, and removes the pins. If the attachment
- * is gone already, only the pins are removed. If a step fails, the device filters as before.
+ * Detaches the program, even if the device is in another network namespace, and removes the pins.
+ * If the program is no longer attached, only removes the pins. If a step fails, the device filters
+ * as before.
  */
 int detach(const struct gate *gate, const struct attachment *attachment);
 
@@ -42,10 +43,10 @@ struct replacements {
 };
 
 /*
- * Replaces the program of every attachment by this binary's program on the maps of `next`, which
- * may be the same gate. An attachment whose device or filter is gone is skipped with a notice. If
- * one replacement fails, the earlier ones are undone. The gate is open for a change. The caller
- * closes `ret`.
+ * Replaces the program of every attachment by this binary's program, with the maps of `next`, which
+ * may be the same gate. Skips an attachment whose device or filter is gone, and adds a notice. If a
+ * replacement fails, undoes the earlier replacements. The caller has opened the gate for a change,
+ * and closes `ret`.
  */
 int programs_replace(const struct gate *gate, const struct gate *next, struct replacements *ret);
 

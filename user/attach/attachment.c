@@ -18,14 +18,16 @@
 
 /* --- Pins ----------------------------------------------------------------------------------- */
 
-/* First part of a pin's name. No hook is named program or next, so no two pins share a name. */
+/* Prefixes of pin names. No hook is named "program" or "next", so pin names are unique. */
 static const char *const leads[] = {
 	[PIN_ATTACHMENT] = "",
 	[PIN_PROGRAM] = "program-",
 	[PIN_NEXT] = "next-",
 };
 
-/* Replaces a character. A pin has ':' for each '.' of a device: bpffs allows no '.' in names. */
+/*
+ * Replaces a character. A pin's name has ':' for '.' in a device's name, because bpffs forbids '.'.
+ */
 static void replace(char *text, char from, char to)
 {
 	while ((text = strchr(text, from)))
@@ -52,7 +54,7 @@ struct pin_name attachment_pin(const struct attachment *a, enum attachment_pin w
 	return name;
 }
 
-/* Parses the name of a pin. Returns false if it is not the name of PIN_ATTACHMENT. */
+/* Parses the name of a pin. Returns false if it is not the name of a PIN_ATTACHMENT. */
 static bool attachment_of_pin(const char *name, struct attachment *ret)
 {
 	struct attachment a = {0};
@@ -102,10 +104,10 @@ int attachment_program_open(const struct gate *gate, const struct attachment *a)
 		if (fd >= 0 && program_id_of(fd) == a->program_id)
 			return steal_fd(&fd);
 	}
-	return bpf_prog_get_fd_by_id(a->program_id); /* if the pins are gone, use the id */
+	return bpf_prog_get_fd_by_id(a->program_id); /* the pins are gone */
 }
 
-/* Returns whether the hook of device a->ifindex, XDP or tcx, runs the program. */
+/* Returns whether the program runs on the XDP or tcx hook of device a->ifindex. */
 static bool link_runs(const struct attachment *a, uint32_t program_id)
 {
 	int type = a->hook == HOOK_INGRESS ? TCX_INGRESS : TCX_EGRESS;
@@ -116,7 +118,9 @@ static bool link_runs(const struct attachment *a, uint32_t program_id)
 		return !bpf_xdp_query(a->ifindex, 0, &query) &&
 		       (query.drv_prog_id == program_id || query.skb_prog_id == program_id ||
 			query.hw_prog_id == program_id || query.prog_id == program_id);
-	/* the kernel has target_fd and the ifindex in one union, so the ifindex is passed as fd */
+	/*
+	 * the kernel has target_fd and target_ifindex in one union, so pass the ifindex as the fd
+	 */
 	if (bpf_prog_query(a->ifindex, type, 0, NULL, ids, &count))
 		return false;
 	for (__u32 i = 0; i < count; i++)
@@ -134,9 +138,8 @@ struct sighting {
 };
 
 /*
- * Looks up the name of device a->ifindex in a namespace and, if program_id is not 0, whether the
- * device runs that program. Returns 0, or a negative errno of netns_visit() or of the query; adds
- * no error.
+ * Looks up the name of device a->ifindex in a namespace. If program_id is not 0, also looks up
+ * whether the device runs that program. Returns 0, or a negative errno; adds no error.
  */
 static int device_look(const struct attachment *a, uint64_t netns, uint32_t program_id,
 		       struct sighting *ret)
@@ -159,7 +162,7 @@ static int device_look(const struct attachment *a, uint64_t netns, uint32_t prog
 
 /*
  * Returns whether the gate has another attachment to this device. An ifindex is unique only within
- * its namespace, so two devices of a gate may have the same ifindex.
+ * a namespace, so two devices of a gate may have the same ifindex.
  */
 static bool is_of_another(const struct gate *gate, const struct attachment *a, uint64_t netns,
 			  const char *device)
@@ -176,8 +179,8 @@ static bool is_of_another(const struct gate *gate, const struct attachment *a, u
 
 /*
  * Finds the device of a link. The kernel reports the ifindex of a link but not its namespace, so
- * this searches the namespace in which the link was attached, and then all others. Returns 0 or a
- * negative errno.
+ * this searches the namespace in which the link was attached, and then all other namespaces.
+ * Returns 0 or a negative errno.
  */
 static int link_look(const struct gate *gate, struct attachment *a, int link_fd)
 {
@@ -212,10 +215,9 @@ static int link_look(const struct gate *gate, struct attachment *a, int link_fd)
 }
 
 /*
- * Finds a filter, which runs the program of the open pin or of PIN_NEXT. Only the recorded
- * namespace is searched, because a device that moves to another namespace loses its filters. If the
- * caller may not enter the namespace, the filter is assumed to exist. Returns 0 or a negative
- * errno.
+ * Finds the filter that runs the program of the open pin or of PIN_NEXT. Searches only the recorded
+ * namespace, because a device loses its filters when it moves to another namespace. Assumes that
+ * the filter exists if the caller may not enter the namespace. Returns 0 or a negative errno.
  */
 static int filter_look(const struct gate *gate, struct attachment *a, int program_fd)
 {
@@ -236,7 +238,7 @@ static int filter_look(const struct gate *gate, struct attachment *a, int progra
 		a->program_id = id;
 	if (seen.runs)
 		memcpy(a->device, seen.device, sizeof(a->device));
-	/* -ENOENT: the namespace is gone, and the filter with it */
+	/* -ENOENT: the namespace is gone, so the filter is gone as well */
 	return err == -EPERM || err == -ENOENT ? 0 : err;
 }
 
@@ -257,7 +259,7 @@ int attachment_look(const struct gate *gate, struct attachment *a)
 		err = a->mode == MODE_CLSACT ? filter_look(gate, a, fd) : link_look(gate, a, fd);
 	if (err)
 		return pin_failed("read", &gate->links, name.text, err);
-	/* the kernel reuses an ifindex, so a device with another name is another device */
+	/* the kernel reuses an ifindex, so a different name means a different device */
 	a->device_gone = !a->program_id && (device_look(a, a->netns, 0, &seen) ||
 					    strcmp(seen.device, a->pinned.device));
 	return 0;
@@ -339,7 +341,10 @@ int attachments_read(const struct gate *gate, struct attachment ret[ATTACHMENTS_
 
 /* --- The owner of a device's XDP program ----------------------------------------------------- */
 
-/* Callback of gates_for_each(): sets the owner's gate if this gate attached the program. */
+/*
+ * Callback of gates_for_each(): if gate `name` attached the program, stores the name in
+ * owner->gate.
+ */
 static int owner_look(const char *name, void *data)
 {
 	struct gate gate = GATE_CLOSED;
@@ -400,10 +405,10 @@ const char *xdp_owner_format(const struct xdp_owner *owner, char text[XDP_OWNER_
 
 /* --- Stacked attachments --------------------------------------------------------------------- */
 
-/* Two attachments that filter the same packets, on a device and on a device below it. */
+/* Attachments to a device and to a device below it, which both filter the same packets. */
 struct stacked {
 	const struct attachment *upper, *lower;
-	const struct attachment *surplus; /* can be detached without missing packets */
+	const struct attachment *surplus; /* can be detached: the other sees all its packets */
 };
 
 static bool filters_like(const struct attachment *a, const struct attachment *b)
@@ -412,7 +417,7 @@ static bool filters_like(const struct attachment *a, const struct attachment *b)
 	       (a->hook == HOOK_EGRESS) == (b->hook == HOOK_EGRESS);
 }
 
-/* Returns whether every port of the upper device has an attachment in the same direction. */
+/* Returns whether every port of a bridge, bond or team has an attachment in upper's direction. */
 static bool ports_are_filtered(const struct netdevs *links, const struct attachment *all,
 			       unsigned int count, const struct attachment *upper)
 {
@@ -438,8 +443,9 @@ static bool is_among(const struct attachment *a, const struct attachment *made, 
 }
 
 /*
- * Finds pairs of stacked attachments in one network namespace that filter in the same direction,
- * and include a new attachment. Returns the number of pairs, and stores the first pair.
+ * Finds pairs of attachments on stacked devices of one network namespace that filter the same
+ * direction. A pair must include an attachment in `made`. Returns the number of pairs, and stores
+ * the first pair.
  */
 static unsigned int stacked_find(const struct netdevs *links, uint64_t netns,
 				 const struct attachment *all, unsigned int count,
@@ -479,7 +485,7 @@ int stacked_note(const struct gate *gate, const struct attachment *made, unsigne
 		_cleanup_netns_ int back = -1;
 		unsigned int here;
 
-		if (made[i].netns == netns) /* this namespace was done before */
+		if (made[i].netns == netns) /* this namespace was searched before */
 			continue;
 		netns = made[i].netns;
 		if (!netns_visit(netns, &back))

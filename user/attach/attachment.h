@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Attach: an attachment is a program of a gate on a hook of a device. Its pin is the file
- * HOOK-MODE-NETNS-IFINDEX-DEVICE in the gate's directory links/. On XDP and tcx the pin is the
- * link, and the program has a second pin. On clsact, which has no links, the pin is the program,
- * and the filter is found by the program's id.
+ * Attach: reads and names attachments. An attachment is a program of a gate on a hook of a device.
+ * Its pin is the file HOOK-MODE-NETNS-IFINDEX-DEVICE in the gate's directory links/. On XDP and tcx
+ * this file pins the link, and a second file pins the program. clsact has no links, so the file
+ * pins the program, by whose id the filter is found.
  */
 #ifndef SLUICE_ATTACHMENT_H
 #define SLUICE_ATTACHMENT_H
@@ -20,11 +20,11 @@
 struct attachment {
 	enum hook hook;
 	enum mode mode; /* never MODE_AUTO */
-	/* The present device; or the device as it was attached, if it is gone or not found. */
+	/* The device as it is now; or as it was when attached, if it is gone or was not found. */
 	uint64_t netns;
 	unsigned int ifindex;
 	char device[IF_NAMESIZE];
-	/* The device as it was when it was attached. The pin is named after it. */
+	/* The device as it was when attached; the pin's name contains these values. */
 	struct {
 		uint64_t netns;
 		unsigned int ifindex;
@@ -38,10 +38,10 @@ struct attachment {
 struct attachment attachment_of(const struct netdev *device, enum hook hook);
 
 enum attachment_pin {
-	PIN_ATTACHMENT, /* pins the link, or on clsact the program */
+	PIN_ATTACHMENT, /* pins the link, or the program on clsact */
 	PIN_PROGRAM,	/* pins the program, because opening it by its id requires CAP_SYS_ADMIN */
-	PIN_NEXT,  /* pins the new program during a replacement; PIN_PROGRAM pins the old program */
-	PIN_QDISC, /* this pin exists if Sluice made the clsact qdisc, and so may remove it */
+	PIN_NEXT,	/* pins the new program while it replaces the program of PIN_PROGRAM */
+	PIN_QDISC,	/* exists if Sluice added the clsact qdisc, and so may remove it */
 };
 
 struct pin_name {
@@ -57,35 +57,35 @@ struct pin_name attachment_pin(const struct attachment *attachment, enum attachm
 #define TCX_INGRESS 46
 #define TCX_EGRESS  47
 
-#define TCX_FIRST (1U << 3) /* BPF_F_BEFORE: run before programs that could accept packets */
+#define TCX_FIRST (1U << 3) /* BPF_F_BEFORE: run before programs that may accept the packet */
 
-#define TCX_PROGRAMS_MAX 64 /* the kernel's maximum of programs on one hook of a device */
+#define TCX_PROGRAMS_MAX 64 /* the kernel allows at most 64 programs on one hook of a device */
 
 #define ATTACHMENTS_MAX 256
 
 /*
  * Reads the attachments of a gate whose directory is open. Fails if the user may only read the
- * gate, and so may not open links; attachments_see() works for all users.
+ * gate, because opening links requires write permission. attachments_see() works for all users.
  */
 int attachments_read(const struct gate *gate, struct attachment ret[ATTACHMENTS_MAX],
 		     unsigned int *ret_count);
 
-/* Removes pins of programs that a killed command left without an attachment. The gate is locked. */
+/* Removes pins of programs that a killed command left without an attachment. Requires the lock. */
 int attachments_expire(const struct gate *gate);
 
-/* Asks the kernel for the program_id, device_gone and the device's present name and namespace. */
+/* Reads program_id, device_gone, and the device's present name and namespace from the kernel. */
 int attachment_look(const struct gate *gate, struct attachment *attachment);
 
 /* Opens the program that the attachment runs. Returns an fd or a negative errno. */
 int attachment_program_open(const struct gate *gate, const struct attachment *attachment);
 
 /*
- * Returns whether a merged packet counts as one packet: generic XDP runs after GRO, and native XDP
- * on a tap sees packets that a process merged. Neither knows the number of segments.
+ * Returns whether the program sees several merged packets as one packet, without their number.
+ * Generic XDP runs after GRO; native XDP on a tap sees packets that a process merged.
  */
 bool attachment_merges(const struct attachment *attachment, bool is_tap);
 
-/* Returns whether both attachments see the packets that a device receives, and so charge twice. */
+/* Returns whether both attachments judge, and charge, what one device receives. */
 bool attachments_both_receive(const struct attachment *a, const struct attachment *b);
 
 #define COMMAND_TEXT                                                                               \
@@ -100,7 +100,7 @@ uint32_t program_id_of(int program_fd);
 
 /* --- The owner of a device's XDP program ----------------------------------------------------- */
 
-/* Owner of a device's only XDP program: a gate, another software, or libxdp's dispatcher. */
+/* Owner of the XDP program of a device, which may have only one: a gate or other software. */
 struct xdp_owner {
 	unsigned int ifindex;
 	uint32_t program_id;	  /* id of the program; 0 if the device has no XDP program */
@@ -108,7 +108,7 @@ struct xdp_owner {
 	char gate[GATE_NAME + 1]; /* gate that attached the program; "" if no gate did */
 };
 
-/* Finds the owner on a device of the current network namespace. */
+/* Finds the owner of the XDP program of a device in the current network namespace. */
 struct xdp_owner xdp_owner_find(unsigned int ifindex);
 
 /* Returns whether the program is libxdp's dispatcher, which calls several programs in turn. */
@@ -120,11 +120,11 @@ bool xdp_owner_is_libxdp(const struct xdp_owner *owner);
 const char *xdp_owner_format(const struct xdp_owner *owner, char text[XDP_OWNER_TEXT]);
 
 /*
- * Adds one notice if a new attachment is stacked with another attachment of the gate, so that each
- * packet is charged twice. A VLAN, macvlan or ipvlan is stacked on its device, and a bridge, bond
- * or team on its ports.
+ * Adds one notice if a new attachment's device is stacked with the device of another attachment of
+ * the gate, so that both attachments charge each packet. A VLAN, macvlan or ipvlan is stacked on
+ * its lower device, and a bridge, bond or team on its ports.
  *
- * Only devices in the same network namespace are compared. A VRF is ignored, because packets of its
+ * Only devices in one network namespace are compared. A VRF is ignored, because packets of its
  * ports pass no hook of the VRF device.
  */
 int stacked_note(const struct gate *gate, const struct attachment *made, unsigned int count);

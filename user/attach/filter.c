@@ -10,7 +10,7 @@
 
 #include "attach/netlink.h"
 
-/* A search for the filter of one hook that runs a program. */
+/* Searches one hook for the filter that runs a program. */
 struct search {
 	uint32_t program_id;
 	uint32_t handle; /* handle of the filter; 0 if no filter was found */
@@ -18,7 +18,9 @@ struct search {
 	bool has_others; /* the hook has other filters */
 };
 
-/* Parses a message of the dump. A message without a handle is the head of a chain, not a filter. */
+/*
+ * Parses a message of the dump. Ignores a message without a handle, which is the head of a chain.
+ */
 static int search_one(const struct nlmsghdr *message, void *data)
 {
 	const struct nlattr *table[TCA_MAX + 1] = {0}, *options[TCA_BPF_MAX + 1] = {0};
@@ -47,7 +49,10 @@ static void search_restart(void *data)
 	*search = (struct search){.program_id = search->program_id};
 }
 
-/* Searches for search->program_id. A device without the qdisc has no filters, so it returns 0. */
+/*
+ * Searches for the filter of search->program_id. If the device has no clsact qdisc, finds no
+ * filter, and returns 0.
+ */
 static int search_run(unsigned int ifindex, bool ingress, struct search *search)
 {
 	const struct tcmsg header = {
@@ -72,7 +77,7 @@ int qdisc_make(unsigned int ifindex, bool *ret_made)
 
 int qdisc_remove_if_empty(unsigned int ifindex, bool *ret_removed)
 {
-	/* with both directions, libbpf removes the qdisc itself, not only filters */
+	/* with both directions, libbpf removes the qdisc and not only its filters */
 	LIBBPF_OPTS(bpf_tc_hook, hook, .ifindex = ifindex,
 		    .attach_point = BPF_TC_INGRESS | BPF_TC_EGRESS);
 	struct search ingress = {0}, egress = {0};
@@ -101,7 +106,7 @@ int filter_add(unsigned int ifindex, bool ingress, int program_fd)
 {
 	LIBBPF_OPTS(bpf_tc_hook, hook, .ifindex = ifindex,
 		    .attach_point = ingress ? BPF_TC_INGRESS : BPF_TC_EGRESS);
-	/* without a priority the kernel inserts the filter before the existing filters */
+	/* without a priority, the kernel inserts the filter before the existing filters */
 	LIBBPF_OPTS(bpf_tc_opts, opts, .prog_fd = program_fd);
 
 	return bpf_tc_attach(&hook, &opts);

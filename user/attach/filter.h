@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Attach: bpf filters in a clsact qdisc, which kernels before 6.6 use instead of tcx. A filter
- * cannot be pinned, so it is found by the id of its program.
+ * Attach: bpf filters in a clsact qdisc, which replace tcx on kernels before 6.6. A filter cannot
+ * be pinned, so it is found by the id of its program.
  */
 #ifndef SLUICE_FILTER_H
 #define SLUICE_FILTER_H
@@ -25,8 +25,8 @@ int filter_find(unsigned int ifindex, bool ingress, uint32_t program_id, bool *r
 
 /*
  * Replaces the program of the filter that runs program_id by program_fd, or removes the filter if
- * program_fd is -1. During the replacement each packet is judged by either the old or the new
- * program. Returns 0, -ENOENT if no filter runs the program, or another negative errno.
+ * program_fd is -1. Each packet is judged by the old or the new program, with no gap. Returns 0,
+ * -ENOENT if no filter runs the program, or another negative errno.
  */
 int filter_change(unsigned int ifindex, bool ingress, uint32_t program_id, int program_fd);
 

@@ -24,7 +24,7 @@ static void kind_read(const struct nlattr *const *table, struct netdev *link)
 	snprintf(link->kind, sizeof(link->kind), "%s", attr_text(info[IFLA_INFO_KIND]));
 	if (word_find(stacked, ARRAY_SIZE(stacked), link->kind) >= 0 && !table[IFLA_LINK_NETNSID])
 		link->parent = attr_u32(table[IFLA_LINK]);
-	/* packets pass no hook of a VRF device */
+	/* ignore a VRF as master, because packets pass no hook of a VRF device */
 	if (strcmp(attr_text(info[IFLA_INFO_SLAVE_KIND]), "vrf"))
 		link->master = attr_u32(table[IFLA_MASTER]);
 	if (strcmp(link->kind, "vlan"))
@@ -33,7 +33,7 @@ static void kind_read(const struct nlattr *const *table, struct netdev *link)
 	link->vlan = attr_u16(vlan[IFLA_VLAN_ID]);
 }
 
-/* Size of the counters that every kernel reports; newer kernels append more. */
+/* Size of the counters that every supported kernel reports; newer kernels append counters. */
 #define COUNTERS_SIZE offsetof(struct rtnl_link_stats64, rx_compressed)
 
 static int link_parse(const struct nlmsghdr *message, void *data)
@@ -55,7 +55,7 @@ static int link_parse(const struct nlmsghdr *message, void *data)
 	device.is_loopback = header->ifi_type == ARPHRD_LOOPBACK;
 	device.is_hardware = table[IFLA_PARENT_DEV_NAME];
 	device.is_up = header->ifi_flags & IFF_UP;
-	/* do not use IFF_RUNNING, which is set up to a second later */
+	/* IFF_RUNNING would be wrong: it may be set up to a second after the carrier */
 	device.has_carrier = !table[IFLA_CARRIER] || attr_u8(table[IFLA_CARRIER]);
 	attr_nested(table[IFLA_XDP], IFLA_XDP_MAX, xdp);
 	device.has_xdp = attr_u8(xdp[IFLA_XDP_ATTACHED]) != XDP_ATTACHED_NONE;
@@ -149,7 +149,7 @@ int device_find(const char *name, struct netdev *ret)
 
 /* --- Stacked devices ------------------------------------------------------------------------ */
 
-/* Most levels of stacked devices: the kernel's MAX_NEST_DEV. */
+/* Most devices that can be stacked on each other: MAX_NEST_DEV of the kernel. */
 #define DEPTH_MAX 8
 
 static bool is_above(const struct netdevs *devices, const struct netdev *upper,

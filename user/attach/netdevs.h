@@ -12,7 +12,7 @@
 struct netdev {
 	unsigned int ifindex;
 	char name[IF_NAMESIZE];
-	char kind[16]; /* kind of `ip link`, such as "veth"; "" for a network card */
+	char kind[16]; /* kind in `ip link`, such as "veth"; "" for a network card */
 	bool is_ethernet;
 	bool is_loopback;
 	bool is_hardware; /* the device is on a bus, such as PCI or virtio */
@@ -20,13 +20,13 @@ struct netdev {
 	bool has_carrier;
 	bool has_xdp; /* an XDP program is attached to the device */
 	unsigned int mtu;
-	unsigned int parent;	 /* ifindex of the device below a VLAN, macvlan or ipvlan, or 0 */
-	unsigned int master;	 /* ifindex of the bridge, bond or team of this port, or 0 */
-	uint16_t vlan;		 /* VLAN id of a VLAN device, otherwise 0 */
+	unsigned int parent; /* ifindex of the lower device of a VLAN, macvlan or ipvlan, or 0 */
+	unsigned int master; /* ifindex of the bridge, bond or team of this port, or 0 */
+	uint16_t vlan;	     /* VLAN id of a VLAN device, otherwise 0 */
 	uint64_t received, sent; /* packets */
 };
 
-/* Returns whether a process, such as a virtual machine, sends its frames by /dev/net/tun. */
+/* Returns whether the device is a tap, through which a process such as a VM sends frames. */
 bool netdev_is_tap(const struct netdev *device);
 
 struct netdevs {
@@ -54,8 +54,8 @@ int device_find_in(const struct netdevs *devices, const char *name, struct netde
 bool netdevs_are_stacked(const struct netdevs *devices, unsigned int upper, unsigned int lower);
 
 /*
- * Returns a device above or below this device that has an XDP program, or NULL. Because of such a
- * program the kernel may refuse an XDP program on this device.
+ * Returns a device above or below this device that has an XDP program, or NULL. In that case the
+ * kernel may refuse an XDP program on this device.
  */
 const struct netdev *netdevs_find_xdp(const struct netdevs *devices, unsigned int ifindex);
 

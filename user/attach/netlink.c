@@ -48,8 +48,8 @@ uint8_t attr_u8(const struct nlattr *attr)
 
 /* --- Dumps ---------------------------------------------------------------------------------- */
 
-#define DUMP_SIZE 32768 /* buffer size in bytes; the kernel sends no larger part of a dump */
-#define DUMPS_MAX 10	/* attempts to read a dump that changes do not interrupt */
+#define DUMP_SIZE 32768 /* in bytes; the kernel sends a dump in parts of at most this size */
+#define DUMPS_MAX 10	/* attempts to read a dump without a concurrent change */
 
 int message_failed(int err)
 {
@@ -63,8 +63,8 @@ int messages_run(const void *messages, size_t size, mnl_cb_t call, void *data)
 	int left = size, more;
 
 	/*
-	 * check lengths first: mnl_cb_run() ignores a truncated message, and takes lengths as
-	 * signed
+	 * check the lengths first, because mnl_cb_run() ignores a truncated message and reads
+	 * lengths as signed
 	 */
 	while (mnl_nlmsg_ok(message, left) && message->nlmsg_len <= (unsigned int)left)
 		message = mnl_nlmsg_next(message, &left);

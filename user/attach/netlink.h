@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <libmnl/libmnl.h>
 
-/* The attributes of a message, indexed by their type. */
+/* Attributes of a message, indexed by type. */
 struct attrs {
 	unsigned int max; /* highest type in the table; higher types are ignored */
 	const struct nlattr **table;
@@ -25,7 +25,7 @@ uint32_t attr_u32(const struct nlattr *attr);
 uint16_t attr_u16(const struct nlattr *attr);
 uint8_t attr_u8(const struct nlattr *attr);
 
-/* Sets errno to `err`, and returns MNL_CB_ERROR: for callbacks that fail. */
+/* Sets errno to `err`, and returns MNL_CB_ERROR, for callbacks that fail. */
 int message_failed(int err);
 
 /*
@@ -37,8 +37,8 @@ int messages_run(const void *messages, size_t size, mnl_cb_t call, void *data);
 
 /*
  * Requests a dump, and calls `call` for each of its messages. If a change interrupts the dump,
- * calls `restart`, which drops the messages so far, and requests the dump again. Gives up after 10
- * dumps. Returns 0 or a negative errno.
+ * calls `restart`, which discards what `call` has stored, and requests the dump again, at most 10
+ * times in all. Returns 0 or a negative errno.
  */
 int route_dump(uint16_t type, const void *header, size_t header_size, void (*restart)(void *data),
 	       mnl_cb_t call, void *data);

@@ -18,12 +18,15 @@ enum mode attachment_mode(const struct attachment *a)
 	return a->mode == (a->hook == HOOK_XDP ? MODE_NATIVE : MODE_TCX) ? MODE_AUTO : a->mode;
 }
 
-/* Converts an attachment to a place. Returns false if a rules file cannot name its device. */
+/*
+ * Converts an attachment to an item of a rules file. Returns false if a rules file cannot name its
+ * device.
+ */
 static bool attachment_place(const struct attachment *a, struct place *ret)
 {
 	struct place place = {.hook = a->hook, .mode = attachment_mode(a)};
 
-	/* a name that netns_name() cut, or "(initial)", names no namespace */
+	/* netns_name() may cut a name, or return "(initial)", which is not a name */
 	if (!netns_name(a->netns, place.netns) ||
 	    (*place.netns && netns_named(place.netns) != a->netns))
 		return false;
@@ -59,7 +62,7 @@ int gate_places(const struct gate *gate, struct places *ret)
 
 /* --- Devices of places ---------------------------------------------------------------------- */
 
-/* Plans to attach a device of a place. Does nothing if an earlier place has the same device. */
+/* Plans to attach a device of an item. Does nothing if an earlier item matches the same device. */
 static int device_want(const struct place *place, const struct netdev *device, enum missing missing,
 		       struct placings *placings)
 {
@@ -93,9 +96,9 @@ static int device_want(const struct place *place, const struct netdev *device, e
 }
 
 /*
- * Plans to attach the devices of a place in the current namespace. A pattern matches Ethernet
- * devices only, and not loopback. It matches an ifb only on hook egress, because an ifb sees no
- * packets on other hooks.
+ * Plans to attach the devices of an item in the current namespace. A pattern matches only Ethernet
+ * devices other than loopback. It matches an ifb only with hook egress, because packets pass no
+ * other hook of an ifb.
  */
 static int devices_want(const struct place *place, enum missing missing, struct placings *placings,
 			bool *ret_found)
@@ -126,7 +129,7 @@ static int devices_want(const struct place *place, enum missing missing, struct 
 	return err;
 }
 
-/* Plans to attach the devices of a place. Sets `ret_found` if the place has a device. */
+/* Plans to attach the devices of an item. Sets `ret_found` if the item matches a device. */
 static int place_want(const struct place *place, enum missing missing, struct placings *placings,
 		      bool *ret_found)
 {
@@ -174,10 +177,10 @@ static bool mode_serves(enum mode has, enum mode wanted)
 }
 
 /*
- * Returns the index of the attachment that a wanted attachment keeps or replaces, or -1. If a
- * killed change of mode left two attachments on the hook, returns the attachment in the wanted
- * mode. If hook xdp is wanted in mode auto, an attachment on hook ingress also counts, because
- * attach_device() makes it if native XDP fails.
+ * Returns the index of the existing attachment that satisfies `wanted` or that `wanted` replaces,
+ * or -1. Prefers the wanted mode, because a killed change of mode may leave two attachments on the
+ * hook. If hook xdp is wanted in mode auto, accepts hook ingress, which attach_device() uses if
+ * native XDP fails.
  */
 static int find_there(const struct attachment *all, unsigned int count,
 		      const struct attachment *wanted)
@@ -199,9 +202,9 @@ static int find_there(const struct attachment *all, unsigned int count,
 }
 
 /*
- * Plans the steps from the attachments that exist to the wanted attachments. Attachments without a
- * program are detached first, because a wanted attachment may need the name of their pin. A device
- * that a rules file cannot name stays attached, because a dump omits it.
+ * Plans the steps from the existing to the wanted attachments. First detaches attachments without a
+ * program, because a wanted attachment may need the name of their pin. Keeps a device attached if a
+ * rules file cannot name it.
  */
 static void plan_make(struct placings *placings, const struct attachment *all, unsigned int count,
 		      bool detaches)
@@ -247,7 +250,7 @@ int placings_plan(const struct gate *gate, const struct places *places, enum mis
 	int err = places->specified ? attachments_see(gate, &seen) : 0;
 
 	ret->count = ret->wanted_count = ret->failed = 0;
-	if (!err && seen.sight == SIGHT_NONE) /* attachments_see() added a notice with the reason */
+	if (!err && seen.sight == SIGHT_NONE) /* attachments_see() has added a notice */
 		err = -EACCES;
 	for (unsigned int i = 0; !err && i < places->count; i++) {
 		bool found;
@@ -269,8 +272,8 @@ int placings_plan(const struct gate *gate, const struct places *places, enum mis
 
 /*
  * Attaches in the namespace of the device. Finds the device by its ifindex, because it may have
- * been renamed, and otherwise by its name. If `beside` is set, the hook may have an attachment in
- * another mode. Sets `ret_existed` if the device was attached already.
+ * been renamed, or else by its name. If `beside` is set, the hook may have an attachment in another
+ * mode. Sets `ret_existed` if the device was attached before.
  */
 static int attach_there(const struct gate *gate, struct programs *programs, struct attachment *a,
 			bool beside, bool *ret_existed)
@@ -291,8 +294,9 @@ static int attach_there(const struct gate *gate, struct programs *programs, stru
 }
 
 /*
- * Changes the mode on hook ingress or egress: attaches the new program, then detaches the old one.
- * So every packet is judged, and a packet that both programs judge is charged twice.
+ * Changes the mode on hook ingress or egress: attaches the new program, then detaches the old
+ * program. No packet passes without a check, but packets that both programs judge are charged
+ * twice.
  */
 static int replace_tc(const struct gate *gate, struct programs *programs, struct placing *placing)
 {
@@ -308,8 +312,8 @@ static int replace_tc(const struct gate *gate, struct programs *programs, struct
 }
 
 /*
- * Changes the mode on hook xdp, which has room for one program only. A program on hook ingress
- * judges packets until the new program is attached.
+ * Changes the mode on hook xdp, which runs only one program. A program on hook ingress judges the
+ * packets until the new XDP program is attached.
  */
 static int replace_xdp(const struct gate *gate, struct programs *programs, struct placing *placing)
 {
@@ -355,9 +359,7 @@ static int placing_make(const struct gate *gate, struct programs *programs, stru
 	return err;
 }
 
-/*
- * Undoes the steps in reverse order, so that devices are attached again before others are detached.
- */
+/* Undoes the steps in reverse order, so that it attaches devices before it detaches others. */
 int placings_undo(const struct gate *gate, struct placings *placings)
 {
 	_cleanup_(programs_close) struct programs programs = PROGRAMS_CLOSED;
@@ -372,7 +374,7 @@ int placings_undo(const struct gate *gate, struct placings *placings)
 			continue;
 		placing->done = false;
 		if (placing->detaches && !placing->attachment.program_id)
-			continue; /* the attachment had no program */
+			continue; /* the attachment had no program to restore */
 		if (placing->replaces)
 			back = (struct placing){.attachment = placing->before,
 						.before = placing->attachment,

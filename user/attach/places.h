@@ -1,26 +1,29 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Attach: attaches a gate to the devices in a rules file, and detaches it from all others. */
+/*
+ * Attach: attaches a gate to the devices of a rules file, and detaches it from all other devices.
+ */
 #ifndef SLUICE_PLACES_H
 #define SLUICE_PLACES_H
 
 #include "attach/attachment.h"
 
 /*
- * Returns the mode that a rules file should have for an attachment: auto if auto selects its mode
- * on this kernel, because another kernel may lack the mode.
+ * Returns the mode that a rules file should have for an attachment. Returns auto if auto selects
+ * the attachment's mode on this kernel, so that the file also works on a kernel without that mode.
  */
 enum mode attachment_mode(const struct attachment *attachment);
 
 /*
- * Converts a gate's attachments to places, except attachments without a program. Adds a notice for
- * each device that a rules file cannot name. The caller frees `ret`.
+ * Converts the attachments of a gate to the `attach` items of a rules file. Omits attachments
+ * without a program. Adds a notice for each device that a rules file cannot name. The caller frees
+ * `ret`.
  */
 int gate_places(const struct gate *gate, struct places *ret);
 
-/* One step: attach a device, detach it, or replace its attachment by one in another mode. */
+/* One step: attaches a device, detaches a device, or replaces its attachment to change the mode. */
 struct placing {
-	struct attachment attachment; /* the attachment that this step makes or removes */
-	struct attachment before;     /* if `replaces`: the replaced attachment */
+	struct attachment attachment; /* the attachment that this step adds or removes */
+	struct attachment before;     /* the replaced attachment, if `replaces` is set */
 	bool detaches;
 	bool replaces;
 	bool done;
@@ -28,47 +31,47 @@ struct placing {
 
 struct placings {
 	struct placing list[2 * ATTACHMENTS_MAX];
-	struct attachment wanted[ATTACHMENTS_MAX]; /* all attachments of the gate after all steps */
+	struct attachment wanted[ATTACHMENTS_MAX]; /* all attachments after the steps */
 	unsigned int count, wanted_count;
-	unsigned int failed; /* number of places and steps that failed */
+	unsigned int failed; /* number of items and steps that failed */
 };
 
-/* How a missing device, and a place without effect, are reported. */
+/* How placings_plan() reports an `attach` item that matches no device. */
 enum missing {
-	MISSING_FAILS,	/* a missing device is an error, unless the place is optional */
+	MISSING_FAILS,	/* a missing device is an error, unless the item is optional */
 	MISSING_NOTED,	/* a missing device adds a notice */
 	MISSING_SILENT, /* a missing device is not reported, because the caller tries again later */
 };
 
 /*
- * Plans the steps after which a gate is attached to the devices of `places`, and to no others. If
- * two places have the same device and hook, the first is used. Plans nothing if the rules file has
- * no `attach`. Attachments that a rules file cannot name stay.
+ * Plans the steps that attach a gate to the devices of `places`, and detach it from all others. If
+ * two items match the same device and hook, uses the first. Plans nothing if the rules file has no
+ * `attach`. Keeps attachments that a rules file cannot name.
  *
- * With MISSING_SILENT, a place that cannot be read adds an error and is counted as failed, and no
- * device is detached. If `ret_missing` is not NULL, stores for each place whether it lacks a device
- * and is not optional.
+ * With MISSING_SILENT, a failure of an item adds an error, is counted in `failed`, and prevents all
+ * detaching. If `ret_missing` is not NULL, stores for each item whether it matches no device and is
+ * not optional.
  */
 int placings_plan(const struct gate *gate, const struct places *places, enum missing missing,
 		  bool *ret_missing, struct placings *ret);
 
 /*
- * Executes the plan: attaches devices first, then detaches others. If a step fails, the earlier
- * steps are undone. A packet that arrives while a device's mode changes may be charged twice.
+ * Executes the plan: attaches devices first, then detaches others. If a step fails, undoes the
+ * earlier steps. While a device's mode changes, a packet may be charged twice.
  */
 int placings_make(const struct gate *gate, struct placings *placings);
 
 /*
- * Executes the plan for a caller that tries again later: if a step fails, adds an error, counts it
- * in `failed`, and continues. The caller keeps `programs` open for its next call.
+ * Executes the plan for a caller that will try again: if a step fails, adds an error, counts it in
+ * `failed`, and continues. The caller keeps `programs` open for its next call.
  */
 void placings_make_present(const struct gate *gate, struct programs *programs,
 			   struct placings *placings);
 
-/* Copies the attachments that the executed plan has made. Returns their number. */
+/* Copies the attachments that the plan has added. Returns their number. */
 unsigned int placings_made(const struct placings *placings, struct attachment ret[ATTACHMENTS_MAX]);
 
-/* Undoes the executed steps. If undoing a step fails, continues with the other steps. */
+/* Undoes the executed steps. If a step cannot be undone, continues with the others. */
 int placings_undo(const struct gate *gate, struct placings *placings);
 
 #endif

@@ -19,7 +19,7 @@
 #define PUBLISHED_DIR	  "/run/sluice"
 #define PUBLISHED_VERSION 1
 
-/* Largest size of the file, in bytes: twice the size of a file with ATTACHMENTS_MAX attachments. */
+/* Largest accepted file in bytes: twice the size for ATTACHMENTS_MAX attachments. */
 #define PUBLISHED_BYTES (128 << 10)
 
 const char *published_path(const struct gate *gate, char path[PUBLISHED_PATH])
@@ -29,8 +29,8 @@ const char *published_path(const struct gate *gate, char path[PUBLISHED_PATH])
 }
 
 /*
- * Returns 0, -ENOENT if the directory does not exist, or -EPERM if an untrusted user may write to
- * it.
+ * Checks PUBLISHED_DIR. Returns 0, -ENOENT if the directory does not exist, or -EPERM if an
+ * untrusted user may write to it.
  */
 static int dir_check(void)
 {
@@ -43,7 +43,7 @@ static int dir_check(void)
 
 /* --- Reading -------------------------------------------------------------------------------- */
 
-/* Parses a device's name from hexadecimal digits. */
+/* Parses the name of a device, which is written in hexadecimal digits. */
 static bool device_unpack(const char *hex, char device[IF_NAMESIZE])
 {
 	size_t length = strlen(hex) / 2;
@@ -92,7 +92,10 @@ static bool attachment_unpack(json_t *object, struct attachment *ret)
 	return true;
 }
 
-/* Returns the inode of the gate's directory. A later gate of the same name has another inode. */
+/*
+ * Returns the inode of the gate's directory, which identifies the gate: a later gate of the same
+ * name has another inode.
+ */
 static json_int_t directory_number(const struct gate *gate)
 {
 	struct stat st;
@@ -151,7 +154,10 @@ static int published_read(const struct gate *gate, struct seen *ret)
 	return wrong ? error_add(EPERM, "published", NULL, "%s", wrong) : 0;
 }
 
-/* Adds a notice, and then removes the errors from `mark` on: the notice may quote their text. */
+/*
+ * Adds a notice first, because its arguments may use texts of the errors from `mark` on, and then
+ * removes these errors.
+ */
 #define notice_instead(mark, id, ...)                                                              \
 	do {                                                                                       \
 		error_notice(id, NULL, __VA_ARGS__);                                               \
@@ -186,7 +192,8 @@ int attachments_see(const struct gate *gate, struct seen *ret)
 /* --- Publishing ----------------------------------------------------------------------------- */
 
 /*
- * Converts an attachment to JSON. Its device's name is hexadecimal, because it need not be UTF-8.
+ * Converts an attachment to JSON. Writes the device's name in hexadecimal, because it may not be
+ * UTF-8.
  */
 static json_t *attachment_pack(const struct attachment *a)
 {

@@ -23,7 +23,7 @@
 
 #define NS_PER_US ((uint64_t)1000)
 
-/* Default limits of a new fq, the same in all kernels since 5.8. */
+/* Default options of a new fq, which are the same in all kernels since 5.8. */
 static const struct fq_limits fq_default = {.limit = 10000,
 					    .flow_limit = 100,
 					    .horizon_ns = 10000000 * NS_PER_US,
@@ -78,7 +78,7 @@ static int qdisc_add(struct qdiscs *qdiscs, uint16_t queue, const char *kind,
 	return MNL_CB_OK;
 }
 
-/* Parses one message of the dump. The kernel lists the root first among the qdiscs of a device. */
+/* Parses one message of the dump. The kernel lists the root qdisc of a device before its others. */
 static int qdisc_parse(const struct nlmsghdr *message, void *data)
 {
 	const struct tcmsg *tc = mnl_nlmsg_get_payload(message);
@@ -111,7 +111,7 @@ static int qdisc_compare(const void *a, const void *b)
 	return ((const struct qdisc *)a)->queue - ((const struct qdisc *)b)->queue;
 }
 
-/* Sorts by queue, because the kernel lists qdiscs in the order of a hash table. */
+/* Sorts qdiscs by queue, because the kernel lists them in the order of a hash table. */
 static void qdiscs_sort(struct qdiscs *qdiscs)
 {
 	if (qdiscs->count)
@@ -140,14 +140,14 @@ static void qdiscs_restart(void *data)
 
 int qdiscs_read(unsigned int ifindex, const char *device, struct qdiscs *ret)
 {
-	const struct tcmsg header = {0}; /* dump all devices, because kernels ignore tcm_ifindex */
+	const struct tcmsg header = {0}; /* dump all devices: the kernel ignores tcm_ifindex */
 	char name[IF_NAMESIZE];
 	int err;
 
 	*ret = (struct qdiscs)QDISCS_NONE;
 	ret->ifindex = ifindex;
 	err = route_dump(RTM_GETQDISC, &header, sizeof(header), qdiscs_restart, qdisc_parse, ret);
-	/* a removed device has no qdiscs, and neither has a device that was never up */
+	/* no qdiscs: either the device is gone, or it was never up */
 	if (!err && !ret->count && !if_indextoname(ifindex, name))
 		err = -ENODEV;
 	if (err) {
@@ -213,7 +213,7 @@ struct fq_limits fq_least(const struct qdiscs *qdiscs, const struct fq_limits *n
 
 #define FQ_OPTIONS sizeof(" limit 4294967295 flow_limit 4294967295 horizon 18446744073709552us")
 
-/* Formats an option for each limit that is too low in an existing or a new fq. */
+/* Formats a tc option for each limit of the least fq that is too low. */
 static void options_format(const struct qdiscs *qdiscs, const struct fq_limits *need,
 			   char text[FQ_OPTIONS])
 {
@@ -232,10 +232,10 @@ static void options_format(const struct qdiscs *qdiscs, const struct fq_limits *
 }
 
 /*
- * Formats the command that adds an fq below queues of a root mq. A single fq as the root would also
- * delay packets, but all queues would then share its lock. tc reads the number of a queue as
- * hexadecimal. If the kernel made the mq, it has no handle that tc could name, so the command
- * replaces the mq first, and then the qdiscs of all queues.
+ * Formats the command that adds an fq below each queue of a root mq. A single fq as the root would
+ * also delay packets, but all queues would share its lock. tc reads the number of a queue as
+ * hexadecimal. An mq that the kernel made has no handle that tc could name, so the command replaces
+ * that mq first, and then the qdiscs of all queues.
  */
 static char *queues_format(const char *device, const struct qdiscs *qdiscs,
 			   const struct fq_limits *need, const char *options)
@@ -291,8 +291,8 @@ char *fq_command(const char *device, const struct qdiscs *qdiscs, const struct f
 /* --- Needs of the limits -------------------------------------------------------------------- */
 
 /*
- * Returns how many packets of one key may wait at most: the rate times the horizon. A bit rate is
- * converted by the usual length of a packet.
+ * Returns how many packets of one key may wait at once: the rate times the horizon. Converts a bit
+ * rate by the usual length of a packet.
  */
 static uint32_t packets_waiting(const struct sl_limit_spec *spec)
 {
@@ -396,8 +396,8 @@ static int device_check(const struct shaping *shaping, const struct attachment *
 }
 
 /*
- * If there are attachments, and none of them is on hook egress, fails if a limit shapes, and adds a
- * notice if a limit has key dst.
+ * Checks that an attachment is on hook egress, unless there are no attachments. If none is, fails
+ * if a limit shapes, and otherwise adds a notice if a limit has key dst.
  */
 static int hooks_check(const struct gate *gate, const struct shaping *shaping,
 		       const struct attachment *all, unsigned int count)

@@ -14,28 +14,28 @@
 
 /* --- Qdiscs of a device ---------------------------------------------------------------------- */
 
-#define QDISC_KIND 16 /* size of the longest qdisc kind: the kernel's IFNAMSIZ */
+#define QDISC_KIND 16 /* buffer size of a qdisc's kind, the kernel's IFNAMSIZ */
 
 /* Options of an fq that limit how many packets it delays, and for how long. */
 struct fq_limits {
 	uint32_t limit;	     /* most packets in the fq, of all flows together */
 	uint32_t flow_limit; /* most packets of one flow, such as a socket */
 	uint64_t horizon_ns; /* longest delay; UINT64_MAX if the kernel has no limit */
-	bool horizon_drop;   /* if false, fq shortens the delay of a packet beyond the horizon */
+	bool horizon_drop;   /* drops packets beyond the horizon, instead of shortening the delay */
 };
 
-/* A qdisc that hands packets to the device. */
+/* A qdisc that passes packets to the device: the root, or a qdisc below a root mq. */
 struct qdisc {
-	uint16_t queue; /* number of its queue below a root mq, from 1 on; 0 if it is the root */
+	uint16_t queue; /* number of its queue below a root mq, from 1 on; 0 for the root itself */
 	bool is_fq;
 	struct fq_limits fq;
 };
 
 /*
  * The qdiscs of a device. Below a root mq, the kernel lists a qdisc for each queue in use
- * (real_num_tx_queues), and for other queues only if tc added it. These qdiscs are checked as well,
- * because the queues may come into use. If tc deleted the qdisc of a queue, it is not listed, and
- * the queue drops its packets.
+ * (real_num_tx_queues). It also lists qdiscs that tc added to other queues; these are checked as
+ * well, because the queues may come into use. A queue whose qdisc was deleted by tc is not listed,
+ * and drops its packets.
  */
 struct qdiscs {
 	char root[QDISC_KIND]; /* kind of the root qdisc; "noop" on a device that was never up */
@@ -72,42 +72,45 @@ bool fq_everywhere(const struct qdiscs *qdiscs);
 
 /*
  * Returns the lowest value of each limit among the fqs of a device, or the defaults of a new fq if
- * the device has none. If `need` is not NULL, only the qdiscs that do not satisfy it are compared,
- * and a qdisc of another kind has the defaults of a new fq.
+ * there is no fq. If `need` is not NULL, ignores the qdiscs that satisfy it, and counts a qdisc of
+ * another kind as a new fq with the defaults.
  */
 struct fq_limits fq_least(const struct qdiscs *qdiscs, const struct fq_limits *need);
 
 /*
- * Returns the tc command after which every packet passes an fq of at least these limits, or "" if
- * it does already. The command changes only qdiscs that do not satisfy `need`. The caller frees the
+ * Returns the tc command after which every packet passes an fq that satisfies `need`, or "" if no
+ * change is needed. The command leaves qdiscs that satisfy `need` unchanged. The caller frees the
  * text. Returns NULL if there is no memory.
  */
 char *fq_command(const char *device, const struct qdiscs *qdiscs, const struct fq_limits *need);
 
 /* --- Limits that shape ----------------------------------------------------------------------- */
 
-/* What the limits of a gate need of its devices. */
+/* What the limits of a gate require of the devices to which it is attached. */
 struct shaping {
 	bool any; /* at least one limit shapes */
 	struct fq_limits need;
-	/* the first limit with key dst that does not shape; NULL if there is none */
+	/* first limit with key dst that does not shape; NULL if there is none */
 	const struct sl_limit_spec *by_dst;
 	const struct sl_prefix *by_dst_prefix;
 };
 
-/* Adds the needs of a rule's limits. The rule must stay as long as `shaping` is used. */
+/*
+ * Adds the requirements of a rule's limits. `shaping` refers to the rule, so the caller must keep
+ * it.
+ */
 void shaping_add(struct shaping *shaping, const struct rule *rule);
 
-/* Computes the needs of the rules in force. Returns 0 or a negative errno. */
+/* Computes the requirements of the rules in force. Returns 0 or a negative errno. */
 int shaping_read(const struct gate *gate, struct shaping *ret);
 
 /*
- * Checks that limits that shape have an effect. Fails if the gate has attachments, but none on hook
- * egress; if no limit shapes, but a limit has key dst, this only adds a notice. Fails if a device
- * on hook egress has no fq, and names the tc command that adds it; if `may_lack` is set, this only
- * adds a notice. A notice is also added if an fq holds fewer packets than may wait.
+ * Checks that limits that shape can take effect. Fails if the gate has attachments, but none on
+ * hook egress; if no limit shapes, but a limit has key dst, only adds a notice. Fails if a device
+ * on hook egress has no fq, with a tc command that adds it; if `may_lack` is set, only adds a
+ * notice. Adds a notice if an fq holds fewer packets than may wait.
  *
- * all: the attachments to check, or NULL for the attachments that the gate has.
+ * all: the attachments to check; NULL for all attachments of the gate.
  */
 int shaping_check(const struct gate *gate, const struct shaping *shaping,
 		  const struct attachment *all, unsigned int count, bool may_lack);
@@ -118,13 +121,15 @@ int shaping_check_new(const struct gate *gate, const struct shaping *shaping,
 
 /* The result of shaping_look(): whether a device can delay packets. */
 struct holding {
-	bool holds;    /* every packet passes an fq; also set if the device cannot be read */
+	bool holds; /* every packet passes an fq; also set if the device's qdiscs cannot be read */
 	bool is_short; /* the fq holds fewer packets than may wait, and drops the rest */
 	struct fq_limits least;
-	char *command; /* tc command that adds or enlarges the fq, freed by the caller; or NULL */
+	char *command; /* tc command that adds or enlarges the fq, or NULL; the caller frees it */
 };
 
-/* Reads whether the device of an attachment can delay packets. Returns 0 or a negative errno. */
+/*
+ * Finds out whether the device of an attachment can delay packets. Returns 0 or a negative errno.
+ */
 int shaping_look(const struct shaping *shaping, const struct attachment *attachment,
 		 struct holding *ret);
 
