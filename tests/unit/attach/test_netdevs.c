@@ -42,9 +42,7 @@ TEST(test_which_device_is_above)
 			fail_msg("%s", cases[i].name);
 }
 
-/*
- * The kernel allows no cycle of devices, but changes during a dump can make the dump contain one.
- */
+/* The kernel prevents cycles of devices, but a dump can contain one if devices change meanwhile. */
 TEST(test_a_circle_ends)
 {
 	struct netdev circle[] = {
@@ -61,12 +59,12 @@ TEST(test_a_circle_ends)
 TEST(test_the_program_that_is_in_the_way)
 {
 	assert_null(netdevs_find_xdp(&links, 1));
-	list[2].has_xdp = true; /* device 3 is the bond */
+	list[2].has_xdp = true; /* bond0 already has an XDP program */
 	assert_string_equal(netdevs_find_xdp(&links, 1)->name, "bond0");
 	assert_null(netdevs_find_xdp(&links, 3));
 	assert_null(netdevs_find_xdp(&links, 6));
 	list[2].has_xdp = false;
-	list[1].has_xdp = true; /* device 1 is a port of bond 3 */
+	list[1].has_xdp = true; /* eth0, a port of bond0, also has an XDP program */
 	assert_string_equal(netdevs_find_xdp(&links, 3)->name, "eth1");
 	assert_null(netdevs_find_xdp(&links, 1));
 	list[1].has_xdp = false;

@@ -15,7 +15,7 @@ struct bytes {
 	size_t size;
 };
 
-/* Converts hexadecimal digits to bytes on the heap, so that ASan detects reads past their end. */
+/* Converts hexadecimal digits to bytes on the heap, so that ASan reports reads past their end. */
 static struct bytes bytes_of(const char *hex)
 {
 	struct bytes bytes = {.size = strlen(hex) / 2};
@@ -30,7 +30,7 @@ static struct bytes bytes_of(const char *hex)
 	return bytes;
 }
 
-/* Parses the first `size` bytes as a dump, and frees them. Returns the result of qdiscs_parse(). */
+/* Parses the first `size` bytes as a dump, and frees them. Returns what qdiscs_parse() returns. */
 static int parse(struct bytes bytes, size_t size, unsigned int ifindex, struct qdiscs *ret)
 {
 	int more;
@@ -102,7 +102,7 @@ TEST(test_qdiscs_below_another_root_than_mq_are_ignored)
 	struct bytes bytes = bytes_of(MQ MQ_2_FQ MQ_1_FQ DONE);
 	struct qdiscs qdiscs;
 
-	bytes.data[40] = 'x'; /* the kind "mq" becomes "xq" */
+	bytes.data[40] = 'x'; /* changes the kind "mq" to "xq" */
 	assert_int_equal(parse(bytes, bytes.size, DEVICE, &qdiscs), 0);
 	assert_string_equal(qdiscs.root, "xq");
 	assert_int_equal(qdiscs.count, 1);
@@ -119,7 +119,7 @@ TEST(test_a_dump_in_two_parts_is_one)
 	assert_int_equal(qdiscs_parse(second.data, second.size, DEVICE, &qdiscs), 0);
 	assert_true(fq_everywhere(&qdiscs));
 	assert_int_equal(qdiscs.count, 2);
-	assert_int_equal(qdiscs.list[0].queue, 1); /* the dump lists queue 2 first */
+	assert_int_equal(qdiscs.list[0].queue, 1); /* sorted by queue: the dump has queue 2 first */
 	assert_int_equal(qdiscs.list[1].queue, 2);
 	qdiscs_free(&qdiscs);
 	free(second.data);
@@ -135,7 +135,7 @@ static void expect_failure(struct bytes bytes, size_t size, int err)
 	qdiscs_free(&qdiscs);
 }
 
-/* Copies the first `size` bytes to the heap. */
+/* Returns a copy of the first `size` bytes, on the heap. */
 static struct bytes first_bytes(const struct bytes *whole, size_t size)
 {
 	struct bytes cut = {malloc(size ?: 1), size};
@@ -144,7 +144,7 @@ static struct bytes first_bytes(const struct bytes *whole, size_t size)
 	return cut;
 }
 
-/* A dump cut between two messages is reported as incomplete, and otherwise as damaged. */
+/* A dump that ends between two messages is incomplete. If it ends in a message, it is damaged. */
 TEST(test_a_cut_dump_is_refused)
 {
 	static const char *const parts[] = {"", LO_PFIFO, LO_PFIFO MQ, LO_PFIFO MQ MQ_2_FQ,
@@ -161,7 +161,7 @@ TEST(test_a_cut_dump_is_refused)
 	free(whole.data);
 }
 
-/* Makes a message end before each of its attributes, and shortens the length in its header. */
+/* A message is refused if its header has too small a length for its attributes. */
 TEST(test_a_short_message_is_refused)
 {
 	struct bytes whole = bytes_of(FQ);
@@ -175,7 +175,7 @@ TEST(test_a_short_message_is_refused)
 	free(whole.data);
 }
 
-/* One byte of a dump is set to another value. */
+/* `byte` replaces the byte at offset `at` of a dump. qdiscs_parse() then returns `err`. */
 static const struct {
 	const char *name, *dump;
 	size_t at;
@@ -201,7 +201,7 @@ TEST(test_a_wrong_message_is_refused)
 	}
 }
 
-/* Changes each byte of a dump in turn. ASan detects any read past the end of a message. */
+/* Replaces each byte of a dump by wrong values. ASan reports reads past the end of a message. */
 TEST(test_a_wrong_byte_does_no_harm)
 {
 	static const unsigned char wrong[] = {0, 1, 4, 0x7f, 0xff};
@@ -336,7 +336,7 @@ TEST(test_needs_of_limits)
 		  .rate = 400000000,
 		  .rate_unit = SL_RATE_BITS,
 		  .span_ns = SEC_NS / 20},
-		 1652}, /* packets of 1514 bytes */
+		 1652}, /* as many packets of 1514 bytes as 400 Mbit/s sends in 50 ms */
 		{{.kind = SL_TOKEN_BUCKET, .rate = 10000, .span_ns = SEC_NS}, 0},
 	};
 

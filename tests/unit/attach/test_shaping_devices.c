@@ -13,7 +13,7 @@
 #include "attach/shaping.h"
 #include "base/error.h"
 
-#define TAP_QUEUES 3 /* queues in use; Linux allocates at least 256 */
+#define TAP_QUEUES 3 /* the tap has 3 queues in use, while Linux allocates at least 256 */
 
 /* Enters a new network namespace, which exists until the next call or until the process exits. */
 static void begin_or_skip(void)
@@ -39,7 +39,7 @@ static struct qdiscs read_qdiscs(void)
 	return qdiscs;
 }
 
-/* Makes dev0 a tap device with `count` queues in use, and opens an fd for each queue. */
+/* Makes the tap device dev0 with `count` queues, and stores the fd of each queue in `fds`. */
 static void tap_begin(int fds[TAP_QUEUES], unsigned int count)
 {
 	struct ifreq request = {.ifr_name = "dev0",
@@ -62,7 +62,7 @@ static void tap_end(const int fds[TAP_QUEUES], unsigned int count)
 	"ip link add dev0 numtxqueues 4 numrxqueues 4 type veth peer name peer0 && "               \
 	"ip link set dev0 up"
 
-/* Commands that add qdiscs of every kernel to dev0, and the qdiscs that are then read from dev0. */
+/* Commands that set up dev0 on any kernel, and its root qdisc and number of qdiscs afterwards. */
 static const struct {
 	const char *name;
 	const char *setup;
@@ -146,7 +146,7 @@ static void fq_or_skip(void)
 		skip_because("this kernel has no qdisc fq; scripts/vm-tests runs kernels that do");
 }
 
-/* Runs the suggested tc command, and checks that every queue then has an fq. */
+/* Runs the tc command that fq_command() suggests, and checks that every queue then has an fq. */
 static void check_command(const struct fq_limits *need, const char *options)
 {
 	struct qdiscs qdiscs = read_qdiscs();
@@ -221,7 +221,7 @@ static void check_least(struct fq_limits right)
 TEST(test_fq_says_what_it_holds)
 {
 	fq_or_skip();
-	/* these are also the defaults that fq_least() returns for a device without an fq */
+	/* the default options of fq, which fq_least() also returns for a device without an fq */
 	check_least((struct fq_limits){10000, 100, 10 * SEC_NS, true});
 	assert_true(run("tc qdisc replace dev dev0 root fq limit 7000 flow_limit 77 horizon 7ms "
 			"horizon_cap"));

@@ -22,7 +22,7 @@ TEST(test_growth_keeps_the_items_and_doubles_the_room)
 	free(items);
 }
 
-/* One byte of memory is enough for this test, because array_grow() does not access the items. */
+/* The array claims 2^31 items but has one byte, which array_grow() does not access. */
 TEST(test_room_that_would_overflow_is_refused)
 {
 	unsigned int room = 1U << 31;

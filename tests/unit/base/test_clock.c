@@ -11,7 +11,7 @@
 
 #define UNIT (1ULL << SL_UNTIL_SHIFT)
 
-/* Two readings of a clock may be this far apart, because another process may run in between. */
+/* Allowed difference of two clock readings. The test may be preempted between the readings. */
 #define SLACK SEC_NS
 
 /* --- Clocks --------------------------------------------------------------------------------- */
@@ -56,8 +56,8 @@ static bool clock_is_right(uint64_t before)
 }
 
 /*
- * Checks the clock in a process that creates a time namespace but is outside of it, and in its
- * child process, which is inside the namespace.
+ * Creates a time namespace for child processes. Checks the clock in this process, which stays
+ * outside of the namespace, and in a child process inside it.
  */
 static int clocks_try(uint64_t before)
 {
@@ -98,7 +98,7 @@ TEST(test_the_clock_runs)
 
 /* --- Ends of list entries ------------------------------------------------------------------- */
 
-/* A list entry lasts for the requested time, or up to one expiry unit longer. */
+/* A list entry stays valid for the requested time, or up to one expiry unit longer. */
 TEST(test_the_end_of_an_entry)
 {
 	static const uint64_t spans[] = {0,    1,	 1000000,	UNIT - 1,
@@ -133,7 +133,7 @@ TEST(test_moments_of_the_calendar)
 			3600 * SEC_NS + UNIT);
 }
 
-/* A stored expiry is rounded to seconds: read back, it is at most a unit earlier or 1 s later. */
+/* A stored expiry that is rounded to seconds changes by at most one unit down or 1 s up. */
 TEST(test_there_and_back)
 {
 	assert_int_equal(until_at(until_time(1)), 1);
@@ -145,7 +145,7 @@ TEST(test_there_and_back)
 	}
 }
 
-/* The expiry of an entry stays the same, however often it is printed and parsed again. */
+/* An expiry does not change if it is printed and parsed repeatedly. */
 TEST(test_a_moment_stays_as_it_is)
 {
 	time_t now = time(NULL);
@@ -161,7 +161,7 @@ TEST(test_moments_are_read_and_written_back)
 	static const struct {
 		const char *text;
 		time_t when;
-		const char *printed; /* NULL: the same as `text` */
+		const char *printed; /* the text printed for `when`; NULL: same as `text` */
 	} cases[] = {
 		{"1970-01-01T00:00:00Z", 0, NULL},
 		{"2001-09-09T01:46:40Z", 1000000000, NULL},
@@ -230,7 +230,7 @@ TEST(test_wrong_moments_are_refused)
 	}
 }
 
-/* The longest expiry is printed rounded up, to more than 730 days, and must still be accepted. */
+/* The maximum expiry, in 730 days, is printed rounded up, and can be parsed again. */
 TEST(test_the_end_of_the_longest_span_can_be_read)
 {
 	uint32_t until = until_after(730 * 86400 * SEC_NS), again;

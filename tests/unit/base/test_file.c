@@ -10,7 +10,7 @@
 #include "base/file.h"
 #include "scratch.h"
 
-/* Writes these bytes to a temporary file and reads it. Returns the result of file_read(). */
+/* Writes `size` bytes to a temporary file and reads the file. Returns the result of file_read(). */
 static int bytes_read(const char *text, size_t size, struct file *ret)
 {
 	int status;
@@ -21,7 +21,7 @@ static int bytes_read(const char *text, size_t size, struct file *ret)
 	return status;
 }
 
-/* Empties the list of errors. Returns the id of the last error, or "" if there was none. */
+/* Clears the list of errors. Returns the id of the last error, or "" if the list is empty. */
 static const char *error_taken(void)
 {
 	const struct sl_error *error = error_last(0);
@@ -31,7 +31,7 @@ static const char *error_taken(void)
 	return id;
 }
 
-/* Checks that file_read() returns this error and leaves `ret` unchanged. */
+/* Checks that file_read() fails with this error and does not change `ret`. */
 static void expect_refused(const char *path, int err, const char *id)
 {
 	struct file file = {.size = 42};
@@ -49,7 +49,7 @@ TEST(test_any_bytes_but_nul_are_read)
 		const char *bytes;
 		size_t size;
 		const char *error;
-		size_t skipped; /* length of the byte order mark */
+		size_t skipped; /* length of the byte order mark, which file_read() skips */
 	} cases[] = {
 		{"", 0, "", 0},
 		{"a\n\tb", 4, "", 0},
@@ -119,7 +119,7 @@ TEST(test_a_file_above_90_mib_is_refused)
 	file_free(&file);
 }
 
-/* Standard input may be a pipe or a device. Its largest size is that of a file. */
+/* Standard input can be a pipe or a device. It has the same maximum size as a file. */
 TEST(test_standard_input_may_be_of_any_kind)
 {
 	int kept = dup(STDIN_FILENO), ends[2];
@@ -144,8 +144,8 @@ TEST(test_standard_input_may_be_of_any_kind)
 /* --- A file that changes -------------------------------------------------------------------- */
 
 /*
- * A file is read even if the writer still has it open, or if its mtime is in the future because the
- * clock was set back.
+ * A file is read even if a writer has it open, or if its mtime is in the future after a clock
+ * change.
  */
 TEST(test_a_file_that_is_open_or_from_the_future_is_read)
 {
@@ -167,7 +167,7 @@ TEST(test_a_file_that_is_open_or_from_the_future_is_read)
 
 struct writer {
 	int fd;
-	char letter; /* letter that overwrites the first byte; 0: append instead */
+	char letter; /* letter that overwrites the first byte; 0: the writer appends instead */
 	atomic_uint writes;
 	atomic_bool stop;
 };
@@ -189,8 +189,8 @@ static void *writer_run(void *data)
 }
 
 /*
- * Reads the file until the writer changes it during a read, which can take long on a busy machine.
- * Returns the id of the error.
+ * Reads the file until the writer changes it during a read. Several reads can be necessary on a
+ * busy machine. Returns the id of the error.
  */
 static const char *refusal_amid(struct writer *writer)
 {
@@ -207,7 +207,7 @@ static const char *refusal_amid(struct writer *writer)
 	return "the writer did not get to write";
 }
 
-/* A file is refused if it is appended to or overwritten during the read. */
+/* A file is refused if a writer appends to it or overwrites it during the read. */
 TEST(test_a_file_that_changes_is_refused)
 {
 	for (int over = 0; over < 2; over++) {
@@ -225,7 +225,7 @@ TEST(test_a_file_that_changes_is_refused)
 	unlink("file");
 }
 
-/* Appends a byte, and sets the mtime to `when`, in whole seconds. */
+/* Appends a byte, and sets the file's mtime to `when`, in seconds. */
 static void append_at(int fd, time_t when)
 {
 	struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, {.tv_sec = when}};
@@ -241,7 +241,7 @@ static void *append_later(void *data)
 	return NULL;
 }
 
-/* A file that changes during the read is refused, even if the file system rounds its mtime down. */
+/* A file that changes during the read is refused, even if its file system rounds mtimes down. */
 TEST(test_a_file_with_a_rounded_time_that_changes_is_refused)
 {
 	int fd = open("file", O_WRONLY | O_CREAT, 0600);

@@ -11,7 +11,7 @@
 #define OWNER 4242
 #define GROUP 4243
 
-/* A directory of another user, and a file of root outside of it. */
+/* A directory that belongs to another user, and a file of root outside of that directory. */
 struct place {
 	char directory[32], secret[32];
 	int fd;
@@ -80,7 +80,7 @@ static void test_what_is_made_is_the_owners(void **state)
 	assert_int_equal(st.st_gid, getegid());
 }
 
-/* The owner of a directory cannot use a symbolic link in it to make root write a file of root. */
+/* If a directory's owner plants a symbolic link in it, root does not write to the link's target. */
 static void test_it_has_the_rights_of_the_owner(void **state)
 {
 	const struct place *place = place_or_skip(state);

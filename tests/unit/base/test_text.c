@@ -11,15 +11,15 @@ TEST(test_the_word_that_was_meant_is_found)
 		const char *typed, *found;
 	} cases[] = {
 		{"rtae", "rate"},
-		{"tp", "pt"}, /* two letters that are swapped are one difference */
+		{"tp", "pt"}, /* two swapped letters count as one difference */
 		{"RATE", "rate"},
-		{"rate", NULL}, /* the word is correct, but not expected */
-		{"rax", NULL},	/* more than half of the letters */
+		{"rate", NULL}, /* a correct word needs no suggestion */
+		{"rax", NULL},	/* more than half of the letters differ */
 		{"rooe", "rate"},
 		{"xate", "rate"},
-		{"xatte", NULL}, /* another first letter, and another difference */
+		{"xatte", NULL}, /* the first letter and one more differ */
 		{"resize", "--resize"},
-		{"pot", "port"}, /* the longest of the most similar words */
+		{"pot", "port"}, /* of equally similar words, the longest is suggested */
 		{"rrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrr", NULL},
 	};
 
@@ -129,7 +129,7 @@ TEST(test_a_name_is_shown_without_what_acts_on_a_terminal)
 		assert_string_equal(name_shown(cases[i][0]), cases[i][1]);
 }
 
-/* Several quoted words are valid at the same time, so that one message can contain them. */
+/* Several quoted words can be used at the same time, for example in one message. */
 TEST(test_words_live_beside_each_other)
 {
 	const char *words[WORDS_LIVE];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * bpf/charge.h, compiled for the host: keys whose state cannot be made or is evicted during a
- * packet, and buckets that hold credit.
+ * bpf/charge.h, compiled for the host: sources that get no state, states that are evicted while a
+ * packet is charged, and per-CPU buckets that hold credit.
  */
 #include "charge_host.h"
 
@@ -9,10 +9,10 @@
 #define COST	  (SL_TICKS_PER_SEC / RATE)
 #define BURST	  1000
 #define ONE_CPU	  1
-#define MANY_CPUS 64 /* on so many CPUs, limits have no slices */
+#define MANY_CPUS 64 /* with this many CPUs, a limit has no per-CPU slices */
 #define SETS	  2
 
-/* Makes a gate with one limit of BURST packets. The first sources get a bucket. */
+/* Makes a gate with one limit of BURST packets per source. The first sources get a bucket. */
 static void world_begin(enum sl_family family, uint32_t cpus)
 {
 	struct sl_limit limit;
@@ -36,7 +36,7 @@ static void check_events(uint64_t inserted, uint64_t evicted, uint64_t busy, uin
 
 /* --- Why a key gets no state ----------------------------------------------------------------- */
 
-/* Fills the table with sources that have spent their burst, which takes an hour to refill. */
+/* Fills the table with sources that have spent their whole burst, which refills in an hour. */
 static void table_fill(void)
 {
 	struct sl_limit full = limit_of(RATE, BURST, MANY_CPUS);
@@ -68,7 +68,7 @@ static void sets_unlock(uint32_t round)
 		host_table.set[i].displaced &= ~1U;
 }
 
-/* A new source whose set is locked gets a state if another CPU unlocks the set soon. */
+/* If a new source's set is locked, the source gets a state when another CPU unlocks the set. */
 TEST(test_a_new_key_waits_for_a_lock)
 {
 	for (int family = 0; family < SL_FAMILIES; family++) {
@@ -145,9 +145,7 @@ TEST(test_a_window_stores_whether_half_is_left)
 	}
 }
 
-/*
- * A source that has spent half of its window is evicted before a source that has spent all of it.
- */
+/* A source that has used half of its window is evicted before a source that has used all of it. */
 TEST(test_a_spent_window_is_evicted_last)
 {
 	enum { ABUSERS = SETS * SL_WAYS / 4, OTHERS = SETS * SL_WAYS - ABUSERS };
@@ -172,7 +170,7 @@ TEST(test_a_spent_window_is_evicted_last)
 
 /*
  * In a flood, spoofed sources evict each other, but not a source that sent within the last minute.
- * The `charged_at` of a window only shows a sub-window, and may be much older than its last packet.
+ * The time of a window's last packet is stored, because `charged_at` is only its sub-window.
  */
 TEST(test_in_a_flood_known_sources_of_a_long_window_stay)
 {
@@ -193,8 +191,8 @@ TEST(test_in_a_flood_known_sources_of_a_long_window_stay)
 }
 
 /*
- * A refund subtracts exactly the amount that its packet added, at any time. Counts are rounded, and
- * the rounding depends on the time.
+ * A refund subtracts exactly what its packet added, although counts are rounded by the current
+ * time.
  */
 TEST(test_a_refund_undoes_a_count)
 {
@@ -214,8 +212,8 @@ TEST(test_a_refund_undoes_a_count)
 }
 
 /*
- * A slice that stores a refusal refuses most packets without the state. One in
- * REFUSED_ALONE_JIFFIES is charged to the state, to record that the source still sends.
+ * While a slice stores a refusal, packets are refused without access to the shared state. Every
+ * REFUSED_ALONE_JIFFIES the state is charged anyway, so that it shows that the source still sends.
  */
 TEST(test_a_long_refused_source_is_established)
 {
@@ -235,7 +233,7 @@ TEST(test_a_long_refused_source_is_established)
 	}
 }
 
-/* A source without a bucket is charged directly to its state, and gets exactly its burst. */
+/* A source without a bucket is charged to its shared state, and gets exactly its burst. */
 TEST(test_a_source_without_a_bucket_gets_its_burst)
 {
 	for (int family = 0; family < SL_FAMILIES; family++) {
@@ -251,9 +249,9 @@ TEST(test_a_source_without_a_bucket_gets_its_burst)
 
 /* --- Another CPU gives the entry to another key ---------------------------------------------- */
 
-/* entry that another CPU gives to another key before a block is stored in it */
+/* the entry, which another CPU gives to another key before this CPU stores a block in it */
 static struct sl_entry *given;
-static struct sl_state other_state; /* state of the key that gets the entry */
+static struct sl_state other_state; /* the state of the key that gets the entry */
 
 static void give_entry(const void *word)
 {
@@ -264,7 +262,7 @@ static void give_entry(const void *word)
 	given = NULL;
 }
 
-/* If an entry was given to another key, a block of the earlier key is removed from it. */
+/* If another key got the entry meanwhile, the block stored for the old key is removed. */
 TEST(test_a_block_in_a_reused_state_is_removed)
 {
 	static const uint64_t own_blocks[] = {0, 5 * SL_TICKS_PER_SEC};
@@ -289,7 +287,7 @@ TEST(test_a_block_in_a_reused_state_is_removed)
 	}
 }
 
-/* If a key still has its entry, its block lasts for the whole block time. */
+/* If an entry still belongs to its key, a block lasts for the whole block time. */
 TEST(test_a_block_of_the_key_itself_stays)
 {
 	for (int family = 0; family < SL_FAMILIES; family++) {
@@ -308,7 +306,7 @@ TEST(test_a_block_of_the_key_itself_stays)
 
 /* --- A bucket that is not used any more ------------------------------------------------------ */
 
-/* A source keeps its bucket while the bucket's slice holds credit. */
+/* A source keeps its bucket while a slice of the bucket has credit. */
 TEST(test_a_bucket_with_credit_is_kept)
 {
 	for (int family = 0; family < SL_FAMILIES; family++) {
@@ -318,7 +316,7 @@ TEST(test_a_bucket_with_credit_is_kept)
 
 		world_begin(family, ONE_CPU);
 		bucket_host.in_use.first = BUCKETS_FIRST;
-		clock_advance(SL_TICKS_PER_SEC * 60); /* the last refusal is then a minute ago */
+		clock_advance(SL_TICKS_PER_SEC * 60); /* the source was not refused for a minute */
 		packet = packet_from(1);
 		assert_non_null(bucket_start(&packet, BUCKET_INSERT));
 		bucket = bucket_find(&packet);
@@ -332,8 +330,8 @@ TEST(test_a_bucket_with_credit_is_kept)
 }
 
 /*
- * A slow source that sends a few packets in a row still gets its rate. Its bucket is dropped when
- * the slice holds no credit.
+ * A slow source that sends a few packets at once gets its whole rate: its bucket is dropped only
+ * when the slice has no credit left.
  */
 TEST(test_a_slow_source_loses_no_credit)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The budget for new sources: all sources that are not established share one burst and one rate, on
- * 1, 2 and 128 CPUs. Tests bpf/charge.h, compiled for the host.
+ * bpf/charge.h, compiled for the host: all sources that are not yet established share one budget, a
+ * burst and a rate, on 1, 2 and 128 CPUs.
  */
 #define HOST_CPUS 128
 #include "charge_host.h"
@@ -9,18 +9,18 @@
 #define SETS	1024
 #define SECONDS 20
 
-/* A flood of spoofed sources, under a limit per source. Rates are in packets per second. */
+/* A flood of packets with spoofed sources, under a limit per source. Rates are in packets/s. */
 struct flood {
 	const char *name;
-	unsigned int run;     /* packets that a source sends in a row */
-	unsigned int sources; /* number of sources, which send in turn; 0: every source is new */
+	unsigned int run;     /* packets that a source sends before the next source sends */
+	unsigned int sources; /* number of sources that send in turn; 0: each run is a new source */
 	unsigned int rate;    /* rate of all sources together */
 	uint64_t limit_rate, limit_burst;
 };
 
 static const uint64_t budget_rate = 100, budget_burst = 100;
 
-/* Sets the clock to this number of ticks since its start. */
+/* Sets the clock to `ticks` after the start of a test. */
 static void time_set(uint64_t ticks)
 {
 	clock_set(1000 * SL_TICKS_PER_SEC + ticks);
@@ -38,7 +38,7 @@ static void world_begin(const struct flood *flood, unsigned int cpus)
 	host_set_budget(limit_of(budget_rate, budget_burst, cpus));
 }
 
-/* Sends a packet, with a bucket that a new source would not have and must not use. */
+/* Sends a packet with a bucket. Checks that the bucket of a new source gets no credit. */
 static enum sl_reason packet_send(uint32_t source)
 {
 	struct sl_bucket bucket = {0};
@@ -50,7 +50,7 @@ static enum sl_reason packet_send(uint32_t source)
 	return verdict.reason;
 }
 
-/* Returns how many packets the budget allows since the start of the clock. */
+/* Returns how many packets the budget for new sources has allowed since the start. */
 static uint64_t budget_allows(void)
 {
 	uint64_t ticks = test_clock_ticks - 1000 * SL_TICKS_PER_SEC;
@@ -59,9 +59,9 @@ static uint64_t budget_allows(void)
 }
 
 /*
- * Sends a flood through all CPUs. Checks at every packet that new sources have not passed more than
- * the budget allows. Returns how many packets of new sources passed; ret_established is the same
- * for established sources.
+ * Sends a flood through all CPUs, and checks at every packet that the budget is not exceeded.
+ * Returns how many packets of new sources passed, and in ret_established how many of established
+ * sources.
  */
 static uint64_t flood_run(const struct flood *flood, unsigned int cpus, uint64_t *ret_established)
 {
@@ -98,7 +98,7 @@ static uint64_t flood_run(const struct flood *flood, unsigned int cpus, uint64_t
 
 static const unsigned int cpu_cases[] = {1, 2, HOST_CPUS};
 
-/* Spoofed sources pass at most as many packets as the budget allows, and use most of the budget. */
+/* Spoofed sources use nearly all of the budget, and never exceed it. */
 TEST(test_forged_sources_pass_what_the_budget_allows)
 {
 	static const struct flood cases[] = {
@@ -122,8 +122,8 @@ TEST(test_forged_sources_pass_what_the_budget_allows)
 }
 
 /*
- * 20,000 slow sources send a packet every 2 seconds. The number of sources that become established
- * in a second is at most the number of packets that the budget allows in it.
+ * 20,000 sources send a packet every 2 seconds. The number of sources that become established is at
+ * most the number of packets that the budget allows.
  */
 TEST(test_the_budget_limits_how_many_sources_become_established)
 {
@@ -142,7 +142,7 @@ TEST(test_the_budget_limits_how_many_sources_become_established)
 	}
 }
 
-/* If the budget is twice the demand of a few sources, all of their packets pass. */
+/* If the budget is twice what a few new sources send, all of their packets pass. */
 TEST(test_honest_sources_keep_all_packets)
 {
 	static const struct flood honest = {"10 honest sources", .sources = 10, .rate = 50,
@@ -153,12 +153,12 @@ TEST(test_honest_sources_keep_all_packets)
 		uint64_t passed = flood_run(&honest, cpu_cases[cpus], &established);
 
 		assert_int_equal(passed + established, honest.rate * SECONDS);
-		/* the budget allows more than the packets of the first second */
+		/* the budget exceeds the demand, so every packet of the first second passes */
 		assert_in_range(passed, honest.rate, honest.rate * 9 / 4);
 	}
 }
 
-/* An established source is not charged to the budget, in a flood or after an idle hour. */
+/* An established source is not charged to the budget, neither in a flood nor after an idle hour. */
 TEST(test_an_established_source_is_never_charged)
 {
 	static const struct flood flood = {"", .limit_rate = 50, .limit_burst = 50};
@@ -185,18 +185,18 @@ TEST(test_an_established_source_is_never_charged)
 	}
 }
 
-/* A source is established once it has existed for the time in which its burst refills. */
+/* A source is established when it has existed for as long as its burst takes to refill. */
 TEST(test_a_source_is_established_after_its_burst_could_refill)
 {
 	static const struct {
 		uint64_t rate, burst;
-		/* seconds after which the source is still new, and after which it is established */
+		/* ages in seconds at which the source is still new, and established */
 		double not_yet, then;
 	} cases[] = {
-		{1000, 10, 1.0, 2.2}, /* established after at least 1 s */
-		{50, 200, 4.0, 6.5},  /* established after 4 s */
-		{10, 500, 50, 52.5},  /* established after 50 s */
-		{1, 1000, 64, 66.6},  /* established after about a minute, the maximum */
+		{1000, 10, 1.0, 2.2}, /* the least time is 1 s */
+		{50, 200, 4.0, 6.5},  /* the burst refills in 4 s */
+		{10, 500, 50, 52.5},  /* the burst refills in 50 s */
+		{1, 1000, 64, 66.6},  /* the maximum time is about a minute */
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
@@ -239,7 +239,7 @@ TEST(test_a_refused_packet_costs_nothing)
 	assert_int_equal(packet_send(4), SL_DROP_OVER_LIMIT);
 }
 
-/* In a flood of sources that send once, a source that sends again uses the budget's reserve. */
+/* In a flood of sources that send once, a source that sends again passes: it has a reserve. */
 TEST(test_a_source_that_sends_again_gets_the_reserve)
 {
 	static const struct flood flood = {"", .limit_rate = 100, .limit_burst = 100};
@@ -249,7 +249,7 @@ TEST(test_a_source_that_sends_again_gets_the_reserve)
 	for (uint32_t i = 0; i < 100000; i++) {
 		time_set(i * SL_TICKS_PER_SEC / 20000);
 		packet_send(1000 + i);
-		if (i < 20000 || i % 400) /* 50 packets per second */
+		if (i < 20000 || i % 400) /* `i % 400`: 50 packets per second */
 			continue;
 		sent++;
 		passed += packet_send(1) < SL_FIRST_DROP;
@@ -277,7 +277,7 @@ TEST(test_a_source_is_established_by_one_of_its_limits)
 	}
 }
 
-/* If a packet matches a fast and a slow limit, the slow limit establishes its source. */
+/* If two limits match, a source is established only when the slower burst could have refilled. */
 TEST(test_a_fast_limit_does_not_establish_a_source_under_a_slow_one)
 {
 	static const struct flood slow = {"", .limit_rate = 10, .limit_burst = 600};
@@ -299,7 +299,7 @@ TEST(test_a_fast_limit_does_not_establish_a_source_under_a_slow_one)
 	assert_int_equal(packet_send(1), SL_PASS_WITHIN);
 }
 
-/* A limit that observes charges no budget. A state that starts empty refuses a packet. */
+/* A limit that observes charges no budget. A state that starts empty refuses its first packet. */
 TEST(test_other_limits)
 {
 	static const struct flood flood = {"", .limit_rate = 1, .limit_burst = 5};
@@ -328,7 +328,7 @@ static uint64_t inserted(void)
 	return count;
 }
 
-/* If a CPU's clock is late, an entry from a later unit of time is new, not established. */
+/* If a CPU's clock is earlier than an entry's creation, its source is new, not established. */
 TEST(test_a_late_clock_establishes_no_source)
 {
 	static const struct flood flood = {"", .limit_rate = 50, .limit_burst = 200};
@@ -345,7 +345,7 @@ TEST(test_a_late_clock_establishes_no_source)
 	assert_int_equal(packet_send(1), SL_PASS_NEWCOMER);
 }
 
-/* A limit that observes has no budget, so a flood begins at the threshold for new keys. */
+/* A limit that observes has no budget. In a flood, its new keys are limited by the threshold. */
 TEST(test_a_flood_under_a_limit_that_observes_inserts_little)
 {
 	static const struct flood flood = {"", .limit_rate = 50, .limit_burst = 50};
@@ -361,8 +361,8 @@ TEST(test_a_flood_under_a_limit_that_observes_inserts_little)
 }
 
 /*
- * Established sources fill a quarter of the table and are idle for 30 to 300 seconds. Meanwhile so
- * many spoofed sources pass within the budget that they could fill the table 37 times.
+ * Established sources in a quarter of the table stay established while they are idle for up to 300
+ * s and spoofed sources, within the budget, send enough to fill the table many times.
  */
 TEST(test_idle_sources_stay_established_in_a_flood)
 {

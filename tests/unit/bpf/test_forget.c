@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Compares the table with an LRU table of the same size while there are more sources than entries:
- * how much of its limit does each kind of source get? Runs the code of the packet path on the host,
- * with a simulated clock. A spoofed source sends one, three or ten packets and never again. An
- * abuser exceeds its limit; an honest source sends four fifths of its limit. docs/architecture.md
+ * Compares the table of sources with an LRU table of the same size. There are more sources than
+ * entries, so abusers can exceed their limit if their state is evicted. Runs the packet path on the
+ * host with a simulated clock. A spoofed source sends one, three or ten packets and never again. An
+ * abuser exceeds its limit. An honest source sends four fifths of its limit. docs/architecture.md
  * quotes the lines that begin with `figure:`.
  */
 #include <math.h>
 #include "gate/maps.h" /* included first, because <net/if.h> must precede <linux/if.h> */
 #include "charge_host.h"
 
-/* A gate of the default size and a flood of 2.56 million packets/s, both divided by PART. */
+/* The default gate and a flood of 2.56 million packets/s, both divided by PART to run faster. */
 #define PART   128
 #define FORGED (2560000 / PART) /* packets per second */
 
-#define SETS	512 /* the table of a gate for 3072 sources has 512 sets of 8 ways */
+#define SETS	512 /* sets of 8 entries; a gate for 3072 sources has so many */
 #define ENTRIES (SETS * SL_WAYS)
-#define EACH	50 /* number of abusers, and number of honest sources */
+#define EACH	50 /* number of abusers, and also of honest sources */
 
-static uint64_t unknown; /* packets that new sources passed in the flood */
+static uint64_t unknown; /* packets of new sources that passed in the flood */
 
 /* A simulated flood. */
 struct scene {
@@ -53,7 +53,7 @@ static void world_begin(const struct scene *scene)
 	unknown = 0;
 	limit = spec_limit(scene->limit, 1);
 	limit.charge_hits = true;
-	limit.id = 1; /* fixed, because the results depend on the id */
+	limit.id = 1; /* a fixed id, because results depend on it slightly */
 	host_add(&limit);
 	host.policy.by_source[SL_IPV4] = 1;
 	if (scene->budget)
@@ -78,7 +78,7 @@ static bool table_passes(uint32_t source)
 static struct {
 	uint32_t source[LRU_ROOM];
 	struct sl_state state[LRU_ROOM];
-	/* `next` links slots with the same hash, and `head` is the first slot of each hash */
+	/* `head` is the first slot of each hash chain, and `next` is the next slot of the chain */
 	int next[LRU_ROOM], head[HEADS];
 	int newer[LRU_ROOM], older[LRU_ROOM];
 	int newest, oldest, count;
@@ -155,8 +155,8 @@ static bool lru_passes(uint32_t source)
 /* --- A scene --------------------------------------------------------------------------------- */
 
 /*
- * Result of a scene. For abusers: packets passed, as a part of what an exact token bucket passes.
- * For other sources: packets passed, as a part of the packets sent.
+ * For abusers: passed packets, relative to what an exact token bucket would pass. For honest and
+ * spoofed sources: passed packets, relative to sent packets.
  */
 struct outcome {
 	double abusers;
@@ -184,9 +184,11 @@ static struct outcome scene_run(const struct scene *scene, bool (*passes)(uint32
 		own[i] = kind_new(limit->kind, limit, 0, test_clock_ticks);
 	for (uint64_t ns = 0; ns < end; ns += STEP_NS) {
 		time_set(ns);
-		/* at least one packet per second, so that abusers exceed slow limits as well */
+		/*
+		 * an abuser sends at least one packet per second, which exceeds even a slow limit
+		 */
 		due_abuser += EACH * (4 * rate > 1 ? 4 * rate : 1) * STEP_NS / SEC_NS;
-		/* the packets due are four fifths of burst + rate * time */
+		/* an honest source sends four fifths of burst + rate * time */
 		due_honest += EACH * .8 *
 			      ((double)limit->burst / limit->cost / scene->seconds + rate) *
 			      STEP_NS / SEC_NS;
@@ -228,13 +230,13 @@ static struct outcome scene_run(const struct scene *scene, bool (*passes)(uint32
 		.rate = number, .rate_unit = unit, .burst = packets                                \
 	}
 
-/* The number of packets that each spoofed source sends. */
+/* Number of packets that each spoofed source sends, for each scene. */
 static const unsigned int sends[] = {1, 3, 10};
 
-/* The values in docs/architecture.md for one limit and one kind of flood. */
+/* Values that docs/architecture.md states for a limit and a kind of flood. */
 struct stated {
-	double lru;    /* part of their limit that abusers get from the LRU table */
-	double honest; /* part of their packets that pass, with a budget */
+	double lru;    /* what abusers pass with the LRU table, relative to their limit */
+	double honest; /* part of honest packets that pass if new sources have a budget */
 };
 
 static void assert_stated(double figure, double stated, double digit)
@@ -243,8 +245,8 @@ static void assert_stated(double figure, double stated, double digit)
 }
 
 /*
- * Checks that new sources pass at most their budget in the flood, and nearly all of it. The lower
- * bound is 50 % if a source sends ten packets, because limits then refuse many of them.
+ * Checks that new sources use nearly all of their budget in the flood, and never exceed it. If a
+ * source sends ten packets, limits refuse many of them, so half of the budget is enough.
  */
 static void assert_budget(const struct scene *scene)
 {
@@ -269,13 +271,13 @@ static void scenes_run(const char *name, struct sl_limit_spec limit, unsigned in
 			"their limit (LRU %.2f), honest sources %.3f (%.3f), forged %.3f (%.3f)\n",
 			name, scene.packets, scene.budget ? "budget" : "none  ", table.abusers,
 			other.abusers, table.honest, other.honest, table.forged, other.forged);
-		/* no abuser is evicted, but a budget may refuse its first packets */
+		/* the table evicts no abuser, but a budget may refuse an abuser's first packets */
 		if (scene.budget)
 			assert_true(table.abusers < 1.006);
 		else
 			assert_stated(table.abusers, 1, .01);
 		assert_stated(other.abusers, stated[i / 2].lru, .1);
-		/* without a budget every packet of an honest source passes */
+		/* without a budget, all packets of honest sources pass */
 		assert_stated(table.honest, scene.budget ? stated[i / 2].honest : 1, .01);
 		if (scene.budget)
 			assert_true(table.forged < other.forged);
@@ -311,8 +313,8 @@ TEST(test_a_very_slow_limit)
 #define LATER_SECONDS 200
 
 /*
- * Spoofed sources fill the table and keep sending. Then abusers begin to send one packet per second
- * each. Returns how many packets an abuser passes.
+ * Spoofed sources fill the table and keep sending. Then abusers begin to send a packet per second
+ * each. Returns the number of packets that pass per abuser.
  */
 static double later_run(unsigned int forged, unsigned int packets, bool (*passes)(uint32_t source))
 {
@@ -337,12 +339,12 @@ static double later_run(unsigned int forged, unsigned int packets, bool (*passes
 	return (double)passed / EACH;
 }
 
-/* A table that is full of spoofed sources still limits abusers that arrive later. */
+/* A table that is full of spoofed sources still limits abusers that begin to send later. */
 TEST(test_later_abusers)
 {
 	static const struct {
-		unsigned int forged; /* packets per second of all spoofed sources */
-		double least, most;  /* bounds of the packets that an abuser passes */
+		unsigned int forged; /* spoofed sources per second */
+		double least, most;  /* bounds of the packets that pass per abuser */
 		double lru;
 	} cases[] = {{20, 0, 0, 5}, {60, 2, 4, 5}, {200, 3, 5, 5}, {1000, 14, 22, 47}};
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * bpf/flood.h and bpf/bucket.h, compiled for the host: flood detection, entries that are given to
- * another key during a packet, and which sources get a bucket.
+ * bpf/flood.h and bpf/bucket.h, compiled for the host: detection of floods, entries that get
+ * another key while a packet is charged, and the choice of sources that get a per-CPU bucket.
  */
 #include "charge_host.h"
 
@@ -9,10 +9,10 @@
 #define COST	  (SL_TICKS_PER_SEC / RATE)
 #define BURST	  1000
 #define ONE_CPU	  1
-#define MANY_CPUS 64 /* on so many CPUs, limits have no slices */
+#define MANY_CPUS 64 /* with this many CPUs, a limit has no per-CPU slices */
 #define SETS	  64
-#define THRESHOLD 100 /* a flood begins at so many packets of new keys */
-#define SHIFT	  4   /* an interval is 16 jiffies */
+#define THRESHOLD 100 /* packets of new keys in an interval at which a flood begins */
+#define SHIFT	  4   /* an interval has 2^4 jiffies */
 
 /* Makes a gate with one limit of BURST packets, in which only hot sources get a bucket. */
 static void world_begin(enum sl_family family, uint32_t cpus)
@@ -28,7 +28,7 @@ static void world_begin(enum sl_family family, uint32_t cpus)
 	host_add(&limit);
 }
 
-/* entry that another CPU gives to another key before its first word is written */
+/* the entry, which another CPU gives to another key before this CPU changes the state */
 static struct sl_entry *given;
 
 static void give_entry(const void *word)
@@ -43,8 +43,8 @@ static void give_entry(const void *word)
 /* --- Floods ---------------------------------------------------------------------------------- */
 
 /*
- * Up to the threshold, a new key gets a state with its first packet. Above the threshold it gets a
- * state with its third packet, for two intervals.
+ * A new key gets a state with its first packet. If more packets of new keys than the threshold
+ * arrive, a key gets a state only with its third packet, until the next interval has passed.
  */
 TEST(test_in_a_flood_a_key_needs_three_packets)
 {
@@ -52,7 +52,7 @@ TEST(test_in_a_flood_a_key_needs_three_packets)
 	uint32_t source = 1000;
 
 	world_begin(SL_IPV4, MANY_CPUS);
-	/* advance to the start of an interval */
+	/* go to the start of an interval */
 	clock_advance(interval - test_clock_ticks % interval);
 	for (unsigned int i = 0; i < THRESHOLD; i++)
 		assert_int_equal(host_send(++source), SL_PASS_WITHIN);
@@ -61,7 +61,7 @@ TEST(test_in_a_flood_a_key_needs_three_packets)
 	assert_int_equal(host_send(1), SL_PASS_NEWCOMER);
 	assert_null(entry_of(1));
 	assert_int_equal(host_send(1), SL_PASS_WITHIN);
-	/* the new state is also charged for the two packets that passed before it existed */
+	/* charged for all three packets of the key, although two of them passed without a state */
 	assert_int_equal(entry_of(1)->state.empty_at,
 			 test_clock_ticks - host.policy.limit[SL_IPV4][0].burst + 3 * COST);
 	clock_advance(interval);
@@ -70,7 +70,7 @@ TEST(test_in_a_flood_a_key_needs_three_packets)
 	assert_int_equal(host_send(3), SL_PASS_WITHIN);
 }
 
-/* A key needs three packets on one CPU. Its new state is then charged for these three packets. */
+/* In a flood, a key gets a state with its third packet on one CPU, and is charged for all three. */
 TEST(test_each_cpu_counts_hits_by_itself)
 {
 	world_begin(SL_IPV4, MANY_CPUS);
@@ -87,7 +87,7 @@ TEST(test_each_cpu_counts_hits_by_itself)
 	assert_int_equal(host_send(1), SL_PASS_WITHIN);
 }
 
-/* A packet counts as one new key, even if it matches several limits and gets a state for each. */
+/* A packet counts as one new key, even if it matches two limits and so gets two states. */
 TEST(test_a_packet_is_one_new_key)
 {
 	const struct sl_event_count *event = host.admission[0].event;
@@ -100,7 +100,7 @@ TEST(test_a_packet_is_one_new_key)
 		assert_int_equal(host.admission[0].new_keys[0], 5);
 		assert_int_equal(event[SL_EVENT_NEW_KEY].total, 0);
 		assert_int_equal(event[SL_EVENT_INSERTED].total, 10);
-		/* the count of an interval is added up at its end */
+		/* at the end of an interval, its count is added to the total */
 		clock_advance(JIFFY << SHIFT);
 		assert_int_equal(host_send(1), SL_PASS_WITHIN);
 		assert_int_equal(event[SL_EVENT_NEW_KEY].total, 0);
@@ -134,7 +134,7 @@ TEST(test_two_cpus_insert_one_state)
 	}
 }
 
-/* If the state of a key is evicted, the key needs three packets again to get a state. */
+/* If the state of a key is evicted in a flood, the key again needs three packets to get a state. */
 TEST(test_hits_are_cleared_when_a_key_gets_a_state)
 {
 	world_begin(SL_IPV4, MANY_CPUS);
@@ -148,7 +148,7 @@ TEST(test_hits_are_cleared_when_a_key_gets_a_state)
 	}
 }
 
-/* A new state is not charged for earlier packets that a budget was already charged for. */
+/* If a budget was charged for a packet, the state that its key gets later is not charged for it. */
 TEST(test_packets_that_a_budget_paid_are_not_charged_again)
 {
 	world_begin(SL_IPV4, MANY_CPUS);
@@ -162,7 +162,7 @@ TEST(test_packets_that_a_budget_paid_are_not_charged_again)
 			 test_clock_ticks - host.policy.limit[SL_IPV4][0].burst + COST);
 }
 
-/* If the burst of a limit changes, the span in its entries is updated. */
+/* If the burst of a limit changes, the refill time stored in its entries is updated. */
 TEST(test_an_entry_follows_its_limit)
 {
 	struct sl_limit *limit = &host.policy.limit[SL_IPV4][0];
@@ -179,8 +179,8 @@ TEST(test_an_entry_follows_its_limit)
 /* --- Another CPU gives the entry to another key ---------------------------------------------- */
 
 /*
- * If a key gets the entry of another key during a packet, the packet passes as a packet of a new
- * source, and is not charged to that key.
+ * If another CPU gives the entry to another key during a packet, the packet passes as a packet of a
+ * new source, and the new key is not charged.
  */
 TEST(test_the_key_that_got_the_entry_is_not_charged)
 {
@@ -201,7 +201,7 @@ TEST(test_the_key_that_got_the_entry_is_not_charged)
 	}
 }
 
-/* If another key gets the entry during a packet, no slice borrows credit from that key's state. */
+/* If another key gets the entry during a packet, a slice borrows no credit from the new state. */
 TEST(test_the_key_that_got_the_entry_lends_no_credit)
 {
 	for (int family = 0; family < SL_FAMILIES; family++) {
@@ -245,11 +245,11 @@ TEST(test_the_first_sources_get_a_bucket_at_once)
 	}
 }
 
-/* Sources after the first BUCKETS_FIRST have a bucket only while they are hot. */
+/* After the first BUCKETS_FIRST buckets, a source has a bucket only while it sends fast. */
 TEST(test_a_source_has_a_bucket_while_it_is_hot)
 {
 	world_begin(SL_IPV4, ONE_CPU);
-	for (int i = 0; i < 2 * HOT_SAMPLE; i++) { /* too slow to be hot */
+	for (int i = 0; i < 2 * HOT_SAMPLE; i++) { /* too slow for a bucket */
 		clock_advance(HOT_TICKS);
 		assert_int_equal(host_send(1), SL_PASS_WITHIN);
 		assert_null(bucket_of(1));
@@ -262,7 +262,7 @@ TEST(test_a_source_has_a_bucket_while_it_is_hot)
 	for (int i = 0; i < 100; i++)
 		assert_int_equal(host_send(1), SL_PASS_WITHIN);
 	assert_int_equal(bucket_of(1)->passed.packets, 101);
-	/* at one packet per second, the bucket is dropped when its slice is empty */
+	/* at one packet per second, the bucket is dropped when its slice has no credit left */
 	for (int i = 0; i < 3; i++) {
 		clock_advance(SL_TICKS_PER_SEC);
 		assert_int_equal(host_send(1), SL_PASS_WITHIN);
@@ -270,7 +270,7 @@ TEST(test_a_source_has_a_bucket_while_it_is_hot)
 	assert_null(bucket_of(1));
 }
 
-/* In each jiffy, one refused or observed source gets a bucket. */
+/* One refused or observed source per jiffy gets a bucket. */
 TEST(test_one_refused_source_in_a_jiffy_gets_a_bucket)
 {
 	struct sl_limit *limit;
@@ -299,7 +299,7 @@ TEST(test_one_refused_source_in_a_jiffy_gets_a_bucket)
 	}
 }
 
-/* Denied sources do not use the ration of refused sources: one of each gets a bucket in a jiffy. */
+/* Denied sources have a ration of their own: in a jiffy, one of them gets a bucket as well. */
 TEST(test_denied_sources_have_their_own_ration)
 {
 	unsigned int claims = 0;
@@ -314,19 +314,16 @@ TEST(test_denied_sources_have_their_own_ration)
 	assert_int_equal(claims, 2);
 }
 
-/*
- * If the kernel refuses to insert a bucket, the error is counted by its cause. The verdict is the
- * same as without a bucket.
- */
+/* If the kernel does not insert a bucket, the cause is counted. The verdict does not change. */
 TEST(test_a_failed_insertion_is_counted_by_cause)
 {
 	static const struct {
 		long err;
 		enum sl_event event;
 	} cases[] = {
-		{-ENOMEM, SL_EVENT_BUCKET_NO_ROOM}, /* no bucket to evict */
-		{-EBUSY, SL_EVENT_BUCKET_BUSY},	    /* map locked, Linux 6.1 to 6.14 */
-		{-EDEADLK, SL_EVENT_BUCKET_BUSY},   /* map locked, Linux 6.15 */
+		{-ENOMEM, SL_EVENT_BUCKET_NO_ROOM}, /* all buckets are in use */
+		{-EBUSY, SL_EVENT_BUCKET_BUSY},	    /* error of a locked map in Linux 6.1 to 6.14 */
+		{-EDEADLK, SL_EVENT_BUCKET_BUSY},   /* error of a locked map since Linux 6.15 */
 		{-ETIMEDOUT, SL_EVENT_BUCKET_BUSY},
 	};
 
@@ -362,7 +359,7 @@ TEST(test_insertions_are_counted_by_second)
 	assert_int_equal(rate->total, 3);
 }
 
-/* If a bucket is evicted, the credit in its slices is lost. Its source passes at most its burst. */
+/* If a bucket is evicted, its credit is lost, so its source never passes more than its burst. */
 TEST(test_an_evicted_source_is_charged_at_its_state)
 {
 	for (int family = 0; family < SL_FAMILIES; family++) {
@@ -380,7 +377,7 @@ TEST(test_an_evicted_source_is_charged_at_its_state)
 	}
 }
 
-/* The kernel reuses an evicted bucket. A source ignores what an earlier source wrote to it. */
+/* The kernel reuses evicted buckets. A source ignores what another source wrote to its bucket. */
 TEST(test_a_reused_bucket_keeps_nothing)
 {
 	for (int family = 0; family < SL_FAMILIES; family++) {
@@ -393,7 +390,7 @@ TEST(test_a_reused_bucket_keeps_nothing)
 		bucket = bucket_of(1);
 		seal = bucket->seal[1];
 		/*
-		 * a program on this CPU writes to the bucket after another CPU has given it to
+		 * what a program on this CPU writes to the bucket after another CPU gave it to
 		 * another source
 		 */
 		*bucket = (struct sl_bucket){
@@ -413,19 +410,19 @@ TEST(test_a_reused_bucket_keeps_nothing)
 	}
 }
 
-/* A bucket that the kernel has zeroed belongs to no source, not even to a source whose key is 0. */
+/* A bucket of zeros belongs to no source, not even to the source whose key is 0. */
 TEST(test_zeroed_memory_is_no_bucket)
 {
 	world_begin(SL_IPV4, ONE_CPU);
 	bucket_host.in_use.first = 0;
-	host_send(0); /* the key of 0.0.0.0 is 0 */
+	host_send(0); /* 0.0.0.0, whose key is 0 */
 	*bucket_of(0) = (struct sl_bucket){.generation = 1, .policy_version = 2, .until = ~0ULL};
 	assert_int_equal(bucket_of(0)->generation, 0);
 }
 
 /*
  * One of the first sources keeps its bucket in a flood of spoofed sources. If the flood clears the
- * source's mark, the mark is set again.
+ * mark that shows that the source has a bucket, the mark is set again.
  */
 TEST(test_a_kept_bucket_is_restored)
 {
@@ -443,7 +440,7 @@ TEST(test_a_kept_bucket_is_restored)
 	assert_non_null(bucket_of(1));
 	memset(bucket_host.in_use.word, 0, sizeof(bucket_host.in_use.word));
 	assert_null(bucket_of(1));
-	clock_advance(SL_TICKS_PER_SEC); /* the source is no longer hot */
+	clock_advance(SL_TICKS_PER_SEC); /* long enough that the source is no longer hot */
 	for (int i = 0; i < HOT_SAMPLE; i++) {
 		clock_advance(HOT_TICKS);
 		assert_int_equal(host_send(1), SL_PASS_WITHIN);
@@ -455,7 +452,7 @@ TEST(test_a_kept_bucket_is_restored)
 	assert_int_equal(bucket_of(1)->passed.packets, passed + 1);
 }
 
-/* A source under a limit with action observe keeps its bucket, even if the source is slow. */
+/* A source under a limit that only observes keeps its bucket, even if the source is slow. */
 TEST(test_an_observed_source_keeps_its_bucket)
 {
 	struct sl_limit *limit = &host.policy.limit[SL_IPV4][0];
@@ -464,7 +461,7 @@ TEST(test_an_observed_source_keeps_its_bucket)
 	*limit = limit_of(RATE, 1, MANY_CPUS);
 	limit->observe = true;
 	limit->mark = SL_MARK_OWN(0);
-	for (int i = 0; i < 200 && !bucket_of(1); i++) { /* the limit observes every other packet */
+	for (int i = 0; i < 200 && !bucket_of(1); i++) { /* every other packet exceeds the limit */
 		assert_int_equal(host_send(1), SL_PASS_WITHIN);
 		clock_advance(COST / 2 + 1);
 	}
@@ -477,7 +474,7 @@ TEST(test_an_observed_source_keeps_its_bucket)
 	}
 }
 
-/* If two sources share a mark, a failed lookup of one clears it, but no verdict changes. */
+/* If two sources share a mark, a failed lookup for one clears it. No verdict changes. */
 TEST(test_a_shared_mark_costs_a_lookup_and_no_verdict)
 {
 	world_begin(SL_IPV4, ONE_CPU);
@@ -488,23 +485,21 @@ TEST(test_a_shared_mark_costs_a_lookup_and_no_verdict)
 	host.admission[0].sampled = 1;
 	assert_int_equal(host_send(1), SL_PASS_WITHIN);
 	assert_null(bucket_of(1));
-	/* the mark was cleared, so the program does not look up the bucket that exists now */
+	/* without a mark, a bucket is not looked up although it exists */
 	bucket_host.entry[0].map = &buckets4;
 	memcpy(bucket_host.entry[0].key, &(uint32_t){1}, sizeof(uint32_t));
 	assert_null(bucket_of(1));
 	assert_non_null(bucket_host_find(&buckets4, &(uint32_t){1}));
 }
 
-/*
- * A refused source keeps its bucket for REFUSED_JIFFIES after its last refusal, even if it is slow.
- */
+/* A source that was refused keeps its bucket for REFUSED_JIFFIES, even if it sends slowly. */
 TEST(test_a_refused_source_keeps_its_bucket)
 {
 	struct sl_bucket *bucket = NULL;
 
 	world_begin(SL_IPV4, MANY_CPUS);
 	host.policy.limit[SL_IPV4][0] = limit_of(RATE, 1, MANY_CPUS);
-	for (int i = 0; i < 4 * HOT_SAMPLE; i++) { /* the limit refuses every second packet */
+	for (int i = 0; i < 4 * HOT_SAMPLE; i++) { /* the limit refuses every other packet */
 		host_send(1);
 		clock_advance(COST / 2 + 1);
 	}
@@ -513,7 +508,7 @@ TEST(test_a_refused_source_keeps_its_bucket)
 	assert_in_range(bucket->dropped.packets, HOT_SAMPLE / 2, 2 * HOT_SAMPLE);
 	assert_in_range(bucket->dropped.packets + bucket->passed.packets, HOT_SAMPLE,
 			4 * HOT_SAMPLE);
-	for (int i = 0; i < 2; i++) { /* none of these packets is refused */
+	for (int i = 0; i < 2; i++) { /* both packets pass */
 		clock_advance((REFUSED_JIFFIES - 2 + 4 * i) * JIFFY);
 		assert_int_equal(host_send(1), SL_PASS_WITHIN);
 		assert_int_equal(bucket_of(1) != NULL, !i);
@@ -521,8 +516,8 @@ TEST(test_a_refused_source_keeps_its_bucket)
 }
 
 /*
- * An entry of a window stores the time of its last packet, because `charged_at` only shows the
- * sub-window. So a source under a window can be hot and get a bucket.
+ * A fast source under a window gets a bucket. Its entry stores the time of its last packet, because
+ * `charged_at` is only the time of a sub-window.
  */
 TEST(test_a_hot_source_under_a_window_has_a_bucket)
 {

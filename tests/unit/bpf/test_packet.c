@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * bpf/packet.h on one frame of each kind: complete, cut at every length, and split at every length
- * between the linear part and fragments. Each part is in a buffer of exactly its size, so that
- * AddressSanitizer reports any read past its end.
+ * bpf/packet.h parses one frame of each kind: the whole frame, the frame cut at every length, and
+ * the frame split at every length between the linear part and fragments. Each part is in a buffer
+ * of its exact size, so that AddressSanitizer reports reads past its end.
  */
 #include "test.h"
 #include "packet_frames.h"
@@ -18,7 +18,7 @@ static size_t size_min(size_t a, size_t b)
 	return a < b ? a : b;
 }
 
-/* A frame whose first `linear` bytes are in the linear part of the buffer. */
+/* A frame whose first `linear` bytes are in the linear part of the packet buffer. */
 struct split {
 	uint8_t *linear_bytes; /* the linear part, in a buffer of exactly its size */
 	uint8_t *bytes;
@@ -70,12 +70,12 @@ static void check_source(const struct wire_frame *frame, const struct packet *pa
 	assert_false(packet->inspected);
 }
 
-/* Returns the expected facts of the first `size` bytes of a frame. */
+/* Returns the facts that the parser should find in the first `size` bytes of a frame. */
 static uint16_t expected_facts(const struct wire_frame *frame, size_t size)
 {
 	uint16_t hidden = 0, facts;
 
-	/* IPv4 has the protocol in its fixed header, IPv6 at the end of its extension headers */
+	/* the protocol is in the fixed header of IPv4, but after the extension headers of IPv6 */
 	if (frame->family == 6 && size < frame->transport_at)
 		hidden = ~SL_FACT_ANY;
 	if (size < frame->transport_at + 4 || frame->transport != TRANSPORT_OK)
@@ -88,12 +88,12 @@ static uint16_t expected_facts(const struct wire_frame *frame, size_t size)
 	return facts;
 }
 
-/* Returns whether the first `size` bytes of a frame contain all fields that matches use. */
+/* Returns the enum packet_transport that the parser should report for the first `size` bytes. */
 static enum packet_transport expected_answer(const struct wire_frame *frame, size_t size)
 {
 	size_t least = 0;
 
-	/* IPv4 marks a fragment in its fixed header, whatever its options are */
+	/* an IPv4 fragment is recognized by the fixed header */
 	if (frame->family == 4 && frame->transport == TRANSPORT_HIDDEN)
 		return TRANSPORT_HIDDEN;
 	if (size < frame->transport_at)
@@ -143,7 +143,7 @@ static void check_frame(const struct wire_frame *frame, size_t size, size_t line
 		check_source(frame, &packet);
 		check_facts(frame, &packet, inspect_both(&split.linear, &split.whole, &packet),
 			    size);
-		/* a second parse of the frame has the same result */
+		/* a second inspection has the same result, and overwrites all facts */
 		first = packet;
 		packet.facts = (struct sl_facts){0xffff, 0xff, 0xff, 0xffff, 0xffff};
 		inspect_both(&split.linear, &split.whole, &packet);
@@ -169,7 +169,7 @@ TEST(test_a_frame_cut_anywhere_is_read_as_far)
 	}
 }
 
-/* The result is the same wherever the linear part ends, for a complete or a cut frame. */
+/* The result does not depend on where the linear part ends, for a complete and for a cut frame. */
 TEST(test_a_frame_split_anywhere_is_read_the_same)
 {
 	size_t splits = 0;
@@ -182,7 +182,7 @@ TEST(test_a_frame_split_anywhere_is_read_the_same)
 		      ARRAY_SIZE(frames), splits);
 }
 
-/* If the kernel cannot read bytes within a frame, the frame is unreadable, not too short. */
+/* If the kernel cannot copy bytes of a frame, the frame is reported as unreadable. */
 TEST(test_what_cannot_be_had_is_unreadable)
 {
 	struct reader reader = {.kind = READ_XDP, .ctx = NULL, .size = 60};
@@ -214,8 +214,8 @@ TEST(test_tags_before_the_frame)
 }
 
 /*
- * Checks that the parser stays within the frame for any bytes, and that the facts of the packet do
- * not contradict each other.
+ * Checks that the parser does not read past the frame, whatever bytes it contains, and that the
+ * facts of the packet do not contradict each other.
  */
 static void check_any(const uint8_t *bytes, size_t size)
 {
@@ -232,7 +232,7 @@ static void check_any(const uint8_t *bytes, size_t size)
 	split_free(&split);
 }
 
-/* The parser stays within the frame if any byte of any header has any value. */
+/* The parser does not read past the frame if any header byte is changed to any value. */
 TEST(test_every_byte_spoilt)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(frames); i++) {
@@ -251,8 +251,8 @@ TEST(test_every_byte_spoilt)
 /* --- TCP's flags ----------------------------------------------------------------------------- */
 
 /*
- * A packet with SYN and without ACK is a SYN packet, whatever its other flags are: the six flags of
- * RFC 793, the two flags of ECN, and NS in the byte before.
+ * A packet with SYN and without ACK is a SYN packet, whatever its other flags are. The other flags
+ * are four flags of RFC 793, the two flags of ECN, and NS in the byte before them.
  */
 static void check_flags(const struct wire_frame *frame, unsigned int flags)
 {
@@ -300,7 +300,7 @@ static const struct wire_frame *frame_find(const char *name)
 	return NULL;
 }
 
-/* Parses a copy of a frame whose two bytes at offset `at` are set to `number`. */
+/* Parses a copy of a frame, in which `number` replaces the two bytes at offset `at`. */
 static struct packet look_with(const char *name, size_t at, unsigned int number)
 {
 	const struct wire_frame *frame = frame_find(name);
@@ -322,7 +322,7 @@ TEST(test_every_port_is_read)
 	for (unsigned int port = 0; port < 65536; port++) {
 		assert_int_equal(look_with("IPv4 UDP", 36, port).facts.port, port);
 		assert_int_equal(look_with("IPv6 TCP", 56, port).facts.port, port);
-		/* matches use the destination port, not the source port */
+		/* the destination port is reported, whatever the source port is */
 		assert_int_equal(look_with("IPv4 UDP", 34, port).facts.port, 5353);
 	}
 }
@@ -331,7 +331,7 @@ TEST(test_every_vlan_is_read)
 {
 	for (unsigned int tci = 0; tci < 65536; tci++) {
 		assert_int_equal(look_with("IPv4, 1 tag", 14, tci).facts.vlan, tci % 4096);
-		/* the VLAN is the first tag with an id other than 0 */
+		/* the first tag whose VLAN id is not 0 */
 		assert_int_equal(look_with("IPv6, 2 tags", 14, tci).facts.vlan,
 				 tci % 4096 ? tci % 4096 : 100);
 		assert_int_equal(look_with("IPv6, 2 tags", 18, tci).facts.vlan, 100);
@@ -339,7 +339,7 @@ TEST(test_every_vlan_is_read)
 	}
 }
 
-/* An IPv4 packet is a fragment if its 13 bits of offset or its flag for more fragments are set. */
+/* An IPv4 packet is a fragment if its 13-bit offset or its more-fragments flag is not 0. */
 TEST(test_every_fragment_field)
 {
 	for (unsigned int field = 0; field < 65536; field++) {
@@ -362,7 +362,7 @@ static uint16_t fact_of_proto(bool is_ipv4, unsigned int proto)
 	return proto == (is_ipv4 ? 1 : 58) ? F_ICMP : KNOWN;
 }
 
-/* Every protocol number is read, with payload bytes that could be a header of any protocol. */
+/* Any protocol number is parsed, with a payload that could be a header of that protocol. */
 TEST(test_every_protocol_is_read)
 {
 	for (unsigned int proto = 0; proto < 256; proto++) {
@@ -380,7 +380,7 @@ TEST(test_every_protocol_is_read)
 
 /* --- Long extension headers ------------------------------------------------------------------ */
 
-/* Parses UDP after `count` equal extension headers, without the last `missing` bytes. */
+/* Parses UDP after `count` equal extension headers, in a frame without its last `missing` bytes. */
 static struct packet look_behind(uint8_t type, uint8_t length, int count, size_t missing,
 				 enum packet_transport *ret_answer)
 {
@@ -424,7 +424,7 @@ TEST(test_every_length_of_extension)
 				assert_int_equal(answer, TRANSPORT_OK);
 				assert_int_equal(packet.facts.facts, SL_FACT_ANY | F_UDP);
 				assert_int_equal(packet.facts.port, 5353);
-				/* cut off the UDP header and the last byte before it */
+				/* the frame now lacks the UDP header and the byte before it */
 				packet = look_behind(types[i], length, count, 9, &answer);
 				assert_int_equal(answer, TRANSPORT_SHORT);
 				assert_int_equal(packet.facts.facts, SL_FACT_ANY | SL_FACT_UNREAD);
@@ -439,7 +439,7 @@ static const struct {
 	const char *name;
 	struct merged merged;
 	uint32_t headers;
-	uint32_t packets, bytes; /* number of packets, and bytes on the wire */
+	uint32_t packets, bytes; /* original packets, and their bytes on the wire */
 } unmerged[] = {
 	{"45 full segments of TCP", {54 + 45 * 1460, 1460, 45, 0}, 54, 45, 45 * 1514},
 	{"the last one short", {54 + 2 * 1000 + 1, 1000, 3, 0}, 54, 3, 2001 + 3 * 54},

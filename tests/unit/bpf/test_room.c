@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Sends random packets of more sources than the table has entries, on two CPUs, through
- * bpf/charge.h compiled for the host. The reference is a plain token bucket per key. After each
- * packet, no key has more credit than its plain bucket, except for the deficit that was counted as
- * evicted, and for packets that passed without a state. Without a budget, a new state is charged
- * for the earlier packets of its key.
+ * Sends random packets through bpf/charge.h, compiled for the host, on two CPUs and from more
+ * sources than the table has entries. A plain token bucket per key is the reference. No key may
+ * have more credit than its plain bucket, except for the deficits that were counted when its state
+ * was evicted, and for packets that passed without a state. Without a budget, a new state is
+ * charged for the earlier packets of its key.
  */
 static void entry_goes(const unsigned int *limit);
 
-/* inside the macro, the name means the builtin function */
+/* in the macro's body, the same name is the builtin function */
 #define __sync_lock_test_and_set(word, value)                                                      \
 	((value) ? (void)0 : entry_goes(word), __sync_lock_test_and_set(word, value))
 
@@ -17,13 +17,13 @@ static void entry_goes(const unsigned int *limit);
 #define SETS	64
 #define WAYS	(SETS * SL_WAYS)
 #define SOURCES 4096
-#define LIMITS	2 /* one limit per source, and one per four consecutive sources */
-#define WIDE	2 /* bits of the address that the second limit ignores */
+#define LIMITS	2 /* a limit for each source, and a limit for each four consecutive sources */
+#define WIDE	2 /* number of address bits that the second limit ignores */
 
 static struct {
 	struct sl_bucket bucket[HOST_CPUS][SOURCES];
-	struct state_key gone; /* last evicted key, until gone_account() handles it */
-	uint64_t evicted;      /* evicted deficits that this CPU had counted before the packet */
+	struct state_key gone; /* last key that was evicted, until gone_account() handles it */
+	uint64_t evicted;      /* sum of evicted deficits on this CPU before the current packet */
 } world;
 
 static uint64_t choose(uint64_t bound)
@@ -40,7 +40,7 @@ static struct sl_limit room_limit(uint64_t rate, enum sl_rate_unit unit, uint64_
 		HOST_CPUS);
 }
 
-/* Returns a packet of a source; consecutive sources share a prefix. */
+/* Returns a packet of a source. Sources with consecutive numbers share a prefix. */
 static struct packet packet_of(uint32_t source)
 {
 	return packet_from(__builtin_bswap32(source));
@@ -53,11 +53,11 @@ static struct sl_entry *entry_of_source(uint32_t source, const struct sl_limit *
 
 /* --- The reference -------------------------------------------------------------------------- */
 
-/* A plain token bucket for one key. If its level is below 0, the key got too much. */
+/* A plain token bucket for a key. A level below 0 shows that the key sent more than its limit. */
 struct account {
 	int64_t level, lowest;
 	uint64_t at;
-	/* credit that the key may have beyond its plain bucket */
+	/* allowed difference between the credit of the key and its plain bucket */
 	int64_t excused;
 };
 
@@ -87,7 +87,7 @@ static void account_charge(struct account *account, const struct sl_limit *limit
 	account->lowest = credit_min(account->level, account->lowest);
 }
 
-/* Adds the evicted deficit that was counted for the evicted key to its excused credit. */
+/* Adds the deficit that was counted for an evicted key to the credit that the key may have. */
 static void gone_account(void)
 {
 	const struct sl_limit *limit = host.policy.limit[SL_IPV4];
@@ -112,8 +112,8 @@ static void entry_goes(const __u32 *limit)
 }
 
 /*
- * Returns the credit that a source can spend under a limit. It is the sum of the level of its state
- * (of a full state if it has none), and the credit in its slices.
+ * Returns the credit that a source can spend under a limit: the level of its state, which is full
+ * if the source has no state, and the credit in its slices.
  */
 static int64_t held(int which, uint32_t source)
 {
@@ -152,8 +152,8 @@ static uint32_t *slot_of(uint32_t source, const struct sl_limit *limit)
 }
 
 /*
- * Returns how many earlier packets of a source the first limit charges on this CPU. The count is 0
- * if the second limit has cleared it, because both keys use the same slot of the sketch.
+ * Returns how many earlier packets a new state of the first limit is charged for on this CPU. If
+ * the key of the second limit uses the same slot of the sketch, it clears the count.
  */
 static uint32_t hits_of(uint32_t source)
 {
@@ -168,7 +168,7 @@ static uint32_t hits_of(uint32_t source)
 	return credit_min(*slot & SKETCH_COUNT, SKETCH_MOST - 1);
 }
 
-/* Checks that a new state of the first limit is charged for the earlier packets of its source. */
+/* Checks that a new state of the first limit was charged for earlier packets of the source. */
 static void birth_check(uint32_t source, uint32_t hits)
 {
 	const struct sl_limit *limit = host.policy.limit[SL_IPV4];
@@ -182,7 +182,7 @@ static void birth_check(uint32_t source, uint32_t hits)
 		    (int64_t)(limit->burst - hits * limit->cost));
 }
 
-/* Checks a key after each packet. The excused credit is reduced to the credit that the key has. */
+/* Checks the credit of a key after a packet, and reduces `excused` to what the key still has. */
 static void account_check(int which, uint32_t source)
 {
 	struct account *account = account_of(which, source);
@@ -198,11 +198,11 @@ struct schedule {
 	struct sl_limit limit[LIMITS];
 	int limits;
 	bool budget;
-	uint32_t sources; /* number of sources; a few of them send most packets, and have buckets */
-	uint32_t threshold; /* a flood begins at so many packets of new keys in an interval */
+	uint32_t sources;   /* an eighth of these sources sends most packets, and has buckets */
+	uint32_t threshold; /* packets of new keys in an interval at which a flood begins */
 	uint32_t sketch;    /* slots in the sketch of each CPU */
-	uint64_t step;	    /* longest time between two trains of packets, in ticks */
-	uint32_t blocked;   /* number of sources that are blocked for the whole test */
+	uint64_t step;	    /* longest time between bursts of packets, in ticks */
+	uint32_t blocked;   /* sources that stay blocked during the test */
 };
 
 static void world_begin(const struct schedule *schedule)
@@ -227,7 +227,7 @@ static enum sl_reason packet_send(uint32_t source, bool is_hot)
 			   is_hot ? &world.bucket[host_cpu][source] : NULL, &verdict);
 }
 
-/* Blocks sources for a day. */
+/* Blocks the first sources for a day. */
 static void block(uint32_t sources)
 {
 	const struct sl_limit *limit = host.policy.limit[SL_IPV4];
@@ -241,7 +241,7 @@ static void block(uint32_t sources)
 	}
 }
 
-/* Sends a packet through the gate and through the reference, and compares them. */
+/* Charges a packet to the gate and to the reference, and compares the results. */
 static enum sl_reason room_charge(const struct schedule *schedule, uint32_t source, bool is_hot)
 {
 	bool is_known = entry_of_source(source, host.policy.limit[SL_IPV4]);
@@ -271,7 +271,7 @@ static uint64_t evictions(void)
 	       host.admission[1].event[SL_EVENT_EVICTED].total;
 }
 
-/* Runs a schedule. Returns after how many packets the source's slice held credit. */
+/* Runs a schedule. Returns the number of packets after which the source's slice had credit. */
 static uint64_t schedule_run(const struct schedule *schedule)
 {
 	const struct sl_limit *limit = host.policy.limit[SL_IPV4];
@@ -326,7 +326,7 @@ static uint64_t schedule_run(const struct schedule *schedule)
 	return slices;
 }
 
-/* No source gets more credit than a plain bucket, except for what was counted as evicted. */
+/* A source gets no more credit than a plain token bucket, except for counted evicted deficits. */
 TEST(test_no_source_gets_more_than_was_counted)
 {
 	static const uint32_t sources[] = {WAYS / 4, WAYS / 2, WAYS, 2 * WAYS, 6 * WAYS};
@@ -354,14 +354,14 @@ TEST(test_no_source_gets_more_than_was_counted)
 		};
 
 		slices += schedule_run(&schedule);
-		/* with more sources, some key can have two full sets */
+		/* with few sources, no key has two full sets, so no state is evicted */
 		if (schedule.sources <= WAYS / 4)
 			assert_int_equal(evictions(), 0);
 	}
 	assert_true(slices > 10000);
 }
 
-/* A blocked source is not evicted unless all entries of its set are blocked. */
+/* A blocked source is evicted only if all entries of its sets are blocked. */
 TEST(test_blocked_sources_stay)
 {
 	for (int i = 0; i < 16; i++) {

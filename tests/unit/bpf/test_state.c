@@ -7,7 +7,7 @@
 
 #define NOW (1000 * SL_TICKS_PER_SEC)
 
-static unsigned int pauses; /* after so many pauses of this CPU another CPU charges the state */
+static unsigned int pauses; /* the other CPU charges the state after this number of pauses */
 static __u64 others;	    /* amount that the other CPU charges */
 
 static void other_charge(void)
@@ -16,7 +16,7 @@ static void other_charge(void)
 		host_state->empty_at += others;
 }
 
-/* If another CPU charges a state during a refund, the refund is tried again. */
+/* A refund is retried if another CPU charges the state meanwhile. */
 TEST(test_a_refund_is_repeated_until_it_counts)
 {
 	const struct sl_limit limit = {.kind = SL_TOKEN_BUCKET,
@@ -39,11 +39,11 @@ TEST(test_a_refund_is_repeated_until_it_counts)
 		charges += !pauses;
 		assert_int_equal(host_state->empty_at, NOW - 70000 - 1000 + (pauses ? 0 : others));
 	}
-	/* the other CPU charged before the state was read, and between the read and the swap */
+	/* the other CPU charged at least once before the read, and once before the swap */
 	assert_true(charges >= 2);
 }
 
-/* During a block, `charged_at` of a window stays, because the length of the block depends on it. */
+/* A block does not change `charged_at` of a window, because the block's length depends on it. */
 TEST(test_a_window_does_not_turn_inside_a_block)
 {
 	const struct machine machine = {.cpus = 2, .jiffy_ns = 1000000};
@@ -71,7 +71,7 @@ TEST(test_a_window_does_not_turn_inside_a_block)
 	}
 }
 
-/* The state of a shaper stores the time of its last charge. */
+/* A charge to a shaper stores its time in `charged_at`. */
 TEST(test_a_charge_of_a_shape_stores_its_time)
 {
 	const struct sl_limit limit = {.kind = SL_SHAPE,

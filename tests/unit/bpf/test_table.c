@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * bpf/table.h, compiled for the host: the entry that an insertion evicts, against a naive search;
- * locked sets; insertions by several threads at once; and how keys spread over sets.
+ * bpf/table.h, compiled for the host: which entry an insertion evicts, compared with a naive
+ * search; locked sets; insertions by several threads; and the distribution of keys over sets.
  */
-#include <errno.h> /* a wrong error number in bpf/table.h is then a build error */
+#include <errno.h> /* makes a wrong error number in bpf/table.h a build error */
 #include <math.h>
 #include <pthread.h>
 #include "test.h"
@@ -11,7 +11,7 @@
 #include "table.h"
 #include "table_host.h"
 
-/* A change that another CPU makes when a set is looked up for the `lookups`th time. */
+/* A function that simulates another CPU. It is called when `set` is looked up `lookups` times. */
 static struct {
 	uint32_t set;
 	unsigned int lookups;
@@ -35,7 +35,7 @@ static uint64_t choose(uint64_t bound)
 
 #define SPAN SL_TICKS_PER_SEC
 
-/* Returns the key with this number. Keys belong to three limits and both families. */
+/* Returns the key with this number. The keys are of three limits, and of IPv4 and IPv6. */
 static struct state_key key_of(uint32_t number)
 {
 	static const enum sl_kind kinds[] = {SL_TOKEN_BUCKET, SL_WINDOW, SL_SHAPE};
@@ -75,8 +75,8 @@ static uint32_t other_of(const struct new_entry *new_entry)
 /* --- What is forgotten ---------------------------------------------------------------------- */
 
 /*
- * Returns a random state, which is full or has a small or large deficit. It may also be blocked now
- * or have been blocked before.
+ * Returns a random state: it is full, or has a small or large deficit, and may have a block that is
+ * in effect or has ended.
  */
 static struct sl_state state_draw(uint64_t now)
 {
@@ -89,13 +89,13 @@ static struct sl_state state_draw(uint64_t now)
 	return state;
 }
 
-/* The entries that an insertion can evict, in the two sets of its key. */
+/* The entries that an insertion can evict: those in the primary and the secondary set of a key. */
 struct choice {
-	uint32_t in[2]; /* the primary and the secondary set of the key */
+	uint32_t in[2]; /* the primary and the secondary set */
 	int free[2];	/* number of free ways in each set */
-	int room[2];	/* number of ways in each set that are free or full */
+	int room[2];	/* number of ways in each set that are free or whose state is full */
 	__s64 least[2]; /* lowest eviction cost in each set */
-	int protected;	/* number of protected entries in the two sets together */
+	int protected;	/* number of protected entries in both sets */
 };
 
 static struct choice choice_of(const struct new_entry *new_entry, uint64_t now)
@@ -131,7 +131,7 @@ static __s64 loss_in(const struct choice *choice, int which)
 	return choice->free[which] ? EVICT_FREE : choice->least[which];
 }
 
-/* Returns the number of free and full ways of a set, as an insertion counts them. */
+/* Returns the number of free and full ways of a set as an insertion counts them. */
 static int room_seen(const struct choice *choice, int which)
 {
 	return choice->free[which] >= WAYS_SPARE ? SL_WAYS : choice->room[which];
@@ -147,7 +147,7 @@ static bool goes_away(const struct choice *choice)
 	return other > home || (other == home && loss_in(choice, 1) < loss_in(choice, 0));
 }
 
-/* Returns the result that an insertion should have, and stores the set and the eviction cost. */
+/* Returns the result that an insertion should have, and the set and eviction cost to expect. */
 static int choice_expect(const struct choice *choice, const struct new_entry *new_entry, int *which,
 			 __s64 *evict_cost)
 {
@@ -160,7 +160,7 @@ static int choice_expect(const struct choice *choice, const struct new_entry *ne
 
 static struct sl_entry before[ROOM];
 
-/* Returns the index of the entry that differs from the copy, or -1. */
+/* Returns the index of the entry that changed since `before` was copied, or -1. */
 static int entry_changed(void)
 {
 	int changed = -1;
@@ -207,7 +207,7 @@ static void check_insertion(uint32_t number, uint64_t now)
 	assert_memory_equal(entry_state(entry), &new_entry.state, sizeof(new_entry.state));
 	assert_true(evict_cost == want_loss);
 	assert_int_equal(changed / SL_WAYS, choice.in[which]);
-	/* a protected entry is evicted only if all entries are protected */
+	/* a protected entry is evicted only if all entries of both sets are protected */
 	if (evict_is_protected(evict_cost))
 		assert_int_equal(choice.protected, 2 * SL_WAYS);
 	seen.inserted++;
@@ -218,8 +218,8 @@ static void check_insertion(uint32_t number, uint64_t now)
 }
 
 /*
- * The entry with the lowest eviction cost is evicted, among random keys: as many as the table has
- * ways, and three times as many.
+ * The entry with the lowest eviction cost in the two sets of a key is evicted. There are between
+ * half and three times as many keys as entries.
  */
 TEST(test_the_cheapest_entry_is_evicted)
 {
@@ -240,7 +240,7 @@ TEST(test_the_cheapest_entry_is_evicted)
 	assert_true(seen.protected > 1000 && seen.refused > 1000);
 }
 
-/* A prefetch changes no entry, even if the limit's id uses all bits of `limit`. */
+/* A prefetch does not change the entry, even if the limit's id uses all of its bits in the key. */
 TEST(test_a_prefetch_changes_no_entry)
 {
 	const uint32_t ids[] = {1, ENTRY_FETCH_LIMITS, ENTRY_FETCH_LIMITS + 1, UINT32_MAX >> 3};
@@ -257,7 +257,7 @@ TEST(test_a_prefetch_changes_no_entry)
 	}
 }
 
-/* The counts of an evicted key are reset before another key uses the entry. */
+/* If a key is evicted, its counts are reset before another key gets the entry. */
 TEST(test_a_new_key_has_counted_nothing)
 {
 	host_table_begin(ROOM / SL_WAYS, &random_state);
@@ -275,7 +275,7 @@ TEST(test_a_new_key_has_counted_nothing)
 
 /* --- Locks ---------------------------------------------------------------------------------- */
 
-/* Checks that an insertion fails, and changes nothing, while the set is locked. */
+/* Checks that an insertion into a locked set fails and changes nothing, and succeeds afterwards. */
 static void check_refusal(struct new_entry *new_entry, uint32_t set)
 {
 
@@ -307,7 +307,7 @@ TEST(test_a_locked_set_refuses_and_nothing_is_harmed)
 	assert_true(away > 0);
 }
 
-/* A key in a locked set is found, and is not inserted a second time. */
+/* A key in a locked set is found. An insertion into a locked set fails. */
 TEST(test_a_locked_set_is_read)
 {
 	host_table_begin(ROOM / SL_WAYS, &random_state);
@@ -326,7 +326,7 @@ TEST(test_a_locked_set_is_read)
 	}
 }
 
-/* Another CPU unlocks the set after its lock was read `look` times. */
+/* Another CPU unlocks `set` when its lock is read for the `look`th time. */
 static struct {
 	uint32_t set, look;
 } unlocking;
@@ -337,7 +337,7 @@ static void unlock(uint32_t look)
 		host_table.set[unlocking.set].displaced &= ~1U;
 }
 
-/* Returns whether an insertion succeeds if its set is unlocked after `look` reads of the lock. */
+/* Returns whether an insertion waits until its set is unlocked, after `look` reads of the lock. */
 static bool waits_out(const struct new_entry *new_entry, uint32_t set, uint32_t look)
 {
 	bool waits;
@@ -372,7 +372,7 @@ TEST(test_a_lock_is_waited_for_but_not_for_ever)
 
 #define DAY (86400 * SL_TICKS_PER_SEC)
 
-/* Returns the key with the next number whose primary set is this set. */
+/* Returns a new key whose primary set is `home`. */
 static struct new_entry new_entry_at(uint32_t home)
 {
 	static uint32_t number;
@@ -392,7 +392,7 @@ static void insert(struct new_entry new_entry, uint64_t blocked)
 	assert_int_equal(table_insert(&new_entry), 0);
 }
 
-/* Frees a way of a set that holds a key whose primary set is this set. */
+/* Frees a way of a set. The way has a key whose primary set is the same set. */
 static void way_clear(uint32_t set)
 {
 	uint32_t way = 0;
@@ -417,8 +417,8 @@ static void rival_is_blocked(void)
 }
 
 /*
- * An insertion chooses a way of the secondary set before it locks the set. If another CPU changes
- * the way in between, the insertion does not use it.
+ * An insertion chooses a way of the secondary set before it locks this set. If another CPU uses or
+ * blocks the way meanwhile, the insertion fails instead of using the way.
  */
 TEST(test_a_choice_in_the_secondary_set_is_checked_again)
 {
@@ -437,7 +437,7 @@ TEST(test_a_choice_in_the_secondary_set_is_checked_again)
 			insert(rival, 0);
 		new_entry = new_entry_at(0);
 		meanwhile.set = 1;
-		meanwhile.lookups = 2; /* lookups: one to choose a way, one to lock the set */
+		meanwhile.lookups = 2; /* one to choose the way, one to lock the set */
 		meanwhile.call = calls[i % 2];
 		assert_int_equal(table_insert(&new_entry), -EBUSY);
 		assert_int_equal(meanwhile.lookups, 0);
@@ -450,8 +450,8 @@ TEST(test_a_choice_in_the_secondary_set_is_checked_again)
 /* --- Several CPUs at once -------------------------------------------------------------------- */
 
 #define THREADS 4
-#define RACES	200000 /* insertions by each thread */
-#define STAYS	8      /* blocked keys, which are never evicted */
+#define RACES	200000 /* insertions per thread */
+#define STAYS	8      /* number of blocked keys, which are never evicted */
 
 static struct {
 	bool over;
@@ -467,7 +467,7 @@ static struct new_entry new_entry_staying(uint32_t number)
 	return new_entry;
 }
 
-/* Inserts more keys than the table has room for, again and again. */
+/* Inserts keys at random. There are more keys than entries. */
 static void *race_insert(void *data)
 {
 	uint64_t state = RANDOM_BEGIN + (uintptr_t)data, counts[2] = {0};
@@ -503,8 +503,8 @@ static void *race_read(void *data)
 }
 
 /*
- * After concurrent insertions, no key has two entries, all sets are unlocked, and all counts are
- * right. A blocked key is always found.
+ * If threads insert keys at the same time, no key has two entries, all sets are unlocked at the
+ * end, and all counts are correct. Keys that are blocked are always found.
  */
 TEST(test_insertions_by_several_cpus)
 {
@@ -524,7 +524,7 @@ TEST(test_insertions_by_several_cpus)
 	__atomic_store_n(&race.over, true, __ATOMIC_RELAXED);
 	pthread_join(reader, NULL);
 	host_table_check();
-	/* many insertions fail, because a thread that is preempted keeps its lock */
+	/* a preempted thread keeps its lock, so many insertions find a locked set and fail */
 	assert_true(race.inserted > RACES / 100 && race.found > 0);
 	print_message(
 		"figure: %lu insertions by %d threads into 64 entries; %lu found a set locked\n",
@@ -534,13 +534,11 @@ TEST(test_insertions_by_several_cpus)
 /* --- Strangers over sets --------------------------------------------------------------------- */
 
 #define STRANGERS (32U << 20)
-#define SETS	  65536U /* sets of a gate of the default size */
+#define SETS	  65536U /* number of sets of a gate of the default size */
 
 static uint32_t in_set[SETS];
 
-/*
- * Returns a key of a pattern. An attacker can choose the addresses, but does not know the secret.
- */
+/* Returns a key of an address pattern that an attacker could choose without knowing the secret. */
 static struct state_key stranger(unsigned int pattern, uint64_t number)
 {
 	struct state_key key = {.limit = 1 << 3 | 1};
@@ -549,10 +547,10 @@ static struct state_key stranger(unsigned int pattern, uint64_t number)
 	case 0: /* consecutive IPv4 addresses */
 		key.addr[0] = __builtin_bswap32(10U << 24 | (uint32_t)number);
 		break;
-	case 1: /* one address per /24, consecutive in its first three bytes */
+	case 1: /* one address in each of many consecutive /24s */
 		key.addr[0] = (uint32_t)number;
 		break;
-	case 2: /* four limits per address */
+	case 2: /* IPv4 addresses under four limits each */
 		key.addr[0] = __builtin_bswap32((uint32_t)number / 4);
 		key.limit = (number % 4 + 1) << 3 | 1;
 		break;
@@ -564,7 +562,7 @@ static struct state_key stranger(unsigned int pattern, uint64_t number)
 		key.addr[0] = __builtin_bswap64(0x20010db8ULL << 32 | number);
 		key.limit ^= 1;
 		break;
-	case 5: /* consecutive addresses in one /64, under a limit per address */
+	case 5: /* consecutive addresses of one /64, under a limit per address */
 		key.addr[0] = __builtin_bswap64(0x20010db8ULL << 32);
 		key.addr[1] = __builtin_bswap64(number);
 		key.limit ^= 1;
@@ -577,8 +575,8 @@ static struct state_key stranger(unsigned int pattern, uint64_t number)
 }
 
 /*
- * Checks that keys spread over sets like balls thrown at random into bins. Pearson's test is within
- * six standard deviations, and the fullest set is no fuller than in one of a million random tables.
+ * Checks that keys are spread over sets as evenly as by chance. The chi-square value is within six
+ * standard deviations, and the fullest set is one that one of a million random tables would have.
  */
 static void check_spread(unsigned int pattern)
 {
@@ -611,7 +609,7 @@ TEST(test_strangers_fill_no_set_faster_than_chance)
 	}
 }
 
-/* The keys of a full set have many different secondary sets. */
+/* Keys with the same primary set have many different secondary sets. */
 TEST(test_the_keys_of_a_set_share_few_other_sets)
 {
 	struct sl_params params = {.set_mask = SETS - 1};
@@ -631,9 +629,9 @@ TEST(test_the_keys_of_a_set_share_few_other_sets)
 
 /* --- Room ------------------------------------------------------------------------------------ */
 
-#define ROOMS 20 /* number of tables whose results are averaged */
+#define ROOMS 20 /* number of tables, whose results are averaged */
 
-/* Adds new keys. Returns the part of them that got no entry with their first packet. */
+/* Adds new keys. Returns the part of the keys whose first packet finds no free entry. */
 static double part_refused(uint32_t *number, unsigned int newcomers)
 {
 	unsigned int refused = 0;
@@ -648,8 +646,8 @@ static double part_refused(uint32_t *number, unsigned int newcomers)
 }
 
 /*
- * Sets fill unevenly, but few new keys get no entry while the table fills. docs/architecture.md
- * quotes the printed numbers.
+ * While the table fills, few new keys find no free entry, although sets fill unevenly.
+ * docs/architecture.md quotes the printed numbers.
  */
 TEST(test_how_full_a_table_is_when_newcomers_wait)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Helpers for tests that read and write rules files as texts. */
+/* Helpers of tests that read and write rules files as text. */
 #ifndef SLUICE_TEST_CONFIG_TEXT_H
 #define SLUICE_TEST_CONFIG_TEXT_H
 
@@ -17,7 +17,7 @@ static inline int text_read(const char *text, struct config *ret)
 	return config_parse("rules.yaml", text, strlen(text), false, ret);
 }
 
-/* Returns the rules that a text contains, in the format of `show`. */
+/* Returns the rules of a rules file with this text, in the format of `sluice show`. */
 static inline const char *shown(const char *text)
 {
 	struct capture capture;
@@ -32,7 +32,7 @@ static inline const char *shown(const char *text)
 	return ends_as_spans(capture_end(&capture));
 }
 
-/* Checks that a text is refused. Its errors stay in the list of errors. */
+/* Checks that a rules file with this text is refused. Its errors can be read by error_last(). */
 static inline void text_refuse(const char *text)
 {
 	struct config untouched = {.sizes.buckets = 42}, config = untouched;
@@ -43,14 +43,14 @@ static inline void text_refuse(const char *text)
 	assert_memory_equal(&config, &untouched, sizeof(config));
 }
 
-/* Checks that a text is refused with these errors, in the form of assert_errors(). */
+/* Checks that a rules file with this text is refused, and its errors as assert_errors() does. */
 static inline void assert_refusal(const char *text, const char *errors)
 {
 	text_refuse(text);
 	assert_errors("rules.yaml", errors);
 }
 
-/* Returns a config as YAML, which the caller must free. */
+/* Returns a config as YAML text, which the caller frees. */
 static inline char *written(const struct config *config)
 {
 	char *text = NULL;
@@ -62,7 +62,7 @@ static inline char *written(const struct config *config)
 	return text;
 }
 
-/* Prints a rule that differs. ruleset_diff() calls it for sets that must be equal. */
+/* Prints a rule in which two rule sets differ. A callback of ruleset_diff(). */
 static inline int differs(void *data, const struct rule *from, const struct rule *to)
 {
 	(void)data;

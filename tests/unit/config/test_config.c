@@ -54,7 +54,7 @@ TEST(test_every_key_is_read)
 	config_free(&config);
 }
 
-/* The text has a limit with two rates, a limit with several key lengths, and a shaper. */
+/* A rules file can have a limit with two rates, a limit per several key lengths, and a shaper. */
 TEST(test_keys_of_each_kind_are_read)
 {
 	assert_string_equal(
@@ -72,7 +72,7 @@ TEST(test_keys_of_each_kind_are_read)
 		"sluice set 2001:db8::/32 shape 10mbit horizon 1s key dst inherit no\n");
 }
 
-/* A default value is used for a limit only if the kind of the limit has that field. */
+/* A default value is ignored for a limit of a kind that does not have the field. */
 TEST(test_defaults_are_those_of_the_kind)
 {
 	assert_string_equal(
@@ -110,7 +110,7 @@ TEST(test_other_spellings_mean_the_same)
 			    "tcp-syn port 80 per 24/64\n");
 }
 
-/* If the expiry of entries has passed, one notice reports the position of the first such entry. */
+/* If entries have expired, one notice reports the position of the first expired entry. */
 TEST(test_until_that_has_passed)
 {
 #define OVER "until: 2001-01-01T00:00:00Z"
@@ -169,7 +169,7 @@ TEST(test_a_budget_is_read_beside_the_limits)
 		"sluice newcomers 10.0.0.2 rate 50mbit burst 6250kB\n");
 }
 
-/* An entry and a policy with the same prefix become one rule. Other prefixes have other rules. */
+/* An entry and a policy of the same prefix are one rule; different prefixes are separate rules. */
 TEST(test_one_rule_a_prefix)
 {
 	struct config config;
@@ -209,7 +209,7 @@ TEST(test_defaults_hold_for_limits_that_say_nothing_else)
 			    "sluice set 2001:db8::/32 rate 5pps burst 64 inherit no\n");
 }
 
-/* Checks that the hint for an unknown key lists exactly these keys, in this order. */
+/* Checks that the error for an unknown key suggests exactly these keys, in this order. */
 static void keys_are(const char *text, const char *const words[], unsigned int count)
 {
 	char joined[WORDS_TEXT], hint[WORDS_TEXT + 8];
@@ -221,7 +221,7 @@ static void keys_are(const char *text, const char *const words[], unsigned int c
 	error_drop(0);
 }
 
-/* The keys of a limit and of `gate` in YAML are the keywords of the commands. */
+/* The YAML keys of a limit and of `gate` are the same words as the keywords of the commands. */
 TEST(test_keys_are_keywords)
 {
 	keys_are("policies: []\ngate: {zzzzzz: 5}", size_names, SIZES);
@@ -241,7 +241,7 @@ TEST(test_one_error_is_one_message)
 #define LIMIT "policies: [{prefix: default, limits: [{rate: 5pps, "
 #define DENY  "deny: [{prefix: 10.0.0.0/8, "
 	static const struct {
-		const char *text, *errors; /* errors as assert_errors() formats them */
+		const char *text, *errors; /* `errors`: in the format of assert_errors() */
 	} cases[] = {
 		/* no rules */
 		{"", "rules.yaml empty-file"},
@@ -260,7 +260,7 @@ TEST(test_one_error_is_one_message)
 		{"de\001ny: []", "1:3 bad-yaml"},
 		{"deny: []\n\xff: 5", "2:1 bad-yaml"},
 		{"deny: []\n---\nallow: []\n", "2:1 bad-yaml"},
-		/* refused features of YAML */
+		/* YAML features that are refused */
 		{"deny: &x []", "1:7 yaml-alias"},
 		{"deny: *x", "1:7 yaml-alias"},
 		{"deny: [&x {prefix: default}]", "1:8 yaml-alias"},
@@ -335,7 +335,7 @@ TEST(test_one_error_is_one_message)
 		assert_refusal(cases[i].text, cases[i].errors);
 }
 
-/* If a list file does not exist, the exit status is 1, not the status of misuse. */
+/* A list file that does not exist is reported as a failure, not as a misuse of the command. */
 TEST(test_no_such_list)
 {
 	struct config config;
@@ -347,7 +347,7 @@ TEST(test_no_such_list)
 	error_drop(0);
 }
 
-/* The hint to quote a value is printed only if the colon is part of an IPv6 address. */
+/* The advice to quote a value is printed only if its colon is part of an IPv6 address. */
 TEST(test_only_an_address_is_to_be_quoted)
 {
 	static const char *const texts[] = {
@@ -392,7 +392,7 @@ TEST(test_all_errors_are_reported_at_once)
 		 "bad-address; 10:15 no-unit; 11:16 bad-match; 13:9 no-such-key; 12:9 no-rate; "
 		 "14:5 no-prefix; 14:5 no-limits; 16:10 no-unit; 17:13 bad-address; 19:13 "
 		 "prefix-twice"},
-		/* a value of the wrong kind is reported, and its content is not parsed */
+		/* if a value has the wrong kind, its content is not parsed */
 		{"gate: []\n"
 		 "policies:\n"
 		 "  prefix: default\n"
@@ -404,17 +404,17 @@ TEST(test_all_errors_are_reported_at_once)
 		 "mixed-list"},
 		/* each repetition of a key is reported */
 		{"deny: []\nallow: []\ndeny: []\ndeny: []\n", "3:1 key-twice; 4:1 key-twice"},
-		/* the key `defaults` is unknown, so its rate is not used */
+		/* `rate` is no key of `defaults`, so the limit has no rate */
 		{"defaults: {rate: 5pps}\n"
 		 "policies: [{prefix: default, limits: [{burst: 5}]}]\n",
 		 "1:12 no-such-key; 2:39 no-rate"},
-		/* of many repeated prefixes, the first nine are reported */
+		/* at most nine repeated prefixes are reported one by one */
 		{"deny: [1.1.1.1,1.1.1.1,1.1.1.1,1.1.1.1,1.1.1.1,1.1.1.1,1.1.1.1,1.1.1.1,1.1.1.1,"
 		 "1.1.1.1,1.1.1.1,1.1.1.1,1.1.1.1]",
 		 "1:16 prefix-twice; 1:24 prefix-twice; 1:32 prefix-twice; 1:40 prefix-"
 		 "twice; 1:48 prefix-twice; 1:56 prefix-twice; 1:64 prefix-twice; 1:72 "
 		 "prefix-twice; 1:80 prefix-twice; 1:88 more-twice"},
-		/* items that differ in kind from the first item are refused */
+		/* all items of a list must be of the same kind */
 		{"deny: [{prefix: x}, z, {prefix: y}]",
 		 "1:17 bad-address; 1:21 mixed-list; 1:33 bad-address"},
 		{"deny: [x, {prefix: z, for: []}, y]",

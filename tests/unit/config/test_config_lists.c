@@ -13,8 +13,8 @@ static void text_make(const char *path, const char *text)
 }
 
 /*
- * The path of a list file is relative to the directory of the rules file, and is the default name
- * of the list. Errors in a list file are reported with its path and line.
+ * The path of a list file is relative to the directory of the rules file. It is also the list's
+ * name, unless the rules file has another name. Errors show the path and line of the list file.
  */
 TEST(test_a_list_file_is_read_beside_the_rules_file)
 {
@@ -55,7 +55,7 @@ TEST(test_a_list_file_is_read_beside_the_rules_file)
 	assert_errors(path, line);
 }
 
-/* If a list file is invalid, its list is left out, and the rest of the rules file is read. */
+/* If list files are invalid, their lists are left out, and the rest of the rules file is used. */
 TEST(test_bad_list_files_are_left_out)
 {
 	static const char text[] = "deny: [{file: bad.txt, for: 1h}, {file: none.txt, list: n}, "
@@ -69,7 +69,7 @@ TEST(test_bad_list_files_are_left_out)
 	text_make("good.txt", "192.0.2.2\n");
 	error_drop(0);
 	assert_int_equal(config_parse("rules.yaml", text, strlen(text), true, &config), 0);
-	assert_int_equal(error_count(), 3); /* one error for each invalid file */
+	assert_int_equal(error_count(), 3); /* one error per invalid file */
 	error_drop(0);
 	assert_int_equal(lists_count(config.rules.lists), 1);
 	assert_int_equal(config.rules.count, 3);
@@ -87,7 +87,7 @@ TEST(test_bad_list_files_are_left_out)
 	config_free(&config);
 	error_drop(0);
 	assert_int_not_equal(config_parse("rules.yaml", text, strlen(text), false, &config), 0);
-	/* errors in the rules file itself are still reported */
+	/* errors in the rules file itself are not ignored */
 	error_drop(0);
 	assert_int_equal(
 		config_parse("rules.yaml", "deny: [{file: bad.txt, for: x}]", 31, true, &config),
@@ -98,7 +98,7 @@ TEST(test_bad_list_files_are_left_out)
 	unlink("good.txt");
 }
 
-/* If `gate` has too little room for all lists, the longest list is left out. */
+/* If the sizes in `gate` are too small for all lists, the longest list is left out. */
 TEST(test_lists_that_are_too_long_are_left_out)
 {
 	static const struct {
@@ -141,7 +141,7 @@ TEST(test_lists_that_are_too_long_are_left_out)
 	unlink("wide.txt");
 }
 
-/* The time of a list is its file's mtime, or the current time if that is in the future. */
+/* The time of a list is its file's mtime, or the current time if the mtime is in the future. */
 TEST(test_a_list_is_as_old_as_its_file)
 {
 	static const struct {
@@ -168,7 +168,7 @@ TEST(test_a_list_is_as_old_as_its_file)
 	unlink("list.txt");
 }
 
-/* Checks the errors for a list file with this text. `keys` follow its path in the rules file. */
+/* Checks the errors of a rules file with a list file. `keys` are further YAML keys of the list. */
 static void assert_list(const char *list, const char *keys, const char *errors)
 {
 	char text[128];
@@ -199,7 +199,7 @@ TEST(test_short_or_empty_list_files_take_force)
 	assert_list("", ", force: true", "");
 }
 
-/* With `skip: true`, invalid lines are skipped. A file with only invalid lines is refused. */
+/* With `skip: true`, invalid lines are skipped, but a file without any valid line is refused. */
 TEST(test_bad_lines_of_a_list_file_are_skipped_if_asked)
 {
 	static const char text[] = "192.0.2.1\nx\n{\"cidr\":null}\n";
@@ -238,7 +238,7 @@ TEST(test_lists_refused_name_what_is_wrong)
 	assert_errors("rules.yaml", "34:12 too-many-lists");
 }
 
-/* Entries whose expiry has passed are left out, both in rules files and in list files. */
+/* Expired entries are left out, both in a rules file and in a list file. */
 TEST(test_entries_of_a_list_may_have_an_end)
 {
 	char path[128];
@@ -259,7 +259,7 @@ TEST(test_entries_of_a_list_may_have_an_end)
 	config_free(&config);
 }
 
-/* If a prefix is on several lists, only one may have an expiry. A second expiry is refused. */
+/* A prefix can have an expiry on only one of the lists that contain it. */
 TEST(test_a_prefix_has_one_end_on_lists)
 {
 	char soon[MOMENT_TEXT], text[256];

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
-/* user/config/config_write.c: writes configs that read back unchanged, in linear time. */
+/* user/config/config_write.c: writes a config that is unchanged when read, in linear time. */
 #include <time.h>
 #include "test.h"
 #include "capture.h"
 #include "config_text.h"
 
-/* Checks that a config is written as this YAML text. */
+/* Checks that a config is written as this YAML. */
 static void assert_writes(const struct config *config, const char *expected)
 {
 	char *text = written(config);
@@ -14,7 +14,7 @@ static void assert_writes(const struct config *config, const char *expected)
 	free(text);
 }
 
-/* Reads a text, writes it as YAML, and checks the result. */
+/* Reads a rules file with this text, and checks that it is written as `expected`. */
 static void assert_written(const char *text, const char *expected)
 {
 	struct config config;
@@ -86,7 +86,7 @@ TEST(test_written_rules_read_the_same)
 	assert_written("deny: []", "policies: []\n");
 }
 
-/* Default hooks and modes are not written. An empty `attach` is written as an empty list. */
+/* Hooks and modes are written unless they are the default. An empty `attach` is kept. */
 TEST(test_devices_are_written_as_they_are_read)
 {
 	static const char text[] = "attach:\n"
@@ -113,7 +113,7 @@ TEST(test_devices_are_written_as_they_are_read)
 	config_free(&config);
 }
 
-/* Prefixes with the same expiry are written as one entry, and have the same expiry when read. */
+/* Prefixes that expire at the same time are written as one entry, with this expiry. */
 TEST(test_entries_that_end_together_stand_together)
 {
 	struct config config, again;
@@ -140,7 +140,7 @@ TEST(test_entries_that_end_together_stand_together)
 	config_free(&config);
 }
 
-/* A config that is written as JSON and read is unchanged. */
+/* A config does not change if it is written as JSON and read again. */
 TEST(test_json_reads_the_same)
 {
 	struct config config, again;
@@ -159,7 +159,7 @@ TEST(test_json_reads_the_same)
 	config_free(&config);
 }
 
-/* Named lists that are written and read are unchanged. A prefix may be on several lists. */
+/* Named lists do not change if they are written and read again. Two lists can share a prefix. */
 TEST(test_named_lists_read_the_same)
 {
 	static const char text[] = "policies: []\n"
@@ -191,17 +191,17 @@ TEST(test_ends_of_entries_read_the_same)
 		 moment_format(time(NULL) + 3600, moment));
 	assert_int_equal(text_read(text, &config), 0);
 	assert_writes(&config, text);
-	config.rules.rules[0].list_until = 1; /* the expiry of the entry has passed */
+	config.rules.rules[0].list_until = 1; /* the entry has expired */
 	assert_writes(&config, "policies: []\ndeny:\n  - list: a\n    prefixes:\n"
 			       "      - 192.0.2.2\n");
 	config_free(&config);
 }
 
-/* number of prefixes per entry, and number of entries per file */
+/* number of prefixes in an entry, and number of entries in a file */
 #define BLOCK  1000
 #define BLOCKS 24
 
-/* Returns a rules file that denies `count` prefixes in entries of `block` unsorted prefixes. */
+/* Returns a rules file with `count` denied prefixes, unsorted, in entries of `block` prefixes. */
 static char *long_text(unsigned int count, unsigned int block)
 {
 	char *text = NULL;
@@ -216,7 +216,7 @@ static char *long_text(unsigned int count, unsigned int block)
 	return text;
 }
 
-/* Returns the CPU time to read and write files, and to compare each with itself. */
+/* Returns the CPU time to read and write `files` files, and compare each config with itself. */
 static clock_t files_time(unsigned int files, unsigned int blocks)
 {
 	char *text = long_text(blocks * BLOCK, BLOCK);
@@ -236,9 +236,9 @@ static clock_t files_time(unsigned int files, unsigned int blocks)
 }
 
 /*
- * The time per prefix hardly depends on the number of prefixes in a file. It would be five times as
- * long if each prefix were compared with all others. The fastest of several runs counts, because
- * other load can only make a run slower.
+ * The time per prefix hardly depends on the number of prefixes in a file. If every prefix were
+ * compared with all others, the time would be five times as long. The test uses the fastest of
+ * several runs, because other processes can slow a run down.
  */
 TEST(test_prefixes_of_one_file_take_linear_time)
 {

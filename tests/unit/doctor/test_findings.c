@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
-/* user/doctor/findings.h: a finding is reported if its facts are true, and not otherwise. */
+/* user/doctor/findings.h: a finding is reported if and only if its conditions hold. */
 #include "test.h"
 #include "config/config.h"
 #include "doctor/findings.h"
 
 #define HERE 4026531840ULL
 
-/* Facts for the findings: a gate in native XDP mode, which initially has no finding. */
+/* The facts that findings depend on. At first, a gate in native XDP mode, without any finding. */
 struct world {
 	struct asked asked;
 	struct doctor_facts facts;
@@ -67,7 +67,7 @@ static void world_make(struct world *w)
 		};
 }
 
-/* Returns whether a command contains a placeholder such as DEV or {0}. */
+/* Returns whether a command contains a placeholder, such as DEV or {0}. */
 static bool has_placeholder(const char *command)
 {
 	size_t upper = 0;
@@ -80,7 +80,7 @@ static bool has_placeholder(const char *command)
 	return strchr(command, '{');
 }
 
-/* Checks the findings, as "id: object; id: object", and the first advice unless it is NULL. */
+/* Checks the findings, written as "id: object; id: object", and the first advice if not NULL. */
 static void expect(struct world *w, const char *name, const char *found, const char *advice)
 {
 	struct findings findings;
@@ -105,7 +105,7 @@ static void expect(struct world *w, const char *name, const char *found, const c
 	findings_free(&findings);
 }
 
-/* Changes the facts in `w` by the code in the last argument, and checks the findings. */
+/* Runs the statements in the last argument, which change facts, and checks the findings. */
 #define CASE(name, found, advice, ...)                                                             \
 	do {                                                                                       \
 		struct world world, *w = &world;                                                   \

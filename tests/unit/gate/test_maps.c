@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Tests of map_memory(), whose results `sluice help attach` prints, and of memory_format(). */
+/* map_memory(), whose results `sluice help attach` prints, and memory_format(). */
 #include "test.h"
 
 #include <linux/bpf.h>

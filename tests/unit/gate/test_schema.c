@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * SL_SCHEMA is the version of the layouts of a gate's maps: their order, types, keys and values.
- * This test has the digest of each layout in schema RECORDED_SCHEMA.
- *
- * If the layout of a map changes, raise SL_SCHEMA in include/sluice.h, and replace `recorded` and
+ * SL_SCHEMA is the version of the layout of a gate's maps. Each map's layout is hashed here, and
+ * compared with its digest in schema RECORDED_SCHEMA.
+ * If a layout changes, increase SL_SCHEMA in include/sluice.h, and replace `recorded` and
  * RECORDED_SCHEMA by the lines that this test prints.
  */
 #include "test.h"
@@ -19,7 +18,7 @@
 
 #define RECORDED_SCHEMA 1
 
-/* In the order of enum gate_map. */
+/* The maps, in the order of enum gate_map. */
 static const struct {
 	const char *map;
 	uint64_t digest;
@@ -81,7 +80,7 @@ static uint64_t digest_map(const struct btf *btf, const struct bpf_map *map)
 	digest_number(&digest, bpf_map__type(map));
 	digest_number(&digest, bpf_map__key_size(map));
 	digest_number(&digest, bpf_map__value_size(map));
-	if (bpf_map__btf_key_type_id(map)) /* libbpf returns 0 for the map that holds global data */
+	if (bpf_map__btf_key_type_id(map)) /* the type id is 0 for the map of global variables */
 		digest_type(&digest, btf, bpf_map__btf_key_type_id(map));
 	digest_type(&digest, btf, bpf_map__btf_value_type_id(map));
 	return digest;
