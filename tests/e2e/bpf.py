@@ -8,7 +8,8 @@ import struct
 
 from lab import libc
 
-NUMBER = {"x86_64": 321}.get(os.uname().machine, 280)  # The number of the system call bpf(2). Most architectures use 280.
+# system call number of bpf(2): 280 on most architectures
+NUMBER = {"x86_64": 321}.get(os.uname().machine, 280)
 MAP_CREATE, MAP_LOOKUP, MAP_UPDATE, MAP_DELETE, MAP_NEXT_KEY = range(5)
 OBJ_PIN, OBJ_GET, OBJ_INFO = 6, 7, 15
 LINK_DETACH = 34
@@ -57,7 +58,8 @@ def opened(path):
 
 
 def object_id(fd):
-    """Returns the id of a map or of a program. The id has the same offset in the info of both."""
+    """Returns the id of a map or of a program. bpf_map_info and bpf_prog_info have the id at the
+    same offset."""
     info = ctypes.create_string_buffer(8)
     call(OBJ_INFO, struct.pack("IIQ", fd, 8, address(info)))
     return struct.unpack("II", info)[1]
@@ -75,7 +77,8 @@ def map_delete(fd, key):
 
 
 def map_keys(fd, size):
-    """Returns the keys of a map. The result is complete only if no other process changes the map."""
+    """Returns all keys of a map. Keys may be missing if another process changes the map
+    meanwhile."""
     found, last = [], 0
     with contextlib.suppress(FileNotFoundError):
         while True:

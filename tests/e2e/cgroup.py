@@ -19,7 +19,7 @@ class Memory:
             file.write(str(size))
 
     def command(self, *words):
-        """Returns the words that run the command `words` in the group."""
+        """Returns a command that moves itself into the group and then executes `words`."""
         return ["sh", "-c", 'echo $$ > "$0" && exec "$@"', self.procs, *words]
 
     def kernel_bytes(self):
@@ -33,7 +33,7 @@ class Memory:
 
     @contextlib.contextmanager
     def inside(self):
-        """Moves this process, and the commands that it runs, into the group within the block."""
+        """Moves this process into the group, and moves it back at the end of the with block."""
         top = os.path.dirname(self.directory)
         with open("/proc/self/cgroup", encoding="ascii") as file:
             lines = [line.rstrip("\n").split(":", 2) for line in file]
@@ -52,7 +52,8 @@ class Memory:
 
 @contextlib.contextmanager
 def memory(name):
-    """Creates a group with this name. Skips the test if the machine has no memory control groups."""
+    """Creates a memory control group, and removes it at the end of the with block. Skips the test
+    if the machine has no memory control groups."""
     for top, limit in TOPS:
         group = Memory(os.path.join(top, name), limit)
         try:

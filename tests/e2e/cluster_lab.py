@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A lab of nodes that share limits through a store. Each node has a gate, a device and a process of `sluice share`. A
-sender sends packets of one source to each node, at a separate rate for each node."""
+"""A lab of nodes that share limits through a store. Each node has a gate, a device and a process of
+`sluice share`. A sender sends packets of the same source to all nodes, at a different rate to each
+node."""
 
 import concurrent.futures
 import contextlib
@@ -16,13 +17,13 @@ from lab import FILTER_MAC, PINS, SLUICE, TRAFFIC, frame, inside, run, run_sluic
 from store_lab import FIRST_PORT, StoreLab
 
 SOURCE = "192.0.2.7"
-# What a process of `share` logs when it loses the store, and when the store answers again.
+# Messages of `sluice share`: it has lost the connection to the store, and the store replies again.
 AWAY, BACK_AGAIN = "the store does not answer", "the store answers again"
 
 
 class Node:
-    """A node of the cluster. All nodes are in one network namespace. `sources` is the table size of
-    its gate, or None for the default."""
+    """A node of the cluster. All nodes are in one network namespace. `sources` is the number of
+    sources that its gate can track, or None for the default."""
 
     def __init__(self, cluster, number, sources):
         self.cluster, self.number = cluster, number
@@ -44,7 +45,8 @@ class Node:
 
     @contextlib.contextmanager
     def flood(self, pps, source=SOURCE):
-        """Within the block, a process sends `pps` packets a second of a source, or of each source in a list."""
+        """Starts a process that sends `pps` packets a second from `source`, or from each source of
+        a list. Kills the process at the end of the with block."""
         sources = [source] if isinstance(source, str) else source
         process = subprocess.Popen([TRAFFIC, "-n", self.cluster.senders, self.sender, FILTER_MAC, "60",
                                     *(f"{each}={pps}" for each in sources)], stdout=subprocess.DEVNULL)
@@ -58,7 +60,8 @@ class Node:
         return self.judged()[0]
 
     def judged(self):
-        """Returns the numbers of packets that passed and that were dropped at the gate of this node."""
+        """Returns how many packets the gate of this node has passed, and how many it has
+        dropped."""
         totals = json.loads(self.sluice("-j", "stats").out)["totals"]
         return totals["passed"]["packets"], totals["dropped"]["packets"]
 
@@ -73,8 +76,8 @@ class Node:
                      if line.startswith(name)), None)
 
     def divided_by(self):
-        """Returns the number of nodes by which the limits are divided. `status` and `export` must
-        agree; the number may change between them."""
+        """Returns the number of nodes by which this node divides its limits. Checks that `status`
+        and `export` report the same number."""
         def told():
             gate, = json.loads(self.sluice("-j", "status").out)["gates"]
             return gate["shared_divided_by"]
@@ -84,7 +87,8 @@ class Node:
         return after
 
     def share(self, store, *options, within=(), before=(), is_named=True):
-        """Starts `share`. `within` is a command that runs the process, `before` has options before `share`."""
+        """Starts `sluice share`. `within` is a command prefix, and `before` has the options before
+        the word `share`."""
         name = ["--node", self.gate] if is_named else []
         with inside(self.cluster.netns), open(self.log, "ab") as log:
             self.process = subprocess.Popen(  # pylint: disable=consider-using-with
@@ -100,7 +104,7 @@ class Node:
         return self.log.read_text()
 
     def end(self, number=signal.SIGTERM):
-        """Sends a signal to the `share` process. Returns its exit status."""
+        """Sends a signal to the `share` process, and waits for its end. Returns its exit status."""
         process, self.process = self.process, None
         process.send_signal(signal.SIGCONT)
         process.send_signal(number)
@@ -113,13 +117,13 @@ class Node:
         self.sluice("detach", "all", status=None)
 
     def left(self):
-        """Returns the files that the `share` process left in /run/sluice."""
+        """Returns the names of the files in /run/sluice that belong to this node's gate."""
         return sorted(name.removeprefix(self.gate) for name in os.listdir("/run/sluice")
                       if name.startswith(f"{self.gate}."))
 
 
 class Cluster:
-    """The nodes and their sender. If `is_far`, the nodes reach the store over a link."""
+    """The nodes and their sender. If `is_far`, the nodes reach the store over a veth link."""
 
     def __init__(self, directory, is_far=False):
         self.directory = directory
@@ -131,7 +135,8 @@ class Cluster:
         run("ip", "netns", "add", self.senders)
 
     def make(self, nodes, rate, *words, burst=0, sources=4096):
-        """Creates nodes with one limit, without `share`. If `burst` is 0, the burst lasts a tenth of a second."""
+        """Creates nodes whose gates have the same limit. Does not start `sluice share`. If `burst`
+        is 0, the limit's burst is a tenth of the packets that it passes in a second."""
         self.rate = rate
         self.nodes = [Node(self, i, sources) for i in range(nodes)]
         for node in self.nodes:
@@ -156,12 +161,14 @@ class Cluster:
 
 
 class Run:
-    """Sends packets for some seconds and measures what passes. offered(node, seconds) returns the rate to a node at that
-    time, in multiples of the limit. `events` has functions, by the second at which they are called."""
+    """Sends packets for some seconds and counts the packets that pass. The function offered(node,
+    seconds) returns the rate to a node at that time, as a multiple of the limit's rate. `events`
+    has the functions to call, by seconds since the start."""
 
     def __init__(self, cluster, seconds, offered, events=None, source=SOURCE):
         self.rate = cluster.rate
-        self.samples = []  # pairs: seconds since the start, and the packets that passed at each node
+        # pairs of the seconds since the start and a list of the packets passed at each node
+        self.samples = []
         self.ends = threading.Event()
         with concurrent.futures.ThreadPoolExecutor(2) as pool:
             sampling = pool.submit(self.sample, cluster)
@@ -174,7 +181,8 @@ class Run:
         sampling.result()
 
     def sample(self, cluster):
-        """Reads the counters in another thread, because a sender that pauses longer than a burst loses credit."""
+        """Reads the counters of all nodes every half second. Runs in a thread of its own, so that
+        reading does not delay the sender."""
         begin = time.monotonic()
         while not self.ends.wait(max(0, begin + 0.5 * len(self.samples) - time.monotonic())):
             asked = time.monotonic() - begin
@@ -183,8 +191,8 @@ class Run:
 
     @staticmethod
     def happen(events, seconds):
-        """Runs the events in the main thread, because an event may take long, and a process that a
-        thread starts ends with the thread."""
+        """Calls each event at its time. Runs in the main thread, because `share` processes get
+        SIGKILL when the thread that started them ends."""
         begin = time.monotonic()
         for at, event in events:
             time.sleep(max(0, begin + at - time.monotonic()))
@@ -211,7 +219,8 @@ class Run:
         return min(self.samples, key=lambda sample: abs(sample[0] - seconds))
 
     def shares(self, first, last):
-        """Returns the rate that each node let pass between two moments, in multiples of the limit."""
+        """Returns the rate at which each node passed packets between two moments, as a multiple of
+        the limit's rate."""
         (begin, before), (end, after) = self.at(first), self.at(last)
         return [(b - a) / (end - begin) / self.rate for a, b in zip(before, after)]
 
@@ -219,6 +228,7 @@ class Run:
         return sum(self.shares(first, last))
 
     def seconds(self, first, last):
-        """Returns mean() of each second between two moments, in steps of half a second."""
+        """Returns mean() of each span of one second between two moments. The spans begin every half
+        second."""
         count = int(2 * (last - first - 1)) + 1
         return [self.mean(first + i / 2, first + i / 2 + 1) for i in range(count)]

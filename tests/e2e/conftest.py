@@ -25,14 +25,16 @@ def pytest_configure(config):
 
 
 def shares_a_lab(item):
-    """Returns whether a test shares its lab with other tests of its file. One process must then run the whole file."""
+    """Returns whether a test shares its lab with other tests of its file. One pytest process must
+    run all tests of such a file."""
     return any(definition.scope == "module" for definitions in item._fixtureinfo.name2fixturedefs.values()
                for definition in definitions)
 
 
 def pytest_collection_modifyitems(items):
     if SHARE:
-        items.sort(key=lambda i: not shares_a_lab(i))  # these files take longest, so they run first
+        # files with a shared lab take longest, so they run first
+        items.sort(key=lambda i: not shares_a_lab(i))
     for item in items:
         quick = item.get_closest_marker("quick")
         if quick and quick.args and item.callspec.id not in quick.args:
@@ -44,7 +46,8 @@ def pytest_collection_modifyitems(items):
             item.add_marker(pytest.mark.skip(reason="tcx needs Linux 6.6"))
 
 
-SHARE = os.environ.get("SLUICE_SHARE")  # each process marks the tests that it runs in this directory
+# directory in which each pytest process creates an entry for every test that it runs
+SHARE = os.environ.get("SLUICE_SHARE")
 
 
 @functools.lru_cache(maxsize=None)
@@ -58,7 +61,8 @@ def is_taken(name):
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_protocol(item, nextitem):
-    """Returns true if another process runs the test, or if this process has just run it."""
+    """Runs a test if no other pytest process has taken it. Returns true, so that pytest does not
+    run it again."""
     if not SHARE:
         return None
     if is_taken(item.path.name if shares_a_lab(item) else item.nodeid):
@@ -69,7 +73,7 @@ def pytest_runtest_protocol(item, nextitem):
     return True
 
 
-# Fails a test that runs longer than this many seconds. 0 disables the timeout.
+# Seconds after which a test fails; 0 means no timeout.
 TEST_SECONDS = int(os.environ.get("SLUICE_TEST_SECONDS", "0"))
 
 
@@ -78,7 +82,7 @@ def too_long(_number, _frame):
 
 
 def within_time():
-    """Limits the duration of a test, of its setup or of its teardown."""
+    """Raises TimeoutError if a test, its setup or its teardown takes longer than TEST_SECONDS."""
     signal.signal(signal.SIGALRM, too_long)
     signal.alarm(TEST_SECONDS)
     yield
@@ -101,7 +105,8 @@ def pytest_runtest_teardown():
 
 
 def pytest_terminal_summary(terminalreporter):
-    """Prints the `figure: ...` lines of passed tests, which pytest hides."""
+    """Prints the lines `figure: ...` that passed tests printed. pytest hides the output of passed
+    tests."""
     for report in terminalreporter.getreports("passed"):
         for line in report.capstdout.splitlines():
             if report.when == "call" and line.startswith("figure: "):
@@ -117,15 +122,15 @@ def built():
 
 @pytest.fixture
 def lab():
-    """Creates the namespaces of a test. Its gates have names, but do not exist yet."""
+    """Creates the network namespaces of a test. The test attaches gates itself."""
     with Lab() as made:
         yield made
 
 
 @pytest.fixture(scope="session")
 def foreign(tmp_path_factory):
-    """Compiles programs that stand for the programs of another tool and pass all packets: one in
-    section xdp, and foreign_tc in section tc. Returns the path of the object file."""
+    """Compiles an XDP program and a tc program of another tool, which pass all packets. Returns a
+    function that builds the object file and returns its path."""
     @functools.lru_cache(maxsize=None)
     def build(name="foreign_xdp"):
         path = str(tmp_path_factory.mktemp("foreign") / f"{name}.o")
@@ -140,28 +145,30 @@ def foreign(tmp_path_factory):
 
 @pytest.fixture
 def keeping(lab, tmp_path):
-    """Starts `sluice keep`. The process ends with the test."""
+    """Returns a function that starts `sluice keep`. The process ends with the test."""
     with keepers(lab, tmp_path) as make:
         yield make
 
 
 @pytest.fixture
 def attached(lab):
-    """A lab with a gate in native XDP on in0, without rules."""
+    """A lab with a gate on in0 in native XDP mode, without rules."""
     lab.attach("in0", "mode", "native")
     return lab
 
 
 @pytest.fixture
 def gate(shared):
-    """Removes all rules of the shared gate. Its counters include the packets of earlier tests."""
+    """The gate of fixture `shared`. All its rules are removed after the test; its counters are
+    kept."""
     yield shared
     shared.apply("policies: []")
 
 
 @pytest.fixture(scope="module")
 def shared():
-    """A lab with a gate in native XDP on in0. All tests of a file share it, because attaching takes a second."""
+    """A lab with a gate on in0 in native XDP mode. All tests of a file use the same lab, because
+    attaching takes a second."""
     with Lab() as made:
         made.attach("in0", "mode", "native")
         yield made

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Runs `sluice keep` for the gate of a lab. The tests in tests/vm use it, too."""
+"""Runs `sluice keep` for the gate of a lab. tests/vm also uses this module."""
 
 import contextlib
 import json
@@ -10,23 +10,25 @@ import subprocess
 
 from lab import SLUICE, wait_until
 
-LOAD_SECONDS = 60  # An emulated machine may take this long to load the programs.
+LOAD_SECONDS = 60  # an emulated machine may take this many seconds to load the programs
 LIMIT = {"prefix": "default", "limits": [{"rate": "1/h", "burst": 5}]}
 
 
 def rules(*places, **more):
-    """Returns the text of a rules file. Each of `places` is a device name, or an item of `attach`."""
+    """Returns the text of a rules file that attaches devices. Each item of `places` is a device
+    name, or a mapping of the section `attach`."""
     places = [{"device": place} if isinstance(place, str) else place for place in places]
     return json.dumps({"attach": places, "policies": [LIMIT], **more})
 
 
 def state_text(*saved, boot="", saved_ms=0):
-    """Returns the text of a state file with these rules."""
+    """Returns the text of a state file of `sluice keep` that contains these rules."""
     return json.dumps({"version": 1, "boot": boot, "saved_ms": saved_ms, "bpffs": 0, "lists": [], "rules": saved})
 
 
 class Keep:
-    """A process of `sluice keep`, its log, and its messages to systemd."""
+    """A process of `sluice keep`, its log file, and the messages that it sends to systemd
+    (sd_notify)."""
 
     def __init__(self, lab, directory, text, *words, environment=()):
         self.lab, self.directory = lab, directory
@@ -53,14 +55,16 @@ class Keep:
             self.ready = self.wait_for_told("READY=1")
 
     def hear(self):
-        """Reads the new messages to systemd. Returns all messages that wait_for_told() has not dropped yet."""
+        """Reads new messages to systemd. Returns all messages since the last call of
+        wait_for_told()."""
         with contextlib.suppress(BlockingIOError):
             while True:
                 self.told.append(self.socket.recv(4096).decode())
         return self.told
 
     def wait_for_told(self, words):
-        """Waits for a message to systemd that contains `words`. Drops this message and all earlier messages."""
+        """Waits for a message to systemd that contains `words`, and returns it. Discards this
+        message and all earlier messages."""
         wait_until(lambda: any(words in told for told in self.hear()) or self.process.poll() is not None,
                    f"{words} among {self.told}, {self.said()}", LOAD_SECONDS)
         at = next((i for i, told in enumerate(self.told) if words in told), None)
@@ -102,7 +106,8 @@ def saved(keep):
 
 
 def banned(keep):
-    """Returns the end of each runtime entry in the state file by prefix, or None if it has no end."""
+    """Returns the runtime entries in the state file: their ends by prefix, or None for an entry
+    without an end."""
     state = saved(keep)
     entries = [rule.split() for rule in state["rules"]]
     return {prefix: (state["saved_ms"] + int(left)) / 1000 if left != "0" else None
@@ -111,7 +116,8 @@ def banned(keep):
 
 @contextlib.contextmanager
 def keepers(lab, directory):
-    """Yields a Keep object, and ends its process with the block."""
+    """Yields a function that starts `sluice keep`. Ends all started processes at the end of the
+    with block."""
     with contextlib.ExitStack() as closing:
         def make(text, *words, **options):
             keep = Keep(lab, directory, text, *words, **options)

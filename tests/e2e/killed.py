@@ -19,7 +19,8 @@ def ptrace(request, pid):
 
 
 def start(words, err="/dev/null"):
-    """Starts sluice under ptrace, stopped before its first instruction. Standard error goes to file `err`."""
+    """Starts sluice under ptrace, and stops it before its first instruction. Its standard error
+    goes to file `err`."""
     pid = os.fork()
     if pid:
         return pid
@@ -35,8 +36,8 @@ def start(words, err="/dev/null"):
 
 
 def run_interrupted(words, stops, call, err="/dev/null"):
-    """Runs sluice to its end, and calls `call` at stop number `stops`. If `stops` is a function,
-    calls `call` at each stop for which stops(pid) is true. Returns the exit status."""
+    """Runs sluice until it exits, and calls `call` at ptrace stop number `stops`. If `stops` is a
+    function, calls `call` at each stop for which stops(pid) is true. Returns the exit status."""
     pid = start(words, err)
     _, status = os.waitpid(pid, 0)
     seen = 0
@@ -49,7 +50,8 @@ def run_interrupted(words, stops, call, err="/dev/null"):
     return os.waitstatus_to_exitcode(status)
 
 
-BPF_CALL = {"x86_64": 321}.get(os.uname().machine, 280)  # the number of bpf(2); most architectures use 280
+# system call number of bpf(2): 280 on most architectures
+BPF_CALL = {"x86_64": 321}.get(os.uname().machine, 280)
 
 
 def count_bpf_calls(words):
@@ -67,8 +69,9 @@ def count_bpf_calls(words):
 
 
 def run_stops(words, stops=None, steps=0, until=None):
-    """Kills sluice `steps` instructions after stop number `stops`, or at the first stop at which
-    until() is true. If neither is given, sluice must succeed. Returns the number of stops."""
+    """Kills sluice `steps` instructions after ptrace stop number `stops`, or at the first stop at
+    which until() is true. Without `stops` and `until`, sluice must succeed. Returns the number of
+    stops."""
     pid = start(words)
     _, status = os.waitpid(pid, 0)
     seen = 0
@@ -89,8 +92,9 @@ def run_stops(words, stops=None, steps=0, until=None):
 
 
 def moments(stops, first, count):
-    """Yields `count` moments to kill a command, or half as many unless LONG is set. The moments are
-    spread from fraction `first` of the stops to the last stop."""
+    """Yields `count` moments at which to kill a command, or half as many unless LONG is set. The
+    moments are spread evenly from fraction `first` of the command's ptrace stops to its last
+    stop."""
     print(f"SLUICE_SEED={SEED}")
     chosen = random.Random(SEED)
     if not LONG:

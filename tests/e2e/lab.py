@@ -22,20 +22,24 @@ import pytest
 TOP = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 BUILD = os.path.abspath(os.environ.get("SLUICE_BUILD", os.path.join(TOP, "build")))
 SLUICE, TRAFFIC = os.path.join(BUILD, "sluice"), os.path.join(BUILD, "traffic")
-LONG = bool(os.environ.get("SLUICE_LONG"))  # If true, tests run more cases: make check-long.
+# true in `make check-long`, in which tests run more cases
+LONG = bool(os.environ.get("SLUICE_LONG"))
 SEED = int(os.environ.get("SLUICE_SEED", secrets.randbelow(1 << 32)))
 STARVE = os.path.join(BUILD, "starve.so")
 PINS = "/sys/fs/bpf/sluice"
 MAPS = ["gate", "hosts4", "hosts6", "prefixes", "splits", "lists", "policies", "counters",
         "sets", "states", "buckets4", "buckets6", "in_use", "admission", "sketches", "rule_cache",
         "host_cache", "subrules", "budgets", "budget_slices", "secret"]
-PRIVATE = {"secret", "sets", "in_use", "sketches", "host_cache"}  # These maps contain the hash secret, or hashed addresses.
-LISTED = MAPS[:MAPS.index("admission")]  # Maps of sources and rules. The other maps are arrays of fixed size.
+# These maps contain the hash secret or hashed addresses. Readers of a gate cannot open them.
+PRIVATE = {"secret", "sets", "in_use", "sketches", "host_cache"}
+# These maps contain sources and rules. The maps after them are arrays of fixed size.
+LISTED = MAPS[:MAPS.index("admission")]
 
 SENDER_MAC, FILTER_MAC = "02:00:00:00:00:01", "02:00:00:00:00:02"
-HERE4, HERE6 = "198.51.100.1", "2001:db8:ffff::1"  # The addresses of the filter. build/traffic sends to them by default.
+# The filter's addresses, to which build/traffic sends by default.
+HERE4, HERE6 = "198.51.100.1", "2001:db8:ffff::1"
 PORT = 9  # the port of the discard service
-SETTLE_SECONDS = 10  # the longest wait for counters, in seconds
+SETTLE_SECONDS = 10  # the default timeout of wait_until(), in seconds
 
 CLONE_NEWNS, CLONE_NEWNET = 0x00020000, 0x40000000
 MS_REC, MS_PRIVATE = 0x4000, 0x40000
@@ -47,7 +51,8 @@ Result = collections.namedtuple("Result", "code out err")
 
 
 def run(*words, check=True, seconds=120, **options):
-    """Runs a command. Returns its output as text; bytes that are not UTF-8 become surrogates."""
+    """Runs a command. Returns its exit status and output. Bytes of the output that are not UTF-8
+    become surrogates."""
     done = subprocess.run(words, capture_output=True, text=True, errors="surrogateescape",
                           timeout=seconds, **options)
     assert not check or done.returncode == 0, f"{words}: {done.returncode}\n{done.stderr}"
@@ -55,7 +60,8 @@ def run(*words, check=True, seconds=120, **options):
 
 
 def run_sluice(*words, status=0, **options):
-    """Runs sluice. Its exit status must be `status`; if `status` is None, any exit status is accepted."""
+    """Runs sluice, and checks that its exit status is `status`. If `status` is None, any exit
+    status is accepted."""
     if "input" not in options:
         options["stdin"] = subprocess.DEVNULL
     result = run(SLUICE, *words, check=False, **options)
@@ -64,7 +70,8 @@ def run_sluice(*words, status=0, **options):
 
 
 def lines(result):
-    """Returns the messages on standard error. Standard output must be empty, or with -j contain the error."""
+    """Returns the messages on standard error. Checks that standard output is empty, or contains
+    only the JSON error of option -j."""
     assert (result.out == "" or list(json.loads(result.out)) == ["error"]) and result.err.endswith("\n"), result
     said = result.err[:-1].split("\n")
     assert all(line.startswith("sluice: ") for line in said), result
@@ -72,22 +79,25 @@ def lines(result):
 
 
 def one_line(result):
-    """Returns the message of a command that must print exactly one message."""
+    """Checks that a command printed exactly one message, and returns the message."""
     line, = lines(result)
     return line
 
 
 def refused(result, *names, code=None):
-    """Checks a refusal: exit status `code`, or 1 or 2 if None, and one message with all `names`. Returns the message."""
+    """Checks that a command failed with one message that contains all `names`, and with exit status
+    `code`, or with 1 or 2 if `code` is None. Returns the message."""
     line = one_line(result)
     assert result.code == code if code else result.code in (1, 2), result
-    names = [re.sub("[\udc80-\udcff]", "?", name) for name in names]  # messages print ? for bytes that are not UTF-8
+    # messages print ? for a byte that is not UTF-8
+    names = [re.sub("[\udc80-\udcff]", "?", name) for name in names]
     assert all(name in line for name in names), (names, line)
     return line
 
 
 def noted(result, *notes):
-    """Checks the number of messages on standard error, and the words that each message contains."""
+    """Checks that standard error has one message for each item of `notes`, and that each message
+    contains the words of its item."""
     said = result.err.splitlines()
     assert len(said) == len(notes) and all(line.startswith("sluice: ") for line in said), (notes, said)
     for line, names in zip(said, notes):
@@ -103,13 +113,14 @@ def wait_until(true, what, seconds=SETTLE_SECONDS):
 
 
 def written(path, text):
-    """Writes text or bytes to a file. Returns the path as a string."""
+    """Writes text or bytes to a file. Returns the path of the file as a string."""
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
     return str(path)
 
 
 def quickest(call):
-    """Calls `call` five times, and returns the shortest duration. Other processes hardly delay all five calls."""
+    """Calls `call` five times, and returns the shortest duration, which other processes have
+    delayed least."""
     took = []
     for _ in range(5):
         begun = time.monotonic()
@@ -120,7 +131,8 @@ def quickest(call):
 
 @contextlib.contextmanager
 def on_one_cpu():
-    """Pins this thread to one CPU. Slices are per CPU, and a veth pair judges a packet on the CPU that sends it."""
+    """Pins this thread to one CPU in the with block. All packets that the thread sends over a veth
+    pair are then judged on this CPU, so only this CPU borrows slices of credit."""
     before = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {min(before)})
     try:
@@ -131,7 +143,8 @@ def on_one_cpu():
 
 @contextlib.contextmanager
 def inside(netns):
-    """Moves this thread into a network namespace within the block. Sockets created in the block stay in that namespace."""
+    """Moves this thread into a network namespace, and back at the end of the with block. Sockets
+    that the block creates stay in the namespace."""
     home = os.open("/proc/thread-self/ns/net", os.O_RDONLY)
     there = os.open(f"/run/netns/{netns}", os.O_RDONLY)
     try:
@@ -145,8 +158,8 @@ def inside(netns):
 
 @contextlib.contextmanager
 def own_mounts():
-    """Moves this thread into a private mount namespace within the block. setns() leaves a chroot,
-    so the end of the block enters the chroot again."""
+    """Moves this thread into a new mount namespace, and back at the end of the with block.
+    Returning by setns() leaves a chroot, so the thread enters its chroot again."""
     home, root, place = os.open("/proc/self/ns/mnt", os.O_RDONLY), os.open("/", os.O_PATH), os.getcwd()
     assert libc.unshare(CLONE_NEWNS) == 0, os.strerror(ctypes.get_errno())
     try:
@@ -164,7 +177,8 @@ def own_mounts():
 
 @contextlib.contextmanager
 def own_bpffs():
-    """Within the block, this thread is in a mount namespace with an empty bpffs."""
+    """Moves this thread into a mount namespace with an empty bpffs, and back at the end of the with
+    block."""
     with own_mounts():
         assert libc.mount(b"bpf", b"/sys/fs/bpf", b"bpf", 0, b"mode=0700") == 0
         yield
@@ -185,7 +199,8 @@ def mac(text):
 
 
 def frame(source, size=64, tags=(), port=PORT):
-    """Returns a UDP frame of `size` bytes. Each tag adds 4 bytes."""
+    """Returns an Ethernet frame with a UDP packet. `size` is the length of the frame without VLAN
+    tags, and each tag adds 4 bytes."""
     source = ipaddress.ip_address(source)
     ip_size = 20 if source.version == 4 else 40
     udp_size = size - 14 - ip_size
@@ -209,7 +224,7 @@ def frame(source, size=64, tags=(), port=PORT):
 # --- Receivers -----------------------------------------------------------------
 
 class Datagrams:
-    """Counts the datagrams that a server on the filter receives, by source."""
+    """Counts the UDP datagrams that the filter receives, by source address."""
 
     def __init__(self, netns, port=PORT):
         self.by_source = collections.Counter()
@@ -229,7 +244,7 @@ class Datagrams:
         return self.by_source
 
     def wait_for(self, source, count):
-        """Waits until `count` datagrams of a source have arrived. Fails if more arrive."""
+        """Waits until `count` datagrams of a source have arrived, and fails if there are more."""
         wait_until(lambda: self.read()[source] >= count, f"{count} datagrams of {source}: "
                    f"{self.by_source}")
         assert self.read()[source] == count
@@ -240,12 +255,14 @@ class Datagrams:
 
 
 def ask_for_stamps(receiver):
-    """Enables timestamps for read_stamped(). At first, a datagram may still have the time at which it is read."""
+    """Enables receive timestamps (SO_TIMESTAMPNS). The kernel enables them with a delay, so the
+    first datagrams may have the time of the read instead."""
     receiver.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
 
 
 def read_stamped(receiver):
-    """Yields each datagram with its source and its time of arrival, in nanoseconds of CLOCK_REALTIME."""
+    """Yields the data, the source and the arrival time of each datagram. The time is CLOCK_REALTIME
+    in nanoseconds."""
     with contextlib.suppress(BlockingIOError):
         while True:
             data, control, _, source = receiver.recvmsg(2048, 64)
@@ -256,12 +273,13 @@ def read_stamped(receiver):
 
 
 def most_within(moments, span):
-    """Returns the largest number of moments within `span`, including both ends. `moments` must be sorted."""
+    """Returns the largest number of moments in any time span of this length, including both ends of
+    the span. `moments` must be sorted."""
     return max(bisect.bisect_right(moments, first + span) - i for i, first in enumerate(moments))
 
 
 class Frames:
-    """Counts the frames that a device receives."""
+    """Counts the frames that a device receives from the sender."""
 
     def __init__(self, netns, device):
         with inside(netns):
@@ -271,7 +289,7 @@ class Frames:
             self.socket.bind((device, ETH_P_ALL))
         self.count = 0
         self.bytes = 0
-        self.by_source = collections.Counter()  # counts only IPv4 frames
+        self.by_source = collections.Counter()  # number of frames by source address, only for IPv4
 
     def sources(self):
         self.read()
@@ -305,7 +323,7 @@ class Lab:
         for netns in (self.sender, self.filter):
             run("ip", "netns", "add", netns)
             self.closing.callback(run, "ip", "netns", "del", netns, check=False)
-        # The sender's kernel must not send packets itself, and the filter's kernel must accept any source.
+        # The sender's kernel sends no packets itself; the filter's kernel accepts all sources.
         self.sysctl(self.sender, "net/ipv6/conf/all/disable_ipv6", 1)
         self.sysctl(self.sender, "net/ipv6/conf/default/disable_ipv6", 1)
         for scope in "all", "default":
@@ -340,7 +358,7 @@ class Lab:
         return run_sluice("-g", gate or self.gate, *netns, *words, status=status, **options)
 
     def refuses(self, words, *names, code=1, **options):
-        """Runs a command and checks that it is refused, as refused() does."""
+        """Runs sluice, and checks with refused() that it fails. Returns the message."""
         return refused(self.sluice(*words, status=None, **options), *names, code=code)
 
     def start(self, *words, gate=None):
@@ -367,7 +385,8 @@ class Lab:
         return os.path.join(PINS, gate or self.gate, *below)
 
     def links(self, device="", gate=None):
-        """Returns the pins of the attachments of a device, or of all devices."""
+        """Returns the names of the link pins of a device, or of all devices if `device` is
+        empty."""
         return [name for name in os.listdir(self.pins("links", gate=gate))
                 if name.endswith("-" + device if device else "")
                 and not name.startswith(("program-", "next-", "qdisc-"))]
@@ -381,21 +400,23 @@ class Lab:
         return totals["passed"]["bytes"], totals["dropped"]["bytes"]
 
     def rules(self, gate=None):
-        """Returns the rules that `show` prints, without the devices."""
+        """Returns the output of `show` without the lines that attach devices."""
         shown = self.sluice("show", gate=gate).out.splitlines(keepends=True)
         return "".join(line for line in shown if " attach " not in line)
 
     def apply(self, text, **options):
-        """Applies a rules file. `text` is its text, or an object that is written as JSON."""
+        """Applies a rules file. `text` is the YAML text of the file, or an object that is converted
+        to JSON."""
         text = text if isinstance(text, str) else json.dumps(text)
         return self.sluice("apply", "-", input=text, **options)
 
     def snapshot(self):
-        """Returns the state that a refused command must not change."""
+        """Returns everything that a refused command must leave unchanged: rules, counters,
+        attachments and pins."""
         return self.rules(), self.json("stats"), self.attachments(), sorted(os.listdir(self.pins()))
 
     def expect(self, passed, dropped, gate=None):
-        """Waits until passed + dropped packets are judged, and checks both counters."""
+        """Waits until the gate has judged passed + dropped packets, and checks both counters."""
         total = passed + dropped
         wait_until(lambda: sum(self.counts(gate)) >= total, f"{total} packets judged")
         assert self.counts(gate) == (passed, dropped)
@@ -403,7 +424,8 @@ class Lab:
     # - packets
 
     def send(self, source, count=1, device="out0", **options):
-        """Sends `count` frames of a source. A veth queue holds only 256 frames."""
+        """Sends `count` frames of a source. `count` must be less than 256, because the queue of a
+        veth device holds 256 frames."""
         self.send_frames([frame(source, **options)] * count, device)
 
     def raw_socket(self, device):
@@ -414,7 +436,8 @@ class Lab:
         return s
 
     def send_frames(self, frames, device="out0"):
-        """Sends frames. The socket stays open, because closing a socket is slow."""
+        """Sends frames through a device. Keeps the socket for later calls, because closing a packet
+        socket is slow."""
         with on_one_cpu():
             for data in frames:
                 try:
@@ -422,18 +445,22 @@ class Lab:
                         self.sockets[device] = self.raw_socket(device)
                     self.sockets[device].send(data)
                 except OSError as error:
-                    if error.errno != errno.ENOBUFS:  # a filter on hook egress drops the frame with ENOBUFS
-                        self.sockets.pop(device, None)  # the device may be a new one of this name
+                    # send() fails with ENOBUFS if a filter on hook egress drops the frame
+                    if error.errno != errno.ENOBUFS:
+                        # the device was deleted, and may exist again later with the same name
+                        self.sockets.pop(device, None)
 
     def send_and_wait(self, frames, device="out0", gate=None):
-        """Sends any number of frames, and waits until all are judged."""
+        """Sends frames in groups of 100, and waits after each group until the gate has judged all
+        frames of the group."""
         for i in range(0, len(frames), 100):
             some, before = frames[i:i + 100], sum(self.counts(gate))
             self.send_frames(some, device)
             wait_until(lambda: sum(self.counts(gate)) >= before + len(some), "all judged")
 
     def traffic(self, seconds, *sources, background=False, device="out0"):
-        """Runs build/traffic. Returns its last report, or the process if `background` is true."""
+        """Runs build/traffic, and returns its last report. If `background` is true, returns the
+        running process instead."""
         words = [TRAFFIC, "-n", self.sender, device, FILTER_MAC, str(seconds), *sources]
         if background:
             process = subprocess.Popen(words, stdout=subprocess.DEVNULL)
@@ -443,7 +470,8 @@ class Lab:
         return json.loads(run(*words).out.splitlines()[-1])
 
     def lost_on_wire(self, device="out0"):
-        """Returns how many packets the full queue of the veth pair dropped before the filter."""
+        """Returns how many packets were dropped before they reached the filter, because the queue
+        of the veth device was full."""
         link = json.loads(self.ip("-s", "-j", "link", "show", device, netns=self.sender).out)[0]
         return link["stats64"]["tx"]["dropped"]
 

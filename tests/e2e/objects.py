@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Finds the maps, programs and links of one gate among all objects of the kernel, by map sizes that no other gate has."""
+"""Finds the maps, programs and links of one gate among all BPF objects of the kernel. The gate has
+map sizes that no other gate uses."""
 
 import json
 import os
@@ -7,7 +8,7 @@ import random
 
 from lab import MAPS, run, wait_until
 
-SIZES = range(33000, 65000)  # no size is a power of two, and two tests hardly ever choose the same sizes
+SIZES = range(33000, 65000)  # tables rarely have such sizes, because they are not powers of two
 
 
 class Objects:
@@ -16,7 +17,8 @@ class Objects:
         self.lab, self.sizes = lab, range(first, first + 50)
 
     def gate(self, size=0):
-        """Returns `gate` of a rules file: small tables of unusual sizes. `size` selects one of 50 sets of sizes."""
+        """Returns the section `gate` of a rules file, which sets the sizes of the maps. `size` (0
+        to 49) selects one of the sizes that only this gate uses."""
         return {"sources": 20011, "buckets": 2113,
                 **{name: self.sizes[size] for name in ("policies", "hosts", "prefixes")}}
 
@@ -36,8 +38,8 @@ class Objects:
         return maps, ids, {link["id"] for link in shown("link") if link.get("prog_id") in ids}
 
     def are_those_of_pins(self):
-        """Checks that each map is pinned, each program is attached, and each attachment has a link,
-        except in mode clsact."""
+        """Returns whether each map is pinned, each program is attached, and each attachment except
+        those of mode clsact has a link."""
         maps, programs, links = self.all()
         attachments = self.lab.attachments()
         return (maps <= self.pinned() and programs == {a["program_id"] for a in attachments}
@@ -45,7 +47,8 @@ class Objects:
                 and len(attachments) == len(self.lab.links()))
 
     def audit(self):
-        """Waits until the kernel has freed all objects that the gate does not need, which takes some time."""
+        """Waits until the gate has only the maps, programs and links that it needs. The kernel
+        frees the others with a delay."""
         wait_until(self.are_those_of_pins, f"only objects of pins: {self.all()}, {self.lab.attachments()}")
         assert set(os.listdir(self.lab.pins())) == {*MAPS, "links"}
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A lab with a store: Redis or Valkey in a separate network namespace, as a single server or as a
-cluster, and the test client. Every process ends with the test."""
+"""A lab with a store in a network namespace of its own, and a test client. The store is a Redis or
+Valkey server, or a cluster of such servers. Every process ends with the test."""
 
 import binascii
 import collections
@@ -18,32 +18,33 @@ import time
 from lab import BUILD, inside, run, wait_until
 
 CLIENT = os.path.join(BUILD, "test", "store_client")
-# Program redis-check-rdb is the same file as redis-server, and acts as the server if it is started by that name.
-# It is in package redis-tools. Package redis-server would also start a service.
+# On Debian, package redis-tools has the server under the name redis-check-rdb.
 SERVERS = {"redis-server": "redis-server", "redis-check-rdb": "redis-server", "valkey-server": "valkey-server",
            "valkey-check-rdb": "valkey-server"}
 SERVER, SERVER_NAME = next(((shutil.which(file), name) for file, name in SERVERS.items() if shutil.which(file)),
                            (None, None))
-CLUSTER_SECONDS = 60  # The longest wait until a cluster is ready.
-NODE_TIMEOUT_MS = 1500  # The cluster promotes a replica if a master does not reply for this long.
+CLUSTER_SECONDS = 60
+NODE_TIMEOUT_MS = 1500  # a master without a reply for this long is replaced by its replica
 FIRST_PORT = 7000
-FAR_STORE, FAR_CLIENT = "198.51.100.1", "198.51.100.2"  # the two ends of the link
+# the addresses of both sides of the link that far() creates
+FAR_STORE, FAR_CLIENT = "198.51.100.1", "198.51.100.2"
 FAR_MAC = "02:00:00:00:00:01", "02:00:00:00:00:02"
 
 
 def slot_of(key):
-    """Returns the slot of a key. Does not use the code of the client."""
+    """Returns the cluster slot of a key. Does not use the code under test."""
     begin = key.find("{")
     end = key.find("}", begin + 1) if begin >= 0 else -1
     return binascii.crc_hqx((key[begin + 1:end] if end > begin + 1 else key).encode(), 0) % 16384
 
 
 class Refused(Exception):
-    """A node replied with an error."""
+    """Raised if a store replies with an error."""
 
 
 class Talk:
-    """A connection of the tests to a store. It does not use the client's code, so that errors of the client show."""
+    """A connection to a store. It does not use the client under test, so that it can detect the
+    client's errors."""
 
     def __init__(self, netns, port, password=None):
         with inside(netns):
@@ -72,7 +73,7 @@ class Talk:
         return int(rest) if kind == b":" else rest
 
     def fields(self, key):
-        """Returns the counters of a key: the numbers `taken` and `asked`."""
+        """Returns the counters `taken` and `asked` that the store has for a key."""
         return tuple(self("BITFIELD", key, "GET", "i64", "#0", "GET", "i64", "#1"))
 
     def close(self):
@@ -99,12 +100,14 @@ class Client:
         return json.loads(line)
 
     def round(self, *items):
-        """Runs a round with items (key, taken, asked). The result has for each item: whether it was
-        answered, whether it was sent, and its totals `taken` and `asked`."""
+        """Adds to the counters of keys in one round of the client. Each item is (key, taken,
+        asked). The result has for each item whether the store replied, whether the client sent it,
+        and the totals `taken` and `asked`."""
         return self.ask("round", *(word for item in items for word in item))
 
     def totals(self, *items):
-        """Runs a round in which every item must be answered. Returns the totals `taken` and `asked` of each item."""
+        """Runs round(), and checks that the store replied to every item. Returns the totals `taken`
+        and `asked` of each item."""
         done = self.round(*items)
         assert done["status"] == 0 and all(item[0] for item in done["items"]), done
         return [tuple(item[2:]) for item in done["items"]]
@@ -116,12 +119,12 @@ class Client:
         return self.ask("counts")
 
     def memory_mib(self):
-        """Returns the peak memory of the process."""
+        """Returns the peak memory of the client in MiB."""
         with open(f"/proc/{self.process.pid}/status", encoding="ascii") as file:
             return next(int(line.split()[1]) for line in file if line.startswith("VmHWM")) // 1024
 
     def close(self):
-        """Ends the process. The sanitizers report errors when it ends."""
+        """Ends the client. Its sanitizers report their errors now, so the exit status must be 0."""
         if not self.process.stdin.closed:
             self.process.stdin.close()
             self.process.stdout.close()
@@ -129,22 +132,23 @@ class Client:
 
 
 class StoreLab:
-    """A namespace in which stores listen at 127.0.0.1. Stores that start after far() also listen at FAR_STORE."""
+    """A network namespace in which stores listen at 127.0.0.1. Stores that are started after a call
+    of far() also listen at FAR_STORE."""
 
     def __init__(self, directory):
         self.netns = f"sluice-e2e-{secrets.token_hex(3)}-store"
-        self.hosts = ["127.0.0.1"]  # a store in a cluster announces the first address
+        self.hosts = ["127.0.0.1"]  # a store in a cluster announces the first of these addresses
         self.directory = directory
         self.server = directory / SERVER_NAME
         self.server.symlink_to(SERVER)
-        self.nodes = {}  # the process of each port
+        self.nodes = {}  # the process of the store at each port
         self.closing = contextlib.ExitStack()
         run("ip", "netns", "add", self.netns)
         self.closing.callback(run, "ip", "netns", "del", self.netns, check=False)
         run("ip", "-n", self.netns, "link", "set", "lo", "up")
 
     def start(self, port=FIRST_PORT, *options):
-        """Starts a store, and waits until it listens. Its files are in the directory of the test."""
+        """Starts a store at a port, and waits until it listens. Returns the port."""
         place = self.directory / str(port)
         place.mkdir(exist_ok=True)
         with inside(self.netns), open(place / "log", "ab") as log:
@@ -183,7 +187,8 @@ class StoreLab:
     # - a link to the nodes that can be cut
 
     def far(self):
-        """Makes a namespace that reaches the nodes at FAR_STORE over a link. Returns its name."""
+        """Creates a network namespace that reaches the stores at FAR_STORE over a veth link.
+        Returns the name of the namespace."""
         netns = self.netns.replace("-store", "-far")
         run("ip", "netns", "add", netns)
         self.closing.callback(run, "ip", "netns", "del", netns, check=False)
@@ -193,22 +198,22 @@ class StoreLab:
         for (place, device, address, own), (_, _, peer, other) in zip(ends, ends[::-1]):
             run("ip", "-n", place, "link", "set", "dev", device, "address", own, "up")
             run("ip", "-n", place, "address", "add", f"{address}/24", "dev", device)
-            # Add permanent ARP entries. Otherwise, packets that wait for ARP would be sent when the link is up again.
+            # Permanent ARP entries, so that no packet waits for ARP until the link is up again.
             run("ip", "-n", place, "neighbour", "add", peer, "lladdr", other, "dev", device)
-        # The address is also on lo, so that the stores of a cluster reach each other while the link is down.
+        # With FAR_STORE on lo, the stores reach each other while the link is down.
         run("ip", "-n", self.netns, "address", "add", f"{FAR_STORE}/32", "dev", "lo")
         self.hosts.insert(0, FAR_STORE)
         return netns
 
     def link(self, state):
-        """Sets the link to `state`: "down" or "up"."""
+        """Sets the veth link of far() "down" or "up"."""
         run("ip", "-n", self.netns, "link", "set", "dev", "near", state)
 
     # - clusters
 
     def start_cluster(self, masters=3, replicas=3):
-        """Starts masters and then replicas at ports from FIRST_PORT on. Replica i replicates master
-        i. Does not use redis-cli, which would take ten seconds."""
+        """Starts a cluster, its masters at the first ports and then its replicas. Replica i belongs
+        to master i modulo `masters`. redis-cli would take ten seconds for this."""
         ports = [self.start(FIRST_PORT + i, "--cluster-enabled", "yes", "--cluster-node-timeout",
                             str(NODE_TIMEOUT_MS), "--cluster-replica-validity-factor", "0")
                  for i in range(masters + replicas)]
@@ -236,7 +241,8 @@ class StoreLab:
         return [port for port, process in self.nodes.items() if process.poll() is None]
 
     def holder(self, key):
-        """Asks a running store which master has the slot of a key. Returns the port of that master."""
+        """Asks a running store which master has the slot of a key. Returns the port of the
+        master."""
         slot = slot_of(key)
         for first, last, master, *_ in self.talk(self.alive()[0])("CLUSTER", "SLOTS"):
             if first <= slot <= last:
@@ -244,8 +250,8 @@ class StoreLab:
         raise AssertionError(f"no node holds {slot}")
 
     def fields(self, key):
-        """Returns the counters `taken` and `asked` of a key. Follows MOVED replies, because some
-        stores may not know yet where the slot is."""
+        """Returns the counters `taken` and `asked` of a key. Follows MOVED replies, because a store
+        may not know yet that a slot has moved."""
         port = self.holder(key)
         while True:
             try:
@@ -256,8 +262,8 @@ class StoreLab:
                 port = int(place.rpartition(":")[2])
 
     def move(self, slot, source, target, meanwhile=lambda: None):
-        """Moves a slot from port `source` to port `target`, key by key, as resharding does. Calls
-        `meanwhile` before the first key and after each key."""
+        """Moves a slot and its keys from the store at port `source` to the store at port `target`.
+        Calls `meanwhile` before the first key moves and after each key."""
         at_source, at_target = self.talk(source), self.talk(target)
         at_target("CLUSTER", "SETSLOT", slot, "IMPORTING", at_source("CLUSTER", "MYID"))
         at_source("CLUSTER", "SETSLOT", slot, "MIGRATING", at_target("CLUSTER", "MYID"))
@@ -279,13 +285,14 @@ NO_CLUSTER = b"-ERR This instance has cluster support disabled\r\n"
 
 
 def count_one(words):
-    """Returns a reply in which every counter is 1."""
+    """Returns a store's reply in which every counter is 1."""
     return b"*2\r\n:1\r\n:1\r\n" if words[0] == b"BITFIELD" else b":1\r\n"
 
 
 class FakeStore:
-    """Replies to each command by its first word. A reply is bytes, or a function that returns bytes for the words of the
-    command; if the reply is None, the store closes the connection. Each connection has a thread."""
+    """A fake store that answers a command with `answers[first word]`, or `other` if the word is
+    missing. An answer is bytes, or a function that returns bytes for the words of the command, or
+    None to close the connection."""
 
     def __init__(self, netns):
         self.answers, self.other, self.pause = {b"PING": b"+PONG\r\n", b"CLUSTER": NO_CLUSTER}, b"", 0
@@ -327,11 +334,13 @@ class FakeStore:
 
 @contextlib.contextmanager
 def name_server(netns, delay):
-    """Resolves every name to 127.0.0.1 `delay` seconds after the query. Yields the list of the query times."""
+    """A DNS server that resolves every name to 127.0.0.1, `delay` seconds after the query. Yields
+    the list of the times of all queries."""
     asked = []
 
     def answer(peer, query):
-        end = query.index(0, 12) + 5  # the question has a name, which ends with 0, and 4 bytes for type and class
+        # A question is a name, which ends with a zero byte, and 4 bytes of type and class.
+        end = query.index(0, 12) + 5
         is_ipv4 = query[end - 4:end - 2] == b"\0\1"
         head = query[:2] + b"\x81\x80\0\1" + (b"\0\1" if is_ipv4 else b"\0\0") + bytes(4)
         record = b"\xc0\x0c\0\1\0\1\0\0\0\x3c\0\4\x7f\0\0\1" if is_ipv4 else b""
@@ -355,7 +364,7 @@ def name_server(netns, delay):
 
 @contextlib.contextmanager
 def proxy(netns, port, at, delay):
-    """Forwards data between clients at port `at` and a store at `port`. Delays each direction by
+    """Forwards connections from port `at` to the store at `port`. Delays data in each direction by
     half of `delay` seconds."""
     def carry(source, target):
         with contextlib.suppress(OSError):
@@ -368,7 +377,7 @@ def proxy(netns, port, at, delay):
                     due.append((time.monotonic() + delay / 2, data))
                 while due and due[0][0] <= time.monotonic():
                     target.sendall(due.popleft()[1])
-        for end in source, target:  # the thread of the other direction ends, too
+        for end in source, target:  # the shutdown also ends the thread of the other direction
             with contextlib.suppress(OSError):
                 end.shutdown(socket.SHUT_RDWR)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Rules files: apply accepts or refuses a file, and applies it completely or not at all."""
+"""`sluice apply` accepts or refuses rules files. It applies a file completely or not at all."""
 
 import json
 import os
@@ -108,7 +108,8 @@ deny:
 
 @pytest.mark.parametrize("name", GOOD)
 def test_apply_diff_dump_and_the_schema_agree(lab, tmp_path, name):
-    """If the gate does not exist, apply creates it with the sizes of the file."""
+    """The rules that `dump` prints are those of the applied file, and the JSON schema accepts
+    both."""
     path = written(tmp_path / "rules", GOOD[name])
     validator().validate(loaded(GOOD[name]))
     lab.sluice("diff", path, status=1)
@@ -195,7 +196,8 @@ allow:
 
 
 def test_files_that_cannot_be_read(gate, tmp_path):
-    """diff exits with 2 for any error, because 1 means that rules differ. tests/unit/base/test_file.c has more files."""
+    """If a file cannot be read, diff exits with status 2, because status 1 means that rules
+    differ."""
     (tmp_path / "directory").mkdir()
     before = gate.snapshot()
     for name, absent in ("none", 1), ("directory", 2), ("/dev/zero", 2), ("-", 2):
@@ -212,7 +214,7 @@ def test_files_that_cannot_be_read(gate, tmp_path):
 
 POLICY = "policies:\n  - prefix: default\n    limits:\n      - rate: 5pps\n"
 
-# Errors that a JSON schema can detect as well. tests/unit/config covers all errors and their positions.
+# Rules files with an error that the JSON schema can also detect.
 BAD = [
     "polices: []\n" + POLICY,
     "gate: {size: 5}\n" + POLICY,
@@ -297,13 +299,13 @@ def validator():
 
 
 def loaded(text):
-    """Loads YAML 1.2. In YAML 1.2, a date and time without quotes is a string."""
+    """Loads YAML 1.2, in which a date and time without quotes is a string."""
     class Loader(yaml.SafeLoader):
         pass
     Loader.yaml_implicit_resolvers = {
         key: [(tag, pattern) for tag, pattern in resolvers if not tag.endswith(":timestamp")]
         for key, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()}
-    return yaml.load(text, Loader)  # a subclass of SafeLoader, which is safe, too
+    return yaml.load(text, Loader)  # Loader is a SafeLoader
 
 
 def test_sizes_of_a_running_gate_stay(attached):

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A change of many rules is atomic: a packet is judged by the old or by the new rules, and buckets keep their level."""
+"""A change of many rules is atomic: each packet is judged by either the old or the new rules, and
+buckets keep their levels."""
 
 import json
 import subprocess
@@ -12,17 +13,18 @@ from lab import FILTER_MAC, LONG, SLUICE, TRAFFIC, wait_until
 pytestmark = pytest.mark.alone
 
 APPLIES = 500 if LONG else 100
-SAMPLE = 20  # look_closely() runs after every 20th apply
-BURST, RATE, RATE_BURST = 1000, 1000, 500  # BURST is spent before the test; RATE and RATE_BURST refill
+SAMPLE = 20
+# The burst of a limit that never refills, and the rate and burst of one that does.
+BURST, RATE, RATE_BURST = 1000, 1000, 500
 
-# The last part of each source's address, in IPv4 and in IPv6.
+# The last part of a source's IPv4 and IPv6 address.
 HOSTS = {"first": 1, "second": 2, "denied": 3, "free": 4, "drained": 5, "limited": 6, "changing": 7,
          "inside": 8, "outside": 9}
 PASSES, DROPS = ["free", "inside"], ["denied", "outside"]
 
 
 def address(who, family):
-    """Returns the address of a source. Each source has its own network, a /24 or a /48."""
+    """Returns the IPv4 or IPv6 address of a source. Each source is in another /24 or /48."""
     host = HOSTS[who]
     return f"10.0.{host}.1" if family == 4 else f"2001:db8:{host}::1"
 
@@ -37,8 +39,9 @@ def policy(prefix, *limits):
 
 
 def rules(even):
-    """Returns one of two rulesets, which deny `first` or `second`. A mixture of both rulesets would
-    drop packets of `inside`, or pass packets of `outside`."""
+    """Returns one of two rulesets. Source `first` is denied in one ruleset, source `second` in the
+    other. A mixture of both rulesets would drop packets of `inside`, or pass packets of
+    `outside`."""
     entries = {"allow": [], "deny": []}
     policies = [policy("default", {"rate": f"{200 if even else 199}mpps", "burst": 4000000})]
 
@@ -68,7 +71,8 @@ def rules(even):
 
 @pytest.fixture(params=["xdp", "ingress"])
 def gate(lab, request):
-    """A gate on two devices, so that two CPUs judge packets at the same time."""
+    """A gate on two devices. A sender for each device makes two CPUs judge packets at the same
+    time."""
     lab.pair("out1", "in1")
     lab.attach("in0", "in1", "hook", request.param)
     lab.sending = {}
@@ -77,7 +81,8 @@ def gate(lab, request):
 
 
 def keep_sending(lab):
-    """Two processes send from all sources at full speed for a minute. No host has the destination address."""
+    """Starts two processes, which send packets of all sources at full speed for a minute. The
+    destination address does not exist, so that no host must receive the packets."""
     sources = [f"{address(who, family)}=max" for who in HOSTS for family in (4, 6)]
     for device in "out0", "out1":
         if device not in lab.sending or lab.sending[device].poll() is not None:
@@ -93,7 +98,7 @@ def stop_sending(lab):
 
 
 def counts(lab):
-    """Returns the passed and dropped packets of each source, by name and family."""
+    """Returns the numbers of passed and dropped packets, by source name and IP version."""
     found = {source["address"]: (source["passed"]["packets"], source["dropped"]["packets"])
              for source in lab.sources()}
     return {(who, family): found.get(address(who, family) if family == 4 else
@@ -102,7 +107,8 @@ def counts(lab):
 
 
 def look_closely(lab, even):
-    """Checks that the denied source passes no packet, and that the free source loses no packet, until the next apply."""
+    """Checks, between two applies, that the denied source passes no packet and that the free source
+    loses no packet."""
     denied, free = ("first", "second") if even else ("second", "first")
     before, later = counts(lab), {}
     keep_sending(lab)
@@ -143,7 +149,8 @@ def check_counts(lab, spent):
             assert dropped == 0 and passed > 1000, (who, family, passed, dropped)
         elif who in DROPS:
             assert passed == 0 and dropped > 1000, (who, family, passed, dropped)
-        elif who in ("drained", "changing"):  # a policy change returned the credit in the slices of the CPUs
+        # each apply returned the unused credit of the CPUs' slices, so exactly the burst passes
+        elif who in ("drained", "changing"):
             assert passed == BURST, (who, family, passed)
         elif who == "limited":
             allowed = RATE_BURST + RATE * spent

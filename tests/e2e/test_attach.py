@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""attach and detach: kinds of devices, programs of other tools on the same device, and refusals."""
+"""`attach` and `detach`: all kinds of devices, devices that already have other programs, and
+refusals."""
 
 import json
 import os
@@ -36,7 +37,8 @@ def test_attaching_again_succeeds_and_says_so(lab, hook, mode):
     words = "in0", "hook", hook, "mode", mode
     assert not was_attached(lab, *words)
     before = lab.attachments()
-    assert was_attached(lab, *words) and was_attached(lab, "in0", "hook", hook)  # mode auto accepts each mode
+    # attach without a mode accepts the present mode
+    assert was_attached(lab, *words) and was_attached(lab, "in0", "hook", hook)
     assert lab.attachments() == before
 
 
@@ -85,12 +87,12 @@ def test_two_hooks_that_charge_twice_are_noted(lab):
         noted(lab.attach("in0", "hook", first))
         noted(lab.attach("in0", "hook", "egress"))
         noted(lab.attach("in0", "hook", second), ("in0", "xdp", "ingress"))
-        noted(lab.attach("in0", "hook", second))  # the second attach prints no notice
+        noted(lab.attach("in0", "hook", second))  # prints no note, because in0 is attached already
         lab.sluice("detach", "all")
 
 
 def stack(lab, kind):
-    """Creates device up0, of this kind, on top of in0."""
+    """Creates device up0, a bridge or a device of another kind, on top of in0."""
     if kind == "bridge":
         lab.ip("link", "add", "up0", "type", "bridge")
         lab.ip("link", "set", "in0", "master", "up0")
@@ -101,14 +103,15 @@ def stack(lab, kind):
 
 @pytest.mark.parametrize("kind", ["bridge", "macvlan"])
 def test_stacked_devices_that_charge_twice_are_noted(lab, kind):
-    """tests/vm/test_stack.py tests VLANs and bonds, which this kernel may lack."""
+    """attach prints a note if it attaches to both a device and the bridge or macvlan on top of
+    it."""
     stack(lab, kind)
     lab.pair("out1", "in1")
     detach = f"'sluice -n {lab.filter} -g {lab.gate} detach up0 hook"
     noted(lab.attach("in0", "in1", "hook", "ingress"))
     noted(lab.attach("up0", "hook", "egress"))
     noted(lab.attach("up0", "hook", "ingress"), ("up0: ", "in0", f"{detach} ingress'"))
-    noted(lab.attach("up0", "hook", "ingress"))  # the second attach prints no notice
+    noted(lab.attach("up0", "hook", "ingress"))  # prints no note, because up0 is attached already
     noted(lab.attach("in0", "hook", "egress"), ("up0: ", "in0", f"{detach} egress'"))
     lab.sluice("detach", "in0", "up0")
     noted(lab.apply({"attach": [{"device": "*n0", "hook": "ingress"}, {"device": "up?", "hook": "ingress"}],
@@ -172,7 +175,7 @@ def test_a_qdisc_of_our_own_goes(lab):
 
 @pytest.fixture
 def bridge(lab):
-    """A lab with bridge br0. The bridge driver does not support native XDP."""
+    """A lab with a bridge br0. The kernel has no native XDP for bridges."""
     if lab.ip("link", "add", "name", "br0", "type", "bridge", check=False).code:
         pytest.skip("this kernel has no bridges")
     lab.ip("link", "set", "br0", "up")
@@ -200,7 +203,7 @@ def test_what_cannot_be_attached_is_named(bridge):
 
 @pytest.fixture
 def ifb(lab):
-    """A lab in which tc redirects all packets that in0 receives to ifb0."""
+    """A lab with an ifb0, to which tc redirects all packets that in0 receives."""
     if lab.ip("link", "add", "ifb0", "type", "ifb", check=False).code:
         pytest.skip("this kernel has no ifb")
     lab.ip("link", "set", "ifb0", "addrgenmode", "none", "up")
@@ -216,7 +219,7 @@ def test_on_an_ifb_the_hook_is_taken_that_sees_packets(ifb):
     ifb.send(SOURCE, 10)
     ifb.send("192.0.2.7", 5)
     ifb.expect(passed=5, dropped=10)
-    ifb.sluice("attach", "ifb0")  # ifb0 is attached already, so nothing changes
+    ifb.sluice("attach", "ifb0")  # changes nothing, because ifb0 is attached already
     assert [device[:2] for device in devices(ifb)] == [("ifb0", "egress")]
 
 
@@ -269,7 +272,8 @@ def test_detach_names_the_namespace_that_the_device_is_in(attached):
 
 
 def test_detach_tells_of_a_device_in_a_namespace_without_a_name(attached, tmp_path):
-    """Option -n requires a name, so it cannot select such a namespace."""
+    """If the device's network namespace has no name, so that option -n cannot select it, the error
+    message names `detach all`."""
     lab, held, named = attached, tmp_path / "held", f"/run/netns/{attached.filter}"
     held.touch()
     run("mount", "--bind", named, held)
@@ -293,12 +297,14 @@ def test_detach_all_without_a_gate_is_of_main_and_names_the_others(lab):
         assert "'main'" in done.out and lab.gate2 not in done.out
         noted(done, ("'main'", f"'{lab.gate2}'", f"'sluice -g {lab.gate2} detach all'"))
         assert [a["device"] for a in lab.attachments(lab.gate2)] == ["in1"]
-        refused(run_sluice(*words, status=None), "'main'", f"'{lab.gate2}'", code=1)  # gate main no longer exists
+        # gate main does not exist any more
+        refused(run_sluice(*words, status=None), "'main'", f"'{lab.gate2}'", code=1)
         lab.attach("in0", gate="main")
-        noted(lab.sluice("detach", "all", gate="main"))  # the user named the gate with -g, so there is no note
+        # prints no note about gate2, because -g names the gate
+        noted(lab.sluice("detach", "all", gate="main"))
         lab.attach("in0", gate="main")
         noted(lab.sluice("detach", "all", gate=lab.gate2))
-        noted(run_sluice(*words))  # no other gate exists, so there is no note
+        noted(run_sluice(*words))  # prints no note, because no other gate exists
         for device in "all", "in0":
             said = refused(run_sluice("-n", lab.filter, "detach", device, status=None), "'main'", "nothing to detach", code=1)
             assert "attach DEV" not in said
@@ -331,14 +337,15 @@ def test_a_deleted_device_is_told_and_cleared_away(lab, hook, mode):
 
 @pytest.mark.parametrize("hook,mode", [("xdp", "native"), ("ingress", "tcx"), ("ingress", "clsact")])
 def test_a_device_of_the_same_name_can_be_attached_again(lab, hook, mode):
-    """A new device replaces the attachment of a deleted device with the same name. Otherwise, a
-    tunnel that is recreated often would fill the gate with attachments."""
+    """If a device was deleted, attaching a new device of the same name replaces the old
+    attachment."""
     for packets in 5, 10:
         lab.pair("out1", "in1")
-        lab.sockets.pop("out1", None)  # this socket is bound to the deleted device
+        lab.sockets.pop("out1", None)  # close the socket that is bound to the deleted device
         lab.attach("in1", "hook", hook, "mode", mode)
         assert [a["state"] for a in lab.attachments()] == ["attached"]
-        assert len(os.listdir(lab.pins("links"))) == 2  # the pin of the attachment, and of its program or qdisc
+        # pins of the attachment and of its program, or of its qdisc
+        assert len(os.listdir(lab.pins("links"))) == 2
         lab.send(SOURCE, 5, device="out1")
         lab.expect(passed=packets, dropped=0)
         lab.ip("link", "del", "in1")
@@ -348,7 +355,8 @@ def test_a_device_of_the_same_name_can_be_attached_again(lab, hook, mode):
                                        ("ingress", "clsact")])
 def test_a_deleted_namespace_is_told_and_cleared_away(lab, hook, mode):
     lab.attach("in0", "hook", hook, "mode", mode)
-    lab.ip("link", "del", "in0")  # when the namespace ends, the kernel deletes in0 only after a while
+    # deleted here, because `ip netns del` deletes in0 only after a delay
+    lab.ip("link", "del", "in0")
     run("ip", "netns", "del", lab.filter)
     status = json.loads(lab.sluice("-j", "status", netns="").out)
     assert [a["state"] for a in status["gates"][0]["attachments"]] == ["gone"]
@@ -427,7 +435,8 @@ def test_a_filter_that_is_gone_is_not_a_device_that_is(lab, mode):
 # --- The machine ----------------------------------------------------------------------------------
 
 def without(capabilities, lab, *words):
-    """Runs sluice as root in the namespace of the filter, but without some capabilities."""
+    """Runs sluice as root, but without these capabilities, in the network namespace of the
+    filter."""
     drop = ",".join("-" + c for c in capabilities)
     return run("nsenter", f"--net=/run/netns/{lab.filter}", "setpriv", f"--bounding-set={drop}",
                f"--inh-caps={drop}", SLUICE, "-g", lab.gate, *words, check=False)
@@ -436,7 +445,7 @@ def without(capabilities, lab, *words):
 @pytest.mark.parametrize("missing", [["net_admin"], ["sys_admin", "bpf"], ["sys_admin", "perfmon"],
                                      ["net_admin", "sys_admin", "bpf"]])
 def test_a_missing_capability_is_named(lab, missing):
-    # The message names CAP_BPF, but not CAP_SYS_ADMIN, which includes CAP_BPF.
+    # The message names CAP_BPF instead of CAP_SYS_ADMIN, because CAP_BPF suffices.
     refused(without(missing, lab, "attach", "in0"), *(f"CAP_{name.upper()}" for name in missing if name != "sys_admin"), code=1)
     assert not os.path.exists(lab.pins())
 
@@ -457,7 +466,8 @@ def test_without_btf_of_the_kernel(lab, tmp_path):
 
 
 def where_pins_are_hidden(script, *words):
-    """Runs a script and then sluice in a PID namespace. Its process 1 plays the init process of the machine."""
+    """Runs a shell script and then sluice in a new PID namespace, so that the shell is its process
+    1."""
     return run("unshare", "--mount", "--pid", "--fork", "--mount-proc", "sh", "-c", f"{script} \"$@\"; exit $?", "sh",
                SLUICE, *words, check=False)
 
@@ -472,7 +482,8 @@ def test_ip_netns_exec_hides_pins_and_what_helps_is_named(lab, words):
 
 
 def test_private_mounts_without_bpffs_are_refused(lab):
-    """Pins in a private mount would be lost when its mount namespace ends."""
+    """attach refuses to mount a bpffs in a private mount namespace, because its pins would not
+    outlive the namespace."""
     done = where_pins_are_hidden("unshare --mount sh -c 'umount -l /sys/fs/bpf && exec \"$@\"' sh",
                                  "-g", lab.gate, "-n", lab.filter, "attach", "in0")
     refused(done, "'nsenter -t 1 -m sluice ...'", code=1)

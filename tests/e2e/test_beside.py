@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Runs `make beside-others`, which measures the numbers of the table in the README."""
+"""Runs `make beside-others`, which measures the figures in a table of the README."""
 
 import os
 import shutil

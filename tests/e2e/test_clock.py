@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""An entry ends at the right time if a command runs in a time namespace, whose CLOCK_MONOTONIC
-differs from the packet path's clock. tests/unit/base/test_clock.c tests the clock functions."""
+"""Entries end at the right time, even if the command that adds them runs in a time namespace, where
+CLOCK_MONOTONIC differs from the clock of the BPF programs."""
 
 import json
 import time
@@ -11,13 +11,14 @@ from lab import SLUICE, run, wait_until
 
 DENIED = "192.0.2.9"
 DAY = 86400
-# CLOCK_MONOTONIC must not become negative, so the second namespace goes back by half of the uptime.
+# The negative offset is half of the uptime, because CLOCK_MONOTONIC must not be negative.
 OFFSETS = [10 * DAY, -int(time.monotonic() / 2)]
 
 
 @pytest.fixture(params=OFFSETS, ids=["ahead", "behind"])
 def elsewhen(request, shared):
-    """Returns a function that runs sluice in a time namespace with this offset."""
+    """Returns a function that runs sluice in a time namespace in which CLOCK_MONOTONIC has this
+    offset."""
     if run("unshare", "--time", "true", check=False).code:
         pytest.skip("this kernel has no time namespaces")
 
@@ -30,7 +31,8 @@ def elsewhen(request, shared):
 
 
 def test_an_entry_lasts_as_long_as_it_says(elsewhen, shared):
-    """Checks entries with a duration (`for`) and entries with an end (`until`)."""
+    """`show` prints the right time left, inside and outside of a time namespace, for entries with
+    `for` and with `until`."""
     until = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + 3600))
     for entry in {"for": "1h"}, {"until": until}:
         elsewhen("apply", "-", input=json.dumps({"deny": [{"prefix": DENIED, **entry}]}))

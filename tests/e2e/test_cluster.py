@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""`sluice share` enforces one limit over several nodes, on real packets: docs/cluster.md. The bounds allow for a busy
-machine. `make check-cluster` uses more nodes and narrower bounds, and takes longer."""
+"""`sluice share` enforces one limit on the packets of several nodes. The bounds are wide enough for
+a busy machine; `make check-cluster` runs longer, with more nodes and narrower bounds."""
 
 import json
 import os
@@ -21,12 +21,12 @@ pytestmark = [pytest.mark.skipif(not SERVER, reason="redis-tools is not installe
               pytest.mark.nodes]
 
 RATE = 500
-BACK = 3.0  # Within this many seconds, all nodes find a store that is reachable again.
+BACK = 3.0  # all nodes use the store again within this many seconds after it is back
 MANY_STORES = ",".join(f"{host}:1" for host in "abcdefghijklmnopq")
 
 
 def findings(node):
-    """Returns the findings of `doctor` for the gate of a node, by id."""
+    """Returns the findings of `sluice doctor` for the gate of a node, by id."""
     said = run_sluice("-j", "-g", node.gate, "doctor", "--watch", "10ms", status=None)
     return {finding["id"]: finding for finding in json.loads(said.out)}
 
@@ -39,7 +39,8 @@ def cluster(tmp_path):
 
 
 def flood(nodes):
-    """Sends 20 times the limit, spread evenly over all nodes."""
+    """Returns offered() for class Run: all nodes together get 20 times the limit's rate, each node
+    the same part."""
     return lambda node, at: 20 / nodes
 
 
@@ -62,7 +63,7 @@ def test_what_is_not_shared_is_not(cluster):
     cluster.share()
     assert Run(cluster, 3, flood(2)).mean(1, 2.5) > 1.8
     assert all(node.status()["reported"] == 0 for node in cluster.nodes)
-    for node in cluster.nodes:  # the share process reads changed rules
+    for node in cluster.nodes:  # `sluice share` notices these changes of the rules
         node.sluice("set", "default", "rate", f"{RATE}pps", "burst", str(RATE // 10), "shared", "yes")
     assert Run(cluster, 5, flood(2)).mean(2.5, 4.5) < 1.3
 
@@ -81,7 +82,8 @@ def test_a_new_source_has_a_share_of_the_burst(cluster):
         assert node.passed() == before + 10
         assert node.end() == 0
     limit, = json.loads(nodes[0].sluice("-j", "check", "192.0.2.99").out)["limits"]
-    assert limit["remaining"] == 10  # the limit is divided by the node count that was known last
+    # without its share process, the node still divides the burst by 4
+    assert limit["remaining"] == 10
 
 
 @pytest.mark.parametrize("word", ["yes", "block"])
@@ -98,7 +100,7 @@ def test_what_one_node_blocks_is_blocked_where_it_is_to_be(cluster, word):
 
 
 def test_copies_of_one_machine_are_two_nodes(cluster):
-    """Both nodes have the same host name, which has the maximum length. Their boot ids differ."""
+    """Nodes with the same host name but different boot ids have different node names."""
     port = cluster.store.start()
     host, boots = "h" * 64, ["0a1b2c3d-1", "4e5f6071-1"]
     for node, boot in zip(cluster.make(2, RATE), boots):
@@ -125,7 +127,8 @@ def test_nodes_of_one_name_count_as_one_and_say_so(cluster):
 
 
 def test_a_longer_burst_begins_nothing_anew(cluster):
-    """The expiry of keys becomes longer. The share process keeps its connection and its counters."""
+    """If a longer burst makes the keys' TTL longer, `sluice share` keeps its connection and its
+    counters."""
     talk = cluster.store.talk(cluster.store.start())
     node, = cluster.make(1, RATE)
     cluster.share()
@@ -172,10 +175,11 @@ def test_a_process_that_is_stopped_or_killed(cluster):
     cluster.share()
     done = Run(cluster, 7, flood(2), {2: lambda: nodes[0].process.send_signal(signal.SIGSTOP),
                                       4: lambda: nodes[0].process.send_signal(signal.SIGCONT)})
-    assert done.shares(2.5, 4)[0] < 1.25  # the gate of node 0 still enforces the limit
+    assert done.shares(2.5, 4)[0] < 1.25  # the gate of node 0 enforces its limit alone
     assert done.mean(5.5, 6.5) < 1.4
     nodes[0].end(signal.SIGKILL)
-    assert nodes[0].status() is None and nodes[0].up() == "0"  # the metric is 0 as soon as the process has ended
+    # sluice_share_up is 0 as soon as the process has ended
+    assert nodes[0].status() is None and nodes[0].up() == "0"
     assert Run(cluster, 2, flood(2)).shares(0.5, 1.5)[0] > 0.8
     nodes[0].share(cluster.address)
     assert Run(cluster, 5, flood(2)).mean(2.5, 4.5) < 1.3
@@ -183,7 +187,8 @@ def test_a_process_that_is_stopped_or_killed(cluster):
 
 
 def test_limits_are_divided_once_a_process_is_not_heard_of(cluster):
-    """A normal end lifts the division, because the user then wants the full limits on this node."""
+    """A node divides its limits by the number of nodes if its share process is killed or stopped,
+    but not if it exits normally."""
     cluster.store.start()
     nodes = cluster.make(2, RATE)
     cluster.share("--on-loss", "divide")
@@ -253,7 +258,8 @@ def test_a_mount_that_hides_the_gate_does_not_end_the_process(cluster):
         wait_until(lambda: node.up() == "1", "a process")
         run("mount", "-t", "bpf", "bpf", "/sys/fs/bpf")
         wait_until(lambda: "is hidden by a mount of type bpf on /sys/fs/bpf" in node.said(), "the warning")
-        time.sleep(2.5)  # the share process checks every second that the bpffs is still mounted
+        # the process checks every second whether its gate is hidden, but warns only once
+        time.sleep(2.5)
         assert node.process.poll() is None and node.said().count("is hidden") == 1
         run("umount", "/sys/fs/bpf")
         rounds = node.status()["rounds"]
@@ -264,12 +270,14 @@ def test_a_mount_that_hides_the_gate_does_not_end_the_process(cluster):
 
 
 def test_a_process_that_was_killed_is_started_again_as_it_was(cluster):
-    """doctor prints the command that starts the process again, with all its options and quoted for a shell."""
+    """doctor prints a command that starts the killed process again, with the same options, quoted
+    for a shell."""
     cluster.store.start()
     node, = cluster.make(1, RATE)
     options = ["--node", "it's$me", "--round", "200ms", "--on-loss", "divide", "--most", "7"]
     node.share(cluster.address, *options, is_named=False, before=["-n", cluster.netns],
-               within=["nsenter", f"--net=/run/netns/{cluster.senders}"])  # the namespace in which the process starts has no store
+               # The process starts in a namespace without a store, and enters another by -n.
+               within=["nsenter", f"--net=/run/netns/{cluster.senders}"])
     wait_until(lambda: (node.status() or {}).get("rounds"), "a process")
     node.end(signal.SIGKILL)
     advice = findings(node)["unshared"]["advice"]
@@ -279,7 +287,8 @@ def test_a_process_that_was_killed_is_started_again_as_it_was(cluster):
 
 @pytest.mark.parametrize("number, there, left", [
     (signal.SIGKILL, [".share", ".share.json"], []),
-    (signal.SIGSTOP, [".share", ".share.json"], [".share", ".share.json"]),  # a stopped process holds its lock
+    # the stopped process holds its lock
+    (signal.SIGSTOP, [".share", ".share.json"], [".share", ".share.json"]),
     (signal.SIGTERM, [], [])])
 def test_what_a_process_leaves_goes_with_the_gate(cluster, number, there, left):
     cluster.store.start()
@@ -289,7 +298,8 @@ def test_what_a_process_leaves_goes_with_the_gate(cluster, number, there, left):
     if number != signal.SIGSTOP:
         node.process.wait(10)
     assert [name for name in node.left() if "share" in name] == there
-    if number == signal.SIGKILL:  # a file that a process leaves if it is killed while writing its state
+    # A process that is killed while it writes its state leaves a file such as this one.
+    if number == signal.SIGKILL:
         with open(f"/run/sluice/{node.gate}.share.json.new", "w", encoding="ascii"):
             pass
     node.sluice("detach", "all")
@@ -331,7 +341,7 @@ def test_what_commands_tell(cluster):
 
 
 def test_nodes_that_share_other_limits_are_told(cluster):
-    """One of three nodes has a different rate. Its counters have another key in the store."""
+    """`status` reports how many nodes have other limits, here a node with a different rate."""
     cluster.store.start()
     nodes = cluster.make(3, RATE)
     nodes[2].sluice("set", "default", "rate", f"{2 * RATE}pps", "burst", str(RATE // 10), "shared", "yes")
@@ -392,7 +402,8 @@ def test_sources_that_are_left_out_and_a_store_that_is_away_are_told(cluster):
 
 
 def test_why_a_store_is_away_is_told_as_it_is_now(cluster):
-    """The only store is killed, refuses the password, and then is full. status always has the current reason."""
+    """`status` reports the present reason for which the store is not used: it is down, refuses the
+    password, or is full."""
     password = cluster.directory / "password"
     password.write_text("word\n")
     password.chmod(0o600)
@@ -430,7 +441,8 @@ def test_a_gate_that_shares_nothing_is_not_told_of(cluster):
     for number, words in enumerate((["rate", "5pps", "shared", "yes"], ["rate", "6pps", "shared", "yes"],
                                     ["rate", "6pps", "action", "block", "9s", "shared", "block"],
                                     ["name", "second", "rate", "9pps", "match", "udp", "shared", "yes"])):
-        assert (hint in node.sluice("set", "default", *words).err) == (not number)  # only the first command prints the hint
+        # only the first command prints the hint, because later the gate shares a limit already
+        assert (hint in node.sluice("set", "default", *words).err) == (not number)
     node.sluice("del", "default", "name", "second")
     assert node.sluice("set", "default", "rate", "6pps").err == ""
     node.sluice("set", "default", "rate", "5pps", "shared", "yes")
@@ -439,7 +451,7 @@ def test_a_gate_that_shares_nothing_is_not_told_of(cluster):
 
 
 def test_words_that_are_refused(cluster):
-    """Such words are refused also if no limit is shared. tests/unit/share/test_slots.c has all addresses of stores."""
+    """`sluice share` refuses wrong options even if the gate has no shared limit."""
     node, = cluster.make(1, RATE, "shared", "no")
     for words, names in (
             ("x", "'x'"), ("::1", "[ADDR]:PORT"), (MANY_STORES, "16"), ("a:1 --name a;b", "'a;b'"), ("a:1 --name=-b", "'-b'"),

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Shell completion offers the words of the command tables, and the names of existing objects."""
+"""Shell completion offers the commands, keywords and options of sluice, and the names of existing
+devices, gates, lists and limits."""
 
 import fcntl
 import json
@@ -21,7 +22,8 @@ def offered(*words):
 
 
 def in_bash(line, breaks=" \t\n:", program=SLUICE):
-    """Returns the words that bash offers for a line, and FILES for file names. `breaks` is COMP_WORDBREAKS."""
+    """Returns the words that bash completes a command line with, or FILES for file names. `breaks`
+    is the value of COMP_WORDBREAKS."""
     script = (f"compopt() {{ echo FILES; }}; source {shlex.quote(SCRIPT)}; COMP_LINE={shlex.quote(line)}; "
               f"COMP_POINT=${{#COMP_LINE}}; COMP_WORDBREAKS={shlex.quote(breaks)}; _sluice {shlex.quote(program)}; printf '%s\\n' \"${{COMPREPLY[@]}}\"")
     return run("bash", "-c", script).out.split()
@@ -35,7 +37,8 @@ def tables():
 def test_each_keyword_and_choice_of_a_table_is_offered(command):
     name, words = command["name"], command["words"]
     keywords = [word for word in words if word["kind"] in ("flag", "value", "values")]
-    words_offered = [word for word in offered(name, "192.0.2.1", "") if word.islower()]  # no device names
+    # without the names of devices
+    words_offered = [word for word in offered(name, "192.0.2.1", "") if word.islower()]
     assert words_offered[len(words_offered) - len(keywords):] == [word["name"] for word in keywords]
     for word in keywords:
         assert word["name"] in offered(name, "192.0.2.1", word["name"][:-1])
@@ -54,7 +57,7 @@ def test_each_keyword_and_choice_of_a_table_is_offered(command):
 @pytest.mark.parametrize("command", [command for command in tables() if any("value" in w for w in command["words"])],
                          ids=lambda command: command["name"])
 def test_each_choice_that_is_offered_is_taken(lab, command):
-    """No command may refuse a choice that completion offers. If the choice requires a value, the test adds an example."""
+    """No command refuses a choice that completion offers for one of its keywords."""
     name = command["name"]
     operand = {"attach": "in0", "detach": "in0", "sources": "192.0.2.1", "check": "192.0.2.1"}.get(name, "192.0.2.0/24")
     examples = {"block TIME": "block 30s", "proto N": "proto 47", "port N": "tcp port 53", "vlan N": "vlan 7"}
@@ -82,7 +85,8 @@ def test_options_before_and_after_the_command(lab):
     ("set default window 1000 per 1min", "groups per match", "window"), ("set default action block 10s", "escalate rate start", ""),
     ("set default action block 10s escalate 2", "max rate start", "")])
 def test_values_of_several_words(typed, there, absent):
-    """If another value may follow, it is offered together with the keywords."""
+    """If a keyword's value may have another word, completion offers this word and the keywords that
+    may follow."""
     found = set(offered(*typed.split(), ""))
     assert set(there.split()) <= found and not set(absent.split()) & found
 
@@ -93,12 +97,13 @@ def test_values_of_several_words(typed, there, absent):
     ("--ga", "--gate"), ("-j stat", "status stats"), ("stat", "status stats"), ("nonsense ", ""), ("nonsense", ""),
     ("status ", ""), ("apply --re", "--resize"), ("status --re", "")])
 def test_all_that_is_offered(typed, words):
-    """If only one word can follow, completion offers no other word."""
+    """Completion offers exactly these words for the typed command line."""
     assert offered(*typed.split(), *[""] * typed.endswith(" ")) == words.split()
     assert offered("") == [command["name"] for command in tables()]
 
 
-KINDS = {  # words of a limit, and the keywords that completion must not offer after them
+# The beginning of a limit, and the keywords that completion must not offer after it.
+KINDS = {
     "rate 5pps": {"window", "groups", "shape", "horizon"}, "burst 5": {"window", "groups", "shape", "horizon"},
     "window 5 per 1s": {"rate", "burst", "shape", "horizon", "shared"},
     "groups 5": {"rate", "burst", "shape", "horizon", "shared"},
@@ -159,7 +164,7 @@ def test_bash_asks_the_command(lab):
     assert in_bash(f"sluice -g {lab.gate} deny 1.2.3.4 as a:b") == []
     lab.attach("in0")
     lab.sluice("deny", "192.0.2.1", "as", "a:bad")
-    # Bash splits words at a colon, so it replaces only the text after the colon.
+    # Bash replaces only the part of a word after a colon, because a colon splits words.
     assert in_bash(f"sluice -g {lab.gate} deny 1.2.3.4 as a:b") == ["bad"]
     assert in_bash(f"sluice -g {lab.gate} deny 1.2.3.4 as a:b", " \t\n") == ["a:bad"]
 
@@ -175,7 +180,7 @@ def test_names_with_signs_of_the_shell_are_quoted(lab):
 
 
 def test_a_name_with_a_newline_is_not_offered(lab):
-    """Otherwise, bash would offer the parts before and after the newline as two names."""
+    """Completion skips a name with a newline, which bash would take for two names."""
     path = "/run/netns/sluice-a\nsluice-b"
     open(path, "w").close()
     try:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Trials: a change with `--confirm` is undone unless the user types `confirm` in time."""
+"""A change with option `--confirm` is undone at the end of its trial, unless the user runs `sluice
+confirm` before."""
 
 import fcntl
 import json
@@ -31,7 +32,8 @@ def on_trial(lab, text=AFTER, seconds=60):
 
 
 def waiting(lab):
-    """Returns the processes that wait for a user to type `confirm`."""
+    """Returns the pids of the background processes that undo a change of this gate at the end of
+    its trial."""
     found = []
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
@@ -45,7 +47,8 @@ def waiting(lab):
 
 
 def end_trial(lab):
-    """Ends the trial now, as if the time to confirm had passed."""
+    """Ends the trial of a change early. The process then undoes the change, as it does at the end
+    of the time."""
     pid, = waiting(lab)
     os.kill(pid, signal.SIGTERM)
 
@@ -56,7 +59,7 @@ def trial_left(lab):
 
 @pytest.fixture
 def tried(lab):
-    """Returns a gate with a change on trial, and the state before the change."""
+    """A gate with a change on trial. Yields the lab and the state of the gate before the change."""
     lab.apply(BEFORE)
     before = state(lab)
     assert f" 1min; to keep it: 'sluice -g {lab.gate} confirm'" in on_trial(lab).out
@@ -70,18 +73,20 @@ def test_without_confirm_what_was_before_comes_back(lab):
     on_trial(lab, seconds=5)
     seen = [state(lab)]
     while trial_left(lab):
-        assert seen[-1] == seen[0] != before  # The changed rules stay in force until the trial ends.
+        assert seen[-1] == seen[0] != before
         time.sleep(0.2)
         seen.append(state(lab))
     assert len(seen) > 1
     wait_until(lambda: state(lab) == before, "the rules of before")
     assert time.monotonic() > begun + 5
-    lab.sluice("set", "default", "rate", "7pps")  # succeeds because the trial is over
+    # a command can change rules again, because no trial is left
+    lab.sluice("set", "default", "rate", "7pps")
     lab.refuses(["confirm"], f"'{lab.gate}'", "'--confirm 60s'")
 
 
 def test_a_device_that_was_renamed_meanwhile_stays_attached(lab):
-    """The file of the trial may name devices or not. In both cases, the renamed device stays attached."""
+    """A device that is renamed during a trial is attached after the change is undone, whether or
+    not the applied file names devices."""
     for text in file_of("in*", rate="9pps"), json.dumps({"policies": []}):
         lab.apply(BEFORE)
         before = lab.rules()
@@ -125,7 +130,8 @@ def test_modes_sizes_lists_and_ends_come_back(lab):
 
 
 def test_a_trial_ends_no_other_of_a_gate_of_its_name(lab):
-    """The gate is deleted and created again, with a new trial, while the process of the first trial still waits."""
+    """If a gate is deleted and created again during a trial, the end of this trial does not end a
+    trial of the new gate."""
     on_trial(lab, BEFORE, seconds=5)
     lab.sluice("detach", "all")
     on_trial(lab, BEFORE)
@@ -136,7 +142,8 @@ def test_a_trial_ends_no_other_of_a_gate_of_its_name(lab):
 
 
 def test_a_gate_that_is_locked_for_long_goes_back_later(lab):
-    """When the trial ends, another command holds the lock of the gate. The rules are restored when the lock is free."""
+    """If another command holds the lock of the gate at the end of a trial, the change is undone
+    when the lock is released."""
     lab.apply(BEFORE)
     before, lock = state(lab), os.open(lab.pins(), os.O_RDONLY)
     on_trial(lab)
@@ -151,7 +158,7 @@ def test_a_gate_that_is_locked_for_long_goes_back_later(lab):
 
 
 def test_who_ends_the_process_ends_the_trial(lab):
-    """A session may send SIGTERM to all its processes when it ends. The trial ignores signals of a terminal."""
+    """SIGTERM ends the trial and undoes the change. Signals of the terminal do not."""
     lab.apply(BEFORE)
     before = state(lab)
     on_trial(lab)
@@ -166,7 +173,8 @@ def test_who_ends_the_process_ends_the_trial(lab):
 
 
 def test_the_trial_keeps_nothing_of_its_caller(lab):
-    """Otherwise, the trial would hold the caller's lock files and pipes open until it ends."""
+    """The process that waits for the end of a trial closes the file descriptors that it
+    inherits."""
     reads, writes = os.pipe()
     lab.apply(BEFORE)
     lab.sluice("apply", "-", "--confirm", "60s", input=AFTER, pass_fds=[writes])
@@ -188,7 +196,8 @@ def test_no_process_waits_for_a_trial_that_is_over(lab):
 
 
 def run_ended(words, stops, number):
-    """Runs sluice, and sends signal `number` at stop number `stops`. Returns false if sluice ended earlier."""
+    """Runs sluice under ptrace, and sends it signal `number` at ptrace stop number `stops`. Returns
+    false if sluice exited before this stop."""
     pid = start(words)
     _, status = os.waitpid(pid, 0)
     for _ in range(stops):
@@ -206,7 +215,8 @@ def run_ended(words, stops, number):
 
 @pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGKILL])
 def test_a_signal_leaves_no_change_without_a_trial(lab, tmp_path, number):
-    """The terminal is closed, or the command is killed, at any moment of a change with `--confirm`."""
+    """If a signal ends a command with `--confirm` at any moment, its change is either not made or
+    on trial."""
     lab.apply(BEFORE)
     before, path = state(lab), tmp_path / "rules"
     path.write_text(AFTER)
@@ -246,7 +256,8 @@ def test_nothing_else_changes_a_gate_on_trial(tried):
 
 
 def test_the_trial_outlives_the_session(lab):
-    """The process group of the shell is killed, as after a lost SSH connection."""
+    """The change is undone even if the whole process group of the user's shell is killed, as after
+    a lost SSH connection."""
     lab.apply(BEFORE)
     before = state(lab)
     with subprocess.Popen(["setsid", "sh", "-c", f"{SLUICE} -n {lab.filter} -g {lab.gate} apply - "
@@ -259,7 +270,7 @@ def test_the_trial_outlives_the_session(lab):
 
 # --- Commands that change rules -------------------------------------------------------------------
 
-# The end is at second 30 of a minute, because `dump` may be a second off and all_of() omits seconds.
+# Second 30 of a minute: `dump` prints the same minute, even if it errs by a second.
 END = time.strftime("%Y-%m-%dT%H:%M:30Z", time.gmtime(time.time() + 3600))
 RULES = json.dumps({
     "attach": ["in0"],
@@ -285,7 +296,7 @@ CHANGES = [
 
 
 def all_of(lab):
-    """Returns the gate as a rules file, with the ends of entries cut to minutes."""
+    """Returns the gate as a rules file. Removes the seconds from the ends of entries."""
     return END_SECONDS.sub("", lab.sluice("dump").out)
 
 
@@ -318,7 +329,8 @@ def test_each_change_can_be_tried(lab, tmp_path):
 
 
 def test_stated_sizes_hold_what_comes_back(lab):
-    """The maps have no room for the old and the new rules together. The trial restores the old rules nevertheless."""
+    """A change is undone even if the gate has no room for the old and the new rules at the same
+    time."""
     lab.attach("in0", "policies", "2", "prefixes", "2", "hosts", "2")
     lab.sluice("set", "default", "rate", "5pps")
     lab.sluice("set", "10.0.0.0/8", "rate", "5pps")
@@ -334,7 +346,8 @@ def test_a_change_that_fails_is_on_no_trial(lab):
     lab.sluice("set", "default", "rate", "5pps")
     before = state(lab)
     lab.pair("out1", "in1")
-    lab.sluice("attach", "in1", gate=lab.gate2)  # gate2 has in1, so the gate of the test cannot be attached there
+    # the gate of the test cannot be attached to in1, because gate2 is attached there
+    lab.sluice("attach", "in1", gate=lab.gate2)
     for text, names in (AFTER.replace('"in0"', '"eth7"'), "eth7"), (file_of("in1", rate="9pps"), "in1"):
         lab.refuses(["apply", "-", "--confirm", "5s"], names, input=text)
         assert state(lab) == before and trial_left(lab) is None
@@ -368,7 +381,8 @@ def test_a_deny_of_the_own_session_is_refused(session, tmp_path):
             assert session.rules() != before
             if "force" not in way:
                 session.sluice("confirm")
-            session.sluice("deny", "192.0.2.7")  # this deny changes nothing for the session, so it needs no `force`
+            # denying this prefix would not lock out the session, so `force` is not required
+            session.sluice("deny", "192.0.2.7")
             session.apply(BEFORE)
             session.sluice("set", "default", "rate", "1kpps")
 

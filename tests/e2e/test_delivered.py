@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Sends frames of every class, each class from its own address, to a listening socket. Frames that arrive without a filter
-also arrive through a gate without rules, and no frame arrives if the rules drop all packets. The kernel decides which
-classes arrive. The test only lists the classes that must arrive."""
+"""Without a gate, the kernel delivers some kinds of frames to a socket. A gate without rules lets
+the same frames through, and none of these frames arrives if the rules deny all sources."""
 
 import itertools
 import socket
@@ -11,7 +10,7 @@ import pytest
 
 from lab import FILTER_MAC, HERE6, PORT, SENDER_MAC, checksum, frame, mac, wait_until
 
-# The source that is allowed and sends last. When its frame arrives, all earlier frames have been judged.
+# These allowed sources send last: when their frame arrives, all frames have been judged.
 SENTINEL, SENTINEL6 = "198.18.0.9", "2001:db8:2::9"
 Q, AD = 0x8100, 0x88A8
 HOOKS = {"xdp-native": ("xdp", "native"), "xdp-generic": ("xdp", "generic"),
@@ -20,12 +19,13 @@ HOOKS = {"xdp-native": ("xdp", "native"), "xdp-generic": ("xdp", "generic"),
 # --- Frames ---------------------------------------------------------------------------------------
 
 def of_type(ethertype, behind):
-    """Returns a frame with an EtherType, followed by the bytes `behind`."""
+    """Returns a frame with an EtherType and a payload."""
     return mac(FILTER_MAC) + mac(SENDER_MAC) + struct.pack("!H", ethertype) + behind
 
 
 def udp6(source, headers, first, size=0):
-    """Returns a UDP frame with IPv6 extension headers. `first` is the protocol number of the first header."""
+    """Returns an IPv6 frame with extension headers and a UDP packet of `size` bytes. `first` is the
+    protocol number of the first extension header."""
     here, there = socket.inet_pton(socket.AF_INET6, HERE6), socket.inet_pton(socket.AF_INET6, source)
     udp = struct.pack("!HHHH", 40000, PORT, 8 + size, 0) + bytes(size)
     sum6 = checksum(there + here + struct.pack("!II", len(udp), 17) + udp) or 0xFFFF
@@ -35,7 +35,8 @@ def udp6(source, headers, first, size=0):
 
 
 def options(following, size):
-    """Returns destination options of `size` bytes. Hosts skip this type of option; Linux drops long padding."""
+    """Returns an IPv6 destination options header of `size` bytes. Its options are of an unknown
+    type that hosts skip, because Linux drops packets with much padding."""
     rest, body = size - 2, b""
     while rest:
         length = min(rest, 257)
@@ -54,7 +55,8 @@ def with_byte(data, at, value):
 
 
 def mixes():
-    """Yields all sequences of one to three priority tags, and some longer sequences of up to twelve tags."""
+    """Yields all sequences of one to three VLAN tags with VLAN 0, of both protocols, and some
+    sequences of up to twelve tags."""
     for depth in 1, 2, 3:
         yield from itertools.product((Q, AD), repeat=depth)
     for depth in range(4, 13):
@@ -68,8 +70,8 @@ def name_of(tags):
 
 
 def classes(source, family):
-    """Returns two dictionaries, of the frames that must arrive and of the frames that must not. The
-    key is the name of a class, the value a function that makes the frame from a source address."""
+    """Returns two dictionaries: the kinds of frames that must arrive, and the kinds that need not.
+    A value is a function that makes a frame from a source address."""
     arrive, rest = {}, {}
     ethertype, header = (0x0800, 20) if family == 4 else (0x86DD, 40)
     plain = frame(source)
@@ -116,7 +118,8 @@ def classes(source, family):
 
 
 def padded(source, size):
-    """Returns a frame with `size` bytes after the IP header, and then padding that looks like UDP."""
+    """Returns a frame whose IP packet has only `size` bytes after the IP header. The bytes after
+    the IP packet look like the rest of a UDP packet."""
     data = frame(source, size=80)
     if data[14] >> 4 == 6:
         return data[:18] + struct.pack("!H", size) + data[20:]
@@ -138,7 +141,8 @@ def source_of(name, number):
 
 
 def all_classes():
-    """Returns two dictionaries of (source, frame) by name: frames that must arrive, and frames that must not."""
+    """Returns two dictionaries: the frames that must arrive, and the frames that need not. The keys
+    are names, the values are pairs (source, frame)."""
     found = []
     for kind in 0, 1:
         named = {}
@@ -157,7 +161,7 @@ assert len({source for source, _ in EVERYTHING.values()}) == len(EVERYTHING)
 
 
 def listen(lab, device="out0"):
-    """Waits until the device and its addresses are up. Returns listening sockets."""
+    """Waits until the device delivers IPv4 and IPv6 packets. Returns the listening sockets."""
     received, sources = lab.datagrams(), (SENTINEL, SENTINEL6)
 
     def hears():
@@ -169,7 +173,8 @@ def listen(lab, device="out0"):
 
 
 def arrived(lab, received, frames, device="out0"):
-    """Sends frames, and then a frame of SENTINEL. Returns the names of the frames that arrived."""
+    """Sends frames, and after them a frame of SENTINEL, which shows that all have been judged.
+    Returns the names of the frames that arrived."""
     received.read()
     received.by_source.clear()
     sent = list(frames.items())

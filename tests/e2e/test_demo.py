@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The demos: their table, the packages that they install (sluice, apt-get and dpkg-query are stubs), and shared limits."""
+"""The demos: the tables that they print, the packages that they install, and how they divide a
+limit among several nodes."""
 
 import contextlib
 import json
@@ -25,7 +26,8 @@ def stub(path, text):
 
 
 def test_no_row_shows_more_packets_judged_than_sent(tmp_path):
-    """The filter passes 5 packets and drops 2 after build/traffic reports, and before the demo reads the counters."""
+    """The demo still prints consistent numbers if the filter judges packets between the last report
+    of build/traffic and the read of the counters."""
     (tmp_path / "scripts").mkdir()
     shutil.copy(os.path.join(TOP, "scripts", "demo-table"), tmp_path / "scripts")
     counts = {"passed": {"packets": 105}, "dropped": {"packets": 2}}
@@ -35,14 +37,15 @@ def test_no_row_shows_more_packets_judged_than_sent(tmp_path):
     done = subprocess.run([tmp_path / "scripts" / "demo-table", "demo", "1000", "1000", f"{SOURCE}=100"],
                           input=lines, capture_output=True, text=True, check=False)
     live, _, final = done.stdout.partition("Allowed:")
-    assert float(live.split()[0]) >= 1.3  # The demo prints the time at which it reads the counters.
+    assert float(live.split()[0]) >= 1.3  # a line has the time at which the demo read the counters
     assert re.search(rf"{SOURCE} +100/s +107 +105 +2 ", live), live
-    # The table compares the counters with the number of packets that build/traffic sent.
+    # The last table compares the counters with the packets that build/traffic has sent.
     assert done.returncode == 1 and re.search(rf"{SOURCE} .* 100 +100 +105 .*NOT AS PROMISED", final), final
 
 
 def installed(tmp_path, *words):
-    """Returns the packages that install-deps installs on a Debian that has no package yet."""
+    """Returns the packages that install-deps would install on a Debian system that has none of
+    them."""
     stub(tmp_path / "bin" / "dpkg-query", "exit 1")
     stub(tmp_path / "bin" / "apt-get", f'[[ $1 == update ]] || printf "%s\\n" "$@" >>{tmp_path}/apt')
     subprocess.run([os.path.join(TOP, "scripts", "install-deps"), *words], check=True, stdout=subprocess.DEVNULL,
@@ -69,7 +72,7 @@ def children(parent, name):
 
 
 def starve(demo, ends):
-    """Stops the senders for one second in ten, as a busy machine may."""
+    """Pauses the senders of the demo for one second in ten, as a busy machine would."""
     while not ends.wait(9):
         stopped = list(children(demo.pid, "traffic"))
         for number in (signal.SIGSTOP, signal.SIGCONT):
@@ -83,7 +86,7 @@ def starve(demo, ends):
 @pytest.mark.nodes
 @pytest.mark.skipif(not SERVER, reason="redis-tools is not installed")
 def test_the_demo_keeps_what_it_promises_with_a_sender_that_is_starved():
-    """The demo exits with 0 only if each source passes the packets that the printed table promises."""
+    """The demo keeps the promises in its table, even if its senders are paused again and again."""
     ends = threading.Event()
     with subprocess.Popen([os.path.join(TOP, "scripts", "demo-cluster"), "--no-install"], stdin=subprocess.DEVNULL,
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as demo:
@@ -98,9 +101,10 @@ def test_the_demo_keeps_what_it_promises_with_a_sender_that_is_starved():
     assert demo.returncode == 0, (out, err)
     assert "NOT AS PROMISED" not in out and out.count(" x ") == 2 * 2 * 4
     typed = [f"  # build/sluice -g demo-{i} -n sluice-demo-c-{i} share 10.77.0.1:6379 --name demo --node {i}\n"
-             for i in (1, 2, 3)]  # the store is only reachable from this namespace
+             # these commands are for the network namespaces that reach the store
+             for i in (1, 2, 3)]
     assert all(line in out for line in typed)
-    # Each process logs that it lost the store and found it again, and nothing else.
+    # Each of three processes logs only that it lost the store, and that the store is back.
     said = err.splitlines()
     assert len(said) == 6 and all("the store" in line for line in said), err
     assert "make" not in out

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""docs/deployment.md for hosts without systemd, and for containers. Each example runs on a private
-host, in the way that its daemon would run it."""
+"""Runs the examples of docs/deployment.md for hosts without systemd and for containers. Each
+example runs on a simulated host, in the way that its daemon would run it."""
 
 import os
 import re
@@ -17,7 +17,7 @@ policies: []
 deny: [%s]
 """ % DENIED
 
-# Sets up a private host: a network namespace with a veth device eth0, a bpffs, a copy of /etc, and empty directories.
+# Sets up a simulated host: a network namespace with a device eth0, a bpffs and a copy of /etc.
 HOST = """
     [[ $(readlink /proc/self/ns/net) != "$HERE" ]]
     mount -t bpf -o mode=0700 bpf /sys/fs/bpf
@@ -35,7 +35,7 @@ HOST = """
     ip link set eth0 up
 """
 
-# Sets up a container: a root directory that has the programs of the host and the volumes of the recipe.
+# Sets up a simulated container: a root directory with the host's programs and the volumes.
 CONTAINER = r"""
     mkdir root
     mount -t tmpfs tmpfs root
@@ -55,7 +55,7 @@ CONTAINER = r"""
 
 
 def host(tmp_path, script, status=0, file=FILE, **settings):
-    """Runs a script on a private host. Returns its standard output and standard error."""
+    """Runs a shell script on a simulated host, and checks its exit status. Returns its output."""
     done = subprocess.run(
         ["unshare", "--mount", "--net", "--propagation", "private", "timeout", "60", "bash", "-ec", HOST + script],
         cwd=tmp_path, input=file, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
@@ -89,7 +89,7 @@ def test_the_example_has_nothing_to_do_without_a_file(tmp_path, name, call):
 
 
 def test_an_interface_stays_down_where_the_filter_cannot_be(tmp_path):
-    """ifup does not set the interface up if a script fails."""
+    """ifup leaves an interface down if the example script cannot attach the filter."""
     said = host(tmp_path, f'{CALLS["ifupdown"]} "$EXAMPLES"/ifupdown', status=2, file="attach: [eth0]\ndeny: [nobody]\n")
     assert "main.yaml" in said
 
@@ -101,7 +101,7 @@ def test_what_is_no_device_starts_nothing(tmp_path, interface):
 
 
 def commands_of(title):
-    """Returns the commands of the section `title` of docs/deployment.md."""
+    """Returns the commands in section `title` of docs/deployment.md."""
     with open(os.path.join(TOP, "docs", "deployment.md"), encoding="utf-8") as file:
         part = re.split(r"^##+ ", file.read().partition(f"# {title}\n")[2], maxsplit=1, flags=re.M)[0]
     return re.findall(r"^    (.*)$", part, re.M)
@@ -110,7 +110,8 @@ def commands_of(title):
 @pytest.mark.parametrize("name,where", [("ifupdown", "/etc/network/if-pre-up.d"),
                                         ("networkd-dispatcher", "/etc/networkd-dispatcher/carrier.d")])
 def test_the_example_is_installed_where_its_daemon_calls_it(tmp_path, name, where):
-    """run-parts runs executable files in the order of their names, and skips names that contain a dot."""
+    """The daemon finds the installed example. The script for ifupdown runs after the script that
+    creates VLAN devices."""
     script = "\n".join(["cd \"$EXAMPLES\"/../..", *(line for line in commands_of("Without systemd") if name in line),
                         f"touch {where}/vlan; chmod 755 {where}/vlan; cd /; run-parts --list {where}"])
     said = [os.path.basename(path) for path in host(tmp_path, script).split()]
@@ -142,12 +143,13 @@ def bounding_set(names):
 
 
 def recipe():
-    """Returns the commands that prepare the host, and the command line that starts the container."""
+    """Returns the lines of the recipe in docs/deployment.md: the commands that prepare the host,
+    and the command that starts the container."""
     return commands_of("In a container")
 
 
 def volumes():
-    """Returns the host directories that the container can write to."""
+    """Returns the host's directories that the container mounts."""
     return re.findall(r"-v (\S+):\1 ", recipe()[1])
 
 
@@ -157,8 +159,7 @@ def test_the_recipe_names_what_is_tried_here():
     assert volumes() == ["/sys/fs/bpf", "/run/sluice", "/var/lib/sluice"]
 
 
-# Runs `keep` in the container and a second `keep` on the host, and prints the state file. The
-# container's `keep` is the last child in a chain of processes.
+# Runs `keep` in the container and on the host. last() finds the process in the container.
 KEEP = """
     last() {
         local children=($(</proc/$1/task/$1/children))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The part `attach` of a rules file, in the commands apply, diff, dump and show."""
+"""The section `attach` of a rules file, as the commands apply, diff, dump and show use it."""
 
 import ctypes
 import errno
@@ -21,27 +21,28 @@ LIMIT = {"prefix": "default", "limits": [{"rate": "1/h", "burst": 5}]}
 
 
 def file_of(*places, rate="1/h"):
-    """Returns a rules file that attaches devices. Each of `places` is a device name or an item of `attach`."""
+    """Returns a rules file that attaches devices. Each item of `places` is a device name, or a
+    mapping of the section `attach`."""
     places = [{"device": place} if isinstance(place, str) else place for place in places]
     limit = {"prefix": "default", "limits": [{"rate": rate, "burst": 5}]}
     return json.dumps({"attach": places, "policies": [limit]})
 
 
 def changes_nothing(lab, text):
-    """Applies a file that describes the gate as it is. apply must change nothing and print no note."""
+    """Checks that applying this rules file to the gate changes nothing and prints no note."""
     done = lab.sluice("-j", "apply", "-", input=text)
     assert json.loads(done.out)["changed"] is False and done.err == "", done
 
 
 def attached_to(lab):
-    """Returns 'DEVICE HOOK MODE' for each attachment of the gate."""
+    """Returns 'DEVICE HOOK MODE' of each attachment that is in force."""
     return sorted(f"{a['device']} {a['hook']} {a['mode']}" for a in lab.attachments()
                   if a["state"] == "attached")
 
 
 @pytest.fixture
 def devices(lab):
-    """A lab whose filter has three devices: in0, in1 and other."""
+    """A lab whose filter has the devices in0, in1 and other."""
     lab.pair("out1", "in1")
     lab.ip("link", "add", "other", "type", "veth", "peer", "name", "other-peer")
     yield lab
@@ -56,7 +57,7 @@ def test_apply_makes_the_gate_and_attaches(devices):
 
 
 def test_no_packet_meets_a_new_device_before_the_rules(devices):
-    """The device is attached after its rules are in force, whether the gate is new or had other rules."""
+    """apply attaches a new device only after the rules of the file are in force."""
     devices.traffic(20, f"{OFFENDER}=20000", background=True)
     for before in range(2):
         if before:
@@ -85,14 +86,15 @@ def test_what_the_file_does_not_name_is_detached(devices):
     assert (gone["device"], gone["hook"], gone["mode"]) == ("in0", "xdp", "native")
     assert devices.attachments() == [a for a in before if a["device"] == "in1"]
     devices.apply("attach: [in1]\npolicies: [{prefix: default, limits: [{rate: 1/h, burst: 5}]}]\n")
-    devices.apply({"policies": [LIMIT]})  # without `attach` in the file, devices stay attached
+    devices.apply({"policies": [LIMIT]})  # a file without `attach` does not detach devices
     assert attached_to(devices) == ["in1 xdp native"]
     noted(devices.apply(file_of()), (devices.gate, "'attach'"))
     assert devices.attachments() == [] and "rate 1/h" in devices.rules()
 
 
 def test_hooks_of_one_device_are_told_apart(devices):
-    """An attachment to hook ingress matches an item for hook xdp only if the device has no attachment to hook xdp."""
+    """An attachment to one hook of a device stays the same if the file lists other hooks of this
+    device."""
     places = [{"device": "in0"}, {"device": "in0", "hook": "ingress"},
               {"device": "in0", "hook": "egress"}]
     devices.apply(file_of(*places))
@@ -148,7 +150,7 @@ def test_a_file_whose_devices_are_all_missing_filters_nothing_yet(devices):
 
 
 def test_a_device_that_cannot_be_attached_leaves_all_as_it_was(devices):
-    """The file names three devices. The last device has the program of another gate, so apply fails."""
+    """If one of several devices cannot be attached, apply fails and changes nothing."""
     devices.apply(file_of("in0"))
     before = devices.snapshot()[0], devices.snapshot()[2:]
     devices.sluice("attach", "other", gate=devices.gate2)
@@ -181,7 +183,8 @@ def test_a_device_that_goes_meanwhile_is_attached_or_all_is_as_before(devices, t
 
 @pytest.mark.parametrize("mode", ["tcx", "clsact"])
 def test_what_lost_its_filter_is_attached_anew(devices, mode):
-    """The filter was removed from the device. The pin of its link still exists, because the device still exists."""
+    """apply attaches a device again if its filter was removed, although the pins of the attachment
+    still exist."""
     text = file_of({"device": "in0", "hook": "ingress", "mode": mode})
     devices.apply(text)
     if mode == "clsact":
@@ -199,13 +202,13 @@ def test_what_lost_its_filter_is_attached_anew(devices, mode):
 
 
 def refuse_sockets():
-    """Installs a seccomp filter, so that socket(2) fails with EMFILE in this process and its children."""
+    """Makes socket(2) fail with EMFILE in this process and its children, by a seccomp filter."""
     number = {"x86_64": 41}.get(os.uname().machine, 198)
     program = b"".join(struct.pack("HBBI", *instruction) for instruction in [
-        (0x20, 0, 0, 0),  # load the system call number
+        (0x20, 0, 0, 0),  # load the number of the system call
         (0x15, 0, 1, number),
-        (0x06, 0, 0, 0x00050000 | errno.EMFILE),  # return SECCOMP_RET_ERRNO for socket(2)
-        (0x06, 0, 0, 0x7FFF0000)])  # return SECCOMP_RET_ALLOW for all other calls
+        (0x06, 0, 0, 0x00050000 | errno.EMFILE),  # socket(2): SECCOMP_RET_ERRNO
+        (0x06, 0, 0, 0x7FFF0000)])  # any other call: SECCOMP_RET_ALLOW
     code = ctypes.create_string_buffer(program, len(program))
     filters = ctypes.create_string_buffer(struct.pack("HxxxxxxQ", 4, ctypes.addressof(code)))
     libc.prctl(38, 1, 0, 0, 0)  # PR_SET_NO_NEW_PRIVS
@@ -214,7 +217,8 @@ def refuse_sockets():
 
 @pytest.mark.parametrize("device", ["in0", "in*"])
 def test_a_device_that_cannot_be_looked_up_is_not_a_missing_one(devices, device):
-    """If sluice took EMFILE for a missing device, it would detach optional devices."""
+    """If apply cannot find out whether an optional device exists, it fails and does not detach the
+    device."""
     text = file_of({"device": device, "optional": True})
     devices.apply(text)
     before = devices.attachments()
@@ -286,7 +290,7 @@ def test_odd_names_are_told_as_they_are_or_not_at_all(devices):
 # --- Modes ----------------------------------------------------------------------------------------
 
 def test_another_mode_lets_no_packet_by(devices):
-    """The source has no credit left. A packet that passes while the mode changes would not have been judged."""
+    """No packet passes unjudged while apply changes the mode of an attachment."""
     egress = {"device": "in0", "hook": "egress"}
     devices.apply(file_of({"device": "in0", "mode": "generic"}, egress))
     came = devices.datagrams()
@@ -314,7 +318,8 @@ def test_a_failure_puts_back_the_mode(devices, hook, mode):
 @pytest.mark.parametrize("hook,modes", [("xdp", ["generic", "native"]),
                                         ("ingress", ["clsact", "tcx"])])
 def test_kill_a_change_of_mode(devices, tmp_path, hook, modes):
-    """Wherever apply is killed, the device has a program. Applying the file again sets the mode of the file."""
+    """Whenever apply is killed while it changes the mode, a program stays attached, and the next
+    apply sets the mode."""
     texts = [file_of({"device": "in0", "hook": hook, "mode": mode}) for mode in modes]
     devices.apply(texts[1])
     words = ["-g", devices.gate, "-n", devices.filter, "apply"]
@@ -329,7 +334,8 @@ def test_kill_a_change_of_mode(devices, tmp_path, hook, modes):
         assert attached_to(devices), f"killed at {at}+{steps}"
         devices.apply(texts[i % 2])
         assert attached_to(devices) == [f"in0 {hook} {modes[i % 2]}"]
-        assert len(os.listdir(devices.pins("links"))) <= 2  # the pin of the attachment, and of its program or qdisc
+        # pins of the attachment and of its program, or of its qdisc
+        assert len(os.listdir(devices.pins("links"))) <= 2
 
 
 def test_diff_tells_devices(devices):
@@ -343,7 +349,8 @@ def test_diff_tells_devices(devices):
         ("in0", "native"), ("in0", "generic"), ("in1", "auto"), ("other", "auto")]
     told = devices.json("apply", "-", input=text)
     assert [a["device"] for a in told["attached"]] == ["in0", "in1", "other"]
-    assert told["detached"] == [] and told["changed"] is True  # `detached` has no device whose mode changed
+    # a device whose mode changed is not in `detached`
+    assert told["detached"] == [] and told["changed"] is True
     noted(devices.apply(file_of({"device": "in0", "mode": "native"})), ("in0", "native", "generic"))
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A gate denies a stream of packets while devices and namespaces change. All packets of the stream
-are dropped and counted."""
+"""A gate drops and counts every packet of a denied source while drivers reset their queues, and
+devices and namespaces change."""
 
 
 import pytest
@@ -11,16 +11,13 @@ from test_doctor import channels
 DENIED, OTHER = "203.0.113.66", "192.0.2.1"
 MODES = [("xdp", "native"), ("xdp", "generic"), ("ingress", "tcx"), ("ingress", "clsact")]
 TIMES = 4
-
-# Packets that may pass without being judged while veth closes its queues TIMES times. When veth closes a queue, it removes
-# the XDP program first and stops NAPI afterwards, so a poll in between delivers packets that the program has not seen. One
-# packet passed in about fifty closings.
+# packets that veth may deliver past the XDP program while it closes its queues
 CLOSING_LETS_PASS = 3
 
 
 @pytest.fixture(params=MODES, ids="-".join)
 def stream(request, lab):
-    """Sends a stream of packets of DENIED to in0, which has two receive queues."""
+    """Sends packets of DENIED to in0 without a pause. in0 has two receive queues."""
     hook, mode = request.param
     lab.ip("link", "del", "in0")
     lab.ip("link", "add", "out0", "address", SENDER_MAC, "type", "veth", "peer", "name", "in0",
@@ -38,14 +35,14 @@ def stream(request, lab):
 
 
 def goes_on(lab):
-    """Waits until the gate has judged more packets of the stream."""
+    """Waits until the gate has dropped 100 more packets of the stream."""
     before = lab.counts()[1]
     wait_until(lambda: lab.counts()[1] > before + 100, "the stream goes on")
 
 
 def nothing_passed(lab, closed=False):
-    """Ends the stream, and checks that no packet of it passed and that packets of another source
-    pass. `closed`: veth has closed its queues, so a few packets may have passed."""
+    """Ends the stream. Checks that none of its packets passed, and that another source passes. If
+    `closed`, veth has closed its queues, so CLOSING_LETS_PASS packets may have passed."""
     goes_on(lab)
     lab.stream.kill()
     lab.stream.wait()
@@ -69,7 +66,8 @@ def test_a_link_that_flaps(stream):
 
 
 def test_a_driver_that_begins_anew(stream):
-    """If the number of queues or the MTU changes, the driver closes its second queue and opens it again."""
+    """No packet passes while the driver closes and opens a queue, because the number of queues or
+    the MTU changes."""
     for i in range(TIMES):
         channels(stream, "in0", 5, 1 + i % 2)
         stream.ip("link", "set", "in0", "mtu", str(1400 + i))
@@ -78,7 +76,7 @@ def test_a_driver_that_begins_anew(stream):
 
 
 def test_a_namespace_of_the_gate_is_deleted(stream):
-    """The deleted namespace has another device of the same gate."""
+    """No packet passes while a network namespace with another device of the gate is deleted."""
     netns = f"{stream.filter}-c"
     for _ in range(TIMES // 2):
         run("ip", "netns", "add", netns)
@@ -95,7 +93,8 @@ def test_a_namespace_of_the_gate_is_deleted(stream):
 
 
 def test_another_xdp_program_that_comes_later(stream, foreign):
-    """On hook xdp, the kernel refuses the second program. On hook ingress, our filter still sees all packets."""
+    """No packet passes if another XDP program is added. The kernel refuses it if the gate is on
+    hook xdp."""
     words = ["link", "set", "in0", "xdp", "obj", foreign(), "sec", "xdp"]
     refused = bool(stream.ip(*words, check=False).code)
     assert refused == (stream.attachments()[0]["hook"] == "xdp")

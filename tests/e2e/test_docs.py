@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """The man pages agree with the help, the schema and the counters. Each link, path and function that
-a document names exists. test_readme.py runs the commands of the README."""
+a document names exists."""
 
 import functools
 import glob
@@ -27,13 +27,13 @@ def read(*path):
 
 # --- mdoc -----------------------------------------------------------------------------------------
 
-# mdoc macros that end the arguments of the macro before them.
+# An mdoc line has several macros. Each of these macros ends the arguments of the macro before it.
 MACROS = {"Ar", "Cm", "Dq", "Fl", "It", "Nm", "No", "Ns", "Oc", "Oo", "Op", "Pa", "Pq", "Sq", "Sy", "Va", "Xr"}
 DELIMITERS = set("()[]|.,:;?!")
 
 
 def words_of(line):
-    """Returns the (macro, argument) pairs of a line of mdoc."""
+    """Returns the (macro, argument) pairs of an mdoc line."""
     macro, found = None, []
     for word in line[1:].split() if line.startswith(".") else []:
         if word in MACROS:
@@ -44,7 +44,8 @@ def words_of(line):
 
 
 def parts(page, macro):
-    """Returns the lines of each section, by title. A section begins with `.macro TITLE` and ends at the next heading."""
+    """Returns the lines of each section by title. A section begins with `.macro TITLE`, and ends at
+    the next heading."""
     found, title = {}, None
     for line in page.splitlines():
         if line.startswith((".Sh ", ".Ss ")):
@@ -57,7 +58,7 @@ def parts(page, macro):
 
 
 def items(lines, macro):
-    """Returns the arguments of a macro in the tags of all lists."""
+    """Returns the arguments of `macro` in all list tags (.It)."""
     return [word for line in lines if line.startswith(".It ")
             for m, word in words_of(line) if m == macro]
 
@@ -69,8 +70,7 @@ def test_mandoc_has_no_objection(page):
     if not shutil.which("mandoc"):
         pytest.skip("mandoc is not installed")
     said = run("mandoc", "-T", "lint", os.path.join(MAN, page), check=False).out.splitlines()
-    # mandoc warns about pages of packages that are not installed. It also warns about the project in the footer, because
-    # NetBSD forbids it. test_references_among_the_pages checks the references to our own pages.
+    # Ignore two warnings: references to pages of other packages, and `.Os` with a project's name.
     assert [line for line in said if "referenced manual not found" not in line and "explicitly specified: Os Sluice" not in line] == []
 
 
@@ -86,7 +86,8 @@ def test_references_among_the_pages():
 # --- sluice(8) against the tables of the commands -------------------------------------------------
 
 def metrics_documented():
-    """Returns (type, unit, labels, help) of each metric in sluice-inspect(7) by name, and a set of all labels."""
+    """Returns type, unit, labels and help text of each metric in sluice-inspect(7), by name, and
+    the set of all labels."""
     section = "\n".join(parts(read("docs/man/sluice-inspect.7"), "Sh")["METRICS"])
     metrics, _, labels = section.partition(".El")
     found = {name: (kind.lower(), unit, set(names.split(", ")), " ".join(text.split())) for name, kind, unit, names, text in
@@ -109,13 +110,14 @@ def words_in(text):
 
 
 def synopsis_of(command):
-    """Returns the keywords, placeholders and options of a command, in the order of the command's table."""
+    """Returns a command, its keywords, placeholders and options in the order of `sluice -j
+    help`."""
     words = next(c for c in tables()["commands"] if c["name"] == command)["words"]
     return [command, *sum((words_in(word["name"]) + words_in(word.get("value", "")) for word in words), [])]
 
 
 def synopsis_in(lines):
-    """Returns the words of each line in the synopsis of a command in sluice(8)."""
+    """Returns the words of each form of a command in its synopsis in sluice(8)."""
     forms = []
     for line in lines[:lines.index(".Pp")]:
         if line.startswith(".Nm"):
@@ -126,13 +128,14 @@ def synopsis_in(lines):
 
 
 def is_part(form, words):
-    """Returns whether `words` contains all words of `form` in the same order."""
+    """Returns whether `words` contains all words of `form`, in the same order."""
     rest = iter(words)
     return all(word in rest for word in form)
 
 
 def described():
-    """Returns the lines that describe each command. `.Nm Cm allow | deny` begins the lines of two commands."""
+    """Returns the lines of sluice(8) that describe each command, by name. Some headings name two
+    commands."""
     page = read("docs/man/sluice.8").partition(".Sh COMMANDS\n")[2].partition("\n.Sh ")[0]
     return {name: [line.replace(f".Nm Cm {title.replace(', ', ' | ')} ", f".Nm Cm {name} ") for line in lines]
             for title, lines in parts(page, "Ss").items() for name in title.split(", ")}
@@ -202,7 +205,8 @@ def schema():
 
 
 def keys_of_schema():
-    """Returns the keys of each mapping of the schema, by the heading in sluice-rules(5) that describes the mapping."""
+    """Returns the keys of each mapping in the JSON schema, by the heading in sluice-rules(5) that
+    describes the mapping."""
     root = schema()
     policy = root["properties"]["policies"]["items"]
     budget, = [way for way in policy["properties"]["newcomers"]["anyOf"] if "properties" in way]
@@ -228,7 +232,7 @@ def test_the_page_has_the_keys_of_the_schema():
 
 
 def examples_of(page):
-    """Returns the literal displays of section EXAMPLES of a page."""
+    """Returns the example texts in section EXAMPLES of a man page."""
     lines, found = parts(read("docs/man", page), "Sh")["EXAMPLES"], None
     displays = []
     for line in lines:
@@ -250,14 +254,14 @@ def test_the_examples_of_rules_can_be_applied(gate, tmp_path):
         path = tmp_path / f"{number}.yaml"
         path.write_text(text)
         gate.sluice("apply", "--resize", str(path))
-        # An entry with `for` ends relative to the time of the command, so diff reports another end.
+        # diff lists only entries with `for`, whose end depends on the time of the command
         assert all(" until " in line for line in gate.sluice("diff", str(path), status=None).out.splitlines())
 
 
 # --- All pages ------------------------------------------------------------------------------------
 
 def anchors(text):
-    """Returns the anchors that GitHub generates for the headings of a document."""
+    """Returns the anchors that GitHub creates for the headings of a document."""
     return {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-")
             for title in re.findall(r"^#+ (.*)$", text, re.MULTILINE)}
 
@@ -275,7 +279,8 @@ def test_links_lead_somewhere(page):
 
 @pytest.mark.parametrize("page", DOCUMENTS)
 def test_files_and_functions_that_are_named_exist(page):
-    """Checks the paths and functions in backquotes. Words in capitals are placeholders."""
+    """Each path in backquotes exists, unless it has a placeholder in capitals, and each function in
+    backquotes is in a source file."""
     for path in re.findall(r"`((?:bpf|docs|include|scripts|tests|user)/[\w./-]*)`", read(page)):
         assert re.search(r"[A-Z]{4}", path) or os.path.exists(os.path.join(TOP, path)), path
     names = set(re.findall(r"`(\w+)\(\)`", read(page)))
@@ -287,7 +292,8 @@ def test_files_and_functions_that_are_named_exist(page):
 # --- docs/reliability.md --------------------------------------------------------------------------
 
 def test_each_fault_names_tests_that_exist():
-    """The last cell of each table row has FILE::FUNCTION, relative to tests/."""
+    """Each test in the last column of the table in docs/reliability.md, as FILE::FUNCTION,
+    exists."""
     rows = [line.strip("| ").split(" | ") for line in read("docs/reliability.md").splitlines()
             if line.startswith("| ") and not line.startswith("| fault ")]
     assert len(rows) > 30

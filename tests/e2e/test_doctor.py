@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""doctor reports a finding for each problem of a gate, and none for a healthy gate. Here doctor reads real devices and
-gates. tests/unit/doctor tests each finding on made-up facts, tests/vm/test_vlan.py the finding about VLANs."""
+"""doctor reports a finding for each problem of a gate, and none for a healthy gate. These tests use
+real gates and devices."""
 
 import array
 import contextlib
@@ -24,22 +24,23 @@ from test_newcomers import crowding, flood, small  # noqa: F401, pylint: disable
 SOURCE = "203.0.113.66"
 SIOCETHTOOL, ETHTOOL_GCHANNELS, ETHTOOL_SCHANNELS = 0x8946, 0x3C, 0x3D
 ETHTOOL_GFLAGS, ETHTOOL_SFLAGS, ETH_FLAG_TXVLAN = 0x25, 0x26, 1 << 7
-PLACEHOLDER = re.compile(r"\b[A-Z]{3,}\b")  # a word that a user must replace, such as DEV
-# By default, doctor watches the traffic for two seconds. Only the tests with watched() need that long.
+PLACEHOLDER = re.compile(r"\b[A-Z]{3,}\b")  # a word in capitals stands for a name, such as DEV
+# Seconds that doctor watches the traffic. The default, two seconds, would slow down the tests.
 QUICKLY = ["--watch", "10ms"]
-NOT_IP = bytes(12) + b"\x88\x64" + bytes(46)  # a PPPoE frame
+NOT_IP = bytes(12) + b"\x88\x64" + bytes(46)  # a PPPoE frame, which is not IP
 
 
 @pytest.fixture
 def healthy(attached):
-    """A gate for which doctor has no findings."""
+    """A gate for which doctor reports no finding."""
     attached.sluice("set", "default", "rate", "10kpps", "burst", "20000")
     attached.sluice("newcomers", "default", "rate", "20kpps")
     return attached
 
 
 def examine(lab, *words, **options):
-    """Runs doctor. Returns each finding by id. Checks that a shell accepts each advised command."""
+    """Runs doctor, and checks its exit status and that each finding has a text and a complete
+    command. Returns the object of each finding by id."""
     result = lab.sluice("-j", "doctor", *QUICKLY, *words, status=None, **options)
     listed = json.loads(result.out)
     assert result.err == "" and all(finding["advice"] and finding["text"] for finding in listed)
@@ -60,7 +61,8 @@ def type_in(command):
 
 
 def watched(lab, send, *words, full=False, of_all_gates=False):
-    """Calls send() repeatedly while doctor runs. Returns each finding by id, or the whole result if `full`."""
+    """Runs doctor, and calls send() again and again meanwhile. Returns the object of each finding
+    by id, or the findings themselves if `full`."""
     gate = [] if of_all_gates else ["-g", lab.gate]
     with subprocess.Popen([SLUICE, "-n", lab.filter, *gate, "-j", "doctor", *words],
                           stdout=subprocess.PIPE, text=True) as process:
@@ -103,7 +105,7 @@ def denied(*words):
     return lambda lab: lab.sluice("deny", *words, "force")
 
 
-# A change that breaks a healthy gate, the ids of the findings, and whether the advised command fixes the first of them.
+# Columns: change to a healthy gate, findings, whether the first advised command helps.
 FINDINGS = [
     (lambda lab: None, {}, False),
     (lambda lab: lab.sluice("detach", "in0") and rules_of(lab), {"no-device": "GATE"}, True),
@@ -138,7 +140,8 @@ def test_a_finding_is_true_and_then_false(healthy, foreign, number):
 
 
 def test_no_gate(lab):
-    """doctor advises to attach a device, to apply the rules file, or to enable the service of the rules file."""
+    """doctor advises to attach a device, or to apply the rules file, or to enable the service if
+    systemd runs."""
     assert examine(lab) == {"no-gate": lab.gate}
     assert advice(lab, "no-gate") == f"sluice -n {lab.filter} -g {lab.gate} attach in0"
     with own_files(lab.gate, "yaml", "policies: [{prefix: default, limits: [{rate: 10kpps}]}]\n"):
@@ -205,7 +208,8 @@ def test_it_changes_nothing(healthy):
 
 @contextlib.contextmanager
 def own_files(gate, suffix, text):
-    """Enters a mount namespace with a rules file for the service, and with an empty /run/systemd."""
+    """Enters a mount namespace in which the file /etc/sluice/GATE.SUFFIX exists and /run/systemd is
+    empty."""
     with own_mounts():
         run("mount", "-t", "tmpfs", "none", "/etc")
         os.makedirs("/etc/kept/netns")
@@ -221,7 +225,7 @@ def own_files(gate, suffix, text):
 
 
 def test_a_resize_that_was_interrupted(healthy, tmp_path):
-    """While a resize runs, it holds the lock of the gate. Then doctor has no finding."""
+    """doctor reports a resize that was killed, but not a resize that is running."""
     sizes = tmp_path / "sizes.json"
     sizes.write_text(json.dumps(healthy.json("dump") | {"gate": {"sources": 4096}}))
 
@@ -271,13 +275,14 @@ def test_a_device_whose_name_a_shell_and_a_terminal_would_obey(healthy):
 
 
 def test_counters_that_move_to_another_map_meanwhile(healthy):
-    """A resize replaces the maps that contain the counters while doctor watches the traffic."""
+    """doctor has no finding if a resize moves the counters to new maps while doctor watches the
+    traffic."""
     larger = iter(["gate: {sources: 9000}\n" + healthy.sluice("dump").out])
 
     def resize_and_send():
         healthy.send(SOURCE, 10)
         for text in larger:
-            time.sleep(0.5)  # doctor has read the counters by then
+            time.sleep(0.5)  # doctor has read the counters once by now
             healthy.sluice("apply", "-", "--resize", input=text)
         healthy.send(SOURCE, 10)
     assert watched(healthy, resize_and_send) == {}
@@ -289,7 +294,7 @@ def rules_of(lab):
 
 
 def test_queues_that_keep_a_veth_from_native_xdp(lab):
-    """The peer has more transmit queues than this device has receive queues, so the kernel refuses native XDP."""
+    """doctor advises more receive queues if a veth has too few for native XDP."""
     lab.ip("link", "add", "in1", "numrxqueues", "4", "type", "veth", "peer", "name", "out1", "numtxqueues", "4")
     for device in "in1", "out1":
         lab.ip("link", "set", device, "up")
@@ -305,7 +310,8 @@ def test_queues_that_keep_a_veth_from_native_xdp(lab):
 
 
 def channels(lab, device, place, count, netns=None):
-    """Runs `ethtool -L DEVICE`. `place` is the index of a number of channels: 5 for rx, 6 for tx."""
+    """Sets the number of receive queues (`place` 5) or transmit queues (`place` 6) of a device, as
+    `ethtool -L` does."""
     with inside(netns or lab.filter), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
         fields = array.array("I", [ETHTOOL_GCHANNELS] + [0] * 8)
         request = struct.pack("16sP16x", device.encode(), fields.buffer_info()[0])
@@ -325,7 +331,8 @@ def test_traffic_on_another_device(healthy):
 
 @pytest.fixture
 def redirecting(tmp_path):
-    """Compiles a tc program that calls bpf_redirect_peer() for a device."""
+    """Returns a function that compiles a tc program, which calls bpf_redirect_peer() for a
+    device."""
     def build(ifindex):
         path = str(tmp_path / "redirect.o")
         source = ("static long (*const redirect_peer)(unsigned int, unsigned long long) = (void *)155;\n"
@@ -340,7 +347,8 @@ def redirecting(tmp_path):
 
 @pytest.mark.skipif(kernel() < (6, 7), reason="a veth does not count these packets before Linux 6.7")
 def test_packets_of_redirect_peer_pass_native_xdp(healthy, redirecting):
-    """in0 is the device of a container, as with Cilium. The advised command attaches it to hook ingress instead."""
+    """Packets that bpf_redirect_peer() redirects, as Cilium does, skip native XDP. doctor advises
+    hook ingress."""
     healthy.ip("link", "add", "up1", "type", "veth", "peer", "name", "up0", netns=healthy.sender)
     for device in "up0", "up1":
         healthy.ip("link", "set", device, "up", netns=healthy.sender)
@@ -360,7 +368,7 @@ def test_packets_of_redirect_peer_pass_native_xdp(healthy, redirecting):
 
 def test_frames_that_are_not_ip(healthy):
     healthy.send_and_wait([NOT_IP] * 999)
-    assert examine(healthy) == {}  # no such packet arrives now, so there is no finding
+    assert examine(healthy) == {}  # doctor sees no such packet now, so it has no finding
     assert watched(healthy, lambda: healthy.send_and_wait([NOT_IP] * 50)) == {"not-ip": healthy.gate}
     assert watched(healthy, lambda: healthy.send_and_wait([frame(SOURCE)] * 100)) == {}
 
@@ -383,7 +391,8 @@ def test_a_limit_that_observes_is_told_once_it_has_refused(healthy):
 
 
 def test_a_table_that_is_too_small(lab):
-    """The advised command does not change the other sizes of the gate."""
+    """If the table of sources is too small, the command that doctor advises changes only its
+    size."""
     lab.attach("in0", "sources", "10", "hosts", "4", "policies", "4")
     lab.apply({"policies": [{"prefix": "default", "limits": [{"rate": "1/h", "burst": "10"}], "newcomers": {"rate": "10kpps"}}]})
     assert examine(lab) == {}
@@ -427,13 +436,14 @@ def test_a_namespace_that_cannot_be_entered(healthy):
 
 
 def test_a_kernel_that_refuses_bpf(lab):
-    """The process is root only in its own user namespace."""
+    """doctor reports that the kernel refuses bpf(2), because the process is root only in its own
+    user namespace."""
     done = run("unshare", "-Ur", SLUICE, "-g", lab.gate, "-j", "doctor", check=False)
     assert done.code == 1 and "bpf-refused" in {finding["id"] for finding in json.loads(done.out)}
 
 
 def test_pins_that_cannot_be_seen(lab):
-    """The pins are hidden as in `ip netns exec`. Process 1 of the PID namespace plays the init process of the machine."""
+    """doctor reports that the bpffs with the pins is hidden, as it is under `ip netns exec`."""
     with own_bpffs():
         done = run("unshare", "--mount", "--pid", "--fork", "--mount-proc", "sh", "-c",
                    f"umount -l /sys/fs/bpf; ip netns exec {lab.filter} \"$@\"; exit $?", "sh", SLUICE, "-j", "doctor",

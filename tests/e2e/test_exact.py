@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Sends real packets through each hook. The counters and the receiver show that exactly the allowed packets pass."""
+"""Sends real packets through each hook. The counters and the receiver agree that exactly the
+allowed packets pass."""
 
 import time
 
@@ -13,7 +14,7 @@ HOOKS = [("xdp", "native"), ("xdp", "generic"), ("ingress", "tcx"), ("ingress", 
 
 
 def attach(lab, hook, mode):
-    """Attaches to hook egress of the sender, or to any other hook of the filter."""
+    """Attaches to hook egress of the sender's device, or to another hook of the filter's device."""
     device, netns = ("out0", lab.sender) if hook == "egress" else ("in0", lab.filter)
     lab.attach(device, "hook", hook, "mode", mode, netns=netns)
 
@@ -40,7 +41,7 @@ def test_no_rule_drops_nothing_then_a_burst_is_exact(lab, hook, mode):
 @pytest.mark.alone
 @pytest.mark.parametrize("hook", ["xdp", "ingress", "egress"])
 def test_abuser_is_held_to_the_rate_and_others_lose_nothing(lab, hook):
-    """The upper bound uses the time of the whole test, the lower bound the time of the sender, so slowness does no harm."""
+    """An abuser passes no more than burst + rate * time, and slower sources lose no packet."""
     rate, burst = 1000, 500
     received = lab.datagrams()
     attach(lab, hook, "auto")
@@ -72,7 +73,7 @@ TAGS = {"802.1Q": [(0x8100, 5)], "802.1ad": [(0x88A8, 7), (0x8100, 5)]}
 @pytest.mark.parametrize("tags", TAGS.values(), ids=TAGS)
 @pytest.mark.parametrize("hook,mode", [("xdp", "native"), ("xdp", "generic"), ("ingress", "auto")])
 def test_vlan_tagged_frames_are_limited_and_count_their_tags(lab, hook, mode, tags):
-    # A packet socket on in0 would see dropped frames. A bridge only receives frames that pass hook ingress.
+    # A packet socket on in0 would also see dropped frames. A bridge gets only frames that pass.
     lab.ip("link", "add", "name", "bridge0", "type", "bridge")
     lab.ip("link", "set", "bridge0", "addrgenmode", "none", "promisc", "on", "up")
     lab.ip("link", "set", "in0", "master", "bridge0")
@@ -100,7 +101,8 @@ def test_devices_of_one_gate_share_a_bucket(lab):
                                      ("64:ff9b::c000:201", "64:ff9b::c000:202"),
                                      ("64:ff9b:1:fffe::c000:201", "64:ff9b:1:fffe::c000:202")])
 def test_each_address_is_a_source(lab, sources):
-    """`sources` lists each address, `check` reports each address, and `forgive` affects each address separately."""
+    """Two similar addresses are two sources: `sources` lists both, and `check` and `forgive`
+    distinguish them."""
     lab.attach("in0")
     lab.sluice("set", "default", "rate", "1/h", "burst", "10")
     lab.send_and_wait([frame(source) for source in sources for _ in range(15)])

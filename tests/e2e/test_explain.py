@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
-"""`check` predicts the verdict, the reason, the charged limits and the observing limits of the next packet. The tests
-compare the predictions with real packets: several rulesets, each with every fifth packet of the zoo."""
+"""`check` predicts what the gate does with the next packet: the verdict, the reason, and the limits
+that refuse it. The tests send packets of many kinds under several rulesets, and compare the
+counters with the predictions."""
 
 import time
 
@@ -24,7 +25,7 @@ def heir(prefix, *limits):
     return {**policy(prefix, *limits), "inherit": True}
 
 
-# The zoo's packets have sources from 10.0.0.1 and 2001:db8:0:1::1 on. Each packet is sent four times.
+# Rulesets by name. Packets of the zoo have sources from 10.0.0.1 and 2001:db8:0:1::1 on.
 RULES = {
     "no rule": {"policies": []},
     "a rule for others": {"policies": [policy("192.0.2.0/24", limit()),
@@ -103,21 +104,22 @@ RULES = {
         "default", limit("net", key="dst", per="24/48", burst=20, action="block 1h"),
         limit("seen", key="dst", per="32/128", burst=8, action="observe"))]},
 }
-EARNING = "bits", "two rates, and keys of two lengths"  # in these rulesets, credit returns meanwhile
+# In these rulesets, credit refills noticeably during a test.
+EARNING = "bits", "two rates, and keys of two lengths"
 SLICES = "slices"
 ON_EGRESS = ["four limits", "windows", "blocks", "lists", "destinations", "destinations by prefix"]
 TIMES = 4
 
 
 def animals_for(name):
-    """Returns every fifth packet of the zoo. Each ruleset begins with another packet."""
+    """Returns every fifth packet of the zoo. Each ruleset gets other packets."""
     return zoo()[list(RULES).index(name) % 5::5]
 
 
 CASES = TIMES * sum(len(animals_for(name)) for name in [*RULES, *ON_EGRESS])
 
 
-SAID = set()  # results of `check`: (verdict, reason, whether any limit refuses the packet)
+SAID = set()  # what `check` reported: verdict, reason, and whether any limit refused
 
 
 @pytest.fixture(scope="module")
@@ -132,7 +134,7 @@ def gate(request):
 
 
 def refused(stats):
-    """Returns how many packets each limit has refused, by (policy, limit)."""
+    """Returns the number of packets that each limit has refused, by (policy, limit)."""
     return {(policy["prefix"], limit["name"]): limit["refused"]["packets"]
             for policy in stats["policies"] for limit in policy["limits"]}
 
@@ -142,7 +144,8 @@ def difference(after, before):
 
 
 def refusing(check):
-    """Returns the (policy, limit) pairs that refuse the packet: the first that drops it, or all that observe."""
+    """Returns the (policy, limit) pairs that will refuse the packet: the limit that drops it, or
+    otherwise all limits that observe and are exceeded."""
     found = {verdict: [(limit["inherited_from"] or check["policy"], limit["name"])
                        for limit in check["limits"] if limit["verdict"] == verdict]
              for verdict in ("drop", "would-drop")}
@@ -154,7 +157,7 @@ def levels(check):
 
 
 def send(gate, data, before):
-    """Sends a packet, and waits until it is judged. Returns the counters after it."""
+    """Sends a packet, and waits until it is judged. Returns the counters after that."""
     gate.send_frames([data])
     end = time.monotonic() + 10
     while True:
@@ -165,7 +168,7 @@ def send(gate, data, before):
 
 
 def compare(check, before, after):
-    """Compares the prediction of `check` with the counters before and after the packet."""
+    """Checks that the counters changed by a packet as `check` has predicted."""
     reason, = difference(after["reasons"], before["reasons"])
     passed = after["totals"]["passed"] != before["totals"]["passed"]
     assert (check["verdict"], check["reason"]) == ("pass" if passed else "drop", reason)
@@ -176,10 +179,12 @@ def compare(check, before, after):
 @pytest.mark.parametrize("gate,name", [*(("ingress", name) for name in RULES), *(("egress", name) for name in ON_EGRESS)],
                          indirect=["gate"])
 def test_check_says_what_happens(gate, name):
-    gate.apply({"policies": []})  # deletes all limits, so that new limits with the same names begin with full buckets
+    # delete all limits, so that the new limits begin with full buckets
+    gate.apply({"policies": []})
     gate.apply(RULES[name])
     animals = animals_for(name)
-    if name == SLICES:  # spend most of the burst, so that the packets below use up the slices and the rest of the credit
+    # Spend most of the burst, so that the next packets use up the slices and the rest.
+    if name == SLICES:
         gate.send_and_wait([animal.frame for animal in animals for _ in range(97)])
     stats = gate.json("stats")
     for i in range(TIMES):
@@ -200,19 +205,21 @@ def test_check_says_what_happens(gate, name):
 
 @pytest.mark.parametrize("gate", ["ingress"], indirect=True)
 def test_the_table_has_teeth(gate):  # pylint: disable=unused-argument
-    """The tests above saw every verdict and reason. One process runs them all, because they share `gate`."""
+    """The tests above, which run in the same process, saw every verdict and reason."""
     assert CASES >= 200
     print(f"figure: check and the packet agree in {CASES} cases of {len(RULES)} rulesets")
     seen = {(verdict, reason) for verdict, reason, _ in SAID}
     assert seen == {("pass", "within-limit"), ("pass", "no-limit"), ("pass", "allowed"),
                     ("pass", "no-rule"),
                     ("drop", "over-limit"), ("drop", "blocked"), ("drop", "denied")}
-    assert ("pass", "within-limit", True) in SAID  # an observing limit refused the packet, which passed
+    # an observing limit was exceeded, and the packet passed
+    assert ("pass", "within-limit", True) in SAID
 
 
 @pytest.mark.parametrize("source,later", [("10.0.0.1", []), ("2001:db8:0:1::1", ["udp"])])
 def test_a_later_fragment_has_neither_port_nor_syn(attached, source, later):
-    """A later fragment has no ports and no TCP flags. In IPv6, only the first fragment has the protocol."""
+    """`check` matches no ports and no TCP flags for a later fragment, which has no TCP or UDP
+    header."""
     for name, match in ("dns", "udp port 53"), ("syn", "tcp-syn"), ("udp", "udp"):
         attached.sluice("set", "default", "name", name, "rate", "1/h", "match", match)
     for words, matches in (("proto udp port 53 fragment first", ["dns", "udp"]), ("proto udp port 53 fragment later", ["udp"]),
@@ -235,14 +242,15 @@ def test_check_says_which_packet_a_limit_matches(attached, source):
 
 @pytest.mark.parametrize("source", ["10.0.0.1", "2001:db8:0:1::1"])
 def test_a_frame_of_more_than_the_burst(attached, source):
-    """A frame larger than the burst passes if the bucket is full, and makes the credit negative, as `check` predicts."""
+    """A frame larger than the burst passes if the bucket is full. The credit is then negative, as
+    `check` predicts."""
     attached.sluice("set", "default", "rate", "1kbit", "burst", "100B")
     check = attached.json("check", source, "size", "1000")
     assert (check["verdict"], check["reason"]) == ("pass", "within-limit")
     assert check["limits"][0]["burst"] == check["limits"][0]["remaining"] == 100
     attached.send(source, size=1000)
     attached.expect(passed=1, dropped=0)
-    for size, seconds in (1000, 8), (100, 8), (60, 7.68):  # 125 bytes of credit return each second
+    for size, seconds in (1000, 8), (100, 8), (60, 7.68):  # the bucket refills 125 bytes a second
         check = attached.json("check", source, "size", str(size))
         assert (check["verdict"], check["reason"]) == ("drop", "over-limit")
         assert check["limits"][0]["remaining"] == 0

@@ -61,7 +61,8 @@ def test_values_agree_with_stats_and_status(busy):
     for policy in stats["policies"]:
         assert total(found, "sluice_packets_total", policy=policy["prefix"], verdict="drop") == \
             policy["dropped"]["packets"]
-    assert total(found, "sluice_packets_total", policy="deleted") == 9  # the counters of all deleted policies together
+    # the label `deleted` sums up all deleted policies
+    assert total(found, "sluice_packets_total", policy="deleted") == 9
     assert all(labels["gate"] == busy.gate for _, labels, _ in found if "gate" in labels)
     sizes = {labels["map"]: value for name, labels, value in found
              if name == "sluice_map_max_entries"}
@@ -108,7 +109,7 @@ def test_several_limits_and_lists(attached):
 
 
 def test_each_metric_is_in_the_manual(attached):
-    """The manual has the type, unit, labels and HELP text of each metric. test_cluster.py checks metrics of `share`."""
+    """The manual has the type, unit, labels and HELP text of each metric that `export` prints."""
     documented, labels_documented = metrics_documented()
     attached.sluice("set", "default", "rate", "5/h")
     attached.sluice("deny", "192.0.2.1", "as", "drop")
@@ -160,7 +161,7 @@ UNREADABLE = {
 
 @pytest.mark.parametrize("how", UNREADABLE)
 def test_an_unreadable_gate_does_not_freeze_the_others(lab, how, tmp_path):
-    """If one gate cannot be read, `export >FILE && mv`, the recipe for cron, still writes all other gates to the file."""
+    """If one gate cannot be read, `export` still prints the metrics of all other gates."""
     lab.pair("out2", "in2")
     lab.attach("in0")
     lab.attach("in2", gate=lab.gate2)
@@ -183,7 +184,8 @@ def test_a_gate_that_is_not_there_is_not_readable():
 
 @pytest.mark.parametrize("how", ["others can write", "no bpffs"])
 def test_gates_that_cannot_be_listed_are_not_readable(lab, how):
-    """The sample has no label `gate`, because export cannot read the names of the gates."""
+    """If the directory of gates cannot be read, `export` prints sluice_gate_readable 0 without a
+    label."""
     with own_bpffs():
         if how == "no bpffs":
             done = where_pins_are_hidden(f"umount -l /sys/fs/bpf; ip netns exec {lab.filter}", "export")
@@ -199,6 +201,7 @@ def test_words_are_refused_and_a_half_made_gate_is_none(lab):
     assert json.loads(run_sluice("-j", "export", status=2).out)["error"]["id"] == "no-json"
     for words in ["export", "all"], ["-g", "a/b", "export"]:
         assert run_sluice(*words, status=2).out == ""
-    lab.attach("in0")  # creates the directory that contains all gates
-    os.mkdir(lab.pins(gate=lab.gate2), mode=0o700)  # an empty gate, as if `attach` of gate2 still ran
+    lab.attach("in0")  # creates the directory of all gates
+    # an incomplete gate, as if `attach` were still running
+    os.mkdir(lab.pins(gate=lab.gate2), mode=0o700)
     assert lab.gate2 not in readable(run_sluice("export").out)

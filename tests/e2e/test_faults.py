@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Faults: pins are deleted or replaced, commands run at the same time or are killed, and maps, files and disks are full."""
+"""Faults: pins are deleted or replaced, commands run at the same time or are killed, and maps,
+files and disks are full."""
 
 import errno
 import fcntl
@@ -21,7 +22,7 @@ WRITERS = [["set", "default", "rate", "5/h"], ["del", "default"], ["attach", "in
 
 @pytest.fixture
 def drained(attached):
-    """A gate that drops every packet of SOURCE for an hour, because its burst is spent."""
+    """A gate in which SOURCE has spent its burst, and regains one packet an hour."""
     attached.sluice("set", "default", "rate", "1/h", "burst", "10")
     attached.send(SOURCE, 11)
     attached.expect(passed=10, dropped=1)
@@ -30,7 +31,7 @@ def drained(attached):
 
 
 def still_filters(lab):
-    """Checks that SOURCE passes no packet, and that another source passes its full burst."""
+    """Checks that no packet of SOURCE passes, and that another source can spend its full burst."""
     passed = lab.received.read()[SOURCE]
     lab.send(SOURCE, 5)
     lab.send(OTHER, 20)
@@ -41,7 +42,7 @@ def still_filters(lab):
 # --- Pins -----------------------------------------------------------------------------------------
 
 def map_made(path, shape):
-    """Replaces the pin at `path` by a new map with the type and sizes in `shape`."""
+    """Replaces the pin at `path` by the pin of a new map, with the type and sizes in `shape`."""
     os.unlink(path)
     run("bpftool", "map", "create", path, "type", shape["type"], "key", str(shape["bytes_key"]), "value", str(shape["bytes_value"]),
         "entries", str(shape["max_entries"]), "name", "foreign", "flags", str(shape["flags"]))
@@ -58,7 +59,8 @@ def is_replaced_by_a_map(_, path):
 
 
 def is_replaced_by_a_map_of_its_shape(_, path):
-    """If a command changed the new map, the programs would not notice. If it read the map, it would report nonsense."""
+    """Replaces a pin by a new map with the same type and sizes, which the BPF programs do not
+    use."""
     map_made(path, json.loads(run("bpftool", "-j", "map", "show", "pinned", path).out))
 
 
@@ -84,11 +86,12 @@ def test_a_pin_that_is_deleted_or_replaced(drained, how):
 
 
 def test_a_gate_of_another_schema(drained, tmp_path):
-    """Commands refuse such a gate. They name the command that saves the rules before the command
-    that removes the gate. The devices are still filtered."""
+    """Commands refuse a gate with an unknown schema, and print the commands that save its rules and
+    remove it. The gate still filters."""
     dump = json.loads(run("bpftool", "-j", "map", "dump", "pinned", drained.pins("gate")).out)[0]
     value = list(dump["value"])
-    value[:4] = ["0x63", "0x00", "0x00", "0x00"]  # schema 99 does not exist; the schema is the first word of the value
+    # set the schema, the first word of the value, to 99, which does not exist
+    value[:4] = ["0x63", "0x00", "0x00", "0x00"]
     run("bpftool", "map", "update", "pinned", drained.pins("gate"), "key", "0", "0", "0", "0",
         "value", *value)
     file = tmp_path / "rules.json"
@@ -107,7 +110,7 @@ def test_a_gate_of_another_schema(drained, tmp_path):
 
 
 def test_a_deleted_link_pin_ends_only_that_attachment(drained):
-    """The kernel detaches a link when its pin is deleted. The gate remains, but the device is no longer filtered."""
+    """Deleting the pin of a link detaches its program from the device. The gate remains."""
     pin, = drained.links("in0")
     os.unlink(drained.pins("links", pin))
     assert drained.attachments() == []
@@ -127,7 +130,7 @@ def test_a_held_lock_is_told_after_a_short_wait(shared):
     started = [subprocess.Popen([SLUICE, "-g", shared.gate, "-n", shared.filter, *words], text=True,
                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE)
                for words in WRITERS + [["detach", "all"]]]
-    assert shared.snapshot() == before  # commands that only read do not need the lock
+    assert shared.snapshot() == before  # commands that only read the gate do not wait for its lock
     for process in started:
         out, err = process.communicate(timeout=30)
         assert process.returncode == 1 and out == "" and err.count("\n") == 1
@@ -150,7 +153,7 @@ def test_a_command_waits_for_another(shared):
 
 
 def test_twenty_writers_at_once(drained):
-    prefixes = [f"198.51.{i % 10}.0/24" for i in range(20)]  # two commands write each prefix
+    prefixes = [f"198.51.{i % 10}.0/24" for i in range(20)]  # two commands for each prefix
     started = [subprocess.Popen([SLUICE, "-g", drained.gate, "set", prefix, "rate", f"{i + 1}/h"],
                                 stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
                for i, prefix in enumerate(prefixes)]
@@ -176,10 +179,11 @@ def test_attach_by_many_at_once(lab):
 
 
 def test_attach_while_the_last_gate_goes(lab):
-    """The last gate is deleted, with the directory that contains all gates, just after `attach` has found the directory."""
+    """attach succeeds even if the last gate, and with it the directory of all gates, is deleted
+    while attach runs."""
     attach = ["-g", lab.gate2, "-n", lab.filter, "attach", "in1"]
     lab.pair("out1", "in1")
-    with own_bpffs():  # in the shared bpffs, other gates would keep the directory
+    with own_bpffs():  # gates of other tests in the bpffs would keep the directory of all gates
         lab.attach("in0")
         made = run_stops(attach, until=lambda: os.path.exists(lab.pins(gate=lab.gate2)))
         lab.sluice("detach", "all", gate=lab.gate2)
@@ -194,7 +198,8 @@ def test_attach_while_the_last_gate_goes(lab):
 # --- Killed ---------------------------------------------------------------------------------------
 
 def entries(lab):
-    """Returns the number of rules, of policies, and of /64 networks that contain longer rules."""
+    """Returns the number of rules, the number of policies, and the number of /64 networks with
+    rules for longer prefixes."""
     maps = {m["name"]: m["entries"] for m in lab.json("status")["gates"][0]["maps"]}
     rules = maps["hosts4"] + maps["hosts6"] + maps["prefixes"]
     return rules, maps["policies"], maps["splits"]
@@ -216,7 +221,7 @@ def rules_file(*policies, **lists):
 
 
 CHANGES = {
-    # the rules before, the command, the text of its FILE, and the result of entries() afterwards
+    # rules before, command, text of its FILE, and entries() after it
     "replace": (rules_file(DEFAULT), ["set", "default", "rate", "2/h", "burst", "10"], "",
                 (1, 1, 0)),
     "new": (rules_file(DEFAULT), ["set", "2001:db8::1", "rate", "5/h"], "", (2, 2, 1)),
@@ -283,7 +288,8 @@ def test_kill_attach_and_detach(lab, hook, mode):
         run_stops(detach, at2, steps2)
         again = run_sluice(*detach, status=None)
         assert again.code in (0, 1), again
-        if again.code and os.path.exists(lab.pins()):  # the command that was killed had detached in0
+        # the killed command had detached the gate from in0
+        if again.code and os.path.exists(lab.pins()):
             run_sluice("-g", lab.gate, "detach", "all")
         assert not os.path.exists(lab.pins()), f"killed at {at2}+{steps2}"
     assert lab.tc("qdisc", "show", "dev", "in0").out == qdiscs
@@ -296,7 +302,7 @@ ROOM = 20
 
 @pytest.fixture
 def little(lab):
-    """A gate with small maps, which few rules fill."""
+    """A gate with small maps."""
     lab.apply({"gate": dict.fromkeys(("policies", "hosts", "prefixes"), ROOM), "policies": []})
     lab.attach("in0", "mode", "native")
     return lab
@@ -305,7 +311,7 @@ def little(lab):
 @pytest.mark.parametrize("words", ["deny 10.0.0.{}", "set 10.0.{}.0/24 rate 5/h", "deny 2001:db8:0:{}::1"],
                          ids=["hosts", "policies", "splits"])
 def test_the_tables_of_rules_full(little, words):
-    """If a map is full, a change is refused completely. tests/datapath/test_full.c fills every map."""
+    """A command that needs more room than the maps have fails, and changes nothing."""
     for i in range(2 * ROOM):
         before = little.rules(), little.json("stats")["generation"], entries(little)
         done = little.sluice(*words.format(i).split(), status=None)
@@ -315,12 +321,13 @@ def test_the_tables_of_rules_full(little, words):
     assert (little.rules(), little.json("stats")["generation"], entries(little)) == before
     shown = little.json("show")["rules"]
     assert len(shown) >= ROOM
-    little.sluice(*words.format(0).split(), *([] if words.startswith("set") else ["for", "1h"]))  # a change of an existing rule needs no room
+    # Changing an existing rule needs no room.
+    little.sluice(*words.format(0).split(), *([] if words.startswith("set") else ["for", "1h"]))
     little.sluice("del", shown[1]["prefix"])
     little.sluice(*words.format(2 * ROOM).split())
 
 
-# All commands except keep and share, which do not end, and complete, which prints no messages.
+# All commands that exit and print something: all except keep, share and complete.
 PRINTING = [*READERS, ["export"], ["attach", "in0"], ["set", "default", "rate", "5/h"], ["newcomers", "default", "rate", "5/h"],
             ["allow", OTHER], ["unallow", OTHER], ["deny", OTHER], ["undeny", OTHER],
             ["deny", OTHER, "as", "list"], ["lists"], ["del", "-f", "list"], ["forgive", SOURCE],
@@ -336,7 +343,8 @@ def test_the_commands_that_print_are_all():
 
 @pytest.mark.parametrize("options", [[], ["-j"]], ids=["text", "json"])
 def test_output_that_cannot_be_written_is_a_failure(attached, tmp_path, options):
-    """Every command must exit with an error, whether its output fits into the buffer of standard output or not."""
+    """Every command exits with an error if its output cannot be written, whether or not the output
+    fits into the buffer of stdio."""
     attached.sluice("set", "192.0.2.0/24", "rate", "5/h")
     attached.sluice("deny", "-f", "-", input="".join(f"10.0.{i // 200}.{i % 200}\n" for i in range(1000)))
     rules = attached.json("dump")
@@ -357,7 +365,8 @@ def test_output_that_cannot_be_written_is_a_failure(attached, tmp_path, options)
 
 @pytest.mark.parametrize("closed", [(0,), (1,), (2,), (0, 2), (0, 1, 2)], ids=str)
 def test_closed_descriptors_get_nothing_else(lab, tmp_path, closed):
-    """If standard input, output or error is closed, no other file or socket may get its file descriptor."""
+    """If standard input, output or error is closed, `keep` opens /dev/null in its place, so that no
+    other file gets its descriptor."""
     def close():
         for fd in closed:
             os.close(fd)
@@ -376,6 +385,7 @@ def test_closed_descriptors_get_nothing_else(lab, tmp_path, closed):
 
 
 def test_a_limit_on_the_size_of_files_is_a_full_disk(lab, tmp_path):
-    """The limit must cause a failed write, as on a full disk, because SIGXFSZ would kill the command."""
+    """If the file size limit stops a write, the command prints an error. SIGXFSZ does not kill
+    it."""
     done = run("sh", "-c", f'ulimit -f 0; exec "$0" help >{tmp_path}/out', SLUICE, check=False)
     assert done.code == 1 and os.strerror(errno.EFBIG) in done.err

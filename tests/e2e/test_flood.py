@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Floods of packets with forged sources, as fast as a generator sends them. Known sources lose no packet, new sources are
-admitted, and all forged sources together get the budget. SLUICE_FLOOD_SECONDS sets the duration of each flood."""
+"""Floods of packets with forged sources at the full speed of a generator. Known sources lose no
+packet, new sources are admitted, and all forged sources together get no more than the budget.
+SLUICE_FLOOD_SECONDS sets the duration of each flood."""
 
 import contextlib
 import json
@@ -21,18 +22,17 @@ pytestmark = pytest.mark.alone
 FORGE = os.path.join(BUILD, "forge")
 CPUS = sorted(os.sched_getaffinity(0))
 
-# Each flood: prefix of the forged sources, seconds, key of the default limit, and packets that a source sends in a row (0:
-# no runs). The kernel accepts any source in 128.0.0.0/2; the tests do not use this prefix otherwise.
+# Columns: prefix of the forged sources, seconds, key, packets in a row from each source (or 0).
 FLOODS = {
     "IPv4": ("128.0.0.0/2", 10, "32/64", 0),
-    # A run of 12 packets exceeds the burst of 10.
+    # more than the burst of 10
     "IPv4, runs of 12": ("128.0.0.0/2", 10, "32/64", 12),
     "IPv6, everything": ("::/0", 10, "32/64", 0),
 }
 ESTABLISHED, LATE = 1000, 20
-BURST, SPENT = 20, 13  # each established source spends 13 packets of its burst of 20 before the flood
+BURST, SPENT = 20, 13  # each established source spends 13 packets of its burst before the flood
 NOWHERE = ["-d", "198.51.100.77", "-D", "2001:db8:ffff::77"]
-KEPT_PORT = 7777  # sources send to this port before and after the flood
+KEPT_PORT = 7777  # before and after the flood, sources send to this port
 
 
 def established(family):
@@ -48,15 +48,15 @@ ABUSER = {4: "12.0.0.66", 6: "2001:db8:3::66"}
 NET = {4: {"established": "10.0.0.0/8", "late": "11.0.0.0/8", "abuser": "12.0.0.0/8"},
        6: {"established": "2001:db8:1::/48", "late": "2001:db8:2::/48",
            "abuser": "2001:db8:3::/48"}}
-# The bursts last ten seconds, so another process can hold the CPU that long without a loss of credit.
+# With a burst of ten seconds, no credit is lost if another process holds the CPU for that long.
 ABUSER_SENDS, ABUSER_RATE, ABUSER_BURST = 8000, 1000, 10000
 BUDGET_RATE, BUDGET_BURST = 5000, 50000
-LOOK_SECONDS = 0.05  # seconds between two reads of the counters
+LOOK_SECONDS = 0.05  # interval at which the counters are read
 
 
 def rules(family, per):
-    """Each established source always sends at half the rate of limit `steady`. It spends limit
-    `kept` before and after the flood."""
+    """Returns the rules for a flood. During the flood, each established source sends at half the
+    rate of limit `steady`. Before and after it, each spends limit `kept`."""
     net = NET[family]
     return {"policies": [
         {"prefix": "default", "limits": [{"rate": "10pps", "burst": 10, "per": per}],
@@ -66,14 +66,14 @@ def rules(family, per):
             {"name": "kept", "rate": "1/h", "burst": BURST, "match": f"udp port {KEPT_PORT}"}]},
         {"prefix": net["abuser"],
          "limits": [{"rate": f"{ABUSER_RATE}pps", "burst": ABUSER_BURST}]},
-        # With a burst of 1, the number of packets that a new source passes shows when it was admitted.
+        # With a burst of 1, a new source passes few packets after it is admitted.
         {"prefix": net["late"], "limits": [{"rate": "1/h", "burst": 1}]},
     ]}
 
 
 @pytest.fixture(autouse=True)
 def before_others():
-    """Raises the priority of the test and of all processes that it starts."""
+    """Raises the scheduling priority of the test and of its child processes."""
     usual = os.getpriority(os.PRIO_PROCESS, 0)
     with contextlib.suppress(PermissionError):
         os.setpriority(os.PRIO_PROCESS, 0, -10)
@@ -83,14 +83,16 @@ def before_others():
 
 @pytest.fixture
 def gate(lab):
-    """A gate on two devices. The flood fills the queue of one device, known sources send through the other device."""
+    """A gate on two devices. The forged packets fill the queue of one device; all other packets
+    arrive on the other device."""
     lab.pair("out1", "in1")
     lab.attach("in0", "in1", "mode", "native")
     return lab
 
 
 class Stream:
-    """A generator of packets in the background, on the CPU that judges the flood. It prints reports as JSON."""
+    """A background process that generates packets on the CPU that judges the flood. It prints
+    reports as JSON."""
 
     def __init__(self, lab, *words):
         self.out = lab.closing.enter_context(tempfile.TemporaryFile("w+"))
@@ -103,7 +105,7 @@ class Stream:
         return self.process.poll() is None
 
     def result(self):
-        """Waits until the generator ends. Returns its last report."""
+        """Waits until the generator exits. Returns its last report."""
         assert self.process.wait(timeout=120) == 0
         self.out.seek(0)
         return json.loads(self.out.read().splitlines()[-1])
@@ -115,7 +117,8 @@ def traffic(lab, seconds, sources, *options):
 
 
 def forge(lab, prefix, seconds, run):
-    """Sends packets with forged sources as fast as possible. A source sends `run` packets in a row."""
+    """Sends packets with forged sources at full speed. Each forged source sends `run` packets in a
+    row."""
     return Stream(lab, FORGE, lab.sender, "out0", prefix, str(seconds), str(CPUS[0]), "0", str(run))
 
 
@@ -128,7 +131,7 @@ def judged(policy):
 
 
 def by_reason(lab, *prefixes):
-    """Returns how many packets of each policy had each reason."""
+    """Returns how many packets of each policy the gate counted under each reason."""
     found = samples(lab.sluice("export").out)
     return [{reason: int(total(found, "sluice_packets_total", policy=prefix, reason=reason))
              for reason in ("newcomer", "over-budget", "within-limit", "over-limit", "contended")}
@@ -136,7 +139,7 @@ def by_reason(lab, *prefixes):
 
 
 def of_default(lab):
-    """Returns how many packets of the policy default had each reason."""
+    """Returns how many packets of policy default the gate counted under each reason."""
     return by_reason(lab, "default")[0]
 
 
@@ -145,7 +148,8 @@ def pressure(lab):
 
 
 class Arrivals:
-    """Sources that start to send during a flood. Records the packets and the time until each source is admitted."""
+    """New sources that begin to send during a flood. Records when the first and the last packet of
+    each has passed."""
 
     def __init__(self, lab, sources):
         self.received, self.sources = lab.datagrams(), sources
@@ -159,7 +163,8 @@ class Arrivals:
                 self.last[source] = now
 
     def packets(self):
-        """Returns for each source the number of packets that it sent until it was admitted."""
+        """Returns how many packets of each source have passed. The last of them admitted the
+        source."""
         return [self.received.by_source[source] for source in self.sources]
 
     def milliseconds(self):
@@ -168,7 +173,8 @@ class Arrivals:
 
 
 def spend(lab, sources):
-    """Makes the sources known to the gate before the flood, and spends a part of each source's burst."""
+    """Sends packets of all sources before the flood, so that the gate knows the sources and each
+    has spent a part of its burst."""
     received = lab.receiver(Datagrams(lab.filter, KEPT_PORT))
     lab.send_and_wait([frame(source, port=KEPT_PORT) for _ in range(SPENT) for source in sources], "out1")
     for source in sources:
@@ -177,10 +183,11 @@ def spend(lab, sources):
 
 
 class Bucket:
-    """Compares the packets that a token bucket passes with the credit that it gets, for any CPU time of the sender. A read
-    of the counters is correct for some moment between `before` and `after`. The bucket is full at the first packet, and
-    may become full, and so lose credit, while its sender pauses. Therefore its level at t is the minimum, over earlier
-    moments s, of burst + rate * (t - s) minus the packets that passed from s to t. A refusal shows that it was empty."""
+    """Compares the packets that a token bucket passes with its credit, by repeated reads of the
+    counters. A read happens at some time between `before` and `after`. The bucket is full at the
+    first packet. Later, it loses credit whenever it is full, so its level at time t is the minimum,
+    over all s < t, of burst + rate * (t - s) minus the packets passed from s to t. When the bucket
+    refuses a packet, it is empty."""
 
     def __init__(self, rate, burst, passes, refuses, kept=0):
         self.rate, self.burst, self.kept = rate, burst, kept
@@ -192,26 +199,28 @@ class Bucket:
                                           refused=counts[self.refuses]))
 
     def empty(self):
-        """Returns the indices of the reads at which the counter of refused packets had grown."""
+        """Returns the indices of the reads that saw more refused packets than the read before."""
         return [at for at in range(1, len(self.looks))
                 if self.looks[at].refused > self.looks[at - 1].refused]
 
     def most(self):
-        """Returns the largest ratio of passed packets to allowed packets over all reads. The ratio must be at most 1."""
+        """Returns the largest ratio of passed packets to burst + rate * time over all reads. It
+        must not exceed 1."""
         first = self.looks[0]
         begin = max(look.before for look in self.looks if look.passed == first.passed)
         return max((look.passed - first.passed) / (self.burst + self.rate * (look.after - begin))
                    for look in self.looks)
 
     def held(self, at):
-        """Returns the least credit that the bucket had at some moment between read `at` and the read before."""
+        """Returns a lower bound of the bucket's credit at some time between read `at` - 1 and read
+        `at`."""
         return min(self.burst - (self.looks[at].passed - look.passed) +
                    self.rate * max(0, self.looks[at - 1].before - behind.after)
                    for look, behind in zip(self.looks[:at], self.looks[1:]))
 
     def least(self, seconds):
         """Returns the smallest ratio of passed packets to passed packets plus credit, over all
-        reads that saw a refusal. The first and last of these reads must be `seconds` apart."""
+        reads that saw a refusal. Checks that refusals lasted longer than `seconds`."""
         empty = self.empty()
         assert empty, "nothing was refused"
         lasted = self.looks[empty[-1]].before - self.looks[empty[0]].after
@@ -221,11 +230,12 @@ class Bucket:
 
 
 class Buckets:
-    """The bucket of the budget and the bucket of an abuser. The same reads of the counters check both."""
+    """The bucket of the budget and the bucket of an abuser, checked with the same reads of the
+    counters."""
 
     def __init__(self, lab, *abuser):
         self.lab, self.prefixes, self.next = lab, ["default", *abuser], 0
-        # Sources that return have an eighth of the budget for themselves.
+        # An eighth of the budget is reserved for sources that return.
         self.newcomers = Bucket(BUDGET_RATE, BUDGET_BURST, "newcomer", "over-budget",
                                 BUDGET_BURST / 8)
         self.abuser = Bucket(ABUSER_RATE, ABUSER_BURST, "within-limit", "over-limit")
@@ -243,7 +253,7 @@ class Buckets:
 
 def watch(lab, flood, arrivals, buckets, seconds):
     """Starts new sources during the flood, and reads the counters until the flood ends. Returns
-    `pressure` of `status` during the flood."""
+    `pressure` of `status` as it was during the flood."""
     begin, comers, most = time.monotonic(), None, None
     while flood.goes_on():
         arrivals.look()
@@ -262,7 +272,8 @@ def watch(lab, flood, arrivals, buckets, seconds):
 
 
 def run_flood(lab, family, prefix, seconds, run):
-    """Floods the gate. Returns the counters before and after the flood, and the times of its start and end."""
+    """Floods a gate. Returns the flood with its counters before and after, and its start and end
+    time."""
     flood = SimpleNamespace(family=family, sources=established(family), net=NET[family],
                             lasts=seconds)
     spend(lab, flood.sources)
@@ -293,7 +304,8 @@ def run_flood(lab, family, prefix, seconds, run):
 
 
 def check_established(lab, flood):
-    """Checks that no established source lost a packet, and that the gate still has the state of each."""
+    """Checks that established sources lost no packet, and that each has exactly the rest of its
+    burst left."""
     theirs, abuser = (flood.counts[flood.net[who]] for who in ("established", "abuser"))
     assert theirs["dropped"]["packets"] == 0
     packets = judged(theirs) - judged(flood.before[flood.net["established"]])
@@ -327,7 +339,7 @@ def check_forged(flood):
 def check_arrivals(lab, flood):
     arrivals = flood.arrivals
     packets, times = arrivals.packets(), arrivals.milliseconds()
-    # Until a source is admitted, its packets pass, because its policy has no budget.
+    # A new source's packets pass until it is admitted, because its policy has no budget.
     assert flood.counts[flood.net["late"]]["passed"]["packets"] == sum(packets)
     assert statistics.median(packets) <= 15 and max(packets) <= 75, packets
     assert all(lab.json("check", source)["newcomer"] is None for source in arrivals.sources)
@@ -339,7 +351,7 @@ def check_told(lab, flood):
     told, most = flood.pressure, lab.json("status")["gates"][0]["sources"]["max"]
     assert told and told["new_keys"]["per_second"] > 0 and told["cpus_flooded"] >= 1
     assert flood.quiet_after < 3
-    assert flood.inserted < most / 2  # The table stays half empty, so no source was evicted.
+    assert flood.inserted < most / 2  # the table is at most half full, so no source was evicted
     return f"{flood.inserted} insertions in {most}; quiet after {flood.quiet_after:.1f} s"
 
 

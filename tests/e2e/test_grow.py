@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A command that needs larger maps makes the gate larger, and packets are judged meanwhile. Sizes
-that the user specified never change."""
+"""Commands that add rules replace full maps by larger ones, while packets are judged. They never
+change a size that the user has specified."""
 
 import collections
 import json
@@ -14,7 +14,7 @@ from lab import LONG, lines, one_line, wait_until
 from test_resize import is_whole
 
 SOURCE, OTHER = "203.0.113.66", "192.0.2.1"
-ROOM = 1 << 14  # The default size of maps hosts and prefixes.
+ROOM = 1 << 14  # default size of maps hosts and prefixes
 POLICIES = 1 << 10
 
 
@@ -43,7 +43,7 @@ def sizes(lab):
 
 @pytest.fixture
 def drained(attached):
-    """A gate in which SOURCE has spent its burst, which returns in an hour."""
+    """A gate in which SOURCE has spent its burst, and regains one packet an hour."""
     attached.sluice("set", "default", "rate", "1/h", "burst", "10")
     attached.send(SOURCE, 15)
     attached.expect(passed=10, dropped=5)
@@ -58,7 +58,7 @@ def note(lab, text):
 
 @pytest.mark.alone
 def test_a_file_with_many_hosts(drained, tmp_path):
-    """The gate has default sizes, and the file has no sizes."""
+    """apply makes a map larger if a rules file without sizes has more hosts than fit into it."""
     count, room, text = (1_000_000, 1 << 20, "1m") if LONG else (100_000, 1 << 17, "128k")
     assert sizes(drained) == {"hosts": ROOM, "prefixes": ROOM, "policies": POLICIES}
     path = tmp_path / "rules.yaml"
@@ -78,8 +78,10 @@ def test_a_file_with_many_hosts(drained, tmp_path):
 
 
 def test_a_list_that_outgrows_prefixes(drained, tmp_path):
-    """The new version of the list is twice as long. Until it is in force, the gate needs room for both versions."""
-    path = listed(tmp_path, map(net, range(ROOM - 1)))  # the rule of default takes one entry of map prefixes
+    """When a longer list replaces a list, the map gets room for both lists, because both exist
+    until the new one is in force."""
+    # the policy default uses one entry of map prefixes
+    path = listed(tmp_path, map(net, range(ROOM - 1)))
     assert drained.sluice("deny", "-f", path).err == ""
     said = drained.sluice("deny", "10.0.0.0/8")
     assert said.err == note(drained, "prefixes 16k -> 32k")
@@ -97,7 +99,8 @@ def test_a_list_that_outgrows_prefixes(drained, tmp_path):
 
 @pytest.mark.quick
 def test_rules_that_divide_many_networks(drained, tmp_path):
-    """The map of prefixes has room for the IPv6 rules, but the map of divided /64 networks has not."""
+    """The map of /64 networks with longer rules grows, even if the map of prefixes has enough
+    room."""
     half = [f"2001:db8:{i:x}::1" for i in range(ROOM // 2 + 1)]
     assert drained.sluice("deny", "-f", listed(tmp_path, half)).err == ""
     (tmp_path / "nets").write_text("".join(f"2001:db9:{i:x}::/96\n" for i in range(ROOM // 2 + 1)))
@@ -120,7 +123,7 @@ def test_what_is_kept_grows_with_its_file(lab, keeping):
 
 @pytest.mark.alone
 def test_a_level_is_kept_to_the_packet(attached, tmp_path):
-    """A source sends without a pause while the gate grows in four steps. Exactly its burst passes."""
+    """The gate grows four times while a source sends, and exactly the source's burst passes."""
     attached.sluice("set", "default", "rate", "1/h", "burst", "1000")
     received = attached.datagrams()
     stream = attached.traffic(60, f"{SOURCE}=20000", background=True)
@@ -138,7 +141,7 @@ def test_a_level_is_kept_to_the_packet(attached, tmp_path):
 
 
 def test_stated_by_attach(lab, tmp_path):
-    """The sizes that the user did not specify still grow."""
+    """A size that `attach` has specified does not grow. Other sizes of the gate grow."""
     lab.attach("in0", "hosts", "20", "policies", "2")
     path = listed(tmp_path, map(host, range(21)))
     before = lab.snapshot()
@@ -154,7 +157,8 @@ def test_stated_by_attach(lab, tmp_path):
 
 
 def test_stated_by_a_file(attached):
-    """A file sets the present size, which then stays. A file without sizes, with --resize, lets the gate grow again."""
+    """A size in a rules file does not grow. After `apply --resize` of a file without sizes, it may
+    grow again."""
     attached.apply(f"gate: {{policies: {POLICIES}}}\npolicies: []\n")
     assert attached.json("dump")["gate"] == {"policies": POLICIES}
     before = attached.snapshot()
@@ -169,7 +173,7 @@ def test_stated_by_a_file(attached):
 
 
 def test_a_rule_that_is_refused_leaves_all_as_it_was(attached):
-    """The file is refused, because one of its policies has five limits."""
+    """If apply refuses a policy, the gate has the same rules and sizes as before."""
     attached.sluice("set", "default", "rate", "1/h", "name", "a")
     five = [{"prefix": "10.0.0.0/8", "inherit": True, "limits": [{"rate": "1/h", "name": name} for name in "bcde"]}]
     default = [{"prefix": "default", "limits": [{"rate": "1/h", "name": "a"}]}]
@@ -182,7 +186,8 @@ def test_a_rule_that_is_refused_leaves_all_as_it_was(attached):
 
 @pytest.fixture
 def fill(drained):
-    """Fills map hosts4 with rules. A further rule makes the gate grow."""
+    """Fills map hosts4, so that one more rule makes the gate grow. Returns a function that restores
+    this state."""
     full = {"policies": [{"prefix": "default", "limits": [{"rate": "1/h", "burst": 10}]}],
             "deny": [{"prefixes": [*map(host, range(ROOM))]}]}
 
@@ -195,7 +200,8 @@ def fill(drained):
 
 
 def test_a_kill_while_it_grows(drained, fill):
-    """A command is killed. Its rule is in force or not, the gate is complete, and no bucket loses its level."""
+    """If a command is killed while the gate grows, the gate is complete with or without the new
+    rule, and buckets keep their levels."""
     words = ["-g", drained.gate, "-n", drained.filter, "deny", host(ROOM)]
     received, ends = drained.datagrams(), collections.Counter()
     stops = run_stops(words)

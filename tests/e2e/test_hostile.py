@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The owner of a gate may write any data into its maps at any moment. Root's commands, built with the sanitizers, end
-within seconds. They print the rules or report damage, but no control characters that the owner wrote."""
+"""The owner of a gate can write any data into its maps at any time. Commands that root runs on such
+a gate must not crash, hang, or print control characters. They are built with sanitizers."""
 
 import contextlib
 import json
@@ -19,7 +19,7 @@ COMMAND = os.path.join(BUILD, "test", "sluice")
 SANITIZERS = {"ASAN_OPTIONS": "detect_leaks=0:detect_stack_use_after_return=1:exitcode=99",
               "UBSAN_OPTIONS": "print_stacktrace=1:exitcode=99"}
 NO_STORE = "127.0.0.1:1"
-SECONDS = 20  # timeout of a command on a busy machine; normally it takes 0.1 s
+SECONDS = 20  # timeout of a command, which normally takes 0.1 s
 SOURCE, SOURCE6, LISTED = "192.0.2.7", "2001:db8::1", "198.51.100.9"
 READING = [["show"], ["-j", "show"], ["dump"], ["stats"], ["status"], ["export"], ["lists"],
            ["sources"], ["-j", "sources", "sort", "level"], ["check", SOURCE],
@@ -49,7 +49,8 @@ RULES = {
 # --- The layout of values -------------------------------------------------------------------------
 
 class Layout:
-    """The offsets of all numbers in a map value. The BPF object describes the types."""
+    """The offset and size of each number in a map's value, from the type information (BTF) of the
+    BPF object."""
 
     def __init__(self):
         told = run("bpftool", "-j", "btf", "dump", "file", os.path.join(BUILD, "sluice.bpf.o")).out
@@ -62,7 +63,8 @@ class Layout:
         return kind
 
     def numbers(self, number, at=0, bits=0, path=""):
-        """Yields (path, first bit, bits) for each number. From an array, yields its first and its last element."""
+        """Yields (path, first bit, bits) for each number of a type. Yields only the first and the
+        last element of an array."""
         kind = self.resolved(number)
         if kind["kind"] in ("STRUCT", "UNION"):
             for member in kind["members"]:
@@ -96,7 +98,8 @@ def poked(value, at, bits, number):
 # --- Root's commands ------------------------------------------------------------------------------
 
 def run_checked(lab, *words):
-    """Runs a command of root. It must end in time with status 0 or 1, and print only text."""
+    """Runs a command as root. Checks that it exits in time with status 0 or 1 and prints no control
+    characters."""
     done = subprocess.run([COMMAND, "-g", lab.gate, "-n", lab.filter, *words], capture_output=True,
                           timeout=SECONDS, check=False, stdin=subprocess.DEVNULL,
                           env={**os.environ, **SANITIZERS})
@@ -108,7 +111,8 @@ def run_checked(lab, *words):
 
 
 def share_checked(lab):
-    """Runs `share` for one round, in which it reads the states. It must refuse the gate, or end normally on SIGTERM."""
+    """Runs `sluice share` until it has read the states once. Checks that it refuses the gate, or
+    exits normally on SIGTERM."""
     told = f"/run/sluice/{lab.gate}.share.json"
     with contextlib.suppress(FileNotFoundError):
         os.unlink(told)
@@ -117,7 +121,7 @@ def share_checked(lab):
                           env={**os.environ, **SANITIZERS}) as process:
         try:
             wait_until(lambda: process.poll() is not None or os.path.exists(told), "share")
-            time.sleep(0.05)  # the duration of a round
+            time.sleep(0.05)  # more than a round of 20 ms
             process.terminate()
             err = process.communicate(timeout=SECONDS)[1].decode("ascii", "surrogateescape")
         finally:
@@ -158,7 +162,7 @@ KEPT = ["gate", "hosts4", "hosts6", "prefixes", "splits", "lists", "policies", "
 
 
 class Gate:
-    """An attached gate with every kind of rule."""
+    """A gate that has every kind of rule, and is attached to a device."""
 
     def __init__(self, lab):
         self.lab = lab
@@ -183,12 +187,12 @@ class Gate:
             self.maps[name].restore(self.was[name])
 
     def write(self, name, change):
-        """Changes the value of each map entry that is in use. `change` returns the new value."""
+        """Replaces the value of each used entry of a map by change(value)."""
         for key in self.used[name]:
             self.maps[name].write(key, change(self.was[name][key]))
 
     def number(self, name, key, at, bits):
-        """Returns a number of the original value of an entry, as it was before the owner's changes."""
+        """Returns a number from an entry, as it was before the test changed the map."""
         return int.from_bytes(self.was[name][key], "little") >> at & (1 << bits) - 1
 
     def run(self, *words):
@@ -210,7 +214,7 @@ def layout():
 
 @pytest.fixture(scope="module")
 def made():
-    """A gate that all tests of this file share."""
+    """A gate for all tests of this file."""
     with Lab() as lab:
         yield Gate(lab)
 
@@ -226,14 +230,17 @@ def hostile(made):
 
 STRUCTS = {"gate": "sl_gate", "hosts4": "sl_rule", "prefixes": "sl_rule", "lists": "sl_list_info",
            "policies": "sl_policy"}
-NOT_READ = ".base", ".opaque"  # any value is valid for these numbers, which are only added to other numbers
-PACKETS_READ = ".limit", ".newcomers."  # only the packet path reads these numbers
-BOUNDS = ".policies_seen", ".cur.version", ".prev.version"  # commands use these numbers as bounds and indexes of arrays
+# Every value of these fields is valid, because commands only add them to other numbers.
+NOT_READ = ".base", ".opaque"
+PACKETS_READ = ".limit", ".newcomers."  # only BPF programs read these fields
+# Commands use these fields as array indices or as bounds of loops.
+BOUNDS = ".policies_seen", ".cur.version", ".prev.version"
 ONES, TOP = (1 << 64) - 1, None
 
 
 def some(items):
-    """Returns the items in BOUNDS and a third of all items at random, or all items if LONG."""
+    """Returns all items if LONG. Otherwise returns a random third of the items, and all items in
+    BOUNDS."""
     print(f"SLUICE_SEED={SEED}")
     chosen = random.Random(SEED).sample(items, -(-len(items) // 3))
     return [item for item in items if LONG or item in chosen or item[0] in BOUNDS]
@@ -249,7 +256,7 @@ def test_a_gate_that_nobody_has_damaged(hostile):
 @pytest.mark.parametrize("number", [ONES, TOP, 200], ids=["ones", "top", "200"])
 @pytest.mark.parametrize("name", STRUCTS)
 def test_each_number_of_a_value(hostile, layout, name, number):
-    """Changes the same number in all entries. `check` and `show` read most values, and `set` writes beside them."""
+    """Commands survive any value of any number in the entries of a map."""
     reader = ["check", SOURCE] if name in ("gate", "policies") else ["show"]
     numbers = [item for item in layout.of(STRUCTS[name]) if not item[0].startswith((*NOT_READ, *PACKETS_READ))]
     for _, at, bits in some(numbers):
@@ -272,7 +279,8 @@ def test_values_of_one_byte(hostile, name, byte):
 @pytest.mark.parametrize("name", ["sets", "states", "buckets4", "buckets6", "budgets", "budget_slices",
                                   "admission", "counters"])
 def test_the_state_of_sources(hostile, name):
-    """Every word of a state is a valid time or count, so commands must not report damage."""
+    """Commands report no damage in the state of a source, because each word is valid with any
+    value."""
     there = hostile.maps[name]
     before = {key: value for key, value in list(there.read().items())[:256]}
     try:
@@ -291,7 +299,8 @@ def test_the_state_of_sources(hostile, name):
 @pytest.mark.parametrize("credit", [1 << 63, (1 << 63) - 1, 1 << 62])
 @pytest.mark.parametrize("name, kind", [("buckets4", "sl_bucket"), ("budget_slices", "sl_budget_slice")])
 def test_slices_that_no_packet_leaves(hostile, layout, name, kind, credit):
-    """The packet path cannot leave this much credit in a bucket or in a CPU's slice of the budget."""
+    """Commands survive more credit in a bucket, or in a CPU's slice of the budget, than the BPF
+    programs ever leave there."""
     there, cpus = hostile.maps[name], bpf.possible_cpus()
     before = there.read()
     places = [at for path, at, _ in layout.of(kind) if path.endswith(".credit")]
@@ -345,7 +354,8 @@ def test_a_damaged_rule_is_told(hostile, layout):
     ("policies", ".spec[0].name[0]", 16, [["show"], ["export"], ["-j", "stats"], ["set", "default", "rate", "9/h"]]),
     ("lists", ".name[0]", 256, [["lists"], ["show"], ["deny", "203.0.113.5", "as", "more"]])], ids=["limits", "lists"])
 def test_names_that_are_no_words_are_damage(hostile, layout, name, path, size, commands):
-    """Users paste the output of `show` into shells, and terminals obey control characters."""
+    """Commands report a name with unusual characters as damage, because users paste the output of
+    `show` into shells."""
     begin = offset_of(layout, STRUCTS[name], path)[0] // 8
     for bad in b"\x1b[2Jgone", b"a;reboot" if name == "policies" else b"a b", b"a\nb", b"$(reboot)", b"x" * size, b"\xff\xfe":
         hostile.write(name, lambda value, bad=bad: value[:begin] + bad.ljust(size, b"\0") + value[begin + size:]
@@ -356,7 +366,7 @@ def test_names_that_are_no_words_are_damage(hostile, layout, name, path, size, c
 
 
 def test_parents_in_a_circle(hostile, layout):
-    """A policy is its own parent, and lacks the limit that its children inherit. The search for the limit must end."""
+    """The search for an inherited limit ends, even if a policy is its own parent."""
     records = hostile.maps["policies"]
     bits = offset_of(layout, "sl_policy", ".prefix.bits")
     key, = (key for key in hostile.used["policies"]
@@ -377,7 +387,8 @@ def test_parents_in_a_circle(hostile, layout):
 
 
 def test_rules_that_lead_to_longer_ones(hostile, layout):
-    """A rule refers to the next shorter rule. If the owner makes it refer to a longer rule, the search must still end."""
+    """The search for a rule ends, even if a rule refers to a longer prefix instead of a shorter
+    one."""
     bits = offset_of(layout, "sl_rule", ".bits")
     for longest in 64, 160, ONES:
         hostile.write("prefixes", lambda value, n=longest: poked(bytes(len(value)), *bits, n))
@@ -414,7 +425,7 @@ while True:
 
 
 def test_values_that_change_while_they_are_read(hostile):
-    """The owner may change a value after a command has checked it and before the command uses it."""
+    """Commands survive values that the owner changes between the check and the use of the value."""
     owner = subprocess.Popen(["/usr/bin/python3", "-c", FLIP, os.path.dirname(__file__),
                               hostile.lab.gate, "1"], stdout=subprocess.PIPE)
     try:
@@ -431,7 +442,7 @@ def test_values_that_change_while_they_are_read(hostile):
 # --- Other maps -----------------------------------------------------------------------------------
 
 def replaced(hostile, layout, name, entries):
-    """Replaces a pinned map by a map of the same type that has room for `entries` entries."""
+    """Replaces a pinned map by an empty map of the same type, with room for `entries` entries."""
     path = hostile.lab.pins(name)
     told = json.loads(run("bpftool", "-j", "map", "show", "pinned", path).out)
     other = bpf.map_create(told["type"], told["bytes_key"], told["bytes_value"], entries,
@@ -466,7 +477,8 @@ def test_a_gate_in_next_that_is_none_is_named(lab):
 
 
 def test_states_of_another_shape_in_next(lab):
-    """A killed resize leaves directory `next`, which the next command removes. Here its map has values of another size."""
+    """A command removes the directory `next` of a killed resize, even if its map has values of
+    another size."""
     lab.attach("in0", "policies", "64")
     lab.sluice("set", "default", "rate", "5/h")
     lab.send(SOURCE, 3)
