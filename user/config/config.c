@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Reads the document of a rules file by tables of keys. The type of a key parses its value, as on a
- * command line. Adds an error with its position, and then reads on.
+ * Reads the YAML tree of a rules file by tables of keys. The type of a key parses its value, like
+ * an argument of a command. After an error, adds it with its position, and continues to find more
+ * errors.
  */
 #include "config/config.h"
 
@@ -18,41 +19,41 @@
 #include "rules/ruleset.h"
 #include "rules/prefix.h"
 
-#define NAME_TEXT 160 /* size of a buffer for the description of a node */
-#define KEYS_MAX  16  /* larger than the number of keys in any map */
-/* Report at most this many duplicate prefixes: a list that is given twice may have a million. */
+#define NAME_TEXT 160 /* size of a buffer for the name of a map in errors */
+#define KEYS_MAX  16  /* no map has more keys */
+/* Report at most this many duplicate prefixes, because a duplicated list may have a million. */
 #define TWICE_MAX 10
 
 struct config_reader;
 struct map;
 
-/* A key of a map. Every key is optional here: finish functions report missing keys. */
+/* A key of a map. Keys are optional when a map is read; its `finish` reports missing keys. */
 struct key {
 	const char *name;
-	const struct value_type *type; /* type of words; NULL: no words are allowed */
-	const struct map *map;	       /* kind of maps; NULL: no maps are allowed */
+	const struct value_type *type; /* parses a scalar; NULL if a scalar is not accepted */
+	const struct map *map;	       /* kind of the map; NULL if a map is not accepted */
 	bool is_list;
-	size_t offset; /* offset of the value in the struct of the map; unused for a list */
+	size_t offset; /* offset of the value in the struct of the map; 0 for a list */
 };
 
-/* A map of the document while it is read. */
+/* A map of the rules file that is being read. */
 struct item {
 	const struct map *map;
 	const struct node *node;
-	void *data;   /* the struct of the map */
-	void *parent; /* the struct of the enclosing map */
-	int err;      /* the first error of the values, or 0 */
+	void *data;   /* the struct that stores the values of the map */
+	void *parent; /* the struct that stores the values of the enclosing map */
+	int err;      /* first error in a value of the map, or 0 */
 };
 
-/* A kind of map in rules files. docs/sluice.schema.json must describe the same maps. */
+/* Describes a kind of map in rules files. docs/sluice.schema.json must have the same maps. */
 struct map {
 	const struct key *keys;
 	unsigned int count;
-	size_t size;	  /* size of the struct that stores the values, which are 0 by default */
-	bool or_word;	  /* an item of a list may be a word, which is the value of the first key */
-	int access;	  /* enum sl_access of `allow` and `deny` */
-	const char *many; /* noun for its words in errors, such as "prefixes" */
-	bool ends_bad;	  /* `finish` is called even after an error in a value */
+	size_t size;	  /* size of the struct that stores the values; it is zeroed first */
+	bool or_word;	  /* a list item may be a scalar, which sets the first key */
+	int access;	  /* enum sl_access, for `allow` and `deny` */
+	const char *many; /* noun for a list of scalars in errors, such as "prefixes" */
+	bool ends_bad;	  /* call `finish` even if a value is wrong */
 	int (*finish)(struct config_reader *reader, const struct item *item);
 };
 
@@ -61,7 +62,7 @@ struct map {
 		.keys = (array), .count = ARRAY_SIZE(array), .size = sizeof(type), __VA_ARGS__     \
 	}
 
-/* A policy, or an entry of `allow` or `deny`, and its position in the file. */
+/* A policy or an `allow` or `deny` entry of one prefix, and its position in the file. */
 struct claim {
 	struct rule rule;
 	struct position at;
@@ -69,26 +70,26 @@ struct claim {
 
 struct config_reader {
 	const char *path; /* path of the rules file; list files are relative to its directory */
-	bool leaves_out;  /* bad lists are left out, as config_parse() describes */
+	bool leaves_out;  /* leave out bad lists, as config_parse() describes */
 	struct document document;
 	struct config config;
 	const struct node *defaults; /* the map `defaults`, or NULL */
 	uint8_t defaults_per[SL_FAMILIES];
 	struct claim *claims;
 	unsigned int claim_count, claim_room, twice;
-	/* the last value of `for`, and its end, so that entries with equal times end together */
+	/* the last `for`, and the end computed from it: entries with an equal `for` have one end */
 	uint64_t for_ns;
 	uint32_t for_until;
-	/* number of entries whose `until` has passed, and the position of the first */
+	/* number of entries whose `until` has passed, and the position of the first such entry */
 	unsigned int ended;
 	struct position first_ended;
-	unsigned int mark; /* index of the first error that has no position yet */
-	int err;	   /* the first error, or a later error other than misuse */
+	unsigned int mark; /* index of the first error without a position */
+	int err;	   /* first error; an error other than -EINVAL overrides it */
 };
 
 /* --- Errors --------------------------------------------------------------------------------- */
 
-/* Stores an error in the reader, and returns it. */
+/* Stores an error in reader->err, and returns the error. */
 static int fail(struct config_reader *reader, int err)
 {
 	if (err && (!reader->err || err != -EINVAL))
@@ -96,7 +97,10 @@ static int fail(struct config_reader *reader, int err)
 	return err;
 }
 
-/* Adds a position to the errors and notices that have none, stores the error, and returns it. */
+/*
+ * Adds the position `at` to errors and notices that lack a position, and stores and returns the
+ * error.
+ */
 static int fail_at(struct config_reader *reader, struct position at, int err)
 {
 	document_place(&reader->document, reader->mark, at);
@@ -164,8 +168,8 @@ static int map_read(struct config_reader *reader, const struct node *node, const
 		    const struct map *map, void *parent);
 
 /*
- * Reads the items of a list. The first item decides whether all must be words or maps. If the key
- * has no map, the enclosing map reads the words.
+ * Reads the items of a list. Either all items are scalars or all are maps, like the first item. If
+ * the key has no map, skips scalars, because the `finish` of the enclosing map reads them.
  */
 static int items_read(struct config_reader *reader, const struct node *list, const struct key *key,
 		      void *parent)
@@ -182,7 +186,8 @@ static int items_read(struct config_reader *reader, const struct node *list, con
 		struct item item = {map, node, data, parent, 0};
 		int err = 0;
 
-		if (map) /* only maps need a struct; files have millions of words */
+		/* skip this for scalars, of which files have millions */
+		if (map)
 			memset(data, 0, map->size);
 		if (map && map->or_word && node->kind == (is_bare ? NODE_MAP : NODE_WORD))
 			err = refuse(reader, node->at, "mixed-list", name,
@@ -201,7 +206,7 @@ static int items_read(struct config_reader *reader, const struct node *list, con
 	return first;
 }
 
-/* Reads the value of a key, which is a word, a list or a map. */
+/* Reads the value of a key, which is a scalar, a list or a map. */
 static int key_read(struct config_reader *reader, const struct node *node, const struct key *key,
 		    void *data)
 {
@@ -217,7 +222,7 @@ static int key_read(struct config_reader *reader, const struct node *node, const
 			: refuse_kind(reader, node, name, NODE_WORD);
 }
 
-/* Reads a map. name: description of the map, for errors. Returns 0 or the first error. */
+/* Reads a map. name: describes the map in errors. Returns 0 or the first error. */
 static int map_read(struct config_reader *reader, const struct node *node, const char *name,
 		    const struct map *map, void *parent)
 {
@@ -253,7 +258,7 @@ static int map_read(struct config_reader *reader, const struct node *node, const
 
 /* --- Claims --------------------------------------------------------------------------------- */
 
-/* Adds a claim, which owns the policy of the rule. If it fails, it frees the policy. */
+/* Appends a claim, which takes ownership of the rule's policy. Frees the policy on failure. */
 static int claim(struct config_reader *reader, const struct rule *rule, struct position at)
 {
 	if (!array_grow(reader->claims, reader->claim_count, reader->claim_room)) {
@@ -277,7 +282,7 @@ static int claim_compare(const void *a, const void *b)
 				  ?: (x->at.column > y->at.column) - (x->at.column < y->at.column);
 }
 
-/* Refuses a second policy of a prefix, or a second entry without a list. */
+/* Refuses a prefix that has two policies, or two `allow` or `deny` entries without a list. */
 static int refuse_twice(struct config_reader *reader, const struct claim *claim,
 			const struct claim *first)
 {
@@ -296,7 +301,7 @@ static int refuse_twice(struct config_reader *reader, const struct claim *claim,
 		      first->at.line, first->at.column);
 }
 
-/* Makes the rule of a prefix from all its claims. */
+/* Merges all claims of one prefix into one rule. */
 static int prefix_merge(struct config_reader *reader, struct claim *claims, unsigned int count)
 {
 	struct rule rule = {.prefix = claims->rule.prefix};
@@ -354,7 +359,8 @@ static const struct key place_keys[] = {
 };
 
 /*
- * Checks an entry of `attach`. Refuses a second entry for a hook of a device: modes could differ.
+ * Checks an entry of `attach`. Refuses two entries with the same device and hook, because their
+ * modes might differ.
  */
 static int place_finish(struct config_reader *reader, const struct item *item)
 {
@@ -396,7 +402,7 @@ static const struct key limit_keys[SPEC_FIELDS] = {
 	LIMIT_KEY(SPEC_SHARED, "shared"),
 };
 
-/* Adds the position of a field to errors, or of the map if it does not contain the field. */
+/* Adds a field's position to an error, or the map's position if the map lacks the field. */
 static int field_fail(struct config_reader *reader, const struct node *map, enum spec_field field,
 		      int err)
 {
@@ -405,7 +411,7 @@ static int field_fail(struct config_reader *reader, const struct node *map, enum
 	return fail_at(reader, (node ?: map)->at, err);
 }
 
-/* Checks `defaults` as fields of a limit, so that an error is not repeated for each limit. */
+/* Checks `defaults` once as fields of a limit. Otherwise each limit would report the same error. */
 static int defaults_finish(struct config_reader *reader, const struct item *item)
 {
 	const struct sl_prefix everything = {0};
@@ -439,12 +445,12 @@ static const struct map defaults_map = {
 struct config_policy {
 	struct sl_prefix prefix;
 	bool inherit;
-	struct rule rule; /* rule with the policy, but without its prefix */
+	struct rule rule; /* the policy; the prefix is not set */
 };
 
 /*
- * Sets the fields that a limit lacks to their defaults. If the prefix has one family, only the
- * length of that family is set.
+ * Sets the fields that a limit lacks to the values of `defaults`. If the prefix is not `default`,
+ * uses the prefix length `per` of its address family only.
  */
 static void defaults_add(const struct config_reader *reader, const struct sl_prefix *prefix,
 			 struct spec *spec)
@@ -470,7 +476,7 @@ static int limit_finish(struct config_reader *reader, const struct item *item)
 	struct limits limits;
 	int err;
 
-	if (rule_slots(rule) > SL_LIMITS_MAX) /* this error was reported already */
+	if (rule_slots(rule) > SL_LIMITS_MAX) /* an earlier limit reported this error */
 		return 0;
 	defaults_add(reader, &policy->prefix, item->data);
 	err = spec_make(item->data, &policy->prefix, &limits, &field);
@@ -538,7 +544,7 @@ static const struct key policy_keys[] = {
 	{"newcomers", .type = &value_none, .map = &budget_map},
 };
 
-/* Checks the keys of a policy, and claims it. Without `inherit`, a policy does not inherit. */
+/* Checks the keys of a policy, and appends its claim. `inherit` is false by default. */
 static int policy_finish(struct config_reader *reader, const struct item *item)
 {
 	const struct node *prefix = node_find(item->node, "prefix");
@@ -581,8 +587,8 @@ static const struct key entry_keys[] = {
 };
 
 /*
- * Returns the path of a list file. A relative path begins at the directory of the rules file.
- * Returns NULL, and adds an error, if out of memory.
+ * Returns the path of a list file. A relative path is relative to the rules file's directory. If
+ * out of memory, adds an error, and returns NULL.
  */
 static char *list_path(const struct config_reader *reader, const char *file)
 {
@@ -597,8 +603,8 @@ static char *list_path(const struct config_reader *reader, const char *file)
 }
 
 /*
- * Claims the prefixes of a set. A rule that has neither access nor list, or whose end has passed,
- * is from an entry that has ended. It was checked, but is not claimed.
+ * Appends a claim for each rule of a set. Skips a rule without access and lists, and a rule whose
+ * end on a list has passed: its entry was only checked.
  */
 static int rules_claim(struct config_reader *reader, const struct ruleset *set, struct position at)
 {
@@ -625,8 +631,8 @@ static int prefix_claim(struct config_reader *reader, const struct node *node,
 }
 
 /*
- * Reads a list file. Without `force`, a list that is empty or has very short prefixes is refused,
- * as on a command line. With `skip`, bad lines are skipped, and a notice reports their number.
+ * Reads a list file. Refuses an empty list and very short prefixes, unless `force` is set. If
+ * `skip` is set, skips bad lines, and adds a notice with their number.
  */
 static int file_check(const char *path, const struct rule *rule, const struct config_entry *entry,
 		      struct ruleset *set)
@@ -648,7 +654,10 @@ static int file_check(const char *path, const struct rule *rule, const struct co
 	return 0;
 }
 
-/* Reads a list file, and claims its prefixes. Leaves out a bad list if `leaves_out` is set. */
+/*
+ * Reads a list file, and claims its prefixes. If the file is bad and `leaves_out` is set, leaves
+ * the list out.
+ */
 static int file_claim(struct config_reader *reader, const struct config_entry *entry,
 		      const struct rule *rule, struct position at)
 {
@@ -681,8 +690,8 @@ static int file_claim(struct config_reader *reader, const struct config_entry *e
 }
 
 /*
- * Makes the list of an entry that has a file or a name. The name of the list is the value of
- * `list`, or otherwise the path of the file. Access and end move from the rule to the list.
+ * Creates the list of an entry that has `file` or `list`. The list is named by the value of `list`,
+ * or otherwise by the path of the file. Moves access and end from the rule to the list.
  */
 static int list_make(struct config_reader *reader, const struct config_entry *entry,
 		     struct rule *rule)
@@ -736,7 +745,7 @@ static int entry_check(struct config_reader *reader, const struct item *item, st
 	rule->until = entry->for_ns ? reader->for_until : entry->until.until;
 	if (!entry->until.has_passed)
 		return 0;
-	/* a file is applied again and again, so an end in the past is no error */
+	/* a past end is not an error, because the same file is applied repeatedly */
 	rule->access = SL_ACCESS_NONE;
 	if (!reader->ended++ || until->at.line < reader->first_ended.line)
 		reader->first_ended = until->at;
@@ -757,7 +766,7 @@ static int entry_finish(struct config_reader *reader, const struct item *item)
 		err = list_make(reader, entry, &rule);
 		fail_at(reader, (list ?: file)->at, err);
 	}
-	if (err) /* after an error, check the prefixes, but do not claim them */
+	if (err) /* after an error, only check the prefixes */
 		rule = (struct rule){0};
 	if (entry->prefix)
 		prefix_claim(reader, is_bare ? item->node : node_find(item->node, "prefix"), &rule);
@@ -811,7 +820,10 @@ static const struct key file_keys[] = {
 	{"deny", .map = &deny_map, .is_list = true},
 };
 
-/* Refuses a file without any rules. It would delete all rules, which is probably not meant. */
+/*
+ * Refuses a file without policies, `allow` and `deny`: it would delete all rules, probably by
+ * mistake.
+ */
 static int file_finish(struct config_reader *reader, const struct item *item)
 {
 	const struct node *root = item->node;
@@ -827,7 +839,10 @@ static int file_finish(struct config_reader *reader, const struct item *item)
 static const struct map file_map = {
 	.keys = file_keys, .count = ARRAY_SIZE(file_keys), .ends_bad = true, .finish = file_finish};
 
-/* Returns the size that the rules of the list at `place` require, or all rules if it is -1. */
+/*
+ * Returns the size that the rules of list number `place` require, or that all rules require if
+ * `place` is -1.
+ */
 static uint32_t rules_require(const struct ruleset *rules, int place, enum size size)
 {
 	struct room room = {0};
@@ -841,7 +856,8 @@ static uint32_t rules_require(const struct ruleset *rules, int place, enum size 
 }
 
 /*
- * Leaves out the list file that requires most of a size. Returns false if no list file requires it.
+ * Leaves out the list file whose rules require the largest size. Returns false if no list file
+ * requires any.
  */
 static bool longest_leave_out(struct config *config, enum size size)
 {
@@ -878,8 +894,8 @@ static bool longest_leave_out(struct config *config, enum size size)
 }
 
 /*
- * Refuses a size that is too small for the rules of the file. If `leaves_out` is set, lists are
- * left out instead, because list files grow without the administrator.
+ * Refuses sizes in the file that are too small for its rules. If `leaves_out` is set, leaves lists
+ * out instead, because list files may grow without the administrator's knowledge.
  */
 static int config_check_sizes(struct config_reader *reader)
 {

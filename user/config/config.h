@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Config: reads rules files in YAML, and so in JSON, and writes rules as a rules file. */
+/* Config: reads rules files, in YAML or JSON, and writes rules as a rules file. */
 #ifndef SLUICE_CONFIG_H
 #define SLUICE_CONFIG_H
 
@@ -11,13 +11,11 @@
 #include "rules/list_file.h"
 #include "rules/ruleset.h"
 
-/*
- * A list file. Its stamp is taken before it is read, so that a change during the read is noticed.
- */
+/* A list file. `stamp` is read before the content, so that a change during reading is detected. */
 struct list_path {
 	char *path;
 	struct stamp stamp;
-	struct sl_list_info list; /* name is "" if the entry in the rules file has ended */
+	struct sl_list_info list; /* its name is "" if the entry in the rules file has ended */
 	bool is_left_out;	  /* config_parse() has left out the list */
 };
 
@@ -38,25 +36,25 @@ struct config {
 
 /*
  * Reads and checks a rules file, or standard input if `path` is "-". Adds each error with its
- * position in the file. Returns 0; -EINVAL if only the file is wrong; or another negative errno.
+ * position in the file. Returns 0, -EINVAL if the content is wrong, or another negative errno.
  */
 int config_read(const char *path, struct config *ret);
 
 /*
- * Does the same as config_read() for a text in memory, with a NUL after it. Paths of list files are
- * relative to the directory of `path`. leaves_out: if a list file is bad, its error is added, and
- * only its list is left out; if the sizes in the rules file are too small for all lists, the
- * longest lists are left out.
+ * Does the work of config_read() on a text in memory that ends in a NUL. Paths of list files are
+ * relative to the directory of `path`. If `leaves_out` is set, adds an error for a bad list file,
+ * but leaves out only its list. If the sizes in the rules file are too small for all lists, leaves
+ * out the longest lists.
  */
 int config_parse(const char *path, const char *text, size_t size, bool leaves_out,
 		 struct config *ret);
 
 void config_free(struct config *config);
 
-/* Returns a config as JSON that parses to an equal config, or NULL if out of memory. */
+/* Returns JSON that parses to an equal config, or NULL if out of memory. */
 json_t *config_json(const struct config *config);
 
-/* Writes a config as YAML that parses to an equal config. */
+/* Writes YAML that parses to an equal config. */
 int config_write(FILE *out, const struct config *config);
 
 #endif
