@@ -38,7 +38,7 @@ bool carrier_is_missing(struct subject *s)
 
 /* --- Mode ----------------------------------------------------------------------------------- */
 
-/* MTU up to which a driver without XDP frags receives a frame in one buffer. */
+/* Largest MTU with which a driver without XDP frags receives each frame in one buffer. */
 #define MTU_ONE_BUFFER 3498
 
 static bool is_kind(const struct device_facts *device, const char *kind)
@@ -47,8 +47,8 @@ static bool is_kind(const struct device_facts *device, const char *kind)
 }
 
 /*
- * Returns whether the peer of a veth has more transmit queues than the veth has receive queues. The
- * kernel then reports that the veth has no native XDP.
+ * Returns whether the peer of a veth has more TX queues than the veth has RX queues. In that case
+ * the kernel reports that the veth lacks native XDP.
  */
 static bool peer_is_wider(const struct device_facts *device)
 {
@@ -58,8 +58,8 @@ static bool peer_is_wider(const struct device_facts *device)
 }
 
 /*
- * Returns why a driver may refuse native XDP, and sets part 4 to the command that removes the
- * reason. Returns NULL if no reason is known.
+ * Returns why a driver may refuse native XDP, or NULL if no reason is known. Sets part 4 to the
+ * command that removes the reason.
  */
 static const char *obstacle_find(struct subject *s)
 {
@@ -97,7 +97,7 @@ static bool vlan_matches(const struct subject *s, unsigned int id)
 	return id && id < VLAN_IDS && s->gate->rule.vlans[id / 64] >> id % 64 & 1;
 }
 
-/* Returns a VLAN that a limit matches, but whose tag the device removes before XDP, or 0. */
+/* Returns a VLAN that a limit matches, but whose tag the device removes before XDP runs, or 0. */
 static unsigned int vlan_stripped(const struct subject *s)
 {
 	for (unsigned int id = 1; s->device->nic.vlan_strip && id < VLAN_IDS; id++)
@@ -118,7 +118,10 @@ bool mode_is_not_native(struct subject *s)
 	    (!is_xdp && (device->owner.program_id || vlan_stripped(s))))
 		return false;
 	obstacle = obstacle_find(s);
-	/* if the features are unknown but an obstacle is known, the driver may have native XDP */
+	/*
+	 * if the driver does not report features, but may refuse native XDP, assume that it has
+	 * native XDP
+	 */
 	may_have = nic->knows_xdp ? nic->xdp & XDP_NATIVE || peer_is_wider(device)
 				  : obstacle && (device->traffic->link.is_hardware || is_veth);
 	if (!may_have)
@@ -137,8 +140,8 @@ bool mode_is_not_native(struct subject *s)
 			"; but only hook ingress sees packets from bpf_redirect_peer (Cilium) and "
 			"from 'mirred ingress redirect' of tc");
 	/*
-	 * Attach before each detach, so no packet passes unjudged. Hook xdp has room for one
-	 * program, so a program in generic mode moves to hook ingress first.
+	 * Each command attaches before it detaches, so that no packet passes without a check. Hook
+	 * xdp runs only one program, so a program in generic mode first moves to hook ingress.
 	 */
 	if (is_xdp)
 		subject_set(s, 4,
@@ -179,8 +182,8 @@ bool xdp_is_held(struct subject *s)
 /* --- VLANs ---------------------------------------------------------------------------------- */
 
 /*
- * A VLAN device removes its own tag from all packets. A card, or the peer of a veth, removes the
- * outer tag before XDP reads the frame.
+ * A VLAN device removes its own tag from all packets. A network card, or the peer of a veth, may
+ * remove the outer tag before XDP runs.
  */
 bool vlan_is_hidden(struct subject *s)
 {

@@ -16,7 +16,10 @@
 
 /* --- The gate ------------------------------------------------------------------------------- */
 
-/* Sets part 2 to a command with more rights or, if no capability is missing, with details. */
+/*
+ * Sets part 2 to the command to try: as root if a capability is missing, otherwise a verbose
+ * status.
+ */
 static void advise_looking(struct subject *s)
 {
 	subject_set(s, 2, s->facts->host.missing ? "sudo sluice doctor" : "sluice -v status");
@@ -67,7 +70,7 @@ bool gate_is_not_kept(struct subject *s)
 	return s->facts->host.has_systemd && s->gate->has_file && s->gate->kept == LOCK_FREE;
 }
 
-/* A program is older if it was loaded over a second before the command was installed. */
+/* Returns whether a program was loaded over a second before this sluice was installed. */
 bool program_is_older(struct subject *s)
 {
 	for (unsigned int i = 0; i < s->gate->count; i++) {
@@ -90,8 +93,8 @@ bool gate_has_no_rules(struct subject *s)
 }
 
 /*
- * Sets a part to the command that removes the entry with this access from the rule. If the entry is
- * on several lists, the command names a list without an end, if any.
+ * Sets a part to the command that removes the `allow` or `deny` entry of a rule. If the entry is on
+ * several lists, the command prefers a list without an end.
  */
 static void advise_removing(struct subject *s, unsigned int part, const struct rule *rule,
 			    enum sl_access access)
@@ -109,7 +112,7 @@ static void advise_removing(struct subject *s, unsigned int part, const struct r
 		    list ? word_typed(list->name) : prefix_format(&rule->prefix, prefix));
 }
 
-/* Sets the object to the first rule of a group. Returns whether the group has a rule. */
+/* Sets the finding's object to the first rule of a group. Returns false if the group is empty. */
 static bool group_name(struct subject *s, const struct rule_group *group)
 {
 	char prefix[PREFIX_TEXT];
@@ -189,7 +192,7 @@ bool limit_observes(struct subject *s)
 	for (unsigned int i = 0; i < rule->limits; i++) {
 		struct limit wanted = rule->limit[i];
 
-		/* the label is the name, or NAME:bits for a second rate */
+		/* a label is the limit's name, or NAME:bits if the limit also has a bit rate */
 		if (strlen(wanted.spec.name) != strcspn(name, ":") ||
 		    strncmp(wanted.spec.name, name, strlen(wanted.spec.name)))
 			continue;
@@ -203,7 +206,7 @@ bool limit_observes(struct subject *s)
 
 /* --- Newcomers ------------------------------------------------------------------------------ */
 
-/* Sets the parts for `count` policies without a budget, the first of which is for `prefix`. */
+/* Sets the parts of a finding about `count` policies without a budget; `prefix` is the first. */
 static bool budget_describe(struct subject *s, const struct sl_prefix *prefix, unsigned int count)
 {
 	const struct rule *rule = ruleset_find(&s->gate->rules, prefix);
@@ -260,7 +263,7 @@ bool table_is_short(struct subject *s)
 	}
 	subject_set(s, 1, "sources is %" PRIu32 ", and should be %" PRIu32 " or more",
 		    fill->sources, fill->sources_short);
-	/* replace the size, whether or not dump prints the section `gate:` */
+	/* works whether or not `dump` prints a section `gate:` */
 	subject_set(s, 2,
 		    "sluice -g %s dump | sed -e '1i gate:\\n  %s: %" PRIu32 "' "
 		    "-e '/^gate:$/d; /^  %s: /d' | sluice -g %s apply - --resize",

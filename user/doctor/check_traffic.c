@@ -9,8 +9,8 @@
 #include "rules/value.h"
 
 /*
- * Ignore fewer packets than this in 2 s: ARP and neighbour discovery may send them. They send in
- * bursts, so a shorter span has the same threshold.
+ * Fewer packets than this in 2 s may be ARP and neighbour discovery, and are ignored. They arrive
+ * in bursts, so the threshold is the same for a shorter time.
  */
 #define FLOW_LEAST	   20
 #define FLOW_LEAST_SECONDS 2
@@ -47,8 +47,8 @@ static bool is_alive(const struct device_facts *device)
 
 /*
  * Returns the busiest device of the gate if the gate judged less than three quarters of the packets
- * of all its devices, otherwise NULL. Stores the sum of their packets. Only sums can be compared,
- * because the counters of a gate do not distinguish devices or directions.
+ * of all its devices, otherwise NULL. Stores the number of these packets. It compares sums, because
+ * the counters of a gate do not distinguish devices or directions.
  */
 static const struct device_facts *unjudged_find(const struct subject *s, uint64_t *ret_moved)
 {
@@ -64,8 +64,8 @@ static const struct device_facts *unjudged_find(const struct subject *s, uint64_
 			continue;
 		link = &device->traffic->link;
 		/*
-		 * a gate counts fewer packets than its device if packets were merged, or if
-		 * another XDP program drops packets before hook ingress
+		 * skip devices of which a gate counts fewer packets: packets may be merged, or
+		 * another XDP program may drop packets before hook ingress
 		 */
 		if (judged && (attachment_merges(&device->at, !strcmp(link->kind, "tun")) ||
 			       (device->at.hook == HOOK_INGRESS && link->has_xdp)))
@@ -118,8 +118,8 @@ bool nothing_is_judged(struct subject *s)
 
 /*
  * If a device without a gate receives over 100 times as many packets as the gate judges, the gate
- * was probably meant for that device. With a lower factor, the gate may filter a quiet network on
- * purpose while a busy network needs no filter.
+ * was probably meant for that device. A lower factor would report a gate that filters a quiet
+ * network on purpose.
  */
 #define ELSEWHERE_TIMES 100
 
@@ -164,8 +164,8 @@ bool traffic_is_elsewhere(struct subject *s)
 /* --- Packets that cannot be limited --------------------------------------------------------- */
 
 /*
- * Ignore fewer packets than this since the gate was made. An idle port receives only ARP and
- * spanning tree, so packets must also arrive while doctor watches.
+ * Fewer packets than this since the gate was created are ignored. Some packets must also arrive
+ * while doctor watches, because an idle port slowly counts ARP and spanning tree packets.
  */
 #define NOT_IP_LEAST 1000
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Doctor: the checks of the table in findings.c. A check reads only the facts. It returns whether
- * the finding is true for its subject, and sets the parts of the text and of the advice.
+ * its finding applies to the subject, and sets the variable parts of the finding's text and advice.
  */
 #ifndef SLUICE_CHECKS_H
 #define SLUICE_CHECKS_H
@@ -12,53 +12,53 @@
 
 struct subject {
 	const struct doctor_facts *facts;
-	const struct named_facts *named;   /* set if the scope is NAMED */
-	const struct gate_facts *gate;	   /* set if the check is for a gate or its devices */
-	const struct device_facts *device; /* set if the check is for a device */
-	/* Beginnings of commands that run in the namespace of `device`. */
+	const struct named_facts *named;   /* the named device, if the scope is NAMED */
+	const struct gate_facts *gate;	   /* the gate, if the check is for a gate or its devices */
+	const struct device_facts *device; /* the device, if the check is for a device */
+	/* Prefixes of commands that must run in the namespace of `device`. */
 	char netns[NETNS_OPTION];				       /* "-n NETNS " */
 	char exec[NETNS_EXEC];					       /* "ip netns exec NETNS " */
 	char sluice[NETNS_OPTION + GATE_NAME + sizeof("sluice -g  ")]; /* with the gate */
 	/*
-	 * The check sets these texts, which replace {0} to {4}. part[0] is the object of the
-	 * finding, or NULL for the name of the subject.
+	 * Texts that the check sets, and that replace {0} to {4}. part[0] is the object of the
+	 * finding; NULL means the name of the subject.
 	 */
 	char *part[SUBJECT_PARTS];
-	bool failed; /* a part could not be set, because memory is short */
+	bool failed; /* there was no memory for a part */
 };
 
 void subject_set(struct subject *s, unsigned int part, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
-/* Sets the device, and commands in its namespace, or in the current namespace if it is NULL. */
+/* Sets `device`, and command prefixes for its namespace, or for the current one if it is NULL. */
 void subject_set_device(struct subject *s, const struct device_facts *device);
 
-/* Sets a part to commands that attach `device`, and then detach the subject's device. */
+/* Sets a part to the commands that attach `device`, and then detach the device of the finding. */
 void advise_moving(struct subject *s, unsigned int part, const char *device, const char *hook);
 
 /*
  * Sets part 2 to the command that attaches a gate to a device, or that lists devices if `device` is
- * NULL. If another program is on hook xdp, which has room for one, the command uses hook ingress.
+ * NULL. The command uses hook ingress if another program occupies hook xdp.
  */
 void advise_attaching(struct subject *s, uint64_t netns, const char *gate,
 		      const struct netdev *device);
 
 typedef bool check_fn(struct subject *s);
 
-/* Checks of the host, and of devices that the user named: check_host.c */
+/* checks of the host, and of devices that the user named, in check_host.c */
 check_fn bpf_is_refused, bpffs_is_hidden, gate_is_missing, device_is_unattached, jit_is_off,
 	rights_are_missing;
 
-/* Checks of a gate: check_gate.c */
+/* checks of a gate, in check_gate.c */
 check_fn gate_is_unread, resize_is_interrupted, gate_has_no_device, gate_has_no_rules,
 	all_is_allowed, all_is_denied, limits_are_covered, flood_passes, entry_is_over_limits,
 	program_is_older, trial_is_open, gate_is_not_kept, limit_observes, budget_is_missing,
 	budget_is_spent, table_is_short, gate_is_unseen, limits_are_unshared;
 
-/* Checks of traffic: check_traffic.c */
+/* checks of traffic, in check_traffic.c */
 check_fn nothing_is_judged, packets_are_not_ip, traffic_is_elsewhere;
 
-/* Checks of a device: check_device.c */
+/* checks of a device, in check_device.c */
 check_fn device_is_gone, filter_is_gone, device_is_down, carrier_is_missing, mode_is_not_native,
 	xdp_is_held, vlan_is_hidden, packets_are_merged;
 

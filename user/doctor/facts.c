@@ -24,7 +24,7 @@
 #include "state/pressure.h"
 #include "state/stats.h"
 
-/* Removes the errors and notices since `mark`, and returns their texts, joined by "; ". */
+/* Removes the errors and notices from index `mark` on. Returns their texts, joined by "; ". */
 static char *errors_take(unsigned int mark)
 {
 	char *joined = NULL;
@@ -48,7 +48,7 @@ static bool line_read(const char *path, char *ret, size_t size)
 	return file && fgets(ret, size, file);
 }
 
-/* Returns the CLOCK_BOOTTIME at which this program was installed, in ns, or 0 if it fails. */
+/* Returns when this program was installed, as CLOCK_BOOTTIME in ns, or 0 if that is unknown. */
 static uint64_t installed_at(void)
 {
 	struct timespec real, boot;
@@ -64,7 +64,10 @@ static uint64_t installed_at(void)
 	return age > 0 ? age : 0;
 }
 
-/* Reads facts of the host. If !is_probed, only `missing`, `has_systemd` and `installed_at`. */
+/*
+ * Reads facts about the host. If `is_probed` is false, reads only `missing`, `has_systemd` and
+ * `installed_at`.
+ */
 static struct host_facts host_read(bool is_probed)
 {
 	struct host_facts host = {.jit = -1, .installed_at = installed_at()};
@@ -78,7 +81,7 @@ static struct host_facts host_read(bool is_probed)
 	if (!is_probed)
 		return host;
 	if (!missing) {
-		/* if the kernel refuses the smallest map, it refuses everything */
+		/* a kernel that refuses the smallest map refuses all maps */
 		_cleanup_close_ int fd =
 			bpf_map_create(BPF_MAP_TYPE_ARRAY, "sl_doctor", 4, 4, 1, NULL);
 
@@ -87,7 +90,7 @@ static struct host_facts host_read(bool is_probed)
 			host.bpffs = errors_take(mark);
 		pins_close(&root);
 	}
-	/* "none [integrity] confidentiality": the mode is in brackets */
+	/* the current mode is in brackets: "none [integrity] confidentiality" */
 	if (line_read("/sys/kernel/security/lockdown", line, sizeof(line)) &&
 	    (begin = strchr(line, '[')) && (end = strchr(begin, ']')))
 		snprintf(host.lockdown, sizeof(host.lockdown), "%.*s", (int)(end - begin - 1),
@@ -115,7 +118,7 @@ static int judged_read(const struct gate *gate, struct judged *ret)
 	return 0;
 }
 
-/* Reads the attachments of a gate that this process may read. Returns 0 or -ENOMEM. */
+/* Reads the gate's attachments from links or the published file. Returns 0 or -ENOMEM. */
 static int attachments_find(const struct asked *asked, struct gate_facts *gate)
 {
 	_cleanup_free_ struct seen *seen = calloc(1, sizeof(*seen));
@@ -150,7 +153,7 @@ static int attachments_find(const struct asked *asked, struct gate_facts *gate)
 	return 0;
 }
 
-/* Appends a gate without facts. Returns NULL if memory is short. */
+/* Appends a gate without facts. Returns NULL if there is no memory. */
 static struct gate_facts *gate_append(struct doctor_facts *facts, const char *name)
 {
 	struct gate_facts *gate;
@@ -164,7 +167,10 @@ static struct gate_facts *gate_append(struct doctor_facts *facts, const char *na
 	return gate;
 }
 
-/* Callback of gates_for_each(). If a gate is not examined, reads only its attachments. */
+/*
+ * Callback of gates_for_each(). Reads a gate, or only its attachments if the user asked about
+ * another gate.
+ */
 static int gate_read(const char *name, void *data)
 {
 	struct doctor_facts *facts = data;
@@ -188,7 +194,7 @@ static int gate_read(const char *name, void *data)
 	for (unsigned int i = 0; i < gate->count; i++)
 		wanted += gate->devices[i].is_asked;
 	if (asked->count && !wanted && !gate->hides_devices)
-		gate->is_examined = false; /* the gate is attached to none of the named devices */
+		gate->is_examined = false; /* no named device is attached to the gate */
 	return 0;
 }
 
@@ -203,7 +209,7 @@ static int gates_read(struct doctor_facts *facts)
 		return err;
 	facts->hides_devices = true;
 	if (wanted && facts->has_gates) {
-		error_drop(mark); /* the error is about a gate that the user did not ask for */
+		error_drop(mark); /* the error is about another gate */
 		return 0;
 	}
 	gate = gate_append(facts, wanted ?: BPFFS);
@@ -211,13 +217,16 @@ static int gates_read(struct doctor_facts *facts)
 		return -ENOMEM;
 	gate->unread = errors_take(mark);
 	gate->is_examined = gate->hides_devices = true;
-	facts->has_gates = true; /* a gate may exist, so do not report that no gate exists */
+	facts->has_gates = true; /* a gate may exist that could not be listed */
 	return 0;
 }
 
 /* --- Traffic -------------------------------------------------------------------------------- */
 
-/* Returns the devices of a namespace, or none if it cannot be entered. Call netdevs_free(). */
+/*
+ * Returns the devices of a namespace, or none if it cannot be entered. The caller calls
+ * netdevs_free().
+ */
 static struct netdevs netdevs_of(uint64_t netns)
 {
 	unsigned int mark = error_count();
@@ -230,7 +239,7 @@ static struct netdevs netdevs_of(uint64_t netns)
 	return devices;
 }
 
-/* Adds the devices of a namespace, unless they were added. Returns 0 or -ENOMEM. */
+/* Adds the devices of a namespace, unless they were added before. Returns 0 or -ENOMEM. */
 static int traffic_add(struct doctor_facts *facts, uint64_t netns)
 {
 	struct netdevs links;
@@ -251,7 +260,7 @@ static int traffic_add(struct doctor_facts *facts, uint64_t netns)
 	return err;
 }
 
-/* Reads the counters of the devices again. Sets the ifindex of a device that is gone to 0. */
+/* Reads the counters of the devices again. If a device is gone, sets its ifindex to 0. */
 static void traffic_compare(struct doctor_facts *facts)
 {
 	struct netdevs links = {0};
@@ -271,7 +280,7 @@ static void traffic_compare(struct doctor_facts *facts)
 			traffic->link.ifindex = 0;
 			continue;
 		}
-		/* ignore lower counters: a driver that restarts resets them */
+		/* ignore a decrease, because a restarting driver resets its counters */
 		if (now->received > traffic->link.received)
 			traffic->received = now->received - traffic->link.received;
 		if (now->sent > traffic->link.sent)
@@ -283,7 +292,7 @@ static void traffic_compare(struct doctor_facts *facts)
 
 /*
  * Reads the counters of a gate again. Opens the gate by its name, because a resize may have moved
- * the counters to other maps. If the gate was removed or replaced, counts no packet.
+ * the counters to other maps. If the gate was removed or replaced, keeps the first counters.
  */
 static void judged_compare(struct gate_facts *gate)
 {
@@ -299,9 +308,9 @@ static void judged_compare(struct gate_facts *gate)
 }
 
 /*
- * Counts the packets of devices and gates while it waits. The counters of a gate are read
- * before its devices' at the start and after them at the end, so they include each packet that a
- * device counts. Returns 0 or -ENOMEM.
+ * Counts the packets of devices and gates during a pause. Reads a gate's counters before those of
+ * its devices, and after them again, so that the gate counts each packet that a device counts.
+ * Returns 0 or -ENOMEM.
  */
 static int traffic_read(struct doctor_facts *facts)
 {
@@ -396,8 +405,8 @@ static int named_read(struct doctor_facts *facts)
 /* --- Facts from maps and files -------------------------------------------------------------- */
 
 /*
- * Counts limits that observe and have refused packets. They have shown what they would drop, so the
- * user may have forgotten them. A gate does not store when a limit was set.
+ * Counts the limits with action observe that have refused packets. The user has seen what they
+ * would drop, and may have forgotten them. A gate does not store how long a limit exists.
  */
 static int observing_read(struct gate_facts *gate)
 {
@@ -496,7 +505,7 @@ int doctor_read(const struct asked *asked, bool has_host, struct doctor_facts *r
 		if (gate->unread)
 			continue;
 		devices_read(ret, gate);
-		/* read rules after the watch: it can take longer than the watch itself */
+		/* read the rules after watching packets, because it can take longer */
 		if (gate->is_examined)
 			gate_examine(gate);
 	}

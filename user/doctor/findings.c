@@ -18,18 +18,18 @@ const char *const severity_names[] = {
 	[ADVICE] = "advice",
 };
 
-/* The subjects for which a check is called. */
+/* The subjects of a check, which is called once for each subject. */
 enum scope {
 	HOST,
-	NAMED,	    /* the check is called for each device that the user named */
-	UNREAD,	    /* the check is called for each gate, even if it cannot be read */
-	GATE,	    /* the check is called for each gate that can be read */
-	ATTACHMENT, /* the check is called for each attachment that the user asked about */
-	DEVICE,	    /* like ATTACHMENT, but only if the device could be read */
+	NAMED,	    /* each device that the user named */
+	UNREAD,	    /* each gate, even if it cannot be read */
+	GATE,	    /* each gate that can be read */
+	ATTACHMENT, /* each attachment that the user asked about */
+	DEVICE,	    /* each attachment that the user asked about, if its device could be read */
 };
 
 /*
- * In texts and advice, {0} to {4} are parts that the check sets. The other parts are:
+ * Placeholders in texts and advice. A check sets {0} to {4}. The others are:
  *
  *   {gate}    the name of the gate
  *   {-g}      "-g GATE ", or "" for the usual gate
@@ -175,7 +175,7 @@ void advise_moving(struct subject *s, unsigned int part, const char *device, con
 		    hook_names[a->hook]);
 }
 
-/* Fills in the parts of a template. Returns the text, or NULL if memory is short. */
+/* Replaces the placeholders of a template. Returns the text, or NULL if there is no memory. */
 static char *fill_in(const char *template, const struct subject *s)
 {
 	const char *device = s->device ? s->device->at.device : s->named ? s->named->name : "";
@@ -235,7 +235,7 @@ static int finding_add(struct findings *findings, const struct kind *kind,
 			     : subject->gate  ? subject->gate->name
 			     : subject->named ? subject->named->name
 					      : "kernel";
-	/* if gates cannot be listed, the name is "/sys/fs/bpf", which is no gate */
+	/* if gates cannot be listed, gate->name is "/sys/fs/bpf", which is not a gate */
 	bool has_gate = subject->gate && *subject->gate->name != '/';
 	struct finding finding = {
 		.id = kind->id,
@@ -256,7 +256,7 @@ static int finding_add(struct findings *findings, const struct kind *kind,
 	return -ENOMEM;
 }
 
-/* Calls a check for one subject. Adds the finding if the check returns true. */
+/* Calls a check for one subject. If the check returns true, adds the finding. */
 static int subject_check(struct findings *findings, const struct kind *kind, struct subject subject)
 {
 	int err = 0;
@@ -269,7 +269,7 @@ static int subject_check(struct findings *findings, const struct kind *kind, str
 	return err;
 }
 
-/* Calls a check for each of its subjects. */
+/* Calls a check for each subject of its scope. */
 static int kind_check(struct findings *findings, const struct kind *kind,
 		      const struct doctor_facts *facts)
 {

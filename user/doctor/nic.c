@@ -16,7 +16,7 @@
 
 /* --- XDP features: generic netlink, family "netdev" ----------------------------------------- */
 
-/* From linux/netdev.h, which headers before Linux 6.3 lack. */
+/* Values from linux/netdev.h, which headers before Linux 6.3 lack. */
 #define NETDEV_CMD_DEV_GET	  1
 #define NETDEV_A_DEV_IFINDEX	  1
 #define NETDEV_A_DEV_XDP_FEATURES 3
@@ -25,8 +25,8 @@
 #define GENL_BUFFER 8192
 
 /*
- * Sends a request with one attribute. Stores the reply in `buffer`, and pointers to its attributes
- * in `table`. Returns false if there is no reply.
+ * Sends a netlink request with one attribute. Stores the reply in `buffer`, and pointers to its
+ * attributes in `table`. Returns false if there is no valid reply.
  */
 static bool genl_ask(struct mnl_socket *socket, uint16_t family, uint8_t command, uint16_t attr,
 		     const void *value, size_t value_size, char *buffer,
@@ -74,7 +74,7 @@ static void xdp_read(unsigned int ifindex, struct nic *nic)
 
 /* --- Ethtool -------------------------------------------------------------------------------- */
 
-/* Lets the driver fill a struct of linux/ethtool.h. Returns whether it did. */
+/* Sends a command of linux/ethtool.h, which the driver fills in. Returns false if that fails. */
 static bool ethtool_ask(int fd, const char *name, void *command)
 {
 	struct ifreq request = {.ifr_data = command};

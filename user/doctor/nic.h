@@ -9,9 +9,9 @@
 
 /* Bits of enum netdev_xdp_act, which headers before Linux 6.3 lack. */
 #define XDP_NATIVE 1U	     /* the driver runs XDP programs */
-#define XDP_FRAGS  (1U << 5) /* the driver also accepts packets in several buffers */
+#define XDP_FRAGS  (1U << 5) /* the driver also runs them on packets in several buffers */
 
-/* A field is 0 or false if the driver does not report it. */
+/* Properties of a device; 0 or false if the driver does not report a property. */
 struct nic {
 	char driver[NIC_DRIVER];
 	bool lro;			 /* the device merges packets */

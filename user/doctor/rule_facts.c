@@ -24,14 +24,14 @@ enum sl_access rule_entry(const struct rule *rule, const struct sl_list_info *li
 
 /* --- Coverage ------------------------------------------------------------------------------- */
 
-/* A part of a prefix, as a fraction of COVER_ALL, which is the whole prefix. */
+/* Share of a prefix that longer prefixes cover; COVER_ALL is the whole prefix. */
 typedef unsigned __int128 coverage;
 
 #define COVER_ALL ((coverage)1 << 127)
 
 /*
- * Returns the part of a rule's prefix for which longer rules replace its limits, by an access or by
- * limits that do not inherit.
+ * Returns the share of a rule's prefix on which its limits have no effect, because longer rules
+ * allow or deny packets, or have limits that do not inherit.
  */
 static coverage coverage_of(const struct ruleset *set, unsigned int index)
 {
@@ -48,7 +48,7 @@ static coverage coverage_of(const struct ruleset *set, unsigned int index)
 		    (!rule_entry(rule, set->lists) && (!rule->limits || rule_inherits(rule))))
 			continue;
 		counted = &rule->prefix;
-		/* `default` consists of two families, so a family is half of it */
+		/* `default` covers two families, so one family is half of it */
 		halvings = counted->bits - (prefix->bits ?: SL_FAMILY_BITS - 1);
 		sum += halvings < 128 ? COVER_ALL >> halvings : 0;
 	}
@@ -57,20 +57,20 @@ static coverage coverage_of(const struct ruleset *set, unsigned int index)
 
 /* --- Everything denied or allowed ----------------------------------------------------------- */
 
-/* Returns the access of a rule, even if it has an end. */
+/* Returns whether the rule allows or denies at present, even if the entry will expire. */
 static enum sl_access entry_now(const struct rule *rule, const struct sl_list_info *lists)
 {
 	return rule->access || !lists ? rule->access : lists_access(lists, rule->lists);
 }
 
-/* Returns whether the rule denies all packets from its prefix, which is one family or both. */
+/* Returns whether the rule denies all packets of its prefix, in the families of the prefix. */
 static bool denies_all(const struct ruleset *set, unsigned int index)
 {
 	const struct rule *rule = &set->rules[index], *first = &set->rules[0];
 
 	if (entry_now(rule, set->lists) != SL_ACCESS_DENY)
 		return false;
-	/* lists deny nothing if `default` is allowed by a runtime entry */
+	/* a runtime entry that allows `default` overrides the lists */
 	if (!rule->access && !first->prefix.bits && first->access == SL_ACCESS_ALLOW)
 		return false;
 	for (unsigned int i = index + 1; i < set->count; i++) {
@@ -85,8 +85,8 @@ static bool denies_all(const struct ruleset *set, unsigned int index)
 }
 
 /*
- * Returns whether a longer rule may drop packets. A list does not deny if the rule is allowed by a
- * runtime entry.
+ * Returns whether a longer rule may drop packets. A list that denies has no effect if a runtime
+ * entry allows the rule's prefix.
  */
 static bool has_exception(const struct ruleset *set, unsigned int index)
 {
@@ -104,7 +104,10 @@ static bool has_exception(const struct ruleset *set, unsigned int index)
 	return false;
 }
 
-/* Finds rules that deny IPv4 or allow both families. To allow only one is probably intended. */
+/*
+ * Finds rules that deny IPv4 or that allow both families. A rule for IPv6 only, and a rule that
+ * allows one family, are probably intended.
+ */
 static void families_judge(const struct ruleset *set, struct rule_facts *facts)
 {
 	bool ipv4 = false, ipv6 = false;

@@ -6,8 +6,8 @@
 #include "rules/ruleset.h"
 
 /*
- * The rules of one finding. It is reported once, with the first rule and the number of rules,
- * because a file has up to a million rules, and a mistake is often in all of them.
+ * The rules that one finding is about. The finding reports only the first rule and the number of
+ * rules, because a file may repeat a mistake in up to a million rules.
  */
 struct rule_group {
 	const struct rule *rule; /* the first rule of the group */
@@ -18,20 +18,24 @@ struct rule_group {
 
 struct rule_facts {
 	/*
-	 * Rules that deny all IPv4 sources now, even if they expire later. The other groups are
-	 * then empty. A rule that denies only IPv6 does not count: it is probably intended.
+	 * Rules that deny all IPv4 sources now, even if they will expire. If there are any, the
+	 * other groups stay empty. Rules that deny only IPv6 do not count, because they are
+	 * probably intended.
 	 */
 	struct rule_group denied_all;
-	struct rule_group allowed_all; /* rules that allow both families without exception */
+	struct rule_group allowed_all; /* rules that allow IPv4 and IPv6 without exception */
 	struct rule_group entries;     /* rules with limits whose prefix is allowed or denied */
 	struct rule_group covered;     /* rules with limits that longer rules cover completely */
 	uint64_t vlans[VLAN_IDS / 64]; /* a bit for each VLAN that a limit matches */
 };
 
-/* Requires a sorted set with one rule for each prefix, as rules_read() returns it. */
+/*
+ * Finds the facts. `set` must be sorted and have one rule for each prefix, like the result of
+ * rules_read().
+ */
 struct rule_facts rule_facts_find(const struct ruleset *set);
 
-/* Returns the access that a runtime entry or lists give a rule, if that access does not expire. */
+/* Returns whether a runtime entry or a list allows or denies a rule, if that does not expire. */
 enum sl_access rule_entry(const struct rule *rule, const struct sl_list_info *lists);
 
 #endif
