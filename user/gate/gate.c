@@ -103,8 +103,9 @@ uint32_t gate_map_id(int fd)
 }
 
 /*
- * Value sizes of private maps, 0 for other maps. `in_use`, `sketches` and `host_cache` contain
- * hashes or parts of hashes, and `sets` contains tags.
+ * Size of a value of each private map, in bytes; 0 for all other maps. Readers may not open private
+ * maps. `in_use`, `sketches` and `host_cache` contain hashes or parts of hashes, and `sets`
+ * contains tags, which are parts of hashes.
  */
 static const uint32_t private_sizes[GATE_MAPS] = {
 	[MAP_SETS] = sizeof(struct sl_set),
@@ -146,7 +147,7 @@ int gate_map_size(const struct gate *gate, enum gate_map map, uint32_t *ret)
 	return 0;
 }
 
-/* BPF programs run under RCU, and membarrier(2) waits for an RCU grace period. */
+/* Waits for an RCU grace period by membarrier(2), because BPF programs run under RCU. */
 void synchronize_programs(void)
 {
 	/* membarrier(2) fails with nohz_full; programs run for microseconds, so sleep 100 ms */
@@ -182,8 +183,8 @@ bool gate_note_first(const struct gate *gate, enum gate_note note)
 /* --- Trials --------------------------------------------------------------------------------- */
 
 /*
- * The number of a trial is its begin in units of 2^20 ns, about a millisecond. So the trials of a
- * later gate of the same name have other numbers. Two commands do not begin within a millisecond.
+ * The number of a trial is its start time in units of 2^20 ns (about 1 ms). No two trials have the
+ * same number, because two commands cannot begin a trial within 1 ms.
  */
 #define NUMBER_SHIFT 20
 
@@ -238,7 +239,7 @@ int trial_refuse(struct gate *gate)
 
 /* --- Arrays in memory ----------------------------------------------------------------------- */
 
-/* Values per system call. The kernel needs about a millisecond for 4096 values. */
+/* Values to read per system call. The kernel copies 4096 values in about 1 ms. */
 #define VIEW_BATCH 4096
 
 int array_view_open(int fd, uint32_t count, uint32_t value_size, bool is_copied,
@@ -255,7 +256,7 @@ int array_view_open(int fd, uint32_t count, uint32_t value_size, bool is_copied,
 	return 0;
 }
 
-/* A batch of an array map has its values in the order of their indexes. */
+/* bpf_map_lookup_batch() returns the values of an array map in the order of their indexes. */
 int array_view_refresh(const struct array_view *view, uint32_t count)
 {
 	uint32_t keys[VIEW_BATCH], token, *last = NULL;
@@ -285,10 +286,10 @@ void array_view_close(struct array_view *view)
 	*view = ARRAY_VIEW_CLOSED;
 }
 
-/* Give up if 100 copies in a row have failed because the rules changed meanwhile. */
+/* Give up after 100 failed copies. A copy fails if the rules change while it is made. */
 #define COPY_TRIES 100
 
-/* Copies the rules of one generation. Omits policy versions that were never used. */
+/* Copies lists, policies and budgets of one generation. Omits versions that were never used. */
 static int views_refresh(const struct gate *gate)
 {
 	uint32_t generation, seen;
@@ -308,7 +309,7 @@ static int views_refresh(const struct gate *gate)
 	return err;
 }
 
-/* If an array cannot be read, which should not happen, the copies stay unchanged. */
+/* If a reader cannot read the maps, which should not happen, its copies stay unchanged. */
 uint32_t gate_generation(const struct gate *gate)
 {
 	uint32_t generation = gate->state->generation;
@@ -319,7 +320,7 @@ uint32_t gate_generation(const struct gate *gate)
 	return __atomic_load_n(&gate->state->generation, __ATOMIC_ACQUIRE);
 }
 
-/* Opens a view of an array map, and stores its address in `to`. Returns 0 or a negative errno. */
+/* Opens a view of an array map, and sets pointer `to` to its values. Returns 0 or -errno. */
 #define VIEW_OPEN(gate, which, from, entries, to)                                                  \
 	({                                                                                         \
 		int err_ = array_view_open((gate)->map[from], entries, sizeof(*(to)),              \
@@ -413,7 +414,7 @@ void cell_add_to(struct sl_cell *sum, const struct sl_cell *cell)
 	sum->bytes += cell->bytes;
 }
 
-#define COUNTER_WORDS (sizeof(struct sl_counters) / sizeof(__u64)) /* all counters have 64 bits */
+#define COUNTER_WORDS (sizeof(struct sl_counters) / sizeof(__u64)) /* all members have 64 bits */
 
 void counters_add_to(struct sl_counters *sum, const struct sl_counters *counters)
 {
@@ -446,12 +447,12 @@ struct sl_cell counters_dropped(const struct sl_counters *counters)
 	return reasons_sum(counters, SL_FIRST_DROP, SL_REASONS);
 }
 
-/* Entries per system call. With 64 CPUs an entry has 17 kB. */
+/* Entries to read per system call. An entry has a value for each CPU: 17 kB with 64 CPUs. */
 #define COUNTERS_BATCH 64
 
 /*
- * Reads `count` entries from index `first` on. An array map returns its entries in order, so a
- * batch begins after the last index of the previous batch.
+ * Reads the counters of `count` policies from number `first` on. Each batch starts after the last
+ * index of the previous batch, because an array map returns its entries in order.
  */
 static int counters_read_range(const struct gate *gate, unsigned int first, unsigned int count,
 			       struct sl_counters *ret)
@@ -463,14 +464,14 @@ static int counters_read_range(const struct gate *gate, unsigned int first, unsi
 
 	if (!copies)
 		return gate_map_unread(gate, MAP_COUNTERS, ENOMEM);
-	memset(ret, 0, count * sizeof(*ret)); /* entries beyond the map stay 0 */
+	memset(ret, 0, count * sizeof(*ret)); /* the counters of policies beyond the map stay 0 */
 	for (unsigned int done = 0; done < count; done += room) {
 		uint32_t before = first + done - 1, got = count - done < room ? count - done : room;
 		int err =
 			bpf_map_lookup_batch(gate->map[MAP_COUNTERS], first + done ? &before : NULL,
 					     &last, keys, copies, &got, NULL);
 
-		if (err && err != -ENOENT) /* ENOENT means that this batch is the last */
+		if (err && err != -ENOENT) /* the kernel returns ENOENT with the last batch */
 			return gate_map_unread(gate, MAP_COUNTERS, err);
 		for (unsigned int i = 0; i < got; i++)
 			for (unsigned int cpu = 0; cpu < cpus; cpu++)

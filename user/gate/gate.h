@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Gate: an open gate, with its maps of rules and state, trials and counters. The maps are pinned in
- * /sys/fs/bpf/sluice/NAME/ (gate/pins.h), so they outlive the command.
+ * Gate: a named set of BPF maps, which all filters of the gate use. The maps are pinned in
+ * /sys/fs/bpf/sluice/NAME/ (gate/pins.h), so they outlive the command. This module opens and closes
+ * the maps in memory, begins and ends trials, and reads counters.
  */
 #ifndef SLUICE_GATE_H
 #define SLUICE_GATE_H
@@ -48,7 +49,7 @@ struct bpf_map_info;
 struct gate;
 struct gate_sizes;
 
-/* An open directory of pins in bpffs: gate/pins.h. */
+/* An open directory of pins in bpffs; see gate/pins.h. */
 struct pins {
 	int fd;		      /* fd of the directory; -1 if it is not open */
 	bool reads_only;      /* the caller is a reader: it may only open maps to read them */
@@ -61,12 +62,12 @@ struct pins {
 	}
 
 /*
- * The values of an array map in memory. They are mapped, and packets change them at any time, or
- * they are a copy. A reader has a copy, because the kernel does not map a read-only fd of a map.
+ * The values of an array map in memory. A view is either mapped, so packets change it at any time,
+ * or a copy. A reader has copies, because the kernel does not map a map by a read-only fd.
  */
 struct array_view {
 	void *values;
-	int fd; /* fd of the map, which closing the view does not close */
+	int fd; /* fd of the map; array_view_close() does not close it */
 	uint32_t count;
 	uint32_t value_size;
 	bool is_copied;
@@ -74,7 +75,7 @@ struct array_view {
 
 #define ARRAY_VIEW_CLOSED ((struct array_view){0})
 
-/* The array maps that an open gate has in memory. */
+/* The array maps whose values an open gate has in memory. */
 enum gate_view {
 	VIEW_STATE,
 	VIEW_LISTS,
@@ -84,30 +85,30 @@ enum gate_view {
 	GATE_VIEWS,
 };
 
-/* Grows the maps of rules. If that fails, adds an error and leaves the gate unchanged. */
+/* Replaces the maps of rules by larger maps. After an error the gate is unchanged. */
 typedef int gate_grow_fn(struct gate *gate, const struct gate_sizes *sizes);
 
 struct gate {
 	char name[GATE_NAME + 1];
 	struct machine machine;
-	struct pins dir;	  /* the gate's directory, which is locked for a change */
-	struct pins links;	  /* the gate's subdirectory of attachments */
-	int map[GATE_MAPS];	  /* fds; -1 if not open: a reader cannot open private maps */
-	bool has_secret;	  /* `secret` is set; a reader cannot read the secret */
-	__u64 secret[SL_SECRETS]; /* secret of the hashes: include/identity.h */
+	struct pins dir;    /* the gate's directory; locked while a command changes the gate */
+	struct pins links;  /* the gate's subdirectory of attachments */
+	int map[GATE_MAPS]; /* fds; -1 if not open, such as private maps for a reader */
+	bool has_secret;    /* whether `secret` is set; false for a reader */
+	__u64 secret[SL_SECRETS]; /* secret key of the hashes: include/identity.h */
 	struct array_view view[GATE_VIEWS];
 	struct sl_gate *state;	    /* value of map `gate` */
 	struct sl_list_info *lists; /* values of map `lists` */
 	struct sl_policy *policies; /* values of map `policies`: policy versions */
-	struct sl_policy *checked;  /* the copies that policy_version() returns */
-	struct sl_state *budgets;   /* values of map `budgets`, by policy number */
+	struct sl_policy *checked;  /* checked copies of `policies`: policy_version() */
+	struct sl_state *budgets;   /* values of map `budgets`, indexed by policy number */
 	uint64_t *subrules;	    /* values of map `subrules`: include/aggregate.h */
-	unsigned int policies_max;  /* number of policies for which the maps have room */
+	unsigned int policies_max;  /* number of policies that fit into the maps */
 	bool made;		    /* this command made the gate, so gate_undo() removes it */
-	gate_grow_fn *grow;	    /* grows full maps, or NULL to keep the sizes */
+	gate_grow_fn *grow;	    /* enlarges full maps; NULL to keep the sizes */
 };
 
-/* A closed gate. gate_close() accepts it. */
+/* Initializer of a gate that is not open. gate_close() does nothing with such a gate. */
 #define GATE_CLOSED                                                                                \
 	(struct gate)                                                                              \
 	{                                                                                          \
@@ -115,14 +116,14 @@ struct gate {
 	}
 
 /*
- * Returns whether a name has 1 to GATE_NAME characters, all letters, digits, '-' or '_', and does
- * not begin with '-', because such a name would be a mistyped option.
+ * Returns whether a gate may have this name: 1 to GATE_NAME letters, digits, '-' or '_'. A name may
+ * not begin with '-', because it would be a mistyped option.
  */
 bool gate_name_is_valid(const char *name);
-/* Returns an error if a name is not valid. */
+/* Returns an error if gate_name_is_valid() is false. */
 int gate_check_name(const char *name);
 
-/* Initializes a closed gate with its name and the facts of this machine. */
+/* Initializes a closed gate with its name and the number of CPUs of this machine. */
 int gate_begin(struct gate *gate, const char *name);
 
 /* gate_maps_close() closes the maps. gate_close() closes the maps and the directories. */
@@ -135,42 +136,47 @@ void gate_close(struct gate *gate);
 /* Formats "gate 'NAME'". The next call overwrites the text. */
 const char *gate_object(const char *name);
 
-/* Adds the error that a map cannot be read. Returns a negative errno. */
+/* Adds the error that the gate's map `map` cannot be read. Returns a negative errno. */
 int gate_map_unread(const struct gate *gate, enum gate_map map, int err);
 
 /* --- Maps ----------------------------------------------------------------------------------- */
 
 /*
- * Returns whether a map contains the hash secret, or hashes that would disclose it. The pin of such
- * a map has mode 0600, so the group of the gate cannot open it.
+ * Returns whether readers may not open a map, because it contains the hash secret, or hashes that
+ * would disclose the secret. The pin of such a map has mode 0600.
  */
 bool gate_map_is_private(enum gate_map map);
 
 /*
- * Stores the kernel's information on a map. If a private map is not open, stores its type and its
- * sizes, computed from map `gate`. Returns 0, or a negative errno without an error.
+ * Stores the type and the sizes of a map, as the kernel reports them. For a private map that a
+ * reader has not opened, computes them from map `gate`. Returns 0, or -errno without adding an
+ * error.
  */
 int gate_map_info(const struct gate *gate, enum gate_map map, struct bpf_map_info *ret);
 
 /* Returns the kernel's id of a map, or 0 if `fd` is not a map. */
 uint32_t gate_map_id(int fd);
 
-/* Reads the number of entries that a map can hold. */
+/* Stores the number of entries that a map can hold. */
 int gate_map_size(const struct gate *gate, enum gate_map map, uint32_t *ret);
 
 /*
- * Opens the first values of a map that has flag BPF_F_MMAPABLE. `value_size` is a multiple of 8. A
- * copy is zero until array_view_refresh(). Returns 0, or a negative errno without an error.
+ * Opens a view of the first `count` values of a map that has flag BPF_F_MMAPABLE. `value_size` is a
+ * multiple of 8. If the view is a copy, its values are 0 until array_view_refresh() is called.
+ * Returns 0, or -errno without adding an error.
  */
 int array_view_open(int fd, uint32_t count, uint32_t value_size, bool is_copied,
 		    struct array_view *ret);
 
-/* If the view is a copy, copies the first values again. Returns 0 or -errno without an error. */
+/*
+ * If the view is a copy, reads the first `count` values from the map again. Returns 0, or -errno
+ * without adding an error.
+ */
 int array_view_refresh(const struct array_view *view, uint32_t count);
 
 void array_view_close(struct array_view *view);
 
-/* Open views of map `gate`, and of the array maps of rules. The maps are open. */
+/* Open views of map `gate`, and of the array maps of rules. The fds of these maps must be open. */
 int gate_map_state(struct gate *gate);
 int gate_map_rules(struct gate *gate);
 
@@ -179,66 +185,70 @@ void synchronize_programs(void);
 
 /* --- State ---------------------------------------------------------------------------------- */
 
-/* Returns the generation that packets see. If it has changed, updates the copies of a reader. */
+/* Returns the generation that packets use. Updates a reader's copies if it has changed. */
 uint32_t gate_generation(const struct gate *gate);
 
 /*
- * Returns the highest number of a policy that was ever in use, plus 1. It is at most policies_max,
- * even if the owner of the gate writes another number to the map.
+ * Returns 1 plus the highest policy number ever used, but at most policies_max, because the gate's
+ * owner can write any number to the map.
  */
 uint32_t gate_policies_seen(const struct gate *gate);
 
 /*
- * Returns the number by which the packet path divides shared limits: the number of nodes if `sluice
- * share` has stopped, otherwise 1. `now` is the uptime in ticks.
+ * Returns the number by which packets divide the rate of shared limits at uptime `now`, in ticks:
+ * the number of nodes if `sluice share` has stopped, otherwise 1.
  */
 unsigned int gate_divided_by(const struct gate *gate, uint64_t now);
 
-/* Notes that are printed once for each gate, as bits of `noted` in struct sl_gate. */
+/* Notes that commands print only once per gate, as bits of `noted` in struct sl_gate. */
 enum gate_note {
 	GATE_NOTE_BUDGET = 1 << 0, /* a policy has no budget for new sources */
 	GATE_NOTE_SHARE = 1 << 1,  /* a limit is shared, but `sluice share` does not run */
 };
 
-/* Returns whether a note was not printed yet, and marks it as printed. The gate is locked. */
+/* Returns whether a note was not printed yet, and marks it as printed. The gate must be locked. */
 bool gate_note_first(const struct gate *gate, enum gate_note note);
 
 /* --- Trials --------------------------------------------------------------------------------- */
 
 /*
- * If a change was made with --confirm, a process waits, and undoes the change unless it is
- * confirmed in time (user/cli/confirm.c). No other command changes the gate during the trial.
+ * A trial is a change that was made with --confirm. A background process (user/cli/confirm.c)
+ * undoes the change at the end of the trial unless the user confirms it before. No other command
+ * changes the gate during a trial.
  */
 
-/* A waiting process that has not ended the trial 30 s after its end counts as dead. */
+/* Commands assume 30 s after the end of a trial that its background process was killed. */
 #define TRIAL_GRACE_NS 30000000000ULL
 
-/* Begins a trial of `ns`. Returns its number, unique among trials of gates of this name. */
+/* Begins a trial that lasts `ns`. Returns its number, which no other trial of this gate has. */
 uint32_t trial_begin(struct gate *gate, uint64_t ns);
 
-/* Returns whether a trial still goes on: it was neither confirmed nor ended. */
+/* Returns whether trial number `trial` is in progress, so it was neither confirmed nor undone. */
 bool trial_goes_on(const struct sl_gate *state, uint32_t trial);
 
-/* Returns the rest of the gate's trial in ns, or 0 if there is no trial. */
+/* Returns how long the gate's trial still lasts, in ns, or 0 if there is no trial. */
 uint64_t trial_left_ns(const struct sl_gate *state);
 
-/* Returns whether the waiting process may still be alive: until TRIAL_GRACE_NS after the end. */
+/* Returns whether the background process may be alive: until TRIAL_GRACE_NS after the end. */
 bool trial_is_awaited(const struct sl_gate *state);
 
-/* Ends the trial. The rules in force stay. */
+/* Ends the trial without undoing the change. */
 void trial_end(struct gate *gate);
 
-/* Returns an error during a trial. If the waiting process is dead, ends the trial with a notice. */
+/*
+ * Returns an error if a trial is in progress. If the trial's background process was killed, ends
+ * the trial with a notice instead.
+ */
 int trial_refuse(struct gate *gate);
 
 /* --- Counters ------------------------------------------------------------------------------- */
 
-/* Names of reasons, such as `over-limit`. */
+/* Names of the reasons of verdicts, such as `over-limit`. */
 extern const char *const reason_names[SL_REASONS];
 
 /*
- * Reads the counters of policy `number`, summed over all CPUs: packets and bytes by reason and by
- * limit. They include earlier policies of this number.
+ * Reads packets and bytes of policy `number` by reason and by limit, summed over all CPUs. They
+ * include the counts of earlier policies that had this number.
  */
 int counters_read(const struct gate *gate, unsigned int number, struct sl_counters *ret);
 

@@ -14,19 +14,18 @@
 
 enum list_mode {
 	LIST_PUT,     /* add the specified prefixes */
-	LIST_REPLACE, /* the change adds the specified prefixes, and removes all others */
-	LIST_TAKE,    /* the change removes the specified prefixes */
-	LIST_DROP,    /* the change removes all prefixes */
+	LIST_REPLACE, /* add the specified prefixes, and remove all others */
+	LIST_TAKE,    /* remove the specified prefixes */
+	LIST_DROP,    /* remove all prefixes */
 };
 
-/* A change of a list. */
 struct list_change {
 	struct gate *gate;
 	enum list_mode mode;
-	bool strict;	       /* return an error for a specified prefix that is not on the list */
+	bool strict;	       /* a specified prefix that is not on the list is an error */
 	uint64_t from;	       /* bit of the list before the change, or 0 if the list is new */
 	uint64_t to;	       /* bit of the list after the change, or 0 if the list is removed */
-	struct ruleset wanted; /* rules that change, and all lists after the change */
+	struct ruleset wanted; /* rules to write, and all lists after the change */
 	struct list_counts counts;
 };
 
@@ -48,7 +47,7 @@ static int no_such_list(const struct gate *gate, const char *name)
 
 /* --- Rules that change ---------------------------------------------------------------------- */
 
-/* Plans a rule, and owns it. `entry` is the specified entry of its prefix, or NULL. */
+/* Plans the change of one rule, which it owns. `entry` is the specified entry, or NULL. */
 static int rule_plan(struct list_change *change, struct rule *rule, const struct rule *entry)
 {
 	bool was = rule->lists & change->from;
@@ -91,7 +90,10 @@ static int rule_plan(struct list_change *change, struct rule *rule, const struct
 	return err;
 }
 
-/* Plans the rule of each prefix in the sorted sets `all` and `entries`. Moves rules from `all`. */
+/*
+ * Calls rule_plan() for each prefix in two sorted sets: `all` contains the gate's rules, and
+ * `entries` the specified entries. Moves rules from `all`.
+ */
 static int rules_merge(struct list_change *change, struct ruleset *all,
 		       const struct ruleset *entries)
 {
@@ -113,10 +115,10 @@ static int rules_merge(struct list_change *change, struct ruleset *all,
 	return err;
 }
 
-/* Up to this number of prefixes are looked up one by one. For more, all rules are read. */
+/* Look up at most this number of prefixes one by one. For more prefixes, read all rules. */
 #define LOOKUPS_MAX 512
 
-/* Plans the rules that change. */
+/* Adds the rules that change to change->wanted. */
 static int rules_plan(struct list_change *change, struct ruleset *entries)
 {
 	bool others = change->from && (change->from != change->to || change->mode == LIST_REPLACE);
@@ -135,7 +137,7 @@ static int rules_plan(struct list_change *change, struct ruleset *entries)
 	return err;
 }
 
-/* Makes the planned change in one step. */
+/* Makes the planned change in one step. If no rule changes, only stores the lists' dates. */
 static int change_commit(struct list_change *change, struct list_counts *ret)
 {
 	int err = 0;
@@ -151,7 +153,7 @@ static int change_commit(struct list_change *change, struct list_counts *ret)
 
 /* --- Changes -------------------------------------------------------------------------------- */
 
-/* Begins a change of the list `name`, which must exist. If `name` is NULL, of any list. */
+/* Begins a change of list `name`, which must exist. If NULL, the caller chooses a list later. */
 static int list_change_begin(struct list_change *change, const char *name)
 {
 	int err = ruleset_make_lists(&change->wanted), place;
@@ -168,8 +170,9 @@ static int list_change_begin(struct list_change *change, const char *name)
 }
 
 /*
- * Checks that entries can be added to a list, and sets the end of `list` to the end of the existing
- * list. Returns an error for another access or end, because it would change all other entries.
+ * Checks that entries can be added to the existing list of this name, and sets the end of `list` to
+ * the end of that list. Returns an error if `list` has another access or another end, because this
+ * would change all other entries.
  */
 static int list_join(const struct list_change *change, struct sl_list_info *list)
 {
@@ -199,7 +202,10 @@ static int list_join(const struct list_change *change, struct sl_list_info *list
 		has->name, end);
 }
 
-/* Chooses the bits of a list. If the list gets another access or end, it moves to a new index. */
+/*
+ * Chooses the list's bit in the masks of rules. If the access or the end of a list changes, the
+ * list moves to a new index.
+ */
 static int list_place(struct list_change *change, const struct sl_list_info *list)
 {
 	struct sl_list_info *lists = change->wanted.lists;
@@ -228,7 +234,7 @@ int list_put(struct gate *gate, struct sl_list_info *list, bool replace, struct 
 	unsigned int kept = 0;
 	int err = list_change_begin(&change, NULL);
 
-	for (unsigned int i = 0; i < entries->count; i++) /* omit entries that have ended */
+	for (unsigned int i = 0; i < entries->count; i++) /* drop entries whose time has passed */
 		if (!entries->rules[i].list_until || until_left_ns(entries->rules[i].list_until))
 			entries->rules[kept++] = entries->rules[i];
 	change.counts.ended = entries->count - kept;

@@ -91,17 +91,17 @@ void programs_close(struct programs *programs)
 
 /* --- Memory --------------------------------------------------------------------------------- */
 
-/* Sizes in a 64-bit kernel, in bytes. */
+/* Sizes of structures in a 64-bit kernel, in bytes. */
 #define ELEMENT_BYTES 48 /* size of an element of a hash map, without key and value */
 #define BUCKET_BYTES  16 /* size of a bucket of a hash map */
 #define NODE_BYTES    24 /* size of a node of a trie, without key and value */
-#define LENGTH_BYTES  4	 /* size of the prefix length in a trie's key, which the node includes */
+#define LENGTH_BYTES  4	 /* prefix length in a trie's key, which NODE_BYTES includes */
 
 uint64_t map_memory(const struct bpf_map_info *info, uint32_t entries, unsigned int cpus)
 {
 	uint64_t each = roundup((uint64_t)info->value_size, 8), slots = 1;
 
-	/* the map has a value for each CPU, and a pointer to these values */
+	/* each entry has a value for each CPU, and a pointer to these values */
 	if (info->type == BPF_MAP_TYPE_PERCPU_ARRAY || info->type == BPF_MAP_TYPE_LRU_PERCPU_HASH)
 		each = sizeof(void *) + cpus * each;
 	switch (info->type) {
@@ -109,7 +109,7 @@ uint64_t map_memory(const struct bpf_map_info *info, uint32_t entries, unsigned 
 	case BPF_MAP_TYPE_PERCPU_ARRAY:
 		return info->max_entries * each;
 	case BPF_MAP_TYPE_LPM_TRIE:
-		/* inner nodes, fewer than entries, are ignored */
+		/* ignore inner nodes, because they are fewer than entries */
 		each = NODE_BYTES + (uint64_t)info->key_size - LENGTH_BYTES + info->value_size;
 		return entries * each;
 	default:
@@ -147,20 +147,20 @@ const char *memory_format(uint64_t bytes, char text[MEMORY_TEXT])
 /* --- Sizes ---------------------------------------------------------------------------------- */
 
 /*
- * Maps of rules are small at first, and grow with the rules, because their memory does not depend
- * on use: an array has an entry for each possible policy, a hash table a bucket for each possible
- * host.
+ * Default numbers of rules and policies. The maps are made small and grow with the rules, because
+ * making an array allocates all its entries, and making a hash table all its buckets.
  */
 #define RULES_USUAL    (1 << 14)
 #define POLICIES_USUAL (1024 + SL_POLICY_FIRST)
 #define POLICIES_LEAST 256
 
-/* Largest default size of map `counters`, in bytes: it has a copy for each CPU. */
+/* Largest default size of map `counters`, in bytes. The map has a value for each CPU. */
 #define COUNTERS_BYTES_MAX (16U << 20)
 
 /*
- * Default number of entries of `buckets4` and of `buckets6`. An entry has a value for each CPU, so
- * the number falls with the CPUs: both maps have 16 MB with 2 CPUs, 43 MB with 8, 82 MB with 128.
+ * Default number of entries of `buckets4` and `buckets6`. It falls with the number of CPUs, because
+ * an entry has a value for each CPU. Both maps have 16 MB with 2 CPUs, 43 MB with 8, 82 MB with
+ * 128.
  */
 #define BUCKETS_BY_CPUS (3U << 15)
 #define BUCKETS_LEAST	1536
@@ -197,7 +197,7 @@ int gate_sizes_read(const struct gate *gate, struct gate_sizes *ret)
 	*ret = (struct gate_sizes){
 		.sources = gate->state->params.sources,
 		.buckets = gate->state->params.buckets,
-		/* the owner of the gate can write any number to its map */
+		/* the gate's owner can write any number to map `gate` */
 		.policies = policies > SL_POLICY_FIRST ? MIN(policies, gate->policies_max)
 						       : gate->policies_max,
 	};
@@ -225,27 +225,27 @@ static uint32_t power_of_two(uint32_t least)
 }
 
 /*
- * Returns the number of sets of the table. `sources` entries fill at most three quarters of it.
- * With more entries some sets are full before others, and evict states that are not full.
+ * Returns the number of sets of the table of states. `sources` entries fill at most three quarters
+ * of the table. If it were fuller, full sets would evict states although other sets have room.
  */
 static uint32_t table_sets(const struct gate_sizes *sizes)
 {
 	return power_of_two(MAX((sizes->sources + 5) / (SL_WAYS * 3 / 4), 2));
 }
 
-/* Returns the number of sets of the host cache, for twice as many hosts as one family has. */
+/* Returns the number of sets of the host cache. It has room for twice as many hosts as `hosts4`. */
 static uint32_t host_sets(const struct gate_sizes *sizes)
 {
 	return power_of_two(MAX(2 * sizes->hosts / SL_HOST_WAYS, 1));
 }
 
-/* Length of an interval of the flood detector: a flood is noticed before it fills many entries. */
+/* Interval of the flood detector, so short that a flood is detected before it fills the table. */
 #define INTERVAL_NS (64 * 1000000U)
 
 /*
- * `flood_threshold`, the number of new sources that a CPU may see in an interval: `sources` / 16,
- * at most 1024. It does not depend on the number of CPUs, because each CPU detects floods
- * separately.
+ * Bounds of `flood_threshold`, the number of new sources that a CPU may see in an interval:
+ * `sources` / 16, at most 1024. It does not depend on the number of CPUs, because each CPU detects
+ * floods separately.
  */
 #define FLOOD_PART 16
 #define FLOOD_MOST 1024
@@ -300,7 +300,7 @@ void gate_sizes_set(struct bpf_object *object, const struct gate_sizes *sizes,
 
 /* --- Making --------------------------------------------------------------------------------- */
 
-/* Reads the memory that the kernel can provide without swapping, as it estimates, in bytes. */
+/* Stores the kernel's estimate of the memory that is available without swapping, in bytes. */
 static int memory_available(uint64_t *ret)
 {
 	static const char path[] = "/proc/meminfo";
@@ -321,8 +321,8 @@ static int memory_available(uint64_t *ret)
 }
 
 /*
- * Returns an error if the new maps need more than seven eighths of the available memory, because
- * the kernel might kill other processes. Maps that are shared with another gate do not count.
+ * Returns an error if the new maps need more than 7/8 of the available memory, because the kernel
+ * might kill other processes. Maps that are shared with another gate do not count.
  */
 static int memory_check(const struct gate *gate, const struct bpf_object *object)
 {
@@ -355,7 +355,7 @@ static int memory_check(const struct gate *gate, const struct bpf_object *object
 			  memory_format(needed, need), memory_format(available, have));
 }
 
-/* Makes the maps that are not shared, opens all maps, and writes map `gate` with their ids. */
+/* Makes maps that are not shared, opens all maps, and stores their ids in map `gate`. */
 static int maps_load(struct gate *gate, struct bpf_object *object, const struct sl_gate *state)
 {
 	int err = memory_check(gate, object);
@@ -454,8 +454,8 @@ void gate_undo(struct gate *gate)
 }
 
 /*
- * Returns whether the next gate may share a map; maps of lower numbers are decided already. `gate`
- * is always new. If `states` is new, the buckets are new, because they hold credit of states. If
+ * Returns whether the next gate may share a map. Called in the order of map numbers. Map `gate` is
+ * always new. If `states` is new, the buckets are new, because they contain credit of states. If
  * the buckets are new, `in_use` is new, because it marks buckets.
  */
 static bool map_may_stay(const struct bpf_object *object, enum gate_map map)
@@ -477,8 +477,7 @@ int gate_make_next(const struct gate *gate, const struct gate_sizes *sizes, stru
 	if (!object)
 		return -EIO;
 	memcpy(next.name, gate->name, sizeof(next.name));
-	memcpy(next.secret, gate->secret,
-	       sizeof(next.secret)); /* map `secret` never changes its size */
+	memcpy(next.secret, gate->secret, sizeof(next.secret));
 	next.has_secret = gate->has_secret;
 	next.machine = gate->machine;
 	state.params = gate_params(sizes, &gate->machine);

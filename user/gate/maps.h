@@ -16,7 +16,7 @@ struct bpf_map;
 struct bpf_map_info;
 struct bpf_object;
 
-/* Opens the object, but does not load it. Returns NULL with an error if that fails. */
+/* Opens the embedded BPF object without loading it. Returns NULL with an error if that fails. */
 struct bpf_object *object_open(void);
 void object_close(struct bpf_object **object);
 
@@ -26,7 +26,7 @@ struct bpf_map *object_map(const struct bpf_object *object, enum gate_map map);
 
 /* --- Programs ------------------------------------------------------------------------------- */
 
-/* Programs that use a gate's maps. A program is freed when its last fd and link are closed. */
+/* BPF programs that use a gate's maps. Closing its last fd and link frees a program. */
 struct programs {
 	int fd[HOOKS];
 };
@@ -36,20 +36,20 @@ struct programs {
 #define HOOK_BIT(hook) (1U << (hook))
 #define HOOKS_ALL      (HOOK_BIT(HOOKS) - 1)
 
-/* Loads the programs of these hooks (bits) that are not loaded yet. Loads all, or none. */
+/* Loads those programs of these hooks (bits) that are not loaded. After an error, loads none. */
 int programs_load(const struct gate *gate, unsigned int hooks, struct programs *programs);
 void programs_close(struct programs *programs);
 
 /* --- Memory --------------------------------------------------------------------------------- */
 
 /*
- * Returns the memory of a map in bytes if it has this number of entries. A map whose memory is
- * allocated when the map is made always counts as full. `info` is from the kernel, or has the same
- * fields set.
+ * Returns the memory of a map with `entries` entries, in bytes. If the kernel allocates all entries
+ * when the map is made, counts info->max_entries instead. `info` is from the kernel, or has the
+ * same fields set.
  */
 uint64_t map_memory(const struct bpf_map_info *info, uint32_t entries, unsigned int cpus);
 
-/* Stores the map_memory() of a map of an open gate. */
+/* Stores map_memory() of one of the gate's maps. */
 int gate_map_memory(const struct gate *gate, enum gate_map map, uint32_t entries, uint64_t *ret);
 
 /* Formats a number of bytes, such as "58.7 MB". Uses GB from 10 GB on. */
@@ -60,17 +60,17 @@ const char *memory_format(uint64_t bytes, char text[MEMORY_TEXT]);
 
 struct gate_sizes gate_sizes_default(const struct machine *machine);
 
-/* Reads the sizes of an open gate. */
+/* Reads the current sizes of an open gate. */
 int gate_sizes_read(const struct gate *gate, struct gate_sizes *ret);
 
-/* Reads the sizes that a user specified. Other sizes, which grow with the rules, are 0. */
+/* Reads the sizes that a user specified. Sets all other sizes to 0; these grow with the rules. */
 int gate_sizes_read_stated(const struct gate *gate, struct gate_sizes *ret);
 
-/* Returns the wanted sizes, and the default for each size that is 0. */
+/* Returns `wanted` with the default size in place of each 0. */
 struct gate_sizes gate_sizes_complete(const struct gate_sizes *wanted,
 				      const struct machine *machine);
 
-/* Returns the parameters of the packet path for a gate of these sizes. */
+/* Returns the parameters that packets read in a gate of these sizes. */
 struct sl_params gate_params(const struct gate_sizes *sizes, const struct machine *machine);
 
 /* Sets the sizes of maps in an object that is not loaded yet. */
@@ -80,15 +80,15 @@ void gate_sizes_set(struct bpf_object *object, const struct gate_sizes *sizes,
 /* --- Making --------------------------------------------------------------------------------- */
 
 /*
- * Makes and pins the gate's maps. gate_undo() removes them. The gate's directory is locked.
- * `wanted` has the sizes that the user specified, and 0 for default sizes.
+ * Makes and pins the gate's maps. gate_undo() removes them again. The gate's directory must be
+ * locked. `wanted` contains the sizes that the user specified, and 0 for default sizes.
  */
 int gate_make(struct gate *gate, const struct gate_sizes *wanted);
 
 /*
- * Makes a gate of these sizes that shares with another gate all maps whose number of entries is the
- * same. All other maps are new and empty, except map `gate`, which has the same state and the ids
- * of the maps of the new gate. Pins nothing.
+ * Makes the next gate for a resize. It has these sizes, and shares all maps whose number of entries
+ * stays the same. All other maps are new and empty, except map `gate`, which has the state of
+ * `gate` and the ids of the next gate's maps. Pins nothing.
  */
 int gate_make_next(const struct gate *gate, const struct gate_sizes *sizes, struct gate *ret);
 
@@ -96,7 +96,7 @@ int gate_make_next(const struct gate *gate, const struct gate_sizes *sizes, stru
 int gate_make_unpinned(struct gate *gate, const struct gate_sizes *sizes,
 		       const struct machine *machine);
 
-/* Removes the gate if this command made it. Called after an error. */
+/* Removes the gate's pins if this command made the gate. Called after an error. */
 void gate_undo(struct gate *gate);
 
 #endif

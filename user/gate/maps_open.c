@@ -18,14 +18,17 @@
 		   format "; remove it with 'sluice -g %s detach all' and attach again",           \
 		   ##__VA_ARGS__, (gate)->name)
 
-/* Checks that a map has the type and sizes of this schema, as its pin may have been replaced. */
+/*
+ * Returns an error if a map does not have the type and sizes of this schema, because another map
+ * may have been pinned under its name.
+ */
 static int map_check(const struct gate *gate, const struct bpf_object *object, enum gate_map map)
 {
 	const struct bpf_map *want = object_map(object, map);
 	struct bpf_map_info info = {0};
 	__u32 size = sizeof(info);
 
-	if (gate->dir.reads_only && gate_map_is_private(map)) /* closed for a reader */
+	if (gate->dir.reads_only && gate_map_is_private(map)) /* not open for a reader */
 		return 0;
 	if (bpf_obj_get_info_by_fd(gate->map[map], &info, &size))
 		return gate_map_unread(gate, map, errno);
@@ -37,10 +40,10 @@ static int map_check(const struct gate *gate, const struct bpf_object *object, e
 			      gate_map_names[map], SL_SCHEMA);
 }
 
-/* Bytes of the largest value of map `gate` in which a schema is looked for. */
+/* Largest value of map `gate` that is read to check its schema, in bytes. */
 #define ENTRY_MAX 4096
 
-/* Opens a view of map `gate`, which has the ids of all maps. Another schema is an error. */
+/* Opens a view of map `gate`, which contains the ids of all maps. Another schema is an error. */
 static int state_open(struct gate *gate, const struct bpf_object *object)
 {
 	struct bpf_map_info info = {0};
@@ -56,7 +59,7 @@ static int state_open(struct gate *gate, const struct bpf_object *object)
 				      "pin 'gate' is not the map of that name");
 	if (bpf_map_lookup_elem(fd, &zero, value))
 		return gate_map_unread(gate, MAP_GATE, errno);
-	memcpy(&schema, value, sizeof(schema)); /* the first word of the value in each schema */
+	memcpy(&schema, value, sizeof(schema)); /* the value begins with this word in each schema */
 	if (schema != SL_SCHEMA)
 		return gate_error(
 			gate, EINVAL, "other-schema",
@@ -68,7 +71,7 @@ static int state_open(struct gate *gate, const struct bpf_object *object)
 	return err ?: gate_map_state(gate);
 }
 
-/* Pairs of maps with a common index: `other` has `each` times as many entries as `map`. */
+/* Pairs of maps with common indexes: `other` must have `each` times as many entries as `map`. */
 static const struct {
 	enum gate_map map, other;
 	uint32_t each;
@@ -78,7 +81,10 @@ static const struct {
 	{MAP_SETS, MAP_STATES, SL_WAYS},
 };
 
-/* Checks the sizes of these maps, because one size bounds reads of both maps in memory. */
+/*
+ * Checks the pairs of `sized_alike`. Commands compare an index with the size of one map, and then
+ * use the index in both maps.
+ */
 static int sizes_check(const struct gate *gate)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(sized_alike); i++) {
@@ -97,7 +103,7 @@ static int sizes_check(const struct gate *gate)
 	return 0;
 }
 
-/* Reads the hash secret if its map is open. It is closed for a reader. */
+/* Reads the hash secret. Does nothing for a reader, because map `secret` is not open. */
 static int secret_read(struct gate *gate)
 {
 	__u32 first = 0;
@@ -111,9 +117,9 @@ static int secret_read(struct gate *gate)
 }
 
 /*
- * Checks the open maps, and opens views of the rules. The types and sizes must be checked: if the
- * values of a map are larger than in this schema, the kernel would write beyond the memory for a
- * value. The ids in map `gate` prove nothing, because the owner of the gate can write them.
+ * Checks the types and sizes of the open maps, and opens views of the rules. If a map had larger
+ * values than this schema, the kernel would write beyond the buffer for a value. The ids in map
+ * `gate` prove nothing, because the gate's owner can write any ids.
  */
 static int maps_accept(struct gate *gate, const struct bpf_object *object)
 {
@@ -129,7 +135,10 @@ static int maps_accept(struct gate *gate, const struct bpf_object *object)
 
 /* --- Opening -------------------------------------------------------------------------------- */
 
-/* Opens a map if its pin in this directory has the id in map `gate`. Returns an fd, or -1. */
+/*
+ * Opens the pin of a map in directory `dir`. Returns an fd, or -1 if the pin is missing, or is not
+ * the map with the id in map `gate`.
+ */
 static int map_open_in(const struct gate *gate, enum gate_map map, const struct pins *dir)
 {
 	_cleanup_close_ int fd = pin_open(dir, gate_map_names[map]);
@@ -138,10 +147,10 @@ static int map_open_in(const struct gate *gate, enum gate_map map, const struct 
 }
 
 /*
- * Opens all maps except `gate` and, for a reader, private maps. If a remake is in progress, a map
- * may still be in next/, and may be renamed during this call. So it is looked for in next/, and
- * then in the gate's directory again. Returns the first map that cannot be opened, or GATE_MAPS if
- * all are open.
+ * Opens all maps except `gate`. For a reader, also omits private maps. During a remake a map may
+ * still be in next/, and may be moved to the gate's directory at any time. So each map is looked up
+ * in the gate's directory, then in next/, then in the gate's directory again. Returns the first map
+ * that cannot be opened, or GATE_MAPS if all are open.
  */
 static enum gate_map maps_open(struct gate *gate)
 {
@@ -165,7 +174,7 @@ static enum gate_map maps_open(struct gate *gate)
 	return map;
 }
 
-/* Opens the pin of a map again to add an error with the reason: it is missing, or another map. */
+/* Adds the error that a map cannot be opened, because its pin is missing or is another map. */
 static int map_refuse(const struct gate *gate, const struct pins *pins, enum gate_map map)
 {
 	const char *name = gate_map_names[map];
@@ -182,7 +191,7 @@ static int map_refuse(const struct gate *gate, const struct pins *pins, enum gat
 			  "its map '%s' could not be read once; try again", name);
 }
 
-/* Opens the gate whose map `gate` is in `pins`. Starts again if a remake replaces it meanwhile. */
+/* Opens the gate whose map `gate` is in `pins`. Starts again if a remake replaces this map. */
 static int maps_open_by(struct gate *gate, const struct pins *pins)
 {
 	const char *state = gate_map_names[MAP_GATE];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Gate: opens the pinned maps of a gate, and checks them first: the owner of the gate can replace
- * a pin, and write any value to a map.
+ * Gate: opens the pinned maps of a gate. Checks each map before its use, because the gate's owner
+ * can replace a pin, and write any value to a map.
  */
 #ifndef SLUICE_GATE_MAPS_OPEN_H
 #define SLUICE_GATE_MAPS_OPEN_H
@@ -9,13 +9,13 @@
 #include "gate/gate.h"
 
 /*
- * Opens the maps in the gate's open directory. Returns an error if a map is missing, if a pin is
- * another map, or if the gate has another schema.
+ * Opens the maps in the gate's open directory. Returns an error if a pin is missing, if a pin is
+ * not the gate's map, or if the gate has another schema.
  */
 int gate_maps_open(struct gate *gate);
 
 /*
- * Opens the next gate of an open gate during a remake. Map `gate` is in next/, and each other map
+ * During a remake, opens the next gate of an open gate. Map `gate` is in next/, and each other map
  * is in next/ or in the gate's directory. `ret` has no open directories.
  */
 int gate_maps_open_next(const struct gate *gate, struct gate *ret);

@@ -34,7 +34,7 @@ static bool is_in_bpffs(int fd)
 	return !fstatfs(fd, &fs) && (unsigned long)fs.f_type == BPFFS_MAGIC;
 }
 
-/* An administrator sets the mode of PINS_ROOT (tmpfiles.d). Directories in it inherit it. */
+/* An administrator sets the mode of PINS_ROOT (tmpfiles.d), which its directories inherit. */
 bool pins_are_shared(const struct pins *pins)
 {
 	struct stat st;
@@ -132,7 +132,7 @@ int pins_open(const struct pins *parent, const char *name, struct pins *ret)
 		return error_add(ENAMETOOLONG, "pins-open", pins.path, "the path is too long");
 	pins.fd = openat(parent->fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (pins.fd < 0 && errno == EACCES) {
-		/* the kernel neither lists nor locks an O_PATH fd, so a reader delays no owner */
+		/* an O_PATH fd cannot list or lock the directory, so a reader delays no owner */
 		pins.fd = openat(parent->fd, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 		pins.reads_only = true;
 		if (pins.fd >= 0 && faccessat(pins.fd, ".", X_OK, AT_EACCESS)) {
@@ -151,8 +151,8 @@ int pins_open(const struct pins *parent, const char *name, struct pins *ret)
 }
 
 /*
- * Opens the root of bpffs. Returns 0 and a closed `ret` if bpffs is not mounted. Other users may
- * have files in the root if they cannot rename files of root.
+ * Opens the root of bpffs. Returns 0 and a closed `ret` if bpffs is not mounted. Returns an error
+ * if other users could rename files of root in it.
  */
 static int bpffs_open(struct pins *ret)
 {
@@ -160,7 +160,7 @@ static int bpffs_open(struct pins *ret)
 	struct stat st;
 
 	*ret = (struct pins)PINS_CLOSED;
-	/* pin_make() needs paths in SELF_FD, because BPF_F_PATH_FD needs Linux 6.5, libbpf 1.3 */
+	/* pin_make() uses paths in SELF_FD, because BPF_F_PATH_FD needs Linux 6.5 and libbpf 1.3 */
 	if (access(SELF_FD, X_OK))
 		return error_add(errno, "no-proc", SELF_FD,
 				 "cannot access it, which opening a pin requires: %s; mount /proc",
@@ -232,7 +232,7 @@ int pins_list(const struct pins *pins, int (*filter)(const struct dirent *entry)
 	return error_add(errno, "pins-list", pins->path, "cannot read it: %s", why(errno));
 }
 
-/* Removes all files and directories in the directory, which remains. */
+/* Removes all files and directories in a directory of pins, but not the directory. */
 static int pins_clear(const struct pins *pins)
 {
 	struct dirent **entries;
@@ -363,13 +363,13 @@ int gate_dir_open(struct gate *gate)
 	return err || gate->dir.reads_only ? err : pins_open(&gate->dir, GATE_LINKS, &gate->links);
 }
 
-/* The time to wait for another command that changes the gate, in ms. */
+/* How long to wait until another command has changed the gate, in ms. */
 #define LOCK_WAIT_MS 3000
 #define LOCK_POLL_MS 20
 
 /*
- * Opens and locks the directory of a gate. Returns 0 and a closed gate->dir if the directory does
- * not exist, or if `detach` removed it before it was locked.
+ * Opens and locks the gate's directory. Returns 0 and a closed gate->dir if the directory does not
+ * exist, or if `detach` removed it before it was locked.
  */
 static int lock_try(struct gate *gate, const struct pins *root)
 {
@@ -402,7 +402,7 @@ int gate_dir_lock(struct gate *gate, bool make)
 {
 	do {
 		_cleanup_pins_ struct pins root = PINS_CLOSED;
-		/* `detach` of another gate may have removed PINS_ROOT: make both again */
+		/* make PINS_ROOT again if `detach` of another gate has removed it */
 		int err = pins_open_root(make, &root);
 
 		if (!err && make && root.fd >= 0)
@@ -440,7 +440,7 @@ bool gate_resize_is_interrupted(const struct gate *gate)
 
 int gate_dir_clear(struct gate *gate)
 {
-	/* remove pin `gate` first, because it shows other commands that the gate exists */
+	/* remove pin `gate` first, because other commands look for it to detect the gate */
 	int err = pin_remove(&gate->dir, gate_map_names[MAP_GATE]);
 
 	if (err && err != -ENOENT)
@@ -456,7 +456,7 @@ int gate_dir_remove(struct gate *gate)
 			  ?: bpffs_open(&bpffs)
 			  ?: pins_open(&bpffs, PINS_ROOT, &root) ?: pins_remove(&root, gate->name);
 
-	/* fails if another gate exists; a shared PINS_ROOT, made by an administrator, stays */
+	/* unlinkat() fails if another gate exists; keep a shared PINS_ROOT of an administrator */
 	if (!err && !pins_are_shared(&root))
 		unlinkat(bpffs.fd, PINS_ROOT, AT_REMOVEDIR);
 	return err;
@@ -464,7 +464,6 @@ int gate_dir_remove(struct gate *gate)
 
 /* --- Existing gates ------------------------------------------------------------------------- */
 
-/* A filter for pins_list(). Option -g accepts only names that are valid. */
 static int may_be_gate(const struct dirent *entry)
 {
 	return entry->d_type != DT_REG && gate_name_is_valid(entry->d_name);
@@ -549,10 +548,7 @@ int gate_refuse_missing(const char *name)
 
 /* --- bpffs ---------------------------------------------------------------------------------- */
 
-/*
- * Returns the id of the nearest ancestor process that has another mount namespace, or 0 if there is
- * no such process.
- */
+/* Returns the pid of the nearest ancestor in another mount namespace, or 0. */
 static int ancestor_outside(void)
 {
 	struct stat own, theirs;

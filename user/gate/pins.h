@@ -43,27 +43,28 @@ struct dirent;
 int pins_open_root(bool make, struct pins *ret);
 
 /*
- * Opens a directory. Returns 0 and a closed `ret` if the directory does not exist or the parent is
- * closed.
+ * Opens directory `name` in `parent`. Returns 0 and a closed `ret` if the directory does not exist
+ * or the parent is closed.
  */
 int pins_open(const struct pins *parent, const char *name, struct pins *ret);
 
 /*
- * Creates a directory. If `shared` is set, the group has the same rights as on the parent. Also
- * returns 0 if the name exists or the parent was removed; pins_open() reports both.
+ * Creates directory `name` in `parent`. If `shared` is set, the group gets the same rights as on
+ * the parent. Also returns 0 if the directory exists, or if the parent was removed; pins_open()
+ * reports both cases.
  */
 int pins_make(const struct pins *parent, const char *name, bool shared);
 
-/* Returns whether the group of the directory may look up pins in it, and so may read new maps. */
+/* Returns whether the group may look up pins in the directory, and so read new maps. */
 bool pins_are_shared(const struct pins *pins);
 
-/* Returns an error if mode or mount do not allow the caller to remove files from the directory. */
+/* Returns an error if mode or mount forbid the caller to remove files from the directory. */
 int pins_check_writable(const struct pins *pins);
 
-/* Adds the error that only certain users may change files in the directory. */
+/* Adds the error that only root or the owner may change files in the directory. */
 int pins_refuse_change(const struct pins *pins);
 
-/* Lists a directory in the order of names, as scandir(3) does. A closed directory is empty. */
+/* Lists a directory sorted by name, as scandir(3) does. A closed directory is empty. */
 int pins_list(const struct pins *pins, int (*filter)(const struct dirent *entry),
 	      struct dirent ***ret, int *ret_count);
 
@@ -101,24 +102,25 @@ int gate_dir_open(struct gate *gate);
 int gate_dir_lock(struct gate *gate, bool make);
 
 /*
- * Sets `ret` if the open directory contains a gate: pin `gate`, which is made last, or links, whose
- * programs still filter if that pin was lost. Otherwise a command was killed while it made the
- * gate.
+ * Sets `ret` if the open directory contains a gate: pin `gate`, which is made last, or a link,
+ * whose program filters even if pin `gate` was lost. If it contains neither, a command was killed
+ * while it made the gate.
  */
 int gate_dir_holds_gate(const struct gate *gate, bool *ret);
 
 /*
- * Returns whether a resize was interrupted before it moved pin `gate` from next/. Until the resize
- * is finished, devices may filter by two sets of maps. Returns false while a command holds the
- * lock. For a reader, which cannot test the lock, also returns true while a resize is in progress.
- * Would end the caller's own lock, so the gate is open without lock (GATE_READ).
+ * Returns whether a resize was interrupted before it moved pin `gate` out of next/. Until the
+ * resize is finished, some devices may use the old maps and others the new maps. Returns false
+ * while a command holds the lock. A reader cannot test the lock, so for a reader it also returns
+ * true while a resize is in progress. The caller must not hold the lock (GATE_READ), because the
+ * test would release it.
  */
 bool gate_resize_is_interrupted(const struct gate *gate);
 
-/* Removes all pins, and closes gate->links. Keeps the directory and its lock. */
+/* Removes all pins, and closes gate->links. Keeps the directory, which stays locked. */
 int gate_dir_clear(struct gate *gate);
 
-/* Removes all pins and the directory. Removes PINS_ROOT as well if it has no other gate. */
+/* Removes the gate's pins and directory. Also removes PINS_ROOT if no other gate is left. */
 int gate_dir_remove(struct gate *gate);
 
 /* --- Existing gates ------------------------------------------------------------------------- */
@@ -126,8 +128,8 @@ int gate_dir_remove(struct gate *gate);
 int gate_exists(const char *name, bool *ret);
 
 /*
- * Calls `call` for each gate in the order of names, until `call` returns an error, and `unread` for
- * each directory that cannot be read. If `unread` is NULL, returns the error of that directory
+ * Calls `call` for each gate in the order of names, until `call` returns an error. Calls `unread`
+ * for each directory that cannot be read. If `unread` is NULL, returns the error of that directory
  * after the last gate.
  */
 int gates_for_each(int (*call)(const char *gate, void *data), void (*unread)(const char *gate),
@@ -143,7 +145,7 @@ struct gate_names {
 	char text[GATES_TEXT]; /* such as "'edge', 'lab'" */
 };
 
-/* Lists all gates except gate `but`, which may be NULL. */
+/* Lists the names of all gates except gate `but`, which may be NULL. */
 int gates_list(const char *but, struct gate_names *ret);
 
 /* Adds the error that gate `name` does not exist, with the names of the existing gates. */
@@ -155,9 +157,9 @@ int gate_refuse_missing(const char *name);
 int bpffs_mount(void);
 
 /*
- * Returns an error if this mount namespace has no bpffs, and an ancestor process has another mount
- * namespace. `ip netns exec` makes a mount namespace that ends with the command, and a bpffs
- * mounted in it would end with it. The error names the namespace in which the gates are.
+ * Returns an error if a new bpffs would be removed together with this mount namespace, as under `ip
+ * netns exec`. It assumes this if the mount namespace has no bpffs, and an ancestor process has
+ * another mount namespace. The error names the namespace that contains the gates.
  */
 int bpffs_refuse_private(void);
 

@@ -20,10 +20,10 @@ static bool slot_is_free(const struct sl_policy *policy, unsigned int slot)
 /* --- Compiling ------------------------------------------------------------------------------ */
 
 /*
- * Returns the rank of a limit: limits of a lower rank are charged first. Limits that drop come
- * before limits that block, so that a packet that is dropped anyway does not begin a block. Limits
- * that shape follow, so that a dropped packet does not delay other packets. Limits that observe
- * come last, because they count only packets that pass all other limits.
+ * Returns the rank of a limit. Packets charge limits of lower ranks first. Limits that drop come
+ * before limits that block, so a packet that is dropped anyway does not begin a block. Limits that
+ * shape follow, so a dropped packet does not delay other packets. Limits that observe come last,
+ * because they count only packets that pass all other limits.
  */
 static int charging_rank(const struct sl_limit_spec *spec)
 {
@@ -51,7 +51,7 @@ static void family_compile(struct sl_policy *policy, enum sl_family family,
 			const struct sl_limit_spec *other = &policy->spec[list[at - 1].slot];
 			int order = charging_rank(spec) - charging_rank(other);
 
-			/* within a rank, narrow keys come first */
+			/* if ranks are equal, the limit with the narrower key is charged first */
 			if (order > 0 || (!order && spec->per[family] <= other->per[family]))
 				break;
 			list[at] = list[at - 1];
@@ -59,11 +59,11 @@ static void family_compile(struct sl_policy *policy, enum sl_family family,
 		list[at] = limit_compile(&limit, family, machine);
 		list[at].slot = slot;
 		list[at].mark = policy->origin[slot] ? SL_MARK_INHERITED(slot) : SL_MARK_OWN(slot);
-		/* a budget, if the policy has one, paid for a new source's earlier packets */
+		/* if the policy has a budget, it was charged for a new source's earlier packets */
 		list[at].charge_hits = !policy_has_budget(policy) &&
 				       spec->start != SL_START_EMPTY && spec->kind != SL_SHAPE;
 		list[at].budgeted = policy_has_budget(policy);
-		/* the limit drops or blocks, and its key is a source or narrower */
+		/* set the bit if the limit drops or blocks, and its key is a source or narrower */
 		policy->by_source[family] |= (spec->action != SL_ACTION_OBSERVE && !spec->key_dst &&
 					      spec->per[family] >= source_bits[family])
 					     << slot;
@@ -71,7 +71,10 @@ static void family_compile(struct sl_policy *policy, enum sl_family family,
 	policy->limits[family] = count;
 }
 
-/* Computes the fields of a version that packets read from its prefix, limits and budget. */
+/*
+ * Computes the fields that packets read from the other fields of the policy version: its prefix,
+ * its limits and its budget.
+ */
 static void policy_compile(struct sl_policy *policy, const struct machine *machine)
 {
 	const struct limit newcomers = {policy->newcomers_spec, {.fact = SL_FACT_ANY}, {0}};
@@ -99,9 +102,9 @@ _Static_assert(offsetof(struct sl_policy, since) == 0 && offsetof(struct sl_list
 
 /*
  * Copies a value whose first word is the generation since which it is in force. A change clears
- * this word before it writes the rest. Returns whether the copy is in force and was not changed
- * while it was made. The fence also prevents the compiler from reading the map again instead of the
- * copy.
+ * this word before it writes the rest. So the copy is complete if the word is the same afterwards.
+ * Returns whether the value is in force and the copy is complete. The fence also prevents the
+ * compiler from reading the map again instead of the copy.
  */
 static bool value_copy(void *to, const void *from, size_t size)
 {
@@ -113,7 +116,7 @@ static bool value_copy(void *to, const void *from, size_t size)
 	return since && __atomic_load_n((const uint32_t *)from, __ATOMIC_ACQUIRE) == since;
 }
 
-/* Returns whether the fields that a command reads have values that a command writes. */
+/* Returns whether all fields that commands read have values that a command could have written. */
 static bool version_is_sound(const struct gate *gate, const struct sl_policy *policy)
 {
 	const struct sl_limit_spec *budget = &policy->newcomers_spec;
@@ -135,8 +138,8 @@ static bool version_is_sound(const struct gate *gate, const struct sl_policy *po
 }
 
 /*
- * Copies a version. A free or damaged version has `since` 0 and no limits, but still the base of
- * its counters. Returns 0, or -EUCLEAN if the version is damaged.
+ * Copies a policy version. If the version is free or damaged, the copy has `since` 0 and no limits,
+ * but still the base of its counters. Returns 0, or -EUCLEAN if the version is damaged.
  */
 static int version_copy(const struct gate *gate, uint32_t version, struct sl_policy *ret)
 {
@@ -148,13 +151,13 @@ static int version_copy(const struct gate *gate, uint32_t version, struct sl_pol
 	return in_force ? -EUCLEAN : 0;
 }
 
-/* A version does not change while it is in force, so one copy is enough. */
+/* Copies a version only once, because a version in force does not change. */
 const struct sl_policy *policy_version(const struct gate *gate, uint32_t version)
 {
 	uint32_t since = __atomic_load_n(&gate->policies[version].since, __ATOMIC_ACQUIRE);
 	struct sl_policy copy;
 
-	/* versions of reserved numbers have a base of counters, but `since` 0: copy them always */
+	/* always copy versions of reserved policies, which have a base of counters but `since` 0 */
 	if (version >= SL_POLICY_VERSION(SL_POLICY_FIRST) && gate->checked[version].since == since)
 		return &gate->checked[version];
 	version_copy(gate, version, &copy);
@@ -174,9 +177,9 @@ bool policy_version_inherits(const struct gate *gate, uint32_t version, struct s
 }
 
 /*
- * The version with the later `since` is in force, except after an interrupted change. Then a
- * deleted policy may still have a version that is not free, so a version counts only if its rule
- * names it.
+ * If a policy has two versions, the version with the later `since` is in force. After an
+ * interrupted change, a deleted policy may still have a version that is not free. So a version
+ * counts only if the rule of its prefix refers to it.
  */
 const struct sl_policy *policy_in_force(const struct gate *gate, unsigned int number)
 {
@@ -301,7 +304,7 @@ int policy_parent(const struct gate *gate, const struct sl_prefix *prefix, uint3
 	return 0;
 }
 
-/* If a policy has two versions, both have the same prefix. */
+/* Reads the prefix from either version of the policy, because both have the same prefix. */
 const struct sl_prefix *limit_origin(const struct gate *gate, uint32_t home)
 {
 	uint32_t version = SL_POLICY_VERSION(SL_ORIGIN_POLICY(home));
@@ -338,7 +341,7 @@ const char *inherited_format(const struct gate *gate, const struct sl_policy *po
 
 /* --- Shadowed limits ------------------------------------------------------------------------ */
 
-/* Returns why a policy lacks the budget of its parent, or SHADOW_REASONS if it has the budget. */
+/* Returns why a policy lacks its parent's budget, or SHADOW_REASONS if it lacks no budget. */
 static enum shadow_reason budget_shadow(const struct sl_policy *policy,
 					const struct sl_policy *parent)
 {
@@ -346,11 +349,11 @@ static enum shadow_reason budget_shadow(const struct sl_policy *policy,
 		return SHADOW_REASONS;
 	if (!policy_has_budget(policy))
 		return SHADOW_LIFTED;
-	/* without inheritance, the policy's own budget replaces no budget of the parent */
+	/* the policy does not inherit, so its own budget replaces no budget of the parent */
 	return policy->inherits ? SHADOW_BUDGET : SHADOW_REASONS;
 }
 
-/* Returns why a policy lacks a limit of its parent, or SHADOW_REASONS if it has the limit. */
+/* Returns why a policy lacks its parent's limit `slot`, or SHADOW_REASONS if it lacks no limit. */
 static enum shadow_reason limit_shadow(const struct sl_policy *policy,
 				       const struct sl_policy *parent, unsigned int slot)
 {
@@ -365,7 +368,9 @@ static enum shadow_reason limit_shadow(const struct sl_policy *policy,
 
 		if (spec->second || strncmp(spec->name, wanted->name, SL_NAME))
 			continue;
-		/* it replaces the limit fully if it matches any packet, or the same packets */
+		/*
+		 * a limit for all packets, or for the same packets, fully replaces it
+		 */
 		if (!matches_any && memcmp(match, &parent->match[slot], sizeof(*match)))
 			return SHADOW_REPLACED;
 		if (spec->action == SL_ACTION_OBSERVE && wanted->action != SL_ACTION_OBSERVE)
@@ -375,7 +380,7 @@ static enum shadow_reason limit_shadow(const struct sl_policy *policy,
 	return SHADOW_LIFTED;
 }
 
-/* Adds a limit, or the budget if `name` is NULL, that a policy lacks for a reason. */
+/* Adds to `ret` a limit, or the budget if `name` is NULL, that a policy lacks for `reason`. */
 static void shadow_add(const struct gate *gate, const struct sl_prefix *prefix,
 		       enum shadow_reason reason, const char *name, uint32_t home,
 		       struct shadowed *ret)
@@ -423,19 +428,19 @@ void policy_add_shadows(const struct gate *gate, const struct sl_prefix *prefix,
 
 /* --- Writing a version ---------------------------------------------------------------------- */
 
-/* A limit that gets a slot of a version. */
+/* A limit that is written into a slot of a policy version. */
 struct version_limit {
 	struct limit limit;
-	uint32_t home; /* SL_ORIGIN() of the limit if it is inherited, otherwise 0 */
+	uint32_t home; /* SL_ORIGIN() of an inherited limit; 0 for the policy's own limit */
 };
 
 struct version_limits {
-	/* SL_LIMITS_MAX inherited limits, and as many own limits of two rates each */
+	/* SL_LIMITS_MAX inherited limits, and SL_LIMITS_MAX own limits with two rates each */
 	struct version_limit list[3 * SL_LIMITS_MAX];
 	unsigned int count;
 };
 
-/* Collects the rule's own limits, and the parent's limits of other names. */
+/* Collects the rule's own limits, and the parent's limits that have other names. */
 static void candidates_make(const struct gate *gate, const struct rule *rule, uint32_t parent,
 			    struct version_limits *ret)
 {
@@ -482,7 +487,7 @@ static int refuse_inherited(const struct gate *gate, const struct rule *rule,
 	return -ECANCELED;
 }
 
-/* Returns the slot of the same limit in a version, or -1 if the version does not have it. */
+/* Returns the slot in which a version has this limit, or -1 if the version does not have it. */
 static int slot_of(const struct sl_policy *policy, const struct version_limit *candidate)
 {
 	for (int slot = 0; policy && slot < SL_LIMITS_MAX; slot++)
@@ -494,12 +499,12 @@ static int slot_of(const struct sl_policy *policy, const struct version_limit *c
 }
 
 /*
- * Writes a limit into a slot. `before` is the version in force if the limit has this slot there,
- * otherwise NULL.
+ * Writes a limit into a slot. `before` is the version in force if it has this limit in the same
+ * slot, otherwise NULL.
  *
  * An inherited limit has the id of its origin. Any other limit keeps its id, and so its states, if
- * limit_keeps_states(). Its counter of refusals continues unless the limit begins or ceases to
- * observe, because the refusals of a limit that observes are no drops.
+ * limit_keeps_states(). It keeps its counter of refusals unless its action changes from or to
+ * `observe`, because a limit that observes drops nothing.
  */
 static void slot_write(struct gate *gate, struct sl_policy *policy, unsigned int slot,
 		       const struct version_limit *candidate, const struct sl_policy *before)
@@ -524,7 +529,7 @@ static void slot_write(struct gate *gate, struct sl_policy *policy, unsigned int
 		policy->base.refused[slot] = before->base.refused[slot];
 }
 
-/* Writes all limits. Limits that keep their slots are first, and the rest get free slots. */
+/* Writes all limits: first limits that keep their slots, then other limits into free slots. */
 static void slots_write(struct gate *gate, struct sl_policy *policy,
 			const struct version_limits *candidates, const struct sl_policy *before)
 {
@@ -543,7 +548,7 @@ static void slots_write(struct gate *gate, struct sl_policy *policy,
 	}
 }
 
-/* Sets the budget to the rule's budget or, if the rule has none, to the parent's budget. */
+/* Sets the budget to the rule's budget or, if the rule has no budget, to the parent's budget. */
 static void budget_choose(const struct gate *gate, const struct rule *rule,
 			  struct sl_policy *policy)
 {
@@ -580,7 +585,7 @@ int policy_write(struct gate *gate, uint32_t version, uint32_t before, uint32_t 
 	slots_write(gate, &policy, &candidates, old);
 	budget_choose(gate, rule, &policy);
 	policy_compile(&policy, &gate->machine);
-	/* a new budget starts full; packets do not use the state of this number yet */
+	/* a new budget starts full; no packet uses the state of this policy number yet */
 	if (policy_has_budget(&policy) && !policy.newcomers_origin &&
 	    (!old || !policy_has_budget(old) || old->newcomers_origin))
 		gate->budgets[SL_POLICY(version)] = kind_full(&policy.newcomers, uptime_ticks());
@@ -597,7 +602,7 @@ void policy_version_write(struct gate *gate, uint32_t version, const struct sl_p
 	copy.since = 0;
 	*to = copy;
 	__atomic_store_n(&to->since, since, __ATOMIC_RELEASE);
-	/* discard the copy, because a change that was undone may have had the same `since` */
+	/* discard the old copy, because an undone change may have had the same `since` */
 	gate->checked[version] = (struct sl_policy){0};
 }
 
@@ -625,6 +630,6 @@ void policy_free(struct gate *gate, uint32_t version)
 	if (!version)
 		return;
 	__atomic_store_n(&gate->policies[version].since, 0, __ATOMIC_RELEASE);
-	if (gate->checked[version].since) /* do not write to memory that was never used */
+	if (gate->checked[version].since) /* writing would allocate memory that was never used */
 		gate->checked[version] = (struct sl_policy){0};
 }

@@ -3,10 +3,10 @@
  * Gate: compiles limits as users write them into policy versions, which packets read, and reads
  * limits from policy versions.
  *
- * The maps of policies and lists may belong to an unprivileged user, and that user can write any
- * bytes there at any time. So a command reads only copies, by policy_version() and
- * list_info_read(). Each copy has passed the checks of a limit in words, and its limits are
- * compiled again.
+ * The maps of policies and lists may belong to an unprivileged user, and this user can write any
+ * bytes to them at any time. So commands use only the copies of policy_version() and
+ * list_info_read(). Each copy was checked like limits in a file, and its limits were compiled
+ * again.
  */
 #ifndef SLUICE_POLICY_H
 #define SLUICE_POLICY_H
@@ -20,9 +20,9 @@
 /* --- Reading -------------------------------------------------------------------------------- */
 
 /*
- * Returns a checked copy of a version, which is below SL_POLICY_VERSION(policies_max). The next
- * call for this version may overwrite the copy. A free or damaged version has `since` 0 and no
- * limits.
+ * Returns a checked copy of a policy version, whose number is below
+ * SL_POLICY_VERSION(policies_max). The next call for this version may overwrite the copy. If the
+ * version is free or damaged, the copy has `since` 0 and no limits.
  */
 const struct sl_policy *policy_version(const struct gate *gate, uint32_t version);
 
@@ -36,8 +36,8 @@ static inline uint32_t policy_version_index(const struct gate *gate, const struc
 const struct sl_policy *policy_in_force(const struct gate *gate, unsigned int number);
 
 /*
- * Copies the list at an index. A free or damaged list has `since` 0 and no name. Returns -EUCLEAN,
- * without an error, if the list is damaged.
+ * Copies the list at an index. If the list is free or damaged, the copy has `since` 0 and no name.
+ * Returns 0, or -EUCLEAN without adding an error if the list is damaged.
  */
 int list_info_read(const struct gate *gate, unsigned int index, struct sl_list_info *ret);
 
@@ -45,8 +45,8 @@ int list_info_read(const struct gate *gate, unsigned int index, struct sl_list_i
 int policies_check(const struct gate *gate);
 
 /*
- * Adds to a rule the limits and the budget of a version, except inherited ones, and sets whether
- * the rule inherits. The other fields of the rule stay.
+ * Adds the limits and the budget of a version to a rule, except inherited ones, and sets whether
+ * the rule inherits. Does not change the other fields of the rule.
  */
 int policy_limits(const struct sl_policy *policy, struct rule *ret);
 
@@ -56,31 +56,31 @@ static inline bool policy_has_budget(const struct sl_policy *policy)
 }
 
 /*
- * Returns whether a flood of new sources would pass a policy that drops packets: the policy is for
- * more than one address, has no budget, and has no limit for all packets that starts empty.
- * Inherited limits count as well.
+ * Returns whether a flood of new sources would pass a policy that drops packets. This is the case
+ * if the policy is for more than one address, has no budget, and has no limit for all packets that
+ * starts empty. Inherited limits count as well.
  */
 bool policy_lacks_budget(const struct sl_policy *policy);
 
 /* --- Writing -------------------------------------------------------------------------------- */
 
 /*
- * Returns the free version of the policy of version `before`. If `before` is 0, returns a version
- * of an unused policy, or 0 if all policies are used.
+ * Returns a free policy version. If `before` is a version, returns the other version of the same
+ * policy. If `before` is 0, returns a version of an unused policy, or 0 if all policies are in use.
  */
 uint32_t policy_allocate(struct gate *gate, uint32_t before);
 
 /*
- * Compiles the limits of a rule, and of version `parent` unless that is 0, into a free version for
- * the next generation. `before` is the version of the rule in force, 0 if it has none. If `before`
- * has a limit of the same name, the limit keeps its slot; if the key is also the same, the limit
+ * Writes the limits of a rule, and the limits of version `parent` if it is not 0, into a free
+ * version for the next generation. `before` is the version of the rule in force, or 0. A limit
+ * keeps its slot if `before` has a limit of the same name. If the key is also the same, the limit
  * keeps its id, and so the state of each source. A budget keeps its state. Returns 0, or -ECANCELED
  * with an error, for example if the policy would have more than SL_LIMITS_MAX limits.
  */
 int policy_write(struct gate *gate, uint32_t version, uint32_t before, uint32_t parent,
 		 const struct rule *rule);
 
-/* Writes a free version that is in force from generation `since` on. */
+/* Writes a policy into a free version, which is in force from generation `since` on. */
 void policy_version_write(struct gate *gate, uint32_t version, const struct sl_policy *policy,
 			  uint32_t since);
 
@@ -90,24 +90,23 @@ void policy_free(struct gate *gate, uint32_t version);
 /* --- Inheritance ---------------------------------------------------------------------------- */
 
 /*
- * Stores the version from which a policy of this prefix inherits in a generation: the version of
- * the next shorter prefix that has a policy, otherwise 0. For the next generation, rules of shorter
- * prefixes must have been written. If it fails, returns a negative errno without an error, and
- * stores 0.
+ * Stores the version of the parent of a policy in a generation, or 0 if it has no parent. The
+ * parent is the next shorter prefix that has a policy. For the next generation, the rules of
+ * shorter prefixes must already be written. Returns 0, or -errno without adding an error.
  */
 int policy_parent(const struct gate *gate, const struct sl_prefix *prefix, uint32_t generation,
 		  uint32_t *ret);
 
 /*
- * Returns whether a version is in use and inherits, and stores its prefix. Does not store a copy
- * for policy_version(), because a change calls this for all versions.
+ * Returns whether a version is in use and inherits limits, and stores its prefix. Keeps no copy for
+ * policy_version(), because each change calls this function for all versions.
  */
 bool policy_version_inherits(const struct gate *gate, uint32_t version, struct sl_prefix *ret);
 
-/* Returns the prefix of the origin of an inherited limit. `home` is an SL_ORIGIN(), not 0. */
+/* Returns the prefix of the policy from which a limit is inherited, by its SL_ORIGIN() `home`. */
 const struct sl_prefix *limit_origin(const struct gate *gate, uint32_t home);
 
-/* Room for SL_LIMITS_MAX limits and a budget, each as "NAME of PREFIX". */
+/* Length of a text with SL_LIMITS_MAX limits and a budget, each written as "NAME of PREFIX". */
 #define INHERITED_TEXT                                                                             \
 	((SL_LIMITS_MAX + 1) * (SL_NAME + PREFIX_TEXT + sizeof("the newcomers' budget of ")))
 
@@ -120,31 +119,31 @@ const char *inherited_format(const struct gate *gate, const struct sl_policy *po
 
 /* --- Shadowed limits ------------------------------------------------------------------------ */
 
-/* The reason why a policy lacks a limit or the budget of its parent. */
+/* Reasons why a policy lacks a limit or the budget of its parent. */
 enum shadow_reason {
 	SHADOW_LIFTED,	 /* the policy does not inherit limits */
 	SHADOW_REPLACED, /* the policy's limit of the same name matches other packets */
 	SHADOW_OBSERVED, /* the policy's limit of the same name only observes */
-	SHADOW_KEYED,	 /* the policy's limit of the same name has key dst */
-	SHADOW_BUDGET,	 /* the policy has its own budget */
+	SHADOW_KEYED,  /* the policy's limit of the same name has key `dst`, the parent's has not */
+	SHADOW_BUDGET, /* the policy has its own budget */
 	SHADOW_REASONS,
 };
 
 #define SHADOWS_MAX 4
 
-/* The limits and budgets of parents that policies lack since a change. */
+/* Limits and budgets of parents that policies lack since a change. */
 struct shadowed {
 	struct shadow {
 		struct sl_prefix prefix;
 		enum shadow_reason reason;
-		unsigned int items_count;   /* 0 if this entry and the next entries are unused */
-		char items[INHERITED_TEXT]; /* in the format of inherited_format() */
+		unsigned int items_count;   /* number of items; 0 if this entry is unused */
+		char items[INHERITED_TEXT]; /* names of the items: inherited_format() */
 	} list[SHADOWS_MAX];
-	unsigned int more; /* number of limits that do not fit into `list` */
+	unsigned int more; /* number of limits that did not fit into `list` */
 };
 
 /*
- * Adds the limits and the budget of its parent that a policy lacks in `version`, and had in version
+ * Adds the parent's limits and budget that a policy lacks in `version`, but had in version
  * `before`. `before` is not freed yet, and is 0 if the policy is new.
  */
 void policy_add_shadows(const struct gate *gate, const struct sl_prefix *prefix, uint32_t before,

@@ -41,9 +41,9 @@ static bool content_is_sound(const struct gate *gate, const struct sl_rule_conte
 }
 
 /*
- * Returns whether a command could have written this rule for a prefix of at most `most` bits, as
- * the owner of the gate can write any value. Policy versions are used as indexes of arrays in
- * memory. A walk from a rule to shorter rules ends because the length of each rule is checked here.
+ * Returns whether a command could have written this rule for a prefix of at most `most` bits. The
+ * gate's owner can write any value. Policy versions must be valid indexes of arrays in memory, and
+ * a walk to shorter rules ends only if the length of each rule is valid.
  */
 static bool rule_is_sound(const struct gate *gate, const struct sl_rule *rule, uint32_t most)
 {
@@ -87,7 +87,7 @@ int rulemap_get(const struct gate *gate, const struct sl_prefix *prefix, struct 
 
 	if (found <= 0)
 		return found;
-	if (rule.bits != prefix->bits) /* the trie also returns rules of shorter prefixes */
+	if (rule.bits != prefix->bits) /* the trie returned the rule of a shorter prefix */
 		return 0;
 	*ret = rule;
 	return 1;
@@ -112,10 +112,10 @@ int rulemap_cover(const struct gate *gate, const struct sl_prefix *prefix, uint3
 struct entry_list {
 	struct rulemap_entry *items;
 	unsigned int count, room;
-	unsigned int most; /* largest number of items that the caller wants */
+	unsigned int most; /* largest `count` that the caller wants */
 };
 
-/* Adds a rule to a list. Returns -ECANCELED if the list has all items that the caller wants. */
+/* Appends a rule to a list. Returns -ECANCELED if the list already has `most` items. */
 static int entry_add(struct entry_list *list, const struct rulemap_entry *entry)
 {
 	if (list->count == list->most)
@@ -126,12 +126,12 @@ static int entry_add(struct entry_list *list, const struct rulemap_entry *entry)
 	return 0;
 }
 
-/* Entries per system call. The kernel needs about a millisecond for 4096 entries. */
+/* Entries to process per system call. The kernel needs about 1 ms for 4096 entries. */
 #define BATCH 4096
 
 /*
- * Returns the number of steps after which a walk over the keys of a map gives up. The kernel starts
- * again if a key is deleted during a walk, so the owner of the gate could make it endless.
+ * Returns the largest number of steps of a walk over the keys of a map. The kernel restarts a walk
+ * if the current key was deleted, so the gate's owner could make a walk endless.
  */
 static uint64_t steps_most(int fd)
 {
@@ -142,8 +142,8 @@ static uint64_t steps_most(int fd)
 }
 
 /*
- * Reads the hosts of one family. Each system call returns whole buckets of the hash table, and a
- * bucket has at most BATCH entries. May miss hosts that are added during the walk.
+ * Reads all hosts of one family. Each system call returns whole buckets of the hash table, and no
+ * bucket has more than BATCH entries. May miss hosts that are added during the walk.
  */
 static int hosts_read(const struct gate *gate, enum gate_map map, struct entry_list *list)
 {
@@ -163,7 +163,7 @@ static int hosts_read(const struct gate *gate, enum gate_map map, struct entry_l
 		uint32_t count = BATCH;
 
 		if (bpf_map_lookup_batch(gate->map[map], last, &token, keys, rules, &count, NULL)) {
-			if (errno != ENOENT) /* ENOENT means that this batch is the last */
+			if (errno != ENOENT) /* the kernel returns ENOENT with the last batch */
 				return -errno;
 			more = false;
 		}
@@ -229,7 +229,7 @@ int rulemap_read(const struct gate *gate, unsigned int most, struct rulemap_entr
 
 /* --- Writing and removing in batches -------------------------------------------------------- */
 
-/* Writes or removes those entries that have this action and belong to this map. */
+/* Writes or removes all entries that have action `action` and belong to map `map`. */
 static int batches_run(const struct gate *gate, const struct rulemap_entry *entries,
 		       unsigned int count, enum rulemap_action action, enum gate_map map)
 {
@@ -279,8 +279,8 @@ static bool prefix_splits(const struct sl_prefix *prefix)
 }
 
 /*
- * Adds `change` to the counts of the aggregates that the prefix divides. Hosts are not counted,
- * because packets look them up before `prefixes`.
+ * Adds `change` to the rule counts of the aggregates (include/aggregate.h) that contain the prefix.
+ * Skips hosts, because packets look up hosts before `prefixes`.
  */
 static void subrules_add(uint64_t *subrules, const struct sl_prefix *prefix, int change)
 {
@@ -335,7 +335,10 @@ static int net_compare(const void *a, const void *b)
 	return memcmp(a, b, sizeof(uint64_t));
 }
 
-/* Removes /64s that are not in the sorted array `nets`. Reads the next key before it deletes. */
+/*
+ * Deletes entries of map `splits` whose /64 is not in the sorted array `nets`. Gets the next key
+ * before it deletes a key, because the kernel restarts a walk at a deleted key.
+ */
 static int splits_clear(const struct gate *gate, const uint64_t *nets, unsigned int count)
 {
 	int fd = gate->map[MAP_SPLITS], err = 0, end;
@@ -354,8 +357,9 @@ static int splits_clear(const struct gate *gate, const uint64_t *nets, unsigned 
 }
 
 /*
- * Missing counts are written before superfluous counts are removed, because a bucket must not serve
- * a whole /64 that a rule in force divides. The entries of a /64 are adjacent, as they are sorted.
+ * Writes missing counts before it removes superfluous counts, because a bucket must not serve a
+ * whole /64 that a rule in force divides. Sorts the entries, so entries of the same /64 are
+ * adjacent.
  */
 int splits_set(struct gate *gate, struct rulemap_entry *entries, unsigned int count)
 {

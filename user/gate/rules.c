@@ -46,7 +46,7 @@ int rules_unread(const struct gate *gate, int err)
 }
 
 /*
- * Makes a rule from the content that packets see. `known` has the bits of existing lists; a damaged
+ * Makes a rule from the content that packets see. `known` has the bits of existing lists. A damaged
  * rule may have other bits, which are ignored.
  */
 static int rule_from(const struct gate *gate, const struct sl_prefix *prefix,
@@ -85,7 +85,7 @@ int rules_get(const struct gate *gate, const struct sl_prefix *prefix, struct ru
 			 lists_bits(lists), ret);
 }
 
-/* Reads the rules of a generation. The caller checks that the generation did not change. */
+/* Reads the rules of a generation. The caller checks that the generation has not changed. */
 static int rules_read_once(const struct gate *gate, uint32_t generation, struct ruleset *set)
 {
 	_cleanup_free_ struct rulemap_entry *entries = NULL;
@@ -111,7 +111,7 @@ static int rules_read_once(const struct gate *gate, uint32_t generation, struct 
 	return err;
 }
 
-/* Give up if 100 reads in a row have failed because the rules changed meanwhile. */
+/* Give up after 100 failed reads. A read fails if the rules change while it is made. */
 #define READ_TRIES 100
 
 int rules_read(const struct gate *gate, struct ruleset *ret)
@@ -136,7 +136,7 @@ int rules_read(const struct gate *gate, struct ruleset *ret)
 int rules_count(const struct gate *gate, unsigned int *ret)
 {
 	_cleanup_(ruleset_free) struct ruleset set = {0};
-	bool changing = gate->state->changing; /* read once: a command may change it meanwhile */
+	bool changing = gate->state->changing; /* read once, because a command may change it */
 	int err = changing ? rules_read(gate, &set) : 0;
 
 	*ret = changing ? set.count : gate->state->hosts + gate->state->prefixes;
@@ -170,7 +170,7 @@ int rules_policies(const struct gate *gate, const struct sl_policy ***ret, unsig
 
 /* --- The rule that decides ------------------------------------------------------------------ */
 
-/* Returns the time at which the prefix is on none of these lists, or 0 if it stays on a list. */
+/* Returns when the prefix is on none of these lists any more, or 0 if it stays on one forever. */
 static uint32_t lists_end(const struct gate *gate, const struct sl_rule_content *content,
 			  uint64_t lists)
 {
@@ -189,7 +189,7 @@ static uint32_t lists_end(const struct gate *gate, const struct sl_rule_content 
 	return last;
 }
 
-/* Returns the judgement of a rule. `version` is the result of the lookup with its content. */
+/* Returns what a rule decides. `version` is the result of lookup_add() for the rule's content. */
 static struct judgement content_judge(const struct gate *gate, const struct sl_prefix *prefix,
 				      const struct sl_rule_content *content, uint32_t version)
 {
@@ -212,7 +212,7 @@ static struct judgement content_judge(const struct gate *gate, const struct sl_p
 int rules_judge(const struct gate *gate, const struct sl_prefix *address, struct judgement *ret)
 {
 	uint32_t generation = gate_generation(gate), bits = address->bits;
-	struct judgement found = {0}, without = {0}; /* for lookup.version, lookup.without */
+	struct judgement found = {0}, without = {0}; /* results for lookup.version, .without */
 	struct lookup lookup = {0};
 	bool is_complete = false;
 	struct sl_rule rule;

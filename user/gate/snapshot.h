@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Gate: a snapshot shows a service what has changed in a gate since the last update. It also keeps
- * the gate's maps open, so that the service can pin them again. An update opens no file in bpffs,
- * because an open file is an inotify event for processes that wait for commands, and keeps the
- * mount busy.
+ * Gate: a snapshot of a gate, by which a service finds out what has changed in the gate. The
+ * snapshot keeps the gate's maps open, so the service can pin them again. An update opens no file
+ * in bpffs, because an open file sends an inotify event to processes that wait for commands, and
+ * keeps the mount busy.
  */
 #ifndef SLUICE_SNAPSHOT_H
 #define SLUICE_SNAPSHOT_H
@@ -15,15 +15,15 @@
 #include "gate/gate.h"
 
 struct gate_snapshot {
-	bool exists;	   /* at least one map of the gate is pinned */
+	bool exists;	   /* whether any map of the gate is pinned */
 	unsigned int lost; /* number of maps that are not pinned */
 	bool has_next;	   /* next/ exists, so a resize is in progress or was interrupted */
 	dev_t bpffs;	   /* device number of the bpffs that contains the gate */
-	ino_t gate;	   /* inode of pin `gate`; differs if the gate or its maps are replaced */
+	ino_t gate; /* inode of pin `gate`; another inode if the gate or its maps were replaced */
 	uint32_t generation, trial;
 	bool on_trial;
 	struct array_view view; /* the value of map `gate` in memory */
-	struct sl_gate *state;	/* pointer into `view`, or NULL before gate_snapshot_take() */
+	struct sl_gate *state;	/* the state in `view`; NULL before gate_snapshot_take() */
 	int map[GATE_MAPS];	/* fds of the maps; -1 if a map is not open */
 };
 
@@ -33,9 +33,9 @@ struct gate_snapshot {
 		.map = { [0 ... GATE_MAPS - 1] = -1 }                                              \
 	}
 
-/* Changes, as bits. */
+/* Changes since the last update, as bits. */
 enum gate_changed {
-	CHANGED_GATE = 1,  /* the gate was removed, was made again, or has other maps */
+	CHANGED_GATE = 1,  /* the gate was removed, was made again, or got other maps */
 	CHANGED_RULES = 2, /* the generation has changed */
 	CHANGED_TRIAL = 4, /* a trial has begun or ended */
 };
@@ -46,17 +46,17 @@ const char *gate_path(const char *name, const char *below, char path[PINS_PATH])
 /* Takes a snapshot of an open gate, and moves its maps and its mapped state to the snapshot. */
 void gate_snapshot_take(struct gate *gate, struct gate_snapshot *snapshot);
 
-/* Returns whether the snapshot is of this open gate. The gate may have been resized since. */
+/* Returns whether a snapshot was taken of this gate. The gate may have been resized since. */
 bool gate_snapshot_is_of(const struct gate_snapshot *snapshot, const struct gate *gate);
 
-/* Returns whether a mount over the path of the gate hides the gate, and stores the mount. */
+/* Returns whether another mount hides the gate's path, and stores this mount. */
 bool gate_snapshot_is_hidden(const char *name, const struct gate_snapshot *snapshot,
 			     struct mount *ret);
 
 /* Updates the snapshot. Returns the changes, as bits of enum gate_changed. */
 unsigned int gate_snapshot_update(const char *name, struct gate_snapshot *snapshot);
 
-/* Pins the maps whose pins were removed, and makes a missing directory of attachments. */
+/* Pins the maps again whose pins were removed, and creates a missing directory of attachments. */
 int gate_repin(const char *name, struct gate_snapshot *snapshot);
 
 void gate_snapshot_free(struct gate_snapshot *snapshot);

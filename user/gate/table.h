@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Gate: the table of states in memory (include/ways.h), which packets change at the same time. A
- * command may read, charge and refill existing states. Only packets insert states, because only BPF
- * programs lock sets.
+ * Gate: reads and changes the table of states (include/ways.h) while packets change it. A command
+ * may read, charge and refill existing states. Only packets insert states, because only BPF
+ * programs can lock sets.
  */
 #ifndef SLUICE_GATE_TABLE_H
 #define SLUICE_GATE_TABLE_H
@@ -17,14 +17,14 @@ struct found_entry {
 	bool is_found;
 };
 
-/* The whole table, in memory. */
+/* The whole table of states, in memory. */
 struct table {
 	struct sl_entry *entries;
 	uint32_t count;
-	uint32_t id;		       /* the kernel's id of map `states`; differs after a resize */
-	struct array_view sets;	       /* map `sets`; a reader does not open it */
-	struct array_view states;      /* map `states` */
-	const struct sl_entry **index; /* for a reader: used entries, sorted by key; or NULL */
+	uint32_t id;		  /* the kernel's id of map `states`; another id after a resize */
+	struct array_view sets;	  /* map `sets`; not open for a reader */
+	struct array_view states; /* map `states` */
+	const struct sl_entry **index; /* used entries, sorted by key; NULL if not a reader */
 	uint32_t index_count;
 };
 
@@ -34,18 +34,18 @@ int table_open(const struct gate *gate, struct table *ret);
 void table_close(struct table *table);
 
 /*
- * Reads the entry of a key. If `table` is NULL, searches the maps by system calls. A reader has no
- * hash secret, so it searches a copy of the whole table.
+ * Reads the entry of a key. If `table` is NULL, searches the maps by system calls. A reader lacks
+ * the hash secret, so it searches a copy of the whole table.
  */
 int table_read(const struct gate *gate, const struct table *table, const struct state_key *key,
 	       struct found_entry *ret);
 
 /*
- * The functions below change a word of a state while packets change it, as packets do:
- * state_publish() in bpf/state.h.
+ * The functions below change a word of a state while packets change it. They use the same atomic
+ * operations as packets: state_publish() in bpf/state.h.
  */
 
-/* Compares a word with `from`, and swaps it if equal. Returns whether the word was equal. */
+/* Sets a word to `to` if it is equal to `from`. Returns whether it was equal. */
 static inline bool word_swap(__u64 *word, __u64 from, __u64 to)
 {
 	return __atomic_compare_exchange_n(word, &from, to, false, __ATOMIC_SEQ_CST,

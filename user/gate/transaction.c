@@ -57,7 +57,7 @@ static int lists_prepare(struct gate *gate, const struct sl_list_info wanted[SL_
 	return 0;
 }
 
-/* Also frees removed lists. No packet uses the previous generation when this is called. */
+/* Also frees removed lists, because packets no longer use the previous generation. */
 void lists_set_dates(struct gate *gate, const struct sl_list_info wanted[SL_LIST_PLACES])
 {
 	for (int place = 0; place < SL_LIST_PLACES; place++) {
@@ -68,7 +68,7 @@ void lists_set_dates(struct gate *gate, const struct sl_list_info wanted[SL_LIST
 	}
 }
 
-/* Undoes a change of the lists, or completes it if it is in force. Frees lists that have ended. */
+/* Undoes an interrupted change of the lists, or completes it. Frees lists that have ended. */
 static void lists_recover(struct gate *gate, uint64_t ended)
 {
 	uint32_t generation = gate_generation(gate);
@@ -85,9 +85,9 @@ static void lists_recover(struct gate *gate, uint64_t ended)
 /* --- Recovery ------------------------------------------------------------------------------- */
 
 /*
- * Restores the content that packets see, without the bits of lists that have ended or on which the
- * entry has ended. Chooses whether the rule is written, kept or removed: a rule is removed if this
- * content has ended, or is empty because the transaction added or deleted the rule.
+ * Restores the content of a rule that packets see, without lists that have ended for its prefix.
+ * Then chooses whether to write, keep or remove the rule. A rule is removed if this content has
+ * ended, or if it is empty because the interrupted transaction added or deleted the rule.
  */
 static void entry_recover(const struct gate *gate, struct rulemap_entry *entry, uint32_t generation,
 			  uint64_t ended)
@@ -110,7 +110,7 @@ static void entry_recover(const struct gate *gate, struct rulemap_entry *entry, 
 		entry->action = ENTRY_REMOVE;
 }
 
-/* Counts the rules, and sets the counts that packets read. */
+/* Counts the rules, and stores the counts that packets read. */
 static void counts_set(struct gate *gate, const struct rulemap_entry *entries, unsigned int count)
 {
 	uint32_t hosts = 0, prefixes = 0, allows = 0;
@@ -126,7 +126,7 @@ static void counts_set(struct gate *gate, const struct rulemap_entry *entries, u
 	__atomic_store_n(&gate->state->hosts, hosts, __ATOMIC_RELEASE);
 }
 
-/* Frees the policy versions that no rule names. Packets no longer use these versions. */
+/* Frees the policy versions that no rule refers to. Packets no longer use these versions. */
 static void versions_free(struct gate *gate, const struct rulemap_entry *entries,
 			  unsigned int count)
 {
@@ -154,7 +154,7 @@ int rules_recover(struct gate *gate, unsigned int *ret_ended)
 
 	synchronize_programs();
 	err = rulemap_read(gate, UINT_MAX, &entries, &count);
-	if (!err) /* after an error nothing is changed */
+	if (!err) /* change nothing if the rules cannot be read */
 		__atomic_store_n(&gate->state->changing, 1, __ATOMIC_RELEASE);
 	for (unsigned int i = 0; !err && i < count; i++) {
 		const struct sl_rule_content *seen = rule_content(&entries[i].rule, generation);
@@ -182,17 +182,17 @@ int rules_recover(struct gate *gate, unsigned int *ret_ended)
 
 /* --- Expiry --------------------------------------------------------------------------------- */
 
-/* A rule that has ended has no effect, so its removal needs no new generation. */
+/* A rule that has ended has no effect on packets, so it is removed without a new generation. */
 unsigned int rules_expire(struct gate *gate)
 {
 	unsigned int ended = 0, mark = error_count();
 
 	if (rules_recover(gate, &ended))
-		error_drop(mark); /* drop the errors, because the next command tries again */
+		error_drop(mark); /* drop the errors, because the next command recovers again */
 	return ended;
 }
 
-/* The number of rules that each change examines. */
+/* Number of rules that each change examines for expiry. */
 #define EXPIRE_RULES 256
 
 void rules_expire_some(struct gate *gate)
@@ -202,7 +202,7 @@ void rules_expire_some(struct gate *gate)
 	unsigned int count = 0;
 	bool ended = false;
 
-	rulemap_read(gate, EXPIRE_RULES, &entries, &count); /* `count` is 0 after an error */
+	rulemap_read(gate, EXPIRE_RULES, &entries, &count); /* leaves `count` 0 after an error */
 	for (unsigned int i = 0; i < count; i++)
 		ended |= content_has_ended(gate, &entries[i].rule.cur);
 	lists_copy(gate, lists);
@@ -215,8 +215,9 @@ void rules_expire_some(struct gate *gate)
 /* --- Preparing one rule --------------------------------------------------------------------- */
 
 /*
- * Functions below return -ECANCELED if they have added an error, and any other errno without an
- * error. Map `splits` gets its own errno, because room_make() grows it in another way.
+ * The functions below return -ECANCELED if they have added an error, and any other errno if they
+ * have not. A full map `splits` has its own errno, because room_make() enlarges `splits` in another
+ * way.
  */
 #define NO_POLICY (-EDQUOT) /* errno if no policy is free */
 #define NO_SPLIT  (-EXFULL) /* errno if map `splits` is full */
@@ -229,16 +230,16 @@ static bool room_is_short(int err)
 /* A rule that a transaction may write. */
 struct transaction_step {
 	struct sl_prefix prefix;
-	const struct rule *wanted; /* NULL for a policy that inherits a change */
+	const struct rule *wanted; /* NULL for a policy that may inherit a change */
 };
 
-/* A policy is written before its children, because steps of shorter prefixes come first. */
+/* Steps are sorted by prefix length, so a policy is written before policies that inherit it. */
 struct transaction {
 	struct transaction_step *steps;
 	unsigned int steps_count, steps_room;
-	struct rulemap_entry *entries; /* the wanted rules, and the children that they change */
+	struct rulemap_entry *entries; /* wanted rules, and policies that inherit their changes */
 	unsigned int count;
-	bool rewrites; /* a policy changes, so children may change */
+	bool rewrites; /* a policy changes, so policies that inherit from it may change */
 };
 
 /* Returns whether a version has exactly the wanted limits, budget and inheritance. */
@@ -259,8 +260,8 @@ static bool policy_is(const struct gate *gate, uint32_t version, const struct ru
 }
 
 /*
- * Stores the version for the wanted policy, or 0 if there are no limits. If neither its limits nor
- * its parent change, this is version `before`, otherwise a new version.
+ * Stores the version for the wanted policy, or 0 if the policy has no limits. The version is
+ * `before` if neither the limits nor the parent change, and otherwise a new version.
  */
 static int version_prepare(struct gate *gate, const struct rule *wanted, uint32_t before,
 			   uint32_t *ret)
@@ -280,8 +281,8 @@ static int version_prepare(struct gate *gate, const struct rule *wanted, uint32_
 }
 
 /*
- * Prepares one rule. Counts are raised before the rule is written, because packets skip a lookup
- * while the count of hosts, prefixes or runtime allows is 0.
+ * Prepares one rule. Raises counts before the rule is written, because packets skip a lookup while
+ * the count of hosts, prefixes or runtime allows is 0.
  */
 static int entry_prepare(struct gate *gate, const struct rule *wanted, struct transaction *t)
 {
@@ -313,8 +314,8 @@ static int entry_prepare(struct gate *gate, const struct rule *wanted, struct tr
 }
 
 /*
- * Prepares a new version of a policy whose parent has a new version. Skips a rule that this
- * transaction has already prepared. The runtime entry and the lists of the rule stay.
+ * Prepares a new version of a policy if its parent has a new version. Skips a rule that this
+ * transaction has already prepared. Keeps the runtime entry and the lists of the rule.
  */
 static int child_prepare(struct gate *gate, const struct sl_prefix *prefix, struct transaction *t)
 {
@@ -345,7 +346,7 @@ static int child_prepare(struct gate *gate, const struct sl_prefix *prefix, stru
 
 /* --- The transaction ------------------------------------------------------------------------ */
 
-/* Orders steps: shorter prefixes first, then wanted rules before policies that inherit. */
+/* Sorts steps by prefix length. If equal, wanted rules precede policies that inherit. */
 static int step_compare(const void *a, const void *b)
 {
 	const struct transaction_step *left = a, *right = b;
@@ -355,7 +356,7 @@ static int step_compare(const void *a, const void *b)
 			       ?: prefix_compare(&left->prefix, &right->prefix);
 }
 
-/* Makes the steps: the wanted rules, and all policies that inherit. */
+/* Lists the steps: the wanted rules, and all policies that inherit. */
 static int transaction_plan(const struct gate *gate, const struct ruleset *wanted,
 			    struct transaction *t)
 {
@@ -398,7 +399,7 @@ static int transaction_prepare(struct gate *gate, const struct ruleset *wanted,
 	for (unsigned int i = 0; !err && i <= t->steps_count; i++) {
 		const struct transaction_step *step = &t->steps[i];
 
-		/* policies of longer prefixes look up their parents in the maps */
+		/* write the rules of this length before longer prefixes look up their parents */
 		if (written < t->count &&
 		    (i == t->steps_count || step->prefix.bits != step[-1].prefix.bits ||
 		     !step->wanted != !step[-1].wanted)) {
@@ -412,7 +413,7 @@ static int transaction_prepare(struct gate *gate, const struct ruleset *wanted,
 	return err;
 }
 
-/* Removes rules and policy versions that are no longer in use. */
+/* Removes rules and frees policy versions that packets no longer use. */
 static int transaction_finish(struct gate *gate, const struct ruleset *wanted,
 			      struct transaction *t)
 {
@@ -438,8 +439,8 @@ static int transaction_finish(struct gate *gate, const struct ruleset *wanted,
 }
 
 /*
- * Tries a change once. After a failure the rules are unchanged, except that rules that had ended
- * are removed; `ret_ended` has the number of removed rules.
+ * Tries a change once. If it fails, the old rules stay in force, but rules that had ended are
+ * removed. `ret_ended` is set to the number of removed rules.
  */
 static int change_try(struct gate *gate, const struct ruleset *wanted, struct shadowed *ret,
 		      unsigned int *ret_ended)
@@ -454,21 +455,21 @@ static int change_try(struct gate *gate, const struct ruleset *wanted, struct sh
 	err = transaction_plan(gate, wanted, &t) ?: transaction_prepare(gate, wanted, &t);
 	if (err)
 		return rules_recover(gate, ret_ended) ? -ECANCELED : err;
-	/* the switch: every packet that arrives after this store sees the new rules */
+	/* switch: each packet that arrives after this store uses the new generation */
 	__atomic_store_n(&gate->state->generation, gate_generation(gate) + 1, __ATOMIC_RELEASE);
 	synchronize_programs();
 	for (unsigned int i = 0; ret && i < t.count; i++)
 		policy_add_shadows(gate, &t.entries[i].prefix, t.entries[i].rule.prev.version,
 				   t.entries[i].rule.cur.version, ret);
 	if (transaction_finish(gate, wanted, &t))
-		return rules_recover(gate, NULL) ? -ECANCELED : 0; /* completes the change */
+		return rules_recover(gate, NULL) ? -ECANCELED : 0; /* completes it */
 	__atomic_store_n(&gate->state->changing, 0, __ATOMIC_RELEASE);
 	return 0;
 }
 
 /* --- Room ----------------------------------------------------------------------------------- */
 
-/* Counts the room for a change. Until the change ends, the maps contain old and new rules. */
+/* Counts the room for a change. The maps contain old and new rules until the change ends. */
 static int room_count(const struct gate *gate, const struct ruleset *wanted, struct room *room)
 {
 	_cleanup_free_ struct rulemap_entry *entries = NULL;
@@ -500,9 +501,8 @@ static int room_count(const struct gate *gate, const struct ruleset *wanted, str
 }
 
 /*
- * Grows the gate for a change that failed with `err` for lack of room. Returns 0 and a false
- * ret_grew if the gate cannot grow: a user specified the size that is too small, or the size is at
- * its maximum.
+ * Enlarges the maps after a change failed with `err` for lack of room. Returns 0 and sets ret_grew
+ * to false if a user specified the size that is too small, or if this size is at its maximum.
  */
 static int room_make(struct gate *gate, const struct ruleset *wanted, int err, bool *ret_grew)
 {
@@ -563,14 +563,14 @@ int rules_change(struct gate *gate, const struct ruleset *wanted, struct shadowe
 
 	if (gate_sizes_read(gate, &has))
 		return -ECANCELED;
-	/* fail before anything is written if the wanted rules alone do not fit */
+	/* if the wanted rules alone do not fit, fail before anything is written */
 	if (needed.policies > has.policies)
 		err = NO_POLICY;
 	else if (!sizes_hold(&has, &needed))
 		err = -E2BIG;
 	else
 		err = change_try(gate, wanted, ret, &ended);
-	/* after a failure the recovery has removed rules that had ended */
+	/* retry if the recovery after the failure has removed rules that had ended */
 	if (room_is_short(err) && ended)
 		err = change_try(gate, wanted, ret, &ended);
 	if (room_is_short(err)) {

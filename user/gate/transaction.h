@@ -2,8 +2,8 @@
 /*
  * Gate: changes the rules of a gate in one step. A transaction writes policy versions, lists and
  * rules for the next generation, which packets do not see yet, and then raises the generation. If a
- * transaction is killed, the next change recovers first: it undoes a transaction that has not
- * raised the generation, and completes any other.
+ * command is killed during a transaction, the next change first undoes this transaction, or
+ * completes it if it has raised the generation.
  */
 #ifndef SLUICE_TRANSACTION_H
 #define SLUICE_TRANSACTION_H
@@ -13,16 +13,16 @@
 #include "rules/ruleset.h"
 
 /*
- * Replaces the rules of the prefixes in `wanted`, each of which occurs once, and the gate's lists
- * unless wanted->lists is NULL. A list that gets another access or end must have a new index there.
- * Deletes rules without entry, lists and limits. If a prefix already had a limit of the same name
- * and key, the limit keeps its id, and so the state of each source. If `ret` is not NULL, adds the
- * limits that policies lack since the change. The gate is open for a change. After an error the
- * rules are unchanged.
+ * Replaces the rules of the prefixes in `wanted`, each of which occurs once. Replaces the gate's
+ * lists unless wanted->lists is NULL. A list that gets another access or end must have a new index
+ * in wanted->lists. Deletes rules without entry, lists and limits. If a prefix already had a limit
+ * of the same name and key, the limit keeps its id, and so the state of each source. If `ret` is
+ * not NULL, adds the limits that policies lack since the change. The gate must be open for a
+ * change. After an error the rules are unchanged.
  */
 int rules_change(struct gate *gate, const struct ruleset *wanted, struct shadowed *ret);
 
-/* Sets only the dates of lists. All other fields of `wanted` equal the lists in force. */
+/* Stores only the dates of lists. All other fields of `wanted` must equal the lists in force. */
 void lists_set_dates(struct gate *gate, const struct sl_list_info wanted[SL_LIST_PLACES]);
 
 /*
@@ -31,12 +31,12 @@ void lists_set_dates(struct gate *gate, const struct sl_list_info wanted[SL_LIST
  */
 int rules_recover(struct gate *gate, unsigned int *ret_ended);
 
-/* Removes ended rules and lists. Returns the number of removed rules, 0 after an error. */
+/* Removes ended rules and lists. Returns the number of removed rules, or 0 after an error. */
 unsigned int rules_expire(struct gate *gate);
 
 /*
- * Calls rules_expire() if a list or one of the first 256 rules has ended. It reads no more rules,
- * so that a change of one rule stays fast.
+ * Calls rules_expire() if a list or one of the first 256 rules has ended. Reads no other rules, so
+ * that a change of one rule stays fast.
  */
 void rules_expire_some(struct gate *gate);
 
