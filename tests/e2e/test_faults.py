@@ -365,8 +365,8 @@ def test_output_that_cannot_be_written_is_a_failure(attached, tmp_path, options)
 
 @pytest.mark.parametrize("closed", [(0,), (1,), (2,), (0, 2), (0, 1, 2)], ids=str)
 def test_closed_descriptors_get_nothing_else(lab, tmp_path, closed):
-    """If standard input, output or error is closed, `keep` opens /dev/null in its place, so that no
-    other file gets its descriptor."""
+    """If standard input, output or error is closed, `keep` opens no other file or socket with its
+    number."""
     def close():
         for fd in closed:
             os.close(fd)

@@ -163,8 +163,7 @@ class Arrivals:
                 self.last[source] = now
 
     def packets(self):
-        """Returns how many packets of each source have passed. The last of them admitted the
-        source."""
+        """Returns how many packets each source sent until it was admitted."""
         return [self.received.by_source[source] for source in self.sources]
 
     def milliseconds(self):

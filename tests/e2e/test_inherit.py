@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A policy for a few addresses must not silently lift the limits of all addresses. `set` makes a policy that inherits the
-limits of the next shorter prefix. A note names each limit that a policy lacks."""
+"""A policy for a few addresses must not silently lift the limits for all addresses. `set` makes a
+policy that inherits the limits of the next shorter prefix; a note names each limit that a policy
+lacks."""
 
 import json
 import re
@@ -13,7 +14,7 @@ from test_newcomers import crowding, flood_with, small
 
 INSIDE = "10.1.2.3"
 
-__all__ = ["small"]  # fixture `small` is imported for the tests below
+__all__ = ["small"]  # pytest finds fixture `small` in this module
 
 
 # --- Words ----------------------------------------------------------------------------------------
@@ -38,11 +39,13 @@ def test_what_set_notes(gate):
 
 
 def test_a_name_that_replaces_a_limit_for_other_packets_is_noted(gate):
-    """A limit with a name of default replaces the limit of default, even if it matches other packets."""
+    """A note names a limit of default that a new limit of the same name replaces for other
+    packets."""
     named = "name", "one"
     gate.sluice("set", "default", *named, "rate", "10pps", "match", "tcp-syn")
     noted(gate.sluice("set", NET, *named, *DNS[2:]), (NET, "one", "default"))
-    noted(gate.sluice("set", NET, *named, *DNS[2:]))  # the limit is the same as before, so there is no note
+    # the limit does not change, so no note is printed
+    noted(gate.sluice("set", NET, *named, *DNS[2:]))
     noted(gate.sluice("set", "10.2.0.0/16", *named, "rate", "50pps"))
     noted(gate.sluice("set", "10.2.0.0/16", *DNS))
     noted(gate.sluice("set", "10.2.0.0/16", *named, "rate", "9pps", "match", "tcp-syn"))
@@ -58,29 +61,32 @@ def test_a_name_that_replaces_a_limit_for_other_packets_is_noted(gate):
 @pytest.mark.parametrize("words", [("action", "observe"), ("key", "dst")], ids=" ".join)
 def test_a_name_that_replaces_a_limit_and_stops_less_is_noted(gate, words):
     replaced, own = ("10.0.0.1", "all", "default"), ("set", "10.0.0.1", "rate", "10pps")
-    afresh = [("10.0.0.1", "'all'")] * ("key" in words)  # a new key starts with full buckets
+    # a limit with another key starts with full buckets, which a note reports
+    afresh = [("10.0.0.1", "'all'")] * ("key" in words)
     unseen = ["hook egress'"] * ("key" in words)
     for action in ("drop",), ("block", "1min"):
         gate.sluice("set", "default", "rate", "10pps", "action", *action)
         noted(gate.sluice(*own, *words), *unseen, replaced)
-        noted(gate.sluice(*own, *words), *unseen)  # the limit is the same as before, so there is no note
+        # the limit does not change, so no note is printed
+        noted(gate.sluice(*own, *words), *unseen)
         noted(gate.sluice(*own), *afresh)
         noted(gate.sluice(*own, *words), *unseen, *afresh, replaced)
         noted(gate.sluice("set", "10.0.0.2", "name", "x", "rate", "10pps", *words), *unseen, ("10.0.0.2", "all", "inherit no"))
         gate.apply("policies: []")
-    gate.sluice("set", "default", "rate", "10pps", *words)  # the limit of default does not stop packets either
+    # the replaced limit of default does not drop packets either
+    gate.sluice("set", "default", "rate", "10pps", *words)
     noted(gate.sluice(*own, *words), *unseen)
     gate.apply("policies: []")
     noted(gate.apply("policies: [{prefix: default, limits: [{rate: 5/h}]}, {prefix: 10.0.0.1, "
                      "inherit: true, limits: [{rate: 5/h, %s: %s}]}]" % words), *unseen, replaced)
 
 
-BUDGET = "budget"  # notes use this word for the limit of new sources
+BUDGET = "budget"  # notes call the limit of new sources a budget
 
 
 @pytest.fixture
 def covered(gate):
-    """A gate with a limit and a budget in default, and a prefix that inherits both."""
+    """A gate in which policy default has a limit and a budget, and a prefix inherits both."""
     gate.sluice("set", "default", *SYN)
     gate.sluice("newcomers", "default", "rate", "10kpps")
     gate.sluice("set", "10.1.2.0/24", *DNS)
@@ -109,7 +115,8 @@ def test_a_budget_that_takes_the_place_of_an_inherited_one_is_noted(covered):
 
 
 def test_apply_of_a_file_notes_the_same(covered):
-    """The note names at most four policies, and its last line has the number of the other policies."""
+    """The note of apply names the first four policies that lack a limit, and the number of the
+    others."""
     dump = covered.json("dump")
     web = {"prefix": NET, "limits": [{"name": "web", "rate": "5pps"}], "inherit": False}
     noted(covered.apply({**dump, "policies": [*dump["policies"], web]}),
@@ -175,7 +182,8 @@ def test_a_resize_keeps_heirs_what_they_are(attached):
         {"prefix": "10.1.0.0/16", "inherit": True, "limits": [{"name": "dns", "rate": "5pps", "match": "udp port 53"}]},
         {"prefix": "10.1.2.0/24", "inherit": True, "limits": [{"name": "ntp", "rate": "5pps", "match": "udp port 123"}]}]}
     attached.apply({"policies": others})
-    attached.apply({"policies": others + heirs["policies"]})  # gives the policies in `heirs` high numbers
+    # makes the policies of `heirs` the last in the map of policies
+    attached.apply({"policies": others + heirs["policies"]})
     attached.apply(heirs)
     assert outcome(attached, [syn(INSIDE)] * 6)[:2] == (6, 0)
     shown, before = attached.rules(), attached.json("stats")["policies"]
@@ -200,7 +208,8 @@ def test_a_resize_keeps_heirs_what_they_are(attached):
 # --- A flood that passes by -----------------------------------------------------------------------
 
 def test_a_missing_budget_is_noted_once_for_a_gate(lab):
-    """After the first note, only doctor reports the missing budget, also after a resize."""
+    """The first command after which a policy lacks a budget prints a note. Later commands do
+    not."""
     lab.attach("in0", "policies", "1")
     noted(lab.sluice("set", "default", "rate", "10pps", "key", "dst"), "attach in0 hook egress'", ("default", "destinations"))
     lab.sluice("detach", "all")
@@ -218,7 +227,8 @@ def test_a_missing_budget_is_noted_once_for_a_gate(lab):
 
 
 def budget_of(lab):
-    """Returns the policy in the finding flood-passes of `status`, or None without this finding."""
+    """Returns the policy that the finding flood-passes of `status` names, or None if there is no
+    such finding."""
     found = re.search(r"wrong: (\S+): .* \[flood-passes\]", lab.sluice("status").out)
     return found and found[1]
 
@@ -233,7 +243,7 @@ def gauge(lab):
 def test_a_flood_that_passes_by_is_told(small):
     lab = small
     full = ", ".join(f"{{prefix: 172.16.{i}.0/24, limits: [{{rate: 1/h}}]}}" for i in range(62))
-    lab.apply(f"policies: [{full}]")  # the next policies fill the table
+    lab.apply(f"policies: [{full}]")  # leave room for only a few more policies in the map
     lab.sluice("set", "default", "rate", "1/h", "burst", "5")
     lab.sluice("set", "10.1.0.0/16", "name", "dns", "rate", "1/h", "match", "udp port 53")
     assert budget_of(lab) is None and gauge(lab) == 0
@@ -245,7 +255,8 @@ def test_a_flood_that_passes_by_is_told(small):
 
 
 def is_passed_by(lab, sources, policies):
-    """Sends a flood. Returns whether status and export report that it passes. A busy machine may end the flood early."""
+    """Sends a flood. Returns whether `status` and `export` report that its packets pass. They may
+    not, if a pause of a busy machine ended the flood."""
     flood_with(lab, [frame(source) for source in sources])
     return budget_of(lab) == "default" and gauge(lab) == policies
 
@@ -258,14 +269,15 @@ def passes_by_in_a_flood(lab):
     assert lab.json("status")["gates"][0]["pressure"]["policies_passed_by"] == 2
     assert gauge(lab) == 2
     assert lab.json("check", "10.9.9.9")["newcomer"]["passes_by"] is True
-    lab.sluice("newcomers", "default", "rate", "1kpps")  # 10.1.0.0/16 inherits the budget of default
+    lab.sluice("newcomers", "default", "rate", "1kpps")  # 10.1.0.0/16 inherits this budget
     assert budget_of(lab) is None and gauge(lab) == 0
     assert lab.json("check", "10.1.9.9")["newcomer"]["budget"]["inherited_from"] == "default"
     lab.sluice("newcomers", "default", "none")
     assert gauge(lab) == 2
     lab.sluice("del", "10.1.0.0/16")
     lab.sluice("set", "10.1.0.0/16", "name", "dns", "rate", "1/h", "match", "udp port 53")
-    assert gauge(lab) == 1  # the new policy reuses the number of a deleted policy, but not its counters
+    # a new policy with the number of a deleted policy starts with new counters
+    assert gauge(lab) == 1
     for words in ("start", "empty"), ("action", "observe"):
         lab.sluice("set", "default", "rate", "1/h", "burst", "5", *words)
         if words == ("action", "observe"):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""With -j, standard output is JSON, and has the keys that scripts use."""
+"""The JSON output of each command has the keys that scripts rely on."""
 
 import json
 import os
@@ -41,7 +41,7 @@ REASONS = {"within-limit", "no-limit", "newcomer", "allowed", "no-rule", "not-ip
 
 
 def has(value, shape, path=""):
-    """Checks that a JSON value has at least the keys in `shape`, with the same types."""
+    """Checks that a JSON value has at least the keys in `shape`, and values of the same types."""
     if isinstance(shape, dict):
         assert isinstance(value, dict), path
         for key, below in shape.items():
@@ -57,7 +57,7 @@ def has(value, shape, path=""):
 
 @pytest.fixture(scope="module")
 def busy(shared):
-    """A gate with a rule, which has judged some packets."""
+    """A gate with a limit, which has judged packets of two sources."""
     shared.sluice("set", "default", "rate", "2/h", "burst", "20")
     shared.send(SOURCE, 30)
     shared.send(SOURCE6, 10, size=100)
@@ -111,7 +111,8 @@ def test_check_without_a_rule(lab):
 def test_sources(busy):
     sources = busy.sources()
     has(sources, [SOURCE_KEYS])
-    assert [s["address"] for s in sources] == [SOURCE, "2001:db8:bad::/64"]  # the source with the most packets is first
+    # sorted by the number of packets
+    assert [s["address"] for s in sources] == [SOURCE, "2001:db8:bad::/64"]
     assert sources[0]["passed"]["packets"] == 20 and sources[0]["dropped"]["packets"] == 10
     assert sources[1]["passed"] == {"packets": 10, "bytes": 1000}
     for words, found in {"203.0.113.0/24": [SOURCE], SOURCE: [SOURCE], "::/0": ["2001:db8:bad::/64"],
@@ -170,7 +171,8 @@ def test_commands_that_change(lab):
 
 
 def test_sources_in_the_order_that_is_asked_for(lab):
-    """192.0.2.1 passed most packets, .2 lost most packets, .3 sent most and has no limit, .4 has the lowest level."""
+    """`sources sort` lists the sources in order of passed packets, dropped packets, all packets or
+    level."""
     lab.attach("in0")
     lab.sluice("set", "192.0.2.0/24", "rate", "1/h", "burst", "20")
     lab.sluice("set", "192.0.2.2", "rate", "1/h", "burst", "9", "start", "full")
@@ -280,7 +282,8 @@ def test_several_limits(lab):
 
 
 def test_files(lab):
-    """apply creates the gate. diff exits with status 1 if rules differ."""
+    """`diff` and `apply` print what a rules file adds. diff exits with status 1 if the rules
+    differ."""
     text = "policies: [{prefix: default, limits: [{rate: 5/h}]}]\ndeny: [{prefix: 10.0.0.0/8}]\n"
     differs = json.loads(lab.sluice("-j", "diff", "-", input=text, status=1).out)
     assert differs["differs"] is True and differs["gate"] == lab.gate and differs["sizes"] == {}

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""`sluice keep` makes a gate follow its rules file while devices, lists and the gate itself appear and disappear."""
+"""`sluice keep` keeps a gate as its rules file describes it, while devices, lists and the gate
+itself appear and disappear."""
 
 import contextlib
 import errno
@@ -24,7 +25,7 @@ from test_limits import OFFENDER, outcome
 from test_resize import is_whole, maxima
 
 
-# Words of the status for systemd, and of two log messages.
+# Parts of the status that keep reports to systemd, and of its log messages.
 NOT_APPLIED, NOT_SAVED, ON_TRIAL = "is not applied", "is not saved", "on trial"
 LIST_BAD, HIDDEN = "a list file is bad", "hidden by another mount"
 NOT_ALL_ATTACHED, NOT_ALL_HEARD = "not all devices can be attached", "not all changes"
@@ -42,13 +43,13 @@ def test_it_is_ready_when_its_devices_are_attached(lab, keeping):
     assert attached_to(lab) == ["in0 xdp native"]
     assert outcome(lab, [frame(OFFENDER)] * 9)[:2] == (5, 4)
     assert keep.end() == 0
-    assert attached_to(lab) == ["in0 xdp native"]  # in0 is still filtered after the process has ended
+    assert attached_to(lab) == ["in0 xdp native"]  # in0 is still filtered although keep has exited
     assert outcome(lab, [frame(OFFENDER)] * 9)[:2] == (0, 9)
 
 
 @pytest.mark.quick
 def test_a_device_that_appears_is_attached(lab, keeping):
-    """The device is also attached each time that it is deleted and created again."""
+    """keep attaches the gate to a device whenever the device is created."""
     keep = keeping(rules("in0", "late0"))
     assert "late0" in keep.said() and attached_to(lab) == ["in0 xdp native"]
     for _ in range(3):
@@ -60,7 +61,7 @@ def test_a_device_that_appears_is_attached(lab, keeping):
 
 
 def test_names_come_and_go(lab, keeping):
-    """After a rename, a device matches a pattern, or no item of the file, or another item of the file."""
+    """keep attaches or detaches a device when it is renamed, depending on the rules file."""
     keeping(rules("lan*", {"device": "wan0", "hook": "egress"}))
     for name, attached in (("x0", []), ("lan5", ["lan5 xdp native"]), ("lan6", ["lan6 xdp native"]),
                            ("wan0", ["wan0 egress tcx"]), ("x0", [])):
@@ -90,13 +91,14 @@ def test_a_namespace_that_appears(lab, keeping):
         run("ip", "netns", "add", name)
         run("ip", "-n", name, "link", "add", "in1", "type", "veth", "peer", "name", "out1")
         wait_until(lambda: attached_to(lab) == ["in1 xdp native"], "in1 there")
-        run("ip", "-n", name, "link", "del", "in1")  # keep receives events from the new namespace
+        # keep watches the devices of the new network namespace
+        run("ip", "-n", name, "link", "del", "in1")
         wait_until(lambda: lab.attachments() == [], "in1 gone")
         run("ip", "netns", "del", name)
 
 
 def test_the_directory_of_namespaces_appears(lab, tmp_path):
-    """The first `ip netns add` after a boot creates /run/netns. keep must notice the new directory."""
+    """keep notices a network namespace even if /run/netns did not exist when keep started."""
     names = [f"{lab.filter}-{i}" for i in range(2)]
     (tmp_path / "main.yaml").write_text(rules(*({"device": "in0", "netns": name} for name in names)))
     with own_bpffs():
@@ -117,7 +119,8 @@ def test_the_directory_of_namespaces_appears(lab, tmp_path):
 
 
 def test_one_device_that_cannot_be_attached_keeps_no_other_from_it(lab, keeping):
-    """keep retries to attach the device after a second or more, but reports the failure only once."""
+    """If one device cannot be attached, keep still attaches the others. It retries, and logs the
+    failure once."""
     lab.pair("out1", "in1")
     lab.attach("in0", gate=lab.gate2)
     keep = keeping(rules("in0", {"device": "in1", "hook": "ingress"}))
@@ -150,7 +153,8 @@ def link_is_detached(lab):
 
 @pytest.mark.parametrize("mode, remove", [("clsact", lambda lab: lab.tc("qdisc", "del", "dev", "in0", "clsact")), ("tcx", link_is_detached)])
 def test_a_filter_that_another_program_removes_is_made_again(lab, keeping, mode, remove):
-    """keep restores the filter within a few seconds, although no other event occurs."""
+    """keep restores a filter that another program removed within seconds, although the kernel sends
+    no event."""
     keep = keeping(rules({"device": "in0", "hook": "ingress", "mode": mode}))
     assert outcome(lab, [frame(OFFENDER)] * 9)[:2] == (5, 4)
     wait_until(lambda: settled(keep.process), "keep to be idle")
@@ -161,7 +165,8 @@ def test_a_filter_that_another_program_removes_is_made_again(lab, keeping, mode,
 
 
 def test_two_that_keep_a_gate_do_not_fight_for_ever(lab, keeping, tmp_path):
-    """The second process has a lock file of its own, as in a container that does not share /run/sluice with the host."""
+    """Two processes that keep the same gate with different devices undo each other's change ever
+    more slowly."""
     lab.pair("out1", "in1")
     first = keeping(rules("in0"))
     (tmp_path / "other.yaml").write_text(rules("in1"))
@@ -175,7 +180,8 @@ def test_two_that_keep_a_gate_do_not_fight_for_ever(lab, keeping, tmp_path):
         wait_until(lambda: first.said().count("in0: attached") == 5, "twice more", 20)
         assert time.monotonic() - before > 5
         second.terminate()
-    lab.ip("link", "del", "in0")  # a new device is attached without a delay, although keep has slowed down its retries
+    # keep attaches a new device at once, although it now waits longer between retries.
+    lab.ip("link", "del", "in0")
     lab.pair("out0", "in0")
     wait_until(lambda: "in0 xdp native" in attached_to(lab), "in0 attached")
 
@@ -190,7 +196,7 @@ def test_a_list_file_that_changes_is_in_force(lab, keeping, tmp_path):
     (tmp_path / "drop.txt").write_text("192.0.2.1\n")
     keep = keeping(rules("in0", deny=[{"file": "drop.txt"}]))
     lab.sluice("set", "10.0.0.0/8", "rate", "7pps")
-    (tmp_path / "drop.txt").write_text("192.0.2.2\n")  # the file keeps its inode
+    (tmp_path / "drop.txt").write_text("192.0.2.2\n")  # changes the contents of the same inode
     wait_until(lambda: denied(lab) == ["192.0.2.2"], "the list in place")
     (tmp_path / "new.txt").write_text("192.0.2.3\n")
     os.rename(tmp_path / "new.txt", tmp_path / "drop.txt")
@@ -203,7 +209,7 @@ def test_a_list_file_that_changes_is_in_force(lab, keeping, tmp_path):
     assert denied(lab) == ["192.0.2.3"]
     (tmp_path / "drop.txt").write_text("192.0.2.4\n")
     wait_until(lambda: denied(lab) == ["192.0.2.4"], "the list that is back")
-    assert "7pps" in lab.rules()  # the limit that `set` made stays until the next reload
+    assert "7pps" in lab.rules()  # a changed list does not undo the limit that `set` made
 
 
 BAD_LISTS = {"empty": "", "HTML": "<!DOCTYPE html>\n<html>\n", "all of IPv4": "0.0.0.0/0\n", "missing": None}
@@ -212,7 +218,8 @@ BAD_LISTS = {"empty": "", "HTML": "<!DOCTYPE html>\n<html>\n", "all of IPv4": "0
 @pytest.mark.parametrize("bad", BAD_LISTS.values(), ids=BAD_LISTS)
 @pytest.mark.quick
 def test_one_bad_list_at_the_start_costs_that_list_alone(lab, keeping, tmp_path, bad):
-    """The rest of the file is in force. A single warning names the bad list. keep reads the list when it is valid."""
+    """keep starts with a bad list: it applies the rest of the rules file, warns once, and applies
+    the list when it is good."""
     (tmp_path / "good.txt").write_text(f"{OFFENDER}\n")
     if bad is not None:
         (tmp_path / "bad.txt").write_text(bad)
@@ -221,7 +228,7 @@ def test_one_bad_list_at_the_start_costs_that_list_alone(lab, keeping, tmp_path,
     assert attached_to(lab) == ["in0 xdp native"] and denied(lab) == [OFFENDER]
     assert outcome(lab, [frame(OFFENDER)] * 9)[:2] == (0, 9)
     assert outcome(lab, [frame("198.51.100.1")] * 9)[:2] == (5, 4)
-    time.sleep(2)  # keep retries to read the list meanwhile
+    time.sleep(2)  # time for retries
     assert keep.said().count(f"list {tmp_path}/bad.txt is bad") == 1
     (tmp_path / "bad.txt").write_text("192.0.2.1\n")
     wait_until(lambda: denied(lab) == sorted(["192.0.2.1", OFFENDER]), "the good list")
@@ -229,14 +236,15 @@ def test_one_bad_list_at_the_start_costs_that_list_alone(lab, keeping, tmp_path,
 
 
 def test_a_list_that_comes_without_an_event_is_read(lab, keeping, tmp_path):
-    """A mount causes no inotify event, so only a retry finds the list. Earlier retries do not write the state."""
+    """keep finds a list on a new mount, of which inotify sends no event, by retrying. Failed
+    retries do not write the state file."""
     with own_bpffs():
         (tmp_path / "mounted").mkdir()
         keep = keeping(rules("in0", deny=[{"file": "mounted/drop.txt"}]))
         wait_until(keep.state.exists, "the state")
         wait_until(lambda: time.time() - keep.state.stat().st_mtime > 0.7, "keep to be idle")
         before = keep.state.stat().st_mtime_ns
-        time.sleep(2.5)  # keep retries to read the list once or twice
+        time.sleep(2.5)  # time for one or two retries
         assert keep.state.stat().st_mtime_ns == before
         run("mount", "-t", "tmpfs", "tmpfs", str(tmp_path / "mounted"))
         (tmp_path / "mounted" / "drop.txt").write_text("192.0.2.1\n")
@@ -255,7 +263,7 @@ def test_the_last_good_copy_of_a_list_comes_in_force_after_a_boot(lab, keeping, 
     wait_until(copy.exists, "the copy")
     assert stat.S_IMODE(copy.stat().st_mode) == 0o600
     keep.end()
-    lab.sluice("detach", "all")  # no gate exists, as after a reboot
+    lab.sluice("detach", "all")  # the gate is gone, as after a reboot
     drop.write_text("<html>\n")
     keep.start()
     assert f"list {drop} is bad" in keep.said()
@@ -264,7 +272,7 @@ def test_the_last_good_copy_of_a_list_comes_in_force_after_a_boot(lab, keeping, 
     assert (shown["name"], shown["entries"], shown["replaced"]) == (str(drop), 2, "2023-11-14T22:13:20Z")
     keep.reload()
     keep.end()
-    copy.write_text("{")  # keep moves this damaged copy aside, and the gate keeps its rules
+    copy.write_text("{")  # keep renames this damaged copy, and the gate keeps its rules
     keep.start()
     assert denied(lab) == sorted([OFFENDER, "2001:db8::/48"])
     keep.end()
@@ -276,7 +284,8 @@ def test_the_last_good_copy_of_a_list_comes_in_force_after_a_boot(lab, keeping, 
 
 
 def test_the_age_of_a_list_is_that_of_its_file(lab, keeping, tmp_path):
-    """The age of a list shows that a feed has stopped. If the file is written again, the list counts as new."""
+    """The age of a list is the age of its file, because an old file shows that a feed has
+    stopped."""
     drop, other = tmp_path / "drop.txt", tmp_path / "other.txt"
     for path in drop, other:
         path.write_text("192.0.2.1\n")
@@ -304,7 +313,8 @@ def test_the_age_of_a_list_is_that_of_its_file(lab, keeping, tmp_path):
 
 
 def test_a_list_whose_directory_is_replaced_is_read_again(lab, keeping, tmp_path):
-    """A deployment changes the symbolic link to the directory, or renames the directory."""
+    """keep reads a list again if a symbolic link in its path changes, or if its directory is
+    renamed."""
     for name in ("1", "2", "3"):
         (tmp_path / "lists" / name).mkdir(parents=True)
         (tmp_path / "lists" / name / "drop.txt").write_text(f"192.0.2.{name}\n")
@@ -335,7 +345,7 @@ def test_a_list_is_read_when_its_writer_has_closed_it(lab, keeping, tmp_path):
 
 
 def opened(process):
-    """Returns the paths of all files that a process has open."""
+    """Returns the paths of the files that a process has open."""
     paths = []
     for fd in os.listdir(f"/proc/{process.pid}/fd"):
         with contextlib.suppress(FileNotFoundError):
@@ -344,7 +354,8 @@ def opened(process):
 
 
 def test_a_list_that_changes_before_it_is_watched(lab, keeping, tmp_path):
-    """The list changes while keep reads another list. Reading takes 2 s if the mtime has no fraction of a second."""
+    """keep applies a change of one list that happens while it reads another list, before it watches
+    either."""
     (tmp_path / "lists").mkdir()
     first, second = tmp_path / "lists" / "1.txt", tmp_path / "lists" / "2.txt"
     first.write_text("192.0.2.1\n")
@@ -361,7 +372,7 @@ def test_a_list_that_changes_before_it_is_watched(lab, keeping, tmp_path):
 
 
 def test_a_file_that_changes_is_applied_at_a_reload_alone(lab, keeping):
-    """If the changed file is bad, the reload changes nothing."""
+    """keep applies a changed rules file only when it is reloaded, and only if the file is good."""
     keep = keeping(rules("in0"))
     keep.file.write_text(rules("in0", deny=[{"prefix": "192.0.2.9"}]))
     keep.wait_for_said(str(keep.file))
@@ -389,7 +400,8 @@ def test_a_reload_and_a_start_report_what_they_undo(lab, keeping, tmp_path):
     assert denied(lab) == ["192.0.2.1", "192.0.2.2", "192.0.2.4", "198.51.100.0/24"]
     assert "allow 192.0.2.3" in lab.rules() and "7pps" not in lab.rules()
     keep.reload(rules("in0", deny=["192.0.2.1"]))
-    assert denied(lab) == ["192.0.2.1", "198.51.100.0/24"]  # the reload removed the entries of the old file
+    # the reload removed what only the old file had
+    assert denied(lab) == ["192.0.2.1", "198.51.100.0/24"]
     assert len(keep.said().splitlines()) - len(said.splitlines()) <= 2
     keep.reload()
     assert f"{keep.file} is reloaded" in keep.said()
@@ -402,7 +414,8 @@ def test_a_reload_and_a_start_report_what_they_undo(lab, keeping, tmp_path):
 # --- The state file, and gates that are removed or replaced ----------------------------------------
 
 def test_bans_survive_the_gate(lab, keeping):
-    """The gate is removed, as by a reboot. An entry whose time ends while keep does not run is not restored."""
+    """keep restores runtime entries when it creates the gate again, except entries that have
+    expired."""
     keep = keeping(rules("in0"))
     lab.sluice("deny", OFFENDER, "as", "mine", "for", "1h")
     lab.sluice("deny", "192.0.2.7", "as", "mine", "for", "3s")
@@ -425,7 +438,8 @@ def test_bans_survive_the_gate(lab, keeping):
 
 
 def test_what_was_removed_while_it_was_away_stays_so(lab, keeping):
-    """An entry is not restored if a command removed it, or if the file no longer has it."""
+    """keep does not restore an entry that a command removed, or that the rules file no longer
+    contains."""
     keep = keeping(rules("in0", deny=["192.0.2.6"]))
     lab.sluice("deny", "192.0.2.7", "192.0.2.8")
     keep.end()
@@ -436,7 +450,8 @@ def test_what_was_removed_while_it_was_away_stays_so(lab, keeping):
 
 
 def test_a_gate_that_is_removed_is_made_again(lab, keeping):
-    """keep makes the gate from the file as it was last applied, not from the bad file."""
+    """keep creates a deleted gate again, with the rules that it applied last, even if the file is
+    bad now."""
     keep = keeping(rules("in0", deny=["192.0.2.9"]))
     lab.sluice("deny", OFFENDER)
     wait_until(lambda: banned(keep), "the ban")
@@ -449,7 +464,8 @@ def test_a_gate_that_is_removed_is_made_again(lab, keeping):
 
 
 def test_a_gate_that_others_made_anew_gets_the_rules_of_the_file(lab, keeping):
-    """keep is stopped while another command removes the gate and makes it again, so keep misses the removal."""
+    """keep notices a gate that was deleted and created again while keep was stopped, and applies
+    its file."""
     keep = keeping(rules("in0", deny=[OFFENDER]))
     os.kill(keep.process.pid, signal.SIGSTOP)
     lab.sluice("detach", "all")
@@ -462,7 +478,8 @@ def test_a_gate_that_others_made_anew_gets_the_rules_of_the_file(lab, keeping):
 
 
 def test_a_resize_by_a_command_is_no_other_gate(lab, keeping):
-    """Limits that `set` made stay. A device that appears after the resize gets a program that uses the new maps."""
+    """A resize by a command does not make keep apply its file. keep attaches new devices to the new
+    maps."""
     keep = keeping(rules("in0", "in1"))
     lab.sluice("set", "10.0.0.0/8", "rate", "7pps")
     dump = lab.sluice("dump").out
@@ -490,7 +507,7 @@ def test_a_resize_that_is_killed_is_finished(lab, keeping, tmp_path):
 
 @pytest.mark.parametrize("pins", [["hosts4"], ["gate"], ["gate", "states", "counters"]])
 def test_pins_that_somebody_removed_are_pinned_again(lab, keeping, pins):
-    """keep pins the maps again without a loss of levels or counters. It saves an entry that was added at the same time."""
+    """keep pins removed maps again. Levels, counters and runtime entries stay."""
     keep = keeping(rules("in0"))
     assert outcome(lab, [frame(OFFENDER)] * 9)[:2] == (5, 4)
     before = lab.json("stats")["totals"], lab.attachments()
@@ -507,7 +524,7 @@ def test_pins_that_somebody_removed_are_pinned_again(lab, keeping, pins):
 
 
 def test_bpffs_that_is_unmounted(lab, keeping):
-    """Unmounting the bpffs removes all pins of the gate. Without pins, the kernel frees its programs."""
+    """keep creates the gate again after the bpffs with its pins was unmounted."""
     with own_bpffs():
         keep = keeping(rules("in0", deny=[OFFENDER]))
         run("umount", "/sys/fs/bpf")
@@ -520,7 +537,8 @@ def test_bpffs_that_is_unmounted(lab, keeping):
 
 @pytest.mark.parametrize("target, kind", [("/sys/fs/bpf", "bpf"), ("/sys/fs", "tmpfs")])
 def test_a_mount_that_hides_the_gate_is_named(lab, keeping, tmp_path, target, kind):
-    """The gate still filters. Neither a reload nor a changed list makes a second gate in the bpffs that hides it."""
+    """If another mount hides the bpffs, the gate still filters, and keep does not create a second
+    gate in the new mount."""
     (tmp_path / "drop.txt").write_text(f"{OFFENDER}\n")
     with own_bpffs():
         keep = keeping(rules("in0", deny=[{"file": "drop.txt"}]))
@@ -564,7 +582,8 @@ def test_a_start_while_a_mount_hides_the_gate_makes_no_second_one(lab, keeping):
 
 
 def test_a_state_that_cannot_be_saved_is_tried_again(lab, keeping, tmp_path):
-    """The old state file remains, and the status for systemd reports the failure."""
+    """If the state file cannot be written, the old one stays, and keep reports the failure and
+    retries."""
     with own_bpffs():
         (tmp_path / "small").mkdir()
         run("mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(tmp_path / "small"))
@@ -587,7 +606,7 @@ def test_a_state_that_cannot_be_saved_is_tried_again(lab, keeping, tmp_path):
 
 
 def test_a_damaged_state_is_moved_aside(lab, keeping, tmp_path):
-    """tests/unit/keep/test_state_file.c covers all kinds of damage, and how long bans last after a reboot."""
+    """keep renames a damaged state file, and starts without it."""
     text = state_text("1.2.3.4/8 deny 0 0 0 0")
     (tmp_path / "main.state").write_text(text)
     keep = keeping(rules("in0"))
@@ -624,7 +643,7 @@ def test_what_is_no_state_file_is_not_touched(lab, tmp_path, make):
 
 @pytest.mark.parametrize("name", ["main.state.lists", "drop.txt"])
 def test_a_start_that_fails_moves_no_file(lab, tmp_path, name):
-    """A list with a name of the state file is refused, as is a bad rules file beside a damaged state."""
+    """If keep cannot start, it leaves all files as they are."""
     texts = {"main.yaml": rules("in0", deny=[{"file": name}], **({"x": 1} if name == "drop.txt" else {})),
              name: "192.0.2.1\n", "main.state": "{"}
     for file, text in texts.items():
@@ -642,7 +661,7 @@ def test_a_reload_refuses_the_state_as_a_list(lab, keeping):
 
 
 def test_killed_it_leaves_all_in_force_and_finds_it_again(lab, keeping):
-    """After keep is killed and started again, programs, counters and the generation are the same."""
+    """If keep is killed and started again, it leaves programs, counters and rules as they are."""
     keep = keeping(rules("in0"))
     assert outcome(lab, [frame(OFFENDER)] * 9)[:2] == (5, 4)
     before = lab.attachments(), lab.json("stats"), lab.json("status")["gates"][0]["generation"]
@@ -662,11 +681,11 @@ def test_one_process_keeps_a_gate(lab, keeping):
     assert not os.path.exists(f"/run/sluice/{lab.gate}.keep")
     keep.start()
     keep.end(signal.SIGKILL)
-    keep.start()  # the kernel releases the lock of a killed process
+    keep.start()  # the lock of a killed process is free
 
 
 def test_a_signal_during_the_start_does_not_kill_it(lab, tmp_path):
-    """The gate does not exist yet. keep reads the list for 2 s, because its mtime has no fraction of a second."""
+    """SIGHUP during the start of keep, before the gate exists, does not end the process."""
     (tmp_path / "drop.txt").write_text("192.0.2.1\n")
     (tmp_path / "main.yaml").write_text(rules("in0", deny=[{"file": "drop.txt"}]))
     os.utime(tmp_path / "drop.txt", (int(time.time()),) * 2)
@@ -694,7 +713,7 @@ def test_commands_note_that_the_gate_is_kept(lab, keeping, tmp_path):
         noted(lab.sluice(*words), kept)
     keep.wait_for_told("0 attachments")
     keep.wait_for_told("1 attachment")
-    keep.end(signal.SIGKILL)  # a killed process cannot delete its lock file
+    keep.end(signal.SIGKILL)  # a killed process leaves its lock file
     assert lab.json("status")["gates"][0]["kept"] is None and str(keep.file) not in lab.sluice("detach", "in0").err
     assert not os.path.exists(f"/run/sluice/{lab.gate}.keep"), "it is removed with the gate"
 
@@ -707,7 +726,8 @@ def test_commands_note_that_the_gate_is_kept(lab, keeping, tmp_path):
     ("1\n/x\n", 0o622, None),
 ])
 def test_a_lock_that_something_else_wrote(lab, text, mode, kept):
-    """status reports the pid of the process that holds the lock. It ignores a lock file that other users can write."""
+    """`status` reports the process that has locked the lock file. It ignores a file that other
+    users can write."""
     lab.attach("in0")
     os.makedirs("/run/sluice", exist_ok=True)
     path = f"/run/sluice/{lab.gate}.keep"
@@ -716,7 +736,7 @@ def test_a_lock_that_something_else_wrote(lab, text, mode, kept):
             os.fchmod(lock.fileno(), mode)
             lock.write(text)
             lock.flush()
-            assert lab.json("status")["gates"][0]["kept"] is None  # the file exists, but no process holds the lock
+            assert lab.json("status")["gates"][0]["kept"] is None  # no process holds the lock
             fcntl.lockf(lock, fcntl.LOCK_EX)
             assert lab.json("status")["gates"][0]["kept"] == (kept and {"pid": os.getpid(), **kept})
         finally:
@@ -725,19 +745,22 @@ def test_a_lock_that_something_else_wrote(lab, text, mode, kept):
 
 def test_it_sleeps_when_nothing_happens(lab, keeping):
     keep = keeping(rules("in0", "in9"))
-    # A task of keep may run once more after the start.
+    # Some tasks run once more after the start.
     wait_until(lambda: settled(keep.process) and settled(keep.process) and settled(keep.process), "keep to be idle")
     before = cpu_ticks(keep.process), switches(keep.process)
     time.sleep(3)
-    assert cpu_ticks(keep.process) - before[0] <= 1 and switches(keep.process) - before[1] <= 16  # keep polls its links
-    lab.sluice("status")  # `status` opens the directory of the gate, which causes an inotify event
+    # only checks of the attachments run
+    assert cpu_ticks(keep.process) - before[0] <= 1 and switches(keep.process) - before[1] <= 16
+    # causes an inotify event, because `status` opens the directory of the gate
+    lab.sluice("status")
     time.sleep(0.3)
     wait_until(lambda: settled(keep.process), "keep to be idle")
     assert switches(keep.process) - before[1] < 60
 
 
 def test_a_busy_directory_does_not_keep_it_busy(lab, keeping, tmp_path):
-    """Another process creates and deletes files beside the rules file as fast as it can. keep must use little CPU time."""
+    """keep uses little CPU time, even if another process constantly creates and deletes files
+    beside the rules file."""
     (tmp_path / "drop.txt").write_text("192.0.2.1\n")
     keep = keeping(rules("in0", deny=[{"file": "drop.txt"}]))
     wait_until(lambda: settled(keep.process), "keep to be idle")
@@ -766,7 +789,7 @@ def settled(process):
 
 
 def test_nothing_is_left_open(lab, keeping, tmp_path):
-    """keep leaks no file descriptor while devices come and go, lists change, and gates are created again."""
+    """keep closes all file descriptors of devices, lists and gates that have disappeared."""
     (tmp_path / "drop.txt").write_text("192.0.2.1\n")
     text = rules("in0", "in1", {"device": "*", "netns": lab.sender, "hook": "egress"}, deny=[{"file": "drop.txt"}])
     keep = keeping(text)
@@ -794,7 +817,8 @@ def test_nothing_is_left_open(lab, keeping, tmp_path):
 
 
 def test_a_thousand_devices_at_once(lab, keeping):
-    """If LONG, there are 1000 devices with their peers. All that match are attached, and deleting them leaks nothing."""
+    """keep attaches all matching devices if very many are created at once, and closes all files
+    when they are deleted."""
     keep = keeping(rules({"device": "lan*", "hook": "ingress"}))
     matched, others = (200, 300) if LONG else (60, 60)
     names = [f"x{i}" for i in range(others)] + [f"lan{i}" for i in range(matched)]
@@ -821,7 +845,8 @@ def limit_files(process, most):
 
 
 def test_without_file_descriptors_for_a_while(lab, keeping, tmp_path):
-    """Without a free file descriptor, each task reports this once and retries. Later, it completes its work."""
+    """If keep has no free file descriptor, it logs each failure once, retries, and finally
+    completes its work."""
     (tmp_path / "drop.txt").write_text("192.0.2.1\n")
     name = lab.filter + "-late"
     keep = keeping(rules("in0", "in1", {"device": "in2", "netns": name}, deny=[{"file": "drop.txt"}]))
@@ -835,9 +860,9 @@ def test_without_file_descriptors_for_a_while(lab, keeping, tmp_path):
     run("ip", "-n", name, "link", "add", "in2", "type", "veth", "peer", "name", "out2")
     lab.sluice("deny", OFFENDER)
     keep.wait_for_said("Too many open files")
-    time.sleep(0.7)  # by then, each task has failed once
+    time.sleep(0.7)  # by now, each task has failed
     said = keep.said()
-    time.sleep(3)  # each task retries twice meanwhile
+    time.sleep(3)  # time for two retries of each task
     assert keep.said() == said
     assert attached_to(lab) == ["in0 xdp native"] and denied(lab) == ["192.0.2.1", OFFENDER]
     assert outcome(lab, [frame(OFFENDER)] * 9)[:2] == (0, 9)
@@ -848,7 +873,8 @@ def test_without_file_descriptors_for_a_while(lab, keeping, tmp_path):
 
 
 def test_without_watches_changes_are_looked_for(lab, keeping, tmp_path):
-    """If inotify_add_watch() fails, keep reports it once and polls. When the call succeeds, keep uses inotify again."""
+    """While inotify_add_watch() fails, keep logs this once and polls. When it succeeds, keep uses
+    inotify."""
     (tmp_path / "drop.txt").write_text("192.0.2.1\n")
     (tmp_path / "none").touch()
     keep = keeping(rules("in0", deny=[{"file": "drop.txt"}]), environment={
@@ -869,7 +895,7 @@ def test_without_watches_changes_are_looked_for(lab, keeping, tmp_path):
 
 @contextlib.contextmanager
 def stopped(keep):
-    """Stops the process within the block, so that its events queue up."""
+    """Stops the process in the with block, so that its events queue up."""
     wait_until(lambda: settled(keep.process), "keep to be idle")
     os.kill(keep.process.pid, signal.SIGSTOP)
     try:
@@ -879,12 +905,13 @@ def stopped(keep):
 
 
 def test_events_of_files_that_are_lost(lab, keeping, tmp_path):
-    """The queue of inotify events is full when a command changes the gate, so keep does not get this event."""
+    """keep saves a change of the gate even if the queue of inotify was full when the gate
+    changed."""
     with open("/proc/sys/fs/inotify/max_queued_events", encoding="ascii") as file:
         most = int(file.read())
     keep = keeping(rules("in0"))
     with stopped(keep):
-        for _ in range(most // 3 + 1):  # each turn causes three events: create, close, delete
+        for _ in range(most // 3 + 1):  # three events: create, close, delete
             (tmp_path / "x").touch()
             (tmp_path / "x").unlink()
         lab.sluice("deny", OFFENDER)
@@ -892,16 +919,17 @@ def test_events_of_files_that_are_lost(lab, keeping, tmp_path):
 
 
 def test_events_of_devices_that_are_lost(lab, keeping):
-    """The netlink buffer is full when a device appears, so keep does not get this event."""
+    """keep attaches a new device even if the netlink buffer was full when the device appeared."""
     keep = keeping(rules("in0", "in1"))
     with stopped(keep):
         lab.ip("-batch", "-", input="".join(f"link set lo mtu {2000 + i}\n" for i in range(2000)))
-        lab.ip("link", "add", "in1", "type", "veth", "peer", "name", "out1")  # down, because a device that is up causes another event later
+        # The device stays down, because setting it up would cause one more event.
+        lab.ip("link", "add", "in1", "type", "veth", "peer", "name", "out1")
     wait_until(lambda: attached_to(lab) == ["in0 xdp native", "in1 xdp native"], "in1 attached")
 
 
 def test_what_systemd_and_the_journal_get(lab, keeping, tmp_path):
-    """If standard error is the journal, each message has a priority."""
+    """If standard error is the journal, each message begins with its priority."""
     (tmp_path / "log").touch()
     st = os.stat(tmp_path / "log")
     keep = keeping(rules("in0", "in9\x1b[2J"), environment={"JOURNAL_STREAM": f"{st.st_dev}:{st.st_ino}"}.items())
@@ -918,7 +946,8 @@ def test_what_systemd_and_the_journal_get(lab, keeping, tmp_path):
 
 
 def test_the_interval_finds_what_inotify_does_not_tell(lab, keeping, tmp_path):
-    """Another file is mounted over the list. This causes no inotify event, so keep must read the list at each interval."""
+    """With --interval, keep finds a list that was mounted over another, although inotify sends no
+    event."""
     (tmp_path / "drop.txt").write_text("192.0.2.1\n")
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "drop.txt").write_text("192.0.2.2\n")
@@ -931,7 +960,8 @@ def test_the_interval_finds_what_inotify_does_not_tell(lab, keeping, tmp_path):
 
 
 def test_it_waits_for_the_end_of_a_trial(lab, keeping):
-    """keep waits for the end of a trial both when it starts and when it reloads."""
+    """keep changes nothing while a change is on trial, neither when it starts nor when it is
+    reloaded."""
     lab.apply(rules("in0"))
     lab.sluice("apply", "-", "--confirm", "8s", input=rules("in0", deny=["192.0.2.1"]))
     keep = keeping(rules("in0", deny=["192.0.2.2"]))
@@ -940,7 +970,7 @@ def test_it_waits_for_the_end_of_a_trial(lab, keeping):
     wait_until(lambda: denied(lab) == ["192.0.2.1", "192.0.2.2"], "the entries of the file beside the confirmed entry")
     on_trial(lab, rules("in0", deny=["192.0.2.3"]))
     keep.wait_for_told(ON_TRIAL)
-    lab.ip("link", "set", "in0", "alias", "x")  # keep attaches again after the trial
+    lab.ip("link", "set", "in0", "alias", "x")  # a device event, so keep would attach the gate
     time.sleep(0.5)
     told = keep.reload(rules("in0", deny=["192.0.2.4"]))
     assert NOT_APPLIED in told and NOT_ALL_ATTACHED not in told
@@ -950,7 +980,8 @@ def test_it_waits_for_the_end_of_a_trial(lab, keeping):
 
 
 def test_the_watchdog_is_fed_and_a_reload_may_take_longer(keeping):
-    """A reload of millions of prefixes takes minutes. systemd would kill the process if it did not report meanwhile."""
+    """keep sends WATCHDOG=1 to systemd, and requests a longer timeout during a reload, which may
+    take minutes."""
     keep = keeping(rules("in0"), environment={"WATCHDOG_USEC": "400000"}.items())
     for _ in range(3):
         keep.wait_for_told("WATCHDOG=1")
@@ -969,7 +1000,7 @@ def test_what_it_refuses(lab, words, status, names):
 
 
 def test_causes_of_a_reload_and_of_lists_are_said_once(lab, keeping, tmp_path):
-    """Both the reload and the list fail. keep retries each of them, but logs each cause only once."""
+    """If a reload and a list fail again and again, keep logs each cause once."""
     (tmp_path / "drop.txt").write_text("192.0.2.1\n")
     keep = keeping(rules("in0", deny=[{"file": "drop.txt"}, {"prefix": "192.0.2.7", "until": "2020-01-01T00:00:00Z"}]))
     gate = f"/sys/fs/bpf/sluice/{lab.gate}"
@@ -980,7 +1011,7 @@ def test_causes_of_a_reload_and_of_lists_are_said_once(lab, keeping, tmp_path):
     def causes():
         return [line for line in keep.said().splitlines() if f"gate '{lab.gate}': " in line and str(keep.file) in line]
     wait_until(lambda: len(causes()) == 2, "both causes")
-    time.sleep(4)  # keep retries the reload and the list meanwhile
+    time.sleep(4)  # time for retries
     assert len(causes()) == 2, keep.said()
     os.rename(f"{gate}/elsewhere", f"{gate}/policies")
     wait_until(lambda: denied(lab) == ["192.0.2.2"], "the list")

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Packets that the kernel has merged, or has not segmented yet, under a limit whose burst is smaller than the packet."""
+"""Packets that GRO has merged or GSO has not segmented yet, under a limit whose burst is smaller
+than one of them."""
 
 import contextlib
 import socket
@@ -13,13 +14,14 @@ from lab import ETH_P_ALL, HERE4, SO_RCVBUFFORCE, inside
 
 SENDER4 = "198.51.100.2"
 PORT, SECONDS, RATE, BURST = 5001, 5, 100, 25
-SEGMENT, MERGED_MOST = 1448, 46  # the kernel merges up to 46 segments, which are 64 KiB
-ATTEMPTS = 5  # other processes may slow down an attempt
+SEGMENT, MERGED_MOST = 1448, 46  # 46 segments make 64 KiB, the largest merged packet
+ATTEMPTS = 5  # one success suffices, because other processes may slow down an attempt
 
 
 @pytest.fixture
 def joined(lab):
-    """A sender and a filter that can answer each other. GRO and GSO are on, which is the default of veth pairs."""
+    """A sender and a filter that can exchange TCP packets. GRO and GSO are on, as is the default of
+    veth."""
     lab.ip("addr", "add", f"{SENDER4}/32", "dev", "out0", netns=lab.sender)
     lab.ip("route", "add", HERE4, "dev", "out0", netns=lab.sender)
     lab.ip("route", "add", SENDER4, "dev", "in0")
@@ -27,7 +29,7 @@ def joined(lab):
 
 
 def largest_frame(tap):
-    """Returns the size of the largest frame so far, as hooks of TC see it."""
+    """Returns the size of the largest frame so far, as seen by tc hooks."""
     largest = 0
     with contextlib.suppress(BlockingIOError):
         while True:
@@ -36,7 +38,7 @@ def largest_frame(tap):
 
 
 def receive(listener, got, until):
-    """Receives data until the moment `until`. The limit may drop the reset, so a closed connection can go unnoticed."""
+    """Receives data until the time `until`, or until the connection is closed."""
     connection, _ = listener.accept()
     connection.settimeout(0.2)
     with connection, contextlib.suppress(ConnectionResetError):
@@ -58,7 +60,8 @@ def send(lab, until):
         while time.monotonic() < until:
             with contextlib.suppress(TimeoutError):
                 s.send(bytes(1 << 18))
-        s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")  # close() sends a reset
+        # a closed socket sends a reset
+        s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
 
 
 @pytest.fixture
@@ -84,15 +87,16 @@ def tap(joined):
 
 
 def greedy_stream(lab, listener, tap):
-    """Runs a stream of TCP at full speed, and then sets a limit. Measures the stream from this moment on."""
+    """Sends a TCP stream at full speed for a second, and then sets a limit. Returns measurements
+    since then."""
     got = []
-    # pytest waits for threads at its end, unless they are daemons
+    # Daemon threads, because pytest waits for all others when it exits.
     until = time.monotonic() + 1 + SECONDS
     reader = threading.Thread(target=receive, args=(listener, got, until), daemon=True)
     reader.start()
     sender = threading.Thread(target=send, args=(lab, until), daemon=True)
     sender.start()
-    time.sleep(1)  # TCP reaches full speed, so packets are large
+    time.sleep(1)  # by now, TCP sends large packets
     start = time.monotonic()
     lab.sluice("set", "default", "rate", f"{RATE}pps", "burst", str(BURST))
     before, begin = lab.counts(), time.monotonic()
@@ -110,7 +114,8 @@ def greedy_stream(lab, listener, tap):
 
 @pytest.mark.alone
 def test_a_greedy_stream_gets_its_rate(joined, listener, tap):
-    """Retransmission needs CPU time, so one good attempt suffices. No attempt may exceed the rate."""
+    """A TCP stream under a limit never exceeds the rate, and reaches 80 % of it in at least one
+    attempt."""
     joined.attach("in0", "hook", "ingress")
     for _ in range(ATTEMPTS):
         it = greedy_stream(joined, listener, tap)
@@ -119,6 +124,6 @@ def test_a_greedy_stream_gets_its_rate(joined, listener, tap):
         assert it.passed <= max(BURST, MERGED_MOST + BURST / 16) + RATE * it.spent
         if it.merged > BURST and it.passed >= 0.8 * RATE * it.spent and it.pause < 2:
             break
-    assert it.merged > BURST  # otherwise, no merged packet exceeded the burst
+    assert it.merged > BURST  # the limit has seen packets larger than its burst
     assert it.passed >= 0.8 * RATE * it.spent
     assert it.pause < 2

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Commands for limits, on real packets. tests/datapath tests the verdicts of each kind of limit,
-and tests/unit/rules the words of the commands. test_explain.py compares `check` with packets."""
+"""Commands that set, show and delete limits, with real packets."""
 
 import time
 
@@ -14,7 +13,8 @@ OFFENDER, OFFENDER6, GOOD = "203.0.113.66", "2001:db8:bad::66", "192.0.2.1"
 
 
 def outcome(lab, frames, device="out0"):
-    """Sends frames. Returns how many passed, how many were dropped, and how many had each reason."""
+    """Sends frames. Returns the numbers of passed packets, of dropped packets, and of packets by
+    reason."""
     before, counts = lab.json("stats")["reasons"], lab.counts()
     lab.send_and_wait(frames, device)
     after, now = lab.json("stats")["reasons"], lab.counts()
@@ -24,18 +24,18 @@ def outcome(lab, frames, device="out0"):
 
 
 def limits(lab, source, *words):
-    """Returns the limits that `check` reports for a source, by name."""
+    """Returns the limits that `check` prints for a source, by name."""
     return {limit["name"]: limit for limit in lab.json("check", source, *words)["limits"]}
 
 
 def only(lab, source, *words):
-    """Returns the limit that `check` reports for a source. There must be exactly one."""
+    """Returns the only limit that `check` prints for a source."""
     limit, = lab.json("check", source, *words)["limits"]
     return limit
 
 
 def refused(lab):
-    """Returns the number of packets that each limit of policy default has refused."""
+    """Returns the number of packets that each limit of policy default has refused, by name."""
     policy, = (p for p in lab.json("stats")["policies"] if p["prefix"] == "default")
     return {limit["name"]: limit["refused"]["packets"] for limit in policy["limits"]}
 
@@ -59,7 +59,8 @@ def test_a_limit_of_syns_with_a_block(gate):
 # --- Forgive --------------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("source,burst,action", [
-    (OFFENDER, 200, "drop"), (OFFENDER6, 5, "block 1h")])  # with a burst of 200, each CPU's slice has a part of the credit
+    # A burst of 200 is divided into slices for the CPUs, a burst of 5 is not.
+    (OFFENDER, 200, "drop"), (OFFENDER6, 5, "block 1h")])
 def test_forgive_gives_a_full_bucket_to_one_source(gate, source, burst, action):
     gate.sluice("set", "default", "rate", "1/h", "burst", str(burst), "action", *action.split())
     gate.sluice("set", "default", "name", "udp", "rate", "1/h", "burst", str(burst - 1), "match", "udp")
@@ -74,7 +75,8 @@ def test_forgive_gives_a_full_bucket_to_one_source(gate, source, burst, action):
 
 @pytest.mark.parametrize("own", [False, True], ids=["one policy", "inherited"])
 def test_forgive_reaches_sources_that_share_a_state(gate, own):
-    """`forgive` also resets the shared state if the source's own policy inherits the limit."""
+    """`forgive` for one source of a shared /24 resets the state of the whole /24, even if the
+    source inherits the limit."""
     neighbour, far = "203.0.113.7", "203.0.112.7"
     gate.sluice("set", "default", "rate", "1/h", "burst", "5", "per", "24")
     if own:
@@ -96,7 +98,7 @@ def test_forgive_is_refused_for_a_source_without_a_limit(gate):
     for words in "", "default", "192.0.2.0/24", "192.0.2.1 now", "x":
         gate.refuses(["forgive", *words.split()], code=2)
     assert gate.snapshot() == before
-    gate.sluice("forgive", "192.0.2.1")  # succeeds for a source that has sent no packet
+    gate.sluice("forgive", "192.0.2.1")  # also succeeds for a source without packets
 
 
 # --- Kinds ----------------------------------------------------------------------------------------
@@ -137,14 +139,15 @@ def test_two_rates_are_one_limit_by_name(gate):
 
 @pytest.mark.quick
 def test_blocks_that_follow_are_longer_and_end_by_themselves(gate):
-    """Each block lasts three times as long as the block before, up to the maximum."""
+    """Each block lasts three times as long as the one before, up to the maximum, and ends by
+    itself."""
     gate.sluice("set", "default", "rate", "1/h", "burst", "1", "action", "block", "500ms", "escalate", "3", "max", "2s")
 
     def still_blocked(seconds, begun):
         left = only(gate, OFFENDER6)
         least = seconds - (time.monotonic() - begun)
         assert 1000 * least <= left["blocked_ms"] <= 1000 * seconds and left["retry_after_ms"] >= left["blocked_ms"]
-        if least > 0 or left["blocked_ms"]:  # on a busy machine, the block may have ended already
+        if least > 0 or left["blocked_ms"]:  # the block may have ended, if the machine is busy
             assert (left["reason"], left["remaining"]) == ("blocked", 0)
 
     begun = time.monotonic()
@@ -159,7 +162,7 @@ def test_blocks_that_follow_are_longer_and_end_by_themselves(gate):
     gate.sluice("forgive", OFFENDER6)
     begun = time.monotonic()
     assert outcome(gate, [frame(OFFENDER6)] * 2)[2] == {"within-limit": 1, "over-limit": 1}
-    still_blocked(0.5, begun)  # after `forgive`, a block is as short as the first block
+    still_blocked(0.5, begun)  # `forgive` makes the next block as short as the first
 
 
 OF_EVERY_KIND = {"name", "match", "key", "action", "kind", "rate", "burst", "unit", "allowed",
@@ -167,7 +170,7 @@ OF_EVERY_KIND = {"name", "match", "key", "action", "kind", "rate", "burst", "uni
                  "blocked_ms", "matches", "verdict", "inherited_from"}
 
 KINDS = [
-    # the kind of limit, its words, the keys that `check` adds for this kind, and the source
+    # columns: kind, words of `set`, more keys of `check`, source
     ("bucket", "rate 8kbit burst 3kB", set(), OFFENDER6),
     ("window", "window 3 per 1s", {"window", "groups"}, OFFENDER6),
     ("shape", "shape 2pps horizon 1s no-fq", {"shape", "horizon"}, OFFENDER),
@@ -176,7 +179,7 @@ KINDS = [
 
 @pytest.mark.parametrize("kind,words,more,source", KINDS, ids=[words for _, words, _, _ in KINDS])
 def test_a_packet_passes_at_the_time_that_check_tells_and_not_before(lab, kind, words, more, source):
-    """The gate is on hook egress of the sender, which supports all kinds. The limit passes three packets at once."""
+    """`check` predicts the time after which a packet of each kind of limit passes again."""
     lab.attach("out0", "hook", "egress", netns=lab.sender)
     lab.sluice("set", "default", *words.split(), netns=lab.sender)
     one, holds = [frame(source, 1000)], 3
@@ -198,7 +201,7 @@ def test_a_packet_passes_at_the_time_that_check_tells_and_not_before(lab, kind, 
             pass
         refusal, begun = told(), time.monotonic()
         if refusal["reason"] == "within-limit":
-            continue  # on a busy machine, credit may have returned already
+            continue  # the machine was busy, and credit is back already
         assert refusal["reason"] == ("over-horizon" if kind == "shape" else "over-limit")
         assert refusal["remaining"] < size or kind == "shape"
         assert 0 < refusal["retry_after_ms"] <= refusal["full_in_ms"] <= 4000
@@ -224,7 +227,8 @@ def test_a_shape_is_for_what_is_sent(lab):
 
 
 def test_key_dst_has_no_effect_without_hook_egress(lab):
-    """A note names the limit and the command for hook egress. A gate without a device gets no note."""
+    """If a limit with `key dst` has no hook egress, a note names the limit and the command that
+    attaches to this hook."""
     words = "set", "default", "rate", "10pps", "key", "dst", "action", "observe"
     note = "default: ", "'all'", f"'sluice -n {lab.filter} -g {lab.gate} attach in0 hook egress'"
     rules = "policies: [{prefix: default, limits: [{rate: 10pps, key: dst, action: observe}]}]"
@@ -239,7 +243,8 @@ def test_key_dst_has_no_effect_without_hook_egress(lab):
 
 
 def test_a_change_of_kind_counts_afresh(gate):
-    """The new limit starts with full buckets, and a note names it. If the kind stays, buckets keep their levels."""
+    """A limit of another kind, or with another key, starts with full buckets, and a note reports
+    it."""
     def change(words):
         return "'all'" in gate.sluice("set", "default", *words.split()).err
 

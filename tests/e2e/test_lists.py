@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The commands allow and deny: runtime entries and their ends, named lists, and files of prefixes."""
+"""`allow` and `deny`: runtime entries with and without an end, named lists, and files of
+prefixes."""
 
 import calendar
 import os
@@ -16,7 +17,8 @@ BOTH = [DENIED, DENIED6]
 
 
 def verdicts(lab, *sources):
-    """Returns the verdict of `check` for each source. A packet of each source must get the same verdict."""
+    """Returns the verdict of `check` for each source. Checks that the gate judges a packet of each
+    source likewise."""
     said = [lab.json("check", source)["verdict"] for source in sources]
     before = lab.counts()
     lab.send_and_wait([frame(source) for source in sources])
@@ -30,12 +32,12 @@ def reasons(lab):
 
 
 def entries(lab):
-    """Returns allow or deny for each runtime entry, by prefix."""
+    """Returns `allow` or `deny` for each runtime entry, by prefix."""
     return {rule["prefix"]: rule["list"] for rule in lab.json("show")["rules"] if "list" in rule}
 
 
 def members(lab):
-    """Returns for each prefix the names of the lists that contain it."""
+    """Returns the names of the lists that contain each prefix, by prefix."""
     return {rule["prefix"]: [os.path.basename(name) for name in rule["lists"]]
             for rule in lab.json("show")["rules"] if "lists" in rule}
 
@@ -86,7 +88,7 @@ def test_an_entry_covers_the_limits_of_its_prefix_and_keeps_them(attached, sourc
     attached.send_and_wait([frame(source)])
     attached.sluice("deny", source)
     assert verdicts(attached, source) == ["drop"]
-    assert attached.json("allow", source)["other"] == 1  # `other` counts the entries that were denies before
+    assert attached.json("allow", source)["other"] == 1  # allow has replaced one entry of deny
     attached.send_and_wait([frame(source)] * 20)
     assert reasons(attached) == {"within-limit": 1, "denied": 1, "allowed": 20}
     rule, = attached.json("show")["rules"]
@@ -111,7 +113,7 @@ def moment(seconds):
 
 
 def left(end):
-    """Returns the number of seconds until the moment `end`."""
+    """Returns the seconds from now until `end`."""
     return calendar.timegm(time.strptime(end, "%Y-%m-%dT%H:%M:%SZ")) - time.time()
 
 
@@ -131,7 +133,7 @@ def test_show_tells_the_end(attached):
     assert "seconds_left" not in rules["10.0.0.0/8"]
     check = attached.json("check", DENIED)
     assert check["policy"] == "deny" and 3500 < check["seconds_left"] <= 3600.1
-    for line in shown:  # `sluice` accepts each command as it is printed
+    for line in shown:  # each printed command is valid
         attached.sluice(*shlex.split(line)[3:])
     assert entries(attached) == {DENIED: "deny", "192.0.2.0/24": "allow", "10.0.0.0/8": "deny"}
 
@@ -177,7 +179,7 @@ def test_what_is_not_denied_is_undenied_with_force(attached, tmp_path):
 
 
 TO_LIST = [
-    # the words after the command, and a word in the error message; tests/unit/rules covers all wrong times and prefixes
+    # arguments of allow and deny, and a part of the error message
     ("", "which"), ("192.0.2.1 192.0.2.300", "'192.0.2.300'"), ("192.0.2.1 for", "'for'"),
     ("192.0.2.1 replace", "'as LIST'"), ("default as x", "'force'"), ("192.0.2.1 as", "'as'"),
     ("192.0.2.1 skip", "-f FILE"), ("192.0.2.0/255.255.255.0", "192.0.2.0/24"),
@@ -194,7 +196,7 @@ TO_TAKE_BACK = [
 
 
 def test_prefixes_that_may_lock_out_take_force(attached):
-    """A deny or a list of a very large prefix requires `force`. The commands that `show` prints have the word `force`."""
+    """`deny`, and any list, requires `force` for a very large prefix. `show` prints it."""
     for prefix, wide in ("10.0.0.0/8", False), ("10.0.0.0/7", True), ("default", True), ("2000::/15", True):
         for verb, *words in ["deny"], ["deny", "as", "a"], ["allow", "as", "b"], ["allow"]:
             is_free = not wide or [verb, *words] == ["allow"]
@@ -258,7 +260,7 @@ def test_a_file_of_prefixes(attached, tmp_path):
     ("add " + "s" * 100000 + " 192.0.2.1\nadd " + "t" * 100000 + " 192.0.2.1\n", [2]),
 ], ids=lambda v: ascii(v)[:20])
 def test_bad_lines_are_named_and_nothing_is_applied(shared, tmp_path, text, numbers):
-    """An error message quotes only a part of a long line. tests/unit/rules/test_list_file.c covers all bad lines."""
+    """An error message names each bad line of a file, and shortens long ones."""
     before = shared.snapshot()
     path = written(tmp_path / "list", "198.51.100.9\n" + text)
     said = lines(shared.sluice("deny", "-f", path, status=2))
@@ -278,7 +280,8 @@ def test_a_file_without_an_entry_is_refused(shared, tmp_path):
         for words in [], ["force"], ["replace"], ["skip"]:
             shared.refuses(["deny", "-f", path, *words], path, code=2)
     path = written(tmp_path / "list", "<html>\n")
-    for words in [], ["replace"], ["replace", "force"]:  # `skip` does not help, because the file has no valid line
+    # the file has no good line, so `skip` is refused
+    for words in [], ["replace"], ["replace", "force"]:
         shared.refuses(["deny", "-f", path, "skip", *words], path, code=2)
     assert shared.snapshot() == before
 
@@ -333,7 +336,7 @@ def test_the_name_of_a_list(attached, tmp_path, monkeypatch):
         assert [one["name"] for one in attached.json("lists")["lists"]] == [path]
     attached.sluice("deny", "-f", path, "as", "other")
     assert members(attached) == {DENIED: ["list", "other"]}
-    os.remove(path)  # deleting a list does not read its file
+    os.remove(path)  # del does not need the file of the list
     attached.sluice("del", "-f", "list")
     attached.sluice("del", "-f", "other")
     attached.refuses(["del", "-f", "other"], "/other'")
@@ -343,7 +346,8 @@ def test_the_name_of_a_list(attached, tmp_path, monkeypatch):
 
 
 def test_a_list_that_two_names_may_mean(attached, tmp_path, monkeypatch):
-    """`deny -f bl` creates a list that is named after the path of file bl. `deny as bl` creates a list named bl."""
+    """`deny -f bl` creates a list with the absolute path of bl as its name. `deny as bl` creates a
+    list `bl`."""
     path = written(tmp_path / "bl", f"{DENIED}\n")
     monkeypatch.chdir(tmp_path)
     attached.sluice("deny", "-f", "bl")
@@ -352,7 +356,7 @@ def test_a_list_that_two_names_may_mean(attached, tmp_path, monkeypatch):
     for verb in "del", "undeny":
         attached.refuses([verb, "-f", "bl"], "'bl'", f"'{path}'", f"'-f {path}'")
     assert attached.snapshot() == before
-    attached.sluice("undeny", DENIED, "as", "bl")  # the name after `as` is never the path of a file
+    attached.sluice("undeny", DENIED, "as", "bl")  # the name after `as` is not a path
     assert members(attached) == {DENIED: ["bl"], OTHER: ["bl"]}
     attached.refuses(["undeny", DENIED, "as", "bl"], DENIED, "'bl'")
     monkeypatch.chdir("/")
@@ -360,7 +364,7 @@ def test_a_list_that_two_names_may_mean(attached, tmp_path, monkeypatch):
     assert [one["name"] for one in attached.json("lists")["lists"]] == [path]
     attached.sluice("deny", OTHER, "as", "bl")
     monkeypatch.chdir(tmp_path)
-    attached.sluice("del", "-f", "./bl")  # no list has the name ./bl, so ./bl is a path
+    attached.sluice("del", "-f", "./bl")  # a name with a slash is a path
     assert [one["name"] for one in attached.json("lists")["lists"]] == ["bl"]
     attached.refuses(["undeny", OTHER, "as", "./bl"], "bl'")
     attached.sluice("del", "-f", "bl")
@@ -387,19 +391,19 @@ def test_a_list_says_one_word(attached):
     attached.sluice("allow", OTHER, "as", "x", "replace")
     assert verdicts(attached, DENIED, OTHER) == ["pass", "pass"]
     assert members(attached) == {OTHER: ["x"]}
-    attached.sluice("deny", OTHER, "as", "y")  # `allow` has precedence over `deny`
+    attached.sluice("deny", OTHER, "as", "y")  # allow has precedence over deny
     assert verdicts(attached, OTHER) == ["pass"]
     attached.sluice("unallow", "-f", "x")
     assert verdicts(attached, OTHER) == ["drop"]
 
 
 def ends(lab):
-    """Returns for each list the number of seconds until its entries end, or None."""
+    """Returns the seconds until each list ends, by name, or None for a list without an end."""
     return {one["name"]: one.get("seconds_left") for one in lab.json("lists")["lists"]}
 
 
 def entry_ends(lab):
-    """Returns the seconds left for each entry that has an end, by prefix and list."""
+    """Returns the seconds left of the entries that have an end, by prefix and list."""
     return {rule["prefix"]: rule["list_seconds_left"] for rule in lab.json("show")["rules"]
             if "list_seconds_left" in rule}
 
@@ -427,7 +431,8 @@ def test_at_most_32_lists(attached):
     before = attached.snapshot()
     attached.refuses(["deny", "10.0.0.99", "as", "l32"], "32", "'sluice del -f NAME'")
     assert attached.snapshot() == before
-    for i in range(32):  # the old list of a replacement needs a slot until the new list is in force
+    # the old and the new list exist together for a moment, so `replace` needs a free slot
+    for i in range(32):
         attached.sluice("deny", f"10.0.0.{i}", f"10.0.1.{i}", "for", "1h", "as", f"l{i}", "replace")
     assert len(members(attached)) == 64
     attached.sluice("del", "-f", "l7")

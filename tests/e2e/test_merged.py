@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""GRO and GSO merge packets before they reach the filter. The filter counts each of the original packets."""
+"""The filter counts a packet that GRO or GSO has merged as the packets that it consists of."""
 
 import contextlib
 import errno
@@ -15,7 +15,7 @@ from lab import (FILTER_MAC, HERE4, PORT, SENDER_MAC, checksum, inside, mac, not
                  on_one_cpu, wait_until)
 
 SENDER4 = "203.0.113.66"
-SEGMENTS, PAYLOAD = 20, 1000  # the number of segments in a merged packet, and the bytes of each segment
+SEGMENTS, PAYLOAD = 20, 1000  # segments of a merged packet, and bytes of a segment
 SOL_UDP, UDP_SEGMENT = 17, 103
 LIMIT = 100
 
@@ -29,7 +29,7 @@ def limit(lab):
 
 
 def send_merged(lab, to, count):
-    """Sends `count` merged UDP packets. A veth device cuts them into segments only if it has native XDP."""
+    """Sends merged UDP packets. The kernel segments them if the veth device has native XDP."""
     lab.ip("addr", "replace", f"{SENDER4}/32", "dev", "out0", netns=lab.sender)
     lab.ip("route", "replace", HERE4, "dev", "out0", "src", SENDER4, netns=lab.sender)
     lab.ip("neigh", "replace", HERE4, "lladdr", to, "dev", "out0", netns=lab.sender)
@@ -53,7 +53,8 @@ def move_address(lab, device):
 
 
 def stack(lab, kind):
-    """Creates device up0 on top of in0, with the IP address of the filter. Returns the MAC address of up0."""
+    """Creates device up0 on top of in0, and moves the filter's address to it. Returns its MAC
+    address."""
     words = {"macvlan": ["link", "in0", "name", "up0", "type", "macvlan", "mode", "bridge"],
              "ipvlan": ["link", "in0", "name", "up0", "type", "ipvlan"],
              "bridge": ["name", "up0", "type", "bridge"]}[kind]
@@ -79,18 +80,19 @@ def test_mode_auto_counts_each_packet_on_a_stacked_device(lab, kind):
 
 @pytest.mark.quick
 def test_native_veth_gets_each_packet(lab):
-    """With native XDP, the kernel cuts merged packets into segments before the filter sees them."""
+    """With native XDP, the kernel segments merged packets before the filter counts them."""
     received = lab.datagrams()
     noted(lab.attach("in0"))
     assert [a["mode"] for a in lab.attachments()] == ["native"]
     limit(lab)
-    send_merged(lab, FILTER_MAC, 10)  # a veth queue holds 256 packets, and a merged packet takes 20
+    # 20 segments each, which fit into the veth queue of 256 packets
+    send_merged(lab, FILTER_MAC, 10)
     assert judged(lab, 10 * SEGMENTS) == (LIMIT, 10 * SEGMENTS - LIMIT)
     received.wait_for(SENDER4, LIMIT)
 
 
 def test_native_bond_is_native_below(lab):
-    """No other device on top of another device supports native XDP. The ports of the bond run the program."""
+    """On a bond, native XDP runs on the ports, and counts the segments of merged packets."""
     if lab.ip("link", "add", "name", "up0", "type", "bond", check=False).code:
         pytest.skip("this kernel has no bond")
     lab.ip("link", "set", "in0", "down")
@@ -106,7 +108,7 @@ def test_native_bond_is_native_below(lab):
 
 def test_generic_is_warned_of_and_counts_a_merged_packet_as_one(lab):
     noted(lab.attach("in0", "mode", "generic"), ("in0", "GRO", "ingress"))
-    noted(lab.attach("in0", "mode", "generic"))  # the second attach prints no warning
+    noted(lab.attach("in0", "mode", "generic"))  # prints no note, because in0 is attached already
     send_merged(lab, FILTER_MAC, 50)
     assert judged(lab, 50) == (50, 0)
 
@@ -114,7 +116,7 @@ def test_generic_is_warned_of_and_counts_a_merged_packet_as_one(lab):
 # --- A tap ----------------------------------------------------------------------------------------
 
 class Tap:
-    """A tap device. The test plays the virtual machine that uses it."""
+    """A tap device, to which the test sends packets as a virtual machine does."""
 
     def __init__(self, lab):
         with inside(lab.filter):
@@ -125,7 +127,7 @@ class Tap:
         move_address(lab, "tap0")
 
     def send(self, gso, count):
-        """Sends merged packets, like the kernel of a virtual machine."""
+        """Sends merged packets with a virtio header."""
         if gso == GSO_TCPV4:
             proto, offset, transport = 6, 16, struct.pack("!HHIIBBHHH", 40000, PORT, 1, 1, 5 << 4,
                                                           0x10, 1024, 0, 0)
@@ -137,7 +139,7 @@ class Tap:
                   socket.inet_aton(HERE4)]
         fields[7] = checksum(struct.pack("!BBHHHBBH4s4s", *fields))
         pseudo = fields[8] + fields[9] + struct.pack("!HH", proto, size - 20)
-        sum_ = ~checksum(pseudo) & 0xFFFF  # the kernel completes the checksum of each segment
+        sum_ = ~checksum(pseudo) & 0xFFFF  # sum of the pseudo header, which the kernel completes
         transport = transport[:offset] + struct.pack("!H", sum_) + transport[offset + 2:]
         packet = (mac(TAP_MAC) + mac(SENDER_MAC) + b"\x08\x00" +
                   struct.pack("!BBHHHBBH4s4s", *fields) + transport + bytes(SEGMENTS * PAYLOAD))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Runs each command in tests/data/messages.txt, and compares its messages with the file."""
+"""Runs each command in tests/data/messages.txt, and compares its messages with that file."""
 
 import os
 import shutil
@@ -10,7 +10,7 @@ SESSION = os.path.join(TOP, "tests", "data", "messages.txt")
 
 
 def steps():
-    """Returns the exit status, the words and the expected lines of each command."""
+    """Returns the words (first the exit status) and the expected lines of each command."""
     found = []
     with open(SESSION, encoding="utf-8") as file:
         for line in file.read().splitlines():
@@ -26,7 +26,8 @@ def test_messages(lab, tmp_path):
         return ["nsenter", f"--net=/run/netns/{lab.filter}", "setpriv", *rights]
 
     def typed(words):
-        """Runs a command. Returns its exit status and its lines on standard error (doctor: and standard output)."""
+        """Runs a command. Returns its exit status, and its standard error; for doctor, also its
+        standard output."""
         before, words = (users[words[0]], words[1:]) if words[0] in users else ([], words)
         netns = [] if before else ["-n", lab.filter]
         gate = [] if "-g" in words else ["-g", lab.gate]
@@ -44,7 +45,8 @@ def test_messages(lab, tmp_path):
         directory.chmod(0o755)
     (tmp_path / "rules.yaml").write_text("policies:\n  - prefix: default\n    limits:\n      - rtae: 5pps\n")
     (tmp_path / "list.txt").write_text("192.0.2.1\n192.0.2.300\n")
-    lab.sysctl(lab.filter, "net/ipv6/conf/in0/disable_ipv6", 1)  # otherwise the kernel sends IPv6 packets from in0
+    # so that the kernel sends no IPv6 packets
+    lab.sysctl(lab.filter, "net/ipv6/conf/in0/disable_ipv6", 1)
     lab.pair("out1", "in1")
     with own_bpffs():
         lab.attach("in0", "policies", "2")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Devices, namespaces, gates, lists, files and sets with hostile names. No command prints control
-characters of a name. A shell reads a printed command as it is meant."""
+"""Hostile names of devices, namespaces, gates, lists, files and sets. No command prints their
+control characters, and a printed command is correct if a shell runs it."""
 
 import json
 import os
@@ -19,12 +19,12 @@ FILES = ["drop(1).txt", "a;>x", "-f"]
 
 
 def shell(line, cwd):
-    """Types lines into a shell in which `sluice` runs the command under test."""
+    """Runs shell commands, in which `sluice` is the program under test."""
     return run("sh", "-c", f'sluice() {{ {SLUICE} "$@"; }}; {line}', cwd=cwd, stdin=subprocess.DEVNULL)
 
 
 class Names(Lab):
-    """A lab in which devices and the namespace of the filter have hostile names."""
+    """A lab with hostile names of devices and of the filter's network namespace."""
 
     def __init__(self, path):
         super().__init__()
@@ -52,7 +52,8 @@ class Names(Lab):
         self.sluice("newcomers", "default", "rate", "1kpps")
 
     def place(self):
-        """Returns the attachments and the rules. Sorts lists by name, because a gate has them in order of creation."""
+        """Returns the attachments and the rules of the gate. Sorts the lists, which a gate has in
+        order of creation."""
         attached = sorted((a["netns_inode"], a["ifindex"], a["hook"], a["mode"]) for a in self.attachments())
         dumped = self.json("dump", netns=self.odd)
         del dumped["attach"]
@@ -70,13 +71,13 @@ def names(tmp_path):
 
 
 def acts(text):
-    """Returns all control characters in a text, and all bytes that are not UTF-8."""
+    """Returns the control characters and the invalid UTF-8 bytes in a text."""
     return [c for c in text if c != "\n" and unicodedata.category(c) in ("Cc", "Cs")]
 
 
 # --- What is printed ------------------------------------------------------------------------------
 
-# For each command, words that make it print every name that it can print.
+# Arguments of each command that make it print every kind of name.
 WORDS = {
     "attach": [["--", *DEVICES], ["--", "peer0" + ESCAPE], ["a" + ESCAPE, "hook", ESCAPE]],
     "detach": [["a" + ESCAPE], ["in0" + ESCAPE], ["hook", "egress", "--", "b" + CSI], ["all", "hook", "egress"]],
@@ -142,7 +143,7 @@ def test_no_command_prints_what_acts_on_a_terminal(names):
 
 
 def test_names_are_told_apart_from_what_is_around_them(names):
-    """A hostile name must not break a line of `export`: each line is a sample with valid labels."""
+    """`export` prints valid samples, one a line, even if a label's value is a hostile name."""
     names.fill()
     label = r'[a-z_]+="(?:[^"\\]|\\["\\n])*"'
     sample = re.compile(rf"[a-z0-9_]+\{{{label}(?:,{label})*\}} [0-9.]+")
@@ -163,7 +164,7 @@ def test_a_name_to_paste_is_quoted(names):
 
 
 def test_the_advice_of_doctor_names_devices_as_they_are(names):
-    """The command in the advice sets a device up in the namespace of the device."""
+    """doctor prints a correct command for a device with a hostile name."""
     names.fill()
     found = names.json("doctor", "--watch", "10ms", status=None)
     typed = [run("sh", "-c", 'ip() { printf "%s\\0" "$@"; }; ' + finding["advice"]).out.split("\0")
@@ -172,7 +173,8 @@ def test_the_advice_of_doctor_names_devices_as_they_are(names):
 
 
 def test_the_file_of_a_process_that_keeps_the_gate(names):
-    """JSON output has the exact name of the file. Text output has the name without control characters."""
+    """`status -j` prints the exact name of the rules file. `status` prints it without control
+    characters."""
     path = os.path.realpath(os.path.join(names.path, f"rules{ESCAPE}.json"))
     with open(path, "w", encoding="ascii") as file:
         json.dump({"attach": [{"device": "in0"}], "deny": ["192.0.2.1"]}, file)
@@ -203,7 +205,8 @@ def test_a_directory_of_another_name_is_no_gate(names):
 # --- What is to be typed --------------------------------------------------------------------------
 
 def test_what_show_prints_makes_the_same_gate(names):
-    """The printed commands work in the namespace of the shell that runs them, even if `show` ran with -n."""
+    """The commands that `show` prints create the same gate again, whether or not `show` ran with
+    -n."""
     names.fill()
     shown, place, files = names.sluice("show"), names.place(), names.files()
     assert shown.err == "" and names.sluice("show", netns=names.odd) == shown == names.sluice("show", netns="")
@@ -214,7 +217,8 @@ def test_what_show_prints_makes_the_same_gate(names):
 
 
 def test_what_show_prints_makes_a_gate_that_shapes(lab, tmp_path):
-    """The printed commands work even if the device has no qdisc fq, which `set` requires."""
+    """The commands that `show` prints create the same gate again, even if a limit shapes and the
+    device has no qdisc fq."""
     lab.attach("in0", "hook", "egress")
     lab.sluice("set", "default", "shape", "10mbit", "no-fq")
     shown = lab.sluice("show")

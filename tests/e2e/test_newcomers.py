@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""New sources: their budget in commands and files, the output of check, status and sources, and the
-sizes of a gate, on which it depends how many new sources are a flood."""
+"""New sources: their budget, what `check`, `status` and `sources` report about them, and the sizes
+of a gate, which determine how many new sources are a flood."""
 
 import contextlib
 import itertools
@@ -20,19 +20,19 @@ from test_export import promtool_objects, samples, total
 NEW, NEW6 = "203.0.113.66", "2001:db8:bad::66"
 CPUS = int(open("/sys/devices/system/cpu/possible", encoding="ascii").read().split("-")[-1]) + 1
 
-# With these sizes, more than 32 new sources in an interval are a flood: a sixteenth of `sources`.
+# With 512 sources, more than 32 (a sixteenth) new sources in an interval are a flood.
 SMALL = "sources", "512", "buckets", "1k", "hosts", "1k", "prefixes", "1k", "policies", "65"
 FEW = 32
 
 
 @pytest.fixture
 def small(lab):
-    """A gate in which a few dozen new sources are a flood."""
+    """A gate so small that 33 new sources are a flood."""
     lab.attach("in0", "mode", "native", *SMALL)
     return lab
 
 
-SHOWS = 2  # in a flood, a source gets no bucket for so few packets
+SHOWS = 2  # fewer packets than a source must send in a flood to get a bucket
 FLOOD = 250 * SHOWS
 
 
@@ -41,8 +41,8 @@ def flood(lab, net="10.1"):
 
 
 def flood_with(lab, frames):
-    """Sends frames of many new sources on one CPU, which makes buckets only for the first few. The
-    flood ends 0.1 s after the last frame."""
+    """Sends frames of many new sources, all judged on one CPU. Only the first sources get buckets.
+    The flood ends 0.1 s after the last frame."""
     with on_one_cpu():
         lab.send_and_wait([data for data in frames for _ in range(SHOWS)])
 
@@ -52,17 +52,19 @@ CROWD = "100.64.0.0/10"
 
 @contextlib.contextmanager
 def crowding(lab):
-    """Within the block, new sources keep a flood up on the CPU that judges all other packets. The
-    sources have a policy of their own, which drops all their packets, so they need no budget."""
+    """Sustains a flood in the with block, on the CPU that judges all packets. Its sources are new,
+    and their policy drops all their packets."""
     lab.sluice("set", CROWD, "rate", "1/h", "start", "empty", "inherit", "no")
     out = lab.raw_socket("out0")
 
     def send():
-        os.setpriority(os.PRIO_PROCESS, 0, -20)  # a pause of 0.1 s would end the flood
+        # The flood would end if this process paused for 0.1 s.
+        os.setpriority(os.PRIO_PROCESS, 0, -20)
         with on_one_cpu():
             for i in itertools.count(random.randrange(1 << 12)):
-                for j in range(1, 2 * FEW + 3):  # so many sources are a flood even if the packets fall into two intervals
-                    with contextlib.suppress(OSError):  # send() fails if the queue of the veth pair is full
+                # More than twice FEW, because the packets may fall into two intervals.
+                for j in range(1, 2 * FEW + 3):
+                    with contextlib.suppress(OSError):  # the queue of the veth device may be full
                         out.send(frame(f"100.{64 + (i >> 6) % 64}.{i & 63}.{j}"))
                 time.sleep(0.02)
 
@@ -81,13 +83,13 @@ def state(lab):
 
 
 def told(lab, reason, policy="default"):
-    """Returns how many packets of a policy had this reason."""
+    """Returns the number of packets of a policy that `export` counts under a reason."""
     return total(samples(lab.sluice("export").out), "sluice_packets_total", policy=policy,
                  reason=reason)
 
 
 def judged(lab, prefix):
-    """Returns how many packets of a policy were judged."""
+    """Returns the number of packets of a policy that the gate has judged."""
     policy, = (p for p in lab.json("stats")["policies"] if p["prefix"] == prefix)
     return policy["passed"]["packets"] + policy["dropped"]["packets"]
 
@@ -103,7 +105,8 @@ def newcomer(lab, source=NEW, *words):
 # --- Budgets in commands and files -----------------------------------------------------------------
 
 def test_a_budget_is_of_a_policy(attached):
-    """A prefix without limits cannot have a budget. The error message names the command that sets a limit."""
+    """`newcomers` is refused for a prefix without limits. The error message names the command that
+    sets a limit."""
     attached.sluice("deny", NEW)
     attached.sluice("set", "192.0.2.0/24", "rate", "5pps")
     before = attached.snapshot()
@@ -117,7 +120,8 @@ def test_a_budget_is_of_a_policy(attached):
 
 
 def test_a_budget_of_limits_that_only_observe(attached):
-    """Such a budget has no effect, but is stored. Each command after which such a budget exists prints a note."""
+    """A budget of a policy whose limits only observe has no effect. Commands print a note about
+    it."""
     def noted(*words):
         return "default" in attached.sluice(*words).err
 
@@ -133,7 +137,7 @@ def test_a_budget_of_limits_that_only_observe(attached):
     file = {"policies": [{"prefix": prefix, "newcomers": {"rate": "7pps"}, "limits": [
         {"rate": "5pps", "action": "observe"}]} for prefix in ("10.0.0.0/8", "10.0.0.0/16")]}
     assert "10.0.0.0/8" in attached.apply(file).err
-    assert attached.apply(file).err == ""  # no note, because the file changes nothing
+    assert attached.apply(file).err == ""  # prints no note, because nothing changes
 
 
 def test_what_keeps_a_budget_and_what_deletes_it(attached):
@@ -162,7 +166,8 @@ def test_what_keeps_a_budget_and_what_deletes_it(attached):
 
 @pytest.mark.quick
 def test_check_while_few_come(small):
-    """Without a flood, a new source's packets are charged to the budget and to the source's new bucket."""
+    """If there is no flood, a packet of a new source is charged to its policy's budget and to its
+    new bucket."""
     small.sluice("set", "default", "rate", "1/h", "burst", "3")
     small.sluice("set", "192.0.2.0/24", "rate", "1/h", "start", "empty")
     small.sluice("newcomers", "default", "rate", "1/h", "burst", "20")
@@ -193,8 +198,8 @@ def test_check_while_few_come(small):
 
 @pytest.mark.alone
 def test_check_in_a_flood(small):
-    """`check` predicts the verdict for a new source in a flood, with and without a budget. A source
-    gets a bucket only after the CPU has seen several of its packets."""
+    """`check` predicts the verdict of a new source's packets during a flood, with and without a
+    budget, until the source has a bucket."""
     def meets(verdict, reason):
         answer, before = small.json("check", NEW), told(small, reason)
         assert (answer["verdict"], answer["reason"]) == (verdict, reason)
@@ -215,9 +220,10 @@ def test_check_in_a_flood(small):
         wait_until(lambda: told(small, "over-budget") == refused + 1, "its verdict")
         small.sluice("newcomers", "default", "none")
         meets("pass", "newcomer")
-        assert small.json("check", "192.0.2.1")["newcomer"] is None  # 192.0.2.1 has a bucket, so it is no new source
+        # a source with a bucket is not new
+        assert small.json("check", "192.0.2.1")["newcomer"] is None
         assert small.json("check", "192.0.2.1")["limits"][0]["remaining"] == 2
-        while newcomer(small)["waits"]:  # the flood may have decremented the hits of this source
+        while newcomer(small)["waits"]:  # the flood may reduce the hits of this source
             meets("pass", "newcomer")
         assert small.json("check", NEW)["reason"] == "within-limit"
         small.send(NEW)
@@ -225,8 +231,8 @@ def test_check_in_a_flood(small):
 
 
 def test_sources_that_are_not_at_hand_are_listed(lab):
-    """Sources without a bucket have no packet counters, so `sources` orders them by level. It lists
-    them after sources with dropped packets and before sources without dropped packets."""
+    """`sources` also lists sources without a bucket: below the sources with dropped packets,
+    ordered by level."""
     lab.attach("in0", "mode", "native", "buckets", "1")
     lab.sluice("set", "default", "rate", "1/h", "burst", "9")
     for i in range(1, 21):
@@ -255,7 +261,8 @@ def test_sources_that_are_not_at_hand_are_listed(lab):
 
 
 def test_status_tells_when_room_is_short(lab):
-    """status reports the necessary size. Sources that have spent most of their burst keep their level."""
+    """If the table of sources is too small, `status` prints the size that it should have. Sources
+    that have spent most of their burst are not evicted."""
     def levels():
         return lab.json("status")["gates"][0]["sources"]
 
@@ -286,7 +293,7 @@ def test_status_tells_when_room_is_short(lab):
         assert lab.json("check", source)["limits"][0]["remaining"] == 2, source
     wait_until(lambda: state(lab) == "quiet", "the end of the flood")
     lab.sluice("newcomers", "default", "rate", "1/h", "burst", "8")
-    for i in range(1, 100):  # the entry of some keys has a full bucket, and is evicted
+    for i in range(1, 100):  # look for a key for which the table has no room
         met = newcomer(lab, f"10.99.{i}.1")
         if met["lacks_room"]:
             break
@@ -338,7 +345,7 @@ def test_status_and_export_agree_on_a_flood(small):
 # --- Sizes ----------------------------------------------------------------------------------------
 
 def sizes(lab, gate=None):
-    """Returns the sizes of the gate that the user specified."""
+    """Returns the sizes that the user has specified for the gate."""
     return lab.json("dump", gate=gate)["gate"]
 
 
@@ -363,7 +370,7 @@ def test_attach_chooses_sizes(lab):
 
 
 def memlock(lab, name):
-    """Returns the memory of a map in bytes, as the kernel reports it."""
+    """Returns the memory of a map in bytes, as the kernel accounts it."""
     shown = json.loads(run("bpftool", "-j", "map", "show", "pinned", lab.pins(name)).out)
     return int(shown["bytes_memlock"])
 
@@ -371,7 +378,8 @@ def memlock(lab, name):
 @pytest.mark.skipif(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") > 50e9,
                     reason="a machine with memory for the largest of gates")
 def test_more_memory_than_there_is(lab, tmp_path):
-    """A gate that needs more memory than the machine has is refused. Otherwise, the kernel would kill processes."""
+    """Commands refuse sizes for which the machine has too little memory. The kernel would otherwise
+    kill processes."""
     largest = ("sources", "64m", "buckets", "64m")
     assert lab.gate in one_line(lab.attach("in0", *largest, status=1))
     assert not os.path.exists(f"/sys/fs/bpf/sluice/{lab.gate}")
@@ -390,7 +398,7 @@ def test_more_memory_than_there_is(lab, tmp_path):
 
 @pytest.mark.skipif(kernel() < (6, 4), reason="older kernels report no exact figures")
 def test_the_help_tells_what_a_source_takes(lab):
-    """The help has the memory per source. `status` prints the memory per entry, which must agree."""
+    """The help and `status` print the memory that a source takes, as the kernel accounts it."""
     lab.attach("in0", "sources", "200k", "buckets", "32k")
     said = " ".join(run_sluice("help", "attach").out.split())
     least, most = map(int, re.search(r" sources .*? (\d+) to (\d+) bytes each", said).groups())
