@@ -24,7 +24,7 @@ void apply_free(struct apply *apply)
 
 /* --- Preparing ------------------------------------------------------------------------------ */
 
-/* Counts the changes that one rule makes to the policy and to the access of its prefix. */
+/* Counts the changes of one rule: of its policy, and of its `allow` or `deny`. */
 static void effects_count(struct apply *apply, const struct rule *from, const struct rule *to)
 {
 	unsigned int *effects = apply->effects;
@@ -45,7 +45,7 @@ static void effects_count(struct apply *apply, const struct rule *from, const st
 	a.limits = b.limits = 0;
 	if (rule_equal(&a, &b))
 		return;
-	/* a runtime entry has precedence over lists */
+	/* a runtime entry takes precedence over lists */
 	before = from->access ?: lists_access(apply->before.lists, from->lists);
 	after = to->access ?: lists_access(apply->wanted.lists, to->lists);
 	if (after)
@@ -54,7 +54,10 @@ static void effects_count(struct apply *apply, const struct rule *from, const st
 		effects[before == SL_ACCESS_DENY ? NO_LONGER_DENIED : NO_LONGER_ALLOWED]++;
 }
 
-/* Callback of ruleset_diff(): adds a rule before and after the change. NULL means no rule. */
+/*
+ * Callback of ruleset_diff(): adds a rule as it is before and after the change. NULL means that the
+ * rule does not exist.
+ */
 static int rule_add_change(void *data, const struct rule *from, const struct rule *to)
 {
 	const struct rule none = {.prefix = (from ?: to)->prefix};
@@ -71,7 +74,7 @@ static int rule_add_change(void *data, const struct rule *from, const struct rul
 					?: ruleset_add(&apply->wanted, &wanted);
 }
 
-/* Finds the rules that change. A list of the file keeps the index that it has in the gate. */
+/* Finds the rules that change. A list keeps the index that it has in the gate. */
 static int rules_prepare(struct gate *gate, struct config *config, struct apply *apply)
 {
 	_cleanup_(ruleset_free) struct ruleset in_force = {0};
@@ -98,8 +101,8 @@ static int rules_prepare(struct gate *gate, struct config *config, struct apply 
 }
 
 /*
- * Computes the sizes after the change, and during the change, when old and new rules exist at the
- * same time. If may_resize, only sizes in the file count as specified by the user afterwards.
+ * Computes the sizes after the change, and during the change, while old and new rules coexist. If
+ * `may_resize` is set, only the sizes in the file still count as specified by the user.
  */
 static void sizes_plan(struct apply *apply, const struct gate *gate, bool may_resize)
 {
@@ -117,7 +120,7 @@ static void sizes_plan(struct apply *apply, const struct gate *gate, bool may_re
 	apply->resized = memcmp(&apply->after, &apply->has, sizeof(apply->has));
 }
 
-/* Fails if a size would change. Adds an error for each size that would change. */
+/* Fails if any size would change, with one error for each such size. */
 static int apply_check_sizes(const struct gate *gate, struct apply *apply)
 {
 	char object[GATE_NAME + 8];
@@ -196,13 +199,13 @@ int apply_make(struct gate *gate, struct apply *apply)
 	if (!err && apply->has_rules) {
 		err = rules_change(gate, &apply->wanted, &apply->shadowed)
 			      ?: gate_sizes_read(gate, &now);
-		/* maps that grew keep their new sizes, even if the change is undone */
+		/* undoing the change will not shrink maps that have grown */
 		for (unsigned int i = 0; !err && i < SIZES; i++)
 			if (!(apply->stated & SIZE_BIT(i)))
 				*size_of(&apply->has, i) = *size_of(&apply->during, i) =
 					*size_of(&apply->after, i) = *size_of(&now, i);
 	} else if (!err) {
-		/* even if no rule changes, the time of a list file may */
+		/* no rule changes, but the time of a list file may change */
 		lists_set_dates(gate, apply->wanted.lists);
 	}
 	if (err) {

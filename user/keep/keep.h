@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Keep: the process that keeps a gate as its rules file specifies. It waits for events. Each event
- * makes steps due, and a pass runs the due steps in the order of enum step_name. Each step is
- * idempotent.
+ * makes steps due, and the main loop runs the due steps in the order of enum step_name. Each step
+ * is idempotent.
  *
- *   loop           events, the pass, retries, messages to systemd
- *   watch          events of the kernel: files, pins, namespaces and devices
- *   step_rules     apply the rules file and its lists
- *   step_devices   attach devices
- *   step_gate      detect changes that commands made to the gate, and save the runtime entries
+ *  loop           waits for events, runs and retries steps, sends messages to systemd
+ *  watch          receives events of the kernel: files, pins, namespaces and devices
+ *  step_rules     applies the rules file and its lists
+ *  step_devices   attaches devices
+ *  step_gate      detects changes that commands made to the gate, saves the runtime entries
  */
 #ifndef SLUICE_KEEP_H
 #define SLUICE_KEEP_H
@@ -28,25 +28,28 @@ struct keep_args {
 	const char *gate;
 	const char *file;
 	const char *state;    /* path of the state file; NULL if runtime entries are not saved */
-	uint64_t interval_ns; /* interval of checks of list files; 0: only inotify */
+	uint64_t interval_ns; /* how often to check list files; 0: only after inotify events */
 	bool resize;
 };
 
-/* Keeps the gate until SIGTERM or SIGINT. Fails if the first try to apply the file fails. */
+/* Keeps the gate until SIGTERM or SIGINT. Fails if the rules file cannot be applied at first. */
 int keep_run(const struct keep_args *args);
 
 enum step_name {
 	STEP_RELOAD, /* apply the rules file and all its lists */
 	STEP_RENEW,  /* replace programs after a suspension, or finish a killed resize */
-	STEP_CHECK,  /* every 3 s: detect changes without an event, such as a detached link */
+	STEP_CHECK,  /* every 3 s: detect changes that cause no event, such as a detached link */
 	STEP_LOOK,   /* detect changes that a command made to the gate */
-	STEP_LISTS,  /* read list files that changed */
+	STEP_LISTS,  /* read the list files that changed */
 	STEP_ATTACH, /* attach and detach devices */
 	STEP_SAVE,   /* write the state file */
 	STEPS,
 };
 
-/* After an event, its step waits this long for more events of the same kind, in ms. */
+/*
+ * A step waits this long after an event, in ms, so that it handles events of the same kind
+ * together.
+ */
 #define DEVICE_WAIT_MS 20
 #define GATE_WAIT_MS   20
 #define SAVE_WAIT_MS   50
@@ -54,20 +57,20 @@ enum step_name {
 #define RETRY_MIN_MS   1000
 
 struct step {
-	uint64_t due_ms;   /* time at which the step runs (now_ms()); 0 if it is not due */
-	uint64_t retry_ms; /* delay after the last failure; 0 if the last run succeeded */
-	uint64_t rest_ms;  /* earliest time at which an event makes the step due */
+	uint64_t due_ms;   /* when the step will run, in ms of now_ms(); 0 if it is not due */
+	uint64_t retry_ms; /* delay before the retry of a failed run; 0 if the last run succeeded */
+	uint64_t rest_ms;  /* an event makes the step due at this time or later */
 	char *logged;	   /* messages that the last run logged, each between newlines */
 };
 
-/* Kinds of events. */
+/* Kinds of events that make steps due. */
 enum watch_kind {
-	WATCH_FILES,   /* a file in the directory of the rules file or of a list file */
+	WATCH_FILES,   /* a file changed in the directory of the rules file or of a list file */
 	WATCH_GATE,    /* a command closed the gate's directory, or the gate was removed */
-	WATCH_LINKS,   /* a pin of an attachment was made or removed */
-	WATCH_NETNS,   /* a name of a namespace, or their directory, was made or removed */
+	WATCH_LINKS,   /* a pin of an attachment was added or removed */
+	WATCH_NETNS,   /* a namespace's name, or the directory of names, was added or removed */
 	WATCH_INOTIFY, /* number of kinds of events that inotify reports */
-	WATCH_DEVICES = WATCH_INOTIFY, /* an attached or configured device changed */
+	WATCH_DEVICES = WATCH_INOTIFY, /* a device changed that is attached or in the rules file */
 	WATCH_FILTERS,		       /* a qdisc or a filter of an attached device was removed */
 };
 
@@ -79,45 +82,45 @@ struct watch_socket {
 };
 
 struct watch {
-	int inotify[WATCH_INOTIFY]; /* an fd for each kind; -1 if the kind is not watched */
-	unsigned int lacking;	    /* EVENT() bits of kinds that lack a watch or an fd */
+	int inotify[WATCH_INOTIFY]; /* inotify fd of each kind; -1 if the kind is not watched */
+	unsigned int lacking;	    /* EVENT() bits of kinds for which no watch or fd was left */
 	struct watch_socket *sockets;
 	unsigned int sockets_count, sockets_room;
 	bool sockets_changed; /* the last watch_devices() opened or closed a socket */
-	unsigned int events;  /* EVENT() bits that the current read has found */
+	unsigned int events;  /* EVENT() bits found by the current watch_read() */
 };
 
 #define STATUS_TEXT 512
 
 struct keep {
 	const struct keep_args *args;
-	char object[GATE_NAME + 8]; /* object of messages: "gate 'NAME'" */
+	char object[GATE_NAME + 8]; /* object of log messages: "gate 'NAME'" */
 	struct lock_file lock;
 	struct step steps[STEPS];
 	struct watch watch;
 	int signals, clock;    /* two fds; `clock` is readable after the wall clock was set */
-	uint64_t suspended_ms; /* time in suspension since boot */
-	uint64_t watchdog_us;  /* timeout of systemd's watchdog; 0 if it is off */
-	uint64_t fed_ms;       /* time at which the last watchdog message was sent */
+	uint64_t suspended_ms; /* how long the machine was suspended since boot, in ms */
+	uint64_t watchdog_us;  /* timeout of systemd's watchdog, in µs; 0 if it is off */
+	uint64_t fed_ms;       /* when the last watchdog message was sent */
 	bool ends;
-	bool is_ready;	   /* the start is complete, so systemd gets the status */
-	bool is_reloading; /* systemd waits for the end of the reload */
+	bool is_ready;	   /* the first reload has ended, so systemd gets the status */
+	bool is_reloading; /* systemd waits for READY=1 */
 	char status[STATUS_TEXT];
 
-	struct file text;     /* the rules file that was last applied */
-	struct config config; /* config parsed from `text`, and lists as last read */
-	struct stamp stamp;   /* identifies the rules file that was last read or reported */
+	struct file text;     /* the rules file as last applied */
+	struct config config; /* parsed from `text`, with the lists as last read */
+	struct stamp stamp;   /* version of the rules file that was last read or reported */
 	bool has_config;
 	bool file_is_bad;   /* the last reload failed */
-	bool lists_are_new; /* the entries of the file must be written to `lists_path` */
+	bool lists_are_new; /* entries from the rules file must be written to `lists_path` */
 
 	struct gate_snapshot snapshot;
 	bool is_hidden;		       /* a mount hides the gate */
-	bool lost_pins;		       /* pins were missing at the last STEP_LOOK */
+	bool lost_pins;		       /* the last STEP_LOOK found that pins are missing */
 	bool worked;		       /* the current step changed something */
-	char lists_path[PATH_MAX + 8]; /* path of the state file with suffix ".lists" */
-	struct state_file runtime;     /* the last saved runtime entries */
-	struct state_file saved;       /* the rules file's entries, from `lists_path` at start */
+	char lists_path[PATH_MAX + 8]; /* path of the state file with ".lists" appended */
+	struct state_file runtime;     /* runtime entries as last saved */
+	struct state_file saved; /* entries from the rules file, as `lists_path` had at the start */
 
 	struct programs programs;
 	uint32_t programs_gate;			   /* id of the map `gate` that `programs` use */
@@ -125,29 +128,29 @@ struct keep {
 	unsigned int wanted_count;
 	unsigned int attached; /* number of attachments that exist */
 	uint64_t attached_ms;  /* time at which attachments were last changed */
-	bool is_waiting;       /* devices that the rules file specifies are missing */
-	bool failed;	       /* devices of the file cannot be attached */
+	bool is_waiting;       /* devices of the rules file are missing */
+	bool failed;	       /* devices of the rules file could not be attached */
 };
 
 /* Returns CLOCK_MONOTONIC in ms. */
 uint64_t now_ms(void);
 
-/* Makes a step due at this time, in ms of CLOCK_MONOTONIC, unless it is due earlier. */
+/* Makes a step due at the time `ms` of CLOCK_MONOTONIC, unless it is due earlier. */
 void step_at(struct keep *keep, enum step_name name, uint64_t ms);
 
-/* Makes a step due after `wait_ms`, but not before its `rest_ms`. */
+/* Makes a step due after `wait_ms` from now, but not before its `rest_ms`. */
 void step_soon(struct keep *keep, enum step_name name, uint64_t wait_ms);
 
-/* Makes the steps due that handle these events. */
+/* Makes the steps due that handle these events, which are EVENT() bits. */
 void on_events(struct keep *keep, unsigned int events);
 
 /* Sends the status to systemd if it has changed. */
 void status_update(struct keep *keep);
 
-/* Returns how long the gate's trial still lasts, in ms, or 0 if the gate is not on trial. */
+/* Returns the remaining time of the gate's trial in ms, or 0 if the gate is not on trial. */
 uint64_t keep_trial_left_ms(const struct keep *keep);
 
-/* Returns whether a list has other entries than its file, because the file could not be read. */
+/* Returns whether a list has other entries than its file because the file could not be read. */
 bool lists_are_bad(const struct keep *keep);
 
 /* --- Events of the kernel ------------------------------------------------------------------- */
@@ -155,31 +158,31 @@ bool lists_are_bad(const struct keep *keep);
 void watch_close(struct watch *watch);
 
 /*
- * Watch the files, the gate with the names of namespaces, or only the names, by a new inotify fd.
- * Unread events of the old fd are lost. If no watch or fd is left, set a bit of `lacking`. Skip
- * directories that the caller may not read.
+ * Watch by a new inotify fd: the rules file and list files; the gate's pins and the names of
+ * namespaces; or only these names. Unread events of the old fd are lost. If the kernel refuses an
+ * fd or a watch, set a bit of `lacking`. Directories that the caller may not read are skipped.
  */
 void watch_files(struct keep *keep);
 void watch_gate(struct keep *keep);
 void watch_netns(struct keep *keep);
 
-/* Opens a netlink socket in each existing namespace of the rules file, and closes the others. */
+/* Opens a netlink socket in each existing namespace of the rules file, and closes other sockets. */
 int watch_devices(struct keep *keep);
 
-/* Reads the queued events. Returns EVENT() bits. */
+/* Reads the queued events without waiting. Returns their EVENT() bits. */
 unsigned int watch_read(struct keep *keep);
 
 /* --- Steps ---------------------------------------------------------------------------------- */
 
-/* Applies the rules file. If the first run fails, the process ends. */
+/* Applies the rules file. If the first run fails, ends the process. */
 int reload_run(struct keep *keep);
 
-/* Applies the lists if a list file changed. If the rules file changed, reports only that. */
+/* Applies the lists if a list file changed. If the rules file changed, only adds a notice. */
 int lists_run(struct keep *keep);
 
 /*
- * Applies a config to the gate. Makes the gate if it does not exist. If a list file is bad, adds
- * the last good copy of the list to the config. Returns 0 or a negative errno.
+ * Applies a config to the gate, and creates the gate if it does not exist. Adds a list whose file
+ * is bad to the config, with the entries of its last good file. Returns 0 or a negative errno.
  */
 int rules_apply(struct keep *keep, struct config *config, enum renew renew);
 
@@ -187,10 +190,10 @@ int attach_run(struct keep *keep);
 int check_run(struct keep *keep);
 int renew_run(struct keep *keep);
 
-/* Makes STEP_ATTACH due after another process changed attachments. */
+/* Makes STEP_ATTACH due after another process has changed attachments. */
 void attach_again(struct keep *keep);
 
-/* Returns whether a mount hides the gate, and then stores the mount in `ret`. */
+/* Returns whether a mount hides the gate. If so, stores the mount in `ret`. */
 bool gate_is_hidden(const struct keep *keep, struct mount *ret);
 
 int look_run(struct keep *keep);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Keep: lock files in /run/sluice. The process that keeps a gate locks GATE.keep, and the process
- * that shares its limits locks GATE.share, until it ends. Other commands find it by its lock.
+ * Keep: lock files in /run/sluice. The process that keeps a gate locks GATE.keep until it ends, and
+ * the process that shares its limits locks GATE.share. Other commands find the process by the lock.
  */
 #ifndef SLUICE_LOCK_FILE_H
 #define SLUICE_LOCK_FILE_H
@@ -24,23 +24,23 @@ enum lock_kind {
 };
 
 /*
- * Locks a gate for this process, and writes the pid and `path`, which is the rules file or the
- * store, to the lock file. Fails with -EBUSY if another process has the lock.
+ * Locks a gate for this process. Writes the pid and `path` to the lock file; `path` is the rules
+ * file or the store. Fails with -EBUSY if another process has the lock.
  */
 int lock_file_take(enum lock_kind kind, const char *gate, const char *path, struct lock_file *ret);
 
 void lock_file_release(struct lock_file *lock);
 
 /*
- * Removes the lock file of a process that was killed. Returns false, and removes nothing, if a
- * process has the lock or if the caller may not read the file.
+ * Removes the lock file of a killed process. If a process has the lock, or the caller may not read
+ * the file, removes nothing, and returns false.
  */
 bool lock_file_remove(enum lock_kind kind, const char *gate);
 
-/* The process that has a lock. */
+/* The process that has the lock. */
 struct lock_holder {
 	pid_t pid;	     /* pid of the process; 0 if it is in another pid namespace */
-	char path[PATH_MAX]; /* rules file or store, as unchecked bytes; "" if unknown */
+	char path[PATH_MAX]; /* rules file or store, as read from the file; "" if unknown */
 };
 
 enum lock_state {
@@ -50,8 +50,8 @@ enum lock_state {
 };
 
 /*
- * Finds the process that has the lock of a gate, and stores it in `ret` if the lock is held. If an
- * untrusted user could have written the file, the lock counts as free.
+ * Finds the process that has the lock of a gate, and stores it in `ret` if there is one. A file
+ * that an untrusted user could have written counts as not locked.
  */
 enum lock_state lock_file_find(enum lock_kind kind, const char *gate, struct lock_holder *ret);
 

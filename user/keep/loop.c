@@ -20,26 +20,29 @@
 #include "keep/keep.h"
 
 /*
- * Wait this long after each read of events, so a process that makes files or devices in a loop
- * cannot keep this process busy.
+ * Wait this long after reading events, so that another process that makes files or devices in a
+ * loop cannot keep this process busy.
  */
 #define EVENTS_EVERY_MS 10
 
-/* Ignore shorter suspensions: they may be the time between the reads of two clocks. */
+/* Ignore shorter suspensions: suspended_ms() reads two clocks, between which time passes. */
 #define SUSPENDED_MIN_MS 20
 
-/* A step that fails is retried after RETRY_MIN_MS, and the delay doubles up to RETRY_MAX_MS. */
+/*
+ * A failed step is retried after RETRY_MIN_MS. The delay doubles with each failure, up to
+ * RETRY_MAX_MS.
+ */
 #define RETRY_MAX_MS 60000
 
 /*
- * After a run that changed nothing, a step rests this many times the CPU time it used, so events
- * cannot cost more than 10 % of a CPU.
+ * If a run changes nothing, the step does not run again for this many times the CPU time it used,
+ * so that events cannot use more than 10 % of a CPU.
  */
 #define REST_TIMES 9
 
 /*
- * Timeout of the watchdog during a step. On a loaded machine, a reload of millions of prefixes can
- * take longer than 30 s: 400,000 prefixes took 7 s.
+ * Timeout of systemd's watchdog during a step. Reloading 400,000 prefixes took 7 s, so millions may
+ * take over 30 s on a loaded machine.
  */
 #define STEP_MAX_US (600 * UINT64_C(1000000))
 
@@ -75,7 +78,7 @@ bool lists_are_bad(const struct keep *keep)
 
 /* --- The pass ------------------------------------------------------------------------------- */
 
-/* Prints the messages of a step, except messages that the last run of any step printed. */
+/* Prints the messages of a step, except those that the last run of any step has printed. */
 static void messages_flush(struct keep *keep, struct step *step)
 {
 	char *logged = NULL, *before;
@@ -132,7 +135,7 @@ static int step_run(struct keep *keep, enum step_name name)
 	step->retry_ms = step->retry_ms ? 2 * step->retry_ms : RETRY_MIN_MS;
 	if (step->retry_ms > RETRY_MAX_MS)
 		step->retry_ms = RETRY_MAX_MS;
-	/* if a command ends the trial earlier, look_run() makes the step due */
+	/* look_run() makes the step due if the trial ends earlier */
 	wait_ms = keep_trial_left_ms(keep);
 	wait_ms = wait_ms ? wait_ms + RETRY_MIN_MS / 2 : step->retry_ms;
 	if (!step->due_ms)
@@ -170,7 +173,7 @@ void status_update(struct keep *keep)
 	sd_notifyf(0, "STATUS=%s", text);
 }
 
-/* Runs the steps that are due. Returns the error of a step that ends the process, otherwise 0. */
+/* Runs the steps that are due. Returns 0, or the error of a step that ends the process. */
 static int pass(struct keep *keep)
 {
 	int err = 0;
@@ -199,7 +202,7 @@ void on_events(struct keep *keep, unsigned int events)
 		step_soon(keep, STEP_LOOK, GATE_WAIT_MS);
 	if (events & (EVENT(WATCH_LINKS) | EVENT(WATCH_FILTERS)))
 		attach_again(keep);
-	if (events & EVENT(WATCH_NETNS)) /* the directory may have been made or removed */
+	if (events & EVENT(WATCH_NETNS)) /* /run/netns may have been created or removed */
 		watch_netns(keep);
 	if (events & (EVENT(WATCH_DEVICES) | EVENT(WATCH_NETNS)))
 		step_soon(keep, STEP_ATTACH, DEVICE_WAIT_MS);
@@ -214,7 +217,7 @@ static void on_signals(struct keep *keep)
 			keep->ends = true;
 			continue;
 		}
-		for (int i = 0; i < STEPS; i++) { /* after a reload, log each message again */
+		for (int i = 0; i < STEPS; i++) { /* print all messages again */
 			free(keep->steps[i].logged);
 			keep->steps[i].logged = NULL;
 		}
@@ -222,13 +225,13 @@ static void on_signals(struct keep *keep)
 	}
 }
 
-/* Returns how long the machine was suspended since boot. */
+/* Returns for how many ms the machine was suspended since boot. */
 static uint64_t suspended_ms(void)
 {
 	return clock_read(CLOCK_BOOTTIME) / NS_PER_MS - clock_read(CLOCK_MONOTONIC) / NS_PER_MS;
 }
 
-/* Saves the state again if the wall clock was set. Renews programs if the system was suspended. */
+/* After the wall clock was set, makes STEP_SAVE due. After a suspension, makes STEP_RENEW due. */
 static void on_clock(struct keep *keep)
 {
 	uint64_t expirations, suspended = suspended_ms();
@@ -241,7 +244,7 @@ static void on_clock(struct keep *keep)
 	keep->suspended_ms = suspended;
 }
 
-/* Sends the watchdog message if it is due. Returns the timeout for poll(), or -1 for no timeout. */
+/* Sends systemd's watchdog message if it is due. Returns the timeout for poll(), -1 for none. */
 static int timeout_ms(struct keep *keep)
 {
 	uint64_t every_ms = keep->watchdog_us / 2000, now = now_ms(), next = UINT64_MAX;
@@ -289,7 +292,10 @@ static int events_wait(struct keep *keep, int timeout)
 
 /* --- The process ---------------------------------------------------------------------------- */
 
-/* Opens the fds, and blocks their signals, so a signal during the start is read later. */
+/*
+ * Opens the signalfd and the timerfd. Blocks the signals, so that a signal during the start stays
+ * pending.
+ */
 static int fds_open(struct keep *keep)
 {
 	const struct itimerspec never = {.it_value.tv_sec = INT64_MAX};
@@ -302,7 +308,7 @@ static int fds_open(struct keep *keep)
 	sigaddset(&signals, SIGINT);
 	keep->signals = signalfd(-1, &signals, SFD_NONBLOCK | SFD_CLOEXEC);
 	keep->clock = timerfd_create(CLOCK_REALTIME, TFD_NONBLOCK | TFD_CLOEXEC);
-	/* the kernel cancels this timer when the wall clock is set */
+	/* the timer never expires, but the kernel cancels it when the wall clock is set */
 	if (sigprocmask(SIG_BLOCK, &signals, NULL) || keep->signals < 0 || keep->clock < 0 ||
 	    timerfd_settime(keep->clock, TFD_TIMER_ABSTIME | TFD_TIMER_CANCEL_ON_SET, &never, NULL))
 		return error_add(errno, "events", NULL, "cannot wait for events: %s",

@@ -14,7 +14,7 @@ static const struct sl_list_info *lists_of(const struct ruleset *set)
 	return set->lists ?: no_lists;
 }
 
-/* Compares the accesses of two rules, and the times at which they end. */
+/* Returns whether two rules have the same access and the same end. */
 static bool entry_equal(const struct rule *a, const struct rule *b)
 {
 	return a->access == b->access && until_equal(a->until, b->until);
@@ -24,11 +24,11 @@ static bool entry_equal(const struct rule *a, const struct rule *b)
 
 enum parts {
 	PARTS_LISTS,
-	PARTS_ENTRIES, /* copy the lists and the accesses of rules */
-	PARTS_ALL,     /* copy the lists, accesses and policies of rules */
+	PARTS_ENTRIES, /* copy also the accesses of rules */
+	PARTS_ALL,     /* copy also the accesses and policies of rules */
 };
 
-/* Copies the lists in `lists`, a bit for each index, and the given parts of the rules. */
+/* Copies the given parts of the rules, with only those lists that have a bit in `lists`. */
 static int reconcile_copy_rules(const struct ruleset *set, uint64_t lists, enum parts parts,
 				struct ruleset *ret)
 {
@@ -59,8 +59,8 @@ static int reconcile_copy_rules(const struct ruleset *set, uint64_t lists, enum 
 }
 
 /*
- * Adds the parts of `from` that `rule` lacks. Both have the same prefix. `places` translates the
- * index of a list in the set of `from`; -1 skips the list.
+ * Adds the parts of `from` that `rule` lacks; both have the same prefix. `places` maps the index of
+ * a list in from's set to its index in rule's set, or to -1, which skips the list.
  */
 static int rule_join(const struct rule *from, const int *places, struct rule *rule)
 {
@@ -89,7 +89,7 @@ static int rule_join(const struct rule *from, const int *places, struct rule *ru
 
 int rules_join(struct ruleset *set, const struct ruleset *other)
 {
-	unsigned int count = set->count; /* rules after these are new, and not sorted */
+	unsigned int count = set->count; /* rules from this index on are new, and not sorted */
 	int places[SL_LIST_PLACES];
 	int err = ruleset_make_lists(set);
 
@@ -99,7 +99,10 @@ int rules_join(struct ruleset *set, const struct ruleset *other)
 
 		list.since = list.gone = 0;
 		places[at] = -1;
-		/* if the set has no room for the list, lists_put() adds an error: skip the list */
+		/*
+		 * lists_put() adds an error if the set has no room for the list, which is then
+		 * skipped
+		 */
 		if (*list.name && lists_find(set->lists, list.name) < 0 &&
 		    !lists_put(set->lists, &list, place))
 			places[at] = place;
@@ -148,7 +151,7 @@ int rules_complete(struct ruleset *file, const struct list_paths *paths,
 
 /* --- Reconciling ---------------------------------------------------------------------------- */
 
-/* Returns the lists that only the first set has, as bits of their indexes. */
+/* Returns the lists of `set` that `others` lacks, as bits of their indexes. */
 static uint64_t lists_own(const struct ruleset *set, const struct ruleset *others)
 {
 	uint64_t bits = 0;
@@ -175,7 +178,10 @@ int rules_runtime(const struct ruleset *in_force, const struct ruleset *was,
 		enum sl_access by_lists =
 			now ? lists_access(lists_of(file), now->lists) : SL_ACCESS_NONE;
 
-		/* an allow is an exception to lists that deny, so they do not contradict it */
+		/*
+		 * an allow is an exception to a list that denies, so the list does not contradict
+		 * it
+		 */
 		if ((before && entry_equal(rule, before)) || (now && now->access) ||
 		    (by_lists && rule->access != SL_ACCESS_ALLOW && rule->access != by_lists))
 			rule->access = rule->until = 0;
@@ -195,7 +201,7 @@ static bool policy_equal(const struct rule *a, const struct rule *b)
 	return rule_equal(&x, &y);
 }
 
-/* Finds prefixes that a command changed and whose rules in force differ from `wanted`. */
+/* Counts the prefixes that a command changed, and whose change `wanted` reverts. */
 static void undone_find(const struct ruleset *in_force, const struct ruleset *was,
 			const struct ruleset *wanted, struct undone *undone)
 {
@@ -237,7 +243,7 @@ int reconcile(const struct ruleset *in_force, const struct ruleset *file, const 
 		struct sl_list_info *list = &ret->lists[place];
 		int at = *list->name ? lists_find(lists_of(in_force), list->name) : -1;
 
-		/* `for` counts from the time when the file was applied, so keep the end */
+		/* a `for` began when the file was applied, so keep its end */
 		if (at >= 0 && in_force->lists[at].access == list->access)
 			list->until = in_force->lists[at].until;
 	}

@@ -17,12 +17,12 @@
 #include "rules/prefix.h"
 
 #define VERSION	  1
-#define BOOT_TEXT 40 /* size of the kernel's boot_id, with a newline */
+#define BOOT_TEXT 40 /* buffer size for the kernel's boot_id and a newline */
 
-/* The longest expiry of an entry: two years. */
+/* longest time left of an entry: two years */
 #define LEFT_MAX_MS (730 * 86400000LL)
 
-/* Stores the kernel's boot_id, or "" if it cannot be read. */
+/* Reads the kernel's boot_id. Stores "" if that fails. */
 static void boot_read(char ret[BOOT_TEXT])
 {
 	_cleanup_fclose_ FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
@@ -35,8 +35,9 @@ static void boot_read(char ret[BOOT_TEXT])
 /* --- Parsing -------------------------------------------------------------------------------- */
 
 /*
- * Stores when an entry ends, or 0 if it has ended or never ends. `left_ms` is the time left when
- * the file was saved, 0 for an entry that never ends. Returns whether it is valid.
+ * Converts the time left at the save, `left_ms`, to an end; 0 means that the entry never ends. Sets
+ * `ret_ended`, and stores no end, if the entry has ended since. Returns false if `left_ms` is
+ * invalid.
  */
 static bool end_parse(json_int_t left_ms, uint64_t passed_ms, uint32_t *ret, bool *ret_ended)
 {
@@ -53,7 +54,7 @@ static bool access_parse(const char *word, enum sl_access *ret)
 	return at >= 0;
 }
 
-/* Parses {"place", "name", "access", "replaced", "left_ms"}. */
+/* Parses a list: {"place", "name", "access", "replaced", "left_ms"}. */
 static bool list_parse(json_t *item, uint64_t passed_ms, struct ruleset *set)
 {
 	json_int_t place, replaced, left_ms = 0;
@@ -76,9 +77,9 @@ static bool list_parse(json_t *item, uint64_t passed_ms, struct ruleset *set)
 }
 
 /*
- * Parses "PREFIX ACCESS LEFT_MS LISTS TIMED LEFT_MS": the access and its time left, the indexes of
- * the lists that contain the prefix as bits, the index of the list on which the entry has an end,
- * and its time left there. A time left of 0 means no end.
+ * Parses a rule: "PREFIX ACCESS LEFT_MS LISTS TIMED LEFT_MS". LISTS has a bit for each list that
+ * contains the prefix. TIMED is the index of the list on which the prefix has an end. LEFT_MS is
+ * the time left of the access, and of the entry on that list; 0 means no end.
  */
 static bool rule_parse(json_t *item, uint64_t passed_ms, struct ruleset *set)
 {
@@ -100,7 +101,7 @@ static bool rule_parse(json_t *item, uint64_t passed_ms, struct ruleset *set)
 	rule.access = has_ended ? SL_ACCESS_NONE : word;
 	if (!rule.access)
 		rule.until = 0;
-	/* drop entries on lists that have ended: list_parse() left these lists out */
+	/* remove the prefix from lists that have ended, which list_parse() left out */
 	rule.lists &= lists_bits(set->lists);
 	if (list_has_ended)
 		rule.lists &= ~(1ULL << timed);
@@ -170,7 +171,7 @@ void state_file_free(struct state_file *state)
 
 /* --- Formatting ----------------------------------------------------------------------------- */
 
-/* Returns the time left, or 0 for no end. An end in the past counts as 1 ms. */
+/* Returns the time left of an entry, 0 if it never ends, or 1 ms if its end is past. */
 static uint64_t left_ms_of(uint32_t until)
 {
 	return until ? until_left_ns(until) / NS_PER_MS ?: 1 : 0;
@@ -214,7 +215,7 @@ json_t *state_file_json(const struct state_file *state)
 
 int state_file_check(const char *path)
 {
-	static const char beginning[] = "{\"version\": 1, \"boot\": \""; /* as jansson writes it */
+	static const char beginning[] = "{\"version\": 1, \"boot\": \"";
 	char text[sizeof(beginning) - 1];
 	size_t size;
 	int err = file_begin(path, text, sizeof(text), &size);

@@ -17,9 +17,9 @@
 #include "migrate/open.h"
 
 /*
- * Check attachments this often, because `bpftool link detach` and a mount over the gate cause no
- * event. Revert changes by others at most this often: otherwise two processes that keep the same
- * gate, with locks in two directories, would replace each other's attachments all the time.
+ * Interval of checks of attachments, because `bpftool link detach` and a mount over the gate cause
+ * no event. It also limits how often this process reverts changes by others: two processes that
+ * keep one gate, with locks in two directories, would replace each other's attachments endlessly.
  */
 #define CHECK_EVERY_MS 3000
 
@@ -30,7 +30,7 @@ void attach_again(struct keep *keep)
 	step_soon(keep, STEP_ATTACH, next > now + GATE_WAIT_MS ? next - now : GATE_WAIT_MS);
 }
 
-/* Returns whether the file names devices, and the gate exists to filter them. */
+/* Returns whether the rules file has devices, and a gate exists that can filter them. */
 static bool has_devices(const struct keep *keep)
 {
 	return keep->config.places.specified && keep->snapshot.exists && !keep->is_hidden;
@@ -38,7 +38,7 @@ static bool has_devices(const struct keep *keep)
 
 /* --- Attaching ------------------------------------------------------------------------------ */
 
-/* Logs the attachments that were made or removed, and counts all attachments. */
+/* Logs the attachments that were added or removed. Sets the number of attachments. */
 static void placings_inform(struct keep *keep, const struct placings *placings)
 {
 	keep->attached = placings->wanted_count;
@@ -63,8 +63,8 @@ static void placings_inform(struct keep *keep, const struct placings *placings)
 }
 
 /*
- * Loads programs for the next device that appears. Loading takes up to a second, during which
- * packets of the device would pass unjudged.
+ * Loads programs in advance for devices that appear later. Loading takes up to a second, during
+ * which a new device would pass packets without a check.
  */
 static int programs_prepare(struct keep *keep, const struct gate *gate)
 {
@@ -76,7 +76,7 @@ static int programs_prepare(struct keep *keep, const struct gate *gate)
 	for (unsigned int i = 0; i < places->count; i++)
 		hooks |= HOOK_BIT(places->list[i].hook);
 	err = programs_load(gate, hooks, &keep->programs);
-	/* loading programs is useful work, so the step must not rest after it */
+	/* loading programs counts as work, so that the next run is not delayed */
 	keep->worked |= memcmp(&before, &keep->programs, sizeof(before)) != 0;
 	return err;
 }
@@ -93,7 +93,7 @@ static int places_make(struct keep *keep, const struct gate *gate)
 
 	if (err)
 		return err;
-	if (keep->programs_gate != gate_id) /* the gate has other maps, as after a resize */
+	if (keep->programs_gate != gate_id) /* the maps are new, for example after a resize */
 		programs_close(&keep->programs);
 	keep->programs_gate = gate_id;
 	placings_make_present(gate, &keep->programs, &placings);
@@ -130,7 +130,7 @@ int attach_run(struct keep *keep)
 	if (!has_devices(keep))
 		return watched;
 	if (keep_trial_left_ms(keep))
-		return -EBUSY; /* the trial may also have changed attachments */
+		return -EBUSY; /* the trial may undo attachments */
 	err = gate_open(&gate, keep->args->gate, GATE_CHANGE, NULL);
 	if (err)
 		return err;
@@ -138,7 +138,7 @@ int attach_run(struct keep *keep)
 	err = places_make(keep, &gate);
 	if (keep->worked)
 		attachments_publish(&gate);
-	/* this process has the gate's lock, so it made these changes of pins itself */
+	/* WATCH_LINKS events are from this process, because it holds the gate's lock */
 	events |= watch_read(keep) & ~EVENT(WATCH_LINKS);
 	gate_close(&gate);
 	on_events(keep, events);
@@ -171,7 +171,7 @@ int check_run(struct keep *keep)
 	if (!has_devices(keep))
 		return 0;
 	watched = watch_devices(keep);
-	if (keep->watch.sockets_changed) /* a namespace was made or removed */
+	if (keep->watch.sockets_changed) /* a namespace was added or removed */
 		step_soon(keep, STEP_ATTACH, 0);
 	err = gate_open(&gate, keep->args->gate, GATE_NO_MAPS, NULL)
 		      ?: attachments_read(&gate, all, &count);
@@ -182,8 +182,8 @@ int check_run(struct keep *keep)
 }
 
 /*
- * Replaces the attached programs by new programs. After a suspension, virtio_net has no XDP program
- * although the link still exists, and the kernel ignores an update of the link to the same program.
+ * Replaces the attached programs by new programs. After a suspension, virtio_net has lost its XDP
+ * program, but its link still exists, and the kernel ignores a link update to the same program.
  */
 int renew_run(struct keep *keep)
 {

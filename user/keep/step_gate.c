@@ -8,7 +8,7 @@
 #include "keep/keep.h"
 #include "migrate/open.h"
 
-/* A command that removes the gate removes its pins within this time. */
+/* Time within which a command that removes the gate has removed all pins. */
 #define LOST_WAIT_MS 200
 
 bool gate_is_hidden(const struct keep *keep, struct mount *ret)
@@ -17,7 +17,7 @@ bool gate_is_hidden(const struct keep *keep, struct mount *ret)
 
 	if (keep->snapshot.state)
 		return gate_snapshot_is_hidden(keep->args->gate, &keep->snapshot, ret);
-	/* at the start, only the state file specifies the bpffs of the gate */
+	/* before the first reload, only the state file has the device number of the gate's bpffs */
 	return !keep->has_config && keep->runtime.bpffs && keep->runtime.is_of_boot &&
 	       mount_hides(gate_path(keep->args->gate, "", path), keep->runtime.bpffs, ret);
 }
@@ -25,8 +25,8 @@ bool gate_is_hidden(const struct keep *keep, struct mount *ret)
 /* --- Commands ------------------------------------------------------------------------------- */
 
 /*
- * Handles a gate that was removed or has other maps. After a resize it is the same gate. Otherwise
- * applies the last applied config to it, because the rules file may be bad now.
+ * Handles a gate that was removed or replaced. If only its maps are new, as after a resize, it is
+ * the same gate. Otherwise applies the last applied config, because the rules file may be bad now.
  */
 static int gate_follow(struct keep *keep)
 {
@@ -41,8 +41,8 @@ static int gate_follow(struct keep *keep)
 			gate_snapshot_take(&gate, &keep->snapshot);
 		}
 		watch_gate(keep);
-		step_soon(keep, STEP_ATTACH, GATE_WAIT_MS); /* loads programs for these maps */
-		/* commands may have changed rules before the new maps were mapped here */
+		step_soon(keep, STEP_ATTACH, GATE_WAIT_MS); /* loads programs for the new maps */
+		/* save, because changes before the new maps were mapped caused no event */
 		step_soon(keep, STEP_SAVE, SAVE_WAIT_MS);
 		if (err)
 			return err;
@@ -64,8 +64,8 @@ static int gate_follow(struct keep *keep)
 }
 
 /*
- * Pins the maps again that have lost their pins. Does so only at the second call, after
- * LOST_WAIT_MS, because a command that removes the gate removes its pins one after another.
+ * Pins the maps whose pins were removed. Waits for a second call after LOST_WAIT_MS, because a
+ * command that removes the gate removes its pins one by one.
  */
 static int pins_repair(struct keep *keep)
 {
@@ -84,7 +84,7 @@ static int pins_repair(struct keep *keep)
 		   lost);
 	watch_gate(keep);
 	step_at(keep, STEP_ATTACH, now_ms());
-	/* the looks that found the lost pins have ignored changes of rules */
+	/* save, because changes of rules were ignored while pins were missing */
 	step_soon(keep, STEP_SAVE, SAVE_WAIT_MS);
 	return 0;
 }
@@ -112,7 +112,7 @@ int look_run(struct keep *keep)
 			step_at(keep, i, now_ms());
 	if (changed & (CHANGED_RULES | CHANGED_TRIAL))
 		step_soon(keep, STEP_SAVE, SAVE_WAIT_MS);
-	/* finish an interrupted resize, unless STEP_RENEW failed and will be retried */
+	/* finish an interrupted resize, unless a retry of STEP_RENEW is pending */
 	if (keep->snapshot.has_next && !keep->snapshot.on_trial &&
 	    !keep->steps[STEP_RENEW].retry_ms)
 		step_soon(keep, STEP_RENEW, 0);
@@ -121,7 +121,7 @@ int look_run(struct keep *keep)
 
 /* --- The state file ------------------------------------------------------------------------- */
 
-/* Writes the state file, unless the rules are on trial and may be undone. */
+/* Writes the state file. Does nothing during a trial, because the rules may be undone. */
 int save_run(struct keep *keep)
 {
 	const struct ruleset *file = &keep->config.rules, none = {0};
@@ -147,7 +147,7 @@ int save_run(struct keep *keep)
 	if (err || !keep->args->state || !keep->lists_are_new)
 		return err;
 	err = rules_runtime(file, &none, &none, &lists.entries);
-	/* `for` of a list starts again when the file is applied, so its end is not saved */
+	/* save no end, because a `for` of a list starts again when the file is applied */
 	for (int place = 0; !err && place < SL_LIST_PLACES; place++)
 		lists.entries.lists[place].until = 0;
 	err = err ?: state_file_write(keep->lists_path, &lists);

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Applies the rules file and its lists. reconcile.h describes their precedence over commands. */
+/*
+ * Applies the rules file and its lists. reconcile.h describes how they combine with changes by
+ * commands.
+ */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -21,8 +24,8 @@
 /* --- Applying ------------------------------------------------------------------------------- */
 
 /*
- * If the file of a list is bad, adds the list to the config with its entries in force or, if it is
- * not in force, with its saved entries. Warns about each such list.
+ * Adds each list whose file is bad to the config, and warns about it. The list has the entries that
+ * are in force, or the saved entries if the list is not in force.
  */
 static int lists_complete(const struct keep *keep, const struct ruleset *in_force,
 			  const struct ruleset *saved, struct config *config)
@@ -44,8 +47,8 @@ static int lists_complete(const struct keep *keep, const struct ruleset *in_forc
 }
 
 /*
- * Reconciles the rules of the open gate. If the gate is new, or another process made it after the
- * boot, restores the runtime entries.
+ * Reconciles and applies the rules to the open gate. Restores the runtime entries if the gate is
+ * new, or if another process made it after the boot.
  */
 static int rules_make(struct keep *keep, struct gate *gate, struct config *config, enum renew renew)
 {
@@ -115,7 +118,10 @@ int rules_apply(struct keep *keep, struct config *config, enum renew renew)
 
 /* --- Reading files -------------------------------------------------------------------------- */
 
-/* Stores a config that is in force. Checks its files again: the watch of them has just begun. */
+/*
+ * Stores a config that is in force. Makes STEP_LISTS due, because files may have changed before
+ * they were watched.
+ */
 static void config_take(struct keep *keep, struct config *config)
 {
 	keep->lists_are_new = true;
@@ -130,7 +136,10 @@ static void config_take(struct keep *keep, struct config *config)
 		  list_paths_left_out(&keep->config.files) ? RETRY_MIN_MS : FILE_WAIT_MS);
 }
 
-/* Reads the rules file, and then, at the start, the state, so a bad rules file moves no file. */
+/*
+ * Reads the rules file. At the start, also reads the state files, but only if the rules file is
+ * good, because reading renames a bad state file.
+ */
 static int files_read(struct keep *keep, struct file *text, struct config *config)
 {
 	const char *file = keep->args->file, *state = keep->args->state;
@@ -149,8 +158,9 @@ static int files_read(struct keep *keep, struct file *text, struct config *confi
 }
 
 /*
- * If the file is bad, returns 0, so it is read again only at the next SIGHUP. Returns other errors,
- * so the step is retried: a command may have the gate's lock, or the rules may be on trial.
+ * If the file is bad, returns 0, so that it is not read again before the next SIGHUP. Returns other
+ * errors, so that the step is retried, for example if a command has the gate's lock, or the rules
+ * are on trial.
  */
 int reload_run(struct keep *keep)
 {
@@ -189,7 +199,7 @@ int reload_run(struct keep *keep)
 	return is_misuse ? 0 : err;
 }
 
-/* Reads the lists that the last applied rules file names. The file on disk may name others. */
+/* Reads the lists of the last applied rules file. The present rules file may have others. */
 int lists_run(struct keep *keep)
 {
 	_cleanup_(config_free) struct config config = {0};
@@ -211,7 +221,7 @@ int lists_run(struct keep *keep)
 		return 0;
 	err = config_parse(keep->args->file, keep->text.text, keep->text.size, true, &config);
 	if (!err && !changed && list_paths_left_out(&config.files))
-		return -EAGAIN; /* a list file is still bad, so retry */
+		return -EAGAIN; /* retry, because a list file is still bad */
 	err = err ?: rules_apply(keep, &config, RENEW_LISTS);
 	if (err) {
 		error_warn("lists-unread", keep->object, "the lists of %s are unchanged",

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * inotify reports changes of the rules file, its list files, the gate's pins, and the names of
- * network namespaces. Netlink, read in the current namespace and in each namespace of the rules
- * file, reports devices that are added, removed or renamed (RTNLGRP_LINK), and qdiscs and filters
- * that are removed (RTNLGRP_TC).
+ * Watches by inotify the rules file, its list files, the gate's pins, and the names of network
+ * namespaces. Watches by netlink, in the current namespace and each namespace of the rules file,
+ * devices that are added, removed or renamed (RTNLGRP_LINK), and qdiscs and filters that are
+ * removed (RTNLGRP_TC).
  */
 #include <errno.h>
 #include <fnmatch.h>
@@ -23,17 +23,17 @@
 #include "keep/keep.h"
 
 /*
- * Events if a file is written in place, replaced, linked or removed. No IN_MODIFY: a file is
- * complete when it is closed, and a log in the same directory would wake the process often.
+ * Events of a file that is written in place, replaced, linked or removed. IN_MODIFY is not needed,
+ * because a writer closes the file at the end; a log in the same directory would cause it often.
  */
 #define FILE_MASK (IN_CLOSE_WRITE | IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_ATTRIB)
 #define PATH_MASK (IN_MOVE_SELF | IN_DELETE_SELF)
 
-/* A command closes the gate's directory after each change, because it locks the directory. */
+/* A command locks the gate's directory for a change, so it closes the directory at the end. */
 #define GATE_MASK  (IN_CLOSE_NOWRITE | IN_DELETE | IN_MOVED_TO | IN_DELETE_SELF)
 #define LINKS_MASK (IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO)
 
-/* Read at most this many netlink messages at once, so a flood of them blocks nothing else. */
+/* Read at most this many netlink messages at once, so that a flood blocks no other work. */
 #define READS_MAX 64
 
 void watch_close(struct watch *watch)
@@ -47,7 +47,7 @@ void watch_close(struct watch *watch)
 
 /* --- Files ---------------------------------------------------------------------------------- */
 
-/* Replaces the inotify fd of a kind by a new fd, which watches no directory yet. */
+/* Opens a new inotify fd for a kind, without watches, and closes the old fd. */
 static void watch_begin(struct watch *watch, enum watch_kind kind)
 {
 	close_fd(&watch->inotify[kind]);
@@ -57,7 +57,7 @@ static void watch_begin(struct watch *watch, enum watch_kind kind)
 		watch->lacking |= EVENT(kind);
 }
 
-/* Returns whether the path is watched. */
+/* Adds a watch. Returns false if that fails. */
 static bool watch_add(struct watch *watch, enum watch_kind kind, const char *path, uint32_t mask)
 {
 	if (inotify_add_watch(watch->inotify[kind], path, mask | IN_MASK_ADD) >= 0)
@@ -67,7 +67,7 @@ static bool watch_add(struct watch *watch, enum watch_kind kind, const char *pat
 	return false;
 }
 
-/* Watches the directory of a file, and each directory and symbolic link on its path. */
+/* Watches the directory of a file, and each directory and symbolic link on the way to it. */
 static void path_add(struct watch *watch, const char *path)
 {
 	char copy[PATH_MAX], *slash;
@@ -96,7 +96,7 @@ void watch_files(struct keep *keep)
 		_cleanup_free_ char *target = realpath(path, NULL);
 
 		path_add(&keep->watch, path);
-		if (target) /* if `path` has a symbolic link, also watch its target */
+		if (target) /* `path` may have a symbolic link: also watch its target */
 			path_add(&keep->watch, target);
 	}
 }
@@ -120,13 +120,16 @@ void watch_netns(struct keep *keep)
 	for (unsigned int i = 0; i < keep->config.places.count; i++)
 		if (*keep->config.places.list[i].netns &&
 		    !watch_add(&keep->watch, WATCH_NETNS, NETNS_DIR, LINKS_MASK | IN_DELETE_SELF))
-			/* the first namespace makes the directory */
+			/* `ip netns` creates the directory with the first namespace */
 			watch_add(&keep->watch, WATCH_NETNS, "/run", LINKS_MASK);
 }
 
 /* --- Devices -------------------------------------------------------------------------------- */
 
-/* Opens a socket in a namespace, unless it is open, or `netns` is 0: no such namespace. */
+/*
+ * Opens a netlink socket in a namespace. Does nothing if the socket is open, or if the namespace
+ * does not exist; `netns` is then 0.
+ */
 static int socket_add(struct watch *watch, uint64_t netns)
 {
 	const struct sockaddr_nl address = {.nl_family = AF_NETLINK,
@@ -192,7 +195,7 @@ static bool is_attached(const struct keep *keep, int ifindex)
 	return false;
 }
 
-/* Returns whether a message is about a device that is attached or that the rules file names. */
+/* Returns whether a message is about an attached device or a device of the rules file. */
 static bool link_matches(const struct keep *keep, const struct nlmsghdr *message)
 {
 	const struct ifinfomsg *link = mnl_nlmsg_get_payload(message);
@@ -253,7 +256,7 @@ unsigned int watch_read(struct keep *keep)
 				mnl_cb_run(buffer, got, 0, 0, on_message, keep);
 			else if (got == 0 || errno != ENOBUFS)
 				break;
-			else /* the kernel dropped messages: STEP_ATTACH looks at all devices */
+			else /* the kernel dropped messages: STEP_ATTACH checks all devices */
 				watch->events |= EVENT(WATCH_DEVICES);
 		}
 	return watch->events;
