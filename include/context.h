@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* The packet context and the verdict: what is known of a packet, and what is decided about it. */
+/* The packet context is what is known about a packet. The verdict is what is decided about it. */
 #ifndef SLUICE_CONTEXT_H
 #define SLUICE_CONTEXT_H
 
@@ -13,12 +13,13 @@
 #endif
 
 /*
- * The packet context. It has no pointer, so global functions accept it. It begins zeroed;
- * packet_parse() fills it in, and if a limit needs more, packet_inspect().
+ * The packet context. It contains no pointer, because the verifier passes no pointers within
+ * arguments of global functions. It begins zeroed. packet_parse() fills it in; packet_inspect()
+ * adds more if a limit needs it.
  */
 struct packet {
 	__u64 jiffy; /* jiffies64 when the packet arrived */
-	__u64 now;   /* time of the packet in ticks: packet_now(); 0 until it is needed */
+	__u64 now;   /* time of the packet in ticks, set by packet_now(); 0 until it is needed */
 	/* number of packets in the buffer; more than 1 if the kernel merged packets */
 	__u32 packets;
 	__u32 bytes; /* bytes on the wire, including the Ethernet header */
@@ -26,10 +27,11 @@ struct packet {
 	struct sl_prefix source;
 	__u32 generation; /* generation of the rules that apply to the packet */
 	__u16 ip_offset;  /* offset of the IP header: 14, plus 4 per VLAN tag, plus 8 for SNAP */
-	__u16 headers;	  /* size of all headers that were read by packet_inspect(): below 17,000 */
-	__u16 vlan;	  /* VLAN id: of the first tag whose id is not 0; 0 if none */
-	__u8 egress;	  /* 1 if the device sends the packet */
-	__u8 inspected;	  /* 1 if packet_inspect() has filled in `facts` and `destination` */
+	/* bytes of headers that packet_inspect() has read: below 17,000 */
+	__u16 headers;
+	__u16 vlan;	/* VLAN id: of the first tag whose id is not 0; 0 if none */
+	__u8 egress;	/* 1 if the device sends the packet */
+	__u8 inspected; /* 1 if packet_inspect() has filled in `facts` and `destination` */
 	struct sl_facts facts;
 	union {
 		__u64 bucket_key[2]; /* key of the source's bucket, until the packet is inspected */
@@ -37,31 +39,31 @@ struct packet {
 	};
 };
 
-/* The packet shares the 512 bytes of stack with up to three nested calls (BPF_GLOBAL). */
+/* The packet shares the 512 bytes of BPF stack with up to three nested calls (BPF_GLOBAL). */
 _Static_assert(sizeof(struct packet) == 88, "room on the stack");
 
-/* The decision of rules, limits and budget about a packet. Begins zeroed. */
+/* The decision of rules, limits and budget about a packet. It begins zeroed. */
 struct verdict {
 	__u64 departure; /* earliest departure from the device, in ticks; 0: at once */
 	__u32 version;	 /* policy version that decides about the source */
 	__u8 reason;	 /* enum sl_reason */
-	__u8 refusal;	 /* enum sl_reason for which the last limit refused: charge_refuse() */
+	__u8 refusal; /* enum sl_reason: why the last limit that refused did so (charge_refuse()) */
 	/* marks (SL_MARK_OWN or SL_MARK_INHERITED) of the limits that refused the packet */
 	__u8 refused;
-	/* a bit per slot: the key is not established, and the packet charges a budget */
+	/* mask of slots: limits with a budget for which the packet's key is not established */
 	__u8 is_new;
 	__u8 is_counted; /* 1 if the packet was counted as a packet of a new key */
 	__u8 is_charged; /* 1 if the packet has charged a state, not only slices */
-	__u8 is_hot;	 /* 1 if the source is hot: a state was charged within HOT_TICKS before */
-	__u8 is_waiting; /* 1 if a limit that drops gives the key no state with this packet */
-	__u8 is_shaped;	 /* 1 if a shape has set `departure`; the sender may set it too */
+	__u8 is_hot; /* 1 if the source is hot: a state of it was charged less than HOT_TICKS ago */
+	__u8 is_waiting; /* 1 if a limit that drops gives the packet's key no state */
+	__u8 is_shaped; /* 1 if a shape has set `departure`; otherwise the sender may have set it */
 };
 
 /*
- * Sets of limits, in the argument `limits`, a bit per slot: limits that passed the packet; limits
- * that drop and have no state for its key; limits under which its key gets a state if the packet
- * passes. The verifier must not know the value, otherwise it walks the rest of the program for each
- * value.
+ * Masks of slots in the argument `limits`. PASSED: the limit passed the packet. NO_STATE: the limit
+ * drops, and the packet's key has no state. ADMITTED: the key gets a state if the packet passes.
+ * The verifier must not know the value of `limits`. Otherwise it would walk the rest of the program
+ * once for each value.
  */
 #define LIMIT_PASSED(limit)   (1U << (limit)->slot % SL_LIMITS_MAX)
 #define LIMIT_NO_STATE(limit) (LIMIT_PASSED(limit) << SL_LIMITS_MAX)
@@ -70,10 +72,10 @@ struct verdict {
 #define LIMITS_NO_STATE	      (LIMITS_PASSED << SL_LIMITS_MAX)
 #define LIMITS_ADMITTED	      (LIMITS_PASSED << 2 * SL_LIMITS_MAX)
 #define LIMITS_MATCHED	      (1U << 3 * SL_LIMITS_MAX) /* at least one limit matched the packet */
-/* the limits that drop, and under which the key does not get a state with this packet */
+/* mask of slots: limits that drop, and whose key gets no state from this packet */
 #define LIMITS_WAITING(limits) ((limits)&LIMITS_NO_STATE & ~((limits) >> SL_LIMITS_MAX))
 
-/* Returns the bit of a limit in verdict->is_new, or 0 if no budget pays for its new keys. */
+/* Returns the limit's bit in verdict->is_new, or 0 if no budget limits new keys of this limit. */
 static __always_inline __u32 limit_if_new(const struct sl_limit *limit)
 {
 	return (limit->budgeted && !limit->observe) * LIMIT_PASSED(limit);
@@ -83,9 +85,9 @@ static __always_inline __u32 limit_if_new(const struct sl_limit *limit)
 enum charge_result {
 	CHARGE_PASSED,
 	CHARGE_REFUSED,	 /* the limit refuses the packet for the reason in verdict->refusal */
-	CHARGE_NO_STATE, /* the key has no state */
-	CHARGE_ADMITTED, /* the key has no state, but gets a state if the packet passes */
-	CHARGE_LOST,	 /* another CPU changed the state first, so try again */
+	CHARGE_NO_STATE, /* the packet's key has no state */
+	CHARGE_ADMITTED, /* the packet's key has no state, but gets a state if the packet passes */
+	CHARGE_LOST,	 /* another CPU changed the state first, so the caller tries again */
 };
 
 static __always_inline enum charge_result charge_refuse(struct verdict *verdict,

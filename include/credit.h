@@ -69,8 +69,8 @@ static inline __s64 credit_max(__s64 a, __s64 b)
 }
 
 /*
- * Returns the later of two times. A CPU whose clock is late uses the time in the state, so that
- * credit since then does not count twice.
+ * Returns the later of two times. If the time in a state is ahead of the clock of a CPU, the CPU uses
+ * the time in the state, so that no credit counts twice.
  */
 static inline __u64 credit_latest(__u64 a, __u64 b)
 {
@@ -79,8 +79,9 @@ static inline __u64 credit_latest(__u64 a, __u64 b)
 
 /*
  * Returns the cost of a frame in ticks, rounded up. packets: 1 to 65535, more than 1 if the kernel
- * merged them. bytes: their length on the wire. Nothing wraps: a packet costs less than 2^46, a
- * byte less than 2^43 before the shift. Merged packets cost at most SL_BURST_TICKS_MAX.
+ * merged them. bytes: their length on the wire. The products do not wrap, because a packet costs
+ * less than 2^46 ticks, and a byte less than 2^43 before the shift. Merged packets cost at most
+ * SL_BURST_TICKS_MAX.
  */
 static inline __u64 credit_cost(const struct sl_limit *limit, __u32 packets, __u32 bytes)
 {
@@ -99,8 +100,8 @@ static inline __u64 credit_multiply(__u64 cost, __u32 count)
 }
 
 /*
- * Returns how many times a shared limit charges a packet: once, or from `divide_at` on, once for
- * each node, so that each node passes an equal part.
+ * Returns how many times a shared limit charges a packet. That is once, or from `divide_at` on once
+ * for each node, so that each node passes an equal part.
  */
 static inline __u32 credit_times(__u64 divide_at, __u32 nodes, __u64 now)
 {
@@ -116,19 +117,19 @@ static inline __u64 credit_units(const struct sl_limit *limit, __u64 ticks)
 	       ((ticks % limit->cost << SL_BYTE_COST_SHIFT) / limit->cost);
 }
 
-/* Returns the level that a packet of this cost needs to pass. What the level lacks becomes debt. */
+/* Returns the level at which a packet of this cost passes. A higher cost puts the state in debt. */
 static inline __s64 credit_needed(const struct sl_limit *limit, __u64 cost)
 {
 	return credit_min(cost, limit->refill);
 }
 
-/* Returns S: the most that all slices can hold together, and how long a slice is valid. */
+/* Returns S: the most that all slices can hold together, and the time for which they are valid. */
 static inline __u64 credit_slices(const struct sl_limit *limit)
 {
 	return limit->burst - limit->refill;
 }
 
-/* Returns the time from which a state is full (rule 3) if nothing is charged until then. */
+/* Returns the time at which a state becomes full (rule 3) if nothing is charged until then. */
 static inline __u64 credit_full_at(const struct sl_limit *limit, const struct sl_state *state)
 {
 	return credit_latest(state->empty_at + limit->burst,
@@ -142,12 +143,12 @@ static inline bool credit_is_full(const struct sl_limit *limit, const struct sl_
 }
 
 /*
- * Returns the level of a state, in ticks: at most burst; negative in debt. A clock that is late
- * adds nothing.
+ * Returns the level of a state in ticks: at most burst, and negative in debt. A late clock can only
+ * lower the level.
  *
- * `full_at` - `empty_at` exceeds burst only if another CPU charged the state by an older `full_at`,
- * while this `full_at` was being stored, after the state was idle for longer by S than it took to
- * fill. No charge may use that excess, so `full_at` is ignored then.
+ * `full_at` - `empty_at` exceeds burst only after a race: while one CPU stored this `full_at`,
+ * another CPU charged the state by an older `full_at`. Before that, the state must have been idle
+ * for S longer than it needed to fill. No charge may use the excess, so `full_at` is ignored then.
  */
 static inline __s64 credit_level(const struct sl_limit *limit, const struct sl_state *state,
 				 __u64 now)
@@ -160,24 +161,24 @@ static inline __s64 credit_level(const struct sl_limit *limit, const struct sl_s
 	return born_with > (__s64)limit->burst ? refilled : credit_max(refilled, born_with);
 }
 
-/* A budget reserves 1/8 of its refill for sources that come back. */
+/* The last 1/8 of a budget's `refill` is reserved for packets of keys that get a state. */
 #define CREDIT_RESERVE 8
 
-/* Returns whether a budget holds less than its reserve. */
+/* Returns whether a budget holds less than 1/CREDIT_RESERVE of its `refill`. */
 static inline bool credit_is_low(const struct sl_limit *budget, const struct sl_state *state,
 				 __u64 now)
 {
 	return credit_level(budget, state, now) < (__s64)(budget->refill / CREDIT_RESERVE);
 }
 
-/* Returns the time at which a packet of this cost passes if nothing is charged until then. */
+/* Returns the time at which a packet of this cost can pass if nothing is charged until then. */
 static inline __u64 credit_ready_at(const struct sl_limit *limit, const struct sl_state *state,
 				    __u64 cost)
 {
 	return state->empty_at + credit_needed(limit, cost);
 }
 
-/* Returns a full state, as after `forgive`. */
+/* Returns a full state. `sluice forgive` gives a source such a state. */
 static inline struct sl_state credit_full(const struct sl_limit *limit, __u64 now)
 {
 	return (struct sl_state){.empty_at = now - limit->burst, .full_at = now, .charged_at = now};
@@ -195,7 +196,7 @@ static inline struct sl_state credit_new(const struct sl_limit *limit, __u32 nod
 	return state;
 }
 
-/* Sets the level. A level above `refill` counts from `full_at`, and does not refill (rule 1). */
+/* Sets a state's level. A level above `refill` is stored as `full_at` - `empty_at` (rule 1). */
 static inline void credit_set_level(const struct sl_limit *limit, struct sl_state *state,
 				    __s64 level, __u64 now)
 {
@@ -203,7 +204,7 @@ static inline void credit_set_level(const struct sl_limit *limit, struct sl_stat
 	state->charged_at = now;
 }
 
-/* Returns how much to charge of `owed`: the level falls to -SL_BURST_TICKS_MAX at most. */
+/* Returns the part of `owed` that can be charged: the level may fall to -SL_BURST_TICKS_MAX. */
 static inline __u64 credit_debit(const struct sl_state *state, __u64 owed, __u64 now)
 {
 	__s64 room = SL_BURST_TICKS_MAX - credit_span(now, state->empty_at);
@@ -212,8 +213,8 @@ static inline __u64 credit_debit(const struct sl_state *state, __u64 owed, __u64
 }
 
 /*
- * Empties a slice. Returns the level of the state plus the credit of the slice, which is void if it
- * was borrowed before `full_at`.
+ * Empties a slice. Returns the level of the state plus the credit of the slice. The credit is void
+ * if it was borrowed before `full_at`.
  */
 static inline __s64 credit_take_back(const struct sl_limit *limit, const struct sl_state *state,
 				     struct sl_slice *slice, __u64 now)
@@ -228,9 +229,9 @@ static inline __s64 credit_take_back(const struct sl_limit *limit, const struct 
 }
 
 /*
- * If a slice of a shared limit stores a refusal, it counts its refusals since the last charge of
- * the state, in the bits of `until` above the jiffy. jiffies64 needs 40 bits in 34 years at
- * HZ=1000.
+ * If a slice of a shared limit stores a refusal, it also counts the packets that it refused since
+ * the last charge of the state. That count is in the bits of `until` above the jiffy. The lower 40
+ * bits are enough for jiffies64 for 34 years at HZ=1000.
  */
 #define CREDIT_JIFFY_BITS 40
 #define CREDIT_JIFFY_MASK ((1ULL << CREDIT_JIFFY_BITS) - 1)
@@ -251,13 +252,13 @@ enum credit_answer {
 	CREDIT_ASK, /* the slice cannot decide, so charge the state */
 };
 
-/* Returns whether the slice stores the refusal of a packet that cost no more than this packet. */
+/* Returns whether the slice stores the refusal of a packet that cost at most `cost`. */
 static inline bool credit_refused(const struct sl_slice *slice, __u64 cost)
 {
 	return slice->credit < 0 && (__s64)cost >= -slice->credit;
 }
 
-/* Spends `cost` from a slice. Compares jiffies, because jiffies64 is almost free to read. */
+/* Spends `cost` from a slice. Slices expire by jiffies, which are almost free to read. */
 static inline enum credit_answer credit_spend(struct sl_slice *slice, __u64 cost, __u64 jiffy)
 {
 	if (jiffy > slice->until)
@@ -266,32 +267,32 @@ static inline enum credit_answer credit_spend(struct sl_slice *slice, __u64 cost
 		slice->credit -= cost;
 		return CREDIT_PASS;
 	}
-	/* the refusal count in `until` must not be compared with a jiffy */
+	/* the upper bits of `until` may count refused packets, so mask them before comparing */
 	return credit_refused(slice, cost) && jiffy <= (slice->until & CREDIT_JIFFY_MASK)
 		       ? CREDIT_REFUSE
 		       : CREDIT_ASK;
 }
 
-/* Returns whether the refusal in a slice still holds for a packet of this cost, by the clock. */
+/* Returns whether the refusal in a slice holds for this cost until a time later than `now`. */
 static inline bool credit_must_wait(const struct sl_slice *slice, __u64 cost, __u64 now)
 {
 	return credit_refused(slice, cost) && credit_span(now, slice->at.ready) > 0;
 }
 
-/* Makes a refusal in a slice valid for the rest of this jiffy. */
+/* Makes a refusal in a slice valid until the jiffy ends, if the limit allows that. */
 static inline void credit_refuse_jiffy(const struct sl_limit *limit, struct sl_slice *slice,
 				       __u64 jiffy)
 {
 	slice->until = limit->refuse_by_jiffy ? jiffy : 0;
 }
 
-/* Stores a block, which refuses every cost, for this jiffy only: `forgive` may end the block. */
+/* Stores a block in a slice, for this jiffy only, because `sluice forgive` may end the block. */
 static inline void credit_refuse_block(struct sl_slice *slice, __u64 now, __u64 jiffy)
 {
 	*slice = (struct sl_slice){.credit = -1, .at.ready = now, .until = jiffy};
 }
 
-/* Refunds a cost to a slice. Returns false if the slice has no room: then refund the state. */
+/* Refunds a cost to a slice. If it returns false, the slice is full: refund the state instead. */
 static inline bool credit_give_back(const struct sl_limit *limit, struct sl_slice *slice,
 				    __u64 cost)
 {
@@ -337,9 +338,9 @@ static inline bool credit_charge(const struct sl_limit *limit, struct sl_state *
 }
 
 /*
- * Fits the slices of a bucket to a version of policy `number`. Slices of another policy, and of
- * limits that got a new id, are void. The other slices end, so that their credit returns to the
- * state with the next packet; refusals are cleared.
+ * Adapts the slices of a bucket to a version of policy `number`. Slices of another policy are void,
+ * and so are slices of limits that got a new id. All other slices expire, so the next packet
+ * returns their credit to the state. Stored refusals are cleared.
  */
 static inline void slices_fit(struct sl_bucket *bucket, const struct sl_policy *policy,
 			      __u32 number)

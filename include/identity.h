@@ -7,9 +7,9 @@
  * of a /64. In these prefixes unrelated hosts share a /64, so each address is a source of its own:
  *
  *   fe80::/10       link-local (RFC 4291): the neighbours on a link, including routers
- *   64:ff9b::/96    all of IPv4, as a translator writes it (RFC 6052)
- *   64:ff9b:1::/48  the same, with prefixes that a network chooses (RFC 8215). The bits of the IPv4
- *                   address are in either half of the address, by the length of the prefix
+ *   64:ff9b::/96    IPv4 hosts, reached by a NAT64 translator (RFC 6052)
+ *   64:ff9b:1::/48  the same for a local translator (RFC 8215). Its prefix length decides in
+ *                   which half of the address the bits of the IPv4 address are
  */
 #ifndef SLUICE_IDENTITY_H
 #define SLUICE_IDENTITY_H
@@ -38,7 +38,7 @@ static inline bool identity_is_whole(const __u64 addr[2])
 	return !(addr[0] & ~upper) && !(addr[1] & upper);
 }
 
-/* Makes the key of a source in `buckets6`, or in `buckets4`, whose keys are the first 4 bytes. */
+/* Makes the key of a source in map `buckets6`. Its first 4 bytes are the key in map `buckets4`. */
 static inline void bucket_key(const __u64 addr[2], bool ipv4, __u64 ret[2])
 {
 	ret[0] = addr[0];
@@ -46,8 +46,8 @@ static inline void bucket_key(const __u64 addr[2], bool ipv4, __u64 ret[2])
 }
 
 /*
- * Returns whether a bucket belongs to a key. A bucket stores the complement of its key: memory that
- * the kernel zeroed belongs to no key, because no key is all ones (identity_is_whole()).
+ * Returns whether a bucket belongs to a key. A bucket stores the complement of its key. So a bucket
+ * that the kernel zeroed belongs to no key, because no key is all ones (identity_is_whole()).
  */
 static inline bool bucket_is_of(const struct sl_bucket *bucket, const __u64 key[2])
 {
@@ -55,9 +55,10 @@ static inline bool bucket_is_of(const struct sl_bucket *bucket, const __u64 key[
 }
 
 /*
- * Makes the key that a limit counts an IPv6 address by. If the source is its whole address, and the
- * limit would count it by its /64 or less, the key is the whole address. There are two exceptions:
- * `per 0` is one key for all addresses, and a key of more than 64 bits has the specified length.
+ * Makes the key under which a limit counts an IPv6 address. If the source is its whole address, and
+ * the limit would count it by its /64 or less, the key is the whole address. There are two
+ * exceptions: `per 0` is one key for all addresses, and a key of more than 64 bits has the
+ * specified length.
  */
 static inline void identity_key(const __u64 addr[2], const __u64 mask[2], __u64 ret[2])
 {
@@ -70,14 +71,15 @@ static inline void identity_key(const __u64 addr[2], const __u64 mask[2], __u64 
 /* --- Digests -------------------------------------------------------------------------------- */
 
 struct digest {
-	__u32 place; /* part that selects a place in a table */
-	__u32 mark;  /* part of it is stored at that place, as a tag or a fingerprint */
+	__u32 place; /* bits that select a place in a table */
+	__u32 mark;  /* bits of which a part is stored at that place, as a tag or a fingerprint */
 };
 
 /*
- * Pair-multiply-shift, which is strongly universal (Thorup, "High Speed Hashing for Integers and
- * Strings", 2015, section 3.5): for any two addresses, all pairs of the upper halves of their sums
- * are equally likely. The four 32-bit parts of an address use five words of the secret.
+ * Hashes by pair-multiply-shift, which is strongly universal (Thorup, "High Speed Hashing for
+ * Integers and Strings", 2015, section 3.5): for any two addresses, all pairs of the upper halves
+ * of their sums are equally likely. The four 32-bit parts of an address use five words of the
+ * secret.
  */
 static inline __u64 digest_sum(const __u64 *secret, const __u64 addr[2])
 {
@@ -86,8 +88,8 @@ static inline __u64 digest_sum(const __u64 *secret, const __u64 addr[2])
 }
 
 /*
- * Mixes the bits of a sum, one to one. Otherwise consecutive addresses, whose sums are an
- * arithmetic progression, would fill some sets twice and others not at all.
+ * Maps each sum to a different digest. Without this mixing, consecutive addresses, whose sums are
+ * an arithmetic progression, would fill some sets twice and others not at all.
  */
 static inline struct digest digest_mix(__u64 sum)
 {
@@ -97,13 +99,13 @@ static inline struct digest digest_mix(__u64 sum)
 }
 
 /*
- * Returns the digest of a state's key. All of its 64 bits are significant. beside: the rest of the
- * key. It is multiplied by a word of the secret: if it were added to a word of the address, a
- * sender could choose two addresses that have one digest under two limits. In the other sum that
- * word of the secret is only an addend. Sums of keys that differ in `beside` differ by a random
- * multiple of that difference, which is below 2^33, so their upper halves are equal with a
- * probability of at most 2^-31. The factor is even, so that both sums together still depend on both
- * words.
+ * Returns the 64-bit digest of a state's key. beside: the part of the key beside the address. It is
+ * multiplied by a word of the secret. If it were added to a word of the address instead, a sender
+ * could choose two addresses that have the same digest under two limits. In the other sum, that
+ * word of the secret is only an addend. So if two keys differ in `beside`, their sums differ by a
+ * random multiple of that difference, which is below 2^33, and their upper halves are equal with a
+ * probability of at most 2^-31. `beside` is doubled, so that both sums together still depend on
+ * both words.
  */
 static inline struct digest digest_key(const __u64 secret[SL_SECRETS], const __u64 addr[2],
 				       __u32 beside)

@@ -18,7 +18,7 @@
 #include "shape.h"
 #include "window.h"
 
-/* If `kind` is a constant, only the code of that kind is compiled in. */
+/* Inlining makes `kind` a constant, so that only the code of that kind is compiled in. */
 #ifndef __always_inline
 #define __always_inline inline __attribute__((always_inline))
 #endif
@@ -47,15 +47,15 @@ static inline __u64 block_length(const struct sl_limit *limit, __u64 steps)
 
 	if (steps && steps >= limit->steps_max)
 		return limit->block_max;
-	/* no branch, because each branch would double the paths that the verifier walks */
+	/* no branch, because the verifier would walk twice as many paths for each branch */
 	for (int bit = 0; bit < BLOCK_STEPS_BITS; bit++) {
 		length *= 1 + (power - 1) * (steps >> bit & 1);
-		power *= power; /* may wrap in the last iterations, which do not use it */
+		power *= power; /* may wrap, but only after the highest bit of `steps` */
 	}
 	return length;
 }
 
-/* Returns the end of a block, without its steps. */
+/* Returns the end of a block without the bits that store its steps. */
 static inline __u64 block_end(const struct sl_limit *limit, const struct sl_state *state)
 {
 	return limit->escalate ? state->blocked_until & ~BLOCK_STEPS_MAX : state->blocked_until;
@@ -68,7 +68,7 @@ static inline bool block_holds(const struct sl_limit *limit, const struct sl_sta
 	       credit_span(now, block_end(limit, state)) > 0;
 }
 
-/* Returns the steps of a block that begins now; the state must not be blocked. */
+/* Returns the number of steps of a block that begins now. The state must not be blocked. */
 static inline __u64 block_steps(const struct sl_limit *limit, const struct sl_state *state,
 				__u64 now)
 {
@@ -82,7 +82,7 @@ static inline __u64 block_steps(const struct sl_limit *limit, const struct sl_st
 	return credit_min(credit_max(0, credit_span(back, steps + 1)), limit->steps_max);
 }
 
-/* Returns the word of a block that begins now. A block that would end at 0 ends 1 ns later. */
+/* Returns `blocked_until` for a block that begins now. It is never 0, which means no block. */
 static inline __u64 block_next(const struct sl_limit *limit, const struct sl_state *state,
 			       __u64 now)
 {
@@ -96,16 +96,16 @@ static inline __u64 block_next(const struct sl_limit *limit, const struct sl_sta
 
 /* --- Charges -------------------------------------------------------------------------------- */
 
-/* A charge of one packet. */
+/* The arguments of charging one packet. */
 struct kind_charge {
 	__u64 cost;	/* cost of the packet, computed by credit_cost() */
 	__u64 borrow;	/* most credit that the slice may borrow in addition to `cost` */
 	__u64 now;	/* time of the packet */
-	__u64 earliest; /* shape: earliest departure of the packet; 0: at any time */
+	__u64 earliest; /* shape: earliest departure of the packet; 0 if it may depart at once */
 	__u64 jiffy;
 };
 
-/* Returns the time of a packet, or of the last charge if later: the clocks of CPUs differ. */
+/* Returns the packet's time, or the last charge's if later, because the clocks of CPUs differ. */
 static inline __u64 kind_now(enum sl_kind kind, const struct sl_state *state, __u64 now)
 {
 	now = credit_latest(now, state->charged_at);
@@ -121,12 +121,12 @@ static inline struct sl_state kind_new(enum sl_kind kind, const struct sl_limit 
 	return kind == SL_SHAPE ? shape_full(now) : credit_new(limit, nodes, now);
 }
 
-/* Returns how much a new state can be charged before it refuses, in units of its first word. */
+/* Returns how much a new state can be charged: packets or bytes for a window, otherwise ticks. */
 static inline __u64 kind_left(const struct sl_limit *limit, const struct sl_state *state, __u64 now)
 {
 	if (limit->kind == SL_WINDOW)
 		return window_left(limit, state);
-	if (limit->kind == SL_SHAPE) /* a shape's slot may begin exactly at the horizon */
+	if (limit->kind == SL_SHAPE) /* add 1: a packet may wait for exactly the horizon */
 		return limit->horizon + 1 - shape_wait(state, now);
 	return credit_max(0, credit_span(state->empty_at, now));
 }
@@ -139,14 +139,14 @@ static inline struct sl_state kind_full(const struct sl_limit *limit, __u64 now)
 	return limit->kind == SL_SHAPE ? shape_full(now) : credit_full(limit, now);
 }
 
-/* Moves a state on to a time, so that a window knows what counts then. */
+/* Updates a state to a time, so that a window counts only the sub-windows of the last T. */
 static inline void kind_roll(const struct sl_limit *limit, struct sl_state *state, __u64 now)
 {
 	if (limit->kind == SL_WINDOW)
 		window_roll(limit, state, now);
 }
 
-/* Returns the reason for which a packet of this cost is refused without a block. */
+/* Returns why a state that is not blocked refuses a packet of this cost. */
 static inline enum sl_reason kind_refusal(const struct sl_limit *limit, __u64 cost)
 {
 	if (limit->kind == SL_SHAPE)
@@ -156,9 +156,9 @@ static inline enum sl_reason kind_refusal(const struct sl_limit *limit, __u64 co
 }
 
 /*
- * Stores a refusal in a slice for the rest of the jiffy; not for longer, because a refund or
- * `forgive` can end it. A shape then refuses packets of any cost. The refusal of a packet that can
- * never pass is not stored: the next packet may pass.
+ * Stores a refusal in a slice until the jiffy ends. It must not be valid for longer, because a
+ * refund or `sluice forgive` can end it. A shape's refusal is for packets of any cost. If a packet
+ * is too large to ever pass, its refusal is not stored, because the next packet may pass.
  */
 static inline void kind_remember(const struct sl_limit *limit, struct sl_slice *slice,
 				 const struct kind_charge *charge)
@@ -189,7 +189,7 @@ static __always_inline bool kind_charge_unblocked(enum sl_kind kind, const struc
 }
 
 /*
- * Charges a packet to a state that kind_roll() has moved on to the packet's time. Returns false if
+ * Charges a packet to a state that kind_roll() has updated to the packet's time. Returns false if
  * the state refuses. `state` and `slice` are copies that the caller publishes, the state by one
  * compare-and-swap of its first word. The slice receives the borrowed credit, the refusal, or a
  * shape's departure time. kind: the limit's kind; a constant if the caller has one function for
@@ -208,16 +208,17 @@ static __always_inline bool kind_charge(enum sl_kind kind, const struct sl_limit
 	return kind_charge_unblocked(kind, limit, state, slice, charge, now);
 }
 
-/* Returns whether refusing this cost begins a block: not if the packet can never pass. */
+/* Returns whether a refusal begins a block: not if the packet is too large to ever pass. */
 static inline bool kind_blocks(const struct sl_limit *limit, __u64 cost)
 {
 	return limit->block && kind_refusal(limit, cost) != SL_DROP_OVERSIZE;
 }
 
 /*
- * Undoes a charge that was made at time `at`, on a copy of a state. Returns false if the charge
- * stays, because a window cannot separate it from later charges. In a shape the refunded slot stays
- * unused: two packets may depart together, but no more packets than the rate allows until then.
+ * Undoes a charge that was made at time `at`, on a copy of a state. Returns false if a window
+ * cannot separate the charge from later charges. A shape moves the next slot forward: if another
+ * packet was charged meanwhile, two packets may then depart together, but by that time no more
+ * packets than the rate allows.
  */
 static inline bool kind_give_back(const struct sl_limit *limit, struct sl_state *state, __u64 cost,
 				  __u64 at)
@@ -228,7 +229,7 @@ static inline bool kind_give_back(const struct sl_limit *limit, struct sl_state 
 	return true;
 }
 
-/* Returns how much to add to a new state's first word for earlier packets, which cost `owed`. */
+/* Returns how much to add to a new state's first word if earlier packets cost `owed`. */
 static inline __u64 kind_debit(const struct sl_limit *limit, const struct sl_state *state,
 			       __u64 owed, __u64 now)
 {
@@ -241,12 +242,12 @@ static inline __u64 kind_debit(const struct sl_limit *limit, const struct sl_sta
 
 #define KIND_NEVER (~0ULL)
 
-/* The result of a limit for a packet that is not charged. Amounts are in packets or bytes. */
+/* What a limit would decide about a packet, without charging it. */
 struct decision {
 	bool allowed;
 	__u64 remaining;      /* amount that would pass now, in packets or bytes */
 	__u64 retry_after;    /* ticks until this packet would pass; KIND_NEVER if never */
-	__u64 remaining_then; /* amount that would pass after that time */
+	__u64 remaining_then; /* amount that would pass after `retry_after`, in packets or bytes */
 	__u64 full_in;	      /* ticks until the state is full */
 };
 
@@ -300,7 +301,7 @@ static inline struct decision shape_decide(const struct sl_limit *limit,
 
 	return (struct decision){
 		.allowed = allowed,
-		/* add a packet, whose slot may begin exactly at the horizon */
+		/* add 1 packet, because a packet may wait for exactly the horizon */
 		.remaining = allowed ? credit_units(limit, horizon - wait) + 1 : 0,
 		.retry_after = allowed ? 0 : wait - horizon,
 		.remaining_then = allowed ? credit_units(limit, horizon - wait) + 1 : 1,
@@ -309,9 +310,10 @@ static inline struct decision shape_decide(const struct sl_limit *limit,
 }
 
 /*
- * Returns the result for a packet, without charging it. held: ticks that slices of a token bucket
- * hold, which count as remaining. During a block nothing remains, and `remaining_then` is for the
- * end of the block. Times are counted from `now`, even if the clock of another CPU is ahead.
+ * Returns what a limit would decide about a packet, without charging it. held: credit in the slices
+ * of a token bucket, in ticks, which counts as remaining. During a block nothing remains, and
+ * `remaining_then` is the amount at the end of the block. Times are relative to `now`, even if the
+ * clock of another CPU is ahead.
  */
 static inline struct decision kind_decide(const struct sl_limit *limit,
 					  const struct sl_state *state, __u64 held, __u64 cost,
@@ -323,7 +325,7 @@ static inline struct decision kind_decide(const struct sl_limit *limit,
 
 	if (blocked)
 		at = block_end(limit, state);
-	else if (limit->kind == SL_SHAPE) /* a packet waits by the clock of its own CPU */
+	else if (limit->kind == SL_SHAPE) /* a shape delays a packet by its own CPU's clock */
 		at = now;
 	if (limit->kind == SL_WINDOW)
 		decision = window_decide(limit, state, cost, at);

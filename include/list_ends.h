@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The part of a rule that is in force: its content by generation, without lists and list entries
- * that have expired. Pure functions. Times are in the unit of struct sl_rule_content.
+ * Finds which part of a rule is in force: its content in a generation, without expired lists and
+ * expired list entries. Pure functions. Times are in the unit of struct sl_rule_content.
  */
 #ifndef SLUICE_LIST_ENDS_H
 #define SLUICE_LIST_ENDS_H
 
 #include "sluice.h"
 
-/* Returns the content of a rule that is in force in this generation. */
+/* Returns the content that a rule has in this generation. */
 static inline const struct sl_rule_content *rule_content(const struct sl_rule *rule,
 							 __u32 generation)
 {
@@ -16,21 +16,21 @@ static inline const struct sl_rule_content *rule_content(const struct sl_rule *r
 }
 
 /*
- * Returns the index in `list_ends` of the list with this bit. A de Bruijn sequence maps each bit to
- * a different index, because BPF has no instruction that counts zeros.
+ * Returns the index in `list_ends` of the list with this bit. A multiplication by a de Bruijn
+ * sequence maps each bit to a different index. BPF has no instruction that counts zero bits.
  */
 static inline __u32 list_end_index(__u64 bit)
 {
 	return bit * 0x03f79d71b4cb0a89ULL >> 58;
 }
 
-/* Returns the earlier of two expiries. 0: never. */
+/* Returns the earlier of two expiries. An expiry of 0 means never. */
 static inline __u32 end_first(__u32 a, __u32 b)
 {
 	return b && (!a || b < a) ? b : a;
 }
 
-/* Returns a mask without expired lists. Lowers *end to the first expiry of the other lists. */
+/* Removes expired lists from a mask. Lowers *end to the first expiry of the lists that remain. */
 static inline __u64 lists_in_force(const struct sl_gate *gate, __u64 lists, __u32 now, __u32 *end)
 {
 	__u64 left = lists & gate->lists_ending;
@@ -49,9 +49,10 @@ static inline __u64 lists_in_force(const struct sl_gate *gate, __u64 lists, __u3
 }
 
 /*
- * Returns a mask of lists, without list `timed` if the prefix's entry on that list has expired.
- * until: the expiry of the entry; 0: never. Lowers *end to `until` if that is in the future. If a
- * later list gets the same index, the prefix stays off that list until a command writes the rule.
+ * Returns the mask `lists`, without list `timed` if the prefix's entry on that list has expired.
+ * until: the expiry of the entry; 0: never. Lowers *end to `until` if that is in the future. If
+ * another list gets the index of an expired list, it does not apply to the prefix until a command
+ * writes the rule.
  */
 static inline __u64 entries_in_force(__u64 lists, __u32 until, __u32 timed, __u32 now, __u32 *end)
 {

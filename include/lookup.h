@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Finds the rule that decides about a source, from the rules that cover it, the longest first. Pure
- * functions, except for clock_until(): the includer defines it before, and it returns the time in
- * the unit of `until`.
+ * functions, except for clock_until(). The includer must define clock_until() before; it returns
+ * the time in the unit of `until`.
  */
 #ifndef SLUICE_LOOKUP_H
 #define SLUICE_LOOKUP_H
@@ -17,17 +17,18 @@
 #endif
 
 /*
- * One lookup. The longest rule in force decides, except that a runtime allow (`sluice allow`)
- * overrides a list's deny at a longer prefix. So if a list denies and the gate has runtime allows,
- * the lookup continues with shorter rules. If the longest rule with a runtime entry allows, all
- * denies by lists are ignored, and the longest of the remaining rules decides.
+ * The progress of one lookup. The longest rule in force decides, except that a runtime allow
+ * (`sluice allow`) overrides a list's deny at a longer prefix. So if a list denies and the gate has
+ * runtime allows, the lookup continues with shorter rules. If the longest rule with a runtime entry
+ * allows, all denies by lists are ignored, and the longest of the remaining rules decides.
  */
 struct lookup {
 	__u32 version; /* policy version that decides; 0 if no rule decides */
 	/* first expiry that may change `version`, as in struct sl_rule_content; 0: none */
 	__u32 until;
-	__u32 without; /* policy version that decides if denies by lists are ignored; 0: none yet */
-	/* 1 if a list denies: only a shorter rule with a runtime entry can override it */
+	/* policy version that decides if denies by lists are ignored; 0 if none is known yet */
+	__u32 without;
+	/* 1 if a list denies the source; only a shorter runtime entry can override it */
 	__u32 listed;
 };
 
@@ -37,9 +38,9 @@ static __always_inline __u32 access_version(enum sl_access word)
 }
 
 /*
- * Returns a mask without the lists that have expired, and without the list on which the prefix's
- * entry has expired. Lowers lookup->until to the next of these expiries. until, timed: `list_until`
- * and `timed` of the content.
+ * Returns the mask `lists` without lists that have expired, and without list `timed` if the
+ * prefix's entry on that list expired at `until`. Lowers lookup->until to the next of these
+ * expiries.
  */
 BPF_GLOBAL __u64 lookup_lists(__u64 lists, __u32 until, __u32 timed, const struct sl_gate *gate,
 			      struct lookup *lookup)
@@ -52,7 +53,7 @@ BPF_GLOBAL __u64 lookup_lists(__u64 lists, __u32 until, __u32 timed, const struc
 	return lists_in_force(gate, lists, now, &lookup->until);
 }
 
-/* Returns the access that lists give a prefix: allow if any list allows, otherwise deny or none. */
+/* Returns what a prefix's lists decide: allow if any list allows, otherwise deny or none. */
 static __always_inline enum sl_access lookup_list_access(const struct sl_rule_content *content,
 							 const struct sl_gate *gate,
 							 struct lookup *lookup)

@@ -3,12 +3,12 @@
  * Decides whether a limit applies to a packet, by the facts of its headers. Pure functions.
  *
  * If a header should be in the packet but cannot be read (SL_FACT_UNREAD), it matches everything
- * that a limit requires of it: a packet must not evade a limit by headers that are too deep or
- * truncated.
+ * that a limit requires of it. Otherwise a packet could evade a limit by headers that are too deep
+ * or truncated.
  *
- * A fragment after the first has no ports or flags, so it matches no limit on these, only limits on
- * `fragment`, `any` or its protocol. In IPv6 only the first fragment has the protocol that
- * receivers use (SL_FACT_HIDDEN), so each other fragment matches all limits on a protocol.
+ * A fragment after the first has no ports or flags, so it matches only limits on `fragment`, `any`
+ * or its protocol. In IPv6 only the first fragment has the protocol that receivers use
+ * (SL_FACT_HIDDEN), so each other fragment matches all limits on a protocol.
  */
 #ifndef SLUICE_MATCH_H
 #define SLUICE_MATCH_H
@@ -41,10 +41,10 @@ static inline __u16 facts_of_proto(__u8 proto, bool ipv4)
 	return proto == icmp ? SL_FACT_PROTO | SL_FACT_ICMP : SL_FACT_PROTO;
 }
 
-/* Returns the facts of a packet whose transport header cannot be read as far as matches need it. */
+/* Returns the facts of a packet if its transport header cannot be read as far as needed. */
 static inline __u16 facts_unread(__u16 facts)
 {
-	/* unreadable flags, as in a first fragment of 8 bytes, may include SYN */
+	/* if the TCP flags are unreadable, such as in a first fragment of 8 bytes, assume SYN */
 	return facts | SL_FACT_UNREAD | (facts & SL_FACT_TCP ? SL_FACT_SYN : 0);
 }
 
@@ -58,7 +58,7 @@ static inline bool match_port(const struct sl_match *match, const struct sl_fact
 	return false;
 }
 
-/* The facts that a match on a protocol requires. */
+/* The facts that depend on the transport protocol of a packet. */
 #define MATCH_PROTOCOLS (SL_FACT_TCP | SL_FACT_UDP | SL_FACT_ICMP | SL_FACT_PROTO)
 
 static inline bool match_packet(const struct sl_match *match, const struct sl_facts *packet)
@@ -76,20 +76,20 @@ static inline bool match_packet(const struct sl_match *match, const struct sl_fa
 	return !match->ports || match_port(match, packet);
 }
 
-/* Returns whether a limit is only for packets that the device sends. */
+/* Returns whether a limit applies only to packets that the device sends. */
 static inline bool match_is_egress(const struct sl_limit *limit)
 {
 	return limit->key_dst || limit->kind == SL_SHAPE;
 }
 
-/* Returns whether a limit applies to a packet. match: the match in the limit's slot. */
+/* Returns whether a limit applies to a packet. match: the policy's match for the limit's slot. */
 static inline bool match_limit(const struct sl_limit *limit, const struct sl_match *match,
 			       const struct sl_facts *packet, bool egress)
 {
 	return (egress || !match_is_egress(limit)) && match_packet(match, packet);
 }
 
-/* Returns whether a match needs more of the packet than its source. */
+/* Returns whether a match needs more of a packet than its source address. */
 static inline bool match_is_deep(const struct sl_match *match)
 {
 	return match->fact != SL_FACT_ANY || match->vlan;

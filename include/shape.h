@@ -6,14 +6,14 @@
  *
  * The state is one time, `ready_at`, at which the next slot begins. A packet gets this slot, or if
  * `ready_at` is past, a slot that begins now. `ready_at` then moves to the start of the slot plus
- * the packet's cost. So the slots of two packets are their cost apart, even in a burst. If the slot
+ * the packet's cost. So the slots of two packets never overlap, even in a burst. If the slot
  * would begin later than `horizon` from now, the packet is refused and costs nothing. This is the
  * virtual scheduling form of the leaky bucket (ITU-T I.371, annex A), except that packets wait
  * instead of being lost.
  *
  * If another shape or the sender's pacing delays a packet, it departs after its slot begins, and
- * does not delay other packets of its key. So in any span t at most rate x t departs, plus such
- * delayed packets: at most what the longest horizon holds at the rate.
+ * does not delay other packets of its key. So in any span t at most rate x t departs, plus packets
+ * that were delayed in this way, which are at most rate x longest horizon.
  *
  * Units: ticks. A horizon is at most SL_BURST_TICKS_MAX.
  */
@@ -38,7 +38,7 @@ static inline bool shape_is_too_late(const struct sl_limit *limit, __u64 wanted,
 	return wanted && credit_span(now, wanted) > (__s64)limit->horizon;
 }
 
-/* Returns a state in which the next packet departs at once: of a new key, or after `forgive`. */
+/* Returns a state in which the next packet departs at once, such as the state of a new key. */
 static inline struct sl_state shape_full(__u64 now)
 {
 	return (struct sl_state){.ready_at = now, .charged_at = now};
@@ -58,7 +58,7 @@ static inline bool shape_charge(const struct sl_limit *limit, struct sl_state *s
 		return false;
 	state->ready_at = slot + cost;
 	state->charged_at = credit_latest(state->charged_at, now);
-	/* no maximum, because times wrap, so 0 could count as the later time */
+	/* `earliest` may be 0, and as times wrap, 0 may compare as later than `slot` */
 	*ret = earliest ? credit_latest(slot, earliest) : slot;
 	return true;
 }

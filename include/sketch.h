@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * New keys: how often each was seen, in memory of fixed size, and how many a CPU sees. Pure
- * functions; the time is an argument.
+ * Counts how often each new key was seen, in memory of fixed size, and how many new keys a CPU
+ * sees. Pure functions; the time is an argument.
  *
  * The sketch is a HeavyKeeper (Gong et al., "HeavyKeeper: An Accurate Algorithm for Finding Top-k
  * Elephant Flows", USENIX ATC 2018) with one row. A slot stores the fingerprint of one key and its
- * count. If a packet of another key falls on the slot, it lowers the count by one with probability
+ * count. If a packet of another key selects the slot, it lowers the count by one with probability
  * 2^-count; if the count is one, it replaces the key instead.
  *
  * Errors. A spoofed source is taken for a source that was seen before if its 24-bit fingerprint is
@@ -26,13 +26,13 @@
 
 #define SKETCH_COUNT 0xffU /* mask of the count in a slot; the other bits are the fingerprint */
 
-/* The highest count: above FLOOD_MIN_HITS, and low enough to free a slot soon. */
+/* Highest count of a slot. It is above FLOOD_MIN_HITS, but low enough to free an idle slot soon. */
 #define SKETCH_MOST 16
 
-/* Counts above 8 are lowered with the probability of a count of 8: 2^-8. */
+/* If a count is above 8, another key lowers it with probability 2^-8, as if it were 8. */
 #define SKETCH_COIN 8
 
-/* Returns the line of a key in a CPU's part of map `sketches`. */
+/* Returns the index of the key's line in map `sketches`, in the part that belongs to the CPU. */
 static inline __u32 sketch_line(const struct sl_params *params, struct digest digest, __u32 cpu)
 {
 	return cpu * (params->sketch_mask + 1) + (digest.place & params->sketch_mask);
@@ -51,7 +51,7 @@ static inline __u32 sketch_print(struct digest digest)
 	return digest.mark & ~SKETCH_COUNT;
 }
 
-/* Returns all ones if the coin is 0, otherwise 0, without a branch that a CPU cannot predict. */
+/* Returns all ones if `coin` is 0, otherwise 0. A CPU cannot predict it, so there is no branch. */
 static inline __u32 coin_wins(__u32 coin)
 {
 	__u64 below = (__u64)coin - 1;
@@ -62,7 +62,8 @@ static inline __u32 coin_wins(__u32 coin)
 
 /*
  * Counts a packet of a key. Returns the key's count, including this packet. coin: a number that
- * differs by packet; it is mixed with the 8 bits of the digest that are not in the fingerprint.
+ * changes with each packet; it is mixed with the 8 bits of the digest that are not in the
+ * fingerprint.
  */
 static inline __u32 sketch_hit(__u32 *slot, struct digest digest, __u32 coin)
 {
@@ -95,7 +96,7 @@ static inline void sketch_clear(__u32 *slot, struct digest digest)
 
 /* --- The rate of new keys on one CPU -------------------------------------------------------- */
 
-/* Returns the number of the interval that a jiffy is in, about 64 ms long; never 0. */
+/* Returns the number of the interval (about 64 ms) of a jiffy. The number is never 0. */
 static inline __u64 flood_interval(const struct sl_params *params, __u64 jiffy)
 {
 	return (jiffy >> params->interval_shift) + 1;
@@ -104,7 +105,7 @@ static inline __u64 flood_interval(const struct sl_params *params, __u64 jiffy)
 /* In a flood a key gets an entry if it was seen more than this many times. */
 #define FLOOD_MIN_HITS 2
 
-/* Returns whether a CPU sees a flood of new keys whose policies have a budget, or have none. */
+/* Returns whether a CPU sees a flood of new keys of policies with a budget, or without a budget. */
 static inline bool flood_is_on(const struct sl_admission *here, bool budgeted, __u64 jiffy)
 {
 	return jiffy < here->flood_until[budgeted];
@@ -116,7 +117,7 @@ static inline bool flood_is_any(const struct sl_admission *here, __u64 jiffy)
 	return flood_is_on(here, false, jiffy) || flood_is_on(here, true, jiffy);
 }
 
-/* Adds the new keys of an interval to the counts of events, when the interval ends. */
+/* Adds the new keys of an interval to the event counts when the interval ends. */
 static inline void flood_count_interval(struct sl_admission *here)
 {
 	for (int budgeted = 0; budgeted < 2; budgeted++) {
@@ -126,7 +127,7 @@ static inline void flood_count_interval(struct sl_admission *here)
 	}
 }
 
-/* Moves the rates on to a new second. Many seconds may have passed since the last event. */
+/* Begins a new second of the event rates. Events from before the last second are dropped. */
 static inline void flood_turn(struct sl_admission *here, __u32 second)
 {
 	if (second == here->second)

@@ -20,10 +20,10 @@
 #define SL_TICKS_PER_NS	 16ULL
 #define SL_TICKS_PER_SEC (1000000000ULL * SL_TICKS_PER_NS)
 
-/* Longest refill and highest cost, 2.28 years: signed differences of times never overflow. */
+/* Longest refill and highest cost: 2.28 years, so signed differences of times do not overflow. */
 #define SL_BURST_TICKS_MAX (1ULL << 60)
 
-/* The cost of a byte is in units of 1/65536 tick: a whole tick is too coarse above 1 Gbit/s. */
+/* The cost of a byte is in 1/65536 tick, because a whole tick is too coarse above 1 Gbit/s. */
 #define SL_BYTE_COST_SHIFT 16
 
 /* Why a packet passed or was dropped. Each packet counts under exactly one reason. */
@@ -31,22 +31,22 @@ enum sl_reason {
 	/* reasons to pass */
 	SL_PASS_WITHIN,	    /* every limit that matches the packet had credit */
 	SL_PASS_NO_LIMIT,   /* no limit of the policy matches the packet */
-	SL_PASS_NEWCOMER,   /* the source is new: it has no state yet, or the budget had credit */
+	SL_PASS_NEWCOMER,   /* the source is new, and no limit or budget refused the packet */
 	SL_PASS_ALLOWED,    /* the rules allow the source */
 	SL_PASS_NO_RULE,    /* no rule covers the source */
 	SL_PASS_NOT_IP,	    /* the packet is neither IPv4 nor IPv6 */
 	SL_PASS_SHORT,	    /* the frame ends before its EtherType */
 	SL_PASS_BAD_HEADER, /* the IP header contradicts the EtherType, or is too short */
-	/* reasons to drop; if the gate has no rules, the first two reasons pass: packet.h */
-	SL_DROP_UNREADABLE, /* the frame ends within its IP header, or could not be read */
-	SL_DROP_VLAN_DEPTH, /* the frame has more than eight VLAN tags */
-	SL_DROP_OVER_LIMIT, /* a limit had no credit */
-	SL_DROP_OVERSIZE, /* the packet counts more than the N of a window, so it can never pass */
+	/* reasons to drop; if the gate has no rules, packets with the first two pass (packet.h) */
+	SL_DROP_UNREADABLE,   /* the frame ends within its IP header, or could not be read */
+	SL_DROP_VLAN_DEPTH,   /* the frame has more than eight VLAN tags */
+	SL_DROP_OVER_LIMIT,   /* a limit had no credit */
+	SL_DROP_OVERSIZE,     /* the packet alone exceeds the N of a window, so it can never pass */
 	SL_DROP_OVER_HORIZON, /* a shape would delay the packet beyond the horizon */
-	SL_DROP_BLOCKED,      /* an earlier overrun has begun a block, which has not ended */
+	SL_DROP_BLOCKED,      /* the key is still blocked after an earlier overrun */
 	SL_DROP_OVER_BUDGET,  /* the source is new, and the policy's budget had no credit */
 	SL_DROP_DENIED,	      /* the rules deny the source */
-	SL_DROP_CONTENDED,    /* other CPUs won every try to charge the state */
+	SL_DROP_CONTENDED,    /* other CPUs changed the state first at every try to charge it */
 	SL_REASONS,
 	SL_FIRST_DROP = SL_DROP_UNREADABLE,
 };
@@ -56,19 +56,19 @@ struct sl_cell {
 	__u64 bytes;
 };
 
-/* Most limits of a policy. */
+/* Largest number of limits in a policy. */
 #define SL_LIMITS_MAX 4
 
-/* Value of map `counters`, per CPU, by policy number. Never reset: see `base` of a policy. */
+/* Value of map `counters`, per CPU, by policy number; never reset (`base` of struct sl_policy). */
 struct sl_counters {
 	struct sl_cell reason[SL_REASONS];
-	struct sl_cell refused[SL_LIMITS_MAX]; /* refused and observed packets, by slot */
+	struct sl_cell refused[SL_LIMITS_MAX]; /* packets refused or observed, by limit's slot */
 };
 
 /*
  * The number of a policy is its index in map `counters`. Policy n has two versions in map
  * `policies`, 2n and 2n + 1. A change writes the version that no packet can see, and then switches
- * to it. The first numbers have no limits, only counters.
+ * to it. The numbers below SL_POLICY_FIRST have no limits, only counters.
  */
 enum sl_policy_number {
 	SL_POLICY_NONE,	 /* number used if no rule covers the source, or the frame has no source */
@@ -78,7 +78,7 @@ enum sl_policy_number {
 };
 #define SL_POLICY_VERSION(policy) ((policy) << 1)
 
-/* No policy has this version. Its `base` stores the counts of replaced maps `counters`. */
+/* No policy uses this version. Its `base` stores the counts of replaced maps `counters`. */
 #define SL_POLICY_VERSION_MOVED (SL_POLICY_VERSION(SL_POLICY_NONE) + 1)
 #define SL_POLICY(version)	((version) >> 1)
 
@@ -99,7 +99,7 @@ enum sl_family {
 struct sl_prefix {
 	__u32 bits;   /* significant bits: SL_FAMILY_BITS + prefix length, or 0 for `default` */
 	__u32 family; /* SL_FAMILY_IPV4 or SL_FAMILY_IPV6, in network byte order */
-	__u8 addr[16] __attribute__((aligned(8))); /* also read as two words */
+	__u8 addr[16] __attribute__((aligned(8))); /* also read as two 64-bit words */
 };
 
 enum sl_rate_unit {
@@ -152,18 +152,19 @@ enum sl_fact {
 	SL_FACT_PROTO = 1 << 6,	   /* the transport protocol could be read */
 	SL_FACT_PORT = 1 << 7,	   /* the destination port could be read */
 	/*
-	 * Never in a match: this packet should contain the transport header, but it could not be
+	 * Not used in a match: the packet should contain its transport header, but it could not be
 	 * read as far as matches need. If SL_FACT_PROTO is not set, the header was not found.
 	 */
 	SL_FACT_UNREAD = 1 << 8,
 	/*
-	 * Never in a match: an IPv6 fragment after the first, without SL_FACT_PROTO. Its sender may
-	 * write any protocol there: receivers use the first fragment's (RFC 8200 section 4.5).
+	 * Not used in a match: the packet is an IPv6 fragment after the first, without
+	 * SL_FACT_PROTO. Its sender may write any protocol into it, because receivers use the first
+	 * fragment's protocol (RFC 8200 section 4.5).
 	 */
 	SL_FACT_HIDDEN = 1 << 9,
 };
 
-/* Most ports and port ranges of a match. */
+/* Largest number of ports and port ranges in a match. */
 #define SL_PORTS_MAX 8
 
 struct sl_ports {
@@ -174,10 +175,10 @@ struct sl_ports {
 /* The packets that a limit applies to (include/match.h). */
 struct sl_match {
 	__u8 fact;  /* enum sl_fact */
-	__u8 proto; /* the IP protocol, if `fact` is SL_FACT_PROTO */
+	__u8 proto; /* IP protocol number, if `fact` is SL_FACT_PROTO */
 	__u8 ports; /* number of ranges in `port`; 0 matches any port */
 	__u8 pad;
-	__u16 vlan; /* VLAN id: of the first tag whose id is not 0; 0 matches any packet */
+	__u16 vlan; /* VLAN id of the first tag whose id is not 0; 0 matches any packet */
 	__u16 pad2;
 	struct sl_ports port[SL_PORTS_MAX];
 };
@@ -192,67 +193,68 @@ struct sl_limit_spec {
 	char name[SL_NAME]; /* name of the limit; empty if the slot is free */
 	__u64 rate;    /* rate in `rate_unit`; window: N, in packets, or in bytes if SL_RATE_BITS */
 	__u64 burst;   /* token bucket: burst in `burst_unit` */
-	__u64 span_ns; /* window: T; shape: horizon; in ns */
+	__u64 span_ns; /* window: T, in ns; shape: horizon, in ns */
 	__u64 block_ns;	    /* action block: length of a block, in ns */
 	__u64 block_max_ns; /* `escalate`: length of the longest block, in ns */
-	__u32 id;	    /* id of the limit, as in struct sl_limit, for the keys of its states */
+	__u32 id;	    /* id of the limit, part of the keys of its states */
 	__u8 kind;	    /* enum sl_kind */
 	__u8 rate_unit;	    /* enum sl_rate_unit */
 	__u8 burst_unit;    /* enum sl_burst_unit */
 	__u8 groups;	    /* window: number of sub-windows in T */
 	__u8 action;	    /* enum sl_action */
-	__u8 escalate; /* factor by which each following block is longer; 0: all have one length */
+	__u8 escalate;	    /* factor from each block to the next; 0: all blocks are equally long */
 	__u8 per[SL_FAMILIES]; /* prefix length of the key for each family */
 	__u8 key_dst;	       /* 1 if the key is the destination address; egress only */
 	__u8 start;	       /* enum sl_start */
-	__u8 second;	       /* 1 if this is the second of two limits of one name */
+	__u8 second;	       /* 1 if this is the second of two limits with one name */
 	__u8 shared;	       /* enum sl_shared */
 };
 
 /*
- * A limit in the form that packets are charged by, for one address family. The command computes it
- * from struct sl_limit_spec. Amounts are in ticks; in a window they are in packets or bytes.
+ * A limit in the form that packets are charged by, for one address family. The command line
+ * computes it from struct sl_limit_spec. Amounts are in ticks; in a window they are in packets or
+ * bytes.
  */
 struct sl_limit {
-	/* cost of a packet, or of a byte << SL_BYTE_COST_SHIFT; in a window 1 */
+	/* cost of a packet, or if by_bytes of a byte << SL_BYTE_COST_SHIFT; in a window 1 */
 	__u64 cost;
 	union {
 		__u64 burst;   /* token bucket: level of a full state */
 		__u64 most;    /* window: N, the most that may pass in T */
-		__u64 horizon; /* shape: the longest delay of a packet */
+		__u64 horizon; /* shape: the longest time that a packet may wait */
 	};
 	union {
 		__u64 refill; /* token bucket: highest level to which a state in use refills */
 		__u64 period; /* window: length of the longest sub-window, in ticks */
 	};
 	union {
-		__u64 slice;  /* token bucket: most credit in one slice; 0 if there are no slices */
-		__u64 factor; /* window: sub-windows in a step of time (window_scale()) */
+		__u64 slice;  /* token bucket: most credit in a slice, in ticks; 0: no slices */
+		__u64 factor; /* window: fraction of a sub-window in a time step (window_scale()) */
 	};
 	__u64 block;	 /* length of a block after an overrun, in ticks; 0 if none */
 	__u64 block_max; /* length of the longest block if blocks escalate, in ticks */
 	__u64 mask[2];	 /* mask that turns an address into the key, in network byte order */
-	__u32 id;   /* id of the limit in the keys of its states; never used again in this gate */
-	__u32 life; /* number of jiffies for which a slice is valid */
-	__u8 kind;  /* enum sl_kind */
+	__u32 id;	 /* id of the limit, in the keys of its states; never reused in this gate */
+	__u32 life;	 /* number of jiffies for which a slice is valid */
+	__u8 kind;	 /* enum sl_kind */
 	__u8 by_bytes;
-	__u8 refuse_by_jiffy; /* 1 if a slice may repeat a refusal until the jiffy ends */
+	__u8 refuse_by_jiffy; /* 1 if a refusal in a slice is valid until the jiffy ends */
 	__u8 start_empty : 1;
-	__u8 start_share : 1; /* a new state starts with SL_START_SHARE */
+	__u8 start_share : 1; /* 1 if the limit has SL_START_SHARE */
 	__u8 observe : 1;
 	__u8 key_dst : 1;
-	__u8 apart : 1;	      /* addresses that share one bucket may have separate states */
-	__u8 charge_hits : 1; /* a new state is charged for the packets that the sketch has seen */
-	__u8 shared : 1;      /* nodes share the limit: entries count taken and refused credit */
+	__u8 apart : 1;	      /* 1 if addresses in one bucket may have separate states */
+	__u8 charge_hits : 1; /* a new state is also charged for packets that the sketch counted */
+	__u8 shared : 1;      /* nodes share the limit, so entries count taken and refused credit */
 	__u8 slot;	      /* index of the limit's match, slice and counters */
-	__u8 mark;	/* the limit's bit in verdict->refused: SL_MARK_OWN or SL_MARK_INHERITED */
-	__u8 groups;	/* window: number of sub-windows in T */
-	__u8 bits;	/* window: size of one count in `past`, in bits */
-	__u8 shift;	/* window: a count in `past` is in units of 2^shift */
-	__u8 coarse;	/* window: a step of time is 2^coarse ticks */
-	__u8 escalate;	/* factor by which each following block is longer; 0: all have one length */
-	__u8 steps_max; /* number of steps after which a block lasts `block_max` */
-	__u16 span;	/* time in which an empty state refills, as in struct sl_entry */
+	__u8 mark;	 /* the limit's bit in verdict->refused: SL_MARK_OWN or SL_MARK_INHERITED */
+	__u8 groups;	 /* window: number of sub-windows in T */
+	__u8 bits;	 /* window: size of one count in `past`, in bits */
+	__u8 shift;	 /* window: a count in `past` is in units of 2^shift */
+	__u8 coarse;	 /* window: a time step is 2^coarse ticks */
+	__u8 escalate;	 /* factor from each block to the next; 0: all blocks are equally long */
+	__u8 steps_max;	 /* number of escalations after which a block lasts `block_max` */
+	__u16 span;	 /* time in which an empty state refills: short_make() of ticks */
 	__u8 unit_shift; /* shared limit: its entries count in units of 2^unit_shift ticks */
 	__u8 budgeted;	 /* 1 if its policy has a budget for new sources */
 };
@@ -269,30 +271,30 @@ struct sl_limit {
 #define SL_ORIGIN_SLOT(home)	((home) % SL_LIMITS_MAX)
 
 /*
- * The bit of a limit that refused, in verdict->refused. The refusal is counted in the limit's slot,
- * or if the limit is inherited, at its origin.
+ * The bit in verdict->refused that a limit sets if it refuses a packet. The refusal is counted in
+ * the limit's slot, or if the limit is inherited, at its origin.
  */
 #define SL_MARK_OWN(slot)	(1 << (slot))
 #define SL_MARK_INHERITED(slot) (1 << (SL_LIMITS_MAX + (slot)))
 
 /* Value of map `policies`: one version of a policy. */
 struct sl_policy {
-	__u32 since; /* first generation in which the version is in force; 0 if it is free */
+	__u32 since; /* first generation in which the version is in force; 0 if unused */
 	__u8 limits[SL_FAMILIES]; /* number of limits for each family */
-	__u8 deep; /* 1 if a match or a key needs more than the source: packets are inspected */
+	__u8 deep; /* 1 if a match or key needs more than the source, so packets are inspected */
 	__u8 inherits;
-	/* in charging order: drop, block, shape, observe; in each, narrow keys first */
+	/* sorted in charging order: drop, block, shape, observe; in each, narrow keys first */
 	struct sl_limit limit[SL_FAMILIES][SL_LIMITS_MAX];
 	struct sl_match match[SL_LIMITS_MAX]; /* by slot */
-	struct sl_limit newcomers; /* budget that all new sources share; burst 0 if none */
+	struct sl_limit newcomers; /* budget that all new sources share; no budget if burst is 0 */
 	__u32 newcomers_origin; /* number of the policy that specifies the budget; 0: this policy */
 	__u32 newcomers_since;	/* generation in which the origin got this budget */
-	__u32 origin[SL_LIMITS_MAX]; /* by slot: SL_ORIGIN() of an inherited limit, or 0 */
+	__u32 origin[SL_LIMITS_MAX]; /* by slot: SL_ORIGIN() of an inherited limit, otherwise 0 */
 	__u32 parent; /* policy version from which this version inherits; 0 if none */
-	/* a bit by slot: the limits that drop, and whose key is the source or longer */
+	/* mask of slots: limits that drop, and whose key is the source or longer */
 	__u8 by_source[SL_FAMILIES];
 	__u16 pad;
-	struct sl_limit_spec spec[SL_LIMITS_MAX]; /* limits by slot; a limit keeps its slot */
+	struct sl_limit_spec spec[SL_LIMITS_MAX]; /* limits by slot; the slot of a limit is fixed */
 	struct sl_limit_spec newcomers_spec;
 	__u32 changed[SL_LIMITS_MAX]; /* generation in which each limit got its id, by slot */
 	struct sl_prefix prefix;      /* the prefix that this policy belongs to */
@@ -325,7 +327,7 @@ struct sl_rule_content {
 	__u32 access : 2;   /* enum sl_access of the runtime entry */
 	__u32 until; /* expiry of the runtime entry, in 2^SL_UNTIL_SHIFT ns of uptime; 0: never */
 	__u64 list_mask; /* a bit for each list that contains the prefix, by index in map `lists` */
-	/* when the entry of this prefix on list `timed` expires, in the same unit; 0: never */
+	/* expiry of this prefix's entry on list `timed`, in the unit of `until`; 0: never */
 	__u32 list_until;
 	__u32 timed; /* index of the list to which `list_until` belongs */
 };
@@ -335,16 +337,15 @@ struct sl_rule_content {
 
 struct sl_rule {
 	__u32 since;
-	__u32 bits; /* as in struct sl_prefix: a lookup with bits - 1 finds the next shorter rule */
+	__u32 bits; /* as in struct sl_prefix; a lookup of bits - 1 finds the next shorter rule */
 	struct sl_rule_content cur;
 	struct sl_rule_content prev;
 };
 
 /*
  * Value of map `lists`: a named list, such as a file of prefixes. Packets read the access and the
- * expiry of a list in struct sl_gate, where neither changes while a rule names the list. If a
- * command changes either, the list moves to another index, so that its rules switch with their
- * generation.
+ * expiry of a list in struct sl_gate, where neither changes while a rule names the list. To change
+ * either, a command moves the list to another index, so that its rules switch in one generation.
  */
 #define SL_LISTS_MAX   32
 #define SL_LIST_PLACES (2 * SL_LISTS_MAX) /* twice, so that a change can replace all lists */
@@ -355,15 +356,15 @@ struct sl_list_info {
 	__u32 gone;	/* first generation in which the list is not in force any more; 0 if none */
 	__u32 until;	/* expiry of the list, as in struct sl_rule_content; 0: never */
 	__u32 access;	/* enum sl_access */
-	__u64 replaced; /* time when its file was written or its prefixes set, in s since 1970 */
+	__u64 replaced; /* time when its file or its prefixes were written, in s since 1970 */
 	char name[SL_LIST_NAME];
 };
 
 /* --- New keys ------------------------------------------------------------------------------- */
 
 /*
- * Words in the secret of all hashes (identity.h). It has a map of its own, because programs that
- * may read a gate must not know it.
+ * Number of words in the secret of all hashes (identity.h). The secret is in its own map, because
+ * programs that may read a gate must not know it.
  */
 #define SL_SECRETS 10
 
@@ -377,7 +378,7 @@ struct sl_sketch {
 
 /* Sizes and settings that are fixed when the gate is made. */
 struct sl_params {
-	__u32 flood_threshold; /* a flood has more packets of new keys in an interval */
+	__u32 flood_threshold; /* a flood is more packets of new keys than this in an interval */
 	__u32 interval_shift;  /* an interval is 2^interval_shift jiffies, about 64 ms */
 	__u32 set_mask;	       /* number of sets in the table of states, minus 1 */
 	__u32 host_mask;       /* number of sets in the host cache, minus 1 */
@@ -392,18 +393,18 @@ struct sl_params {
  */
 #define SL_RULE_CACHE_SIZE (3 * 16384U)
 
-#define SL_RULE_CACHE_SPLIT 0xffffffffU /* a version that means: longer rules split the aggregate */
+#define SL_RULE_CACHE_SPLIT 0xffffffffU /* value of `version` if longer rules split the aggregate */
 
 struct sl_rule_cache {
-	__u64 aggregate; /* name of the aggregate: aggregate_name() */
+	__u64 aggregate; /* number of the aggregate: aggregate_name() */
 	__u32 generation;
 	__u32 version;
 };
 
 /*
- * Map `host_cache`, shared by all CPUs, stores what `hosts4` and `hosts6` return for an address, by
- * a 64-bit digest of the address. Two packets may write the same entry at once, so the digest is
- * stored xor the answer: a mixture of two writes matches no address.
+ * Map `host_cache` is shared by all CPUs. It stores what `hosts4` and `hosts6` return for an
+ * address, by a 64-bit digest of the address. Two CPUs may write the same entry at once, so the
+ * digest is stored xor the answer: a mixture of two writes matches no address.
  */
 #define SL_HOST_WAYS 4
 
@@ -416,20 +417,20 @@ struct sl_host_cache_set {
 	struct sl_host_cache way[SL_HOST_WAYS];
 } __attribute__((aligned(64)));
 
-/* Events that are counted when new keys and sources are admitted. */
+/* Events that are counted when new keys get entries, and sources get buckets. */
 enum sl_event {
 	SL_EVENT_NEW_KEY,  /* a packet of a new key; counted when its interval ends */
 	SL_EVENT_INSERTED, /* an entry was inserted */
 	SL_EVENT_EVICTED,  /* an insertion evicted a state that was not full */
 	SL_EVENT_BUSY,	   /* an entry was not inserted, because another CPU had locked the set */
-	SL_EVENT_NO_ROOM,  /* an entry was not inserted, because every candidate costs too much */
+	SL_EVENT_NO_ROOM, /* an entry was not inserted, because each eviction would cost too much */
 	SL_EVENT_BUCKET_INSERTED, /* a source got a bucket */
 	SL_EVENT_BUCKET_BUSY,	 /* a source got no bucket, because the kernel had locked its map */
-	SL_EVENT_BUCKET_NO_ROOM, /* a source got no bucket, as no entry could be evicted */
+	SL_EVENT_BUCKET_NO_ROOM, /* a source got no bucket: no entry could be evicted */
 	SL_EVENTS,
 };
 
-/* Rations of buckets for sources that are not hot: a CPU inserts one of each in a jiffy. */
+/* If a source is not hot, its bucket needs a ration: a CPU has one of each in a jiffy. */
 enum sl_ration {
 	SL_RATION_LIMITED, /* ration for sources that a limit refused or observed */
 	SL_RATION_OTHER,   /* ration for sources that are denied, allowed or not limited */
@@ -441,20 +442,20 @@ enum sl_ration {
 
 struct sl_event_count {
 	__u64 total;
-	__u32 now;  /* count in the current second: `second` of struct sl_admission */
+	__u32 now;  /* count in the current second (`second` of struct sl_admission) */
 	__u32 last; /* count in the previous second */
 };
 
 /*
- * Value of map `admission`, per CPU: how many new keys this CPU sees, and what became of them.
- * Index 0 of an array is for policies without a budget, index 1 with a budget.
+ * Value of map `admission`, per CPU: how many new keys this CPU sees, and how many are admitted.
+ * Index 0 of `flood_until` and `new_keys` is for policies without a budget, index 1 with a budget.
  */
 struct sl_admission {
-	__u64 interval;		       /* number of the current interval: flood_interval() */
-	__u64 flood_until[2];	       /* first jiffy after the current flood */
-	__u32 new_keys[2];	       /* packets of new keys in the current interval */
-	__u32 second;		       /* second to which `now` of the events belongs */
-	__u32 sampled;		       /* packets without a bucket, counted to sample them */
+	__u64 interval;	      /* number of the current interval: flood_interval() */
+	__u64 flood_until[2]; /* first jiffy after the current flood */
+	__u32 new_keys[2];    /* packets of new keys in the current interval */
+	__u32 second;	      /* second to which `now` of the events belongs */
+	__u32 sampled;	      /* packets without a bucket; some of them are sampled (bucket.h) */
 	__u64 inserted_at[SL_RATIONS]; /* jiffy of the last insertion from each ration */
 	__u64 evicted; /* sum of the deficits of evicted states, in sixteenths of a burst */
 	struct sl_event_count event[SL_EVENTS];
@@ -462,43 +463,43 @@ struct sl_admission {
 
 /* --- The gate and its states ---------------------------------------------------------------- */
 
-/* The value of map `gate`. Packets read the first cache line; without a bucket also `params`. */
+/* Value of map `gate`. Packets read its first cache line, and if they have no bucket, `params`. */
 struct sl_gate {
 	__u32 schema;
-	__u32 generation; /* generation of the rules; never 0, which new buckets have */
+	__u32 generation; /* generation of the rules; never 0, which marks a new bucket */
 	__u32 jiffy_ns;	  /* length of a jiffy, in ns */
 	__u32 hosts; /* number of rules in `hosts4` and `hosts6`; if 0, packets skip these maps */
 	__u32 split_rules; /* number of rules longer than /64; if 0, packets skip map `splits` */
 	__u32 prefixes;	   /* number of rules in `prefixes` */
-	__u32 changing;	   /* 1 during a change; after a kill, until the next command undoes it */
+	__u32 changing; /* 1 during a change, and after a kill until the next command undoes it */
 	__u32 runtime_allows; /* rules with a runtime allow; if 0, a list's deny is final */
 	__u64 lists_allow;    /* a bit for each list that allows; all other lists deny */
 	__u64 lists_ending;   /* a bit for each list that expires */
 	__u32 next_limit;     /* id that the next new limit gets */
 	__u32 next_policy;    /* policy number at which the search for a free policy begins */
 	__u32 policies_seen;  /* 1 more than the highest policy number that was ever used */
-	__u32 map_ids[23]; /* kernel ids of the maps, in the order of the command's table of maps */
+	__u32 map_ids[23];    /* kernel ids of the maps, in the order of the command line's table */
 	struct sl_params params;
-	__u64 opaque_zero; /* always 0, but the verifier cannot know it: policy_charge() */
+	__u64 opaque_zero; /* always 0, which the verifier cannot know (policy_charge()) */
 	__u32 list_ends[SL_LIST_PLACES]; /* expiries of lists, by list_end_index() */
 	__u64 trial_until;  /* end of the trial of new rules, in ns of uptime; 0: no trial */
 	__u32 trial;	    /* number of the current trial, or of the last trial */
 	__u32 sizes_stated; /* a bit for each size that the user specified (enum size) */
-	__u64 divide_at;    /* tick from which this node has 1/nodes of shared limits; 0: never */
+	__u64 divide_at;    /* tick from which a node may use 1/nodes of a shared limit; 0: never */
 	__u32 nodes;	    /* number of nodes that share limits, by `sluice share`; 0 if none do */
 	__u32 policies;	    /* requested number of policies; the maps may have room for more */
-	__u32 noted;	    /* a bit for each note that a command has printed (enum gate_note) */
+	__u32 noted;	    /* a bit for each one-time note that was printed (enum gate_note) */
 };
 
 /* The state of one limit for one key, shared by all CPUs. All times are in ticks. */
 struct sl_state {
-	union { /* the first word decides about a packet, and changes only by compare-and-swap */
-		__u64 empty_at; /* token bucket: time at which it was empty */
-		__u64 window;	/* window: current sub-window, and what counts in it: window.h */
-		__u64 ready_at; /* shape: time at which the next packet may depart */
+	union { /* the word that decides about a packet; it changes only by compare-and-swap */
+		__u64 empty_at; /* token bucket: time at which the bucket was empty */
+		__u64 window;	/* window: index of the current sub-window, and total (window.h) */
+		__u64 ready_at; /* shape: earliest departure of the next packet */
 	};
 	union {
-		__u64 full_at; /* token bucket: when it was last full, without valid slices */
+		__u64 full_at; /* token bucket: when it was last full, while no slice was valid */
 		__u64 past;    /* window: counts of the earlier sub-windows */
 	};
 	__u64 charged_at;    /* time of the last charge; window: a time in the current sub-window */
@@ -520,9 +521,9 @@ struct sl_state_words {
 #define SL_WAYS 8
 
 struct sl_set {
-	/* tag of the key in each way, or 0 if the way is free; also read as two words */
+	/* tag of the key in each way, or 0 if the way is free; also read as two 64-bit words */
 	__u16 tag[SL_WAYS] __attribute__((aligned(8)));
-	__u32 displaced; /* 2 for each key in its secondary set, plus 1 if the set is locked */
+	__u32 displaced; /* twice the number of its displaced keys, plus 1 if the set is locked */
 	__u32 pad[3];	 /* padding, so that two sets fill a cache line */
 };
 
@@ -530,17 +531,17 @@ struct sl_set {
 struct sl_entry {
 	__u64 addr[2]; /* masked address of the key; an IPv4 address is the first 32 bits */
 	__u32 limit;   /* limit id << 3 | kind << 1 | is IPv4; 0 if the entry is free */
-	__u16 span;    /* time in which an empty state refills, in ticks: short_make() */
+	__u16 span;    /* time in which an empty state refills: short_make() of ticks */
 	__u16 made; /* time of the insertion (entry_moment()), and two bits of the key (ENTRY_*) */
 	union {
 		__u64 word;
 		struct {
-			__u32 taken; /* credit taken by packets and slices: entry_count_shared() */
+			__u32 taken; /* credit that packets and slices took: entry_count_shared() */
 			__u32 refused;
 		} shared; /* counters of an entry of a shared limit */
 		struct {
-			__u32 half; /* ENTRY_HAS_HALF if at most N/2 counted, otherwise 0 */
-			__u32 seen; /* time of the last packet: entry_seen() */
+			__u32 half; /* ENTRY_HAS_HALF if at most N/2 was counted, otherwise 0 */
+			__u32 seen; /* time of the last packet, in units of entry_seen() */
 		} window;
 	} count;
 	struct sl_state_words state;
@@ -548,27 +549,28 @@ struct sl_entry {
 
 /*
  * A bucket is what one CPU stores for one source (identity.h), in maps `buckets4` and `buckets6`.
- * If the kernel evicts a bucket, its counters and the credit in its slices are lost; states remain.
+ * If the kernel evicts a bucket, its counters and the credit in its slices are lost, but the states
+ * of the source remain.
  */
 struct sl_slice {
-	__s64 credit; /* credit in ticks; if negative, its amount was refused to a packet */
+	__s64 credit; /* credit in ticks; if negative, minus what a refused packet needed */
 	union {
 		__u64 borrowed; /* time at which the credit was borrowed, in ticks */
-		__u64 ready;	/* after a refusal: time at which the state may hold enough */
-		__u64 departs;	/* shape: time at which the packet departs */
+		__u64 ready;   /* after a refusal: time at which the state may have enough credit */
+		__u64 departs; /* shape: time at which the packet departs */
 	} at;
-	__u64 until; /* last jiffy in which the slice is valid, and a count: credit_unasked() */
+	__u64 until; /* last jiffy in which the slice is valid; upper bits: credit_unasked() */
 };
 
 struct sl_bucket {
-	__u32 generation; /* generation in which `policy_version` was looked up; 0 before that */
+	__u32 generation;     /* generation in which `policy_version` was looked up; 0 if never */
 	__u32 policy_version; /* policy version that decides about the source, or SL_BUCKET_SPLIT */
 	__u64 until;	      /* last jiffy in which `policy_version` is valid */
 	struct sl_cell passed;
 	struct sl_slice slice[SL_LIMITS_MAX]; /* by slot */
 	struct sl_cell dropped;
 	struct sl_cell observed; /* packets that passed, but exceeded a limit that observes */
-	__u64 seal[2]; /* complement of the key; if it differs from the key's, the bucket is void */
+	__u64 seal[2]; /* complement of the key; if it does not match, the bucket is void */
 	__u32 state[SL_LIMITS_MAX]; /* by slot: index of the state in map `states`, or 0 */
 	__u32 policy;		    /* number of the policy that the slices belong to */
 	__u32 policy_since;	    /* `since` of the policy version that the slices belong to */
@@ -576,7 +578,7 @@ struct sl_bucket {
 	__u32 kept;   /* BUCKET_FIRST, or the jiffy of the last refusal times 2 */
 };
 
-/* Policy version of a bucket whose /64 has longer rules: each packet looks up its own version. */
+/* Value of `policy_version` if the bucket's /64 has longer rules, so each packet needs a lookup. */
 #define SL_BUCKET_SPLIT 0xffffffffU
 
 /*
@@ -587,16 +589,16 @@ struct sl_bucket {
 
 struct sl_in_use {
 	__u64 word[SL_IN_USE_BITS / 64];
-	__u64 first; /* number of buckets that were given to the first sources of this CPU */
-	/* zeros: the value of a new bucket, which is too large for the stack */
+	__u64 first; /* number of buckets that this CPU gave to the first sources it saw */
+	/* the value of a new bucket, which is too large for the BPF stack */
 	__u64 zero[sizeof(struct sl_bucket) / 8];
 };
 
-/* Value of map `budget_slices`, per CPU, by policy number. Map `budgets` has the states. */
+/* Value of map `budget_slices`, per CPU, by policy number. Map `budgets` stores the states. */
 struct sl_budget_slice {
 	struct sl_slice slice;
-	__u32 since;  /* `newcomers_since` of the policy version under which it was borrowed */
-	__u32 low_at; /* last jiffy in which the budget was too low for keys that get no state */
+	__u32 since;  /* `newcomers_since` of the version under which the slice was borrowed */
+	__u32 low_at; /* last jiffy in which the budget was too low for keys without a state */
 };
 
 _Static_assert(sizeof(struct sl_sketch) == 64, "one cache line");

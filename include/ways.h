@@ -3,22 +3,22 @@
  * The table of states is set-associative, with two sets for each key, in maps `sets` and `states`.
  *
  * A key has a primary set, and a secondary set that follows from the primary set and the key's tag.
- * In its set the key takes the way that its tag selects, if that way is free. `displaced` of a
+ * In its set the key gets the way that its tag selects, if that way is free. `displaced` of a
  * primary set counts its keys that are in their secondary sets. So reading half a cache line
  * usually shows that a key has no state. Reading a state costs the cache line of its entry, and
- * half a line more if it is at another way. If the primary set has few ways to spare, a new key is
- * inserted into the set that has more of them, so sets fill evenly.
+ * half a line more if the entry is at another way. If the primary set has few ways to spare, a new
+ * key is inserted into the set that has more ways to spare, so sets fill evenly.
  *
  * Eviction. A full state (refilled, not blocked, no slice borrowed) equals a new state, so its
  * eviction costs nothing. The eviction of any other state costs the part of the burst that it
- * lacks. If a set has no free way, it evicts the state that has been full for longest (of an
- * established key later: EVICT_ESTABLISHED). If no state in both sets is full, the state that costs
- * least is evicted, but only for a key that was seen before. States are protected if they have less
- * than half of their burst or are blocked, and in a flood also if they were charged within the last
- * minute, unless they are full and their keys are not established. A protected state is evicted
- * only if all ways of both sets are protected. A new state lacks what the evicted state lacked
- * (evict_inherited()). If a limit starts empty, an evicted key returns to a stricter state, never
- * to a milder one.
+ * lacks. If a set has no free way, it evicts the state that has been full for longest; the states
+ * of established keys are evicted later (EVICT_ESTABLISHED). If no state in both sets is full, the
+ * state that costs least is evicted, but only for a key that was seen before. States are protected
+ * if they have less than half of their burst or are blocked, and in a flood also if they were
+ * charged within the last minute, unless they are full and their keys are not established. A
+ * protected state is evicted only if all ways of both sets are protected. A new state lacks what
+ * the evicted state lacked (evict_inherited()). If a limit starts empty, an evicted key returns to
+ * a stricter state, never to a milder one.
  *
  * Only BPF programs insert while packets use the table: a command that is killed while it holds a
  * lock would lock the set forever. Commands refill, charge and block existing states, without a
@@ -60,7 +60,8 @@ static inline struct digest state_digest(const __u64 secret[SL_SECRETS],
 
 /*
  * entry_fetch() in bpf/table.h stores 0 to the upper byte of `limit`, which is 0 for ids below
- * 2^21. It stops at half of that, so that no packet in progress can find a larger id.
+ * 2^21. It stops when ids reach 2^20, so that no packet that began before can find an id above
+ * 2^21.
  */
 #define ENTRY_FETCH_LIMITS (1U << 20)
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
@@ -124,13 +125,13 @@ static inline __u32 set_alternate(const struct sl_params *params, __u32 set, __u
 	return (set ^ ((__u32)(tag >> 1) * 0x9e3779b1U >> 8 | 1)) & params->set_mask;
 }
 
-/* Returns the way of a tag, at which most keys are found without reading the set. */
+/* Returns the way that a tag selects. Most keys are found there without reading the set. */
 static inline __u32 way_first(__u16 tag)
 {
 	return tag / (TAG_DISPLACED + 1) % SL_WAYS;
 }
 
-/* Returns the free way of a set that a key takes, or SL_WAYS if no way is free. */
+/* Returns the free way of a set that a new key gets, or SL_WAYS if no way is free. */
 static inline __u32 way_free(const struct sl_set *set, __u16 tag)
 {
 	__u32 first = way_first(tag);
@@ -153,10 +154,10 @@ static inline bool set_has_tag(const struct sl_set *set, __u16 tag)
 	return (((lower - ones) & ~lower) | ((upper - ones) & ~upper)) & ones << 15;
 }
 
-/* A set has few ways to spare if less than this many are free or full. */
+/* A set has few ways to spare if fewer than this many are free or contain a full state. */
 #define WAYS_SPARE 3
 
-/* Returns the number of free ways, without branches: the verifier would walk the rest for each. */
+/* Returns the number of free ways. Branches would multiply the paths that the verifier walks. */
 static inline __u32 ways_free(const struct sl_set *set)
 {
 	__u32 free = 0;
@@ -168,7 +169,7 @@ static inline __u32 ways_free(const struct sl_set *set)
 
 /* --- 16-bit floating point ------------------------------------------------------------------ */
 
-/* 16 bits: six of exponent, ten of mantissa. At most 0.2 % too large, never too small. */
+/* A 16-bit float has 6 bits of exponent and 10 of mantissa, and is rounded up by at most 0.2 %. */
 #define SHORT_BITS 10
 
 static inline __u16 short_make(__u64 number)
@@ -199,7 +200,7 @@ static inline __u64 limit_span(const struct sl_limit *limit)
 	return limit->kind == SL_SHAPE ? limit->horizon : limit->burst;
 }
 
-/* Returns the time until borrowed slices are refilled: 2 S (credit.h). S is at most span / 16. */
+/* Returns the time until all slices have expired and refilled: 2 S (credit.h). S <= span / 16. */
 static inline __u64 span_slices(__u64 span)
 {
 	return span / 8 + 1;
@@ -221,7 +222,7 @@ static inline __u16 entry_moment(__u64 now)
 	return now >> ENTRY_MOMENT_SHIFT & (ENTRY_MOMENTS - 1);
 }
 
-/* Returns the age of an entry in units of `made`; 0 if the other CPU's clock is a little ahead. */
+/* Returns an entry's age in units of `made`, or 0 if the clock of the CPU that made it is ahead. */
 static inline __u16 entry_age(const struct sl_entry *entry, __u64 now)
 {
 	__u16 age = (entry_moment(now) - entry->made) & (ENTRY_MOMENTS - 1);
@@ -229,21 +230,21 @@ static inline __u16 entry_age(const struct sl_entry *entry, __u64 now)
 	return age == ENTRY_MOMENTS - 1 ? 0 : age;
 }
 
-/* A key is established after at most this many units: 64 s. */
+/* A key is established after at most this many units of `made`: 64 s. */
 #define ENTRY_DUE_MAX 60
 
 /*
  * Returns the age, in units of `made`, at which a key is established: the time in which an empty
- * state refills, but at least one unit and at most ENTRY_DUE_MAX. So in addition to what the budget
- * paid for, a key passes no more than if its state had begun empty. The maximum is for limits that
- * refill slowly: until a key is established, floods compete with it for the budget. span: as in
- * struct sl_entry.
+ * state refills, but at least one unit and at most ENTRY_DUE_MAX. So in addition to the packets
+ * that the budget passed, a key passes no more than if its state had begun empty. The maximum is
+ * for limits that refill slowly: until a key is established, floods compete with it for the budget.
+ * span: as in struct sl_entry.
  */
 static inline __u32 span_due(__u16 span)
 {
 	__u64 units = short_value(span) >> ENTRY_MOMENT_SHIFT;
 
-	/* add 1, because an age of n units means more than n - 1 units of time */
+	/* 1 to round up, and 1 because an age of n units means more than n - 1 units of time */
 	return 2 + (units < ENTRY_DUE_MAX ? units : ENTRY_DUE_MAX - 1);
 }
 
@@ -254,11 +255,11 @@ static inline bool entry_is_due(const struct sl_entry *entry, __u64 now)
 }
 
 /*
- * Returns the time until which a block and its steps count: block_steps() drops a step for each
- * length of the last block. That length is estimated, because the entry does not store whether
- * blocks escalate: from the last charge before the overrun, or if the state was charged since, from
- * the time at which the entry was made. The estimate tends to be too long, except for entries that
- * were made hours before.
+ * Returns the time until which a block's steps count: block_steps() drops a step for each length of
+ * the last block. The entry does not store whether blocks escalate, so that length is estimated as
+ * the time from the last charge to the end of the block. If the state was charged after the block,
+ * it is estimated as the time from the insertion to the end of the block. The estimate tends to be
+ * too long, except for entries that were made hours before.
  */
 static inline __u64 entry_block_counts(const struct sl_entry *entry, const struct sl_state *state)
 {
@@ -273,7 +274,7 @@ static inline __u64 entry_block_counts(const struct sl_entry *entry, const struc
 }
 
 /*
- * Returns the time from which a state is full if nothing is charged until then. It is never too
+ * Returns the time at which a state is full if nothing is charged until then. It is never too
  * early, but may be too late by an eighth of the span, because the entry does not store whether its
  * limit has slices.
  */
@@ -296,9 +297,9 @@ static inline __u64 entry_full_at(const struct sl_entry *entry, const struct sl_
 
 /*
  * An eviction cost. If the state is full, the cost is negative: minus the ticks since it became
- * full. Otherwise it consists, from the highest bits down, of: a class, which protects; in the
- * lowest class the deficit, in 1/16 of a burst; the age of the entry; and the deficit again, for
- * counting.
+ * full. Otherwise it consists, from the highest bits down, of the class, which may protect the
+ * state; in the lowest class the deficit, in 1/16 of a burst; the age of the entry; and the deficit
+ * again, which evict_parts() returns.
  *
  * If two entries are equal otherwise, the younger is evicted, so keys from before a flood stay. But
  * among entries that lack more than half of their burst, keys that did not come back are evicted
@@ -317,16 +318,16 @@ static inline __u64 entry_full_at(const struct sl_entry *entry, const struct sl_
 #define EVICT_ESTABLISHED (3600 * (__s64)SL_TICKS_PER_SEC)
 
 enum evict_class {
-	EVICT_LITTLE, /* the state has at least half of its burst left */
-	EVICT_KNOWN,  /* in a flood, the state was charged within the last minute */
-	EVICT_DEEP, /* the state has less than half of its burst left, or steps of a block count */
+	EVICT_LITTLE,  /* the state has at least half of its burst left */
+	EVICT_KNOWN,   /* in a flood, the state was charged within the last minute */
+	EVICT_DEEP,    /* less than half of the burst is left, or the next block would be longer */
 	EVICT_BLOCKED, /* the state is blocked */
 };
 
-/* Value of `half` if at a window's last packet at most N/2 counted. 0: more, or unknown. */
+/* Value of `half` if at most N/2 counted in the window at its last packet. 0: more, or unknown. */
 #define ENTRY_HAS_HALF 1
 
-/* `seen`, the time of the last packet, is in units of 0.26 ms, and wraps in 13 days. */
+/* `seen`, the time of the last packet, is in units of 0.26 ms (2^22 ticks) and wraps in 13 days. */
 #define ENTRY_SEEN_SHIFT 22
 
 static inline __u32 entry_seen(__u64 now)
@@ -335,13 +336,13 @@ static inline __u32 entry_seen(__u64 now)
 }
 
 /*
- * Returns at least how long a key has been idle, in ticks: since its last charge. In a window,
- * whose `charged_at` only stores the sub-window, since its last packet.
+ * Returns the least time that a key has been idle, in ticks. `charged_at` of a window only
+ * identifies the sub-window, so a window's entry stores the time of its last packet.
  */
 static inline __s64 entry_idle(const struct sl_entry *entry, const struct sl_state *state,
 			       __u64 now)
 {
-	/* counts from -1, because another CPU's clock may be a little ahead */
+	/* add 1, so that the result does not wrap if another CPU's clock is slightly ahead */
 	__u32 seen = entry_seen(now) - table_once(entry->count.window.seen) + 1;
 
 	if (entry_kind(entry) == SL_WINDOW)
@@ -357,7 +358,7 @@ static inline __u32 entry_window_half(const struct sl_limit *limit, const struct
 
 /*
  * Returns the deficit of a state that is not full, in sixteenths of a burst: at least 1, and above
- * EVICT_PARTS in debt. A window's entry only stores whether it lacks more than half.
+ * EVICT_PARTS in debt. A window's entry only stores whether the deficit exceeds half of the burst.
  */
 static inline __u64 entry_deficit(const struct sl_entry *entry, const struct sl_state *state,
 				  __u64 now)
@@ -426,11 +427,12 @@ static inline bool evict_is_deep(__s64 evict_cost)
 }
 
 /*
- * Returns the deficit that a new state inherits from the state that it replaces: if
- * evict_is_deep(), all of `left` (kind_left() of the new state), otherwise the same part of it,
- * rounded up. So an eviction creates no credit: sources that evict each other from n ways pass
- * together no more than n limits. In a flood only the first rule holds. Otherwise spoofed sources
- * that evict each other would soon be protected, and known sources would be evicted instead.
+ * Returns the deficit that a new state inherits from the state that it replaces. If
+ * evict_is_deep(), it is all of `left` (kind_left() of the new state), otherwise the part of `left`
+ * that the replaced state lacked, rounded up. So an eviction creates no credit: sources that evict
+ * each other from n ways pass together no more than n limits. In a flood, only a deep state leaves
+ * a deficit. Otherwise spoofed sources that evict each other would soon be protected, and known
+ * sources would be evicted instead.
  */
 static inline __u64 evict_inherited(__s64 evict_cost, __u64 left, bool flood)
 {

@@ -71,8 +71,8 @@
 #define WINDOW_PAST_MASK  ((1ULL << WINDOW_PAST_BITS) - 1)
 #define WINDOW_TAG_MASK	  0xfULL
 
-#define WINDOW_STEP_BITS   20 /* a sub-window has 2^19 to 2^20 steps, or one per tick */
-#define WINDOW_FACTOR_BITS 44 /* 20 bits of a product remain for the number of the sub-window */
+#define WINDOW_STEP_BITS   20 /* a sub-window has 2^19 to 2^20 time steps, or one step per tick */
+#define WINDOW_FACTOR_BITS 44 /* leaves 20 bits of a product for the sub-window's number */
 
 /* Returns the bits of one count in `past`, at most 48. groups: 1 to WINDOW_GROUPS_MAX. */
 static inline __u32 window_bits(__u32 groups)
@@ -86,15 +86,15 @@ static inline __u64 window_total(__u64 window)
 }
 
 /*
- * Returns the number of the sub-window at a time, its lowest 20 bits. It multiplies
- * (window_scale()), because a division would cost a tenth of the packet.
+ * Returns the number of the sub-window that contains a time, its lowest 20 bits. It multiplies by a
+ * fraction (window_scale()), because a division would cost a tenth of the packet.
  */
 static inline __u64 window_number(const struct sl_limit *limit, __u64 now)
 {
 	return (now >> limit->coarse) * limit->factor >> WINDOW_FACTOR_BITS;
 }
 
-/* Returns the index of the sub-window at a time: its number, in the bits that a state stores. */
+/* Returns the index of the sub-window at a time: the low bits of its number, as states store it. */
 static inline __u64 window_index(const struct sl_limit *limit, __u64 now)
 {
 	return window_number(limit, now) & WINDOW_INDEX_MASK;
@@ -141,8 +141,9 @@ static inline __u64 window_sum(const struct sl_limit *limit, __u64 counts)
 }
 
 /*
- * Returns how many sub-windows have begun since the sub-window of the index, never too many. After
- * the clock has wrapped, at most as many as have begun since 0. now: not before `charged_at`.
+ * Returns how many sub-windows have begun since the sub-window of the index, never too many. If the
+ * clock has wrapped, the result is at most the number that have begun since time 0. now: not before
+ * `charged_at`.
  */
 static inline __u64 window_steps(const struct sl_limit *limit, const struct sl_state *state,
 				 __u64 now)
@@ -156,13 +157,13 @@ static inline __u64 window_steps(const struct sl_limit *limit, const struct sl_s
 	if (wrapped)
 		steps += window_number(limit, ~0ULL);
 	steps &= WINDOW_INDEX_MASK;
-	/* the index does not belong to `charged_at`, because it may be from before a wrap */
+	/* if index and `charged_at` differ, the index may be from before a wrap of the clock */
 	if (window_index(limit, state->charged_at) != old && now / limit->period <= limit->groups)
 		steps = steps < number ? steps : number;
 	return steps;
 }
 
-/* Returns whether the index wraps around to `old` in this sub-window or in one of the next G. */
+/* Returns whether the 16-bit index wraps to `old` in this sub-window or in one of the next G. */
 static inline bool window_comes_round(const struct sl_limit *limit, __u64 old, __u64 index)
 {
 	return ((old - index) & WINDOW_INDEX_MASK) <= limit->groups;
@@ -170,7 +171,7 @@ static inline bool window_comes_round(const struct sl_limit *limit, __u64 old, _
 
 /*
  * Moves a state on by `steps` sub-windows, to `index`. If the index wraps to the old index within G
- * sub-windows, the total is kept and counts again: otherwise a CPU that stalls in a turn from the
+ * sub-windows, the total is kept and counts again. Otherwise a CPU that stalls in a turn from the
  * old index could find the same first word, although charges were made in between.
  */
 static inline void window_advance(const struct sl_limit *limit, struct sl_state *state, __u64 steps,
@@ -197,7 +198,7 @@ static inline void window_advance(const struct sl_limit *limit, struct sl_state 
 	state->past = window_past(index, counts);
 }
 
-/* Returns whether the sub-window of the index is over, by this clock or by `charged_at`. */
+/* Returns whether the sub-window in a state's index is over, by `now` or by `charged_at`. */
 static inline bool window_is_over(const struct sl_limit *limit, const struct sl_state *state,
 				  __u64 now)
 {
@@ -208,7 +209,7 @@ static inline bool window_is_over(const struct sl_limit *limit, const struct sl_
 	       window_index(limit, state->charged_at) != index;
 }
 
-/* Moves a state on to the sub-window of `now`, like a turn, but without a charge. */
+/* Moves a copy of a state on to the sub-window of `now`. */
 static inline void window_roll(const struct sl_limit *limit, struct sl_state *state, __u64 now)
 {
 	if (!window_is_over(limit, state, now))
@@ -218,7 +219,7 @@ static inline void window_roll(const struct sl_limit *limit, struct sl_state *st
 	state->charged_at = now;
 }
 
-/* Returns `past` after step 1 of a turn from `seen` to `next`. */
+/* Returns the value of `past` after step 1 (see above) of a turn from `seen` to `next`. */
 static inline __u64 window_settle(const struct sl_state *seen, const struct sl_state *next)
 {
 	__u64 index = seen->window >> WINDOW_TOTAL_BITS, tag = seen->past >> WINDOW_PAST_BITS;
@@ -228,7 +229,7 @@ static inline __u64 window_settle(const struct sl_state *seen, const struct sl_s
 	return window_past(index, 0);
 }
 
-/* Returns a state in which nothing counts, as after `forgive`. */
+/* Returns a state in which no packet counts, as after `sluice forgive`. */
 static inline struct sl_state window_full(const struct sl_limit *limit, __u64 now)
 {
 	__u64 index = window_index(limit, now);
@@ -259,7 +260,7 @@ static inline bool window_charge(const struct sl_limit *limit, struct sl_state *
 	return true;
 }
 
-/* Undoes a charge of time `now`. Returns false if its sub-window is not the current one. */
+/* Undoes a charge made at `now`. Returns false if that time is not in the current sub-window. */
 static inline bool window_give_back(const struct sl_limit *limit, struct sl_state *state,
 				    __u64 cost, __u64 now)
 {
@@ -270,7 +271,7 @@ static inline bool window_give_back(const struct sl_limit *limit, struct sl_stat
 	return true;
 }
 
-/* Returns the amount that may still pass, in a state that was moved on to now. */
+/* Returns the amount that may still pass in the sub-window to which the state was moved on. */
 static inline __u64 window_left(const struct sl_limit *limit, const struct sl_state *state)
 {
 	__u64 total = window_total(state->window);
@@ -278,7 +279,7 @@ static inline __u64 window_left(const struct sl_limit *limit, const struct sl_st
 	return total < limit->most ? limit->most - total : 0;
 }
 
-/* Returns when the `steps`th sub-window after the current one begins. */
+/* Returns the time at which the `steps`th sub-window after the current one begins. */
 static inline __u64 window_begin(const struct sl_limit *limit, __u64 now, __u64 steps)
 {
 	__u64 whole = 1ULL << WINDOW_FACTOR_BITS, step = now >> limit->coarse;
@@ -301,7 +302,7 @@ static inline __u64 window_when(const struct sl_limit *limit, const struct sl_st
 {
 	__u64 then = now = credit_latest(now, state->charged_at);
 
-	/* one step more than G + 1, because two sub-windows count as one where the clock wraps */
+	/* one step more than G + 1, because two sub-windows count as one if the clock wraps */
 	for (__u64 step = 1; step <= WINDOW_GROUPS_MAX + 3 && step <= limit->groups + 3ULL;
 	     step++) {
 		*ret = *state;
