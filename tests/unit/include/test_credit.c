@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Single cases for include/credit.h. test_kinds_property.c tests random schedules, races and late
- * clocks. test_kinds.c has the cases that all kinds of limit share.
+ * Single cases for include/credit.h. test_kinds.c has the cases that all kinds of limit share.
+ * test_kinds_property.c tests random schedules, races and late clocks.
  */
 #include "test.h"
 #include "credit.h"
 
-#define COST (SEC / 1000) /* 1000 packets per second */
+#define COST (SEC / 1000) /* ticks per packet, at 1000 packets per second */
 
-/* Times around which 64-bit arithmetic could overflow. */
+/* Start times, some of which let 64-bit arithmetic wrap during a test. */
 static const uint64_t epochs[] = {
 	0,	    1,	   COST,  (1ULL << 32) - 1, 1ULL << 32, 1ULL << 60, (1ULL << 63) - COST,
 	1ULL << 63, -COST, -1ULL,
@@ -31,7 +31,7 @@ TEST(test_bytes_cost_their_time_rounded_up)
 	static const struct {
 		uint64_t bits_per_second;
 		uint32_t bytes;
-		uint64_t cost; /* cost in ticks: 8 * 16e9 * bytes / bits per second, rounded up */
+		uint64_t cost; /* ticks: 8 * 16e9 * bytes / bits per second, rounded up */
 	} cases[] = {
 		{1000, 1, 128000000},
 		{1000, 1514, 193792000000},
@@ -47,11 +47,11 @@ TEST(test_bytes_cost_their_time_rounded_up)
 		{400000000000, 1, 1},
 		{400000000000, 3, 1},
 		{400000000000, 4, 2},
-		{400000000000, 60, 20},	   /* the exact cost is 19.2 */
-		{400000000000, 1514, 485}, /* the exact cost is 484.48 */
-		/* the exact cost is 83886.08, but the cost per byte is rounded up first */
+		{400000000000, 60, 20},	   /* the exact cost is 19.2 ticks */
+		{400000000000, 1514, 485}, /* the exact cost is 484.48 ticks */
+		/* 83886.08 ticks exactly, but the cost per byte is rounded up first */
 		{400000000000, 1 << 18, 83888},
-		{7, 1 << 10, 18724571428572}, /* the exact cost is 18724571428571.4 */
+		{7, 1 << 10, 18724571428572}, /* 18724571428571.4 ticks exactly */
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -86,7 +86,7 @@ TEST(test_units_are_costs_rounded_down)
 			 2 * SL_BURST_TICKS_MAX / 16000);
 }
 
-/* Each packet is charged once before `divide_at`, and once per node from `divide_at` on. */
+/* A packet is charged once before the time `divide_at`, and once for each node from then on. */
 TEST(test_times_that_a_packet_is_charged)
 {
 	assert_int_equal(credit_times(0, 4, 0), 1);
@@ -133,14 +133,14 @@ static const struct sl_limit small = {.cost = 1, .burst = BURST, .refill = REFIL
 TEST(test_a_level_rises_to_refill_and_at_rest_to_the_burst)
 {
 	static const struct {
-		int64_t born, now, level; /* in ticks after ZERO: `full_at`, time, level */
+		int64_t born, now, level; /* in ticks after ZERO; born: `full_at` */
 	} cases[] = {
 		{0, 0, 0},	    {0, 700, 700},	{0, 1500, 1500},
 		{0, 1501, 1500},    {0, 1599, 1500},	{0, 1600, 1600},
 		{0, 9999, 1600},    {-5, -5, -5},	{-100, -5, -5},
 		{1600, 1600, 1600}, {1550, 1550, 1550}, {1550, 1599, 1550},
 		{1501, 1501, 1501}, {300, 300, 300},	{300, 800, 800},
-		{1600, 1590, 1600}, /* if the clock is late, the level is at most the burst */
+		{1600, 1590, 1600}, /* the clock is late: the level is at most the burst */
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -154,11 +154,11 @@ TEST(test_a_level_rises_to_refill_and_at_rest_to_the_burst)
 	}
 }
 
-/* A state is full when a burst has passed since `empty_at`, and it was idle for a while. */
+/* A state is full if a burst has passed since `empty_at`, and no charge was made for a while. */
 TEST(test_a_state_is_full_when_it_had_time_to_fill_and_was_idle)
 {
 	static const struct {
-		int64_t drawn, whole; /* in ticks after ZERO: the last charge, and a full state */
+		int64_t drawn, whole; /* ticks after ZERO: last charge, and when full */
 	} cases[] = {{0, 1600}, {1399, 1600}, {1400, 1600}, {1401, 1601}, {1599, 1799}};
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -171,7 +171,7 @@ TEST(test_a_state_is_full_when_it_had_time_to_fill_and_was_idle)
 	}
 }
 
-/* If the charge at `full_at` was lost, `full_at` - `empty_at` can exceed the burst. */
+/* If a charge at time `full_at` was lost, `full_at` - `empty_at` can exceed the burst. */
 TEST(test_the_level_after_a_lost_charge)
 {
 	for (int64_t born = BURST + 1; born < 4 * BURST; born += 100) {
@@ -212,7 +212,7 @@ TEST(test_a_new_state_holds_its_burst_or_a_part)
 		}
 }
 
-/* The debt of a state has a bound, so repeated charges for earlier packets do not overflow it. */
+/* A state's debt has a maximum, so that it cannot overflow if many earlier packets are charged. */
 TEST(test_debts_do_not_wrap)
 {
 	const struct sl_limit limit = {.cost = COST, .burst = 10 * COST, .refill = 10 * COST};
@@ -236,24 +236,24 @@ TEST(test_debts_do_not_wrap)
 TEST(test_what_is_left_in_a_slice_returns_to_the_state)
 {
 	static const struct {
-		int64_t born;  /* `full_at`, in ticks after ZERO */
-		int64_t drawn; /* time at which the slice was borrowed */
+		int64_t born;  /* `full_at`, in ticks after ZERO as all times here */
+		int64_t drawn; /* when the slice borrowed its credit */
 		int64_t now;
 		int64_t credit;
-		int64_t level; /* level of the state after the slice returned its credit */
+		int64_t level; /* expected level after the slice has returned its credit */
 	} cases[] = {
 		{0, 0, 100, 0, 100},
 		{0, 0, 100, 50, 150},
 		{0, 99, 100, 50, 150},
-		{0, 0, 100, -7, 100}, /* a slice that stores a refusal returns no credit */
+		{0, 0, 100, -7, 100}, /* a slice with a stored refusal returns nothing */
 		{0, 0, 1490, 10, REFILL},
 		{0, 0, 1490, 50, 1540},
 		{0, 0, 1599, 50, 1550},
 		{0, 0, 1599, 150, BURST},
 		{0, 0, 1600, 50, BURST},
-		{-99, -99, -30, 50, 20}, /* the return reduces the debt of the state */
+		{-99, -99, -30, 50, 20}, /* the credit reduces the state's debt */
 		{-99, -99, -30, 10, -20},
-		{50, 49, 100, 50, 100}, /* the slice is older than `full_at` */
+		{50, 49, 100, 50, 100}, /* borrowed before `full_at`, so the credit is lost */
 		{50, 50, 100, 50, 150},
 		{1550, 1555, 1560, 40, 1590},
 	};
@@ -275,7 +275,7 @@ TEST(test_a_slice_answers_until_its_jiffy)
 {
 	static const struct {
 		int64_t credit;
-		uint64_t cost, jiffy; /* cost of the packet, and jiffy at which it arrives */
+		uint64_t cost, jiffy; /* of the packet */
 		enum credit_answer answer;
 		int64_t left;
 	} cases[] = {
@@ -298,7 +298,7 @@ TEST(test_a_slice_answers_until_its_jiffy)
 TEST(test_a_slice_takes_a_refund_that_it_has_room_for)
 {
 	static const struct {
-		uint64_t slice; /* maximum credit of a slice */
+		uint64_t slice; /* maximum credit of a slice; 0: no slices */
 		int64_t credit;
 		uint64_t cost;
 		bool taken;
@@ -307,7 +307,7 @@ TEST(test_a_slice_takes_a_refund_that_it_has_room_for)
 		{100, 0, 101, false},	{100, 60, 41, false},
 		{100, 99, 1, true},	{100, 100, 1, false}, /* the slice is full */
 		{100, -1, 1, false},			      /* the slice stores a refusal */
-		{100, -50, 120, false}, {0, 0, 1, false},     /* a limit without slices */
+		{100, -50, 120, false}, {0, 0, 1, false},     /* the limit has no slices */
 		{0, -1, 2, false},	{1ULL << 56, 1, SL_BURST_TICKS_MAX, false},
 	};
 
@@ -323,7 +323,7 @@ TEST(test_a_slice_takes_a_refund_that_it_has_room_for)
 	}
 }
 
-/* Counting a refusal does not prolong it. A charge to the state resets the count. */
+/* A slice that counts refusals does not refuse for longer. A charge resets the count. */
 TEST(test_a_count_of_refusals_leaves_the_slice_as_it_is)
 {
 	static const uint64_t jiffies[] = {0, 1, 4294967295, 4294967296, CREDIT_JIFFY_MASK - 1};
@@ -353,27 +353,27 @@ TEST(test_a_count_of_refusals_leaves_the_slice_as_it_is)
 TEST(test_a_charge_fills_the_slice_with_what_is_left)
 {
 	static const struct {
-		/* `full_at` and the packet's time, in ticks after `empty_at` */
+		/* ticks after `empty_at`; born: `full_at`; now: when the packet arrives */
 		int64_t born, now;
-		int64_t credit; /* credit of the slice before the charge, borrowed at `full_at` */
+		int64_t credit; /* credit that the slice borrowed at `full_at` */
 		uint64_t cost;
 		bool passes;
-		int64_t slice, level; /* credit of the slice, and level of the state */
+		int64_t slice, level; /* expected credit of the slice, and level of the state */
 	} cases[] = {
 		{0, 700, 0, 1, true, 50, 649},
-		{0, 700, 20, 30, true, 50, 640}, /* the slice returns its credit first */
+		{0, 700, 20, 30, true, 50, 640}, /* the slice first returns its credit */
 		{0, 60, 0, 30, true, 30, 0},
 		{0, 29, 0, 30, false, -30, 29},
-		{0, 25, 4, 30, false, -30, 29}, /* the slice returns its credit */
+		{0, 25, 4, 30, false, -30, 29}, /* refused, but the slice returned its credit */
 		{0, 25, 5, 30, true, 0, 0},
 		{0, 1500, 0, 1, true, 50, 1449},
 		{1600, 1600, 0, 1, true, 50, 1549},
-		{0, 1500, 0, 1600, true, 0, -100}, /* the state gets a debt */
+		{0, 1500, 0, 1600, true, 0, -100}, /* the state is in debt */
 		{0, 1499, 0, 1600, false, -1500, 1499},
-		{0, 1600, 0, 1600, true, 0, 0},	  /* the idle state is full again */
-		{0, 1600, 50, 1, true, 50, 1549}, /* the state is full again */
+		{0, 1600, 0, 1600, true, 0, 0},	  /* the idle state was full */
+		{0, 1600, 50, 1, true, 50, 1549}, /* the idle state was full */
 		{-100, -30, 0, 1, false, -1, -30},
-		{700, 600, 0, 1, true, 50, 649}, /* the clock is late, so `full_at` counts */
+		{700, 600, 0, 1, true, 50, 649}, /* the clock is late: `full_at` is the time */
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
@@ -402,7 +402,7 @@ TEST(test_a_charge_fills_the_slice_with_what_is_left)
 		}
 }
 
-/* The slice and the state of one key on one CPU. */
+/* The slice and the state of a key, as one CPU sees them. */
 struct source {
 	struct sl_limit limit;
 	struct sl_state state;
@@ -410,7 +410,7 @@ struct source {
 	uint64_t now;
 };
 
-/* Returns a source with an empty state. If `slices`, it has slices of 1/16 of the burst. */
+/* Returns a source with an empty state. If `slices`, a sixteenth of the burst is for slices. */
 static struct source source_drained(uint64_t burst, bool slices, uint64_t now)
 {
 	struct source source = {
@@ -430,7 +430,7 @@ static struct source source_drained(uint64_t burst, bool slices, uint64_t now)
 static bool source_send(struct source *source, uint64_t packets)
 {
 	uint64_t cost = credit_cost(&source->limit, packets, 60);
-	/* `until` must not be 0, because 0 means that no refusal is stored */
+	/* not 0, which would mean that the slice stores no refusal */
 	uint64_t jiffy = source->now / JIFFY + 1;
 	enum credit_answer answer = credit_spend(&source->slice, cost, jiffy);
 
@@ -444,23 +444,23 @@ static bool source_send(struct source *source, uint64_t packets)
 			     cost, source->now, jiffy);
 }
 
-/* A slice that stores a refusal refuses the packet until the tick before the stored time. */
+/* After a refusal, a slice refuses packets until exactly the time at which the state has enough. */
 TEST(test_refused_until_the_slice_says)
 {
 	static const struct {
-		uint64_t burst, packets; /* ticks of burst are `burst` * COST */
+		uint64_t burst, packets; /* burst: multiple of COST */
 		bool slices;
 	} cases[] = {
 		{1, 1, false},
 		{7, 1, false},
 		{7, 7, false},
 		{1000, 1000, false},
-		/* with slices, `refill` holds 937.5 packets */
+		/* `refill` is 937.5 packets */
 		{1000, 1, true},
 		{1000, 937, true},
 		{1000, 938, true},
 		{1000, 1000, true},
-		/* the buffer costs more than a burst */
+		/* a merged packet costs more than the burst */
 		{1, 2, false},
 		{7, 8, false},
 		{7, 65535, false},
@@ -488,7 +488,7 @@ TEST(test_refused_until_the_slice_says)
 		}
 }
 
-/* A slice can store a refusal for the rest of a jiffy, and no credit is lost. */
+/* A slice can refuse packets until the end of the jiffy. The source loses no credit by this. */
 TEST(test_refused_by_jiffy)
 {
 	struct source source = source_drained(1000 * COST, false, 3 * JIFFY);
@@ -503,13 +503,13 @@ TEST(test_refused_by_jiffy)
 	while (source_send(&source, 1))
 		passed++;
 	assert_int_equal(passed, JIFFY / COST);
-	/* a refusal by a block lasts until the end of its jiffy, whatever the packet costs */
+	/* during a block, a slice refuses packets of any cost until the end of the jiffy */
 	credit_refuse_block(&source.slice, source.now, 4);
 	assert_int_equal(credit_spend(&source.slice, 1, 4), CREDIT_REFUSE);
 	assert_int_equal(credit_spend(&source.slice, 1, 5), CREDIT_ASK);
 }
 
-/* A source gets exactly its rate even if one packet costs more than its state can hold. */
+/* A source gets exactly its rate even if one merged packet costs more than the burst. */
 TEST(test_large_packets_get_their_rate)
 {
 	static const struct {
@@ -533,7 +533,7 @@ TEST(test_large_packets_get_their_rate)
 	}
 }
 
-/* A buffer of 65535 merged packets at 1/h has the highest cost. Its debt is repaid in time. */
+/* The highest cost, of 65535 merged packets at 1 packet/h, is a debt that is repaid in time. */
 TEST(test_the_greatest_cost_and_the_longest_burst)
 {
 	const uint64_t hour = 3600 * SEC, bursts[] = {hour, 8 * hour, SL_BURST_TICKS_MAX};
@@ -562,9 +562,9 @@ TEST(test_slices_belong_to_the_limits_of_one_policy)
 {
 	static const struct {
 		const char *what;
-		__u32 policy, since, changed; /* the policy; the bucket's is 3, since 7 */
+		__u32 policy, since, changed; /* the packet's policy; the bucket stores 3 and 7 */
 		__s64 credit, left;
-		__u64 until; /* expected `until` of the slice; it starts at 99 */
+		__u64 until; /* expected, if the slice had 99 */
 	} cases[] = {
 		{"nothing has changed", 3, 7, 1, 50, 50, 99},
 		{"another policy", 4, 7, 1, 50, 0, 0},

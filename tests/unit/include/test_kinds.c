@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Tests the functions of include/kinds.h. Each case runs for each kind of limit that it applies to,
- * at several start times. The test `clock_wrap` runs all cases while the clock wraps. The name of a
- * case is its kind and the property, such as "window: refill_restores_tokens".
+ * Tests include/kinds.h. Each case runs for each kind of limit that it applies to, at several start
+ * times. The test `clock_wrap` runs all cases of a kind while the clock wraps. A test is named
+ * after its kind of limit and its case, such as "window: refill_restores_tokens".
  * test_kinds_property.c tests random schedules and races.
  */
 #include "test.h"
@@ -11,7 +11,7 @@
 
 #define SECOND SL_TICKS_PER_SEC
 
-/* kind_run.h uses this variable. */
+/* The random state of run_choose(), which kind_run.h calls. */
 static uint64_t random_state = 88172645463325252ULL;
 
 static uint64_t run_choose(uint64_t bound)
@@ -52,12 +52,12 @@ static const struct kind_row {
 #define SHAPES	(1U << SL_SHAPE)
 #define ALL	(BUCKETS | WINDOWS | SHAPES)
 
-/* The state of one key under one limit. */
+/* A source, with its state under one limit. */
 struct source {
 	struct sl_limit limit;
 	struct sl_state state;
 	uint64_t now;
-	uint64_t departure; /* departure time of the last packet */
+	uint64_t departure; /* of the last packet of a shaper */
 };
 
 static struct source source_with(const struct sl_limit_spec *spec, uint64_t now)
@@ -69,8 +69,8 @@ static struct source source_with(const struct sl_limit_spec *spec, uint64_t now)
 }
 
 /*
- * Sets the block length of a source's limit. factor: each block is longer than the previous block
- * by this factor; 0: all blocks have the same length.
+ * Makes a limit block a source for `block` ticks. Each further block is `factor` times as long, up
+ * to `most`. If `factor` is 0, all blocks have the same length.
  */
 static void source_blocks(struct source *source, uint64_t block, uint8_t factor, uint64_t most)
 {
@@ -89,7 +89,7 @@ static uint64_t cost_of(const struct source *source, uint64_t amount)
 	return credit_cost(&source->limit, bytes ? 1 : amount, bytes ? amount : 60);
 }
 
-/* Charges a packet as bpf/state.h does. amount: packets or bytes, the unit of the limit. */
+/* Charges `amount` packets or bytes, depending on the limit, in the same way as bpf/state.h. */
 static bool source_send(struct source *source, uint64_t amount)
 {
 	const struct sl_limit *limit = &source->limit;
@@ -122,7 +122,7 @@ static struct decision source_decide(const struct source *source, uint64_t amoun
 	return kind_decide(&source->limit, &source->state, 0, cost_of(source, amount), source->now);
 }
 
-/* Returns the number of packets or bytes that an idle source may send at once. */
+/* Returns how many packets or bytes an idle source can send at once. */
 static uint64_t capacity_of(const struct sl_limit *limit)
 {
 	if (limit->kind == SL_WINDOW)
@@ -132,7 +132,7 @@ static uint64_t capacity_of(const struct sl_limit *limit)
 	return credit_units(limit, limit->horizon) + 1;
 }
 
-/* Sends as much as the limit allows now. The last packet has one byte, or is a single packet. */
+/* Sends everything that the limit allows now, the last packet or byte separately. */
 static void source_drain(struct source *source)
 {
 	uint64_t remaining = source_decide(source, 1).remaining;
@@ -144,7 +144,7 @@ static void source_drain(struct source *source)
 	assert_false(source_send(source, 1));
 }
 
-/* Returns whether the limit allows exactly this amount now. */
+/* Returns whether the limit now allows `amount` and no more. */
 static bool passes_exactly(const struct source *source, uint64_t amount)
 {
 	struct source copy = *source;
@@ -156,7 +156,7 @@ static bool passes_exactly(const struct source *source, uint64_t amount)
 	return !source_send(&copy, 1);
 }
 
-/* Returns the longest time until a state is full. A window is longest while the clock wraps. */
+/* Returns the longest time until a state is full. A window needs most when the clock wraps. */
 static uint64_t whole_of(const struct sl_limit *limit)
 {
 	if (limit->kind == SL_WINDOW)
@@ -167,7 +167,7 @@ static uint64_t whole_of(const struct sl_limit *limit)
 
 /* --- Capacity ------------------------------------------------------------------------------- */
 
-/* A source that is new or was idle may send exactly its capacity at once. */
+/* A source that is new or was idle for long can send exactly the capacity of its limit at once. */
 static void full_bucket_allows_capacity(const struct kind_row *row, uint64_t epoch)
 {
 	struct source source = source_with(&row->spec, epoch);
@@ -201,7 +201,7 @@ static void start_empty(const struct kind_row *row, uint64_t epoch)
 	assert_false(source_send(&source, 1));
 	source.now++;
 	assert_true(source_send(&source, 1));
-	/* a state that starts empty refills as fast as a drained state */
+	/* a state that starts empty refills as fast as a state whose credit was used */
 	source = source_with(&spec, epoch);
 	source.now += whole_of(&source.limit);
 	assert_true(passes_exactly(&source, capacity_of(&source.limit)));
@@ -209,7 +209,7 @@ static void start_empty(const struct kind_row *row, uint64_t epoch)
 
 /* --- Refill --------------------------------------------------------------------------------- */
 
-/* A refused packet reports the first tick at which it would pass. */
+/* If a packet is refused, `retry_after` is the number of ticks until it would pass. */
 static void denial_carries_retry_after(const struct kind_row *row, uint64_t epoch)
 {
 	for (uint64_t amount = 1; amount <= 4000; amount = amount * 3 + 1) {
@@ -222,7 +222,7 @@ static void denial_carries_retry_after(const struct kind_row *row, uint64_t epoc
 		wait = source_decide(&source, amount).retry_after;
 		assert_true(wait > 0);
 		if (row->spec.kind == SL_SHAPE)
-			amount = 1; /* a packet of any size waits equally long */
+			amount = 1; /* a packet's size does not change the wait */
 		if (row->spec.kind != SL_WINDOW)
 			assert_in_range(wait, cost_of(&source, amount) - cost_of(&source, 1) + 1,
 					cost_of(&source, amount));
@@ -236,7 +236,7 @@ static void denial_carries_retry_after(const struct kind_row *row, uint64_t epoc
 	}
 }
 
-/* The count of a sub-window is subtracted exactly when the sub-window leaves the window. */
+/* When a sub-window leaves the window, its packets are no longer counted from that tick on. */
 static void window_restores(const struct kind_row *row, uint64_t epoch)
 {
 	struct source source = source_with(&row->spec, epoch);
@@ -274,7 +274,7 @@ static void refill_restores_tokens(const struct kind_row *row, uint64_t epoch)
 	}
 }
 
-/* After N / rate, exactly N packets pass, for any N up to the capacity. */
+/* After the time of n packets, exactly n packets pass, for any n up to the capacity. */
 static void refill_correctness(const struct kind_row *row, uint64_t epoch)
 {
 	struct source source = source_with(&row->spec, epoch);
@@ -292,8 +292,8 @@ static void refill_correctness(const struct kind_row *row, uint64_t epoch)
 /* --- Rates ---------------------------------------------------------------------------------- */
 
 /*
- * Half of the packets are refused if a source sends at twice its limit. A window refuses a few
- * more, because sub-windows are aligned, and never passes more than N in any span of T.
+ * If a source sends at twice its rate, half of its packets are refused. A window of N packets per
+ * time T refuses a few more because it has aligned sub-windows, and never passes more than N in T.
  */
 static void rate_enforcement(const struct kind_row *row, uint64_t epoch)
 {
@@ -318,7 +318,7 @@ static void rate_enforcement(const struct kind_row *row, uint64_t epoch)
 	if (row->spec.kind != SL_WINDOW) {
 		assert_in_range(passed, sent / 2 - 1, sent / 2);
 	} else {
-		/* a window passes at least G / (G + 1) of (N - 2^shift) / T until near the end */
+		/* a window of G parts passes at least G / (G + 1) of its rate, less rounding */
 		least = (__int128)(limit->most - (1ULL << limit->shift) + 1) * sent * gap /
 			limit->period / (limit->groups + 1);
 		assert_true((__int128)(passed * size) >= least - (__int128)limit->most);
@@ -328,7 +328,7 @@ static void rate_enforcement(const struct kind_row *row, uint64_t epoch)
 	window_log_end(&log);
 }
 
-/* A source that always sends as much as passes gets exactly the rate that window.h documents. */
+/* A source that sends as much as possible in each sub-window gets the rate stated in window.h. */
 static void greedy_gets_the_promised_share(const struct kind_row *row, uint64_t epoch)
 {
 	struct source source = source_with(&row->spec, epoch);
@@ -348,15 +348,15 @@ static void greedy_gets_the_promised_share(const struct kind_row *row, uint64_t 
 }
 
 /*
- * Rounding loses no packet when a source sends once per second for hours, at 1/min and at a rate
- * whose period is no multiple of the clock's unit.
+ * No packet is lost by rounding if a source sends once per second for hours. The rates are 1 per
+ * minute, and 7 per hour, whose period is not a whole number of ticks.
  */
 static void no_fraction_lost(const struct kind_row *row, uint64_t epoch)
 {
 	static const struct {
 		uint64_t rate;
 		enum sl_rate_unit unit;
-		uint64_t seconds; /* seconds in which exactly `packets` pass */
+		uint64_t seconds; /* time in which `packets` pass */
 		uint64_t packets;
 	} slow[] = {{1, SL_RATE_PER_MIN, 8 * 3600, 480}, {7, SL_RATE_PER_HOUR, 50 * 3600, 350}};
 
@@ -374,8 +374,8 @@ static void no_fraction_lost(const struct kind_row *row, uint64_t epoch)
 			source.now += SECOND;
 			passed += source_send(&source, 1);
 			/*
-			 * Rounding a cost adds less than a tick, and all costs together less than a
-			 * second. A shaper passes a packet a second before it departs.
+			 * All costs together are rounded up by less than a second. A shaper passes
+			 * a packet a second before it departs.
 			 */
 			assert_in_range(passed, (second - 1) * slow[i].packets / slow[i].seconds,
 					(second + (row->spec.kind == SL_SHAPE)) * slow[i].packets /
@@ -385,7 +385,7 @@ static void no_fraction_lost(const struct kind_row *row, uint64_t epoch)
 	}
 }
 
-/* A window of 1 per minute passes a packet at least every T + T/G, and at most once per minute. */
+/* A window of 1 packet per minute in G parts passes a packet after 1 to 1 + 1/G minutes. */
 static void no_fraction_lost_of_windows(const struct kind_row *row, uint64_t epoch)
 {
 	for (unsigned int groups = 1; groups <= WINDOW_GROUPS_MAX; groups++) {
@@ -396,7 +396,7 @@ static void no_fraction_lost_of_windows(const struct kind_row *row, uint64_t epo
 
 		assert_true(source_send(&source, 1));
 		for (uint64_t second = 1; second <= seconds; second++) {
-			/* when the clock wraps, two sub-windows count as one */
+			/* two sub-windows are counted as one when the clock wraps */
 			uint64_t wrap = source.now < epoch && source.now < 200 * SECOND;
 
 			source.now += SECOND;
@@ -411,7 +411,7 @@ static void no_fraction_lost_of_windows(const struct kind_row *row, uint64_t epo
 
 /* --- Keys and sizes ------------------------------------------------------------------------- */
 
-/* A key without credit does not affect other keys. `per` selects which addresses share a key. */
+/* A key without credit does not affect other keys. `per` is the number of address bits in a key. */
 static void per_key_isolated(const struct kind_row *row, uint64_t epoch)
 {
 	static const struct {
@@ -439,7 +439,7 @@ static void per_key_isolated(const struct kind_row *row, uint64_t epoch)
 	}
 }
 
-/* A packet costs its size in bytes. A packet that is larger than a window never passes. */
+/* A packet costs its size in bytes. If it is larger than a whole window, it never passes. */
 static void cost_by_size(const struct kind_row *row, uint64_t epoch)
 {
 	struct source source = source_with(&row->spec, epoch);
@@ -449,7 +449,7 @@ static void cost_by_size(const struct kind_row *row, uint64_t epoch)
 	for (uint32_t size = 60; size <= 1514 && sum + size < capacity; size += 97) {
 		assert_true(source_send(&source, size));
 		sum += size;
-		/* all costs together are rounded up by less than a byte */
+		/* the sum of all costs is rounded up by less than a byte */
 		assert_in_range(source_decide(&source, 1).remaining, capacity - sum - 1,
 				capacity - sum);
 	}
@@ -468,13 +468,13 @@ static void cost_by_size(const struct kind_row *row, uint64_t epoch)
 	assert_false(source_send(&source, capacity + 1));
 	assert_int_equal(kind_refusal(&source.limit, capacity + 1), SL_DROP_OVERSIZE);
 	assert_int_equal(kind_refusal(&source.limit, capacity), SL_DROP_OVER_LIMIT);
-	assert_int_equal(source.state.blocked_until, 0); /* the packet begins no block */
+	assert_int_equal(source.state.blocked_until, 0); /* an oversize packet begins no block */
 	assert_true(source_send(&source, capacity));
 }
 
 /* --- Changes of a limit --------------------------------------------------------------------- */
 
-/* A change of rate, burst, N or horizon takes effect with the next packet. Earlier charges stay. */
+/* A changed rate, burst or horizon applies to the next packet. Earlier charges are kept. */
 static void first_limit_wins_until_changed(const struct kind_row *row, uint64_t epoch)
 {
 	struct source source = source_with(&row->spec, epoch);
@@ -482,7 +482,7 @@ static void first_limit_wins_until_changed(const struct kind_row *row, uint64_t 
 	struct sl_limit_spec spec = row->spec, more = row->spec, fewer = row->spec;
 
 	if (row->spec.kind == SL_WINDOW) {
-		more.rate = row->spec.rate * 4 / 3; /* the unit of the counts stays the same */
+		more.rate = row->spec.rate * 4 / 3; /* small enough that counts keep their unit */
 		fewer.rate = row->spec.rate * 5 / 6;
 	} else if (row->spec.kind == SL_TOKEN_BUCKET) {
 		more.burst = row->spec.burst * 3 / 2;
@@ -501,7 +501,7 @@ static void first_limit_wins_until_changed(const struct kind_row *row, uint64_t 
 
 		source.limit = spec_compile(i ? &fewer : &more);
 		most = capacity_of(&source.limit);
-		/* a token bucket keeps its level, because it has not earned more credit */
+		/* a larger burst gives a token bucket no credit that it has not earned */
 		if (row->spec.kind == SL_TOKEN_BUCKET)
 			most = capacity;
 		assert_in_range(source_decide(&source, 1).remaining, most - taken - 1,
@@ -514,7 +514,7 @@ static void first_limit_wins_until_changed(const struct kind_row *row, uint64_t 
 
 /* --- Decisions ------------------------------------------------------------------------------ */
 
-/* Returns a source with a random state and a clock that may be late. */
+/* Returns a source with a random state, and often with a clock that is late. */
 static struct source source_at_random(const struct kind_row *row, uint64_t epoch)
 {
 	struct source source = source_with(&row->spec, epoch);
@@ -573,7 +573,7 @@ static void check_decision(const struct source *source, uint64_t amount)
 	later.now--;
 	then = source_decide(&later, 1);
 	assert_int_equal(then.full_in, 1);
-	/* a shaper may be charged for less than the cost of one more packet */
+	/* a shaper in bytes may not be exactly full by less than the cost of a byte */
 	if (source->limit.kind != SL_SHAPE || !source->limit.by_bytes)
 		assert_false(passes_exactly(&later, capacity_of(&source->limit)));
 }
@@ -598,7 +598,7 @@ static bool source_give_back(struct source *source, uint64_t amount, uint64_t at
 	return kind_give_back(&source->limit, &source->state, cost_of(source, amount), at);
 }
 
-/* A refund undoes a charge: in a token bucket at any time, in a window in the same sub-window. */
+/* A refund undoes a charge: always in a token bucket, and in a window during the sub-window. */
 static void give_back_undoes_a_charge(const struct kind_row *row, uint64_t epoch)
 {
 	struct source source = source_with(&row->spec, epoch), before;
@@ -615,7 +615,7 @@ static void give_back_undoes_a_charge(const struct kind_row *row, uint64_t epoch
 	assert_int_equal(source_decide(&source, 1).remaining, capacity - 7);
 	if (row->spec.kind != SL_WINDOW)
 		return;
-	/* the time is a tick before the sub-window ends, and then in the next sub-window */
+	/* the first refund is a tick before the end of the sub-window, the second is after it */
 	at = source.now;
 	assert_true(source_send(&source, 5));
 	source.now = window_begin(&source.limit, at, 1) - 1;
@@ -627,7 +627,7 @@ static void give_back_undoes_a_charge(const struct kind_row *row, uint64_t epoch
 	assert_int_equal(source_decide(&source, 1).remaining, capacity - 12);
 }
 
-/* A refund in a shaper undoes any charge, even if other packets were charged later. */
+/* In a shaper, a refund undoes any charge, even if other packets were charged afterwards. */
 static void give_back_undoes_any_charge(const struct kind_row *row, uint64_t epoch)
 {
 	struct source source = source_with(&row->spec, epoch);
@@ -649,7 +649,7 @@ static void give_back_undoes_any_charge(const struct kind_row *row, uint64_t epo
 
 #define BLOCK (10 * SECOND)
 
-/* Checks that a refused packet begins a block of exactly this length now. */
+/* Checks that the next refused packet begins a block of exactly this length. */
 static void check_block(struct source *source, uint64_t length)
 {
 	uint64_t begin = source->now;
@@ -671,15 +671,15 @@ static void check_block(struct source *source, uint64_t length)
 	assert_int_equal(source_decide(source, 1).retry_after == 0, source_passes(source, 1, 0));
 }
 
-/* A block refuses every packet and charges none. Refused packets do not prolong it. */
+/* A block refuses every packet and charges none. Refused packets do not make it longer. */
 static void block_refuses_everything_until_its_end(const struct kind_row *row, uint64_t epoch)
 {
 	struct source source = source_with(&row->spec, epoch & ~15ULL), free;
 
 	source_blocks(&source, BLOCK, 0, 0);
 	for (int i = 0; i < 3; i++)
-		check_block(&source, BLOCK); /* all blocks have the same length */
-	/* after a pause as long as the block, the level has not changed */
+		check_block(&source, BLOCK); /* no block is longer than the first */
+	/* after an idle time of a block's length, credit is as if there had been no block */
 	source.now += BLOCK;
 	source_drain(&source);
 	free = source;
@@ -690,13 +690,13 @@ static void block_refuses_everything_until_its_end(const struct kind_row *row, u
 	}
 	source.now += BLOCK / 10;
 	free.now = source.now;
-	/* the counts of earlier packets may be rounded up, by less than one unit */
+	/* counts of earlier packets are rounded up by less than a unit */
 	assert_in_range(source_decide(&source, 1).remaining,
 			source_decide(&free, 1).remaining - ((1ULL << source.limit.shift) - 1),
 			source_decide(&free, 1).remaining);
 }
 
-/* A state without a block has `blocked_until` 0, but a block may end at time 0. */
+/* `blocked_until` is 0 if a state has no block. A block that ends at time 0 still counts. */
 static void a_block_that_ends_at_time_0_is_a_block(const struct kind_row *row, uint64_t epoch)
 {
 	struct source source = source_with(&row->spec, -BLOCK);
@@ -712,8 +712,8 @@ static void a_block_that_ends_at_time_0_is_a_block(const struct kind_row *row, u
 }
 
 /*
- * The source is refused `gap` seconds and `gap_ns` after the end of the last block. This begins a
- * block of `length` seconds. Each block is three times as long as the last, up to 200 s.
+ * A block ends, and `gap` s + `gap_ns` later a packet is refused, which begins a block of `length`
+ * s. Blocks become three times as long, from 10 s to at most 200 s, or shorter after a long gap.
  */
 struct overrun {
 	uint64_t gap, gap_ns, length;
@@ -738,7 +738,7 @@ static void block_and_escalate(const struct kind_row *row, uint64_t epoch)
 	}
 }
 
-/* A block never exceeds its maximum, for any factor and any number of escalations. */
+/* A block never exceeds its maximum length, whatever its factor and number are. */
 static void block_is_never_longer_than_its_maximum(const struct kind_row *row, uint64_t epoch)
 {
 	static const uint32_t factors[] = {2, 3, 7, 100, 255};
@@ -760,7 +760,7 @@ static void block_is_never_longer_than_its_maximum(const struct kind_row *row, u
 #define THREADS 100
 #define ASKS	60
 
-/* A packet, from the time that its CPU read from the clock to its verdict. */
+/* A packet: the time at which it arrived, and the time after its verdict. */
 struct ask {
 	uint64_t begin, end;
 	uint64_t departure;
@@ -769,8 +769,8 @@ struct ask {
 
 static struct {
 	struct sl_limit limit;
-	uint64_t clock; /* the clock that all threads share */
-	uint64_t step;	/* ticks by which each packet advances the clock */
+	uint64_t clock; /* time, which all threads share */
+	uint64_t step;	/* ticks per packet */
 	struct ask asks[THREADS][ASKS];
 } shared;
 
@@ -796,7 +796,7 @@ static void *threads_run(void *data)
 	return NULL;
 }
 
-/* Charges one state from 100 threads. Returns the number of packets that passed. */
+/* Sends packets of one source in 100 threads. Returns the number of packets that pass. */
 static uint64_t threads_send(const struct kind_row *row, uint64_t epoch, uint64_t step)
 {
 	pthread_t threads[THREADS];
@@ -806,7 +806,7 @@ static uint64_t threads_send(const struct kind_row *row, uint64_t epoch, uint64_
 	shared.clock = epoch;
 	shared.step = step;
 	host_begin(&shared.limit, kind_new(shared.limit.kind, &shared.limit, 0, epoch));
-	test_clock_ticks = epoch; /* packet_now() reads the time again if it is 0 */
+	test_clock_ticks = epoch; /* not 0, because packet_now() would read the clock again */
 	for (int i = 0; i < THREADS; i++)
 		assert_int_equal(pthread_create(&threads[i], NULL, threads_run, shared.asks[i]), 0);
 	for (int i = 0; i < THREADS; i++)
@@ -816,7 +816,7 @@ static uint64_t threads_send(const struct kind_row *row, uint64_t epoch, uint64_
 	return passed;
 }
 
-/* Checks that no packet departs before it arrives, and that packets depart 1 / rate apart. */
+/* Checks that packets depart at the rate of the shaper, and not before they arrive. */
 static void check_departures(void)
 {
 	uint64_t first = shared.asks[0][0].begin;
@@ -852,14 +852,14 @@ static void concurrent_allow_grants_at_most_capacity(const struct kind_row *row,
 			check_departures();
 		if (row->spec.kind == SL_SHAPE && shared.limit.by_bytes)
 			assert_in_range(passed, 1, capacity);
-		else /* no charge is lost or counted twice */
+		else /* charges of concurrent threads are neither lost nor doubled */
 			assert_int_equal(passed, capacity);
 	}
 }
 
 /*
- * The clock advances through 40 sub-windows. A packet is counted at a time between its arrival and
- * its verdict, so at most N packets arrive and pass within one T.
+ * The clock runs through 40 sub-windows while threads send. A packet is charged at some time
+ * between its arrival and its verdict. At most N packets can arrive and have a verdict in a time T.
  */
 static void concurrent_clock_never_grants_more(const struct kind_row *row, uint64_t epoch)
 {
@@ -870,7 +870,7 @@ static void concurrent_clock_never_grants_more(const struct kind_row *row, uint6
 							     : 8 * limit.horizon) /
 			(THREADS * ASKS);
 
-	passed = threads_send(row, epoch, step | 1); /* an odd step, so the time is never 0 */
+	passed = threads_send(row, epoch, step | 1); /* odd, because the time must not become 0 */
 	if (row->spec.kind == SL_SHAPE) {
 		check_departures();
 	} else if (row->spec.kind == SL_TOKEN_BUCKET) {
@@ -893,13 +893,13 @@ static void concurrent_clock_never_grants_more(const struct kind_row *row, uint6
 
 /* --- A CPU that stalls ----------------------------------------------------------------------- */
 
-/* One CPU charges a packet. When it accesses a shared word, other CPUs charge packets. */
+/* A CPU charges a packet, and stalls at an access to a shared word. Other CPUs send meanwhile. */
 static struct {
 	struct source *source;
-	int pause, stall; /* number of accesses, and access before which the CPU stalls */
-	uint64_t later;	  /* duration of the stall */
-	bool gives_up;	  /* whether another CPU stops after the second step of a turn */
-	true_time early;  /* time before `later` at which other CPUs send; 0: they do not send */
+	int pause, stall; /* accesses so far; the CPU stalls before access `stall` */
+	uint64_t later;	  /* time after the stall, in ticks */
+	bool gives_up;	  /* another CPU stops before it has completed its turn of the window */
+	true_time early;  /* when other CPUs also send; 0: never */
 	struct window_log *log;
 	true_time now;
 	uint64_t epoch;
@@ -920,7 +920,7 @@ static void stall_send(uint64_t amount)
 	host_notes = notes;
 }
 
-/* The other CPUs send as much as passes, now and in each of the next sub-windows. */
+/* The other CPUs send as much as possible, now and in each of the next sub-windows. */
 static void stall_others(void)
 {
 	uint64_t most = stall.source->limit.most;
@@ -942,9 +942,9 @@ static void stall_others(void)
 }
 
 /*
- * A CPU stalls before an access to a shared word, until the next sub-window or longer. Meanwhile
- * other CPUs send as much as passes. The stalled CPU has an old copy of the state, with which it
- * must not let more packets pass.
+ * A CPU stalls before an access to a shared word, for up to several sub-windows. Meanwhile other
+ * CPUs send as much as possible. The stalled CPU continues with an old copy of the state, but must
+ * not let more packets pass than the window allows.
  */
 static void a_cpu_that_stalls_anywhere_lets_no_more_pass(const struct kind_row *row, uint64_t epoch)
 {
@@ -964,14 +964,14 @@ static void a_cpu_that_stalls_anywhere_lets_no_more_pass(const struct kind_row *
 		stall = (typeof(stall)){
 			.source = &source, .stall = -1, .log = &log, .epoch = epoch};
 		host_between = stall_others;
-		/* sends packets in several sub-windows, so that each of them has a count */
+		/* send packets in three sub-windows, so that the window has several counts */
 		for (int part = 0; part < 3; part++) {
 			stall_send(most / 4);
 			stall.now += period;
 		}
 		if (rest > 40000)
 			stall_send(window_left(&source.limit, host_state));
-		/* the time is one tick before a sub-window begins, or a few ticks later */
+		/* one tick before a sub-window begins, or a few ticks after it */
 		stall.now = window_begin(&source.limit, epoch + (uint64_t)stall.now, 1 + rest) -
 			    epoch - 1 + (parts >> 1 & 1) * 5;
 		stall.pause = 0;
@@ -991,7 +991,7 @@ static void a_cpu_that_stalls_anywhere_lets_no_more_pass(const struct kind_row *
 	}
 }
 
-/* Advances the time until the index of the last charge wraps, and sends as much as passes. */
+/* Sends as much as possible after the 16-bit index of the last charge has wrapped. */
 static void others_come_round(void)
 {
 	if (stall.pause++ != stall.stall)
@@ -1006,9 +1006,9 @@ static void others_come_round(void)
 }
 
 /*
- * A CPU stalls in the turn of a state to the next sub-window, and the index wraps meanwhile. Other
- * CPUs then turn the state as well, or charge packets to the current or the previous sub-window.
- * The first word of the state may get the value that the stalled CPU has read.
+ * A CPU stalls while it moves a window to the next sub-window, until the 16-bit index of the
+ * sub-window has wrapped. Other CPUs meanwhile move the window as well, or charge packets to it.
+ * The state may then have the same first word as before the stall.
  */
 static void a_turn_that_stalls_until_the_index_comes_round(const struct kind_row *row,
 							   uint64_t epoch)
@@ -1019,7 +1019,7 @@ static void a_turn_that_stalls_until_the_index_comes_round(const struct kind_row
 
 	for (int i = 0; i < 24 * 8 * source.limit.groups; i++) {
 		uint64_t before = i / 24 / 8, takes = i / 24 & 1 ? most : most / 2;
-		/* whether the CPU stalls at the last tick of its sub-window, or at the first */
+		/* whether the CPU stalls at the end of its sub-window, or at the start */
 		bool last = i / 24 & 2;
 		true_time early;
 
@@ -1096,7 +1096,7 @@ static bool case_is_for(const struct kind_case *it, const struct kind_row *row)
 	       (it->units == ANY || bytes == (it->units == BYTES));
 }
 
-/* A case for a kind of limit. NULL: all cases of the kind, while the clock wraps. */
+/* A case and a kind of limit. If `it` is NULL, all cases of the kind run while the clock wraps. */
 struct plan {
 	const struct kind_case *it;
 	const struct kind_row *row;
@@ -1113,7 +1113,7 @@ static void plan_run(void **state)
 		plan->it->run(plan->row, epochs[i]);
 }
 
-/* Runs cases while the time wraps at 2^64 ticks, at the start and in the middle of a case. */
+/* Runs all cases of a kind, while the clock wraps at their start or during the case. */
 static void plan_wrap(void **state)
 {
 	const struct plan *plan = *state;
@@ -1133,21 +1133,21 @@ static void plan_wrap(void **state)
 #define NOW (1000 * SECOND)
 
 /*
- * If a block begins soon after the last block, it has one escalation more. For each length of the
- * last block that has passed since its end, it has one escalation less.
+ * A block that begins soon after another block has one escalation more. It has one escalation less
+ * for each length of the last block that has passed since the end of that block.
  */
 static void test_block_steps(void **state)
 {
 	static const struct {
-		unsigned int steps;   /* number of escalations of the last block */
-		unsigned int lengths; /* time since the end of the last block, in block lengths */
-		int more;	      /* ticks added to the time since the end of the last block */
-		unsigned int next;    /* number of escalations of the new block */
+		unsigned int steps;   /* escalations of the last block */
+		unsigned int lengths; /* block lengths since the end of the last block */
+		int more;	      /* ticks that are added to this time */
+		unsigned int next;    /* expected escalations of the new block */
 	} cases[] = {
 		{0, 0, 0, 1}, {0, 1, -1, 1}, {0, 1, 0, 1}, {0, 1, 1, 0}, {0, 9, 0, 0},
 		{2, 0, 1, 3}, {2, 1, -1, 3}, {2, 1, 0, 3}, {2, 1, 1, 2}, {2, 2, -1, 2},
 		{2, 2, 0, 2}, {2, 2, 1, 1},  {2, 3, 0, 1}, {2, 3, 1, 0}, {2, 4, 1, 0},
-		{3, 0, 1, 4}, {4, 0, 1, 4}, /* the last block has steps_max */
+		{3, 0, 1, 4}, {4, 0, 1, 4}, /* the last block already had `steps_max` */
 	};
 	const struct sl_limit limit = {
 		.block = BLOCK, .block_max = 16 * BLOCK, .escalate = 2, .steps_max = 4};

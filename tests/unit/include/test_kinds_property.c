@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Tests the documented bounds of each kind of limit on random schedules: any number of CPUs, late
- * clocks, pauses after which the index and the tag of a window wrap, refunds, slices, blocks and
- * empty starts. In runs with races, CPUs take turns in the code of bpf/charge.h, and another CPU
- * may continue before each access to a shared word. The models in tests/lib check the results. A
- * failed run prints its seed; `test_kinds_property SEED` repeats it.
+ * Tests the documented bounds of each kind of limit on random schedules, with any number of CPUs,
+ * late clocks, pauses after which a window's index and tag wrap, refunds, slices, blocks and empty
+ * starts. Models in tests/lib check the results. In tests of races, several CPUs run bpf/charge.h,
+ * and a CPU can be interrupted before each access to a shared word. A failed test prints its seed;
+ * `test_kinds_property SEED` repeats it.
  */
 #include "test.h"
 #include <pthread.h>
@@ -46,7 +46,7 @@ static void assert_no_fault(uint64_t seed)
 
 /* --- Without races -------------------------------------------------------------------------- */
 
-/* Each verdict and each departure time is the same as in the reference model. */
+/* Checks that each verdict and departure time is the same as in the model of the kind of limit. */
 static void run_alone(enum sl_kind kind, bool lags)
 {
 	uint64_t passed = 0, refused = 0;
@@ -73,8 +73,8 @@ static void run_alone(enum sl_kind kind, bool lags)
 #define SHARE_STEPS 6000
 
 /*
- * A source that sends at twice its rate through all CPUs gets its rate. The result may be lower by
- * the credit left in slices, one packet, and one jiffy if a refusal lasts for the rest of a jiffy.
+ * A source that sends at twice its rate through all CPUs gets its rate, except for 1 %, the credit
+ * left in slices, one packet, and a jiffy if refusals last until the end of the jiffy.
  */
 static void share_check(uint64_t seed)
 {
@@ -94,7 +94,7 @@ static void share_check(uint64_t seed)
 		packet.bytes = 60 + run_choose(1455);
 		packet.jiffy = run_jiffies();
 		cost = host_cost(limit, &packet);
-		run.now += run_choose(cost + 1); /* the source sends at twice its rate on average */
+		run.now += run_choose(cost + 1); /* on average, this is twice the rate */
 		if (host_ask(limit, &packet, &run.bucket[cpu], &verdict) == SL_PASS_WITHIN)
 			passed += cost;
 		if (run_one_in(4))
@@ -123,16 +123,16 @@ static void test_bucket_with_slices_gets_its_share_at_twice_the_rate(void **stat
 
 /* --- Races ---------------------------------------------------------------------------------- */
 
-/* Each CPU is a thread. Only one thread runs at a time, so a schedule can be repeated exactly. */
+/* The CPUs are threads, of which only one runs at a time, so that a schedule can be repeated. */
 static struct {
 	pthread_t thread;
 	sem_t turn;
-	true_time asleep; /* time until which the CPU sleeps */
+	true_time asleep; /* simulated time until which the CPU does not run */
 	bool done;
 } lanes[RUN_CPUS];
 
 static int current;
-static int steps_left; /* number of steps left for all CPUs together */
+static int steps_left; /* steps left for all CPUs together */
 static sem_t all_done;
 
 static int lane_next(void)
@@ -154,7 +154,7 @@ static int lane_next(void)
 	return first;
 }
 
-/* Lets another CPU run. Returns when this CPU continues. */
+/* Lets any CPU run, perhaps this one. Returns when this CPU runs again. */
 static void lane_yield(int self)
 {
 	int next = lane_next();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* include/match.h: each match is tested with packets of every kind. */
+/* include/match.h: each match is tested with each kind of packet. */
 #include "test.h"
 #include "match.h"
 
@@ -13,32 +13,32 @@
 #define FRAG   SL_FACT_FRAGMENT
 #define UNREAD SL_FACT_UNREAD
 
-/* Kinds of packets. Each match of the test has a set of kinds that it should match, as bits. */
+/* Kinds of packets. The cases below list the kinds that each match should accept, as a bit mask. */
 enum kind {
 	TCP_SYN,     /* a SYN to port 80 */
 	TCP_ACK,     /* an ACK to port 80 */
 	TCP_443,     /* a SYN to port 443, in VLAN 10 */
-	TCP_CUT,     /* a packet to port 80 that ends before its flags */
-	TCP_NO_PORT, /* a packet that ends before its ports */
+	TCP_CUT,     /* a TCP packet to port 80, cut off before its flags */
+	TCP_NO_PORT, /* a TCP packet, cut off before its ports */
 	TCP_FIRST,   /* the first fragment of a SYN to port 80 */
-	TCP_LATER,   /* a fragment after the first */
+	TCP_LATER,   /* a later fragment of a TCP packet */
 	UDP_53,	     /* a DNS query */
-	UDP_0,	     /* a packet to port 0 */
-	UDP_65535,   /* a packet in VLAN 4095, which is reserved */
-	UDP_NO_PORT, /* a packet that ends before its ports */
-	UDP_FIRST,   /* the first fragment of a packet to port 53 */
-	UDP_LATER,   /* a fragment after the first, in VLAN 10 */
-	ICMP_V4,     /* the protocol is 1 */
+	UDP_0,	     /* a UDP packet to port 0 */
+	UDP_65535,   /* a UDP packet to port 65535, in the reserved VLAN 4095 */
+	UDP_NO_PORT, /* a UDP packet, cut off before its ports */
+	UDP_FIRST,   /* the first fragment of a UDP packet to port 53 */
+	UDP_LATER,   /* a later fragment of a UDP packet, in VLAN 10 */
+	ICMP_V4,     /* an IPv4 packet with protocol 1 */
 	ICMP_V6,
-	ICMP_LATER, /* a fragment after the first */
+	ICMP_LATER, /* a later fragment of an ICMP packet */
 	ICMP_STRAY, /* an IPv4 packet with the protocol number of ICMPv6 */
 	ESP,
 	GRE,	       /* a GRE packet in VLAN 10 */
 	HOPOPT,	       /* an IPv4 packet with protocol 0 */
-	PROTO_255,     /* the protocol number is reserved */
+	PROTO_255,     /* a packet with the reserved protocol 255 */
 	UNKNOWN,       /* a packet with too many extension headers */
 	UNKNOWN_FIRST, /* a first fragment with too many extension headers, in VLAN 10 */
-	LATER_V6,      /* a later IPv6 fragment, which shows the protocol */
+	LATER_V6,      /* a later IPv6 fragment, whose protocol is unknown */
 	KINDS,
 };
 
@@ -71,7 +71,7 @@ static const struct sl_facts packets[KINDS] = {
 
 #define BIT(kind) (1U << (kind))
 #define ALL	  (BIT(KINDS) - 1)
-/* Packets whose transport header cannot be read, one without a VLAN and one in VLAN 10. */
+/* Packets whose transport header cannot be found: they match every transport match. */
 #define ALL_UNKNOWN (BIT(UNKNOWN) | BIT(UNKNOWN_FIRST))
 #define ALL_TCP                                                                                    \
 	(BIT(TCP_SYN) | BIT(TCP_ACK) | BIT(TCP_443) | BIT(TCP_CUT) | BIT(TCP_NO_PORT) |            \
@@ -87,7 +87,7 @@ static const struct sl_facts packets[KINDS] = {
 	(BIT(TCP_FIRST) | BIT(TCP_LATER) | BIT(UDP_FIRST) | BIT(UDP_LATER) | BIT(ICMP_LATER) |     \
 	 BIT(LATER_V6) | ALL_UNKNOWN)
 #define VLAN_10 (BIT(TCP_443) | BIT(UDP_LATER) | BIT(GRE) | BIT(UNKNOWN_FIRST))
-/* TCP packets whose ports cannot be read, which match any port. */
+/* TCP packets whose ports cannot be read: they match every port. */
 #define NO_PORT_TCP (BIT(TCP_NO_PORT) | ALL_UNKNOWN)
 #define NO_PORT_UDP (BIT(UDP_NO_PORT) | ALL_UNKNOWN)
 #define PORT_80	    (BIT(TCP_SYN) | BIT(TCP_ACK) | BIT(TCP_CUT) | BIT(TCP_FIRST) | NO_PORT_TCP)
@@ -207,7 +207,7 @@ TEST(test_every_port_matches_as_the_oracle_says)
 	}
 }
 
-/* If a match has a port count above its maximum, the lookup does not read past the ports. */
+/* If a match has more ports than the array, match_packet() does not read past the array. */
 TEST(test_count_of_ports_is_bounded)
 {
 	struct sl_match *match = calloc(1, sizeof(*match));
@@ -224,7 +224,7 @@ TEST(test_count_of_ports_is_bounded)
 
 /* --- Deep matches ---------------------------------------------------------------------------- */
 
-/* Only the match `any` without a VLAN is decided without parsing the packet. */
+/* Only the match `any` without a VLAN can be decided without parsing the packet's headers. */
 TEST(test_only_any_without_a_vlan_needs_no_look)
 {
 	static const struct sl_facts not_looked;
@@ -235,7 +235,7 @@ TEST(test_only_any_without_a_vlan_needs_no_look)
 		assert_false(match_packet(&cases[i].match, &not_looked));
 }
 
-/* A match whose bytes are all zero matches no packet. */
+/* A match that consists of zero bytes matches no packet. */
 TEST(test_a_match_of_zeros_matches_nothing)
 {
 	static const struct sl_match none;

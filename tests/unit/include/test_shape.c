@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
-/* include/shape.h: what a charge writes to a state. test_kinds.c tests departure times. */
+/* include/shape.h: what a charge to a shaper stores. test_kinds.c tests departure times. */
 #include "test.h"
 
 #include "shape.h"
 
-/* The time of the latest charge is stored in `charged_at`, even if an earlier packet follows. */
+/* `charged_at` is the latest time of a charge, also if a packet with an earlier time is charged. */
 TEST(test_a_charge_writes_its_time)
 {
 	static const struct {
-		__u64 drawn, now, ready; /* `charged_at`, the time, and `ready_at` */
+		__u64 drawn, now, ready; /* before the charge: `charged_at`, clock, `ready_at` */
 		bool passes;
 		__u64 then;
 	} cases[] = {
@@ -28,7 +28,7 @@ TEST(test_a_charge_writes_its_time)
 	}
 }
 
-/* A sender may delay its packet up to exactly the horizon. */
+/* A packet whose sender requests a departure time is accepted up to the horizon, and not later. */
 TEST(test_a_sender_may_delay_a_packet_up_to_the_horizon)
 {
 	const struct sl_limit limit = {.kind = SL_SHAPE, .cost = 100, .horizon = 1000};

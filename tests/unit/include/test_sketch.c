@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* include/sketch.h: the documented error rates of the sketch, measured; the flood detector. */
+/* include/sketch.h: the measured error rates of the sketch, and the flood detector. */
 #include <math.h>
 #include "test.h"
 #include "random.h"
@@ -19,7 +19,7 @@ static uint64_t draw(void)
 
 static __u64 secret[SL_SECRETS];
 
-/* Makes params with a random secret, and empties the sketch. */
+/* Returns params, makes a new random secret, and clears the sketch. */
 static struct sl_params params_random(void)
 {
 	struct sl_params params = {.interval_shift = 4, .sketch_mask = SL_SKETCH_LINES - 1};
@@ -36,8 +36,8 @@ static uint32_t *slot_of(const struct sl_params *params, struct digest digest)
 }
 
 /*
- * Returns the digest of the source with this number. Consecutive addresses or /64s are the worst
- * case for a universal hash.
+ * Returns the digest of an address. The digest uses a universal hash, and the worst case for such a
+ * hash are consecutive addresses or /64s.
  */
 static struct digest digest_ipv4(uint32_t number)
 {
@@ -70,9 +70,9 @@ static struct digest digest_number(unsigned int kind, uint64_t number)
 /* --- One taken for another ------------------------------------------------------------------ */
 
 #define SECRETS	  32
-#define STRANGERS 1000000 /* new sources for each secret */
+#define STRANGERS 1000000 /* new sources per secret */
 
-/* Fills each slot with a source that was seen FLOOD_MIN_HITS + 1 times. */
+/* Fills each slot of the sketch with a key that has more than FLOOD_MIN_HITS hits. */
 static void slots_take(const struct sl_params *params, unsigned int kind)
 {
 	for (uint64_t number = 0; number < 16ULL * SLOTS; number++) {
@@ -85,8 +85,8 @@ static void slots_take(const struct sl_params *params, unsigned int kind)
 }
 
 /*
- * A new source is mistaken for another source with a probability of 2^-24 per packet, even if each
- * slot holds a source with enough hits.
+ * If each slot belongs to a key with enough hits, a packet of a new source is mistaken for a packet
+ * of this key with a probability of 2^-24.
  */
 TEST(test_new_sources_are_mistaken_once_in_2_24_packets)
 {
@@ -103,7 +103,7 @@ TEST(test_new_sources_are_mistaken_once_in_2_24_packets)
 		for (unsigned int j = 0; j < STRANGERS; j++) {
 			struct digest digest = digest_number(i, (1ULL << 28) + j);
 
-			/* the random number is such that no count is ever lowered */
+			/* the third argument is random; this value never lowers a count */
 			mistakes +=
 				sketch_hit(slot_of(&params, digest), digest, digest.mark ^ 1) > 2;
 		}
@@ -112,7 +112,7 @@ TEST(test_new_sources_are_mistaken_once_in_2_24_packets)
 		      "owner of a slot; 2^-24 of them are %.1f\n",
 		      SECRETS * STRANGERS, mistakes, bound);
 	assert_true(free_slots < SECRETS * SLOTS / 1000);
-	/* a Poisson variable exceeds this bound in one of a million runs */
+	/* a Poisson variable is larger in one of a million runs */
 	assert_true(mistakes <= bound + 5 * sqrt(bound) + 3);
 }
 
@@ -125,7 +125,7 @@ TEST(test_each_cpu_has_lines_of_its_own)
 		assert_int_equal(sketch_line(&params, digest, cpu), (cpu + 1) * 4096 - 1);
 }
 
-/* Another key lowers a slot's count by chance, and takes the slot if the count is 1. */
+/* A packet of another key lowers a slot's count by chance. At count 1 its key gets the slot. */
 TEST(test_another_key_lowers_a_count_by_one)
 {
 	const struct digest one = {.mark = 1U << 8}, other = {.mark = 2U << 8};
@@ -159,7 +159,7 @@ static uint32_t see(const struct sl_params *params, uint64_t number, uint32_t co
 	return sketch_hit(slot_of(params, digest), digest, coin);
 }
 
-/* Returns the part of sources seen once that are still in the sketch after `others` packets. */
+/* Returns the part of sources, seen once, that still have their slot after `others` packets. */
 static double part_remembered(const struct sl_params *params, uint64_t others)
 {
 	unsigned int remembered = 0;
@@ -177,8 +177,8 @@ static double part_remembered(const struct sl_params *params, uint64_t others)
 }
 
 /*
- * After k packets of other sources in n slots, e^(-k / 2n) of the sources are still in the sketch,
- * because a source with count 1 loses its slot to every second packet in the slot.
+ * After k packets of other sources in n slots, e^(-k / 2n) of the sources with count 1 still have
+ * their slot, because half of the packets that hit a slot give it to another source.
  */
 TEST(test_a_slot_is_remembered_as_in_the_model)
 {
@@ -196,7 +196,7 @@ TEST(test_a_slot_is_remembered_as_in_the_model)
 	}
 }
 
-/* If all slots are in use, a key needs at most three more consecutive packets to get a state. */
+/* If all slots are in use, a key gets a state after at most three more packets, on average. */
 TEST(test_a_key_needs_three_packets_more_at_most)
 {
 	struct sl_params params = params_random();
@@ -252,7 +252,7 @@ TEST(test_new_keys_of_an_interval_are_counted_once)
 	assert_int_equal(here.new_keys[0] + here.new_keys[1], 0);
 }
 
-/* The number of new keys in a second is reported as the rate during the next second only. */
+/* The number of new keys in a second is reported as the rate in the next second, and then 0. */
 TEST(test_a_rate_is_that_of_the_second_before)
 {
 	static const struct {

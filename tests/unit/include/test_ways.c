@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* include/ways.h: 16-bit numbers, tags, the two sets of a key, and eviction costs. */
+/* include/ways.h: compact 16-bit numbers, tags, the two sets of a key, and eviction costs. */
 #include "test.h"
 #include "kind_run.h"
 #include "random.h"
@@ -41,7 +41,7 @@ TEST(test_short_numbers_keep_their_order)
 
 /* --- Sets ----------------------------------------------------------------------------------- */
 
-/* The primary set of a key can be computed from its secondary set and its tag, and the reverse. */
+/* A key has two sets. Each set can be computed from the other set and the key's tag. */
 TEST(test_a_key_has_two_sets_and_finds_either_from_the_other)
 {
 	for (int i = 0; i < 1000000; i++) {
@@ -65,7 +65,7 @@ TEST(test_a_set_tells_whether_it_has_a_tag)
 		uint16_t tag = i % 4 ? run_choose(1 << 16) : 0xffffU << run_choose(17);
 		struct sl_set set = {.pad[0] = tag};
 
-		/* tags that differ in several bits, and tags that differ in one bit */
+		/* other tags, which differ in several bits or in one bit */
 		for (uint32_t way = 0; way < SL_WAYS; way++)
 			set.tag[way] =
 				tag ^ (i % 3 ? 1 + run_choose(0xffff) : 1U << run_choose(16));
@@ -75,7 +75,7 @@ TEST(test_a_set_tells_whether_it_has_a_tag)
 	}
 }
 
-/* Two keys whose addresses differ in the same bits as their limits have different digests. */
+/* The digests of two keys differ if a difference in the limit repeats in the address. */
 TEST(test_keys_of_two_limits_share_no_digest)
 {
 	for (int i = 0; i < 1000000; i++) {
@@ -97,9 +97,9 @@ TEST(test_keys_of_two_limits_share_no_digest)
 
 /* --- Eviction costs -------------------------------------------------------------------------- */
 
-static uint16_t made; /* creation time of the entry */
+static uint16_t made; /* creation time of the current entry */
 
-/* Makes a random limit of a kind, with or without slices and blocks. */
+/* Makes a random limit of a kind. The limit can have slices and blocks. */
 static void limit_draw(enum sl_kind kind)
 {
 	static const unsigned int cpus[] = {1, 2, 128, 1U << 31};
@@ -123,7 +123,7 @@ static void limit_draw(enum sl_kind kind)
 	made = host_entry.made = entry_moment(run_clock(0));
 }
 
-/* Checks that two states give the same verdicts, and begin blocks at the same times. */
+/* Checks that two states give the same verdicts, departure times and blocks. */
 static void check_alike(struct sl_state one, struct sl_state other, uint64_t now)
 {
 	for (int i = 0; i < 30; i++) {
@@ -151,8 +151,8 @@ static void check_alike(struct sl_state one, struct sl_state other, uint64_t now
 }
 
 /*
- * Checks when an entry is full. A full state must equal a new state: no charge is left, no slice is
- * valid, no block holds, and no block would escalate. It must also become full soon after that.
+ * Checks that an entry equals a new entry at the time when it is reported as full: credit, slices,
+ * blocks and escalation are the same. This time must be soon after the state has all of its credit.
  */
 static void check_whole(void)
 {
@@ -163,10 +163,10 @@ static void check_whole(void)
 	uint64_t full = kind_decide(&run.limit, &state, 0, 1, now).full_in;
 	uint64_t span = limit_span(&run.limit);
 
-	/* a window lasts longer while the clock wraps, and `made` wraps in old entries */
+	/* skip if the clock wraps, which prolongs a window, or if `made` has wrapped */
 	if (then < state.charged_at || run.now >> (ENTRY_MOMENT_SHIFT + 15))
 		return;
-	/* if its index wraps, a window equals a new window one T later */
+	/* a window whose index has wrapped equals a new window one T later */
 	if (run.limit.kind == SL_WINDOW && run_comes_round(&state, then)) {
 		uint64_t total = window_total(state.window);
 
@@ -218,8 +218,8 @@ TEST(test_a_entry_of_a_shape_is_whole_when_it_is_as_a_new_one)
 #define NOW (1000000 * SL_TICKS_PER_SEC)
 
 /*
- * Returns an entry of an established key that has a deficit and is `age` seconds old. Its limit has
- * a burst of 1 s.
+ * Returns an entry of an established source. `part`: missing part of a burst of 1 s; `age`: in
+ * seconds.
  */
 static struct sl_entry entry_lacking(double part, unsigned int age)
 {
@@ -255,7 +255,7 @@ static struct sl_entry entry_blocked(double ago, double length, double drawn)
 	return entry;
 }
 
-/* The entries are sorted by eviction cost. */
+/* The cost of evicting an entry rises in this order. */
 TEST(test_costs_are_in_order)
 {
 	struct sl_entry rested = entry_lacking(-1000, 2000);
@@ -265,9 +265,9 @@ TEST(test_costs_are_in_order)
 		entry_lacking(-1, 100),
 		entry_lacking(0.01, 100),
 		entry_lacking(0.2, 10),
-		entry_lacking(0.2, 100), /* an older entry costs more */
+		entry_lacking(0.2, 100), /* the older of two entries costs more */
 		entry_lacking(0.4, 10),
-		/* above half a burst, keys that did not send again are evicted first */
+		/* above half a burst, the cost is higher if the key sent again */
 		entry_lacking(0.7, 1000),
 		entry_lacking(1, 100),
 		entry_lacking(0.6, 10),
@@ -284,12 +284,12 @@ TEST(test_costs_are_in_order)
 	for (size_t i = 0; i < ARRAY_SIZE(entries); i++) {
 		assert_int_equal(loss_of(entries[i], false) < 0, i < 3);
 		assert_int_equal(evict_is_protected(loss_of(entries[i], false)), i >= 7);
-		/* in a flood an entry that was charged within the last minute is also protected */
+		/* in a flood, a charge within the last minute also protects an entry */
 		assert_int_equal(evict_is_protected(loss_of(entries[i], true)), i >= 1);
 	}
 }
 
-/* Returns the entry of a key that was last charged `rest` seconds ago. */
+/* Returns a full entry that was last charged `rest` seconds ago. */
 static struct sl_entry entry_rested(unsigned int rest, bool established)
 {
 	struct sl_entry entry = entry_lacking(-(double)rest, 8000);
@@ -299,7 +299,7 @@ static struct sl_entry entry_rested(unsigned int rest, bool established)
 	return entry;
 }
 
-/* A full state of a key that is not established is evicted like a state that is one hour older. */
+/* A full entry of a source that is not established is evicted as if it were an hour older. */
 TEST(test_a_full_state_of_a_new_key_is_evicted_first)
 {
 	for (int flood = 0; flood < 2; flood++) {
@@ -311,7 +311,7 @@ TEST(test_a_full_state_of_a_new_key_is_evicted_first)
 		assert_true(young > loss_of(entry_rested(3604, true), flood));
 		assert_true(young > loss_of(entry_rested(4, false), flood));
 	}
-	/* the cost of evicting a deficit is the same for a key that is not established */
+	/* if credit is missing, the cost does not depend on whether the source is established */
 	for (int lacks = 1; lacks < 16; lacks++) {
 		struct sl_entry entry = entry_lacking(lacks / 16., 8000), new = entry;
 
@@ -321,7 +321,7 @@ TEST(test_a_full_state_of_a_new_key_is_evicted_first)
 	}
 }
 
-/* If a CPU's clock is early, an entry can have a creation time in the future. Its age is then 0. */
+/* If an early clock stored a creation time in the future, the age of the entry counts as 0. */
 TEST(test_an_age_is_never_below_zero)
 {
 	const uint64_t unit = 1ULL << ENTRY_MOMENT_SHIFT;
@@ -336,21 +336,21 @@ TEST(test_an_age_is_never_below_zero)
 	}
 }
 
-/* An eviction cost contains the deficit in sixteenths of a burst, rounded up. */
+/* An eviction cost contains the missing credit, in sixteenths of a burst, rounded up. */
 TEST(test_a_cost_has_the_parts_of_a_burst)
 {
 	for (int part = 0; part <= 64; part++) {
 		struct sl_entry entry = entry_lacking(part / 64., 100);
 		uint64_t parts = evict_parts(loss_of(entry, false));
 
-		if (part) /* the span of a burst is rounded, so it may be 0.2 % too long */
+		if (part) /* the stored span is up to 0.2 % too long */
 			assert_in_range(parts, (part + 3) / 4, (part + 4) / 4);
 		assert_int_equal(evict_parts(loss_of(entry, true)),
 				 entry_full_at(&entry, entry_state(&entry)) < NOW ? 0 : parts);
 	}
 }
 
-/* A debt of more than a burst increases the eviction cost. A window counts as half or all of it. */
+/* A debt above a burst counts in full. A window counts as half of a burst or as a whole one. */
 TEST(test_deficits_of_debts_and_windows)
 {
 	struct sl_entry entry = entry_lacking(2.5, 100);
@@ -376,8 +376,8 @@ TEST(test_deficits_of_debts_and_windows)
 }
 
 /*
- * The idle time of a window's entry is correct for up to 13 days, even if the CPU that wrote the
- * entry had an early clock.
+ * The time since the last packet of a window is correct for up to 13 days, and may be negative if
+ * the packet's CPU had an early clock.
  */
 TEST(test_the_idle_time_of_a_window)
 {
@@ -401,13 +401,13 @@ TEST(test_the_idle_time_of_a_window)
 }
 
 /*
- * A blocked entry is protected during the block and while `escalate` may still count the block,
- * even if its source sends again, but not forever.
+ * A blocked entry is protected during its block and for as long as `escalate` can refer to the
+ * block. The protection ends even if the source keeps sending.
  */
 TEST(test_a_block_protects_an_entry_for_a_time)
 {
 	static const struct {
-		double begun, length, drawn; /* seconds ago: block start, last charge */
+		double begun, length, drawn; /* start of the block, its length, last charge (s) */
 		bool protected;
 	} cases[] = {
 		{1, 600, 1.1, true},	   {599, 600, 600, true},     {601, 600, 602, true},
@@ -420,7 +420,7 @@ TEST(test_a_block_protects_an_entry_for_a_time)
 		struct sl_entry entry =
 			entry_blocked(cases[i].begun, cases[i].length, cases[i].drawn);
 
-		/* the entry was made an hour before the block began */
+		/* created an hour before the block */
 		entry.made =
 			entry_moment(NOW - (uint64_t)((cases[i].begun + 3600) * SL_TICKS_PER_SEC));
 		if (evict_is_protected(loss_of(entry, false)) != cases[i].protected)

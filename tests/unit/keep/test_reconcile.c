@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* user/keep/reconcile.h: the rules after a reload, and the prefixes that the reload reverts. */
+/* user/keep/reconcile.h: which rules are in force after a reload, and which changes it reverts. */
 #include "test.h"
 #include "base/clock.h"
 #include "capture.h"
@@ -10,7 +10,7 @@
 
 static const char nothing[] = "policies: []";
 
-/* Parses a text as a rules file. If the text is NULL, returns a config without rules. */
+/* Parses a rules file with this text. NULL stands for a file without rules. */
 static struct config text_read(const char *text)
 {
 	struct config config = {0};
@@ -21,7 +21,7 @@ static struct config text_read(const char *text)
 	return config;
 }
 
-/* Returns the rules in the format of `show`. The text is valid until the next call. */
+/* Returns the rules in the format of `sluice show`. The text is valid until the next call. */
 static const char *shown(const struct ruleset *rules)
 {
 	struct capture capture = capture_begin(stdout);
@@ -33,7 +33,7 @@ static const char *shown(const struct ruleset *rules)
 
 static const struct reconcile_case {
 	const char *name;
-	const char *was, *file, *in_force; /* NULL: there are no rules */
+	const char *was, *file, *in_force; /* old file, new file, and gate; NULL: no rules */
 	enum renew renew;
 	const char *wanted;
 	struct undone undone;
@@ -166,7 +166,7 @@ TEST(test_what_is_in_force_behind_a_reload)
 	}
 }
 
-/* A reload of the rules file restarts the time of `for`. A reload of only the lists does not. */
+/* If the rules file is reloaded, `for` counts from now. If only lists are reloaded, it does not. */
 TEST(test_a_list_that_is_read_again_keeps_its_end)
 {
 	struct config in_force = text_read("deny: [{list: a, prefix: 192.0.2.1, for: 1h}]");
@@ -187,7 +187,7 @@ TEST(test_a_list_that_is_read_again_keeps_its_end)
 	config_free(&file);
 }
 
-/* Returns the seconds until the first rule expires on a list, or 0 if it does not expire there. */
+/* Returns the seconds until the first rule's entry on a list expires, or 0 if it never does. */
 static uint64_t seconds_on(const struct ruleset *set, const char *list)
 {
 	uint32_t until = rule_list_end(&set->rules[0], lists_find(set->lists, list));
@@ -196,8 +196,9 @@ static uint64_t seconds_on(const struct ruleset *set, const char *list)
 }
 
 /*
- * A runtime entry on a list keeps its expiry across reloads and restarts, even if the list's index
- * changes. If the file specifies an expiry on another list, only that expiry is kept.
+ * An entry that a command added to a list keeps its expiry across reloads and restarts, even if the
+ * list's index changes. If the file has an expiry of the prefix on another list, only this expiry
+ * is kept.
  */
 TEST(test_an_entry_on_a_list_keeps_its_end)
 {
@@ -265,7 +266,7 @@ TEST(test_what_commands_gave)
 	config_free(&in_force);
 }
 
-/* If a list file is invalid, the list gets the saved entries, and its expiry from the rules. */
+/* If a list file is invalid, its list keeps the saved entries, and gets the expiry in the rules. */
 TEST(test_lists_that_are_left_out_are_completed)
 {
 	struct list_path left_out[] = {
@@ -287,7 +288,7 @@ TEST(test_lists_that_are_left_out_are_completed)
 	place = lists_find(file.rules.lists, "a");
 	assert_int_equal(file.rules.lists[place].until, 77);
 	assert_int_equal(file.rules.lists[place].replaced, 55);
-	file.rules.lists[place].until = 0; /* without an expiry, shown() does not print the list */
+	file.rules.lists[place].until = 0; /* shown() then prints no command for the list itself */
 	assert_string_equal(shown(&file.rules),
 			    "sluice deny 192.0.2.1\nsluice deny 192.0.2.1 as a\n"
 			    "sluice deny 192.0.2.2 as a\nsluice deny 192.0.2.9 as c\n");

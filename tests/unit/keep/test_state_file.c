@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* user/keep/state_file.h: entries survive a change of the clock; damaged files are refused. */
+/* user/keep/state_file.h: entries survive a change of the clock. A damaged file is refused. */
 #include <sys/stat.h>
 #include "test.h"
 #include "base/clock.h"
@@ -113,7 +113,7 @@ TEST(test_what_is_damaged_is_refused_whole)
 	}
 }
 
-/* The file was saved decades ago, so list b and all times of entries have ended. */
+/* The file was saved decades ago, so list b and all entries with an expiry have expired. */
 TEST(test_entries_that_have_ended_are_dropped)
 {
 	static const char text[] = STATE(
@@ -222,7 +222,7 @@ TEST(test_a_file_that_is_read_must_have_another_name)
 
 	file_make("rules", "", 0);
 	for (size_t i = 0; i < ARRAY_SIZE(own); i++) {
-		stamp = (struct stamp){0}; /* a list that does not exist yet */
+		stamp = (struct stamp){0}; /* the stamp of a file that does not exist */
 		assert_int_equal(state_file_check_apart("state", own[i], &stamp), -EINVAL);
 		unlink(own[i]);
 		stamp = stamp_of("rules");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* user/program/program.h: parses command lines by the table of a command; and journal_reads(). */
+/* user/program/program.h: parses the words of a command line by a table, and journal_reads(). */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,7 +45,7 @@ static const struct command limit = {
 	COMMAND_WORDS(limit_words, struct limit_args),
 };
 
-/* Operands of a command that are optional, also after its keywords. */
+/* A command with optional operands, which may also follow its keywords. */
 struct deny_args {
 	struct operands prefixes;
 	bool force;
@@ -61,7 +61,7 @@ static const struct command deny = {.name = "deny", COMMAND_WORDS(deny_words, st
 
 static const struct command *const all[] = {&limit, &deny};
 
-/* A parsed command line, and the memory that holds its words. */
+/* A parsed command line, and the memory for its words. */
 struct parsed {
 	char text[512];
 	char *argv[WORDS + 1], *words[WORDS + 1];
@@ -70,7 +70,7 @@ struct parsed {
 	struct context context;
 };
 
-/* Splits a text at blanks into argv, and returns argc. A ~ in a word stands for a blank. */
+/* Splits a text at blanks into argv, and returns argc. A ~ stands for a blank within a word. */
 static int split(struct parsed *parsed, const char *text)
 {
 	char *rest;
@@ -166,7 +166,7 @@ TEST(test_operands_and_the_trial_are_counted)
 
 #define X64 "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"
 
-/* Each invalid command line adds one error with this id. Its text contains `named`. */
+/* An invalid command line causes one error with this id. The error's text contains `named`. */
 TEST(test_wrong_lines_are_refused_and_named)
 {
 	static const struct {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Tests of user/program/writer.h: the same calls print text or JSON. */
+/* user/program/writer.h: the same calls print either text or JSON. */
 #include <inttypes.h>
 #include "test.h"
 #include "program/writer.h"

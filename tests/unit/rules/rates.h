@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Rates in each unit and spelling, with the numbers that they are parsed to. */
+/* Rates as text in each unit and spelling, and the numbers that the parser returns for them. */
 #ifndef SLUICE_TEST_RATES_H
 #define SLUICE_TEST_RATES_H
 
@@ -14,7 +14,7 @@ static const struct {
 	uint64_t rate;
 	uint32_t unit;
 	double per_second;
-	const char *printed; /* NULL: the same as the text */
+	const char *printed; /* printed text of the rate; NULL: same as `text` */
 } rates[] = {
 	{"1pps", 1, SL_RATE_PPS, 1, NULL},
 	{"1000pps", 1000, SL_RATE_PPS, 1000, "1kpps"},
@@ -51,7 +51,7 @@ static const struct {
 	{"5Mpps", 5000000, SL_RATE_PPS, 5000000, "5mpps"},
 };
 
-/* Parses the rate and the burst of a limit. */
+/* Parses a rate and a burst into a limit. */
 static inline void spec_set(struct sl_limit_spec *spec, const char *rate, const char *burst)
 {
 	struct value_amount value;

@@ -34,7 +34,7 @@ TEST(test_windows_compile_to_these_numbers)
 		 false, true},
 		{"window 140737488355328 per 730d groups 2", 1ULL << 47, 63072000 * SEC, 2, 30, 18,
 		 false, true},
-		/* the first sub-window is two jiffies long, and the next are shorter */
+		/* sub-windows of two jiffies, and shorter sub-windows */
 		{"window 9 per 8ms groups 1", 9, 8 * MS, 1, 48, 0, false, true},
 		{"window 9 per 7ms groups 1", 9, 7 * MS, 1, 48, 0, false, false},
 		{"window 9 per 39ms groups 5", 9, 39 * MS, 5, 12, 0, false, false},
@@ -51,9 +51,9 @@ TEST(test_windows_compile_to_these_numbers)
 		assert_int_equal(limit.shift, cases[i].shift);
 		assert_int_equal(limit.by_bytes, cases[i].by_bytes);
 		assert_int_equal(limit.refuse_by_jiffy, cases[i].by_jiffy);
-		/* each packet, or each byte, counts as one in a window */
+		/* in a window, the cost of a packet is 1, or its bytes */
 		assert_int_equal(credit_cost(&limit, 3, 777), cases[i].by_bytes ? 777 : 3);
-		/* a sub-window is at least T / groups long, and only slightly longer */
+		/* a sub-window is T / groups, rounded up by little */
 		assert_in_range(limit.period, least, least + least / 100000 + 16);
 	}
 }
@@ -84,7 +84,7 @@ TEST(test_shapers_compile_to_these_numbers)
 	}
 }
 
-/* A window and a token bucket compile to the same blocks. A shaper has no blocks. */
+/* Windows and token buckets have the same escalating blocks. A shaper has no blocks. */
 TEST(test_escalating_blocks_compile_to_these_numbers)
 {
 	static const struct {
@@ -110,7 +110,7 @@ TEST(test_escalating_blocks_compile_to_these_numbers)
 		assert_int_equal(limit.escalate, cases[i].escalate);
 		assert_int_equal(limit.steps_max, cases[i].steps);
 	}
-	stale.spec.action = SL_ACTION_DROP; /* only the action block uses the changed numbers */
+	stale.spec.action = SL_ACTION_DROP; /* numbers of another action are ignored */
 	limit = limit_compile(&stale, SL_IPV4, &machine);
 	assert_true(!limit.block && !limit.block_max && !limit.escalate);
 }
@@ -127,7 +127,7 @@ static const struct sl_limit_spec block = {.rate = 1000,
 					   .block_max_ns = 32000000,
 					   .escalate = 2};
 
-/* Each row changes one number of a valid limit, as the owner of a gate can do in a map. */
+/* A limit with one wrong number is refused. The owner of a gate can write any number to a map. */
 TEST(test_what_no_words_make_is_not_sound)
 {
 #define WRONG(base, field, number)                                                                 \
@@ -149,10 +149,10 @@ TEST(test_what_no_words_make_is_not_sound)
 	WRONG(bucket, per[SL_IPV6], 129);
 	WRONG(bucket, key_dst, 2);
 	WRONG(bucket, start, SL_START_SHARE + 1);
-	WRONG(bucket, start, SL_START_SHARE); /* refused, because the limit is not shared */
+	WRONG(bucket, start, SL_START_SHARE); /* the limit is not shared */
 	WRONG(bucket, second, 2);
 	WRONG(bucket, shared, SL_SHARED_BLOCK + 1);
-	WRONG(bucket, shared, SL_SHARED_BLOCK); /* refused, because the action is not block */
+	WRONG(bucket, shared, SL_SHARED_BLOCK); /* the action is not block */
 	WRONG(window, shared, 1);
 	WRONG(shape, shared, 1);
 	WRONG(window, rate, 0);
@@ -170,7 +170,7 @@ TEST(test_what_no_words_make_is_not_sound)
 	WRONG(block, block_max_ns, 0);
 	WRONG(block, block_max_ns, ~0ULL);
 	WRONG(block, escalate, 1);
-	WRONG(block, block_max_ns, 1ULL << 40); /* refused: too many escalations */
+	WRONG(block, block_max_ns, 1ULL << 40); /* would need too many escalations */
 }
 
 TEST(test_a_name_that_does_not_end_is_none)
@@ -200,7 +200,7 @@ TEST(test_matches_that_no_words_make_are_not_sound)
 		assert_false(match_is_sound(&cases[i]));
 }
 
-/* A limit keeps its states if its key and kind stay, and in a window its sub-windows and units. */
+/* States are kept if a limit keeps its kind, its key and, for a window, its parts and unit. */
 TEST(test_a_changed_limit_keeps_its_states_where_it_can_read_them)
 {
 	static const struct {
@@ -220,7 +220,7 @@ TEST(test_a_changed_limit_keeps_its_states_where_it_can_read_them)
 		{"window 1000 per 1min", "window 1000 per 1min action observe", true},
 		{"window 1000 per 1min", "window 2000 per 1min", true},
 		{"window 1000 per 1min", "window 4096 per 1min",
-		 false}, /* a window of 4096 counts in units of two packets */
+		 false}, /* counts above 4095 have a unit of two packets */
 		{"window 1000 per 1min", "window 1000 per 2min", false},
 		{"window 1000 per 1min", "window 1kB per 1min", false},
 		{"window 1000 per 1min", "window 1000 per 1min groups 6", false},

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* user/rules/limit_words.h: parses limits from words, and prints limits as words. */
+/* user/rules/limit_words.h: parses the words of a limit, and prints a limit as words. */
 #include <errno.h>
 #include "test.h"
 #include "errors.h"
@@ -12,7 +12,7 @@
 #define IPV4 "203.0.113.0/24"
 #define IPV6 "2001:db8::/32"
 
-/* Checks that texts are refused and do not change the result. Returns the error. */
+/* Checks that these texts are refused and the result is not changed. Returns the error. */
 static int texts_refuse(const struct spec_texts *texts, const char *prefix_text)
 {
 	struct sl_prefix prefix = prefix_of(prefix_text);
@@ -47,7 +47,7 @@ static struct limit limit_of(const char *prefix_text, enum spec_field field, con
 	return limit;
 }
 
-/* Formats all fields of a limit. If not `whole`, fields with their default value are NULL. */
+/* Prints all fields of a limit. Unless `whole`, the text of a default value is NULL. */
 static struct spec_texts spec_back(const struct limit *limit, const struct sl_prefix *prefix,
 				   bool whole, char text[SPEC_FIELDS][SPEC_TEXT])
 {
@@ -59,7 +59,7 @@ static struct spec_texts spec_back(const struct limit *limit, const struct sl_pr
 	return spec;
 }
 
-/* Checks that a limit is valid, and that its words are parsed to the same limit. */
+/* Checks that a limit is valid, and is the same after it was printed and parsed. */
 static void assert_round_trip(const struct limit *limit, const struct sl_prefix *prefix)
 {
 	char text[SPEC_FIELDS][SPEC_TEXT];
@@ -81,7 +81,7 @@ TEST(test_each_field_reads_back_from_its_words)
 		const char *prefix;
 		enum spec_field field;
 		const char *text;
-		const char *printed; /* NULL: the same as the text; "": the default value */
+		const char *printed; /* printed text; NULL: same as `text`; "": not printed */
 	} cases[] = {
 		{"default", SPEC_NAME, "all", ""},
 		{"default", SPEC_NAME, "syn", NULL},
@@ -152,7 +152,7 @@ TEST(test_each_field_reads_back_from_its_words)
 	}
 }
 
-/* A limit without a name is named after its match. Different matches have different names. */
+/* A limit without a name is named after its match. Different matches get different names. */
 TEST(test_the_default_name_is_that_of_the_match)
 {
 	static const struct {
@@ -217,7 +217,7 @@ static struct limit limit_of_kind(const char *text)
 	return limit;
 }
 
-/* Returns the words that `show` prints for a limit. */
+/* Returns the words that `sluice show` prints for a limit. */
 static const char *shown(const struct limit *limit)
 {
 	static char line[LIMIT_TEXT];
@@ -275,7 +275,7 @@ TEST(test_words_of_each_kind_mean_these_numbers)
 	}
 }
 
-/* `show` omits the name "all" only if the limit matches every packet. */
+/* The name "all" is not printed if the limit matches all packets: then it is the default. */
 TEST(test_names_are_written_unless_all_is_the_default)
 {
 	static const struct {
@@ -294,7 +294,7 @@ TEST(test_names_are_written_unless_all_is_the_default)
 	}
 }
 
-/* Each kind of limit accepts the common fields and its own fields. */
+/* A window and a shaper accept the common words of limits and their own words. */
 TEST(test_kinds_compose_with_the_other_words)
 {
 	static const char window[] =
@@ -340,7 +340,7 @@ TEST(test_two_rates_are_one_limit)
 	}
 }
 
-/* limit_second() returns the second rate as a limit by itself, with `second` set. */
+/* limit_second() returns the second rate as a separate limit, in which `second` is set. */
 TEST(test_the_second_rate_is_a_limit_of_bits)
 {
 #define WEB(rate, burst)                                                                           \
@@ -528,7 +528,7 @@ TEST(test_a_wrong_field_is_named_with_its_text)
 		}
 }
 
-/* The error for a misspelled word suggests the correct word. */
+/* If a word is misspelled, the error suggests the correct word. */
 TEST(test_what_was_meant_is_named)
 {
 	static const struct {
@@ -559,13 +559,13 @@ TEST(test_what_was_meant_is_named)
 	}
 }
 
-/* Each error begins with the name of the invalid field. */
+/* Each error names the field that is wrong. */
 TEST(test_wrong_words_of_kinds_and_lists_are_named)
 {
 	static const struct {
 		const char *prefix;
 		const char *words;
-		const char *errors; /* as assert_errors() formats them */
+		const char *errors; /* in the format of assert_errors() */
 	} cases[] = {
 		/* the kind */
 		{"default", "", "- no-rate"},
@@ -635,7 +635,7 @@ TEST(test_wrong_words_of_kinds_and_lists_are_named)
 		{"default", "rate 1kpps per 32,24 name thirteen-long",
 		 "name: name 'thirteen-long' bad-name"},
 		{"default", "rate 1kpps,5 per 32,24", "rate: rate '5' no-unit"},
-		/* all errors are reported, except an error of a burst whose rate is invalid */
+		/* each wrong field is reported, except a burst without a valid rate */
 		{"default",
 		 "rate 1kpps per x name a b burst 1us match port 5 key x action x start x",
 		 "name: name 'a b' bad-name; match: match 'port 5' bad-match; per: per 'x' "
@@ -654,7 +654,7 @@ TEST(test_wrong_words_of_kinds_and_lists_are_named)
 	}
 }
 
-/* If a text does not fit into its buffer, it is refused, not truncated. */
+/* A text that is too long for its buffer is refused, and not truncated. */
 TEST(test_long_values_are_refused_and_not_cut)
 {
 	static const enum spec_field fields[] = {SPEC_RATE, SPEC_BURST, SPEC_WINDOW, SPEC_ACTION,

@@ -57,13 +57,13 @@ TEST(test_a_list_is_read_sorted_and_once_each)
 	assert_int_equal(set.count, 0);
 }
 
-/* Lists in the formats of Spamhaus, FireHOL, ipset and other tools, and the prefixes in them. */
+/* Lists in the formats of Spamhaus, FireHOL, ipset and other tools, and their prefixes. */
 TEST(test_formats_of_other_tools_are_read_or_refused)
 {
 	static const struct {
 		const char *name;
 		const char *text;
-		const char *prefixes; /* the prefixes, sorted; NULL if a line is invalid */
+		const char *prefixes; /* sorted; NULL: the list is refused */
 	} cases[] = {
 		{"Spamhaus DROP", "; Spamhaus DROP List 2026/11/22\n1.10.16.0/20 ; SBL256894\n",
 		 "1.10.16.0/20"},
@@ -113,7 +113,7 @@ TEST(test_formats_of_other_tools_are_read_or_refused)
 		 "192.0.2.66 192.0.2.67 192.0.2.68/31"},
 		{"a mapped prefix of less than 96 bits", "::ffff:0:0/95\n", NULL},
 		{"a range around mapped addresses", "::fffe:0:0-::1:0:0:1",
-		 NULL}, /* the prefix contains all IPv4-mapped addresses */
+		 NULL}, /* the range contains all IPv4-mapped addresses */
 		{"the wrong way round", "1.2.3.9-1.2.3.4", NULL},
 		{"two families, upwards", "32.1.13.184-2001:db8::1", NULL},
 		{"ipset save",
@@ -176,7 +176,7 @@ TEST(test_lines_may_have_an_end)
 {
 	static const struct {
 		const char *line;
-		double seconds; /* seconds left; 0: forever; NAN: an error */
+		double seconds; /* until the expiry; 0: none; NAN: refused */
 	} cases[] = {
 		{"192.0.2.1 for 3h59m58s", 14398},
 		{"192.0.2.1\tfor\t 2 days # x", 172800},
@@ -188,7 +188,7 @@ TEST(test_lines_may_have_an_end)
 		{"add s 192.0.2.1 timeout 0 packets 7 bytes 8", 0},
 		{"192.0.2.1 timeout 12 comment \"for 1h\"", 12},
 		{"add s 192.0.2.1 timeout 2147483", 2147483},
-		/* if a prefix occurs several times, the latest expiry is used */
+		/* a repeated prefix has the latest expiry */
 		{"192.0.2.1 for 1h\n192.0.2.1 for 2h\n192.0.2.1 for 90s\n", 7200},
 		{"192.0.2.1 for 1h\n192.0.2.1\n", 0},
 		{"192.0.2.1\n192.0.2.1 for 1h\n", 0},
@@ -224,7 +224,7 @@ TEST(test_lines_may_have_an_end)
 	}
 }
 
-/* Entries with `for` expire after the mtime of the file, so a later read gives the same expiry. */
+/* `for` counts from the mtime of the file, so the expiry is the same whenever the file is read. */
 TEST(test_a_time_begins_when_the_file_is_written)
 {
 	static const char text[] = "192.0.2.1 for 1h\n192.0.2.2 timeout 1000\n192.0.2.3\n";
@@ -244,16 +244,16 @@ TEST(test_a_time_begins_when_the_file_is_written)
 }
 
 /*
- * The first ten invalid lines are reported with their numbers. With `skip`, invalid lines are
- * counted instead. Even then an exception and a second ipset are refused, because other lines would
- * have another meaning without them.
+ * The first ten invalid lines are reported with their line numbers. With `skip`, invalid lines are
+ * only counted. An exception or a second ipset is refused even with `skip`, because the list would
+ * have another meaning without it.
  */
 TEST(test_bad_lines_are_refused_or_skipped)
 {
 	static const struct {
 		const char *text;
 		const char *force;
-		int skipped; /* number of skipped lines; -1: the file is refused */
+		int skipped; /* number of skipped lines; -1: the list is refused */
 		unsigned int entries;
 		const char *errors;
 	} cases[] = {
@@ -300,7 +300,7 @@ TEST(test_bad_lines_are_refused_or_skipped)
 	}
 }
 
-/* The list has only 20,000 unsorted prefixes, because ASan with strict_string_checks is slow. */
+/* A list of 20,000 unsorted prefixes. A longer list takes long with ASan's strict_string_checks. */
 TEST(test_a_long_list_is_read_in_order)
 {
 	const unsigned int count = 20000;
@@ -309,7 +309,7 @@ TEST(test_a_long_list_is_read_in_order)
 
 	for (unsigned int i = 0; i < count; i++) {
 		uint32_t address =
-			i * 2654435761U; /* the factor is odd, so each address occurs once */
+			i * 2654435761U; /* each address occurs once, because the factor is odd */
 
 		fprintf(file, "%u.%u.%u.%u\n", address >> 24, address >> 16 & 255,
 			address >> 8 & 255, address & 255);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* user/rules/prefix.h: parses, prints and sorts prefixes, and compares what they cover. */
+/* user/rules/prefix.h: parses, prints, sorts and compares prefixes, and finds what they cover. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include "test.h"
@@ -11,7 +11,7 @@ TEST(test_prefixes_are_read_and_written_back)
 	static const struct {
 		const char *text;
 		unsigned int bits, family;
-		const char *printed; /* NULL: the same as the text */
+		const char *printed; /* printed text; NULL: same as `text` */
 	} cases[] = {
 		{"default", 0, 0, NULL},
 		{"any", 0, 0, "default"},
@@ -28,7 +28,7 @@ TEST(test_prefixes_are_read_and_written_back)
 		{"2001:db8::1", 160, 6, NULL},
 		{"2001:db8::1/128", 160, 6, "2001:db8::1"},
 		{"::", 160, 6, NULL},
-		/* an IPv4-mapped prefix is converted to an IPv4 prefix */
+		/* IPv4-mapped prefixes are parsed as IPv4 */
 		{"::ffff:192.0.2.66", 64, 4, "192.0.2.66"},
 		{"::FFFF:c000:242", 64, 4, "192.0.2.66"},
 		{"0:0:0:0:0:ffff:192.0.2.66/128", 64, 4, "192.0.2.66"},
@@ -226,7 +226,7 @@ TEST(test_families_addresses_and_lengths_are_in_order)
 	}
 }
 
-/* A prefix of any length can be printed and parsed, and covers its address. */
+/* A prefix of any length is unchanged when printed and parsed, and covers its address. */
 TEST(test_shorten_to_every_length)
 {
 	static const char *const addresses[] = {"255.255.255.255", "10.20.30.40",
@@ -259,13 +259,13 @@ TEST(test_the_source_of_an_address_is_its_64_or_all_of_it)
 		{"2001:db8:1:2:8000::/65", "2001:db8:1:2::/64"},
 		{"2001:db8:1:2::/64", "2001:db8:1:2::/64"},
 		{"2001:db8::/32", "2001:db8::/32"},
-		/* link-local addresses are in fe80::/10 */
+		/* link-local addresses: fe80::/10 */
 		{"fe80::1", "fe80::1"},
 		{"fe80:0:0:1::1", "fe80:0:0:1::1"},
 		{"febf:ffff::1", "febf:ffff::1"},
 		{"fec0::1", "fec0::/64"},
 		{"fe7f::1", "fe7f::/64"},
-		/* addresses of NAT64 translators are in 64:ff9b::/96 and 64:ff9b:1::/48 */
+		/* NAT64 addresses: 64:ff9b::/96 and 64:ff9b:1::/48 */
 		{"64:ff9b::c000:201", "64:ff9b::c000:201"},
 		{"64:ff9b::ffff:ffff", "64:ff9b::ffff:ffff"},
 		{"64:ff9b::1:0:0", "64:ff9b::/64"},
@@ -286,13 +286,13 @@ TEST(test_the_source_of_an_address_is_its_64_or_all_of_it)
 	}
 }
 
-/* Each address in these prefixes is a separate source; elsewhere each IPv6 /64 is a source. */
+/* In these prefixes each address is a source. In other prefixes each /64 is a source. */
 TEST(test_each_bit_of_a_source_counts_and_no_more)
 {
 	static const struct {
 		const char *address;
 		unsigned int bits;
-		unsigned int other; /* a bit that leads to another of these prefixes; 0: none */
+		unsigned int other; /* flipping this bit leads to another such prefix; 0: none */
 	} cases[] = {
 		{"fe80::ffff:0:0:1", 10, 0},
 		{"64:ff9b::c000:201", 96, 47},

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * user/rules/ruleset.h: compares rules, prints rules as commands, and computes the sizes that rules
- * need.
+ * user/rules/ruleset.h: compares rules, prints rules as commands, and computes the sizes of maps.
  */
 #include <errno.h>
 #include "test.h"
@@ -42,16 +41,16 @@ TEST(test_rules_are_equal_whatever_their_ids_and_order)
 	struct limit first;
 
 	assert_true(rule_equal(&a, &b));
-	b.limit[0].spec.id = 7; /* ids are not compared */
+	b.limit[0].spec.id = 7; /* the id is not compared */
 	assert_true(rule_equal(&a, &b));
-	first = b.limit[0]; /* the order of limits is not compared */
+	first = b.limit[0]; /* the order is not compared */
 	b.limit[0] = b.limit[1];
 	b.limit[1] = first;
 	assert_true(rule_equal(&a, &b));
 	b.limit[0].match.port[0].last = 54;
 	assert_false(rule_equal(&a, &b));
 	b.limit[0].match.port[0].last = 53;
-	b.limit[0].match.port[1].last = 54; /* the match has fewer ports */
+	b.limit[0].match.port[1].last = 54; /* ignored, because the match has one port */
 	assert_true(rule_equal(&a, &b));
 	b.prefix = prefix_of("0.0.0.0/0");
 	assert_false(rule_equal(&a, &b));
@@ -63,7 +62,7 @@ TEST(test_rules_are_equal_whatever_their_ids_and_order)
 	rule_free(&b);
 }
 
-/* Limits are equal if all fields of their kind, and their second rates, are equal. */
+/* Two limits are equal if all fields that their kind uses, and their second rates, are equal. */
 TEST(test_every_word_of_a_kind_counts)
 {
 	static const char *const specs[] = {
@@ -103,7 +102,7 @@ TEST(test_every_word_of_a_kind_counts)
 		for (size_t j = 0; j < ARRAY_SIZE(specs); j++)
 			if (limit_equal(&limits[i], &limits[j]) != (i == j))
 				fail_msg("cases %zu and %zu", i, j);
-	other = limits[0]; /* sets fields that other kinds of limit use */
+	other = limits[0]; /* the kind of the limit ignores these fields */
 	other.spec.groups = 5;
 	other.spec.span_ns = 7;
 	other.spec.block_max_ns = 7;
@@ -170,7 +169,7 @@ TEST(test_a_budget_makes_rules_differ)
 	assert_int_equal(rule_set_newcomers(&b, &budget), 0);
 	assert_true(rule_equal(&a, &b));
 	assert_ptr_not_equal(a.newcomers, b.newcomers);
-	a.limits = b.limits = 0; /* a budget without limits is not compared */
+	a.limits = b.limits = 0; /* without limits, the budget is not compared */
 	assert_int_equal(rule_set_newcomers(&b, NULL), 0);
 	assert_true(rule_equal(&a, &b));
 	assert_true(rule_equal(&b, &a));
@@ -221,7 +220,7 @@ TEST(test_a_set_is_sorted_by_prefix)
 	assert_int_equal(set.count, 0);
 }
 
-/* Appends "-P" for a removed prefix P, "*P" for a changed prefix, or "+P" for an added prefix. */
+/* Appends "-P" if the prefix P was removed, "*P" if its rule changed, or "+P" if P was added. */
 static int diff_note(void *data, const struct rule *from, const struct rule *to)
 {
 	char text[PREFIX_TEXT], *words = data;
@@ -300,8 +299,8 @@ static void rule_put(struct ruleset *set, const char *prefix, uint64_t lists)
 }
 
 /*
- * A list gets the index that the same list has in the other set, or a free index. Two lists with
- * the same name but different access are different lists.
+ * A list gets the index that the same list has in the other rule set, or else a free index. Lists
+ * of the same name with different access are different lists.
  */
 TEST(test_lists_are_matched)
 {
@@ -323,7 +322,7 @@ TEST(test_lists_are_matched)
 	ruleset_free(&other);
 }
 
-/* If a list gets another index, entries keep their expiry on it. Different expiry is a change. */
+/* A list's entries keep their expiry if its index changes. Another expiry makes a rule differ. */
 TEST(test_ends_on_lists)
 {
 	struct ruleset set = {0}, other = {0};
@@ -386,13 +385,13 @@ TEST(test_a_rule_prints_as_its_commands)
 	rule.limits = 0;
 	assert_string_equal(printed(&rule, "edge", ""),
 			    "sluice -g edge deny 203.0.113.0/24 in 59min\n");
-	rule.until = 1; /* the entry has expired */
+	rule.until = 1; /* expired entries are not printed */
 	assert_string_equal(printed(&rule, "edge", ""), "");
 	assert_string_equal(printed(&none, "edge", ""), "");
 	rule_free(&rule);
 }
 
-/* The command for a list sets its expiry. An entry with another expiry needs a second command. */
+/* The command for a list sets one expiry. Entries with another expiry need another command. */
 TEST(test_ends_of_lists_and_of_their_entries_are_printed)
 {
 	struct rules_shown shown = {0};

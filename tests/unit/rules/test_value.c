@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* user/rules/value.h: parses values of each type, and prints them. */
+/* user/rules/value.h: parses and prints values of each type. */
 #include "test.h"
 #include "errors.h"
 #include "rates.h"
@@ -34,7 +34,7 @@ static const struct {
 	const char *text;
 	uint64_t number;
 	uint32_t unit;
-	const char *printed; /* NULL: the same as the text */
+	const char *printed; /* printed text; NULL: same as `text` */
 } bursts[] = {
 	{"1", 1, SL_BURST_PACKETS, NULL},
 	{"18446744073709551615", UINT64_MAX, SL_BURST_PACKETS, NULL},
@@ -57,7 +57,7 @@ static const struct {
 	{"140TB", 140000000000000, SL_BURST_BYTES, NULL},
 };
 
-/* An amount accepts the units of a burst, except units of time. */
+/* Amounts have the units of bursts, except for units of time. */
 TEST(test_bursts_and_amounts_are_read_and_written_back)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(bursts); i++) {
@@ -93,7 +93,7 @@ TEST(test_times_are_read_and_written_back)
 	static const struct {
 		const char *text;
 		uint64_t ns;
-		const char *printed; /* NULL: the same as the text */
+		const char *printed; /* printed text; NULL: same as `text` */
 	} cases[] = {
 		{"1ns", 1, NULL},
 		{"1000us", 1000000, "1ms"},
@@ -118,7 +118,7 @@ TEST(test_times_are_read_and_written_back)
 		{"1h 30min", 5400000000000, "90min"},
 		{"1 hour 30 minutes", 5400000000000, "90min"},
 		{"1d2h3m4s5ms6us7ns", 93784005006007, "93784005006007ns"},
-		/* the format of Go's time.Duration */
+		/* durations in the format of Go */
 		{"3h59m58s", 14398000000000, "14398s"},
 		{"1h0m0s", 3600000000000, "1h"},
 		{"3h59m58.876543s", 14398876543000, "14398876543us"},
@@ -269,7 +269,7 @@ TEST(test_numbers_are_read_up_to_their_most)
 	static const struct {
 		const char *text;
 		unsigned int most;
-		int number; /* the parsed number; -1: the text is refused */
+		int number; /* parsed number; -1: refused */
 		const char *rest;
 	} cases[] = {
 		{"0", 0, 0, ""},
@@ -283,7 +283,7 @@ TEST(test_numbers_are_read_up_to_their_most)
 		{"-1", 9, -1, NULL},
 		{" 1", 9, -1, NULL},
 		{"99999999999999999999999", 0x7fffffff, -1, NULL},
-		{"18446744073709551640", 32, -1, NULL}, /* the value is 2^64 + 24 */
+		{"18446744073709551640", 32, -1, NULL}, /* 2^64 + 24, which overflows */
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* user/share/accounts.h: what a node reports about a table that the test writes. */
+/* user/share/accounts.h: what a node reports to the store. The test writes the table. */
 #include "test.h"
 #include "kind_specs.h"
 #include "shared_gate.h"
@@ -14,12 +14,12 @@ static struct sl_entry entries[ENTRIES];
 static struct sl_set sets[ENTRIES / SL_WAYS];
 static struct accounts accounts;
 static struct store_item items[MOST];
-static bool keeps_expiry; /* whether the store confirms that a key has an expiry */
+static bool keeps_expiry; /* whether the store confirms that it has set an expiry */
 static uint64_t now;
 
 /* --- A node --------------------------------------------------------------------------------- */
 
-/* Opens a node with a limit of `rate` packets per second, and a burst of one second. */
+/* Opens a node with a limit of `rate` packets per second and a burst of one second. */
 static void node_open(uint64_t rate)
 {
 	struct sl_limit_spec spec = spec_bucket(rate, SL_RATE_PPS, rate);
@@ -42,7 +42,7 @@ static void key_make(unsigned int index, uint64_t addr)
 	entry_make(&entries[index], &sets[index / SL_WAYS], index % SL_WAYS, addr, now);
 }
 
-/* Charges packets to an entry's state and to its counter, even if the state has no credit left. */
+/* Charges packets to the state and the counter of an entry, even if no credit is left. */
 static void entry_take(unsigned int index, unsigned int packets)
 {
 	uint64_t ticks = packets * limit.limit.cost;
@@ -51,7 +51,7 @@ static void entry_take(unsigned int index, unsigned int packets)
 	entry_state(&entries[index])->empty_at += ticks;
 }
 
-/* Adds `count` keys to entries 3 and 4. Packets of each key use a whole burst. */
+/* Makes `count` keys, from entry 3 on. Each key uses its whole burst. */
 static void keys_take(unsigned int count)
 {
 	node_open(1000);
@@ -61,7 +61,7 @@ static void keys_take(unsigned int count)
 	}
 }
 
-/* Starts the next round. Returns the number of items in it. */
+/* Begins a round. Returns the number of items that the node reports. */
 static unsigned int round_begin(void)
 {
 	now += ROUND;
@@ -70,7 +70,7 @@ static unsigned int round_begin(void)
 	return accounts_report(&accounts, items, now);
 }
 
-/* Sets the store's reply to an item. Both totals get the same value, in units of the store. */
+/* Sets the reply to an item: the store returns `total` for both of its totals. */
 static void reply(struct store_item *item, int64_t total)
 {
 	item->answered = item->sent = true;
@@ -78,7 +78,7 @@ static void reply(struct store_item *item, int64_t total)
 	item->total.taken = item->total.asked = total;
 }
 
-/* Runs a round in which the store reports `packets` per key. Returns the number of items. */
+/* Runs a round in which the store replies `packets` for each key. Returns the number of items. */
 static unsigned int round_run(int64_t packets)
 {
 	unsigned int count = round_begin();
@@ -92,18 +92,15 @@ static unsigned int round_run(int64_t packets)
 /* --- Tests ---------------------------------------------------------------------------------- */
 
 /*
- * Commands of a script. At its start, entry 3 of the node belongs to key 7, with a full state:
+ * Commands of a script. At its start, key 7 has entry 3 and a full state.
  *
- *   take N        charge N packets to the key
- *   full          refill the state of the key
- *   make A        give the entry to key A
- *   rate, table   change the rate of the limit; replace the table of the gate
- *   unshare, share, since N   set whether the limit is shared; the limit is as old as generation N
- *   follow        read the rules, which have a new generation
- *   count         call accounts_count()
- *   round R T     run a round that must report R keys; the store replies with T packets for each
- *   key K, sent N, lasts B    check the key, the packets and the expiry of the first item
- *   owed, accounts N          check that the first account has a debt; check their number
+ * "take N" charges N packets to the key. "full" refills its state. "make A" gives its entry to A.
+ * "rate" changes the rate of the limit. "table" replaces the table of the gate.
+ * "unshare" and "share" set whether the limit is shared. "since N" sets the limit's generation.
+ * "follow" reads the rules, which have a new generation. "count" calls accounts_count().
+ * "round R T" runs a round that must report R keys. The store replies with T packets per key.
+ * "key K", "sent N" and "lasts B" check the key, packets and expiry of the first reported item.
+ * "owed" checks that the first account has a debt. "accounts N" checks the number of accounts.
  */
 static const struct {
 	const char *name, *commands;
@@ -203,13 +200,13 @@ TEST(test_a_trickle_of_a_slow_limit_is_not_reported)
 	}
 }
 
-/* If the store is flushed, the next report creates the key again, without an expiry. */
+/* If the store has lost a key, one report creates it, and the next report sets its expiry. */
 TEST(test_a_key_that_is_created_again_gets_an_expiry)
 {
 	static const struct {
 		unsigned int packets;
-		int64_t total; /* total in packets; -1: the key is new */
-		bool lasts;    /* whether the item leaves the expiry as it is */
+		int64_t total; /* total in the reply, in packets; -1: the key is new in the store */
+		bool lasts;    /* whether the report keeps the expiry in the store */
 	} rounds[] = {
 		{300, -1, false}, {100, 900, true}, {10, -1, true}, {0, 400, false}, {0, 400, true},
 		{0, 0, true},	  {100, 100, true}, {1, -1, true},  {1, 101, false}, {1, 102, true},
@@ -230,8 +227,8 @@ TEST(test_a_key_that_is_created_again_gets_an_expiry)
 }
 
 /*
- * Returns the number of rounds (at most 300) until the account of an idle key ends. The first round
- * has no reply. without_expiry: number of rounds in which the store does not confirm the expiry.
+ * Returns after how many rounds (at most 300) the account of an idle key ends. The store does not
+ * reply in the first round. In the next `without_expiry` rounds it does not confirm the expiry.
  */
 static unsigned int rounds_to_the_end(unsigned int without_expiry)
 {
@@ -251,7 +248,7 @@ static unsigned int rounds_to_the_end(unsigned int without_expiry)
 	return rounds;
 }
 
-/* If the store never confirms an expiry, the account ends after EXPIRY_TRIES rounds. */
+/* An account ends if the store has confirmed the expiry, or after EXPIRY_TRIES rounds. */
 TEST(test_an_account_ends_once_its_key_in_the_store_has_an_expiry)
 {
 	unsigned int rests = rounds_to_the_end(0);
@@ -261,7 +258,7 @@ TEST(test_an_account_ends_once_its_key_in_the_store_has_an_expiry)
 	assert_int_equal(rounds_to_the_end(300), 100);
 }
 
-/* Returns an account after `steps` steps in which it expects other nodes to use all the rate. */
+/* Returns an account after `steps` steps in which other nodes are assumed to use all the rate. */
 static struct account *account_lend(unsigned int steps)
 {
 	keys_take(1);
@@ -287,7 +284,7 @@ TEST(test_what_was_lent_can_be_refunded_after_a_change_of_other_rules)
 	assert_in_range(zero - entry_state(&entries[3])->empty_at, lent * 7 / 8, lent);
 }
 
-/* In a long round the 32-bit counters wrap, but no count is lost if accounts_count() runs often. */
+/* If accounts_count() runs every second, counting is correct although 32-bit counters wrap. */
 TEST(test_a_long_round_loses_no_count)
 {
 	const uint64_t packets = 50000000;
@@ -307,14 +304,14 @@ TEST(test_a_long_round_loses_no_count)
 }
 
 /*
- * The process is stopped for 20 s. Under the fast limit, packets use 3 * 2^30 units in this time,
- * which a 32-bit counter shows as -2^30. These packets must not be counted, but later packets must.
+ * The process is stopped for 20 s. In this time, the packets of the fast limit are 3 * 2^30 units,
+ * and a 32-bit counter seems to fall by 2^30. These packets are ignored, and later packets counted.
  */
 TEST(test_a_stop_makes_no_count_fall)
 {
 	static const struct {
 		uint64_t rate, packets;
-		bool is_known; /* the counter has not wrapped, so its value is used */
+		bool is_known; /* in 20 s, the counter does not wrap */
 	} cases[] = {{5000000, 64424509, false}, {1000, 20000, true}};
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -339,12 +336,12 @@ TEST(test_a_stop_makes_no_count_fall)
 	}
 }
 
-/* A lower counter means that a key was evicted and added again, or that slices were returned. */
+/* A lower count means that a key was evicted and came back, or that slices returned credit. */
 TEST(test_a_line_that_a_key_lost_and_got_again_counts_from_0)
 {
 	static const struct {
-		bool is_anew; /* the key was evicted and added again */
-		int packets;  /* packets charged; if negative, returned */
+		bool is_anew; /* the key was evicted and has a new entry */
+		int packets;  /* charged packets, or returned packets if negative */
 	} cases[] = {{true, 300}, {true, 0}, {false, 300}, {false, -62}, {false, -300}};
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -363,17 +360,17 @@ TEST(test_a_line_that_a_key_lost_and_got_again_counts_from_0)
 		assert_int_equal(round_run(0), 1);
 		assert_in_range(accounts.list[0].own.taken - before + SEC, SEC + ticks - SEC / 500,
 				SEC + ticks);
-		/* the new state was never charged for other nodes, so it gets no refund */
+		/* a new state was charged for no other node, so nothing can be refunded to it */
 		assert_int_equal(!accounts.list[0].debt.refundable, cases[i].is_anew);
 	}
 }
 
-/* If an account is freed in a round, replies to other items still reach their own accounts. */
+/* If an account ends during a round, replies for other keys still reach the correct accounts. */
 TEST(test_an_account_that_ends_within_a_round_shifts_no_answer)
 {
 	keys_take(2);
 	assert_int_equal(round_run(0), 2);
-	/* inserts a second account of the first key, without an entry, before the other accounts */
+	/* add an account without an entry before the other accounts */
 	accounts.list[2] = accounts.list[1];
 	accounts.list[1] = accounts.list[0];
 	accounts.samples.list[4].account = 3;
@@ -391,15 +388,15 @@ TEST(test_an_account_that_ends_within_a_round_shifts_no_answer)
 }
 
 /*
- * The process is stopped for 20 s during a round, while the packet path divides the limit. The node
- * does not charge packets of that time, does not refund an overcharge, and keeps a debt.
+ * The process is stopped for 20 s during a round, so that the packet path divides the limit.
+ * Afterwards the node charges nothing for this time and refunds nothing, but keeps a debt.
  */
 TEST(test_a_process_that_was_stopped_begins_again)
 {
 	static const int64_t unsettled[] = {-(int64_t)SEC, SEC};
 
 	for (size_t i = 0; i < 2 * ARRAY_SIZE(unsettled); i++) {
-		bool reply_waits = i >= 2; /* the reply arrived while the process was stopped */
+		bool reply_waits = i >= 2; /* the reply arrived during the stop */
 		struct sl_state *state = entry_state(&entries[3]);
 		struct account *account;
 		uint64_t zero;
@@ -420,11 +417,11 @@ TEST(test_a_process_that_was_stopped_begins_again)
 		if (!reply_waits)
 			accounts_step(&accounts, now += STEP);
 		assert_int_equal(state->empty_at, zero);
-		/* the totals in this reply are only a baseline for the next reply */
+		/* the first totals after a stop are only a baseline */
 		reply(&items[0], 1LL << 40);
 		accounts_learn(&accounts, items, NODES, now);
 		assert_int_equal(account->flow.unsettled, credit_max(0, unsettled[i % 2]));
-		/* demand exceeds the rate, so the node expects 9/10 of it at other nodes */
+		/* as demand exceeds the rate, 9/10 of the rate is expected at other nodes */
 		accounts_step(&accounts, now += STEP);
 		assert_in_range(state->empty_at - zero, STEP * 9 / 10 - 1, STEP * 9 / 10);
 	}
@@ -448,8 +445,8 @@ TEST(test_accounts_count_the_lost_rounds_of_each_key)
 /* --- Short bursts --------------------------------------------------------------------------- */
 
 /*
- * Returns how much a node passes, as a multiple of the limit, if this node and a second node both
- * have a demand of twice the limit. The second node always reports the same as this node.
+ * Returns what a node passes, relative to the limit. This node and another node have a demand of
+ * twice the limit, and the other node always reports the same amounts.
  */
 static double node_passes(unsigned int burst)
 {
@@ -481,7 +478,7 @@ static double node_passes(unsigned int burst)
 	return passed / 50000.0;
 }
 
-/* A limit is also shared correctly if its burst is as short as the time between two steps. */
+/* A limit is shared correctly even if its burst lasts only as long as a step. */
 TEST(test_a_short_burst_is_shared)
 {
 	for (unsigned int burst = 10; burst <= 1000; burst *= 10) {
@@ -492,14 +489,14 @@ TEST(test_a_short_burst_is_shared)
 	}
 }
 
-/* If a state was full between two steps, the node refunds no charge from before that time. */
+/* If a state has become full since the last step, earlier charges are not refunded. */
 TEST(test_nothing_is_given_back_that_was_full_between_steps)
 {
 	struct account *account = account_lend(50);
 	uint64_t later;
 
 	assert_true(account->debt.refundable > SEC / 4);
-	/* the process is stopped until the state is full, and packets then use a burst */
+	/* the process is stopped until the state is full; then packets use the burst */
 	later = now + 5 * SEC;
 	entry_state(&entries[3])->empty_at = entry_state(&entries[3])->charged_at = later;
 	account->flow.expected = 0;
@@ -512,8 +509,8 @@ TEST(test_nothing_is_given_back_that_was_full_between_steps)
 /* --- Blocks --------------------------------------------------------------------------------- */
 
 /*
- * Opens a node whose limit blocks for 30 s. With `escalate`, blocks last up to 8 minutes. The
- * node's key was just blocked, and must be reported in the next round.
+ * Opens a node whose limit blocks for 30 s, or with `escalate` for up to 8 minutes. The key was
+ * just blocked, which the node has not reported yet.
  */
 static void node_open_blocks(bool escalate)
 {
@@ -535,7 +532,7 @@ static void node_open_blocks(bool escalate)
 		items[i].blocked_ms = 0;
 }
 
-/* Runs a round of which the reply reports a block with this remaining time, in ms. */
+/* Runs a round. The store replies that the key is blocked for this number of ms. */
 static void round_blocked(uint64_t blocked_ms)
 {
 	assert_int_equal(round_begin(), 1);
@@ -549,8 +546,8 @@ TEST(test_a_block_is_reported_once)
 	static const struct {
 		const char *name;
 		bool escalate;
-		uint64_t stored[2];   /* block that the store reports in each round, in ms */
-		uint64_t reported[2]; /* block that the node reports, in ms */
+		uint64_t stored[2];   /* ms of the block in the store, in each round */
+		uint64_t reported[2]; /* ms of the block that the node reports */
 	} cases[] = {
 		{"a block", false, {29900, 29750}, {29900, 0}},
 		{"a block that escalates, and the store knows a longer block",
@@ -590,7 +587,7 @@ TEST(test_a_block_of_another_node_lasts_from_when_it_was_asked_for)
 	assert_int_equal(block_end(&limit.limit, own), now - ROUND / 2 + 10 * SEC);
 }
 
-/* Runs a round in which the store reports this block. Returns whether the key is blocked. */
+/* Runs a round in which the store reports this block. Returns whether the key is then blocked. */
 static bool is_blocked_after(uint64_t blocked_ms)
 {
 	round_blocked(blocked_ms);
@@ -598,8 +595,8 @@ static bool is_blocked_after(uint64_t blocked_ms)
 }
 
 /*
- * Removes the block at this node, and checks that it does not return in later rounds, in which
- * replies take different times. blocked_ms: remaining time of the block in the store.
+ * Removes the block at this node, while the store has the block for `blocked_ms`. Checks that the
+ * block does not come back in later rounds, even if the times of replies vary.
  */
 static void check_that_it_stays_forgiven(uint64_t blocked_ms)
 {
@@ -614,15 +611,15 @@ TEST(test_a_block_that_is_forgiven_does_not_come_back)
 	node_open_blocks(false);
 	assert_true(is_blocked_after(29900));
 	check_that_it_stays_forgiven(29900);
-	assert_true(is_blocked_after(29900)); /* another node has begun a new block */
+	assert_true(is_blocked_after(29900)); /* a longer time than before is a new block */
 	check_that_it_stays_forgiven(29900);
-	entries[3].limit = 0; /* another key gets the entry */
+	entries[3].limit = 0; /* the key is evicted */
 	round_blocked(26000);
 	key_make(3, 7);
 	assert_true(is_blocked_after(25850));
 }
 
-/* The node's block is removed after the node's report and before the reply that contains it. */
+/* A block that is removed between its report and the reply to it is not added again. */
 TEST(test_a_block_that_is_forgiven_while_it_is_reported_does_not_come_back)
 {
 	node_open_blocks(false);
@@ -634,7 +631,7 @@ TEST(test_a_block_that_is_forgiven_while_it_is_reported_does_not_come_back)
 	accounts_learn(&accounts, items, NODES, now += ROUND / 2);
 	assert_false(block_holds(&limit.limit, entry_state(&entries[3]), now));
 	check_that_it_stays_forgiven(items[0].block_ms);
-	assert_true(is_blocked_after(29900)); /* another node has begun a block */
+	assert_true(is_blocked_after(29900)); /* a longer time than before is a new block */
 }
 
 static int setup(void **state)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * user/share/choice.h: which keys are reported if more keys are due than a node has accounts. Runs
- * up to four nodes (user/share/accounts.h) with simulated tables, packets and a store.
+ * user/share/choice.h: which keys a node reports if it has fewer accounts than keys to report. Runs
+ * up to four nodes (user/share/accounts.h) with simulated tables, packets and store.
  */
 #include <ctype.h>
 #include "test.h"
@@ -25,10 +25,10 @@ struct node {
 };
 
 static struct node node[NODES_MOST];
-static double offers[NODES_MOST][KEYS_MAX]; /* demand as a multiple of the limit */
+static double offers[NODES_MOST][KEYS_MAX]; /* demand of each key, relative to the limit */
 static unsigned int nodes, keys;
-static struct flow_count totals[KEYS_MAX]; /* total of each key in the store */
-static unsigned int passed[KEYS_MAX];	   /* packets that passed at all nodes */
+static struct flow_count totals[KEYS_MAX]; /* the store's totals of each key */
+static unsigned int passed[KEYS_MAX];	   /* packets of each key at all nodes */
 static uint64_t now, random_state;
 static bool store_is_away;
 
@@ -71,7 +71,7 @@ static bool key_send(struct node *at, unsigned int key)
 	return packet_send(entry, now);
 }
 
-/* Runs a round of a node. The store replies immediately unless it is unreachable. */
+/* Runs a round of a node. The store replies at once unless it is away. */
 static void node_round(struct node *at)
 {
 	unsigned int count;
@@ -91,7 +91,7 @@ static void node_round(struct node *at)
 	accounts_learn(&at->accounts, at->items, nodes, now);
 }
 
-/* Sets the demand for the keys `first` to `end` - 1 at all nodes. */
+/* Sets the demand for the keys `first` to `end` - 1, at all nodes. */
 static void offer(unsigned int first, unsigned int end, double amount)
 {
 	for (unsigned int i = 0; i < NODES_MOST; i++)
@@ -99,7 +99,7 @@ static void offer(unsigned int first, unsigned int end, double amount)
 			offers[i][key] = amount;
 }
 
-/* Runs all nodes. Packets arrive at random times, so nodes measure different demand. */
+/* Runs all nodes. Packets arrive at random times, so that nodes measure different demand. */
 static void nodes_run(double seconds)
 {
 	unsigned int steps = seconds * SEC / STEP + 0.5;
@@ -121,7 +121,7 @@ static void nodes_run(double seconds)
 		}
 }
 
-/* Returns the number of keys that passed at most 1.1 times their limit. */
+/* Returns how many keys were limited to at most 1.1 times their limit. */
 static unsigned int keys_held(double seconds)
 {
 	unsigned int held = 0;
@@ -165,7 +165,7 @@ TEST(test_nodes_choose_nearly_the_same_of_unequal_demand)
 	for (int i = 0; i < 2; i++) {
 		unsigned int reported = 0, least = 20;
 
-		offer(0, 40, .6); /* both nodes together exceed the limit */
+		offer(0, 40, .6); /* two nodes together exceed the limit */
 		for (unsigned int key = 0; i && key < 40; key++)
 			offers[1][key] = .9;
 		keys = 40;
@@ -195,9 +195,9 @@ TEST(test_those_that_ask_for_most_come_first)
 /* --- Which accounts make room --------------------------------------------------------------- */
 
 static unsigned int foremost; /* the key with the highest choice_weight() */
-static unsigned int another;  /* a key other than `foremost` */
+static unsigned int another;  /* some other key */
 
-/* The keys that have no demand. All other keys have a demand of twice the limit. */
+/* Keys without demand. The demand of other keys is twice the limit. */
 enum quiet {
 	NONE,
 	FOREMOST,
@@ -225,7 +225,7 @@ static bool is_reported(unsigned int key)
 	return false;
 }
 
-/* Opens a node with `count` keys and at most `most` accounts. */
+/* Opens a single node with `count` keys and at most `most` accounts. */
 static void one_node_open(unsigned int count, unsigned int most)
 {
 	double heaviest = 0;
@@ -251,7 +251,7 @@ static const struct {
 		double seconds;
 		enum quiet quiet;
 		bool store_is_away;
-		/* F: `foremost` has an account; f: it has none; A, a: the same for `another` */
+		/* accounts of `foremost` (F) and `another` (A); lower case: no account */
 		const char *reported;
 	} times[3];
 } rooms[] = {
@@ -293,15 +293,15 @@ TEST(test_which_accounts_make_room)
 	}
 }
 
-/* If an account ends, packets since its last report are added to the excess of its key. */
+/* If an account ends, packets that it has not reported are counted as excess of the key. */
 TEST(test_what_was_not_reported_yet_is_not_lost)
 {
 	one_node_open(2, 1);
 	quiet_run(5, FOREMOST);
 	for (int i = 0; i < 100 && is_reported(another); i++)
-		quiet_run(.1, NONE); /* this run ends the account */
+		quiet_run(.1, NONE); /* until the account ends */
 	assert_false(is_reported(another));
-	/* the excess includes the ten packets of the round before the account ended */
+	/* about ten packets were not reported */
 	assert_true(node[0].accounts.samples.list[another * SL_WAYS].excess >=
 		    5 * (limit.limit.cost >> limit.limit.unit_shift));
 }
@@ -331,9 +331,9 @@ TEST(test_what_demand_is)
 {
 	static const struct {
 		const char *name;
-		double asked;	    /* demand as a multiple of the limit */
+		double asked;	    /* demand, relative to the limit */
 		double burst, for_; /* burst of the limit, and duration of the demand, in seconds */
-		double is;	    /* measured demand at the end */
+		double is;	    /* expected result */
 	} cases[] = {
 		{"nothing", 0, 1, 60, 0},
 		{"half of the limit", .5, 1, 60, .5},
@@ -360,7 +360,7 @@ TEST(test_what_demand_is)
 	}
 }
 
-/* The measured demand is between 0 and 2 for any input. */
+/* The result is between 0 and 2, whatever the arguments are. */
 TEST(test_demand_of_any_numbers)
 {
 	static const int64_t words[] = {INT64_MIN, -1, 0, 1, SEC, 1LL << 60, INT64_MAX};
@@ -387,7 +387,7 @@ TEST(test_the_order_of_keys_goes_by_all_that_the_store_has_of_them)
 	for (size_t i = 0; i < ARRAY_SIZE(others); i++)
 		assert_true(choice_weight(1, 5, &others[i]) != weight);
 	assert_true(choice_weight(1, 6, &key) != weight);
-	/* nodes may number a limit differently, so its number does not change the weight */
+	/* the limit's number can differ between nodes, so the weight does not depend on it */
 	assert_true(choice_weight(1, 5, &elsewhere) == weight);
 	assert_true(choice_weight(2, 5, &key) == weight);
 	assert_true(choice_weight(.5, 5, &key) == weight / 2);

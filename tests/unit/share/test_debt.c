@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * user/share/debt.h: charges for other nodes, compared with a plain token bucket, and concurrent
- * with threads that charge packets; and the decision to divide limits.
+ * user/share/debt.h: charges for other nodes, compared with a plain token bucket and during charges
+ * by other threads, and the decision to divide limits.
  */
 #include <pthread.h>
 #include "test.h"
@@ -10,14 +10,14 @@
 #include "kinds.h"
 #include "share/debt.h"
 
-#define NOW (0 - 5 * SEC) /* start time of a test; the time wraps 5 s later */
+#define NOW (0 - 5 * SEC) /* the clock wraps 5 s after a test starts */
 
 static const struct state_key key = {.addr = {0x010200c0}, .limit = 9};
 static const struct state_key other = {.addr = {0x020200c0}, .limit = 9};
 
-static uint64_t refundable; /* argument of debt_charge() */
+static uint64_t refundable; /* passed to debt_charge() */
 
-/* Returns a limit of 1000 packets per second with a burst of 100. */
+/* Returns a limit of 1000 packets per second and a burst of 100. */
 static struct sl_limit limit_of(void)
 {
 	const struct sl_limit_spec spec = spec_bucket(1000, SL_RATE_PPS, 100);
@@ -50,14 +50,14 @@ static bool packet_charge(const struct sl_limit *limit, struct sl_entry *entry, 
 /* --- Charges and refunds -------------------------------------------------------------------- */
 
 enum what {
-	CHARGE,	 /* checks that debt_charge() of `amount` returns `is` */
-	OTHER,	 /* checks that debt_charge() for another key returns `is` */
-	WAIT,	 /* waits until `amount` has refilled; a burst takes 0.1 s */
-	LEVEL,	 /* checks that the level is `is` */
-	PACKETS, /* sends packets until one is refused, and checks that `is` passed */
+	CHARGE,	 /* debt_charge() of `amount` returns `is` */
+	OTHER,	 /* debt_charge() for another key returns `is` */
+	WAIT,	 /* `amount` of credit refills; the whole burst refills in 0.1 s */
+	LEVEL,	 /* the level is `is` */
+	PACKETS, /* `is` passes before a packet is refused */
 };
 
-/* `amount` and `is` are multiples of a burst. */
+/* A step of a case. `amount` and `is` are multiples of the burst. */
 struct charge {
 	enum what what;
 	double amount, is;
@@ -65,9 +65,9 @@ struct charge {
 
 static const struct charge_case {
 	const char *name;
-	double refill; /* level up to which the state refills; 0: a burst */
+	double refill; /* `refill` of the limit; 0: the burst */
 	double refundable;
-	bool has_level; /* the state starts at `level`; otherwise it is full */
+	bool has_level; /* the state starts at `level` instead of full */
 	double level;
 	struct charge charges[8];
 } charge_cases[] = {
@@ -154,7 +154,7 @@ TEST(test_what_is_charged_and_refunded)
 	}
 }
 
-/* Packets pass only if they also pass a plain token bucket after the same charges. */
+/* Packets pass only if a plain token bucket with the same charges would let them pass. */
 TEST(test_packets_get_what_is_left)
 {
 	const struct sl_limit limit = limit_of();
@@ -178,7 +178,7 @@ TEST(test_packets_get_what_is_left)
 	}
 }
 
-/* After random charges and refunds, no more packets pass than without any charges. */
+/* After any charges and refunds, at most as many packets have passed as without them. */
 TEST(test_no_source_gets_more_than_without)
 {
 	const struct sl_limit limit = limit_of();
@@ -200,7 +200,7 @@ TEST(test_no_source_gets_more_than_without)
 
 /* --- Debts of a flow ------------------------------------------------------------------------ */
 
-/* Returns a flow with a debt of one burst, which is repaid completely in the next step. */
+/* Returns a flow that owes a burst, which the next step charges completely. */
 static struct flow flow_owing(const struct sl_limit *limit)
 {
 	const struct flow_count nothing = {0};
@@ -251,7 +251,7 @@ TEST(test_what_was_not_charged_is_owed_still)
 
 #define BLOCK (30 * SEC)
 
-/* Returns a limit that blocks for 30 s. With `escalate`, blocks last up to 8 minutes. */
+/* Returns a limit that blocks for 30 s, or with `escalate` for up to 8 minutes. */
 static struct sl_limit limit_that_blocks(bool escalate)
 {
 	struct sl_limit_spec spec = spec_bucket(1000, SL_RATE_PPS, 100);
@@ -270,7 +270,7 @@ static bool is_blocked(const struct sl_limit *limit, struct sl_entry *entry, uin
 	return block_holds(limit, entry_state(entry), now);
 }
 
-/* The store may report a block of any length, but a block is never longer than its limit allows. */
+/* A block from the store ends when the store reports, but is not longer than the limit allows. */
 TEST(test_a_block_ends_when_it_is_reported_to_or_with_the_limit)
 {
 	static const struct {
@@ -295,7 +295,7 @@ TEST(test_a_block_ends_when_it_is_reported_to_or_with_the_limit)
 	}
 }
 
-/* If a block begins soon after a block that another node reported, it is longer than that block. */
+/* A block soon after a block of another node is longer than that block. */
 TEST(test_a_block_of_another_node_counts_as_a_step)
 {
 	const struct sl_limit limit = limit_that_blocks(true);
@@ -346,7 +346,7 @@ static void *packets_run(void *data)
 	return NULL;
 }
 
-/* No time passes, so the level must be burst - packets - charges. */
+/* No time passes, so the level must be the burst less all packets and charges. */
 TEST(test_nothing_is_lost_beside_packets)
 {
 	const struct sl_limit_spec spec = spec_bucket(1000, SL_RATE_PPS, 4 * DRAWS);
@@ -367,9 +367,9 @@ TEST(test_nothing_is_lost_beside_packets)
 #define HANDED_OVER 15000000
 
 static bool race_has_ended;
-static uint64_t race_credit; /* number of times at which the other key had credit */
+static uint64_t race_credit; /* number of times that the other key had credit */
 
-/* Writes a key to the entry as entry_write() in bpf/table.h does. */
+/* Writes a key into the entry in the same order as entry_write() in bpf/table.h. */
 static void entry_write(const struct state_key *to, uint64_t zero)
 {
 	__atomic_exchange_n(&race_entry.limit, 0, __ATOMIC_SEQ_CST);
@@ -378,9 +378,7 @@ static void entry_write(const struct state_key *to, uint64_t zero)
 	__atomic_exchange_n(&race_entry.limit, to->limit, __ATOMIC_SEQ_CST);
 }
 
-/*
- * Gives the entry to two keys in turn. The other key starts with an empty state and sends nothing.
- */
+/* Gives the entry to `key` and `other` in turn. `other` begins without credit and sends nothing. */
 static void *keys_run(void *data)
 {
 	(void)data;
@@ -396,7 +394,7 @@ static void *keys_run(void *data)
 	return NULL;
 }
 
-/* If the entry is given to another key before a charge is undone, that key must not get credit. */
+/* If a charge is undone after another key got the entry, this key does not get the credit. */
 TEST(test_a_key_gets_nothing_for_the_one_before)
 {
 	pthread_t thread;
@@ -417,15 +415,15 @@ TEST(test_a_key_gets_nothing_for_the_one_before)
 #define ROUND (100 * MS)
 #define STEP  (10 * MS)
 #define NODES 4
-#define GRACE (DIVISION_GRACE / ROUND) /* DIVISION_GRACE as a number of rounds */
+#define GRACE (DIVISION_GRACE / ROUND) /* in rounds */
 
 enum event {
 	END,
-	ANSWERED, /* `count` rounds get a reply */
-	LOST,	  /* `count` rounds get no reply */
-	STOPPED,  /* the process is stopped or killed for `count` steps */
-	LATE,	  /* the process continues, and reads a reply that arrived earlier */
-	WORD,	  /* a process starts, and `divide_at` of the gate is `count` steps ahead */
+	ANSWERED, /* the store replies to `count` rounds */
+	LOST,	  /* the store does not reply to `count` rounds */
+	STOPPED,  /* the process does not run for `count` steps */
+	LATE,	  /* the process runs again, and reads an old reply */
+	WORD,	  /* a process starts; the gate's `divide_at` is in `count` steps */
 };
 
 static const struct {
@@ -433,7 +431,7 @@ static const struct {
 	struct {
 		enum event what;
 		int count;
-		bool divides; /* whether the packet path then divides limits */
+		bool divides; /* whether limits are divided after the step */
 	} steps[8];
 } divisions[] = {
 	{"no division while one of three rounds gets a reply",
@@ -487,7 +485,7 @@ static void round_run(bool is_answered)
 TEST(test_when_limits_are_divided)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(divisions); i++) {
-		now = 0 - SEC; /* the time wraps after 1 s */
+		now = 0 - SEC; /* the clock wraps after 1 s */
 		lost = 0;
 		division = (struct division){0};
 		for (int k = 0; k < 8 && divisions[i].steps[k].what; k++) {
@@ -509,7 +507,7 @@ TEST(test_when_limits_are_divided)
 	assert_in_range(division.at - now, DIVISION_LEASE - STEP, DIVISION_LEASE);
 }
 
-/* The time in `divide_at` is never stored as 0, because 0 means never. */
+/* `divide_at` is never set to 0, which would mean that limits are not divided. */
 TEST(test_no_moment_is_never)
 {
 	division = (struct division){0};

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0
-/* user/share/exchange.h: what a node exchanges and counts in a round, with a simulated store. */
+/* user/share/exchange.h: what a node exchanges and counts in a round. The store is simulated. */
 #include <poll.h>
 #include "test.h"
 #include "base/array.h"
 #include "share/exchange.h"
 #include "share/flow.h"
 
-/* A set in the simulated store. */
+/* A set of names in the simulated store. */
 struct set {
-	long members; /* number of members that the store reports; -1: no reply */
-	int counted;  /* number of times that the set was counted since the last check */
+	long members; /* size that the store reports; -1: it does not reply */
+	int counted;  /* how often it was counted since the last check */
 };
 
 static struct set nodes, alike, processes;
 static bool keys_are_away;
-static int exchanged;	 /* number of rounds with keys since the last check */
+static int exchanged;	 /* rounds with keys since the last check */
 static uint64_t now;	 /* milliseconds */
-static uint64_t meaning; /* hash of the limits that this node shares */
+static uint64_t meaning; /* hash of this node's shared limits */
 static unsigned int expiry;
 static struct store_counts counts;
 
@@ -99,21 +99,20 @@ static void round_run(unsigned int items)
 }
 
 /*
- * Commands of a script. At its start, a new node is in a store with 3 nodes:
+ * Commands of a script. At its start, a new node is in a store with 3 nodes.
  *
- *   nodes N       set the number of nodes in the store; -1: the store does not reply
- *   alike N       set the number of nodes with the limits of this node; -1: no reply
- *   processes N   set the number of processes with the name of this node
- *   keys N        set whether the store replies for keys; 0: it replies; -1: it does not
- *   limits N      change the limits of this node
- *   wait MS       advance the time
- *   round B N MS  run N rounds with a key, MS apart; B: each gets a reply
- *   empty B       run a round without keys
- *   seconds N U S run N rounds without keys, a second apart; check the largest numbers that they
- *                 report: U nodes with other limits, S other processes with this name
- *   known N       check that the last round reports N nodes
- *   counted N, compared N, exchanged N   check how often all nodes were counted, limits were
- *                 compared, and keys were exchanged since the last such check
+ * "nodes N" sets the number of nodes in the store, or no reply if N is -1.
+ * "alike N" sets the number of nodes with the limits of this node, or no reply if N is -1.
+ * "processes N" sets the number of processes with the name of this node.
+ * "keys N" sets whether the store replies for keys: N is 0, or -1 if it does not reply.
+ * "limits N" changes the limits of this node. "wait MS" advances the time.
+ * "round B N MS" runs N rounds with a key, MS apart. B: whether each round gets a reply.
+ * "empty B" runs a round without keys.
+ * "seconds N U S" runs N rounds without keys, a second apart, and checks the largest numbers that
+ * they report: U nodes with other limits, and S other processes with the name of this node.
+ * "known N" checks that the last round reports N nodes.
+ * "counted N", "compared N" and "exchanged N" check how often nodes were counted, limits were
+ * compared, and keys were exchanged since the last such check.
  */
 static const struct {
 	const char *name, *commands;

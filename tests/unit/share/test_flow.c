@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * user/share/flow.h: what a node charges for other nodes, in single rounds, in random sequences,
- * with wrong totals, and in simulations of many nodes (flow_model.h).
+ * user/share/flow.h: what a node charges for other nodes. Tests single rounds, random sequences,
+ * wrong totals, and simulations of many nodes (flow_model.h).
  */
 #include <math.h>
 #include "test.h"
@@ -9,9 +9,9 @@
 
 #define BURST (100 * MS)
 #define ROUND (100 * MS)
-#define NOW   (0 - 5 * SEC) /* start time of a test; the time wraps 5 s later */
+#define NOW   (0 - 5 * SEC) /* the clock wraps 5 s after a test starts */
 
-/* A node and a store. The test adds the packets of other nodes to the totals of the store. */
+/* A node, and the store's totals. A test adds packets of other nodes to the totals itself. */
 struct bench {
 	struct flow flow;
 	struct flow_count own, totals;
@@ -26,7 +26,7 @@ static struct bench bench_new(void)
 	return bench;
 }
 
-/* Advances the time in steps of 10 ms. Returns the sum of all charges. */
+/* Lets `span` ticks pass in steps of 10 ms. Returns the sum of the charges. */
 static int64_t bench_pass(struct bench *bench, uint64_t span)
 {
 	int64_t charged = 0;
@@ -55,7 +55,7 @@ static void bench_learn(struct bench *bench, unsigned int nodes)
 	flow_learn(&bench->flow, BURST, &bench->totals, nodes, bench->now);
 }
 
-/* Runs a round in which this node and the other nodes passed and requested these amounts. */
+/* Runs a round. `mine` passed and was sent at this node, `theirs` at all other nodes together. */
 static void bench_round(struct bench *bench, struct flow_count mine, struct flow_count theirs,
 			unsigned int nodes)
 {
@@ -68,7 +68,7 @@ static void bench_round(struct bench *bench, struct flow_count mine, struct flow
 
 static const struct flow_count nothing;
 
-/* Returns whether two amounts differ by less than a thousandth of a round, the rounding error. */
+/* Returns whether two amounts are equal, except for rounding. */
 static bool near(double is, double expected)
 {
 	return is - expected < 0.001 && expected - is < 0.001;
@@ -80,17 +80,16 @@ static bool near(double is, double expected)
  * A script is a list of commands, separated by commas. Amounts are multiples of ROUND. A command
  * that ends with xN is repeated N times.
  *
- *   round MT MA TT TA     run a round: MT pass of MA sent here, and TT of TA at other nodes
- *   wait S, report T A, others T A, learn    run the parts of a round, one by one
- *   lost N, unsent N      lose the reply, or the report, in the Nth round in a row
- *   flush                 delete the data of the store
- *   forget                call flow_forget()
- *   forgive, alone        set the debt, or the expected demand of others, to 0
- *   pass S C              check that C is charged within S rounds
- *   step L C S            check that a step after S rounds (default .1) charges C at level L
- *   owed C, debt, credit  check that `unsettled` is C, is positive, is negative
- *   usual C, charged C    check `usual`, and the sum of all charges
- *   quiet B, rests B      check the result of flow_is_quiet() and flow_rests()
+ * "round MT MA TT TA" runs a round: MT of MA packets pass at this node, TT of TA at other nodes.
+ * "wait S", "report T A", "others T A" and "learn" run the parts of a round one by one.
+ * "lost N" loses the reply of the Nth round in a row, and "unsent N" its report.
+ * "flush" deletes the data of the store. "forget" calls flow_forget().
+ * "forgive" sets the debt to 0, and "alone" the expected demand of other nodes.
+ * "pass S C" checks that C is charged within S rounds.
+ * "step L C S" checks that a step after S rounds (default 0.1) charges C at level L.
+ * "owed C", "debt" and "credit" check that `unsettled` is C, positive or negative.
+ * "usual C" checks `usual`, and "charged C" the sum of all charges.
+ * "quiet B" and "rests B" check the results of flow_is_quiet() and flow_rests().
  */
 struct script {
 	const char *name;
@@ -154,7 +153,7 @@ static void command_run(struct bench *bench, const struct script *script, const 
 }
 
 static const struct script scripts[] = {
-	/* a round charges what other nodes passed */
+	/* what a round charges for other nodes */
 	{"no demand elsewhere: nothing", 2, "round, round 1 20 0 0, pass 1 0"},
 	{"demand elsewhere below the rate: all of it, and half of the last round's", 2,
 	 "round, round 0 0 .2 .2, pass 1 .3"},
@@ -192,7 +191,7 @@ static const struct script scripts[] = {
 	{"`usual` is not larger after lost rounds", 2,
 	 "round, wait 1000, report 50 50, learn, usual .05"},
 
-	/* before its second reply, a node with demand above the rate expects it at all nodes */
+	/* until its second reply, a node whose demand exceeds the rate assumes it at all nodes */
 	{"assumed demand of 4 nodes; there was none, so the charge is refunded", 4,
 	 "round 0 16 0 0, pass 1 .75, report 0 16, learn, pass 1 -.75"},
 	{"nothing is assumed by a single node", 1,
@@ -203,7 +202,7 @@ static const struct script scripts[] = {
 	 "round 0 1 0 0, pass 1 0, report 0 1, learn, pass 1 0"},
 	{"nothing is assumed without demand", 4, "round, pass 1 0, report 0 0, learn, pass 1 0"},
 
-	/* an overcharge is refunded once: each node gets a part in proportion to its demand */
+	/* an overcharge is refunded once, to each node in proportion to its demand */
 	{"all is refunded with all demand", 4,
 	 "round, round 0 0 .9 .9, forgive, round 1 1 0 0, step 0 -.9, step 0 0"},
 	{"half is refunded with half of the demand", 4,
@@ -215,7 +214,7 @@ static const struct script scripts[] = {
 	{"nothing is refunded if only others have demand", 4,
 	 "round, round 0 0 .9 .9, forgive, round 0 0 0 .5, step 0 .05"},
 
-	/* rounds without a reply from the store */
+	/* rounds to which the store does not reply */
 	{"one lost round changes nothing", 4,
 	 "round 0 1 1 700000 x4, lost 1, pass 1 .775, others 10 0, report 0 1, learn,"
 	 "pass 1 .775"},
@@ -247,7 +246,7 @@ static const struct script scripts[] = {
 	 "round x2, wait 1, report 100 100, flush, lost 1, round, round 0 0 1 1, pass 1 0,"
 	 "round 0 0 1 1 x6, pass 1 .633"},
 
-	/* conditions for dropping an account */
+	/* when an account may be dropped */
 	{"24 rounds = 2 x nodes x (burst + 2 rounds) without demand", 4,
 	 "round, round 0 0 3 3, rests 0, round x2, quiet 0, round, quiet 1, charged 3, "
 	 "round x20,"
@@ -259,7 +258,7 @@ static const struct script scripts[] = {
 	{"a debt of which each round repays a part does not keep a key", 4,
 	 "round, round .2 .2 3 3, round .2 .2 0 0 x64, debt, rests 1"},
 
-	/* wrong totals in the store, and limits that the packet path divides */
+	/* wrong totals, and limits that are already divided by the packet path */
 	{"while the packet path divides limits, rounds continue, but charge nothing", 4,
 	 "round .25 10 1 1 x3, owed 1.0966, forget, wait 1, forget, others 1 1, report .25 "
 	 "10, learn,"
@@ -288,13 +287,13 @@ TEST(test_rounds_of_one_node)
 	}
 }
 
-/* A report has whole units of the store. The remaining ticks are in a later report. */
+/* A report has whole units of the store. The rest of the ticks is reported later. */
 TEST(test_what_is_reported)
 {
 	static const struct {
 		const char *name;
-		int64_t taken, asked;	  /* increase of the two counters, in ticks */
-		int64_t sent, sent_asked; /* amounts that the node reports */
+		int64_t taken, asked;	  /* ticks added to the two counters */
+		int64_t sent, sent_asked; /* reported amounts, in the store's units */
 	} reports[] = {
 		{"the increase of the counters", 100, 300, 100, 300},
 		{"nothing again, although the round was lost", 0, 0, 0, 0},
@@ -320,7 +319,7 @@ TEST(test_what_is_reported)
 	}
 }
 
-/* A source sends a fifth of the rate here, in every fifth round, while other nodes are flooded. */
+/* A source that sends a fifth of the rate, in every fifth round, passes while others flood. */
 TEST(test_what_is_usual_is_kept_while_others_ask)
 {
 	const struct flow_count mine = {ROUND, ROUND}, flood = {ROUND, 16 * ROUND};
@@ -333,13 +332,13 @@ TEST(test_what_is_usual_is_kept_while_others_ask)
 	assert_true(near((double)bench_pass(&bench, ROUND) / ROUND, 1 - bench.flow.usual));
 	bench_round(&bench, nothing, nothing, 4);
 	assert_true(near((double)bench_pass(&bench, ROUND) / ROUND, 1));
-	/* after 20 s, which is five times CHOICE_TICKS, the average has decayed */
+	/* 20 s is five times CHOICE_TICKS, so the average has decayed */
 	for (int i = 0; i < 200; i++)
 		bench_round(&bench, nothing, flood, 4);
 	assert_true(bench.flow.usual < .01);
 }
 
-/* The debt is at most flow_cap(), however often charges fail. */
+/* The debt never exceeds flow_cap(), however often a charge fails. */
 TEST(test_what_was_not_charged_is_owed_up_to_the_cap)
 {
 	const struct flow_count flood = {ROUND, ROUND * 10};
@@ -353,7 +352,7 @@ TEST(test_what_was_not_charged_is_owed_up_to_the_cap)
 	owed = bench.flow.unsettled;
 	bench.now += 10 * MS;
 	flow_uncharged(&bench.flow, BURST, flow_step(&bench.flow, BURST, BURST, bench.now));
-	/* the charge that failed includes `assumed`, the amount that other nodes may have passed */
+	/* the failed charge includes the amount that was assumed for other nodes */
 	assert_int_equal(bench.flow.unsettled, owed + bench.flow.assumed);
 	flow_uncharged(&bench.flow, BURST, -1000);
 	assert_int_equal(bench.flow.unsettled, owed + bench.flow.assumed);
@@ -365,8 +364,8 @@ TEST(test_what_was_not_charged_is_owed_up_to_the_cap)
 }
 
 /*
- * In any sequence of rounds, the sum of charges and `unsettled` is what other nodes passed. The
- * only exception is that an eighth of an overcharge is dropped in each round.
+ * In any sequence of rounds, charges and `unsettled` add up to what other nodes passed, except that
+ * an eighth of an overcharge is dropped in each round.
  */
 TEST(test_the_books_balance)
 {
@@ -388,7 +387,7 @@ TEST(test_the_books_balance)
 				     random_next(&random) % (4 * ROUND));
 			bench_learn(&bench, 4);
 			if (bench.flow.unsettled <= -(int64_t)BURST)
-				break; /* the lower bound of `unsettled` is reached */
+				break; /* `unsettled` has reached its minimum */
 			fades = bench.flow.unsettled - (others - bench.charged + faded);
 			if (fades < 0 || fades > credit_max(0, -bench.flow.unsettled) / 7 + 1)
 				fail_msg("run %d round %d: unsettled %lld, of which %lld new", run,
@@ -399,9 +398,9 @@ TEST(test_the_books_balance)
 }
 
 /*
- * Only this node has packets. Some reports are lost; other reports are stored without a reply, up
- * to three rounds late. The node must never charge its own packets as packets of other nodes. Its
- * demand is below the rate, so it expects no demand at other nodes.
+ * Only this node has packets. Some reports are lost, and some are stored without a reply and up to
+ * three rounds late. The node must not charge its own packets as packets of other nodes. Its demand
+ * is below the rate, so that it does not assume demand elsewhere.
  */
 TEST(test_own_cost_never_comes_back)
 {
@@ -455,7 +454,7 @@ static uint64_t draw_hostile(uint64_t *random)
 				       : random_next(random) >> random_next(random) % 64;
 }
 
-/* The bounds of flow.h hold for any burst, steps, totals and number of nodes. */
+/* The bounds in flow.h hold even if the burst, times, totals and number of nodes are arbitrary. */
 TEST(test_a_store_that_lies)
 {
 	uint64_t random = RANDOM_BEGIN;
@@ -498,16 +497,16 @@ TEST(test_a_store_that_lies)
 
 /* --- Worlds of nodes ------------------------------------------------------------------------ */
 
-static double arg; /* parameter of the functions below */
+static double arg; /* parameter of the demand functions */
 
-/* The first world->level nodes are flooded. Each other node has a demand of 0.2 of the rate. */
+/* Demand: the first world->level nodes are flooded, and other nodes have 0.2 of the rate. */
 static double offered_forged(const struct world *world, unsigned int node, double at)
 {
 	(void)at;
 	return node < world->level ? 100 : 0.2;
 }
 
-/* Like offered_forged(), but the demand of 0.2 arrives in bursts of 20 ms, every `arg` seconds. */
+/* Demand: as offered_forged(), but 0.2 of the rate arrives in 20 ms every `arg` seconds. */
 static double offered_clumps(const struct world *world, unsigned int node, double at)
 {
 	double turn = at / arg + .23 * node;
@@ -517,13 +516,13 @@ static double offered_clumps(const struct world *world, unsigned int node, doubl
 	return (turn - floor(turn)) * arg < .02 ? .2 * arg / .02 : 0;
 }
 
-/* One source, which changes to another node `arg` times per second. */
+/* Demand of a source that moves to another node `arg` times per second. */
 static double offered_turns(const struct world *world, unsigned int node, double at)
 {
 	return (unsigned int)(at * arg) % world->nodes == node ? 20 : 0;
 }
 
-/* The first node's demand is 20 times the rate, and the others' world->level times the rate. */
+/* Demand: 20 times the rate at the first node, and world->level times the rate at the others. */
 static double offered_greedy(const struct world *world, unsigned int node, double at)
 {
 	(void)at;
@@ -531,8 +530,8 @@ static double offered_greedy(const struct world *world, unsigned int node, doubl
 }
 
 /*
- * All nodes have demand for 20 ms, every `arg` seconds. If the key were dropped between two bursts,
- * it would get a new burst at each node every time.
+ * Demand: all nodes get packets for 20 ms every `arg` seconds. If a key were dropped in between,
+ * each node would grant a new burst each time.
  */
 static double offered_pulses(const struct world *world, unsigned int node, double at)
 {
@@ -557,20 +556,20 @@ static void must_be_within(const char *what, double is, double least, double mos
 		fail_msg("%s: %.3f, not in %.3f to %.3f", what, is, least, most);
 }
 
-/* Simulations, and bounds of what all nodes together pass, as a multiple of the limit. */
+/* Simulations, with bounds on what all nodes together pass, relative to the limit. */
 static const struct world_case {
 	const char *name;
 	unsigned int nodes;
 	double (*offered)(const struct world *world, unsigned int node, double at);
 	double level, arg;
-	double jitter, delay; /* `jitter` is a part of a round; `delay` is in seconds */
+	double jitter, delay; /* jitter: part of a round; delay: seconds */
 	bool spread;
 	unsigned int lose;
-	double seconds, from;		  /* duration, and start of the measurement of the mean */
-	double least, most;		  /* bounds of the mean */
-	double second;			  /* largest distance from 1 in any later second */
-	unsigned int honest;		  /* index of the first honest node to check; 0: none */
-	double honest_least, honest_most; /* bounds of the packets that an honest node passes */
+	double seconds, from;		  /* duration, and start of the average */
+	double least, most;		  /* bounds of the average */
+	double second;			  /* maximum distance from 1 in a second */
+	unsigned int honest;		  /* first honest node; 0: none */
+	double honest_least, honest_most; /* bounds of what an honest node passes */
 } worlds[] = {
 	{"2 nodes with equal demand, which pass equal parts", 2, .second = .1, .honest = 1,
 	 .honest_least = .43, .honest_most = .57},
@@ -625,21 +624,21 @@ TEST(test_one_limit_over_many_nodes)
 				       1 + of->second);
 			must_be_within(of->name, world_second(&world, end / 2, end, -1),
 				       1 - of->second, 2);
-			/* a looser bound than the bound in docs/cluster.md */
+			/* docs/cluster.md states a tighter bound */
 			must_be_within(of->name, world_excess(&world), 0,
 				       of->nodes * (.1 + 3 * (.1 + of->delay)));
 		}
 		for (unsigned int k = of->honest; k && k < of->nodes; k++)
 			must_be_within(of->name, world_part(&world, k), of->honest_least,
 				       of->honest_most);
-		/* no node passes more than its own token bucket would without sharing */
+		/* a node never passes more than it could without sharing */
 		for (unsigned int k = 0; k < of->nodes; k++)
 			assert_true(world.node[k].lowest >= 0);
 		world_end(&world);
 	}
 }
 
-/* A source with few packets sends in few rounds. It still gets its demand while others flood. */
+/* A source that sends in few rounds gets all it asks for, while another node is flooded. */
 TEST(test_a_forged_flood_starves_no_source_that_comes_now_and_then)
 {
 	for (arg = .1; arg < 2; arg *= 1.7) {
@@ -685,7 +684,7 @@ TEST(test_a_source_that_comes_in_pulses)
 		}
 }
 
-/* Replies take random times, so rounds have different lengths. Each debt is repaid exactly once. */
+/* If replies take random times, rounds have different lengths, but each debt is repaid once. */
 TEST(test_uneven_demand_and_replies_of_any_delay)
 {
 	static const double late[] = {.08, .16, .4}, levels[] = {.2, .3, .6, 2};
@@ -706,14 +705,14 @@ TEST(test_uneven_demand_and_replies_of_any_delay)
 	}
 }
 
-/* A fault lasts from second 60 to second 90. Amounts are multiples of the limit. */
+/* A fault lasts from second 60 to second 90. Numbers are relative to the limit. */
 TEST(test_what_fails_for_a_while)
 {
 	static const struct {
 		const char *name;
 		bool cut, silent, forgets, flushed, sleeps, divides, is_left_out;
-		double least, most;		  /* bounds of the mean from 64 s to 90 s */
-		double behind_least, behind_most; /* bounds of each second from 91 s on */
+		double least, most;		  /* bounds of the mean, 64 s to 90 s */
+		double behind_least, behind_most; /* bounds of each second after 91 s */
 	} cases[] = {
 		{"a store that is away", .cut = true, .least = 3.92, .most = 4.08,
 		 .behind_least = .9, .behind_most = 1.1},
@@ -760,7 +759,7 @@ TEST(test_what_fails_for_a_while)
 			must_be_within(name, world_second(&world, 59, 90, -1), .9, 2);
 		}
 		if (cases[i].behind_most) {
-			/* after the fault, neither credit nor debt is left */
+			/* neither credit nor debt is left from the fault */
 			must_be_within(name, world_second(&world, 91, 150, 1), .9,
 				       cases[i].behind_most);
 			must_be_within(name, world_second(&world, 91, 150, -1),

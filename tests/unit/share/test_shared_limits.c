@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* user/share/shared_limits.h: limits that differ have different keys in the store. */
+/* user/share/shared_limits.h: different limits have different keys in the store. */
 #include "test.h"
 #include "kind_specs.h"
 #include "gate/rules.h"
@@ -17,10 +17,10 @@ int rules_policies(const struct gate *gate, const struct sl_policy ***ret, unsig
 	return 0;
 }
 
-/* A limit as written in a rules file. */
+/* A limit of a rules file. */
 struct written {
 	struct limit limit;
-	unsigned int burst_s; /* burst in seconds, which replaces the burst of `limit` */
+	unsigned int burst_s; /* burst of the limit in seconds */
 	const char *prefix;
 };
 
@@ -39,7 +39,7 @@ static struct written written_new(void)
 	return written;
 }
 
-/* Compiles a limit. Returns the hash of its meaning. */
+/* Returns the hash of a limit's meaning. */
 static uint64_t meaning(const struct written *written)
 {
 	static const struct machine machine = {.cpus = 1, .jiffy_ns = SPEC_JIFFY_NS};
@@ -94,7 +94,7 @@ TEST(test_limits_that_differ_have_other_keys)
 	OTHER("rate of two", limit.spec.second, 1);
 }
 
-/* Limits that differ only in these properties have the same keys, so nodes share them. */
+/* Nodes share limits even if these properties differ. */
 TEST(test_limits_that_act_otherwise_have_the_same_keys)
 {
 	const struct written written = written_new();
@@ -102,7 +102,7 @@ TEST(test_limits_that_act_otherwise_have_the_same_keys)
 
 	other.limit.spec.id = 77;
 	other.limit.spec.start = SL_START_SHARE;
-	other.limit.spec.per[SL_IPV6] = 56; /* an IPv4 limit does not use the IPv6 key length */
+	other.limit.spec.per[SL_IPV6] = 56; /* the IPv6 key length does not matter for IPv4 */
 	assert_true(meaning(&other) == meaning(&written));
 }
 

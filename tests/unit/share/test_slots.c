@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
-/* user/share/slots.h: the cluster slots of keys, and parsers of addresses and redirections. */
+/* user/share/slots.h: cluster slots of keys, and parsers of addresses and redirections. */
 #include "test.h"
 #include "base/array.h"
 #include "share/slots.h"
 
-/* The expected slots were printed by CLUSTER KEYSLOT of Redis 7.0.15. */
+/* The slots were printed by CLUSTER KEYSLOT in Redis 7.0.15. */
 TEST(test_slots_of_keys)
 {
 	static const struct {
@@ -61,7 +61,7 @@ TEST(test_places)
 		if (endpoint_parse(invalid[i], strlen(invalid[i]), &at))
 			fail_msg("'%s' is valid", invalid[i]);
 	assert_false(endpoint_set("a\0b", 3, 1, &at));
-	/* the longest host name that fits, and a name with one character more */
+	/* the longest host name, and one that is a character too long */
 	memset(text, 'a', sizeof(text));
 	memcpy(text + HOST_TEXT - 1, ":1", 2);
 	assert_true(endpoint_parse(text, HOST_TEXT + 1, &at));

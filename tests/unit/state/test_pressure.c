@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* user/state/pressure.h: reports that a table is too small, and computes the next larger size. */
+/* user/state/pressure.h: reports that a table is too small, and suggests the next larger size. */
 #include "test.h"
 #include "gate/maps.h"
 #include "state/pressure.h"
@@ -20,7 +20,7 @@ static const struct {
 	{"the largest size", 1U << 26, 1U << 27, 1, 1, 0, 1U << 26},
 };
 
-/* Returns the number of table entries of a gate for this many sources. */
+/* Returns the number of table entries in a gate for `sources` sources. */
 static uint32_t entries_of(uint32_t sources)
 {
 	const struct machine machine = {.jiffy_ns = 4000000};
@@ -54,7 +54,7 @@ TEST(test_room_is_short_after_evictions_and_failures)
 	}
 }
 
-/* The owner of a gate can write any size to its maps. Invalid sizes have no effect. */
+/* The owner of a gate could write invalid sizes into its maps. They are handled as if absent. */
 TEST(test_tables_that_no_gate_has)
 {
 	const struct pressure pressure = {.event[SL_EVENT_NO_ROOM].per_second = 1};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* user/state/source.h: refills a state while packets are charged to it. */
+/* user/state/source.h: refills a state while packets are charged. */
 #include "test.h"
 #include "base/clock.h"
 #include "kind_specs.h"
@@ -31,7 +31,7 @@ static int limits_compile(void **state)
 	return 0;
 }
 
-/* Returns the entry of the key after packets have used all credit of its state. */
+/* Returns the entry of the key, whose state has no credit because packets used it. */
 static struct sl_entry entry_spent(const struct sl_limit *limit)
 {
 	struct sl_entry entry = {.addr = {key.addr[0], key.addr[1]}, .limit = key.limit};
@@ -68,7 +68,7 @@ static void check_full(const struct sl_limit *limit, uint64_t at)
 	assert_int_equal(entry.state.blocked_until, 0);
 }
 
-/* A state is refilled immediately, in each of the next sub-windows, and after all of them. */
+/* A refill works in any sub-window: at once, in each of the next sub-windows, and after them. */
 TEST(test_a_state_of_each_kind_is_full_and_not_blocked)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(limits); i++)
@@ -93,7 +93,7 @@ TEST(test_an_entry_of_another_key_stays_as_it_is)
 		}
 }
 
-/* A step of state_turn() in bpf/state.h: replaces a word, and fails if it has changed. */
+/* A step of state_turn() in bpf/state.h: replaces a word unless it has changed meanwhile. */
 static bool swap(__u64 *word, uint64_t from, uint64_t to)
 {
 	if (*word != from)
@@ -102,7 +102,7 @@ static bool swap(__u64 *word, uint64_t from, uint64_t to)
 	return true;
 }
 
-/* Turns a window to its next sub-window in four steps, and refills it before step `cut`. */
+/* Moves a window to its next sub-window in four steps. Refills it before step `cut`. */
 static void turn_and_fill(struct sl_entry *entry, int cut, uint64_t now)
 {
 	struct sl_state *state = entry_state(entry), seen = *state, next = seen;
@@ -140,7 +140,7 @@ TEST(test_a_turn_under_way_brings_nothing_back)
 	}
 }
 
-/* A refilled token bucket has its whole burst, even if it has slices and its span is rounded. */
+/* A refilled token bucket has its whole burst, even with slices and a rounded span. */
 TEST(test_nothing_is_lost_with_a_full_bucket)
 {
 	static const struct {
@@ -167,7 +167,7 @@ TEST(test_nothing_is_lost_with_a_full_bucket)
 	}
 }
 
-/* `charged_at` never decreases. In a window it is the current sub-window. */
+/* A refill never sets `charged_at` back. In a window it becomes the current sub-window. */
 TEST(test_moments_never_go_back)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(limits); i++) {
