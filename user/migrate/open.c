@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A remake makes a second gate, the next gate, while the gate runs. The next gate shares every map
- * whose size is the same. The steps:
+ * A remake gives a running gate maps of other sizes. It makes a second gate, the "next gate", which
+ * shares every map whose size stays the same. The steps:
  *
  * 1. Make the maps whose sizes differ, and copy rules, policies and budgets into them.
- * 2. Pin these maps in GATE/next/, `gate` last. A kill after this step is recovered by finishing
- *    the remake, and a kill before it by undoing the remake.
+ * 2. Pin these maps in GATE/next/, the map `gate` last. If the command is killed before this pin
+ *    exists, the remake is undone, and otherwise it is finished.
  * 3. Switch all devices to programs on the next gate, and wait until the old programs have ended.
  * 4. Add to the new `counters` and `budgets` the packets that the old maps counted meanwhile.
- * 5. Move the pins from next/ to the gate's directory, `gate` first. Now the next gate is the gate.
+ * 5. Move the pins from next/ to the gate's directory, `gate` first. The next gate is now the gate.
  *
- * After a kill the next command that changes the gate examines next/:
+ * If a command was killed, the next command that changes the gate examines next/:
  *
  * - If next/gate exists, the next gate is complete, and the command repeats steps 3 to 5. Until
- *   then some devices use the gate and some the next gate, with the same rules. Each gate has its
- *   own copy of a map whose size differs, so a limit (`sources`) or a budget (`policies`) can be
- *   used twice.
- * - If next/gate does not exist, the command moves the pins whose ids are in the gate's map `gate`
- *   (a kill in step 5), and removes all other pins (a kill in step 2).
+ *   then some devices use the gate and some use the next gate, with the same rules. Both gates have
+ *   their own copy of each map whose size differs, so a source can use a limit (map `sources`) or a
+ *   budget (map `policies`) twice.
+ * - If next/gate does not exist, the command moves the pins of maps whose ids are in the gate's map
+ *   `gate` (killed in step 5), and removes all other pins (killed in step 2).
  *
- * Both gates have the same generation, and policies keep their numbers. So shared caches and
- * buckets are valid for both gates.
+ * Both gates have the same generation and the same policy numbers, so the shared caches and buckets
+ * are valid for both.
  */
 #include "migrate/open.h"
 
@@ -43,7 +43,7 @@
 #include "gate/transaction.h"
 #include "kinds.h"
 
-/* Returns whether the next gate does not share this map. */
+/* Returns whether the next gate has its own map instead of sharing the gate's map. */
 static bool map_is_new(const struct gate *gate, const struct gate *next, enum gate_map map)
 {
 	return gate->state->map_ids[map] != next->state->map_ids[map];
@@ -51,7 +51,7 @@ static bool map_is_new(const struct gate *gate, const struct gate *next, enum ga
 
 /* --- Step 1: making the next gate ----------------------------------------------------------- */
 
-/* Returns an error if the rules need more room than these sizes have. */
+/* Fails if the rules need more room than these sizes have. */
 static int refuse_small(const struct gate *gate, const struct gate_sizes *sizes,
 			const struct room *room)
 {
@@ -65,7 +65,7 @@ static int refuse_small(const struct gate *gate, const struct gate_sizes *sizes,
 	return 0;
 }
 
-/* Copies the rules into new maps of rules. */
+/* Copies the rules into the new maps of rules. */
 static int remake_copy_rules(const struct gate *gate, struct gate *next,
 			     const struct gate_sizes *sizes)
 {
@@ -96,8 +96,9 @@ static int remake_copy_rules(const struct gate *gate, struct gate *next,
 }
 
 /*
- * Returns the state of a budget. A full budget is returned as full since `now`, so that
- * budgets_add() can compute later charges from the difference of `empty_at`.
+ * Returns the state of a budget. If the budget is full, its `empty_at` is computed as if it became
+ * full at `now`, so that budgets_add() can compute later charges from the difference of two
+ * `empty_at`.
  */
 static struct sl_state remake_read_budget(const struct gate *gate, uint32_t number, uint64_t now)
 {
@@ -114,7 +115,7 @@ static struct sl_state remake_read_budget(const struct gate *gate, uint32_t numb
 	return state;
 }
 
-/* Copies policy versions and budgets into new maps of policies. */
+/* Copies policy versions and budgets into the new maps of policies. */
 static void policies_copy(const struct gate *gate, struct gate *next)
 {
 	uint32_t count = MIN(gate->policies_max, next->policies_max);
@@ -135,8 +136,8 @@ static void policies_copy(const struct gate *gate, struct gate *next)
 }
 
 /*
- * Makes the next gate, with a copy of the rules. Policies keep their numbers, so their maps may
- * need more entries than policies exist.
+ * Makes the next gate, with a copy of the rules. Policies keep their numbers, so a map of policies
+ * must have room for the highest number.
  */
 static int next_make(const struct gate *gate, const struct gate_sizes *sizes, struct gate *next)
 {
@@ -177,8 +178,8 @@ static int next_pin(const struct gate *gate, const struct gate *next)
 }
 
 /*
- * Removes next/. A pin in it moves to the gate's directory if its map is a map of the gate, and is
- * removed otherwise. A pin that cannot be read is an error, and stays.
+ * Removes next/. Moves a pin to the gate's directory if the gate uses its map, and removes other
+ * pins. If a pin cannot be read, keeps the pin, and returns an error.
  */
 static int next_end(const struct gate *gate)
 {
@@ -207,9 +208,9 @@ static int next_end(const struct gate *gate)
 /* --- Steps 3 and 4: the switch -------------------------------------------------------------- */
 
 /*
- * Adds to the next budgets the charges of the old budgets since the copy. `copied` has `empty_at`
- * of each copy. It is NULL if the command that made the copy was killed; then each next budget gets
- * the later of both values of `empty_at`.
+ * Adds the charges of the old budgets since the copy to the next budgets. `copied` has the
+ * `empty_at` of each budget when it was copied. If it is NULL, because the copying command was
+ * killed, each next budget gets the later one of both `empty_at`.
  */
 static void budgets_add(const struct gate *gate, struct gate *next, const uint64_t *copied)
 {
@@ -227,9 +228,9 @@ static void budgets_add(const struct gate *gate, struct gate *next, const uint64
 }
 
 /*
- * Subtracts the final counts of the old `counters` from the bases of the next policy versions. The
- * new counters began at 0, so a reader of the next gate gets the sum of both maps. Repeating it has
- * the same result.
+ * Subtracts the final counts of the old `counters` from the base counts of the next policy
+ * versions. The new counters began at 0, so a reader of the next gate gets the sum of both maps. A
+ * repeated call has the same result.
  */
 static int counters_add(const struct gate *gate, struct gate *next)
 {
@@ -258,9 +259,9 @@ static int counters_add(const struct gate *gate, struct gate *next)
 }
 
 /*
- * Does steps 3 to 5: `gate` becomes the next gate, and `next` is closed. Switches all devices or,
- * if that fails, no device. If only step 5 fails, `gate` is the next gate as well, and the next
- * remake_recover() moves the pins that stayed in next/.
+ * Does steps 3 to 5. `gate` then refers to the next gate, and `next` is closed. Switches all
+ * devices or, on failure, none. If only step 5 fails, `gate` also refers to the next gate, and the
+ * next remake_recover() moves the remaining pins.
  */
 static int gate_switch(struct gate *gate, struct gate *next, const uint64_t *copied,
 		       bool *ret_switched)
@@ -306,7 +307,7 @@ static int gate_switch(struct gate *gate, struct gate *next, const uint64_t *cop
 
 /* --- The remake ----------------------------------------------------------------------------- */
 
-/* Finishes an interrupted remake if next/gate exists, and otherwise undoes it. */
+/* Finishes an interrupted remake if next/gate exists; otherwise undoes it. */
 static int remake_recover(struct gate *gate)
 {
 	_cleanup_(gate_close) struct gate next = GATE_CLOSED;
@@ -343,7 +344,7 @@ int remake(struct gate *gate, const struct gate_sizes *sizes)
 		err = rules_recover(gate, NULL);
 	if (err)
 		return err;
-	rules_expire(gate); /* rules that have ended need no room */
+	rules_expire(gate); /* make no room for expired rules */
 	err = next_make(gate, sizes, &next);
 	if (err)
 		return err;
@@ -362,12 +363,12 @@ int remake(struct gate *gate, const struct gate_sizes *sizes)
 
 /* --- Growth --------------------------------------------------------------------------------- */
 
-/* Room for a text such as "hosts 16k -> 1m, prefixes 16k -> 32k" with all sizes. */
+/* Buffer size for a text such as "hosts 16k -> 1m, prefixes 16k -> 32k" with all sizes. */
 #define GROWN_TEXT (SIZES * (2 * SIZE_TEXT + 16))
 
 /*
- * A gate_grow_fn: remakes the gate with larger sizes, and prints a notice of the sizes that grew.
- * Returns an error if the process lacks a capability for this.
+ * A gate_grow_fn: remakes the gate with larger sizes, and adds a notice of the sizes that grew.
+ * Fails if the process lacks a capability for this.
  */
 static int remake_grow(struct gate *gate, const struct gate_sizes *sizes)
 {
@@ -403,8 +404,8 @@ static int remake_grow(struct gate *gate, const struct gate_sizes *sizes)
 
 /*
  * Recovers from killed commands: first from a remake, then from a change of attachments, then from
- * a change of rules. Then removes rules that have ended, because packets still look them up. Sets
- * gate->grow, so that the gate grows with its rules.
+ * a change of rules. Then removes expired rules, which would slow down lookups. Sets gate->grow, so
+ * that the gate can grow with its rules.
  */
 static int gate_recover(struct gate *gate)
 {
