@@ -98,7 +98,7 @@ struct keep {
 	struct lock_file lock;
 	struct step steps[STEPS];
 	struct watch watch;
-	int signals, clock;    /* two fds; `clock` is readable after the wall clock was set */
+	int signals, clock; /* a signalfd; a timerfd that is readable if the wall clock was set */
 	uint64_t suspended_ms; /* how long the machine was suspended since boot, in ms */
 	uint64_t watchdog_us;  /* timeout of systemd's watchdog, in µs; 0 if it is off */
 	uint64_t fed_ms;       /* when the last watchdog message was sent */

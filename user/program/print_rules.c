@@ -10,7 +10,7 @@
 
 /* --- Commands ------------------------------------------------------------------------------- */
 
-/* Prints the beginning of a command, up to the prefix. */
+/* Prints the start of a command, up to the prefix. */
 static void print_command(const char *lead, const char *gate, const char *command,
 			  const struct sl_prefix *prefix)
 {
@@ -21,8 +21,8 @@ static void print_command(const char *lead, const char *gate, const char *comman
 }
 
 /*
- * Prints an entry, unless it has ended. list: name of its list; NULL for a runtime entry. makes:
- * the line adds the list, whose end is `until`.
+ * Prints the command that adds an entry, unless the entry has ended. list: name of its list, or
+ * NULL for a runtime entry. makes: the command also sets the end of the list to `until`.
  */
 static void print_entry(const struct sl_prefix *prefix, enum sl_access access, uint32_t until,
 			const char *list, bool makes, const char *gate, const char *lead)
@@ -43,7 +43,7 @@ static void print_entry(const struct sl_prefix *prefix, enum sl_access access, u
 void print_commands(const struct rule *rule, const struct sl_list_info *lists,
 		    struct rules_shown *all, const char *gate, const char *lead)
 {
-	/* `default` cannot inherit, because no prefix is shorter */
+	/* `default` cannot inherit */
 	bool inherit = rule->prefix.bits && rule->inherit;
 	const char *inherits = rule->inherit == INHERIT_YES ? " inherit yes" : " inherit no";
 	char rate[UNITS_TEXT], burst[UNITS_TEXT], words[LIMIT_TEXT];
@@ -73,7 +73,7 @@ void print_commands(const struct rule *rule, const struct sl_list_info *lists,
 		print_text("%s%s%s\n", limit_format(&rule->limit[i], &rule->prefix, words),
 			   inherit && !i ? inherits : "", no_fq ? " no-fq" : "");
 	}
-	if (!rule->limits && inherit) { /* the rule is from rule_difference() */
+	if (!rule->limits && inherit) { /* the rule has only a change of `inherit` */
 		print_command(lead, gate, "set", &rule->prefix);
 		print_text("%s\n", inherits);
 	}
@@ -101,7 +101,7 @@ void print_limit_fields(const struct limit *limit, const struct sl_prefix *prefi
 	for (int field = 0; field < SPEC_SHARED; field++) {
 		const char *words = spec_format_whole(limit, prefix, field, text);
 
-		if (words) /* skip fields that this kind of limit lacks */
+		if (words) /* skip the fields that this kind of limit lacks */
 			print_string(spec_names[field], NULL, words);
 	}
 	print_shared(limit);

@@ -6,36 +6,36 @@
 #include "program/writer.h"
 #include "rules/ruleset.h"
 
-/* State that is kept while a sequence of rules is printed. */
+/* What the printed commands of a sequence of rules have in common. */
 struct rules_shown {
-	uint64_t ends; /* bit i is set if a printed line sets the end of list i */
-	bool lacks_fq; /* limits that shape are printed with `no-fq` */
+	uint64_t ends; /* bit i is set after a command that sets the end of list i */
+	bool lacks_fq; /* add `no-fq` to commands with limits that shape */
 };
 
 /*
- * Prints a rule as commands, one per line, with `lead` before each:
+ * Prints the commands that add a rule, one per line, with `lead` before each:
  *
- *   sluice -g edge set 203.0.113.0/24 name dns rate 200pps burst 50 match udp port 53 inherit yes
- *   sluice -g edge newcomers 203.0.113.0/24 rate 10kpps burst 20000
- *   sluice -g edge deny 203.0.113.9 until 2026-11-22T13:00:00Z as /etc/drop.txt
+ *  sluice -g edge set 203.0.113.0/24 name dns rate 200pps burst 50 match udp port 53 inherit yes
+ *  sluice -g edge newcomers 203.0.113.0/24 rate 10kpps burst 20000
+ *  sluice -g edge deny 203.0.113.9 until 2026-11-22T13:00:00Z as /etc/drop.txt
  *
- * lists: array to which the rule's list bits refer; NULL if it has none. all: state of a sequence
- * of rules whose lines are run together; NULL if each line is run alone, on a gate with these
- * lists.
+ * lists: array that the rule's list bits index, or NULL if there are none. all: shared by a
+ * sequence of rules whose commands are run together. It is NULL if a command is run alone on a gate
+ * that has these lists.
  */
 void print_commands(const struct rule *rule, const struct sl_list_info *lists,
 		    struct rules_shown *all, const char *gate, const char *lead);
 
 /*
  * Prints a rule as JSON: {"prefix", "list", "seconds_left", "lists", "list_seconds_left", "limits",
- * "inherit", "newcomers"}. Keys without a value are omitted. "list" is the access of its runtime
- * entry. If rule is NULL, prints null.
+ * "inherit", "newcomers"}, without the keys that have no value. "list" is "allow" or "deny", for a
+ * runtime entry. If `rule` is NULL, prints null.
  */
 void print_rule(const char *key, const struct rule *rule, const struct sl_list_info *lists);
 
 /*
- * Print parts of a rule as JSON: the fields of a limit, the field "shared" of a limit, an array of
- * limits, and the fields of a budget.
+ * Print as JSON: the fields of a limit, its field "shared", an array of limits, and the fields of a
+ * budget.
  */
 void print_limit_fields(const struct limit *limit, const struct sl_prefix *prefix);
 void print_shared(const struct limit *limit);
@@ -43,7 +43,7 @@ void print_limits(const char *key, const struct limit *limits, unsigned int coun
 		  const struct sl_prefix *prefix);
 void print_budget_fields(const struct sl_limit_spec *budget);
 
-/* Prints the names of the lists whose bits are set, as JSON: "lists": [...]. */
+/* Prints as JSON the names of the lists whose bits are set: "lists": [...]. */
 void print_lists(const struct sl_list_info *lists, uint64_t bits);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Runs a command or another program, and prints messages and errors. */
+/* Runs a command or another program, and prints errors and other messages. */
 #include "program/program.h"
 
 #include <ctype.h>
@@ -66,14 +66,14 @@ int program_exec(const char *name, char **argv)
 	fflush(NULL);
 	if (file > path && execv(path, argv) && errno == ENOENT)
 		execvp(file, argv);
-	/* execvp() also fails with EACCES if a directory of $PATH cannot be searched */
+	/* execvp() also fails with EACCES if it may not search a directory of $PATH */
 	if (errno == ENOENT || errno == EACCES || errno == ENOTDIR)
 		return -ENOENT;
 	return error_add(errno, "cannot-run", NULL, "cannot run %s: %s", file, strerror(errno));
 }
 
 /*
- * Executes the program sluice-COMMAND for the command at argv[at], with the other words as
+ * Executes the program sluice-COMMAND, where COMMAND is argv[at], with the other words as
  * arguments.
  */
 static int command_exec(const struct program *program, char **argv, int at)
@@ -96,7 +96,7 @@ static int command_exec(const struct program *program, char **argv, int at)
 
 /* --- Messages ------------------------------------------------------------------------------- */
 
-/* Priorities of messages, as in sd-daemon(3) and syslog(3). */
+/* priorities of messages, as in sd-daemon(3) and syslog(3) */
 static const int priorities[] = {
 	[SL_ERROR] = 3,
 	[SL_WARNING] = 4,
@@ -114,7 +114,7 @@ bool journal_reads(const char *stream, const struct stat *st)
 	return !stream[length] && device == st->st_dev && inode == st->st_ino;
 }
 
-static bool last_is_misuse; /* the last printed error is a misuse */
+static bool last_is_misuse; /* the last printed error was about a wrong argument or file */
 static bool has_failed;	    /* an error was printed */
 
 void message_print(const struct sl_error *error)
@@ -141,7 +141,7 @@ void message_print(const struct sl_error *error)
 
 const struct value_type value_trial = VALUE_TIME(5 * NS_PER_SEC, 3600 * NS_PER_SEC);
 
-/* Prints messages of libbpf on standard error; only used with -v. */
+/* Prints a message of libbpf on standard error, with option -v. */
 static int print_libbpf(enum libbpf_print_level level, const char *format, va_list args)
 {
 	(void)level;
@@ -157,7 +157,7 @@ static int run(struct context *context, struct command_line *line, int argc, cha
 	unsigned int mark = error_count();
 	int err;
 
-	/* find -j first, so that an error about a wrong option is printed as JSON */
+	/* find -j first, so that an error in parsing the options is printed as JSON */
 	for (char **word = argv + 1; *word && strcmp(*word, "--"); word++)
 		context->json |= !strcmp(*word, "-j") || !strcmp(*word, "--json");
 	print_begin(stdout, context->json);
@@ -167,7 +167,7 @@ static int run(struct context *context, struct command_line *line, int argc, cha
 	if (line->count)
 		command = context->command = command_find(program, line->words[0]);
 	if (line->count && !command) {
-		error_drop(mark); /* the option may be valid for the other program */
+		error_drop(mark); /* sluice-COMMAND may have the option */
 		return command_exec(program, argv, line->first);
 	}
 	if (err)
@@ -180,7 +180,7 @@ static int run(struct context *context, struct command_line *line, int argc, cha
 		usage_print(program, !option[OPTION_HELP]);
 		return option[OPTION_HELP] ? 0 : -EINVAL;
 	}
-	/* in "complete help", `help` is a word to complete */
+	/* `sluice complete help` completes the word `help` */
 	if (option[OPTION_HELP] || (line->count == 2 && !strcmp(line->words[1], "help") &&
 				    strcmp(command->name, "complete"))) {
 		command_print(command);
@@ -208,12 +208,12 @@ static int run(struct context *context, struct command_line *line, int argc, cha
 
 /*
  * Prints the errors, and returns the exit status. If an earlier write to standard output failed,
- * adds an error; since its errno is lost, another write is made, which fails for the same reason.
+ * adds an error. The errno of that write is lost, so this writes again, and gets the same errno.
  */
 static int output_end(const struct context *context, int result)
 {
 	int exit_failed = context->command ? context->command->exit_failed ?: 1 : 1;
-	const struct sl_error *first = NULL; /* first error, which causes the later errors */
+	const struct sl_error *first = NULL; /* the first error caused the others */
 	int exit = result;
 	bool failed;
 
@@ -250,20 +250,21 @@ static int output_end(const struct context *context, int result)
 int program_main(const struct program *program, int argc, char **argv)
 {
 	const struct option_table options = options_of(program->commands, program->count);
-	char *words[argc + 2]; /* fits: the kernel limits argv to a quarter of the stack */
+	char *words[argc + 2]; /* words of argv; argv is at most a quarter of the stack */
 	struct command_line line = {.options = &options, .words = words};
 	struct context context = {.program = program};
 	int result;
 
 	/*
-	 * Open /dev/null for descriptors 0, 1 and 2 if they are closed. Otherwise a file or socket
-	 * that is opened later would get descriptor 2, and messages would be written to it. Input
-	 * is opened for writing and output for reading, so that its use still fails.
+	 * Opens /dev/null for each of the descriptors 0, 1 and 2 that is closed. Otherwise a file
+	 * that is opened later would become descriptor 2, and messages would be written to it.
+	 * Descriptor 0 is opened for writing, and 1 and 2 for reading, so that using them fails.
 	 */
 	for (int fd = 0; fd <= 2; fd++)
 		if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd ? O_RDONLY : O_WRONLY) != fd)
 			exit(1);
-	signal(SIGXFSZ, SIG_IGN); /* a write beyond the file size limit then fails with EFBIG */
+	/* a write beyond the file size limit then fails with EFBIG, without killing this process */
+	signal(SIGXFSZ, SIG_IGN);
 	error_set_printer(message_print);
 	memset(words, 0, sizeof(words));
 	result = run(&context, &line, argc, argv);

@@ -23,7 +23,7 @@ static const struct option_words common[OPTION_COMMON] = {
 	[OPTION_VERSION] = {'V', "version", NULL, "print the version"},
 };
 
-/* The only option in tables of commands that has a letter; the tables name it "-f". */
+/* The option "-f" in tables of commands. No other option in these tables has a letter. */
 static const struct option_words lettered = {'f', "file", VALUE_TEXT("FILE"), NULL};
 
 struct option_table options_of(const struct command *const commands[], unsigned int count)
@@ -61,8 +61,8 @@ int option_find(const struct option_table *table, const char *word)
 }
 
 /*
- * Parses the options in argv[*at]: "--gate=main", "--gate", "-gmain", "-jv". If the value is the
- * next word, increments *at. ret_last: index of the last option in the word.
+ * Parses the options in argv[*at], such as "--gate=main", "--gate", "-gmain" or "-jv". If the next
+ * word is the value, increments *at. Stores the index of the last option in `ret_last`.
  */
 static int options_take(struct command_line *line, int argc, char **argv, int *at, int *ret_last)
 {
@@ -110,8 +110,9 @@ static int options_take(struct command_line *line, int argc, char **argv, int *a
 }
 
 /*
- * If the value of the option is a number, and the word is a unit of time, appends the word to the
- * value: "--confirm 5 minutes". Returns whether it did. option: -1 if no option precedes the word.
+ * If the value of an option is a number, and the word after it is a unit of time, appends the word
+ * to the value, as in "--confirm 5 minutes", and returns true. option: index of the option before
+ * the word, or -1.
  */
 static bool unit_take(struct command_line *line, int option, const char *word)
 {
@@ -151,7 +152,7 @@ int options_parse(int argc, char **argv, struct command_line *line)
 
 /* --- Keywords ------------------------------------------------------------------------------- */
 
-/* Returns the keyword of that name in the command's table, or NULL. */
+/* Returns the keyword named `name` in the command's table, or NULL. */
 static const struct word *keyword_find(const struct command *command, const char *name)
 {
 	for (unsigned int i = 0; i < command->word_count; i++) {
@@ -209,11 +210,13 @@ bool choice_word(const char *value, const char *first, unsigned int place, char 
 }
 
 /*
- * Returns whether `word` belongs to the value of the keyword, which has `count` words so far. The
- * name of the type, such as "N per TIME", has a placeholder or a fixed word at each position.
- * VALUE_NUMBERS also continue with a unit or a number, but not with an address, which is an operand
- * of allow and deny; `per` is part of the value if a unit follows, as in "30 per minute", although
- * it is also a keyword. VALUE_WORDS continue with any word that is not a keyword.
+ * Returns whether `word` belongs to the value of a keyword that has `count` words so far. The name
+ * of the value's type, such as "N per TIME", has a placeholder or a fixed word at each position.
+ *
+ * A value of VALUE_NUMBERS also continues with a unit or a number, but not with an address, which
+ * is an operand of allow and deny. It continues with `per` if a unit follows, as in "30 per
+ * minute", although `per` is also a keyword. A value of VALUE_WORDS continues with any word that is
+ * not a keyword.
  */
 static bool value_goes_on(const struct command *command, const struct word *keyword,
 			  unsigned int count, const char *word, const char *next)
@@ -239,9 +242,8 @@ static bool value_goes_on(const struct command *command, const struct word *keyw
 }
 
 /*
- * Returns how many of the words after a keyword belong to its value. ret_values: their number
- * without units, where a quoted word counts once for each word in it, and an empty word counts
- * once.
+ * Returns how many of the words after a keyword belong to its value. Stores their number without
+ * units in `ret_values`; a quoted word counts as the number of words in it, at least 1.
  */
 static unsigned int value_words(const struct command *command, const struct word *keyword,
 				char *const words[], unsigned int count, unsigned int *ret_values)
@@ -266,19 +268,19 @@ static unsigned int value_words(const struct command *command, const struct word
 
 /* --- Command lines -------------------------------------------------------------------------- */
 
-#define JOINED_TEXT 160 /* bytes of the words of one value */
+#define JOINED_TEXT 160 /* buffer size for the words of one value */
 
-/* A command line while it is parsed. */
+/* State of parsing a command line. */
 struct filling {
 	struct context *context;
 	const struct command *command;
 	const struct command_line *line;
 	unsigned int at;   /* index of the current word */
-	uint64_t keywords; /* bit i is set if word i of the table was parsed */
-	char *args;	   /* the arguments to fill */
+	uint64_t keywords; /* bit i is set if word i of the table was found */
+	char *args;	   /* arguments of the command, filled by the parser */
 };
 
-/* Parses and stores the value of a word. text: ignored if the word has no value. */
+/* Parses a value, and stores it in the field of a word. Ignores `text` if the word has no value. */
 static int value_store(struct filling *filling, const struct word *word, const char *what,
 		       const char *text)
 {
@@ -322,10 +324,7 @@ static int keyword_take(struct filling *filling, const struct word *keyword)
 	return value_store(filling, keyword, keyword->name, text);
 }
 
-/*
- * Adds an operand. Operands are moved to the front of the line's words, over words that were
- * parsed.
- */
+/* Adds an operand. Moves operands to the front of the line's words, overwriting parsed words. */
 static int operand_take(struct filling *filling, char *text)
 {
 	const struct command *command = filling->command;
@@ -337,9 +336,7 @@ static int operand_take(struct filling *filling, char *text)
 	    (operand->kind == OPERAND && *count) ||
 	    (operand->kind != OPERANDS_ANYWHERE && filling->keywords))
 		return unexpected(command, text);
-	/*
-	 * if the operand is optional, a word similar to a keyword, and not like a prefix, is a typo
-	 */
+	/* a text like a keyword, and unlike a prefix, is a typo if the operand is optional */
 	if (!command->question && !text[strcspn(text, ".:/")] && keyword_nearly(command, text))
 		return unexpected(command, text);
 	words[1 + (*count)++] = text;
@@ -349,7 +346,10 @@ static int operand_take(struct filling *filling, char *text)
 	return 0;
 }
 
-/* Stores the values of the options in the command's table, and refuses all other given options. */
+/*
+ * Stores the values of the options in the command's table. Refuses options that are not in the
+ * table.
+ */
 static int options_store(struct filling *filling)
 {
 	const struct command *command = filling->command;
