@@ -153,7 +153,7 @@ TEST(test_honest_sources_keep_all_packets)
 		uint64_t passed = flood_run(&honest, cpu_cases[cpus], &established);
 
 		assert_int_equal(passed + established, honest.rate * SECONDS);
-		/* the budget exceeds the demand, so every packet of the first second passes */
+		/* the sources are new for at least 1 s and at most 2.25 s */
 		assert_in_range(passed, honest.rate, honest.rate * 9 / 4);
 	}
 }
@@ -239,7 +239,7 @@ TEST(test_a_refused_packet_costs_nothing)
 	assert_int_equal(packet_send(4), SL_DROP_OVER_LIMIT);
 }
 
-/* In a flood of sources that send once, a source that sends again passes: it has a reserve. */
+/* In a flood of sources that send only once, a reserve lets sources that send again pass. */
 TEST(test_a_source_that_sends_again_gets_the_reserve)
 {
 	static const struct flood flood = {"", .limit_rate = 100, .limit_burst = 100};
@@ -345,7 +345,7 @@ TEST(test_a_late_clock_establishes_no_source)
 	assert_int_equal(packet_send(1), SL_PASS_NEWCOMER);
 }
 
-/* A limit that observes has no budget. In a flood, its new keys are limited by the threshold. */
+/* A limit that observes has no budget. In a flood, the threshold limits insertions of new keys. */
 TEST(test_a_flood_under_a_limit_that_observes_inserts_little)
 {
 	static const struct flood flood = {"", .limit_rate = 50, .limit_burst = 50};
@@ -361,8 +361,8 @@ TEST(test_a_flood_under_a_limit_that_observes_inserts_little)
 }
 
 /*
- * Established sources in a quarter of the table stay established while they are idle for up to 300
- * s and spoofed sources, within the budget, send enough to fill the table many times.
+ * Established sources fill a quarter of the table and are idle for up to 300 s. They stay
+ * established, although spoofed sources within the budget could fill the table many times.
  */
 TEST(test_idle_sources_stay_established_in_a_flood)
 {

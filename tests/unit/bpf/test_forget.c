@@ -53,7 +53,7 @@ static void world_begin(const struct scene *scene)
 	unknown = 0;
 	limit = spec_limit(scene->limit, 1);
 	limit.charge_hits = true;
-	limit.id = 1; /* a fixed id, because results depend on it slightly */
+	limit.id = 1; /* a fixed id, because the results depend on the id */
 	host_add(&limit);
 	host.policy.by_source[SL_IPV4] = 1;
 	if (scene->budget)

@@ -390,8 +390,8 @@ TEST(test_a_reused_bucket_keeps_nothing)
 		bucket = bucket_of(1);
 		seal = bucket->seal[1];
 		/*
-		 * what a program on this CPU writes to the bucket after another CPU gave it to
-		 * another source
+		 * a program on this CPU can write this after another CPU gave the bucket to another
+		 * source
 		 */
 		*bucket = (struct sl_bucket){
 			.seal = {bucket->seal[0], seal ^ 1},

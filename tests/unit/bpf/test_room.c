@@ -8,7 +8,7 @@
  */
 static void entry_goes(const unsigned int *limit);
 
-/* in the macro's body, the same name is the builtin function */
+/* in the macro's body, __sync_lock_test_and_set is the builtin function */
 #define __sync_lock_test_and_set(word, value)                                                      \
 	((value) ? (void)0 : entry_goes(word), __sync_lock_test_and_set(word, value))
 

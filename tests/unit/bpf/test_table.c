@@ -437,7 +437,7 @@ TEST(test_a_choice_in_the_secondary_set_is_checked_again)
 			insert(rival, 0);
 		new_entry = new_entry_at(0);
 		meanwhile.set = 1;
-		meanwhile.lookups = 2; /* one to choose the way, one to lock the set */
+		meanwhile.lookups = 2; /* one lookup to choose the way, one to lock the set */
 		meanwhile.call = calls[i % 2];
 		assert_int_equal(table_insert(&new_entry), -EBUSY);
 		assert_int_equal(meanwhile.lookups, 0);

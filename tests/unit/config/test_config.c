@@ -404,7 +404,7 @@ TEST(test_all_errors_are_reported_at_once)
 		 "mixed-list"},
 		/* each repetition of a key is reported */
 		{"deny: []\nallow: []\ndeny: []\ndeny: []\n", "3:1 key-twice; 4:1 key-twice"},
-		/* `rate` is no key of `defaults`, so the limit has no rate */
+		/* `defaults` has no key `rate`, so the limit has no rate */
 		{"defaults: {rate: 5pps}\n"
 		 "policies: [{prefix: default, limits: [{burst: 5}]}]\n",
 		 "1:12 no-such-key; 2:39 no-rate"},

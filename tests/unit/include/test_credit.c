@@ -236,7 +236,7 @@ TEST(test_debts_do_not_wrap)
 TEST(test_what_is_left_in_a_slice_returns_to_the_state)
 {
 	static const struct {
-		int64_t born;  /* `full_at`, in ticks after ZERO as all times here */
+		int64_t born;  /* `full_at`; all times are in ticks after ZERO */
 		int64_t drawn; /* when the slice borrowed its credit */
 		int64_t now;
 		int64_t credit;
@@ -275,7 +275,7 @@ TEST(test_a_slice_answers_until_its_jiffy)
 {
 	static const struct {
 		int64_t credit;
-		uint64_t cost, jiffy; /* of the packet */
+		uint64_t cost, jiffy; /* cost of the packet, and jiffy of its arrival */
 		enum credit_answer answer;
 		int64_t left;
 	} cases[] = {
@@ -564,7 +564,7 @@ TEST(test_slices_belong_to_the_limits_of_one_policy)
 		const char *what;
 		__u32 policy, since, changed; /* the packet's policy; the bucket stores 3 and 7 */
 		__s64 credit, left;
-		__u64 until; /* expected, if the slice had 99 */
+		__u64 until; /* expected `until`; it was 99 before */
 	} cases[] = {
 		{"nothing has changed", 3, 7, 1, 50, 50, 99},
 		{"another policy", 4, 7, 1, 50, 0, 0},

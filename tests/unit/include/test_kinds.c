@@ -57,7 +57,7 @@ struct source {
 	struct sl_limit limit;
 	struct sl_state state;
 	uint64_t now;
-	uint64_t departure; /* of the last packet of a shaper */
+	uint64_t departure; /* when the last packet of a shaper departs */
 };
 
 static struct source source_with(const struct sl_limit_spec *spec, uint64_t now)

@@ -36,8 +36,8 @@ static uint32_t *slot_of(const struct sl_params *params, struct digest digest)
 }
 
 /*
- * Returns the digest of an address. The digest uses a universal hash, and the worst case for such a
- * hash are consecutive addresses or /64s.
+ * Returns the digest of an address. The digest is a universal hash, for which consecutive addresses
+ * or /64s are the worst case.
  */
 static struct digest digest_ipv4(uint32_t number)
 {

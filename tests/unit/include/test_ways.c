@@ -75,7 +75,7 @@ TEST(test_a_set_tells_whether_it_has_a_tag)
 	}
 }
 
-/* The digests of two keys differ if a difference in the limit repeats in the address. */
+/* If two keys differ in the same bits of limit and address, their digests still differ. */
 TEST(test_keys_of_two_limits_share_no_digest)
 {
 	for (int i = 0; i < 1000000; i++) {

@@ -176,7 +176,7 @@ TEST(test_lines_may_have_an_end)
 {
 	static const struct {
 		const char *line;
-		double seconds; /* until the expiry; 0: none; NAN: refused */
+		double seconds; /* seconds until the expiry; 0: no expiry; NAN: refused */
 	} cases[] = {
 		{"192.0.2.1 for 3h59m58s", 14398},
 		{"192.0.2.1\tfor\t 2 days # x", 172800},

@@ -299,7 +299,7 @@ TEST(test_what_was_not_reported_yet_is_not_lost)
 	one_node_open(2, 1);
 	quiet_run(5, FOREMOST);
 	for (int i = 0; i < 100 && is_reported(another); i++)
-		quiet_run(.1, NONE); /* until the account ends */
+		quiet_run(.1, NONE); /* repeat until the account ends */
 	assert_false(is_reported(another));
 	/* about ten packets were not reported */
 	assert_true(node[0].accounts.samples.list[another * SL_WAYS].excess >=

@@ -270,7 +270,7 @@ static bool is_blocked(const struct sl_limit *limit, struct sl_entry *entry, uin
 	return block_holds(limit, entry_state(entry), now);
 }
 
-/* A block from the store ends when the store reports, but is not longer than the limit allows. */
+/* A block ends at the time that the store reports, but is never longer than the limit allows. */
 TEST(test_a_block_ends_when_it_is_reported_to_or_with_the_limit)
 {
 	static const struct {

@@ -107,7 +107,7 @@ static void round_run(unsigned int items)
  * "keys N" sets whether the store replies for keys: N is 0, or -1 if it does not reply.
  * "limits N" changes the limits of this node. "wait MS" advances the time.
  * "round B N MS" runs N rounds with a key, MS apart. B: whether each round gets a reply.
- * "empty B" runs a round without keys.
+ * "empty B" runs such a round without keys.
  * "seconds N U S" runs N rounds without keys, a second apart, and checks the largest numbers that
  * they report: U nodes with other limits, and S other processes with the name of this node.
  * "known N" checks that the last round reports N nodes.

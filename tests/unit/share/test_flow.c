@@ -293,7 +293,7 @@ TEST(test_what_is_reported)
 	static const struct {
 		const char *name;
 		int64_t taken, asked;	  /* ticks added to the two counters */
-		int64_t sent, sent_asked; /* reported amounts, in the store's units */
+		int64_t sent, sent_asked; /* amounts that the node reports */
 	} reports[] = {
 		{"the increase of the counters", 100, 300, 100, 300},
 		{"nothing again, although the round was lost", 0, 0, 0, 0},
