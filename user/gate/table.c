@@ -92,6 +92,16 @@ int table_read(const struct gate *gate, const struct table *table, const struct 
 
 /* --- All entries ---------------------------------------------------------------------------- */
 
+void table_index(struct table *table)
+{
+	table->index_count = 0;
+	for (uint32_t i = 0; i < table->count; i++)
+		if (table->entries[i].limit)
+			table->index[table->index_count++] = &table->entries[i];
+	if (table->index_count)
+		qsort(table->index, table->index_count, sizeof(*table->index), by_key);
+}
+
 int table_open(const struct gate *gate, struct table *ret)
 {
 	_cleanup_(table_close) struct table table = {.id = gate_map_id(gate->map[MAP_STATES])};
@@ -115,11 +125,8 @@ int table_open(const struct gate *gate, struct table *ret)
 	}
 	if (err)
 		return gate_map_unread(gate, MAP_STATES, err);
-	for (uint32_t i = 0; copy && i < table.count; i++)
-		if (table.entries[i].limit)
-			table.index[table.index_count++] = &table.entries[i];
 	if (copy)
-		qsort(table.index, table.index_count, sizeof(*table.index), by_key);
+		table_index(&table);
 	*ret = table;
 	table = TABLE_CLOSED;
 	return 0;

@@ -33,6 +33,9 @@ struct table {
 int table_open(const struct gate *gate, struct table *ret);
 void table_close(struct table *table);
 
+/* Fills `index`, which has room for `count` pointers, with the used entries, sorted by key. */
+void table_index(struct table *table);
+
 /*
  * Reads the entry of a key. If `table` is NULL, searches the maps by system calls. A reader lacks
  * the hash secret, so it searches a copy of the whole table.

@@ -87,42 +87,83 @@ int buckets_forgive(const struct gate *gate, const struct sl_prefix *address)
 /* --- A walk --------------------------------------------------------------------------------- */
 
 /*
- * Number of entries of a page. The kernel returns whole hash buckets. They have far fewer entries,
- * because the map has at least as many hash buckets as entries.
+ * Largest number of entries of a page, and its size in bytes. The kernel returns whole hash
+ * buckets. They have far fewer entries than the smallest page, because the map has at least as many
+ * hash buckets as entries.
  */
 #define PAGE_ENTRIES 1024U
+#define PAGE_BYTES   (512U << 10)
+#define PAGE_LEAST   64U
+
+static size_t key_size_of(enum gate_map map)
+{
+	return map == MAP_BUCKETS4 ? sizeof(__u32) : 2 * sizeof(__u64);
+}
+
+int buckets_cursor_open(const struct gate *gate, struct buckets_cursor *ret)
+{
+	uint32_t fit = PAGE_BYTES / (gate->machine.cpus * sizeof(struct sl_bucket));
+	_cleanup_(buckets_cursor_close) struct buckets_cursor cursor = {0};
+
+	cursor.room = fit < PAGE_LEAST ? PAGE_LEAST : fit > PAGE_ENTRIES ? PAGE_ENTRIES : fit;
+	cursor.keys = calloc(cursor.room, key_size_of(MAP_BUCKETS6));
+	cursor.values = calloc((size_t)cursor.room * gate->machine.cpus, sizeof(*cursor.values));
+	if (!cursor.keys || !cursor.values)
+		return gate_map_unread(gate, MAP_BUCKETS4, -ENOMEM);
+	*ret = cursor;
+	cursor = BUCKETS_CURSOR_CLOSED;
+	return 0;
+}
+
+void buckets_cursor_close(struct buckets_cursor *cursor)
+{
+	free(cursor->keys);
+	free(cursor->values);
+	*cursor = BUCKETS_CURSOR_CLOSED;
+}
+
+int buckets_page(const struct gate *gate, enum gate_map map, struct buckets_cursor *cursor,
+		 buckets_call *call, void *data, uint32_t *ret_count, bool *ret_ended)
+{
+	size_t key_size = key_size_of(map);
+	uint32_t count = cursor->room, *last = cursor->is_begun ? &cursor->token : NULL;
+	int err = bpf_map_lookup_batch(gate->map[map], last, &cursor->token, cursor->keys,
+				       cursor->values, &count, NULL);
+
+	*ret_ended = err;
+	cursor->is_begun = !err;
+	*ret_count = count;
+	if (err && err != -ENOENT)
+		return gate_map_unread(gate, map, err);
+	err = 0;
+	for (uint32_t i = 0; call && !err && i < count; i++) {
+		struct sl_bucket *buckets = cursor->values + (size_t)i * gate->machine.cpus;
+		__u64 key[2] = {0};
+		struct sl_prefix source;
+		unsigned int used;
+
+		memcpy(key, cursor->keys + i * key_size, key_size);
+		used = buckets_used(gate, buckets, key);
+		source = prefix_of_source(key, map == MAP_BUCKETS4);
+		err = used ? call(data, &source, buckets, used) : 0;
+	}
+	return err;
+}
 
 int buckets_walk(const struct gate *gate, enum gate_map map, buckets_call *call, void *data,
 		 uint32_t *ret_count)
 {
-	size_t key_size = map == MAP_BUCKETS4 ? sizeof(__u32) : 2 * sizeof(__u64);
-	_cleanup_free_ char *keys = calloc(PAGE_ENTRIES, key_size);
-	_cleanup_free_ struct sl_bucket *values =
-		calloc((size_t)PAGE_ENTRIES * gate->machine.cpus, sizeof(*values));
-	int err = keys && values ? 0 : -ENOMEM, end = 0;
-	__u32 token, *last = NULL;
+	_cleanup_(buckets_cursor_close) struct buckets_cursor cursor = BUCKETS_CURSOR_CLOSED;
+	int err = buckets_cursor_open(gate, &cursor);
+	bool ended = false;
 
-	for (*ret_count = 0; !err && !end; last = &token) {
-		__u32 count = PAGE_ENTRIES;
+	for (*ret_count = 0; !err && !ended;) {
+		uint32_t count = 0;
 
-		end = bpf_map_lookup_batch(gate->map[map], last, &token, keys, values, &count,
-					   NULL);
-		if (end && end != -ENOENT)
-			return gate_map_unread(gate, map, end);
+		err = buckets_page(gate, map, &cursor, call, data, &count, &ended);
 		*ret_count += count;
-		for (__u32 i = 0; call && !err && i < count; i++) {
-			struct sl_bucket *buckets = values + (size_t)i * gate->machine.cpus;
-			__u64 key[2] = {0};
-			struct sl_prefix source;
-			unsigned int used;
-
-			memcpy(key, keys + i * key_size, key_size);
-			used = buckets_used(gate, buckets, key);
-			source = prefix_of_source(key, key_size == sizeof(__u32));
-			err = used ? call(data, &source, buckets, used) : 0;
-		}
 	}
-	return keys && values ? err : gate_map_unread(gate, map, err);
+	return err;
 }
 
 /* --- All sources ---------------------------------------------------------------------------- */

@@ -32,6 +32,27 @@ typedef int buckets_call(void *data, const struct sl_prefix *source,
 int buckets_walk(const struct gate *gate, enum gate_map map, buckets_call *call, void *data,
 		 uint32_t *ret_count);
 
+/* The place of a walk that reads one page at a time, and memory for a page. */
+struct buckets_cursor {
+	uint32_t token; /* the kernel's number of the next hash bucket */
+	bool is_begun;	/* false if the next page is the first of the map */
+	char *keys;
+	struct sl_bucket *values;
+	uint32_t room; /* number of entries that fit in a page */
+};
+
+#define BUCKETS_CURSOR_CLOSED ((struct buckets_cursor){0})
+
+int buckets_cursor_open(const struct gate *gate, struct buckets_cursor *ret);
+void buckets_cursor_close(struct buckets_cursor *cursor);
+
+/*
+ * Reads the next page of a map, and moves the cursor: after the last page to the first. ret_count:
+ * number of entries of the page. Sets `ret_ended` after the last page.
+ */
+int buckets_page(const struct gate *gate, enum gate_map map, struct buckets_cursor *cursor,
+		 buckets_call *call, void *data, uint32_t *ret_count, bool *ret_ended);
+
 /*
  * Empties the slices of a source, and forgets its cached refusals. A packet that is charged at the
  * same time may write its old slice back, or lose its count.
