@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The files in the packages of `make tests`, and what tools of Debian and systemd report about
-them. tests/boot installs the packages, and boots with them."""
+"""The Debian packages contain the right files, and tools of Debian and systemd have no objection to
+them."""
 
 import glob
 import os
@@ -39,9 +39,9 @@ usr/share/man/man8/sluice-share.8.gz
 """.split()
 DOC = "usr/share/doc/sluice"
 FOLDERS = {f"{DOC}/docs": "docs/*.md", f"{DOC}/examples": "docs/examples/*",
-           f"{DOC}/docs/examples": "docs/examples/*"}  # the package has a link to this directory
+           f"{DOC}/docs/examples": "docs/examples/*"}  # links to the directory above
 UNITS = ["sluice", "sluice-share"]
-MOST_EXPOSED = 25  # The highest accepted exposure by `systemd-analyze security`, in tenths.
+MOST_EXPOSED = 25  # the highest score that `systemd-analyze security` may report, in tenths
 
 
 def needs(tool):
@@ -67,7 +67,8 @@ def found(name):
 
 
 def unpacked(package, folder):
-    """Unpacks a package into a folder. Its control files go to subdirectory DEBIAN."""
+    """Unpacks a package into a directory, with its control files in DEBIAN. Returns the
+    directory."""
     run("dpkg-deb", "-R", package, str(folder))
     return folder
 
@@ -132,7 +133,7 @@ def test_what_is_below_etc_is_kept_over_upgrades(tree):
 
 @pytest.mark.parametrize("path", glob.glob(f"{TOP}/docs/examples/*"), ids=os.path.basename)
 def test_an_example_can_be_executed_where_it_is_a_script(tree, path):
-    """run-parts silently skips a script that is not executable. An interface would come up without a filter."""
+    """Each example that is a script is executable. run-parts would silently skip it otherwise."""
     with open(path, encoding="utf-8") as file:
         script = file.read(2) == "#!"
     for folder in (f"{DOC}/examples", f"{DOC}/docs/examples"):
@@ -162,7 +163,8 @@ def test_lintian_has_no_objection(name):
 
 @pytest.fixture(name="unit", params=UNITS)
 def fixture_unit(tree, share_tree, tmp_path, request):
-    """A copy of the unit that runs the `sluice` under test instead of the installed one."""
+    """A copy of a systemd unit, which runs the program under test instead of the installed
+    program."""
     needs("systemd-analyze")
     name = request.param
     path = tmp_path / f"{name}@.service"
@@ -183,7 +185,8 @@ def test_systemd_calls_the_unit_little_exposed(unit):
 
 @pytest.mark.parametrize("tool,name", [("systemd-sysusers", "sysusers.d"), ("systemd-tmpfiles", "tmpfiles.d")])
 def test_users_and_directories_are_made(tree, tmp_path, tool, name):
-    """The tools get another root directory, so they do not change this machine."""
+    """The packaged files create user sluice and its directories. The tools work below a temporary
+    root directory."""
     needs(tool)
     needs("systemd-sysusers")
     folder = tmp_path / "usr/lib"

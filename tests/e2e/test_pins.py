@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The pins of a gate keep it in force. No process is needed."""
+"""Pins keep a gate in force when no process of sluice runs."""
 
 import ipaddress
 import json
@@ -20,11 +20,12 @@ def mode(path):
 
 
 def test_maps_by_name_and_links(lab):
-    """Checks the names and modes of the pins. The modes must not depend on umask."""
+    """The pins of a gate have the right names and modes, whatever the umask is."""
     lab.attach("in0", preexec_fn=lambda: os.umask(0))
     lab.attach("in0", "hook", "ingress", preexec_fn=lambda: os.umask(0))
     assert sorted(os.listdir(lab.pins())) == sorted(MAPS + ["links"])
-    pinned = os.listdir(lab.pins("links"))  # with clsact, a further pin shows that we created the qdisc
+    # mode clsact has one more pin, for a qdisc that sluice created
+    pinned = os.listdir(lab.pins("links"))
     assert sorted(pin.split("-")[0] for pin in pinned if "program" not in pin and
                   "qdisc" not in pin) == ["ingress", "xdp"]
     assert "program" in {pin.split("-")[0] for pin in pinned}
@@ -33,7 +34,8 @@ def test_maps_by_name_and_links(lab):
     for name in MAPS:
         assert mode(lab.pins(name)) & 0o077 == 0
         shown = json.loads(run("bpftool", "-j", "map", "show", "pinned", lab.pins(name)).out)
-        assert shown["name"] == (".data.secret" if name == "secret" else name)  # the compiler names it
+        # name chosen by the compiler
+        assert shown["name"] == (".data.secret" if name == "secret" else name)
     lab.sluice("detach", "all")
     assert not os.path.exists(lab.pins())
 
@@ -44,7 +46,7 @@ def processes():
         try:
             found.append(os.readlink(f"/proc/{pid}/exe"))
         except OSError:
-            continue  # the process has ended, or is a kernel thread
+            continue  # the process has exited, or is a kernel thread
     return found
 
 
@@ -60,7 +62,7 @@ def test_the_filter_outlives_its_tools(attached):
 
 def test_bpftool_shows_named_fields(lab):
     lab.attach("in0", "mode", "native", "policies", "64", "sources", "64",
-               "buckets", "16")  # bpftool prints all entries, so the tables are small
+               "buckets", "16")  # small tables, because bpftool prints all entries
     lab.sluice("set", "default", "rate", "1/h", "burst", "20")
     lab.send(SOURCE, 30)
     lab.expect(passed=20, dropped=10)
@@ -70,7 +72,7 @@ def test_bpftool_shows_named_fields(lab):
         return [entry.get("formatted", entry) for entry in json.loads(text)]
 
     def used(name, of):
-        """Returns the entries of an array for which of() is true, by index."""
+        """Returns the entries of an array, by index, for which of() returns true."""
         return {entry["key"]: entry["value"] for entry in dump(name) if of(entry["value"])}
 
     gate = dump("gate")[0]["value"]
@@ -78,7 +80,7 @@ def test_bpftool_shows_named_fields(lab):
     packed = ipaddress.ip_address(SOURCE).packed
     (index, line), = used("states", lambda line: line["limit"]).items()
     assert line["addr"] == [int.from_bytes(packed, sys.byteorder), 0]
-    assert line["limit"] == 1 << 3 | 1  # the index of the limit is 0, its kind is token bucket, and the address is IPv4
+    assert line["limit"] == 1 << 3 | 1  # limit 0 of kind token bucket, for IPv4
     assert set(line["state"]) == {"empty_at", "full_at", "charged_at", "blocked_until"}
     (at, ways), = used("sets", lambda ways: any(ways["tag"])).items()
     assert at * 8 + next(i for i, tag in enumerate(ways["tag"]) if tag) == index
@@ -89,7 +91,7 @@ def test_bpftool_shows_named_fields(lab):
     assert [sum(cpu["value"][name]["packets"] for cpu in found["values"])
             for name in ("passed", "dropped", "observed")] == [20, 10, 0]
     used_on, = (cpu["value"] for cpu in found["values"] if cpu["value"]["generation"])
-    assert used_on["state"] == [state, 0, 0, 0]  # the bucket has the index of the state
+    assert used_on["state"] == [state, 0, 0, 0]  # index of the source's state
     assert dump("buckets4") == [found]
     lab.send("2001:db8::1", 3)
     lab.expect(passed=23, dropped=10)
@@ -98,7 +100,8 @@ def test_bpftool_shows_named_fields(lab):
                            *map(str, key)).out)["formatted"]
     assert sum(cpu["value"]["passed"]["packets"] for cpu in found["values"]) == 3
     rule, = dump("prefixes")
-    record = int(str(rule["value"]["cur"]["version"]), 0)  # bpftool prints bit fields as hexadecimal strings
+    # bpftool prints bit fields in hexadecimal
+    record = int(str(rule["value"]["cur"]["version"]), 0)
     assert rule["key"]["bits"] == 0 and record > 0
     policy = dump("policies")[record]["value"]
     assert policy["spec"][0]["rate"] == 1 and policy["spec"][0]["burst"] == 20

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""If sluice has no command NAME, it runs the program sluice-NAME. With -j, it prints errors as JSON."""
+"""`sluice NAME` runs the program sluice-NAME if sluice itself has no command NAME. With -j, errors
+are JSON."""
 
 import json
 import os
@@ -15,7 +16,8 @@ SCRIPT = '#!/bin/sh\necho "$(basename "$0")" "$@"\nexit 7\n'
 
 @pytest.fixture(name="programs")
 def made_programs(tmp_path):
-    """Copies sluice beside sluice-near. A directory in $PATH has sluice-far and another sluice-near."""
+    """Returns a function that runs a copy of sluice. Its directory has sluice-near, and $PATH has
+    sluice-far and another sluice-near."""
     for folder, names in ("bin", ["sluice-near"]), ("path", ["sluice-far", "sluice-near"]):
         (tmp_path / folder).mkdir()
         for name in names:
@@ -43,12 +45,13 @@ def test_a_command_of_another_program(programs, line, ran):
 
 @pytest.mark.parametrize("word", ["none", "../path/sluice-far", "x/../../path/sluice-far", "-far", "", "FAR", "f\nar"])
 def test_a_word_that_is_no_program(programs, word):
-    """The name of a program may only contain letters, digits and -."""
+    """sluice refuses the name of a program that contains anything but lower case letters, digits
+    and -."""
     done = programs(f"-- {word}")
     assert done.code == 2 and done.out == ""
 
 
-# The words of a wrong command, its exit status, and the keys `id` and `object` of the JSON error.
+# Columns: a wrong command, its exit status, and `id` and `object` of its JSON error.
 ERRORS = [
     ("statsu", 2, "no-command", ""), ("show --jsn", 2, "no-option", ""), ("-g", 2, "no-value", ""),
     ("set default rat 5pps", 2, "unexpected", "set"), ("set", 2, "no-operand", "set"),
@@ -59,7 +62,8 @@ ERRORS = [
 
 @pytest.mark.parametrize("line,status,name,subject", ERRORS, ids=[case[0] for case in ERRORS])
 def test_an_error_as_json(line, status, name, subject):
-    """Standard output contains only the JSON error. Standard error has the same message as text."""
+    """With -j, a wrong command prints its error as JSON on standard output, and as text on standard
+    error."""
     done = run_sluice("-j", *line.split(), status=status)
     error = json.loads(done.out)["error"]
     assert sorted(error) == ["hint", "id", "object", "text"]
@@ -78,14 +82,15 @@ def test_of_several_errors_json_has_the_first(tmp_path):
 
 
 def test_only_sluice_share_links_the_client_of_the_store():
-    """Otherwise, hosts without package sluice-share would need hiredis and OpenSSL."""
+    """Only sluice-share links hiredis and OpenSSL, so hosts without this package need neither."""
     def linked(program):
         return set(re.findall(r"\blib(hiredis|hiredis_ssl|ssl|crypto)\b", run("readelf", "-d", program).out))
     assert linked(SLUICE) == set() and "hiredis" in linked(f"{SLUICE}-share")
 
 
 def test_a_program_that_is_not_installed(tmp_path):
-    """The help describes the command, and the error message names the package that contains it."""
+    """If `sluice-share` is not installed, the error message names its package, and `sluice help
+    share` still works."""
     binary = shutil.copy(SLUICE, tmp_path)
     done = run(binary, "-j", "share", "a:1", check=False, env={"PATH": str(tmp_path)})
     error = json.loads(done.out)["error"]

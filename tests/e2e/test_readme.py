@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Runs the commands of README.md and docs/tour.md as a user would paste them. Each command of a
-session prints what the page shows, and each recipe of the README has its promised effect."""
+"""Pastes the commands of README.md and docs/tour.md into a shell, as a user would. The commands
+print what the page shows, and the recipes of the README have their promised effect."""
 
 import json
 import os
@@ -12,9 +12,9 @@ import pytest
 from lab import BUILD, TOP
 
 README, TOUR = "README.md", "docs/tour.md"
-SECONDS = 120  # timeout of a session, which normally takes 4 s
+SECONDS = 120  # timeout of a session, which takes 4 s
 
-# A shell with its own bpffs and /run/netns. When the shell ends, the kernel removes both.
+# A shell with a bpffs and a /run/netns of its own, which the kernel frees when it exits.
 PRIVATE_SHELL = ["unshare", "--mount", "--propagation", "private", "sh", "-ec", """
     mount -t bpf -o mode=0700 bpf /sys/fs/bpf
     mkdir -p /run/netns
@@ -25,11 +25,11 @@ END = "end of the answer"
 
 # --- What may differ ------------------------------------------------------------------------------
 
-# These parts of the output are measured, so they may differ. The rest must match, including the alignment of columns.
-MEASURED = re.compile(r"(?P<level>\d+)(?= of \d)"              # the level of a bucket
-                      r"|(?P<state>  +\d+(?:%|ms)$)"         # a level in a column, or the time until the next packet passes
-                      r"|(?P<count>  +\d+)(?= (?!of )|s?$)"    # a count in a column, whose width stays
-                      r"|(?<=for )(?P<left>\d+)(?=s\b)"        # seconds left of a block or a deny
+# Numbers that depend on time. All other output must be exactly that of the page.
+MEASURED = re.compile(r"(?P<level>\d+)(?= of \d)"            # level of a bucket
+                      r"|(?P<state>  +\d+(?:%|ms)$)"        # level or time at the end of a line
+                      r"|(?P<count>  +\d+)(?= (?!of )|s?$)"  # count in a column of fixed width
+                      r"|(?<=for )(?P<left>\d+)(?=s\b)"      # seconds left of a block or an entry
                       r"|(?<=\()(?P<wait>\d+)(?=s\)$)"
                       r"|(?<=after )(?P<retry>\d+)(?= ms)"
                       r"|(?<=full in )(?P<full>\d+)(?= ms)"
@@ -37,13 +37,13 @@ MEASURED = re.compile(r"(?P<level>\d+)(?= of \d)"              # the level of a 
 
 
 def literal(line):
-    """Returns a line with its measured numbers replaced."""
+    """Returns a line in which # replaces each number that depends on time."""
     return MEASURED.sub(lambda m: "#".rjust(len(m[0])) if m["count"] or m["state"] else "#", line)
 
 
 def is_near(shown, got):
-    """Returns whether a measured number is close to the number in the page. Levels and times until
-    full may differ freely, other numbers by a factor of two."""
+    """Returns whether a number differs by a factor of two at most from the number in the page. Levels and
+    times until full may differ more."""
     return shown.lastgroup in ("level", "state", "full", "end") or int(shown[0]) <= 2 * int(got[0]) <= 4 * int(shown[0])
 
 
@@ -67,7 +67,7 @@ def test_only_what_is_measured_may_differ(shown, got, same):
 # --- The session ----------------------------------------------------------------------------------
 
 def section(page, title):
-    """Yields (line number, line) for each line of a section, from its heading to the next heading."""
+    """Yields (line number, line) for each line of the section `title` of a page."""
     with open(os.path.join(TOP, page), encoding="utf-8") as file:
         lines = list(file)
     first = lines.index(f"## {title}\n") + 1
@@ -78,8 +78,8 @@ def section(page, title):
 
 
 def session(page):
-    """Returns (line number, command, output lines) for each step. The page shows the output as
-    comments, so that users can paste a whole session."""
+    """Returns (line number, command, output lines) for each command of the page's session. The page
+    shows the output as shell comments."""
     steps = []
     for number, line in section(page, "A session"):
         if line.startswith("    #"):
@@ -87,12 +87,12 @@ def session(page):
         elif line.startswith("    "):
             steps.append((number, line[4:-1], []))
         elif steps:
-            break  # this line is text after the end of the session
+            break  # the session has ended
     return steps
 
 
 def answer(shell, command):
-    """Types a command into the shell. Returns the lines of its output."""
+    """Types a command into the shell. Returns its output lines."""
     shell.stdin.write(f"{command}\necho '{END}'\n")
     shell.stdin.flush()
     lines = []
@@ -122,7 +122,8 @@ def test_the_session_can_be_pasted(tmp_path, page, commands, answers):
     with subprocess.Popen(PRIVATE_SHELL, cwd=tmp_path, stdin=subprocess.PIPE, text=True,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as shell:
         for number, command, shown in steps:
-            got = answer(shell, "\n".join([command, *shown]))  # the pasted command includes its comments
+            # comments are pasted together with the command
+            got = answer(shell, "\n".join([command, *shown]))
             found = differences(shown, [f"# {line}".rstrip() for line in got])
             if found:
                 pytest.fail(f"{page}, line {number}: {command}\n" + "\n".join(found), False)
@@ -138,9 +139,7 @@ def test_the_readme_stays_short():
 
 # --- The recipes ----------------------------------------------------------------------------------
 
-# A shell with its own bpffs, a network namespace with veth device eth0, and copies of all directories that recipes change.
-# /usr/local/sbin has sluice, a curl that writes a list, and stubs of make, apt and systemctl, which log their arguments.
-# The stub of apt creates the directory of the package. tests/boot runs the real programs.
+# A shell on a simulated host, where stubs of make, apt and systemctl only log their arguments.
 PRIVATE_HOST = ["unshare", "--mount", "--net", "--propagation", "private", "bash", "-ec", """
     [[ $(readlink /proc/self/ns/net) != "$1" ]]
     mount -t bpf -o mode=0700 bpf /sys/fs/bpf
@@ -176,7 +175,7 @@ END
 
 
 def recipes(title="Recipes"):
-    """Returns (line number in the README, text) for each recipe."""
+    """Returns (line number, commands) for each recipe of the README."""
     found = []
     for number, line in section(README, title):
         if not line.startswith("    "):
@@ -188,7 +187,7 @@ def recipes(title="Recipes"):
 
 @pytest.fixture
 def host(tmp_path):
-    """A shell on a private host. The shell ends when a command fails."""
+    """A shell on a simulated host. It exits as soon as a command fails."""
     here = os.readlink("/proc/self/ns/net")
     with subprocess.Popen([*PRIVATE_HOST, here, BUILD, str(SECONDS)], cwd=tmp_path, text=True,
                           stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as shell:
@@ -197,7 +196,7 @@ def host(tmp_path):
 
 
 def test_the_recipes_do_what_they_say(host):
-    """Runs all recipes on the same host, in the order of the README."""
+    """The recipes of the README work, if they run one after the other on the same host."""
     limits, blocklist, boot, cluster, metrics = recipes()
     for number, text in recipes():
         print(f"README.md, line {number}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Changes the sizes of maps of a running gate. Maps of unchanged size are kept, and packets are judged meanwhile."""
+"""`apply --resize` changes the sizes of maps of a running gate, while packets are judged."""
 
 import collections
 import concurrent.futures
@@ -27,7 +27,7 @@ TABLES = ["sets", "states", "buckets4", "buckets6"]
 
 
 def maxima(lab):
-    """Returns the size of each map of sources or rules."""
+    """Returns the sizes of the maps of sources and rules, by name."""
     return {m["name"]: m["max_entries"] for m in lab.json("status")["gates"][0]["maps"]
             if m["name"] in LISTED}
 
@@ -48,7 +48,8 @@ def pinned_id(lab, name):
 
 
 def map_ids(lab):
-    """Returns the map ids that the program of each device uses, and the ids of the pinned maps."""
+    """Returns the ids of the maps that each attached program uses, and the ids of the pinned
+    maps."""
     used = []
     for attachment in lab.attachments():
         shown = run("bpftool", "-j", "prog", "show", "id", str(attachment["program_id"])).out
@@ -59,7 +60,8 @@ def map_ids(lab):
 
 
 def is_whole(lab):
-    """Checks that all programs use only pinned maps, and that directory `next` does not exist."""
+    """Checks that all attached programs use only pinned maps, and that no directory `next` is
+    left."""
     used, pinned = map_ids(lab)
     assert used and all(ids <= pinned for ids in used), (used, pinned)
     assert not os.path.exists(lab.pins("next"))
@@ -67,7 +69,8 @@ def is_whole(lab):
 
 @pytest.fixture
 def drained(attached):
-    """A gate whose sizes are all SIZE. The burst of SOURCE is spent for an hour, and DENIED is denied."""
+    """A gate with the size SIZE for all maps. SOURCE has spent its burst for an hour, and DENIED is
+    denied."""
     resize(attached, **{size: SIZE for size in SIZES})
     attached.sluice("set", "default", "rate", "1/h", "burst", "10")
     attached.sluice("set", "192.0.2.0/24", "rate", "1/h", "burst", "1000")
@@ -102,14 +105,14 @@ def test_each_size(drained, size, factor):
     drained.send("2001:db8::1", 10)
     drained.send(DENIED, 5)
     drained.send(OTHER, 5)
-    full = size == "sources"  # a new table of sources has no states, so all buckets are full
+    full = size == "sources"  # a new table of sources is empty, so all buckets are full
     drained.expect(passed=14 + 5 + (5 + 10 if full else 6), dropped=8 + 5 + (0 if full else 5 + 4))
     drained.sluice("set", "2001:db8:1::/48", "rate", "5/h")
     drained.sluice("del", "192.0.2.0/24")
 
 
 def test_rules_longer_than_64(attached):
-    """The new map of divided /64 networks has the same entries, so sources in one /64 keep their own rules."""
+    """After a resize, sources in the same /64 still have rules of their own."""
     rules = "2001:db8::1", "2001:db8::2", "2001:db8::/96"
     for rule in rules:
         attached.sluice("set", rule, "rate", "1/h", "burst", "10")
@@ -126,7 +129,7 @@ def test_rules_longer_than_64(attached):
 # --- Smaller --------------------------------------------------------------------------------------
 
 def test_levels_stay(attached):
-    """Each source keeps its exact level, for each kind of limit, in IPv4 and IPv6."""
+    """After a resize, each source has exactly its old level, for each kind of limit."""
     attached.sluice("set", "default", "rate", "1/h", "burst", "10")
     attached.sluice("set", "10.2.0.0/16", "name", "w", "window", "10", "per", "1h", "inherit", "no")
     attached.sluice("set", "default", "name", "nets", "rate", "1/h", "burst", "1000", "per", "16")
@@ -169,8 +172,8 @@ def test_a_size_that_is_too_small_is_refused(attached):
 
 
 def test_policies_keep_their_numbers(attached):
-    """A smaller map must have room for the highest policy number in use. Totals include the
-    counters of deleted policies, also if their numbers do not exist in the new map."""
+    """A smaller map of policies keeps the number of each policy, and the totals still include
+    deleted policies."""
     for i in range(30):
         attached.sluice("set", f"10.{i}.0.0/16", "rate", "1/h", "burst", "10")
         attached.send(f"10.{i}.0.1", i + 1)
@@ -188,7 +191,7 @@ def test_policies_keep_their_numbers(attached):
     passed, dropped = (stats["totals"][verdict]["packets"] for verdict in ("passed", "dropped"))
     attached.expect(passed=passed + 4 + 3 + 2 + 1, dropped=dropped + 1 + 2 + 3 + 4 + 5)
     assert by_rule(attached)["10.9.0.0/16"] == (10, 5)
-    for i in range(5):  # a new policy reuses the number of a deleted policy
+    for i in range(5):  # these policies reuse numbers of deleted policies
         attached.sluice("set", f"10.{i}.0.0/16", "rate", "1/h", "burst", "10")
     assert by_rule(attached)["10.3.0.0/16"] == (0, 0)
     assert "10 policies" in one_line(attached.sluice("set", "10.99.0.0/16", "rate", "1/h", status=1))
@@ -198,7 +201,7 @@ def test_policies_keep_their_numbers(attached):
 
 
 def test_a_full_gate_gets_other_policies(lab):
-    """While the new policies replace the old policies, the gate needs room for both."""
+    """If no policy of a full map remains, apply still replaces all of them in one step."""
     def config(net):
         return {"gate": {"policies": 5}, "policies": [{"prefix": f"{net}.{i}.0.0/16", "limits": [{"rate": "1/h"}]}
                                                       for i in range(5)]}
@@ -213,8 +216,8 @@ def test_a_full_gate_gets_other_policies(lab):
 
 @pytest.mark.alone
 def test_levels_and_totals_under_traffic(lab):
-    """A source sends through two devices under a limit with slices. The resize switches one device after the other. The
-    source may pass at most burst + rate * time, and each packet is counted once."""
+    """While a resize switches two devices one after the other, a source passes at most burst + rate
+    * time, and every packet is counted once."""
     burst, per_second = 100000, 50000
     lab.pair("out1", "in1")
     lab.attach("in0", "in1")
@@ -251,7 +254,7 @@ def test_levels_and_totals_under_traffic(lab):
 
 @pytest.mark.alone
 def test_readers_meanwhile(drained):
-    """While the gate is resized, totals never decrease, and commands that read the gate never fail."""
+    """During a resize, commands that read the gate succeed, and totals never decrease."""
     errors, counts, going = [], [], True
 
     def read():
@@ -278,7 +281,8 @@ def test_readers_meanwhile(drained):
 
 @pytest.fixture
 def config_file(lab, tmp_path):
-    """Writes a rules file that doubles the sizes. Returns the command that applies it."""
+    """Returns a function that writes a rules file with twice the sizes. It returns the command that
+    applies the file."""
     def write(**sizes):
         config = lab.json("dump")
         config["gate"] = sizes or {size: 2 * SIZE for size in SIZES}
@@ -291,8 +295,8 @@ def config_file(lab, tmp_path):
 @pytest.mark.parametrize("then", [["upgrade"], ["detach", "all"]], ids=["change", "detach"])
 @pytest.mark.parametrize("begun", [False, True], ids=["before", "behind"])
 def test_cut_off_at_the_turn(drained, config_file, begun, then):
-    """A resize is killed just before or just after it moves pin `gate` out of directory `next`, after which the next gate is
-    the gate. The next command finishes the resize."""
+    """If a resize is killed just before or after it moves pin `gate` out of directory `next`, the
+    next command completes it."""
     sizes = {size: 2 * SIZE for size in SIZES if size != "sources"}
     before, rules, stats = maxima(drained), drained.rules(), drained.json("stats")
     gate = drained.pins("next", "gate")
@@ -324,11 +328,12 @@ def test_cut_off_at_the_turn(drained, config_file, begun, then):
 
 @pytest.mark.parametrize("is_killed", [False, True])
 def test_budgets_are_charged_for_what_the_old_map_was(attached, config_file, is_killed):
-    """A packet may charge a budget in the old map before all devices are switched. Here the test charges the map."""
+    """Packets that are charged to the old map of budgets during a resize are also charged to the
+    new map."""
     attached.sluice("set", "default", "rate", "1kpps", "burst", "100")
     attached.sluice("newcomers", "default", "rate", "60/min", "burst", "100")
     prepared, default = attached.pins("next", "gate"), struct.pack("<I", 3)
-    charge, before = 5 * 16 * 10 ** 9, []  # the charge of five packets, in ticks
+    charge, before = 5 * 16 * 10 ** 9, []  # the charge of five packets, in ticks of 1/16 ns
 
     def zero(*path, add=0):
         fd = bpf.opened(attached.pins(*path, "budgets"))
@@ -356,8 +361,8 @@ def test_budgets_are_charged_for_what_the_old_map_was(attached, config_file, is_
 
 @pytest.mark.parametrize("anew", [False, True], ids=["other sizes", "sources"])
 def test_kill_a_resize(lab, config_file, anew):
-    """After each kill, commands find a complete gate, and the next change makes all devices use the same maps. Each packet
-    is counted once. No charge is lost unless `sources` changes, which `anew` requests."""
+    """After a resize is killed at any moment, the next change makes all devices use the same maps,
+    and each packet is counted once. Levels are kept unless `sources` changes (`anew`)."""
     lab.pair("out1", "in1")
     lab.attach("in0", "in1")
     resize(lab, **{size: SIZE for size in SIZES})
@@ -365,7 +370,7 @@ def test_kill_a_resize(lab, config_file, anew):
     lab.sluice("deny", DENIED)
     lab.send(SOURCE, 11)
     lab.expect(passed=10, dropped=1)
-    # The kernel sends a packet from in0 after the attach to egress. It must not change the counts above.
+    # Attach to egress only now, because the kernel then sends a packet, which the gate counts.
     lab.attach("in0", "hook", "egress", "mode", "clsact")
     received = lab.datagrams()
     denied, ends = 0, collections.Counter()

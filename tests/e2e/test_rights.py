@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Least rights: user `sluice` with three capabilities changes gates, members of its group can read them, and other users
-have no access. All tests of this file share a bpffs, a /run and a password file."""
+"""User `sluice` changes gates with only three capabilities, members of its group read them, and
+other users have no access. All tests of this file share a bpffs, a /run and a password file."""
 
 import contextlib
 import ctypes
@@ -36,7 +36,7 @@ def mount(kind, where, data=None):
 
 
 def lines_added(path, line, tmp):
-    """Adds a line to a file of /etc, which is created if necessary, in this mount namespace only."""
+    """Adds a line to a file of /etc, only in this mount namespace."""
     copy = tmp / os.path.basename(path)
     with open(path, "a+", encoding="ascii") as file:
         file.seek(0)
@@ -46,7 +46,8 @@ def lines_added(path, line, tmp):
 
 @contextlib.contextmanager
 def machine(tmp):
-    """Creates the directories like tmpfiles.d on an installed machine: the group can reach the pins."""
+    """Creates the directories with the modes that tmpfiles.d gives them: the group can read
+    pins."""
     with own_mounts():
         lines_added("/etc/passwd", f"sluice:x:{OWNER}:{GROUP}::/:/bin/false", tmp)
         lines_added("/etc/group", f"sluice:x:{GROUP}:", tmp)
@@ -64,7 +65,7 @@ def machine(tmp):
 
 
 class Users(Lab):
-    """A lab that can run commands as several users in the network namespace of the filter."""
+    """A lab that can run commands as several users, in the filter's network namespace."""
 
     def command(self, user, words, caps=(), gate=None):
         kept = ",".join(["-all", *("+" + cap for cap in caps)])
@@ -147,7 +148,8 @@ def test_three_capabilities_change_a_gate(users):
 
 
 def test_a_gate_grows_by_who_may_make_maps(users):
-    """Adding rules that fit into the maps needs no capability. Making larger maps needs capabilities."""
+    """The owner can add rules without capabilities while the maps have room. Enlarging the maps
+    requires capabilities."""
     gate = {"gate": users.gate2}
     users.owner("attach", "in0", "hook", "egress", **gate)
     users.owner("apply", "-", input=json.dumps(FULL), **gate)
@@ -165,7 +167,8 @@ def test_a_gate_grows_by_who_may_make_maps(users):
 
 
 def test_a_gate_with_a_device_in_another_namespace_grows(users):
-    """Links can be switched from any namespace. A clsact filter needs CAP_SYS_ADMIN; without it nothing changes."""
+    """The owner can enlarge the maps of a gate on another network namespace's device. Only mode
+    clsact requires CAP_SYS_ADMIN."""
     gate = {"gate": users.gate2}
     for words, grows in (["hook", "ingress"], True), (["hook", "egress", "mode", "clsact"], False):
         users.owner("attach", "in0", *words, **gate)
@@ -180,7 +183,8 @@ def test_a_gate_with_a_device_in_another_namespace_grows(users):
 
 @contextlib.contextmanager
 def sharing(users, *options, number=signal.SIGTERM):
-    """Within the block, `share` runs as the owner. The block starts when the process has published its state."""
+    """Runs `sluice share` as the owner in the with block, which begins when the process has written
+    its state file."""
     state = f"{PUBLISHED}/{users.gate}.share.json"
     with subprocess.Popen(users.command(OWNER, ["share", "127.0.0.1:1", *options]), stderr=subprocess.DEVNULL) as process:
         try:
@@ -192,7 +196,8 @@ def sharing(users, *options, number=signal.SIGTERM):
 
 
 def test_the_owner_shares_without_capabilities(users):
-    """The group can read the state, but not the lock file with the pid, which a reader could lock."""
+    """`sluice share` runs without capabilities. The group can read its state file, but not the lock
+    file."""
     def told(user):
         gate, = json.loads(users.by(user, "-j", "status").out)["gates"]
         return gate["shared"] and gate["shared_by"]["pid"]
@@ -222,7 +227,8 @@ def test_a_password_that_others_can_read_is_refused(users, tmp_path, owner, grou
 
 
 def test_root_is_not_told_a_command_that_the_owner_wrote(users):
-    """Root pastes the command that doctor prints, so it must not contain words of the state that the owner wrote."""
+    """A command that doctor prints for root contains no words of the state file, which the owner
+    can write."""
     def advice(command):
         found = json.loads(command("-j", "doctor", "--watch", "10ms", status=1).out)
         return next(finding["advice"] for finding in found if finding["id"] == "unshared")
@@ -233,7 +239,8 @@ def test_root_is_not_told_a_command_that_the_owner_wrote(users):
     assert advice(users.owner).endswith("share 127.0.0.1:1 --round 200ms")
     assert advice(users.sluice).endswith("share 127.0.0.1:1")
     users.owner("set", "default", "rate", "2/h", "burst", "20")
-    for path in state, state.removesuffix(".json"):  # `detach` would delete these files, but other tests need the gate
+    # `detach` deletes these files, but later tests need the gate.
+    for path in state, state.removesuffix(".json"):
         os.remove(path)
 
 
@@ -251,7 +258,8 @@ def test_another_namespace_takes_sys_admin(users):
 
 @pytest.mark.parametrize("hook", ["xdp", "egress"])
 def test_what_is_attached_elsewhere_is_not_taken_for_gone(users, hook):
-    """Root attached a device in a namespace that the owner cannot enter. The owner must not treat the device as deleted."""
+    """The owner sees an attachment in a network namespace that only root can enter, and does not
+    take its device for deleted."""
     words = ["attach", "out0", "hook", hook, *(["mode", "clsact"] if hook == "egress" else [])]
     users.sluice(*words, gate=users.gate2, netns=users.sender)
     try:
@@ -267,7 +275,7 @@ def test_what_is_attached_elsewhere_is_not_taken_for_gone(users, hook):
 
 
 def test_root_and_the_owner_change_one_gate(users):
-    """Files that root creates belong to the owner, who must be able to make the next change."""
+    """Pins that root creates belong to the owner, who can therefore change the gate afterwards."""
     users.pair("out9", "in9")
     users.sluice("attach", "in9", "hook", "egress", "mode", "clsact")
     users.sluice("upgrade")
@@ -286,7 +294,7 @@ def test_root_and_the_owner_change_one_gate(users):
 
 
 def test_what_roots_keep_leaves_is_the_owners(users, tmp_path):
-    """Root's `keep` is killed. Then a unit that runs as user sluice can use the lock file and the state file."""
+    """The lock file and the state file that root's `keep` leaves belong to user sluice."""
     rules, state = tmp_path / "main.yaml", "/run/state"
     rules.write_text("policies: []\n")
     os.mkdir(state, 0o750)
@@ -312,7 +320,8 @@ def test_a_reader_sees_what_root_sees(users):
     for words in ["show"], ["dump"], ["stats"], ["sources"], ["lists"], ["-j", "check", SOURCE]:
         mine, roots = users.reader(*words), users.sluice(*words)
         if "check" not in words:
-            here = roots.out.replace(f" -n {users.filter} ", " ")  # the reader needs no -n
+            # the same but for -n, which only root needs
+            here = roots.out.replace(f" -n {users.filter} ", " ")
             assert mine.out == here and not mine.err, words
     assert users.reader("diff", "-", input=users.sluice("dump").out).out == ""
     verdict = json.loads(users.reader("-j", "check", SOURCE).out)
@@ -322,7 +331,7 @@ def test_a_reader_sees_what_root_sees(users):
 
 
 def test_a_reader_cannot_compare_devices_of_another_namespace(users):
-    """The file has no lists, but the gate has one."""
+    """`diff` refuses to compare devices of a network namespace that a reader cannot enter."""
     users.sluice("deny", "203.0.113.7", "as", "feed")
     text = '{"policies": [], "attach": [{"device": "out0", "netns": "%s"}]}' % users.sender
     refused(users.reader("diff", "-", input=text, status=None), "CAP_SYS_ADMIN", code=2)
@@ -336,7 +345,8 @@ def test_a_reader_sees_the_sizes_of_maps_that_it_cannot_open(users):
 
 
 def test_a_reader_is_told_what_doctor_finds(users):
-    """The findings are about data that a reader can see: the rules, and the devices if they are published."""
+    """doctor reports to a reader the findings about rules, and those about devices that are
+    published."""
     found = {finding["id"]: finding for finding in json.loads(users.reader("-j", "doctor").out)}
     assert {"no-budget", "rights", "unseen"} <= set(found)
     assert all(finding["severity"] == "advice" for finding in found.values()), found
@@ -358,7 +368,7 @@ def test_a_reader_makes_no_gate(users, words):
 
 
 def in_child(user, group, call):
-    """Calls `call` in a child process with this user and group. Returns its errno, or 0 if it succeeds."""
+    """Runs call() in a child process as this user and group. Returns its errno, or 0 on success."""
     pid = os.fork()
     if not pid:
         result = 255
@@ -395,7 +405,7 @@ def test_a_reader_cannot_write_a_map(users):
 
 
 def map_bytes(path):
-    """Returns the values of all entries of a map as one byte string."""
+    """Returns the values of all entries of a map, joined."""
     shown, fd = json.loads(run("bpftool", "-j", "map", "show", "pinned", path).out), bpf.opened(path)
     size = -(-shown["bytes_value"] // 8) * 8
     if shown["flags"] & BPF_F_MMAPABLE:
@@ -405,7 +415,7 @@ def map_bytes(path):
 
 
 def test_no_map_of_a_reader_has_the_secret(users):
-    """No map has a word of the secret, the complement of a word, or an address hashed with a word."""
+    """No map that a reader can open contains the hash secret, or an address combined with it."""
     secret = struct.unpack("10Q", map_bytes(users.pins("secret")))
     address, = struct.unpack("<Q", socket.inet_aton(SOURCE) + bytes(4))
     assert len(set(secret)) == 10
@@ -425,7 +435,8 @@ def test_a_reader_cannot_open_links(users):
 
 
 def test_a_reader_cannot_hold_up_the_owner(users):
-    """The lock is the directory of the gate, which a reader cannot open. A file that a reader can open is no lock."""
+    """A reader cannot lock the gate's directory, and locking any other file does not delay the
+    owner."""
     def lock(path, flags):
         fcntl.flock(os.open(path, flags), fcntl.LOCK_EX | fcntl.LOCK_NB)
 
@@ -458,7 +469,7 @@ def test_without_a_way_through_bpffs_that_is_told(users):
 
 
 def test_a_gate_of_roots_alone_stays_so(users):
-    """If the group cannot enter the directory of all gates, the group gets no access to pins either."""
+    """If the group cannot enter the directory of all gates, it cannot read pins either."""
     os.chmod(PINS, 0o700)
     try:
         users.sluice("attach", "in0", "hook", "egress", gate=users.gate2)
@@ -472,7 +483,8 @@ def test_a_gate_of_roots_alone_stays_so(users):
 
 
 def test_the_last_gate_leaves_the_directory_of_tmpfiles(tmp_path):
-    """If `detach` removed the directory that tmpfiles.d created, user sluice could not create a gate again."""
+    """Detaching the last gate does not remove the directory of all gates, which user sluice could
+    not create again."""
     with machine(tmp_path):
         with Users() as lab:
             for change in lab.owner, lab.sluice:
@@ -507,7 +519,7 @@ def test_what_is_attached_is_published(users):
 
 @pytest.mark.parametrize("user", ["owner", "sluice"])
 def test_each_change_is_published(users, user):
-    """Devices are published after each change, by the owner or by root."""
+    """Each change of attachments, by the owner or by root, is written to the file for readers."""
     change = getattr(users, user)
     users.pair("out5", "in5")
 
@@ -576,8 +588,8 @@ def write(users, text):
 
 
 def spoil_document(key, value):
-    """Returns a function that changes a value of the document, or of its first attachment. If
-    `value` is an integer, repeats the attachments that often."""
+    """Returns a function that changes a value of the published file. If `value` is an integer, the
+    list `attachments` is repeated that often."""
     def spoil(users):
         with open(published(users), encoding="ascii") as file:
             document = json.load(file)
@@ -622,7 +634,8 @@ HOSTILE = {
 
 @pytest.mark.parametrize("how", HOSTILE)
 def test_a_file_that_is_not_to_be_believed(users, how):
-    """The command shows all other data. A message names the file because of which the devices are unknown."""
+    """If the published file is not trustworthy, commands name it, and print everything except
+    devices."""
     HOSTILE[how](users)
     try:
         attachments, age, err = devices(users)
@@ -645,7 +658,8 @@ def test_a_file_that_is_not_to_be_believed(users, how):
 
 @pytest.mark.parametrize("how", ["stranger", "writable", "missing"])
 def test_a_directory_that_is_not_to_be_believed(users, how):
-    """Commands neither read nor write files in that directory. A change succeeds nevertheless."""
+    """If the directory for published files is not trustworthy, commands do not use it, but a change
+    succeeds."""
     if how == "stranger":
         os.chown(PUBLISHED, STRANGER, GROUP)
     elif how == "writable":

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Commands that set rules. A printed command can be typed again, and a wrong command changes nothing."""
+"""Commands that set rules: each printed command can be typed again, and a wrong command changes
+nothing."""
 
 import json
 import re
@@ -17,10 +18,12 @@ COMMANDS = ["attach", "detach", "status", "doctor", "set", "newcomers", "allow",
 
 @pytest.mark.parametrize("prefix, per, length", [
     ("192.0.2.0/24", "24", 24), ("192.0.2.0/24", "16", None), ("192.0.2.0/24", "16 key dst", 16),
-    ("2001:db8::/32", "24", None), ("2001:db8::/32", "48", 48), ("fe80::/12", "8", 8),  # fe80::/12 has a source per address
+    # in fe80::/12, each address is a source
+    ("2001:db8::/32", "24", None), ("2001:db8::/32", "48", 48), ("fe80::/12", "8", 8),
     ("fe80::/12", "0", None)])
 def test_a_key_that_is_wider_than_its_prefix_is_one_for_all(gate, prefix, per, length):
-    """If the key is wider than the prefix, all sources of the prefix share a bucket, so `set` prints no key length."""
+    """`set` prints no key length if the key is wider than the prefix, because all sources then
+    share a bucket."""
     key = gate.sluice("set", prefix, "rate", "5pps", "per", *per.split()).out.removeprefix(prefix)
     assert re.findall(r"/(\d+)", key) == ([] if length is None else [str(length)])
 
@@ -49,7 +52,7 @@ def test_a_default_name_replaces_no_limit_for_other_packets(gate, first, then, n
     gate.sluice("set", "default", "name", "x", *then.split())
 
 
-# The first command makes limits. The second command replaces them, and names the limits that have changed.
+# Columns: a command, a second command, and the limits that the second command replaces.
 REPLACED = [
     ("set default rate 100pps", "set default rate 10pps", ["all"]),
     ("set default rate 100pps", "set default window 9 per 1s", ["all"]),
@@ -95,7 +98,7 @@ def test_set_replaces_and_del_deletes(gate):
     assert gate.rules() == ""
 
 
-# Strings that are no prefix. tests/unit/rules covers all wrong rates, bursts and prefixes; here each command refuses some.
+# Words that are not a valid prefix.
 NO_PREFIXES = ["192.0.2.1/24", "::/129", "Default", "", "\udcff\udcfe", "a" * 5000]
 REFUSED = [([command, "--", "default", "rate", rate], rate[:99])
            for command in ("set", "newcomers") for rate in ["500", "", "5pps\xff", "9" * 4000 + "pps"]] + [
@@ -112,7 +115,7 @@ def test_a_wrong_rate_burst_or_prefix_is_refused_by_each_command(shared):
     assert shared.snapshot() == before
 
 
-# A wrong command, and a word in its error message. tests/unit/program/test_words.c covers all kinds of wrong commands.
+# Columns: a wrong command, and a part of its error message.
 WRONG_WORDS = [
     ("set default burst 5", "rate"), ("set default RATE 5pps", "'RATE'"), ("set default \udcff 5pps", "'\udcff'"),
     ("set default match any", "rate"), ("set default name x", "rate"), ("set default rate 5pps per 24 56", "'56'"),
@@ -137,11 +140,11 @@ def test_wrong_words_are_refused_and_named(shared):
         refused(shared.sluice(*words, status=None), "''", code=2)
     for words in (["set", "a\nb", "rate", "5pps"], ["set", "default", "rate", "5\npps"],
                   ["attach", "in\n0"], ["no\nsuch"], ["check", "\n"]):
-        refused(shared.sluice(*words, status=None))  # the error message is a single line
+        refused(shared.sluice(*words, status=None))  # one line, in spite of the newline in a word
     assert shared.snapshot() == before
 
 
-# A command, and the equivalent command that `show` prints. tests/unit/rules covers all spellings.
+# Columns: a command, and the same command as `show` prints it.
 OTHERWISE = [
     ("set default rate 5pps match tcp syn dport 80 vlan 3",
      "set default name tcp-syn-80-4830 rate 5pps burst 64 match tcp-syn port 80 vlan 3"),
@@ -216,7 +219,8 @@ def test_a_file_is_named_before_or_behind_other_words(gate, tmp_path):
 
 
 def test_a_gate_that_is_not_named():
-    """If only one gate exists, commands that read use it by default. Commands that change rules require -g."""
+    """Commands that read a gate use the only gate by default. Commands that change a gate require
+    -g."""
     looks = [["show"], ["dump"], ["stats"], ["sources"], ["check", "192.0.2.1"]]
     changes = [["set", "default", "rate", "6pps"], ["deny", "192.0.2.1"], ["del", "default"],
                ["forgive", "192.0.2.1"], ["upgrade"], ["detach", "all"],
@@ -254,7 +258,8 @@ def test_many_policies_are_listed_if_they_have_counted(attached):
 
 
 def test_refusals_of_packets_of_heirs_are_not_hidden(attached):
-    """Policy default has judged no packet itself, but its limit has refused packets of a policy that inherits the limit."""
+    """`stats` lists a policy without packets if its limit has refused packets of policies that
+    inherit it."""
     attached.sluice("set", "default", "rate", "1/h", "burst", "1")
     attached.sluice("set", "192.0.2.0/24", "name", "more", "rate", "1/h", "burst", "99", "inherit", "yes")
     attached.send("192.0.2.1", 5)
@@ -279,7 +284,7 @@ def test_help_of_each_command(command):
     said = run_sluice("help", command)
     assert said.out.startswith(f"usage: sluice {command}") and said.err == ""
     if command != "help":
-        if command != "complete":  # any word may follow `complete`
+        if command != "complete":  # `complete` accepts any word
             assert run_sluice(command, "help").out == said.out
         for words in [command, "-h"], ["--help", command], ["-j", command, "x", "-h"]:
             assert run_sluice(*words).out == said.out

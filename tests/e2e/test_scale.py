@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""One command applies 100,000 denied hosts and 2,000 policies; if LONG, 1,000,000 hosts and 10,000 policies. Packets are
-judged by them, and the cost of a change does not depend on their number. Prints times and memory."""
+"""One command applies 100,000 denied hosts and 2,000 policies (if LONG, 1,000,000 and 10,000).
+Their number does not change the cost of a later change."""
 
 import ipaddress
 import json
@@ -21,12 +21,13 @@ BASE6 = int(ipaddress.ip_address("2001:db8::1"))
 
 
 def host4(i):
-    """Returns host number i. Only every third address is a host, so neighbours of a denied host are not denied."""
+    """Returns IPv4 host number i. Host addresses are three apart, so that neighbours of a denied
+    host are not denied."""
     return str(ipaddress.IPv4Address(BASE4 + 3 * i))
 
 
 def host6(i):
-    """Returns IPv6 host number i. Each host has its own /64."""
+    """Returns IPv6 host number i. Each host is in another /64."""
     return str(ipaddress.IPv6Address(BASE6 + (i << 64)))
 
 
@@ -36,7 +37,7 @@ def prefix(i):
 
 @pytest.fixture(scope="module")
 def big(tmp_path_factory):
-    """A gate with all hosts and policies, which a single apply has made."""
+    """A gate with all hosts and policies, from one rules file."""
     directory = tmp_path_factory.mktemp("scale")
     with Lab() as lab:
         with open(directory / "hosts.txt", "w", encoding="ascii") as file:
@@ -60,7 +61,7 @@ def big(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def small():
-    """A gate with few rules. A change looks at 256 rules, so the gate has more than 256."""
+    """A gate with few rules, but more than 256, because a change reads up to 256 rules."""
     with Lab() as lab:
         lab.apply({"deny": [{"prefixes": [*map(host4, range(300)), host6(0), host6(1)]}], "policies": [
             {"prefix": prefix(i), "limits": [{"rate": "1/h", "burst": 1}]} for i in range(2)]})
@@ -94,13 +95,14 @@ def test_show_and_dump_tell_all_of_it(big):
 
 
 def judged(lab):
-    """Returns the passed and the dropped packets of each source."""
+    """Returns the numbers of passed and dropped packets of each source."""
     return {source["address"]: (source["passed"]["packets"], source["dropped"]["packets"])
             for source in lab.sources()}
 
 
 def send(lab, frames):
-    """Sends frames, and waits until all are judged. Does not read the counters of all policies, which takes long."""
+    """Sends frames, and waits until all are judged. Reads no counters of policies, which takes long
+    here."""
     for i in range(0, len(frames), 100):
         some, before = frames[i:i + 100], sum(map(sum, judged(lab).values()))
         lab.send_frames(some)
@@ -138,7 +140,7 @@ CHANGES = [
 
 
 def test_a_change_costs_the_same_however_many_there_are(big, small):
-    """Counts system calls, because the duration of a change depends on the machine."""
+    """A change of one rule needs the same number of bpf(2) calls, however many rules exist."""
     spent = 0
     for words in CHANGES:
         calls = [count_bpf_calls(["-g", lab.gate, *words]) for lab in (small, big)]

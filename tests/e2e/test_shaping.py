@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Shaping limits on devices without qdisc fq: commands refuse them, or print a note if `no-fq` is
-given. tests/vm/test_shape.py tests devices with fq."""
+"""Limits that shape, on devices without qdisc fq: commands refuse them, or print a note if `no-fq`
+is given."""
 
 import json
 
 import pytest
 
 SOURCE = "203.0.113.66"
-FLOW_LIMIT = " flow_limit 2001"  # At 10 kpps, so many packets can wait in the default horizon of 200 ms.
+FLOW_LIMIT = " flow_limit 2001"  # room for the packets of 200 ms at 10 kpps
 
 
 @pytest.fixture
 def egress(lab):
-    """A gate on hook egress of out0, without rules. Veth devices have no qdisc by default."""
+    """A gate on hook egress of out0, which has no qdisc."""
     lab.attach("out0", "hook", "egress", netns=lab.sender)
     return lab
 
@@ -22,7 +22,8 @@ def command(lab, device="out0", options=FLOW_LIMIT):
 
 
 def refused_without_fq(lab, words, device="out0", options=FLOW_LIMIT, **given):
-    """Checks that a command is refused. The error message names the device, the command that adds fq, and `no-fq`."""
+    """Checks that a command fails, and that its error message names the device, the command that
+    adds fq, and `no-fq`."""
     lab.refuses(words, device, f"'{command(lab, device, options)}'", "no-fq", **given)
 
 
@@ -31,7 +32,7 @@ def has_note(lab, done, device="out0"):
 
 
 def refused_on_hook(lab, hook, words, device="in0", **given):
-    """Checks that a limit that shapes is refused on a hook that cannot shape."""
+    """Checks that a command with a limit that shapes fails on this hook, and names hook egress."""
     lab.refuses(words, hook, device, f"'sluice -n {lab.filter} -g {lab.gate} attach DEV hook egress'", **given)
 
 
@@ -40,7 +41,7 @@ def rules(limit):
 
 
 def fq_told(lab):
-    """Returns `fq` of each attachment, as `status -j` prints it."""
+    """Returns `fq` in `status -j` for each attachment."""
     return {(a["device"], a["hook"]): a["fq"] for a in lab.attachments()}
 
 
@@ -53,7 +54,8 @@ def status_line(lab, device, **options):
 # --- A device without fq --------------------------------------------------------------------------
 
 def test_the_command_is_for_the_namespace_of_the_device(egress):
-    """The error message has the namespace of the device, wherever `set` runs."""
+    """The command in the error message is for the network namespace of the device, wherever `set`
+    runs."""
     for netns in "", egress.filter, egress.sender:
         refused_without_fq(egress, ["set", "default", "shape", "10kpps"], netns=netns)
 
@@ -104,7 +106,8 @@ def test_status_tells_the_devices_that_hold_nothing_back(egress):
 
 @pytest.mark.quick
 def test_without_fq_packets_leave_at_once_up_to_the_horizon(egress):
-    """Packets of this limit depart every 3 s. The fifth packet would wait longer than the horizon, so it is dropped."""
+    """Without fq, packets leave at once. The fifth packet is dropped, because it would wait longer
+    than the horizon."""
     received = egress.datagrams()
     egress.sluice("set", "default", "shape", "20/min", "horizon", "10s", "no-fq",
                   netns=egress.sender)
@@ -116,7 +119,7 @@ def test_without_fq_packets_leave_at_once_up_to_the_horizon(egress):
 
 @pytest.mark.parametrize("hook", ["xdp", "ingress"])
 def test_what_is_received_cannot_be_shaped(lab, hook):
-    """Limits that shape are refused for received packets, even with `no-fq`."""
+    """A limit that shapes is refused for received packets, even with `no-fq`."""
     lab.attach("in0", "hook", hook)
     before = lab.snapshot()
     for no_fq in [], ["no-fq"]:
@@ -129,7 +132,7 @@ def test_what_is_received_cannot_be_shaped(lab, hook):
 def test_a_gate_that_shapes_cannot_be_attached_where_only_receiving_is_seen(lab, hook):
     lab.attach("out0", "hook", "egress", netns=lab.sender)
     lab.sluice("set", "default", "shape", "10kpps", "no-fq", netns=lab.sender)
-    lab.attach("in0", "hook", "ingress")  # the gate needs one attachment
+    lab.attach("in0", "hook", "ingress")  # keeps the gate when out0 is detached
     lab.sluice("detach", "out0", netns=lab.sender)
     lab.pair("out1", "in1")
     refused_on_hook(lab, hook, ["attach", "in1", "hook", hook, "no-fq"], "in1")

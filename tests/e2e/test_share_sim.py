@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The simulator of shared limits with few nodes: its figures are within bounds and the same as in docs/cluster.md."""
+"""The simulator of shared limits, with few nodes, prints the numbers that docs/cluster.md
+contains."""
 
 import os
 import re
@@ -8,7 +9,7 @@ import pytest
 
 from lab import BUILD, TOP, run
 
-# The number of lines in each table about few nodes, by title. docs/cluster.md contains the same lines.
+# The number of lines in each table of docs/cluster.md that the simulator prints quickly.
 TABLES = {"One source at 20 times": 9, "Commands of a node a packet": 5, "Real packets and the simulation": 21}
 NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?")
 
@@ -21,7 +22,7 @@ def printed():
 
 
 def tables_of(text):
-    """Returns the lines of each table, by the title of the table. Lines that do not begin with a number are omitted."""
+    """Returns the lines of each table that begin with a number, by title of the table."""
     tables, title = {}, None
     for line in text.splitlines():
         line = line.strip()
@@ -37,7 +38,8 @@ def tables_of(text):
 
 
 def is_like(line, other):
-    """Returns whether two lines have the same words. Numbers may differ by 2 %, because compilers round differently."""
+    """Returns whether two lines are the same, except for differences of 2 % in numbers, because
+    compilers round differently."""
     if NUMBER.sub("#", line).split() != NUMBER.sub("#", other).split():
         return False
     return all(abs(float(a) - float(b)) <= 0.02 * abs(float(b)) + 0.02 + ("%" in line) * 0.2
@@ -54,7 +56,8 @@ def test_the_document_has_its_tables(printed, title, lines):
 
 
 def test_many_sources_stay_within_their_commands(printed):
-    """Per round, a node sends a command for each of 256 sources, and a few commands to count the nodes."""
+    """With 100,000 sources, a node reports at most 256 sources per round, with a command for
+    each."""
     rows = [[float(word) for word in NUMBER.findall(line)] for line in printed["100000 sources"]]
     assert len(rows) == 2
     for row in rows:

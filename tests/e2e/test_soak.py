@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Random commands, packets and faults for SLUICE_SOAK_SECONDS. After each step, the rules, devices
-and counters of the gate, and all verdicts, are those of a model. No kernel object leaks."""
+"""Runs random commands, packets and faults for SLUICE_SOAK_SECONDS. After each step, the gate has
+the rules, devices and counters of a model. No kernel object leaks."""
 
 import collections
 import copy
@@ -20,7 +20,8 @@ from objects import Objects
 
 SECONDS = float(os.environ.get("SLUICE_SOAK_SECONDS", "20"))
 AUDIT_STEPS = 40
-GROWTH_BYTES = 2 << 20  # The kernel's caches may grow by this much. A gate that leaks takes tens of megabytes.
+# Kernel caches may grow by this much. A leak in every step would be tens of megabytes.
+GROWTH_BYTES = 2 << 20
 
 PREFIXES = ["default", "10.0.0.0/8", "10.1.0.0/16", "10.1.1.0/24", "10.1.1.1", "10.2.0.9", "192.0.2.0/24",
             "2001:db8::/32", "2001:db8:0:1::/64", "2001:db8:0:2::/64"]
@@ -29,7 +30,8 @@ SOURCES = ["10.1.1.1", "10.1.1.2", "10.1.2.1", "10.2.0.9", "10.3.0.1", "192.0.2.
 
 BURSTS = (1, 3, 5, 8)
 HOOKS = ("xdp", "ingress")
-DEVICES = {"in0": "out0", "in1": "out1"}  # For each device of the filter, its veth peer at the sender.
+# the filter's devices, and the sender's device at the other end
+DEVICES = {"in0": "out0", "in1": "out1"}
 READERS = (["show"], ["-j", "stats"], ["status"], ["dump"], ["lists"], ["export"], ["sources"],
            ["check", SOURCES[0]])
 
@@ -37,7 +39,7 @@ READERS = (["show"], ["-j", "stats"], ["status"], ["dump"], ["lists"], ["export"
 # --- The model: what a gate holds, and how it judges ----------------------------------------------
 
 def covering(source):
-    """Returns the prefixes that contain a source, the longest prefix first."""
+    """Returns the prefixes that contain a source, longest first."""
     address, found = ipaddress.ip_address(source), []
     for prefix in PREFIXES:
         network = ipaddress.ip_network("::/0" if prefix == "default" else prefix)
@@ -51,11 +53,14 @@ COVERING = {source: covering(source) for source in SOURCES}
 
 @dataclasses.dataclass
 class Gate:
-    """The model of a gate. Each limit has a rate of one packet an hour, so levels do not rise during a soak."""
-    bursts: dict = dataclasses.field(default_factory=dict)  # prefix: burst of its limit
-    hand: dict = dataclasses.field(default_factory=dict)  # prefix: allow or deny, as set by a command
-    listed: set = dataclasses.field(default_factory=set)  # prefixes that are in a deny list
-    levels: dict = dataclasses.field(default_factory=dict)  # (source, prefix): level of a bucket that is not full
+    """The model of a gate. Its limits have a rate of one packet an hour, so no credit returns
+    during a soak."""
+    bursts: dict = dataclasses.field(default_factory=dict)  # burst of the limit of each prefix
+    # allow or deny, for each prefix with a runtime entry
+    hand: dict = dataclasses.field(default_factory=dict)
+    listed: set = dataclasses.field(default_factory=set)  # prefixes in a list that denies
+    # levels by (source, prefix), except full buckets
+    levels: dict = dataclasses.field(default_factory=dict)
     passed: int = 0
     dropped: int = 0
 
@@ -63,11 +68,11 @@ class Gate:
         return copy.deepcopy(self)
 
     def rules(self):
-        """Returns the rules in the form in which `show` prints them."""
+        """Returns the rules as look() reads them from `show`."""
         return self.bursts, self.hand, self.listed
 
     def decides(self, source):
-        """Returns the prefix whose limit applies to a source, or "allow", "deny" or None."""
+        """Returns "allow", "deny", the prefix whose limit applies to a source, or None."""
         by_hand = next((self.hand[p] for p in COVERING[source] if p in self.hand), None)
         for prefix in COVERING[source]:
             if prefix in self.hand:
@@ -79,7 +84,7 @@ class Gate:
         return None
 
     def judge(self, source):
-        """Charges and counts a packet of a source. Returns whether the packet passes."""
+        """Charges and counts a packet of a source. Returns whether it passes."""
         word = self.decides(source)
         passes = word != "deny"
         if word in self.bursts:
@@ -93,7 +98,7 @@ class Gate:
     # - Commands
 
     def set(self, prefix, burst):
-        """Sets the limit of a prefix. Levels do not change here; judge() lowers a level that exceeds the new burst."""
+        """Sets the burst of a prefix. judge() later lowers levels above the burst."""
         self.bursts[prefix] = burst
 
     def delete(self, prefix):
@@ -101,7 +106,7 @@ class Gate:
         self.levels = {key: level for key, level in self.levels.items() if key[1] != prefix}
 
     def replace(self, bursts, hand):
-        """Applies a rules file with these bursts and runtime entries."""
+        """Replaces all rules, as apply does with a rules file."""
         for prefix in set(self.bursts) - set(bursts):
             self.delete(prefix)
         for prefix, burst in bursts.items():
@@ -109,13 +114,14 @@ class Gate:
         self.hand, self.listed = dict(hand), set()
 
     def forgive(self, source):
-        """Fills the bucket to the present burst. If the burst grows later, the bucket is not full."""
+        """Sets the level of a source to the present burst. It does not rise if the burst grows
+        later."""
         prefix = self.decides(source)
         if (source, prefix) in self.levels:
             self.levels[source, prefix] = self.bursts[prefix]
 
     def file(self):
-        """Returns the rules of this gate as a rules file, without lists."""
+        """Returns the rules as a rules file, without lists."""
         return {"policies": [{"prefix": p, "limits": [{"rate": "1/h", "burst": b}]} for p, b in self.bursts.items()],
                 **{word: [{"prefixes": [p for p, w in self.hand.items() if w == word]}]
                    for word in ("allow", "deny") if word in self.hand.values()}}
@@ -127,7 +133,7 @@ class Soak:
     def __init__(self, lab, directory):
         self.lab, self.directory = lab, directory
         self.objects, self.random = Objects(lab), random.Random(SEED)
-        self.model, self.attached = Gate(), {}  # the hook of each attached device
+        self.model, self.attached = Gate(), {}  # the hook to which each device is attached
         self.received, self.delivered = lab.datagrams(), collections.Counter()
         self.done, self.last = collections.Counter(), None
         lab.pair("out1", "in1")
@@ -144,13 +150,14 @@ class Soak:
         assert not self.processes()
 
     def processes(self):
-        """Returns the processes of the gate. For example, a process waits for the end of a trial."""
+        """Returns the pids of the gate's processes, such as one that waits for the end of a
+        trial."""
         found = []
         for pid in filter(str.isdigit, os.listdir("/proc")):
             try:
                 with open(f"/proc/{pid}/cmdline", "rb") as file:
                     words = file.read().split(b"\0")
-            except OSError:  # the process has ended meanwhile
+            except OSError:  # the process has exited
                 continue
             if words[0] == SLUICE.encode() and self.lab.gate.encode() in words:
                 found.append(pid)
@@ -171,7 +178,7 @@ class Soak:
                 if a["state"] == "attached"} == self.attached
 
     def packets(self):
-        """Sends packets of some sources through both devices."""
+        """Sends packets of random sources to both devices."""
         for device, out in DEVICES.items():
             for source in self.random.choices(SOURCES, k=3):
                 count = self.random.randrange(1, 4)
@@ -196,7 +203,8 @@ class Soak:
         return str(path)
 
     def a_change(self):
-        """Returns a command that changes rules, and a function that makes the same change to the model."""
+        """Returns a random command that changes rules, and a function that makes the same change to
+        a model."""
         prefix, burst = self.random.choice(PREFIXES), self.random.choice(BURSTS)
         kind, model = self.random.randrange(10), self.model
         if kind < 3:
@@ -229,7 +237,7 @@ class Soak:
         model_change(self.model)
 
     def step_killed_change(self):
-        """Kills a change. The gate then has all of the change or nothing of it."""
+        """Kills a command at a random moment. It has changed everything or nothing."""
         words, model_change = self.a_change()
         at, steps = self.random.randrange(350, 750), self.random.choice((0, 30, 300))
         self.last = [*words, "killed at", at, steps]
@@ -242,7 +250,7 @@ class Soak:
             self.model = after
 
     def step_two_at_once(self):
-        """Two commands change different prefixes at the same time. Both changes must take effect."""
+        """Runs two commands at the same time, which change different prefixes. Both succeed."""
         prefixes = self.random.sample(PREFIXES, 2)
         started = [self.lab.start("set", prefix, "rate", "1/h", "burst", "5") for prefix in prefixes]
         for process, prefix in zip(started, prefixes):
@@ -271,7 +279,7 @@ class Soak:
             self.attach(self.random.choice(free), self.random.choice(HOOKS))
 
     def step_detach(self):
-        """Never detaches the last device, because that would delete the gate."""
+        """Detaches a device, unless it is the last one, because that would delete the gate."""
         if len(self.attached) > 1:
             device = self.random.choice(list(self.attached))
             self.lab.sluice("detach", device)
@@ -286,7 +294,7 @@ class Soak:
         self.lab.sluice("upgrade")
 
     def step_killed_upgrade(self):
-        """Kills an upgrade. The next upgrade completes it."""
+        """Kills an upgrade at a random moment. Another upgrade completes it."""
         at = self.random.randrange(400, 1400)
         run_stops(["-g", self.lab.gate, "upgrade"], at)
         self.last = ["upgrade, killed at", at]
@@ -301,7 +309,7 @@ class Soak:
         self.lab.sluice("apply", "--resize", self.file(config))
 
     def step_trial(self):
-        """Changes rules on trial, and confirms the trial."""
+        """Changes rules on trial, and confirms the change."""
         after = Gate(bursts={"default": self.random.choice(BURSTS)})
         self.lab.sluice("apply", self.file(after.file()), "--confirm", "30s")
         self.lab.sluice("confirm")
@@ -309,15 +317,15 @@ class Soak:
         wait_until(lambda: not self.processes(), "the end of the trial")
 
     def step_device_goes(self):
-        """Deletes a device. Another device with the same name replaces it."""
+        """Deletes a device, and creates another one with its name."""
         self.lab.ip("link", "del", "in1")
-        self.lab.sockets.pop("out1", None)  # this socket is bound to the deleted device
+        self.lab.sockets.pop("out1", None)  # close the socket of the deleted device
         self.lab.pair("out1", "in1")
         if "in1" in self.attached:
             self.attach("in1", self.attached["in1"])
 
     def step_link_flaps(self):
-        """Sets a link down and up. Packets are lost until both ends are up."""
+        """Sets a link down and up, and waits until both ends are up."""
         self.lab.ip("link", "set", "in1", "down")
         self.lab.ip("link", "set", "in1", "up")
         for netns, end in (self.lab.filter, "in1"), (self.lab.sender, "out1"):
@@ -356,7 +364,7 @@ def soak(lab, tmp_path):
 
 
 def memory_at_rest(soak):
-    """Returns the kernel memory that a new gate with one device and no rules takes."""
+    """Returns the kernel memory of a new gate with one device and no rules."""
     soak.begin()
     soak.packets()
     soak.audit()

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Runs commands while calls fail: malloc, mmap and bpf(2) by build/starve.so, other calls by strace. Limits make memory and
-file descriptors scarce. A command succeeds or prints an error, makes a change completely or not at all, and reports each
-device that is no longer filtered. If SLUICE_EVERY=1, every call fails in turn; by default, a few calls of each command."""
+"""Runs commands while calls fail: malloc, mmap and bpf(2) by build/starve.so, other system calls by
+strace. A command then succeeds, or prints an error and changes nothing. By default, only some calls
+of each command fail; with SLUICE_EVERY=1, every call in turn."""
 
 import collections
 import errno
@@ -24,7 +24,7 @@ SOURCE, OTHER, DENIED = "203.0.113.66", "192.0.2.1", "198.18.0.66"
 BOTH = {"in0", "in1"}
 MS_RDONLY, MS_REMOUNT, MS_BIND = 1, 32, 4096
 
-# These tests do not make such calls fail: the process would end, or another test covers the call.
+# Calls that do not fail here, because the process would exit or another test covers them.
 IGNORED = {"exit_group", "brk", "mmap", "munmap", "mprotect", "close", "write", "rt_sigaction", "rt_sigprocmask",
            "getrandom", "prlimit64"}
 
@@ -39,14 +39,15 @@ REMOVERS = (["undeny", "-f", "feed"], ["del", "10.1.0.0/16"], ["forgive", OTHER]
 
 
 def chosen(calls, words, some):
-    """Returns the calls to fail, always including the first. Commands can succeed in spite of a late failure."""
+    """Returns the calls to fail: the first and some others."""
     if EVERY or len(calls) <= some:
         return calls
     return [calls[0], *sorted(random.Random(f"{SEED} {words}").sample(calls[1:], some - 1), key=calls.index)]
 
 
 class Starved:
-    """A gate on two devices. The burst of SOURCE is spent, DENIED is denied, and no packet of OTHER is dropped."""
+    """A gate on two devices. SOURCE has spent its burst, DENIED is denied, and all packets of OTHER
+    pass."""
 
     def __init__(self, lab, directory):
         self.lab, self.directory, self.objects = lab, directory, Objects(lab)
@@ -86,12 +87,13 @@ class Starved:
         self.lab.sluice("apply", "--resize", "-", input=json.dumps(self.before))
 
     def state(self):
-        """Returns the state of the gate. A change that fails must leave this state as it was."""
+        """Returns the rules, sizes and attachments of the gate, which a failed command must not
+        change."""
         attached = sorted((a["device"], a["hook"], a["mode"], a["state"]) for a in self.lab.attachments())
         return self.lab.rules(), json.dumps(self.lab.json("dump")["gate"]), attached
 
     def filtering(self):
-        """Returns the devices on which packets of DENIED are dropped."""
+        """Returns the devices that drop the packets of DENIED."""
         devices = set()
         for i in range(2):
             got = self.received.read().copy()
@@ -103,18 +105,20 @@ class Starved:
         return devices
 
     def starve(self, words, kind, fails):
-        """Runs a command while calls of a kind fail: call N if `fails` is N, call N and all later calls if it is 'N+'."""
+        """Runs a command, of which some calls of this kind fail: call N if `fails` is N, or call N
+        and all later ones if it is 'N+'."""
         environment = dict(os.environ, LD_PRELOAD=STARVE, STARVE=f"{kind}:{fails}", STARVE_COUNT=str(self.directory / "count"))
         return self.lab.sluice(*self.words(words), status=None, env=environment)
 
     def count(self, words, kind):
-        """Runs a command. Returns the numbers of its calls of one kind, starting with 1, and its result."""
+        """Runs a command. Returns the numbers of its calls of this kind (1, 2, ...) and its
+        result."""
         done = self.starve(words, kind, 0)
         return range(1, int((self.directory / "count").read_text()) + 1), done
 
     def system_calls(self, words):
-        """Runs a command under strace. Returns each system call from the first access to bpffs on,
-        as (name, number among calls with this name)."""
+        """Runs a command under strace. Returns (name, n) for each system call since the first
+        access to the bpffs: the nth call of that name."""
         if not shutil.which("strace"):
             pytest.skip("strace is missing")
         log, counts, found, begun = self.directory / "strace", collections.Counter(), [], False
@@ -128,7 +132,7 @@ class Starved:
         return found
 
     def fail(self, words, call):
-        """Runs a command. One of its system calls fails with EIO."""
+        """Runs a command, one of whose system calls fails with EIO. Returns its result."""
         return run("strace", "-qq", "-o", "/dev/null", "-e", f"inject={call[0]}:error=EIO:when={call[1]}",
                    *self.command(words), check=False)
 
@@ -146,18 +150,20 @@ def same(one, other):
 
 
 def is_told(words, done):
-    """Returns whether a command reports its failure correctly, without the advice to delete the gate."""
+    """Returns whether a command reports its failure correctly. It must not advise to delete the
+    gate."""
     said = done.err.splitlines()
     if words == ["export"] and not done.code:
         return said and re.search(r"^sluice_gate_readable.* 0$", done.out, re.MULTILINE)
     if words[-1] == "status" and not done.code:
-        return re.search("gate-unread|unseen", done.out)  # a finding of status reports the failure
+        return re.search("gate-unread|unseen", done.out)  # status reports the failure as a finding
     return (done.code == (2 if "diff" in words else 1) and said and "detach all" not in done.err
             and all(line.startswith("sluice: ") for line in said))
 
 
 def took_another_hook(done):
-    """Returns whether attach used hook ingress because of ENOMEM. Drivers return it if they have too few queues for XDP."""
+    """Returns whether attach used hook ingress because native XDP failed with ENOMEM, as if the
+    driver had too few queues."""
     return done.code == 0 and os.strerror(errno.ENOMEM) in done.err and "ingress" in done.err
 
 
@@ -194,7 +200,7 @@ def test_a_change_is_whole_or_none(starved, words):
                 failed += done.code
                 if state != before:
                     starved.reset()
-    starved.reset()  # the resize may have failed after it had switched the devices
+    starved.reset()  # undo a resize that failed after it switched the devices
     assert starved.filtering() == BOTH and not wrong and failed
     starved.objects.audit()
 
@@ -211,7 +217,7 @@ def test_a_device_filters_until_it_is_reported_detached(starved, words):
         detached = set(re.findall(r"^(\w+): detached from", done.out, re.M))
         assert starved.filtering() == BOTH - detached, (call, done)
         assert detached <= asked and (done.code or detached == asked), (call, done)
-        again = starved.lab.sluice(*words, status=None)  # fails if all devices are detached already
+        again = starved.lab.sluice(*words, status=None)  # fails if no device is left to detach
         assert starved.filtering() == BOTH - asked, (call, done, again)
         assert os.path.isdir(starved.lab.pins()) == (words[1] != "all"), (call, done, again)
         failed += done.code != 0
@@ -266,7 +272,8 @@ def test_a_read_only_bpffs_leaves_all_filters_on(starved, words):
 @pytest.mark.parametrize("words", [["-j", "status"], ["export"], ["set", "default", "rate", "2/h"], ["apply", "FILE"],
                                    ["attach", "in2"], ["upgrade"]], ids=" ".join)
 def test_no_file_descriptors(starved, words):
-    """Raises the limit on file descriptors from 4, with which libraries can be loaded, until the command succeeds."""
+    """With too few file descriptors, a command prints an error and changes nothing. The limit rises
+    until it succeeds."""
     starved.reset()
     before, most, wrong, done = starved.state(), 4, [], None
     while done is None or done.code:
@@ -282,14 +289,14 @@ def test_no_file_descriptors(starved, words):
 
 
 def limits():
-    """Yields limits from too little memory to start a process to enough memory for any command."""
+    """Yields memory limits, from too little to start a process to enough for every command."""
     limit = 1 << 19
     while limit < 1 << 30:
         yield limit
         limit = int(limit * (1.05 if EVERY else 2)) & -4096
 
 
-KILLED = -9  # the exit status of a process that exceeded the memory limit
+KILLED = -9  # status of a process that exceeded the memory limit
 
 
 def is_refused(words, done):
@@ -298,7 +305,8 @@ def is_refused(words, done):
 
 @pytest.mark.parametrize("words", [["attach", "in2"], ["deny", "-f", "MANY"], ["apply", "--resize", "SIZES"]], ids=" ".join)
 def test_less_memory_than_a_change_takes(starved, words):
-    """Raises the memory limit of a control group until the command succeeds."""
+    """With too little memory in its control group, a change prints an error or is killed, and
+    changes nothing."""
     starved.reset()
     before = starved.state()
     assert starved.lab.sluice(*starved.words(words)).code == 0
@@ -324,7 +332,8 @@ def test_less_memory_than_a_change_takes(starved, words):
 
 
 def test_less_memory_than_a_gate_takes(starved):
-    """Either the gate is created completely, or `attach` fails and leaves no kernel object behind."""
+    """With too little memory in its control group, attach creates the whole gate, or fails and
+    leaves no kernel object."""
     lab, objects, refusals = starved.lab, Objects(starved.lab), 0
     (starved.directory / "GATE").write_text(json.dumps({"gate": objects.gate(), "attach": ["in2"], "policies": []}))
     words = ["apply", str(starved.directory / "GATE")]

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Tests the client against real stores. Each number that it reports as counted is in the store exactly once. If a store is
-unreachable, changes, or sends false replies, a call does not exceed its timeout."""
+"""Tests the client of `sluice share` against real stores. Each number that it reports as counted is
+in the store exactly once. A call never exceeds its timeout, even if the store fails or sends wrong
+replies."""
 
 import errno
 import shutil
@@ -15,9 +16,10 @@ from store_lab import (CLIENT, FAR_STORE, FIRST_PORT, NO_CLUSTER, SERVER, FakeSt
 
 pytestmark = pytest.mark.skipif(not SERVER, reason="redis-tools is not installed")
 
-KEYS = [f"g:{{{i}}}" for i in range(40)]  # These keys belong to slots on all nodes of a cluster.
-SLACK_MS = 60  # A busy machine and the sanitizers may lengthen a call by this much.
-NO_TLS = 3  # The exit status of a client that was built without TLS.
+# the slots of these keys are spread over all nodes of a cluster
+KEYS = [f"g:{{{i}}}" for i in range(40)]
+SLACK_MS = 60  # a call may take this much longer on a busy machine
+NO_TLS = 3  # exit status of a client built without TLS
 
 
 @pytest.fixture
@@ -35,13 +37,13 @@ def fake(stores):
 
 
 class Ledger:
-    """Adds to the keys in each round. The store must contain at least the answered items, and at
-    most the items that were sent."""
+    """Adds to the counters of keys in each round. Remembers the least and the largest total that
+    the store may have."""
 
     def __init__(self, client, keys=tuple(KEYS)):
         self.client, self.keys = client, keys
         self.least, self.most = dict.fromkeys(keys, 0), dict.fromkeys(keys, 0)
-        self.owed = dict.fromkeys(keys, 0)  # the counts that were not sent yet, which the next round sends
+        self.owed = dict.fromkeys(keys, 0)  # counts to send in the next round
         self.lost = self.slowest = 0
 
     def round(self):
@@ -66,7 +68,8 @@ class Ledger:
             assert self.least[key] <= taken <= self.most[key], key
 
     def check_exact(self, stores):
-        """Checks the exact totals, which are known if every item was answered."""
+        """Checks that the store has exactly the counts that were sent, all of which it has
+        answered."""
         assert self.lost == 0
         for key in self.keys:
             assert stores.fields(key) == (self.least[key], 10 * self.least[key]), key
@@ -111,8 +114,8 @@ def test_a_block_is_a_key_that_ends_by_itself(stores):
 @pytest.mark.parametrize("answer,of_added,of_read", [
     (b":1\r\n", True, True), (b":0\r\n", False, True), (b"-NOPERM no permissions\r\n", False, False)])
 def test_a_key_expires_once_the_store_has_said_so(fake, answer, of_added, of_read):
-    """EXPIRE returns 0 if the key does not exist. A key that is added to must then report a missing
-    expiry. A key that is only read does not exist, so it needs no expiry."""
+    """EXPIRE returns 0 if a key does not exist. The client then reports a missing TTL for a key
+    that it has added to, but not for a key that it has only read."""
     fake.answers |= {b"BITFIELD": b"*2\r\n:1\r\n:1\r\n", b"EXPIRE": answer}
     done = fake.client().round(("{a}x", 1, 1), ("{a}y", 0, 0), ("!{a}z", 1, 1))
     assert all(item[0] for item in done["items"]) and done["expires"] == [of_added, of_read, False], done
@@ -168,8 +171,7 @@ def test_a_cluster_has_each_key_where_it_belongs(stores):
 
 
 def test_a_slot_that_moves_while_rounds_run_counts_once(stores):
-    """A round runs after each step of the move: first the source has the key, and later the target
-    has it and replies only after ASKING."""
+    """While a slot moves to another master, rounds count each key exactly once."""
     ports = stores.start_cluster()
     client = stores.client()
     ledger = Ledger(client)
@@ -233,7 +235,8 @@ def test_only_the_right_word_opens(stores, user, password, right):
     ("default", ["-@all", "+bitfield", "+expire", "+cluster|slots"], {}, None),  # no right to PING
     (None, [], {"password": "s3cr3t"}, "ERR"), (None, [], {"user": "node", "password": "s3cr3t"}, "ERR")])
 def test_logins_that_a_store_refuses_otherwise(stores, user, rights, options, error):
-    """Without an AUTH command, the store repeats the password in its error. The client must not print this error."""
+    """A failed login is reported without the store's error message, in which the password may
+    be."""
     stores.start(FIRST_PORT, *(["--rename-command", "AUTH", ""] if error else []))
     if user:
         stores.talk()("ACL", "SETUSER", user, *rights)
@@ -246,7 +249,8 @@ def test_logins_that_a_store_refuses_otherwise(stores, user, rights, options, er
     ("WRONGPASS", "WRONGPASS"), ("s3cr3t", None), ("s3cr3t:", None), ("SECRET", None),
     ("SECRETS", "SECRETS"), ("ABCDEFGHIJKLMNOPQ", None), ("", None)])
 def test_the_code_of_a_login_is_told_if_it_is_one(fake, word, told):
-    """The first word of an error is printed only if it looks like an error code. Otherwise, it may be the password."""
+    """The first word of a login error is printed only if it looks like an error code, because it
+    may be the password."""
     fake.answers[b"AUTH"] = f"-{word} s3cr3t\r\n".encode()
     password = "SECRET" if word == "SECRET" else "s3cr3t"
     done = fake.client(password=password).round(("{a}x", 1, 1))
@@ -265,7 +269,7 @@ def test_what_answers_a_login_otherwise_is_told_as_no_store(fake, password, answ
 
 
 def by_name_server(tmp_path):
-    """Returns a command prefix. It runs a program so that it uses the name server in its own namespace."""
+    """Returns a command prefix that makes a program use the name server at 127.0.0.1."""
     files = {"resolv.conf": "nameserver 127.0.0.1\noptions timeout:5 attempts:1\n", "nsswitch.conf": "hosts: dns\n"}
     for name, text in files.items():
         (tmp_path / name).write_text(text)
@@ -275,7 +279,8 @@ def by_name_server(tmp_path):
 
 @pytest.fixture(scope="module")
 def certificates(tmp_path_factory):
-    """Creates certificates of two authorities, and of two stores. The first authority signed both stores."""
+    """Creates the certificates of two authorities and of two stores. One authority signed both
+    stores' certificates."""
     if not shutil.which("openssl") or run(CLIENT, "127.0.0.1:1", "1", "-", "word", "/no/file", check=False).code == NO_TLS:
         pytest.skip("built without hiredis_ssl, or openssl is not installed")
     place = tmp_path_factory.mktemp("tls")
@@ -353,7 +358,7 @@ def test_a_store_that_stands_still_takes_no_more_than_the_time_of_a_call(stores)
 
 
 def test_a_node_that_stands_still_does_not_delay_the_others_keys(stores):
-    """The stopped node delays the other keys only once, until the client detects that the node is stopped."""
+    """A stopped master delays the keys of the other masters only once, until the client notices."""
     ports = stores.start_cluster(3, 0)
     for port in ports:
         stores.talk(port)("CONFIG", "SET", "cluster-require-full-coverage", "no")
@@ -363,7 +368,7 @@ def test_a_node_that_stands_still_does_not_delay_the_others_keys(stores):
     stores.nodes[ports[0]].send_signal(signal.SIGSTOP)
     slow, of_node = [], next(key for key in KEYS if slot_of(key) <= 16384 // 3)
     begun = time.monotonic()
-    while time.monotonic() < begun + 4:  # the client waits 1.5 s to connect, so this takes several attempts
+    while time.monotonic() < begun + 4:  # long enough for several attempts to connect
         done = ledger.round()
         for key, item in zip(KEYS, done["items"]):
             assert item[0] == (slot_of(key) > 16384 // 3), (key, done)
@@ -377,7 +382,7 @@ def test_a_node_that_stands_still_does_not_delay_the_others_keys(stores):
 
 
 class Silent(FakeStore):
-    """A master that answers only PING and CLUSTER SLOTS if `is_silent` is true. Another fake store is the first master."""
+    """A fake master that, while `is_silent`, answers only PING and CLUSTER SLOTS."""
 
     def __init__(self, netns, is_silent=True):
         super().__init__(netns)
@@ -392,7 +397,8 @@ class Silent(FakeStore):
 
 
 def test_a_node_that_only_greets_does_not_delay_the_others_keys(stores):
-    """The node delays one call by the whole timeout. Later, it delays a call by an eighth after each reply to PING."""
+    """A master that answers only PING delays the other masters' keys once by the timeout, and later
+    by an eighth of it."""
     of_other, of_silent = (next(key for key in KEYS if (slot_of(key) > 8191) == is_silent) for is_silent in (0, 1))
     with FakeStore(stores.netns) as other, Silent(stores.netns) as silent:
         other.other = count_one
@@ -414,7 +420,8 @@ def test_a_node_that_only_greets_does_not_delay_the_others_keys(stores):
 
 @pytest.mark.parametrize("before", [0.2, 0], ids=["as-before", "farther"])
 def test_a_far_node_that_failed_once_is_used_again(stores, before):
-    """The node's replies take longer than an eighth of the timeout. `before` is the delay of its first replies."""
+    """The client uses a distant master again after it failed once, although its replies take longer
+    than an eighth of the timeout."""
     of_silent = next(key for key in KEYS if slot_of(key) > 8191)
     with FakeStore(stores.netns) as other, Silent(stores.netns, is_silent=False) as silent:
         other.other = count_one
@@ -431,13 +438,13 @@ def test_a_far_node_that_failed_once_is_used_again(stores, before):
 
 @pytest.mark.alone
 def test_a_slow_store_is_used_where_an_answer_fits(stores):
-    """A reply takes 200 ms, and a call at most 250 ms. PING, CLUSTER SLOTS and counting need a call each."""
+    """The client uses a store whose replies take 200 ms if a call may take 250 ms."""
     stores.start()
     stores.closing.enter_context(proxy(stores.netns, FIRST_PORT, FIRST_PORT + 1, 0.2))
     client = stores.client(f"127.0.0.1:{FIRST_PORT + 1}", timeout_ms=250)
     ledger = Ledger(client, ("{a}x", "{b}y"))
     results = []
-    for _ in range(30):  # if CLUSTER SLOTS times out on a busy machine, the client does not retry at once
+    for _ in range(30):  # more rounds than necessary, because a busy machine may cause a timeout
         results.append(ledger.round())
         time.sleep(0.05)
     assert all(done["ms"] <= 280 for done in results), results
@@ -471,7 +478,8 @@ def test_a_replica_does_not_count(stores):
 
 
 def test_a_key_of_another_type_begins_anew(stores):
-    """The client replaces a key that is no string, even if it only reads the key. Other keys are not changed."""
+    """The client replaces a key that is not a string, even if it only reads the key. Other keys
+    keep their values."""
     stores.start()
     client, talk = stores.client(), stores.talk()
     for i in range(2):
@@ -515,7 +523,7 @@ HOSTILE = {
 
 @pytest.mark.parametrize("to", ["map", "command", "greeting"])
 def test_a_store_that_lies_costs_the_time_of_a_call(stores, to):
-    """The false reply is to PING, CLUSTER SLOTS, or other commands. tests/fuzz/fuzz_store.c has more false replies."""
+    """Wrong replies of a store delay a call no longer than its timeout, and take no more memory."""
     memory = 0
     for name, lie in HOSTILE.items():
         slot = slot_of("{a}x")
@@ -543,7 +551,8 @@ def test_a_store_that_lies_costs_the_time_of_a_call(stores, to):
 
 @pytest.mark.parametrize("depth,is_bad", [(6, False), (7, True), (60000, True)])
 def test_arrays_are_nested_no_deeper_than_a_map_is(fake, depth, is_bad):
-    """A reply with slots has four levels of arrays. hiredis 1 does not limit the depth, and frees arrays recursively."""
+    """The client accepts only a few levels of nested arrays in a reply, because hiredis frees
+    arrays recursively."""
     fake.answers[b"CLUSTER"] = b"*1\r\n" * depth + b":1\r\n"
     done = fake.client().round(("{a}x", 1, 1))
     assert done["status"] == -errno.EPROTO and ("map" in done["error"]) != is_bad, done
@@ -561,7 +570,8 @@ def test_a_reply_costs_no_more_than_the_time_of_a_call(fake, other, pause):
 
 
 def test_what_got_no_answer_is_never_sent_again(fake):
-    """The store reads a command and closes the connection. The client must not send this command a second time."""
+    """If the store closes the connection without a reply, the client does not send the command
+    again."""
     fake.other = None
     done = fake.client(timeout_ms=300).round(("{a}x", 5, 6))
     assert done["items"] == [[False, True, 0, 0]], done
@@ -570,7 +580,8 @@ def test_what_got_no_answer_is_never_sent_again(fake):
 
 
 def test_what_got_no_answer_is_not_carried_out_later(stores):
-    """The link is down during a round. It is up again while TCP would still retransmit the command."""
+    """A command that is lost on a broken link is not counted when the link works again, although
+    TCP would retransmit it."""
     far = stores.far()
     stores.start(FIRST_PORT, "--bind", "0.0.0.0", "--protected-mode", "no")
     client = stores.client(f"{FAR_STORE}:{FIRST_PORT}", far, timeout_ms=300)
@@ -579,26 +590,27 @@ def test_what_got_no_answer_is_not_carried_out_later(stores):
     done = client.round(("{a}x", 10, 10))
     assert done["items"] == [[False, True, 0, 0]], done
     stores.link("up")
-    time.sleep(5)  # TCP retransmits after 0.2, 0.6, 1.4 and 3 s
+    time.sleep(5)  # TCP would retransmit within 3 s
     assert stores.talk().fields("{a}x")[0] == 1
     wait_until(lambda: client.round(("{a}x", 1, 1))["status"] == 0, "a store that is in reach again")
     assert stores.talk().fields("{a}x")[0] == 2
 
 
 def test_a_name_server_that_takes_long_is_waited_for(stores, tmp_path):
-    """A lookup takes longer than several attempts to connect. Until it ends, the client starts no second lookup."""
+    """While a name lookup takes long, the client starts no second lookup."""
     stores.start()
     with name_server(stores.netns, 1.5) as asked:
         client = stores.client(f"store.example:{FIRST_PORT}", timeout_ms=100,
                                within=by_name_server(tmp_path))
-        client.counts()  # the reply shows that the client has started
+        client.counts()  # returns when the client has started
         wait_until(lambda: client.round(("{a}x", 1, 1))["status"] == 0, "a store by its name")
         assert client.counts()["connects"] > 2
         assert len(asked) == 2, "one query for the IPv4 and one for the IPv6 address"
 
 
 def test_lookups_of_names_that_are_given_up_cost_no_memory(stores, fake, tmp_path):
-    """A store may name new hosts in each CLUSTER SLOTS. The sanitizer reports leaks when the client ends."""
+    """The client frees the lookups that it abandons, even if a store names new hosts in every
+    reply."""
     names = iter(range(1000))
 
     def slots(_):
@@ -608,9 +620,9 @@ def test_lookups_of_names_that_are_given_up_cost_no_memory(stores, fake, tmp_pat
     with name_server(stores.netns, 0.5) as asked:
         fake.answers[b"CLUSTER"], fake.other = slots, count_one
         client = fake.client(timeout_ms=100, within=by_name_server(tmp_path))
-        client.counts()  # the reply shows that the client has started
+        client.counts()  # returns when the client has started
         wait_until(lambda: client.round(("{a}x", 1, 1)) and len(asked) > 20, "lookups")
         fake.answers[b"CLUSTER"] = NO_CLUSTER
         wait_until(lambda: client.round(("{a}x", 1, 1))["status"] == 0, "a store without names")
-        time.sleep(1)  # by then, all replies of the name server have arrived
+        time.sleep(1)  # all replies of the name server have arrived by now
         client.close()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The kernel mounts bpffs with mode 1777, so any user can create files in it. Commands of root must
-not trust these files. Each test has its own bpffs in a private mount namespace."""
+"""Any user can create files in a bpffs of mode 1777, which is the kernel's default. Commands of
+root do not trust such files. Each test has a bpffs of its own."""
 
 import json
 import os
@@ -22,16 +22,16 @@ MNT_DETACH = 2
 
 @pytest.fixture(autouse=True)
 def bpffs():
-    """Mounts a bpffs with mode 1777 that only this process sees."""
+    """Mounts a bpffs with mode 1777 in a mount namespace of the test."""
     with own_mounts():
         mount(b"bpf", BPFFS)
-        os.chmod(BPFFS, 0o1777)  # the default of the kernel; some distributions use mode 0700
+        os.chmod(BPFFS, 0o1777)  # the kernel's default, although some distributions use 0700
         yield
 
 
 @pytest.fixture
 def victim(tmp_path):
-    """Files that an attacker wants root to delete."""
+    """A directory with files that an attacker wants root to delete."""
     (tmp_path / "links").mkdir()
     for name in "gate", "passwd", "links/shadow":
         (tmp_path / name).write_text("precious")
@@ -48,7 +48,7 @@ def attacker(*words):
 
 
 def at(*below, mode=0o700, owner=0):
-    """Creates a directory below the directory of all gates, and its parents."""
+    """Creates a directory below the directory of all gates. Returns its path."""
     path = "/".join([ROOT, *below])
     os.makedirs(path, 0o700)
     os.chmod(path, mode)
@@ -68,7 +68,7 @@ def mounted(kind, *below):
 
 
 IN_THE_WAY = {
-    # A function that puts something at the path of the gates, and words in the error of each command of root.
+    # columns: how to create the path of the gates, and parts of the error message
     "a directory with a link": (lambda victim: (attacker("mkdir", ROOT), attacker("ln", "-s", victim, ROOT + "/main")),
                                 [f"{ROOT}: ", "nobody", "0755"]),
     "a link": (lambda victim: attacker("ln", "-s", os.path.dirname(victim), ROOT), [f"{ROOT}: ", "link", "nobody"]),
@@ -110,7 +110,8 @@ def look():
 
 
 def test_what_is_below_is_not_trusted_more(lab, victim):
-    """`attach` removes files that a killed command of root left, but no file of another user."""
+    """`attach` removes a directory that a killed command of root left. It refuses a directory of
+    another user."""
     os.mkdir(ROOT, 0o700)
     os.makedirs(ROOT + "/main/strange", 0o700)
     os.symlink(victim, ROOT + "/main/strange/link")
@@ -126,7 +127,7 @@ def test_what_is_below_is_not_trusted_more(lab, victim):
 @pytest.mark.quick
 @pytest.mark.parametrize("below", ["", "/links"], ids=["map", "link"])
 def test_a_pin_that_is_a_link_is_not_followed(lab, below):
-    """A symbolic link points to a pin of another gate. If root followed the link, a command would change that gate."""
+    """Commands do not follow a symbolic link in place of a pin, here to a pin of another gate."""
     lab.attach("in0", gate="main")
     lab.attach("in0", "hook", "ingress", gate="other")
     name, = lab.links("in0", gate="main") if below else ["hosts4"]
@@ -142,13 +143,14 @@ def test_a_pin_that_is_a_link_is_not_followed(lab, below):
     lab.sluice("detach", "all", gate="other")
 
 
-MAP_IDS = 60  # the offset of field map_ids in struct sl_gate
+MAP_IDS = 60  # offset of map_ids in struct sl_gate
 
 
 @pytest.mark.quick("policies")
 @pytest.mark.parametrize("name", ["hosts4", "lists", "policies", "counters", "states", "buckets4", "budgets"])
 def test_a_map_with_larger_values_is_not_read(lab, name):
-    """The owner replaces a map by a map with larger values. Reading it would overflow a buffer of root's command."""
+    """Commands refuse a map with larger values than expected, which would overflow their
+    buffers."""
     lab.attach("in0", "policies", "64", gate="main")
     path = f"{ROOT}/main/{name}"
     shown = json.loads(run("bpftool", "-j", "map", "show", "pinned", path).out)
@@ -170,7 +172,7 @@ def test_a_map_with_larger_values_is_not_read(lab, name):
 
 
 def test_a_caller_trusts_its_own_gates(lab, tmp_path):
-    """A user with the necessary capabilities can use gates of their own. test_rights.py tests gates of user `sluice`."""
+    """A user with the necessary capabilities can use gates that belong to that user."""
     lab.attach("in0", gate="main")
     assert os.stat(ROOT).st_mode & 0o777 == 0o700
     for path, directories, files in os.walk(ROOT, topdown=False):
@@ -221,7 +223,7 @@ while True:
 
 
 def test_a_directory_that_is_swapped_under_the_command(lab, victim):
-    """An attacker swaps a directory and a symbolic link without a pause. Root must trust neither."""
+    """Commands refuse a path that an attacker swaps between a directory and a symbolic link."""
     attacker("mkdir", ROOT)
     attacker("ln", "-s", os.path.dirname(victim), BPFFS + "/other")
     swap = subprocess.Popen(["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups",

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""`upgrade` replaces the programs of a running gate, either on all devices or on none. All packets are judged meanwhile."""
+"""`upgrade` replaces the programs of a running gate on all devices or on none. Every packet is
+judged meanwhile."""
 
 import contextlib
 import os
@@ -65,7 +66,8 @@ def test_nothing_of_the_old_program_is_left(lab, hook, mode):
 
 @pytest.mark.parametrize("mode", ["tcx", "clsact"])
 def test_other_programs_keep_their_places(lab, mode):
-    """Our filter runs before the filter of gate2, and still sees every packet after the upgrade."""
+    """The upgraded filter stays before the filter of another gate, which sees only packets that
+    pass."""
     lab.attach("in0", "hook", "ingress", "mode", mode, gate=lab.gate2)
     lab.attach("in0", "hook", "ingress", "mode", mode)
     lab.sluice("deny", DENIED)
@@ -100,8 +102,8 @@ def test_a_filter_that_others_removed_is_told(lab):
 
 
 class Sender(threading.Thread):
-    """Sends some thousand frames a second from a device of the filter. build/traffic would retry a
-    frame that egress drops, because send() reports a drop like a full queue."""
+    """Sends some thousand frames a second from a device of the filter. build/traffic is not used,
+    because it would send a frame again that hook egress drops."""
 
     def __init__(self, netns, device, sources):
         super().__init__()
@@ -128,7 +130,7 @@ class Sender(threading.Thread):
 
 
 def stream(lab, i, hook, denied, other):
-    """Sends packets of a denied source and of another source through device number `i`."""
+    """Sends packets of a denied and of another source through device number `i`."""
     if hook == "egress":
         sender = Sender(lab.filter, f"in{i}", [denied] * 4 + [other])
         lab.closing.callback(sender.kill)
@@ -138,8 +140,8 @@ def stream(lab, i, hook, denied, other):
 
 @pytest.mark.alone
 def test_no_packet_passes_unfiltered(lab):
-    """During many upgrades, a denied source sends on every hook, and none of its packets passes.
-    All packets of another source pass."""
+    """During many upgrades, on every hook, no packet of a denied source passes, and all packets of
+    another source pass."""
     seen = []
     for i, (hook, mode) in enumerate(EVERYWHERE, 1):
         lab.pair(f"out{i}", f"in{i}")
@@ -176,7 +178,7 @@ def test_no_packet_passes_unfiltered(lab):
 
 @pytest.mark.parametrize("hook,mode", [("egress", "clsact"), ("egress", "tcx")])
 def test_one_that_fails_puts_the_others_back(lab, hook, mode):
-    """The last program cannot be pinned, because a directory already has the name of its pin."""
+    """If the program of one device cannot be replaced, all devices keep their old programs."""
     if mode == "tcx" and not TCX:
         pytest.skip("tcx needs Linux 6.6")
     lab.attach("in0", "hook", hook, "mode", mode)
@@ -198,7 +200,8 @@ def test_one_that_fails_puts_the_others_back(lab, hook, mode):
 
 
 def test_the_program_of_a_link_without_its_pin_needs_the_capability(attached):
-    """The first upgrade needs the capability, and pins the program. Later upgrades do not need the capability."""
+    """Upgrading a link whose program pin is missing requires CAP_SYS_ADMIN once, and pins the
+    program."""
     link, = attached.links("in0")
     os.unlink(attached.pins("links", "program-" + link))
     before, drop = programs(attached), "-sys_admin"

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A limit of kind window, with real packets: at most N pass in any span of T. A greedy source passes N every T + T/5."""
+"""A limit of kind window passes at most N packets in any span of T, and a source at full speed N
+packets every T + T/5."""
 
 import json
 import os
@@ -18,12 +19,12 @@ GOOD, ABUSER = "192.0.2.1", "203.0.113.66"
 CPUS = sorted(os.sched_getaffinity(0))[:2]
 SEC = 10**9
 MOST, SECONDS = 1000, 20 if LONG else 6
-FULL_SPEED = 10000000  # Packets a second, more than any CPU can send.
-GROUPS = 5  # A source at full speed passes N packets at once, every T + T/5.
+FULL_SPEED = 10000000  # packets per second, more than a CPU can send
+GROUPS = 5  # number of groups of the window, so that a greedy source passes N packets every T + T/5
 
 
 class Arrivals:
-    """Receives the datagrams of the abuser, and stores when each arrived, by the clock of the kernel."""
+    """Receives the abuser's datagrams, and stores the kernel's time of arrival of each."""
 
     def __init__(self, lab):
         self.moments = []
@@ -35,7 +36,8 @@ class Arrivals:
         wait_until(lambda: self.stamp_is_earlier(lab), "timestamps")
 
     def stamp_is_earlier(self, lab):
-        """Sends a datagram. Returns whether its timestamp precedes the return of send(), so timestamps are enabled."""
+        """Sends a datagram. Returns whether its timestamp is the time of arrival, and not the time
+        of the read."""
         lab.send(GOOD)
         sent = time.time_ns()
         time.sleep(0.01)
@@ -51,7 +53,7 @@ class Arrivals:
 
 
 def flood(lab, cpu, seconds):
-    """Starts a process that sends packets of the abuser at full speed on one CPU."""
+    """Starts a process that sends the abuser's packets at full speed on one CPU."""
     process = subprocess.Popen(["taskset", "-c", str(cpu), TRAFFIC, "-n", lab.sender, "out0",
                                 FILTER_MAC, str(seconds), f"{ABUSER}={FULL_SPEED}"],
                                stdout=subprocess.PIPE, text=True)
@@ -61,7 +63,7 @@ def flood(lab, cpu, seconds):
 
 
 def test_no_span_has_more_than_the_window_says(lab):
-    """On hook egress, two CPUs judge packets at the same time, because a packet is judged on the CPU of its sender."""
+    """No span of T has more than N packets, even if two CPUs judge packets at the same time."""
     received = lab.receiver(Arrivals(lab))
     lab.attach("out0", "hook", "egress", netns=lab.sender)
     lab.sluice("set", "default", "window", f"{MOST} per 1s", "groups", str(GROUPS))
@@ -78,5 +80,5 @@ def test_no_span_has_more_than_the_window_says(lab):
     assert len(moments) == passed
     assert dropped > 10 * passed
     assert most == MOST
-    # int() leaves out the last period, which is incomplete.
+    # without the last period, which is incomplete
     assert len(moments) >= MOST * int(min(spans) / (1 + 1 / GROUPS))

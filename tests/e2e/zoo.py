@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Packets of every kind, and for each packet the words that describe it to `sluice check`. scapy builds the frames,
-independently of our parser. tests/datapath/test_match.c has more kinds, and every match."""
+"""Packets of many kinds, each with the words that describe it to `sluice check`. scapy builds the
+frames, independently of our parser."""
 
 import functools
 
@@ -27,7 +27,7 @@ def stacked(*layers):
 
 
 def packet(source, payload, to=None):
-    """Returns the bytes of a frame from `source` with this payload."""
+    """Returns a frame from `source` with these layers after the IP header."""
     ip = IPv6(src=source, dst=to or HERE6) if ":" in source else IP(src=source, dst=to or HERE4, id=7)
     return bytes(stacked(ip, payload))
 
@@ -41,11 +41,12 @@ def dns(source, port=53):
 
 
 class Animal:
-    """A packet. Unless `left` is None, the frame ends `left` bytes after the IP header."""
+    """A packet of the zoo. If `left` is not None, the frame ends `left` bytes after the IP
+    header."""
 
     def __init__(self, family, number, layers, words, left):
         self.family, self.ip = family, IPv6 if family == 6 else IP
-        # Each IPv6 source needs its own /64, which is a single source to a limit.
+        # each IPv6 source is in another /64, so it has a bucket of its own
         self.source = f"2001:db8:0:{number:x}::1" if family == 6 else f"10.0.0.{number}"
         self.packet = stacked(*(layer.copy() for layer in layers))
         self.packet[self.ip].src = self.source
@@ -54,18 +55,18 @@ class Animal:
         self.words = [self.source, "size", str(len(self.frame)), *words.split()]
 
     def frame_to(self, destination):
-        """Returns the frame of the same packet, sent to another destination."""
+        """Returns the frame of this packet with another destination."""
         other = self.packet.copy()
         other[self.ip].dst = destination
         return bytes(other)[:self.size]
 
 
 def kinds(family):
-    """Yields (layers, words for `check`, `left` of Animal) for each kind of packet."""
+    """Yields (layers, words for `check`, `left`) for each kind of packet."""
     ip = IPv6(dst=HERE6) if family == 6 else IP(dst=HERE4, id=7)
     icmp, number = (ICMPv6EchoRequest(), 58) if family == 6 else (ICMP(), 1)
     q5, q7, ad7, priority = Dot1Q(vlan=5), Dot1Q(vlan=7), Dot1AD(vlan=7), Dot1Q(vlan=0, prio=5)
-    later = Raw(bytes(udp(53, 30)))  # the payload of a later fragment looks like a UDP header
+    later = Raw(bytes(udp(53, 30)))  # a later fragment whose payload looks like a UDP header
 
     def fragment(number, offset, more):
         if family == 4:
@@ -73,7 +74,8 @@ def kinds(family):
         return IPv6(dst=HERE6) / IPv6ExtHdrFragment(nh=number, offset=offset, m=more, id=77)
 
     def proto_of(number):
-        """Returns the words for the protocol of a later fragment. In IPv6, only the first fragment has a protocol."""
+        """Returns the words for the protocol of a later fragment, which `check` knows only in
+        IPv4."""
         return f"proto {number} " if family == 4 else ""
 
     yield [ip, tcp(80, "S")], "proto tcp port 80 syn", None
@@ -99,7 +101,8 @@ def kinds(family):
     if family == 6:
         options = IPv6ExtHdrDestOpt(options=[PadN(optdata=bytes(4))])
         hops = IPv6ExtHdrHopByHop(options=[PadN(optdata=bytes(4))])
-        yield [ip, hops, *[options] * 8, udp(53, 20)], "unread", None  # the parser stops after a few extension headers
+        # more extension headers than the parser reads
+        yield [ip, hops, *[options] * 8, udp(53, 20)], "unread", None
         yield [ip, hops, options, tcp(80, "S")], "proto tcp port 80 syn", None
         yield [ip, AH(nh=17, payloadlen=4, spi=9, seq=1, icv=bytes(12)), udp(53, 20)], "proto udp port 53", None
         yield [fragment(6, 0, 0), tcp(443, "S")], "proto tcp port 443 syn", None
