@@ -104,7 +104,7 @@ int attachment_program_open(const struct gate *gate, const struct attachment *a)
 		if (fd >= 0 && program_id_of(fd) == a->program_id)
 			return steal_fd(&fd);
 	}
-	return bpf_prog_get_fd_by_id(a->program_id); /* the pins are gone */
+	return bpf_prog_get_fd_by_id(a->program_id); /* reached if the pins are gone */
 }
 
 /* Returns whether the program runs on the XDP or tcx hook of device a->ifindex. */
@@ -408,7 +408,7 @@ const char *xdp_owner_format(const struct xdp_owner *owner, char text[XDP_OWNER_
 /* Attachments to a device and to a device below it, which both filter the same packets. */
 struct stacked {
 	const struct attachment *upper, *lower;
-	const struct attachment *surplus; /* can be detached: the other sees all its packets */
+	const struct attachment *surplus; /* can be detached, and no packet is missed */
 };
 
 static bool filters_like(const struct attachment *a, const struct attachment *b)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Attach: bpf filters in a clsact qdisc, which replace tcx on kernels before 6.6. A filter cannot
- * be pinned, so it is found by the id of its program.
+ * Attach: bpf filters in a clsact qdisc, which are used instead of tcx on kernels before 6.6. A
+ * filter cannot be pinned, so it is found by the id of its program.
  */
 #ifndef SLUICE_FILTER_H
 #define SLUICE_FILTER_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Attach: publishes the attachments of a gate to users who may only read the gate. Such users may
+ * Attach: publishes the attachments of a gate for users that may only read the gate. Such users may
  * not open the gate's links, because an open link can be detached. So a command that changes
  * attachments also writes this file:
  *

@@ -213,7 +213,7 @@ struct fq_limits fq_least(const struct qdiscs *qdiscs, const struct fq_limits *n
 
 #define FQ_OPTIONS sizeof(" limit 4294967295 flow_limit 4294967295 horizon 18446744073709552us")
 
-/* Formats a tc option for each limit of the least fq that is too low. */
+/* Formats a tc option for each fq limit that is lower than `need`. */
 static void options_format(const struct qdiscs *qdiscs, const struct fq_limits *need,
 			   char text[FQ_OPTIONS])
 {
@@ -396,8 +396,8 @@ static int device_check(const struct shaping *shaping, const struct attachment *
 }
 
 /*
- * Checks that an attachment is on hook egress, unless there are no attachments. If none is, fails
- * if a limit shapes, and otherwise adds a notice if a limit has key dst.
+ * Checks that an attachment is on hook egress. Otherwise, fails if a limit shapes, or adds a notice
+ * if a limit has key dst. Accepts a gate without attachments.
  */
 static int hooks_check(const struct gate *gate, const struct shaping *shaping,
 		       const struct attachment *all, unsigned int count)

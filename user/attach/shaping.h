@@ -90,7 +90,7 @@ char *fq_command(const char *device, const struct qdiscs *qdiscs, const struct f
 struct shaping {
 	bool any; /* at least one limit shapes */
 	struct fq_limits need;
-	/* first limit with key dst that does not shape; NULL if there is none */
+	/* first limit with key dst that does not shape, or NULL */
 	const struct sl_limit_spec *by_dst;
 	const struct sl_prefix *by_dst_prefix;
 };

@@ -29,12 +29,12 @@ uint64_t clock_read(clockid_t clock)
 /* --- Time namespaces ------------------------------------------------------------------------ */
 
 /*
- * Returns by how many ns CLOCK_MONOTONIC of this process is ahead of bpf_ktime_get_ns(). A time
- * namespace (Linux 5.6) shifts CLOCK_MONOTONIC of its processes, but not bpf_ktime_get_ns().
+ * Returns by how many ns CLOCK_MONOTONIC of this process is ahead of bpf_ktime_get_ns(), which
+ * ignores time namespaces (Linux 5.6).
  *
- * TIMENS_OFFSETS has the offsets of the namespace that children of this process are in. If this
- * process called unshare(2), it is itself still in another namespace; that is assumed to be the
- * initial one.
+ * TIMENS_OFFSETS has the offsets of the namespace of this process's children. If this process
+ * called unshare(2), it is itself not in that namespace; it is then assumed to be in the initial
+ * namespace.
  */
 static int64_t offset_ns(void)
 {

@@ -12,11 +12,11 @@ int kernel_check(const char *release);
 /* Fails if the running kernel is older than the oldest supported kernel. */
 int kernel_require(void);
 
-/* Properties of the host that affect how limits are compiled. */
+/* Properties of the host on which the values of a limit in the maps depend. */
 struct machine {
 	unsigned int cpus;     /* number of possible CPUs */
 	unsigned int jiffy_ns; /* length of a jiffy in ns: 1 / CONFIG_HZ */
-	unsigned int cpu_ids;  /* highest number of a possible CPU, plus 1; not all are used */
+	unsigned int cpu_ids;  /* highest number of a possible CPU, plus 1; there may be gaps */
 };
 
 /*

@@ -177,7 +177,7 @@ int netns_visit(uint64_t netns, int *ret_back)
 	there = open(path, O_RDONLY | O_CLOEXEC);
 	if (here < 0 || there < 0 || setns(there, CLONE_NEWNET))
 		return errno == EACCES ? -EPERM
-				       : -errno; /* the caller may not open /proc/1/ns/net */
+				       : -errno; /* EACCES: /proc/1/ns/net cannot be opened */
 	*ret_back = steal_fd(&here);
 	return 0;
 }

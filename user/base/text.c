@@ -58,10 +58,7 @@ const char *nearly_find(const char *typed, const char *const words[], size_t cou
 		unsigned int far =
 			letters > LETTERS_MAX ? best : distance(typed, length, words[i], letters);
 
-		/*
-		 * words that also differ in the first letter are rarely a typing mistake with two
-		 * errors
-		 */
+		/* two differences are rarely a typing mistake if the first letter also differs */
 		if (far > 1 &&
 		    !letters_equal(typed[strspn(typed, "-")], words[i][strspn(words[i], "-")]))
 			continue;

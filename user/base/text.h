@@ -46,7 +46,7 @@ const char *name_shown(const char *name);
 
 /*
  * Returns a word, quoted for a shell if needed. A word with control characters, which would act on
- * the terminal, becomes a call of printf(1). The result stays valid as long as that of
+ * the terminal, becomes a call of printf(1). The result is valid as long as a result of
  * name_shown().
  */
 const char *word_typed(const char *word);

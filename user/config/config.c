@@ -258,7 +258,10 @@ static int map_read(struct config_reader *reader, const struct node *node, const
 
 /* --- Claims --------------------------------------------------------------------------------- */
 
-/* Appends a claim, which takes ownership of the rule's policy. Frees the policy on failure. */
+/*
+ * Stores the policy or entry of one prefix, which claims_merge() will merge. On failure, frees the
+ * policy.
+ */
 static int claim(struct config_reader *reader, const struct rule *rule, struct position at)
 {
 	if (!array_grow(reader->claims, reader->claim_count, reader->claim_room)) {
@@ -840,8 +843,8 @@ static const struct map file_map = {
 	.keys = file_keys, .count = ARRAY_SIZE(file_keys), .ends_bad = true, .finish = file_finish};
 
 /*
- * Returns the size that the rules of list number `place` require, or that all rules require if
- * `place` is -1.
+ * Returns the value of `size` that the rules of list number `place` require; -1 stands for all
+ * rules.
  */
 static uint32_t rules_require(const struct ruleset *rules, int place, enum size size)
 {

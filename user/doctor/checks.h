@@ -18,7 +18,7 @@ struct subject {
 	/* Prefixes of commands that must run in the namespace of `device`. */
 	char netns[NETNS_OPTION];				       /* "-n NETNS " */
 	char exec[NETNS_EXEC];					       /* "ip netns exec NETNS " */
-	char sluice[NETNS_OPTION + GATE_NAME + sizeof("sluice -g  ")]; /* with the gate */
+	char sluice[NETNS_OPTION + GATE_NAME + sizeof("sluice -g  ")]; /* sluice -n NETNS -g GATE */
 	/*
 	 * Texts that the check sets, and that replace {0} to {4}. part[0] is the object of the
 	 * finding; NULL means the name of the subject.

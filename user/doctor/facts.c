@@ -308,9 +308,9 @@ static void judged_compare(struct gate_facts *gate)
 }
 
 /*
- * Counts the packets of devices and gates during a pause. Reads a gate's counters before those of
- * its devices, and after them again, so that the gate counts each packet that a device counts.
- * Returns 0 or -ENOMEM.
+ * Counts the packets of devices and gates during a pause. Reads a gate's counters before its
+ * devices' counters at the start, and after them at the end, so that the gate counts each packet
+ * that a device counts. Returns 0 or -ENOMEM.
  */
 static int traffic_read(struct doctor_facts *facts)
 {

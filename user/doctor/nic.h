@@ -9,7 +9,7 @@
 
 /* Bits of enum netdev_xdp_act, which headers before Linux 6.3 lack. */
 #define XDP_NATIVE 1U	     /* the driver runs XDP programs */
-#define XDP_FRAGS  (1U << 5) /* the driver also runs them on packets in several buffers */
+#define XDP_FRAGS  (1U << 5) /* the driver accepts XDP programs for packets in several buffers */
 
 /* Properties of a device; 0 or false if the driver does not report a property. */
 struct nic {

@@ -63,7 +63,7 @@ static enum sl_access entry_now(const struct rule *rule, const struct sl_list_in
 	return rule->access || !lists ? rule->access : lists_access(lists, rule->lists);
 }
 
-/* Returns whether the rule denies all packets of its prefix, in the families of the prefix. */
+/* Returns whether the rule, which is for one or both families, denies every packet. */
 static bool denies_all(const struct ruleset *set, unsigned int index)
 {
 	const struct rule *rule = &set->rules[index], *first = &set->rules[0];

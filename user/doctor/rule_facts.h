@@ -35,7 +35,7 @@ struct rule_facts {
  */
 struct rule_facts rule_facts_find(const struct ruleset *set);
 
-/* Returns whether a runtime entry or a list allows or denies a rule, if that does not expire. */
+/* Returns whether a runtime entry or list allows or denies a rule. Ignores entries that expire. */
 enum sl_access rule_entry(const struct rule *rule, const struct sl_list_info *lists);
 
 #endif

@@ -120,7 +120,7 @@ struct keep {
 	bool worked;		       /* the current step changed something */
 	char lists_path[PATH_MAX + 8]; /* path of the state file with ".lists" appended */
 	struct state_file runtime;     /* runtime entries as last saved */
-	struct state_file saved; /* entries from the rules file, as `lists_path` had at the start */
+	struct state_file saved;       /* entries that `lists_path` had at the start */
 
 	struct programs programs;
 	uint32_t programs_gate;			   /* id of the map `gate` that `programs` use */

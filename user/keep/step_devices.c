@@ -130,7 +130,7 @@ int attach_run(struct keep *keep)
 	if (!has_devices(keep))
 		return watched;
 	if (keep_trial_left_ms(keep))
-		return -EBUSY; /* the trial may undo attachments */
+		return -EBUSY; /* the end of the trial may undo attachments */
 	err = gate_open(&gate, keep->args->gate, GATE_CHANGE, NULL);
 	if (err)
 		return err;

@@ -250,7 +250,7 @@ static int output_end(const struct context *context, int result)
 int program_main(const struct program *program, int argc, char **argv)
 {
 	const struct option_table options = options_of(program->commands, program->count);
-	char *words[argc + 2]; /* words of argv; argv is at most a quarter of the stack */
+	char *words[argc + 2]; /* fits, because the kernel limits argv to a quarter of the stack */
 	struct command_line line = {.options = &options, .words = words};
 	struct context context = {.program = program};
 	int result;

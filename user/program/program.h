@@ -49,8 +49,8 @@ struct word {
 extern const struct value_type value_trial;
 
 /*
- * Two sets of keywords; a command may not have keywords of both, such as "|rate|burst|" and
- * "|window|".
+ * Two sets of keywords, such as "|rate|burst|" and "|window|". A command line may
+ * have keywords of only one set.
  */
 struct apart {
 	const char *these, *those;
