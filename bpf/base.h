@@ -8,19 +8,20 @@
 /*
  * A global BPF function. The verifier checks it once, for any arguments, so it must test each
  * pointer for NULL. Use it if inlining would exceed the verifier's limit, or the 512 bytes of stack
- * that Linux 6.1 allows a chain of calls. Arguments and results are scalars, or pointers to
- * structures without pointers. Before Linux 6.2 an argument cannot be the key of a map lookup: the
- * function must copy the key to its own stack first.
+ * that Linux 6.1 allows a chain of calls. Its arguments and result are scalars, or pointers to
+ * structures without pointers. Before Linux 6.2 an argument cannot be the key of a map lookup, so
+ * the function must copy the key to its own stack first.
  */
 #define BPF_GLOBAL __noinline
 
-/* A load and a store in one access each, like the kernel's READ_ONCE() and WRITE_ONCE(). */
+/* Load or store a value in a single access, like the kernel's READ_ONCE() and WRITE_ONCE(). */
 #define read_once(x)	     (*(const volatile typeof(x) *)&(x))
 #define write_once(x, value) (*(volatile typeof(x) *)&(x) = (value))
 
 /*
  * clock_ticks() is the monotonic clock in ticks. clock_jiffies() is jiffies64, which is almost free
- * to read, but only as fine as CONFIG_HZ. A test build (SL_TEST_CLOCK) reads both from variables.
+ * to read, but has only the resolution of CONFIG_HZ. A test build (SL_TEST_CLOCK) reads both from
+ * variables.
  */
 #ifdef SL_TEST_CLOCK
 volatile __u64 test_clock_ticks;
@@ -47,13 +48,13 @@ static __always_inline __u64 clock_jiffies(void)
 }
 #endif
 
-/* Returns the monotonic clock in the unit of the expiries in struct sl_rule_content. */
+/* Returns the monotonic clock in units of 2^SL_UNTIL_SHIFT ns, like the expiries of rules. */
 static __always_inline __u32 clock_until(void)
 {
 	return clock_ticks() / SL_TICKS_PER_NS >> SL_UNTIL_SHIFT;
 }
 
-/* Returns the monotonic clock in the unit of `second` in struct sl_admission. */
+/* Returns the monotonic clock in units of 2^SL_SECOND_SHIFT ns, which is about a second. */
 static __always_inline __u32 clock_second(void)
 {
 	return clock_ticks() / SL_TICKS_PER_NS >> SL_SECOND_SHIFT;

@@ -3,12 +3,12 @@
  * Buckets: what one CPU stores for a source, in two LRU_PERCPU_HASH maps.
  *
  * The kernel evicts entries of these maps. An insertion costs as much as five packets, so a CPU
- * inserts few. A bucket saves a hot source the charge of its shared state; a slow source would only
- * pay for the bucket's cache lines. So a CPU uses buckets only for its first sources, for hot
+ * inserts few. A bucket saves a hot source the charge of its shared state; for a slow source it
+ * would only cost cache lines. So a CPU uses buckets only for its first sources, for hot
  * sources, and for sources that were refused or observed. It marks these sources in map `in_use`; a
  * source without a mark is charged at its shared state. A mark is one of 65,536 bits, selected by a
- * keyed hash. If two sources share a mark, one may pay for a lookup that finds nothing, and then
- * clears the mark of the other, which is soon set again.
+ * keyed hash. If two sources share a mark, a source without a bucket needs a lookup that finds
+ * nothing. It then clears the shared mark, which the other source soon sets again.
  *
  * Race: the kernel reuses an evicted entry at once, even while a program on another CPU uses it.
  * That program may then write to the bucket of another source. So bucket_find() compares `seal`,
@@ -31,11 +31,11 @@ static __always_inline void packet_begin(struct packet *packet, const struct sl_
 /* --- Marks ---------------------------------------------------------------------------------- */
 
 struct mark {
-	__u64 *word; /* word with the mark; never NULL, but the verifier cannot know it */
+	__u64 *word; /* word with the mark; never NULL, but the verifier cannot know that */
 	__u64 bit;
 };
 
-/* Returns the mark of a key. Its hash is keyed: a sender cannot choose sources that share one. */
+/* Returns a key's mark. The hash is keyed, so a sender cannot choose sources that share a mark. */
 static __always_inline struct mark mark_of(const __u64 key[2])
 {
 	__u32 hash = digest_sum(hash_secret, key) >> 48;
@@ -50,7 +50,7 @@ static __always_inline struct mark mark_of(const __u64 key[2])
 
 /* --- Finding a bucket ------------------------------------------------------------------------ */
 
-/* Clears a bucket that this CPU has not used before, or that was written for another source. */
+/* Clears a bucket that is new to this CPU, or that was written for another source. */
 BPF_GLOBAL int bucket_clear(struct sl_bucket *bucket, __u64 seal0, __u64 seal1)
 {
 	if (bucket)
@@ -65,9 +65,9 @@ static __always_inline struct sl_bucket *bucket_get(const __u64 key[2], bool ipv
 }
 
 /*
- * Returns the bucket of the source, or NULL if this CPU does not use one. The packet stores the
- * bucket's key in the space of `destination`, so a packet that is inspected already must be
- * inspected again if a limit needs it.
+ * Returns the bucket of the source, or NULL if this CPU does not use one. The bucket's key is
+ * stored in the space of the packet's `destination`, so an inspected packet must be inspected again
+ * if a limit needs it.
  */
 static __always_inline struct sl_bucket *bucket_find(struct packet *packet)
 {
@@ -91,18 +91,18 @@ static __always_inline struct sl_bucket *bucket_find(struct packet *packet)
 /* A CPU's first 1024 sources get a bucket at once, so that a small network is listed completely. */
 #define BUCKETS_FIRST 1024
 
-#define BUCKET_FIRST 1 /* `kept` of a bucket that the CPU uses until the kernel evicts it */
+#define BUCKET_FIRST 1 /* value of `kept` if the CPU uses the bucket until the kernel evicts it */
 
-/* One in 32 packets of hot sources inserts a bucket: a slow source may look hot by chance. */
+/* One in 32 packets of hot sources inserts a bucket, because a slow source may look hot once. */
 #define HOT_SAMPLE 32
 
 /*
  * Use the bucket of a source for 4096 jiffies after a refusal (4 s at HZ=1000), even if the source
- * is not hot, so that the counters of abusers are complete unless the kernel evicts them.
+ * is not hot. So the counters of abusers are complete unless the kernel evicts the bucket.
  */
 #define REFUSED_JIFFIES 4096
 
-/* Stores the jiffy in which a packet of the source was refused. */
+/* Stores in the bucket that a packet of its source was refused in this jiffy. */
 static __always_inline void bucket_refuse(struct sl_bucket *bucket, const struct packet *packet)
 {
 	__u32 at = 2 * packet->jiffy;
@@ -120,20 +120,21 @@ static __always_inline bool bucket_is_kept(const struct sl_bucket *bucket,
 
 enum bucket_claim {
 	BUCKET_NONE,
-	BUCKET_RESTORE, /* mark an existing bucket again after another source cleared its mark */
+	BUCKET_RESTORE, /* mark a kept bucket again, after another source cleared the mark */
 	BUCKET_INSERT,
 };
 
-/* Returns whether the packet with this count is sampled: a quarter are, spread evenly. */
+/* Returns whether a packet is sampled by its number: one of four, spread evenly. */
 static __always_inline bool count_is_drawn(__u32 count)
 {
 	return count * 0x9e3779b1U < 1U << 30;
 }
 
 /*
- * Returns whether a source without a bucket gets a bucket with this packet. passes: every limit
- * passed the packet. Sources that are not hot get at most one bucket of each ration per jiffy, so
- * an abuser is listed soon, and a flood causes at most 2 HZ insertions a second on each CPU.
+ * Returns whether a source without a bucket gets a bucket with this packet. passes: 1 if every
+ * limit passed the packet. Sources that are not hot get at most one bucket of each ration per
+ * jiffy. So an abuser is listed soon, and a flood causes at most 2 HZ insertions a second on each
+ * CPU.
  */
 static __always_inline enum bucket_claim bucket_claim(const struct packet *packet,
 						      const struct verdict *verdict, bool passes,
@@ -157,7 +158,7 @@ static __always_inline enum bucket_claim bucket_claim(const struct packet *packe
 	return BUCKET_INSERT;
 }
 
-/* Returns whether a source gets a bucket with this packet: never if it has no state. */
+/* Returns whether the packet's source gets a bucket. A source without a state gets none. */
 static __always_inline enum bucket_claim verdict_claim(const struct packet *packet,
 						       const struct verdict *verdict)
 {
@@ -172,7 +173,7 @@ static __always_inline enum bucket_claim verdict_claim(const struct packet *pack
 			    is_limited ? SL_RATION_LIMITED : SL_RATION_OTHER);
 }
 
-/* Counts the result of an insertion. err: from bpf_map_update_elem(), in Linux 6.1 to 6.18. */
+/* Counts the result of an insertion. err: result of bpf_map_update_elem() on Linux 6.1 to 6.18. */
 static __always_inline void bucket_count(struct sl_admission *here, long err)
 {
 	flood_turn(here, clock_second());
@@ -181,13 +182,14 @@ static __always_inline void bucket_count(struct sl_admission *here, long err)
 	else if (err == -ENOMEM)
 		event_count(here, SL_EVENT_BUCKET_NO_ROOM);
 	else if (err != -EEXIST)
-		event_count(here, SL_EVENT_BUCKET_BUSY); /* err is -EBUSY, -EDEADLK or -ETIMEDOUT */
+		event_count(here, SL_EVENT_BUCKET_BUSY); /* -EBUSY, -EDEADLK or -ETIMEDOUT */
 }
 
 /*
- * Starts to use a bucket of the source. Returns NULL if the kernel has no entry for it, or if an
+ * Starts to use a bucket for the source. Returns NULL if the kernel has no free entry, or if an
  * existing bucket need not be restored. Looks the key up first, because an update of an existing
- * key would evict another entry. Uses BPF_NOEXIST, because another CPU may have added the key.
+ * key would evict another entry. Uses BPF_NOEXIST, because another CPU may have added the key
+ * meanwhile.
  */
 static __always_inline struct sl_bucket *bucket_start(const struct packet *packet,
 						      enum bucket_claim claim)
@@ -236,7 +238,7 @@ static __always_inline bool slices_are_empty(const struct sl_bucket *bucket)
 	return true;
 }
 
-/* Clears the mark of the source. if_evicted: only if the kernel has evicted its bucket. */
+/* Clears the mark of the source; if `if_evicted`, only if the kernel has evicted its bucket. */
 BPF_GLOBAL int bucket_unmark(const struct packet *packet, __u32 if_evicted)
 {
 	struct mark mark;
@@ -256,8 +258,8 @@ BPF_GLOBAL int bucket_unmark(const struct packet *packet, __u32 if_evicted)
 }
 
 /*
- * Packets clear the marks of evicted buckets only in one of 4096 jiffies, because another source
- * may share the mark. Only packets that charged a state do so, so spoofed sources clear no marks.
+ * Packets clear the marks of evicted buckets in only one of 4096 jiffies, because another source
+ * may share the mark. Only packets that charged a state clear marks, so spoofed sources clear none.
  */
 #define UNMARK_JIFFIES 4096
 
@@ -265,8 +267,8 @@ BPF_GLOBAL int bucket_unmark(const struct packet *packet, __u32 if_evicted)
 #define WORTH_SERVED 4
 
 /*
- * Stops using a bucket whose source is not hot any more, unless a slice holds credit. Called if the
- * packet charged a shared state. bucket: NULL if this CPU uses none for the source.
+ * Stops using a bucket whose source is not hot any more, unless a slice has credit. The caller has
+ * charged a shared state. bucket: NULL if this CPU uses no bucket for the source.
  */
 static __always_inline void bucket_review(const struct packet *packet,
 					  const struct verdict *verdict, struct sl_bucket *bucket)
@@ -291,8 +293,8 @@ static __always_inline void bucket_review(const struct packet *packet,
 
 /*
  * Returns the last jiffy in which the result of a lookup is valid, or 0 if each packet must look up
- * again. until: the expiry of the result; 0: never. Two jiffies are subtracted, because the current
- * jiffy has begun, and the kernel may count it late.
+ * again. until: the expiry of the result; 0: never. The function subtracts two jiffies, because the
+ * current jiffy has already begun, and the kernel may count it late.
  */
 static __always_inline __u64 until_jiffy(__u32 until, const struct sl_gate *gate, __u64 jiffy)
 {
@@ -304,7 +306,7 @@ static __always_inline __u64 until_jiffy(__u32 until, const struct sl_gate *gate
 	return jiffies >= 2 ? jiffy + jiffies - 2 : 0;
 }
 
-/* Returns `generation` and, in the upper half, `policy_version` of a bucket as one word. */
+/* Returns a pointer to `generation` and `policy_version` of a bucket as one 64-bit word. */
 static __always_inline __u64 *bucket_word(struct sl_bucket *bucket)
 {
 	return (__u64 *)&bucket->generation;
@@ -327,7 +329,7 @@ BPF_GLOBAL __u32 bucket_refresh(const struct packet *packet, struct sl_bucket *b
 	is_split = source_is_split(&key, gate);
 	found = rules_lookup(packet, gate);
 	policy = is_split ? NULL : bpf_map_lookup_elem(&policies, &found.version);
-	/* the slices stay as they are unless a policy with limits decides */
+	/* keep the slices unless a policy with limits decides */
 	if (policy && SL_POLICY(found.version) >= SL_POLICY_FIRST)
 		slices_fit(bucket, policy, SL_POLICY(found.version));
 	bucket->until = until_jiffy(found.until, gate, packet->jiffy);
@@ -336,7 +338,7 @@ BPF_GLOBAL __u32 bucket_refresh(const struct packet *packet, struct sl_bucket *b
 	return found.version;
 }
 
-/* Returns the policy version that decides: the bucket's if it is valid, otherwise by a lookup. */
+/* Returns the policy version that decides: the bucket's if it is valid, otherwise from a lookup. */
 static __always_inline __u32 bucket_recall(const struct packet *packet, struct sl_bucket *bucket,
 					   const struct sl_gate *gate)
 {

@@ -3,7 +3,7 @@
  * Charges a packet to the limits of its source's policy, and if the source is new, to the policy's
  * budget for new sources. The calls are five levels deep:
  *
- *   policy_decide()              every limit that matches, and the budget (include/decide.h)
+ *   policy_decide()              each limit that matches, and the budget (include/decide.h)
  *     limit_charge()             one limit: the slice that this CPU holds, if the slice can decide
  *       limit_charge_state()     otherwise the entry of the key in the table of states
  *         state_charge_KIND()    one state, by compare-and-swap (state.h)
@@ -11,7 +11,7 @@
  *
  * A budget is a token bucket whose state is never evicted. Packets of keys that get no state yet
  * are charged to it only while it holds more than an eighth of its credit. So if each source of a
- * flood sends a single packet, the rate of the budget is left to new sources that come back.
+ * flood sends a single packet, the rate of the budget is left to new sources that send again.
  */
 #ifndef SLUICE_CHARGE_H
 #define SLUICE_CHARGE_H
@@ -22,9 +22,9 @@
 /* --- Slices ---------------------------------------------------------------------------------- */
 
 /*
- * A slice that stores a refusal refuses without its state, except in one of this many jiffies. Then
- * the state is charged, so that the entry stores that its key is still sending. For a shared limit
- * this is more frequent, because nodes exchange refusals every 100 ms.
+ * If a slice stores a refusal, it refuses packets without the state, except in one of this many
+ * jiffies. In that jiffy the state is charged, so that the entry shows that its key still sends. A
+ * shared limit charges more often, because nodes exchange refusals every 100 ms.
  */
 #define REFUSED_ALONE_JIFFIES	     64
 #define REFUSED_ALONE_JIFFIES_SHARED 4
@@ -35,12 +35,12 @@ static __always_inline struct sl_slice *limit_slice(const struct sl_limit *limit
 {
 	if (!bucket || limit->apart)
 		return NULL;
-	/* clang 19 would add the offset before it tests for NULL, which the verifier refuses */
+	/* clang 19 would add the offset before the test for NULL, which the verifier rejects */
 	__asm__ volatile("" : "+r"(bucket));
 	return &bucket->slice[limit->slot % SL_LIMITS_MAX];
 }
 
-/* Returns the credit in a slice; 0 for a refusal. */
+/* Returns the credit in a slice, or 0 if the slice stores a refusal. */
 static __always_inline __s64 slice_credit(const struct sl_slice *slice)
 {
 	return slice ? credit_max(slice->credit, 0) : 0;
@@ -48,7 +48,7 @@ static __always_inline __s64 slice_credit(const struct sl_slice *slice)
 
 /*
  * Returns whether the refusal in a slice still holds by the clock, so that the state need not be
- * charged. If so, the slice refuses alone for the rest of the jiffy.
+ * charged. If so, the slice alone refuses packets for the rest of the jiffy.
  */
 static __always_inline bool slice_refuses(struct packet *packet, const struct sl_limit *limit,
 					  struct sl_slice *slice, __u64 cost)
@@ -72,7 +72,7 @@ static __always_inline bool slice_refuses(struct packet *packet, const struct sl
 /* --- One limit ------------------------------------------------------------------------------- */
 
 /*
- * Stores the index of a limit's state in a bucket, for readers that know only the address. If the
+ * Stores the index of a limit's state in a bucket, for readers that know only the source. If the
  * state moves, the index is corrected when the policy version changes.
  */
 BPF_GLOBAL int bucket_set_state(const struct packet *packet, const struct sl_limit *limit,
@@ -91,7 +91,7 @@ BPF_GLOBAL int bucket_set_state(const struct packet *packet, const struct sl_lim
 	return 0;
 }
 
-/* Returns the entry of a key, or NULL. Except in a flood, prefetches it and reads the clock. */
+/* Returns a key's entry, or NULL. Except in a flood, prefetches the entry and reads the clock. */
 static __always_inline struct sl_entry *entry_find(struct packet *packet,
 						   const struct sl_limit *limit,
 						   const struct sl_gate *gate, struct digest digest,
@@ -109,9 +109,9 @@ static __always_inline struct sl_entry *entry_find(struct packet *packet,
 }
 
 /*
- * Updates an entry before a charge: the time that its state takes to refill, and whether its key is
- * established. If it is not, and a budget pays for the packet, sets the limit's bit in
- * verdict->is_new.
+ * Updates an entry before a charge: the time in which its state refills, and whether its key is
+ * established. If the key is not established, and packets of new keys charge a budget, sets the
+ * limit's bit in verdict->is_new.
  */
 static __always_inline void entry_update(struct packet *packet, const struct sl_limit *limit,
 					 struct sl_entry *entry, struct verdict *verdict)
@@ -119,7 +119,7 @@ static __always_inline void entry_update(struct packet *packet, const struct sl_
 	__u16 made = read_once(entry->made);
 	__u64 now;
 
-	if (entry->span != limit->span) /* the limit was changed since the entry was made */
+	if (entry->span != limit->span) /* the limit was changed after the entry was made */
 		write_once(entry->span, limit->span);
 	if (made & ENTRY_ESTABLISHED)
 		return;
@@ -134,7 +134,7 @@ static __always_inline void entry_update(struct packet *packet, const struct sl_
 		write_once(entry->made, made);
 }
 
-/* Charges the packet's state under a limit. bucket: NULL if it has no slices of this policy. */
+/* Charges a packet to its state under a limit. bucket: NULL if it has no slices of this policy. */
 BPF_GLOBAL enum charge_result limit_charge_state(struct packet *packet,
 						 const struct sl_limit *limit,
 						 struct sl_bucket *bucket, struct verdict *verdict)
@@ -179,7 +179,7 @@ BPF_GLOBAL enum charge_result limit_charge_state(struct packet *packet,
 		else
 			result = state_charge_window(packet, limit, slice, state, verdict);
 		if (result == CHARGE_LOST && !entry_is(entry, &key))
-			return CHARGE_NO_STATE; /* the entry was evicted meanwhile */
+			return CHARGE_NO_STATE; /* the entry was evicted */
 		if (result == CHARGE_LOST)
 			continue;
 		if (limit->kind == SL_WINDOW)
@@ -188,7 +188,7 @@ BPF_GLOBAL enum charge_result limit_charge_state(struct packet *packet,
 			bool passes = result == CHARGE_PASSED;
 			__u64 refused = passes ? 0 : cost;
 
-			if (unasked) /* this test saves an expensive division */
+			if (unasked) /* this test avoids a division */
 				refused += credit_multiply(cost / packet->packets, unasked);
 			entry_count_shared(limit, entry, packet->now,
 					   slice_credit(slice) - held + (passes ? cost : 0),
@@ -211,19 +211,19 @@ static __always_inline enum charge_result limit_charge_new(struct packet *packet
 	enum insertion insertion = new_entry_insert(packet, limit);
 	enum charge_result result = CHARGE_NO_STATE;
 
-	if (insertion == INSERT_EMPTY) /* every new state in these sets would be empty */
+	if (insertion == INSERT_EMPTY) /* every new state in both sets would be empty */
 		return charge_refuse(verdict, kind_refusal(limit, 0));
 	if (insertion == INSERT_DONE)
 		result = limit_charge_state(packet, limit, bucket, verdict);
-	/* charging a new state does not make its source hot */
+	/* do not count the charge of a new state as a sign of a hot source */
 	verdict->is_hot = false;
 	return result;
 }
 
 /*
- * Charges one limit: its slice if the slice can decide, otherwise the shared state. A slice belongs
- * to one CPU and is updated without atomics. On PREEMPT_RT packets may interrupt each other; each
- * interruption can spend at most the credit of a slice twice.
+ * Charges a packet to one limit: to the slice if the slice can decide, otherwise to the shared
+ * state. A slice belongs to one CPU and is updated without atomics. On PREEMPT_RT packets may
+ * interrupt each other, and each interruption can spend the credit of a slice at most twice.
  */
 static __always_inline enum charge_result limit_charge(struct packet *packet,
 						       const struct sl_limit *limit,
@@ -240,7 +240,7 @@ static __always_inline enum charge_result limit_charge(struct packet *packet,
 		if (answer == CREDIT_PASS)
 			return CHARGE_PASSED;
 		if (answer == CREDIT_REFUSE) {
-			if (limit->shared) /* `limit->shared` is read again to save stack */
+			if (limit->shared) /* read again to save stack */
 				credit_count_unasked(slice, read_once(packet->packets));
 			return charge_refuse(verdict, limit->block ? SL_DROP_BLOCKED
 								   : kind_refusal(limit, 0));
@@ -254,7 +254,7 @@ static __always_inline enum charge_result limit_charge(struct packet *packet,
 
 /* --- The budget ------------------------------------------------------------------------------ */
 
-/* Refuses a packet by the budget, and begins a flood. */
+/* Returns the reason for a packet that the budget refuses, and begins a flood. */
 static __always_inline enum sl_reason budget_refuse(const struct packet *packet)
 {
 	struct sl_admission *here = admission_get();
@@ -265,7 +265,7 @@ static __always_inline enum sl_reason budget_refuse(const struct packet *packet)
 	return SL_DROP_OVER_BUDGET;
 }
 
-/* Charges the shared state of a budget of policy `number`. own: this CPU's slice of the budget. */
+/* Charges a packet to the budget of policy `number`. own: this CPU's slice of the budget. */
 BPF_GLOBAL enum sl_reason budget_charge_state(struct packet *packet, const struct sl_limit *budget,
 					      struct sl_budget_slice *own, __u32 number,
 					      struct verdict *verdict)
@@ -299,7 +299,7 @@ BPF_GLOBAL enum sl_reason budget_charge_state(struct packet *packet, const struc
 	return SL_DROP_CONTENDED;
 }
 
-/* Charges the budget for a source that is not established. Returns SL_PASS_NEWCOMER or a drop. */
+/* Charges a packet of a new source to the budget. Returns SL_PASS_NEWCOMER or a reason to drop. */
 static __always_inline enum sl_reason
 budget_charge(struct packet *packet, const struct sl_policy *policy, struct verdict *verdict)
 {
@@ -358,8 +358,8 @@ BPF_GLOBAL int policy_refund(const struct packet *packet, const struct sl_policy
 		if (!(limits & LIMIT_PASSED(limit)))
 			continue;
 		/*
-		 * A slice was charged when it was borrowed. A refund for a new source goes to the
-		 * state, because packets that a slice passes do not charge the budget.
+		 * A slice was charged when it was borrowed. The refund for a new source goes to the
+		 * state, because the slice would pass a packet without charging the budget.
 		 */
 		times = limit_times(limit, slice ? slice->at.borrowed : packet->now);
 		if (!slice || is_new & LIMIT_PASSED(limit) || limit->kind != SL_TOKEN_BUCKET ||
@@ -403,7 +403,7 @@ BPF_GLOBAL bool source_is_established(struct packet *packet, const struct sl_pol
 
 #include "decide.h"
 
-/* Charges a packet: policy_decide(). bucket: NULL if it has no slices of this policy. */
+/* Charges a packet to the limits of its policy. bucket: NULL if it has no slices of this policy. */
 static __always_inline void policy_charge(struct packet *packet, const struct sl_policy *policy,
 					  struct sl_bucket *bucket, struct verdict *verdict)
 {

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Per-CPU counters. They are updated without atomics, because programs on one CPU run with bottom
- * halves off. On PREEMPT_RT programs may interrupt each other, and a packet may then not be
- * counted.
+ * Per-CPU counters, updated without atomics, because programs on one CPU run with bottom halves
+ * off. On PREEMPT_RT programs may interrupt each other, so a packet may remain uncounted.
  */
 #ifndef SLUICE_COUNT_H
 #define SLUICE_COUNT_H
@@ -16,7 +15,7 @@ static __always_inline void count_add(struct sl_cell *cell, const struct packet 
 	cell->bytes += packet->bytes;
 }
 
-/* Counts a packet that inherited limits refused, at the policies that specify these limits. */
+/* Counts a packet in each inherited limit that refused it, at the policy with that limit. */
 BPF_GLOBAL int count_inherited(const struct packet *packet, __u32 version, __u32 refused)
 {
 	const struct sl_policy *policy = bpf_map_lookup_elem(&policies, &version);
@@ -36,7 +35,7 @@ BPF_GLOBAL int count_inherited(const struct packet *packet, __u32 version, __u32
 	return 0;
 }
 
-/* Counts a packet in each limit that refused it. entry: the counters of the policy that decided. */
+/* Counts a packet in each limit that refused it. entry: counters of the policy that decided. */
 static __always_inline void count_refused(const struct packet *packet,
 					  const struct verdict *verdict, struct sl_counters *entry)
 {

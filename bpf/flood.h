@@ -5,7 +5,7 @@
  * While new keys are few, each gets an entry with its first packet. If its policy has a budget,
  * every packet of the key is charged to the budget until the key is established (entry_is_due()).
  * So a flood of spoofed sources passes no more than the budget, and establishes no more sources
- * than the budget pays for.
+ * than the budget passes.
  *
  * In a flood nearly every packet has a new key. An entry for each would cost ten times as much as
  * the rest of the packet path, and would evict the real sources. A flood begins when a budget
@@ -30,7 +30,7 @@ static __always_inline void event_count(struct sl_admission *here, enum sl_event
 	here->event[event].now++;
 }
 
-/* Returns whether this CPU sees a flood of new keys of policies with, or without, a budget. */
+/* Returns whether this CPU sees a flood of new keys under limits with (or without) a budget. */
 static __always_inline bool flood_is_for(const struct packet *packet, const struct sl_limit *limit)
 {
 	const struct sl_admission *here = admission_get();
@@ -38,7 +38,7 @@ static __always_inline bool flood_is_for(const struct packet *packet, const stru
 	return here && flood_is_on(here, limit->budgeted, packet->jiffy);
 }
 
-/* Begins an interval on this CPU, after it has counted the new keys of the last interval. */
+/* Begins an interval on this CPU, after counting the new keys of the last interval. */
 BPF_GLOBAL int flood_begin_interval(struct sl_admission *here, __u64 interval)
 {
 	if (!here)
@@ -56,7 +56,7 @@ static __always_inline void flood_begin(struct sl_admission *here, bool budgeted
 	here->flood_until[budgeted] = (flood_interval(params, jiffy) + 1) << params->interval_shift;
 }
 
-/* Counts a packet of a new key, once for all limits. budgeted: its policy has a budget. */
+/* Counts a packet of a new key once for all limits. budgeted: 1 if its policy has a budget. */
 static __always_inline void flood_count_new(const struct packet *packet, struct sl_admission *here,
 					    bool budgeted, const struct sl_params *params,
 					    struct verdict *verdict)
@@ -72,7 +72,7 @@ static __always_inline void flood_count_new(const struct packet *packet, struct 
 		flood_begin(here, false, params, packet->jiffy);
 }
 
-/* Returns the time of a packet in ticks. Reads the clock once, when a state is first needed. */
+/* Returns the time of a packet in ticks. Reads the clock only at the first call for a packet. */
 static __always_inline __u64 packet_now(struct packet *packet)
 {
 	if (!packet->now)
@@ -89,7 +89,7 @@ static __always_inline struct state_key packet_key(const struct packet *packet,
 	return state_key_of(limit, (const __u64 *)addr, packet_is_ipv4(packet));
 }
 
-/* Returns the slot of a key in this CPU's sketch; never NULL, but the verifier cannot know it. */
+/* Returns a key's slot in this CPU's sketch; never NULL, but the verifier cannot know that. */
 static __always_inline __u32 *sketch_here(const struct sl_params *params, struct digest digest)
 {
 	__u32 line = sketch_line(params, digest, bpf_get_smp_processor_id());
@@ -113,7 +113,7 @@ static __always_inline bool sketch_admits(const struct packet *packet, bool budg
 	return !flood_is_on(here, budgeted, packet->jiffy) || hits > FLOOD_MIN_HITS;
 }
 
-/* Counts the result of an insertion. evict_cost: cost of the entry that was evicted for it. */
+/* Counts the result of an insertion. evict_cost: eviction cost of the entry that was replaced. */
 static __always_inline void flood_count_insert(struct sl_admission *here, int err, __s64 evict_cost)
 {
 	if (err) {
@@ -129,8 +129,8 @@ static __always_inline void flood_count_insert(struct sl_admission *here, int er
 }
 
 /*
- * Sets the key and the state of a new entry. The state is charged for the packets that the sketch
- * saw before this packet, if no budget paid for them.
+ * Sets the key and the state of a new entry. If no budget limited the key's earlier packets,
+ * charges those that the sketch counted to the state.
  */
 BPF_GLOBAL int new_entry_fill(const struct packet *packet, const struct sl_limit *limit,
 			      struct new_entry *ret)
@@ -150,7 +150,7 @@ BPF_GLOBAL int new_entry_fill(const struct packet *packet, const struct sl_limit
 	ret->evicts = seen > 1;
 	if (seen < 2 || !limit->charge_hits)
 		return 0;
-	/* compute the cost of one packet: the buffer may contain several packets */
+	/* compute the cost of one packet, because the buffer may contain several packets */
 	cost = credit_cost(limit, packet->packets, packet->bytes);
 	owed = credit_multiply(cost / packet->packets, seen - 1);
 	ret->state.empty_at += kind_debit(limit, &ret->state, owed, packet->now);
@@ -163,7 +163,7 @@ enum insertion {
 	INSERT_EMPTY, /* the key gets no entry: all entries of both sets lack over half a burst */
 };
 
-/* Inserts an entry for a new key of this limit. */
+/* Inserts an entry for the packet's key under a limit. */
 BPF_GLOBAL enum insertion new_entry_insert(struct packet *packet, const struct sl_limit *limit)
 {
 	const struct sl_gate *gate = gate_get();
@@ -184,7 +184,7 @@ BPF_GLOBAL enum insertion new_entry_insert(struct packet *packet, const struct s
 	if (err == -EBUSY && table_wait(&gate->params, new_entry.digest))
 		err = table_insert(&new_entry);
 	flood_count_insert(here, err, new_entry.evict_cost);
-	if (!err) { /* clear the key's slot on this CPU; its slots on other CPUs decay */
+	if (!err) { /* clear the slot on this CPU; slots on other CPUs decay */
 		slot = sketch_here(&gate->params, new_entry.digest);
 		if (slot)
 			sketch_clear(slot, new_entry.digest);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * The maps of a gate, each pinned by its name in /sys/fs/bpf/sluice/GATE/. include/sluice.h defines
- * the types of their values. The command sets their sizes.
+ * the types of their values. The command line sets their sizes.
  */
 #ifndef SLUICE_MAPS_H
 #define SLUICE_MAPS_H
@@ -18,34 +18,35 @@
 		__type(value, value_type);                                                         \
 	} name SEC(".maps")
 
-/* The generation and numbers of the rules, fixed settings, and what commands store. */
+/* The generation of the rules, the numbers of rules, settings, and data of the command line. */
 MAP(gate, ARRAY, BPF_F_MMAPABLE, __u32, struct sl_gate);
 
-/* The rules. A command refuses a change for which a map has no room. */
+/* Maps of rules. If a map has no room for a change, the command line refuses the change. */
 MAP(hosts4, HASH, BPF_F_NO_PREALLOC, __u8[4], struct sl_rule);
 MAP(hosts6, HASH, BPF_F_NO_PREALLOC, __u8[16], struct sl_rule);
 MAP(prefixes, LPM_TRIE, BPF_F_NO_PREALLOC, struct sl_prefix, struct sl_rule);
 MAP(lists, ARRAY, BPF_F_MMAPABLE, __u32, struct sl_list_info);
-/* The number of rules longer than /64, by the /64 that contains them. */
+/* The number of rules longer than /64 in each /64. */
 MAP(splits, HASH, BPF_F_NO_PREALLOC, __u64, __u32);
 
 MAP(policies, ARRAY, BPF_F_MMAPABLE, __u32, struct sl_policy);
 MAP(counters, PERCPU_ARRAY, 0, __u32, struct sl_counters);
 
-/* The table of states (include/ways.h). Commands may change states; only packets insert. */
+/* The table of states (include/ways.h). Commands may change states; only packets insert them. */
 MAP(sets, ARRAY, BPF_F_MMAPABLE, __u32, struct sl_set);
 MAP(states, ARRAY, BPF_F_MMAPABLE, __u32, struct sl_entry);
 _Static_assert(sizeof(struct sl_state_words) == sizeof(struct sl_state), "the same words");
 
-/* The buckets of sources. bucket_key() makes the keys. */
+/* The buckets of sources, by the keys that bucket_key() makes. */
 MAP(buckets4, LRU_PERCPU_HASH, 0, __u8[4], struct sl_bucket);
 MAP(buckets6, LRU_PERCPU_HASH, 0, __u8[16], struct sl_bucket);
 MAP(in_use, PERCPU_ARRAY, 0, __u32, struct sl_in_use);
 
 /*
- * Sources without a bucket. `sketches` and `rule_cache` are plain arrays with a part for each CPU:
- * a per-CPU array reaches its values through a pointer, which costs one more cache miss. A map with
- * BPF_F_MMAPABLE begins at a page, so each set of `host_cache` is one cache line.
+ * Maps for sources without a bucket. `sketches` and `rule_cache` are plain arrays with a part for
+ * each CPU, because a per-CPU array reaches its values through a pointer, which costs one more
+ * cache miss. A map with BPF_F_MMAPABLE begins at a page, so each set of `host_cache` is one cache
+ * line.
  */
 MAP(admission, PERCPU_ARRAY, 0, __u32, struct sl_admission);
 MAP(sketches, ARRAY, BPF_F_MMAPABLE, __u32, struct sl_sketch);
@@ -56,13 +57,14 @@ MAP(subrules, ARRAY, BPF_F_MMAPABLE, __u32, __u64);
 MAP(budgets, ARRAY, BPF_F_MMAPABLE, __u32, struct sl_state_words);
 MAP(budget_slices, PERCPU_ARRAY, 0, __u32, struct sl_budget_slice);
 
-/* The secret of all hashes, as global data, which programs read without a map lookup. */
+/* The secret of all hashes. It is global data, so programs read it without a map lookup. */
 __u64 hash_secret[SL_SECRETS] SEC(".data.secret");
 
 /*
- * A lookup in one of two maps that are used alike. clang would merge the two lookups into one call
- * with a variable map, which the verifier cannot replace by the map's own lookup function: 42 ns a
- * packet instead of 29. An empty asm that differs by map keeps the calls apart.
+ * Looks up a key in one of two maps, each in a branch of its own. clang would merge both lookups
+ * into one call with a variable map. The verifier could then not replace the call by the map's own
+ * lookup function, and a packet would cost 42 ns instead of 29 ns. An empty asm with the map's name
+ * keeps the calls apart.
  */
 #define map_lookup(map, key)                                                                       \
 	({                                                                                         \
@@ -71,7 +73,7 @@ __u64 hash_secret[SL_SECRETS] SEC(".data.secret");
 		value_;                                                                            \
 	})
 
-/* Return the only value of a map. It always exists, but the verifier requires a test for NULL. */
+/* Returns the only value of map `gate`. It always exists, but the verifier requires a NULL test. */
 static __always_inline const struct sl_gate *gate_get(void)
 {
 	return bpf_map_lookup_elem(&gate, &(__u32){0});

@@ -56,14 +56,14 @@ struct vlan_hdr {
 };
 #endif
 
-/* The kernel defines these as macros, which are missing in BTF and so in vmlinux.h. */
+/* vmlinux.h, made from BTF, does not contain the kernel's macros for EtherTypes. */
 #define ETHERTYPE_IPV4	 0x0800
 #define ETHERTYPE_IPV6	 0x86DD
 #define ETHERTYPE_8021Q	 0x8100
 #define ETHERTYPE_8021AD 0x88A8
 #define ETHERTYPE_LEAST	 0x0600 /* smaller values are the length of a frame with an LLC header */
 
-/* Most VLAN tags that are skipped, including one in the metadata of an skb. Networks use fewer. */
+/* Largest number of VLAN tags to skip, including a tag in the metadata. Networks use fewer. */
 #define VLAN_TAGS_MAX 8
 
 #define PROTO_HOPOPTS  0
@@ -73,14 +73,15 @@ struct vlan_hdr {
 #define PROTO_DSTOPTS  60
 
 /*
- * The most IPv6 extension headers that are skipped. RFC 8200 section 4.1 lists seven. Linux accepts
- * more; a packet with more is SL_FACT_UNREAD.
+ * Largest number of IPv6 extension headers to skip. RFC 8200 section 4.1 lists seven. Linux accepts
+ * more, but a packet with more gets SL_FACT_UNREAD.
  */
 #define IPV6_EXT_MAX 8
 
 /*
- * Masks for frag_off of IPv4 and of an IPv6 fragment header. OFFSET_MASK: the offset, which is 0 in
- * the first fragment. FRAGMENT: the offset and the bit "more fragments".
+ * Masks for frag_off in an IPv4 header and in an IPv6 fragment header. OFFSET_MASK selects the
+ * offset, which is 0 in the first fragment. FRAGMENT selects the offset and the bit "more
+ * fragments".
  */
 #define IPV4_OFFSET_MASK 0x1FFF
 #define IPV4_FRAGMENT	 0x3FFF
@@ -89,7 +90,7 @@ struct vlan_hdr {
 
 #define VLAN_ID_MASK 0x0FFF
 
-/* Offset of two bytes in a TCP header: the header length, and the flags. */
+/* Offset of two bytes in a TCP header: the header length (data offset), and the flags. */
 #define TCP_WORD_OFFSET 12
 #define TCP_SYN		0x02
 #define TCP_ACK		0x10
@@ -105,13 +106,14 @@ enum reader_kind {
 /*
  * Reads the bytes of a frame, like the kernel's skb_header_pointer(). A driver may keep headers, or
  * all of a frame, in fragments after the linear part (mlx5 with a striding receive queue). So each
- * frame is read by READ_LINEAR, and if the linear part ends too early, again by a kind that copies.
- * `kind` is a constant at every use, so each instance of the parser contains one way of reading.
+ * frame is read by READ_LINEAR, and if the linear part ends too early, again by READ_XDP or
+ * READ_SKB, which copy. `kind` is a constant at every use, so each instance of the parser contains
+ * one way of reading.
  */
 struct reader {
 	void *start; /* start of the frame's linear part */
 	void *end;
-	void *ctx;  /* context of the helpers that copy; in native builds the frame */
+	void *ctx;  /* context for the helpers that copy; in native builds the frame */
 	__u32 size; /* size of the whole frame, in bytes */
 	enum reader_kind kind;
 };
@@ -122,7 +124,7 @@ static __always_inline bool reader_is_partial(const struct reader *linear)
 	return linear->end - linear->start < linear->size;
 }
 
-/* Returns whether this reader can read the frame up to this offset. */
+/* Returns whether a reader can read the first `end` bytes of the frame. */
 static __always_inline bool reader_has(const struct reader *reader, __u32 end)
 {
 	if (reader->kind == READ_LINEAR)
@@ -161,10 +163,10 @@ static __always_inline const void *reader_get(const struct reader *reader, __u32
 
 /* --- The source ----------------------------------------------------------------------------- */
 
-/* The result of packet_parse() for a frame with a source. */
+/* The result of packet_parse() if the frame has a source. */
 #define PARSED SL_PASS_WITHIN
 
-/* Returns the reason for a frame whose EtherType cannot be read. end: where the EtherType ends. */
+/* Returns why a frame's EtherType cannot be read. end: offset at which the EtherType ends. */
 static __always_inline enum sl_reason link_refusal(const struct reader *reader, __u32 end)
 {
 	return reader_has(reader, end) ? SL_DROP_UNREADABLE : SL_PASS_SHORT;
@@ -181,8 +183,8 @@ static __always_inline bool type_is_length(__be16 type)
 }
 
 /*
- * Skips VLAN tags. *tags: number of tags before, updated. Sets the VLAN to the first id that is not
- * 0: a tag with the id 0 has only a priority.
+ * Skips VLAN tags. *tags: number of tags that were already skipped, which is updated. Sets the
+ * packet's VLAN to the first id that is not 0, because a tag with the id 0 has only a priority.
  */
 static __always_inline enum sl_reason parse_tags(const struct reader *reader, __u32 *tags,
 						 struct packet *packet, __u32 *offset, __be16 *type)
@@ -201,15 +203,15 @@ static __always_inline enum sl_reason parse_tags(const struct reader *reader, __
 	return type_is_tag(*type) ? SL_DROP_VLAN_DEPTH : PARSED;
 }
 
-/* LLC (DSAP, SSAP, control) and SNAP: an organization, 0 or F8 (802.1H), and an EtherType. */
+/* Header of LLC (DSAP, SSAP, control) and SNAP (organization 0 or 0000f8, EtherType). */
 struct snap_hdr {
 	__be16 sap;
-	__be16 control; /* control byte, and the first byte of the organization */
+	__be16 control; /* control byte, and first byte of the organization */
 	__be16 organization;
 	__be16 type;
 };
 
-/* Skips LLC and SNAP and reads the EtherType. Returns SL_PASS_NOT_IP if there is no SNAP. */
+/* Skips an LLC and SNAP header and reads its EtherType. Returns SL_PASS_NOT_IP without SNAP. */
 static __always_inline enum sl_reason parse_snap(const struct reader *reader, __u32 *offset,
 						 __be16 *type)
 {
@@ -226,7 +228,7 @@ static __always_inline enum sl_reason parse_snap(const struct reader *reader, __
 	return PARSED;
 }
 
-/* Skips tags, LLC and SNAP, and reads the EtherType of the payload. tags: number of tags before. */
+/* Skips tags, LLC and SNAP, and reads the EtherType. tags: number of tags in the metadata. */
 static __always_inline enum sl_reason parse_link(const struct reader *reader, __u32 tags,
 						 struct packet *packet, __u32 *offset, __be16 *type)
 {
@@ -235,11 +237,11 @@ static __always_inline enum sl_reason parse_link(const struct reader *reader, __
 	if (reason != PARSED || !type_is_length(*type))
 		return reason;
 	reason = parse_snap(reader, offset, type);
-	/* a tag may follow SNAP; the kernel finds this tag when it removes SNAP */
+	/* a tag may follow SNAP; the kernel finds such a tag when it removes SNAP */
 	return reason != PARSED ? reason : parse_tags(reader, &tags, packet, offset, type);
 }
 
-/* Returns two 32-bit parts of an address as one word, in network byte order. */
+/* Returns 64 bits of an address, from two 32-bit parts in network byte order. */
 static __always_inline __u64 addr_word(__u32 first, __u32 second)
 {
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
@@ -250,8 +252,9 @@ static __always_inline __u64 addr_word(__u32 first, __u32 second)
 }
 
 /*
- * Stores the source address in two words, as it is read later: a load that is wider than an earlier
- * store waits until the store has left the CPU's store buffer, which costs a third of a hot packet.
+ * Stores the source address in two 64-bit words, because later loads are that wide. A load that is
+ * wider than an earlier store waits until the store has left the CPU's store buffer, which costs a
+ * third of the time of a hot packet.
  */
 static __always_inline void source_set(struct packet *packet, __u64 upper, __u64 lower)
 {
@@ -298,8 +301,8 @@ static __always_inline enum sl_reason parse_ipv6(const struct reader *reader, __
 }
 
 /*
- * Finds the source address. Returns PARSED, or the reason for a frame without a source. `packet` is
- * zeroed, except for a `vlan` from the metadata. tags: number of tags in the metadata.
+ * Finds the source address. Returns PARSED, or the reason for a frame without a source. The caller
+ * has zeroed `packet`, except for `vlan`. tags: number of tags in the metadata.
  */
 static __always_inline enum sl_reason packet_parse(const struct reader *reader, __u32 tags,
 						   struct packet *packet)
@@ -313,7 +316,7 @@ static __always_inline enum sl_reason packet_parse(const struct reader *reader, 
 	if (!eth)
 		return link_refusal(reader, sizeof(*eth));
 	type = eth->h_proto;
-	/* compare with IP first, because most frames are untagged */
+	/* compare with IP first, because most frames are untagged IP */
 	if (type != bpf_htons(ETHERTYPE_IPV4) && type != bpf_htons(ETHERTYPE_IPV6)) {
 		reason = parse_link(reader, tags, packet, &offset, &type);
 		if (reason != PARSED)
@@ -327,7 +330,7 @@ static __always_inline enum sl_reason packet_parse(const struct reader *reader, 
 	return SL_PASS_NOT_IP;
 }
 
-/* Returns whether a reader that copies may find more: the linear part ended before the frame. */
+/* Returns whether a reader that copies may find more, because the linear part ends too early. */
 static __always_inline bool parse_is_partial(const struct reader *linear, enum sl_reason reason)
 {
 	return (reason == SL_PASS_SHORT || reason == SL_DROP_UNREADABLE) &&
@@ -338,45 +341,45 @@ static __always_inline bool parse_is_partial(const struct reader *linear, enum s
 
 enum packet_transport {
 	TRANSPORT_OK,	   /* the offset of the transport header is known */
-	TRANSPORT_HIDDEN,  /* the packet is a later fragment, so its header is in another packet */
-	TRANSPORT_SHORT,   /* the frame, or its readable part, ends before the header */
+	TRANSPORT_HIDDEN,  /* the packet is a later fragment, which has no transport header */
+	TRANSPORT_SHORT,   /* the frame, or its linear part, ends before the transport header */
 	TRANSPORT_TOO_DEEP /* the packet has more extension headers than IPV6_EXT_MAX */
 };
 
-/* The headers between Ethernet and the transport. */
+/* The headers between the Ethernet header and the transport header. */
 struct layers {
 	/* end of the headers that were read; if TRANSPORT_OK, start of the transport header */
 	__u32 offset;
-	__u32 end;  /* offset at which the packet ends by its IP header; padding may follow */
+	__u32 end;  /* offset at which the IP packet ends; padding may follow */
 	__u8 proto; /* protocol number in the last header that was read */
-	/* 1 if `proto` is the transport's, and not from a later IPv6 fragment */
+	/* 1 if `proto` is the transport's, which a later IPv6 fragment does not show */
 	__u8 has_transport;
 	/* IPV4_FRAGMENT or IPV6_FRAGMENT bits, in host order; 0 if not a fragment */
 	__u16 fragment;
 };
 
 /*
- * Returns the end of the packet. Receivers cut off the padding after it, so padding must not be
- * read as headers that a fragment lacks. If the length is 0 (BIG TCP, jumbograms), there is no end.
+ * Returns the end of an IP packet. Receivers cut off the padding after the end, so padding must not
+ * be read as a header. If the length is 0 (BIG TCP, jumbograms), there is no end.
  */
 static __always_inline __u32 layers_end(__u32 start, __u32 length)
 {
 	return length ? start + length : ~0U;
 }
 
-/* Returns whether the packet reaches to this offset, and the reader can read so far. */
+/* Returns whether the first `end` bytes are within the IP packet and can be read. */
 static __always_inline bool layers_have(const struct reader *reader, const struct layers *layers,
 					__u32 end)
 {
 	return end <= layers->end && reader_has(reader, end);
 }
 
-/* Extension headers to skip. A mask: the verifier would follow each comparison every time. */
+/* Extension headers to skip, as a bit mask, because the verifier would follow each comparison. */
 #define IPV6_EXTENSIONS                                                                            \
 	(1ULL << PROTO_HOPOPTS | 1ULL << PROTO_ROUTING | 1ULL << PROTO_FRAGMENT |                  \
 	 1ULL << PROTO_AH | 1ULL << PROTO_DSTOPTS)
 
-/* Returns 1 if `proto` is in the mask, otherwise 0. The empty asm keeps clang from branching. */
+/* Returns 1 if `proto` is in the mask, otherwise 0. The empty asm prevents a branch. */
 static __always_inline __u32 proto_is_in(__u64 mask, __u8 proto)
 {
 	__asm__ volatile("" : "+r"(mask));
@@ -384,16 +387,16 @@ static __always_inline __u32 proto_is_in(__u64 mask, __u8 proto)
 }
 
 /*
- * Reads one IPv6 extension header: the number of the next protocol, and the offset of a fragment.
- * Returns its size, or 0 if the packet ends too early. The size is in units of 8 bytes, minus 1
- * (RFC 8200); in AH in units of 4 bytes, minus 2 (RFC 4302). A fragment header has no size field
- * and is 8 bytes.
+ * Reads one IPv6 extension header: the protocol number of the next header, and the offset of a
+ * fragment. Returns the header's size, or 0 if the packet ends too early. The size field is in
+ * units of 8 bytes, minus 1 (RFC 8200). In AH it is in units of 4 bytes, minus 2 (RFC 4302). A
+ * fragment header has no size field and is 8 bytes long.
  */
 static __always_inline __u32 parse_ipv6_extension(const struct reader *reader,
 						  struct layers *layers)
 {
 	__u8 buffer[8];
-	/* {number of the next header, size or reserved, ...} */
+	/* the header is {protocol number of the next header, size or reserved, ...} */
 	const __u8 *header = reader_get(reader, layers->offset, sizeof(buffer), buffer);
 	__u32 is_ah = proto_is_in(1ULL << PROTO_AH, layers->proto);
 	__u32 is_fragment = proto_is_in(1ULL << PROTO_FRAGMENT, layers->proto);
@@ -404,13 +407,13 @@ static __always_inline __u32 parse_ipv6_extension(const struct reader *reader,
 	layers->fragment |= (header[2] << 8 | header[3]) & IPV6_FRAGMENT & -is_fragment;
 	layers->proto = header[0];
 	size = ((header[1] & (is_fragment - 1)) + 1 + is_ah) << (3 - is_ah);
-	/* clang would drop the mask, which changes no value, but which the verifier needs */
+	/* the verifier needs the mask below; clang would drop it, because it changes no value */
 	__asm__ volatile("" : "+r"(size));
 	size &= 0xfff;
 	return layers_have(reader, layers, layers->offset + size) ? size : 0;
 }
 
-/* Finds the transport header of an IPv6 packet, as find_transport() does. */
+/* Finds the transport header of an IPv6 packet for find_transport(). */
 static __always_inline enum packet_transport
 find_ipv6_transport(const struct reader *reader, struct packet *packet, struct layers *layers)
 {
@@ -439,7 +442,7 @@ find_ipv6_transport(const struct reader *reader, struct packet *packet, struct l
 	return layers->has_transport ? TRANSPORT_OK : TRANSPORT_TOO_DEEP;
 }
 
-/* Finds the transport header of an IPv4 packet, as find_transport() does. */
+/* Finds the transport header of an IPv4 packet for find_transport(). */
 static __always_inline enum packet_transport
 find_ipv4_transport(const struct reader *reader, struct packet *packet, struct layers *layers)
 {
@@ -463,13 +466,13 @@ find_ipv4_transport(const struct reader *reader, struct packet *packet, struct l
 static __always_inline enum packet_transport
 find_transport(const struct reader *reader, struct packet *packet, struct layers *layers)
 {
-	layers->offset = packet->ip_offset & 0xff; /* at most 54; the verifier needs the mask */
+	layers->offset = packet->ip_offset & 0xff; /* at most 54, but the verifier needs the mask */
 	return packet_is_ipv4(packet) ? find_ipv4_transport(reader, packet, layers)
 				      : find_ipv6_transport(reader, packet, layers);
 }
 
 /*
- * Reads the destination port and the flags of TCP, and moves layers->offset to the end of the
+ * Reads the destination port and the TCP flags, and moves layers->offset to the end of the
  * transport header. Returns false if the packet ends before the fields that matches need.
  */
 static __always_inline bool inspect_transport(const struct reader *reader, struct layers *layers,
@@ -477,8 +480,8 @@ static __always_inline bool inspect_transport(const struct reader *reader, struc
 {
 	__be16 ports_buffer[2];
 	__u8 word_buffer[2];
-	const __be16 *ports; /* {source port, destination port}, in TCP and UDP */
-	const __u8 *word;    /* {header length in the upper 4 bits, flags}, in TCP */
+	const __be16 *ports; /* TCP and UDP: {source port, destination port} */
+	const __u8 *word;    /* TCP: {header length in the upper 4 bits, flags} */
 
 	if (!(facts->facts & (SL_FACT_TCP | SL_FACT_UDP)))
 		return true;
@@ -502,8 +505,8 @@ static __always_inline bool inspect_transport(const struct reader *reader, struc
 }
 
 /*
- * Reads all that matches and keys may need, apart from the source, of a packet that was PARSED.
- * Returns whether the transport header could be read.
+ * Reads everything except the source that matches and keys may need, from a packet for which
+ * packet_parse() returned PARSED. Returns whether the transport header could be read.
  */
 static __always_inline enum packet_transport packet_inspect(const struct reader *reader,
 							    struct packet *packet)
@@ -532,7 +535,7 @@ static __always_inline enum packet_transport packet_inspect(const struct reader 
 
 /* --- Merged packets ------------------------------------------------------------------------- */
 
-/* The most packets in one buffer: the kernel counts them in 16 bits. */
+/* Largest number of packets in one buffer: the kernel counts them in 16 bits. */
 #define SEGMENTS_MAX 65535
 
 /* A buffer of several packets that GRO has merged, or that GSO will segment. */
@@ -545,9 +548,9 @@ struct merged {
 
 /*
  * Sets the number of packets in an inspected buffer, and their bytes on the wire, where each packet
- * has the headers and the tag. Headers that could not be read, such as those within a tunnel, count
+ * has its own headers and tag. Headers that could not be read, such as those within a tunnel, count
  * as payload, so the number may be too high. If packets are not segmented by size (SCTP), the
- * kernel's number is used.
+ * function uses the kernel's number.
  */
 static __always_inline void packet_unmerge(struct packet *packet, const struct merged *merged)
 {
@@ -561,7 +564,7 @@ static __always_inline void packet_unmerge(struct packet *packet, const struct m
 	if (segments > SEGMENTS_MAX)
 		segments = SEGMENTS_MAX;
 	packet->packets = segments;
-	/* the product is below 2^31, because all headers are below 17,000 bytes */
+	/* the product is below 2^31, because `headers` is below 17,000 */
 	packet->bytes += (segments - 1) * (packet->headers + merged->tag);
 }
 

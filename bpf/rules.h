@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Looks up the rules of a source: of hosts in hash maps, of prefixes in a trie, and for sources
- * without a bucket in caches of both. include/sluice.h, at enum sl_access, describes rules and how
- * a change switches their generation.
+ * Looks up the rules of a source: rules for hosts in hash maps, rules for prefixes in a trie. For
+ * sources without a bucket, both results are cached. include/sluice.h, at enum sl_access, describes
+ * rules and how a change switches their generation.
  */
 #ifndef SLUICE_RULES_H
 #define SLUICE_RULES_H
@@ -26,7 +26,7 @@ struct found {
 	__u64 bits; /* `bits` of the host's rule; 0 if the host has no rule */
 };
 
-/* Looks up a host. Returns whether the result equals the previous value of *found. */
+/* Looks up a host's rule. Returns whether the result equals the previous value of *found. */
 static __always_inline bool host_find(const struct sl_prefix *key, __u32 generation,
 				      struct found *found)
 {
@@ -46,9 +46,9 @@ static __always_inline bool host_find(const struct sl_prefix *key, __u32 generat
  * is complete.
  *
  * Race: while a command writes to a hash map, a lookup may miss its key, because an element is in
- * two places of a list for a moment. It may also return the value of another key, because the map
- * reuses freed memory at once. So during a change the lookup is repeated until two results in a row
- * are equal, at most three times. A change cannot begin and end within one packet, because the
+ * two places of a list for a moment. A lookup may also return the value of another key, because the
+ * map reuses freed memory at once. So during a change the lookup is repeated until two results in a
+ * row are equal, at most three times. A change cannot begin and end within one packet, because the
  * command waits for the packets in progress.
  */
 BPF_GLOBAL int host_lookup(const struct packet *packet, const struct sl_gate *gate,
@@ -63,7 +63,7 @@ BPF_GLOBAL int host_lookup(const struct packet *packet, const struct sl_gate *ga
 	key = packet->source;
 	at_rest = !gate_is_changing(gate);
 	host_find(&key, packet->generation, &found);
-	/* no loop, because Linux 6.1 refuses the loop that clang makes */
+	/* no loop, because the verifier of Linux 6.1 rejects the loop that clang makes */
 	if ((!at_rest || gate_is_changing(gate)) && !host_find(&key, packet->generation, &found) &&
 	    !host_find(&key, packet->generation, &found))
 		host_find(&key, packet->generation, &found);
@@ -92,12 +92,12 @@ BPF_GLOBAL int prefix_lookup(const struct packet *packet, __u32 bits, const stru
 	return (int)rule->bits - 1;
 }
 
-/* The number of lengths of rules: 1 for `default`, and 129 for IPv6 prefixes. */
+/* The number of different lengths of rules: `default`, and IPv6 prefixes of 0 to 128 bits. */
 #define PREFIX_LENGTHS 130
 
 /*
- * Adds the rules in the trie, the longest first, until the lookup is complete. The trie returns the
- * longest rule even if that rule is not in force.
+ * Adds the rules in the trie, the longest first, until the lookup is complete. The loop is needed
+ * because the trie returns its longest rule even if that rule is not in force.
  */
 BPF_GLOBAL int prefixes_lookup(const struct packet *packet, const struct sl_gate *gate,
 			       struct lookup *lookup)
@@ -124,8 +124,8 @@ static __always_inline struct lookup rules_lookup(const struct packet *packet,
 
 /*
  * Returns whether the /64 of an IPv6 source has longer rules, so that a bucket cannot store one
- * policy version for the /64. Returns false for a source that is a whole address. Looks up again if
- * a concurrent writer may have hidden the count (host_lookup()).
+ * policy version for the /64. Returns false if the source is a whole address. Looks up again if a
+ * concurrent writer may have hidden the count (host_lookup()).
  */
 static __always_inline bool source_is_split(const struct sl_prefix *source,
 					    const struct sl_gate *gate)
@@ -154,7 +154,7 @@ static __always_inline struct sl_rule_cache *rule_cache_at(__u64 head, enum sl_a
 	return bpf_map_lookup_elem(&rule_cache, &index);
 }
 
-/* Returns false if the cache has no entry of this generation. */
+/* Finds an aggregate's policy version in the cache. Returns false if none is of this generation. */
 static __always_inline bool rule_cache_find(__u64 head, enum sl_aggregate_kind kind,
 					    __u32 generation, __u32 *ret_version)
 {
@@ -245,8 +245,8 @@ static __always_inline void host_cache_store(struct sl_host_cache_set *set, __u6
 
 /*
  * Adds the rule of the source address to the lookup, from the cache if possible. Returns whether
- * the lookup is complete. A lookup among a million hosts reads four or five cache lines, the cache
- * one.
+ * the lookup is complete. Among a million hosts, a lookup in the maps reads four or five cache
+ * lines; a lookup in the cache reads one.
  */
 BPF_GLOBAL int host_cache_lookup(const struct packet *packet, const struct sl_gate *gate,
 				 struct lookup *lookup)
@@ -294,7 +294,7 @@ BPF_GLOBAL __u32 rule_cache_lookup(const struct packet *packet, const struct sl_
 
 	if (gate->hosts && host_cache_lookup(packet, gate, &lookup))
 		return lookup.version;
-	/* the cache ignores runtime allows of shorter rules */
+	/* do not use the cache, because it ignores runtime allows of shorter rules */
 	if (lookup.listed) {
 		prefixes_lookup(packet, gate, &lookup);
 		return lookup.version;

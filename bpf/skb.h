@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The parser on TC: lets packet.h read an skb, and restores what was on the wire: the kernel may
+ * The parser on TC: lets packet.h read an skb, and restores what was on the wire. The kernel may
  * have moved a VLAN tag to the metadata of the skb, and merged several packets into one buffer.
  */
 #ifndef SLUICE_SKB_H
@@ -29,21 +29,21 @@ static __always_inline struct reader skb_reader(struct __sk_buff *skb, enum read
 }
 
 /*
- * Returns 1 if the outer VLAN tag is in the metadata, otherwise 0. Without a branch, so that the
- * verifier does not walk the parser twice.
+ * Returns 1 if the outer VLAN tag is in the metadata, otherwise 0. There is no branch, because the
+ * verifier would then walk the parser twice.
  */
 static __always_inline __u32 skb_tags(const struct __sk_buff *skb)
 {
 	return skb->vlan_present & 1;
 }
 
-/* Calls packet_parse() with the tag in the metadata. The frame contains only inner tags. */
+/* Calls packet_parse(), with the VLAN tag in the metadata. The frame contains only inner tags. */
 static __always_inline enum sl_reason
 skb_parse_by(struct __sk_buff *skb, const struct reader *reader, struct packet *packet)
 {
 	__u32 tags = skb_tags(skb);
 
-	/* -tags is the mask: vlan_tci may still contain the id of a removed tag */
+	/* -tags masks the id if there is no tag: vlan_tci may contain the id of a removed tag */
 	packet->vlan = skb->vlan_tci & VLAN_ID_MASK & -tags;
 	return packet_parse(reader, tags, packet);
 }
@@ -64,7 +64,7 @@ BPF_GLOBAL int skb_inspect_split(struct __sk_buff *skb, struct packet *packet)
 	return packet ? packet_inspect(&reader, packet) : TRANSPORT_SHORT;
 }
 
-/* Calls packet_inspect() for the linear part, or if that ends too early, for all fragments. */
+/* Calls packet_inspect() for the linear part, and if that ends too early, for all fragments. */
 BPF_GLOBAL int skb_inspect(struct __sk_buff *skb, struct packet *packet)
 {
 	struct reader reader = skb_reader(skb, READ_LINEAR);
@@ -78,7 +78,7 @@ BPF_GLOBAL int skb_inspect(struct __sk_buff *skb, struct packet *packet)
 
 /*
  * Calls packet_parse() for the linear part, and if that ends too early, for all fragments. Inspects
- * a merged buffer, because the cost depends on the headers of its packets.
+ * a merged buffer, because its cost depends on the headers of its packets.
  */
 static __always_inline enum sl_reason skb_parse(struct __sk_buff *skb, struct packet *packet)
 {
@@ -106,21 +106,21 @@ static __always_inline enum sl_reason skb_parse(struct __sk_buff *skb, struct pa
 }
 
 /*
- * Returns the departure time that TCP pacing or SO_TXTIME has set, in ticks, or 0 if none. A time
- * of another clock is ignored, as fq does. Linux 6.1 does not report which clock the SO_TXTIME of a
- * packet socket uses (6.12 does), so on older kernels a shape replaces that time.
+ * Returns the departure time that TCP pacing or SO_TXTIME has set, in ticks, or 0 if there is none.
+ * A time of another clock is ignored, as fq does. Linux before 6.12 does not report which clock the
+ * SO_TXTIME of a packet socket uses, so on older kernels a shape replaces that time.
  */
 static __always_inline __u64 skb_earliest(const struct __sk_buff *skb)
 {
 	return skb->tstamp_type == BPF_SKB_TSTAMP_DELIVERY_MONO ? skb->tstamp * SL_TICKS_PER_NS : 0;
 }
 
-/* Sets the departure time of an skb, rounded up to 1 ns; the qdisc fq holds it until then. */
+/* Sets an skb's departure time, rounded up to 1 ns. The qdisc fq holds the skb until then. */
 static __always_inline void skb_depart(struct __sk_buff *skb, __u64 ticks)
 {
 	__u64 ns = (ticks + SL_TICKS_PER_NS - 1) / SL_TICKS_PER_NS;
 
-	/* bpf_skb_set_tstamp() fails on a VLAN tag, but fq reads the time of any frame */
+	/* bpf_skb_set_tstamp() fails with a VLAN tag, but fq reads the time of any frame */
 	if (bpf_skb_set_tstamp(skb, ns, BPF_SKB_TSTAMP_DELIVERY_MONO))
 		skb->tstamp = ns;
 }

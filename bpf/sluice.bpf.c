@@ -21,7 +21,7 @@
 
 char LICENSE[] SEC("license") = "GPL";
 
-/* Sets the reason for a packet, by the policy version that decides about its source. */
+/* Sets the verdict's reason by the policy version that decides about the source. */
 static __always_inline void judge(void *ctx, bool is_xdp, struct packet *packet,
 				  struct sl_bucket *bucket, struct verdict *verdict)
 {
@@ -48,8 +48,8 @@ static __always_inline void judge(void *ctx, bool is_xdp, struct packet *packet,
 }
 
 /*
- * Decides about a packet and counts it. Returns whether it passes. On entry verdict->reason is
- * PARSED, or the reason that the parser gave a frame without a source.
+ * Decides about a packet and counts it. Returns whether it passes. Before the call, verdict->reason
+ * is PARSED, or the reason that the parser returned for a frame without a source.
  */
 static __always_inline bool filter(void *ctx, bool is_xdp, struct packet *packet,
 				   struct verdict *verdict)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Charges one shared state: of a limit for a key, or of a budget. include/kinds.h computes the
- * charge on copies; a compare-and-swap publishes it.
+ * Charges one shared state: the state of a limit for a key, or of a budget. include/kinds.h
+ * computes the charge on copies, and a compare-and-swap publishes the result.
  */
 #ifndef SLUICE_STATE_H
 #define SLUICE_STATE_H
@@ -11,17 +11,17 @@
 
 /*
  * Give up after 16 failed CAS, and drop the packet as SL_DROP_CONTENDED. A CAS fails only if
- * another CPU has charged the state, so only many CPUs on one small limit get there.
+ * another CPU has charged the state, so only many CPUs on one small limit fail that often.
  */
 #define STATE_TRIES 16
 
 /*
- * A source is hot if its state was charged within the last 250 us. A bucket saves a hot source more
- * than the bucket's cache lines cost.
+ * A source is hot if its state was charged within the last 250 us. For a hot source, a bucket saves
+ * more time than the cache lines of the bucket cost.
  */
 #define HOT_TICKS ((__s64)SL_TICKS_PER_SEC / 4000)
 
-/* Returns how many times a limit charges one packet: credit_times(). */
+/* Returns how many times a limit charges one packet: credit_times() if nodes share the limit. */
 static __always_inline __u32 limit_times(const struct sl_limit *limit, __u64 at)
 {
 	const struct sl_gate *gate = limit->shared ? gate_get() : NULL;
@@ -56,16 +56,16 @@ static __always_inline void state_advance(__u64 *time, __u64 to)
  * another CPU has changed the state since it was read.
  *
  * Races: `full_at` and `charged_at` are stored before the swap of `empty_at`, so a CPU that sees
- * the new `empty_at` sees them as well. A store that is delayed beyond a charge by another CPU can
- * raise the level above `refill`, by at most the time between the clock readings of both CPUs. If
- * the entry is given to another key before the swap, see entry_write() in table.h.
+ * the new `empty_at` also sees the other two. If a store is delayed until after another CPU's
+ * charge, it can raise the level above `refill`, by at most the time between the clock readings of
+ * both CPUs. If the entry is given to another key before the swap, see entry_write() in table.h.
  */
 static __always_inline bool state_publish(enum sl_kind kind, struct sl_state *state,
 					  const struct sl_state *seen, const struct sl_state *next)
 {
 	if (kind == SL_TOKEN_BUCKET)
 		state_advance(&state->full_at, next->full_at);
-	if (kind != SL_WINDOW) /* `charged_at` of a window is moved only by state_turn() */
+	if (kind != SL_WINDOW) /* only state_turn() moves a window's `charged_at` */
 		state_advance(&state->charged_at, next->charged_at);
 	return next->empty_at == seen->empty_at ||
 	       __sync_val_compare_and_swap(&state->empty_at, seen->empty_at, next->empty_at) ==
@@ -75,7 +75,7 @@ static __always_inline bool state_publish(enum sl_kind kind, struct sl_state *st
 /*
  * Begins a sub-window, in the four steps of include/window.h. If another CPU was faster, a step
  * fails, and the caller reads the state again. `past` is read first, and swapped even if it keeps
- * its value: that proves that it had this value when `window` was read.
+ * its value. The swap proves that `past` had this value when `window` was read.
  */
 BPF_GLOBAL int state_turn(const struct sl_limit *limit, struct sl_state *state, __u64 now)
 {
@@ -124,20 +124,20 @@ static __always_inline enum charge_result state_try(enum sl_kind kind, struct pa
 	if (slice)
 		copy = *slice;
 	seen = state_read(state);
-	/* no turn during a block: `charged_at` stores when the block began */
+	/* begin no sub-window during a block: `charged_at` stores when the block began */
 	if (kind == SL_WINDOW && window_is_over(limit, &seen, charge.now) &&
 	    !block_holds(limit, &seen, kind_now(kind, &seen, charge.now))) {
 		state_turn(limit, state, charge.now);
 		return CHARGE_LOST;
 	}
-	/* a window stores the time of its last packet elsewhere: entry_count_window() */
+	/* the time of a window's last packet is in its entry: entry_count_window() */
 	if (kind != SL_WINDOW)
 		verdict->is_hot |= credit_span(seen.charged_at, charge.now) < HOT_TICKS;
 	/*
-	 * Only a hot source borrows, because other sources may soon lose their bucket, and its
-	 * credit. A new source does not borrow, because packets that a slice passes do not charge
-	 * the budget. A slice is charged once when it is borrowed, so a packet that is charged
-	 * several times cannot use it.
+	 * Only a hot source borrows, because other sources may soon lose their bucket, including
+	 * its credit. A new source does not borrow, because packets that a slice passes do not
+	 * charge the budget. A packet that is charged several times does not borrow, because a
+	 * slice is charged only once, when it is borrowed.
 	 */
 	if (slice && verdict->is_hot && !(verdict->is_new && limit->budgeted) && times == 1)
 		charge.borrow = limit->slice;
@@ -158,7 +158,7 @@ static __always_inline enum charge_result state_try(enum sl_kind kind, struct pa
 	return CHARGE_PASSED;
 }
 
-/* A function for each kind: the verifier walks each once, and each has its own stack. */
+/* Each kind has its own function, so that the verifier walks each once with its own stack frame. */
 BPF_GLOBAL enum charge_result state_charge_bucket(struct packet *packet,
 						  const struct sl_limit *limit,
 						  struct sl_slice *slice, struct sl_state *state,
@@ -190,15 +190,15 @@ BPF_GLOBAL enum charge_result state_charge_shape(struct packet *packet,
 /* --- Entries of the table ------------------------------------------------------------------- */
 
 /*
- * Counts the credit that was taken from the state of a shared limit, and the cost that it refused,
- * for the other nodes. A packet that passes takes its cost. A CPU takes what it borrows, and
- * subtracts what it returns, so `taken` may be negative. A packet that another limit refuses is
- * counted in neither.
+ * Counts for the other nodes the credit that was taken from the state of a shared limit, and the
+ * cost that the state refused. A packet that passes takes its cost. A CPU takes the credit that it
+ * borrows, and subtracts the credit that it returns, so `taken` may be negative. A packet that
+ * another limit refuses is not counted.
  *
  * Both counts are in units of 2^unit_shift ticks. A fraction of a unit is rounded up with a
- * probability equal to the fraction, which the nanoseconds of the packet's time decide; so the cost
- * of a packet and its refund add up to 0. Both counts are in one word, so a carry of `taken` enters
- * `refused`; readers subtract it.
+ * probability equal to the fraction. The nanoseconds of the packet's time decide, so the cost of a
+ * packet and its refund add up to 0. Both counts are in one word, so a carry of `taken` enters
+ * `refused`; readers subtract the carry.
  */
 static __always_inline void entry_count_shared(const struct sl_limit *limit, struct sl_entry *entry,
 					       __u64 now, __s64 taken, __u64 refused)
@@ -211,9 +211,9 @@ static __always_inline void entry_count_shared(const struct sl_limit *limit, str
 }
 
 /*
- * Stores in a window's entry the time of this packet, and whether the packets that count are at
- * most N/2. Returns whether the source is hot. If the entry is being given to a key of a shared
- * limit, this store makes its counts wrong once.
+ * Stores in a window's entry the time of this packet, and whether at most N/2 counts in the window.
+ * Returns whether the source is hot. If the entry is being given to a key of a shared limit at the
+ * same time, this store makes the counts of that key wrong once.
  */
 static __always_inline bool entry_count_window(const struct sl_limit *limit, struct sl_entry *entry,
 					       __u64 now)
@@ -229,11 +229,11 @@ static __always_inline bool entry_count_window(const struct sl_limit *limit, str
 }
 
 /*
- * Begins a block for the key of a refused packet, unless another CPU has begun a block. The slice
- * stores the block as well; it may be NULL.
+ * Begins a block for the key of a refused packet, unless another CPU has begun a block. slice: also
+ * stores the block; may be NULL.
  *
  * Race: the entry may be given to another key before the swap. So the key is compared after the
- * swap, and if it differs the block is removed. A CPU that reads the state before that refuses
+ * swap, and if it differs, the block is removed. If a CPU reads the state before that, it refuses
  * packets of the new key for the rest of the jiffy.
  */
 BPF_GLOBAL int entry_block(const struct packet *packet, const struct sl_limit *limit,
@@ -263,10 +263,10 @@ BPF_GLOBAL int entry_block(const struct packet *packet, const struct sl_limit *l
 }
 
 /*
- * Refunds a packet that another limit refused. If a token bucket has refilled to `refill` in the
- * meantime, the refund raises its level above `refill`, by at most the time that the packet took.
- * There is no refund if the entry was evicted, if the sub-window is over, or if other CPUs win
- * every try. times: number of times that the packet was charged.
+ * Refunds a packet that another limit refused. If a token bucket has refilled to `refill`
+ * meanwhile, the refund raises its level above `refill`, by at most the time that the packet took.
+ * There is no refund if the entry was evicted, if the sub-window is over, or if other CPUs change
+ * the state first at every try. times: number of times that the packet was charged.
  */
 BPF_GLOBAL int entry_refund(const struct packet *packet, const struct sl_limit *limit, __u64 cost,
 			    __u32 times)

@@ -2,11 +2,12 @@
 /*
  * The table of states, in its maps. include/ways.h describes its layout and its evictions.
  *
- * One writer at a time inserts into a set. It locks the set by one compare-and-swap and searches
- * the set again, so no key gets two states. If another CPU has locked the set, the writer waits for
- * as long as an insertion takes, tries once more, and otherwise charges its packet as a new
- * source's. A set stays locked for longer if its CPU is interrupted: on PREEMPT_RT a program can be
- * preempted, and a virtual CPU may not run.
+ * Only one writer at a time inserts into a set. The writer locks the set by one compare-and-swap
+ * and searches the set again, so no key gets two states. If another CPU has locked the set, the
+ * writer waits for the time that an insertion takes and tries once more. If the set is still
+ * locked, the writer treats its packet like a packet of a new source without a state. A set stays
+ * locked for longer if its CPU is interrupted: on PREEMPT_RT a program can be preempted, and a
+ * virtual CPU may be descheduled.
  */
 #ifndef SLUICE_TABLE_H
 #define SLUICE_TABLE_H
@@ -30,13 +31,13 @@ static __always_inline struct sl_entry *entry_get(__u32 entry)
 	return bpf_map_lookup_elem(&states, &entry);
 }
 
-/* The index that means "no entry": no table is that large. */
+/* An index that no table is large enough to have. It means that a key has no entry. */
 #define ENTRY_NONE (~0U)
 
 /*
  * Returns the index of a key's entry in one set, or ENTRY_NONE. tag: the key's tag as that set
- * stores it. A CPU predicts these branches, for frequent keys and for unknown ones, without waiting
- * for the tags.
+ * stores it. The CPU predicts these branches both for frequent keys and for unknown keys, so it
+ * does not wait for the tags.
  */
 static __always_inline __u32 way_find(const struct sl_set *set, __u32 index, __u16 tag,
 				      const struct state_key *key)
@@ -57,8 +58,8 @@ static __always_inline __u32 way_find(const struct sl_set *set, __u32 index, __u
 }
 
 /*
- * Returns the entry that usually holds a key with this digest: in its primary set, at its first
- * way. The caller compares the key by entry_is().
+ * Returns the entry in which a key with this digest usually is: at its first way in its primary
+ * set. The caller compares the key by entry_is().
  */
 static __always_inline struct sl_entry *entry_first(const struct sl_params *params,
 						    struct digest digest)
@@ -70,7 +71,7 @@ static __always_inline struct sl_entry *entry_first(const struct sl_params *para
 
 /*
  * Prefetches an entry while the CPU reads the clock, which waits for loads but not for stores. BPF
- * has no prefetch instruction. This byte is 0 in every entry, so storing 0 changes nothing.
+ * has no prefetch instruction, so the function stores a byte that is 0 in every entry.
  */
 static __always_inline void entry_fetch(const struct sl_gate *gate, struct sl_entry *entry)
 {
@@ -110,10 +111,10 @@ struct new_entry {
 	struct state_key key;
 	struct digest digest; /* digest of `key` */
 	struct sl_state state;
-	__u64 left; /* kind_left() of `state` before earlier packets were charged */
+	__u64 left; /* kind_left() of `state`, before earlier packets are charged */
 	__u64 now;
-	__s64 evict_cost; /* set by table_insert(): cost of the eviction */
-	__u16 span;	  /* value for `span` of struct sl_entry; `made` is the next member */
+	__s64 evict_cost; /* eviction cost of the entry that is replaced, set by table_insert() */
+	__u16 span;	  /* `span` for struct sl_entry */
 	__u16 made;
 	__u8 flood;  /* 1 if the CPU sees a flood of new keys */
 	__u8 evicts; /* 1 if the new entry may evict a state that is not full */
@@ -133,9 +134,10 @@ static __always_inline void set_unlock(struct sl_set *set)
 }
 
 /*
- * Look 1024 times at a lock that another CPU holds: at most 8 us, four times as long as an
- * insertion without any cache hit. Usually two CPUs see a new source at once. Without the wait,
- * packets that the second CPU passes because the source is new would exceed the burst.
+ * A CPU reads a lock that another CPU holds up to 1024 times: at most 8 us, four times as long as
+ * an insertion without any cache hit. The usual reason is that two CPUs see a new source at once.
+ * Without the wait, packets that the second CPU passes because the source is new would exceed the
+ * burst.
  */
 #define LOCK_LOOKS 1024
 
@@ -153,7 +155,7 @@ static long lock_look(__u32 look, void *ctx)
 	return watch->is_free;
 }
 
-/* Waits for a set's lock. Returns whether the lock is free. */
+/* Waits for a set's lock. Returns whether the lock has become free. */
 static __always_inline bool set_wait(const struct sl_set *set)
 {
 	struct lock_watch watch = {.set = set};
@@ -172,7 +174,7 @@ static __always_inline bool table_wait(const struct sl_params *params, struct di
 	return primary && secondary && set_wait(primary) && set_wait(secondary);
 }
 
-/* A free way costs less than every entry. EVICT_ANY is more than every entry costs. */
+/* EVICT_FREE, the cost of a free way, is below the cost of every entry. EVICT_ANY is above it. */
 #define EVICT_FREE (-(1LL << 62))
 #define EVICT_ANY  (EVICT_BLOCKED * 2 * EVICT_PROTECTED)
 
@@ -189,11 +191,11 @@ BPF_GLOBAL __u64 entry_weigh(__u32 index, __u64 now, __u32 flood)
 	return entry_evict_cost(entry, &state, now, flood);
 }
 
-/* The entry of a set that is cheapest to replace. */
+/* The entry of a set whose replacement costs least. */
 struct candidate {
 	__s64 evict_cost;
 	__u32 entry;
-	__u32 room; /* number of ways in its set that are free or whose state is full */
+	__u32 room; /* number of ways in the entry's set that are free or whose state is full */
 };
 
 /* Returns the entry of a set to replace: a free way, otherwise the entry that costs least. */
@@ -211,7 +213,7 @@ static __always_inline struct candidate set_choose(const struct sl_set *set, __u
 		__u32 entry = entries + (way + i) % SL_WAYS;
 		__s64 evict_cost = entry_weigh(entry, new_entry->now, new_entry->flood);
 
-		/* adds 1 if the cost is negative: the way is free or its state full */
+		/* add 1 if the cost is negative, because the way is then free or its state full */
 		candidate.room += (__u64)(evict_cost - 1) >> 63;
 		if (evict_cost < candidate.evict_cost) {
 			candidate.evict_cost = evict_cost;
@@ -222,8 +224,8 @@ static __always_inline struct candidate set_choose(const struct sl_set *set, __u
 }
 
 /*
- * Chooses the entry to replace in both sets of a key (include/ways.h). Returns its index, or
- * -ENOSPC if the key may not evict it.
+ * Chooses the entry to replace from both sets of a key (include/ways.h). Returns its index, or
+ * -ENOSPC if the key may not evict that entry.
  */
 BPF_GLOBAL __s64 table_choose(struct new_entry *new_entry, __u32 in, __u32 secondary)
 {
@@ -237,7 +239,7 @@ BPF_GLOBAL __s64 table_choose(struct new_entry *new_entry, __u32 in, __u32 secon
 	if (!primary || !set)
 		return -ENOSPC;
 	best = set_choose(primary, in, new_entry);
-	write_once(new_entry->evict_cost, best.evict_cost); /* stored here to save stack */
+	write_once(new_entry->evict_cost, best.evict_cost); /* stored in *new_entry to save stack */
 	if (best.room < WAYS_SPARE ||
 	    (best.evict_cost != EVICT_FREE && way_free(set, 0) < SL_WAYS)) {
 		next = set_choose(set, secondary, new_entry);
@@ -253,18 +255,19 @@ BPF_GLOBAL __s64 table_choose(struct new_entry *new_entry, __u32 in, __u32 secon
 }
 
 /*
- * Writes a key to a way of a locked set. A packet that finds the tag finds the complete entry.
+ * Writes a key to a way of a locked set. The tag is stored last, so a packet that finds the tag
+ * finds the complete entry.
  *
  * Race: a packet on another CPU that found the old key just before may still charge the entry. If
  * it swaps before this function stores the new state, its charge is lost with the old key, and so
  * is a block that began after the eviction cost was computed. If it swaps later, it charges the new
- * key. If it stores `full_at` later, the new key gets a `full_at` that has just passed; in a window
+ * key. If it stores `full_at` later, the new key gets a `full_at` that has just passed. In a window
  * this word has the counts of sub-windows, so the new key may be miscounted for one T. Each case is
  * limited to one packet per other CPU.
  *
  * The exchanges order the stores on every CPU. The loads of entry_is() and of the state are ordered
- * on x86-64. A CPU that reorders loads, such as arm64, may match a half-written entry to its key;
- * this costs one charge as well.
+ * on x86-64. A CPU that reorders loads, such as arm64, may match a half-written entry to its key,
+ * which also costs one charge.
  */
 static __always_inline void entry_write(struct sl_set *set, struct sl_entry *entry, __u32 way,
 					__u16 tag, const struct new_entry *new_entry)
@@ -286,12 +289,12 @@ static __always_inline void entry_write(struct sl_set *set, struct sl_entry *ent
 	write_once(state->full_at, new_entry->state.full_at);
 	write_once(state->charged_at, new_entry->state.charged_at);
 	write_once(state->blocked_until, new_entry->state.blocked_until);
-	/* other CPUs see these two exchanges in order, after all stores above */
+	/* the exchange and the store of the tag are visible in order, after all stores above */
 	__sync_lock_test_and_set(&entry->limit, new_entry->key.limit);
 	write_once(set->tag[way % SL_WAYS], tag);
 }
 
-/* Replaces the key of a chosen way in a locked set. */
+/* Gives a chosen way of a locked set to a new key. */
 static __always_inline void way_take(const struct sl_params *params, __u32 index,
 				     const struct slot_ref *ref, const struct new_entry *new_entry)
 {
@@ -317,7 +320,7 @@ static __always_inline void way_take(const struct sl_params *params, __u32 index
 	entry_write(set, entry, way, tag, new_entry);
 }
 
-/* Returns whether the choice still holds: the way was chosen before its set was locked. */
+/* Returns whether a way is still the best choice. It was chosen before its set was locked. */
 static __always_inline bool choice_holds(const struct sl_set *set, __u32 entry,
 					 const struct new_entry *new_entry)
 {
@@ -326,7 +329,7 @@ static __always_inline bool choice_holds(const struct sl_set *set, __u32 entry,
 	return (__s64)entry_weigh(entry, new_entry->now, new_entry->flood) <= new_entry->evict_cost;
 }
 
-/* Inserts a key while this CPU holds the lock of its primary set. Returns as table_insert(). */
+/* Inserts a key while this CPU has locked its primary set. Returns the same as table_insert(). */
 static __always_inline int table_insert_locked(const struct sl_params *params,
 					       const struct slot_ref *ref,
 					       struct new_entry *new_entry)

@@ -69,7 +69,7 @@ static inline __s64 credit_max(__s64 a, __s64 b)
 }
 
 /*
- * Returns the later of two times. If the time in a state is ahead of the clock of a CPU, the CPU uses
+ * Returns the later of two times. If the time in a state is ahead of a CPU's clock, the CPU uses
  * the time in the state, so that no credit counts twice.
  */
 static inline __u64 credit_latest(__u64 a, __u64 b)
