@@ -35,7 +35,7 @@ int mode_check(enum hook hook, enum mode mode)
 			    hook == HOOK_XDP ? "auto, native or generic" : "auto, tcx or clsact");
 }
 
-/* Parses a device name that the kernel accepts, or a pattern of such names. */
+/* Parses a name that the kernel accepts for a device, or a pattern of such names. */
 static int device_parse(const struct value_type *type, const char *what, const char *text,
 			void *ret)
 {

@@ -18,7 +18,7 @@ enum hook {
 };
 
 enum mode {
-	MODE_AUTO, /* on XDP native, or else hook ingress; on TC tcx, or else clsact */
+	MODE_AUTO, /* on XDP: native, otherwise hook ingress; on TC: tcx, otherwise clsact */
 	MODE_NATIVE,
 	MODE_GENERIC,
 	MODE_TCX,
@@ -36,15 +36,15 @@ int mode_check(enum hook hook, enum mode mode);
 
 extern const struct value_type value_hook;   /* enum hook */
 extern const struct value_type value_mode;   /* enum mode */
-extern const struct value_type value_device; /* stores a name or a pattern in char[PLACE_DEVICE] */
+extern const struct value_type value_device; /* device name or pattern, in char[PLACE_DEVICE] */
 extern const struct value_type value_netns;  /* char[NETNS_NAME] */
 
 /* --- The devices of a rules file ------------------------------------------------------------ */
 
-/* An entry of `attach`: the devices that a gate filters, and the hook. */
+/* An entry of `attach` in a rules file: the devices that a gate filters, and the hook. */
 struct place {
-	char device[PLACE_DEVICE]; /* name of a device, or a pattern of glob(7), such as eth* */
-	char netns[NETNS_NAME];	   /* network namespace; "" is the namespace of the command */
+	char device[PLACE_DEVICE]; /* name of a device, or a pattern as in glob(7), such as eth* */
+	char netns[NETNS_NAME];	   /* network namespace; "" means the command's namespace */
 	enum hook hook;
 	enum mode mode;
 	bool optional; /* a missing device is not an error */
@@ -53,7 +53,7 @@ struct place {
 struct places {
 	struct place *list;
 	unsigned int count, room;
-	bool specified; /* the file has `attach`; otherwise attachments stay unchanged */
+	bool specified; /* whether the file has `attach`; if not, attachments stay unchanged */
 };
 
 static inline bool place_is_pattern(const struct place *place)
@@ -62,8 +62,8 @@ static inline bool place_is_pattern(const struct place *place)
 }
 
 /*
- * Returns whether a rules file can name the place. The kernel accepts almost any byte in a device
- * name, so a name may be unprintable, or look like a pattern.
+ * Returns whether a rules file can contain the place's device name. The kernel accepts almost any
+ * byte in a device name, so a name may be unprintable, or look like a pattern.
  */
 bool place_is_nameable(const struct place *place);
 

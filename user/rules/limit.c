@@ -11,15 +11,13 @@
 #include "rules/value.h"
 #include "ways.h"
 
-/* The slices of a state together hold at most 1/16 of its burst. */
+/* All slices of a state together contain at most 1/16 of the state's burst. */
 #define SLICES_PART 16
 
-/*
- * A limit has slices only if each holds this many packets; smaller slices are refilled too often.
- */
+/* A limit has slices only if a slice is worth 2 packets. Smaller slices are refilled too often. */
 #define SLICE_PACKETS_MIN 2
 
-/* Slices end early by this many jiffies: a CPU may count a jiffy late, and clocks differ. */
+/* Slices end one jiffy early, because a CPU may count a jiffy late, and CPUs' clocks differ. */
 #define JIFFIES_LATE 1
 
 typedef unsigned __int128 wide;
@@ -30,7 +28,7 @@ static wide divide_up(wide dividend, wide divisor)
 }
 
 /*
- * Returns the cost of a packet in ticks, or of a byte in 2^-SL_BYTE_COST_SHIFT ticks; rounded up.
+ * Returns the cost in ticks of a packet, or in 2^-SL_BYTE_COST_SHIFT ticks of a byte, rounded up.
  */
 static uint64_t cost_of(const struct sl_limit_spec *spec)
 {
@@ -46,7 +44,7 @@ static uint64_t cost_of(const struct sl_limit_spec *spec)
 	}
 }
 
-/* Returns the burst in ticks, which is the time that it takes to refill. */
+/* Returns the burst as the time in ticks in which an empty bucket refills. */
 static wide burst_of(const struct sl_limit_spec *spec, uint64_t cost)
 {
 	switch (spec->burst_unit) {
@@ -66,12 +64,12 @@ const char *limit_label(const struct sl_limit_spec *spec, char text[LIMIT_LABEL]
 }
 
 /*
- * The longest life of a slice, in ticks. A source that sends borrows from its state at least this
- * often, so that its state is not evicted in a flood.
+ * Longest life of a slice, in ticks. A source that sends must borrow from its state at least this
+ * often, because a flood evicts idle states.
  */
 #define SLICE_LIFE_MAX (2 * SL_TICKS_PER_SEC)
 
-/* Splits the burst between state and slices (rules 1 and 2 of include/credit.h). */
+/* Splits the burst between the state and the CPUs' slices (rules 1 and 2 of include/credit.h). */
 static void bucket_split(struct sl_limit *limit, const struct machine *machine, bool has_slices)
 {
 	uint64_t jiffy = machine->jiffy_ns * SL_TICKS_PER_NS;
@@ -91,8 +89,9 @@ static void bucket_split(struct sl_limit *limit, const struct machine *machine, 
 }
 
 /*
- * Divides T, plus the largest difference of clocks, into sub-windows (include/window.h). A refusal
- * is cached for the rest of the jiffy only if a sub-window has at least two jiffies.
+ * Divides the window's time, plus the largest difference of clocks, into sub-windows
+ * (include/window.h). A refusal is cached for the rest of the jiffy only if a sub-window has at
+ * least two jiffies.
  */
 static void window_compile(const struct sl_limit_spec *spec, const struct machine *machine,
 			   struct sl_limit *limit)
@@ -119,9 +118,9 @@ unsigned int limit_escalations(const struct sl_limit_spec *spec)
 }
 
 /*
- * The unit in which entries of a shared limit count: at most 1/32 packet, or 16 bytes, and more
- * than half of that. A node must read a count before 2^31 units pass or 2^32 are refused: at 20
- * Mpps within 1.6 s, at 100 Gbit/s within 1.3 s.
+ * The counters of a shared limit have units of at most 1/32 packet or 16 bytes, and of more than
+ * half of this. A node must read a counter before 2^31 units have passed, or 2^32 units were
+ * refused: within 1.6 s at 20 Mpps, within 1.3 s at 100 Gbit/s.
  */
 #define UNITS_A_PACKET 32
 #define UNIT_BYTES     16
@@ -130,7 +129,7 @@ struct sl_limit limit_compile(const struct limit *limit, enum sl_family family,
 			      const struct machine *machine)
 {
 	const struct sl_limit_spec *spec = &limit->spec;
-	/* key length with which a state has one bucket a CPU: the length of a source */
+	/* only limits with the key length of a source, `whole`, have slices */
 	unsigned int bits = spec->per[family], whole = family == SL_IPV4 ? 32 : 64;
 	bool blocks = spec->action == SL_ACTION_BLOCK;
 	uint64_t unit;
@@ -163,7 +162,7 @@ struct sl_limit limit_compile(const struct limit *limit, enum sl_family family,
 	} else {
 		out.cost = cost_of(spec);
 		out.burst = burst_of(spec, out.cost);
-		/* no slices, because their credit would pass packets during a block */
+		/* a limit that blocks has no slices, which would pass packets during a block */
 		bucket_split(&out, machine, !spec->key_dst && bits == whole && !blocks);
 	}
 	out.span = short_make(limit_span(&out));
@@ -174,7 +173,7 @@ struct sl_limit limit_compile(const struct limit *limit, enum sl_family family,
 	return out;
 }
 
-/* The largest packet that the kernel merges before TC: 64 KiB, in segments of 1,448 bytes. */
+/* Largest packet that the kernel merges before TC: 64 KiB, or 45 segments of 1,448 bytes. */
 #define MERGED_BYTES   65550
 #define MERGED_PACKETS 45
 
@@ -210,7 +209,7 @@ bool limit_name_is_valid(const char name[SL_NAME])
 				      "0123456789-_";
 	size_t length = strnlen(name, SL_NAME);
 
-	/* no leading -: `show` prints the name at a place where options are parsed */
+	/* a name has no leading '-', because `show` prints names where options are parsed */
 	return length && length < SL_NAME && *name != '-' && !name[strspn(name, allowed)];
 }
 
@@ -273,7 +272,7 @@ int limit_check(const struct sl_limit_spec *spec)
 					    out.by_bytes ? "byte" : "packet", rate);
 		return 0;
 	}
-	/* a shaper without room for a second packet would drop instead of delay */
+	/* if a shaper has no room for a second packet, it drops packets instead of delaying them */
 	frame = credit_cost(&out, 1, FRAME_USUAL);
 	if ((wide)spec->span_ns * SL_TICKS_PER_NS >= frame)
 		return 0;

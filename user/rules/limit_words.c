@@ -40,7 +40,7 @@ const struct limit limit_defaults = {
 	.match = {.fact = SL_FACT_ANY},
 };
 
-/* The default `max` of `escalate`. It is short because forged packets can block a source. */
+/* Default of `max` in `escalate`. It is short, because forged packets can block a source. */
 #define BLOCK_MAX_NS (600 * NS_PER_SEC)
 
 static const struct value_type value_span = VALUE_TIME(NS_PER_MS, TIME_MAX_NS);
@@ -68,9 +68,9 @@ static const struct value_type value_shared = VALUE_CHOICE("yes|no|block", share
 /* --- Words ---------------------------------------------------------------------------------- */
 
 /*
- * Splits a copy of a text at blanks into words. A number and its unit are one word. With `is_time`,
- * "1 hour 30 minutes" is also one word. Returns the number of words, or most + 1 if the text has
- * more words or is too long.
+ * Splits a copy of a text into words. A number and its unit are one word. If `is_time` is set, a
+ * time such as "1 hour 30 minutes" is also one word. Returns the number of words, or most + 1 if
+ * the text has more words or is too long.
  */
 static unsigned int words_split(const char *text, char copy[SPEC_TEXT], char **words,
 				unsigned int most, bool is_time)
@@ -84,7 +84,7 @@ static unsigned int words_split(const char *text, char copy[SPEC_TEXT], char **w
 		char *last = count ? words[count - 1] : "", *end = last + strlen(last);
 		bool is_amount = isdigit((unsigned char)*last);
 
-		/* join a unit to its number, and a number to the time before it */
+		/* append a unit to its number, and a number to the time before it */
 		if (is_amount &&
 		    (isdigit((unsigned char)end[-1]) ? unit_is_known(word)
 						     : is_time && isdigit((unsigned char)*word))) {
@@ -101,7 +101,7 @@ static unsigned int words_split(const char *text, char copy[SPEC_TEXT], char **w
 
 /* --- Fields --------------------------------------------------------------------------------- */
 
-/* Parses a value of one byte by a type that stores an unsigned int. */
+/* Parses a value by a type that stores an unsigned int, and stores it in one byte. */
 static int byte_parse(const struct value_type *type, const char *what, const char *text,
 		      uint8_t *ret)
 {
@@ -128,7 +128,7 @@ static int name_parse(const char *text, struct limit *limit)
 	return 0;
 }
 
-/* Parses one or two amounts: "10kpps", "10kpps 100mbit", "2500 64kB". An absent second is 0. */
+/* Parses one or two amounts, such as "10kpps 100mbit". Sets an absent second amount to 0. */
 static int pair_parse(const struct value_type *type, const char *what, const char *text,
 		      struct value_amount ret[2])
 {
@@ -210,9 +210,9 @@ static int shape_parse(const char *text, struct limit *limit)
 	return 0;
 }
 
-#define ONE_LENGTH 255 /* value of the second length if the user gave only one length */
+#define ONE_LENGTH 255 /* stored as second length if the user gave only one length */
 
-/* Parses "24/56" into two lengths, or "24" into the first length. */
+/* Parses "24/56" into two lengths, or "24" into the first length, with ONE_LENGTH second. */
 static int per_parse(const char *text, struct limit *limit)
 {
 	unsigned int first, second = ONE_LENGTH;
@@ -230,7 +230,7 @@ static int per_parse(const char *text, struct limit *limit)
 	return 0;
 }
 
-/* Parses "escalate N [max TIME]". A state counts only BLOCK_STEPS_MAX escalations. */
+/* Parses "escalate N [max TIME]". A state can count at most BLOCK_STEPS_MAX escalations. */
 static int escalate_parse(char **words, unsigned int count, struct sl_limit_spec *spec)
 {
 	char most[UNITS_TEXT], reach[UNITS_TEXT];
@@ -291,9 +291,12 @@ static int action_parse(const char *text, struct limit *limit)
 #define DROPS		   (1 << SL_TOKEN_BUCKET | 1 << SL_WINDOW)
 #define BYTE(member, type) .byte = &(type), .offset = offsetof(struct limit, spec.member)
 
-/* Fields are parsed by `parse`, by type `byte` into one byte, or otherwise in part_parse(). */
+/*
+ * Each field has one parser: `parse`, or type `byte` for a value of one byte. All other fields are
+ * parsed by part_parse().
+ */
 static const struct field {
-	uint8_t kinds;	/* bit mask of the kinds of limit that have the field */
+	uint8_t kinds;	/* bit mask of the kinds of limits that have this field */
 	bool is_listed; /* the field accepts several values, separated by commas */
 	int (*parse)(const char *text, struct limit *limit);
 	const struct value_type *byte;
@@ -314,7 +317,7 @@ static const struct field {
 	[SPEC_SHARED] = {.kinds = 1 << SL_TOKEN_BUCKET, BYTE(shared, value_shared)},
 };
 
-/* Parses one value of a field, and stores it in the limit. */
+/* Parses one value of a field, and stores the value in a limit. */
 static int part_parse(enum spec_field field, const char *text, struct limit *limit)
 {
 	const struct field *type = &fields[field];
@@ -325,7 +328,7 @@ static int part_parse(enum spec_field field, const char *text, struct limit *lim
 		return match_parse(text, &limit->match);
 	if (field == SPEC_HORIZON)
 		return value_parse(&value_horizon, "horizon", text, &limit->spec.span_ns);
-	if (field == SPEC_SHARED) /* accept the booleans of YAML and JSON */
+	if (field == SPEC_SHARED) /* also accept the booleans of YAML and JSON */
 		text = !strcmp(text, "true") ? "yes" : !strcmp(text, "false") ? "no" : text;
 	return byte_parse(type->byte, spec_names[field], text, (uint8_t *)limit + type->offset);
 }
@@ -348,7 +351,7 @@ int spec_field_parse(const struct value_type *type, const char *what, const char
 	for (unsigned int i = 0; i < (count > 1 ? count : SL_LIMITS_MAX); i++) {
 		int err;
 
-		if (count > 1) { /* each value ends with a comma, and blanks may precede it */
+		if (count > 1) { /* values are separated by commas and blanks */
 			const char *value = text + strspn(text, " \t");
 
 			snprintf(part, SPEC_TEXT, "%.*s", (int)strcspn(value, ","), value);
@@ -393,15 +396,16 @@ bool spec_accepts(const struct spec *spec, enum spec_field field)
 /* --- Making limits -------------------------------------------------------------------------- */
 
 /*
- * Computes the default name of a limit: the words of its match joined by '-', without "port" and
- * with '_' for ','; or "all" if it matches any packet. `suffix` is appended: "-24" or "". A name
- * that is too long is cut and ends in a hash, so that different matches have different names.
+ * Computes the default name of a limit: the words of its match, joined by '-', or "all" if it
+ * matches any packet. Omits "port", and writes ',' as '_'. Appends `suffix`, which is "-24" or
+ * empty. Cuts a name that is too long, and appends a hash, so different matches have different
+ * names.
  */
 static void name_default(const struct sl_match *match, const char *suffix, char name[SL_NAME])
 {
 	char text[MATCH_TEXT + SL_NAME], words[MATCH_TEXT], *to = text;
 	const char *from = match_format(match, words);
-	uint32_t digest = 2166136261U; /* the digest is FNV-1a, folded to 16 bits */
+	uint32_t digest = 2166136261U; /* a 32-bit FNV-1a hash, later folded to 16 bits */
 
 	if (!strcmp(from, "any"))
 		from = "all";
@@ -432,12 +436,13 @@ void burst_default(struct sl_limit_spec *spec)
 	}
 }
 
-/* Adds an error, stores in *at the field that it is about, and returns -EINVAL. */
+/* Stores the wrong field in *at, adds an error, and returns -EINVAL. */
 #define refuse(at, field, id, ...) (*(at) = (field), error_misuse(id, __VA_ARGS__))
 
 /*
- * Finds the kind, which exactly one field must specify. Checks that the kind has all given fields,
- * and that a field with several values has as many as `per`.
+ * Finds the kind of limit, which exactly one field must specify. Checks that all given fields
+ * belong to this kind, and that a field with several values has as many values as `per` has
+ * lengths.
  */
 static int fields_check(const struct spec *spec, unsigned int lengths, enum sl_kind *ret,
 			enum spec_field *at)
@@ -475,7 +480,7 @@ static int fields_check(const struct spec *spec, unsigned int lengths, enum sl_k
 	return 0;
 }
 
-/* Sets the key lengths of the limit at `index`. */
+/* Sets the key lengths of limit number `index`. */
 static int per_set(const struct spec *spec, unsigned int index, const struct sl_prefix *prefix,
 		   struct limit *limit)
 {
@@ -502,7 +507,7 @@ static int per_set(const struct spec *spec, unsigned int index, const struct sl_
 					    "several lengths on default are IPv4 lengths, 0 to 32; "
 					    "to also choose IPv6 lengths, write 24/56");
 		limit->spec.per[SL_IPV4] = bits;
-		/* a length of 0 is one key for all addresses */
+		/* length 0 means one key for all addresses of the family */
 		limit->spec.per[SL_IPV6] = bits ? bits + 32 : 0;
 	} else if (!is_one) {
 		memcpy(limit->spec.per, given, sizeof(limit->spec.per));
@@ -513,7 +518,7 @@ static int per_set(const struct spec *spec, unsigned int index, const struct sl_
 	return 0;
 }
 
-/* Sets the name of the limit at `index`: "all" for the first, "all-24" for a later limit. */
+/* Sets the name of limit number `index`: such as "all" for the first, "all-24" for others. */
 static int name_set(const struct spec *spec, unsigned int index, struct limit *limit)
 {
 	char suffix[8] = "", whole[SL_NAME + sizeof(suffix)];
@@ -550,7 +555,7 @@ static int burst_unit_check(const struct sl_limit_spec *spec)
 		"the burst of a packet rate is not in bytes; write 2000 (packets) or 250ms");
 }
 
-/* Sets the bursts of a token bucket to their defaults, or checks the units of the given bursts. */
+/* Sets default bursts of a token bucket, or checks the units of the bursts that a user gave. */
 static int bursts_set(const struct spec *spec, struct limit *limit)
 {
 	struct limit second = limit_second(limit);
@@ -576,7 +581,7 @@ static int bursts_set(const struct spec *spec, struct limit *limit)
 	return burst_unit_check(&limit->spec) ?: (is_pair ? burst_unit_check(&second.spec) : 0);
 }
 
-/* Sets absent fields to the defaults of the kind, and checks that all fields fit each other. */
+/* Sets absent fields to their defaults, and checks that all fields fit each other. */
 static int parts_set(const struct spec *spec, struct limit *limit, enum spec_field *at)
 {
 	enum sl_kind kind = limit->spec.kind;
@@ -670,7 +675,7 @@ _Static_assert(SPEC_TEXT >= MATCH_TEXT && SPEC_TEXT >= UNITS_TEXT, "room for any
 
 typedef const char *format_fn(const struct sl_limit_spec *spec, char text[UNITS_TEXT]);
 
-/* Formats the rate or the burst of a limit, or both rates or bursts if the limit has two. */
+/* Formats the rates or the bursts of a limit. `format` is rate_format or burst_format. */
 static const char *pair_format(const struct limit *limit, format_fn *format, char text[SPEC_TEXT])
 {
 	struct limit second = limit_second(limit);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Rules: parses limits from words, and formats limits as words. The fields of a limit are parsed
- * one by one into a `struct spec`, from a command line or a rules file. spec_make() makes limits
- * from it.
+ * Rules: parses limits from words, and formats limits as words. Each field of a limit, on a command
+ * line or in a rules file, is parsed into a `struct spec`. Then spec_make() makes limits from the
+ * fields.
  */
 #ifndef SLUICE_LIMIT_WORDS_H
 #define SLUICE_LIMIT_WORDS_H
@@ -30,27 +30,27 @@ enum spec_field {
 /* The keywords of `set`, which are also the keys of a limit in a rules file. */
 extern const char *const spec_names[SPEC_FIELDS];
 
-/* The names of enum sl_kind. */
+/* The names of the kinds of limits. */
 extern const char *const kind_names[SL_KINDS];
 
 /*
- * The parsed fields of a limit. If all bytes are 0, no field is given. Each length of `per
- * 32,24,16` makes a limit. Then rate, burst, window, shape and horizon have one value for each
- * length, or one value for all.
+ * The parsed fields of a limit; zero if no field was given. Each length of `per 32,24,16` makes one
+ * limit. Then rate, burst, window, shape and horizon have one value per length, or one value for
+ * all limits.
  */
 struct spec {
-	uint16_t given;			    /* bit N is set if the user specified field N */
+	uint16_t given;			    /* bit F is set if the user specified field F */
 	uint8_t count[SPEC_FIELDS];	    /* number of values of each field */
-	struct limit limits[SL_LIMITS_MAX]; /* a single value is stored in all elements */
+	struct limit limits[SL_LIMITS_MAX]; /* a single value is stored in each limit */
 };
 
 /*
- * The type of each field. It stores into a struct spec, and sets the bit of its field in `given`. A
- * later value replaces an earlier value.
+ * The type of each field. Its parser stores a value in a struct spec, and sets the field's bit in
+ * `given`. A later value replaces an earlier value.
  */
 extern const struct value_type spec_types[SPEC_FIELDS];
 
-/* Initializes a type that parses a field, and has another placeholder in help. */
+/* Initializes the type of a field with a placeholder for help texts. */
 int spec_field_parse(const struct value_type *type, const char *what, const char *text, void *ret);
 #define SPEC_TYPE(field, placeholder, ...)                                                         \
 	{                                                                                          \
@@ -63,36 +63,37 @@ static inline bool spec_has(const struct spec *spec, enum spec_field field)
 	return spec->given >> field & 1;
 }
 
-/* Returns whether a field is not given although the kind of the limit has it. */
+/* Returns whether a field can still be given: the limit's kind has it, but it is not set. */
 bool spec_accepts(const struct spec *spec, enum spec_field field);
 
-/* The limits made from one struct spec. */
+/* All limits that spec_make() makes from one struct spec. */
 struct limits {
 	struct limit list[SL_LIMITS_MAX];
 	unsigned int count;
 };
 
 /*
- * Makes the limits of a prefix, and checks that the fields fit each other. Exactly one of `rate`,
- * `window` and `shape` must be given. The default name consists of the words of the match; other
+ * Makes the limits of a prefix, and checks that their fields fit each other. Exactly one of `rate`,
+ * `window` and `shape` must be given. The default name is made from the words of the match. Other
  * defaults are in burst_default() and limit_defaults.
  *
- * On `default`, a single length of `per` is the IPv4 length if it is at most 32, and otherwise the
- * IPv6 length. Several lengths must descend. Then the first limit has the name, and each other
- * limit has the name and its length: all, all-24. On `default`, its IPv6 length is 32 more.
+ * If the prefix is `default`, a single length of `per` is an IPv4 length up to 32, and an IPv6
+ * length above 32. Several lengths must descend. If the prefix is `default`, lengths such as 32,24
+ * are IPv4 lengths, and the IPv6 lengths are larger by 32. The first limit has the given name, and
+ * other limits have their length appended: all, all-24.
  *
- * Returns 0; or -EINVAL, and stores in *ret_field the field that the error is about, or SPEC_FIELDS
- * if it is about no field.
+ * Returns 0, or -EINVAL and stores in *ret_field which field is wrong, or SPEC_FIELDS if no single
+ * field is wrong.
  */
 int spec_make(const struct spec *spec, const struct sl_prefix *prefix, struct limits *ret,
 	      enum spec_field *ret_field);
 
-/* Makes the budget for new sources from a rate and a burst. Returns as spec_make() does. */
+/* Makes the budget for new sources from its rate and burst. Returns the same as spec_make(). */
 int spec_make_budget(const struct spec *spec, struct limit *ret, enum spec_field *ret_field);
 
 /*
- * Sets the default burst: one second of the rate, but at least 64 packets or 256 kB, which hold any
- * packet that the kernel merges. Honest clients send bursts far above their rate.
+ * Sets the default burst: one second of the rate, but at least 64 packets or 256 kB. It is large,
+ * because honest clients send bursts far above their rate, and the kernel merges packets.
  */
 void burst_default(struct sl_limit_spec *spec);
 
@@ -100,24 +101,24 @@ void burst_default(struct sl_limit_spec *spec);
 
 #define SPEC_TEXT 160 /* size of a buffer for any formatted field */
 
-extern const enum spec_field kind_fields[SL_KINDS]; /* the field that specifies each kind */
+extern const enum spec_field kind_fields[SL_KINDS]; /* SPEC_RATE, SPEC_WINDOW, SPEC_SHAPE */
 
 /* The defaults of a limit that matches any packet. */
 extern const struct limit limit_defaults;
 
 /*
- * Formats one field as words that parse to the same value. Returns NULL if the kind lacks the
- * field, or if the value is the default. Three values are formatted even if they are the default:
- * the field of the kind, the burst of a token bucket, and the name of a limit with a match.
+ * Formats one field as words that can be parsed again. Returns NULL if the kind lacks the field, or
+ * if the value is the default. Three values are formatted even if they are the default: the field
+ * of the kind, the burst of a token bucket, and the name of a limit with a match.
  */
 const char *spec_format(const struct limit *limit, const struct sl_prefix *prefix,
 			enum spec_field field, char text[SPEC_TEXT]);
 
-/* Formats a field like spec_format(), but also if it is the default. */
+/* Formats a field as spec_format() does, but also formats a default value. */
 const char *spec_format_whole(const struct limit *limit, const struct sl_prefix *prefix,
 			      enum spec_field field, char text[SPEC_TEXT]);
 
-/* Formats the words of `set` that make a limit, without the prefix: " name dns rate 200pps ...". */
+/* Formats the words of `set` for a limit, without the prefix: " name dns rate 200pps ...". */
 #define LIMIT_TEXT 1024
 const char *limit_format(const struct limit *limit, const struct sl_prefix *prefix,
 			 char text[LIMIT_TEXT]);

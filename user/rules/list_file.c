@@ -15,21 +15,21 @@
 #include "rules/prefix.h"
 #include "rules/value.h"
 
-/* Report at most this many bad lines: every line of a file in another format is bad. */
+/* Report at most 10 bad lines, because in a file of another format each line is bad. */
 #define BAD_LINES_MAX 10
 
 #define BLANKS " \t\r\v\f"
 
-/* Value of `until` for an entry that has ended already. */
+/* `until` of an entry that has already ended. */
 #define ENDED 1
 
-/* A list file while it is read. */
+/* The state of the parser of a list file. */
 struct list_reading {
 	const struct rule *entry;
-	const char *force;     /* argument `force` of entry_check_width() */
-	unsigned int *skipped; /* number of skipped bad lines; if NULL, bad lines are errors */
-	uint64_t age_ns;       /* age of the file: a time in it begins when the file is written */
-	bool is_entry;	       /* the text is an entry of a rules file, which may not have `for` */
+	const char *force;     /* hint for errors about wide prefixes, see entry_check_width() */
+	unsigned int *skipped; /* number of bad lines that were skipped; NULL to refuse bad lines */
+	uint64_t age_ns;       /* age of the file, which is subtracted from each time in it */
+	bool is_entry; /* the text is an entry of a rules file, in which `for` is not allowed */
 	struct ruleset *set;   /* set to which the entries are added */
 	const char *ipset;     /* name of the first ipset of the file, or NULL */
 	int ipset_length;      /* length of `ipset` */
@@ -49,7 +49,7 @@ static char *blanks_strip(char *text)
 	return text;
 }
 
-/* Returns the length of the string in `begins` that the line begins with, or 0. */
+/* Returns the length of the first string of `begins` with which the line begins, or 0. */
 static size_t begin_length(const char *line, const char *const *begins, size_t count)
 {
 	for (size_t i = 0; i < count; i++)
@@ -58,7 +58,7 @@ static size_t begin_length(const char *line, const char *const *begins, size_t c
 	return 0;
 }
 
-/* Finds a word between blanks in a line. Returns NULL if the line does not contain it. */
+/* Finds a word in a line, separated by blanks. Returns NULL if the line does not contain it. */
 static char *word_search(char *line, const char *word)
 {
 	size_t length = strlen(word);
@@ -71,7 +71,7 @@ static char *word_search(char *line, const char *word)
 
 /* --- Entries -------------------------------------------------------------------------------- */
 
-/* Adds an entry for a prefix, or for each prefix of a range. until: end of the entries, or 0. */
+/* Adds an entry for each prefix of a prefix or range. `until` is the entries' end, or 0. */
 static int entry_add(const struct list_reading *reading, const char *text, uint32_t until)
 {
 	struct rule entry = *reading->entry;
@@ -87,7 +87,7 @@ static int entry_add(const struct list_reading *reading, const char *text, uint3
 	return err;
 }
 
-/* Adds the entry of a line "PREFIX [for TIME|until MOMENT]". timeout: of ipset, in s, or 0. */
+/* Adds the entry of "PREFIX [for TIME|until MOMENT]". `timeout` is an ipset's timeout, or 0. */
 static int entry_add_line(const struct list_reading *reading, char *line, unsigned int timeout)
 {
 	char *is_for = word_search(line, "for"), *end = is_for ?: word_search(line, "until");
@@ -111,7 +111,7 @@ static int entry_add_line(const struct list_reading *reading, char *line, unsign
 			     : value_parse(&value_moment, "until", value, &moment);
 	if (err)
 		return err;
-	if (ns) /* the time began when the file was written */
+	if (ns) /* subtract the age, because the time began when the file was written */
 		moment.until = ns > reading->age_ns ? until_after(ns - reading->age_ns) : ENDED;
 	return entry_add(reading, line, moment.has_passed ? ENDED : moment.until);
 }
@@ -119,8 +119,8 @@ static int entry_add_line(const struct list_reading *reading, char *line, unsign
 /* --- ipset ---------------------------------------------------------------------------------- */
 
 /*
- * Refuses a line of a second ipset. `ipset save` without a name prints all sets, and some sets may
- * contain allowed prefixes and others denied prefixes.
+ * Refuses a line of a second ipset. `ipset save` without a name prints all ipsets, and some may
+ * contain prefixes to allow, and others prefixes to deny.
  */
 static int check_one_ipset(struct list_reading *reading, const char *line)
 {
@@ -154,9 +154,9 @@ struct ipset_member {
 };
 
 /*
- * Parses "[add SET] MEMBER [OPTION VALUE]...". Returns the member, and cuts off its options if all
- * of them are known. Option `comment` is the last. `nomatch` is also found among unknown options,
- * because `skip` must not skip such a line.
+ * Parses "[add SET] MEMBER [OPTION VALUE]...", and returns the member. Removes the options if all
+ * are known; `comment` is the last. Looks for `nomatch` also after unknown options, because `skip`
+ * must not skip a line with `nomatch`.
  */
 static char *member_parse(char *line, struct ipset_member *ret)
 {
@@ -197,17 +197,17 @@ static char *member_parse(char *line, struct ipset_member *ret)
 
 static int json_add(const struct list_reading *reading, json_t *value, const char *key);
 
-/* Adds the entry of a JSON object: the value of its only key that is in `keys`. */
+/* Adds the entry of a JSON object. Its prefix is the value of the only key that is in `keys`. */
 static int object_add(const struct list_reading *reading, json_t *object)
 {
-	/* AWS uses ip_prefix and ipv6_prefix, Google ipv4Prefix and ipv6Prefix */
+	/* ip_prefix and ipv6_prefix are of AWS, ipv4Prefix and ipv6Prefix of Google */
 	static const char *const keys[] = {"cidr",	  "prefix",	"ip",	     "ip_prefix",
 					   "ipv6_prefix", "ipv4prefix", "ipv6prefix"};
 	const char *type = json_string_value(json_object_get(object, "type"));
 	const char *key, *found_key = NULL;
 	json_t *value, *found = NULL;
 
-	if (type && !strcmp(type, "metadata")) /* ignore the last line of Spamhaus DROP */
+	if (type && !strcmp(type, "metadata")) /* ignore the last line of the Spamhaus DROP list */
 		return 0;
 	json_object_foreach(object, key, value)
 	{
@@ -230,7 +230,7 @@ static int object_add(const struct list_reading *reading, json_t *object)
 	return json_add(reading, found, found_key);
 }
 
-/* Adds the entries of a JSON string, array or object. key: key of the value, for errors. */
+/* Adds the entries of a JSON string, array or object. Errors name `key`, the value's key. */
 static int json_add(const struct list_reading *reading, json_t *value, const char *key)
 {
 	json_t *item;
@@ -253,7 +253,7 @@ static int json_add(const struct list_reading *reading, json_t *value, const cha
 
 /* --- Lines ---------------------------------------------------------------------------------- */
 
-/* Cuts off a comment. "//" is no comment within a word: 192.0.2.0//24 is an error. */
+/* Removes a comment. Within a word "//" begins no comment, so 192.0.2.0//24 is an error. */
 static void comment_cut(char *line)
 {
 	char *slashes = line;
@@ -266,9 +266,9 @@ static void comment_cut(char *line)
 }
 
 /*
- * Adds the entry of a line. A bad line is skipped and counted if `skipped` is set. A second ipset
- * and `nomatch` are always refused, because without such a line other lines would change their
- * meaning.
+ * Adds the entry of a line. If `skipped` is set, skips and counts a bad line. But a line of a
+ * second ipset or with `nomatch` is always an error, because skipping it would change what other
+ * lines mean.
  */
 static int line_add(struct list_reading *reading, char *line)
 {
@@ -315,7 +315,7 @@ static int line_add(struct list_reading *reading, char *line)
 	return 0;
 }
 
-/* Parses all lines, and reports bad lines by their numbers. Stops after BAD_LINES_MAX of them. */
+/* Parses all lines, and reports bad lines with their numbers, at most BAD_LINES_MAX. */
 static int lines_parse(const char *name, char *text, struct list_reading *reading)
 {
 	unsigned int line = 0, bad = 0;

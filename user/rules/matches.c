@@ -9,9 +9,9 @@
 
 #define PORTS_HINT "write 53, or 80,443, or 1024-65535"
 #define VLAN_MAX   4094
-#define WORDS_MAX  12 /* room for more words than a valid match has, and for NULL */
+#define WORDS_MAX  12 /* enough for one word too many, and a final NULL */
 
-/* The kinds of packets. If several kinds have the same fact, the first is printed. */
+/* The kinds of packets. If several names have the same fact, the first name is printed. */
 static const struct match_kind {
 	const char *name;
 	enum sl_fact fact;
@@ -62,7 +62,7 @@ static const char *ports_format(const struct sl_ports *ports, char text[UNITS_TE
 	return text;
 }
 
-/* Parses a list of ports: "53", "80,8000-8080". text: the whole match, for errors. */
+/* Parses a list of ports, such as "80,8000-8080". `text` is the whole match, for errors. */
 static int ports_parse(const char *text, const char *list, struct sl_match *match)
 {
 	char range[UNITS_TEXT], other[UNITS_TEXT];
@@ -95,7 +95,7 @@ static int ports_parse(const char *text, const char *list, struct sl_match *matc
 	return 0;
 }
 
-/* Parses a word as a number. Returns false unless the word is a number from `least` to `most`. */
+/* Parses a number. Returns false if the word is not a number from `least` to `most`. */
 static bool number_parse_word(const char *word, unsigned int least, unsigned int most,
 			      unsigned int *ret)
 {
@@ -136,7 +136,7 @@ static int refuse_rest(const char *text, const char *word)
 	return refuse(text, "'%s' is unexpected; write the kind first, then port, then vlan", word);
 }
 
-/* A match that begins with `vlan` matches any packet of the VLAN. `tcp syn` means tcp-syn. */
+/* If a match begins with `vlan`, it matches any packet of the VLAN. `tcp syn` means tcp-syn. */
 int match_parse(const char *text, struct sl_match *ret)
 {
 	char copy[MATCH_TEXT], *words[WORDS_MAX] = {0}, **word = words, *rest;
@@ -215,7 +215,7 @@ const char *match_format(const struct sl_match *match, char text[MATCH_TEXT])
 			   __VA_ARGS__)
 	*text = '\0';
 	if (!match->vlan || match->fact != SL_FACT_ANY)
-		append("%s", kind ? kind->name : "?"); /* ?: a later version has more facts */
+		append("%s", kind ? kind->name : "?"); /* print "?" for a fact of a later version */
 	if (match->fact == SL_FACT_PROTO)
 		append(" %u", match->proto);
 	for (int i = 0; i < match->ports && i < SL_PORTS_MAX; i++)

@@ -37,10 +37,10 @@ static struct sl_prefix mapped(void)
 }
 
 /*
- * Returns the IPv4 prefix in an IPv4-mapped prefix of /96 or longer, because dual-stack servers log
- * IPv4 sources in mapped form. Returns other prefixes unchanged. As a consequence, no rule can
- * cover IPv6 packets with a mapped source. The kernel refuses TCP connections from such a source,
- * but accepts its UDP packets.
+ * Converts an IPv4-mapped prefix of /96 or longer to an IPv4 prefix, because dual-stack servers log
+ * IPv4 sources as mapped addresses. Returns other prefixes unchanged. As a consequence, no rule can
+ * cover IPv6 packets with a mapped source address. The kernel refuses TCP connections from such a
+ * source, but accepts UDP packets.
  */
 static struct sl_prefix prefix_unmap(const struct sl_prefix *prefix)
 {
@@ -56,8 +56,8 @@ static struct sl_prefix prefix_unmap(const struct sl_prefix *prefix)
 }
 
 /*
- * Returns whether a prefix of /81 to /95 contains all mapped addresses. No other address in it is
- * in use, and the rules of IPv4 packets are IPv4 prefixes, so such a prefix is refused.
+ * Returns whether a prefix of /81 to /95 contains all mapped addresses. Such a prefix is refused.
+ * It contains no other address in use, and rules for IPv4 packets must have IPv4 prefixes.
  */
 static bool surrounds_mapped(const struct sl_prefix *prefix)
 {
@@ -67,7 +67,7 @@ static bool surrounds_mapped(const struct sl_prefix *prefix)
 	       prefix_covers(prefix, &all);
 }
 
-/* Parses an address. Does not convert an IPv4-mapped address. */
+/* Parses an address. Returns an IPv4-mapped address as an IPv6 address. */
 static int address_read(const char *text, struct sl_prefix *ret)
 {
 	struct sl_prefix prefix = {0};
@@ -129,9 +129,9 @@ int prefix_parse(const char *text, struct sl_prefix *ret)
 		return 0;
 	}
 	/*
-	 * A text that has none of ".:/" may be a misspelt word. Other texts are not compared with
-	 * words, because files have millions of addresses. `all` is refused because it could mean
-	 * all sources, all rules, or the limit of that name.
+	 * Suggest `default` for a text without ".:/" that resembles a known word. Other texts are
+	 * not compared with words, because files may contain millions of addresses. `all` is
+	 * refused, because it could mean all sources, all rules, or the limit of that name.
 	 */
 	if (!text[strcspn(text, ".:/")] &&
 	    (!strcmp(text, "all") || nearly_find(text, words, ARRAY_SIZE(words))))
@@ -279,7 +279,7 @@ bool prefix_of_range(struct sl_prefix *from, const struct sl_prefix *to, struct 
 	*from = last;
 	while (byte >= 0 && !++from->addr[byte])
 		byte--;
-	if (byte < 0) /* all bits were ones, so the prefix has the family's last address */
+	if (byte < 0) /* all bytes overflowed, because the prefix has the family's last address */
 		from->bits = 0;
 	*ret = prefix_unmap(&part);
 	return true;

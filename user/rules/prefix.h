@@ -11,19 +11,19 @@
 #define PREFIX_TEXT 52 /* size of a buffer for any formatted prefix */
 
 /*
- * Parses `default`, an address, or ADDRESS/LENGTH. Refuses bits beyond the length. An IPv4-mapped
- * prefix of /96 or longer becomes the IPv4 prefix; a shorter IPv4-mapped prefix is refused. Returns
- * 0, or -EINVAL and adds an error.
+ * Parses `default`, an address, or ADDRESS/LENGTH. Refuses an address with bits set beyond LENGTH.
+ * An IPv4-mapped prefix of /96 or longer becomes an IPv4 prefix; a shorter prefix that contains all
+ * mapped addresses is refused. Returns 0, or -EINVAL and adds an error.
  */
 int prefix_parse(const char *text, struct sl_prefix *ret);
 
-/* Parses an address without a length. An IPv4-mapped address becomes the IPv4 address. */
+/* Parses an address without a length. Converts an IPv4-mapped address to an IPv4 address. */
 int address_parse(const char *text, struct sl_prefix *ret);
 
 /* Types that parse a prefix or an address into a struct sl_prefix. */
 extern const struct value_type value_prefix, value_address;
 
-/* Formats a prefix as `default`, ADDRESS for a single address, or ADDRESS/LENGTH. */
+/* Formats a prefix: `default`, ADDRESS if it is a single address, otherwise ADDRESS/LENGTH. */
 __attribute__((warn_unused_result)) const char *prefix_format(const struct sl_prefix *prefix,
 							      char text[PREFIX_TEXT]);
 
@@ -38,7 +38,7 @@ static inline bool prefix_is_ipv6(const struct sl_prefix *prefix)
 	return prefix->bits && prefix->family == htonl(SL_FAMILY_IPV6);
 }
 
-/* Returns the family of a prefix as index of SL_FAMILIES elements. `default` counts as IPv6. */
+/* Returns a prefix's index in arrays of SL_FAMILIES elements. `default` counts as IPv6. */
 static inline enum sl_family prefix_family(const struct sl_prefix *prefix)
 {
 	return prefix_is_ipv4(prefix) ? SL_IPV4 : SL_IPV6;
@@ -55,29 +55,29 @@ static inline bool prefix_equal(const struct sl_prefix *a, const struct sl_prefi
 	return !memcmp(a, b, sizeof(*a));
 }
 
-/* Returns whether prefix_parse() could have made the prefix. */
+/* Returns whether prefix_parse() could have stored the prefix. */
 bool prefix_is_sound(const struct sl_prefix *prefix);
 
-/* Returns whether a prefix contains an address, or another prefix as a whole. */
+/* Returns whether a prefix contains an address, or all of another prefix. */
 bool prefix_covers(const struct sl_prefix *prefix, const struct sl_prefix *address);
 
-/* Orders prefixes: `default`, IPv4, IPv6; then by address; then the shorter prefix first. */
+/* Compares prefixes: `default`, IPv4, IPv6; then by address; then shorter prefixes first. */
 int prefix_compare(const struct sl_prefix *a, const struct sl_prefix *b);
 
-/* Returns a prefix cut to at most `bits` bits, including SL_FAMILY_BITS. 0 bits make `default`. */
+/* Shortens a prefix to at most `bits` bits, including SL_FAMILY_BITS. 0 bits make `default`. */
 struct sl_prefix prefix_shorten(const struct sl_prefix *prefix, unsigned int bits);
 
 /*
- * Finds the largest prefix that begins at address `from` and ends at address `to` or before, and
- * moves `from` to the address after it. Both have the same family. Returns false if no address is
- * left.
+ * Stores the largest prefix that begins at address `from` and does not extend beyond address `to`,
+ * and moves `from` to the address after this prefix. Both addresses are of one family. Returns
+ * false if no address is left.
  */
 bool prefix_of_range(struct sl_prefix *from, const struct sl_prefix *to, struct sl_prefix *ret);
 
-/* Returns the source of an address, such as its /64 in IPv6: include/identity.h. */
+/* Returns the source that an address belongs to, such as its /64 (include/identity.h). */
 struct sl_prefix prefix_source(const struct sl_prefix *address);
 
-/* Returns the source with a key of bucket_key(). */
+/* Returns the source of a key from bucket_key(). */
 struct sl_prefix prefix_of_source(const __u64 key[2], bool ipv4);
 
 #endif

@@ -127,7 +127,7 @@ bool rule_sees_destinations(const struct rule *rule)
 	return rule->limits;
 }
 
-/* Bounds of the advised budget, which all new sources share. */
+/* Bounds of the budget that rule_advise_budget() recommends. All new sources share a budget. */
 #define BUDGET_LEAST_PPS  1000
 #define BUDGET_LEAST_BITS 10000000
 #define BUDGET_MOST_PPS	  200000000
@@ -178,7 +178,7 @@ bool limit_equal(const struct limit *a, const struct limit *b)
 	       x->start == y->start && x->shared == y->shared && match_equal(&a->match, &b->match);
 }
 
-/* Returns whether a rule has an equal limit, at any index. */
+/* Returns whether a rule has this limit, at any index. */
 static bool rule_has_limit(const struct rule *rule, const struct limit *limit)
 {
 	const struct limit *same = rule_find_limit(rule, limit->spec.name);
@@ -194,7 +194,7 @@ static bool newcomers_equal(const struct rule *a, const struct rule *b)
 	return x && y ? limit_equal(x, y) : x == y;
 }
 
-/* Returns the bits of lists that contain both rules, but with different ends. */
+/* Returns the lists, as bits, that contain both rules with different ends of the entries. */
 static uint64_t lists_of_other_end(const struct rule *a, const struct rule *b)
 {
 	const uint64_t bits = (1ULL << a->timed | 1ULL << b->timed) & a->lists & b->lists;
@@ -343,7 +343,7 @@ int list_name_check(const char *name)
 			    SL_LIST_NAME - 1);
 }
 
-/* The last second of the year 9999 since 1970: a formatted moment has a year of four digits. */
+/* Last second of the year 9999, as a Unix time. Formats of a time have four digits of a year. */
 #define MOMENT_LAST 253402300799ULL
 
 bool list_is_sound(const struct sl_list_info *list)
@@ -354,8 +354,8 @@ bool list_is_sound(const struct sl_list_info *list)
 }
 
 /*
- * Computes the absolute path of a file; "-" is standard input. Symbolic links are not resolved, so
- * the list of a link keeps its name when the link is replaced. Returns 0 or a negative errno.
+ * Stores the absolute path of a file, or "-" for standard input. Does not resolve symbolic links,
+ * so the list of a link keeps its name if the link changes. Returns 0 or a negative errno.
  */
 static int path_of(const char *file, char path[PATH_MAX])
 {
@@ -468,7 +468,7 @@ static int rule_compare(const void *a, const void *b)
 	return prefix_compare(&left->prefix, &right->prefix);
 }
 
-/* Orders rules by prefix, then by the end on a list: first no end, then the latest. */
+/* Orders rules by prefix. If equal, entries without end come first, then entries that end last. */
 static int rule_order(const void *a, const void *b)
 {
 	const struct rule *left = a, *right = b;
@@ -479,7 +479,7 @@ static int rule_order(const void *a, const void *b)
 
 void ruleset_sort(struct ruleset *set)
 {
-	/* qsort() is slow, also if the rules are sorted already */
+	/* qsort() is slow even for sorted rules, so check the order first */
 	for (unsigned int i = 1; i < set->count; i++)
 		if (rule_order(&set->rules[i - 1], &set->rules[i]) > 0) {
 			qsort(set->rules, set->count, sizeof(*set->rules), rule_order);
@@ -593,7 +593,7 @@ const char *const size_names[SIZES] = {
 	[SIZE_HOSTS] = "hosts",	    [SIZE_PREFIXES] = "prefixes",
 };
 
-/* The number of entries of each size that a gate reserves for itself. */
+/* Number of entries that a gate uses itself, and that users do not specify. */
 static const uint32_t size_own[SIZES] = {[SIZE_POLICIES] = SL_POLICY_FIRST};
 
 uint32_t size_specified(const struct gate_sizes *sizes, enum size size)

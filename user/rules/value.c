@@ -14,7 +14,7 @@
 
 /*
  * A unit and its spellings, separated by '|'. The first spelling is printed. A value is printed in
- * the first unit of its kind that divides it, so the units of a kind are in descending order.
+ * the first unit that divides it, so units of a kind are in descending order.
  */
 struct unit {
 	const char *names;
@@ -38,7 +38,7 @@ static const struct unit burst_units[] = {
 	{"B|bytes|byte", 1, SL_BURST_BYTES},	  {0},
 };
 
-/* Go prints µ as U+00B5, other programs U+03BC. Weeks are last, so they are never printed. */
+/* Go prints µ as U+00B5, other programs print U+03BC. Weeks are last, so they are never printed. */
 static const struct unit time_units[] = {
 	{"d|day|days", 86400000000000, SL_BURST_NS},
 	{"h|hour|hours|hr|hrs", 3600000000000, SL_BURST_NS},
@@ -67,15 +67,15 @@ static const struct unit *unit_find(const struct unit *units, const char *name, 
 	return NULL;
 }
 
-/* Finds a unit of time. Names of one or two letters are case-sensitive: 5M could mean months. */
+/* Finds a unit of time. Names of one or two letters are case-sensitive: 5M could be months. */
 static const struct unit *time_unit_find(const char *name, size_t length)
 {
 	return unit_find(time_units, name, length, length > 2 ? strncasecmp : strncmp);
 }
 
 /*
- * Finds a unit of a rate, in upper or lower case, because 10Mbit can only mean 10mbit. "packets/s",
- * "per second" and "packets per second" mean "/s".
+ * Finds a unit of a rate, ignoring case, because 10Mbit can only mean 10mbit. "packets/s", "per
+ * second" and "packets per second" mean "/s".
  */
 static const struct unit *rate_unit_find(const char *name)
 {
@@ -102,8 +102,8 @@ static const struct unit *amount_unit_find(const char *name)
 }
 
 /*
- * Finds a unit of a burst. A time of one letter is accepted only if it is s or h, because 5m could
- * also mean 5 million packets. The longest unit is h.
+ * Finds a unit of a burst, which may also be a time of at most hours. If a time has one letter,
+ * only s and h are accepted, because 5m could also mean 5 million packets.
  */
 static const struct unit *burst_unit_find(const char *name)
 {
@@ -133,7 +133,7 @@ static const char *units_format(const struct unit *units, uint64_t value, unsign
 			 (int)strcspn(units->names, "|"), units->names);
 		return text;
 	}
-	/* A later version may have written another unit. Each known kind has a unit of scale 1. */
+	/* the kind is of a later version, because each known kind has a unit of scale 1 */
 	return "?";
 }
 
@@ -213,21 +213,21 @@ static bool number_split(const char *text, uint64_t *ret_digits, uint64_t *ret_d
 	return true;
 }
 
-/* Refuses a text because number_split() refused `number`, which is a part of it. */
+/* Adds the error that `number`, a part of the text, is not a valid number. */
 static int refuse_number(const struct value_type *type, const char *what, const char *text,
 			 const char *number)
 {
 	bool has_zeros = *number == '0' && isdigit((unsigned char)number[1]);
 
-	if (!has_zeros && strspn(number, "0123456789.") > 19) /* 2^64 has 20 digits */
+	if (!has_zeros && strspn(number, "0123456789.") > 19) /* 64 bits hold 19 digits */
 		return value_refuse(type, "out-of-range", what, text, "too many digits");
 	return value_refuse(type, "not-a-number", what, text,
 			    has_zeros ? "a number has no leading zeros" : "not a positive number");
 }
 
 /*
- * Computes digits / divisor * scale. Returns 0, -ERANGE if the result exceeds 64 bits, or -EDOM if
- * it is not an integer.
+ * Computes digits / divisor * scale. Returns 0, -ERANGE if the result has more than 64 bits, or
+ * -EDOM if it is not an integer.
  */
 static int number_scale(uint64_t digits, uint64_t divisor, uint64_t scale, uint64_t *ret)
 {
@@ -313,7 +313,7 @@ bool rate_is_sound(const struct sl_limit_spec *spec)
 	       spec->rate <= rate_ranges[spec->rate_unit].most;
 }
 
-/* Refuses a unit such as "Mbps", which is megabits in most tools and megabytes in tc. */
+/* Refuses units such as "Mbps", which means megabits in most tools and megabytes in tc. */
 static int refuse_bps(const char *what, const char *text, const char *name)
 {
 	char scale[2] = {tolower((unsigned char)*name)};
@@ -326,7 +326,7 @@ static int refuse_bps(const char *what, const char *text, const char *name)
 			    name, (int)(name - text), text, scale, 8 * strtod(text, NULL), scale);
 }
 
-/* Refuses a fraction such as 0.5pps. Suggests a rate per minute or hour if that rate is whole. */
+/* Refuses a fraction such as 0.5pps. Suggests a rate per minute or per hour if it is whole. */
 static int refuse_fraction(const struct value_type *type, const char *what, const char *text,
 			   uint64_t digits, uint64_t divisor, const struct unit *unit)
 {
@@ -346,7 +346,7 @@ static int refuse_fraction(const struct value_type *type, const char *what, cons
 	return value_refuse(type, "not-whole", what, text, "a fraction of its smallest unit");
 }
 
-/* Parses a number and its unit. find: returns the unit of a name. */
+/* Parses a number and its unit. `find` returns the unit of a name. */
 static int scaled_parse(const struct value_type *type, const char *what, const char *text,
 			const struct unit *find(const char *name), struct value_amount *ret)
 {
@@ -463,7 +463,7 @@ const char *amount_format(uint64_t amount, uint8_t rate_unit, char text[UNITS_TE
 
 /* --- Times ---------------------------------------------------------------------------------- */
 
-/* Parses a time of one or several parts, such as 1h30m, the largest unit first. */
+/* Parses a time such as 1h30m. Each part has a smaller unit than the part before it. */
 int time_parse(const struct value_type *type, const char *what, const char *text, void *ret)
 {
 	char least[UNITS_TEXT], most[UNITS_TEXT];
@@ -492,7 +492,7 @@ int time_parse(const struct value_type *type, const char *what, const char *text
 			return error_misuse("not-whole", object_of(what, text),
 					    "a fraction of 1ns; write a whole number of ns");
 		if (err || __builtin_add_overflow(ns, part, &ns) || ns > TIME_MAX_NS) {
-			ns = UINT64_MAX; /* longer than any type accepts */
+			ns = UINT64_MAX; /* longer than any type accepts, so the time is refused */
 			break;
 		}
 		last = unit->scale;
@@ -514,7 +514,7 @@ const char *time_format(uint64_t ns, char text[UNITS_TEXT])
 {
 	if (ns)
 		return units_format(time_units, ns, SL_BURST_NS, text);
-	snprintf(text, UNITS_TEXT, "0s"); /* a special case, because 0 would be printed as "0d" */
+	snprintf(text, UNITS_TEXT, "0s"); /* 0 is divisible by a day, but "0d" would be odd */
 	return text;
 }
 

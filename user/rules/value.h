@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Rules: the types of the values that users write, with one parser for each type. The command line,
- * rules files, list files and shell completion parse values by these types.
+ * Rules: types of the values that users write. Each type has one parser, for the command line,
+ * rules files, list files and shell completion.
  */
 #ifndef SLUICE_VALUE_H
 #define SLUICE_VALUE_H
@@ -17,20 +17,21 @@
 enum value_extent {
 	VALUE_WORD,    /* one word */
 	VALUE_NUMBERS, /* a word, and all numbers and units after it: "10 kpps 100 mbit" */
-	VALUE_WORDS,   /* the value consists of all words before the next keyword */
+	VALUE_WORDS,   /* all words before the next keyword */
 };
 
 struct value_type {
 	const char *name; /* placeholder in help, such as "RATE" or "src|dst" */
 	/*
-	 * Parses a text, and stores the value. what: the word before the value, for errors, or
-	 * NULL. Returns 0; or -EINVAL, adds an error, and leaves *ret unchanged.
+	 * Parses a text, and stores the value in *ret. `what` is the word before the value, for
+	 * errors, or NULL. Returns 0. If the text is refused, adds an error, leaves *ret unchanged,
+	 * and returns -EINVAL.
 	 */
 	int (*parse)(const struct value_type *type, const char *what, const char *text, void *ret);
-	const char *expected;	  /* hint of errors, or NULL: "write 65536, 64k or 4m" */
+	const char *expected;	  /* hint in errors, such as "write 65536, 64k or 4m"; or NULL */
 	const char *const *words; /* the words that the type accepts; NULL if it accepts any text */
 	unsigned int word_count;
-	uint64_t least, most; /* smallest and largest value of a number, or of a time in ns */
+	uint64_t least, most; /* bounds of a number, or of a time in ns */
 	enum value_extent extent;
 };
 
@@ -43,12 +44,12 @@ static inline int value_parse(const struct value_type *type, const char *what, c
 #define TIME_MAX_NS                                                                                \
 	(730 * 86400000000000ULL) /* the longest time is 2 years, below SL_BURST_TICKS_MAX */
 
-/* Each type stores a value of the C type in the comment beside it. */
+/* Types of values. The comments name the C type in which each type stores its value. */
 extern const struct value_type value_flag;   /* bool: true or false, yes or no */
 extern const struct value_type value_size;   /* uint32_t, from texts such as 65536, 64k, 4m */
 extern const struct value_type value_rate;   /* struct value_amount with enum sl_rate_unit */
 extern const struct value_type value_burst;  /* struct value_amount with enum sl_burst_unit */
-extern const struct value_type value_amount; /* struct value_amount: a burst without times */
+extern const struct value_type value_amount; /* struct value_amount: a burst, but no time */
 extern const struct value_type value_time;   /* uint64_t in ns, up to 2 years: 250ms, 1h 30m */
 extern const struct value_type value_moment; /* struct value_end: 2026-11-21T13:00:00Z */
 
@@ -63,9 +64,8 @@ struct value_end {
 };
 
 /*
- * Parsers for types with a range, words or a placeholder. They store an unsigned int
- * (number_parse(), choice_parse()), a uint64_t (time_parse()), or the pointer to the text
- * (raw_parse()).
+ * Parsers for types with bounds, words or a placeholder. number_parse() and choice_parse() store an
+ * unsigned int, time_parse() stores a uint64_t, and raw_parse() stores the pointer to the text.
  */
 int number_parse(const struct value_type *type, const char *what, const char *text, void *ret);
 int time_parse(const struct value_type *type, const char *what, const char *text, void *ret);
@@ -82,10 +82,10 @@ int raw_parse(const struct value_type *type, const char *what, const char *text,
 		.name = "TIME", .parse = time_parse, .expected = VALUE_TIME_HINT,                  \
 		.least = (lowest), .most = (highest), .extent = VALUE_NUMBERS                      \
 	}
-/* Returns a pointer to a type that stores the text itself, which is parsed later. */
+/* Returns a pointer to a type that stores the text, for parsing it later. */
 #define VALUE_TEXT(placeholder, ...)                                                               \
 	(&(const struct value_type){.name = (placeholder), .parse = raw_parse, ##__VA_ARGS__})
-/* Initializes a type of words. Its value is the index of the word, plus `first`. */
+/* Initializes a type of words. The stored value is the word's index plus `first`. */
 #define VALUE_CHOICE(placeholder, array, first)                                                    \
 	{                                                                                          \
 		.name = (placeholder), .parse = choice_parse, .words = (array),                    \
@@ -95,41 +95,41 @@ int raw_parse(const struct value_type *type, const char *what, const char *text,
 
 /* --- Errors --------------------------------------------------------------------------------- */
 
-#define TEXT_CUT 128 /* size of a buffer for a text that an error quotes */
+#define TEXT_CUT 128 /* size of a buffer for a text that is quoted in an error */
 
-/* Copies a text of `length` bytes, but at most 120 bytes, and does not cut within a character. */
+/* Copies a text of `length` bytes. Cuts it after 120 bytes, but not within a character. */
 const char *text_cut(const char *text, size_t length, char cut[TEXT_CUT]);
 
 #define VALUE_OBJECT 160
 
-/* Formats the object of an error: "what 'text'", or "'text'" if `what` is NULL. */
+/* Formats the object of an error as "what 'text'", or as "'text'" if `what` is NULL. */
 const char *value_object(char object[VALUE_OBJECT], const char *what, const char *text);
 #define object_of(what, text) value_object((char[VALUE_OBJECT]){0}, what, text)
 
-/* Adds an error whose hint is the type's `expected`. Returns -EINVAL. */
+/* Adds an error that has the type's `expected` as hint. Returns -EINVAL. */
 int value_refuse(const struct value_type *type, const char *id, const char *what, const char *text,
 		 const char *problem);
 
 #define WORDS_TEXT 256
 
-/* Joins words: "name, rate or burst". */
+/* Joins words as in "name, rate or burst". */
 const char *words_join(const char *const words[], unsigned int count, char text[WORDS_TEXT]);
 
 /* --- Formats -------------------------------------------------------------------------------- */
 
-#define UNITS_TEXT 32 /* size of a buffer for any formatted rate, burst, amount or time */
+#define UNITS_TEXT 32 /* size of a buffer for a rate, burst, amount or time */
 #define SIZE_TEXT  16
 
 #define SIZE_MAX_ENTRIES (1U << 26) /* the largest size of a map that users can specify */
 
-/* Format values as words that parse to the same values. */
+/* Format values as words that can be parsed again. */
 const char *rate_format(const struct sl_limit_spec *spec, char text[UNITS_TEXT]);
 const char *burst_format(const struct sl_limit_spec *spec, char text[UNITS_TEXT]);
 const char *amount_format(uint64_t amount, uint8_t rate_unit, char text[UNITS_TEXT]);
 const char *time_format(uint64_t ns, char text[UNITS_TEXT]);
 const char *size_format(uint32_t size, char text[SIZE_TEXT]);
 
-/* Formats a remaining time, such as "27s", rounded up to a second, or to a ms below a second. */
+/* Formats a remaining time such as "27s", rounded up to seconds, or to ms if below a second. */
 const char *left_format(uint64_t ns, char text[UNITS_TEXT]);
 
 /* --- Numbers and units ---------------------------------------------------------------------- */
@@ -137,15 +137,15 @@ const char *left_format(uint64_t ns, char text[UNITS_TEXT]);
 /* Returns whether a word is a unit of a rate, an amount or a time. */
 bool unit_is_known(const char *word);
 
-/* Returns whether value_rate could have stored the rate. */
+/* Returns whether value_rate could have stored this rate. */
 bool rate_is_sound(const struct sl_limit_spec *spec);
 
-/* Returns a rate in packets or bits per second. The rate of a window of N per T is N / T. */
+/* Returns a rate per second, in packets or bits. A window of N packets per T has rate N / T. */
 double rate_per_second(const struct sl_limit_spec *spec);
 
 /*
- * Parses a number from 0 to `most` without leading zeros. Returns the text after the number, or
- * NULL if there is no such number.
+ * Parses a number from 0 to `most` without leading zeros. Returns the rest of the text, or NULL if
+ * it does not begin with such a number.
  */
 const char *number_read(const char *text, unsigned int most, unsigned int *ret);
 
