@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Compiles headers of bpf/ as a host program. Include it before them. Code runs on one CPU at a
- * time, with the injected clock of bpf/base.h. A test defines or sets:
+ * Compiles the headers of bpf/ for the host, if it is included before them. Their code runs on one
+ * CPU at a time, with the test clock of bpf/base.h. A test defines or sets:
  *
- *   map_find()       bpf_map_lookup_elem(): returns the value of a key, or NULL
- *   host_cpu         the number of the present CPU
- *   host_meanwhile   called between two iterations of bpf_loop() to act as another CPU, or NULL
+ *   map_find()       implements bpf_map_lookup_elem(): returns the value of a key, or NULL
+ *   host_cpu         the number of the CPU on which the code runs
+ *   host_meanwhile   called between two iterations of bpf_loop(), as another CPU; may be NULL
  */
 #ifndef SLUICE_TEST_BPF_HOST_H
 #define SLUICE_TEST_BPF_HOST_H
@@ -41,7 +41,7 @@ static inline long host_loop(uint32_t times, long (*call)(uint32_t, void *), voi
 #define bpf_loop(times, call, ctx, flags) host_loop(times, call, ctx)
 
 #ifndef __clang__
-#pragma GCC diagnostic ignored "-Wunknown-pragmas" /* gcc does not know the pragma `unroll` */
+#pragma GCC diagnostic ignored "-Wunknown-pragmas" /* only clang knows the pragma `unroll` */
 #endif
 
 #define asm __asm__

@@ -23,7 +23,7 @@ static struct {
 		struct sl_bucket bucket;
 	} entry[HOST_BUCKETS];
 	struct sl_in_use in_use;
-	long err; /* error of every insertion, as a negative errno; 0 if insertions succeed */
+	long err; /* negative errno of every insertion; 0 if insertions succeed */
 } bucket_host;
 
 static void bucket_host_begin(void)

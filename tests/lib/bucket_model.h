@@ -10,17 +10,16 @@ typedef __int128 true_time;
 
 /*
  * A plain token bucket, in units of 1/65536 tick. It checks promise 1 of include/credit.h: in every
- * span [s, t], admitted <= burst + (t - s). The promise holds if and only if this bucket, charged
- * with each admitted packet, never falls below zero. A packet that costs more than `refill` may
- * take the level below zero, by the difference. This allowance shrinks as time passes. If no packet
- * costs more than `refill`, the allowance is 0.
+ * span [s, t], admitted <= burst + (t - s). The promise holds if this bucket, charged with each
+ * admitted packet, never falls below zero. A packet that costs more than `refill` may take the
+ * level below zero by the difference. This allowance shrinks as time passes.
  */
 struct reference {
 	__int128 burst;
 	__int128 refill;
 	__int128 level;
-	__int128 leave;	 /* how far below zero the level may fall now */
-	__int128 lowest; /* lowest value of level + leave so far; below 0 the promise is broken */
+	__int128 leave;	 /* how far below zero the level may be now */
+	__int128 lowest; /* lowest value of level + leave so far, which must not be negative */
 	true_time at;	 /* time at which `level` was computed */
 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Captures the output of calls to a stream, such as stdout. */
+/* Captures what code prints to a stream, such as stdout. */
 #ifndef CAPTURE_H
 #define CAPTURE_H
 
@@ -29,7 +29,7 @@ static struct capture capture_begin(FILE *stream)
 	return capture;
 }
 
-/* Ends the capture. Returns the output, which is valid until the next call. */
+/* Ends the capture. Returns the captured text, which is valid until the next call. */
 static const char *capture_end(struct capture *capture)
 {
 	static char text[1 << 16];

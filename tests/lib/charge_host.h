@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * A gate on the host, with one policy for all sources. It has the gate's maps, an injected clock,
- * and host_send(), which handles a packet like filter() in bpf/sluice.bpf.c. Before including this
- * file, a test may replace atomic builtins, and define HOST_CPUS and HOST_SKETCH of table_host.h.
+ * A simulated gate with one policy for all sources: its maps, a test clock, and host_send(), which
+ * handles a packet as filter() in bpf/sluice.bpf.c does. Before including this file, a test may
+ * replace atomic builtins, and define HOST_CPUS and HOST_SKETCH of table_host.h.
  */
 #ifndef SLUICE_TEST_CHARGE_HOST_H
 #define SLUICE_TEST_CHARGE_HOST_H
 
-#include <errno.h> /* lets the compiler check the error numbers that bpf/table.h defines */
+#include <errno.h> /* the compiler then rejects wrong error numbers in bpf/table.h */
 #include "test.h"
 #include "bpf_host.h"
 #include "rules/limit.h"
 
-/* If not NULL, is called right before each compare-and-swap, to act as another CPU. */
+/* Called before each compare-and-swap, to act as another CPU; may be NULL. */
 static void (*host_before_swap)(const void *word);
 
-/* the name inside is the builtin, because a macro does not expand its own name */
+/* a macro does not expand its own name, so the inner name is the builtin */
 #define __sync_val_compare_and_swap(word, old, next)                                               \
 	(host_before_swap ? host_before_swap(word) : (void)0,                                      \
 	 __sync_val_compare_and_swap(word, old, next))
@@ -26,7 +26,7 @@ static void (*host_before_swap)(const void *word);
 
 static struct {
 	struct sl_policy policy;
-	struct sl_rule rule; /* the rule of every source; selects the policy */
+	struct sl_rule rule; /* rule that selects the policy for every source */
 	struct sl_admission admission[HOST_CPUS];
 	struct sl_state budget;
 	struct sl_budget_slice budget_slice[HOST_CPUS];
@@ -80,7 +80,7 @@ static inline struct sl_limit limit_of(uint64_t rate, uint64_t burst, uint32_t c
 	return spec_limit((struct sl_limit_spec){.rate = rate, .burst = burst}, cpus);
 }
 
-/* Makes a gate without limits at 1000 s of uptime. sets: number of sets in its state table. */
+/* Makes a gate without limits, at 1000 s of uptime. Its table of states has `sets` sets. */
 static inline void host_gate_begin(enum sl_family family, uint32_t sets)
 {
 	memset(&host, 0, sizeof(host));
@@ -108,7 +108,7 @@ static inline struct sl_limit *host_add(const struct sl_limit *limit)
 	return added;
 }
 
-/* Sets the policy's budget. The key of at least one limit of the policy must be the source. */
+/* Sets the policy's budget. At least one limit of the policy must have the source as its key. */
 static inline void host_set_budget(struct sl_limit budget)
 {
 	for (int i = 0; i < host.policy.limits[host.family]; i++) {
@@ -120,7 +120,7 @@ static inline void host_set_budget(struct sl_limit budget)
 	host.budget = credit_full(&budget, test_clock_ticks);
 }
 
-/* Returns a packet from a source by its number. Source 1 is 1.0.0.0, or 100:: for IPv6. */
+/* Returns a packet of source number `source`. Source 1 is the address 1.0.0.0 or 100::. */
 static inline struct packet packet_from(uint32_t source)
 {
 	struct packet packet = {.packets = 1, .bytes = 60};
@@ -131,7 +131,9 @@ static inline struct packet packet_from(uint32_t source)
 	return packet;
 }
 
-/* Charges a packet of a source. `bucket` may be NULL. Returns the reason of the verdict. */
+/*
+ * Charges a packet of a source to the policy. `bucket` may be NULL. Returns the verdict's reason.
+ */
 static inline enum sl_reason host_charge(uint32_t source, struct sl_bucket *bucket,
 					 struct verdict *ret)
 {

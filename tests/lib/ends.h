@@ -10,8 +10,8 @@
 #include "rules/value.h"
 
 /*
- * Returns the text, in which each "until TIME" is replaced by a duration in whole minutes, such as
- * "in 1h". The result is valid until the next call.
+ * Returns the text, with each "until TIME" replaced by a duration in whole minutes ("in 1h"). The
+ * result is valid until the next call.
  */
 static inline const char *ends_as_spans(const char *text)
 {

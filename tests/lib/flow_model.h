@@ -8,7 +8,7 @@
  *   world_begin()    starts with idle nodes
  *   world_run()      advances the time
  *   world_mean()     returns the admitted rate in a span, as a multiple of the limit's rate
- *   world_second()   returns the highest or lowest admitted rate of any second in a span, likewise
+ *   world_second()   returns the highest or lowest rate of any second in a span, in the same unit
  */
 #ifndef SLUICE_TEST_FLOW_MODEL_H
 #define SLUICE_TEST_FLOW_MODEL_H
@@ -21,7 +21,7 @@
 
 #define WORLD_SEC SL_TICKS_PER_SEC
 
-/* A node relies on the TTL that it set on a key for this time, as user/share/accounts.c does. */
+/* Time for which a node relies on a TTL that it has set, as in user/share/accounts.c. */
 #define WORLD_EXPIRY (10 * (int64_t)WORLD_SEC)
 
 struct world_node {
@@ -29,53 +29,53 @@ struct world_node {
 	struct division division;
 	struct debt debt;
 	struct sl_entry entry;	/* entry of the key; contains its state */
-	struct flow_count own;	/* traffic that was offered to the node, and that it admitted */
-	int64_t alone, lowest;	/* level of a bucket charged by `own` only, and its lowest level */
-	struct flow_count seen; /* value of `own` in the previous round */
+	struct flow_count own;	/* traffic that the node was offered, and that it admitted */
+	int64_t alone, lowest;	/* level, and lowest level, of a bucket for this node */
+	struct flow_count seen; /* value of `own` at the previous round */
 	uint64_t seen_at;	/* time of the previous round */
-	uint64_t excess;	/* unreported traffic, as far as it exceeds 1/100 of rate/nodes */
-	uint64_t expiry_at;	/* when the node set the key's TTL; 0 if it has not yet */
+	uint64_t excess;	/* traffic not reported yet, above 1/100 of rate/nodes */
+	uint64_t expiry_at;	/* when the node set the key's TTL; 0 if it has not */
 	struct flow_count answer;
-	uint64_t beat;	    /* when the next round is scheduled, without jitter */
-	uint64_t due;	    /* when the next round begins, with jitter added */
+	uint64_t beat;	    /* start of the next round, without jitter */
+	uint64_t due;	    /* start of the next round, with jitter */
 	uint64_t answer_at; /* when the pending reply arrives; 0 if no reply is pending */
 	unsigned int lost;  /* number of failed rounds in a row */
 	bool shares;	    /* whether the node reports the key to the store */
-	bool is_left_out;   /* true if the node has no free account, so it never reports the key */
-	bool sleeps;	    /* true while the daemon is stopped; packets are still judged */
+	bool is_left_out;   /* whether the node has no account for the key, and never reports it */
+	bool sleeps;	    /* whether `sluice share` is stopped; packets are still judged */
 };
 
 struct world {
-	/* set the following fields before world_begin(); times are in ticks */
+	/* Set these fields before world_begin(). Times are in ticks. */
 	unsigned int nodes;
 	uint64_t burst, round, step, delay;
-	double jitter; /* largest random delay of a round, as a fraction of the interval `round` */
-	uint64_t late; /* largest random delay of a reply, which is added to `delay` */
-	bool spread;   /* whether rounds of nodes start at equal distances, not at random times */
-	uint64_t seed; /* seed of the random numbers */
-	bool divides;  /* whether a node divides its limit while it cannot reach the store */
+	double jitter;	    /* largest random delay of a round, as a fraction of `round` */
+	uint64_t late;	    /* largest random time that a reply takes in addition to `delay` */
+	bool spread;	    /* whether the rounds of the nodes are evenly spread in time */
+	uint64_t seed;	    /* seed of the random numbers */
+	bool divides;	    /* whether a node divides its limit while the store does not reply */
 	bool starts_shared; /* whether a new state starts with 1/nodes of the burst */
-	unsigned int lose;  /* one of `lose` replies is lost; 0 if no reply is lost */
+	unsigned int lose;  /* each reply is lost with probability 1/lose; 0 if none is lost */
 	double (*offered)(const struct world *world, unsigned int node, double at);
 	double level; /* rate offered to all nodes together, as a multiple of the limit's rate */
-	/* may be set at any time */
-	bool cut;     /* true while the store sends no replies */
+	/* These fields may be set at any time. */
+	bool cut;     /* whether the store sends no replies */
 	bool silent;  /* whether the store receives reports while `cut` is set */
-	bool forgets; /* true while the store loses the reports that it receives */
+	bool forgets; /* whether the store loses the reports that it receives */
 	/* results */
 	struct world_node *node;
 	struct sl_limit limit;
 	struct flow_count totals;
 	uint64_t now, begin, random;
 	uint64_t commands; /* number of commands that all nodes have sent to the store */
-	double *passed;	   /* traffic admitted in each step, as seconds at the limit's rate */
+	double *passed;	   /* traffic admitted in each step, over the limit's rate, in seconds */
 	size_t steps, room;
-	double judge, lowest; /* level of the judge and its lowest level, in seconds at the rate */
+	double judge, lowest; /* level, and lowest level, of a bucket for all nodes */
 };
 
 static const struct state_key world_key = {.limit = 9};
 
-/* Returns a limit without slices. Packets have no cost, because traffic is charged in ticks. */
+/* Returns a limit without slices and without a cost per packet, because traffic is in ticks. */
 static inline struct sl_limit world_limit(uint64_t burst)
 {
 	return (struct sl_limit){.burst = burst, .refill = burst};
@@ -93,9 +93,9 @@ static inline void world_begin(struct world *world)
 		abort();
 	if (!world->step)
 		world->step = WORLD_SEC / 100;
-	world->step |= 1; /* an odd step is not a multiple of the store's units */
+	world->step |= 1; /* an odd number of ticks is not a multiple of the store's units */
 	world->random = RANDOM_BEGIN + world->seed * 0x9e3779b97f4a7c15;
-	world->now = world->begin = -30 * WORLD_SEC; /* the clock wraps 30 s after the beginning */
+	world->now = world->begin = -30 * WORLD_SEC; /* the clock wraps after 30 s */
 	world->judge = (double)world->burst / WORLD_SEC;
 	world->limit = world_limit(world->burst);
 	world->limit.start_share = world->starts_shared;
@@ -155,7 +155,7 @@ static inline uint64_t world_admit(struct world *world, struct world_node *node,
 }
 
 /*
- * Starts to report the key if it is close to its limit. The first report contains the excess: the
+ * Starts to report a key that is close to its limit. The first report contains `excess`, the
  * unreported traffic above 1/100 of rate/nodes, as in user/share/accounts.c.
  */
 static inline void world_scan(struct world *world, struct world_node *node)
@@ -180,7 +180,7 @@ static inline void world_scan(struct world *world, struct world_node *node)
 	flow_begin(&node->flow, &reported, world->now - passed);
 }
 
-/* Ends a round of a node. is_answered: whether the store replied. */
+/* Ends a round of a node. If `is_answered`, the store has replied. */
 static inline void world_judge(struct world *world, struct world_node *node, bool is_answered)
 {
 	node->lost = is_answered ? 0 : node->lost + 1;
@@ -337,7 +337,7 @@ static inline double world_part(const struct world *world, unsigned int node)
 	return (double)(world->node[node].own.taken + 1000 * node) / WORLD_SEC / world_at(world);
 }
 
-/* Returns the largest excess over burst + rate x t in any span, in seconds at the limit's rate. */
+/* Returns the most by which traffic exceeded burst + rate x t, divided by the rate, in seconds. */
 static inline double world_excess(const struct world *world)
 {
 	return -world->lowest;

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Random runs of one source under one limit of any kind, for the property test and the fuzzer of
- * include/kinds.h. Several CPUs, whose clocks differ, run the code of bpf/charge.h (state_host.h),
- * and reference models check the packets that pass. In some runs the CPUs have buckets with slices,
- * the limit blocks, or the source starts with an empty state.
+ * include/kinds.h. Several CPUs with different clocks run the code of bpf/charge.h, and reference
+ * models check the packets that pass. In some runs, the CPUs have buckets with slices, the limit
+ * blocks, or the source starts without credit.
  *
  *   run_draw()     chooses a limit, clocks and a start time
  *   run_packet()   judges a packet on a CPU
  *   run_rest()     advances the time
  *   run_end()      checks all packets that passed; run.fault is the first fault
  *
- * The includer defines run_choose(), which makes all choices: at random, or from a fuzzer's input.
+ * A file that includes this one defines run_choose(), which returns random or a fuzzer's numbers.
  */
 #ifndef SLUICE_TEST_KIND_RUN_H
 #define SLUICE_TEST_KIND_RUN_H
@@ -22,27 +22,27 @@
 
 #define RUN_CPUS 5
 
-/* Returns a number below `bound`, which is not 0. */
+/* Returns a number from 0 to bound - 1. */
 static uint64_t run_choose(uint64_t bound);
 
 struct run {
 	struct sl_limit limit;
 	struct sl_limit_spec spec;
 	true_time now;
-	uint64_t epoch;		/* value of a clock without lag at time 0 */
-	uint64_t lag[RUN_CPUS]; /* how much the clock of each CPU is behind */
+	uint64_t epoch;		/* value at time 0 of a clock that does not lag */
+	uint64_t lag[RUN_CPUS]; /* how far the clock of each CPU lags */
 	int cpus;
 	uint64_t stall_most; /* longest time from the arrival of a packet to its verdict */
-	bool comes_round;    /* pauses are so long that the index of a window wraps */
-	bool sequential;     /* each packet is judged before the next packet arrives */
-	bool refunds; /* another limit refuses some packets, whose charges are then refunded */
-	bool buckets; /* each CPU has a bucket, which is sometimes evicted */
+	bool comes_round;    /* whether time advances so far that the index of a window wraps */
+	bool sequential;     /* whether each verdict is given before the next packet arrives */
+	bool refunds; /* whether another limit refuses some packets, which are then refunded */
+	bool buckets; /* whether each CPU has a bucket, which is evicted at random */
 	struct sl_bucket bucket[RUN_CPUS];
 	uint64_t jiffy;		   /* length of a jiffy, in ticks */
-	uint64_t jiffy_late;	   /* delay until the kernel counts a new jiffy, in ticks */
+	uint64_t jiffy_late;	   /* delay of the kernel's counter of jiffies, in ticks */
 	uint64_t jiffies;	   /* number of jiffies counted so far */
-	struct sl_policy policy;   /* policy that contains the limit; refunds need it */
-	true_time began[RUN_CPUS]; /* arrival time of each CPU's last packet */
+	struct sl_policy policy;   /* the limit's policy, which a refund needs */
+	true_time began[RUN_CPUS]; /* arrival of the last packet at each CPU */
 	bool is_busy[RUN_CPUS];	   /* whether each CPU is judging a packet */
 	uint64_t passed, refused, contended;
 	/* reference models */
@@ -51,7 +51,7 @@ struct run {
 	struct window_plain window_plain;
 	struct shape_plain shape_plain;
 	struct reference reference;
-	const char *fault; /* the first fault that was found, or NULL */
+	const char *fault; /* the first fault, or NULL */
 };
 
 static struct run run;
@@ -93,7 +93,7 @@ static inline uint64_t run_epoch(void)
 
 	if (run_one_in(3))
 		return run_choose(1ULL << 62) << 2;
-	/* in many runs, start a few sub-windows, bursts or horizons before the clock wraps */
+	/* many runs start a few sub-windows, bursts or horizons before the clock wraps */
 	if (run.limit.kind == SL_WINDOW && run_one_in(2))
 		return -run_choose(4 * (run.limit.groups + 1) * run.limit.period);
 	return around[run_choose(4)] - run_scale(50);
@@ -116,13 +116,13 @@ static inline uint64_t run_jiffies(void)
 	return run.jiffies + (1 << 20);
 }
 
-/* Returns the time on a CPU's clock, without the wrap of the clock. */
+/* Returns the time on a CPU's clock, as if the clock did not wrap. */
 static inline true_time run_long_clock(int cpu)
 {
 	return (true_time)run.epoch + run.now - run.lag[cpu];
 }
 
-/* Returns by how much time may advance before a packet's verdict takes more than stall_most. */
+/* Returns how far time may advance before a verdict takes longer than stall_most. */
 static inline true_time run_patience(void)
 {
 	true_time most = (true_time)1 << 62;
@@ -143,7 +143,7 @@ static inline uint64_t run_unit(void)
 	return run.limit.kind == SL_SHAPE ? run.limit.horizon / 4 + 1 : run.limit.burst / 4 + 1;
 }
 
-/* Returns the time until a verdict may change, sometimes plus or minus one tick. */
+/* Returns the time until a verdict may change, with a random error of at most one tick. */
 static inline uint64_t run_to_edge(void)
 {
 	uint64_t now = run_clock(0), edge = now;
@@ -172,7 +172,7 @@ static inline uint64_t run_span(void)
 		return run_to_edge();
 	case 5:
 		return run_choose(unit);
-	case 6: /* advance by up to 18 sub-windows, because the tag of `past` wraps after 16 */
+	case 6: /* up to 18 sub-windows, because the tag of `past` wraps after 16 */
 		return unit * (1 + run_choose(18)) + run_choose(33) - 16;
 	default:
 		if (run.comes_round && run_one_in(2))
@@ -196,13 +196,13 @@ static inline void run_rest(void)
 
 /* --- A new source --------------------------------------------------------------------------- */
 
-/* Returns whether the limit has slices. A window has none: its `slice` is in a union. */
+/* Returns whether the limit has slices. Only token buckets have slices. */
 static inline bool run_has_slices(void)
 {
 	return run.limit.kind == SL_TOKEN_BUCKET && run.limit.slice;
 }
 
-/* Gives the CPUs buckets in some runs, and chooses whether the limit blocks or starts empty. */
+/* Gives the CPUs buckets. In some runs, the limit blocks, or new sources have no credit. */
 static inline void run_draw_manner(enum sl_kind kind)
 {
 	uint64_t jiffy_ns = 1 + WINDOW_CLOCKS / SL_TICKS_PER_NS + run_scale(26);
@@ -217,7 +217,7 @@ static inline void run_draw_manner(enum sl_kind kind)
 	}
 	if (kind != SL_SHAPE && run_one_in(4))
 		run.spec.start = SL_START_EMPTY;
-	/* raise the burst, because random bursts are rarely large enough for slices */
+	/* random bursts are rarely large enough for slices */
 	if (kind == SL_TOKEN_BUCKET && run_one_in(2) && run.spec.rate_unit == SL_RATE_PPS)
 		run.spec.burst += 64ULL * run.cpus + 40 * run.spec.rate * jiffy_ns / 1000000000;
 	run.limit = spec_compile_for(&run.spec, &machine);
@@ -261,7 +261,7 @@ static inline void run_draw(enum sl_kind kind, bool lags, bool sequential)
 
 /* --- Packets -------------------------------------------------------------------------------- */
 
-/* Returns the size of a packet, in packets or bytes: often as much as the limit still passes. */
+/* Returns the size of a packet, in packets or bytes, often all that the limit still passes. */
 static inline uint32_t run_amount(void)
 {
 	uint64_t most = run.limit.kind == SL_WINDOW	    ? run.limit.most
@@ -279,7 +279,7 @@ static inline uint32_t run_amount(void)
 	case 2:
 		amount = 1 + run_choose(most);
 		break;
-	case 3: /* choose as much as the limit still passes */
+	case 3: /* what the limit still passes */
 		if (run.limit.kind == SL_WINDOW)
 			amount = window_left(&run.limit, host_state) + run_choose(2);
 		else if (run.limit.kind == SL_TOKEN_BUCKET)
@@ -290,7 +290,7 @@ static inline uint32_t run_amount(void)
 	return amount < 1 ? 1 : amount > 1U << 31 ? 1U << 31 : amount;
 }
 
-/* Returns how much more than promised may pass because clocks differ and packets are delayed. */
+/* Returns how much more than promised may pass, because clocks differ and verdicts take time. */
 static inline uint64_t run_slack(void)
 {
 	return (run.cpus > 1 ? WINDOW_CLOCKS : 0) + (run.sequential ? 0 : run.stall_most);
@@ -302,7 +302,7 @@ static inline void run_fail(const char *fault)
 		run.fault = fault;
 }
 
-/* Compares a verdict with the verdict of a plain model. Without races, they must be equal. */
+/* Checks that a plain model gives the same verdict, which it must if packets do not overlap. */
 static inline void run_compare(int cpu, uint64_t cost, bool passes, uint64_t departure)
 {
 	true_time clock = run_long_clock(cpu), depart;
@@ -333,8 +333,8 @@ static inline void run_compare(int cpu, uint64_t cost, bool passes, uint64_t dep
 }
 
 /*
- * Returns the time at which a packet counts in a window. It is the arrival of the packet, or the
- * begin of a later sub-window if another CPU began this sub-window before the verdict.
+ * Returns the time at which a packet counts in a window: its arrival, or the begin of a later
+ * sub-window that another CPU began before the verdict.
  */
 static inline true_time run_moment(true_time at)
 {
@@ -359,7 +359,7 @@ static inline void run_log(true_time at, true_time arrival, uint64_t cost,
 			      });
 }
 
-/* Returns whether the index of a window wraps when the window moves to the sub-window at `now`. */
+/* Returns whether a window's index wraps if the window advances to the sub-window at `now`. */
 static inline bool run_comes_round(const struct sl_state *state, uint64_t now)
 {
 	return window_is_over(&run.limit, state, now) &&
@@ -368,7 +368,7 @@ static inline bool run_comes_round(const struct sl_state *state, uint64_t now)
 				  window_index(&run.limit, now));
 }
 
-/* Returns the credit of the state and of all valid slices. The sum is at most one burst. */
+/* Returns the credit of the state and of all valid slices, which must not exceed a burst. */
 static inline int64_t run_holds(void)
 {
 	uint64_t now = run_clock(0), jiffy = run_jiffies();
@@ -385,7 +385,7 @@ static inline int64_t run_holds(void)
 	return sum;
 }
 
-/* Returns whether no other CPU is judging a packet. Then no CPU is about to store a slice. */
+/* Returns whether all other CPUs are idle. A busy CPU may be about to store a slice. */
 static inline bool run_is_quiet(int self)
 {
 	for (int cpu = 0; cpu < run.cpus; cpu++)
@@ -394,7 +394,7 @@ static inline bool run_is_quiet(int self)
 	return true;
 }
 
-/* Returns the remaining time of a block by a clock without lag, or 0 if there is no block. */
+/* Returns how long a block still lasts by a clock without lag, or 0 without a block. */
 static inline uint64_t run_block_left(void)
 {
 	uint64_t now = run_clock(0);
@@ -403,7 +403,7 @@ static inline uint64_t run_block_left(void)
 							: 0;
 }
 
-/* Judges a packet that arrives now on an idle CPU, and checks its verdict. */
+/* Judges a packet that arrives at an idle CPU now, and checks the verdict. */
 static inline void run_packet(int cpu)
 {
 	struct packet packet = host_packet(&run.limit, run_amount(), run_clock(cpu));
@@ -417,7 +417,7 @@ static inline void run_packet(int cpu)
 	struct verdict verdict = {0};
 	enum sl_reason reason;
 
-	/* after the index wraps, old sub-windows count again */
+	/* once its index has wrapped, the window counts old sub-windows again */
 	if (run.sequential && run.limit.kind == SL_WINDOW &&
 	    run_comes_round(host_state, credit_latest(packet.now, host_state->charged_at)))
 		window_plain_charge(&run.window_plain, arrival, window_total(host_state->window));
@@ -452,7 +452,7 @@ static inline void run_packet(int cpu)
 		run_log(at, arrival, cost, &packet, verdict.departure);
 	}
 	run.is_busy[cpu] = false;
-	host_notes = notes; /* another CPU's packet may be judged within this call */
+	host_notes = notes; /* packets of other CPUs, judged meanwhile, changed host_notes */
 }
 
 /* --- The promises --------------------------------------------------------------------------- */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Limits of each kind for tests, compiled by the same code as in the command. */
+/* Compiles limits of each kind for tests, with the code of the command. */
 #ifndef SLUICE_TEST_KIND_SPECS_H
 #define SLUICE_TEST_KIND_SPECS_H
 
@@ -18,7 +18,7 @@ static inline struct sl_limit spec_compile_for(const struct sl_limit_spec *spec,
 	return limit_compile(&limit, SL_IPV4, machine);
 }
 
-/* Compiles a limit for so many CPUs that no slice holds two packets, so each charges the state. */
+/* Compiles a limit for 2^31 CPUs. Slices are then so small that each packet charges the state. */
 static inline struct sl_limit spec_compile(const struct sl_limit_spec *spec)
 {
 	static const struct machine machine = {.cpus = 1U << 31, .jiffy_ns = SPEC_JIFFY_NS};
@@ -38,7 +38,7 @@ static inline struct sl_limit_spec spec_bucket(__u64 rate, enum sl_rate_unit uni
 	};
 }
 
-/* Returns a window that passes at most `most` packets in any span, or bytes if `bytes` is set. */
+/* Returns a window that passes `most` packets in any span, or `most` bytes if `bytes` is set. */
 static inline struct sl_limit_spec spec_window(__u64 most, bool bytes, __u64 span_ns,
 					       unsigned int groups)
 {

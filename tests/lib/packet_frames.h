@@ -11,9 +11,9 @@
 #define ICMP		       8, 0, 0, 0, 0, 1, 0, 1
 
 /*
- * Groups of fields of struct wire_frame. NO_SOURCE: the parser finds no source, for this reason.
- * SOURCE: the parser finds a source of IPv4 or IPv6. ENDS: the result of packet_inspect(), and the
- * transport header. FACTS: the facts that packet_inspect() finds.
+ * Fields of struct wire_frame. NO_SOURCE: why the frame has no source. SOURCE: the IP version of
+ * the source. ENDS: the result of packet_inspect(), and the transport header. FACTS: the facts that
+ * packet_inspect() finds.
  */
 #define NO_SOURCE(why, link_end)  .link = (link_end), .reason = (why)
 #define SOURCE(version, link_end) .link = (link_end), .reason = PARSED, .family = (version)
@@ -32,22 +32,22 @@
 #define IS_TCP FACTS(F_SYN, 6, 1025)
 #define IS_UDP FACTS(F_UDP, 17, 5353)
 
-/* A chain of seven IPv6 extension headers of 8 bytes each. Another header precedes it. */
+/* Seven IPv6 extension headers of 8 bytes each, which must follow another extension header. */
 #define EXT_CHAIN_7 EXT(43), EXT(60), EXT(60), EXT(60), EXT(60), EXT(60), EXT(60)
 
 static const struct wire_frame {
 	const char *name;
 	const uint8_t *bytes;
 	size_t size;
-	size_t link; /* size of the Ethernet header and of the VLAN tags that are parsed */
+	size_t link;	       /* size of the Ethernet header and the parsed VLAN tags */
 	enum sl_reason reason; /* reason that the parser returns for the whole frame */
-	uint32_t family; /* 4 or 6; 0 if no source is found, and then the fields below are unused */
-	size_t end;	 /* end of the packet by IP's length field; 0 if the frame ends there */
+	uint32_t family; /* 4 or 6; 0 if the frame has no source, and the fields below are unused */
+	size_t end;	 /* end of the packet by IP's length field; 0 if it is the frame's end */
 	enum packet_transport transport;
 	size_t transport_at; /* offset of the transport header, which may be past the frame's end */
 	size_t transport_size; /* size of the transport header; 0 if the parser does not read it */
 	size_t fragment_at;    /* number of bytes that show a fragment; 0 if it is not a fragment */
-	uint16_t facts; /* facts of the whole frame, without SL_FACT_FRAGMENT and SL_FACT_UNREAD */
+	uint16_t facts; /* facts of the whole frame, except SL_FACT_FRAGMENT and SL_FACT_UNREAD */
 	uint8_t proto;
 	uint16_t port;
 	uint16_t vlan;

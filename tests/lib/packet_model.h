@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Checks that hold for the result of bpf/packet.h on every frame, for its tests and its fuzzer. */
+/* Checks that the results of bpf/packet.h for any frame are consistent, for tests and a fuzzer. */
 #ifndef SLUICE_TEST_PACKET_MODEL_H
 #define SLUICE_TEST_PACKET_MODEL_H
 
@@ -9,7 +9,7 @@
 #include <string.h>
 #include "packet.h"
 
-/* Returns whether the facts about the protocol are consistent. */
+/* Returns whether the facts about a packet's protocol are consistent. */
 static inline bool proto_is_sound(const struct packet *packet)
 {
 	uint16_t facts = packet->facts.facts;
@@ -25,7 +25,7 @@ static inline bool proto_is_sound(const struct packet *packet)
 		return false;
 	if (!known)
 		return !proto && !ipv4;
-	/* an IPv6 extension header's number is never stored as the protocol */
+	/* the number of an IPv6 extension header is never the protocol */
 	return ipv4 || (proto != 0 && proto != 43 && proto != 44 && proto != 51 && proto != 60);
 }
 
@@ -45,7 +45,7 @@ static inline bool facts_are_sound(const struct packet *packet)
 	return packet->facts.vlan == packet->vlan && packet->vlan < 4096 && !packet->facts.pad;
 }
 
-/* Returns whether the result of packet_inspect() is consistent with the facts that it found. */
+/* Returns whether the result of packet_inspect() is consistent with the packet's facts. */
 static inline bool answer_is_sound(const struct packet *packet, enum packet_transport answer)
 {
 	uint16_t facts = packet->facts.facts;
@@ -68,8 +68,8 @@ static inline bool answer_is_sound(const struct packet *packet, enum packet_tran
 /* --- Frames in two parts --------------------------------------------------------------------- */
 
 /*
- * Offset of a frame in its buffer. It equals the kernel's NET_IP_ALIGN, and aligns IP headers to
- * four bytes, because UBSan reports unaligned accesses.
+ * Offset of a frame in its buffer, equal to the kernel's NET_IP_ALIGN. It aligns IP headers to four
+ * bytes, because UBSan reports unaligned accesses.
  */
 #define FRAME_ALIGN 2
 
@@ -88,7 +88,7 @@ static inline uint8_t *frame_copy(const uint8_t *bytes, size_t size)
 	return buffer;
 }
 
-/* Returns a reader of a frame of `size` bytes that can read only the linear part. */
+/* Returns a reader of a frame of `size` bytes, of which only the linear part is readable. */
 static inline struct reader reader_linear(const uint8_t *linear, size_t linear_size, size_t size)
 {
 	return (struct reader){
@@ -99,7 +99,7 @@ static inline struct reader reader_linear(const uint8_t *linear, size_t linear_s
 	};
 }
 
-/* Parse a frame as the programs do: the linear part first, and then the whole frame if needed. */
+/* Parses a frame as the BPF programs do: the linear part, and the whole frame only if needed. */
 static inline enum sl_reason parse_both(const struct reader *linear, const struct reader *whole,
 					struct packet *packet)
 {

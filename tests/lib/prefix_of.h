@@ -11,8 +11,8 @@ static inline struct sl_prefix prefix_of(const char *text)
 {
 	struct sl_prefix prefix;
 
-	memset(&prefix, 0xa5,
-	       sizeof(prefix)); /* prefixes are map keys, so prefix_parse() must set every byte */
+	/* prefix_parse() must set every byte, because prefixes are map keys */
+	memset(&prefix, 0xa5, sizeof(prefix));
 	assert_int_equal(prefix_parse(text, &prefix), 0);
 	return prefix;
 }

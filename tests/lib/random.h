@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Random numbers from the generator xorshift64*. They are the same in each run. */
+/* Pseudo-random numbers of the generator xorshift64*, the same in each run. */
 #ifndef SLUICE_TEST_RANDOM_H
 #define SLUICE_TEST_RANDOM_H
 
@@ -7,7 +7,7 @@
 
 #define RANDOM_BEGIN 88172645463325252ULL
 
-/* Returns the next random number. The initial state is RANDOM_BEGIN. */
+/* Returns the next random number. `*state` is RANDOM_BEGIN at first. */
 static inline uint64_t random_next(uint64_t *state)
 {
 	*state ^= *state << 13;

@@ -7,17 +7,17 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* Path of the directory, after scratch_make() has made it. */
+/* Path of the temporary directory, once scratch_make() has created it. */
 static char scratch[] = "/tmp/sluice-test-XXXXXX";
 
-/* Setup of cmocka: makes the directory, and changes to it. */
+/* Creates the temporary directory, and changes to it. A setup function of cmocka. */
 static inline int scratch_make(void **state)
 {
 	(void)state;
 	return !mkdtemp(scratch) || chdir(scratch);
 }
 
-/* Teardown of cmocka: removes the directory and its content. */
+/* Removes the temporary directory with its files. A teardown function of cmocka. */
 static inline int scratch_remove(void **state)
 {
 	char command[sizeof("rm -r ") + sizeof(scratch)];

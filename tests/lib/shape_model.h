@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* A reference model for include/shape.h, which lists all departures. Its time does not wrap. */
+/* Reference models for include/shape.h: a list of all departures, and a plain queue. */
 #ifndef SLUICE_TEST_SHAPE_MODEL_H
 #define SLUICE_TEST_SHAPE_MODEL_H
 
@@ -8,7 +8,7 @@
 #include "bucket_model.h"
 
 struct shape_entry {
-	true_time arrival; /* arrival time by the clock of the packet's CPU */
+	true_time arrival; /* arrival by the clock of the packet's CPU */
 	true_time departure;
 	__u64 cost;
 };
@@ -16,7 +16,7 @@ struct shape_entry {
 struct shape_log {
 	struct shape_entry *entries; /* all departures, sorted by time */
 	size_t count, room;
-	true_time given_back; /* total time of the slots that were refunded */
+	true_time given_back; /* total time of all refunded slots */
 };
 
 static inline void shape_log_add(struct shape_log *log, const struct shape_entry *entry)
@@ -35,8 +35,8 @@ static inline void shape_log_add(struct shape_log *log, const struct shape_entry
 }
 
 /*
- * Checks the list of departures. Returns a text that describes the first fault, or NULL. Packets
- * may use refunded slots again, so slots may overlap by `given_back` in total.
+ * Checks all departures. Returns a text on the first fault, or NULL. Slots may overlap by
+ * `given_back` in total, because later packets use refunded slots.
  */
 static inline const char *shape_log_fault(const struct shape_log *log, true_time horizon)
 {
@@ -65,13 +65,13 @@ static inline void shape_log_end(struct shape_log *log)
 	*log = (struct shape_log){0};
 }
 
-/* A plain queue that sends packets at the rate. */
+/* A plain queue that sends packets at the limit's rate. */
 struct shape_plain {
 	true_time ready; /* time at which the next packet may depart */
 	true_time horizon;
 };
 
-/* Queues a packet. Returns its departure, or -1 if it would wait longer than the horizon. */
+/* Queues a packet. Returns its departure time, or -1 if it would wait longer than `horizon`. */
 static inline true_time shape_plain_depart(struct shape_plain *plain, true_time arrival, __u64 cost)
 {
 	true_time departure = arrival > plain->ready ? arrival : plain->ready;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * A fake gate for tests of user/share/accounts.h. It has one shared limit, number 9, and a table
- * that the test writes. Replaces user/gate/table.h and user/share/shared_limits.h.
+ * A simulated gate for tests of user/share/accounts.h, with one shared limit (number 9) and a table
+ * that the test fills. It replaces user/gate/table.h and user/share/shared_limits.h.
  */
 #ifndef SLUICE_TEST_SHARED_GATE_H
 #define SLUICE_TEST_SHARED_GATE_H
@@ -10,10 +10,10 @@
 #include <stdlib.h>
 #include "share/accounts.h"
 
-static struct table gate_table; /* table that table_open() returns */
+static struct table gate_table; /* the table that table_open() returns */
 static struct shared_limit limit;
 static bool limit_is_shared = true;
-static uint32_t generation; /* generation of the rules that the fake gate reports */
+static uint32_t generation; /* generation of the rules that the gate reports */
 
 int table_open(const struct gate *gate, struct table *ret)
 {
@@ -72,7 +72,7 @@ void shared_key_format(const char *name, const struct shared_limit *of, const st
 	snprintf(block, STORE_KEY, "%s", of->shares_blocks ? "block" : "");
 }
 
-/* Adds a key to the table, with a full state. */
+/* Stores a key with a full state in `entry`, which is way `way` of the set. */
 static void entry_make(struct sl_entry *entry, struct sl_set *set, unsigned int way, uint64_t addr,
 		       uint64_t now)
 {
@@ -81,9 +81,7 @@ static void entry_make(struct sl_entry *entry, struct sl_set *set, unsigned int 
 	set->tag[way] = 2;
 }
 
-/*
- * Charges a packet to the state, and counts it as the packet path does. Returns whether it passes.
- */
+/* Charges and counts a packet as the packet path does. Returns whether the packet passes. */
 static bool packet_send(struct sl_entry *entry, uint64_t now)
 {
 	struct sl_slice slice = {0};

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Makes limits from the texts of their fields. */
+/* Makes limits from the text of each field. */
 #ifndef SLUICE_TEST_SPEC_FIRST_H
 #define SLUICE_TEST_SPEC_FIRST_H
 
 #include "rules/limit_words.h"
 
-/* The text of each field, or NULL if the field is not specified. */
+/* The text of each field of a limit, or NULL if the field is not specified. */
 struct spec_texts {
 	const char *text[SPEC_FIELDS];
 };
 
 /*
- * Parses the fields and makes the limits. Each error's object begins with the name of the field.
- * Returns 0 or a negative errno.
+ * Makes limits from the texts of their fields. The object of each error begins with the field's
+ * name. Returns 0 or a negative errno.
  */
 static inline int texts_parse(const struct spec_texts *texts, const struct sl_prefix *prefix,
 			      struct limits *ret)
@@ -39,7 +39,7 @@ static inline int texts_parse(const struct spec_texts *texts, const struct sl_pr
 	return worst;
 }
 
-/* Does the same as texts_parse(), but stores only the first of the limits. */
+/* Makes limits as texts_parse() does, but stores only the first of them. */
 static inline int spec_parse_first(const struct spec_texts *texts, const struct sl_prefix *prefix,
 				   struct limit *ret)
 {
@@ -51,7 +51,7 @@ static inline int spec_parse_first(const struct spec_texts *texts, const struct 
 	return err;
 }
 
-/* Makes a budget. If `burst` is NULL, the budget gets the default burst. */
+/* Makes a budget from its rate and burst. If `burst` is NULL, it gets the default burst. */
 static inline int budget_parse(const char *rate, const char *burst, struct limit *ret)
 {
 	struct spec spec = {0};

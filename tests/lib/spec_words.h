@@ -22,9 +22,8 @@ static inline int field_of(const char *word)
 }
 
 /*
- * Returns whether a word "per" belongs to the text of a window, and is not the field `per`. Each
- * amount of a window has a "per". In "window 10 per 1s, 1MB per 1h per 32,24", only the last "per"
- * is the field.
+ * Returns whether a word is a "per" in the text of a window, instead of the name of the field
+ * `per`. In "window 10 per 1s, 1MB per 1h per 32,24", only the last "per" is the field.
  */
 static inline bool is_part(int field, const char *word, const struct words *words)
 {
@@ -62,7 +61,7 @@ static inline void words_split(const char *words, struct words *ret)
 	}
 }
 
-/* Returns a prefix's limit, specified in the words of `set`. */
+/* Returns a limit of a prefix from the words of `set`. */
 static inline struct limit limit_of_words(const char *prefix_text, const char *text)
 {
 	struct sl_prefix prefix = prefix_of(prefix_text);

@@ -3,12 +3,11 @@
  * Compiles bpf/charge.h and bpf/state.h for the host, with a table that has one entry.
  *
  *   host_begin()    assigns the entry to a limit
- *   host_state      the state of the entry, which is charged by every packet
- *   host_between    called before each access to memory that CPUs share, to act as another CPU, or
- *                   NULL
+ *   host_state      the state in the entry, to which every packet is charged
+ *   host_between    called before each access to shared memory, to act as another CPU; may be NULL
  *   host_ask()      charges a packet
  *
- * Compare-and-swap is atomic, so threads may charge the state concurrently.
+ * Compare-and-swap is atomic, so several threads may charge the state concurrently.
  */
 #ifndef SLUICE_TEST_STATE_HOST_H
 #define SLUICE_TEST_STATE_HOST_H
@@ -25,14 +24,14 @@ static struct sl_set host_cache_set;
 static struct sl_entry host_entry;
 static struct sl_state *const host_state = (struct sl_state *)&host_entry.state;
 
-/* Times that a CPU last wrote to a window. */
+/* Values that a CPU last wrote to the state of a window. */
 struct host_notes {
 	__u64 turned;  /* last value that this CPU wrote to `charged_at` */
 	__u64 charged; /* begin of the sub-window that this CPU last charged */
 };
 
 static _Thread_local struct host_notes host_notes;
-static __u64 host_begun; /* begin of the state's current sub-window */
+static __u64 host_begun; /* begin of the present sub-window in the state */
 
 static inline void host_note(const __u64 *word, __u64 old, __u64 next)
 {
@@ -55,7 +54,7 @@ static inline void host_pause(void)
 #undef write_once
 #define read_once(x)	     (host_pause(), *(const volatile typeof(x) *)&(x))
 #define write_once(x, value) (host_pause(), *(volatile typeof(x) *)&(x) = (value))
-/* the name inside is the builtin, because a macro does not expand its own name */
+/* a macro does not expand its own name, so the inner name is the builtin */
 #define __sync_val_compare_and_swap(word, old, next)                                               \
 	({                                                                                         \
 		host_pause();                                                                      \
@@ -77,7 +76,7 @@ static void *map_find(const void *map, const void *key)
 	return map == &states ? &host_entry : NULL;
 }
 
-/* Assigns the entry to source 0 and this limit, and stores this state in it. */
+/* Assigns the entry to this limit and source 0, and stores `state` in it. */
 static inline void host_begin(const struct sl_limit *limit, struct sl_state state)
 {
 	struct packet packet = {.source.bits = SL_FAMILY_BITS + 32};
@@ -88,7 +87,7 @@ static inline void host_begin(const struct sl_limit *limit, struct sl_state stat
 	*host_state = state;
 }
 
-/* Returns a packet of `amount` packets, or bytes if the limit counts bytes, with time `now`. */
+/* Returns a packet of `amount` packets, or bytes if the limit counts bytes, at the time `now`. */
 static inline struct packet host_packet(const struct sl_limit *limit, __u32 amount, __u64 now)
 {
 	return (struct packet){
@@ -105,9 +104,9 @@ static inline __u64 host_cost(const struct sl_limit *limit, const struct packet 
 }
 
 /*
- * Charges a packet to its slice in `bucket`, or to the state if `bucket` is NULL. Returns
- * SL_PASS_WITHIN, or the reason of the refusal. If the packet's time is 0, the clock is read.
- * Packets of other CPUs, which arrive meanwhile, restore the clock.
+ * Charges a packet to its CPU's slice in `bucket`, or to the state if `bucket` is NULL. Returns
+ * SL_PASS_WITHIN, or the reason of the refusal. Restores the clock, because host_between() may
+ * charge packets of other CPUs, at other times, meanwhile.
  */
 static inline enum sl_reason host_ask(const struct sl_limit *limit, struct packet *packet,
 				      struct sl_bucket *bucket, struct verdict *verdict)

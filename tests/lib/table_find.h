@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Finds keys in a table of states in memory, which packets or commands have filled. */
+/* Finds the entries of keys in a copy of the table of states in memory. */
 #ifndef SLUICE_TEST_TABLE_FIND_H
 #define SLUICE_TEST_TABLE_FIND_H
 
 #include "ways.h"
 
-/* Returns the entry of a key in a set, or NULL. entries: all entries of the table. */
+/* Returns the entry of a key in set number `set`, or NULL. `entries` has all entries. */
 static inline struct sl_entry *set_find(const struct sl_set *sets, struct sl_entry *entries,
 					__u32 set, __u16 tag, const struct state_key *key)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The table of states on the host: arrays for the maps gate, sets, states and sketches. Include
- * bpf/table.h, or a header that includes it, before.
+ * The table of states on the host, as arrays in place of the maps gate, sets, states and sketches.
+ * Include bpf/table.h before this file.
  *
  *   host_table_begin()   makes an empty table with a new secret
- *   host_table_find()    does the work of map_find() for these maps
+ *   host_table_find()    implements map_find() for these maps
  *   host_table_check()   fails if a key has two entries or cannot be found, or if a count is wrong
  */
 #ifndef SLUICE_TEST_TABLE_HOST_H
@@ -28,7 +28,7 @@ static struct {
 	struct sl_sketch sketch[HOST_CPUS * HOST_SKETCH];
 } host_table;
 
-/* Makes an empty table. sets: number of sets, a power of two. state: state of random_next(). */
+/* Makes an empty table of `sets` sets, a power of two. `state` is for random_next(). */
 static inline void host_table_begin(uint32_t sets, uint64_t *state)
 {
 	memset(&host_table, 0, sizeof(host_table));
@@ -79,7 +79,7 @@ static inline void host_table_check(void)
 						      ? set_alternate(params, ref.primary, tag)
 						      : ref.primary);
 		away[ref.primary] += tag & TAG_DISPLACED;
-		/* if a key has two entries, only the first is found, and the second fails here */
+		/* of two entries of a key, the search finds only the first */
 		assert_ptr_equal(table_find_mapped(params, hash_secret, host_table.set,
 						   host_table.entry, &key),
 				 entry);

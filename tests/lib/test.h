@@ -16,7 +16,7 @@
 #include "base/array.h"
 #include "sluice.h"
 
-/* Durations in ticks. JIFFY is for HZ=250. If bpf_host.h is included, SEC is libbpf's macro. */
+/* Durations in ticks. JIFFY is for HZ=250. bpf_host.h replaces SEC by libbpf's macro. */
 #define SEC   SL_TICKS_PER_SEC
 #define MS    (SL_TICKS_PER_SEC / 1000)
 #define JIFFY (4 * MS)
@@ -26,8 +26,8 @@
 #define JIFFY_NS 4000000U
 
 /*
- * TEST(name) begins the function of a test, and registers it. TESTS(setup, teardown) is a main()
- * that runs all tests of the file in their order.
+ * TEST(name) defines and registers a test. TESTS(setup, teardown) defines a main() that runs all
+ * tests of the file in order.
  */
 static struct CMUnitTest tests_registered[64] __attribute__((unused));
 static size_t tests_count __attribute__((unused));

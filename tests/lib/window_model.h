@@ -2,9 +2,8 @@
 /*
  * Two reference models for include/window.h, in plain arrays and in time that does not wrap.
  *
- *   window_log     a list of all packets that passed, to find the most that passed in any span of T
- *   window_plain   G + 1 counters of aligned sub-windows, which admit as much as a sliding window
- *                  with G sub-windows can
+ *   window_log     a list of all packets that passed, to find the most that passed in any span
+ *   window_plain   counters of aligned sub-windows, which admit as much as the window may admit
  */
 #ifndef SLUICE_TEST_WINDOW_MODEL_H
 #define SLUICE_TEST_WINDOW_MODEL_H
@@ -26,7 +25,7 @@ struct window_log {
 	size_t count, room;
 };
 
-/* Adds a packet. Packets may be added in any order of arrival. */
+/* Adds a packet that passed. Packets need not be added in order of time. */
 static inline void window_log_add(struct window_log *log, true_time at, __u64 cost)
 {
 	size_t i = log->count++;
@@ -42,7 +41,7 @@ static inline void window_log_add(struct window_log *log, true_time at, __u64 co
 	log->entries[i] = (struct window_entry){.at = at, .cost = cost};
 }
 
-/* Returns the largest number that passed in (t - span, t] for any t. */
+/* Returns the largest total cost of packets that passed in (t - span, t], for any t. */
 static inline __int128 window_log_most(const struct window_log *log, true_time span)
 {
 	__int128 sum = 0, most = 0;
@@ -69,12 +68,12 @@ static inline void window_log_end(struct window_log *log)
 struct window_plain {
 	const struct sl_limit *limit;
 	__int128 current;			/* number of the current sub-window */
-	__int128 counts[WINDOW_GROUPS_MAX + 1]; /* counts[i] is for sub-window `current` - i */
+	__int128 counts[WINDOW_GROUPS_MAX + 1]; /* [i]: cost in sub-window `current` - i */
 };
 
 /*
- * Returns the number of the sub-window at a time. Time does not wrap here, but the modelled 64-bit
- * clock does: the last sub-window before the wrap and the first one after it have the same number.
+ * Returns the number of the sub-window at `clock`, which does not wrap. The modelled 64-bit clock
+ * wraps: the last sub-window before that and the first one after it have the same number.
  */
 static inline __int128 window_plain_number(const struct sl_limit *limit, true_time clock)
 {
@@ -85,7 +84,7 @@ static inline __int128 window_plain_number(const struct sl_limit *limit, true_ti
 	return window_plain_number(limit, wrap - 1) + window_plain_number(limit, clock - wrap);
 }
 
-/* Returns the counters of a new source, all of them 0. */
+/* Returns the counters of a new source. */
 static inline struct window_plain window_plain_begin(const struct sl_limit *limit, true_time clock)
 {
 	return (struct window_plain){.limit = limit, .current = window_plain_number(limit, clock)};
@@ -108,7 +107,7 @@ static inline __int128 window_plain_sum(struct window_plain *plain, true_time cl
 	return sum;
 }
 
-/* Returns how much a window still passes at a time. */
+/* Returns how much the window still passes at the time `clock`. */
 static inline __int128 window_plain_left(struct window_plain *plain, true_time clock)
 {
 	return plain->limit->most - window_plain_sum(plain, clock);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Bytes of frames, from 192.0.2.1 to 198.51.100.7, or from 2001:db8:1:2::9 to 2001:db8::1. */
+/* Bytes of frames, whose source is 192.0.2.1 or 2001:db8:1:2::9. */
 #ifndef SLUICE_TEST_WIRE_H
 #define SLUICE_TEST_WIRE_H
 
@@ -10,13 +10,13 @@
 #define TARGET_4 198, 51, 100, 7
 #define TARGET_6 0x20, 1, 0xd, 0xb8, ZEROS4, ZEROS4, 0, 0, 0, 1
 
-/* Ethernet headers and VLAN tags. `type` is the next EtherType. TAG is VLAN 100, priority 3. */
+/* Ethernet headers and VLAN tags. `type` is the EtherType after them. TAG is VLAN 100. */
 #define ETH(type)	  2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, U16(type)
 #define TAG_OF(tci, type) U16(tci), U16(type)
 #define TAG(type)	  TAG_OF(0x6064, type)
 #define SNAP(last, type)  0xaa, 0xaa, 3, 0, 0, last, U16(type)
 
-/* Seven VLAN tags of VLAN 0. The EtherType before them must be 0x8100 or 0x88a8. */
+/* Seven tags of VLAN 0, which must follow the EtherType 0x8100 or 0x88a8. */
 #define TAGS_7                                                                                     \
 	TAG_OF(0, 0x8100), TAG_OF(0, 0x88a8), TAG_OF(0, 0x8100), TAG_OF(0, 0x8100),                \
 		TAG_OF(0, 0x88a8), TAG_OF(0, 0x8100), TAG_OF(0, 0x8100)
