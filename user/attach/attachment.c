@@ -408,7 +408,7 @@ const char *xdp_owner_format(const struct xdp_owner *owner, char text[XDP_OWNER_
 /* Attachments to a device and to a device below it, which both filter the same packets. */
 struct stacked {
 	const struct attachment *upper, *lower;
-	const struct attachment *surplus; /* can be detached, and no packet is missed */
+	const struct attachment *surplus; /* upper or lower, which should be detached */
 };
 
 static bool filters_like(const struct attachment *a, const struct attachment *b)
@@ -417,7 +417,7 @@ static bool filters_like(const struct attachment *a, const struct attachment *b)
 	       (a->hook == HOOK_EGRESS) == (b->hook == HOOK_EGRESS);
 }
 
-/* Returns whether every port of a bridge, bond or team has an attachment in upper's direction. */
+/* Returns whether every port of a bridge, bond or team `upper` is filtered in its direction. */
 static bool ports_are_filtered(const struct netdevs *links, const struct attachment *all,
 			       unsigned int count, const struct attachment *upper)
 {

@@ -26,7 +26,7 @@ static bool attachment_place(const struct attachment *a, struct place *ret)
 {
 	struct place place = {.hook = a->hook, .mode = attachment_mode(a)};
 
-	/* netns_name() may cut a name, or return "(initial)", which is not a name */
+	/* netns_name() may have cut the name, or stored "(initial)", which is not a name */
 	if (!netns_name(a->netns, place.netns) ||
 	    (*place.netns && netns_named(place.netns) != a->netns))
 		return false;

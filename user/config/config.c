@@ -40,8 +40,8 @@ struct key {
 struct item {
 	const struct map *map;
 	const struct node *node;
-	void *data;   /* the struct that stores the values of the map */
-	void *parent; /* the struct that stores the values of the enclosing map */
+	void *data;   /* values of the map, in a struct such as struct place */
+	void *parent; /* values of the enclosing map, such as struct config_policy */
 	int err;      /* first error in a value of the map, or 0 */
 };
 
