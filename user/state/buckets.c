@@ -16,8 +16,8 @@
 #include "ways.h"
 
 /*
- * Reads the buckets of a source on all CPUs, and their map and key. *ret is NULL if the source has
- * no entry. The caller frees it.
+ * Reads a source's buckets on all CPUs, and stores their map and key. Sets *ret to NULL if the map
+ * has no entry for the source. The caller frees *ret.
  */
 static int buckets_lookup(const struct gate *gate, const struct sl_prefix *address,
 			  enum gate_map *ret_map, __u64 ret_key[2], struct sl_bucket **ret)
@@ -37,7 +37,7 @@ static int buckets_lookup(const struct gate *gate, const struct sl_prefix *addre
 	return err && err != -ENOENT ? gate_map_unread(gate, *ret_map, err) : 0;
 }
 
-/* Moves the buckets that their CPUs have used to the front of the array. Returns their number. */
+/* Moves buckets that have counted packets to the front of the array. Returns their number. */
 static unsigned int buckets_used(const struct gate *gate, struct sl_bucket *buckets,
 				 const __u64 key[2])
 {
@@ -76,7 +76,7 @@ int buckets_forgive(const struct gate *gate, const struct sl_prefix *address)
 		buckets[cpu].generation = 0;
 		memset(buckets[cpu].slice, 0, sizeof(buckets[cpu].slice));
 	}
-	/* with BPF_EXIST the kernel evicts no other entry for the update */
+	/* with BPF_EXIST the update does not insert an evicted entry, which would evict another */
 	err = bpf_map_update_elem(gate->map[map], key, buckets, BPF_EXIST);
 	if (err && err != -ENOENT)
 		return error_add(err, "map-write", NULL, "cannot write map '%s' of gate '%s': %s",
@@ -87,9 +87,9 @@ int buckets_forgive(const struct gate *gate, const struct sl_prefix *address)
 /* --- A walk --------------------------------------------------------------------------------- */
 
 /*
- * Largest number of entries of a page, and its size in bytes. The kernel returns whole hash
- * buckets. They have far fewer entries than the smallest page, because the map has at least as many
- * hash buckets as entries.
+ * A page has at most PAGE_ENTRIES entries and PAGE_BYTES bytes, but room for PAGE_LEAST entries.
+ * The kernel returns whole hash buckets. These have far fewer entries than PAGE_LEAST, because the
+ * map has at least as many hash buckets as entries.
  */
 #define PAGE_ENTRIES 1024U
 #define PAGE_BYTES   (512U << 10)
@@ -171,10 +171,10 @@ int buckets_walk(const struct gate *gate, enum gate_map map, buckets_call *call,
 struct lister {
 	const struct gate *gate;
 	const struct sl_prefix *within;
-	struct source_list list; /* found sources; not sorted, perhaps with duplicates */
+	struct source_list list; /* found sources, not sorted, perhaps with duplicates */
 };
 
-/* Adds a source if it is within the prefix. count: number of its buckets; 0 if it has none. */
+/* Adds a source if the prefix contains it. `count` is the number of its buckets, or 0. */
 static int source_add(void *data, const struct sl_prefix *source, const struct sl_bucket *buckets,
 		      unsigned int count)
 {
@@ -197,7 +197,7 @@ static int source_add(void *data, const struct sl_prefix *source, const struct s
 	return 0;
 }
 
-/* Lists the sources that have buckets. If the prefix is a single source, only its entry is read. */
+/* Lists the sources that have buckets. If the prefix is a single source, reads only its entry. */
 static int buckets_list(struct lister *lister)
 {
 	const struct sl_prefix *within = lister->within;
@@ -217,10 +217,10 @@ static int buckets_list(struct lister *lister)
 	return err || !count ? err : source_add(lister, within, buckets, count);
 }
 
-/* A limit by source. Its keys are sources, or addresses within a source. */
+/* A limit whose keys are sources, or addresses within a source. */
 struct source_limit {
-	__u32 limit;	 /* limit id and family, as in struct sl_entry */
-	bool only_whole; /* only find sources that are single addresses: identity_key() */
+	__u32 limit;	 /* limit id and family, in the format of struct sl_entry */
+	bool only_whole; /* list only sources that are single addresses: identity_key() */
 };
 
 static int limit_order(const void *a, const void *b)
@@ -230,7 +230,7 @@ static int limit_order(const void *a, const void *b)
 	return (x->limit > y->limit) - (x->limit < y->limit);
 }
 
-/* Collects the limits by source of all policies, sorted. The caller frees them. */
+/* Collects the limits of all policies whose keys are sources, sorted. The caller frees *ret. */
 static int limits_collect(const struct gate *gate, struct source_limit **ret,
 			  unsigned int *ret_count)
 {
@@ -296,7 +296,7 @@ static int states_list(struct lister *lister, const struct table *table)
 	return err;
 }
 
-/* Orders items by prefix; of one prefix, the item with counts is first. */
+/* Sorts items by prefix. If prefixes are equal, an item with counts comes first. */
 static int source_order(const void *a, const void *b)
 {
 	const struct listed_source *x = a, *y = b;

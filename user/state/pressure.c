@@ -39,7 +39,7 @@ int pressure_read(const struct gate *gate, struct pressure *ret)
 	for (unsigned int cpu = 0; cpu < gate->machine.cpus; cpu++) {
 		struct sl_admission *here = &cpus[cpu];
 
-		/* advance the interval, as the CPU does at its next new key */
+		/* advance the interval, as the CPU will do at its next new key */
 		flood_count_interval(here);
 		flood_turn(here, second);
 		for (int event = 0; event < SL_EVENTS; event++) {
@@ -54,7 +54,7 @@ int pressure_read(const struct gate *gate, struct pressure *ret)
 	for (int event = 0; event < SL_EVENTS; event++) {
 		uint64_t *count = &pressure.event[event].per_second;
 
-		/* convert from 2^SL_SECOND_SHIFT ns, a little more than a second, to a second */
+		/* convert a rate per 2^SL_SECOND_SHIFT ns, about 1.07 s, to a rate per second */
 		*count = (*count * NS_PER_SEC + (1ULL << (SL_SECOND_SHIFT - 1))) >> SL_SECOND_SHIFT;
 	}
 	pressure.bursts_lost = (double)evicted / EVICT_PARTS;
@@ -64,10 +64,7 @@ int pressure_read(const struct gate *gate, struct pressure *ret)
 
 /* --- Policies without a budget -------------------------------------------------------------- */
 
-/*
- * Reads what a policy itself has counted. `base` is what its counters had counted before they
- * became the counters of this policy.
- */
+/* Reads what a policy has counted. Subtracts `base`, which other policies had counted before. */
 static int policy_counters(const struct gate *gate, const struct sl_policy *policy,
 			   struct sl_counters *ret)
 {
@@ -123,7 +120,7 @@ int budgets_read(const struct gate *gate, struct budget_use **ret, unsigned int 
 		return error_add(ENOMEM, "no-memory", NULL,
 				 "cannot read the budgets of gate '%s': %s", gate->name,
 				 why(ENOMEM));
-	/* sorted by prefix: a policy with a budget is before policies that inherit it */
+	/* sorted by prefix, so a policy precedes the policies that inherit its budget */
 	for (unsigned int i = 0; i < policy_count; i++) {
 		uint32_t own = SL_POLICY(policy_version_index(gate, policies[i]));
 		uint32_t home = policies[i]->newcomers_origin ?: own;
@@ -158,7 +155,7 @@ void table_fill_judge(struct table_fill *fill, const struct pressure *pressure)
 {
 	uint64_t table = (uint64_t)fill->entries * sizeof(struct sl_entry) +
 			 fill->entries / SL_WAYS * sizeof(struct sl_set);
-	/* a size of N sources makes a table of which N entries are at most three quarters */
+	/* this many sources need a larger table, of which sources fill at most three quarters */
 	uint64_t above = (uint64_t)fill->entries * 3 / 4 + 1;
 
 	fill->bytes = fill->sources ? (table + fill->sources - 1) / fill->sources : 0;

@@ -18,12 +18,12 @@ const char *const action_names[] = {
 	[SL_ACTION_BLOCK] = "block",
 };
 
-/* Number of lines without a policy: none, allow, deny, deleted. */
+/* Number of lines that belong to no policy: none, allow, deny, deleted. */
 #define LINES_FIXED 4
 
 /*
- * Begins the line of a policy with its base: what its counters showed when the policy got them.
- * That belongs to deleted policies.
+ * Begins the line of a policy. Sets its counters to the policy's base, which is what the counters
+ * had counted for deleted policies.
  */
 static void line_begin(const struct gate *gate, struct stats *stats, enum stats_kind kind,
 		       const char *policy, const struct sl_policy *record)
@@ -91,7 +91,7 @@ int stats_read(const struct gate *gate, struct stats *ret)
 
 	if (err)
 		return err;
-	/* read the counters after the bases of all lines: they only grow, so no line is negative */
+	/* read counters after the bases of all lines: counters only grow, so no line is negative */
 	count = gate_policies_seen(gate);
 	count = count > SL_POLICY_FIRST ? count : SL_POLICY_FIRST;
 	deleted = policy_version(gate, SL_POLICY_VERSION_MOVED)->base;
@@ -143,12 +143,12 @@ bool stats_line_has(const struct stats_line *line, enum sl_reason reason)
 
 /* --- Occupancy ------------------------------------------------------------------------------ */
 
-/* Count at most this many entries, which takes about 20 ms: each is a system call. */
+/* Count at most this many entries. Each needs a system call, so this takes about 20 ms. */
 #define COUNT_MAX 65536
 
 /*
- * Counts the keys of a map, without a lock that packets wait for. Returns 1, 0 if there are more
- * than COUNT_MAX, or -errno.
+ * Counts the keys of a map without a lock that delays packets. Returns 1, or 0 if the map has more
+ * than COUNT_MAX keys, or -errno.
  */
 static int keys_count(int fd, uint32_t *ret)
 {
@@ -165,8 +165,8 @@ static int keys_count(int fd, uint32_t *ret)
 }
 
 /*
- * Counts the entries of `hosts4` or `hosts6`. If the map has too many to count, counts the other
- * map, and subtracts that from the sum of both, which the gate knows.
+ * Counts the entries of `hosts4` or `hosts6`. If the map has more than COUNT_MAX entries, counts
+ * the other map, and subtracts the result from the number of all hosts, which map `gate` contains.
  */
 static int hosts_count(const struct gate *gate, enum gate_map map, uint32_t *ret)
 {
@@ -187,13 +187,13 @@ int map_max_entries(const struct gate *gate, enum gate_map map, uint32_t *ret)
 	case MAP_POLICIES:
 	case MAP_COUNTERS:
 	case MAP_BUDGETS:
-	case MAP_BUDGET_SLICES: /* count one entry per policy, without reserved policies */
+	case MAP_BUDGET_SLICES: /* do not count entries of reserved policies */
 		*ret = gate->policies_max - SL_POLICY_FIRST;
 		return 0;
-	case MAP_STATES: /* the table has more entries than sources (gate_params()) */
+	case MAP_STATES: /* the table has more entries than a user has specified sources */
 		*ret = gate->state->params.sources;
 		return 0;
-	case MAP_LISTS: /* the other places are reserved for changes */
+	case MAP_LISTS: /* the other entries are reserved for changes */
 		*ret = SL_LISTS_MAX;
 		return 0;
 	default:
@@ -236,7 +236,7 @@ int occupancy_read(const struct gate *gate, enum gate_map map, struct occupancy 
 	case MAP_STATES:
 		counted = 0;
 		break;
-	default: /* private maps are arrays, whose entries are not counted */
+	default: /* private maps are arrays; do not count their entries */
 		counted = gate_map_is_private(map) ? 0 : keys_count(gate->map[map], &o.entries);
 	}
 	if (counted < 0)

@@ -19,7 +19,6 @@ enum stats_kind {
 /* The names of enum sl_action. */
 extern const char *const action_names[];
 
-/* A limit of a policy. */
 struct stats_limit {
 	char name[LIMIT_LABEL];
 	enum sl_action action;
@@ -31,24 +30,24 @@ struct stats_line {
 	char policy[PREFIX_TEXT]; /* prefix, or "none", "allow", "deny" or "deleted" */
 	unsigned int number;	  /* policy number of the counters; unused for "deleted" */
 	struct sl_counters counters;
-	bool blocks; /* the policy has a limit that blocks, perhaps an inherited limit */
+	bool blocks; /* whether the policy has a limit that blocks, own or inherited */
 	unsigned int limits;
-	/* the policy's own limits, which also count refusals in policies that inherit them */
+	/* the policy's own limits; their refusals in policies that inherit them also count here */
 	struct stats_limit limit[SL_LIMITS_MAX];
 };
 
 struct stats {
-	struct stats_line *lines; /* lines, sorted by kind, and for policies by prefix */
+	struct stats_line *lines; /* sorted by kind, and lines of policies also by prefix */
 	unsigned int count;
 	unsigned int rules;	  /* number of lines of policies */
-	struct sl_counters total; /* sums by reason; sums by slot have no meaning */
+	struct sl_counters total; /* sums by reason; ignore the sums by slot */
 };
 
-/* Reads all counters, which are in per-CPU arrays. The caller calls stats_free(). */
+/* Reads all counters of a gate. The caller must call stats_free(). */
 int stats_read(const struct gate *gate, struct stats *ret);
 void stats_free(struct stats *stats);
 
-/* Returns whether packets of a line can have a reason, or had it. */
+/* Returns whether packets of a line can have a reason, or have had it. */
 bool stats_line_has(const struct stats_line *line, enum sl_reason reason);
 
 /* --- Occupancy ------------------------------------------------------------------------------ */
@@ -56,13 +55,13 @@ bool stats_line_has(const struct stats_line *line, enum sl_reason reason);
 struct occupancy {
 	uint32_t max_entries; /* map_max_entries() */
 	uint32_t entries;
-	bool counted; /* false if the map is an array, or would take too long to count */
+	bool counted; /* false if the map is an array, or has too many entries to count */
 };
 
-/* Reads how many entries users can add to a map: its size without reserved entries. */
+/* Stores how many entries users can add to a map, without entries that the gate reserves. */
 int map_max_entries(const struct gate *gate, enum gate_map map, uint32_t *ret);
 
-/* Reads map_max_entries(), and the number of entries: walks the map unless the gate knows it. */
+/* Stores map_max_entries() and the number of entries. Walks the map unless the gate knows it. */
 int occupancy_read(const struct gate *gate, enum gate_map map, struct occupancy *ret);
 
 #endif
