@@ -38,7 +38,7 @@ BPF_FLAGS := -g -O2 -target bpf -mcpu=v3 $(WARNINGS) -Ivmlinux -Iinclude
 SANITIZE  := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 
 # The rooms of user/, from bottom to top: each uses only those before it (scripts/include-order).
-ROOMS   := base rules config gate attach state migrate program keep sharing doctor live
+ROOMS   := base rules config gate attach state migrate program keep sharing doctor live report
 LIB_SRC := $(wildcard $(ROOMS:%=user/%/*.c))
 LIB     := $(BUILD)/libsluice.a
 CLI_OBJ := $(patsubst user/%.c,$(BUILD)/user/%.o,$(wildcard user/cli/*.c))
@@ -237,6 +237,13 @@ $(BUILD)/test/store_client: $(BUILD)/test/tools/store_client.o $(TEST_SHARE) $(T
 	$(Q)$(CC) $(CFLAGS) $(SANITIZE) $^ $(LDLIBS) $(SHARE_LDLIBS) -o $@
 
 tests: $(BUILD)/test/store_client
+
+# Prints each report several times in one process; with the sanitizers.
+$(BUILD)/test/reports: $(BUILD)/test/tools/reports.o $(TEST_LIB)
+	$(say) LINK $@
+	$(Q)$(CC) $(CFLAGS) $(SANITIZE) $^ $(LDLIBS) -o $@
+
+tests: $(BUILD)/test/reports
 
 # The generator of spoofed floods, which shares frames and program with the benchmarks' generator.
 FORGE_FLAGS := -Itests/bench -Itests/lib

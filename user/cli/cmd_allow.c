@@ -4,8 +4,8 @@
 
 #include "cli/command.h"
 #include "gate/lists.h"
-#include "gate/rulemap.h"
 #include "gate/transaction.h"
+#include "report/report.h"
 #include "rules/list_file.h"
 
 #define FORCE "write 'force'" /* hint of an error that the word 'force' avoids */
@@ -576,76 +576,12 @@ const struct command command_undeny = {
 
 /* --- lists ---------------------------------------------------------------------------------- */
 
-/* Counts the entries of each list, at the index of the list. */
-static int entries_count(const struct gate *gate, unsigned int ret[SL_LIST_PLACES])
-{
-	uint32_t generation = gate_generation(gate);
-	_cleanup_free_ struct rulemap_entry *entries = NULL;
-	unsigned int count;
-	int err = rulemap_read(gate, UINT_MAX, &entries, &count);
-
-	if (err)
-		return rules_unread(gate, err);
-	for (unsigned int i = 0; i < count; i++) {
-		uint64_t bits = content_lists(gate, rule_content(&entries[i].rule, generation));
-
-		for (; bits; bits &= bits - 1)
-			ret[__builtin_ctzll(bits)]++;
-	}
-	return 0;
-}
-
-static void print_list(const struct sl_list_info *list, unsigned int entries)
-{
-	uint64_t now = time(NULL), age = now > list->replaced ? now - list->replaced : 0;
-	/* choose the largest unit in which the age still has two digits */
-	uint64_t unit = age < 120 ? 1 : age < 7200 ? 60 : age < 172800 ? 3600 : 86400;
-	char text[MOMENT_TEXT], span[UNITS_TEXT];
-	const char *end = "never";
-
-	if (list->until)
-		end = list_ended(list) ? "has ended" : moment_format(until_time(list->until), text);
-	print_row(NULL);
-	print_string("list", "%-5s", access_words[list->access]);
-	print_number("entries", "  %9" PRIu64, entries);
-	print_text("  %-20s  %5s", end, time_format(age / unit * unit * NS_PER_SEC, span));
-	print_string("name", "  %s\n", list->name);
-	if (list->until)
-		print_real("seconds_left", until_left_ns(list->until) / 1e9);
-	print_string("replaced", NULL, moment_format((time_t)list->replaced, text));
-	print_number("age_seconds", NULL, age);
-	print_end();
-}
-
 static int lists_run(const struct context *context, const void *args)
 {
-	struct sl_list_info lists[SL_LIST_PLACES];
-	unsigned int entries[SL_LIST_PLACES] = {0};
 	_cleanup_(gate_close) struct gate gate = GATE_CLOSED;
-	int err = gate_open_to_look(&gate, context);
 
 	(void)args;
-	if (err)
-		return err;
-	lists_copy(&gate, lists);
-	if (lists_count(lists))
-		err = entries_count(&gate, entries);
-	if (err)
-		return err;
-	print_object(NULL);
-	print_string("gate", NULL, gate.name);
-	if (lists_count(lists))
-		print_text("%-5s  %9s  %-20s  %5s  %s\n", "WORD", "ENTRIES", "END", "AGE", "LIST");
-	else
-		print_text("gate '%s' has no list; to add one: 'sluice %sdeny -f FILE'\n",
-			   gate.name, gate_option(gate.name));
-	print_array("lists");
-	for (int place = 0; place < SL_LIST_PLACES; place++)
-		if (*lists[place].name)
-			print_list(&lists[place], entries[place]);
-	print_end();
-	print_end();
-	return 0;
+	return gate_open_to_look(&gate, context) ?: report_lists(&gate);
 }
 
 const struct command command_lists = {

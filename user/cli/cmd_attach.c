@@ -11,21 +11,6 @@
 
 /* --- Reports -------------------------------------------------------------------------------- */
 
-void print_attachment(const struct attachment *a, const char *state)
-{
-	char netns[NETNS_NAME];
-
-	print_string("device", NULL, a->device);
-	print_number("ifindex", NULL, a->ifindex);
-	print_string("hook", NULL, hook_names[a->hook]);
-	print_string("mode", NULL, mode_names[a->mode]);
-	print_number("program_id", NULL, a->program_id);
-	print_string("state", NULL, state ?: a->program_id ? "attached" : "gone");
-	print_string("gone", NULL, a->program_id ? NULL : a->device_gone ? "device" : "filter");
-	print_string("netns", NULL, netns_name(a->netns, netns) ? netns : NULL);
-	print_number("netns_inode", NULL, a->netns);
-}
-
 void print_attachment_of(const struct gate *gate, const struct attachment *a, const char *state,
 			 const char *what)
 {
@@ -465,14 +450,6 @@ static int detach_run(const struct context *context, const void *data)
 			context->gate, others.text, others.first);
 	return 0;
 }
-
-const struct value_type value_given_hook = {
-	.name = "xdp|ingress|egress",
-	.parse = choice_parse,
-	.words = hook_names,
-	.word_count = HOOKS,
-	.least = 1,
-};
 
 static const struct word detach_words[] = {
 	{"all|DEV", OPERANDS, NULL, offsetof(struct detach_args, devices), NULL},

@@ -42,12 +42,11 @@ static int offer_gate(const char *name, void *typed)
 static void offer_rules(const struct typed *typed, bool lists_wanted)
 {
 	const char *name = typed->line.option[OPTION_GATE];
-	const struct context context = {.gate = name ?: GATE_USUAL, .gate_given = name};
 	_cleanup_(gate_close) struct gate gate = GATE_CLOSED;
 	_cleanup_(rule_free) struct rule rule = {0};
 	struct sl_list_info lists[SL_LIST_PLACES];
 
-	if (gate_open_to_look(&gate, &context))
+	if (gate_open_named(&gate, name))
 		return;
 	lists_copy(&gate, lists);
 	for (int place = 0; lists_wanted && place < SL_LIST_PLACES; place++)

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /* dump, show and diff: print the rules as a file or as commands, or compare them with a file. */
 #include "attach/places.h"
-#include "attach/published.h"
-#include "attach/shaping.h"
 #include "cli/command.h"
 #include "config/config.h"
-#include "gate/maps.h"
 #include "gate/pins.h"
+#include "report/report.h"
 
 static int dump_run(const struct context *context, const void *args)
 {
@@ -39,122 +37,12 @@ const struct command command_dump = {
 
 /* --- show ----------------------------------------------------------------------------------- */
 
-/*
- * Prints the command that makes an attachment, for a shell in the network namespace in which sluice
- * was started. sizes: sizes of the gate to print; 0 omits a size. Returns false, and prints
- * nothing, if -n cannot name the namespace of the device.
- */
-static bool print_attach(const struct attachment *a, struct gate_sizes sizes, const char *gate,
-			 const char *lead)
-{
-	enum mode mode = attachment_mode(a);
-	char option[NETNS_OPTION];
-
-	netns_option(a->netns, netns_home(), option);
-	if (!*option && a->netns != netns_home())
-		return false;
-	print_text("%ssluice %s%sattach %s", lead, option, gate_option(gate),
-		   operand_typed(a->device));
-	if (a->hook != HOOK_XDP)
-		print_text(" hook %s", hook_names[a->hook]);
-	if (mode != MODE_AUTO)
-		print_text(" mode %s", mode_names[mode]);
-	for (int i = 0; i < SIZES; i++)
-		if (size_specified(&sizes, i))
-			print_text(" %s %u", size_names[i], size_specified(&sizes, i));
-	print_text("\n");
-	return true;
-}
-
-/*
- * Prints the attachments that are not gone. The first command also has the sizes of the gate,
- * because it makes the gate. ret_lacks_fq: set if limits shape, and a device on hook egress lacks
- * the qdisc fq.
- */
-static int dump_attachments(const struct gate *gate, bool *ret_lacks_fq)
-{
-	struct gate_sizes sizes;
-	struct shaping shaping;
-	struct seen seen;
-	int err = gate_sizes_read_stated(gate, &sizes) ?: shaping_read(gate, &shaping)
-		  ?: attachments_see(gate, &seen);
-
-	if (err)
-		return err;
-	for (unsigned int i = 0; i < seen.count; i++) {
-		const struct attachment *a = &seen.all[i];
-		struct holding holding;
-
-		if (!a->program_id)
-			continue;
-		if (shaping.any && a->hook == HOOK_EGRESS) {
-			err = shaping_look(&shaping, a, &holding);
-			if (err)
-				return err;
-			*ret_lacks_fq |= !holding.holds;
-			free(holding.command);
-		}
-		if (print_attach(a, sizes, gate->name, ""))
-			sizes = (struct gate_sizes){0};
-		else
-			error_notice("no-netns-name", a->device,
-				     "left out, because -n cannot name its network namespace");
-	}
-	return 0;
-}
-
-/* Prints the devices as the JSON array "attach", in the form of a rules file. */
-static int print_places(const struct gate *gate)
-{
-	_cleanup_(places_free) struct places places = {0};
-	int err = gate_places(gate, &places);
-
-	if (err || !places.specified)
-		return err;
-	print_array("attach");
-	for (unsigned int i = 0; i < places.count; i++) {
-		const struct place *place = &places.list[i];
-
-		print_row(NULL);
-		print_string("device", NULL, place->device);
-		if (*place->netns)
-			print_string("netns", NULL, place->netns);
-		if (place->hook != HOOK_XDP)
-			print_string("hook", NULL, hook_names[place->hook]);
-		if (place->mode != MODE_AUTO)
-			print_string("mode", NULL, mode_names[place->mode]);
-		print_end();
-	}
-	print_end();
-	return 0;
-}
-
 static int show_run(const struct context *context, const void *args)
 {
 	_cleanup_(gate_close) struct gate gate = GATE_CLOSED;
-	_cleanup_(ruleset_free) struct ruleset set = {0};
-	struct rules_shown shown = {0};
-	int err = gate_open_to_look(&gate, context) ?: rules_read(&gate, &set);
 
 	(void)args;
-	if (!err && context->json) {
-		print_object(NULL);
-		print_string("gate", NULL, gate.name);
-		err = print_places(&gate);
-	} else if (!err) {
-		err = dump_attachments(&gate, &shown.lacks_fq);
-	}
-	if (err)
-		return err;
-	print_array("rules");
-	for (unsigned int i = 0; i < set.count; i++)
-		if (context->json)
-			print_rule(NULL, &set.rules[i], set.lists);
-		else
-			print_commands(&set.rules[i], set.lists, &shown, gate.name, "");
-	print_end();
-	print_end();
-	return 0;
+	return gate_open_to_look(&gate, context) ?: report_show(&gate);
 }
 
 const struct command command_show = {
@@ -248,8 +136,8 @@ static void print_placings(struct diff *diff)
 			print_row(NULL);
 			if (print_is_json())
 				print_attachment(a, NULL);
-			else if (!print_attach(a, (struct gate_sizes){0}, diff->gate,
-					       detaches ? "- " : "+ "))
+			else if (!print_attach_command(a, (struct gate_sizes){0}, diff->gate,
+						       detaches ? "- " : "+ "))
 				error_notice(
 					"no-netns-name", a->device,
 					"it differs, but -n cannot name its network namespace");

@@ -1,119 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 #include "cli/command.h"
-#include "state/stats.h"
-
-void print_packets(const char *key, const struct sl_cell *cell)
-{
-	print_row(key);
-	print_number("packets", NULL, cell->packets);
-	print_number("bytes", NULL, cell->bytes);
-	print_end();
-}
-
-/* Text omits lines whose counts are 0, unless the user wrote `all`. */
-struct stats_output {
-	bool all, has_hidden; /* has_hidden: a line was omitted, or would be without `all` */
-};
-
-static bool is_shown(struct stats_output *output, unsigned long long count)
-{
-	output->has_hidden |= !count;
-	return count || output->all;
-}
-
-static void print_totals(const struct stats *stats, struct stats_output *output)
-{
-	static const char *const names[] = {"passed", "dropped"};
-	const struct sl_cell totals[] = {counters_passed(&stats->total),
-					 counters_dropped(&stats->total)};
-	const struct sl_cell *reasons = stats->total.reason;
-
-	print_text("%-24s %16s %20s\n", "TOTAL", "PACKETS", "BYTES");
-	print_object("totals");
-	for (size_t i = 0; i < ARRAY_SIZE(totals); i++) {
-		print_packets(names[i], &totals[i]);
-		print_text("%-24s %16llu %20llu\n", names[i], totals[i].packets, totals[i].bytes);
-	}
-	print_end();
-	print_text("\n%-24s %16s %20s\n", "REASON", "PACKETS", "BYTES");
-	print_object("reasons");
-	for (int reason = 0; reason < SL_REASONS; reason++) {
-		print_number(reason_names[reason], NULL, reasons[reason].packets);
-		if (is_shown(output, reasons[reason].packets))
-			print_text("%s %-19s %16llu %20llu\n",
-				   reason < SL_FIRST_DROP ? "pass" : "drop", reason_names[reason],
-				   reasons[reason].packets, reasons[reason].bytes);
-	}
-	print_end();
-	print_object("lists");
-	print_packets("allow", &reasons[SL_PASS_ALLOWED]);
-	print_packets("deny", &reasons[SL_DROP_DENIED]);
-	print_end();
-}
-
-/*
- * Prints the packets that a policy passed and dropped, and the packets that its limits refused.
- * JSON omits lines that belong to no policy, and text omits lines without packets.
- */
-static void print_policy(const struct stats_line *line, struct stats_output *output)
-{
-	struct sl_cell passed = counters_passed(&line->counters);
-	struct sl_cell dropped = counters_dropped(&line->counters);
-	unsigned long long sum = passed.packets + dropped.packets;
-
-	for (unsigned int i = 0; i < line->limits; i++)
-		sum += line->counters.refused[line->limit[i].slot].packets;
-	if (print_is_json() ? line->kind != STATS_RULE : !is_shown(output, sum))
-		return;
-	print_object(NULL);
-	print_string("prefix", "%-24s", line->policy);
-	print_text(" %16llu %16llu\n", passed.packets, dropped.packets);
-	print_packets("passed", &passed);
-	print_packets("dropped", &dropped);
-	print_array("limits");
-	for (unsigned int i = 0; i < line->limits; i++) {
-		const struct stats_limit *limit = &line->limit[i];
-		const struct sl_cell *refused = &line->counters.refused[limit->slot];
-
-		if (!print_is_json() && !is_shown(output, refused->packets))
-			continue;
-		print_row(NULL);
-		print_string("name", "  limit %-16s", limit->name);
-		print_string("action", NULL, action_names[limit->action]);
-		print_text(" %16s %16llu", "", refused->packets);
-		print_packets("refused", refused);
-		print_string("verdict", "  %s\n",
-			     limit->action == SL_ACTION_OBSERVE ? "would-drop" : "drop");
-		print_end();
-	}
-	print_end();
-	print_end();
-}
+#include "report/report.h"
 
 static int stats_run(const struct context *context, const void *args)
 {
-	struct stats_output output = {.all = *(const bool *)args};
 	_cleanup_(gate_close) struct gate gate = GATE_CLOSED;
-	_cleanup_(stats_free) struct stats stats = {0};
-	int err = gate_open_to_look(&gate, context) ?: stats_read(&gate, &stats);
 
-	if (err)
-		return err;
-	print_object(NULL);
-	print_string("gate", "gate %s", gate.name);
-	print_number("generation", ", generation %" PRIu64 "\n\n", gate.state->generation);
-	print_totals(&stats, &output);
-	print_text("\n%-24s %16s %16s\n", "POLICY", "PASSED", "DROPPED");
-	print_array("policies");
-	for (unsigned int i = 0; i < stats.count; i++)
-		print_policy(&stats.lines[i], &output);
-	print_end();
-	print_end();
-	if (output.has_hidden && !output.all)
-		print_text("(lines without packets are omitted; to print them: 'sluice %sstats "
-			   "all')\n",
-			   gate_option(gate.name));
-	return 0;
+	return gate_open_to_look(&gate, context) ?: report_stats(&gate, *(const bool *)args);
 }
 
 static const struct word stats_words[] = {

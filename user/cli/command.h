@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Cli: the commands of `sluice`, each in a file cmd_NAME.c, and the reports and warnings that
- * several commands share.
+ * Cli: the commands of `sluice`, each in a file cmd_NAME.c, and the warnings that several
+ * commands share.
  */
 #ifndef SLUICE_CLI_COMMAND_H
 #define SLUICE_CLI_COMMAND_H
@@ -25,6 +25,7 @@
 #include "program/print_rules.h"
 #include "program/program.h"
 #include "program/writer.h"
+#include "report/parts.h"
 #include "rules/limit_words.h"
 #include "rules/prefix.h"
 #include "rules/ruleset.h"
@@ -33,7 +34,6 @@
 #include "state/source.h"
 
 struct apply;
-struct lock_holder;
 struct shadowed;
 
 extern const struct command command_attach, command_detach, command_status, command_doctor,
@@ -42,12 +42,10 @@ extern const struct command command_attach, command_detach, command_status, comm
 	command_confirm, command_keep, command_diff, command_dump, command_check, command_stats,
 	command_sources, command_export, command_upgrade, command_complete;
 
-extern const struct value_type value_given_hook; /* stores enum hook + 1 in an unsigned int */
+/* Returns the gate of -g, or NULL without -g. */
+const char *gate_named(const struct context *context);
 
-/*
- * Opens a gate for a command that only reads it: the gate of -g. Without -g it opens `main` or, if
- * `main` does not exist and exactly one other gate exists, that gate.
- */
+/* Opens the gate of -g, or without -g the usual gate, for a command that only reads it. */
 int gate_open_to_look(struct gate *gate, const struct context *context);
 
 /* Removes a gate that has no attachments, and its files in /run/sluice. */
@@ -85,13 +83,7 @@ void trial_finish(const struct context *context, int err);
  */
 int change_try(struct gate *gate, struct apply *change, uint64_t ns);
 
-/* The first maps of a gate hold sources and rules; the later maps are arrays of a fixed size. */
-#define MAPS_LISTED MAP_ADMISSION
-
 /* --- Reports -------------------------------------------------------------------------------- */
-
-/* Prints the JSON fields of an attachment. state: its "state"; NULL prints "attached" or "gone". */
-void print_attachment(const struct attachment *attachment, const char *state);
 
 /*
  * Prints an attachment that a command made or removed. JSON: opens an object and prints its fields.
@@ -100,23 +92,6 @@ void print_attachment(const struct attachment *attachment, const char *state);
  */
 void print_attachment_of(const struct gate *gate, const struct attachment *attachment,
 			 const char *state, const char *what);
-
-/* Prints a counter as JSON: {"packets", "bytes"}. */
-void print_packets(const char *key, const struct sl_cell *cell);
-
-/* Prints the rule that decides about a source, as JSON. Without a rule its fields are null. */
-void print_judgement(const struct gate *gate, const struct judgement *judgement);
-
-/* Prints a limit as JSON: its fields, and its state, which is null if the key is unknown. */
-void print_limit_state(const struct source *source, const struct sl_limit *limit,
-		       const struct limit_state *state);
-
-/*
- * Return the unit that a limit counts: "packets" or "bytes"; unit_of() "packet" or "byte" if
- * `count` is 1.
- */
-const char *unit_name(const struct sl_limit *limit);
-const char *unit_of(const struct sl_limit *limit, uint64_t count);
 
 /* --- Warnings: warnings.c ------------------------------------------------------------------- */
 
@@ -149,15 +124,6 @@ const struct sl_policy *policy_of(const struct gate *gate, const struct sl_prefi
  * by words of the rules file, or, if `file` is false, by a command.
  */
 void warn_shadowed(const struct gate *gate, const struct shadowed *shadowed, bool file);
-
-#define KEPT_TEXT (PATH_MAX + 64)
-
-/*
- * Finds the `sluice keep` process of a gate, and formats "kept by process 4711 as
- * /etc/sluice/main". Returns false if no process keeps the gate, or if the caller may not read the
- * lock file.
- */
-bool keeper_find(const char *gate, struct lock_holder *ret, char text[KEPT_TEXT]);
 
 enum kept_change {
 	KEPT_ATTACHMENTS,

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
 #include "cli/command.h"
-#include "gate/pins.h"
 #include "sharing/command_share.h"
 
 static const struct command *const commands[] = {
@@ -12,17 +11,14 @@ static const struct command *const commands[] = {
 	&command_complete,  &command_version, &command_help,
 };
 
+const char *gate_named(const struct context *context)
+{
+	return context->gate_given ? context->gate : NULL;
+}
+
 int gate_open_to_look(struct gate *gate, const struct context *context)
 {
-	bool exists = context->gate_given;
-	int err = exists ? 0 : gate_exists(context->gate, &exists);
-	struct gate_names names = {.count = 0};
-
-	if (!err && !exists)
-		err = gates_list(NULL, &names);
-	return err
-		       ?: gate_open(gate, names.count == 1 ? names.first : context->gate, GATE_READ,
-				    NULL);
+	return gate_open_named(gate, gate_named(context));
 }
 
 int main(int argc, char **argv)

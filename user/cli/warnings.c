@@ -218,19 +218,6 @@ void warn_shadowed(const struct gate *gate, const struct shadowed *shadowed, boo
 
 /* --- The process that keeps the gate -------------------------------------------------------- */
 
-bool keeper_find(const char *gate, struct lock_holder *ret, char text[KEPT_TEXT])
-{
-	char process[32] = "another process";
-
-	if (lock_file_find(LOCK_KEEP, gate, ret) != LOCK_HELD)
-		return false;
-	if (ret->pid)
-		snprintf(process, sizeof(process), "process %d", ret->pid);
-	snprintf(text, KEPT_TEXT, "kept by %s%s%s", process, *ret->path ? " as " : "",
-		 name_shown(ret->path));
-	return true;
-}
-
 void kept_note(const char *gate, enum kept_change change, const char *file)
 {
 	static const char *const effects[] = {

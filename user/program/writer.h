@@ -11,8 +11,8 @@
 #ifndef SLUICE_WRITER_H
 #define SLUICE_WRITER_H
 
+#include <inttypes.h>
 #include <stdbool.h>
-#include <stdint.h>
 #include <stdio.h>
 
 /*

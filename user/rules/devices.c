@@ -22,6 +22,13 @@ const char *const mode_names[MODES] = {
 };
 
 const struct value_type value_hook = VALUE_CHOICE("xdp|ingress|egress", hook_names, 0);
+const struct value_type value_given_hook = {
+	.name = "xdp|ingress|egress",
+	.parse = choice_parse,
+	.words = hook_names,
+	.word_count = HOOKS,
+	.least = 1,
+};
 const struct value_type value_mode = VALUE_CHOICE("auto|native|generic|tcx|clsact", mode_names, 0);
 
 int mode_check(enum hook hook, enum mode mode)

@@ -34,10 +34,11 @@ int mode_check(enum hook hook, enum mode mode);
 
 #define PLACE_DEVICE 64 /* size of a device name or of a pattern of names */
 
-extern const struct value_type value_hook;   /* enum hook */
-extern const struct value_type value_mode;   /* enum mode */
-extern const struct value_type value_device; /* device name or pattern, in char[PLACE_DEVICE] */
-extern const struct value_type value_netns;  /* char[NETNS_NAME] */
+extern const struct value_type value_hook;	 /* enum hook */
+extern const struct value_type value_given_hook; /* enum hook plus 1 */
+extern const struct value_type value_mode;	 /* enum mode */
+extern const struct value_type value_device;	 /* device name or pattern, in char[PLACE_DEVICE] */
+extern const struct value_type value_netns;	 /* char[NETNS_NAME] */
 
 /* --- The devices of a rules file ------------------------------------------------------------ */
 

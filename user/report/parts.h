@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Report: parts that several reports and commands print. */
+#ifndef SLUICE_PARTS_H
+#define SLUICE_PARTS_H
+
+#include <limits.h>
+
+#include "attach/attachment.h"
+#include "gate/gate.h"
+#include "state/source.h"
+
+struct finding;
+struct lock_holder;
+
+/*
+ * Opens a gate to read it. If name is NULL, opens `main` or, if `main` does not exist and exactly
+ * one other gate exists, that gate.
+ */
+int gate_open_named(struct gate *gate, const char *name);
+
+/* The first maps of a gate hold sources and rules; the later maps are arrays of a fixed size. */
+#define MAPS_LISTED MAP_ADMISSION
+
+#define KEPT_TEXT (PATH_MAX + 64)
+
+/*
+ * Finds the `sluice keep` process of a gate, and formats "kept by process 4711 as
+ * /etc/sluice/main". Returns false if no process keeps the gate, or if the caller may not read the
+ * lock file.
+ */
+bool keeper_find(const char *gate, struct lock_holder *ret, char text[KEPT_TEXT]);
+
+/*
+ * Prints a finding in two lines. If `of_several`, also names its gate, unless that is the object.
+ */
+void print_finding(const struct finding *finding, bool of_several, const char *indent);
+
+/* Prints the JSON fields of an attachment. state: its "state"; NULL prints "attached" or "gone". */
+void print_attachment(const struct attachment *attachment, const char *state);
+
+/*
+ * Prints the command that makes an attachment, for a shell in the network namespace in which sluice
+ * was started. sizes: sizes of the gate to print; 0 omits a size. Returns false, and prints
+ * nothing, if -n cannot name the namespace of the device.
+ */
+bool print_attach_command(const struct attachment *attachment, struct gate_sizes sizes,
+			  const char *gate, const char *lead);
+
+/* Prints a counter as JSON: {"packets", "bytes"}. */
+void print_packets(const char *key, const struct sl_cell *cell);
+
+/* Prints the rule that decides about a source, as JSON. Without a rule its fields are null. */
+void print_judgement(const struct gate *gate, const struct judgement *judgement);
+
+/* Prints a limit as JSON: its fields, and its state, which is null if the key is unknown. */
+void print_limit_state(const struct source *source, const struct sl_limit *limit,
+		       const struct limit_state *state);
+
+/*
+ * Return the unit that a limit counts: "packets" or "bytes"; unit_of() "packet" or "byte" if
+ * `count` is 1.
+ */
+const char *unit_name(const struct sl_limit *limit);
+const char *unit_of(const struct sl_limit *limit, uint64_t count);
+
+#endif

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: GPL-2.0
+#include <stdlib.h>
+
+#include "attach/places.h"
+#include "attach/published.h"
+#include "attach/shaping.h"
+#include "base/cleanup.h"
+#include "base/error.h"
+#include "gate/rules.h"
+#include "program/print_rules.h"
+#include "program/writer.h"
+#include "report/parts.h"
+#include "report/report.h"
+
+/*
+ * Prints the attachments that are not gone. The first command also has the sizes of the gate,
+ * because it makes the gate. ret_lacks_fq: set if limits shape, and a device on hook egress lacks
+ * the qdisc fq.
+ */
+static int dump_attachments(const struct gate *gate, bool *ret_lacks_fq)
+{
+	struct gate_sizes sizes;
+	struct shaping shaping;
+	struct seen seen;
+	int err = gate_sizes_read_stated(gate, &sizes) ?: shaping_read(gate, &shaping)
+		  ?: attachments_see(gate, &seen);
+
+	if (err)
+		return err;
+	for (unsigned int i = 0; i < seen.count; i++) {
+		const struct attachment *a = &seen.all[i];
+		struct holding holding;
+
+		if (!a->program_id)
+			continue;
+		if (shaping.any && a->hook == HOOK_EGRESS) {
+			err = shaping_look(&shaping, a, &holding);
+			if (err)
+				return err;
+			*ret_lacks_fq |= !holding.holds;
+			free(holding.command);
+		}
+		if (print_attach_command(a, sizes, gate->name, ""))
+			sizes = (struct gate_sizes){0};
+		else
+			error_notice("no-netns-name", a->device,
+				     "left out, because -n cannot name its network namespace");
+	}
+	return 0;
+}
+
+/* Prints the devices as the JSON array "attach", in the form of a rules file. */
+static int print_places(const struct gate *gate)
+{
+	_cleanup_(places_free) struct places places = {0};
+	int err = gate_places(gate, &places);
+
+	if (err || !places.specified)
+		return err;
+	print_array("attach");
+	for (unsigned int i = 0; i < places.count; i++) {
+		const struct place *place = &places.list[i];
+
+		print_row(NULL);
+		print_string("device", NULL, place->device);
+		if (*place->netns)
+			print_string("netns", NULL, place->netns);
+		if (place->hook != HOOK_XDP)
+			print_string("hook", NULL, hook_names[place->hook]);
+		if (place->mode != MODE_AUTO)
+			print_string("mode", NULL, mode_names[place->mode]);
+		print_end();
+	}
+	print_end();
+	return 0;
+}
+
+int report_show(const struct gate *gate)
+{
+	_cleanup_(ruleset_free) struct ruleset set = {0};
+	struct rules_shown shown = {0};
+	int err = rules_read(gate, &set);
+
+	if (!err && print_is_json()) {
+		print_object(NULL);
+		print_string("gate", NULL, gate->name);
+		err = print_places(gate);
+	} else if (!err) {
+		err = dump_attachments(gate, &shown.lacks_fq);
+	}
+	if (err)
+		return err;
+	print_array("rules");
+	for (unsigned int i = 0; i < set.count; i++)
+		if (print_is_json())
+			print_rule(NULL, &set.rules[i], set.lists);
+		else
+			print_commands(&set.rules[i], set.lists, &shown, gate->name, "");
+	print_end();
+	print_end();
+	return 0;
+}
