@@ -2,6 +2,7 @@
 /*
  * SL_SCHEMA is the version of the layout of a gate's maps. Each map's layout is hashed here, and
  * compared with its digest in schema RECORDED_SCHEMA.
+ *
  * If a layout changes, increase SL_SCHEMA in include/sluice.h, and replace `recorded` and
  * RECORDED_SCHEMA by the lines that this test prints.
  */

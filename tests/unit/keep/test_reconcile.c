@@ -10,7 +10,7 @@
 
 static const char nothing[] = "policies: []";
 
-/* Parses a rules file with this text. NULL stands for a file without rules. */
+/* Parses a rules file with this text. If the text is NULL, returns a config without rules. */
 static struct config text_read(const char *text)
 {
 	struct config config = {0};
