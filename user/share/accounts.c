@@ -9,16 +9,16 @@
 #include "base/error.h"
 #include "share/choice.h"
 
-/* Cut counted ticks to this, because a flood on a slow limit would overflow 64 bits. */
+/* Limit of counted ticks. Without it, a flood on a slow limit would overflow 64 bits. */
 #define TICKS_MOST (1LL << 60)
 
-/* Prefetch entries this many sets ahead, because entries in use are far apart in memory. */
+/* Prefetch entries 16 sets ahead, because used entries are far apart in memory. */
 #define SETS_AHEAD 16
 
-/* A saturated link may wrap the counters of an entry after this time: rules/limit.c. */
+/* A saturated link can wrap the counters of an entry in this time (see rules/limit.c). */
 #define COUNT_WRAPS ((uint64_t)(5 * SL_TICKS_PER_SEC / 4))
 
-/* `taken` falls if CPUs return slices: by at most 1/16 of a burst, but allow twice as much. */
+/* CPUs that return slices reduce `taken` by at most 1/16 of a burst. Allow 1/8. */
 #define FALL_PART 8
 
 static int64_t ticks_of(const struct sl_limit *limit, int64_t units)
@@ -54,7 +54,7 @@ static void samples_close(struct samples *samples)
 	samples->list = NULL;
 }
 
-/* Returns the index of the first used entry from `index` on, or the number of entries. */
+/* Returns the index of the first used entry at or after `index`, or the number of entries. */
 static uint32_t samples_next(const struct samples *samples, uint32_t index)
 {
 	const struct sl_set *sets = samples->table.sets.values;
@@ -80,7 +80,7 @@ static uint32_t samples_next(const struct samples *samples, uint32_t index)
 	for (uint32_t index = samples_next(samples, 0); index < (samples)->table.count;            \
 	     index = samples_next(samples, (index) + 1))
 
-/* Copies the key of an entry. Returns false if the entry is free, or is being given a new key. */
+/* Copies the key of an entry. Returns false if the entry is free, or gets another key meanwhile. */
 static bool sample_key(const struct sl_entry *entry, struct state_key *ret)
 {
 	ret->limit = table_once(entry->limit);
@@ -94,11 +94,11 @@ static uint64_t word_read(const struct sl_entry *entry)
 	return __atomic_load_n(&entry->count.word, __ATOMIC_ACQUIRE);
 }
 
-/* Increases of the counters, in units of the limit; negative if a CPU returned a slice. */
+/* Increases of an entry's counters, in units of the limit; negative if a CPU returned credit. */
 struct counted {
 	int32_t taken;
 	int64_t asked;
-	bool is_new_entry; /* the entry was made again, so increases are counted since then */
+	bool is_new_entry; /* the key was evicted and has a new entry, whose counters began at 0 */
 };
 
 static struct counted counted_since(uint64_t then, uint64_t now)
@@ -111,9 +111,9 @@ static struct counted counted_since(uint64_t then, uint64_t now)
 }
 
 /*
- * Reads what an entry counted since the previous read, `passed` ticks ago. Returns false if the
- * entry has another key now. The 32-bit counters may wrap after COUNT_WRAPS. So after a longer time
- * the increases are 0, unless the limit is too slow to wrap them.
+ * Reads how much an entry has counted in the `passed` ticks since the previous read. Returns false
+ * if the entry has another key. The 32-bit counters may wrap after COUNT_WRAPS. After a longer time
+ * the result is 0, unless the limit is so slow that its counters cannot wrap.
  */
 static bool sample_read(struct sample *sample, const struct sl_entry *entry,
 			const struct state_key *key, const struct sl_limit *limit, uint64_t passed,
@@ -128,9 +128,9 @@ static bool sample_read(struct sample *sample, const struct sl_entry *entry,
 		return false;
 	*ret = counted_since(sample->word, word);
 	/*
-	 * If a key is evicted and gets the same entry again within seconds, `made` is unchanged.
-	 * Detect that by `taken`: it falls by more than slices can return, to a value that a new
-	 * entry can have reached in this time.
+	 * If a key is evicted and soon gets the same entry again, `made` does not change. But then
+	 * `taken` falls by more than returned slices explain, to a value that a new entry can have
+	 * reached in this time.
 	 */
 	if (ret->taken < -fall_most && ever.taken >= -fall_most && ever.taken <= made_most) {
 		*ret = ever;
@@ -190,7 +190,7 @@ static void account_set_entry(struct accounts *accounts, struct account *account
 	accounts->samples.list[entry].account = account - accounts->list + 1;
 }
 
-/* Marks that a key lost its entry. If others still block the key, its next entry is blocked. */
+/* Marks that a key was evicted. If the store still has its block, its next entry is blocked. */
 static void account_lose_entry(struct account *account)
 {
 	account->entry = NO_ENTRY;
@@ -198,8 +198,8 @@ static void account_lose_entry(struct account *account)
 }
 
 /*
- * Returns the sample of an entry. If the entry has a new key, clears the sample, and marks that the
- * account of the previous key lost its entry.
+ * Returns the sample of an entry. If the entry has a new key, the sample is cleared, and the
+ * account of the old key is marked as evicted.
  */
 static struct sample *entry_sample(struct accounts *accounts, uint32_t index,
 				   const struct state_key *key)
@@ -222,7 +222,7 @@ static struct sample *entry_sample(struct accounts *accounts, uint32_t index,
 	return sample;
 }
 
-/* Finds the entry of each account again, because keys are evicted and get other entries. */
+/* Finds entries of accounts again, because an evicted key can get another entry. */
 static void accounts_place(struct accounts *accounts)
 {
 	const struct table *table = &accounts->samples.table;
@@ -241,7 +241,7 @@ static void accounts_place(struct accounts *accounts)
 		if (account->entry != NO_ENTRY ||
 		    table_read(accounts->gate, table, &account->key, &found) || !found.is_found)
 			continue;
-		/* if a key got a new entry during a scan, it may have got a second account */
+		/* a key that moved to another entry during a scan may have got a second account */
 		if (entry_sample(accounts, found.index, &account->key)->account)
 			account_free(accounts, account);
 		else
@@ -251,27 +251,27 @@ static void accounts_place(struct accounts *accounts)
 
 /* --- Choosing ------------------------------------------------------------------------------- */
 
-/* A key without an account that is due to be reported. */
+/* A key that should be reported but has no account. */
 struct report_candidate {
 	uint32_t entry;
 	struct state_key key;
 	const struct shared_limit *limit;
-	uint64_t excess; /* ticks */
-	uint64_t asked;	 /* ticks since the previous scan */
+	uint64_t excess; /* in ticks; see accounts.h */
+	uint64_t asked;	 /* ticks that packets requested since the previous scan */
 };
 
 struct scan {
-	uint64_t now, passed;	       /* time of this scan, and ticks since the previous scan */
-	uint64_t unreported, before;   /* accounts->unreported now, and at the previous scan */
-	struct choices choices;	       /* `number` is an index in `list` */
-	struct report_candidate *list; /* array with room for accounts->most candidates */
-	uint64_t due;		       /* number of candidates found */
+	uint64_t now, passed;	       /* time of this scan, and ticks since the last one */
+	uint64_t unreported, before;   /* `accounts->unreported` after and before this scan */
+	struct choices choices;	       /* the chosen candidates: `number` is an index in `list` */
+	struct report_candidate *list; /* room for accounts->most candidates */
+	uint64_t due;		       /* number of candidates, including those not chosen */
 };
 
 /*
  * Returns the weight that a candidate must exceed to replace an account. Free accounts are replaced
- * first, then quiet keys, beginning with the key that was quiet longest, then keys of small weight.
- * A key with demand cannot be replaced if it was added recently, or if the store does not reply.
+ * first, then accounts of quiet keys in the order in which they became quiet, and then accounts by
+ * weight. An account with demand is kept if it is new, or if the store does not reply.
  */
 static double account_weight(const struct accounts *accounts, const struct account *account,
 			     uint64_t now)
@@ -291,7 +291,7 @@ static double account_weight(const struct accounts *accounts, const struct accou
 	return choice_weight(demand, limit->meaning, &account->key);
 }
 
-/* Gives an account to a candidate. since: the time of the previous scan. */
+/* Makes an account for a candidate. since: the time of the previous scan. */
 static void account_begin(struct accounts *accounts, struct account *account,
 			  const struct report_candidate *candidate, uint64_t since)
 {
@@ -311,11 +311,11 @@ static void account_begin(struct accounts *accounts, struct account *account,
 	};
 	flow_begin(&account->flow, &nothing, since);
 	sample->account = account - accounts->list + 1;
-	sample->excess = 0; /* the excess was moved to account->own */
+	sample->excess = 0; /* `own` now counts the excess */
 	accounts->count++;
 }
 
-/* Gives accounts to the candidates with the largest weights. Returns the number of them. */
+/* Gives accounts to the candidates of the largest weights. Returns the number of new accounts. */
 static unsigned int accounts_choose(struct accounts *accounts, struct scan *scan)
 {
 	_cleanup_free_ struct choice *leaves = calloc(accounts->most, sizeof(*leaves));
@@ -340,14 +340,14 @@ static unsigned int accounts_choose(struct accounts *accounts, struct scan *scan
 
 /* --- Scanning ------------------------------------------------------------------------------- */
 
-/* Adds what a key took to its account, or to its excess; the key may then be a candidate. */
+/* Adds what a key took to its account, or else to its excess; the key may become a candidate. */
 static void count_add(struct accounts *accounts, struct sample *sample,
 		      struct report_candidate *candidate, const struct counted *counted,
 		      struct scan *scan)
 {
 	const struct sl_entry *entry = &accounts->samples.table.entries[candidate->entry];
 	const struct sl_limit *limit = &candidate->limit->limit;
-	/* difference of rounded sums: a scan alone would round a slow limit's part down to 0 */
+	/* the difference of two rounded sums, because a single difference could be rounded to 0 */
 	int64_t least =
 		(scan->unreported >> limit->unit_shift) - (scan->before >> limit->unit_shift);
 	unsigned int number;
@@ -378,7 +378,7 @@ static void count_add(struct accounts *accounts, struct sample *sample,
 		scan->list[number] = *candidate;
 }
 
-/* Counts what each key took since the previous scan, and collects candidates. */
+/* Counts what every key took since the previous scan, and collects candidates. */
 static void table_scan(struct accounts *accounts, unsigned int nodes, struct scan *scan)
 {
 	struct samples *samples = &accounts->samples;
@@ -439,8 +439,8 @@ void accounts_scan(struct accounts *accounts, unsigned int nodes, uint64_t now)
 /* --- Rules that change ---------------------------------------------------------------------- */
 
 /*
- * Skips what entries have counted so far if their limit has changed, or is now shared but was not
- * before. The entries of a limit that was created since then are not skipped: they began at 0.
+ * Ignores what entries have counted so far if their limit has changed, or was not shared before.
+ * The entries of a newly created limit are not ignored, because their counters began at 0.
  */
 static void entries_follow(struct accounts *accounts, const struct shared_limits *before)
 {
@@ -465,7 +465,7 @@ static void entries_follow(struct accounts *accounts, const struct shared_limits
 	}
 }
 
-/* Begins a new flow after the limit changed, because its key in the store has another name. */
+/* Begins a new flow after a change of the limit, because its keys in the store have other names. */
 static void account_restart(struct account *account)
 {
 	const struct flow_count reported = {flow_whole(account->own.taken),
@@ -504,7 +504,7 @@ int accounts_follow(struct accounts *accounts, const struct gate *gate)
 	if (err)
 		return err;
 	is_same = samples.table.id && samples.table.id == accounts->samples.table.id;
-	if (is_same) { /* the table was not resized, so the samples stay valid */
+	if (is_same) { /* the same table: samples stay valid */
 		SWAP(samples.list, accounts->samples.list);
 		samples.is_fresh = accounts->samples.is_fresh;
 	}

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Share: the accounts of a node. A key of a shared limit that has an account is reported to the
- * store in every round; other keys are limited by this node alone.
+ * Share: accounts of a node. The node reports a key of a shared limit to the store in every round
+ * if the key has an account. Other keys are limited by this node alone.
  *
- * The excess of a key is what it took here without a report, minus a hundredth of rate/nodes, which
- * is never reported. A key gets an account if flow_is_due(). The account ends if flow_rests(), or
- * if another key needs it and this key either is quiet (flow_is_quiet()) or has less weight
- * (choice.h).
+ * The excess of a key is what it took without a report, except for 1 % of rate/nodes, which is
+ * never reported. A key gets an account if flow_is_due(). The account is freed if flow_rests(), or
+ * if another key needs it and this key is quiet (flow_is_quiet()) or has less weight (choice.h).
  */
 #ifndef SLUICE_ACCOUNTS_H
 #define SLUICE_ACCOUNTS_H
@@ -18,86 +17,86 @@
 
 #define NO_ENTRY UINT32_MAX
 
-/* What the last scan read from an entry of the table. Packets change the entry meanwhile. */
+/* Values that the last scan read from an entry of the table. Packets can change the entry since. */
 struct sample {
-	uint64_t word;	  /* `taken` and `refused` of the entry */
-	uint32_t hash;	  /* hash of the entry's key; 0: the entry was not read yet */
-	uint32_t excess;  /* excess of the key, in units of the limit (unit_shift) */
-	uint32_t account; /* index of the key's account, plus 1; 0: no account */
-	float demand;	  /* average demand for the key: choice_demand() */
+	uint64_t word;	  /* the entry's counters `taken` and `refused` */
+	uint32_t hash;	  /* hash of the entry's key; 0: not read yet */
+	uint32_t excess;  /* in units of the limit (unit_shift) */
+	uint32_t account; /* index of the key's account + 1; 0: no account */
+	float demand;	  /* average demand of the key, see choice_demand() */
 };
 
 struct samples {
 	struct table table;
-	struct sample *list; /* a sample for each entry of the table, at the same index */
-	bool is_fresh;	     /* the table was not scanned yet; the first scan reports no packets */
+	struct sample *list; /* a sample for each entry of the table */
+	bool is_fresh;	     /* no scan yet: the first scan counts nothing */
 };
 
 struct account {
 	struct state_key key;
-	const struct shared_limit *limit; /* limit of the key; NULL if this account is free */
-	uint64_t meaning;		  /* value of `limit->meaning` when the flow began */
-	uint32_t entry;			  /* index of the key's entry in the table, or NO_ENTRY */
+	const struct shared_limit *limit; /* limit of the key; NULL: the account is free */
+	uint64_t meaning;		  /* `limit->meaning` when the flow began */
+	uint32_t entry;			  /* index of the key's entry, or NO_ENTRY */
 	struct flow flow;
 	uint64_t begun_at;
-	struct flow_count own; /* counters of this node for the key, in ticks */
-	unsigned int item;     /* index of the store_item in the current round */
-	unsigned int lost;     /* number of rounds in a row without a reply */
-	bool lasts;	       /* the store has confirmed that the key expires */
-	uint64_t expiry_at;    /* time of the round that set the expiry */
-	unsigned int endless;  /* replies in a row that did not confirm an expiry */
+	struct flow_count own; /* what packets of the key took and requested here, in ticks */
+	unsigned int item;     /* index of the key's store_item in this round */
+	unsigned int lost;     /* consecutive rounds without a reply */
+	bool lasts;	       /* the store has confirmed an expiry of the key */
+	uint64_t expiry_at;    /* when the node last set the expiry */
+	unsigned int endless;  /* consecutive replies without a confirmed expiry */
 	struct debt debt;
-	uint64_t block_end;  /* latest end of all blocks that the store reported */
-	bool block_is_known; /* the store has replied whether the key is blocked */
+	uint64_t block_end;  /* latest end of the blocks that the store reported */
+	bool block_is_known; /* whether the store has ever replied about blocks */
 };
 
 struct accounts {
-	const char *name; /* common name of the nodes that share the limits */
+	const char *name; /* name that the nodes of a limit have in common */
 	const struct gate *gate;
 	struct samples samples;
 	struct shared_limits limits;
-	struct account *list; /* array of `most` accounts, used or free */
+	struct account *list; /* `most` accounts, in use or free */
 	unsigned int most, count;
-	unsigned int lost; /* largest value of `lost` of all accounts in the last round */
+	unsigned int lost; /* largest `lost` of an account, after the last round */
 	uint64_t scanned_at;
-	/* sum of the ticks that each key may take without a report, since the start */
+	/* sum, since the start, of the ticks that a key may take without a report */
 	uint64_t unreported;
-	uint64_t left_out, charged, blocked; /* totals that struct share_state reports */
+	uint64_t left_out, charged, blocked; /* totals, see struct share_state */
 };
 
 /*
- * Opens the table and the shared limits of a gate. gate and name must stay valid. most: the largest
+ * Opens the table and the shared limits of a gate. `gate` and `name` must stay valid. most: maximum
  * number of accounts, at least 1. Returns 0, or a negative errno after error_add().
  */
 int accounts_open(struct accounts *accounts, const struct gate *gate, const char *name,
 		  unsigned int most);
 void accounts_close(struct accounts *accounts);
 
-/* Reads changed rules and maps. Returns 0, or a negative errno after error_add(). */
+/* Reads the rules and maps of the gate again. Returns 0, or a negative errno after error_add(). */
 int accounts_follow(struct accounts *accounts, const struct gate *gate);
 
-/* Counts what all keys took since the last scan, and gives accounts to keys that are due. */
+/* Counts what keys took since the last scan. Gives accounts to keys that must be reported. */
 void accounts_scan(struct accounts *accounts, unsigned int nodes, uint64_t now);
 
-/* Only counts. Call it if a round exceeds COUNT_WRAPS, because counters of entries would wrap. */
+/* Counts without a report. Call it in rounds longer than COUNT_WRAPS, before counters wrap. */
 void accounts_count(struct accounts *accounts, unsigned int nodes, uint64_t now);
 
-/* Frees an account. What the key took since its last report becomes its excess. */
+/* Frees an account. The key's excess is then what it has taken since the last report. */
 void account_free(struct accounts *accounts, struct account *account);
 
 /* --- Rounds: report.c ----------------------------------------------------------------------- */
 
-/* Begins a round. items: room for accounts->most items. Returns the number of items set. */
+/* Begins a round. items: room for accounts->most items. Returns the number of items to send. */
 unsigned int accounts_report(struct accounts *accounts, struct store_item *items, uint64_t now);
 
-/* Ends a round. items: the items of accounts_report(), with the replies of the store. */
+/* Ends a round. items: as set by accounts_report(), with the replies of the store. */
 void accounts_learn(struct accounts *accounts, const struct store_item *items, unsigned int nodes,
 		    uint64_t now);
 
-/* Charges states for packets that other nodes admitted. */
+/* Charges what other nodes let pass to the states of this node. */
 void accounts_step(struct accounts *accounts, uint64_t now);
 
-/* Replaces accounts_step() while limits are divided: calls flow_forget() for all accounts. */
+/* Call it instead of accounts_step() while limits are divided. Calls flow_forget() for accounts. */
 void accounts_forget(struct accounts *accounts, uint64_t now);
 
 #endif

@@ -7,8 +7,8 @@
 #include "credit.h"
 
 #define FACTOR_SPAN  .25      /* the factor of a key is between 1 and 1 + FACTOR_SPAN */
-#define DEMAND_LEAST 0x1p-12f /* an average below this is rounded to 0 */
-/* upper bound of an average; 1 would be too low: noise would move keys below their limit */
+#define DEMAND_LEAST 0x1p-12f /* a smaller average demand counts as 0 */
+/* maximum of an average; 1 is too low, because noise would move busy keys below 1 */
 #define DEMAND_MOST 2
 
 float choice_demand(float before, int64_t asked, uint64_t passed, uint64_t burst)
@@ -22,7 +22,7 @@ float choice_demand(float before, int64_t asked, uint64_t passed, uint64_t burst
 	return demand < DEMAND_MOST ? demand : DEMAND_MOST;
 }
 
-/* The finalizer of MurmurHash3: each bit of the result depends on every bit of the word. */
+/* The finalizer of MurmurHash3: every bit of the argument affects every bit of the result. */
 static uint64_t mix(uint64_t word)
 {
 	word = (word ^ word >> 33) * 0xff51afd7ed558ccd;
@@ -32,7 +32,7 @@ static uint64_t mix(uint64_t word)
 
 double choice_weight(float demand, uint64_t meaning, const struct state_key *key)
 {
-	/* only data that the key in the store contains, in one byte order: equal on all nodes */
+	/* only data in the key's name in the store, in one byte order, so that all nodes agree */
 	uint64_t mixed = mix(mix(mix(meaning) ^ be64toh(key->addr[0])) ^ be64toh(key->addr[1]));
 
 	return (demand < 1 ? demand : 1) * (1 + FACTOR_SPAN * (mixed >> 11) * 0x1p-53);
@@ -43,7 +43,7 @@ bool choices_add(struct choices *choices, double weight, unsigned int *ret_numbe
 	struct choice *list = choices->list;
 	unsigned int i, child;
 
-	if (choices->count < choices->most) { /* append the item, and move it up */
+	if (choices->count < choices->most) { /* append the item to the heap, and move it up */
 		*ret_number = i = choices->count++;
 		for (; i && list[(i - 1) / 2].weight > weight; i = (i - 1) / 2)
 			list[i] = list[(i - 1) / 2];

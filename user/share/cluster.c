@@ -9,10 +9,10 @@
 
 #include "base/cleanup.h"
 
-#define TRIES_MAX      6   /* times that a call sends a command: once, and after each redirect */
-#define BATCH	       128 /* commands written to a socket at a time */
-#define LOOKUP_POLL_MS 5   /* interval of checks whether a name lookup has ended */
-#define MAP_REST_MS    100 /* shortest time between two reads of the map; doubles per failure */
+#define TRIES_MAX      6   /* a command is sent once, and again after each redirect */
+#define BATCH	       128 /* commands that are written to a socket at once */
+#define LOOKUP_POLL_MS 5   /* how often to check whether a name lookup has ended */
+#define MAP_REST_MS    100 /* time between two reads of the slot map; doubles with each failure */
 #define MAP_REST_MAX   2000
 
 /* --- Queues --------------------------------------------------------------------------------- */
@@ -82,7 +82,7 @@ unsigned int cluster_node(struct cluster *cluster, const struct endpoint *at)
 	return number;
 }
 
-/* Puts a command into the queue of its node, or ends it if no node has its slot. */
+/* Queues a command for the store node that has its slot. Ends the command if no node has it. */
 static void command_route(struct cluster *cluster, struct store_command *command)
 {
 	unsigned int number = command->node;
@@ -154,7 +154,7 @@ static void command_refused(struct cluster *cluster, struct store_node *from,
 	command_end(cluster, command, refusal == REFUSAL_KEY ? REFUSED : UNSENT);
 }
 
-/* Reads an integer. TIME returns it as a string. Returns false if the reply is no integer. */
+/* Reads an integer, which TIME returns as a string. Returns false if it is not an integer. */
 static bool number_read(const redisReply *reply, int64_t *ret)
 {
 	char *end;
@@ -167,7 +167,7 @@ static bool number_read(const redisReply *reply, int64_t *ret)
 	return !errno && end == reply->str + reply->len && reply->len;
 }
 
-/* Reads the values of a reply. Returns false if the reply does not fit the command. */
+/* Reads the numbers of a reply. Returns false if the reply does not have the expected form. */
 static bool values_read(const redisReply *reply, struct store_command *command)
 {
 	if (command->values == 0)
@@ -180,9 +180,9 @@ static bool values_read(const redisReply *reply, struct store_command *command)
 }
 
 /*
- * Handles the reply to the oldest command that awaits a reply. Frees the reply, or stores it in the
- * command. Returns false if it does not fit the command; then the order of replies is unknown, and
- * the caller must end the connection.
+ * Handles the reply to the oldest command without a reply. Frees the reply, or stores it in the
+ * command. Returns false if the reply is not of the expected form. Then the next replies cannot be
+ * matched to commands, and the caller must close the connection.
  */
 static bool reply_handle(struct cluster *cluster, struct store_node *node, redisReply *reply)
 {
@@ -190,7 +190,7 @@ static bool reply_handle(struct cluster *cluster, struct store_node *node, redis
 	bool is_error = reply->type == REDIS_REPLY_ERROR;
 
 	if (command && command->values == REPLY_WHOLE) {
-		/* keep `has_failed`, because a master that hangs may still reply with the map */
+		/* `has_failed` stays: a hung master may still return the slot map */
 		queue_take(&node->awaiting);
 		command->whole = reply;
 		command_end(cluster, command, REPLIED);
@@ -201,7 +201,7 @@ static bool reply_handle(struct cluster *cluster, struct store_node *node, redis
 		return false;
 	}
 	if (command->due == 2) {
-		command->due = 1; /* this was the reply to ASKING: the command's reply follows */
+		command->due = 1; /* the reply to ASKING; the reply to the command follows */
 	} else {
 		queue_take(&node->awaiting);
 		command->node = NODE_NONE;
@@ -216,7 +216,7 @@ static bool reply_handle(struct cluster *cluster, struct store_node *node, redis
 	return true;
 }
 
-/* Marks commands without a reply as lost if the connection of the node has ended. */
+/* If the connection to a store node has ended, marks commands without a reply as lost. */
 static void node_settle(struct cluster *cluster, struct store_node *node)
 {
 	if (node->connection.state != CONNECTION_CLOSED)
@@ -249,9 +249,8 @@ static void cluster_node_read(struct cluster *cluster, struct store_node *node)
 /* --- Exchange ------------------------------------------------------------------------------- */
 
 /*
- * Returns whether the reply to a command that is sent now can arrive before the end of the call. In
- * the first eighth of a call it is always true, because the round trip may be shorter than
- * measured.
+ * Returns whether a command that is sent now can get its reply before the end of the call. In the
+ * first eighth of a call, commands are always sent, because the round trip may be shorter now.
  */
 static bool is_in_time(const struct cluster *cluster, const struct connection *connection)
 {
@@ -261,7 +260,7 @@ static bool is_in_time(const struct cluster *cluster, const struct connection *c
 	       now + connection->rtt_ms * 5 / 4 < cluster->end_ms;
 }
 
-/* Sends up to BATCH commands. Returns false if the connection is closed. */
+/* Sends at most BATCH commands. Returns false if the connection is closed. */
 static bool cluster_node_write(struct cluster *cluster, struct store_node *node)
 {
 	struct connection *connection = &node->connection;
@@ -284,7 +283,7 @@ static bool cluster_node_write(struct cluster *cluster, struct store_node *node)
 		      : connection_flush(connection);
 }
 
-/* Continues to connect to a node, and sends its commands while its socket has room. */
+/* Continues to connect to a store node. Sends its commands while the socket accepts them. */
 static void node_advance(struct cluster *cluster, struct store_node *node)
 {
 	struct connection *connection = &node->connection;
@@ -302,7 +301,7 @@ static void node_advance(struct cluster *cluster, struct store_node *node)
 			return;
 }
 
-/* Returns whether the call must wait for a node. */
+/* Returns whether a store node has commands that can still get a reply in this call. */
 static bool node_is_busy(const struct cluster *cluster, const struct store_node *node)
 {
 	const struct connection *connection = &node->connection;
@@ -314,11 +313,11 @@ static bool node_is_busy(const struct cluster *cluster, const struct store_node 
 }
 
 /*
- * Returns the deadline for pending replies, 0 if there are none. Replies are used only after the
- * call, so a failed node must not delay the others. If another node works, a failed node gets:
- *
- *   if it is connected   timeout/8 and its round trip, because a hung master may accept a login
- *   if it is connecting  no time, because connecting continues in the next call
+ * Returns until when to wait for replies, or 0 if no reply is awaited. Replies are used only after
+ * the call, so one failed store node must not delay the replies of all others. If another node
+ * works, a failed node that is connected gets timeout/8 and its round trip, because a hung master
+ * may accept a login. A failed node that is not connected gets no time: the next call continues to
+ * connect.
  */
 static uint64_t replies_deadline(const struct cluster *cluster)
 {
@@ -345,7 +344,7 @@ static uint64_t replies_deadline(const struct cluster *cluster)
 	return until < cluster->end_ms ? until : cluster->end_ms;
 }
 
-/* Waits for replies, at the latest until `until`, and reads them. */
+/* Waits for replies until `until`, and reads them. */
 static void nodes_wait(struct cluster *cluster, uint64_t now, uint64_t until)
 {
 	struct pollfd ready[NODES_MAX];
@@ -414,7 +413,7 @@ void cluster_exchange(struct cluster *cluster, struct store_command *commands, s
 
 /* --- The map of slots ------------------------------------------------------------------------ */
 
-/* Adds a node of CLUSTER SLOTS, [host, port, ...]. Returns its index, or NODE_NONE if invalid. */
+/* Adds a node, [host, port, ...] in CLUSTER SLOTS. Returns its index, or NODE_NONE if invalid. */
 static unsigned int map_node_read(struct slot_map *map, const redisReply *node,
 				  const struct connection *from)
 {
@@ -436,8 +435,8 @@ static unsigned int map_node_read(struct slot_map *map, const redisReply *node,
 }
 
 /*
- * Reads the reply to CLUSTER SLOTS, an array of [first slot, last slot, master, replica...]. Adds
- * the masters with their slots. Returns whether any slot was assigned.
+ * Reads a reply to CLUSTER SLOTS: an array of [first slot, last slot, master, replica...]. Adds the
+ * masters and their slots to the map. Returns whether any slot has a master.
  */
 static bool cluster_map_read(struct slot_map *map, const redisReply *reply,
 			     const struct connection *from)
@@ -457,7 +456,7 @@ static bool cluster_map_read(struct slot_map *map, const redisReply *reply,
 	return has_slots;
 }
 
-/* Replaces the map of the cluster. Nodes that are in both maps keep their connections. */
+/* Replaces the slot map. Nodes that are in the old and the new map keep their connections. */
 static void map_adopt(struct cluster *cluster, const struct slot_map *map)
 {
 	struct store_node *nodes[NODES_MAX] = {NULL};
@@ -482,8 +481,8 @@ static void map_adopt(struct cluster *cluster, const struct slot_map *map)
 }
 
 /*
- * Uses the reply of a node to CLUSTER SLOTS as the map. If the reply is an error, the store is no
- * cluster, and the node gets all slots. Returns whether the map is known now.
+ * Makes a reply to CLUSTER SLOTS the slot map. If the reply is an error, the store is not a
+ * cluster, and this node gets all slots. Returns whether the map is known now.
  */
 static bool map_take(struct cluster *cluster, unsigned int number, const redisReply *reply)
 {
@@ -509,7 +508,7 @@ static bool map_take(struct cluster *cluster, unsigned int number, const redisRe
 	return true;
 }
 
-/* Asks a node for the map, and waits until `end_ms`. Returns whether the map is known now. */
+/* Requests the slot map from a node until `end_ms`. Returns whether the map is known now. */
 static bool map_ask(struct cluster *cluster, unsigned int number, uint64_t end_ms)
 {
 	struct store_command command = command_make("", REPLY_WHOLE, "CLUSTER SLOTS");
@@ -543,9 +542,9 @@ static bool map_ask(struct cluster *cluster, unsigned int number, uint64_t end_m
 }
 
 /*
- * Asks nodes for the map until one replies or the time is over. Connected nodes are asked first,
- * replicas last; among equals, each call begins with the next node. Returns whether the map is
- * known now.
+ * Requests the slot map from one store node after the other, until a node returns it or the time is
+ * over. Connected nodes come first and replicas last. Otherwise each call begins with another node.
+ * Returns whether the map is known now.
  */
 static bool map_ask_all(struct cluster *cluster)
 {
@@ -566,11 +565,11 @@ static bool map_ask_all(struct cluster *cluster)
 			if (is_tried[number] || rank != (is_replica ? 2U : !is_ready))
 				continue;
 			is_tried[number] = true;
-			/* limit the wait for a node that cannot connect; the last gets the rest */
+			/* a node that cannot connect gets a third of the time, or what is left */
 			patience = left-- > 3 ? timeout / 3 : (end - now) / (left + 1);
 			if (!map_ask(cluster, number, is_ready ? end : now + patience + 1))
 				continue;
-			/* the map is current, so replicas may have become masters */
+			/* in the new map, former replicas may be masters */
 			for (unsigned int j = 0; j < cluster->map.nodes && !is_replica; j++)
 				cluster->node[j]->is_replica = false;
 			cluster->map_is_known = true;
@@ -591,7 +590,7 @@ int cluster_refresh(struct cluster *cluster)
 	cluster->map_is_stale = false;
 	if (!map_ask_all(cluster)) {
 		cluster->map_is_stale = true;
-		/* no failure if a connection is still being made: the next call continues it */
+		/* while a connection is being made, nothing has failed: the next call continues */
 		if (!cluster->setup.err)
 			return cluster->map_is_known ? 0 : -EAGAIN;
 		cluster->map_failures++;

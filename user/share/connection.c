@@ -17,7 +17,7 @@
 #include "base/text.h"
 
 #ifdef SL_STORE_TLS
-#include <hiredis/hiredis_ssl.h> /* hiredis_ssl.h must be included after hiredis.h */
+#include <hiredis/hiredis_ssl.h> /* hiredis_ssl.h needs hiredis.h before it */
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
@@ -26,8 +26,8 @@
 #define BACKOFF_FIRST_MS 50
 #define BACKOFF_MAX_MS	 1000
 #define CONNECT_MAX_MS	 5000
-#define MEASURE_EVERY	 10 /* measure the round trip again after this many failed attempts */
-#define CODE_MAX	 16 /* length of the longest error code, such as NOAUTH */
+#define MEASURE_EVERY	 10 /* failed attempts after which the round trip is measured again */
+#define CODE_MAX	 16 /* length of the longest code of an error, such as NOAUTH */
 
 uint64_t store_now_ms(void)
 {
@@ -38,7 +38,7 @@ uint64_t jitter(uint64_t ms)
 {
 	uint32_t random;
 
-	/* getrandom() may fail early in the boot */
+	/* getrandom() can fail early at boot */
 	if (getrandom(&random, sizeof(random), GRND_NONBLOCK) != sizeof(random))
 		random = 0;
 	return ms / 2 + random % ms;
@@ -46,7 +46,7 @@ uint64_t jitter(uint64_t ms)
 
 /* --- Names ---------------------------------------------------------------------------------- */
 
-/* A lookup in a thread of the C library: a name server may need longer than a round. */
+/* A name lookup in a thread of the C library. A name server can need longer than a round. */
 struct name_lookup {
 	struct gaicb request;
 	struct addrinfo hints;
@@ -71,7 +71,7 @@ static struct name_lookup *lookup_begin(const char *host)
 	return NULL;
 }
 
-/* Formats an address of a finished lookup; another one in each attempt. Returns false if none. */
+/* Formats an address of the host, another one in each attempt. Returns false without address. */
 static bool lookup_read(struct name_lookup *lookup, unsigned int attempt, char text[NI_MAXHOST])
 {
 	const struct addrinfo *one = lookup->request.ar_result;
@@ -89,9 +89,9 @@ static bool lookup_read(struct name_lookup *lookup, unsigned int attempt, char t
 }
 
 /*
- * Frees the lookup of a connection. If its thread is still running, the lookup is kept, and the
- * next lookup of the connection waits for it. So each connection has at most one thread, however
- * many names the store reports.
+ * Frees the lookup of a connection, unless its thread is still running. Then the next lookup of the
+ * connection waits for that thread. So each connection has at most one thread, however many names
+ * the store reports.
  */
 static void lookup_end(struct connection *connection)
 {
@@ -128,7 +128,7 @@ void tls_close(struct ssl_ctx_st *tls)
 	SSL_CTX_free(tls);
 }
 
-/* Requires a certificate for this host, which hiredis does not. Returns false on failure. */
+/* Requires a certificate for `host`, which hiredis does not check. Returns false on failure. */
 static bool host_expect(SSL *ssl, const char *host)
 {
 	if (host_is_address(host))
@@ -137,7 +137,7 @@ static bool host_expect(SSL *ssl, const char *host)
 	return SSL_set1_host(ssl, host) && SSL_set_tlsext_host_name(ssl, host);
 }
 
-/* Returns what is wrong with the certificate, or otherwise the error of hiredis. */
+/* Returns what is wrong with the certificate, or else the error of hiredis. */
 static const char *tls_error(const struct connection *connection)
 {
 	long result = connection->ssl ? SSL_get_verify_result(connection->ssl) : X509_V_OK;
@@ -148,12 +148,12 @@ static const char *tls_error(const struct connection *connection)
 }
 
 /*
- * Begins the TLS handshake; later reads and writes continue it. The certificate must be for the
- * host of the connection. Returns NULL, or the text of a failure.
+ * Begins the TLS handshake, which later reads and writes continue. The certificate must be for the
+ * host of the connection. Returns NULL, or the text of the error.
  */
 static const char *tls_begin(struct connection *connection)
 {
-	/* after redisInitiateSSL() has succeeded, redisFree() frees `ssl` */
+	/* redisFree() frees `ssl` if redisInitiateSSL() succeeds */
 	SSL *ssl = connection->ssl = SSL_new(connection->setup->tls);
 	const char *error;
 
@@ -204,7 +204,7 @@ int store_fail(struct connection_setup *setup, const struct endpoint *at, int er
 	va_end(args);
 	if (at)
 		endpoint_format(at, place);
-	/* a host name may be as long as the buffer: shorten it, to leave room for the failure */
+	/* shorten a long host name, so that the text of the failure fits */
 	snprintf(setup->error, sizeof(setup->error), "%.64s%s%.180s", place, *place ? ": " : "",
 		 what);
 	text_make_printable(setup->error);
@@ -218,8 +218,8 @@ static void connection_drop(struct connection *connection)
 
 	if (connection->context) {
 		/*
-		 * Send a reset. After a normal close TCP retransmits unacknowledged commands for
-		 * minutes, so the node could execute them after the network is back.
+		 * Send a TCP reset. After a normal close, TCP retransmits unacknowledged commands
+		 * for minutes, so the node could execute them when the network is back.
 		 */
 		setsockopt(connection->context->fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
 		redisFree(connection->context);
@@ -237,7 +237,7 @@ bool connection_end(struct connection *connection)
 
 	connection_drop(connection);
 	connection->has_failed = true;
-	/* logins may fail because the round trip has become longer: measure it again */
+	/* if logins fail because the round trip is longer now, it must be measured again */
 	if (connection->attempts % MEASURE_EVERY == 0)
 		connection->rtt_ms = 0;
 	for (unsigned int i = 1; i < connection->attempts && wait < BACKOFF_MAX_MS; i++)
@@ -274,9 +274,9 @@ typedef int array_size;
 #endif
 
 /*
- * Creates an array for hiredis. Returns NULL if the reply exceeds its limits. hiredis allocates as
- * many elements as the header of an array announces, so a few bytes could cost gigabytes. hiredis 1
- * accepts any depth, and frees arrays recursively.
+ * Creates an array for hiredis. Returns NULL if the reply exceeds the limits. hiredis allocates as
+ * many elements as the header of an array announces, so a reply of a few bytes could use gigabytes.
+ * hiredis 1 accepts arrays of any depth, and frees them recursively.
  */
 static void *array_create(const redisReadTask *task, array_size elements)
 {
@@ -309,7 +309,7 @@ int connection_fd(const struct connection *connection, short *ret_events)
 	return connection->context->fd;
 }
 
-/* Calls connection_fail() with the error of hiredis. Returns false. */
+/* Fails the connection with the error of hiredis. Returns false. */
 static bool context_fail(struct connection *connection)
 {
 	const redisContext *context = connection->context;
@@ -420,7 +420,7 @@ static bool lookup_advance(struct connection *connection)
 	return socket_open(connection, address);
 }
 
-/* Sends AUTH or PING. Other commands wait for the reply, so a dead node loses none. */
+/* Sends AUTH or PING. Commands are sent only after the reply, so a dead node loses no command. */
 static bool login_begin(struct connection *connection)
 {
 	const struct connection_setup *setup = connection->setup;
@@ -458,9 +458,9 @@ static bool opening_advance(struct connection *connection)
 }
 
 /*
- * Reads the reply to AUTH or PING. Returns whether the login succeeded; otherwise ends the
- * connection. NOPERM after PING is a success: the user may lack only that right. An error after
- * AUTH may repeat the password, because a server that does not know AUTH quotes its arguments. So
+ * Reads the reply to AUTH or PING. Returns whether the login succeeded, and otherwise closes the
+ * connection. NOPERM after PING is a success, because the user may lack only the right to PING. A
+ * server that does not know AUTH may quote its arguments, so the error may contain the password. So
  * only the code of the error, such as ERR, is reported, and only if the password does not begin
  * with it.
  */
@@ -514,7 +514,7 @@ static bool login_advance(struct connection *connection)
 	if (!is_ready)
 		return false;
 	connection->state = CONNECTION_READY;
-	/* this includes the time between two calls if the reply arrived between them */
+	/* if the reply arrived between two calls, this includes the time until now */
 	rtt = store_now_ms() - connection->asked_ms + 1;
 	if (!connection->rtt_ms || rtt < connection->rtt_ms)
 		connection->rtt_ms = rtt;

@@ -4,15 +4,15 @@
 #include "kinds.h"
 #include "gate/table.h"
 
-/* Give up after 16 failed compare-and-swaps, as the packet path does (STATE_TRIES). */
+/* Give up after 16 failed compare-and-swaps, like STATE_TRIES in the packet path. */
 #define TRIES 16
 
-/* Least value of the largest debt of a source: 20 ms, twice the time between two steps. */
+/* A source can owe at least 20 ms, which is twice the time between two steps. */
 #define DEBT_LEAST ((int64_t)SL_TICKS_PER_SEC / 50)
 
 /*
- * Returns the largest debt of a source. A burst is too little if a state refills it between two
- * steps: part of each charge would be lost.
+ * Returns how much a source can owe. A short burst is not enough: a state could refill it between
+ * two steps, and part of each charge would be lost.
  */
 static uint64_t debt_most(const struct sl_limit *limit)
 {
@@ -30,8 +30,8 @@ static struct sl_state state_copy(const struct sl_state *state)
 }
 
 /*
- * Returns the state after a charge of `cost`, and in ret_charged the ticks charged. *refundable is
- * first reduced to what the level lacks: ticks that have refilled since cannot be refunded.
+ * Returns the state after a charge of `cost`, and the ticks that were charged. First reduces
+ * *refundable to what is missing to a full state, because refilled ticks cannot be refunded.
  */
 static struct sl_state state_charged(const struct sl_limit *limit, struct sl_state state,
 				     int64_t cost, uint64_t *refundable, uint64_t now,
@@ -40,7 +40,7 @@ static struct sl_state state_charged(const struct sl_limit *limit, struct sl_sta
 	int64_t level, charged;
 
 	now = kind_now(SL_TOKEN_BUCKET, &state, now);
-	if (credit_is_full(limit, &state, now)) /* as the packet path does before it borrows */
+	if (credit_is_full(limit, &state, now)) /* the packet path does this before it borrows */
 		state.full_at = now;
 	level = credit_level(limit, &state, now);
 	*refundable = credit_min(*refundable, credit_max(0, (int64_t)limit->refill - level));
@@ -78,7 +78,7 @@ int64_t debt_charge(const struct sl_limit *limit, struct sl_entry *entry,
 			*refundable = left;
 			return charged;
 		}
-		/* the entry has another key now: undo the charge unless its new key overwrote it */
+		/* undo the charge, because the entry has another key now */
 		word_swap(&state->empty_at, next.empty_at, seen.empty_at);
 		return 0;
 	}
@@ -94,7 +94,7 @@ int64_t debt_step(const struct sl_limit *limit, struct sl_entry *entry, const st
 
 	if (!entry)
 		return 0;
-	/* if the state may have been full since the last step, earlier charges are not refunded */
+	/* earlier charges cannot be refunded if the state may have been full since the last step */
 	debt->refundable -= credit_min(debt->refundable, over);
 	charged = debt_charge(limit, entry, key, cost, &debt->refundable, now);
 	flow_uncharged(flow, limit->burst, cost - charged);
@@ -103,8 +103,8 @@ int64_t debt_step(const struct sl_limit *limit, struct sl_entry *entry, const st
 }
 
 /*
- * Returns `blocked_until` for a block that ends at `until`. If the limit escalates, the low bits
- * hold the least number of steps whose block is at least as long (block.h).
+ * Returns `blocked_until` for a block that ends at `until`. If the limit escalates, its low bits
+ * are the smallest number of escalations whose block is at least as long (block.h).
  */
 static uint64_t block_word(const struct sl_limit *limit, uint64_t until, uint64_t now)
 {
@@ -141,10 +141,10 @@ bool debt_block(const struct sl_limit *limit, struct sl_entry *entry, const stru
 
 bool division_step(struct division *division, uint64_t now)
 {
-	/* the packet path uses the same condition */
+	/* the packet path divides limits under the same condition */
 	bool divides = credit_times(division->at, FLOW_NODES_MAX, now) > 1;
 
-	/* this process did not run in time, so division began: ignore earlier replies */
+	/* division has begun because this process was late: earlier replies are no longer valid */
 	if (divides && !division->divides)
 		division->is_answered = false;
 	if (!divides && division->is_answered)

@@ -19,24 +19,24 @@
 #include "share/flow.h"
 #include "share/shared_limits.h"
 
-#define NODES_EVERY_MS 1000 /* interval between two counts of the nodes */
-#define NODES_ALIVE_MS 5000 /* a node counts for this long after it reported itself */
+#define NODES_EVERY_MS 1000 /* how often the nodes are counted */
+#define NODES_ALIVE_MS 5000 /* how long a node counts after its last report */
 
-/* Interval of reports of the limits and the process of this node, and how long each counts. */
+/* How often a node reports its limits and its process, and how long a report is valid. */
 #define ALIKE_EVERY_MS (10 * NODES_EVERY_MS)
 #define ALIKE_MS       (5 * ALIKE_EVERY_MS / 2)
 
-/* Report nodes with other limits after this time: after a flush all are missing for a while. */
+/* Nodes with other limits are reported after this time: after a flush, all nodes seem different. */
 #define UNLIKE_LASTS_MS (3 * ALIKE_EVERY_MS / 2)
 
-/* Report another process after this time: a previous process still counts for ALIKE_MS. */
+/* Another process is reported after this time, because a previous process counts for ALIKE_MS. */
 #define SAME_NODE_LASTS_MS (ALIKE_MS + NODES_EVERY_MS)
 
-/* Nodes with other limits, or other processes with this node's name. Times are store_now_ms(). */
+/* Nodes with other limits, or processes with the same node name. Times are store_now_ms(). */
 struct difference {
-	uint64_t counted_at; /* time of the last count of nodes; 0: count at once */
-	uint64_t since;	     /* time since which the difference has existed; 0: no difference */
-	unsigned int count;  /* size of a difference that has lasted long enough to be reported */
+	uint64_t counted_at; /* when nodes were last counted; 0: count now */
+	uint64_t since;	     /* when the difference began; 0: no difference */
+	unsigned int count;  /* the difference, once it has lasted long enough */
 };
 
 struct exchange {
@@ -45,25 +45,25 @@ struct exchange {
 	const char *name;
 	const char *node;
 	char key[STORE_KEY];	     /* key of the set of all nodes in the store */
-	char process_key[STORE_KEY]; /* key of the set of processes that use this node's name */
-	char nonce[17];		     /* random id of this process in that set */
-	sem_t begun;		     /* posted when a round begins, or when the thread must end */
-	int ended;		     /* eventfd that is signalled when the round has ended */
+	char process_key[STORE_KEY]; /* key of the set of processes with this node's name */
+	char nonce[17];		     /* random id of this process in the set of processes */
+	sem_t begun;		     /* posted to begin a round, or to end the thread */
+	int ended;		     /* eventfd that is written when a round has ended */
 	bool is_closing;
 
-	/* only the thread uses these during a round; times are store_now_ms() */
+	/* only used by the thread during a round; times are store_now_ms() */
 	struct round round;
-	uint64_t counted_at;  /* time of the last count of the nodes; 0: never */
-	bool is_counted;      /* the last count of the nodes got a reply */
-	unsigned int lost;    /* rounds in a row in which no key got a reply */
-	uint64_t fewer_since; /* time of the first count that was lower than round.nodes; 0: none */
-	uint64_t alike;	      /* value of round.meaning when limits were last reported */
+	uint64_t counted_at;  /* when the nodes were last counted; 0: never */
+	bool is_counted;      /* whether the store replied to the last count of nodes */
+	unsigned int lost;    /* consecutive rounds in which no key got a reply */
+	uint64_t fewer_since; /* time of the first count below `round.nodes`; 0: none */
+	uint64_t alike;	      /* `round.meaning` when this node last reported its limits */
 	struct difference unlike, same_node;
 };
 
 /*
  * Sets the number of nodes. A larger number applies at once. A smaller number applies after
- * NODES_ALIVE_MS, because after a flush of the store the nodes reappear one by one.
+ * NODES_ALIVE_MS, because after a flush of the store the nodes report themselves one by one.
  */
 static void nodes_set(struct exchange *exchange, unsigned int nodes, uint64_t now)
 {
@@ -79,11 +79,10 @@ static void nodes_set(struct exchange *exchange, unsigned int nodes, uint64_t no
 }
 
 /*
- * Adds `member` to the set `key` and counts the set: every ALIKE_EVERY_MS, and in each call while a
- * difference is not yet reported. A difference is the amount by which the count is below `least` or
- * above `most`; a bound of 0 does not apply. Sets difference->count to the difference after it has
- * lasted for `lasts` ms, and to 0 as soon as there is no difference. Returns whether the set was
- * counted.
+ * Adds `member` to the set `key` in the store, and counts the set. Does so every ALIKE_EVERY_MS,
+ * and in each call while a difference is new. The difference is the amount by which the count is
+ * below `least` or above `most`; 0 means no bound. Stores the difference in difference->count when
+ * it has lasted for `lasts` ms, and 0 as soon as it ends. Returns whether the set was counted.
  */
 static bool difference_count(struct exchange *exchange, struct difference *difference,
 			     const char *key, const char *member, unsigned int least,
@@ -109,9 +108,9 @@ static bool difference_count(struct exchange *exchange, struct difference *diffe
 }
 
 /*
- * Counts the nodes whose shared limits differ from those here. Nodes with the same limits are in
- * the same set; a node that changed its limits stays in its previous set for ALIKE_MS. Also counts
- * the processes under this node's name, which would all count as one node.
+ * Counts nodes with other shared limits. Nodes with the same limits are in the same set, and a node
+ * that changes its limits stays in the old set for ALIKE_MS. Also counts processes with the name of
+ * this node, which would count as one node.
  */
 static void differences_count(struct exchange *exchange)
 {
@@ -131,7 +130,7 @@ static void differences_count(struct exchange *exchange)
 	round->same_node = exchange->same_node.count;
 }
 
-/* Counts the nodes that share if the last count is too old. Returns whether the count is valid. */
+/* Counts the nodes if the last count is too old. Returns whether their number is known. */
 static bool nodes_count(struct exchange *exchange)
 {
 	uint64_t now = store_now_ms();
@@ -145,7 +144,7 @@ static bool nodes_count(struct exchange *exchange)
 	if (exchange->is_counted) {
 		nodes_set(exchange, nodes, now);
 		differences_count(exchange);
-	} else { /* the store may have lost its data: measure how long differences last again */
+	} else { /* the store may have lost its data, so differences must last again */
 		exchange->unlike.since = exchange->same_node.since = 0;
 	}
 	return exchange->is_counted;
@@ -154,10 +153,11 @@ static bool nodes_count(struct exchange *exchange)
 /*
  * Runs a round. Returns whether the store replied.
  *
- * Once the number of nodes is known, keys are exchanged before nodes are counted, because only the
- * master that has the set of nodes may be away. If no key gets a reply, nodes are not counted for
- * FLOW_LOST rounds, because that would delay the detection of the loss. After that they are counted
- * again, so that other nodes still count this node; less often if that fails too.
+ * If the number of nodes is known, keys are exchanged before nodes are counted, because a failed
+ * master may have only the set of nodes. If no key gets a reply, nodes are not counted for
+ * FLOW_LOST rounds, because this would delay the detection of the loss. Then they are counted
+ * again, so that other nodes still count this node. If the count fails as well, they are counted
+ * less often.
  */
 static bool round_run(struct exchange *exchange)
 {
@@ -188,7 +188,7 @@ static void *exchange_run(void *data)
 	for (;;) {
 		uint64_t begun;
 
-		while (sem_wait(&exchange->begun)) /* EINTR */
+		while (sem_wait(&exchange->begun)) /* retry after EINTR */
 			;
 		if (__atomic_load_n(&exchange->is_closing, __ATOMIC_SEQ_CST))
 			return NULL;
@@ -214,7 +214,7 @@ static void exchange_free(struct exchange **exchange)
 
 static int open_error(const struct store_options *options, int err)
 {
-	if (err == EINVAL) /* share_prepare() has checked the other options */
+	if (err == EINVAL) /* share_prepare() has checked all other options */
 		return error_add(err, "bad-certificate", options->ca_file,
 				 "no CA certificate can be read from it");
 	if (err == EOPNOTSUPP)
@@ -248,7 +248,7 @@ int exchange_open(const struct store_options *options, const char *name, const c
 	exchange->store = store_open(options);
 	if (!exchange->store)
 		return open_error(options, errno);
-	/* block all signals in the new thread: the main thread handles them */
+	/* signals are handled by the main thread: block them in the new thread */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	err = pthread_create(&exchange->thread, NULL, exchange_run, exchange);

@@ -4,22 +4,22 @@
 #include "credit.h"
 #include "share/choice.h"
 
-/* Upper bound of every amount: the sum of two amounts cannot overflow. */
+/* Maximum of each amount, so that the sum of two amounts does not overflow. */
 #define AMOUNT_MAX (1LL << 61)
 
-/* Nodes keep 0.9 of the rate for their own demand; the rest is always available to repay debt. */
+/* A node keeps at most 0.9/N of the rate for its own demand. The rest can always repay debt. */
 #define KEPT (FLOW_RATE / 10 * 9)
 
-/* A debt below 1/1024 of a burst counts as none: repaid in fractions, it never becomes 0. */
+/* A debt below 1/1024 of a burst counts as 0, because repaid in parts it would never become 0. */
 #define NEGLIGIBLE 1024
 
-/* An overcharge that cannot be refunded shrinks by 1/8 per round. */
+/* If an overcharge cannot be refunded, 1/8 of it is dropped in each round. */
 #define FADING 8
 
-/* A node may lack the totals of up to 4 rounds, so it may owe for them: docs/cluster.md. */
+/* The totals of up to 4 rounds may be unknown, so a node may owe for them (docs/cluster.md). */
 #define UNKNOWN_ROUNDS 4
 
-/* Returns a / b as a share, at most FLOW_RATE. b must be > 0. */
+/* Returns a / b as a share of FLOW_RATE, at most FLOW_RATE. b must be > 0. */
 static uint64_t share_of(uint64_t a, uint64_t b)
 {
 	return a >= b ? FLOW_RATE : ((unsigned __int128)a << 32) / b;
@@ -30,7 +30,7 @@ static uint64_t amount_of(uint64_t share, uint64_t span)
 	return (unsigned __int128)share * span >> 32;
 }
 
-/* Returns now - then, clamped to `least` and `most`. Times and counters may wrap. */
+/* Returns now - then, at least `least` and at most `most`. Times and counters can wrap. */
 static uint64_t span_of(uint64_t then, uint64_t now, uint64_t least, uint64_t most)
 {
 	return credit_min(credit_max(least, credit_span(then, now)), most);
@@ -76,7 +76,7 @@ struct flow_count flow_report(struct flow *flow, const struct flow_count *own, u
 	flow->sent.asked = credit_max(flow->sent.taken, credit_min(asked, most));
 	flow->offered = credit_min(flow->offered + flow->sent.asked, AMOUNT_MAX);
 	flow->length = span_of(flow->learned_at, now, 1, AMOUNT_MAX / FLOW_ASKED);
-	/* `taken` falls if a CPU returns a slice: report nothing until it has risen again */
+	/* if a CPU returned a slice, `taken` has fallen: report nothing until it has risen again */
 	if (credit_span(flow->reported.taken, own->taken) > 0)
 		flow->reported.taken = own->taken;
 	flow->reported.asked = own->asked;
@@ -86,8 +86,8 @@ struct flow_count flow_report(struct flow *flow, const struct flow_count *own, u
 }
 
 /*
- * Returns how much of an increase other nodes caused. *doubted, this node's unanswered reports, may
- * be part of the increase: subtracts them from the increase, and the subtracted part from *doubted.
+ * Returns the part of an increase that other nodes caused. *doubted is what this node reported
+ * without a reply, so it may be in the increase: both are reduced by the smaller of them.
  */
 static uint64_t without_doubted(uint64_t amount, uint64_t *doubted)
 {
@@ -97,7 +97,7 @@ static uint64_t without_doubted(uint64_t amount, uint64_t *doubted)
 	return credit_min(amount - less, AMOUNT_MAX);
 }
 
-/* Adds what others took, minus `assumed`, to `unsettled`. theirs: the demand of others. */
+/* Adds what other nodes took, minus `assumed`, to `unsettled`. theirs: demand of other nodes. */
 static void flow_settle(struct flow *flow, uint64_t burst, uint64_t taken, uint64_t theirs,
 			unsigned int nodes)
 {
@@ -107,21 +107,21 @@ static void flow_settle(struct flow *flow, uint64_t burst, uint64_t taken, uint6
 	flow->unsettled = credit_max(-surplus, credit_min(flow->unsettled + beyond,
 							  flow_cap(burst, flow->length, nodes)));
 	/*
-	 * If all nodes have demand for their shares, the other nodes took less because they repay
-	 * debt. A refund would only pass that amount from node to node, and nothing would be
+	 * If all nodes have demand for their shares, other nodes took less because they repaid
+	 * debt. A refund would only move the debt to another node, and no debt would ever be
 	 * repaid.
 	 */
 	if (flow->unsettled < 0 && theirs >= flow->assumed && flow->offered >= flow->length / nodes)
 		flow->unsettled -= flow->unsettled / FADING;
 }
 
-/* Sets what the next round charges, assuming that it will be as long as this round. */
+/* Computes what the next round charges, if it is as long as this round. */
 static void flow_plan(struct flow *flow, uint64_t theirs, unsigned int nodes)
 {
 	uint64_t length = flow->length, demand = flow->offered + theirs;
 	uint64_t mine =
 		credit_max(share_of(flow->offered, length), (uint64_t)(flow->usual * FLOW_RATE));
-	/* if no node has demand, the whole rate can repay */
+	/* if no node has demand, the whole rate can repay debt */
 	uint64_t kept = demand ? credit_min(mine, KEPT / nodes) : 0;
 	int64_t part = flow->unsettled;
 
@@ -132,7 +132,7 @@ static void flow_plan(struct flow *flow, uint64_t theirs, unsigned int nodes)
 	flow->expected = credit_min(share_of(theirs, credit_max(demand, length)), FLOW_RATE - kept);
 	flow->is_idle = !flow->offered;
 	flow->refund = credit_max(-part, 0);
-	/* `repaying` may be too slow for all of `repay`; if the round is longer, more is repaid */
+	/* `repaying` may be too slow to charge all of `repay` in this round */
 	flow->repay = credit_max(part, 0);
 	flow->repaying =
 		credit_min(share_of(flow->repay, length), FLOW_RATE - kept - flow->expected);
@@ -144,11 +144,11 @@ void flow_learn(struct flow *flow, uint64_t burst, const struct flow_count *tota
 	int64_t taken = credit_span(flow->totals.taken + flow->sent.taken, totals->taken);
 	int64_t asked = credit_span(flow->totals.asked + flow->sent.asked, totals->asked);
 	float usual = choice_demand(flow->usual, flow->offered, flow->length, burst), most;
-	bool is_busy = true; /* assume that others have demand while their demand is unknown */
+	bool is_busy = true; /* if their demand is unknown, assume that other nodes have demand */
 
 	nodes = known_nodes(nodes);
 	flow->nodes = nodes;
-	/* cap it at `kept`, so that the average falls at once when a source leaves this node */
+	/* with this maximum, the average falls at once when a source leaves this node */
 	most = (float)KEPT / FLOW_RATE / nodes;
 	flow->usual = usual < most ? usual : most;
 	if (!flow->knows) {
@@ -190,7 +190,7 @@ void flow_lost(struct flow *flow, unsigned int rounds, bool was_sent)
 {
 	struct flow_count *in_doubt = &flow->in_doubt;
 
-	/* the report may be part of the next totals, or of later totals */
+	/* the store may add this report to the next totals, or to later totals */
 	if (flow->waits && was_sent) {
 		in_doubt->taken = credit_min(in_doubt->taken + flow->sent.taken, AMOUNT_MAX);
 		in_doubt->asked = credit_min(in_doubt->asked + flow->sent.asked, AMOUNT_MAX);
@@ -240,8 +240,8 @@ bool flow_rests(const struct flow *flow, uint64_t burst, uint64_t now)
 {
 	int64_t most = AMOUNT_MAX / 4 / FLOW_NODES_MAX;
 	/*
-	 * If a dropped key returns, each node passes up to a burst, and two rounds at full rate,
-	 * before it knows the others. Half of the rate earns that back in twice the time.
+	 * If a key is dropped and returns, each node passes up to a burst and two rounds too much.
+	 * At half of the rate, this is made up for in twice the time.
 	 */
 	int64_t rest =
 		2 * flow->nodes * (credit_min(burst, most) + credit_min(2 * flow->round, most));

@@ -36,51 +36,51 @@
 #include "sharing/command_share.h"
 #include "sharing/share_state.h"
 
-#define STEP_NS	      (10 * NS_PER_MS)	/* interval of charges for other nodes */
-#define LOOK_NS	      NS_PER_SEC	/* interval of checks for new rules, and of state files */
-#define COUNT_TICKS   SL_TICKS_PER_SEC	/* a saturated link may wrap counters after 1.25 s */
-#define PUBLISH_AGAIN (60 * NS_PER_SEC) /* try again after the state file could not be written */
-#define WHY_LASTS_NS  (5 * NS_PER_SEC)	/* log a new reason after it has lasted this long */
-/* shortest timeout of a round: connecting takes several round trips */
+#define STEP_NS	      (10 * NS_PER_MS) /* how often states are charged for other nodes */
+#define LOOK_NS	      NS_PER_SEC /* how often to check for new rules and write the state file */
+#define COUNT_TICKS   SL_TICKS_PER_SEC	/* count this often: counters can wrap in 1.25 s */
+#define PUBLISH_AGAIN (60 * NS_PER_SEC) /* time until a retry if the state file cannot be written */
+#define WHY_LASTS_NS  (5 * NS_PER_SEC)	/* a new reason must last this long before it is logged */
+/* shortest timeout of a round, because connecting needs several round trips */
 #define TIMEOUT_MIN_MS 1000
-#define EXPIRE_MIN_S   60 /* shortest expiry of a key */
+#define EXPIRE_MIN_S   60 /* shortest expiry of a key, in seconds */
 
-/* Use 8 characters of the boot id, 32 bits, which is enough to distinguish machines. */
+/* The first 8 characters of the boot id, which are 32 bits, distinguish machines well enough. */
 #define BOOT_ID	     8
 #define BOOT_ID_PATH "/proc/sys/kernel/random/boot_id"
 
-/* size of "HOST/GATE/BOOT", including the NUL */
+/* size of "HOST/GATE/BOOT" with its NUL */
 #define SHARE_NODE (HOST_NAME_MAX + GATE_NAME + BOOT_ID + 3)
 
 struct share {
-	struct share_words words; /* the command line, with defaults */
+	struct share_words words; /* words of the command line, and defaults */
 	char node[SHARE_NODE], command[SHARE_COMMAND];
 	const char *gate_name;
 	struct gate gate;
 	struct gate_snapshot snapshot;
 	struct accounts accounts;
 	struct exchange *exchange;
-	struct division division; /* state of division; unused unless ON_LOSS_DIVIDE */
+	struct division division; /* used with ON_LOSS_DIVIDE only */
 	struct lock_file lock;
-	int signals, timer; /* fds; -1 if they are not open */
+	int signals, timer; /* fds; -1: not open */
 	struct store_item *items;
 
-	uint64_t round_at, look_at, publish_at; /* time of each next event, in ns of uptime */
+	uint64_t round_at, look_at, publish_at; /* when each next event is due, in ns of uptime */
 	bool in_round;
-	bool gate_is_new;	    /* rules or maps changed: open the gate again after the round */
-	bool is_hidden;		    /* a mount hides the pins of the gate */
-	unsigned int lost;	    /* rounds in a row in which not all keys got a reply */
-	char logged_why[SHARE_WHY]; /* reason in the last log line; "" if the store replies */
-	uint64_t why_at;	    /* time at which state.why last changed, in ns of uptime */
-	bool ends;		    /* a signal has asked the process to end */
+	bool gate_is_new;  /* rules or maps have changed: open the gate again after this round */
+	bool is_hidden;	   /* a mount hides the pinned maps of the gate */
+	unsigned int lost; /* consecutive rounds in which a key got no reply */
+	char logged_why[SHARE_WHY]; /* reason in the last log line; "": the store replies */
+	uint64_t why_at;	    /* when `state.why` last changed, in ns of uptime */
+	bool ends;		    /* a signal has requested the end of the process */
 	struct share_state state;
 };
 
 /* --- Words ---------------------------------------------------------------------------------- */
 
 /*
- * Checks STORE. Rejects an IPv6 address without brackets. Nodes of a store report such addresses,
- * always with a port, but a user may have omitted the port.
+ * Checks STORE. Refuses an IPv6 address without brackets, because its last part could be a port.
+ * Store nodes report such addresses always with a port.
  */
 static int store_check(const char *text)
 {
@@ -107,7 +107,7 @@ static int store_check(const char *text)
 			    text);
 }
 
-/* Sets the default name. Copies of an image have equal host names, but different boot ids. */
+/* Makes the default node name. Copies of an image have equal host names, but other boot ids. */
 static int node_default(const char *gate, char node[SHARE_NODE])
 {
 	char host[HOST_NAME_MAX + 1], boot[BOOT_ID + 1] = "";
@@ -123,7 +123,7 @@ static int node_default(const char *gate, char node[SHARE_NODE])
 	return 0;
 }
 
-/* Sets the name of this node to --node, or to the default. It becomes an argument of ZADD. */
+/* Sets the name of this node: --node, or the default. The name is an argument of ZADD. */
 static int node_name_read(const char *text, const char *gate, char node[SHARE_NODE])
 {
 	size_t length = 0;
@@ -143,8 +143,8 @@ static int node_name_read(const char *text, const char *gate, char node[SHARE_NO
 }
 
 /*
- * Reads the first line of a file. Fails if other users may read or write the file. The group of a
- * file of root may read it, because the service runs as user sluice in that group.
+ * Reads the password, the first line of a file. Refuses a file that other users can access. If root
+ * owns the file, its group may read it, because the service runs as user sluice in this group.
  */
 static int password_read(const char *path, struct file *ret)
 {
@@ -173,7 +173,7 @@ static void password_free(struct file *file)
 	file_free(file);
 }
 
-/* Formats the command line of this process for other commands; "" if it is too long. */
+/* Formats the command line of this process, which other commands print; "" if it is too long. */
 static void command_format(struct share *share)
 {
 	const struct share_words *words = &share->words;
@@ -198,7 +198,7 @@ static void command_format(struct share *share)
 
 		if (!value)
 			continue;
-		if (strlen(value) <= WORD_TYPED) /* word_typed() would cut a longer word */
+		if (strlen(value) <= WORD_TYPED) /* word_typed() would truncate a longer word */
 			length += snprintf(text + length, SHARE_COMMAND - length, "%s %s",
 					   options[i][0], word_typed(value));
 		if (strlen(value) > WORD_TYPED || length >= SHARE_COMMAND) {
@@ -210,7 +210,7 @@ static void command_format(struct share *share)
 
 /* --- The gate ------------------------------------------------------------------------------- */
 
-/* Opens the gate. Opens it a second time for the snapshot, which takes over the maps. */
+/* Opens the gate. Opens it once more for the snapshot, which keeps the maps of the second gate. */
 static int gate_take(struct share *share, struct gate *gate)
 {
 	struct gate other = GATE_CLOSED;
@@ -226,8 +226,8 @@ static int gate_take(struct share *share, struct gate *gate)
 }
 
 /*
- * Writes the number of nodes to the gate. The packet path divides the burst of a new source by it
- * if the limit has `start share`, and divides limits by it after this process has died.
+ * Writes the number of nodes to the gate. The packet path divides by it the burst of a new source
+ * under a limit with `start share`, and all shared limits after this process has died.
  */
 static void nodes_publish(struct share *share)
 {
@@ -248,14 +248,14 @@ static void states_charge(struct share *share, uint64_t now)
 		accounts_step(&share->accounts, now);
 }
 
-/* Opens the gate again, after its rules changed or a resize replaced its maps. */
+/* Opens the gate again after a change of its rules, or of its maps by a resize. */
 static int gate_follow(struct share *share)
 {
 	struct gate gate = GATE_CLOSED;
 	int err = gate_take(share, &gate);
 
 	share->gate_is_new = false;
-	/* count a last time: accounts_follow() may replace the table */
+	/* count once more, because accounts_follow() may replace the table */
 	accounts_count(&share->accounts, share->state.nodes, uptime_ticks());
 	if (!err)
 		err = accounts_follow(&share->accounts, &gate);
@@ -272,7 +272,7 @@ static int gate_follow(struct share *share)
 
 /* --- Reports -------------------------------------------------------------------------------- */
 
-/* Writes the state file for other commands, and sends a status line to systemd. */
+/* Writes the state file, which other commands read, and sends the status to systemd. */
 static void state_publish(struct share *share)
 {
 	const struct share_source source = {share->words.store, share->words.name, share->node,
@@ -294,8 +294,8 @@ static void state_publish(struct share *share)
 }
 
 /*
- * Logs that the store is away, once, and once that it is back. Logs a new reason only after it has
- * lasted for WHY_LASTS_NS, because the nodes of a store may fail by several reasons in turn.
+ * Logs once that the store is away, and once that it is back. A new reason is logged only if it
+ * lasts for WHY_LASTS_NS, because the nodes of a store can fail for several reasons by turns.
  */
 static void loss_log(struct share *share, const struct round *round)
 {
@@ -360,7 +360,7 @@ static void round_end(struct share *share)
 	state->connects = round->counts.connects;
 	nodes_publish(share);
 	accounts_learn(&share->accounts, share->items, state->nodes, now);
-	/* count the loss of a part of the store as a loss: sources of that part are unknown */
+	/* if some keys got no reply, the round counts as lost: part of the store may be away */
 	share->lost = round->is_answered ? share->accounts.lost : share->lost + 1;
 	if (share->words.on_loss == ON_LOSS_DIVIDE)
 		division_round(&share->division, share->lost, now);
@@ -377,7 +377,7 @@ static void round_begin(struct share *share)
 	share->state.left_out_now = accounts->left_out - before;
 	count = accounts_report(accounts, share->items, now);
 	share->in_round = true;
-	/* keys expire after twice the time that the slowest limit takes to refill */
+	/* a key expires after twice the time of the longest burst */
 	expiry_s = accounts->limits.burst_most / SL_TICKS_PER_SEC * 2;
 	exchange_begin(share->exchange, share->items, count,
 		       credit_max(EXPIRE_MIN_S, credit_min(expiry_s, INT32_MAX)),
@@ -425,7 +425,7 @@ static int step(struct share *share)
 		err = gate_follow(share);
 	if (err || now < share->round_at)
 		return err;
-	/* after a late round the next round is not early */
+	/* after a late round, the next round begins a whole interval later */
 	share->round_at += share->words.round_ns;
 	if (share->round_at < now)
 		share->round_at = now + share->words.round_ns;
@@ -463,7 +463,7 @@ static int fds_open(struct share *share)
 	sigemptyset(&signals);
 	sigaddset(&signals, SIGTERM);
 	sigaddset(&signals, SIGINT);
-	/* end if the terminal closes, but not under nohup(1) */
+	/* end when the terminal is closed, unless nohup(1) ignores SIGHUP */
 	if (!sigaction(SIGHUP, NULL, &hangup) && hangup.sa_handler != SIG_IGN)
 		sigaddset(&signals, SIGHUP);
 	if (!sigprocmask(SIG_BLOCK, &signals, NULL))
@@ -478,7 +478,7 @@ static int fds_open(struct share *share)
 
 /* --- The command ---------------------------------------------------------------------------- */
 
-/* Opens everything that the process needs. store: with the login. Returns 0 or a negative errno. */
+/* Opens what the process needs. store: options with the password. Returns 0, or -errno. */
 static int share_open(struct share *share, const struct store_options *store)
 {
 	const char *gate = share->gate_name;
@@ -494,12 +494,12 @@ static int share_open(struct share *share, const struct store_options *store)
 		return error_add(ENOMEM, "no-memory", gate_object(gate),
 				 "cannot share its limits: %s", why(ENOMEM));
 	/*
-	 * Begin the first round at a random time. If rounds of two nodes began at the same time,
-	 * the order of their reports would change, and a reply would contain two reports of the
-	 * other node, or none.
+	 * Begin the first round at a random time. If two nodes always reported at the same time,
+	 * the order of their reports would vary, and a reply would contain two reports of the other
+	 * node, or none.
 	 */
 	share->round_at = uptime_ns() + jitter(share->words.round_ns / NS_PER_MS) * NS_PER_MS;
-	/* until the first reply, use the number of nodes from the previous process */
+	/* use the number of nodes of the previous process until the store replies */
 	share->state.nodes = share->gate.state->nodes;
 	if (share->words.on_loss == ON_LOSS_DIVIDE)
 		share->division.at = share->gate.state->divide_at;
@@ -515,7 +515,7 @@ static int share_open(struct share *share, const struct store_options *store)
 
 static void share_close(struct share *share)
 {
-	if (share->ends) { /* ended by a signal, so do not divide limits */
+	if (share->ends) { /* a signal ended the process on purpose: do not divide limits */
 		sd_notify(0, "STOPPING=1");
 		__atomic_store_n(&share->gate.state->divide_at, 0, __ATOMIC_RELAXED);
 	}
@@ -531,7 +531,7 @@ static void share_close(struct share *share)
 	lock_file_release(&share->lock);
 }
 
-/* Checks the command line, and sets defaults and the options of the store. */
+/* Checks the command line. Sets defaults, and the options of the store. */
 static int share_prepare(struct share *share, struct store_options *store, struct file *password)
 {
 	struct share_words *words = &share->words;
@@ -568,7 +568,7 @@ static int share_prepare(struct share *share, struct store_options *store, struc
 	return 0;
 }
 
-/* Shares until SIGTERM, SIGINT or SIGHUP. */
+/* Shares the limits until SIGTERM, SIGINT or SIGHUP. */
 static int share_run(const struct context *context, const void *data)
 {
 	_cleanup_(password_free) struct file password = {0};

@@ -1,30 +1,31 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Rounds of accounts: the report to the store, its reply, and the charges for other nodes.
+ * Rounds of accounts: reports to the store, its replies, and charges for packets at other nodes.
  *
- * A block is reported once, with its remaining time. A node computes the end of a reported block
- * from the time before its request, so it never gets too late. It reports only a block that ends
- * later than every block that the store reported. So nodes never prolong a block in turns.
+ * A node reports a block once, with its remaining time. For a block in a reply, the time counts
+ * from before the request, so the block never ends later than in the store. A node reports a block
+ * only if it ends later than all blocks in replies, so nodes do not prolong each other's blocks
+ * forever.
  */
 #include "share/accounts.h"
 
 #include "kinds.h"
 
-/* Set the expiry of a key again after 10 s. The expiry is at least a minute. */
+/* The expiry of a key, at least a minute, is set again after 10 s. */
 #define EXPIRY_TICKS ((int64_t)(10 * SL_TICKS_PER_SEC))
 
 /*
- * Drop an idle key after this many replies in a row that confirm no expiry. Otherwise a store whose
- * ACL forbids EXPIRE would pin every account.
+ * Drop an idle key after this many replies that do not confirm an expiry. Otherwise a store whose
+ * ACL forbids EXPIRE would keep every account in use.
  */
 #define EXPIRY_TRIES 100
 
 #define TICKS_PER_MS (SL_TICKS_PER_SEC / 1000)
 
-/* Longest block that is accepted from the store: 2 years. */
+/* Longest block that is accepted from the store: 2 years, in ms. */
 #define BLOCKED_MOST_MS (730LL * 24 * 3600 * 1000)
 
-/* Returns the remaining ms of a block that began here and is not in the store, otherwise 0. */
+/* Returns the remaining ms of a block that began here and was not reported, or 0. */
 static uint64_t block_unreported_ms(const struct accounts *accounts, const struct account *account,
 				    uint64_t now)
 {
@@ -33,7 +34,7 @@ static uint64_t block_unreported_ms(const struct accounts *accounts, const struc
 
 	if (!account->limit->shares_blocks || account->entry == NO_ENTRY)
 		return 0;
-	/* PSETEX could replace a longer block of another node: wait for the first reply */
+	/* PSETEX could replace a longer block of another node: wait for a reply first */
 	if (limit->escalate && !account->block_is_known)
 		return 0;
 	state.blocked_until =
@@ -41,7 +42,7 @@ static uint64_t block_unreported_ms(const struct accounts *accounts, const struc
 	if (!block_holds(limit, &state, now) ||
 	    credit_span(account->block_end, block_end(limit, &state)) <= 0)
 		return 0;
-	/* round up; if the end in the store were earlier, the block would be reported again */
+	/* rounded up: if the store's block ended earlier, the block would be reported again */
 	return credit_span(now, block_end(limit, &state)) / TICKS_PER_MS + 1;
 }
 
@@ -65,7 +66,7 @@ unsigned int accounts_report(struct accounts *accounts, struct store_item *items
 		*item = (struct store_item){
 			.delta = {.taken = sent.taken >> FLOW_UNIT_SHIFT,
 				  .asked = sent.asked >> FLOW_UNIT_SHIFT},
-			/* a key that is only read needs no new expiry, so that it may expire */
+			/* a key that was only read keeps its expiry, so that it can expire */
 			.lasts = account->lasts &&
 				 (is_read || credit_span(account->expiry_at, now) < EXPIRY_TICKS),
 			.block_ms = block_unreported_ms(accounts, account, now),
@@ -76,7 +77,7 @@ unsigned int accounts_report(struct accounts *accounts, struct store_item *items
 	return count;
 }
 
-/* Returns whether this addition may have created the key, without expiry, as after a flush. */
+/* Returns whether this report may have created the key, which then has no expiry. */
 static bool item_is_alone(const struct store_item *item)
 {
 	const struct store_fields *delta = &item->delta, *total = &item->total;
@@ -105,9 +106,9 @@ static void counters_learn(struct account *account, const struct store_item *ite
 }
 
 /*
- * Blocks the key until the end of the block that the store reports, unless that end is nearer than
- * the reply took. Skips a block that was learned or reported by this node before: it has begun
- * here, and a user may have forgiven it since.
+ * Blocks the key until the end of the store's block, unless the block ends sooner than the reply
+ * took to arrive. Ignores a block that this node has reported, or has seen in an earlier reply:
+ * that block has already begun here, and a user may have removed it.
  */
 static void block_learn(struct accounts *accounts, struct account *account,
 			const struct store_item *item, uint64_t now)

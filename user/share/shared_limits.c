@@ -15,7 +15,7 @@
 #include "gate/rules.h"
 #include "rules/prefix.h"
 
-/* FNV-1a with 64 bits. It need not be cryptographic: a collision of two limits is no attack. */
+/* 64-bit FNV-1a. No attacker chooses the limits, so a cryptographic hash is not needed. */
 static uint64_t hash_add(uint64_t hash, const void *bytes, size_t size)
 {
 	const uint8_t *byte = bytes;
@@ -49,7 +49,7 @@ static uint64_t meaning_of(const struct sl_policy *policy, unsigned int slot,
 	return hash_add(hash, &spec->second, sizeof(spec->second));
 }
 
-/* Adds the shared limits of a policy, except inherited limits. Returns false if out of memory. */
+/* Adds the shared limits of a policy, but not inherited limits. Returns false without memory. */
 static bool policy_add(struct shared_limits *limits, const struct sl_policy *policy, int family)
 {
 	for (int i = 0; i < policy->limits[family]; i++) {
@@ -67,14 +67,14 @@ static bool policy_add(struct shared_limits *limits, const struct sl_policy *pol
 			.since = policy->changed[slot],
 			.meaning = meaning_of(policy, slot, limit),
 		};
-		/* a sum does not depend on the order of the limits, which differs between nodes */
+		/* a sum, because the order of limits can differ between nodes */
 		limits->meaning += limits->list[limits->count - 1].meaning;
 		limits->burst_most = credit_max(limits->burst_most, limit->burst);
 	}
 	return true;
 }
 
-/* Returns the value of sl_entry.limit for a limit. */
+/* Returns the number that entries have for a limit (`sl_entry.limit`). */
 static uint32_t number_of(const struct shared_limit *limit)
 {
 	return limit->limit.id << 3 | limit->limit.kind << 1 | (limit->family == SL_IPV4);

@@ -17,7 +17,7 @@ unsigned int slot_of_key(const char *key)
 		key = open + 1;
 		size = close - key;
 	}
-	/* CRC-16/XMODEM: polynomial 0x1021, initial value 0, bits not reversed */
+	/* CRC-16/XMODEM: polynomial 0x1021, initial value 0, no reflection */
 	for (size_t i = 0; i < size; i++) {
 		crc ^= (uint16_t)((uint8_t)key[i] << 8);
 		for (int bit = 0; bit < 8; bit++)
@@ -125,7 +125,7 @@ static const struct {
 	{"WRONGPASS", REFUSAL_RIGHT},	{"NOPERM", REFUSAL_RIGHT},     {"WRONGTYPE", REFUSAL_KEY},
 };
 
-/* Returns the length of the first word. */
+/* Returns the length of the first word of a text. */
 static size_t word_size(const char *text, size_t size)
 {
 	const char *space = memchr(text, ' ', size);
@@ -133,7 +133,7 @@ static size_t word_size(const char *text, size_t size)
 	return space ? (size_t)(space - text) : size;
 }
 
-/* Parses "SLOT HOST:PORT". Returns false if it is invalid. */
+/* Parses "SLOT HOST:PORT" in a redirect. Returns false if it is invalid. */
 static bool redirect_parse(const char *text, size_t size, unsigned int *ret_slot,
 			   struct endpoint *ret_to)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Share: the slots of a Redis Cluster, the nodes that have them, and error replies such as
- * redirects. Pure: no socket, no clock. The input of the parsers comes from the network and may be
- * any bytes.
+ * Share: the slots of a Redis Cluster and the nodes that have them, and error replies such as
+ * redirects. Pure functions: no socket, no clock. Parsers accept any bytes, because their input
+ * comes from the network.
  */
 #ifndef SLUICE_SHARE_SLOTS_H
 #define SLUICE_SHARE_SLOTS_H
@@ -13,24 +13,24 @@
 
 #define SLOTS 16384
 
-/* Returns the slot of a key: the CRC16 of its {hash tag}, or of all of it if it has no tag. */
+/* Returns the slot of a key: the CRC16 of its {hash tag}, or of the whole key without a tag. */
 unsigned int slot_of_key(const char *key);
 
-#define HOST_TEXT 256 /* size of the longest DNS name, including the NUL */
+#define HOST_TEXT 256 /* size of the longest DNS name, with its NUL */
 
-/* The address of a node. An empty host means the host of the node that reported the address. */
+/* Address of a node. An empty host means the host of the node that reported the address. */
 struct endpoint {
 	char host[HOST_TEXT];
 	uint16_t port;
 };
 
 /*
- * Sets an endpoint. host: of letters, digits, '.', '-', '_' and ':'; "?" means an empty host.
- * size: the length of the host. Returns false if host or port is invalid.
+ * Sets an endpoint. host: letters, digits, '.', '-', '_' and ':'; "?" is an empty host. size:
+ * length of the host. Returns false if the host or the port is invalid.
  */
 bool endpoint_set(const char *host, size_t size, long long port, struct endpoint *ret);
 
-/* Parses HOST:PORT, ::1:PORT or [::1]:PORT; HOST may be empty. Returns false if invalid. */
+/* Parses HOST:PORT, ::1:PORT or [::1]:PORT. HOST may be empty. Returns false if it is invalid. */
 bool endpoint_parse(const char *text, size_t size, struct endpoint *ret);
 
 /* Returns whether a host is an IPv4 or IPv6 address. */
@@ -45,7 +45,7 @@ const char *endpoint_format(const struct endpoint *at, char text[ENDPOINT_TEXT])
 #define NODES_MAX 64
 #define NODE_NONE 255
 
-/* Maps slots to nodes. A node without a slot is an address of the command line. */
+/* The node of each slot. Addresses on the command line are nodes even if they have no slot. */
 struct slot_map {
 	struct endpoint node[NODES_MAX];
 	unsigned int nodes;
@@ -57,24 +57,24 @@ void slot_map_clear(struct slot_map *map);
 /* Returns the index of a node, which is added if it is new, or NODE_NONE if there is no room. */
 unsigned int slot_map_node(struct slot_map *map, const struct endpoint *at);
 
-/* Assigns slots to a node. Returns false, and changes nothing, if range or node is invalid. */
+/* Gives slots to a node. Returns false and changes nothing if the range or the node is invalid. */
 bool slot_map_give(struct slot_map *map, long long first, long long last, unsigned int node);
 
-/* Kinds of error replies. After each of them the node certainly has not executed the command. */
+/* Kinds of error replies. After each kind, the node has certainly not executed the command. */
 enum refusal {
 	REFUSAL_MOVED, /* MOVED: another node has the slot */
-	REFUSAL_ASK,   /* ASK: the slot is being moved, and the key is already at another node */
-	REFUSAL_LATER, /* LOADING, BUSY, CLUSTERDOWN, MASTERDOWN, TRYAGAIN: try later */
+	REFUSAL_ASK,   /* ASK: the slot is being moved, and another node already has the key */
+	REFUSAL_LATER, /* LOADING, BUSY, CLUSTERDOWN, MASTERDOWN, TRYAGAIN: retry later */
 	REFUSAL_ROLE,  /* READONLY: the node has become a replica */
-	REFUSAL_RIGHT, /* NOAUTH, WRONGPASS or NOPERM */
+	REFUSAL_RIGHT, /* NOAUTH, WRONGPASS or NOPERM: a right is missing */
 	REFUSAL_KEY,   /* WRONGTYPE: the key has another type */
-	REFUSAL_OTHER, /* the reply is any other error */
+	REFUSAL_OTHER, /* any other error */
 	REFUSALS
 };
 
 /*
- * Returns the kind of an error reply. For MOVED and ASK it sets ret_slot and ret_to; if they cannot
- * be parsed, it returns REFUSAL_OTHER.
+ * Returns the kind of an error reply. For MOVED and ASK sets ret_slot and ret_to, or returns
+ * REFUSAL_OTHER if these cannot be parsed.
  */
 enum refusal refusal_parse(const char *text, size_t size, unsigned int *ret_slot,
 			   struct endpoint *ret_to);

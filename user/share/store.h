@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Share: counters that several machines share in a store: a Redis or Valkey server, or a cluster.
+ * Share: counters that several machines have in common, in a Redis or Valkey server or cluster.
  *
- * A command without a reply is never sent again, so consumption may be missed, but is never counted
- * twice. Replies are hostile input: they may be false, but they cannot crash the caller, and cannot
- * use unbounded memory or more time than timeout_ms. Calls block, and only one thread may use a
- * store. The first call blocks SIGPIPE in that thread forever.
+ * A command without a reply is never sent again. So packets may be missing in the counters, but are
+ * never counted twice. A reply can be false, but cannot crash the caller, use unbounded memory, or
+ * take longer than timeout_ms. Calls block, and only one thread may use a store. The first call
+ * blocks SIGPIPE in this thread forever.
  */
 #ifndef SLUICE_SHARE_STORE_H
 #define SLUICE_SHARE_STORE_H
@@ -16,82 +16,82 @@
 
 #include "share/slots.h"
 
-#define STORE_KEY 128 /* size of the longest key, including the NUL */
+#define STORE_KEY 128 /* size of the longest key, with its NUL */
 
-/* The value of a key: a string of two 64-bit integers. */
+/* The value of a key in the store: a string of two 64-bit integers. */
 struct store_fields {
 	int64_t taken, asked;
 };
 
-/* A key, and what this node adds to it. store_round() sets the members from `answered` on. */
+/* A key and what this node adds to it. store_round() sets the members from `answered` on. */
 struct store_item {
-	char key[STORE_KEY];	   /* key with a {hash tag}: keys of one tag are on one node */
-	struct store_fields delta; /* amounts to add; if both are 0, the key is only read */
-	bool lasts;		   /* the key already has an expiry, so do not set it again */
-	char block_key[STORE_KEY]; /* key that exists during a block; "" if blocks are not shared */
-	uint64_t block_ms;	   /* length of the block that this node reports; 0: no block */
+	char key[STORE_KEY];	   /* contains a {hash tag}: keys with equal tags are on one node */
+	struct store_fields delta; /* amounts to add; both 0: the key is only read */
+	bool lasts;		   /* the key has an expiry, which is not set again */
+	char block_key[STORE_KEY]; /* key that exists during a block; "": blocks are not shared */
+	uint64_t block_ms;	   /* ms of the block to report; 0: no block */
 
-	bool answered;		   /* the store returned both fields */
-	bool expires;		   /* the expiry was set, or `delta` was 0, so the key needs none */
-	bool sent;		   /* the store may have added `delta`, so do not add it again */
-	struct store_fields total; /* fields after the addition, valid if `answered` */
-	uint64_t blocked_ms;	   /* remaining time of the block; 0: no block */
+	bool answered;		   /* the store has returned both fields */
+	bool expires;		   /* the expiry was set, or is not needed because `delta` is 0 */
+	bool sent;		   /* `delta` may have been added: do not add it again */
+	struct store_fields total; /* fields after the addition, if `answered` */
+	uint64_t blocked_ms;	   /* remaining ms of the block; 0: no block */
 };
 
 struct store_options {
-	const char *address; /* HOST:PORT[,HOST:PORT...]: the nodes to which it connects first */
-	const char *user;    /* ACL user; NULL: the default user */
+	const char *address; /* HOST:PORT[,HOST:PORT...] of the nodes to connect to first */
+	const char *user;    /* user of the ACL; NULL: the default user */
 	const char *password;
-	const char *ca_file; /* CA that signed the certificate of the store; NULL: no TLS */
-	int timeout_ms;	     /* longest time that a call may block */
+	const char *ca_file; /* CA of the store's certificate; NULL: no TLS */
+	int timeout_ms;	     /* longest time that a call may block, in ms */
 };
 
 struct store_counts {
-	uint64_t commands;	     /* commands sent */
-	uint64_t lost;		     /* number of items that were sent and got no reply */
-	uint64_t refusals[REFUSALS]; /* number of error replies of each kind */
-	uint64_t refused;	     /* number of commands that failed by an error reply */
-	uint64_t bad; /* number of replies that violate the protocol or do not fit the command */
-	uint64_t connects;  /* number of attempts to connect */
-	unsigned int nodes; /* number of known nodes of the store */
-	bool is_cluster;    /* the store was a cluster when its slots were last read */
+	uint64_t commands;	     /* commands that were sent */
+	uint64_t lost;		     /* items that were sent and got no reply */
+	uint64_t refusals[REFUSALS]; /* error replies of each kind */
+	uint64_t refused;	     /* commands that got an error reply */
+	uint64_t bad;	    /* replies that violate the protocol or do not fit their command */
+	uint64_t connects;  /* attempts to connect */
+	unsigned int nodes; /* known nodes of the store */
+	bool is_cluster;    /* the store was a cluster when its slot map was last read */
 };
 
 struct store;
 
-/* Returns whether an address is valid for store_options: 1 to 16 HOST:PORT, with commas between. */
+/* Returns whether an address is valid: 1 to 16 HOST:PORT, separated by commas. */
 bool store_address_is_valid(const char *address);
 
 /*
- * Creates a store, without connecting. Copies the options. Returns NULL and sets errno on failure:
- * EINVAL if the address is invalid, if there is no timeout, if a user has no password, or if
- * ca_file cannot be read; EOPNOTSUPP if ca_file is set, but this build has no TLS.
+ * Makes a store with a copy of the options, without connecting. On failure returns NULL and sets
+ * errno: EINVAL if the address is invalid, the timeout is 0, a user has no password, or ca_file
+ * cannot be read; EOPNOTSUPP if ca_file is set and this build has no TLS.
  */
 struct store *store_open(const struct store_options *options);
 void store_close(struct store *store);
 
 /*
  * Adds to the fields of all items, sets their expiry, and reads their totals and blocks, in one
- * round trip to all nodes of the store. Follows redirects of a cluster. If a key has another type,
- * deletes it and tries again. expire_s: the expiry of a key after its last addition, in seconds;
- * must not be 0. Returns 0, or a negative errno if no item was answered.
+ * round trip to all store nodes. Follows redirects. Deletes a key that has another type, and
+ * retries. expire_s: seconds after which a key expires if nothing is added; not 0. Returns 0, or a
+ * negative errno if no item got a reply.
  */
 int store_round(struct store *store, struct store_item *items, size_t count, unsigned int expire_s);
 
 /*
- * Adds this node to a sorted set with the present time, and counts the nodes that did so within the
- * last alive_ms. The time is the clock of the server that has the key, so all nodes use one clock.
- * Takes two round trips. Sets ret_nodes to at least 1. Returns 0 or a negative errno.
+ * Adds `node` with the current time to a sorted set, and counts the nodes that were added in the
+ * last alive_ms. The time is the clock of the server that has the set, so all nodes use the same
+ * clock. Needs two round trips. Sets ret_nodes to at least 1. Returns 0 or a negative errno.
  */
 int store_nodes(struct store *store, const char *key, const char *node, unsigned int alive_ms,
 		unsigned int *ret_nodes);
 
 const struct store_counts *store_counts(const struct store *store);
 
-/* Returns CLOCK_MONOTONIC in milliseconds. */
+/* Returns the time of CLOCK_MONOTONIC in milliseconds. */
 uint64_t store_now_ms(void);
 
-/* Returns the last failure as a line of printable ASCII, or "" if nothing has failed. */
+/* Returns the text of the last failure, a line of printable ASCII, or "" if nothing failed. */
 const char *store_error(const struct store *store);
 
 #endif

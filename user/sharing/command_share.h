@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Sharing: the syntax of command `share`, which `sluice` describes and sluice-share runs. */
+/* Sharing: the words of the command `share`, which `sluice` documents and sluice-share runs. */
 #ifndef SLUICE_COMMAND_SHARE_H
 #define SLUICE_COMMAND_SHARE_H
 
@@ -20,28 +20,28 @@ struct share_words {
 /* How shared limits apply while the store does not reply. */
 enum share_on_loss {
 	ON_LOSS_LOCAL,	/* each node applies the whole limit */
-	ON_LOSS_DIVIDE, /* each node applies 1/nodes of the limit: share/debt.h */
+	ON_LOSS_DIVIDE, /* each node applies 1/nodes of the limit (share/debt.h) */
 };
 
 extern const char *const on_loss_words[ON_LOSS_DIVIDE + 1];
 
 /*
- * Default interval of rounds, in ms. With it a packet costs at most 0.09 commands if each key gets
- * at least 103 packets a second at each node: table_commands() in tests/sim/share.c.
+ * Default interval of rounds, in ms. A packet then costs at most 0.09 commands if each key gets at
+ * least 103 packets per second at each node: see table_commands() in tests/sim/share.c.
  */
 #define SHARE_ROUND_MS 110
 
 /*
- * Default for the number of keys that are reported at a time. A key costs 1 command a round, and 1
- * more every 10 s; with `shared block` 1 more a round, and 1 for each block. In total a node sends
- * some 2,400 commands a second with the default round, at most 2,800 if keys change often.
+ * Default number of keys that are reported in a round. A key needs 1 command per round, and 1 every
+ * 10 s; with `shared block` 1 more per round, and 1 for each block. With the default interval, a
+ * node sends some 2,400 commands per second, and at most 2,800 if keys change often.
  */
 #define SHARE_MOST 256
 
-/* Largest --most: charging this many states takes a quarter of the 10 ms of a step. */
+/* Largest --most: charging so many states takes a quarter of a 10 ms step. */
 #define SHARE_MOST_MAX 20000
 
-/* The command without `run`, because its program is in another package. */
+/* The command without `run`: another package has its program. */
 extern const struct command command_share;
 
 #endif

@@ -22,7 +22,7 @@
 #define STATE_PATH    (sizeof(RUN_DIR) + GATE_NAME + 32)
 #define STATE_VERSION 2
 
-/* If the state is older, the process is stopped. Equal to DIVISION_LEASE. */
+/* An older state shows that the process is stopped. The time is equal to DIVISION_LEASE. */
 #define STATE_OLD_NS (3 * NS_PER_SEC)
 
 #define NUMBER(member) offsetof(struct share_state, member)
@@ -146,7 +146,7 @@ static void state_unpack(json_t *object, struct sharing *sharing)
 	}
 }
 
-/* Reads the state file. Does nothing if there is no file or if the caller may not read it. */
+/* Reads the state file. Has no effect if there is no file or the caller may not read it. */
 static void share_state_parse(const char *gate, struct sharing *sharing)
 {
 	char path[STATE_PATH];
@@ -158,7 +158,7 @@ static void share_state_parse(const char *gate, struct sharing *sharing)
 		return;
 	object = json_loadb(file.text, file.size, 0, NULL);
 	state_unpack(object, sharing);
-	/* the caller may paste this command, so it must not come from another user */
+	/* a user may paste this command, so it must not be from another user */
 	if (file.owner != geteuid())
 		sharing->command[0] = '\0';
 	json_decref(object);
@@ -194,7 +194,7 @@ struct sharing sharing_read(const struct gate *gate)
 	if (sharing.is_wanted)
 		sharing.divided_by = gate_divided_by(gate, uptime_ticks());
 	sharing.pid = holder.pid;
-	/* a free lock shows that the process has died, even if its state is recent */
+	/* if the lock is free, the process has died, even if its state is recent */
 	if (lock == LOCK_FREE) {
 		sharing.sharer = SHARER_NONE;
 		sharing.state = (struct share_state){0};
@@ -228,7 +228,7 @@ const char *sharing_why(const struct sharing *sharing)
 	const char *why = sharing->state.why;
 	size_t length = strlen(sharing->store);
 
-	/* `why` begins with the address of the failed node; remove it if it is the only node */
+	/* `why` begins with the address of the failed node: remove it if it is the only node */
 	return !strncmp(why, sharing->store, length) && !strncmp(why + length, ": ", 2)
 		       ? why + length + 2
 		       : why;
