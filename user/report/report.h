@@ -3,7 +3,8 @@
  * Report: the documents that the commands of the same names print. A report is written by the calls
  * of program/writer.h, so print_begin() selects its stream, and text or JSON. A report that fails
  * returns an error, and its document is incomplete. A process can write any number of reports, one
- * at a time.
+ * at a time. Errors and notices stay in the list of base/error.h until the caller prints or drops
+ * them.
  */
 #ifndef SLUICE_REPORT_H
 #define SLUICE_REPORT_H
