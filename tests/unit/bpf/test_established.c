@@ -193,10 +193,10 @@ TEST(test_a_source_is_established_after_its_burst_could_refill)
 		/* ages in seconds at which the source is still new, and established */
 		double not_yet, then;
 	} cases[] = {
-		{1000, 10, 1.0, 2.2}, /* the least time is 1 s */
-		{50, 200, 4.0, 6.5},  /* the burst refills in 4 s */
-		{10, 500, 50, 52.5},  /* the burst refills in 50 s */
-		{1, 1000, 64, 66.6},  /* the maximum time is about a minute */
+		{1000, 10, 1.0, 2.2}, /* established after the minimum of 1 s */
+		{50, 200, 4.0, 6.5},  /* established when the burst has refilled, in 4 s */
+		{10, 500, 50, 52.5},  /* established when the burst has refilled, in 50 s */
+		{1, 1000, 64, 66.6},  /* established after the maximum of about a minute */
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
@@ -249,7 +249,7 @@ TEST(test_a_source_that_sends_again_gets_the_reserve)
 	for (uint32_t i = 0; i < 100000; i++) {
 		time_set(i * SL_TICKS_PER_SEC / 20000);
 		packet_send(1000 + i);
-		if (i < 20000 || i % 400) /* `i % 400`: 50 packets per second */
+		if (i < 20000 || i % 400) /* the source sends 50 packets/s */
 			continue;
 		sent++;
 		passed += packet_send(1) < SL_FIRST_DROP;

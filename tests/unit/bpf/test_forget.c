@@ -14,7 +14,7 @@
 #define PART   128
 #define FORGED (2560000 / PART) /* packets per second */
 
-#define SETS	512 /* sets of 8 entries; a gate for 3072 sources has so many */
+#define SETS	512 /* a gate for 3072 sources has 512 sets of 8 entries */
 #define ENTRIES (SETS * SL_WAYS)
 #define EACH	50 /* number of abusers, and also of honest sources */
 

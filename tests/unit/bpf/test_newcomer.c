@@ -61,7 +61,7 @@ TEST(test_in_a_flood_a_key_needs_three_packets)
 	assert_int_equal(host_send(1), SL_PASS_NEWCOMER);
 	assert_null(entry_of(1));
 	assert_int_equal(host_send(1), SL_PASS_WITHIN);
-	/* charged for all three packets of the key, although two of them passed without a state */
+	/* the key is charged for all three packets, although two of them passed without a state */
 	assert_int_equal(entry_of(1)->state.empty_at,
 			 test_clock_ticks - host.policy.limit[SL_IPV4][0].burst + 3 * COST);
 	clock_advance(interval);
@@ -100,7 +100,7 @@ TEST(test_a_packet_is_one_new_key)
 		assert_int_equal(host.admission[0].new_keys[0], 5);
 		assert_int_equal(event[SL_EVENT_NEW_KEY].total, 0);
 		assert_int_equal(event[SL_EVENT_INSERTED].total, 10);
-		/* at the end of an interval, its count is added to the total */
+		/* at the end of an interval, the count of its new keys is added to the total */
 		clock_advance(JIFFY << SHIFT);
 		assert_int_equal(host_send(1), SL_PASS_WITHIN);
 		assert_int_equal(event[SL_EVENT_NEW_KEY].total, 0);
@@ -249,7 +249,7 @@ TEST(test_the_first_sources_get_a_bucket_at_once)
 TEST(test_a_source_has_a_bucket_while_it_is_hot)
 {
 	world_begin(SL_IPV4, ONE_CPU);
-	for (int i = 0; i < 2 * HOT_SAMPLE; i++) { /* too slow for a bucket */
+	for (int i = 0; i < 2 * HOT_SAMPLE; i++) { /* the source is too slow for a bucket */
 		clock_advance(HOT_TICKS);
 		assert_int_equal(host_send(1), SL_PASS_WITHIN);
 		assert_null(bucket_of(1));
@@ -415,7 +415,7 @@ TEST(test_zeroed_memory_is_no_bucket)
 {
 	world_begin(SL_IPV4, ONE_CPU);
 	bucket_host.in_use.first = 0;
-	host_send(0); /* 0.0.0.0, whose key is 0 */
+	host_send(0); /* the source 0.0.0.0 has key 0 */
 	*bucket_of(0) = (struct sl_bucket){.generation = 1, .policy_version = 2, .until = ~0ULL};
 	assert_int_equal(bucket_of(0)->generation, 0);
 }
@@ -440,7 +440,7 @@ TEST(test_a_kept_bucket_is_restored)
 	assert_non_null(bucket_of(1));
 	memset(bucket_host.in_use.word, 0, sizeof(bucket_host.in_use.word));
 	assert_null(bucket_of(1));
-	clock_advance(SL_TICKS_PER_SEC); /* long enough that the source is no longer hot */
+	clock_advance(SL_TICKS_PER_SEC); /* the source is no longer hot */
 	for (int i = 0; i < HOT_SAMPLE; i++) {
 		clock_advance(HOT_TICKS);
 		assert_int_equal(host_send(1), SL_PASS_WITHIN);

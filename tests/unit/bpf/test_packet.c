@@ -439,7 +439,7 @@ static const struct {
 	const char *name;
 	struct merged merged;
 	uint32_t headers;
-	uint32_t packets, bytes; /* original packets, and their bytes on the wire */
+	uint32_t packets, bytes; /* packets before they were merged, and their bytes */
 } unmerged[] = {
 	{"45 full segments of TCP", {54 + 45 * 1460, 1460, 45, 0}, 54, 45, 45 * 1514},
 	{"the last one short", {54 + 2 * 1000 + 1, 1000, 3, 0}, 54, 3, 2001 + 3 * 54},

@@ -898,7 +898,7 @@ static struct {
 	struct source *source;
 	int pause, stall; /* accesses so far; the CPU stalls before access `stall` */
 	uint64_t later;	  /* time after the stall, in ticks */
-	bool gives_up;	  /* another CPU stops before it has completed its turn of the window */
+	bool gives_up;	  /* another CPU stops before it has moved the window completely */
 	true_time early;  /* when other CPUs also send; 0: never */
 	struct window_log *log;
 	true_time now;

@@ -311,7 +311,7 @@ TEST(test_a_stop_makes_no_count_fall)
 {
 	static const struct {
 		uint64_t rate, packets;
-		bool is_known; /* in 20 s, the counter does not wrap */
+		bool is_known; /* the counter does not wrap within 20 s */
 	} cases[] = {{5000000, 64424509, false}, {1000, 20000, true}};
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {

@@ -54,7 +54,7 @@ enum what {
 	OTHER,	 /* debt_charge() for another key returns `is` */
 	WAIT,	 /* `amount` of credit refills; the whole burst refills in 0.1 s */
 	LEVEL,	 /* the level is `is` */
-	PACKETS, /* `is` passes before a packet is refused */
+	PACKETS, /* the amount `is` passes before a packet is refused */
 };
 
 /* A step of a case. `amount` and `is` are multiples of the burst. */

@@ -567,7 +567,7 @@ static const struct world_case {
 	unsigned int lose;
 	double seconds, from;		  /* duration, and start of the average */
 	double least, most;		  /* bounds of the average */
-	double second;			  /* maximum distance from 1 in a second */
+	double second;			  /* largest difference from 1 in any second */
 	unsigned int honest;		  /* first honest node; 0: none */
 	double honest_least, honest_most; /* bounds of what an honest node passes */
 } worlds[] = {
