@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Loads the programs of bench.bpf.c, and makes sources known to them. */
+/* Loads the programs of bench.bpf.c, and makes sources known to the program under test. */
 #ifndef SLUICE_BENCH_BEHIND_H
 #define SLUICE_BENCH_BEHIND_H
 
@@ -8,25 +8,25 @@
 #include "bench.h"
 #include "gate/gate.h"
 
-/* Loads the programs with new maps. Returns NULL and adds an error if they cannot be loaded. */
+/* Loads the programs of bench.bpf.c with new maps. Returns NULL with an error if that fails. */
 struct bpf_object *bench_load(void);
 
-/* A program under test, and the type and size of its map if a case has many sources. */
+/* A program under test, and the type and sizes of its map. */
 struct sized_map {
 	const char *program;
 	const char *name;
 	enum bpf_map_type type;
-	uint32_t value_size; /* 0 means the size that bench.bpf.c specifies */
+	uint32_t value_size; /* size of a value in bytes; 0 for the size in bench.bpf.c */
 	uint32_t sources;
 };
 
-/* Loads the programs with this map. Its program runs after bench_vary4() or another sender. */
+/* Loads the programs with this map. Programs such as bench_vary4() then call map->program. */
 struct bpf_object *bench_load_sized(const struct sized_map *map, int *ret_prog);
 
-/* Returns the number of packets since loading whose source had no entry in the map. */
+/* Returns how many packets since loading had a source without an entry in the map. */
 int bench_missed(const struct bpf_object *object, __u64 *ret);
 
-/* Loads the programs. `prog` runs after the programs that change the source of a frame. */
+/* Loads the programs. Programs that change the source of a frame then call `prog`. */
 struct bpf_object *bench_load_before(int prog);
 
 /* Returns the fd of a program by its name. */
@@ -35,14 +35,14 @@ int bench_program(const struct bpf_object *object, const char *name);
 /* --- Known sources --------------------------------------------------------------------------- */
 
 /*
- * Runs the program under test once for each source. sources: a text for sources_parse(), which
- * specifies IPv4 addresses or IPv6 /64s.
+ * Runs the program under test once for each source. `sources` specifies IPv4 addresses or IPv6 /64s
+ * as a text for sources_parse().
  */
 int sources_walk(const struct bpf_object *object, const char *sources);
 
 /*
- * Makes the sources known to the gate. The packets arrive so fast that the gate would detect a
- * flood, so the flood threshold is raised while this runs.
+ * Makes the sources known to the gate. Raises the flood threshold meanwhile, because the packets
+ * arrive so fast that the gate would detect a flood.
  */
 int establish(struct gate *gate, const struct bpf_object *object, const char *sources);
 

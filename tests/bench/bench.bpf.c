@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Programs to compare Sluice with, which all use Sluice's parser, and programs that change the
- * source of a frame before the program under test runs.
+ * Programs that Sluice is compared with, which all use Sluice's parser, and programs that change
+ * the source of a frame before the program under test runs.
  */
 #include "vary.h"
 #include <bpf/bpf_helpers.h>
@@ -10,7 +10,7 @@
 
 char LICENSE[] SEC("license") = "GPL";
 
-#define HOT_SOURCES 16384 /* size of an LRU map; Sluice's default */
+#define HOT_SOURCES 16384 /* number of entries of an LRU map, the same as Sluice's default */
 
 SEC("xdp.frags")
 int bench_empty(struct xdp_md *ctx)
@@ -53,7 +53,7 @@ int bench_parse(struct xdp_md *ctx)
 {
 	struct packet packet;
 
-	/* use every byte of the source; otherwise the compiler removes part of the parser */
+	/* use each byte of the source, so that the compiler removes no part of the parser */
 	if (!source_parse(ctx, &packet) || !(packet.source.bits | packet.source.addr[3]))
 		return XDP_DROP;
 	return XDP_PASS;
@@ -107,7 +107,7 @@ int bench_floor_tc(struct __sk_buff *skb)
 
 /* --- A bare lookup in a map of many sources --------------------------------------------------- */
 
-/* struct sized_map (behind.h) sets the type and sizes of this map before the object is loaded. */
+/* User space sets the type and sizes of this map by struct sized_map (behind.h) before loading. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 1);
@@ -115,7 +115,7 @@ struct {
 	__uint(value_size, sizeof(struct sl_bucket));
 } entries SEC(".maps");
 
-/* Number of lookups that found no entry, in these programs and in the textbook limiter. */
+/* Number of lookups that found no entry. */
 __u64 missed;
 
 /* Looks up a key, and adds an entry if the map does not contain the key. */
@@ -144,7 +144,7 @@ int bench_lookup(struct xdp_md *ctx)
 	return lookup_run((const __u32 *)packet.source.addr);
 }
 
-/* The index in an array is the last 20 bits of the address, which is enough for 1 M sources. */
+/* The index in an array is the last 20 bits of an address, enough for 1 M sources. */
 #define INDEX_MASK ((1 << 20) - 1)
 
 SEC("xdp.frags")
@@ -161,7 +161,7 @@ int bench_lookup_index(struct xdp_md *ctx)
 
 /* --- The textbook limiter: a token bucket per source and CPU, exact only on one CPU ----------- */
 
-#define NAIVE_TOKEN_NS 5 /* a token every 5 ns is a rate of 200 Mpps */
+#define NAIVE_TOKEN_NS 5 /* one token per 5 ns, which is a rate of 200 Mpps */
 #define NAIVE_BURST    1000000
 
 struct naive_bucket {
@@ -171,7 +171,7 @@ struct naive_bucket {
 	struct sl_cell dropped;
 };
 
-/* In cases with many sources, struct sized_map (behind.h) sets the number of entries. */
+/* If a case has many sources, struct sized_map (behind.h) sets another number of entries. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_PERCPU_HASH);
 	__uint(max_entries, HOT_SOURCES);
@@ -215,7 +215,7 @@ int bench_naive(struct xdp_md *ctx)
 
 /* --- Programs that change the source, and call the program under test ------------------------ */
 
-/* The kernel turns a tail call to a constant index of this map into a direct jump. */
+/* The kernel compiles a tail call to a constant index of this map as a direct jump. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
 	__uint(max_entries, 1);
@@ -223,7 +223,7 @@ struct {
 	__type(value, __u32);
 } under_test SEC(".maps");
 
-/* Writes a random IPv4 source, or the next one in order, and runs the program under test. */
+/* Writes a random or the next IPv4 source into a frame, and runs the program under test. */
 static __always_inline int source_vary4(struct xdp_md *ctx, bool is_walk)
 {
 	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
@@ -236,7 +236,7 @@ static __always_inline int source_vary4(struct xdp_md *ctx, bool is_walk)
 	return XDP_ABORTED;
 }
 
-/* Writes an IPv6 source in a random /64, or in the next one, and runs the program under test. */
+/* Writes a source in a random or the next IPv6 /64, and runs the program under test. */
 static __always_inline int source_vary6(struct xdp_md *ctx, bool is_walk)
 {
 	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;

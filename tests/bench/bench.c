@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * bench [--quick] [NAME...]: measures the cost of a packet. Prints tables, and writes
- * build/bench.json. NAME is a pattern of names of cases; without NAME all cases run.
+ * bench [--quick] [NAME...]: measures the cost of a packet, prints tables, and writes
+ * build/bench.json. NAME is a shell pattern of cases. Without NAME all cases run.
  */
 #include "program/program.h"
 #include "bench.h"
@@ -56,7 +56,7 @@ int main(int argc, char **argv)
 		error_flush();
 		return 2;
 	}
-	setvbuf(stdout, NULL, _IOLBF, 0); /* flush each line, even if stdout is a pipe */
+	setvbuf(stdout, NULL, _IOLBF, 0); /* flush each line even if stdout is a pipe */
 	run_init();
 	cases_choose(is_quick, names);
 	err = bench(is_quick, !is_quick && !*names);

@@ -5,25 +5,25 @@
 #include "base/array.h"
 #include "bench.h"
 
-/* Limits that no CPU can exceed. */
+/* Limits so high that one CPU cannot exceed them. */
 #define AMPLE	     .rate = "200mpps", .burst = "250ms"
 #define AMPLE_BITS   .rate = "400gbit", .burst = "250ms"
 #define AMPLE_WINDOW .window = "1000000000 per 1s"
 #define AMPLE_SHAPE  .shape = "200mpps"
 
-/* A burst that is too small for slices, so that each packet charges the state. */
+/* A limit whose burst is too small for slices, so each packet is charged to the state. */
 #define AMPLE_EXACT .rate = "200mpps", .burst = "30"
 
-/* A usual limit of a real source. It refuses nearly all packets of a flood from one source. */
+/* A usual limit for a real source. In a flood from one source, it refuses nearly all packets. */
 #define USUAL .rate = "10kpps", .burst = "1000"
 
-/* A limit that the first packet uses up, so that it refuses the source until the benchmark ends. */
+/* A limit that one packet uses up. It then refuses the source until the benchmark ends. */
 #define SPENT .rate = "1/min", .burst = "1"
 
 #define FORGED4 "0.0.0.0/0"
 #define FORGED6 "::/0"
 
-/* Prefixes with 64 K and with 1 M sources. */
+/* Prefixes that contain 64 K and 1 M sources. */
 #define LOOKED_UP_64K "22.0.0.0/16"
 #define LOOKED_UP_1M  "21.0.0.0/12"
 
@@ -32,7 +32,7 @@
 #define SENT	  .subject = ON_EGRESS, .essential = true, .expect = EXPECT_PASS
 #define UNKNOWN	  .subject = ON_SLUICE, .essential = true, .expect = EXPECT_ANY, .target = 1.10
 
-/* The textbook limiter with as many sources. Cache misses depend on the machine. */
+/* Compare with the textbook limiter with as many sources, because both have cache misses. */
 #define BESIDE_64K .against = "naive_64k"
 #define BESIDE_1M  .against = "naive_1m"
 

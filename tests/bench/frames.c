@@ -55,7 +55,7 @@ void frame_write(struct frame *frame, const struct sources *sources, uint64_t se
 	struct vary vary;
 
 	ip_frame_write(bytes, FRAME_SIZE, source);
-	/* the UDP header: ports 12345 and 9, the length, and 0, which means no checksum */
+	/* UDP header: source port 12345, port 9, the length, and 0 for no checksum */
 	memcpy(bytes + payload - UDP_SIZE,
 	       (uint8_t[]){0x30, 0x39, 0, 9, udp_size >> 8, udp_size, 0, 0}, UDP_SIZE);
 	vary_write(&vary, sources, seed);

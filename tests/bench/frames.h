@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* The sources of a case, and frames whose source a BPF program changes (vary.h). */
+/* The sources of a case, and frames whose source is changed by a BPF program (vary.h). */
 #ifndef SLUICE_BENCH_FRAMES_H
 #define SLUICE_BENCH_FRAMES_H
 
@@ -9,14 +9,14 @@ struct frame {
 	uint8_t bytes[FRAME_SIZE];
 };
 
-/* Sources in a prefix. They differ in the bits from prefix.bits to `end`. */
+/* Sources within a prefix. All bits from prefix.bits to `end` differ between sources. */
 struct sources {
 	struct sl_prefix prefix;
-	unsigned int end; /* first bit after the changing bits, in the unit of prefix.bits */
+	unsigned int end; /* number of the last differing bit plus 1, like prefix.bits */
 };
 
 /*
- * Parses "192.0.2.1", "10.0.0.0/8" or "2001:db8::/32 by /64". "by /64" selects one address in each
+ * Parses "192.0.2.1", "10.0.0.0/8" or "2001:db8::/32 by /64". "by /64" means one address in each
  * /64. Returns 0 or a negative errno.
  */
 int sources_parse(const char *text, struct sources *ret);
@@ -24,10 +24,10 @@ int sources_parse(const char *text, struct sources *ret);
 /* Returns the number of sources, at most 2^31. */
 uint32_t sources_count(const struct sources *sources);
 
-/* Writes a UDP packet from the first source. Its payload is a struct vary. */
+/* Writes a UDP packet of the first source. Its payload is a struct vary. */
 void frame_write(struct frame *frame, const struct sources *sources, uint64_t seed);
 
-/* Initializes a struct vary. The seed determines the order of random sources. */
+/* Initializes the struct vary of a frame. `seed` determines the order of random sources. */
 void vary_write(struct vary *vary, const struct sources *sources, uint64_t seed);
 
 #endif

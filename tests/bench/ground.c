@@ -13,12 +13,12 @@
 #include "rules/ruleset.h"
 #include "rules/limit_words.h"
 
-#define PREFIXES4 60 /* policies for IPv4 prefixes of /16 to /24 */
-#define PREFIXES6 40 /* policies for IPv6 prefixes of /32 to /48 */
+#define PREFIXES4 60 /* number of policies for IPv4 prefixes of /16 to /24 */
+#define PREFIXES6 40 /* number of policies for IPv6 prefixes of /32 to /48 */
 
 static const struct bench_limit usual = {.rate = "10kpps", .burst = "1000"};
 
-/* Sizes of the gates. A size of 0 is the default size. */
+/* Sizes of the gates; 0 means the default size. */
 static const struct gate_sizes sizes[SUBJECTS] = {
 	[ON_DENIED] = {.hosts = 1 << 20},
 	[ON_DENIED6] = {.hosts = 1 << 20},
@@ -73,13 +73,13 @@ static int rules_usual(struct ruleset *rules)
 	return status;
 }
 
-/* Denies every source as a host: all IPv4 addresses of the prefix, or one address of each /64. */
+/* Denies each source by a rule of its own: IPv4 addresses, or one address of each IPv6 /64. */
 static int rules_deny_all(struct ruleset *rules, const struct sources *sources)
 {
 	struct rule rule = {.prefix = sources->prefix, .access = SL_ACCESS_DENY};
 	bool ipv4 = prefix_is_ipv4(&rule.prefix);
 	uint64_t *net = (uint64_t *)rule.prefix.addr, first = be64toh(*net);
-	unsigned int shift = ipv4 ? 32 : 0; /* the upper half of the word is an IPv4 address */
+	unsigned int shift = ipv4 ? 32 : 0; /* an IPv4 address is the upper half of the word */
 	int status = 0;
 
 	rule.prefix.bits = SL_FAMILY_BITS + (ipv4 ? 32 : 128);
@@ -91,8 +91,8 @@ static int rules_deny_all(struct ruleset *rules, const struct sources *sources)
 }
 
 /*
- * Adds the rule of a case. The rule of a single source is for its /24 or /48, because rules of
- * hosts would make packets of all cases slower.
+ * Adds the rule of a case. If the case has one source, the rule is for the source's /24 or /48,
+ * because a rule for a single address would slow down the packets of all cases.
  */
 static int rules_case(struct ruleset *rules, const struct bench_case *bench)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Makes gates with the sizes and rules of the cases. */
+/* Makes gates that have the sizes and rules of the cases. */
 #ifndef SLUICE_BENCH_GROUND_H
 #define SLUICE_BENCH_GROUND_H
 
@@ -7,10 +7,10 @@
 #include "gate/gate.h"
 #include "rules/ruleset.h"
 
-/* Makes a gate with the rules of its cases. The caller closes it, even if this fails. */
+/* Makes a gate with the rules of all its cases. The caller closes the gate, even after an error. */
 int ground_make(enum subject which, struct gate *ret);
 
-/* Adds a rule with one limit for a prefix. */
+/* Adds a rule for a prefix that has one limit. */
 int ground_add(struct ruleset *rules, const char *prefix, const struct bench_limit *limit);
 
 #endif

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Measures how many packets per second one CPU can charge to each kind of limit (include/kinds.h),
- * without maps and parser: all packets to one state, and each packet to a random one of a million
- * states. A counter replaces the clock.
+ * without maps and parser. All packets are charged to one state, or each packet to a random state
+ * of a million. A counter is used as the clock.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -25,9 +25,7 @@ static const struct limit limits[] = {
 	{.spec = {.name = "shape", .kind = SL_SHAPE, .rate = 10000000, .span_ns = 200000000}},
 };
 
-/*
- * Charges a packet, and stores the new state like bpf/state.h. Returns whether the packet passes.
- */
+/* Charges a packet, and stores the new state as bpf/state.h does. Returns whether it passes. */
 static bool decide(const struct sl_limit *limit, struct sl_state *state, uint64_t now)
 {
 	const struct kind_charge charge = {.cost = credit_cost(limit, 1, 60), .now = now};
@@ -44,7 +42,7 @@ static bool decide(const struct sl_limit *limit, struct sl_state *state, uint64_
 	return passes;
 }
 
-/* Returns millions of decisions a second. Charges states 0 to `mask` in random order. */
+/* Returns millions of charges per second to states 0 to `mask`, in random order. */
 static double measure(const struct sl_limit *limit, struct sl_state *states, uint32_t mask,
 		      uint64_t *ret_passed)
 {

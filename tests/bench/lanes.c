@@ -18,7 +18,7 @@
 #define GENERATE_OBJECT "build/bench/generate.bpf.o"
 #define SENDERS		"sluice-bench-a"
 #define RECEIVERS	"sluice-bench-b"
-#define BATCH		64 /* number of frames that the kernel sends together, as a driver would */
+#define BATCH		64 /* frames that the kernel sends at once, as many as a driver would */
 #define PACKETS_MAX	1000000000
 
 struct lane {
@@ -29,7 +29,7 @@ struct lane {
 	struct frame frame;
 	const char *program; /* name of the program in generate.bpf.c */
 	uint32_t packets;    /* largest number of packets in a test run */
-	uint64_t random;     /* random number state after the last run, or 0 */
+	uint64_t random;     /* state of random numbers after the last run, or 0 */
 	int err;
 	bool ended;
 };
@@ -152,9 +152,7 @@ static int lane_start(struct lane *lane, const struct sources *sources)
 	return -pthread_create(&lane->thread, NULL, lane_run, lane);
 }
 
-/*
- * Starts to send from random sources. A second run continues the random numbers of the first one.
- */
+/* Starts sending from random sources. A later run continues the sequence of random numbers. */
 static int lane_start_random(struct lane *lane, const struct sources *sources)
 {
 	struct vary *vary = &lane->state->vary;
@@ -167,7 +165,7 @@ static int lane_start_random(struct lane *lane, const struct sources *sources)
 	return lane_start(lane, sources);
 }
 
-/* Starts to send from each source in order, in part `index` of `count` equal parts. */
+/* Starts sending from each source in order. Lane `index` sends one of `count` equal parts. */
 static int lane_start_walk(struct lane *lane, const struct sources *sources, unsigned int count)
 {
 	struct vary *vary = &lane->state->vary;
@@ -196,7 +194,7 @@ static bool lanes_are_sending(unsigned int count)
 	return true;
 }
 
-/* Waits until all lanes are sending, then for `ns` more. Returns the rate in Mpps in this time. */
+/* Waits until all lanes send, and then for `ns`. Returns their rate in these `ns`, in Mpps. */
 static double lanes_watch(unsigned int count, uint64_t ns)
 {
 	uint64_t begin, sent;
@@ -217,7 +215,7 @@ int lanes_send(unsigned int count, const char *sources, uint64_t ns, struct sent
 
 	if (sources_parse(sources, &parsed))
 		return -EIO;
-	run_hurry(RUN_PRIORITY + 1); /* this thread must preempt the senders to measure them */
+	run_hurry(RUN_PRIORITY + 1); /* to measure the senders, this thread must preempt them */
 	for (; !err && started < count; started += !err)
 		err = lane_start_random(&lanes[started], &parsed);
 	if (!err)
@@ -225,7 +223,7 @@ int lanes_send(unsigned int count, const char *sources, uint64_t ns, struct sent
 	for (unsigned int i = 0; i < started; i++) {
 		struct lane *lane = &lanes[i];
 
-		/* a signal ends the test run (-EINTR), which otherwise lasts until PACKETS_MAX */
+		/* a signal ends the test run with EINTR; otherwise it ends after PACKETS_MAX */
 		run_end(lane->thread, &lane->ended);
 		lane->random = lane->state->vary.state;
 		if (lane->err != -EINTR)

@@ -22,13 +22,13 @@
 #define SECONDS	 0.5
 #define MODEL_NS ((uint64_t)(SECONDS * 1e9))
 
-/* Borrowing a slice transfers a cache line between CPUs twice: to read it and to write it. */
+/* Borrowing a slice transfers a cache line between CPUs twice, for reading and for writing. */
 #define TRANSFERS_PER_DRAW 2
 
-/* Assumed time of a transfer: about 50 ns within a socket, and 100 to 200 ns between sockets. */
+/* Assumed time of a transfer in ns: about 50 within a socket, 100 to 200 between sockets. */
 #define TRANSFER_NS 100
 
-/* The limits of the source, which sends at half of its rate, so it is always within the limit. */
+/* Sources and their limits. Each source sends at half of its rate, so it is within its limit. */
 static const struct {
 	const char *source;
 	const char *prefix;
@@ -61,7 +61,7 @@ static int model_gate(struct gate *gate, struct programs *programs)
 	return status ?: programs_load(gate, HOOK_BIT(HOOK_XDP), programs);
 }
 
-/* A source and its limit. */
+/* A source, and its limit in a gate. */
 struct account {
 	const struct gate *gate;
 	const struct sl_limit *limit;
@@ -79,7 +79,7 @@ static uint64_t state_zero(const struct account *account)
 	return table_read(account->gate, NULL, &key, &found) ? 0 : found.entry.state.empty_at;
 }
 
-/* Sends one CPU's part of `pps`. Returns slices borrowed per packet, or a negative errno. */
+/* Sends one CPU's part of `pps`. Returns how many slices it borrows per packet, or -errno. */
 static double draws_count(const struct account *account, int prog, double pps)
 {
 	uint64_t begin = clock_ns(), packets = 0, draws = 0, zero = state_zero(account), now;
@@ -143,7 +143,7 @@ int model_run(void)
 	struct gate gate = GATE_CLOSED;
 	int status = model_gate(&gate, &programs);
 
-	run_on(0); /* stay on one CPU, because every CPU has its own slice */
+	run_on(0); /* stay on one CPU, because each CPU has its own slice */
 	printf("\nONE SOURCE ON %d CPUS, a model: draws are counted on one of them\n", CPUS);
 	printf("%-8s %-6s %10s %12s %12s %10s %10s\n", "RATE", "BURST", "PPS", "DRAWS/PACKET",
 	       "TRANSFERS/S", "LINE BUSY", "NO SLICES");

@@ -6,7 +6,7 @@
 
 #include "run.h"
 
-/* Number of packets in a short run, from which the cost of a packet is estimated. */
+/* Number of packets in a first, short run that estimates the cost of a packet. */
 #define TRIAL_PACKETS 20000
 
 struct work {
@@ -15,10 +15,13 @@ struct work {
 	uint32_t sources;
 };
 
-/* Random packets per source before the first round: 98 % of a million sources get an entry. */
+/*
+ * Number of packets per source before the first round. With random sources, 4 packets per source
+ * make 98 % of a million sources known.
+ */
 #define PACKETS_TO_KNOW 4
 
-/* A case with more sources than this measures packets of unknown sources. */
+/* If a case has more sources than this, its sources are unknown to the gate. */
 #define KNOWN_SOURCES_MOST (1U << 20)
 
 static int work_begin(struct work *work, const struct bench_case *bench, uint64_t seed)
@@ -41,7 +44,7 @@ static int work_begin(struct work *work, const struct bench_case *bench, uint64_
 	return 0;
 }
 
-/* Chooses the number of packets in each round, and runs packets before the first round. */
+/* Runs packets before the first round, and computes the number of packets in a round. */
 static int work_warm(struct work *work, const struct plan *plan, enum expect expect)
 {
 	double packets = work->sources > KNOWN_SOURCES_MOST ? 0 : PACKETS_TO_KNOW * work->sources;
@@ -73,7 +76,7 @@ static int works_begin(struct work *works, const struct plan *plan)
 	return status;
 }
 
-/* Returns whether packets of a case should have this reason. */
+/* Returns whether this reason of a verdict is expected for packets of the case. */
 static bool reason_is_meant(const struct bench_case *bench, enum sl_reason reason)
 {
 	if (bench->expect == EXPECT_PASS)
@@ -96,7 +99,7 @@ static int counts_check(const struct bench_case *bench, uint64_t packets, struct
 		if (!reason_is_meant(bench, reason))
 			unmeant += counts.reason[reason].packets;
 	}
-	/* `all` also counts a second CPU; for maps it counts only new sources */
+	/* `all` includes packets of a second CPU; for maps, it includes only new sources */
 	part = 1 - (double)unmeant / (all > packets ? all : packets);
 	if (result->rounds == 1 || part < result->as_meant)
 		result->as_meant = part;

@@ -15,21 +15,21 @@ struct run {
 	struct frame frame[RUN_CPUS]; /* frame of each CPU; keeps the source of the last packet */
 	unsigned int cpus;
 	enum expect expect;
-	bool is_tc; /* true if the program is a TC program, false if it is an XDP program */
+	bool is_tc; /* whether the program is a TC program; if not, it is an XDP program */
 };
 
-/* Finds the CPUs, and makes SIGUSR1 end test runs only. Must be called first. */
+/* Finds the CPUs, and makes SIGUSR1 only interrupt test runs. Must be called first. */
 void run_init(void);
 
-/* Returns the number of CPUs to run packets on: those this process may use, up to RUN_CPUS. */
+/* Returns how many CPUs run packets: the CPUs that this process may use, at most RUN_CPUS. */
 unsigned int run_cpus(void);
 
-/* Moves this thread to a CPU. index: below run_cpus(). */
+/* Moves this thread to a CPU. `index` is below run_cpus(). */
 void run_on(unsigned int index);
 
 /*
- * Gives this thread a real-time priority, if permitted, so that other processes do not add to the
- * cost of a packet. 0 restores the normal priority.
+ * Gives this thread a real-time priority if this is permitted, so other processes do not affect the
+ * measurement. Priority 0 restores normal scheduling.
  */
 #define RUN_PRIORITY 1
 void run_hurry(int priority);
@@ -38,16 +38,16 @@ uint64_t clock_ns(void);
 void sleep_ns(uint64_t ns);
 
 /*
- * Runs a frame `count` times on this CPU. The changes that the program makes to the frame remain.
+ * Runs a frame `count` times on this CPU. Keeps the changes that the program makes to the frame.
  * Returns 0 or a negative errno.
  */
 int frame_run(int prog, struct frame *frame, uint32_t count, uint32_t *ret_ns,
 	      uint32_t *ret_verdict);
 
-/* Sends signals to a thread until it ends its test run and sets `ended`. Then joins the thread. */
+/* Sends signals to a thread until its test run has ended and it sets `ended`. Then joins it. */
 void run_end(pthread_t thread, const bool *ended);
 
-/* Runs `count` packets on the first CPU, and packets on the second CPU if the run uses it. */
+/* Runs `count` packets on the first CPU. If run->cpus is 2, the second CPU also runs packets. */
 int run_packets(struct run *run, uint32_t count, double *ret_ns);
 
 #endif

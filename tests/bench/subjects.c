@@ -9,15 +9,15 @@
 #include "rules/prefix.h"
 #include "state/stats.h"
 
-/* The program under test, and the programs that change a packet's source and then call it. */
+/* A program under test, and the programs that change a packet's source and then call it. */
 struct subject_programs {
 	int plain;		   /* fd of the program under test */
-	struct bpf_object *object; /* object of the other programs; NULL if it is not loaded */
+	struct bpf_object *object; /* object of the programs called first; NULL if not loaded */
 };
 
 static struct subject_programs subjects[SUBJECTS];
 
-/* The gates, and the object of bench.bpf.c, which contain the programs. */
+/* The gates, and the object of bench.bpf.c. They contain the programs under test. */
 static struct gate gates[SUBJECTS];
 static struct programs programs[SUBJECTS];
 static struct bpf_object *others;
@@ -30,7 +30,7 @@ static const char *const other_names[SUBJECTS] = {
 #define MANY (1 << 16)
 #define MOST (1 << 20)
 
-/* Entry sizes: a cache line in shared maps, and the size of Sluice's bucket in per-CPU maps. */
+/* Value sizes: a cache line in shared maps, and Sluice's bucket in per-CPU maps. */
 #define LINE   64
 #define BUCKET sizeof(struct sl_bucket)
 
@@ -50,9 +50,7 @@ static const struct sized_map sized_maps[SUBJECTS] = {
 	[ON_ARRAY_1M] = {"bench_lookup_index", "entries", BPF_MAP_TYPE_ARRAY, LINE, MOST},
 };
 
-/*
- * Loads the program of a subject and, on XDP, the programs that change a packet's source before it.
- */
+/* Loads a program under test and, on XDP, the programs that change a packet's source first. */
 static int subject_make(enum subject which)
 {
 	struct subject_programs *subject = &subjects[which];
@@ -123,7 +121,7 @@ int subject_program(const struct bench_case *bench, const struct sl_prefix *sour
 int subject_refresh(const struct bench_case *bench)
 {
 	if (bench->subject < SUBJECTS_SLUICE || !case_is_established(bench))
-		return 0; /* the maps of bench.bpf.c never evict an entry */
+		return 0; /* maps of bench.bpf.c evict no entry */
 	return sources_walk(subjects[bench->subject].object, bench->source);
 }
 

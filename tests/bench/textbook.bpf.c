@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Three common kinds of rate limiters from textbooks and XDP programs, for scripts/beside-others.
- * Each should limit an IPv4 source to RATE packets a second with a burst of BURST, but has a fault.
+ * Three common kinds of rate limiters from textbooks, as XDP programs for scripts/beside-others.
+ * Each should limit an IPv4 source to RATE packets per second with a burst of BURST packets, but
+ * has a fault.
  */
 #include "vmlinux.h"
 #include <bpf/bpf_endian.h>
@@ -45,7 +46,7 @@ struct {
 	__type(value, struct second);
 } seconds SEC(".maps");
 
-/* Returns false if the frame is not IPv4. */
+/* Reads the source of a frame. Returns false if the frame is not IPv4. */
 static __always_inline bool source_read(struct xdp_md *ctx, __u32 *source)
 {
 	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
@@ -85,21 +86,24 @@ static __always_inline int bucket_charge(struct xdp_md *ctx, void *buckets)
 	return XDP_PASS;
 }
 
-/* Fault: each CPU grants the source the whole limit. */
+/* A limiter with a fault: each CPU allows a source the whole limit. */
 SEC("xdp")
 int per_cpu_bucket(struct xdp_md *ctx)
 {
 	return bucket_charge(ctx, &per_cpu_buckets);
 }
 
-/* Fault: two CPUs may read the same tokens, and both spend them. */
+/* A limiter with a fault: two CPUs can read and spend the same tokens. */
 SEC("xdp")
 int shared_bucket(struct xdp_md *ctx)
 {
 	return bucket_charge(ctx, &shared_buckets);
 }
 
-/* Fault: a source may send its whole limit at the end of a second, and again right after it. */
+/*
+ * A limiter with a fault: a source can send its whole limit at the end of one second, and again at
+ * the start of the next second.
+ */
 SEC("xdp")
 int one_second(struct xdp_md *ctx)
 {

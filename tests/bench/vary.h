@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Frames whose source changes from packet to packet. Their payload, a struct vary, determines the
- * next source, so the program that changes the source needs no map, on any CPU.
+ * Frames whose source changes from packet to packet. The payload is a struct vary, from which the
+ * next source is computed. So the program that changes the source needs no map.
  */
 #ifndef SLUICE_BENCH_VARY_H
 #define SLUICE_BENCH_VARY_H
@@ -14,23 +14,26 @@
 #define IPV4_SOURCE   (ETH_SIZE + 12)
 #define IPV6_SOURCE   (ETH_SIZE + 8)
 
-/* Offset of the payload, which is a struct vary. */
+/* Offset of the payload, a struct vary. */
 #define IPV4_PAYLOAD (ETH_SIZE + IPV4_SIZE + UDP_SIZE)
 #define IPV6_PAYLOAD (ETH_SIZE + IPV6_SIZE + UDP_SIZE)
 
-/* All frames have the same size, so that copying them costs the same in all cases. */
+/* All frames have the same size, so that copying a frame costs the same in all cases. */
 #define FRAME_SIZE (IPV6_PAYLOAD + sizeof(struct vary))
 
-/* A source is `base` with random bits where `mask` is set. Both are in network byte order. */
+/*
+ * Determines the next source. A source is `base` with other bits where `mask` is set. Both are in
+ * network byte order.
+ */
 struct vary {
-	__u64 state; /* state of the random numbers, never 0; or the next source's number */
+	__u64 state; /* state of the random numbers, never 0; or the number of the next source */
 	__u64 base[2];
 	__u64 mask[2];
 };
 
 /*
- * The generator is xorshift64*: Vigna, "An experimental exploration of Marsaglia's xorshift
- * generators, scrambled", 2016.
+ * Returns a random number by xorshift64*: Vigna, "An experimental exploration of Marsaglia's
+ * xorshift generators, scrambled", 2016.
  */
 static inline __u64 vary_random(struct vary *vary)
 {
@@ -43,7 +46,7 @@ static inline __u64 vary_random(struct vary *vary)
 	return x * 2685821657736338717ULL;
 }
 
-/* Returns a random IPv4 source. Uses the high bits, which are the most random. */
+/* Returns a random IPv4 source. The high bits of a random number are the most random bits. */
 static inline __u32 vary_next4(struct vary *vary)
 {
 	return vary->base[0] | (vary_random(vary) >> 32 & vary->mask[0]);
@@ -66,7 +69,7 @@ static inline __u64 vary_step6(struct vary *vary)
 	return vary->base[0] | (bpf_cpu_to_be64(vary->state++) & vary->mask[0]);
 }
 
-/* The variables of generate.bpf.c. */
+/* Variables that generate.bpf.c shares with user space. */
 struct lane_state {
 	struct vary vary;
 	__u32 ifindex; /* index of the sending device */
