@@ -20,7 +20,6 @@
 
 static uint64_t unknown; /* packets of new sources that passed in the flood */
 
-/* A simulated flood. */
 struct scene {
 	const char *name;
 	struct sl_limit_spec limit;

@@ -508,7 +508,7 @@ TEST(test_a_refused_source_keeps_its_bucket)
 	assert_in_range(bucket->dropped.packets, HOT_SAMPLE / 2, 2 * HOT_SAMPLE);
 	assert_in_range(bucket->dropped.packets + bucket->passed.packets, HOT_SAMPLE,
 			4 * HOT_SAMPLE);
-	for (int i = 0; i < 2; i++) { /* both packets pass */
+	for (int i = 0; i < 2; i++) {
 		clock_advance((REFUSED_JIFFIES - 2 + 4 * i) * JIFFY);
 		assert_int_equal(host_send(1), SL_PASS_WITHIN);
 		assert_int_equal(bucket_of(1) != NULL, !i);

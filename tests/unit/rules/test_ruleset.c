@@ -20,7 +20,6 @@ static void limit_add(struct rule *rule, const char *words)
 	assert_int_equal(rule_add_limit(rule, &limit), 0);
 }
 
-/* Returns a rule with two limits. */
 static struct rule policy_of(const char *prefix)
 {
 	struct rule rule = {.prefix = prefix_of(prefix)};
