@@ -33,7 +33,6 @@ bool endpoint_set(const char *host, size_t size, long long port, struct endpoint
 /* Parses HOST:PORT, ::1:PORT or [::1]:PORT. HOST may be empty. Returns false if it is invalid. */
 bool endpoint_parse(const char *text, size_t size, struct endpoint *ret);
 
-/* Returns whether a host is an IPv4 or IPv6 address. */
 bool host_is_address(const char *host);
 
 bool endpoint_equal(const struct endpoint *a, const struct endpoint *b);

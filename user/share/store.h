@@ -47,12 +47,12 @@ struct store_options {
 };
 
 struct store_counts {
-	uint64_t commands;	     /* commands that were sent */
+	uint64_t commands;
 	uint64_t lost;		     /* items that were sent and got no reply */
 	uint64_t refusals[REFUSALS]; /* error replies of each kind */
 	uint64_t refused;	     /* commands that got an error reply */
-	uint64_t bad;	    /* replies that violate the protocol or do not fit their command */
-	uint64_t connects;  /* attempts to connect */
+	uint64_t bad; /* replies that violate the protocol or do not fit their command */
+	uint64_t connects;
 	unsigned int nodes; /* known nodes of the store */
 	bool is_cluster;    /* the store was a cluster when its slot map was last read */
 };

@@ -24,11 +24,10 @@ struct share_state {
 		charged, blocked, commands, lost, refused, connects, cpu_ms;
 };
 
-/* A number in struct share_state. */
 struct share_number {
 	const char *name; /* name in the JSON object */
-	size_t offset;	  /* offset in struct share_state */
-	bool is_total;	  /* a Prometheus counter; otherwise a gauge */
+	size_t offset;
+	bool is_total; /* a Prometheus counter; otherwise a gauge */
 	const char *help;
 };
 
