@@ -36,7 +36,7 @@ struct shipped rig_ship(const struct rig *rig)
 		assert_non_null(own);
 		assert_int_equal(bpf_map__reuse_fd(own, rig->gate.map[map]), 0);
 	}
-	/* only the test build has variables, because its clock is a variable */
+	/* a test build has variables for its clock; shipped programs have none */
 	assert_null(bpf_object__find_map_by_name(shipped.object, ".bss"));
 	assert_int_equal(bpf_object__load(shipped.object), 0);
 	shipped.prog[HOOK_XDP] = object_prog(shipped.object, "sluice_xdp");
@@ -65,7 +65,7 @@ static bool flood_goes_on(const struct flood *flood)
 	return flood->sent < flood->count || clock_ns() < flood->until_ns;
 }
 
-/* This thread makes no assertions: a failed cmocka assertion must be in the thread of the test. */
+/* A flood's thread makes no assertions, because cmocka can only fail in the thread of the test. */
 static void *flood_run(void *data)
 {
 	struct flood *flood = data;
@@ -92,15 +92,15 @@ static void *flood_run(void *data)
 
 /* --- Waiting for packets -------------------------------------------------------------------- */
 
-static unsigned int floods; /* number of floods that are running */
+static unsigned int floods; /* number of running floods */
 
 void real_synchronize_programs(void) __asm__("__real_synchronize_programs");
 void rig_synchronize_programs(void) __asm__("__wrap_synchronize_programs");
 
 /*
- * Replaces synchronize_programs() when tests are linked. Packets of a rig are done when rig_send()
- * returns, so only floods need the wait. It always makes a system call, because tests kill changes
- * at each system call.
+ * Replaces synchronize_programs() in tests. Only a flood's packets may be in progress during a
+ * change, so there is no need to wait without one. The function always makes a system call, because
+ * tests kill changes at each system call.
  */
 void rig_synchronize_programs(void)
 {

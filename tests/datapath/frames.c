@@ -6,7 +6,7 @@
 
 #include "ip_frame.h"
 
-/* Parses an address without changes. prefix_of() would turn an IPv4-mapped address into IPv4. */
+/* Parses an address. Keeps IPv4-mapped IPv6 addresses, which prefix_of() would turn into IPv4. */
 static struct sl_prefix address_of(const char *text)
 {
 	struct sl_prefix address = {.bits = SL_FAMILY_BITS + 32, .family = htonl(SL_FAMILY_IPV4)};

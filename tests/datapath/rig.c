@@ -24,9 +24,9 @@
 #define XDP_DROP_VERDICT 1
 #define XDP_PASS_VERDICT 2
 #define TC_DROP_VERDICT	 2
-#define TC_PASS_VERDICT	 (-1) /* the value of TC_ACT_UNSPEC: the next program on the hook decides */
+#define TC_PASS_VERDICT	 (-1) /* TC_ACT_UNSPEC: the next program on the hook decides */
 
-/* Sizes of the rig's maps. They are small, because each test empties the maps. */
+/* Sizes of the rig's maps. The maps are small, because each test empties them. */
 static const struct gate_sizes usual_sizes = {
 	.sources = 8192,
 	.buckets = 8192,
@@ -49,7 +49,7 @@ static bool is_bss(int fd, struct bpf_map_info *info)
 	return length > 4 && !strcmp(info->name + length - 4, ".bss");
 }
 
-/* Maps a program's variables into memory. They are in its map whose name ends in .bss. */
+/* Maps a program's global variables into memory. They are in a map whose name ends in .bss. */
 static struct sluice__bss *bss_map(int prog)
 {
 	__u32 ids[MAPS_MAX], size = sizeof(struct bpf_prog_info);
@@ -83,9 +83,7 @@ void rig_load(struct rig *rig, unsigned int hooks)
 	rig->clock_jiffies = &bss->test_jiffies;
 }
 
-/*
- * Moves the test to its first CPU, SLUICE_FIRST_CPU. It differs for test binaries that run at once.
- */
+/* Moves the test to CPU SLUICE_FIRST_CPU, which differs for test binaries that run at once. */
 static void rig_begin_on(struct rig *rig)
 {
 	const char *first = getenv("SLUICE_FIRST_CPU");
@@ -118,7 +116,7 @@ static uint32_t size_or(uint32_t size, uint32_t usual)
 	return size ? size : usual;
 }
 
-/* Returns the settings of a machine with two CPUs, so that tests do not depend on this machine. */
+/* Returns the settings for a machine with two CPUs, so that tests do not depend on the machine. */
 static struct sl_params params_of_two(const struct rig *rig, const struct gate_sizes *sizes)
 {
 	const struct machine two = {.cpus = 2, .jiffy_ns = rig->gate.machine.jiffy_ns};
@@ -201,18 +199,17 @@ struct rig *rig_begin(void **state)
 
 static void map_empty(int fd)
 {
-	char key[sizeof(struct sl_prefix)]; /* key of any map; struct sl_prefix is the longest */
+	/* key of any map; struct sl_prefix is the largest key */
+	char key[sizeof(struct sl_prefix)];
 
 	while (!bpf_map_get_next_key(fd, NULL, key))
 		assert_int_equal(bpf_map_delete_elem(fd, key), 0);
 }
 
-/*
- * Number of entries to zero in one call. All values of a per-CPU map may not fit into memory twice.
- */
+/* Number of values to zero in one call. The values of a whole per-CPU map may exceed memory. */
 #define ZERO_BATCH 4096
 
-/* Returns zeros for ZERO_BATCH values, allocated once: tests empty maps hundreds of times. */
+/* Returns zeros for ZERO_BATCH values. They are kept, because tests empty maps many times. */
 static const void *zeros_for(const struct bpf_map_info *info, unsigned int cpus)
 {
 	static void *zeros;
@@ -278,7 +275,7 @@ void rig_empty(struct rig *rig)
 		rig_zero(rig, arrays[i]);
 	memset(rig->gate.policies, 0,
 	       SL_POLICY_VERSION(rig->gate.policies_max) * sizeof(*rig->gate.policies));
-	/* drop the cached policies: they are cached by generation, and generations start again */
+	/* drop policies cached by generation, because the generation starts again at 1 */
 	memset(rig->gate.checked, 0,
 	       SL_POLICY_VERSION(rig->gate.policies_max) * sizeof(*rig->gate.checked));
 	memset(rig->gate.lists, 0, SL_LIST_PLACES * sizeof(*rig->gate.lists));
@@ -405,7 +402,7 @@ bool rig_run_skb(struct rig *rig, enum hook hook, const void *bytes, uint32_t si
 
 bool rig_run_merged(struct rig *rig, const char *source, uint32_t packets)
 {
-	const uint32_t headers = 14 + 20 + 8; /* sizes of the Ethernet, IPv4 and UDP headers */
+	const uint32_t headers = 14 + 20 + 8; /* Ethernet, IPv4 and UDP headers, in bytes */
 	struct frame frame = frame_from(source, headers + packets);
 	struct __sk_buff skb = {.gso_size = 1, .gso_segs = packets};
 	struct sl_cell wire = {.packets = packets, .bytes = packets * (headers + 1)};
@@ -414,7 +411,7 @@ bool rig_run_merged(struct rig *rig, const char *source, uint32_t packets)
 }
 
 /*
- * Makes one system call per packet, to see each verdict. On XDP, `repeat` would not be faster,
+ * Makes one system call per packet to see each verdict. On XDP, `repeat` would not be faster,
  * because the kernel waits for two grace periods in either case.
  */
 uint64_t rig_send(struct rig *rig, enum hook hook, const struct frame *frame, uint64_t count)
@@ -467,7 +464,7 @@ struct sl_counters rig_counters(const struct rig *rig)
 	return total;
 }
 
-/* Returns the number of the policy that counts packets of an address. */
+/* Returns the number of the policy that counts the packets of an address. */
 static unsigned int number_of(const struct rig *rig, const char *address)
 {
 	struct sl_prefix prefix = prefix_of(address);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * A gate of unpinned maps, whose programs run by BPF_PROG_TEST_RUN. `programs` are the test build,
- * whose clock the rig sets; rig_ship() loads the programs that ship, on the same maps. Loading
+ * A rig is a gate of unpinned maps. BPF_PROG_TEST_RUN runs its programs. `programs` are a test
+ * build, whose clock the rig sets. rig_ship() loads the shipped programs on the same maps. Loading
  * takes most of a second, so a test binary has one rig, which is emptied before each test.
  */
 #ifndef SLUICE_RIG_H
@@ -24,31 +24,30 @@
 
 struct rig {
 	struct gate gate;
-	/* settings of an empty gate; a test may change them in gate.state->params */
+	/* settings that rig_empty() restores; a test may change them in gate.state->params */
 	struct sl_params params;
 	struct programs programs;
 	volatile __u64 *clock_ticks;
 	volatile __u64 *clock_jiffies;
-	uint64_t phase;	 /* ticks since the start of the current jiffy */
-	uint64_t behind; /* ticks by which the clock was set back; jiffies are never set back */
+	uint64_t phase;	 /* ticks from the start of the current jiffy to now */
+	uint64_t behind; /* ticks by which the clock was set back, while jiffies went on */
 	/* packets and bytes that were sent, by verdict; rig_check_counted() compares them */
 	struct sl_cell passed, dropped;
 	unsigned int cpus;		/* number of CPUs that are online */
-	unsigned int cpu[RIG_CPUS_MAX]; /* number of each online CPU */
+	unsigned int cpu[RIG_CPUS_MAX]; /* kernel's number of each online CPU */
 };
 
 /*
- * Make and remove the rig, as arguments of TESTS(). If BPF is not permitted, the tests are skipped.
+ * Make and remove the rig. They are arguments of TESTS(). If BPF is not permitted, tests are
+ * skipped.
  */
 int rig_setup(void **state);
 int rig_teardown(void **state);
 
-/* Empties the rig and returns it, at one hour of uptime and on its first CPU. May skip the test. */
+/* Empties the rig and returns it, on its first CPU at an uptime of one hour. May skip the test. */
 struct rig *rig_begin(void **state);
 
-/*
- * Makes another rig with maps of these sizes. A size of 0 means the size in the test binary's rig.
- */
+/* Makes another rig with maps of these sizes. A size of 0 stands for the first rig's size. */
 struct rig *rig_make(const struct gate_sizes *sizes);
 void rig_free(struct rig *rig);
 
@@ -66,11 +65,11 @@ void rig_run_on(const struct rig *rig, unsigned int index);
 
 /* --- The injected clock ---------------------------------------------------------------------- */
 
-/* rig_clock_start() sets the clock. It must be called before the first packet is sent. */
+/* rig_clock_start() sets the clock. A test must call it before it sends the first packet. */
 void rig_clock_start(struct rig *rig, uint64_t ticks);
 void rig_clock_forward(struct rig *rig, uint64_t ticks);
 void rig_clock_back(struct rig *rig, uint64_t ticks);
-/* Moves the clock on to the last tick of this jiffy. */
+/* Moves the clock forward to the last tick of the current jiffy. */
 void rig_clock_to_edge(struct rig *rig);
 uint64_t rig_now(const struct rig *rig);
 
@@ -83,28 +82,26 @@ void rig_del(struct rig *rig, const char *prefix);
 /* Gives the policy of a prefix a budget, or removes its budget if `rate` is NULL. */
 void rig_budget(struct rig *rig, const char *prefix, const char *rate, const char *burst);
 
-/*
- * Returns a limit by the words of `set`: "name dns rate 50pps burst 200 match udp port 53 per 24".
- */
+/* Returns a limit from words of `sluice set`, such as "name dns rate 50pps match udp port 53". */
 struct limit rig_limit_of(const char *prefix, const char *words);
 
-/* Sets the limits of a prefix by their words, up to NULL. Keeps the prefix's runtime entry. */
+/* Sets the limits of a prefix from words, of which the last is NULL. Keeps the runtime entry. */
 void rig_limits(struct rig *rig, const char *prefix, ...);
 
-/* Sets limits like rig_limits(), but for a policy that inherits the limits of shorter prefixes. */
+/* Sets limits like rig_limits(), but the policy also inherits the limits of shorter prefixes. */
 void rig_heir(struct rig *rig, const char *prefix, ...);
 
 /* Sets the runtime entry of a prefix. Keeps the prefix's limits. */
 void rig_list(struct rig *rig, const char *prefix, enum sl_access list, uint32_t until);
 
-/* Returns when an entry expires that lasts this many ticks by the injected clock, rounded up. */
+/* Returns the expiry of an entry that lasts this many ticks from now, rounded up. */
 uint32_t rig_until(const struct rig *rig, uint64_t ticks);
 
-/* Converts the expiry of an entry to a time in ticks. */
+/* Converts an entry's expiry to a time in ticks. */
 uint64_t until_ticks(uint32_t until);
 
 /*
- * Change several rules at once: begin with a zeroed ruleset, call rules_add_...() for each, then
+ * To change several rules at once, zero a ruleset, call rules_add_...() for each, then
  * rig_change().
  */
 void rules_add_limits(struct ruleset *set, const char *prefix, ...);
@@ -112,8 +109,8 @@ void rules_add_heir(struct ruleset *set, const char *prefix, ...);
 void rules_add_list(struct ruleset *set, const char *prefix, enum sl_access list, uint32_t until);
 
 /*
- * rules_make_list() adds a list at index `place`; rules_add_listed() adds a prefix to the lists of
- * a mask.
+ * rules_make_list() adds a list with index `place`. rules_add_listed() adds a prefix to all lists
+ * in the mask `lists`.
  */
 void rules_make_list(struct ruleset *set, int place, enum sl_access list, uint32_t until);
 void rules_add_listed(struct ruleset *set, const char *prefix, uint64_t lists);
@@ -122,22 +119,22 @@ void rules_add_listed(struct ruleset *set, const char *prefix, uint64_t lists);
 int rig_change(struct rig *rig, struct ruleset *set);
 
 /*
- * Applies the change in another process, and kills that process when it enters or leaves its
- * `stop`th system call. Returns false if it ended before. Frees the rules.
+ * Applies the change in another process, and kills that process when it enters or leaves its system
+ * call number `stop`. Returns false if the process ended before. Frees the rules.
  */
 bool rig_change_cut_off(struct rig *rig, struct ruleset set, int stop);
 
-/* Return what applies to an address: its policy, the policy's first limit, or a named limit. */
+/* Return the policy of an address, the first limit of its policy, or a limit by name. */
 const struct sl_policy *rig_policy(const struct rig *rig, const char *address);
 const struct sl_limit *rig_limit(const struct rig *rig, const char *address);
 const struct sl_limit *rig_limit_named(const struct rig *rig, const char *address,
 				       const char *name);
 
-/* Returns what `check` reports for a packet that the device sends. */
+/* Returns what `sluice check` reports for a packet that the device sends. */
 struct limit_state rig_limit_state(const struct rig *rig, const struct sl_limit *limit,
 				   const char *address, uint32_t size);
 
-/* Checks that changes left no map entry that belongs to no rule, and checks the number of rules. */
+/* Checks the number of rules, and that changes left no map entry that belongs to no rule. */
 void rig_check_tidy(const struct rig *rig, unsigned int rules);
 
 /* --- Frames ---------------------------------------------------------------------------------- */
@@ -152,9 +149,9 @@ struct frame {
 
 /* Returns a UDP packet to 198.51.100.7 or 2001:db8::, in a frame of `size` bytes. */
 struct frame frame_from(const char *source, uint32_t size);
-/* Returns a UDP packet from an address in 10.0.0.0/8, by number. */
+/* Returns a UDP packet from an address in 10.0.0.0/8, selected by a number. */
 struct frame frame_of(uint32_t number);
-/* frame_write() writes a UDP packet into the first bytes of a larger buffer. */
+/* Writes a UDP packet into the first bytes of a larger buffer. */
 void frame_write(uint8_t *bytes, uint32_t size, const char *source);
 struct frame frame_of_proto(const char *source, uint8_t proto);
 /* Change a field of a frame that frame_from() made. */
@@ -168,24 +165,22 @@ void frame_set_port(struct frame *frame, uint16_t port);
 bool rig_run(struct rig *rig, enum hook hook, const void *bytes, uint32_t size);
 /* Sends the frame `count` times. Returns how many passed. */
 uint64_t rig_send(struct rig *rig, enum hook hook, const struct frame *frame, uint64_t count);
-/* Sends UDP packets in frames of FRAME_LEAST, through any hooks. Returns how many passed. */
+/* Sends UDP packets in frames of FRAME_LEAST, on different hooks. Returns how many passed. */
 uint64_t rig_send_from(struct rig *rig, const char *source, uint64_t count);
 
-/* More packets than the burst of any test that uses this number. */
+/* A number of packets that is larger than any burst that tests measure with it. */
 #define ENOUGH 50
 
-/*
- * Sends ENOUGH packets and returns how many pass. At 1/h, this is the burst of the policy in force.
- */
+/* Sends ENOUGH packets and returns how many pass. At a rate of 1/h, that is the burst in force. */
 uint64_t rig_burst_of(struct rig *rig, const char *source);
-/* Sends like rig_send(), in one system call, through a TC program that calls one of the rig. */
+/* Sends in one system call through a TC program that calls a program of the rig for each packet. */
 uint64_t rig_send_batch_through(struct rig *rig, int prog, const struct frame *frame,
 				uint64_t count);
 
 /*
- * Send a merged packet through TC: of `packets` packets with one byte each, or with the fields of
- * `skb`, which receives the departure time. wire: the packets and bytes that the rig counts as
- * sent.
+ * Send a merged packet through TC. rig_run_merged() sends `packets` packets of one byte each.
+ * rig_run_skb() sends `skb`, and stores the departure time in it. wire: packets and bytes to count
+ * as sent.
  */
 bool rig_run_merged(struct rig *rig, const char *source, uint32_t packets);
 bool rig_run_skb(struct rig *rig, enum hook hook, const void *bytes, uint32_t size,
@@ -200,7 +195,7 @@ bool rig_run_skb_through(struct rig *rig, int prog, enum hook hook, const void *
 
 /* --- Senders --------------------------------------------------------------------------------- */
 
-/* Packets whose addresses change within a net (senders.h). */
+/* Sends packets whose addresses change within a network (senders.h). */
 struct march {
 	/* variables of the BPF program that sends; a test may set `to`, `times` and `next` */
 	struct senders *senders;
@@ -216,12 +211,9 @@ uint64_t rig_march(struct rig *rig, const struct march *march, uint64_t count);
 
 /* --- Newcomers ------------------------------------------------------------------------------- */
 
-/* Begins or ends a flood, which then lasts for the current interval and the next interval. */
+/* Begins or ends a flood. Once begun, it lasts for the current and the next interval. */
 void rig_flood(struct rig *rig, bool on);
-/*
- * If `admit` is false, locks all sets of the table, so that no new key gets an entry until
- * rig_empty().
- */
+/* Locks all sets of the table if `admit` is false, so that no new key gets an entry. */
 void rig_admit(struct rig *rig, bool admit);
 /* Returns the length of the flood detector's interval in ticks. */
 uint64_t rig_interval(const struct rig *rig);
@@ -233,10 +225,10 @@ uint64_t rig_refusals(const struct rig *rig);
 /* Reads the state of an address under a limit. Returns false if there is no state. */
 bool rig_state(const struct rig *rig, const struct sl_prefix *address, const struct sl_limit *limit,
 	       struct sl_state *ret);
-/* Evicts a state in the same way as an insertion. */
+/* Evicts a state like an insertion does. */
 void rig_forget_state(const struct rig *rig, const struct sl_prefix *address,
 		      const struct sl_limit *limit);
-/* Return the number of states, or the number of sources that have a bucket on some CPU. */
+/* Return the number of states, and the number of sources that have a bucket on some CPU. */
 uint32_t rig_states(const struct rig *rig);
 uint32_t rig_states_of(const struct rig *rig, enum sl_family family);
 uint32_t rig_buckets(const struct rig *rig);
@@ -246,11 +238,11 @@ void rig_forget_bucket(struct rig *rig, const struct sl_prefix *address);
 
 /* --- Counters -------------------------------------------------------------------------------- */
 
-/* Returns the packets that were counted under this reason, summed over all policies. */
+/* Returns the number of packets that were counted under this reason in all policies. */
 uint64_t rig_reason(const struct rig *rig, enum sl_reason reason);
 /* Returns the sum of the counters of all policies, including deleted policies. */
 struct sl_counters rig_counters(const struct rig *rig);
-/* Returns the counters of the rule that applies to an address: a policy, an access, or no rule. */
+/* Returns the counters of the policy, access or lack of a rule that applies to an address. */
 struct sl_counters rig_counters_of(const struct rig *rig, const char *address);
 /* Checks that each packet that was sent was counted once, under its verdict, with its bytes. */
 void rig_check_counted(const struct rig *rig);
@@ -266,7 +258,7 @@ struct shipped {
 struct shipped rig_ship(const struct rig *rig);
 void shipped_free(struct shipped *shipped);
 
-/* A thread that runs one frame at full speed on one CPU. */
+/* A thread that sends one frame at full speed on one CPU. */
 struct flood {
 	pthread_t thread;
 	int prog;
@@ -274,9 +266,9 @@ struct flood {
 	const struct frame *frame;
 	uint32_t chunk;	   /* number of packets in one system call */
 	uint64_t count;	   /* the thread ends when it has sent this many packets */
-	uint64_t until_ns; /* the thread does not end before this time of the monotonic clock */
-	const bool *stop;  /* if not NULL: the thread ends when *stop is true */
-	bool first;	   /* the thread has a real-time priority, if permitted */
+	uint64_t until_ns; /* monotonic time before which the thread does not end */
+	const bool *stop;  /* the thread ends when *stop is true; may be NULL */
+	bool first;	   /* 1 if the thread gets a real-time priority, if permitted */
 	/* results */
 	uint64_t sent;
 	uint64_t begin, end; /* start of the first run and end of the last run, in ticks */
@@ -285,7 +277,7 @@ struct flood {
 
 uint64_t clock_ns(void);
 void flood_start(struct flood *flood);
-/* Waits for the thread, and asserts that all its runs succeeded. */
+/* Waits for the thread, and asserts that all its system calls succeeded. */
 void flood_join(struct flood *flood);
 
 #endif

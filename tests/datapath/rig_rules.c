@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Adds rules to the rig, in the words of the commands. */
+/* Adds rules to the rig, in the words of `sluice set`. */
 #include "rig.h"
 
 #include <signal.h>
@@ -304,14 +304,14 @@ static void check_heir(const struct rig *rig, const struct sl_policy *policy)
 	}
 }
 
-/* Checks that the policy of a rule belongs to the rule. */
+/* Checks that a policy belongs to the rule that names it. */
 static void check_policy(const struct rig *rig, const struct rulemap_entry *entry)
 {
 	const struct sl_policy *policy = policy_version(&rig->gate, entry->rule.cur.version);
 
 	assert_in_range(entry->rule.cur.version, SL_POLICY_VERSION(SL_POLICY_FIRST),
 			SL_POLICY_VERSION(rig->gate.policies_max) - 1);
-	/* commands read the same policy as packets */
+	/* commands read the same policy as packets do */
 	assert_memory_equal(policy, &rig->gate.policies[entry->rule.cur.version], sizeof(*policy));
 	assert_true(prefix_equal(&policy->prefix, &entry->prefix));
 	assert_in_range(policy->since, 1, rig->gate.state->generation);
@@ -326,7 +326,7 @@ static int compare_ids(const void *a, const void *b)
 	return (*left > *right) - (*left < *right);
 }
 
-/* Checks that no two limits share an id, unless one inherits the other. */
+/* Checks that two limits share an id only if one is inherited. */
 static void check_ids(const struct rig *rig)
 {
 	const struct sl_policy **policies;
@@ -368,7 +368,7 @@ static void check_counts(const struct rig *rig, const struct rulemap_entry *entr
 	assert_int_equal(versions_in_use(rig), policies);
 }
 
-/* Checks that `splits` has an entry for exactly the /64s with longer rules, with their number. */
+/* Checks that `splits` has the number of longer rules of each /64, and no other entries. */
 static void check_splits(const struct rig *rig, const struct rulemap_entry *entries,
 			 unsigned int count)
 {

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * Gives each packet the next address of its senders (senders.h), and calls the program under test.
- */
+/* Gives each packet the next address of its senders (senders.h), and calls a tested program. */
 #include "senders.h"
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_endian.h>

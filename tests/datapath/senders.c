@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Loads the program of senders.h and sends through it. */
+/* Loads the BPF program of senders.h and sends packets through it. */
 #include "rig.h"
 
 #include <arpa/inet.h>
@@ -8,7 +8,7 @@
 
 #include "senders.skel.h"
 
-#define PLACE4 (14 + 20 + 8) /* offset of the UDP payload: the index of the senders */
+#define PLACE4 (14 + 20 + 8) /* offset of the UDP payload, which is the index of the senders */
 #define PLACE6 (14 + 40 + 8)
 
 #define FRAME_SIZE 66

@@ -8,20 +8,20 @@
 
 #include "sluice.h"
 
-/* Largest number of senders in use at once. A frame contains the index of its senders. */
+/* Largest number of senders in use at once. Each frame contains the index of its senders. */
 #define SENDERS_MAX 16
 
 struct senders {
 	__u64 next;    /* number of the next address */
-	__u64 base[2]; /* first address, as two 64-bit numbers; an IPv4 address is in the second */
+	__u64 base[2]; /* first address, as two numbers; an IPv4 address is in the second */
 	__u32 bits[2]; /* number of low bits that change, in each half of the address */
-	__u32 times;   /* number of packets in a row from one address */
+	__u32 times;   /* number of consecutive packets from one address */
 	__u32 sent;    /* packets sent so far from the current address */
 	__u32 to;      /* 1 if destinations change, 0 if sources change */
 	__u32 pad;
 };
 
-/* Maps numbers of `bits` bits to each other, one to one, so that addresses are not consecutive. */
+/* Maps each number of `bits` bits to a different one, so that addresses are not consecutive. */
 static inline __u64 senders_scatter(__u64 number, __u32 bits)
 {
 	__u64 mask = bits ? ~0ULL >> (64 - bits) : 0;
@@ -34,7 +34,7 @@ static inline __u64 senders_scatter(__u64 number, __u32 bits)
 	return number * 0x94d049bb133111ebULL & mask;
 }
 
-/* Returns one half of an address, as a number. */
+/* Returns the upper or lower half of the address of a sender. */
 static inline __u64 senders_half(const struct senders *senders, __u64 number, int half)
 {
 	return senders->base[half] | senders_scatter(number, senders->bits[half]);

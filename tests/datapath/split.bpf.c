@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Makes frames whose linear part ends within the headers. BPF_PROG_TEST_RUN puts a long frame into
- * several buffers; the length of the linear part depends on the kernel. This program removes bytes
- * from the front, and passes the frame to the program under test.
+ * Makes frames whose linear part ends within the headers. BPF_PROG_TEST_RUN splits a long frame
+ * into several buffers; the length of the linear part depends on the kernel. This program removes
+ * bytes from the front, and passes the frame to the program under test.
  */
 #include "sluice.h"
 #include <bpf/bpf_helpers.h>
 
 char LICENSE[] SEC("license") = "GPL";
 
-volatile __u32 front; /* number of bytes to remove from the front; the Ethernet header must stay */
+volatile __u32 front; /* number of bytes to remove; 14 bytes of the linear part must remain */
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);

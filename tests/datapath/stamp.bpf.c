@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Gives packets a departure time, like TCP and SO_TXTIME, and passes them on to the program under
- * test. BPF_PROG_TEST_RUN can set the time of an skb, but not its clock.
+ * Gives packets a departure time, like TCP pacing and SO_TXTIME, and passes them to the program
+ * under test. BPF_PROG_TEST_RUN can set the time of an skb, but not the clock of that time.
  */
 #include "sluice.h"
 #include <bpf/bpf_helpers.h>

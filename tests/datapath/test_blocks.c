@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Action block: after a packet exceeds the limit, no matching packet passes for some time. */
+/* Tests of action block: after a packet exceeds the limit, no matching packet passes for a time. */
 #include "rig.h"
 
 #include <stdlib.h>
@@ -9,7 +9,7 @@ static const char *const sources[] = {"192.0.2.1", "2001:db8::1"};
 static const char *const neighbours[] = {"192.0.2.2", "2001:db8:0:1::1"}; /* /24, /56 */
 static const char *const strangers[] = {"192.0.3.1", "2001:db8:1::1"};
 
-/* Sends `count` packets on each hook of every CPU. Returns how many of each `count` pass. */
+/* Sends `count` packets on each hook of each CPU. Returns how many pass. */
 static uint64_t send_everywhere(struct rig *rig, const struct frame *frame, uint64_t count)
 {
 	uint64_t passed = 0;
@@ -23,7 +23,7 @@ static uint64_t send_everywhere(struct rig *rig, const struct frame *frame, uint
 	return passed;
 }
 
-/* Sets a policy, and sends packets until the limit begins a block. */
+/* Sets a policy, and sends packets until its limit begins a block. */
 static void overrun(struct rig *rig, const struct frame *frame, const char *words, uint64_t burst)
 {
 	rig_empty(rig);
@@ -42,7 +42,7 @@ struct length_case {
 	const char *words;
 	uint64_t burst;
 	uint64_t block; /* ticks */
-	uint64_t after; /* number of packets that pass right after the block */
+	uint64_t after; /* number of packets that pass when the block ends */
 };
 
 static const struct length_case length_cases[] = {
@@ -51,14 +51,13 @@ static const struct length_case length_cases[] = {
 	{"rate 1/h burst 5 action block 30s", 5, 30 * SEC, 0},
 	{"rate 1/h burst 5 action block 2h", 5, 7200 * SEC, 2},
 	{"rate 1mpps burst 5 action block 3ms", 5, 3 * MS, 5},
-	{"rate 1kpps burst 1000 action block 500ms", 1000, SEC / 2,
-	 500}, /* with action drop, this limit would have slices */
+	{"rate 1kpps burst 1000 action block 500ms", 1000, SEC / 2, 500},
 	{"rate 1kpps burst 1000 action block 730d", 1000, 730 * 86400 * SEC, 1000},
 	{"rate 10pps burst 20 per 24/56 action block 1s", 20, SEC, 10},
 	{"rate 10pps burst 20 per 32/128 action block 1s", 20, SEC, 10},
 };
 
-/* No packet passes until the block ends; then as many pass as were refilled during the block. */
+/* No packet passes until the block ends. Then as many pass as were refilled during the block. */
 static void length_check(struct rig *rig, const struct length_case *it, const char *source,
 			 bool insist)
 {
@@ -77,7 +76,7 @@ static void length_check(struct rig *rig, const struct length_case *it, const ch
 	sent += rig->cpus * HOOKS;
 	assert_int_equal(rig_reason(rig, SL_DROP_BLOCKED), sent);
 	assert_int_equal(rig_reason(rig, SL_DROP_OVER_LIMIT), 1);
-	rig_clock_forward(rig, JIFFY); /* a CPU caches a block for at most a jiffy */
+	rig_clock_forward(rig, JIFFY); /* the refusal that a CPU caches is valid for a jiffy */
 	most = it->after + JIFFY / rig_limit(rig, source)->cost + 1;
 	assert_in_range(rig_send(rig, HOOK_XDP, &frame, it->burst + 50), it->after,
 			most < it->burst ? most : it->burst);
@@ -165,27 +164,24 @@ TEST(test_dropped_anyway)
 	assert_int_equal(rig_reason(rig, SL_DROP_BLOCKED), 0);
 	assert_int_equal(send_everywhere(rig, &frame, 10), 4);
 	rig_clock_forward(rig, SEC);
-	assert_int_equal(send_everywhere(rig, &frame, 1), 0); /* the 21st packet begins the block */
+	assert_int_equal(send_everywhere(rig, &frame, 1), 0); /* packet 21 begins the block */
 	assert_true(rig_reason(rig, SL_DROP_BLOCKED) > 0);
 	rig_clock_forward(rig, 3598 * SEC);
 	assert_int_equal(send_everywhere(rig, &frame, 1), 0);
 	rig_check_counted(rig);
 }
 
-/* words of the new limit, set while the source is blocked for an hour */
-
 static const struct {
-	const char *words; /* the limit that replaces it while the source is blocked for an hour */
+	const char *words; /* words of the new limit, set while the source is blocked for an hour */
 	bool blocked;
 } changes[] = {
 	{"rate 1kpps burst 5 action block 1h", true},
 	{"rate 2kpps burst 9 action block 1h", true},
-	{"rate 1kpps burst 5 action block 5s",
-	 true}, /* a new block time applies to later blocks; the current block keeps its end */
+	{"rate 1kpps burst 5 action block 5s", true},
 	{"name all rate 1kpps burst 5 match udp action block 1h", true},
 	{"rate 1kpps burst 5 action drop", false},
 	{"rate 1kpps burst 5 action observe", false},
-	{"rate 1kpps burst 5 per 24 action block 1h", false}, /* another key has a new state */
+	{"rate 1kpps burst 5 per 24 action block 1h", false},
 	{"name other rate 1kpps burst 5 action block 1h", false},
 };
 
@@ -202,8 +198,7 @@ TEST(test_rule_changes)
 		rig_limits(rig, "default", changes[i].words, NULL);
 		assert_int_equal(rig_send(rig, HOOK_XDP, &frame, 5), changes[i].blocked ? 0 : 5);
 		rig_set(rig, "198.51.100.0/24", "1/h", "1");
-		assert_int_equal(rig_send(rig, HOOK_EGRESS, &frame, 1),
-				 i == 5 ? 1 : 0); /* the new limit only observes, so packets pass */
+		assert_int_equal(rig_send(rig, HOOK_EGRESS, &frame, 1), i == 5 ? 1 : 0);
 		if (!changes[i].blocked)
 			continue;
 		rig_clock_forward(rig, 3590 * SEC - 1);

@@ -11,10 +11,7 @@
 
 #define DAY (86400 * SEC)
 
-/*
- * Sets the clock so late that every budget is full, because commands fill budgets by the machine's
- * clock.
- */
+/* Starts the clock 30 days late, so budgets are full: commands fill them by the machine's clock. */
 static struct rig *budget_rig(void **state)
 {
 	struct rig *rig = rig_begin(state);
@@ -41,8 +38,8 @@ static const struct exact_case exact_cases[] = {
 };
 
 /*
- * Returns how many of `count` packets of new sources an exact token bucket passes after `ticks` if
- * it reserves an eighth.
+ * Returns how many of `count` packets an exact token bucket passes after a refill of `ticks`. An
+ * eighth of the bucket is reserved.
  */
 static uint64_t bucket_passes(const struct sl_limit *budget, uint64_t cost, uint64_t *level,
 			      uint64_t ticks, uint64_t count)
@@ -55,7 +52,7 @@ static uint64_t bucket_passes(const struct sl_limit *budget, uint64_t cost, uint
 	return passes;
 }
 
-/* A budget is exact without slices. With slices it passes less, by the credit left in them. */
+/* A budget is exact if it has no slices. Otherwise it passes less, by the credit left in slices. */
 static void exact_check(struct rig *rig, const struct exact_case *it)
 {
 	static const char *const nets[] = {"0.0.0.0/0", "::/0"};
@@ -74,7 +71,7 @@ static void exact_check(struct rig *rig, const struct exact_case *it)
 	cost = credit_cost(budget, 1, marches[0].frame.size);
 	slack = budget->slice ? credit_slices(budget) / cost + 1 : 0;
 	for (int step = 0; step < 150; step++) {
-		/* a CPU may refuse packets until the jiffy ends */
+		/* a refusal may be cached until the jiffy ends, so wait for longer */
 		uint64_t ticks =
 			rand() % (budget->burst / 5) + (budget->refuse_by_jiffy ? JIFFY : 0);
 		uint64_t count = rand() % (budget->burst / cost * 2 + 2);
@@ -114,7 +111,7 @@ TEST(test_exact)
 /* --- All CPUs at full speed ----------------------------------------------------------------- */
 
 #define SPEED_NS      1000000000ULL
-#define PACKETS_LEAST 1000000 /* least number of packets of each CPU, even if it starts late */
+#define PACKETS_LEAST 1000000 /* packets that each CPU sends at least, even if it starts late */
 
 /* Returns the time from the start of the first sender to the end of the last sender. */
 static uint64_t floods_lasted(const struct flood *floods, unsigned int count)
@@ -171,7 +168,8 @@ static void speed_check(struct rig *rig, const struct shipped *shipped, const ch
 		      rate, burst, sent, cpus, passed, most, passed / most,
 		      rig_reason(rig, SL_DROP_CONTENDED));
 	assert_true(passed <= most);
-	assert_true(passed >= gained * 0.3); /* other processes may delay the senders */
+	/* the limit is low, because other processes may delay the senders */
+	assert_true(passed >= gained * 0.3);
 	assert_int_equal(passed + rig_reason(rig, SL_DROP_OVER_BUDGET) +
 				 rig_reason(rig, SL_DROP_CONTENDED),
 			 sent);
@@ -221,7 +219,7 @@ TEST(test_charges_go_back)
 	rig_check_counted(rig);
 }
 
-/* A limit that observes counts the packets that pass the other limits and the budget. */
+/* A limit that observes counts only packets that the other limits and the budget pass. */
 TEST(test_observed_behind)
 {
 	struct rig *rig = budget_rig(state);
@@ -254,13 +252,13 @@ TEST(test_none)
 	assert_int_equal(rig_march(rig, &march, 1000), 3);
 	rig_budget(rig, "default", NULL, NULL);
 	assert_int_equal(rig_march(rig, &march, 1000), 1000);
-	rig_budget(rig, "default", "1/h", "3"); /* add a budget */
+	rig_budget(rig, "default", "1/h", "3");
 	assert_int_equal(rig_march(rig, &march, 1000), 3);
 	assert_int_equal(rig_reason(rig, SL_PASS_NEWCOMER), 101006);
 	rig_check_counted(rig);
 }
 
-/* Packets of known sources, listed sources and unlimited sources are not charged to the budget. */
+/* Packets of known sources, listed sources and unlimited sources do not charge the budget. */
 TEST(test_not_for_others)
 {
 	struct rig *rig = budget_rig(state);
@@ -284,7 +282,7 @@ TEST(test_not_for_others)
 
 /* --- Changes -------------------------------------------------------------------------------- */
 
-/* A budget keeps its level when its rate or the limits of its policy change. */
+/* A budget keeps its level if its rate or the limits of its policy change. */
 TEST(test_levels_stay)
 {
 	struct rig *rig = budget_rig(state);
@@ -294,14 +292,14 @@ TEST(test_levels_stay)
 	rig_budget(rig, "default", "1/h", "30");
 	rig_admit(rig, false);
 	assert_int_equal(rig_march(rig, &march, 20), 20);
-	rig_set(rig, "10.0.0.0/8", "2/h", "4"); /* another policy has its own budget */
+	rig_set(rig, "10.0.0.0/8", "2/h", "4");
 	assert_int_equal(rig_march(rig, &march, 1), 1);
 	rig_limits(rig, "192.0.2.0/24", "rate 1/h burst 5", NULL);
 	for (int i = 0; i < 4; i++) {
 		struct rule rule;
 		struct sl_prefix all = prefix_of("default");
 
-		/* changing the limits of the policy keeps its budget */
+		/* change the limits of the policy, which keeps its budget */
 		assert_int_equal(rules_get(&rig->gate, &all, &rule), 0);
 		rule.limit[0].spec.burst++;
 		assert_int_equal(rules_change(&rig->gate,
@@ -311,7 +309,7 @@ TEST(test_levels_stay)
 		assert_int_equal(rig_march(rig, &march, 1), 1);
 	}
 	assert_int_equal(rig_march(rig, &march, 100), 5);
-	rig_budget(rig, "default", "1/h", "31"); /* credit that was spent does not return */
+	rig_budget(rig, "default", "1/h", "31");
 	assert_in_range(rig_march(rig, &march, 100), 0, 1);
 	rig_check_counted(rig);
 }
@@ -328,7 +326,7 @@ TEST(test_slices_are_void)
 	rig_admit(rig, false);
 	for (unsigned int cpu = 0; cpu < rig->cpus; cpu++) {
 		rig_run_on(rig, cpu);
-		assert_int_equal(rig_march(rig, &march, 2), 2); /* the CPU borrows a slice */
+		assert_int_equal(rig_march(rig, &march, 2), 2);
 	}
 	number = SL_POLICY(rig_policy(rig, "10.0.0.1") - rig->gate.checked);
 	rig_del(rig, "10.0.0.0/8");

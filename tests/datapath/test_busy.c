@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Another CPU has locked a set of the table. A new source of this set is then treated as a
- * newcomer, and known sources are not affected.
+ * Tests of sets of the table that another CPU has locked. New sources of a locked set are treated
+ * as newcomers without a state, and known sources are not affected.
  */
 #include "rig.h"
 
@@ -23,7 +23,7 @@ static struct rig *busy_begin(void **state, uint64_t budget)
 	return rig;
 }
 
-/* Checks that each packet got no state, and that a locked set was the only reason. */
+/* Checks that no packet got a state, and that a locked set was the only reason. */
 static void check_refused(const struct rig *rig, uint64_t packets)
 {
 	assert_int_equal(rig_events(rig, SL_EVENT_BUSY), packets);
@@ -33,7 +33,7 @@ static void check_refused(const struct rig *rig, uint64_t packets)
 	rig_check_counted(rig);
 }
 
-/* While its set is locked, a source passes as a newcomer. Afterwards it has its whole burst. */
+/* While its set is locked, a new source passes as a newcomer. Afterwards it has its full burst. */
 TEST(test_a_source_of_a_locked_set_passes_as_a_newcomer)
 {
 	for (int family = 0; family < SL_FAMILIES; family++) {
@@ -45,7 +45,7 @@ TEST(test_a_source_of_a_locked_set_passes_as_a_newcomer)
 		assert_int_equal(rig_reason(rig, SL_PASS_NEWCOMER), PACKETS);
 		check_refused(rig, PACKETS);
 		rig_admit(rig, true);
-		rig_zero(rig, MAP_SKETCHES); /* clear the hits of the first packets */
+		rig_zero(rig, MAP_SKETCHES); /* clear the counts of the first packets */
 		assert_int_equal(rig_send(rig, HOOK_XDP, &frame, 2 * BURST), BURST);
 		rig_check_counted(rig);
 	}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Changes of rules: changed limits keep the state that still fits, and other limits keep all. */
+/* Tests of changes of rules: changed limits keep levels that fit, other limits keep all levels. */
 #include "rig.h"
 
 #include <stdlib.h>
@@ -23,30 +23,32 @@ static uint64_t refused(const struct rig *rig, const char *address, const char *
 
 /* --- What a limit keeps --------------------------------------------------------------------- */
 
-/* A limit keeps its id, and with it the levels of its sources, if its name, kind and key stay. */
+/* If a limit keeps its name, kind and key, it keeps its id, and so the levels of its sources. */
 TEST(test_limits_keep_their_levels)
 {
 	static const struct {
-		const char *words; /* words that replace `rate 1/h burst 10` */
-		uint64_t passes;   /* packets that then pass, from a source that had credit for 4 */
+		const char *words; /* words of the limit that replaces `rate 1/h burst 10` */
+		/* packets that then pass from a source with credit for 4 packets */
+		uint64_t passes;
 	} cases[] = {
 		{"rate 1/h burst 10", 4},
 		{"rate 1/h burst 20", 4},
 		{"rate 1/h burst 3", 3},
-		{"rate 2/h burst 20", 8}, /* credit for 4 hours, at 2 packets an hour */
+		{"rate 2/h burst 20", 8}, /* the level is 4 hours, so 8 packets pass */
 		{"rate 30/min burst 40", 40},
 		{"rate 1/h burst 10 start empty", 4},
 		{"name all rate 1/h burst 10 match udp", 4},
 		{"name all rate 1/h burst 10 match udp port 0", 4},
 		{"rate 1/h burst 10 action block 1h", 4},
 		{"rate 1/h burst 10 per 32/64", 4},
-		{"rate 1/h burst 10 per 24", 10}, /* another key has new states */
+		{"rate 1/h burst 10 per 24", 10}, /* a limit with another key has new states */
 		{"rate 1/h burst 10 per 32/56", 10},
 		{"rate 1/h burst 10 key dst", 10},
 		{"name other rate 1/h burst 10", 10},
-		{"rate 1/h burst 10 match udp", 10}, /* the match changes the default name */
+		/* the match changes the default name of the limit */
+		{"rate 1/h burst 10 match udp", 10},
 		{"rate 1/h burst 10 match tcp", 2000},
-		{"window 12 per 1h", 12}, /* another kind has new states */
+		{"window 12 per 1h", 12}, /* a limit of another kind has new states */
 		{"shape 1pps horizon 10s", 11},
 	};
 	struct rig *rig = rig_begin(state);
@@ -67,7 +69,7 @@ TEST(test_limits_keep_their_levels)
 	}
 }
 
-/* An id is never used again, even if a limit gets a key again that it had before. */
+/* An id is never used again, even if a limit returns to a key that it had before. */
 TEST(test_ids_are_used_once)
 {
 	static const char *const words[] = {
@@ -110,7 +112,7 @@ TEST(test_slots)
 	assert_int_equal(rig_send(rig, HOOK_XDP, &tcp, 12), 5);
 	assert_int_equal(refused(rig, "192.0.2.1", "b"), 7);
 
-	/* d gets the slot of b, but not the refusals of b; e gets the last slot */
+	/* d gets the slot of b, but not its refusals; e gets the last slot */
 	rig_limits(rig, "default", "name e rate 1/h burst 90", "name d rate 1/h burst 3 match tcp",
 		   "name c rate 1/h burst 80", "name a rate 1/h burst 10 match udp", NULL);
 	assert_int_equal(id_of(rig, "192.0.2.1", "a"), ids[0]);
@@ -124,7 +126,7 @@ TEST(test_slots)
 	assert_int_equal(refused(rig, "192.0.2.1", "d"), 6);
 	assert_int_equal(refused(rig, "192.0.2.1", "a"), 20);
 
-	/* remove all limits but a, which does not change */
+	/* remove all limits but a, which keeps its id, slot and refusals */
 	rig_limits(rig, "default", "name a rate 1/h burst 11 match udp", NULL);
 	assert_int_equal(id_of(rig, "192.0.2.1", "a"), ids[0]);
 	assert_int_equal(slot_of(rig, "192.0.2.1", "a"), slots[0]);
@@ -139,7 +141,7 @@ TEST(test_slots)
 
 /* --- Counters ------------------------------------------------------------------------------- */
 
-/* A policy that reuses a deleted policy's number counts from zero; the totals stay complete. */
+/* A policy that reuses a deleted policy's number counts from zero. The totals stay complete. */
 TEST(test_numbers_are_used_again)
 {
 	struct rig *rig = rig_begin(state);
@@ -188,7 +190,7 @@ static struct sl_state state_of(const struct rig *rig, const char *address)
 	return state;
 }
 
-/* Changes other rules. The next packet must be charged to the same slice as before. */
+/* Changes other rules, and checks that the next packet is charged to the same slice as before. */
 static void check_unnoticed(struct rig *rig, struct ruleset *set)
 {
 	struct sl_state state = state_of(rig, "192.0.2.1"), after;
@@ -224,14 +226,14 @@ TEST(test_others_keep_their_slices)
 	rules_add_list(&set, "198.51.100.0/24", SL_ACCESS_DENY, 0);
 	rules_add_list(&set, "2001:db8::1", SL_ACCESS_DENY, 0);
 	check_unnoticed(rig, &set);
-	/* set the same limits again, together with another change */
+	/* set limits to their old values, together with another change */
 	rules_add_limits(&set, "192.0.0.0/16", "rate 1/min burst 1000", NULL);
 	rules_add_limits(&set, "default", "rate 2/h burst 5", NULL);
 	check_unnoticed(rig, &set);
 	rules_add_list(&set, "192.0.2.2", SL_ACCESS_NONE, 0);
 	rules_add_list(&set, "default", SL_ACCESS_DENY, 0);
 	check_unnoticed(rig, &set);
-	/* a longer rule does not change the slice when it is added or removed */
+	/* add and remove a longer rule, which does not change the slice */
 	rig_limits(rig, "192.0.2.0/24", "rate 1/h burst 5", NULL);
 	rig_del(rig, "192.0.2.0/24");
 	rules_add_list(&set, "default", SL_ACCESS_NONE, 0);
@@ -257,7 +259,7 @@ TEST(test_limits_keep_their_slices)
 {
 	static const struct {
 		const char *limits[3];
-		bool stays[2]; /* whether the limits t and u get back the credit of their slices */
+		bool stays[2]; /* whether the limits t and u keep the credit of their slices */
 	} changes[] = {
 		{{"name t rate 1/min burst 1000 match tcp",
 		  "name u rate 1/min burst 1000 match udp", "name x rate 1/h burst 500"},
@@ -294,7 +296,7 @@ TEST(test_limits_keep_their_slices)
 		t = credit_of(rig, "t");
 		u = credit_of(rig, "u");
 		rig_limits(rig, "default", limits[0], limits[1], limits[2], NULL);
-		/* the bucket is updated even by a packet that no limit matches */
+		/* send a packet that no limit matches, which updates the bucket too */
 		assert_int_equal(rig_send(rig, HOOK_XDP, &gre, 1), 1);
 		if (i + 1 < ARRAY_SIZE(changes))
 			assert_int_equal(credit_of(rig, "t"), changes[i].stays[0] ? t : 0);
@@ -306,7 +308,7 @@ TEST(test_limits_keep_their_slices)
 	rig_check_counted(rig);
 }
 
-/* Credit of one state never returns to another state, even after many changes without traffic. */
+/* Credit of one state never returns to another state, even after many changes without packets. */
 TEST(test_slices_are_of_their_states)
 {
 	struct rig *rig = rig_begin(state);

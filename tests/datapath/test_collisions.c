@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Sources of an attacker that knows the hash secret. All addresses are chosen to have the same two
- * sets, which have fewer ways than there are sources.
+ * Tests with an attacker that knows the hash secret. All its addresses have the same two sets,
+ * which have fewer ways than there are addresses.
  */
 #include "rig.h"
 
@@ -13,7 +13,7 @@
 #define SECONDS	   (PACKETS / PER_SECOND)
 #define WAYS	   (2 * SL_WAYS)
 
-/* Finds frames with sources in 10.0.0.0/8 that all have the same two sets under a limit. */
+/* Makes frames from sources in 10.0.0.0/8 that all have the same two sets under a limit. */
 static void addresses_choose(const struct rig *rig, const struct sl_limit *limit,
 			     struct frame chosen[CHOSEN_MAX])
 {
@@ -69,8 +69,8 @@ static uint64_t collide(struct rig *rig, const struct collision *it, const struc
 }
 
 /*
- * Together, the sources pass no more than one source per way would. A new state inherits the
- * deficit of the state that it replaces.
+ * Sources that evict each other pass together no more than one source per way may, because a new
+ * state inherits the deficit of the state that it replaces.
  */
 TEST(test_chosen_sources_pass_no_more_than_their_limits)
 {
@@ -87,7 +87,7 @@ TEST(test_chosen_sources_pass_no_more_than_their_limits)
 		uint64_t passed;
 
 		rig_empty(rig);
-		rig->gate.state->params.flood_threshold = 1024; /* the default threshold */
+		rig->gate.state->params.flood_threshold = 1024;
 		rig_limits(rig, "default", it->limit, NULL);
 		addresses_choose(rig, rig_limit(rig, "10.0.0.1"), chosen);
 		passed = collide(rig, it, chosen, count, run);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * One source sends at full speed on all CPUs. The program that ships, with the kernel's clock,
- * passes at most burst + rate x t, and nearly as much.
+ * Tests of one source that sends at full speed on all CPUs. The shipped program, with the kernel's
+ * clock, passes at most burst + rate x t, and nearly as much.
  */
 #include "rig.h"
 
@@ -11,14 +11,14 @@
 #define NEIGHBOUR "192.0.2.%u" /* format of addresses in one /24 */
 
 #define PACKETS_LEAST 10000000ULL
-/* The run is so long that the credit left in slices at its end is less than 2 %. */
+/* The run is so long that less than 2 % of the credit is left in slices at its end. */
 #define RUN_NS	 1500000000ULL
 #define SPEED_NS 300000000ULL
-#define CHUNK	 20000 /* packets in one system call, which lasts a few milliseconds */
+#define CHUNK	 20000 /* packets in one system call of a few milliseconds */
 #define THREADS	 100
-#define ATTEMPTS 5 /* number of attempts, because other processes may use the CPUs */
+#define ATTEMPTS 5 /* more than one, because other processes may use the CPUs */
 
-/* Sends the first packet of a source. Returns its time in ticks, which the state contains. */
+/* Sends the first packet of a source. Returns its time in ticks, which is in the state. */
 static uint64_t first_packet(const struct rig *rig, int prog, const struct frame *frame)
 {
 	LIBBPF_OPTS(bpf_test_run_opts, opts, .data_in = frame->bytes, .data_size_in = frame->size,
@@ -33,7 +33,7 @@ static uint64_t first_packet(const struct rig *rig, int prog, const struct frame
 
 struct result {
 	uint64_t sent, passed, dropped, contended;
-	double most; /* largest allowed number of packets, burst + rate x t */
+	double most; /* largest number of packets that may pass: burst + rate x t */
 };
 
 static struct result result_read(const struct rig *rig, const struct flood *floods,
@@ -66,15 +66,13 @@ static void result_check(const struct result *result)
 
 /* --- Two CPUs at full speed ----------------------------------------------------------------- */
 
-/*
- * The tested rates are a tenth and a third of the machine's speed; a flood on all CPUs exceeds
- * them.
- */
+/* The tested rates are a tenth and a third of the machine's speed, so a flood exceeds them. */
 #define SPEED_FIXED   10
 #define SPEED_HIGHEST 3
 
 struct speed_case {
-	uint32_t pps; /* rate in packets per second; 0 means the speed divided by SPEED_HIGHEST */
+	/* rate in packets per second; 0 stands for the machine's speed / SPEED_HIGHEST */
+	uint32_t pps;
 	const char *burst;
 	enum hook hook;
 };
@@ -90,7 +88,7 @@ static void flood_all_cpus(struct flood *floods, const struct rig *rig, const st
 		flood_join(&floods[i]);
 }
 
-/* Returns the packets per second that pass on all CPUs under a limit that is never reached. */
+/* Returns how many packets per second all CPUs pass under a limit that they cannot reach. */
 static uint64_t machine_speed(struct rig *rig, const struct shipped *shipped)
 {
 	struct frame frame = frame_from(ADDRESS, 60);
@@ -129,9 +127,7 @@ static struct result speed_measure(struct rig *rig, const struct shipped *shippe
 		.chunk = it->hook == HOOK_XDP ? 50 * CHUNK : CHUNK,
 		.count = PACKETS_LEAST / rig->cpus + 1,
 		.until_ns = clock_ns() + RUN_NS,
-		/*
-		 * use a real-time priority, except on XDP, whose grace periods need the other CPUs
-		 */
+		/* real-time priority, except on XDP, whose grace periods need the other CPUs */
 		.first = it->hook == HOOK_INGRESS,
 	};
 	struct flood floods[2 * RIG_CPUS_MAX];
@@ -139,7 +135,7 @@ static struct result speed_measure(struct rig *rig, const struct shipped *shippe
 
 	flood_all_cpus(floods, rig, &like);
 	if (it->hook == HOOK_XDP) {
-		/* on XDP each call first waits for grace periods, so send the last packets on TC */
+		/* XDP calls begin with a wait for grace periods, so send the last packets on TC */
 		like.prog = shipped->prog[HOOK_INGRESS];
 		like.chunk = like.count = CHUNK;
 		like.first = true;
@@ -150,8 +146,8 @@ static struct result speed_measure(struct rig *rig, const struct shipped *shippe
 }
 
 /*
- * Returns whether a measurement is within its bounds. On a busy machine, packets may arrive too
- * slowly to reach the limit, or so late that credit is lost.
+ * Returns whether a result is within its bounds. On a busy machine, packets may arrive too slowly
+ * to reach the limit, or so late that credit is lost.
  */
 static bool speed_is_close(const struct result *result)
 {
@@ -201,7 +197,7 @@ TEST(test_full_speed)
 
 /* --- Many threads --------------------------------------------------------------------------- */
 
-/* Sends from one source per thread. All sources have the same key. */
+/* Sends from one source per thread. The sources share a key. */
 static struct result flood_neighbours(struct rig *rig, int prog)
 {
 	struct frame frames[THREADS], first = frame_from(ADDRESS, 60);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Runtime entries and list entries that expire. The packet path itself detects the expiry. */
+/* Tests of runtime entries and list entries that expire, which the packet path itself detects. */
 #include "rig.h"
 
 #include <errno.h>
@@ -13,10 +13,7 @@
 #include "gate/lists.h"
 #include "gate/transaction.h"
 
-/*
- * Start of the injected clock. Commands read the machine's clock, which is earlier, so they find no
- * expired entry.
- */
+/* Start of the injected clock. The machine's clock is earlier, so commands see no expired entry. */
 #define LATE (8ULL * 365 * 86400 * SEC)
 
 /* --- The end -------------------------------------------------------------------------------- */
@@ -32,7 +29,7 @@ static const struct end_case end_cases[] = {
 	{"2001:db8::1", "2001:db8::1"},	  {"2001:db8::/127", "2001:db8::1"},
 };
 
-/* Sends a packet on every CPU, and checks whether all of them pass or none does. */
+/* Sends a packet on every CPU, and checks that all of them pass, or that none passes. */
 static void expect(struct rig *rig, const char *source, bool passes)
 {
 	for (unsigned int cpu = 0; cpu < rig->cpus; cpu++) {
@@ -47,7 +44,7 @@ static void clock_to(struct rig *rig, uint64_t moment)
 	rig_clock_forward(rig, moment - rig_now(rig));
 }
 
-/* Makes lists with a prefix. Its entry on the list with index `timed` expires at `until`. */
+/* Adds a prefix to lists. Its entry on the list with index `timed` expires at `until`. */
 static void listed_until(struct rig *rig, const char *prefix, uint64_t lists, int timed,
 			 uint32_t until)
 {
@@ -66,20 +63,20 @@ static void listed_until(struct rig *rig, const char *prefix, uint64_t lists, in
 }
 
 /*
- * Checks that an entry is in force up to the last tick before its expiry, and not later. The source
- * is new, or has sent a packet long before or just before. The tick is at any time of a jiffy.
+ * Checks that an entry is in force until the last tick before its expiry, and not later. The source
+ * is new, or has sent a packet long before or just before. The expiry is at any time of a jiffy.
  */
 static void end_check(struct rig *rig, const struct end_case *it, enum sl_access list, bool by_hand,
 		      uint64_t lead, bool heard_at_once)
 {
 	bool allowed = list == SL_ACCESS_ALLOW;
-	unsigned int late = lead % 2; /* whether the kernel counts each jiffy one jiffy late */
+	unsigned int late = lead % 2; /* 1 if the kernel counts each jiffy one jiffy late */
 	uint32_t until;
 
 	rig_empty(rig);
 	rig_clock_start(rig, LATE + (uint64_t)rand() % (100 * MS));
 	until = rig_until(rig, 2 * SEC);
-	if (allowed) /* after the expiry, this limit shows that the entry is no longer in force */
+	if (allowed) /* this limit drops packets after the allow has expired */
 		rig_limits(rig, "default", "rate 1/h burst 9 start empty", NULL);
 	if (by_hand)
 		rig_list(rig, it->prefix, list, until);
@@ -157,11 +154,11 @@ TEST(test_nested)
 	rig_clock_forward(rig, SEC);
 	expect(rig, "192.0.2.1", true);
 	assert_true(rig_reason(rig, SL_PASS_NO_RULE) > 0);
-	rig_check_tidy(rig, ARRAY_SIZE(nested)); /* expired rules are not removed yet */
+	rig_check_tidy(rig, ARRAY_SIZE(nested)); /* expired rules are still there */
 	rig_check_counted(rig);
 }
 
-/* After an entry expires, the limits of its prefix or a shorter one decide, with their levels. */
+/* After an entry expires, its prefix or a shorter prefix limits the source, with the old levels. */
 TEST(test_limits_take_over)
 {
 	static const char *const prefixes[] = {"192.0.2.1", "192.0.2.0/24", "default"};
@@ -174,7 +171,7 @@ TEST(test_limits_take_over)
 			rig_limits(rig, own ? prefixes[i] : "0.0.0.0/0", "rate 1/h burst 10", NULL);
 			assert_int_equal(rig_send_from(rig, "192.0.2.1", 4), 4);
 			if (!own && !strcmp(prefixes[i], "default"))
-				continue; /* a longer rule decides about this address */
+				continue; /* a longer rule, 0.0.0.0/0, decides */
 			rig_list(rig, prefixes[i], SL_ACCESS_DENY, rig_until(rig, SEC));
 			assert_int_equal(rig_send_from(rig, "192.0.2.1", 4), 0);
 			rig_clock_forward(rig, 2 * SEC);
@@ -208,7 +205,7 @@ TEST(test_slices_stay)
 	rig_check_counted(rig);
 }
 
-/* A new expiry, earlier or later, never or past, applies at once to a source that is sending. */
+/* A new expiry applies at once to a sending source: earlier, later, never, or in the past. */
 TEST(test_another_end)
 {
 	struct rig *rig = rig_begin(state);
@@ -252,7 +249,7 @@ TEST(test_over_for_good)
 	rig_check_counted(rig);
 }
 
-/* A /64 stays split while a longer rule exists, even an expired one. Each host has its own rule. */
+/* A /64 stays split while it has a longer rule, even if that rule has expired. */
 TEST(test_ends_within_a_64)
 {
 	struct rig *rig = rig_begin(state);
@@ -267,7 +264,7 @@ TEST(test_ends_within_a_64)
 	expect(rig, "2001:db8:5::3", false);
 	assert_int_equal(rig_send_from(rig, "2001:db8:5::1:0", 5), 5);
 	rig_clock_forward(rig, 2 * SEC);
-	expect(rig, "2001:db8:5::1", false); /* the rule of the /112 denies it */
+	expect(rig, "2001:db8:5::1", false); /* the rule of the /112 denies */
 	expect(rig, "2001:db8:5::2", true);
 	rig_clock_forward(rig, 2 * SEC);
 	expect(rig, "2001:db8:5::2", false);
@@ -285,10 +282,10 @@ TEST(test_an_entry_ends_and_its_other_lists_stay)
 {
 	static const struct {
 		const char *name;
-		/* mask of the prefix's lists: 0 denies, 1 allows, 2 denies for a second */
+		/* mask of the prefix's lists: list 0 denies, 1 allows, 2 denies for a second */
 		uint64_t lists;
 		int timed;
-		unsigned int seconds; /* seconds until the entry expires */
+		unsigned int seconds; /* seconds until the entry on list `timed` expires */
 		bool passes[3];	      /* whether packets pass after 0.5 s, 1.5 s and 2.5 s */
 	} cases[] = {
 		{"a deny", 0, 0, 2, {false, false, true}},
@@ -322,15 +319,14 @@ TEST(test_an_entry_ends_and_its_other_lists_stay)
 	}
 }
 
-/* Makes list 0, and adds 192.0.2.1, which also has a limit, with an expiry in the past. */
+/* Makes list 0, and adds an entry for 192.0.2.1 that has already expired. */
 static void put_ended(struct rig *rig)
 {
 	const struct sl_prefix ended = prefix_of("192.0.2.1");
 	struct ruleset entries = {0};
 	struct rule rule;
 
-	rig_limits(rig, "192.0.2.1", "rate 1/h burst 5",
-		   NULL); /* the limit keeps the rule after the entry expires */
+	rig_limits(rig, "192.0.2.1", "rate 1/h burst 5", NULL);
 	assert_int_equal(rules_get(&rig->gate, &ended, &rule), 0);
 	assert_true(rule_add_list(&rule, 0, 1));
 	assert_int_equal(ruleset_add(&entries, &rule), 0);
@@ -338,7 +334,7 @@ static void put_ended(struct rig *rig)
 	assert_int_equal(rig_change(rig, &entries), 0);
 }
 
-/* An expired entry keeps its list's bit. A later list with this bit does not have the entry. */
+/* If a later list gets the bit of an expired entry's list, it does not contain the entry. */
 TEST(test_an_entry_that_ended_is_on_no_later_list_of_its_place)
 {
 	struct sl_list_info list = {.name = "later", .access = SL_ACCESS_DENY};
@@ -389,7 +385,7 @@ TEST(test_an_entry_that_ended_is_swept_from_its_rule)
 	rig_check_counted(rig);
 }
 
-/* If the rules cannot be read, expired rules stay, and no change begins. */
+/* If a rule cannot be read, no change begins, so expired rules stay. */
 TEST(test_a_damaged_rule_does_not_begin_a_change)
 {
 	const __u32 damaged = inet_addr("192.0.2.9");
@@ -430,7 +426,7 @@ TEST(test_an_entry_of_an_heir_keeps_its_end)
 	rig_check_counted(rig);
 }
 
-/* At most one list entry of a prefix expires. A change of the prefix's policy keeps the expiry. */
+/* Only one list entry of a prefix may expire. A change of the prefix's policy keeps the expiry. */
 TEST(test_a_prefix_has_one_time)
 {
 	struct sl_list_info list = {.name = "list0", .access = SL_ACCESS_DENY};
@@ -448,7 +444,7 @@ TEST(test_a_prefix_has_one_time)
 	entries.rules[0].list_until = 0;
 	assert_int_equal(list_put(&rig->gate, &list, false, &entries, &counts), 0);
 	rig_limits(rig, "192.0.2.1", "rate 1/h burst 5", NULL);
-	expect(rig, "192.0.2.1", true); /* it is on list1, which allows */
+	expect(rig, "192.0.2.1", true); /* list1 allows it */
 	rig_clock_forward(rig, 2 * SEC);
 	expect(rig, "192.0.2.1", false);
 	assert_int_equal(rig_reason(rig, SL_DROP_OVER_LIMIT), 0);

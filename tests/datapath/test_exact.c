@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* How many packets of a source pass, exact to the packet, by an injected clock. */
+/* Tests of how many packets of a source pass, exact to the packet, by an injected clock. */
 #include "rig.h"
 
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 #include "credit.h"
 #include "rules/ruleset.h"
 
-/* A limit with a long burst has slices and cached refusals; one with a short burst has neither. */
+/* Limits with long bursts have slices and cached refusals; limits with short bursts do not. */
 struct limit_case {
 	const char *rate;
 	const char *burst;
@@ -96,7 +96,7 @@ TEST(test_fresh_burst_of_two_cpus)
 
 /* --- Refill --------------------------------------------------------------------------------- */
 
-/* Uses up a new source's credit at the end of a jiffy, so its cached refusal ends a tick later. */
+/* Uses up a new source's credit in the last tick of a jiffy, so a cached refusal then expires. */
 static struct frame drain_new(struct rig *rig, const struct limit_case *it)
 {
 	struct frame frame = next_source();
@@ -137,7 +137,7 @@ TEST(test_refill)
 
 /* --- Long runs ------------------------------------------------------------------------------ */
 
-/* Sends `batch` packets every `step` ticks from start to end of `span`. Returns how many pass. */
+/* Sends `batch` packets every `step` ticks, from 0 to `span`. Returns how many pass. */
 static uint64_t run_steadily(struct rig *rig, const struct frame *frame, uint64_t batch,
 			     uint64_t step, uint64_t span)
 {
@@ -193,9 +193,8 @@ TEST(test_one_a_minute)
 }
 
 /*
- * For every packet that passes, a plain token bucket must have credit, up to the level to which a
- * state in use refills. The rest of the cost may become debt (include/credit.h). Merged packets
- * have all costs.
+ * Asserts that a plain token bucket has credit for a packet that passed. A packet that costs more
+ * than `refill` needs only that level, and the rest becomes debt (include/credit.h).
  */
 static void assert_afforded(struct reference *reference, const struct sl_limit *limit, uint64_t now,
 			    uint32_t packets)
@@ -312,7 +311,7 @@ static const struct bits_case bits_cases[] = {
 	{"7gbit", "500kB", 875000000, 500000},
 };
 
-/* Sends frames of the given sizes in turn for `span`, faster than the rate. */
+/* Sends frames of the given sizes in turn during `span`, faster than the rate. */
 static void run_bytes(struct rig *rig, const struct bits_case *it, const uint32_t *sizes,
 		      size_t count, uint64_t span)
 {
@@ -324,7 +323,7 @@ static void run_bytes(struct rig *rig, const struct bits_case *it, const uint32_
 	for (size_t i = 0; rig_now(rig) - start <= span; i++) {
 		uint64_t passed = rig->passed.packets;
 
-		/* send until a frame is refused, of any size */
+		/* send frames of this size until one is refused */
 		while (rig_send(rig, i % HOOKS, &frames[i % count], 1))
 			assert_true(rig->passed.packets - passed <= it->burst_bytes);
 		rig_clock_forward(rig, step);
@@ -340,9 +339,9 @@ static void bits_check(struct rig *rig, const struct bits_case *it, const uint32
 	rig_set(rig, "default", it->rate, it->burst);
 	start = rig_now(rig);
 	run_bytes(rig, it, sizes, count, span);
-	rig_clock_back(rig, span / 4000); /* set the clock back to the time of the last packets */
+	rig_clock_back(rig, span / 4000); /* set the clock back to the last packets */
 	most = it->burst_bytes + it->byte_ps * (rig_now(rig) - start) / SEC;
-	/* one frame, and the credit that a refusal until the last jiffy's end may lose */
+	/* one frame, and the credit that a cached refusal may lose until the last jiffy ends */
 	slack = sizes[count - 1] + it->byte_ps * (JIFFY + span / 4000) / SEC;
 	print_message("%s %s, frames of %u: %llu bytes passed, at most %lu\n", it->rate, it->burst,
 		      sizes[0], rig->passed.bytes, most);
@@ -394,7 +393,7 @@ TEST(test_merged_packets_get_their_rate)
 			passed += rig_run_merged(rig, "192.0.2.1", cases[i].packets);
 			rig_clock_forward(rig, 4 * MS + 1);
 		}
-		/* a full state loses credit, and the last refill is incomplete */
+		/* at most one refill is incomplete, and a full state loses credit */
 		assert_in_range(passed * cost, cases[i].seconds * SEC * 98 / 100 - cost,
 				cases[i].seconds * SEC + cost);
 	}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Rules change during packets at full speed. The programs that ship use the kernel's clock. */
+/* Tests of changes of rules at the full packet rate. Shipped programs use the kernel's clock. */
 #include "rig.h"
 
 #include "gate/rulemap.h"
@@ -11,7 +11,7 @@
 
 #define FLIPS 200
 
-/* A rate alternates between two values. Each packet is judged by one of them, and levels stay. */
+/* If a rate alternates between two values, either value judges each packet, and levels stay. */
 TEST(test_flips_under_fire)
 {
 	struct rig *rig = rig_begin(state);
@@ -61,13 +61,13 @@ TEST(test_flips_under_fire)
 #define LISTED 16 /* number of rules of each kind; each change writes all of them */
 
 enum target {
-	TARGET_ONE,   /* denied by the first ruleset only */
-	TARGET_OTHER, /* denied by the second ruleset only */
+	TARGET_ONE,   /* only the first ruleset denies the source */
+	TARGET_OTHER, /* only the second ruleset denies the source */
 	TARGET_DENIED,
 	TARGET_ALLOWED,
-	TARGET_DENIED_EITHER_WAY, /* denied by both rulesets, in different rules */
+	TARGET_DENIED_EITHER_WAY, /* both rulesets deny the source, by different rules */
 	TARGET_ALLOWED_EITHER_WAY,
-	TARGET_LIMITED, /* limited by a policy that never changes */
+	TARGET_LIMITED, /* a policy that never changes limits the source */
 	TARGETS,
 };
 
@@ -91,7 +91,7 @@ static void fire_change(struct rig *rig, bool first)
 	for (int i = 0; i < LISTED; i++) {
 		char text[32];
 
-		/* use a different expiry each time; otherwise the rule is not written */
+		/* alternate the expiry, because a change does not write an unchanged rule */
 		snprintf(text, sizeof(text), "198.51.100.%d", i);
 		rules_add_list(&set, text, SL_ACCESS_DENY, first ? 0 : UINT32_MAX);
 		snprintf(text, sizeof(text), "198.51.101.%d", i);
@@ -154,7 +154,7 @@ static void fire_check(const struct rig *rig, const struct flood *floods)
 	assert_int_equal(passed[TARGET_LIMITED], LIMITED_BURST);
 }
 
-/* Two rulesets alternate. No packet is judged by a mixture of the two. */
+/* If two rulesets alternate, no packet is judged by a mixture of both. */
 TEST(test_swaps_under_fire)
 {
 	struct rig *rig = rig_begin(state);
@@ -217,7 +217,7 @@ TEST(test_rewrites_under_fire)
 		};
 		flood_start(&floods[i]);
 	}
-	rig->gate.state->changing = 1; /* set the flag that any change sets */
+	rig->gate.state->changing = 1; /* a command sets this flag during a change */
 	for (end = clock_ns() + FIRE_NS; clock_ns() < end; writes += ARRAY_SIZE(entries))
 		assert_int_equal(rulemap_write(&rig->gate, entries, ARRAY_SIZE(entries)), 0);
 	__atomic_store_n(&stop, true, __ATOMIC_RELEASE);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* If a map of rules is full, a change has no effect. Expired rules are removed to make room. */
+/* Tests of full maps of rules: a change without room has no effect, or expired rules make room. */
 #include <errno.h>
 #include "rig.h"
 #include "rules/ruleset.h"
@@ -8,7 +8,7 @@
 
 #define OVER 1 /* an expiry that is in the past by every clock */
 
-#define HOSTS	 1024 /* capacity of the rig's maps for rules */
+#define HOSTS	 1024 /* capacity of the rig's maps of host rules */
 #define PREFIXES 1024
 
 static const char *host(unsigned int number)
@@ -69,16 +69,14 @@ TEST(test_policies_full)
 	assert_int_equal(rig_burst_of(rig, host(0)), 4);
 	assert_int_equal(rig_burst_of(rig, host(most - 1)), 4);
 
-	assert_int_equal(try_limit(rig, host(5), "rate 1/h burst 9"),
-			 0); /* the prefix already has a policy */
+	assert_int_equal(try_limit(rig, host(5), "rate 1/h burst 9"), 0);
 	assert_int_equal(rig_burst_of(rig, host(5)), 9);
 	rig_del(rig, host(6));
-	/* the removed policy left a free place */
 	assert_int_equal(try_limit(rig, "2001:db8::1", "rate 1/h burst 9"), 0);
 	assert_int_equal(rig_burst_of(rig, "2001:db8::1"), 9);
 	assert_int_equal(try_limit(rig, "192.0.2.1", "rate 1/h burst 9"), -ENOSPC);
 	rig_check_tidy(rig, most);
-	assert_int_equal(try_deny(rig, "192.0.2.1"), 0); /* deny does not need a policy */
+	assert_int_equal(try_deny(rig, "192.0.2.1"), 0);
 	assert_int_equal(rig_burst_of(rig, "192.0.2.1"), 0);
 	rig_check_tidy(rig, most + 1);
 	rig_check_counted(rig);
@@ -131,9 +129,9 @@ TEST(test_hosts_full)
 	assert_int_equal(rig_burst_of(rig, host(0)), 0);
 	assert_int_equal(rig_burst_of(rig, host(HOSTS - 1)), 0);
 
-	assert_int_equal(try_limit(rig, host(5), "rate 1/h burst 9"), 0); /* the rule exists */
+	assert_int_equal(try_limit(rig, host(5), "rate 1/h burst 9"), 0);
 	assert_int_equal(rig_burst_of(rig, host(5)), 9);
-	assert_int_equal(try_deny(rig, "2001:db8::1"), 0); /* IPv6 hosts have their own map */
+	assert_int_equal(try_deny(rig, "2001:db8::1"), 0);
 	assert_int_equal(try_deny(rig, "192.0.2.0/24"), 0);
 	rig_check_tidy(rig, HOSTS + 2);
 	rig_del(rig, host(6));
@@ -175,7 +173,7 @@ TEST(test_hosts_full_in_one_change)
 	plant_denied(rig, host, HOSTS - 2, 0);
 	rules_add_limits(&set, "default", "rate 1/h burst 9", NULL);
 	rules_add_list(&set, "192.0.2.1", SL_ACCESS_DENY, 0);
-	/* a change first adds rules: the rule that it removes makes no room for them */
+	/* a change adds before it removes, so this removal makes no room */
 	rules_add_list(&set, host(0), SL_ACCESS_NONE, 0);
 	rules_add_list(&set, "192.0.2.2", SL_ACCESS_DENY, 0);
 	rules_add_list(&set, "192.0.2.3", SL_ACCESS_DENY, 0);
@@ -193,7 +191,7 @@ TEST(test_hosts_full_in_one_change)
 	rig_check_counted(rig);
 }
 
-/* Returns a prefix longer than /64 by its number. Each one is in a different /64. */
+/* Returns a prefix longer than /64 by its number. Each prefix is in a different /64. */
 static const char *divider(unsigned int number)
 {
 	static char text[PREFIX_TEXT];
@@ -216,12 +214,12 @@ TEST(test_splits_full)
 	assert_int_equal(try_deny(rig, divider(HOSTS)), -ENOSPC);
 	rig_check_tidy(rig, HOSTS);
 	assert_int_equal(rig_burst_of(rig, "2001:db8:1:400::1"), ENOUGH);
-	/* `splits` already has that /64 */
+	/* `splits` already has an entry for 2001:db8:0:5::/64 */
 	assert_int_equal(try_deny(rig, "2001:db8:0:5::/96"), 0);
 	assert_int_equal(try_deny(rig, "2001:db8:1:400::/64"), 0);
 	rig_check_tidy(rig, HOSTS + 2);
 	rig_list(rig, divider(7), SL_ACCESS_DENY, OVER);
-	assert_int_equal(try_deny(rig, divider(HOSTS)), 0); /* removing expired rules makes room */
+	assert_int_equal(try_deny(rig, divider(HOSTS)), 0);
 	rig_check_tidy(rig, HOSTS + 2);
 	assert_int_equal(rig_burst_of(rig, "2001:db8:0:7::1"), ENOUGH);
 	assert_int_equal(rig_burst_of(rig, "2001:db8:1:400::1"), 0);
@@ -230,7 +228,7 @@ TEST(test_splits_full)
 
 /* --- What is over --------------------------------------------------------------------------- */
 
-/* Checks that a change for which there is no room removes all expired rules first. */
+/* If a change finds no room, it first removes all expired rules. */
 static void check_sweep(struct rig *rig, const char *(*name)(unsigned int), const char *one_more)
 {
 	struct ruleset set = {0};
@@ -241,7 +239,7 @@ static void check_sweep(struct rig *rig, const char *(*name)(unsigned int), cons
 		rules_add_list(&set, name(i), SL_ACCESS_DENY, OVER);
 	assert_int_equal(rig_change(rig, &set), 0);
 	set = (struct ruleset){0};
-	/* two more rules, which have a policy and an expired entry: the policy keeps them */
+	/* add two expired entries whose prefixes have policies, so their rules stay */
 	for (unsigned int i = 10; i < 12; i++)
 		rules_add_limits(&set, name(i), "rate 1/h burst 4", NULL);
 	assert_int_equal(rig_change(rig, &set), 0);
@@ -297,7 +295,7 @@ TEST(test_sweep_is_not_enough)
 
 /* --- Over and over -------------------------------------------------------------------------- */
 
-/* Adding and deleting a rule leaves nothing in the maps, among 900 other rules. */
+/* Adding and deleting a rule leaves nothing in the maps, beside 900 other rules. */
 TEST(test_set_and_delete_leak_nothing)
 {
 	static const char *const prefixes[] = {"default", "192.0.2.0/24", "2001:db8::/32",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Policies that inherit limits. An inherited limit shares its state with the original limit. */
+/* Tests of policies that inherit limits. An inherited limit shares states with its original. */
 #include "rig.h"
 
 #include <errno.h>
@@ -9,7 +9,7 @@
 
 #define SCTP 132
 
-/* Sends ENOUGH packets and returns how many pass. At 1/h, this is the credit that was left. */
+/* Sends ENOUGH packets and returns how many pass, which at 1/h is the credit that was left. */
 static uint64_t passes(struct rig *rig, const char *source, uint8_t proto)
 {
 	struct frame frame = frame_of_proto(source, proto);
@@ -34,7 +34,8 @@ static void sends(struct rig *rig, const char *source, uint8_t proto, uint64_t c
 /* A rule of a test case. */
 struct said {
 	const char *prefix;
-	const char *words; /* words of the limit; NULL for an expired entry that allows */
+	/* words of the limit; if NULL, the rule is an expired entry that allows */
+	const char *words;
 	bool inherits;
 };
 
@@ -55,7 +56,7 @@ struct heir_case {
 	const char *name;
 	struct said rules[4];
 	const char *source;
-	uint64_t udp, tcp, sctp; /* number of packets that pass, by protocol */
+	uint64_t udp, tcp, sctp; /* number of packets of each protocol that pass */
 };
 
 static const struct heir_case heir_cases[] = {
@@ -138,8 +139,8 @@ static void said_add(const struct said *said, struct ruleset *set)
 }
 
 /*
- * Adds the rules in one change, or one by one. If one by one, the longest is first, so each rule
- * becomes the parent of the earlier rules.
+ * Adds the rules in one change, or one by one. In the second case the longest prefix is added
+ * first, so each rule becomes the parent of the rules before it.
  */
 static void rules_make(struct rig *rig, const struct heir_case *it, bool at_once)
 {
@@ -178,7 +179,7 @@ TEST(test_what_an_heir_has)
 
 /* --- The same limit ------------------------------------------------------------------------- */
 
-/* Addresses with the same key share a state, even under different policies. */
+/* Sources with the same key share a state, even under different policies. */
 TEST(test_heir_and_parent_share_a_state)
 {
 	struct rig *rig = rig_begin(state);
@@ -196,7 +197,7 @@ TEST(test_heir_and_parent_share_a_state)
 	rig_check_tidy(rig, 3);
 }
 
-/* A source keeps its level if a policy between it and the limit's policy is added or removed. */
+/* A source keeps its level if a policy between its own and the limit's is added or removed. */
 TEST(test_levels_stay)
 {
 	struct rig *rig = rig_begin(state);
@@ -218,8 +219,9 @@ TEST(test_levels_stay)
 TEST(test_a_change_reaches_heirs)
 {
 	static const struct {
-		const char *words; /* words that replace `name a rate 1/h burst 10` */
-		uint64_t passes;   /* packets that then pass, from a source that had credit for 4 */
+		const char *words; /* words of the limit that replaces `name a rate 1/h burst 10` */
+		/* packets that then pass from a source with credit for 4 packets */
+		uint64_t passes;
 	} cases[] = {
 		{"name a rate 1/h burst 20", 4},
 		{"name a rate 1/h burst 3", 3},
@@ -246,7 +248,7 @@ TEST(test_a_change_reaches_heirs)
 	}
 }
 
-/* A limit never spends credit from the slice of the limit that had its slot before. */
+/* If a limit gets the slot of another limit, it does not spend that limit's slice. */
 TEST(test_slices_stay_with_their_limits)
 {
 	struct rig *rig = rig_begin(state);
@@ -272,8 +274,8 @@ static uint64_t refused(const struct rig *rig, const char *address)
 }
 
 /*
- * A packet counts at the policy of its source. If refused, it also counts at the policy that
- * defines the limit.
+ * A packet counts at the policy of its source. If a limit refuses it, it also counts at the limit's
+ * policy.
  */
 TEST(test_counters)
 {
@@ -299,9 +301,7 @@ TEST(test_counters)
 	rig_check_counted(rig);
 }
 
-/*
- * An inherited limit may be in another slot than its origin. Refusals count in the origin's slot.
- */
+/* Refusals of an inherited limit count in the origin's slot, even if it has another slot. */
 TEST(test_counters_of_any_slot)
 {
 	struct rig *rig = rig_begin(state);
@@ -328,7 +328,7 @@ TEST(test_a_fifth_is_refused)
 {
 	static const struct said changes[] = {
 		{"10.1.0.0/16", LIMIT("e", "5"), true},
-		/* this policy would inherit one limit too many */
+		/* 10.1.2.0/24 would get a fifth limit */
 		{"10.1.0.0/16", LIMIT("e", "5"), false},
 		{"default", LIMIT("e", "5"), false},
 	};
@@ -374,7 +374,7 @@ TEST(test_an_inherited_budget_is_one)
 	rig_heir(rig, "10.2.0.0/16", SCTP_5, NULL);
 	rig_budget(rig, "default", "1/h", "2000");
 	rig_admit(rig, false);
-	/* limits alternate: none makes void the credit that another limit borrowed */
+	/* the credit that one policy borrows must stay valid under the other policies */
 	for (unsigned int i = 0; i < 1000; i++) {
 		struct frame frame = frame_of(1 << 16 | i), other = frame_of(2 << 16 | i);
 		struct frame third = frame_of(9 << 16 | i);
@@ -395,7 +395,7 @@ TEST(test_whose_budget)
 {
 	static const struct {
 		const char *name;
-		/* budgets of default, 10.1.0.0/16 and 10.1.2.0/24; NULL for no budget */
+		/* budget of default, 10.1.0.0/16 and 10.1.2.0/24; NULL if there is none */
 		const char *budgets[3];
 		uint64_t passes;
 	} cases[] = {

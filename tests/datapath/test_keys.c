@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Keys: the addresses that a limit counts together. */
+/* Tests of keys: which addresses a limit counts together. */
 #include "rig.h"
 
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 /* --- What a key shares ----------------------------------------------------------------------- */
 
 struct key_case {
-	unsigned int ipv4, ipv6; /* key lengths in bits */
+	unsigned int ipv4, ipv6; /* length of the key in bits, for each family */
 	const char *one, *other;
 	bool shares;
 };
@@ -53,7 +53,7 @@ static const struct key_case cases[] = {
 	{0, 0, "0.0.0.0", "::", false},
 	{24, 56, "10.1.2.3", "a01:203::", false},
 	{32, 64, "10.1.2.3", "::ffff:10.1.2.3", false},
-	/* this /64 has the same bytes as an IPv4 key: its address and its limit */
+	/* these /64s begin with the bytes of the IPv4 address */
 	{32, 64, "10.1.2.3", "a01:203:100::", false},
 	{32, 64, "10.1.2.3", "a01:203:200::", false},
 	{32, 64, "10.1.2.3", "a01:203:0:1::", false},
@@ -116,7 +116,7 @@ TEST(test_destination_on_egress_only)
 	rig_check_counted(rig);
 }
 
-/* Merged packets are inspected first: the lookup of the bucket overwrites the destination. */
+/* A limit by destination applies to merged packets, even if their source has a bucket. */
 TEST(test_destination_of_merged_packets)
 {
 	static const char *const sources[SL_FAMILIES][2] = {{"192.0.2.1", "192.0.2.2"},
@@ -125,7 +125,8 @@ TEST(test_destination_of_merged_packets)
 
 	rig_limits(rig, "default", "rate 1/h burst 5 key dst", NULL);
 	for (int family = 0; family < SL_FAMILIES; family++) {
-		uint32_t headers = 14 + (family ? 40 : 20) + 8; /* Ethernet, IP and UDP headers */
+		/* Ethernet, IP and UDP headers, in bytes */
+		uint32_t headers = 14 + (family ? 40 : 20) + 8;
 		const struct sl_cell wire = {.packets = 5, .bytes = 5 * (headers + 1)};
 
 		for (int i = 0; i < 2; i++) {
@@ -143,7 +144,7 @@ TEST(test_destination_of_merged_packets)
 
 /* --- Beside each other ---------------------------------------------------------------------- */
 
-/* Pairs of sources, and whether the sources share credit (include/identity.h). */
+/* Pairs of sources, and whether the two sources share credit (include/identity.h). */
 static const struct {
 	const char *words, *one, *other;
 	bool share;
@@ -166,7 +167,7 @@ static const struct {
 	{"rate 1/h burst 10 per 32/48", "2001:db8::1", "2001:db8:0:1::1", true},
 };
 
-/* Neighbours on a link, and IPv4 hosts behind a translator, each have their own bucket. */
+/* Neighbours on a link each have their own bucket, and so do IPv4 hosts of a NAT64 translator. */
 TEST(test_sources_that_are_whole_addresses)
 {
 	struct rig *rig = rig_begin(state);
@@ -224,7 +225,7 @@ TEST(test_whole_addresses_exactly)
 	rig_check_counted(rig);
 }
 
-/* A rule longer than /64 does not affect a neighbour's bucket. */
+/* A rule for a link-local address does not affect the buckets of its neighbours. */
 TEST(test_rules_of_whole_addresses)
 {
 	struct rig *rig = rig_begin(state);

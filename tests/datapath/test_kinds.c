@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Every kind of limit in the packet path: on any hook and CPU, and at full speed. Verdicts are
- * compared with what `check` reports. tests/unit/include/test_kinds.c proves the rest.
+ * Tests of every kind of limit in the packet path: on any hook and CPU, and at full speed. Verdicts
+ * are compared with the reports of `sluice check`. tests/unit/include/test_kinds.c proves the rest.
  */
 #include "rig.h"
 
@@ -15,8 +15,8 @@
 static const char *const sources[] = {SOURCE, SOURCE6};
 
 /*
- * Every limit here passes 20 packets of FRAME_LEAST at once, and then refills a packet in more than
- * a jiffy. A shape refills faster.
+ * Every limit in the table passes 20 packets of FRAME_LEAST at once, and then refills a packet in
+ * more than a jiffy. A shape refills faster.
  */
 #define CAPACITY 20
 
@@ -36,7 +36,7 @@ static const struct kind_case {
 
 #define KINDS_END (kinds + ARRAY_SIZE(kinds))
 
-/* Returns a random hook, or egress for a shape: only packets that the device sends can wait. */
+/* Returns a random hook. Returns egress for a shape, because only sent packets can wait. */
 static enum hook any_hook(enum sl_kind kind)
 {
 	return kind == SL_SHAPE ? HOOK_EGRESS : rand() % HOOKS;
@@ -47,7 +47,7 @@ static enum sl_reason refusal_of(enum sl_kind kind)
 	return kind == SL_SHAPE ? SL_DROP_OVER_HORIZON : SL_DROP_OVER_LIMIT;
 }
 
-/* Sets this limit only, at a random time within a jiffy and within a sub-window of the limit. */
+/* Sets a limit, at a random time within a jiffy and within a sub-window of the limit. */
 static void begin_with(struct rig *rig, const struct kind_case *it)
 {
 	rig_empty(rig);
@@ -101,14 +101,14 @@ TEST(test_full_bucket_allows_capacity)
 		}
 }
 
-/* All CPUs send at full speed under one new key. The programs that ship use the kernel's clock. */
+/* If all CPUs send at full speed with one new key, no more packets pass than the limit allows. */
 TEST(test_concurrent_allow_grants_at_most_capacity)
 {
 	static const struct {
 		const char *words;
 		enum hook hook;
 		uint64_t least, most; /* bounds of the number of packets that pass at once */
-		uint64_t pps;	      /* packets per second that are refilled during the test */
+		uint64_t pps;	      /* packets that are refilled per second of the test */
 	} cases[] = {
 		{"rate 1/h burst 1000", HOOK_INGRESS, 1000 - 1000 / 16, 1000, 0},
 		{"window 1000 per 10h", HOOK_INGRESS, 1000, 1000, 0},
@@ -154,10 +154,7 @@ TEST(test_concurrent_allow_grants_at_most_capacity)
 
 /* --- Retry-after and refill ----------------------------------------------------------------- */
 
-/*
- * As many packets as reported pass from the reported millisecond on, and not before. The CPU has no
- * cached refusal.
- */
+/* The number of packets that `check` reports passes from the reported time on, not before. */
 TEST(test_denial_carries_retry_after)
 {
 	struct rig *rig = rig_begin(state);
@@ -216,14 +213,15 @@ TEST(test_oversize_never_passes)
 		assert_int_equal(stated.reason, SL_DROP_OVERSIZE);
 		assert_true(stated.never);
 		assert_int_equal(stated.retry_after_ms, 0);
-		/* the oversize packet began no block, and no CPU cached its refusal */
+		/* the oversize packet has begun no block, and no CPU has cached its refusal */
 		assert_int_equal(rig_send(rig, HOOK_INGRESS, &fits, 1), 1);
 		rig_clock_forward(rig, 2 * SEC);
 	}
 	assert_int_equal(rig_reason(rig, SL_DROP_OVERSIZE), 20);
 	assert_int_equal(rig_send(rig, HOOK_INGRESS, &least, 20), 1000 / FRAME_LEAST);
 	assert_int_equal(rig_send(rig, HOOK_INGRESS, &large, 1), 0);
-	assert_int_equal(rig_reason(rig, SL_DROP_OVERSIZE), 20); /* the block refused the packet */
+	/* the block refused the last packet */
+	assert_int_equal(rig_reason(rig, SL_DROP_OVERSIZE), 20);
 
 	rig_empty(rig);
 	rig_limits(rig, "default", "window 40 per 1s", NULL);
@@ -240,7 +238,7 @@ TEST(test_oversize_never_passes)
 
 /* --- Two rates ------------------------------------------------------------------------------ */
 
-/* Returns the limit by packets, or the limit by bits if `bits` is set. */
+/* Returns the limit in packets per second, or the limit in bits per second if `bits` is set. */
 static const struct sl_limit *rate_of(const struct rig *rig, bool bits)
 {
 	const struct sl_policy *policy = rig_policy(rig, SOURCE);
@@ -257,7 +255,7 @@ static uint64_t left_of(const struct rig *rig, bool bits)
 	return rig_limit_state(rig, rate_of(rig, bits), SOURCE, FRAME_LEAST).remaining;
 }
 
-/* Each frame is charged to both rates or to neither. Its size decides which rate refuses it. */
+/* Each packet is charged to both rates of a limit or to neither rate. */
 TEST(test_two_rates_are_charged_together_or_not_at_all)
 {
 	struct rig *rig = rig_begin(state);
@@ -269,14 +267,14 @@ TEST(test_two_rates_are_charged_together_or_not_at_all)
 	assert_int_equal(rig_policy(rig, SOURCE)->limits[SL_IPV4], 2);
 	packets = rate_of(rig, false)->slot;
 	bits = rate_of(rig, true)->slot;
-	assert_int_equal(rig_send(rig, HOOK_XDP, &large, 5), 3); /* two exceed the rate in bits */
+	assert_int_equal(rig_send(rig, HOOK_XDP, &large, 5), 3); /* the rate in bits refuses two */
 	assert_int_equal(left_of(rig, false), 7);
 	assert_int_equal(left_of(rig, true), 0);
 	counters = rig_counters_of(rig, SOURCE);
 	assert_int_equal(counters.refused[packets].packets, 0);
 	assert_int_equal(counters.refused[bits].packets, 2);
-	rig_clock_forward(rig, 100 * SEC); /* refills the whole burst in bits, 3,000 bytes */
-	/* three frames exceed the rate in packets */
+	rig_clock_forward(rig, 100 * SEC); /* refill the burst in bits */
+	/* the rate in packets refuses three frames */
 	assert_int_equal(rig_send(rig, HOOK_XDP, &small, 10), 7);
 	assert_int_equal(left_of(rig, false), 0);
 	assert_int_equal(left_of(rig, true), 3000 - 7 * FRAME_LEAST);
@@ -286,7 +284,7 @@ TEST(test_two_rates_are_charged_together_or_not_at_all)
 	rig_check_counted(rig);
 }
 
-/* A limit with two rates is one limit to users. Its two slots are added and removed together. */
+/* A limit with two rates has one name. Its two slots are added and removed together. */
 TEST(test_two_rates_have_two_slots_and_one_name)
 {
 	struct rig *rig = rig_begin(state);
@@ -308,7 +306,7 @@ TEST(test_two_rates_have_two_slots_and_one_name)
 	ids[0] = rate_of(rig, false)->id;
 	ids[1] = rate_of(rig, true)->id;
 	assert_int_not_equal(ids[0], ids[1]);
-	/* a new burst keeps both states; removing one rate keeps the other's state */
+	/* a new burst keeps both states, and removing one rate keeps the state of the other rate */
 	rig_limits(rig, "default", "rate 1/h 2kbit burst 12 4kB", "name x rate 1pps", NULL);
 	assert_int_equal(rate_of(rig, false)->id, ids[0]);
 	assert_int_equal(rate_of(rig, true)->id, ids[1]);

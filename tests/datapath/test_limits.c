@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Several limits in one policy. A packet passes if all limits pass it; if one drops it, none is
- * charged. Limits with action observe drop nothing.
+ * Tests of several limits in one policy. A packet passes if all limits pass it. If one limit drops
+ * it, no limit is charged. Limits with action observe drop nothing.
  */
 #include "rig.h"
 
 #include <stdlib.h>
 #include <netinet/in.h>
 
-#define SIZE   100  /* bytes of each frame; the cases in bits depend on it */
+#define SIZE   100  /* bytes of each frame; the test cases in bits depend on it */
 #define PLENTY 3000 /* more packets than any burst of the tests */
 
-/* Returns a packet of this protocol, by which the limits of a test case match. */
+/* Returns a packet of a protocol, which selects the limits that match it. */
 static struct frame packet_of(const char *source, uint8_t proto)
 {
 	struct frame frame = frame_from(source, SIZE);
@@ -49,10 +49,11 @@ static const char *const sources[] = {"192.0.2.1", "2001:db8::1"};
 
 struct refund_case {
 	const char *name;
-	const char *limits[4]; /* limits; `all` matches every packet, and another limit drops UDP */
-	uint64_t burst;	       /* number of packets of other protocols that pass */
-	bool slices;	       /* whether limit `all` has slices */
-	unsigned int udp;      /* number of UDP packets that pass first */
+	/* words of the limits; `all` matches every packet, another limit drops UDP */
+	const char *limits[4];
+	uint64_t burst;	  /* number of packets of other protocols that pass */
+	bool slices;	  /* 1 if limit `all` has slices */
+	unsigned int udp; /* number of UDP packets that pass first */
 };
 
 static const struct refund_case refund_cases[] = {
@@ -89,7 +90,7 @@ static const struct refund_case refund_cases[] = {
 	{"bits, slices",
 	 {"rate 1mbit burst 200kB", "name u rate 1/h burst 3 match udp"},
 	 2000,
-	 false, /* no slices, because packets differ in size */
+	 false,
 	 3},
 	{"more than a burst",
 	 {"rate 1/h burst 20", "name u rate 1kbit burst 99B match udp"},
@@ -137,7 +138,8 @@ TEST(test_observe_passes_and_counts)
 	} cases[] = {
 		{"rate 1/h burst 10 action observe", 10},
 		{"rate 1/min burst 1000 action observe", 1000}, /* with slices */
-		{"rate 1mpps burst 10 action observe", 10},	/* `observe` caches no refusals */
+		/* a limit that observes caches no refusals */
+		{"rate 1mpps burst 10 action observe", 10},
 		{"rate 1/h burst 10 per 24/56 action observe", 10},
 		{"rate 1/h burst 10 start empty action observe", 0},
 	};
@@ -218,7 +220,7 @@ TEST(test_four_slices)
 			   "name b rate 1/min burst 900 match udp",
 			   "name c rate 1/min burst 800 match proto 47",
 			   "name d rate 1/min burst 700 match proto 50", NULL);
-		/* a packet that no limit matches makes the CPU insert the bucket */
+		/* send a packet that no limit matches, so that the CPU inserts the bucket */
 		frames[0] = packet_of(sources[s], 89);
 		assert_true(rig_send(rig, HOOK_INGRESS, &frames[0], 1));
 		for (int i = 0; i < 4; i++) {

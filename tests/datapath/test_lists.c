@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Runtime entries and lists: the longest prefix of all rules decides. test_ends.c has entries that
- * expire.
+ * Tests of runtime entries and lists: the longest prefix of all rules decides. test_ends.c has
+ * entries that expire.
  */
 #include "rig.h"
 
@@ -43,7 +43,7 @@ TEST(test_longest_prefix_of_all_rules)
 		{"2001:db8:1:2:8000::9", 6},
 		{"2001:db8:1:2:ffff::9", ALLOWED},
 		{"2001:db8:1:3::1", ALLOWED},
-		{"a01:2c8::", 3}, /* has the bytes of 10.1.2.200, but is not confused with it */
+		{"a01:2c8::", 3}, /* the address has the same first bytes as 10.1.2.200 */
 	};
 	struct rig *rig = rig_begin(state);
 	struct ruleset set = {0};
@@ -73,7 +73,7 @@ TEST(test_longest_prefix_of_all_rules)
 	rig_check_counted(rig);
 }
 
-/* An access takes precedence over the limits of its prefix. The limits keep their levels. */
+/* A runtime entry overrides the limits of its prefix. The limits keep their levels. */
 TEST(test_list_over_limits)
 {
 	static const char *const prefixes[] = {"192.0.2.1", "192.0.2.0/24", "default", "0.0.0.0/0"};
@@ -127,7 +127,7 @@ TEST(test_listed_are_counted)
 
 /* --- Named lists ---------------------------------------------------------------------------- */
 
-/* Lists in a ruleset: BAD and WORSE deny, GOOD allows, and BRIEF denies for a second. */
+/* Index of each list: BAD and WORSE deny, GOOD allows, and BRIEF denies for a second. */
 enum { BAD, WORSE, GOOD, BRIEF };
 
 #define ON(list) (1ULL << (list))
@@ -140,7 +140,10 @@ static void lists_make(struct rig *rig, struct ruleset *set)
 	rules_make_list(set, BRIEF, SL_ACCESS_DENY, rig_until(rig, SEC));
 }
 
-/* The rules that cover a source, the longest first; and the verdicts now and after two seconds. */
+/*
+ * Runtime entries, lists and limits of nested prefixes decide by precedence, before and after some
+ * of them expire.
+ */
 TEST(test_lists_and_words_by_hand)
 {
 	static const struct {
@@ -150,7 +153,7 @@ TEST(test_lists_and_words_by_hand)
 			uint64_t lists;
 			enum sl_access hand;
 			bool limited;
-			bool brief; /* whether the runtime entry expires after a second */
+			bool brief; /* 1 if the runtime entry expires after a second */
 		} rules[4];
 		unsigned int now, then;
 	} cases[] = {
@@ -288,7 +291,7 @@ TEST(test_lists_and_words_by_hand)
 	}
 }
 
-/* A list stores the time of its last change, even if no entry changed. */
+/* A list stores the time of its last change, even if the change left all entries as they were. */
 TEST(test_date_of_a_list)
 {
 	static const struct {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Matches, for frames of each kind, on every hook, and wherever the linear part of a frame ends.
- * The parser and the matches on the host predict the verdict; tests/unit/bpf/test_packet.c and
- * tests/unit/include/test_match.c prove these.
+ * Tests of matches, for frames of each kind, on every hook, and wherever the linear part of a frame
+ * ends. The parser and the matches on the host predict the verdict. tests/unit/bpf/test_packet.c
+ * and tests/unit/include/test_match.c prove that these are right.
  */
 #include "rig.h"
 #include "packet_frames.h"
@@ -40,7 +40,7 @@ static const char *const matches[] = {
 	"icmp vlan 10",
 };
 
-/* Sets a limit that drops every packet that it matches. Returns the match. */
+/* Sets a limit that drops every packet that its match matches. Returns the match. */
 static struct sl_match set_match(struct rig *rig, const char *match)
 {
 	char words[128];
@@ -144,7 +144,7 @@ static bool split_run(struct rig *rig, const struct splitter *splitter, const st
 			       front + it->size, &wire);
 }
 
-/* The verdict is the same wherever the linear part ends. */
+/* The verdict is the same wherever the linear part of a frame ends. */
 TEST(test_every_split)
 {
 	static const char *const texts[] = {"tcp-syn port 1025", "udp port 5353 vlan 100",
@@ -174,10 +174,7 @@ TEST(test_every_split)
 	rig_check_counted(rig);
 }
 
-/*
- * The headers of a long frame may end after the linear part, with 8 extension headers of maximal
- * size.
- */
+/* Headers are read even after 8 extension headers of maximal size, far beyond the linear part. */
 TEST(test_headers_of_16_kB)
 {
 	static const uint8_t start[] = {ETH(0x86dd), IPV6(60)};
@@ -203,7 +200,7 @@ TEST(test_headers_of_16_kB)
 
 /* --- Tags that the NIC has stripped --------------------------------------------------------- */
 
-/* Loads a program that moves a VLAN tag to the metadata, like a NIC, and calls one of the rig. */
+/* Loads a program that moves a VLAN tag to the metadata, like a NIC, and calls a rig's program. */
 static int stripper_load(const struct rig *rig, enum hook hook, uint16_t id, int *ret_programs)
 {
 	uint32_t zero = 0;
@@ -268,7 +265,7 @@ TEST(test_stripped_tags)
 
 /* --- Merged packets ------------------------------------------------------------------------- */
 
-/* The VLAN tag in the metadata adds to the size of each packet in a merged buffer. */
+/* A VLAN tag in the metadata adds to the size of each packet in a merged buffer. */
 TEST(test_merged_and_stripped)
 {
 	static const uint8_t tcp[] = {ETH(0x0800), IPV4(6), TCP_TO(443, 5, ACK)};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The memory of a gate, and the counters while the table of states or the maps of buckets are full.
+ * Tests of a gate's memory, and of the counters while the table of states or the maps of buckets
+ * are full.
  */
 #include "rig.h"
 #include "gate/maps.h"
@@ -18,7 +19,7 @@ static const enum gate_map maps_of_rules[] = {
 	MAP_POLICIES, MAP_COUNTERS, MAP_SUBRULES, MAP_BUDGETS, MAP_BUDGET_SLICES,
 };
 
-/* Returns the memory in bytes that an empty map uses on this machine. */
+/* Returns the memory that an empty map uses on this machine, in bytes. */
 static uint64_t map_bytes(const struct bpf_object *object, enum gate_map map,
 			  const struct machine *machine)
 {
@@ -39,8 +40,8 @@ TEST(test_default_memory)
 {
 	static const struct {
 		unsigned int cpus;
-		uint64_t rules_max; /* most memory that the maps of rules may use, in MB */
-		uint64_t all_max;   /* most memory that all maps may use, in MB */
+		uint64_t rules_max; /* largest memory of the maps of rules, in MB */
+		uint64_t all_max;   /* largest memory of all maps, in MB */
 	} cases[] = {{1, 6, 64}, {2, 6, 64}, {8, 9, 100}, {128, 24, 300}};
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -65,7 +66,7 @@ TEST(test_default_memory)
 	}
 }
 
-/* The rate at which a flood begins does not depend on the number of CPUs or the table's size. */
+/* The rate of new sources that begins a flood does not depend on the number of CPUs or buckets. */
 TEST(test_floods_are_met_alike_on_any_machine)
 {
 	static const unsigned int cpus[] = {1, 2, 128};
@@ -95,8 +96,8 @@ TEST(test_floods_are_met_alike_on_any_machine)
 #define CROWD 20000
 
 /*
- * Each source sends three packets, one more than its burst. There are many more sources than the
- * table holds, and they send so slowly that no flood begins.
+ * Sends three packets from each source, one more than its burst. There are many more sources than
+ * the table has entries, and they send so slowly that no flood begins.
  */
 static void send_flood(struct rig *rig, enum sl_family family)
 {
@@ -131,7 +132,7 @@ TEST(test_forgotten_buckets)
 	assert_int_equal(rig_send(rig, HOOK_XDP, &frame, 20), 10);
 	send_flood(rig, SL_IPV4);
 	assert_int_equal(source_read(&rig->gate, NULL, &address, &source), 0);
-	assert_int_equal(source.dropped.packets, 0); /* the eviction cleared the counters */
+	assert_int_equal(source.dropped.packets, 0);
 	source_free(&source);
 	assert_int_equal(rig_send(rig, HOOK_XDP, &frame, 20), 0);
 	rig_check_counted(rig);
@@ -145,7 +146,7 @@ TEST(test_forgotten_buckets)
 struct hammer_case {
 	uint32_t sources, buckets;
 	bool share;	 /* true if all CPUs send from the same sources */
-	uint64_t budget; /* budget in packets per second; 0 means no budget */
+	uint64_t budget; /* budget in packets per second; 0 if there is none */
 };
 
 /* Sends from 64 sources on each CPU in turn, at full speed. Returns the number of packets. */
@@ -177,7 +178,7 @@ static uint64_t hammers_run(struct rig *rig, const struct hammer_case *it)
 	return sent;
 }
 
-/* Returns a rig in which no flood begins, so only the table refuses packets of new sources. */
+/* Returns a rig in which no flood begins, so only the table refuses states to new sources. */
 static struct rig *hammer_rig(const struct hammer_case *it)
 {
 	struct gate_sizes sizes = {.sources = it->sources, .buckets = it->buckets};
@@ -203,7 +204,7 @@ static void hammer_print(const struct rig *rig, const struct hammer_case *it, ui
 		      rig_events(rig, SL_EVENT_NO_ROOM));
 }
 
-/* Checks that no key has two entries and no set is locked, and how many keys are displaced. */
+/* Checks that each key has one entry, that `displaced` is right, and that no set is locked. */
 static void table_check(const struct rig *rig)
 {
 	const struct sl_params params = rig->gate.state->params;
@@ -255,11 +256,12 @@ static uint64_t hammer_check(const struct hammer_case *it)
 	else
 		assert_int_equal(counters.reason[SL_DROP_OVER_BUDGET].packets, 0);
 	/*
-	 * If an insertion fails, the packet counts as a newcomer's, or is dropped if all states are
-	 * empty. The eviction of a new entry right after its insertion has the same effect.
+	 * If an insertion fails, the packet counts as a newcomer's, or is dropped if all states in
+	 * both sets are empty. If a new entry is evicted right after its insertion, the effect is
+	 * the same.
 	 */
 	refused = rig_refusals(rig);
-	/* if a budget exists, it is charged for every packet until the packet's key gets a state */
+	/* a budget is charged for every packet until the packet's key gets a state */
 	if (!it->budget)
 		assert_true(newcomers <= refused + rig_events(rig, SL_EVENT_INSERTED));
 	assert_true(newcomers + counters.reason[SL_DROP_OVER_LIMIT].packets >= refused);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Random policies against a model: a plain token bucket for each limit and key, and the rules of
- * sluice(8). Small limits, which have no slices and no refusals by jiffy, decide like the model,
- * packet by packet, on any CPU. For large limits, every packet that passes is one for which the
- * model has credit.
+ * Tests of random policies against a model, which has a plain token bucket for each limit and key,
+ * and the rules of sluice(8). Small limits have no slices and no refusals by jiffy, so they decide
+ * like the model, packet by packet, on any CPU. Large limits pass only packets for which the model
+ * has credit.
  */
 #include "rig.h"
 
@@ -24,7 +24,7 @@ enum kind {
 struct sent {
 	enum hook hook;
 	unsigned int cpu;
-	unsigned int source, destination; /* indexes in addresses[] of the packet's family */
+	unsigned int source, destination; /* indexes in addresses[] for the packet's family */
 	enum sl_family family;
 	enum kind kind;
 	uint32_t size;
@@ -51,7 +51,7 @@ static struct frame frame_sent(const struct sent *sent)
 
 static const char *const matches[] = {"any", "tcp", "udp", "udp port 53"};
 
-/* Whether each match of matches[] matches each kind of packet. */
+/* Whether each match in matches[] matches each kind of packet. */
 static const bool is_for[ARRAY_SIZE(matches)][KINDS] = {
 	{true, true, true},
 	{true, false, false},
@@ -70,29 +70,26 @@ struct model_bucket {
 struct model_limit {
 	char words[160];
 	unsigned int match;
-	unsigned int per[SL_FAMILIES]; /* key length in bits, for each family */
+	unsigned int per[SL_FAMILIES]; /* length of the key in bits, for each family */
 	bool key_dst;
 	enum sl_action action;
 	bool empty;
-	uint64_t burst, cost, block; /* in ticks; `cost` has the unit of struct sl_limit */
+	uint64_t burst, cost, block; /* ticks; `cost` as in struct sl_limit */
 	bool by_bytes;
 	struct model_bucket buckets[SL_FAMILIES][ADDRESSES];
-	/* 1 + the jiffy in which a CPU has cached that a source is blocked; 0 if it has not */
+	/* 1 + the jiffy in which a CPU cached that a source is blocked; 0 if it has not */
 	uint64_t remembered[RIG_CPUS_MAX][SL_FAMILIES][ADDRESSES];
 };
 
 struct model {
 	struct model_limit limits[SL_LIMITS_MAX];
 	unsigned int count;
-	/*
-	 * whether a CPU has a bucket for a source; the packet that inserts the bucket caches
-	 * nothing
-	 */
+	/* 1 if a CPU has a bucket for a source; a packet that inserts a bucket caches nothing */
 	bool met[RIG_CPUS_MAX][SL_FAMILIES][ADDRESSES];
 	struct sl_counters expected;
 };
 
-/* Returns the key of an address. The key is the first address that shares it. */
+/* Returns the key of an address, which is the index of the first address that shares it. */
 static unsigned int key_of(unsigned int address, enum sl_family family, unsigned int bits)
 {
 	struct sl_prefix whole = prefix_of(addresses[family][address]), one, other;
@@ -131,7 +128,7 @@ static struct model_bucket *bucket_of(struct model_limit *limit, const struct se
 	return bucket;
 }
 
-/* Returns the number of a packet's source, which is an IPv4 address or an IPv6 /64. */
+/* Returns the index of a packet's source, which is an IPv4 address or an IPv6 /64. */
 static unsigned int source_of(const struct sent *sent)
 {
 	return key_of(sent->source, sent->family, sent->family == SL_IPV4 ? 32 : 64);
@@ -153,7 +150,7 @@ static bool limit_is_for(const struct model_limit *limit, const struct sent *sen
 	return is_for[limit->match][sent->kind] && (!limit->key_dst || sent->hook == HOOK_EGRESS);
 }
 
-/* Returns whether a token bucket with this level passes a packet. A full bucket passes any. */
+/* Returns whether a token bucket with this level passes a packet. A full bucket always does. */
 static bool level_affords(const struct model_limit *limit, int64_t level, uint64_t cost)
 {
 	return level >= (int64_t)(cost < limit->burst ? cost : limit->burst);
@@ -257,9 +254,10 @@ static void pick_rate(struct model_limit *limit, bool large, char *text, size_t 
 	unsigned int kpps = large ? 1 : 1 + pick(2), ms = large ? 200 + pick(400) : 1 + pick(6);
 
 	limit->by_bytes = !pick(4);
-	if (limit->by_bytes) { /* a byte costs 16000 ticks at 8 Mbit/s */
+	if (limit->by_bytes) {
 		limit->cost = 16000ULL << SL_BYTE_COST_SHIFT;
-		unsigned int bytes = ms * (large ? 1000 : 300); /* a packet may cost more */
+		/* packets of up to 1514 bytes may cost more */
+		unsigned int bytes = ms * (large ? 1000 : 300);
 
 		limit->burst = 16000ULL * bytes;
 		snprintf(text, size, "rate 8mbit burst %uB", bytes);
@@ -328,9 +326,7 @@ static struct sent pick_packet(const struct rig *rig)
 	};
 }
 
-/*
- * Moves the clock on: by any time, to the last tick of a jiffy, or to the first tick of the next.
- */
+/* Moves the clock forward: by any time, to the last tick of a jiffy, or to the next jiffy. */
 static void pick_step(struct rig *rig, uint64_t most)
 {
 	switch (pick(16)) {
@@ -420,8 +416,8 @@ TEST(test_small_limits_answer_as_the_model)
 /* --- Never above the model ------------------------------------------------------------------ */
 
 /*
- * Charges a packet that passed to each limit that must have had credit for it, and then has a
- * bucket for the key.
+ * Charges a packet that passed to each limit that matches it. The test fails if the model's bucket
+ * has no credit. Creates the bucket of the key.
  */
 static void model_afford(struct model *model, const struct sent *sent, uint64_t now, bool passed,
 			 const struct sl_counters *before, const struct sl_counters *after)
@@ -444,7 +440,7 @@ static void model_afford(struct model *model, const struct sent *sent, uint64_t 
 	}
 }
 
-/* Sends packets in bursts. Single packets would not use up a slice. */
+/* Sends packets in bursts, because single packets would not use up a slice. */
 static void check_affords(struct rig *rig, struct model *model)
 {
 	for (int i = 0; i < PACKETS; i++) {

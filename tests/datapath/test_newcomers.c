@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * New and known sources during a flood (bpf/flood.h), in the packet path.
+ * Tests of new and known sources during a flood (bpf/flood.h), in the packet path.
  * tests/unit/bpf/test_newcomer.c proves the details.
  */
 #include "rig.h"
@@ -26,8 +26,8 @@ static uint64_t flood(struct rig *rig, const struct march *march, uint64_t count
 struct flood_case {
 	const char *name, *net, *limit;
 	enum hook hook;
-	bool to;	   /* true if destinations change, false if sources change */
-	unsigned int keys; /* number of keys; 0 means more keys than packets */
+	bool to;	   /* 1 if destinations change, 0 if sources change */
+	unsigned int keys; /* number of keys; 0 if there are more keys than packets */
 };
 
 static const struct flood_case flood_cases[] = {
@@ -44,12 +44,12 @@ static const struct flood_case flood_cases[] = {
 	{"IPv6 destinations", "::/0", "rate 1/h burst 5 key dst per 32/128", HOOK_EGRESS, true, 0},
 };
 
-/* By chance, at most this many sources of a flood send three packets within a short time. */
+/* Largest number of sources of a flood that happen to send three packets within a short time. */
 #define SHOWN_AGAIN 40
 
 /*
- * Checks that only keys that were seen before get a state in a flood: no more than the threshold,
- * and no more than a third of the packets.
+ * Checks how many states a flood inserts: at most the threshold plus SHOWN_AGAIN. If there are few
+ * keys, which are seen again, a third of the packets may insert more.
  */
 static void flood_check(struct rig *rig, const struct flood_case *it)
 {
@@ -72,7 +72,7 @@ static void flood_check(struct rig *rig, const struct flood_case *it)
 		      it->name, FLOOD, windows, inserted, most);
 }
 
-/* A bounded number of keys is inserted in a flood, for any addresses and any key lengths. */
+/* A flood inserts a bounded number of keys, for any addresses and any key lengths. */
 TEST(test_floods_are_bounded)
 {
 	struct rig *rig = rig_begin(state);
@@ -121,7 +121,7 @@ TEST(test_refused_for_long)
 
 /* --- New sources ----------------------------------------------------------------------------- */
 
-/* Sources that share a key share one state, and new sources with the key are charged to it. */
+/* Sources that share a key share one state, and new sources with that key are charged to it. */
 TEST(test_shared_key_in_a_flood)
 {
 	static const struct {

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Frames of each kind in the packet path. They are counted as the parser on the host reads them,
- * which tests/unit/bpf/test_packet.c proves. Also merged and split packets.
+ * Tests of frames of each kind in the packet path. Frames are counted as the parser on the host
+ * reads them, which tests/unit/bpf/test_packet.c proves. Merged and split packets are tested as
+ * well.
  */
 #include "rig.h"
 #include "packet_frames.h"
 #include "packet_model.h"
 
-#define FRAME_SHORTEST 14 /* BPF_PROG_TEST_RUN requires a whole Ethernet header */
+#define FRAME_SHORTEST 14 /* BPF_PROG_TEST_RUN requires an Ethernet header */
 
 /* --- Counting ------------------------------------------------------------------------------- */
 
@@ -30,7 +31,7 @@ static bool is_sourceless(enum sl_reason reason)
 	       reason == SL_DROP_VLAN_DEPTH;
 }
 
-/* Checks that a packet and its bytes were counted once, and by no policy if it has no source. */
+/* Checks that a packet was counted once with its bytes, and in no policy if it has no source. */
 static void assert_counted(const struct rig *rig, const struct counts *before, const char *name,
 			   enum sl_reason reason, uint32_t packets, uint32_t bytes)
 {
@@ -39,7 +40,7 @@ static void assert_counted(const struct rig *rig, const struct counts *before, c
 	struct sl_counters *counters = judged ? &expected.rule : &expected.none;
 
 	cell_add_to(&counters->reason[reason], &(struct sl_cell){packets, bytes});
-	if (judged && reason >= SL_FIRST_DROP) /* the only limit of the rule counts the refusal */
+	if (judged && reason >= SL_FIRST_DROP) /* the rule's only limit also counts the refusal */
 		cell_add_to(&counters->refused[0], &(struct sl_cell){packets, bytes});
 	if (memcmp(&expected, &after, sizeof(after)))
 		fail_msg("%s: not counted as '%s', and only so, with %u packets and %u bytes", name,
@@ -48,7 +49,7 @@ static void assert_counted(const struct rig *rig, const struct counts *before, c
 
 /* --- Frames of each kind -------------------------------------------------------------------- */
 
-/* Returns whether BPF_PROG_TEST_RUN refuses the frame: it refuses short IP packets on TC. */
+/* Returns whether BPF_PROG_TEST_RUN refuses the frame, as it does short IP packets on TC. */
 static bool is_refused_by_kernel(enum hook hook, const struct wire_frame *it, uint32_t size)
 {
 	bool ipv4 = it->bytes[12] == 0x08 && it->bytes[13] == 0x00;
@@ -57,7 +58,7 @@ static bool is_refused_by_kernel(enum hook hook, const struct wire_frame *it, ui
 	return hook != HOOK_XDP && ((ipv4 && size < 14 + 20) || (ipv6 && size < 14 + 40));
 }
 
-/* Returns the reason by the parser on the host. It is SL_PASS_WITHIN if the frame has a source. */
+/* Returns the reason that the parser on the host returns, SL_PASS_WITHIN if it finds a source. */
 static enum sl_reason expected_reason(const struct wire_frame *it, uint32_t size)
 {
 	uint8_t *copy = frame_copy(it->bytes, size);
@@ -84,7 +85,7 @@ static unsigned int frame_check(struct rig *rig, enum hook hook, const struct wi
 	return 1;
 }
 
-/* Each frame is sent whole, and truncated at every length up to the end of its fixed IP header. */
+/* Each kind of frame is counted correctly, whole and truncated at every length of its headers. */
 TEST(test_each_frame_is_counted_by_its_reason)
 {
 	struct rig *rig = rig_begin(state);
@@ -122,7 +123,8 @@ TEST(test_no_frame_evades_its_limit)
 				assert_int_equal(rig_run(rig, round % HOOKS, it->bytes, it->size),
 						 it->reason < SL_FIRST_DROP);
 		}
-	assert_int_equal(passed, 2 * 10); /* two sources: one of IPv4 and one of IPv6 */
+	/* a burst of 10 for the IPv4 source and for the IPv6 source */
+	assert_int_equal(passed, 2 * 10);
 	rig_check_counted(rig);
 }
 
@@ -210,7 +212,7 @@ TEST(test_large_packets)
 	static const char *const sources[HOOKS] = {"192.0.2.1", "192.0.2.2", "192.0.2.3"};
 	struct rig *rig = rig_begin(state);
 
-	rig_set(rig, "default", "8mbit", "100B"); /* at this rate, a byte costs 1 us */
+	rig_set(rig, "default", "8mbit", "100B"); /* a byte costs 1 us */
 	for (int hook = 0; hook < HOOKS; hook++) {
 		struct frame small = frame_from(sources[hook], 100);
 		struct frame large = frame_from(sources[hook], 1514);
@@ -233,12 +235,13 @@ TEST(test_large_packets)
 
 /* --- Merged packets ------------------------------------------------------------------------- */
 
-/* Merged skbs, by the size of the headers that each of their packets has on the wire. */
+/* Merged skbs, and the size of the headers that each of their packets has on the wire. */
 static const struct merged_case {
 	const char *name;
 	const uint8_t *bytes;
 	uint32_t size;
-	uint32_t headers; /* bytes of headers that the program can read; 0 means the whole skb */
+	/* bytes of headers that the program can read; 0 stands for the whole skb */
+	uint32_t headers;
 } merged_cases[] = {
 	{"IPv4 TCP", FRAME(ETH(0x0800), IPV4(6), TCP_TO(1025, 5, 0x10))},
 	{"IPv4 TCP, options",
@@ -303,7 +306,6 @@ TEST(test_merged_packets_are_charged)
 	assert_true(rig_run_merged(rig, "192.0.2.1", 10));
 	assert_true(rig_run_merged(rig, "192.0.2.1", 10));
 	assert_false(rig_run_merged(rig, "192.0.2.1", 6));
-	/* credit for five packets is left */
 	assert_true(rig_run_merged(rig, "192.0.2.1", 4));
 	assert_true(rig_run_merged(rig, "192.0.2.1", 1));
 	assert_false(rig_run_merged(rig, "192.0.2.1", 1));

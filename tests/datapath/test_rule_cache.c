@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The caches of bpf/rules.h always agree with the rules. */
+/* Tests that the caches of bpf/rules.h always agree with the rules. */
 #include "rig.h"
 
 #include <arpa/inet.h>
@@ -157,7 +157,7 @@ static void model_change(struct rig *rig, struct model *model)
 	assert_int_equal(rig_change(rig, &set), 0);
 }
 
-/* Sends packets of a source after the source's bucket was removed from this CPU. */
+/* Sends packets of a source after removing the source's bucket from this CPU. */
 static uint64_t send_cold(struct rig *rig, enum hook hook, const struct frame *frame,
 			  unsigned int count)
 {
@@ -206,7 +206,7 @@ static void verdict_check(struct rig *rig, const struct model *model, int round)
 	struct frame frame = frame_from(text, 62);
 
 	assert_int_equal(counters_read(&rig->gate, expected.number, &before), 0);
-	if (again) /* after the first packet, the source may have a bucket */
+	if (again) /* the source may have a bucket since its first packet */
 		rig_send(rig, rand() % HOOKS, &frame, 1);
 	else
 		send_cold(rig, rand() % HOOKS, &frame, 1);
@@ -217,7 +217,7 @@ static void verdict_check(struct rig *rig, const struct model *model, int round)
 			 text, expected.number, expected.reason);
 }
 
-/* Returns the number of entries of the current generation on all CPUs. */
+/* Returns the number of cache entries of the current generation on all CPUs. */
 static unsigned int rule_cache_in_use(const struct rig *rig)
 {
 	uint32_t count = SL_RULE_CACHE_SIZE * rig->gate.machine.cpus, next;
@@ -278,7 +278,7 @@ TEST(test_random_rules)
 	rig_run_on(rig, 0);
 }
 
-/* Narrow aggregates may share an index, but an entry is used only for its own aggregate. */
+/* An entry is used only for its own aggregate, even if narrow aggregates share an index. */
 TEST(test_shared_places)
 {
 	struct rig *rig = rig_begin(state);
@@ -288,7 +288,7 @@ TEST(test_shared_places)
 
 	rig_list(rig, "2001:db8::/32", SL_ACCESS_ALLOW, 0);
 	rig_admit(rig, false);
-	/* deny every 97th /48; one wide aggregate covers all of them */
+	/* deny every 97th /48 of one wide aggregate */
 	for (unsigned int i = 0; i < 200; i++) {
 		struct rulemap_entry entry;
 
@@ -302,14 +302,13 @@ TEST(test_shared_places)
 		};
 		assert_int_equal(rulemap_write(&rig->gate, &entry, 1), 0);
 	}
-	rig->gate.state->changing =
-		1; /* the rules were written directly to the map, and the next change counts them */
+	rig->gate.state->changing = 1;
 	rig_list(rig, "192.0.2.0/24", SL_ACCESS_DENY, 0);
 	rig_check_tidy(rig, 202);
 	for (int i = 0; i < 3; i++) {
 		uint64_t passed = rig_march(rig, &march, 65536 * 2);
 
-		/* a fraction of 200 / 65536 of the packets is denied */
+		/* 200 of 65,536 packets are denied */
 		assert_in_range(passed, 131072 - 600, 131072 - 250);
 	}
 	for (unsigned int i = 0; i < 300 * 97; i += i % 97 ? 96 : 1) {
@@ -371,7 +370,7 @@ TEST(test_while_changing)
 
 /* --- Hosts ---------------------------------------------------------------------------------- */
 
-/* Counts the entries of the current generation. mixed: also gives each entry a wrong result. */
+/* Counts the entries of the current generation. mixed: 1 to also give each entry a wrong result. */
 static unsigned int host_cache(const struct rig *rig, bool mixed)
 {
 	uint32_t sets = rig->gate.state->params.host_mask + 1;
@@ -464,7 +463,7 @@ TEST(test_families_apart)
 	static const char *const sources[] = {"32.1.2.3", "2001:db8::1", "2001:db8:1:2::3"};
 	struct rig *rig = rig_begin(state);
 
-	rig_list(rig, "2001:db8:5::/48", SL_ACCESS_DENY, 0); /* a longer rule splits the /14 */
+	rig_list(rig, "2001:db8:5::/48", SL_ACCESS_DENY, 0);
 	rig_admit(rig, false);
 	for (size_t i = 0; i < ARRAY_SIZE(sources); i++) {
 		struct frame frame = frame_from(sources[i], 60);
@@ -480,7 +479,7 @@ TEST(test_families_apart)
 
 #define FIRE_NS 3000000000ULL
 
-/* Each of these nets keeps its verdict, although every change assigns the net to another rule. */
+/* Networks that keep their verdicts, although every change assigns each of them to another rule. */
 static const struct {
 	const char *net;
 	bool denied;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Which rule decides about a packet, also after changes. test_lists.c and test_rule_cache.c prove
- * that the longest prefix decides.
+ * Tests of which rule decides about a packet, also after changes. test_lists.c and
+ * test_rule_cache.c prove that the longest prefix decides.
  */
 #include "rig.h"
 
@@ -50,7 +50,7 @@ TEST(test_split)
 	struct frame one = frame_from("2001:db8:5::1", 60), two = frame_from("2001:db8:5::2", 60);
 
 	set_burst(rig, "2001:db8::/32", 8);
-	assert_int_equal(rig_send(rig, HOOK_XDP, &one, 3), 3); /* the source already has a bucket */
+	assert_int_equal(rig_send(rig, HOOK_XDP, &one, 3), 3); /* now the source has a bucket */
 	set_burst(rig, "2001:db8:5::1", 20);
 	assert_int_equal(rig_send(rig, HOOK_XDP, &one, ENOUGH), 20);
 	assert_int_equal(rig_send(rig, HOOK_INGRESS, &two, ENOUGH), 5);
@@ -62,8 +62,7 @@ TEST(test_split)
 	assert_int_equal(rig_burst_of(rig, "2001:db8:5::4"), 11);
 	rig_check_tidy(rig, 3);
 	rig_del(rig, "2001:db8:5::1");
-	assert_int_equal(rig_send(rig, HOOK_XDP, &one, ENOUGH),
-			 0); /* then the rule of the /32 decides */
+	assert_int_equal(rig_send(rig, HOOK_XDP, &one, ENOUGH), 0);
 	rig_clock_forward(rig, 3600 * SEC);
 	assert_int_equal(rig_burst_of(rig, "2001:db8:5::4"), 1);
 	assert_int_equal(rig_send(rig, HOOK_XDP, &one, ENOUGH), 1);
@@ -90,14 +89,14 @@ TEST(test_delete_falls_back)
 	assert_int_equal(rig_send(rig, HOOK_XDP, &frame, ENOUGH), 5);
 	rig_del(rig, "10.1.0.0/16");
 	assert_int_equal(rig_send(rig, HOOK_XDP, &frame, ENOUGH), 3);
-	set_burst(rig, "10.1.2.3", 7); /* a rule that is added again has a new limit */
+	set_burst(rig, "10.1.2.3", 7);
 	assert_int_equal(rig_send(rig, HOOK_XDP, &frame, ENOUGH), 7);
 	rig_del(rig, "10.1.2.3");
 	assert_int_equal(rig_send(rig, HOOK_XDP, &frame, ENOUGH), 0);
 	rig_del(rig, "default");
 	assert_int_equal(rig_send(rig, HOOK_XDP, &frame, ENOUGH), ENOUGH);
 	rig_check_tidy(rig, 0);
-	rig_check_counted(rig); /* the totals include the counts of deleted rules */
+	rig_check_counted(rig);
 }
 
 /* Deleting a rule that does not exist does not delete the rule that covers its prefix. */
@@ -116,7 +115,7 @@ TEST(test_delete_what_is_not_there)
 
 /* --- A reader's copies ---------------------------------------------------------------------- */
 
-/* Opens the gate with copies of its maps, like a user of the gate's group. */
+/* Opens the gate as a reader with its own copies of maps, like a user in the gate's group. */
 static struct gate reader_of(const struct gate *gate)
 {
 	struct gate reader = GATE_CLOSED;
@@ -143,7 +142,7 @@ static void check_same_rules(const struct gate *gate, const struct gate *reader)
 	ruleset_free(&seen);
 }
 
-/* A reader sees each change, also if a policy's memory is used again for another prefix. */
+/* A reader sees each change, also if another prefix reuses the memory of a deleted policy. */
 TEST(test_a_reader_sees_each_change)
 {
 	struct rig *rig = rig_begin(state);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Limits that shape. The departure time of each packet is compared with a model of slots, to the
- * nanosecond, by the injected clock. The qdisc fq is not involved.
+ * Tests of limits that shape. The departure time of each packet is compared with a model of slots,
+ * to the nanosecond, by the injected clock. The qdisc fq is not involved.
  */
 #include "rig.h"
 
@@ -58,12 +58,12 @@ static void assert_refused(struct rig *rig, const struct frame *frame)
 
 /* --- The model ------------------------------------------------------------------------------ */
 
-/* The slots of a key: stores when the next slot begins. */
+/* The model of a key's slots: the time at which the next slot begins, in ticks. */
 struct slots {
 	uint64_t next;
 };
 
-/* Takes the next slot. Returns false if the slot would begin after the horizon. */
+/* Assigns the next slot to a packet. Returns false if the slot would begin after the horizon. */
 static bool slot_take(struct slots *slots, uint64_t now, uint64_t cost, uint64_t horizon,
 		      uint64_t *ret)
 {
@@ -134,7 +134,7 @@ TEST(test_departures_are_their_costs_apart)
 		      ARRAY_SIZE(cases));
 }
 
-/* If the device segments a packet, the packet takes a slot for each segment. */
+/* If the device segments a packet, the packet gets a slot for each segment. */
 TEST(test_merged_packets_take_a_slot_for_each)
 {
 	struct rig *rig = rig_begin(state);
@@ -151,7 +151,7 @@ TEST(test_merged_packets_take_a_slot_for_each)
 
 /* --- What is not shaped --------------------------------------------------------------------- */
 
-/* A received packet cannot wait, so a limit that shapes does not match it, and it takes no slot. */
+/* A limit that shapes does not match received packets, because they cannot wait. */
 TEST(test_only_what_is_sent_is_shaped)
 {
 	struct rig *rig = rig_begin(state);
@@ -200,7 +200,7 @@ static struct stamper stamper_load(const struct rig *rig)
 	return stamper;
 }
 
-/* Does the same as depart(), for a packet whose sender has set a departure time in ticks. */
+/* Sends a frame whose sender has set a departure time, in ticks. Otherwise like depart(). */
 static bool depart_not_before(struct rig *rig, const struct stamper *stamper,
 			      const struct frame *frame, uint64_t ticks, uint64_t *ret)
 {
@@ -241,13 +241,13 @@ TEST(test_a_later_departure_stays)
 	assert_departs(rig, &frame, now + 5 * MS);				/* slot 5 */
 	for (int slot = 6; slot <= 10; slot++)
 		assert_departs(rig, &frame, now + slot * MS);
-	assert_refused(rig, &frame); /* slot 11 is beyond the horizon */
+	assert_refused(rig, &frame); /* slot 11 begins after the horizon */
 	stamp_bpf__destroy(stamper.skel);
 }
 
 /*
- * A departure time after the horizon is refused without a slot. Otherwise packets could collect
- * slots and depart at the same time. Other packets are not refused.
+ * A packet whose departure time is after the horizon is refused and gets no slot. Otherwise packets
+ * could collect slots and depart at the same time.
  */
 TEST(test_a_departure_after_the_horizon_is_refused)
 {
@@ -285,7 +285,7 @@ TEST(test_a_departure_stays_without_a_shape)
 	stamp_bpf__destroy(stamper.skel);
 }
 
-/* A timestamp of another clock, or of no clock, is no departure time for fq, so it is replaced. */
+/* A timestamp that fq does not accept as a departure time is replaced. */
 TEST(test_a_time_of_no_clock_is_replaced)
 {
 	struct rig *rig = rig_begin(state);
@@ -301,7 +301,7 @@ TEST(test_a_time_of_no_clock_is_replaced)
 
 /* --- Beside other limits -------------------------------------------------------------------- */
 
-/* A packet of two shapes departs in the later slot. If one shape refuses it, it takes no slot. */
+/* A packet of two shapes departs in the later slot. If one shape refuses it, it gets no slot. */
 TEST(test_two_shapes_have_a_slot_each)
 {
 	struct rig *rig = rig_begin(state);
@@ -311,22 +311,20 @@ TEST(test_two_shapes_have_a_slot_each)
 
 	rig_limits(rig, "default", "name host shape 100pps horizon 1s",
 		   "name net shape 500pps horizon 10ms per 24/56", NULL);
-	assert_departs(rig, &one, now);		    /* slot 0 of the host, slot 0 of the net */
-	assert_departs(rig, &other, now + 2 * MS);  /* slot 0 of the host, slot 1 of the net */
-	assert_departs(rig, &one, now + 10 * MS);   /* host slot 1, net slot 2 */
-	assert_departs(rig, &other, now + 10 * MS); /* host slot 1; net slot 3 is at 6 ms */
-	assert_departs(rig, &one, now + 20 * MS);   /* host slot 2, net slot 4 */
-	assert_departs(rig, &other, now + 20 * MS); /* host slot 2; net slot 5 is at 10 ms */
-	assert_refused(rig, &one);		    /* slot 6 of the net is beyond its horizon */
+	assert_departs(rig, &one, now);		    /* slot 0 of host and net */
+	assert_departs(rig, &other, now + 2 * MS);  /* slot 0 of host, slot 1 of net */
+	assert_departs(rig, &one, now + 10 * MS);   /* slot 1 of host, slot 2 of net */
+	assert_departs(rig, &other, now + 10 * MS); /* slot 1 of host, slot 3 of net */
+	assert_departs(rig, &one, now + 20 * MS);   /* slot 2 of host, slot 4 of net */
+	assert_departs(rig, &other, now + 20 * MS); /* slot 2 of host, slot 5 of net */
+	assert_refused(rig, &one);		    /* slot 6 of net is after the horizon */
 	next_jiffy(rig);
 	rig_clock_forward(rig, 2 * MS);
-	assert_departs(rig, &one, now + 30 * MS); /* slot 3 of the host: a refusal takes no slot */
+	/* slot 3 of host, which the refused packet did not get */
+	assert_departs(rig, &one, now + 30 * MS);
 }
 
-/*
- * If another limit drops a packet, it takes no slot. If a shape refuses a packet, it costs no
- * credit.
- */
+/* A packet that another limit drops gets no slot. A packet that a shape refuses costs no credit. */
 TEST(test_a_drop_takes_no_slot_and_a_refusal_no_credit)
 {
 	struct rig *rig = rig_begin(state);
@@ -344,19 +342,19 @@ TEST(test_a_drop_takes_no_slot_and_a_refusal_no_credit)
 		assert_false(depart(rig, &udp, &ns));
 	for (int n = 5; n < 10; n++)
 		assert_departs(rig, &tcp, now + n * 10 * MS);
-	assert_refused(rig, &tcp); /* slot 10 is beyond the horizon */
+	assert_refused(rig, &tcp); /* slot 10 begins after the horizon */
 	assert_int_equal(rig_reason(rig, SL_DROP_OVER_LIMIT), 5);
 	assert_true(rig_state(rig, &source, rig_limit_named(rig, SOURCE, "all"), &held));
 	assert_int_equal(window_total(held.window), 10);
 	rig_clock_forward(rig, 90 * MS);
 	for (int n = 10; n < 14; n++)
 		assert_departs(rig, &tcp, now + n * 10 * MS);
-	assert_false(depart(rig, &tcp, &ns)); /* the window already has 14 packets */
+	assert_false(depart(rig, &tcp, &ns)); /* the window is full */
 	assert_int_equal(rig_reason(rig, SL_DROP_OVER_LIMIT), 6);
 	rig_check_counted(rig);
 }
 
-/* A source without a state is not shaped. Its packets are charged to the budget if one exists. */
+/* A source without a state is not shaped. Its packets are charged to the budget if there is one. */
 TEST(test_newcomers_are_not_shaped)
 {
 	struct rig *rig = rig_begin(state);

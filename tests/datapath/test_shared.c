@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The counters `taken` and `refused` in the entry of a shared limit (entry_count_shared() in
- * bpf/state.h). `sluice share` reports them to other nodes, in units of 2^unit_shift ticks. Their
- * sum is the offered load. Fractions of a unit are rounded at random, here within 2 %. `taken` is
- * at most the cost of all packets that passed plus the credit of all slices, burst / 16. Packets
- * that a CPU refuses from its cache are counted when the state is charged next.
+ * Tests of the counters `taken` and `refused` in the entry of a shared limit (entry_count_shared()
+ * in bpf/state.h). `sluice share` reports them to other nodes, in units of 2^unit_shift ticks.
+ * Their sum is the offered load. Fractions of a unit are rounded at random, here within 2 %.
+ * `taken` is at most the cost of all packets that passed plus the credit of all slices, burst / 16.
+ * Packets that a CPU refuses from its cache are counted when the state is charged next.
  */
 #include "rig.h"
 
@@ -55,7 +55,7 @@ static struct sl_entry entry_of(const struct rig *rig, const struct sl_limit *li
 	return find_entry(rig, limit, source).entry;
 }
 
-/* Sets the counters in the entry of a source. */
+/* Sets the two counters in the entry of a source. */
 static void entry_begin(const struct rig *rig, const struct sl_limit *limit, const char *source,
 			uint32_t taken, uint32_t refused)
 {
@@ -73,13 +73,13 @@ static uint64_t ticks_of(const struct sl_limit *limit, uint32_t units)
 	return (uint64_t)units << limit->unit_shift;
 }
 
-/* Returns the cost of a frame of 64 bytes, in ticks. */
+/* Returns the cost of a frame of FRAME_LEAST bytes, in ticks. */
 static uint64_t cost_of(const struct sl_limit *limit)
 {
 	return credit_cost(limit, 1, FRAME_LEAST);
 }
 
-/* Sends at ten times the rate for some time, in bursts of a few packets. Returns how many pass. */
+/* Sends `count` packets at ten times the rate, a few at once. Returns how many pass. */
 static uint64_t offer(struct rig *rig, enum hook hook, const struct frame *frame,
 		      const struct sl_limit *limit, uint64_t count)
 {
@@ -98,8 +98,8 @@ static uint64_t offer(struct rig *rig, enum hook hook, const struct frame *frame
 }
 
 /*
- * Waits until no CPU has a slice or a cached refusal. The next packet then charges the state, which
- * counts all earlier packets.
+ * Waits until no CPU has a slice or a cached refusal, and sends a packet. That packet charges the
+ * state, which then counts all earlier packets.
  */
 static uint64_t settle(struct rig *rig, enum hook hook, const struct frame *frame,
 		       const struct sl_limit *limit)
@@ -139,7 +139,7 @@ static void counts_of(struct rig *rig, size_t i, const char *source, enum hook h
 	passed = offer(rig, hook, &frame, limit, count);
 	passed += settle(rig, hook, &frame, limit);
 	entry = entry_of(rig, limit, source);
-	if (limit->observe) /* all packets pass, so the number of refusals is unknown here */
+	if (limit->observe) /* all packets pass, so use the counter */
 		passed = ticks_of(limit, entry.count.shared.taken) / cost_of(limit);
 	check_counts(limits[i].words, limit, &entry, passed * cost_of(limit),
 		     (count + 1) * cost_of(limit));
@@ -158,8 +158,8 @@ TEST(test_entries_count_what_is_taken_and_asked)
 /* --- One limit ------------------------------------------------------------------------------- */
 
 /*
- * No packet of a source within its limit is counted as refused. Credit that slices return is not
- * counted as taken.
+ * If a source stays within its limit, no packet counts as refused, and credit that slices return
+ * does not count as taken.
  */
 TEST(test_a_source_within_its_limit_is_refused_nothing)
 {
@@ -173,7 +173,7 @@ TEST(test_a_source_within_its_limit_is_refused_nothing)
 	limit = rig_limit(rig, SOURCE);
 	assert_true(limit->slice != 0);
 	for (int i = 0; i < 3000; i++) {
-		/* send in bursts, and pause until the slices expire */
+		/* send in bursts, with pauses in which the slices expire */
 		rig_clock_forward(rig, cost_of(limit) * (i % 100 ? 2 : 5000) +
 					       random_next(&random) % 1000);
 		assert_int_equal(rig_send(rig, i % 2 ? HOOK_XDP : HOOK_INGRESS, &frame, 1), 1);
@@ -184,10 +184,7 @@ TEST(test_a_source_within_its_limit_is_refused_nothing)
 		     (uint64_t)entry.count.shared.taken << limit->unit_shift);
 }
 
-/*
- * The counters wrap at 32 bits. A reader that computes differences, like user/share/accounts.c,
- * still gets the right values.
- */
+/* If the counters wrap at 32 bits, a reader that computes differences still gets right values. */
 TEST(test_counters_wrap)
 {
 	static const uint32_t begins[][2] = {
@@ -242,7 +239,7 @@ TEST(test_each_cpu_adds_its_own)
 	check_counts("two CPUs", limit, &entry, passed * cost_of(limit), 40002 * cost_of(limit));
 }
 
-/* If a policy inherits a limit, its packets are counted in the entry of the limit. */
+/* If a policy inherits a limit, its packets are counted in the entry of that limit. */
 TEST(test_an_heir_counts_on_the_entry_of_its_parent)
 {
 	struct frame frame = frame_from(SOURCE, FRAME_LEAST);
@@ -268,13 +265,10 @@ TEST(test_an_heir_counts_on_the_entry_of_its_parent)
 
 struct two {
 	const char *first, *second; /* words of two shared limits */
-	bool first_is_met;	    /* whether the first limit matches the packets */
+	bool first_is_met;	    /* true if the first limit matches the packets */
 };
 
-/*
- * Either the first limit passes all packets and the second one refuses most packets, or the first
- * limit does not match.
- */
+/* The second limit refuses most packets. The first limit passes all packets, or matches none. */
 static const struct two twos[] = {
 	{"name a rate 100kpps burst 10000 shared yes", "name b rate 1kpps burst 100 shared yes",
 	 true},
@@ -355,7 +349,7 @@ TEST(test_a_merged_packet_counts_for_all)
 	limit = rig_limit(rig, SOURCE);
 	for (int i = 0; i < 10; i++)
 		rig_run_merged(rig, SOURCE, 20);
-	/* the next packet adds the packets that were refused from the CPU's cache */
+	/* the next packet also counts the packets that the CPU's cache has refused */
 	rig_clock_forward(rig, 20 * cost_of(limit));
 	rig_run_merged(rig, SOURCE, 20);
 	entry = entry_of(rig, limit, SOURCE);
@@ -394,7 +388,7 @@ TEST(test_a_limit_that_becomes_shared_keeps_its_levels)
 /* --- Divided --------------------------------------------------------------------------------- */
 
 /*
- * Returns the fraction of its rate that a source gets after its burst, if it sends at ten times the
+ * Returns the fraction of its rate that a source gets after its burst, if it sends ten times the
  * rate.
  */
 static double part_of(struct rig *rig, const struct frame *frame, const struct sl_limit *limit)
@@ -414,9 +408,7 @@ static void must_be_near(const char *words, const char *when, double part, doubl
 		fail_msg("%s: %s: %.4f of the rate, not %.4f", words, when, part, wanted);
 }
 
-/*
- * If `sluice share` has stopped, each node passes its part of a shared limit, from `divide_at` on.
- */
+/* If `sluice share` has stopped, a node passes its part of a shared limit from `divide_at` on. */
 TEST(test_a_limit_is_divided_from_a_moment_on)
 {
 	struct frame frame = frame_from(SOURCE, FRAME_LEAST);
@@ -439,10 +431,7 @@ TEST(test_a_limit_is_divided_from_a_moment_on)
 		gate->divide_at = *rig->clock_ticks;
 		must_be_near(words, "from then on", part_of(rig, &frame, limit), .25);
 		gate->nodes = 10;
-		/*
-		 * a burst of less than ten packets must fill up before a packet passes, so the
-		 * source gets less
-		 */
+		/* a burst of fewer than ten packets must be full before a packet passes */
 		must_be_near(words, "ten nodes", part_of(rig, &frame, limit),
 			     limit->burst < 10 * cost_of(limit) ? .095 : .1);
 		gate->divide_at = *rig->clock_ticks + 100000 * cost_of(limit);
@@ -456,7 +445,7 @@ TEST(test_a_limit_is_divided_from_a_moment_on)
 	}
 }
 
-/* If limits are divided, a packet is charged once per node, but is counted as taken only once. */
+/* If limits are divided, a packet is charged once per node, but counts as taken only once. */
 TEST(test_what_is_divided_is_counted_once)
 {
 	struct rig *rig = rig_begin(state);
@@ -488,10 +477,7 @@ TEST(test_what_another_limit_refuses_costs_a_divided_one_nothing)
 		rig->gate.state->nodes = 4;
 		rig_clock_forward(rig, 1);
 		rig->gate.state->divide_at = *rig->clock_ticks;
-		/*
-		 * send in different jiffies, because a slice spends refunded credit again within a
-		 * jiffy
-		 */
+		/* send in different jiffies: a slice reuses refunded credit within a jiffy */
 		for (int i = 0; i < 300; i++) {
 			passed += rig_send(rig, HOOK_XDP, &frame, 1);
 			rig_clock_forward(rig, 10 * MS);
@@ -499,7 +485,7 @@ TEST(test_what_another_limit_refuses_costs_a_divided_one_nothing)
 		assert_int_equal(passed, 50 - known);
 		entry = entry_of(rig, limit, SOURCE);
 		left = credit_level(limit, entry_state(&entry), *rig->clock_ticks) / cost_of(limit);
-		/* the credit of the slice was borrowed from the state */
+		/* the slice has borrowed credit from the state */
 		assert_in_range(left, known ? 1000 - 50 - limit->slice / cost_of(limit) : 800,
 				known ? 1000 - 50 : 800);
 		rig->gate.state->divide_at = rig->gate.state->nodes = 0;

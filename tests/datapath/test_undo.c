@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Changes of rules whose process was killed. Packets see all of such a change or nothing of it, and
- * the next change recovers.
+ * Tests of changes of rules whose process was killed. Packets see all of such a change or nothing
+ * of it, and the next change recovers.
  */
 #include <errno.h>
 #include "rig.h"
@@ -34,7 +34,7 @@ static void base_rules(struct rig *rig)
 
 #define HEIRS 2
 
-/* Adds a policy that inherits from the default policy, and another that inherits from the first. */
+/* Adds a policy that inherits from the default policy, and a policy that inherits from both. */
 static void heirs_add(struct rig *rig)
 {
 	struct ruleset set = {0};
@@ -47,11 +47,12 @@ static void heirs_add(struct rig *rig)
 
 /* --- Killed --------------------------------------------------------------------------------- */
 
-/* A change of one rule, and how many packets of a source in its prefix pass after the change. */
+/* A change of one rule, and how many packets of a source in its prefix pass. */
 struct edit {
 	const char *prefix;
-	const char *words;   /* words of the limit to set */
-	enum sl_access list; /* access to set; if there are no words either, the rule is deleted */
+	const char *words; /* words of the limit to set */
+	/* access to set; if `words` is NULL and this is 0, the rule is deleted */
+	enum sl_access list;
 	const char *source;
 	unsigned int before, after;
 };
@@ -60,8 +61,9 @@ struct edit {
 
 struct change {
 	const char *name;
-	unsigned int rules;		  /* number of rules after the change */
-	struct edit edits[EDITS_MAX + 1]; /* the edits of the change; the last one has no prefix */
+	unsigned int rules; /* number of rules after the change */
+	/* the edits of the change, up to an edit without a prefix */
+	struct edit edits[EDITS_MAX + 1];
 };
 
 static const struct change changes[] = {
@@ -122,7 +124,7 @@ static struct ruleset change_rules(const struct change *change)
 	return set;
 }
 
-/* Returns true if packets see all of the change, or false if they see nothing. Otherwise fails. */
+/* Returns true if packets see all of the change, false if they see none of it. Fails otherwise. */
 static bool change_is_seen(struct rig *rig, const struct change *change, int stop)
 {
 	unsigned int old = 0, new = 0;
@@ -180,7 +182,7 @@ static void cut_off_check(struct rig *rig, const struct change *change, unsigned
 	check_counted(rig, change, stop);
 }
 
-/* Kills a change at each of its system calls. heirs: whether heirs_add() added its policies. */
+/* Kills a change at each of its system calls. heirs: true if policies inherit (heirs_add()). */
 static void cut_off_everywhere(struct rig *rig, const struct change *change, bool heirs)
 {
 	unsigned int base = BASE_RULES + (heirs ? HEIRS : 0);
@@ -190,7 +192,7 @@ static void cut_off_everywhere(struct rig *rig, const struct change *change, boo
 		base_rules(rig);
 		if (heirs)
 			heirs_add(rig);
-		/* give sources states, whose levels a recovery could lose */
+		/* give sources states, whose levels a recovery must not change */
 		rig_burst_of(rig, "192.0.2.99");
 		rig_burst_of(rig, "10.0.0.99");
 		cut = rig_change_cut_off(rig, change_rules(change), stop);
@@ -219,8 +221,8 @@ static struct ruleset lists_rules(bool after)
 }
 
 /*
- * Kills a change of lists. Packets must see all of it or nothing of it, and the next change must
- * keep the lists that packets see. Returns false if the change ended before it was killed.
+ * Kills a change of lists. Packets must see all of the change or none of it, and the next change
+ * must keep the lists that packets see. Returns false if the change ended before it was killed.
  */
 static bool cut_off_lists(struct rig *rig, int stop)
 {
@@ -323,7 +325,7 @@ static void mark_set(struct rig *rig, const char *address, uint32_t count)
 		assert_int_equal(bpf_map_delete_elem(fd, prefix.addr), 0);
 }
 
-/* Adds policies without a rule, of the next or the current generation, and loses policy numbers. */
+/* Adds policies without a rule, of the next or the current generation, and skips policy numbers. */
 static void wreck_records(struct rig *rig)
 {
 	rig->gate.state->next_policy = 50;
@@ -345,8 +347,8 @@ static void wreck_counts_down(struct rig *rig)
 }
 
 /*
- * Adds entries to `splits` that have no rule: after, before and between other entries, and with the
- * bytes of an IPv4 address.
+ * Adds entries of `splits` that no rule needs: after, before and between other entries, and an
+ * entry with the bytes of an IPv4 address.
  */
 static void wreck_marks(struct rig *rig)
 {
@@ -367,7 +369,7 @@ static void wreck_mark_gone(struct rig *rig)
 	mark_set(rig, "2001:db8:0:2::", 0);
 }
 
-/* Adds empty rules, which a change made but did not use, or which it deleted but did not remove. */
+/* Adds rules without content, which a killed change has added, or has emptied but not removed. */
 static void wreck_empty_rules(struct rig *rig)
 {
 	static const char *const prefixes[] = {"198.51.100.1", "2001:db8:0:9::1", "10.0.0.0/8",
@@ -400,7 +402,8 @@ TEST(test_between_stores)
 		base_rules(rig);
 		rig->gate.state->changing = 1;
 		wrecks[i](rig);
-		assert_int_equal(rules_recover(&rig->gate, NULL), 0); /* as any change does first */
+		/* every change does this first */
+		assert_int_equal(rules_recover(&rig->gate, NULL), 0);
 		assert_int_equal(rig->gate.state->changing, 0);
 		rig_check_tidy(rig, BASE_RULES);
 		check_same_rules(rig, &base);
