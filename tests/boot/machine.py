@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A Debian that scripts/vm -r boots in QEMU: its disk, a shell in it, and the frames for its NIC."""
+"""A Debian machine that scripts/vm -r boots in QEMU: its disk, its shell and the frames it gets."""
 
 import contextlib
 import glob
@@ -19,18 +19,18 @@ from lab import TOP, frame, run
 SUITE = os.environ.get("SLUICE_DEBIAN", "bookworm")
 GUEST = os.path.join(TOP, "tests", "boot", "guest")
 SCRIPTS = os.path.join(TOP, "scripts")
-NO_KERNEL = 77  # the exit status of a script that cannot get a file or a kernel
+NO_KERNEL = 77  # exit status of a script that cannot download its files or find a kernel
 
 DISK = "3G"
-FRAME_SECONDS = 0.02  # pause between two frames on the wire
-# An emulated CPU is slow, so these timeouts are long.
+FRAME_SECONDS = 0.02  # pause between two frames that are sent to the NIC
+# These timeouts are long, because an emulated CPU is slow.
 BOOT_SECONDS, COMMAND_SECONDS, MACHINE_SECONDS = 900, 400, 4800
 BUILD_SECONDS = 900
 NOBODY = 65534
 
 
 def get(script, *words):
-    """Returns the output of a script. Skips the test if the script cannot get its files."""
+    """Returns the output of a script. Skips the test if the script cannot download its files."""
     got = subprocess.run([os.path.join(SCRIPTS, script), *words], capture_output=True, text=True, check=False)
     if got.returncode == NO_KERNEL:
         pytest.skip(got.stderr.strip())
@@ -46,7 +46,7 @@ def unpack(kind, folder):
 
 
 def install_guest(root):
-    """Installs two services into the root file system: the shell of the tests, and a counter of frames."""
+    """Installs two services into the root file system: a shell for the tests, and sniff.py."""
     for name, below in (("sniff.py", "usr/local/lib"), ("shell", "usr/local/lib"),
                         ("sniff.service", "etc/systemd/system"), ("shell.service", "etc/systemd/system"),
                         ("lan.network", "etc/systemd/network")):
@@ -63,8 +63,8 @@ def in_chroot(root, *words, user=0, **options):
 
 
 def build(root, folder):
-    """Builds the packages as an unprivileged user, from a copy of this tree. Copies them to `folder`. Returns the path of
-    package sluice; share_of() returns the path of package sluice-share."""
+    """Builds the Debian packages from a copy of this tree as an unprivileged user, and copies them
+    to `folder`. Returns the path of package sluice."""
     source = os.path.join(root, "src")
     os.mkdir(source)
     files = run("git", "-C", TOP, "ls-files", "-co", "--exclude-standard").out
@@ -97,7 +97,7 @@ class Wire:
     def send(self):
         while not self.ends.wait(FRAME_SECONDS):
             if self.goes.is_set():
-                with contextlib.suppress(OSError):  # fails if the machine is off or does not listen yet
+                with contextlib.suppress(OSError):  # sendto() fails if QEMU does not run
                     self.socket.sendto(next(self.frames), self.nic)
             with contextlib.suppress(BlockingIOError):
                 while self.socket.recv(2048):
@@ -142,7 +142,7 @@ class Machine:
         self.read_until("shell\n", BOOT_SECONDS)
 
     def read_until(self, mark, seconds):
-        """Returns the output of the shell up to the string `mark`."""
+        """Returns the output of the shell before the string `mark`."""
         end, mark = time.monotonic() + seconds, mark.encode()
         while mark not in self.unread:
             assert self.process.poll() is None, f"the machine has ended\n{self.console()}"
@@ -153,12 +153,12 @@ class Machine:
         return said.decode()
 
     def console(self):
-        """Returns the last lines of the console."""
+        """Returns the last 40 lines of the machine's console."""
         with open(os.path.join(self.folder, "console"), encoding="utf-8", errors="replace") as file:
             return "".join(file.readlines()[-40:])
 
     def run(self, command, status=0, seconds=COMMAND_SECONDS):
-        """Types a command of one line, and returns its output. If `status` is None, any exit status is accepted."""
+        """Runs a command line, and returns its output. `status` None accepts any exit status."""
         self.shell.sendall(f"{{ {command}; }} </dev/null; echo \"-- $? --\"\n".encode())
         said = self.read_until(" --\n", seconds)
         said, _, code = said.rpartition("-- ")

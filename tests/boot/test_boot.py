@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Boots a Debian with the package. The gate filters before the first packet of the device, also after a crash, and keeps
-its bans after a reboot. Each test continues with the machine of the previous test."""
+"""Boots a Debian machine with the package. The gate filters before the device receives its first
+packet, also after a crash, and keeps its bans after a reboot. Each test continues with the machine
+of the previous test."""
 
 import datetime
 import json
@@ -13,15 +14,13 @@ import pytest
 from machine import Machine, install_guest, share_of, unpack
 
 ALLOWED, DENIED, BANNED = "192.0.2.7", "203.0.113.66", "203.0.113.9"
-CLOCK_SECONDS = 2  # The clock of a machine starts at a full second.
+CLOCK_SECONDS = 2  # largest error of an end, because a machine's clock starts at a full second
 UNIT, SHARE_UNIT = "sluice@main", "sluice-share@main"
 CAP_NET_ADMIN, CAP_PERFMON, CAP_BPF = 12, 38, 39
 FILE = r"attach: [{device: %s}]\npolicies: [{prefix: default, limits: [{rate: 100kpps}]}]\ndeny: [%s]\n"
 
 
 class Host(Machine):
-    """A machine on which the package is installed."""
-
     def device(self):
         return self.run("ls /sys/class/net | grep -v ^lo").strip()
 
@@ -38,12 +37,11 @@ class Host(Machine):
         self.wait_until(f"""python3 -c 'import json; exit(json.load(open("/run/sniffed")).get("{source}", 0) <= {before})'""")
 
     def judged(self):
-        """Returns the number of packets that the gate has counted."""
         totals = json.loads(self.run("sluice -j stats"))["totals"]
         return totals["passed"]["packets"] + totals["dropped"]["packets"]
 
     def unjudged(self):
-        """Pauses the wire. Returns how many frames the device received but the gate has not counted."""
+        """Pauses the wire, and returns how many received frames the gate has not counted."""
         self.wire.pause()
         try:
             self.run("sleep 1")
@@ -69,13 +67,13 @@ def fixture_host(package, tmp_path_factory):
 
 
 def test_a_machine_without_the_unit_sees_all_packets(host):
-    """Without the unit, packets arrive before any filter. So the other tests would detect such packets."""
+    """Without the unit, packets of all sources arrive."""
     for source in ALLOWED, DENIED, BANNED:
         host.wait_for_frames(source)
 
 
 def test_it_installs_and_enables_nothing(host):
-    """A command outside of the package already filters. Installing the package must not change that."""
+    """The installation of the package changes nothing in a gate that already filters."""
     host.run("dpkg-deb -x /root/sluice.deb /root/tree && "
              f"/root/tree/usr/sbin/sluice attach {host.device()} && /root/tree/usr/sbin/sluice deny {DENIED}")
     host.run("apt-get install -y /root/sluice.deb /root/sluice-share.deb")
@@ -97,7 +95,6 @@ def test_one_command_puts_the_file_in_force(host):
 
 
 def runs_with(host, unit, *capabilities):
-    """Returns whether a unit runs as user sluice and has exactly these capabilities."""
     said = host.run(f"grep -E '^(Uid|Cap(Eff|Prm|Bnd|Amb))' /proc/{host.property('MainPID', unit)}/status; id -u sluice")
     user = said.splitlines()[-1]
     assert re.search(r"^Uid:\s+(.*)$", said, re.M)[1].split() == [user] * 4 and user != "0"
@@ -147,7 +144,7 @@ def test_a_stop_leaves_the_filter(host):
 
 
 def ends(host):
-    """Returns the end of the ban that `show` prints, in seconds since 1970."""
+    """Returns the end of the ban that `show` prints, as a Unix time."""
     end = re.search(rf"deny {BANNED} until (\S+)Z", host.run("sluice show"))[1]
     return datetime.datetime.fromisoformat(end).timestamp()
 
@@ -165,7 +162,7 @@ def test_after_a_reboot_it_is_in_force_before_the_first_packet(host):
 
 
 def test_it_is_before_the_network(host):
-    """systemd orders the unit before network-pre.target."""
+    """systemd starts the unit before network-pre.target."""
     moments = [int(host.run(f"systemctl show -P ActiveEnterTimestampMonotonic {unit}"))
                for unit in (UNIT, "network-pre.target")]
     assert 0 < moments[0] <= moments[1]
@@ -191,7 +188,7 @@ def test_a_device_whose_driver_is_loaded_again_is_filtered_again(host):
     host.run("modprobe -r virtio_net && modprobe virtio_net")
     host.wait_for_frames(ALLOWED)
     host.wait_until(f"sluice -j status | tr -d '\\n' | grep -q '\"device\": \"{host.device()}\"[^}}]*\"gone\": null'")
-    host.wait_for_frames(ALLOWED)  # earlier frames have been counted by then
+    host.wait_for_frames(ALLOWED)  # the gate has counted all earlier frames by now
     before = host.seen()
     host.wait_for_frames(ALLOWED)
     assert host.seen().get(DENIED, 0) == before.get(DENIED, 0)
@@ -212,7 +209,7 @@ def test_the_drop_in_gives_what_another_namespace_takes(host):
 
 
 def test_the_unit_of_sharing_is_in_touch_with_a_store(host):
-    """The store requires a password. The unit reports a source, and charges what another node reports."""
+    """The sharing unit reports a source to a store, and charges what another node reports."""
     client = "redis-cli -a secret --no-auth-warning"
     host.run("ln -s /usr/bin/redis-check-rdb /run/redis-server && echo 127.0.0.1 store >>/etc/hosts && "
              "systemd-run --unit store /run/redis-server --bind 127.0.0.1 --save '' --requirepass secret")
@@ -233,7 +230,7 @@ def test_the_unit_of_sharing_is_in_touch_with_a_store(host):
 
 
 def test_an_upgrade_lets_no_packet_through(host):
-    """The newer package has the same commands and a higher version number."""
+    """During an upgrade to a newer package, the filter passes no packet of a denied source."""
     program = json.loads(host.run("sluice -j status"))["gates"][0]["attachments"][0]["program_id"]
     pid, before = host.property("MainPID"), host.seen()
     sharing = host.property("MainPID", SHARE_UNIT)
