@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Checks the figures of docs/cluster.md with real packets: `make check-cluster`, about fifteen minutes on an idle machine.
-The store is a cluster of three masters and three replicas. Nodes reach the store over a link."""
+"""Measures the figures of docs/cluster.md with real packets: `make check-cluster`, about fifteen
+minutes on an idle machine. The store is a cluster of three masters and three replicas, and nodes
+reach it over a veth link."""
 
 import concurrent.futures
 import itertools
@@ -20,9 +21,9 @@ from store_lab import SERVER, proxy, slot_of
 pytestmark = pytest.mark.skipif(not SERVER, reason="redis-tools is not installed")
 
 RATE = 1000
-SETTLED = 30  # After this many seconds, the measured rates no longer include the initial bursts.
-MOST_CPU = 2  # A process may use this many percent of a CPU.
-FOUND = 1.5  # Within this many seconds, all nodes find a new master.
+SETTLED = 30  # seconds after which the initial bursts no longer affect the rates
+MOST_CPU = 2  # percent of a CPU that a process may use
+FOUND = 1.5  # seconds in which all nodes find a new master
 
 
 @pytest.fixture
@@ -37,7 +38,7 @@ def cluster(tmp_path):
 
 @pytest.fixture(scope="module", name="simulated")
 def fixture_simulated():
-    """Returns the figures in table "Real packets and the simulation" of the simulator, by name."""
+    """Returns the simulator's figures from its table "Real packets and the simulation", by name."""
     said = run(os.path.join(BUILD, "sim", "share"), "short").out
     table = said.partition("Real packets and the simulation")[2].partition("\n\n")[0]
     return {name: float(figure) for name, figure in
@@ -46,7 +47,7 @@ def fixture_simulated():
 
 @pytest.fixture(name="agrees")
 def fixture_agrees(simulated):
-    """Returns a function that checks whether a measured figure is within 5 % of the simulated figure."""
+    """Returns a function that checks whether a measured figure is within 5 % of the simulated."""
     def agrees(what, real):
         print(f"figure: simulated: {what}: {real:.3f}, of {simulated[what]:.3f}")
         return 0.95 < real / simulated[what] < 1.05
@@ -61,7 +62,7 @@ def tell(what, done, first, last):
 
 
 def key_of(cluster):
-    """Returns the key of the only source. A key about nodes has only the gate's name in its braces."""
+    """Returns the store's key of the only source. Keys of nodes have no ':' after the gate name."""
     pattern = f"sluice:{{{cluster.name}:*}}"
     key, = {key for port in cluster.store.alive() for key in cluster.store.talk(port)("KEYS", pattern)}
     return key
@@ -122,7 +123,7 @@ def test_a_source_that_moves(cluster, agrees, turns, word):
 
 
 def test_a_master_killed_and_slots_moved(cluster, agrees):
-    """Moving slots disturbs nothing. After the kill, nodes have no store until they find the promoted replica."""
+    """Nodes keep the limit while slots are moved, and soon after a master was killed."""
     cluster.make(4, RATE)
     cluster.share()
     store, promoted = cluster.store, []
@@ -166,7 +167,7 @@ def test_a_master_killed_and_slots_moved(cluster, agrees):
 
 
 def test_the_link_to_the_store_is_down_for_30_seconds(cluster, agrees):
-    """Nodes divide the limit while the link is down. The source gains no credit when the link goes down or up."""
+    """Nodes divide the limit while the store is unreachable. The source gains no credit."""
     cluster.make(4, RATE)
     cluster.share("--on-loss", "divide")
     store = cluster.store
@@ -181,7 +182,7 @@ def test_the_link_to_the_store_is_down_for_30_seconds(cluster, agrees):
 
 
 def test_counters_that_are_flushed(cluster):
-    """All counters in the store are flushed at moments that do not align with rounds."""
+    """Nodes keep the limit although all counters in the store are flushed ten times."""
     cluster.make(4, RATE)
     cluster.share()
     talks = [cluster.store.talk(port) for port in cluster.store.alive()]
@@ -214,7 +215,7 @@ def test_a_node_stopped_for_20_seconds(cluster, agrees, on_loss, most):
 
 
 def test_commands_a_packet_of_as_many_sources_as_are_told_of(cluster):
-    """Each of 256 sources sends 110 packets a second to each node, which exceeds its limit."""
+    """If 256 sources exceed their limits, nodes send less than 0.09 commands per packet."""
     nodes = cluster.make(2, 100, burst=100)
     cluster.share()
     sources = [f"198.18.0.{i}" for i in range(256)]
@@ -233,14 +234,14 @@ def test_commands_a_packet_of_as_many_sources_as_are_told_of(cluster):
 
 
 class Frames:
-    """Sends frames to a node. The sources are addresses of 10.0.0.0/8."""
+    """Sends frames to a node, from sources in 10.0.0.0/8."""
 
     def __init__(self, node):
         self.socket, self.packet, self.sent = node.socket, bytearray(frame("10.0.0.1")), 0
         self.at = self.packet.index(socket.inet_aton("10.0.0.1"))
 
     def send(self, sources, pps, seconds):
-        """Sends up to `pps` frames a second. `sources` yields numbers of sources without end."""
+        """Sends up to `pps` frames a second. `sources` is an endless iterator of source numbers."""
         begin = time.monotonic()
         before = self.sent
         while (passed := time.monotonic() - begin) < seconds:
@@ -252,13 +253,13 @@ class Frames:
 
 
 def test_a_hundred_thousand_sources_by_zipf(cluster):
-    """More sources use a hundredth of their limit or more than a node can report. The gate has the default size."""
+    """A node reports at most 256 sources although more exceed a hundredth of their limits."""
     node, = cluster.make(1, RATE, sources=None)
     cluster.share()
     weights = list(itertools.accumulate(1 / rank for rank in range(1, 100001)))
     drawn = random.Random(1).choices(range(100000), cum_weights=weights, k=1000000)
     frames, sources, told = Frames(node), itertools.cycle(drawn), []
-    frames.send(sources, 38000, 10)  # by then, sources have spent their initial bursts
+    frames.send(sources, 38000, 10)  # in these 10 s, the sources use up their initial bursts
     sent, before = frames.sent, node.status()
     for _ in range(20):
         frames.send(sources, 38000, 1)
@@ -272,13 +273,13 @@ def test_a_hundred_thousand_sources_by_zipf(cluster):
           f"{commands:.0f} commands a second, CPU of the process {cpu:.1f} %")
     assert pps > 20000
     assert 50 < reported <= 256
-    # one command per key and round, and one EXPIRE per new key, because the reported keys change often
+    # a node sends one command per key and round, and one EXPIRE per new key, and keys change often
     assert 1000 < commands < 2800
     assert cpu < 5
 
 
 def test_a_slow_store(tmp_path, agrees):
-    """The round trip to the store takes 200 ms."""
+    """If the round trip to the store takes 200 ms, the rate agrees with the simulation."""
     cluster = Cluster(tmp_path)
     try:
         port = cluster.store.start()
