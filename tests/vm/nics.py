@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A pytest plugin with two labs: the lab of tests/e2e, and a lab whose wire connects two virtio
-NICs, so that packets pass the driver of a NIC and its native XDP."""
+"""A pytest plugin with two labs: lab connects a sender and a filter by a veth pair, and nics
+connects them by two virtio NICs, so packets pass a NIC's driver and its native XDP."""
 
 import os
 
@@ -13,9 +13,10 @@ NET = "/sys/class/net"
 
 
 def name_of(mac):
-    """Returns the name of a NIC. When a network namespace is deleted, its NIC returns to the initial namespace."""
+    """Returns the name of the NIC with this MAC address in the initial namespace, to which a NIC
+    returns when its namespace is deleted."""
     for name in os.listdir(NET):
-        if not os.path.exists(f"{NET}/{name}/device"):  # skips virtual devices and file bonding_masters
+        if not os.path.exists(f"{NET}/{name}/device"):  # skip virtual devices
             continue
         with open(f"{NET}/{name}/address", encoding="ascii") as address:
             if address.read().strip() == mac:
@@ -51,6 +52,6 @@ def nics():
 
 @pytest.fixture
 def keeping(lab, tmp_path):
-    """Starts `sluice keep`. The process ends with the test."""
+    """Returns a function that starts `sluice keep`. The process ends with the test."""
     with keepers(lab, tmp_path) as make:
         yield make

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A lab for limits that shape. It sends bursts of numbered datagrams over a veth pair, and records when each datagram
-arrives, by the clock of the kernel. The sender's device has the qdisc under test."""
+"""A lab for limits that shape. It sends bursts of numbered datagrams over a veth pair. The kernel
+records the time at which each datagram arrives. The sender's device has the qdisc under test."""
 
 import collections
 import ctypes
@@ -19,11 +19,11 @@ from lab import (FILTER_MAC, HERE4, PORT, SENDER_MAC, SO_RCVBUFFORCE, Lab, ask_f
 SO_SNDBUFFORCE, SO_TXTIME = 32, 61
 SOURCE = "192.0.2.1"
 THERE4 = "198.51.100.2"  # a second address of the receiver
-FRAME = 125  # bytes of a frame: 10 kpps are 10 Mbit/s
-AT_ONCE = 1024  # The kernel accepts at most this many messages in one sendmmsg().
+FRAME = 125  # bytes of a frame, so that 10 kpps are 10 Mbit/s
+AT_ONCE = 1024  # largest number of messages that the kernel accepts in one sendmmsg()
 SEC, MS, US = 10**9, 10**6, 10**3
-AHEAD = 20 * MS  # the first packet departs this late, so that all packets are in the qdisc before
-QUIET_SECONDS = 1  # Stop waiting after this time without an arrival: the remaining datagrams are lost.
+AHEAD = 20 * MS  # delay of the first packet, long enough for the qdisc to get all packets
+QUIET_SECONDS = 1  # time without an arrival after which the other datagrams count as lost
 
 libc = ctypes.CDLL(None, use_errno=True)
 
@@ -31,7 +31,7 @@ libc = ctypes.CDLL(None, use_errno=True)
 # --- Bursts ---------------------------------------------------------------------------------------
 
 def datagram(number, destination=HERE4, source=SOURCE, size=FRAME, tag=None):
-    """Returns a UDP frame of `size` bytes that carries `number`. `tag` is a VLAN id, which adds 4 bytes."""
+    """Returns a UDP frame of `size` bytes that contains `number`. A VLAN id `tag` adds 4 bytes."""
     fields = [0x45, 0, size - 14, 0, 0, 64, 17, 0, socket.inet_aton(source),
               socket.inet_aton(destination)]
     fields[7] = checksum(struct.pack("!BBHHHBBH4s4s", *fields))
@@ -43,18 +43,18 @@ def datagram(number, destination=HERE4, source=SOURCE, size=FRAME, tag=None):
 
 
 class Vector(ctypes.Structure):
-    """struct iovec of the kernel."""
+    """struct iovec of the kernel"""
     _fields_ = [("base", ctypes.c_char_p), ("length", ctypes.c_size_t)]
 
 
 class Time(ctypes.Structure):
-    """The control message that sets the departure time of a packet, by CLOCK_MONOTONIC."""
+    """Control message SO_TXTIME, which sets the departure time of a packet by CLOCK_MONOTONIC."""
     _fields_ = [("length", ctypes.c_size_t), ("level", ctypes.c_int), ("kind", ctypes.c_int),
                 ("time", ctypes.c_uint64)]
 
 
 class Header(ctypes.Structure):
-    """struct msghdr of the kernel."""
+    """struct msghdr of the kernel"""
     _fields_ = [("name", ctypes.c_void_p), ("name_length", ctypes.c_uint32),
                 ("vector", ctypes.POINTER(Vector)), ("vector_length", ctypes.c_size_t),
                 ("control", ctypes.POINTER(Time)), ("control_length", ctypes.c_size_t),
@@ -62,7 +62,7 @@ class Header(ctypes.Structure):
 
 
 class Message(ctypes.Structure):
-    """struct mmsghdr of the kernel."""
+    """struct mmsghdr of the kernel"""
     _fields_ = [("header", Header), ("sent", ctypes.c_uint)]
 
 
@@ -76,8 +76,8 @@ def message(data, delay):
 
 
 def set_times(messages):
-    """Replaces the delays in messages by departure times. Returns the departure time for a delay of
-    0 by CLOCK_REALTIME, which may be a few microseconds too early."""
+    """Replaces the delays in messages by departure times. Returns the departure time of a packet
+    with delay 0 by CLOCK_REALTIME, which may be a few microseconds too early."""
     start = time.time_ns()
     base = time.monotonic_ns() + AHEAD
     for one in messages:
@@ -90,13 +90,13 @@ def messages_of(frames, delays=None):
 
 
 def send_messages(fd, messages):
-    """Sends messages as fast as the kernel accepts them. A packet that the qdisc or a limit drops is not sent again."""
+    """Sends messages as fast as the kernel accepts them. Does not resend dropped messages."""
     at = 0
     while at < len(messages):
         first = ctypes.byref(messages, at * ctypes.sizeof(Message))
         count = min(AT_ONCE, len(messages) - at)
         sent = libc.sendmmsg(fd, first, count, 0)
-        if sent < count:  # the kernel stops at the message that the qdisc or a limit drops
+        if sent < count:  # the kernel stops at a message that the qdisc or a limit drops
             error = ctypes.get_errno()
             assert sent > 0 or error == errno.ENOBUFS, os.strerror(error)
             sent = max(0, sent) + 1
@@ -104,8 +104,9 @@ def send_messages(fd, messages):
 
 
 def send_all(fd, frames, delays=None):
-    """Sends frames without pauses. If `delays` is given, sets departure times. Returns three times of CLOCK_REALTIME: the
-    departure time for a delay of 0, the time before the system calls, and the time after them."""
+    """Sends all frames without pauses, with departure times if `delays` is given. Returns three
+    times by CLOCK_REALTIME: the departure time for a delay of 0, the time before sending, and the
+    time after sending."""
     messages = messages_of(frames, delays)
     origin = set_times(messages) if delays else None
     before = time.time_ns()
@@ -114,9 +115,10 @@ def send_all(fd, frames, delays=None):
 
 
 class Burst(collections.namedtuple("Burst", "sent start took arrivals")):
-    """A burst of `sent` datagrams. `start` is the time before the first system call, or the departure time of datagram 0 if
-    the sender sets departure times. `took` is the duration of the system calls. `arrivals` has the time of arrival of each
-    datagram by its number. All times are nanoseconds of CLOCK_REALTIME."""
+    """A burst of `sent` datagrams. `start` is the time before sending or, if the sender sets
+    departure times, the departure time of datagram 0. `took` is the duration of sending. `arrivals`
+    contains the time at which each datagram arrived, by its number. All times are in nanoseconds by
+    CLOCK_REALTIME."""
 
     @property
     def moments(self):
@@ -134,7 +136,6 @@ class Burst(collections.namedtuple("Burst", "sent start took arrivals")):
 
     @property
     def span(self):
-        """Returns the time from the start of the burst to its last arrival."""
         return self.moments[-1] - self.start
 
     @property
@@ -145,17 +146,18 @@ class Burst(collections.namedtuple("Burst", "sent start took arrivals")):
 
     @property
     def spacing(self):
-        """Returns the shortest, the median and the longest time between two successive arrivals."""
+        """Returns the shortest, the median and the longest time between successive arrivals."""
         gaps = [b - a for a, b in itertools.pairwise(self.moments)]
         return min(gaps), statistics.median(gaps), max(gaps)
 
     def largest(self, window):
-        """Returns the largest number of arrivals in any span of `window` nanoseconds."""
+        """Returns the largest number of arrivals within any `window` nanoseconds."""
         return most_within(self.moments, window)
 
     def delays(self, rate, free=0):
-        """Returns the delay of each datagram, in the order of arrival; it is negative if the datagram is early. The first 1
-        + `free` datagrams may depart at once, and then one datagram every 1/rate."""
+        """Returns how late each datagram arrived, in the order of arrival. Negative numbers mean
+        that it arrived early. 1 + `free` datagrams may depart at once, and later one datagram every
+        1/rate."""
         return [moment - self.start - max(0, i - free) * SEC // rate
                 for i, moment in enumerate(self.moments)]
 
@@ -163,7 +165,7 @@ class Burst(collections.namedtuple("Burst", "sent start took arrivals")):
 # --- The receiver ---------------------------------------------------------------------------------
 
 class Stamped:
-    """Receives datagrams, and stores each time of arrival by the number of the datagram."""
+    """Receives datagrams, and stores when each datagram arrived, by its number."""
 
     def __init__(self, netns, address):
         self.arrivals = {}
@@ -174,7 +176,7 @@ class Stamped:
             self.socket.bind((address, PORT))
 
     def read(self):
-        """Reads all datagrams that have arrived. Returns how many there were."""
+        """Reads all datagrams that have arrived, and returns their number."""
         count = 0
         for data, _, moment in read_stamped(self.socket):
             number, = struct.unpack_from("!I", data)
@@ -184,7 +186,7 @@ class Stamped:
         return count
 
     def take(self, count):
-        """Waits for `count` datagrams, or until no more arrive. Returns the arrivals, and clears them."""
+        """Waits until `count` datagrams have arrived, or no more arrive. Returns their times."""
         heard = time.monotonic()
         while len(self.arrivals) < count and time.monotonic() < heard + QUIET_SECONDS:
             if self.read():
@@ -200,7 +202,7 @@ class Stamped:
 # --- The lab --------------------------------------------------------------------------------------
 
 class ShapeLab(Lab):
-    """A lab whose sender sends bursts from out0. This device has the qdisc under test."""
+    """A lab whose sender sends bursts from out0. Device out0 has the qdisc under test."""
 
     def __init__(self):
         super().__init__()
@@ -208,15 +210,15 @@ class ShapeLab(Lab):
         self.receivers = {address: self.receiver(Stamped(self.filter, address))
                           for address in (HERE4, THERE4)}
         self.out = self.raw_socket("out0")
-        # Packets that wait in the qdisc fill the send buffer of the socket. A full buffer would block the sender.
+        # Packets that wait in the qdisc fill the send buffer, and a full buffer blocks the sender.
         self.out.setsockopt(socket.SOL_SOCKET, SO_SNDBUFFORCE, 64 << 20)
         self.out.setsockopt(socket.SOL_SOCKET, SO_TXTIME,
                             struct.pack("@iI", time.CLOCK_MONOTONIC, 0))
-        # The kernel starts timestamps some time after a socket has enabled them.
+        # After a socket has enabled timestamps, the kernel takes some time until it sets them.
         wait_until(self.stamps_run, "timestamps")
 
     def stamps_run(self):
-        """Returns whether a timestamp is the time of arrival. At first, it is the time at which the datagram is read."""
+        """Returns whether timestamps are times of arrival. At first, they are times of reading."""
         for address in self.receivers:
             burst = self.burst(1, address)
             if burst.lost or not burst.start <= burst.moments[0] <= burst.start + burst.took:
@@ -224,23 +226,22 @@ class ShapeLab(Lab):
         return True
 
     def qdisc(self, *words):
-        """Replaces the root qdisc of out0."""
         run("tc", "-n", self.sender, "qdisc", "replace", "dev", "out0", "root", *words)
 
     def fq(self, *words):
-        """Sets qdisc fq. Its flow_limit suffices for 10 kpps and the default horizon."""
+        """Sets qdisc fq with a flow_limit that suffices for 10 kpps and the default horizon."""
         self.qdisc("fq", "flow_limit", "2001", *words)
 
     def attach_out(self):
         return self.attach("out0", "hook", "egress", netns=self.sender)
 
     def limit(self, *words):
-        """Sets the limit of policy default. The command must not print a note about fq."""
+        """Sets the limit of policy default, and checks that no note about fq is printed."""
         said = self.sluice("set", "default", *words, netns=self.sender).err
         assert "fq" not in said, said
 
     def tbf(self, rate, burst=2, limit=10000 * FRAME):
-        """Sets qdisc tbf: `rate` packets a second, `burst` packets at once, and a queue of `limit` bytes."""
+        """Sets qdisc tbf with a rate and a burst in packets, and a queue of `limit` bytes."""
         self.qdisc("tbf", "rate", f"{rate * FRAME * 8}bit", "burst", str(burst * FRAME),
                    "limit", str(limit))
 
@@ -252,8 +253,8 @@ class ShapeLab(Lab):
                                     if isinstance(value, int)})
 
     def bursts(self, count, destinations, rate=None, tag=None):
-        """Sends a burst to each destination, with one datagram to each in turn. If `rate` is given,
-        the sender sets departure times, at `rate` a second for each destination."""
+        """Sends a burst to each destination; the destinations alternate. If `rate` is given, the
+        sender sets departure times, at `rate` packets a second for each destination."""
         frames = [datagram(number, to, tag=tag) for number in range(count) for to in destinations]
         delays = rate and [number * SEC // rate for number in range(count) for _ in destinations]
         start, before, after = send_all(self.out.fileno(), frames, delays)
@@ -261,7 +262,7 @@ class ShapeLab(Lab):
                 for to in destinations]
 
     def train(self, bursts, count, period):
-        """Sends `bursts` times `count` datagrams, one burst per period. Returns all of them as a single burst."""
+        """Sends `bursts` bursts of `count` datagrams, one per period. Returns them as one Burst."""
         frames = [datagram(number) for number in range(bursts * count)]
         cars = [messages_of(frames[i:i + count]) for i in range(0, len(frames), count)]
         start, origin = time.time_ns(), time.monotonic_ns()
@@ -276,7 +277,7 @@ class ShapeLab(Lab):
         return one
 
     def measure_all(self, count, destinations, **options):
-        """Sends a burst to each destination. Returns each burst with the counters of the qdisc, which count all bursts."""
+        """Sends a burst to each destination. Returns each burst, with the qdisc's counts of all."""
         before = self.qdisc_counts()
         bursts = self.bursts(count, destinations, **options)
         counts = self.qdisc_counts()
@@ -291,7 +292,7 @@ class ShapeLab(Lab):
 # --- Tables ---------------------------------------------------------------------------------------
 
 class Measured(collections.namedtuple("Measured", "burst counts")):
-    """A burst, and the counters of the qdisc."""
+    """A burst, and what the qdisc has counted."""
 
     @property
     def drops(self):
@@ -310,7 +311,7 @@ COLUMNS = ["", "sent in", "arrived", "lost", "dropped", "out of order", "span", 
 
 
 def print_table(measured):
-    """Prints a table of measured bursts as lines `figure: ...`. `measured` has the bursts by name."""
+    """Prints a table of measured bursts as lines `figure: ...`. `measured` maps names to bursts."""
     rows = [COLUMNS, *([name, *map(str, one.cells())] for name, one in measured.items())]
     widths = [max(map(len, column)) for column in zip(*rows)]
     for cells in rows:

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A pytest plugin that prints each result immediately and as TAP, like the tests in C."""
+"""A pytest plugin that prints each result immediately as a line of TAP, like the tests in C."""
 
 count = 0
 
 
 def pytest_addoption(parser):
-    """pytest requires this option if its own reporter is disabled."""
+    """Adds an option that pytest requires if its own reporter is disabled."""
     parser.addoption("--verbose", dest="verbose", type=int, default=0)
 
 

@@ -26,7 +26,7 @@ def cpu_set_online(online):
 
 @pytest.fixture
 def cpu1():
-    """Skips the test if cpu1 cannot go offline. Sets cpu1 online again after the test."""
+    """Skips the test if cpu1 cannot go offline, and sets cpu1 online again after the test."""
     if not os.path.exists(ONLINE):
         pytest.skip("cpu1 cannot be taken offline")
     yield
@@ -34,7 +34,7 @@ def cpu1():
 
 
 def send_on(lab, cpu, source, count):
-    """Sends packets on a CPU. The same CPU judges them, because they pass a veth pair."""
+    """Sends packets on a CPU, which also runs the filter, because the packets pass a veth pair."""
     before, judged = os.sched_getaffinity(0), sum(lab.counts())
     os.sched_setaffinity(0, {cpu})
     try:
@@ -72,7 +72,7 @@ def wall_clock_ahead(seconds):
 
 @pytest.mark.parametrize("days", [400, -400], ids=["forth", "back"])
 def test_a_wall_clock_that_is_set_changes_no_end(lab, days):
-    """Entries, blocks and levels use the time since boot, so setting the wall clock does not affect them."""
+    """Setting the wall clock changes no entry, block or level. They use the time since boot."""
     lab.attach("in0", "mode", "native")
     lab.sluice("set", "default", "rate", "1/h", "burst", "5", "action", "block", "1h")
     lab.sluice("deny", DENIED, "for", "1h")
@@ -100,7 +100,7 @@ def left_by_the_calendar(keep):
 
 @pytest.mark.parametrize("days", [400, -400], ids=["forth", "back"])
 def test_a_ban_outlives_the_gate_after_the_wall_clock_was_set(lab, keeping, days):
-    """keep immediately writes the end by the new clock into the state file. Then keep is killed and the gate is removed."""
+    """keep restores a ban after the wall clock was set and the gate was removed."""
     keep = keeping(rules("in0"))
     lab.sluice("deny", DENIED, "for", "1h")
     wait_until(lambda: keep.state.exists() and banned(keep), "the ban")
@@ -128,8 +128,8 @@ def write(path, text):
 
 
 def suspend(seconds):
-    """Suspends the machine to memory. The hardware clock wakes it after `seconds`, which must be longer than falling asleep
-    takes. Returns the seconds that the machine ran meanwhile, and the seconds that it was suspended."""
+    """Suspends the machine to RAM until the hardware clock wakes it after `seconds`. Returns the
+    seconds for which the machine ran meanwhile, and the seconds for which it was suspended."""
     ran, all_time = time.monotonic(), time.clock_gettime(time.CLOCK_BOOTTIME)
     write(WAKE_ALARM, "0")
     write(WAKE_ALARM, f"+{seconds}")
@@ -140,7 +140,7 @@ def suspend(seconds):
 
 @pytest.mark.usefixtures("sleeper")
 def test_a_suspension_is_no_time(lab, keeping):
-    """A suspension refills no bucket and shortens no entry. keep writes the new ends by the wall clock to the state."""
+    """A suspension refills no bucket and shortens no entry, and keep saves the later ends."""
     keep = keeping(rules("in0"))
     lab.sluice("set", "default", "rate", "1pps", "burst", "60")
     lab.sluice("deny", DENIED, "for", "1h")
@@ -152,7 +152,7 @@ def test_a_suspension_is_no_time(lab, keeping):
     lab.send(SOURCE, 60)
     wait_until(lambda: sum(lab.counts()) == 120, "all judged")
     ran = time.monotonic() - began
-    assert away > ran + 10  # a suspension that is too short would prove nothing
+    assert away > ran + 10  # after a shorter suspension, the test would prove nothing
     assert 60 <= lab.counts()[0] <= 60 + ran + 1
     rule, = (r for r in lab.json("show")["rules"] if r["prefix"] == DENIED)
     assert 3600 - 2 * ran - 10 < rule["seconds_left"] <= 3600
@@ -175,7 +175,7 @@ def test_nothing_passes_unjudged_after_a_suspension(lab):
 
 @pytest.mark.usefixtures("sleeper")
 def test_a_driver_that_loses_its_program_in_a_suspension_gets_it_from_keep(nics, tmp_path):
-    """virtio_net loses its XDP program, although the BPF link still exists. keep attaches a new program."""
+    """keep attaches a new program after virtio_net has lost its XDP program in a suspension."""
     with keepers(nics, tmp_path) as make:
         keep = make(rules("in0"))
         nics.sluice("deny", DENIED)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""If a kernel has many possible CPUs, limits are still exact, and a gate takes a bounded amount of memory."""
+"""On a kernel with many possible CPUs, limits are exact, and the memory of a gate is bounded."""
 
 import re
 
@@ -44,7 +44,7 @@ def test_memory_of_a_gate(lab):
 
 
 def test_small_sizes(lab):
-    """The smallest useful sizes, for machines with many CPUs and little memory."""
+    """A gate of the smallest useful sizes limits a source exactly."""
     before = megabytes("Percpu")
     least = str(256 * possible_cpus())
     lab.attach("in0", "mode", "native", "sources", least, "buckets", least, "policies", "64")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Measures when each packet of a burst departs: with the qdiscs of tc, with departure times of the
-sender, and with limits that shape. Also tests what commands report about fq."""
+"""Measures when each packet of a burst departs: with qdiscs, with departure times of the sender,
+and with limits that shape. Also tests what commands report about qdisc fq."""
 
 import os
 import shutil
@@ -11,7 +11,7 @@ from lab import HERE4, one_line, run
 from shape_lab import FRAME, MS, SEC, THERE4, Measured, ShapeLab, print_table
 
 RATE, COUNT = 10000, 1000
-LATE = MS  # The kernel may delay a packet by at most this much, because of timers and other work.
+LATE = MS  # longest delay of a packet by timers and other work of the kernel
 
 pytestmark = pytest.mark.skipif("STEADY_CLOCK" not in os.environ,
                                 reason="a busy host disturbs the clock: scripts/vm -i")
@@ -26,14 +26,14 @@ def shaping():
 
 @pytest.fixture
 def limited(shaping):
-    """A lab with fq and a gate on hook egress. The gate has no rules."""
+    """A lab with qdisc fq, and with a gate on hook egress that has no rules."""
     shaping.fq()
     shaping.attach_out()
     return shaping
 
 
 def check_smooth(burst, free=0, rate=RATE, lost=0):
-    """Checks that packets arrived in order and at most LATE after their departure, and that `lost` are missing."""
+    """Checks that packets arrive in order and at most LATE after departure. `lost` are missing."""
     assert (burst.lost, burst.reordered) == (lost, 0)
     delays = burst.delays(rate, free)
     assert min(delays) >= 0
@@ -43,8 +43,8 @@ def check_smooth(burst, free=0, rate=RATE, lost=0):
 
 
 def punctual(measure, tries=3):
-    """Repeats a measurement until no packet is late, at most `tries` times. Another task may delay
-    one run, but a faulty shaper delays every run."""
+    """Repeats a measurement until no packet is late, but at most `tries` times. Another task may
+    delay packets of one run, but a faulty shaper delays packets of each run."""
     for _ in range(tries):
         measured = measure()
         if measured.burst.lost or max(measured.burst.delays(RATE, 0)) <= LATE:
@@ -55,7 +55,7 @@ def punctual(measure, tries=3):
 # --- Limits ---------------------------------------------------------------------------------------
 
 def test_a_shape_lets_a_burst_leave_at_its_rate(shaping):
-    """tc-tbf and the shape delay packets. A token bucket with the same rate drops these packets."""
+    """A limit that shapes delays packets as tc-tbf does. A token bucket drops these packets."""
     rows = {}
     shaping.tbf(RATE, burst=8)
     rows["tc-tbf burst 8"] = tbf = shaping.measure(COUNT)
@@ -78,7 +78,7 @@ def test_a_shape_lets_a_burst_leave_at_its_rate(shaping):
 
 
 def test_beyond_the_horizon_a_shape_drops(limited):
-    """Some packets depart while the burst is still being sent, so further packets have room in the horizon."""
+    """A shaper drops packets beyond its horizon. Packets that depart meanwhile make room."""
     count, waiting = 3000, 2001
     limited.limit("shape", "10kpps", "horizon", "200ms")
     measured = limited.measure(count)
@@ -100,8 +100,8 @@ def test_a_shape_of_each_destination(limited):
 
 
 def test_departure_times_of_the_sender(limited):
-    """If a sender's departure time is later than the time of the limit, it stays. Before Linux
-    6.11, it does not show its clock, so the limit replaces it."""
+    """A shaper keeps a later departure time of the sender. Before Linux 6.11 it replaces the time,
+    because a BPF program cannot read which clock the time is by."""
     limited.limit("shape", "10kpps")
     slower = limited.measure(COUNT // 2, rate=RATE // 2)
     faster = limited.measure(COUNT // 2, rate=RATE * 2)
@@ -110,7 +110,7 @@ def test_departure_times_of_the_sender(limited):
     assert slower.drops == faster.drops == 0
     if tuple(map(int, os.uname().release.split(".")[:2])) >= (6, 11):
         check_smooth(slower.burst, rate=RATE // 2)
-        # The sender's times begin later than those of the limit, but grow more slowly, so the limit soon delays packets.
+        # The sender's times begin later, but grow more slowly. So the limit soon delays packets.
         assert min(faster.burst.delays(RATE * 2)) >= 0
         assert faster.burst.largest(100 * MS) == COUNT // 2
         assert COUNT // 2 * SEC // (RATE * 2) < faster.burst.span <= COUNT // 2 * SEC // RATE
@@ -155,7 +155,7 @@ def nsenter(netns, *words, **options):
 
 
 def measure_train(lab):
-    """Sends at twice the rate of the limit for a second: 200 packets at once every 10 ms."""
+    """Sends 200 packets at once every 10 ms for a second, which is twice the limit's rate."""
     before = lab.qdisc_counts()
     burst = lab.train(100, 200, 10 * MS)
     counts = lab.qdisc_counts()
@@ -164,7 +164,7 @@ def measure_train(lab):
 
 
 def test_beside_other_limiters(shaping):
-    """Prints the table of docs/performance.md. All limiters have the same rate, and the same burst if they have one."""
+    """Prints the table of docs/performance.md, for limiters of the same rate and burst."""
     rows = {}
     rows["no limit"] = measure_train(shaping)
     if shutil.which("nft"):
@@ -194,7 +194,7 @@ def test_beside_other_limiters(shaping):
         if name.startswith("window"):
             assert rows[f"sluice {name}"].burst.largest(100 * MS) == 1000
     shape = rows["sluice shape 10kpps"]
-    # The machine has one CPU, which also sends packets. This may delay fq by some milliseconds.
+    # The machine's only CPU also sends packets. This may delay fq by some milliseconds.
     assert RATE * 0.99 <= shape.burst.rate <= RATE * 1.01
     assert shape.burst.largest(100 * MS) <= 1 + (100 * MS + 10 * MS) * RATE // SEC
     assert shape.drops == 0
@@ -233,14 +233,14 @@ def test_status_tells_that_fq_was_lost(limited):
     limited.qdisc("pfifo")
     assert fq_told(limited) is False
     assert status_line(limited).endswith("no fq")
-    assert command(limited, " flow_limit 2001") in limited.sluice("status").out  # the line after the device
+    assert command(limited, " flow_limit 2001") in limited.sluice("status").out
     limited.fq()
     assert fq_told(limited) is True
     assert "fq" not in status_line(limited)
 
 
 def test_an_fq_that_holds_less_than_may_wait_is_noted(limited):
-    limited.qdisc("pfifo")  # otherwise, replacing fq keeps the options of the old fq
+    limited.qdisc("pfifo")  # remove the old fq, because replacing fq by fq keeps its options
     limited.qdisc("fq")
     said = limited.sluice("set", "default", "shape", "10kpps", netns=limited.sender).err
     assert any(all(name in line for name in ("out0", " 100 ", f"'{command(limited, ' flow_limit 2001')}'"))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""VLAN devices and bonds. A packet is charged twice if the gate filters a device and also the device below it."""
+"""Packets are charged twice if a gate filters a device and also the VLAN or bond on top of it."""
 
 import re
 
@@ -10,7 +10,7 @@ from lab import noted, run_sluice
 
 @pytest.fixture
 def bond(lab):
-    """A lab with bond0. Its ports are in0 and in1."""
+    """A lab with a bond, whose ports are in0 and in1."""
     lab.pair("out1", "in1")
     lab.ip("link", "add", "bond0", "type", "bond", "mode", "active-backup")
     for port in "in0", "in1":
@@ -21,7 +21,7 @@ def bond(lab):
 
 
 def follow(done):
-    """Runs the last command that a note contains."""
+    """Runs the last command that a note suggests."""
     run_sluice(*re.findall("'sluice (.*?)'", done.err)[-1].split())
 
 
@@ -41,7 +41,7 @@ def test_a_vlan_and_its_parent_charge_twice(lab):
 def test_a_bond_and_its_port_charge_twice(bond):
     noted(bond.attach("in0", "hook", "ingress"))
     done = bond.attach("bond0", "hook", "ingress")
-    noted(done, ("bond0: ", " detach in0 hook ingress'"))  # the port in1 has no filter, so the note does not name it
+    noted(done, ("bond0: ", " detach in0 hook ingress'"))  # in1 has no filter
     follow(done)
     noted(bond.attach("in0", "in1", "hook", "ingress"), ("bond0: ", " detach bond0 hook ingress'"))
 

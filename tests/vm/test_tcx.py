@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""On TC hooks, mode auto uses tcx if the kernel has it (Linux 6.6 or later), and a clsact filter otherwise."""
+"""On TC hooks, mode auto uses tcx, or a clsact filter before Linux 6.6."""
 
 import pytest
 

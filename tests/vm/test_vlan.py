@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A gate on a VLAN device judges only the packets of that VLAN."""
+"""Tests that a gate on a VLAN device judges only packets of this VLAN."""
 
 import json
 
@@ -14,7 +14,7 @@ TAG = [(0x8100, 7)]
 
 @pytest.fixture
 def vlan(lab):
-    """A lab with device in0.7, for VLAN 7 on in0."""
+    """A lab with VLAN device in0.7 on in0."""
     lab.ip("link", "add", "link", "in0", "name", "in0.7", "type", "vlan", "id", "7")
     lab.ip("link", "set", "in0.7", "addrgenmode", "none", "up")
     return lab
@@ -28,7 +28,7 @@ def test_a_vlan_device_judges_its_own(vlan, hook, mode):
     vlan.send(ABUSER, 50, tags=TAG)
     vlan.expect(passed=20, dropped=30)
     received.wait_for(ABUSER, 20)
-    vlan.send(ABUSER, 50)  # packets without a tag go to in0, not to in0.7
+    vlan.send(ABUSER, 50)  # packets without a tag arrive on in0, not on in0.7
     received.wait_for(ABUSER, 70)
     vlan.expect(passed=20, dropped=30)
 
@@ -43,7 +43,7 @@ def test_a_limit_of_one_vlan(vlan, hook, mode):
     vlan.expect(passed=120, dropped=30)
 
 
-# Tags with which a frame goes to one of the devices in0.7, in0.7.8 and in0.s7.
+# Tags of frames that arrive on one of the devices in0.7, in0.7.8 and in0.s7.
 OURS = {str(tags): tags for tags in [
     [(Q, 7)], [(AD, 7)], [(Q, 0), (Q, 7)], [(AD, 0), (Q, 0), (Q, 7)], [(Q, 7), (Q, 0)], [(Q, 7), (AD, 0)],
     [(Q, 7), (Q, 8)], [(Q, 0), (Q, 7), (Q, 0), (Q, 8)], [(Q, 7), (Q, 0), (AD, 0), (Q, 0)],
@@ -55,7 +55,7 @@ FOREIGN = {str(tags): tags for tags in [[(Q, 9)], [(Q, 0), (Q, 9)], [(Q, 7), (Q,
 
 @pytest.fixture
 def stacked(vlan):
-    """A lab with three VLAN devices: in0.7, in0.7.8 on top of it, and in0.s7 for service VLAN 7."""
+    """A lab with VLAN devices in0.7, in0.7.8 on top of in0.7, and in0.s7 with an 802.1ad tag."""
     vlan.ip("link", "add", "link", "in0", "name", "in0.s7", "type", "vlan", "id", "7", "protocol", "802.1ad")
     vlan.ip("link", "add", "link", "in0.7", "name", "in0.7.8", "type", "vlan", "id", "8")
     for device in "in0.s7", "in0.7.8":
@@ -87,7 +87,7 @@ def test_nothing_slips_by_below_vlan_devices(stacked, hook, mode):
 
 @pytest.mark.parametrize("hook,mode", [("xdp", "generic"), ("ingress", "auto"), ("ingress", "clsact")])
 def test_nothing_slips_by_on_a_vlan_device(stacked, hook, mode):
-    """The gate on in0.7 judges the frames of in0.7, and of in0.7.8 on top of it."""
+    """The gate on in0.7 judges the frames of in0.7, and of in0.7.8 on top of in0.7."""
     received, frames = listen(stacked), frames_of([OURS])
     without = arrived(stacked, received, frames)
     stacked.attach("in0.7", "hook", hook, "mode", mode)
@@ -100,7 +100,7 @@ def test_nothing_slips_by_on_a_vlan_device(stacked, hook, mode):
 # --- doctor and a limit that matches a VLAN ----------------------------------------------
 
 def hidden(lab, *words):
-    """Returns the advice of each vlan-hidden finding, by device."""
+    """Returns the advice of each finding `vlan-hidden` of doctor, by device."""
     return {finding["object"]: finding["advice"] for finding in json.loads(lab.sluice("-j", "doctor", *words,
                                                                                       status=None).out)
             if finding["id"] == "vlan-hidden"}

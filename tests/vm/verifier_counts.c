@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * verifier_counts OBJECT: loads each program of a BPF object separately, and prints its name and
- * the number of instructions that the verifier walked to accept it. If the kernel refuses a
- * program, prints the end of the log of the verifier to standard error.
+ * verifier_counts OBJECT: loads each program of a BPF object separately, and prints the program's
+ * name and how many instructions the verifier processed. If the kernel refuses a program, prints
+ * the end of the verifier's log to standard error.
  */
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -11,11 +11,11 @@
 #include <string.h>
 #include <sys/utsname.h>
 
-/* Small maps save time and memory. The sizes of maps do not affect the counts. */
+/* Largest size of a map. Small maps save time, and do not change the verifier's counts. */
 #define MAP_ENTRIES 64
 
 #define LOG_SIZE  (1 << 24)
-#define LOG_LINES 20 /* Print this many lines of the end of the log. */
+#define LOG_LINES 20 /* number of lines from the end of a log to print */
 
 static void maps_shrink(struct bpf_object *object)
 {
@@ -28,7 +28,7 @@ static void maps_shrink(struct bpf_object *object)
 	}
 }
 
-/* Returns the last `lines` lines of a log. They have the reason of a refusal by the kernel. */
+/* Returns the last `lines` lines of a verifier's log, which contain the reason of a refusal. */
 static const char *log_tail(const char *log, int lines)
 {
 	const char *tail = log + strlen(log);
