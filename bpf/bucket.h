@@ -21,7 +21,7 @@
 #include "flood.h"
 #include "rules.h"
 
-/* Sets the jiffy of the packet, and the generation of the rules that apply to it. */
+/* Stores the current jiffy, and the generation of the rules that apply to the packet. */
 static __always_inline void packet_begin(struct packet *packet, const struct sl_gate *gate)
 {
 	packet->jiffy = clock_jiffies();
@@ -93,7 +93,7 @@ static __always_inline struct sl_bucket *bucket_find(struct packet *packet)
 
 #define BUCKET_FIRST 1 /* value of `kept` if the CPU uses the bucket until the kernel evicts it */
 
-/* One in 32 packets of hot sources inserts a bucket, because a slow source may look hot once. */
+/* One in 32 packets of hot sources inserts a bucket: slow sources look hot only by chance. */
 #define HOT_SAMPLE 32
 
 /*
@@ -124,7 +124,7 @@ enum bucket_claim {
 	BUCKET_INSERT,
 };
 
-/* Returns whether a packet is sampled by its number: one of four, spread evenly. */
+/* Returns whether a packet is sampled, by its number: one in four, spread evenly. */
 static __always_inline bool count_is_drawn(__u32 count)
 {
 	return count * 0x9e3779b1U < 1U << 30;
@@ -306,7 +306,7 @@ static __always_inline __u64 until_jiffy(__u32 until, const struct sl_gate *gate
 	return jiffies >= 2 ? jiffy + jiffies - 2 : 0;
 }
 
-/* Returns a pointer to `generation` and `policy_version` of a bucket as one 64-bit word. */
+/* Returns a pointer to a bucket's `generation` and `policy_version`, as one 64-bit word. */
 static __always_inline __u64 *bucket_word(struct sl_bucket *bucket)
 {
 	return (__u64 *)&bucket->generation;
@@ -329,7 +329,7 @@ BPF_GLOBAL __u32 bucket_refresh(const struct packet *packet, struct sl_bucket *b
 	is_split = source_is_split(&key, gate);
 	found = rules_lookup(packet, gate);
 	policy = is_split ? NULL : bpf_map_lookup_elem(&policies, &found.version);
-	/* keep the slices unless a policy with limits decides */
+	/* rules without limits do not change the slices */
 	if (policy && SL_POLICY(found.version) >= SL_POLICY_FIRST)
 		slices_fit(bucket, policy, SL_POLICY(found.version));
 	bucket->until = until_jiffy(found.until, gate, packet->jiffy);
@@ -338,7 +338,7 @@ BPF_GLOBAL __u32 bucket_refresh(const struct packet *packet, struct sl_bucket *b
 	return found.version;
 }
 
-/* Returns the policy version that decides: the bucket's if it is valid, otherwise from a lookup. */
+/* Returns the policy version that decides, stored in the bucket or found by a new lookup. */
 static __always_inline __u32 bucket_recall(const struct packet *packet, struct sl_bucket *bucket,
 					   const struct sl_gate *gate)
 {

@@ -179,7 +179,7 @@ BPF_GLOBAL enum charge_result limit_charge_state(struct packet *packet,
 		else
 			result = state_charge_window(packet, limit, slice, state, verdict);
 		if (result == CHARGE_LOST && !entry_is(entry, &key))
-			return CHARGE_NO_STATE; /* the entry was evicted */
+			return CHARGE_NO_STATE; /* the entry was evicted meanwhile */
 		if (result == CHARGE_LOST)
 			continue;
 		if (limit->kind == SL_WINDOW)
@@ -211,7 +211,7 @@ static __always_inline enum charge_result limit_charge_new(struct packet *packet
 	enum insertion insertion = new_entry_insert(packet, limit);
 	enum charge_result result = CHARGE_NO_STATE;
 
-	if (insertion == INSERT_EMPTY) /* every new state in both sets would be empty */
+	if (insertion == INSERT_EMPTY) /* both sets would make every new state empty */
 		return charge_refuse(verdict, kind_refusal(limit, 0));
 	if (insertion == INSERT_DONE)
 		result = limit_charge_state(packet, limit, bucket, verdict);

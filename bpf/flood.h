@@ -30,7 +30,7 @@ static __always_inline void event_count(struct sl_admission *here, enum sl_event
 	here->event[event].now++;
 }
 
-/* Returns whether this CPU sees a flood of new keys under limits with (or without) a budget. */
+/* Returns whether this CPU sees a flood of keys like the limit's: with a budget, or without. */
 static __always_inline bool flood_is_for(const struct packet *packet, const struct sl_limit *limit)
 {
 	const struct sl_admission *here = admission_get();
@@ -56,7 +56,7 @@ static __always_inline void flood_begin(struct sl_admission *here, bool budgeted
 	here->flood_until[budgeted] = (flood_interval(params, jiffy) + 1) << params->interval_shift;
 }
 
-/* Counts a packet of a new key once for all limits. budgeted: 1 if its policy has a budget. */
+/* Counts a packet of a new key, once for all limits. budgeted: 1 if its policy has a budget. */
 static __always_inline void flood_count_new(const struct packet *packet, struct sl_admission *here,
 					    bool budgeted, const struct sl_params *params,
 					    struct verdict *verdict)
@@ -158,9 +158,9 @@ BPF_GLOBAL int new_entry_fill(const struct packet *packet, const struct sl_limit
 }
 
 enum insertion {
-	INSERT_NONE,  /* the key got no entry */
-	INSERT_DONE,  /* the key has an entry */
-	INSERT_EMPTY, /* the key gets no entry: all entries of both sets lack over half a burst */
+	INSERT_NONE,  /* no entry, because a set is locked or no entry may be evicted */
+	INSERT_DONE,  /* an entry was inserted, or another CPU inserted it first */
+	INSERT_EMPTY, /* no entry, because all entries of both sets lack over half a burst */
 };
 
 /* Inserts an entry for the packet's key under a limit. */

@@ -26,7 +26,7 @@ MAP(hosts4, HASH, BPF_F_NO_PREALLOC, __u8[4], struct sl_rule);
 MAP(hosts6, HASH, BPF_F_NO_PREALLOC, __u8[16], struct sl_rule);
 MAP(prefixes, LPM_TRIE, BPF_F_NO_PREALLOC, struct sl_prefix, struct sl_rule);
 MAP(lists, ARRAY, BPF_F_MMAPABLE, __u32, struct sl_list_info);
-/* The number of rules longer than /64 in each /64. */
+/* Number of rules longer than /64 in each /64 that has any. */
 MAP(splits, HASH, BPF_F_NO_PREALLOC, __u64, __u32);
 
 MAP(policies, ARRAY, BPF_F_MMAPABLE, __u32, struct sl_policy);

@@ -346,7 +346,7 @@ enum packet_transport {
 	TRANSPORT_TOO_DEEP /* the packet has more extension headers than IPV6_EXT_MAX */
 };
 
-/* The headers between the Ethernet header and the transport header. */
+/* What is known of the headers between the Ethernet header and the transport header. */
 struct layers {
 	/* end of the headers that were read; if TRANSPORT_OK, start of the transport header */
 	__u32 offset;

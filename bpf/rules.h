@@ -14,7 +14,7 @@
 #include "maps.h"
 #include "packet.h"
 
-/* Returns whether a command is writing to the maps of rules. */
+/* Returns whether a command is changing the maps of rules. */
 static __always_inline bool gate_is_changing(const struct sl_gate *gate)
 {
 	return read_once(gate->changing);

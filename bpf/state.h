@@ -44,7 +44,7 @@ static __always_inline struct sl_state state_read(const struct sl_state *state)
 	};
 }
 
-/* Moves a time in a state forward, but never back. */
+/* Moves a time in a state forward, never back. `to` may be earlier. */
 static __always_inline void state_advance(__u64 *time, __u64 to)
 {
 	if (credit_span(read_once(*time), to) > 0)
@@ -158,7 +158,7 @@ static __always_inline enum charge_result state_try(enum sl_kind kind, struct pa
 	return CHARGE_PASSED;
 }
 
-/* Each kind has its own function, so that the verifier walks each once with its own stack frame. */
+/* A function for each kind, so that the verifier walks each once, with a stack frame of its own. */
 BPF_GLOBAL enum charge_result state_charge_bucket(struct packet *packet,
 						  const struct sl_limit *limit,
 						  struct sl_slice *slice, struct sl_state *state,

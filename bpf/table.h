@@ -31,7 +31,7 @@ static __always_inline struct sl_entry *entry_get(__u32 entry)
 	return bpf_map_lookup_elem(&states, &entry);
 }
 
-/* An index that no table is large enough to have. It means that a key has no entry. */
+/* No table has an entry with this index. It means that a key has no entry. */
 #define ENTRY_NONE (~0U)
 
 /*
@@ -58,8 +58,8 @@ static __always_inline __u32 way_find(const struct sl_set *set, __u32 index, __u
 }
 
 /*
- * Returns the entry in which a key with this digest usually is: at its first way in its primary
- * set. The caller compares the key by entry_is().
+ * Returns the entry that most keys with this digest have: their first way in their primary set. The
+ * caller compares the key by entry_is().
  */
 static __always_inline struct sl_entry *entry_first(const struct sl_params *params,
 						    struct digest digest)
@@ -320,7 +320,7 @@ static __always_inline void way_take(const struct sl_params *params, __u32 index
 	entry_write(set, entry, way, tag, new_entry);
 }
 
-/* Returns whether a way is still the best choice. It was chosen before its set was locked. */
+/* Returns whether a way that was chosen before its set was locked is still the right choice. */
 static __always_inline bool choice_holds(const struct sl_set *set, __u32 entry,
 					 const struct new_entry *new_entry)
 {

@@ -50,12 +50,12 @@ struct verdict {
 	__u8 refusal; /* enum sl_reason: why the last limit that refused did so (charge_refuse()) */
 	/* marks (SL_MARK_OWN or SL_MARK_INHERITED) of the limits that refused the packet */
 	__u8 refused;
-	/* mask of slots: limits with a budget for which the packet's key is not established */
+	/* a bit by slot for each limit to which the packet's key is new, if a budget is charged */
 	__u8 is_new;
 	__u8 is_counted; /* 1 if the packet was counted as a packet of a new key */
-	__u8 is_charged; /* 1 if the packet has charged a state, not only slices */
+	__u8 is_charged; /* 1 if the packet was charged to a shared state, not only to a slice */
 	__u8 is_hot; /* 1 if the source is hot: a state of it was charged less than HOT_TICKS ago */
-	__u8 is_waiting; /* 1 if a limit that drops gives the packet's key no state */
+	__u8 is_waiting; /* 1 if the key gets no state under a limit that drops packets */
 	__u8 is_shaped; /* 1 if a shape has set `departure`; otherwise the sender may have set it */
 };
 
@@ -72,10 +72,10 @@ struct verdict {
 #define LIMITS_NO_STATE	      (LIMITS_PASSED << SL_LIMITS_MAX)
 #define LIMITS_ADMITTED	      (LIMITS_PASSED << 2 * SL_LIMITS_MAX)
 #define LIMITS_MATCHED	      (1U << 3 * SL_LIMITS_MAX) /* at least one limit matched the packet */
-/* mask of slots: limits that drop, and whose key gets no state from this packet */
+/* mask of the limits that drop packets and give the packet's key no state */
 #define LIMITS_WAITING(limits) ((limits)&LIMITS_NO_STATE & ~((limits) >> SL_LIMITS_MAX))
 
-/* Returns the limit's bit in verdict->is_new, or 0 if no budget limits new keys of this limit. */
+/* Returns a limit's bit in verdict->is_new, or 0 if packets of its new keys charge no budget. */
 static __always_inline __u32 limit_if_new(const struct sl_limit *limit)
 {
 	return (limit->budgeted && !limit->observe) * LIMIT_PASSED(limit);

@@ -117,7 +117,7 @@ static inline __u64 credit_units(const struct sl_limit *limit, __u64 ticks)
 	       ((ticks % limit->cost << SL_BYTE_COST_SHIFT) / limit->cost);
 }
 
-/* Returns the level at which a packet of this cost passes. A higher cost puts the state in debt. */
+/* Returns the level that a packet needs. If its cost is higher, the state goes into debt. */
 static inline __s64 credit_needed(const struct sl_limit *limit, __u64 cost)
 {
 	return credit_min(cost, limit->refill);
@@ -286,7 +286,7 @@ static inline void credit_refuse_jiffy(const struct sl_limit *limit, struct sl_s
 	slice->until = limit->refuse_by_jiffy ? jiffy : 0;
 }
 
-/* Stores a block in a slice, for this jiffy only, because `sluice forgive` may end the block. */
+/* Stores in a slice that the key is blocked, for this jiffy: `sluice forgive` may end the block. */
 static inline void credit_refuse_block(struct sl_slice *slice, __u64 now, __u64 jiffy)
 {
 	*slice = (struct sl_slice){.credit = -1, .at.ready = now, .until = jiffy};

@@ -72,7 +72,7 @@ static inline void identity_key(const __u64 addr[2], const __u64 mask[2], __u64 
 
 struct digest {
 	__u32 place; /* bits that select a place in a table */
-	__u32 mark;  /* bits of which a part is stored at that place, as a tag or a fingerprint */
+	__u32 mark;  /* other bits; some are stored at that place, as a tag or fingerprint */
 };
 
 /*

@@ -55,7 +55,7 @@ static inline __u64 block_length(const struct sl_limit *limit, __u64 steps)
 	return length;
 }
 
-/* Returns the end of a block without the bits that store its steps. */
+/* Returns the time at which a block ends, without the steps in the lowest bits. */
 static inline __u64 block_end(const struct sl_limit *limit, const struct sl_state *state)
 {
 	return limit->escalate ? state->blocked_until & ~BLOCK_STEPS_MAX : state->blocked_until;
@@ -68,7 +68,7 @@ static inline bool block_holds(const struct sl_limit *limit, const struct sl_sta
 	       credit_span(now, block_end(limit, state)) > 0;
 }
 
-/* Returns the number of steps of a block that begins now. The state must not be blocked. */
+/* Returns the escalation steps of a block that begins now. The state must not be blocked. */
 static inline __u64 block_steps(const struct sl_limit *limit, const struct sl_state *state,
 				__u64 now)
 {

@@ -8,7 +8,7 @@
 
 #include "sluice.h"
 
-/* Returns the content that a rule has in this generation. */
+/* Returns the content of a rule that is in force in a generation: `cur` or `prev`. */
 static inline const struct sl_rule_content *rule_content(const struct sl_rule *rule,
 							 __u32 generation)
 {

@@ -24,7 +24,7 @@
  */
 struct lookup {
 	__u32 version; /* policy version that decides; 0 if no rule decides */
-	/* first expiry that may change `version`, as in struct sl_rule_content; 0: none */
+	/* first expiry that may change `version`, in the unit of struct sl_rule_content; 0: none */
 	__u32 until;
 	/* policy version that decides if denies by lists are ignored; 0 if none is known yet */
 	__u32 without;

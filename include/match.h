@@ -15,7 +15,7 @@
 
 #include "sluice.h"
 
-/* The facts of a packet's headers. */
+/* Facts of a packet's headers, to compare with the matches of limits. */
 struct sl_facts {
 	__u16 facts; /* set of enum sl_fact, which always contains SL_FACT_ANY */
 	__u8 proto;  /* protocol number after all extension headers, if SL_FACT_PROTO is set */

@@ -32,13 +32,13 @@
 /* If a count is above 8, another key lowers it with probability 2^-8, as if it were 8. */
 #define SKETCH_COIN 8
 
-/* Returns the index of the key's line in map `sketches`, in the part that belongs to the CPU. */
+/* Returns the index in map `sketches` of the line (one cache line) in which a CPU counts a key. */
 static inline __u32 sketch_line(const struct sl_params *params, struct digest digest, __u32 cpu)
 {
 	return cpu * (params->sketch_mask + 1) + (digest.place & params->sketch_mask);
 }
 
-/* Returns the key's slot in its line, by bits that select neither the line nor the fingerprint. */
+/* Returns a key's slot in its line. These bits select neither the line nor the fingerprint. */
 static inline __u32 sketch_slot(struct digest digest)
 {
 	return digest.place >> 28;
@@ -51,7 +51,7 @@ static inline __u32 sketch_print(struct digest digest)
 	return digest.mark & ~SKETCH_COUNT;
 }
 
-/* Returns all ones if `coin` is 0, otherwise 0. A CPU cannot predict it, so there is no branch. */
+/* Returns all ones if `coin` is 0, otherwise 0. It has no branch, which would be unpredictable. */
 static inline __u32 coin_wins(__u32 coin)
 {
 	__u64 below = (__u64)coin - 1;
@@ -87,7 +87,7 @@ static inline __u32 sketch_hits(__u32 slot, struct digest digest)
 		       : 1;
 }
 
-/* Clears the slot of a key. */
+/* Clears the slot of a key, unless the slot belongs to another key. */
 static inline void sketch_clear(__u32 *slot, struct digest digest)
 {
 	if ((*slot & ~SKETCH_COUNT) == sketch_print(digest))
@@ -96,7 +96,7 @@ static inline void sketch_clear(__u32 *slot, struct digest digest)
 
 /* --- The rate of new keys on one CPU -------------------------------------------------------- */
 
-/* Returns the number of the interval (about 64 ms) of a jiffy. The number is never 0. */
+/* Returns the number of the interval that contains a jiffy; never 0. Intervals last about 64 ms. */
 static inline __u64 flood_interval(const struct sl_params *params, __u64 jiffy)
 {
 	return (jiffy >> params->interval_shift) + 1;
@@ -105,7 +105,7 @@ static inline __u64 flood_interval(const struct sl_params *params, __u64 jiffy)
 /* In a flood a key gets an entry if it was seen more than this many times. */
 #define FLOOD_MIN_HITS 2
 
-/* Returns whether a CPU sees a flood of new keys of policies with a budget, or without a budget. */
+/* Returns whether a CPU sees a flood of new keys. budgeted: 1 if their policies have a budget. */
 static inline bool flood_is_on(const struct sl_admission *here, bool budgeted, __u64 jiffy)
 {
 	return jiffy < here->flood_until[budgeted];

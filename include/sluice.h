@@ -59,10 +59,10 @@ struct sl_cell {
 /* Largest number of limits in a policy. */
 #define SL_LIMITS_MAX 4
 
-/* Value of map `counters`, per CPU, by policy number; never reset (`base` of struct sl_policy). */
+/* Counters of a policy on one CPU, in map `counters` by policy number. They are never reset. */
 struct sl_counters {
 	struct sl_cell reason[SL_REASONS];
-	struct sl_cell refused[SL_LIMITS_MAX]; /* packets refused or observed, by limit's slot */
+	struct sl_cell refused[SL_LIMITS_MAX]; /* packets that exceeded a limit, by its slot */
 };
 
 /*
@@ -78,7 +78,7 @@ enum sl_policy_number {
 };
 #define SL_POLICY_VERSION(policy) ((policy) << 1)
 
-/* No policy uses this version. Its `base` stores the counts of replaced maps `counters`. */
+/* No policy uses this version. Its `base` sums the counters of replaced maps `counters`. */
 #define SL_POLICY_VERSION_MOVED (SL_POLICY_VERSION(SL_POLICY_NONE) + 1)
 #define SL_POLICY(version)	((version) >> 1)
 
@@ -118,7 +118,7 @@ enum sl_burst_unit {
 enum sl_action {
 	SL_ACTION_DROP,
 	SL_ACTION_OBSERVE, /* passes every packet, and counts packets that it would have dropped */
-	SL_ACTION_BLOCK,   /* drops, and after an overrun drops every matching packet for a time */
+	SL_ACTION_BLOCK,   /* drops packets over the limit, then all that match for some time */
 };
 
 enum sl_start {
@@ -137,7 +137,7 @@ enum sl_shared {
 enum sl_kind {
 	SL_TOKEN_BUCKET, /* the limit passes a rate, and after a pause a burst */
 	SL_WINDOW,	 /* the limit passes at most N in any span of T */
-	SL_SHAPE,	 /* the limit delays packets to a rate, up to the horizon; egress only */
+	SL_SHAPE, /* the limit delays packets to a rate, at most by the horizon; egress only */
 	SL_KINDS,
 };
 
@@ -194,15 +194,15 @@ struct sl_limit_spec {
 	__u64 rate;    /* rate in `rate_unit`; window: N, in packets, or in bytes if SL_RATE_BITS */
 	__u64 burst;   /* token bucket: burst in `burst_unit` */
 	__u64 span_ns; /* window: T, in ns; shape: horizon, in ns */
-	__u64 block_ns;	    /* action block: length of a block, in ns */
-	__u64 block_max_ns; /* `escalate`: length of the longest block, in ns */
-	__u32 id;	    /* id of the limit, part of the keys of its states */
-	__u8 kind;	    /* enum sl_kind */
-	__u8 rate_unit;	    /* enum sl_rate_unit */
-	__u8 burst_unit;    /* enum sl_burst_unit */
-	__u8 groups;	    /* window: number of sub-windows in T */
-	__u8 action;	    /* enum sl_action */
-	__u8 escalate;	    /* factor from each block to the next; 0: all blocks are equally long */
+	__u64 block_ns;	       /* action block: length of a block, in ns */
+	__u64 block_max_ns;    /* `escalate`: length of the longest block, in ns */
+	__u32 id;	       /* id of the limit, part of the keys of its states */
+	__u8 kind;	       /* enum sl_kind */
+	__u8 rate_unit;	       /* enum sl_rate_unit */
+	__u8 burst_unit;       /* enum sl_burst_unit */
+	__u8 groups;	       /* window: number of sub-windows in T */
+	__u8 action;	       /* enum sl_action */
+	__u8 escalate;	       /* each block is this many times longer; 0: all are equally long */
 	__u8 per[SL_FAMILIES]; /* prefix length of the key for each family */
 	__u8 key_dst;	       /* 1 if the key is the destination address; egress only */
 	__u8 start;	       /* enum sl_start */
@@ -219,7 +219,7 @@ struct sl_limit {
 	/* cost of a packet, or if by_bytes of a byte << SL_BYTE_COST_SHIFT; in a window 1 */
 	__u64 cost;
 	union {
-		__u64 burst;   /* token bucket: level of a full state */
+		__u64 burst;   /* token bucket: level of a full bucket */
 		__u64 most;    /* window: N, the most that may pass in T */
 		__u64 horizon; /* shape: the longest time that a packet may wait */
 	};
@@ -243,18 +243,18 @@ struct sl_limit {
 	__u8 start_share : 1; /* 1 if the limit has SL_START_SHARE */
 	__u8 observe : 1;
 	__u8 key_dst : 1;
-	__u8 apart : 1;	      /* 1 if addresses in one bucket may have separate states */
+	__u8 apart : 1;	      /* 1 if packets of one source may have different keys */
 	__u8 charge_hits : 1; /* a new state is also charged for packets that the sketch counted */
 	__u8 shared : 1;      /* nodes share the limit, so entries count taken and refused credit */
 	__u8 slot;	      /* index of the limit's match, slice and counters */
-	__u8 mark;	 /* the limit's bit in verdict->refused: SL_MARK_OWN or SL_MARK_INHERITED */
-	__u8 groups;	 /* window: number of sub-windows in T */
-	__u8 bits;	 /* window: size of one count in `past`, in bits */
-	__u8 shift;	 /* window: a count in `past` is in units of 2^shift */
-	__u8 coarse;	 /* window: a time step is 2^coarse ticks */
-	__u8 escalate;	 /* factor from each block to the next; 0: all blocks are equally long */
-	__u8 steps_max;	 /* number of escalations after which a block lasts `block_max` */
-	__u16 span;	 /* time in which an empty state refills: short_make() of ticks */
+	__u8 mark;	/* the limit's bit in verdict->refused: SL_MARK_OWN or SL_MARK_INHERITED */
+	__u8 groups;	/* window: number of sub-windows in T */
+	__u8 bits;	/* window: size of one count in `past`, in bits */
+	__u8 shift;	/* window: a count in `past` is in units of 2^shift */
+	__u8 coarse;	/* window: a time step is 2^coarse ticks */
+	__u8 escalate;	/* each block is this many times longer; 0: all are equally long */
+	__u8 steps_max; /* number of escalations after which a block lasts `block_max` */
+	__u16 span; /* time in which an empty state refills, in ticks, as short_make() stores it */
 	__u8 unit_shift; /* shared limit: its entries count in units of 2^unit_shift ticks */
 	__u8 budgeted;	 /* 1 if its policy has a budget for new sources */
 };
@@ -291,7 +291,7 @@ struct sl_policy {
 	__u32 newcomers_since;	/* generation in which the origin got this budget */
 	__u32 origin[SL_LIMITS_MAX]; /* by slot: SL_ORIGIN() of an inherited limit, otherwise 0 */
 	__u32 parent; /* policy version from which this version inherits; 0 if none */
-	/* mask of slots: limits that drop, and whose key is the source or longer */
+	/* mask of the slots of limits that drop, and whose key is at least as long as a source */
 	__u8 by_source[SL_FAMILIES];
 	__u16 pad;
 	struct sl_limit_spec spec[SL_LIMITS_MAX]; /* limits by slot; the slot of a limit is fixed */
@@ -430,7 +430,7 @@ enum sl_event {
 	SL_EVENTS,
 };
 
-/* If a source is not hot, its bucket needs a ration: a CPU has one of each in a jiffy. */
+/* A CPU inserts at most one bucket of each ration per jiffy, for sources that are not hot. */
 enum sl_ration {
 	SL_RATION_LIMITED, /* ration for sources that a limit refused or observed */
 	SL_RATION_OTHER,   /* ration for sources that are denied, allowed or not limited */
@@ -447,17 +447,17 @@ struct sl_event_count {
 };
 
 /*
- * Value of map `admission`, per CPU: how many new keys this CPU sees, and how many are admitted.
- * Index 0 of `flood_until` and `new_keys` is for policies without a budget, index 1 with a budget.
+ * Value of map `admission`, per CPU: how many new keys this CPU sees and admits. Index 0 of
+ * `flood_until` and `new_keys` is for policies without a budget, index 1 with a budget.
  */
 struct sl_admission {
 	__u64 interval;	      /* number of the current interval: flood_interval() */
 	__u64 flood_until[2]; /* first jiffy after the current flood */
 	__u32 new_keys[2];    /* packets of new keys in the current interval */
-	__u32 second;	      /* second to which `now` of the events belongs */
-	__u32 sampled;	      /* packets without a bucket; some of them are sampled (bucket.h) */
+	__u32 second;	      /* second that `now` of the events counts */
+	__u32 sampled;	      /* number of packets without a bucket; some are sampled (bucket.h) */
 	__u64 inserted_at[SL_RATIONS]; /* jiffy of the last insertion from each ration */
-	__u64 evicted; /* sum of the deficits of evicted states, in sixteenths of a burst */
+	__u64 evicted; /* credit that evicted states lacked, in sixteenths of a burst */
 	struct sl_event_count event[SL_EVENTS];
 };
 
@@ -472,7 +472,7 @@ struct sl_gate {
 	__u32 split_rules; /* number of rules longer than /64; if 0, packets skip map `splits` */
 	__u32 prefixes;	   /* number of rules in `prefixes` */
 	__u32 changing; /* 1 during a change, and after a kill until the next command undoes it */
-	__u32 runtime_allows; /* rules with a runtime allow; if 0, a list's deny is final */
+	__u32 runtime_allows; /* number of runtime allows; if 0, a list's deny is final */
 	__u64 lists_allow;    /* a bit for each list that allows; all other lists deny */
 	__u64 lists_ending;   /* a bit for each list that expires */
 	__u32 next_limit;     /* id that the next new limit gets */
@@ -531,8 +531,8 @@ struct sl_set {
 struct sl_entry {
 	__u64 addr[2]; /* masked address of the key; an IPv4 address is the first 32 bits */
 	__u32 limit;   /* limit id << 3 | kind << 1 | is IPv4; 0 if the entry is free */
-	__u16 span;    /* time in which an empty state refills: short_make() of ticks */
-	__u16 made; /* time of the insertion (entry_moment()), and two bits of the key (ENTRY_*) */
+	__u16 span; /* time in which an empty state refills, in ticks, as short_make() stores it */
+	__u16 made; /* time of the insertion, and the flags ENTRY_CAME_BACK and ENTRY_ESTABLISHED */
 	union {
 		__u64 word;
 		struct {
@@ -574,8 +574,8 @@ struct sl_bucket {
 	__u32 state[SL_LIMITS_MAX]; /* by slot: index of the state in map `states`, or 0 */
 	__u32 policy;		    /* number of the policy that the slices belong to */
 	__u32 policy_since;	    /* `since` of the policy version that the slices belong to */
-	__u32 served; /* number of the source's packets at the last charge of a state */
-	__u32 kept;   /* BUCKET_FIRST, or the jiffy of the last refusal times 2 */
+	__u32 served; /* number of the source's packets when a state was last charged */
+	__u32 kept;   /* BUCKET_FIRST, or twice the jiffy of the source's last refusal */
 };
 
 /* Value of `policy_version` if the bucket's /64 has longer rules, so each packet needs a lookup. */
@@ -594,7 +594,7 @@ struct sl_in_use {
 	__u64 zero[sizeof(struct sl_bucket) / 8];
 };
 
-/* Value of map `budget_slices`, per CPU, by policy number. Map `budgets` stores the states. */
+/* Slice of a policy's budget on one CPU, in map `budget_slices` by policy number. */
 struct sl_budget_slice {
 	struct sl_slice slice;
 	__u32 since;  /* `newcomers_since` of the version under which the slice was borrowed */

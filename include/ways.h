@@ -36,7 +36,7 @@
 
 struct state_key {
 	__u64 addr[2];
-	__u32 limit; /* `limit` as in struct sl_entry */
+	__u32 limit; /* id, kind and family of the limit, as in struct sl_entry */
 };
 
 /* Returns the key that a limit charges for an address. */
@@ -70,7 +70,7 @@ static inline struct digest state_digest(const __u64 secret[SL_SECRETS],
 #define ENTRY_ZERO_BYTE 0
 #endif
 
-/* Returns the kind in the word `limit` of struct sl_entry. */
+/* Returns the kind of a limit from the word `limit` of struct sl_entry. */
 static inline enum sl_kind entry_kind_of(__u32 limit)
 {
 	return limit >> 1 & 3;
@@ -244,11 +244,11 @@ static inline __u32 span_due(__u16 span)
 {
 	__u64 units = short_value(span) >> ENTRY_MOMENT_SHIFT;
 
-	/* 1 to round up, and 1 because an age of n units means more than n - 1 units of time */
+	/* 1 to round up, and 1 because an age of n units may be just over n - 1 units of time */
 	return 2 + (units < ENTRY_DUE_MAX ? units : ENTRY_DUE_MAX - 1);
 }
 
-/* Returns whether a packet at `now` establishes its key. */
+/* Returns whether a packet at `now` makes its key an established key. */
 static inline bool entry_is_due(const struct sl_entry *entry, __u64 now)
 {
 	return entry_age(entry, now) >= span_due(entry->span);

@@ -128,7 +128,7 @@ static inline __u64 window_past(__u64 index, __u64 counts)
 	return index << WINDOW_PAST_BITS | counts;
 }
 
-/* Returns the sum of the counts in `past`, in packets or bytes. */
+/* Returns the sum of all counts in a value of `past`, in packets or bytes. */
 static inline __u64 window_sum(const struct sl_limit *limit, __u64 counts)
 {
 	__u64 sum = 0, mask = (1ULL << limit->bits) - 1;
