@@ -5,6 +5,7 @@
  * of sources is unbounded. If a gate cannot be read, the exit status is still 0: otherwise `sluice
  * export >FILE && mv ...` would no longer update the metrics of the other gates.
  */
+#include <limits.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +17,7 @@
 #include "base/error.h"
 #include "base/netns.h"
 #include "base/text.h"
+#include "doctor/findings.h"
 #include "gate/pins.h"
 #include "gate/rules.h"
 #include "migrate/open.h"
@@ -37,7 +39,8 @@ struct exported {
 	struct passing passing;
 	struct table_fill fill;
 	struct sharing sharing;
-	uint32_t max_entries[MAPS_LISTED];
+	struct findings findings;
+	struct occupancy maps[MAPS_LISTED];
 	unsigned int rules;
 	struct sl_list_info lists[SL_LIST_PLACES];
 };
@@ -159,7 +162,32 @@ static void print_list_ages(const struct metric *metric, const struct exported *
 static void print_map_sizes(const struct metric *metric, const struct exported *e)
 {
 	for (int map = 0; map < MAPS_LISTED; map++)
-		print_sample(metric, e, e->max_entries[map], ",map=\"%s\"", gate_map_names[map]);
+		print_sample(metric, e, e->maps[map].max_entries, ",map=\"%s\"",
+			     gate_map_names[map]);
+}
+
+static void print_map_entries(const struct metric *metric, const struct exported *e)
+{
+	for (int map = MAP_HOSTS4; map < MAPS_LISTED; map++)
+		if (e->maps[map].counted)
+			print_sample(metric, e, e->maps[map].entries, ",map=\"%s\"",
+				     gate_map_names[map]);
+}
+
+/* Prints the number of findings with each id. Findings with the same id are neighbours. */
+static void print_findings(const struct metric *metric, const struct exported *e)
+{
+	const struct finding *list = e->findings.list;
+	unsigned int alike = 0;
+
+	for (unsigned int i = 0; i < e->findings.count; i++) {
+		alike++;
+		if (i + 1 < e->findings.count && !strcmp(list[i].id, list[i + 1].id))
+			continue;
+		print_sample(metric, e, alike, ",finding=\"%s\",severity=\"%s\"", list[i].id,
+			     severity_names[list[i].severity]);
+		alike = 0;
+	}
 }
 
 /* Escapes the name of a device or a network namespace for use as the value of a label. */
@@ -251,6 +279,13 @@ static const struct metric metrics[] = {
 	 "Entries that fit into a map. For policies and counters: prefixes with limits. For "
 	 "states: sources under one limit.",
 	 .print = print_map_sizes},
+	{"sluice_map_entries",
+	 "Entries of a map, in the unit of sluice_map_max_entries. Missing: counting them would "
+	 "take too long.",
+	 .print = print_map_entries},
+	{"sluice_findings",
+	 "Findings of 'sluice doctor' about the gate. Missing: there are none with this id.",
+	 .print = print_findings},
 	{"sluice_rules", "Rules, list entries included.", print_member, MEMBER(rules)},
 	{"sluice_rules_generation", "Changes of the rules since the gate was made.", print_member,
 	 MEMBER(generation)},
@@ -284,6 +319,12 @@ static void print_metric(const struct metric *metric, const struct export *expor
 		metric->print(metric, &export->gates[i]);
 }
 
+static void exported_free(struct exported *e)
+{
+	stats_free(&e->stats);
+	findings_free(&e->findings);
+}
+
 static int exported_read(const char *name, struct exported *e)
 {
 	_cleanup_(gate_close) struct gate gate = GATE_CLOSED;
@@ -301,8 +342,12 @@ static int exported_read(const char *name, struct exported *e)
 	      ?: table_fill_read(&gate, &e->pressure, &e->fill);
 	e->seen_age = e->seen.sight == SIGHT_NONE ? -1 : e->seen.age_ns / 1e9;
 	for (int map = 0; !err && map < MAPS_LISTED; map++)
-		err = map_max_entries(&gate, map, &e->max_entries[map]);
-	return err;
+		err = map == MAP_BUCKETS4 || map == MAP_BUCKETS6
+			      ? map_max_entries(&gate, map, &e->maps[map].max_entries)
+			      : occupancy_read(&gate, map, &e->maps[map]);
+	e->maps[MAP_STATES].entries = e->fill.in_use;
+	e->maps[MAP_STATES].counted = true;
+	return err ?: doctor_top(name, UINT_MAX, &e->findings);
 }
 
 static void print_unread(const char *gate)
@@ -326,7 +371,7 @@ static int gate_export(const char *name, void *data)
 	*exported = (struct exported){0};
 	if (exported_read(name, exported)) {
 		print_unread(name);
-		stats_free(&exported->stats);
+		exported_free(exported);
 		return 0;
 	}
 	print_text("sluice_gate_readable{gate=\"%s\"} 1\n", name);
@@ -372,7 +417,7 @@ int report_metrics(const char *gate)
 	print_metric(&build, &export);
 	print_text("sluice_build_info{version=\"%s\",schema=\"%d\"} 1\n", SL_VERSION, SL_SCHEMA);
 	for (unsigned int i = 0; i < export.count; i++)
-		stats_free(&export.gates[i].stats);
+		exported_free(&export.gates[i]);
 	free(export.gates);
 	return 0;
 }
