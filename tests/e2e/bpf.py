@@ -8,7 +8,7 @@ import struct
 
 from lab import libc
 
-# system call number of bpf(2): 280 on most architectures
+# The number of system call bpf(2). Most architectures use 280.
 NUMBER = {"x86_64": 321}.get(os.uname().machine, 280)
 MAP_CREATE, MAP_LOOKUP, MAP_UPDATE, MAP_DELETE, MAP_NEXT_KEY = range(5)
 OBJ_PIN, OBJ_GET, OBJ_INFO = 6, 7, 15

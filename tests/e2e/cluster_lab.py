@@ -17,7 +17,7 @@ from lab import FILTER_MAC, PINS, SLUICE, TRAFFIC, frame, inside, run, run_sluic
 from store_lab import FIRST_PORT, StoreLab
 
 SOURCE = "192.0.2.7"
-# Messages of `sluice share`: it has lost the connection to the store, and the store replies again.
+# `sluice share` logs these messages when the store stops replying, and when it replies again.
 AWAY, BACK_AGAIN = "the store does not answer", "the store answers again"
 
 
@@ -136,7 +136,7 @@ class Cluster:
 
     def make(self, nodes, rate, *words, burst=0, sources=4096):
         """Creates nodes whose gates have the same limit. Does not start `sluice share`. If `burst`
-        is 0, the limit's burst is a tenth of the packets that it passes in a second."""
+        is 0, the burst is a tenth of the packets of one second."""
         self.rate = rate
         self.nodes = [Node(self, i, sources) for i in range(nodes)]
         for node in self.nodes:
@@ -167,7 +167,7 @@ class Run:
 
     def __init__(self, cluster, seconds, offered, events=None, source=SOURCE):
         self.rate = cluster.rate
-        # pairs of the seconds since the start and a list of the packets passed at each node
+        # Each sample is (seconds since the start, packets passed at each node).
         self.samples = []
         self.ends = threading.Event()
         with concurrent.futures.ThreadPoolExecutor(2) as pool:

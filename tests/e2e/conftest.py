@@ -33,7 +33,7 @@ def shares_a_lab(item):
 
 def pytest_collection_modifyitems(items):
     if SHARE:
-        # files with a shared lab take longest, so they run first
+        # Files with a shared lab take longest, so they run first.
         items.sort(key=lambda i: not shares_a_lab(i))
     for item in items:
         quick = item.get_closest_marker("quick")
@@ -46,7 +46,7 @@ def pytest_collection_modifyitems(items):
             item.add_marker(pytest.mark.skip(reason="tcx needs Linux 6.6"))
 
 
-# directory in which each pytest process creates an entry for every test that it runs
+# Each pytest process creates an entry in this directory for every test that it runs.
 SHARE = os.environ.get("SLUICE_SHARE")
 
 
@@ -73,7 +73,7 @@ def pytest_runtest_protocol(item, nextitem):
     return True
 
 
-# Seconds after which a test fails; 0 means no timeout.
+# A test fails after this many seconds. 0 disables the timeout.
 TEST_SECONDS = int(os.environ.get("SLUICE_TEST_SECONDS", "0"))
 
 

@@ -50,7 +50,7 @@ def run_interrupted(words, stops, call, err="/dev/null"):
     return os.waitstatus_to_exitcode(status)
 
 
-# system call number of bpf(2): 280 on most architectures
+# The number of system call bpf(2). Most architectures use 280.
 BPF_CALL = {"x86_64": 321}.get(os.uname().machine, 280)
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """The lab of the end-to-end tests: two network namespaces, a sender and a filter, which veth pairs
-connect, and the names of two gates."""
+connect. A lab has names for two gates."""
 
 import bisect
 import collections
@@ -22,7 +22,7 @@ import pytest
 TOP = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 BUILD = os.path.abspath(os.environ.get("SLUICE_BUILD", os.path.join(TOP, "build")))
 SLUICE, TRAFFIC = os.path.join(BUILD, "sluice"), os.path.join(BUILD, "traffic")
-# true in `make check-long`, in which tests run more cases
+# LONG is true in `make check-long`. Tests then run more cases.
 LONG = bool(os.environ.get("SLUICE_LONG"))
 SEED = int(os.environ.get("SLUICE_SEED", secrets.randbelow(1 << 32)))
 STARVE = os.path.join(BUILD, "starve.so")
@@ -36,7 +36,7 @@ PRIVATE = {"secret", "sets", "in_use", "sketches", "host_cache"}
 LISTED = MAPS[:MAPS.index("admission")]
 
 SENDER_MAC, FILTER_MAC = "02:00:00:00:00:01", "02:00:00:00:00:02"
-# The filter's addresses, to which build/traffic sends by default.
+# build/traffic sends to these addresses of the filter by default.
 HERE4, HERE6 = "198.51.100.1", "2001:db8:ffff::1"
 PORT = 9  # the port of the discard service
 SETTLE_SECONDS = 10  # the default timeout of wait_until(), in seconds
@@ -89,7 +89,7 @@ def refused(result, *names, code=None):
     `code`, or with 1 or 2 if `code` is None. Returns the message."""
     line = one_line(result)
     assert result.code == code if code else result.code in (1, 2), result
-    # messages print ? for a byte that is not UTF-8
+    # Messages print ? in place of a byte that is not UTF-8.
     names = [re.sub("[\udc80-\udcff]", "?", name) for name in names]
     assert all(name in line for name in names), (names, line)
     return line
@@ -445,9 +445,9 @@ class Lab:
                         self.sockets[device] = self.raw_socket(device)
                     self.sockets[device].send(data)
                 except OSError as error:
-                    # send() fails with ENOBUFS if a filter on hook egress drops the frame
+                    # send() fails with ENOBUFS if a filter on hook egress drops the frame.
                     if error.errno != errno.ENOBUFS:
-                        # the device was deleted, and may exist again later with the same name
+                        # The device was deleted. A later device may have the same name.
                         self.sockets.pop(device, None)
 
     def send_and_wait(self, frames, device="out0", gate=None):
@@ -485,7 +485,7 @@ class Lab:
         self.closing.callback(receiver.close)
         return receiver
 
-    # - the end
+    # - cleanup
 
     def gates(self):
         found = os.listdir(PINS) if os.path.isdir(PINS) else []

@@ -8,7 +8,7 @@ import random
 
 from lab import MAPS, run, wait_until
 
-SIZES = range(33000, 65000)  # tables rarely have such sizes, because they are not powers of two
+SIZES = range(33000, 65000)  # no other table has such a size, because most sizes are powers of two
 
 
 class Objects:

@@ -18,7 +18,7 @@ import time
 from lab import BUILD, inside, run, wait_until
 
 CLIENT = os.path.join(BUILD, "test", "store_client")
-# On Debian, package redis-tools has the server under the name redis-check-rdb.
+# The server is named redis-check-rdb in Debian's package redis-tools.
 SERVERS = {"redis-server": "redis-server", "redis-check-rdb": "redis-server", "valkey-server": "valkey-server",
            "valkey-check-rdb": "valkey-server"}
 SERVER, SERVER_NAME = next(((shutil.which(file), name) for file, name in SERVERS.items() if shutil.which(file)),
@@ -26,7 +26,7 @@ SERVER, SERVER_NAME = next(((shutil.which(file), name) for file, name in SERVERS
 CLUSTER_SECONDS = 60
 NODE_TIMEOUT_MS = 1500  # a master without a reply for this long is replaced by its replica
 FIRST_PORT = 7000
-# the addresses of both sides of the link that far() creates
+# far() creates a link between these addresses.
 FAR_STORE, FAR_CLIENT = "198.51.100.1", "198.51.100.2"
 FAR_MAC = "02:00:00:00:00:01", "02:00:00:00:00:02"
 
@@ -184,7 +184,7 @@ class StoreLab:
         self.closing.callback(made.close)
         return made
 
-    # - a link to the nodes that can be cut
+    # - Link that tests can set down
 
     def far(self):
         """Creates a network namespace that reaches the stores at FAR_STORE over a veth link.
@@ -198,9 +198,9 @@ class StoreLab:
         for (place, device, address, own), (_, _, peer, other) in zip(ends, ends[::-1]):
             run("ip", "-n", place, "link", "set", "dev", device, "address", own, "up")
             run("ip", "-n", place, "address", "add", f"{address}/24", "dev", device)
-            # Permanent ARP entries, so that no packet waits for ARP until the link is up again.
+            # Permanent ARP entries keep packets from waiting for ARP until the link is up again.
             run("ip", "-n", place, "neighbour", "add", peer, "lladdr", other, "dev", device)
-        # With FAR_STORE on lo, the stores reach each other while the link is down.
+        # FAR_STORE is also on lo, so that the stores reach each other while the link is down.
         run("ip", "-n", self.netns, "address", "add", f"{FAR_STORE}/32", "dev", "lo")
         self.hosts.insert(0, FAR_STORE)
         return netns

@@ -214,7 +214,7 @@ def test_files_that_cannot_be_read(gate, tmp_path):
 
 POLICY = "policies:\n  - prefix: default\n    limits:\n      - rate: 5pps\n"
 
-# Rules files with an error that the JSON schema can also detect.
+# BAD contains rules files with errors that the JSON schema can also detect.
 BAD = [
     "polices: []\n" + POLICY,
     "gate: {size: 5}\n" + POLICY,
@@ -305,7 +305,7 @@ def loaded(text):
     Loader.yaml_implicit_resolvers = {
         key: [(tag, pattern) for tag, pattern in resolvers if not tag.endswith(":timestamp")]
         for key, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()}
-    return yaml.load(text, Loader)  # Loader is a SafeLoader
+    return yaml.load(text, Loader)  # safe, because Loader is a SafeLoader
 
 
 def test_sizes_of_a_running_gate_stay(attached):

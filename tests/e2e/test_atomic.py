@@ -14,10 +14,10 @@ pytestmark = pytest.mark.alone
 
 APPLIES = 500 if LONG else 100
 SAMPLE = 20
-# The burst of a limit that never refills, and the rate and burst of one that does.
+# BURST is the burst of limits that do not refill. RATE and RATE_BURST belong to `limited`.
 BURST, RATE, RATE_BURST = 1000, 1000, 500
 
-# The last part of a source's IPv4 and IPv6 address.
+# Each source has this number in its IPv4 and IPv6 address.
 HOSTS = {"first": 1, "second": 2, "denied": 3, "free": 4, "drained": 5, "limited": 6, "changing": 7,
          "inside": 8, "outside": 9}
 PASSES, DROPS = ["free", "inside"], ["denied", "outside"]
@@ -149,7 +149,7 @@ def check_counts(lab, spent):
             assert dropped == 0 and passed > 1000, (who, family, passed, dropped)
         elif who in DROPS:
             assert passed == 0 and dropped > 1000, (who, family, passed, dropped)
-        # each apply returned the unused credit of the CPUs' slices, so exactly the burst passes
+        # Each apply returned the unused credit of the slices, so exactly the burst passes.
         elif who in ("drained", "changing"):
             assert passed == BURST, (who, family, passed)
         elif who == "limited":

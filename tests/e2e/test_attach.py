@@ -37,7 +37,7 @@ def test_attaching_again_succeeds_and_says_so(lab, hook, mode):
     words = "in0", "hook", hook, "mode", mode
     assert not was_attached(lab, *words)
     before = lab.attachments()
-    # attach without a mode accepts the present mode
+    # Without `mode`, attach accepts the present mode.
     assert was_attached(lab, *words) and was_attached(lab, "in0", "hook", hook)
     assert lab.attachments() == before
 
@@ -297,10 +297,10 @@ def test_detach_all_without_a_gate_is_of_main_and_names_the_others(lab):
         assert "'main'" in done.out and lab.gate2 not in done.out
         noted(done, ("'main'", f"'{lab.gate2}'", f"'sluice -g {lab.gate2} detach all'"))
         assert [a["device"] for a in lab.attachments(lab.gate2)] == ["in1"]
-        # gate main does not exist any more
+        # Gate main does not exist any more.
         refused(run_sluice(*words, status=None), "'main'", f"'{lab.gate2}'", code=1)
         lab.attach("in0", gate="main")
-        # prints no note about gate2, because -g names the gate
+        # No note about gate2 is printed, because -g names the gate.
         noted(lab.sluice("detach", "all", gate="main"))
         lab.attach("in0", gate="main")
         noted(lab.sluice("detach", "all", gate=lab.gate2))
@@ -344,7 +344,7 @@ def test_a_device_of_the_same_name_can_be_attached_again(lab, hook, mode):
         lab.sockets.pop("out1", None)  # close the socket that is bound to the deleted device
         lab.attach("in1", "hook", hook, "mode", mode)
         assert [a["state"] for a in lab.attachments()] == ["attached"]
-        # pins of the attachment and of its program, or of its qdisc
+        # There is a pin of the attachment, and a pin of its program or qdisc.
         assert len(os.listdir(lab.pins("links"))) == 2
         lab.send(SOURCE, 5, device="out1")
         lab.expect(passed=packets, dropped=0)
@@ -355,7 +355,7 @@ def test_a_device_of_the_same_name_can_be_attached_again(lab, hook, mode):
                                        ("ingress", "clsact")])
 def test_a_deleted_namespace_is_told_and_cleared_away(lab, hook, mode):
     lab.attach("in0", "hook", hook, "mode", mode)
-    # deleted here, because `ip netns del` deletes in0 only after a delay
+    # Delete in0 here, because `ip netns del` deletes it only after a delay.
     lab.ip("link", "del", "in0")
     run("ip", "netns", "del", lab.filter)
     status = json.loads(lab.sluice("-j", "status", netns="").out)

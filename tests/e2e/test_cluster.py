@@ -82,7 +82,7 @@ def test_a_new_source_has_a_share_of_the_burst(cluster):
         assert node.passed() == before + 10
         assert node.end() == 0
     limit, = json.loads(nodes[0].sluice("-j", "check", "192.0.2.99").out)["limits"]
-    # without its share process, the node still divides the burst by 4
+    # Without its share process, the node still divides the burst by 4.
     assert limit["remaining"] == 10
 
 
@@ -178,7 +178,7 @@ def test_a_process_that_is_stopped_or_killed(cluster):
     assert done.shares(2.5, 4)[0] < 1.25  # the gate of node 0 enforces its limit alone
     assert done.mean(5.5, 6.5) < 1.4
     nodes[0].end(signal.SIGKILL)
-    # sluice_share_up is 0 as soon as the process has ended
+    # sluice_share_up is 0 as soon as the process has ended.
     assert nodes[0].status() is None and nodes[0].up() == "0"
     assert Run(cluster, 2, flood(2)).shares(0.5, 1.5)[0] > 0.8
     nodes[0].share(cluster.address)
@@ -258,7 +258,7 @@ def test_a_mount_that_hides_the_gate_does_not_end_the_process(cluster):
         wait_until(lambda: node.up() == "1", "a process")
         run("mount", "-t", "bpf", "bpf", "/sys/fs/bpf")
         wait_until(lambda: "is hidden by a mount of type bpf on /sys/fs/bpf" in node.said(), "the warning")
-        # the process checks every second whether its gate is hidden, but warns only once
+        # The process checks every second whether its gate is hidden, but warns only once.
         time.sleep(2.5)
         assert node.process.poll() is None and node.said().count("is hidden") == 1
         run("umount", "/sys/fs/bpf")
@@ -276,7 +276,7 @@ def test_a_process_that_was_killed_is_started_again_as_it_was(cluster):
     node, = cluster.make(1, RATE)
     options = ["--node", "it's$me", "--round", "200ms", "--on-loss", "divide", "--most", "7"]
     node.share(cluster.address, *options, is_named=False, before=["-n", cluster.netns],
-               # The process starts in a namespace without a store, and enters another by -n.
+               # This namespace has no store, so the command needs its option -n.
                within=["nsenter", f"--net=/run/netns/{cluster.senders}"])
     wait_until(lambda: (node.status() or {}).get("rounds"), "a process")
     node.end(signal.SIGKILL)
@@ -287,7 +287,7 @@ def test_a_process_that_was_killed_is_started_again_as_it_was(cluster):
 
 @pytest.mark.parametrize("number, there, left", [
     (signal.SIGKILL, [".share", ".share.json"], []),
-    # the stopped process holds its lock
+    # The stopped process still holds its lock.
     (signal.SIGSTOP, [".share", ".share.json"], [".share", ".share.json"]),
     (signal.SIGTERM, [], [])])
 def test_what_a_process_leaves_goes_with_the_gate(cluster, number, there, left):
@@ -402,8 +402,8 @@ def test_sources_that_are_left_out_and_a_store_that_is_away_are_told(cluster):
 
 
 def test_why_a_store_is_away_is_told_as_it_is_now(cluster):
-    """`status` reports the present reason for which the store is not used: it is down, refuses the
-    password, or is full."""
+    """`status` reports why the store is not used at present: it is down, refuses the password, or
+    is full."""
     password = cluster.directory / "password"
     password.write_text("word\n")
     password.chmod(0o600)
@@ -441,7 +441,7 @@ def test_a_gate_that_shares_nothing_is_not_told_of(cluster):
     for number, words in enumerate((["rate", "5pps", "shared", "yes"], ["rate", "6pps", "shared", "yes"],
                                     ["rate", "6pps", "action", "block", "9s", "shared", "block"],
                                     ["name", "second", "rate", "9pps", "match", "udp", "shared", "yes"])):
-        # only the first command prints the hint, because later the gate shares a limit already
+        # Only the first command prints the hint.
         assert (hint in node.sluice("set", "default", *words).err) == (not number)
     node.sluice("del", "default", "name", "second")
     assert node.sluice("set", "default", "rate", "6pps").err == ""

@@ -37,7 +37,6 @@ def tables():
 def test_each_keyword_and_choice_of_a_table_is_offered(command):
     name, words = command["name"], command["words"]
     keywords = [word for word in words if word["kind"] in ("flag", "value", "values")]
-    # without the names of devices
     words_offered = [word for word in offered(name, "192.0.2.1", "") if word.islower()]
     assert words_offered[len(words_offered) - len(keywords):] == [word["name"] for word in keywords]
     for word in keywords:
@@ -102,7 +101,7 @@ def test_all_that_is_offered(typed, words):
     assert offered("") == [command["name"] for command in tables()]
 
 
-# The beginning of a limit, and the keywords that completion must not offer after it.
+# After each beginning of a limit, completion must not offer these keywords.
 KINDS = {
     "rate 5pps": {"window", "groups", "shape", "horizon"}, "burst 5": {"window", "groups", "shape", "horizon"},
     "window 5 per 1s": {"rate", "burst", "shape", "horizon", "shared"},

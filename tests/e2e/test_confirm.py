@@ -79,7 +79,7 @@ def test_without_confirm_what_was_before_comes_back(lab):
     assert len(seen) > 1
     wait_until(lambda: state(lab) == before, "the rules of before")
     assert time.monotonic() > begun + 5
-    # a command can change rules again, because no trial is left
+    # A command can change rules again, because no trial is left.
     lab.sluice("set", "default", "rate", "7pps")
     lab.refuses(["confirm"], f"'{lab.gate}'", "'--confirm 60s'")
 
@@ -270,7 +270,7 @@ def test_the_trial_outlives_the_session(lab):
 
 # --- Commands that change rules -------------------------------------------------------------------
 
-# Second 30 of a minute: `dump` prints the same minute, even if it errs by a second.
+# Entries end at second 30, so an error of a second in `dump` does not change the minute.
 END = time.strftime("%Y-%m-%dT%H:%M:30Z", time.gmtime(time.time() + 3600))
 RULES = json.dumps({
     "attach": ["in0"],
@@ -346,7 +346,7 @@ def test_a_change_that_fails_is_on_no_trial(lab):
     lab.sluice("set", "default", "rate", "5pps")
     before = state(lab)
     lab.pair("out1", "in1")
-    # the gate of the test cannot be attached to in1, because gate2 is attached there
+    # Attaching the gate of the test to in1 fails, because gate2 is attached there.
     lab.sluice("attach", "in1", gate=lab.gate2)
     for text, names in (AFTER.replace('"in0"', '"eth7"'), "eth7"), (file_of("in1", rate="9pps"), "in1"):
         lab.refuses(["apply", "-", "--confirm", "5s"], names, input=text)
@@ -381,7 +381,7 @@ def test_a_deny_of_the_own_session_is_refused(session, tmp_path):
             assert session.rules() != before
             if "force" not in way:
                 session.sluice("confirm")
-            # denying this prefix would not lock out the session, so `force` is not required
+            # This prefix does not contain the session's address, so `force` is not required.
             session.sluice("deny", "192.0.2.7")
             session.apply(BEFORE)
             session.sluice("set", "default", "rate", "1kpps")

@@ -10,7 +10,7 @@ import pytest
 
 from lab import FILTER_MAC, HERE6, PORT, SENDER_MAC, checksum, frame, mac, wait_until
 
-# These allowed sources send last: when their frame arrives, all frames have been judged.
+# These allowed sources send last, so their frame arrives after all others are judged.
 SENTINEL, SENTINEL6 = "198.18.0.9", "2001:db8:2::9"
 Q, AD = 0x8100, 0x88A8
 HOOKS = {"xdp-native": ("xdp", "native"), "xdp-generic": ("xdp", "generic"),

@@ -205,10 +205,10 @@ def refuse_sockets():
     """Makes socket(2) fail with EMFILE in this process and its children, by a seccomp filter."""
     number = {"x86_64": 41}.get(os.uname().machine, 198)
     program = b"".join(struct.pack("HBBI", *instruction) for instruction in [
-        (0x20, 0, 0, 0),  # load the number of the system call
+        (0x20, 0, 0, 0),  # load the system call number
         (0x15, 0, 1, number),
-        (0x06, 0, 0, 0x00050000 | errno.EMFILE),  # socket(2): SECCOMP_RET_ERRNO
-        (0x06, 0, 0, 0x7FFF0000)])  # any other call: SECCOMP_RET_ALLOW
+        (0x06, 0, 0, 0x00050000 | errno.EMFILE),  # return SECCOMP_RET_ERRNO for socket(2)
+        (0x06, 0, 0, 0x7FFF0000)])  # return SECCOMP_RET_ALLOW for all other calls
     code = ctypes.create_string_buffer(program, len(program))
     filters = ctypes.create_string_buffer(struct.pack("HxxxxxxQ", 4, ctypes.addressof(code)))
     libc.prctl(38, 1, 0, 0, 0)  # PR_SET_NO_NEW_PRIVS
@@ -334,7 +334,7 @@ def test_kill_a_change_of_mode(devices, tmp_path, hook, modes):
         assert attached_to(devices), f"killed at {at}+{steps}"
         devices.apply(texts[i % 2])
         assert attached_to(devices) == [f"in0 {hook} {modes[i % 2]}"]
-        # pins of the attachment and of its program, or of its qdisc
+        # There may be a pin of the attachment, and a pin of its program or qdisc.
         assert len(os.listdir(devices.pins("links"))) <= 2
 
 
@@ -349,7 +349,7 @@ def test_diff_tells_devices(devices):
         ("in0", "native"), ("in0", "generic"), ("in1", "auto"), ("other", "auto")]
     told = devices.json("apply", "-", input=text)
     assert [a["device"] for a in told["attached"]] == ["in0", "in1", "other"]
-    # a device whose mode changed is not in `detached`
+    # A device whose mode changed is not in `detached`.
     assert told["detached"] == [] and told["changed"] is True
     noted(devices.apply(file_of({"device": "in0", "mode": "native"})), ("in0", "native", "generic"))
 

@@ -11,7 +11,7 @@ from test_doctor import channels
 DENIED, OTHER = "203.0.113.66", "192.0.2.1"
 MODES = [("xdp", "native"), ("xdp", "generic"), ("ingress", "tcx"), ("ingress", "clsact")]
 TIMES = 4
-# packets that veth may deliver past the XDP program while it closes its queues
+# veth may deliver this many packets past the XDP program while it closes its queues.
 CLOSING_LETS_PASS = 3
 
 

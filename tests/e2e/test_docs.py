@@ -27,7 +27,7 @@ def read(*path):
 
 # --- mdoc -----------------------------------------------------------------------------------------
 
-# An mdoc line has several macros. Each of these macros ends the arguments of the macro before it.
+# Each of these mdoc macros ends the arguments of the macro before it on the line.
 MACROS = {"Ar", "Cm", "Dq", "Fl", "It", "Nm", "No", "Ns", "Oc", "Oo", "Op", "Pa", "Pq", "Sq", "Sy", "Va", "Xr"}
 DELIMITERS = set("()[]|.,:;?!")
 
@@ -70,7 +70,7 @@ def test_mandoc_has_no_objection(page):
     if not shutil.which("mandoc"):
         pytest.skip("mandoc is not installed")
     said = run("mandoc", "-T", "lint", os.path.join(MAN, page), check=False).out.splitlines()
-    # Ignore two warnings: references to pages of other packages, and `.Os` with a project's name.
+    # mandoc may warn about references to other packages, and about a project's name in `.Os`.
     assert [line for line in said if "referenced manual not found" not in line and "explicitly specified: Os Sluice" not in line] == []
 
 
@@ -254,7 +254,7 @@ def test_the_examples_of_rules_can_be_applied(gate, tmp_path):
         path = tmp_path / f"{number}.yaml"
         path.write_text(text)
         gate.sluice("apply", "--resize", str(path))
-        # diff lists only entries with `for`, whose end depends on the time of the command
+        # diff lists only entries with `for`, whose end depends on the time of the command.
         assert all(" until " in line for line in gate.sluice("diff", str(path), status=None).out.splitlines())
 
 
@@ -292,8 +292,7 @@ def test_files_and_functions_that_are_named_exist(page):
 # --- docs/reliability.md --------------------------------------------------------------------------
 
 def test_each_fault_names_tests_that_exist():
-    """Each test in the last column of the table in docs/reliability.md, as FILE::FUNCTION,
-    exists."""
+    """Each test that the last column of the table in docs/reliability.md names exists."""
     rows = [line.strip("| ").split(" | ") for line in read("docs/reliability.md").splitlines()
             if line.startswith("| ") and not line.startswith("| fault ")]
     assert len(rows) > 30

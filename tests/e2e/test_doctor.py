@@ -25,7 +25,7 @@ SOURCE = "203.0.113.66"
 SIOCETHTOOL, ETHTOOL_GCHANNELS, ETHTOOL_SCHANNELS = 0x8946, 0x3C, 0x3D
 ETHTOOL_GFLAGS, ETHTOOL_SFLAGS, ETH_FLAG_TXVLAN = 0x25, 0x26, 1 << 7
 PLACEHOLDER = re.compile(r"\b[A-Z]{3,}\b")  # a word in capitals stands for a name, such as DEV
-# Seconds that doctor watches the traffic. The default, two seconds, would slow down the tests.
+# This shortens the two seconds for which doctor watches the traffic by default.
 QUICKLY = ["--watch", "10ms"]
 NOT_IP = bytes(12) + b"\x88\x64" + bytes(46)  # a PPPoE frame, which is not IP
 
@@ -105,7 +105,7 @@ def denied(*words):
     return lambda lab: lab.sluice("deny", *words, "force")
 
 
-# Columns: change to a healthy gate, findings, whether the first advised command helps.
+# Columns: a change to a healthy gate, the findings, whether the first advised command helps.
 FINDINGS = [
     (lambda lab: None, {}, False),
     (lambda lab: lab.sluice("detach", "in0") and rules_of(lab), {"no-device": "GATE"}, True),
@@ -368,7 +368,7 @@ def test_packets_of_redirect_peer_pass_native_xdp(healthy, redirecting):
 
 def test_frames_that_are_not_ip(healthy):
     healthy.send_and_wait([NOT_IP] * 999)
-    assert examine(healthy) == {}  # doctor sees no such packet now, so it has no finding
+    assert examine(healthy) == {}  # doctor sees no packet now, so it has no finding
     assert watched(healthy, lambda: healthy.send_and_wait([NOT_IP] * 50)) == {"not-ip": healthy.gate}
     assert watched(healthy, lambda: healthy.send_and_wait([frame(SOURCE)] * 100)) == {}
 

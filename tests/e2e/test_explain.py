@@ -25,7 +25,7 @@ def heir(prefix, *limits):
     return {**policy(prefix, *limits), "inherit": True}
 
 
-# Rulesets by name. Packets of the zoo have sources from 10.0.0.1 and 2001:db8:0:1::1 on.
+# Rulesets by name. The packets' sources begin at 10.0.0.1 and 2001:db8:0:1::1.
 RULES = {
     "no rule": {"policies": []},
     "a rule for others": {"policies": [policy("192.0.2.0/24", limit()),
@@ -119,7 +119,7 @@ def animals_for(name):
 CASES = TIMES * sum(len(animals_for(name)) for name in [*RULES, *ON_EGRESS])
 
 
-SAID = set()  # what `check` reported: verdict, reason, and whether any limit refused
+SAID = set()  # triples from `check`: verdict, reason, and whether any limit refuses
 
 
 @pytest.fixture(scope="module")
@@ -168,7 +168,7 @@ def send(gate, data, before):
 
 
 def compare(check, before, after):
-    """Checks that the counters changed by a packet as `check` has predicted."""
+    """Checks that a packet changed the counters as `check` had predicted."""
     reason, = difference(after["reasons"], before["reasons"])
     passed = after["totals"]["passed"] != before["totals"]["passed"]
     assert (check["verdict"], check["reason"]) == ("pass" if passed else "drop", reason)
@@ -179,7 +179,7 @@ def compare(check, before, after):
 @pytest.mark.parametrize("gate,name", [*(("ingress", name) for name in RULES), *(("egress", name) for name in ON_EGRESS)],
                          indirect=["gate"])
 def test_check_says_what_happens(gate, name):
-    # delete all limits, so that the new limits begin with full buckets
+    # Delete all limits, so that the new limits begin with full buckets.
     gate.apply({"policies": []})
     gate.apply(RULES[name])
     animals = animals_for(name)
@@ -212,7 +212,7 @@ def test_the_table_has_teeth(gate):  # pylint: disable=unused-argument
     assert seen == {("pass", "within-limit"), ("pass", "no-limit"), ("pass", "allowed"),
                     ("pass", "no-rule"),
                     ("drop", "over-limit"), ("drop", "blocked"), ("drop", "denied")}
-    # an observing limit was exceeded, and the packet passed
+    # A limit that observes was exceeded, and the packet passed.
     assert ("pass", "within-limit", True) in SAID
 
 

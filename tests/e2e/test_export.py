@@ -61,7 +61,7 @@ def test_values_agree_with_stats_and_status(busy):
     for policy in stats["policies"]:
         assert total(found, "sluice_packets_total", policy=policy["prefix"], verdict="drop") == \
             policy["dropped"]["packets"]
-    # the label `deleted` sums up all deleted policies
+    # All deleted policies share the label `deleted`.
     assert total(found, "sluice_packets_total", policy="deleted") == 9
     assert all(labels["gate"] == busy.gate for _, labels, _ in found if "gate" in labels)
     sizes = {labels["map"]: value for name, labels, value in found
@@ -202,6 +202,6 @@ def test_words_are_refused_and_a_half_made_gate_is_none(lab):
     for words in ["export", "all"], ["-g", "a/b", "export"]:
         assert run_sluice(*words, status=2).out == ""
     lab.attach("in0")  # creates the directory of all gates
-    # an incomplete gate, as if `attach` were still running
+    # This gate is incomplete, as if `attach` were still running.
     os.mkdir(lab.pins(gate=lab.gate2), mode=0o700)
     assert lab.gate2 not in readable(run_sluice("export").out)

@@ -90,7 +90,7 @@ def test_a_gate_of_another_schema(drained, tmp_path):
     remove it. The gate still filters."""
     dump = json.loads(run("bpftool", "-j", "map", "dump", "pinned", drained.pins("gate")).out)[0]
     value = list(dump["value"])
-    # set the schema, the first word of the value, to 99, which does not exist
+    # Set the schema, the first word of the value, to 99, which does not exist.
     value[:4] = ["0x63", "0x00", "0x00", "0x00"]
     run("bpftool", "map", "update", "pinned", drained.pins("gate"), "key", "0", "0", "0", "0",
         "value", *value)
@@ -153,7 +153,7 @@ def test_a_command_waits_for_another(shared):
 
 
 def test_twenty_writers_at_once(drained):
-    prefixes = [f"198.51.{i % 10}.0/24" for i in range(20)]  # two commands for each prefix
+    prefixes = [f"198.51.{i % 10}.0/24" for i in range(20)]  # two commands change each prefix
     started = [subprocess.Popen([SLUICE, "-g", drained.gate, "set", prefix, "rate", f"{i + 1}/h"],
                                 stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
                for i, prefix in enumerate(prefixes)]
@@ -221,7 +221,7 @@ def rules_file(*policies, **lists):
 
 
 CHANGES = {
-    # rules before, command, text of its FILE, and entries() after it
+    # Columns: rules before, command, text of its FILE, entries() afterwards.
     "replace": (rules_file(DEFAULT), ["set", "default", "rate", "2/h", "burst", "10"], "",
                 (1, 1, 0)),
     "new": (rules_file(DEFAULT), ["set", "2001:db8::1", "rate", "5/h"], "", (2, 2, 1)),
@@ -288,7 +288,7 @@ def test_kill_attach_and_detach(lab, hook, mode):
         run_stops(detach, at2, steps2)
         again = run_sluice(*detach, status=None)
         assert again.code in (0, 1), again
-        # the killed command had detached the gate from in0
+        # The killed command had already detached the gate from in0.
         if again.code and os.path.exists(lab.pins()):
             run_sluice("-g", lab.gate, "detach", "all")
         assert not os.path.exists(lab.pins()), f"killed at {at2}+{steps2}"

@@ -25,7 +25,7 @@ CPUS = sorted(os.sched_getaffinity(0))
 # Columns: prefix of the forged sources, seconds, key, packets in a row from each source (or 0).
 FLOODS = {
     "IPv4": ("128.0.0.0/2", 10, "32/64", 0),
-    # more than the burst of 10
+    # A run of 12 packets exceeds the burst of 10.
     "IPv4, runs of 12": ("128.0.0.0/2", 10, "32/64", 12),
     "IPv6, everything": ("::/0", 10, "32/64", 0),
 }
@@ -183,10 +183,9 @@ def spend(lab, sources):
 
 class Bucket:
     """Compares the packets that a token bucket passes with its credit, by repeated reads of the
-    counters. A read happens at some time between `before` and `after`. The bucket is full at the
-    first packet. Later, it loses credit whenever it is full, so its level at time t is the minimum,
-    over all s < t, of burst + rate * (t - s) minus the packets passed from s to t. When the bucket
-    refuses a packet, it is empty."""
+    counters. Each read happens at some time between `before` and `after`. The level at time t is
+    the least value of burst + rate * (t - s) minus the packets passed since s, over all earlier
+    times s. When the bucket refuses a packet, it is empty."""
 
     def __init__(self, rate, burst, passes, refuses, kept=0):
         self.rate, self.burst, self.kept = rate, burst, kept

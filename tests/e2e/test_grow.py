@@ -80,7 +80,7 @@ def test_a_file_with_many_hosts(drained, tmp_path):
 def test_a_list_that_outgrows_prefixes(drained, tmp_path):
     """When a longer list replaces a list, the map gets room for both lists, because both exist
     until the new one is in force."""
-    # the policy default uses one entry of map prefixes
+    # The policy default uses one entry of map prefixes.
     path = listed(tmp_path, map(net, range(ROOM - 1)))
     assert drained.sluice("deny", "-f", path).err == ""
     said = drained.sluice("deny", "10.0.0.0/8")

@@ -279,8 +279,8 @@ def test_values_of_one_byte(hostile, name, byte):
 @pytest.mark.parametrize("name", ["sets", "states", "buckets4", "buckets6", "budgets", "budget_slices",
                                   "admission", "counters"])
 def test_the_state_of_sources(hostile, name):
-    """Commands report no damage in the state of a source, because each word is valid with any
-    value."""
+    """Commands report no damage in the state of a source, because any value of each word is
+    valid."""
     there = hostile.maps[name]
     before = {key: value for key, value in list(there.read().items())[:256]}
     try:

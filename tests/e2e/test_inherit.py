@@ -14,7 +14,7 @@ from test_newcomers import crowding, flood_with, small
 
 INSIDE = "10.1.2.3"
 
-__all__ = ["small"]  # pytest finds fixture `small` in this module
+__all__ = ["small"]  # pytest looks for fixture `small` in this module
 
 
 # --- Words ----------------------------------------------------------------------------------------
@@ -44,7 +44,7 @@ def test_a_name_that_replaces_a_limit_for_other_packets_is_noted(gate):
     named = "name", "one"
     gate.sluice("set", "default", *named, "rate", "10pps", "match", "tcp-syn")
     noted(gate.sluice("set", NET, *named, *DNS[2:]), (NET, "one", "default"))
-    # the limit does not change, so no note is printed
+    # No note is printed, because the limit does not change.
     noted(gate.sluice("set", NET, *named, *DNS[2:]))
     noted(gate.sluice("set", "10.2.0.0/16", *named, "rate", "50pps"))
     noted(gate.sluice("set", "10.2.0.0/16", *DNS))
@@ -61,19 +61,19 @@ def test_a_name_that_replaces_a_limit_for_other_packets_is_noted(gate):
 @pytest.mark.parametrize("words", [("action", "observe"), ("key", "dst")], ids=" ".join)
 def test_a_name_that_replaces_a_limit_and_stops_less_is_noted(gate, words):
     replaced, own = ("10.0.0.1", "all", "default"), ("set", "10.0.0.1", "rate", "10pps")
-    # a limit with another key starts with full buckets, which a note reports
+    # A limit with another key starts with full buckets, which a note reports.
     afresh = [("10.0.0.1", "'all'")] * ("key" in words)
     unseen = ["hook egress'"] * ("key" in words)
     for action in ("drop",), ("block", "1min"):
         gate.sluice("set", "default", "rate", "10pps", "action", *action)
         noted(gate.sluice(*own, *words), *unseen, replaced)
-        # the limit does not change, so no note is printed
+        # No note is printed, because the limit does not change.
         noted(gate.sluice(*own, *words), *unseen)
         noted(gate.sluice(*own), *afresh)
         noted(gate.sluice(*own, *words), *unseen, *afresh, replaced)
         noted(gate.sluice("set", "10.0.0.2", "name", "x", "rate", "10pps", *words), *unseen, ("10.0.0.2", "all", "inherit no"))
         gate.apply("policies: []")
-    # the replaced limit of default does not drop packets either
+    # The replaced limit of default does not drop packets either.
     gate.sluice("set", "default", "rate", "10pps", *words)
     noted(gate.sluice(*own, *words), *unseen)
     gate.apply("policies: []")
@@ -182,7 +182,7 @@ def test_a_resize_keeps_heirs_what_they_are(attached):
         {"prefix": "10.1.0.0/16", "inherit": True, "limits": [{"name": "dns", "rate": "5pps", "match": "udp port 53"}]},
         {"prefix": "10.1.2.0/24", "inherit": True, "limits": [{"name": "ntp", "rate": "5pps", "match": "udp port 123"}]}]}
     attached.apply({"policies": others})
-    # makes the policies of `heirs` the last in the map of policies
+    # This makes the policies of `heirs` the last in the map of policies.
     attached.apply({"policies": others + heirs["policies"]})
     attached.apply(heirs)
     assert outcome(attached, [syn(INSIDE)] * 6)[:2] == (6, 0)
@@ -243,7 +243,7 @@ def gauge(lab):
 def test_a_flood_that_passes_by_is_told(small):
     lab = small
     full = ", ".join(f"{{prefix: 172.16.{i}.0/24, limits: [{{rate: 1/h}}]}}" for i in range(62))
-    lab.apply(f"policies: [{full}]")  # leave room for only a few more policies in the map
+    lab.apply(f"policies: [{full}]")  # leaves room for only a few more policies
     lab.sluice("set", "default", "rate", "1/h", "burst", "5")
     lab.sluice("set", "10.1.0.0/16", "name", "dns", "rate", "1/h", "match", "udp port 53")
     assert budget_of(lab) is None and gauge(lab) == 0
@@ -276,7 +276,7 @@ def passes_by_in_a_flood(lab):
     assert gauge(lab) == 2
     lab.sluice("del", "10.1.0.0/16")
     lab.sluice("set", "10.1.0.0/16", "name", "dns", "rate", "1/h", "match", "udp port 53")
-    # a new policy with the number of a deleted policy starts with new counters
+    # A new policy with the number of a deleted policy has new counters.
     assert gauge(lab) == 1
     for words in ("start", "empty"), ("action", "observe"):
         lab.sluice("set", "default", "rate", "1/h", "burst", "5", *words)

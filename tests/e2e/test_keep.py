@@ -91,7 +91,7 @@ def test_a_namespace_that_appears(lab, keeping):
         run("ip", "netns", "add", name)
         run("ip", "-n", name, "link", "add", "in1", "type", "veth", "peer", "name", "out1")
         wait_until(lambda: attached_to(lab) == ["in1 xdp native"], "in1 there")
-        # keep watches the devices of the new network namespace
+        # keep watches the devices of the new network namespace.
         run("ip", "-n", name, "link", "del", "in1")
         wait_until(lambda: lab.attachments() == [], "in1 gone")
         run("ip", "netns", "del", name)
@@ -228,7 +228,7 @@ def test_one_bad_list_at_the_start_costs_that_list_alone(lab, keeping, tmp_path,
     assert attached_to(lab) == ["in0 xdp native"] and denied(lab) == [OFFENDER]
     assert outcome(lab, [frame(OFFENDER)] * 9)[:2] == (0, 9)
     assert outcome(lab, [frame("198.51.100.1")] * 9)[:2] == (5, 4)
-    time.sleep(2)  # time for retries
+    time.sleep(2)  # keep retries meanwhile, but does not warn again
     assert keep.said().count(f"list {tmp_path}/bad.txt is bad") == 1
     (tmp_path / "bad.txt").write_text("192.0.2.1\n")
     wait_until(lambda: denied(lab) == sorted(["192.0.2.1", OFFENDER]), "the good list")
@@ -236,7 +236,7 @@ def test_one_bad_list_at_the_start_costs_that_list_alone(lab, keeping, tmp_path,
 
 
 def test_a_list_that_comes_without_an_event_is_read(lab, keeping, tmp_path):
-    """keep finds a list on a new mount, of which inotify sends no event, by retrying. Failed
+    """keep retries a missing list, and so finds it on a new mount without an inotify event. Failed
     retries do not write the state file."""
     with own_bpffs():
         (tmp_path / "mounted").mkdir()
@@ -244,7 +244,7 @@ def test_a_list_that_comes_without_an_event_is_read(lab, keeping, tmp_path):
         wait_until(keep.state.exists, "the state")
         wait_until(lambda: time.time() - keep.state.stat().st_mtime > 0.7, "keep to be idle")
         before = keep.state.stat().st_mtime_ns
-        time.sleep(2.5)  # time for one or two retries
+        time.sleep(2.5)  # keep retries once or twice meanwhile
         assert keep.state.stat().st_mtime_ns == before
         run("mount", "-t", "tmpfs", "tmpfs", str(tmp_path / "mounted"))
         (tmp_path / "mounted" / "drop.txt").write_text("192.0.2.1\n")
@@ -400,7 +400,7 @@ def test_a_reload_and_a_start_report_what_they_undo(lab, keeping, tmp_path):
     assert denied(lab) == ["192.0.2.1", "192.0.2.2", "192.0.2.4", "198.51.100.0/24"]
     assert "allow 192.0.2.3" in lab.rules() and "7pps" not in lab.rules()
     keep.reload(rules("in0", deny=["192.0.2.1"]))
-    # the reload removed what only the old file had
+    # The reload removed the entries that only the old file had.
     assert denied(lab) == ["192.0.2.1", "198.51.100.0/24"]
     assert len(keep.said().splitlines()) - len(said.splitlines()) <= 2
     keep.reload()
@@ -749,9 +749,9 @@ def test_it_sleeps_when_nothing_happens(lab, keeping):
     wait_until(lambda: settled(keep.process) and settled(keep.process) and settled(keep.process), "keep to be idle")
     before = cpu_ticks(keep.process), switches(keep.process)
     time.sleep(3)
-    # only checks of the attachments run
+    # keep wakes up only to check its attachments.
     assert cpu_ticks(keep.process) - before[0] <= 1 and switches(keep.process) - before[1] <= 16
-    # causes an inotify event, because `status` opens the directory of the gate
+    # `status` opens the directory of the gate, which causes an inotify event.
     lab.sluice("status")
     time.sleep(0.3)
     wait_until(lambda: settled(keep.process), "keep to be idle")
@@ -862,7 +862,7 @@ def test_without_file_descriptors_for_a_while(lab, keeping, tmp_path):
     keep.wait_for_said("Too many open files")
     time.sleep(0.7)  # by now, each task has failed
     said = keep.said()
-    time.sleep(3)  # time for two retries of each task
+    time.sleep(3)  # each task retries twice meanwhile
     assert keep.said() == said
     assert attached_to(lab) == ["in0 xdp native"] and denied(lab) == ["192.0.2.1", OFFENDER]
     assert outcome(lab, [frame(OFFENDER)] * 9)[:2] == (0, 9)
@@ -911,7 +911,7 @@ def test_events_of_files_that_are_lost(lab, keeping, tmp_path):
         most = int(file.read())
     keep = keeping(rules("in0"))
     with stopped(keep):
-        for _ in range(most // 3 + 1):  # three events: create, close, delete
+        for _ in range(most // 3 + 1):  # each turn causes three events: create, close, delete
             (tmp_path / "x").touch()
             (tmp_path / "x").unlink()
         lab.sluice("deny", OFFENDER)
@@ -970,7 +970,7 @@ def test_it_waits_for_the_end_of_a_trial(lab, keeping):
     wait_until(lambda: denied(lab) == ["192.0.2.1", "192.0.2.2"], "the entries of the file beside the confirmed entry")
     on_trial(lab, rules("in0", deny=["192.0.2.3"]))
     keep.wait_for_told(ON_TRIAL)
-    lab.ip("link", "set", "in0", "alias", "x")  # a device event, so keep would attach the gate
+    lab.ip("link", "set", "in0", "alias", "x")  # causes an event of the device
     time.sleep(0.5)
     told = keep.reload(rules("in0", deny=["192.0.2.4"]))
     assert NOT_APPLIED in told and NOT_ALL_ATTACHED not in told
@@ -1011,7 +1011,7 @@ def test_causes_of_a_reload_and_of_lists_are_said_once(lab, keeping, tmp_path):
     def causes():
         return [line for line in keep.said().splitlines() if f"gate '{lab.gate}': " in line and str(keep.file) in line]
     wait_until(lambda: len(causes()) == 2, "both causes")
-    time.sleep(4)  # time for retries
+    time.sleep(4)  # keep retries both meanwhile, but does not log their causes again
     assert len(causes()) == 2, keep.said()
     os.rename(f"{gate}/elsewhere", f"{gate}/policies")
     wait_until(lambda: denied(lab) == ["192.0.2.2"], "the list")

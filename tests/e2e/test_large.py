@@ -60,7 +60,7 @@ def send(lab, until):
         while time.monotonic() < until:
             with contextlib.suppress(TimeoutError):
                 s.send(bytes(1 << 18))
-        # a closed socket sends a reset
+        # SO_LINGER makes close() send a reset.
         s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
 
 
@@ -90,7 +90,7 @@ def greedy_stream(lab, listener, tap):
     """Sends a TCP stream at full speed for a second, and then sets a limit. Returns measurements
     since then."""
     got = []
-    # Daemon threads, because pytest waits for all others when it exits.
+    # pytest waits at its end for all threads that are not daemons.
     until = time.monotonic() + 1 + SECONDS
     reader = threading.Thread(target=receive, args=(listener, got, until), daemon=True)
     reader.start()

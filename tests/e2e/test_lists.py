@@ -37,7 +37,7 @@ def entries(lab):
 
 
 def members(lab):
-    """Returns the names of the lists that contain each prefix, by prefix."""
+    """Returns the names of the lists that contain each prefix."""
     return {rule["prefix"]: [os.path.basename(name) for name in rule["lists"]]
             for rule in lab.json("show")["rules"] if "lists" in rule}
 
@@ -88,7 +88,8 @@ def test_an_entry_covers_the_limits_of_its_prefix_and_keeps_them(attached, sourc
     attached.send_and_wait([frame(source)])
     attached.sluice("deny", source)
     assert verdicts(attached, source) == ["drop"]
-    assert attached.json("allow", source)["other"] == 1  # allow has replaced one entry of deny
+    # `other` counts the entries of deny that this allow has replaced.
+    assert attached.json("allow", source)["other"] == 1
     attached.send_and_wait([frame(source)] * 20)
     assert reasons(attached) == {"within-limit": 1, "denied": 1, "allowed": 20}
     rule, = attached.json("show")["rules"]
@@ -179,7 +180,7 @@ def test_what_is_not_denied_is_undenied_with_force(attached, tmp_path):
 
 
 TO_LIST = [
-    # arguments of allow and deny, and a part of the error message
+    # Columns: arguments of allow and deny, a part of the error message.
     ("", "which"), ("192.0.2.1 192.0.2.300", "'192.0.2.300'"), ("192.0.2.1 for", "'for'"),
     ("192.0.2.1 replace", "'as LIST'"), ("default as x", "'force'"), ("192.0.2.1 as", "'as'"),
     ("192.0.2.1 skip", "-f FILE"), ("192.0.2.0/255.255.255.0", "192.0.2.0/24"),
@@ -196,7 +197,8 @@ TO_TAKE_BACK = [
 
 
 def test_prefixes_that_may_lock_out_take_force(attached):
-    """`deny`, and any list, requires `force` for a very large prefix. `show` prints it."""
+    """`deny`, and any list, requires `force` for a very large prefix. Commands that `show` prints
+    contain `force`."""
     for prefix, wide in ("10.0.0.0/8", False), ("10.0.0.0/7", True), ("default", True), ("2000::/15", True):
         for verb, *words in ["deny"], ["deny", "as", "a"], ["allow", "as", "b"], ["allow"]:
             is_free = not wide or [verb, *words] == ["allow"]
@@ -280,7 +282,7 @@ def test_a_file_without_an_entry_is_refused(shared, tmp_path):
         for words in [], ["force"], ["replace"], ["skip"]:
             shared.refuses(["deny", "-f", path, *words], path, code=2)
     path = written(tmp_path / "list", "<html>\n")
-    # the file has no good line, so `skip` is refused
+    # The file has no good line, so `skip` is refused.
     for words in [], ["replace"], ["replace", "force"]:
         shared.refuses(["deny", "-f", path, "skip", *words], path, code=2)
     assert shared.snapshot() == before
@@ -431,7 +433,7 @@ def test_at_most_32_lists(attached):
     before = attached.snapshot()
     attached.refuses(["deny", "10.0.0.99", "as", "l32"], "32", "'sluice del -f NAME'")
     assert attached.snapshot() == before
-    # the old and the new list exist together for a moment, so `replace` needs a free slot
+    # The old and the new list exist together for a moment, so `replace` needs a free slot.
     for i in range(32):
         attached.sluice("deny", f"10.0.0.{i}", f"10.0.1.{i}", "for", "1h", "as", f"l{i}", "replace")
     assert len(members(attached)) == 64

@@ -15,7 +15,7 @@ from lab import (FILTER_MAC, HERE4, PORT, SENDER_MAC, checksum, inside, mac, not
                  on_one_cpu, wait_until)
 
 SENDER4 = "203.0.113.66"
-SEGMENTS, PAYLOAD = 20, 1000  # segments of a merged packet, and bytes of a segment
+SEGMENTS, PAYLOAD = 20, 1000  # number of segments in a merged packet, and bytes of each segment
 SOL_UDP, UDP_SEGMENT = 17, 103
 LIMIT = 100
 
@@ -85,7 +85,7 @@ def test_native_veth_gets_each_packet(lab):
     noted(lab.attach("in0"))
     assert [a["mode"] for a in lab.attachments()] == ["native"]
     limit(lab)
-    # 20 segments each, which fit into the veth queue of 256 packets
+    # Each merged packet takes 20 places in the veth queue of 256 packets.
     send_merged(lab, FILTER_MAC, 10)
     assert judged(lab, 10 * SEGMENTS) == (LIMIT, 10 * SEGMENTS - LIMIT)
     received.wait_for(SENDER4, LIMIT)
@@ -139,7 +139,7 @@ class Tap:
                   socket.inet_aton(HERE4)]
         fields[7] = checksum(struct.pack("!BBHHHBBH4s4s", *fields))
         pseudo = fields[8] + fields[9] + struct.pack("!HH", proto, size - 20)
-        sum_ = ~checksum(pseudo) & 0xFFFF  # sum of the pseudo header, which the kernel completes
+        sum_ = ~checksum(pseudo) & 0xFFFF  # the kernel completes the checksum of each segment
         transport = transport[:offset] + struct.pack("!H", sum_) + transport[offset + 2:]
         packet = (mac(TAP_MAC) + mac(SENDER_MAC) + b"\x08\x00" +
                   struct.pack("!BBHHHBBH4s4s", *fields) + transport + bytes(SEGMENTS * PAYLOAD))

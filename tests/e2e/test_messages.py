@@ -10,7 +10,7 @@ SESSION = os.path.join(TOP, "tests", "data", "messages.txt")
 
 
 def steps():
-    """Returns the words (first the exit status) and the expected lines of each command."""
+    """Returns for each command its exit status and words, and the expected lines."""
     found = []
     with open(SESSION, encoding="utf-8") as file:
         for line in file.read().splitlines():
@@ -45,7 +45,7 @@ def test_messages(lab, tmp_path):
         directory.chmod(0o755)
     (tmp_path / "rules.yaml").write_text("policies:\n  - prefix: default\n    limits:\n      - rtae: 5pps\n")
     (tmp_path / "list.txt").write_text("192.0.2.1\n192.0.2.300\n")
-    # so that the kernel sends no IPv6 packets
+    # Without IPv6, the kernel sends no packets from in0 itself.
     lab.sysctl(lab.filter, "net/ipv6/conf/in0/disable_ipv6", 1)
     lab.pair("out1", "in1")
     with own_bpffs():

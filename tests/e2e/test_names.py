@@ -77,7 +77,7 @@ def acts(text):
 
 # --- What is printed ------------------------------------------------------------------------------
 
-# Arguments of each command that make it print every kind of name.
+# These arguments make each command print every kind of name that it can print.
 WORDS = {
     "attach": [["--", *DEVICES], ["--", "peer0" + ESCAPE], ["a" + ESCAPE, "hook", ESCAPE]],
     "detach": [["a" + ESCAPE], ["in0" + ESCAPE], ["hook", "egress", "--", "b" + CSI], ["all", "hook", "egress"]],

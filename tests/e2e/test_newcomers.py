@@ -32,7 +32,7 @@ def small(lab):
     return lab
 
 
-SHOWS = 2  # fewer packets than a source must send in a flood to get a bucket
+SHOWS = 2  # a source that sends so few packets in a flood gets no bucket
 FLOOD = 250 * SHOWS
 
 
@@ -220,7 +220,7 @@ def test_check_in_a_flood(small):
         wait_until(lambda: told(small, "over-budget") == refused + 1, "its verdict")
         small.sluice("newcomers", "default", "none")
         meets("pass", "newcomer")
-        # a source with a bucket is not new
+        # A source with a bucket is not new.
         assert small.json("check", "192.0.2.1")["newcomer"] is None
         assert small.json("check", "192.0.2.1")["limits"][0]["remaining"] == 2
         while newcomer(small)["waits"]:  # the flood may reduce the hits of this source

@@ -39,7 +39,7 @@ usr/share/man/man8/sluice-share.8.gz
 """.split()
 DOC = "usr/share/doc/sluice"
 FOLDERS = {f"{DOC}/docs": "docs/*.md", f"{DOC}/examples": "docs/examples/*",
-           f"{DOC}/docs/examples": "docs/examples/*"}  # links to the directory above
+           f"{DOC}/docs/examples": "docs/examples/*"}  # the package has a link to this directory
 UNITS = ["sluice", "sluice-share"]
 MOST_EXPOSED = 25  # the highest score that `systemd-analyze security` may report, in tenths
 

@@ -24,7 +24,7 @@ def test_maps_by_name_and_links(lab):
     lab.attach("in0", preexec_fn=lambda: os.umask(0))
     lab.attach("in0", "hook", "ingress", preexec_fn=lambda: os.umask(0))
     assert sorted(os.listdir(lab.pins())) == sorted(MAPS + ["links"])
-    # mode clsact has one more pin, for a qdisc that sluice created
+    # In mode clsact, one more pin shows that sluice created the qdisc.
     pinned = os.listdir(lab.pins("links"))
     assert sorted(pin.split("-")[0] for pin in pinned if "program" not in pin and
                   "qdisc" not in pin) == ["ingress", "xdp"]
@@ -34,7 +34,7 @@ def test_maps_by_name_and_links(lab):
     for name in MAPS:
         assert mode(lab.pins(name)) & 0o077 == 0
         shown = json.loads(run("bpftool", "-j", "map", "show", "pinned", lab.pins(name)).out)
-        # name chosen by the compiler
+        # The compiler chose the name `.data.secret`.
         assert shown["name"] == (".data.secret" if name == "secret" else name)
     lab.sluice("detach", "all")
     assert not os.path.exists(lab.pins())
@@ -91,7 +91,7 @@ def test_bpftool_shows_named_fields(lab):
     assert [sum(cpu["value"][name]["packets"] for cpu in found["values"])
             for name in ("passed", "dropped", "observed")] == [20, 10, 0]
     used_on, = (cpu["value"] for cpu in found["values"] if cpu["value"]["generation"])
-    assert used_on["state"] == [state, 0, 0, 0]  # index of the source's state
+    assert used_on["state"] == [state, 0, 0, 0]  # the bucket has the index of the state
     assert dump("buckets4") == [found]
     lab.send("2001:db8::1", 3)
     lab.expect(passed=23, dropped=10)
@@ -100,7 +100,7 @@ def test_bpftool_shows_named_fields(lab):
                            *map(str, key)).out)["formatted"]
     assert sum(cpu["value"]["passed"]["packets"] for cpu in found["values"]) == 3
     rule, = dump("prefixes")
-    # bpftool prints bit fields in hexadecimal
+    # bpftool prints bit fields as hexadecimal strings.
     record = int(str(rule["value"]["cur"]["version"]), 0)
     assert rule["key"]["bits"] == 0 and record > 0
     policy = dump("policies")[record]["value"]

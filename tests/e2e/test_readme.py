@@ -25,7 +25,7 @@ END = "end of the answer"
 
 # --- What may differ ------------------------------------------------------------------------------
 
-# Numbers that depend on time. All other output must be exactly that of the page.
+# Some numbers depend on time. All other output must be exactly as in the page.
 MEASURED = re.compile(r"(?P<level>\d+)(?= of \d)"            # level of a bucket
                       r"|(?P<state>  +\d+(?:%|ms)$)"        # level or time at the end of a line
                       r"|(?P<count>  +\d+)(?= (?!of )|s?$)"  # count in a column of fixed width
@@ -122,7 +122,7 @@ def test_the_session_can_be_pasted(tmp_path, page, commands, answers):
     with subprocess.Popen(PRIVATE_SHELL, cwd=tmp_path, stdin=subprocess.PIPE, text=True,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as shell:
         for number, command, shown in steps:
-            # comments are pasted together with the command
+            # Comments are pasted together with the command.
             got = answer(shell, "\n".join([command, *shown]))
             found = differences(shown, [f"# {line}".rstrip() for line in got])
             if found:
@@ -139,7 +139,7 @@ def test_the_readme_stays_short():
 
 # --- The recipes ----------------------------------------------------------------------------------
 
-# A shell on a simulated host, where stubs of make, apt and systemctl only log their arguments.
+# Starts a shell on a simulated host, where stubs of make, apt and systemctl log their arguments.
 PRIVATE_HOST = ["unshare", "--mount", "--net", "--propagation", "private", "bash", "-ec", """
     [[ $(readlink /proc/self/ns/net) != "$1" ]]
     mount -t bpf -o mode=0700 bpf /sys/fs/bpf

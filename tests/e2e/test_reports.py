@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A process that prints reports again and again (user/report) prints what the commands print."""
+"""A process that prints several reports (user/report) prints the same text as the commands."""
 
 import os
 import re
@@ -11,12 +11,13 @@ WORDS = {"doctor": ("--watch", "10ms"), "check": ("203.0.113.66",)}
 
 
 def same(text):
-    """Replaces numbers, because times and ages differ, and the width of columns."""
+    """Returns the text with 0 in place of each number, and a single space in place of several,
+    because ages and the widths of columns differ."""
     return re.sub(r"[ \t]+", " ", re.sub(r"\d+(\.\d+)?", "0", text))
 
 
 def documents(out):
-    """The documents (name, form, status, text) that build/test/reports printed."""
+    """Returns the documents that build/test/reports printed, as (name, form, status, text)."""
     found = []
     while out:
         line, out = out.split(b"\n", 1)

@@ -201,7 +201,7 @@ def test_policies_keep_their_numbers(attached):
 
 
 def test_a_full_gate_gets_other_policies(lab):
-    """If no policy of a full map remains, apply still replaces all of them in one step."""
+    """`apply --resize` replaces all policies of a gate whose map of policies is full."""
     def config(net):
         return {"gate": {"policies": 5}, "policies": [{"prefix": f"{net}.{i}.0.0/16", "limits": [{"rate": "1/h"}]}
                                                       for i in range(5)]}
@@ -370,7 +370,7 @@ def test_kill_a_resize(lab, config_file, anew):
     lab.sluice("deny", DENIED)
     lab.send(SOURCE, 11)
     lab.expect(passed=10, dropped=1)
-    # Attach to egress only now, because the kernel then sends a packet, which the gate counts.
+    # Attach to hook egress only now, because the kernel then sends a packet, which is counted.
     lab.attach("in0", "hook", "egress", "mode", "clsact")
     received = lab.datagrams()
     denied, ends = 0, collections.Counter()

@@ -320,7 +320,7 @@ def test_a_reader_sees_what_root_sees(users):
     for words in ["show"], ["dump"], ["stats"], ["sources"], ["lists"], ["-j", "check", SOURCE]:
         mine, roots = users.reader(*words), users.sluice(*words)
         if "check" not in words:
-            # the same but for -n, which only root needs
+            # The output is the same, except that a reader needs no -n.
             here = roots.out.replace(f" -n {users.filter} ", " ")
             assert mine.out == here and not mine.err, words
     assert users.reader("diff", "-", input=users.sluice("dump").out).out == ""

@@ -18,7 +18,7 @@ COMMANDS = ["attach", "detach", "status", "doctor", "set", "newcomers", "allow",
 
 @pytest.mark.parametrize("prefix, per, length", [
     ("192.0.2.0/24", "24", 24), ("192.0.2.0/24", "16", None), ("192.0.2.0/24", "16 key dst", 16),
-    # in fe80::/12, each address is a source
+    # Each address in fe80::/12 is a source.
     ("2001:db8::/32", "24", None), ("2001:db8::/32", "48", 48), ("fe80::/12", "8", 8),
     ("fe80::/12", "0", None)])
 def test_a_key_that_is_wider_than_its_prefix_is_one_for_all(gate, prefix, per, length):
@@ -98,7 +98,7 @@ def test_set_replaces_and_del_deletes(gate):
     assert gate.rules() == ""
 
 
-# Words that are not a valid prefix.
+# These words are not valid prefixes.
 NO_PREFIXES = ["192.0.2.1/24", "::/129", "Default", "", "\udcff\udcfe", "a" * 5000]
 REFUSED = [([command, "--", "default", "rate", rate], rate[:99])
            for command in ("set", "newcomers") for rate in ["500", "", "5pps\xff", "9" * 4000 + "pps"]] + [
@@ -140,7 +140,8 @@ def test_wrong_words_are_refused_and_named(shared):
         refused(shared.sluice(*words, status=None), "''", code=2)
     for words in (["set", "a\nb", "rate", "5pps"], ["set", "default", "rate", "5\npps"],
                   ["attach", "in\n0"], ["no\nsuch"], ["check", "\n"]):
-        refused(shared.sluice(*words, status=None))  # one line, in spite of the newline in a word
+        # The message is a single line, in spite of the newline in a word.
+        refused(shared.sluice(*words, status=None))
     assert shared.snapshot() == before
 
 

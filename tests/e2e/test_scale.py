@@ -101,8 +101,8 @@ def judged(lab):
 
 
 def send(lab, frames):
-    """Sends frames, and waits until all are judged. Reads no counters of policies, which takes long
-    here."""
+    """Sends frames, and waits until all are judged. Does not read the counters of policies, because
+    that takes long."""
     for i in range(0, len(frames), 100):
         some, before = frames[i:i + 100], sum(map(sum, judged(lab).values()))
         lab.send_frames(some)

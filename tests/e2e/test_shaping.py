@@ -7,7 +7,7 @@ import json
 import pytest
 
 SOURCE = "203.0.113.66"
-FLOW_LIMIT = " flow_limit 2001"  # room for the packets of 200 ms at 10 kpps
+FLOW_LIMIT = " flow_limit 2001"  # fq must have room for the packets of 200 ms at 10 kpps
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import pytest
 
 from lab import BUILD, TOP, run
 
-# The number of lines in each table of docs/cluster.md that the simulator prints quickly.
+# The number of lines of each table that the simulator prints quickly, by title.
 TABLES = {"One source at 20 times": 9, "Commands of a node a packet": 5, "Real packets and the simulation": 21}
 NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?")
 

@@ -30,7 +30,7 @@ SOURCES = ["10.1.1.1", "10.1.1.2", "10.1.2.1", "10.2.0.9", "10.3.0.1", "192.0.2.
 
 BURSTS = (1, 3, 5, 8)
 HOOKS = ("xdp", "ingress")
-# the filter's devices, and the sender's device at the other end
+# Each device of the filter has a peer at the sender.
 DEVICES = {"in0": "out0", "in1": "out1"}
 READERS = (["show"], ["-j", "stats"], ["status"], ["dump"], ["lists"], ["export"], ["sources"],
            ["check", SOURCES[0]])
@@ -56,10 +56,10 @@ class Gate:
     """The model of a gate. Its limits have a rate of one packet an hour, so no credit returns
     during a soak."""
     bursts: dict = dataclasses.field(default_factory=dict)  # burst of the limit of each prefix
-    # allow or deny, for each prefix with a runtime entry
+    # Each prefix with a runtime entry has the value `allow` or `deny`.
     hand: dict = dataclasses.field(default_factory=dict)
     listed: set = dataclasses.field(default_factory=set)  # prefixes in a list that denies
-    # levels by (source, prefix), except full buckets
+    # Levels of buckets that are not full, by (source, prefix).
     levels: dict = dataclasses.field(default_factory=dict)
     passed: int = 0
     dropped: int = 0

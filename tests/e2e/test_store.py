@@ -16,7 +16,7 @@ from store_lab import (CLIENT, FAR_STORE, FIRST_PORT, NO_CLUSTER, SERVER, FakeSt
 
 pytestmark = pytest.mark.skipif(not SERVER, reason="redis-tools is not installed")
 
-# the slots of these keys are spread over all nodes of a cluster
+# The slots of these keys are spread over all nodes of a cluster.
 KEYS = [f"g:{{{i}}}" for i in range(40)]
 SLACK_MS = 60  # a call may take this much longer on a busy machine
 NO_TLS = 3  # exit status of a client built without TLS
@@ -235,8 +235,8 @@ def test_only_the_right_word_opens(stores, user, password, right):
     ("default", ["-@all", "+bitfield", "+expire", "+cluster|slots"], {}, None),  # no right to PING
     (None, [], {"password": "s3cr3t"}, "ERR"), (None, [], {"user": "node", "password": "s3cr3t"}, "ERR")])
 def test_logins_that_a_store_refuses_otherwise(stores, user, rights, options, error):
-    """A failed login is reported without the store's error message, in which the password may
-    be."""
+    """A failed login is reported without the store's error message, which may contain the
+    password."""
     stores.start(FIRST_PORT, *(["--rename-command", "AUTH", ""] if error else []))
     if user:
         stores.talk()("ACL", "SETUSER", user, *rights)

@@ -68,7 +68,7 @@ def mounted(kind, *below):
 
 
 IN_THE_WAY = {
-    # columns: how to create the path of the gates, and parts of the error message
+    # Columns: a function that creates the path of all gates, parts of the error message.
     "a directory with a link": (lambda victim: (attacker("mkdir", ROOT), attacker("ln", "-s", victim, ROOT + "/main")),
                                 [f"{ROOT}: ", "nobody", "0755"]),
     "a link": (lambda victim: attacker("ln", "-s", os.path.dirname(victim), ROOT), [f"{ROOT}: ", "link", "nobody"]),

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A limit of kind window passes at most N packets in any span of T, and a source at full speed N
-packets every T + T/5."""
+"""A limit of kind window, `N per T`, passes at most N packets in any span of T. A source at full
+speed passes N packets every T + T/5."""
 
 import json
 import os
@@ -63,7 +63,8 @@ def flood(lab, cpu, seconds):
 
 
 def test_no_span_has_more_than_the_window_says(lab):
-    """No span of T has more than N packets, even if two CPUs judge packets at the same time."""
+    """No second has more packets than the window allows, even if two CPUs judge packets at the same
+    time."""
     received = lab.receiver(Arrivals(lab))
     lab.attach("out0", "hook", "egress", netns=lab.sender)
     lab.sluice("set", "default", "window", f"{MOST} per 1s", "groups", str(GROUPS))
@@ -80,5 +81,5 @@ def test_no_span_has_more_than_the_window_says(lab):
     assert len(moments) == passed
     assert dropped > 10 * passed
     assert most == MOST
-    # without the last period, which is incomplete
+    # int() leaves out the last period, which is incomplete.
     assert len(moments) >= MOST * int(min(spans) / (1 + 1 / GROUPS))

@@ -46,7 +46,7 @@ class Animal:
 
     def __init__(self, family, number, layers, words, left):
         self.family, self.ip = family, IPv6 if family == 6 else IP
-        # each IPv6 source is in another /64, so it has a bucket of its own
+        # Each IPv6 source is in another /64, so that it has its own bucket.
         self.source = f"2001:db8:0:{number:x}::1" if family == 6 else f"10.0.0.{number}"
         self.packet = stacked(*(layer.copy() for layer in layers))
         self.packet[self.ip].src = self.source
@@ -101,7 +101,7 @@ def kinds(family):
     if family == 6:
         options = IPv6ExtHdrDestOpt(options=[PadN(optdata=bytes(4))])
         hops = IPv6ExtHdrHopByHop(options=[PadN(optdata=bytes(4))])
-        # more extension headers than the parser reads
+        # The parser stops after a few extension headers.
         yield [ip, hops, *[options] * 8, udp(53, 20)], "unread", None
         yield [ip, hops, options, tcp(80, "S")], "proto tcp port 80 syn", None
         yield [ip, AH(nh=17, payloadlen=4, spi=9, seq=1, icv=bytes(12)), udp(53, 20)], "proto udp port 53", None
