@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Tests user/config/config.h and user/rules/list_file.h. A file of arbitrary bytes is refused or
- * read. A rules file that was read is written back as an equal file. The first byte selects whether
- * the rest of the input is a list, a rules file, or a sequence of choices that make a rules file,
- * because random bytes rarely pass the grammar.
+ * Tests user/config/config.h and user/rules/list_file.h. A file of arbitrary bytes must be refused
+ * or read. If a rules file is read, it must be written back as an equal file. The first byte of the
+ * input selects how the rest is used: as a list, as a rules file, or as choices from which a rules
+ * file is made, because random bytes rarely form a valid file.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -28,7 +28,7 @@ static uint8_t take(struct input *input)
 	return *input->data++;
 }
 
-/* Values that may follow a key, up to NULL. */
+/* Values of keys. Each array ends with NULL. */
 static const char *const prefixes[] = {
 	"default", "0.0.0.0/0",	    "10.0.0.0/8",	"192.0.2.0/24", "192.0.2.1", "192.0.2.2",
 	"\"::1\"", "2001:db8::/32", "\"2001:db8:1::\"", "2001:db8::1",	NULL};
@@ -65,7 +65,7 @@ static const struct key {
   policy_keys[] = {{"newcomers", budgets}, {0}},
   end_keys[] = {{"for", times}, {"until", moments}, {"force", truths}, {0}};
 
-/* Writes one of the values that a key may have, or a few random bytes. */
+/* Writes one of the possible values of a key, or a few bytes of the input. */
 static void value_make(FILE *out, struct input *input, const char *const *values)
 {
 	uint8_t choice = take(input);
@@ -83,7 +83,7 @@ static void value_make(FILE *out, struct input *input, const char *const *values
 	fputc('\n', out);
 }
 
-/* Writes the keys that the bits of a number select. */
+/* Writes a key for each bit that is set in a byte of the input. */
 static void keys_make(FILE *out, struct input *input, const struct key *some, const char *indent)
 {
 	for (uint8_t which = take(input); some->name; some++, which >>= 1) {
@@ -217,7 +217,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		made_try(&input);
 		return 0;
 	}
-	text = calloc(1, input.size + 1); /* readers require a NUL byte after the text */
+	text = calloc(1, input.size + 1); /* the parsers require a NUL byte after the text */
 	memcpy(text, input.data, input.size);
 	if (kind & 2)
 		rules_try(text, input.size);

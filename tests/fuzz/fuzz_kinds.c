@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Compares the arithmetic of every kind of limit (include/kinds.h) with reference models. The input
- * chooses the limit, the clocks, the packets and the pauses (tests/lib/kind_run.h). It also chooses
- * what other CPUs do before each access to a shared word, while a CPU charges a packet.
+ * Compares the arithmetic of each kind of limit (include/kinds.h) with a reference model. The input
+ * chooses the limit, the clocks, the packets and the pauses (tests/lib/kind_run.h). While a CPU
+ * charges a packet, the input also chooses what other CPUs do before each access to a shared word.
  */
 #include <stddef.h>
 #include <stdint.h>
@@ -16,9 +16,7 @@ static uint64_t run_choose(uint64_t bound);
 
 #include "kind_run.h"
 
-/*
- * Chooses a number from as many bytes of input as its bound needs, or 0 after the end of the input.
- */
+/* Reads a number below `bound` from as many bytes of input as needed, or 0 if no input is left. */
 static uint64_t run_choose(uint64_t bound)
 {
 	uint64_t number = 0;
@@ -29,8 +27,8 @@ static uint64_t run_choose(uint64_t bound)
 }
 
 /*
- * Sends a packet on a CPU that is not charging one, or advances the time. Reads a byte; most values
- * do nothing.
+ * Reads a byte of input. Depending on it, sends a packet on a CPU that is not charging a packet,
+ * advances the time, or usually does nothing.
  */
 static void between(void)
 {

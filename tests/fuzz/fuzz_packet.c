@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Compares bpf/packet.h with an oracle that follows the RFCs and reads the same frame by index. The
- * frame and its linear part are in buffers of exactly their size, so AddressSanitizer reports any
- * read past their end.
+ * Compares bpf/packet.h with an oracle, a second parser that follows the RFCs. The frame and its
+ * linear part are in buffers of exactly their sizes, so AddressSanitizer reports each read beyond
+ * their ends.
  */
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include "packet_model.h"
 
-/* The fields that the oracle finds in a frame, in this order. */
+/* What the oracle finds in a frame, in this order. */
 struct finding {
 	enum sl_reason reason;
 	size_t ip; /* offset of the IP header */
@@ -18,12 +18,12 @@ struct finding {
 	uint8_t addr[16];
 	uint8_t destination[16];
 	uint8_t first_proto;
-	size_t payload; /* offset of the end of the fixed IP header */
-	size_t limit;	/* offset of the packet's end: of the frame, or by IP's length field */
+	size_t payload; /* offset after the fixed IP header, before IPv4 options */
+	size_t limit;	/* offset of the packet's end, by IP's length field and the frame */
 	enum packet_transport transport;
-	size_t end; /* offset of the headers' end, if no header is truncated */
+	size_t end; /* offset after all headers, if no header is truncated */
 	uint8_t last_proto;
-	bool proto_known; /* whether `proto` is the transport protocol */
+	bool proto_known; /* whether `last_proto` is the transport protocol */
 	bool fragment;
 	struct sl_facts facts;
 };
@@ -39,7 +39,7 @@ static bool oracle_is_snap(const uint8_t *llc)
 	       (llc[5] == 0 || llc[5] == 0xf8);
 }
 
-/* Returns the offset of the EtherType after all tags. Sets `reason` if the frame has none. */
+/* Returns the offset of the EtherType after all tags. If there is no EtherType, sets `reason`. */
 static size_t oracle_ethertype(const uint8_t *data, size_t size, struct finding *finding)
 {
 	size_t at = 12;
@@ -73,7 +73,7 @@ static size_t oracle_ethertype(const uint8_t *data, size_t size, struct finding 
 	return at;
 }
 
-/* Sets the packet's end by IP's length field, before any padding. A length of 0 is unknown. */
+/* Sets the packet's end by IP's length field, because padding may follow. Length 0 is unknown. */
 static void oracle_length(struct finding *finding, size_t begin, uint16_t length)
 {
 	if (length && begin + length < finding->limit)
@@ -102,7 +102,7 @@ static void oracle_ipv4(struct finding *finding, const uint8_t *data, size_t siz
 	finding->first_proto = finding->last_proto = data[ip + 9];
 	finding->proto_known = true;
 	finding->payload = ip + 20;
-	/* fragment: more fragments follow, or the offset is not 0 */
+	/* the packet is a fragment if more fragments follow, or if its offset is not 0 */
 	finding->fragment = read16(data, ip + 6) % 0x4000;
 	if (read16(data, ip + 6) % 0x2000) {
 		finding->transport = TRANSPORT_HIDDEN;
@@ -115,9 +115,7 @@ static void oracle_ipv4(struct finding *finding, const uint8_t *data, size_t siz
 	}
 }
 
-/*
- * Returns the size of an extension header, or 0 if the type is not the type of an extension header.
- */
+/* Returns the size of an extension header, or 0 if `type` is no extension header. */
 static size_t oracle_extension(const uint8_t *data, size_t at, uint8_t type)
 {
 	switch (type) {
@@ -144,7 +142,7 @@ static void oracle_chain(struct finding *finding, const uint8_t *data, size_t si
 	uint8_t type = finding->first_proto;
 
 	for (int headers = 0;; headers++) {
-		uint16_t field = 0; /* 13 bits of offset, 2 reserved bits, and the flag M */
+		uint16_t field = 0; /* 13 bits of offset, 2 reserved bits, and flag M */
 		size_t length;
 
 		finding->end = at;
@@ -173,7 +171,7 @@ static void oracle_chain(struct finding *finding, const uint8_t *data, size_t si
 			finding->transport = TRANSPORT_HIDDEN;
 			finding->end = at;
 			finding->last_proto = type;
-			/* receivers use the protocol of the first fragment instead */
+			/* unknown, because receivers use the protocol of the first fragment */
 			finding->proto_known = false;
 			return;
 		}
@@ -201,7 +199,7 @@ static void oracle_ipv6(struct finding *finding, const uint8_t *data, size_t siz
 	oracle_chain(finding, data, finding->limit);
 }
 
-/* Reads the ports and the TCP flags that the frame contains. */
+/* Reads the ports and TCP flags, if the frame contains them. */
 static void oracle_transport(struct finding *finding, const uint8_t *data, size_t size)
 {
 	bool is_tcp = finding->last_proto == 6, is_udp = finding->last_proto == 17;
@@ -311,7 +309,7 @@ static struct packet check(const uint8_t *start, size_t size, const uint8_t *lin
 	return packet;
 }
 
-/* Checks that the parser finds nothing in a truncated frame that the whole frame does not have. */
+/* Checks that the parser finds in a truncated frame only what the whole frame contains. */
 static void check_cut(const struct packet *whole, const struct packet *cut)
 {
 	uint16_t supposed = cut->facts.facts & SL_FACT_UNREAD ? SL_FACT_UNREAD | SL_FACT_SYN : 0;
@@ -333,10 +331,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	size_t part;
 
 	if (size) {
-		/* choose the length by a byte of a MAC address, which the parser ignores */
+		/* a byte of a MAC address determines the length, because the parser ignores it */
 		part = size * data[0] / 256;
 		linear = frame_copy(data, part);
-		/* parse the frame in two parts, and then only the first part */
+		/* parse the frame in two parts, and then the first part without the second */
 		check(whole, size, linear + FRAME_ALIGN, part);
 		cut = check(linear + FRAME_ALIGN, part, linear + FRAME_ALIGN, part);
 		check_cut(&packet, &cut);
@@ -347,8 +345,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 }
 
 /*
- * Half of the mutations begin at a plausible EtherType. scripts/run-fuzzer has no seeds, and random
- * bytes rarely contain two valid magic numbers at once.
+ * Writes plausible EtherTypes and protocols into half of the mutated inputs. scripts/run-fuzzer has
+ * no seeds, and random bytes rarely contain two valid numbers at once.
  */
 size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max_size);
 

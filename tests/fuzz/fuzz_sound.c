@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Limits, states and slices of arbitrary bytes, as another program may write them to a gate's maps.
- * A limit that passes the checks of user/rules is compiled, printed and charged without a fault.
+ * Tests limits, states and slices of arbitrary bytes, because another program may write such bytes
+ * to a gate's maps. If a limit passes the checks of user/rules, it must be compiled, printed and
+ * charged without a fault.
  */
 #include <stdint.h>
 #include <stdlib.h>

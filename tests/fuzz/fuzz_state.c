@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Tests user/keep/state_file.h. A state file of arbitrary bytes is refused, or it is read and
+ * Tests user/keep/state_file.h. A state file of arbitrary bytes must be refused, or be read and
  * written back as an equal file. The first byte of the input selects whether the rest is the file,
- * or a sequence of words for a valid file.
+ * or a sequence of words that make a valid file.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -21,7 +21,7 @@ static void expect(bool truth)
 		abort();
 }
 
-/* A byte of the input above 127 selects one of these words. */
+/* Words of a state file. A byte of the input above 127 selects a word. */
 static const char *const words[] = {"\"192.0.2.1",
 				    "\"2001:db8::1",
 				    "\"10.0.0.0/8",
@@ -73,7 +73,7 @@ static size_t text_make(const uint8_t *data, size_t size, char text[TEXT_MAX])
 	return length + strlen(tails[kind]);
 }
 
-/* Compares two rulesets. They may differ by an entry that expired between the two readings. */
+/* Checks that two rulesets are equal. An entry may have expired between reading `a` and `b`. */
 static void rules_expect_equal(const struct ruleset *a, const struct ruleset *b)
 {
 	expect(a->count >= b->count && lists_count(a->lists) >= lists_count(b->lists));

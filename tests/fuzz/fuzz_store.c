@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Tests how the client in user/share/ reads the replies of a store. Each connection is one end of a
- * socket pair. Whenever the client writes, the next part of the input is sent from the other end,
- * which is closed after the last part. Time passes only while the client waits and no reply
- * arrives. Invariants: a reply is for an item that was sent, a call ends in time, the number of
- * nodes is bounded, errors are printable.
+ * socket pair. When the client writes, the test sends the next part of the input from the other
+ * end, and closes this end after the last part. Time passes only while the client waits without a
+ * reply. A reply must be for an item that was sent, a call must end in time, the number of nodes
+ * must be bounded, and errors must be printable.
  */
 #include <fcntl.h>
 #include <poll.h>
@@ -22,14 +22,14 @@
 #include "share/store.h"
 
 #define TIMEOUT_MS 100
-#define PART_MAX   (32 << 10) /* a part fits into the send buffer of a socket */
-#define LATE_MS	   2000	      /* by how much a call may end late, because the machine may stall */
+#define PART_MAX   (32 << 10) /* small enough for the send buffer of a socket */
+#define LATE_MS	   2000	      /* how late a call may end, because the machine may stall */
 #define FDS	   4096
 
 static const uint8_t *rest;
 static size_t rest_size;
 
-static int other[FDS]; /* the other end of each connection; 0 if the connection does not exist */
+static int other[FDS]; /* the test's end of each connection; 0 if there is no connection */
 static uint64_t waited_ms;
 
 static void expect(bool truth)
@@ -74,9 +74,7 @@ static const char *const grammar[] = {
 	"\r\n",
 };
 
-/*
- * Writes the next part of the input, up to a byte of 255. Uses one call, because each call is slow.
- */
+/* Sends the next part of the input, which ends before a byte of 255. Makes a single system call. */
 static void part_write(int fd)
 {
 	char text[PART_MAX];
@@ -105,7 +103,7 @@ int __wrap_poll(struct pollfd *fds, nfds_t count, int timeout);
 int __real_clock_gettime(clockid_t clock, struct timespec *ret);
 int __wrap_clock_gettime(clockid_t clock, struct timespec *ret);
 
-/* Replaces hiredis' function, so that no connection leaves this process. */
+/* Replaces hiredis' function by a connection within this process. */
 redisContext *__wrap_redisConnectNonBlock(const char *ip, int port)
 {
 	redisContext *context;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Tests words: rates, bursts, times, prefixes, matches and whole limits. A value that is accepted
- * is in its range, is printed, and is parsed again to an equal value. A word that is refused gives
- * an error text and changes nothing. The input consists of lines. The first byte of a line selects
- * a field of a limit, or its prefix. In the rest, a byte below 128 is a character, and any other
- * byte selects a word of the grammar.
+ * Tests words: rates, bursts, times, prefixes, matches and whole limits. An accepted value must be
+ * in its range, and must be printed as words that are parsed to an equal value. A refused word must
+ * change nothing. The input consists of lines. The first byte of a line selects a field of a limit,
+ * or its prefix. Each later byte is a character if it is below 128, and otherwise selects a word of
+ * the grammar.
  */
 #include <errno.h>
 #include <stdarg.h>
@@ -181,7 +181,7 @@ static const char *const grammar[] = {
 	"1-9,",	   "syn",	   "dns",
 };
 
-/* Writes a line of the input as words. Returns the offset of the next line. */
+/* Converts a line of the input to words. Returns the offset of the next line. */
 static size_t entry_write(const uint8_t *data, size_t size, char text[TEXT_MAX])
 {
 	size_t length = 0, i = 0;
