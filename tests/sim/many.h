@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Simulates each packet of many sources, whose demand is by Zipf, on nodes that share their limits.
- * A node reports a source by the rule of user/share/accounts.c, at most `most` sources at a time in
- * the order of user/share/choice.c, and charges by user/share/flow.c and debt.c. A common bucket of
- * each source, charged for the packets of all nodes, shows by how much it exceeds its limit.
+ * Simulates each packet of many sources on nodes that share their limits. The demand of sources
+ * follows Zipf's law. A node reports at most `most` sources at a time. It chooses them by the rules
+ * of user/share/accounts.c and choice.c, and charges them by user/share/flow.c and debt.c. A common
+ * bucket of each source is charged for the source's packets on all nodes. It shows by how much the
+ * source exceeds its limit.
  *
- *   many_begin   all sources idle
- *   many_run     packets for some seconds
- *   many_judge   measures the excess from this moment on
+ *   many_begin   makes idle sources
+ *   many_run     simulates packets for some seconds
+ *   many_judge   begins to measure the excess
  */
 #ifndef SLUICE_SIM_MANY_H
 #define SLUICE_SIM_MANY_H
@@ -17,18 +18,18 @@
 #include "sharing/command_share.h"
 #include "share/choice.h"
 
-#define MANY_STEPS (SHARE_ROUND_MS / 10) /* a round lasts this many steps of 10 ms */
+#define MANY_STEPS (SHARE_ROUND_MS / 10) /* steps of 10 ms in a round */
 #define MANY_ROUND (MANY_STEPS * (WORLD_SEC / 100))
 
 /* What a node stores about a source. */
 struct many_entry {
-	uint64_t empty_at; /* same meaning as in struct sl_state */
-	uint64_t excess;   /* excess at scan `scanned`, plus the packets that passed since then */
-	uint32_t scanned;  /* number of the last scan that inspected this entry */
-	uint32_t asked;	   /* number of packets since the last scan */
-	uint32_t account;  /* 1 + index of the source's account; 0 if the source has no account */
-	float demand;	   /* demand at the scan with number `scanned` */
-	bool is_listed;	   /* whether `touched` contains the source */
+	uint64_t empty_at; /* as in struct sl_state */
+	uint64_t excess;   /* excess at scan `scanned`, plus packets that passed since then */
+	uint32_t scanned;  /* number of the last scan that examined this entry */
+	uint32_t asked;	   /* packets since the last scan */
+	uint32_t account;  /* index of the source's account plus 1; 0 if it has no account */
+	float demand;	   /* demand at scan `scanned` */
+	bool is_listed;	   /* whether array `touched` contains the source */
 };
 
 struct many_account {
@@ -43,27 +44,27 @@ struct many_account {
 struct many_node {
 	struct many_entry *entry; /* by source */
 	struct many_account *account;
-	uint32_t *touched; /* sources that the next scan inspects */
+	uint32_t *touched; /* sources that the next scan will examine */
 	uint32_t touched_count, scan, accounts, candidates;
 };
 
 struct many_source {
-	struct flow_count totals; /* totals of all nodes in the store */
+	struct flow_count totals; /* the store's totals of all nodes */
 	uint64_t judged_at;
-	int64_t judge, lowest;	/* level of the common bucket and its lowest level, in ticks */
-	uint32_t passed, asked; /* packets that passed and that arrived since many_judge() */
+	int64_t judge, lowest;	/* level of the common bucket and its minimum, in ticks */
+	uint32_t passed, asked; /* packets that passed, or arrived, since many_judge() */
 };
 
 struct many {
 	unsigned int nodes, sources, most;
-	double demand; /* demand of all sources together, as a multiple of the rate of one source */
+	double demand;	/* total demand of all sources, as a multiple of one source's rate */
 	uint64_t burst; /* in ticks */
 	uint64_t cost;	/* cost of a packet in ticks */
 	struct many_node *node;
 	struct many_source *source;
 	struct choices come,
-		leave;	 /* in a scan: sources to give an account, and accounts that may end */
-	uint32_t *found; /* source of each candidate in `come`, by the same index */
+		leave;	 /* in a scan: sources that need an account, accounts that may end */
+	uint32_t *found; /* the source of each candidate in `come`, at the same index */
 	uint64_t now, begin, judged, random, step, owed, commands, left_out, scans;
 };
 
@@ -72,7 +73,7 @@ static inline double many_random(struct many *many)
 	return (random_next(&many->random) >> 11) * 0x1p-53;
 }
 
-/* Returns a random source by Zipf's law, by rejection from a logarithmic distribution. */
+/* Returns a random source by Zipf's law. Rejects some samples of a logarithmic distribution. */
 static inline uint32_t many_draw(struct many *many)
 {
 	for (;;) {
@@ -117,7 +118,7 @@ static inline void many_begin(struct many *many)
 	many->leave.list = many_alloc(many->most, sizeof(*many->leave.list));
 	many->come.most = many->leave.most = many->most;
 	many->random = RANDOM_BEGIN;
-	many->now = many->begin = 1000 * WORLD_SEC; /* late enough that an empty_at of 0 is full */
+	many->now = many->begin = 1000 * WORLD_SEC; /* so late that empty_at 0 means full */
 	for (unsigned int i = 0; i < many->nodes; i++) {
 		struct many_node *node = &many->node[i];
 
@@ -152,7 +153,7 @@ static inline void many_charge(const struct many *many, struct many_entry *entry
 	entry->empty_at = credit_latest(entry->empty_at, many->now - many->burst) + cost;
 }
 
-/* Charges a packet of a source to the common bucket of the source. */
+/* Charges a packet of a source to the source's common bucket. */
 static inline void many_pass(struct many *many, struct many_source *source)
 {
 	int64_t level = source->judge + credit_span(source->judged_at, many->now);
@@ -163,7 +164,7 @@ static inline void many_pass(struct many *many, struct many_source *source)
 	source->passed++;
 }
 
-/* Returns the time between the last scan that inspected an entry and the most recent scan. */
+/* Returns the time between the scan that last examined an entry and the latest scan. */
 static inline uint64_t many_since(const struct many_node *node, const struct many_entry *entry)
 {
 	return entry->scanned < node->scan ? MANY_ROUND * (node->scan - entry->scanned) : 0;
@@ -192,7 +193,7 @@ static inline void many_packet(struct many *many)
 		node->account[entry->account - 1].own.asked += many->cost;
 		return;
 	}
-	/* the scans that skipped the entry would have found no new packets */
+	/* advance the entry by the scans that did not examine it, because it had no packets then */
 	if (entry->scanned < node->scan) {
 		uint64_t unreported =
 			MANY_ROUND / 100 / many->nodes * (node->scan - entry->scanned);
@@ -205,7 +206,7 @@ static inline void many_packet(struct many *many)
 	entry->excess += taken;
 }
 
-/* Returns whether a source should have an account, by the rule of entry_scan() in accounts.c. */
+/* Returns whether a source should have an account, as entry_scan() in accounts.c decides. */
 static inline bool many_is_near(struct many *many, struct many_node *node, struct many_entry *entry)
 {
 	uint64_t unreported = MANY_ROUND / 100 / many->nodes;
@@ -256,7 +257,7 @@ static inline void many_account(struct many *many, struct many_node *node,
 	node->accounts++;
 }
 
-/* Returns the weight of an account, computed like account_weight() in accounts.c. */
+/* Returns the weight of an account, as account_weight() in accounts.c computes it. */
 static inline double many_account_weight(const struct many *many, const struct many_node *node,
 					 const struct many_account *account)
 {
@@ -269,7 +270,7 @@ static inline double many_account_weight(const struct many *many, const struct m
 	return many_weight(many, node, account->source);
 }
 
-/* Gives accounts to the first sources in the order that choice.h defines. */
+/* Gives accounts to the sources that come first in the order of choice.h. */
 static inline void many_choose(struct many *many, struct many_node *node)
 {
 	unsigned int number;
@@ -290,7 +291,7 @@ static inline void many_choose(struct many *many, struct many_node *node)
 	}
 }
 
-/* Inspects the touched sources. The next scan repeats this for due sources without an account. */
+/* Examines all touched sources. Due sources without an account stay touched for the next scan. */
 static inline void many_scan(struct many *many, struct many_node *node)
 {
 	uint32_t due = 0;
@@ -348,7 +349,7 @@ static inline void many_round(struct many *many, struct many_node *node,
 	many_forget(node, account);
 }
 
-/* Charges or refunds an entry. Without slices, `empty_at` is the whole state. */
+/* Charges or refunds an entry. The entry has no slices, so `empty_at` is its whole state. */
 static inline void many_step(struct many *many, struct many_account *account,
 			     struct many_entry *entry)
 {
