@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The BPF programs of forge, which change the source of each frame and send it. */
+/* BPF programs of forge that change the source of each frame and send the frame. */
 #include "generate.bpf.c"
 
-/*
- * Sends a frame with a new IPv6 source. The UDP checksum becomes wrong, but no receiver checks it.
- */
+/* Sends a frame with a new IPv6 source. Leaves a wrong UDP checksum, which no receiver checks. */
 SEC("xdp")
 int forge_ipv6(struct xdp_md *ctx)
 {
@@ -19,7 +17,7 @@ int forge_ipv6(struct xdp_md *ctx)
 	return bpf_redirect(lane.ifindex, 0);
 }
 
-/* Number of IPv4 frames in a row that have the same source. */
+/* Number of successive IPv4 frames from the same source. */
 __u32 run_length = 1;
 __u32 run_source;
 

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * forge: sends UDP frames from random sources of a prefix, over a veth pair of a test. It sends PPS
- * frames a second, or as many as one CPU can. With RUN, it sends RUN frames of IPv4 from each
- * source.
+ * frames a second or, if PPS is not given, as many as one CPU can send. If RUN is given, it sends
+ * RUN IPv4 frames from each source.
  *
  * It works only in a named network namespace, so that it cannot flood a real network, and ends
  * after at most a minute. Then it prints one line of JSON:
  *
  *   {"sent": 61240320, "begin": 8112.250114, "end": 8122.250398}
  *
- * sent: frames that were passed to the device. begin, end: times of CLOCK_MONOTONIC, in seconds.
+ * `sent` is the number of frames that were passed to the device. `begin` and `end` are times of
+ * CLOCK_MONOTONIC in seconds.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -34,18 +35,18 @@
 #include "forge.skel.h"
 
 #define SECONDS_MAX 60
-#define FRAMES_MAX  1000000000 /* frames in a test run; a signal ends the run long before */
+#define FRAMES_MAX  1000000000 /* frames in a test run, which a signal ends long before */
 #define PPS_MAX	    100000000
-#define TURN_NS	    5000000 /* if PPS is given: interval at which frames are sent */
-#define BATCH	    64 /* frames in a batch, as a driver sends them; a veth queue has 256 places */
+#define TURN_NS	    5000000 /* if PPS is given: interval in ns at which frames are sent */
+#define BATCH	    64	    /* frames in a batch, as in a driver; a veth queue has room for 256 */
 
 struct job {
 	struct sources sources;
 	const char *device;
 	unsigned int seconds;
 	unsigned int cpu;
-	unsigned int pps; /* frames a second; 0 for as many as the CPU can send */
-	unsigned int run; /* frames in a row from one source; 0 for a new source in each frame */
+	unsigned int pps; /* frames per second; 0 to send as fast as the CPU can */
+	unsigned int run; /* successive frames from one source; 0 for a new source per frame */
 };
 
 static int argument_parse(const char *text, unsigned int max, unsigned int *ret)
@@ -83,10 +84,10 @@ static double now(void)
 
 static void nothing(int signal)
 {
-	(void)signal; /* the signal only makes the test run end with EINTR */
+	(void)signal; /* the signal only ends the test run with EINTR */
 }
 
-/* Sends the signal repeatedly: a signal before the start of the test run would not end it. */
+/* Sends SIGALRM repeatedly, because a signal that precedes the test run does not end it. */
 static void alarm_set(unsigned int seconds)
 {
 	const struct sigaction action = {.sa_handler = nothing};
@@ -107,7 +108,7 @@ static int frames_send(const struct bpf_program *program, struct frame *frame, u
 	return err == -EINTR ? 0 : err;
 }
 
-/* Sends the frames of an interval. If an interval is late, later intervals do not catch up. */
+/* Sends the frames of an interval. If it takes too long, later intervals do not catch up. */
 static int job_turn(const struct job *job, const struct bpf_program *program, struct frame *frame)
 {
 	const struct timespec turn = {.tv_nsec = TURN_NS};

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A library for LD_PRELOAD that makes calls of a command fail, as if there were no memory:
+ * A library for LD_PRELOAD that makes system or library calls fail, as if memory were full:
  *
- *   STARVE=KIND:N      the Nth call of a kind fails: malloc, mmap or bpf with ENOMEM, or watch,
- *                      which is inotify_add_watch(2), with ENOSPC
- *   STARVE=KIND:N+     all calls of the kind from the Nth on fail
+ *   STARVE=KIND:N      the Nth call of a kind fails. KIND is malloc, mmap or bpf, which fail with
+ *                      ENOMEM, or watch, so inotify_add_watch(2) fails with ENOSPC
+ *   STARVE=KIND:N+     the Nth call of the kind and all later calls fail
  *   STARVE_WHILE=FILE  calls fail only while this file exists
- *   STARVE_COUNT=FILE  at the end, the number of calls of the kind is written to this file
+ *   STARVE_COUNT=FILE  at exit, the number of calls of the kind is written to this file
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -21,7 +21,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* glibc exports these functions. dlsym() would allocate memory, so it cannot be used. */
+/* The allocator of glibc, called directly because dlsym() would allocate memory. */
 void *__libc_malloc(size_t size);
 void *__libc_calloc(size_t count, size_t size);
 void *__libc_realloc(void *old, size_t size);
@@ -61,7 +61,7 @@ __attribute__((destructor)) static void starve_end(void)
 	}
 }
 
-/* Counts a call of a kind. Returns whether the call must fail, and sets errno then. */
+/* Counts a call of a kind. Returns whether the call must fail. If so, sets errno. */
 static bool starves(enum kind kind)
 {
 	if (kind != starved)

@@ -2,11 +2,12 @@
 /*
  * store_client ADDRESS TIMEOUT_MS [USER PASSWORD [CA_FILE]]
  *
- * Calls user/share/store.h: reads commands from standard input, and prints a line of JSON for each.
- * If USER is "-", it logs in without a user name.
+ * Reads commands from standard input, runs them by user/share/store.h, and prints a line of JSON
+ * for each command. If USER is "-", it logs in without a user name.
  *
- *   round KEY TAKEN ASKED...   sends a round with keys. '!' before a key sets its TTL. KEY#MS also
- *                              reads the key's block, and reports a block of MS if MS is not 0.
+ *   round KEY TAKEN ASKED...   sends a round with these keys. '!' before a key sets the key's TTL.
+ *                              KEY#MS also reads the key's block and, if MS is not 0, reports a
+ *                              block of MS milliseconds.
  *   nodes KEY NODE ALIVE_MS    counts the nodes
  *   counts                     prints the counters of the store
  */
@@ -20,7 +21,7 @@
 #include "share/store.h"
 
 #define EXPIRE_S 60
-#define NO_TLS	 3 /* exit status if the store client was built without TLS */
+#define NO_TLS	 3 /* exit status if store_client was built without TLS */
 
 static int64_t milliseconds(void)
 {
@@ -30,7 +31,7 @@ static int64_t milliseconds(void)
 	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-/* Prints the last fields of a reply. Replaces quotes and backslashes in errors by "'". */
+/* Prints the last fields of a reply. Writes quotes and backslashes in errors as "'". */
 static void answer_end(const struct store *store, int status, int64_t begun)
 {
 	printf("\"status\": %d, \"ms\": %" PRId64 ", \"error\": \"", status,

@@ -8,8 +8,9 @@
  *
  *   {"t": 2.000, "sent": {"192.0.2.1": 200}, "span": {"192.0.2.1": 1.990}}
  *
- * t: seconds since the start. sent: frames that the kernel accepted. span: seconds from just before
- * the first frame of a source until just after its last frame, which is the t of burst + rate x t.
+ * `t` is the time since the start in seconds. `sent` is the number of frames that the kernel
+ * accepted. `span` is the time from just before a source's first frame until just after its last
+ * frame, in seconds. It is the t of burst + rate x t.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -39,24 +40,24 @@
 #define FRAME_LEN    64
 #define NSEC_PER_SEC 1000000000ULL
 
-/* Frames in a system call. More would make a source delay others; fewer would cost more CPU. */
+/* Frames per system call. More frames would delay other sources, fewer would cost more CPU time. */
 #define BATCH 32
 
-#define NAP_NS 50000 /* time to sleep if no frame is due; a shorter sleep is not precise */
+#define NAP_NS 50000 /* sleep in ns if no frame is due; shorter sleeps are not precise */
 
 enum { EXIT_USAGE = 2 };
 
 struct source {
-	const char *name; /* address in the notation of the caller */
+	const char *name; /* address as the caller wrote it */
 	int family;
 	union {
 		struct in_addr v4;
 		struct in6_addr v6;
 	} addr;
-	uint64_t rate; /* rate in frames a second; 0 means as fast as possible */
+	uint64_t rate; /* frames per second; 0 to send as fast as possible */
 	uint64_t sent;
-	uint64_t first_ns; /* time just before the first frame was sent */
-	uint64_t last_ns;  /* time just after the last frame was sent */
+	uint64_t first_ns; /* time before the first frame was sent */
+	uint64_t last_ns;  /* time after the last frame was sent */
 	uint8_t frame[FRAME_LEN];
 };
 
@@ -117,7 +118,7 @@ static void mac_parse(const char *text, uint8_t mac[static ETH_ALEN])
 		die(EXIT_USAGE, "'%s' is not an Ethernet address", text);
 }
 
-/* Parses SOURCE=RATE. Changes the text: '=' becomes NUL. */
+/* Parses SOURCE=RATE. Replaces '=' in the text by NUL. */
 static void source_parse(char *text, struct source *source)
 {
 	char *equals = strchr(text, '=');
@@ -136,7 +137,7 @@ static void source_parse(char *text, struct source *source)
 		source->rate = number_parse(equals + 1, "a rate", RATE_MAX);
 }
 
-/* Adds `len` bytes to the sum of an Internet checksum (RFC 1071). `len` is even. */
+/* Adds `len` bytes to the sum of an Internet checksum (RFC 1071). `len` must be even. */
 static uint32_t sum_add(uint32_t sum, const void *data, size_t len)
 {
 	const uint8_t *byte = data;
@@ -153,7 +154,7 @@ static uint16_t sum_finish(uint32_t sum)
 	return htons((uint16_t)~sum);
 }
 
-/* Writes the IP header and the UDP header. UDP requires a checksum on IPv6, and not on IPv4. */
+/* Writes the IP header and the UDP header. UDP requires a checksum for IPv6, but not for IPv4. */
 static void packet_write(uint8_t *packet, const struct source *source, const struct target *target)
 {
 	struct udphdr udp = {.source = htons(40000), .dest = htons(target->port)};
@@ -190,8 +191,8 @@ static void packet_write(uint8_t *packet, const struct source *source, const str
 }
 
 /*
- * Enters a network namespace. Exits if it is the initial one, the only one that has the setting
- * netdev_max_backlog. In a container, the namespace of process 1 is refused too.
+ * Enters a network namespace. Exits if it is the initial namespace, the only namespace that has the
+ * setting netdev_max_backlog. In a container, also exits if it is the namespace of process 1.
  */
 static void netns_enter(const char *name)
 {
@@ -212,7 +213,7 @@ static void netns_enter(const char *name)
 				  "a real network");
 }
 
-/* Opens a raw socket, for sending only, and reads the Ethernet address of the device. */
+/* Opens a raw socket for sending, and reads the Ethernet address of the device. */
 static int device_open(const char *device, uint8_t mac[static ETH_ALEN])
 {
 	struct sockaddr_ll address = {.sll_family = AF_PACKET};
@@ -241,9 +242,9 @@ static uint64_t now_ns(void)
 }
 
 /*
- * Sends the due frames of a source, at most a batch. The first frame is due at once, and the others
- * follow at equal intervals. Returns whether more frames are due, in which case the caller must not
- * sleep.
+ * Sends the due frames of a source, but at most BATCH frames. The first frame is due at once, and
+ * later frames follow at equal intervals. Returns true if more frames are due, so the caller must
+ * not sleep.
  */
 static bool source_send(struct source *source, const struct run *run, uint64_t elapsed_ns)
 {
@@ -263,7 +264,7 @@ static bool source_send(struct source *source, const struct run *run, uint64_t e
 	before_ns = now_ns();
 	accepted = sendmmsg(run->sock, messages, batch, 0);
 	if (accepted < 0) {
-		/* the queue is full, so the frames remain due */
+		/* the queue is full; send these frames later */
 		if (errno == ENOBUFS || errno == EAGAIN || errno == EINTR)
 			return true;
 		die(EXIT_FAILURE, "sending from %s: %s", source->name, strerror(errno));
