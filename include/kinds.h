@@ -216,7 +216,7 @@ static inline bool kind_blocks(const struct sl_limit *limit, __u64 cost)
 
 /*
  * Undoes a charge that was made at time `at`, on a copy of a state. Returns false if a window
- * cannot separate the charge from later charges. A shape moves the next slot forward: if another
+ * cannot separate the charge from later charges. A shape makes the next slot earlier: if another
  * packet was charged meanwhile, two packets may then depart together, but by that time no more
  * packets than the rate allows.
  */

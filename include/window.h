@@ -19,14 +19,14 @@
  * four steps, each a compare-and-swap, and ends if one fails (state_turn() in bpf/state.h). Between
  * two steps the CPU may stall, and other CPUs may act.
  *
- *  1. past        If its tag is not of the index, or is of the next one too: counts are cleared.
- *  2. charged_at  Moves on, never back. From here on each CPU knows that the sub-window is over,
- *                 even if its own clock is late: `charged_at` is not in the index's sub-window.
- *  3. window      The new index and the new total.
- *  4. past        The new counts, with the new index as their tag.
+ *  1. past        Its counts are cleared if its tag is not the old index's, or also fits the new.
+ *  2. charged_at  It moves forward, never back. From then on each CPU knows that the sub-window is
+ *                 over, even if its clock is late: `charged_at` is not in the index's sub-window.
+ *  3. window      It gets the new index and the new total.
+ *  4. past        It gets the new counts, with the new index as their tag.
  *
  * If `past` has no counts, or a wrong tag, the whole total is assumed to be of the last sub-window:
- * it expires later, never sooner. A tag wraps after 16 sub-windows, but matches no counts of
+ * it expires late, never early. A tag wraps after 16 sub-windows, but matches no counts of
  * another sub-window: between steps 3 and 4 the tag is wrong, or step 1 has cleared the counts.
  *
  * A count of `past` is in units of 2^shift, the smallest unit in which N fits. The remainder, below

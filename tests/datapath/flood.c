@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Sends packets at full speed through the programs that ship. */
+/* Sends packets at full speed through the shipped programs. */
 #include "rig.h"
 
 #include <sched.h>
@@ -98,9 +98,9 @@ void real_synchronize_programs(void) __asm__("__real_synchronize_programs");
 void rig_synchronize_programs(void) __asm__("__wrap_synchronize_programs");
 
 /*
- * Replaces synchronize_programs() in tests. Only a flood's packets may be in progress during a
- * change, so there is no need to wait without one. The function always makes a system call, because
- * tests kill changes at each system call.
+ * Replaces synchronize_programs() in tests. It waits only during a flood, because no other packets
+ * run at the same time as a change. It always makes a system call, because tests kill changes at
+ * each system call.
  */
 void rig_synchronize_programs(void)
 {

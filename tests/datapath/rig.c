@@ -206,7 +206,7 @@ static void map_empty(int fd)
 		assert_int_equal(bpf_map_delete_elem(fd, key), 0);
 }
 
-/* Number of values to zero in one call. The values of a whole per-CPU map may exceed memory. */
+/* Number of values to zero in one call. Zeros for a whole per-CPU map may not fit into memory. */
 #define ZERO_BATCH 4096
 
 /* Returns zeros for ZERO_BATCH values. They are kept, because tests empty maps many times. */

@@ -30,7 +30,7 @@ struct rig {
 	volatile __u64 *clock_ticks;
 	volatile __u64 *clock_jiffies;
 	uint64_t phase;	 /* ticks from the start of the current jiffy to now */
-	uint64_t behind; /* ticks by which the clock was set back, while jiffies went on */
+	uint64_t behind; /* ticks by which the clock was set back; jiffies are never set back */
 	/* packets and bytes that were sent, by verdict; rig_check_counted() compares them */
 	struct sl_cell passed, dropped;
 	unsigned int cpus;		/* number of CPUs that are online */
@@ -168,7 +168,7 @@ uint64_t rig_send(struct rig *rig, enum hook hook, const struct frame *frame, ui
 /* Sends UDP packets in frames of FRAME_LEAST, on different hooks. Returns how many passed. */
 uint64_t rig_send_from(struct rig *rig, const char *source, uint64_t count);
 
-/* A number of packets that is larger than any burst that tests measure with it. */
+/* Number of packets to send to measure a burst. It is larger than any burst that is measured. */
 #define ENOUGH 50
 
 /* Sends ENOUGH packets and returns how many pass. At a rate of 1/h, that is the burst in force. */
@@ -195,7 +195,7 @@ bool rig_run_skb_through(struct rig *rig, int prog, enum hook hook, const void *
 
 /* --- Senders --------------------------------------------------------------------------------- */
 
-/* Sends packets whose addresses change within a network (senders.h). */
+/* A sequence of packets whose addresses change within a network (senders.h). */
 struct march {
 	/* variables of the BPF program that sends; a test may set `to`, `times` and `next` */
 	struct senders *senders;
@@ -204,7 +204,10 @@ struct march {
 	struct frame frame;
 };
 
-/* Sends to a TC program of the rig. place: an index below SENDERS_MAX, different for each march. */
+/*
+ * Prepares packets to a TC program of the rig. place: an index below SENDERS_MAX for this march
+ * only.
+ */
 struct march march_from(unsigned int place, const char *net, int prog);
 /* Sends the next `count` packets. Returns how many passed. */
 uint64_t rig_march(struct rig *rig, const struct march *march, uint64_t count);
@@ -242,7 +245,7 @@ void rig_forget_bucket(struct rig *rig, const struct sl_prefix *address);
 uint64_t rig_reason(const struct rig *rig, enum sl_reason reason);
 /* Returns the sum of the counters of all policies, including deleted policies. */
 struct sl_counters rig_counters(const struct rig *rig);
-/* Returns the counters of the policy, access or lack of a rule that applies to an address. */
+/* Returns the counters of the policy that decides about an address, or of SL_POLICY_NONE. */
 struct sl_counters rig_counters_of(const struct rig *rig, const char *address);
 /* Checks that each packet that was sent was counted once, under its verdict, with its bytes. */
 void rig_check_counted(const struct rig *rig);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Sources, states and buckets of the rig's gate, and floods of new sources. */
+/* Reads and evicts states and buckets of the rig's gate, and begins floods of new sources. */
 #include "rig.h"
 
 #include <bpf/bpf.h>

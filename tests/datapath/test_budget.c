@@ -168,7 +168,7 @@ static void speed_check(struct rig *rig, const struct shipped *shipped, const ch
 		      rate, burst, sent, cpus, passed, most, passed / most,
 		      rig_reason(rig, SL_DROP_CONTENDED));
 	assert_true(passed <= most);
-	/* the limit is low, because other processes may delay the senders */
+	/* this bound is low, because other processes may delay the senders */
 	assert_true(passed >= gained * 0.3);
 	assert_int_equal(passed + rig_reason(rig, SL_DROP_OVER_BUDGET) +
 				 rig_reason(rig, SL_DROP_CONTENDED),

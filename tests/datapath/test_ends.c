@@ -154,7 +154,7 @@ TEST(test_nested)
 	rig_clock_forward(rig, SEC);
 	expect(rig, "192.0.2.1", true);
 	assert_true(rig_reason(rig, SL_PASS_NO_RULE) > 0);
-	rig_check_tidy(rig, ARRAY_SIZE(nested)); /* expired rules are still there */
+	rig_check_tidy(rig, ARRAY_SIZE(nested)); /* expired rules still exist in the maps */
 	rig_check_counted(rig);
 }
 
@@ -444,7 +444,7 @@ TEST(test_a_prefix_has_one_time)
 	entries.rules[0].list_until = 0;
 	assert_int_equal(list_put(&rig->gate, &list, false, &entries, &counts), 0);
 	rig_limits(rig, "192.0.2.1", "rate 1/h burst 5", NULL);
-	expect(rig, "192.0.2.1", true); /* list1 allows it */
+	expect(rig, "192.0.2.1", true); /* list1 allows 192.0.2.1 */
 	rig_clock_forward(rig, 2 * SEC);
 	expect(rig, "192.0.2.1", false);
 	assert_int_equal(rig_reason(rig, SL_DROP_OVER_LIMIT), 0);

@@ -96,7 +96,7 @@ TEST(test_fresh_burst_of_two_cpus)
 
 /* --- Refill --------------------------------------------------------------------------------- */
 
-/* Uses up a new source's credit in the last tick of a jiffy, so a cached refusal then expires. */
+/* Uses up a new source's credit in a jiffy's last tick. The next tick ends a cached refusal. */
 static struct frame drain_new(struct rig *rig, const struct limit_case *it)
 {
 	struct frame frame = next_source();

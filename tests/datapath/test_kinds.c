@@ -267,14 +267,15 @@ TEST(test_two_rates_are_charged_together_or_not_at_all)
 	assert_int_equal(rig_policy(rig, SOURCE)->limits[SL_IPV4], 2);
 	packets = rate_of(rig, false)->slot;
 	bits = rate_of(rig, true)->slot;
-	assert_int_equal(rig_send(rig, HOOK_XDP, &large, 5), 3); /* the rate in bits refuses two */
+	/* the rate in bits refuses two packets */
+	assert_int_equal(rig_send(rig, HOOK_XDP, &large, 5), 3);
 	assert_int_equal(left_of(rig, false), 7);
 	assert_int_equal(left_of(rig, true), 0);
 	counters = rig_counters_of(rig, SOURCE);
 	assert_int_equal(counters.refused[packets].packets, 0);
 	assert_int_equal(counters.refused[bits].packets, 2);
 	rig_clock_forward(rig, 100 * SEC); /* refill the burst in bits */
-	/* the rate in packets refuses three frames */
+	/* the rate in packets refuses three packets */
 	assert_int_equal(rig_send(rig, HOOK_XDP, &small, 10), 7);
 	assert_int_equal(left_of(rig, false), 0);
 	assert_int_equal(left_of(rig, true), 3000 - 7 * FRAME_LEAST);

@@ -40,8 +40,8 @@ TEST(test_default_memory)
 {
 	static const struct {
 		unsigned int cpus;
-		uint64_t rules_max; /* largest memory of the maps of rules, in MB */
-		uint64_t all_max;   /* largest memory of all maps, in MB */
+		uint64_t rules_max; /* largest allowed memory of the maps of rules, in MB */
+		uint64_t all_max;   /* largest allowed memory of all maps, in MB */
 	} cases[] = {{1, 6, 64}, {2, 6, 64}, {8, 9, 100}, {128, 24, 300}};
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {

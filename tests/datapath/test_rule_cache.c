@@ -470,8 +470,8 @@ TEST(test_families_apart)
 
 		assert_int_equal(send_cold(rig, HOOK_INGRESS, &frame, 1), 1);
 	}
-	assert_int_equal(rule_cache_in_use(rig),
-			 4); /* an IPv4 /14, an IPv6 /14 that both sources share, and two /48s */
+	/* an IPv4 /14, an IPv6 /14 that both sources share, and two /48s */
+	assert_int_equal(rule_cache_in_use(rig), 4);
 	rig_check_counted(rig);
 }
 
@@ -507,7 +507,7 @@ static void fire_change(struct rig *rig, bool first)
 	assert_int_equal(rig_change(rig, &set), 0);
 }
 
-/* After a change, the new rules judge the next packet. */
+/* Checks that the new rules judge the next packet after a change. */
 static void fire_look(struct rig *rig, const struct shipped *shipped, bool first)
 {
 	static const struct {

@@ -200,7 +200,7 @@ static struct stamper stamper_load(const struct rig *rig)
 	return stamper;
 }
 
-/* Sends a frame whose sender has set a departure time, in ticks. Otherwise like depart(). */
+/* Does what depart() does, for a frame whose sender has set a departure time, in ticks. */
 static bool depart_not_before(struct rig *rig, const struct stamper *stamper,
 			      const struct frame *frame, uint64_t ticks, uint64_t *ret)
 {

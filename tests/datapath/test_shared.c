@@ -139,7 +139,7 @@ static void counts_of(struct rig *rig, size_t i, const char *source, enum hook h
 	passed = offer(rig, hook, &frame, limit, count);
 	passed += settle(rig, hook, &frame, limit);
 	entry = entry_of(rig, limit, source);
-	if (limit->observe) /* all packets pass, so use the counter */
+	if (limit->observe) /* all packets pass, so check only the sum of both counters */
 		passed = ticks_of(limit, entry.count.shared.taken) / cost_of(limit);
 	check_counts(limits[i].words, limit, &entry, passed * cost_of(limit),
 		     (count + 1) * cost_of(limit));
