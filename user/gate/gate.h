@@ -52,7 +52,7 @@ struct gate_sizes;
 /* An open directory of pins in bpffs; see gate/pins.h. */
 struct pins {
 	int fd;		      /* fd of the directory; -1 if it is not open */
-	bool reads_only;      /* the caller is a reader: it may only open maps to read them */
+	bool reads_only;      /* the caller is a reader, which can open maps only for reading */
 	char path[PINS_PATH]; /* path of the directory, only for messages */
 };
 
@@ -62,8 +62,9 @@ struct pins {
 	}
 
 /*
- * The values of an array map in memory. A view is either mapped, so packets change it at any time,
- * or a copy. A reader has copies, because the kernel does not map a map by a read-only fd.
+ * The values of an array map in memory. A view is either made by mmap(), so packets change it at
+ * any time, or it is a copy. A reader has copies, because the kernel refuses mmap() for a map's
+ * read-only fd.
  */
 struct array_view {
 	void *values;
@@ -100,7 +101,7 @@ struct gate {
 	struct sl_gate *state;	    /* value of map `gate` */
 	struct sl_list_info *lists; /* values of map `lists` */
 	struct sl_policy *policies; /* values of map `policies`: policy versions */
-	struct sl_policy *checked;  /* checked copies of `policies`: policy_version() */
+	struct sl_policy *checked;  /* checked copies of `policies`, for policy_version() */
 	struct sl_state *budgets;   /* values of map `budgets`, indexed by policy number */
 	uint64_t *subrules;	    /* values of map `subrules`: include/aggregate.h */
 	unsigned int policies_max;  /* number of policies that fit into the maps */
@@ -217,7 +218,7 @@ bool gate_note_first(const struct gate *gate, enum gate_note note);
  * changes the gate during a trial.
  */
 
-/* Commands assume 30 s after the end of a trial that its background process was killed. */
+/* 30 s after the end of a trial, commands assume that its background process was killed. */
 #define TRIAL_GRACE_NS 30000000000ULL
 
 /* Begins a trial that lasts `ns`. Returns its number, which no other trial of this gate has. */

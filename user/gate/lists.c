@@ -47,7 +47,7 @@ static int no_such_list(const struct gate *gate, const char *name)
 
 /* --- Rules that change ---------------------------------------------------------------------- */
 
-/* Plans the change of one rule, which it owns. `entry` is the specified entry, or NULL. */
+/* Plans the change of one rule, and takes over `rule`. `entry` is the specified entry, or NULL. */
 static int rule_plan(struct list_change *change, struct rule *rule, const struct rule *entry)
 {
 	bool was = rule->lists & change->from;

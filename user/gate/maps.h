@@ -26,7 +26,7 @@ struct bpf_map *object_map(const struct bpf_object *object, enum gate_map map);
 
 /* --- Programs ------------------------------------------------------------------------------- */
 
-/* BPF programs that use a gate's maps. Closing its last fd and link frees a program. */
+/* BPF programs that use a gate's maps. The kernel frees a program with its last fd and link. */
 struct programs {
 	int fd[HOOKS];
 };

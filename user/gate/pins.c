@@ -34,7 +34,7 @@ static bool is_in_bpffs(int fd)
 	return !fstatfs(fd, &fs) && (unsigned long)fs.f_type == BPFFS_MAGIC;
 }
 
-/* An administrator sets the mode of PINS_ROOT (tmpfiles.d), which its directories inherit. */
+/* An administrator sets the mode of PINS_ROOT (tmpfiles.d). Directories of gates inherit it. */
 bool pins_are_shared(const struct pins *pins)
 {
 	struct stat st;
@@ -232,7 +232,7 @@ int pins_list(const struct pins *pins, int (*filter)(const struct dirent *entry)
 	return error_add(errno, "pins-list", pins->path, "cannot read it: %s", why(errno));
 }
 
-/* Removes all files and directories in a directory of pins, but not the directory. */
+/* Empties a directory of pins: removes all files and directories in it. */
 static int pins_clear(const struct pins *pins)
 {
 	struct dirent **entries;

@@ -71,10 +71,7 @@ static void family_compile(struct sl_policy *policy, enum sl_family family,
 	policy->limits[family] = count;
 }
 
-/*
- * Computes the fields that packets read from the other fields of the policy version: its prefix,
- * its limits and its budget.
- */
+/* Computes the fields for packets from the version's other fields: prefix, limits and budget. */
 static void policy_compile(struct sl_policy *policy, const struct machine *machine)
 {
 	const struct limit newcomers = {policy->newcomers_spec, {.fact = SL_FACT_ANY}, {0}};
@@ -368,9 +365,7 @@ static enum shadow_reason limit_shadow(const struct sl_policy *policy,
 
 		if (spec->second || strncmp(spec->name, wanted->name, SL_NAME))
 			continue;
-		/*
-		 * a limit for all packets, or for the same packets, fully replaces it
-		 */
+		/* a limit for all packets, or for the same packets, is a full replacement */
 		if (!matches_any && memcmp(match, &parent->match[slot], sizeof(*match)))
 			return SHADOW_REPLACED;
 		if (spec->action == SL_ACTION_OBSERVE && wanted->action != SL_ACTION_OBSERVE)

@@ -37,7 +37,7 @@ enum rulemap_action {
 	ENTRY_REMOVE,
 };
 
-/* A rule, and the action of rulemap_write() for it. */
+/* A rule, and what rulemap_write() shall do with it. */
 struct rulemap_entry {
 	struct sl_prefix prefix;
 	struct sl_rule rule;
@@ -59,7 +59,7 @@ int rulemap_get(const struct gate *gate, const struct sl_prefix *prefix, struct 
 int rulemap_cover(const struct gate *gate, const struct sl_prefix *prefix, uint32_t bits,
 		  struct sl_rule *ret);
 
-/* Reads at most `most` rules (UINT_MAX for all), in no order. The caller frees `ret`. */
+/* Reads at most `most` rules (UINT_MAX for all), in any order. The caller frees `ret`. */
 int rulemap_read(const struct gate *gate, unsigned int most, struct rulemap_entry **ret,
 		 unsigned int *ret_count);
 

@@ -2,8 +2,8 @@
 /*
  * Gate: a snapshot of a gate, by which a service finds out what has changed in the gate. The
  * snapshot keeps the gate's maps open, so the service can pin them again. An update opens no file
- * in bpffs, because an open file sends an inotify event to processes that wait for commands, and
- * keeps the mount busy.
+ * in bpffs, because this would send an inotify event to processes that wait for commands, and keep
+ * the mount busy.
  */
 #ifndef SLUICE_SNAPSHOT_H
 #define SLUICE_SNAPSHOT_H

@@ -346,7 +346,7 @@ static int child_prepare(struct gate *gate, const struct sl_prefix *prefix, stru
 
 /* --- The transaction ------------------------------------------------------------------------ */
 
-/* Sorts steps by prefix length. If equal, wanted rules precede policies that inherit. */
+/* Sorts steps by prefix length. If lengths are equal, wanted rules precede inheriting policies. */
 static int step_compare(const void *a, const void *b)
 {
 	const struct transaction_step *left = a, *right = b;
