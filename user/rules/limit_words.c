@@ -436,7 +436,7 @@ void burst_default(struct sl_limit_spec *spec)
 	}
 }
 
-/* Stores the wrong field in *at, adds an error, and returns -EINVAL. */
+/* Stores in *at which field is wrong, adds an error, and returns -EINVAL. */
 #define refuse(at, field, id, ...) (*(at) = (field), error_misuse(id, __VA_ARGS__))
 
 /*
@@ -518,7 +518,7 @@ static int per_set(const struct spec *spec, unsigned int index, const struct sl_
 	return 0;
 }
 
-/* Sets the name of limit number `index`: such as "all" for the first, "all-24" for others. */
+/* Sets the name of limit number `index`: "all" for the first, "all-24" for a later limit. */
 static int name_set(const struct spec *spec, unsigned int index, struct limit *limit)
 {
 	char suffix[8] = "", whole[SL_NAME + sizeof(suffix)];

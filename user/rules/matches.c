@@ -9,7 +9,7 @@
 
 #define PORTS_HINT "write 53, or 80,443, or 1024-65535"
 #define VLAN_MAX   4094
-#define WORDS_MAX  12 /* enough for one word too many, and a final NULL */
+#define WORDS_MAX  12 /* more than the words of a valid match plus NULL */
 
 /* The kinds of packets. If several names have the same fact, the first name is printed. */
 static const struct match_kind {

@@ -343,7 +343,7 @@ int list_name_check(const char *name)
 			    SL_LIST_NAME - 1);
 }
 
-/* Last second of the year 9999, as a Unix time. Formats of a time have four digits of a year. */
+/* Last second of the year 9999, as a Unix time. A formatted time has a year of four digits. */
 #define MOMENT_LAST 253402300799ULL
 
 bool list_is_sound(const struct sl_list_info *list)
@@ -468,7 +468,7 @@ static int rule_compare(const void *a, const void *b)
 	return prefix_compare(&left->prefix, &right->prefix);
 }
 
-/* Orders rules by prefix. If equal, entries without end come first, then entries that end last. */
+/* Orders rules by prefix, then by the end on a list: no end first, then the latest end first. */
 static int rule_order(const void *a, const void *b)
 {
 	const struct rule *left = a, *right = b;

@@ -63,13 +63,13 @@ static inline bool rule_inherits(const struct rule *rule)
 /* Returns whether a budget has no effect, because all limits only observe (bpf/charge.h). */
 bool rule_budget_is_idle(const struct rule *rule);
 
-/* Returns whether all limits that drop have destinations as keys. The budget is then for these. */
+/* Returns whether all limits that drop have destinations as keys, and so also the budget. */
 bool rule_sees_destinations(const struct rule *rule);
 
 /*
- * Returns a first value for a budget: twice the rate that the rule's highest limit allows one
- * source. The best budget is the rate that the protected machines can handle, which is unknown
- * here. `rule` is NULL if the rule is unknown.
+ * Recommends a budget: twice the rate that the rule's highest limit allows one source. The best
+ * budget is the rate that the protected machines can handle, which is unknown here. `rule` is NULL
+ * if the rule is unknown.
  */
 struct sl_limit_spec rule_advise_budget(const struct rule *rule);
 
@@ -185,8 +185,8 @@ int ruleset_add(struct ruleset *set, const struct rule *rule);
 int ruleset_add_words(struct ruleset *set, const struct rule *entry, const char *text);
 
 /*
- * Sorts the rules by prefix (prefix_compare()). If prefixes are equal, rules whose list entry has
- * no end come first, then rules whose list entry ends last.
+ * Sorts the rules by prefix (prefix_compare()), then by the end of the list entry: no end comes
+ * first, then the latest end.
  */
 void ruleset_sort(struct ruleset *set);
 
@@ -257,7 +257,7 @@ struct room {
 	uint32_t hosts[SL_FAMILIES];
 };
 
-/* Adds the entries for replacing rule `from`, which may be NULL, by `to`, of the same prefix. */
+/* Adds the entries needed to replace rule `from`, or NULL, by rule `to` of the same prefix. */
 void room_add(struct room *room, const struct rule *from, const struct rule *to);
 
 /* Returns the number of entries that a set of rules requires. Empty rules require no entry. */
