@@ -18,7 +18,7 @@
 /* A source of packets. Counters are sums over all CPUs. */
 struct source {
 	struct sl_prefix prefix;	/* the source, from prefix_source() */
-	bool split;			/* rules longer than /64 divide the source */
+	bool split;			/* rules longer than /64 divide the source's /64 */
 	struct judgement rule;		/* the rule of the address that the caller gave */
 	const struct sl_policy *policy; /* the policy that applies to the source, or NULL */
 	const struct sl_limit *limits;	/* the policy's limits, in the order of charging them */
