@@ -15,7 +15,7 @@ static __always_inline void count_add(struct sl_cell *cell, const struct packet 
 	cell->bytes += packet->bytes;
 }
 
-/* Counts a packet in each inherited limit that refused it, at the policy with that limit. */
+/* Counts a packet in each inherited limit that refused it, at the policy that has the limit. */
 BPF_GLOBAL int count_inherited(const struct packet *packet, __u32 version, __u32 refused)
 {
 	const struct sl_policy *policy = bpf_map_lookup_elem(&policies, &version);

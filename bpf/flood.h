@@ -7,14 +7,14 @@
  * So a flood of spoofed sources passes no more than the budget, and establishes no more sources
  * than the budget passes.
  *
- * In a flood nearly every packet has a new key. An entry for each would cost ten times as much as
- * the rest of the packet path, and would evict the real sources. A flood begins when a budget
- * refuses a packet; for policies without a budget, when a CPU sees more than `flood_threshold`
- * packets of new keys in an interval. During a flood a key gets an entry only after the CPU has
- * seen it more than FLOOD_MIN_HITS times (include/sketch.h). Packets that it sent before are then
- * charged to its state, unless a budget paid for them. Packets that other CPUs saw are not charged:
- * at most FLOOD_MIN_HITS on each CPU. The sketch stores no time, so up to FLOOD_MIN_HITS packets of
- * an earlier flood may be charged too.
+ * In a flood nearly every packet has a new key. An entry for each key would cost ten times as much
+ * as the rest of the packet path, and would evict the real sources. A flood begins when a budget
+ * refuses a packet. Without a budget, it begins when a CPU sees more than `flood_threshold` packets
+ * of new keys in an interval. During a flood a key gets an entry only after the CPU has seen it
+ * more than FLOOD_MIN_HITS times (include/sketch.h). Packets that it sent before are then charged
+ * to its state, unless they charged a budget. Packets that other CPUs saw, at most FLOOD_MIN_HITS
+ * on each CPU, are not charged. The sketch stores no time, so up to FLOOD_MIN_HITS packets of an
+ * earlier flood may be charged too.
  */
 #ifndef SLUICE_FLOOD_H
 #define SLUICE_FLOOD_H
@@ -30,7 +30,7 @@ static __always_inline void event_count(struct sl_admission *here, enum sl_event
 	here->event[event].now++;
 }
 
-/* Returns whether this CPU sees a flood of keys like the limit's: with a budget, or without. */
+/* Returns whether this CPU sees a flood, of limits with a budget or of limits without a budget. */
 static __always_inline bool flood_is_for(const struct packet *packet, const struct sl_limit *limit)
 {
 	const struct sl_admission *here = admission_get();

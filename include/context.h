@@ -50,7 +50,7 @@ struct verdict {
 	__u8 refusal; /* enum sl_reason: why the last limit that refused did so (charge_refuse()) */
 	/* marks (SL_MARK_OWN or SL_MARK_INHERITED) of the limits that refused the packet */
 	__u8 refused;
-	/* a bit by slot for each limit to which the packet's key is new, if a budget is charged */
+	/* a bit per slot: the packet's key is new to the limit, so the packet charges a budget */
 	__u8 is_new;
 	__u8 is_counted; /* 1 if the packet was counted as a packet of a new key */
 	__u8 is_charged; /* 1 if the packet was charged to a shared state, not only to a slice */

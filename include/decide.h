@@ -6,7 +6,7 @@
  * (user/state/verdict.c).
  *
  *   limit_is_for()           returns whether a limit matches the packet
- *   limit_charge()           charges a limit; makes the state of a new key that no budget pays for
+ *   limit_charge()           charges a limit; makes the state of a new key if there is no budget
  *   limit_charge_new()       makes the state of a new key and charges it
  *   budget_charge()          charges the policy's budget for new sources
  *   source_is_established()  returns whether another limit establishes the source

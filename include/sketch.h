@@ -10,10 +10,11 @@
  *
  * Errors. A spoofed source is taken for a source that was seen before if its 24-bit fingerprint is
  * in a slot whose count has reached FLOOD_MIN_HITS. The hash is strongly universal and its secret
- * random (digest_key()), so the chance is at most 2^-24 for each packet: at 1, 10 and 50 million
- * packets/s, at most once in 17 s, 0.6 times and 3 times a second. The sender gains one state. With
+ * random (digest_key()), so the chance is at most 2^-24 for each packet. That is once in 17 s at 1
+ * million packets/s, and 3 times a second at 50 million. Each time the sender gains one state. With
  * n slots on a CPU and r new keys a second, a key that was seen once is remembered for 2n/r on
- * average: with 65,536 slots for 131 ms at 1 million and 13 ms at 10 million.
+ * average. With 65,536 slots that is 131 ms at 1 million new keys a second, and 13 ms at 10
+ * million.
  *
  * Each CPU has its own slots and updates them without atomics: cache lines that all CPUs write to
  * in a flood make a packet cost 1.6 times as much on some machines. On PREEMPT_RT a race may lose a

@@ -83,8 +83,8 @@ enum sl_policy_number {
 #define SL_POLICY(version)	((version) >> 1)
 
 /*
- * The key of the LPM trie `prefixes` begins with the address family in 32 bits, so one trie serves
- * both families, and `default`, the rule of length 0, covers both.
+ * The key of the LPM trie `prefixes` begins with the address family in 32 bits, so one trie
+ * contains both families. `default`, the rule of length 0, covers both.
  */
 #define SL_FAMILY_BITS 32
 #define SL_FAMILY_IPV4 4
@@ -299,8 +299,9 @@ struct sl_policy {
 	__u32 changed[SL_LIMITS_MAX]; /* generation in which each limit got its id, by slot */
 	struct sl_prefix prefix;      /* the prefix that this policy belongs to */
 	/*
-	 * Counts to subtract from `counters`, which are never reset: the counts of a deleted policy
-	 * that had this number, minus the counts of replaced maps `counters`, modulo 2^64.
+	 * `counters` are never reset, so readers subtract `base`: the counts of a deleted policy
+	 * that had this number, minus the counts of maps `counters` that were replaced, modulo
+	 * 2^64.
 	 */
 	struct sl_counters base;
 };

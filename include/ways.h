@@ -9,16 +9,16 @@
  * half a line more if the entry is at another way. If the primary set has few ways to spare, a new
  * key is inserted into the set that has more ways to spare, so sets fill evenly.
  *
- * Eviction. A full state (refilled, not blocked, no slice borrowed) equals a new state, so its
+ * Eviction. A full state (refilled, not blocked, no slice borrowed) is like a new state, so its
  * eviction costs nothing. The eviction of any other state costs the part of the burst that it
  * lacks. If a set has no free way, it evicts the state that has been full for longest; the states
  * of established keys are evicted later (EVICT_ESTABLISHED). If no state in both sets is full, the
  * state that costs least is evicted, but only for a key that was seen before. States are protected
- * if they have less than half of their burst or are blocked, and in a flood also if they were
- * charged within the last minute, unless they are full and their keys are not established. A
- * protected state is evicted only if all ways of both sets are protected. A new state lacks what
- * the evicted state lacked (evict_inherited()). If a limit starts empty, an evicted key returns to
- * a stricter state, never to a milder one.
+ * if they have less than half of their burst or are blocked. In a flood, states are also protected
+ * if they were charged within the last minute, unless they are full and their keys are not
+ * established. A protected state is evicted only if all ways of both sets are protected. A new
+ * state lacks what the evicted state lacked (evict_inherited()). If a limit starts empty, an
+ * evicted key returns to a stricter state, never to a milder one.
  *
  * Only BPF programs insert while packets use the table: a command that is killed while it holds a
  * lock would lock the set forever. Commands refill, charge and block existing states, without a
@@ -302,13 +302,13 @@ static inline __u64 entry_full_at(const struct sl_entry *entry, const struct sl_
  * again, which evict_parts() returns.
  *
  * If two entries are equal otherwise, the younger is evicted, so keys from before a flood stay. But
- * among entries that lack more than half of their burst, keys that did not come back are evicted
- * first, and of these the oldest, because a younger key may still come back. Otherwise spoofed keys
- * would stay forever, and a later abuser would always be the youngest.
+ * among entries that lack more than half of their burst, keys that did not send again are evicted
+ * first. The oldest of these keys is evicted first, because a younger key may still send again.
+ * Otherwise spoofed keys would stay forever, and a later abuser would always be the youngest.
  *
  * A full state counts as full for longer, by EVICT_ESTABLISHED, if its key is not established.
  * Otherwise spoofed keys would evict all established keys that are idle, as soon as a budget has
- * paid for as many spoofed keys as the table has ways.
+ * passed as many spoofed keys as the table has ways.
  */
 #define EVICT_PARTS	  16
 #define EVICT_AGE_SHIFT	  8
