@@ -60,7 +60,7 @@ static int newcomer_read(const struct gate *gate, const struct sl_limit *limit,
 	err = set_weigh(gate, ref.primary, now, flood, &least)
 		      ?: set_weigh(gate, set_alternate(&params, ref.primary, ref.tag), now, flood,
 				   &least);
-	/* use the most hits on any CPU; argument 0 matters only if the slot has another key */
+	/* use the most hits on any CPU; the random number affects only slots of other keys */
 	for (uint32_t cpu = 0; !err && cpu < gate->machine.cpu_ids; cpu++) {
 		uint32_t line = sketch_line(&params, digest, cpu), hits;
 		struct sl_sketch sketch;
