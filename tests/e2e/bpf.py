@@ -58,8 +58,7 @@ def opened(path):
 
 
 def object_id(fd):
-    """Returns the id of a map or of a program. bpf_map_info and bpf_prog_info have the id at the
-    same offset."""
+    """Returns the id of a map or program. Both have the id at the same offset of their info."""
     info = ctypes.create_string_buffer(8)
     call(OBJ_INFO, struct.pack("IIQ", fd, 8, address(info)))
     return struct.unpack("II", info)[1]
@@ -77,8 +76,7 @@ def map_delete(fd, key):
 
 
 def map_keys(fd, size):
-    """Returns all keys of a map. Keys may be missing if another process changes the map
-    meanwhile."""
+    """Returns all keys of a map. Some may be missing if a process changes the map meanwhile."""
     found, last = [], 0
     with contextlib.suppress(FileNotFoundError):
         while True:

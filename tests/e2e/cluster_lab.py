@@ -60,8 +60,7 @@ class Node:
         return self.judged()[0]
 
     def judged(self):
-        """Returns how many packets the gate of this node has passed, and how many it has
-        dropped."""
+        """Returns how many packets the gate has passed, and how many it has dropped."""
         totals = json.loads(self.sluice("-j", "stats").out)["totals"]
         return totals["passed"]["packets"], totals["dropped"]["packets"]
 
@@ -76,8 +75,7 @@ class Node:
                      if line.startswith(name)), None)
 
     def divided_by(self):
-        """Returns the number of nodes by which this node divides its limits. Checks that `status`
-        and `export` report the same number."""
+        """Returns the divisor of the node's limits. `status` and `export` must print the same."""
         def told():
             gate, = json.loads(self.sluice("-j", "status").out)["gates"]
             return gate["shared_divided_by"]
@@ -87,8 +85,7 @@ class Node:
         return after
 
     def share(self, store, *options, within=(), before=(), is_named=True):
-        """Starts `sluice share`. `within` is a command prefix, and `before` has the options before
-        the word `share`."""
+        """Starts `sluice share`, after the command prefix `within` and the options `before`."""
         name = ["--node", self.gate] if is_named else []
         with inside(self.cluster.netns), open(self.log, "ab") as log:
             self.process = subprocess.Popen(  # pylint: disable=consider-using-with
@@ -181,8 +178,7 @@ class Run:
         sampling.result()
 
     def sample(self, cluster):
-        """Reads the counters of all nodes every half second. Runs in a thread of its own, so that
-        reading does not delay the sender."""
+        """Reads the counters of all nodes every half second, without delaying the sender."""
         begin = time.monotonic()
         while not self.ends.wait(max(0, begin + 0.5 * len(self.samples) - time.monotonic())):
             asked = time.monotonic() - begin
@@ -219,8 +215,7 @@ class Run:
         return min(self.samples, key=lambda sample: abs(sample[0] - seconds))
 
     def shares(self, first, last):
-        """Returns the rate at which each node passed packets between two moments, as a multiple of
-        the limit's rate."""
+        """Returns the rate of each node between two times, as a multiple of the limit's rate."""
         (begin, before), (end, after) = self.at(first), self.at(last)
         return [(b - a) / (end - begin) / self.rate for a, b in zip(before, after)]
 
@@ -228,7 +223,6 @@ class Run:
         return sum(self.shares(first, last))
 
     def seconds(self, first, last):
-        """Returns mean() of each span of one second between two moments. The spans begin every half
-        second."""
+        """Returns mean() of each second between two times, in steps of half a second."""
         count = int(2 * (last - first - 1)) + 1
         return [self.mean(first + i / 2, first + i / 2 + 1) for i in range(count)]

@@ -25,8 +25,7 @@ def pytest_configure(config):
 
 
 def shares_a_lab(item):
-    """Returns whether a test shares its lab with other tests of its file. One pytest process must
-    run all tests of such a file."""
+    """Returns whether a test shares its lab. One process must run all tests of its file."""
     return any(definition.scope == "module" for definitions in item._fixtureinfo.name2fixturedefs.values()
                for definition in definitions)
 
@@ -61,8 +60,7 @@ def is_taken(name):
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_protocol(item, nextitem):
-    """Runs a test if no other pytest process has taken it. Returns true, so that pytest does not
-    run it again."""
+    """Runs a test if no other process has taken it. Returns true, so pytest does not run it."""
     if not SHARE:
         return None
     if is_taken(item.path.name if shares_a_lab(item) else item.nodeid):
@@ -105,8 +103,7 @@ def pytest_runtest_teardown():
 
 
 def pytest_terminal_summary(terminalreporter):
-    """Prints the lines `figure: ...` that passed tests printed. pytest hides the output of passed
-    tests."""
+    """Prints the lines `figure: ...` of passed tests, whose output pytest hides."""
     for report in terminalreporter.getreports("passed"):
         for line in report.capstdout.splitlines():
             if report.when == "call" and line.startswith("figure: "):
@@ -159,16 +156,14 @@ def attached(lab):
 
 @pytest.fixture
 def gate(shared):
-    """The gate of fixture `shared`. All its rules are removed after the test; its counters are
-    kept."""
+    """The gate of fixture `shared`. Its rules are removed after the test, its counters are not."""
     yield shared
     shared.apply("policies: []")
 
 
 @pytest.fixture(scope="module")
 def shared():
-    """A lab with a gate on in0 in native XDP mode. All tests of a file use the same lab, because
-    attaching takes a second."""
+    """A lab with a gate on in0 in native XDP mode, for all tests of a file."""
     with Lab() as made:
         made.attach("in0", "mode", "native")
         yield made

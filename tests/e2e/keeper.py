@@ -27,8 +27,7 @@ def state_text(*saved, boot="", saved_ms=0):
 
 
 class Keep:
-    """A process of `sluice keep`, its log file, and the messages that it sends to systemd
-    (sd_notify)."""
+    """A process of `sluice keep`, its log file, and its messages to systemd (sd_notify)."""
 
     def __init__(self, lab, directory, text, *words, environment=()):
         self.lab, self.directory = lab, directory
@@ -55,16 +54,14 @@ class Keep:
             self.ready = self.wait_for_told("READY=1")
 
     def hear(self):
-        """Reads new messages to systemd. Returns all messages since the last call of
-        wait_for_told()."""
+        """Reads new messages to systemd. Returns those after the last wait_for_told()."""
         with contextlib.suppress(BlockingIOError):
             while True:
                 self.told.append(self.socket.recv(4096).decode())
         return self.told
 
     def wait_for_told(self, words):
-        """Waits for a message to systemd that contains `words`, and returns it. Discards this
-        message and all earlier messages."""
+        """Waits for a message to systemd that contains `words`. Discards it and all before it."""
         wait_until(lambda: any(words in told for told in self.hear()) or self.process.poll() is not None,
                    f"{words} among {self.told}, {self.said()}", LOAD_SECONDS)
         at = next((i for i, told in enumerate(self.told) if words in told), None)
@@ -106,8 +103,7 @@ def saved(keep):
 
 
 def banned(keep):
-    """Returns the runtime entries in the state file: their ends by prefix, or None for an entry
-    without an end."""
+    """Returns the ends of the runtime entries in the state file, by prefix. None: no end."""
     state = saved(keep)
     entries = [rule.split() for rule in state["rules"]]
     return {prefix: (state["saved_ms"] + int(left)) / 1000 if left != "0" else None
@@ -116,8 +112,7 @@ def banned(keep):
 
 @contextlib.contextmanager
 def keepers(lab, directory):
-    """Yields a function that starts `sluice keep`. Ends all started processes at the end of the
-    with block."""
+    """Yields a function that starts `sluice keep`. Ends all processes that it has started."""
     with contextlib.ExitStack() as closing:
         def make(text, *words, **options):
             keep = Keep(lab, directory, text, *words, **options)

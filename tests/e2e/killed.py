@@ -19,8 +19,7 @@ def ptrace(request, pid):
 
 
 def start(words, err="/dev/null"):
-    """Starts sluice under ptrace, and stops it before its first instruction. Its standard error
-    goes to file `err`."""
+    """Starts sluice under ptrace, stopped before its first instruction. Stderr goes to `err`."""
     pid = os.fork()
     if pid:
         return pid

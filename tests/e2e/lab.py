@@ -51,8 +51,7 @@ Result = collections.namedtuple("Result", "code out err")
 
 
 def run(*words, check=True, seconds=120, **options):
-    """Runs a command. Returns its exit status and output. Bytes of the output that are not UTF-8
-    become surrogates."""
+    """Runs a command. Bytes of its output that are not UTF-8 become surrogates."""
     done = subprocess.run(words, capture_output=True, text=True, errors="surrogateescape",
                           timeout=seconds, **options)
     assert not check or done.returncode == 0, f"{words}: {done.returncode}\n{done.stderr}"
@@ -60,8 +59,7 @@ def run(*words, check=True, seconds=120, **options):
 
 
 def run_sluice(*words, status=0, **options):
-    """Runs sluice, and checks that its exit status is `status`. If `status` is None, any exit
-    status is accepted."""
+    """Runs sluice, and checks that its exit status is `status`, unless `status` is None."""
     if "input" not in options:
         options["stdin"] = subprocess.DEVNULL
     result = run(SLUICE, *words, check=False, **options)
@@ -70,8 +68,7 @@ def run_sluice(*words, status=0, **options):
 
 
 def lines(result):
-    """Returns the messages on standard error. Checks that standard output is empty, or contains
-    only the JSON error of option -j."""
+    """Returns the messages on standard error. With -j, standard output has only the error."""
     assert (result.out == "" or list(json.loads(result.out)) == ["error"]) and result.err.endswith("\n"), result
     said = result.err[:-1].split("\n")
     assert all(line.startswith("sluice: ") for line in said), result
@@ -96,8 +93,7 @@ def refused(result, *names, code=None):
 
 
 def noted(result, *notes):
-    """Checks that standard error has one message for each item of `notes`, and that each message
-    contains the words of its item."""
+    """Checks that standard error has a message with the words of each item of `notes`."""
     said = result.err.splitlines()
     assert len(said) == len(notes) and all(line.startswith("sluice: ") for line in said), (notes, said)
     for line, names in zip(said, notes):
@@ -119,8 +115,7 @@ def written(path, text):
 
 
 def quickest(call):
-    """Calls `call` five times, and returns the shortest duration, which other processes have
-    delayed least."""
+    """Returns the shortest duration of five calls, the one that other processes delayed least."""
     took = []
     for _ in range(5):
         begun = time.monotonic()
@@ -177,8 +172,7 @@ def own_mounts():
 
 @contextlib.contextmanager
 def own_bpffs():
-    """Moves this thread into a mount namespace with an empty bpffs, and back at the end of the with
-    block."""
+    """Moves this thread into a mount namespace with an empty bpffs during the with block."""
     with own_mounts():
         assert libc.mount(b"bpf", b"/sys/fs/bpf", b"bpf", 0, b"mode=0700") == 0
         yield
@@ -199,8 +193,7 @@ def mac(text):
 
 
 def frame(source, size=64, tags=(), port=PORT):
-    """Returns an Ethernet frame with a UDP packet. `size` is the length of the frame without VLAN
-    tags, and each tag adds 4 bytes."""
+    """Returns a UDP frame of `size` bytes, plus 4 bytes for each VLAN tag."""
     source = ipaddress.ip_address(source)
     ip_size = 20 if source.version == 4 else 40
     udp_size = size - 14 - ip_size
@@ -261,8 +254,7 @@ def ask_for_stamps(receiver):
 
 
 def read_stamped(receiver):
-    """Yields the data, the source and the arrival time of each datagram. The time is CLOCK_REALTIME
-    in nanoseconds."""
+    """Yields (data, source, time of arrival in ns of CLOCK_REALTIME) of each datagram."""
     with contextlib.suppress(BlockingIOError):
         while True:
             data, control, _, source = receiver.recvmsg(2048, 64)
@@ -273,8 +265,7 @@ def read_stamped(receiver):
 
 
 def most_within(moments, span):
-    """Returns the largest number of moments in any time span of this length, including both ends of
-    the span. `moments` must be sorted."""
+    """Returns the largest number of the sorted moments in any closed interval of length `span`."""
     return max(bisect.bisect_right(moments, first + span) - i for i, first in enumerate(moments))
 
 
@@ -385,8 +376,7 @@ class Lab:
         return os.path.join(PINS, gate or self.gate, *below)
 
     def links(self, device="", gate=None):
-        """Returns the names of the link pins of a device, or of all devices if `device` is
-        empty."""
+        """Returns the names of the link pins of a device, or of all devices if it is empty."""
         return [name for name in os.listdir(self.pins("links", gate=gate))
                 if name.endswith("-" + device if device else "")
                 and not name.startswith(("program-", "next-", "qdisc-"))]
@@ -405,14 +395,12 @@ class Lab:
         return "".join(line for line in shown if " attach " not in line)
 
     def apply(self, text, **options):
-        """Applies a rules file. `text` is the YAML text of the file, or an object that is converted
-        to JSON."""
+        """Applies a rules file. `text` is its text, or an object that is converted to JSON."""
         text = text if isinstance(text, str) else json.dumps(text)
         return self.sluice("apply", "-", input=text, **options)
 
     def snapshot(self):
-        """Returns everything that a refused command must leave unchanged: rules, counters,
-        attachments and pins."""
+        """Returns what a refused command must not change: rules, counters, attachments, pins."""
         return self.rules(), self.json("stats"), self.attachments(), sorted(os.listdir(self.pins()))
 
     def expect(self, passed, dropped, gate=None):
@@ -424,8 +412,7 @@ class Lab:
     # - packets
 
     def send(self, source, count=1, device="out0", **options):
-        """Sends `count` frames of a source. `count` must be less than 256, because the queue of a
-        veth device holds 256 frames."""
+        """Sends `count` frames of a source, less than 256, the length of a veth queue."""
         self.send_frames([frame(source, **options)] * count, device)
 
     def raw_socket(self, device):
@@ -436,8 +423,7 @@ class Lab:
         return s
 
     def send_frames(self, frames, device="out0"):
-        """Sends frames through a device. Keeps the socket for later calls, because closing a packet
-        socket is slow."""
+        """Sends frames. Keeps the socket open, because closing a packet socket is slow."""
         with on_one_cpu():
             for data in frames:
                 try:
@@ -451,16 +437,14 @@ class Lab:
                         self.sockets.pop(device, None)
 
     def send_and_wait(self, frames, device="out0", gate=None):
-        """Sends frames in groups of 100, and waits after each group until the gate has judged all
-        frames of the group."""
+        """Sends frames in groups of 100. Waits until each group is judged."""
         for i in range(0, len(frames), 100):
             some, before = frames[i:i + 100], sum(self.counts(gate))
             self.send_frames(some, device)
             wait_until(lambda: sum(self.counts(gate)) >= before + len(some), "all judged")
 
     def traffic(self, seconds, *sources, background=False, device="out0"):
-        """Runs build/traffic, and returns its last report. If `background` is true, returns the
-        running process instead."""
+        """Runs build/traffic. Returns its last report, or the process if `background` is true."""
         words = [TRAFFIC, "-n", self.sender, device, FILTER_MAC, str(seconds), *sources]
         if background:
             process = subprocess.Popen(words, stdout=subprocess.DEVNULL)
@@ -470,8 +454,7 @@ class Lab:
         return json.loads(run(*words).out.splitlines()[-1])
 
     def lost_on_wire(self, device="out0"):
-        """Returns how many packets were dropped before they reached the filter, because the queue
-        of the veth device was full."""
+        """Returns how many packets the full queue of the veth device dropped before the filter."""
         link = json.loads(self.ip("-s", "-j", "link", "show", device, netns=self.sender).out)[0]
         return link["stats64"]["tx"]["dropped"]
 

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Finds the maps, programs and links of one gate among all BPF objects of the kernel. The gate has
-map sizes that no other gate uses."""
+"""Finds the maps, programs and links of one gate, by map sizes that no other gate has."""
 
 import json
 import os
@@ -38,8 +37,7 @@ class Objects:
         return maps, ids, {link["id"] for link in shown("link") if link.get("prog_id") in ids}
 
     def are_those_of_pins(self):
-        """Returns whether each map is pinned, each program is attached, and each attachment except
-        those of mode clsact has a link."""
+        """Returns whether each map is pinned, each program attached, and each link pinned."""
         maps, programs, links = self.all()
         attachments = self.lab.attachments()
         return (maps <= self.pinned() and programs == {a["program_id"] for a in attachments}
@@ -47,8 +45,7 @@ class Objects:
                 and len(attachments) == len(self.lab.links()))
 
     def audit(self):
-        """Waits until the gate has only the maps, programs and links that it needs. The kernel
-        frees the others with a delay."""
+        """Waits until the kernel has freed all maps, programs and links that are not needed."""
         wait_until(self.are_those_of_pins, f"only objects of pins: {self.all()}, {self.lab.attachments()}")
         assert set(os.listdir(self.lab.pins())) == {*MAPS, "links"}
 

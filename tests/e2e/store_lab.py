@@ -43,8 +43,7 @@ class Refused(Exception):
 
 
 class Talk:
-    """A connection to a store. It does not use the client under test, so that it can detect the
-    client's errors."""
+    """A connection to a store. It does not use the client, so that it can test the client."""
 
     def __init__(self, netns, port, password=None):
         with inside(netns):
@@ -106,8 +105,7 @@ class Client:
         return self.ask("round", *(word for item in items for word in item))
 
     def totals(self, *items):
-        """Runs round(), and checks that the store replied to every item. Returns the totals `taken`
-        and `asked` of each item."""
+        """Runs a round in which the store replies to every item. Returns [(taken, asked)]."""
         done = self.round(*items)
         assert done["status"] == 0 and all(item[0] for item in done["items"]), done
         return [tuple(item[2:]) for item in done["items"]]
@@ -132,8 +130,7 @@ class Client:
 
 
 class StoreLab:
-    """A network namespace in which stores listen at 127.0.0.1. Stores that are started after a call
-    of far() also listen at FAR_STORE."""
+    """A network namespace with stores at 127.0.0.1 and, after far(), also at FAR_STORE."""
 
     def __init__(self, directory):
         self.netns = f"sluice-e2e-{secrets.token_hex(3)}-store"
@@ -187,8 +184,7 @@ class StoreLab:
     # - Link that tests can set down
 
     def far(self):
-        """Creates a network namespace that reaches the stores at FAR_STORE over a veth link.
-        Returns the name of the namespace."""
+        """Creates a namespace with a veth link to the stores at FAR_STORE. Returns its name."""
         netns = self.netns.replace("-store", "-far")
         run("ip", "netns", "add", netns)
         self.closing.callback(run, "ip", "netns", "del", netns, check=False)
@@ -241,8 +237,7 @@ class StoreLab:
         return [port for port, process in self.nodes.items() if process.poll() is None]
 
     def holder(self, key):
-        """Asks a running store which master has the slot of a key. Returns the port of the
-        master."""
+        """Returns the port of the master that has the slot of a key."""
         slot = slot_of(key)
         for first, last, master, *_ in self.talk(self.alive()[0])("CLUSTER", "SLOTS"):
             if first <= slot <= last:
@@ -364,8 +359,7 @@ def name_server(netns, delay):
 
 @contextlib.contextmanager
 def proxy(netns, port, at, delay):
-    """Forwards connections from port `at` to the store at `port`. Delays data in each direction by
-    half of `delay` seconds."""
+    """Forwards connections from port `at` to port `port`, with a round trip of `delay` s."""
     def carry(source, target):
         with contextlib.suppress(OSError):
             due = collections.deque()

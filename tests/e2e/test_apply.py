@@ -108,8 +108,7 @@ deny:
 
 @pytest.mark.parametrize("name", GOOD)
 def test_apply_diff_dump_and_the_schema_agree(lab, tmp_path, name):
-    """The rules that `dump` prints are those of the applied file, and the JSON schema accepts
-    both."""
+    """The rules that `dump` prints are those of the applied file, and fit the JSON schema."""
     path = written(tmp_path / "rules", GOOD[name])
     validator().validate(loaded(GOOD[name]))
     lab.sluice("diff", path, status=1)
@@ -196,8 +195,7 @@ allow:
 
 
 def test_files_that_cannot_be_read(gate, tmp_path):
-    """If a file cannot be read, diff exits with status 2, because status 1 means that rules
-    differ."""
+    """If a file cannot be read, diff exits with 2, because 1 means that rules differ."""
     (tmp_path / "directory").mkdir()
     before = gate.snapshot()
     for name, absent in ("none", 1), ("directory", 2), ("/dev/zero", 2), ("-", 2):

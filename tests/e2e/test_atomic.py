@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A change of many rules is atomic: each packet is judged by either the old or the new rules, and
-buckets keep their levels."""
+"""A change of many rules is atomic: each packet is judged by either the old or the new rules."""
 
 import json
 import subprocess
@@ -71,8 +70,7 @@ def rules(even):
 
 @pytest.fixture(params=["xdp", "ingress"])
 def gate(lab, request):
-    """A gate on two devices. A sender for each device makes two CPUs judge packets at the same
-    time."""
+    """A gate on two devices, so that two CPUs judge packets at the same time."""
     lab.pair("out1", "in1")
     lab.attach("in0", "in1", "hook", request.param)
     lab.sending = {}
@@ -107,8 +105,7 @@ def counts(lab):
 
 
 def look_closely(lab, even):
-    """Checks, between two applies, that the denied source passes no packet and that the free source
-    loses no packet."""
+    """Checks that the denied source passes no packet, and the free source loses none."""
     denied, free = ("first", "second") if even else ("second", "first")
     before, later = counts(lab), {}
     keep_sending(lab)

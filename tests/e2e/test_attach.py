@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""`attach` and `detach`: all kinds of devices, devices that already have other programs, and
-refusals."""
+"""`attach` and `detach`: kinds of devices, programs of others on a device, and refusals."""
 
 import json
 import os
@@ -103,8 +102,7 @@ def stack(lab, kind):
 
 @pytest.mark.parametrize("kind", ["bridge", "macvlan"])
 def test_stacked_devices_that_charge_twice_are_noted(lab, kind):
-    """attach prints a note if it attaches to both a device and the bridge or macvlan on top of
-    it."""
+    """attach prints a note if it attaches to a device and to a bridge or macvlan on it."""
     stack(lab, kind)
     lab.pair("out1", "in1")
     detach = f"'sluice -n {lab.filter} -g {lab.gate} detach up0 hook"
@@ -272,8 +270,7 @@ def test_detach_names_the_namespace_that_the_device_is_in(attached):
 
 
 def test_detach_tells_of_a_device_in_a_namespace_without_a_name(attached, tmp_path):
-    """If the device's network namespace has no name, so that option -n cannot select it, the error
-    message names `detach all`."""
+    """If the device's namespace has no name for -n, the error message names `detach all`."""
     lab, held, named = attached, tmp_path / "held", f"/run/netns/{attached.filter}"
     held.touch()
     run("mount", "--bind", named, held)
@@ -337,8 +334,7 @@ def test_a_deleted_device_is_told_and_cleared_away(lab, hook, mode):
 
 @pytest.mark.parametrize("hook,mode", [("xdp", "native"), ("ingress", "tcx"), ("ingress", "clsact")])
 def test_a_device_of_the_same_name_can_be_attached_again(lab, hook, mode):
-    """If a device was deleted, attaching a new device of the same name replaces the old
-    attachment."""
+    """Attaching a new device replaces the attachment of a deleted device of the same name."""
     for packets in 5, 10:
         lab.pair("out1", "in1")
         lab.sockets.pop("out1", None)  # close the socket that is bound to the deleted device
@@ -435,8 +431,7 @@ def test_a_filter_that_is_gone_is_not_a_device_that_is(lab, mode):
 # --- The machine ----------------------------------------------------------------------------------
 
 def without(capabilities, lab, *words):
-    """Runs sluice as root, but without these capabilities, in the network namespace of the
-    filter."""
+    """Runs sluice as root without these capabilities, in the filter's network namespace."""
     drop = ",".join("-" + c for c in capabilities)
     return run("nsenter", f"--net=/run/netns/{lab.filter}", "setpriv", f"--bounding-set={drop}",
                f"--inh-caps={drop}", SLUICE, "-g", lab.gate, *words, check=False)
@@ -466,8 +461,7 @@ def test_without_btf_of_the_kernel(lab, tmp_path):
 
 
 def where_pins_are_hidden(script, *words):
-    """Runs a shell script and then sluice in a new PID namespace, so that the shell is its process
-    1."""
+    """Runs a script and then sluice in a new PID namespace, whose process 1 is the shell."""
     return run("unshare", "--mount", "--pid", "--fork", "--mount-proc", "sh", "-c", f"{script} \"$@\"; exit $?", "sh",
                SLUICE, *words, check=False)
 
@@ -482,8 +476,7 @@ def test_ip_netns_exec_hides_pins_and_what_helps_is_named(lab, words):
 
 
 def test_private_mounts_without_bpffs_are_refused(lab):
-    """attach refuses to mount a bpffs in a private mount namespace, because its pins would not
-    outlive the namespace."""
+    """attach refuses to mount a bpffs in a private mount namespace, whose pins would be lost."""
     done = where_pins_are_hidden("unshare --mount sh -c 'umount -l /sys/fs/bpf && exec \"$@\"' sh",
                                  "-g", lab.gate, "-n", lab.filter, "attach", "in0")
     refused(done, "'nsenter -t 1 -m sluice ...'", code=1)

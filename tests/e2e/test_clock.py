@@ -17,8 +17,7 @@ OFFSETS = [10 * DAY, -int(time.monotonic() / 2)]
 
 @pytest.fixture(params=OFFSETS, ids=["ahead", "behind"])
 def elsewhen(request, shared):
-    """Returns a function that runs sluice in a time namespace in which CLOCK_MONOTONIC has this
-    offset."""
+    """Returns a function that runs sluice with this offset of CLOCK_MONOTONIC."""
     if run("unshare", "--time", "true", check=False).code:
         pytest.skip("this kernel has no time namespaces")
 
@@ -31,8 +30,7 @@ def elsewhen(request, shared):
 
 
 def test_an_entry_lasts_as_long_as_it_says(elsewhen, shared):
-    """`show` prints the right time left, inside and outside of a time namespace, for entries with
-    `for` and with `until`."""
+    """`show` prints the right time left, both inside and outside of the time namespace."""
     until = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + 3600))
     for entry in {"for": "1h"}, {"until": until}:
         elsewhen("apply", "-", input=json.dumps({"deny": [{"prefix": DENIED, **entry}]}))

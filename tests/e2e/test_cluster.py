@@ -39,8 +39,7 @@ def cluster(tmp_path):
 
 
 def flood(nodes):
-    """Returns offered() for class Run: all nodes together get 20 times the limit's rate, each node
-    the same part."""
+    """Returns offered() of class Run: 20 times the limit, evenly spread over all nodes."""
     return lambda node, at: 20 / nodes
 
 
@@ -127,8 +126,7 @@ def test_nodes_of_one_name_count_as_one_and_say_so(cluster):
 
 
 def test_a_longer_burst_begins_nothing_anew(cluster):
-    """If a longer burst makes the keys' TTL longer, `sluice share` keeps its connection and its
-    counters."""
+    """`sluice share` keeps its connection and counters if a longer burst makes TTLs longer."""
     talk = cluster.store.talk(cluster.store.start())
     node, = cluster.make(1, RATE)
     cluster.share()
@@ -187,8 +185,7 @@ def test_a_process_that_is_stopped_or_killed(cluster):
 
 
 def test_limits_are_divided_once_a_process_is_not_heard_of(cluster):
-    """A node divides its limits by the number of nodes if its share process is killed or stopped,
-    but not if it exits normally."""
+    """A node divides its limits if `share` is killed or stopped, but not if it exits normally."""
     cluster.store.start()
     nodes = cluster.make(2, RATE)
     cluster.share("--on-loss", "divide")
@@ -270,8 +267,7 @@ def test_a_mount_that_hides_the_gate_does_not_end_the_process(cluster):
 
 
 def test_a_process_that_was_killed_is_started_again_as_it_was(cluster):
-    """doctor prints a command that starts the killed process again, with the same options, quoted
-    for a shell."""
+    """doctor prints the command that starts the killed process again, with all its options."""
     cluster.store.start()
     node, = cluster.make(1, RATE)
     options = ["--node", "it's$me", "--round", "200ms", "--on-loss", "divide", "--most", "7"]
@@ -402,8 +398,7 @@ def test_sources_that_are_left_out_and_a_store_that_is_away_are_told(cluster):
 
 
 def test_why_a_store_is_away_is_told_as_it_is_now(cluster):
-    """`status` reports why the store is not used at present: it is down, refuses the password, or
-    is full."""
+    """`status` reports why the store is not used at present."""
     password = cluster.directory / "password"
     password.write_text("word\n")
     password.chmod(0o600)

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Shell completion offers the commands, keywords and options of sluice, and the names of existing
-devices, gates, lists and limits."""
+"""Shell completion offers commands, keywords and options, and the names of existing objects."""
 
 import fcntl
 import json
@@ -22,8 +21,7 @@ def offered(*words):
 
 
 def in_bash(line, breaks=" \t\n:", program=SLUICE):
-    """Returns the words that bash completes a command line with, or FILES for file names. `breaks`
-    is the value of COMP_WORDBREAKS."""
+    """Returns the words that bash offers for a line. `breaks` is COMP_WORDBREAKS."""
     script = (f"compopt() {{ echo FILES; }}; source {shlex.quote(SCRIPT)}; COMP_LINE={shlex.quote(line)}; "
               f"COMP_POINT=${{#COMP_LINE}}; COMP_WORDBREAKS={shlex.quote(breaks)}; _sluice {shlex.quote(program)}; printf '%s\\n' \"${{COMPREPLY[@]}}\"")
     return run("bash", "-c", script).out.split()
@@ -84,8 +82,7 @@ def test_options_before_and_after_the_command(lab):
     ("set default window 1000 per 1min", "groups per match", "window"), ("set default action block 10s", "escalate rate start", ""),
     ("set default action block 10s escalate 2", "max rate start", "")])
 def test_values_of_several_words(typed, there, absent):
-    """If a keyword's value may have another word, completion offers this word and the keywords that
-    may follow."""
+    """If a value may have another word, completion offers it and the keywords that may follow."""
     found = set(offered(*typed.split(), ""))
     assert set(there.split()) <= found and not set(absent.split()) & found
 

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A change with option `--confirm` is undone at the end of its trial, unless the user runs `sluice
-confirm` before."""
+"""A change with option `--confirm` is undone after a while, unless `sluice confirm` is run."""
 
 import fcntl
 import json
@@ -32,8 +31,7 @@ def on_trial(lab, text=AFTER, seconds=60):
 
 
 def waiting(lab):
-    """Returns the pids of the background processes that undo a change of this gate at the end of
-    its trial."""
+    """Returns the pids of the processes that will undo a change of this gate."""
     found = []
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
@@ -47,8 +45,7 @@ def waiting(lab):
 
 
 def end_trial(lab):
-    """Ends the trial of a change early. The process then undoes the change, as it does at the end
-    of the time."""
+    """Ends the trial of a change, as if its time were over. The change is undone."""
     pid, = waiting(lab)
     os.kill(pid, signal.SIGTERM)
 
@@ -85,8 +82,7 @@ def test_without_confirm_what_was_before_comes_back(lab):
 
 
 def test_a_device_that_was_renamed_meanwhile_stays_attached(lab):
-    """A device that is renamed during a trial is attached after the change is undone, whether or
-    not the applied file names devices."""
+    """A device that is renamed during a trial is attached after the change is undone."""
     for text in file_of("in*", rate="9pps"), json.dumps({"policies": []}):
         lab.apply(BEFORE)
         before = lab.rules()
@@ -130,8 +126,7 @@ def test_modes_sizes_lists_and_ends_come_back(lab):
 
 
 def test_a_trial_ends_no_other_of_a_gate_of_its_name(lab):
-    """If a gate is deleted and created again during a trial, the end of this trial does not end a
-    trial of the new gate."""
+    """The end of a trial does not affect a new gate with the same name and its trial."""
     on_trial(lab, BEFORE, seconds=5)
     lab.sluice("detach", "all")
     on_trial(lab, BEFORE)
@@ -142,8 +137,7 @@ def test_a_trial_ends_no_other_of_a_gate_of_its_name(lab):
 
 
 def test_a_gate_that_is_locked_for_long_goes_back_later(lab):
-    """If another command holds the lock of the gate at the end of a trial, the change is undone
-    when the lock is released."""
+    """If the gate is locked at the end of a trial, the change is undone after the unlock."""
     lab.apply(BEFORE)
     before, lock = state(lab), os.open(lab.pins(), os.O_RDONLY)
     on_trial(lab)
@@ -173,8 +167,7 @@ def test_who_ends_the_process_ends_the_trial(lab):
 
 
 def test_the_trial_keeps_nothing_of_its_caller(lab):
-    """The process that waits for the end of a trial closes the file descriptors that it
-    inherits."""
+    """The process that waits for the end of a trial closes inherited file descriptors."""
     reads, writes = os.pipe()
     lab.apply(BEFORE)
     lab.sluice("apply", "-", "--confirm", "60s", input=AFTER, pass_fds=[writes])
@@ -215,8 +208,7 @@ def run_ended(words, stops, number):
 
 @pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGKILL])
 def test_a_signal_leaves_no_change_without_a_trial(lab, tmp_path, number):
-    """If a signal ends a command with `--confirm` at any moment, its change is either not made or
-    on trial."""
+    """If a signal ends a command with `--confirm`, its change is on trial or not made."""
     lab.apply(BEFORE)
     before, path = state(lab), tmp_path / "rules"
     path.write_text(AFTER)
@@ -256,8 +248,7 @@ def test_nothing_else_changes_a_gate_on_trial(tried):
 
 
 def test_the_trial_outlives_the_session(lab):
-    """The change is undone even if the whole process group of the user's shell is killed, as after
-    a lost SSH connection."""
+    """A change is undone even if SIGKILL ends the process group of the user's shell."""
     lab.apply(BEFORE)
     before = state(lab)
     with subprocess.Popen(["setsid", "sh", "-c", f"{SLUICE} -n {lab.filter} -g {lab.gate} apply - "
@@ -329,8 +320,7 @@ def test_each_change_can_be_tried(lab, tmp_path):
 
 
 def test_stated_sizes_hold_what_comes_back(lab):
-    """A change is undone even if the gate has no room for the old and the new rules at the same
-    time."""
+    """A change is undone even if the gate lacks room for the old and the new rules together."""
     lab.attach("in0", "policies", "2", "prefixes", "2", "hosts", "2")
     lab.sluice("set", "default", "rate", "5pps")
     lab.sluice("set", "10.0.0.0/8", "rate", "5pps")

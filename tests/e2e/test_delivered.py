@@ -55,8 +55,7 @@ def with_byte(data, at, value):
 
 
 def mixes():
-    """Yields all sequences of one to three VLAN tags with VLAN 0, of both protocols, and some
-    sequences of up to twelve tags."""
+    """Yields sequences of VLAN tags with VLAN 0: all of one to three, some of up to twelve."""
     for depth in 1, 2, 3:
         yield from itertools.product((Q, AD), repeat=depth)
     for depth in range(4, 13):

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The demos: the tables that they print, the packages that they install, and how they divide a
-limit among several nodes."""
+"""The demos: their tables, the packages that they install, and how nodes share a limit."""
 
 import contextlib
 import json
@@ -45,8 +44,7 @@ def test_no_row_shows_more_packets_judged_than_sent(tmp_path):
 
 
 def installed(tmp_path, *words):
-    """Returns the packages that install-deps would install on a Debian system that has none of
-    them."""
+    """Returns the packages that install-deps installs on a Debian system without packages."""
     stub(tmp_path / "bin" / "dpkg-query", "exit 1")
     stub(tmp_path / "bin" / "apt-get", f'[[ $1 == update ]] || printf "%s\\n" "$@" >>{tmp_path}/apt')
     subprocess.run([os.path.join(TOP, "scripts", "install-deps"), *words], check=True, stdout=subprocess.DEVNULL,

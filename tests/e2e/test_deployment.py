@@ -110,8 +110,7 @@ def commands_of(title):
 @pytest.mark.parametrize("name,where", [("ifupdown", "/etc/network/if-pre-up.d"),
                                         ("networkd-dispatcher", "/etc/networkd-dispatcher/carrier.d")])
 def test_the_example_is_installed_where_its_daemon_calls_it(tmp_path, name, where):
-    """The daemon finds the installed example. The script for ifupdown runs after the script that
-    creates VLAN devices."""
+    """The daemon finds the example, and runs it after the script that creates VLAN devices."""
     script = "\n".join(["cd \"$EXAMPLES\"/../..", *(line for line in commands_of("Without systemd") if name in line),
                         f"touch {where}/vlan; chmod 755 {where}/vlan; cd /; run-parts --list {where}"])
     said = [os.path.basename(path) for path in host(tmp_path, script).split()]

@@ -21,8 +21,7 @@ LIMIT = {"prefix": "default", "limits": [{"rate": "1/h", "burst": 5}]}
 
 
 def file_of(*places, rate="1/h"):
-    """Returns a rules file that attaches devices. Each item of `places` is a device name, or a
-    mapping of the section `attach`."""
+    """Returns a rules file that attaches `places`: device names, or mappings of `attach`."""
     places = [{"device": place} if isinstance(place, str) else place for place in places]
     limit = {"prefix": "default", "limits": [{"rate": rate, "burst": 5}]}
     return json.dumps({"attach": places, "policies": [limit]})
@@ -93,8 +92,7 @@ def test_what_the_file_does_not_name_is_detached(devices):
 
 
 def test_hooks_of_one_device_are_told_apart(devices):
-    """An attachment to one hook of a device stays the same if the file lists other hooks of this
-    device."""
+    """An attachment stays the same if the file lists other hooks of its device."""
     places = [{"device": "in0"}, {"device": "in0", "hook": "ingress"},
               {"device": "in0", "hook": "egress"}]
     devices.apply(file_of(*places))
@@ -183,8 +181,7 @@ def test_a_device_that_goes_meanwhile_is_attached_or_all_is_as_before(devices, t
 
 @pytest.mark.parametrize("mode", ["tcx", "clsact"])
 def test_what_lost_its_filter_is_attached_anew(devices, mode):
-    """apply attaches a device again if its filter was removed, although the pins of the attachment
-    still exist."""
+    """apply attaches a device again if its filter was removed but its pins exist."""
     text = file_of({"device": "in0", "hook": "ingress", "mode": mode})
     devices.apply(text)
     if mode == "clsact":
@@ -217,8 +214,7 @@ def refuse_sockets():
 
 @pytest.mark.parametrize("device", ["in0", "in*"])
 def test_a_device_that_cannot_be_looked_up_is_not_a_missing_one(devices, device):
-    """If apply cannot find out whether an optional device exists, it fails and does not detach the
-    device."""
+    """If apply cannot find out whether a device exists, it fails and does not detach it."""
     text = file_of({"device": device, "optional": True})
     devices.apply(text)
     before = devices.attachments()
@@ -318,8 +314,7 @@ def test_a_failure_puts_back_the_mode(devices, hook, mode):
 @pytest.mark.parametrize("hook,modes", [("xdp", ["generic", "native"]),
                                         ("ingress", ["clsact", "tcx"])])
 def test_kill_a_change_of_mode(devices, tmp_path, hook, modes):
-    """Whenever apply is killed while it changes the mode, a program stays attached, and the next
-    apply sets the mode."""
+    """If apply is killed while it changes the mode, a program stays attached."""
     texts = [file_of({"device": "in0", "hook": hook, "mode": mode}) for mode in modes]
     devices.apply(texts[1])
     words = ["-g", devices.gate, "-n", devices.filter, "apply"]

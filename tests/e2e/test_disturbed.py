@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A gate drops and counts every packet of a denied source while drivers reset their queues, and
-devices and namespaces change."""
+"""A gate drops every packet of a denied source while devices and namespaces change."""
 
 
 import pytest
@@ -66,8 +65,7 @@ def test_a_link_that_flaps(stream):
 
 
 def test_a_driver_that_begins_anew(stream):
-    """No packet passes while the driver closes and opens a queue, because the number of queues or
-    the MTU changes."""
+    """No packet passes while the driver resets a queue, because queues or the MTU change."""
     for i in range(TIMES):
         channels(stream, "in0", 5, 1 + i % 2)
         stream.ip("link", "set", "in0", "mtu", str(1400 + i))
@@ -93,8 +91,7 @@ def test_a_namespace_of_the_gate_is_deleted(stream):
 
 
 def test_another_xdp_program_that_comes_later(stream, foreign):
-    """No packet passes if another XDP program is added. The kernel refuses it if the gate is on
-    hook xdp."""
+    """No packet passes after another XDP program is added, which hook xdp refuses."""
     words = ["link", "set", "in0", "xdp", "obj", foreign(), "sec", "xdp"]
     refused = bool(stream.ip(*words, check=False).code)
     assert refused == (stream.attachments()[0]["hook"] == "xdp")

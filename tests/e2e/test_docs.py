@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The man pages agree with the help, the schema and the counters. Each link, path and function that
-a document names exists."""
+"""The man pages agree with the help, the schema and the counters, and links are not broken."""
 
 import functools
 import glob
@@ -44,8 +43,7 @@ def words_of(line):
 
 
 def parts(page, macro):
-    """Returns the lines of each section by title. A section begins with `.macro TITLE`, and ends at
-    the next heading."""
+    """Returns the lines of each section by title. A section begins with `.macro TITLE`."""
     found, title = {}, None
     for line in page.splitlines():
         if line.startswith((".Sh ", ".Ss ")):
@@ -86,8 +84,7 @@ def test_references_among_the_pages():
 # --- sluice(8) against the tables of the commands -------------------------------------------------
 
 def metrics_documented():
-    """Returns type, unit, labels and help text of each metric in sluice-inspect(7), by name, and
-    the set of all labels."""
+    """Returns (type, unit, labels, help) of each metric in sluice-inspect(7), and all labels."""
     section = "\n".join(parts(read("docs/man/sluice-inspect.7"), "Sh")["METRICS"])
     metrics, _, labels = section.partition(".El")
     found = {name: (kind.lower(), unit, set(names.split(", ")), " ".join(text.split())) for name, kind, unit, names, text in
@@ -110,8 +107,7 @@ def words_in(text):
 
 
 def synopsis_of(command):
-    """Returns a command, its keywords, placeholders and options in the order of `sluice -j
-    help`."""
+    """Returns the words of a command, with its options, in the order of `sluice -j help`."""
     words = next(c for c in tables()["commands"] if c["name"] == command)["words"]
     return [command, *sum((words_in(word["name"]) + words_in(word.get("value", "")) for word in words), [])]
 
@@ -134,8 +130,7 @@ def is_part(form, words):
 
 
 def described():
-    """Returns the lines of sluice(8) that describe each command, by name. Some headings name two
-    commands."""
+    """Returns the lines of sluice(8) that describe each command, by name."""
     page = read("docs/man/sluice.8").partition(".Sh COMMANDS\n")[2].partition("\n.Sh ")[0]
     return {name: [line.replace(f".Nm Cm {title.replace(', ', ' | ')} ", f".Nm Cm {name} ") for line in lines]
             for title, lines in parts(page, "Ss").items() for name in title.split(", ")}
@@ -205,8 +200,7 @@ def schema():
 
 
 def keys_of_schema():
-    """Returns the keys of each mapping in the JSON schema, by the heading in sluice-rules(5) that
-    describes the mapping."""
+    """Returns the keys of each mapping in the JSON schema, by its heading in sluice-rules(5)."""
     root = schema()
     policy = root["properties"]["policies"]["items"]
     budget, = [way for way in policy["properties"]["newcomers"]["anyOf"] if "properties" in way]
@@ -279,8 +273,7 @@ def test_links_lead_somewhere(page):
 
 @pytest.mark.parametrize("page", DOCUMENTS)
 def test_files_and_functions_that_are_named_exist(page):
-    """Each path in backquotes exists, unless it has a placeholder in capitals, and each function in
-    backquotes is in a source file."""
+    """Each path and function in backquotes exists, except paths with placeholders."""
     for path in re.findall(r"`((?:bpf|docs|include|scripts|tests|user)/[\w./-]*)`", read(page)):
         assert re.search(r"[A-Z]{4}", path) or os.path.exists(os.path.join(TOP, path)), path
     names = set(re.findall(r"`(\w+)\(\)`", read(page)))

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""doctor reports a finding for each problem of a gate, and none for a healthy gate. These tests use
-real gates and devices."""
+"""doctor reports a finding for each problem of a real gate, and none for a healthy gate."""
 
 import array
 import contextlib
@@ -140,8 +139,7 @@ def test_a_finding_is_true_and_then_false(healthy, foreign, number):
 
 
 def test_no_gate(lab):
-    """doctor advises to attach a device, or to apply the rules file, or to enable the service if
-    systemd runs."""
+    """doctor advises to attach a device, apply the rules file, or enable the service."""
     assert examine(lab) == {"no-gate": lab.gate}
     assert advice(lab, "no-gate") == f"sluice -n {lab.filter} -g {lab.gate} attach in0"
     with own_files(lab.gate, "yaml", "policies: [{prefix: default, limits: [{rate: 10kpps}]}]\n"):
@@ -208,8 +206,7 @@ def test_it_changes_nothing(healthy):
 
 @contextlib.contextmanager
 def own_files(gate, suffix, text):
-    """Enters a mount namespace in which the file /etc/sluice/GATE.SUFFIX exists and /run/systemd is
-    empty."""
+    """Enters a mount namespace with /etc/sluice/GATE.SUFFIX and an empty /run/systemd."""
     with own_mounts():
         run("mount", "-t", "tmpfs", "none", "/etc")
         os.makedirs("/etc/kept/netns")
@@ -275,8 +272,7 @@ def test_a_device_whose_name_a_shell_and_a_terminal_would_obey(healthy):
 
 
 def test_counters_that_move_to_another_map_meanwhile(healthy):
-    """doctor has no finding if a resize moves the counters to new maps while doctor watches the
-    traffic."""
+    """doctor has no finding if a resize moves the counters to new maps meanwhile."""
     larger = iter(["gate: {sources: 9000}\n" + healthy.sluice("dump").out])
 
     def resize_and_send():
@@ -310,8 +306,7 @@ def test_queues_that_keep_a_veth_from_native_xdp(lab):
 
 
 def channels(lab, device, place, count, netns=None):
-    """Sets the number of receive queues (`place` 5) or transmit queues (`place` 6) of a device, as
-    `ethtool -L` does."""
+    """Sets the receive (`place` 5) or transmit queues (6) of a device, as `ethtool -L` does."""
     with inside(netns or lab.filter), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
         fields = array.array("I", [ETHTOOL_GCHANNELS] + [0] * 8)
         request = struct.pack("16sP16x", device.encode(), fields.buffer_info()[0])
@@ -331,8 +326,7 @@ def test_traffic_on_another_device(healthy):
 
 @pytest.fixture
 def redirecting(tmp_path):
-    """Returns a function that compiles a tc program, which calls bpf_redirect_peer() for a
-    device."""
+    """Returns a function that compiles a tc program, which calls bpf_redirect_peer()."""
     def build(ifindex):
         path = str(tmp_path / "redirect.o")
         source = ("static long (*const redirect_peer)(unsigned int, unsigned long long) = (void *)155;\n"
@@ -347,8 +341,7 @@ def redirecting(tmp_path):
 
 @pytest.mark.skipif(kernel() < (6, 7), reason="a veth does not count these packets before Linux 6.7")
 def test_packets_of_redirect_peer_pass_native_xdp(healthy, redirecting):
-    """Packets that bpf_redirect_peer() redirects, as Cilium does, skip native XDP. doctor advises
-    hook ingress."""
+    """doctor advises hook ingress if bpf_redirect_peer() makes packets skip native XDP."""
     healthy.ip("link", "add", "up1", "type", "veth", "peer", "name", "up0", netns=healthy.sender)
     for device in "up0", "up1":
         healthy.ip("link", "set", device, "up", netns=healthy.sender)
@@ -391,8 +384,7 @@ def test_a_limit_that_observes_is_told_once_it_has_refused(healthy):
 
 
 def test_a_table_that_is_too_small(lab):
-    """If the table of sources is too small, the command that doctor advises changes only its
-    size."""
+    """If a table of sources is too small, doctor advises a command that changes only its size."""
     lab.attach("in0", "sources", "10", "hosts", "4", "policies", "4")
     lab.apply({"policies": [{"prefix": "default", "limits": [{"rate": "1/h", "burst": "10"}], "newcomers": {"rate": "10kpps"}}]})
     assert examine(lab) == {}
@@ -436,8 +428,7 @@ def test_a_namespace_that_cannot_be_entered(healthy):
 
 
 def test_a_kernel_that_refuses_bpf(lab):
-    """doctor reports that the kernel refuses bpf(2), because the process is root only in its own
-    user namespace."""
+    """doctor reports that the kernel refuses bpf(2) to root of another user namespace."""
     done = run("unshare", "-Ur", SLUICE, "-g", lab.gate, "-j", "doctor", check=False)
     assert done.code == 1 and "bpf-refused" in {finding["id"] for finding in json.loads(done.out)}
 

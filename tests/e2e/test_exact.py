@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Sends real packets through each hook. The counters and the receiver agree that exactly the
-allowed packets pass."""
+"""Sends real packets through each hook. Exactly the allowed packets arrive and are counted."""
 
 import time
 
@@ -101,8 +100,7 @@ def test_devices_of_one_gate_share_a_bucket(lab):
                                      ("64:ff9b::c000:201", "64:ff9b::c000:202"),
                                      ("64:ff9b:1:fffe::c000:201", "64:ff9b:1:fffe::c000:202")])
 def test_each_address_is_a_source(lab, sources):
-    """Two similar addresses are two sources: `sources` lists both, and `check` and `forgive`
-    distinguish them."""
+    """`sources`, `check` and `forgive` distinguish two similar addresses."""
     lab.attach("in0")
     lab.sluice("set", "default", "rate", "1/h", "burst", "10")
     lab.send_and_wait([frame(source) for source in sources for _ in range(15)])

@@ -218,8 +218,7 @@ def test_the_table_has_teeth(gate):  # pylint: disable=unused-argument
 
 @pytest.mark.parametrize("source,later", [("10.0.0.1", []), ("2001:db8:0:1::1", ["udp"])])
 def test_a_later_fragment_has_neither_port_nor_syn(attached, source, later):
-    """`check` matches no ports and no TCP flags for a later fragment, which has no TCP or UDP
-    header."""
+    """`check` matches no ports and no TCP flags for a later fragment, which has neither."""
     for name, match in ("dns", "udp port 53"), ("syn", "tcp-syn"), ("udp", "udp"):
         attached.sluice("set", "default", "name", name, "rate", "1/h", "match", match)
     for words, matches in (("proto udp port 53 fragment first", ["dns", "udp"]), ("proto udp port 53 fragment later", ["udp"]),
@@ -242,8 +241,7 @@ def test_check_says_which_packet_a_limit_matches(attached, source):
 
 @pytest.mark.parametrize("source", ["10.0.0.1", "2001:db8:0:1::1"])
 def test_a_frame_of_more_than_the_burst(attached, source):
-    """A frame larger than the burst passes if the bucket is full. The credit is then negative, as
-    `check` predicts."""
+    """A frame larger than the burst passes if the bucket is full, as `check` predicts."""
     attached.sluice("set", "default", "rate", "1kbit", "burst", "100B")
     check = attached.json("check", source, "size", "1000")
     assert (check["verdict"], check["reason"]) == ("pass", "within-limit")

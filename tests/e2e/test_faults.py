@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Faults: pins are deleted or replaced, commands run at the same time or are killed, and maps,
-files and disks are full."""
+"""Pins are deleted or replaced, commands are killed, and maps, files and disks are full."""
 
 import errno
 import fcntl
@@ -59,8 +58,7 @@ def is_replaced_by_a_map(_, path):
 
 
 def is_replaced_by_a_map_of_its_shape(_, path):
-    """Replaces a pin by a new map with the same type and sizes, which the BPF programs do not
-    use."""
+    """Replaces a pin by a new map of the same shape, which the BPF programs do not use."""
     map_made(path, json.loads(run("bpftool", "-j", "map", "show", "pinned", path).out))
 
 
@@ -86,8 +84,7 @@ def test_a_pin_that_is_deleted_or_replaced(drained, how):
 
 
 def test_a_gate_of_another_schema(drained, tmp_path):
-    """Commands refuse a gate with an unknown schema, and print the commands that save its rules and
-    remove it. The gate still filters."""
+    """Commands refuse a gate with an unknown schema, and advise how to save its rules."""
     dump = json.loads(run("bpftool", "-j", "map", "dump", "pinned", drained.pins("gate")).out)[0]
     value = list(dump["value"])
     # Set the schema, the first word of the value, to 99, which does not exist.
@@ -179,8 +176,7 @@ def test_attach_by_many_at_once(lab):
 
 
 def test_attach_while_the_last_gate_goes(lab):
-    """attach succeeds even if the last gate, and with it the directory of all gates, is deleted
-    while attach runs."""
+    """attach succeeds even if the directory of all gates is deleted meanwhile."""
     attach = ["-g", lab.gate2, "-n", lab.filter, "attach", "in1"]
     lab.pair("out1", "in1")
     with own_bpffs():  # gates of other tests in the bpffs would keep the directory of all gates
@@ -198,8 +194,7 @@ def test_attach_while_the_last_gate_goes(lab):
 # --- Killed ---------------------------------------------------------------------------------------
 
 def entries(lab):
-    """Returns the number of rules, the number of policies, and the number of /64 networks with
-    rules for longer prefixes."""
+    """Returns the number of rules, of policies, and of /64 networks with longer prefixes."""
     maps = {m["name"]: m["entries"] for m in lab.json("status")["gates"][0]["maps"]}
     rules = maps["hosts4"] + maps["hosts6"] + maps["prefixes"]
     return rules, maps["policies"], maps["splits"]
@@ -343,8 +338,7 @@ def test_the_commands_that_print_are_all():
 
 @pytest.mark.parametrize("options", [[], ["-j"]], ids=["text", "json"])
 def test_output_that_cannot_be_written_is_a_failure(attached, tmp_path, options):
-    """Every command exits with an error if its output cannot be written, whether or not the output
-    fits into the buffer of stdio."""
+    """Every command exits with an error if its output cannot be written."""
     attached.sluice("set", "192.0.2.0/24", "rate", "5/h")
     attached.sluice("deny", "-f", "-", input="".join(f"10.0.{i // 200}.{i % 200}\n" for i in range(1000)))
     rules = attached.json("dump")
@@ -365,8 +359,7 @@ def test_output_that_cannot_be_written_is_a_failure(attached, tmp_path, options)
 
 @pytest.mark.parametrize("closed", [(0,), (1,), (2,), (0, 2), (0, 1, 2)], ids=str)
 def test_closed_descriptors_get_nothing_else(lab, tmp_path, closed):
-    """If standard input, output or error is closed, `keep` opens no other file or socket with its
-    number."""
+    """If standard input, output or error is closed, no other file gets its descriptor."""
     def close():
         for fd in closed:
             os.close(fd)
@@ -385,7 +378,6 @@ def test_closed_descriptors_get_nothing_else(lab, tmp_path, closed):
 
 
 def test_a_limit_on_the_size_of_files_is_a_full_disk(lab, tmp_path):
-    """If the file size limit stops a write, the command prints an error. SIGXFSZ does not kill
-    it."""
+    """A command prints an error if it reaches the file size limit. SIGXFSZ does not kill it."""
     done = run("sh", "-c", f'ulimit -f 0; exec "$0" help >{tmp_path}/out', SLUICE, check=False)
     assert done.code == 1 and os.strerror(errno.EFBIG) in done.err

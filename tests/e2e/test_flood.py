@@ -83,16 +83,14 @@ def before_others():
 
 @pytest.fixture
 def gate(lab):
-    """A gate on two devices. The forged packets fill the queue of one device; all other packets
-    arrive on the other device."""
+    """A gate on two devices. Forged packets arrive on one device, all others on the other."""
     lab.pair("out1", "in1")
     lab.attach("in0", "in1", "mode", "native")
     return lab
 
 
 class Stream:
-    """A background process that generates packets on the CPU that judges the flood. It prints
-    reports as JSON."""
+    """A generator of packets on the CPU that judges the flood. It prints JSON reports."""
 
     def __init__(self, lab, *words):
         self.out = lab.closing.enter_context(tempfile.TemporaryFile("w+"))
@@ -117,8 +115,7 @@ def traffic(lab, seconds, sources, *options):
 
 
 def forge(lab, prefix, seconds, run):
-    """Sends packets with forged sources at full speed. Each forged source sends `run` packets in a
-    row."""
+    """Sends packets at full speed. Each forged source sends `run` packets in a row."""
     return Stream(lab, FORGE, lab.sender, "out0", prefix, str(seconds), str(CPUS[0]), "0", str(run))
 
 
@@ -148,8 +145,7 @@ def pressure(lab):
 
 
 class Arrivals:
-    """New sources that begin to send during a flood. Records when the first and the last packet of
-    each has passed."""
+    """New sources in a flood, with the times of their first and last packets that passed."""
 
     def __init__(self, lab, sources):
         self.received, self.sources = lab.datagrams(), sources
@@ -172,8 +168,7 @@ class Arrivals:
 
 
 def spend(lab, sources):
-    """Sends packets of all sources before the flood, so that the gate knows the sources and each
-    has spent a part of its burst."""
+    """Sends packets of all sources, which spend a part of their bursts before the flood."""
     received = lab.receiver(Datagrams(lab.filter, KEPT_PORT))
     lab.send_and_wait([frame(source, port=KEPT_PORT) for _ in range(SPENT) for source in sources], "out1")
     for source in sources:
@@ -202,16 +197,14 @@ class Bucket:
                 if self.looks[at].refused > self.looks[at - 1].refused]
 
     def most(self):
-        """Returns the largest ratio of passed packets to burst + rate * time over all reads. It
-        must not exceed 1."""
+        """Returns the largest ratio of passed packets to burst + rate * time over all reads."""
         first = self.looks[0]
         begin = max(look.before for look in self.looks if look.passed == first.passed)
         return max((look.passed - first.passed) / (self.burst + self.rate * (look.after - begin))
                    for look in self.looks)
 
     def held(self, at):
-        """Returns a lower bound of the bucket's credit at some time between read `at` - 1 and read
-        `at`."""
+        """Returns a lower bound of the credit at a time between reads `at` - 1 and `at`."""
         return min(self.burst - (self.looks[at].passed - look.passed) +
                    self.rate * max(0, self.looks[at - 1].before - behind.after)
                    for look, behind in zip(self.looks[:at], self.looks[1:]))
@@ -228,8 +221,7 @@ class Bucket:
 
 
 class Buckets:
-    """The bucket of the budget and the bucket of an abuser, checked with the same reads of the
-    counters."""
+    """The buckets of the budget and of an abuser, with the same reads of the counters."""
 
     def __init__(self, lab, *abuser):
         self.lab, self.prefixes, self.next = lab, ["default", *abuser], 0
@@ -270,8 +262,7 @@ def watch(lab, flood, arrivals, buckets, seconds):
 
 
 def run_flood(lab, family, prefix, seconds, run):
-    """Floods a gate. Returns the flood with its counters before and after, and its start and end
-    time."""
+    """Floods a gate. Returns the counters before and after, and the start and end time."""
     flood = SimpleNamespace(family=family, sources=established(family), net=NET[family],
                             lasts=seconds)
     spend(lab, flood.sources)
@@ -302,8 +293,7 @@ def run_flood(lab, family, prefix, seconds, run):
 
 
 def check_established(lab, flood):
-    """Checks that established sources lost no packet, and that each has exactly the rest of its
-    burst left."""
+    """Checks that established sources lost no packet, and have the rest of their bursts."""
     theirs, abuser = (flood.counts[flood.net[who]] for who in ("established", "abuser"))
     assert theirs["dropped"]["packets"] == 0
     packets = judged(theirs) - judged(flood.before[flood.net["established"]])

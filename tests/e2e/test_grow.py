@@ -78,8 +78,7 @@ def test_a_file_with_many_hosts(drained, tmp_path):
 
 
 def test_a_list_that_outgrows_prefixes(drained, tmp_path):
-    """When a longer list replaces a list, the map gets room for both lists, because both exist
-    until the new one is in force."""
+    """A map grows if it has no room for an old list and its longer replacement together."""
     # The policy default uses one entry of map prefixes.
     path = listed(tmp_path, map(net, range(ROOM - 1)))
     assert drained.sluice("deny", "-f", path).err == ""
@@ -99,8 +98,7 @@ def test_a_list_that_outgrows_prefixes(drained, tmp_path):
 
 @pytest.mark.quick
 def test_rules_that_divide_many_networks(drained, tmp_path):
-    """The map of /64 networks with longer rules grows, even if the map of prefixes has enough
-    room."""
+    """The map of /64 networks grows, even if the map of prefixes has room."""
     half = [f"2001:db8:{i:x}::1" for i in range(ROOM // 2 + 1)]
     assert drained.sluice("deny", "-f", listed(tmp_path, half)).err == ""
     (tmp_path / "nets").write_text("".join(f"2001:db9:{i:x}::/96\n" for i in range(ROOM // 2 + 1)))
@@ -157,8 +155,7 @@ def test_stated_by_attach(lab, tmp_path):
 
 
 def test_stated_by_a_file(attached):
-    """A size in a rules file does not grow. After `apply --resize` of a file without sizes, it may
-    grow again."""
+    """A size in a rules file does not grow, until `apply --resize` of a file without sizes."""
     attached.apply(f"gate: {{policies: {POLICIES}}}\npolicies: []\n")
     assert attached.json("dump")["gate"] == {"policies": POLICIES}
     before = attached.snapshot()
@@ -186,8 +183,7 @@ def test_a_rule_that_is_refused_leaves_all_as_it_was(attached):
 
 @pytest.fixture
 def fill(drained):
-    """Fills map hosts4, so that one more rule makes the gate grow. Returns a function that restores
-    this state."""
+    """Fills map hosts4, and returns a function that fills it again."""
     full = {"policies": [{"prefix": "default", "limits": [{"rate": "1/h", "burst": 10}]}],
             "deny": [{"prefixes": [*map(host, range(ROOM))]}]}
 
@@ -200,8 +196,7 @@ def fill(drained):
 
 
 def test_a_kill_while_it_grows(drained, fill):
-    """If a command is killed while the gate grows, the gate is complete with or without the new
-    rule, and buckets keep their levels."""
+    """If a command is killed while the gate grows, the gate is complete and levels stay."""
     words = ["-g", drained.gate, "-n", drained.filter, "deny", host(ROOM)]
     received, ends = drained.datagrams(), collections.Counter()
     stops = run_stops(words)

@@ -49,8 +49,7 @@ RULES = {
 # --- The layout of values -------------------------------------------------------------------------
 
 class Layout:
-    """The offset and size of each number in a map's value, from the type information (BTF) of the
-    BPF object."""
+    """The offsets and sizes of numbers in a map's value, from the BTF of the BPF object."""
 
     def __init__(self):
         told = run("bpftool", "-j", "btf", "dump", "file", os.path.join(BUILD, "sluice.bpf.o")).out
@@ -63,8 +62,7 @@ class Layout:
         return kind
 
     def numbers(self, number, at=0, bits=0, path=""):
-        """Yields (path, first bit, bits) for each number of a type. Yields only the first and the
-        last element of an array."""
+        """Yields (path, first bit, bits) for each number, but only two elements of an array."""
         kind = self.resolved(number)
         if kind["kind"] in ("STRUCT", "UNION"):
             for member in kind["members"]:
@@ -98,8 +96,7 @@ def poked(value, at, bits, number):
 # --- Root's commands ------------------------------------------------------------------------------
 
 def run_checked(lab, *words):
-    """Runs a command as root. Checks that it exits in time with status 0 or 1 and prints no control
-    characters."""
+    """Runs a command as root. It must exit in time, and print no control characters."""
     done = subprocess.run([COMMAND, "-g", lab.gate, "-n", lab.filter, *words], capture_output=True,
                           timeout=SECONDS, check=False, stdin=subprocess.DEVNULL,
                           env={**os.environ, **SANITIZERS})
@@ -111,8 +108,7 @@ def run_checked(lab, *words):
 
 
 def share_checked(lab):
-    """Runs `sluice share` until it has read the states once. Checks that it refuses the gate, or
-    exits normally on SIGTERM."""
+    """Runs `sluice share` for a round. It must refuse the gate, or exit on SIGTERM."""
     told = f"/run/sluice/{lab.gate}.share.json"
     with contextlib.suppress(FileNotFoundError):
         os.unlink(told)
@@ -239,8 +235,7 @@ ONES, TOP = (1 << 64) - 1, None
 
 
 def some(items):
-    """Returns all items if LONG. Otherwise returns a random third of the items, and all items in
-    BOUNDS."""
+    """Returns all items if LONG, and otherwise those in BOUNDS and a random third."""
     print(f"SLUICE_SEED={SEED}")
     chosen = random.Random(SEED).sample(items, -(-len(items) // 3))
     return [item for item in items if LONG or item in chosen or item[0] in BOUNDS]
@@ -279,8 +274,7 @@ def test_values_of_one_byte(hostile, name, byte):
 @pytest.mark.parametrize("name", ["sets", "states", "buckets4", "buckets6", "budgets", "budget_slices",
                                   "admission", "counters"])
 def test_the_state_of_sources(hostile, name):
-    """Commands report no damage in the state of a source, because any value of each word is
-    valid."""
+    """Commands report no damage in the state of a source, where all values are valid."""
     there = hostile.maps[name]
     before = {key: value for key, value in list(there.read().items())[:256]}
     try:
@@ -299,8 +293,7 @@ def test_the_state_of_sources(hostile, name):
 @pytest.mark.parametrize("credit", [1 << 63, (1 << 63) - 1, 1 << 62])
 @pytest.mark.parametrize("name, kind", [("buckets4", "sl_bucket"), ("budget_slices", "sl_budget_slice")])
 def test_slices_that_no_packet_leaves(hostile, layout, name, kind, credit):
-    """Commands survive more credit in a bucket, or in a CPU's slice of the budget, than the BPF
-    programs ever leave there."""
+    """Commands survive more credit in a slice than the BPF programs ever leave there."""
     there, cpus = hostile.maps[name], bpf.possible_cpus()
     before = there.read()
     places = [at for path, at, _ in layout.of(kind) if path.endswith(".credit")]
@@ -354,8 +347,7 @@ def test_a_damaged_rule_is_told(hostile, layout):
     ("policies", ".spec[0].name[0]", 16, [["show"], ["export"], ["-j", "stats"], ["set", "default", "rate", "9/h"]]),
     ("lists", ".name[0]", 256, [["lists"], ["show"], ["deny", "203.0.113.5", "as", "more"]])], ids=["limits", "lists"])
 def test_names_that_are_no_words_are_damage(hostile, layout, name, path, size, commands):
-    """Commands report a name with unusual characters as damage, because users paste the output of
-    `show` into shells."""
+    """Commands report unusual characters in a name as damage. Users paste names into shells."""
     begin = offset_of(layout, STRUCTS[name], path)[0] // 8
     for bad in b"\x1b[2Jgone", b"a;reboot" if name == "policies" else b"a b", b"a\nb", b"$(reboot)", b"x" * size, b"\xff\xfe":
         hostile.write(name, lambda value, bad=bad: value[:begin] + bad.ljust(size, b"\0") + value[begin + size:]
@@ -387,8 +379,7 @@ def test_parents_in_a_circle(hostile, layout):
 
 
 def test_rules_that_lead_to_longer_ones(hostile, layout):
-    """The search for a rule ends, even if a rule refers to a longer prefix instead of a shorter
-    one."""
+    """The search for a rule ends, even if a rule refers to a longer prefix."""
     bits = offset_of(layout, "sl_rule", ".bits")
     for longest in 64, 160, ONES:
         hostile.write("prefixes", lambda value, n=longest: poked(bytes(len(value)), *bits, n))
@@ -477,8 +468,7 @@ def test_a_gate_in_next_that_is_none_is_named(lab):
 
 
 def test_states_of_another_shape_in_next(lab):
-    """A command removes the directory `next` of a killed resize, even if its map has values of
-    another size."""
+    """A command removes the directory `next` of a killed resize, whatever map it has."""
     lab.attach("in0", "policies", "64")
     lab.sluice("set", "default", "rate", "5/h")
     lab.send(SOURCE, 3)

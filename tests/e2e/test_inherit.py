@@ -39,8 +39,7 @@ def test_what_set_notes(gate):
 
 
 def test_a_name_that_replaces_a_limit_for_other_packets_is_noted(gate):
-    """A note names a limit of default that a new limit of the same name replaces for other
-    packets."""
+    """A note names a limit that a new limit of the same name replaces for other packets."""
     named = "name", "one"
     gate.sluice("set", "default", *named, "rate", "10pps", "match", "tcp-syn")
     noted(gate.sluice("set", NET, *named, *DNS[2:]), (NET, "one", "default"))
@@ -115,8 +114,7 @@ def test_a_budget_that_takes_the_place_of_an_inherited_one_is_noted(covered):
 
 
 def test_apply_of_a_file_notes_the_same(covered):
-    """The note of apply names the first four policies that lack a limit, and the number of the
-    others."""
+    """The note of apply names four policies that lack a limit, and the number of others."""
     dump = covered.json("dump")
     web = {"prefix": NET, "limits": [{"name": "web", "rate": "5pps"}], "inherit": False}
     noted(covered.apply({**dump, "policies": [*dump["policies"], web]}),
@@ -208,8 +206,7 @@ def test_a_resize_keeps_heirs_what_they_are(attached):
 # --- A flood that passes by -----------------------------------------------------------------------
 
 def test_a_missing_budget_is_noted_once_for_a_gate(lab):
-    """The first command after which a policy lacks a budget prints a note. Later commands do
-    not."""
+    """Only the first command after which a policy lacks a budget prints a note."""
     lab.attach("in0", "policies", "1")
     noted(lab.sluice("set", "default", "rate", "10pps", "key", "dst"), "attach in0 hook egress'", ("default", "destinations"))
     lab.sluice("detach", "all")
@@ -227,8 +224,7 @@ def test_a_missing_budget_is_noted_once_for_a_gate(lab):
 
 
 def budget_of(lab):
-    """Returns the policy that the finding flood-passes of `status` names, or None if there is no
-    such finding."""
+    """Returns the policy in the finding flood-passes of `status`, or None."""
     found = re.search(r"wrong: (\S+): .* \[flood-passes\]", lab.sluice("status").out)
     return found and found[1]
 

@@ -171,8 +171,7 @@ def test_commands_that_change(lab):
 
 
 def test_sources_in_the_order_that_is_asked_for(lab):
-    """`sources sort` lists the sources in order of passed packets, dropped packets, all packets or
-    level."""
+    """`sources sort` sorts by passed packets, dropped packets, all packets or level."""
     lab.attach("in0")
     lab.sluice("set", "192.0.2.0/24", "rate", "1/h", "burst", "20")
     lab.sluice("set", "192.0.2.2", "rate", "1/h", "burst", "9", "start", "full")
@@ -282,8 +281,7 @@ def test_several_limits(lab):
 
 
 def test_files(lab):
-    """`diff` and `apply` print what a rules file adds. diff exits with status 1 if the rules
-    differ."""
+    """`diff` and `apply` print what a rules file adds."""
     text = "policies: [{prefix: default, limits: [{rate: 5/h}]}]\ndeny: [{prefix: 10.0.0.0/8}]\n"
     differs = json.loads(lab.sluice("-j", "diff", "-", input=text, status=1).out)
     assert differs["differs"] is True and differs["gate"] == lab.gate and differs["sizes"] == {}

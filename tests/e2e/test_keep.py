@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""`sluice keep` keeps a gate as its rules file describes it, while devices, lists and the gate
-itself appear and disappear."""
+"""`sluice keep` makes a gate follow its rules file while devices, lists and gates change."""
 
 import contextlib
 import errno
@@ -119,8 +118,7 @@ def test_the_directory_of_namespaces_appears(lab, tmp_path):
 
 
 def test_one_device_that_cannot_be_attached_keeps_no_other_from_it(lab, keeping):
-    """If one device cannot be attached, keep still attaches the others. It retries, and logs the
-    failure once."""
+    """If one device cannot be attached, keep attaches the others, and logs this once."""
     lab.pair("out1", "in1")
     lab.attach("in0", gate=lab.gate2)
     keep = keeping(rules("in0", {"device": "in1", "hook": "ingress"}))
@@ -153,8 +151,7 @@ def link_is_detached(lab):
 
 @pytest.mark.parametrize("mode, remove", [("clsact", lambda lab: lab.tc("qdisc", "del", "dev", "in0", "clsact")), ("tcx", link_is_detached)])
 def test_a_filter_that_another_program_removes_is_made_again(lab, keeping, mode, remove):
-    """keep restores a filter that another program removed within seconds, although the kernel sends
-    no event."""
+    """keep restores a filter that another program removed, although no event occurs."""
     keep = keeping(rules({"device": "in0", "hook": "ingress", "mode": mode}))
     assert outcome(lab, [frame(OFFENDER)] * 9)[:2] == (5, 4)
     wait_until(lambda: settled(keep.process), "keep to be idle")
@@ -165,8 +162,7 @@ def test_a_filter_that_another_program_removes_is_made_again(lab, keeping, mode,
 
 
 def test_two_that_keep_a_gate_do_not_fight_for_ever(lab, keeping, tmp_path):
-    """Two processes that keep the same gate with different devices undo each other's change ever
-    more slowly."""
+    """If two processes keep one gate, they undo each other's change ever more slowly."""
     lab.pair("out1", "in1")
     first = keeping(rules("in0"))
     (tmp_path / "other.yaml").write_text(rules("in1"))
@@ -218,8 +214,7 @@ BAD_LISTS = {"empty": "", "HTML": "<!DOCTYPE html>\n<html>\n", "all of IPv4": "0
 @pytest.mark.parametrize("bad", BAD_LISTS.values(), ids=BAD_LISTS)
 @pytest.mark.quick
 def test_one_bad_list_at_the_start_costs_that_list_alone(lab, keeping, tmp_path, bad):
-    """keep starts with a bad list: it applies the rest of the rules file, warns once, and applies
-    the list when it is good."""
+    """keep starts with a bad list, warns once, and applies the list when it is good."""
     (tmp_path / "good.txt").write_text(f"{OFFENDER}\n")
     if bad is not None:
         (tmp_path / "bad.txt").write_text(bad)
@@ -236,8 +231,7 @@ def test_one_bad_list_at_the_start_costs_that_list_alone(lab, keeping, tmp_path,
 
 
 def test_a_list_that_comes_without_an_event_is_read(lab, keeping, tmp_path):
-    """keep retries a missing list, and so finds it on a new mount without an inotify event. Failed
-    retries do not write the state file."""
+    """keep finds a missing list on a new mount by retrying. A retry writes no state file."""
     with own_bpffs():
         (tmp_path / "mounted").mkdir()
         keep = keeping(rules("in0", deny=[{"file": "mounted/drop.txt"}]))
@@ -284,8 +278,7 @@ def test_the_last_good_copy_of_a_list_comes_in_force_after_a_boot(lab, keeping, 
 
 
 def test_the_age_of_a_list_is_that_of_its_file(lab, keeping, tmp_path):
-    """The age of a list is the age of its file, because an old file shows that a feed has
-    stopped."""
+    """The age of a list is the age of its file, so that a dead feed can be noticed."""
     drop, other = tmp_path / "drop.txt", tmp_path / "other.txt"
     for path in drop, other:
         path.write_text("192.0.2.1\n")
@@ -313,8 +306,7 @@ def test_the_age_of_a_list_is_that_of_its_file(lab, keeping, tmp_path):
 
 
 def test_a_list_whose_directory_is_replaced_is_read_again(lab, keeping, tmp_path):
-    """keep reads a list again if a symbolic link in its path changes, or if its directory is
-    renamed."""
+    """keep reads a list again if its directory is renamed or a symbolic link changes."""
     for name in ("1", "2", "3"):
         (tmp_path / "lists" / name).mkdir(parents=True)
         (tmp_path / "lists" / name / "drop.txt").write_text(f"192.0.2.{name}\n")
@@ -354,8 +346,7 @@ def opened(process):
 
 
 def test_a_list_that_changes_before_it_is_watched(lab, keeping, tmp_path):
-    """keep applies a change of one list that happens while it reads another list, before it watches
-    either."""
+    """keep applies a change of a list that happens while it reads another list."""
     (tmp_path / "lists").mkdir()
     first, second = tmp_path / "lists" / "1.txt", tmp_path / "lists" / "2.txt"
     first.write_text("192.0.2.1\n")
@@ -414,8 +405,7 @@ def test_a_reload_and_a_start_report_what_they_undo(lab, keeping, tmp_path):
 # --- The state file, and gates that are removed or replaced ----------------------------------------
 
 def test_bans_survive_the_gate(lab, keeping):
-    """keep restores runtime entries when it creates the gate again, except entries that have
-    expired."""
+    """keep restores runtime entries when it creates the gate again, unless they expired."""
     keep = keeping(rules("in0"))
     lab.sluice("deny", OFFENDER, "as", "mine", "for", "1h")
     lab.sluice("deny", "192.0.2.7", "as", "mine", "for", "3s")
@@ -438,8 +428,7 @@ def test_bans_survive_the_gate(lab, keeping):
 
 
 def test_what_was_removed_while_it_was_away_stays_so(lab, keeping):
-    """keep does not restore an entry that a command removed, or that the rules file no longer
-    contains."""
+    """keep does not restore entries that a command or the rules file has removed."""
     keep = keeping(rules("in0", deny=["192.0.2.6"]))
     lab.sluice("deny", "192.0.2.7", "192.0.2.8")
     keep.end()
@@ -450,8 +439,7 @@ def test_what_was_removed_while_it_was_away_stays_so(lab, keeping):
 
 
 def test_a_gate_that_is_removed_is_made_again(lab, keeping):
-    """keep creates a deleted gate again, with the rules that it applied last, even if the file is
-    bad now."""
+    """keep creates a deleted gate again with its last rules, even if the file is bad now."""
     keep = keeping(rules("in0", deny=["192.0.2.9"]))
     lab.sluice("deny", OFFENDER)
     wait_until(lambda: banned(keep), "the ban")
@@ -464,8 +452,7 @@ def test_a_gate_that_is_removed_is_made_again(lab, keeping):
 
 
 def test_a_gate_that_others_made_anew_gets_the_rules_of_the_file(lab, keeping):
-    """keep notices a gate that was deleted and created again while keep was stopped, and applies
-    its file."""
+    """keep applies its file to a gate that was deleted and created while keep was stopped."""
     keep = keeping(rules("in0", deny=[OFFENDER]))
     os.kill(keep.process.pid, signal.SIGSTOP)
     lab.sluice("detach", "all")
@@ -478,8 +465,7 @@ def test_a_gate_that_others_made_anew_gets_the_rules_of_the_file(lab, keeping):
 
 
 def test_a_resize_by_a_command_is_no_other_gate(lab, keeping):
-    """A resize by a command does not make keep apply its file. keep attaches new devices to the new
-    maps."""
+    """keep does not apply its file again after a command has resized the gate."""
     keep = keeping(rules("in0", "in1"))
     lab.sluice("set", "10.0.0.0/8", "rate", "7pps")
     dump = lab.sluice("dump").out
@@ -537,8 +523,7 @@ def test_bpffs_that_is_unmounted(lab, keeping):
 
 @pytest.mark.parametrize("target, kind", [("/sys/fs/bpf", "bpf"), ("/sys/fs", "tmpfs")])
 def test_a_mount_that_hides_the_gate_is_named(lab, keeping, tmp_path, target, kind):
-    """If another mount hides the bpffs, the gate still filters, and keep does not create a second
-    gate in the new mount."""
+    """If a mount hides the bpffs, keep creates no second gate in the new mount."""
     (tmp_path / "drop.txt").write_text(f"{OFFENDER}\n")
     with own_bpffs():
         keep = keeping(rules("in0", deny=[{"file": "drop.txt"}]))
@@ -582,8 +567,7 @@ def test_a_start_while_a_mount_hides_the_gate_makes_no_second_one(lab, keeping):
 
 
 def test_a_state_that_cannot_be_saved_is_tried_again(lab, keeping, tmp_path):
-    """If the state file cannot be written, the old one stays, and keep reports the failure and
-    retries."""
+    """If the state file cannot be written, the old one stays, and keep retries."""
     with own_bpffs():
         (tmp_path / "small").mkdir()
         run("mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(tmp_path / "small"))
@@ -726,8 +710,7 @@ def test_commands_note_that_the_gate_is_kept(lab, keeping, tmp_path):
     ("1\n/x\n", 0o622, None),
 ])
 def test_a_lock_that_something_else_wrote(lab, text, mode, kept):
-    """`status` reports the process that has locked the lock file. It ignores a file that other
-    users can write."""
+    """`status` reports the process that locks the lock file, unless others can write it."""
     lab.attach("in0")
     os.makedirs("/run/sluice", exist_ok=True)
     path = f"/run/sluice/{lab.gate}.keep"
@@ -759,8 +742,7 @@ def test_it_sleeps_when_nothing_happens(lab, keeping):
 
 
 def test_a_busy_directory_does_not_keep_it_busy(lab, keeping, tmp_path):
-    """keep uses little CPU time, even if another process constantly creates and deletes files
-    beside the rules file."""
+    """keep uses little CPU time while another process creates files beside its rules file."""
     (tmp_path / "drop.txt").write_text("192.0.2.1\n")
     keep = keeping(rules("in0", deny=[{"file": "drop.txt"}]))
     wait_until(lambda: settled(keep.process), "keep to be idle")
@@ -817,8 +799,7 @@ def test_nothing_is_left_open(lab, keeping, tmp_path):
 
 
 def test_a_thousand_devices_at_once(lab, keeping):
-    """keep attaches all matching devices if very many are created at once, and closes all files
-    when they are deleted."""
+    """keep attaches all of many new devices, and leaks no file when they are deleted."""
     keep = keeping(rules({"device": "lan*", "hook": "ingress"}))
     matched, others = (200, 300) if LONG else (60, 60)
     names = [f"x{i}" for i in range(others)] + [f"lan{i}" for i in range(matched)]
@@ -845,8 +826,7 @@ def limit_files(process, most):
 
 
 def test_without_file_descriptors_for_a_while(lab, keeping, tmp_path):
-    """If keep has no free file descriptor, it logs each failure once, retries, and finally
-    completes its work."""
+    """Without free file descriptors, keep logs each failure once, and retries."""
     (tmp_path / "drop.txt").write_text("192.0.2.1\n")
     name = lab.filter + "-late"
     keep = keeping(rules("in0", "in1", {"device": "in2", "netns": name}, deny=[{"file": "drop.txt"}]))
@@ -873,8 +853,7 @@ def test_without_file_descriptors_for_a_while(lab, keeping, tmp_path):
 
 
 def test_without_watches_changes_are_looked_for(lab, keeping, tmp_path):
-    """While inotify_add_watch() fails, keep logs this once and polls. When it succeeds, keep uses
-    inotify."""
+    """While inotify_add_watch() fails, keep polls. It uses inotify when the call succeeds."""
     (tmp_path / "drop.txt").write_text("192.0.2.1\n")
     (tmp_path / "none").touch()
     keep = keeping(rules("in0", deny=[{"file": "drop.txt"}]), environment={
@@ -905,8 +884,7 @@ def stopped(keep):
 
 
 def test_events_of_files_that_are_lost(lab, keeping, tmp_path):
-    """keep saves a change of the gate even if the queue of inotify was full when the gate
-    changed."""
+    """keep saves a change of the gate although the queue of inotify was full."""
     with open("/proc/sys/fs/inotify/max_queued_events", encoding="ascii") as file:
         most = int(file.read())
     keep = keeping(rules("in0"))
@@ -946,8 +924,7 @@ def test_what_systemd_and_the_journal_get(lab, keeping, tmp_path):
 
 
 def test_the_interval_finds_what_inotify_does_not_tell(lab, keeping, tmp_path):
-    """With --interval, keep finds a list that was mounted over another, although inotify sends no
-    event."""
+    """keep reads its lists again after each --interval, even without an inotify event."""
     (tmp_path / "drop.txt").write_text("192.0.2.1\n")
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "drop.txt").write_text("192.0.2.2\n")
@@ -960,8 +937,7 @@ def test_the_interval_finds_what_inotify_does_not_tell(lab, keeping, tmp_path):
 
 
 def test_it_waits_for_the_end_of_a_trial(lab, keeping):
-    """keep changes nothing while a change is on trial, neither when it starts nor when it is
-    reloaded."""
+    """keep changes nothing while a change is on trial."""
     lab.apply(rules("in0"))
     lab.sluice("apply", "-", "--confirm", "8s", input=rules("in0", deny=["192.0.2.1"]))
     keep = keeping(rules("in0", deny=["192.0.2.2"]))
@@ -980,8 +956,7 @@ def test_it_waits_for_the_end_of_a_trial(lab, keeping):
 
 
 def test_the_watchdog_is_fed_and_a_reload_may_take_longer(keeping):
-    """keep sends WATCHDOG=1 to systemd, and requests a longer timeout during a reload, which may
-    take minutes."""
+    """keep sends WATCHDOG=1 to systemd, and requests a longer timeout during a reload."""
     keep = keeping(rules("in0"), environment={"WATCHDOG_USEC": "400000"}.items())
     for _ in range(3):
         keep.wait_for_told("WATCHDOG=1")

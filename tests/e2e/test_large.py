@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Packets that GRO has merged or GSO has not segmented yet, under a limit whose burst is smaller
-than one of them."""
+"""Limits whose burst is smaller than a packet that GRO has merged, or that GSO will split."""
 
 import contextlib
 import socket
@@ -20,8 +19,7 @@ ATTEMPTS = 5  # one success suffices, because other processes may slow down an a
 
 @pytest.fixture
 def joined(lab):
-    """A sender and a filter that can exchange TCP packets. GRO and GSO are on, as is the default of
-    veth."""
+    """A sender and a filter that can exchange TCP packets, with GRO and GSO."""
     lab.ip("addr", "add", f"{SENDER4}/32", "dev", "out0", netns=lab.sender)
     lab.ip("route", "add", HERE4, "dev", "out0", netns=lab.sender)
     lab.ip("route", "add", SENDER4, "dev", "in0")
@@ -87,8 +85,7 @@ def tap(joined):
 
 
 def greedy_stream(lab, listener, tap):
-    """Sends a TCP stream at full speed for a second, and then sets a limit. Returns measurements
-    since then."""
+    """Sends a TCP stream, and sets a limit after a second. Returns measurements since then."""
     got = []
     # pytest waits at its end for all threads that are not daemons.
     until = time.monotonic() + 1 + SECONDS
@@ -114,8 +111,7 @@ def greedy_stream(lab, listener, tap):
 
 @pytest.mark.alone
 def test_a_greedy_stream_gets_its_rate(joined, listener, tap):
-    """A TCP stream under a limit never exceeds the rate, and reaches 80 % of it in at least one
-    attempt."""
+    """A TCP stream reaches 80 % of the limit's rate, and never exceeds the rate."""
     joined.attach("in0", "hook", "ingress")
     for _ in range(ATTEMPTS):
         it = greedy_stream(joined, listener, tap)

@@ -13,8 +13,7 @@ OFFENDER, OFFENDER6, GOOD = "203.0.113.66", "2001:db8:bad::66", "192.0.2.1"
 
 
 def outcome(lab, frames, device="out0"):
-    """Sends frames. Returns the numbers of passed packets, of dropped packets, and of packets by
-    reason."""
+    """Sends frames. Returns how many passed, how many were dropped, and how many by reason."""
     before, counts = lab.json("stats")["reasons"], lab.counts()
     lab.send_and_wait(frames, device)
     after, now = lab.json("stats")["reasons"], lab.counts()
@@ -75,8 +74,7 @@ def test_forgive_gives_a_full_bucket_to_one_source(gate, source, burst, action):
 
 @pytest.mark.parametrize("own", [False, True], ids=["one policy", "inherited"])
 def test_forgive_reaches_sources_that_share_a_state(gate, own):
-    """`forgive` for one source of a shared /24 resets the state of the whole /24, even if the
-    source inherits the limit."""
+    """`forgive` for one source of a /24 that shares a state resets the state of the /24."""
     neighbour, far = "203.0.113.7", "203.0.112.7"
     gate.sluice("set", "default", "rate", "1/h", "burst", "5", "per", "24")
     if own:
@@ -139,8 +137,7 @@ def test_two_rates_are_one_limit_by_name(gate):
 
 @pytest.mark.quick
 def test_blocks_that_follow_are_longer_and_end_by_themselves(gate):
-    """Each block lasts three times as long as the one before, up to the maximum, and ends by
-    itself."""
+    """Each block lasts three times as long as the one before, up to the maximum."""
     gate.sluice("set", "default", "rate", "1/h", "burst", "1", "action", "block", "500ms", "escalate", "3", "max", "2s")
 
     def still_blocked(seconds, begun):
@@ -227,8 +224,7 @@ def test_a_shape_is_for_what_is_sent(lab):
 
 
 def test_key_dst_has_no_effect_without_hook_egress(lab):
-    """If a limit with `key dst` has no hook egress, a note names the limit and the command that
-    attaches to this hook."""
+    """A note names a limit with `key dst` if no device is attached to hook egress."""
     words = "set", "default", "rate", "10pps", "key", "dst", "action", "observe"
     note = "default: ", "'all'", f"'sluice -n {lab.filter} -g {lab.gate} attach in0 hook egress'"
     rules = "policies: [{prefix: default, limits: [{rate: 10pps, key: dst, action: observe}]}]"
@@ -243,8 +239,7 @@ def test_key_dst_has_no_effect_without_hook_egress(lab):
 
 
 def test_a_change_of_kind_counts_afresh(gate):
-    """A limit of another kind, or with another key, starts with full buckets, and a note reports
-    it."""
+    """A limit of another kind, or with another key, starts with full buckets."""
     def change(words):
         return "'all'" in gate.sluice("set", "default", *words.split()).err
 

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""`allow` and `deny`: runtime entries with and without an end, named lists, and files of
-prefixes."""
+"""`allow` and `deny`: runtime entries and their ends, named lists, and files of prefixes."""
 
 import calendar
 import os
@@ -17,8 +16,7 @@ BOTH = [DENIED, DENIED6]
 
 
 def verdicts(lab, *sources):
-    """Returns the verdict of `check` for each source. Checks that the gate judges a packet of each
-    source likewise."""
+    """Returns the verdicts of `check`, which must be those of a packet of each source."""
     said = [lab.json("check", source)["verdict"] for source in sources]
     before = lab.counts()
     lab.send_and_wait([frame(source) for source in sources])
@@ -197,8 +195,7 @@ TO_TAKE_BACK = [
 
 
 def test_prefixes_that_may_lock_out_take_force(attached):
-    """`deny`, and any list, requires `force` for a very large prefix. Commands that `show` prints
-    contain `force`."""
+    """`deny`, and any list, requires `force` for a very large prefix."""
     for prefix, wide in ("10.0.0.0/8", False), ("10.0.0.0/7", True), ("default", True), ("2000::/15", True):
         for verb, *words in ["deny"], ["deny", "as", "a"], ["allow", "as", "b"], ["allow"]:
             is_free = not wide or [verb, *words] == ["allow"]
@@ -348,8 +345,7 @@ def test_the_name_of_a_list(attached, tmp_path, monkeypatch):
 
 
 def test_a_list_that_two_names_may_mean(attached, tmp_path, monkeypatch):
-    """`deny -f bl` creates a list with the absolute path of bl as its name. `deny as bl` creates a
-    list `bl`."""
+    """`deny -f bl` names a list by the absolute path of bl, `deny as bl` by the word bl."""
     path = written(tmp_path / "bl", f"{DENIED}\n")
     monkeypatch.chdir(tmp_path)
     attached.sluice("deny", "-f", "bl")

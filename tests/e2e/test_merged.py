@@ -53,8 +53,7 @@ def move_address(lab, device):
 
 
 def stack(lab, kind):
-    """Creates device up0 on top of in0, and moves the filter's address to it. Returns its MAC
-    address."""
+    """Creates up0 on top of in0 with the filter's address. Returns the MAC address of up0."""
     words = {"macvlan": ["link", "in0", "name", "up0", "type", "macvlan", "mode", "bridge"],
              "ipvlan": ["link", "in0", "name", "up0", "type", "ipvlan"],
              "bridge": ["name", "up0", "type", "bridge"]}[kind]

@@ -26,8 +26,7 @@ def test_messages(lab, tmp_path):
         return ["nsenter", f"--net=/run/netns/{lab.filter}", "setpriv", *rights]
 
     def typed(words):
-        """Runs a command. Returns its exit status, and its standard error; for doctor, also its
-        standard output."""
+        """Runs a command. Returns its exit status and messages, with the output of doctor."""
         before, words = (users[words[0]], words[1:]) if words[0] in users else ([], words)
         netns = [] if before else ["-n", lab.filter]
         gate = [] if "-g" in words else ["-g", lab.gate]

@@ -52,8 +52,7 @@ class Names(Lab):
         self.sluice("newcomers", "default", "rate", "1kpps")
 
     def place(self):
-        """Returns the attachments and the rules of the gate. Sorts the lists, which a gate has in
-        order of creation."""
+        """Returns the attachments and the rules of the gate, with sorted lists."""
         attached = sorted((a["netns_inode"], a["ifindex"], a["hook"], a["mode"]) for a in self.attachments())
         dumped = self.json("dump", netns=self.odd)
         del dumped["attach"]
@@ -173,8 +172,7 @@ def test_the_advice_of_doctor_names_devices_as_they_are(names):
 
 
 def test_the_file_of_a_process_that_keeps_the_gate(names):
-    """`status -j` prints the exact name of the rules file. `status` prints it without control
-    characters."""
+    """Only `status -j` prints the control characters in the name of the rules file."""
     path = os.path.realpath(os.path.join(names.path, f"rules{ESCAPE}.json"))
     with open(path, "w", encoding="ascii") as file:
         json.dump({"attach": [{"device": "in0"}], "deny": ["192.0.2.1"]}, file)
@@ -205,8 +203,7 @@ def test_a_directory_of_another_name_is_no_gate(names):
 # --- What is to be typed --------------------------------------------------------------------------
 
 def test_what_show_prints_makes_the_same_gate(names):
-    """The commands that `show` prints create the same gate again, whether or not `show` ran with
-    -n."""
+    """The commands that `show` prints create the same gate, with or without -n."""
     names.fill()
     shown, place, files = names.sluice("show"), names.place(), names.files()
     assert shown.err == "" and names.sluice("show", netns=names.odd) == shown == names.sluice("show", netns="")
@@ -217,8 +214,7 @@ def test_what_show_prints_makes_the_same_gate(names):
 
 
 def test_what_show_prints_makes_a_gate_that_shapes(lab, tmp_path):
-    """The commands that `show` prints create the same gate again, even if a limit shapes and the
-    device has no qdisc fq."""
+    """The commands that `show` prints create the same gate, even without qdisc fq."""
     lab.attach("in0", "hook", "egress")
     lab.sluice("set", "default", "shape", "10mbit", "no-fq")
     shown = lab.sluice("show")

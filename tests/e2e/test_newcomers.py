@@ -105,8 +105,7 @@ def newcomer(lab, source=NEW, *words):
 # --- Budgets in commands and files -----------------------------------------------------------------
 
 def test_a_budget_is_of_a_policy(attached):
-    """`newcomers` is refused for a prefix without limits. The error message names the command that
-    sets a limit."""
+    """`newcomers` is refused for a prefix without limits."""
     attached.sluice("deny", NEW)
     attached.sluice("set", "192.0.2.0/24", "rate", "5pps")
     before = attached.snapshot()
@@ -120,8 +119,7 @@ def test_a_budget_is_of_a_policy(attached):
 
 
 def test_a_budget_of_limits_that_only_observe(attached):
-    """A budget of a policy whose limits only observe has no effect. Commands print a note about
-    it."""
+    """A note reports a budget that has no effect, because all limits only observe."""
     def noted(*words):
         return "default" in attached.sluice(*words).err
 
@@ -166,8 +164,7 @@ def test_what_keeps_a_budget_and_what_deletes_it(attached):
 
 @pytest.mark.quick
 def test_check_while_few_come(small):
-    """If there is no flood, a packet of a new source is charged to its policy's budget and to its
-    new bucket."""
+    """Without a flood, a packet of a new source is charged to the budget and a new bucket."""
     small.sluice("set", "default", "rate", "1/h", "burst", "3")
     small.sluice("set", "192.0.2.0/24", "rate", "1/h", "start", "empty")
     small.sluice("newcomers", "default", "rate", "1/h", "burst", "20")
@@ -231,8 +228,7 @@ def test_check_in_a_flood(small):
 
 
 def test_sources_that_are_not_at_hand_are_listed(lab):
-    """`sources` also lists sources without a bucket: below the sources with dropped packets,
-    ordered by level."""
+    """`sources` lists sources without a bucket after those with dropped packets."""
     lab.attach("in0", "mode", "native", "buckets", "1")
     lab.sluice("set", "default", "rate", "1/h", "burst", "9")
     for i in range(1, 21):
@@ -378,8 +374,7 @@ def memlock(lab, name):
 @pytest.mark.skipif(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") > 50e9,
                     reason="a machine with memory for the largest of gates")
 def test_more_memory_than_there_is(lab, tmp_path):
-    """Commands refuse sizes for which the machine has too little memory. The kernel would otherwise
-    kill processes."""
+    """Commands refuse sizes for which the machine has too little memory."""
     largest = ("sources", "64m", "buckets", "64m")
     assert lab.gate in one_line(lab.attach("in0", *largest, status=1))
     assert not os.path.exists(f"/sys/fs/bpf/sluice/{lab.gate}")

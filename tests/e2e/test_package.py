@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The Debian packages contain the right files, and tools of Debian and systemd have no objection to
-them."""
+"""The Debian packages contain the right files, and tools of Debian and systemd accept them."""
 
 import glob
 import os
@@ -67,8 +66,7 @@ def found(name):
 
 
 def unpacked(package, folder):
-    """Unpacks a package into a directory, with its control files in DEBIAN. Returns the
-    directory."""
+    """Unpacks a package, with its control files in DEBIAN. Returns the directory."""
     run("dpkg-deb", "-R", package, str(folder))
     return folder
 
@@ -163,8 +161,7 @@ def test_lintian_has_no_objection(name):
 
 @pytest.fixture(name="unit", params=UNITS)
 def fixture_unit(tree, share_tree, tmp_path, request):
-    """A copy of a systemd unit, which runs the program under test instead of the installed
-    program."""
+    """A copy of a systemd unit that runs the program under test."""
     needs("systemd-analyze")
     name = request.param
     path = tmp_path / f"{name}@.service"
@@ -185,8 +182,7 @@ def test_systemd_calls_the_unit_little_exposed(unit):
 
 @pytest.mark.parametrize("tool,name", [("systemd-sysusers", "sysusers.d"), ("systemd-tmpfiles", "tmpfiles.d")])
 def test_users_and_directories_are_made(tree, tmp_path, tool, name):
-    """The packaged files create user sluice and its directories. The tools work below a temporary
-    root directory."""
+    """The packaged files create user sluice and its directories."""
     needs(tool)
     needs("systemd-sysusers")
     folder = tmp_path / "usr/lib"

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""`sluice NAME` runs the program sluice-NAME if sluice itself has no command NAME. With -j, errors
-are JSON."""
+"""`sluice NAME` runs sluice-NAME if there is no command NAME. With -j, errors are JSON."""
 
 import json
 import os
@@ -16,8 +15,7 @@ SCRIPT = '#!/bin/sh\necho "$(basename "$0")" "$@"\nexit 7\n'
 
 @pytest.fixture(name="programs")
 def made_programs(tmp_path):
-    """Returns a function that runs a copy of sluice. Its directory has sluice-near, and $PATH has
-    sluice-far and another sluice-near."""
+    """Copies sluice beside sluice-near; $PATH has sluice-far and another sluice-near."""
     for folder, names in ("bin", ["sluice-near"]), ("path", ["sluice-far", "sluice-near"]):
         (tmp_path / folder).mkdir()
         for name in names:
@@ -45,8 +43,7 @@ def test_a_command_of_another_program(programs, line, ran):
 
 @pytest.mark.parametrize("word", ["none", "../path/sluice-far", "x/../../path/sluice-far", "-far", "", "FAR", "f\nar"])
 def test_a_word_that_is_no_program(programs, word):
-    """sluice refuses the name of a program that contains anything but lower case letters, digits
-    and -."""
+    """sluice refuses a program's name with characters other than a-z, 0-9 and -."""
     done = programs(f"-- {word}")
     assert done.code == 2 and done.out == ""
 
@@ -62,8 +59,7 @@ ERRORS = [
 
 @pytest.mark.parametrize("line,status,name,subject", ERRORS, ids=[case[0] for case in ERRORS])
 def test_an_error_as_json(line, status, name, subject):
-    """With -j, a wrong command prints its error as JSON on standard output, and as text on standard
-    error."""
+    """With -j, a wrong command prints its error as JSON and as text."""
     done = run_sluice("-j", *line.split(), status=status)
     error = json.loads(done.out)["error"]
     assert sorted(error) == ["hint", "id", "object", "text"]
@@ -89,8 +85,7 @@ def test_only_sluice_share_links_the_client_of_the_store():
 
 
 def test_a_program_that_is_not_installed(tmp_path):
-    """If `sluice-share` is not installed, the error message names its package, and `sluice help
-    share` still works."""
+    """If `sluice-share` is not installed, the error message names its package."""
     binary = shutil.copy(SLUICE, tmp_path)
     done = run(binary, "-j", "share", "a:1", check=False, env={"PATH": str(tmp_path)})
     error = json.loads(done.out)["error"]

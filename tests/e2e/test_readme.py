@@ -42,8 +42,7 @@ def literal(line):
 
 
 def is_near(shown, got):
-    """Returns whether a number differs by a factor of two at most from the number in the page. Levels and
-    times until full may differ more."""
+    """Returns whether a number differs by a factor of two at most. Levels may differ more."""
     return shown.lastgroup in ("level", "state", "full", "end") or int(shown[0]) <= 2 * int(got[0]) <= 4 * int(shown[0])
 
 
@@ -78,8 +77,7 @@ def section(page, title):
 
 
 def session(page):
-    """Returns (line number, command, output lines) for each command of the page's session. The page
-    shows the output as shell comments."""
+    """Returns (line number, command, output lines) for each command of a page's session."""
     steps = []
     for number, line in section(page, "A session"):
         if line.startswith("    #"):

@@ -48,8 +48,7 @@ def pinned_id(lab, name):
 
 
 def map_ids(lab):
-    """Returns the ids of the maps that each attached program uses, and the ids of the pinned
-    maps."""
+    """Returns the map ids of each attached program, and the ids of the pinned maps."""
     used = []
     for attachment in lab.attachments():
         shown = run("bpftool", "-j", "prog", "show", "id", str(attachment["program_id"])).out
@@ -60,8 +59,7 @@ def map_ids(lab):
 
 
 def is_whole(lab):
-    """Checks that all attached programs use only pinned maps, and that no directory `next` is
-    left."""
+    """Checks that programs use only pinned maps, and that no directory `next` is left."""
     used, pinned = map_ids(lab)
     assert used and all(ids <= pinned for ids in used), (used, pinned)
     assert not os.path.exists(lab.pins("next"))
@@ -69,8 +67,7 @@ def is_whole(lab):
 
 @pytest.fixture
 def drained(attached):
-    """A gate with the size SIZE for all maps. SOURCE has spent its burst for an hour, and DENIED is
-    denied."""
+    """A gate whose sizes are SIZE. SOURCE has spent its burst, and DENIED is denied."""
     resize(attached, **{size: SIZE for size in SIZES})
     attached.sluice("set", "default", "rate", "1/h", "burst", "10")
     attached.sluice("set", "192.0.2.0/24", "rate", "1/h", "burst", "1000")
@@ -172,8 +169,7 @@ def test_a_size_that_is_too_small_is_refused(attached):
 
 
 def test_policies_keep_their_numbers(attached):
-    """A smaller map of policies keeps the number of each policy, and the totals still include
-    deleted policies."""
+    """Policies keep their numbers in a smaller map, and totals include deleted policies."""
     for i in range(30):
         attached.sluice("set", f"10.{i}.0.0/16", "rate", "1/h", "burst", "10")
         attached.send(f"10.{i}.0.1", i + 1)
@@ -281,8 +277,7 @@ def test_readers_meanwhile(drained):
 
 @pytest.fixture
 def config_file(lab, tmp_path):
-    """Returns a function that writes a rules file with twice the sizes. It returns the command that
-    applies the file."""
+    """Returns a function that writes a rules file with twice the sizes."""
     def write(**sizes):
         config = lab.json("dump")
         config["gate"] = sizes or {size: 2 * SIZE for size in SIZES}
@@ -295,8 +290,7 @@ def config_file(lab, tmp_path):
 @pytest.mark.parametrize("then", [["upgrade"], ["detach", "all"]], ids=["change", "detach"])
 @pytest.mark.parametrize("begun", [False, True], ids=["before", "behind"])
 def test_cut_off_at_the_turn(drained, config_file, begun, then):
-    """If a resize is killed just before or after it moves pin `gate` out of directory `next`, the
-    next command completes it."""
+    """The next command completes a resize that was killed while it moved pin `gate`."""
     sizes = {size: 2 * SIZE for size in SIZES if size != "sources"}
     before, rules, stats = maxima(drained), drained.rules(), drained.json("stats")
     gate = drained.pins("next", "gate")
@@ -328,8 +322,7 @@ def test_cut_off_at_the_turn(drained, config_file, begun, then):
 
 @pytest.mark.parametrize("is_killed", [False, True])
 def test_budgets_are_charged_for_what_the_old_map_was(attached, config_file, is_killed):
-    """Packets that are charged to the old map of budgets during a resize are also charged to the
-    new map."""
+    """Packets charged to the old budgets during a resize are also charged to the new ones."""
     attached.sluice("set", "default", "rate", "1kpps", "burst", "100")
     attached.sluice("newcomers", "default", "rate", "60/min", "burst", "100")
     prepared, default = attached.pins("next", "gate"), struct.pack("<I", 3)

@@ -46,8 +46,7 @@ def lines_added(path, line, tmp):
 
 @contextlib.contextmanager
 def machine(tmp):
-    """Creates the directories with the modes that tmpfiles.d gives them: the group can read
-    pins."""
+    """Creates the directories with the modes of tmpfiles.d: the group can read pins."""
     with own_mounts():
         lines_added("/etc/passwd", f"sluice:x:{OWNER}:{GROUP}::/:/bin/false", tmp)
         lines_added("/etc/group", f"sluice:x:{GROUP}:", tmp)
@@ -148,8 +147,7 @@ def test_three_capabilities_change_a_gate(users):
 
 
 def test_a_gate_grows_by_who_may_make_maps(users):
-    """The owner can add rules without capabilities while the maps have room. Enlarging the maps
-    requires capabilities."""
+    """The owner can add rules without capabilities, but not enlarge maps."""
     gate = {"gate": users.gate2}
     users.owner("attach", "in0", "hook", "egress", **gate)
     users.owner("apply", "-", input=json.dumps(FULL), **gate)
@@ -167,8 +165,7 @@ def test_a_gate_grows_by_who_may_make_maps(users):
 
 
 def test_a_gate_with_a_device_in_another_namespace_grows(users):
-    """The owner can enlarge the maps of a gate on another network namespace's device. Only mode
-    clsact requires CAP_SYS_ADMIN."""
+    """The owner can resize a gate from another network namespace, except in mode clsact."""
     gate = {"gate": users.gate2}
     for words, grows in (["hook", "ingress"], True), (["hook", "egress", "mode", "clsact"], False):
         users.owner("attach", "in0", *words, **gate)
@@ -183,8 +180,7 @@ def test_a_gate_with_a_device_in_another_namespace_grows(users):
 
 @contextlib.contextmanager
 def sharing(users, *options, number=signal.SIGTERM):
-    """Runs `sluice share` as the owner in the with block, which begins when the process has written
-    its state file."""
+    """Runs `sluice share` as the owner during the with block."""
     state = f"{PUBLISHED}/{users.gate}.share.json"
     with subprocess.Popen(users.command(OWNER, ["share", "127.0.0.1:1", *options]), stderr=subprocess.DEVNULL) as process:
         try:
@@ -196,8 +192,7 @@ def sharing(users, *options, number=signal.SIGTERM):
 
 
 def test_the_owner_shares_without_capabilities(users):
-    """`sluice share` runs without capabilities. The group can read its state file, but not the lock
-    file."""
+    """`sluice share` runs without capabilities. The group can read its state file."""
     def told(user):
         gate, = json.loads(users.by(user, "-j", "status").out)["gates"]
         return gate["shared"] and gate["shared_by"]["pid"]
@@ -227,8 +222,7 @@ def test_a_password_that_others_can_read_is_refused(users, tmp_path, owner, grou
 
 
 def test_root_is_not_told_a_command_that_the_owner_wrote(users):
-    """A command that doctor prints for root contains no words of the state file, which the owner
-    can write."""
+    """doctor prints no words to root that the owner wrote into the state file."""
     def advice(command):
         found = json.loads(command("-j", "doctor", "--watch", "10ms", status=1).out)
         return next(finding["advice"] for finding in found if finding["id"] == "unshared")
@@ -258,8 +252,7 @@ def test_another_namespace_takes_sys_admin(users):
 
 @pytest.mark.parametrize("hook", ["xdp", "egress"])
 def test_what_is_attached_elsewhere_is_not_taken_for_gone(users, hook):
-    """The owner sees an attachment in a network namespace that only root can enter, and does not
-    take its device for deleted."""
+    """The owner does not take a device in a namespace of root for deleted."""
     words = ["attach", "out0", "hook", hook, *(["mode", "clsact"] if hook == "egress" else [])]
     users.sluice(*words, gate=users.gate2, netns=users.sender)
     try:
@@ -345,8 +338,7 @@ def test_a_reader_sees_the_sizes_of_maps_that_it_cannot_open(users):
 
 
 def test_a_reader_is_told_what_doctor_finds(users):
-    """doctor reports to a reader the findings about rules, and those about devices that are
-    published."""
+    """doctor reports to a reader the findings about rules and published devices."""
     found = {finding["id"]: finding for finding in json.loads(users.reader("-j", "doctor").out)}
     assert {"no-budget", "rights", "unseen"} <= set(found)
     assert all(finding["severity"] == "advice" for finding in found.values()), found
@@ -435,8 +427,7 @@ def test_a_reader_cannot_open_links(users):
 
 
 def test_a_reader_cannot_hold_up_the_owner(users):
-    """A reader cannot lock the gate's directory, and locking any other file does not delay the
-    owner."""
+    """A reader cannot lock the gate's directory, and no other lock delays the owner."""
     def lock(path, flags):
         fcntl.flock(os.open(path, flags), fcntl.LOCK_EX | fcntl.LOCK_NB)
 
@@ -483,8 +474,7 @@ def test_a_gate_of_roots_alone_stays_so(users):
 
 
 def test_the_last_gate_leaves_the_directory_of_tmpfiles(tmp_path):
-    """Detaching the last gate does not remove the directory of all gates, which user sluice could
-    not create again."""
+    """Detaching the last gate leaves the directory of all gates, which only root can create."""
     with machine(tmp_path):
         with Users() as lab:
             for change in lab.owner, lab.sluice:
@@ -634,8 +624,7 @@ HOSTILE = {
 
 @pytest.mark.parametrize("how", HOSTILE)
 def test_a_file_that_is_not_to_be_believed(users, how):
-    """If the published file is not trustworthy, commands name it, and print everything except
-    devices."""
+    """If the published file is not trustworthy, commands name it, and print no devices."""
     HOSTILE[how](users)
     try:
         attachments, age, err = devices(users)
@@ -658,8 +647,7 @@ def test_a_file_that_is_not_to_be_believed(users, how):
 
 @pytest.mark.parametrize("how", ["stranger", "writable", "missing"])
 def test_a_directory_that_is_not_to_be_believed(users, how):
-    """If the directory for published files is not trustworthy, commands do not use it, but a change
-    succeeds."""
+    """Commands do not use a directory of published files that is not trustworthy."""
     if how == "stranger":
         os.chown(PUBLISHED, STRANGER, GROUP)
     elif how == "writable":

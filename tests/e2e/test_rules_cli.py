@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Commands that set rules: each printed command can be typed again, and a wrong command changes
-nothing."""
+"""Commands that set rules: printed commands can be typed again, wrong ones change nothing."""
 
 import json
 import re
@@ -22,8 +21,7 @@ COMMANDS = ["attach", "detach", "status", "doctor", "set", "newcomers", "allow",
     ("2001:db8::/32", "24", None), ("2001:db8::/32", "48", 48), ("fe80::/12", "8", 8),
     ("fe80::/12", "0", None)])
 def test_a_key_that_is_wider_than_its_prefix_is_one_for_all(gate, prefix, per, length):
-    """`set` prints no key length if the key is wider than the prefix, because all sources then
-    share a bucket."""
+    """`set` prints no key length if all sources of the prefix share a bucket."""
     key = gate.sluice("set", prefix, "rate", "5pps", "per", *per.split()).out.removeprefix(prefix)
     assert re.findall(r"/(\d+)", key) == ([] if length is None else [str(length)])
 
@@ -220,8 +218,7 @@ def test_a_file_is_named_before_or_behind_other_words(gate, tmp_path):
 
 
 def test_a_gate_that_is_not_named():
-    """Commands that read a gate use the only gate by default. Commands that change a gate require
-    -g."""
+    """Only commands that read a gate use the only gate by default; others require -g."""
     looks = [["show"], ["dump"], ["stats"], ["sources"], ["check", "192.0.2.1"]]
     changes = [["set", "default", "rate", "6pps"], ["deny", "192.0.2.1"], ["del", "default"],
                ["forgive", "192.0.2.1"], ["upgrade"], ["detach", "all"],
@@ -259,8 +256,7 @@ def test_many_policies_are_listed_if_they_have_counted(attached):
 
 
 def test_refusals_of_packets_of_heirs_are_not_hidden(attached):
-    """`stats` lists a policy without packets if its limit has refused packets of policies that
-    inherit it."""
+    """`stats` prints the refused packets of a limit that other policies inherit."""
     attached.sluice("set", "default", "rate", "1/h", "burst", "1")
     attached.sluice("set", "192.0.2.0/24", "name", "more", "rate", "1/h", "burst", "99", "inherit", "yes")
     attached.send("192.0.2.1", 5)

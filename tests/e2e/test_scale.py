@@ -21,8 +21,7 @@ BASE6 = int(ipaddress.ip_address("2001:db8::1"))
 
 
 def host4(i):
-    """Returns IPv4 host number i. Host addresses are three apart, so that neighbours of a denied
-    host are not denied."""
+    """Returns IPv4 host number i. Its neighbours are not hosts."""
     return str(ipaddress.IPv4Address(BASE4 + 3 * i))
 
 
@@ -101,8 +100,7 @@ def judged(lab):
 
 
 def send(lab, frames):
-    """Sends frames, and waits until all are judged. Does not read the counters of policies, because
-    that takes long."""
+    """Sends frames, and waits until all are judged, without reading counters of policies."""
     for i in range(0, len(frames), 100):
         some, before = frames[i:i + 100], sum(map(sum, judged(lab).values()))
         lab.send_frames(some)

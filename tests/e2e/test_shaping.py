@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Limits that shape, on devices without qdisc fq: commands refuse them, or print a note if `no-fq`
-is given."""
+"""Limits that shape, on devices without qdisc fq: commands refuse them, or print a note."""
 
 import json
 
@@ -22,8 +21,7 @@ def command(lab, device="out0", options=FLOW_LIMIT):
 
 
 def refused_without_fq(lab, words, device="out0", options=FLOW_LIMIT, **given):
-    """Checks that a command fails, and that its error message names the device, the command that
-    adds fq, and `no-fq`."""
+    """Checks that a command fails, and names the device, the command to add fq, and `no-fq`."""
     lab.refuses(words, device, f"'{command(lab, device, options)}'", "no-fq", **given)
 
 
@@ -54,8 +52,7 @@ def status_line(lab, device, **options):
 # --- A device without fq --------------------------------------------------------------------------
 
 def test_the_command_is_for_the_namespace_of_the_device(egress):
-    """The command in the error message is for the network namespace of the device, wherever `set`
-    runs."""
+    """The error message has a command for the namespace of the device, wherever `set` runs."""
     for netns in "", egress.filter, egress.sender:
         refused_without_fq(egress, ["set", "default", "shape", "10kpps"], netns=netns)
 
@@ -106,8 +103,7 @@ def test_status_tells_the_devices_that_hold_nothing_back(egress):
 
 @pytest.mark.quick
 def test_without_fq_packets_leave_at_once_up_to_the_horizon(egress):
-    """Without fq, packets leave at once. The fifth packet is dropped, because it would wait longer
-    than the horizon."""
+    """Without fq, packets leave at once, or are dropped if they would exceed the horizon."""
     received = egress.datagrams()
     egress.sluice("set", "default", "shape", "20/min", "horizon", "10s", "no-fq",
                   netns=egress.sender)

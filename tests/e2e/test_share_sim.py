@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The simulator of shared limits, with few nodes, prints the numbers that docs/cluster.md
-contains."""
+"""The simulator of shared limits prints the numbers that docs/cluster.md contains."""
 
 import os
 import re
@@ -38,8 +37,7 @@ def tables_of(text):
 
 
 def is_like(line, other):
-    """Returns whether two lines are the same, except for differences of 2 % in numbers, because
-    compilers round differently."""
+    """Returns whether two lines are the same. Numbers may differ by 2 % between compilers."""
     if NUMBER.sub("#", line).split() != NUMBER.sub("#", other).split():
         return False
     return all(abs(float(a) - float(b)) <= 0.02 * abs(float(b)) + 0.02 + ("%" in line) * 0.2
@@ -56,8 +54,7 @@ def test_the_document_has_its_tables(printed, title, lines):
 
 
 def test_many_sources_stay_within_their_commands(printed):
-    """With 100,000 sources, a node reports at most 256 sources per round, with a command for
-    each."""
+    """A node reports at most 256 of 100,000 sources per round, with a command for each."""
     rows = [[float(word) for word in NUMBER.findall(line)] for line in printed["100000 sources"]]
     assert len(rows) == 2
     for row in rows:

@@ -53,8 +53,7 @@ COVERING = {source: covering(source) for source in SOURCES}
 
 @dataclasses.dataclass
 class Gate:
-    """The model of a gate. Its limits have a rate of one packet an hour, so no credit returns
-    during a soak."""
+    """The model of a gate. No credit returns during a soak, at a rate of one packet an hour."""
     bursts: dict = dataclasses.field(default_factory=dict)  # burst of the limit of each prefix
     # Each prefix with a runtime entry has the value `allow` or `deny`.
     hand: dict = dataclasses.field(default_factory=dict)
@@ -114,8 +113,7 @@ class Gate:
         self.hand, self.listed = dict(hand), set()
 
     def forgive(self, source):
-        """Sets the level of a source to the present burst. It does not rise if the burst grows
-        later."""
+        """Sets the level of a source to the burst. A larger burst later does not raise it."""
         prefix = self.decides(source)
         if (source, prefix) in self.levels:
             self.levels[source, prefix] = self.bursts[prefix]
@@ -150,8 +148,7 @@ class Soak:
         assert not self.processes()
 
     def processes(self):
-        """Returns the pids of the gate's processes, such as one that waits for the end of a
-        trial."""
+        """Returns the pids of the gate's processes, such as one that ends a trial."""
         found = []
         for pid in filter(str.isdigit, os.listdir("/proc")):
             try:
@@ -203,8 +200,7 @@ class Soak:
         return str(path)
 
     def a_change(self):
-        """Returns a random command that changes rules, and a function that makes the same change to
-        a model."""
+        """Returns a random command that changes rules, and the same change for a model."""
         prefix, burst = self.random.choice(PREFIXES), self.random.choice(BURSTS)
         kind, model = self.random.randrange(10), self.model
         if kind < 3:

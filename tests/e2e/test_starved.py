@@ -46,8 +46,7 @@ def chosen(calls, words, some):
 
 
 class Starved:
-    """A gate on two devices. SOURCE has spent its burst, DENIED is denied, and all packets of OTHER
-    pass."""
+    """A gate on two devices. SOURCE has spent its burst, DENIED is denied, OTHER passes."""
 
     def __init__(self, lab, directory):
         self.lab, self.directory, self.objects = lab, directory, Objects(lab)
@@ -87,8 +86,7 @@ class Starved:
         self.lab.sluice("apply", "--resize", "-", input=json.dumps(self.before))
 
     def state(self):
-        """Returns the rules, sizes and attachments of the gate, which a failed command must not
-        change."""
+        """Returns the rules, sizes and attachments, which a failed command must not change."""
         attached = sorted((a["device"], a["hook"], a["mode"], a["state"]) for a in self.lab.attachments())
         return self.lab.rules(), json.dumps(self.lab.json("dump")["gate"]), attached
 
@@ -105,14 +103,12 @@ class Starved:
         return devices
 
     def starve(self, words, kind, fails):
-        """Runs a command, of which some calls of this kind fail: call N if `fails` is N, or call N
-        and all later ones if it is 'N+'."""
+        """Runs a command, while call `fails` of a kind fails, or also all later ones ('N+')."""
         environment = dict(os.environ, LD_PRELOAD=STARVE, STARVE=f"{kind}:{fails}", STARVE_COUNT=str(self.directory / "count"))
         return self.lab.sluice(*self.words(words), status=None, env=environment)
 
     def count(self, words, kind):
-        """Runs a command. Returns the numbers of its calls of this kind (1, 2, ...) and its
-        result."""
+        """Runs a command. Returns the numbers of its calls of a kind (from 1), and its result."""
         done = self.starve(words, kind, 0)
         return range(1, int((self.directory / "count").read_text()) + 1), done
 
@@ -150,8 +146,7 @@ def same(one, other):
 
 
 def is_told(words, done):
-    """Returns whether a command reports its failure correctly. It must not advise to delete the
-    gate."""
+    """Returns whether a command reports its failure, without advising to delete the gate."""
     said = done.err.splitlines()
     if words == ["export"] and not done.code:
         return said and re.search(r"^sluice_gate_readable.* 0$", done.out, re.MULTILINE)
@@ -162,8 +157,7 @@ def is_told(words, done):
 
 
 def took_another_hook(done):
-    """Returns whether attach used hook ingress because native XDP failed with ENOMEM, as if the
-    driver had too few queues."""
+    """Returns whether attach used hook ingress because native XDP failed with ENOMEM."""
     return done.code == 0 and os.strerror(errno.ENOMEM) in done.err and "ingress" in done.err
 
 
@@ -272,8 +266,7 @@ def test_a_read_only_bpffs_leaves_all_filters_on(starved, words):
 @pytest.mark.parametrize("words", [["-j", "status"], ["export"], ["set", "default", "rate", "2/h"], ["apply", "FILE"],
                                    ["attach", "in2"], ["upgrade"]], ids=" ".join)
 def test_no_file_descriptors(starved, words):
-    """With too few file descriptors, a command prints an error and changes nothing. The limit rises
-    until it succeeds."""
+    """A command that has too few file descriptors prints an error and changes nothing."""
     starved.reset()
     before, most, wrong, done = starved.state(), 4, [], None
     while done is None or done.code:
@@ -305,8 +298,7 @@ def is_refused(words, done):
 
 @pytest.mark.parametrize("words", [["attach", "in2"], ["deny", "-f", "MANY"], ["apply", "--resize", "SIZES"]], ids=" ".join)
 def test_less_memory_than_a_change_takes(starved, words):
-    """With too little memory in its control group, a change prints an error or is killed, and
-    changes nothing."""
+    """If memory is too little for a change, the command fails and changes nothing."""
     starved.reset()
     before = starved.state()
     assert starved.lab.sluice(*starved.words(words)).code == 0
@@ -332,8 +324,7 @@ def test_less_memory_than_a_change_takes(starved, words):
 
 
 def test_less_memory_than_a_gate_takes(starved):
-    """With too little memory in its control group, attach creates the whole gate, or fails and
-    leaves no kernel object."""
+    """If memory is too little for a gate, attach fails and leaves no kernel object."""
     lab, objects, refusals = starved.lab, Objects(starved.lab), 0
     (starved.directory / "GATE").write_text(json.dumps({"gate": objects.gate(), "attach": ["in2"], "policies": []}))
     words = ["apply", str(starved.directory / "GATE")]

@@ -37,8 +37,7 @@ def fake(stores):
 
 
 class Ledger:
-    """Adds to the counters of keys in each round. Remembers the least and the largest total that
-    the store may have."""
+    """Adds to the counters of keys in rounds, and knows the least and largest totals."""
 
     def __init__(self, client, keys=tuple(KEYS)):
         self.client, self.keys = client, keys
@@ -68,8 +67,7 @@ class Ledger:
             assert self.least[key] <= taken <= self.most[key], key
 
     def check_exact(self, stores):
-        """Checks that the store has exactly the counts that were sent, all of which it has
-        answered."""
+        """Checks that the store has exactly the counts that were sent."""
         assert self.lost == 0
         for key in self.keys:
             assert stores.fields(key) == (self.least[key], 10 * self.least[key]), key
@@ -235,8 +233,7 @@ def test_only_the_right_word_opens(stores, user, password, right):
     ("default", ["-@all", "+bitfield", "+expire", "+cluster|slots"], {}, None),  # no right to PING
     (None, [], {"password": "s3cr3t"}, "ERR"), (None, [], {"user": "node", "password": "s3cr3t"}, "ERR")])
 def test_logins_that_a_store_refuses_otherwise(stores, user, rights, options, error):
-    """A failed login is reported without the store's error message, which may contain the
-    password."""
+    """A failed login is reported without the store's error, which may contain the password."""
     stores.start(FIRST_PORT, *(["--rename-command", "AUTH", ""] if error else []))
     if user:
         stores.talk()("ACL", "SETUSER", user, *rights)
@@ -249,8 +246,7 @@ def test_logins_that_a_store_refuses_otherwise(stores, user, rights, options, er
     ("WRONGPASS", "WRONGPASS"), ("s3cr3t", None), ("s3cr3t:", None), ("SECRET", None),
     ("SECRETS", "SECRETS"), ("ABCDEFGHIJKLMNOPQ", None), ("", None)])
 def test_the_code_of_a_login_is_told_if_it_is_one(fake, word, told):
-    """The first word of a login error is printed only if it looks like an error code, because it
-    may be the password."""
+    """The first word of a login error is printed only if it looks like an error code."""
     fake.answers[b"AUTH"] = f"-{word} s3cr3t\r\n".encode()
     password = "SECRET" if word == "SECRET" else "s3cr3t"
     done = fake.client(password=password).round(("{a}x", 1, 1))
@@ -279,8 +275,7 @@ def by_name_server(tmp_path):
 
 @pytest.fixture(scope="module")
 def certificates(tmp_path_factory):
-    """Creates the certificates of two authorities and of two stores. One authority signed both
-    stores' certificates."""
+    """Creates the certificates of two authorities, and of two stores, signed by one of them."""
     if not shutil.which("openssl") or run(CLIENT, "127.0.0.1:1", "1", "-", "word", "/no/file", check=False).code == NO_TLS:
         pytest.skip("built without hiredis_ssl, or openssl is not installed")
     place = tmp_path_factory.mktemp("tls")
@@ -397,8 +392,7 @@ class Silent(FakeStore):
 
 
 def test_a_node_that_only_greets_does_not_delay_the_others_keys(stores):
-    """A master that answers only PING delays the other masters' keys once by the timeout, and later
-    by an eighth of it."""
+    """A master that answers only PING delays the keys of other masters only briefly."""
     of_other, of_silent = (next(key for key in KEYS if (slot_of(key) > 8191) == is_silent) for is_silent in (0, 1))
     with FakeStore(stores.netns) as other, Silent(stores.netns) as silent:
         other.other = count_one
@@ -420,8 +414,7 @@ def test_a_node_that_only_greets_does_not_delay_the_others_keys(stores):
 
 @pytest.mark.parametrize("before", [0.2, 0], ids=["as-before", "farther"])
 def test_a_far_node_that_failed_once_is_used_again(stores, before):
-    """The client uses a distant master again after it failed once, although its replies take longer
-    than an eighth of the timeout."""
+    """The client uses a distant master again after it has failed once."""
     of_silent = next(key for key in KEYS if slot_of(key) > 8191)
     with FakeStore(stores.netns) as other, Silent(stores.netns, is_silent=False) as silent:
         other.other = count_one
@@ -478,8 +471,7 @@ def test_a_replica_does_not_count(stores):
 
 
 def test_a_key_of_another_type_begins_anew(stores):
-    """The client replaces a key that is not a string, even if it only reads the key. Other keys
-    keep their values."""
+    """The client replaces a key that is not a string. Other keys keep their values."""
     stores.start()
     client, talk = stores.client(), stores.talk()
     for i in range(2):
@@ -551,8 +543,7 @@ def test_a_store_that_lies_costs_the_time_of_a_call(stores, to):
 
 @pytest.mark.parametrize("depth,is_bad", [(6, False), (7, True), (60000, True)])
 def test_arrays_are_nested_no_deeper_than_a_map_is(fake, depth, is_bad):
-    """The client accepts only a few levels of nested arrays in a reply, because hiredis frees
-    arrays recursively."""
+    """The client refuses deeply nested arrays, because hiredis frees arrays recursively."""
     fake.answers[b"CLUSTER"] = b"*1\r\n" * depth + b":1\r\n"
     done = fake.client().round(("{a}x", 1, 1))
     assert done["status"] == -errno.EPROTO and ("map" in done["error"]) != is_bad, done
@@ -570,8 +561,7 @@ def test_a_reply_costs_no_more_than_the_time_of_a_call(fake, other, pause):
 
 
 def test_what_got_no_answer_is_never_sent_again(fake):
-    """If the store closes the connection without a reply, the client does not send the command
-    again."""
+    """If the store closes the connection, the client does not send a command again."""
     fake.other = None
     done = fake.client(timeout_ms=300).round(("{a}x", 5, 6))
     assert done["items"] == [[False, True, 0, 0]], done
@@ -580,8 +570,7 @@ def test_what_got_no_answer_is_never_sent_again(fake):
 
 
 def test_what_got_no_answer_is_not_carried_out_later(stores):
-    """A command that is lost on a broken link is not counted when the link works again, although
-    TCP would retransmit it."""
+    """A command that was lost on a broken link is not counted when the link works again."""
     far = stores.far()
     stores.start(FIRST_PORT, "--bind", "0.0.0.0", "--protected-mode", "no")
     client = stores.client(f"{FAR_STORE}:{FIRST_PORT}", far, timeout_ms=300)
@@ -609,8 +598,7 @@ def test_a_name_server_that_takes_long_is_waited_for(stores, tmp_path):
 
 
 def test_lookups_of_names_that_are_given_up_cost_no_memory(stores, fake, tmp_path):
-    """The client frees the lookups that it abandons, even if a store names new hosts in every
-    reply."""
+    """The client frees the lookups of host names that it abandons."""
     names = iter(range(1000))
 
     def slots(_):

@@ -110,8 +110,7 @@ def look():
 
 
 def test_what_is_below_is_not_trusted_more(lab, victim):
-    """`attach` removes a directory that a killed command of root left. It refuses a directory of
-    another user."""
+    """`attach` removes a directory that root left, and refuses one of another user."""
     os.mkdir(ROOT, 0o700)
     os.makedirs(ROOT + "/main/strange", 0o700)
     os.symlink(victim, ROOT + "/main/strange/link")
@@ -149,8 +148,7 @@ MAP_IDS = 60  # offset of map_ids in struct sl_gate
 @pytest.mark.quick("policies")
 @pytest.mark.parametrize("name", ["hosts4", "lists", "policies", "counters", "states", "buckets4", "budgets"])
 def test_a_map_with_larger_values_is_not_read(lab, name):
-    """Commands refuse a map with larger values than expected, which would overflow their
-    buffers."""
+    """Commands refuse a map whose values are larger than their buffers."""
     lab.attach("in0", "policies", "64", gate="main")
     path = f"{ROOT}/main/{name}"
     shown = json.loads(run("bpftool", "-j", "map", "show", "pinned", path).out)

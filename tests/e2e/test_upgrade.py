@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""`upgrade` replaces the programs of a running gate on all devices or on none. Every packet is
-judged meanwhile."""
+"""`upgrade` replaces the programs of a running gate, either on all devices or on none."""
 
 import contextlib
 import os
@@ -66,8 +65,7 @@ def test_nothing_of_the_old_program_is_left(lab, hook, mode):
 
 @pytest.mark.parametrize("mode", ["tcx", "clsact"])
 def test_other_programs_keep_their_places(lab, mode):
-    """The upgraded filter stays before the filter of another gate, which sees only packets that
-    pass."""
+    """The upgraded filter stays before the filter of another gate."""
     lab.attach("in0", "hook", "ingress", "mode", mode, gate=lab.gate2)
     lab.attach("in0", "hook", "ingress", "mode", mode)
     lab.sluice("deny", DENIED)
@@ -140,8 +138,7 @@ def stream(lab, i, hook, denied, other):
 
 @pytest.mark.alone
 def test_no_packet_passes_unfiltered(lab):
-    """During many upgrades, on every hook, no packet of a denied source passes, and all packets of
-    another source pass."""
+    """During many upgrades, on every hook, no packet of a denied source passes."""
     seen = []
     for i, (hook, mode) in enumerate(EVERYWHERE, 1):
         lab.pair(f"out{i}", f"in{i}")
@@ -200,8 +197,7 @@ def test_one_that_fails_puts_the_others_back(lab, hook, mode):
 
 
 def test_the_program_of_a_link_without_its_pin_needs_the_capability(attached):
-    """Upgrading a link whose program pin is missing requires CAP_SYS_ADMIN once, and pins the
-    program."""
+    """Upgrading a link without a program pin requires CAP_SYS_ADMIN once."""
     link, = attached.links("in0")
     os.unlink(attached.pins("links", "program-" + link))
     before, drop = programs(attached), "-sys_admin"

@@ -36,8 +36,7 @@ class Arrivals:
         wait_until(lambda: self.stamp_is_earlier(lab), "timestamps")
 
     def stamp_is_earlier(self, lab):
-        """Sends a datagram. Returns whether its timestamp is the time of arrival, and not the time
-        of the read."""
+        """Sends a datagram. Returns whether its timestamp is the time of arrival."""
         lab.send(GOOD)
         sent = time.time_ns()
         time.sleep(0.01)
@@ -63,8 +62,7 @@ def flood(lab, cpu, seconds):
 
 
 def test_no_span_has_more_than_the_window_says(lab):
-    """No second has more packets than the window allows, even if two CPUs judge packets at the same
-    time."""
+    """No second has more packets than the window allows, even if two CPUs judge packets."""
     received = lab.receiver(Arrivals(lab))
     lab.attach("out0", "hook", "egress", netns=lab.sender)
     lab.sluice("set", "default", "window", f"{MOST} per 1s", "groups", str(GROUPS))

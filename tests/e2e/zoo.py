@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Packets of many kinds, each with the words that describe it to `sluice check`. scapy builds the
-frames, independently of our parser."""
+"""Packets of many kinds, built by scapy, with the words that describe each to `sluice check`."""
 
 import functools
 
@@ -41,8 +40,7 @@ def dns(source, port=53):
 
 
 class Animal:
-    """A packet of the zoo. If `left` is not None, the frame ends `left` bytes after the IP
-    header."""
+    """A packet. Unless `left` is None, its frame ends `left` bytes after the IP header."""
 
     def __init__(self, family, number, layers, words, left):
         self.family, self.ip = family, IPv6 if family == 6 else IP
@@ -74,8 +72,7 @@ def kinds(family):
         return IPv6(dst=HERE6) / IPv6ExtHdrFragment(nh=number, offset=offset, m=more, id=77)
 
     def proto_of(number):
-        """Returns the words for the protocol of a later fragment, which `check` knows only in
-        IPv4."""
+        """Returns the words for the protocol of a later fragment, which only IPv4 has."""
         return f"proto {number} " if family == 4 else ""
 
     yield [ip, tcp(80, "S")], "proto tcp port 80 syn", None
