@@ -103,7 +103,7 @@ def saved(keep):
 
 
 def banned(keep):
-    """Returns the ends of the runtime entries in the state file, by prefix. None: no end."""
+    """Returns the end of each runtime entry in the state file by prefix, or None without end."""
     state = saved(keep)
     entries = [rule.split() for rule in state["rules"]]
     return {prefix: (state["saved_ms"] + int(left)) / 1000 if left != "0" else None

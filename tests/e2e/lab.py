@@ -376,7 +376,7 @@ class Lab:
         return os.path.join(PINS, gate or self.gate, *below)
 
     def links(self, device="", gate=None):
-        """Returns the names of the link pins of a device, or of all devices if it is empty."""
+        """Returns the names of the link pins of `device`, or of all devices if it is empty."""
         return [name for name in os.listdir(self.pins("links", gate=gate))
                 if name.endswith("-" + device if device else "")
                 and not name.startswith(("program-", "next-", "qdisc-"))]
@@ -412,7 +412,7 @@ class Lab:
     # - packets
 
     def send(self, source, count=1, device="out0", **options):
-        """Sends `count` frames of a source, less than 256, the length of a veth queue."""
+        """Sends `count` frames of a source, at most 255, because a veth queue holds 256 frames."""
         self.send_frames([frame(source, **options)] * count, device)
 
     def raw_socket(self, device):

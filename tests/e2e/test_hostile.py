@@ -117,7 +117,7 @@ def share_checked(lab):
                           env={**os.environ, **SANITIZERS}) as process:
         try:
             wait_until(lambda: process.poll() is not None or os.path.exists(told), "share")
-            time.sleep(0.05)  # more than a round of 20 ms
+            time.sleep(0.05)  # longer than a round, which takes 20 ms
             process.terminate()
             err = process.communicate(timeout=SECONDS)[1].decode("ascii", "surrogateescape")
         finally:
@@ -274,7 +274,7 @@ def test_values_of_one_byte(hostile, name, byte):
 @pytest.mark.parametrize("name", ["sets", "states", "buckets4", "buckets6", "budgets", "budget_slices",
                                   "admission", "counters"])
 def test_the_state_of_sources(hostile, name):
-    """Commands report no damage in the state of a source, where all values are valid."""
+    """Commands report no damage in a source's state, because all its values are valid."""
     there = hostile.maps[name]
     before = {key: value for key, value in list(there.read().items())[:256]}
     try:

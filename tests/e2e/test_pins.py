@@ -62,7 +62,7 @@ def test_the_filter_outlives_its_tools(attached):
 
 def test_bpftool_shows_named_fields(lab):
     lab.attach("in0", "mode", "native", "policies", "64", "sources", "64",
-               "buckets", "16")  # small tables, because bpftool prints all entries
+               "buckets", "16")  # the tables are small, because bpftool prints all entries
     lab.sluice("set", "default", "rate", "1/h", "burst", "20")
     lab.send(SOURCE, 30)
     lab.expect(passed=20, dropped=10)
@@ -80,7 +80,7 @@ def test_bpftool_shows_named_fields(lab):
     packed = ipaddress.ip_address(SOURCE).packed
     (index, line), = used("states", lambda line: line["limit"]).items()
     assert line["addr"] == [int.from_bytes(packed, sys.byteorder), 0]
-    assert line["limit"] == 1 << 3 | 1  # limit 0 of kind token bucket, for IPv4
+    assert line["limit"] == 1 << 3 | 1  # limit 0, which is a token bucket, for an IPv4 source
     assert set(line["state"]) == {"empty_at", "full_at", "charged_at", "blocked_until"}
     (at, ways), = used("sets", lambda ways: any(ways["tag"])).items()
     assert at * 8 + next(i for i, tag in enumerate(ways["tag"]) if tag) == index

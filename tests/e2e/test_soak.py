@@ -53,11 +53,11 @@ COVERING = {source: covering(source) for source in SOURCES}
 
 @dataclasses.dataclass
 class Gate:
-    """The model of a gate. No credit returns during a soak, at a rate of one packet an hour."""
+    """The model of a gate. No credit returns in a soak, because the rate is 1/h."""
     bursts: dict = dataclasses.field(default_factory=dict)  # burst of the limit of each prefix
     # Each prefix with a runtime entry has the value `allow` or `deny`.
     hand: dict = dataclasses.field(default_factory=dict)
-    listed: set = dataclasses.field(default_factory=set)  # prefixes in a list that denies
+    listed: set = dataclasses.field(default_factory=set)  # prefixes that a list denies
     # Levels of buckets that are not full, by (source, prefix).
     levels: dict = dataclasses.field(default_factory=dict)
     passed: int = 0

@@ -230,7 +230,8 @@ def test_only_the_right_word_opens(stores, user, password, right):
 
 
 @pytest.mark.parametrize("user,rights,options,error", [
-    ("default", ["-@all", "+bitfield", "+expire", "+cluster|slots"], {}, None),  # no right to PING
+    # This user has no right to send PING.
+    ("default", ["-@all", "+bitfield", "+expire", "+cluster|slots"], {}, None),
     (None, [], {"password": "s3cr3t"}, "ERR"), (None, [], {"user": "node", "password": "s3cr3t"}, "ERR")])
 def test_logins_that_a_store_refuses_otherwise(stores, user, rights, options, error):
     """A failed login is reported without the store's error, which may contain the password."""
@@ -363,7 +364,7 @@ def test_a_node_that_stands_still_does_not_delay_the_others_keys(stores):
     stores.nodes[ports[0]].send_signal(signal.SIGSTOP)
     slow, of_node = [], next(key for key in KEYS if slot_of(key) <= 16384 // 3)
     begun = time.monotonic()
-    while time.monotonic() < begun + 4:  # long enough for several attempts to connect
+    while time.monotonic() < begun + 4:  # four seconds are enough for several attempts to connect
         done = ledger.round()
         for key, item in zip(KEYS, done["items"]):
             assert item[0] == (slot_of(key) > 16384 // 3), (key, done)
@@ -437,7 +438,7 @@ def test_a_slow_store_is_used_where_an_answer_fits(stores):
     client = stores.client(f"127.0.0.1:{FIRST_PORT + 1}", timeout_ms=250)
     ledger = Ledger(client, ("{a}x", "{b}y"))
     results = []
-    for _ in range(30):  # more rounds than necessary, because a busy machine may cause a timeout
+    for _ in range(30):  # more rounds than necessary, because a busy machine may cause timeouts
         results.append(ledger.round())
         time.sleep(0.05)
     assert all(done["ms"] <= 280 for done in results), results
@@ -591,7 +592,7 @@ def test_a_name_server_that_takes_long_is_waited_for(stores, tmp_path):
     with name_server(stores.netns, 1.5) as asked:
         client = stores.client(f"store.example:{FIRST_PORT}", timeout_ms=100,
                                within=by_name_server(tmp_path))
-        client.counts()  # returns when the client has started
+        client.counts()  # the client has started when it replies
         wait_until(lambda: client.round(("{a}x", 1, 1))["status"] == 0, "a store by its name")
         assert client.counts()["connects"] > 2
         assert len(asked) == 2, "one query for the IPv4 and one for the IPv6 address"
@@ -608,7 +609,7 @@ def test_lookups_of_names_that_are_given_up_cost_no_memory(stores, fake, tmp_pat
     with name_server(stores.netns, 0.5) as asked:
         fake.answers[b"CLUSTER"], fake.other = slots, count_one
         client = fake.client(timeout_ms=100, within=by_name_server(tmp_path))
-        client.counts()  # returns when the client has started
+        client.counts()  # the client has started when it replies
         wait_until(lambda: client.round(("{a}x", 1, 1)) and len(asked) > 20, "lookups")
         fake.answers[b"CLUSTER"] = NO_CLUSTER
         wait_until(lambda: client.round(("{a}x", 1, 1))["status"] == 0, "a store without names")

@@ -25,7 +25,7 @@ def bpffs():
     """Mounts a bpffs with mode 1777 in a mount namespace of the test."""
     with own_mounts():
         mount(b"bpf", BPFFS)
-        os.chmod(BPFFS, 0o1777)  # the kernel's default, although some distributions use 0700
+        os.chmod(BPFFS, 0o1777)  # 1777 is the kernel's default; some distributions use 0700
         yield
 
 

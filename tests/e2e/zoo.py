@@ -64,7 +64,7 @@ def kinds(family):
     ip = IPv6(dst=HERE6) if family == 6 else IP(dst=HERE4, id=7)
     icmp, number = (ICMPv6EchoRequest(), 58) if family == 6 else (ICMP(), 1)
     q5, q7, ad7, priority = Dot1Q(vlan=5), Dot1Q(vlan=7), Dot1AD(vlan=7), Dot1Q(vlan=0, prio=5)
-    later = Raw(bytes(udp(53, 30)))  # a later fragment whose payload looks like a UDP header
+    later = Raw(bytes(udp(53, 30)))  # payload of a later fragment, which looks like a UDP header
 
     def fragment(number, offset, more):
         if family == 4:

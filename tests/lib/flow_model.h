@@ -30,7 +30,7 @@ struct world_node {
 	struct debt debt;
 	struct sl_entry entry;	/* entry of the key; contains its state */
 	struct flow_count own;	/* traffic that the node was offered, and that it admitted */
-	int64_t alone, lowest;	/* level, and lowest level, of a bucket for this node */
+	int64_t alone, lowest;	/* level and lowest level of a bucket that only this node charges */
 	struct flow_count seen; /* value of `own` at the previous round */
 	uint64_t seen_at;	/* time of the previous round */
 	uint64_t excess;	/* traffic not reported yet, above 1/100 of rate/nodes */
@@ -68,9 +68,9 @@ struct world {
 	struct flow_count totals;
 	uint64_t now, begin, random;
 	uint64_t commands; /* number of commands that all nodes have sent to the store */
-	double *passed;	   /* traffic admitted in each step, over the limit's rate, in seconds */
+	double *passed;	   /* admitted traffic of each step, divided by the limit's rate, in s */
 	size_t steps, room;
-	double judge, lowest; /* level, and lowest level, of a bucket for all nodes */
+	double judge, lowest; /* level and lowest level of a bucket that all nodes charge, in s */
 };
 
 static const struct state_key world_key = {.limit = 9};

@@ -279,7 +279,7 @@ static inline uint32_t run_amount(void)
 	case 2:
 		amount = 1 + run_choose(most);
 		break;
-	case 3: /* what the limit still passes */
+	case 3: /* choose what the limit still passes */
 		if (run.limit.kind == SL_WINDOW)
 			amount = window_left(&run.limit, host_state) + run_choose(2);
 		else if (run.limit.kind == SL_TOKEN_BUCKET)

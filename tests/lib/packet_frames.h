@@ -46,7 +46,7 @@ static const struct wire_frame {
 	enum packet_transport transport;
 	size_t transport_at; /* offset of the transport header, which may be past the frame's end */
 	size_t transport_size; /* size of the transport header; 0 if the parser does not read it */
-	size_t fragment_at;    /* number of bytes that show a fragment; 0 if it is not a fragment */
+	size_t fragment_at;    /* a part of this size shows that it is a fragment; 0 if it is not */
 	uint16_t facts; /* facts of the whole frame, except SL_FACT_FRAGMENT and SL_FACT_UNREAD */
 	uint8_t proto;
 	uint16_t port;

@@ -67,8 +67,9 @@ static inline void window_log_end(struct window_log *log)
 
 struct window_plain {
 	const struct sl_limit *limit;
-	__int128 current;			/* number of the current sub-window */
-	__int128 counts[WINDOW_GROUPS_MAX + 1]; /* [i]: cost in sub-window `current` - i */
+	__int128 current; /* number of the current sub-window */
+	/* counts[i] is the cost of the packets in sub-window `current` - i */
+	__int128 counts[WINDOW_GROUPS_MAX + 1];
 };
 
 /*
