@@ -52,8 +52,7 @@ class Memory:
 
 @contextlib.contextmanager
 def memory(name):
-    """Creates a memory control group, and removes it at the end of the with block. Skips the test
-    if the machine has no memory control groups."""
+    """Creates a memory control group during the with block. Skips the test if it cannot."""
     for top, limit in TOPS:
         group = Memory(os.path.join(top, name), limit)
         try:

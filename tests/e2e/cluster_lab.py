@@ -22,8 +22,7 @@ AWAY, BACK_AGAIN = "the store does not answer", "the store answers again"
 
 
 class Node:
-    """A node of the cluster. All nodes are in one network namespace. `sources` is the number of
-    sources that its gate can track, or None for the default."""
+    """A node of the cluster. `sources` is the number of sources that its gate can track."""
 
     def __init__(self, cluster, number, sources):
         self.cluster, self.number = cluster, number
@@ -132,8 +131,7 @@ class Cluster:
         run("ip", "netns", "add", self.senders)
 
     def make(self, nodes, rate, *words, burst=0, sources=4096):
-        """Creates nodes whose gates have the same limit. Does not start `sluice share`. If `burst`
-        is 0, the burst is a tenth of the packets of one second."""
+        """Creates nodes with one limit, without `sluice share`. The default burst is 0.1 s."""
         self.rate = rate
         self.nodes = [Node(self, i, sources) for i in range(nodes)]
         for node in self.nodes:

@@ -126,8 +126,7 @@ def lab():
 
 @pytest.fixture(scope="session")
 def foreign(tmp_path_factory):
-    """Compiles an XDP program and a tc program of another tool, which pass all packets. Returns a
-    function that builds the object file and returns its path."""
+    """Returns a function that compiles XDP and tc programs, which pass all packets."""
     @functools.lru_cache(maxsize=None)
     def build(name="foreign_xdp"):
         path = str(tmp_path_factory.mktemp("foreign") / f"{name}.o")

@@ -15,8 +15,7 @@ LIMIT = {"prefix": "default", "limits": [{"rate": "1/h", "burst": 5}]}
 
 
 def rules(*places, **more):
-    """Returns the text of a rules file that attaches devices. Each item of `places` is a device
-    name, or a mapping of the section `attach`."""
+    """Returns a rules file that attaches `places`: device names, or mappings of `attach`."""
     places = [{"device": place} if isinstance(place, str) else place for place in places]
     return json.dumps({"attach": places, "policies": [LIMIT], **more})
 

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The lab of the end-to-end tests: two network namespaces, a sender and a filter, which veth pairs
-connect. A lab has names for two gates."""
+"""The lab of the tests: a sender and a filter, two network namespaces with a veth pair."""
 
 import bisect
 import collections
@@ -126,8 +125,7 @@ def quickest(call):
 
 @contextlib.contextmanager
 def on_one_cpu():
-    """Pins this thread to one CPU in the with block. All packets that the thread sends over a veth
-    pair are then judged on this CPU, so only this CPU borrows slices of credit."""
+    """Pins this thread to one CPU, which then judges all packets that the thread sends."""
     before = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {min(before)})
     try:
@@ -138,8 +136,7 @@ def on_one_cpu():
 
 @contextlib.contextmanager
 def inside(netns):
-    """Moves this thread into a network namespace, and back at the end of the with block. Sockets
-    that the block creates stay in the namespace."""
+    """Moves this thread into a network namespace, and back at the end of the with block."""
     home = os.open("/proc/thread-self/ns/net", os.O_RDONLY)
     there = os.open(f"/run/netns/{netns}", os.O_RDONLY)
     try:
@@ -248,8 +245,7 @@ class Datagrams:
 
 
 def ask_for_stamps(receiver):
-    """Enables receive timestamps (SO_TIMESTAMPNS). The kernel enables them with a delay, so the
-    first datagrams may have the time of the read instead."""
+    """Enables receive timestamps. The first datagrams may have the time of the read instead."""
     receiver.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
 
 
@@ -433,7 +429,6 @@ class Lab:
                 except OSError as error:
                     # send() fails with ENOBUFS if a filter on hook egress drops the frame.
                     if error.errno != errno.ENOBUFS:
-                        # The device was deleted. A later device may have the same name.
                         self.sockets.pop(device, None)
 
     def send_and_wait(self, frames, device="out0", gate=None):

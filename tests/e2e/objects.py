@@ -16,8 +16,7 @@ class Objects:
         self.lab, self.sizes = lab, range(first, first + 50)
 
     def gate(self, size=0):
-        """Returns the section `gate` of a rules file, which sets the sizes of the maps. `size` (0
-        to 49) selects one of the sizes that only this gate uses."""
+        """Returns the section `gate` of a rules file, with a map size that only this gate has."""
         return {"sources": 20011, "buckets": 2113,
                 **{name: self.sizes[size] for name in ("policies", "hosts", "prefixes")}}
 

@@ -245,8 +245,7 @@ class StoreLab:
         raise AssertionError(f"no node holds {slot}")
 
     def fields(self, key):
-        """Returns the counters `taken` and `asked` of a key. Follows MOVED replies, because a store
-        may not know yet that a slot has moved."""
+        """Returns the counters `taken` and `asked` of a key. Follows MOVED replies."""
         port = self.holder(key)
         while True:
             try:
@@ -257,8 +256,7 @@ class StoreLab:
                 port = int(place.rpartition(":")[2])
 
     def move(self, slot, source, target, meanwhile=lambda: None):
-        """Moves a slot and its keys from the store at port `source` to the store at port `target`.
-        Calls `meanwhile` before the first key moves and after each key."""
+        """Moves a slot between two ports. Calls `meanwhile` at first, and after each key."""
         at_source, at_target = self.talk(source), self.talk(target)
         at_target("CLUSTER", "SETSLOT", slot, "IMPORTING", at_source("CLUSTER", "MYID"))
         at_source("CLUSTER", "SETSLOT", slot, "MIGRATING", at_target("CLUSTER", "MYID"))
@@ -329,8 +327,7 @@ class FakeStore:
 
 @contextlib.contextmanager
 def name_server(netns, delay):
-    """A DNS server that resolves every name to 127.0.0.1, `delay` seconds after the query. Yields
-    the list of the times of all queries."""
+    """Resolves every name to 127.0.0.1 after `delay` seconds. Yields the times of queries."""
     asked = []
 
     def answer(peer, query):

@@ -212,7 +212,6 @@ def test_files_that_cannot_be_read(gate, tmp_path):
 
 POLICY = "policies:\n  - prefix: default\n    limits:\n      - rate: 5pps\n"
 
-# BAD contains rules files with errors that the JSON schema can also detect.
 BAD = [
     "polices: []\n" + POLICY,
     "gate: {size: 5}\n" + POLICY,

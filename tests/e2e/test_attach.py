@@ -294,7 +294,6 @@ def test_detach_all_without_a_gate_is_of_main_and_names_the_others(lab):
         assert "'main'" in done.out and lab.gate2 not in done.out
         noted(done, ("'main'", f"'{lab.gate2}'", f"'sluice -g {lab.gate2} detach all'"))
         assert [a["device"] for a in lab.attachments(lab.gate2)] == ["in1"]
-        # Gate main does not exist any more.
         refused(run_sluice(*words, status=None), "'main'", f"'{lab.gate2}'", code=1)
         lab.attach("in0", gate="main")
         # No note about gate2 is printed, because -g names the gate.

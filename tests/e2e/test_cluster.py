@@ -176,7 +176,6 @@ def test_a_process_that_is_stopped_or_killed(cluster):
     assert done.shares(2.5, 4)[0] < 1.25  # the gate of node 0 enforces its limit alone
     assert done.mean(5.5, 6.5) < 1.4
     nodes[0].end(signal.SIGKILL)
-    # sluice_share_up is 0 as soon as the process has ended.
     assert nodes[0].status() is None and nodes[0].up() == "0"
     assert Run(cluster, 2, flood(2)).shares(0.5, 1.5)[0] > 0.8
     nodes[0].share(cluster.address)
@@ -436,7 +435,6 @@ def test_a_gate_that_shares_nothing_is_not_told_of(cluster):
     for number, words in enumerate((["rate", "5pps", "shared", "yes"], ["rate", "6pps", "shared", "yes"],
                                     ["rate", "6pps", "action", "block", "9s", "shared", "block"],
                                     ["name", "second", "rate", "9pps", "match", "udp", "shared", "yes"])):
-        # Only the first command prints the hint.
         assert (hint in node.sluice("set", "default", *words).err) == (not number)
     node.sluice("del", "default", "name", "second")
     assert node.sluice("set", "default", "rate", "6pps").err == ""

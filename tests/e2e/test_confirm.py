@@ -76,7 +76,6 @@ def test_without_confirm_what_was_before_comes_back(lab):
     assert len(seen) > 1
     wait_until(lambda: state(lab) == before, "the rules of before")
     assert time.monotonic() > begun + 5
-    # A command can change rules again, because no trial is left.
     lab.sluice("set", "default", "rate", "7pps")
     lab.refuses(["confirm"], f"'{lab.gate}'", "'--confirm 60s'")
 
@@ -189,8 +188,7 @@ def test_no_process_waits_for_a_trial_that_is_over(lab):
 
 
 def run_ended(words, stops, number):
-    """Runs sluice under ptrace, and sends it signal `number` at ptrace stop number `stops`. Returns
-    false if sluice exited before this stop."""
+    """Runs sluice, and sends a signal at ptrace stop number `stops`. Returns false if it ended."""
     pid = start(words)
     _, status = os.waitpid(pid, 0)
     for _ in range(stops):

@@ -24,8 +24,7 @@ def of_type(ethertype, behind):
 
 
 def udp6(source, headers, first, size=0):
-    """Returns an IPv6 frame with extension headers and a UDP packet of `size` bytes. `first` is the
-    protocol number of the first extension header."""
+    """Returns an IPv6 UDP frame with extension headers, the first of protocol `first`."""
     here, there = socket.inet_pton(socket.AF_INET6, HERE6), socket.inet_pton(socket.AF_INET6, source)
     udp = struct.pack("!HHHH", 40000, PORT, 8 + size, 0) + bytes(size)
     sum6 = checksum(there + here + struct.pack("!II", len(udp), 17) + udp) or 0xFFFF
@@ -35,8 +34,7 @@ def udp6(source, headers, first, size=0):
 
 
 def options(following, size):
-    """Returns an IPv6 destination options header of `size` bytes. Its options are of an unknown
-    type that hosts skip, because Linux drops packets with much padding."""
+    """Returns `size` bytes of IPv6 destination options of a type that hosts skip."""
     rest, body = size - 2, b""
     while rest:
         length = min(rest, 257)
@@ -69,8 +67,7 @@ def name_of(tags):
 
 
 def classes(source, family):
-    """Returns two dictionaries: the kinds of frames that must arrive, and the kinds that need not.
-    A value is a function that makes a frame from a source address."""
+    """Returns two dictionaries of frame makers: frames that must arrive, and other frames."""
     arrive, rest = {}, {}
     ethertype, header = (0x0800, 20) if family == 4 else (0x86DD, 40)
     plain = frame(source)
@@ -117,8 +114,7 @@ def classes(source, family):
 
 
 def padded(source, size):
-    """Returns a frame whose IP packet has only `size` bytes after the IP header. The bytes after
-    the IP packet look like the rest of a UDP packet."""
+    """Returns a frame whose IP packet ends early. The bytes after it look like UDP."""
     data = frame(source, size=80)
     if data[14] >> 4 == 6:
         return data[:18] + struct.pack("!H", size) + data[20:]
@@ -140,8 +136,7 @@ def source_of(name, number):
 
 
 def all_classes():
-    """Returns two dictionaries: the frames that must arrive, and the frames that need not. The keys
-    are names, the values are pairs (source, frame)."""
+    """Returns two dictionaries of (source, frame): frames that must arrive, and others."""
     found = []
     for kind in 0, 1:
         named = {}
@@ -172,8 +167,7 @@ def listen(lab, device="out0"):
 
 
 def arrived(lab, received, frames, device="out0"):
-    """Sends frames, and after them a frame of SENTINEL, which shows that all have been judged.
-    Returns the names of the frames that arrived."""
+    """Sends frames, and waits until all are judged. Returns the names of those that arrived."""
     received.read()
     received.by_source.clear()
     sent = list(frames.items())

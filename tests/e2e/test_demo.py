@@ -25,8 +25,7 @@ def stub(path, text):
 
 
 def test_no_row_shows_more_packets_judged_than_sent(tmp_path):
-    """The demo still prints consistent numbers if the filter judges packets between the last report
-    of build/traffic and the read of the counters."""
+    """The demo prints consistent numbers, even if packets are judged after the last report."""
     (tmp_path / "scripts").mkdir()
     shutil.copy(os.path.join(TOP, "scripts", "demo-table"), tmp_path / "scripts")
     counts = {"passed": {"packets": 105}, "dropped": {"packets": 2}}
@@ -36,7 +35,6 @@ def test_no_row_shows_more_packets_judged_than_sent(tmp_path):
     done = subprocess.run([tmp_path / "scripts" / "demo-table", "demo", "1000", "1000", f"{SOURCE}=100"],
                           input=lines, capture_output=True, text=True, check=False)
     live, _, final = done.stdout.partition("Allowed:")
-    # Each line begins with the time at which the demo read the counters.
     assert float(live.split()[0]) >= 1.3
     assert re.search(rf"{SOURCE} +100/s +107 +105 +2 ", live), live
     # The last table compares the counters with the packets that build/traffic has sent.
@@ -100,7 +98,6 @@ def test_the_demo_keeps_what_it_promises_with_a_sender_that_is_starved():
     assert demo.returncode == 0, (out, err)
     assert "NOT AS PROMISED" not in out and out.count(" x ") == 2 * 2 * 4
     typed = [f"  # build/sluice -g demo-{i} -n sluice-demo-c-{i} share 10.77.0.1:6379 --name demo --node {i}\n"
-             # Each command names a network namespace that reaches the store.
              for i in (1, 2, 3)]
     assert all(line in out for line in typed)
     # Each of three processes logs only that it lost the store, and that the store is back.

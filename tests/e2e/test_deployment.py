@@ -142,8 +142,7 @@ def bounding_set(names):
 
 
 def recipe():
-    """Returns the lines of the recipe in docs/deployment.md: the commands that prepare the host,
-    and the command that starts the container."""
+    """Returns the commands of docs/deployment.md that prepare the host and start a container."""
     return commands_of("In a container")
 
 

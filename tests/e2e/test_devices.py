@@ -329,7 +329,6 @@ def test_kill_a_change_of_mode(devices, tmp_path, hook, modes):
         assert attached_to(devices), f"killed at {at}+{steps}"
         devices.apply(texts[i % 2])
         assert attached_to(devices) == [f"in0 {hook} {modes[i % 2]}"]
-        # There may be a pin of the attachment, and a pin of its program or qdisc.
         assert len(os.listdir(devices.pins("links"))) <= 2
 
 
@@ -344,7 +343,6 @@ def test_diff_tells_devices(devices):
         ("in0", "native"), ("in0", "generic"), ("in1", "auto"), ("other", "auto")]
     told = devices.json("apply", "-", input=text)
     assert [a["device"] for a in told["attached"]] == ["in0", "in1", "other"]
-    # A device whose mode changed is not in `detached`.
     assert told["detached"] == [] and told["changed"] is True
     noted(devices.apply(file_of({"device": "in0", "mode": "native"})), ("in0", "native", "generic"))
 

@@ -38,8 +38,7 @@ def healthy(attached):
 
 
 def examine(lab, *words, **options):
-    """Runs doctor, and checks its exit status and that each finding has a text and a complete
-    command. Returns the object of each finding by id."""
+    """Runs doctor, and checks its output. Returns the object of each finding by id."""
     result = lab.sluice("-j", "doctor", *QUICKLY, *words, status=None, **options)
     listed = json.loads(result.out)
     assert result.err == "" and all(finding["advice"] and finding["text"] for finding in listed)
@@ -60,8 +59,7 @@ def type_in(command):
 
 
 def watched(lab, send, *words, full=False, of_all_gates=False):
-    """Runs doctor, and calls send() again and again meanwhile. Returns the object of each finding
-    by id, or the findings themselves if `full`."""
+    """Runs doctor while send() is called. Returns the objects by id, or, if `full`, all."""
     gate = [] if of_all_gates else ["-g", lab.gate]
     with subprocess.Popen([SLUICE, "-n", lab.filter, *gate, "-j", "doctor", *words],
                           stdout=subprocess.PIPE, text=True) as process:

@@ -144,8 +144,7 @@ def difference(after, before):
 
 
 def refusing(check):
-    """Returns the (policy, limit) pairs that will refuse the packet: the limit that drops it, or
-    otherwise all limits that observe and are exceeded."""
+    """Returns the limit that will drop the packet, or all limits that observe and refuse it."""
     found = {verdict: [(limit["inherited_from"] or check["policy"], limit["name"])
                        for limit in check["limits"] if limit["verdict"] == verdict]
              for verdict in ("drop", "would-drop")}
@@ -212,7 +211,6 @@ def test_the_table_has_teeth(gate):  # pylint: disable=unused-argument
     assert seen == {("pass", "within-limit"), ("pass", "no-limit"), ("pass", "allowed"),
                     ("pass", "no-rule"),
                     ("drop", "over-limit"), ("drop", "blocked"), ("drop", "denied")}
-    # A limit that observes was exceeded, and the packet passed.
     assert ("pass", "within-limit", True) in SAID
 
 

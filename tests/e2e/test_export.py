@@ -61,7 +61,6 @@ def test_values_agree_with_stats_and_status(busy):
     for policy in stats["policies"]:
         assert total(found, "sluice_packets_total", policy=policy["prefix"], verdict="drop") == \
             policy["dropped"]["packets"]
-    # All deleted policies share the label `deleted`.
     assert total(found, "sluice_packets_total", policy="deleted") == 9
     assert all(labels["gate"] == busy.gate for _, labels, _ in found if "gate" in labels)
     sizes = {labels["map"]: value for name, labels, value in found

@@ -316,7 +316,6 @@ def test_the_tables_of_rules_full(little, words):
     assert (little.rules(), little.json("stats")["generation"], entries(little)) == before
     shown = little.json("show")["rules"]
     assert len(shown) >= ROOM
-    # Changing an existing rule needs no room.
     little.sluice(*words.format(0).split(), *([] if words.startswith("set") else ["for", "1h"]))
     little.sluice("del", shown[1]["prefix"])
     little.sluice(*words.format(2 * ROOM).split())

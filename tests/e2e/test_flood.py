@@ -242,8 +242,7 @@ class Buckets:
 
 
 def watch(lab, flood, arrivals, buckets, seconds):
-    """Starts new sources during the flood, and reads the counters until the flood ends. Returns
-    `pressure` of `status` as it was during the flood."""
+    """Starts new sources in a flood. Returns `pressure` of `status` during the flood."""
     begin, comers, most = time.monotonic(), None, None
     while flood.goes_on():
         arrivals.look()

@@ -43,7 +43,6 @@ def test_a_name_that_replaces_a_limit_for_other_packets_is_noted(gate):
     named = "name", "one"
     gate.sluice("set", "default", *named, "rate", "10pps", "match", "tcp-syn")
     noted(gate.sluice("set", NET, *named, *DNS[2:]), (NET, "one", "default"))
-    # No note is printed, because the limit does not change.
     noted(gate.sluice("set", NET, *named, *DNS[2:]))
     noted(gate.sluice("set", "10.2.0.0/16", *named, "rate", "50pps"))
     noted(gate.sluice("set", "10.2.0.0/16", *DNS))
@@ -60,13 +59,11 @@ def test_a_name_that_replaces_a_limit_for_other_packets_is_noted(gate):
 @pytest.mark.parametrize("words", [("action", "observe"), ("key", "dst")], ids=" ".join)
 def test_a_name_that_replaces_a_limit_and_stops_less_is_noted(gate, words):
     replaced, own = ("10.0.0.1", "all", "default"), ("set", "10.0.0.1", "rate", "10pps")
-    # A limit with another key starts with full buckets, which a note reports.
     afresh = [("10.0.0.1", "'all'")] * ("key" in words)
     unseen = ["hook egress'"] * ("key" in words)
     for action in ("drop",), ("block", "1min"):
         gate.sluice("set", "default", "rate", "10pps", "action", *action)
         noted(gate.sluice(*own, *words), *unseen, replaced)
-        # No note is printed, because the limit does not change.
         noted(gate.sluice(*own, *words), *unseen)
         noted(gate.sluice(*own), *afresh)
         noted(gate.sluice(*own, *words), *unseen, *afresh, replaced)
@@ -251,8 +248,7 @@ def test_a_flood_that_passes_by_is_told(small):
 
 
 def is_passed_by(lab, sources, policies):
-    """Sends a flood. Returns whether `status` and `export` report that its packets pass. They may
-    not, if a pause of a busy machine ended the flood."""
+    """Sends a flood. Returns whether `status` and `export` report that its packets pass."""
     flood_with(lab, [frame(source) for source in sources])
     return budget_of(lab) == "default" and gauge(lab) == policies
 
@@ -272,7 +268,6 @@ def passes_by_in_a_flood(lab):
     assert gauge(lab) == 2
     lab.sluice("del", "10.1.0.0/16")
     lab.sluice("set", "10.1.0.0/16", "name", "dns", "rate", "1/h", "match", "udp port 53")
-    # A new policy with the number of a deleted policy has new counters.
     assert gauge(lab) == 1
     for words in ("start", "empty"), ("action", "observe"):
         lab.sluice("set", "default", "rate", "1/h", "burst", "5", *words)

@@ -111,7 +111,6 @@ def test_check_without_a_rule(lab):
 def test_sources(busy):
     sources = busy.sources()
     has(sources, [SOURCE_KEYS])
-    # The sources are sorted by the number of packets.
     assert [s["address"] for s in sources] == [SOURCE, "2001:db8:bad::/64"]
     assert sources[0]["passed"]["packets"] == 20 and sources[0]["dropped"]["packets"] == 10
     assert sources[1]["passed"] == {"packets": 10, "bytes": 1000}

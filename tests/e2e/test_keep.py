@@ -90,7 +90,6 @@ def test_a_namespace_that_appears(lab, keeping):
         run("ip", "netns", "add", name)
         run("ip", "-n", name, "link", "add", "in1", "type", "veth", "peer", "name", "out1")
         wait_until(lambda: attached_to(lab) == ["in1 xdp native"], "in1 there")
-        # keep watches the devices of the new network namespace.
         run("ip", "-n", name, "link", "del", "in1")
         wait_until(lambda: lab.attachments() == [], "in1 gone")
         run("ip", "netns", "del", name)
@@ -391,7 +390,6 @@ def test_a_reload_and_a_start_report_what_they_undo(lab, keeping, tmp_path):
     assert denied(lab) == ["192.0.2.1", "192.0.2.2", "192.0.2.4", "198.51.100.0/24"]
     assert "allow 192.0.2.3" in lab.rules() and "7pps" not in lab.rules()
     keep.reload(rules("in0", deny=["192.0.2.1"]))
-    # The reload removed the entries that only the old file had.
     assert denied(lab) == ["192.0.2.1", "198.51.100.0/24"]
     assert len(keep.said().splitlines()) - len(said.splitlines()) <= 2
     keep.reload()

@@ -86,7 +86,6 @@ def test_an_entry_covers_the_limits_of_its_prefix_and_keeps_them(attached, sourc
     attached.send_and_wait([frame(source)])
     attached.sluice("deny", source)
     assert verdicts(attached, source) == ["drop"]
-    # `other` counts the entries of deny that this allow has replaced.
     assert attached.json("allow", source)["other"] == 1
     attached.send_and_wait([frame(source)] * 20)
     assert reasons(attached) == {"within-limit": 1, "denied": 1, "allowed": 20}
@@ -279,7 +278,6 @@ def test_a_file_without_an_entry_is_refused(shared, tmp_path):
         for words in [], ["force"], ["replace"], ["skip"]:
             shared.refuses(["deny", "-f", path, *words], path, code=2)
     path = written(tmp_path / "list", "<html>\n")
-    # The file has no good line, so `skip` is refused.
     for words in [], ["replace"], ["replace", "force"]:
         shared.refuses(["deny", "-f", path, "skip", *words], path, code=2)
     assert shared.snapshot() == before

@@ -41,8 +41,7 @@ def flood(lab, net="10.1"):
 
 
 def flood_with(lab, frames):
-    """Sends frames of many new sources, all judged on one CPU. Only the first sources get buckets.
-    The flood ends 0.1 s after the last frame."""
+    """Sends frames of many new sources, all on one CPU. The flood ends 0.1 s later."""
     with on_one_cpu():
         lab.send_and_wait([data for data in frames for _ in range(SHOWS)])
 
@@ -52,8 +51,7 @@ CROWD = "100.64.0.0/10"
 
 @contextlib.contextmanager
 def crowding(lab):
-    """Sustains a flood in the with block, on the CPU that judges all packets. Its sources are new,
-    and their policy drops all their packets."""
+    """Sustains a flood of new sources, which are all dropped, during the with block."""
     lab.sluice("set", CROWD, "rate", "1/h", "start", "empty", "inherit", "no")
     out = lab.raw_socket("out0")
 
@@ -195,8 +193,7 @@ def test_check_while_few_come(small):
 
 @pytest.mark.alone
 def test_check_in_a_flood(small):
-    """`check` predicts the verdict of a new source's packets during a flood, with and without a
-    budget, until the source has a bucket."""
+    """`check` predicts the verdict of a new source during a flood, until it has a bucket."""
     def meets(verdict, reason):
         answer, before = small.json("check", NEW), told(small, reason)
         assert (answer["verdict"], answer["reason"]) == (verdict, reason)
@@ -217,7 +214,6 @@ def test_check_in_a_flood(small):
         wait_until(lambda: told(small, "over-budget") == refused + 1, "its verdict")
         small.sluice("newcomers", "default", "none")
         meets("pass", "newcomer")
-        # A source with a bucket is not new.
         assert small.json("check", "192.0.2.1")["newcomer"] is None
         assert small.json("check", "192.0.2.1")["limits"][0]["remaining"] == 2
         while newcomer(small)["waits"]:  # the flood may reduce the hits of this source
@@ -257,8 +253,7 @@ def test_sources_that_are_not_at_hand_are_listed(lab):
 
 
 def test_status_tells_when_room_is_short(lab):
-    """If the table of sources is too small, `status` prints the size that it should have. Sources
-    that have spent most of their burst are not evicted."""
+    """If the table of sources is too small, `status` prints the size that it should have."""
     def levels():
         return lab.json("status")["gates"][0]["sources"]
 

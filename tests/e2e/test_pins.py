@@ -34,7 +34,6 @@ def test_maps_by_name_and_links(lab):
     for name in MAPS:
         assert mode(lab.pins(name)) & 0o077 == 0
         shown = json.loads(run("bpftool", "-j", "map", "show", "pinned", lab.pins(name)).out)
-        # The compiler chose the name `.data.secret`.
         assert shown["name"] == (".data.secret" if name == "secret" else name)
     lab.sluice("detach", "all")
     assert not os.path.exists(lab.pins())

@@ -120,7 +120,6 @@ def test_the_session_can_be_pasted(tmp_path, page, commands, answers):
     with subprocess.Popen(PRIVATE_SHELL, cwd=tmp_path, stdin=subprocess.PIPE, text=True,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as shell:
         for number, command, shown in steps:
-            # Comments are pasted together with the command.
             got = answer(shell, "\n".join([command, *shown]))
             found = differences(shown, [f"# {line}".rstrip() for line in got])
             if found:

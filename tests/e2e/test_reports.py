@@ -11,8 +11,7 @@ WORDS = {"doctor": ("--watch", "10ms"), "check": ("203.0.113.66",)}
 
 
 def same(text):
-    """Returns the text with 0 in place of each number, and a single space in place of several,
-    because ages and the widths of columns differ."""
+    """Returns a text without its numbers and repeated spaces, which may differ."""
     return re.sub(r"[ \t]+", " ", re.sub(r"\d+(\.\d+)?", "0", text))
 
 

@@ -212,8 +212,7 @@ def test_a_full_gate_gets_other_policies(lab):
 
 @pytest.mark.alone
 def test_levels_and_totals_under_traffic(lab):
-    """While a resize switches two devices one after the other, a source passes at most burst + rate
-    * time, and every packet is counted once."""
+    """A source passes at most burst + rate * time during a resize with two devices."""
     burst, per_second = 100000, 50000
     lab.pair("out1", "in1")
     lab.attach("in0", "in1")

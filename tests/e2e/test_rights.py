@@ -313,7 +313,6 @@ def test_a_reader_sees_what_root_sees(users):
     for words in ["show"], ["dump"], ["stats"], ["sources"], ["lists"], ["-j", "check", SOURCE]:
         mine, roots = users.reader(*words), users.sluice(*words)
         if "check" not in words:
-            # The output is the same, except that a reader needs no -n.
             here = roots.out.replace(f" -n {users.filter} ", " ")
             assert mine.out == here and not mine.err, words
     assert users.reader("diff", "-", input=users.sluice("dump").out).out == ""
@@ -578,8 +577,7 @@ def write(users, text):
 
 
 def spoil_document(key, value):
-    """Returns a function that changes a value of the published file. If `value` is an integer, the
-    list `attachments` is repeated that often."""
+    """Returns a function that changes a value of the published file."""
     def spoil(users):
         with open(published(users), encoding="ascii") as file:
             document = json.load(file)

@@ -96,7 +96,6 @@ def test_set_replaces_and_del_deletes(gate):
     assert gate.rules() == ""
 
 
-# These words are not valid prefixes.
 NO_PREFIXES = ["192.0.2.1/24", "::/129", "Default", "", "\udcff\udcfe", "a" * 5000]
 REFUSED = [([command, "--", "default", "rate", rate], rate[:99])
            for command in ("set", "newcomers") for rate in ["500", "", "5pps\xff", "9" * 4000 + "pps"]] + [
@@ -138,7 +137,6 @@ def test_wrong_words_are_refused_and_named(shared):
         refused(shared.sluice(*words, status=None), "''", code=2)
     for words in (["set", "a\nb", "rate", "5pps"], ["set", "default", "rate", "5\npps"],
                   ["attach", "in\n0"], ["no\nsuch"], ["check", "\n"]):
-        # The message is a single line, in spite of the newline in a word.
         refused(shared.sluice(*words, status=None))
     assert shared.snapshot() == before
 

@@ -30,7 +30,6 @@ SOURCES = ["10.1.1.1", "10.1.1.2", "10.1.2.1", "10.2.0.9", "10.3.0.1", "192.0.2.
 
 BURSTS = (1, 3, 5, 8)
 HOOKS = ("xdp", "ingress")
-# Each device of the filter has a peer at the sender.
 DEVICES = {"in0": "out0", "in1": "out1"}
 READERS = (["show"], ["-j", "stats"], ["status"], ["dump"], ["lists"], ["export"], ["sources"],
            ["check", SOURCES[0]])
@@ -55,11 +54,9 @@ COVERING = {source: covering(source) for source in SOURCES}
 class Gate:
     """The model of a gate. No credit returns in a soak, because the rate is 1/h."""
     bursts: dict = dataclasses.field(default_factory=dict)  # burst of the limit of each prefix
-    # Each prefix with a runtime entry has the value `allow` or `deny`.
-    hand: dict = dataclasses.field(default_factory=dict)
+    hand: dict = dataclasses.field(default_factory=dict)  # allow or deny, by prefix
     listed: set = dataclasses.field(default_factory=set)  # prefixes that a list denies
-    # Levels of buckets that are not full, by (source, prefix).
-    levels: dict = dataclasses.field(default_factory=dict)
+    levels: dict = dataclasses.field(default_factory=dict)  # levels below the burst
     passed: int = 0
     dropped: int = 0
 

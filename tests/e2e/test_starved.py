@@ -113,8 +113,7 @@ class Starved:
         return range(1, int((self.directory / "count").read_text()) + 1), done
 
     def system_calls(self, words):
-        """Runs a command under strace. Returns (name, n) for each system call since the first
-        access to the bpffs: the nth call of that name."""
+        """Returns (name, n) for each system call after the first use of the bpffs, by strace."""
         if not shutil.which("strace"):
             pytest.skip("strace is missing")
         log, counts, found, begun = self.directory / "strace", collections.Counter(), [], False

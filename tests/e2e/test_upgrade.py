@@ -100,8 +100,7 @@ def test_a_filter_that_others_removed_is_told(lab):
 
 
 class Sender(threading.Thread):
-    """Sends some thousand frames a second from a device of the filter. build/traffic is not used,
-    because it would send a frame again that hook egress drops."""
+    """Sends frames without retries. build/traffic repeats frames that hook egress drops."""
 
     def __init__(self, netns, device, sources):
         super().__init__()
