@@ -21,11 +21,12 @@
 /*
  * clock_ticks() is the monotonic clock in ticks. clock_jiffies() is jiffies64, which is almost free
  * to read, but has only the resolution of CONFIG_HZ. A test build (SL_TEST_CLOCK) reads both from
- * variables.
+ * variables, and clock_pass_lookup() moves its clock as if a lookup had taken some time.
  */
 #ifdef SL_TEST_CLOCK
 volatile __u64 test_clock_ticks;
 volatile __u64 test_jiffies;
+volatile __u64 test_lookup_ticks; /* time that a lookup of a bucket takes */
 
 static __always_inline __u64 clock_ticks(void)
 {
@@ -36,6 +37,12 @@ static __always_inline __u64 clock_jiffies(void)
 {
 	return test_jiffies;
 }
+
+static __always_inline void clock_pass_lookup(void)
+{
+	if (test_lookup_ticks)
+		test_clock_ticks += test_lookup_ticks;
+}
 #else
 static __always_inline __u64 clock_ticks(void)
 {
@@ -45,6 +52,10 @@ static __always_inline __u64 clock_ticks(void)
 static __always_inline __u64 clock_jiffies(void)
 {
 	return bpf_jiffies64();
+}
+
+static __always_inline void clock_pass_lookup(void)
+{
 }
 #endif
 

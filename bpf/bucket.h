@@ -36,10 +36,9 @@ struct mark {
 };
 
 /* Returns a key's mark. The hash is keyed, so a sender cannot choose sources that share a mark. */
-static __always_inline struct mark mark_of(const __u64 key[2])
+static __always_inline struct mark mark_of(const __u64 key[2], struct sl_in_use *here)
 {
 	__u32 hash = digest_sum(hash_secret, key) >> 48;
-	struct sl_in_use *here = in_use_get();
 
 	_Static_assert(SL_IN_USE_BITS == 1U << (64 - 48), "a mark is 16 bits of a hash");
 	return (struct mark){
@@ -61,6 +60,7 @@ BPF_GLOBAL int bucket_clear(struct sl_bucket *bucket, __u64 seal0, __u64 seal1)
 /* Returns the bucket of a key, or NULL. */
 static __always_inline struct sl_bucket *bucket_get(const __u64 key[2], bool ipv4)
 {
+	clock_pass_lookup();
 	return ipv4 ? map_lookup(buckets4, key) : map_lookup(buckets6, key);
 }
 
@@ -69,7 +69,7 @@ static __always_inline struct sl_bucket *bucket_get(const __u64 key[2], bool ipv
  * stored in the space of the packet's `destination`, so an inspected packet must be inspected again
  * if a limit needs it.
  */
-static __always_inline struct sl_bucket *bucket_find(struct packet *packet)
+static __always_inline struct sl_bucket *bucket_find(struct packet *packet, struct sl_in_use *here)
 {
 	bool ipv4 = packet_is_ipv4(packet);
 	struct sl_bucket *bucket;
@@ -77,7 +77,7 @@ static __always_inline struct sl_bucket *bucket_find(struct packet *packet)
 
 	bucket_key((const __u64 *)packet->source.addr, ipv4, packet->bucket_key);
 	packet->inspected = 0;
-	mark = mark_of(packet->bucket_key);
+	mark = mark_of(packet->bucket_key, here);
 	if (!mark.word || !(*mark.word & mark.bit))
 		return NULL;
 	bucket = bucket_get(packet->bucket_key, ipv4);
@@ -222,7 +222,7 @@ static __always_inline struct sl_bucket *bucket_start(const struct packet *packe
 		used->first++;
 		bucket->kept = BUCKET_FIRST;
 	}
-	mark = mark_of(key);
+	mark = mark_of(key, in_use_get());
 	if (mark.word)
 		*mark.word |= mark.bit;
 	return bucket;
@@ -251,7 +251,7 @@ BPF_GLOBAL int bucket_unmark(const struct packet *packet, __u32 if_evicted)
 	bucket_key((const __u64 *)packet->source.addr, ipv4, key);
 	if (if_evicted && bucket_get(key, ipv4))
 		return 0;
-	mark = mark_of(key);
+	mark = mark_of(key, in_use_get());
 	if (mark.word)
 		*mark.word &= ~mark.bit;
 	return 0;

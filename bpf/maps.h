@@ -57,6 +57,9 @@ MAP(subrules, ARRAY, BPF_F_MMAPABLE, __u32, __u64);
 MAP(budgets, ARRAY, BPF_F_MMAPABLE, __u32, struct sl_state_words);
 MAP(budget_slices, PERCPU_ARRAY, 0, __u32, struct sl_budget_slice);
 
+/* How long the timed packets took (bpf/duration.h). */
+MAP(durations, PERCPU_ARRAY, 0, __u32, struct sl_durations);
+
 /* The secret of all hashes. It is global data, so programs read it without a map lookup. */
 __u64 hash_secret[SL_SECRETS] SEC(".data.secret");
 
@@ -87,6 +90,11 @@ static __always_inline struct sl_admission *admission_get(void)
 static __always_inline struct sl_in_use *in_use_get(void)
 {
 	return bpf_map_lookup_elem(&in_use, &(__u32){0});
+}
+
+static __always_inline struct sl_durations *durations_get(void)
+{
+	return bpf_map_lookup_elem(&durations, &(__u32){0});
 }
 
 #endif

@@ -5,7 +5,7 @@
  *    1. parse    frame -> source address                  xdp.h or skb.h, packet.h
  *    2. look up  source -> its bucket, policy version     bucket.h, or the caches of rules.h
  *    3. charge   policy version -> limits -> a reason     charge.h, state.h, table.h, flood.h
- *    4. count    by policy and by source                  count.h
+ *    4. count    by policy and by source; its duration    count.h, duration.h
  *    5. verdict  pass or drop, by the reason; on egress perhaps a departure time
  *
  * All hooks share filter(). The entry points at the end of this file only translate between the
@@ -18,6 +18,7 @@
 #include "bucket.h"
 #include "charge.h"
 #include "count.h"
+#include "duration.h"
 
 char LICENSE[] SEC("license") = "GPL";
 
@@ -52,17 +53,18 @@ static __always_inline void judge(void *ctx, bool is_xdp, struct packet *packet,
  * is PARSED, or the reason that the parser returned for a frame without a source.
  */
 static __always_inline bool filter(void *ctx, bool is_xdp, struct packet *packet,
-				   struct verdict *verdict)
+				   struct verdict *verdict, struct sl_in_use *here)
 {
 	enum sl_reason parsed = verdict->reason;
 	const struct sl_gate *gate = gate_get();
+	bool passes;
 
 	if (parsed == PARSED && gate) {
 		struct sl_bucket *bucket;
 		enum bucket_claim claim;
 
 		packet_begin(packet, gate);
-		bucket = bucket_find(packet);
+		bucket = bucket_find(packet, here);
 		verdict->version = bucket ? bucket_recall(packet, bucket, gate)
 					  : rule_cache_lookup(packet, gate);
 		judge(ctx, is_xdp, packet, bucket, verdict);
@@ -77,26 +79,39 @@ static __always_inline bool filter(void *ctx, bool is_xdp, struct packet *packet
 		verdict->reason = SL_PASS_NO_RULE;
 	}
 	count_policy(packet, verdict);
-	return verdict->reason < SL_FIRST_DROP;
+	passes = verdict->reason < SL_FIRST_DROP;
+	if (!verdict->untimed)
+		duration_count(passes);
+	return passes;
 }
 
 SEC("xdp.frags")
 int sluice_xdp(struct xdp_md *ctx)
 {
 	struct packet packet = {0};
-	struct verdict verdict = {.reason = xdp_parse(ctx, &packet)};
+	struct verdict verdict = {0};
+	struct sl_in_use *here = in_use_get();
 
-	return filter(ctx, true, &packet, &verdict) ? XDP_PASS : XDP_DROP;
+	if (!here)
+		return XDP_DROP; /* unreachable */
+	duration_begin(here, &verdict);
+	verdict.reason = xdp_parse(ctx, &packet);
+	return filter(ctx, true, &packet, &verdict, here) ? XDP_PASS : XDP_DROP;
 }
 
 static __always_inline int tc_filter(struct __sk_buff *skb, bool egress)
 {
 	struct packet packet = {.egress = egress};
-	struct verdict verdict = {.reason = skb_parse(skb, &packet)};
+	struct verdict verdict = {0};
+	struct sl_in_use *here = in_use_get();
 
+	if (!here)
+		return TC_ACT_SHOT; /* unreachable */
+	duration_begin(here, &verdict);
+	verdict.reason = skb_parse(skb, &packet);
 	if (egress)
 		verdict.departure = skb_earliest(skb);
-	if (!filter(skb, false, &packet, &verdict))
+	if (!filter(skb, false, &packet, &verdict, here))
 		return TC_ACT_SHOT;
 	if (egress && verdict.departure != skb_earliest(skb))
 		skb_depart(skb, verdict.departure);

@@ -590,7 +590,9 @@ struct sl_bucket {
 
 struct sl_in_use {
 	__u64 word[SL_IN_USE_BITS / 64];
-	__u64 first; /* number of buckets that this CPU gave to the first sources it saw */
+	__u64 first;	/* number of buckets that this CPU gave to the first sources it saw */
+	__u64 packets;	/* number of packets that arrived, to time one in SL_DURATION_SAMPLE */
+	__u64 timed_at; /* time at which the last timed packet arrived, in ticks */
 	/* the value of a new bucket, which is too large for the BPF stack */
 	__u64 zero[sizeof(struct sl_bucket) / 8];
 };
@@ -600,6 +602,29 @@ struct sl_budget_slice {
 	struct sl_slice slice;
 	__u32 since;  /* `newcomers_since` of the version under which the slice was borrowed */
 	__u32 low_at; /* last jiffy in which the budget was too low for keys without a state */
+};
+
+/* --- How long decisions take ----------------------------------------------------------------- */
+
+/* Each CPU times one packet in 4096, because two readings of the clock cost 50 ns. */
+#define SL_DURATION_SAMPLE 4096
+
+/*
+ * Bucket i of a histogram counts durations of up to 2^(SL_DURATION_SHIFT + i) ns that are too long
+ * for bucket i - 1. The last bucket counts all longer durations.
+ */
+#define SL_DURATION_SHIFT   5
+#define SL_DURATION_BUCKETS 16
+
+struct sl_duration {
+	__u64 bucket[SL_DURATION_BUCKETS]; /* numbers of timed packets */
+	__u64 ns;			   /* sum of their durations */
+};
+
+/* Value of map `durations`, per CPU: how long packets took from their arrival to their verdict. */
+struct sl_durations {
+	struct sl_duration passed;
+	struct sl_duration dropped;
 };
 
 _Static_assert(sizeof(struct sl_sketch) == 64, "one cache line");

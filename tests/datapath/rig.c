@@ -81,6 +81,7 @@ void rig_load(struct rig *rig, unsigned int hooks)
 	bss = bss_map(rig->programs.fd[hook]);
 	rig->clock_ticks = &bss->test_clock_ticks;
 	rig->clock_jiffies = &bss->test_jiffies;
+	rig->lookup_ticks = &bss->test_lookup_ticks;
 }
 
 /* Moves the test to CPU SLUICE_FIRST_CPU, which differs for test binaries that run at once. */
@@ -266,7 +267,7 @@ void rig_empty(struct rig *rig)
 	static const enum gate_map arrays[] = {
 		MAP_COUNTERS,	MAP_ADMISSION, MAP_SETS,       MAP_STATES,
 		MAP_SKETCHES,	MAP_IN_USE,    MAP_BUDGETS,    MAP_BUDGET_SLICES,
-		MAP_RULE_CACHE, MAP_SUBRULES,  MAP_HOST_CACHE,
+		MAP_RULE_CACHE, MAP_SUBRULES,  MAP_HOST_CACHE, MAP_DURATIONS,
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(maps); i++)
@@ -288,6 +289,7 @@ void rig_empty(struct rig *rig)
 		.params = rig->params,
 	};
 	rig->passed = rig->dropped = (struct sl_cell){0};
+	*rig->lookup_ticks = 0;
 	rig_clock_start(rig, 3600 * SEC);
 	rig_run_on(rig, 0);
 }

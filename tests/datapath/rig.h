@@ -29,6 +29,8 @@ struct rig {
 	struct programs programs;
 	volatile __u64 *clock_ticks;
 	volatile __u64 *clock_jiffies;
+	/* time that a lookup of a bucket takes; rig_empty() sets it to 0 */
+	volatile __u64 *lookup_ticks;
 	uint64_t phase;	 /* ticks from the start of the current jiffy to now */
 	uint64_t behind; /* ticks by which the clock was set back; jiffies are never set back */
 	/* packets and bytes that were sent, by verdict; rig_check_counted() compares them */

@@ -149,7 +149,7 @@ static inline enum sl_reason host_send(uint32_t source)
 {
 	struct verdict verdict = {.version = SL_POLICY_VERSION(SL_POLICY_FIRST)};
 	struct packet packet = packet_from(source);
-	struct sl_bucket *bucket = bucket_find(&packet);
+	struct sl_bucket *bucket = bucket_find(&packet, in_use_get());
 	enum bucket_claim claim;
 
 	if (bucket)
@@ -169,7 +169,7 @@ static inline struct sl_bucket *bucket_of(uint32_t source)
 {
 	struct packet packet = packet_from(source);
 
-	return bucket_find(&packet);
+	return bucket_find(&packet, in_use_get());
 }
 
 /* Returns the entry of a source under a limit, or NULL if the table has no such entry. */

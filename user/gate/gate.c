@@ -39,6 +39,7 @@ const char *const gate_map_names[GATE_MAPS] = {
 	[MAP_SUBRULES] = "subrules",
 	[MAP_BUDGETS] = "budgets",
 	[MAP_BUDGET_SLICES] = "budget_slices",
+	[MAP_DURATIONS] = "durations",
 	[MAP_SECRET] = "secret",
 };
 

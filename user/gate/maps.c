@@ -291,6 +291,7 @@ void gate_sizes_set(struct bpf_object *object, const struct gate_sizes *sizes,
 		[MAP_SUBRULES] = SL_AGGREGATES,
 		[MAP_BUDGETS] = sizes->policies,
 		[MAP_BUDGET_SLICES] = sizes->policies,
+		[MAP_DURATIONS] = 1,
 		[MAP_SECRET] = 1,
 	};
 

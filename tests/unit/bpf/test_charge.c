@@ -319,13 +319,13 @@ TEST(test_a_bucket_with_credit_is_kept)
 		clock_advance(SL_TICKS_PER_SEC * 60); /* the source was not refused for a minute */
 		packet = packet_from(1);
 		assert_non_null(bucket_start(&packet, BUCKET_INSERT));
-		bucket = bucket_find(&packet);
+		bucket = bucket_find(&packet, in_use_get());
 		bucket->slice[2].credit = 1;
 		bucket_review(&packet, &cold, bucket);
-		assert_ptr_equal(bucket_find(&packet), bucket);
+		assert_ptr_equal(bucket_find(&packet, in_use_get()), bucket);
 		bucket->slice[2].credit = -1;
 		bucket_review(&packet, &cold, bucket);
-		assert_null(bucket_find(&packet));
+		assert_null(bucket_find(&packet, in_use_get()));
 	}
 }
 
@@ -341,7 +341,7 @@ TEST(test_a_slow_source_loses_no_credit)
 		for (int turn = 0; turn < 2000; turn++) {
 			for (unsigned int i = 0; i < volley; i++) {
 				struct packet packet = packet_from(1);
-				struct sl_bucket *bucket = bucket_find(&packet);
+				struct sl_bucket *bucket = bucket_find(&packet, in_use_get());
 				struct verdict verdict;
 
 				assert_int_equal(host_charge(1, bucket, &verdict), SL_PASS_WITHIN);

@@ -212,7 +212,7 @@ TEST(test_the_key_that_got_the_entry_lends_no_credit)
 		assert_int_equal(host_send(1), SL_PASS_WITHIN);
 		packet = packet_from(1);
 		assert_non_null(bucket_start(&packet, BUCKET_INSERT));
-		bucket = bucket_find(&packet);
+		bucket = bucket_find(&packet, in_use_get());
 		host_before_swap = give_entry;
 		given = entry_of(1);
 		assert_int_equal(host_send(1), SL_PASS_NEWCOMER);

@@ -30,11 +30,11 @@ static const struct {
 	{"policies", 0x1ca12bd44e6c0376},   {"counters", 0xff10b84509260ae0},
 	{"sets", 0x19ea99a42be7c09a},	    {"states", 0xf436e2debec11252},
 	{"buckets4", 0x0e6cc0c19fb2aa08},   {"buckets6", 0x57f99dd1fc8b3d8c},
-	{"in_use", 0x572b502b4a118ba1},	    {"admission", 0xe42638d39cbf8a3f},
+	{"in_use", 0x33f86b1ec3c8d953},	    {"admission", 0xe42638d39cbf8a3f},
 	{"sketches", 0xf8544570f915a724},   {"rule_cache", 0x11a6b5fefb6c2efc},
 	{"host_cache", 0x7b779ea8b4fd4940}, {"subrules", 0xe158643891adc8d7},
 	{"budgets", 0x30673791ed1d59b3},    {"budget_slices", 0xb1471b2bdf7dadb6},
-	{"secret", 0x8f652f7c85ef811c},
+	{"durations", 0xa2e8e7f6d88d1524},  {"secret", 0x8f652f7c85ef811c},
 };
 
 /* Adds bytes to an FNV-1a hash. */

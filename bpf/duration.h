@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Times one packet in SL_DURATION_SAMPLE, from its arrival at the program to its verdict. Map
+ * `in_use` has the count of packets, because every packet reads that map: another lookup would cost
+ * 1 ns. A duration includes one reading of the clock. On PREEMPT_RT a packet that interrupts the
+ * timed packet may shorten its duration.
+ */
+#ifndef SLUICE_DURATION_H
+#define SLUICE_DURATION_H
+
+#include "base.h"
+#include "context.h"
+#include "maps.h"
+
+/*
+ * Counts a packet that arrives, and sets verdict->untimed. If the packet is timed, stores the time.
+ * The verifier must not know the value of `untimed`, so it is stored before the test.
+ */
+static __always_inline void duration_begin(struct sl_in_use *here, struct verdict *verdict)
+{
+	__u16 untimed = ++here->packets % SL_DURATION_SAMPLE;
+
+	write_once(verdict->untimed, untimed);
+	if (!untimed)
+		here->timed_at = clock_ticks();
+}
+
+/* Returns the index of the bucket that counts a duration. */
+static __always_inline __u32 duration_bucket(__u64 ns)
+{
+	__u32 bucket = 0;
+
+	while (bucket < SL_DURATION_BUCKETS - 1 && ns > 1ULL << (SL_DURATION_SHIFT + bucket))
+		bucket++;
+	return bucket;
+}
+
+/* Counts the duration of the timed packet. */
+BPF_GLOBAL int duration_count(__u32 passes)
+{
+	struct sl_durations *durations = durations_get();
+	struct sl_in_use *here = in_use_get();
+	struct sl_duration *duration;
+	__u64 ns;
+
+	if (!durations || !here)
+		return 0;
+	ns = (clock_ticks() - here->timed_at) / SL_TICKS_PER_NS;
+	duration = passes ? &durations->passed : &durations->dropped;
+	duration->bucket[duration_bucket(ns)]++;
+	duration->ns += ns;
+	return 0;
+}
+
+#endif

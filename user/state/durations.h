@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * State: how long packets took from their arrival to their verdict. Each CPU times one packet in
+ * SL_DURATION_SAMPLE (bpf/duration.h).
+ */
+#ifndef SLUICE_DURATIONS_H
+#define SLUICE_DURATIONS_H
+
+#include <stdint.h>
+
+#include "gate/gate.h"
+
+/* The durations of packets with one verdict, summed over all CPUs. */
+struct durations {
+	struct sl_duration histogram;
+	uint64_t timed; /* number of timed packets */
+};
+
+enum durations_verdict {
+	DURATIONS_PASS,
+	DURATIONS_DROP,
+	DURATIONS_VERDICTS,
+};
+
+/* Names of the verdicts, such as "pass". */
+extern const char *const durations_names[DURATIONS_VERDICTS];
+
+/* Reads map `durations`. */
+int durations_read(const struct gate *gate, struct durations ret[DURATIONS_VERDICTS]);
+
+/* Returned for durations in the last bucket, which has no upper bound. */
+#define DURATION_UNBOUNDED UINT64_MAX
+
+/* Returns the longest duration in ns that a bucket counts. */
+uint64_t duration_bound(unsigned int bucket);
+
+/*
+ * Returns the bound of the bucket that contains the duration of this rank in percent: 50 for the
+ * median, 100 for the longest duration. Returns 0 if no packet was timed.
+ */
+uint64_t durations_percentile(const struct durations *durations, unsigned int percent);
+
+#endif
