@@ -88,7 +88,7 @@ def metrics_documented():
     section = "\n".join(parts(read("docs/man/sluice-inspect.7"), "Sh")["METRICS"])
     metrics, _, labels = section.partition(".El")
     found = {name: (kind.lower(), unit, set(names.split(", ")), " ".join(text.split())) for name, kind, unit, names, text in
-             re.findall(r"^\.It Va (\S+)\n(Counter|Gauge), (.+?); labels? (.+)\.\n((?:[^.].*\n)+)", metrics, re.MULTILINE)}
+             re.findall(r"^\.It Va (\S+)\n(Counter|Gauge|Histogram), (.+?); labels? (.+)\.\n((?:[^.].*\n)+)", metrics, re.MULTILINE)}
     assert list(found) == items(metrics.splitlines(), "Va")
     return found, set(items(labels.splitlines(), "Va"))
 

@@ -75,6 +75,30 @@ def test_values_agree_with_stats_and_status(busy):
     assert total(found, "sluice_build_info", version=version) == 1
 
 
+def test_durations_agree_with_stats(attached):
+    """A CPU times one packet in 4096. `stats` and `export` print the same histograms."""
+    attached.sluice("deny", SOURCE)
+    attached.send(SOURCE, 5 * 4096)
+    attached.send("192.0.2.1", 3 * 4096)
+    attached.expect(passed=3 * 4096, dropped=5 * 4096)
+    found, durations = samples(attached.sluice("export").out), attached.json("stats")["durations"]
+    assert durations.pop("one_in") == 4096
+    assert 8 - os.cpu_count() < sum(one["timed"] for one in durations.values()) <= 8
+    assert durations["drop"]["timed"] > durations["pass"]["timed"] > 0
+    name = "sluice_decision_duration_seconds"
+    for verdict, one in durations.items():
+        assert total(found, f"{name}_count", verdict=verdict) == one["timed"] == sum(b["packets"] for b in one["buckets"])
+        assert total(found, f"{name}_sum", verdict=verdict) == pytest.approx(one["sum_ns"] / 1e9)
+        sums = [(labels["le"], value) for n, labels, value in found if n == f"{name}_bucket" and labels["verdict"] == verdict]
+        assert [float(le) for le, _ in sums[:-1]] == [b["up_to_ns"] / 1e9 for b in one["buckets"][:-1]]
+        assert [value for _, value in sums] == [sum(b["packets"] for b in one["buckets"][:i + 1]) for i in range(len(sums))]
+        assert sums[-1][0] == "+Inf" and one["buckets"][-1]["up_to_ns"] is None
+        assert one["p50_ns"] <= one["p99_ns"] <= one["longest_ns"]
+    text = attached.sluice("stats").out
+    timed = dict(re.findall(r"^(pass|drop) +(\d+)(?: +(?:> )?[\d.]+ us){3}$", text.split("DURATION")[1], re.MULTILINE))
+    assert timed == {verdict: str(one["timed"]) for verdict, one in durations.items()}
+
+
 @pytest.mark.quick
 @pytest.mark.alone
 def test_promtool_has_no_objection(busy):
@@ -117,6 +141,7 @@ def test_each_metric_is_in_the_manual(attached):
     assert sorted(helps) == sorted(types) == sorted(documented)
     labels = {}
     for name, names, _ in samples(text):
+        name = re.sub(r"(_seconds)_(bucket|sum|count)$", r"\1", name)  # the series of a histogram
         labels.setdefault(name, set()).update(names)
     assert set(documented) - set(labels) == {name for name in documented if name.startswith("sluice_share_")
                                              and name != "sluice_share_divided_by"}

@@ -25,6 +25,7 @@
 #include "report/parts.h"
 #include "report/report.h"
 #include "sharing/share_state.h"
+#include "state/durations.h"
 #include "state/pressure.h"
 #include "state/stats.h"
 
@@ -33,6 +34,7 @@ struct exported {
 	char gate[GATE_NAME + 1];
 	uint32_t generation;
 	struct stats stats;
+	struct durations durations[DURATIONS_VERDICTS];
 	struct seen seen;
 	double seen_age; /* age of `seen` in seconds; -1 if the attachments cannot be read */
 	struct pressure pressure;
@@ -51,6 +53,7 @@ struct metric {
 	const char *help;
 	void (*print)(const struct metric *metric, const struct exported *gate);
 	size_t member, size; /* offset and size of a member in struct exported or struct sl_cell */
+	bool is_histogram;
 };
 
 /* Returns the number that is the metric's member of `base`. */
@@ -220,6 +223,30 @@ static void export_attachments(const struct metric *metric, const struct exporte
 	}
 }
 
+/* Prints the cumulative buckets of each histogram, its sum and its count. */
+static void export_durations(const struct metric *metric, const struct exported *e)
+{
+	for (int verdict = 0; verdict < DURATIONS_VERDICTS; verdict++) {
+		const struct durations *durations = &e->durations[verdict];
+		const char *name = durations_names[verdict];
+		uint64_t count = 0;
+
+		for (unsigned int i = 0; i < SL_DURATION_BUCKETS; i++) {
+			char bound[32] = "+Inf";
+
+			if (duration_bound(i) != DURATION_UNBOUNDED)
+				snprintf(bound, sizeof(bound), "%g", duration_bound(i) / 1e9);
+			count += durations->histogram.bucket[i];
+			print_text("%s_bucket{gate=\"%s\",verdict=\"%s\",le=\"%s\"} %" PRIu64 "\n",
+				   metric->name, e->gate, name, bound, count);
+		}
+		print_text("%s_sum{gate=\"%s\",verdict=\"%s\"} %.9f\n", metric->name, e->gate, name,
+			   durations->histogram.ns / 1e9);
+		print_text("%s_count{gate=\"%s\",verdict=\"%s\"} %" PRIu64 "\n", metric->name,
+			   e->gate, name, count);
+	}
+}
+
 /* --- Metrics -------------------------------------------------------------------------------- */
 
 #define MEMBER_OF(type, field) .member = offsetof(type, field), .size = sizeof(((type *)0)->field)
@@ -234,6 +261,10 @@ static const struct metric metrics[] = {
 	 print_refused, CELL(packets)},
 	{"sluice_limit_refused_bytes_total", "Bytes of the packets that a limit refused.",
 	 print_refused, CELL(bytes)},
+	{"sluice_decision_duration_seconds",
+	 "Seconds from the arrival of a packet at the program to its verdict. Sampled: each CPU "
+	 "times one packet in 4096.",
+	 export_durations, .is_histogram = true},
 	{"sluice_new_keys_total",
 	 "Packets of new sources: a packet counts once if a limit has no state for its source.",
 	 print_member, MEMBER(pressure.event[SL_EVENT_NEW_KEY].total)},
@@ -314,7 +345,9 @@ static void print_metric(const struct metric *metric, const struct export *expor
 	const char *name = metric->name, *suffix = strstr(name, "_total");
 
 	print_text("# HELP %s %s\n# TYPE %s %s\n", name, metric->help, name,
-		   suffix && !strcmp(suffix, "_total") ? "counter" : "gauge");
+		   metric->is_histogram			 ? "histogram"
+		   : suffix && !strcmp(suffix, "_total") ? "counter"
+							 : "gauge");
 	for (unsigned int i = 0; metric->print && i < export->count; i++)
 		metric->print(metric, &export->gates[i]);
 }
@@ -336,7 +369,8 @@ static int exported_read(const char *name, struct exported *e)
 	e->generation = gate.state->generation;
 	e->sharing = sharing_read(&gate);
 	lists_copy(&gate, e->lists);
-	err = stats_read(&gate, &e->stats) ?: rules_count(&gate, &e->rules)
+	err = stats_read(&gate, &e->stats) ?: durations_read(&gate, e->durations)
+	      ?: rules_count(&gate, &e->rules)
 	      ?: attachments_see(&gate, &e->seen) ?: pressure_read(&gate, &e->pressure)
 	      ?: passing_read(&gate, &e->pressure, &e->passing)
 	      ?: table_fill_read(&gate, &e->pressure, &e->fill);
@@ -411,7 +445,7 @@ int report_metrics(const char *gate)
 		print_metric(
 			&(struct metric){name, number->help, print_share_number,
 					 offsetof(struct exported, sharing.state) + number->offset,
-					 sizeof(uint64_t)},
+					 sizeof(uint64_t), false},
 			&export);
 	}
 	print_metric(&build, &export);

@@ -4,6 +4,7 @@
 #include "program/writer.h"
 #include "report/parts.h"
 #include "report/report.h"
+#include "state/durations.h"
 #include "state/stats.h"
 
 /* Text omits lines whose counts are 0, unless the user wrote `all`. */
@@ -86,11 +87,80 @@ static void print_policy(const struct stats_line *line, struct stats_output *out
 	print_end();
 }
 
+#define DURATION_TEXT 32
+
+/* Formats a duration_bound() in microseconds, such as "0.128 us". */
+static const char *duration_format(uint64_t ns, char text[DURATION_TEXT])
+{
+	bool is_bounded = ns != DURATION_UNBOUNDED;
+
+	if (!is_bounded)
+		ns = duration_bound(SL_DURATION_BUCKETS - 2);
+	snprintf(text, DURATION_TEXT, "%s%.3f us", is_bounded ? "" : "> ", ns / 1e3);
+	return text;
+}
+
+/* Prints a percentile of durations. key: its key in JSON. */
+static void print_percentile(const char *key, const struct durations *durations,
+			     unsigned int percent)
+{
+	uint64_t ns = durations_percentile(durations, percent);
+	char text[DURATION_TEXT];
+
+	print_known(key, NULL, ns && ns != DURATION_UNBOUNDED, ns);
+	print_text(" %16s", ns ? duration_format(ns, text) : "-");
+}
+
+/* Prints how long packets with one verdict took. */
+static void print_durations(enum durations_verdict verdict, const struct durations *durations)
+{
+	print_object(durations_names[verdict]);
+	print_text("%-24s", durations_names[verdict]);
+	print_number("timed", " %16" PRIu64, durations->timed);
+	print_percentile("p50_ns", durations, 50);
+	print_percentile("p99_ns", durations, 99);
+	print_percentile("longest_ns", durations, 100);
+	print_text("\n");
+	print_number("sum_ns", NULL, durations->histogram.ns);
+	print_array("buckets");
+	for (unsigned int i = 0; i < SL_DURATION_BUCKETS; i++) {
+		uint64_t bound = duration_bound(i);
+
+		print_row(NULL);
+		print_known("up_to_ns", NULL, bound != DURATION_UNBOUNDED, bound);
+		print_number("packets", NULL, durations->histogram.bucket[i]);
+		print_end();
+	}
+	print_end();
+	print_end();
+}
+
+/* Prints the histograms of durations. Text omits a verdict of which no packet was timed. */
+static void print_all_durations(const struct durations all[DURATIONS_VERDICTS],
+				struct stats_output *output)
+{
+	bool has_header = false;
+
+	print_object("durations");
+	print_number("one_in", NULL, SL_DURATION_SAMPLE);
+	for (int verdict = 0; verdict < DURATIONS_VERDICTS; verdict++) {
+		if (!print_is_json() && !is_shown(output, all[verdict].timed))
+			continue;
+		if (!has_header)
+			print_text("\n%-24s %16s %16s %16s %16s\n", "DURATION", "TIMED", "MEDIAN",
+				   "P99", "LONGEST");
+		has_header = true;
+		print_durations(verdict, &all[verdict]);
+	}
+	print_end();
+}
+
 int report_stats(const struct gate *gate, bool all)
 {
 	struct stats_output output = {.all = all};
 	_cleanup_(stats_free) struct stats stats = {0};
-	int err = stats_read(gate, &stats);
+	struct durations durations[DURATIONS_VERDICTS];
+	int err = stats_read(gate, &stats) ?: durations_read(gate, durations);
 
 	if (err)
 		return err;
@@ -103,6 +173,7 @@ int report_stats(const struct gate *gate, bool all)
 	for (unsigned int i = 0; i < stats.count; i++)
 		print_policy(&stats.lines[i], &output);
 	print_end();
+	print_all_durations(durations, &output);
 	print_end();
 	if (output.has_hidden && !output.all)
 		print_text("(lines without packets are omitted; to print them: 'sluice %sstats "
