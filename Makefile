@@ -24,6 +24,8 @@ LIBS     := libbpf jansson libmnl libsystemd yaml-0.1
 # Only sluice-share links these. hiredis of Debian 12 has no TLS.
 STORE_TLS  := $(shell $(PKGCONFIG) --exists hiredis_ssl openssl && echo hiredis_ssl openssl)
 SHARE_LIBS := hiredis $(STORE_TLS)
+# Only sluice-replay links libpcap.
+REPLAY_LIBS := libpcap
 WARNINGS := -Wall -Wextra -Werror
 CPPFLAGS += -D_GNU_SOURCE -DSL_VERSION='"$(VERSION)"' -Iinclude -Iuser $(shell $(PKGCONFIG) --cflags $(LIBS) $(SHARE_LIBS)) \
 	$(if $(STORE_TLS),-DSL_STORE_TLS)
@@ -32,13 +34,14 @@ CFLAGS   ?= -O2 -g
 CFLAGS   += -std=c11 -fno-strict-aliasing $(WARNINGS)
 LDLIBS   += $(shell $(PKGCONFIG) --libs $(LIBS))
 SHARE_LDLIBS := $(shell $(PKGCONFIG) --libs $(SHARE_LIBS)) -lpthread
+REPLAY_LDLIBS := $(shell $(PKGCONFIG) --libs $(REPLAY_LIBS))
 DEPS     := -MMD -MP
 
 BPF_FLAGS := -g -O2 -target bpf -mcpu=v3 $(WARNINGS) -Ivmlinux -Iinclude
 SANITIZE  := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 
 # The rooms of user/, from bottom to top: each uses only those before it (scripts/include-order).
-ROOMS   := base rules config gate attach state migrate program keep sharing doctor live report
+ROOMS   := base capture rules config gate attach state migrate program keep sharing doctor live report
 LIB_SRC := $(wildcard $(ROOMS:%=user/%/*.c))
 LIB     := $(BUILD)/libsluice.a
 CLI_OBJ := $(patsubst user/%.c,$(BUILD)/user/%.o,$(wildcard user/cli/*.c))
@@ -167,11 +170,13 @@ $(BUILD)/test/datapath/test_shape.o: | $(BUILD)/test/stamp.skel.h
 $(addprefix $(BUILD)/test/unit/,include/test_sketch bpf/test_table bpf/test_forget): \
 	TEST_LDLIBS += -lm
 
+$(BUILD)/test/unit/capture/test_capture: TEST_LDLIBS += $(REPLAY_LDLIBS)
+
 comma := ,
 
 # Fuzzers of words and files, without a kernel; quiet.c replaces the printing of messages.
 FUZZ_LIB := $(BUILD)/fuzz/libreaders.a
-FUZZ_SRC := $(filter-out user/base/error.c,$(wildcard user/base/*.c user/rules/*.c user/config/*.c)) \
+FUZZ_SRC := $(filter-out user/base/error.c,$(wildcard user/base/*.c user/capture/*.c user/rules/*.c user/config/*.c)) \
 	user/keep/state_file.c \
 	$(addprefix user/share/,slots.c connection.c cluster.c redis.c)
 FUZZ_OBJ := $(FUZZ_SRC:user/%.c=$(BUILD)/fuzz/user/%.o) $(BUILD)/fuzz/quiet.o
@@ -203,6 +208,8 @@ $(BUILD)/fuzz/%: tests/fuzz/%.c $(FUZZ_LIB)
 # The fuzzer provides connections and clock.
 $(BUILD)/fuzz/fuzz_store: FUZZ_LDFLAGS := $(patsubst %,-Wl$(comma)--wrap=%,redisConnectNonBlock \
 	redisBufferWrite poll clock_gettime) $(SHARE_LDLIBS)
+
+$(BUILD)/fuzz/fuzz_capture: FUZZ_LDFLAGS := $(REPLAY_LDLIBS)
 
 # The traffic generator of the demo and the tests.
 $(BUILD)/traffic: tests/tools/traffic.c
