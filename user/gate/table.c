@@ -102,7 +102,7 @@ void table_index(struct table *table)
 		qsort(table->index, table->index_count, sizeof(*table->index), by_key);
 }
 
-int table_open(const struct gate *gate, struct table *ret)
+int table_open_all(const struct gate *gate, struct table *ret)
 {
 	_cleanup_(table_close) struct table table = {.id = gate_map_id(gate->map[MAP_STATES])};
 	bool copy = !gate->has_secret;
@@ -125,11 +125,18 @@ int table_open(const struct gate *gate, struct table *ret)
 	}
 	if (err)
 		return gate_map_unread(gate, MAP_STATES, err);
-	if (copy)
-		table_index(&table);
 	*ret = table;
 	table = TABLE_CLOSED;
 	return 0;
+}
+
+int table_open(const struct gate *gate, struct table *ret)
+{
+	int err = table_open_all(gate, ret);
+
+	if (!err && ret->index)
+		table_index(ret);
+	return err;
 }
 
 void table_close(struct table *table)

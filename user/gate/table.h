@@ -31,6 +31,9 @@ struct table {
 #define TABLE_CLOSED ((struct table){0})
 
 int table_open(const struct gate *gate, struct table *ret);
+
+/* Opens a table to read all of its entries. table_read() must not search it. */
+int table_open_all(const struct gate *gate, struct table *ret);
 void table_close(struct table *table);
 
 /* Fills `index`, which has room for `count` pointers, with the used entries, sorted by key. */

@@ -170,7 +170,7 @@ int table_fill_read(const struct gate *gate, const struct pressure *pressure,
 {
 	struct table_fill fill = {.sources = gate->state->params.sources};
 	struct table table = TABLE_CLOSED;
-	int err = table_open(gate, &table);
+	int err = table_open_all(gate, &table);
 	uint64_t now = uptime_ticks();
 
 	if (err)
