@@ -23,8 +23,11 @@ static const struct option_words common[OPTION_COMMON] = {
 	[OPTION_VERSION] = {'V', "version", NULL, "print the version"},
 };
 
-/* The option "-f" in tables of commands. No other option in these tables has a letter. */
-static const struct option_words lettered = {'f', "file", VALUE_TEXT("FILE"), NULL};
+/* Options in tables of commands that have a letter. */
+static const struct option_words lettered[] = {
+	{'f', "file", VALUE_TEXT("FILE"), NULL},
+	{'b', "batch", NULL, NULL},
+};
 
 struct option_table options_of(const struct command *const commands[], unsigned int count)
 {
@@ -36,10 +39,12 @@ struct option_table options_of(const struct command *const commands[], unsigned 
 			const struct word *word = &commands[i]->words[j];
 			struct option_words option = {0, word->name + 2, word->type, NULL};
 
+			for (size_t k = 0; k < ARRAY_SIZE(lettered); k++)
+				if (word->name[0] == '-' && word->name[1] == lettered[k].letter)
+					option = lettered[k];
 			if (word->kind == OPTION && option_find(&table, word->name) < 0 &&
 			    table.count < OPTIONS_MAX)
-				table.words[table.count++] =
-					strcmp(word->name, "-f") ? option : lettered;
+				table.words[table.count++] = option;
 		}
 	}
 	return table;
