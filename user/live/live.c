@@ -29,6 +29,7 @@ static uint64_t pin_inode(const char *name)
 static void gate_leave(struct live *live)
 {
 	stats_free(&live->stats);
+	live->stats = (struct stats){0};
 	free(live->lines);
 	live->lines = NULL;
 	findings_free(&live->findings);
@@ -47,7 +48,7 @@ static void gate_leave(struct live *live)
 }
 
 /* Parts of the table of states, of which a refresh reads one. */
-#define PART_ENTRIES 16384U
+#define PART_ENTRIES 8192U
 
 static int gate_enter(struct live *live)
 {
@@ -63,7 +64,7 @@ static int gate_enter(struct live *live)
 	if (err)
 		return err;
 	live->walked = MAP_BUCKETS4;
-	live->passes = live->next_part = 0;
+	live->passes = live->parts_read = live->used = 0;
 	live->pass_begun = uptime_ns();
 	live->attachments_task = live->findings_task = (struct live_task){0};
 	live->fill =
@@ -179,20 +180,26 @@ static int part_count(struct live *live, uint32_t part)
 		for (uint32_t i = 0; i < count; i++)
 			used += entries[i].limit != 0;
 	}
-	live->fill.in_use += used - live->in_use[part];
+	live->used += used - live->in_use[part];
 	live->in_use[part] = used;
 	return 0;
 }
 
-/* Reads one part of the table of states, or at first the whole table. */
+/*
+ * Reads a part of the table of states, and at first the whole table unless it must be copied. Until
+ * all parts were read, the others count as much as these: a hash places the entries.
+ */
 static int fill_refresh(struct live *live)
 {
-	uint32_t parts = live->refreshes && live->span_ns ? 1 : live->parts;
+	uint32_t parts = live->span_ns || !live->gate.has_secret ? 1 : live->parts;
 	int err = 0;
 
 	for (uint32_t i = 0; !err && i < parts; i++) {
-		err = part_count(live, live->next_part);
-		live->next_part = (live->next_part + 1) % live->parts;
+		err = part_count(live, live->parts_read++ % live->parts);
+		if (live->parts_read < live->parts)
+			live->fill.in_use = live->used * live->parts / live->parts_read;
+		else
+			live->fill.in_use = live->used;
 	}
 	return err ? gate_map_unread(&live->gate, MAP_STATES, err) : 0;
 }
@@ -328,28 +335,32 @@ static void pass_end(struct live *live)
 	live->passes++;
 }
 
-/* Reads pages of sources until the time is used up, at most to the end of the pass. */
+/*
+ * Reads pages of sources until the time is used up. At the end of a pass it begins the next, unless
+ * it has read all sources.
+ */
 static int sources_walk(struct live *live, uint64_t interval_ns)
 {
 	uint64_t begun = cpu_now(), budget = interval_ns / WALK_SHARE;
-	bool ended = false;
+	bool is_whole = live->walked == MAP_BUCKETS4 && !live->cursor.is_begun, ended = false;
 	int err = 0;
 
 	budget = budget > WALK_LEAST_NS ? budget : WALK_LEAST_NS;
 	if (live->passes < PASSES_AT_FIRST)
 		budget = FIRST_WALK_NS;
-	while (!err && !ended && cpu_now() - begun < budget) {
+	while (!err && !(ended && is_whole) && cpu_now() - begun < budget) {
 		bool map_ended = false;
 		uint32_t count;
 
 		err = buckets_page(&live->gate, live->walked, &live->cursor, source_visit, live,
 				   &count, &map_ended);
-		ended = map_ended && live->walked == MAP_BUCKETS6;
+		ended = !err && map_ended && live->walked == MAP_BUCKETS6;
 		if (map_ended)
 			live->walked = ended ? MAP_BUCKETS4 : MAP_BUCKETS6;
+		if (ended)
+			pass_end(live);
+		is_whole |= ended && live->passes <= PASSES_AT_FIRST;
 	}
-	if (!err && ended)
-		pass_end(live);
 	return err;
 }
 
@@ -435,6 +446,13 @@ int live_choose(struct live *live)
 	live_choice_sort(&choice);
 	live->row_count = choice.count;
 	return 0;
+}
+
+void live_watch(struct live *live, const struct sl_prefix *sources, unsigned int count)
+{
+	live->wish.watched_count = count < LIVE_WATCHED ? count : LIVE_WATCHED;
+	for (unsigned int i = 0; i < live->wish.watched_count; i++)
+		live->wish.watched[i] = sources[i];
 }
 
 /* Finds the sources that the next refresh visits: the busiest, and new sources. */
@@ -537,9 +555,9 @@ static int refresh(struct live *live, uint64_t interval_ns)
 	uint64_t now = uptime_ns();
 	int err;
 
-	if (live->pinned && pin_inode(live->name) != live->pinned)
+	if (live->gate.state && pin_inode(live->name) != live->pinned)
 		gate_leave(live);
-	err = live->pinned ? 0 : gate_enter(live);
+	err = live->gate.state ? 0 : gate_enter(live);
 	if (err)
 		return err;
 	gate_generation(&live->gate); /* a reader updates its copies */

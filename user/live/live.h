@@ -114,8 +114,10 @@ struct live {
 	uint32_t visited;     /* sources that the present refresh has visited */
 	struct live_task attachments_task, findings_task;
 	uint32_t *in_use; /* used entries of each part of the table of states */
-	uint32_t parts, next_part;
-	char *copy; /* for a reader: room for a part of the table */
+	uint32_t parts;
+	uint64_t parts_read; /* parts that were read, each again and again */
+	uint64_t used;	     /* sum of `in_use` */
+	char *copy;	     /* for a reader: room for a part of the table */
 	struct sl_prefix busiest[LIVE_BUSIEST + LIVE_NEWEST];
 	unsigned int busiest_count;
 	struct live_source_history *histories;
@@ -140,6 +142,9 @@ void live_close(struct live *live);
  * negative errno with an error, for example if the gate was removed. The next call tries again.
  */
 int live_refresh(struct live *live, uint64_t interval_ns);
+
+/* Sets the sources on the screen, which each refresh visits: the first LIVE_WATCHED of them. */
+void live_watch(struct live *live, const struct sl_prefix *sources, unsigned int count);
 
 /* Applies a changed wish to the sources that are known, without reading the gate. */
 int live_choose(struct live *live);
