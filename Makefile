@@ -21,6 +21,7 @@ say = @printf '  %-8s %s\n'
 endif
 
 LIBS     := libbpf jansson libmnl libsystemd yaml-0.1
+TOP_LIBS := ncursesw # only sluice-top links it
 # Only sluice-share links these. hiredis of Debian 12 has no TLS.
 STORE_TLS  := $(shell $(PKGCONFIG) --exists hiredis_ssl openssl && echo hiredis_ssl openssl)
 SHARE_LIBS := hiredis $(STORE_TLS)
@@ -33,6 +34,7 @@ CFLAGS   ?= -O2 -g
 # entries and sets of the table of states are read as other types than they are declared: ways.h
 CFLAGS   += -std=c11 -fno-strict-aliasing $(WARNINGS)
 LDLIBS   += $(shell $(PKGCONFIG) --libs $(LIBS))
+TOP_LDLIBS := $(shell $(PKGCONFIG) --libs $(TOP_LIBS))
 SHARE_LDLIBS := $(shell $(PKGCONFIG) --libs $(SHARE_LIBS)) -lpthread
 REPLAY_LDLIBS := $(shell $(PKGCONFIG) --libs $(REPLAY_LIBS))
 DEPS     := -MMD -MP
@@ -45,6 +47,7 @@ ROOMS   := base capture rules config gate attach state migrate program keep shar
 LIB_SRC := $(wildcard $(ROOMS:%=user/%/*.c))
 LIB     := $(BUILD)/libsluice.a
 CLI_OBJ := $(patsubst user/%.c,$(BUILD)/user/%.o,$(wildcard user/cli/*.c))
+TOP_OBJ := $(patsubst user/%.c,$(BUILD)/user/%.o,$(wildcard user/top/*.c))
 SHARE_OBJ := $(patsubst user/%.c,$(BUILD)/user/%.o,$(wildcard user/share/*.c))
 
 # What the tests link: the same library, with the sanitizers and the test build of the BPF programs.
@@ -56,7 +59,7 @@ FUZZ     := $(patsubst tests/fuzz/%.c,$(BUILD)/fuzz/%,$(wildcard tests/fuzz/fuzz
 DATAPATH_OBJ := $(patsubst tests/datapath/%.c,$(BUILD)/test/datapath/%.o,\
 	$(filter-out tests/datapath/test_% %.bpf.c,$(wildcard tests/datapath/*.c)))
 
-all: $(BUILD)/sluice $(BUILD)/sluice-share
+all: $(BUILD)/sluice $(BUILD)/sluice-share $(BUILD)/sluice-top
 
 # --- BPF ---------------------------------------------------------------------------------------
 
@@ -94,6 +97,10 @@ $(BUILD)/sluice: $(CLI_OBJ) $(LIB)
 $(BUILD)/sluice-share: $(SHARE_OBJ) $(LIB)
 	$(say) LINK $@
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) $^ $(LDLIBS) $(SHARE_LDLIBS) -o $@
+
+$(BUILD)/sluice-top: $(TOP_OBJ) $(LIB)
+	$(say) LINK $@
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) $^ $(LDLIBS) $(TOP_LDLIBS) -o $@
 
 $(BUILD)/user/%.o: user/%.c | $(BUILD)/sluice.skel.h
 	$(say) CC $@
@@ -134,7 +141,11 @@ $(BUILD)/test/sluice-share: $(BUILD)/test/user/share/main.o $(TEST_SHARE) $(TEST
 	$(say) LINK $@
 	$(Q)$(CC) $(CFLAGS) $(SANITIZE) $^ $(LDLIBS) $(SHARE_LDLIBS) -o $@
 
-tests: $(BUILD)/test/sluice $(BUILD)/test/sluice-share
+$(BUILD)/test/sluice-top: $(TOP_OBJ:$(BUILD)/%=$(BUILD)/test/%) $(TEST_LIB)
+	$(say) LINK $@
+	$(Q)$(CC) $(CFLAGS) $(SANITIZE) $^ $(LDLIBS) $(TOP_LDLIBS) -o $@
+
+tests: $(BUILD)/test/sluice $(BUILD)/test/sluice-share $(BUILD)/test/sluice-top
 
 SHARE_UNIT := $(filter $(BUILD)/test/unit/share/%,$(UNIT))
 
@@ -323,6 +334,10 @@ beside-others: all $(BUILD)/bench/textbook.bpf.o
 
 tests: $(BUILD)/bench/textbook.bpf.o
 
+# What `sluice top` costs on a gate with a million states, for a minute.
+bench-top: all
+	$(Q)scripts/top-cost
+
 # The arithmetic of each kind of limit alone: no root, no kernel.
 $(BUILD)/bench/kinds: $(BUILD)/bench/kinds.o $(LIB)
 	$(say) LINK $@
@@ -378,7 +393,7 @@ check-cluster: tests
 UNITS_TO := $(DESTDIR)$(PREFIX)/lib/systemd/system
 COMPLETIONS_TO := $(DESTDIR)$(PREFIX)/share/bash-completion/completions
 
-install: install-sluice install-share
+install: install-sluice install-share install-top
 
 install-sluice: $(BUILD)/sluice
 	$(say) INSTALL $(DESTDIR)$(PREFIX)/sbin/sluice
@@ -408,7 +423,14 @@ install-share: $(BUILD)/sluice-share
 	$(Q)install -D -m 0644 scripts/systemd/sluice-share@.service $(UNITS_TO)/sluice-share@.service
 	$(Q)sed -i 's,@PREFIX@,$(PREFIX),' $(UNITS_TO)/sluice-share@.service
 
-# The packages of Debian, $(BUILD)/sluice_VERSION_ARCH.deb and $(BUILD)/sluice-share_VERSION_ARCH.deb.
+install-top: $(BUILD)/sluice-top
+	$(say) INSTALL $(DESTDIR)$(PREFIX)/sbin/sluice-top
+	$(Q)install -D -m 0755 $(BUILD)/sluice-top $(DESTDIR)$(PREFIX)/sbin/sluice-top
+	$(Q)install -D -m 0644 docs/man/sluice-top.8 $(DESTDIR)$(PREFIX)/share/man/man8/sluice-top.8
+	$(Q)install -d $(COMPLETIONS_TO)
+	$(Q)ln -sf sluice $(COMPLETIONS_TO)/sluice-top
+
+# The packages of Debian: sluice, sluice-share and sluice-top, as $(BUILD)/PACKAGE_VERSION_ARCH.deb.
 deb:
 	$(Q)MAKE="$(MAKE)" scripts/deb $(VERSION) $(BUILD)
 
@@ -425,7 +447,7 @@ clean:
 	$(say) CLEAN $(BUILD)
 	$(Q)rm -rf $(BUILD)
 
-.PHONY: all tests check check-quick fuzz demo demo-cluster bench bench-quick bench-kinds beside-others install install-sluice install-share deb messages format clean
+.PHONY: all tests check check-quick fuzz demo demo-cluster bench bench-quick bench-kinds bench-top beside-others install install-sluice install-share install-top deb messages format clean
 .DELETE_ON_ERROR:
 .SECONDARY:
 

@@ -25,4 +25,4 @@ _sluice() {
 	done
 }
 
-complete -F _sluice sluice sluice-share
+complete -F _sluice sluice sluice-share sluice-top

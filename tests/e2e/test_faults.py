@@ -325,7 +325,7 @@ def test_the_tables_of_rules_full(little, words):
 PRINTING = [*READERS, ["export"], ["attach", "in0"], ["set", "default", "rate", "5/h"], ["newcomers", "default", "rate", "5/h"],
             ["allow", OTHER], ["unallow", OTHER], ["deny", OTHER], ["undeny", OTHER],
             ["deny", OTHER, "as", "list"], ["lists"], ["del", "-f", "list"], ["forgive", SOURCE],
-            ["doctor", "--watch", "10ms"], ["upgrade"], ["diff", "RULES"], ["apply", "RULES", "--confirm", "1h"],
+            ["doctor", "--watch", "10ms"], ["top", "-b", "every", "200ms", "times", "2"], ["upgrade"], ["diff", "RULES"], ["apply", "RULES", "--confirm", "1h"],
             ["confirm"], ["help"], ["help", "set"], ["version"], ["set", "default", "rate", "5/h"], ["del", "default"],
             ["detach", "in0"]]
 

@@ -101,6 +101,7 @@ WORDS = {
     "check": [["192.0.2.7"], [ESCAPE]],
     "stats": [[]],
     "sources": [[], ["sort", ESCAPE]],
+    "top": [["-b", "every", "200ms", "times", "1"], ["-b", ESCAPE], ["sort", ESCAPE]],
     "export": [[]],
     "upgrade": [[]],
     "complete": [["attach", ""], ["deny", "192.0.2.7", "as", ""], ["-n", ""], ["-g", ""]],

@@ -36,6 +36,13 @@ usr/share/doc/sluice-share/changelog.gz
 usr/share/doc/sluice-share/copyright
 usr/share/man/man8/sluice-share.8.gz
 """.split()
+TOP_FILES = """
+usr/sbin/sluice-top
+usr/share/bash-completion/completions/sluice-top
+usr/share/doc/sluice-top/changelog.gz
+usr/share/doc/sluice-top/copyright
+usr/share/man/man8/sluice-top.8.gz
+""".split()
 DOC = "usr/share/doc/sluice"
 FOLDERS = {f"{DOC}/docs": "docs/*.md", f"{DOC}/examples": "docs/examples/*",
            f"{DOC}/docs/examples": "docs/examples/*"}  # the package has a link to this directory
@@ -104,6 +111,14 @@ def test_sluice_share_is_a_package_that_needs_the_same_version(tree, share_tree)
     assert "hiredis" not in field(found("sluice"), "Depends")
 
 
+def test_sluice_top_is_a_package_that_needs_the_same_version(tmp_path):
+    needs("dpkg-deb")
+    assert files(unpacked(found("sluice-top"), tmp_path)) == set(TOP_FILES)
+    depends = field(found("sluice-top"), "Depends")
+    assert f"sluice (= {version()})" in depends and "libncursesw" in depends
+    assert "ncurses" not in field(found("sluice"), "Depends")
+
+
 def test_all_of_it_is_roots_and_only_root_may_write(package):
     for line in run("dpkg-deb", "-c", package).out.splitlines():
         mode, owner = line.split()[:2]
@@ -151,7 +166,7 @@ def test_commands_of_its_pages_find_the_examples(tree):
     assert [name for name in named if not (tree / DOC / name).is_file()] == []
 
 
-@pytest.mark.parametrize("name", UNITS)
+@pytest.mark.parametrize("name", [*UNITS, "sluice-top"])
 def test_lintian_has_no_objection(name):
     needs("lintian")
     assert run("lintian", "--allow-root", "--fail-on", "error,warning", found(name), check=False) == (0, "", "")

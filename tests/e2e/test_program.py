@@ -77,17 +77,20 @@ def test_of_several_errors_json_has_the_first(tmp_path):
     assert len(lines) > 1 and error["text"] in lines[0] and error["text"] not in lines[1]
 
 
-def test_only_sluice_share_links_the_client_of_the_store():
-    """Only sluice-share links hiredis and OpenSSL, so hosts without this package need neither."""
+def test_only_programs_of_their_own_link_more_libraries():
+    """Otherwise, hosts without package sluice-share would need hiredis and OpenSSL, and hosts without sluice-top
+    ncurses."""
     def linked(program):
-        return set(re.findall(r"\blib(hiredis|hiredis_ssl|ssl|crypto)\b", run("readelf", "-d", program).out))
+        return set(re.findall(r"\blib(hiredis|hiredis_ssl|ssl|crypto|ncursesw|tinfo)\b", run("readelf", "-d", program).out))
     assert linked(SLUICE) == set() and "hiredis" in linked(f"{SLUICE}-share")
+    assert linked(f"{SLUICE}-top") == {"ncursesw", "tinfo"}
 
 
-def test_a_program_that_is_not_installed(tmp_path):
-    """If `sluice-share` is not installed, the error message names its package."""
+@pytest.mark.parametrize("name,word", [("share", "a:1"), ("top", "-b")])
+def test_a_program_that_is_not_installed(tmp_path, name, word):
+    """If `sluice-share` or `sluice-top` is not installed, the error message names its package."""
     binary = shutil.copy(SLUICE, tmp_path)
-    done = run(binary, "-j", "share", "a:1", check=False, env={"PATH": str(tmp_path)})
+    done = run(binary, "-j", name, word, check=False, env={"PATH": str(tmp_path)})
     error = json.loads(done.out)["error"]
-    assert (done.code, error["id"], error["hint"]) == (1, "not-installed", "install it: 'apt install sluice-share'")
-    assert run(binary, "help", "share").out == run(SLUICE, "help", "share").out
+    assert (done.code, error["id"], error["hint"]) == (1, "not-installed", f"install it: 'apt install sluice-{name}'")
+    assert run(binary, "help", name).out == run(SLUICE, "help", name).out

@@ -1,0 +1,318 @@
+# SPDX-License-Identifier: GPL-2.0
+"""`sluice top` on a terminal of tmux with real packets: keys are typed, and the screen is read. Its batch modes count the
+packets that were sent."""
+
+import json
+import os
+import re
+import resource
+import signal
+import subprocess
+
+import pytest
+
+import crowd
+from lab import BUILD, SLUICE, Lab, refused, run, run_sluice, wait_until
+from terminal import PROMPT, Terminal
+
+NOISY, CALM, BLOCKED = "10.0.0.5", "10.1.2.3", "203.0.113.9"
+LONG6, HOST6 = "2001:db8:1234:5678::9", "64:ff9b:1:1234:5678:9abc:def0:1234"
+SOURCES = {NOISY: 400, CALM: 40, BLOCKED: 60, LONG6: 200, HOST6: 30}
+SHOWN = [NOISY, CALM, BLOCKED, "2001:db8:1234:5678::/64", HOST6]
+MARKED = re.compile(r"\x1b\[([\d;]*;)?7m")  # reverse video
+DROPS = re.compile("^drop +[1-9].* [^ ]+$", re.M)  # with a sparkline
+
+
+@pytest.fixture(scope="module", name="busy")
+def busy_gate():
+    """A gate that passes and drops packets of five sources for as long as the tests of this file run."""
+    with Lab() as lab:
+        lab.attach("in0", "mode", "native")
+        lab.sluice("set", "default", "rate", "100pps", "burst", "100", "inherit", "no")
+        lab.sluice("set", "10.0.0.0/8", "name", "web", "rate", "100pps", "burst", "50", "inherit", "no")
+        lab.sluice("set", "203.0.113.0/24", "name", "dns", "rate", "20pps", "burst", "5", "action", "block", "10s",
+                   "inherit", "no")
+        lab.sluice("newcomers", "default", "rate", "10kpps", "burst", "20000")
+        lab.traffic(600, *(f"{source}={rate}" for source, rate in SOURCES.items()), background=True)
+        wait_until(lambda: len(lab.sources()) >= len(SOURCES), "all sources send")
+        yield lab
+
+
+@pytest.fixture(name="terminal")
+def terminal_with_top(busy):
+    with Terminal() as terminal:
+        terminal.start(SLUICE, "-g", busy.gate, "top", "every", "200ms")
+        terminal.wait_until(lambda lines: {*SHOWN} <= {*shown(lines)} and "new" not in column(lines, "PASS/s").values(),
+                            "all sources have rates")
+        yield terminal
+
+
+def shown(lines):
+    """Returns the sources in the table, from top to bottom."""
+    begin = next((i for i, line in enumerate(lines) if line.startswith("SOURCE ")), len(lines))
+    return [line.split()[0] for line in lines[begin + 1:] if re.match(r"[0-9a-f:.]+(/64)? ", line)]
+
+
+def column(lines, title):
+    """Returns the texts of a column by source. Numbers are on the right of their column."""
+    head = next(line for line in lines if line.startswith("SOURCE "))
+    end = head.index(title) + len(title)
+    begin = head.rindex(" ", 0, head.index(title)) + 1 if title != "LIMIT" else head.index(title)
+    return {line.split()[0]: line[begin:end].strip() for line in lines[lines.index(head) + 1:] if shown([head, line])}
+
+
+def selected(terminal):
+    """Returns the source of the cursor, or None."""
+    for line in terminal.screen("-e"):
+        if MARKED.search(line):
+            return re.sub(r"\x1b\[[\d;]*m", "", line).split()[0]
+    return None
+
+
+def test_the_busiest_sources_are_first_and_addresses_are_whole(terminal):
+    lines = terminal.wait_until(lambda lines: shown(lines)[:1] == [NOISY] and DROPS.search("\n".join(lines)),
+                                "the source that loses most is first")
+    assert all(len(line) <= 80 for line in lines) and len(lines) <= 24
+    assert {*SHOWN} <= {*shown(lines)}
+    text = "\n".join(lines)
+    assert "devices in0 xdp native" in text and "over-limit" in text and "% of a CPU" in lines[-1]
+    assert re.search(r"^pass +[\d.]+ +[\d.]+[kM]?b .*[▁-█]$", text, re.M)
+    assert float(column(lines, "DROP/s")[NOISY]) > float(column(lines, "DROP/s")[CALM]) == 0
+
+
+def test_the_cursor_stays_on_its_source(terminal):
+    terminal.keys("j")
+    wait_until(lambda: selected(terminal) in SHOWN, "a source is selected")
+    chosen, order = selected(terminal), shown(terminal.screen())
+    terminal.keys("r")
+    terminal.wait_until(lambda lines: shown(lines)[-1] == NOISY, "the order is reversed")
+    assert selected(terminal) == chosen
+    terminal.keys("r", "<", "<")
+    lines = terminal.wait_for("sort source")
+    terminal.wait_until(lambda lines: shown(lines) == sorted(shown(lines), key=(lambda s: (":" in s, s)))
+                        or shown(lines) != order, "sorted by source")
+    assert selected(terminal) == chosen, lines
+    terminal.keys("G")
+    wait_until(lambda: selected(terminal) == shown(terminal.screen())[-1], "the last source")
+    terminal.keys("g")
+    terminal.wait_until(lambda lines: selected(terminal) == shown(lines)[0], "the first source")
+
+
+def test_a_frozen_order_stays(terminal):
+    terminal.keys("Space")
+    order = shown(terminal.wait_for("FROZEN"))
+    terminal.wait_until(lambda lines: column(lines, "PASS/s") and shown(lines) == order, "the same order")
+    terminal.keys("Space")
+    terminal.wait_until(lambda lines: "FROZEN" not in "\n".join(lines), "not frozen")
+
+
+@pytest.mark.parametrize("typed,sources", [
+    ("10.0.0.0/8", {NOISY, CALM}), ("dns", {BLOCKED}), ("203.0", {BLOCKED}), ("2001:db8::/32", {"2001:db8:1234:5678::/64"})])
+def test_a_filter_by_prefix_policy_or_limit(terminal, typed, sources):
+    terminal.type("/")
+    terminal.wait_for("filter by prefix")
+    terminal.type(typed)
+    terminal.keys("Enter")
+    terminal.wait_until(lambda lines: {*shown(lines)} == sources, f"only {sources}")
+    terminal.keys("/", "Enter")
+    terminal.wait_until(lambda lines: {*SHOWN} <= {*shown(lines)}, "all sources again")
+
+
+def test_the_other_views(terminal):
+    terminal.keys("Tab")
+    terminal.wait_for("[limits]", "REFUSED/s", "10.0.0.0/8", "web", "dns", "block")
+    terminal.keys("Tab")
+    terminal.wait_for("[devices]", "in0", "xdp", "native", "attached")
+    terminal.keys("Tab")
+    lines = terminal.wait_for("[reasons]", "over-limit", "blocked")
+    first, = [after for line, after in zip(lines, lines[1:]) if line.startswith("VERDICT")]
+    assert first.split()[1] in ("over-limit", "within-limit")  # the busiest reasons are first
+    terminal.keys("BTab", "BTab", "BTab")
+    terminal.wait_for("[sources]")
+
+
+def test_all_about_a_source(busy, terminal):
+    terminal.wait_until(lambda lines: shown(lines)[:1] == [NOISY], "the source that loses most is first")
+    terminal.keys("g", "Enter")
+    lines = terminal.wait_for(f"source {NOISY}", "limit   web: rate 100pps burst 50", "kind    bucket")
+    assert next(line for line in lines if line.startswith("  policy")) in busy.sluice("check", NOISY).out
+    assert len([line for line in lines if line.startswith("drop ")]) == 2  # all sources, and this source
+    terminal.keys("Escape")
+    terminal.wait_for("[sources]")
+
+
+def test_a_change_is_made_only_after_a_question(busy, terminal):
+    question = f"run 'sluice -g {busy.gate} deny {CALM} for 10min'? y/n"
+    terminal.type(f"/{CALM}")
+    terminal.keys("Enter")
+    terminal.wait_until(lambda lines: shown(lines) == [CALM], "only one source")
+    terminal.keys("d")
+    terminal.wait_for(f"deny {CALM} for: 10min")
+    terminal.keys("Enter")
+    terminal.wait_for(question)
+    terminal.keys("n")
+    terminal.wait_until(lambda lines: "y/n" not in "\n".join(lines), "the question is gone")
+    assert busy.json("check", CALM)["reason"] != "denied"
+    terminal.keys("d", "Enter")
+    terminal.wait_for(question)
+    terminal.keys("y")
+    terminal.wait_for(f"{CALM}: denied for 10min")
+    assert busy.json("check", CALM)["reason"] == "denied"
+    terminal.keys("f")
+    terminal.wait_for("forgive")
+    terminal.keys("y")
+    terminal.wait_for(f"{CALM}: it is denied by the entry")
+    busy.sluice("undeny", CALM)
+    terminal.keys("a")
+    terminal.wait_for(f"run 'sluice -g {busy.gate} allow {CALM}'? y/n")
+    terminal.keys("y")
+    terminal.wait_for(f"{CALM}: allowed")
+    busy.sluice("unallow", CALM)
+
+
+def test_other_sizes_of_the_terminal(terminal):
+    terminal.resize(120, 40)
+    lines = terminal.wait_for("WOULD/s", "BLOCKED")
+    assert any(len(line) > 80 for line in lines)
+    for width, height in (60, 15), (30, 6), (10, 2), (80, 24):
+        terminal.resize(width, height)
+        terminal.wait_until(lambda lines, w=width, h=height: len(lines) <= h and all(len(line) <= w for line in lines),
+                            "the size")
+    terminal.wait_for("[sources]", "SOURCE", "% of a CPU")
+
+
+@pytest.mark.parametrize("end", ["q", signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGSEGV, signal.SIGABRT],
+                         ids=lambda end: getattr(end, "name", end))
+def test_the_terminal_is_restored(terminal, end):
+    assert terminal.state() != terminal.before
+    if end == "q":
+        terminal.keys("q")
+    else:
+        os.kill(terminal.in_foreground(), end)
+    terminal.expect_restored()
+
+
+def test_it_can_be_suspended(terminal):
+    terminal.keys("C-z")
+    terminal.wait_for(PROMPT)
+    assert terminal.state()[0] == terminal.before[0]
+    terminal.start("fg")
+    terminal.wait_for("[sources]", "% of a CPU")
+    terminal.keys("q")
+    terminal.expect_restored()
+
+
+@pytest.mark.parametrize("environment", [{"LC_ALL": "C"}, {"NO_COLOR": "1"}, {}], ids=["ascii", "no-color", "color"])
+def test_characters_and_colors(busy, environment):
+    with Terminal(environment=environment) as terminal:
+        terminal.start(SLUICE, "-g", busy.gate, "top", "every", "200ms")
+        terminal.wait_until(lambda lines: {*SHOWN} <= {*shown(lines)}, "the sources")
+        lines = terminal.wait_until(lambda lines: DROPS.search("\n".join(lines)), "a rate")
+        text = "\n".join(terminal.screen("-e"))
+        assert "\n".join(lines).isascii() == (environment == {"LC_ALL": "C"})
+        assert bool(re.search(r"\x1b\[[\d;]*\b31m", text)) == (environment != {"NO_COLOR": "1"})
+
+
+def test_it_needs_a_terminal_and_a_gate(busy):
+    refused(busy.sluice("top", status=None), "terminal", "'sluice top -b'", code=2)
+    refused(run_sluice("-g", "nonesuch", "top", "-b", status=None), "nonesuch", code=1)
+    with Terminal() as terminal:
+        terminal.start("env", "TERM=nonesuch", SLUICE, "-g", busy.gate, "top")
+        terminal.wait_for("the terminal 'nonesuch' cannot be used")
+
+
+def test_it_waits_for_a_gate_that_was_removed(lab):
+    lab.attach("in0")
+    with Terminal() as terminal:
+        terminal.start(SLUICE, "-g", lab.gate, "top", "every", "200ms")
+        terminal.wait_for("devices in0")
+        lab.sluice("detach", "all")
+        terminal.wait_for(f"there is no gate '{lab.gate}'")
+        lab.attach("in0")
+        terminal.wait_for("devices in0", "[sources]")
+        terminal.keys("q")
+        terminal.expect_restored()
+
+
+# --- Batch mode -----------------------------------------------------------------------------------
+
+class Batch:
+    """A process of `sluice top -j`, whose lines are read as they are printed."""
+
+    def __init__(self, lab, *words):
+        self.process = lab.start("-j", "top", "every", "200ms", *words)
+        self.packets, self.seen = {}, set()
+
+    def read(self):
+        """Reads a line. Adds its packets: the rates times the seconds."""
+        line = json.loads(self.process.stdout.readline())
+        cells = [("all", line), *((source["address"], source) for source in line["sources"])]
+        for name, cell in cells:
+            for verdict in "passed", "dropped":
+                key = name, verdict
+                self.packets[key] = self.packets.get(key, 0) + cell[verdict]["packets"] * line["seconds"]
+        self.seen |= {source["address"] for source in line["sources"] if not source["new"]}
+        return line
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.terminate()
+        self.process.communicate()
+        assert self.process.returncode == 0
+
+
+def test_rates_times_seconds_are_the_packets(attached):
+    """Whatever the intervals were: each packet is counted in one refresh."""
+    source = "192.0.2.7"
+    attached.sluice("set", "default", "rate", "1/h", "burst", "60")
+    attached.send(source)
+    attached.expect(1, 0)
+    with Batch(attached) as batch:
+        while source not in batch.seen:
+            batch.read()
+        attached.send(source, 100)
+        attached.expect(60, 41)
+        while any(batch.packets[name, "dropped"] < 40 for name in ("all", source)):
+            line = batch.read()
+        for name in "all", source:
+            assert abs(batch.packets[name, "passed"] - 59) < 1 and abs(batch.packets[name, "dropped"] - 41) < 1, batch.packets
+        shown_source, = [one for one in line["sources"] if one["address"] == source]
+        assert (shown_source["policy"], shown_source["limit"], shown_source["refuses"]) == ("default", "all", True)
+        assert line["devices"] == [{"device": "in0", "hook": "xdp", "mode": "native", "attached": True}]
+        policy, = line["policies"]
+        assert policy["prefix"] == "default" and [limit["name"] for limit in policy["limits"]] == ["all"]
+
+
+def test_text_has_the_rows_of_json(busy):
+    text = busy.sluice("top", "-b", "times", "1", "sort", "source", "every", "500ms").out.splitlines()
+    line = busy.json("top", "times", "1", "sort", "source", "every", "500ms")
+    assert [source["address"] for source in line["sources"]] == shown(text)
+    assert {source["address"]: source["policy"] for source in line["sources"]} == \
+        {row.split()[0]: row.split()[1] for row in text if row.split()[:1] and row.split()[0] in shown(text)}
+    assert any(row.startswith("passed ") and row.endswith(" bits/s") for row in text)
+    some = busy.json("top", "10.0.0.0/8", "top", "1", "sort", "busiest", "times", "1")
+    assert [source["address"] for source in some["sources"]] == [NOISY] and some["sources_matching"] == 2
+
+
+def used_by(*words):
+    """Returns the CPU time of a command, in seconds."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    run(*words)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def test_a_refresh_costs_less_than_a_list_of_all_sources(lab):
+    """A refresh reads a part of many sources. `make bench-top` measures the share of a CPU."""
+    lab.attach("in0", "sources", "128k", "buckets", "128k")
+    lab.sluice("set", "default", "rate", "1kpps", "burst", "100")
+    crowd.fill_states(lab, 1 << 17)
+    crowd.fill_buckets(lab, 60000)
+    top = [f"{BUILD}/sluice-top", "-g", lab.gate, "-j", "every", "200ms"]
+    words = [SLUICE, "-g", lab.gate, "sources", "top", "1"]
+    known = json.loads(subprocess.run([*top, "times", "2"], capture_output=True, check=True).stdout.splitlines()[-1])
+    assert known["sources_known"] == 60000 and known["table"]["in_use"] == 1 << 17
+    start, all_of_it = used_by(*top, "times", "3"), used_by(*top, "times", "23")
+    assert (all_of_it - start) / 20 < used_by(*words) / 4

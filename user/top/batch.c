@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: GPL-2.0
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/signalfd.h>
+
+#include "base/clock.h"
+#include "program/writer.h"
+#include "top/grid.h"
+#include "top/header.h"
+#include "top/top.h"
+
+/* --- JSON ----------------------------------------------------------------------------------- */
+
+#define SCHEMA_VERSION 1 /* raised if the meaning of a key of the JSON changes */
+
+/* Prints a rate to a tenth, because its further digits are noise. */
+static void print_tenths(const char *key, float rate)
+{
+	print_real(key, (uint64_t)((double)rate * 10 + 0.5) / 10.0);
+}
+
+static void print_rate(const char *key, const struct live_rate *rate)
+{
+	print_object(key);
+	print_tenths("packets", rate->packets);
+	print_tenths("bits", rate->bits);
+	print_end();
+}
+
+static void print_source(const struct live_source *source, const struct source_line *line)
+{
+	char text[PREFIX_TEXT];
+
+	print_object(NULL);
+	print_string("address", NULL, prefix_format(&source->prefix, text));
+	print_string("policy", NULL, line->policy);
+	print_bool("new", source->is_new);
+	print_rate("passed", &source->rate[LIVE_PASSED]);
+	print_rate("dropped", &source->rate[LIVE_DROPPED]);
+	print_rate("would_drop", &source->rate[LIVE_OBSERVED]);
+	print_string("limit", NULL, *line->limit ? line->limit : NULL);
+	if (line->level < 0)
+		print_null("level");
+	else
+		print_real("level", (int)(line->level * 1000 + 0.5) / 1000.0);
+	print_bool("refuses", line->refuses);
+	print_number("retry_after_ms", NULL, line->retry_after_ms);
+	print_number("blocked_ms", NULL, line->blocked_ms);
+	print_end();
+}
+
+static int print_sources(const struct live *live, const struct sl_prefix *shown, unsigned int count)
+{
+	struct table table = TABLE_CLOSED;
+	int err = live_table_open(live, shown, count, &table);
+
+	print_array("sources");
+	for (unsigned int i = 0; !err && i < count; i++) {
+		struct source_line line;
+
+		err = source_line_read(live, &table, &shown[i], &line);
+		if (!err)
+			print_source(live->rows[i], &line);
+	}
+	print_end();
+	live_table_close(live, &table);
+	return err;
+}
+
+static void print_limits(const struct live *live)
+{
+	print_array("policies");
+	for (unsigned int i = 0; i < live->stats.count; i++) {
+		const struct live_line *line = &live->lines[i];
+
+		if (line->line->kind != STATS_RULE)
+			continue;
+		print_object(NULL);
+		print_string("prefix", NULL, line->line->policy);
+		print_rate("passed", &line->passed);
+		print_rate("dropped", &line->dropped);
+		print_array("limits");
+		for (unsigned int j = 0; j < line->line->limits; j++) {
+			const struct stats_limit *limit = &line->line->limit[j];
+
+			print_object(NULL);
+			print_string("name", NULL, limit->name);
+			print_string("action", NULL, action_names[limit->action]);
+			print_rate("refused", &line->refused[limit->slot]);
+			print_end();
+		}
+		print_end();
+		print_end();
+	}
+	print_end();
+}
+
+static void print_state(const struct live *live)
+{
+	const struct pressure *pressure = &live->pressure;
+
+	print_object("reasons");
+	for (int reason = 0; reason < SL_REASONS; reason++)
+		print_rate(reason_names[reason], &live->total.reason[reason]);
+	print_end();
+	print_object("new_sources");
+	print_number("per_second", NULL, pressure->event[SL_EVENT_NEW_KEY].per_second);
+	print_number("cpus_flooded", NULL, pressure->flooded);
+	print_number("evicted_per_second", NULL, pressure->event[SL_EVENT_EVICTED].per_second);
+	print_end();
+	print_object("table");
+	print_number("in_use", NULL, live->fill.in_use);
+	print_number("sources", NULL, live->fill.sources);
+	print_end();
+	print_array("devices");
+	for (unsigned int i = 0; i < live->seen.count; i++) {
+		const struct attachment *a = &live->seen.all[i];
+
+		print_object(NULL);
+		print_string("device", NULL, a->device);
+		print_string("hook", NULL, hook_names[a->hook]);
+		print_string("mode", NULL, mode_names[a->mode]);
+		print_bool("attached", a->program_id);
+		print_end();
+	}
+	print_end();
+	if (!live->finding) {
+		print_null("finding");
+		return;
+	}
+	print_object("finding");
+	print_string("severity", NULL, severity_names[live->finding->severity]);
+	print_string("object", NULL, live->finding->object);
+	print_string("text", NULL, live->finding->text);
+	print_string("id", NULL, live->finding->id);
+	print_end();
+}
+
+static int print_json(const struct live *live, const struct sl_prefix *shown, unsigned int count)
+{
+	char moment[MOMENT_TEXT];
+	int err;
+
+	print_row(NULL);
+	print_number("version", NULL, SCHEMA_VERSION);
+	print_string("gate", NULL, live->name);
+	print_string("time", NULL, moment_format(time(NULL), moment));
+	print_real("seconds", live->span_ns / 1e9);
+	print_rate("passed", &live->total.passed);
+	print_rate("dropped", &live->total.dropped);
+	print_state(live);
+	print_number("sources_known", NULL, live->sources.count);
+	print_number("sources_matching", NULL, live->matching);
+	print_real("sources_read", (int)(live->read_share * 1000 + 0.5) / 1000.0);
+	print_real("cpu", (int)(live->cpu_share * 10000 + 0.5) / 10000.0);
+	print_limits(live);
+	err = print_sources(live, shown, count);
+	print_end();
+	return err;
+}
+
+/* --- Text ----------------------------------------------------------------------------------- */
+
+static int print_plain(const struct live *live, const struct top_words *words,
+		       const struct sl_prefix *shown, unsigned int count)
+{
+	_cleanup_(grid_free) struct grid grid = {0};
+	struct header header;
+	char text[GRID_LINE];
+	int err = grid_of_sources(&grid, live, shown, count, live->wish.sorting.by_bits);
+
+	if (err)
+		return err;
+	header_build(live, words->interval_ns, 0, &header);
+	for (int row = 0; row < HEADER_ROWS; row++)
+		print_text("%s\n", header.line[row]);
+	grid_fit(&grid, 0);
+	print_text("\n%s\n", grid_titles(&grid, text));
+	for (unsigned int i = 0; i < grid.count; i++)
+		print_text("%s\n", grid_line(&grid, &grid.rows[i], text));
+	if (count < live->matching)
+		print_text("(%u of %u sources)\n", count, live->matching);
+	print_text("%s\n\n", header.footer);
+	return 0;
+}
+
+/* --- Refreshes ------------------------------------------------------------------------------ */
+
+static int print_refresh(struct live *live, const struct top_words *words, bool json)
+{
+	struct sl_prefix shown[LIVE_ROWS];
+	unsigned int count = live->row_count;
+	int err;
+
+	for (unsigned int i = 0; i < count; i++)
+		shown[i] = live->rows[i]->prefix;
+	live_watch(live, shown, count);
+	err = json ? print_json(live, shown, count) : print_plain(live, words, shown, count);
+	if (!err && (fflush(stdout) || ferror(stdout)))
+		return -EIO; /* the caller of this command reports it */
+	return err;
+}
+
+/* Makes a descriptor that is readable after a signal that ends the command. Returns -1 on error. */
+static int signals_open(void)
+{
+	sigset_t signals;
+
+	sigemptyset(&signals);
+	sigaddset(&signals, SIGINT);
+	sigaddset(&signals, SIGTERM);
+	sigaddset(&signals, SIGHUP);
+	sigprocmask(SIG_BLOCK, &signals, NULL);
+	return signalfd(-1, &signals, SFD_CLOEXEC);
+}
+
+int batch_run(struct live *live, const struct top_words *words, bool json)
+{
+	_cleanup_close_ int signals = signals_open();
+	struct pollfd end = {.fd = signals, .events = POLLIN};
+	unsigned int done = 0;
+	uint64_t due = uptime_ns();
+	int err;
+
+	signal(SIGPIPE, SIG_IGN);
+	for (;;) {
+		struct timespec wait;
+		uint64_t now;
+
+		err = live_refresh(live, words->interval_ns);
+		/* the first refresh has no rates */
+		if (!err && live->span_ns) {
+			err = print_refresh(live, words, json);
+			done++;
+		}
+		if (err || (words->times && done == words->times))
+			return err;
+		due += words->interval_ns;
+		now = uptime_ns();
+		due = due > now ? due : now; /* after a suspension, do not catch up */
+		wait = (struct timespec){(due - now) / NS_PER_SEC, (due - now) % NS_PER_SEC};
+		if (ppoll(&end, 1, &wait, NULL) > 0)
+			return 0;
+	}
+}

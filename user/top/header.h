@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Top: the lines above the rows of a view, and the last line, for the screen and for batch mode. */
+#ifndef SLUICE_TOP_HEADER_H
+#define SLUICE_TOP_HEADER_H
+
+#include "top/glyphs.h"
+
+enum header_row {
+	HEADER_TITLE,
+	HEADER_PASSED,
+	HEADER_DROPPED,
+	HEADER_REASONS,
+	HEADER_NEW,
+	HEADER_DEVICES,
+	HEADER_FINDING,
+	HEADER_ROWS,
+};
+
+#define HEADER_LINE 512
+
+struct header {
+	char line[HEADER_ROWS][HEADER_LINE];
+	char footer[HEADER_LINE];
+	bool drops; /* packets are dropped now */
+	bool warns; /* there is a flood, or a finding */
+};
+
+/* spark: number of columns of the sparklines; 0 omits them */
+void header_build(const struct live *live, uint64_t interval_ns, unsigned int spark,
+		  struct header *ret);
+
+#endif
