@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* allow, deny, unallow, undeny and lists: runtime entries, and lists of prefixes. */
+/*
+ * The commands allow, deny, unallow, undeny and lists, which change and print runtime entries and
+ * lists of prefixes.
+ */
 #include <time.h>
 
 #include "cli/command.h"
@@ -8,14 +11,13 @@
 #include "report/report.h"
 #include "rules/list_file.h"
 
-#define FORCE "write 'force'" /* hint of an error that the word 'force' avoids */
+#define FORCE "write 'force'" /* hint of an error that 'force' avoids */
 
-/* The arguments of allow, deny, unallow and undeny. */
 struct entry_args {
 	struct operands prefixes;
 	const char *file;
 	uint64_t for_ns;
-	uint32_t until; /* end in seconds; 0 if `until` was not given */
+	uint32_t until; /* end in the unit of until_at(); 0 if not given */
 	const char *name;
 	bool replace;
 	bool force;
@@ -26,13 +28,13 @@ struct entry_args {
 struct listing {
 	const struct context *context;
 	const struct entry_args *args;
-	enum sl_access access; /* access of the entries; SL_ACCESS_NONE: the access of their list */
-	const char *name;      /* name of the list; NULL if these are runtime entries */
-	uint64_t ns;	       /* time until the end, by `for` or `until`; 0 if there is no end */
-	bool ends_entries;     /* each entry stores the end; otherwise the list stores it */
-	unsigned int skipped;  /* number of lines of the file that `skip` left out */
+	enum sl_access access; /* access of the entries; SL_ACCESS_NONE: as their list */
+	const char *name;      /* name of the list; NULL for runtime entries */
+	uint64_t ns;	       /* time until the end, from `for` or `until`; 0 if there is no end */
+	bool ends_entries;     /* the end is of each entry; otherwise it is of the list */
+	unsigned int skipped;  /* number of bad lines of the file that were skipped */
 	struct ruleset entries;
-	struct ruleset absent; /* prefixes that lack an entry to remove, for unallow and undeny */
+	struct ruleset absent; /* prefixes without an entry to remove, for unallow and undeny */
 	char file_name[SL_LIST_NAME];
 };
 
@@ -63,7 +65,7 @@ static int entries_parse(struct listing *listing)
 	return err;
 }
 
-/* Opens the report object, and prints "list NAME: " unless `name` is NULL. */
+/* Opens the report's JSON object, and prints "list NAME: " unless `name` is NULL. */
 static void report_begin(const struct listing *listing, enum sl_access access, const char *name)
 {
 	print_object(NULL);
@@ -75,7 +77,7 @@ static void report_begin(const struct listing *listing, enum sl_access access, c
 
 /* --- allow and deny ------------------------------------------------------------------------- */
 
-/* The access and the end that an entry or a list had before the change. */
+/* Access and end of an entry or a list before the change. */
 struct was {
 	enum sl_access access;
 	uint32_t until;
@@ -83,7 +85,7 @@ struct was {
 
 /*
  * Reads the entries of the file. Refuses a file without entries, because a download may have
- * failed, unless `replace` and `force` are given: then the list becomes empty.
+ * failed. With `replace` and `force`, accepts such a file, so that the list becomes empty.
  */
 static int file_take(struct listing *listing)
 {
@@ -110,7 +112,7 @@ static int listing_parse(struct listing *listing)
 {
 	const struct entry_args *args = listing->args;
 	const char *command = listing->context->command->name;
-	/* a runtime entry that allows may be wide, because it cannot lock out the operator */
+	/* allow a wide runtime entry, because only a deny could lock out the operator */
 	bool may_be_wide =
 		args->force || (listing->access == SL_ACCESS_ALLOW && !args->file && !args->name);
 	int err = entries_parse(listing);
@@ -121,7 +123,7 @@ static int listing_parse(struct listing *listing)
 		return error_misuse("conflict", command,
 				    "'for' and 'until' exclude each other; write one of them");
 	listing->ns = args->for_ns;
-	if (args->until) /* `until` was rounded to whole seconds */
+	if (args->until) /* round to seconds, because `until` was given in seconds */
 		listing->ns =
 			(until_left_ns(args->until) + NS_PER_SEC / 2) / NS_PER_SEC * NS_PER_SEC;
 	listing->name = args->name;
@@ -143,7 +145,7 @@ static int listing_parse(struct listing *listing)
 	return err;
 }
 
-/* Returns the end of entries that are added now, or 0 if they have no end. */
+/* Returns the end of the entries, or 0 if they have no end. */
 static uint32_t listing_end(const struct listing *listing)
 {
 	uint32_t until = listing->args->until;
@@ -152,8 +154,8 @@ static uint32_t listing_end(const struct listing *listing)
 }
 
 /*
- * Prints " (was denied for 3h more)" if the previous entry would have ended later than `until`. If
- * `always`, also prints " (was denied)" if it would not.
+ * Prints " (was denied for 3h more)" if the previous entry would have ended after `until`.
+ * Otherwise prints " (was denied)" if `always` is set.
  */
 static void was_print(const struct was *was, uint32_t until, bool always)
 {
@@ -266,7 +268,7 @@ static void list_print(const struct listing *listing, const struct sl_list_info 
 	print_end();
 }
 
-/* Changes a list. written: the mtime of its file, in seconds; if 0, the current time. */
+/* Changes a list. written: mtime of its file in seconds; 0 for the current time. */
 static int list_change(struct gate *gate, struct listing *listing, uint64_t written)
 {
 	const uint32_t end = listing_end(listing);
@@ -419,7 +421,8 @@ int entry_refuse_absent(const struct gate *gate, const struct rule *rule, enum s
 }
 
 /*
- * Prints an array of prefixes. format: printf format of their text, for the word "allow" or "deny".
+ * Prints a JSON array of prefixes, or a line for each prefix. format: the end of the line, with %s
+ * for "allow" or "deny".
  */
 static void __attribute__((format(printf, 3, 0)))
 prefixes_print(const char *key, const struct ruleset *entries, const char *format,
@@ -436,8 +439,8 @@ prefixes_print(const char *key, const struct ruleset *entries, const char *forma
 }
 
 /*
- * Removes runtime entries. Refuses a prefix that has no such entry or, with `force`, moves it to
- * `absent`.
+ * Removes runtime entries. If a prefix has no such entry, fails, or moves the prefix to `absent` if
+ * `force` is given.
  */
 static int runtime_remove(struct gate *gate, struct listing *listing)
 {
@@ -474,7 +477,7 @@ static int runtime_remove(struct gate *gate, struct listing *listing)
 	return 0;
 }
 
-/* Removes entries from a list or, with -f, removes the list. */
+/* Removes entries from a list. With -f, removes the whole list. */
 static int list_remove(struct gate *gate, struct listing *listing)
 {
 	const struct entry_args *args = listing->args;

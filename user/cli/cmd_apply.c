@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* apply and keep: configure a gate by a rules file, once or as a service. */
+/* The commands apply and keep, which configure a gate by a rules file, once or as a service. */
 #include "cli/command.h"
 #include "config/config.h"
 #include "gate/maps.h"
@@ -26,7 +26,7 @@ static const struct {
 	[NO_LONGER_ALLOWED] = {"no_longer_allowed", "no longer allowed"},
 };
 
-/* Prints "2 policies added, 1 changed; 3 denied", with the noun only after the first count. */
+/* Prints a text such as "2 policies added, 1 changed; 3 denied". */
 static void effects_print(const struct apply *change, const char *separator)
 {
 	bool has_noun = false;
@@ -47,7 +47,7 @@ static void effects_print(const struct apply *change, const char *separator)
 	}
 }
 
-/* Prints the devices that were attached or, if `detaches`, detached. */
+/* Prints the devices that were attached, or that were detached if `detaches` is set. */
 static void placings_print(const char *key, const struct gate *gate, const struct apply *change,
 			   bool detaches)
 {
@@ -93,8 +93,8 @@ static void apply_print(const struct gate *gate, const struct apply *change, uin
 }
 
 /*
- * Warns if no device is attached, unless the attachments cannot be read. places: the devices that
- * the file names.
+ * Warns if no device is attached. Does not warn if the attachments cannot be read. places: devices
+ * of the file.
  */
 static void warn_unattached(const struct gate *gate, const struct places *places)
 {

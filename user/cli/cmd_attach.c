@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* attach, detach and upgrade: the devices of a gate, and its BPF program. */
+/* The commands attach, detach and upgrade, which change the devices and the program of a gate. */
 #include "attach/attach.h"
 #include "attach/published.h"
 #include "attach/shaping.h"
@@ -27,11 +27,11 @@ struct attach_args {
 	struct operands devices;
 	unsigned int hook; /* enum hook */
 	unsigned int mode; /* enum mode */
-	bool no_fq;	   /* accept limits that shape on a device without the qdisc fq */
+	bool no_fq;	   /* accept a device without qdisc fq although a limit shapes */
 	uint32_t size[SIZES];
 };
 
-/* A device of the command line, and its attachment. */
+/* A device on the command line, and its attachment. */
 struct attaching {
 	struct netdev device;
 	struct attachment made;
@@ -39,8 +39,8 @@ struct attaching {
 };
 
 /*
- * Finds the devices of the command line. If a later word is no device, the error suggests a similar
- * keyword.
+ * Finds the devices on the command line. If a device does not exist, but its name is similar to a
+ * keyword, the error suggests the keyword.
  */
 static int devices_find(const struct operands *names, struct attaching all[ATTACHMENTS_MAX])
 {
@@ -69,7 +69,7 @@ static int devices_find(const struct operands *names, struct attaching all[ATTAC
 	return 0;
 }
 
-/* Refuses sizes that differ from the sizes of a gate that exists: attach does not resize. */
+/* Refuses sizes other than the sizes of an existing gate, because attach does not resize. */
 static int attach_check_sizes(const struct gate *gate, const uint32_t size[SIZES])
 {
 	struct gate_sizes has;
@@ -86,8 +86,8 @@ static int attach_check_sizes(const struct gate *gate, const uint32_t size[SIZES
 }
 
 /*
- * Attaches all devices, or none: after a failure, detaches the devices that it attached. If a limit
- * in force shapes, checks first that all devices can delay packets.
+ * Attaches all devices. On failure, detaches the devices that it attached. If a limit in force
+ * shapes, first checks that all devices can delay packets.
  */
 static int attach_all(const struct gate *gate, const struct attach_args *args,
 		      struct attaching *all)
@@ -119,7 +119,7 @@ static int attach_all(const struct gate *gate, const struct attach_args *args,
 	return err;
 }
 
-/* Prints the attachments, and warns of side effects, after all devices are attached. */
+/* Prints the new attachments, and warns of their side effects. */
 static int attached_print(const struct gate *gate, unsigned int count, const struct attaching *all)
 {
 	bool has_rules = gate->state->hosts || gate->state->prefixes;
@@ -218,15 +218,15 @@ const struct command command_attach = {
 
 /* --- detach --------------------------------------------------------------------------------- */
 
-/* The word for all devices of the gate. */
+/* operand that selects all devices of the gate */
 static const char *const all_devices = "all";
 
 struct detach_args {
 	struct operands devices;
-	unsigned int hook; /* value of enum hook, plus 1; 0 selects all hooks */
+	unsigned int hook; /* enum hook, plus 1; 0 selects all hooks */
 };
 
-/* The attachments of the gate, with a mark on those that are to be detached. */
+/* The attachments of a gate. Those to be detached are marked. */
 struct detaching {
 	const struct detach_args *args;
 	struct attachment all[ATTACHMENTS_MAX];
@@ -234,21 +234,22 @@ struct detaching {
 	unsigned int count;
 };
 
-/* Returns whether the attachment is on a hook that the command line selects. */
+/* Returns whether the command line selects the attachment's hook. */
 static bool hook_is_meant(const struct detach_args *args, const struct attachment *a)
 {
 	return !args->hook || a->hook == args->hook - 1;
 }
 
-/* Returns whether the attachment's device has this name now, in this network namespace. */
+/* Returns whether the attachment's device now has this name, and is in this network namespace. */
 static bool name_is_current(const struct attachment *a, const char *name)
 {
 	return a->program_id && a->netns == netns_current() && a->ifindex == if_nametoindex(name);
 }
 
 /*
- * Marks the attachments of a device name, and returns whether any was found. is_old: compares the
- * name that the device had when it was attached. A device that is gone is found from any namespace.
+ * Marks the attachments to a device of this name, and returns whether there are any. is_old:
+ * compare the name that the device had when it was attached. A device that is gone is found from
+ * any network namespace.
  */
 static bool mark_name(struct detaching *detaching, const char *name, bool is_old)
 {
@@ -285,9 +286,9 @@ static int refuse_elsewhere(const struct gate *gate, const struct attachment *a,
 }
 
 /*
- * Adds the error that a name matches no attachment, and returns it. The device may be attached on
- * another hook than the user expects: mode auto of hook xdp uses hook ingress if the driver lacks
- * XDP.
+ * Adds the error that a name matches no attachment, and returns the errno. The error mentions an
+ * attachment on another hook, because hook xdp in mode auto becomes hook ingress if the driver
+ * lacks XDP.
  */
 static int refuse_unattached(const struct gate *gate, const struct detaching *detaching,
 			     const char *name)
@@ -323,8 +324,9 @@ static int refuse_unattached(const struct gate *gate, const struct detaching *de
 }
 
 /*
- * Detaches the marked attachments, and removes the pins of attachments that are gone. Counts the
- * attachments that stay. After a failure, the report lists the attachments detached before it.
+ * Detaches the marked attachments, and removes the pins of attachments that are gone. Stores the
+ * number of attachments that stay. Reports each detached attachment at once, so that the report is
+ * complete if a later step fails.
  */
 static int detach_marked(const struct gate *gate, const struct detaching *detaching,
 			 unsigned int *ret_left)
@@ -372,8 +374,8 @@ int gate_remove(struct gate *gate)
 }
 
 /*
- * Detaches the attachments that the command line selects, and removes the gate if no attachment is
- * left. Refuses a name that selects none.
+ * Detaches the attachments that the command line selects. Removes the gate if no attachment is
+ * left. Refuses a name that matches no attachment.
  */
 static int detach_from(struct gate *gate, const struct detach_args *args, bool is_all)
 {
@@ -388,7 +390,7 @@ static int detach_from(struct gate *gate, const struct detach_args *args, bool i
 	for (unsigned int i = 0; !is_all && i < args->devices.count; i++) {
 		const char *name = args->devices.words[i];
 
-		/* a name that a device had before counts only if no device has it now */
+		/* use a name at the time of attaching only if no device has the name now */
 		if (!mark_name(&detaching, name, false) && !mark_name(&detaching, name, true))
 			return refuse_unattached(gate, &detaching, name);
 	}
@@ -405,7 +407,7 @@ static int detach_from(struct gate *gate, const struct detach_args *args, bool i
 	return 0;
 }
 
-/* Adds the error that the gate is missing, without the command that makes it, and returns it. */
+/* Adds the error that there is no gate, without suggesting to make it, and returns the errno. */
 static int refuse_no_gate(const struct context *context)
 {
 	struct gate_names others;
@@ -441,7 +443,7 @@ static int detach_run(const struct context *context, const void *data)
 		return err;
 	gate_close(&gate);
 	kept_note(context->gate, KEPT_ATTACHMENTS, NULL);
-	/* if -g is missing, the user may expect that `all` means all gates */
+	/* without -g, a user may expect that `all` means the devices of all gates */
 	if (is_all && !context->gate_given && !gates_list(context->gate, &others) && others.count)
 		error_notice(
 			"other-gates", NULL,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * complete: prints the words that may continue a command line, one per line, for docs/sluice.bash.
- * It reads the tables of the commands. If names of gates, rules or devices cannot be read, it drops
- * the error and offers fewer words.
+ * The command complete, for docs/sluice.bash: prints the words that may continue a command line,
+ * one per line. The words are from the tables of the commands. If names of gates, rules or devices
+ * cannot be read, it prints fewer words, and no error.
  */
 #include <ctype.h>
 #include <dirent.h>
@@ -11,19 +11,19 @@
 #include "cli/command.h"
 #include "gate/pins.h"
 
-/* A command line up to the word that is being typed. */
+/* A command line that ends in the word that is being typed. */
 struct typed {
 	const struct program *program;
 	struct option_table options;
 	struct command_line line;
-	const struct command *command; /* the typed command; NULL if no command is typed yet */
+	const struct command *command; /* command on the line, or NULL */
 	struct words_end end;
-	const char *begun; /* the beginning of the word that is being typed */
+	const char *begun; /* what was typed of the last word */
 };
 
 /*
- * Prints a word if it begins with the typed part. Omits a name with control characters, because a
- * newline would split it into two words.
+ * Prints a word if it begins with what was typed. Omits a name with control characters, because a
+ * newline would split the name into two words.
  */
 static void offer(const struct typed *typed, const char *word)
 {
@@ -31,14 +31,13 @@ static void offer(const struct typed *typed, const char *word)
 		puts(word);
 }
 
-/* Callback of gates_for_each(). */
 static int offer_gate(const char *name, void *typed)
 {
 	offer(typed, name);
 	return 0;
 }
 
-/* Offers the names of the lists of the gate, or of the limits of the prefix on the command line. */
+/* Prints the names of the gate's lists, or of the limits of the prefix on the command line. */
 static void offer_rules(const struct typed *typed, bool lists_wanted)
 {
 	const char *name = typed->line.option[OPTION_GATE];
@@ -60,7 +59,8 @@ static void offer_rules(const struct typed *typed, bool lists_wanted)
 }
 
 /*
- * Offers the values of a placeholder, such as DEV. For numbers, times and addresses it offers none.
+ * Prints the possible values of a placeholder such as DEV. Prints nothing for numbers, times and
+ * addresses.
  */
 static void offer_placeholder(const struct typed *typed, const char *name)
 {
@@ -87,11 +87,11 @@ static void offer_placeholder(const struct typed *typed, const char *name)
 	} else if (!strcmp(name, "LIMIT") || !strcmp(name, "LIST")) {
 		offer_rules(typed, !strcmp(name, "LIST"));
 	} else if (!strcmp(name, "FILE")) {
-		puts(name); /* docs/sluice.bash then completes file names */
+		puts(name); /* makes docs/sluice.bash complete file names */
 	}
 }
 
-/* Offers the first word of each choice of a value: "drop|observe|block TIME". */
+/* Prints the first word of each alternative in a value such as "drop|observe|block TIME". */
 static void offer_value(const struct typed *typed, const char *value)
 {
 	char choice[WORD_TEXT];
@@ -110,8 +110,8 @@ static void offer_value(const struct typed *typed, const char *value)
 }
 
 /*
- * Offers the next word of the value of a keyword: `per` after "window 1000". Returns whether the
- * value is complete without it.
+ * Prints the next word in the value of a keyword, such as `per` after "window 1000". Returns
+ * whether the value may also end here.
  */
 static bool offer_more(const struct typed *typed)
 {
@@ -138,7 +138,7 @@ static void offer_option(const struct typed *typed, int option)
 	offer(typed, text);
 }
 
-/* Returns whether "|rate|burst|" has the name. */
+/* Returns whether a set of words such as "|rate|burst|" has the name. */
 static bool words_have(const char *words, const char *name)
 {
 	char text[WORD_TEXT];
@@ -147,7 +147,7 @@ static bool words_have(const char *words, const char *name)
 	return strstr(words, text);
 }
 
-/* Returns whether the command line has this keyword, or a keyword that excludes it. */
+/* Returns whether the command line has the keyword, or another keyword that excludes it. */
 static bool is_ruled_out(const struct typed *typed, unsigned int keyword)
 {
 	const struct command *command = typed->command;
@@ -171,7 +171,7 @@ static bool is_ruled_out(const struct typed *typed, unsigned int keyword)
 	return false;
 }
 
-/* Offers operands and, unless a required operand is missing, the keywords that may follow. */
+/* Prints the possible operands, and the keywords unless a required operand is missing. */
 static void offer_words(const struct typed *typed)
 {
 	const struct command *command = typed->command;
@@ -229,7 +229,7 @@ static int complete_run(const struct context *context, const void *data)
 	int err;
 
 	memset(left, 0, sizeof(left));
-	/* words[-1] is "complete", in the place of the program's name in argv */
+	/* options_parse() skips words[-1], the name "complete", like argv[0] */
 	err = options_parse(words->count, words->words - 1, line);
 	if (line->count)
 		typed.command = command_find(program, left[0]);

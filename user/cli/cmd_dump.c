@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* dump, show and diff: print the rules as a file or as commands, or compare them with a file. */
+/*
+ * The commands dump, show and diff, which print the rules as a file or as commands, or compare them
+ * with a file.
+ */
 #include "attach/places.h"
 #include "cli/command.h"
 #include "config/config.h"
@@ -54,14 +57,14 @@ const struct command command_show = {
 /* --- diff ----------------------------------------------------------------------------------- */
 
 /*
- * The gate and the file. A gate that does not exist has no rules and devices; sizes are not
- * compared.
+ * A gate and a rules file that are compared. If the gate does not exist, it counts as a gate
+ * without rules and devices, and its sizes are not compared.
  */
 struct diff {
 	const char *gate;
 	struct config config;
-	struct ruleset rules;	 /* the rules in force in the gate */
-	struct gate_sizes sizes; /* the sizes of the gate */
+	struct ruleset rules;	 /* rules in force */
+	struct gate_sizes sizes; /* sizes of the gate */
 	struct placings placings;
 	struct rules_shown shown_from, shown_to;
 	bool differs;
@@ -87,14 +90,14 @@ static int diff_read(const char *file, struct diff *diff)
 		return err;
 	err = placings_plan(&gate, &diff->config.places, MISSING_NOTED, NULL, &diff->placings)
 		      ?: ruleset_match_lists(&diff->config.rules, diff->rules.lists);
-	/* now a list that both sets have, with the same end, has the same index */
+	/* ruleset_match_lists() gave equal lists the same index; do not print their ends */
 	if (!err && diff->rules.lists)
 		diff->shown_from.ends = diff->shown_to.ends =
 			lists_bits(diff->rules.lists) & lists_bits(diff->config.rules.lists);
 	return err;
 }
 
-/* Prints the sizes that differ. A size that is not in the file does not differ. */
+/* Prints the sizes that differ. Ignores a size that the file does not specify. */
 static void print_sizes(struct diff *diff)
 {
 	char from_text[SIZE_TEXT], to_text[SIZE_TEXT];
@@ -117,9 +120,7 @@ static void print_sizes(struct diff *diff)
 	print_end();
 }
 
-/*
- * Prints the attachments that apply would remove and add. An attachment that is gone is left out.
- */
+/* Prints the attachments that `apply` would remove and add. Omits attachments that are gone. */
 static void print_placings(struct diff *diff)
 {
 	for (int detaches = 1; detaches >= 0; detaches--) {
@@ -147,7 +148,7 @@ static void print_placings(struct diff *diff)
 	}
 }
 
-/* Prints the parts of `rule` that are not in `other`, as commands. Either can be NULL: no rule. */
+/* Prints as commands the parts of `rule` that `other` lacks. NULL means that there is no rule. */
 static int print_side(const struct diff *diff, const struct rule *rule, const struct rule *other,
 		      const struct ruleset *set, struct rules_shown *shown, const char *lead)
 {
@@ -160,7 +161,7 @@ static int print_side(const struct diff *diff, const struct rule *rule, const st
 	return err;
 }
 
-/* Prints a rule that differs; a callback of ruleset_diff(). */
+/* Callback of ruleset_diff(): prints a rule that differs between the gate and the file. */
 static int print_rule_pair(void *data, const struct rule *from, const struct rule *to)
 {
 	struct diff *diff = data;

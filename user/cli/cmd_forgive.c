@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
-/* forgive: give a source a full state under each limit. */
+/* The command forgive, which refills the state of a source under each of its limits. */
 #include "cli/command.h"
 #include "state/buckets.h"
 
-/* A source, and its state under each limit before the command. */
+/* A source to forgive, and its state under each limit before the command. */
 struct pardon {
 	struct sl_prefix address;
 	struct source source;
 	struct limit_state before[SL_LIMITS_MAX];
 };
 
-/* Adds the error that no limit applies to the source, and returns it. */
+/* Adds the error that no limit applies to the source, and returns the errno. */
 static int refuse(const struct gate *gate, const struct pardon *pardon)
 {
 	const struct judgement *rule = &pardon->source.rule;
@@ -34,7 +34,7 @@ static int refuse(const struct gate *gate, const struct pardon *pardon)
 
 /*
  * Returns the shortest prefix whose addresses share a state with the source under one of its
- * limits, or the prefix of the source if it shares none.
+ * limits. Returns the source's prefix if no other source shares a state with it.
  */
 static struct sl_prefix pardon_reach(const struct pardon *pardon)
 {
@@ -54,9 +54,9 @@ static struct sl_prefix pardon_reach(const struct pardon *pardon)
 }
 
 /*
- * Empties the slices of an address if one of its limits has the id of a limit of the forgiven
- * source, because they then share a state. The policies of both may differ: one may inherit the
- * limit.
+ * Takes back the budget slices that CPUs hold for an address, if the address shares a state with
+ * the forgiven source. They share a state if one of their limits has the same id; the policies may
+ * differ, because one policy may inherit the limit of the other.
  */
 static int sharer_forget(const struct gate *gate, const struct table *table,
 			 const struct pardon *pardon, const struct sl_prefix *address)
@@ -71,7 +71,7 @@ static int sharer_forget(const struct gate *gate, const struct table *table,
 	return shares ? buckets_forgive(gate, address) : err;
 }
 
-/* Fills the states of the source, and then empties the slices that CPUs borrowed from them. */
+/* Refills the states of the source, and then takes back the slices that CPUs borrowed from them. */
 static int pardon_run(const struct gate *gate, struct pardon *pardon)
 {
 	struct source *source = &pardon->source;
@@ -85,7 +85,7 @@ static int pardon_run(const struct gate *gate, struct pardon *pardon)
 		return err;
 	if (!source->policy)
 		return refuse(gate, pardon);
-	/* for limits with key dst, the address is the destination */
+	/* limits with key dst compare the destination, so use the address for it as well */
 	packet = packet_args_of_source(source, FRAME_USUAL);
 	packet.source = packet.destination = pardon->address;
 	err = source_states_read(gate, source, &packet, pardon->before) ?: table_open(gate, &table);

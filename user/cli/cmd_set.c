@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* set, newcomers and del: change the limits of one prefix, and its budget for new sources. */
+/*
+ * The commands set, newcomers and del, which change the limits of one prefix, and its budget for
+ * new sources.
+ */
 #include "attach/shaping.h"
 #include "cli/command.h"
 #include "gate/policy.h"
@@ -11,7 +14,7 @@
 
 struct change {
 	struct rule before, after;
-	struct rule lost; /* the parts of `before` that are not in `after` */
+	struct rule lost; /* the parts of `before` that `after` lacks */
 };
 
 static void change_free(struct change *change)
@@ -22,7 +25,7 @@ static void change_free(struct change *change)
 }
 
 /*
- * Opens the gate, and reads the rule of the prefix into `before` and `after`; the caller edits
+ * Opens the gate, and reads the rule of the prefix into `before` and `after`. The caller then edits
  * `after`.
  */
 static int change_begin(const struct context *context, struct gate *gate,
@@ -32,7 +35,7 @@ static int change_begin(const struct context *context, struct gate *gate,
 	       ?: rule_copy(&change->before, &change->after);
 }
 
-/* Puts `after` into force, and warns of side effects. */
+/* Puts `after` in force, and warns of side effects. */
 static int change_make(struct gate *gate, struct change *change)
 {
 	struct rule *before = &change->before, *lost = &change->lost;
@@ -51,7 +54,7 @@ static int change_make(struct gate *gate, struct change *change)
 	return 0;
 }
 
-/* Adds the error that the prefix has no limits, and returns it. */
+/* Adds the error that the prefix has no limits, and returns the errno. */
 static int refuse_unlimited(const struct gate *gate, const struct sl_prefix *prefix)
 {
 	char text[PREFIX_TEXT];
@@ -67,15 +70,15 @@ static int refuse_unlimited(const struct gate *gate, const struct sl_prefix *pre
 
 struct set_args {
 	struct sl_prefix prefix;
-	struct spec spec;     /* the parsed words rate, burst, match, ... */
+	struct spec spec;     /* parsed words such as rate, burst and match */
 	unsigned int inherit; /* enum inherit */
-	bool no_fq;	      /* accept limits that shape on a device without the qdisc fq */
+	bool no_fq;	      /* accept a limit that shapes on a device without qdisc fq */
 };
 
-/* Adds the error that the rule has too many limits, with their names, and returns it. */
+/* Adds the error that the rule has too many limits, with their names, and returns the errno. */
 static int refuse_fifth(const struct gate *gate, const struct rule *rule)
 {
-	/* room for SL_LIMITS_MAX old limits, and as many new limits */
+	/* has room for SL_LIMITS_MAX old limits, and as many new limits */
 	char names[2 * SL_LIMITS_MAX * (SL_NAME + sizeof(" (two rates) and "))], text[PREFIX_TEXT];
 	const char *prefix = prefix_format(&rule->prefix, text);
 	size_t length = 0;
@@ -94,9 +97,9 @@ static int refuse_fifth(const struct gate *gate, const struct rule *rule)
 }
 
 /*
- * Adds the limits to the rule, in place of limits with the same names. Refuses to replace a limit
- * with another match unless the user wrote the name, because two limits can get the same default
- * name: udp-24 is a limit of port 24, or of each /24.
+ * Adds the limits to the rule, and replaces limits that have the same names. If the user did not
+ * write a name, refuses to replace a limit that has another match: two limits may have the same
+ * default name, such as udp-24 for port 24 and for each /24.
  */
 static int limits_put(const struct gate *gate, const struct limits *limits, bool is_named,
 		      struct rule *rule)
@@ -123,8 +126,8 @@ static int limits_put(const struct gate *gate, const struct limits *limits, bool
 }
 
 /*
- * Sets the limits. A new policy inherits by default, so that a limit for a few addresses does not
- * remove the limits that protect all addresses.
+ * Sets the limits of a policy. A new policy inherits by default, so that a limit for a few
+ * addresses does not remove the limits that protect all addresses.
  */
 static int set_apply(struct gate *gate, const struct set_args *args, struct limits *limits,
 		     struct change *change)
@@ -154,8 +157,8 @@ static int set_apply(struct gate *gate, const struct set_args *args, struct limi
 
 /*
  * Returns whether all sources of the prefix share one state, because the key is shorter than the
- * prefix. An IPv6 address that is a source by itself has its own state, except with `per 0`; see
- * identity_key().
+ * prefix. An IPv6 address that is not counted under its /64 has its own state, except with `per 0`;
+ * see identity_key().
  */
 static bool key_is_one(const struct sl_prefix *prefix, const struct sl_limit_spec *spec)
 {
@@ -169,7 +172,7 @@ static bool key_is_one(const struct sl_prefix *prefix, const struct sl_limit_spe
 	return is_ipv4 || !bits || !identity_is_whole(addr);
 }
 
-/* Prints a limit, as in "default dns: each source 200pps, burst 50, match udp port 53". */
+/* Prints a limit, such as "default dns: each source 200pps, burst 50, match udp port 53". */
 static void limit_print(const struct sl_prefix *prefix, const struct limit *limit)
 {
 	const char *what = limit->spec.key_dst ? "destination" : "source", *separator = " ", *words;
@@ -307,7 +310,7 @@ static const struct word set_words[] = {
 	WORD_CONFIRM,
 };
 
-/* Words of one kind of limit, which exclude the words of other kinds. */
+/* Words of each kind of limit, and the words of other kinds that they exclude. */
 static const struct apart set_apart[] = {
 	{"|rate|burst|", "|window|groups|shape|horizon|"},
 	{"|window|groups|", "|shape|horizon|shared|"},
@@ -334,11 +337,11 @@ const struct command command_set = {
 
 struct newcomers_args {
 	struct sl_prefix prefix;
-	struct spec spec; /* parsed words; only rate and burst are set */
+	struct spec spec; /* only rate and burst may be set */
 	bool none;
 };
 
-/* Prints how new sources are treated if the policy has no budget of its own. */
+/* Prints what happens to new sources if the policy has no budget of its own. */
 static void none_print(const struct gate *gate, const struct sl_policy *policy)
 {
 	char text[PREFIX_TEXT];
@@ -443,11 +446,11 @@ const struct command command_newcomers = {
 
 struct del_args {
 	struct sl_prefix prefix;
-	const char *name; /* name of the limit; NULL if the whole policy is deleted */
+	const char *name; /* name of the limit; NULL to delete the whole policy */
 	const char *file;
 };
 
-/* Removes a limit, the whole policy or, if the prefix has no policy, its runtime entry. */
+/* Removes a limit or the whole policy. If the prefix has no policy, removes its runtime entry. */
 static int rule_cut(const struct gate *gate, const char *name, struct rule *rule)
 {
 	struct limit *limit = name ? rule_find_limit(rule, name) : NULL;
@@ -474,7 +477,7 @@ static int rule_cut(const struct gate *gate, const char *name, struct rule *rule
 	if (!rule->limits && !rule->access)
 		return entry_refuse_absent(gate, rule, SL_ACCESS_NONE);
 	if (rule->limits)
-		rule_free(rule); /* also frees the budget, which has no effect without limits */
+		rule_free(rule); /* also removes the budget, which would have no effect */
 	else
 		rule->access = SL_ACCESS_NONE;
 	return 0;

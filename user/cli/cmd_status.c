@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* status and doctor: the state of gates, and the findings about them. */
+/* The commands status and doctor, which print the state of gates, and findings about them. */
 #include "cli/command.h"
 #include "doctor/facts.h"
 #include "report/report.h"
@@ -30,7 +30,7 @@ struct doctor_args {
 	uint64_t watch_ns;
 };
 
-#define WATCH_NS (2 * NS_PER_SEC) /* time to watch packets, in ns */
+#define WATCH_NS (2 * NS_PER_SEC) /* how long doctor watches packets by default, in ns */
 
 static const struct value_type watch_time = VALUE_TIME(NS_PER_SEC / 100, 3600 * NS_PER_SEC);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Cli: the commands of `sluice`, each in a file cmd_NAME.c, and the warnings that several
- * commands share.
+ * Cli: the commands of `sluice`, each in a file cmd_NAME.c, and the reports and warnings of several
+ * commands.
  */
 #ifndef SLUICE_CLI_COMMAND_H
 #define SLUICE_CLI_COMMAND_H
@@ -48,47 +48,47 @@ const char *gate_named(const struct context *context);
 /* Opens the gate of -g, or without -g the usual gate, for a command that only reads it. */
 int gate_open_to_look(struct gate *gate, const struct context *context);
 
-/* Removes a gate that has no attachments, and its files in /run/sluice. */
+/* Removes a gate without attachments, and its files in /run/sluice. */
 int gate_remove(struct gate *gate);
 
-/* Runs `del -f FILE`: removes the list that was made from the file, or that has this name. */
+/* Runs `del -f FILE`: removes the list that was made from the file, or whose name is FILE. */
 int list_of_file_remove(const struct context *context, const char *file);
 
 /*
- * Adds the error that the prefix of `rule` has no runtime entry with this access. SL_ACCESS_NONE:
- * that it has neither a runtime entry nor limits. Returns the error.
+ * Adds the error that the rule's prefix has no runtime entry with this access. With SL_ACCESS_NONE,
+ * the error is that it has neither a runtime entry nor limits. Returns the errno.
  */
 int entry_refuse_absent(const struct gate *gate, const struct rule *rule, enum sl_access access);
 
 /* --- Trials: confirm.c ---------------------------------------------------------------------- */
 
 /*
- * Opens a gate for a command that changes its rules. With --confirm it also begins the trial: a
- * background process receives the rules in force, and restores them even if the command is killed.
+ * Opens a gate for a command that changes its rules. With --confirm, also begins a trial: a
+ * background process reads the rules in force, and restores them unless they are confirmed, even if
+ * this command is killed.
  */
 int gate_open_to_try(struct gate *gate, const struct context *context);
 
 /*
- * Ends a command. If the command failed, undoes and ends the trial that gate_open_to_try() began.
- * If it succeeded and its change is on trial, prints when the trial ends. err: the command's
- * result.
+ * Ends a command whose result is `err`. If it failed, undoes and ends the trial that
+ * gate_open_to_try() began. If it succeeded during a trial, prints when the trial ends.
  */
 void trial_finish(const struct context *context, int err);
 
 /*
  * Applies the change of a rules file, and puts it on trial for `ns` nanoseconds. A background
- * process waits until the trial ends, and restores the previous rules unless `confirm` was run. The
- * process has no terminal, outlives the login session, and logs to syslog. SIGTERM ends the trial
- * at once. If the process cannot be started, the change is undone, and an error returned.
+ * process waits for the end of the trial, and restores the previous rules unless `confirm` was run.
+ * The process has no terminal, outlives the login session, and logs to syslog. SIGTERM ends the
+ * trial at once. If the process cannot be started, undoes the change, and returns an error.
  */
 int change_try(struct gate *gate, struct apply *change, uint64_t ns);
 
 /* --- Reports -------------------------------------------------------------------------------- */
 
 /*
- * Prints an attachment that a command made or removed. JSON: opens an object and prints its fields.
- * Text: "eth0: attached to gate 'main', hook xdp", with `what` = "attached to". The caller closes
- * the object and ends the line.
+ * Prints an attachment that a command made or removed. In text: "eth0: attached to gate 'main',
+ * hook xdp", if `what` is "attached to"; the caller ends the line. In JSON, opens an object, which
+ * the caller closes.
  */
 void print_attachment_of(const struct gate *gate, const struct attachment *attachment,
 			 const char *state, const char *what);
@@ -96,23 +96,23 @@ void print_attachment_of(const struct gate *gate, const struct attachment *attac
 /* --- Warnings: warnings.c ------------------------------------------------------------------- */
 
 /*
- * Warns if new attachments charge packets twice, or receive packets that GRO or GSO merged. Returns
- * 0 or an error.
+ * Warns if new attachments charge packets twice, or see packets that GRO or GSO merged. Returns 0
+ * or a negative errno.
  */
 int warn_attached(const struct gate *gate, const struct attachment *made, unsigned int count);
 
 /*
- * Warns of side effects of changed rules: limits that lose their states, a window that one merged
- * packet exceeds, and a budget for new sources that drops nothing; each of the last two only once.
- * before: the rules of the same prefixes before the change, in the same order.
+ * Warns of side effects of changed rules: if a limit loses its states, if one merged packet may
+ * exceed a window, or if a budget for new sources drops nothing. The last two warnings are given
+ * only once. before: rules of the same prefixes before the change, in the same order.
  */
 void warn_rules(const struct gate *gate, const struct rule *before, const struct rule *after,
 		unsigned int count);
 
 /*
- * Warns of side effects of a policy that was set. If `inherits`, it lists the inherited limits.
- * Once for each gate, it warns if `default` has no budget for new sources, or if no process shares
- * the shared limits.
+ * Warns of side effects of a policy that was set. If `inherits` is set, lists the inherited limits.
+ * Once for each gate, warns if `default` has no budget for new sources, or if no process shares the
+ * shared limits.
  */
 void warn_policy(const struct gate *gate, const struct rule *rule, bool inherits);
 
@@ -120,27 +120,27 @@ void warn_policy(const struct gate *gate, const struct rule *rule, bool inherits
 const struct sl_policy *policy_of(const struct gate *gate, const struct sl_prefix *prefix);
 
 /*
- * Warns of policies that no longer have limits of shorter prefixes, and advises how to keep them:
- * by words of the rules file, or, if `file` is false, by a command.
+ * Warns of policies that no longer inherit limits of shorter prefixes. Advises how to inherit them:
+ * by words of a rules file if `file` is set, otherwise by a command.
  */
 void warn_shadowed(const struct gate *gate, const struct shadowed *shadowed, bool file);
 
 enum kept_change {
 	KEPT_ATTACHMENTS,
 	KEPT_LIMITS,
-	KEPT_FILE, /* `apply` has applied a rules file */
+	KEPT_FILE, /* `apply` applied a rules file */
 };
 
 /*
- * If `sluice keep` keeps the gate, reports how long the change of a command lasts. file: the rules
- * file that was applied, or NULL; if the gate is kept as this file, reports nothing.
+ * If `sluice keep` keeps the gate, adds a notice that `sluice keep` will revert the change. file:
+ * the rules file that was applied, or NULL; no notice is added if `sluice keep` uses the same file.
  */
 void kept_note(const char *gate, enum kept_change change, const char *file);
 
 /*
  * Refuses entries that would deny the caller's ssh session, if its packets pass the gate. name: the
- * list of the entries; NULL: they are runtime entries, which override lists. Returns 0, or an
- * error.
+ * list of the entries; NULL for runtime entries, which override lists. Returns 0 or a negative
+ * errno.
  */
 int ssh_check_denies(const struct gate *gate, const struct ruleset *denies, const char *name);
 

@@ -13,20 +13,23 @@
 #include "gate/pins.h"
 #include "keep/apply.h"
 
-/* Interval in ns at which the waiting process looks for a confirmation or an unlocked gate. */
+/*
+ * Interval, in ns, at which the waiting process checks for a confirmation, or tries to open the
+ * gate.
+ */
 #define LOOK_NS 200000000ULL
 
-/* The trial, in the memory of the waiting process. */
+/* A trial, in the memory of the process that waits for its end. */
 struct trial {
 	const struct sl_gate *state; /* value of map `gate` of the gate on trial */
 	char gate[GATE_NAME + 1];
 	uint32_t number;
-	struct apply *change; /* the change of `apply`; NULL if another command changed rules */
+	struct apply *change; /* the change of `apply`; NULL for other commands */
 	struct config before; /* rules before the change, if `change` is NULL */
-	bool existed;	      /* the gate existed before the change; otherwise an undo removes it */
+	bool existed;	      /* the gate existed before the change; if not, an undo removes it */
 };
 
-/* Applies the previous rules, and keeps the current sizes of the gate. */
+/* Applies the previous rules. Keeps the current sizes of the gate. */
 static int rules_restore(struct gate *gate, struct config *before)
 {
 	const struct apply_may may = {.resize = true, .lack_fq = true};
@@ -43,8 +46,8 @@ static int rules_restore(struct gate *gate, struct config *before)
 }
 
 /*
- * Restores the rules and devices from before the trial, and ends it. Removes a gate that the change
- * made.
+ * Restores the rules and devices from before the trial, and ends the trial. Removes the gate if the
+ * change created it.
  */
 static int trial_undo(struct gate *gate, struct trial *trial)
 {
@@ -73,7 +76,8 @@ static int trial_undo(struct gate *gate, struct trial *trial)
 /* --- The waiting process ----------------------------------------------------------------- */
 
 /*
- * Returns whether the trial goes on and its gate exists. If that cannot be read, the gate exists.
+ * Returns whether the trial has not ended and its gate exists. A gate that cannot be read counts as
+ * existing.
  */
 static bool trial_is_open(const struct trial *trial)
 {
@@ -84,9 +88,9 @@ static bool trial_is_open(const struct trial *trial)
 }
 
 /*
- * Opens the gate of the trial. If that fails, for example because the gate is locked, retries until
- * the trial ends, or other commands may regard this process as dead. Tries at least once, because a
- * process that was stopped may resume late. Returns whether the gate is open.
+ * Opens the gate of the trial, and returns whether that succeeded. Retries until the trial ends,
+ * because another command may lock the gate, or until other commands may regard this process as
+ * dead. Tries at least once, because a process that was stopped may resume late.
  */
 static bool trial_open(const struct trial *trial, struct gate *gate)
 {
@@ -102,8 +106,8 @@ static bool trial_open(const struct trial *trial, struct gate *gate)
 }
 
 /*
- * Waits until the time is over, SIGTERM arrives or the trial ends. Undoes a trial that still goes
- * on.
+ * Waits until the time is over, SIGTERM arrives or the trial is ended. Undoes the change unless the
+ * trial was ended.
  */
 static void trial_keep(struct trial *trial)
 {
@@ -143,8 +147,8 @@ static void trial_keep(struct trial *trial)
 }
 
 /*
- * Leaves the session and its terminal, so that the process outlives them, and closes all files:
- * otherwise the process would hold the locks of its parent until the trial ends.
+ * Leaves the session and its terminal, so that the process outlives them. Closes all files;
+ * otherwise the process would hold its parent's locks until the trial ends.
  */
 static void session_leave(void)
 {
@@ -154,14 +158,14 @@ static void session_leave(void)
 	for (int fd = 0; null >= 0 && fd <= STDERR_FILENO; fd++)
 		dup2(null, fd);
 	if (chdir("/"))
-		errno = 0; /* ignore the failure, because then only a directory stays in use */
+		errno = 0; /* ignore the failure: it only keeps a directory busy */
 	close_range(STDERR_FILENO + 1, ~0U, 0);
 }
 
 /*
- * Blocks all signals, so that none ends the command after its change and before the waiting process
- * exists. That process inherits the mask, and accepts SIGTERM only in trial_keep(). Returns the
- * previous mask.
+ * Blocks all signals, so that no signal ends the command after its change and before the waiting
+ * process exists. The waiting process inherits the mask, and accepts only SIGTERM, in trial_keep().
+ * Returns the previous mask.
  */
 static sigset_t signals_hold(void)
 {
@@ -172,7 +176,7 @@ static sigset_t signals_hold(void)
 	return before;
 }
 
-/* Begins the trial, and forks the waiting process. If that fails, undoes the change. */
+/* Begins the trial, and forks the waiting process. On failure, undoes the change. */
 static int trial_leave(struct gate *gate, struct trial *trial, uint64_t ns)
 {
 	int ends[2] = {-1, -1};
@@ -195,11 +199,11 @@ static int trial_leave(struct gate *gate, struct trial *trial, uint64_t ns)
 		return err;
 	}
 	if (!child) {
-		session_leave(); /* this closes the gate's lock, but map `gate` stays mapped */
+		session_leave(); /* also closes the lock; map `gate` stays mapped */
 		trial_keep(trial);
 		_exit(0);
 	}
-	/* wait until the child has left the session, and so closed its end of the pipe */
+	/* the child closes its end of the pipe when it leaves the session: wait for that */
 	close(ends[1]);
 	while (read(ends[0], &byte, 1) < 0 && errno == EINTR)
 		;
@@ -209,7 +213,7 @@ static int trial_leave(struct gate *gate, struct trial *trial, uint64_t ns)
 
 /* --- Commands that change rules ------------------------------------------------------------- */
 
-/* The trial that this command began; its number is 0 if there is no trial. */
+/* The trial that this command began. Its number is 0 if there is no trial. */
 static struct trial tried;
 
 int gate_open_to_try(struct gate *gate, const struct context *context)
@@ -248,7 +252,7 @@ int change_try(struct gate *gate, struct apply *change, uint64_t ns)
 	struct trial trial = {.change = change};
 	int err = apply_make(gate, change);
 
-	if (!err) /* do this before any output, which the new rules may block */
+	if (!err) /* before any output, which the new rules may block */
 		err = trial_leave(gate, &trial, ns);
 	sigprocmask(SIG_SETMASK, &before, NULL);
 	return err;

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Warnings about side effects of a change that succeeded, and the check of the ssh session. */
+/*
+ * Warns about side effects of a change that succeeded, and checks rules against the caller's ssh
+ * session.
+ */
 #include <arpa/inet.h>
 #include <ifaddrs.h>
 #include <netdb.h>
@@ -18,8 +21,8 @@
 /* --- Attachments ---------------------------------------------------------------------------- */
 
 /*
- * Warns if the attachment counts packets that GRO or GSO merged as one. Ignores a device that is
- * gone.
+ * Warns if the attachment counts packets that GRO or GSO merged as one packet. Does nothing if the
+ * device is gone.
  */
 static void warn_merged(const struct attachment *a)
 {
@@ -66,7 +69,7 @@ int warn_attached(const struct gate *gate, const struct attachment *made, unsign
 
 /* --- Changed rules -------------------------------------------------------------------------- */
 
-/* Warns that a changed limit starts with new states. */
+/* Warns that a changed limit discards its states. */
 static void warn_afresh(const char *prefix, const struct sl_limit_spec *old,
 			const struct sl_limit_spec *new)
 {
@@ -84,7 +87,8 @@ static void warn_afresh(const char *prefix, const struct sl_limit_spec *old,
 }
 
 /*
- * Returns whether a device is attached in TC, where packets may be merged, or none is attached yet.
+ * Returns whether a device is attached on hook ingress or egress, where packets may be merged. Also
+ * returns true if no device is attached yet.
  */
 static bool may_be_merged(const struct gate *gate)
 {
@@ -175,7 +179,7 @@ void warn_policy(const struct gate *gate, const struct rule *rule, bool inherits
 
 /* --- Shadowed limits ------------------------------------------------------------------------ */
 
-/* Warns that a policy lacks limits of shorter prefixes, for the reason in `shadow`. */
+/* Warns that a policy does not inherit limits of shorter prefixes, for the reason in `shadow`. */
 static void warn_shadow(const struct gate *gate, const struct shadow *shadow, bool file)
 {
 	static const char *const of_name[SHADOW_REASONS] = {
@@ -244,21 +248,21 @@ void kept_note(const char *gate, enum kept_change change, const char *file)
 /* --- The operator's ssh session ------------------------------------------------------------- */
 
 /*
- * The least rates for an interactive ssh session, which sends a packet for each key stroke, and an
- * ACK for every second packet that it receives.
+ * Least rates that an interactive ssh session needs: a packet for each key stroke, and an ACK for
+ * every second packet that it receives.
  */
 #define RATE_LEAST_PPS	10
 #define RATE_LEAST_BITS 10000
 
-/* The ssh session of the caller, whose packets pass the gate. */
+/* The ssh session of the caller, if its packets pass the gate. */
 struct session {
 	struct sl_prefix source;
 	char text[INET6_ADDRSTRLEN]; /* address of the ssh client as text */
 	unsigned int port;	     /* port of the ssh server */
-	struct judgement now;	     /* the rule that decides about the source now */
+	struct judgement now;	     /* the rule that applies to the source at present */
 };
 
-/* Returns the index of the device that has the address, or 0 if none has it in this namespace. */
+/* Returns the ifindex of the device that has the address, or 0 if no device here has it. */
 static unsigned int owner_of(const char *address, bool *ret_is_loopback)
 {
 	char host[NI_MAXHOST];
@@ -284,9 +288,9 @@ static unsigned int owner_of(const char *address, bool *ret_is_loopback)
 }
 
 /*
- * Returns whether packets to a local address pass the gate. That is so if the device that has the
- * address is attached, or a device below it, such as a port of a bridge. Packets to an address of
- * lo may arrive on any device.
+ * Returns whether packets to a local address pass the gate: the gate must be attached to the device
+ * that has the address, or to a device below it, such as a port of a bridge. Packets to an address
+ * of lo may arrive on any device.
  */
 static bool filters(const struct gate *gate, const char *address)
 {
@@ -305,7 +309,7 @@ static bool filters(const struct gate *gate, const char *address)
 	return false;
 }
 
-/* Returns an address without the prefix ::ffff: of IPv4 addresses that are mapped to IPv6. */
+/* Returns an IPv4 address without the prefix ::ffff: of an IPv4-mapped IPv6 address. */
 static const char *unmapped(const char *address)
 {
 	static const char mapped[] = "::ffff:";
@@ -315,8 +319,8 @@ static const char *unmapped(const char *address)
 }
 
 /*
- * Finds the ssh session of the caller. Returns false if the caller has no ssh session, or if its
- * packets are not known to pass the gate. Drops errors.
+ * Finds the ssh session of the caller. Returns false without a session, or if its packets are not
+ * known to pass the gate. Adds no error.
  */
 static bool session_find(const struct gate *gate, struct session *ret)
 {
@@ -347,7 +351,8 @@ int ssh_check_denies(const struct gate *gate, const struct ruleset *denies, cons
 		const struct sl_prefix *prefix = &denies->rules[i].prefix;
 		bool is_longer = now->found && now->prefix.bits > prefix->bits;
 		/*
-		 * an allow overrides lists if it is a runtime entry, and a deny of the same prefix
+		 * a runtime entry that allows overrides lists, and an allow by list overrides a
+		 * deny of the same prefix
 		 */
 		bool is_allowed = name && now->access == SL_ACCESS_ALLOW &&
 				  (!now->lists || now->prefix.bits == prefix->bits);
