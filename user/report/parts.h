@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Report: parts that several reports and commands print. */
+/* Report: functions that several reports and commands use. */
 #ifndef SLUICE_PARTS_H
 #define SLUICE_PARTS_H
 
@@ -13,34 +13,35 @@ struct finding;
 struct lock_holder;
 
 /*
- * Opens a gate to read it. If name is NULL, opens `main` or, if `main` does not exist and exactly
- * one other gate exists, that gate.
+ * Opens a gate to read it. If `name` is NULL, opens `main`. If `main` does not exist, and exactly
+ * one other gate exists, opens that gate.
  */
 int gate_open_named(struct gate *gate, const char *name);
 
-/* The first maps of a gate hold sources and rules; the later maps are arrays of a fixed size. */
+/* Number of the maps that hold sources and rules; the maps after them have a fixed size. */
 #define MAPS_LISTED MAP_ADMISSION
 
 #define KEPT_TEXT (PATH_MAX + 64)
 
 /*
  * Finds the `sluice keep` process of a gate, and formats "kept by process 4711 as
- * /etc/sluice/main". Returns false if no process keeps the gate, or if the caller may not read the
+ * /etc/sluice/main". Returns false if there is no such process, or if the caller may not read the
  * lock file.
  */
 bool keeper_find(const char *gate, struct lock_holder *ret, char text[KEPT_TEXT]);
 
 /*
- * Prints a finding in two lines. If `of_several`, also names its gate, unless that is the object.
+ * Prints a finding in two lines. If `of_several` is set, also prints its gate, unless the gate is
+ * its object.
  */
 void print_finding(const struct finding *finding, bool of_several, const char *indent);
 
-/* Prints the JSON fields of an attachment. state: its "state"; NULL prints "attached" or "gone". */
+/* Prints the JSON fields of an attachment. state: NULL for "attached" or "gone". */
 void print_attachment(const struct attachment *attachment, const char *state);
 
 /*
  * Prints the command that makes an attachment, for a shell in the network namespace in which sluice
- * was started. sizes: sizes of the gate to print; 0 omits a size. Returns false, and prints
+ * was started. sizes: the gate's sizes to print; a size of 0 is omitted. Returns false, and prints
  * nothing, if -n cannot name the namespace of the device.
  */
 bool print_attach_command(const struct attachment *attachment, struct gate_sizes sizes,
@@ -49,16 +50,16 @@ bool print_attach_command(const struct attachment *attachment, struct gate_sizes
 /* Prints a counter as JSON: {"packets", "bytes"}. */
 void print_packets(const char *key, const struct sl_cell *cell);
 
-/* Prints the rule that decides about a source, as JSON. Without a rule its fields are null. */
+/* Prints as JSON the rule that decides about a source. Without a rule, its fields are null. */
 void print_judgement(const struct gate *gate, const struct judgement *judgement);
 
-/* Prints a limit as JSON: its fields, and its state, which is null if the key is unknown. */
+/* Prints as JSON the fields of a limit, and its state, which is null if it is unknown. */
 void print_limit_state(const struct source *source, const struct sl_limit *limit,
 		       const struct limit_state *state);
 
 /*
- * Return the unit that a limit counts: "packets" or "bytes"; unit_of() "packet" or "byte" if
- * `count` is 1.
+ * unit_name() returns "packets" or "bytes", which the limit counts. unit_of() returns "packet" or
+ * "byte" if `count` is 1.
  */
 const char *unit_name(const struct sl_limit *limit);
 const char *unit_of(const struct sl_limit *limit, uint64_t count);

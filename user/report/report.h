@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Report: the documents that the commands of the same names print. A report is written by the calls
- * of program/writer.h, so print_begin() selects its stream, and text or JSON. A report that fails
- * returns an error, and its document is incomplete. A process can write any number of reports, one
- * at a time. Errors and notices stay in the list of base/error.h until the caller prints or drops
- * them.
+ * Report: prints the output of the commands that read a gate, each by a function with the name of
+ * the command. A report is written by program/writer.h, so print_begin() selects its stream, and
+ * text or JSON. If a report fails, its document is incomplete. A process can write any number of
+ * reports, one at a time.
  */
 #ifndef SLUICE_REPORT_H
 #define SLUICE_REPORT_H
@@ -19,19 +18,19 @@
 struct asked;
 
 /*
- * Read and report a gate or, if it is NULL, all gates. A gate that cannot be read does not prevent
- * the report of the others: report_status() then returns an error at the end.
+ * Report a gate, or all gates if `gate` is NULL. If a gate cannot be read, the other gates are
+ * reported; then report_status() returns an error at the end.
  */
 int report_status(const char *gate);
-int report_metrics(const char *gate); /* `export`; always text */
+int report_metrics(const char *gate); /* output of `export`, always text */
 
 /*
- * Reports findings, after the time asked->watch_ns. Returns 0, 1 if a finding is WRONG, or a
- * negative errno.
+ * Reports findings, after watching packets for asked->watch_ns. Returns 0, 1 if a finding is WRONG,
+ * or a negative errno.
  */
 int report_doctor(const struct asked *asked);
 
-/* all: text also has the lines whose counts are 0. */
+/* Reports the counters. If `all` is set, text also has lines whose counts are 0. */
 int report_stats(const struct gate *gate, bool all);
 
 int report_lists(const struct gate *gate);
@@ -51,17 +50,17 @@ enum order {
 struct sources_args {
 	struct sl_prefix within;
 	unsigned int order; /* enum order */
-	unsigned int top;   /* number of sources to print; 0 prints all */
+	unsigned int top;   /* number of sources to print; 0 for all */
 };
 
-/* The types of `order` and `top`. */
+/* types of the members `order` and `top` */
 extern const struct value_type value_order, value_top;
 
 int report_sources(const struct gate *gate, const struct sources_args *args);
 
 /* --- A packet ------------------------------------------------------------------------------- */
 
-/* The words that describe a packet. 0 means that a word was not given. */
+/* The words that describe a packet; 0 if a word was not given. */
 struct check_args {
 	struct sl_prefix source;
 	struct sl_prefix to;
@@ -75,11 +74,11 @@ struct check_args {
 	bool unread;
 };
 
-/* Types of its members, of which none stores 0. */
+/* Types of the members of check_args; their values are never 0. */
 extern const struct value_type value_proto, value_port, value_fragment, value_vlan, value_frame;
 
 /*
- * Builds the packet that the words describe, with the facts that the BPF program would see.
+ * Builds the packet that the words describe, with the properties that the BPF program would find.
  */
 int packet_build(const struct check_args *args, struct packet_args *ret);
 

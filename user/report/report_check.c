@@ -15,13 +15,13 @@
 #include "rules/matches.h"
 #include "state/verdict.h"
 
-#define ICMP_OF_FAMILY 257 /* protocol icmp: ICMP for IPv4 sources, ICMPv6 for IPv6 sources */
+#define ICMP_OF_FAMILY 257 /* `proto icmp`: ICMP for IPv4 sources, ICMPv6 for IPv6 sources */
 
 enum { FRAGMENT_FIRST = 1, FRAGMENT_LATER };
 
 /* --- The words ----------------------------------------------------------------------------- */
 
-/* Parses a number that may be 0, and stores it + 1. */
+/* Parses a number, and stores the number plus 1, because 0 means that no number was given. */
 static int plus_one_parse(const struct value_type *type, const char *what, const char *text,
 			  void *ret)
 {
@@ -97,7 +97,7 @@ int packet_build(const struct check_args *args, struct packet_args *packet)
 		facts->facts = facts_unread(facts->facts);
 	if (args->fragment)
 		facts->facts |= SL_FACT_FRAGMENT;
-	if (args->fragment == FRAGMENT_LATER) { /* no port, no flags; in IPv6 no protocol */
+	if (args->fragment == FRAGMENT_LATER) { /* a later fragment has no port and no flags */
 		facts->facts &= ~(SL_FACT_PORT | SL_FACT_SYN | SL_FACT_UNREAD);
 		facts->port = 0;
 		if (!ipv4) {
@@ -105,14 +105,17 @@ int packet_build(const struct check_args *args, struct packet_args *packet)
 			facts->proto = 0;
 		}
 	}
-	/* a destination implies hook egress: only limits with key dst use it, and only there */
+	/*
+	 * a destination implies hook egress, because only limits with key dst need it, and only
+	 * there
+	 */
 	packet->egress = args->hook ? args->hook == HOOK_EGRESS + 1 : args->to.bits;
 	return 0;
 }
 
 /* --- A limit -------------------------------------------------------------------------------- */
 
-/* Prints the policy that a limit or a budget is inherited from. home: 0 if it is not inherited. */
+/* Prints the policy from which a limit or a budget is inherited. home: 0 if it is not inherited. */
 static void print_home(const struct gate *gate, uint32_t home)
 {
 	char text[PREFIX_TEXT];
@@ -121,7 +124,7 @@ static void print_home(const struct gate *gate, uint32_t home)
 		     home ? prefix_format(limit_origin(gate, home), text) : NULL);
 }
 
-/* Formats a packet that a match accepts in words of `check`: "proto udp port 53 vlan 7". */
+/* Formats, in words of `check`, a packet that satisfies a match: "proto udp port 53 vlan 7". */
 static const char *packet_words(const struct sl_match *match, char text[MATCH_TEXT])
 {
 	const char *words = match->fact == SL_FACT_TCP	      ? " proto tcp"
@@ -142,7 +145,7 @@ static const char *packet_words(const struct sl_match *match, char text[MATCH_TE
 	return text + (*text == ' ');
 }
 
-/* Prints why a limit does not match the packet. match: the match of the limit */
+/* Prints why a limit does not apply to the packet. match: the match of the limit */
 static void print_match(const struct sl_limit *limit, const struct sl_match *match,
 			const struct packet_args *packet)
 {
@@ -159,7 +162,7 @@ static void print_match(const struct sl_limit *limit, const struct sl_match *mat
 			   match_format(match, text), packet_words(match, words));
 }
 
-/* Prints the credit of a limit or a budget, and its debt. */
+/* Prints the credit and the debt of a limit or a budget. */
 static void print_level(const struct sl_limit *limit, const struct limit_state *state)
 {
 	uint64_t burst = burst_units(limit);
@@ -222,7 +225,7 @@ static void print_limit(const struct gate *gate, const struct check_verdict *ver
 
 /* --- New sources ---------------------------------------------------------------------------- */
 
-/* Prints the budget of new sources. JSON: null if the policy has no budget. */
+/* Prints the budget of new sources. JSON has null if the policy has no budget. */
 static void print_budget(const struct gate *gate, const struct check_verdict *verdict)
 {
 	const struct sl_policy *policy = verdict->source.policy;
@@ -263,7 +266,7 @@ static void print_budget(const struct gate *gate, const struct check_verdict *ve
 	print_end();
 }
 
-/* Prints how a new source is treated. JSON: null if the source is not new. */
+/* Prints what happens to packets of a new source. JSON has null if the source is not new. */
 static void print_new(const struct gate *gate, const struct check_verdict *verdict)
 {
 	const char *option = gate_option(gate->name);
@@ -315,7 +318,7 @@ static void print_verdict(const struct gate *gate, const struct check_verdict *v
 	print_string("reason", rule->found ? ": %s" : NULL, reason_names[verdict->reason]);
 	if (print_is_json())
 		print_judgement(gate, rule);
-	/* as in: drop: over-limit by list /etc/drop.txt, bad, limit dns */
+	/* prints "drop: over-limit by list /etc/drop.txt, bad, limit dns" */
 	lists_copy(gate, lists);
 	for (uint64_t bits = rule->lists; bits; bits &= bits - 1, separator = ", ")
 		print_text("%s%s", separator, lists[__builtin_ctzll(bits)].name);

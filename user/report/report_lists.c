@@ -12,7 +12,7 @@
 #include "report/report.h"
 #include "rules/value.h"
 
-/* Counts the entries of each list, at the index of the list. */
+/* Counts the entries of each list. The count of a list is at the list's index. */
 static int entries_count(const struct gate *gate, unsigned int ret[SL_LIST_PLACES])
 {
 	uint32_t generation = gate_generation(gate);
@@ -34,7 +34,7 @@ static int entries_count(const struct gate *gate, unsigned int ret[SL_LIST_PLACE
 static void print_list(const struct sl_list_info *list, unsigned int entries)
 {
 	uint64_t now = time(NULL), age = now > list->replaced ? now - list->replaced : 0;
-	/* choose the largest unit in which the age still has two digits */
+	/* use the largest unit in which the age has at least two digits */
 	uint64_t unit = age < 120 ? 1 : age < 7200 ? 60 : age < 172800 ? 3600 : 86400;
 	char text[MOMENT_TEXT], span[UNITS_TEXT];
 	const char *end = "never";

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Prints Prometheus's text exposition format, version 0.0.4. The samples of a metric must
- * be consecutive, so all gates are read first. No metric has a label per source, because the number
- * of sources is unbounded. If a gate cannot be read, the exit status is still 0: otherwise `sluice
- * export >FILE && mv ...` would no longer update the metrics of the other gates.
+ * Prints Prometheus's text exposition format, version 0.0.4. The format requires consecutive
+ * samples of a metric, so all gates are read first. No metric has a label for the source, because
+ * the number of sources is unbounded. If a gate cannot be read, the exit status is still 0, so that
+ * `sluice export >FILE && mv ...` updates the metrics of the other gates.
  */
 #include <limits.h>
 #include <stdarg.h>
@@ -29,14 +29,14 @@
 #include "state/pressure.h"
 #include "state/stats.h"
 
-/* The facts that are printed about a gate. */
+/* Facts that are printed about a gate. */
 struct exported {
 	char gate[GATE_NAME + 1];
 	uint32_t generation;
 	struct stats stats;
 	struct durations durations[DURATIONS_VERDICTS];
 	struct seen seen;
-	double seen_age; /* age of `seen` in seconds; -1 if the attachments cannot be read */
+	double seen_age; /* age of `seen` in seconds; -1 if no attachments could be read */
 	struct pressure pressure;
 	struct passing passing;
 	struct table_fill fill;
@@ -47,16 +47,16 @@ struct exported {
 	struct sl_list_info lists[SL_LIST_PLACES];
 };
 
-/* A metric. print() prints its samples for a gate; some of these functions read a member. */
+/* A metric. print() prints the metric's samples for a gate. */
 struct metric {
 	const char *name;
 	const char *help;
 	void (*print)(const struct metric *metric, const struct exported *gate);
-	size_t member, size; /* offset and size of a member in struct exported or struct sl_cell */
+	size_t member, size; /* offset and size of a value in struct exported or struct sl_cell */
 	bool is_histogram;
 };
 
-/* Returns the number that is the metric's member of `base`. */
+/* Returns the number at metric->member in `base`. */
 static uint64_t number_at(const void *base, const struct metric *metric)
 {
 	const void *member = (const char *)base + metric->member;
@@ -65,9 +65,7 @@ static uint64_t number_at(const void *base, const struct metric *metric)
 						: *(const uint64_t *)member;
 }
 
-/*
- * Prints a sample with the label gate. labels: the format of more labels, as in ",policy=\"%s\"".
- */
+/* Prints a sample with the label gate. labels: format of more labels, such as ",policy=\"%s\"". */
 static void __attribute__((format(printf, 4, 5)))
 print_sample(const struct metric *metric, const struct exported *e, uint64_t value,
 	     const char *labels, ...)
@@ -125,7 +123,7 @@ static void print_seconds(const struct metric *metric, const struct exported *e)
 		print_text("%s{gate=\"%s\"} %.3f\n", metric->name, e->gate, value);
 }
 
-/* Prints a sample for each cause. The member is the event of the first cause, in an array. */
+/* Prints a sample for each cause. metric->member is an array with an event for each cause. */
 static void export_causes(const struct metric *metric, const struct exported *e)
 {
 	const struct pace *first = (const void *)((const char *)e + metric->member);
@@ -148,7 +146,7 @@ static void print_share_number(const struct metric *metric, const struct exporte
 		print_member(metric, e);
 }
 
-/* Prints the age of each list. A list's name needs no escape: see list_name_check(). */
+/* Prints the age of each list. list_name_check() refuses names that would need an escape. */
 static void print_list_ages(const struct metric *metric, const struct exported *e)
 {
 	uint64_t now = time(NULL);
@@ -193,7 +191,7 @@ static void print_findings(const struct metric *metric, const struct exported *e
 	}
 }
 
-/* Escapes the name of a device or a network namespace for use as the value of a label. */
+/* Escapes the name of a device or a network namespace in the value of a label. */
 static const char *escape(const char *name, char text[2 * NETNS_NAME])
 {
 	char *end = text;
@@ -207,7 +205,7 @@ static const char *escape(const char *name, char text[2 * NETNS_NAME])
 	return text;
 }
 
-/* Prints a sample for each attachment. An unnamed network namespace is printed as net:[INODE]. */
+/* Prints a sample for each attachment. Prints an unnamed network namespace as net:[INODE]. */
 static void export_attachments(const struct metric *metric, const struct exported *e)
 {
 	for (unsigned int i = 0; i < e->seen.count; i++) {
@@ -337,8 +335,8 @@ struct export
 };
 
 /*
- * Prints the HELP and TYPE lines of a metric, and its samples, if it has a function. By
- * Prometheus's convention, exactly the names of counters end in _total.
+ * Prints the HELP and TYPE lines of a metric, and its samples. A metric whose name ends in _total
+ * is a counter, which is a convention of Prometheus.
  */
 static void print_metric(const struct metric *metric, const struct export *export)
 {
@@ -389,7 +387,10 @@ static void print_unread(const char *gate)
 	print_text("sluice_gate_readable{gate=\"%s\"} 0\n", gate);
 }
 
-/* Reads a gate, and prints whether that succeeded. Returns 0, so that the next gate is read. */
+/*
+ * Reads a gate, and prints whether that succeeded. Always returns 0, so that gates_for_each() reads
+ * the next gate.
+ */
 static int gate_export(const char *name, void *data)
 {
 	struct export *export = data;

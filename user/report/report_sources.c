@@ -13,7 +13,7 @@
 #include "rules/limit_words.h"
 #include "state/buckets.h"
 
-/* Prints the fields of a source: exact numbers, and all limits. */
+/* Prints a source as JSON, with exact numbers and all limits. */
 static void print_source_json(const struct source_view *view)
 {
 	static const struct judgement several = {0};
@@ -35,7 +35,7 @@ static void print_source_json(const struct source_view *view)
 	print_end();
 }
 
-/* Prints the columns LIMIT and LEVEL. */
+/* Prints the columns LIMIT and LEVEL of a source. */
 static void print_limit(const struct source_view *view, int index)
 {
 	const struct limit_state *state = &view->states[index];
@@ -49,13 +49,13 @@ static void print_limit(const struct source_view *view, int index)
 	else
 		snprintf(level, sizeof(level), "%u%%",
 			 (unsigned int)(100.0 * state->remaining / burst_units(limit)));
-	if (length > 15) /* shorten the middle, because the end may be ":bits" */
+	if (length > 15) /* cut the middle, because the end may be ":bits" */
 		print_text(" %.9s~%s %5s\n", label, label + length - 5, level);
 	else
 		print_text(" %-15s %5s\n", label, level);
 }
 
-/* Prints the columns of a source, with counts of 5 characters and one limit. */
+/* Prints a source as columns: counts of 5 characters, and one limit. */
 static void print_source(const struct source_view *view)
 {
 	const struct source *source = &view->source;
@@ -84,9 +84,9 @@ static void print_source(const struct source_view *view)
 /* --- Ranking -------------------------------------------------------------------------------- */
 
 /*
- * Sources are printed by descending rank and, if their ranks are equal, by descending urgency. The
- * urgency is the negative slack of the printed limit. Sources with counts have the least urgency,
- * because a source without counts may have lost many packets.
+ * Sources are printed by descending rank, and sources of equal rank by descending urgency. The
+ * urgency of a source without counters is -limit_slack() of the printed limit. A source with
+ * counters has the least urgency, because a source without counters may have sent many packets.
  */
 struct ranked {
 	const struct listed_source *source;
@@ -94,8 +94,8 @@ struct ranked {
 	double urgency;
 };
 
-#define URGENCY_FREE  (-2) /* urgency of a source to which no limit applies */
-#define URGENCY_KNOWN (-3) /* urgency of a source that only has counters */
+#define URGENCY_FREE  (-2) /* urgency of a source without limits */
+#define URGENCY_KNOWN (-3) /* urgency of a source with counters */
 
 /* Computes the rank and the urgency of a source. */
 static int rank(const struct gate *gate, const struct table *table, enum order order,
@@ -148,7 +148,7 @@ static int print_ranked(const struct gate *gate, const struct table *table,
 			const struct ranked *ranked, unsigned int count, unsigned int total)
 {
 	char address[PREFIX_TEXT];
-	int width = 15; /* with this width, the row of an IPv4 source has 80 columns */
+	int width = 15; /* makes the row of an IPv4 source 80 columns wide */
 	int err = 0;
 
 	for (unsigned int i = 0; i < count; i++) {
@@ -192,7 +192,7 @@ int report_sources(const struct gate *gate, const struct sources_args *args)
 	_cleanup_(table_close) struct table table = TABLE_CLOSED;
 	struct source_list list = {0};
 	_cleanup_free_ struct ranked *ranked = NULL;
-	/* most IPv6 addresses are counted under their /64 */
+	/* an IPv6 address is usually counted under its /64 */
 	const struct sl_prefix within = prefix_source(&args->within);
 	unsigned int count;
 	int err = table_open(gate, &table) ?: sources_list(gate, &table, &within, &list);

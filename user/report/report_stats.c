@@ -7,9 +7,9 @@
 #include "state/durations.h"
 #include "state/stats.h"
 
-/* Text omits lines whose counts are 0, unless the user wrote `all`. */
+/* Options of the output. Text omits lines whose counts are 0, unless the user wrote `all`. */
 struct stats_output {
-	bool all, has_hidden; /* has_hidden: a line was omitted, or would be without `all` */
+	bool all, has_hidden; /* has_hidden: without `all`, a line is omitted */
 };
 
 static bool is_shown(struct stats_output *output, unsigned long long count)
@@ -50,7 +50,7 @@ static void print_totals(const struct stats *stats, struct stats_output *output)
 
 /*
  * Prints the packets that a policy passed and dropped, and the packets that its limits refused.
- * JSON omits lines that belong to no policy, and text omits lines without packets.
+ * JSON omits lines that are not of a policy, and text omits lines without packets.
  */
 static void print_policy(const struct stats_line *line, struct stats_output *output)
 {

@@ -16,7 +16,7 @@
 #include "state/pressure.h"
 #include "state/stats.h"
 
-/* All facts that status prints about a gate. They are read before the first of them is printed. */
+/* Facts that status prints about a gate. All facts are read before any fact is printed. */
 struct facts {
 	unsigned int rules;
 	struct seen seen;
@@ -28,13 +28,13 @@ struct facts {
 	unsigned int budget_count;
 	struct table_fill fill;
 	struct occupancy maps[GATE_MAPS];
-	uint64_t memory[GATE_MAPS]; /* bytes of the entries, or of all if they are not counted */
+	uint64_t memory[GATE_MAPS]; /* bytes of the used entries; of all entries if not counted */
 	struct findings findings;   /* the FINDINGS_SHOWN most important findings */
 };
 
 #define FINDINGS_SHOWN 3
 
-/* Returns whether limits shape on this attachment. */
+/* Returns whether a limit shapes the packets of this attachment. */
 static bool shapes_on(const struct facts *facts, const struct attachment *a)
 {
 	return facts->shaping.any && a->hook == HOOK_EGRESS && a->program_id;
@@ -69,7 +69,7 @@ static int facts_read(const struct gate *gate, struct facts *facts)
 
 /* --- Attachments ---------------------------------------------------------------------------- */
 
-/* Prints the attachments. JSON: null if they can neither be read nor are published. */
+/* Prints the attachments. JSON has null if they cannot be read and are not published. */
 static void print_attachments(const struct gate *gate, const struct facts *facts)
 {
 	const struct seen *seen = &facts->seen;
@@ -116,7 +116,7 @@ static void print_attachments(const struct gate *gate, const struct facts *facts
 
 /* --- New sources ---------------------------------------------------------------------------- */
 
-/* Prints how often an event occurred. lead: text before the name. */
+/* Prints how often an event occurred. lead: text to print before the event's name. */
 static void print_pace(const char *key, const char *lead, const char *what, const struct pace *pace)
 {
 	print_row(key);
@@ -126,7 +126,7 @@ static void print_pace(const char *key, const char *lead, const char *what, cons
 	print_end();
 }
 
-/* Prints the events of all causes. first: the event of the first cause, in an array of CAUSES. */
+/* Prints an event for each cause. first: array of CAUSES events. */
 static void print_causes(const char *key, const char *lead, const struct pace *first)
 {
 	print_object(key);
@@ -204,8 +204,8 @@ static void print_sources(const struct facts *facts)
 }
 
 /*
- * Prints the maps. In text, the row of a map includes the maps before it that have no row, such as
- * its index, so that the rows add up to the memory of the gate.
+ * Prints the maps. In text, some maps have no row, such as an index: their memory is added to the
+ * next row, so that the rows add up to the memory of the gate.
  */
 static void print_maps(const struct facts *facts)
 {
@@ -242,8 +242,8 @@ static void print_maps(const struct facts *facts)
 /* --- Processes ------------------------------------------------------------------------------ */
 
 /*
- * Prints the process that keeps the gate. JSON: null if no process keeps it; unknown fields are
- * null.
+ * Prints the process that keeps the gate. JSON has null if there is no such process, and for
+ * unknown fields.
  */
 static void print_kept(const char *gate)
 {
@@ -261,7 +261,7 @@ static void print_kept(const char *gate)
 	print_end();
 }
 
-/* Prints the state that a running `sluice share` process reports. */
+/* Prints the state that a running `sluice share` process publishes. */
 static void print_node(const struct sharing *sharing)
 {
 	const struct share_state *state = &sharing->state;
@@ -305,8 +305,8 @@ static void print_node(const struct sharing *sharing)
 }
 
 /*
- * Prints whether and how limits are shared. JSON: "shared_by" is null if no process shares them,
- * and "shared" is null if the process does not report its state.
+ * Prints whether and how limits are shared. In JSON, "shared_by" is null if no process shares them,
+ * and "shared" is null if that process does not publish its state.
  */
 static void print_sharing(const struct gate *gate)
 {
@@ -342,7 +342,7 @@ static void print_sharing(const struct gate *gate)
 
 struct status_view {
 	unsigned int count;
-	int err; /* negative errno if a gate could not be read; other gates are printed */
+	int err; /* negative errno if a gate could not be read; others are printed */
 };
 
 static void print_gate(const struct gate *gate, const struct facts *facts)

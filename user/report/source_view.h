@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Report: a source and its limits, and numbers in few columns. */
+/* Report: reads a source and its limits, and formats numbers for narrow columns. */
 #ifndef SLUICE_SOURCE_VIEW_H
 #define SLUICE_SOURCE_VIEW_H
 
@@ -14,22 +14,22 @@ struct source_view {
 };
 
 /*
- * Reads a source, and its state under each limit. For a /64 with longer rules inside, reads no
- * limits, because its addresses may have policies of their own. source_free() frees view->source.
+ * Reads a source, and its state under each limit. Reads no limits of a /64 that contains longer
+ * rules, because its addresses may have different policies. source_free() frees view->source.
  */
 int view_read(const struct gate *gate, const struct table *table, const struct sl_prefix *address,
 	      struct source_view *view);
 
-/* Returns the part of the burst that is left, 0 to 1, or -1 if the key is blocked. */
+/* Returns the part of the burst that is left, from 0 to 1, or -1 if the key is blocked. */
 double limit_slack(const struct source_view *view, int index);
 
-/* Returns whether the limit is known to refuse the next packet that it matches. */
+/* Returns whether the limit surely refuses the next packet that it matches. */
 bool limit_refuses(const struct limit_state *state);
 
 /*
- * Returns the index of the limit to print, or -1 if the source has no limit: the first limit that
- * refuses and drops; otherwise the first that refuses and observes; otherwise the limit with the
- * smallest part of its burst left.
+ * Returns the index of the limit to print, or -1: the first limit that refuses and drops packets;
+ * otherwise the first that refuses and observes; otherwise the limit with the least part of its
+ * burst left.
  */
 int limit_shown(const struct source_view *view);
 
