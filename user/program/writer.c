@@ -9,7 +9,7 @@
 
 #include "base/text.h"
 
-#define DEPTH_MAX 16 /* objects and arrays around a value */
+#define DEPTH_MAX 16 /* most nested objects and arrays */
 
 static struct {
 	FILE *out;
@@ -189,7 +189,7 @@ void print_null(const char *key)
 	print_string(key, NULL, NULL);
 }
 
-/* Prints a whole number as 1.0, so that readers always get a float. */
+/* In JSON, prints an integer as 1.0, so that readers always get a float. */
 void print_real(const char *key, double value)
 {
 	char text[32];

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Program: writes the output of a command, as text or as JSON, by the same calls. Text uses the
- * format of a value, JSON its key. Output is not collected first, so a million rows need no memory.
+ * Program: writes the output of a command as text or as JSON, by the same calls. Text uses the
+ * format of a value, and JSON uses its key. The output is written at once, so a million rows need
+ * no memory.
  *
  *	print_object(NULL);
  *	print_string("gate", "gate %s: ", gate->name);
@@ -16,8 +17,8 @@
 #include <stdio.h>
 
 /*
- * Begins a document: the functions below write it to `out`, as text or as JSON. The document before
- * it may be incomplete.
+ * Begins a document, as text or as JSON, which the functions below write to `out`. The previous
+ * document may be incomplete.
  */
 void print_begin(FILE *out, bool json);
 bool print_is_json(void);
@@ -26,23 +27,24 @@ bool print_is_json(void);
 bool print_is_begun(void);
 
 /*
- * Open an object or an array, and close the last opened object or array. They print nothing in
- * text. key: NULL for the document, and for an element of an array.
+ * print_object(), print_row() and print_array() open an object or array in JSON; print_end() closes
+ * the last one. They print nothing in text. key: NULL for the document, and for an item of an
+ * array.
  */
 void print_object(const char *key);
-void print_row(const char *key); /* opens an object that JSON prints in one line */
+void print_row(const char *key); /* an object that is printed in one line */
 void print_array(const char *key);
 void print_end(void);
 
 /*
- * Print a value. format: printf format for text, with one conversion of the value's type; if NULL,
- * text prints nothing. If value is NULL, JSON prints null, and text nothing. In text, bytes of
- * strings that are not printable are replaced.
+ * Print a value. format: printf format for text, with one conversion of the value's type; if it is
+ * NULL, nothing is printed in text. If `value` is NULL, JSON has null, and nothing is printed in
+ * text. In text, a string is made printable.
  */
 void print_string(const char *key, const char *format, const char *value);
 void print_number(const char *key, const char *format, uint64_t value); /* "%" PRIu64 */
 
-/* Prints a number. If it is not known, JSON prints null, and text nothing. */
+/* Prints a number. If `is_known` is false, JSON has null, and nothing is printed in text. */
 void print_known(const char *key, const char *format, bool is_known, uint64_t value);
 
 /* Print a value in JSON, and nothing in text. */
@@ -56,8 +58,8 @@ void print_text(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* --- Memory --------------------------------------------------------------------------------- */
 
 /*
- * Returns false if jansson failed to allocate memory since print_begin(). It then omits parts of
- * the tree.
+ * Returns false if jansson could not allocate memory since print_begin(), and so omitted parts of a
+ * tree.
  */
 bool print_is_whole(void);
 
