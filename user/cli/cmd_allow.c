@@ -28,10 +28,10 @@ struct entry_args {
 struct listing {
 	const struct context *context;
 	const struct entry_args *args;
-	enum sl_access access; /* access of the entries; SL_ACCESS_NONE: as their list */
+	enum sl_access access; /* access of the entries; SL_ACCESS_NONE if their list decides */
 	const char *name;      /* name of the list; NULL for runtime entries */
 	uint64_t ns;	       /* time until the end, from `for` or `until`; 0 if there is no end */
-	bool ends_entries;     /* the end is of each entry; otherwise it is of the list */
+	bool ends_entries;     /* each entry stores the end; if not set, the list stores it */
 	unsigned int skipped;  /* number of bad lines of the file that were skipped */
 	struct ruleset entries;
 	struct ruleset absent; /* prefixes without an entry to remove, for unallow and undeny */

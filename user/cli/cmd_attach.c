@@ -325,8 +325,8 @@ static int refuse_unattached(const struct gate *gate, const struct detaching *de
 
 /*
  * Detaches the marked attachments, and removes the pins of attachments that are gone. Stores the
- * number of attachments that stay. Reports each detached attachment at once, so that the report is
- * complete if a later step fails.
+ * number of attachments that stay. Reports each attachment after it was detached, so that the
+ * report is correct if a later step fails.
  */
 static int detach_marked(const struct gate *gate, const struct detaching *detaching,
 			 unsigned int *ret_left)

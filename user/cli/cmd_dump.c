@@ -90,7 +90,7 @@ static int diff_read(const char *file, struct diff *diff)
 		return err;
 	err = placings_plan(&gate, &diff->config.places, MISSING_NOTED, NULL, &diff->placings)
 		      ?: ruleset_match_lists(&diff->config.rules, diff->rules.lists);
-	/* ruleset_match_lists() gave equal lists the same index; do not print their ends */
+	/* lists that are equal on both sides now have the same index: do not print their ends */
 	if (!err && diff->rules.lists)
 		diff->shown_from.ends = diff->shown_to.ends =
 			lists_bits(diff->rules.lists) & lists_bits(diff->config.rules.lists);

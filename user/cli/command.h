@@ -132,8 +132,9 @@ enum kept_change {
 };
 
 /*
- * If `sluice keep` keeps the gate, adds a notice that `sluice keep` will revert the change. file:
- * the rules file that was applied, or NULL; no notice is added if `sluice keep` uses the same file.
+ * If `sluice keep` keeps the gate, adds a notice about when `sluice keep` will revert the change.
+ * file: the rules file that was applied, or NULL; no notice is added if `sluice keep` uses the same
+ * file.
  */
 void kept_note(const char *gate, enum kept_change change, const char *file);
 

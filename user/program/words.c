@@ -23,7 +23,7 @@ static const struct option_words common[OPTION_COMMON] = {
 	[OPTION_VERSION] = {'V', "version", NULL, "print the version"},
 };
 
-/* Options in tables of commands that have a letter. */
+/* Options with a letter, such as -f, that only some commands have. */
 static const struct option_words lettered[] = {
 	{'f', "file", VALUE_TEXT("FILE"), NULL},
 	{'b', "batch", NULL, NULL},

@@ -318,7 +318,7 @@ static void print_verdict(const struct gate *gate, const struct check_verdict *v
 	print_string("reason", rule->found ? ": %s" : NULL, reason_names[verdict->reason]);
 	if (print_is_json())
 		print_judgement(gate, rule);
-	/* prints "drop: over-limit by list /etc/drop.txt, bad, limit dns" */
+	/* print a line such as "drop: over-limit by list /etc/drop.txt, bad, limit dns" */
 	lists_copy(gate, lists);
 	for (uint64_t bits = rule->lists; bits; bits &= bits - 1, separator = ", ")
 		print_text("%s%s", separator, lists[__builtin_ctzll(bits)].name);

@@ -175,7 +175,7 @@ static void print_map_entries(const struct metric *metric, const struct exported
 				     gate_map_names[map]);
 }
 
-/* Prints the number of findings with each id. Findings with the same id are neighbours. */
+/* Prints the number of findings with each id. Findings with the same id follow each other. */
 static void print_findings(const struct metric *metric, const struct exported *e)
 {
 	const struct finding *list = e->findings.list;

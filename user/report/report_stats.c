@@ -9,7 +9,7 @@
 
 /* Options of the output. Text omits lines whose counts are 0, unless the user wrote `all`. */
 struct stats_output {
-	bool all, has_hidden; /* has_hidden: without `all`, a line is omitted */
+	bool all, has_hidden; /* has_hidden: there are lines that only `all` prints */
 };
 
 static bool is_shown(struct stats_output *output, unsigned long long count)
@@ -89,7 +89,7 @@ static void print_policy(const struct stats_line *line, struct stats_output *out
 
 #define DURATION_TEXT 32
 
-/* Formats a duration_bound() in microseconds, such as "0.128 us". */
+/* Formats a result of duration_bound() in microseconds, such as "0.128 us". */
 static const char *duration_format(uint64_t ns, char text[DURATION_TEXT])
 {
 	bool is_bounded = ns != DURATION_UNBOUNDED;
