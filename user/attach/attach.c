@@ -44,10 +44,7 @@ static int xdp_relative_refuse(const struct gate *gate, const struct netdev *dev
 	if (!relative)
 		return 0;
 	owner = xdp_owner_find(relative->ifindex);
-	/*
-	 * do not suggest hook ingress if the other device runs this gate: it would charge packets
-	 * twice
-	 */
+	/* if the other device runs this gate, hook ingress here would charge packets twice */
 	is_ours = !strcmp(owner.gate, gate->name);
 	return error_add(
 		EBUSY, "hook-taken", device->name,
@@ -89,10 +86,7 @@ static int xdp_owner_refuse(const struct gate *gate, const struct netdev *device
 			 other);
 }
 
-/*
- * Returns whether native XDP failed because the veth's peer has more TX queues than the veth has RX
- * queues.
- */
+/* Returns whether native XDP failed because the veth's peer has more TX queues than RX queues. */
 static bool peer_is_wider(const struct netdev *device, const struct attachment *a, int err)
 {
 	return err == -ENOSPC && !strcmp(device->kind, "veth") && a->mode == MODE_NATIVE;
@@ -106,9 +100,7 @@ static int attach_failed(const struct gate *gate, const struct netdev *device,
 
 	if (err == -EBUSY || (err == -EEXIST && a->hook == HOOK_XDP))
 		return xdp_owner_refuse(gate, device);
-	/*
-	 * ENOSPC means too few RX queues here, so its text "No space left on device" would mislead
-	 */
+	/* ENOSPC means too few RX queues, so its text "No space left on device" would mislead */
 	if (peer_is_wider(device, a, err))
 		return error_add(
 			err, "peer-wider", NULL,
@@ -117,10 +109,7 @@ static int attach_failed(const struct gate *gate, const struct netdev *device,
 			"'%sethtool -L %s rx N'",
 			device->name, device->name, netns_exec(netns_typed(), exec),
 			word_typed(device->name));
-	/*
-	 * a bond refuses a program if a port has a program; a port refuses it if the bond has a
-	 * program
-	 */
+	/* a bond refuses a program if a port has one, and a port refuses it if the bond has one */
 	if (is_unsupported && a->hook == HOOK_XDP && xdp_relative_refuse(gate, device))
 		return err;
 	if (is_unsupported)
@@ -237,8 +226,8 @@ static int attach_to_hook(const struct gate *gate, const struct programs *progra
 
 /*
  * Finds the gate's attachment on a hook of a device. Detaches attachments there whose program is
- * gone. Fails if the attachment has another mode than `mode`, or if the gate has ATTACHMENTS_MAX
- * attachments.
+ * gone. Fails if the attachment has another mode than `mode`, or if the gate has no room for one
+ * more.
  */
 static int attach_find(const struct gate *gate, const struct netdev *device, enum hook hook,
 		       enum mode mode, struct attachment *ret, bool *ret_found)
@@ -281,8 +270,7 @@ static int attach_find(const struct gate *gate, const struct netdev *device, enu
 
 /*
  * Loads the program, and attaches it. If the kernel refuses the mode and `ret_falls_back` is not
- * NULL, sets `ret_falls_back`, and returns the errno without an error, so that the caller can try
- * another hook.
+ * NULL, sets it, and returns the errno without an error, so that the caller can try another hook.
  */
 static int attach_here(const struct gate *gate, struct programs *programs,
 		       const struct netdev *device, enum hook hook, enum mode mode,
@@ -522,10 +510,7 @@ static int attachment_switch(const struct gate *gate, struct attachment *a, int 
 	if (err)
 		return err;
 	err = program_replace(gate, a, program_fd);
-	/*
-	 * if only the reply was lost, the new program runs; if that is unknown, keep the pins of
-	 * both programs
-	 */
+	/* perhaps only the reply was lost: keep both pins if it is unknown which program runs */
 	if (err && !attachment_look(gate, &now)) {
 		if (now.program_id == program_id_of(program_fd))
 			err = 0;
@@ -537,10 +522,7 @@ static int attachment_switch(const struct gate *gate, struct attachment *a, int 
 	err = pin_rename(links, next.text, links, name.text);
 	if (err)
 		return err;
-	/*
-	 * the qdisc's pin still holds the old program: pin the new program, so that the old one is
-	 * freed
-	 */
+	/* the qdisc's pin holds the old program: replace it, so that the kernel can free it */
 	if (a->mode == MODE_CLSACT && pin_exists(links, qdisc.text) &&
 	    !pin_replace(links, next.text, program_fd))
 		pin_rename(links, next.text, links, qdisc.text);

@@ -25,9 +25,8 @@ int attach_device(const struct gate *gate, struct programs *programs, const stru
 		  bool *ret_existed);
 
 /*
- * Detaches the program, even if the device is in another network namespace, and removes the pins.
- * If the program is no longer attached, only removes the pins. If a step fails, the device filters
- * as before.
+ * Detaches the program, also in another network namespace, and removes the pins. If the program is
+ * no longer attached, only removes the pins. If a step fails, the device filters as before.
  */
 int detach(const struct gate *gate, const struct attachment *attachment);
 

@@ -25,9 +25,7 @@ static const char *const leads[] = {
 	[PIN_NEXT] = "next-",
 };
 
-/*
- * Replaces a character. A pin's name has ':' for '.' in a device's name, because bpffs forbids '.'.
- */
+/* Replaces a character: pin names have ':' for '.', because bpffs forbids '.' in names. */
 static void replace(char *text, char from, char to)
 {
 	while ((text = strchr(text, from)))
@@ -118,9 +116,7 @@ static bool link_runs(const struct attachment *a, uint32_t program_id)
 		return !bpf_xdp_query(a->ifindex, 0, &query) &&
 		       (query.drv_prog_id == program_id || query.skb_prog_id == program_id ||
 			query.hw_prog_id == program_id || query.prog_id == program_id);
-	/*
-	 * the kernel has target_fd and target_ifindex in one union, so pass the ifindex as the fd
-	 */
+	/* target_fd and target_ifindex are one union, so the ifindex is passed as the fd */
 	if (bpf_prog_query(a->ifindex, type, 0, NULL, ids, &count))
 		return false;
 	for (__u32 i = 0; i < count; i++)
@@ -341,10 +337,7 @@ int attachments_read(const struct gate *gate, struct attachment ret[ATTACHMENTS_
 
 /* --- The owner of a device's XDP program ----------------------------------------------------- */
 
-/*
- * Callback of gates_for_each(): if gate `name` attached the program, stores the name in
- * owner->gate.
- */
+/* Callback of gates_for_each(): stores the name in owner->gate if the gate attached the program. */
 static int owner_look(const char *name, void *data)
 {
 	struct gate gate = GATE_CLOSED;

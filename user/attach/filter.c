@@ -18,9 +18,7 @@ struct search {
 	bool has_others; /* the hook has other filters */
 };
 
-/*
- * Parses a message of the dump. Ignores a message without a handle, which is the head of a chain.
- */
+/* Parses a message of the dump. Ignores the head of a chain, which has no handle. */
 static int search_one(const struct nlmsghdr *message, void *data)
 {
 	const struct nlattr *table[TCA_MAX + 1] = {0}, *options[TCA_BPF_MAX + 1] = {0};

@@ -62,10 +62,7 @@ int messages_run(const void *messages, size_t size, mnl_cb_t call, void *data)
 	const struct nlmsghdr *message = messages;
 	int left = size, more;
 
-	/*
-	 * check the lengths first, because mnl_cb_run() ignores a truncated message and reads
-	 * lengths as signed
-	 */
+	/* mnl_cb_run() ignores a truncated message, so check the lengths of messages here */
 	while (mnl_nlmsg_ok(message, left) && message->nlmsg_len <= (unsigned int)left)
 		message = mnl_nlmsg_next(message, &left);
 	if (left > 0)

@@ -18,10 +18,7 @@ enum mode attachment_mode(const struct attachment *a)
 	return a->mode == (a->hook == HOOK_XDP ? MODE_NATIVE : MODE_TCX) ? MODE_AUTO : a->mode;
 }
 
-/*
- * Converts an attachment to an item of a rules file. Returns false if a rules file cannot name its
- * device.
- */
+/* Converts an attachment to an item of a rules file. Returns false if no item can name it. */
 static bool attachment_place(const struct attachment *a, struct place *ret)
 {
 	struct place place = {.hook = a->hook, .mode = attachment_mode(a)};
@@ -295,7 +292,7 @@ static int attach_there(const struct gate *gate, struct programs *programs, stru
 
 /*
  * Changes the mode on hook ingress or egress: attaches the new program, then detaches the old
- * program. No packet passes without a check, but packets that both programs judge are charged
+ * program. No packet passes without a check, but a packet that both programs judge is charged
  * twice.
  */
 static int replace_tc(const struct gate *gate, struct programs *programs, struct placing *placing)

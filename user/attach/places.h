@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/*
- * Attach: attaches a gate to the devices of a rules file, and detaches it from all other devices.
- */
+/* Attach: attaches a gate to the devices of a rules file, and detaches it from other devices. */
 #ifndef SLUICE_PLACES_H
 #define SLUICE_PLACES_H
 
@@ -15,7 +13,7 @@ enum mode attachment_mode(const struct attachment *attachment);
 
 /*
  * Converts the attachments of a gate to the `attach` items of a rules file. Omits attachments
- * without a program. Adds a notice for each device that a rules file cannot name. The caller frees
+ * without a program. Adds a notice for each device that no rules file can name. The caller frees
  * `ret`.
  */
 int gate_places(const struct gate *gate, struct places *ret);

@@ -95,10 +95,7 @@ struct shaping {
 	const struct sl_prefix *by_dst_prefix;
 };
 
-/*
- * Adds the requirements of a rule's limits. `shaping` refers to the rule, so the caller must keep
- * it.
- */
+/* Adds the requirements of a rule's limits. `shaping` points to the rule, which must stay. */
 void shaping_add(struct shaping *shaping, const struct rule *rule);
 
 /* Computes the requirements of the rules in force. Returns 0 or a negative errno. */
@@ -127,9 +124,7 @@ struct holding {
 	char *command; /* tc command that adds or enlarges the fq, or NULL; the caller frees it */
 };
 
-/*
- * Finds out whether the device of an attachment can delay packets. Returns 0 or a negative errno.
- */
+/* Reads whether the device of an attachment can delay packets. Returns 0 or a negative errno. */
 int shaping_look(const struct shaping *shaping, const struct attachment *attachment,
 		 struct holding *ret);
 

@@ -64,15 +64,10 @@ void error_drop(unsigned int mark);
 /* Removes one item. */
 void error_remove(unsigned int index);
 
-/*
- * Puts a place in a file, such as "rules.yaml:3:7", before the object of each item from index
- * `mark` on.
- */
+/* Puts a place such as "rules.yaml:3:7" before the object of each item from index `mark` on. */
 void error_place(unsigned int mark, const char *place);
 
-/*
- * Formats "OBJECT: text; hint". The caller frees the result, which is NULL if there is no memory.
- */
+/* Formats "OBJECT: text; hint". The caller frees the result, which is NULL if out of memory. */
 char *error_format(const struct sl_error *error);
 
 /* --- Errno and capabilities ----------------------------------------------------------------- */

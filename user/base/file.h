@@ -44,10 +44,7 @@ struct stamp {
 
 struct stamp stamp_of(const char *path);
 
-/*
- * Returns the file's mtime in seconds since 1970, or the present time if the mtime is in the
- * future.
- */
+/* Returns the file's mtime in seconds since 1970, or the present if the mtime is in the future. */
 uint64_t stamp_written(const struct stamp *stamp);
 
 bool stamp_equal(const struct stamp *a, const struct stamp *b);

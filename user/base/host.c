@@ -113,9 +113,7 @@ bool mount_hides_in(const char *text, const char *path, dev_t device, struct mou
 	struct mount mount;
 	dev_t found;
 
-	/*
-	 * the kernel lists mounts in order, so the last mount on the path hides the earlier mounts
-	 */
+	/* the kernel lists mounts in order, so the last mount on the path hides the others */
 	for (const char *line = text; line && *line; line = strchr(line, '\n')) {
 		line += *line == '\n';
 		if (!line_parse(line, &found, &mount) || !is_on_the_way(mount.point, path))

@@ -74,10 +74,7 @@ uint64_t netns_named(const char *name)
 	snprintf(path, sizeof(path), NETNS_DIR "/%s", name);
 	if (stat(path, &st) || stat(NETNS_SELF, &self))
 		return 0;
-	/*
-	 * only nsfs holds namespaces: `ip netns add` first creates an empty file on another file
-	 * system
-	 */
+	/* only nsfs has namespaces; `ip netns add` first creates an empty file elsewhere */
 	if (st.st_dev == self.st_dev)
 		return st.st_ino;
 	errno = ENOENT;
@@ -132,9 +129,7 @@ static uint64_t named_next(struct walk *walk, char path[NETNS_PATH])
 	}
 }
 
-/*
- * Finds the path of the initial or a named namespace. Returns 0, -ENOENT or another negative errno.
- */
+/* Finds the path of the initial or a named namespace. Returns 0, -ENOENT or another error. */
 static int netns_path(uint64_t netns, char path[NETNS_PATH])
 {
 	_cleanup_(walk_end) struct walk walk = {.fd = -1};

@@ -15,9 +15,7 @@
 /* Returns whether an owner is trusted: root, the effective user of the process, or OWNER_USER. */
 bool owner_is_trusted(uid_t owner);
 
-/*
- * Returns whether the owner of a file is trusted, and neither its group nor others may write to it.
- */
+/* Returns whether a file's owner is trusted, and neither its group nor others may write to it. */
 bool owner_alone_writes(const struct stat *st);
 
 /* Returns the name of a user, or its number if it has no name. Valid until the next call. */

@@ -23,9 +23,7 @@ const char *nearly_find(const char *typed, const char *const words[], size_t cou
 /* Returns the index of a word in the array, or -1. */
 int word_find(const char *const words[], int count, const char *word);
 
-/*
- * Decodes the first character of a UTF-8 text. Returns its length in bytes, or 0 if it is invalid.
- */
+/* Decodes the first character of a UTF-8 text. Returns its length in bytes, 0 if it is invalid. */
 size_t text_character(const char *text, uint32_t *ret);
 
 /* Returns whether a text is UTF-8 without control characters. */
@@ -46,8 +44,7 @@ const char *name_shown(const char *name);
 
 /*
  * Returns a word, quoted for a shell if needed. A word with control characters, which would act on
- * the terminal, becomes a call of printf(1). The result is valid as long as a result of
- * name_shown().
+ * the terminal, becomes a call of printf(1). Valid as long as a result of name_shown().
  */
 const char *word_typed(const char *word);
 
@@ -65,10 +62,7 @@ static inline const char *plural(uint64_t count, const char *one, const char *ma
 
 #define GATE_USUAL "main" /* gate of a command without -g */
 
-/*
- * Returns the option "-g GATE " for a command in a message, or "" for GATE_USUAL. Valid until the
- * next call.
- */
+/* Returns the option "-g GATE " for a message, or "" for GATE_USUAL. Valid until the next call. */
 const char *gate_option(const char *gate);
 
 #endif

@@ -58,10 +58,7 @@ static void offer_rules(const struct typed *typed, bool lists_wanted)
 		offer(typed, rule.limit[i].spec.name);
 }
 
-/*
- * Prints the possible values of a placeholder such as DEV. Prints nothing for numbers, times and
- * addresses.
- */
+/* Prints the possible values of a placeholder such as DEV, but no numbers, times and addresses. */
 static void offer_placeholder(const struct typed *typed, const char *name)
 {
 	if (!strcmp(name, "DEV")) {

@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * The commands dump, show and diff, which print the rules as a file or as commands, or compare them
- * with a file.
- */
+/* The commands dump, show and diff, which print the rules, or compare them with a file. */
 #include "attach/places.h"
 #include "cli/command.h"
 #include "config/config.h"

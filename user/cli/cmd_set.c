@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * The commands set, newcomers and del, which change the limits of one prefix, and its budget for
- * new sources.
- */
+/* The commands set, newcomers and del, which change a prefix's limits and budget of new sources. */
 #include "attach/shaping.h"
 #include "cli/command.h"
 #include "gate/policy.h"
@@ -24,10 +21,7 @@ static void change_free(struct change *change)
 	rule_free(&change->lost);
 }
 
-/*
- * Opens the gate, and reads the rule of the prefix into `before` and `after`. The caller then edits
- * `after`.
- */
+/* Opens the gate, and reads the rule into `before` and `after`. The caller then edits `after`. */
 static int change_begin(const struct context *context, struct gate *gate,
 			const struct sl_prefix *prefix, struct change *change)
 {

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/*
- * Cli: the commands of `sluice`, each in a file cmd_NAME.c, and the reports and warnings of several
- * commands.
- */
+/* Cli: the commands of `sluice`, in files cmd_NAME.c, and the reports and warnings they share. */
 #ifndef SLUICE_CLI_COMMAND_H
 #define SLUICE_CLI_COMMAND_H
 
@@ -111,8 +108,8 @@ void warn_rules(const struct gate *gate, const struct rule *before, const struct
 
 /*
  * Warns of side effects of a policy that was set. If `inherits` is set, lists the inherited limits.
- * Once for each gate, warns if `default` has no budget for new sources, or if no process shares the
- * shared limits.
+ * Once for each gate, warns if `default` has no budget for new sources, or if no process shares
+ * limits.
  */
 void warn_policy(const struct gate *gate, const struct rule *rule, bool inherits);
 
@@ -132,16 +129,14 @@ enum kept_change {
 };
 
 /*
- * If `sluice keep` keeps the gate, adds a notice about when `sluice keep` will revert the change.
- * file: the rules file that was applied, or NULL; no notice is added if `sluice keep` uses the same
- * file.
+ * If `sluice keep` keeps the gate, adds a notice about when it will revert the change. file: the
+ * rules file that was applied, or NULL; no notice is added if `sluice keep` uses the same file.
  */
 void kept_note(const char *gate, enum kept_change change, const char *file);
 
 /*
  * Refuses entries that would deny the caller's ssh session, if its packets pass the gate. name: the
- * list of the entries; NULL for runtime entries, which override lists. Returns 0 or a negative
- * errno.
+ * entries' list; NULL for runtime entries, which override lists. Returns 0 or a negative errno.
  */
 int ssh_check_denies(const struct gate *gate, const struct ruleset *denies, const char *name);
 

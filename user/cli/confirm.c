@@ -13,10 +13,7 @@
 #include "gate/pins.h"
 #include "keep/apply.h"
 
-/*
- * Interval, in ns, at which the waiting process checks for a confirmation, or tries to open the
- * gate.
- */
+/* Interval in ns at which the waiting process checks for a confirmation, or opens the gate. */
 #define LOOK_NS 200000000ULL
 
 /* A trial, in the memory of the process that waits for its end. */
@@ -75,10 +72,7 @@ static int trial_undo(struct gate *gate, struct trial *trial)
 
 /* --- The waiting process ----------------------------------------------------------------- */
 
-/*
- * Returns whether the trial has not ended and its gate exists. A gate that cannot be read counts as
- * existing.
- */
+/* Returns whether the trial goes on and its gate exists. An unreadable gate counts as existing. */
 static bool trial_is_open(const struct trial *trial)
 {
 	bool exists = true;

@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * Warns about side effects of a change that succeeded, and checks rules against the caller's ssh
- * session.
- */
+/* Warns about side effects of a change, and checks rules against the caller's ssh session. */
 #include <arpa/inet.h>
 #include <ifaddrs.h>
 #include <netdb.h>
@@ -20,10 +17,7 @@
 
 /* --- Attachments ---------------------------------------------------------------------------- */
 
-/*
- * Warns if the attachment counts packets that GRO or GSO merged as one packet. Does nothing if the
- * device is gone.
- */
+/* Warns if the attachment counts packets that GRO or GSO merged as one. Ignores missing devices. */
 static void warn_merged(const struct attachment *a)
 {
 	_cleanup_netdevs_ struct netdevs devices = {0};

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Reads the YAML tree of a rules file by tables of keys. The type of a key parses its value, like
- * an argument of a command. After an error, adds it with its position, and continues to find more
- * errors.
+ * an argument of a command. After an error, adds it with its position, and looks for more.
  */
 #include "config/config.h"
 
@@ -97,10 +96,7 @@ static int fail(struct config_reader *reader, int err)
 	return err;
 }
 
-/*
- * Adds the position `at` to errors and notices that lack a position, and stores and returns the
- * error.
- */
+/* Adds the position `at` to errors and notices without a position. Stores and returns `err`. */
 static int fail_at(struct config_reader *reader, struct position at, int err)
 {
 	document_place(&reader->document, reader->mark, at);
@@ -258,10 +254,7 @@ static int map_read(struct config_reader *reader, const struct node *node, const
 
 /* --- Claims --------------------------------------------------------------------------------- */
 
-/*
- * Stores the policy or entry of one prefix, which claims_merge() will merge. On failure, frees the
- * policy.
- */
+/* Stores a policy or entry for claims_merge(). On failure, frees the policy. */
 static int claim(struct config_reader *reader, const struct rule *rule, struct position at)
 {
 	if (!array_grow(reader->claims, reader->claim_count, reader->claim_room)) {
@@ -657,10 +650,7 @@ static int file_check(const char *path, const struct rule *rule, const struct co
 	return 0;
 }
 
-/*
- * Reads a list file, and claims its prefixes. If the file is bad and `leaves_out` is set, leaves
- * the list out.
- */
+/* Reads a list file, and claims its prefixes. If `leaves_out` is set, leaves out a bad list. */
 static int file_claim(struct config_reader *reader, const struct config_entry *entry,
 		      const struct rule *rule, struct position at)
 {
@@ -823,10 +813,7 @@ static const struct key file_keys[] = {
 	{"deny", .map = &deny_map, .is_list = true},
 };
 
-/*
- * Refuses a file without policies, `allow` and `deny`: it would delete all rules, probably by
- * mistake.
- */
+/* Refuses a file without policies and entries: it would delete all rules, probably by mistake. */
 static int file_finish(struct config_reader *reader, const struct item *item)
 {
 	const struct node *root = item->node;
@@ -842,10 +829,7 @@ static int file_finish(struct config_reader *reader, const struct item *item)
 static const struct map file_map = {
 	.keys = file_keys, .count = ARRAY_SIZE(file_keys), .ends_bad = true, .finish = file_finish};
 
-/*
- * Returns the value of `size` that the rules of list number `place` require; -1 stands for all
- * rules.
- */
+/* Returns the value of `size` that the rules of list `place` require, or all rules if it is -1. */
 static uint32_t rules_require(const struct ruleset *rules, int place, enum size size)
 {
 	struct room room = {0};
@@ -858,10 +842,7 @@ static uint32_t rules_require(const struct ruleset *rules, int place, enum size 
 	return size_specified(&sizes, size);
 }
 
-/*
- * Leaves out the list file whose rules require the largest size. Returns false if no list file
- * requires any.
- */
+/* Leaves out the list file that requires the largest size. Returns false if no file needs any. */
 static bool longest_leave_out(struct config *config, enum size size)
 {
 	struct ruleset *rules = &config->rules;

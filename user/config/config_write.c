@@ -80,9 +80,8 @@ static json_t *unless_empty(json_t *tree)
 }
 
 /*
- * Returns the entries of `allow` or `deny`: one entry for all prefixes without an end, one for each
- * run of adjacent prefixes with equal ends, and one for each list. Returns NULL if there is no
- * entry.
+ * Returns the entries of `allow` or `deny`: an entry for all prefixes without an end, one for each
+ * run of adjacent prefixes with equal ends, and one for each list. Returns NULL without entries.
  */
 static json_t *entries_json(const struct ruleset *rules, enum sl_access access)
 {
@@ -163,8 +162,8 @@ json_t *config_json(const struct config *config)
 
 /*
  * Returns whether all YAML parsers read the text as a string without quotes. Some parsers read a
- * text with a colon as a key, a base-60 number or a date. A name may look like a number, a date or
- * a boolean.
+ * colon as a sign of a key, a base-60 number or a date. A name may look like a number, a date or a
+ * boolean.
  */
 static bool is_plain(const char *text)
 {

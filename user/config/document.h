@@ -13,10 +13,7 @@
 /* Largest accepted nesting; a valid rules file has 5 levels. */
 #define DOCUMENT_DEPTH_MAX 8
 
-/*
- * Most nodes of a file: enough for millions of prefixes, but a file of brackets must not fill the
- * memory.
- */
+/* Enough nodes for millions of prefixes; without a limit, brackets could fill the memory. */
 #define DOCUMENT_NODES_MAX (1 << 23)
 
 enum node_kind {

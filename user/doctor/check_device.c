@@ -118,10 +118,7 @@ bool mode_is_not_native(struct subject *s)
 	    (!is_xdp && (device->owner.program_id || vlan_stripped(s))))
 		return false;
 	obstacle = obstacle_find(s);
-	/*
-	 * if the driver does not report features, but may refuse native XDP, assume that it has
-	 * native XDP
-	 */
+	/* assume native XDP if features are unknown, but the driver may refuse native XDP */
 	may_have = nic->knows_xdp ? nic->xdp & XDP_NATIVE || peer_is_wider(device)
 				  : obstacle && (device->traffic->link.is_hardware || is_veth);
 	if (!may_have)

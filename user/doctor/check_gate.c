@@ -16,10 +16,7 @@
 
 /* --- The gate ------------------------------------------------------------------------------- */
 
-/*
- * Sets part 2 to the command to try: as root if a capability is missing, otherwise a verbose
- * status.
- */
+/* Sets part 2 to a command: as root if a capability is missing, otherwise a verbose status. */
 static void advise_looking(struct subject *s)
 {
 	subject_set(s, 2, s->facts->host.missing ? "sudo sluice doctor" : "sluice -v status");

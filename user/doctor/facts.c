@@ -64,10 +64,7 @@ static uint64_t installed_at(void)
 	return age > 0 ? age : 0;
 }
 
-/*
- * Reads facts about the host. If `is_probed` is false, reads only `missing`, `has_systemd` and
- * `installed_at`.
- */
+/* Reads facts about the host. Unless `is_probed` is set, skips the facts that need a probe. */
 static struct host_facts host_read(bool is_probed)
 {
 	struct host_facts host = {.jit = -1, .installed_at = installed_at()};
@@ -167,10 +164,7 @@ static struct gate_facts *gate_append(struct doctor_facts *facts, const char *na
 	return gate;
 }
 
-/*
- * Callback of gates_for_each(). Reads a gate, or only its attachments if the user asked about
- * another gate.
- */
+/* Callback of gates_for_each(). If the user asked about another gate, reads only attachments. */
 static int gate_read(const char *name, void *data)
 {
 	struct doctor_facts *facts = data;
@@ -223,10 +217,7 @@ static int gates_read(struct doctor_facts *facts)
 
 /* --- Traffic -------------------------------------------------------------------------------- */
 
-/*
- * Returns the devices of a namespace, or none if it cannot be entered. The caller calls
- * netdevs_free().
- */
+/* Returns the devices of a namespace, or none on failure. The caller calls netdevs_free(). */
 static struct netdevs netdevs_of(uint64_t netns)
 {
 	unsigned int mark = error_count();

@@ -31,10 +31,7 @@ struct findings {
 	unsigned int count, room;
 };
 
-/*
- * Calls the checks on the facts. The caller frees the result by findings_free(). Returns 0 or
- * -ENOMEM.
- */
+/* Calls the checks. The caller frees the result by findings_free(). Returns 0 or -ENOMEM. */
 int doctor_find(const struct doctor_facts *facts, struct findings *ret);
 
 /* Stores the first `most` findings about a gate, without findings about the host and traffic. */

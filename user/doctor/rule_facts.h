@@ -29,10 +29,7 @@ struct rule_facts {
 	uint64_t vlans[VLAN_IDS / 64]; /* a bit for each VLAN that a limit matches */
 };
 
-/*
- * Finds the facts. `set` must be sorted and have one rule for each prefix, like the result of
- * rules_read().
- */
+/* Finds the facts. `set` must be sorted, with one rule for each prefix, as after rules_read(). */
 struct rule_facts rule_facts_find(const struct ruleset *set);
 
 /* Returns whether a runtime entry or list allows or denies a rule. Ignores entries that expire. */

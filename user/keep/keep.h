@@ -46,10 +46,7 @@ enum step_name {
 	STEPS,
 };
 
-/*
- * A step waits this long after an event, in ms, so that it handles events of the same kind
- * together.
- */
+/* A step waits this long after an event, in ms, to handle events of the same kind together. */
 #define DEVICE_WAIT_MS 20
 #define GATE_WAIT_MS   20
 #define SAVE_WAIT_MS   50

@@ -28,10 +28,7 @@
 /* Ignore shorter suspensions: suspended_ms() reads two clocks, between which time passes. */
 #define SUSPENDED_MIN_MS 20
 
-/*
- * A failed step is retried after RETRY_MIN_MS. The delay doubles with each failure, up to
- * RETRY_MAX_MS.
- */
+/* A failed step is retried after RETRY_MIN_MS. Failures double the delay, up to RETRY_MAX_MS. */
 #define RETRY_MAX_MS 60000
 
 /*
@@ -292,10 +289,7 @@ static int events_wait(struct keep *keep, int timeout)
 
 /* --- The process ---------------------------------------------------------------------------- */
 
-/*
- * Opens the signalfd and the timerfd. Blocks the signals, so that a signal during the start stays
- * pending.
- */
+/* Opens the signalfd and the timerfd. Blocks the signals, so that the signalfd receives them. */
 static int fds_open(struct keep *keep)
 {
 	const struct itimerspec never = {.it_value.tv_sec = INT64_MAX};

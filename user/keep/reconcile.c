@@ -99,10 +99,7 @@ int rules_join(struct ruleset *set, const struct ruleset *other)
 
 		list.since = list.gone = 0;
 		places[at] = -1;
-		/*
-		 * lists_put() adds an error if the set has no room for the list, which is then
-		 * skipped
-		 */
+		/* lists_put() adds an error if the set has no room; the list is then skipped */
 		if (*list.name && lists_find(set->lists, list.name) < 0 &&
 		    !lists_put(set->lists, &list, place))
 			places[at] = place;
@@ -178,10 +175,7 @@ int rules_runtime(const struct ruleset *in_force, const struct ruleset *was,
 		enum sl_access by_lists =
 			now ? lists_access(lists_of(file), now->lists) : SL_ACCESS_NONE;
 
-		/*
-		 * an allow is an exception to a list that denies, so the list does not contradict
-		 * it
-		 */
+		/* an allow is an exception to a list that denies, and does not contradict it */
 		if ((before && entry_equal(rule, before)) || (now && now->access) ||
 		    (by_lists && rule->access != SL_ACCESS_ALLOW && rule->access != by_lists))
 			rule->access = rule->until = 0;

@@ -50,8 +50,7 @@ int rules_runtime(const struct ruleset *in_force, const struct ruleset *was,
 
 /*
  * Adds the lists of `other` that `set` lacks, with their entries. Adds the access and policy of
- * each rule of `other` if the prefix has none in `set`. After a failure, the caller must free
- * `set`.
+ * each rule of `other` if the prefix has none in `set`. After a failure, `set` must be freed.
  */
 int rules_join(struct ruleset *set, const struct ruleset *other);
 

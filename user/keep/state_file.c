@@ -35,9 +35,8 @@ static void boot_read(char ret[BOOT_TEXT])
 /* --- Parsing -------------------------------------------------------------------------------- */
 
 /*
- * Converts the time left at the save, `left_ms`, to an end; 0 means that the entry never ends. Sets
- * `ret_ended`, and stores no end, if the entry has ended since. Returns false if `left_ms` is
- * invalid.
+ * Converts `left_ms`, the time left at the save, to an end; 0 means that the entry never ends. Sets
+ * `ret_ended`, and stores no end, if the entry has ended since. Returns false if it is invalid.
  */
 static bool end_parse(json_int_t left_ms, uint64_t passed_ms, uint32_t *ret, bool *ret_ended)
 {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Applies the rules file and its lists. reconcile.h describes how they combine with changes by
- * commands.
+ * Applies the rules file and its lists. reconcile.h describes which changes by commands are kept.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -118,10 +117,7 @@ int rules_apply(struct keep *keep, struct config *config, enum renew renew)
 
 /* --- Reading files -------------------------------------------------------------------------- */
 
-/*
- * Stores a config that is in force. Makes STEP_LISTS due, because files may have changed before
- * they were watched.
- */
+/* Stores a config in force. Makes STEP_LISTS due: files may change before they are watched. */
 static void config_take(struct keep *keep, struct config *config)
 {
 	keep->lists_are_new = true;

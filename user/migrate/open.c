@@ -96,9 +96,8 @@ static int remake_copy_rules(const struct gate *gate, struct gate *next,
 }
 
 /*
- * Returns the state of a budget. If the budget is full, its `empty_at` is computed as if it became
- * full at `now`, so that budgets_add() can compute later charges from the difference of two
- * `empty_at`.
+ * Returns the state of a budget. If the budget is full, `empty_at` is computed as if it became full
+ * at `now`, so that budgets_add() can compute later charges from the change of `empty_at`.
  */
 static struct sl_state remake_read_budget(const struct gate *gate, uint32_t number, uint64_t now)
 {

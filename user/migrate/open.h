@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Migrate: opens a gate to read or change it, and remakes a running gate with maps of other sizes.
- * A command that changes a gate locks the gate first, and finishes or undoes what a killed command
- * began.
+ * A command that changes a gate locks it first, and finishes or undoes what a killed command began.
  */
 #ifndef SLUICE_OPEN_H
 #define SLUICE_OPEN_H

@@ -72,10 +72,7 @@ int program_exec(const char *name, char **argv)
 	return error_add(errno, "cannot-run", NULL, "cannot run %s: %s", file, strerror(errno));
 }
 
-/*
- * Executes the program sluice-COMMAND, where COMMAND is argv[at], with the other words as
- * arguments.
- */
+/* Executes the program sluice-COMMAND, named by argv[at], with the other words as arguments. */
 static int command_exec(const struct program *program, char **argv, int at)
 {
 	const char *name = argv[at];

@@ -48,10 +48,7 @@ struct word {
 	}
 extern const struct value_type value_trial;
 
-/*
- * Two sets of keywords, such as "|rate|burst|" and "|window|". A command line may
- * have keywords of only one set.
- */
+/* Two sets of keywords, "|rate|burst|" and "|window|": a command line uses only one set. */
 struct apart {
 	const char *these, *those;
 };
@@ -91,10 +88,7 @@ struct command {
 	const char *package; /* Debian package that contains the separate program */
 };
 
-/*
- * Sets the members of a command that describe its words: the table of words, and the size of its
- * arguments.
- */
+/* Sets the members of a command that describe its words and the size of its arguments. */
 #define COMMAND_WORDS(table, arguments)                                                            \
 	.words = (table), .word_count = ARRAY_SIZE(table), .args_size = sizeof(arguments)
 
@@ -127,10 +121,7 @@ const struct command *command_find(const struct program *program, const char *na
  */
 int program_exec(const char *name, char **argv);
 
-/*
- * Adds the error that there is no command `name`, and suggests a similar command. Returns the
- * error.
- */
+/* Adds the error that there is no command `name`; suggests a similar command. Returns the error. */
 int no_such_command(const struct program *program, const char *name);
 
 /*
@@ -151,10 +142,7 @@ extern const struct command command_help, command_version;
  */
 void message_print(const struct sl_error *error);
 
-/*
- * Returns whether journald reads the file of `st`. `stream` is the value of $JOURNAL_STREAM or
- * NULL.
- */
+/* Returns whether journald reads the file of `st`. stream: value of $JOURNAL_STREAM, or NULL. */
 bool journal_reads(const char *stream, const struct stat *st);
 
 /* --- Options -------------------------------------------------------------------------------- */
@@ -179,9 +167,7 @@ struct option_words {
 
 #define OPTIONS_MAX 32
 
-/*
- * The options that all commands have, followed by the options in the tables of commands, each once.
- */
+/* The options that all commands have, and then the options in tables of commands, each once. */
 struct option_table {
 	struct option_words words[OPTIONS_MAX];
 	unsigned int count;

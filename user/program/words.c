@@ -351,10 +351,7 @@ static int operand_take(struct filling *filling, char *text)
 	return 0;
 }
 
-/*
- * Stores the values of the options in the command's table. Refuses options that are not in the
- * table.
- */
+/* Stores the values of the options in the command's table, and refuses all other options. */
 static int options_store(struct filling *filling)
 {
 	const struct command *command = filling->command;

@@ -83,10 +83,7 @@ static void string_write(const char *text)
 	fputc('"', writer.out);
 }
 
-/*
- * In JSON, writes the separator and the key before a value, and returns true. In text, returns
- * false.
- */
+/* In JSON, writes the separator and the key of a value. Returns false if the output is text. */
 static bool value_begin(const char *key)
 {
 	if (!writer.is_json)

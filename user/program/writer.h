@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Program: writes the output of a command as text or as JSON, by the same calls. Text uses the
- * format of a value, and JSON uses its key. The output is written at once, so a million rows need
- * no memory.
+ * format of a value, JSON its key. Output is written at once, so a million rows need no memory.
  *
  *	print_object(NULL);
  *	print_string("gate", "gate %s: ", gate->name);
@@ -28,8 +27,7 @@ bool print_is_begun(void);
 
 /*
  * print_object(), print_row() and print_array() open an object or array in JSON; print_end() closes
- * the last one. They print nothing in text. key: NULL for the document, and for an item of an
- * array.
+ * the last one. They print nothing in text. key: NULL for the document and for items of an array.
  */
 void print_object(const char *key);
 void print_row(const char *key); /* an object that is printed in one line */
@@ -57,10 +55,7 @@ void print_text(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* --- Memory --------------------------------------------------------------------------------- */
 
-/*
- * Returns false if jansson could not allocate memory since print_begin(), and so omitted parts of a
- * tree.
- */
+/* Returns false if jansson lacked memory since print_begin(), and so omitted parts of a tree. */
 bool print_is_whole(void);
 
 #endif

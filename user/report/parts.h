@@ -25,15 +25,12 @@ int gate_open_named(struct gate *gate, const char *name);
 
 /*
  * Finds the `sluice keep` process of a gate, and formats "kept by process 4711 as
- * /etc/sluice/main". Returns false if there is no such process, or if the caller may not read the
- * lock file.
+ * /etc/sluice/main". Returns false without such a process, or if the caller may not read its lock
+ * file.
  */
 bool keeper_find(const char *gate, struct lock_holder *ret, char text[KEPT_TEXT]);
 
-/*
- * Prints a finding in two lines. If `of_several` is set, also prints its gate, unless the gate is
- * its object.
- */
+/* Prints a finding in two lines. of_several: also print its gate, unless the gate is its object. */
 void print_finding(const struct finding *finding, bool of_several, const char *indent);
 
 /* Prints the JSON fields of an attachment. state: NULL for "attached" or "gone". */

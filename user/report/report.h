@@ -77,9 +77,7 @@ struct check_args {
 /* Types of the members of check_args; their values are never 0. */
 extern const struct value_type value_proto, value_port, value_fragment, value_vlan, value_frame;
 
-/*
- * Builds the packet that the words describe, with the properties that the BPF program would find.
- */
+/* Builds the packet that the words describe, with the facts that the BPF program would find. */
 int packet_build(const struct check_args *args, struct packet_args *ret);
 
 int report_check(const struct gate *gate, const struct packet_args *packet);

@@ -105,10 +105,7 @@ int packet_build(const struct check_args *args, struct packet_args *packet)
 			facts->proto = 0;
 		}
 	}
-	/*
-	 * a destination implies hook egress, because only limits with key dst need it, and only
-	 * there
-	 */
+	/* `to` implies hook egress, because only limits with key dst need it, and only there */
 	packet->egress = args->hook ? args->hook == HOOK_EGRESS + 1 : args->to.bits;
 	return 0;
 }

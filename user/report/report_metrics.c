@@ -387,10 +387,7 @@ static void print_unread(const char *gate)
 	print_text("sluice_gate_readable{gate=\"%s\"} 0\n", gate);
 }
 
-/*
- * Reads a gate, and prints whether that succeeded. Always returns 0, so that gates_for_each() reads
- * the next gate.
- */
+/* Reads a gate, and prints whether that succeeded. Returns 0, so that all gates are read. */
 static int gate_export(const char *name, void *data)
 {
 	struct export *export = data;

@@ -242,8 +242,7 @@ static void print_maps(const struct facts *facts)
 /* --- Processes ------------------------------------------------------------------------------ */
 
 /*
- * Prints the process that keeps the gate. JSON has null if there is no such process, and for
- * unknown fields.
+ * Prints the process that keeps the gate. JSON has null without a process, and for unknown fields.
  */
 static void print_kept(const char *gate)
 {
