@@ -226,8 +226,7 @@ static int attach_to_hook(const struct gate *gate, const struct programs *progra
 
 /*
  * Finds the gate's attachment on a hook of a device. Detaches attachments there whose program is
- * gone. Fails if the attachment has another mode than `mode`, or if the gate has no room for one
- * more.
+ * gone. Fails if the attachment has another mode than `mode`, or if the gate has no room for more.
  */
 static int attach_find(const struct gate *gate, const struct netdev *device, enum hook hook,
 		       enum mode mode, struct attachment *ret, bool *ret_found)

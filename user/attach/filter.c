@@ -10,7 +10,7 @@
 
 #include "attach/netlink.h"
 
-/* Searches one hook for the filter that runs a program. */
+/* A search on one hook for the filter that runs a program. */
 struct search {
 	uint32_t program_id;
 	uint32_t handle; /* handle of the filter; 0 if no filter was found */

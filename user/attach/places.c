@@ -292,8 +292,7 @@ static int attach_there(const struct gate *gate, struct programs *programs, stru
 
 /*
  * Changes the mode on hook ingress or egress: attaches the new program, then detaches the old
- * program. No packet passes without a check, but a packet that both programs judge is charged
- * twice.
+ * program. No packet passes without a check, but a packet that both judge is charged twice.
  */
 static int replace_tc(const struct gate *gate, struct programs *programs, struct placing *placing)
 {

@@ -13,7 +13,7 @@ enum mode attachment_mode(const struct attachment *attachment);
 
 /*
  * Converts the attachments of a gate to the `attach` items of a rules file. Omits attachments
- * without a program. Adds a notice for each device that no rules file can name. The caller frees
+ * without a program. Adds a notice for a device that no rules file can name. The caller frees
  * `ret`.
  */
 int gate_places(const struct gate *gate, struct places *ret);

@@ -32,8 +32,7 @@ struct owner {
 /*
  * Accesses files as the owner of an open directory until owner_leave(): new files belong to the
  * owner, and the kernel checks the owner's permissions. So the owner cannot make root change other
- * files by a symbolic link. Returns 0, -EACCES if this requires CAP_SETUID, or another negative
- * errno.
+ * files by a symbolic link. Returns 0, -EACCES without CAP_SETUID, or another negative errno.
  */
 int owner_become(int directory, struct owner *ret_before);
 void owner_leave(const struct owner *before);

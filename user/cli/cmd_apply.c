@@ -93,7 +93,7 @@ static void apply_print(const struct gate *gate, const struct apply *change, uin
 }
 
 /*
- * Warns if no device is attached, unless attachments cannot be read. places: devices of the file.
+ * Warns if no device is attached, unless attachments are unreadable. places: devices in the file.
  */
 static void warn_unattached(const struct gate *gate, const struct places *places)
 {

@@ -286,9 +286,8 @@ static int refuse_elsewhere(const struct gate *gate, const struct attachment *a,
 }
 
 /*
- * Adds the error that a name matches no attachment, and returns the errno. The error names an
- * attachment on another hook, because hook xdp in mode auto becomes ingress if the driver lacks
- * XDP.
+ * Adds the error that a name matches no attachment, and returns the errno. Names an attachment on
+ * another hook, because hook xdp in mode auto becomes ingress if the driver lacks XDP.
  */
 static int refuse_unattached(const struct gate *gate, const struct detaching *detaching,
 			     const char *name)

@@ -108,7 +108,7 @@ void warn_rules(const struct gate *gate, const struct rule *before, const struct
 
 /*
  * Warns of side effects of a policy that was set. If `inherits` is set, lists the inherited limits.
- * Once for each gate, warns if `default` has no budget for new sources, or if no process shares
+ * Once for each gate, warns if `default` has no budget for new sources, or no process shares
  * limits.
  */
 void warn_policy(const struct gate *gate, const struct rule *rule, bool inherits);

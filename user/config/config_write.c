@@ -161,9 +161,8 @@ json_t *config_json(const struct config *config)
 /* --- YAML ----------------------------------------------------------------------------------- */
 
 /*
- * Returns whether all YAML parsers read the text as a string without quotes. Some parsers read a
- * colon as a sign of a key, a base-60 number or a date. A name may look like a number, a date or a
- * boolean.
+ * Returns whether all YAML parsers read the text as a string without quotes. With a colon, some
+ * read it as a key, a base-60 number or a date. A name may look like a number, a date or a boolean.
  */
 static bool is_plain(const char *text)
 {

@@ -42,8 +42,7 @@ static bool is_locked(int fd, pid_t *ret_pid)
 
 /*
  * Opens the file as the owner of the directory, so that the owner can open it again if a process of
- * root is killed. Mode 0600 prevents other users from locking it. Returns an fd or a negative
- * errno.
+ * root is killed. Mode 0600 keeps other users from locking it. Returns an fd or a negative errno.
  */
 static int file_open(int dir, const char *path)
 {

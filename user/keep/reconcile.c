@@ -24,8 +24,8 @@ static bool entry_equal(const struct rule *a, const struct rule *b)
 
 enum parts {
 	PARTS_LISTS,
-	PARTS_ENTRIES, /* copy also the accesses of rules */
-	PARTS_ALL,     /* copy also the accesses and policies of rules */
+	PARTS_ENTRIES, /* copy lists and accesses */
+	PARTS_ALL,     /* copy lists, accesses and policies */
 };
 
 /* Copies the given parts of the rules, with only those lists that have a bit in `lists`. */

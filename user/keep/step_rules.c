@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * Applies the rules file and its lists. reconcile.h describes which changes by commands are kept.
- */
+/* Applies the rules file and its lists. reconcile.h describes which changes by commands stay. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>

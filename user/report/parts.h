@@ -25,8 +25,8 @@ int gate_open_named(struct gate *gate, const char *name);
 
 /*
  * Finds the `sluice keep` process of a gate, and formats "kept by process 4711 as
- * /etc/sluice/main". Returns false without such a process, or if the caller may not read its lock
- * file.
+ * /etc/sluice/main". Returns false if no process keeps the gate, or the caller may not read the
+ * lock.
  */
 bool keeper_find(const char *gate, struct lock_holder *ret, char text[KEPT_TEXT]);
 

@@ -241,9 +241,7 @@ static void print_maps(const struct facts *facts)
 
 /* --- Processes ------------------------------------------------------------------------------ */
 
-/*
- * Prints the process that keeps the gate. JSON has null without a process, and for unknown fields.
- */
+/* Prints the process that keeps the gate. JSON has null without a process or for unknown fields. */
 static void print_kept(const char *gate)
 {
 	struct lock_holder keeper;

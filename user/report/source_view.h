@@ -28,8 +28,7 @@ bool limit_refuses(const struct limit_state *state);
 
 /*
  * Returns the index of the limit to print, or -1: the first limit that refuses and drops packets;
- * otherwise the first that refuses and observes; otherwise that with the least part of its burst
- * left.
+ * otherwise the first that refuses and observes; otherwise the limit with the least burst left.
  */
 int limit_shown(const struct source_view *view);
 
