@@ -15,6 +15,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <getopt.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <net/ethernet.h>
@@ -76,10 +77,12 @@ struct run {
 
 static const char usage_text[] =
 	"usage: traffic -n NETNS [-d IPV4] [-D IPV6] [-p PORT] DEV MAC SECONDS SOURCE=RATE...\n"
+	"options stand before DEV:\n"
 	"  -n NETNS     work in this named network namespace (never in the initial one)\n"
 	"  -d IPV4      destination of IPv4 frames (198.51.100.1)\n"
 	"  -D IPV6      destination of IPv6 frames (2001:db8:ffff::1)\n"
 	"  -p PORT      destination port (9, discard)\n"
+	"  -h, --help   print this usage\n"
 	"  DEV MAC      send through this device to this Ethernet address\n"
 	"  SECONDS      stop after this time, 1 to 600\n"
 	"  SOURCE=RATE  an IPv4 or IPv6 address, and frames per second or `max`\n";
@@ -322,13 +325,14 @@ int main(int argc, char **argv)
 {
 	struct ether_header ether = {0};
 	struct run run = {0};
+	static const struct option long_options[] = {{"help", no_argument, NULL, 'h'}, {0}};
 	const char *netns = NULL;
 	struct target target = {.port = 9};
 	int option;
 
 	inet_pton(AF_INET, "198.51.100.1", &target.v4);
 	inet_pton(AF_INET6, "2001:db8:ffff::1", &target.v6);
-	while ((option = getopt(argc, argv, "+n:d:D:p:h")) != -1) {
+	while ((option = getopt_long(argc, argv, "+n:d:D:p:h", long_options, NULL)) != -1) {
 		switch (option) {
 		case 'n':
 			netns = optarg;
