@@ -57,7 +57,7 @@ def test_each_choice_that_is_offered_is_taken(lab, command):
     """No command refuses a choice that completion offers for one of its keywords."""
     name = command["name"]
     operand = {"attach": "in0", "detach": "in0", "sources": "192.0.2.1", "check": "192.0.2.1"}.get(name, "192.0.2.0/24")
-    examples = {"block TIME": "block 30s", "proto N": "proto 47", "port N": "tcp port 53", "vlan N": "vlan 7"}
+    examples = {"block TIME": "block 30s", "proto N": "proto 47", "tcp-syn [port N]": "tcp-syn port 53", "vlan N": "vlan 7"}
     more = {("start", "share"): "shared yes", ("shared", "block"): "action block 30s", ("proto", "icmp"): ""}
     lab.attach("in0")
     for word, choice in [(word["name"], choice) for word in command["words"] for choice in word.get("value", "").split("|")

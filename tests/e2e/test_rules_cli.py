@@ -125,6 +125,7 @@ WRONG_WORDS = [
     ("check 192.0.2.1 to 2001:db8::1", "'2001:db8::1'"), ("attach", "device"), ("attach in0 hook tc", "'tc'"),
     ("detach all in0", "'in0'"), ("detach lal", "'all'"), ("apply rules.yaml resize", "'--resize'"), ("diff", "file"),
     *((f"{command} x", "'x'") for command in ("upgrade", "dump", "stats", "status", "export", "version")),
+    ("check 192.0.2.1 tcp syn", "'proto tcp'"), ("check 192.0.2.1 egress", "'hook egress'"),
     ("sources top 0", "'0'"), ("sources sort name", "sort"), ("sources top 1 192.0.2.1", "'192.0.2.1'"),
 ]
 

@@ -88,21 +88,30 @@ static void offer_placeholder(const struct typed *typed, const char *name)
 	}
 }
 
-/* Prints the first word of each alternative in a value such as "drop|observe|block TIME". */
+/*
+ * Prints the first word of each alternative in a value such as "drop|observe|block TIME". If a word
+ * of the value is typed, also prints the optional word after an alternative: "tcp|udp [port N]".
+ */
 static void offer_value(const struct typed *typed, const char *value)
 {
 	char choice[WORD_TEXT];
 
 	for (; *value; value += strcspn(value, "|"), value += *value == '|') {
+		size_t length = strcspn(value, "| ");
 		bool is_typed = false;
 
-		snprintf(choice, sizeof(choice), "%.*s", (int)strcspn(value, "| "), value);
+		snprintf(choice, sizeof(choice), "%.*s", (int)length, value);
 		for (unsigned int i = 0; typed->end.values && i < typed->line.count; i++)
 			is_typed |= !strcmp(typed->line.words[i], choice);
 		if (!islower((unsigned char)*choice))
 			offer_placeholder(typed, choice);
 		else if (!is_typed)
 			offer(typed, choice);
+		if (typed->end.values && !strncmp(value + length, " [", 2)) {
+			value += length + 2;
+			snprintf(choice, sizeof(choice), "%.*s", (int)strcspn(value, " ]"), value);
+			offer(typed, choice);
+		}
 	}
 }
 

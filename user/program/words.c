@@ -180,10 +180,29 @@ const char *keyword_nearly(const struct command *command, const char *typed)
 	return nearly_find(typed, names, count);
 }
 
+/* Returns a keyword whose value may be `value`, such as `proto` for "tcp", or NULL. */
+static const struct word *keyword_of(const struct command *command, const char *value)
+{
+	for (unsigned int i = 0; i < command->word_count; i++) {
+		const struct word *word = &command->words[i];
+
+		if (word->kind == KEYWORD && word->type && word->type->words &&
+		    word_find(word->type->words, word->type->word_count, value) >= 0)
+			return word;
+	}
+	return NULL;
+}
+
 int unexpected(const struct command *command, const char *word)
 {
 	const char *nearly = keyword_nearly(command, word), *name = command->name;
+	const struct word *keyword = keyword_of(command, word);
 
+	if (keyword)
+		return error_misuse(
+			"unexpected", name,
+			"'%s' is unexpected; did you mean '%s %s'? See 'sluice help %s'", word,
+			keyword->name, word, name);
 	return nearly ? error_misuse("unexpected", name,
 				     "'%s' is unexpected; did you mean '%s'? See 'sluice help %s'",
 				     word, nearly, name)

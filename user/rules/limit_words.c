@@ -377,7 +377,7 @@ const struct value_type spec_types[SPEC_FIELDS] = {
 	FIELD(SPEC_GROUPS, "N", VALUE_WORD),
 	FIELD(SPEC_SHAPE, "RATE", VALUE_NUMBERS),
 	FIELD(SPEC_HORIZON, "TIME", VALUE_NUMBERS),
-	FIELD(SPEC_MATCH, "any|tcp|udp|icmp|tcp-syn|fragment|proto N|port N|vlan N", VALUE_WORDS),
+	FIELD(SPEC_MATCH, "any|icmp|fragment|proto N|tcp|udp|tcp-syn [port N]|vlan N", VALUE_WORDS),
 	FIELD(SPEC_PER, "LEN[/LEN6][,...]", VALUE_WORD),
 	FIELD(SPEC_KEY, "src|dst", VALUE_WORD, WORDS(key_words)),
 	FIELD(SPEC_ACTION, "drop|observe|block TIME [escalate N [max TIME]]", VALUE_WORDS),

@@ -129,8 +129,8 @@ static int refuse_rest(const char *text, const char *word)
 	const char *nearly = nearly_find(word, keywords, ARRAY_SIZE(keywords));
 
 	if (is_word(word, "sport"))
-		return refuse(text, "a limit cannot match the source port; write port, which is "
-				    "the destination port");
+		return refuse(text, "a limit matches destination ports only; see 'match' in "
+				    "sluice-limits(7)");
 	if (nearly)
 		return refuse(text, "'%s' is unexpected; did you mean '%s'?", word, nearly);
 	return refuse(text, "'%s' is unexpected; write the kind first, then port, then vlan", word);
