@@ -46,6 +46,7 @@ def test_a_limit_of_syns_with_a_block(gate):
     left = limits(gate, OFFENDER, "proto", "tcp", "port", "80", "syn")
     assert 20_000 < left["syn"]["blocked_ms"] <= 30_000
     assert left["syn"]["reason"] == "blocked" and left["all"]["reason"] == "within-limit"
+    assert ["limit", "syn", "100", "block"] in map(str.split, gate.sluice("stats").out.splitlines())
     assert outcome(gate, [packet(OFFENDER, tcp(80, "A")), dns(OFFENDER), syn(GOOD)] * 50)[:2] == (150, 0)
     before, = gate.sources(OFFENDER)
     gate.sluice("forgive", OFFENDER)

@@ -325,7 +325,7 @@ def test_status_and_export_agree_on_a_flood(small):
     budget, = status["budgets"]
     assert (budget["prefix"], budget["rate"], budget["burst"]) == ("default", "1/h", "20")
     assert (budget["passed"], budget["dropped"], budget["left"]) == (passed, refused, 0)
-    assert f"  budget of default: rate 1/h burst 20, 0 packets left; 20 packets passed, {refused:.0f} dropped\n" in \
+    assert f"  budget of default: rate 1/h burst 20, 0 packets left; new sources: 20 packets passed, {refused:.0f} over budget\n" in \
         small.sluice("status").out
     with crowding(small):
         assert total(samples(small.sluice("export").out), "sluice_cpus_flooded", **gate) == 1

@@ -233,13 +233,13 @@ static void print_budget(const struct gate *gate, const struct check_verdict *ve
 
 	if (verdict->empty && !print_is_json()) {
 		print_text("  budget  not charged: limit %s starts empty, and drops its packets "
-			   "while it waits\n",
+			   "until it has a state\n",
 			   source_limit(&verdict->source, verdict->empty).spec.name);
 		return;
 	}
 	if (!budget->burst) {
 		print_null("budget");
-		print_text("  budget  none: while the source waits, its packets pass\n");
+		print_text("  budget  none: in a flood, its packets pass until it has a state\n");
 		if (verdict->passes_by)
 			print_text(
 				"  flood   a flood passes, because each new source has a burst of "

@@ -71,6 +71,7 @@ static void print_policy(const struct stats_line *line, struct stats_output *out
 	for (unsigned int i = 0; i < line->limits; i++) {
 		const struct stats_limit *limit = &line->limit[i];
 		const struct sl_cell *refused = &line->counters.refused[limit->slot];
+		bool observes = limit->action == SL_ACTION_OBSERVE;
 
 		if (!print_is_json() && !is_shown(output, refused->packets))
 			continue;
@@ -79,8 +80,8 @@ static void print_policy(const struct stats_line *line, struct stats_output *out
 		print_string("action", NULL, action_names[limit->action]);
 		print_text(" %16s %16llu", "", refused->packets);
 		print_packets("refused", refused);
-		print_string("verdict", "  %s\n",
-			     limit->action == SL_ACTION_OBSERVE ? "would-drop" : "drop");
+		print_string("verdict", NULL, observes ? "would-drop" : "drop");
+		print_text("  %s\n", observes ? "would-drop" : action_names[limit->action]);
 		print_end();
 	}
 	print_end();

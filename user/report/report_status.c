@@ -178,8 +178,8 @@ static void print_budgets(const struct facts *facts)
 		print_string("burst", " burst %s,", burst_format(spec, burst));
 		print_number("left", " %" PRIu64, use->left);
 		print_string("unit", " %s left;", unit_name(&use->policy->newcomers));
-		print_number("passed", " %" PRIu64 " packets passed,", use->passed);
-		print_number("dropped", " %" PRIu64 " dropped\n", use->dropped);
+		print_number("passed", " new sources: %" PRIu64 " packets passed,", use->passed);
+		print_number("dropped", " %" PRIu64 " over budget\n", use->dropped);
 		print_end();
 	}
 	print_end();

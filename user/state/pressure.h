@@ -57,8 +57,9 @@ int passing_read(const struct gate *gate, const struct pressure *pressure, struc
 struct budget_use {
 	const struct sl_policy *policy; /* the policy that owns the budget, in the gate's memory */
 	uint64_t left;			/* remaining burst in packets, or in bytes for a bit rate */
-	uint64_t passed;		/* packets that were charged to the budget */
-	uint64_t dropped;
+	/* packets of new sources since the policies exist, also from before the budget was set */
+	uint64_t passed;
+	uint64_t dropped; /* packets that the budget dropped */
 };
 
 /* Reads all budgets of a gate, sorted by prefix. The caller frees *ret. */
