@@ -100,6 +100,17 @@ def test_forgive_is_refused_for_a_source_without_a_limit(gate):
     gate.sluice("forgive", "192.0.2.1")  # also succeeds for a source without packets
 
 
+def test_a_limit_that_dropped_and_now_observes_is_noted(gate):
+    rules = ["set", "default", "rate", "10kpps"]
+    gate.sluice(*rules, "name", "first")
+    assert "observes" not in gate.sluice(*rules, "name", "new", "action", "observe").err
+    noted(gate.sluice(*rules, "name", "first", "action", "observe"), ("default", "'first'", "another name"))
+    assert gate.sluice(*rules, "name", "first", "action", "observe").err == ""
+    text = gate.sluice("dump").out
+    gate.sluice(*rules, "name", "first")
+    noted(gate.sluice("apply", "-", input=text), ("default", "'first'", "another name"))
+
+
 # --- Kinds ----------------------------------------------------------------------------------------
 
 def test_a_merged_packet_that_a_window_can_never_pass_is_noted(lab):

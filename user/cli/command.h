@@ -99,9 +99,10 @@ void print_attachment_of(const struct gate *gate, const struct attachment *attac
 int warn_attached(const struct gate *gate, const struct attachment *made, unsigned int count);
 
 /*
- * Warns of side effects of changed rules: if a limit loses its states, if one merged packet may
- * exceed a window, or if a budget for new sources drops nothing. The last two warnings are given
- * only once. before: rules of the same prefixes before the change, in the same order.
+ * Warns of side effects of changed rules: if a limit loses its states, if a limit that dropped now
+ * only observes, if one merged packet may exceed a window, or if a budget for new sources drops
+ * nothing. The last three warnings are given only once. before: rules of the same prefixes before
+ * the change, in the same order.
  */
 void warn_rules(const struct gate *gate, const struct rule *before, const struct rule *after,
 		unsigned int count);

@@ -100,7 +100,7 @@ static bool may_be_merged(const struct gate *gate)
 void warn_rules(const struct gate *gate, const struct rule *before, const struct rule *after,
 		unsigned int count)
 {
-	unsigned int oversizes = 0, idles = 0;
+	unsigned int oversizes = 0, idles = 0, observes = 0;
 	char buffer[PREFIX_TEXT];
 
 	for (const struct rule *rule = after; rule < after + count; rule++, before++) {
@@ -112,6 +112,12 @@ void warn_rules(const struct gate *gate, const struct rule *before, const struct
 
 			if (old && !limit_keeps_states(&old->spec, &limit->spec))
 				warn_afresh(prefix, &old->spec, &limit->spec);
+			if (old && old->spec.action != SL_ACTION_OBSERVE &&
+			    limit->spec.action == SL_ACTION_OBSERVE && !observes++)
+				error_notice("observes", prefix,
+					     "limit '%s' dropped packets, and now only observes; "
+					     "to keep both, use another name",
+					     limit->spec.name);
 			if (limit_is_below_merged(limit) && !(old && limit_is_below_merged(old)) &&
 			    !oversizes++ && may_be_merged(gate))
 				error_notice("oversize", prefix,
