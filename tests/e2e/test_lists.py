@@ -458,6 +458,41 @@ def test_what_is_on_a_list_is_taken_off_by_its_name(attached):
     assert verdicts(attached, DENIED, OTHER) == ["pass", "drop"]
 
 
+def printed(message):
+    """Returns the words of the first command of sluice that a message prints, without the program and the gate."""
+    return shlex.split(re.search(r"'(sluice .*?)'(?: or|;|\n|$)", message)[1])[3:]
+
+
+@pytest.mark.parametrize("deny,refused", [
+    (["203.0.113.0/24", "as", "crew"], ["forgive", DENIED]), ([DENIED], ["forgive", DENIED]),
+    (["203.0.113.0/24"], ["undeny", DENIED]), (["203.0.113.0/24", "as", "crew*"], ["undeny", DENIED]),
+    (["--", DENIED, "as", "-x"], ["undeny", DENIED]), (["203.0.113.0/24", "as", "crew"], ["undeny", "as", "crew"]),
+    ([DENIED, "as", "crew"], ["undeny", "-f", "file", "as", "crew"])], ids=str)
+def test_the_command_that_an_error_prints_ends_a_deny(attached, deny, refused):
+    attached.sluice("set", "default", "rate", "10kpps", "burst", "20000")
+    attached.sluice("deny", *deny)
+    words = printed(attached.refuses(refused, code=2 if "crew" in refused else 1))
+    assert verdicts(attached, DENIED) == ["drop"]
+    attached.sluice(*words)
+    assert verdicts(attached, DENIED) == ["pass"]
+
+
+def test_a_time_without_for_is_suggested(shared):
+    shared.refuses(["deny", DENIED, "5min"], "'5min'", "'for 5min'", code=2)
+    assert "for" not in shared.refuses(["undeny", DENIED, "5min"], "'5min'", code=2)
+
+
+def test_an_end_of_entries_is_shown_beside_their_list(attached):
+    def shown():
+        return {line.rsplit(maxsplit=1)[1]: line for line in attached.sluice("lists").out.splitlines()[1:]}
+
+    attached.sluice("deny", DENIED, "as", "forever")
+    attached.sluice("deny", DENIED, OTHER, "as", "mixed")
+    attached.sluice("deny", OTHER, "as", "mixed", "for", "1h")
+    assert "  never  " in shown()["forever"] and "  by entry  " in shown()["mixed"]
+    assert ends(attached) == {"forever": None, "mixed": None}
+
+
 def test_who_denies_is_told(attached, tmp_path):
     path = written(tmp_path / "drop.txt", "203.0.113.0/24 ; SBL1\n")
     attached.sluice("deny", "-f", path)

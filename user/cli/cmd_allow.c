@@ -3,6 +3,7 @@
  * The commands allow, deny, unallow, undeny and lists, which change and print runtime entries and
  * lists of prefixes.
  */
+#include <ctype.h>
 #include <time.h>
 
 #include "cli/command.h"
@@ -44,6 +45,34 @@ static void listing_free(struct listing *listing)
 	ruleset_free(&listing->absent);
 }
 
+static const struct value_type for_time = VALUE_TIME(NS_PER_MS, TIME_MAX_NS);
+
+/* Returns whether the command is unallow or undeny. */
+static bool removes(const struct listing *listing)
+{
+	return listing->context->command == &command_unallow ||
+	       listing->context->command == &command_undeny;
+}
+
+/* Adds a prefix or a range. If the text is a time, the error suggests the word `for`. */
+static int prefix_add(struct listing *listing, const char *word)
+{
+	unsigned int before = error_count(), mark;
+	int err = ruleset_add_words(&listing->entries, &(struct rule){0}, word);
+	uint64_t ns;
+
+	if (!err || removes(listing) || !isdigit((unsigned char)*word))
+		return err;
+	mark = error_count();
+	if (value_parse(&for_time, NULL, word, &ns)) {
+		error_drop(mark);
+		return err;
+	}
+	error_drop(before);
+	return error_misuse("bad-address", object_of(NULL, word),
+			    "not an address; did you mean 'for %s'?", word);
+}
+
 /* Parses the prefixes of the command line. Requires either prefixes or a file. */
 static int entries_parse(struct listing *listing)
 {
@@ -53,6 +82,12 @@ static int entries_parse(struct listing *listing)
 
 	if (args->file && args->prefixes.count)
 		return unexpected(command, args->prefixes.words[0]);
+	if (!args->file && !args->prefixes.count && args->name && removes(listing))
+		return error_misuse("no-operand", command->name,
+				    "which address of list '%s'? To remove the list: 'sluice %sdel "
+				    "-f %s'",
+				    args->name, gate_option(listing->context->gate),
+				    word_typed(args->name));
 	if (!args->file && !args->prefixes.count)
 		return error_misuse("no-operand", command->name,
 				    "which address, prefix or -f FILE? See 'sluice help %s'",
@@ -60,8 +95,7 @@ static int entries_parse(struct listing *listing)
 	if (args->name)
 		err = list_name_check(args->name);
 	for (unsigned int i = 0; !err && i < args->prefixes.count; i++)
-		err = ruleset_add_words(&listing->entries, &(struct rule){0},
-					args->prefixes.words[i]);
+		err = prefix_add(listing, args->prefixes.words[i]);
 	return err;
 }
 
@@ -340,8 +374,6 @@ static int future_parse(const struct value_type *type, const char *what, const c
 
 static const struct value_type future_moment = {.name = "MOMENT", .parse = future_parse};
 
-static const struct value_type for_time = VALUE_TIME(NS_PER_MS, TIME_MAX_NS);
-
 static const struct word allow_words[] = {
 	{"default|PREFIX", OPERANDS_ANYWHERE, NULL, offsetof(struct entry_args, prefixes),
 	 "one or more addresses, prefixes or ranges A-B; or -f FILE"},
@@ -392,6 +424,45 @@ const struct command command_deny = {
 
 /* --- unallow and undeny --------------------------------------------------------------------- */
 
+const char *entry_removal(const struct gate *gate, const struct judgement *decides,
+			  char text[REMOVAL_TEXT])
+{
+	struct sl_list_info lists[SL_LIST_PLACES];
+	const char *name = NULL;
+	char prefix[PREFIX_TEXT];
+
+	lists_copy(gate, lists);
+	if (decides->lists)
+		name = lists[__builtin_ctzll(decides->lists)].name;
+	snprintf(text, REMOVAL_TEXT, "sluice %sun%s %s%s%s", gate_option(gate->name),
+		 access_words[decides->access], prefix_format(&decides->prefix, prefix),
+		 name ? " as " : "", name ? operand_typed(name) : "");
+	return text;
+}
+
+/* Adds the error that a prefix has no entry, and names a shorter prefix whose entry covers it. */
+static int refuse_uncovered(const struct gate *gate, const struct sl_prefix *prefix,
+			    enum sl_access access)
+{
+	char buffer[PREFIX_TEXT], shorter[PREFIX_TEXT], removal[REMOVAL_TEXT];
+	const char *text = prefix_format(prefix, buffer);
+	struct judgement decides;
+	int err = rules_judge(gate, prefix, &decides);
+
+	if (err)
+		return err;
+	if (access && decides.access == access)
+		return error_add(
+			ENOENT, "no-entry", text,
+			"it has no runtime entry '%s', but the entry of %s covers it; to remove "
+			"that: '%s'",
+			access_words[access], prefix_format(&decides.prefix, shorter),
+			entry_removal(gate, &decides, removal));
+	return error_add(ENOENT, "no-entry", text, "it has no %s%s%s; see 'sluice %sshow'",
+			 access ? "runtime entry '" : "rule", access ? access_words[access] : "",
+			 access ? "'" : "", gate_option(gate->name));
+}
+
 int entry_refuse_absent(const struct gate *gate, const struct rule *rule, enum sl_access access)
 {
 	struct sl_list_info lists[SL_LIST_PLACES];
@@ -406,10 +477,7 @@ int entry_refuse_absent(const struct gate *gate, const struct rule *rule, enum s
 			access_words[rule->access], access_words[access], option,
 			access_words[rule->access], prefix);
 	if (!rule->lists)
-		return error_add(ENOENT, "no-entry", prefix,
-				 "it has no %s%s%s; see 'sluice %sshow'",
-				 access ? "runtime entry '" : "rule",
-				 access ? access_words[access] : "", access ? "'" : "", option);
+		return refuse_uncovered(gate, &rule->prefix, access);
 	lists_copy(gate, lists);
 	list = &lists[__builtin_ctzll(rule->lists)];
 	return error_add(
@@ -541,7 +609,9 @@ static int unallow_run(const struct context *context, const void *data)
 		return err;
 	if (args->file && args->name)
 		return error_misuse("conflict", context->command->name,
-				    "-f FILE and 'as LIST' both name the list; write one of them");
+				    "-f FILE and 'as LIST' both name a list; to remove list '%s': "
+				    "'sluice %sdel -f %s'",
+				    args->name, gate_option(context->gate), word_typed(args->name));
 	err = gate_open_to_try(&gate, context);
 	if (err)
 		return err;

@@ -18,13 +18,13 @@ static int refuse(const struct gate *gate, const struct pardon *pardon)
 	const char *address = prefix_format(&pardon->address, address_text);
 	const char *prefix = prefix_format(&rule->prefix, prefix_text);
 	const char *option = gate_option(gate->name);
+	char removal[REMOVAL_TEXT];
 
 	if (rule->access == SL_ACCESS_DENY)
-		return error_add(
-			ENOENT, "no-limit", address,
-			"it is denied by the entry of %s; to end that: 'sluice %sundeny %s' or "
-			"'sluice %sallow %s'",
-			prefix, option, prefix, option, address);
+		return error_add(ENOENT, "no-limit", address,
+				 "it is denied by the entry of %s; to end that: '%s' or 'sluice "
+				 "%sallow %s'",
+				 prefix, entry_removal(gate, rule, removal), option, address);
 	if (rule->access == SL_ACCESS_ALLOW)
 		return error_add(ENOENT, "no-limit", address,
 				 "no limit applies, because the entry of %s allows it", prefix);

@@ -57,6 +57,15 @@ int list_of_file_remove(const struct context *context, const char *file);
  */
 int entry_refuse_absent(const struct gate *gate, const struct rule *rule, enum sl_access access);
 
+#define REMOVAL_TEXT (PREFIX_TEXT + 5 * SL_LIST_NAME) /* quoting may lengthen the name of a list */
+
+/*
+ * Formats the command that removes the entry that decides. Names the first list if the entry is on
+ * several lists.
+ */
+const char *entry_removal(const struct gate *gate, const struct judgement *decides,
+			  char text[REMOVAL_TEXT]);
+
 /* --- Trials: confirm.c ---------------------------------------------------------------------- */
 
 /*

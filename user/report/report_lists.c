@@ -12,8 +12,12 @@
 #include "report/report.h"
 #include "rules/value.h"
 
-/* Counts the entries of each list. The count of a list is at the list's index. */
-static int entries_count(const struct gate *gate, unsigned int ret[SL_LIST_PLACES])
+/*
+ * Counts the entries of each list. The count of a list is at the list's index. Sets the bits of
+ * lists with entries that have an end of their own.
+ */
+static int entries_count(const struct gate *gate, unsigned int ret[SL_LIST_PLACES],
+			 uint64_t *ret_timed)
 {
 	uint32_t generation = gate_generation(gate);
 	_cleanup_free_ struct rulemap_entry *entries = NULL;
@@ -23,21 +27,25 @@ static int entries_count(const struct gate *gate, unsigned int ret[SL_LIST_PLACE
 	if (err)
 		return rules_unread(gate, err);
 	for (unsigned int i = 0; i < count; i++) {
-		uint64_t bits = content_lists(gate, rule_content(&entries[i].rule, generation));
+		const struct sl_rule_content *content = rule_content(&entries[i].rule, generation);
+		uint64_t bits = content_lists(gate, content);
 
+		if (content->list_until)
+			*ret_timed |= bits & 1ULL << content->timed;
 		for (; bits; bits &= bits - 1)
 			ret[__builtin_ctzll(bits)]++;
 	}
 	return 0;
 }
 
-static void print_list(const struct sl_list_info *list, unsigned int entries)
+/* timed: whether entries have an end of their own */
+static void print_list(const struct sl_list_info *list, unsigned int entries, bool timed)
 {
 	uint64_t now = time(NULL), age = now > list->replaced ? now - list->replaced : 0;
 	/* use the largest unit in which the age has at least two digits */
 	uint64_t unit = age < 120 ? 1 : age < 7200 ? 60 : age < 172800 ? 3600 : 86400;
 	char text[MOMENT_TEXT], span[UNITS_TEXT];
-	const char *end = "never";
+	const char *end = timed ? "by entry" : "never";
 
 	if (list->until)
 		end = list_ended(list) ? "has ended" : moment_format(until_time(list->until), text);
@@ -57,11 +65,12 @@ int report_lists(const struct gate *gate)
 {
 	struct sl_list_info lists[SL_LIST_PLACES];
 	unsigned int entries[SL_LIST_PLACES] = {0};
+	uint64_t timed = 0;
 	int err = 0;
 
 	lists_copy(gate, lists);
 	if (lists_count(lists))
-		err = entries_count(gate, entries);
+		err = entries_count(gate, entries, &timed);
 	if (err)
 		return err;
 	print_object(NULL);
@@ -74,7 +83,7 @@ int report_lists(const struct gate *gate)
 	print_array("lists");
 	for (int place = 0; place < SL_LIST_PLACES; place++)
 		if (*lists[place].name)
-			print_list(&lists[place], entries[place]);
+			print_list(&lists[place], entries[place], timed >> place & 1);
 	print_end();
 	print_end();
 	return 0;
