@@ -7,6 +7,7 @@
 #include "base/array.h"
 #include "base/clock.h"
 #include "base/text.h"
+#include "gate/changed.h"
 #include "gate/maps.h"
 #include "gate/policy.h"
 #include "gate/rulemap.h"
@@ -457,6 +458,7 @@ static int change_try(struct gate *gate, const struct ruleset *wanted, struct sh
 		return rules_recover(gate, ret_ended) ? -ECANCELED : err;
 	/* switch: each packet that arrives after this store uses the new generation */
 	__atomic_store_n(&gate->state->generation, gate_generation(gate) + 1, __ATOMIC_RELEASE);
+	gate_change_record(gate);
 	synchronize_programs();
 	for (unsigned int i = 0; ret && i < t.count; i++)
 		policy_add_shadows(gate, &t.entries[i].prefix, t.entries[i].rule.prev.version,
