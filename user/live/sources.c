@@ -98,6 +98,7 @@ static void rates_set(struct live_source *source, const struct sl_cell count[LIV
 	for (int i = 0; i < LIVE_COUNTERS; i++)
 		source->rate[i] =
 			live_rate_of(&source->count[i], &count[i], now - source->visited_at);
+	source->dropped_before = source->count[LIVE_DROPPED].packets;
 	source->is_new = false;
 }
 
@@ -128,6 +129,7 @@ int live_visit(struct live_sources *sources, const struct sl_prefix *prefix,
 	}
 	if (source->is_gone || began_again(source, count)) {
 		memset(source->rate, 0, sizeof(source->rate));
+		source->dropped_before = 0;
 		source->is_new = true;
 	} else if (now < source->visited_at + LIVE_SPAN_LEAST_NS) {
 		source->pass =

@@ -47,6 +47,7 @@ struct live_source {
 	bool is_gone; /* the source had no bucket at the last visit */
 	struct sl_cell count[LIVE_COUNTERS];
 	struct live_rate rate[LIVE_COUNTERS]; /* 0 if the source is new */
+	uint64_t dropped_before; /* packets dropped at the previous visit; 0 if it is new */
 };
 
 struct live_sources {
