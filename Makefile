@@ -43,7 +43,7 @@ BPF_FLAGS := -g -O2 -target bpf -mcpu=v3 $(WARNINGS) -Ivmlinux -Iinclude
 SANITIZE  := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 
 # The rooms of user/, from bottom to top: each uses only those before it (scripts/include-order).
-ROOMS   := base capture rules config gate attach state migrate program keep sharing doctor live report
+ROOMS   := base capture rules config gate attach state migrate program keep sharing doctor live events report
 LIB_SRC := $(wildcard $(ROOMS:%=user/%/*.c))
 LIB     := $(BUILD)/libsluice.a
 CLI_OBJ := $(patsubst user/%.c,$(BUILD)/user/%.o,$(wildcard user/cli/*.c))

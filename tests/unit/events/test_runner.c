@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: GPL-2.0
+/* user/events/runner.h: a program for each event, its limits, and its process group. */
+#include <errno.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "events/runner.h"
+#include "test.h"
+
+static struct events_runner runner;
+static char directory[] = "/tmp/sluice-runner-XXXXXX";
+static char program[64], output[64];
+static const struct event event = {.kind = EVENT_TRIAL, .phase = EVENT_BEGIN, .text = "a b"};
+
+/* Writes a program, and makes the runner run it. */
+static void begin(const char *script)
+{
+	FILE *file = fopen(program, "w");
+
+	assert_non_null(file);
+	fprintf(file, "#!/bin/sh\n%s\n", script);
+	fclose(file);
+	assert_int_equal(chmod(program, 0755), 0);
+	assert_int_equal(events_runner_begin(program, &runner), 0);
+}
+
+/* Waits until all programs have ended, at uptime `now` of the runner. */
+static void wait_for_end(uint64_t now)
+{
+	siginfo_t info;
+
+	events_runner_step(&runner, now);
+	while (runner.count) {
+		waitid(P_ALL, 0, &info, WEXITED | WNOWAIT);
+		events_runner_step(&runner, now);
+	}
+}
+
+static const char *output_read(void)
+{
+	static char text[4096];
+	FILE *file = fopen(output, "r");
+	size_t length = 0;
+
+	if (file) {
+		length = fread(text, 1, sizeof(text) - 1, file);
+		fclose(file);
+	}
+	text[length] = '\0';
+	return text;
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	if (!mkdtemp(directory))
+		return -1;
+	snprintf(program, sizeof(program), "%s/program", directory);
+	snprintf(output, sizeof(output), "%s/output", directory);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	events_runner_end(&runner);
+	unlink(program);
+	unlink(output);
+	return rmdir(directory);
+}
+
+TEST(test_the_program_gets_the_event_and_a_clean_environment)
+{
+	char script[256];
+
+	assert_int_equal(setenv("SECRET", "1", 1), 0);
+	snprintf(script, sizeof(script), "{ cat; env; } > %s", output);
+	begin(script);
+	events_runner_add(&runner, "edge", &event, 0);
+	wait_for_end(0);
+	assert_ptr_equal(strstr(output_read(), "{\"schema\":\"sluice-event\""), output_read());
+	assert_non_null(strstr(output_read(), "\"text\":\"a b\"}\n"));
+	assert_non_null(strstr(output_read(), "SLUICE_GATE=edge\n"));
+	assert_non_null(strstr(output_read(), "SLUICE_EVENT=trial\n"));
+	assert_non_null(strstr(output_read(), "SLUICE_TEXT=a b\n"));
+	assert_non_null(strstr(output_read(), "\nPATH=/usr/local/sbin:"));
+	assert_null(strstr(output_read(), "SECRET"));
+	assert_int_equal(runner.left_out + runner.failed + runner.killed, 0);
+	events_runner_end(&runner);
+}
+
+TEST(test_a_program_is_killed_with_its_children_at_its_limit)
+{
+	char script[256];
+	pid_t child;
+
+	snprintf(script, sizeof(script), "sleep 1000 & echo $! > %s.new; mv %s.new %s; wait",
+		 output, output, output);
+	unlink(output);
+	begin(script);
+	events_runner_add(&runner, "edge", &event, 5);
+	assert_int_equal(events_runner_step(&runner, 6), 5 + RUNNER_LIMIT_NS);
+	while (!strchr(output_read(), '\n'))
+		usleep(1000);
+	child = atoi(output_read());
+	assert_int_equal(kill(child, 0), 0);
+	wait_for_end(5 + RUNNER_LIMIT_NS);
+	assert_int_equal(runner.killed, 1);
+	while (!kill(child, 0)) /* until init has waited for it */
+		usleep(1000);
+	assert_int_equal(errno, ESRCH);
+	events_runner_end(&runner);
+}
+
+TEST(test_what_a_program_leaves_is_killed_when_it_ends)
+{
+	char script[256];
+
+	snprintf(script, sizeof(script), "sleep 1000 & echo $! > %s", output);
+	begin(script);
+	events_runner_add(&runner, "edge", &event, 0);
+	wait_for_end(0);
+	while (!kill(atoi(output_read()), 0))
+		usleep(1000);
+	assert_int_equal(runner.killed, 0);
+	events_runner_end(&runner);
+}
+
+TEST(test_programs_are_bounded_and_the_rest_is_counted)
+{
+	begin("exec sleep 1000");
+	for (int i = 0; i < RUNNER_MOST + RUNNER_QUEUE + 3; i++)
+		events_runner_add(&runner, "edge", &event, 0);
+	assert_int_equal(runner.count, RUNNER_MOST);
+	assert_int_equal(runner.waiting, RUNNER_QUEUE);
+	assert_int_equal(runner.left_out, 3);
+	events_runner_end(&runner);
+	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1); /* no process is left */
+}
+
+TEST(test_a_program_that_fails_is_counted)
+{
+	begin("exit 3");
+	events_runner_add(&runner, "edge", &event, 0);
+	wait_for_end(0);
+	assert_int_equal(runner.failed, 1);
+	unlink(program);
+	events_runner_add(&runner, "edge", &event, 0);
+	wait_for_end(0);
+	assert_int_equal(runner.failed, 2);
+	events_runner_end(&runner);
+}
+
+TEST(test_a_program_must_be_an_absolute_path_that_can_be_executed)
+{
+	assert_int_equal(events_runner_begin("true", &runner), -EINVAL);
+	assert_int_equal(events_runner_begin("/none/such", &runner), -ENOENT);
+	error_drop(0);
+}
+
+TESTS(setup, teardown)

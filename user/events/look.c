@@ -1,0 +1,429 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "events/look.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/clock.h"
+#include "base/netns.h"
+#include "gate/policy.h"
+#include "gate/rules.h"
+#include "rules/limit.h"
+#include "rules/ruleset.h"
+#include "sharing/share_state.h"
+#include "state/source.h"
+
+#define TASK_LEAST_NS NS_PER_SEC
+#define TASK_REST     200 /* a task rests for this many times the CPU time that it used */
+
+static uint64_t directory_inode(const struct gate *gate)
+{
+	struct stat st;
+
+	return fstat(gate->dir.fd, &st) ? 0 : st.st_ino;
+}
+
+int events_look_open(struct events_look *look, const char *gate)
+{
+	int err;
+
+	*look = (struct events_look){0};
+	err = live_open(&look->live, gate);
+	if (err)
+		return err;
+	look->directory = directory_inode(&look->live.gate);
+	look->sources = calloc(EVENTS_FACTS_MAX, sizeof(*look->sources));
+	look->entries.items = calloc(EVENTS_ENTRIES_MAX, sizeof(*look->entries.items));
+	if (!look->sources || !look->entries.items)
+		return error_add(ENOMEM, "no-memory", gate_object(gate), "cannot be watched: %s",
+				 why(ENOMEM));
+	return 0;
+}
+
+void events_look_close(struct events_look *look)
+{
+	live_close(&look->live);
+	free(look->sources);
+	free(look->entries.items);
+	*look = (struct events_look){.live.gate = GATE_CLOSED};
+}
+
+/* Ends a run of a task that began at `begun` of the thread's CPU time. Returns when it is due. */
+static uint64_t task_due(uint64_t begun)
+{
+	uint64_t rest = (clock_read(CLOCK_THREAD_CPUTIME_ID) - begun) * TASK_REST;
+
+	return uptime_ns() + (rest > TASK_LEAST_NS ? rest : TASK_LEAST_NS);
+}
+
+/* --- Sources -------------------------------------------------------------------------------- */
+
+/* Makes live visit the sources of open events, in turn if there are too many. */
+static void sources_watch(struct events_look *look, const struct events_watch *watch)
+{
+	struct live_wish *wish = &look->live.wish;
+
+	wish->watched_count = 0;
+	while (wish->watched_count < LIVE_WATCHED &&
+	       events_watch_source(watch, &look->first_watched,
+				   &wish->watched[wish->watched_count]))
+		wish->watched_count++;
+	if (wish->watched_count < LIVE_WATCHED)
+		look->first_watched = 0;
+}
+
+/* Stores which limit refuses the packets of a source, and whether a limit blocks the source. */
+static void limits_judge(const struct source *source, const struct limit_state *states,
+			 struct source_fact *fact)
+{
+	double least = 2;
+
+	for (unsigned int i = 0; i < source->limit_count; i++) {
+		const struct sl_limit *limit = &source->limits[i];
+		const struct limit_state *state = &states[i];
+		struct limit words = source_limit(source, limit);
+		double left = (double)state->remaining / (burst_units(limit) ?: 1);
+		char label[LIMIT_LABEL];
+
+		if (!state->known || state->fresh || limit->observe)
+			continue;
+		limit_label(&words.spec, label);
+		if (state->blocked_ms) {
+			fact->blocked_until = uptime_ns() + state->blocked_ms * NS_PER_MS;
+			memcpy(fact->blocked_by, label, sizeof(label));
+		}
+		if (state->reason >= SL_FIRST_DROP)
+			left = state->blocked_ms ? -2 : -1;
+		if (left < least) {
+			memcpy(fact->limit, label, sizeof(label));
+			least = left;
+		}
+	}
+}
+
+/* Reads the policy and the limits of a source. Ignores failures: the fact then lacks them. */
+static void limits_read(struct events_look *look, struct source_fact *fact)
+{
+	struct table table = TABLE_CLOSED;
+	struct limit_state states[SL_LIMITS_MAX];
+	unsigned int mark = error_count();
+	struct packet_args packet;
+	struct source source;
+
+	if (look->reads++ >= EVENTS_READS_MAX ||
+	    live_table_open(&look->live, &fact->source, 1, &table) ||
+	    source_read(&look->live.gate, &table, &fact->source, &source)) {
+		error_drop(mark);
+		live_table_close(&look->live, &table);
+		return;
+	}
+	fact->has_policy = source.policy;
+	if (source.policy)
+		fact->policy = source.policy->prefix;
+	packet = packet_args_of_source(&source, FRAME_USUAL);
+	if (!source.split && !source_states_read(&look->live.gate, &source, &packet, states))
+		limits_judge(&source, states, fact);
+	source_free(&source);
+	live_table_close(&look->live, &table);
+	error_drop(mark);
+}
+
+/* Returns whether a policy version has a limit that blocks. */
+static bool version_blocks(const struct gate *gate, uint32_t version)
+{
+	const struct sl_policy *policy;
+
+	if (version >= 2 * gate->policies_max)
+		return false;
+	policy = policy_version(gate, version);
+	for (int slot = 0; slot < SL_LIMITS_MAX; slot++)
+		if (policy->spec[slot].action == SL_ACTION_BLOCK)
+			return true;
+	for (int family = 0; family < SL_FAMILIES; family++)
+		for (int i = 0; i < policy->limits[family]; i++)
+			if (policy->limit[family][i].block)
+				return true;
+	return false;
+}
+
+/*
+ * Adds the fact of a source, if packets of it were dropped since its previous visit, or an event of
+ * it is open. The count of a new source is only known to be new if all sources were read before.
+ */
+static void source_add(struct events_look *look, const struct events_watch *watch,
+		       const struct live_source *source, bool all_were_read)
+{
+	uint64_t dropped = source->count[LIVE_DROPPED].packets, before = source->dropped_before;
+	bool is_over = events_watch_has(watch, EVENT_SOURCE, &source->prefix);
+	bool is_blocked = events_watch_has(watch, EVENT_BLOCK, &source->prefix);
+	struct source_fact *fact = &look->sources[look->facts.source_count];
+
+	if (source->version < SL_POLICY_VERSION(SL_POLICY_FIRST))
+		return; /* no limit applies to the source, so a deny dropped its packets */
+	if (source->is_new && !all_were_read)
+		before = dropped;
+	if (!is_over && !is_blocked && dropped == before)
+		return;
+	if (look->facts.source_count == EVENTS_FACTS_MAX) {
+		look->facts.sources_left_out++;
+		return;
+	}
+	*fact = (struct source_fact){
+		.source = source->prefix, .dropped_before = before, .dropped = dropped};
+	if (!is_over || is_blocked || version_blocks(&look->live.gate, source->version))
+		limits_read(look, fact);
+	look->facts.source_count++;
+}
+
+static void sources_read(struct events_look *look, const struct events_watch *watch,
+			 bool all_were_read)
+{
+	const struct live *live = &look->live;
+
+	look->facts.source_count = look->facts.sources_left_out = look->reads = 0;
+	for (unsigned int i = 0; i < live->sources.count; i++) {
+		const struct live_source *source = &live->sources.items[i];
+
+		if (!source->is_gone && source->visited_at >= live->at)
+			source_add(look, watch, source, all_were_read);
+	}
+}
+
+/* --- Counters ------------------------------------------------------------------------------- */
+
+static void flood_read(struct events_look *look)
+{
+	const struct live *live = &look->live;
+	struct events_facts *facts = &look->facts;
+	const struct live_line *most = NULL;
+	struct passing passing = {0};
+	unsigned int mark = error_count();
+	float highest = 0;
+
+	facts->cpus_flooded = live->pressure.flooded;
+	facts->flood_has_policy = facts->flood_passes = false;
+	if (!facts->cpus_flooded)
+		return;
+	if (passing_read(&live->gate, &live->pressure, &passing))
+		error_drop(mark);
+	if (passing.policies) {
+		facts->flood_has_policy = facts->flood_passes = true;
+		facts->flood_policy = passing.first;
+		return;
+	}
+	for (unsigned int i = 0; i < live->stats.count; i++) {
+		const struct live_line *line = &live->lines[i];
+		float rate = line->reason[SL_PASS_NEWCOMER].packets +
+			     line->reason[SL_DROP_OVER_BUDGET].packets;
+
+		if (line->line->kind == STATS_RULE && rate > highest) {
+			highest = rate;
+			most = line;
+		}
+	}
+	facts->flood_has_policy = most && !prefix_parse(most->line->policy, &facts->flood_policy);
+}
+
+/* Adds up what each budget has dropped, also in policies that inherit it. */
+static void budgets_sum(struct events_look *look)
+{
+	const struct live *live = &look->live;
+	struct events_facts *facts = &look->facts;
+	unsigned int count = 0;
+
+	facts->budgets = look->budgets;
+	for (unsigned int i = 0; i < live->stats.count; i++) {
+		const struct stats_line *line = &live->stats.lines[i];
+		uint64_t dropped = line->counters.reason[SL_DROP_OVER_BUDGET].packets;
+		const struct sl_policy *policy, *origin;
+		unsigned int at = 0;
+
+		policy = line->kind == STATS_RULE && dropped
+				 ? policy_in_force(&live->gate, line->number)
+				 : NULL;
+		if (!policy)
+			continue;
+		origin = policy->newcomers_origin
+				 ? policy_in_force(&live->gate, policy->newcomers_origin)
+				 : policy;
+		while (at < count && origin &&
+		       !prefix_equal(&look->budgets[at].policy, &origin->prefix))
+			at++;
+		if (!origin || at == EVENTS_BUDGETS_MAX)
+			continue;
+		if (at == count)
+			look->budgets[count++] = (struct budget_fact){.policy = origin->prefix};
+		look->budgets[at].dropped += dropped;
+	}
+	facts->budget_count = count;
+}
+
+static void counters_read_all(struct events_look *look)
+{
+	const struct live *live = &look->live;
+	const struct sl_cell *reason = live->stats.total.reason;
+	struct events_facts *facts = &look->facts;
+
+	facts->contended = reason[SL_DROP_CONTENDED].packets;
+	facts->budget_dropped = reason[SL_DROP_OVER_BUDGET].packets;
+	facts->table_lost = live->pressure.event[SL_EVENT_NO_ROOM].total +
+			    live->pressure.event[SL_EVENT_EVICTED].total;
+	facts->table_sources = live->fill.sources;
+	facts->cpus = live->gate.machine.cpus;
+	flood_read(look);
+	budgets_sum(look);
+}
+
+/* --- Entries -------------------------------------------------------------------------------- */
+
+/* Reads the entries that have an end. Stores no generation if that fails. */
+static void entries_read(struct events_look *look)
+{
+	uint64_t begun = clock_read(CLOCK_THREAD_CPUTIME_ID);
+	const struct gate *gate = &look->live.gate;
+	struct entry_facts *entries = &look->entries;
+	struct sl_list_info lists[SL_LIST_PLACES];
+	unsigned int mark = error_count();
+	struct ruleset rules = {0};
+	int err = rules_read(gate, &rules);
+
+	error_drop(mark);
+	entries->count = 0;
+	for (unsigned int i = 0; !err && i < rules.count && entries->count < EVENTS_ENTRIES_MAX;
+	     i++) {
+		const struct rule *rule = &rules.rules[i];
+
+		if (rule->access != SL_ACCESS_NONE && rule->until)
+			entries->items[entries->count++] = (struct entry_fact){
+				.prefix = rule->prefix, rule->access, rule->until};
+	}
+	ruleset_free(&rules);
+	lists_copy(gate, lists);
+	for (int place = 0; place < SL_LIST_PLACES; place++) {
+		if (!lists[place].until || entries->count == EVENTS_ENTRIES_MAX)
+			continue;
+		entries->items[entries->count++] = (struct entry_fact){
+			.access = lists[place].access, .until = lists[place].until, .list = place};
+		snprintf(entries->list_names[place], sizeof(entries->list_names[place]), "%.63s",
+			 lists[place].name);
+	}
+	look->entries_generation = err ? 0 : look->facts.generation;
+	look->entries_due = task_due(begun);
+}
+
+/*
+ * After a change of the rules, removes the entries that would be reported as ended in this step, but
+ * were changed or removed.
+ */
+static void entries_check(struct events_look *look)
+{
+	uint32_t now = look->facts.now >> SL_UNTIL_SHIFT;
+
+	for (unsigned int i = 0; i < look->entries.count; i++) {
+		struct entry_fact *entry = &look->entries.items[i];
+		unsigned int mark = error_count();
+		struct rule rule = {0};
+
+		if (!entry->prefix.bits || entry->until > now)
+			continue;
+		if (!rules_get(&look->live.gate, &entry->prefix, &rule) &&
+		    rule.access != SL_ACCESS_NONE && rule.until != entry->until)
+			entry->until = 0;
+		rule_free(&rule);
+		error_drop(mark);
+	}
+}
+
+/* --- A step --------------------------------------------------------------------------------- */
+
+static void store_read(struct events_look *look)
+{
+	uint64_t begun = clock_read(CLOCK_THREAD_CPUTIME_ID);
+	char text[SHARING_TEXT];
+	struct sharing sharing;
+	const char *trouble;
+
+	look->facts.has_store = uptime_ns() >= look->store_due;
+	if (!look->facts.has_store)
+		return;
+	sharing = sharing_read(&look->live.gate);
+	trouble = sharing.is_wanted ? sharing_trouble(&sharing, text) : NULL;
+	if (trouble)
+		snprintf(look->store_trouble, sizeof(look->store_trouble), "%s", trouble);
+	look->facts.store_trouble = trouble ? look->store_trouble : NULL;
+	look->store_due = task_due(begun);
+}
+
+/* Returns whether the device of an attachment exists, also if that cannot be read. */
+static bool device_exists(const struct attachment *attachment)
+{
+	_cleanup_netns_ int back = -1;
+	_cleanup_netdevs_ struct netdevs devices = {0};
+	unsigned int mark = error_count();
+	int err = 0;
+
+	if (attachment->pinned.netns != netns_current())
+		err = netns_visit(attachment->pinned.netns, &back);
+	if (err == -ENOENT)
+		return false;
+	err = err ?: netdevs_read(&devices);
+	error_drop(mark);
+	return err || netdevs_find_name(&devices, attachment->pinned.device);
+}
+
+static void facts_read(struct events_look *look, const struct events_watch *watch,
+		       bool all_were_read)
+{
+	const struct gate *gate = &look->live.gate;
+	struct events_facts *facts = &look->facts;
+	uint32_t generation = facts->generation;
+
+	facts->now = uptime_ns();
+	facts->time_ns = clock_read(CLOCK_REALTIME);
+	facts->generation = gate_generation(gate);
+	facts->trial = gate->state->trial_until ? gate->state->trial : 0;
+	if (facts->generation != generation)
+		gate_change_read(gate, &facts->change);
+	facts->has_attachments = look->live.seen.sight != SIGHT_NONE &&
+				 look->live.attachments_task.due != look->attachments_due;
+	look->attachments_due = look->live.attachments_task.due;
+	facts->attachments = look->live.seen.all;
+	facts->attachment_count = look->live.seen.count;
+	facts->device_exists = device_exists;
+	facts->sources = look->sources;
+	sources_read(look, watch, all_were_read);
+	counters_read_all(look);
+	store_read(look);
+	facts->entries = look->entries_generation ? &look->entries : NULL;
+	if (look->entries_generation != facts->generation)
+		entries_check(look);
+}
+
+int events_look_step(struct events_look *look, struct events_watch *watch)
+{
+	struct live *live = &look->live;
+	bool all_were_read = live->passes && live->sources.count < live->sources.most;
+	uint64_t pinned = live->pinned;
+	int err;
+
+	sources_watch(look, watch);
+	err = live_refresh(live, EVENTS_STEP_NS);
+	if (err)
+		return err;
+	if (live->pinned != pinned) {
+		all_were_read = false;
+		if (directory_inode(&live->gate) != look->directory)
+			events_watch_end(watch, uptime_ns(), clock_read(CLOCK_REALTIME),
+					 "the gate was made again");
+		look->directory = directory_inode(&live->gate);
+		look->entries_generation = 0;
+	}
+	facts_read(look, watch, all_were_read);
+	events_watch_step(watch, &look->facts);
+	if (look->entries_generation != look->facts.generation && uptime_ns() >= look->entries_due)
+		entries_read(look);
+	return 0;
+}

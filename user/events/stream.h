@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Events: a stream of events for other processes. The process that watches a gate offers its events
+ * as JSON on the socket /run/sluice/GATE.events (SOCK_SEQPACKET, mode 0660, owner of /run/sluice,
+ * group of the gate). Each message is one event, as event_json() formats it. The socket does not
+ * report earlier events.
+ *
+ * The server never waits for a client: if the buffer of a client's socket is full, the client is
+ * disconnected.
+ */
+#ifndef SLUICE_EVENTS_STREAM_H
+#define SLUICE_EVENTS_STREAM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "gate/gate.h"
+
+#define STREAM_CLIENTS_MAX 16
+#define STREAM_LINE	   4096 /* longest message, in bytes */
+#define STREAM_PATH	   (sizeof("/run/sluice/.events") + GATE_NAME)
+
+struct events_server {
+	int fd; /* fd of the socket that accepts clients; -1 if there is no server */
+	int client[STREAM_CLIENTS_MAX];
+	unsigned int count;
+	uint64_t disconnected; /* clients that were too slow */
+	char path[STREAM_PATH];
+};
+
+#define EVENTS_SERVER_CLOSED                                                                       \
+	(struct events_server)                                                                     \
+	{                                                                                          \
+		.fd = -1                                                                           \
+	}
+
+/*
+ * Offers the events of a gate. Returns 0, -EADDRINUSE if another process offers them, or another
+ * negative errno, for example if /run/sluice does not exist or is not writable. Adds no error.
+ */
+int events_server_open(const struct gate *gate, struct events_server *ret);
+void events_server_close(struct events_server *server);
+
+/* Accepts the clients that wait. Refuses a client if there are STREAM_CLIENTS_MAX. */
+void events_server_accept(struct events_server *server);
+
+/* Sends a line of event_json() to all clients. */
+void events_server_send(struct events_server *server, const char *line);
+
+/* --- Clients -------------------------------------------------------------------------------- */
+
+/*
+ * Connects to the process that offers the events of a gate. Returns a non-blocking fd for poll(2),
+ * or a negative errno: -ENOENT or -ECONNREFUSED if there is no such process, and -EPERM if an
+ * untrusted process offers them. Adds no error.
+ */
+int events_connect(const char *gate);
+
+/*
+ * Receives one event as a line of JSON without a newline. Returns its length, 0 if the stream has
+ * ended, or -EAGAIN if there is no event now, or another negative errno.
+ */
+ssize_t events_receive(int fd, char line[STREAM_LINE]);
+
+#endif
