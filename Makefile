@@ -402,6 +402,7 @@ install-sluice: $(BUILD)/sluice
 	$(Q)install -D -m 0644 docs/sluice.schema.json $(DESTDIR)$(PREFIX)/share/sluice/sluice.schema.json
 	$(say) INSTALL $(DESTDIR)$(PREFIX)/share/man
 	$(Q)install -D -m 0644 docs/man/sluice.8 $(DESTDIR)$(PREFIX)/share/man/man8/sluice.8
+	$(Q)install -D -m 0644 docs/man/sluice-events.8 $(DESTDIR)$(PREFIX)/share/man/man8/sluice-events.8
 	$(Q)install -D -m 0644 docs/man/sluice-rules.5 $(DESTDIR)$(PREFIX)/share/man/man5/sluice-rules.5
 	$(Q)install -D -m 0644 docs/man/sluice-inspect.7 $(DESTDIR)$(PREFIX)/share/man/man7/sluice-inspect.7
 	$(Q)install -D -m 0644 docs/man/sluice-limits.7 $(DESTDIR)$(PREFIX)/share/man/man7/sluice-limits.7

@@ -13,7 +13,7 @@ import pytest
 from lab import MAPS, SLUICE, TOP, run
 
 MAN = os.path.join(TOP, "docs", "man")
-PAGES = {"sluice": "sluice.8", "sluice-share": "sluice-share.8", "sluice-top": "sluice-top.8",
+PAGES = {"sluice": "sluice.8", "sluice-share": "sluice-share.8", "sluice-top": "sluice-top.8", "sluice-events": "sluice-events.8",
          "sluice-rules": "sluice-rules.5", "sluice-limits": "sluice-limits.7", "sluice-inspect": "sluice-inspect.7"}
 DOCUMENTS = ["README.md", *sorted(f"docs/{name}" for name in os.listdir(os.path.join(TOP, "docs"))
                                  if name.endswith(".md"))]

@@ -102,6 +102,7 @@ WORDS = {
     "stats": [[]],
     "sources": [[], ["sort", ESCAPE]],
     "top": [["-b", "every", "200ms", "times", "1"], ["-b", ESCAPE], ["sort", ESCAPE]],
+    "events": [["kind", ESCAPE], ["--exec", ESCAPE], ["--since", ESCAPE]],
     "export": [[]],
     "upgrade": [[]],
     "complete": [["attach", ""], ["deny", "192.0.2.7", "as", ""], ["-n", ""], ["-g", ""]],

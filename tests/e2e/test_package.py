@@ -25,6 +25,7 @@ usr/share/doc/sluice/copyright
 usr/share/man/man5/sluice-rules.5.gz
 usr/share/man/man7/sluice-inspect.7.gz
 usr/share/man/man7/sluice-limits.7.gz
+usr/share/man/man8/sluice-events.8.gz
 usr/share/man/man8/sluice.8.gz
 usr/share/sluice/sluice.schema.json
 """.split()

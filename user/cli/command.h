@@ -37,7 +37,7 @@ extern const struct command command_attach, command_detach, command_status, comm
 	command_set, command_newcomers, command_allow, command_deny, command_unallow,
 	command_undeny, command_lists, command_del, command_forgive, command_show, command_apply,
 	command_confirm, command_keep, command_diff, command_dump, command_check, command_stats,
-	command_sources, command_export, command_upgrade, command_complete;
+	command_sources, command_events, command_export, command_upgrade, command_complete;
 
 /* Returns the gate of -g, or NULL without -g. */
 const char *gate_named(const struct context *context);

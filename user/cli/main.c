@@ -4,12 +4,12 @@
 #include "sharing/command_share.h"
 
 static const struct command *const commands[] = {
-	&command_attach,    &command_detach,   &command_status,	 &command_doctor,  &command_set,
-	&command_newcomers, &command_allow,    &command_deny,	 &command_unallow, &command_undeny,
-	&command_lists,	    &command_del,      &command_forgive, &command_show,	   &command_apply,
-	&command_confirm,   &command_keep,     &command_share,	 &command_diff,	   &command_dump,
-	&command_check,	    &command_stats,    &command_sources, &command_top,	   &command_export,
-	&command_upgrade,   &command_complete, &command_version, &command_help,
+	&command_attach,    &command_detach,  &command_status,	 &command_doctor,  &command_set,
+	&command_newcomers, &command_allow,   &command_deny,	 &command_unallow, &command_undeny,
+	&command_lists,	    &command_del,     &command_forgive,	 &command_show,	   &command_apply,
+	&command_confirm,   &command_keep,    &command_share,	 &command_diff,	   &command_dump,
+	&command_check,	    &command_stats,   &command_sources,	 &command_top,	   &command_events,
+	&command_export,    &command_upgrade, &command_complete, &command_version, &command_help,
 };
 
 const char *gate_named(const struct context *context)
@@ -30,7 +30,8 @@ int main(int argc, char **argv)
 		.count = ARRAY_SIZE(commands),
 		.usage = "Options stand before or after the command. Words that begin with - stand "
 			 "after --.\n"
-			 "Without -g, check, dump, lists, show, sources, stats and top read the "
+			 "Without -g, check, dump, events, lists, show, sources, stats and top "
+			 "read the "
 			 "only "
 			 "gate\n"
 			 "that exists, and status, doctor and export read all gates.\n",

@@ -1,0 +1,294 @@
+# SPDX-License-Identifier: GPL-2.0
+"""`sluice events`: real packets and commands begin and end events. The watch looks once a second."""
+
+import contextlib
+import json
+import os
+import signal
+import socket
+import stat
+import subprocess
+
+import pytest
+
+from keeper import rules
+from lab import BUILD, SLUICE, frame, refused, wait_until
+from test_limits import OFFENDER
+
+FIELDS = {"schema", "version", "gate", "id", "time", "kind", "phase", "source", "policy", "limit", "device", "dropped",
+          "duration_ms", "lost", "generation", "uid", "command", "text"}
+FORGE = os.path.join(BUILD, "forge")
+SECONDS = 30  # timeout for an event
+
+
+class Events:
+    """A process of `sluice events -j`, and the events that it has printed."""
+
+    def __init__(self, lab, directory, *words, json_lines=True, name="events", waits=True):
+        self.lab, self.json_lines = lab, json_lines
+        self.out, self.err = directory / f"{name}.out", directory / f"{name}.err"
+        options = ["-j"] if json_lines else []
+        self.notify = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.notify.settimeout(SECONDS)
+        self.notify.bind(str(directory / f"{name}.notify"))
+        with open(self.out, "wb") as out, open(self.err, "wb") as err:
+            self.process = subprocess.Popen([SLUICE, "-g", lab.gate, "-n", lab.filter, *options, "events", *words],
+                                            stdin=subprocess.DEVNULL, stdout=out, stderr=err,
+                                            env={**os.environ, "NOTIFY_SOCKET": str(directory / f"{name}.notify")})
+        assert not waits or self.notify.recv(100) == b"READY=1"
+
+    def lines(self):
+        return self.out.read_text().splitlines()
+
+    def all(self, *words):
+        """Returns the events whose kind and phase are `words`, or all events."""
+        found = [json.loads(line) for line in self.lines()]
+        return [event for event in found if (event["kind"], event["phase"])[:len(words)] == words]
+
+    def wait_for(self, *words, count=1, that=lambda event: True):
+        """Waits for `count` events with a kind and a phase, and returns the last of them."""
+        wait_until(lambda: len([e for e in self.all(*words) if that(e)]) >= count or self.process.poll() is not None,
+                   f"{count} events {words} in {self.out.read_text()} {self.err.read_text()}", SECONDS)
+        found = [e for e in self.all(*words) if that(e)]
+        assert len(found) >= count, f"{words}: {self.out.read_text()} {self.err.read_text()}"
+        return found[count - 1]
+
+    def stop(self, number=signal.SIGTERM, status=0):
+        self.process.send_signal(number)
+        assert self.process.wait(SECONDS) == status, self.err.read_text()
+
+    def close(self):
+        self.process.kill()
+        self.process.wait()
+        self.notify.close()
+
+
+def socket_of(lab):
+    return f"/run/sluice/{lab.gate}.events"
+
+
+@pytest.fixture
+def watching(attached, tmp_path):
+    """Returns a function that starts `sluice events`, and returns when it has read the gate."""
+    with contextlib.ExitStack() as closing:
+        def start(*words, **options):
+            events = Events(attached, tmp_path, *words, **options)
+            closing.callback(events.close)
+            return events
+        yield start
+
+
+def test_a_source_over_its_limit_begins_and_ends_with_its_dropped_packets(attached, watching):
+    attached.sluice("set", "default", "name", "syn", "rate", "1/h", "burst", "5")
+    events = watching()
+    attached.send(OFFENDER, 40)
+    begin = events.wait_for("source", "begin")
+    assert (begin["source"], begin["policy"], begin["limit"]) == (OFFENDER, "default", "syn")
+    attached.send(OFFENDER, 25)
+    end = events.wait_for("source", "end")
+    assert end["id"] == begin["id"] and end["source"] == OFFENDER
+    assert end["dropped"] == 40 + 25 - 5 and end["duration_ms"] >= 1000, end
+    assert all(set(event) == FIELDS and event["schema"] == "sluice-event" and event["version"] == 1
+               for event in events.all())
+    attached.send(OFFENDER, 3)
+    assert events.wait_for("source", "begin", count=2)["id"] != begin["id"]
+    assert len(events.all("source")) == 3
+
+
+def test_a_block_begins_and_ends(attached, watching):
+    attached.sluice("set", "default", "rate", "1/h", "burst", "5", "action", "block", "4s")
+    events = watching()
+    attached.send(OFFENDER, 10)
+    begin = events.wait_for("block", "begin")
+    assert (begin["source"], begin["policy"]) == (OFFENDER, "default") and begin["limit"]
+    end = events.wait_for("block", "end")
+    assert end["id"] == begin["id"] and end["dropped"] == 5 and end["duration_ms"] >= 1000
+
+
+def test_a_denied_source_is_not_over_a_limit(attached, watching):
+    attached.sluice("set", "default", "rate", "1/h", "burst", "5")
+    attached.sluice("deny", "203.0.113.7")
+    events = watching()
+    attached.send("203.0.113.7", 50)
+    attached.send(OFFENDER, 6)
+    assert events.wait_for("source", "begin")["source"] == OFFENDER
+    assert len(events.all("source", "begin")) == 1
+
+
+def test_drops_before_the_watch_do_not_count(attached, watching):
+    attached.sluice("set", "default", "rate", "1/h", "burst", "5")
+    attached.send_and_wait([frame(OFFENDER)] * 100)
+    events = watching()
+    attached.send(OFFENDER, 7)
+    assert events.wait_for("source", "end")["dropped"] == 7
+
+
+def test_an_entry_ends(attached, watching):
+    events = watching()
+    attached.sluice("deny", "203.0.113.7", "for", "2s")
+    attached.sluice("allow", "203.0.113.0/24", "for", "1h")
+    ended = events.wait_for("entry", "instant")
+    assert ended["source"] == "203.0.113.7" and "deny" in ended["text"]
+
+
+def test_changed_rules_have_command_and_user(attached, watching):
+    events = watching()
+    attached.sluice("set", "default", "rate", "10pps")
+    changed = events.wait_for("rules", "instant")
+    assert changed["command"].startswith("sluice -g ") and changed["command"].endswith("set default rate 10pps")
+    assert changed["uid"] == 0 and changed["generation"] == attached.json("status")["gates"][0]["generation"]
+
+
+def test_the_record_of_a_change_is_private_and_removed_with_the_gate(attached):
+    attached.sluice("set", "default", "rate", "10pps")
+    path = f"/run/sluice/{attached.gate}.change"
+    assert stat.S_IMODE(os.stat(path).st_mode) == 0o640
+    attached.sluice("detach", "all")
+    assert not os.path.exists(path)
+
+
+@pytest.mark.parametrize("confirms", [True, False], ids=["confirmed", "undone"])
+def test_a_trial_opens_and_ends(attached, watching, confirms):
+    events = watching()
+    attached.sluice("set", "default", "rate", "10pps", "--confirm", "1h" if confirms else "5s")
+    begin = events.wait_for("trial", "begin")
+    if confirms:
+        attached.sluice("confirm")
+    end = events.wait_for("trial", "end")
+    assert end["id"] == begin["id"] and ("confirmed" if confirms else "undone") in end["text"]
+
+
+def test_a_device_is_attached_lost_and_detached(attached, watching):
+    events = watching()
+    attached.pair("out1", "in1")
+    attached.attach("in1")
+    assert "attached" in events.wait_for("device", "instant")["text"]
+    attached.ip("link", "del", "in1")
+    lost = events.wait_for("device", "begin")
+    assert lost["device"] == "in1"
+    attached.sluice("detach", "all")
+    end = events.wait_for("device", "end")
+    assert end["id"] == lost["id"]
+
+
+def test_a_device_that_is_made_again_is_back(keeping, lab, tmp_path):
+    lab.pair("out1", "in1")
+    keeping(rules("in0", "in1"))
+    with contextlib.closing(Events(lab, tmp_path)) as events:
+        lab.ip("link", "del", "in1")
+        lost = events.wait_for("device", "begin")
+        lab.pair("out1", "in1")
+        back = events.wait_for("device", "end")
+        assert back["id"] == lost["id"] and back["device"] == "in1" and "back" in back["text"], back
+
+
+@pytest.mark.alone
+def test_a_flood_and_an_exhausted_budget(attached, watching):
+    attached.sluice("set", "default", "rate", "1kpps", "burst", "1000")
+    attached.sluice("newcomers", "default", "rate", "100pps", "burst", "100")
+    events = watching()
+    forging = subprocess.Popen([FORGE, attached.sender, "out0", "128.0.0.0/2", "4", str(min(os.sched_getaffinity(0))),
+                                "0", "0"], stdout=subprocess.DEVNULL)
+    try:
+        flood = events.wait_for("flood", "begin")
+        budget = events.wait_for("budget", "begin")
+    finally:
+        forging.wait()
+    assert flood["policy"] == budget["policy"] == "default"
+    over = events.wait_for("flood", "end")
+    assert over["id"] == flood["id"] and over["dropped"] > 1000
+    assert events.wait_for("budget", "end")["dropped"] >= over["dropped"]
+
+
+# --- The process ----------------------------------------------------------------------------------
+
+def test_filters_of_kind_source_and_policy(attached, watching):
+    attached.sluice("set", "default", "rate", "1/h", "burst", "5")
+    attached.sluice("set", "10.0.0.0/8", "rate", "1/h", "burst", "5")
+    every = watching()
+    some = {"kinds": watching("kind", "block,rules", name="kinds"),
+            "within": watching("10.1.0.0/16", name="within"),
+            "policy": watching("policy", "10.0.0.0/8", name="policy")}
+    for source in OFFENDER, "10.1.2.3", "10.2.0.1":
+        attached.send(source, 9)
+    attached.sluice("set", "default", "rate", "2/h")
+    every.wait_for("source", "begin", count=3)
+    every.wait_for("rules", "instant")
+    some["kinds"].wait_for("rules", "instant")
+    some["policy"].wait_for("source", "begin", count=2)
+    assert some["within"].wait_for("source", "begin")["source"] == "10.1.2.3"
+    every.stop()
+    for events in some.values():
+        events.stop()
+    assert [e["kind"] for e in some["kinds"].all()] == ["rules"]
+    assert {e["source"] for e in some["within"].all()} == {"10.1.2.3"}
+    assert {e["source"] for e in some["policy"].all("source")} == {"10.1.2.3", "10.2.0.1"}
+
+
+def test_a_second_process_reads_the_stream_of_the_first(attached, watching):
+    attached.sluice("set", "default", "rate", "1/h", "burst", "5")
+    first = watching()
+    second = watching(name="second")
+    text = watching(name="text", json_lines=False)
+    path = f"/run/sluice/{attached.gate}.events"
+    assert stat.S_IMODE(os.stat(path).st_mode) == 0o660
+    attached.send(OFFENDER, 9)
+    assert first.wait_for("source", "begin") == second.wait_for("source", "begin")
+    wait_until(lambda: text.lines(), "a line")
+    assert text.lines()[0].endswith(f" {attached.gate} source begin {OFFENDER}: over limit 'limit' of default") or \
+        f"source begin {OFFENDER}: over limit" in text.lines()[0], text.lines()
+    assert len(text.lines()[0]) <= 100
+    first.stop()
+    assert second.wait_for("source", "end")["text"].startswith("the watch has ended")
+    assert first.lines() == second.lines()
+    # the second process then watches the gate itself
+    wait_until(lambda: os.path.exists(path), "another server")
+    second.stop()
+    text.stop()
+    assert not os.path.exists(path)
+
+
+def test_a_socket_of_a_killed_process_is_replaced(attached, watching):
+    first = watching()
+    first.process.kill()
+    first.process.wait()
+    assert os.path.exists(f"/run/sluice/{attached.gate}.events")
+    second = watching(name="second")
+    attached.sluice("set", "default", "rate", "10pps")
+    second.wait_for("rules", "instant")
+    second.stop()
+    assert not os.path.exists(f"/run/sluice/{attached.gate}.events")
+
+
+def test_all_events_end_with_the_watch_and_with_the_gate(attached, watching):
+    attached.sluice("set", "default", "rate", "1/h", "burst", "5")
+    for stops in False, True:
+        events = watching(name=f"events-{stops}")
+        attached.send(OFFENDER, 30)
+        begin = events.wait_for("source", "begin")
+        if stops:
+            events.stop(signal.SIGINT)
+        else:
+            attached.sluice("detach", "all")
+            assert events.process.wait(SECONDS) == 1
+            assert len(events.err.read_text().splitlines()) == 1, events.err.read_text()
+        end = events.all("source", "end")
+        assert [e["id"] for e in end] == [begin["id"]]
+        assert ("the watch has ended" if stops else "the gate was removed") in end[0]["text"]
+        if not stops:
+            attached.attach()
+            attached.sluice("set", "default", "rate", "1/h", "burst", "5")
+
+
+def test_a_closed_pipe_ends_it(attached):
+    process = attached.start("events")
+    process.stdout.close()
+    assert process.wait(SECONDS) == -signal.SIGPIPE
+    assert process.stderr.read() == ""
+    process.stderr.close()
+
+
+def test_wrong_words_are_refused(attached):
+    refused(attached.sluice("events", "kind", "sauce", status=None), "sauce", "write source", code=2)
+    refused(attached.sluice("events", "--exec", "true", status=None), "absolute", code=2)
+    refused(attached.sluice("events", "--exec", "/none", status=None), "/none", code=1)

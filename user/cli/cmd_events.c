@@ -1,0 +1,364 @@
+// SPDX-License-Identifier: GPL-2.0
+/* events: prints changes of a gate until a signal arrives, or reads them from the journal. */
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <systemd/sd-daemon.h>
+
+#include "cli/command.h"
+#include "events/journal.h"
+#include "events/look.h"
+#include "events/runner.h"
+#include "events/stream.h"
+
+struct given_policy {
+	bool is_given;
+	struct sl_prefix prefix;
+};
+
+struct events_args {
+	struct sl_prefix within;
+	uint32_t kinds; /* a bit for each kind; 0: all */
+	struct given_policy policy;
+	time_t since; /* s since 1970; 0: not given */
+	const char *program;
+	bool journal;
+};
+
+struct events_session {
+	const struct events_args *args;
+	struct event_filter filter;
+	bool json, to_journal;
+	const char *gate;
+	char name[GATE_NAME + 1];
+	int signals;
+	bool ends;	/* a signal arrived, or standard output was closed */
+	bool is_broken; /* standard output was closed */
+	struct events_look look;
+	struct events_watch watch;
+	struct events_server server;
+	struct events_runner runner;
+	uint64_t reported; /* failures of programs that were reported */
+};
+
+/* --- Events --------------------------------------------------------------------------------- */
+
+/* Prints an event if the filter accepts it. json: the event as JSON, or NULL if it is not known. */
+static void event_print(struct events_session *session, const char *gate, const struct event *event,
+			const char *json)
+{
+	_cleanup_free_ char *made = session->json && !json ? event_json(gate, event) : NULL;
+	char line[EVENT_LINE];
+
+	if (session->json)
+		json = json ?: made;
+	else
+		json = event_format(gate, event, line);
+	if (json && (printf("%s\n", json) < 0 || fflush(stdout)))
+		session->ends = session->is_broken = true;
+}
+
+/* Handles an event that the filter accepts. */
+static void event_handle(struct events_session *session, const char *gate,
+			 const struct event *event, const char *json)
+{
+	if (!event_matches(&session->filter, event))
+		return;
+	if (session->to_journal)
+		event_journal(gate, event);
+	else
+		event_print(session, gate, event, json);
+	if (session->runner.program)
+		events_runner_add(&session->runner, gate, event, uptime_ns());
+}
+
+/* Called for each event of the watch. */
+static void on_event(void *data, const struct event *event)
+{
+	struct events_session *session = data;
+	_cleanup_free_ char *json = event_json(session->name, event);
+
+	if (json && session->server.fd >= 0)
+		events_server_send(&session->server, json);
+	event_handle(session, session->name, event, json);
+}
+
+/* Called for each event of the journal. */
+static void on_past(void *data, const char *gate, const struct event *event, const char *json)
+{
+	struct events_session *session = data;
+
+	if (!session->ends && event_matches(&session->filter, event))
+		event_print(session, gate, event, json);
+}
+
+/* Reports the events for which the program did not succeed, when their number has changed. */
+static void runner_report(struct events_session *session)
+{
+	const struct events_runner *runner = &session->runner;
+	uint64_t all = runner->left_out + runner->failed + runner->killed;
+
+	if (all == session->reported)
+		return;
+	session->reported = all;
+	error_warn("exec-failed", runner->program,
+		   "failed for %" PRIu64 " %s so far: %" PRIu64 " without a process, %" PRIu64
+		   " with an error, %" PRIu64 " killed after %llu s",
+		   all, plural(all, "event", "events"), runner->left_out, runner->failed,
+		   runner->killed, RUNNER_LIMIT_NS / NS_PER_SEC);
+}
+
+/* --- Waiting -------------------------------------------------------------------------------- */
+
+static int signals_open(struct events_session *session)
+{
+	sigset_t signals;
+
+	signal(SIGPIPE, SIG_IGN); /* a closed standard output ends the process in session_end() */
+	sigemptyset(&signals);
+	sigaddset(&signals, SIGTERM);
+	sigaddset(&signals, SIGINT);
+	sigaddset(&signals, SIGHUP);
+	sigaddset(&signals, SIGCHLD);
+	session->signals = signalfd(-1, &signals, SFD_NONBLOCK | SFD_CLOEXEC);
+	if (session->signals < 0 || sigprocmask(SIG_BLOCK, &signals, NULL))
+		return error_add(errno, "events", NULL, "cannot wait for events: %s",
+				 strerror(errno));
+	return 0;
+}
+
+/* Waits until uptime `until` for an fd, a signal, or a program. Returns whether `fd` is ready. */
+static bool session_wait(struct events_session *session, int fd, uint64_t until)
+{
+	struct pollfd polled[] = {{session->signals, POLLIN, 0},
+				  {fd, POLLIN, 0},
+				  {session->server.fd, POLLIN, 0},
+				  {STDOUT_FILENO, 0, 0}};
+	uint64_t now = uptime_ns(), next = events_runner_step(&session->runner, now);
+	struct signalfd_siginfo info;
+
+	runner_report(session);
+	error_flush();
+	until = until < next ? until : next;
+	if (poll(polled, ARRAY_SIZE(polled),
+		 until <= now	       ? 0
+		 : until == UINT64_MAX ? -1
+				       : (int)((until - now) / NS_PER_MS) + 1) < 0)
+		return false;
+	while (read(session->signals, &info, sizeof(info)) == sizeof(info))
+		session->ends |= info.ssi_signo != SIGCHLD;
+	if (polled[2].revents)
+		events_server_accept(&session->server);
+	if (polled[3].revents & POLLERR && !session->to_journal)
+		session->ends = session->is_broken = true;
+	return polled[1].revents;
+}
+
+/* --- Sources of events ---------------------------------------------------------------------- */
+
+/* Prints the events of another process, until that process ends. */
+static void stream_follow(struct events_session *session, int fd)
+{
+	char line[STREAM_LINE], gate[GATE_NAME + 1];
+	struct event event;
+	ssize_t got = -EAGAIN;
+
+	while (!session->ends && (got > 0 || got == -EAGAIN)) {
+		if (got == -EAGAIN)
+			session_wait(session, fd, UINT64_MAX);
+		got = events_receive(fd, line);
+		if (got > 0 && !event_parse(line, gate, &event))
+			event_handle(session, gate, &event, line);
+	}
+}
+
+/* Watches the gate until a signal arrives, or the gate is removed. */
+static int gate_watch(struct events_session *session)
+{
+	uint64_t due = uptime_ns();
+	const char *reason = "the watch has ended";
+	bool is_ready = false;
+	int err = events_look_open(&session->look, session->name);
+
+	if (!err && events_watch_begin(&session->watch, clock_read(CLOCK_BOOTTIME), EVENTS_OPEN_MAX,
+				       on_event, session))
+		err = error_add(ENOMEM, "no-memory", NULL, "cannot watch: %s", why(ENOMEM));
+	if (err)
+		return err;
+	events_server_open(&session->look.live.gate, &session->server);
+	while (!err && !session->ends) {
+		uint64_t now = uptime_ns();
+
+		if (now >= due) {
+			err = events_look_step(&session->look, &session->watch);
+			sd_notify(0, is_ready ? "WATCHDOG=1" : "READY=1");
+			is_ready = true;
+			due = now + EVENTS_STEP_NS;
+		}
+		if (!err)
+			session_wait(session, -1, due);
+	}
+	if (err)
+		reason = "the gate was removed, or cannot be read";
+	events_watch_end(&session->watch, uptime_ns(), clock_read(CLOCK_REALTIME), reason);
+	return err;
+}
+
+static void session_close(struct events_session *session)
+{
+	events_runner_end(&session->runner);
+	events_server_close(&session->server);
+	events_watch_free(&session->watch);
+	events_look_close(&session->look);
+	close_fd(&session->signals);
+}
+
+/* Finds the only gate, if the command line names none. */
+static int gate_find(const struct context *context, char name[GATE_NAME + 1])
+{
+	_cleanup_(gate_close) struct gate gate = GATE_CLOSED;
+	int err = gate_open_to_look(&gate, context);
+
+	if (!err)
+		memcpy(name, gate.name, GATE_NAME + 1);
+	return err;
+}
+
+static int session_run(const struct context *context, struct events_session *session)
+{
+	_cleanup_close_ int stream = -1;
+	int err = gate_find(context, session->name)
+			  ?: signals_open(session)
+			  ?: events_runner_begin(session->args->program, &session->runner);
+
+	if (err)
+		return err;
+	stream = events_connect(session->name);
+	if (stream >= 0) {
+		sd_notify(0, "READY=1");
+		stream_follow(session, stream);
+	}
+	return session->ends ? 0 : gate_watch(session);
+}
+
+static int events_run(const struct context *context, const void *data)
+{
+	const struct events_args *args = data;
+	_cleanup_(session_close) struct events_session session = {
+		.args = args,
+		.filter = {args->kinds, args->within, args->policy.is_given, args->policy.prefix},
+		.json = context->json,
+		.look.live.gate = GATE_CLOSED,
+		.server = EVENTS_SERVER_CLOSED,
+		.signals = -1,
+	};
+	struct stat st;
+	int err;
+
+	session.to_journal = args->journal || (!fstat(STDOUT_FILENO, &st) &&
+					       journal_reads(getenv("JOURNAL_STREAM"), &st));
+	if (args->since)
+		return events_journal_read(context->gate, args->since, on_past, &session);
+	err = session_run(context, &session);
+	error_flush(); /* the output is not one JSON document, so an error is no part of it */
+	if (session.is_broken) {
+		session_close(&session);
+		signal(SIGPIPE, SIG_DFL);
+		raise(SIGPIPE);
+	}
+	return err;
+}
+
+/* --- Words ---------------------------------------------------------------------------------- */
+
+/* Parses kinds, separated by commas. */
+static int kinds_parse(const struct value_type *type, const char *what, const char *text, void *ret)
+{
+	_cleanup_free_ char *copy = strdup(text);
+	uint32_t kinds = 0;
+	char *rest = copy, *word;
+
+	while (copy && (word = strsep(&rest, ","))) {
+		int kind = word_find(event_kind_names, EVENT_KINDS, word);
+
+		if (kind < 0)
+			return value_refuse(type, "event-kind", what, word, "not a kind of event");
+		kinds |= 1U << kind;
+	}
+	*(uint32_t *)ret = kinds;
+	return 0;
+}
+
+static int policy_parse(const struct value_type *type, const char *what, const char *text,
+			void *ret)
+{
+	struct given_policy policy = {.is_given = true};
+	int err = value_parse(&value_prefix, what, text, &policy.prefix);
+
+	(void)type;
+	if (!err)
+		*(struct given_policy *)ret = policy;
+	return err;
+}
+
+/* Parses a time of the calendar, or a time before now. */
+static int since_parse(const struct value_type *type, const char *what, const char *text, void *ret)
+{
+	time_t since, now = time(NULL);
+	uint64_t ago;
+	int err;
+
+	(void)type;
+	if (strchr(text, 'T') || strchr(text, 't')) {
+		err = moment_parse(text, &since);
+	} else {
+		err = value_parse(&value_time, what, text, &ago);
+		since = err ? 0 : now - (time_t)(ago / NS_PER_SEC);
+	}
+	if (!err)
+		*(time_t *)ret = since > 0 ? since : 1;
+	return err;
+}
+
+static const struct value_type kinds_type = {
+	.name = "KINDS",
+	.parse = kinds_parse,
+	.expected = "write source, block, entry, flood, budget, table, contended, rules, device, "
+		    "generic, store, trial or lost, separated by commas",
+	.words = event_kind_names,
+	.word_count = EVENT_KINDS,
+};
+static const struct value_type policy_type = {.name = "PREFIX", .parse = policy_parse};
+static const struct value_type since_type = {.name = "TIME", .parse = since_parse};
+
+static const struct word events_words[] = {
+	{"ADDRESS|PREFIX", OPERAND, &value_prefix, offsetof(struct events_args, within), NULL},
+	{"kind", KEYWORD, &kinds_type, offsetof(struct events_args, kinds),
+	 "print only events of these kinds"},
+	{"policy", KEYWORD, &policy_type, offsetof(struct events_args, policy),
+	 "print only events about the policy of this prefix"},
+	{"--since", OPTION, &since_type, offsetof(struct events_args, since),
+	 "print the events that sluice-events@GATE.service has written to the journal since\n"
+	 "TIME, such as 2h or 2026-11-21T13:00:00Z, and exit"},
+	{"--exec", OPTION, VALUE_TEXT("PROGRAM"), offsetof(struct events_args, program),
+	 "run PROGRAM for each event, with the event as JSON on standard input, for at most 10 s"},
+	{"--journal", OPTION, NULL, offsetof(struct events_args, journal),
+	 "write events to the journal instead of standard output"},
+};
+
+const struct command command_events = {
+	.name = "events",
+	.brief = "print changes as they happen: sources over limits, floods, lost devices",
+	.details =
+		"Prints one line when something begins, ends or happens, until a signal arrives:\n"
+		"source (over its limit), block, entry (ended), flood, budget, table, contended,\n"
+		"rules, device, generic, store, trial, lost. With -j, prints one JSON object per\n"
+		"line. With ADDRESS or PREFIX, prints only events of sources within it. The first\n"
+		"process offers its events to others in /run/sluice/GATE.events. See\n"
+		"sluice-events(8).",
+	COMMAND_WORDS(events_words, struct events_args),
+	.run = events_run,
+};
