@@ -429,8 +429,8 @@ const struct command command_newcomers = {
 		"In a time t, all new sources together pass at most burst + rate x t. A source is\n"
 		"new until its bucket has existed for the time in which it refills, 1s to 1min;\n"
 		"until then, its packets are also charged to this budget. Set the budget to twice\n"
-		"the rate of new sources when there is no flood; 'sluice status' prints how much\n"
-		"of it is used. The prefix must have limits.",
+		"what new sources send in quiet times; 'sluice status' prints how much of it is\n"
+		"used. The prefix must have limits. See NEW SOURCES in sluice-limits(7).",
 	.question = "default, or which prefix?",
 	COMMAND_WORDS(newcomers_words, struct newcomers_args),
 	.run = newcomers_run,

@@ -87,8 +87,8 @@ static const struct kind {
 	{"covered", WRONG, GATE, limits_are_covered,
 	 "longer prefixes cover all of it, so its limits have no effect{1}", "sluice {-g}del {0}"},
 	{"flood-passes", WRONG, GATE, flood_passes,
-	 "new {1} share no budget, so a flood of new {1} passes; the budget must be less than the "
-	 "protected machines can handle{2}",
+	 "new {1} share no budget, so a flood of new {1} passes; begin with this budget, and see "
+	 "NEW SOURCES in sluice-limits(7){2}",
 	 "sluice {-g}newcomers {0} rate {3}"},
 	{"unshared", WRONG, GATE, limits_are_unshared, "its limits are not shared: {1}", "{2}"},
 	/* reasons why a gate could be set up better */
@@ -112,8 +112,8 @@ static const struct kind {
 	 "flood ends or the budget is raised{2}",
 	 "sluice {-g}status"},
 	{"no-budget", ADVICE, GATE, budget_is_missing,
-	 "new {1} share no budget, so a flood of new {1} would pass; the budget must be less than "
-	 "the protected machines can handle{2}",
+	 "new {1} share no budget, so a flood of new {1} would pass; begin with this budget, and "
+	 "see NEW SOURCES in sluice-limits(7){2}",
 	 "sluice {-g}newcomers {0} rate {3}"},
 	{"table-short", ADVICE, GATE, table_is_short,
 	 "the table is short of room, so states were evicted or new sources got none; {1}", "{2}"},
