@@ -28,7 +28,7 @@ SHARE_LIBS := hiredis $(STORE_TLS)
 # Only sluice-replay links libpcap.
 REPLAY_LIBS := libpcap
 WARNINGS := -Wall -Wextra -Werror
-CPPFLAGS += -D_GNU_SOURCE -DSL_VERSION='"$(VERSION)"' -Iinclude -Iuser $(shell $(PKGCONFIG) --cflags $(LIBS) $(SHARE_LIBS)) \
+CPPFLAGS += -D_GNU_SOURCE -DSL_VERSION='"$(VERSION)"' -Iinclude -Iuser -Ibpf $(shell $(PKGCONFIG) --cflags $(LIBS) $(SHARE_LIBS)) \
 	$(if $(STORE_TLS),-DSL_STORE_TLS)
 CFLAGS   ?= -O2 -g
 # entries and sets of the table of states are read as other types than they are declared: ways.h
@@ -43,7 +43,7 @@ BPF_FLAGS := -g -O2 -target bpf -mcpu=v3 $(WARNINGS) -Ivmlinux -Iinclude
 SANITIZE  := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 
 # The rooms of user/, from bottom to top: each uses only those before it (scripts/include-order).
-ROOMS   := base capture rules config gate attach state migrate program keep sharing doctor live events report
+ROOMS   := base capture rules config gate attach state migrate program keep sharing doctor live events suggest report
 LIB_SRC := $(wildcard $(ROOMS:%=user/%/*.c))
 LIB     := $(BUILD)/libsluice.a
 CLI_OBJ := $(patsubst user/%.c,$(BUILD)/user/%.o,$(wildcard user/cli/*.c))

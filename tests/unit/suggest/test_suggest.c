@@ -1,0 +1,406 @@
+// SPDX-License-Identifier: GPL-2.0
+/* user/suggest/suggest.h: proposals from packets whose answers are known. */
+#include "suggest/suggest.h"
+
+#include <arpa/inet.h>
+
+#include "credit.h"
+#include "rules/matches.h"
+#include "test.h"
+#include "wire.h"
+
+#define STEP_NS 1000000ULL /* time between two calls of a stream, in ns */
+#define START	1700000000000000000ULL
+
+static struct suggest suggest;
+
+/* A stream of bursts of `size` packets every `gap` ms, from `from` ms to `to` ms. */
+struct stream {
+	const char *addr;
+	unsigned int size, gap, from, to;
+	uint16_t facts; /* beside SL_FACT_ANY */
+	uint8_t proto;
+	uint16_t port;
+	uint32_t bytes; /* 0: a length that differs between packets */
+};
+
+static struct suggest_packet packet_of(const struct stream *stream, uint64_t ns)
+{
+	struct suggest_packet packet = {
+		.ns = ns,
+		.packets = 1,
+		.bytes = stream->bytes ? stream->bytes : 60 + ns / STEP_NS % 1009,
+		.facts = {.facts = SL_FACT_ANY | stream->facts,
+			  .proto = stream->proto,
+			  .port = stream->port},
+	};
+	packet.ipv4 = inet_pton(AF_INET, stream->addr, packet.addr) == 1;
+	if (!packet.ipv4)
+		assert_int_equal(inet_pton(AF_INET6, stream->addr, packet.addr), 1);
+	return packet;
+}
+
+typedef void handler(const struct suggest_packet *packet);
+
+static void add(const struct suggest_packet *packet)
+{
+	assert_int_equal(suggest_add(&suggest, packet), 0);
+}
+
+static void try(const struct suggest_packet *packet)
+{
+	suggest_try(&suggest, packet);
+}
+
+/* Hands over the packets of all streams in the order of their times. */
+static void hand_over(const struct stream *streams, unsigned int count, unsigned int ms,
+		      handler *handle)
+{
+	for (unsigned int at = 0; at < ms; at++)
+		for (unsigned int i = 0; i < count; i++) {
+			const struct stream *stream = &streams[i];
+			struct suggest_packet packet;
+
+			if (at < stream->from || (stream->to && at >= stream->to) ||
+			    (at - stream->from) % stream->gap)
+				continue;
+			packet = packet_of(stream, START + at * STEP_NS);
+			for (unsigned int n = 0; n < stream->size; n++)
+				handle(&packet);
+		}
+}
+
+static void begin_with(unsigned int headroom, uint32_t most)
+{
+	struct suggest_settings settings = {SUGGEST_QUANTILE, headroom, most};
+
+	assert_int_equal(suggest_begin(&suggest, &settings), 0);
+}
+
+/* Adds all packets, proposes, and counts refusals. */
+static void run(const struct stream *streams, unsigned int count, unsigned int ms,
+		unsigned int headroom)
+{
+	begin_with(headroom, POPULATION_MAX);
+	hand_over(streams, count, ms, add);
+	assert_int_equal(suggest_propose(&suggest), 0);
+	if (suggest_must_try(&suggest))
+		hand_over(streams, count, ms, try);
+}
+
+static int end(void **state)
+{
+	(void)state;
+	suggest_free(&suggest);
+	return 0;
+}
+
+static const struct proposal *proposal_of(enum suggest_class class)
+{
+	return &suggest.proposal[class][SUGGEST_SOURCES];
+}
+
+/* Fills addresses and streams: `count` equal sources, whose bursts begin at different times. */
+static void clients_make(struct stream *streams, char (*addr)[INET6_ADDRSTRLEN], unsigned int count,
+			 struct stream model)
+{
+	for (unsigned int i = 0; i < count; i++) {
+		snprintf(addr[i], sizeof(*addr), "10.0.%u.%u", i / 250, 1 + i % 250);
+		streams[i] = model;
+		streams[i].addr = addr[i];
+		streams[i].from = model.from + 7 * i % model.gap;
+	}
+}
+
+#define CLIENTS 100
+static struct stream clients[CLIENTS + 5];
+static char addresses[CLIENTS][INET6_ADDRSTRLEN];
+
+static const struct stream hundred = {"192.0.2.1", 20, 200, 0, 0, SL_FACT_UDP, 17, 9, 0};
+
+TEST(test_a_source_of_100_pps_in_bursts_of_20)
+{
+	run(&hundred, 1, 20000, 0);
+	assert_int_equal(proposal_of(SUGGEST_ALL)->refusal, SUGGEST_PROPOSED);
+	assert_int_equal(proposal_of(SUGGEST_ALL)->limit.spec.rate, 100);
+	assert_int_equal(proposal_of(SUGGEST_ALL)->limit.spec.burst, 20);
+	assert_int_equal(proposal_of(SUGGEST_ALL)->refused_packets, 0);
+	assert_int_equal(proposal_of(SUGGEST_ALL)->limit.spec.action, SL_ACTION_OBSERVE);
+	assert_false(suggest_must_try(&suggest));
+	end(NULL);
+}
+
+/* What a bucket of this rate and burst refuses of `hundred`. */
+static uint64_t hundred_refused(uint64_t rate, uint64_t burst)
+{
+	struct sl_limit limit = {.cost = SEC / rate, .burst = burst * (SEC / rate)};
+	struct sl_state state;
+	uint64_t refused = 0;
+
+	limit.refill = limit.burst;
+	state = credit_full(&limit, 0);
+	for (unsigned int at = 0; at < 20000; at += hundred.gap)
+		for (unsigned int n = 0; n < hundred.size; n++) {
+			struct sl_slice slice = {0};
+
+			refused +=
+				!credit_charge(&limit, &state, &slice, 0, limit.cost, at * MS, 0);
+		}
+	return refused;
+}
+
+TEST(test_one_packet_less_refuses)
+{
+	assert_int_equal(hundred_refused(100, 20), 0);
+	assert_true(hundred_refused(100, 19) >= 1);
+}
+
+TEST(test_headroom_raises_rate_and_burst)
+{
+	run(&hundred, 1, 20000, 50);
+	assert_int_equal(proposal_of(SUGGEST_ALL)->limit.spec.rate, 150);
+	assert_int_equal(proposal_of(SUGGEST_ALL)->limit.spec.burst, 30);
+	end(NULL);
+}
+
+TEST(test_outliers_are_named_and_do_not_raise_the_limit)
+{
+	const struct proposal *all = proposal_of(SUGGEST_ALL);
+	char name[INET_ADDRSTRLEN];
+
+	clients_make(clients, addresses, CLIENTS, (struct stream){.size = 2, .gap = 200});
+	clients[CLIENTS] = (struct stream){.addr = "198.51.100.7", .size = 1, .gap = 1};
+	run(clients, CLIENTS + 1, 20000, 0);
+	assert_int_equal(all->outliers, 1);
+	assert_string_equal(inet_ntop(AF_INET, all->outlier[0].addr, name, sizeof(name)),
+			    "198.51.100.7");
+	assert_int_equal(all->outlier[0].demand, 1000);
+	assert_int_equal(all->rest, 10);
+	assert_int_equal(all->max, 1000);
+	assert_int_equal(all->p50, 10);
+	assert_int_equal(all->limit.spec.rate, 10);
+	assert_int_equal(all->limit.spec.burst, 2);
+	/* the burst and 10 packets a second of 20,000 packets in 20 s pass */
+	assert_int_equal(all->refused_members, 1);
+	assert_int_equal(all->refused_packets, 20000 - 2 - 199);
+	end(NULL);
+}
+
+TEST(test_no_outlier_if_the_demands_have_no_gap)
+{
+	unsigned int sizes[] = {2, 8, 30, 110, 400};
+
+	clients_make(clients, addresses, CLIENTS, (struct stream){.size = 2, .gap = 1000});
+	for (unsigned int i = 0; i < ARRAY_SIZE(sizes); i++)
+		clients[i].size = sizes[i];
+	run(clients, CLIENTS, 20000, 0);
+	assert_int_equal(proposal_of(SUGGEST_ALL)->outliers, 0);
+	assert_int_equal(proposal_of(SUGGEST_ALL)->max, 500); /* the next rate of the ladder */
+	end(NULL);
+}
+
+TEST(test_too_few_packets_or_too_short_a_time)
+{
+	struct stream slow = {.addr = "192.0.2.1", .size = 1, .gap = 100};
+
+	run(&slow, 1, 60000, 0); /* 600 packets */
+	assert_int_equal(proposal_of(SUGGEST_ALL)->refusal, SUGGEST_TOO_LITTLE);
+	end(NULL);
+	run(&hundred, 1, 9000, 0);
+	assert_int_equal(proposal_of(SUGGEST_ALL)->refusal, SUGGEST_TOO_LITTLE);
+	end(NULL);
+	run(&hundred, 0, 0, 0);
+	assert_int_equal(proposal_of(SUGGEST_ALL)->refusal, SUGGEST_NO_PACKETS);
+	end(NULL);
+}
+
+TEST(test_few_sources_look_like_an_attack)
+{
+	clients_make(clients, addresses, CLIENTS, (struct stream){.size = 1, .gap = 1000});
+	run(clients, CLIENTS, 20000, 0);
+	assert_false(suggest.attack.few_sources);
+	assert_false(suggest.attack.one_shape);
+	end(NULL);
+	clients[CLIENTS] = (struct stream){.addr = "198.51.100.7", .size = 1, .gap = 1};
+	run(clients, CLIENTS + 1, 20000, 0);
+	assert_true(suggest.attack.few_sources);
+	assert_int_equal(suggest.attack.busiest, 1);
+	assert_int_equal(suggest.attack.busiest_share, 90);
+	end(NULL);
+}
+
+TEST(test_one_shape_looks_like_an_attack)
+{
+	struct stream syn = {
+		.size = 1, .gap = 500, .facts = SL_FACT_TCP | SL_FACT_SYN, .proto = 6, .bytes = 60};
+
+	clients_make(clients, addresses, CLIENTS, syn);
+	run(clients, CLIENTS, 20000, 0);
+	assert_true(suggest.attack.one_shape);
+	assert_true(suggest.attack.shape_syn);
+	assert_int_equal(suggest.attack.shape_bytes, 60);
+	assert_true(suggest.attack.shape_share >= 99);
+	end(NULL);
+
+	/* acknowledgements are alike in any download */
+	syn.facts = SL_FACT_TCP;
+	clients_make(clients, addresses, CLIENTS, syn);
+	run(clients, CLIENTS, 20000, 0);
+	assert_false(suggest.attack.one_shape);
+	end(NULL);
+}
+
+static const struct {
+	const char *what;
+	uint16_t facts;
+	uint8_t proto;
+	uint16_t port;
+	unsigned int classes; /* a bit for each class */
+} classes[] = {
+	{"TCP", SL_FACT_PROTO | SL_FACT_TCP | SL_FACT_PORT, 6, 80, 1 << SUGGEST_ALL},
+	{"SYN", SL_FACT_PROTO | SL_FACT_TCP | SL_FACT_SYN | SL_FACT_PORT, 6, 80,
+	 1 << SUGGEST_ALL | 1 << SUGGEST_SYN},
+	{"DNS", SL_FACT_PROTO | SL_FACT_UDP | SL_FACT_PORT, 17, 53,
+	 1 << SUGGEST_ALL | 1 << SUGGEST_DNS},
+	{"QUIC", SL_FACT_PROTO | SL_FACT_UDP | SL_FACT_PORT, 17, 443,
+	 1 << SUGGEST_ALL | 1 << SUGGEST_QUIC},
+	{"UDP port 0", SL_FACT_PROTO | SL_FACT_UDP | SL_FACT_PORT, 17, 0,
+	 1 << SUGGEST_ALL | 1 << SUGGEST_UDP},
+	{"UDP port 54", SL_FACT_PROTO | SL_FACT_UDP | SL_FACT_PORT, 17, 54,
+	 1 << SUGGEST_ALL | 1 << SUGGEST_UDP},
+	{"UDP port 65535", SL_FACT_PROTO | SL_FACT_UDP | SL_FACT_PORT, 17, 65535,
+	 1 << SUGGEST_ALL | 1 << SUGGEST_UDP},
+	{"ICMP", SL_FACT_PROTO | SL_FACT_ICMP, 1, 0, 1 << SUGGEST_ALL | 1 << SUGGEST_ICMP},
+	{"UDP, its port cut off", SL_FACT_PROTO | SL_FACT_UDP | SL_FACT_UNREAD, 17, 0,
+	 1 << SUGGEST_ALL},
+};
+
+TEST(test_classes_of_packets)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(classes); i++) {
+		struct stream stream = {.addr = "2001:db8::1",
+					.facts = classes[i].facts,
+					.proto = classes[i].proto,
+					.port = classes[i].port};
+		struct suggest_packet packet = packet_of(&stream, START);
+
+		print_message("%s\n", classes[i].what);
+		begin_with(0, POPULATION_MAX);
+		add(&packet);
+		for (int c = 0; c < SUGGEST_CLASSES; c++)
+			assert_int_equal(suggest.population[c][SUGGEST_SOURCES].packets,
+					 classes[i].classes >> c & 1);
+		assert_int_equal(suggest.unread, !!(classes[i].facts & SL_FACT_UNREAD));
+		end(NULL);
+	}
+}
+
+TEST(test_networks_and_sources)
+{
+	static const struct {
+		const char *addr;
+		unsigned int sources, networks; /* with the addresses before it */
+	} rows[] = {
+		{"192.0.2.1", 1, 1},	     {"192.0.2.9", 2, 1},
+		{"192.0.3.1", 3, 2},	     {"2001:db8::1", 4, 3},
+		{"2001:db8::2", 4, 3},	     {"2001:db8:0:1::1", 5, 3},
+		{"2001:db8:0:100::1", 6, 4}, {"fe80::1", 7, 5},
+		{"fe80::2", 8, 6}, /* link-local: each address is a source */
+	};
+
+	begin_with(0, POPULATION_MAX);
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		struct stream stream = {.addr = rows[i].addr};
+		struct suggest_packet packet = packet_of(&stream, START);
+
+		print_message("%s\n", rows[i].addr);
+		add(&packet);
+		assert_int_equal(suggest.population[0][SUGGEST_SOURCES].count, rows[i].sources);
+		assert_int_equal(suggest.population[0][SUGGEST_NETWORKS].count, rows[i].networks);
+	}
+	end(NULL);
+}
+
+TEST(test_limit_of_a_network_is_for_all_its_sources)
+{
+	const struct limit *limit = &suggest.proposal[0][SUGGEST_NETWORKS].limit;
+
+	clients_make(clients, addresses, CLIENTS, (struct stream){.size = 1, .gap = 1000});
+	run(clients, CLIENTS, 20000, 0);
+	assert_int_equal(limit->spec.per[SL_IPV4], 24);
+	assert_int_equal(limit->spec.per[SL_IPV6], 56);
+	assert_string_equal(limit->spec.name, "all-net");
+	assert_int_equal(limit->spec.rate, 100);
+	assert_true(limit->spec.burst <= 100);
+	end(NULL);
+}
+
+TEST(test_budget_of_new_sources)
+{
+	static char names[480][INET6_ADDRSTRLEN];
+	static struct stream many[481];
+	const struct newcomer_proposal *budget = &suggest.budget;
+
+	many[0] = hundred; /* it was there from the beginning */
+	for (unsigned int i = 0; i < 480; i++) {
+		snprintf(names[i], sizeof(names[i]), "10.1.%u.%u", i / 250, i % 250);
+		many[i + 1] =
+			(struct stream){.addr = names[i], .size = 3, .gap = 60000, .from = 125 * i};
+	}
+	run(many, 481, 60000, 0);
+	assert_int_equal(budget->refusal, SUGGEST_PROPOSED);
+	assert_int_equal(budget->warm_up_ns, 15 * SEC_NS);
+	assert_int_equal(budget->sources, 360); /* eight a second for 45 s */
+	assert_int_equal(budget->most, 8);
+	assert_int_equal(budget->limit.spec.rate, 30);
+	assert_int_equal(budget->limit.spec.burst, 3);
+	end(NULL);
+}
+
+TEST(test_no_budget_without_new_sources)
+{
+	run(&hundred, 1, 20000, 0);
+	assert_int_equal(suggest.budget.refusal, SUGGEST_NO_PACKETS);
+	end(NULL);
+}
+
+TEST(test_more_sources_than_there_is_room_for)
+{
+	const struct population *sources = &suggest.population[0][SUGGEST_SOURCES];
+
+	begin_with(0, 64);
+	for (unsigned int round = 0; round < 20; round++)
+		for (unsigned int i = 0; i < 1000; i++) {
+			char name[INET6_ADDRSTRLEN];
+			struct stream stream = {.addr = name};
+			struct suggest_packet packet;
+
+			snprintf(name, sizeof(name), "10.2.%u.%u", i / 250, i % 250);
+			packet = packet_of(&stream, START + round * SEC_NS + i * 1000);
+			add(&packet);
+		}
+	assert_int_equal(suggest_propose(&suggest), 0);
+	assert_true(sources->count <= 64);
+	assert_in_range(population_keys(sources), 500, 2000);
+	assert_int_equal(sources->packets, 20000);
+	for (unsigned int i = 0; i < sources->count; i++)
+		assert_int_equal(sources->items[i].packets, 20);
+	assert_int_equal(proposal_of(SUGGEST_ALL)->limit.spec.rate, 1);
+	assert_int_equal(proposal_of(SUGGEST_ALL)->limit.spec.burst, 1);
+	end(NULL);
+}
+
+TEST(test_read_of_a_frame)
+{
+	static const uint8_t bytes[] = {ETH(0x0800), IPV4(17), UDP};
+	struct suggest_packet packet = {0};
+
+	assert_true(suggest_read(bytes, sizeof(bytes), &packet));
+	assert_true(packet.ipv4);
+	assert_int_equal(packet.facts.port, 5353);
+	assert_true(suggest_read(bytes, 36, &packet));
+	assert_true(packet.facts.facts & SL_FACT_UNREAD);
+	assert_false(suggest_read(bytes, 20, &packet));
+}
+
+TESTS(NULL, NULL)

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Suggest: the smallest burst that refuses no packet of a source, at each rate of a ladder.
+ *
+ * A token bucket refuses nothing if its burst is at least the largest excess of the packets over
+ * the rate: the maximum over all spans of (cost of the packets in the span - length of the span).
+ * A track computes this maximum for each rate while packets arrive. `need` is the largest excess of
+ * a span that ends now: it falls with time to 0, and each packet raises it by its cost. The result
+ * is exact, because include/credit.h charges the same costs: a bucket with a burst of `most` ticks
+ * passes all packets, and a bucket with less refuses at least one of them.
+ */
+#ifndef SLUICE_LADDER_H
+#define SLUICE_LADDER_H
+
+#include <stdint.h>
+
+#include "sluice.h"
+
+/* Rates in packets per second: 1, 2, 3 and 5 times each power of ten up to 1,000,000. */
+#define LADDER_RATES 25
+
+extern const uint32_t ladder_rate[LADDER_RATES];
+
+/* The cost of a packet at each rate, in ticks, as limit_compile() computes it. */
+extern const uint64_t ladder_cost[LADDER_RATES];
+
+/* The packets of one source, or of one network. It begins zeroed. */
+struct track {
+	uint64_t last; /* time of the last packet, in ticks */
+	uint64_t need[LADDER_RATES];
+	uint64_t most[LADDER_RATES]; /* largest `need` so far, in ticks */
+};
+
+/* Adds packets at time `now`, in ticks, which is not before the time of the last packet. */
+void track_add(struct track *track, uint64_t now, uint32_t packets);
+
+/* Returns the smallest burst in packets that refuses nothing at a rate of the ladder. */
+uint64_t track_burst(const struct track *track, unsigned int step);
+
+/*
+ * Returns the rate that a source needs if the burst is one second of the rate: the least number N
+ * for which a rate of the ladder of at most N needs a burst of at most N.
+ */
+uint64_t track_demand(const struct track *track);
+
+#endif

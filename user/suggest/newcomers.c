@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "suggest/parts.h"
+
+#include "base/clock.h"
+
+/*
+ * Ages at which a source is established, in ns: the time in which an empty state refills plus
+ * SPAN_MORE_NS, and at most 66 s (span_due() in include/ways.h).
+ */
+static const uint64_t ages_ns[NEW_AGES] = {4 * NS_PER_SEC, 16 * NS_PER_SEC, 66 * NS_PER_SEC};
+#define SPAN_MORE_NS (3 * NS_PER_SEC)
+
+/* Times at the beginning of a capture, when each source looks new. */
+static const uint64_t warm_ups_ns[NEW_WARM_UPS] = {3 * NS_PER_SEC, 15 * NS_PER_SEC,
+						   120 * NS_PER_SEC};
+
+/* A warm-up may be at most this part of the capture. */
+#define WARM_UP_PART 3
+
+static void source_count(struct newcomer_counts *counts, uint64_t now, unsigned int sources)
+{
+	uint64_t second = now / SL_TICKS_PER_SEC;
+
+	counts->sources += sources;
+	counts->now = (second == counts->second ? counts->now : 0) + sources;
+	counts->second = second;
+	if (counts->most < counts->now)
+		counts->most = counts->now;
+}
+
+void newcomers_add(struct suggest *suggest, const struct member *source, uint64_t now,
+		   uint32_t packets)
+{
+	uint32_t weight = 1U << suggest->population[SUGGEST_ALL][SUGGEST_SOURCES].halvings;
+
+	for (int i = 0; i < NEW_WARM_UPS; i++) {
+		struct newcomer_counts *counts = &suggest->newcomers[i];
+
+		if (source->first < warm_ups_ns[i] * SL_TICKS_PER_NS)
+			continue;
+		if (source->first == now && source->packets == packets)
+			source_count(counts, now, weight);
+		for (int age = 0; age < NEW_AGES; age++)
+			if (now - source->first < ages_ns[age] * SL_TICKS_PER_NS)
+				track_add(&counts->track[age], now, packets * weight);
+	}
+}
+
+/* Returns the least age at which the limit of all packets has established a source. */
+static int age_choose(const struct proposal *all)
+{
+	double refill = (double)all->limit.spec.burst / all->limit.spec.rate * NS_PER_SEC;
+	int age = 0;
+
+	if (all->refusal == SUGGEST_PROPOSED)
+		while (age < NEW_AGES - 1 && ages_ns[age] < refill + SPAN_MORE_NS)
+			age++;
+	return age;
+}
+
+void newcomers_propose(struct suggest *suggest)
+{
+	struct newcomer_proposal *budget = &suggest->budget;
+	uint64_t span_ns = suggest_span_ns(suggest);
+	const struct newcomer_counts *counts;
+	int age = age_choose(&suggest->proposal[SUGGEST_ALL][SUGGEST_SOURCES]), warm_up = 0;
+
+	while (warm_up < NEW_WARM_UPS - 1 && warm_ups_ns[warm_up + 1] * WARM_UP_PART <= span_ns)
+		warm_up++;
+	counts = &suggest->newcomers[warm_up];
+	*budget = (struct newcomer_proposal){
+		.warm_up_ns = warm_ups_ns[warm_up],
+		.sources = counts->sources,
+		.most = counts->most,
+		.age_ns = ages_ns[age],
+	};
+	if (!counts->sources || span_ns < SUGGEST_SPAN_MIN_NS) {
+		budget->refusal = counts->sources ? SUGGEST_TOO_LITTLE : SUGGEST_NO_PACKETS;
+		return;
+	}
+	for (unsigned int i = 0; i < LADDER_RATES; i++)
+		budget->curve.burst[i] = track_burst(&counts->track[age], i);
+	curve_choose(&budget->curve, span_ns);
+	limit_of_curve(&budget->limit, &budget->curve, suggest->settings.headroom);
+}

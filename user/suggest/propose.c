@@ -1,0 +1,338 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "suggest/parts.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/cleanup.h"
+#include "base/error.h"
+#include "credit.h"
+#include "rules/limit_words.h"
+
+/* With fewer members, quantiles, outliers and shares of members mean little. */
+#define MEMBERS_MIN 10
+
+/* --- One limit ------------------------------------------------------------------------------ */
+
+void curve_choose(struct suggest_curve *curve, uint64_t span_ns)
+{
+	uint64_t refill_ns = span_ns / 10 > NS_PER_SEC ? span_ns / 10 : NS_PER_SEC;
+	uint64_t least = UINT64_MAX;
+
+	curve->knee = LADDER_RATES - 1;
+	for (unsigned int i = 0; i < LADDER_RATES; i++) {
+		uint64_t rate = ladder_rate[i], burst = curve->burst[i];
+
+		if ((double)burst * NS_PER_SEC > (double)rate * refill_ns || rate + burst >= least)
+			continue;
+		least = rate + burst;
+		curve->knee = i;
+	}
+}
+
+/* Adds the headroom, and rounds up to two digits. Without headroom, numbers stay exact. */
+static uint64_t headroom_add(uint64_t number, unsigned int headroom)
+{
+	uint64_t unit = 1;
+
+	if (!headroom)
+		return number;
+	number = (number * (100 + headroom) + 99) / 100;
+	while (number / unit >= 100)
+		unit *= 10;
+	return (number + unit - 1) / unit * unit;
+}
+
+void limit_of_curve(struct limit *limit, const struct suggest_curve *curve, unsigned int headroom)
+{
+	limit->spec.rate = headroom_add(ladder_rate[curve->knee], headroom);
+	limit->spec.rate_unit = SL_RATE_PPS;
+	limit->spec.burst = headroom_add(curve->burst[curve->knee], headroom);
+	limit->spec.burst_unit = SL_BURST_PACKETS;
+}
+
+/* Makes the limit of a class and scope, which observes. */
+static void limit_make(const struct suggest *suggest, enum suggest_class class,
+		       enum suggest_scope scope, struct proposal *proposal)
+{
+	struct limit *limit = &proposal->limit;
+
+	*limit = limit_defaults;
+	limit->match = suggest->match[class];
+	limit->spec.action = SL_ACTION_OBSERVE;
+	strcpy(limit->spec.name, suggest_words[class].name);
+	if (scope == SUGGEST_NETWORKS) {
+		strcat(limit->spec.name, "-net");
+		limit->spec.per[SL_IPV4] = 24;
+		limit->spec.per[SL_IPV6] = 56;
+	}
+	limit_of_curve(limit, &proposal->curve, suggest->settings.headroom);
+}
+
+static int number_compare(const void *a, const void *b)
+{
+	uint64_t one = *(const uint64_t *)a, other = *(const uint64_t *)b;
+
+	return one < other ? -1 : one > other;
+}
+
+/* Compares members: the highest demand first. */
+static int demand_compare(const void *a, const void *b)
+{
+	const struct member *one = *(const struct member *const *)a;
+	const struct member *other = *(const struct member *const *)b;
+
+	return number_compare(&other->demand, &one->demand);
+}
+
+/* Returns the index of a quantile in `count` sorted numbers, by the nearest rank. */
+static unsigned int rank_of(unsigned int count, unsigned int quantile)
+{
+	uint64_t rank = ((uint64_t)count * quantile + SUGGEST_WHOLE - 1) / SUGGEST_WHOLE;
+
+	return rank ? rank - 1 : 0;
+}
+
+/*
+ * Finds the outliers among members in descending order: at most three, or 1 % of all, if each needs
+ * more than SUGGEST_OUTLIER_TIMES what any other member needs.
+ */
+static void outliers_find(const struct member *const *sorted, unsigned int count,
+			  struct proposal *proposal)
+{
+	unsigned int most = count / 100 > 3 ? count / 100 : 3;
+
+	for (unsigned int i = most; i && count >= MEMBERS_MIN && !proposal->outliers; i--)
+		if (sorted[i - 1]->demand > SUGGEST_OUTLIER_TIMES * sorted[i]->demand)
+			proposal->outliers = i;
+	for (unsigned int i = 0; i < proposal->outliers && i < SUGGEST_OUTLIERS_SHOWN; i++)
+		proposal->outlier[i] = (struct suggest_outlier){
+			.addr = {sorted[i]->addr[0], sorted[i]->addr[1]},
+			.ipv4 = sorted[i]->ipv4,
+			.packets = sorted[i]->packets,
+			.demand = sorted[i]->demand,
+		};
+	proposal->rest = sorted[proposal->outliers]->demand;
+}
+
+/* Fills in the demands, the outliers and the curve of a population that is not empty. */
+static int curve_make(struct population *population, const struct suggest_settings *settings,
+		      struct proposal *proposal)
+{
+	unsigned int count = population->count, rest;
+	_cleanup_free_ const struct member **sorted = calloc(count, sizeof(*sorted));
+	_cleanup_free_ uint64_t *bursts = calloc(count, sizeof(*bursts));
+
+	if (!sorted || !bursts)
+		return error_add(ENOMEM, "no-memory", NULL, "out of memory for the sources");
+	population_measure(population);
+	for (unsigned int i = 0; i < count; i++)
+		sorted[i] = &population->items[i];
+	qsort(sorted, count, sizeof(*sorted), demand_compare);
+	proposal->p50 = sorted[count - 1 - rank_of(count, 50000)]->demand;
+	proposal->p99 = sorted[count - 1 - rank_of(count, 99000)]->demand;
+	proposal->p999 = sorted[count - 1 - rank_of(count, 99900)]->demand;
+	proposal->max = sorted[0]->demand;
+	outliers_find(sorted, count, proposal);
+	rest = count - proposal->outliers;
+	for (unsigned int step = 0; step < LADDER_RATES; step++) {
+		for (unsigned int i = 0; i < rest; i++)
+			bursts[i] = member_burst(sorted[proposal->outliers + i], step);
+		qsort(bursts, rest, sizeof(*bursts), number_compare);
+		proposal->curve.burst[step] = bursts[rank_of(rest, settings->quantile)];
+	}
+	return 0;
+}
+
+/*
+ * Gives a full bucket to each member that the limit may refuse. A member is refused nothing if the
+ * burst is enough for it at the next lower rate of the ladder. Slices would make the result depend
+ * on the number of CPUs, so the limit has none.
+ */
+static int trials_begin(struct population *population, struct proposal *proposal)
+{
+	static const struct machine any = {.jiffy_ns = 4 * NS_PER_MS, .cpus = 1};
+	const struct limit *limit = &proposal->limit;
+	unsigned int step = 0;
+
+	proposal->charged = limit_compile(limit, SL_IPV4, &any);
+	proposal->charged.refill = proposal->charged.burst;
+	proposal->charged.slice = 0;
+	while (step < LADDER_RATES - 1 && ladder_rate[step + 1] <= limit->spec.rate)
+		step++;
+	for (unsigned int i = 0; i < population->count; i++) {
+		struct member *member = &population->items[i];
+
+		if (member_burst(member, step) <= limit->spec.burst)
+			continue;
+		member->trial = malloc(sizeof(*member->trial));
+		if (!member->trial)
+			return error_add(ENOMEM, "no-memory", NULL,
+					 "out of memory for the sources");
+		*member->trial = (struct member_trial){
+			.state = credit_full(&proposal->charged, member->first)};
+		population->trials++;
+	}
+	return 0;
+}
+
+static int limit_propose(struct suggest *suggest, enum suggest_class class,
+			 enum suggest_scope scope)
+{
+	struct population *population = &suggest->population[class][scope];
+	struct proposal *proposal = &suggest->proposal[class][scope];
+	int err;
+
+	*proposal = (struct proposal){
+		.members = population_keys(population),
+		.packets = population->packets,
+		.halvings = population->halvings,
+	};
+	if (!population->count) {
+		proposal->refusal = SUGGEST_NO_PACKETS;
+		return 0;
+	}
+	err = curve_make(population, &suggest->settings, proposal);
+	if (err)
+		return err;
+	if (population->packets < SUGGEST_PACKETS_MIN ||
+	    suggest_span_ns(suggest) < SUGGEST_SPAN_MIN_NS) {
+		proposal->refusal = SUGGEST_TOO_LITTLE;
+		return 0;
+	}
+	curve_choose(&proposal->curve, suggest_span_ns(suggest));
+	limit_make(suggest, class, scope, proposal);
+	return trials_begin(population, proposal);
+}
+
+/* --- An attack ------------------------------------------------------------------------------ */
+
+/* Shares of the packets from which on a few sources, or one shape, dominate, in per cent. */
+#define FEW_SHARE   80
+#define SHAPE_SHARE 80
+
+/* At most this many sources are few, if they are at most a tenth of all. */
+#define FEW_SOURCES 3
+
+static unsigned int per_cent(uint64_t part, uint64_t whole)
+{
+	return whole ? part * 100 / whole : 0;
+}
+
+/* Finds whether a few sources dominate. */
+static void few_find(const struct population *sources, struct suggest_attack *attack)
+{
+	uint64_t busiest[FEW_SOURCES] = {0}, sum = 0;
+
+	for (unsigned int i = 0; i < sources->count; i++) {
+		uint64_t packets = sources->items[i].packets;
+
+		for (int place = 0; place < FEW_SOURCES; place++)
+			if (packets > busiest[place]) {
+				uint64_t other = busiest[place];
+
+				busiest[place] = packets;
+				packets = other;
+			}
+	}
+	for (unsigned int i = 0; i < FEW_SOURCES && sum * 100 < FEW_SHARE * sources->packets; i++) {
+		sum += busiest[i];
+		attack->busiest = i + 1;
+	}
+	attack->busiest_share = per_cent(sum, sources->packets);
+	attack->few_sources =
+		sources->count >= 10 * attack->busiest && attack->busiest_share >= FEW_SHARE;
+}
+
+/* Returns whether at least half of the sources sent a single packet. */
+static bool are_single(const struct population *sources)
+{
+	uint64_t singles = 0;
+
+	for (unsigned int i = 0; i < sources->count; i++)
+		singles += sources->items[i].packets == 1;
+	return 2 * singles >= sources->count;
+}
+
+/*
+ * Finds whether one shape dominates. Acknowledgements of a download are alike as well, so TCP
+ * without SYN counts only if most sources sent a single packet.
+ */
+static void shape_find(const struct suggest *suggest, struct suggest_attack *attack)
+{
+	const struct population *sources = &suggest->population[SUGGEST_ALL][SUGGEST_SOURCES];
+	const struct shape_count *most = &suggest->shape[0];
+
+	for (int i = 1; i < SHAPES; i++)
+		if (suggest->shape[i].packets > most->packets)
+			most = &suggest->shape[i];
+	attack->shape_share = per_cent(most->packets, suggest->packets);
+	attack->shape_bytes = most->shape >> 16;
+	attack->shape_proto = most->shape >> 8;
+	attack->shape_syn = most->shape & 1;
+	attack->one_shape =
+		attack->shape_share >= SHAPE_SHARE && sources->count >= MEMBERS_MIN &&
+		(attack->shape_proto != PROTO_TCP || attack->shape_syn || are_single(sources));
+}
+
+/* --- All ------------------------------------------------------------------------------------ */
+
+int suggest_propose(struct suggest *suggest)
+{
+	int err = 0;
+
+	for (int i = 0; i < SUGGEST_CLASSES && !err; i++)
+		for (int scope = 0; scope < SUGGEST_SCOPES && !err; scope++)
+			err = limit_propose(suggest, i, scope);
+	if (err)
+		return err;
+	newcomers_propose(suggest);
+	few_find(&suggest->population[SUGGEST_ALL][SUGGEST_SOURCES], &suggest->attack);
+	shape_find(suggest, &suggest->attack);
+	return 0;
+}
+
+/* Charges packets of a member, by the arithmetic of the packet path. */
+static void trial_charge(struct proposal *proposal, const struct member *member, uint64_t now,
+			 uint32_t packets)
+{
+	const struct sl_limit *limit = &proposal->charged;
+	struct member_trial *trial = member ? member->trial : NULL;
+	struct sl_slice slice = {0};
+
+	if (!trial ||
+	    credit_charge(limit, &trial->state, &slice, 0, credit_cost(limit, packets, 0), now, 0))
+		return;
+	if (!trial->refused)
+		proposal->refused_members += 1ULL << proposal->halvings;
+	trial->refused += packets;
+	proposal->refused_packets += (uint64_t)packets << proposal->halvings;
+}
+
+bool suggest_must_try(const struct suggest *suggest)
+{
+	for (int i = 0; i < SUGGEST_CLASSES; i++)
+		for (int scope = 0; scope < SUGGEST_SCOPES; scope++)
+			if (suggest->population[i][scope].trials)
+				return true;
+	return false;
+}
+
+void suggest_try(struct suggest *suggest, const struct suggest_packet *packet)
+{
+	uint64_t now = suggest_ticks(suggest, packet);
+	__u64 key[2];
+
+	for (int i = 0; i < SUGGEST_CLASSES; i++)
+		for (int scope = 0; scope < SUGGEST_SCOPES; scope++) {
+			const struct population *population = &suggest->population[i][scope];
+
+			if (!population->trials || !suggest_is_of(suggest, i, packet))
+				continue;
+			suggest_key(scope, packet, key);
+			trial_charge(&suggest->proposal[i][scope],
+				     population_find(population, key, packet->ipv4), now,
+				     packet->packets);
+		}
+}
