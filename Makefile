@@ -412,7 +412,8 @@ install-sluice: $(BUILD)/sluice
 	$(Q)install -D -m 0644 scripts/systemd/sysusers.conf $(DESTDIR)$(PREFIX)/lib/sysusers.d/sluice.conf
 	$(Q)install -D -m 0644 scripts/systemd/tmpfiles.conf $(DESTDIR)$(PREFIX)/lib/tmpfiles.d/sluice.conf
 	$(Q)install -D -m 0644 scripts/systemd/sluice@.service $(UNITS_TO)/sluice@.service
-	$(Q)sed -i 's,@PREFIX@,$(PREFIX),' $(UNITS_TO)/sluice@.service
+	$(Q)install -D -m 0644 scripts/systemd/sluice-events@.service $(UNITS_TO)/sluice-events@.service
+	$(Q)sed -i 's,@PREFIX@,$(PREFIX),' $(UNITS_TO)/sluice@.service $(UNITS_TO)/sluice-events@.service
 
 # Needs what install-sluice installs.
 install-share: $(BUILD)/sluice-share

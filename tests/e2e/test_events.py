@@ -8,11 +8,12 @@ import signal
 import socket
 import stat
 import subprocess
+import time
 
 import pytest
 
 from keeper import rules
-from lab import BUILD, SLUICE, frame, refused, wait_until
+from lab import BUILD, SLUICE, frame, libc, own_mounts, refused, run, wait_until
 from test_limits import OFFENDER
 
 FIELDS = {"schema", "version", "gate", "id", "time", "kind", "phase", "source", "policy", "limit", "device", "dropped",
@@ -226,7 +227,7 @@ def test_filters_of_kind_source_and_policy(attached, watching):
 
 
 def test_a_second_process_reads_the_stream_of_the_first(attached, watching):
-    attached.sluice("set", "default", "rate", "1/h", "burst", "5")
+    attached.sluice("set", "default", "name", "syn", "rate", "1/h", "burst", "5")
     first = watching()
     second = watching(name="second")
     text = watching(name="text", json_lines=False)
@@ -235,8 +236,7 @@ def test_a_second_process_reads_the_stream_of_the_first(attached, watching):
     attached.send(OFFENDER, 9)
     assert first.wait_for("source", "begin") == second.wait_for("source", "begin")
     wait_until(lambda: text.lines(), "a line")
-    assert text.lines()[0].endswith(f" {attached.gate} source begin {OFFENDER}: over limit 'limit' of default") or \
-        f"source begin {OFFENDER}: over limit" in text.lines()[0], text.lines()
+    assert text.lines()[0][19:] == f" {attached.gate} source begin {OFFENDER}: over limit 'syn' of default"
     assert len(text.lines()[0]) <= 100
     first.stop()
     assert second.wait_for("source", "end")["text"].startswith("the watch has ended")
@@ -292,3 +292,63 @@ def test_wrong_words_are_refused(attached):
     refused(attached.sluice("events", "kind", "sauce", status=None), "sauce", "write source", code=2)
     refused(attached.sluice("events", "--exec", "true", status=None), "absolute", code=2)
     refused(attached.sluice("events", "--exec", "/none", status=None), "/none", code=1)
+
+
+# --- The journal ----------------------------------------------------------------------------------
+
+JOURNAL_REMOTE = "/lib/systemd/systemd-journal-remote"
+
+
+@contextlib.contextmanager
+def own_journal():
+    """Moves this thread into a mount namespace with an empty journal. Yields the socket of the journal, and the directory
+    of its files."""
+    with own_mounts():
+        for path in "/run/systemd", "/run/log", "/var/log":
+            os.makedirs(path, exist_ok=True)
+            assert libc.mount(b"none", path.encode(), b"tmpfs", 0, None) == 0
+        with open("/etc/machine-id", encoding="ascii") as file:
+            directory = f"/var/log/journal/{file.read().strip()}"
+        os.makedirs(directory)
+        os.mkdir("/run/systemd/journal")
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as journal:
+            journal.settimeout(SECONDS)
+            journal.bind("/run/systemd/journal/socket")
+            yield journal, directory
+
+
+def entry(sent, seconds_ago, **fields):
+    """Returns an entry in the export format of the journal, from a datagram in its native format."""
+    lines = [f"__REALTIME_TIMESTAMP={int((time.time() - seconds_ago) * 1e6)}", *sent.decode().splitlines(),
+             *(f"{name}={value}" for name, value in fields.items())]
+    return "\n".join(lines) + "\n\n"
+
+
+def test_the_journal_has_the_fields_of_an_event_and_returns_it(attached, watching):
+    if not os.path.exists(JOURNAL_REMOTE):
+        pytest.skip("systemd-journal-remote is not installed")
+    attached.sluice("set", "default", "name", "syn", "rate", "1/h", "burst", "5")
+    with own_journal() as (journal, directory):
+        events = watching("kind", "source", "--journal")
+        attached.send(OFFENDER, 9)
+        sent = [journal.recv(65536), journal.recv(65536)]
+        assert events.lines() == []
+        begin, end = [dict(line.split("=", 1) for line in datagram.decode().splitlines()) for datagram in sent]
+        assert begin["MESSAGE"] == f"{attached.gate} source begin {OFFENDER}: over limit 'syn' of default"
+        assert (begin["SLUICE_GATE"], begin["SLUICE_EVENT"], begin["SLUICE_PHASE"], begin["SLUICE_SOURCE"],
+                begin["SLUICE_POLICY"], begin["SLUICE_LIMIT"], begin["PRIORITY"]) == \
+            (attached.gate, "source", "begin", OFFENDER, "default", "syn", "5")
+        assert end["SLUICE_ID"] == begin["SLUICE_ID"] and end["SLUICE_DROPPED"] == "4" and end["PRIORITY"] == "6"
+
+        unit = f"sluice-events@{attached.gate}.service"
+        text = (entry(sent[0], 7200, _SYSTEMD_UNIT=unit) + entry(sent[1], 600, _SYSTEMD_UNIT=unit) +
+                entry(sent[0], 300, _SYSTEMD_UNIT="user@1000.service") + entry(sent[0], 300))
+        run(JOURNAL_REMOTE, "-o", f"{directory}/remote.journal", "-", input=text)
+        read = attached.sluice("-j", "events", "--since", "1h").out
+        assert [json.loads(line) for line in read.splitlines()] == [json.loads(end["SLUICE_JSON"])]
+        read = attached.sluice("-j", "events", "--since", "3h").out
+        assert [json.loads(line)["phase"] for line in read.splitlines()] == ["begin", "end"]
+        assert attached.sluice("events", "--since", "3h", "kind", "block").out == ""
+        assert attached.sluice("events", "--since", "2100-01-01T00:00:00Z").out == ""
+        line, = attached.sluice("events", "--since", "1h").out.splitlines()
+        assert f" {attached.gate} source end {OFFENDER}: no longer over its limit; 4 packets dropped in " in line

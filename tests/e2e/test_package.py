@@ -15,6 +15,7 @@ FILES = """
 etc/default/sluice
 etc/sluice/main.yaml.example
 usr/lib/systemd/system/sluice@.service
+usr/lib/systemd/system/sluice-events@.service
 usr/lib/sysusers.d/sluice.conf
 usr/lib/tmpfiles.d/sluice.conf
 usr/sbin/sluice
@@ -47,7 +48,7 @@ usr/share/man/man8/sluice-top.8.gz
 DOC = "usr/share/doc/sluice"
 FOLDERS = {f"{DOC}/docs": "docs/*.md", f"{DOC}/examples": "docs/examples/*",
            f"{DOC}/docs/examples": "docs/examples/*"}  # the package has a link to this directory
-UNITS = ["sluice", "sluice-share"]
+UNITS = {"sluice": "sluice", "sluice-events": "sluice", "sluice-share": "sluice-share"}  # name and program
 MOST_EXPOSED = 25  # the highest score that `systemd-analyze security` may report, in tenths
 
 
@@ -167,7 +168,7 @@ def test_commands_of_its_pages_find_the_examples(tree):
     assert [name for name in named if not (tree / DOC / name).is_file()] == []
 
 
-@pytest.mark.parametrize("name", [*UNITS, "sluice-top"])
+@pytest.mark.parametrize("name", ["sluice", "sluice-share", "sluice-top"])
 def test_lintian_has_no_objection(name):
     needs("lintian")
     assert run("lintian", "--allow-root", "--fail-on", "error,warning", found(name), check=False) == (0, "", "")
@@ -181,9 +182,10 @@ def fixture_unit(tree, share_tree, tmp_path, request):
     needs("systemd-analyze")
     name = request.param
     path = tmp_path / f"{name}@.service"
+    program = UNITS[name]
     text = ((share_tree if name == "sluice-share" else tree) / "usr/lib/systemd/system" / path.name).read_text()
-    assert text.count(f"=/usr/sbin/{name} ") == 1
-    path.write_text(text.replace(f"=/usr/sbin/{name} ", f"={os.path.join(BUILD, name)} "))
+    assert text.count(f"=/usr/sbin/{program} ") == 1
+    path.write_text(text.replace(f"=/usr/sbin/{program} ", f"={os.path.join(BUILD, program)} "))
     return path
 
 

@@ -166,10 +166,9 @@ static void end_open(struct events_watch *watch, struct open_event *open, const 
 static const char *limit_text(const struct source_fact *fact, const char *limit,
 			      char text[LIMIT_TEXT])
 {
-	char policy[PREFIX_TEXT] = "";
+	char prefix[PREFIX_TEXT];
+	const char *policy = fact->has_policy ? prefix_format(&fact->policy, prefix) : "";
 
-	if (fact->has_policy)
-		(void)!prefix_format(&fact->policy, policy);
 	snprintf(text, LIMIT_TEXT, "%s%s%s%s%s", *limit ? "limit '" : "a limit", limit,
 		 *limit ? "'" : "", *policy ? " of " : "", policy);
 	return text;
@@ -299,7 +298,8 @@ static void counters_step(struct events_watch *watch, const struct events_facts 
 static void flood_step(struct events_watch *watch, const struct events_facts *facts)
 {
 	struct open_event *open;
-	char policy[PREFIX_TEXT] = "";
+	char prefix[PREFIX_TEXT];
+	const char *policy = "";
 	bool is_new;
 
 	open = facts->cpus_flooded ? condition(watch, EVENT_FLOOD, &no_source, "", &is_new)
@@ -315,7 +315,7 @@ static void flood_step(struct events_watch *watch, const struct events_facts *fa
 	open->event.is_counted = true;
 	open->dropped_last = facts->budget_dropped;
 	if (facts->flood_has_policy)
-		(void)!prefix_format(&facts->flood_policy, policy);
+		policy = prefix_format(&facts->flood_policy, prefix);
 	text_set(&open->event, "new sources flood %u of %u CPUs%s%s%s", facts->cpus_flooded,
 		 facts->cpus, *policy ? ", most over " : "", policy,
 		 facts->flood_passes ? ", which has no budget, so they pass" : "");

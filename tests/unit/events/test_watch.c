@@ -112,6 +112,7 @@ TEST(test_a_source_begins_and_ends_with_its_dropped_packets)
 	step();
 	assert_only(EVENT_SOURCE, EVENT_BEGIN);
 	assert_string_equal(seen[0].limit, "syn");
+	assert_string_equal(seen[0].text, "over limit 'syn' of default");
 	assert_int_equal(seen[0].dropped, 30);
 	assert_int_equal(seen[0].watch, 0xabc);
 	number = seen[0].number;
