@@ -15,7 +15,7 @@ struct bytes {
 	size_t size;
 };
 
-/* Converts hexadecimal digits to bytes on the heap, so that ASan reports reads past their end. */
+/* Converts hexadecimal digits to bytes on the heap. ASan reports reads past the last byte. */
 static struct bytes bytes_of(const char *hex)
 {
 	struct bytes bytes = {.size = strlen(hex) / 2};
@@ -30,7 +30,7 @@ static struct bytes bytes_of(const char *hex)
 	return bytes;
 }
 
-/* Parses the first `size` bytes as a dump, and frees them. Returns what qdiscs_parse() returns. */
+/* Returns the result of qdiscs_parse() for the first `size` bytes, and frees all bytes. */
 static int parse(struct bytes bytes, size_t size, unsigned int ifindex, struct qdiscs *ret)
 {
 	int more;
@@ -119,7 +119,7 @@ TEST(test_a_dump_in_two_parts_is_one)
 	assert_int_equal(qdiscs_parse(second.data, second.size, DEVICE, &qdiscs), 0);
 	assert_true(fq_everywhere(&qdiscs));
 	assert_int_equal(qdiscs.count, 2);
-	assert_int_equal(qdiscs.list[0].queue, 1); /* sorted by queue: the dump has queue 2 first */
+	assert_int_equal(qdiscs.list[0].queue, 1); /* sorted by queue, unlike the dump */
 	assert_int_equal(qdiscs.list[1].queue, 2);
 	qdiscs_free(&qdiscs);
 	free(second.data);
@@ -201,7 +201,7 @@ TEST(test_a_wrong_message_is_refused)
 	}
 }
 
-/* Replaces each byte of a dump by wrong values. ASan reports reads past the end of a message. */
+/* Overwrites each byte of a dump with wrong values. ASan reports reads past the end of the dump. */
 TEST(test_a_wrong_byte_does_no_harm)
 {
 	static const unsigned char wrong[] = {0, 1, 4, 0x7f, 0xff};
@@ -336,7 +336,7 @@ TEST(test_needs_of_limits)
 		  .rate = 400000000,
 		  .rate_unit = SL_RATE_BITS,
 		  .span_ns = SEC_NS / 20},
-		 1652}, /* as many packets of 1514 bytes as 400 Mbit/s sends in 50 ms */
+		 1652}, /* 400 Mbit/s sends 1652 packets of 1514 bytes in 50 ms */
 		{{.kind = SL_TOKEN_BUCKET, .rate = 10000, .span_ns = SEC_NS}, 0},
 	};
 

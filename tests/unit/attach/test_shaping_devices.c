@@ -62,7 +62,7 @@ static void tap_end(const int fds[TAP_QUEUES], unsigned int count)
 	"ip link add dev0 numtxqueues 4 numrxqueues 4 type veth peer name peer0 && "               \
 	"ip link set dev0 up"
 
-/* Commands that set up dev0 on any kernel, and its root qdisc and number of qdiscs afterwards. */
+/* Commands that set up dev0, and dev0's root qdisc and number of qdiscs after these commands. */
 static const struct {
 	const char *name;
 	const char *setup;

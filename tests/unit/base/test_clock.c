@@ -11,7 +11,7 @@
 
 #define UNIT (1ULL << SL_UNTIL_SHIFT)
 
-/* Allowed difference of two clock readings. The test may be preempted between the readings. */
+/* Maximum difference of two clock readings, between which the test may be preempted. */
 #define SLACK SEC_NS
 
 /* --- Clocks --------------------------------------------------------------------------------- */
@@ -98,7 +98,7 @@ TEST(test_the_clock_runs)
 
 /* --- Ends of list entries ------------------------------------------------------------------- */
 
-/* A list entry stays valid for the requested time, or up to one expiry unit longer. */
+/* A list entry is in effect for the requested time, and for at most one unit of `until` longer. */
 TEST(test_the_end_of_an_entry)
 {
 	static const uint64_t spans[] = {0,    1,	 1000000,	UNIT - 1,
@@ -133,7 +133,7 @@ TEST(test_moments_of_the_calendar)
 			3600 * SEC_NS + UNIT);
 }
 
-/* A stored expiry that is rounded to seconds changes by at most one unit down or 1 s up. */
+/* Converting an expiry to seconds and back changes it by at most one unit down or 1 s up. */
 TEST(test_there_and_back)
 {
 	assert_int_equal(until_at(until_time(1)), 1);
@@ -161,7 +161,7 @@ TEST(test_moments_are_read_and_written_back)
 	static const struct {
 		const char *text;
 		time_t when;
-		const char *printed; /* the text printed for `when`; NULL: same as `text` */
+		const char *printed; /* text printed for `when`, if it differs from `text` */
 	} cases[] = {
 		{"1970-01-01T00:00:00Z", 0, NULL},
 		{"2001-09-09T01:46:40Z", 1000000000, NULL},

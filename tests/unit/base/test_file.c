@@ -10,7 +10,7 @@
 #include "base/file.h"
 #include "scratch.h"
 
-/* Writes `size` bytes to a temporary file and reads the file. Returns the result of file_read(). */
+/* Returns what file_read() returns for a temporary file with the first `size` bytes of `text`. */
 static int bytes_read(const char *text, size_t size, struct file *ret)
 {
 	int status;
@@ -49,7 +49,7 @@ TEST(test_any_bytes_but_nul_are_read)
 		const char *bytes;
 		size_t size;
 		const char *error;
-		size_t skipped; /* length of the byte order mark, which file_read() skips */
+		size_t skipped; /* length of the UTF-8 byte order mark, which file_read() skips */
 	} cases[] = {
 		{"", 0, "", 0},
 		{"a\n\tb", 4, "", 0},
@@ -119,7 +119,7 @@ TEST(test_a_file_above_90_mib_is_refused)
 	file_free(&file);
 }
 
-/* Standard input can be a pipe or a device. It has the same maximum size as a file. */
+/* Standard input can be a pipe or a device. It is refused above the maximum size of a file. */
 TEST(test_standard_input_may_be_of_any_kind)
 {
 	int kept = dup(STDIN_FILENO), ends[2];
@@ -167,7 +167,7 @@ TEST(test_a_file_that_is_open_or_from_the_future_is_read)
 
 struct writer {
 	int fd;
-	char letter; /* letter that overwrites the first byte; 0: the writer appends instead */
+	char letter; /* letter that the writer stores at offset 0; 0: the writer appends instead */
 	atomic_uint writes;
 	atomic_bool stop;
 };
@@ -189,8 +189,8 @@ static void *writer_run(void *data)
 }
 
 /*
- * Reads the file until the writer changes it during a read. Several reads can be necessary on a
- * busy machine. Returns the id of the error.
+ * Repeats file_read() until the writer changes the file during the call; a busy machine can need
+ * several calls. Returns the id of the error.
  */
 static const char *refusal_amid(struct writer *writer)
 {

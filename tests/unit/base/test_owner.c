@@ -11,7 +11,7 @@
 #define OWNER 4242
 #define GROUP 4243
 
-/* A directory that belongs to another user, and a file of root outside of that directory. */
+/* A directory that belongs to another user, and the path of a file of root elsewhere (`secret`). */
 struct place {
 	char directory[32], secret[32];
 	int fd;

@@ -17,7 +17,7 @@ TEST(test_the_word_that_was_meant_is_found)
 		{"rax", NULL},	/* more than half of the letters differ */
 		{"rooe", "rate"},
 		{"xate", "rate"},
-		{"xatte", NULL}, /* the first letter and one more differ */
+		{"xatte", NULL}, /* two differences, of which one is the first letter */
 		{"resize", "--resize"},
 		{"pot", "port"}, /* of equally similar words, the longest is suggested */
 		{"rrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrr", NULL},
@@ -129,7 +129,7 @@ TEST(test_a_name_is_shown_without_what_acts_on_a_terminal)
 		assert_string_equal(name_shown(cases[i][0]), cases[i][1]);
 }
 
-/* Several quoted words can be used at the same time, for example in one message. */
+/* A message can contain several quoted words, because each call returns another buffer. */
 TEST(test_words_live_beside_each_other)
 {
 	const char *words[WORDS_LIVE];

@@ -9,10 +9,9 @@
 #define COST	  (SL_TICKS_PER_SEC / RATE)
 #define BURST	  1000
 #define ONE_CPU	  1
-#define MANY_CPUS 64 /* with this many CPUs, a limit has no per-CPU slices */
+#define MANY_CPUS 64 /* with this many CPUs, a limit has no slices */
 #define SETS	  2
 
-/* Makes a gate with one limit of BURST packets per source. The first sources get a bucket. */
 static void world_begin(enum sl_family family, uint32_t cpus)
 {
 	struct sl_limit limit;
@@ -68,7 +67,7 @@ static void sets_unlock(uint32_t round)
 		host_table.set[i].displaced &= ~1U;
 }
 
-/* If a new source's set is locked, the source gets a state when another CPU unlocks the set. */
+/* If the set of a new key is locked, the insertion waits until another CPU unlocks the set. */
 TEST(test_a_new_key_waits_for_a_lock)
 {
 	for (int family = 0; family < SL_FAMILIES; family++) {
@@ -145,7 +144,7 @@ TEST(test_a_window_stores_whether_half_is_left)
 	}
 }
 
-/* A source that has used half of its window is evicted before a source that has used all of it. */
+/* A source that has used half of its window is evicted before a source with a spent window. */
 TEST(test_a_spent_window_is_evicted_last)
 {
 	enum { ABUSERS = SETS * SL_WAYS / 4, OTHERS = SETS * SL_WAYS - ABUSERS };
@@ -190,10 +189,7 @@ TEST(test_in_a_flood_known_sources_of_a_long_window_stay)
 	}
 }
 
-/*
- * A refund subtracts exactly what its packet added, although counts are rounded by the current
- * time.
- */
+/* A refund subtracts exactly what the charge of the packet added to a count. */
 TEST(test_a_refund_undoes_a_count)
 {
 	static const __s64 costs[] = {1, 999, 1 << 20, SL_TICKS_PER_SEC};
@@ -249,9 +245,9 @@ TEST(test_a_source_without_a_bucket_gets_its_burst)
 
 /* --- Another CPU gives the entry to another key ---------------------------------------------- */
 
-/* the entry, which another CPU gives to another key before this CPU stores a block in it */
+/* The entry that give_entry() gives to another key, before this CPU stores a block in it. */
 static struct sl_entry *given;
-static struct sl_state other_state; /* the state of the key that gets the entry */
+static struct sl_state other_state; /* state of that other key */
 
 static void give_entry(const void *word)
 {
@@ -262,7 +258,7 @@ static void give_entry(const void *word)
 	given = NULL;
 }
 
-/* If another key got the entry meanwhile, the block stored for the old key is removed. */
+/* If the entry got another key before its block was stored, this CPU removes the block again. */
 TEST(test_a_block_in_a_reused_state_is_removed)
 {
 	static const uint64_t own_blocks[] = {0, 5 * SL_TICKS_PER_SEC};
@@ -287,7 +283,6 @@ TEST(test_a_block_in_a_reused_state_is_removed)
 	}
 }
 
-/* If an entry still belongs to its key, a block lasts for the whole block time. */
 TEST(test_a_block_of_the_key_itself_stays)
 {
 	for (int family = 0; family < SL_FAMILIES; family++) {

@@ -9,10 +9,10 @@
 #define SETS	1024
 #define SECONDS 20
 
-/* A flood of packets with spoofed sources, under a limit per source. Rates are in packets/s. */
+/* A flood under a limit per source. Rates are in packets/s. */
 struct flood {
 	const char *name;
-	unsigned int run;     /* packets that a source sends before the next source sends */
+	unsigned int run;     /* consecutive packets of a source */
 	unsigned int sources; /* number of sources that send in turn; 0: each run is a new source */
 	unsigned int rate;    /* rate of all sources together */
 	uint64_t limit_rate, limit_burst;
@@ -50,7 +50,7 @@ static enum sl_reason packet_send(uint32_t source)
 	return verdict.reason;
 }
 
-/* Returns how many packets the budget for new sources has allowed since the start. */
+/* Returns how many packets the budget's burst and rate allow from the test's start until now. */
 static uint64_t budget_allows(void)
 {
 	uint64_t ticks = test_clock_ticks - 1000 * SL_TICKS_PER_SEC;
@@ -190,7 +190,7 @@ TEST(test_a_source_is_established_after_its_burst_could_refill)
 {
 	static const struct {
 		uint64_t rate, burst;
-		/* ages in seconds at which the source is still new, and established */
+		/* seconds; a source is new at `not_yet` and established at `then` */
 		double not_yet, then;
 	} cases[] = {
 		{1000, 10, 1.0, 2.2}, /* established after the minimum of 1 s */
@@ -328,7 +328,7 @@ static uint64_t inserted(void)
 	return count;
 }
 
-/* If a CPU's clock is earlier than an entry's creation, its source is new, not established. */
+/* If this CPU's clock is earlier than the creation of a source's entry, the source is new. */
 TEST(test_a_late_clock_establishes_no_source)
 {
 	static const struct flood flood = {"", .limit_rate = 50, .limit_burst = 200};
@@ -362,7 +362,7 @@ TEST(test_a_flood_under_a_limit_that_observes_inserts_little)
 
 /*
  * Established sources fill a quarter of the table and are idle for up to 300 s. They stay
- * established, although spoofed sources within the budget could fill the table many times.
+ * established, although spoofed sources that the budget allows could fill the table many times.
  */
 TEST(test_idle_sources_stay_established_in_a_flood)
 {

@@ -10,15 +10,18 @@
 #include "gate/maps.h" /* included first, because <net/if.h> must precede <linux/if.h> */
 #include "charge_host.h"
 
-/* The default gate and a flood of 2.56 million packets/s, both divided by PART to run faster. */
+/*
+ * A default gate under a flood of 2.56 million packets/s. PART divides the size of the gate and the
+ * rate of the flood, so that the test runs faster.
+ */
 #define PART   128
 #define FORGED (2560000 / PART) /* packets per second */
 
 #define SETS	512 /* a gate for 3072 sources has 512 sets of 8 entries */
 #define ENTRIES (SETS * SL_WAYS)
-#define EACH	50 /* number of abusers, and also of honest sources */
+#define EACH	50 /* number of abusers; also number of honest sources */
 
-static uint64_t unknown; /* packets of new sources that passed in the flood */
+static uint64_t unknown; /* packets of new sources that passed since the flood began */
 
 struct scene {
 	const char *name;
@@ -77,7 +80,7 @@ static bool table_passes(uint32_t source)
 static struct {
 	uint32_t source[LRU_ROOM];
 	struct sl_state state[LRU_ROOM];
-	/* `head` is the first slot of each hash chain, and `next` is the next slot of the chain */
+	/* `head`: first slot of each hash chain; `next`: next slot in the chain */
 	int next[LRU_ROOM], head[HEADS];
 	int newer[LRU_ROOM], older[LRU_ROOM];
 	int newest, oldest, count;
@@ -229,12 +232,12 @@ static struct outcome scene_run(const struct scene *scene, bool (*passes)(uint32
 		.rate = number, .rate_unit = unit, .burst = packets                                \
 	}
 
-/* Number of packets that each spoofed source sends, for each scene. */
+/* each scene runs with 1, 3 and 10 packets per spoofed source */
 static const unsigned int sends[] = {1, 3, 10};
 
 /* Values that docs/architecture.md states for a limit and a kind of flood. */
 struct stated {
-	double lru;    /* what abusers pass with the LRU table, relative to their limit */
+	double lru;    /* packets that abusers pass with the LRU table, relative to their limit */
 	double honest; /* part of honest packets that pass if new sources have a budget */
 };
 

@@ -28,7 +28,7 @@ static void world_begin(enum sl_family family, uint32_t cpus)
 	host_add(&limit);
 }
 
-/* the entry, which another CPU gives to another key before this CPU changes the state */
+/* The entry that give_entry() gives to another key, before this CPU changes the entry's state. */
 static struct sl_entry *given;
 
 static void give_entry(const void *word)
@@ -61,7 +61,7 @@ TEST(test_in_a_flood_a_key_needs_three_packets)
 	assert_int_equal(host_send(1), SL_PASS_NEWCOMER);
 	assert_null(entry_of(1));
 	assert_int_equal(host_send(1), SL_PASS_WITHIN);
-	/* the key is charged for all three packets, although two of them passed without a state */
+	/* source 1 is charged for all three packets, although it had no state for two of them */
 	assert_int_equal(entry_of(1)->state.empty_at,
 			 test_clock_ticks - host.policy.limit[SL_IPV4][0].burst + 3 * COST);
 	clock_advance(interval);
@@ -100,7 +100,7 @@ TEST(test_a_packet_is_one_new_key)
 		assert_int_equal(host.admission[0].new_keys[0], 5);
 		assert_int_equal(event[SL_EVENT_NEW_KEY].total, 0);
 		assert_int_equal(event[SL_EVENT_INSERTED].total, 10);
-		/* at the end of an interval, the count of its new keys is added to the total */
+		/* the first packet after an interval adds its new keys to the total */
 		clock_advance(JIFFY << SHIFT);
 		assert_int_equal(host_send(1), SL_PASS_WITHIN);
 		assert_int_equal(event[SL_EVENT_NEW_KEY].total, 0);
@@ -162,7 +162,7 @@ TEST(test_packets_that_a_budget_paid_are_not_charged_again)
 			 test_clock_ticks - host.policy.limit[SL_IPV4][0].burst + COST);
 }
 
-/* If the burst of a limit changes, the refill time stored in its entries is updated. */
+/* If the burst of a limit changes, a packet of a source updates `span` in the source's entry. */
 TEST(test_an_entry_follows_its_limit)
 {
 	struct sl_limit *limit = &host.policy.limit[SL_IPV4][0];
@@ -179,8 +179,8 @@ TEST(test_an_entry_follows_its_limit)
 /* --- Another CPU gives the entry to another key ---------------------------------------------- */
 
 /*
- * If another CPU gives the entry to another key during a packet, the packet passes as a packet of a
- * new source, and the new key is not charged.
+ * If an entry gets another key while a packet of its old key is charged, this packet passes as a
+ * packet of a new source, and the new key is not charged.
  */
 TEST(test_the_key_that_got_the_entry_is_not_charged)
 {
@@ -201,7 +201,7 @@ TEST(test_the_key_that_got_the_entry_is_not_charged)
 	}
 }
 
-/* If another key gets the entry during a packet, a slice borrows no credit from the new state. */
+/* If an entry gets another key while a packet is charged, the packet's slice borrows no credit. */
 TEST(test_the_key_that_got_the_entry_lends_no_credit)
 {
 	for (int family = 0; family < SL_FAMILIES; family++) {
@@ -299,7 +299,7 @@ TEST(test_one_refused_source_in_a_jiffy_gets_a_bucket)
 	}
 }
 
-/* Denied sources have a ration of their own: in a jiffy, one of them gets a bucket as well. */
+/* Denied sources have a separate ration of buckets: one denied source per jiffy gets a bucket. */
 TEST(test_denied_sources_have_their_own_ration)
 {
 	unsigned int claims = 0;
@@ -342,7 +342,7 @@ TEST(test_a_failed_insertion_is_counted_by_cause)
 	}
 }
 
-/* Insertions of buckets are counted per second, even if no source is new. */
+/* Insertions of buckets are counted per second, also if no new source sends. */
 TEST(test_insertions_are_counted_by_second)
 {
 	const struct sl_event_count *rate = &host.admission[0].event[SL_EVENT_BUCKET_INSERTED];
@@ -390,7 +390,7 @@ TEST(test_a_reused_bucket_keeps_nothing)
 		bucket = bucket_of(1);
 		seal = bucket->seal[1];
 		/*
-		 * a program on this CPU can write this after another CPU gave the bucket to another
+		 * this CPU may write these values after another CPU gave the bucket to another
 		 * source
 		 */
 		*bucket = (struct sl_bucket){
@@ -421,8 +421,8 @@ TEST(test_zeroed_memory_is_no_bucket)
 }
 
 /*
- * One of the first sources keeps its bucket in a flood of spoofed sources. If the flood clears the
- * mark that shows that the source has a bucket, the mark is set again.
+ * One of the first BUCKETS_FIRST sources keeps its bucket in a flood of spoofed sources. If its
+ * mark in map `in_use` is cleared, the source's packets set the mark again.
  */
 TEST(test_a_kept_bucket_is_restored)
 {
@@ -474,7 +474,10 @@ TEST(test_an_observed_source_keeps_its_bucket)
 	}
 }
 
-/* If two sources share a mark, a failed lookup for one clears it. No verdict changes. */
+/*
+ * Two sources can share a mark in map `in_use`. If a lookup for one of them finds no bucket, it
+ * clears the mark. No verdict changes.
+ */
 TEST(test_a_shared_mark_costs_a_lookup_and_no_verdict)
 {
 	world_begin(SL_IPV4, ONE_CPU);

@@ -70,12 +70,14 @@ static void check_source(const struct wire_frame *frame, const struct packet *pa
 	assert_false(packet->inspected);
 }
 
-/* Returns the facts that the parser should find in the first `size` bytes of a frame. */
+/* Returns the `facts` that the parser should find in the first `size` bytes of a frame. */
 static uint16_t expected_facts(const struct wire_frame *frame, size_t size)
 {
 	uint16_t hidden = 0, facts;
 
-	/* the protocol is in the fixed header of IPv4, but after the extension headers of IPv6 */
+	/*
+	 * the protocol number is in the fixed IPv4 header, but after the extension headers of IPv6
+	 */
 	if (frame->family == 6 && size < frame->transport_at)
 		hidden = ~SL_FACT_ANY;
 	if (size < frame->transport_at + 4 || frame->transport != TRANSPORT_OK)
@@ -93,7 +95,7 @@ static enum packet_transport expected_answer(const struct wire_frame *frame, siz
 {
 	size_t least = 0;
 
-	/* an IPv4 fragment is recognized by the fixed header */
+	/* the fixed IPv4 header shows whether the packet is a fragment */
 	if (frame->family == 4 && frame->transport == TRANSPORT_HIDDEN)
 		return TRANSPORT_HIDDEN;
 	if (size < frame->transport_at)
@@ -143,7 +145,7 @@ static void check_frame(const struct wire_frame *frame, size_t size, size_t line
 		check_source(frame, &packet);
 		check_facts(frame, &packet, inspect_both(&split.linear, &split.whole, &packet),
 			    size);
-		/* a second inspection has the same result, and overwrites all facts */
+		/* a second inspection overwrites all facts and has the same result as the first */
 		first = packet;
 		packet.facts = (struct sl_facts){0xffff, 0xff, 0xff, 0xffff, 0xffff};
 		inspect_both(&split.linear, &split.whole, &packet);
@@ -193,7 +195,7 @@ TEST(test_what_cannot_be_had_is_unreadable)
 	assert_int_equal(packet_parse(&reader, 0, &packet), SL_PASS_SHORT);
 }
 
-/* A VLAN tag in the metadata of the packet counts as the first of at most VLAN_TAGS_MAX tags. */
+/* A VLAN tag that the kernel moved into the packet's metadata counts towards VLAN_TAGS_MAX. */
 TEST(test_tags_before_the_frame)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(frames); i++) {
@@ -362,7 +364,7 @@ static uint16_t fact_of_proto(bool is_ipv4, unsigned int proto)
 	return proto == (is_ipv4 ? 1 : 58) ? F_ICMP : KNOWN;
 }
 
-/* Any protocol number is parsed, with a payload that could be a header of that protocol. */
+/* Each protocol number is reported. The payload is a TCP header, whatever the number is. */
 TEST(test_every_protocol_is_read)
 {
 	for (unsigned int proto = 0; proto < 256; proto++) {
@@ -424,7 +426,9 @@ TEST(test_every_length_of_extension)
 				assert_int_equal(answer, TRANSPORT_OK);
 				assert_int_equal(packet.facts.facts, SL_FACT_ANY | F_UDP);
 				assert_int_equal(packet.facts.port, 5353);
-				/* the frame now lacks the UDP header and the byte before it */
+				/*
+				 * the frame now lacks 9 bytes: the UDP header, and a byte before it
+				 */
 				packet = look_behind(types[i], length, count, 9, &answer);
 				assert_int_equal(answer, TRANSPORT_SHORT);
 				assert_int_equal(packet.facts.facts, SL_FACT_ANY | SL_FACT_UNREAD);
@@ -439,7 +443,7 @@ static const struct {
 	const char *name;
 	struct merged merged;
 	uint32_t headers;
-	uint32_t packets, bytes; /* packets before they were merged, and their bytes */
+	uint32_t packets, bytes; /* number of merged packets, and sum of their sizes */
 } unmerged[] = {
 	{"45 full segments of TCP", {54 + 45 * 1460, 1460, 45, 0}, 54, 45, 45 * 1514},
 	{"the last one short", {54 + 2 * 1000 + 1, 1000, 3, 0}, 54, 3, 2001 + 3 * 54},

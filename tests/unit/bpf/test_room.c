@@ -8,7 +8,7 @@
  */
 static void entry_goes(const unsigned int *limit);
 
-/* in the macro's body, __sync_lock_test_and_set is the builtin function */
+/* inside this macro's body, the name means the compiler's builtin function */
 #define __sync_lock_test_and_set(word, value)                                                      \
 	((value) ? (void)0 : entry_goes(word), __sync_lock_test_and_set(word, value))
 
@@ -17,12 +17,12 @@ static void entry_goes(const unsigned int *limit);
 #define SETS	64
 #define WAYS	(SETS * SL_WAYS)
 #define SOURCES 4096
-#define LIMITS	2 /* a limit for each source, and a limit for each four consecutive sources */
+#define LIMITS	2 /* one limit is per source, the other limit is per four consecutive sources */
 #define WIDE	2 /* number of address bits that the second limit ignores */
 
 static struct {
 	struct sl_bucket bucket[HOST_CPUS][SOURCES];
-	struct state_key gone; /* last key that was evicted, until gone_account() handles it */
+	struct state_key gone; /* key that was evicted last; 0 once gone_account() has handled it */
 	uint64_t evicted;      /* sum of evicted deficits on this CPU before the current packet */
 } world;
 
@@ -57,7 +57,7 @@ static struct sl_entry *entry_of_source(uint32_t source, const struct sl_limit *
 struct account {
 	int64_t level, lowest;
 	uint64_t at;
-	/* allowed difference between the credit of the key and its plain bucket */
+	/* credit by which the key may exceed its plain bucket */
 	int64_t excused;
 };
 
@@ -87,7 +87,6 @@ static void account_charge(struct account *account, const struct sl_limit *limit
 	account->lowest = credit_min(account->level, account->lowest);
 }
 
-/* Adds the deficit that was counted for an evicted key to the credit that the key may have. */
 static void gone_account(void)
 {
 	const struct sl_limit *limit = host.policy.limit[SL_IPV4];
@@ -153,7 +152,7 @@ static uint32_t *slot_of(uint32_t source, const struct sl_limit *limit)
 
 /*
  * Returns how many earlier packets a new state of the first limit is charged for on this CPU. If
- * the key of the second limit uses the same slot of the sketch, it clears the count.
+ * the key of the second limit has the same slot in the sketch, it has cleared the source's count.
  */
 static uint32_t hits_of(uint32_t source)
 {
@@ -182,7 +181,7 @@ static void birth_check(uint32_t source, uint32_t hits)
 		    (int64_t)(limit->burst - hits * limit->cost));
 }
 
-/* Checks the credit of a key after a packet, and reduces `excused` to what the key still has. */
+/* Checks that a key exceeds its plain bucket by at most `excused`, and lowers `excused`. */
 static void account_check(int which, uint32_t source)
 {
 	struct account *account = account_of(which, source);
@@ -198,7 +197,7 @@ struct schedule {
 	struct sl_limit limit[LIMITS];
 	int limits;
 	bool budget;
-	uint32_t sources;   /* an eighth of these sources sends most packets, and has buckets */
+	uint32_t sources;   /* an eighth of the sources sends most packets, and has buckets */
 	uint32_t threshold; /* packets of new keys in an interval at which a flood begins */
 	uint32_t sketch;    /* slots in the sketch of each CPU */
 	uint64_t step;	    /* longest time between bursts of packets, in ticks */
@@ -354,7 +353,7 @@ TEST(test_no_source_gets_more_than_was_counted)
 		};
 
 		slices += schedule_run(&schedule);
-		/* with few sources, no key has two full sets, so no state is evicted */
+		/* with few sources, no key finds both of its sets full, so no state is evicted */
 		if (schedule.sources <= WAYS / 4)
 			assert_int_equal(evictions(), 0);
 	}

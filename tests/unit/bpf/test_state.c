@@ -7,7 +7,7 @@
 
 #define NOW (1000 * SL_TICKS_PER_SEC)
 
-static unsigned int pauses; /* the other CPU charges the state after this number of pauses */
+static unsigned int pauses; /* the other CPU charges the state again after this number of pauses */
 static __u64 others;	    /* amount that the other CPU charges */
 
 static void other_charge(void)
@@ -39,11 +39,11 @@ TEST(test_a_refund_is_repeated_until_it_counts)
 		charges += !pauses;
 		assert_int_equal(host_state->empty_at, NOW - 70000 - 1000 + (pauses ? 0 : others));
 	}
-	/* the other CPU charged at least once before the read, and once before the swap */
+	/* once the refund had not read the state yet, and once it had read it */
 	assert_true(charges >= 2);
 }
 
-/* A block does not change `charged_at` of a window, because the block's length depends on it. */
+/* During a block, `charged_at` of a window does not change: it stores the block's begin. */
 TEST(test_a_window_does_not_turn_inside_a_block)
 {
 	const struct machine machine = {.cpus = 2, .jiffy_ns = 1000000};

@@ -11,7 +11,7 @@
 #include "table.h"
 #include "table_host.h"
 
-/* A function that simulates another CPU. It is called when `set` is looked up `lookups` times. */
+/* Calls `call`, which simulates another CPU, at the lookup number `lookups` of `set`. */
 static struct {
 	uint32_t set;
 	unsigned int lookups;
@@ -75,8 +75,8 @@ static uint32_t other_of(const struct new_entry *new_entry)
 /* --- What is forgotten ---------------------------------------------------------------------- */
 
 /*
- * Returns a random state: it is full, or has a small or large deficit, and may have a block that is
- * in effect or has ended.
+ * Returns a random state: full, or with a small or large deficit. A random state may also have a
+ * block, which is in effect or has ended.
  */
 static struct sl_state state_draw(uint64_t now)
 {
@@ -125,13 +125,13 @@ static struct choice choice_of(const struct new_entry *new_entry, uint64_t now)
 	return choice;
 }
 
-/* Returns the eviction cost of an insertion into one of the two sets. */
+/* Returns the cost of the entry that an insertion evicts if it uses this set, or EVICT_FREE. */
 static __s64 loss_in(const struct choice *choice, int which)
 {
 	return choice->free[which] ? EVICT_FREE : choice->least[which];
 }
 
-/* Returns the number of free and full ways of a set as an insertion counts them. */
+/* Returns how many ways of a set an insertion counts as free or full. */
 static int room_seen(const struct choice *choice, int which)
 {
 	return choice->free[which] >= WAYS_SPARE ? SL_WAYS : choice->room[which];
@@ -147,7 +147,7 @@ static bool goes_away(const struct choice *choice)
 	return other > home || (other == home && loss_in(choice, 1) < loss_in(choice, 0));
 }
 
-/* Returns the result that an insertion should have, and the set and eviction cost to expect. */
+/* Returns the expected result of table_insert(), and in `which` the set (0: primary). */
 static int choice_expect(const struct choice *choice, const struct new_entry *new_entry, int *which,
 			 __s64 *evict_cost)
 {
@@ -257,7 +257,7 @@ TEST(test_a_prefetch_changes_no_entry)
 	}
 }
 
-/* If a key is evicted, its counts are reset before another key gets the entry. */
+/* An evicted entry's counts are reset before another key gets the entry. */
 TEST(test_a_new_key_has_counted_nothing)
 {
 	host_table_begin(ROOM / SL_WAYS, &random_state);
@@ -326,7 +326,7 @@ TEST(test_a_locked_set_is_read)
 	}
 }
 
-/* Another CPU unlocks `set` when its lock is read for the `look`th time. */
+/* At read number `look` of the lock of `set`, another CPU unlocks this set. */
 static struct {
 	uint32_t set, look;
 } unlocking;
@@ -337,7 +337,7 @@ static void unlock(uint32_t look)
 		host_table.set[unlocking.set].displaced &= ~1U;
 }
 
-/* Returns whether an insertion waits until its set is unlocked, after `look` reads of the lock. */
+/* Returns table_wait(), while another CPU unlocks `set` after `look` reads of its lock. */
 static bool waits_out(const struct new_entry *new_entry, uint32_t set, uint32_t look)
 {
 	bool waits;
@@ -392,7 +392,7 @@ static void insert(struct new_entry new_entry, uint64_t blocked)
 	assert_int_equal(table_insert(&new_entry), 0);
 }
 
-/* Frees a way of a set. The way has a key whose primary set is the same set. */
+/* Frees a way of `set` whose key is in its primary set. */
 static void way_clear(uint32_t set)
 {
 	uint32_t way = 0;
@@ -437,7 +437,7 @@ TEST(test_a_choice_in_the_secondary_set_is_checked_again)
 			insert(rival, 0);
 		new_entry = new_entry_at(0);
 		meanwhile.set = 1;
-		meanwhile.lookups = 2; /* one lookup to choose the way, one to lock the set */
+		meanwhile.lookups = 2; /* 1: to choose the way, 2: to lock the set */
 		meanwhile.call = calls[i % 2];
 		assert_int_equal(table_insert(&new_entry), -EBUSY);
 		assert_int_equal(meanwhile.lookups, 0);
@@ -524,7 +524,7 @@ TEST(test_insertions_by_several_cpus)
 	__atomic_store_n(&race.over, true, __ATOMIC_RELAXED);
 	pthread_join(reader, NULL);
 	host_table_check();
-	/* a preempted thread keeps its lock, so many insertions find a locked set and fail */
+	/* a preempted thread keeps its set locked, and insertions into this set fail */
 	assert_true(race.inserted > RACES / 100 && race.found > 0);
 	print_message(
 		"figure: %lu insertions by %d threads into 64 entries; %lu found a set locked\n",

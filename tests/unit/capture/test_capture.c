@@ -11,7 +11,7 @@
 #define SLL	 113
 #define SLL2	 276
 
-/* A UDP packet from 192.0.2.1, in a frame of 60 bytes with these MAC addresses. */
+/* Bytes of a frame that has 60 bytes and contains a UDP packet from 192.0.2.1. */
 #define MAC_A 0x52, 0x54, 0, 0, 0, 0xa
 #define MAC_B 0x52, 0x54, 0, 0, 0, 0xb
 #define IPV4_UDP                                                                                   \
@@ -32,7 +32,7 @@ static struct capture *opened(const struct capture_bytes *file, const struct cap
 	return capture;
 }
 
-/* Checks that the file has `count` more packets of this choice, and then ends. */
+/* Checks that, with this `choice`, the rest of the file consists of packets with these numbers. */
 static void expect_packets(const struct capture_bytes *file, const struct capture_choice *choice,
 			   const uint64_t numbers[], unsigned int count)
 {
@@ -333,7 +333,7 @@ TEST(test_an_ip_packet_above_the_mtu_is_merged)
 
 /* --- Hostile files -------------------------------------------------------------------------- */
 
-/* Adds an error to a file that has one packet. */
+/* Changes a valid file with one packet so that it is refused. */
 typedef void spoil(struct capture_bytes *file);
 
 static void truncate_header(struct capture_bytes *file)

@@ -17,7 +17,7 @@ static inline int text_read(const char *text, struct config *ret)
 	return config_parse("rules.yaml", text, strlen(text), false, ret);
 }
 
-/* Returns the rules of a rules file with this text, in the format of `sluice show`. */
+/* Returns the rules in this text of a rules file, as `sluice show` prints them. */
 static inline const char *shown(const char *text)
 {
 	struct capture capture;
@@ -32,7 +32,6 @@ static inline const char *shown(const char *text)
 	return ends_as_spans(capture_end(&capture));
 }
 
-/* Checks that a rules file with this text is refused. Its errors can be read by error_last(). */
 static inline void text_refuse(const char *text)
 {
 	struct config untouched = {.sizes.buckets = 42}, config = untouched;
@@ -43,7 +42,7 @@ static inline void text_refuse(const char *text)
 	assert_memory_equal(&config, &untouched, sizeof(config));
 }
 
-/* Checks that a rules file with this text is refused, and its errors as assert_errors() does. */
+/* Checks that a rules file is refused with these errors (format: assert_errors()). */
 static inline void assert_refusal(const char *text, const char *errors)
 {
 	text_refuse(text);
@@ -62,7 +61,7 @@ static inline char *written(const struct config *config)
 	return text;
 }
 
-/* Prints a rule in which two rule sets differ. A callback of ruleset_diff(). */
+/* Callback of ruleset_diff(): prints a rule that is different in the two rule sets. */
 static inline int differs(void *data, const struct rule *from, const struct rule *to)
 {
 	(void)data;

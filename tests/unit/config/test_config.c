@@ -54,7 +54,7 @@ TEST(test_every_key_is_read)
 	config_free(&config);
 }
 
-/* A rules file can have a limit with two rates, a limit per several key lengths, and a shaper. */
+/* A limit can have two rates or several key lengths (`per`), or be a shaper. */
 TEST(test_keys_of_each_kind_are_read)
 {
 	assert_string_equal(
@@ -72,7 +72,7 @@ TEST(test_keys_of_each_kind_are_read)
 		"sluice set 2001:db8::/32 shape 10mbit horizon 1s key dst inherit no\n");
 }
 
-/* A default value is ignored for a limit of a kind that does not have the field. */
+/* A value in `defaults` is ignored for a limit whose kind does not have the field. */
 TEST(test_defaults_are_those_of_the_kind)
 {
 	assert_string_equal(
@@ -169,7 +169,7 @@ TEST(test_a_budget_is_read_beside_the_limits)
 		"sluice newcomers 10.0.0.2 rate 50mbit burst 6250kB\n");
 }
 
-/* An entry and a policy of the same prefix are one rule; different prefixes are separate rules. */
+/* An entry of `allow` or `deny` and a policy with the same prefix become one rule. */
 TEST(test_one_rule_a_prefix)
 {
 	struct config config;
@@ -241,7 +241,7 @@ TEST(test_one_error_is_one_message)
 #define LIMIT "policies: [{prefix: default, limits: [{rate: 5pps, "
 #define DENY  "deny: [{prefix: 10.0.0.0/8, "
 	static const struct {
-		const char *text, *errors; /* `errors`: in the format of assert_errors() */
+		const char *text, *errors;
 	} cases[] = {
 		/* no rules */
 		{"", "rules.yaml empty-file"},
@@ -392,7 +392,7 @@ TEST(test_all_errors_are_reported_at_once)
 		 "bad-address; 10:15 no-unit; 11:16 bad-match; 13:9 no-such-key; 12:9 no-rate; "
 		 "14:5 no-prefix; 14:5 no-limits; 16:10 no-unit; 17:13 bad-address; 19:13 "
 		 "prefix-twice"},
-		/* if a value has the wrong kind, its content is not parsed */
+		/* a value of the wrong kind is reported, and its content is not parsed */
 		{"gate: []\n"
 		 "policies:\n"
 		 "  prefix: default\n"
@@ -414,7 +414,7 @@ TEST(test_all_errors_are_reported_at_once)
 		 "1:16 prefix-twice; 1:24 prefix-twice; 1:32 prefix-twice; 1:40 prefix-"
 		 "twice; 1:48 prefix-twice; 1:56 prefix-twice; 1:64 prefix-twice; 1:72 "
 		 "prefix-twice; 1:80 prefix-twice; 1:88 more-twice"},
-		/* all items of a list must be of the same kind */
+		/* a YAML list must not contain both mappings and strings */
 		{"deny: [{prefix: x}, z, {prefix: y}]",
 		 "1:17 bad-address; 1:21 mixed-list; 1:33 bad-address"},
 		{"deny: [x, {prefix: z, for: []}, y]",

@@ -14,7 +14,8 @@ static void text_make(const char *path, const char *text)
 
 /*
  * The path of a list file is relative to the directory of the rules file. It is also the list's
- * name, unless the rules file has another name. Errors show the path and line of the list file.
+ * name, unless the rules file specifies another name. Errors show the path and line of the list
+ * file.
  */
 TEST(test_a_list_file_is_read_beside_the_rules_file)
 {
@@ -87,7 +88,7 @@ TEST(test_bad_list_files_are_left_out)
 	config_free(&config);
 	error_drop(0);
 	assert_int_not_equal(config_parse("rules.yaml", text, strlen(text), false, &config), 0);
-	/* errors in the rules file itself are not ignored */
+	/* errors in the rules file cause a failure, unlike errors in list files */
 	error_drop(0);
 	assert_int_equal(
 		config_parse("rules.yaml", "deny: [{file: bad.txt, for: x}]", 31, true, &config),
@@ -141,7 +142,7 @@ TEST(test_lists_that_are_too_long_are_left_out)
 	unlink("wide.txt");
 }
 
-/* The time of a list is its file's mtime, or the current time if the mtime is in the future. */
+/* The time stored for a list is the mtime of its file, but at most the current time. */
 TEST(test_a_list_is_as_old_as_its_file)
 {
 	static const struct {
@@ -168,7 +169,7 @@ TEST(test_a_list_is_as_old_as_its_file)
 	unlink("list.txt");
 }
 
-/* Checks the errors of a rules file with a list file. `keys` are further YAML keys of the list. */
+/* Checks the errors of a rules file with one list, whose YAML keys are `file` and `keys`. */
 static void assert_list(const char *list, const char *keys, const char *errors)
 {
 	char text[128];

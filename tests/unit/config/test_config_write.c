@@ -86,7 +86,7 @@ TEST(test_written_rules_read_the_same)
 	assert_written("deny: []", "policies: []\n");
 }
 
-/* Hooks and modes are written unless they are the default. An empty `attach` is kept. */
+/* Hooks and modes are written unless they are the default. An empty `attach` is written as well. */
 TEST(test_devices_are_written_as_they_are_read)
 {
 	static const char text[] = "attach:\n"
@@ -113,7 +113,7 @@ TEST(test_devices_are_written_as_they_are_read)
 	config_free(&config);
 }
 
-/* Prefixes that expire at the same time are written as one entry, with this expiry. */
+/* Prefixes with the same expiry are written as one YAML entry with this expiry. */
 TEST(test_entries_that_end_together_stand_together)
 {
 	struct config config, again;
@@ -191,13 +191,13 @@ TEST(test_ends_of_entries_read_the_same)
 		 moment_format(time(NULL) + 3600, moment));
 	assert_int_equal(text_read(text, &config), 0);
 	assert_writes(&config, text);
-	config.rules.rules[0].list_until = 1; /* the entry has expired */
+	config.rules.rules[0].list_until = 1; /* 192.0.2.1 has expired on the list */
 	assert_writes(&config, "policies: []\ndeny:\n  - list: a\n    prefixes:\n"
 			       "      - 192.0.2.2\n");
 	config_free(&config);
 }
 
-/* number of prefixes in an entry, and number of entries in a file */
+/* number of prefixes in a YAML entry, and number of entries in a rules file */
 #define BLOCK  1000
 #define BLOCKS 24
 
@@ -216,7 +216,7 @@ static char *long_text(unsigned int count, unsigned int block)
 	return text;
 }
 
-/* Returns the CPU time to read and write `files` files, and compare each config with itself. */
+/* Returns the CPU time to parse and write `files` files, and to compare each config with itself. */
 static clock_t files_time(unsigned int files, unsigned int blocks)
 {
 	char *text = long_text(blocks * BLOCK, BLOCK);

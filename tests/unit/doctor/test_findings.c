@@ -6,7 +6,10 @@
 
 #define HERE 4026531840ULL
 
-/* The facts that findings depend on. At first, a gate in native XDP mode, without any finding. */
+/*
+ * Facts about a system, from which the doctor derives findings. Initially a gate in native XDP
+ * mode, without any finding.
+ */
 struct world {
 	struct asked asked;
 	struct doctor_facts facts;
@@ -80,7 +83,10 @@ static bool has_placeholder(const char *command)
 	return strchr(command, '{');
 }
 
-/* Checks the findings, written as "id: object; id: object", and the first advice if not NULL. */
+/*
+ * Checks the findings, written as "id: object; id: object". If `advice` is not NULL, also checks
+ * the advice of the first finding.
+ */
 static void expect(struct world *w, const char *name, const char *found, const char *advice)
 {
 	struct findings findings;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* map_memory(), whose results `sluice help attach` prints, and memory_format(). */
+/* user/gate/maps.h: map_memory() returns the memory that maps use; memory_format() prints it. */
 #include "test.h"
 
 #include <linux/bpf.h>
