@@ -31,7 +31,7 @@ TEST(test_bytes_cost_their_time_rounded_up)
 	static const struct {
 		uint64_t bits_per_second;
 		uint32_t bytes;
-		uint64_t cost; /* ticks: 8 * 16e9 * bytes / bits per second, rounded up */
+		uint64_t cost; /* in ticks: 8 * 16e9 * bytes / (bits per second), rounded up */
 	} cases[] = {
 		{1000, 1, 128000000},
 		{1000, 1514, 193792000000},
@@ -86,7 +86,7 @@ TEST(test_units_are_costs_rounded_down)
 			 2 * SL_BURST_TICKS_MAX / 16000);
 }
 
-/* A packet is charged once before the time `divide_at`, and once for each node from then on. */
+/* credit_times(): 1 before the time `divide_at`, and the number of nodes from then on. */
 TEST(test_times_that_a_packet_is_charged)
 {
 	assert_int_equal(credit_times(0, 4, 0), 1);
@@ -171,7 +171,7 @@ TEST(test_a_state_is_full_when_it_had_time_to_fill_and_was_idle)
 	}
 }
 
-/* If a charge at time `full_at` was lost, `full_at` - `empty_at` can exceed the burst. */
+/* If a CPU stored `full_at` but did not charge, `full_at` - `empty_at` can exceed the burst. */
 TEST(test_the_level_after_a_lost_charge)
 {
 	for (int64_t born = BURST + 1; born < 4 * BURST; born += 100) {
@@ -212,7 +212,7 @@ TEST(test_a_new_state_holds_its_burst_or_a_part)
 		}
 }
 
-/* A state's debt has a maximum, so that it cannot overflow if many earlier packets are charged. */
+/* The debt of a state has a maximum. Without it, charging many earlier packets would overflow. */
 TEST(test_debts_do_not_wrap)
 {
 	const struct sl_limit limit = {.cost = COST, .burst = 10 * COST, .refill = 10 * COST};
@@ -353,7 +353,7 @@ TEST(test_a_count_of_refusals_leaves_the_slice_as_it_is)
 TEST(test_a_charge_fills_the_slice_with_what_is_left)
 {
 	static const struct {
-		/* ticks after `empty_at`; born: `full_at`; now: when the packet arrives */
+		/* ticks after `empty_at`: `born` is `full_at`, `now` is when the packet arrives */
 		int64_t born, now;
 		int64_t credit; /* credit that the slice borrowed at `full_at` */
 		uint64_t cost;
@@ -368,12 +368,12 @@ TEST(test_a_charge_fills_the_slice_with_what_is_left)
 		{0, 25, 5, 30, true, 0, 0},
 		{0, 1500, 0, 1, true, 50, 1449},
 		{1600, 1600, 0, 1, true, 50, 1549},
-		{0, 1500, 0, 1600, true, 0, -100}, /* the state is in debt */
+		{0, 1500, 0, 1600, true, 0, -100}, /* the cost exceeds the level */
 		{0, 1499, 0, 1600, false, -1500, 1499},
-		{0, 1600, 0, 1600, true, 0, 0},	  /* the idle state was full */
-		{0, 1600, 50, 1, true, 50, 1549}, /* the idle state was full */
+		{0, 1600, 0, 1600, true, 0, 0},	  /* idle, so the state is full */
+		{0, 1600, 50, 1, true, 50, 1549}, /* idle, so the state is full */
 		{-100, -30, 0, 1, false, -1, -30},
-		{700, 600, 0, 1, true, 50, 649}, /* the clock is late: `full_at` is the time */
+		{700, 600, 0, 1, true, 50, 649}, /* the clock is late: it counts as `full_at` */
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
@@ -402,7 +402,7 @@ TEST(test_a_charge_fills_the_slice_with_what_is_left)
 		}
 }
 
-/* The slice and the state of a key, as one CPU sees them. */
+/* A key's limit, state and slice on one CPU, and the time. */
 struct source {
 	struct sl_limit limit;
 	struct sl_state state;
@@ -410,7 +410,7 @@ struct source {
 	uint64_t now;
 };
 
-/* Returns a source with an empty state. If `slices`, a sixteenth of the burst is for slices. */
+/* Returns a source without credit. If `slices`, a sixteenth of the burst is for slices. */
 static struct source source_drained(uint64_t burst, bool slices, uint64_t now)
 {
 	struct source source = {
@@ -430,7 +430,7 @@ static struct source source_drained(uint64_t burst, bool slices, uint64_t now)
 static bool source_send(struct source *source, uint64_t packets)
 {
 	uint64_t cost = credit_cost(&source->limit, packets, 60);
-	/* not 0, which would mean that the slice stores no refusal */
+	/* never 0, because 0 in `until` means that the slice stores no refusal */
 	uint64_t jiffy = source->now / JIFFY + 1;
 	enum credit_answer answer = credit_spend(&source->slice, cost, jiffy);
 
@@ -448,19 +448,19 @@ static bool source_send(struct source *source, uint64_t packets)
 TEST(test_refused_until_the_slice_says)
 {
 	static const struct {
-		uint64_t burst, packets; /* burst: multiple of COST */
+		uint64_t burst, packets; /* `burst`: multiple of COST; `packets`: merged into one */
 		bool slices;
 	} cases[] = {
 		{1, 1, false},
 		{7, 1, false},
 		{7, 7, false},
 		{1000, 1000, false},
-		/* `refill` is 937.5 packets */
+		/* limits with slices, whose `refill` is 937.5 packets */
 		{1000, 1, true},
 		{1000, 937, true},
 		{1000, 938, true},
 		{1000, 1000, true},
-		/* a merged packet costs more than the burst */
+		/* limits whose burst is less than the cost of one merged packet */
 		{1, 2, false},
 		{7, 8, false},
 		{7, 65535, false},
@@ -562,9 +562,9 @@ TEST(test_slices_belong_to_the_limits_of_one_policy)
 {
 	static const struct {
 		const char *what;
-		__u32 policy, since, changed; /* the packet's policy; the bucket stores 3 and 7 */
+		__u32 policy, since, changed; /* of the packet; the bucket stores 3 and 7 */
 		__s64 credit, left;
-		__u64 until; /* expected `until`; it was 99 before */
+		__u64 until; /* expected `until`, which is 99 before the call */
 	} cases[] = {
 		{"nothing has changed", 3, 7, 1, 50, 50, 99},
 		{"another policy", 4, 7, 1, 50, 0, 0},

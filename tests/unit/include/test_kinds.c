@@ -11,7 +11,7 @@
 
 #define SECOND SL_TICKS_PER_SEC
 
-/* The random state of run_choose(), which kind_run.h calls. */
+/* State of the generator behind run_choose(), which kind_run.h calls. */
 static uint64_t random_state = 88172645463325252ULL;
 
 static uint64_t run_choose(uint64_t bound)
@@ -52,12 +52,11 @@ static const struct kind_row {
 #define SHAPES	(1U << SL_SHAPE)
 #define ALL	(BUCKETS | WINDOWS | SHAPES)
 
-/* A source, with its state under one limit. */
 struct source {
 	struct sl_limit limit;
 	struct sl_state state;
 	uint64_t now;
-	uint64_t departure; /* when the last packet of a shaper departs */
+	uint64_t departure; /* under a shaper: when the last packet departs */
 };
 
 static struct source source_with(const struct sl_limit_spec *spec, uint64_t now)
@@ -132,7 +131,7 @@ static uint64_t capacity_of(const struct sl_limit *limit)
 	return credit_units(limit, limit->horizon) + 1;
 }
 
-/* Sends everything that the limit allows now, the last packet or byte separately. */
+/* Sends everything that the limit allows now: all but one packet or byte, and then this one. */
 static void source_drain(struct source *source)
 {
 	uint64_t remaining = source_decide(source, 1).remaining;
@@ -144,7 +143,7 @@ static void source_drain(struct source *source)
 	assert_false(source_send(source, 1));
 }
 
-/* Returns whether the limit now allows `amount` and no more. */
+/* Returns whether the limit would now pass `amount`, but not `amount` + 1. */
 static bool passes_exactly(const struct source *source, uint64_t amount)
 {
 	struct source copy = *source;
@@ -156,7 +155,7 @@ static bool passes_exactly(const struct source *source, uint64_t amount)
 	return !source_send(&copy, 1);
 }
 
-/* Returns the longest time until a state is full. A window needs most when the clock wraps. */
+/* Returns a time after which any state is full. A window needs the longest if the clock wraps. */
 static uint64_t whole_of(const struct sl_limit *limit)
 {
 	if (limit->kind == SL_WINDOW)
@@ -356,7 +355,7 @@ static void no_fraction_lost(const struct kind_row *row, uint64_t epoch)
 	static const struct {
 		uint64_t rate;
 		enum sl_rate_unit unit;
-		uint64_t seconds; /* time in which `packets` pass */
+		uint64_t seconds; /* `packets` packets pass in this time */
 		uint64_t packets;
 	} slow[] = {{1, SL_RATE_PER_MIN, 8 * 3600, 480}, {7, SL_RATE_PER_HOUR, 50 * 3600, 350}};
 
@@ -411,7 +410,9 @@ static void no_fraction_lost_of_windows(const struct kind_row *row, uint64_t epo
 
 /* --- Keys and sizes ------------------------------------------------------------------------- */
 
-/* A key without credit does not affect other keys. `per` is the number of address bits in a key. */
+/*
+ * Spent credit of a key does not affect other keys. `per` is the number of address bits in a key.
+ */
 static void per_key_isolated(const struct kind_row *row, uint64_t epoch)
 {
 	static const struct {
@@ -474,7 +475,7 @@ static void cost_by_size(const struct kind_row *row, uint64_t epoch)
 
 /* --- Changes of a limit --------------------------------------------------------------------- */
 
-/* A changed rate, burst or horizon applies to the next packet. Earlier charges are kept. */
+/* A new rate, burst or horizon applies from the next packet on. Earlier charges still count. */
 static void first_limit_wins_until_changed(const struct kind_row *row, uint64_t epoch)
 {
 	struct source source = source_with(&row->spec, epoch);
@@ -501,7 +502,7 @@ static void first_limit_wins_until_changed(const struct kind_row *row, uint64_t 
 
 		source.limit = spec_compile(i ? &fewer : &more);
 		most = capacity_of(&source.limit);
-		/* a larger burst gives a token bucket no credit that it has not earned */
+		/* a larger burst adds no credit to a token bucket until it refills */
 		if (row->spec.kind == SL_TOKEN_BUCKET)
 			most = capacity;
 		assert_in_range(source_decide(&source, 1).remaining, most - taken - 1,
@@ -514,7 +515,7 @@ static void first_limit_wins_until_changed(const struct kind_row *row, uint64_t 
 
 /* --- Decisions ------------------------------------------------------------------------------ */
 
-/* Returns a source with a random state, and often with a clock that is late. */
+/* Returns a source with a random state. Its clock is often earlier than the state's last charge. */
 static struct source source_at_random(const struct kind_row *row, uint64_t epoch)
 {
 	struct source source = source_with(&row->spec, epoch);
@@ -573,7 +574,7 @@ static void check_decision(const struct source *source, uint64_t amount)
 	later.now--;
 	then = source_decide(&later, 1);
 	assert_int_equal(then.full_in, 1);
-	/* a shaper in bytes may not be exactly full by less than the cost of a byte */
+	/* credit of a shaper in bytes may be missing, but less than a byte's */
 	if (source->limit.kind != SL_SHAPE || !source->limit.by_bytes)
 		assert_false(passes_exactly(&later, capacity_of(&source->limit)));
 }
@@ -598,7 +599,7 @@ static bool source_give_back(struct source *source, uint64_t amount, uint64_t at
 	return kind_give_back(&source->limit, &source->state, cost_of(source, amount), at);
 }
 
-/* A refund undoes a charge: always in a token bucket, and in a window during the sub-window. */
+/* A refund undoes a charge: in a token bucket always, in a window until the sub-window ends. */
 static void give_back_undoes_a_charge(const struct kind_row *row, uint64_t epoch)
 {
 	struct source source = source_with(&row->spec, epoch), before;
@@ -671,15 +672,15 @@ static void check_block(struct source *source, uint64_t length)
 	assert_int_equal(source_decide(source, 1).retry_after == 0, source_passes(source, 1, 0));
 }
 
-/* A block refuses every packet and charges none. Refused packets do not make it longer. */
+/* A block refuses every packet without a charge. Refused packets do not prolong the block. */
 static void block_refuses_everything_until_its_end(const struct kind_row *row, uint64_t epoch)
 {
 	struct source source = source_with(&row->spec, epoch & ~15ULL), free;
 
 	source_blocks(&source, BLOCK, 0, 0);
 	for (int i = 0; i < 3; i++)
-		check_block(&source, BLOCK); /* no block is longer than the first */
-	/* after an idle time of a block's length, credit is as if there had been no block */
+		check_block(&source, BLOCK); /* consecutive blocks have the same length */
+	/* compare the credit after another block with the credit without this block */
 	source.now += BLOCK;
 	source_drain(&source);
 	free = source;
@@ -690,7 +691,7 @@ static void block_refuses_everything_until_its_end(const struct kind_row *row, u
 	}
 	source.now += BLOCK / 10;
 	free.now = source.now;
-	/* counts of earlier packets are rounded up by less than a unit */
+	/* `free` has no block; counts of packets before are rounded up by less than a unit */
 	assert_in_range(source_decide(&source, 1).remaining,
 			source_decide(&free, 1).remaining - ((1ULL << source.limit.shift) - 1),
 			source_decide(&free, 1).remaining);
@@ -738,7 +739,7 @@ static void block_and_escalate(const struct kind_row *row, uint64_t epoch)
 	}
 }
 
-/* A block never exceeds its maximum length, whatever its factor and number are. */
+/* A block is never longer than `block_max`, whatever `escalate` and its number are. */
 static void block_is_never_longer_than_its_maximum(const struct kind_row *row, uint64_t epoch)
 {
 	static const uint32_t factors[] = {2, 3, 7, 100, 255};
@@ -852,7 +853,7 @@ static void concurrent_allow_grants_at_most_capacity(const struct kind_row *row,
 			check_departures();
 		if (row->spec.kind == SL_SHAPE && shared.limit.by_bytes)
 			assert_in_range(passed, 1, capacity);
-		else /* charges of concurrent threads are neither lost nor doubled */
+		else /* charges by several threads are neither lost nor counted twice */
 			assert_int_equal(passed, capacity);
 	}
 }
@@ -897,9 +898,9 @@ static void concurrent_clock_never_grants_more(const struct kind_row *row, uint6
 static struct {
 	struct source *source;
 	int pause, stall; /* accesses so far; the CPU stalls before access `stall` */
-	uint64_t later;	  /* time after the stall, in ticks */
+	uint64_t later;	  /* time of the CPU after its stall, in ticks */
 	bool gives_up;	  /* another CPU stops before it has moved the window completely */
-	true_time early;  /* when other CPUs also send; 0: never */
+	true_time early;  /* when other CPUs send once more; 0: never */
 	struct window_log *log;
 	true_time now;
 	uint64_t epoch;
@@ -920,7 +921,7 @@ static void stall_send(uint64_t amount)
 	host_notes = notes;
 }
 
-/* The other CPUs send as much as possible, now and in each of the next sub-windows. */
+/* Simulates other CPUs, which send as much as possible, now and in each of the next sub-windows. */
 static void stall_others(void)
 {
 	uint64_t most = stall.source->limit.most;
@@ -971,7 +972,7 @@ static void a_cpu_that_stalls_anywhere_lets_no_more_pass(const struct kind_row *
 		}
 		if (rest > 40000)
 			stall_send(window_left(&source.limit, host_state));
-		/* one tick before a sub-window begins, or a few ticks after it */
+		/* the CPU's clock is a tick before a sub-window begins, or 4 ticks after */
 		stall.now = window_begin(&source.limit, epoch + (uint64_t)stall.now, 1 + rest) -
 			    epoch - 1 + (parts >> 1 & 1) * 5;
 		stall.pause = 0;
@@ -1019,7 +1020,7 @@ static void a_turn_that_stalls_until_the_index_comes_round(const struct kind_row
 
 	for (int i = 0; i < 24 * 8 * source.limit.groups; i++) {
 		uint64_t before = i / 24 / 8, takes = i / 24 & 1 ? most : most / 2;
-		/* whether the CPU stalls at the end of its sub-window, or at the start */
+		/* whether the CPU's clock is at the end of its sub-window, or at the start */
 		bool last = i / 24 & 2;
 		true_time early;
 
@@ -1133,15 +1134,15 @@ static void plan_wrap(void **state)
 #define NOW (1000 * SECOND)
 
 /*
- * A block that begins soon after another block has one escalation more. It has one escalation less
- * for each length of the last block that has passed since the end of that block.
+ * A block soon after another block has one escalation more than that block. For each length of the
+ * earlier block that passed since its end, it has one escalation less.
  */
 static void test_block_steps(void **state)
 {
 	static const struct {
 		unsigned int steps;   /* escalations of the last block */
 		unsigned int lengths; /* block lengths since the end of the last block */
-		int more;	      /* ticks that are added to this time */
+		int more;	      /* ticks since then in addition to `lengths` */
 		unsigned int next;    /* expected escalations of the new block */
 	} cases[] = {
 		{0, 0, 0, 1}, {0, 1, -1, 1}, {0, 1, 0, 1}, {0, 1, 1, 0}, {0, 9, 0, 0},

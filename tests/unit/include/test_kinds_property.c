@@ -94,7 +94,7 @@ static void share_check(uint64_t seed)
 		packet.bytes = 60 + run_choose(1455);
 		packet.jiffy = run_jiffies();
 		cost = host_cost(limit, &packet);
-		run.now += run_choose(cost + 1); /* on average, this is twice the rate */
+		run.now += run_choose(cost + 1); /* on average half the cost: twice the rate */
 		if (host_ask(limit, &packet, &run.bucket[cpu], &verdict) == SL_PASS_WITHIN)
 			passed += cost;
 		if (run_one_in(4))
@@ -123,7 +123,7 @@ static void test_bucket_with_slices_gets_its_share_at_twice_the_rate(void **stat
 
 /* --- Races ---------------------------------------------------------------------------------- */
 
-/* The CPUs are threads, of which only one runs at a time, so that a schedule can be repeated. */
+/* Each CPU is a thread. Only one of the threads runs at a time, so a schedule can be repeated. */
 static struct {
 	pthread_t thread;
 	sem_t turn;
@@ -154,7 +154,7 @@ static int lane_next(void)
 	return first;
 }
 
-/* Lets any CPU run, perhaps this one. Returns when this CPU runs again. */
+/* Lets a random CPU run next, which may be this CPU. Returns when it is this CPU's turn again. */
 static void lane_yield(int self)
 {
 	int next = lane_next();

@@ -71,7 +71,7 @@ static const struct sl_facts packets[KINDS] = {
 
 #define BIT(kind) (1U << (kind))
 #define ALL	  (BIT(KINDS) - 1)
-/* Packets whose transport header cannot be found: they match every transport match. */
+/* Packets whose transport header cannot be found. They match every match on transport headers. */
 #define ALL_UNKNOWN (BIT(UNKNOWN) | BIT(UNKNOWN_FIRST))
 #define ALL_TCP                                                                                    \
 	(BIT(TCP_SYN) | BIT(TCP_ACK) | BIT(TCP_443) | BIT(TCP_CUT) | BIT(TCP_NO_PORT) |            \
@@ -87,7 +87,7 @@ static const struct sl_facts packets[KINDS] = {
 	(BIT(TCP_FIRST) | BIT(TCP_LATER) | BIT(UDP_FIRST) | BIT(UDP_LATER) | BIT(ICMP_LATER) |     \
 	 BIT(LATER_V6) | ALL_UNKNOWN)
 #define VLAN_10 (BIT(TCP_443) | BIT(UDP_LATER) | BIT(GRE) | BIT(UNKNOWN_FIRST))
-/* TCP packets whose ports cannot be read: they match every port. */
+/* Packets without readable ports, which match `tcp port N` for any N. NO_PORT_UDP likewise. */
 #define NO_PORT_TCP (BIT(TCP_NO_PORT) | ALL_UNKNOWN)
 #define NO_PORT_UDP (BIT(UDP_NO_PORT) | ALL_UNKNOWN)
 #define PORT_80	    (BIT(TCP_SYN) | BIT(TCP_ACK) | BIT(TCP_CUT) | BIT(TCP_FIRST) | NO_PORT_TCP)
@@ -110,7 +110,7 @@ static const struct {
 	{"icmp", ON(ICMP), ALL_ICMP},
 	{"tcp-syn", ON(SYN), ALL_SYN},
 	{"fragment", ON(FRAGMENT), ALL_FRAG},
-	/* protocols by number */
+	/* the same protocols, specified by number */
 	{"proto 6", ON(PROTO, .proto = 6), ALL_TCP},
 	{"proto 17", ON(PROTO, .proto = 17), ALL_UDP},
 	{"proto 1", ON(PROTO, .proto = 1),
@@ -207,7 +207,7 @@ TEST(test_every_port_matches_as_the_oracle_says)
 	}
 }
 
-/* If a match has more ports than the array, match_packet() does not read past the array. */
+/* match_packet() reads only the array of ports, even if a match claims more ports. */
 TEST(test_count_of_ports_is_bounded)
 {
 	struct sl_match *match = calloc(1, sizeof(*match));

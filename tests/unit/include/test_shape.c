@@ -4,11 +4,11 @@
 
 #include "shape.h"
 
-/* `charged_at` is the latest time of a charge, also if a packet with an earlier time is charged. */
+/* A charge stores its time in `charged_at`, unless `charged_at` is already later. */
 TEST(test_a_charge_writes_its_time)
 {
 	static const struct {
-		__u64 drawn, now, ready; /* before the charge: `charged_at`, clock, `ready_at` */
+		__u64 drawn, now, ready; /* `charged_at`, clock, `ready_at` before */
 		bool passes;
 		__u64 then;
 	} cases[] = {

@@ -19,7 +19,7 @@ static uint64_t draw(void)
 
 static __u64 secret[SL_SECRETS];
 
-/* Returns params, makes a new random secret, and clears the sketch. */
+/* Makes a new random secret, clears the sketch, and returns params for both. */
 static struct sl_params params_random(void)
 {
 	struct sl_params params = {.interval_shift = 4, .sketch_mask = SL_SKETCH_LINES - 1};
@@ -36,8 +36,8 @@ static uint32_t *slot_of(const struct sl_params *params, struct digest digest)
 }
 
 /*
- * Returns the digest of an address. The digest is a universal hash, for which consecutive addresses
- * or /64s are the worst case.
+ * Returns the digest of an IPv4 address with this number. The digest is a universal hash, whose
+ * worst case are consecutive numbers.
  */
 static struct digest digest_ipv4(uint32_t number)
 {
@@ -85,8 +85,8 @@ static void slots_take(const struct sl_params *params, unsigned int kind)
 }
 
 /*
- * If each slot belongs to a key with enough hits, a packet of a new source is mistaken for a packet
- * of this key with a probability of 2^-24.
+ * If every slot belongs to a key with enough hits, the packet of a new source counts as a packet of
+ * its slot's key with a probability of 2^-24.
  */
 TEST(test_new_sources_are_mistaken_once_in_2_24_packets)
 {
@@ -103,7 +103,7 @@ TEST(test_new_sources_are_mistaken_once_in_2_24_packets)
 		for (unsigned int j = 0; j < STRANGERS; j++) {
 			struct digest digest = digest_number(i, (1ULL << 28) + j);
 
-			/* the third argument is random; this value never lowers a count */
+			/* with this third argument, counts do not fall */
 			mistakes +=
 				sketch_hit(slot_of(&params, digest), digest, digest.mark ^ 1) > 2;
 		}
@@ -112,7 +112,7 @@ TEST(test_new_sources_are_mistaken_once_in_2_24_packets)
 		      "owner of a slot; 2^-24 of them are %.1f\n",
 		      SECRETS * STRANGERS, mistakes, bound);
 	assert_true(free_slots < SECRETS * SLOTS / 1000);
-	/* a Poisson variable is larger in one of a million runs */
+	/* mistakes are Poisson distributed; one of a million runs exceeds this */
 	assert_true(mistakes <= bound + 5 * sqrt(bound) + 3);
 }
 
@@ -125,7 +125,7 @@ TEST(test_each_cpu_has_lines_of_its_own)
 		assert_int_equal(sketch_line(&params, digest, cpu), (cpu + 1) * 4096 - 1);
 }
 
-/* A packet of another key lowers a slot's count by chance. At count 1 its key gets the slot. */
+/* A packet of another key can lower a slot's count. If the count is 1, that key gets the slot. */
 TEST(test_another_key_lowers_a_count_by_one)
 {
 	const struct digest one = {.mark = 1U << 8}, other = {.mark = 2U << 8};
@@ -159,7 +159,7 @@ static uint32_t see(const struct sl_params *params, uint64_t number, uint32_t co
 	return sketch_hit(slot_of(params, digest), digest, coin);
 }
 
-/* Returns the part of sources, seen once, that still have their slot after `others` packets. */
+/* Returns the part of sources with count 1 that still have their slots after `others` packets. */
 static double part_remembered(const struct sl_params *params, uint64_t others)
 {
 	unsigned int remembered = 0;

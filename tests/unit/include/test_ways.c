@@ -41,7 +41,7 @@ TEST(test_short_numbers_keep_their_order)
 
 /* --- Sets ----------------------------------------------------------------------------------- */
 
-/* A key has two sets. Each set can be computed from the other set and the key's tag. */
+/* A key has two sets. set_alternate() returns either set, given the other set and the key's tag. */
 TEST(test_a_key_has_two_sets_and_finds_either_from_the_other)
 {
 	for (int i = 0; i < 1000000; i++) {
@@ -65,7 +65,7 @@ TEST(test_a_set_tells_whether_it_has_a_tag)
 		uint16_t tag = i % 4 ? run_choose(1 << 16) : 0xffffU << run_choose(17);
 		struct sl_set set = {.pad[0] = tag};
 
-		/* other tags, which differ in several bits or in one bit */
+		/* first fill the set with wrong tags, which differ in several bits or in one bit */
 		for (uint32_t way = 0; way < SL_WAYS; way++)
 			set.tag[way] =
 				tag ^ (i % 3 ? 1 + run_choose(0xffff) : 1U << run_choose(16));
@@ -97,7 +97,7 @@ TEST(test_keys_of_two_limits_share_no_digest)
 
 /* --- Eviction costs -------------------------------------------------------------------------- */
 
-static uint16_t made; /* creation time of the current entry */
+static uint16_t made; /* creation time of the entry under test */
 
 /* Makes a random limit of a kind. The limit can have slices and blocks. */
 static void limit_draw(enum sl_kind kind)
@@ -163,10 +163,10 @@ static void check_whole(void)
 	uint64_t full = kind_decide(&run.limit, &state, 0, 1, now).full_in;
 	uint64_t span = limit_span(&run.limit);
 
-	/* skip if the clock wraps, which prolongs a window, or if `made` has wrapped */
+	/* skip if `made` has wrapped, or the clock, because a window then lasts longer */
 	if (then < state.charged_at || run.now >> (ENTRY_MOMENT_SHIFT + 15))
 		return;
-	/* a window whose index has wrapped equals a new window one T later */
+	/* a window whose index has wrapped equals a new window only one T later */
 	if (run.limit.kind == SL_WINDOW && run_comes_round(&state, then)) {
 		uint64_t total = window_total(state.window);
 
@@ -218,7 +218,7 @@ TEST(test_a_entry_of_a_shape_is_whole_when_it_is_as_a_new_one)
 #define NOW (1000000 * SL_TICKS_PER_SEC)
 
 /*
- * Returns an entry of an established source. `part`: missing part of a burst of 1 s; `age`: in
+ * Returns an entry of an established source. `part` of its 1 s burst is missing. `age` is in
  * seconds.
  */
 static struct sl_entry entry_lacking(double part, unsigned int age)
@@ -265,9 +265,9 @@ TEST(test_costs_are_in_order)
 		entry_lacking(-1, 100),
 		entry_lacking(0.01, 100),
 		entry_lacking(0.2, 10),
-		entry_lacking(0.2, 100), /* the older of two entries costs more */
+		entry_lacking(0.2, 100), /* costs more than the entry before, because it is older */
 		entry_lacking(0.4, 10),
-		/* above half a burst, the cost is higher if the key sent again */
+		/* above half a burst, entry_back() costs more: its key sent again */
 		entry_lacking(0.7, 1000),
 		entry_lacking(1, 100),
 		entry_lacking(0.6, 10),
@@ -311,7 +311,7 @@ TEST(test_a_full_state_of_a_new_key_is_evicted_first)
 		assert_true(young > loss_of(entry_rested(3604, true), flood));
 		assert_true(young > loss_of(entry_rested(4, false), flood));
 	}
-	/* if credit is missing, the cost does not depend on whether the source is established */
+	/* the entry lacks credit: whether its source is established does not change the cost */
 	for (int lacks = 1; lacks < 16; lacks++) {
 		struct sl_entry entry = entry_lacking(lacks / 16., 8000), new = entry;
 
@@ -343,7 +343,7 @@ TEST(test_a_cost_has_the_parts_of_a_burst)
 		struct sl_entry entry = entry_lacking(part / 64., 100);
 		uint64_t parts = evict_parts(loss_of(entry, false));
 
-		if (part) /* the stored span is up to 0.2 % too long */
+		if (part) /* `span` in the entry may be rounded up by 0.2 % */
 			assert_in_range(parts, (part + 3) / 4, (part + 4) / 4);
 		assert_int_equal(evict_parts(loss_of(entry, true)),
 				 entry_full_at(&entry, entry_state(&entry)) < NOW ? 0 : parts);
@@ -407,7 +407,7 @@ TEST(test_the_idle_time_of_a_window)
 TEST(test_a_block_protects_an_entry_for_a_time)
 {
 	static const struct {
-		double begun, length, drawn; /* start of the block, its length, last charge (s) */
+		double begun, length, drawn; /* begin of block and last charge: s ago */
 		bool protected;
 	} cases[] = {
 		{1, 600, 1.1, true},	   {599, 600, 600, true},     {601, 600, 602, true},
@@ -420,7 +420,7 @@ TEST(test_a_block_protects_an_entry_for_a_time)
 		struct sl_entry entry =
 			entry_blocked(cases[i].begun, cases[i].length, cases[i].drawn);
 
-		/* created an hour before the block */
+		/* the entry was created an hour before the block began */
 		entry.made =
 			entry_moment(NOW - (uint64_t)((cases[i].begun + 3600) * SL_TICKS_PER_SEC));
 		if (evict_is_protected(loss_of(entry, false)) != cases[i].protected)

@@ -21,7 +21,7 @@ static struct config text_read(const char *text)
 	return config;
 }
 
-/* Returns the rules in the format of `sluice show`. The text is valid until the next call. */
+/* Returns the rules as `sluice show` prints them. The text is valid until the next call. */
 static const char *shown(const struct ruleset *rules)
 {
 	struct capture capture = capture_begin(stdout);
@@ -33,7 +33,7 @@ static const char *shown(const struct ruleset *rules)
 
 static const struct reconcile_case {
 	const char *name;
-	const char *was, *file, *in_force; /* old file, new file, and gate; NULL: no rules */
+	const char *was, *file, *in_force; /* rules in old file, new file and gate; NULL: none */
 	enum renew renew;
 	const char *wanted;
 	struct undone undone;
@@ -166,7 +166,7 @@ TEST(test_what_is_in_force_behind_a_reload)
 	}
 }
 
-/* If the rules file is reloaded, `for` counts from now. If only lists are reloaded, it does not. */
+/* A reload of the rules file restarts the time in `for`. A reload of only the lists does not. */
 TEST(test_a_list_that_is_read_again_keeps_its_end)
 {
 	struct config in_force = text_read("deny: [{list: a, prefix: 192.0.2.1, for: 1h}]");
@@ -187,7 +187,7 @@ TEST(test_a_list_that_is_read_again_keeps_its_end)
 	config_free(&file);
 }
 
-/* Returns the seconds until the first rule's entry on a list expires, or 0 if it never does. */
+/* Returns in how many seconds the first rule's entry on `list` expires; 0: never. */
 static uint64_t seconds_on(const struct ruleset *set, const char *list)
 {
 	uint32_t until = rule_list_end(&set->rules[0], lists_find(set->lists, list));
@@ -197,8 +197,8 @@ static uint64_t seconds_on(const struct ruleset *set, const char *list)
 
 /*
  * An entry that a command added to a list keeps its expiry across reloads and restarts, even if the
- * list's index changes. If the file has an expiry of the prefix on another list, only this expiry
- * is kept.
+ * list's index changes. If the file has an expiry of the prefix on another list, the command's
+ * entry is removed.
  */
 TEST(test_an_entry_on_a_list_keeps_its_end)
 {
@@ -266,7 +266,7 @@ TEST(test_what_commands_gave)
 	config_free(&in_force);
 }
 
-/* If a list file is invalid, its list keeps the saved entries, and gets the expiry in the rules. */
+/* A list whose file is invalid keeps its saved entries, and gets its expiry from the rules file. */
 TEST(test_lists_that_are_left_out_are_completed)
 {
 	struct list_path left_out[] = {
@@ -288,7 +288,7 @@ TEST(test_lists_that_are_left_out_are_completed)
 	place = lists_find(file.rules.lists, "a");
 	assert_int_equal(file.rules.lists[place].until, 77);
 	assert_int_equal(file.rules.lists[place].replaced, 55);
-	file.rules.lists[place].until = 0; /* shown() then prints no command for the list itself */
+	file.rules.lists[place].until = 0; /* so that shown() prints no command for the list */
 	assert_string_equal(shown(&file.rules),
 			    "sluice deny 192.0.2.1\nsluice deny 192.0.2.1 as a\n"
 			    "sluice deny 192.0.2.2 as a\nsluice deny 192.0.2.9 as c\n");

@@ -20,7 +20,7 @@ static int end(void **state)
 	return 0;
 }
 
-/* Empties the set, for a test that needs a size of its own. */
+/* Restarts the set of sources with room for `most` of them. */
 static void begin_with(uint32_t most)
 {
 	live_sources_free(&sources);
@@ -37,7 +37,7 @@ static struct sl_prefix host(unsigned int number)
 	return prefix;
 }
 
-/* Visits a host that has passed and dropped packets of 100 bytes. Returns its source. */
+/* Visits a host that has passed and dropped this many packets of 100 bytes; returns its source. */
 static const struct live_source *visit(unsigned int number, uint64_t passed, uint64_t dropped,
 				       uint64_t now)
 {
@@ -119,7 +119,7 @@ TEST(test_a_source_whose_counters_began_again_is_new)
 	assert_true(!source->is_new && source->rate[LIVE_PASSED].packets == 10);
 }
 
-/* Two visits at almost the same time would yield the rate of one packet, not of a second. */
+/* Two visits at almost the same time leave a source's rate unchanged. */
 TEST(test_a_visit_too_early_keeps_the_rate_and_the_counts_before)
 {
 	const struct live_source *source;
@@ -148,7 +148,7 @@ TEST(test_a_source_that_a_pass_did_not_see_is_removed)
 		assert_int_equal(is_known(i), i % 2 == 0);
 }
 
-/* The kernel evicted the bucket, and the source got another before the pass ended. */
+/* The source's old bucket was evicted, and the source had a new one before the pass ended. */
 TEST(test_a_source_that_was_gone_and_is_back_is_new)
 {
 	struct sl_prefix prefix = host(5);
@@ -174,13 +174,13 @@ TEST(test_memory_is_bounded_and_busy_sources_are_kept)
 		assert_int_equal(sources.left_out, 1000);
 		live_pass_end(&sources);
 	}
-	/* the idle sources have made room for others */
+	/* idle sources are removed at the end of a pass */
 	assert_int_equal(sources.count, 10);
 	visit(2999, 1, 0, 3 * SECOND);
 	assert_true(is_known(2999) && is_known(9) && !is_known(10));
 }
 
-/* Returns the hosts of the first `most` sources in an order, such as "3 1 2 ". */
+/* Returns the numbers of the first `most` hosts in this order, such as "3 1 2 ". */
 static const char *chosen(struct live_sorting sorting, unsigned int most)
 {
 	static char text[256];
@@ -209,7 +209,7 @@ TEST(test_the_first_sources_in_an_order)
 		{{LIVE_BY_SOURCE, false, true}, 8, "5 4 3 2 1 "},
 		{{LIVE_BY_SOURCE, false, true}, 2, "5 4 "},
 		{{LIVE_BY_PASSED, false, false}, 8, "4 5 2 1 3 "},
-		{{LIVE_BY_DROPPED, false, false}, 3, "3 2 4 "}, /* then by all packets */
+		{{LIVE_BY_DROPPED, false, false}, 3, "3 2 4 "}, /* equal drops: by all packets */
 		{{LIVE_BY_DROPPED, false, true}, 2, "1 5 "},
 		{{LIVE_BY_ALL, true, false}, 8, "3 4 2 5 1 "},
 		{{LIVE_BY_ALL, false, false}, 1, "3 "},

@@ -45,7 +45,7 @@ static const struct command limit = {
 	COMMAND_WORDS(limit_words, struct limit_args),
 };
 
-/* A command with optional operands, which may also follow its keywords. */
+/* A command whose PREFIX operands can stand before or after its keywords. */
 struct deny_args {
 	struct operands prefixes;
 	bool force;
@@ -166,7 +166,7 @@ TEST(test_operands_and_the_trial_are_counted)
 
 #define X64 "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"
 
-/* An invalid command line causes one error with this id. The error's text contains `named`. */
+/* An invalid command line causes one error, which has this id and whose text contains `named`. */
 TEST(test_wrong_lines_are_refused_and_named)
 {
 	static const struct {

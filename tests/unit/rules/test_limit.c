@@ -31,12 +31,12 @@ TEST(test_limits_compile_to_these_numbers)
 		uint32_t life;
 		bool by_bytes, by_jiffy;
 	} cases[] = {
-		/* slices hold 1/16 of the burst together, and last for that time less a jiffy */
+		/* slices hold 1/16 of the burst together, and expire a jiffy earlier */
 		{"1kpps", "1000", SEC / 1000, SEC, SEC / 16 * 15, SEC / 32, 14, false, true},
 		{"1kpps", "1s", SEC / 1000, SEC, SEC / 16 * 15, SEC / 32, 14, false, true},
 		{"1kpps", "128", MS, 128 * MS, 120 * MS, 4 * MS, 1, false, true},
 		{"200pps", "64", 5 * MS, 320 * MS, 300 * MS, 10 * MS, 4, false, true},
-		/* bursts too small for slices; the last one is less than two jiffies */
+		/* bursts too small for slices; 7 packets are also less than two jiffies */
 		{"1kpps", "127", MS, 127 * MS, 127 * MS, 0, 0, false, true},
 		{"1mpps", "127000", MS / 1000, 127 * MS, 127 * MS, 0, 0, false, true},
 		{"200pps", "63", 5 * MS, 315 * MS, 315 * MS, 0, 0, false, true},
@@ -47,7 +47,7 @@ TEST(test_limits_compile_to_these_numbers)
 		{"1/h", "8", HOUR, 8 * HOUR, 8 * HOUR, 0, 0, false, true},
 		{"200mpps", "1", 80, 80, 80, 0, 0, false, false},
 		{"200mpps", "5ns", 80, 80, 80, 0, 0, false, false},
-		/* costs are rounded up */
+		/* the cost of a packet is rounded up */
 		{"3pps", "1", 5333333334, 5333333334, 5333333334, 0, 0, false, true},
 		{"7/min", "1", 137142857143, 137142857143, 137142857143, 0, 0, false, true},
 		{"7/h", "2", 8228571428572, 16457142857144, 16457142857144, 0, 0, false, true},
@@ -109,7 +109,7 @@ TEST(test_bursts_that_hold_nothing_or_too_much_are_refused)
 	}
 }
 
-/* Checks the properties of a limit that include/credit.h relies on. */
+/* Checks that a limit has the properties that include/credit.h relies on. */
 static void assert_one_burst(const struct sl_limit *limit, const struct machine *m)
 {
 	uint64_t slices = limit->burst - limit->refill;
@@ -157,7 +157,7 @@ TEST(test_slices_and_state_are_one_burst)
 	assert_true(compiled > 3000);
 }
 
-/* A cost is rounded up, and by only little. */
+/* The cost of a packet or byte is rounded up, by less than a small part of it. */
 TEST(test_costs_are_never_too_small)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(rates); i++) {
@@ -187,7 +187,7 @@ TEST(test_id_and_start_are_compiled)
 	assert_true(limit.start_share && !limit.start_empty && limit.shared);
 }
 
-/* A unit is a small part of a packet, and a counter of units does not overflow in a second. */
+/* A unit of a counter is a small part of a packet. 32 bits of units last for at least a second. */
 TEST(test_a_unit_of_a_shared_limit_is_a_part_of_a_packet)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(rates); i++) {
@@ -203,7 +203,7 @@ TEST(test_a_unit_of_a_shared_limit_is_a_part_of_a_packet)
 		if (unit > (most < 1 ? 1 : most) || unit * 2 * 32 / 31 < most)
 			fail_msg("%s: units of %.0f ticks, a packet of %.0f", rates[i].text, unit,
 				 most);
-		/* in a second, at most 2^31 units are used: at the rate, 20 Mpps or 100 Gbit/s */
+		/* 2^31 units last for a second at any limit's rate, and at 20 Mpps or 100 Gbit/s */
 		assert_true((double)SEC / unit < 1u << 31 || rates[i].per_second > 33e6);
 		assert_true(limit.by_bytes
 				    ? 12.5e9 * credit_cost(&limit, 1, 1000) / 1000 / unit < 1u << 31
@@ -213,7 +213,7 @@ TEST(test_a_unit_of_a_shared_limit_is_a_part_of_a_packet)
 	}
 }
 
-/* A burst of N bytes holds a packet of N bytes, in spite of rounding. */
+/* A limit whose burst is N bytes lets an idle source send a packet of N bytes. */
 TEST(test_a_burst_in_bytes_holds_them)
 {
 	static const char *const some_rates[] = {"1kbit", "3kbit", "1234567bit", "50mbit",
@@ -265,18 +265,18 @@ static void check_sharing(const struct limit *limit, enum sl_family family)
 	struct sl_limit compiled = limit_compile(limit, family, &machine);
 	bool own_bucket = !spec->key_dst && spec->per[family] == bucket_bits[family];
 
-	/* a limit has slices if its key is the source and its action is not block */
+	/* a limit has slices if its key is a bucket's source and its action is not block */
 	assert_int_equal(!!compiled.slice, own_bucket && spec->action != SL_ACTION_BLOCK);
 	assert_int_equal(!!compiled.life, !!compiled.slice);
 	assert_int_equal(compiled.refill == compiled.burst, !compiled.slice);
-	/* `apart`: the key is not the source, or is more specific than the source */
+	/* `apart`: the key is the destination, or longer than the source of a bucket */
 	assert_int_equal(compiled.apart, spec->key_dst || spec->per[family] > bucket_bits[family]);
 	assert_int_equal(compiled.key_dst, spec->key_dst);
 	assert_int_equal(compiled.observe, spec->action == SL_ACTION_OBSERVE);
 	assert_int_equal(compiled.block, spec->action == SL_ACTION_BLOCK ? 80 : 0);
 }
 
-/* A slice is valid for at most two seconds, even if the burst is large. */
+/* A slice stays valid for at most two seconds, however large the burst is. */
 TEST(test_slices_end_soon)
 {
 	struct limit limit = limit_of("100pps", "30000");
@@ -307,7 +307,7 @@ TEST(test_every_key_and_action)
 
 /* --- Families -------------------------------------------------------------------------------- */
 
-/* IPv4 and IPv6 limits have the same numbers, except for the key mask. */
+/* A limit's numbers are the same for IPv4 and IPv6, except for the key mask. */
 TEST(test_families_are_equal)
 {
 	static const struct {

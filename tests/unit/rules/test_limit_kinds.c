@@ -34,7 +34,7 @@ TEST(test_windows_compile_to_these_numbers)
 		 false, true},
 		{"window 140737488355328 per 730d groups 2", 1ULL << 47, 63072000 * SEC, 2, 30, 18,
 		 false, true},
-		/* sub-windows of two jiffies, and shorter sub-windows */
+		/* sub-windows of two jiffies (8 ms); then of less than two jiffies */
 		{"window 9 per 8ms groups 1", 9, 8 * MS, 1, 48, 0, false, true},
 		{"window 9 per 7ms groups 1", 9, 7 * MS, 1, 48, 0, false, false},
 		{"window 9 per 39ms groups 5", 9, 39 * MS, 5, 12, 0, false, false},
@@ -51,9 +51,9 @@ TEST(test_windows_compile_to_these_numbers)
 		assert_int_equal(limit.shift, cases[i].shift);
 		assert_int_equal(limit.by_bytes, cases[i].by_bytes);
 		assert_int_equal(limit.refuse_by_jiffy, cases[i].by_jiffy);
-		/* in a window, the cost of a packet is 1, or its bytes */
+		/* a window by packets counts 3 packets, a window by bytes their 777 bytes */
 		assert_int_equal(credit_cost(&limit, 3, 777), cases[i].by_bytes ? 777 : 3);
-		/* a sub-window is T / groups, rounded up by little */
+		/* the span T in groups, rounded up a little */
 		assert_in_range(limit.period, least, least + least / 100000 + 16);
 	}
 }
@@ -110,7 +110,7 @@ TEST(test_escalating_blocks_compile_to_these_numbers)
 		assert_int_equal(limit.escalate, cases[i].escalate);
 		assert_int_equal(limit.steps_max, cases[i].steps);
 	}
-	stale.spec.action = SL_ACTION_DROP; /* numbers of another action are ignored */
+	stale.spec.action = SL_ACTION_DROP; /* ignored, because the action is no longer block */
 	limit = limit_compile(&stale, SL_IPV4, &machine);
 	assert_true(!limit.block && !limit.block_max && !limit.escalate);
 }
@@ -127,7 +127,7 @@ static const struct sl_limit_spec block = {.rate = 1000,
 					   .block_max_ns = 32000000,
 					   .escalate = 2};
 
-/* A limit with one wrong number is refused. The owner of a gate can write any number to a map. */
+/* Refuse a limit with a number out of range. Owners of gates can write any number to a map. */
 TEST(test_what_no_words_make_is_not_sound)
 {
 #define WRONG(base, field, number)                                                                 \
@@ -200,7 +200,7 @@ TEST(test_matches_that_no_words_make_are_not_sound)
 		assert_false(match_is_sound(&cases[i]));
 }
 
-/* States are kept if a limit keeps its kind, its key and, for a window, its parts and unit. */
+/* Keep states if a limit keeps its kind, its key and, if it is a window, its parts and unit. */
 TEST(test_a_changed_limit_keeps_its_states_where_it_can_read_them)
 {
 	static const struct {

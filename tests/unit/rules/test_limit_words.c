@@ -47,7 +47,7 @@ static struct limit limit_of(const char *prefix_text, enum spec_field field, con
 	return limit;
 }
 
-/* Prints all fields of a limit. Unless `whole`, the text of a default value is NULL. */
+/* Prints each field of a limit. If `whole` is false, fields with default values are omitted. */
 static struct spec_texts spec_back(const struct limit *limit, const struct sl_prefix *prefix,
 				   bool whole, char text[SPEC_FIELDS][SPEC_TEXT])
 {
@@ -275,7 +275,7 @@ TEST(test_words_of_each_kind_mean_these_numbers)
 	}
 }
 
-/* The name "all" is not printed if the limit matches all packets: then it is the default. */
+/* The name "all" is omitted if the limit matches all packets: it is then the default name. */
 TEST(test_names_are_written_unless_all_is_the_default)
 {
 	static const struct {
@@ -340,7 +340,7 @@ TEST(test_two_rates_are_one_limit)
 	}
 }
 
-/* limit_second() returns the second rate as a separate limit, in which `second` is set. */
+/* limit_second() returns the second rate of a limit as a limit of its own. */
 TEST(test_the_second_rate_is_a_limit_of_bits)
 {
 #define WEB(rate, burst)                                                                           \
@@ -635,7 +635,7 @@ TEST(test_wrong_words_of_kinds_and_lists_are_named)
 		{"default", "rate 1kpps per 32,24 name thirteen-long",
 		 "name: name 'thirteen-long' bad-name"},
 		{"default", "rate 1kpps,5 per 32,24", "rate: rate '5' no-unit"},
-		/* each wrong field is reported, except a burst without a valid rate */
+		/* every wrong field is reported, but a burst only if its rate is valid */
 		{"default",
 		 "rate 1kpps per x name a b burst 1us match port 5 key x action x start x",
 		 "name: name 'a b' bad-name; match: match 'port 5' bad-match; per: per 'x' "

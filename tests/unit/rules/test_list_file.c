@@ -63,7 +63,7 @@ TEST(test_formats_of_other_tools_are_read_or_refused)
 	static const struct {
 		const char *name;
 		const char *text;
-		const char *prefixes; /* sorted; NULL: the list is refused */
+		const char *prefixes; /* expected prefixes, sorted; NULL: the file is refused */
 	} cases[] = {
 		{"Spamhaus DROP", "; Spamhaus DROP List 2026/11/22\n1.10.16.0/20 ; SBL256894\n",
 		 "1.10.16.0/20"},
@@ -188,7 +188,7 @@ TEST(test_lines_may_have_an_end)
 		{"add s 192.0.2.1 timeout 0 packets 7 bytes 8", 0},
 		{"192.0.2.1 timeout 12 comment \"for 1h\"", 12},
 		{"add s 192.0.2.1 timeout 2147483", 2147483},
-		/* a repeated prefix has the latest expiry */
+		/* of several expiries of a prefix, the latest is used */
 		{"192.0.2.1 for 1h\n192.0.2.1 for 2h\n192.0.2.1 for 90s\n", 7200},
 		{"192.0.2.1 for 1h\n192.0.2.1\n", 0},
 		{"192.0.2.1\n192.0.2.1 for 1h\n", 0},
@@ -300,7 +300,7 @@ TEST(test_bad_lines_are_refused_or_skipped)
 	}
 }
 
-/* A list of 20,000 unsorted prefixes. A longer list takes long with ASan's strict_string_checks. */
+/* A list of 20,000 unsorted prefixes. ASan's strict_string_checks make a longer test slow. */
 TEST(test_a_long_list_is_read_in_order)
 {
 	const unsigned int count = 20000;

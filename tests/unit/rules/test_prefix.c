@@ -286,13 +286,13 @@ TEST(test_the_source_of_an_address_is_its_64_or_all_of_it)
 	}
 }
 
-/* In these prefixes each address is a source. In other prefixes each /64 is a source. */
+/* Each of these prefixes counts every address as a source. All other IPv6 prefixes count /64s. */
 TEST(test_each_bit_of_a_source_counts_and_no_more)
 {
 	static const struct {
 		const char *address;
 		unsigned int bits;
-		unsigned int other; /* flipping this bit leads to another such prefix; 0: none */
+		unsigned int other; /* flipping this bit yields another of them; 0: none */
 	} cases[] = {
 		{"fe80::ffff:0:0:1", 10, 0},
 		{"64:ff9b::c000:201", 96, 47},

@@ -40,9 +40,9 @@ TEST(test_rules_are_equal_whatever_their_ids_and_order)
 	struct limit first;
 
 	assert_true(rule_equal(&a, &b));
-	b.limit[0].spec.id = 7; /* the id is not compared */
+	b.limit[0].spec.id = 7; /* rule_equal() ignores the id */
 	assert_true(rule_equal(&a, &b));
-	first = b.limit[0]; /* the order is not compared */
+	first = b.limit[0]; /* rule_equal() ignores the order of limits */
 	b.limit[0] = b.limit[1];
 	b.limit[1] = first;
 	assert_true(rule_equal(&a, &b));
@@ -101,7 +101,7 @@ TEST(test_every_word_of_a_kind_counts)
 		for (size_t j = 0; j < ARRAY_SIZE(specs); j++)
 			if (limit_equal(&limits[i], &limits[j]) != (i == j))
 				fail_msg("cases %zu and %zu", i, j);
-	other = limits[0]; /* the kind of the limit ignores these fields */
+	other = limits[0]; /* limit_equal() ignores these fields for this kind */
 	other.spec.groups = 5;
 	other.spec.span_ns = 7;
 	other.spec.block_max_ns = 7;
@@ -168,7 +168,7 @@ TEST(test_a_budget_makes_rules_differ)
 	assert_int_equal(rule_set_newcomers(&b, &budget), 0);
 	assert_true(rule_equal(&a, &b));
 	assert_ptr_not_equal(a.newcomers, b.newcomers);
-	a.limits = b.limits = 0; /* without limits, the budget is not compared */
+	a.limits = b.limits = 0; /* rule_equal() ignores the budget of a rule without limits */
 	assert_int_equal(rule_set_newcomers(&b, NULL), 0);
 	assert_true(rule_equal(&a, &b));
 	assert_true(rule_equal(&b, &a));
@@ -219,7 +219,7 @@ TEST(test_a_set_is_sorted_by_prefix)
 	assert_int_equal(set.count, 0);
 }
 
-/* Appends "-P" if the prefix P was removed, "*P" if its rule changed, or "+P" if P was added. */
+/* Callback of ruleset_diff(): appends "-P" or "+P" if P was removed or added, otherwise "*P". */
 static int diff_note(void *data, const struct rule *from, const struct rule *to)
 {
 	char text[PREFIX_TEXT], *words = data;
@@ -298,8 +298,8 @@ static void rule_put(struct ruleset *set, const char *prefix, uint64_t lists)
 }
 
 /*
- * A list gets the index that the same list has in the other rule set, or else a free index. Lists
- * of the same name with different access are different lists.
+ * If two rule sets have the same list, it gets the same index in both. Other lists get free
+ * indexes. Lists with the same name and different access are different.
  */
 TEST(test_lists_are_matched)
 {
@@ -321,7 +321,9 @@ TEST(test_lists_are_matched)
 	ruleset_free(&other);
 }
 
-/* A list's entries keep their expiry if its index changes. Another expiry makes a rule differ. */
+/*
+ * Entries keep their expiry if their list gets another index. A rule with other expiries differs.
+ */
 TEST(test_ends_on_lists)
 {
 	struct ruleset set = {0}, other = {0};
@@ -390,7 +392,7 @@ TEST(test_a_rule_prints_as_its_commands)
 	rule_free(&rule);
 }
 
-/* The command for a list sets one expiry. Entries with another expiry need another command. */
+/* A list with entries of different expiries is printed as several commands. */
 TEST(test_ends_of_lists_and_of_their_entries_are_printed)
 {
 	struct rules_shown shown = {0};

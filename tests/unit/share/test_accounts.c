@@ -42,7 +42,7 @@ static void key_make(unsigned int index, uint64_t addr)
 	entry_make(&entries[index], &sets[index / SL_WAYS], index % SL_WAYS, addr, now);
 }
 
-/* Charges packets to the state and the counter of an entry, even if no credit is left. */
+/* Charges packets to the state and the counter of an entry. The level can become negative. */
 static void entry_take(unsigned int index, unsigned int packets)
 {
 	uint64_t ticks = packets * limit.limit.cost;
@@ -51,7 +51,7 @@ static void entry_take(unsigned int index, unsigned int packets)
 	entry_state(&entries[index])->empty_at += ticks;
 }
 
-/* Makes `count` keys, from entry 3 on. Each key uses its whole burst. */
+/* Makes `count` keys in the entries from 3 on, and spends the whole burst of each key. */
 static void keys_take(unsigned int count)
 {
 	node_open(1000);
@@ -200,13 +200,13 @@ TEST(test_a_trickle_of_a_slow_limit_is_not_reported)
 	}
 }
 
-/* If the store has lost a key, one report creates it, and the next report sets its expiry. */
+/* If the store has lost a key, a first report creates the key and a second sets its expiry. */
 TEST(test_a_key_that_is_created_again_gets_an_expiry)
 {
 	static const struct {
 		unsigned int packets;
-		int64_t total; /* total in the reply, in packets; -1: the key is new in the store */
-		bool lasts;    /* whether the report keeps the expiry in the store */
+		int64_t total; /* the store's total in packets; -1: it had no such key */
+		bool lasts;    /* false: the report asks the store to set the key's expiry */
 	} rounds[] = {
 		{300, -1, false}, {100, 900, true}, {10, -1, true}, {0, 400, false}, {0, 400, true},
 		{0, 0, true},	  {100, 100, true}, {1, -1, true},  {1, 101, false}, {1, 102, true},
@@ -228,7 +228,7 @@ TEST(test_a_key_that_is_created_again_gets_an_expiry)
 
 /*
  * Returns after how many rounds (at most 300) the account of an idle key ends. The store does not
- * reply in the first round. In the next `without_expiry` rounds it does not confirm the expiry.
+ * reply in the first round. In the next `without_expiry` rounds its reply confirms no expiry.
  */
 static unsigned int rounds_to_the_end(unsigned int without_expiry)
 {
@@ -248,7 +248,7 @@ static unsigned int rounds_to_the_end(unsigned int without_expiry)
 	return rounds;
 }
 
-/* An account ends if the store has confirmed the expiry, or after EXPIRY_TRIES rounds. */
+/* An account ends once the store has confirmed an expiry, or after EXPIRY_TRIES rounds without. */
 TEST(test_an_account_ends_once_its_key_in_the_store_has_an_expiry)
 {
 	unsigned int rests = rounds_to_the_end(0);
@@ -258,7 +258,7 @@ TEST(test_an_account_ends_once_its_key_in_the_store_has_an_expiry)
 	assert_int_equal(rounds_to_the_end(300), 100);
 }
 
-/* Returns an account after `steps` steps in which other nodes are assumed to use all the rate. */
+/* Returns an account after `steps` steps that charged the whole rate for other nodes. */
 static struct account *account_lend(unsigned int steps)
 {
 	keys_take(1);
@@ -284,7 +284,7 @@ TEST(test_what_was_lent_can_be_refunded_after_a_change_of_other_rules)
 	assert_in_range(zero - entry_state(&entries[3])->empty_at, lent * 7 / 8, lent);
 }
 
-/* If accounts_count() runs every second, counting is correct although 32-bit counters wrap. */
+/* If accounts_count() runs every second, it counts correctly although 32-bit counts wrap. */
 TEST(test_a_long_round_loses_no_count)
 {
 	const uint64_t packets = 50000000;
@@ -305,7 +305,7 @@ TEST(test_a_long_round_loses_no_count)
 
 /*
  * The process is stopped for 20 s. In this time, the packets of the fast limit are 3 * 2^30 units,
- * and a 32-bit counter seems to fall by 2^30. These packets are ignored, and later packets counted.
+ * and a 32-bit counter seems to fall by 2^30. These packets are not counted, but later packets are.
  */
 TEST(test_a_stop_makes_no_count_fall)
 {
@@ -336,11 +336,11 @@ TEST(test_a_stop_makes_no_count_fall)
 	}
 }
 
-/* A lower count means that a key was evicted and came back, or that slices returned credit. */
+/* A count that falls shows that a key has a new entry, or that slices returned credit. */
 TEST(test_a_line_that_a_key_lost_and_got_again_counts_from_0)
 {
 	static const struct {
-		bool is_anew; /* the key was evicted and has a new entry */
+		bool is_anew; /* the key was evicted, and has a new entry */
 		int packets;  /* charged packets, or returned packets if negative */
 	} cases[] = {{true, 300}, {true, 0}, {false, 300}, {false, -62}, {false, -300}};
 
@@ -360,7 +360,7 @@ TEST(test_a_line_that_a_key_lost_and_got_again_counts_from_0)
 		assert_int_equal(round_run(0), 1);
 		assert_in_range(accounts.list[0].own.taken - before + SEC, SEC + ticks - SEC / 500,
 				SEC + ticks);
-		/* a new state was charged for no other node, so nothing can be refunded to it */
+		/* a new entry is not charged for other nodes yet, so it can get no refund */
 		assert_int_equal(!accounts.list[0].debt.refundable, cases[i].is_anew);
 	}
 }
@@ -388,8 +388,8 @@ TEST(test_an_account_that_ends_within_a_round_shifts_no_answer)
 }
 
 /*
- * The process is stopped for 20 s during a round, so that the packet path divides the limit.
- * Afterwards the node charges nothing for this time and refunds nothing, but keeps a debt.
+ * The process is stopped for 20 s during a round, so the packet path divides the limit. Then the
+ * node neither charges nor refunds anything for these 20 s, but keeps its debt to other nodes.
  */
 TEST(test_a_process_that_was_stopped_begins_again)
 {
@@ -412,16 +412,16 @@ TEST(test_a_process_that_was_stopped_begins_again)
 		account->flow.refund = account->flow.repay = SEC;
 
 		now += 20 * SEC;
-		zero = state->empty_at = state->charged_at = now; /* packets keep the state empty */
+		zero = state->empty_at = state->charged_at = now; /* packets spend all credit */
 		accounts_forget(&accounts, now);
 		if (!reply_waits)
 			accounts_step(&accounts, now += STEP);
 		assert_int_equal(state->empty_at, zero);
-		/* the first totals after a stop are only a baseline */
+		/* the first totals after a stop are a baseline, and nothing is charged */
 		reply(&items[0], 1LL << 40);
 		accounts_learn(&accounts, items, NODES, now);
 		assert_int_equal(account->flow.unsettled, credit_max(0, unsettled[i % 2]));
-		/* as demand exceeds the rate, 9/10 of the rate is expected at other nodes */
+		/* demand exceeds the rate, so other nodes are expected to use 9/10 of the rate */
 		accounts_step(&accounts, now += STEP);
 		assert_in_range(state->empty_at - zero, STEP * 9 / 10 - 1, STEP * 9 / 10);
 	}
@@ -446,7 +446,7 @@ TEST(test_accounts_count_the_lost_rounds_of_each_key)
 
 /*
  * Returns what a node passes, relative to the limit. This node and another node have a demand of
- * twice the limit, and the other node always reports the same amounts.
+ * twice the limit, and the other node reports the same amounts in every round.
  */
 static double node_passes(unsigned int burst)
 {
@@ -489,14 +489,14 @@ TEST(test_a_short_burst_is_shared)
 	}
 }
 
-/* If a state has become full since the last step, earlier charges are not refunded. */
+/* If a state was full since the last step, charges from before cannot be refunded. */
 TEST(test_nothing_is_given_back_that_was_full_between_steps)
 {
 	struct account *account = account_lend(50);
 	uint64_t later;
 
 	assert_true(account->debt.refundable > SEC / 4);
-	/* the process is stopped until the state is full; then packets use the burst */
+	/* the process sleeps until the state is full, and then packets spend the whole burst */
 	later = now + 5 * SEC;
 	entry_state(&entries[3])->empty_at = entry_state(&entries[3])->charged_at = later;
 	account->flow.expected = 0;
@@ -509,8 +509,8 @@ TEST(test_nothing_is_given_back_that_was_full_between_steps)
 /* --- Blocks --------------------------------------------------------------------------------- */
 
 /*
- * Opens a node whose limit blocks for 30 s, or with `escalate` for up to 8 minutes. The key was
- * just blocked, which the node has not reported yet.
+ * Opens a node whose limit blocks for 30 s, or with `escalate` for up to 8 minutes. A packet just
+ * blocked the key, and the node has not reported this block yet.
  */
 static void node_open_blocks(bool escalate)
 {
@@ -546,8 +546,8 @@ TEST(test_a_block_is_reported_once)
 	static const struct {
 		const char *name;
 		bool escalate;
-		uint64_t stored[2];   /* ms of the block in the store, in each round */
-		uint64_t reported[2]; /* ms of the block that the node reports */
+		uint64_t stored[2];   /* remaining ms of the block in the store, at each round */
+		uint64_t reported[2]; /* remaining ms that the node reports, in each round */
 	} cases[] = {
 		{"a block", false, {29900, 29750}, {29900, 0}},
 		{"a block that escalates, and the store knows a longer block",
@@ -595,8 +595,8 @@ static bool is_blocked_after(uint64_t blocked_ms)
 }
 
 /*
- * Removes the block at this node, while the store has the block for `blocked_ms`. Checks that the
- * block does not come back in later rounds, even if the times of replies vary.
+ * Removes the block at this node, while `blocked_ms` of it remain in the store. Checks that the
+ * store's later replies, at uneven times, do not restore the block.
  */
 static void check_that_it_stays_forgiven(uint64_t blocked_ms)
 {
@@ -619,7 +619,7 @@ TEST(test_a_block_that_is_forgiven_does_not_come_back)
 	assert_true(is_blocked_after(25850));
 }
 
-/* A block that is removed between its report and the reply to it is not added again. */
+/* If a block is removed after the node reported it, the reply does not restore the block. */
 TEST(test_a_block_that_is_forgiven_while_it_is_reported_does_not_come_back)
 {
 	node_open_blocks(false);

@@ -25,10 +25,10 @@ struct node {
 };
 
 static struct node node[NODES_MOST];
-static double offers[NODES_MOST][KEYS_MAX]; /* demand of each key, relative to the limit */
+static double offers[NODES_MOST][KEYS_MAX]; /* sent packets of each key, relative to the limit */
 static unsigned int nodes, keys;
 static struct flow_count totals[KEYS_MAX]; /* the store's totals of each key */
-static unsigned int passed[KEYS_MAX];	   /* packets of each key at all nodes */
+static unsigned int passed[KEYS_MAX];	   /* packets of each key that passed */
 static uint64_t now, random_state;
 static bool store_is_away;
 
@@ -71,7 +71,7 @@ static bool key_send(struct node *at, unsigned int key)
 	return packet_send(entry, now);
 }
 
-/* Runs a round of a node. The store replies at once unless it is away. */
+/* Runs a round of a node. The store replies at once, or not at all if `store_is_away`. */
 static void node_round(struct node *at)
 {
 	unsigned int count;
@@ -91,7 +91,7 @@ static void node_round(struct node *at)
 	accounts_learn(&at->accounts, at->items, nodes, now);
 }
 
-/* Sets the demand for the keys `first` to `end` - 1, at all nodes. */
+/* Sets to `amount` the demand of each node for the keys from `first` to before `end`. */
 static void offer(unsigned int first, unsigned int end, double amount)
 {
 	for (unsigned int i = 0; i < NODES_MOST; i++)
@@ -99,7 +99,7 @@ static void offer(unsigned int first, unsigned int end, double amount)
 			offers[i][key] = amount;
 }
 
-/* Runs all nodes. Packets arrive at random times, so that nodes measure different demand. */
+/* Runs all nodes. Packets arrive at random times, so nodes measure unequal demand for a key. */
 static void nodes_run(double seconds)
 {
 	unsigned int steps = seconds * SEC / STEP + 0.5;
@@ -121,7 +121,7 @@ static void nodes_run(double seconds)
 		}
 }
 
-/* Returns how many keys were limited to at most 1.1 times their limit. */
+/* Returns how many keys passed at most 1.1 times their limit in `seconds`. */
 static unsigned int keys_held(double seconds)
 {
 	unsigned int held = 0;
@@ -165,7 +165,7 @@ TEST(test_nodes_choose_nearly_the_same_of_unequal_demand)
 	for (int i = 0; i < 2; i++) {
 		unsigned int reported = 0, least = 20;
 
-		offer(0, 40, .6); /* two nodes together exceed the limit */
+		offer(0, 40, .6); /* above 1 if two nodes are added */
 		for (unsigned int key = 0; i && key < 40; key++)
 			offers[1][key] = .9;
 		keys = 40;
@@ -251,7 +251,7 @@ static const struct {
 		double seconds;
 		enum quiet quiet;
 		bool store_is_away;
-		/* accounts of `foremost` (F) and `another` (A); lower case: no account */
+		/* whether `foremost` (F, else f) and `another` (A, else a) have an account */
 		const char *reported;
 	} times[3];
 } rooms[] = {
@@ -293,15 +293,15 @@ TEST(test_which_accounts_make_room)
 	}
 }
 
-/* If an account ends, packets that it has not reported are counted as excess of the key. */
+/* If an account ends, its unreported packets are added to the key's excess. */
 TEST(test_what_was_not_reported_yet_is_not_lost)
 {
 	one_node_open(2, 1);
 	quiet_run(5, FOREMOST);
 	for (int i = 0; i < 100 && is_reported(another); i++)
-		quiet_run(.1, NONE); /* repeat until the account ends */
+		quiet_run(.1, NONE); /* until the account of `another` ends */
 	assert_false(is_reported(another));
-	/* about ten packets were not reported */
+	/* about ten packets of `another` were not reported */
 	assert_true(node[0].accounts.samples.list[another * SL_WAYS].excess >=
 		    5 * (limit.limit.cost >> limit.limit.unit_shift));
 }
@@ -331,7 +331,7 @@ TEST(test_what_demand_is)
 {
 	static const struct {
 		const char *name;
-		double asked;	    /* demand, relative to the limit */
+		double asked;	    /* demand for the key, relative to the limit */
 		double burst, for_; /* burst of the limit, and duration of the demand, in seconds */
 		double is;	    /* expected result */
 	} cases[] = {
@@ -387,7 +387,7 @@ TEST(test_the_order_of_keys_goes_by_all_that_the_store_has_of_them)
 	for (size_t i = 0; i < ARRAY_SIZE(others); i++)
 		assert_true(choice_weight(1, 5, &others[i]) != weight);
 	assert_true(choice_weight(1, 6, &key) != weight);
-	/* the limit's number can differ between nodes, so the weight does not depend on it */
+	/* the weight ignores the limit's number, which can differ between nodes */
 	assert_true(choice_weight(1, 5, &elsewhere) == weight);
 	assert_true(choice_weight(2, 5, &key) == weight);
 	assert_true(choice_weight(.5, 5, &key) == weight / 2);

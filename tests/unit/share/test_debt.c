@@ -50,14 +50,14 @@ static bool packet_charge(const struct sl_limit *limit, struct sl_entry *entry, 
 /* --- Charges and refunds -------------------------------------------------------------------- */
 
 enum what {
-	CHARGE,	 /* debt_charge() of `amount` returns `is` */
-	OTHER,	 /* debt_charge() for another key returns `is` */
-	WAIT,	 /* `amount` of credit refills; the whole burst refills in 0.1 s */
-	LEVEL,	 /* the level is `is` */
-	PACKETS, /* the amount `is` passes before a packet is refused */
+	CHARGE,	 /* charges `amount`, and checks that debt_charge() returns `is` */
+	OTHER,	 /* same, but the entry belongs to another key */
+	WAIT,	 /* waits until `amount` has refilled; the whole burst refills in 0.1 s */
+	LEVEL,	 /* checks that the level is `is` */
+	PACKETS, /* sends packets until one is refused, and checks that `is` passed */
 };
 
-/* A step of a case. `amount` and `is` are multiples of the burst. */
+/* A step of a case. Both numbers are multiples of the burst. */
 struct charge {
 	enum what what;
 	double amount, is;
@@ -178,7 +178,7 @@ TEST(test_packets_get_what_is_left)
 	}
 }
 
-/* After any charges and refunds, at most as many packets have passed as without them. */
+/* With charges and refunds for other nodes, no more packets pass than without them. */
 TEST(test_no_source_gets_more_than_without)
 {
 	const struct sl_limit limit = limit_of();
@@ -200,7 +200,7 @@ TEST(test_no_source_gets_more_than_without)
 
 /* --- Debts of a flow ------------------------------------------------------------------------ */
 
-/* Returns a flow that owes a burst, which the next step charges completely. */
+/* Returns a flow with a debt of a burst, all of which the next step charges. */
 static struct flow flow_owing(const struct sl_limit *limit)
 {
 	const struct flow_count nothing = {0};
@@ -270,7 +270,7 @@ static bool is_blocked(const struct sl_limit *limit, struct sl_entry *entry, uin
 	return block_holds(limit, entry_state(entry), now);
 }
 
-/* A block ends at the time that the store reports, but is never longer than the limit allows. */
+/* A block from the store ends as the store reports, but is no longer than the limit allows. */
 TEST(test_a_block_ends_when_it_is_reported_to_or_with_the_limit)
 {
 	static const struct {
@@ -346,7 +346,7 @@ static void *packets_run(void *data)
 	return NULL;
 }
 
-/* No time passes, so the level must be the burst less all packets and charges. */
+/* the clock stands, so the level must be the burst less all packets and charges */
 TEST(test_nothing_is_lost_beside_packets)
 {
 	const struct sl_limit_spec spec = spec_bucket(1000, SL_RATE_PPS, 4 * DRAWS);
@@ -367,7 +367,7 @@ TEST(test_nothing_is_lost_beside_packets)
 #define HANDED_OVER 15000000
 
 static bool race_has_ended;
-static uint64_t race_credit; /* number of times that the other key had credit */
+static uint64_t race_credit; /* number of times that `other` had credit */
 
 /* Writes a key into the entry in the same order as entry_write() in bpf/table.h. */
 static void entry_write(const struct state_key *to, uint64_t zero)
@@ -378,7 +378,9 @@ static void entry_write(const struct state_key *to, uint64_t zero)
 	__atomic_exchange_n(&race_entry.limit, to->limit, __ATOMIC_SEQ_CST);
 }
 
-/* Gives the entry to `key` and `other` in turn. `other` begins without credit and sends nothing. */
+/*
+ * Gives the entry to `key` and `other` by turns. `other` begins with no credit and sends nothing.
+ */
 static void *keys_run(void *data)
 {
 	(void)data;
@@ -394,7 +396,7 @@ static void *keys_run(void *data)
 	return NULL;
 }
 
-/* If a charge is undone after another key got the entry, this key does not get the credit. */
+/* If a charge is undone after its entry got another key, that key does not get the credit. */
 TEST(test_a_key_gets_nothing_for_the_one_before)
 {
 	pthread_t thread;
@@ -419,11 +421,11 @@ TEST(test_a_key_gets_nothing_for_the_one_before)
 
 enum event {
 	END,
-	ANSWERED, /* the store replies to `count` rounds */
-	LOST,	  /* the store does not reply to `count` rounds */
-	STOPPED,  /* the process does not run for `count` steps */
-	LATE,	  /* the process runs again, and reads an old reply */
-	WORD,	  /* a process starts; the gate's `divide_at` is in `count` steps */
+	ANSWERED, /* `count` rounds with a reply */
+	LOST,	  /* `count` rounds without a reply */
+	STOPPED,  /* `count` steps in which the process does not run */
+	LATE,	  /* the process continues, and reads an old reply */
+	WORD,	  /* the process starts; `divide_at` in the gate's maps is `count` steps ahead */
 };
 
 static const struct {
@@ -431,7 +433,7 @@ static const struct {
 	struct {
 		enum event what;
 		int count;
-		bool divides; /* whether limits are divided after the step */
+		bool divides; /* whether the packet path divides limits after this step */
 	} steps[8];
 } divisions[] = {
 	{"no division while one of three rounds gets a reply",

@@ -8,13 +8,13 @@
 
 /* A set of names in the simulated store. */
 struct set {
-	long members; /* size that the store reports; -1: it does not reply */
-	int counted;  /* how often it was counted since the last check */
+	long members; /* size of the set that the store reports; -1: the store does not reply */
+	int counted;  /* how often the node asked for the size since the last check */
 };
 
 static struct set nodes, alike, processes;
 static bool keys_are_away;
-static int exchanged;	 /* rounds with keys since the last check */
+static int exchanged;	 /* rounds that exchanged keys since the last check */
 static uint64_t now;	 /* milliseconds */
 static uint64_t meaning; /* hash of this node's shared limits */
 static unsigned int expiry;

@@ -26,7 +26,7 @@ static struct bench bench_new(void)
 	return bench;
 }
 
-/* Lets `span` ticks pass in steps of 10 ms. Returns the sum of the charges. */
+/* Runs steps of 10 ms for `span` ticks. Returns the sum of what the steps charge. */
 static int64_t bench_pass(struct bench *bench, uint64_t span)
 {
 	int64_t charged = 0;
@@ -55,7 +55,7 @@ static void bench_learn(struct bench *bench, unsigned int nodes)
 	flow_learn(&bench->flow, BURST, &bench->totals, nodes, bench->now);
 }
 
-/* Runs a round. `mine` passed and was sent at this node, `theirs` at all other nodes together. */
+/* Runs a round. Adds `mine` to this node's counters, and `theirs` to the store's totals. */
 static void bench_round(struct bench *bench, struct flow_count mine, struct flow_count theirs,
 			unsigned int nodes)
 {
@@ -191,7 +191,7 @@ static const struct script scripts[] = {
 	{"`usual` is not larger after lost rounds", 2,
 	 "round, wait 1000, report 50 50, learn, usual .05"},
 
-	/* until its second reply, a node whose demand exceeds the rate assumes it at all nodes */
+	/* a node whose demand exceeds the rate assumes as much elsewhere at first */
 	{"assumed demand of 4 nodes; there was none, so the charge is refunded", 4,
 	 "round 0 16 0 0, pass 1 .75, report 0 16, learn, pass 1 -.75"},
 	{"nothing is assumed by a single node", 1,
@@ -287,7 +287,7 @@ TEST(test_rounds_of_one_node)
 	}
 }
 
-/* A report has whole units of the store. The rest of the ticks is reported later. */
+/* A report has whole units of the store. The next report includes what is left. */
 TEST(test_what_is_reported)
 {
 	static const struct {
@@ -319,7 +319,7 @@ TEST(test_what_is_reported)
 	}
 }
 
-/* A source that sends a fifth of the rate, in every fifth round, passes while others flood. */
+/* A source sends a fifth of the rate, all in every fifth round. It passes while others flood. */
 TEST(test_what_is_usual_is_kept_while_others_ask)
 {
 	const struct flow_count mine = {ROUND, ROUND}, flood = {ROUND, 16 * ROUND};
@@ -332,7 +332,7 @@ TEST(test_what_is_usual_is_kept_while_others_ask)
 	assert_true(near((double)bench_pass(&bench, ROUND) / ROUND, 1 - bench.flow.usual));
 	bench_round(&bench, nothing, nothing, 4);
 	assert_true(near((double)bench_pass(&bench, ROUND) / ROUND, 1));
-	/* 20 s is five times CHOICE_TICKS, so the average has decayed */
+	/* 20 s is five times CHOICE_TICKS, so the average `usual` has decayed */
 	for (int i = 0; i < 200; i++)
 		bench_round(&bench, nothing, flood, 4);
 	assert_true(bench.flow.usual < .01);
@@ -352,7 +352,7 @@ TEST(test_what_was_not_charged_is_owed_up_to_the_cap)
 	owed = bench.flow.unsettled;
 	bench.now += 10 * MS;
 	flow_uncharged(&bench.flow, BURST, flow_step(&bench.flow, BURST, BURST, bench.now));
-	/* the failed charge includes the amount that was assumed for other nodes */
+	/* the failed charge consists of what was owed and what was assumed for other nodes */
 	assert_int_equal(bench.flow.unsettled, owed + bench.flow.assumed);
 	flow_uncharged(&bench.flow, BURST, -1000);
 	assert_int_equal(bench.flow.unsettled, owed + bench.flow.assumed);
@@ -364,8 +364,8 @@ TEST(test_what_was_not_charged_is_owed_up_to_the_cap)
 }
 
 /*
- * In any sequence of rounds, charges and `unsettled` add up to what other nodes passed, except that
- * an eighth of an overcharge is dropped in each round.
+ * In any sequence of rounds, charges and `unsettled` add up to what other nodes passed, less an
+ * eighth of any overcharge, dropped in each round.
  */
 TEST(test_the_books_balance)
 {
@@ -454,7 +454,7 @@ static uint64_t draw_hostile(uint64_t *random)
 				       : random_next(random) >> random_next(random) % 64;
 }
 
-/* The bounds in flow.h hold even if the burst, times, totals and number of nodes are arbitrary. */
+/* The bounds in flow.h hold for random bursts, times, totals and numbers of nodes. */
 TEST(test_a_store_that_lies)
 {
 	uint64_t random = RANDOM_BEGIN;
@@ -497,16 +497,16 @@ TEST(test_a_store_that_lies)
 
 /* --- Worlds of nodes ------------------------------------------------------------------------ */
 
-static double arg; /* parameter of the demand functions */
+static double arg; /* a number for the demand function; each explains its use */
 
-/* Demand: the first world->level nodes are flooded, and other nodes have 0.2 of the rate. */
+/* Demand: 100 times the rate at the first world->level nodes, and 0.2 of the rate at the others. */
 static double offered_forged(const struct world *world, unsigned int node, double at)
 {
 	(void)at;
 	return node < world->level ? 100 : 0.2;
 }
 
-/* Demand: as offered_forged(), but 0.2 of the rate arrives in 20 ms every `arg` seconds. */
+/* Demand like offered_forged(), but the 0.2 arrives within 20 ms, once every `arg` seconds. */
 static double offered_clumps(const struct world *world, unsigned int node, double at)
 {
 	double turn = at / arg + .23 * node;
@@ -516,7 +516,7 @@ static double offered_clumps(const struct world *world, unsigned int node, doubl
 	return (turn - floor(turn)) * arg < .02 ? .2 * arg / .02 : 0;
 }
 
-/* Demand of a source that moves to another node `arg` times per second. */
+/* Demand of one source, which moves to another node `arg` times per second. */
 static double offered_turns(const struct world *world, unsigned int node, double at)
 {
 	return (unsigned int)(at * arg) % world->nodes == node ? 20 : 0;
@@ -530,8 +530,8 @@ static double offered_greedy(const struct world *world, unsigned int node, doubl
 }
 
 /*
- * Demand: all nodes get packets for 20 ms every `arg` seconds. If a key were dropped in between,
- * each node would grant a new burst each time.
+ * Demand: each node gets packets for 20 ms, once every `arg` seconds. If accounts were dropped in
+ * between, each node would grant a new burst each time.
  */
 static double offered_pulses(const struct world *world, unsigned int node, double at)
 {
@@ -556,7 +556,7 @@ static void must_be_within(const char *what, double is, double least, double mos
 		fail_msg("%s: %.3f, not in %.3f to %.3f", what, is, least, most);
 }
 
-/* Simulations, with bounds on what all nodes together pass, relative to the limit. */
+/* Simulations, with bounds on what all nodes pass together. 1 is the rate of the limit. */
 static const struct world_case {
 	const char *name;
 	unsigned int nodes;
@@ -567,8 +567,8 @@ static const struct world_case {
 	unsigned int lose;
 	double seconds, from;		  /* duration, and start of the average */
 	double least, most;		  /* bounds of the average */
-	double second;			  /* largest difference from 1 in any second */
-	unsigned int honest;		  /* first honest node; 0: none */
+	double second;			  /* by how much any single second may differ from 1 */
+	unsigned int honest;		  /* first node without flood; 0: none */
 	double honest_least, honest_most; /* bounds of what an honest node passes */
 } worlds[] = {
 	{"2 nodes with equal demand, which pass equal parts", 2, .second = .1, .honest = 1,
@@ -631,14 +631,14 @@ TEST(test_one_limit_over_many_nodes)
 		for (unsigned int k = of->honest; k && k < of->nodes; k++)
 			must_be_within(of->name, world_part(&world, k), of->honest_least,
 				       of->honest_most);
-		/* a node never passes more than it could without sharing */
+		/* a node passes at most what its own limit would pass without sharing */
 		for (unsigned int k = 0; k < of->nodes; k++)
 			assert_true(world.node[k].lowest >= 0);
 		world_end(&world);
 	}
 }
 
-/* A source that sends in few rounds gets all it asks for, while another node is flooded. */
+/* A source that sends in few rounds passes completely, while another node is flooded. */
 TEST(test_a_forged_flood_starves_no_source_that_comes_now_and_then)
 {
 	for (arg = .1; arg < 2; arg *= 1.7) {
@@ -684,7 +684,7 @@ TEST(test_a_source_that_comes_in_pulses)
 		}
 }
 
-/* If replies take random times, rounds have different lengths, but each debt is repaid once. */
+/* If replies take random times, rounds have different lengths, but no debt is repaid twice. */
 TEST(test_uneven_demand_and_replies_of_any_delay)
 {
 	static const double late[] = {.08, .16, .4}, levels[] = {.2, .3, .6, 2};
@@ -705,14 +705,14 @@ TEST(test_uneven_demand_and_replies_of_any_delay)
 	}
 }
 
-/* A fault lasts from second 60 to second 90. Numbers are relative to the limit. */
+/* A fault between seconds 60 and 90. Amounts are relative to the limit. */
 TEST(test_what_fails_for_a_while)
 {
 	static const struct {
 		const char *name;
 		bool cut, silent, forgets, flushed, sleeps, divides, is_left_out;
 		double least, most;		  /* bounds of the mean, 64 s to 90 s */
-		double behind_least, behind_most; /* bounds of each second after 91 s */
+		double behind_least, behind_most; /* bounds of every second from 91 s on */
 	} cases[] = {
 		{"a store that is away", .cut = true, .least = 3.92, .most = 4.08,
 		 .behind_least = .9, .behind_most = 1.1},
@@ -759,7 +759,7 @@ TEST(test_what_fails_for_a_while)
 			must_be_within(name, world_second(&world, 59, 90, -1), .9, 2);
 		}
 		if (cases[i].behind_most) {
-			/* neither credit nor debt is left from the fault */
+			/* after the fault, nodes have neither too much credit nor a debt */
 			must_be_within(name, world_second(&world, 91, 150, 1), .9,
 				       cases[i].behind_most);
 			must_be_within(name, world_second(&world, 91, 150, -1),

@@ -39,7 +39,7 @@ static struct written written_new(void)
 	return written;
 }
 
-/* Returns the hash of a limit's meaning. */
+/* Returns the hash by which nodes compare a limit. */
 static uint64_t meaning(const struct written *written)
 {
 	static const struct machine machine = {.cpus = 1, .jiffy_ns = SPEC_JIFFY_NS};

@@ -4,7 +4,7 @@
 #include "base/array.h"
 #include "share/slots.h"
 
-/* The slots were printed by CLUSTER KEYSLOT in Redis 7.0.15. */
+/* CLUSTER KEYSLOT of Redis 7.0.15 printed these slots. */
 TEST(test_slots_of_keys)
 {
 	static const struct {

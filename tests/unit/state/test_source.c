@@ -31,7 +31,7 @@ static int limits_compile(void **state)
 	return 0;
 }
 
-/* Returns the entry of the key, whose state has no credit because packets used it. */
+/* Returns an entry of the key whose credit is spent. */
 static struct sl_entry entry_spent(const struct sl_limit *limit)
 {
 	struct sl_entry entry = {.addr = {key.addr[0], key.addr[1]}, .limit = key.limit};
@@ -68,7 +68,7 @@ static void check_full(const struct sl_limit *limit, uint64_t at)
 	assert_int_equal(entry.state.blocked_until, 0);
 }
 
-/* A refill works in any sub-window: at once, in each of the next sub-windows, and after them. */
+/* A refill fills and unblocks a state of each kind, in any of its sub-windows and after them. */
 TEST(test_a_state_of_each_kind_is_full_and_not_blocked)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(limits); i++)
@@ -102,7 +102,7 @@ static bool swap(__u64 *word, uint64_t from, uint64_t to)
 	return true;
 }
 
-/* Moves a window to its next sub-window in four steps. Refills it before step `cut`. */
+/* Moves a window to its next sub-window in four steps, and refills it before step `cut`. */
 static void turn_and_fill(struct sl_entry *entry, int cut, uint64_t now)
 {
 	struct sl_state *state = entry_state(entry), seen = *state, next = seen;
@@ -140,7 +140,7 @@ TEST(test_a_turn_under_way_brings_nothing_back)
 	}
 }
 
-/* A refilled token bucket has its whole burst, even with slices and a rounded span. */
+/* A refilled token bucket has exactly its burst, even with slices and a rounded `span`. */
 TEST(test_nothing_is_lost_with_a_full_bucket)
 {
 	static const struct {
@@ -167,7 +167,7 @@ TEST(test_nothing_is_lost_with_a_full_bucket)
 	}
 }
 
-/* A refill never sets `charged_at` back. In a window it becomes the current sub-window. */
+/* A refill never lowers `charged_at`. In a window, `charged_at` moves to the current sub-window. */
 TEST(test_moments_never_go_back)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(limits); i++) {
