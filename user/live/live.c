@@ -43,7 +43,7 @@ static void gate_leave(struct live *live)
 	live_sources_free(&live->sources);
 	gate_close(&live->gate);
 	live->gate = GATE_CLOSED;
-	live->row_count = live->matching = live->busiest_count = 0;
+	live->row_count = live->matching = live->busiest_count = live->timings = 0;
 	live->pinned = live->at = live->span_ns = 0;
 }
 
@@ -269,6 +269,36 @@ static int counters_refresh(struct live *live)
 		if (other)
 			line_rates(&other->counters, &now->line->counters, live->span_ns, now);
 	}
+	return 0;
+}
+
+/* Returns what was timed between two readings. If a count began again, all of the later reading. */
+static struct durations durations_since(const struct durations *before, const struct durations *now)
+{
+	struct durations since = *now;
+
+	if (now->timed < before->timed || now->histogram.ns < before->histogram.ns)
+		return since;
+	for (int i = 0; i < SL_DURATION_BUCKETS; i++)
+		since.histogram.bucket[i] -= before->histogram.bucket[i];
+	since.histogram.ns -= before->histogram.ns;
+	since.timed -= before->timed;
+	return since;
+}
+
+static int durations_refresh(struct live *live)
+{
+	unsigned int oldest = live->timings < LIVE_HISTORY ? 0 : live->timings % LIVE_HISTORY;
+	struct durations now[DURATIONS_VERDICTS];
+	int err = durations_read(&live->gate, now);
+
+	if (err)
+		return err;
+	for (int i = 0; i < DURATIONS_VERDICTS; i++)
+		live->durations[i] = live->timings
+					     ? durations_since(&live->timed[oldest][i], &now[i])
+					     : (struct durations){0};
+	memcpy(live->timed[live->timings++ % LIVE_HISTORY], now, sizeof(now));
 	return 0;
 }
 
@@ -564,7 +594,7 @@ static int refresh(struct live *live, uint64_t interval_ns)
 	live->span_ns = live->at ? now - live->at : 0;
 	live->at = now;
 	err = counters_refresh(live) ?: pressure_read(&live->gate, &live->pressure)
-		      ?: sources_refresh(live, interval_ns) ?: fill_refresh(live);
+		      ?: durations_refresh(live) ?: sources_refresh(live, interval_ns) ?: fill_refresh(live);
 	if (err)
 		return err;
 	attachments_refresh(live);

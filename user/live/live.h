@@ -12,6 +12,7 @@
 #include "gate/table.h"
 #include "live/sources.h"
 #include "state/buckets.h"
+#include "state/durations.h"
 #include "state/pressure.h"
 #include "state/stats.h"
 
@@ -92,6 +93,8 @@ struct live {
 	struct live_line *lines; /* one for each of stats.lines */
 	struct live_history history;
 	struct pressure pressure;
+	/* packets that were timed during the last LIVE_HISTORY refreshes */
+	struct durations durations[DURATIONS_VERDICTS];
 	struct seen seen;
 	struct finding *finding; /* the most important finding, or NULL */
 	struct findings findings;
@@ -107,6 +110,8 @@ struct live {
 	float cpu_share;       /* part of one CPU that this process used in the last refreshes */
 
 	/* the rest is for live.c */
+	struct durations timed[LIVE_HISTORY][DURATIONS_VERDICTS]; /* of refreshes, as a ring */
+	unsigned int timings;					  /* refreshes in the ring so far */
 	struct buckets_cursor cursor;
 	enum gate_map walked; /* map that the present pass reads */
 	uint64_t pass_begun;  /* uptime, in ns */

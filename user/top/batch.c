@@ -96,6 +96,28 @@ static void print_limits(const struct live *live)
 	print_end();
 }
 
+/* Prints a percentile of durations; null if no packet was timed, or if it has no upper bound. */
+static void print_percentile(const char *key, const struct durations *durations,
+			     unsigned int percent)
+{
+	uint64_t ns = durations_percentile(durations, percent);
+
+	print_known(key, NULL, ns && ns != DURATION_UNBOUNDED, ns);
+}
+
+static void print_durations(const struct live *live)
+{
+	print_object("durations");
+	for (int verdict = 0; verdict < DURATIONS_VERDICTS; verdict++) {
+		print_object(durations_names[verdict]);
+		print_number("timed", NULL, live->durations[verdict].timed);
+		print_percentile("p50_ns", &live->durations[verdict], 50);
+		print_percentile("p99_ns", &live->durations[verdict], 99);
+		print_end();
+	}
+	print_end();
+}
+
 static void print_state(const struct live *live)
 {
 	const struct pressure *pressure = &live->pressure;
@@ -104,6 +126,7 @@ static void print_state(const struct live *live)
 	for (int reason = 0; reason < SL_REASONS; reason++)
 		print_rate(reason_names[reason], &live->total.reason[reason]);
 	print_end();
+	print_durations(live);
 	print_object("new_sources");
 	print_number("per_second", NULL, pressure->event[SL_EVENT_NEW_KEY].per_second);
 	print_number("cpus_flooded", NULL, pressure->flooded);

@@ -21,12 +21,41 @@ static void append(char line[HEADER_LINE], const char *format, ...)
 	va_end(args);
 }
 
-static void build_title(const struct live *live, uint64_t interval_ns, unsigned int spark,
-			char line[HEADER_LINE])
+#define DURATION_CELL 32
+
+/* Formats a duration_bound(): 64 ns, 2.0 us. */
+static const char *bound_format(uint64_t ns, char text[DURATION_CELL])
 {
-	float most = history_most(&live->history, live->history.passed);
-	float dropped = history_most(&live->history, live->history.dropped);
-	char interval[UNITS_TEXT], top[CELL_TEXT], bottom[CELL_TEXT], clock[16];
+	const char *more = ns == DURATION_UNBOUNDED ? "more than " : "";
+
+	if (ns == DURATION_UNBOUNDED)
+		ns = duration_bound(SL_DURATION_BUCKETS - 2);
+	if (ns < 1000)
+		snprintf(text, DURATION_CELL, "%u ns", (unsigned int)ns);
+	else
+		snprintf(text, DURATION_CELL, "%s%.1f us", more, ns / 1e3);
+	return text;
+}
+
+/* Appends how long the decisions of the last minute took, if packets were timed. */
+static void build_durations(const struct live *live, char line[HEADER_LINE])
+{
+	struct durations sum = live->durations[DURATIONS_PASS];
+	const struct durations *drop = &live->durations[DURATIONS_DROP];
+	char median[DURATION_CELL], most[DURATION_CELL];
+
+	for (int i = 0; i < SL_DURATION_BUCKETS; i++)
+		sum.histogram.bucket[i] += drop->histogram.bucket[i];
+	sum.timed += drop->timed;
+	if (sum.timed)
+		append(line, "  half decided in %s, 99%% in %s",
+		       bound_format(durations_percentile(&sum, 50), median),
+		       bound_format(durations_percentile(&sum, 99), most));
+}
+
+static void build_title(const struct live *live, uint64_t interval_ns, char line[HEADER_LINE])
+{
+	char interval[UNITS_TEXT], clock[16];
 	time_t now = time(NULL);
 	struct tm local;
 
@@ -34,9 +63,7 @@ static void build_title(const struct live *live, uint64_t interval_ns, unsigned 
 		*clock = '\0';
 	append(line, "gate %s  %s  every %s", live->name, clock,
 	       time_format(interval_ns, interval));
-	if (spark)
-		append(line, "  highest: %s passed/s, %s dropped/s", rate_cell(most, top),
-		       rate_cell(dropped, bottom));
+	build_durations(live, line);
 }
 
 /* Formats "pass   12.3k 98.7Mb" and a sparkline, or "passed  12.3k packets/s, 98.7M bits/s". */
@@ -147,7 +174,7 @@ void header_build(const struct live *live, uint64_t interval_ns, unsigned int sp
 	const struct live_history *history = &live->history;
 
 	memset(ret, 0, sizeof(*ret));
-	build_title(live, interval_ns, spark, ret->line[HEADER_TITLE]);
+	build_title(live, interval_ns, ret->line[HEADER_TITLE]);
 	build_rate("passed", &live->total.passed, history, history->passed, spark,
 		   ret->line[HEADER_PASSED]);
 	build_rate("dropped", &live->total.dropped, history, history->dropped, spark,
