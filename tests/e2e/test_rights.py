@@ -20,6 +20,7 @@ import pytest
 
 import bpf
 from lab import MAPS, PINS, PRIVATE, SLUICE, Lab, Result, libc, own_mounts, refused, run, wait_until
+from terminal import Terminal
 
 OWNER, GROUP, READER, STRANGER = 4242, 4242, 4343, 4444
 CAPABILITIES = ["bpf", "perfmon", "net_admin"]
@@ -55,7 +56,8 @@ def machine(tmp):
         os.makedirs(os.path.dirname(COMMAND))
         os.mkdir("/run/netns")
         shutil.copy(SLUICE, COMMAND)
-        shutil.copy(f"{SLUICE}-share", f"{COMMAND}-share")
+        for name in "share", "top":
+            shutil.copy(f"{SLUICE}-{name}", f"{COMMAND}-{name}")
         for path, mode in (PINS, 0o750), (PUBLISHED, 0o755):
             os.mkdir(path)
             os.chmod(path, mode)
@@ -320,6 +322,20 @@ def test_a_reader_sees_what_root_sees(users):
     assert (verdict["verdict"], verdict["reason"]) == ("drop", "over-limit")
     assert 'policy="default",verdict="drop",reason="over-limit"} 10' in users.reader("export").out
     assert users.gate in users.reader("status", gate="").out
+
+
+def test_a_reader_watches_a_gate_without_the_keys_that_change_it(users):
+    line = json.loads(users.reader("-j", "top", "every", "200ms", "times", "1").out)
+    source, = [source for source in line["sources"] if source["address"] == SOURCE]
+    assert (source["policy"], source["limit"], source["refuses"]) == ("default", "all", True)
+    with Terminal() as terminal:
+        terminal.start(*users.command(READER, ["top", "every", "200ms"]))
+        terminal.wait_for(SOURCE, "[sources]", "Tab view")
+        terminal.keys("d", "a", "f", "?")
+        assert not [line for line in terminal.wait_for("q ", "quit") if "forgive" in line or "y/n" in line]
+        terminal.keys("q", "q")
+        terminal.expect_restored()
+    assert json.loads(users.owner("-j", "check", SOURCE).out)["reason"] == "over-limit"
 
 
 def test_a_reader_cannot_compare_devices_of_another_namespace(users):

@@ -98,12 +98,21 @@ def test_the_cursor_stays_on_its_source(terminal):
     terminal.wait_until(lambda lines: selected(terminal) == shown(lines)[0], "the first source")
 
 
-def test_a_frozen_order_stays(terminal):
+def test_a_frozen_order_stays(busy, terminal):
+    """A new source is not listed until the order goes on, but the rates do."""
+    def rates():
+        return column(terminal.screen(), "PASS/s")
+    new = "198.18.0.1"
     terminal.keys("Space")
     order = shown(terminal.wait_for("FROZEN"))
-    terminal.wait_until(lambda lines: column(lines, "PASS/s") and shown(lines) == order, "the same order")
+    busy.send(new, 5)
+    wait_until(lambda: new in [source["address"] for source in busy.json("top", "times", "1", "every", "200ms")["sources"]],
+               "the source is known")
+    before = rates()
+    wait_until(lambda: rates() != before, "other rates")
+    assert shown(terminal.screen()) == order
     terminal.keys("Space")
-    terminal.wait_until(lambda lines: "FROZEN" not in "\n".join(lines), "not frozen")
+    terminal.wait_until(lambda lines: new in shown(lines) and "FROZEN" not in "\n".join(lines), "the new source")
 
 
 @pytest.mark.parametrize("typed,sources", [
@@ -161,7 +170,7 @@ def test_a_change_is_made_only_after_a_question(busy, terminal):
     terminal.keys("f")
     terminal.wait_for("forgive")
     terminal.keys("y")
-    terminal.wait_for(f"{CALM}: it is denied by the entry")
+    terminal.wait_until(lambda lines: lines[-1].startswith(f"{CALM}: it is denied by the entry"), "the error")
     busy.sluice("undeny", CALM)
     terminal.keys("a")
     terminal.wait_for(f"run 'sluice -g {busy.gate} allow {CALM}'? y/n")
@@ -254,6 +263,14 @@ class Batch:
         self.seen |= {source["address"] for source in line["sources"] if not source["new"]}
         return line
 
+    def read_until(self, true):
+        """Reads lines until a condition is true. Returns the last."""
+        for _ in range(50):
+            line = self.read()
+            if true():
+                return line
+        raise AssertionError(self.packets)
+
     def __enter__(self):
         return self
 
@@ -270,12 +287,10 @@ def test_rates_times_seconds_are_the_packets(attached):
     attached.send(source)
     attached.expect(1, 0)
     with Batch(attached) as batch:
-        while source not in batch.seen:
-            batch.read()
+        batch.read_until(lambda: source in batch.seen)
         attached.send(source, 100)
         attached.expect(60, 41)
-        while any(batch.packets[name, "dropped"] < 40 for name in ("all", source)):
-            line = batch.read()
+        line = batch.read_until(lambda: all(batch.packets[name, "dropped"] > 40 for name in ("all", source)))
         for name in "all", source:
             assert abs(batch.packets[name, "passed"] - 59) < 1 and abs(batch.packets[name, "dropped"] - 41) < 1, batch.packets
         shown_source, = [one for one in line["sources"] if one["address"] == source]
