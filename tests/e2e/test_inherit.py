@@ -61,12 +61,13 @@ def test_a_name_that_replaces_a_limit_and_stops_less_is_noted(gate, words):
     replaced, own = ("10.0.0.1", "all", "default"), ("set", "10.0.0.1", "rate", "10pps")
     afresh = [("10.0.0.1", "'all'")] * ("key" in words)
     unseen = ["hook egress'"] * ("key" in words)
+    idle = [("10.0.0.1", "'all' dropped packets")] * ("action" in words)
     for action in ("drop",), ("block", "1min"):
         gate.sluice("set", "default", "rate", "10pps", "action", *action)
         noted(gate.sluice(*own, *words), *unseen, replaced)
         noted(gate.sluice(*own, *words), *unseen)
         noted(gate.sluice(*own), *afresh)
-        noted(gate.sluice(*own, *words), *unseen, *afresh, replaced)
+        noted(gate.sluice(*own, *words), *unseen, *afresh, *idle, replaced)
         noted(gate.sluice("set", "10.0.0.2", "name", "x", "rate", "10pps", *words), *unseen, ("10.0.0.2", "all", "inherit no"))
         gate.apply("policies: []")
     # The replaced limit of default does not drop packets either.
