@@ -60,6 +60,13 @@ MAP(budget_slices, PERCPU_ARRAY, 0, __u32, struct sl_budget_slice);
 /* How long the timed packets took (bpf/duration.h). */
 MAP(durations, PERCPU_ARRAY, 0, __u32, struct sl_durations);
 
+/* Records of crossings and dropped packets, while a process reads them (bpf/record.h). */
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, SL_EVENTS_BYTES);
+} events SEC(".maps");
+MAP(offenders, ARRAY, BPF_F_MMAPABLE, __u32, struct sl_offender_set);
+
 /* The secret of all hashes. It is global data, so programs read it without a map lookup. */
 __u64 hash_secret[SL_SECRETS] SEC(".data.secret");
 

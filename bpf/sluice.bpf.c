@@ -19,6 +19,7 @@
 #include "charge.h"
 #include "count.h"
 #include "duration.h"
+#include "record.h"
 
 char LICENSE[] SEC("license") = "GPL";
 
@@ -64,6 +65,7 @@ static __always_inline bool filter(void *ctx, bool is_xdp, struct packet *packet
 		enum bucket_claim claim;
 
 		packet_begin(packet, gate);
+		verdict->is_watched = record_is_wanted(gate, packet->jiffy);
 		bucket = bucket_find(packet, here);
 		verdict->version = bucket ? bucket_recall(packet, bucket, gate)
 					  : rule_cache_lookup(packet, gate);
@@ -75,8 +77,13 @@ static __always_inline bool filter(void *ctx, bool is_xdp, struct packet *packet
 			count_source(packet, bucket, verdict->reason, verdict->refused);
 		else if (claim)
 			count_first(packet, claim, verdict->reason, verdict->refused);
-	} else if (parsed >= SL_FIRST_DROP && gate && !gate->hosts && !gate->prefixes) {
-		verdict->reason = SL_PASS_NO_RULE;
+		if (verdict->is_watched && (verdict->refused || verdict->reason >= SL_FIRST_DROP))
+			packet_record(ctx, is_xdp, packet, verdict, bucket);
+	} else if (parsed >= SL_FIRST_DROP && gate) {
+		if (!gate->hosts && !gate->prefixes)
+			verdict->reason = SL_PASS_NO_RULE;
+		else if (read_once(gate->lease_until))
+			packet_record(ctx, is_xdp, packet, verdict, NULL);
 	}
 	count_policy(packet, verdict);
 	passes = verdict->reason < SL_FIRST_DROP;

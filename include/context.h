@@ -57,8 +57,8 @@ struct verdict {
 	__u8 is_hot; /* 1 if the source is hot: a state of it was charged less than HOT_TICKS ago */
 	__u8 is_waiting; /* 1 if the key gets no state under a limit that drops packets */
 	__u8 is_shaped; /* 1 if a shape has set `departure`; otherwise the sender may have set it */
-	__u8 pad;
-	__u16 untimed; /* 0 if the duration of the decision is measured (bpf/duration.h) */
+	__u8 is_watched; /* 1 if a process reads map `events` (bpf/record.h) */
+	__u16 untimed;	 /* 0 if the duration of the decision is measured (bpf/duration.h) */
 };
 
 /*

@@ -460,6 +460,11 @@ struct sl_admission {
 	__u64 inserted_at[SL_RATIONS]; /* jiffy of the last insertion from each ration */
 	__u64 evicted; /* credit that evicted states lacked, in sixteenths of a burst */
 	struct sl_event_count event[SL_EVENTS];
+	__u32 record_second; /* second that `crossings` and `samples` count */
+	__u32 crossings;     /* crossings that were due for a record in that second */
+	__u32 samples;	     /* samples that were due for a record in that second */
+	__u32 pad;
+	__u64 crossings_lost; /* crossings without a record (bpf/record.h) */
 };
 
 /* --- The gate and its states ---------------------------------------------------------------- */
@@ -476,10 +481,11 @@ struct sl_gate {
 	__u32 runtime_allows; /* number of runtime allows; if 0, a list's deny is final */
 	__u64 lists_allow;    /* a bit for each list that allows; all other lists deny */
 	__u64 lists_ending;   /* a bit for each list that expires */
+	__u64 lease_until;    /* first jiffy without a reader of map `events`; 0: there is none */
 	__u32 next_limit;     /* id that the next new limit gets */
 	__u32 next_policy;    /* policy number at which the search for a free policy begins */
 	__u32 policies_seen;  /* 1 more than the highest policy number that was ever used */
-	__u32 map_ids[23];    /* kernel ids of the maps, in the order of the command line's table */
+	__u32 map_ids[24];    /* kernel ids of the maps, in the order of the command line's table */
 	struct sl_params params;
 	__u64 opaque_zero; /* always 0, which the verifier cannot know (policy_charge()) */
 	__u32 list_ends[SL_LIST_PLACES]; /* expiries of lists, by list_end_index() */
@@ -490,6 +496,9 @@ struct sl_gate {
 	__u32 nodes;	    /* number of nodes that share limits, by `sluice share`; 0 if none do */
 	__u32 policies;	    /* requested number of policies; the maps may have room for more */
 	__u32 noted;	    /* a bit for each one-time note that was printed (enum gate_note) */
+	__u32 lease_by;	    /* process that reads map `events`, if `lease_until` is not over */
+	__u32 samples;	    /* dropped packets that each CPU may record in a second */
+	__u32 sample_bytes; /* bytes of a dropped packet that are recorded */
 };
 
 /* The state of one limit for one key, shared by all CPUs. All times are in ticks. */
@@ -577,6 +586,7 @@ struct sl_bucket {
 	__u32 policy_since;	    /* `since` of the policy version that the slices belong to */
 	__u32 served; /* number of the source's packets when a state was last charged */
 	__u32 kept;   /* BUCKET_FIRST, or twice the jiffy of the source's last refusal */
+	__u64 refusal; /* last refusal that bpf/record.h has examined: its jiffy, reason and limits */
 };
 
 /* Value of `policy_version` if the bucket's /64 has longer rules, so each packet needs a lookup. */
@@ -627,6 +637,78 @@ struct sl_durations {
 	struct sl_duration dropped;
 };
 
+/* --- Records for a reader of map `events` ---------------------------------------------------- */
+
+/* Size of the ring buffer `events`, in bytes: 1500 crossings, or 150 samples of whole packets. */
+#define SL_EVENTS_BYTES (1 << 18)
+
+/* Most crossings that a CPU records in a second. */
+#define SL_CROSSINGS_PER_SECOND 128
+
+enum sl_record_kind {
+	SL_RECORD_CROSSING, /* struct sl_crossing */
+	SL_RECORD_SAMPLE,   /* struct sl_sample */
+};
+
+/* The first members of each record. */
+struct sl_record {
+	__u64 ns; /* time of the record, by CLOCK_MONOTONIC */
+	struct sl_prefix source;
+	__u32 version; /* policy version that decided */
+	__u32 limit;   /* id of the limit that refused; 0 if no limit did */
+	__u32 origin;  /* SL_ORIGIN() of that limit: the policy that specifies it, and its slot */
+	__u32 cpu;
+	__u32 ifindex; /* index of the device in its network namespace */
+	__u8 kind;     /* enum sl_record_kind */
+	__u8 reason;   /* enum sl_reason; a reason to pass if the limit observes */
+	__u8 slot;     /* slot of the limit in the policy that decided */
+	__u8 egress;   /* 1 if the device sends the packet */
+};
+
+/* A limit refuses a key that was within the limit before, or begins to block a key. */
+struct sl_crossing {
+	struct sl_record record;
+	__u8 key[16];	     /* the key of the limit: a masked source or destination */
+	__u64 blocked_until; /* end of the block of the key, as `ns`; 0 if it is not blocked */
+	__u32 place;	     /* way of map `offenders` that contains the key */
+	__u32 mark;	     /* `mark` of that way */
+};
+
+/* Most bytes of a sample. A sample of up to SL_SAMPLE_SHORT bytes needs less room. */
+#define SL_SAMPLE_SHORT 128
+#define SL_SAMPLE_LONG	1514
+
+/* A dropped packet. */
+struct sl_sample {
+	struct sl_record record;
+	__u32 size;	  /* size of the frame, without a tag in `vlan_tci` */
+	__u32 length;	  /* number of bytes in `bytes` */
+	__u16 vlan_tci;	  /* VLAN tag that the device has removed from the frame */
+	__u16 vlan_proto; /* its EtherType in network byte order; 0 if there is none */
+	__u32 pad;
+	__u8 bytes[]; /* the beginning of the frame */
+};
+
+/*
+ * Map `offenders` has the keys that limits refused lately. A key is over its limit until the limit
+ * has refused nothing for a whole second, in the unit of `second` in struct sl_admission. Only
+ * while map `events` has a reader, packets change the map.
+ */
+#define SL_OFFENDER_SETS 4096
+#define SL_OFFENDER_WAYS 4
+
+struct sl_offender {
+	__u32 recorded; /* second of the last crossing */
+	__u32 mark;	/* a part of the hash of the key and the limit; 0 if the way is free */
+	__u32 refused;	/* second of the last refusal */
+	__u32 pad;
+};
+
+struct sl_offender_set {
+	struct sl_offender way[SL_OFFENDER_WAYS];
+} __attribute__((aligned(64)));
+
+_Static_assert(sizeof(struct sl_offender_set) == 64, "one cache line");
 _Static_assert(sizeof(struct sl_sketch) == 64, "one cache line");
 _Static_assert(sizeof(struct sl_host_cache_set) == 64, "one cache line");
 

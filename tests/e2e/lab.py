@@ -28,9 +28,10 @@ STARVE = os.path.join(BUILD, "starve.so")
 PINS = "/sys/fs/bpf/sluice"
 MAPS = ["gate", "hosts4", "hosts6", "prefixes", "splits", "lists", "policies", "counters",
         "sets", "states", "buckets4", "buckets6", "in_use", "admission", "sketches", "rule_cache",
-        "host_cache", "subrules", "budgets", "budget_slices", "durations", "secret"]
-# These maps contain the hash secret or hashed addresses. Readers of a gate cannot open them.
-PRIVATE = {"secret", "sets", "in_use", "sketches", "host_cache"}
+        "host_cache", "subrules", "budgets", "budget_slices", "durations", "events",
+        "offenders", "secret"]
+# These maps contain the hash secret, hashed addresses or packets. Readers of a gate cannot open them.
+PRIVATE = {"secret", "sets", "in_use", "sketches", "host_cache", "events", "offenders"}
 # These maps contain sources and rules. The maps after them are arrays of fixed size.
 LISTED = MAPS[:MAPS.index("admission")]
 

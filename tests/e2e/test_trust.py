@@ -142,7 +142,7 @@ def test_a_pin_that_is_a_link_is_not_followed(lab, below):
     lab.sluice("detach", "all", gate="other")
 
 
-MAP_IDS = 60  # offset of map_ids in struct sl_gate
+MAP_IDS = 68  # offset of map_ids in struct sl_gate
 
 
 @pytest.mark.quick("policies")

@@ -40,6 +40,8 @@ const char *const gate_map_names[GATE_MAPS] = {
 	[MAP_BUDGETS] = "budgets",
 	[MAP_BUDGET_SLICES] = "budget_slices",
 	[MAP_DURATIONS] = "durations",
+	[MAP_EVENTS] = "events",
+	[MAP_OFFENDERS] = "offenders",
 	[MAP_SECRET] = "secret",
 };
 
@@ -104,21 +106,44 @@ uint32_t gate_map_id(int fd)
 }
 
 /*
- * Size of a value of each private map, in bytes; 0 for all other maps. Readers may not open private
- * maps. `in_use`, `sketches` and `host_cache` contain hashes or parts of hashes, and `sets`
- * contains tags, which are parts of hashes.
+ * Types of the private maps, and sizes of their values in bytes; 0 for all other maps. Readers may
+ * not open private maps. `in_use`, `sketches` and `host_cache` contain hashes or parts of hashes,
+ * `sets` and `offenders` contain tags, which are parts of hashes, and `events` contains packets.
  */
-static const uint32_t private_sizes[GATE_MAPS] = {
-	[MAP_SETS] = sizeof(struct sl_set),
-	[MAP_IN_USE] = sizeof(struct sl_in_use),
-	[MAP_SKETCHES] = sizeof(struct sl_sketch),
-	[MAP_HOST_CACHE] = sizeof(struct sl_host_cache_set),
-	[MAP_SECRET] = sizeof(((struct gate *)0)->secret),
+static const struct {
+	uint32_t type, value_size;
+} private_maps[GATE_MAPS] = {
+	[MAP_SETS] = {BPF_MAP_TYPE_ARRAY, sizeof(struct sl_set)},
+	[MAP_IN_USE] = {BPF_MAP_TYPE_PERCPU_ARRAY, sizeof(struct sl_in_use)},
+	[MAP_SKETCHES] = {BPF_MAP_TYPE_ARRAY, sizeof(struct sl_sketch)},
+	[MAP_HOST_CACHE] = {BPF_MAP_TYPE_ARRAY, sizeof(struct sl_host_cache_set)},
+	[MAP_EVENTS] = {BPF_MAP_TYPE_RINGBUF, 0},
+	[MAP_OFFENDERS] = {BPF_MAP_TYPE_ARRAY, sizeof(struct sl_offender_set)},
+	[MAP_SECRET] = {BPF_MAP_TYPE_ARRAY, sizeof(((struct gate *)0)->secret)},
 };
 
 bool gate_map_is_private(enum gate_map map)
 {
-	return private_sizes[map];
+	return private_maps[map].type;
+}
+
+/* Returns the number of entries of a private map, computed from map `gate`. */
+static uint32_t private_entries(const struct gate *gate, enum gate_map map)
+{
+	switch (map) {
+	case MAP_SETS:
+		return gate->state->params.set_mask + 1;
+	case MAP_HOST_CACHE:
+		return gate->state->params.host_mask + 1;
+	case MAP_SKETCHES:
+		return gate->machine.cpu_ids * SL_SKETCH_LINES;
+	case MAP_EVENTS:
+		return SL_EVENTS_BYTES;
+	case MAP_OFFENDERS:
+		return SL_OFFENDER_SETS;
+	default:
+		return 1;
+	}
 }
 
 int gate_map_info(const struct gate *gate, enum gate_map map, struct bpf_map_info *ret)
@@ -128,12 +153,9 @@ int gate_map_info(const struct gate *gate, enum gate_map map, struct bpf_map_inf
 	*ret = (struct bpf_map_info){0};
 	if (!gate_map_is_private(map) || gate->map[map] >= 0)
 		return bpf_obj_get_info_by_fd(gate->map[map], ret, &size) ? -errno : 0;
-	ret->type = map == MAP_IN_USE ? BPF_MAP_TYPE_PERCPU_ARRAY : BPF_MAP_TYPE_ARRAY;
-	ret->value_size = private_sizes[map];
-	ret->max_entries = map == MAP_SETS	   ? gate->state->params.set_mask + 1
-			   : map == MAP_HOST_CACHE ? gate->state->params.host_mask + 1
-			   : map == MAP_SKETCHES   ? gate->machine.cpu_ids * SL_SKETCH_LINES
-						   : 1;
+	ret->type = private_maps[map].type;
+	ret->value_size = private_maps[map].value_size;
+	ret->max_entries = private_entries(gate, map);
 	return 0;
 }
 

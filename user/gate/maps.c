@@ -108,6 +108,8 @@ uint64_t map_memory(const struct bpf_map_info *info, uint32_t entries, unsigned 
 	case BPF_MAP_TYPE_ARRAY:
 	case BPF_MAP_TYPE_PERCPU_ARRAY:
 		return info->max_entries * each;
+	case BPF_MAP_TYPE_RINGBUF: /* its entries are bytes */
+		return info->max_entries;
 	case BPF_MAP_TYPE_LPM_TRIE:
 		/* ignore inner nodes, because they are fewer than entries */
 		each = NODE_BYTES + (uint64_t)info->key_size - LENGTH_BYTES + info->value_size;
@@ -292,6 +294,8 @@ void gate_sizes_set(struct bpf_object *object, const struct gate_sizes *sizes,
 		[MAP_BUDGETS] = sizes->policies,
 		[MAP_BUDGET_SLICES] = sizes->policies,
 		[MAP_DURATIONS] = 1,
+		[MAP_EVENTS] = SL_EVENTS_BYTES,
+		[MAP_OFFENDERS] = SL_OFFENDER_SETS,
 		[MAP_SECRET] = 1,
 	};
 

@@ -47,6 +47,7 @@ int pressure_read(const struct gate *gate, struct pressure *ret)
 			pressure.event[event].per_second += here->event[event].last;
 		}
 		evicted += here->evicted;
+		pressure.crossings_lost += here->crossings_lost;
 		pressure.flooded += flood_is_any(here, jiffy);
 		for (int budgeted = 0; budgeted < 2; budgeted++)
 			pressure.flooded_by[budgeted] += flood_is_on(here, budgeted, jiffy);

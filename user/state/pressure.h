@@ -21,7 +21,8 @@ struct pressure {
 	unsigned int flooded; /* number of CPUs on which new sources wait for a state */
 	/* the same for policies without a budget [0], and for policies with a budget [1] */
 	unsigned int flooded_by[2];
-	double bursts_lost; /* credit that was missing in evicted states, in bursts */
+	double bursts_lost;	 /* credit that was missing in evicted states, in bursts */
+	uint64_t crossings_lost; /* crossings of limits that got no record in map `events` */
 };
 
 /* Reads the pressure from map `admission` by one system call. */

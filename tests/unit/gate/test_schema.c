@@ -24,17 +24,18 @@ static const struct {
 	const char *map;
 	uint64_t digest;
 } recorded[] = {
-	{"gate", 0x53d84008a269fa88},	    {"hosts4", 0x40905bec4e02884b},
+	{"gate", 0x3d9d44add45d195f},	    {"hosts4", 0x40905bec4e02884b},
 	{"hosts6", 0xd06c133f12f0cf37},	    {"prefixes", 0x110f68f01f8ed9fa},
 	{"splits", 0x7374f8e2e19aef84},	    {"lists", 0x744fcc45dac6849c},
 	{"policies", 0x1ca12bd44e6c0376},   {"counters", 0xff10b84509260ae0},
 	{"sets", 0x19ea99a42be7c09a},	    {"states", 0xf436e2debec11252},
-	{"buckets4", 0x0e6cc0c19fb2aa08},   {"buckets6", 0x57f99dd1fc8b3d8c},
-	{"in_use", 0x33f86b1ec3c8d953},	    {"admission", 0xe42638d39cbf8a3f},
+	{"buckets4", 0x980dce1c737a6577},   {"buckets6", 0x404b77576b4f7c83},
+	{"in_use", 0xd19a0e146f8aacea},	    {"admission", 0x4a47e50440421513},
 	{"sketches", 0xf8544570f915a724},   {"rule_cache", 0x11a6b5fefb6c2efc},
 	{"host_cache", 0x7b779ea8b4fd4940}, {"subrules", 0xe158643891adc8d7},
 	{"budgets", 0x30673791ed1d59b3},    {"budget_slices", 0xb1471b2bdf7dadb6},
-	{"durations", 0xa2e8e7f6d88d1524},  {"secret", 0x8f652f7c85ef811c},
+	{"durations", 0xa2e8e7f6d88d1524},  {"events", 0x47ff8b82fb33edde},
+	{"offenders", 0xfc69b1c80ddd64c2},  {"secret", 0x8f652f7c85ef811c},
 };
 
 /* Adds bytes to an FNV-1a hash. */
@@ -83,7 +84,8 @@ static uint64_t digest_map(const struct btf *btf, const struct bpf_map *map)
 	digest_number(&digest, bpf_map__value_size(map));
 	if (bpf_map__btf_key_type_id(map)) /* the type id is 0 for the map of global variables */
 		digest_type(&digest, btf, bpf_map__btf_key_type_id(map));
-	digest_type(&digest, btf, bpf_map__btf_value_type_id(map));
+	if (bpf_map__btf_value_type_id(map)) /* a ring buffer has no values */
+		digest_type(&digest, btf, bpf_map__btf_value_type_id(map));
 	return digest;
 }
 

@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Records for the process that reads map `events`: crossings of limits, and samples of dropped
+ * packets. The reader extends a lease, a jiffy in map `gate`. After that jiffy nothing is recorded,
+ * even if the reader was killed. Without a reader a packet costs one load, and a refused packet also
+ * one branch.
+ *
+ * A crossing is recorded if a limit refuses a key that it has not refused for a whole second, or if
+ * it begins to block a key: once per key and second, and at most SL_CROSSINGS_PER_SECOND per CPU.
+ * Crossings without a record are counted in `crossings_lost`. Map `offenders` is a set-associative
+ * table of the keys that are over their limits. If all ways of a set are in use, the crossings of
+ * other keys in this set get no record.
+ *
+ * A bucket stores the last refusal that was examined, so that a source that is refused at full
+ * speed is examined once in a jiffy.
+ */
+#ifndef SLUICE_RECORD_H
+#define SLUICE_RECORD_H
+
+#include "bucket.h"
+#include "charge.h"
+
+/*
+ * Returns 1 if a process reads map `events` in this jiffy, and 0 otherwise. Computes it without a
+ * branch, so that the verifier does not walk the rest of the program for each value.
+ */
+static __always_inline __u8 record_is_wanted(const struct sl_gate *gate, __u64 jiffy)
+{
+	return (jiffy - read_once(gate->lease_until)) >> 63;
+}
+
+/* Returns the second in which a packet arrived. */
+static __always_inline __u32 record_second(const struct packet *packet, const struct sl_gate *gate)
+{
+	return packet->jiffy * gate->jiffy_ns >> SL_SECOND_SHIFT;
+}
+
+/* Begins a second on this CPU. */
+static __always_inline void record_turn(struct sl_admission *here, __u32 second)
+{
+	if (here->record_second == second)
+		return;
+	here->record_second = second;
+	here->crossings = 0;
+	here->samples = 0;
+}
+
+/* Sets the members of a record that do not depend on its kind. */
+static __always_inline void record_fill(struct sl_record *ret, const struct packet *packet,
+					const struct verdict *verdict, __u32 ifindex)
+{
+	ret->ns = clock_ticks() / SL_TICKS_PER_NS;
+	ret->source = packet->source;
+	ret->version = verdict->version;
+	ret->cpu = bpf_get_smp_processor_id();
+	ret->ifindex = ifindex;
+	ret->reason = verdict->reason;
+	ret->egress = packet->egress;
+}
+
+/* --- Crossings ------------------------------------------------------------------------------- */
+
+enum crossing {
+	CROSSING_NONE, /* the key was over its limit, or another CPU records the crossing */
+	CROSSING_DUE,
+	CROSSING_LOST,
+};
+
+/* Returns `recorded` and, in the upper half, `mark` of a way as one word. */
+static __always_inline __u64 *offender_word(struct sl_offender *way)
+{
+	return (__u64 *)&way->recorded;
+}
+
+_Static_assert(__builtin_offsetof(struct sl_offender, mark) == 4, "offender_word()");
+
+/* Returns whether the key of a way is over its limit. */
+static __always_inline bool offender_is_over(const struct sl_offender *way, __u32 second)
+{
+	/* another CPU may have begun the next second already */
+	return read_once(way->mark) && (__s32)(second - read_once(way->refused)) < 2;
+}
+
+/* Notes a refusal of the key of a way. begins: the refusal begins a block. */
+static __always_inline enum crossing offender_refuse(struct sl_offender *way, __u32 second,
+						     bool begins)
+{
+	__u64 seen = read_once(*offender_word(way));
+	bool over = offender_is_over(way, second);
+
+	if (read_once(way->refused) != second)
+		write_once(way->refused, second);
+	if (over && !begins)
+		return CROSSING_NONE;
+	if ((__u32)seen == second)
+		return CROSSING_LOST;
+	return __sync_val_compare_and_swap(offender_word(way), seen,
+					   (seen & ~0ULL << 32) | second) == seen
+		       ? CROSSING_DUE
+		       : CROSSING_NONE;
+}
+
+/*
+ * Notes a refusal in the set of a key. Stores the way of the key. The key gets the way of a key
+ * that is within its limit, if it has none. If another CPU takes that way first, the next refusal
+ * is the crossing.
+ */
+static __always_inline enum crossing offenders_refuse(struct sl_offender_set *set, __u32 mark,
+						      __u32 second, bool begins, __u32 *ret_way)
+{
+	struct sl_offender *unused = NULL;
+	__u64 seen;
+
+	for (__u32 i = 0; i < SL_OFFENDER_WAYS; i++) {
+		struct sl_offender *way = &set->way[i];
+
+		if (read_once(way->mark) == mark) {
+			*ret_way = i;
+			return offender_refuse(way, second, begins);
+		}
+		if (!unused && !offender_is_over(way, second)) {
+			unused = way;
+			*ret_way = i;
+		}
+	}
+	if (!unused)
+		return CROSSING_LOST;
+	seen = read_once(*offender_word(unused));
+	write_once(unused->refused, second);
+	return __sync_val_compare_and_swap(offender_word(unused), seen,
+					   (__u64)mark << 32 | second) == seen
+		       ? CROSSING_DUE
+		       : CROSSING_NONE;
+}
+
+/* Returns the end of the block of a key, in ns, or 0 if the key is not blocked. */
+static __always_inline __u64 key_blocked_until(const struct sl_limit *limit,
+					       const struct state_key *key, struct digest digest)
+{
+	const struct sl_gate *gate = gate_get();
+	struct sl_entry *entry =
+		gate && limit->block ? table_find(&gate->params, digest, key) : NULL;
+	struct sl_state state;
+
+	if (!entry)
+		return 0;
+	state = state_read(entry_state(entry));
+	return block_holds(limit, &state, clock_ticks()) ? state.blocked_until / SL_TICKS_PER_NS
+							 : 0;
+}
+
+/* Records the crossing of a limit if it is due. origin: SL_ORIGIN() of the limit. */
+BPF_GLOBAL int crossing_record(const struct packet *packet, const struct verdict *verdict,
+			       const struct sl_limit *limit, __u32 origin, __u32 ifindex)
+{
+	struct sl_admission *here = admission_get();
+	const struct sl_gate *gate = gate_get();
+	struct sl_crossing *crossing = NULL;
+	struct sl_offender_set *set;
+	struct state_key key;
+	struct digest digest;
+	enum crossing result;
+	__u32 index, second, mark, way = 0;
+
+	if (!packet || !verdict || !limit || !gate || !here)
+		return 0;
+	key = packet_key(packet, limit);
+	digest = state_digest(hash_secret, &key);
+	mark = digest.mark | 1;
+	index = digest.place % SL_OFFENDER_SETS;
+	set = bpf_map_lookup_elem(&offenders, &index);
+	if (!set)
+		return 0;
+	second = record_second(packet, gate);
+	result = offenders_refuse(set, mark, second,
+				  limit->block && verdict->reason == SL_DROP_OVER_LIMIT, &way);
+	if (result == CROSSING_NONE)
+		return 0;
+	record_turn(here, second);
+	if (result == CROSSING_DUE && here->crossings++ < SL_CROSSINGS_PER_SECOND)
+		crossing = bpf_ringbuf_reserve(&events, sizeof(*crossing), 0);
+	if (!crossing) {
+		here->crossings_lost++;
+		return 0;
+	}
+	record_fill(&crossing->record, packet, verdict, ifindex);
+	crossing->record.kind = SL_RECORD_CROSSING;
+	crossing->record.limit = limit->id;
+	crossing->record.origin = origin;
+	crossing->record.slot = limit->slot;
+	__builtin_memcpy(crossing->key, key.addr, sizeof(crossing->key));
+	crossing->blocked_until = key_blocked_until(limit, &key, digest);
+	crossing->place = index * SL_OFFENDER_WAYS + way;
+	crossing->mark = mark;
+	bpf_ringbuf_submit(crossing, 0);
+	return 0;
+}
+
+/* Returns SL_ORIGIN() of the limit in a slot of a policy version. */
+static __always_inline __u32 limit_origin(const struct sl_policy *policy, __u32 version, __u32 slot)
+{
+	return policy->origin[slot % SL_LIMITS_MAX] ?: SL_ORIGIN(SL_POLICY(version), slot);
+}
+
+/* Records the crossings of all limits that refused a packet. */
+BPF_GLOBAL int crossings_record(const struct packet *packet, const struct verdict *verdict,
+				__u32 ifindex)
+{
+	const struct sl_policy *policy;
+	enum sl_family family;
+	__u32 version;
+
+	if (!packet || !verdict)
+		return 0;
+	version = verdict->version;
+	family = packet_family(packet);
+	policy = bpf_map_lookup_elem(&policies, &version);
+	for (int i = 0; policy && i < SL_LIMITS_MAX && i < policy->limits[family]; i++) {
+		const struct sl_limit *limit = &policy->limit[family][i];
+
+		if (verdict->refused & limit->mark)
+			crossing_record(packet, verdict, limit,
+					limit_origin(policy, version, limit->slot), ifindex);
+	}
+	return 0;
+}
+
+/* --- Samples of dropped packets -------------------------------------------------------------- */
+
+/* Returns whether this CPU may record another dropped packet in this second. */
+static __always_inline bool sample_is_due(const struct packet *packet,
+					  const struct verdict *verdict, const struct sl_gate *gate)
+{
+	struct sl_admission *here = admission_get();
+
+	if (!here || verdict->reason < SL_FIRST_DROP)
+		return false;
+	record_turn(here, record_second(packet, gate));
+	if (here->samples >= gate->samples)
+		return false;
+	here->samples++;
+	return true;
+}
+
+/* Sets in a sample which limit dropped the packet. */
+static __always_inline void sample_set_limit(struct sl_record *record,
+					     const struct verdict *verdict)
+{
+	__u32 version = verdict->version, slot = 0;
+	const struct sl_policy *policy = bpf_map_lookup_elem(&policies, &version);
+
+	while (slot < SL_LIMITS_MAX - 1 &&
+	       !(verdict->refused & (SL_MARK_OWN(slot) | SL_MARK_INHERITED(slot))))
+		slot++;
+	record->limit = policy && verdict->refused ? policy->spec[slot % SL_LIMITS_MAX].id : 0;
+	record->origin = policy && verdict->refused ? limit_origin(policy, version, slot) : 0;
+	record->slot = slot;
+}
+
+/* Records a dropped packet. room: the size of `bytes`, a constant. */
+static __always_inline int sample_write(void *ctx, bool is_xdp, const struct packet *packet,
+					const struct verdict *verdict, __u32 length, __u32 room)
+{
+	struct sl_sample *sample = bpf_ringbuf_reserve(&events, sizeof(*sample) + room, 0);
+	struct __sk_buff *skb = ctx;
+	__u32 last;
+	long err;
+
+	if (!sample)
+		return 0;
+	record_fill(&sample->record, packet, verdict,
+		    is_xdp ? ((struct xdp_md *)ctx)->ingress_ifindex : skb->ifindex);
+	sample->record.kind = SL_RECORD_SAMPLE;
+	sample_set_limit(&sample->record, verdict);
+	sample->size = is_xdp ? bpf_xdp_get_buff_len(ctx) : skb->len;
+	sample->vlan_tci = is_xdp ? 0 : skb->vlan_tci;
+	sample->vlan_proto = !is_xdp && skb->vlan_present ? skb->vlan_proto : 0;
+	sample->pad = 0;
+	if (length > sample->size)
+		length = sample->size;
+	if (length > room)
+		length = room;
+	/* Linux 6.1 requires this form to know that the length is at least 1 and at most `room` */
+	last = length - 1;
+	asm volatile("" : "+r"(last));
+	if (last >= room)
+		err = -1;
+	else
+		err = is_xdp ? bpf_xdp_load_bytes(ctx, 0, sample->bytes, last + 1)
+			     : bpf_skb_load_bytes(ctx, 0, sample->bytes, last + 1);
+	sample->length = err ? 0 : length;
+	bpf_ringbuf_submit(sample, 0);
+	return 0;
+}
+
+static __always_inline int sample_record(void *ctx, bool is_xdp, const struct packet *packet,
+					 const struct verdict *verdict, const struct sl_gate *gate)
+{
+	__u32 length = gate->sample_bytes;
+
+	if (!sample_is_due(packet, verdict, gate))
+		return 0;
+	return length > SL_SAMPLE_SHORT
+		       ? sample_write(ctx, is_xdp, packet, verdict, length, SL_SAMPLE_LONG)
+		       : sample_write(ctx, is_xdp, packet, verdict, length, SL_SAMPLE_SHORT);
+}
+
+/* --- Both ------------------------------------------------------------------------------------ */
+
+/* Records the crossings of a packet, and a sample. Returns 0. */
+static __always_inline int record_both(void *ctx, bool is_xdp, struct packet *packet,
+				       const struct verdict *verdict, __u32 ifindex)
+{
+	const struct sl_gate *gate = gate_get();
+
+	if (!packet || !verdict || !gate)
+		return 0;
+	if (!packet->jiffy) /* the frame has no source */
+		packet->jiffy = clock_jiffies();
+	if (!record_is_wanted(gate, packet->jiffy))
+		return 0;
+	if (verdict->refused)
+		crossings_record(packet, verdict, ifindex);
+	return gate->samples ? sample_record(ctx, is_xdp, packet, verdict, gate) : 0;
+}
+
+BPF_GLOBAL int xdp_record(struct xdp_md *ctx, struct packet *packet, const struct verdict *verdict)
+{
+	return record_both(ctx, true, packet, verdict, ctx->ingress_ifindex);
+}
+
+BPF_GLOBAL int skb_record(struct __sk_buff *skb, struct packet *packet,
+			  const struct verdict *verdict)
+{
+	return record_both(skb, false, packet, verdict, skb->ifindex);
+}
+
+/* Returns whether a refusal must be examined: it differs from the last refusal of the source. */
+static __always_inline bool refusal_is_new(const struct packet *packet,
+					   const struct verdict *verdict, struct sl_bucket *bucket)
+{
+	__u64 refusal = packet->jiffy << 16 | verdict->reason << 8 | verdict->refused;
+
+	if (!verdict->refused || (bucket && bucket->refusal == refusal))
+		return false;
+	if (bucket)
+		bucket->refusal = refusal;
+	return true;
+}
+
+/* Records a packet that was refused or dropped. bucket: of its source, or NULL. */
+static __always_inline void packet_record(void *ctx, bool is_xdp, struct packet *packet,
+					  const struct verdict *verdict, struct sl_bucket *bucket)
+{
+	const struct sl_gate *gate = gate_get();
+
+	if (!refusal_is_new(packet, verdict, bucket) && !(gate && gate->samples))
+		return;
+	if (is_xdp)
+		xdp_record(ctx, packet, verdict);
+	else
+		skb_record(ctx, packet, verdict);
+}
+
+#endif
