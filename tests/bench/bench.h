@@ -33,6 +33,7 @@ enum subject {
 	ON_SLUICE,   /* a gate of default size with a hundred policies and a default policy */
 	ON_EGRESS,   /* the gate of ON_SLUICE on hook egress, where limits can shape */
 	ON_CROWD,    /* the gate of ON_SLUICE in a flood; few sources, so each gets an entry */
+	ON_WATCHED,  /* the gate of ON_SLUICE while a process reads map `events` */
 	ON_DENIED,   /* a gate that denies a million IPv4 hosts */
 	ON_DENIED6,  /* a gate that denies a million IPv6 hosts */
 	ON_64K,	     /* a gate with 64 K known sources of each family */

@@ -116,6 +116,11 @@ const struct bench_case bench_cases[] = {
 	     .expect = EXPECT_ANY, .target = 1.30, BESIDE_64K),
 	CASE("newcomer6_64", "2001:db8:2:3::/64", UNKNOWN),
 
+	CASE("refuse_watched", "10.0.4.1", .limit = {{USUAL}}, .subject = ON_WATCHED,
+	     .essential = true, .expect = EXPECT_DROP, .target = 1.03, .against = "refuse"),
+	CASE("newcomer_watched", FORGED4, .subject = ON_WATCHED, .essential = true,
+	     .expect = EXPECT_ANY, .target = 1.03, .against = "newcomer"),
+
 	CASE("accept_2cpu", "10.0.1.1", IN_CREDIT, AS_FAST_AS("accept")),
 	CASE("refuse_2cpu", "10.0.4.1", REFUSED, AS_FAST_AS("refuse")),
 	CASE("newcomer_2cpu", FORGED4, .subject = ON_SLUICE, .essential = true,

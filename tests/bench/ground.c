@@ -16,6 +16,9 @@
 #define PREFIXES4 60 /* number of policies for IPv4 prefixes of /16 to /24 */
 #define PREFIXES6 40 /* number of policies for IPv6 prefixes of /32 to /48 */
 
+/* A jiffy in the far future, until which a process that does not exist reads map `events`. */
+#define LEASE_FOREVER (1ULL << 62)
+
 static const struct bench_limit usual = {.rate = "10kpps", .burst = "1000"};
 
 /* Sizes of the gates; 0 means the default size. */
@@ -117,7 +120,7 @@ static int rules_case(struct ruleset *rules, const struct bench_case *bench)
 static int rules_make(enum subject which, struct gate *gate)
 {
 	struct ruleset rules = {0};
-	int status = which <= ON_CROWD ? rules_usual(&rules) : 0;
+	int status = which <= ON_WATCHED ? rules_usual(&rules) : 0;
 
 	for (size_t i = 0; !status && i < bench_cases_count; i++)
 		if (bench_cases[i].subject == which)
@@ -140,5 +143,8 @@ int ground_make(enum subject which, struct gate *ret)
 	if (status)
 		return status;
 	wanted = gate_sizes_complete(&sizes[which], &machine);
-	return gate_make_unpinned(ret, &wanted, &machine) ?: rules_make(which, ret);
+	status = gate_make_unpinned(ret, &wanted, &machine) ?: rules_make(which, ret);
+	if (!status && which == ON_WATCHED)
+		ret->state->lease_until = LEASE_FOREVER;
+	return status;
 }
