@@ -30,6 +30,11 @@ static void gate_leave(struct live *live)
 {
 	stats_free(&live->stats);
 	live->stats = (struct stats){0};
+	live->total = (struct live_line){0};
+	live->pressure = (struct pressure){0};
+	live->fill = (struct live_fill){0};
+	live->seen.count = 0;
+	memset(live->durations, 0, sizeof(live->durations));
 	free(live->lines);
 	live->lines = NULL;
 	findings_free(&live->findings);
@@ -594,7 +599,8 @@ static int refresh(struct live *live, uint64_t interval_ns)
 	live->span_ns = live->at ? now - live->at : 0;
 	live->at = now;
 	err = counters_refresh(live) ?: pressure_read(&live->gate, &live->pressure)
-		      ?: durations_refresh(live) ?: sources_refresh(live, interval_ns) ?: fill_refresh(live);
+		      ?: durations_refresh(live);
+	err = err ?: sources_refresh(live, interval_ns) ?: fill_refresh(live);
 	if (err)
 		return err;
 	attachments_refresh(live);

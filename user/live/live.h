@@ -74,6 +74,11 @@ struct live_wish {
 	unsigned int watched_count;
 };
 
+static inline bool live_is_filtered(const struct live_wish *wish)
+{
+	return wish->within.bits || *wish->text;
+}
+
 /* A task that is too expensive for each refresh. */
 struct live_task {
 	uint64_t due; /* uptime, in ns */
