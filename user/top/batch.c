@@ -246,7 +246,6 @@ int batch_run(struct live *live, const struct top_words *words, bool json)
 	uint64_t due = uptime_ns();
 	int err;
 
-	signal(SIGPIPE, SIG_IGN);
 	for (;;) {
 		struct timespec wait;
 		uint64_t now;

@@ -53,7 +53,8 @@ const char *bar_format(double part, char text[GLYPHS_TEXT(BAR_COLUMNS)])
 	return text;
 }
 
-float history_most(const struct live_history *history, const float *rates)
+/* Returns the largest rate of a history. */
+static float history_most(const struct live_history *history, const float *rates)
 {
 	float most = 0;
 

@@ -31,7 +31,4 @@ const char *bar_format(double part, char text[GLYPHS_TEXT(BAR_COLUMNS)]);
 const char *sparkline_format(const struct live_history *history, const float *rates,
 			     unsigned int columns, char text[GLYPHS_TEXT(LIVE_HISTORY)]);
 
-/* Returns the largest rate of a history. */
-float history_most(const struct live_history *history, const float *rates);
-
 #endif

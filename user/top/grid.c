@@ -154,7 +154,7 @@ int grid_of_sources(struct grid *grid, const struct live *live, const struct sl_
 		[POLICY] = {"POLICY", .least = 7, .rank = 3},
 		[PASS] = {by_bits ? "PASSb/s" : "PASS/s", .least = 6, .is_right = true},
 		[DROP] = {by_bits ? "DROPb/s" : "DROP/s", .least = 6, .is_right = true},
-		[WOULD] = {by_bits ? "WOULb/s" : "WOULD/s", .least = 7, .rank = 5,
+		[WOULD] = {by_bits ? "WOULDb/s" : "WOULD/s", .least = 7, .rank = RANK_SPARE,
 			   .is_right = true},
 		[BITS] = {by_bits ? "PKT/s" : "BIT/s", .least = 5, .is_right = true},
 		[LIMIT] = {"LIMIT", .least = 5, .rank = 1},
@@ -375,35 +375,49 @@ static unsigned int width_least(const struct grid_column *column)
 	return !column->rank && column->need > least ? column->need : least;
 }
 
-void grid_fit(struct grid *grid, unsigned int width)
+/* Gives columns of a range of ranks their least width, as far as they fit. */
+static void columns_place(struct grid *grid, unsigned int from, unsigned int to, unsigned int width,
+			  unsigned int *used)
 {
-	unsigned int used = 0;
-
-	/* by rank: each column that fits */
-	for (unsigned int rank = 0; rank <= GRID_COLUMNS; rank++) {
+	for (unsigned int rank = from; rank <= to; rank++) {
 		for (unsigned int i = 0; i < grid->columns; i++) {
 			struct grid_column *column = &grid->column[i];
 			unsigned int least = width_least(column);
 
-			if (column->rank != rank)
+			if (column->rank != rank || (rank && width && *used + least > width))
 				continue;
-			column->width =
-				!rank || !width || used + least + 1 <= width + 1 ? least : 0;
-			used += column->width ? column->width + 1 : 0;
+			column->width = least;
+			*used += least + 1;
 		}
 	}
-	/* then wider, as far as there is room */
-	for (unsigned int rank = 0; rank <= GRID_COLUMNS; rank++) {
+}
+
+/* Widens the columns to what they need, as far as there is room; important columns first. */
+static void columns_widen(struct grid *grid, unsigned int width, unsigned int *used)
+{
+	for (unsigned int rank = 0; rank <= RANK_SPARE; rank++) {
 		for (unsigned int i = 0; i < grid->columns; i++) {
 			struct grid_column *column = &grid->column[i];
 
 			while (column->rank == rank && column->width &&
-			       column->width < column->need && (!width || used < width + 1)) {
+			       column->width < column->need && (!width || *used <= width)) {
 				column->width++;
-				used++;
+				++*used;
 			}
 		}
 	}
+}
+
+void grid_fit(struct grid *grid, unsigned int width)
+{
+	unsigned int used = 0; /* columns of the screen, and a space after each column */
+
+	for (unsigned int i = 0; i < grid->columns; i++)
+		grid->column[i].width = 0;
+	columns_place(grid, 0, RANK_SPARE - 1, width, &used);
+	columns_widen(grid, width, &used);
+	columns_place(grid, RANK_SPARE, RANK_SPARE, width, &used);
+	columns_widen(grid, width, &used);
 }
 
 /* Appends a cell, padded to its width. Replaces the middle by '~' if it is too long. */

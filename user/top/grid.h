@@ -21,6 +21,7 @@ extern const char *const view_names[TOP_VIEWS];
 
 #define GRID_COLUMNS 10
 #define GRID_CELL    64
+#define RANK_SPARE   5 /* rank of columns that must not narrow other columns */
 
 struct grid_column {
 	const char *title;
