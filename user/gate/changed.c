@@ -15,7 +15,7 @@
 #define RUN_DIR	    "/run/sluice"
 #define CHANGE_PATH (sizeof(RUN_DIR "/.change") + GATE_NAME)
 
-/* Largest accepted file, in bytes: each byte of the command is at most 6 bytes in JSON. */
+/* Largest accepted file, in bytes. JSON needs at most 6 bytes for each byte of the command line. */
 #define CHANGE_BYTES 2048
 
 static const char *change_path(const char *gate, char path[CHANGE_PATH])
@@ -24,7 +24,7 @@ static const char *change_path(const char *gate, char path[CHANGE_PATH])
 	return path;
 }
 
-/* Returns whether RUN_DIR exists, and only its trusted owner may write to it. */
+/* Returns whether RUN_DIR is a directory to which only its trusted owner may write. */
 static bool run_dir_is_trusted(void)
 {
 	struct stat st;
@@ -32,7 +32,7 @@ static bool run_dir_is_trusted(void)
 	return !lstat(RUN_DIR, &st) && S_ISDIR(st.st_mode) && owner_alone_writes(&st);
 }
 
-/* Reads a file of /proc. Returns its length, or 0. */
+/* Reads a file of /proc. Returns the length of its text, or 0 after an error. */
 static size_t proc_read(const char *path, char *text, size_t room)
 {
 	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Gate: records which command changed the rules last, in /run/sluice/GATE.change (mode 0640, owner
- * of /run/sluice, group of the gate). The file is only written if /run/sluice exists, and it is only
- * trusted if no other user can have written it.
+ * Gate: records the last command that changed the rules, in /run/sluice/GATE.change (mode 0640,
+ * owner of /run/sluice, group of the gate). The file is only written if /run/sluice exists, and it
+ * is only trusted if no other user can have written it.
  */
 #ifndef SLUICE_GATE_CHANGED_H
 #define SLUICE_GATE_CHANGED_H
@@ -14,18 +14,18 @@
 #define CHANGE_COMMAND 256
 
 struct gate_change {
-	uint32_t generation;	      /* generation that the command made; 0: unknown */
+	uint32_t generation;	      /* generation of rules that the command made; 0: unknown */
 	uid_t user;		      /* login uid of the process, or its real uid if it has none */
 	char command[CHANGE_COMMAND]; /* command line; may be truncated */
 };
 
-/* Records that this process made the generation in force. Ignores failures. */
+/* Records this command as the last change of the rules in force. Ignores failures. */
 void gate_change_record(const struct gate *gate);
 
-/* Reads the last change. If it is unknown, stores generation 0. */
+/* Reads the record of the last change. If there is no valid record, stores generation 0. */
 void gate_change_read(const struct gate *gate, struct gate_change *ret);
 
-/* Removes the record of a removed gate. */
+/* Removes the record when the gate is removed. */
 void gate_change_forget(const char *gate);
 
 #endif

@@ -127,7 +127,7 @@ bool gate_map_is_private(enum gate_map map)
 	return private_maps[map].type;
 }
 
-/* Returns the number of entries of a private map, computed from map `gate`. */
+/* Returns max_entries of a private map, computed from the sizes in map `gate`. */
 static uint32_t private_entries(const struct gate *gate, enum gate_map map)
 {
 	switch (map) {
@@ -170,7 +170,7 @@ int gate_map_size(const struct gate *gate, enum gate_map map, uint32_t *ret)
 	return 0;
 }
 
-/* Waits for an RCU grace period by membarrier(2), because BPF programs run under RCU. */
+/* Waits for an RCU grace period by membarrier(2), so that running BPF programs have ended. */
 void synchronize_programs(void)
 {
 	/* membarrier(2) fails with nohz_full; programs run for microseconds, so sleep 100 ms */
@@ -309,10 +309,10 @@ void array_view_close(struct array_view *view)
 	*view = ARRAY_VIEW_CLOSED;
 }
 
-/* Give up after 100 failed copies. A copy fails if the rules change while it is made. */
+/* Give up after 100 failed copies. A copy fails if a command changes the rules meanwhile. */
 #define COPY_TRIES 100
 
-/* Copies lists, policies and budgets of one generation. Omits versions that were never used. */
+/* Copies lists, policies and budgets of one generation. Omits never-used policy versions. */
 static int views_refresh(const struct gate *gate)
 {
 	uint32_t generation, seen;
@@ -332,7 +332,7 @@ static int views_refresh(const struct gate *gate)
 	return err;
 }
 
-/* If a reader cannot read the maps, which should not happen, its copies stay unchanged. */
+/* If the maps cannot be read, which should not happen, a reader's copies stay unchanged. */
 uint32_t gate_generation(const struct gate *gate)
 {
 	uint32_t generation = gate->state->generation;
@@ -470,7 +470,7 @@ struct sl_cell counters_dropped(const struct sl_counters *counters)
 	return reasons_sum(counters, SL_FIRST_DROP, SL_REASONS);
 }
 
-/* Entries to read per system call. An entry has a value for each CPU: 17 kB with 64 CPUs. */
+/* Entries of map `counters` to read per system call; each has 17 kB with 64 CPUs. */
 #define COUNTERS_BATCH 64
 
 /*
@@ -487,14 +487,14 @@ static int counters_read_range(const struct gate *gate, unsigned int first, unsi
 
 	if (!copies)
 		return gate_map_unread(gate, MAP_COUNTERS, ENOMEM);
-	memset(ret, 0, count * sizeof(*ret)); /* the counters of policies beyond the map stay 0 */
+	memset(ret, 0, count * sizeof(*ret)); /* policy numbers beyond the map have counters of 0 */
 	for (unsigned int done = 0; done < count; done += room) {
 		uint32_t before = first + done - 1, got = count - done < room ? count - done : room;
 		int err =
 			bpf_map_lookup_batch(gate->map[MAP_COUNTERS], first + done ? &before : NULL,
 					     &last, keys, copies, &got, NULL);
 
-		if (err && err != -ENOENT) /* the kernel returns ENOENT with the last batch */
+		if (err && err != -ENOENT) /* the kernel returns ENOENT with a map's last batch */
 			return gate_map_unread(gate, MAP_COUNTERS, err);
 		for (unsigned int i = 0; i < got; i++)
 			for (unsigned int cpu = 0; cpu < cpus; cpu++)

@@ -55,7 +55,7 @@ struct gate_sizes;
 /* An open directory of pins in bpffs; see gate/pins.h. */
 struct pins {
 	int fd;		      /* fd of the directory; -1 if it is not open */
-	bool reads_only;      /* the caller is a reader, which can open maps only for reading */
+	bool reads_only;      /* the caller may only read, so maps are opened only for reading */
 	char path[PINS_PATH]; /* path of the directory, only for messages */
 };
 
@@ -85,11 +85,11 @@ enum gate_view {
 	VIEW_LISTS,
 	VIEW_POLICIES,
 	VIEW_BUDGETS,
-	VIEW_SUBRULES, /* a reader does not open this view */
+	VIEW_SUBRULES, /* not open for a reader */
 	GATE_VIEWS,
 };
 
-/* Replaces the maps of rules by larger maps. After an error the gate is unchanged. */
+/* Replaces the gate's maps of rules by larger maps. After an error the gate is unchanged. */
 typedef int gate_grow_fn(struct gate *gate, const struct gate_sizes *sizes);
 
 struct gate {
@@ -134,7 +134,7 @@ int gate_begin(struct gate *gate, const char *name);
 void gate_maps_close(struct gate *gate);
 void gate_close(struct gate *gate);
 
-/* Adds an error whose object is the gate, and returns -err. */
+/* Adds an error whose object is the gate, and returns -err (err > 0). */
 #define gate_error(gate, err, id, ...) error_add(err, id, gate_object((gate)->name), __VA_ARGS__)
 
 /* Formats "gate 'NAME'". The next call overwrites the text. */
@@ -161,7 +161,7 @@ int gate_map_info(const struct gate *gate, enum gate_map map, struct bpf_map_inf
 /* Returns the kernel's id of a map, or 0 if `fd` is not a map. */
 uint32_t gate_map_id(int fd);
 
-/* Stores the number of entries that a map can hold. */
+/* Stores the number of entries for which a map has room. */
 int gate_map_size(const struct gate *gate, enum gate_map map, uint32_t *ret);
 
 /*
@@ -189,7 +189,7 @@ void synchronize_programs(void);
 
 /* --- State ---------------------------------------------------------------------------------- */
 
-/* Returns the generation that packets use. Updates a reader's copies if it has changed. */
+/* Returns the generation that packets use. If it is a new generation, updates a reader's copies. */
 uint32_t gate_generation(const struct gate *gate);
 
 /*
@@ -199,12 +199,12 @@ uint32_t gate_generation(const struct gate *gate);
 uint32_t gate_policies_seen(const struct gate *gate);
 
 /*
- * Returns the number by which packets divide the rate of shared limits at uptime `now`, in ticks:
- * the number of nodes if `sluice share` has stopped, otherwise 1.
+ * Returns the divisor that packets apply to the rate of shared limits at uptime `now` (ticks): the
+ * number of nodes if `sluice share` has stopped, otherwise 1.
  */
 unsigned int gate_divided_by(const struct gate *gate, uint64_t now);
 
-/* Notes that commands print only once per gate, as bits of `noted` in struct sl_gate. */
+/* Notes that commands print once per gate, as bits of `noted` in struct sl_gate. */
 enum gate_note {
 	GATE_NOTE_BUDGET = 1 << 0, /* a policy has no budget for new sources */
 	GATE_NOTE_SHARE = 1 << 1,  /* a limit is shared, but `sluice share` does not run */
@@ -230,10 +230,10 @@ uint32_t trial_begin(struct gate *gate, uint64_t ns);
 /* Returns whether trial number `trial` is in progress, so it was neither confirmed nor undone. */
 bool trial_goes_on(const struct sl_gate *state, uint32_t trial);
 
-/* Returns how long the gate's trial still lasts, in ns, or 0 if there is no trial. */
+/* Returns the time until the gate's trial ends, in ns, or 0 if there is no trial. */
 uint64_t trial_left_ns(const struct sl_gate *state);
 
-/* Returns whether the background process may be alive: until TRIAL_GRACE_NS after the end. */
+/* Returns whether the background process may be alive: until TRIAL_GRACE_NS after the trial. */
 bool trial_is_awaited(const struct sl_gate *state);
 
 /* Ends the trial without undoing the change. */

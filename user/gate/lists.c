@@ -24,7 +24,7 @@ struct list_change {
 	enum list_mode mode;
 	bool strict;	       /* a specified prefix that is not on the list is an error */
 	uint64_t from;	       /* bit of the list before the change, or 0 if the list is new */
-	uint64_t to;	       /* bit of the list after the change, or 0 if the list is removed */
+	uint64_t to;	       /* bit of the list after the change, or 0 if it removes the list */
 	struct ruleset wanted; /* rules to write, and all lists after the change */
 	struct list_counts counts;
 };
@@ -47,7 +47,7 @@ static int no_such_list(const struct gate *gate, const char *name)
 
 /* --- Rules that change ---------------------------------------------------------------------- */
 
-/* Plans the change of one rule, and takes over `rule`. `entry` is the specified entry, or NULL. */
+/* Plans the change of `rule`, and takes ownership of it. `entry`: specified prefix, or NULL. */
 static int rule_plan(struct list_change *change, struct rule *rule, const struct rule *entry)
 {
 	bool was = rule->lists & change->from;
@@ -92,7 +92,7 @@ static int rule_plan(struct list_change *change, struct rule *rule, const struct
 
 /*
  * Calls rule_plan() for each prefix in two sorted sets: `all` contains the gate's rules, and
- * `entries` the specified entries. Moves rules from `all`.
+ * `entries` the specified prefixes. Moves rules from `all`.
  */
 static int rules_merge(struct list_change *change, struct ruleset *all,
 		       const struct ruleset *entries)
@@ -115,10 +115,10 @@ static int rules_merge(struct list_change *change, struct ruleset *all,
 	return err;
 }
 
-/* Look up at most this number of prefixes one by one. For more prefixes, read all rules. */
+/* For at most this many prefixes, look up each rule. For more prefixes, read all rules. */
 #define LOOKUPS_MAX 512
 
-/* Adds the rules that change to change->wanted. */
+/* Adds to change->wanted all rules that the change of the list affects. */
 static int rules_plan(struct list_change *change, struct ruleset *entries)
 {
 	bool others = change->from && (change->from != change->to || change->mode == LIST_REPLACE);
@@ -137,7 +137,7 @@ static int rules_plan(struct list_change *change, struct ruleset *entries)
 	return err;
 }
 
-/* Makes the planned change in one step. If no rule changes, only stores the lists' dates. */
+/* Makes the planned change in one step. If no rule changes, only stores the lists' `replaced`. */
 static int change_commit(struct list_change *change, struct list_counts *ret)
 {
 	int err = 0;
@@ -170,8 +170,8 @@ static int list_change_begin(struct list_change *change, const char *name)
 }
 
 /*
- * Checks that entries can be added to the existing list of this name, and sets the end of `list` to
- * the end of that list. Returns an error if `list` has another access or another end, because this
+ * Checks that entries can be added to the existing list of this name, and copies the existing
+ * list's end to `list`. Returns an error if `list` has another access or another end, because this
  * would change all other entries.
  */
 static int list_join(const struct list_change *change, struct sl_list_info *list)
@@ -234,7 +234,7 @@ int list_put(struct gate *gate, struct sl_list_info *list, bool replace, struct 
 	unsigned int kept = 0;
 	int err = list_change_begin(&change, NULL);
 
-	for (unsigned int i = 0; i < entries->count; i++) /* drop entries whose time has passed */
+	for (unsigned int i = 0; i < entries->count; i++) /* drop prefixes that have ended */
 		if (!entries->rules[i].list_until || until_left_ns(entries->rules[i].list_until))
 			entries->rules[kept++] = entries->rules[i];
 	change.counts.ended = entries->count - kept;

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Gate: changes named lists. Each function makes its whole change at once, or no change. */
+/* Gate: changes named lists. Each function makes either its whole change at once, or no change. */
 #ifndef SLUICE_GATE_LISTS_H
 #define SLUICE_GATE_LISTS_H
 
 #include "gate/gate.h"
 #include "rules/ruleset.h"
 
-/* Effect of a change on a list's entries. Entries that ended before the change do not count. */
+/* Effect of a change on a list, in prefixes. Prefixes that ended before the change do not count. */
 struct list_counts {
 	unsigned int fresh; /* specified prefixes that were not on the list */
 	unsigned int same;  /* specified prefixes that were on the list */
 	unsigned int gone;  /* prefixes that were removed from the list */
 	unsigned int cut;   /* prefixes that now end earlier than before */
-	unsigned int ended; /* specified prefixes whose time has passed */
+	unsigned int ended; /* specified prefixes that have already ended */
 };
 
 /*
@@ -24,7 +24,7 @@ struct list_counts {
 int list_put(struct gate *gate, struct sl_list_info *list, bool replace, struct ruleset *entries,
 	     struct list_counts *ret);
 
-/* Removes prefixes from a list. A prefix that is not on it is an error unless `force` is set. */
+/* Removes prefixes from a list. Without `force`, a prefix that is not on the list is an error. */
 int list_take(struct gate *gate, const char *name, struct ruleset *entries, bool force,
 	      struct list_counts *ret);
 

@@ -101,14 +101,14 @@ uint64_t map_memory(const struct bpf_map_info *info, uint32_t entries, unsigned 
 {
 	uint64_t each = roundup((uint64_t)info->value_size, 8), slots = 1;
 
-	/* each entry has a value for each CPU, and a pointer to these values */
+	/* each entry has a value for each CPU, and a pointer to the values */
 	if (info->type == BPF_MAP_TYPE_PERCPU_ARRAY || info->type == BPF_MAP_TYPE_LRU_PERCPU_HASH)
 		each = sizeof(void *) + cpus * each;
 	switch (info->type) {
 	case BPF_MAP_TYPE_ARRAY:
 	case BPF_MAP_TYPE_PERCPU_ARRAY:
 		return info->max_entries * each;
-	case BPF_MAP_TYPE_RINGBUF: /* its entries are bytes */
+	case BPF_MAP_TYPE_RINGBUF: /* max_entries is a number of bytes */
 		return info->max_entries;
 	case BPF_MAP_TYPE_LPM_TRIE:
 		/* ignore inner nodes, because they are fewer than entries */
@@ -149,8 +149,8 @@ const char *memory_format(uint64_t bytes, char text[MEMORY_TEXT])
 /* --- Sizes ---------------------------------------------------------------------------------- */
 
 /*
- * Default numbers of rules and policies. The maps are made small and grow with the rules, because
- * making an array allocates all its entries, and making a hash table all its buckets.
+ * Default numbers of rules and policies. New maps are small and grow with the rules, because making
+ * an array allocates all its entries, and making a hash table all its buckets.
  */
 #define RULES_USUAL    (1 << 14)
 #define POLICIES_USUAL (1024 + SL_POLICY_FIRST)
@@ -160,9 +160,8 @@ const char *memory_format(uint64_t bytes, char text[MEMORY_TEXT])
 #define COUNTERS_BYTES_MAX (16U << 20)
 
 /*
- * Default number of entries of `buckets4` and `buckets6`. It falls with the number of CPUs, because
- * an entry has a value for each CPU. Both maps have 16 MB with 2 CPUs, 43 MB with 8, 82 MB with
- * 128.
+ * Default number of entries of `buckets4` and `buckets6`. With more CPUs it is smaller, because an
+ * entry has a value for each CPU. Both maps have 16 MB with 2 CPUs, 43 MB with 8, 82 MB with 128.
  */
 #define BUCKETS_BY_CPUS (3U << 15)
 #define BUCKETS_LEAST	1536
@@ -199,7 +198,7 @@ int gate_sizes_read(const struct gate *gate, struct gate_sizes *ret)
 	*ret = (struct gate_sizes){
 		.sources = gate->state->params.sources,
 		.buckets = gate->state->params.buckets,
-		/* the gate's owner can write any number to map `gate` */
+		/* the gate's owner can write any size to map `gate` */
 		.policies = policies > SL_POLICY_FIRST ? MIN(policies, gate->policies_max)
 						       : gate->policies_max,
 	};
@@ -241,7 +240,7 @@ static uint32_t host_sets(const struct gate_sizes *sizes)
 	return power_of_two(MAX(2 * sizes->hosts / SL_HOST_WAYS, 1));
 }
 
-/* Interval of the flood detector, so short that a flood is detected before it fills the table. */
+/* Interval of the flood detector, so short that it detects a flood before the table is full. */
 #define INTERVAL_NS (64 * 1000000U)
 
 /*
@@ -459,9 +458,9 @@ void gate_undo(struct gate *gate)
 }
 
 /*
- * Returns whether the next gate may share a map. Called in the order of map numbers. Map `gate` is
- * always new. If `states` is new, the buckets are new, because they contain credit of states. If
- * the buckets are new, `in_use` is new, because it marks buckets.
+ * Returns whether a resized gate may keep using a map of the old gate. Called in the order of map
+ * numbers. Never keeps map `gate`. If `states` is new, the buckets are new, because they contain
+ * credit of states. If the buckets are new, `in_use` is new, because it marks buckets.
  */
 static bool map_may_stay(const struct bpf_object *object, enum gate_map map)
 {

@@ -36,7 +36,7 @@ struct programs {
 #define HOOK_BIT(hook) (1U << (hook))
 #define HOOKS_ALL      (HOOK_BIT(HOOKS) - 1)
 
-/* Loads those programs of these hooks (bits) that are not loaded. After an error, loads none. */
+/* Loads the programs of these hooks (bits) that are not loaded yet. After an error, loads none. */
 int programs_load(const struct gate *gate, unsigned int hooks, struct programs *programs);
 void programs_close(struct programs *programs);
 
@@ -70,7 +70,7 @@ int gate_sizes_read_stated(const struct gate *gate, struct gate_sizes *ret);
 struct gate_sizes gate_sizes_complete(const struct gate_sizes *wanted,
 				      const struct machine *machine);
 
-/* Returns the parameters that packets read in a gate of these sizes. */
+/* Returns the parameters of the packet path for a gate of these sizes. */
 struct sl_params gate_params(const struct gate_sizes *sizes, const struct machine *machine);
 
 /* Sets the sizes of maps in an object that is not loaded yet. */
@@ -86,9 +86,9 @@ void gate_sizes_set(struct bpf_object *object, const struct gate_sizes *sizes,
 int gate_make(struct gate *gate, const struct gate_sizes *wanted);
 
 /*
- * Makes the next gate for a resize. It has these sizes, and shares all maps whose number of entries
- * stays the same. All other maps are new and empty, except map `gate`, which has the state of
- * `gate` and the ids of the next gate's maps. Pins nothing.
+ * Makes the next gate for a resize. It has these sizes, and shares with `gate` all maps whose
+ * number of entries stays the same. All other maps are new and empty, except map `gate`, which has
+ * the state of `gate` and the ids of the next gate's maps. Pins nothing.
  */
 int gate_make_next(const struct gate *gate, const struct gate_sizes *sizes, struct gate *ret);
 

@@ -59,7 +59,7 @@ static int state_open(struct gate *gate, const struct bpf_object *object)
 				      "pin 'gate' is not the map of that name");
 	if (bpf_map_lookup_elem(fd, &zero, value))
 		return gate_map_unread(gate, MAP_GATE, errno);
-	memcpy(&schema, value, sizeof(schema)); /* the value begins with this word in each schema */
+	memcpy(&schema, value, sizeof(schema)); /* the value of map `gate` begins with its schema */
 	if (schema != SL_SCHEMA)
 		return gate_error(
 			gate, EINVAL, "other-schema",
@@ -147,7 +147,7 @@ static int map_open_in(const struct gate *gate, enum gate_map map, const struct 
 }
 
 /*
- * Opens all maps except `gate`. For a reader, also omits private maps. During a remake a map may
+ * Opens all maps except `gate`. For a reader, also omits private maps. During a resize a map may
  * still be in next/, and may be moved to the gate's directory at any time. So each map is looked up
  * in the gate's directory, then in next/, then in the gate's directory again. Returns the first map
  * that cannot be opened, or GATE_MAPS if all are open.
@@ -191,7 +191,7 @@ static int map_refuse(const struct gate *gate, const struct pins *pins, enum gat
 			  "its map '%s' could not be read once; try again", name);
 }
 
-/* Opens the gate whose map `gate` is in `pins`. Starts again if a remake replaces this map. */
+/* Opens the gate whose map `gate` is in `pins`. Starts again if a resize replaces this map. */
 static int maps_open_by(struct gate *gate, const struct pins *pins)
 {
 	const char *state = gate_map_names[MAP_GATE];

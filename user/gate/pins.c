@@ -270,7 +270,7 @@ void pins_close(struct pins *pins)
 
 /* --- Pins ----------------------------------------------------------------------------------- */
 
-/* bpf_obj_get_opts() follows symlinks, so the file is opened with O_PATH and checked first. */
+/* bpf_obj_get_opts() follows symlinks, so open the pin with O_PATH and check it first. */
 int pin_open(const struct pins *pins, const char *name)
 {
 	LIBBPF_OPTS(bpf_obj_get_opts, opts, .file_flags = pins->reads_only ? BPF_F_RDONLY : 0);
@@ -359,11 +359,11 @@ int gate_dir_open(struct gate *gate)
 	_cleanup_pins_ struct pins root = PINS_CLOSED;
 	int err = pins_open_root(false, &root) ?: pins_open(&root, gate->name, &gate->dir);
 
-	/* a reader may not open the directory of links */
+	/* a reader may not open directory links/ */
 	return err || gate->dir.reads_only ? err : pins_open(&gate->dir, GATE_LINKS, &gate->links);
 }
 
-/* How long to wait until another command has changed the gate, in ms. */
+/* How long to wait for the lock if another command is changing the gate, in ms. */
 #define LOCK_WAIT_MS 3000
 #define LOCK_POLL_MS 20
 
@@ -402,7 +402,7 @@ int gate_dir_lock(struct gate *gate, bool make)
 {
 	do {
 		_cleanup_pins_ struct pins root = PINS_CLOSED;
-		/* make PINS_ROOT again if `detach` of another gate has removed it */
+		/* `detach` of another gate may have removed PINS_ROOT: make it again */
 		int err = pins_open_root(make, &root);
 
 		if (!err && make && root.fd >= 0)
@@ -440,7 +440,7 @@ bool gate_resize_is_interrupted(const struct gate *gate)
 
 int gate_dir_clear(struct gate *gate)
 {
-	/* remove pin `gate` first, because other commands look for it to detect the gate */
+	/* remove pin `gate` first: other commands then see no gate */
 	int err = pin_remove(&gate->dir, gate_map_names[MAP_GATE]);
 
 	if (err && err != -ENOENT)
@@ -456,7 +456,7 @@ int gate_dir_remove(struct gate *gate)
 			  ?: bpffs_open(&bpffs)
 			  ?: pins_open(&bpffs, PINS_ROOT, &root) ?: pins_remove(&root, gate->name);
 
-	/* unlinkat() fails if another gate exists; keep a shared PINS_ROOT of an administrator */
+	/* unlinkat() fails if other gates exist; keep an administrator's shared PINS_ROOT */
 	if (!err && !pins_are_shared(&root))
 		unlinkat(bpffs.fd, PINS_ROOT, AT_REMOVEDIR);
 	return err;

@@ -55,7 +55,7 @@ int pins_open(const struct pins *parent, const char *name, struct pins *ret);
  */
 int pins_make(const struct pins *parent, const char *name, bool shared);
 
-/* Returns whether the group may look up pins in the directory, and so read new maps. */
+/* Returns whether the group may look up pins in the directory, and so open new maps for reading. */
 bool pins_are_shared(const struct pins *pins);
 
 /* Returns an error if mode or mount forbid the caller to remove files from the directory. */
@@ -96,15 +96,15 @@ int gate_dir_open(struct gate *gate);
 
 /*
  * Opens and locks the directory. If `make` is set, creates a missing directory; otherwise a missing
- * directory is an error. Waits up to 3 seconds for another command. Closing the directory unlocks
- * it.
+ * directory is an error. If another command has the lock, waits up to 3 seconds. Closing the
+ * directory unlocks it.
  */
 int gate_dir_lock(struct gate *gate, bool make);
 
 /*
- * Sets `ret` if the open directory contains a gate: pin `gate`, which is made last, or a link,
- * whose program filters even if pin `gate` was lost. If it contains neither, a command was killed
- * while it made the gate.
+ * Sets `ret` if the open directory contains a gate: pin `gate`, which is made last, or a pinned
+ * link, whose program filters even if pin `gate` was lost. If the directory contains neither, a
+ * command was killed while it made the gate.
  */
 int gate_dir_holds_gate(const struct gate *gate, bool *ret);
 
@@ -117,7 +117,7 @@ int gate_dir_holds_gate(const struct gate *gate, bool *ret);
  */
 bool gate_resize_is_interrupted(const struct gate *gate);
 
-/* Removes all pins, and closes gate->links. Keeps the directory, which stays locked. */
+/* Removes all pins of the gate, and closes gate->links. Its directory remains, and stays locked. */
 int gate_dir_clear(struct gate *gate);
 
 /* Removes the gate's pins and directory. Also removes PINS_ROOT if no other gate is left. */
@@ -129,8 +129,8 @@ int gate_exists(const char *name, bool *ret);
 
 /*
  * Calls `call` for each gate in the order of names, until `call` returns an error. Calls `unread`
- * for each directory that cannot be read. If `unread` is NULL, returns the error of that directory
- * after the last gate.
+ * for each directory that cannot be read. If `unread` is NULL, returns the error of such a
+ * directory after the last gate.
  */
 int gates_for_each(int (*call)(const char *gate, void *data), void (*unread)(const char *gate),
 		   void *data);

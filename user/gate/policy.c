@@ -59,7 +59,7 @@ static void family_compile(struct sl_policy *policy, enum sl_family family,
 		list[at] = limit_compile(&limit, family, machine);
 		list[at].slot = slot;
 		list[at].mark = policy->origin[slot] ? SL_MARK_INHERITED(slot) : SL_MARK_OWN(slot);
-		/* if the policy has a budget, it was charged for a new source's earlier packets */
+		/* without a budget, the first charge includes a new source's earlier packets */
 		list[at].charge_hits = !policy_has_budget(policy) &&
 				       spec->start != SL_START_EMPTY && spec->kind != SL_SHAPE;
 		list[at].budgeted = policy_has_budget(policy);
@@ -71,7 +71,7 @@ static void family_compile(struct sl_policy *policy, enum sl_family family,
 	policy->limits[family] = count;
 }
 
-/* Computes the fields for packets from the version's other fields: prefix, limits and budget. */
+/* Computes the fields that packets read from the other fields: prefix, limits and budget. */
 static void policy_compile(struct sl_policy *policy, const struct machine *machine)
 {
 	const struct limit newcomers = {policy->newcomers_spec, {.fact = SL_FACT_ANY}, {0}};
@@ -99,9 +99,9 @@ _Static_assert(offsetof(struct sl_policy, since) == 0 && offsetof(struct sl_list
 
 /*
  * Copies a value whose first word is the generation since which it is in force. A change clears
- * this word before it writes the rest. So the copy is complete if the word is the same afterwards.
- * Returns whether the value is in force and the copy is complete. The fence also prevents the
- * compiler from reading the map again instead of the copy.
+ * this word before it writes the rest. So the copy is complete if the word is the same before and
+ * after copying. Returns whether the value is in force and the copy is complete. The fence also
+ * prevents the compiler from reading the map again later instead of the copy.
  */
 static bool value_copy(void *to, const void *from, size_t size)
 {
@@ -136,7 +136,7 @@ static bool version_is_sound(const struct gate *gate, const struct sl_policy *po
 
 /*
  * Copies a policy version. If the version is free or damaged, the copy has `since` 0 and no limits,
- * but still the base of its counters. Returns 0, or -EUCLEAN if the version is damaged.
+ * but keeps the base of the counters. Returns 0, or -EUCLEAN if the version is damaged.
  */
 static int version_copy(const struct gate *gate, uint32_t version, struct sl_policy *ret)
 {
@@ -148,7 +148,7 @@ static int version_copy(const struct gate *gate, uint32_t version, struct sl_pol
 	return in_force ? -EUCLEAN : 0;
 }
 
-/* Copies a version only once, because a version in force does not change. */
+/* Copies a version only once, because a version does not change while it is in force. */
 const struct sl_policy *policy_version(const struct gate *gate, uint32_t version)
 {
 	uint32_t since = __atomic_load_n(&gate->policies[version].since, __ATOMIC_ACQUIRE);
@@ -426,7 +426,7 @@ void policy_add_shadows(const struct gate *gate, const struct sl_prefix *prefix,
 /* A limit that is written into a slot of a policy version. */
 struct version_limit {
 	struct limit limit;
-	uint32_t home; /* SL_ORIGIN() of an inherited limit; 0 for the policy's own limit */
+	uint32_t home; /* SL_ORIGIN(): policy and slot of an inherited limit; 0: own limit */
 };
 
 struct version_limits {
@@ -482,7 +482,7 @@ static int refuse_inherited(const struct gate *gate, const struct rule *rule,
 	return -ECANCELED;
 }
 
-/* Returns the slot in which a version has this limit, or -1 if the version does not have it. */
+/* Returns the slot of this limit in a version, or -1 if the version does not have the limit. */
 static int slot_of(const struct sl_policy *policy, const struct version_limit *candidate)
 {
 	for (int slot = 0; policy && slot < SL_LIMITS_MAX; slot++)
@@ -498,7 +498,7 @@ static int slot_of(const struct sl_policy *policy, const struct version_limit *c
  * slot, otherwise NULL.
  *
  * An inherited limit has the id of its origin. Any other limit keeps its id, and so its states, if
- * limit_keeps_states(). It keeps its counter of refusals unless its action changes from or to
+ * limit_keeps_states(). Its counter of refusals goes on unless its action changes from or to
  * `observe`, because a limit that observes drops nothing.
  */
 static void slot_write(struct gate *gate, struct sl_policy *policy, unsigned int slot,
@@ -580,7 +580,7 @@ int policy_write(struct gate *gate, uint32_t version, uint32_t before, uint32_t 
 	slots_write(gate, &policy, &candidates, old);
 	budget_choose(gate, rule, &policy);
 	policy_compile(&policy, &gate->machine);
-	/* a new budget starts full; no packet uses the state of this policy number yet */
+	/* the state of a new budget is full; no packet uses this policy number yet */
 	if (policy_has_budget(&policy) && !policy.newcomers_origin &&
 	    (!old || !policy_has_budget(old) || old->newcomers_origin))
 		gate->budgets[SL_POLICY(version)] = kind_full(&policy.newcomers, uptime_ticks());
@@ -597,7 +597,7 @@ void policy_version_write(struct gate *gate, uint32_t version, const struct sl_p
 	copy.since = 0;
 	*to = copy;
 	__atomic_store_n(&to->since, since, __ATOMIC_RELEASE);
-	/* discard the old copy, because an undone change may have had the same `since` */
+	/* discard the old copy: another version with the same `since` may have been undone */
 	gate->checked[version] = (struct sl_policy){0};
 }
 
@@ -625,6 +625,6 @@ void policy_free(struct gate *gate, uint32_t version)
 	if (!version)
 		return;
 	__atomic_store_n(&gate->policies[version].since, 0, __ATOMIC_RELEASE);
-	if (gate->checked[version].since) /* writing would allocate memory that was never used */
+	if (gate->checked[version].since) /* if it was never used, do not allocate its memory */
 		gate->checked[version] = (struct sl_policy){0};
 }

@@ -41,11 +41,11 @@ const struct sl_policy *policy_in_force(const struct gate *gate, unsigned int nu
  */
 int list_info_read(const struct gate *gate, unsigned int index, struct sl_list_info *ret);
 
-/* Returns an error if the gate has a damaged policy version or list. */
+/* Returns an error if any policy version or list of the gate is damaged. */
 int policies_check(const struct gate *gate);
 
 /*
- * Adds the limits and the budget of a version to a rule, except inherited ones, and sets whether
+ * Adds the limits and the budget of a version to a rule, except inherited limits, and sets whether
  * the rule inherits. Does not change the other fields of the rule.
  */
 int policy_limits(const struct sl_policy *policy, struct rule *ret);
@@ -57,8 +57,8 @@ static inline bool policy_has_budget(const struct sl_policy *policy)
 
 /*
  * Returns whether a flood of new sources would pass a policy that drops packets. This is the case
- * if the policy is for more than one address, has no budget, and has no limit for all packets that
- * starts empty. Inherited limits count as well.
+ * if the policy is for more than one address, has no budget, and has no limit that matches all
+ * packets and is empty for a new source (`start empty`). Inherited limits count as well.
  */
 bool policy_lacks_budget(const struct sl_policy *policy);
 
@@ -98,12 +98,12 @@ int policy_parent(const struct gate *gate, const struct sl_prefix *prefix, uint3
 		  uint32_t *ret);
 
 /*
- * Returns whether a version is in use and inherits limits, and stores its prefix. Keeps no copy for
- * policy_version(), because each change calls this function for all versions.
+ * Returns whether a version is in use and inherits limits, and stores its prefix. Unlike
+ * policy_version(), makes no copy, because each change calls this function for all versions.
  */
 bool policy_version_inherits(const struct gate *gate, uint32_t version, struct sl_prefix *ret);
 
-/* Returns the prefix of the policy from which a limit is inherited, by its SL_ORIGIN() `home`. */
+/* Returns the prefix of the policy that defines an inherited limit. home: its SL_ORIGIN(). */
 const struct sl_prefix *limit_origin(const struct gate *gate, uint32_t home);
 
 /* Length of a text with SL_LIMITS_MAX limits and a budget, each written as "NAME of PREFIX". */
@@ -125,7 +125,7 @@ enum shadow_reason {
 	SHADOW_REPLACED, /* the policy's limit of the same name matches other packets */
 	SHADOW_OBSERVED, /* the policy's limit of the same name only observes */
 	SHADOW_KEYED,  /* the policy's limit of the same name has key `dst`, the parent's has not */
-	SHADOW_BUDGET, /* the policy has its own budget */
+	SHADOW_BUDGET, /* the policy has its own budget, which replaces the parent's */
 	SHADOW_REASONS,
 };
 
@@ -136,15 +136,15 @@ struct shadowed {
 	struct shadow {
 		struct sl_prefix prefix;
 		enum shadow_reason reason;
-		unsigned int items_count;   /* number of items; 0 if this entry is unused */
-		char items[INHERITED_TEXT]; /* names of the items: inherited_format() */
+		unsigned int items_count;   /* number of names in `list`; 0: unused element */
+		char items[INHERITED_TEXT]; /* names, as inherited_format() writes them */
 	} list[SHADOWS_MAX];
 	unsigned int more; /* number of limits that did not fit into `list` */
 };
 
 /*
- * Adds the parent's limits and budget that a policy lacks in `version`, but had in version
- * `before`. `before` is not freed yet, and is 0 if the policy is new.
+ * Adds the parent's limits and budget that a policy lacks in `version`, but had in its earlier
+ * version `before`, which is not freed yet. `before` is 0 if the policy is new.
  */
 void policy_add_shadows(const struct gate *gate, const struct sl_prefix *prefix, uint32_t before,
 			uint32_t version, struct shadowed *ret);

@@ -112,7 +112,7 @@ int rulemap_cover(const struct gate *gate, const struct sl_prefix *prefix, uint3
 struct entry_list {
 	struct rulemap_entry *items;
 	unsigned int count, room;
-	unsigned int most; /* largest `count` that the caller wants */
+	unsigned int most; /* `count` may not exceed this number */
 };
 
 /* Appends a rule to a list. Returns -ECANCELED if the list already has `most` items. */
@@ -126,12 +126,12 @@ static int entry_add(struct entry_list *list, const struct rulemap_entry *entry)
 	return 0;
 }
 
-/* Entries to process per system call. The kernel needs about 1 ms for 4096 entries. */
+/* Entries to process per system call, which takes about 1 ms for 4096 entries. */
 #define BATCH 4096
 
 /*
- * Returns the largest number of steps of a walk over the keys of a map. The kernel restarts a walk
- * if the current key was deleted, so the gate's owner could make a walk endless.
+ * Returns an upper bound of the steps of a walk over the keys of a map. The kernel restarts a walk
+ * if the current key was deleted, so without a bound the gate's owner could make a walk endless.
  */
 static uint64_t steps_most(int fd)
 {
@@ -229,7 +229,7 @@ int rulemap_read(const struct gate *gate, unsigned int most, struct rulemap_entr
 
 /* --- Writing and removing in batches -------------------------------------------------------- */
 
-/* Writes or removes all entries that have action `action` and belong to map `map`. */
+/* Writes or removes in map `map` all `entries` that belong to this map and have this action. */
 static int batches_run(const struct gate *gate, const struct rulemap_entry *entries,
 		       unsigned int count, enum rulemap_action action, enum gate_map map)
 {
@@ -357,9 +357,9 @@ static int splits_clear(const struct gate *gate, const uint64_t *nets, unsigned 
 }
 
 /*
- * Writes missing counts before it removes superfluous counts, because a bucket must not serve a
- * whole /64 that a rule in force divides. Sorts the entries, so entries of the same /64 are
- * adjacent.
+ * Adds missing counts of rules per /64 before it removes superfluous counts, because a bucket must
+ * not serve a whole /64 that a rule in force divides. Sorts the entries, so entries of the same /64
+ * are adjacent.
  */
 int splits_set(struct gate *gate, struct rulemap_entry *entries, unsigned int count)
 {

@@ -15,8 +15,8 @@
 enum sl_access content_access(const struct sl_rule_content *content);
 
 /*
- * Returns the lists that contain a rule's prefix, as bits. Omits a list if the list, or its entry
- * for the prefix, has ended.
+ * Returns the lists that contain a rule's prefix, as bits. Omits lists that have ended, and lists
+ * on which the prefix has ended.
  */
 uint64_t content_lists(const struct gate *gate, const struct sl_rule_content *content);
 
@@ -37,7 +37,7 @@ enum rulemap_action {
 	ENTRY_REMOVE,
 };
 
-/* A rule, and what rulemap_write() shall do with it. */
+/* A rule, and whether rulemap_write() shall write, keep or remove it. */
 struct rulemap_entry {
 	struct sl_prefix prefix;
 	struct sl_rule rule;
@@ -63,16 +63,16 @@ int rulemap_cover(const struct gate *gate, const struct sl_prefix *prefix, uint3
 int rulemap_read(const struct gate *gate, unsigned int most, struct rulemap_entry **ret,
 		 unsigned int *ret_count);
 
-/* Writes rules, and then removes rules. After an error, some of the rules may be changed. */
+/* Writes and removes rules, as their actions specify. After an error, some rules may be changed. */
 int rulemap_write(const struct gate *gate, const struct rulemap_entry *entries, unsigned int count);
 
 /*
- * Adds `change` to the number of hosts or prefixes, and to the number of rules in the /64 and in
- * the aggregates that contain the prefix. After an error no count is changed.
+ * Adds `change` to the gate's number of hosts or prefixes, and to the number of rules in the /64
+ * and in the aggregates that contain the prefix. After an error no count is changed.
  */
 int rule_count_add(struct gate *gate, const struct sl_prefix *prefix, int change);
 
-/* Recounts the rules in /64s and aggregates, except rules to be removed. Sorts the entries. */
+/* Recounts the rules in /64s and aggregates, ignoring rules to be removed. Sorts the entries. */
 int splits_set(struct gate *gate, struct rulemap_entry *entries, unsigned int count);
 
 #endif

@@ -9,7 +9,7 @@
 #include "gate/rulemap.h"
 #include "rules/ruleset.h"
 
-/* The clock that lookup.h calls. */
+/* The clock that include/lookup.h requires. */
 static uint32_t clock_until(void)
 {
 	return uptime_ns() >> SL_UNTIL_SHIFT;
@@ -111,7 +111,7 @@ static int rules_read_once(const struct gate *gate, uint32_t generation, struct 
 	return err;
 }
 
-/* Give up after 100 failed reads. A read fails if the rules change while it is made. */
+/* Give up after 100 failed reads. A read fails if a command changes the rules meanwhile. */
 #define READ_TRIES 100
 
 int rules_read(const struct gate *gate, struct ruleset *ret)
@@ -170,7 +170,7 @@ int rules_policies(const struct gate *gate, const struct sl_policy ***ret, unsig
 
 /* --- The rule that decides ------------------------------------------------------------------ */
 
-/* Returns when the prefix is on none of these lists any more, or 0 if it stays on one forever. */
+/* Returns the time at which the last of these lists ends for the prefix, or 0 if one never ends. */
 static uint32_t lists_end(const struct gate *gate, const struct sl_rule_content *content,
 			  uint64_t lists)
 {
@@ -189,7 +189,7 @@ static uint32_t lists_end(const struct gate *gate, const struct sl_rule_content 
 	return last;
 }
 
-/* Returns what a rule decides. `version` is the result of lookup_add() for the rule's content. */
+/* Returns which entry, lists or policy of a rule decide. version: result of lookup_add() for it. */
 static struct judgement content_judge(const struct gate *gate, const struct sl_prefix *prefix,
 				      const struct sl_rule_content *content, uint32_t version)
 {

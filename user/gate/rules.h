@@ -6,10 +6,10 @@
 #include "gate/gate.h"
 #include "rules/ruleset.h"
 
-/* Reads the lists and all rules in force, sorted by prefix. Omits entries that have ended. */
+/* Reads the lists and all rules in force, sorted by prefix. Omits runtime entries that ended. */
 int rules_read(const struct gate *gate, struct ruleset *ret);
 
-/* Stores the number of rules. Reads all rules if a change is in progress or was interrupted. */
+/* Stores the number of rules. Reads all rules during a change, or after an interrupted change. */
 int rules_count(const struct gate *gate, unsigned int *ret);
 
 /* Reads the rule of exactly this prefix, or an empty rule if there is no rule. */
@@ -24,10 +24,10 @@ int rules_unread(const struct gate *gate, int err);
 /* Copies the lists that packets use in the current generation. */
 void lists_copy(const struct gate *gate, struct sl_list_info ret[SL_LIST_PLACES]);
 
-/* Returns whether packets of a generation use a list. */
+/* Returns whether packets use a list in this generation of the rules. */
 bool list_is_seen(const struct sl_list_info *list, uint32_t generation);
 
-/* What the rules decide about an address. Packets from the address are judged in the same way. */
+/* What the rules decide about an address. The packet path decides in the same way. */
 struct judgement {
 	struct sl_prefix prefix; /* prefix of the rule that decides */
 	bool found;		 /* false if no rule covers the address */

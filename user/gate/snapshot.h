@@ -2,8 +2,8 @@
 /*
  * Gate: a snapshot of a gate, by which a service finds out what has changed in the gate. The
  * snapshot keeps the gate's maps open, so the service can pin them again. An update opens no file
- * in bpffs, because this would send an inotify event to processes that wait for commands, and keep
- * the mount busy.
+ * in bpffs, because this would send an inotify event to processes that watch bpffs for commands,
+ * and prevent unmounting.
  */
 #ifndef SLUICE_SNAPSHOT_H
 #define SLUICE_SNAPSHOT_H
@@ -17,9 +17,9 @@
 struct gate_snapshot {
 	bool exists;	   /* whether any map of the gate is pinned */
 	unsigned int lost; /* number of maps that are not pinned */
-	bool has_next;	   /* next/ exists, so a resize is in progress or was interrupted */
+	bool has_next;	   /* next/ exists: a resize is in progress or was interrupted */
 	dev_t bpffs;	   /* device number of the bpffs that contains the gate */
-	ino_t gate; /* inode of pin `gate`; another inode if the gate or its maps were replaced */
+	ino_t gate; /* inode of pin `gate`; it differs after the gate or its maps were replaced */
 	uint32_t generation, trial;
 	bool on_trial;
 	struct array_view view; /* the value of map `gate` in memory */
@@ -43,20 +43,20 @@ enum gate_changed {
 /* Formats the path of a file in a gate's directory, or of the directory if `below` is "". */
 const char *gate_path(const char *name, const char *below, char path[PINS_PATH]);
 
-/* Takes a snapshot of an open gate, and moves its maps and its mapped state to the snapshot. */
+/* Takes a snapshot of an open gate, and moves the gate's maps and mapped state to the snapshot. */
 void gate_snapshot_take(struct gate *gate, struct gate_snapshot *snapshot);
 
-/* Returns whether a snapshot was taken of this gate. The gate may have been resized since. */
+/* Returns whether a snapshot was taken of this gate. A resized gate is the same gate. */
 bool gate_snapshot_is_of(const struct gate_snapshot *snapshot, const struct gate *gate);
 
-/* Returns whether another mount hides the gate's path, and stores this mount. */
+/* Returns whether another mount hides the gate's path, and stores which mount. */
 bool gate_snapshot_is_hidden(const char *name, const struct gate_snapshot *snapshot,
 			     struct mount *ret);
 
 /* Updates the snapshot. Returns the changes, as bits of enum gate_changed. */
 unsigned int gate_snapshot_update(const char *name, struct gate_snapshot *snapshot);
 
-/* Pins the maps again whose pins were removed, and creates a missing directory of attachments. */
+/* Restores the removed pins of the gate's maps, and creates a missing directory of attachments. */
 int gate_repin(const char *name, struct gate_snapshot *snapshot);
 
 void gate_snapshot_free(struct gate_snapshot *snapshot);

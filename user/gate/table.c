@@ -8,7 +8,7 @@
 
 /* --- One entry ------------------------------------------------------------------------------ */
 
-/* Copies a value from an open view or, if `view` is NULL, from the map by a system call. */
+/* Copies the value at an index from an open view or, if `view` is NULL, from the kernel's map. */
 static int value_read(const struct gate *gate, enum gate_map map, const struct array_view *view,
 		      uint32_t index, void *ret)
 {
@@ -21,7 +21,7 @@ static int value_read(const struct gate *gate, enum gate_map map, const struct a
 	return 0;
 }
 
-/* Searches a set for a key. `tag` is the key's tag in this set. */
+/* Searches a set of the table for a key. `tag` is the key's tag (part of its hash) in this set. */
 static int set_read(const struct gate *gate, const struct table *table, uint32_t set, uint16_t tag,
 		    const struct state_key *key, struct found_entry *ret)
 {
@@ -48,7 +48,7 @@ static int by_key(const void *a, const void *b)
 		       ?: (left->limit > right->limit) - (left->limit < right->limit);
 }
 
-/* Searches a sorted copy of the table. If `table` is NULL, makes a copy first. */
+/* Searches for a key in a sorted copy of the table. If `table` is NULL, makes a copy first. */
 static int table_search(const struct gate *gate, const struct table *table,
 			const struct state_key *key, struct found_entry *ret)
 {

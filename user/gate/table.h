@@ -24,7 +24,7 @@ struct table {
 	uint32_t id;		  /* the kernel's id of map `states`; another id after a resize */
 	struct array_view sets;	  /* map `sets`; not open for a reader */
 	struct array_view states; /* map `states` */
-	const struct sl_entry **index; /* used entries, sorted by key; NULL if not a reader */
+	const struct sl_entry **index; /* used entries, sorted by key; NULL unless a reader */
 	uint32_t index_count;
 };
 

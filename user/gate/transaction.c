@@ -58,7 +58,7 @@ static int lists_prepare(struct gate *gate, const struct sl_list_info wanted[SL_
 	return 0;
 }
 
-/* Also frees removed lists, because packets no longer use the previous generation. */
+/* Stores when lists were replaced. Also frees removed lists, which packets no longer use. */
 void lists_set_dates(struct gate *gate, const struct sl_list_info wanted[SL_LIST_PLACES])
 {
 	for (int place = 0; place < SL_LIST_PLACES; place++) {
@@ -69,7 +69,7 @@ void lists_set_dates(struct gate *gate, const struct sl_list_info wanted[SL_LIST
 	}
 }
 
-/* Undoes an interrupted change of the lists, or completes it. Frees lists that have ended. */
+/* Undoes or completes an interrupted change of the lists. Frees lists that have ended. */
 static void lists_recover(struct gate *gate, uint64_t ended)
 {
 	uint32_t generation = gate_generation(gate);
@@ -111,7 +111,7 @@ static void entry_recover(const struct gate *gate, struct rulemap_entry *entry, 
 		entry->action = ENTRY_REMOVE;
 }
 
-/* Counts the rules, and stores the counts that packets read. */
+/* Counts the gate's hosts, prefixes and runtime allows, and stores the counts for packets. */
 static void counts_set(struct gate *gate, const struct rulemap_entry *entries, unsigned int count)
 {
 	uint32_t hosts = 0, prefixes = 0, allows = 0;
@@ -189,11 +189,11 @@ unsigned int rules_expire(struct gate *gate)
 	unsigned int ended = 0, mark = error_count();
 
 	if (rules_recover(gate, &ended))
-		error_drop(mark); /* drop the errors, because the next command recovers again */
+		error_drop(mark); /* drop the errors, because the next command also recovers */
 	return ended;
 }
 
-/* Number of rules that each change examines for expiry. */
+/* Number of rules that a command checks for expiry at each change. */
 #define EXPIRE_RULES 256
 
 void rules_expire_some(struct gate *gate)
@@ -231,7 +231,7 @@ static bool room_is_short(int err)
 /* A rule that a transaction may write. */
 struct transaction_step {
 	struct sl_prefix prefix;
-	const struct rule *wanted; /* NULL for a policy that may inherit a change */
+	const struct rule *wanted; /* specified rule; NULL: a policy that may inherit a change */
 };
 
 /* Steps are sorted by prefix length, so a policy is written before policies that inherit it. */
@@ -316,7 +316,7 @@ static int entry_prepare(struct gate *gate, const struct rule *wanted, struct tr
 
 /*
  * Prepares a new version of a policy if its parent has a new version. Skips a rule that this
- * transaction has already prepared. Keeps the runtime entry and the lists of the rule.
+ * transaction has already prepared. The rule's runtime entry and lists do not change.
  */
 static int child_prepare(struct gate *gate, const struct sl_prefix *prefix, struct transaction *t)
 {
@@ -390,7 +390,7 @@ static void transaction_free(struct transaction *t)
 	free(t->entries);
 }
 
-/* Writes the rules of the next generation, which packets do not see yet. */
+/* Writes the rules for the next generation. Packets do not see them until the switch. */
 static int transaction_prepare(struct gate *gate, const struct ruleset *wanted,
 			       struct transaction *t)
 {
@@ -400,7 +400,7 @@ static int transaction_prepare(struct gate *gate, const struct ruleset *wanted,
 	for (unsigned int i = 0; !err && i <= t->steps_count; i++) {
 		const struct transaction_step *step = &t->steps[i];
 
-		/* write the rules of this length before longer prefixes look up their parents */
+		/* write these rules before rules of longer prefixes, which look up their parents */
 		if (written < t->count &&
 		    (i == t->steps_count || step->prefix.bits != step[-1].prefix.bits ||
 		     !step->wanted != !step[-1].wanted)) {
@@ -441,7 +441,7 @@ static int transaction_finish(struct gate *gate, const struct ruleset *wanted,
 
 /*
  * Tries a change once. If it fails, the old rules stay in force, but rules that had ended are
- * removed. `ret_ended` is set to the number of removed rules.
+ * removed as well. `ret_ended` is set to the number of removed rules.
  */
 static int change_try(struct gate *gate, const struct ruleset *wanted, struct shadowed *ret,
 		      unsigned int *ret_ended)
@@ -471,7 +471,7 @@ static int change_try(struct gate *gate, const struct ruleset *wanted, struct sh
 
 /* --- Room ----------------------------------------------------------------------------------- */
 
-/* Counts the room for a change. The maps contain old and new rules until the change ends. */
+/* Counts the entries that a change needs. The maps contain old and new rules until it ends. */
 static int room_count(const struct gate *gate, const struct ruleset *wanted, struct room *room)
 {
 	_cleanup_free_ struct rulemap_entry *entries = NULL;
@@ -503,8 +503,8 @@ static int room_count(const struct gate *gate, const struct ruleset *wanted, str
 }
 
 /*
- * Enlarges the maps after a change failed with `err` for lack of room. Returns 0 and sets ret_grew
- * to false if a user specified the size that is too small, or if this size is at its maximum.
+ * Enlarges the maps after a change failed with `err` for lack of room. Sets ret_grew to false and
+ * returns 0 if the size that is too small was specified by a user, or is at its maximum.
  */
 static int room_make(struct gate *gate, const struct ruleset *wanted, int err, bool *ret_grew)
 {
@@ -572,7 +572,7 @@ int rules_change(struct gate *gate, const struct ruleset *wanted, struct shadowe
 		err = -E2BIG;
 	else
 		err = change_try(gate, wanted, ret, &ended);
-	/* retry if the recovery after the failure has removed rules that had ended */
+	/* if recovery removed rules that had ended, there may be room now: try again */
 	if (room_is_short(err) && ended)
 		err = change_try(gate, wanted, ret, &ended);
 	if (room_is_short(err)) {

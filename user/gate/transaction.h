@@ -17,12 +17,12 @@
  * lists unless wanted->lists is NULL. A list that gets another access or end must have a new index
  * in wanted->lists. Deletes rules without entry, lists and limits. If a prefix already had a limit
  * of the same name and key, the limit keeps its id, and so the state of each source. If `ret` is
- * not NULL, adds the limits that policies lack since the change. The gate must be open for a
+ * not NULL, adds the limits of parents that policies no longer inherit. The gate must be open for a
  * change. After an error the rules are unchanged.
  */
 int rules_change(struct gate *gate, const struct ruleset *wanted, struct shadowed *ret);
 
-/* Stores only the dates of lists. All other fields of `wanted` must equal the lists in force. */
+/* Stores only the lists' `replaced`. Other fields of `wanted` must equal the lists in force. */
 void lists_set_dates(struct gate *gate, const struct sl_list_info wanted[SL_LIST_PLACES]);
 
 /*
@@ -31,7 +31,7 @@ void lists_set_dates(struct gate *gate, const struct sl_list_info wanted[SL_LIST
  */
 int rules_recover(struct gate *gate, unsigned int *ret_ended);
 
-/* Removes ended rules and lists. Returns the number of removed rules, or 0 after an error. */
+/* Removes rules and lists that have ended. Returns how many rules it removed; 0 after an error. */
 unsigned int rules_expire(struct gate *gate);
 
 /*
