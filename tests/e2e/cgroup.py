@@ -19,7 +19,7 @@ class Memory:
             file.write(str(size))
 
     def command(self, *words):
-        """Returns a command that moves itself into the group and then executes `words`."""
+        """Returns a shell command that joins the group and then executes `words`."""
         return ["sh", "-c", 'echo $$ > "$0" && exec "$@"', self.procs, *words]
 
     def kernel_bytes(self):
@@ -33,7 +33,7 @@ class Memory:
 
     @contextlib.contextmanager
     def inside(self):
-        """Moves this process into the group, and moves it back at the end of the with block."""
+        """Moves this process into the group during the with block."""
         top = os.path.dirname(self.directory)
         with open("/proc/self/cgroup", encoding="ascii") as file:
             lines = [line.rstrip("\n").split(":", 2) for line in file]

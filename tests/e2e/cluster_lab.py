@@ -17,12 +17,12 @@ from lab import FILTER_MAC, PINS, SLUICE, TRAFFIC, frame, inside, run, run_sluic
 from store_lab import FIRST_PORT, StoreLab
 
 SOURCE = "192.0.2.7"
-# `sluice share` logs these messages when the store stops replying, and when it replies again.
+# Messages of `sluice share`: when the store stops replying, and when it replies again.
 AWAY, BACK_AGAIN = "the store does not answer", "the store answers again"
 
 
 class Node:
-    """A node of the cluster. `sources` is the number of sources that its gate can track."""
+    """A node of the cluster. `sources` is the size of the gate's table of sources."""
 
     def __init__(self, cluster, number, sources):
         self.cluster, self.number = cluster, number
@@ -44,8 +44,8 @@ class Node:
 
     @contextlib.contextmanager
     def flood(self, pps, source=SOURCE):
-        """Starts a process that sends `pps` packets a second from `source`, or from each source of
-        a list. Kills the process at the end of the with block."""
+        """During the with block, a process sends `pps` packets a second from `source`, or from each
+        source if `source` is a list."""
         sources = [source] if isinstance(source, str) else source
         process = subprocess.Popen([TRAFFIC, "-n", self.cluster.senders, self.sender, FILTER_MAC, "60",
                                     *(f"{each}={pps}" for each in sources)], stdout=subprocess.DEVNULL)
@@ -59,7 +59,7 @@ class Node:
         return self.judged()[0]
 
     def judged(self):
-        """Returns how many packets the gate has passed, and how many it has dropped."""
+        """Returns the numbers of packets that the gate has passed and dropped."""
         totals = json.loads(self.sluice("-j", "stats").out)["totals"]
         return totals["passed"]["packets"], totals["dropped"]["packets"]
 
@@ -84,7 +84,7 @@ class Node:
         return after
 
     def share(self, store, *options, within=(), before=(), is_named=True):
-        """Starts `sluice share`, after the command prefix `within` and the options `before`."""
+        """Starts `sluice share`. `before`: options of sluice. `within`: a command prefix."""
         name = ["--node", self.gate] if is_named else []
         with inside(self.cluster.netns), open(self.log, "ab") as log:
             self.process = subprocess.Popen(  # pylint: disable=consider-using-with
@@ -157,8 +157,8 @@ class Cluster:
 
 class Run:
     """Sends packets for some seconds and counts the packets that pass. The function offered(node,
-    seconds) returns the rate to a node at that time, as a multiple of the limit's rate. `events`
-    has the functions to call, by seconds since the start."""
+    seconds) returns the packet rate to a node at that second, as a multiple of the limit's rate.
+    `events` maps seconds since the start to functions, which are called then."""
 
     def __init__(self, cluster, seconds, offered, events=None, source=SOURCE):
         self.rate = cluster.rate
@@ -176,7 +176,7 @@ class Run:
         sampling.result()
 
     def sample(self, cluster):
-        """Reads the counters of all nodes every half second, without delaying the sender."""
+        """Stores the counters of all nodes every half second. The sender does not wait for this."""
         begin = time.monotonic()
         while not self.ends.wait(max(0, begin + 0.5 * len(self.samples) - time.monotonic())):
             asked = time.monotonic() - begin
@@ -213,7 +213,7 @@ class Run:
         return min(self.samples, key=lambda sample: abs(sample[0] - seconds))
 
     def shares(self, first, last):
-        """Returns the rate of each node between two times, as a multiple of the limit's rate."""
+        """Returns each node's pass rate between two times, as a multiple of the limit."""
         (begin, before), (end, after) = self.at(first), self.at(last)
         return [(b - a) / (end - begin) / self.rate for a, b in zip(before, after)]
 
@@ -221,6 +221,6 @@ class Run:
         return sum(self.shares(first, last))
 
     def seconds(self, first, last):
-        """Returns mean() of each second between two times, in steps of half a second."""
+        """Returns mean() of the seconds between two times, one each half second."""
         count = int(2 * (last - first - 1)) + 1
         return [self.mean(first + i / 2, first + i / 2 + 1) for i in range(count)]

@@ -25,7 +25,7 @@ def pytest_configure(config):
 
 
 def shares_a_lab(item):
-    """Returns whether a test shares its lab. One process must run all tests of its file."""
+    """Returns whether a test uses a lab of all tests of its file, which one process must run."""
     return any(definition.scope == "module" for definitions in item._fixtureinfo.name2fixturedefs.values()
                for definition in definitions)
 
@@ -45,7 +45,7 @@ def pytest_collection_modifyitems(items):
             item.add_marker(pytest.mark.skip(reason="tcx needs Linux 6.6"))
 
 
-# Each pytest process creates an entry in this directory for every test that it runs.
+# Directory in which each pytest process creates an entry for every test that it runs.
 SHARE = os.environ.get("SLUICE_SHARE")
 
 
@@ -60,7 +60,7 @@ def is_taken(name):
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_protocol(item, nextitem):
-    """Runs a test if no other process has taken it. Returns true, so pytest does not run it."""
+    """Runs a test unless another process does. Returns true, so that pytest does not run it."""
     if not SHARE:
         return None
     if is_taken(item.path.name if shares_a_lab(item) else item.nodeid):
@@ -119,7 +119,7 @@ def built():
 
 @pytest.fixture
 def lab():
-    """Creates the network namespaces of a test. The test attaches gates itself."""
+    """A lab without gates. The test attaches gates itself."""
     with Lab() as made:
         yield made
 
@@ -141,7 +141,7 @@ def foreign(tmp_path_factory):
 
 @pytest.fixture
 def keeping(lab, tmp_path):
-    """Returns a function that starts `sluice keep`. The process ends with the test."""
+    """Returns a function that starts `sluice keep`. The processes end with the test."""
     with keepers(lab, tmp_path) as make:
         yield make
 
@@ -155,7 +155,7 @@ def attached(lab):
 
 @pytest.fixture
 def gate(shared):
-    """The gate of fixture `shared`. Its rules are removed after the test, its counters are not."""
+    """The gate of fixture `shared`. After a test, its rules are removed, but not its counters."""
     yield shared
     shared.apply("policies: []")
 

@@ -7,7 +7,7 @@ import struct
 
 import bpf
 
-ENTRY, SET, WAYS, BUCKET = 64, 32, 8, 208  # sizes of struct sl_entry, sl_set and sl_bucket; ways of a set
+ENTRY, SET, WAYS, BUCKET = 64, 32, 8, 208  # sizes of structs; WAYS is of a set
 
 
 def opened(lab, name, gate=None):
@@ -15,7 +15,7 @@ def opened(lab, name, gate=None):
 
 
 def fill_states(lab, count, limit=1):
-    """Writes `count` entries of a limit into every other set of the table of states, with addresses from 16.0.0.0 on."""
+    """Fills every other set of the table of states, with `count` sources from 16.0.0.0 on."""
     entries = bytearray(b"".join(struct.pack("<IIQIHHQ4Q", 0, 0, 0, limit << 3 | 1, 0x4000, 1, 0, 0, 0, 0, 0)
                                  for _ in range(WAYS)))
     states, sets = opened(lab, "states"), opened(lab, "sets")
@@ -30,7 +30,7 @@ def fill_states(lab, count, limit=1):
 
 
 def fill_buckets(lab, count):
-    """Gives `count` sources from 16.0.0.0 on a bucket, in which each CPU has passed some packets."""
+    """Creates `count` buckets, for sources from 16.0.0.0 on, with passed packets on each CPU."""
     buckets, cpus = opened(lab, "buckets4"), bpf.possible_cpus()
     for i in range(count):
         key = struct.pack(">I", 0x10000000 + i)

@@ -15,13 +15,13 @@ LIMIT = {"prefix": "default", "limits": [{"rate": "1/h", "burst": 5}]}
 
 
 def rules(*places, **more):
-    """Returns a rules file that attaches `places`: device names, or mappings of `attach`."""
+    """Returns a rules file whose `attach` has these items; a text is short for {device: text}."""
     places = [{"device": place} if isinstance(place, str) else place for place in places]
     return json.dumps({"attach": places, "policies": [LIMIT], **more})
 
 
 def state_text(*saved, boot="", saved_ms=0):
-    """Returns the text of a state file of `sluice keep` that contains these rules."""
+    """Returns a state file of `sluice keep` in which these rules are saved."""
     return json.dumps({"version": 1, "boot": boot, "saved_ms": saved_ms, "bpffs": 0, "lists": [], "rules": saved})
 
 
@@ -53,14 +53,14 @@ class Keep:
             self.ready = self.wait_for_told("READY=1")
 
     def hear(self):
-        """Reads new messages to systemd. Returns those after the last wait_for_told()."""
+        """Reads messages to systemd. Returns all that wait_for_told() has not discarded."""
         with contextlib.suppress(BlockingIOError):
             while True:
                 self.told.append(self.socket.recv(4096).decode())
         return self.told
 
     def wait_for_told(self, words):
-        """Waits for a message to systemd that contains `words`. Discards it and all before it."""
+        """Waits for a message to systemd with `words`, and discards all up to this message."""
         wait_until(lambda: any(words in told for told in self.hear()) or self.process.poll() is not None,
                    f"{words} among {self.told}, {self.said()}", LOAD_SECONDS)
         at = next((i for i, told in enumerate(self.told) if words in told), None)
@@ -102,7 +102,7 @@ def saved(keep):
 
 
 def banned(keep):
-    """Returns the end of each runtime entry in the state file by prefix, or None without end."""
+    """Returns when each runtime entry in the state file expires, by prefix; None: never."""
     state = saved(keep)
     entries = [rule.split() for rule in state["rules"]]
     return {prefix: (state["saved_ms"] + int(left)) / 1000 if left != "0" else None

@@ -49,12 +49,12 @@ def run_interrupted(words, stops, call, err="/dev/null"):
     return os.waitstatus_to_exitcode(status)
 
 
-# The number of system call bpf(2). Most architectures use 280.
+# The number of system call bpf(2) is 321 on x86-64, and 280 on most other architectures.
 BPF_CALL = {"x86_64": 321}.get(os.uname().machine, 280)
 
 
 def count_bpf_calls(words):
-    """Runs a command, which must succeed. Returns how often the command calls bpf(2)."""
+    """Runs a command, which must succeed. Returns how many times it called bpf(2)."""
     stops = 0
 
     def count(pid):
@@ -91,8 +91,8 @@ def run_stops(words, stops=None, steps=0, until=None):
 
 
 def moments(stops, first, count):
-    """Yields `count` moments at which to kill a command, or half as many unless LONG is set. The
-    moments are spread evenly from fraction `first` of the command's ptrace stops to its last
+    """Yields moments at which to kill a command: `count` if LONG is set, otherwise half as many.
+    The moments are spread evenly from fraction `first` of the command's ptrace stops to its last
     stop."""
     print(f"SLUICE_SEED={SEED}")
     chosen = random.Random(SEED)

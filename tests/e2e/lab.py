@@ -68,7 +68,7 @@ def run_sluice(*words, status=0, **options):
 
 
 def lines(result):
-    """Returns the messages on standard error. With -j, standard output has only the error."""
+    """Returns the messages on stderr. Stdout must be empty, or contain the JSON error of -j."""
     assert (result.out == "" or list(json.loads(result.out)) == ["error"]) and result.err.endswith("\n"), result
     said = result.err[:-1].split("\n")
     assert all(line.startswith("sluice: ") for line in said), result
@@ -82,8 +82,8 @@ def one_line(result):
 
 
 def refused(result, *names, code=None):
-    """Checks that a command failed with one message that contains all `names`, and with exit status
-    `code`, or with 1 or 2 if `code` is None. Returns the message."""
+    """Checks that a command failed with one message, which contains all `names`, and with exit
+    status `code` (None: 1 or 2). Returns the message."""
     line = one_line(result)
     assert result.code == code if code else result.code in (1, 2), result
     # Messages print ? in place of a byte that is not UTF-8.
@@ -93,7 +93,7 @@ def refused(result, *names, code=None):
 
 
 def noted(result, *notes):
-    """Checks that standard error has a message with the words of each item of `notes`."""
+    """Checks that stderr has a message for each item of `notes`, with the words of this item."""
     said = result.err.splitlines()
     assert len(said) == len(notes) and all(line.startswith("sluice: ") for line in said), (notes, said)
     for line, names in zip(said, notes):
@@ -115,7 +115,7 @@ def written(path, text):
 
 
 def quickest(call):
-    """Returns the shortest duration of five calls, the one that other processes delayed least."""
+    """Returns the shortest of five durations, because other processes delay some calls."""
     took = []
     for _ in range(5):
         begun = time.monotonic()
@@ -151,8 +151,8 @@ def inside(netns):
 
 @contextlib.contextmanager
 def own_mounts():
-    """Moves this thread into a new mount namespace, and back at the end of the with block.
-    Returning by setns() leaves a chroot, so the thread enters its chroot again."""
+    """Moves this thread into a new mount namespace, and back at the end of the with block. setns()
+    back to the old namespace leaves a chroot, so the thread enters its chroot again."""
     home, root, place = os.open("/proc/self/ns/mnt", os.O_RDONLY), os.open("/", os.O_PATH), os.getcwd()
     assert libc.unshare(CLONE_NEWNS) == 0, os.strerror(ctypes.get_errno())
     try:
@@ -246,7 +246,7 @@ class Datagrams:
 
 
 def ask_for_stamps(receiver):
-    """Enables receive timestamps. The first datagrams may have the time of the read instead."""
+    """Enables receive timestamps. Datagrams before they work get the time of the read instead."""
     receiver.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
 
 
@@ -277,7 +277,7 @@ class Frames:
             self.socket.bind((device, ETH_P_ALL))
         self.count = 0
         self.bytes = 0
-        self.by_source = collections.Counter()  # number of frames by source address, only for IPv4
+        self.by_source = collections.Counter()  # frames by source address, IPv4 only
 
     def sources(self):
         self.read()
@@ -311,7 +311,7 @@ class Lab:
         for netns in (self.sender, self.filter):
             run("ip", "netns", "add", netns)
             self.closing.callback(run, "ip", "netns", "del", netns, check=False)
-        # The sender's kernel sends no packets itself; the filter's kernel accepts all sources.
+        # The sender's kernel must send no packets, and the filter's kernel accept all sources.
         self.sysctl(self.sender, "net/ipv6/conf/all/disable_ipv6", 1)
         self.sysctl(self.sender, "net/ipv6/conf/default/disable_ipv6", 1)
         for scope in "all", "default":
@@ -346,7 +346,7 @@ class Lab:
         return run_sluice("-g", gate or self.gate, *netns, *words, status=status, **options)
 
     def refuses(self, words, *names, code=1, **options):
-        """Runs sluice, and checks with refused() that it fails. Returns the message."""
+        """Runs sluice, which must fail as refused() requires. Returns the message."""
         return refused(self.sluice(*words, status=None, **options), *names, code=code)
 
     def start(self, *words, gate=None):
@@ -433,7 +433,7 @@ class Lab:
                         self.sockets.pop(device, None)
 
     def send_and_wait(self, frames, device="out0", gate=None):
-        """Sends frames in groups of 100. Waits until each group is judged."""
+        """Sends frames in groups of 100, each after the gate has judged the group before."""
         for i in range(0, len(frames), 100):
             some, before = frames[i:i + 100], sum(self.counts(gate))
             self.send_frames(some, device)
@@ -477,7 +477,7 @@ class Lab:
         self.close()
 
     def close(self):
-        """Detaches the gates, and checks that no pin remains."""
+        """Detaches all gates of the lab, and checks that no pin remains."""
         with self.closing:
             errors = [run_sluice("-g", gate, "detach", "all", status=None) for gate in self.gates()]
             left = self.gates()

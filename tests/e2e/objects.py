@@ -7,7 +7,7 @@ import random
 
 from lab import MAPS, run, wait_until
 
-SIZES = range(33000, 65000)  # no other table has such a size, because most sizes are powers of two
+SIZES = range(33000, 65000)  # sizes that no other table has, because most sizes are powers of two
 
 
 class Objects:
@@ -36,7 +36,7 @@ class Objects:
         return maps, ids, {link["id"] for link in shown("link") if link.get("prog_id") in ids}
 
     def are_those_of_pins(self):
-        """Returns whether each map is pinned, each program attached, and each link pinned."""
+        """Returns whether all maps and links of the gate are pinned, and all programs attached."""
         maps, programs, links = self.all()
         attachments = self.lab.attachments()
         return (maps <= self.pinned() and programs == {a["program_id"] for a in attachments}
@@ -44,7 +44,7 @@ class Objects:
                 and len(attachments) == len(self.lab.links()))
 
     def audit(self):
-        """Waits until the kernel has freed all maps, programs and links that are not needed."""
+        """Waits until no map, program or link of the gate exists without a pin or attachment."""
         wait_until(self.are_those_of_pins, f"only objects of pins: {self.all()}, {self.lab.attachments()}")
         assert set(os.listdir(self.lab.pins())) == {*MAPS, "links"}
 

@@ -18,7 +18,7 @@ import time
 from lab import BUILD, inside, run, wait_until
 
 CLIENT = os.path.join(BUILD, "test", "store_client")
-# The server is named redis-check-rdb in Debian's package redis-tools.
+# Debian's package redis-tools contains the server under the name redis-check-rdb.
 SERVERS = {"redis-server": "redis-server", "redis-check-rdb": "redis-server", "valkey-server": "valkey-server",
            "valkey-check-rdb": "valkey-server"}
 SERVER, SERVER_NAME = next(((shutil.which(file), name) for file, name in SERVERS.items() if shutil.which(file)),
@@ -26,13 +26,13 @@ SERVER, SERVER_NAME = next(((shutil.which(file), name) for file, name in SERVERS
 CLUSTER_SECONDS = 60
 NODE_TIMEOUT_MS = 1500  # a master without a reply for this long is replaced by its replica
 FIRST_PORT = 7000
-# far() creates a link between these addresses.
+# Addresses of the two ends of the link that far() creates.
 FAR_STORE, FAR_CLIENT = "198.51.100.1", "198.51.100.2"
 FAR_MAC = "02:00:00:00:00:01", "02:00:00:00:00:02"
 
 
 def slot_of(key):
-    """Returns the cluster slot of a key. Does not use the code under test."""
+    """Returns the cluster slot of a key, without the code under test."""
     begin = key.find("{")
     end = key.find("}", begin + 1) if begin >= 0 else -1
     return binascii.crc_hqx((key[begin + 1:end] if end > begin + 1 else key).encode(), 0) % 16384
@@ -43,7 +43,7 @@ class Refused(Exception):
 
 
 class Talk:
-    """A connection to a store. It does not use the client, so that it can test the client."""
+    """A connection to a store without the client, so that a test can check the client."""
 
     def __init__(self, netns, port, password=None):
         with inside(netns):
@@ -99,9 +99,9 @@ class Client:
         return json.loads(line)
 
     def round(self, *items):
-        """Adds to the counters of keys in one round of the client. Each item is (key, taken,
-        asked). The result has for each item whether the store replied, whether the client sent it,
-        and the totals `taken` and `asked`."""
+        """Runs a round of the client. Each item is (key, amount for counter `taken`, amount for
+        `asked`). The result has for each item whether the store replied, whether the client sent
+        it, and the totals `taken` and `asked`."""
         return self.ask("round", *(word for item in items for word in item))
 
     def totals(self, *items):
@@ -122,7 +122,7 @@ class Client:
             return next(int(line.split()[1]) for line in file if line.startswith("VmHWM")) // 1024
 
     def close(self):
-        """Ends the client. Its sanitizers report their errors now, so the exit status must be 0."""
+        """Ends the client, which exits with 0 unless sanitizers have found errors."""
         if not self.process.stdin.closed:
             self.process.stdin.close()
             self.process.stdout.close()
@@ -134,11 +134,11 @@ class StoreLab:
 
     def __init__(self, directory):
         self.netns = f"sluice-e2e-{secrets.token_hex(3)}-store"
-        self.hosts = ["127.0.0.1"]  # a store in a cluster announces the first of these addresses
+        self.hosts = ["127.0.0.1"]  # in a cluster, a store announces the first one
         self.directory = directory
         self.server = directory / SERVER_NAME
         self.server.symlink_to(SERVER)
-        self.nodes = {}  # the process of the store at each port
+        self.nodes = {}  # process of each store, by port
         self.closing = contextlib.ExitStack()
         run("ip", "netns", "add", self.netns)
         self.closing.callback(run, "ip", "netns", "del", self.netns, check=False)
@@ -256,7 +256,7 @@ class StoreLab:
                 port = int(place.rpartition(":")[2])
 
     def move(self, slot, source, target, meanwhile=lambda: None):
-        """Moves a slot between two ports. Calls `meanwhile` at first, and after each key."""
+        """Moves a slot to another port. Calls `meanwhile` first, and after each moved key."""
         at_source, at_target = self.talk(source), self.talk(target)
         at_target("CLUSTER", "SETSLOT", slot, "IMPORTING", at_source("CLUSTER", "MYID"))
         at_source("CLUSTER", "SETSLOT", slot, "MIGRATING", at_target("CLUSTER", "MYID"))
@@ -327,7 +327,7 @@ class FakeStore:
 
 @contextlib.contextmanager
 def name_server(netns, delay):
-    """Resolves every name to 127.0.0.1 after `delay` seconds. Yields the times of queries."""
+    """A name server that answers every query with 127.0.0.1 after `delay` s. Yields query times."""
     asked = []
 
     def answer(peer, query):
@@ -368,7 +368,7 @@ def proxy(netns, port, at, delay):
                     due.append((time.monotonic() + delay / 2, data))
                 while due and due[0][0] <= time.monotonic():
                     target.sendall(due.popleft()[1])
-        for end in source, target:  # the shutdown also ends the thread of the other direction
+        for end in source, target:  # this ends the thread of the other direction
             with contextlib.suppress(OSError):
                 end.shutdown(socket.SHUT_RDWR)
 

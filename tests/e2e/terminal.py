@@ -16,7 +16,7 @@ PROMPT = "shell-is-ready"
 
 
 class Terminal:
-    """A shell in a terminal. Its prompt is a line of its own, so the test knows when a program has ended."""
+    """A shell in a terminal. A line with its prompt shows that a command has ended."""
 
     def __init__(self, width=80, height=24, environment=None):
         if not shutil.which("tmux"):
@@ -37,7 +37,7 @@ class Terminal:
         return self.tmux("capture-pane", "-p", *words).splitlines()
 
     def wait_for(self, *parts):
-        """Waits until each part is on the screen. Returns the lines of the screen."""
+        """Waits until the screen shows each of `parts`. Returns the lines of the screen."""
         shown = []
 
         def is_shown():
@@ -50,7 +50,7 @@ class Terminal:
         return shown
 
     def wait_until(self, true, what):
-        """Waits until a function of the lines returns true. Returns the lines of the screen."""
+        """Waits until true(lines of the screen) is true. Returns the lines."""
         shown = []
 
         def is_true():
@@ -78,7 +78,8 @@ class Terminal:
         self.tmux("resize-window", "-x", str(width), "-y", str(height))
 
     def state(self):
-        """Returns what a program must restore: the screen in use, the cursor, and the settings of the terminal."""
+        """Returns what a program must restore: the screen in use, the cursor, and the settings of
+        the terminal."""
         device = self.tmux("display", "-p", "#{pane_tty}").strip()
         settings = subprocess.run(["stty", "-a", "-F", device], capture_output=True, text=True, check=True).stdout
         flags = self.tmux("display", "-p", "#{alternate_on} #{cursor_flag} #{keypad_flag}").strip()

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.alone
 
 APPLIES = 500 if LONG else 100
 SAMPLE = 20
-# BURST is the burst of limits that do not refill. RATE and RATE_BURST belong to `limited`.
+# BURST is the burst of limits at 1/h. RATE and RATE_BURST are the limit of source `limited`.
 BURST, RATE, RATE_BURST = 1000, 1000, 500
 
 # Each source has this number in its IPv4 and IPv6 address.
@@ -70,7 +70,7 @@ def rules(even):
 
 @pytest.fixture(params=["xdp", "ingress"])
 def gate(lab, request):
-    """A gate on two devices, so that two CPUs judge packets at the same time."""
+    """A gate on two devices, whose packets are judged by two CPUs at the same time."""
     lab.pair("out1", "in1")
     lab.attach("in0", "in1", "hook", request.param)
     lab.sending = {}
@@ -79,7 +79,7 @@ def gate(lab, request):
 
 
 def keep_sending(lab):
-    """Starts two processes that send packets of all sources to no host, at full speed."""
+    """Starts two processes that send packets of all sources at full speed, to an unused address."""
     sources = [f"{address(who, family)}=max" for who in HOSTS for family in (4, 6)]
     for device in "out0", "out1":
         if device not in lab.sending or lab.sending[device].poll() is not None:
@@ -104,7 +104,7 @@ def counts(lab):
 
 
 def look_closely(lab, even):
-    """Checks that the denied source passes no packet, and the free source loses none."""
+    """Checks that the denied source passes no packet, and the free source drops none."""
     denied, free = ("first", "second") if even else ("second", "first")
     before, later = counts(lab), {}
     keep_sending(lab)
@@ -145,7 +145,7 @@ def check_counts(lab, spent):
             assert dropped == 0 and passed > 1000, (who, family, passed, dropped)
         elif who in DROPS:
             assert passed == 0 and dropped > 1000, (who, family, passed, dropped)
-        # Each apply returned the unused credit of the slices, so exactly the burst passes.
+        # Each apply returned unused credit from slices to the states, so exactly the burst passes.
         elif who in ("drained", "changing"):
             assert passed == BURST, (who, family, passed)
         elif who == "limited":

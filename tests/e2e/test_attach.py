@@ -36,7 +36,7 @@ def test_attaching_again_succeeds_and_says_so(lab, hook, mode):
     words = "in0", "hook", hook, "mode", mode
     assert not was_attached(lab, *words)
     before = lab.attachments()
-    # Without `mode`, attach accepts the present mode.
+    # Without `mode`, attach accepts the mode that the attachment has.
     assert was_attached(lab, *words) and was_attached(lab, "in0", "hook", hook)
     assert lab.attachments() == before
 
@@ -91,7 +91,7 @@ def test_two_hooks_that_charge_twice_are_noted(lab):
 
 
 def stack(lab, kind):
-    """Creates device up0, a bridge or a device of another kind, on top of in0."""
+    """Creates up0, a bridge, macvlan or other device on top of in0."""
     if kind == "bridge":
         lab.ip("link", "add", "up0", "type", "bridge")
         lab.ip("link", "set", "in0", "master", "up0")
@@ -102,7 +102,7 @@ def stack(lab, kind):
 
 @pytest.mark.parametrize("kind", ["bridge", "macvlan"])
 def test_stacked_devices_that_charge_twice_are_noted(lab, kind):
-    """attach prints a note if it attaches to a device and to a bridge or macvlan on it."""
+    """attach prints a note if packets are charged on a device and on a bridge or macvlan above."""
     stack(lab, kind)
     lab.pair("out1", "in1")
     detach = f"'sluice -n {lab.filter} -g {lab.gate} detach up0 hook"
@@ -270,7 +270,7 @@ def test_detach_names_the_namespace_that_the_device_is_in(attached):
 
 
 def test_detach_tells_of_a_device_in_a_namespace_without_a_name(attached, tmp_path):
-    """If the device's namespace has no name for -n, the error message names `detach all`."""
+    """If the device's namespace has no name, the error message advises `detach all`."""
     lab, held, named = attached, tmp_path / "held", f"/run/netns/{attached.filter}"
     held.touch()
     run("mount", "--bind", named, held)
@@ -339,7 +339,7 @@ def test_a_device_of_the_same_name_can_be_attached_again(lab, hook, mode):
         lab.sockets.pop("out1", None)  # close the socket that is bound to the deleted device
         lab.attach("in1", "hook", hook, "mode", mode)
         assert [a["state"] for a in lab.attachments()] == ["attached"]
-        # There is a pin of the attachment, and a pin of its program or qdisc.
+        # One pin is for the attachment, the other for its program or qdisc.
         assert len(os.listdir(lab.pins("links"))) == 2
         lab.send(SOURCE, 5, device="out1")
         lab.expect(passed=packets, dropped=0)
@@ -430,7 +430,7 @@ def test_a_filter_that_is_gone_is_not_a_device_that_is(lab, mode):
 # --- The machine ----------------------------------------------------------------------------------
 
 def without(capabilities, lab, *words):
-    """Runs sluice as root without these capabilities, in the filter's network namespace."""
+    """Runs sluice without these capabilities as root, in the filter's network namespace."""
     drop = ",".join("-" + c for c in capabilities)
     return run("nsenter", f"--net=/run/netns/{lab.filter}", "setpriv", f"--bounding-set={drop}",
                f"--inh-caps={drop}", SLUICE, "-g", lab.gate, *words, check=False)
@@ -439,7 +439,7 @@ def without(capabilities, lab, *words):
 @pytest.mark.parametrize("missing", [["net_admin"], ["sys_admin", "bpf"], ["sys_admin", "perfmon"],
                                      ["net_admin", "sys_admin", "bpf"]])
 def test_a_missing_capability_is_named(lab, missing):
-    # The message names CAP_BPF instead of CAP_SYS_ADMIN, because CAP_BPF suffices.
+    # For lack of CAP_SYS_ADMIN, the message names CAP_BPF, which suffices.
     refused(without(missing, lab, "attach", "in0"), *(f"CAP_{name.upper()}" for name in missing if name != "sys_admin"), code=1)
     assert not os.path.exists(lab.pins())
 

@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.skipif(not SERVER, reason="redis-tools is not installe
               pytest.mark.nodes]
 
 RATE = 500
-BACK = 3.0  # all nodes use the store again within this many seconds after it is back
+BACK = 3.0  # all nodes use the store again at most this many seconds after it is back
 MANY_STORES = ",".join(f"{host}:1" for host in "abcdefghijklmnopq")
 
 
@@ -39,7 +39,7 @@ def cluster(tmp_path):
 
 
 def flood(nodes):
-    """Returns offered() of class Run: 20 times the limit, evenly spread over all nodes."""
+    """Returns offered() for class Run: 20 times the limit in all, equal for each node."""
     return lambda node, at: 20 / nodes
 
 
@@ -62,7 +62,7 @@ def test_what_is_not_shared_is_not(cluster):
     cluster.share()
     assert Run(cluster, 3, flood(2)).mean(1, 2.5) > 1.8
     assert all(node.status()["reported"] == 0 for node in cluster.nodes)
-    for node in cluster.nodes:  # `sluice share` notices these changes of the rules
+    for node in cluster.nodes:  # `sluice share` notices that the limit is now shared
         node.sluice("set", "default", "rate", f"{RATE}pps", "burst", str(RATE // 10), "shared", "yes")
     assert Run(cluster, 5, flood(2)).mean(2.5, 4.5) < 1.3
 
@@ -81,7 +81,7 @@ def test_a_new_source_has_a_share_of_the_burst(cluster):
         assert node.passed() == before + 10
         assert node.end() == 0
     limit, = json.loads(nodes[0].sluice("-j", "check", "192.0.2.99").out)["limits"]
-    # Without its share process, the node still divides the burst by 4.
+    # After `sluice share` has exited, the gate still divides the burst by 4.
     assert limit["remaining"] == 10
 
 
@@ -126,7 +126,7 @@ def test_nodes_of_one_name_count_as_one_and_say_so(cluster):
 
 
 def test_a_longer_burst_begins_nothing_anew(cluster):
-    """`sluice share` keeps its connection and counters if a longer burst makes TTLs longer."""
+    """`sluice share` keeps its connection and counters if a longer burst requires longer TTLs."""
     talk = cluster.store.talk(cluster.store.start())
     node, = cluster.make(1, RATE)
     cluster.share()
@@ -173,7 +173,7 @@ def test_a_process_that_is_stopped_or_killed(cluster):
     cluster.share()
     done = Run(cluster, 7, flood(2), {2: lambda: nodes[0].process.send_signal(signal.SIGSTOP),
                                       4: lambda: nodes[0].process.send_signal(signal.SIGCONT)})
-    assert done.shares(2.5, 4)[0] < 1.25  # the gate of node 0 enforces its limit alone
+    assert done.shares(2.5, 4)[0] < 1.25  # node 0 passes the whole limit
     assert done.mean(5.5, 6.5) < 1.4
     nodes[0].end(signal.SIGKILL)
     assert nodes[0].status() is None and nodes[0].up() == "0"
@@ -184,7 +184,7 @@ def test_a_process_that_is_stopped_or_killed(cluster):
 
 
 def test_limits_are_divided_once_a_process_is_not_heard_of(cluster):
-    """A node divides its limits if `share` is killed or stopped, but not if it exits normally."""
+    """A gate divides its limits if `share` is killed or stopped, but not if `share` exits."""
     cluster.store.start()
     nodes = cluster.make(2, RATE)
     cluster.share("--on-loss", "divide")
@@ -271,7 +271,7 @@ def test_a_process_that_was_killed_is_started_again_as_it_was(cluster):
     node, = cluster.make(1, RATE)
     options = ["--node", "it's$me", "--round", "200ms", "--on-loss", "divide", "--most", "7"]
     node.share(cluster.address, *options, is_named=False, before=["-n", cluster.netns],
-               # This namespace has no store, so the command needs its option -n.
+               # This namespace cannot reach the store, so the command needs its option -n.
                within=["nsenter", f"--net=/run/netns/{cluster.senders}"])
     wait_until(lambda: (node.status() or {}).get("rounds"), "a process")
     node.end(signal.SIGKILL)
@@ -282,7 +282,7 @@ def test_a_process_that_was_killed_is_started_again_as_it_was(cluster):
 
 @pytest.mark.parametrize("number, there, left", [
     (signal.SIGKILL, [".share", ".share.json"], []),
-    # The stopped process still holds its lock.
+    # A stopped process keeps its lock, so another process must not delete its files.
     (signal.SIGSTOP, [".share", ".share.json"], [".share", ".share.json"]),
     (signal.SIGTERM, [], [])])
 def test_what_a_process_leaves_goes_with_the_gate(cluster, number, there, left):
@@ -293,7 +293,7 @@ def test_what_a_process_leaves_goes_with_the_gate(cluster, number, there, left):
     if number != signal.SIGSTOP:
         node.process.wait(10)
     assert [name for name in node.left() if "share" in name] == there
-    # A process that is killed while it writes its state leaves a file such as this one.
+    # If a process is killed while it writes its state, a file with this name is left.
     if number == signal.SIGKILL:
         with open(f"/run/sluice/{node.gate}.share.json.new", "w", encoding="ascii"):
             pass
@@ -336,7 +336,7 @@ def test_what_commands_tell(cluster):
 
 
 def test_nodes_that_share_other_limits_are_told(cluster):
-    """`status` reports how many nodes have other limits, here a node with a different rate."""
+    """`status` reports how many nodes have shared limits that differ, here by the rate."""
     cluster.store.start()
     nodes = cluster.make(3, RATE)
     nodes[2].sluice("set", "default", "rate", f"{2 * RATE}pps", "burst", str(RATE // 10), "shared", "yes")

@@ -21,7 +21,7 @@ def offered(*words):
 
 
 def in_bash(line, breaks=" \t\n:", program=SLUICE):
-    """Returns the words that bash offers for a line. `breaks` is COMP_WORDBREAKS."""
+    """Returns the words that bash offers for a command line. `breaks` is bash's COMP_WORDBREAKS."""
     script = (f"compopt() {{ echo FILES; }}; source {shlex.quote(SCRIPT)}; COMP_LINE={shlex.quote(line)}; "
               f"COMP_POINT=${{#COMP_LINE}}; COMP_WORDBREAKS={shlex.quote(breaks)}; _sluice {shlex.quote(program)}; printf '%s\\n' \"${{COMPREPLY[@]}}\"")
     return run("bash", "-c", script).out.split()
@@ -54,7 +54,7 @@ def test_each_keyword_and_choice_of_a_table_is_offered(command):
 @pytest.mark.parametrize("command", [command for command in tables() if any("value" in w for w in command["words"])],
                          ids=lambda command: command["name"])
 def test_each_choice_that_is_offered_is_taken(lab, command):
-    """No command refuses a choice that completion offers for one of its keywords."""
+    """Each choice that completion offers for a keyword is accepted by the command."""
     name = command["name"]
     operand = {"attach": "in0", "detach": "in0", "sources": "192.0.2.1", "check": "192.0.2.1"}.get(name, "192.0.2.0/24")
     examples = {"block TIME": "block 30s", "proto N": "proto 47", "tcp-syn [port N]": "tcp-syn port 53", "vlan N": "vlan 7"}
@@ -82,7 +82,7 @@ def test_options_before_and_after_the_command(lab):
     ("set default window 1000 per 1min", "groups per match", "window"), ("set default action block 10s", "escalate rate start", ""),
     ("set default action block 10s escalate 2", "max rate start", "")])
 def test_values_of_several_words(typed, there, absent):
-    """If a value may have another word, completion offers it and the keywords that may follow."""
+    """If a value can have another word, completion offers the word and the next keywords."""
     found = set(offered(*typed.split(), ""))
     assert set(there.split()) <= found and not set(absent.split()) & found
 
@@ -98,7 +98,7 @@ def test_all_that_is_offered(typed, words):
     assert offered("") == [command["name"] for command in tables()]
 
 
-# After each beginning of a limit, completion must not offer these keywords.
+# After each of these words of a limit, completion must not offer the keywords in its set.
 KINDS = {
     "rate 5pps": {"window", "groups", "shape", "horizon"}, "burst 5": {"window", "groups", "shape", "horizon"},
     "window 5 per 1s": {"rate", "burst", "shape", "horizon", "shared"},
@@ -160,7 +160,7 @@ def test_bash_asks_the_command(lab):
     assert in_bash(f"sluice -g {lab.gate} deny 1.2.3.4 as a:b") == []
     lab.attach("in0")
     lab.sluice("deny", "192.0.2.1", "as", "a:bad")
-    # Bash replaces only the part of a word after a colon, because a colon splits words.
+    # A colon splits words in bash, so bash replaces only the part of a word after the colon.
     assert in_bash(f"sluice -g {lab.gate} deny 1.2.3.4 as a:b") == ["bad"]
     assert in_bash(f"sluice -g {lab.gate} deny 1.2.3.4 as a:b", " \t\n") == ["a:bad"]
 

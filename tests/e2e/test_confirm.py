@@ -31,7 +31,7 @@ def on_trial(lab, text=AFTER, seconds=60):
 
 
 def waiting(lab):
-    """Returns the pids of the processes that will undo a change of this gate."""
+    """Returns the pids of processes that wait for the end of a trial of this gate."""
     found = []
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
@@ -45,7 +45,7 @@ def waiting(lab):
 
 
 def end_trial(lab):
-    """Ends the trial of a change, as if its time were over. The change is undone."""
+    """Ends the trial of a change early, by SIGTERM to its process. The change is undone."""
     pid, = waiting(lab)
     os.kill(pid, signal.SIGTERM)
 
@@ -81,7 +81,7 @@ def test_without_confirm_what_was_before_comes_back(lab):
 
 
 def test_a_device_that_was_renamed_meanwhile_stays_attached(lab):
-    """A device that is renamed during a trial is attached after the change is undone."""
+    """A device that is renamed during a trial is still attached after the end of the trial."""
     for text in file_of("in*", rate="9pps"), json.dumps({"policies": []}):
         lab.apply(BEFORE)
         before = lab.rules()
@@ -125,7 +125,7 @@ def test_modes_sizes_lists_and_ends_come_back(lab):
 
 
 def test_a_trial_ends_no_other_of_a_gate_of_its_name(lab):
-    """The end of a trial does not affect a new gate with the same name and its trial."""
+    """The end of a deleted gate's trial leaves a new gate of that name and its trial alone."""
     on_trial(lab, BEFORE, seconds=5)
     lab.sluice("detach", "all")
     on_trial(lab, BEFORE)
@@ -166,7 +166,7 @@ def test_who_ends_the_process_ends_the_trial(lab):
 
 
 def test_the_trial_keeps_nothing_of_its_caller(lab):
-    """The process that waits for the end of a trial closes inherited file descriptors."""
+    """The process that waits for the end of a trial closes the file descriptors of its caller."""
     reads, writes = os.pipe()
     lab.apply(BEFORE)
     lab.sluice("apply", "-", "--confirm", "60s", input=AFTER, pass_fds=[writes])
@@ -188,7 +188,7 @@ def test_no_process_waits_for_a_trial_that_is_over(lab):
 
 
 def run_ended(words, stops, number):
-    """Runs sluice, and sends a signal at ptrace stop number `stops`. Returns false if it ended."""
+    """Sends a signal to sluice at ptrace stop `stops`. Returns false if sluice exits earlier."""
     pid = start(words)
     _, status = os.waitpid(pid, 0)
     for _ in range(stops):
@@ -259,7 +259,7 @@ def test_the_trial_outlives_the_session(lab):
 
 # --- Commands that change rules -------------------------------------------------------------------
 
-# Entries end at second 30, so an error of a second in `dump` does not change the minute.
+# Entries expire at second 30, so that their minute is the same if `dump` is off by a second.
 END = time.strftime("%Y-%m-%dT%H:%M:30Z", time.gmtime(time.time() + 3600))
 RULES = json.dumps({
     "attach": ["in0"],
@@ -285,7 +285,7 @@ CHANGES = [
 
 
 def all_of(lab):
-    """Returns the gate as a rules file. Removes the seconds from the ends of entries."""
+    """Returns the gate as a rules file, without the seconds of expiry times."""
     return END_SECONDS.sub("", lab.sluice("dump").out)
 
 
@@ -318,7 +318,7 @@ def test_each_change_can_be_tried(lab, tmp_path):
 
 
 def test_stated_sizes_hold_what_comes_back(lab):
-    """A change is undone even if the gate lacks room for the old and the new rules together."""
+    """A change is undone even if the gate's maps cannot hold the old and the new rules at once."""
     lab.attach("in0", "policies", "2", "prefixes", "2", "hosts", "2")
     lab.sluice("set", "default", "rate", "5pps")
     lab.sluice("set", "10.0.0.0/8", "rate", "5pps")
@@ -369,7 +369,6 @@ def test_a_deny_of_the_own_session_is_refused(session, tmp_path):
             assert session.rules() != before
             if "force" not in way:
                 session.sluice("confirm")
-            # This prefix does not contain the session's address, so `force` is not required.
             session.sluice("deny", "192.0.2.7")
             session.apply(BEFORE)
             session.sluice("set", "default", "rate", "1kpps")

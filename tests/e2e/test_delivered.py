@@ -10,7 +10,7 @@ import pytest
 
 from lab import FILTER_MAC, HERE6, PORT, SENDER_MAC, checksum, frame, mac, wait_until
 
-# These allowed sources send last, so their frame arrives after all others are judged.
+# Allowed sources. When their frame arrives, all frames sent before it have been judged.
 SENTINEL, SENTINEL6 = "198.18.0.9", "2001:db8:2::9"
 Q, AD = 0x8100, 0x88A8
 HOOKS = {"xdp-native": ("xdp", "native"), "xdp-generic": ("xdp", "generic"),
@@ -24,7 +24,7 @@ def of_type(ethertype, behind):
 
 
 def udp6(source, headers, first, size=0):
-    """Returns an IPv6 UDP frame with extension headers, the first of protocol `first`."""
+    """Returns an IPv6 UDP frame with these extension headers; `first`: the first one's protocol."""
     here, there = socket.inet_pton(socket.AF_INET6, HERE6), socket.inet_pton(socket.AF_INET6, source)
     udp = struct.pack("!HHHH", 40000, PORT, 8 + size, 0) + bytes(size)
     sum6 = checksum(there + here + struct.pack("!II", len(udp), 17) + udp) or 0xFFFF
@@ -53,7 +53,7 @@ def with_byte(data, at, value):
 
 
 def mixes():
-    """Yields sequences of VLAN tags with VLAN 0: all of one to three, some of up to twelve."""
+    """Yields sequences of VLAN tags with VLAN id 0: all up to three tags, and some up to twelve."""
     for depth in 1, 2, 3:
         yield from itertools.product((Q, AD), repeat=depth)
     for depth in range(4, 13):
@@ -67,7 +67,7 @@ def name_of(tags):
 
 
 def classes(source, family):
-    """Returns two dictionaries of frame makers: frames that must arrive, and other frames."""
+    """Returns two dictionaries of functions: one makes frames that must arrive, one all others."""
     arrive, rest = {}, {}
     ethertype, header = (0x0800, 20) if family == 4 else (0x86DD, 40)
     plain = frame(source)
@@ -114,7 +114,7 @@ def classes(source, family):
 
 
 def padded(source, size):
-    """Returns a frame whose IP packet ends early. The bytes after it look like UDP."""
+    """Returns a frame longer than its IP packet, followed by bytes that look like UDP."""
     data = frame(source, size=80)
     if data[14] >> 4 == 6:
         return data[:18] + struct.pack("!H", size) + data[20:]
@@ -155,7 +155,7 @@ assert len({source for source, _ in EVERYTHING.values()}) == len(EVERYTHING)
 
 
 def listen(lab, device="out0"):
-    """Waits until the device delivers IPv4 and IPv6 packets. Returns the listening sockets."""
+    """Returns sockets that count received datagrams, after frames sent to `device` arrive."""
     received, sources = lab.datagrams(), (SENTINEL, SENTINEL6)
 
     def hears():
@@ -167,7 +167,7 @@ def listen(lab, device="out0"):
 
 
 def arrived(lab, received, frames, device="out0"):
-    """Sends frames, and waits until all are judged. Returns the names of those that arrived."""
+    """Sends frames. Once all are judged, returns the names of those that have arrived."""
     received.read()
     received.by_source.clear()
     sent = list(frames.items())

@@ -25,7 +25,7 @@ def stub(path, text):
 
 
 def test_no_row_shows_more_packets_judged_than_sent(tmp_path):
-    """The demo prints consistent numbers, even if packets are judged after the last report."""
+    """The demo's numbers stay consistent if packets are judged after the senders' last report."""
     (tmp_path / "scripts").mkdir()
     shutil.copy(os.path.join(TOP, "scripts", "demo-table"), tmp_path / "scripts")
     counts = {"passed": {"packets": 105}, "dropped": {"packets": 2}}
@@ -37,7 +37,7 @@ def test_no_row_shows_more_packets_judged_than_sent(tmp_path):
     live, _, final = done.stdout.partition("Allowed:")
     assert float(live.split()[0]) >= 1.3
     assert re.search(rf"{SOURCE} +100/s +107 +105 +2 ", live), live
-    # The last table compares the counters with the packets that build/traffic has sent.
+    # The last table compares the counters with the number of packets that build/traffic has sent.
     assert done.returncode == 1 and re.search(rf"{SOURCE} .* 100 +100 +105 .*NOT AS PROMISED", final), final
 
 
@@ -69,7 +69,7 @@ def children(parent, name):
 
 
 def starve(demo, ends):
-    """Pauses the senders of the demo for one second in ten, as a busy machine would."""
+    """Stops the senders of the demo for one second in ten, as a busy machine could delay them."""
     while not ends.wait(9):
         stopped = list(children(demo.pid, "traffic"))
         for number in (signal.SIGSTOP, signal.SIGCONT):
@@ -100,7 +100,7 @@ def test_the_demo_keeps_what_it_promises_with_a_sender_that_is_starved():
     typed = [f"  # build/sluice -g demo-{i} -n sluice-demo-c-{i} share 10.77.0.1:6379 --name demo --node {i}\n"
              for i in (1, 2, 3)]
     assert all(line in out for line in typed)
-    # Each of three processes logs only that it lost the store, and that the store is back.
+    # Each of the three `share` processes logs two messages: the store is lost, the store is back.
     said = err.splitlines()
     assert len(said) == 6 and all("the store" in line for line in said), err
     assert "make" not in out

@@ -17,7 +17,7 @@ policies: []
 deny: [%s]
 """ % DENIED
 
-# Sets up a simulated host: a network namespace with a device eth0, a bpffs and a copy of /etc.
+# Shell code of a simulated host: a network namespace with eth0, a bpffs and a copy of /etc.
 HOST = """
     [[ $(readlink /proc/self/ns/net) != "$HERE" ]]
     mount -t bpf -o mode=0700 bpf /sys/fs/bpf
@@ -35,7 +35,7 @@ HOST = """
     ip link set eth0 up
 """
 
-# Sets up a simulated container: a root directory with the host's programs and the volumes.
+# Shell code of a simulated container: a root directory with the host's programs and volumes.
 CONTAINER = r"""
     mkdir root
     mount -t tmpfs tmpfs root
@@ -55,7 +55,7 @@ CONTAINER = r"""
 
 
 def host(tmp_path, script, status=0, file=FILE, **settings):
-    """Runs a shell script on a simulated host, and checks its exit status. Returns its output."""
+    """Runs a script on a simulated host, and checks its exit status. Returns its output."""
     done = subprocess.run(
         ["unshare", "--mount", "--net", "--propagation", "private", "timeout", "60", "bash", "-ec", HOST + script],
         cwd=tmp_path, input=file, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
@@ -110,7 +110,7 @@ def commands_of(title):
 @pytest.mark.parametrize("name,where", [("ifupdown", "/etc/network/if-pre-up.d"),
                                         ("networkd-dispatcher", "/etc/networkd-dispatcher/carrier.d")])
 def test_the_example_is_installed_where_its_daemon_calls_it(tmp_path, name, where):
-    """The daemon finds the example, and runs it after the script that creates VLAN devices."""
+    """run-parts finds the example. ifupdown runs it after the script that creates VLAN devices."""
     script = "\n".join(["cd \"$EXAMPLES\"/../..", *(line for line in commands_of("Without systemd") if name in line),
                         f"touch {where}/vlan; chmod 755 {where}/vlan; cd /; run-parts --list {where}"])
     said = [os.path.basename(path) for path in host(tmp_path, script).split()]
@@ -142,7 +142,7 @@ def bounding_set(names):
 
 
 def recipe():
-    """Returns the commands of docs/deployment.md that prepare the host and start a container."""
+    """Returns the commands in docs/deployment.md that prepare the host and start a container."""
     return commands_of("In a container")
 
 
@@ -157,7 +157,7 @@ def test_the_recipe_names_what_is_tried_here():
     assert volumes() == ["/sys/fs/bpf", "/run/sluice", "/var/lib/sluice"]
 
 
-# Runs `keep` in the container and on the host. last() finds the process in the container.
+# Shell functions that run `keep` in the container and on the host. last() finds the process.
 KEEP = """
     last() {
         local children=($(</proc/$1/task/$1/children))

@@ -21,7 +21,7 @@ LIMIT = {"prefix": "default", "limits": [{"rate": "1/h", "burst": 5}]}
 
 
 def file_of(*places, rate="1/h"):
-    """Returns a rules file that attaches `places`: device names, or mappings of `attach`."""
+    """Returns a rules file whose `attach` has these items; a text is short for {device: text}."""
     places = [{"device": place} if isinstance(place, str) else place for place in places]
     limit = {"prefix": "default", "limits": [{"rate": rate, "burst": 5}]}
     return json.dumps({"attach": places, "policies": [limit]})
@@ -34,7 +34,7 @@ def changes_nothing(lab, text):
 
 
 def attached_to(lab):
-    """Returns 'DEVICE HOOK MODE' of each attachment that is in force."""
+    """Returns 'DEVICE HOOK MODE' for each attachment that is attached."""
     return sorted(f"{a['device']} {a['hook']} {a['mode']}" for a in lab.attachments()
                   if a["state"] == "attached")
 
@@ -85,14 +85,14 @@ def test_what_the_file_does_not_name_is_detached(devices):
     assert (gone["device"], gone["hook"], gone["mode"]) == ("in0", "xdp", "native")
     assert devices.attachments() == [a for a in before if a["device"] == "in1"]
     devices.apply("attach: [in1]\npolicies: [{prefix: default, limits: [{rate: 1/h, burst: 5}]}]\n")
-    devices.apply({"policies": [LIMIT]})  # a file without `attach` does not detach devices
+    devices.apply({"policies": [LIMIT]})  # a file without `attach` detaches no device
     assert attached_to(devices) == ["in1 xdp native"]
     noted(devices.apply(file_of()), (devices.gate, "'attach'"))
     assert devices.attachments() == [] and "rate 1/h" in devices.rules()
 
 
 def test_hooks_of_one_device_are_told_apart(devices):
-    """An attachment stays the same if the file lists other hooks of its device."""
+    """If a file omits some hooks of a device, its attachments to other hooks stay the same."""
     places = [{"device": "in0"}, {"device": "in0", "hook": "ingress"},
               {"device": "in0", "hook": "egress"}]
     devices.apply(file_of(*places))
@@ -148,7 +148,7 @@ def test_a_file_whose_devices_are_all_missing_filters_nothing_yet(devices):
 
 
 def test_a_device_that_cannot_be_attached_leaves_all_as_it_was(devices):
-    """If one of several devices cannot be attached, apply fails and changes nothing."""
+    """If apply cannot attach one of several devices, it fails and changes nothing."""
     devices.apply(file_of("in0"))
     before = devices.snapshot()[0], devices.snapshot()[2:]
     devices.sluice("attach", "other", gate=devices.gate2)
@@ -181,7 +181,7 @@ def test_a_device_that_goes_meanwhile_is_attached_or_all_is_as_before(devices, t
 
 @pytest.mark.parametrize("mode", ["tcx", "clsact"])
 def test_what_lost_its_filter_is_attached_anew(devices, mode):
-    """apply attaches a device again if its filter was removed but its pins exist."""
+    """apply attaches a device again if its filter was removed although its pins exist."""
     text = file_of({"device": "in0", "hook": "ingress", "mode": mode})
     devices.apply(text)
     if mode == "clsact":
@@ -214,7 +214,7 @@ def refuse_sockets():
 
 @pytest.mark.parametrize("device", ["in0", "in*"])
 def test_a_device_that_cannot_be_looked_up_is_not_a_missing_one(devices, device):
-    """If apply cannot find out whether a device exists, it fails and does not detach it."""
+    """If apply cannot find out whether a device exists, it fails, and the device stays attached."""
     text = file_of({"device": device, "optional": True})
     devices.apply(text)
     before = devices.attachments()
@@ -286,7 +286,7 @@ def test_odd_names_are_told_as_they_are_or_not_at_all(devices):
 # --- Modes ----------------------------------------------------------------------------------------
 
 def test_another_mode_lets_no_packet_by(devices):
-    """No packet passes unjudged while apply changes the mode of an attachment."""
+    """Each packet is judged while apply changes the mode of an attachment."""
     egress = {"device": "in0", "hook": "egress"}
     devices.apply(file_of({"device": "in0", "mode": "generic"}, egress))
     came = devices.datagrams()
@@ -314,7 +314,7 @@ def test_a_failure_puts_back_the_mode(devices, hook, mode):
 @pytest.mark.parametrize("hook,modes", [("xdp", ["generic", "native"]),
                                         ("ingress", ["clsact", "tcx"])])
 def test_kill_a_change_of_mode(devices, tmp_path, hook, modes):
-    """If apply is killed while it changes the mode, a program stays attached."""
+    """If apply is killed while it changes a mode, either the old or the new program is attached."""
     texts = [file_of({"device": "in0", "hook": hook, "mode": mode}) for mode in modes]
     devices.apply(texts[1])
     words = ["-g", devices.gate, "-n", devices.filter, "apply"]

@@ -10,13 +10,13 @@ from test_doctor import channels
 DENIED, OTHER = "203.0.113.66", "192.0.2.1"
 MODES = [("xdp", "native"), ("xdp", "generic"), ("ingress", "tcx"), ("ingress", "clsact")]
 TIMES = 4
-# veth may deliver this many packets past the XDP program while it closes its queues.
+# While veth closes its queues, this many packets may skip the XDP program.
 CLOSING_LETS_PASS = 3
 
 
 @pytest.fixture(params=MODES, ids="-".join)
 def stream(request, lab):
-    """Sends packets of DENIED to in0 without a pause. in0 has two receive queues."""
+    """Sends packets of DENIED to in0 all the time. in0 has two receive queues."""
     hook, mode = request.param
     lab.ip("link", "del", "in0")
     lab.ip("link", "add", "out0", "address", SENDER_MAC, "type", "veth", "peer", "name", "in0",
@@ -41,7 +41,7 @@ def goes_on(lab):
 
 def nothing_passed(lab, closed=False):
     """Ends the stream. Checks that none of its packets passed, and that another source passes. If
-    `closed`, veth has closed its queues, so CLOSING_LETS_PASS packets may have passed."""
+    `closed`, veth had to close its queues, so up to CLOSING_LETS_PASS packets may have passed."""
     goes_on(lab)
     lab.stream.kill()
     lab.stream.wait()
@@ -74,7 +74,7 @@ def test_a_driver_that_begins_anew(stream):
 
 
 def test_a_namespace_of_the_gate_is_deleted(stream):
-    """No packet passes while a network namespace with another device of the gate is deleted."""
+    """No packet passes while the namespace of another device of the gate is deleted."""
     netns = f"{stream.filter}-c"
     for _ in range(TIMES // 2):
         run("ip", "netns", "add", netns)
@@ -91,7 +91,7 @@ def test_a_namespace_of_the_gate_is_deleted(stream):
 
 
 def test_another_xdp_program_that_comes_later(stream, foreign):
-    """No packet passes after another XDP program is added, which hook xdp refuses."""
+    """If another XDP program is added later, hook xdp refuses it, and no packet passes."""
     words = ["link", "set", "in0", "xdp", "obj", foreign(), "sec", "xdp"]
     refused = bool(stream.ip(*words, check=False).code)
     assert refused == (stream.attachments()[0]["hook"] == "xdp")

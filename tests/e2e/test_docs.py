@@ -26,7 +26,7 @@ def read(*path):
 
 # --- mdoc -----------------------------------------------------------------------------------------
 
-# Each of these mdoc macros ends the arguments of the macro before it on the line.
+# Each of these mdoc macros ends the arguments of the macro before it.
 MACROS = {"Ar", "Cm", "Dq", "Fl", "It", "Nm", "No", "Ns", "Oc", "Oo", "Op", "Pa", "Pq", "Sq", "Sy", "Va", "Xr"}
 DELIMITERS = set("()[]|.,:;?!")
 
@@ -56,7 +56,7 @@ def parts(page, macro):
 
 
 def items(lines, macro):
-    """Returns the arguments of `macro` in all list tags (.It)."""
+    """Returns the arguments of `macro` in the list tags (.It) of these lines."""
     return [word for line in lines if line.startswith(".It ")
             for m, word in words_of(line) if m == macro]
 
@@ -107,13 +107,13 @@ def words_in(text):
 
 
 def synopsis_of(command):
-    """Returns the words of a command, with its options, in the order of `sluice -j help`."""
+    """Returns the words of a command with its options, as `sluice -j help` has them."""
     words = next(c for c in tables()["commands"] if c["name"] == command)["words"]
     return [command, *sum((words_in(word["name"]) + words_in(word.get("value", "")) for word in words), [])]
 
 
 def synopsis_in(lines):
-    """Returns the words of each form of a command in its synopsis in sluice(8)."""
+    """Returns the words of each form of a command, from the lines of its synopsis in sluice(8)."""
     forms = []
     for line in lines[:lines.index(".Pp")]:
         if line.startswith(".Nm"):
@@ -250,7 +250,7 @@ def test_the_examples_of_rules_can_be_applied(gate, tmp_path):
         path = tmp_path / f"{number}.yaml"
         path.write_text(text)
         gate.sluice("apply", "--resize", str(path))
-        # diff lists only entries with `for`, whose end depends on the time of the command.
+        # diff lists only entries with `for`, because their expiry depends on the current time.
         assert all(" until " in line for line in gate.sluice("diff", str(path), status=None).out.splitlines())
 
 

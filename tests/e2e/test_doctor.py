@@ -26,7 +26,7 @@ ETHTOOL_GFLAGS, ETHTOOL_SFLAGS, ETH_FLAG_TXVLAN = 0x25, 0x26, 1 << 7
 PLACEHOLDER = re.compile(r"\b[A-Z]{3,}\b")  # a word in capitals stands for a name, such as DEV
 # This shortens the two seconds for which doctor watches the traffic by default.
 QUICKLY = ["--watch", "10ms"]
-NOT_IP = bytes(12) + b"\x88\x64" + bytes(46)  # a PPPoE frame, which is not IP
+NOT_IP = bytes(12) + b"\x88\x64" + bytes(46)  # PPPoE: the gate parses no IP in it
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ def healthy(attached):
 
 
 def examine(lab, *words, **options):
-    """Runs doctor, and checks its output. Returns the object of each finding by id."""
+    """Runs doctor, and checks its output and exit status. Returns each finding's object by id."""
     result = lab.sluice("-j", "doctor", *QUICKLY, *words, status=None, **options)
     listed = json.loads(result.out)
     assert result.err == "" and all(finding["advice"] and finding["text"] for finding in listed)
@@ -59,7 +59,7 @@ def type_in(command):
 
 
 def watched(lab, send, *words, full=False, of_all_gates=False):
-    """Runs doctor while send() is called. Returns the objects by id, or, if `full`, all."""
+    """Runs doctor while send() is called. Returns all findings if `full`, or only objects by id."""
     gate = [] if of_all_gates else ["-g", lab.gate]
     with subprocess.Popen([SLUICE, "-n", lab.filter, *gate, "-j", "doctor", *words],
                           stdout=subprocess.PIPE, text=True) as process:
@@ -102,7 +102,7 @@ def denied(*words):
     return lambda lab: lab.sluice("deny", *words, "force")
 
 
-# Columns: a change to a healthy gate, the findings, whether the first advised command helps.
+# Columns: change to a healthy gate, expected findings, whether the first advised command helps.
 FINDINGS = [
     (lambda lab: None, {}, False),
     (lambda lab: lab.sluice("detach", "in0") and rules_of(lab), {"no-device": "GATE"}, True),
@@ -204,7 +204,7 @@ def test_it_changes_nothing(healthy):
 
 @contextlib.contextmanager
 def own_files(gate, suffix, text):
-    """Enters a mount namespace with /etc/sluice/GATE.SUFFIX and an empty /run/systemd."""
+    """Enters a mount namespace with an /etc/sluice for this gate and an empty /run/systemd."""
     with own_mounts():
         run("mount", "-t", "tmpfs", "none", "/etc")
         os.makedirs("/etc/kept/netns")
@@ -276,7 +276,7 @@ def test_counters_that_move_to_another_map_meanwhile(healthy):
     def resize_and_send():
         healthy.send(SOURCE, 10)
         for text in larger:
-            time.sleep(0.5)  # doctor has read the counters once by now
+            time.sleep(0.5)  # in this time, doctor reads the counters once
             healthy.sluice("apply", "-", "--resize", input=text)
         healthy.send(SOURCE, 10)
     assert watched(healthy, resize_and_send) == {}
@@ -359,7 +359,7 @@ def test_packets_of_redirect_peer_pass_native_xdp(healthy, redirecting):
 
 def test_frames_that_are_not_ip(healthy):
     healthy.send_and_wait([NOT_IP] * 999)
-    assert examine(healthy) == {}  # doctor sees no packet now, so it has no finding
+    assert examine(healthy) == {}  # these frames came before doctor
     assert watched(healthy, lambda: healthy.send_and_wait([NOT_IP] * 50)) == {"not-ip": healthy.gate}
     assert watched(healthy, lambda: healthy.send_and_wait([frame(SOURCE)] * 100)) == {}
 

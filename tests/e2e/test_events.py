@@ -42,12 +42,12 @@ class Events:
         return self.out.read_text().splitlines()
 
     def all(self, *words):
-        """Returns the events whose kind and phase are `words`, or all events."""
+        """Returns the events whose kind is the first and whose phase is the second of `words`."""
         found = [json.loads(line) for line in self.lines()]
         return [event for event in found if (event["kind"], event["phase"])[:len(words)] == words]
 
     def wait_for(self, *words, count=1, that=lambda event: True):
-        """Waits for `count` events with a kind and a phase, and returns the last of them."""
+        """Waits for `count` events of all(*words) for which that() holds. Returns the last one."""
         wait_until(lambda: len([e for e in self.all(*words) if that(e)]) >= count or self.process.poll() is not None,
                    f"{count} events {words} in {self.out.read_text()} {self.err.read_text()}", SECONDS)
         found = [e for e in self.all(*words) if that(e)]
@@ -70,7 +70,7 @@ def socket_of(lab):
 
 @pytest.fixture
 def watching(attached, tmp_path):
-    """Returns a function that starts `sluice events`, and returns when it has read the gate."""
+    """Returns a function that starts `sluice events`, and waits until it has read the gate."""
     with contextlib.ExitStack() as closing:
         def start(*words, **options):
             events = Events(attached, tmp_path, *words, **options)
@@ -241,7 +241,7 @@ def test_a_second_process_reads_the_stream_of_the_first(attached, watching):
     first.stop()
     assert second.wait_for("source", "end")["text"].startswith("the watch has ended")
     assert first.lines() == second.lines()
-    # the second process then watches the gate itself
+    # `second` now watches the gate itself
     wait_until(lambda: os.path.exists(path), "another server")
     second.stop()
     text.stop()

@@ -13,7 +13,7 @@ HOOKS = [("xdp", "native"), ("xdp", "generic"), ("ingress", "tcx"), ("ingress", 
 
 
 def attach(lab, hook, mode):
-    """Attaches to hook egress of the sender's device, or to another hook of the filter's device."""
+    """Attaches to hook egress of the sender's device, or to hook xdp or ingress of the filter's."""
     device, netns = ("out0", lab.sender) if hook == "egress" else ("in0", lab.filter)
     lab.attach(device, "hook", hook, "mode", mode, netns=netns)
 
@@ -40,7 +40,7 @@ def test_no_rule_drops_nothing_then_a_burst_is_exact(lab, hook, mode):
 @pytest.mark.alone
 @pytest.mark.parametrize("hook", ["xdp", "ingress", "egress"])
 def test_abuser_is_held_to_the_rate_and_others_lose_nothing(lab, hook):
-    """An abuser passes no more than burst + rate * time, and slower sources lose no packet."""
+    """An abuser passes at most burst + rate * time, and sources below the rate lose no packet."""
     rate, burst = 1000, 500
     received = lab.datagrams()
     attach(lab, hook, "auto")
@@ -72,7 +72,7 @@ TAGS = {"802.1Q": [(0x8100, 5)], "802.1ad": [(0x88A8, 7), (0x8100, 5)]}
 @pytest.mark.parametrize("tags", TAGS.values(), ids=TAGS)
 @pytest.mark.parametrize("hook,mode", [("xdp", "native"), ("xdp", "generic"), ("ingress", "auto")])
 def test_vlan_tagged_frames_are_limited_and_count_their_tags(lab, hook, mode, tags):
-    # A packet socket on in0 would also see dropped frames. A bridge gets only frames that pass.
+    # A packet socket on in0 would also see frames before they are dropped, but a bridge does not.
     lab.ip("link", "add", "name", "bridge0", "type", "bridge")
     lab.ip("link", "set", "bridge0", "addrgenmode", "none", "promisc", "on", "up")
     lab.ip("link", "set", "in0", "master", "bridge0")

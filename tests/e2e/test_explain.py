@@ -25,7 +25,7 @@ def heir(prefix, *limits):
     return {**policy(prefix, *limits), "inherit": True}
 
 
-# Rulesets by name. The packets' sources begin at 10.0.0.1 and 2001:db8:0:1::1.
+# Rulesets by name. The zoo's packets have sources from 10.0.0.1 and 2001:db8:0:1::1 on.
 RULES = {
     "no rule": {"policies": []},
     "a rule for others": {"policies": [policy("192.0.2.0/24", limit()),
@@ -104,7 +104,7 @@ RULES = {
         "default", limit("net", key="dst", per="24/48", burst=20, action="block 1h"),
         limit("seen", key="dst", per="32/128", burst=8, action="observe"))]},
 }
-# In these rulesets, credit refills noticeably during a test.
+# The rates of these rulesets are so high that credit refills between packets of a test.
 EARNING = "bits", "two rates, and keys of two lengths"
 SLICES = "slices"
 ON_EGRESS = ["four limits", "windows", "blocks", "lists", "destinations", "destinations by prefix"]
@@ -112,14 +112,14 @@ TIMES = 4
 
 
 def animals_for(name):
-    """Returns every fifth packet of the zoo. Each ruleset gets other packets."""
+    """Returns every fifth packet of the zoo, beginning with a different packet for each ruleset."""
     return zoo()[list(RULES).index(name) % 5::5]
 
 
 CASES = TIMES * sum(len(animals_for(name)) for name in [*RULES, *ON_EGRESS])
 
 
-SAID = set()  # triples from `check`: verdict, reason, and whether any limit refuses
+SAID = set()  # triples from `check`: verdict, reason, does a limit refuse
 
 
 @pytest.fixture(scope="module")
@@ -144,7 +144,7 @@ def difference(after, before):
 
 
 def refusing(check):
-    """Returns the limit that will drop the packet, or all limits that observe and refuse it."""
+    """Returns the limit that will drop the packet, or all observing limits that refuse it."""
     found = {verdict: [(limit["inherited_from"] or check["policy"], limit["name"])
                        for limit in check["limits"] if limit["verdict"] == verdict]
              for verdict in ("drop", "would-drop")}
@@ -156,7 +156,7 @@ def levels(check):
 
 
 def send(gate, data, before):
-    """Sends a packet, and waits until it is judged. Returns the counters after that."""
+    """Sends a packet, and waits until it is judged. Returns the counters after this."""
     gate.send_frames([data])
     end = time.monotonic() + 10
     while True:
@@ -178,11 +178,11 @@ def compare(check, before, after):
 @pytest.mark.parametrize("gate,name", [*(("ingress", name) for name in RULES), *(("egress", name) for name in ON_EGRESS)],
                          indirect=["gate"])
 def test_check_says_what_happens(gate, name):
-    # Delete all limits, so that the new limits begin with full buckets.
+    # Delete all limits, so that the buckets of the next limits begin full.
     gate.apply({"policies": []})
     gate.apply(RULES[name])
     animals = animals_for(name)
-    # Spend most of the burst, so that the next packets use up the slices and the rest.
+    # Spend most of the burst, so that the next packets spend credit of slices, and then the rest.
     if name == SLICES:
         gate.send_and_wait([animal.frame for animal in animals for _ in range(97)])
     stats = gate.json("stats")
@@ -204,7 +204,7 @@ def test_check_says_what_happens(gate, name):
 
 @pytest.mark.parametrize("gate", ["ingress"], indirect=True)
 def test_the_table_has_teeth(gate):  # pylint: disable=unused-argument
-    """The tests above, which run in the same process, saw every verdict and reason."""
+    """The tests above, run in this process, have seen each verdict and each reason."""
     assert CASES >= 200
     print(f"figure: check and the packet agree in {CASES} cases of {len(RULES)} rulesets")
     seen = {(verdict, reason) for verdict, reason, _ in SAID}

@@ -76,7 +76,7 @@ def test_values_agree_with_stats_and_status(busy):
 
 
 def test_durations_agree_with_stats(attached):
-    """A CPU times one packet in 4096. `stats` and `export` print the same histograms."""
+    """Each CPU times one of its packets in 4096. `stats` and `export` print the same histograms."""
     attached.sluice("deny", SOURCE)
     attached.send(SOURCE, 5 * 4096)
     attached.send("192.0.2.1", 3 * 4096)
@@ -141,7 +141,7 @@ def test_each_metric_is_in_the_manual(attached):
     assert sorted(helps) == sorted(types) == sorted(documented)
     labels = {}
     for name, names, _ in samples(text):
-        name = re.sub(r"(_seconds)_(bucket|sum|count)$", r"\1", name)  # the series of a histogram
+        name = re.sub(r"(_seconds)_(bucket|sum|count)$", r"\1", name)  # series of a histogram
         labels.setdefault(name, set()).update(names)
     assert set(documented) - set(labels) == {name for name in documented if name.startswith("sluice_share_")
                                              and name != "sluice_share_divided_by"}
@@ -224,7 +224,7 @@ def test_words_are_refused_and_a_half_made_gate_is_none(lab):
     assert json.loads(run_sluice("-j", "export", status=2).out)["error"]["id"] == "no-json"
     for words in ["export", "all"], ["-g", "a/b", "export"]:
         assert run_sluice(*words, status=2).out == ""
-    lab.attach("in0")  # creates the directory of all gates
-    # This gate is incomplete, as if `attach` were still running.
+    lab.attach("in0")  # this creates the directory of all gates
+    # This directory of gate2 is incomplete, as while `attach` creates a gate.
     os.mkdir(lab.pins(gate=lab.gate2), mode=0o700)
     assert lab.gate2 not in readable(run_sluice("export").out)

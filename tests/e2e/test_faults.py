@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Pins are deleted or replaced, commands are killed, and maps, files and disks are full."""
+"""Deletes or replaces pins, kills commands, and fills maps, files and disks."""
 
 import errno
 import fcntl
@@ -21,7 +21,7 @@ WRITERS = [["set", "default", "rate", "5/h"], ["del", "default"], ["attach", "in
 
 @pytest.fixture
 def drained(attached):
-    """A gate in which SOURCE has spent its burst, and regains one packet an hour."""
+    """A gate in which SOURCE has spent its burst, which refills by one packet an hour."""
     attached.sluice("set", "default", "rate", "1/h", "burst", "10")
     attached.send(SOURCE, 11)
     attached.expect(passed=10, dropped=1)
@@ -41,7 +41,7 @@ def still_filters(lab):
 # --- Pins -----------------------------------------------------------------------------------------
 
 def map_made(path, shape):
-    """Replaces the pin at `path` by the pin of a new map, with the type and sizes in `shape`."""
+    """Replaces the pin at `path` by a pin of a new map with this type and these sizes."""
     os.unlink(path)
     run("bpftool", "map", "create", path, "type", shape["type"], "key", str(shape["bytes_key"]), "value", str(shape["bytes_value"]),
         "entries", str(shape["max_entries"]), "name", "foreign", "flags", str(shape["flags"]))
@@ -58,7 +58,7 @@ def is_replaced_by_a_map(_, path):
 
 
 def is_replaced_by_a_map_of_its_shape(_, path):
-    """Replaces a pin by a new map of the same shape, which the BPF programs do not use."""
+    """Replaces a pin by that of a new map with the same sizes, which BPF programs do not use."""
     map_made(path, json.loads(run("bpftool", "-j", "map", "show", "pinned", path).out))
 
 
@@ -84,10 +84,10 @@ def test_a_pin_that_is_deleted_or_replaced(drained, how):
 
 
 def test_a_gate_of_another_schema(drained, tmp_path):
-    """Commands refuse a gate with an unknown schema, and advise how to save its rules."""
+    """Commands refuse a gate whose schema is unknown, and advise how to save its rules."""
     dump = json.loads(run("bpftool", "-j", "map", "dump", "pinned", drained.pins("gate")).out)[0]
     value = list(dump["value"])
-    # Set the schema, the first word of the value, to 99, which does not exist.
+    # Set the schema, which is the first word of the value, to 99. No version of sluice has it.
     value[:4] = ["0x63", "0x00", "0x00", "0x00"]
     run("bpftool", "map", "update", "pinned", drained.pins("gate"), "key", "0", "0", "0", "0",
         "value", *value)
@@ -107,7 +107,7 @@ def test_a_gate_of_another_schema(drained, tmp_path):
 
 
 def test_a_deleted_link_pin_ends_only_that_attachment(drained):
-    """Deleting the pin of a link detaches its program from the device. The gate remains."""
+    """Deleting the pin of a link detaches the program of this attachment. The gate remains."""
     pin, = drained.links("in0")
     os.unlink(drained.pins("links", pin))
     assert drained.attachments() == []
@@ -127,7 +127,7 @@ def test_a_held_lock_is_told_after_a_short_wait(shared):
     started = [subprocess.Popen([SLUICE, "-g", shared.gate, "-n", shared.filter, *words], text=True,
                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE)
                for words in WRITERS + [["detach", "all"]]]
-    assert shared.snapshot() == before  # commands that only read the gate do not wait for its lock
+    assert shared.snapshot() == before  # readers of a gate do not wait for its lock
     for process in started:
         out, err = process.communicate(timeout=30)
         assert process.returncode == 1 and out == "" and err.count("\n") == 1
@@ -150,7 +150,7 @@ def test_a_command_waits_for_another(shared):
 
 
 def test_twenty_writers_at_once(drained):
-    prefixes = [f"198.51.{i % 10}.0/24" for i in range(20)]  # two commands change each prefix
+    prefixes = [f"198.51.{i % 10}.0/24" for i in range(20)]  # each prefix is set by two commands
     started = [subprocess.Popen([SLUICE, "-g", drained.gate, "set", prefix, "rate", f"{i + 1}/h"],
                                 stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
                for i, prefix in enumerate(prefixes)]
@@ -176,7 +176,7 @@ def test_attach_by_many_at_once(lab):
 
 
 def test_attach_while_the_last_gate_goes(lab):
-    """attach succeeds even if the directory of all gates is deleted meanwhile."""
+    """attach succeeds even if the directory of all gates is deleted while attach runs."""
     attach = ["-g", lab.gate2, "-n", lab.filter, "attach", "in1"]
     lab.pair("out1", "in1")
     with own_bpffs():  # gates of other tests in the bpffs would keep the directory of all gates
@@ -194,7 +194,7 @@ def test_attach_while_the_last_gate_goes(lab):
 # --- Killed ---------------------------------------------------------------------------------------
 
 def entries(lab):
-    """Returns the number of rules, of policies, and of /64 networks with longer prefixes."""
+    """Returns the numbers of rules, of policies, and of /64s that contain longer prefixes."""
     maps = {m["name"]: m["entries"] for m in lab.json("status")["gates"][0]["maps"]}
     rules = maps["hosts4"] + maps["hosts6"] + maps["prefixes"]
     return rules, maps["policies"], maps["splits"]
@@ -216,7 +216,7 @@ def rules_file(*policies, **lists):
 
 
 CHANGES = {
-    # Columns: rules before, command, text of its FILE, entries() afterwards.
+    # Columns: rules file before, command, its standard input, entries() after it.
     "replace": (rules_file(DEFAULT), ["set", "default", "rate", "2/h", "burst", "10"], "",
                 (1, 1, 0)),
     "new": (rules_file(DEFAULT), ["set", "2001:db8::1", "rate", "5/h"], "", (2, 2, 1)),
@@ -283,7 +283,7 @@ def test_kill_attach_and_detach(lab, hook, mode):
         run_stops(detach, at2, steps2)
         again = run_sluice(*detach, status=None)
         assert again.code in (0, 1), again
-        # The killed command had already detached the gate from in0.
+        # The killed command may already have detached the gate from in0.
         if again.code and os.path.exists(lab.pins()):
             run_sluice("-g", lab.gate, "detach", "all")
         assert not os.path.exists(lab.pins()), f"killed at {at2}+{steps2}"
@@ -358,7 +358,7 @@ def test_output_that_cannot_be_written_is_a_failure(attached, tmp_path, options)
 
 @pytest.mark.parametrize("closed", [(0,), (1,), (2,), (0, 2), (0, 1, 2)], ids=str)
 def test_closed_descriptors_get_nothing_else(lab, tmp_path, closed):
-    """If standard input, output or error is closed, no other file gets its descriptor."""
+    """If standard input, output or error is closed, sluice opens no other file in its place."""
     def close():
         for fd in closed:
             os.close(fd)
@@ -377,6 +377,6 @@ def test_closed_descriptors_get_nothing_else(lab, tmp_path, closed):
 
 
 def test_a_limit_on_the_size_of_files_is_a_full_disk(lab, tmp_path):
-    """A command prints an error if it reaches the file size limit. SIGXFSZ does not kill it."""
+    """At the file size limit, a command prints an error, and is not killed by SIGXFSZ."""
     done = run("sh", "-c", f'ulimit -f 0; exec "$0" help >{tmp_path}/out', SLUICE, check=False)
     assert done.code == 1 and os.strerror(errno.EFBIG) in done.err

@@ -22,17 +22,17 @@ pytestmark = pytest.mark.alone
 FORGE = os.path.join(BUILD, "forge")
 CPUS = sorted(os.sched_getaffinity(0))
 
-# Columns: prefix of the forged sources, seconds, key, packets in a row from each source (or 0).
+# Columns: prefix of the forged sources, seconds, key, consecutive packets per source (0: one).
 FLOODS = {
     "IPv4": ("128.0.0.0/2", 10, "32/64", 0),
-    # A run of 12 packets exceeds the burst of 10.
+    # 12 consecutive packets exceed the burst of 10.
     "IPv4, runs of 12": ("128.0.0.0/2", 10, "32/64", 12),
     "IPv6, everything": ("::/0", 10, "32/64", 0),
 }
 ESTABLISHED, LATE = 1000, 20
 BURST, SPENT = 20, 13  # each established source spends 13 packets of its burst before the flood
 NOWHERE = ["-d", "198.51.100.77", "-D", "2001:db8:ffff::77"]
-KEPT_PORT = 7777  # before and after the flood, sources send to this port
+KEPT_PORT = 7777
 
 
 def established(family):
@@ -48,15 +48,15 @@ ABUSER = {4: "12.0.0.66", 6: "2001:db8:3::66"}
 NET = {4: {"established": "10.0.0.0/8", "late": "11.0.0.0/8", "abuser": "12.0.0.0/8"},
        6: {"established": "2001:db8:1::/48", "late": "2001:db8:2::/48",
            "abuser": "2001:db8:3::/48"}}
-# With a burst of ten seconds, no credit is lost if another process holds the CPU for that long.
+# The burst lasts ten seconds, in case another process keeps the CPU busy for that long.
 ABUSER_SENDS, ABUSER_RATE, ABUSER_BURST = 8000, 1000, 10000
 BUDGET_RATE, BUDGET_BURST = 5000, 50000
 LOOK_SECONDS = 0.05  # interval at which the counters are read
 
 
 def rules(family, per):
-    """Returns the rules for a flood. During the flood, each established source sends at half the
-    rate of limit `steady`. Before and after it, each spends limit `kept`."""
+    """Returns the rules for a flood. During the flood, established sources send at half the rate of
+    limit `steady`. Before and after the flood, they spend limit `kept`."""
     net = NET[family]
     return {"policies": [
         {"prefix": "default", "limits": [{"rate": "10pps", "burst": 10, "per": per}],
@@ -66,7 +66,7 @@ def rules(family, per):
             {"name": "kept", "rate": "1/h", "burst": BURST, "match": f"udp port {KEPT_PORT}"}]},
         {"prefix": net["abuser"],
          "limits": [{"rate": f"{ABUSER_RATE}pps", "burst": ABUSER_BURST}]},
-        # With a burst of 1, a new source passes few packets after it is admitted.
+        # With a burst of 1, a late source passes few packets once it has a state.
         {"prefix": net["late"], "limits": [{"rate": "1/h", "burst": 1}]},
     ]}
 
@@ -83,14 +83,14 @@ def before_others():
 
 @pytest.fixture
 def gate(lab):
-    """A gate on two devices. Forged packets arrive on one device, all others on the other."""
+    """A gate on two devices: in0 gets the forged packets, in1 gets all others."""
     lab.pair("out1", "in1")
     lab.attach("in0", "in1", "mode", "native")
     return lab
 
 
 class Stream:
-    """A generator of packets on the CPU that judges the flood. It prints JSON reports."""
+    """A process that sends packets on the CPU that judges the flood, and prints JSON reports."""
 
     def __init__(self, lab, *words):
         self.out = lab.closing.enter_context(tempfile.TemporaryFile("w+"))
@@ -115,7 +115,7 @@ def traffic(lab, seconds, sources, *options):
 
 
 def forge(lab, prefix, seconds, run):
-    """Sends packets at full speed. Each forged source sends `run` packets in a row."""
+    """Starts a flood at full speed. Each forged source sends `run` consecutive packets."""
     return Stream(lab, FORGE, lab.sender, "out0", prefix, str(seconds), str(CPUS[0]), "0", str(run))
 
 
@@ -145,7 +145,7 @@ def pressure(lab):
 
 
 class Arrivals:
-    """New sources in a flood, with the times of their first and last packets that passed."""
+    """Sources that first send during a flood, and when their first and last packets passed."""
 
     def __init__(self, lab, sources):
         self.received, self.sources = lab.datagrams(), sources
@@ -159,7 +159,7 @@ class Arrivals:
                 self.last[source] = now
 
     def packets(self):
-        """Returns how many packets each source sent until it was admitted."""
+        """Returns how many packets of each source passed, nearly all before it had a state."""
         return [self.received.by_source[source] for source in self.sources]
 
     def milliseconds(self):
@@ -168,7 +168,7 @@ class Arrivals:
 
 
 def spend(lab, sources):
-    """Sends packets of all sources, which spend a part of their bursts before the flood."""
+    """Sends SPENT packets of each source, which spends a part of its burst before the flood."""
     received = lab.receiver(Datagrams(lab.filter, KEPT_PORT))
     lab.send_and_wait([frame(source, port=KEPT_PORT) for _ in range(SPENT) for source in sources], "out1")
     for source in sources:
@@ -177,10 +177,10 @@ def spend(lab, sources):
 
 
 class Bucket:
-    """Compares the packets that a token bucket passes with its credit, by repeated reads of the
-    counters. Each read happens at some time between `before` and `after`. The level at time t is
-    the least value of burst + rate * (t - s) minus the packets passed since s, over all earlier
-    times s. When the bucket refuses a packet, it is empty."""
+    """Compares the packets that a token bucket passes with its credit, from repeated reads of the
+    gate's counters. Each read happens at some time between `before` and `after`. The level at time
+    t is the least value of burst + rate * (t - s) minus the packets passed since s, over all
+    earlier times s. When the bucket refuses a packet, it is empty."""
 
     def __init__(self, rate, burst, passes, refuses, kept=0):
         self.rate, self.burst, self.kept = rate, burst, kept
@@ -192,19 +192,19 @@ class Bucket:
                                           refused=counts[self.refuses]))
 
     def empty(self):
-        """Returns the indices of the reads that saw more refused packets than the read before."""
+        """Returns the indices of reads that saw more refused packets than the previous read."""
         return [at for at in range(1, len(self.looks))
                 if self.looks[at].refused > self.looks[at - 1].refused]
 
     def most(self):
-        """Returns the largest ratio of passed packets to burst + rate * time over all reads."""
+        """Returns the largest ratio of passed packets to burst + rate * time of any read."""
         first = self.looks[0]
         begin = max(look.before for look in self.looks if look.passed == first.passed)
         return max((look.passed - first.passed) / (self.burst + self.rate * (look.after - begin))
                    for look in self.looks)
 
     def held(self, at):
-        """Returns a lower bound of the credit at a time between reads `at` - 1 and `at`."""
+        """Returns a lower bound of the bucket's credit between the reads `at` - 1 and `at`."""
         return min(self.burst - (self.looks[at].passed - look.passed) +
                    self.rate * max(0, self.looks[at - 1].before - behind.after)
                    for look, behind in zip(self.looks[:at], self.looks[1:]))
@@ -225,7 +225,7 @@ class Buckets:
 
     def __init__(self, lab, *abuser):
         self.lab, self.prefixes, self.next = lab, ["default", *abuser], 0
-        # An eighth of the budget is reserved for sources that return.
+        # An eighth of the budget is reserved for sources that send again.
         self.newcomers = Bucket(BUDGET_RATE, BUDGET_BURST, "newcomer", "over-budget",
                                 BUDGET_BURST / 8)
         self.abuser = Bucket(ABUSER_RATE, ABUSER_BURST, "within-limit", "over-limit")
@@ -242,7 +242,7 @@ class Buckets:
 
 
 def watch(lab, flood, arrivals, buckets, seconds):
-    """Starts new sources in a flood. Returns `pressure` of `status` during the flood."""
+    """Lets new sources send during a flood. Returns `pressure` in `status` during the flood."""
     begin, comers, most = time.monotonic(), None, None
     while flood.goes_on():
         arrivals.look()
@@ -292,7 +292,7 @@ def run_flood(lab, family, prefix, seconds, run):
 
 
 def check_established(lab, flood):
-    """Checks that established sources lost no packet, and have the rest of their bursts."""
+    """Checks that established sources lost no packet, and can still spend the rest of `kept`."""
     theirs, abuser = (flood.counts[flood.net[who]] for who in ("established", "abuser"))
     assert theirs["dropped"]["packets"] == 0
     packets = judged(theirs) - judged(flood.before[flood.net["established"]])
@@ -326,7 +326,7 @@ def check_forged(flood):
 def check_arrivals(lab, flood):
     arrivals = flood.arrivals
     packets, times = arrivals.packets(), arrivals.milliseconds()
-    # A new source's packets pass until it is admitted, because its policy has no budget.
+    # The policy of late sources has no budget, so their packets pass without a state.
     assert flood.counts[flood.net["late"]]["passed"]["packets"] == sum(packets)
     assert statistics.median(packets) <= 15 and max(packets) <= 75, packets
     assert all(lab.json("check", source)["newcomer"] is None for source in arrivals.sources)
@@ -338,7 +338,7 @@ def check_told(lab, flood):
     told, most = flood.pressure, lab.json("status")["gates"][0]["sources"]["max"]
     assert told and told["new_keys"]["per_second"] > 0 and told["cpus_flooded"] >= 1
     assert flood.quiet_after < 3
-    assert flood.inserted < most / 2  # the table is at most half full, so no source was evicted
+    assert flood.inserted < most / 2  # at most half full, so no entry was evicted
     return f"{flood.inserted} insertions in {most}; quiet after {flood.quiet_after:.1f} s"
 
 

@@ -14,7 +14,7 @@ from lab import LONG, lines, one_line, wait_until
 from test_resize import is_whole
 
 SOURCE, OTHER = "203.0.113.66", "192.0.2.1"
-ROOM = 1 << 14  # default size of maps hosts and prefixes
+ROOM = 1 << 14  # default size of maps `hosts` and `prefixes`
 POLICIES = 1 << 10
 
 
@@ -43,7 +43,7 @@ def sizes(lab):
 
 @pytest.fixture
 def drained(attached):
-    """A gate in which SOURCE has spent its burst, and regains one packet an hour."""
+    """A gate in which SOURCE has spent its burst, which refills by one packet an hour."""
     attached.sluice("set", "default", "rate", "1/h", "burst", "10")
     attached.send(SOURCE, 15)
     attached.expect(passed=10, dropped=5)
@@ -58,7 +58,7 @@ def note(lab, text):
 
 @pytest.mark.alone
 def test_a_file_with_many_hosts(drained, tmp_path):
-    """apply makes a map larger if a rules file without sizes has more hosts than fit into it."""
+    """apply makes map `hosts` larger if a rules file without sizes has more hosts than it holds."""
     count, room, text = (1_000_000, 1 << 20, "1m") if LONG else (100_000, 1 << 17, "128k")
     assert sizes(drained) == {"hosts": ROOM, "prefixes": ROOM, "policies": POLICIES}
     path = tmp_path / "rules.yaml"
@@ -78,8 +78,8 @@ def test_a_file_with_many_hosts(drained, tmp_path):
 
 
 def test_a_list_that_outgrows_prefixes(drained, tmp_path):
-    """A map grows if it has no room for an old list and its longer replacement together."""
-    # The policy default uses one entry of map prefixes.
+    """A map grows if it has no room for the old and the new version of a list at the same time."""
+    # The prefix of policy default uses one entry of this map.
     path = listed(tmp_path, map(net, range(ROOM - 1)))
     assert drained.sluice("deny", "-f", path).err == ""
     said = drained.sluice("deny", "10.0.0.0/8")
@@ -98,7 +98,7 @@ def test_a_list_that_outgrows_prefixes(drained, tmp_path):
 
 @pytest.mark.quick
 def test_rules_that_divide_many_networks(drained, tmp_path):
-    """The map of /64 networks grows, even if the map of prefixes has room."""
+    """The map of /64 networks grows when it is full, even if the map of prefixes is not."""
     half = [f"2001:db8:{i:x}::1" for i in range(ROOM // 2 + 1)]
     assert drained.sluice("deny", "-f", listed(tmp_path, half)).err == ""
     (tmp_path / "nets").write_text("".join(f"2001:db9:{i:x}::/96\n" for i in range(ROOM // 2 + 1)))
@@ -121,7 +121,7 @@ def test_what_is_kept_grows_with_its_file(lab, keeping):
 
 @pytest.mark.alone
 def test_a_level_is_kept_to_the_packet(attached, tmp_path):
-    """The gate grows four times while a source sends, and exactly the source's burst passes."""
+    """The gate grows four times while a source sends. Exactly the source's burst passes."""
     attached.sluice("set", "default", "rate", "1/h", "burst", "1000")
     received = attached.datagrams()
     stream = attached.traffic(60, f"{SOURCE}=20000", background=True)
@@ -155,7 +155,7 @@ def test_stated_by_attach(lab, tmp_path):
 
 
 def test_stated_by_a_file(attached):
-    """A size in a rules file does not grow, until `apply --resize` of a file without sizes."""
+    """A size from a rules file stays, until `apply --resize` of a file without this size."""
     attached.apply(f"gate: {{policies: {POLICIES}}}\npolicies: []\n")
     assert attached.json("dump")["gate"] == {"policies": POLICIES}
     before = attached.snapshot()
@@ -183,7 +183,7 @@ def test_a_rule_that_is_refused_leaves_all_as_it_was(attached):
 
 @pytest.fixture
 def fill(drained):
-    """Fills map hosts4, and returns a function that fills it again."""
+    """Makes map hosts4 full, and returns a function that repeats this at the same size."""
     full = {"policies": [{"prefix": "default", "limits": [{"rate": "1/h", "burst": 10}]}],
             "deny": [{"prefixes": [*map(host, range(ROOM))]}]}
 
@@ -196,7 +196,7 @@ def fill(drained):
 
 
 def test_a_kill_while_it_grows(drained, fill):
-    """If a command is killed while the gate grows, the gate is complete and levels stay."""
+    """If a command is killed while the gate grows, the gate is complete and keeps its levels."""
     words = ["-g", drained.gate, "-n", drained.filter, "deny", host(ROOM)]
     received, ends = drained.datagrams(), collections.Counter()
     stops = run_stops(words)

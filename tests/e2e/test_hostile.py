@@ -49,7 +49,7 @@ RULES = {
 # --- The layout of values -------------------------------------------------------------------------
 
 class Layout:
-    """The offsets and sizes of numbers in a map's value, from the BTF of the BPF object."""
+    """The offsets and sizes of the numbers in a map's value, from the BTF of the BPF object."""
 
     def __init__(self):
         told = run("bpftool", "-j", "btf", "dump", "file", os.path.join(BUILD, "sluice.bpf.o")).out
@@ -62,7 +62,8 @@ class Layout:
         return kind
 
     def numbers(self, number, at=0, bits=0, path=""):
-        """Yields (path, first bit, bits) for each number, but only two elements of an array."""
+        """Yields (path, first bit, bits) of each number in a type, but of only two array
+        elements."""
         kind = self.resolved(number)
         if kind["kind"] in ("STRUCT", "UNION"):
             for member in kind["members"]:
@@ -96,7 +97,7 @@ def poked(value, at, bits, number):
 # --- Root's commands ------------------------------------------------------------------------------
 
 def run_checked(lab, *words):
-    """Runs a command as root. It must exit in time, and print no control characters."""
+    """Runs a command as root, which must end in time, and print no control characters."""
     done = subprocess.run([COMMAND, "-g", lab.gate, "-n", lab.filter, *words], capture_output=True,
                           timeout=SECONDS, check=False, stdin=subprocess.DEVNULL,
                           env={**os.environ, **SANITIZERS})
@@ -108,7 +109,7 @@ def run_checked(lab, *words):
 
 
 def share_checked(lab):
-    """Runs `sluice share` for a round. It must refuse the gate, or exit on SIGTERM."""
+    """Runs `sluice share` for a round. `share` must refuse the gate, or exit on SIGTERM."""
     told = f"/run/sluice/{lab.gate}.share.json"
     with contextlib.suppress(FileNotFoundError):
         os.unlink(told)
@@ -183,12 +184,12 @@ class Gate:
             self.maps[name].restore(self.was[name])
 
     def write(self, name, change):
-        """Replaces the value of each used entry of a map by change(value)."""
+        """Replaces the value of each entry that the gate used at first by change(value)."""
         for key in self.used[name]:
             self.maps[name].write(key, change(self.was[name][key]))
 
     def number(self, name, key, at, bits):
-        """Returns a number from an entry, as it was before the test changed the map."""
+        """Returns a number in an entry, as it was before the test changed it."""
         return int.from_bytes(self.was[name][key], "little") >> at & (1 << bits) - 1
 
     def run(self, *words):
@@ -226,7 +227,7 @@ def hostile(made):
 
 STRUCTS = {"gate": "sl_gate", "hosts4": "sl_rule", "prefixes": "sl_rule", "lists": "sl_list_info",
            "policies": "sl_policy"}
-# Every value of these fields is valid, because commands only add them to other numbers.
+# Any value of these fields is valid, because commands only add the fields to other numbers.
 NOT_READ = ".base", ".opaque"
 PACKETS_READ = ".limit", ".newcomers."  # only BPF programs read these fields
 # Commands use these fields as array indices or as bounds of loops.
@@ -235,7 +236,7 @@ ONES, TOP = (1 << 64) - 1, None
 
 
 def some(items):
-    """Returns all items if LONG, and otherwise those in BOUNDS and a random third."""
+    """Returns all items if LONG, and otherwise the items in BOUNDS and a random third."""
     print(f"SLUICE_SEED={SEED}")
     chosen = random.Random(SEED).sample(items, -(-len(items) // 3))
     return [item for item in items if LONG or item in chosen or item[0] in BOUNDS]
@@ -251,7 +252,7 @@ def test_a_gate_that_nobody_has_damaged(hostile):
 @pytest.mark.parametrize("number", [ONES, TOP, 200], ids=["ones", "top", "200"])
 @pytest.mark.parametrize("name", STRUCTS)
 def test_each_number_of_a_value(hostile, layout, name, number):
-    """Commands survive any value of any number in the entries of a map."""
+    """Commands survive all values that the test writes to a number in a map's entries."""
     reader = ["check", SOURCE] if name in ("gate", "policies") else ["show"]
     numbers = [item for item in layout.of(STRUCTS[name]) if not item[0].startswith((*NOT_READ, *PACKETS_READ))]
     for _, at, bits in some(numbers):
@@ -293,7 +294,7 @@ def test_the_state_of_sources(hostile, name):
 @pytest.mark.parametrize("credit", [1 << 63, (1 << 63) - 1, 1 << 62])
 @pytest.mark.parametrize("name, kind", [("buckets4", "sl_bucket"), ("budget_slices", "sl_budget_slice")])
 def test_slices_that_no_packet_leaves(hostile, layout, name, kind, credit):
-    """Commands survive more credit in a slice than the BPF programs ever leave there."""
+    """Commands survive a slice with more credit than the BPF programs ever store there."""
     there, cpus = hostile.maps[name], bpf.possible_cpus()
     before = there.read()
     places = [at for path, at, _ in layout.of(kind) if path.endswith(".credit")]
@@ -358,7 +359,7 @@ def test_names_that_are_no_words_are_damage(hostile, layout, name, path, size, c
 
 
 def test_parents_in_a_circle(hostile, layout):
-    """The search for an inherited limit ends, even if a policy is its own parent."""
+    """The search for an inherited limit ends, even if a policy inherits from itself."""
     records = hostile.maps["policies"]
     bits = offset_of(layout, "sl_policy", ".prefix.bits")
     key, = (key for key in hostile.used["policies"]
@@ -416,7 +417,7 @@ while True:
 
 
 def test_values_that_change_while_they_are_read(hostile):
-    """Commands survive values that the owner changes between the check and the use of the value."""
+    """Commands survive a value that the owner changes after a command has checked it."""
     owner = subprocess.Popen(["/usr/bin/python3", "-c", FLIP, os.path.dirname(__file__),
                               hostile.lab.gate, "1"], stdout=subprocess.PIPE)
     try:
@@ -468,7 +469,7 @@ def test_a_gate_in_next_that_is_none_is_named(lab):
 
 
 def test_states_of_another_shape_in_next(lab):
-    """A command removes the directory `next` of a killed resize, whatever map it has."""
+    """A command removes directory `next`, which a killed resize left, whatever maps it contains."""
     lab.attach("in0", "policies", "64")
     lab.sluice("set", "default", "rate", "5/h")
     lab.send(SOURCE, 3)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A policy for a few addresses must not silently lift the limits for all addresses. `set` makes a
-policy that inherits the limits of the next shorter prefix; a note names each limit that a policy
-lacks."""
+"""A policy for a few addresses must not silently lift limits that apply to all addresses. `set`
+makes a policy that inherits the limits of the next shorter prefix; a note names each limit that a
+policy lacks."""
 
 import json
 import re
@@ -39,7 +39,7 @@ def test_what_set_notes(gate):
 
 
 def test_a_name_that_replaces_a_limit_for_other_packets_is_noted(gate):
-    """A note names a limit that a new limit of the same name replaces for other packets."""
+    """A note names a limit that is replaced by a limit of the same name for other packets."""
     named = "name", "one"
     gate.sluice("set", "default", *named, "rate", "10pps", "match", "tcp-syn")
     noted(gate.sluice("set", NET, *named, *DNS[2:]), (NET, "one", "default"))
@@ -70,7 +70,7 @@ def test_a_name_that_replaces_a_limit_and_stops_less_is_noted(gate, words):
         noted(gate.sluice(*own, *words), *unseen, *afresh, *idle, replaced)
         noted(gate.sluice("set", "10.0.0.2", "name", "x", "rate", "10pps", *words), *unseen, ("10.0.0.2", "all", "inherit no"))
         gate.apply("policies: []")
-    # The replaced limit of default does not drop packets either.
+    # If the limit of default has the same words, it does not drop packets either: no note.
     gate.sluice("set", "default", "rate", "10pps", *words)
     noted(gate.sluice(*own, *words), *unseen)
     gate.apply("policies: []")
@@ -83,7 +83,7 @@ BUDGET = "budget"  # notes call the limit of new sources a budget
 
 @pytest.fixture
 def covered(gate):
-    """A gate in which policy default has a limit and a budget, and a prefix inherits both."""
+    """A gate whose policy default has a limit and a budget, which another prefix inherits."""
     gate.sluice("set", "default", *SYN)
     gate.sluice("newcomers", "default", "rate", "10kpps")
     gate.sluice("set", "10.1.2.0/24", *DNS)
@@ -178,7 +178,7 @@ def test_a_resize_keeps_heirs_what_they_are(attached):
         {"prefix": "10.1.0.0/16", "inherit": True, "limits": [{"name": "dns", "rate": "5pps", "match": "udp port 53"}]},
         {"prefix": "10.1.2.0/24", "inherit": True, "limits": [{"name": "ntp", "rate": "5pps", "match": "udp port 123"}]}]}
     attached.apply({"policies": others})
-    # This makes the policies of `heirs` the last in the map of policies.
+    # Now the policies of `heirs` are the last ones in the map of policies.
     attached.apply({"policies": others + heirs["policies"]})
     attached.apply(heirs)
     assert outcome(attached, [syn(INSIDE)] * 6)[:2] == (6, 0)
@@ -222,7 +222,7 @@ def test_a_missing_budget_is_noted_once_for_a_gate(lab):
 
 
 def budget_of(lab):
-    """Returns the policy in the finding flood-passes of `status`, or None."""
+    """Returns the policy that `status` names in finding flood-passes, or None."""
     found = re.search(r"wrong: (\S+): .* \[flood-passes\]", lab.sluice("status").out)
     return found and found[1]
 
@@ -237,7 +237,7 @@ def gauge(lab):
 def test_a_flood_that_passes_by_is_told(small):
     lab = small
     full = ", ".join(f"{{prefix: 172.16.{i}.0/24, limits: [{{rate: 1/h}}]}}" for i in range(62))
-    lab.apply(f"policies: [{full}]")  # leaves room for only a few more policies
+    lab.apply(f"policies: [{full}]")  # uses all but a few entries of the map of policies
     lab.sluice("set", "default", "rate", "1/h", "burst", "5")
     lab.sluice("set", "10.1.0.0/16", "name", "dns", "rate", "1/h", "match", "udp port 53")
     assert budget_of(lab) is None and gauge(lab) == 0
@@ -249,7 +249,7 @@ def test_a_flood_that_passes_by_is_told(small):
 
 
 def is_passed_by(lab, sources, policies):
-    """Sends a flood. Returns whether `status` and `export` report that its packets pass."""
+    """Sends a flood. Returns whether `status` and `export` report that packets of it pass."""
     flood_with(lab, [frame(source) for source in sources])
     return budget_of(lab) == "default" and gauge(lab) == policies
 

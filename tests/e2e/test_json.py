@@ -41,7 +41,7 @@ REASONS = {"within-limit", "no-limit", "newcomer", "allowed", "no-rule", "not-ip
 
 
 def has(value, shape, path=""):
-    """Checks that a JSON value has at least the keys in `shape`, and values of the same types."""
+    """Checks that a JSON value has at least the keys in `shape`, with values of the same types."""
     if isinstance(shape, dict):
         assert isinstance(value, dict), path
         for key, below in shape.items():
@@ -280,7 +280,7 @@ def test_several_limits(lab):
 
 
 def test_files(lab):
-    """`diff` and `apply` print what a rules file adds."""
+    """`diff` and `apply` report the rules that a file adds."""
     text = "policies: [{prefix: default, limits: [{rate: 5/h}]}]\ndeny: [{prefix: 10.0.0.0/8}]\n"
     differs = json.loads(lab.sluice("-j", "diff", "-", input=text, status=1).out)
     assert differs["differs"] is True and differs["gate"] == lab.gate and differs["sizes"] == {}

@@ -24,7 +24,7 @@ from test_limits import OFFENDER, outcome
 from test_resize import is_whole, maxima
 
 
-# Parts of the status that keep reports to systemd, and of its log messages.
+# Parts of messages: of the status that keep reports to systemd, and of its log.
 NOT_APPLIED, NOT_SAVED, ON_TRIAL = "is not applied", "is not saved", "on trial"
 LIST_BAD, HIDDEN = "a list file is bad", "hidden by another mount"
 NOT_ALL_ATTACHED, NOT_ALL_HEARD = "not all devices can be attached", "not all changes"
@@ -42,7 +42,7 @@ def test_it_is_ready_when_its_devices_are_attached(lab, keeping):
     assert attached_to(lab) == ["in0 xdp native"]
     assert outcome(lab, [frame(OFFENDER)] * 9)[:2] == (5, 4)
     assert keep.end() == 0
-    assert attached_to(lab) == ["in0 xdp native"]  # in0 is still filtered although keep has exited
+    assert attached_to(lab) == ["in0 xdp native"]  # keep has exited, and its gate still filters in0
     assert outcome(lab, [frame(OFFENDER)] * 9)[:2] == (0, 9)
 
 
@@ -60,7 +60,7 @@ def test_a_device_that_appears_is_attached(lab, keeping):
 
 
 def test_names_come_and_go(lab, keeping):
-    """keep attaches or detaches a device when it is renamed, depending on the rules file."""
+    """When a device is renamed, keep attaches or detaches it, as the rules file specifies."""
     keeping(rules("lan*", {"device": "wan0", "hook": "egress"}))
     for name, attached in (("x0", []), ("lan5", ["lan5 xdp native"]), ("lan6", ["lan6 xdp native"]),
                            ("wan0", ["wan0 egress tcx"]), ("x0", [])):
@@ -117,7 +117,7 @@ def test_the_directory_of_namespaces_appears(lab, tmp_path):
 
 
 def test_one_device_that_cannot_be_attached_keeps_no_other_from_it(lab, keeping):
-    """If one device cannot be attached, keep attaches the others, and logs this once."""
+    """If keep cannot attach one device, it attaches the others and logs one error."""
     lab.pair("out1", "in1")
     lab.attach("in0", gate=lab.gate2)
     keep = keeping(rules("in0", {"device": "in1", "hook": "ingress"}))
@@ -161,7 +161,7 @@ def test_a_filter_that_another_program_removes_is_made_again(lab, keeping, mode,
 
 
 def test_two_that_keep_a_gate_do_not_fight_for_ever(lab, keeping, tmp_path):
-    """If two processes keep one gate, they undo each other's change ever more slowly."""
+    """Two processes that keep the same gate wait longer and longer before they undo a change."""
     lab.pair("out1", "in1")
     first = keeping(rules("in0"))
     (tmp_path / "other.yaml").write_text(rules("in1"))
@@ -175,7 +175,7 @@ def test_two_that_keep_a_gate_do_not_fight_for_ever(lab, keeping, tmp_path):
         wait_until(lambda: first.said().count("in0: attached") == 5, "twice more", 20)
         assert time.monotonic() - before > 5
         second.terminate()
-    # keep attaches a new device at once, although it now waits longer between retries.
+    # keep attaches a new device at once, although it now waits long before it undoes a change.
     lab.ip("link", "del", "in0")
     lab.pair("out0", "in0")
     wait_until(lambda: "in0 xdp native" in attached_to(lab), "in0 attached")
@@ -191,7 +191,7 @@ def test_a_list_file_that_changes_is_in_force(lab, keeping, tmp_path):
     (tmp_path / "drop.txt").write_text("192.0.2.1\n")
     keep = keeping(rules("in0", deny=[{"file": "drop.txt"}]))
     lab.sluice("set", "10.0.0.0/8", "rate", "7pps")
-    (tmp_path / "drop.txt").write_text("192.0.2.2\n")  # changes the contents of the same inode
+    (tmp_path / "drop.txt").write_text("192.0.2.2\n")  # changes the file without a new inode
     wait_until(lambda: denied(lab) == ["192.0.2.2"], "the list in place")
     (tmp_path / "new.txt").write_text("192.0.2.3\n")
     os.rename(tmp_path / "new.txt", tmp_path / "drop.txt")
@@ -204,7 +204,7 @@ def test_a_list_file_that_changes_is_in_force(lab, keeping, tmp_path):
     assert denied(lab) == ["192.0.2.3"]
     (tmp_path / "drop.txt").write_text("192.0.2.4\n")
     wait_until(lambda: denied(lab) == ["192.0.2.4"], "the list that is back")
-    assert "7pps" in lab.rules()  # a changed list does not undo the limit that `set` made
+    assert "7pps" in lab.rules()  # when a list changes, keep does not undo limits of `set`
 
 
 BAD_LISTS = {"empty": "", "HTML": "<!DOCTYPE html>\n<html>\n", "all of IPv4": "0.0.0.0/0\n", "missing": None}
@@ -213,7 +213,7 @@ BAD_LISTS = {"empty": "", "HTML": "<!DOCTYPE html>\n<html>\n", "all of IPv4": "0
 @pytest.mark.parametrize("bad", BAD_LISTS.values(), ids=BAD_LISTS)
 @pytest.mark.quick
 def test_one_bad_list_at_the_start_costs_that_list_alone(lab, keeping, tmp_path, bad):
-    """keep starts with a bad list, warns once, and applies the list when it is good."""
+    """If a list is bad when keep starts, keep warns once, and applies the list once it is valid."""
     (tmp_path / "good.txt").write_text(f"{OFFENDER}\n")
     if bad is not None:
         (tmp_path / "bad.txt").write_text(bad)
@@ -222,7 +222,7 @@ def test_one_bad_list_at_the_start_costs_that_list_alone(lab, keeping, tmp_path,
     assert attached_to(lab) == ["in0 xdp native"] and denied(lab) == [OFFENDER]
     assert outcome(lab, [frame(OFFENDER)] * 9)[:2] == (0, 9)
     assert outcome(lab, [frame("198.51.100.1")] * 9)[:2] == (5, 4)
-    time.sleep(2)  # keep retries meanwhile, but does not warn again
+    time.sleep(2)  # keep reads the list again, but does not warn again
     assert keep.said().count(f"list {tmp_path}/bad.txt is bad") == 1
     (tmp_path / "bad.txt").write_text("192.0.2.1\n")
     wait_until(lambda: denied(lab) == sorted(["192.0.2.1", OFFENDER]), "the good list")
@@ -230,14 +230,14 @@ def test_one_bad_list_at_the_start_costs_that_list_alone(lab, keeping, tmp_path,
 
 
 def test_a_list_that_comes_without_an_event_is_read(lab, keeping, tmp_path):
-    """keep finds a missing list on a new mount by retrying. A retry writes no state file."""
+    """keep retries a missing list, and so finds it on a new mount. A retry writes no state file."""
     with own_bpffs():
         (tmp_path / "mounted").mkdir()
         keep = keeping(rules("in0", deny=[{"file": "mounted/drop.txt"}]))
         wait_until(keep.state.exists, "the state")
         wait_until(lambda: time.time() - keep.state.stat().st_mtime > 0.7, "keep to be idle")
         before = keep.state.stat().st_mtime_ns
-        time.sleep(2.5)  # keep retries once or twice meanwhile
+        time.sleep(2.5)  # in this time, keep retries once or twice
         assert keep.state.stat().st_mtime_ns == before
         run("mount", "-t", "tmpfs", "tmpfs", str(tmp_path / "mounted"))
         (tmp_path / "mounted" / "drop.txt").write_text("192.0.2.1\n")
@@ -256,7 +256,7 @@ def test_the_last_good_copy_of_a_list_comes_in_force_after_a_boot(lab, keeping, 
     wait_until(copy.exists, "the copy")
     assert stat.S_IMODE(copy.stat().st_mode) == 0o600
     keep.end()
-    lab.sluice("detach", "all")  # the gate is gone, as after a reboot
+    lab.sluice("detach", "all")  # deletes the gate, as a reboot does
     drop.write_text("<html>\n")
     keep.start()
     assert f"list {drop} is bad" in keep.said()
@@ -265,7 +265,7 @@ def test_the_last_good_copy_of_a_list_comes_in_force_after_a_boot(lab, keeping, 
     assert (shown["name"], shown["entries"], shown["replaced"]) == (str(drop), 2, "2023-11-14T22:13:20Z")
     keep.reload()
     keep.end()
-    copy.write_text("{")  # keep renames this damaged copy, and the gate keeps its rules
+    copy.write_text("{")  # keep renames the damaged copy, and the gate keeps its rules
     keep.start()
     assert denied(lab) == sorted([OFFENDER, "2001:db8::/48"])
     keep.end()
@@ -277,7 +277,7 @@ def test_the_last_good_copy_of_a_list_comes_in_force_after_a_boot(lab, keeping, 
 
 
 def test_the_age_of_a_list_is_that_of_its_file(lab, keeping, tmp_path):
-    """The age of a list is the age of its file, so that a dead feed can be noticed."""
+    """keep uses a file's mtime as the age of its list, so that users notice a dead feed."""
     drop, other = tmp_path / "drop.txt", tmp_path / "other.txt"
     for path in drop, other:
         path.write_text("192.0.2.1\n")
@@ -305,7 +305,7 @@ def test_the_age_of_a_list_is_that_of_its_file(lab, keeping, tmp_path):
 
 
 def test_a_list_whose_directory_is_replaced_is_read_again(lab, keeping, tmp_path):
-    """keep reads a list again if its directory is renamed or a symbolic link changes."""
+    """keep reads a list again after a change of its directory: a rename, or a new symbolic link."""
     for name in ("1", "2", "3"):
         (tmp_path / "lists" / name).mkdir(parents=True)
         (tmp_path / "lists" / name / "drop.txt").write_text(f"192.0.2.{name}\n")
@@ -336,7 +336,7 @@ def test_a_list_is_read_when_its_writer_has_closed_it(lab, keeping, tmp_path):
 
 
 def opened(process):
-    """Returns the paths of the files that a process has open."""
+    """Returns the paths of all files that a process has open."""
     paths = []
     for fd in os.listdir(f"/proc/{process.pid}/fd"):
         with contextlib.suppress(FileNotFoundError):
@@ -345,7 +345,7 @@ def opened(process):
 
 
 def test_a_list_that_changes_before_it_is_watched(lab, keeping, tmp_path):
-    """keep applies a change of a list that happens while it reads another list."""
+    """If a list changes while keep reads another list, keep applies the change."""
     (tmp_path / "lists").mkdir()
     first, second = tmp_path / "lists" / "1.txt", tmp_path / "lists" / "2.txt"
     first.write_text("192.0.2.1\n")
@@ -362,7 +362,7 @@ def test_a_list_that_changes_before_it_is_watched(lab, keeping, tmp_path):
 
 
 def test_a_file_that_changes_is_applied_at_a_reload_alone(lab, keeping):
-    """keep applies a changed rules file only when it is reloaded, and only if the file is good."""
+    """keep applies a changed rules file only on a reload, and only if the file is valid."""
     keep = keeping(rules("in0"))
     keep.file.write_text(rules("in0", deny=[{"prefix": "192.0.2.9"}]))
     keep.wait_for_said(str(keep.file))
@@ -403,7 +403,7 @@ def test_a_reload_and_a_start_report_what_they_undo(lab, keeping, tmp_path):
 # --- The state file, and gates that are removed or replaced ----------------------------------------
 
 def test_bans_survive_the_gate(lab, keeping):
-    """keep restores runtime entries when it creates the gate again, unless they expired."""
+    """keep restores runtime entries when it creates a deleted gate again, unless they expired."""
     keep = keeping(rules("in0"))
     lab.sluice("deny", OFFENDER, "as", "mine", "for", "1h")
     lab.sluice("deny", "192.0.2.7", "as", "mine", "for", "3s")
@@ -426,7 +426,7 @@ def test_bans_survive_the_gate(lab, keeping):
 
 
 def test_what_was_removed_while_it_was_away_stays_so(lab, keeping):
-    """keep does not restore entries that a command or the rules file has removed."""
+    """keep does not restore entries that were removed while it was stopped, from gate or file."""
     keep = keeping(rules("in0", deny=["192.0.2.6"]))
     lab.sluice("deny", "192.0.2.7", "192.0.2.8")
     keep.end()
@@ -437,7 +437,7 @@ def test_what_was_removed_while_it_was_away_stays_so(lab, keeping):
 
 
 def test_a_gate_that_is_removed_is_made_again(lab, keeping):
-    """keep creates a deleted gate again with its last rules, even if the file is bad now."""
+    """keep creates a deleted gate again with its last rules, even if the file is invalid now."""
     keep = keeping(rules("in0", deny=["192.0.2.9"]))
     lab.sluice("deny", OFFENDER)
     wait_until(lambda: banned(keep), "the ban")
@@ -450,7 +450,7 @@ def test_a_gate_that_is_removed_is_made_again(lab, keeping):
 
 
 def test_a_gate_that_others_made_anew_gets_the_rules_of_the_file(lab, keeping):
-    """keep applies its file to a gate that was deleted and created while keep was stopped."""
+    """keep applies its file to a gate that was deleted and created again while keep was stopped."""
     keep = keeping(rules("in0", deny=[OFFENDER]))
     os.kill(keep.process.pid, signal.SIGSTOP)
     lab.sluice("detach", "all")
@@ -463,7 +463,7 @@ def test_a_gate_that_others_made_anew_gets_the_rules_of_the_file(lab, keeping):
 
 
 def test_a_resize_by_a_command_is_no_other_gate(lab, keeping):
-    """keep does not apply its file again after a command has resized the gate."""
+    """After a command has resized the gate, keep does not apply its file to it as to a new gate."""
     keep = keeping(rules("in0", "in1"))
     lab.sluice("set", "10.0.0.0/8", "rate", "7pps")
     dump = lab.sluice("dump").out
@@ -491,7 +491,7 @@ def test_a_resize_that_is_killed_is_finished(lab, keeping, tmp_path):
 
 @pytest.mark.parametrize("pins", [["hosts4"], ["gate"], ["gate", "states", "counters"]])
 def test_pins_that_somebody_removed_are_pinned_again(lab, keeping, pins):
-    """keep pins removed maps again. Levels, counters and runtime entries stay."""
+    """keep restores pins that were removed. Levels, counters and runtime entries stay."""
     keep = keeping(rules("in0"))
     assert outcome(lab, [frame(OFFENDER)] * 9)[:2] == (5, 4)
     before = lab.json("stats")["totals"], lab.attachments()
@@ -508,7 +508,7 @@ def test_pins_that_somebody_removed_are_pinned_again(lab, keeping, pins):
 
 
 def test_bpffs_that_is_unmounted(lab, keeping):
-    """keep creates the gate again after the bpffs with its pins was unmounted."""
+    """keep creates the gate again after an unmount of the bpffs with its pins."""
     with own_bpffs():
         keep = keeping(rules("in0", deny=[OFFENDER]))
         run("umount", "/sys/fs/bpf")
@@ -521,7 +521,7 @@ def test_bpffs_that_is_unmounted(lab, keeping):
 
 @pytest.mark.parametrize("target, kind", [("/sys/fs/bpf", "bpf"), ("/sys/fs", "tmpfs")])
 def test_a_mount_that_hides_the_gate_is_named(lab, keeping, tmp_path, target, kind):
-    """If a mount hides the bpffs, keep creates no second gate in the new mount."""
+    """If a mount hides the bpffs with the gate, keep creates no second gate in the hiding mount."""
     (tmp_path / "drop.txt").write_text(f"{OFFENDER}\n")
     with own_bpffs():
         keep = keeping(rules("in0", deny=[{"file": "drop.txt"}]))
@@ -565,7 +565,7 @@ def test_a_start_while_a_mount_hides_the_gate_makes_no_second_one(lab, keeping):
 
 
 def test_a_state_that_cannot_be_saved_is_tried_again(lab, keeping, tmp_path):
-    """If the state file cannot be written, the old one stays, and keep retries."""
+    """If keep cannot write its state file, the old state file stays, and keep retries."""
     with own_bpffs():
         (tmp_path / "small").mkdir()
         run("mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(tmp_path / "small"))
@@ -643,7 +643,7 @@ def test_a_reload_refuses_the_state_as_a_list(lab, keeping):
 
 
 def test_killed_it_leaves_all_in_force_and_finds_it_again(lab, keeping):
-    """If keep is killed and started again, it leaves programs, counters and rules as they are."""
+    """keep is killed and started again: programs, counters and rules stay as they are."""
     keep = keeping(rules("in0"))
     assert outcome(lab, [frame(OFFENDER)] * 9)[:2] == (5, 4)
     before = lab.attachments(), lab.json("stats"), lab.json("status")["gates"][0]["generation"]
@@ -663,11 +663,11 @@ def test_one_process_keeps_a_gate(lab, keeping):
     assert not os.path.exists(f"/run/sluice/{lab.gate}.keep")
     keep.start()
     keep.end(signal.SIGKILL)
-    keep.start()  # the lock of a killed process is free
+    keep.start()  # the lock of the killed process is free
 
 
 def test_a_signal_during_the_start_does_not_kill_it(lab, tmp_path):
-    """SIGHUP during the start of keep, before the gate exists, does not end the process."""
+    """SIGHUP while keep starts, before the gate exists, does not end keep."""
     (tmp_path / "drop.txt").write_text("192.0.2.1\n")
     (tmp_path / "main.yaml").write_text(rules("in0", deny=[{"file": "drop.txt"}]))
     os.utime(tmp_path / "drop.txt", (int(time.time()),) * 2)
@@ -695,7 +695,7 @@ def test_commands_note_that_the_gate_is_kept(lab, keeping, tmp_path):
         noted(lab.sluice(*words), kept)
     keep.wait_for_told("0 attachments")
     keep.wait_for_told("1 attachment")
-    keep.end(signal.SIGKILL)  # a killed process leaves its lock file
+    keep.end(signal.SIGKILL)  # the lock file of a killed process is left
     assert lab.json("status")["gates"][0]["kept"] is None and str(keep.file) not in lab.sluice("detach", "in0").err
     assert not os.path.exists(f"/run/sluice/{lab.gate}.keep"), "it is removed with the gate"
 
@@ -708,7 +708,7 @@ def test_commands_note_that_the_gate_is_kept(lab, keeping, tmp_path):
     ("1\n/x\n", 0o622, None),
 ])
 def test_a_lock_that_something_else_wrote(lab, text, mode, kept):
-    """`status` reports the process that locks the lock file, unless others can write it."""
+    """`status` reports the process that locks the lock file, unless other users can write it."""
     lab.attach("in0")
     os.makedirs("/run/sluice", exist_ok=True)
     path = f"/run/sluice/{lab.gate}.keep"
@@ -726,11 +726,11 @@ def test_a_lock_that_something_else_wrote(lab, text, mode, kept):
 
 def test_it_sleeps_when_nothing_happens(lab, keeping):
     keep = keeping(rules("in0", "in9"))
-    # Some tasks run once more after the start.
+    # Right after the start, some tasks run once more.
     wait_until(lambda: settled(keep.process) and settled(keep.process) and settled(keep.process), "keep to be idle")
     before = cpu_ticks(keep.process), switches(keep.process)
     time.sleep(3)
-    # keep wakes up only to check its attachments.
+    # keep wakes up only to check whether its filters are still attached.
     assert cpu_ticks(keep.process) - before[0] <= 1 and switches(keep.process) - before[1] <= 16
     # `status` opens the directory of the gate, which causes an inotify event.
     lab.sluice("status")
@@ -769,7 +769,7 @@ def settled(process):
 
 
 def test_nothing_is_left_open(lab, keeping, tmp_path):
-    """keep closes all file descriptors of devices, lists and gates that have disappeared."""
+    """keep closes its file descriptors of devices, lists and gates that no longer exist."""
     (tmp_path / "drop.txt").write_text("192.0.2.1\n")
     text = rules("in0", "in1", {"device": "*", "netns": lab.sender, "hook": "egress"}, deny=[{"file": "drop.txt"}])
     keep = keeping(text)
@@ -797,7 +797,7 @@ def test_nothing_is_left_open(lab, keeping, tmp_path):
 
 
 def test_a_thousand_devices_at_once(lab, keeping):
-    """keep attaches all of many new devices, and leaks no file when they are deleted."""
+    """keep attaches many new devices, and closes all their files when they are deleted."""
     keep = keeping(rules({"device": "lan*", "hook": "ingress"}))
     matched, others = (200, 300) if LONG else (60, 60)
     names = [f"x{i}" for i in range(others)] + [f"lan{i}" for i in range(matched)]
@@ -824,7 +824,7 @@ def limit_files(process, most):
 
 
 def test_without_file_descriptors_for_a_while(lab, keeping, tmp_path):
-    """Without free file descriptors, keep logs each failure once, and retries."""
+    """When keep has no free file descriptors, it logs each failure once, and retries."""
     (tmp_path / "drop.txt").write_text("192.0.2.1\n")
     name = lab.filter + "-late"
     keep = keeping(rules("in0", "in1", {"device": "in2", "netns": name}, deny=[{"file": "drop.txt"}]))
@@ -838,9 +838,9 @@ def test_without_file_descriptors_for_a_while(lab, keeping, tmp_path):
     run("ip", "-n", name, "link", "add", "in2", "type", "veth", "peer", "name", "out2")
     lab.sluice("deny", OFFENDER)
     keep.wait_for_said("Too many open files")
-    time.sleep(0.7)  # by now, each task has failed
+    time.sleep(0.7)  # each task has failed once by now
     said = keep.said()
-    time.sleep(3)  # each task retries twice meanwhile
+    time.sleep(3)  # each task retries twice in this time
     assert keep.said() == said
     assert attached_to(lab) == ["in0 xdp native"] and denied(lab) == ["192.0.2.1", OFFENDER]
     assert outcome(lab, [frame(OFFENDER)] * 9)[:2] == (0, 9)
@@ -851,7 +851,7 @@ def test_without_file_descriptors_for_a_while(lab, keeping, tmp_path):
 
 
 def test_without_watches_changes_are_looked_for(lab, keeping, tmp_path):
-    """While inotify_add_watch() fails, keep polls. It uses inotify when the call succeeds."""
+    """If inotify_add_watch() fails, keep polls, and returns to inotify once the call succeeds."""
     (tmp_path / "drop.txt").write_text("192.0.2.1\n")
     (tmp_path / "none").touch()
     keep = keeping(rules("in0", deny=[{"file": "drop.txt"}]), environment={
@@ -882,12 +882,12 @@ def stopped(keep):
 
 
 def test_events_of_files_that_are_lost(lab, keeping, tmp_path):
-    """keep saves a change of the gate although the queue of inotify was full."""
+    """keep saves a changed gate even if the inotify queue overflowed when the gate changed."""
     with open("/proc/sys/fs/inotify/max_queued_events", encoding="ascii") as file:
         most = int(file.read())
     keep = keeping(rules("in0"))
     with stopped(keep):
-        for _ in range(most // 3 + 1):  # each turn causes three events: create, close, delete
+        for _ in range(most // 3 + 1):  # three events: create, close, delete
             (tmp_path / "x").touch()
             (tmp_path / "x").unlink()
         lab.sluice("deny", OFFENDER)
@@ -895,17 +895,17 @@ def test_events_of_files_that_are_lost(lab, keeping, tmp_path):
 
 
 def test_events_of_devices_that_are_lost(lab, keeping):
-    """keep attaches a new device even if the netlink buffer was full when the device appeared."""
+    """keep attaches a new device even if the netlink buffer overflowed when the device appeared."""
     keep = keeping(rules("in0", "in1"))
     with stopped(keep):
         lab.ip("-batch", "-", input="".join(f"link set lo mtu {2000 + i}\n" for i in range(2000)))
-        # The device stays down, because setting it up would cause one more event.
+        # The device stays down, because an event at its setup would reveal it.
         lab.ip("link", "add", "in1", "type", "veth", "peer", "name", "out1")
     wait_until(lambda: attached_to(lab) == ["in0 xdp native", "in1 xdp native"], "in1 attached")
 
 
 def test_what_systemd_and_the_journal_get(lab, keeping, tmp_path):
-    """If standard error is the journal, each message begins with its priority."""
+    """If stderr is the journal, keep begins each message with its priority."""
     (tmp_path / "log").touch()
     st = os.stat(tmp_path / "log")
     keep = keeping(rules("in0", "in9\x1b[2J"), environment={"JOURNAL_STREAM": f"{st.st_dev}:{st.st_ino}"}.items())
@@ -922,7 +922,7 @@ def test_what_systemd_and_the_journal_get(lab, keeping, tmp_path):
 
 
 def test_the_interval_finds_what_inotify_does_not_tell(lab, keeping, tmp_path):
-    """keep reads its lists again after each --interval, even without an inotify event."""
+    """keep reads its lists again every --interval, without an inotify event."""
     (tmp_path / "drop.txt").write_text("192.0.2.1\n")
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "drop.txt").write_text("192.0.2.2\n")
@@ -944,7 +944,7 @@ def test_it_waits_for_the_end_of_a_trial(lab, keeping):
     wait_until(lambda: denied(lab) == ["192.0.2.1", "192.0.2.2"], "the entries of the file beside the confirmed entry")
     on_trial(lab, rules("in0", deny=["192.0.2.3"]))
     keep.wait_for_told(ON_TRIAL)
-    lab.ip("link", "set", "in0", "alias", "x")  # causes an event of the device
+    lab.ip("link", "set", "in0", "alias", "x")  # an event of in0, which wakes keep
     time.sleep(0.5)
     told = keep.reload(rules("in0", deny=["192.0.2.4"]))
     assert NOT_APPLIED in told and NOT_ALL_ATTACHED not in told
@@ -973,7 +973,7 @@ def test_what_it_refuses(lab, words, status, names):
 
 
 def test_causes_of_a_reload_and_of_lists_are_said_once(lab, keeping, tmp_path):
-    """If a reload and a list fail again and again, keep logs each cause once."""
+    """If a reload and a list keep failing for the same causes, keep logs each cause once."""
     (tmp_path / "drop.txt").write_text("192.0.2.1\n")
     keep = keeping(rules("in0", deny=[{"file": "drop.txt"}, {"prefix": "192.0.2.7", "until": "2020-01-01T00:00:00Z"}]))
     gate = f"/sys/fs/bpf/sluice/{lab.gate}"
@@ -984,7 +984,7 @@ def test_causes_of_a_reload_and_of_lists_are_said_once(lab, keeping, tmp_path):
     def causes():
         return [line for line in keep.said().splitlines() if f"gate '{lab.gate}': " in line and str(keep.file) in line]
     wait_until(lambda: len(causes()) == 2, "both causes")
-    time.sleep(4)  # keep retries both meanwhile, but does not log their causes again
+    time.sleep(4)  # keep retries both, and logs no cause again
     assert len(causes()) == 2, keep.said()
     os.rename(f"{gate}/elsewhere", f"{gate}/policies")
     wait_until(lambda: denied(lab) == ["192.0.2.2"], "the list")

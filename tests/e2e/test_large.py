@@ -13,8 +13,8 @@ from lab import ETH_P_ALL, HERE4, SO_RCVBUFFORCE, inside
 
 SENDER4 = "198.51.100.2"
 PORT, SECONDS, RATE, BURST = 5001, 5, 100, 25
-SEGMENT, MERGED_MOST = 1448, 46  # 46 segments make 64 KiB, the largest merged packet
-ATTEMPTS = 5  # one success suffices, because other processes may slow down an attempt
+SEGMENT, MERGED_MOST = 1448, 46  # 46 segments fill 64 KiB, the largest merged packet
+ATTEMPTS = 5  # one attempt must succeed; other processes can slow down the rest
 
 
 @pytest.fixture
@@ -27,7 +27,7 @@ def joined(lab):
 
 
 def largest_frame(tap):
-    """Returns the size of the largest frame so far, as seen by tc hooks."""
+    """Returns the size of the largest frame that the tap socket received since the last call."""
     largest = 0
     with contextlib.suppress(BlockingIOError):
         while True:
@@ -58,7 +58,7 @@ def send(lab, until):
         while time.monotonic() < until:
             with contextlib.suppress(TimeoutError):
                 s.send(bytes(1 << 18))
-        # SO_LINGER makes close() send a reset.
+        # close() then sends a reset instead of waiting.
         s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
 
 
@@ -85,15 +85,15 @@ def tap(joined):
 
 
 def greedy_stream(lab, listener, tap):
-    """Sends a TCP stream, and sets a limit after a second. Returns measurements since then."""
+    """Sends a TCP stream, and sets a limit after 1 s. Returns what passed with the limit."""
     got = []
-    # pytest waits at its end for all threads that are not daemons.
+    # Daemons, because pytest would wait for other threads when it exits.
     until = time.monotonic() + 1 + SECONDS
     reader = threading.Thread(target=receive, args=(listener, got, until), daemon=True)
     reader.start()
     sender = threading.Thread(target=send, args=(lab, until), daemon=True)
     sender.start()
-    time.sleep(1)  # by now, TCP sends large packets
+    time.sleep(1)  # TCP needs this time until it sends large packets
     start = time.monotonic()
     lab.sluice("set", "default", "rate", f"{RATE}pps", "burst", str(BURST))
     before, begin = lab.counts(), time.monotonic()
@@ -111,7 +111,7 @@ def greedy_stream(lab, listener, tap):
 
 @pytest.mark.alone
 def test_a_greedy_stream_gets_its_rate(joined, listener, tap):
-    """A TCP stream reaches 80 % of the limit's rate, and never exceeds the rate."""
+    """A TCP stream gets at least 80 % of the limit's rate, and never more than the rate."""
     joined.attach("in0", "hook", "ingress")
     for _ in range(ATTEMPTS):
         it = greedy_stream(joined, listener, tap)
@@ -120,6 +120,6 @@ def test_a_greedy_stream_gets_its_rate(joined, listener, tap):
         assert it.passed <= max(BURST, MERGED_MOST + BURST / 16) + RATE * it.spent
         if it.merged > BURST and it.passed >= 0.8 * RATE * it.spent and it.pause < 2:
             break
-    assert it.merged > BURST  # the limit has seen packets larger than its burst
+    assert it.merged > BURST  # packets larger than the burst have reached the limit
     assert it.passed >= 0.8 * RATE * it.spent
     assert it.pause < 2

@@ -13,7 +13,7 @@ OFFENDER, OFFENDER6, GOOD = "203.0.113.66", "2001:db8:bad::66", "192.0.2.1"
 
 
 def outcome(lab, frames, device="out0"):
-    """Sends frames. Returns how many passed, how many were dropped, and how many by reason."""
+    """Sends frames. Returns how many passed, how many were dropped, and the counts by reason."""
     before, counts = lab.json("stats")["reasons"], lab.counts()
     lab.send_and_wait(frames, device)
     after, now = lab.json("stats")["reasons"], lab.counts()
@@ -34,7 +34,7 @@ def only(lab, source, *words):
 
 
 def refused(lab):
-    """Returns the number of packets that each limit of policy default has refused, by name."""
+    """Returns the number of packets that each limit of policy default refused, by limit name."""
     policy, = (p for p in lab.json("stats")["policies"] if p["prefix"] == "default")
     return {limit["name"]: limit["refused"]["packets"] for limit in policy["limits"]}
 
@@ -59,7 +59,7 @@ def test_a_limit_of_syns_with_a_block(gate):
 # --- Forgive --------------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("source,burst,action", [
-    # A burst of 200 is divided into slices for the CPUs, a burst of 5 is not.
+    # With 200, slices of the CPUs also hold credit. With 5, a limit has no slices.
     (OFFENDER, 200, "drop"), (OFFENDER6, 5, "block 1h")])
 def test_forgive_gives_a_full_bucket_to_one_source(gate, source, burst, action):
     gate.sluice("set", "default", "rate", "1/h", "burst", str(burst), "action", *action.split())
@@ -75,7 +75,7 @@ def test_forgive_gives_a_full_bucket_to_one_source(gate, source, burst, action):
 
 @pytest.mark.parametrize("own", [False, True], ids=["one policy", "inherited"])
 def test_forgive_reaches_sources_that_share_a_state(gate, own):
-    """`forgive` for one source of a /24 that shares a state resets the state of the /24."""
+    """If the sources of a /24 share a state, `forgive` for one of them resets this state."""
     neighbour, far = "203.0.113.7", "203.0.112.7"
     gate.sluice("set", "default", "rate", "1/h", "burst", "5", "per", "24")
     if own:
@@ -156,7 +156,7 @@ def test_blocks_that_follow_are_longer_and_end_by_themselves(gate):
         left = only(gate, OFFENDER6)
         least = seconds - (time.monotonic() - begun)
         assert 1000 * least <= left["blocked_ms"] <= 1000 * seconds and left["retry_after_ms"] >= left["blocked_ms"]
-        if least > 0 or left["blocked_ms"]:  # the block may have ended, if the machine is busy
+        if least > 0 or left["blocked_ms"]:  # on a busy machine, the block may have ended
             assert (left["reason"], left["remaining"]) == ("blocked", 0)
 
     begun = time.monotonic()
@@ -171,7 +171,7 @@ def test_blocks_that_follow_are_longer_and_end_by_themselves(gate):
     gate.sluice("forgive", OFFENDER6)
     begun = time.monotonic()
     assert outcome(gate, [frame(OFFENDER6)] * 2)[2] == {"within-limit": 1, "over-limit": 1}
-    still_blocked(0.5, begun)  # `forgive` makes the next block as short as the first
+    still_blocked(0.5, begun)  # after `forgive`, a block is as short as the first
 
 
 OF_EVERY_KIND = {"name", "match", "key", "action", "kind", "rate", "burst", "unit", "allowed",
@@ -179,7 +179,7 @@ OF_EVERY_KIND = {"name", "match", "key", "action", "kind", "rate", "burst", "uni
                  "blocked_ms", "matches", "verdict", "inherited_from"}
 
 KINDS = [
-    # Columns: kind, words of `set`, more keys of `check`, source.
+    # Columns: kind, words of `set`, additional keys in `check`, source.
     ("bucket", "rate 8kbit burst 3kB", set(), OFFENDER6),
     ("window", "window 3 per 1s", {"window", "groups"}, OFFENDER6),
     ("shape", "shape 2pps horizon 1s no-fq", {"shape", "horizon"}, OFFENDER),
@@ -210,7 +210,7 @@ def test_a_packet_passes_at_the_time_that_check_tells_and_not_before(lab, kind, 
             pass
         refusal, begun = told(), time.monotonic()
         if refusal["reason"] == "within-limit":
-            continue  # the machine was busy, and credit is back already
+            continue  # the machine was so busy that credit has refilled already
         assert refusal["reason"] == ("over-horizon" if kind == "shape" else "over-limit")
         assert refusal["remaining"] < size or kind == "shape"
         assert 0 < refusal["retry_after_ms"] <= refusal["full_in_ms"] <= 4000
@@ -251,7 +251,7 @@ def test_key_dst_has_no_effect_without_hook_egress(lab):
 
 
 def test_a_change_of_kind_counts_afresh(gate):
-    """A limit of another kind, or with another key, starts with full buckets."""
+    """After a change of its kind or key, a limit starts with full buckets."""
     def change(words):
         return "'all'" in gate.sluice("set", "default", *words.split()).err
 

@@ -16,7 +16,7 @@ BOTH = [DENIED, DENIED6]
 
 
 def verdicts(lab, *sources):
-    """Returns the verdicts of `check`, which must be those of a packet of each source."""
+    """Returns the verdicts that `check` predicts for sources. A packet of each confirms them."""
     said = [lab.json("check", source)["verdict"] for source in sources]
     before = lab.counts()
     lab.send_and_wait([frame(source) for source in sources])
@@ -30,7 +30,7 @@ def reasons(lab):
 
 
 def entries(lab):
-    """Returns `allow` or `deny` for each runtime entry, by prefix."""
+    """Returns the access (allow or deny) of each runtime entry, by prefix."""
     return {rule["prefix"]: rule["list"] for rule in lab.json("show")["rules"] if "list" in rule}
 
 
@@ -111,7 +111,7 @@ def moment(seconds):
 
 
 def left(end):
-    """Returns the seconds from now until `end`."""
+    """Returns the seconds left until the time `end`."""
     return calendar.timegm(time.strptime(end, "%Y-%m-%dT%H:%M:%SZ")) - time.time()
 
 
@@ -131,7 +131,7 @@ def test_show_tells_the_end(attached):
     assert "seconds_left" not in rules["10.0.0.0/8"]
     check = attached.json("check", DENIED)
     assert check["policy"] == "deny" and 3500 < check["seconds_left"] <= 3600.1
-    for line in shown:  # each printed command is valid
+    for line in shown:  # each command that `show` printed is valid
         attached.sluice(*shlex.split(line)[3:])
     assert entries(attached) == {DENIED: "deny", "192.0.2.0/24": "allow", "10.0.0.0/8": "deny"}
 
@@ -177,7 +177,7 @@ def test_what_is_not_denied_is_undenied_with_force(attached, tmp_path):
 
 
 TO_LIST = [
-    # Columns: arguments of allow and deny, a part of the error message.
+    # Columns: arguments of allow and deny, part of the error message.
     ("", "which"), ("192.0.2.1 192.0.2.300", "'192.0.2.300'"), ("192.0.2.1 for", "'for'"),
     ("192.0.2.1 replace", "'as LIST'"), ("default as x", "'force'"), ("192.0.2.1 as", "'as'"),
     ("192.0.2.1 skip", "-f FILE"), ("192.0.2.0/255.255.255.0", "192.0.2.0/24"),
@@ -194,7 +194,7 @@ TO_TAKE_BACK = [
 
 
 def test_prefixes_that_may_lock_out_take_force(attached):
-    """`deny`, and any list, requires `force` for a very large prefix."""
+    """For a very large prefix, `deny` and entries of lists require `force`."""
     for prefix, wide in ("10.0.0.0/8", False), ("10.0.0.0/7", True), ("default", True), ("2000::/15", True):
         for verb, *words in ["deny"], ["deny", "as", "a"], ["allow", "as", "b"], ["allow"]:
             is_free = not wide or [verb, *words] == ["allow"]
@@ -258,7 +258,7 @@ def test_a_file_of_prefixes(attached, tmp_path):
     ("add " + "s" * 100000 + " 192.0.2.1\nadd " + "t" * 100000 + " 192.0.2.1\n", [2]),
 ], ids=lambda v: ascii(v)[:20])
 def test_bad_lines_are_named_and_nothing_is_applied(shared, tmp_path, text, numbers):
-    """An error message names each bad line of a file, and shortens long ones."""
+    """Error messages name each invalid line of a file, and shorten long lines."""
     before = shared.snapshot()
     path = written(tmp_path / "list", "198.51.100.9\n" + text)
     said = lines(shared.sluice("deny", "-f", path, status=2))
@@ -333,7 +333,7 @@ def test_the_name_of_a_list(attached, tmp_path, monkeypatch):
         assert [one["name"] for one in attached.json("lists")["lists"]] == [path]
     attached.sluice("deny", "-f", path, "as", "other")
     assert members(attached) == {DENIED: ["list", "other"]}
-    os.remove(path)  # del does not need the file of the list
+    os.remove(path)  # `del` does not read the list's file
     attached.sluice("del", "-f", "list")
     attached.sluice("del", "-f", "other")
     attached.refuses(["del", "-f", "other"], "/other'")
@@ -352,7 +352,7 @@ def test_a_list_that_two_names_may_mean(attached, tmp_path, monkeypatch):
     for verb in "del", "undeny":
         attached.refuses([verb, "-f", "bl"], "'bl'", f"'{path}'", f"'-f {path}'")
     assert attached.snapshot() == before
-    attached.sluice("undeny", DENIED, "as", "bl")  # the name after `as` is not a path
+    attached.sluice("undeny", DENIED, "as", "bl")  # a word after `as` is never a path
     assert members(attached) == {DENIED: ["bl"], OTHER: ["bl"]}
     attached.refuses(["undeny", DENIED, "as", "bl"], DENIED, "'bl'")
     monkeypatch.chdir("/")
@@ -360,7 +360,7 @@ def test_a_list_that_two_names_may_mean(attached, tmp_path, monkeypatch):
     assert [one["name"] for one in attached.json("lists")["lists"]] == [path]
     attached.sluice("deny", OTHER, "as", "bl")
     monkeypatch.chdir(tmp_path)
-    attached.sluice("del", "-f", "./bl")  # a name with a slash is a path
+    attached.sluice("del", "-f", "./bl")  # a word with a slash is a path
     assert [one["name"] for one in attached.json("lists")["lists"]] == ["bl"]
     attached.refuses(["undeny", OTHER, "as", "./bl"], "bl'")
     attached.sluice("del", "-f", "bl")
@@ -387,19 +387,19 @@ def test_a_list_says_one_word(attached):
     attached.sluice("allow", OTHER, "as", "x", "replace")
     assert verdicts(attached, DENIED, OTHER) == ["pass", "pass"]
     assert members(attached) == {OTHER: ["x"]}
-    attached.sluice("deny", OTHER, "as", "y")  # allow has precedence over deny
+    attached.sluice("deny", OTHER, "as", "y")  # the entry that allows OTHER has precedence
     assert verdicts(attached, OTHER) == ["pass"]
     attached.sluice("unallow", "-f", "x")
     assert verdicts(attached, OTHER) == ["drop"]
 
 
 def ends(lab):
-    """Returns the seconds until each list ends, by name, or None for a list without an end."""
+    """Returns the seconds left until each list expires, by name; None: never."""
     return {one["name"]: one.get("seconds_left") for one in lab.json("lists")["lists"]}
 
 
 def entry_ends(lab):
-    """Returns the seconds left of the entries that have an end, by prefix and list."""
+    """Returns the seconds left until list entries expire, by prefix. Others are omitted."""
     return {rule["prefix"]: rule["list_seconds_left"] for rule in lab.json("show")["rules"]
             if "list_seconds_left" in rule}
 
@@ -427,7 +427,7 @@ def test_at_most_32_lists(attached):
     before = attached.snapshot()
     attached.refuses(["deny", "10.0.0.99", "as", "l32"], "32", "'sluice del -f NAME'")
     assert attached.snapshot() == before
-    # The old and the new list exist together for a moment, so `replace` needs a free slot.
+    # `replace` needs a free slot, because the old and the new list exist at the same time.
     for i in range(32):
         attached.sluice("deny", f"10.0.0.{i}", f"10.0.1.{i}", "for", "1h", "as", f"l{i}", "replace")
     assert len(members(attached)) == 64
@@ -459,7 +459,7 @@ def test_what_is_on_a_list_is_taken_off_by_its_name(attached):
 
 
 def printed(message):
-    """Returns the words of the first command of sluice that a message prints, without the program and the gate."""
+    """Returns the words of the first sluice command in a message, without `sluice -g GATE`."""
     return shlex.split(re.search(r"'(sluice .*?)'(?: or|;|\n|$)", message)[1])[3:]
 
 

@@ -15,7 +15,7 @@ from lab import (FILTER_MAC, HERE4, PORT, SENDER_MAC, checksum, inside, mac, not
                  on_one_cpu, wait_until)
 
 SENDER4 = "203.0.113.66"
-SEGMENTS, PAYLOAD = 20, 1000  # number of segments in a merged packet, and bytes of each segment
+SEGMENTS, PAYLOAD = 20, 1000  # segments of a merged packet, and bytes of payload of each segment
 SOL_UDP, UDP_SEGMENT = 17, 103
 LIMIT = 100
 
@@ -29,7 +29,7 @@ def limit(lab):
 
 
 def send_merged(lab, to, count):
-    """Sends merged UDP packets. The kernel segments them if the veth device has native XDP."""
+    """Sends merged UDP packets. The kernel segments them if native XDP is attached to in0."""
     lab.ip("addr", "replace", f"{SENDER4}/32", "dev", "out0", netns=lab.sender)
     lab.ip("route", "replace", HERE4, "dev", "out0", "src", SENDER4, netns=lab.sender)
     lab.ip("neigh", "replace", HERE4, "lladdr", to, "dev", "out0", netns=lab.sender)
@@ -53,7 +53,7 @@ def move_address(lab, device):
 
 
 def stack(lab, kind):
-    """Creates up0 on top of in0 with the filter's address. Returns the MAC address of up0."""
+    """Creates up0, with the filter's IP address, on top of in0. Returns up0's MAC address."""
     words = {"macvlan": ["link", "in0", "name", "up0", "type", "macvlan", "mode", "bridge"],
              "ipvlan": ["link", "in0", "name", "up0", "type", "ipvlan"],
              "bridge": ["name", "up0", "type", "bridge"]}[kind]
@@ -84,7 +84,7 @@ def test_native_veth_gets_each_packet(lab):
     noted(lab.attach("in0"))
     assert [a["mode"] for a in lab.attachments()] == ["native"]
     limit(lab)
-    # Each merged packet takes 20 places in the veth queue of 256 packets.
+    # Each merged packet becomes 20 packets in the veth queue, which holds 256.
     send_merged(lab, FILTER_MAC, 10)
     assert judged(lab, 10 * SEGMENTS) == (LIMIT, 10 * SEGMENTS - LIMIT)
     received.wait_for(SENDER4, LIMIT)
@@ -126,7 +126,7 @@ class Tap:
         move_address(lab, "tap0")
 
     def send(self, gso, count):
-        """Sends merged packets with a virtio header."""
+        """Sends merged packets, each with a virtio header that asks for segmentation."""
         if gso == GSO_TCPV4:
             proto, offset, transport = 6, 16, struct.pack("!HHIIBBHHH", 40000, PORT, 1, 1, 5 << 4,
                                                           0x10, 1024, 0, 0)
@@ -138,7 +138,7 @@ class Tap:
                   socket.inet_aton(HERE4)]
         fields[7] = checksum(struct.pack("!BBHHHBBH4s4s", *fields))
         pseudo = fields[8] + fields[9] + struct.pack("!HH", proto, size - 20)
-        sum_ = ~checksum(pseudo) & 0xFFFF  # the kernel completes the checksum of each segment
+        sum_ = ~checksum(pseudo) & 0xFFFF  # the kernel adds each segment
         transport = transport[:offset] + struct.pack("!H", sum_) + transport[offset + 2:]
         packet = (mac(TAP_MAC) + mac(SENDER_MAC) + b"\x08\x00" +
                   struct.pack("!BBHHHBBH4s4s", *fields) + transport + bytes(SEGMENTS * PAYLOAD))

@@ -10,7 +10,7 @@ SESSION = os.path.join(TOP, "tests", "data", "messages.txt")
 
 
 def steps():
-    """Returns for each command its exit status and words, and the expected lines."""
+    """Returns (exit status and words of a command, expected messages) for each command."""
     found = []
     with open(SESSION, encoding="utf-8") as file:
         for line in file.read().splitlines():
@@ -26,7 +26,7 @@ def test_messages(lab, tmp_path):
         return ["nsenter", f"--net=/run/netns/{lab.filter}", "setpriv", *rights]
 
     def typed(words):
-        """Runs a command. Returns its exit status and messages, with the output of doctor."""
+        """Runs a command. Returns its exit status and messages, and doctor's standard output."""
         before, words = (users[words[0]], words[1:]) if words[0] in users else ([], words)
         netns = [] if before else ["-n", lab.filter]
         gate = [] if "-g" in words else ["-g", lab.gate]
@@ -44,7 +44,7 @@ def test_messages(lab, tmp_path):
         directory.chmod(0o755)
     (tmp_path / "rules.yaml").write_text("policies:\n  - prefix: default\n    limits:\n      - rtae: 5pps\n")
     (tmp_path / "list.txt").write_text("192.0.2.1\n192.0.2.300\n")
-    # Without IPv6, the kernel sends no packets from in0 itself.
+    # With IPv6, the kernel would send packets from in0 itself.
     lab.sysctl(lab.filter, "net/ipv6/conf/in0/disable_ipv6", 1)
     lab.pair("out1", "in1")
     with own_bpffs():

@@ -24,7 +24,7 @@ def shell(line, cwd):
 
 
 class Names(Lab):
-    """A lab with hostile names of devices and of the filter's network namespace."""
+    """A lab in which devices and the filter's network namespace have hostile names."""
 
     def __init__(self, path):
         super().__init__()
@@ -52,7 +52,7 @@ class Names(Lab):
         self.sluice("newcomers", "default", "rate", "1kpps")
 
     def place(self):
-        """Returns the attachments and the rules of the gate, with sorted lists."""
+        """Returns the attachments and the rules of the gate, with its lists in order."""
         attached = sorted((a["netns_inode"], a["ifindex"], a["hook"], a["mode"]) for a in self.attachments())
         dumped = self.json("dump", netns=self.odd)
         del dumped["attach"]
@@ -70,13 +70,13 @@ def names(tmp_path):
 
 
 def acts(text):
-    """Returns the control characters and the invalid UTF-8 bytes in a text."""
+    """Returns all control characters and all bytes that are not valid UTF-8 in a text."""
     return [c for c in text if c != "\n" and unicodedata.category(c) in ("Cc", "Cs")]
 
 
 # --- What is printed ------------------------------------------------------------------------------
 
-# These arguments make each command print every kind of name that it can print.
+# With these arguments, commands print hostile names of every kind.
 WORDS = {
     "attach": [["--", *DEVICES], ["--", "peer0" + ESCAPE], ["a" + ESCAPE, "hook", ESCAPE]],
     "detach": [["a" + ESCAPE], ["in0" + ESCAPE], ["hook", "egress", "--", "b" + CSI], ["all", "hook", "egress"]],
@@ -144,7 +144,7 @@ def test_no_command_prints_what_acts_on_a_terminal(names):
 
 
 def test_names_are_told_apart_from_what_is_around_them(names):
-    """`export` prints valid samples, one a line, even if a label's value is a hostile name."""
+    """If a label's value is a hostile name, `export` still prints a valid sample in one line."""
     names.fill()
     label = r'[a-z_]+="(?:[^"\\]|\\["\\n])*"'
     sample = re.compile(rf"[a-z0-9_]+\{{{label}(?:,{label})*\}} [0-9.]+")
@@ -205,7 +205,7 @@ def test_a_directory_of_another_name_is_no_gate(names):
 # --- What is to be typed --------------------------------------------------------------------------
 
 def test_what_show_prints_makes_the_same_gate(names):
-    """The commands that `show` prints create the same gate, with or without -n."""
+    """The commands that `show` prints create the same gate, whether `show` had -n or not."""
     names.fill()
     shown, place, files = names.sluice("show"), names.place(), names.files()
     assert shown.err == "" and names.sluice("show", netns=names.odd) == shown == names.sluice("show", netns="")

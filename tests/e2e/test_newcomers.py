@@ -20,7 +20,7 @@ from test_export import promtool_objects, samples, total
 NEW, NEW6 = "203.0.113.66", "2001:db8:bad::66"
 CPUS = int(open("/sys/devices/system/cpu/possible", encoding="ascii").read().split("-")[-1]) + 1
 
-# With 512 sources, more than 32 (a sixteenth) new sources in an interval are a flood.
+# More than 32 new sources in an interval are a flood, a sixteenth of 512 sources.
 SMALL = "sources", "512", "buckets", "1k", "hosts", "1k", "prefixes", "1k", "policies", "65"
 FEW = 32
 
@@ -32,7 +32,7 @@ def small(lab):
     return lab
 
 
-SHOWS = 2  # a source that sends so few packets in a flood gets no bucket
+SHOWS = 2  # a new source with this many packets in a flood gets no bucket
 FLOOD = 250 * SHOWS
 
 
@@ -41,7 +41,7 @@ def flood(lab, net="10.1"):
 
 
 def flood_with(lab, frames):
-    """Sends frames of many new sources, all on one CPU. The flood ends 0.1 s later."""
+    """Sends frames of many new sources from one CPU. The flood ends 0.1 s after the last frame."""
     with on_one_cpu():
         lab.send_and_wait([data for data in frames for _ in range(SHOWS)])
 
@@ -51,16 +51,16 @@ CROWD = "100.64.0.0/10"
 
 @contextlib.contextmanager
 def crowding(lab):
-    """Sustains a flood of new sources, which are all dropped, during the with block."""
+    """A flood of new sources, all of which are dropped, lasts for the whole with block."""
     lab.sluice("set", CROWD, "rate", "1/h", "start", "empty", "inherit", "no")
     out = lab.raw_socket("out0")
 
     def send():
-        # The flood would end if this process paused for 0.1 s.
+        # The flood would end if this process did not send for 0.1 s.
         os.setpriority(os.PRIO_PROCESS, 0, -20)
         with on_one_cpu():
             for i in itertools.count(random.randrange(1 << 12)):
-                # More than twice FEW, because the packets may fall into two intervals.
+                # More than twice FEW, because two intervals can share these packets.
                 for j in range(1, 2 * FEW + 3):
                     with contextlib.suppress(OSError):  # the queue of the veth device may be full
                         out.send(frame(f"100.{64 + (i >> 6) % 64}.{i & 63}.{j}"))
@@ -81,7 +81,7 @@ def state(lab):
 
 
 def told(lab, reason, policy="default"):
-    """Returns the number of packets of a policy that `export` counts under a reason."""
+    """Returns how many packets of a policy `export` counts under a reason."""
     return total(samples(lab.sluice("export").out), "sluice_packets_total", policy=policy,
                  reason=reason)
 
@@ -103,7 +103,7 @@ def newcomer(lab, source=NEW, *words):
 # --- Budgets in commands and files -----------------------------------------------------------------
 
 def test_a_budget_is_of_a_policy(attached):
-    """`newcomers` is refused for a prefix without limits."""
+    """`newcomers` is refused for a prefix that has no limits."""
     attached.sluice("deny", NEW)
     attached.sluice("set", "192.0.2.0/24", "rate", "5pps")
     before = attached.snapshot()
@@ -117,7 +117,7 @@ def test_a_budget_is_of_a_policy(attached):
 
 
 def test_a_budget_of_limits_that_only_observe(attached):
-    """A note reports a budget that has no effect, because all limits only observe."""
+    """A note reports that a budget has no effect if all limits of its policy only observe."""
     def noted(*words):
         return "default" in attached.sluice(*words).err
 
@@ -133,7 +133,7 @@ def test_a_budget_of_limits_that_only_observe(attached):
     file = {"policies": [{"prefix": prefix, "newcomers": {"rate": "7pps"}, "limits": [
         {"rate": "5pps", "action": "observe"}]} for prefix in ("10.0.0.0/8", "10.0.0.0/16")]}
     assert "10.0.0.0/8" in attached.apply(file).err
-    assert attached.apply(file).err == ""  # prints no note, because nothing changes
+    assert attached.apply(file).err == ""  # prints no note, because the file changes nothing
 
 
 def test_what_keeps_a_budget_and_what_deletes_it(attached):
@@ -162,7 +162,7 @@ def test_what_keeps_a_budget_and_what_deletes_it(attached):
 
 @pytest.mark.quick
 def test_check_while_few_come(small):
-    """Without a flood, a packet of a new source is charged to the budget and a new bucket."""
+    """If there is no flood, a new source's packet is charged to the budget and to a new state."""
     small.sluice("set", "default", "rate", "1/h", "burst", "3")
     small.sluice("set", "192.0.2.0/24", "rate", "1/h", "start", "empty")
     small.sluice("newcomers", "default", "rate", "1/h", "burst", "20")
@@ -193,7 +193,7 @@ def test_check_while_few_come(small):
 
 @pytest.mark.alone
 def test_check_in_a_flood(small):
-    """`check` predicts the verdict of a new source during a flood, until it has a bucket."""
+    """During a flood, `check` predicts the verdict of a new source until the source has a state."""
     def meets(verdict, reason):
         answer, before = small.json("check", NEW), told(small, reason)
         assert (answer["verdict"], answer["reason"]) == (verdict, reason)
@@ -216,7 +216,7 @@ def test_check_in_a_flood(small):
         meets("pass", "newcomer")
         assert small.json("check", "192.0.2.1")["newcomer"] is None
         assert small.json("check", "192.0.2.1")["limits"][0]["remaining"] == 2
-        while newcomer(small)["waits"]:  # the flood may reduce the hits of this source
+        while newcomer(small)["waits"]:  # other new sources may lower this source's hits
             meets("pass", "newcomer")
         assert small.json("check", NEW)["reason"] == "within-limit"
         small.send(NEW)
@@ -224,7 +224,7 @@ def test_check_in_a_flood(small):
 
 
 def test_sources_that_are_not_at_hand_are_listed(lab):
-    """`sources` lists sources without a bucket after those with dropped packets."""
+    """`sources` lists sources with dropped packets, then those without a bucket, then the rest."""
     lab.attach("in0", "mode", "native", "buckets", "1")
     lab.sluice("set", "default", "rate", "1/h", "burst", "9")
     for i in range(1, 21):
@@ -253,7 +253,7 @@ def test_sources_that_are_not_at_hand_are_listed(lab):
 
 
 def test_status_tells_when_room_is_short(lab):
-    """If the table of sources is too small, `status` prints the size that it should have."""
+    """If the table of sources is too small, `status` prints how large it should be."""
     def levels():
         return lab.json("status")["gates"][0]["sources"]
 
@@ -284,7 +284,7 @@ def test_status_tells_when_room_is_short(lab):
         assert lab.json("check", source)["limits"][0]["remaining"] == 2, source
     wait_until(lambda: state(lab) == "quiet", "the end of the flood")
     lab.sluice("newcomers", "default", "rate", "1/h", "burst", "8")
-    for i in range(1, 100):  # look for a key for which the table has no room
+    for i in range(1, 100):  # find a source for whose state the table has no room
         met = newcomer(lab, f"10.99.{i}.1")
         if met["lacks_room"]:
             break
@@ -369,7 +369,7 @@ def memlock(lab, name):
 @pytest.mark.skipif(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") > 50e9,
                     reason="a machine with memory for the largest of gates")
 def test_more_memory_than_there_is(lab, tmp_path):
-    """Commands refuse sizes for which the machine has too little memory."""
+    """Commands refuse sizes for which the machine has not enough memory."""
     largest = ("sources", "64m", "buckets", "64m")
     assert lab.gate in one_line(lab.attach("in0", *largest, status=1))
     assert not os.path.exists(f"/sys/fs/bpf/sluice/{lab.gate}")
@@ -388,7 +388,7 @@ def test_more_memory_than_there_is(lab, tmp_path):
 
 @pytest.mark.skipif(kernel() < (6, 4), reason="older kernels report no exact figures")
 def test_the_help_tells_what_a_source_takes(lab):
-    """The help and `status` print the memory that a source takes, as the kernel accounts it."""
+    """The help and `status` print the memory per source that the kernel accounts for."""
     lab.attach("in0", "sources", "200k", "buckets", "32k")
     said = " ".join(run_sluice("help", "attach").out.split())
     least, most = map(int, re.search(r" sources .*? (\d+) to (\d+) bytes each", said).groups())

@@ -47,9 +47,9 @@ usr/share/man/man8/sluice-top.8.gz
 """.split()
 DOC = "usr/share/doc/sluice"
 FOLDERS = {f"{DOC}/docs": "docs/*.md", f"{DOC}/examples": "docs/examples/*",
-           f"{DOC}/docs/examples": "docs/examples/*"}  # the package has a link to this directory
-UNITS = {"sluice": "sluice", "sluice-events": "sluice", "sluice-share": "sluice-share"}  # name and program
-MOST_EXPOSED = 25  # the highest score that `systemd-analyze security` may report, in tenths
+           f"{DOC}/docs/examples": "docs/examples/*"}  # a link in the package
+UNITS = {"sluice": "sluice", "sluice-events": "sluice", "sluice-share": "sluice-share"}  # by unit
+MOST_EXPOSED = 25  # tenths; highest score allowed by `systemd-analyze security`
 
 
 def needs(tool):
@@ -148,7 +148,7 @@ def test_what_is_below_etc_is_kept_over_upgrades(tree):
 
 @pytest.mark.parametrize("path", glob.glob(f"{TOP}/docs/examples/*"), ids=os.path.basename)
 def test_an_example_can_be_executed_where_it_is_a_script(tree, path):
-    """Each example that is a script is executable. run-parts would silently skip it otherwise."""
+    """Each example that is a script is executable, because run-parts silently skips others."""
     with open(path, encoding="utf-8") as file:
         script = file.read(2) == "#!"
     for folder in (f"{DOC}/examples", f"{DOC}/docs/examples"):
@@ -200,7 +200,7 @@ def test_systemd_calls_the_unit_little_exposed(unit):
 
 @pytest.mark.parametrize("tool,name", [("systemd-sysusers", "sysusers.d"), ("systemd-tmpfiles", "tmpfiles.d")])
 def test_users_and_directories_are_made(tree, tmp_path, tool, name):
-    """The packaged files create user sluice and its directories."""
+    """The package's sysusers.d and tmpfiles.d files create user sluice and its directories."""
     needs(tool)
     needs("systemd-sysusers")
     folder = tmp_path / "usr/lib"

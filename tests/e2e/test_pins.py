@@ -20,11 +20,11 @@ def mode(path):
 
 
 def test_maps_by_name_and_links(lab):
-    """The pins of a gate have the right names and modes, whatever the umask is."""
+    """Pins of a gate have the right names, and the right modes under any umask."""
     lab.attach("in0", preexec_fn=lambda: os.umask(0))
     lab.attach("in0", "hook", "ingress", preexec_fn=lambda: os.umask(0))
     assert sorted(os.listdir(lab.pins())) == sorted(MAPS + ["links"])
-    # In mode clsact, one more pin shows that sluice created the qdisc.
+    # In mode clsact, a third pin shows that sluice created the qdisc.
     pinned = os.listdir(lab.pins("links"))
     assert sorted(pin.split("-")[0] for pin in pinned if "program" not in pin and
                   "qdisc" not in pin) == ["ingress", "xdp"]
@@ -61,7 +61,7 @@ def test_the_filter_outlives_its_tools(attached):
 
 def test_bpftool_shows_named_fields(lab):
     lab.attach("in0", "mode", "native", "policies", "64", "sources", "64",
-               "buckets", "16")  # the tables are small, because bpftool prints all entries
+               "buckets", "16")  # small, because bpftool prints every entry of a map
     lab.sluice("set", "default", "rate", "1/h", "burst", "20")
     lab.send(SOURCE, 30)
     lab.expect(passed=20, dropped=10)
@@ -71,7 +71,7 @@ def test_bpftool_shows_named_fields(lab):
         return [entry.get("formatted", entry) for entry in json.loads(text)]
 
     def used(name, of):
-        """Returns the entries of an array, by index, for which of() returns true."""
+        """Returns the entries of an array map, by index, for whose values of() returns true."""
         return {entry["key"]: entry["value"] for entry in dump(name) if of(entry["value"])}
 
     gate = dump("gate")[0]["value"]
@@ -79,7 +79,7 @@ def test_bpftool_shows_named_fields(lab):
     packed = ipaddress.ip_address(SOURCE).packed
     (index, line), = used("states", lambda line: line["limit"]).items()
     assert line["addr"] == [int.from_bytes(packed, sys.byteorder), 0]
-    assert line["limit"] == 1 << 3 | 1  # limit 0, which is a token bucket, for an IPv4 source
+    assert line["limit"] == 1 << 3 | 1  # limit number 0, kind token bucket, IPv4
     assert set(line["state"]) == {"empty_at", "full_at", "charged_at", "blocked_until"}
     (at, ways), = used("sets", lambda ways: any(ways["tag"])).items()
     assert at * 8 + next(i for i, tag in enumerate(ways["tag"]) if tag) == index
@@ -90,7 +90,7 @@ def test_bpftool_shows_named_fields(lab):
     assert [sum(cpu["value"][name]["packets"] for cpu in found["values"])
             for name in ("passed", "dropped", "observed")] == [20, 10, 0]
     used_on, = (cpu["value"] for cpu in found["values"] if cpu["value"]["generation"])
-    assert used_on["state"] == [state, 0, 0, 0]  # the bucket has the index of the state
+    assert used_on["state"] == [state, 0, 0, 0]  # the bucket stores the index of its source's state
     assert dump("buckets4") == [found]
     lab.send("2001:db8::1", 3)
     lab.expect(passed=23, dropped=10)

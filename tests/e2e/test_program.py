@@ -15,7 +15,7 @@ SCRIPT = '#!/bin/sh\necho "$(basename "$0")" "$@"\nexit 7\n'
 
 @pytest.fixture(name="programs")
 def made_programs(tmp_path):
-    """Copies sluice beside sluice-near; $PATH has sluice-far and another sluice-near."""
+    """Copies sluice and sluice-near to bin/. $PATH has sluice-far and another sluice-near."""
     for folder, names in ("bin", ["sluice-near"]), ("path", ["sluice-far", "sluice-near"]):
         (tmp_path / folder).mkdir()
         for name in names:
@@ -43,7 +43,7 @@ def test_a_command_of_another_program(programs, line, ran):
 
 @pytest.mark.parametrize("word", ["none", "../path/sluice-far", "x/../../path/sluice-far", "-far", "", "FAR", "f\nar"])
 def test_a_word_that_is_no_program(programs, word):
-    """sluice refuses a program's name with characters other than a-z, 0-9 and -."""
+    """sluice looks for no program if the name has characters other than a-z, 0-9 and -."""
     done = programs(f"-- {word}")
     assert done.code == 2 and done.out == ""
 
@@ -59,7 +59,7 @@ ERRORS = [
 
 @pytest.mark.parametrize("line,status,name,subject", ERRORS, ids=[case[0] for case in ERRORS])
 def test_an_error_as_json(line, status, name, subject):
-    """With -j, a wrong command prints its error as JSON and as text."""
+    """With -j, a wrong command prints its error as JSON on stdout and as text on stderr."""
     done = run_sluice("-j", *line.split(), status=status)
     error = json.loads(done.out)["error"]
     assert sorted(error) == ["hint", "id", "object", "text"]
@@ -78,8 +78,8 @@ def test_of_several_errors_json_has_the_first(tmp_path):
 
 
 def test_only_programs_of_their_own_link_more_libraries():
-    """Otherwise, hosts without package sluice-share would need hiredis and OpenSSL, and hosts without sluice-top
-    ncurses."""
+    """Only sluice-share needs hiredis and OpenSSL, and only sluice-top needs ncurses, so that
+    package sluice depends on none of them."""
     def linked(program):
         return set(re.findall(r"\blib(hiredis|hiredis_ssl|ssl|crypto|ncursesw|tinfo)\b", run("readelf", "-d", program).out))
     assert linked(SLUICE) == set() and "hiredis" in linked(f"{SLUICE}-share")

@@ -28,7 +28,7 @@ END = "end of the answer"
 # Some numbers depend on time. All other output must be exactly as in the page.
 MEASURED = re.compile(r"(?P<level>\d+)(?= of \d)"            # level of a bucket
                       r"|(?P<state>  +\d+(?:%|ms)$)"        # level or time at the end of a line
-                      r"|(?P<count>  +\d+)(?= (?!of )|s?$)"  # count in a column of fixed width
+                      r"|(?P<count>  +\d+)(?= (?!of )|s?$)"  # a count, at the right of its column
                       r"|(?<=for )(?P<left>\d+)(?=s\b)"      # seconds left of a block or an entry
                       r"|(?<=\()(?P<wait>\d+)(?=s\)$)"
                       r"|(?<=after )(?P<retry>\d+)(?= ms)"
@@ -37,12 +37,12 @@ MEASURED = re.compile(r"(?P<level>\d+)(?= of \d)"            # level of a bucket
 
 
 def literal(line):
-    """Returns a line in which # replaces each number that depends on time."""
+    """Returns a line with # in place of each number that depends on time."""
     return MEASURED.sub(lambda m: "#".rjust(len(m[0])) if m["count"] or m["state"] else "#", line)
 
 
 def is_near(shown, got):
-    """Returns whether a number differs by a factor of two at most. Levels may differ more."""
+    """Returns whether two numbers differ by a factor of at most two. Levels may differ by more."""
     return shown.lastgroup in ("level", "state", "full", "end") or int(shown[0]) <= 2 * int(got[0]) <= 4 * int(shown[0])
 
 
@@ -66,7 +66,7 @@ def test_only_what_is_measured_may_differ(shown, got, same):
 # --- The session ----------------------------------------------------------------------------------
 
 def section(page, title):
-    """Yields (line number, line) for each line of the section `title` of a page."""
+    """Yields (line number, line) for each line in the section `title` of a document."""
     with open(os.path.join(TOP, page), encoding="utf-8") as file:
         lines = list(file)
     first = lines.index(f"## {title}\n") + 1
@@ -77,7 +77,7 @@ def section(page, title):
 
 
 def session(page):
-    """Returns (line number, command, output lines) for each command of a page's session."""
+    """Returns (line number, command, output lines) for each command of a document's session."""
     steps = []
     for number, line in section(page, "A session"):
         if line.startswith("    #"):
@@ -90,7 +90,7 @@ def session(page):
 
 
 def answer(shell, command):
-    """Types a command into the shell. Returns its output lines."""
+    """Types a command into the shell. Returns the lines that the command prints."""
     shell.stdin.write(f"{command}\necho '{END}'\n")
     shell.stdin.flush()
     lines = []
@@ -136,7 +136,7 @@ def test_the_readme_stays_short():
 
 # --- The recipes ----------------------------------------------------------------------------------
 
-# Starts a shell on a simulated host, where stubs of make, apt and systemctl log their arguments.
+# Starts a shell on a simulated host, where stubs log the arguments of make, apt and systemctl.
 PRIVATE_HOST = ["unshare", "--mount", "--net", "--propagation", "private", "bash", "-ec", """
     [[ $(readlink /proc/self/ns/net) != "$1" ]]
     mount -t bpf -o mode=0700 bpf /sys/fs/bpf
@@ -193,7 +193,7 @@ def host(tmp_path):
 
 
 def test_the_recipes_do_what_they_say(host):
-    """The recipes of the README work, if they run one after the other on the same host."""
+    """All recipes of the README work, one after the other, on the same host."""
     limits, blocklist, boot, cluster, metrics = recipes()
     for number, text in recipes():
         print(f"README.md, line {number}")

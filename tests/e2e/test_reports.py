@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A process that prints several reports (user/report) prints the same text as the commands."""
+"""build/test/reports prints several reports (user/report) in one process, as commands do."""
 
 import os
 import re
@@ -11,7 +11,7 @@ WORDS = {"doctor": ("--watch", "10ms"), "check": ("203.0.113.66",)}
 
 
 def same(text):
-    """Returns a text without its numbers and repeated spaces, which may differ."""
+    """Returns a text in which every number is 0 and every run of spaces is one space."""
     return re.sub(r"[ \t]+", " ", re.sub(r"\d+(\.\d+)?", "0", text))
 
 

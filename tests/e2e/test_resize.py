@@ -48,7 +48,7 @@ def pinned_id(lab, name):
 
 
 def map_ids(lab):
-    """Returns the map ids of each attached program, and the ids of the pinned maps."""
+    """Returns the map ids of each attached program, and the ids of the gate's pinned maps."""
     used = []
     for attachment in lab.attachments():
         shown = run("bpftool", "-j", "prog", "show", "id", str(attachment["program_id"])).out
@@ -67,7 +67,7 @@ def is_whole(lab):
 
 @pytest.fixture
 def drained(attached):
-    """A gate whose sizes are SIZE. SOURCE has spent its burst, and DENIED is denied."""
+    """A gate with all sizes at SIZE. SOURCE has spent its burst, and DENIED is denied."""
     resize(attached, **{size: SIZE for size in SIZES})
     attached.sluice("set", "default", "rate", "1/h", "burst", "10")
     attached.sluice("set", "192.0.2.0/24", "rate", "1/h", "burst", "1000")
@@ -102,14 +102,14 @@ def test_each_size(drained, size, factor):
     drained.send("2001:db8::1", 10)
     drained.send(DENIED, 5)
     drained.send(OTHER, 5)
-    full = size == "sources"  # a new table of sources is empty, so all buckets are full
+    full = size == "sources"  # a new table of sources is empty, so every source has its burst again
     drained.expect(passed=14 + 5 + (5 + 10 if full else 6), dropped=8 + 5 + (0 if full else 5 + 4))
     drained.sluice("set", "2001:db8:1::/48", "rate", "5/h")
     drained.sluice("del", "192.0.2.0/24")
 
 
 def test_rules_longer_than_64(attached):
-    """After a resize, sources in the same /64 still have rules of their own."""
+    """After a resize, several sources in the same /64 still have separate rules."""
     rules = "2001:db8::1", "2001:db8::2", "2001:db8::/96"
     for rule in rules:
         attached.sluice("set", rule, "rate", "1/h", "burst", "10")
@@ -126,7 +126,7 @@ def test_rules_longer_than_64(attached):
 # --- Smaller --------------------------------------------------------------------------------------
 
 def test_levels_stay(attached):
-    """After a resize, each source has exactly its old level, for each kind of limit."""
+    """After a resize, each source has the level from before, with each kind of limit."""
     attached.sluice("set", "default", "rate", "1/h", "burst", "10")
     attached.sluice("set", "10.2.0.0/16", "name", "w", "window", "10", "per", "1h", "inherit", "no")
     attached.sluice("set", "default", "name", "nets", "rate", "1/h", "burst", "1000", "per", "16")
@@ -169,7 +169,7 @@ def test_a_size_that_is_too_small_is_refused(attached):
 
 
 def test_policies_keep_their_numbers(attached):
-    """Policies keep their numbers in a smaller map, and totals include deleted policies."""
+    """A policy keeps its number when its map becomes smaller. Totals include deleted policies."""
     for i in range(30):
         attached.sluice("set", f"10.{i}.0.0/16", "rate", "1/h", "burst", "10")
         attached.send(f"10.{i}.0.1", i + 1)
@@ -187,7 +187,7 @@ def test_policies_keep_their_numbers(attached):
     passed, dropped = (stats["totals"][verdict]["packets"] for verdict in ("passed", "dropped"))
     attached.expect(passed=passed + 4 + 3 + 2 + 1, dropped=dropped + 1 + 2 + 3 + 4 + 5)
     assert by_rule(attached)["10.9.0.0/16"] == (10, 5)
-    for i in range(5):  # these policies reuse numbers of deleted policies
+    for i in range(5):  # these policies get numbers of deleted policies
         attached.sluice("set", f"10.{i}.0.0/16", "rate", "1/h", "burst", "10")
     assert by_rule(attached)["10.3.0.0/16"] == (0, 0)
     assert "10 policies" in one_line(attached.sluice("set", "10.99.0.0/16", "rate", "1/h", status=1))
@@ -197,7 +197,7 @@ def test_policies_keep_their_numbers(attached):
 
 
 def test_a_full_gate_gets_other_policies(lab):
-    """`apply --resize` replaces all policies of a gate whose map of policies is full."""
+    """`apply --resize` can replace all policies at once, even if the map of policies was full."""
     def config(net):
         return {"gate": {"policies": 5}, "policies": [{"prefix": f"{net}.{i}.0.0/16", "limits": [{"rate": "1/h"}]}
                                                       for i in range(5)]}
@@ -212,7 +212,7 @@ def test_a_full_gate_gets_other_policies(lab):
 
 @pytest.mark.alone
 def test_levels_and_totals_under_traffic(lab):
-    """A source passes at most burst + rate * time during a resize with two devices."""
+    """During resizes with two devices, a source passes at most burst + rate * time."""
     burst, per_second = 100000, 50000
     lab.pair("out1", "in1")
     lab.attach("in0", "in1")
@@ -249,7 +249,7 @@ def test_levels_and_totals_under_traffic(lab):
 
 @pytest.mark.alone
 def test_readers_meanwhile(drained):
-    """During a resize, commands that read the gate succeed, and totals never decrease."""
+    """During a resize, commands that read the gate succeed, and totals never become smaller."""
     errors, counts, going = [], [], True
 
     def read():
@@ -276,7 +276,7 @@ def test_readers_meanwhile(drained):
 
 @pytest.fixture
 def config_file(lab, tmp_path):
-    """Returns a function that writes a rules file with twice the sizes."""
+    """Returns a function that writes a rules file with these or twice the sizes."""
     def write(**sizes):
         config = lab.json("dump")
         config["gate"] = sizes or {size: 2 * SIZE for size in SIZES}
@@ -289,7 +289,7 @@ def config_file(lab, tmp_path):
 @pytest.mark.parametrize("then", [["upgrade"], ["detach", "all"]], ids=["change", "detach"])
 @pytest.mark.parametrize("begun", [False, True], ids=["before", "behind"])
 def test_cut_off_at_the_turn(drained, config_file, begun, then):
-    """The next command completes a resize that was killed while it moved pin `gate`."""
+    """A resize is killed while it replaces pin `gate`. The next command completes the resize."""
     sizes = {size: 2 * SIZE for size in SIZES if size != "sources"}
     before, rules, stats = maxima(drained), drained.rules(), drained.json("stats")
     gate = drained.pins("next", "gate")
@@ -321,11 +321,11 @@ def test_cut_off_at_the_turn(drained, config_file, begun, then):
 
 @pytest.mark.parametrize("is_killed", [False, True])
 def test_budgets_are_charged_for_what_the_old_map_was(attached, config_file, is_killed):
-    """Packets charged to the old budgets during a resize are also charged to the new ones."""
+    """Packets that are charged to the old budgets during a resize count in the new budgets too."""
     attached.sluice("set", "default", "rate", "1kpps", "burst", "100")
     attached.sluice("newcomers", "default", "rate", "60/min", "burst", "100")
     prepared, default = attached.pins("next", "gate"), struct.pack("<I", 3)
-    charge, before = 5 * 16 * 10 ** 9, []  # the charge of five packets, in ticks of 1/16 ns
+    charge, before = 5 * 16 * 10 ** 9, []  # charge of five packets at 60/min, in ticks of 1/16 ns
 
     def zero(*path, add=0):
         fd = bpf.opened(attached.pins(*path, "budgets"))
@@ -353,8 +353,8 @@ def test_budgets_are_charged_for_what_the_old_map_was(attached, config_file, is_
 
 @pytest.mark.parametrize("anew", [False, True], ids=["other sizes", "sources"])
 def test_kill_a_resize(lab, config_file, anew):
-    """After a resize is killed at any moment, the next change makes all devices use the same maps,
-    and each packet is counted once. Levels are kept unless `sources` changes (`anew`)."""
+    """A resize is killed at any moment. The next change makes all devices use the same maps. Each
+    packet is counted once. Levels are kept unless `sources` changes (`anew`)."""
     lab.pair("out1", "in1")
     lab.attach("in0", "in1")
     resize(lab, **{size: SIZE for size in SIZES})
@@ -362,7 +362,7 @@ def test_kill_a_resize(lab, config_file, anew):
     lab.sluice("deny", DENIED)
     lab.send(SOURCE, 11)
     lab.expect(passed=10, dropped=1)
-    # Attach to hook egress only now, because the kernel then sends a packet, which is counted.
+    # Attach to hook egress last, because the kernel itself sends a packet at first.
     lab.attach("in0", "hook", "egress", "mode", "clsact")
     received = lab.datagrams()
     denied, ends = 0, collections.Counter()

@@ -37,7 +37,7 @@ def mount(kind, where, data=None):
 
 
 def lines_added(path, line, tmp):
-    """Adds a line to a file of /etc, only in this mount namespace."""
+    """Adds a line to a file in /etc, in this mount namespace only."""
     copy = tmp / os.path.basename(path)
     with open(path, "a+", encoding="ascii") as file:
         file.seek(0)
@@ -47,7 +47,7 @@ def lines_added(path, line, tmp):
 
 @contextlib.contextmanager
 def machine(tmp):
-    """Creates the directories with the modes of tmpfiles.d: the group can read pins."""
+    """Creates user sluice, and the directories of tmpfiles.d, in which its group can read pins."""
     with own_mounts():
         lines_added("/etc/passwd", f"sluice:x:{OWNER}:{GROUP}::/:/bin/false", tmp)
         lines_added("/etc/group", f"sluice:x:{GROUP}:", tmp)
@@ -66,7 +66,7 @@ def machine(tmp):
 
 
 class Users(Lab):
-    """A lab that can run commands as several users, in the filter's network namespace."""
+    """A lab that runs commands in the filter's network namespace as several users."""
 
     def command(self, user, words, caps=(), gate=None):
         kept = ",".join(["-all", *("+" + cap for cap in caps)])
@@ -112,7 +112,7 @@ SHARED_MODES = {name: 0o600 if name in PRIVATE else 0o640 for name in MAPS}
 
 
 def owners(*below):
-    """Returns the set of (owner, group) of all pins."""
+    """Returns each (owner, group) that any pin has."""
     return {(st.st_uid, st.st_gid) for path, dirs, files in os.walk(os.path.join(PINS, *below))
             for name in ["", *dirs, *files] for st in [os.lstat(os.path.join(path, name))]}
 
@@ -149,7 +149,7 @@ def test_three_capabilities_change_a_gate(users):
 
 
 def test_a_gate_grows_by_who_may_make_maps(users):
-    """The owner can add rules without capabilities, but not enlarge maps."""
+    """The owner can add rules without capabilities. Larger maps require capabilities."""
     gate = {"gate": users.gate2}
     users.owner("attach", "in0", "hook", "egress", **gate)
     users.owner("apply", "-", input=json.dumps(FULL), **gate)
@@ -167,7 +167,7 @@ def test_a_gate_grows_by_who_may_make_maps(users):
 
 
 def test_a_gate_with_a_device_in_another_namespace_grows(users):
-    """The owner can resize a gate from another network namespace, except in mode clsact."""
+    """The owner can resize a gate from another network namespace, unless its mode is clsact."""
     gate = {"gate": users.gate2}
     for words, grows in (["hook", "ingress"], True), (["hook", "egress", "mode", "clsact"], False):
         users.owner("attach", "in0", *words, **gate)
@@ -194,7 +194,7 @@ def sharing(users, *options, number=signal.SIGTERM):
 
 
 def test_the_owner_shares_without_capabilities(users):
-    """`sluice share` runs without capabilities. The group can read its state file."""
+    """`sluice share` needs no capabilities. The group can read its state file."""
     def told(user):
         gate, = json.loads(users.by(user, "-j", "status").out)["gates"]
         return gate["shared"] and gate["shared_by"]["pid"]
@@ -224,7 +224,7 @@ def test_a_password_that_others_can_read_is_refused(users, tmp_path, owner, grou
 
 
 def test_root_is_not_told_a_command_that_the_owner_wrote(users):
-    """doctor prints no words to root that the owner wrote into the state file."""
+    """doctor prints to root no words of the state file, because the owner can write this file."""
     def advice(command):
         found = json.loads(command("-j", "doctor", "--watch", "10ms", status=1).out)
         return next(finding["advice"] for finding in found if finding["id"] == "unshared")
@@ -235,7 +235,7 @@ def test_root_is_not_told_a_command_that_the_owner_wrote(users):
     assert advice(users.owner).endswith("share 127.0.0.1:1 --round 200ms")
     assert advice(users.sluice).endswith("share 127.0.0.1:1")
     users.owner("set", "default", "rate", "2/h", "burst", "20")
-    # `detach` deletes these files, but later tests need the gate.
+    # `detach` deletes these files, which later tests need.
     for path in state, state.removesuffix(".json"):
         os.remove(path)
 
@@ -254,7 +254,7 @@ def test_another_namespace_takes_sys_admin(users):
 
 @pytest.mark.parametrize("hook", ["xdp", "egress"])
 def test_what_is_attached_elsewhere_is_not_taken_for_gone(users, hook):
-    """The owner does not take a device in a namespace of root for deleted."""
+    """The owner does not treat a device in root's namespace as deleted."""
     words = ["attach", "out0", "hook", hook, *(["mode", "clsact"] if hook == "egress" else [])]
     users.sluice(*words, gate=users.gate2, netns=users.sender)
     try:
@@ -270,7 +270,7 @@ def test_what_is_attached_elsewhere_is_not_taken_for_gone(users, hook):
 
 
 def test_root_and_the_owner_change_one_gate(users):
-    """Pins that root creates belong to the owner, who can therefore change the gate afterwards."""
+    """Pins that root creates belong to the owner, who can still change the gate afterwards."""
     users.pair("out9", "in9")
     users.sluice("attach", "in9", "hook", "egress", "mode", "clsact")
     users.sluice("upgrade")
@@ -289,7 +289,7 @@ def test_root_and_the_owner_change_one_gate(users):
 
 
 def test_what_roots_keep_leaves_is_the_owners(users, tmp_path):
-    """The lock file and the state file that root's `keep` leaves belong to user sluice."""
+    """The lock file and the state file of a `keep` that root ran belong to user sluice."""
     rules, state = tmp_path / "main.yaml", "/run/state"
     rules.write_text("policies: []\n")
     os.mkdir(state, 0o750)
@@ -339,7 +339,7 @@ def test_a_reader_watches_a_gate_without_the_keys_that_change_it(users):
 
 
 def test_a_reader_cannot_compare_devices_of_another_namespace(users):
-    """`diff` refuses to compare devices of a network namespace that a reader cannot enter."""
+    """`diff` fails if a gate has devices in a network namespace that the reader cannot enter."""
     users.sluice("deny", "203.0.113.7", "as", "feed")
     text = '{"policies": [], "attach": [{"device": "out0", "netns": "%s"}]}' % users.sender
     refused(users.reader("diff", "-", input=text, status=None), "CAP_SYS_ADMIN", code=2)
@@ -353,7 +353,7 @@ def test_a_reader_sees_the_sizes_of_maps_that_it_cannot_open(users):
 
 
 def test_a_reader_is_told_what_doctor_finds(users):
-    """doctor reports to a reader the findings about rules and published devices."""
+    """A reader gets doctor's findings about rules, and about devices in the published file."""
     found = {finding["id"]: finding for finding in json.loads(users.reader("-j", "doctor").out)}
     assert {"no-budget", "rights", "unseen"} <= set(found)
     assert all(finding["severity"] == "advice" for finding in found.values()), found
@@ -375,7 +375,7 @@ def test_a_reader_makes_no_gate(users, words):
 
 
 def in_child(user, group, call):
-    """Runs call() in a child process as this user and group. Returns its errno, or 0 on success."""
+    """Returns the errno (0: none) of call() in a child process with this user and group."""
     pid = os.fork()
     if not pid:
         result = 255
@@ -412,7 +412,7 @@ def test_a_reader_cannot_write_a_map(users):
 
 
 def map_bytes(path):
-    """Returns the values of all entries of a map, joined."""
+    """Returns the values of all entries of a map, as one bytes object."""
     shown, fd = json.loads(run("bpftool", "-j", "map", "show", "pinned", path).out), bpf.opened(path)
     size = -(-shown["bytes_value"] // 8) * 8
     if shown["flags"] & BPF_F_MMAPABLE:
@@ -442,7 +442,7 @@ def test_a_reader_cannot_open_links(users):
 
 
 def test_a_reader_cannot_hold_up_the_owner(users):
-    """A reader cannot lock the gate's directory, and no other lock delays the owner."""
+    """A reader cannot lock the gate's directory, and its other locks do not delay the owner."""
     def lock(path, flags):
         fcntl.flock(os.open(path, flags), fcntl.LOCK_EX | fcntl.LOCK_NB)
 
@@ -475,7 +475,7 @@ def test_without_a_way_through_bpffs_that_is_told(users):
 
 
 def test_a_gate_of_roots_alone_stays_so(users):
-    """If the group cannot enter the directory of all gates, it cannot read pins either."""
+    """If the directory of all gates is closed to the group, the group cannot read pins either."""
     os.chmod(PINS, 0o700)
     try:
         users.sluice("attach", "in0", "hook", "egress", gate=users.gate2)
@@ -489,7 +489,7 @@ def test_a_gate_of_roots_alone_stays_so(users):
 
 
 def test_the_last_gate_leaves_the_directory_of_tmpfiles(tmp_path):
-    """Detaching the last gate leaves the directory of all gates, which only root can create."""
+    """When the last gate is detached, the directory of all gates, created by root, stays."""
     with machine(tmp_path):
         with Users() as lab:
             for change in lab.owner, lab.sluice:
@@ -524,7 +524,7 @@ def test_what_is_attached_is_published(users):
 
 @pytest.mark.parametrize("user", ["owner", "sluice"])
 def test_each_change_is_published(users, user):
-    """Each change of attachments, by the owner or by root, is written to the file for readers."""
+    """A change of attachments, by owner or root, is written to the published file."""
     change = getattr(users, user)
     users.pair("out5", "in5")
 
@@ -593,7 +593,7 @@ def write(users, text):
 
 
 def spoil_document(key, value):
-    """Returns a function that changes a value of the published file."""
+    """Returns a function that replaces one value in the published file."""
     def spoil(users):
         with open(published(users), encoding="ascii") as file:
             document = json.load(file)
@@ -638,7 +638,7 @@ HOSTILE = {
 
 @pytest.mark.parametrize("how", HOSTILE)
 def test_a_file_that_is_not_to_be_believed(users, how):
-    """If the published file is not trustworthy, commands name it, and print no devices."""
+    """If the published file is not trustworthy, commands print its name and no devices."""
     HOSTILE[how](users)
     try:
         attachments, age, err = devices(users)

@@ -17,11 +17,11 @@ COMMANDS = ["attach", "detach", "status", "doctor", "set", "newcomers", "allow",
 
 @pytest.mark.parametrize("prefix, per, length", [
     ("192.0.2.0/24", "24", 24), ("192.0.2.0/24", "16", None), ("192.0.2.0/24", "16 key dst", 16),
-    # Each address in fe80::/12 is a source.
+    # In fe80::/12, each address is a source by itself, instead of each /64.
     ("2001:db8::/32", "24", None), ("2001:db8::/32", "48", 48), ("fe80::/12", "8", 8),
     ("fe80::/12", "0", None)])
 def test_a_key_that_is_wider_than_its_prefix_is_one_for_all(gate, prefix, per, length):
-    """`set` prints no key length if all sources of the prefix share a bucket."""
+    """`set` prints no key length if one bucket serves all sources of the prefix."""
     key = gate.sluice("set", prefix, "rate", "5pps", "per", *per.split()).out.removeprefix(prefix)
     assert re.findall(r"/(\d+)", key) == ([] if length is None else [str(length)])
 
@@ -50,7 +50,7 @@ def test_a_default_name_replaces_no_limit_for_other_packets(gate, first, then, n
     gate.sluice("set", "default", "name", "x", *then.split())
 
 
-# Columns: a command, a second command, and the limits that the second command replaces.
+# Columns: first command, second command, limits of the first that the second replaces.
 REPLACED = [
     ("set default rate 100pps", "set default rate 10pps", ["all"]),
     ("set default rate 100pps", "set default window 9 per 1s", ["all"]),
@@ -112,7 +112,7 @@ def test_a_wrong_rate_burst_or_prefix_is_refused_by_each_command(shared):
     assert shared.snapshot() == before
 
 
-# Columns: a wrong command, and a part of its error message.
+# Columns: wrong command, part of its error message.
 WRONG_WORDS = [
     ("set default burst 5", "rate"), ("set default RATE 5pps", "'RATE'"), ("set default \udcff 5pps", "'\udcff'"),
     ("set default match any", "rate"), ("set default name x", "rate"), ("set default rate 5pps per 24 56", "'56'"),
@@ -142,7 +142,7 @@ def test_wrong_words_are_refused_and_named(shared):
     assert shared.snapshot() == before
 
 
-# Columns: a command, and the same command as `show` prints it.
+# Columns: a command, and how `show` prints it.
 OTHERWISE = [
     ("set default rate 5pps match tcp syn dport 80 vlan 3",
      "set default name tcp-syn-80-4830 rate 5pps burst 64 match tcp-syn port 80 vlan 3"),
@@ -217,7 +217,7 @@ def test_a_file_is_named_before_or_behind_other_words(gate, tmp_path):
 
 
 def test_a_gate_that_is_not_named():
-    """Only commands that read a gate use the only gate by default; others require -g."""
+    """Commands that change a gate require -g. Others use the only gate, if one exists."""
     looks = [["show"], ["dump"], ["stats"], ["sources"], ["check", "192.0.2.1"]]
     changes = [["set", "default", "rate", "6pps"], ["deny", "192.0.2.1"], ["del", "default"],
                ["forgive", "192.0.2.1"], ["upgrade"], ["detach", "all"],
@@ -255,7 +255,7 @@ def test_many_policies_are_listed_if_they_have_counted(attached):
 
 
 def test_refusals_of_packets_of_heirs_are_not_hidden(attached):
-    """`stats` prints the refused packets of a limit that other policies inherit."""
+    """`stats` includes packets that a limit refused in policies that inherit the limit."""
     attached.sluice("set", "default", "rate", "1/h", "burst", "1")
     attached.sluice("set", "192.0.2.0/24", "name", "more", "rate", "1/h", "burst", "99", "inherit", "yes")
     attached.send("192.0.2.1", 5)
@@ -280,7 +280,7 @@ def test_help_of_each_command(command):
     said = run_sluice("help", command)
     assert said.out.startswith(f"usage: sluice {command}") and said.err == ""
     if command != "help":
-        if command != "complete":  # `complete` accepts any word
+        if command != "complete":  # `complete` accepts all words
             assert run_sluice(command, "help").out == said.out
         for words in [command, "-h"], ["--help", command], ["-j", command, "x", "-h"]:
             assert run_sluice(*words).out == said.out

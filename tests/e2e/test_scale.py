@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""One command applies 100,000 denied hosts and 2,000 policies (if LONG, 1,000,000 and 10,000).
-Their number does not change the cost of a later change."""
+"""One command applies 100,000 denied hosts and 2,000 policies (if LONG, 1,000,000 and 10,000). A
+later change of one rule costs the same with many and few rules."""
 
 import ipaddress
 import json
@@ -21,12 +21,12 @@ BASE6 = int(ipaddress.ip_address("2001:db8::1"))
 
 
 def host4(i):
-    """Returns IPv4 host number i. Its neighbours are not hosts."""
+    """Returns host number i, an IPv4 address whose neighbours are not hosts."""
     return str(ipaddress.IPv4Address(BASE4 + 3 * i))
 
 
 def host6(i):
-    """Returns IPv6 host number i. Each host is in another /64."""
+    """Returns host number i, an IPv6 address. Each host is in a /64 of its own."""
     return str(ipaddress.IPv6Address(BASE6 + (i << 64)))
 
 
@@ -60,7 +60,7 @@ def big(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def small():
-    """A gate with few rules, but more than 256, because a change reads up to 256 rules."""
+    """A gate with few rules, but more than the 256 rules that a change reads if they exist."""
     with Lab() as lab:
         lab.apply({"deny": [{"prefixes": [*map(host4, range(300)), host6(0), host6(1)]}], "policies": [
             {"prefix": prefix(i), "limits": [{"rate": "1/h", "burst": 1}]} for i in range(2)]})
@@ -94,13 +94,13 @@ def test_show_and_dump_tell_all_of_it(big):
 
 
 def judged(lab):
-    """Returns the numbers of passed and dropped packets of each source."""
+    """Returns (passed packets, dropped packets) of each source."""
     return {source["address"]: (source["passed"]["packets"], source["dropped"]["packets"])
             for source in lab.sources()}
 
 
 def send(lab, frames):
-    """Sends frames, and waits until all are judged, without reading counters of policies."""
+    """Sends frames and waits until all are judged. Reads counters of sources, not of policies."""
     for i in range(0, len(frames), 100):
         some, before = frames[i:i + 100], sum(map(sum, judged(lab).values()))
         lab.send_frames(some)

@@ -6,12 +6,12 @@ import json
 import pytest
 
 SOURCE = "203.0.113.66"
-FLOW_LIMIT = " flow_limit 2001"  # fq must have room for the packets of 200 ms at 10 kpps
+FLOW_LIMIT = " flow_limit 2001"  # enough for 200 ms at 10 kpps in the queue of one flow of fq
 
 
 @pytest.fixture
 def egress(lab):
-    """A gate on hook egress of out0, which has no qdisc."""
+    """A gate on hook egress of out0, a device without qdisc."""
     lab.attach("out0", "hook", "egress", netns=lab.sender)
     return lab
 
@@ -21,7 +21,7 @@ def command(lab, device="out0", options=FLOW_LIMIT):
 
 
 def refused_without_fq(lab, words, device="out0", options=FLOW_LIMIT, **given):
-    """Checks that a command fails, and names the device, the command to add fq, and `no-fq`."""
+    """Checks that a command fails: the message names device, command to add fq, and `no-fq`."""
     lab.refuses(words, device, f"'{command(lab, device, options)}'", "no-fq", **given)
 
 
@@ -30,7 +30,7 @@ def has_note(lab, done, device="out0"):
 
 
 def refused_on_hook(lab, hook, words, device="in0", **given):
-    """Checks that a command with a limit that shapes fails on this hook, and names hook egress."""
+    """Checks that a limit that shapes is refused on this hook, because it requires hook egress."""
     lab.refuses(words, hook, device, f"'sluice -n {lab.filter} -g {lab.gate} attach DEV hook egress'", **given)
 
 
@@ -103,7 +103,7 @@ def test_status_tells_the_devices_that_hold_nothing_back(egress):
 
 @pytest.mark.quick
 def test_without_fq_packets_leave_at_once_up_to_the_horizon(egress):
-    """Without fq, packets leave at once, or are dropped if they would exceed the horizon."""
+    """Without fq, packets leave at once, and are dropped if they would depart past the horizon."""
     received = egress.datagrams()
     egress.sluice("set", "default", "shape", "20/min", "horizon", "10s", "no-fq",
                   netns=egress.sender)
@@ -115,7 +115,7 @@ def test_without_fq_packets_leave_at_once_up_to_the_horizon(egress):
 
 @pytest.mark.parametrize("hook", ["xdp", "ingress"])
 def test_what_is_received_cannot_be_shaped(lab, hook):
-    """A limit that shapes is refused for received packets, even with `no-fq`."""
+    """Received packets cannot be shaped: such a limit is refused, even with `no-fq`."""
     lab.attach("in0", "hook", hook)
     before = lab.snapshot()
     for no_fq in [], ["no-fq"]:
@@ -128,7 +128,7 @@ def test_what_is_received_cannot_be_shaped(lab, hook):
 def test_a_gate_that_shapes_cannot_be_attached_where_only_receiving_is_seen(lab, hook):
     lab.attach("out0", "hook", "egress", netns=lab.sender)
     lab.sluice("set", "default", "shape", "10kpps", "no-fq", netns=lab.sender)
-    lab.attach("in0", "hook", "ingress")  # keeps the gate when out0 is detached
+    lab.attach("in0", "hook", "ingress")  # so that the gate exists after out0 is detached
     lab.sluice("detach", "out0", netns=lab.sender)
     lab.pair("out1", "in1")
     refused_on_hook(lab, hook, ["attach", "in1", "hook", hook, "no-fq"], "in1")

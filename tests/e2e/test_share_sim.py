@@ -8,7 +8,7 @@ import pytest
 
 from lab import BUILD, TOP, run
 
-# The number of lines of each table that the simulator prints quickly, by title.
+# Titles and numbers of lines of the tables that the simulator prints quickly.
 TABLES = {"One source at 20 times": 9, "Commands of a node a packet": 5, "Real packets and the simulation": 21}
 NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?")
 
@@ -37,7 +37,7 @@ def tables_of(text):
 
 
 def is_like(line, other):
-    """Returns whether two lines are the same. Numbers may differ by 2 % between compilers."""
+    """Returns whether two lines agree. Numbers may differ by 2 %, as they do between compilers."""
     if NUMBER.sub("#", line).split() != NUMBER.sub("#", other).split():
         return False
     return all(abs(float(a) - float(b)) <= 0.02 * abs(float(b)) + 0.02 + ("%" in line) * 0.2
@@ -54,7 +54,7 @@ def test_the_document_has_its_tables(printed, title, lines):
 
 
 def test_many_sources_stay_within_their_commands(printed):
-    """A node reports at most 256 of 100,000 sources per round, with a command for each."""
+    """A node reports at most 256 of 100,000 sources per round, each in a command of its own."""
     rows = [[float(word) for word in NUMBER.findall(line)] for line in printed["100000 sources"]]
     assert len(rows) == 2
     for row in rows:

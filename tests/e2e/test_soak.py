@@ -20,7 +20,7 @@ from objects import Objects
 
 SECONDS = float(os.environ.get("SLUICE_SOAK_SECONDS", "20"))
 AUDIT_STEPS = 40
-# Kernel caches may grow by this much. A leak in every step would be tens of megabytes.
+# Allowed growth of kernel caches. A leak in each step would be tens of megabytes.
 GROWTH_BYTES = 2 << 20
 
 PREFIXES = ["default", "10.0.0.0/8", "10.1.0.0/16", "10.1.1.0/24", "10.1.1.1", "10.2.0.9", "192.0.2.0/24",
@@ -38,7 +38,7 @@ READERS = (["show"], ["-j", "stats"], ["status"], ["dump"], ["lists"], ["export"
 # --- The model: what a gate holds, and how it judges ----------------------------------------------
 
 def covering(source):
-    """Returns the prefixes that contain a source, longest first."""
+    """Returns all prefixes that contain a source, longest first."""
     address, found = ipaddress.ip_address(source), []
     for prefix in PREFIXES:
         network = ipaddress.ip_network("::/0" if prefix == "default" else prefix)
@@ -52,11 +52,11 @@ COVERING = {source: covering(source) for source in SOURCES}
 
 @dataclasses.dataclass
 class Gate:
-    """The model of a gate. No credit returns in a soak, because the rate is 1/h."""
-    bursts: dict = dataclasses.field(default_factory=dict)  # burst of the limit of each prefix
-    hand: dict = dataclasses.field(default_factory=dict)  # allow or deny, by prefix
+    """The model of a gate. Levels never rise during a soak, because all rates are 1/h."""
+    bursts: dict = dataclasses.field(default_factory=dict)  # burst of each prefix's limit
+    hand: dict = dataclasses.field(default_factory=dict)  # allow or deny of a prefix
     listed: set = dataclasses.field(default_factory=set)  # prefixes that a list denies
-    levels: dict = dataclasses.field(default_factory=dict)  # levels below the burst
+    levels: dict = dataclasses.field(default_factory=dict)  # by source and prefix
     passed: int = 0
     dropped: int = 0
 
@@ -64,11 +64,11 @@ class Gate:
         return copy.deepcopy(self)
 
     def rules(self):
-        """Returns the rules as look() reads them from `show`."""
+        """Returns the rules in the form in which look() reads the output of `show`."""
         return self.bursts, self.hand, self.listed
 
     def decides(self, source):
-        """Returns "allow", "deny", the prefix whose limit applies to a source, or None."""
+        """Returns what applies to a source: "allow", "deny", the prefix of a limit, or None."""
         by_hand = next((self.hand[p] for p in COVERING[source] if p in self.hand), None)
         for prefix in COVERING[source]:
             if prefix in self.hand:
@@ -94,7 +94,7 @@ class Gate:
     # - Commands
 
     def set(self, prefix, burst):
-        """Sets the burst of a prefix. judge() later lowers levels above the burst."""
+        """Sets the burst of a prefix. If levels are above the burst, judge() lowers them later."""
         self.bursts[prefix] = burst
 
     def delete(self, prefix):
@@ -110,7 +110,7 @@ class Gate:
         self.hand, self.listed = dict(hand), set()
 
     def forgive(self, source):
-        """Sets the level of a source to the burst. A larger burst later does not raise it."""
+        """Sets the level of a source to the burst. If the burst grows later, the level stays."""
         prefix = self.decides(source)
         if (source, prefix) in self.levels:
             self.levels[source, prefix] = self.bursts[prefix]
@@ -128,7 +128,7 @@ class Soak:
     def __init__(self, lab, directory):
         self.lab, self.directory = lab, directory
         self.objects, self.random = Objects(lab), random.Random(SEED)
-        self.model, self.attached = Gate(), {}  # the hook to which each device is attached
+        self.model, self.attached = Gate(), {}  # `attached`: hook of each device
         self.received, self.delivered = lab.datagrams(), collections.Counter()
         self.done, self.last = collections.Counter(), None
         lab.pair("out1", "in1")
@@ -145,7 +145,7 @@ class Soak:
         assert not self.processes()
 
     def processes(self):
-        """Returns the pids of the gate's processes, such as one that ends a trial."""
+        """Returns the pids of sluice processes of the gate, such as the process of a trial."""
         found = []
         for pid in filter(str.isdigit, os.listdir("/proc")):
             try:
@@ -185,7 +185,7 @@ class Soak:
                    f"what passed after {self.last}")
         assert self.received.read() == self.delivered, self.last
 
-    # - Steps: each changes the gate and the model alike
+    # - Steps: each changes both the gate and the model
 
     def attach(self, device, hook):
         self.lab.sluice("attach", device, "hook", hook)
@@ -197,7 +197,7 @@ class Soak:
         return str(path)
 
     def a_change(self):
-        """Returns a random command that changes rules, and the same change for a model."""
+        """Returns a random command that changes rules, and a function that does so in a model."""
         prefix, burst = self.random.choice(PREFIXES), self.random.choice(BURSTS)
         kind, model = self.random.randrange(10), self.model
         if kind < 3:
@@ -230,7 +230,7 @@ class Soak:
         model_change(self.model)
 
     def step_killed_change(self):
-        """Kills a command at a random moment. It has changed everything or nothing."""
+        """Kills a command at a random moment. It must have made its whole change, or none."""
         words, model_change = self.a_change()
         at, steps = self.random.randrange(350, 750), self.random.choice((0, 30, 300))
         self.last = [*words, "killed at", at, steps]
@@ -287,7 +287,7 @@ class Soak:
         self.lab.sluice("upgrade")
 
     def step_killed_upgrade(self):
-        """Kills an upgrade at a random moment. Another upgrade completes it."""
+        """Kills `upgrade` at a random moment. Another `upgrade` completes it."""
         at = self.random.randrange(400, 1400)
         run_stops(["-g", self.lab.gate, "upgrade"], at)
         self.last = ["upgrade, killed at", at]
@@ -310,7 +310,7 @@ class Soak:
         wait_until(lambda: not self.processes(), "the end of the trial")
 
     def step_device_goes(self):
-        """Deletes a device, and creates another one with its name."""
+        """Deletes a device, and creates another device with the same name."""
         self.lab.ip("link", "del", "in1")
         self.lab.sockets.pop("out1", None)  # close the socket of the deleted device
         self.lab.pair("out1", "in1")
@@ -318,7 +318,7 @@ class Soak:
             self.attach("in1", self.attached["in1"])
 
     def step_link_flaps(self):
-        """Sets a link down and up, and waits until both ends are up."""
+        """Sets a link down and up again. Waits until the devices at both ends are up."""
         self.lab.ip("link", "set", "in1", "down")
         self.lab.ip("link", "set", "in1", "up")
         for netns, end in (self.lab.filter, "in1"), (self.lab.sender, "out1"):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """Runs commands while calls fail: malloc, mmap and bpf(2) by build/starve.so, other system calls by
-strace. A command then succeeds, or prints an error and changes nothing. By default, only some calls
-of each command fail; with SLUICE_EVERY=1, every call in turn."""
+strace. A command then succeeds, or prints an error and changes nothing. By default, some calls of
+each command fail, one per run; with SLUICE_EVERY=1, each call does."""
 
 import collections
 import errno
@@ -24,7 +24,7 @@ SOURCE, OTHER, DENIED = "203.0.113.66", "192.0.2.1", "198.18.0.66"
 BOTH = {"in0", "in1"}
 MS_RDONLY, MS_REMOUNT, MS_BIND = 1, 32, 4096
 
-# Calls that do not fail here, because the process would exit or another test covers them.
+# These calls are not made to fail: the process would exit, or another test covers them.
 IGNORED = {"exit_group", "brk", "mmap", "munmap", "mprotect", "close", "write", "rt_sigaction", "rt_sigprocmask",
            "getrandom", "prlimit64"}
 
@@ -39,7 +39,7 @@ REMOVERS = (["undeny", "-f", "feed"], ["del", "10.1.0.0/16"], ["forgive", OTHER]
 
 
 def chosen(calls, words, some):
-    """Returns the calls to fail: the first and some others."""
+    """Returns the calls to make fail: all if EVERY, otherwise the first and some random ones."""
     if EVERY or len(calls) <= some:
         return calls
     return [calls[0], *sorted(random.Random(f"{SEED} {words}").sample(calls[1:], some - 1), key=calls.index)]
@@ -86,7 +86,7 @@ class Starved:
         self.lab.sluice("apply", "--resize", "-", input=json.dumps(self.before))
 
     def state(self):
-        """Returns the rules, sizes and attachments, which a failed command must not change."""
+        """Returns rules, sizes and attachments. A command that fails must not change them."""
         attached = sorted((a["device"], a["hook"], a["mode"], a["state"]) for a in self.lab.attachments())
         return self.lab.rules(), json.dumps(self.lab.json("dump")["gate"]), attached
 
@@ -103,17 +103,17 @@ class Starved:
         return devices
 
     def starve(self, words, kind, fails):
-        """Runs a command, while call `fails` of a kind fails, or also all later ones ('N+')."""
+        """Runs a command. Call number `fails` of a kind fails; with 'N+', also all later calls."""
         environment = dict(os.environ, LD_PRELOAD=STARVE, STARVE=f"{kind}:{fails}", STARVE_COUNT=str(self.directory / "count"))
         return self.lab.sluice(*self.words(words), status=None, env=environment)
 
     def count(self, words, kind):
-        """Runs a command. Returns the numbers of its calls of a kind (from 1), and its result."""
+        """Runs a command. Returns the numbers (from 1) of its calls of a kind, and its result."""
         done = self.starve(words, kind, 0)
         return range(1, int((self.directory / "count").read_text()) + 1), done
 
     def system_calls(self, words):
-        """Returns (name, n) for each system call after the first use of the bpffs, by strace."""
+        """Returns (name, n) of each system call after the first use of the bpffs, from strace."""
         if not shutil.which("strace"):
             pytest.skip("strace is missing")
         log, counts, found, begun = self.directory / "strace", collections.Counter(), [], False
@@ -145,18 +145,18 @@ def same(one, other):
 
 
 def is_told(words, done):
-    """Returns whether a command reports its failure, without advising to delete the gate."""
+    """Returns whether a command reports its failure and does not advise to delete the gate."""
     said = done.err.splitlines()
     if words == ["export"] and not done.code:
         return said and re.search(r"^sluice_gate_readable.* 0$", done.out, re.MULTILINE)
     if words[-1] == "status" and not done.code:
-        return re.search("gate-unread|unseen", done.out)  # status reports the failure as a finding
+        return re.search("gate-unread|unseen", done.out)  # status reports a failure as a finding
     return (done.code == (2 if "diff" in words else 1) and said and "detach all" not in done.err
             and all(line.startswith("sluice: ") for line in said))
 
 
 def took_another_hook(done):
-    """Returns whether attach used hook ingress because native XDP failed with ENOMEM."""
+    """Returns whether attach chose hook ingress because native XDP failed with ENOMEM."""
     return done.code == 0 and os.strerror(errno.ENOMEM) in done.err and "ingress" in done.err
 
 
@@ -193,7 +193,7 @@ def test_a_change_is_whole_or_none(starved, words):
                 failed += done.code
                 if state != before:
                     starved.reset()
-    starved.reset()  # undo a resize that failed after it switched the devices
+    starved.reset()  # undoes a resize that failed after it had switched the devices
     assert starved.filtering() == BOTH and not wrong and failed
     starved.objects.audit()
 
@@ -210,7 +210,7 @@ def test_a_device_filters_until_it_is_reported_detached(starved, words):
         detached = set(re.findall(r"^(\w+): detached from", done.out, re.M))
         assert starved.filtering() == BOTH - detached, (call, done)
         assert detached <= asked and (done.code or detached == asked), (call, done)
-        again = starved.lab.sluice(*words, status=None)  # fails if no device is left to detach
+        again = starved.lab.sluice(*words, status=None)  # an error if the first detach removed all
         assert starved.filtering() == BOTH - asked, (call, done, again)
         assert os.path.isdir(starved.lab.pins()) == (words[1] != "all"), (call, done, again)
         failed += done.code != 0
@@ -265,7 +265,7 @@ def test_a_read_only_bpffs_leaves_all_filters_on(starved, words):
 @pytest.mark.parametrize("words", [["-j", "status"], ["export"], ["set", "default", "rate", "2/h"], ["apply", "FILE"],
                                    ["attach", "in2"], ["upgrade"]], ids=" ".join)
 def test_no_file_descriptors(starved, words):
-    """A command that has too few file descriptors prints an error and changes nothing."""
+    """If a command has too few file descriptors, it prints an error and changes nothing."""
     starved.reset()
     before, most, wrong, done = starved.state(), 4, [], None
     while done is None or done.code:
@@ -281,7 +281,7 @@ def test_no_file_descriptors(starved, words):
 
 
 def limits():
-    """Yields memory limits, from too little to start a process to enough for every command."""
+    """Yields memory limits in bytes: from too few for any process to enough for every command."""
     limit = 1 << 19
     while limit < 1 << 30:
         yield limit
@@ -297,7 +297,7 @@ def is_refused(words, done):
 
 @pytest.mark.parametrize("words", [["attach", "in2"], ["deny", "-f", "MANY"], ["apply", "--resize", "SIZES"]], ids=" ".join)
 def test_less_memory_than_a_change_takes(starved, words):
-    """If memory is too little for a change, the command fails and changes nothing."""
+    """If the memory limit is too low for a change, the command fails and changes nothing."""
     starved.reset()
     before = starved.state()
     assert starved.lab.sluice(*starved.words(words)).code == 0
@@ -323,7 +323,7 @@ def test_less_memory_than_a_change_takes(starved, words):
 
 
 def test_less_memory_than_a_gate_takes(starved):
-    """If memory is too little for a gate, attach fails and leaves no kernel object."""
+    """If the memory limit is too low for a gate, attach fails, and no kernel object is left."""
     lab, objects, refusals = starved.lab, Objects(starved.lab), 0
     (starved.directory / "GATE").write_text(json.dumps({"gate": objects.gate(), "attach": ["in2"], "policies": []}))
     words = ["apply", str(starved.directory / "GATE")]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Tests the client of `sluice share` against real stores. Each number that it reports as counted is
-in the store exactly once. A call never exceeds its timeout, even if the store fails or sends wrong
-replies."""
+"""Tests the client of `sluice share` against real stores. Each amount that the client reports as
+counted is in the store exactly once. A call never lasts longer than its timeout, even if the store
+fails or sends wrong replies."""
 
 import errno
 import shutil
@@ -16,10 +16,10 @@ from store_lab import (CLIENT, FAR_STORE, FIRST_PORT, NO_CLUSTER, SERVER, FakeSt
 
 pytestmark = pytest.mark.skipif(not SERVER, reason="redis-tools is not installed")
 
-# The slots of these keys are spread over all nodes of a cluster.
+# Keys whose slots are spread over all nodes of a cluster.
 KEYS = [f"g:{{{i}}}" for i in range(40)]
 SLACK_MS = 60  # a call may take this much longer on a busy machine
-NO_TLS = 3  # exit status of a client built without TLS
+NO_TLS = 3  # exit status of build/test/store_client if it is built without TLS
 
 
 @pytest.fixture
@@ -37,7 +37,7 @@ def fake(stores):
 
 
 class Ledger:
-    """Adds to the counters of keys in rounds, and knows the least and largest totals."""
+    """Adds to the counters of keys in rounds. Knows the least and largest totals that are right."""
 
     def __init__(self, client, keys=tuple(KEYS)):
         self.client, self.keys = client, keys
@@ -67,7 +67,7 @@ class Ledger:
             assert self.least[key] <= taken <= self.most[key], key
 
     def check_exact(self, stores):
-        """Checks that the store has exactly the counts that were sent."""
+        """Checks that the store's counts of each key are the sums that were sent."""
         assert self.lost == 0
         for key in self.keys:
             assert stores.fields(key) == (self.least[key], 10 * self.least[key]), key
@@ -112,7 +112,7 @@ def test_a_block_is_a_key_that_ends_by_itself(stores):
 @pytest.mark.parametrize("answer,of_added,of_read", [
     (b":1\r\n", True, True), (b":0\r\n", False, True), (b"-NOPERM no permissions\r\n", False, False)])
 def test_a_key_expires_once_the_store_has_said_so(fake, answer, of_added, of_read):
-    """EXPIRE returns 0 if a key does not exist. The client then reports a missing TTL for a key
+    """If a key does not exist, EXPIRE returns 0, and the client reports a missing TTL for a key
     that it has added to, but not for a key that it has only read."""
     fake.answers |= {b"BITFIELD": b"*2\r\n:1\r\n:1\r\n", b"EXPIRE": answer}
     done = fake.client().round(("{a}x", 1, 1), ("{a}y", 0, 0), ("!{a}z", 1, 1))
@@ -169,7 +169,7 @@ def test_a_cluster_has_each_key_where_it_belongs(stores):
 
 
 def test_a_slot_that_moves_while_rounds_run_counts_once(stores):
-    """While a slot moves to another master, rounds count each key exactly once."""
+    """While a slot moves to another master, each round is counted exactly once for each key."""
     ports = stores.start_cluster()
     client = stores.client()
     ledger = Ledger(client)
@@ -230,11 +230,11 @@ def test_only_the_right_word_opens(stores, user, password, right):
 
 
 @pytest.mark.parametrize("user,rights,options,error", [
-    # This user has no right to send PING.
+    # User default may not send PING.
     ("default", ["-@all", "+bitfield", "+expire", "+cluster|slots"], {}, None),
     (None, [], {"password": "s3cr3t"}, "ERR"), (None, [], {"user": "node", "password": "s3cr3t"}, "ERR")])
 def test_logins_that_a_store_refuses_otherwise(stores, user, rights, options, error):
-    """A failed login is reported without the store's error, which may contain the password."""
+    """If a login fails, the store's error is not printed, because it may contain the password."""
     stores.start(FIRST_PORT, *(["--rename-command", "AUTH", ""] if error else []))
     if user:
         stores.talk()("ACL", "SETUSER", user, *rights)
@@ -247,7 +247,7 @@ def test_logins_that_a_store_refuses_otherwise(stores, user, rights, options, er
     ("WRONGPASS", "WRONGPASS"), ("s3cr3t", None), ("s3cr3t:", None), ("SECRET", None),
     ("SECRETS", "SECRETS"), ("ABCDEFGHIJKLMNOPQ", None), ("", None)])
 def test_the_code_of_a_login_is_told_if_it_is_one(fake, word, told):
-    """The first word of a login error is printed only if it looks like an error code."""
+    """The first word of a failed login's error is printed only if it looks like an error code."""
     fake.answers[b"AUTH"] = f"-{word} s3cr3t\r\n".encode()
     password = "SECRET" if word == "SECRET" else "s3cr3t"
     done = fake.client(password=password).round(("{a}x", 1, 1))
@@ -276,7 +276,7 @@ def by_name_server(tmp_path):
 
 @pytest.fixture(scope="module")
 def certificates(tmp_path_factory):
-    """Creates the certificates of two authorities, and of two stores, signed by one of them."""
+    """Creates two certificate authorities, and a certificate of a store signed by each of them."""
     if not shutil.which("openssl") or run(CLIENT, "127.0.0.1:1", "1", "-", "word", "/no/file", check=False).code == NO_TLS:
         pytest.skip("built without hiredis_ssl, or openssl is not installed")
     place = tmp_path_factory.mktemp("tls")
@@ -354,7 +354,7 @@ def test_a_store_that_stands_still_takes_no_more_than_the_time_of_a_call(stores)
 
 
 def test_a_node_that_stands_still_does_not_delay_the_others_keys(stores):
-    """A stopped master delays the keys of the other masters only once, until the client notices."""
+    """A stopped master delays keys of other masters only until the client notices the stop."""
     ports = stores.start_cluster(3, 0)
     for port in ports:
         stores.talk(port)("CONFIG", "SET", "cluster-require-full-coverage", "no")
@@ -378,7 +378,7 @@ def test_a_node_that_stands_still_does_not_delay_the_others_keys(stores):
 
 
 class Silent(FakeStore):
-    """A fake master that, while `is_silent`, answers only PING and CLUSTER SLOTS."""
+    """A fake master that replies only to PING and CLUSTER SLOTS while `is_silent`."""
 
     def __init__(self, netns, is_silent=True):
         super().__init__(netns)
@@ -393,7 +393,7 @@ class Silent(FakeStore):
 
 
 def test_a_node_that_only_greets_does_not_delay_the_others_keys(stores):
-    """A master that answers only PING delays the keys of other masters only briefly."""
+    """A master that replies only to PING delays the keys of other masters for only a short time."""
     of_other, of_silent = (next(key for key in KEYS if (slot_of(key) > 8191) == is_silent) for is_silent in (0, 1))
     with FakeStore(stores.netns) as other, Silent(stores.netns) as silent:
         other.other = count_one
@@ -432,13 +432,13 @@ def test_a_far_node_that_failed_once_is_used_again(stores, before):
 
 @pytest.mark.alone
 def test_a_slow_store_is_used_where_an_answer_fits(stores):
-    """The client uses a store whose replies take 200 ms if a call may take 250 ms."""
+    """If a call may last 250 ms, the client uses a store whose replies arrive after 200 ms."""
     stores.start()
     stores.closing.enter_context(proxy(stores.netns, FIRST_PORT, FIRST_PORT + 1, 0.2))
     client = stores.client(f"127.0.0.1:{FIRST_PORT + 1}", timeout_ms=250)
     ledger = Ledger(client, ("{a}x", "{b}y"))
     results = []
-    for _ in range(30):  # more rounds than necessary, because a busy machine may cause timeouts
+    for _ in range(30):  # some rounds may exceed their timeout on a busy machine
         results.append(ledger.round())
         time.sleep(0.05)
     assert all(done["ms"] <= 280 for done in results), results
@@ -516,7 +516,7 @@ HOSTILE = {
 
 @pytest.mark.parametrize("to", ["map", "command", "greeting"])
 def test_a_store_that_lies_costs_the_time_of_a_call(stores, to):
-    """Wrong replies of a store delay a call no longer than its timeout, and take no more memory."""
+    """Whatever a store replies, a call ends at its timeout, and the client needs no more memory."""
     memory = 0
     for name, lie in HOSTILE.items():
         slot = slot_of("{a}x")
@@ -544,7 +544,7 @@ def test_a_store_that_lies_costs_the_time_of_a_call(stores, to):
 
 @pytest.mark.parametrize("depth,is_bad", [(6, False), (7, True), (60000, True)])
 def test_arrays_are_nested_no_deeper_than_a_map_is(fake, depth, is_bad):
-    """The client refuses deeply nested arrays, because hiredis frees arrays recursively."""
+    """The client refuses deeply nested arrays, because hiredis frees nested arrays recursively."""
     fake.answers[b"CLUSTER"] = b"*1\r\n" * depth + b":1\r\n"
     done = fake.client().round(("{a}x", 1, 1))
     assert done["status"] == -errno.EPROTO and ("map" in done["error"]) != is_bad, done
@@ -562,7 +562,7 @@ def test_a_reply_costs_no_more_than_the_time_of_a_call(fake, other, pause):
 
 
 def test_what_got_no_answer_is_never_sent_again(fake):
-    """If the store closes the connection, the client does not send a command again."""
+    """If the store closes the connection without a reply, the client does not resend a command."""
     fake.other = None
     done = fake.client(timeout_ms=300).round(("{a}x", 5, 6))
     assert done["items"] == [[False, True, 0, 0]], done
@@ -571,7 +571,7 @@ def test_what_got_no_answer_is_never_sent_again(fake):
 
 
 def test_what_got_no_answer_is_not_carried_out_later(stores):
-    """A command that was lost on a broken link is not counted when the link works again."""
+    """A command lost on a broken link is not counted, not even when the link works again."""
     far = stores.far()
     stores.start(FIRST_PORT, "--bind", "0.0.0.0", "--protected-mode", "no")
     client = stores.client(f"{FAR_STORE}:{FIRST_PORT}", far, timeout_ms=300)
@@ -587,19 +587,19 @@ def test_what_got_no_answer_is_not_carried_out_later(stores):
 
 
 def test_a_name_server_that_takes_long_is_waited_for(stores, tmp_path):
-    """While a name lookup takes long, the client starts no second lookup."""
+    """The client waits for a slow name lookup instead of starting another lookup."""
     stores.start()
     with name_server(stores.netns, 1.5) as asked:
         client = stores.client(f"store.example:{FIRST_PORT}", timeout_ms=100,
                                within=by_name_server(tmp_path))
-        client.counts()  # the client has started when it replies
+        client.counts()  # after this reply, the client is running
         wait_until(lambda: client.round(("{a}x", 1, 1))["status"] == 0, "a store by its name")
         assert client.counts()["connects"] > 2
         assert len(asked) == 2, "one query for the IPv4 and one for the IPv6 address"
 
 
 def test_lookups_of_names_that_are_given_up_cost_no_memory(stores, fake, tmp_path):
-    """The client frees the lookups of host names that it abandons."""
+    """The client frees the memory of name lookups that it no longer waits for."""
     names = iter(range(1000))
 
     def slots(_):
@@ -609,9 +609,9 @@ def test_lookups_of_names_that_are_given_up_cost_no_memory(stores, fake, tmp_pat
     with name_server(stores.netns, 0.5) as asked:
         fake.answers[b"CLUSTER"], fake.other = slots, count_one
         client = fake.client(timeout_ms=100, within=by_name_server(tmp_path))
-        client.counts()  # the client has started when it replies
+        client.counts()  # after this reply, the client is running
         wait_until(lambda: client.round(("{a}x", 1, 1)) and len(asked) > 20, "lookups")
         fake.answers[b"CLUSTER"] = NO_CLUSTER
         wait_until(lambda: client.round(("{a}x", 1, 1))["status"] == 0, "a store without names")
-        time.sleep(1)  # all replies of the name server have arrived by now
+        time.sleep(1)  # in this time, all replies of the name server arrive
         client.close()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""`sluice top` on a terminal of tmux with real packets: keys are typed, and the screen is read. Its batch modes count the
-packets that were sent."""
+"""Runs `sluice top` in a terminal of tmux with real packets, types keys and reads the screen. In
+batch mode, top counts the sent packets exactly."""
 
 import json
 import os
@@ -20,12 +20,12 @@ LONG6, HOST6 = "2001:db8:1234:5678::9", "64:ff9b:1:1234:5678:9abc:def0:1234"
 SOURCES = {NOISY: 400, CALM: 40, BLOCKED: 60, LONG6: 200, HOST6: 30}
 SHOWN = [NOISY, CALM, BLOCKED, "2001:db8:1234:5678::/64", HOST6]
 MARKED = re.compile(r"\x1b\[([\d;]*;)?7m")  # reverse video
-DROPS = re.compile("^drop +[1-9].* [^ ]+$", re.M)  # with a sparkline
+DROPS = re.compile("^drop +[1-9].* [^ ]+$", re.M)  # line `drop` with a number and a sparkline
 
 
 @pytest.fixture(scope="module", name="busy")
 def busy_gate():
-    """A gate that passes and drops packets of five sources for as long as the tests of this file run."""
+    """A gate that passes and drops packets of five sources while the tests of this file run."""
     with Lab() as lab:
         lab.attach("in0", "mode", "native")
         lab.sluice("set", "default", "rate", "100pps", "burst", "100", "inherit", "no")
@@ -54,7 +54,7 @@ def shown(lines):
 
 
 def column(lines, title):
-    """Returns the texts of a column by source. Numbers are on the right of their column."""
+    """Returns the texts in a column, by source. The column's title ends where its numbers end."""
     head = next(line for line in lines if line.startswith("SOURCE "))
     end = head.index(title) + len(title)
     begin = head.rindex(" ", 0, head.index(title)) + 1 if title != "LIMIT" else head.index(title)
@@ -135,7 +135,7 @@ def test_the_other_views(terminal):
     terminal.keys("Tab")
     lines = terminal.wait_for("[reasons]", "over-limit", "blocked")
     first, = [after for line, after in zip(lines, lines[1:]) if line.startswith("VERDICT")]
-    assert first.split()[1] in ("over-limit", "within-limit")  # the busiest reasons are first
+    assert first.split()[1] in ("over-limit", "within-limit")  # sorted by packets, most first
     terminal.keys("BTab", "BTab", "BTab")
     terminal.wait_for("[sources]")
 
@@ -145,7 +145,7 @@ def test_all_about_a_source(busy, terminal):
     terminal.keys("g", "Enter")
     lines = terminal.wait_for(f"source {NOISY}", "limit   web: rate 100pps burst 50", "kind    bucket")
     assert next(line for line in lines if line.startswith("  policy")) in busy.sluice("check", NOISY).out
-    assert len([line for line in lines if line.startswith("drop ")]) == 2  # all sources, and this source
+    assert len([line for line in lines if line.startswith("drop ")]) == 2  # all, this source
     terminal.keys("Escape")
     terminal.wait_for("[sources]")
 
@@ -253,7 +253,7 @@ class Batch:
         self.packets, self.seen = {}, set()
 
     def read(self):
-        """Reads a line. Adds its packets: the rates times the seconds."""
+        """Reads a line, and adds its packets: each rate multiplied by the line's seconds."""
         line = json.loads(self.process.stdout.readline())
         cells = [("all", line), *((source["address"], source) for source in line["sources"])]
         for name, cell in cells:
@@ -281,7 +281,7 @@ class Batch:
 
 
 def test_rates_times_seconds_are_the_packets(attached):
-    """Whatever the intervals were: each packet is counted in one refresh."""
+    """Each packet is counted in exactly one refresh, however long refreshes take."""
     source = "192.0.2.7"
     attached.sluice("set", "default", "rate", "1/h", "burst", "60")
     attached.send(source)
@@ -312,7 +312,7 @@ def test_text_has_the_rows_of_json(busy):
 
 
 def used_by(*words):
-    """Returns the CPU time of a command, in seconds."""
+    """Returns the CPU seconds that a command uses."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     run(*words)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -320,7 +320,7 @@ def used_by(*words):
 
 
 def test_a_refresh_costs_less_than_a_list_of_all_sources(lab):
-    """A refresh reads a part of many sources. `make bench-top` measures the share of a CPU."""
+    """A refresh reads only a part of many sources. `make bench-top` measures the CPU time."""
     lab.attach("in0", "sources", "128k", "buckets", "128k")
     lab.sluice("set", "default", "rate", "1kpps", "burst", "100")
     crowd.fill_states(lab, 1 << 17)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Any user can create files in a bpffs of mode 1777, which is the kernel's default. Commands of
-root do not trust such files. Each test has a bpffs of its own."""
+"""Any user can create files in a bpffs of mode 1777, which is the kernel's default. Commands that
+root runs do not trust these files. Each test has a bpffs of its own."""
 
 import json
 import os
@@ -31,7 +31,7 @@ def bpffs():
 
 @pytest.fixture
 def victim(tmp_path):
-    """A directory with files that an attacker wants root to delete."""
+    """A directory with files whose deletion an attacker wants root to cause."""
     (tmp_path / "links").mkdir()
     for name in "gate", "passwd", "links/shadow":
         (tmp_path / name).write_text("precious")
@@ -68,7 +68,7 @@ def mounted(kind, *below):
 
 
 IN_THE_WAY = {
-    # Columns: a function that creates the path of all gates, parts of the error message.
+    # Columns: a function that makes an untrusted path, parts of the error message.
     "a directory with a link": (lambda victim: (attacker("mkdir", ROOT), attacker("ln", "-s", victim, ROOT + "/main")),
                                 [f"{ROOT}: ", "nobody", "0755"]),
     "a link": (lambda victim: attacker("ln", "-s", os.path.dirname(victim), ROOT), [f"{ROOT}: ", "link", "nobody"]),
@@ -110,7 +110,7 @@ def look():
 
 
 def test_what_is_below_is_not_trusted_more(lab, victim):
-    """`attach` removes a directory that root left, and refuses one of another user."""
+    """`attach` removes a directory of root in place of a pin, but refuses one of another user."""
     os.mkdir(ROOT, 0o700)
     os.makedirs(ROOT + "/main/strange", 0o700)
     os.symlink(victim, ROOT + "/main/strange/link")
@@ -126,7 +126,7 @@ def test_what_is_below_is_not_trusted_more(lab, victim):
 @pytest.mark.quick
 @pytest.mark.parametrize("below", ["", "/links"], ids=["map", "link"])
 def test_a_pin_that_is_a_link_is_not_followed(lab, below):
-    """Commands do not follow a symbolic link in place of a pin, here to a pin of another gate."""
+    """Commands follow no symbolic link in place of a pin, here a link to another gate's pin."""
     lab.attach("in0", gate="main")
     lab.attach("in0", "hook", "ingress", gate="other")
     name, = lab.links("in0", gate="main") if below else ["hosts4"]

@@ -65,7 +65,7 @@ def test_nothing_of_the_old_program_is_left(lab, hook, mode):
 
 @pytest.mark.parametrize("mode", ["tcx", "clsact"])
 def test_other_programs_keep_their_places(lab, mode):
-    """The upgraded filter stays before the filter of another gate."""
+    """An upgraded filter still runs before the filter of another gate."""
     lab.attach("in0", "hook", "ingress", "mode", mode, gate=lab.gate2)
     lab.attach("in0", "hook", "ingress", "mode", mode)
     lab.sluice("deny", DENIED)
@@ -100,7 +100,7 @@ def test_a_filter_that_others_removed_is_told(lab):
 
 
 class Sender(threading.Thread):
-    """Sends frames without retries. build/traffic repeats frames that hook egress drops."""
+    """Sends each frame once, while build/traffic sends a frame again if hook egress drops it."""
 
     def __init__(self, netns, device, sources):
         super().__init__()
@@ -127,7 +127,7 @@ class Sender(threading.Thread):
 
 
 def stream(lab, i, hook, denied, other):
-    """Sends packets of a denied and of another source through device number `i`."""
+    """Sends packets of a denied source and of another source to device number `i`."""
     if hook == "egress":
         sender = Sender(lab.filter, f"in{i}", [denied] * 4 + [other])
         lab.closing.callback(sender.kill)
@@ -196,7 +196,7 @@ def test_one_that_fails_puts_the_others_back(lab, hook, mode):
 
 
 def test_the_program_of_a_link_without_its_pin_needs_the_capability(attached):
-    """Upgrading a link without a program pin requires CAP_SYS_ADMIN once."""
+    """If the pin of a link's program is missing, the first upgrade requires CAP_SYS_ADMIN."""
     link, = attached.links("in0")
     os.unlink(attached.pins("links", "program-" + link))
     before, drop = programs(attached), "-sys_admin"

@@ -20,7 +20,7 @@ CPUS = sorted(os.sched_getaffinity(0))[:2]
 SEC = 10**9
 MOST, SECONDS = 1000, 20 if LONG else 6
 FULL_SPEED = 10000000  # packets per second, more than a CPU can send
-GROUPS = 5  # number of groups of the window, so that a greedy source passes N packets every T + T/5
+GROUPS = 5  # groups of the window: a greedy source passes N packets every T + T/5
 
 
 class Arrivals:
@@ -36,7 +36,7 @@ class Arrivals:
         wait_until(lambda: self.stamp_is_earlier(lab), "timestamps")
 
     def stamp_is_earlier(self, lab):
-        """Sends a datagram. Returns whether its timestamp is the time of arrival."""
+        """Returns whether a datagram's timestamp is the time of its arrival, not of its read."""
         lab.send(GOOD)
         sent = time.time_ns()
         time.sleep(0.01)
@@ -62,7 +62,7 @@ def flood(lab, cpu, seconds):
 
 
 def test_no_span_has_more_than_the_window_says(lab):
-    """No second has more packets than the window allows, even if two CPUs judge packets."""
+    """No span of a second has more packets than the window allows, even if two CPUs judge them."""
     received = lab.receiver(Arrivals(lab))
     lab.attach("out0", "hook", "egress", netns=lab.sender)
     lab.sluice("set", "default", "window", f"{MOST} per 1s", "groups", str(GROUPS))
@@ -79,5 +79,5 @@ def test_no_span_has_more_than_the_window_says(lab):
     assert len(moments) == passed
     assert dropped > 10 * passed
     assert most == MOST
-    # int() leaves out the last period, which is incomplete.
+    # int() excludes the last, incomplete period.
     assert len(moments) >= MOST * int(min(spans) / (1 + 1 / GROUPS))

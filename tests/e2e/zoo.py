@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Packets of many kinds, built by scapy, with the words that describe each to `sluice check`."""
+"""Packets of many kinds, built by scapy, each with the words that `sluice check` needs for it."""
 
 import functools
 
@@ -26,7 +26,7 @@ def stacked(*layers):
 
 
 def packet(source, payload, to=None):
-    """Returns a frame from `source` with these layers after the IP header."""
+    """Returns a frame from `source` with `payload`, scapy layers, after the IP header."""
     ip = IPv6(src=source, dst=to or HERE6) if ":" in source else IP(src=source, dst=to or HERE4, id=7)
     return bytes(stacked(ip, payload))
 
@@ -40,11 +40,11 @@ def dns(source, port=53):
 
 
 class Animal:
-    """A packet. Unless `left` is None, its frame ends `left` bytes after the IP header."""
+    """A packet. If `left` is not None, its frame is cut `left` bytes after the IP header."""
 
     def __init__(self, family, number, layers, words, left):
         self.family, self.ip = family, IPv6 if family == 6 else IP
-        # Each IPv6 source is in another /64, so that it has its own bucket.
+        # Each IPv6 source is in a /64 of its own, so it has a bucket of its own.
         self.source = f"2001:db8:0:{number:x}::1" if family == 6 else f"10.0.0.{number}"
         self.packet = stacked(*(layer.copy() for layer in layers))
         self.packet[self.ip].src = self.source
@@ -72,7 +72,7 @@ def kinds(family):
         return IPv6(dst=HERE6) / IPv6ExtHdrFragment(nh=number, offset=offset, m=more, id=77)
 
     def proto_of(number):
-        """Returns the words for the protocol of a later fragment, which only IPv4 has."""
+        """Returns words for the protocol number of a later fragment, which IPv6 does not have."""
         return f"proto {number} " if family == 4 else ""
 
     yield [ip, tcp(80, "S")], "proto tcp port 80 syn", None
@@ -98,7 +98,7 @@ def kinds(family):
     if family == 6:
         options = IPv6ExtHdrDestOpt(options=[PadN(optdata=bytes(4))])
         hops = IPv6ExtHdrHopByHop(options=[PadN(optdata=bytes(4))])
-        # The parser stops after a few extension headers.
+        # The parser stops after some extension headers.
         yield [ip, hops, *[options] * 8, udp(53, 20)], "unread", None
         yield [ip, hops, options, tcp(80, "S")], "proto tcp port 80 syn", None
         yield [ip, AH(nh=17, payloadlen=4, spi=9, seq=1, icv=bytes(12)), udp(53, 20)], "proto udp port 53", None
