@@ -9,16 +9,16 @@
 #include "base/error.h"
 #include "share/choice.h"
 
-/* Limit of counted ticks. Without it, a flood on a slow limit would overflow 64 bits. */
+/* Upper bound of counted ticks, because a flood on a slow limit would overflow 64 bits. */
 #define TICKS_MOST (1LL << 60)
 
-/* Prefetch entries 16 sets ahead, because used entries are far apart in memory. */
+/* Prefetch 16 sets of the table ahead, because used entries are far apart in memory. */
 #define SETS_AHEAD 16
 
-/* A saturated link can wrap the counters of an entry in this time (see rules/limit.c). */
+/* In this time a saturated link can wrap an entry's 32-bit counters (see rules/limit.c). */
 #define COUNT_WRAPS ((uint64_t)(5 * SL_TICKS_PER_SEC / 4))
 
-/* CPUs that return slices reduce `taken` by at most 1/16 of a burst. Allow 1/8. */
+/* CPUs that return unused slices reduce `taken` by at most 1/16 of a burst. Allow 1/8. */
 #define FALL_PART 8
 
 static int64_t ticks_of(const struct sl_limit *limit, int64_t units)
@@ -54,7 +54,7 @@ static void samples_close(struct samples *samples)
 	samples->list = NULL;
 }
 
-/* Returns the index of the first used entry at or after `index`, or the number of entries. */
+/* Returns the index of the first used entry, from `index` on, or the number of entries. */
 static uint32_t samples_next(const struct samples *samples, uint32_t index)
 {
 	const struct sl_set *sets = samples->table.sets.values;
@@ -80,7 +80,7 @@ static uint32_t samples_next(const struct samples *samples, uint32_t index)
 	for (uint32_t index = samples_next(samples, 0); index < (samples)->table.count;            \
 	     index = samples_next(samples, (index) + 1))
 
-/* Copies the key of an entry. Returns false if the entry is free, or gets another key meanwhile. */
+/* Copies the key of an entry. Returns false if it is unused, or gets another key meanwhile. */
 static bool sample_key(const struct sl_entry *entry, struct state_key *ret)
 {
 	ret->limit = table_once(entry->limit);
@@ -94,7 +94,7 @@ static uint64_t word_read(const struct sl_entry *entry)
 	return __atomic_load_n(&entry->count.word, __ATOMIC_ACQUIRE);
 }
 
-/* Increases of an entry's counters, in units of the limit; negative if a CPU returned credit. */
+/* Increases of an entry's counters, in units of the limit; negative if a CPU returned a slice. */
 struct counted {
 	int32_t taken;
 	int64_t asked;
@@ -105,15 +105,15 @@ static struct counted counted_since(uint64_t then, uint64_t now)
 {
 	int32_t taken = now - then;
 
-	/* asked = taken + refused */
+	/* the counters are `taken` and `refused`: asked = taken + refused */
 	return (struct counted){.taken = taken,
 				.asked = (int64_t)((now - then - taken) >> 32) + taken};
 }
 
 /*
- * Reads how much an entry has counted in the `passed` ticks since the previous read. Returns false
- * if the entry has another key. The 32-bit counters may wrap after COUNT_WRAPS. After a longer time
- * the result is 0, unless the limit is so slow that its counters cannot wrap.
+ * Reads how much an entry's counters have risen in the `passed` ticks since the previous read.
+ * Returns false if the entry has another key. The 32-bit counters may wrap after COUNT_WRAPS. After
+ * a longer time the result is 0, unless the limit is so slow that its counters cannot wrap.
  */
 static bool sample_read(struct sample *sample, const struct sl_entry *entry,
 			const struct state_key *key, const struct sl_limit *limit, uint64_t passed,
@@ -190,7 +190,7 @@ static void account_set_entry(struct accounts *accounts, struct account *account
 	accounts->samples.list[entry].account = account - accounts->list + 1;
 }
 
-/* Marks that a key was evicted. If the store still has its block, its next entry is blocked. */
+/* Notes that an account's key has no entry. A block of the key in the store applies to its next. */
 static void account_lose_entry(struct account *account)
 {
 	account->entry = NO_ENTRY;
@@ -199,7 +199,7 @@ static void account_lose_entry(struct account *account)
 
 /*
  * Returns the sample of an entry. If the entry has a new key, the sample is cleared, and the
- * account of the old key is marked as evicted.
+ * account of the old key loses its entry.
  */
 static struct sample *entry_sample(struct accounts *accounts, uint32_t index,
 				   const struct state_key *key)
@@ -222,7 +222,7 @@ static struct sample *entry_sample(struct accounts *accounts, uint32_t index,
 	return sample;
 }
 
-/* Finds entries of accounts again, because an evicted key can get another entry. */
+/* Finds the new entries of accounts whose entries were evicted. */
 static void accounts_place(struct accounts *accounts)
 {
 	const struct table *table = &accounts->samples.table;
@@ -256,16 +256,16 @@ struct report_candidate {
 	uint32_t entry;
 	struct state_key key;
 	const struct shared_limit *limit;
-	uint64_t excess; /* in ticks; see accounts.h */
+	uint64_t excess; /* ticks that the key took without a report */
 	uint64_t asked;	 /* ticks that packets requested since the previous scan */
 };
 
 struct scan {
 	uint64_t now, passed;	       /* time of this scan, and ticks since the last one */
-	uint64_t unreported, before;   /* `accounts->unreported` after and before this scan */
+	uint64_t unreported, before;   /* `accounts->unreported` after this scan, and before it */
 	struct choices choices;	       /* the chosen candidates: `number` is an index in `list` */
 	struct report_candidate *list; /* room for accounts->most candidates */
-	uint64_t due;		       /* number of candidates, including those not chosen */
+	uint64_t due;		       /* number of candidates, chosen or not */
 };
 
 /*
@@ -291,7 +291,7 @@ static double account_weight(const struct accounts *accounts, const struct accou
 	return choice_weight(demand, limit->meaning, &account->key);
 }
 
-/* Makes an account for a candidate. since: the time of the previous scan. */
+/* Makes an account for a candidate. since: time of the previous scan. */
 static void account_begin(struct accounts *accounts, struct account *account,
 			  const struct report_candidate *candidate, uint64_t since)
 {
@@ -340,7 +340,7 @@ static unsigned int accounts_choose(struct accounts *accounts, struct scan *scan
 
 /* --- Scanning ------------------------------------------------------------------------------- */
 
-/* Adds what a key took to its account, or else to its excess; the key may become a candidate. */
+/* Adds what a key took to its account or, without an account, to the excess of the candidate. */
 static void count_add(struct accounts *accounts, struct sample *sample,
 		      struct report_candidate *candidate, const struct counted *counted,
 		      struct scan *scan)
@@ -378,7 +378,7 @@ static void count_add(struct accounts *accounts, struct sample *sample,
 		scan->list[number] = *candidate;
 }
 
-/* Counts what every key took since the previous scan, and collects candidates. */
+/* Counts what every key has taken since the previous scan, and collects candidates. */
 static void table_scan(struct accounts *accounts, unsigned int nodes, struct scan *scan)
 {
 	struct samples *samples = &accounts->samples;
@@ -439,8 +439,8 @@ void accounts_scan(struct accounts *accounts, unsigned int nodes, uint64_t now)
 /* --- Rules that change ---------------------------------------------------------------------- */
 
 /*
- * Ignores what entries have counted so far if their limit has changed, or was not shared before.
- * The entries of a newly created limit are not ignored, because their counters began at 0.
+ * Skips what entries have counted so far if their limit has changed, or was not shared before. Does
+ * not skip entries of a new limit, because their counters began at 0.
  */
 static void entries_follow(struct accounts *accounts, const struct shared_limits *before)
 {
@@ -465,7 +465,7 @@ static void entries_follow(struct accounts *accounts, const struct shared_limits
 	}
 }
 
-/* Begins a new flow after a change of the limit, because its keys in the store have other names. */
+/* Begins a new flow for an account whose limit has changed: its store keys have new names. */
 static void account_restart(struct account *account)
 {
 	const struct flow_count reported = {flow_whole(account->own.taken),
@@ -504,7 +504,7 @@ int accounts_follow(struct accounts *accounts, const struct gate *gate)
 	if (err)
 		return err;
 	is_same = samples.table.id && samples.table.id == accounts->samples.table.id;
-	if (is_same) { /* the same table: samples stay valid */
+	if (is_same) { /* the table was not replaced: samples stay valid */
 		SWAP(samples.list, accounts->samples.list);
 		samples.is_fresh = accounts->samples.is_fresh;
 	}

@@ -17,11 +17,11 @@
 
 #define NO_ENTRY UINT32_MAX
 
-/* Values that the last scan read from an entry of the table. Packets can change the entry since. */
+/* Values that the last scan read from an entry of the table of states, which packets change. */
 struct sample {
 	uint64_t word;	  /* the entry's counters `taken` and `refused` */
 	uint32_t hash;	  /* hash of the entry's key; 0: not read yet */
-	uint32_t excess;  /* in units of the limit (unit_shift) */
+	uint32_t excess;  /* ticks taken without a report, in units of the limit (unit_shift) */
 	uint32_t account; /* index of the key's account + 1; 0: no account */
 	float demand;	  /* average demand of the key, see choice_demand() */
 };
@@ -39,10 +39,10 @@ struct account {
 	uint32_t entry;			  /* index of the key's entry, or NO_ENTRY */
 	struct flow flow;
 	uint64_t begun_at;
-	struct flow_count own; /* what packets of the key took and requested here, in ticks */
+	struct flow_count own; /* what the key's packets took and requested here, in ticks */
 	unsigned int item;     /* index of the key's store_item in this round */
 	unsigned int lost;     /* consecutive rounds without a reply */
-	bool lasts;	       /* the store has confirmed an expiry of the key */
+	bool lasts;	       /* the key has an expiry in the store, as a reply has confirmed */
 	uint64_t expiry_at;    /* when the node last set the expiry */
 	unsigned int endless;  /* consecutive replies without a confirmed expiry */
 	struct debt debt;
@@ -51,13 +51,13 @@ struct account {
 };
 
 struct accounts {
-	const char *name; /* name that the nodes of a limit have in common */
+	const char *name; /* cluster name, which all nodes of a limit share */
 	const struct gate *gate;
 	struct samples samples;
 	struct shared_limits limits;
 	struct account *list; /* `most` accounts, in use or free */
 	unsigned int most, count;
-	unsigned int lost; /* largest `lost` of an account, after the last round */
+	unsigned int lost; /* largest `lost` of all accounts, after the last round */
 	uint64_t scanned_at;
 	/* sum, since the start, of the ticks that a key may take without a report */
 	uint64_t unreported;
@@ -78,10 +78,10 @@ int accounts_follow(struct accounts *accounts, const struct gate *gate);
 /* Counts what keys took since the last scan. Gives accounts to keys that must be reported. */
 void accounts_scan(struct accounts *accounts, unsigned int nodes, uint64_t now);
 
-/* Counts without a report. Call it in rounds longer than COUNT_WRAPS, before counters wrap. */
+/* Like accounts_scan(), without new accounts. Call it in rounds longer than COUNT_WRAPS. */
 void accounts_count(struct accounts *accounts, unsigned int nodes, uint64_t now);
 
-/* Frees an account. The key's excess is then what it has taken since the last report. */
+/* Frees an account. The key's excess then is what it took since the last report. */
 void account_free(struct accounts *accounts, struct account *account);
 
 /* --- Rounds: report.c ----------------------------------------------------------------------- */
@@ -96,7 +96,7 @@ void accounts_learn(struct accounts *accounts, const struct store_item *items, u
 /* Charges what other nodes let pass to the states of this node. */
 void accounts_step(struct accounts *accounts, uint64_t now);
 
-/* Call it instead of accounts_step() while limits are divided. Calls flow_forget() for accounts. */
+/* Call it instead of accounts_step() while limits are divided: flow_forget() for each account. */
 void accounts_forget(struct accounts *accounts, uint64_t now);
 
 #endif

@@ -8,7 +8,7 @@
 
 #define FACTOR_SPAN  .25      /* the factor of a key is between 1 and 1 + FACTOR_SPAN */
 #define DEMAND_LEAST 0x1p-12f /* a smaller average demand counts as 0 */
-/* maximum of an average; 1 is too low, because noise would move busy keys below 1 */
+/* maximum of an average; if it were 1, noise would move the averages of busy keys below 1 */
 #define DEMAND_MOST 2
 
 float choice_demand(float before, int64_t asked, uint64_t passed, uint64_t burst)
@@ -32,7 +32,7 @@ static uint64_t mix(uint64_t word)
 
 double choice_weight(float demand, uint64_t meaning, const struct state_key *key)
 {
-	/* only data in the key's name in the store, in one byte order, so that all nodes agree */
+	/* only fields that are in the key's name in the store, in one byte order on all nodes */
 	uint64_t mixed = mix(mix(mix(meaning) ^ be64toh(key->addr[0])) ^ be64toh(key->addr[1]));
 
 	return (demand < 1 ? demand : 1) * (1 + FACTOR_SPAN * (mixed >> 11) * 0x1p-53);
@@ -43,7 +43,7 @@ bool choices_add(struct choices *choices, double weight, unsigned int *ret_numbe
 	struct choice *list = choices->list;
 	unsigned int i, child;
 
-	if (choices->count < choices->most) { /* append the item to the heap, and move it up */
+	if (choices->count < choices->most) { /* append the item to the heap, then move it up */
 		*ret_number = i = choices->count++;
 		for (; i && list[(i - 1) / 2].weight > weight; i = (i - 1) / 2)
 			list[i] = list[(i - 1) / 2];
@@ -52,7 +52,7 @@ bool choices_add(struct choices *choices, double weight, unsigned int *ret_numbe
 	}
 	if (!choices->count || list[0].weight >= weight)
 		return false;
-	*ret_number = list[0].number; /* replace the smallest item, and move the new item down */
+	*ret_number = list[0].number; /* replace the heap's smallest item, then move item down */
 	for (i = 0; (child = 2 * i + 1) < choices->count; i = child) {
 		if (child + 1 < choices->count && list[child + 1].weight < list[child].weight)
 			child++;

@@ -20,8 +20,8 @@
 
 /*
  * Time over which demand is averaged, or the time of a burst if that is longer. A key with demand
- * keeps its account for at least this time, because a new account can pass a burst and two rounds
- * too much.
+ * keeps its account for at least this time, because a key with a new account can pass a burst and
+ * two rounds too much.
  */
 #define CHOICE_TICKS (4 * SL_TICKS_PER_SEC)
 
@@ -32,7 +32,7 @@
  */
 float choice_demand(float before, int64_t asked, uint64_t passed, uint64_t burst);
 
-/* Returns the weight of a key. meaning: hash of its limit, the same on all nodes. */
+/* Returns the weight of a key. meaning: hash of the key's limit, the same on all nodes. */
 double choice_weight(float demand, uint64_t meaning, const struct state_key *key);
 
 struct choice {
@@ -40,16 +40,16 @@ struct choice {
 	unsigned int number; /* index of the item in an array of the caller */
 };
 
-/* The items of the largest weights, in a heap: list[0] has the smallest weight. */
+/* The `most` items with the largest weights, in a heap: list[0] has the smallest weight. */
 struct choices {
 	struct choice *list; /* room for `most` items */
 	unsigned int most, count;
 };
 
 /*
- * Adds an item. If the heap is full, the item replaces list[0] if its weight is larger. Returns
- * whether the item was added, and in ret_number its number: the next free number, or the number of
- * the replaced item.
+ * Adds an item. If the heap is full, the item replaces list[0] if list[0] has a smaller weight.
+ * Returns whether the item was added, and in ret_number its number: the next free number, or the
+ * number of the replaced item.
  */
 bool choices_add(struct choices *choices, double weight, unsigned int *ret_number);
 

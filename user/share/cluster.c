@@ -82,7 +82,7 @@ unsigned int cluster_node(struct cluster *cluster, const struct endpoint *at)
 	return number;
 }
 
-/* Queues a command for the store node that has its slot. Ends the command if no node has it. */
+/* Queues a command for the store node of its slot. If no node has the slot, the command fails. */
 static void command_route(struct cluster *cluster, struct store_command *command)
 {
 	unsigned int number = command->node;
@@ -100,7 +100,7 @@ static void command_route(struct cluster *cluster, struct store_command *command
 
 /* --- Replies -------------------------------------------------------------------------------- */
 
-/* Follows MOVED or ASK. Ends the command after TRIES_MAX tries, or if the redirect is invalid. */
+/* Follows MOVED or ASK. The command fails after TRIES_MAX tries, or if a redirect is invalid. */
 static void command_redirect(struct cluster *cluster, const struct store_node *from,
 			     struct store_command *command, enum refusal refusal, unsigned int slot,
 			     struct endpoint *to)
@@ -154,7 +154,7 @@ static void command_refused(struct cluster *cluster, struct store_node *from,
 	command_end(cluster, command, refusal == REFUSAL_KEY ? REFUSED : UNSENT);
 }
 
-/* Reads an integer, which TIME returns as a string. Returns false if it is not an integer. */
+/* Reads an integer, which is a string in a reply to TIME. Returns false if it is no integer. */
 static bool number_read(const redisReply *reply, int64_t *ret)
 {
 	char *end;
@@ -180,9 +180,9 @@ static bool values_read(const redisReply *reply, struct store_command *command)
 }
 
 /*
- * Handles the reply to the oldest command without a reply. Frees the reply, or stores it in the
- * command. Returns false if the reply is not of the expected form. Then the next replies cannot be
- * matched to commands, and the caller must close the connection.
+ * Handles a reply, which belongs to the oldest command that waits for one. Frees the reply, or
+ * stores it in the command. Returns false if the reply is not of the expected form. Then the next
+ * replies cannot be matched to commands, and the caller must close the connection.
  */
 static bool reply_handle(struct cluster *cluster, struct store_node *node, redisReply *reply)
 {
@@ -190,7 +190,7 @@ static bool reply_handle(struct cluster *cluster, struct store_node *node, redis
 	bool is_error = reply->type == REDIS_REPLY_ERROR;
 
 	if (command && command->values == REPLY_WHOLE) {
-		/* `has_failed` stays: a hung master may still return the slot map */
+		/* keep `has_failed`: a hung master may still return the slot map */
 		queue_take(&node->awaiting);
 		command->whole = reply;
 		command_end(cluster, command, REPLIED);
@@ -216,7 +216,7 @@ static bool reply_handle(struct cluster *cluster, struct store_node *node, redis
 	return true;
 }
 
-/* If the connection to a store node has ended, marks commands without a reply as lost. */
+/* If the connection to a store node has ended, marks its unanswered commands as LOST. */
 static void node_settle(struct cluster *cluster, struct store_node *node)
 {
 	if (node->connection.state != CONNECTION_CLOSED)
@@ -249,8 +249,9 @@ static void cluster_node_read(struct cluster *cluster, struct store_node *node)
 /* --- Exchange ------------------------------------------------------------------------------- */
 
 /*
- * Returns whether a command that is sent now can get its reply before the end of the call. In the
- * first eighth of a call, commands are always sent, because the round trip may be shorter now.
+ * Returns whether a command that is sent now can get its reply before the end of the current call
+ * (store.h). In the first eighth of a call, commands are always sent, because the round trip may be
+ * shorter than rtt_ms.
  */
 static bool is_in_time(const struct cluster *cluster, const struct connection *connection)
 {
@@ -301,7 +302,7 @@ static void node_advance(struct cluster *cluster, struct store_node *node)
 			return;
 }
 
-/* Returns whether a store node has commands that can still get a reply in this call. */
+/* Returns whether a store node has commands that can still be answered during this call. */
 static bool node_is_busy(const struct cluster *cluster, const struct store_node *node)
 {
 	const struct connection *connection = &node->connection;
@@ -313,11 +314,11 @@ static bool node_is_busy(const struct cluster *cluster, const struct store_node 
 }
 
 /*
- * Returns until when to wait for replies, or 0 if no reply is awaited. Replies are used only after
- * the call, so one failed store node must not delay the replies of all others. If another node
- * works, a failed node that is connected gets timeout/8 and its round trip, because a hung master
- * may accept a login. A failed node that is not connected gets no time: the next call continues to
- * connect.
+ * Returns the time until which to wait for replies, or 0 if no reply is awaited. Replies are used
+ * only after the call, so one failed store node must not delay the replies of all others. If
+ * another node works, a failed node that is connected gets timeout/8 and its round trip, because a
+ * hung master may accept a login. A failed node that is not connected gets no time: the next call
+ * continues to connect.
  */
 static uint64_t replies_deadline(const struct cluster *cluster)
 {
@@ -344,7 +345,7 @@ static uint64_t replies_deadline(const struct cluster *cluster)
 	return until < cluster->end_ms ? until : cluster->end_ms;
 }
 
-/* Waits for replies until `until`, and reads them. */
+/* Waits for replies, at most until time `until`, and reads them. */
 static void nodes_wait(struct cluster *cluster, uint64_t now, uint64_t until)
 {
 	struct pollfd ready[NODES_MAX];
@@ -413,7 +414,7 @@ void cluster_exchange(struct cluster *cluster, struct store_command *commands, s
 
 /* --- The map of slots ------------------------------------------------------------------------ */
 
-/* Adds a node, [host, port, ...] in CLUSTER SLOTS. Returns its index, or NODE_NONE if invalid. */
+/* Adds a store node, [host, port, ...] in CLUSTER SLOTS. Returns its index, or NODE_NONE. */
 static unsigned int map_node_read(struct slot_map *map, const redisReply *node,
 				  const struct connection *from)
 {
@@ -456,7 +457,7 @@ static bool cluster_map_read(struct slot_map *map, const redisReply *reply,
 	return has_slots;
 }
 
-/* Replaces the slot map. Nodes that are in the old and the new map keep their connections. */
+/* Replaces the slot map. Store nodes that are in both maps keep their connections. */
 static void map_adopt(struct cluster *cluster, const struct slot_map *map)
 {
 	struct store_node *nodes[NODES_MAX] = {NULL};
@@ -493,7 +494,7 @@ static bool map_take(struct cluster *cluster, unsigned int number, const redisRe
 	if (!map)
 		return false;
 	slot_map_clear(map);
-	/* add the addresses of the command line first, so that there is always room for them */
+	/* add the command line's addresses first, so that the map always has room for them */
 	for (unsigned int i = 0; i < cluster->seeds; i++)
 		slot_map_node(map, &cluster->seed[i]);
 	has_slots = is_cluster ? cluster_map_read(map, reply, from)
@@ -508,7 +509,7 @@ static bool map_take(struct cluster *cluster, unsigned int number, const redisRe
 	return true;
 }
 
-/* Requests the slot map from a node until `end_ms`. Returns whether the map is known now. */
+/* Requests the slot map from a store node until `end_ms`. Returns whether it is known now. */
 static bool map_ask(struct cluster *cluster, unsigned int number, uint64_t end_ms)
 {
 	struct store_command command = command_make("", REPLY_WHOLE, "CLUSTER SLOTS");
@@ -542,9 +543,9 @@ static bool map_ask(struct cluster *cluster, unsigned int number, uint64_t end_m
 }
 
 /*
- * Requests the slot map from one store node after the other, until a node returns it or the time is
- * over. Connected nodes come first and replicas last. Otherwise each call begins with another node.
- * Returns whether the map is known now.
+ * Requests the slot map from one store node after the other, until a node returns the map or the
+ * time is over. Connected nodes come first and replicas last; among equals, each call begins with
+ * another node. Returns whether the map is known now.
  */
 static bool map_ask_all(struct cluster *cluster)
 {
@@ -565,11 +566,11 @@ static bool map_ask_all(struct cluster *cluster)
 			if (is_tried[number] || rank != (is_replica ? 2U : !is_ready))
 				continue;
 			is_tried[number] = true;
-			/* a node that cannot connect gets a third of the time, or what is left */
+			/* a store node without a connection gets 1/3 of the timeout, or less */
 			patience = left-- > 3 ? timeout / 3 : (end - now) / (left + 1);
 			if (!map_ask(cluster, number, is_ready ? end : now + patience + 1))
 				continue;
-			/* in the new map, former replicas may be masters */
+			/* after a failover, former replicas may be masters */
 			for (unsigned int j = 0; j < cluster->map.nodes && !is_replica; j++)
 				cluster->node[j]->is_replica = false;
 			cluster->map_is_known = true;
@@ -590,7 +591,7 @@ int cluster_refresh(struct cluster *cluster)
 	cluster->map_is_stale = false;
 	if (!map_ask_all(cluster)) {
 		cluster->map_is_stale = true;
-		/* while a connection is being made, nothing has failed: the next call continues */
+		/* if a connection is being made, nothing has failed: the next call waits for it */
 		if (!cluster->setup.err)
 			return cluster->map_is_known ? 0 : -EAGAIN;
 		cluster->map_failures++;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Share: the nodes of a store, and the commands that were given to them. A command is in the queue
- * of a node until it has an outcome. After it was sent, it is sent again only if the node redirects
- * it. A server without cluster mode is a cluster of one node with all slots.
+ * of one store node until it has an outcome. After it was sent, it is sent again only if the node
+ * redirects it. A server without cluster mode is a cluster of one node with all slots.
  */
 #ifndef SLUICE_SHARE_CLUSTER_H
 #define SLUICE_SHARE_CLUSTER_H
@@ -22,9 +22,9 @@ enum outcome {
 
 struct store_command {
 	const char *format; /* for redisFormatCommand(); begins with the name of the command */
-	char *text;	    /* encoded command, NULL after the outcome or without memory */
+	char *text;	    /* encoded command; NULL after the outcome, or if there was no memory */
 	int size;	    /* length of `text`, in bytes */
-	int values; /* numbers in the reply; 0: the reply is a status; REPLY_WHOLE: any reply */
+	int values;	    /* numbers expected in the reply; 0: a status; REPLY_WHOLE: any reply */
 	unsigned int slot;  /* cluster slot of the key */
 	unsigned int node;  /* index of the node to send to; NODE_NONE: the node of the slot */
 	unsigned int tries; /* number of redirects so far */
@@ -57,15 +57,15 @@ struct cluster {
 	struct store_node pool[NODES_MAX];  /* storage of the nodes */
 	bool map_is_known, map_is_stale;
 	unsigned int map_failures; /* consecutive reads of the map that failed */
-	unsigned int map_turn;	   /* node that is asked first for the map, modulo `nodes` */
-	uint64_t map_rest_ms;	   /* earliest time of the next read of the map */
+	unsigned int map_turn;	   /* the next read of the slot map begins with this node */
+	uint64_t map_rest_ms;	   /* earliest time of the next read of the slot map */
 
-	/* start and end of the current call of store.h */
+	/* start and end of the current call of a function in store.h */
 	uint64_t begun_ms, end_ms;
-	size_t open; /* commands without an outcome */
+	size_t open; /* number of commands without an outcome */
 };
 
-/* Returns the index of a node, which is added if it is new, or NODE_NONE if there is no room. */
+/* Returns the index of a store node, which is added if new, or NODE_NONE if there is no room. */
 unsigned int cluster_node(struct cluster *cluster, const struct endpoint *at);
 
 /*
@@ -78,7 +78,7 @@ struct store_command command_make(const char *key, int values, const char *forma
 /* Executes commands. Each has an outcome at the return, at the latest at cluster->end_ms. */
 void cluster_exchange(struct cluster *cluster, struct store_command *commands, size_t count);
 
-/* Reads the slot map unless it is known and current. Returns 0 if a map is known, or -errno. */
+/* Reads the slot map unless a current map is known. Returns 0 if a map is known, or -errno. */
 int cluster_refresh(struct cluster *cluster);
 
 #endif

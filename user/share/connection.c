@@ -26,7 +26,7 @@
 #define BACKOFF_FIRST_MS 50
 #define BACKOFF_MAX_MS	 1000
 #define CONNECT_MAX_MS	 5000
-#define MEASURE_EVERY	 10 /* failed attempts after which the round trip is measured again */
+#define MEASURE_EVERY	 10 /* failed attempts to connect before the round trip is measured again */
 #define CODE_MAX	 16 /* length of the longest code of an error, such as NOAUTH */
 
 uint64_t store_now_ms(void)
@@ -38,7 +38,7 @@ uint64_t jitter(uint64_t ms)
 {
 	uint32_t random;
 
-	/* getrandom() can fail early at boot */
+	/* if getrandom() fails early at boot, there is no jitter */
 	if (getrandom(&random, sizeof(random), GRND_NONBLOCK) != sizeof(random))
 		random = 0;
 	return ms / 2 + random % ms;
@@ -46,7 +46,7 @@ uint64_t jitter(uint64_t ms)
 
 /* --- Names ---------------------------------------------------------------------------------- */
 
-/* A name lookup in a thread of the C library. A name server can need longer than a round. */
+/* A name lookup in a thread of the C library: a name server can take longer than a round. */
 struct name_lookup {
 	struct gaicb request;
 	struct addrinfo hints;
@@ -71,7 +71,7 @@ static struct name_lookup *lookup_begin(const char *host)
 	return NULL;
 }
 
-/* Formats an address of the host, another one in each attempt. Returns false without address. */
+/* Formats an address of the host, in each attempt another one. Returns false if it has none. */
 static bool lookup_read(struct name_lookup *lookup, unsigned int attempt, char text[NI_MAXHOST])
 {
 	const struct addrinfo *one = lookup->request.ar_result;
@@ -89,9 +89,9 @@ static bool lookup_read(struct name_lookup *lookup, unsigned int attempt, char t
 }
 
 /*
- * Frees the lookup of a connection, unless its thread is still running. Then the next lookup of the
- * connection waits for that thread. So each connection has at most one thread, however many names
- * the store reports.
+ * Frees the name lookup of a connection, unless its thread is still running. Then the next lookup
+ * of the connection waits for that thread. So each connection has at most one thread, however many
+ * names the store reports.
  */
 static void lookup_end(struct connection *connection)
 {
@@ -128,7 +128,7 @@ void tls_close(struct ssl_ctx_st *tls)
 	SSL_CTX_free(tls);
 }
 
-/* Requires a certificate for `host`, which hiredis does not check. Returns false on failure. */
+/* Requires a certificate for `host`, because hiredis does not. Returns false on failure. */
 static bool host_expect(SSL *ssl, const char *host)
 {
 	if (host_is_address(host))
@@ -204,7 +204,7 @@ int store_fail(struct connection_setup *setup, const struct endpoint *at, int er
 	va_end(args);
 	if (at)
 		endpoint_format(at, place);
-	/* shorten a long host name, so that the text of the failure fits */
+	/* shorten a long host name, so that the reason of the failure fits into the text */
 	snprintf(setup->error, sizeof(setup->error), "%.64s%s%.180s", place, *place ? ": " : "",
 		 what);
 	text_make_printable(setup->error);
@@ -237,7 +237,7 @@ bool connection_end(struct connection *connection)
 
 	connection_drop(connection);
 	connection->has_failed = true;
-	/* if logins fail because the round trip is longer now, it must be measured again */
+	/* logins may time out because the round trip is longer now: measure it again */
 	if (connection->attempts % MEASURE_EVERY == 0)
 		connection->rtt_ms = 0;
 	for (unsigned int i = 1; i < connection->attempts && wait < BACKOFF_MAX_MS; i++)
@@ -462,7 +462,7 @@ static bool opening_advance(struct connection *connection)
  * connection. NOPERM after PING is a success, because the user may lack only the right to PING. A
  * server that does not know AUTH may quote its arguments, so the error may contain the password. So
  * only the code of the error, such as ERR, is reported, and only if the password does not begin
- * with it.
+ * with that code.
  */
 static bool login_read(struct connection *connection, const redisReply *reply)
 {
@@ -514,7 +514,7 @@ static bool login_advance(struct connection *connection)
 	if (!is_ready)
 		return false;
 	connection->state = CONNECTION_READY;
-	/* if the reply arrived between two calls, this includes the time until now */
+	/* if the reply arrived between two calls, the result includes the time until this call */
 	rtt = store_now_ms() - connection->asked_ms + 1;
 	if (!connection->rtt_ms || rtt < connection->rtt_ms)
 		connection->rtt_ms = rtt;

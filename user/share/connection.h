@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Share: a connection to a node of a store. No function blocks. Beyond hiredis, it has asynchronous
- * name lookup, limits for the size of replies, timeouts, and a back-off between attempts to
- * connect.
+ * Share: a connection to a node of a store. No function blocks. In addition to hiredis, it has
+ * asynchronous name lookup, limits for the size of replies, timeouts, and a back-off between
+ * attempts to connect.
  */
 #ifndef SLUICE_SHARE_CONNECTION_H
 #define SLUICE_SHARE_CONNECTION_H
@@ -16,7 +16,7 @@
 #include "share/slots.h"
 #include "share/store.h"
 
-/* Limits for a reply. A reply to CLUSTER SLOTS with 3,000 ranges and two replicas each fits. */
+/* Limits for a reply. CLUSTER SLOTS with 3,000 ranges of two replicas each is within them. */
 #define REPLY_BYTES_MAX	   (2 << 20)
 #define REPLY_ELEMENTS_MAX (64 << 10)
 #define REPLY_DEPTH_MAX	   6 /* levels of nested arrays; CLUSTER SLOTS has 4 */
@@ -47,16 +47,16 @@ struct connection {
 	enum connection_state state;
 	redisContext *context;
 	struct ssl_st *ssl;	    /* TLS state, which `context` frees; NULL without TLS */
-	struct name_lookup *lookup; /* name lookup, which may be of an earlier host */
+	struct name_lookup *lookup; /* name lookup, perhaps of the previous host */
 	/* attempts to connect since the last reply, not counting replies to CLUSTER SLOTS */
 	unsigned int attempts;
-	uint64_t give_up_ms; /* when to stop an attempt to connect */
+	uint64_t give_up_ms; /* when to give up the current attempt to connect */
 	uint64_t retry_ms;   /* earliest time of the next attempt */
 	uint64_t asked_ms;   /* when a command was sent to the idle node; 0: it has replied */
 	uint64_t rtt_ms;     /* smoothed round-trip time, rounded up; 0: unknown */
-	bool has_failed;     /* the connection has failed since the last reply (see `attempts`) */
+	bool has_failed;     /* a failure since the last reply (as in `attempts`) */
 	bool has_output;     /* hiredis has commands that are not sent yet */
-	/* functions of hiredis, with array_create(); bytes and elements left for this reply */
+	/* hiredis functions and array_create(); remaining bytes and elements of this reply */
 	redisReplyObjectFunctions functions, *defaults;
 	size_t bytes, elements;
 };
@@ -83,13 +83,13 @@ bool connection_end(struct connection *connection);
 	(store_fail((connection)->setup, &(connection)->at, err, __VA_ARGS__),                     \
 	 connection_end(connection))
 
-/* Begins or continues to connect. Returns false after a failure or before the next attempt. */
+/* Begins or continues to connect. Returns false after a failure, or before retry_ms. */
 bool connection_advance(struct connection *connection);
 
 /* Returns a file descriptor for poll(), or -1 while a name is being looked up. */
 int connection_fd(const struct connection *connection, short *ret_events);
 
-/* Send output and read input that are pending. Return false if the connection failed. */
+/* Send pending output; read pending input. Return false if the connection failed. */
 bool connection_flush(struct connection *connection);
 bool connection_read(struct connection *connection);
 
@@ -99,7 +99,7 @@ redisReply *connection_reply(struct connection *connection);
 /* If the node has closed an idle connection, closes it too, so that it can reconnect at once. */
 void connection_check(struct connection *connection);
 
-/* Closes a connection, and assigns it to the node at this address; NULL: to no node. */
+/* Closes a connection, and assigns it to the store node at address `at`; NULL: to no node. */
 void connection_reset(struct connection *connection, const struct endpoint *at);
 
 #endif

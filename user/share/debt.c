@@ -7,12 +7,12 @@
 /* Give up after 16 failed compare-and-swaps, like STATE_TRIES in the packet path. */
 #define TRIES 16
 
-/* A source can owe at least 20 ms, which is twice the time between two steps. */
+/* Smallest allowed debt: 20 ms, twice the time between two steps of this process. */
 #define DEBT_LEAST ((int64_t)SL_TICKS_PER_SEC / 50)
 
 /*
- * Returns how much a source can owe. A short burst is not enough: a state could refill it between
- * two steps, and part of each charge would be lost.
+ * Returns the largest debt of a source. It is more than a short burst: a state could refill it
+ * between two steps, and part of each charge would be lost.
  */
 static uint64_t debt_most(const struct sl_limit *limit)
 {
@@ -31,7 +31,7 @@ static struct sl_state state_copy(const struct sl_state *state)
 
 /*
  * Returns the state after a charge of `cost`, and the ticks that were charged. First reduces
- * *refundable to what is missing to a full state, because refilled ticks cannot be refunded.
+ * *refundable to the missing credit of the state, because refilled ticks cannot be refunded.
  */
 static struct sl_state state_charged(const struct sl_limit *limit, struct sl_state state,
 				     int64_t cost, uint64_t *refundable, uint64_t now,
@@ -40,7 +40,7 @@ static struct sl_state state_charged(const struct sl_limit *limit, struct sl_sta
 	int64_t level, charged;
 
 	now = kind_now(SL_TOKEN_BUCKET, &state, now);
-	if (credit_is_full(limit, &state, now)) /* the packet path does this before it borrows */
+	if (credit_is_full(limit, &state, now)) /* as the packet path does before it borrows */
 		state.full_at = now;
 	level = credit_level(limit, &state, now);
 	*refundable = credit_min(*refundable, credit_max(0, (int64_t)limit->refill - level));
@@ -78,7 +78,7 @@ int64_t debt_charge(const struct sl_limit *limit, struct sl_entry *entry,
 			*refundable = left;
 			return charged;
 		}
-		/* undo the charge, because the entry has another key now */
+		/* undo the charge, because the entry got another key meanwhile */
 		word_swap(&state->empty_at, next.empty_at, seen.empty_at);
 		return 0;
 	}
@@ -94,7 +94,7 @@ int64_t debt_step(const struct sl_limit *limit, struct sl_entry *entry, const st
 
 	if (!entry)
 		return 0;
-	/* earlier charges cannot be refunded if the state may have been full since the last step */
+	/* if the state may have been full since the last step, earlier charges are not refunded */
 	debt->refundable -= credit_min(debt->refundable, over);
 	charged = debt_charge(limit, entry, key, cost, &debt->refundable, now);
 	flow_uncharged(flow, limit->burst, cost - charged);
@@ -103,8 +103,8 @@ int64_t debt_step(const struct sl_limit *limit, struct sl_entry *entry, const st
 }
 
 /*
- * Returns `blocked_until` for a block that ends at `until`. If the limit escalates, its low bits
- * are the smallest number of escalations whose block is at least as long (block.h).
+ * Returns `blocked_until` for a block that ends at `until`. If the limit escalates, the low bits of
+ * `blocked_until` are the smallest number of escalations whose block is at least as long (block.h).
  */
 static uint64_t block_word(const struct sl_limit *limit, uint64_t until, uint64_t now)
 {
@@ -144,7 +144,7 @@ bool division_step(struct division *division, uint64_t now)
 	/* the packet path divides limits under the same condition */
 	bool divides = credit_times(division->at, FLOW_NODES_MAX, now) > 1;
 
-	/* division has begun because this process was late: earlier replies are no longer valid */
+	/* division has begun because this process was late: the store must reply again to end it */
 	if (divides && !division->divides)
 		division->is_answered = false;
 	if (!divides && division->is_answered)

@@ -14,15 +14,15 @@
 #include "ways.h"
 
 struct debt {
-	uint64_t refundable; /* ticks that this process charged and could refund */
+	uint64_t refundable; /* ticks that this process charged and may still refund */
 	uint64_t full_at;    /* when the state would be full without these charges */
 };
 
 /*
  * Charges `cost` ticks to a state, even if its level is too low for a packet. A negative cost is a
- * refund. limit: a token bucket. The level falls to at most a burst below 0, or 20 ms if that is
- * more. *refundable begins at 0, and is updated. A refund is at most *refundable, so that a source
- * never gets more than without sharing.
+ * refund. limit: a token bucket. The level falls at most a burst below 0, or 20 ms if a burst is
+ * shorter. *refundable is 0 at first, and is updated. A refund is at most *refundable, so that a
+ * source never gets more than without sharing.
  *
  * Returns the ticks that were charged. Returns 0 if the entry has another key, or if packets
  * changed the state during every attempt.
@@ -31,17 +31,17 @@ int64_t debt_charge(const struct sl_limit *limit, struct sl_entry *entry,
 		    const struct state_key *key, int64_t cost, uint64_t *refundable, uint64_t now);
 
 /*
- * Charges or refunds what flow_step() returns. If a charge fails, the amount is still owed. entry:
- * NULL if the key has no entry. Its state would be full again by now, so the amount counts as
- * charged. Returns the ticks that were charged.
+ * Charges or refunds what flow_step() returns. If a charge fails, flow_uncharged() adds the amount
+ * to the debt. entry: NULL if the key has no entry. Its state would be full again by now, so the
+ * amount counts as charged. Returns the ticks that were charged.
  */
 int64_t debt_step(const struct sl_limit *limit, struct sl_entry *entry, const struct state_key *key,
 		  struct flow *flow, struct debt *debt, uint64_t now);
 
 /*
  * Blocks the key of an entry until `until`, or for the longest block of the limit if that ends
- * earlier. Returns whether it did. Returns false if the limit does not block, the key is already
- * blocked, the entry has another key, or a packet changed the block meanwhile.
+ * earlier. Returns whether the key was blocked: false if the limit does not block, the key is
+ * already blocked, the entry has another key, or a packet changed the block meanwhile.
  */
 bool debt_block(const struct sl_limit *limit, struct sl_entry *entry, const struct state_key *key,
 		uint64_t until, uint64_t now);
@@ -51,32 +51,32 @@ bool debt_block(const struct sl_limit *limit, struct sl_entry *entry, const stru
 /*
  * Computes `divide_at` of a gate, for `--on-loss divide`. From this time on, the packet path
  * divides shared limits by the number of nodes. While the store replies, the process moves the time
- * ahead at each step, like a lease, so that division begins by itself if the process is stopped or
- * killed. If the store is away, the process sets the time to now.
+ * further at each step, like a lease, so that division begins by itself if the process is stopped
+ * or killed. If the store is away, the process sets the time to now.
  */
 
-/* How far `divide_at` is in the future. A busy machine or a resize delays the process for less. */
+/* How far `divide_at` is in the future: longer than the delays by a busy machine or a resize. */
 #define DIVISION_LEASE (3 * SL_TICKS_PER_SEC)
 
 /*
  * How long limits stay divided after the store replies again. Other nodes may reach the store a
- * little later, and until then they use their parts of the limits without a report.
+ * little later; until then they use 1/nodes of the limits without a report.
  */
 #define DIVISION_GRACE (2 * SL_TICKS_PER_SEC)
 
 struct division {
-	uint64_t at;	      /* new `divide_at`, at first as in the gate; 0: never divide */
-	uint64_t answered_at; /* time of the first reply after the last loss of the store */
+	uint64_t at;	      /* new `divide_at`, at first a copy of the gate's; 0: never divide */
+	uint64_t answered_at; /* time of the first reply after the store was last away */
 	bool is_answered;     /* the store has replied in one of the last FLOW_LOST rounds */
 	bool divides;	      /* whether limits were divided at the last step */
 };
 
-/* Returns whether limits are divided now. Then nothing may be charged for other nodes. */
+/* Returns whether limits are divided now. If so, nothing may be charged for other nodes. */
 bool division_step(struct division *division, uint64_t now);
 
 /*
- * Ends a round. Call it after division_step() with the same time. lost: consecutive rounds without
- * a reply; 0: this round got a reply.
+ * Ends a round. Call it after division_step() with the same time `now`. lost: consecutive rounds
+ * without a reply; 0: this round got a reply.
  */
 void division_round(struct division *division, unsigned int lost, uint64_t now);
 

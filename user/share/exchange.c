@@ -19,24 +19,24 @@
 #include "share/flow.h"
 #include "share/shared_limits.h"
 
-#define NODES_EVERY_MS 1000 /* how often the nodes are counted */
-#define NODES_ALIVE_MS 5000 /* how long a node counts after its last report */
+#define NODES_EVERY_MS 1000 /* how often this process counts the nodes */
+#define NODES_ALIVE_MS 5000 /* how long a node is counted after its last report */
 
-/* How often a node reports its limits and its process, and how long a report is valid. */
+/* How often a node reports its limits and its process, and how long these reports are valid. */
 #define ALIKE_EVERY_MS (10 * NODES_EVERY_MS)
 #define ALIKE_MS       (5 * ALIKE_EVERY_MS / 2)
 
-/* Nodes with other limits are reported after this time: after a flush, all nodes seem different. */
+/* Report nodes with other limits only after this time: after a flush, all nodes seem different. */
 #define UNLIKE_LASTS_MS (3 * ALIKE_EVERY_MS / 2)
 
-/* Another process is reported after this time, because a previous process counts for ALIKE_MS. */
+/* Report another process only after this time: a previous process counts for ALIKE_MS. */
 #define SAME_NODE_LASTS_MS (ALIKE_MS + NODES_EVERY_MS)
 
-/* Nodes with other limits, or processes with the same node name. Times are store_now_ms(). */
+/* Number of nodes with other limits, or processes with this node's name. Times: store_now_ms(). */
 struct difference {
-	uint64_t counted_at; /* when nodes were last counted; 0: count now */
-	uint64_t since;	     /* when the difference began; 0: no difference */
-	unsigned int count;  /* the difference, once it has lasted long enough */
+	uint64_t counted_at; /* time of the last count; 0: count now */
+	uint64_t since;	     /* when the number was first above 0; 0: it is 0 */
+	unsigned int count;  /* the number, if it was above 0 for long enough */
 };
 
 struct exchange {
@@ -51,12 +51,12 @@ struct exchange {
 	int ended;		     /* eventfd that is written when a round has ended */
 	bool is_closing;
 
-	/* only used by the thread during a round; times are store_now_ms() */
+	/* members that only the thread uses during a round; times are store_now_ms() */
 	struct round round;
 	uint64_t counted_at;  /* when the nodes were last counted; 0: never */
 	bool is_counted;      /* whether the store replied to the last count of nodes */
 	unsigned int lost;    /* consecutive rounds in which no key got a reply */
-	uint64_t fewer_since; /* time of the first count below `round.nodes`; 0: none */
+	uint64_t fewer_since; /* time of the first count that was below `round.nodes`; 0: none */
 	uint64_t alike;	      /* `round.meaning` when this node last reported its limits */
 	struct difference unlike, same_node;
 };
@@ -80,9 +80,9 @@ static void nodes_set(struct exchange *exchange, unsigned int nodes, uint64_t no
 
 /*
  * Adds `member` to the set `key` in the store, and counts the set. Does so every ALIKE_EVERY_MS,
- * and in each call while a difference is new. The difference is the amount by which the count is
- * below `least` or above `most`; 0 means no bound. Stores the difference in difference->count when
- * it has lasted for `lasts` ms, and 0 as soon as it ends. Returns whether the set was counted.
+ * and in each call while a difference is new. `difference` is the amount by which the count is
+ * below `least` or above `most`; 0 means no bound. Stores it in difference->count when it has
+ * lasted for `lasts` ms, and 0 as soon as it ends. Returns whether the set was counted.
  */
 static bool difference_count(struct exchange *exchange, struct difference *difference,
 			     const char *key, const char *member, unsigned int least,
@@ -108,9 +108,9 @@ static bool difference_count(struct exchange *exchange, struct difference *diffe
 }
 
 /*
- * Counts nodes with other shared limits. Nodes with the same limits are in the same set, and a node
- * that changes its limits stays in the old set for ALIKE_MS. Also counts processes with the name of
- * this node, which would count as one node.
+ * Counts nodes whose shared limits differ from this node's. Nodes with the same limits are in the
+ * same set, and a node that changes its limits stays in the old set for ALIKE_MS. Also counts
+ * processes with the name of this node, which would count as one node.
  */
 static void differences_count(struct exchange *exchange)
 {
@@ -130,7 +130,7 @@ static void differences_count(struct exchange *exchange)
 	round->same_node = exchange->same_node.count;
 }
 
-/* Counts the nodes if the last count is too old. Returns whether their number is known. */
+/* Counts the nodes if their last count is too old. Returns whether their number is known. */
 static bool nodes_count(struct exchange *exchange)
 {
 	uint64_t now = store_now_ms();
@@ -144,7 +144,7 @@ static bool nodes_count(struct exchange *exchange)
 	if (exchange->is_counted) {
 		nodes_set(exchange, nodes, now);
 		differences_count(exchange);
-	} else { /* the store may have lost its data, so differences must last again */
+	} else { /* the store may have lost its data: differences start again */
 		exchange->unlike.since = exchange->same_node.since = 0;
 	}
 	return exchange->is_counted;
@@ -155,8 +155,8 @@ static bool nodes_count(struct exchange *exchange)
  *
  * If the number of nodes is known, keys are exchanged before nodes are counted, because a failed
  * master may have only the set of nodes. If no key gets a reply, nodes are not counted for
- * FLOW_LOST rounds, because this would delay the detection of the loss. Then they are counted
- * again, so that other nodes still count this node. If the count fails as well, they are counted
+ * FLOW_LOST rounds, because this would delay the detection of the loss. After these rounds, nodes
+ * are counted again, so that other nodes still count this node. If that fails, nodes are counted
  * less often.
  */
 static bool round_run(struct exchange *exchange)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Share: runs rounds with the store in a thread, because the calls of store.h block. Only one round
- * runs at a time.
+ * Share: runs rounds with the store in a thread, because the calls of store.h block. At most one
+ * round runs at a time.
  */
 #ifndef SLUICE_EXCHANGE_H
 #define SLUICE_EXCHANGE_H
@@ -19,7 +19,7 @@ struct round {
 	unsigned int expire_s; /* seconds after which a key expires if no node adds to it */
 	uint64_t meaning;      /* hash of all limits that this node shares */
 
-	bool is_answered;	/* a key, or the count of nodes if there are no keys, got a reply */
+	bool is_answered;	/* the store replied for a key, or if no keys, counted nodes */
 	unsigned int nodes;	/* number of nodes, at most FLOW_NODES_MAX; 0: not yet known */
 	unsigned int unlike;	/* number of nodes with other limits, after UNLIKE_LASTS_MS */
 	unsigned int same_node; /* other processes of this node's name, after SAME_NODE_LASTS_MS */
@@ -45,7 +45,7 @@ void exchange_begin(struct exchange *exchange, struct store_item *items, unsigne
 /* Returns a file descriptor that is readable when a round has ended. */
 int exchange_fd(const struct exchange *exchange);
 
-/* Returns the round until the next round begins, or NULL if the round has not ended. */
+/* Returns the round that has ended, valid until the next round begins. NULL: it has not ended. */
 const struct round *exchange_end(struct exchange *exchange);
 
 #endif

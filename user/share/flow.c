@@ -4,19 +4,19 @@
 #include "credit.h"
 #include "share/choice.h"
 
-/* Maximum of each amount, so that the sum of two amounts does not overflow. */
+/* Upper bound of each amount (in ticks), so that the sum of two amounts does not overflow. */
 #define AMOUNT_MAX (1LL << 61)
 
-/* A node keeps at most 0.9/N of the rate for its own demand. The rest can always repay debt. */
+/* A node reserves at most 0.9/nodes of the rate for its own demand. The rest can repay debt. */
 #define KEPT (FLOW_RATE / 10 * 9)
 
-/* A debt below 1/1024 of a burst counts as 0, because repaid in parts it would never become 0. */
+/* A debt below 1/1024 of a burst counts as 0, because repaying a part per round never ends. */
 #define NEGLIGIBLE 1024
 
-/* If an overcharge cannot be refunded, 1/8 of it is dropped in each round. */
+/* If an overcharge cannot be refunded, each round drops 1/8 of it. */
 #define FADING 8
 
-/* The totals of up to 4 rounds may be unknown, so a node may owe for them (docs/cluster.md). */
+/* Up to 4 rounds may have no totals from the store; a node may owe for them (docs/cluster.md). */
 #define UNKNOWN_ROUNDS 4
 
 /* Returns a / b as a share of FLOW_RATE, at most FLOW_RATE. b must be > 0. */
@@ -30,7 +30,7 @@ static uint64_t amount_of(uint64_t share, uint64_t span)
 	return (unsigned __int128)share * span >> 32;
 }
 
-/* Returns now - then, at least `least` and at most `most`. Times and counters can wrap. */
+/* Returns now - then, limited to `least`..`most`. The arguments may be counters that wrap. */
 static uint64_t span_of(uint64_t then, uint64_t now, uint64_t least, uint64_t most)
 {
 	return credit_min(credit_max(least, credit_span(then, now)), most);
@@ -87,7 +87,7 @@ struct flow_count flow_report(struct flow *flow, const struct flow_count *own, u
 
 /*
  * Returns the part of an increase that other nodes caused. *doubted is what this node reported
- * without a reply, so it may be in the increase: both are reduced by the smaller of them.
+ * without a reply, and may be a part of the increase. Subtracts the smaller amount from both.
  */
 static uint64_t without_doubted(uint64_t amount, uint64_t *doubted)
 {
@@ -115,7 +115,7 @@ static void flow_settle(struct flow *flow, uint64_t burst, uint64_t taken, uint6
 		flow->unsettled -= flow->unsettled / FADING;
 }
 
-/* Computes what the next round charges, if it is as long as this round. */
+/* Computes what flow_step() charges during the next round, if that is as long as this round. */
 static void flow_plan(struct flow *flow, uint64_t theirs, unsigned int nodes)
 {
 	uint64_t length = flow->length, demand = flow->offered + theirs;
@@ -132,7 +132,7 @@ static void flow_plan(struct flow *flow, uint64_t theirs, unsigned int nodes)
 	flow->expected = credit_min(share_of(theirs, credit_max(demand, length)), FLOW_RATE - kept);
 	flow->is_idle = !flow->offered;
 	flow->refund = credit_max(-part, 0);
-	/* `repaying` may be too slow to charge all of `repay` in this round */
+	/* `repaying` is too slow to charge all of `repay` in this round if rounds get shorter */
 	flow->repay = credit_max(part, 0);
 	flow->repaying =
 		credit_min(share_of(flow->repay, length), FLOW_RATE - kept - flow->expected);
@@ -148,7 +148,7 @@ void flow_learn(struct flow *flow, uint64_t burst, const struct flow_count *tota
 
 	nodes = known_nodes(nodes);
 	flow->nodes = nodes;
-	/* with this maximum, the average falls at once when a source leaves this node */
+	/* this maximum lets the average fall at once when a source moves to another node */
 	most = (float)KEPT / FLOW_RATE / nodes;
 	flow->usual = usual < most ? usual : most;
 	if (!flow->knows) {
@@ -190,7 +190,7 @@ void flow_lost(struct flow *flow, unsigned int rounds, bool was_sent)
 {
 	struct flow_count *in_doubt = &flow->in_doubt;
 
-	/* the store may add this report to the next totals, or to later totals */
+	/* the store may execute this report later, so its amount may be in any later totals */
 	if (flow->waits && was_sent) {
 		in_doubt->taken = credit_min(in_doubt->taken + flow->sent.taken, AMOUNT_MAX);
 		in_doubt->asked = credit_min(in_doubt->asked + flow->sent.asked, AMOUNT_MAX);
@@ -241,7 +241,7 @@ bool flow_rests(const struct flow *flow, uint64_t burst, uint64_t now)
 	int64_t most = AMOUNT_MAX / 4 / FLOW_NODES_MAX;
 	/*
 	 * If a key is dropped and returns, each node passes up to a burst and two rounds too much.
-	 * At half of the rate, this is made up for in twice the time.
+	 * At half of the rate, unused credit compensates for this in twice the time.
 	 */
 	int64_t rest =
 		2 * flow->nodes * (credit_min(burst, most) + credit_min(2 * flow->round, most));

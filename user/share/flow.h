@@ -9,10 +9,10 @@
  *
  * "expected": the demand of other nodes, or their share of all demand if demand exceeds the rate.
  * "repaid": 1/nodes of `unsettled`, which is what other nodes took beyond `expected`. If no node
- * has demand, all of it. If only this node has no demand, also as much as leaves its level at half
- * of a burst.
- * "refunded": if other nodes took less than expected, this node's share of the difference.
- * "kept": this node's own demand, at most 0.9 x rate/nodes. expected + repaid <= rate - kept.
+ * has demand, all of it. If only this node has no demand, it repays more: as much as leaves its
+ * level at half of a burst. "refunded": if other nodes took less than expected, this node's share
+ * of the difference. "kept": this node's own demand, at most 0.9 x rate/nodes. expected + repaid <=
+ * rate - kept.
  *
  * The store is not trusted. Whatever it replies, flow_step() keeps its bounds, and refunds at most
  * what it charged. `unsettled` is at most flow_cap(), so the effect of a false reply ends after a
@@ -32,7 +32,7 @@
 /*
  * The counters in the store have a unit of 2^10 ticks (64 ns), so that they do not wrap for years.
  * The caller must round its own counters down to whole units by flow_whole(). Otherwise totals
- * would seem to fall.
+ * could seem to fall.
  */
 #define FLOW_UNIT_SHIFT 10
 
@@ -46,16 +46,16 @@ static inline uint64_t flow_whole(uint64_t ticks)
 
 /*
  * After this many rounds without a reply, the totals of the last reply are no longer used. After
- * fewer rounds, the next reply covers all of them.
+ * fewer rounds without a reply, the next reply covers all of these rounds.
  */
 #define FLOW_LOST 3
 
-/* The store may execute a report of a reset connection until this long after the next reply. */
+/* For so long after the next reply, the store may execute the report of a reset connection. */
 #define FLOW_DOUBT (SL_TICKS_PER_SEC / 2)
 
 #define FLOW_NODES_MAX 4096 /* more nodes are counted as this number */
 
-#define FLOW_RATE (1ULL << 32) /* the whole rate, in fields that are a share of the rate */
+#define FLOW_RATE (1ULL << 32) /* the whole rate; a share of the rate is a fraction of it */
 
 /* Ticks of packets that passed (`taken`), and of all packets (`asked`). The counters may wrap. */
 struct flow_count {
@@ -64,21 +64,21 @@ struct flow_count {
 };
 
 struct flow {
-	struct flow_count reported; /* counters of this node at the last report */
-	struct flow_count sent;	    /* what this node reported in this round */
+	struct flow_count reported; /* counters of this node at its last report */
+	struct flow_count sent;	    /* what this node reported to the store in this round */
 	struct flow_count totals;   /* totals of all nodes, from the last reply */
 	uint64_t reported_at;	    /* when this round began */
 	uint64_t learned_at;	    /* when the last round with a reply began */
-	uint64_t round;		    /* ticks between the last two reports */
+	uint64_t round;		    /* ticks from the previous to the last report */
 	uint64_t length;	    /* ticks from `learned_at` to the last report */
 	uint64_t offered;	    /* sum of `sent.asked` within `length` */
 	float usual;	    /* average demand at this node, at most 0.9/nodes (choice_demand()) */
 	unsigned int nodes; /* number of nodes, at the last reply */
-	uint64_t busy_at;   /* when total demand last exceeded half of the rate */
+	uint64_t busy_at;   /* when demand of all nodes last exceeded half of the rate */
 	uint64_t stepped_at;
 	uint64_t expected; /* expected demand of other nodes, as a share of FLOW_RATE */
-	uint64_t assumed;  /* what was charged for `expected` since the last reply */
-	int64_t unsettled; /* ticks that others took and that are still owed; < 0: overcharge */
+	uint64_t assumed;  /* ticks charged for `expected` since the last reply */
+	int64_t unsettled; /* ticks that other nodes took and this node owes; < 0: overcharge */
 	uint64_t repay;	   /* part of `unsettled` to charge in this round */
 	uint64_t repaying; /* rate of charging `repay`, as a share of FLOW_RATE */
 	uint64_t refund;   /* ticks that the next flow_step() refunds */
@@ -87,13 +87,13 @@ struct flow {
 	bool waits;		    /* the report of this round has no reply yet */
 	bool was_lost;		    /* the last round had no reply */
 	bool has_totals; /* `totals` are valid: a reply came in the last FLOW_LOST rounds */
-	bool knows;	 /* the demand of others is known: two replies were compared */
+	bool knows;	 /* two replies were compared, so the demand of other nodes is known */
 	bool is_idle;	 /* no demand at this node in the last round */
 };
 
 /*
- * Returns whether a key must be reported. excess: ticks that it took without a report. level: level
- * of its state.
+ * Returns whether a key must be reported. excess: ticks that the key took without a report. level:
+ * level of the key's state.
  */
 bool flow_is_due(uint64_t excess, int64_t level, uint64_t burst);
 
@@ -110,7 +110,7 @@ struct flow_count flow_report(struct flow *flow, const struct flow_count *own, u
 /*
  * Ends a round with a reply. totals: totals in the store, which include the report of this round.
  * nodes: number of nodes, including this node. The first totals, and totals that have fallen, are
- * only a baseline for the next totals.
+ * only the baseline for the totals in the next reply.
  */
 void flow_learn(struct flow *flow, uint64_t burst, const struct flow_count *totals,
 		unsigned int nodes, uint64_t now);
@@ -123,34 +123,34 @@ void flow_learn(struct flow *flow, uint64_t burst, const struct flow_count *tota
 void flow_lost(struct flow *flow, unsigned int rounds, bool was_sent);
 
 /*
- * Forgets what is known about other nodes, as after FLOW_LOST rounds without a reply. The next
- * totals are only a baseline, no overcharge is refunded, and nothing is charged for the time until
- * `now`. A debt (`unsettled` > 0) remains.
+ * Forgets what is known about other nodes, as after FLOW_LOST rounds without a reply. The totals in
+ * the next reply are only a baseline, no overcharge is refunded, and nothing is charged for the
+ * time until `now`. A debt (`unsettled` > 0) remains.
  */
 void flow_forget(struct flow *flow, uint64_t now);
 
 /*
- * Returns the ticks to charge now, or a refund if negative. A charge is at most `burst`. It is at
+ * Returns the ticks to charge now, or a refund if negative. A charge is at most `burst`, and at
  * most the time since the last step, or, if this node is idle, as much as leaves `level` at half of
  * a burst. burst: at least the usual time between two steps, because more time is not charged.
  */
 int64_t flow_step(struct flow *flow, uint64_t burst, int64_t level, uint64_t now);
 
 /*
- * Adds `amount` of the last flow_step(), which could not be charged, to the debt, up to flow_cap().
- * A negative amount is a refund that failed; it is dropped.
+ * Adds to the debt the `amount` of the last flow_step() that was not charged, up to flow_cap(). A
+ * negative amount is a refund that failed; it is dropped.
  */
 void flow_uncharged(struct flow *flow, uint64_t burst, int64_t amount);
 
 /*
- * Returns whether another key may use the account of this key: the debt is at most burst/1024, and
- * replies show that total demand was below half of the rate for the time of a burst.
+ * Returns whether another key may replace this key in its account: the debt is at most burst/1024,
+ * and replies show that total demand was below half of the rate for the time of a burst.
  */
 bool flow_is_quiet(const struct flow *flow, uint64_t burst);
 
 /*
  * Returns whether the account can be dropped: the key was quiet for 2 x nodes x (burst + 2 rounds).
- * The credit that was not used in this time exceeds what the key can get too much if it returns.
+ * The credit unused in this time exceeds the excess that the key can pass if it gets a new account.
  */
 bool flow_rests(const struct flow *flow, uint64_t burst, uint64_t now);
 

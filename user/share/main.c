@@ -2,7 +2,7 @@
 /*
  * The program sluice-share: shares the limits of a gate with other nodes. Every 10 ms it charges
  * states for packets at other nodes. In every round it reports to the store what keys took at this
- * node, and reads the totals. No packet waits for it, and the packet path works without it.
+ * node, and reads the totals. Packets do not wait for it, and the packet path works without it.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -36,11 +36,11 @@
 #include "sharing/command_share.h"
 #include "sharing/share_state.h"
 
-#define STEP_NS	      (10 * NS_PER_MS) /* how often states are charged for other nodes */
+#define STEP_NS	      (10 * NS_PER_MS) /* how often to charge states for packets at other nodes */
 #define LOOK_NS	      NS_PER_SEC /* how often to check for new rules and write the state file */
-#define COUNT_TICKS   SL_TICKS_PER_SEC	/* count this often: counters can wrap in 1.25 s */
+#define COUNT_TICKS   SL_TICKS_PER_SEC	/* time between scans: counters can wrap in 1.25 s */
 #define PUBLISH_AGAIN (60 * NS_PER_SEC) /* time until a retry if the state file cannot be written */
-#define WHY_LASTS_NS  (5 * NS_PER_SEC)	/* a new reason must last this long before it is logged */
+#define WHY_LASTS_NS  (5 * NS_PER_SEC)	/* a new reason is logged after this time */
 /* shortest timeout of a round, because connecting needs several round trips */
 #define TIMEOUT_MIN_MS 1000
 #define EXPIRE_MIN_S   60 /* shortest expiry of a key, in seconds */
@@ -49,11 +49,11 @@
 #define BOOT_ID	     8
 #define BOOT_ID_PATH "/proc/sys/kernel/random/boot_id"
 
-/* size of "HOST/GATE/BOOT" with its NUL */
+/* size of the node name "HOST/GATE/BOOT" with its NUL */
 #define SHARE_NODE (HOST_NAME_MAX + GATE_NAME + BOOT_ID + 3)
 
 struct share {
-	struct share_words words; /* words of the command line, and defaults */
+	struct share_words words; /* parsed command line, with defaults */
 	char node[SHARE_NODE], command[SHARE_COMMAND];
 	const char *gate_name;
 	struct gate gate;
@@ -65,14 +65,14 @@ struct share {
 	int signals, timer; /* fds; -1: not open */
 	struct store_item *items;
 
-	uint64_t round_at, look_at, publish_at; /* when each next event is due, in ns of uptime */
+	uint64_t round_at, look_at, publish_at; /* when these events are due, in ns of uptime */
 	bool in_round;
 	bool gate_is_new;  /* rules or maps have changed: open the gate again after this round */
 	bool is_hidden;	   /* a mount hides the pinned maps of the gate */
 	unsigned int lost; /* consecutive rounds in which a key got no reply */
 	char logged_why[SHARE_WHY]; /* reason in the last log line; "": the store replies */
 	uint64_t why_at;	    /* when `state.why` last changed, in ns of uptime */
-	bool ends;		    /* a signal has requested the end of the process */
+	bool ends;		    /* a signal requested the end of this process */
 	struct share_state state;
 };
 
@@ -80,7 +80,7 @@ struct share {
 
 /*
  * Checks STORE. Refuses an IPv6 address without brackets, because its last part could be a port.
- * Store nodes report such addresses always with a port.
+ * Redirects of store nodes contain such addresses, always with a port.
  */
 static int store_check(const char *text)
 {
@@ -123,7 +123,7 @@ static int node_default(const char *gate, char node[SHARE_NODE])
 	return 0;
 }
 
-/* Sets the name of this node: --node, or the default. The name is an argument of ZADD. */
+/* Sets the name of this node: the argument of --node, or the default. ZADD gets this name. */
 static int node_name_read(const char *text, const char *gate, char node[SHARE_NODE])
 {
 	size_t length = 0;
@@ -210,7 +210,7 @@ static void command_format(struct share *share)
 
 /* --- The gate ------------------------------------------------------------------------------- */
 
-/* Opens the gate. Opens it once more for the snapshot, which keeps the maps of the second gate. */
+/* Opens the gate twice, because the snapshot keeps the maps of the second gate. */
 static int gate_take(struct share *share, struct gate *gate)
 {
 	struct gate other = GATE_CLOSED;
@@ -226,8 +226,8 @@ static int gate_take(struct share *share, struct gate *gate)
 }
 
 /*
- * Writes the number of nodes to the gate. The packet path divides by it the burst of a new source
- * under a limit with `start share`, and all shared limits after this process has died.
+ * Writes the number of nodes to the gate. The packet path divides by this number the burst of a new
+ * source under a limit with `start share`, and all shared limits after this process has died.
  */
 static void nodes_publish(struct share *share)
 {
@@ -255,7 +255,7 @@ static int gate_follow(struct share *share)
 	int err = gate_take(share, &gate);
 
 	share->gate_is_new = false;
-	/* count once more, because accounts_follow() may replace the table */
+	/* count once more for the old table, because accounts_follow() may replace it */
 	accounts_count(&share->accounts, share->state.nodes, uptime_ticks());
 	if (!err)
 		err = accounts_follow(&share->accounts, &gate);
@@ -295,7 +295,7 @@ static void state_publish(struct share *share)
 
 /*
  * Logs once that the store is away, and once that it is back. A new reason is logged only if it
- * lasts for WHY_LASTS_NS, because the nodes of a store can fail for several reasons by turns.
+ * lasts for WHY_LASTS_NS, because the nodes of a store can fail for different reasons in turn.
  */
 static void loss_log(struct share *share, const struct round *round)
 {
@@ -360,7 +360,7 @@ static void round_end(struct share *share)
 	state->connects = round->counts.connects;
 	nodes_publish(share);
 	accounts_learn(&share->accounts, share->items, state->nodes, now);
-	/* if some keys got no reply, the round counts as lost: part of the store may be away */
+	/* if some keys got no reply, the round is lost: a part of the store may have failed */
 	share->lost = round->is_answered ? share->accounts.lost : share->lost + 1;
 	if (share->words.on_loss == ON_LOSS_DIVIDE)
 		division_round(&share->division, share->lost, now);
@@ -425,7 +425,7 @@ static int step(struct share *share)
 		err = gate_follow(share);
 	if (err || now < share->round_at)
 		return err;
-	/* after a late round, the next round begins a whole interval later */
+	/* after a late round, the next round begins one full interval after it */
 	share->round_at += share->words.round_ns;
 	if (share->round_at < now)
 		share->round_at = now + share->words.round_ns;
@@ -495,8 +495,8 @@ static int share_open(struct share *share, const struct store_options *store)
 				 "cannot share its limits: %s", why(ENOMEM));
 	/*
 	 * Begin the first round at a random time. If two nodes always reported at the same time,
-	 * the order of their reports would vary, and a reply would contain two reports of the other
-	 * node, or none.
+	 * the order of their reports would vary, so a reply would include two new reports of the
+	 * other node, or none.
 	 */
 	share->round_at = uptime_ns() + jitter(share->words.round_ns / NS_PER_MS) * NS_PER_MS;
 	/* use the number of nodes of the previous process until the store replies */
@@ -568,7 +568,7 @@ static int share_prepare(struct share *share, struct store_options *store, struc
 	return 0;
 }
 
-/* Shares the limits until SIGTERM, SIGINT or SIGHUP. */
+/* Shares the limits until the process gets SIGTERM, SIGINT or SIGHUP. */
 static int share_run(const struct context *context, const void *data)
 {
 	_cleanup_(password_free) struct file password = {0};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Implements store.h. A call makes commands, executes them by cluster.h, and reads the replies. */
+/* Implements store.h: makes the commands of a call, executes them by cluster.h, reads replies. */
 #include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
@@ -13,7 +13,7 @@
 #include "share/cluster.h"
 #include "share/store.h"
 
-#define NODE_LIVES 10 /* remove a node without a report for this many times `alive_ms` */
+#define NODE_LIVES 10 /* remove a node that has not reported for this many times `alive_ms` */
 #define TIME_MAX_S 100000000000LL /* a reply to TIME beyond some 3,000 years is refused */
 
 struct store {
@@ -33,7 +33,7 @@ static void call_begin(struct store *store)
 	store->cluster.setup.err = 0;
 }
 
-/* Returns the negative errno of a call without a usable reply. */
+/* Returns the negative errno of a call that got no usable reply. */
 static int call_error(const struct store *store)
 {
 	return store->cluster.setup.err ?: -EAGAIN;
@@ -44,10 +44,10 @@ static int call_error(const struct store *store)
 
 /* --- Rounds --------------------------------------------------------------------------------- */
 
-/* Commands for an item, in the order of sending. */
+/* Commands for a store_item, in the order of sending. */
 enum item_command {
 	ITEM_CLEAR,   /* deletes a key of another type */
-	ITEM_COUNT,   /* adds to both fields, or only reads them */
+	ITEM_COUNT,   /* adds to both fields of the key, or only reads them */
 	ITEM_EXPIRY,  /* sets the expiry of the key */
 	ITEM_BLOCK,   /* reports a block */
 	ITEM_BLOCKED, /* reads the remaining time of the block */
@@ -64,7 +64,7 @@ static void item_write(const struct store_item *item, unsigned int expire_s,
 {
 	const char *key = item->key, *block = item->block_key;
 
-	/* BITFIELD wraps on overflow, and so does the difference of two totals */
+	/* BITFIELD wraps on overflow, like the 64-bit totals whose differences nodes compute */
 	commands[ITEM_COUNT] =
 		item_is_read(item) ? command_make(key, 2, "BITFIELD %s GET i64 #0 GET i64 #1", key)
 				   : command_make(key, 2,
@@ -73,7 +73,7 @@ static void item_write(const struct store_item *item, unsigned int expire_s,
 						  key, item->delta.taken, item->delta.asked);
 	if (!item->lasts)
 		commands[ITEM_EXPIRY] = command_make(key, 1, "EXPIRE %s %u", key, expire_s);
-	/* the key expires when the block ends, so that nodes need no common clock */
+	/* the block's key expires when the block ends, so that nodes need no common clock */
 	if (*block && item->block_ms)
 		commands[ITEM_BLOCK] =
 			command_make(block, 0, "PSETEX %s %" PRIu64 " 1", block, item->block_ms);
@@ -89,11 +89,11 @@ static void item_read(struct store_item *item, const struct store_command comman
 	bool is_read = item_is_read(item);
 
 	item->answered = count->outcome == REPLIED;
-	/* a GET without a reply has added nothing */
+	/* a GET that got no reply has added nothing */
 	item->sent = item->answered || (!is_read && count->outcome == LOST);
-	/* EXPIRE returns 0 if there is no key: a redirected INCRBY may create the key later */
+	/* EXPIRE returns 0 if the key does not exist: a redirected INCRBY may create it later */
 	item->expires = expiry->outcome == REPLIED && (expiry->value[0] == 1 || is_read);
-	/* PTTL is negative if there is no key, or no expiry */
+	/* PTTL is negative if the block's key does not exist, or has no expiry */
 	item->blocked_ms =
 		blocked->outcome == REPLIED && blocked->value[0] > 0 ? blocked->value[0] : 0;
 	item->total = (struct store_fields){count->value[0], count->value[1]};
@@ -102,7 +102,7 @@ static void item_read(struct store_item *item, const struct store_command comman
 /*
  * Executes the commands of all items. If only_refused, deletes the keys that have another type, and
  * executes the commands of their items again. Another client can give a key another type, and the
- * key would then never get a reply, as if a part of the store were away.
+ * key would then never get a reply, as if a part of the store had failed.
  */
 static void items_exchange(struct store *store, struct store_item *items, size_t count,
 			   unsigned int expire_s, struct store_command (*commands)[ITEM_COMMANDS],
@@ -187,7 +187,7 @@ int store_nodes(struct store *store, const char *key, const char *node, unsigned
 	commands[0] = command_make(key, 1, "ZADD %s %" PRIu64 " %s", key, now, node);
 	commands[1] = command_make(key, 1, "ZREMRANGEBYSCORE %s -inf %" PRId64, key,
 				   (int64_t)(now - lives));
-	/* a time more than alive_ms ahead is from before the clock was set back: ignore it */
+	/* a report more than alive_ms in the future was made before the clock was set back */
 	commands[2] = command_make(key, 1, "ZCOUNT %s (%" PRId64 " %" PRIu64, key,
 				   (int64_t)now - alive_ms, now + alive_ms);
 	commands[3] = command_make(key, 1, "PEXPIRE %s %" PRIu64, key, lives);
@@ -230,7 +230,7 @@ bool store_address_is_valid(const char *address)
 	return seeds_parse(address, seed, &seeds);
 }
 
-/* Copies the options. Returns 0, or a positive errno. */
+/* Copies the options into `store`. Returns 0, or a positive errno. */
 static int options_read(struct store *store, const struct store_options *options)
 {
 	struct cluster *cluster = &store->cluster;

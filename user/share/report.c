@@ -2,16 +2,16 @@
 /*
  * Rounds of accounts: reports to the store, its replies, and charges for packets at other nodes.
  *
- * A node reports a block once, with its remaining time. For a block in a reply, the time counts
- * from before the request, so the block never ends later than in the store. A node reports a block
- * only if it ends later than all blocks in replies, so nodes do not prolong each other's blocks
- * forever.
+ * A node reports a block once, with its remaining time. The remaining time of a block in a reply
+ * counts from before the request, so the block never ends later than in the store. A node reports a
+ * block only if the block ends later than all blocks in replies, so nodes do not prolong each
+ * other's blocks forever.
  */
 #include "share/accounts.h"
 
 #include "kinds.h"
 
-/* The expiry of a key, at least a minute, is set again after 10 s. */
+/* After 10 s the expiry of a key, which is at least a minute, is set again. */
 #define EXPIRY_TICKS ((int64_t)(10 * SL_TICKS_PER_SEC))
 
 /*
@@ -25,7 +25,7 @@
 /* Longest block that is accepted from the store: 2 years, in ms. */
 #define BLOCKED_MOST_MS (730LL * 24 * 3600 * 1000)
 
-/* Returns the remaining ms of a block that began here and was not reported, or 0. */
+/* Returns the remaining ms of a block that began at this node and is not yet reported, or 0. */
 static uint64_t block_unreported_ms(const struct accounts *accounts, const struct account *account,
 				    uint64_t now)
 {
@@ -34,7 +34,7 @@ static uint64_t block_unreported_ms(const struct accounts *accounts, const struc
 
 	if (!account->limit->shares_blocks || account->entry == NO_ENTRY)
 		return 0;
-	/* PSETEX could replace a longer block of another node: wait for a reply first */
+	/* PSETEX could replace a longer block of another node: wait for a reply about blocks */
 	if (limit->escalate && !account->block_is_known)
 		return 0;
 	state.blocked_until =
@@ -42,7 +42,7 @@ static uint64_t block_unreported_ms(const struct accounts *accounts, const struc
 	if (!block_holds(limit, &state, now) ||
 	    credit_span(account->block_end, block_end(limit, &state)) <= 0)
 		return 0;
-	/* rounded up: if the store's block ended earlier, the block would be reported again */
+	/* round up: if the block ended earlier in the store, it would be reported again */
 	return credit_span(now, block_end(limit, &state)) / TICKS_PER_MS + 1;
 }
 
@@ -66,7 +66,7 @@ unsigned int accounts_report(struct accounts *accounts, struct store_item *items
 		*item = (struct store_item){
 			.delta = {.taken = sent.taken >> FLOW_UNIT_SHIFT,
 				  .asked = sent.asked >> FLOW_UNIT_SHIFT},
-			/* a key that was only read keeps its expiry, so that it can expire */
+			/* reading a key does not extend its expiry, so an idle key expires */
 			.lasts = account->lasts &&
 				 (is_read || credit_span(account->expiry_at, now) < EXPIRY_TICKS),
 			.block_ms = block_unreported_ms(accounts, account, now),
@@ -77,7 +77,7 @@ unsigned int accounts_report(struct accounts *accounts, struct store_item *items
 	return count;
 }
 
-/* Returns whether this report may have created the key, which then has no expiry. */
+/* Returns whether this report may have created the key: then the key has no expiry yet. */
 static bool item_is_alone(const struct store_item *item)
 {
 	const struct store_fields *delta = &item->delta, *total = &item->total;
@@ -106,9 +106,9 @@ static void counters_learn(struct account *account, const struct store_item *ite
 }
 
 /*
- * Blocks the key until the end of the store's block, unless the block ends sooner than the reply
- * took to arrive. Ignores a block that this node has reported, or has seen in an earlier reply:
- * that block has already begun here, and a user may have removed it.
+ * Blocks the key until the end of the store's block, unless the rest of the block is shorter than
+ * the time that the reply took. Ignores a block that this node has reported, or has seen in an
+ * earlier reply: a user may have removed the block here since.
  */
 static void block_learn(struct accounts *accounts, struct account *account,
 			const struct store_item *item, uint64_t now)

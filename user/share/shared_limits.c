@@ -49,7 +49,7 @@ static uint64_t meaning_of(const struct sl_policy *policy, unsigned int slot,
 	return hash_add(hash, &spec->second, sizeof(spec->second));
 }
 
-/* Adds the shared limits of a policy, but not inherited limits. Returns false without memory. */
+/* Adds the policy's own shared limits, without inherited limits. Returns false without memory. */
 static bool policy_add(struct shared_limits *limits, const struct sl_policy *policy, int family)
 {
 	for (int i = 0; i < policy->limits[family]; i++) {
@@ -67,14 +67,14 @@ static bool policy_add(struct shared_limits *limits, const struct sl_policy *pol
 			.since = policy->changed[slot],
 			.meaning = meaning_of(policy, slot, limit),
 		};
-		/* a sum, because the order of limits can differ between nodes */
+		/* a sum, because nodes may have their limits in different orders */
 		limits->meaning += limits->list[limits->count - 1].meaning;
 		limits->burst_most = credit_max(limits->burst_most, limit->burst);
 	}
 	return true;
 }
 
-/* Returns the number that entries have for a limit (`sl_entry.limit`). */
+/* Returns the number by which entries refer to a limit (`sl_entry.limit`). */
 static uint32_t number_of(const struct shared_limit *limit)
 {
 	return limit->limit.id << 3 | limit->limit.kind << 1 | (limit->family == SL_IPV4);

@@ -25,8 +25,8 @@ struct shared_limits {
 	struct shared_limit *list; /* array, sorted by id and family */
 	unsigned int count, room;
 	uint64_t burst_most; /* largest burst of these limits, in ticks; 0: no limits */
-	uint64_t meaning;    /* sum of `meaning` of the limits: equal on nodes with equal limits */
-	uint32_t generation; /* generation before the rules were read; the limits may be newer */
+	uint64_t meaning;    /* sum of all `meaning` in `list`: equal on nodes with equal limits */
+	uint32_t generation; /* generation before reading the rules; limits may be newer */
 };
 
 #define SHARED_LIMITS_NONE ((struct shared_limits){0})
@@ -43,7 +43,7 @@ uint64_t shared_hash(const char *text);
 /*
  * Formats the name of a key in the store. name: common name of the nodes. block: set to the name of
  * the key that exists during a block, or "" if the limit does not share blocks. Limits that differ
- * in `meaning` have other names.
+ * in `meaning` have different key names.
  */
 void shared_key_format(const char *name, const struct shared_limit *limit,
 		       const struct state_key *key, char text[STORE_KEY], char block[STORE_KEY]);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Share: the slots of a Redis Cluster and the nodes that have them, and error replies such as
+ * Share: the slots of a Redis Cluster, the store nodes that have them, and error replies such as
  * redirects. Pure functions: no socket, no clock. Parsers accept any bytes, because their input
  * comes from the network.
  */
@@ -13,7 +13,7 @@
 
 #define SLOTS 16384
 
-/* Returns the slot of a key: the CRC16 of its {hash tag}, or of the whole key without a tag. */
+/* Returns the slot of a key: the CRC16 of its {hash tag}, or of the whole key if it has no tag. */
 unsigned int slot_of_key(const char *key);
 
 #define HOST_TEXT 256 /* size of the longest DNS name, with its NUL */
@@ -25,7 +25,7 @@ struct endpoint {
 };
 
 /*
- * Sets an endpoint. host: letters, digits, '.', '-', '_' and ':'; "?" is an empty host. size:
+ * Sets an endpoint. host: letters, digits, '.', '-', '_' and ':'; "?" means an empty host. size:
  * length of the host. Returns false if the host or the port is invalid.
  */
 bool endpoint_set(const char *host, size_t size, long long port, struct endpoint *ret);
@@ -44,28 +44,28 @@ const char *endpoint_format(const struct endpoint *at, char text[ENDPOINT_TEXT])
 #define NODES_MAX 64
 #define NODE_NONE 255
 
-/* The node of each slot. Addresses on the command line are nodes even if they have no slot. */
+/* The store node of each slot. Addresses of the command line are nodes even without slots. */
 struct slot_map {
 	struct endpoint node[NODES_MAX];
 	unsigned int nodes;
-	uint8_t of[SLOTS]; /* index in `node`, or NODE_NONE */
+	uint8_t of[SLOTS]; /* indexes in `node`, or NODE_NONE */
 };
 
 void slot_map_clear(struct slot_map *map);
 
-/* Returns the index of a node, which is added if it is new, or NODE_NONE if there is no room. */
+/* Returns the index of a store node, which is added if new, or NODE_NONE if there is no room. */
 unsigned int slot_map_node(struct slot_map *map, const struct endpoint *at);
 
-/* Gives slots to a node. Returns false and changes nothing if the range or the node is invalid. */
+/* Gives slots to a store node. Returns false and changes nothing if range or node are invalid. */
 bool slot_map_give(struct slot_map *map, long long first, long long last, unsigned int node);
 
-/* Kinds of error replies. After each kind, the node has certainly not executed the command. */
+/* Kinds of error replies. For each kind, the node has not executed the command. */
 enum refusal {
 	REFUSAL_MOVED, /* MOVED: another node has the slot */
-	REFUSAL_ASK,   /* ASK: the slot is being moved, and another node already has the key */
+	REFUSAL_ASK,   /* ASK: the slot is moving, and the key is already at the other node */
 	REFUSAL_LATER, /* LOADING, BUSY, CLUSTERDOWN, MASTERDOWN, TRYAGAIN: retry later */
 	REFUSAL_ROLE,  /* READONLY: the node has become a replica */
-	REFUSAL_RIGHT, /* NOAUTH, WRONGPASS or NOPERM: a right is missing */
+	REFUSAL_RIGHT, /* NOAUTH, WRONGPASS or NOPERM: the user lacks a right */
 	REFUSAL_KEY,   /* WRONGTYPE: the key has another type */
 	REFUSAL_OTHER, /* any other error */
 	REFUSALS

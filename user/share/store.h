@@ -3,9 +3,9 @@
  * Share: counters that several machines have in common, in a Redis or Valkey server or cluster.
  *
  * A command without a reply is never sent again. So packets may be missing in the counters, but are
- * never counted twice. A reply can be false, but cannot crash the caller, use unbounded memory, or
- * take longer than timeout_ms. Calls block, and only one thread may use a store. The first call
- * blocks SIGPIPE in this thread forever.
+ * never counted twice. A server can send a false reply, but cannot crash the caller, use unbounded
+ * memory, or take longer than timeout_ms. Calls block, and only one thread may use a store. The
+ * first call blocks SIGPIPE in this thread forever.
  */
 #ifndef SLUICE_SHARE_STORE_H
 #define SLUICE_SHARE_STORE_H
@@ -25,25 +25,25 @@ struct store_fields {
 
 /* A key and what this node adds to it. store_round() sets the members from `answered` on. */
 struct store_item {
-	char key[STORE_KEY];	   /* contains a {hash tag}: keys with equal tags are on one node */
+	char key[STORE_KEY];	   /* keys with equal {hash tags} are on the same store node */
 	struct store_fields delta; /* amounts to add; both 0: the key is only read */
-	bool lasts;		   /* the key has an expiry, which is not set again */
+	bool lasts;		   /* the key has an expiry in the store, and needs no new one */
 	char block_key[STORE_KEY]; /* key that exists during a block; "": blocks are not shared */
 	uint64_t block_ms;	   /* ms of the block to report; 0: no block */
 
 	bool answered;		   /* the store has returned both fields */
-	bool expires;		   /* the expiry was set, or is not needed because `delta` is 0 */
+	bool expires;		   /* the expiry was set, or was not needed because `delta` is 0 */
 	bool sent;		   /* `delta` may have been added: do not add it again */
-	struct store_fields total; /* fields after the addition, if `answered` */
+	struct store_fields total; /* the key's fields after the addition, if `answered` */
 	uint64_t blocked_ms;	   /* remaining ms of the block; 0: no block */
 };
 
 struct store_options {
-	const char *address; /* HOST:PORT[,HOST:PORT...] of the nodes to connect to first */
+	const char *address; /* HOST:PORT[,HOST:PORT...] of the store nodes to connect to first */
 	const char *user;    /* user of the ACL; NULL: the default user */
 	const char *password;
 	const char *ca_file; /* CA of the store's certificate; NULL: no TLS */
-	int timeout_ms;	     /* longest time that a call may block, in ms */
+	int timeout_ms;	     /* longest time that a function of this file may block, in ms */
 };
 
 struct store_counts {
@@ -53,7 +53,7 @@ struct store_counts {
 	uint64_t refused;	     /* commands that got an error reply */
 	uint64_t bad; /* replies that violate the protocol or do not fit their command */
 	uint64_t connects;
-	unsigned int nodes; /* known nodes of the store */
+	unsigned int nodes; /* number of known nodes of the store */
 	bool is_cluster;    /* the store was a cluster when its slot map was last read */
 };
 
@@ -80,8 +80,8 @@ int store_round(struct store *store, struct store_item *items, size_t count, uns
 
 /*
  * Adds `node` with the current time to a sorted set, and counts the nodes that were added in the
- * last alive_ms. The time is the clock of the server that has the set, so all nodes use the same
- * clock. Needs two round trips. Sets ret_nodes to at least 1. Returns 0 or a negative errno.
+ * last alive_ms. The time is from the clock of the server that has the set, so all nodes use the
+ * same clock. Needs two round trips. Sets ret_nodes to at least 1. Returns 0 or a negative errno.
  */
 int store_nodes(struct store *store, const char *key, const char *node, unsigned int alive_ms,
 		unsigned int *ret_nodes);
@@ -91,7 +91,7 @@ const struct store_counts *store_counts(const struct store *store);
 /* Returns the time of CLOCK_MONOTONIC in milliseconds. */
 uint64_t store_now_ms(void);
 
-/* Returns the text of the last failure, a line of printable ASCII, or "" if nothing failed. */
+/* Returns the text of the last failure, one line of printable ASCII, or "" without a failure. */
 const char *store_error(const struct store *store);
 
 #endif
