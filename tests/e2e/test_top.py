@@ -300,6 +300,19 @@ def test_rates_times_seconds_are_the_packets(attached):
         assert policy["prefix"] == "default" and [limit["name"] for limit in policy["limits"]] == ["all"]
 
 
+def test_a_resized_gate_is_watched_on(attached):
+    """A resize replaces the maps of the gate."""
+    attached.sluice("set", "default", "rate", "1/h", "burst", "60")
+    rules = attached.json("dump")
+    with Batch(attached) as batch:
+        before = batch.read()
+        attached.sluice("apply", "--resize", "-", input=json.dumps({**rules, "gate": {"sources": 100000, "buckets": 5000}}))
+        attached.send("192.0.2.7", 5)
+        attached.expect(5, 0)
+        after = batch.read_until(lambda: "192.0.2.7" in batch.seen)
+        assert before["table"]["sources"] == 262144 and after["table"]["sources"] == 100000
+
+
 def test_text_has_the_rows_of_json(busy):
     text = busy.sluice("top", "-b", "times", "1", "sort", "source", "every", "500ms").out.splitlines()
     line = busy.json("top", "times", "1", "sort", "source", "every", "500ms")

@@ -41,9 +41,11 @@ static struct grid_row *row_add(struct grid *grid)
 
 static void cell_set(struct grid *grid, struct grid_row *row, unsigned int column, const char *text)
 {
-	unsigned int width = glyphs_width(text);
+	unsigned int width;
 
 	snprintf(row->cell[column], GRID_CELL, "%s", text);
+	text_make_printable(row->cell[column]); /* names of limits and devices may have any bytes */
+	width = glyphs_width(row->cell[column]);
 	if (width > grid->column[column].need)
 		grid->column[column].need = width;
 }

@@ -46,7 +46,7 @@ struct grid {
 	bool has_bars; /* levels are bars instead of numbers */
 };
 
-/* What one source shows beside its rates. */
+/* The columns of a source that are not rates. */
 struct source_line {
 	const struct live_source *rates; /* NULL if the source has vanished */
 	char policy[PREFIX_TEXT];

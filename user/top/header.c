@@ -184,5 +184,7 @@ void header_build(const struct live *live, uint64_t interval_ns, unsigned int sp
 	build_devices(live, ret->line[HEADER_DEVICES]);
 	build_finding(live, ret);
 	build_footer(live, ret->footer);
+	for (int row = 0; row < HEADER_ROWS; row++)
+		text_make_printable(ret->line[row]); /* also if a character was cut */
 	ret->drops = live->total.dropped.packets > 0;
 }

@@ -7,8 +7,8 @@
 
 /*
  * Runs `sluice` with these arguments, which end with NULL and begin after the name, and waits for
- * it. Copies the first line of its errors or, if there is none, of its output. Returns the exit
- * status, or a negative errno.
+ * it. Copies the first line that it prints, without "sluice: ". Returns the exit status, or a
+ * negative errno.
  */
 int sluice_run(char *const arguments[], char line[RUN_LINE]);
 

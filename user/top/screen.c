@@ -155,8 +155,6 @@ static int attributes_of(enum style style)
 	case STYLE_DROPS:
 	case STYLE_WARNS:
 		return A_BOLD | (screen.has_colors ? COLOR_PAIR(style) : 0);
-	case STYLE_DIM:
-		return A_DIM;
 	default:
 		return A_NORMAL;
 	}

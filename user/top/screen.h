@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Top: the terminal, by ncurses. It is restored at the end of the process, also after a signal that
- * kills the process, except SIGKILL. A style has no meaning of its own: the text says the same.
+ * kills the process, except SIGKILL. A style only repeats what the text shows.
  */
 #ifndef SLUICE_TOP_SCREEN_H
 #define SLUICE_TOP_SCREEN_H
@@ -14,11 +14,10 @@ enum style {
 	STYLE_TITLE,	/* titles of columns */
 	STYLE_SELECTED, /* the row of the cursor */
 	STYLE_DROPS,	/* packets are dropped */
-	STYLE_WARNS,
-	STYLE_DIM,
+	STYLE_WARNS,	/* there is a flood, or a finding */
 };
 
-/* Takes over the terminal. Returns 0, or an error if standard input or output is no terminal. */
+/* Takes over the terminal. Returns 0, or an error if standard input or output is not a terminal. */
 int screen_begin(void);
 void screen_end(void);
 
@@ -30,7 +29,7 @@ void screen_line(unsigned int row, enum style style, const char *text);
 /* Shows all lines that were written since the last call. */
 void screen_show(void);
 
-/* Puts the cursor of the terminal behind a text in a line, or hides it if `column` is negative. */
+/* Moves the cursor of the terminal, or hides it if `column` is negative. */
 void screen_cursor(unsigned int row, int column);
 
 /* Draws the screen again from nothing. */

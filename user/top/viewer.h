@@ -42,7 +42,7 @@ struct viewer {
 
 	enum asks asks;
 	char typed[TYPED];
-	char *command[8]; /* the command to run, after the name of the gate */
+	char *command[8]; /* arguments of the command to run, and NULL */
 	char command_text[HEADER_LINE];
 	char address[PREFIX_TEXT];
 	char time[TYPED];
