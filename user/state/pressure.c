@@ -5,12 +5,14 @@
 #include <stdlib.h>
 #include <bpf/bpf.h>
 
+#include "kinds.h"
 #include "sketch.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "gate/gate.h"
 #include "gate/policy.h"
 #include "gate/rules.h"
+#include "rules/limit.h"
 #include "rules/ruleset.h"
 #include "state/source.h"
 #include "ways.h"
@@ -166,12 +168,77 @@ void table_fill_judge(struct table_fill *fill, const struct pressure *pressure)
 		fill->sources_short = above < SIZE_MAX_ENTRIES ? above : SIZE_MAX_ENTRIES;
 }
 
+/* A limit in force, by its id in the keys of states (struct state_key). */
+struct known_limit {
+	uint32_t key;
+	const struct sl_limit *limit;
+};
+
+static int known_limit_order(const void *a, const void *b)
+{
+	const struct known_limit *left = a, *right = b;
+
+	return (left->key > right->key) - (left->key < right->key);
+}
+
+/* Lists the limits in force that drop, sorted by key. The caller frees *ret. */
+static int known_limits_list(const struct gate *gate, struct known_limit **ret,
+			     unsigned int *ret_count)
+{
+	static const __u64 any[2];
+	_cleanup_free_ const struct sl_policy **policies = NULL;
+	struct known_limit *list;
+	unsigned int policy_count, count = 0;
+	int err = rules_policies(gate, &policies, &policy_count);
+
+	if (err)
+		return err;
+	list = calloc(policy_count + 1, SL_FAMILIES * SL_LIMITS_MAX * sizeof(*list));
+	if (!list)
+		return gate_map_unread(gate, MAP_STATES, -ENOMEM);
+	for (unsigned int i = 0; i < policy_count; i++) {
+		for (int family = 0; family < SL_FAMILIES; family++) {
+			for (int j = 0; j < policies[i]->limits[family]; j++) {
+				const struct sl_limit *limit = &policies[i]->limit[family][j];
+
+				if (!limit->observe)
+					list[count++] = (struct known_limit){
+						state_key_of(limit, any, family == SL_IPV4).limit,
+						limit};
+			}
+		}
+	}
+	qsort(list, count, sizeof(*list), known_limit_order);
+	*ret = list;
+	*ret_count = count;
+	return 0;
+}
+
+/* Counts a state that refuses a packet now. */
+static void limited_count(struct table_fill *fill, struct sl_entry *entry,
+			  const struct known_limit *limits, unsigned int count, uint64_t now)
+{
+	const struct sl_state *state = entry_state(entry);
+	const struct known_limit wanted = {.key = entry->limit};
+	const struct known_limit *known =
+		bsearch(&wanted, limits, count, sizeof(*limits), known_limit_order);
+
+	if (!known ||
+	    kind_decide(known->limit, state, 0, credit_cost(known->limit, 1, FRAME_USUAL), now)
+		    .allowed)
+		return;
+	fill->limited++;
+	fill->blocked += block_holds(known->limit, state, kind_now(known->limit->kind, state, now));
+}
+
 int table_fill_read(const struct gate *gate, const struct pressure *pressure,
 		    struct table_fill *ret)
 {
 	struct table_fill fill = {.sources = gate->state->params.sources};
 	struct table table = TABLE_CLOSED;
-	int err = table_open_all(gate, &table);
+	_cleanup_free_ struct known_limit *limits = NULL;
+	unsigned int limit_count = 0;
+	int err = known_limits_list(gate, &limits, &limit_count) ?: table_open_all(gate, &table);
 	uint64_t now = uptime_ticks();
 
 	if (err)
@@ -188,6 +255,8 @@ int table_fill_read(const struct gate *gate, const struct pressure *pressure,
 		fill.in_use++;
 		fill.partial += cost > 0;
 		fill.protected += evict_is_protected(cost);
+		if (cost > 0)
+			limited_count(&fill, &entry, limits, limit_count, now);
 	}
 	table_close(&table);
 	table_fill_judge(&fill, pressure);

@@ -73,6 +73,8 @@ struct table_fill {
 	uint32_t in_use;
 	uint32_t partial;   /* number of states that are not full */
 	uint32_t protected; /* number of partial states that are evicted only after all others */
+	uint32_t limited;   /* number of states that refuse the next packet, and drop it */
+	uint32_t blocked;   /* number of limited states that are blocked */
 	uint32_t bytes;	    /* size of the table divided by `sources`, in bytes */
 	uint32_t sources;   /* number of sources that fit if each has one limit */
 	/* larger number of sources to recommend if the table is too small; otherwise 0 */
