@@ -12,6 +12,8 @@ static int sources_run(const struct context *context, const void *args)
 static const struct word sources_words[] = {
 	{"ADDRESS|PREFIX", OPERAND, &value_prefix, offsetof(struct sources_args, within), NULL},
 	{"top", KEYWORD, &value_top, offsetof(struct sources_args, top), "print only the first N"},
+	{"skip", KEYWORD, &value_skip, offsetof(struct sources_args, skip),
+	 "leave out the first N, to print the next page"},
 	{"sort", KEYWORD, &value_order, offsetof(struct sources_args, order),
 	 "by packets sent (default), packets passed, packets dropped, bytes sent, or the part of\n"
 	 "the burst that is left"},

@@ -203,6 +203,18 @@ static int run(struct context *context, struct command_line *line, int argc, cha
 	return err;
 }
 
+void error_print(const struct sl_error *error)
+{
+	print_object(NULL);
+	print_object("error");
+	print_string("id", NULL, error->id);
+	print_string("object", NULL, error->object ?: "");
+	print_string("text", NULL, error->text);
+	print_string("hint", NULL, error->hint ?: "");
+	print_end();
+	print_end();
+}
+
 /*
  * Prints the errors, and returns the exit status. If an earlier write to standard output failed,
  * adds an error. The errno of that write is lost, so this writes again, and gets the same errno.
@@ -216,16 +228,8 @@ static int output_end(const struct context *context, int result)
 
 	for (unsigned int i = error_count(); i--;)
 		first = error_get(i)->severity == SL_ERROR ? error_get(i) : first;
-	if (result < 0 && context->json && !print_is_begun() && first) {
-		print_object(NULL);
-		print_object("error");
-		print_string("id", NULL, first->id);
-		print_string("object", NULL, first->object ?: "");
-		print_string("text", NULL, first->text);
-		print_string("hint", NULL, first->hint ?: "");
-		print_end();
-		print_end();
-	}
+	if (result < 0 && context->json && !print_is_begun() && first)
+		error_print(first);
 	error_flush();
 	if (result < 0)
 		exit = (has_failed ? last_is_misuse : result == -EINVAL) ? 2 : exit_failed;

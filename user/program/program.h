@@ -142,6 +142,9 @@ extern const struct command command_help, command_version;
  */
 void message_print(const struct sl_error *error);
 
+/* Prints an error as a JSON document, by the calls of program/writer.h. */
+void error_print(const struct sl_error *error);
+
 /* Returns whether journald reads the file of `st`. stream: value of $JOURNAL_STREAM, or NULL. */
 bool journal_reads(const char *stream, const struct stat *st);
 

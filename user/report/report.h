@@ -51,10 +51,11 @@ struct sources_args {
 	struct sl_prefix within;
 	unsigned int order; /* enum order */
 	unsigned int top;   /* number of sources to print; 0 for all */
+	unsigned int skip;  /* number of sources before the first that is printed */
 };
 
-/* types of the members `order` and `top` */
-extern const struct value_type value_order, value_top;
+/* types of the members */
+extern const struct value_type value_order, value_top, value_skip;
 
 int report_sources(const struct gate *gate, const struct sources_args *args);
 

@@ -136,12 +136,6 @@ static int ranked_order(const void *a, const void *b)
 	return prefix_compare(&left->source->prefix, &right->source->prefix);
 }
 
-static const char *const orders[] = {"busiest", "passed", "dropped", "bytes", "level"};
-
-const struct value_type value_order =
-	VALUE_CHOICE("busiest|passed|dropped|bytes|level", orders, ORDER_BUSIEST);
-const struct value_type value_top = VALUE_NUMBER(1, 1000000000, NULL);
-
 /* --- The report ----------------------------------------------------------------------------- */
 
 static int print_ranked(const struct gate *gate, const struct table *table,
@@ -194,7 +188,7 @@ int report_sources(const struct gate *gate, const struct sources_args *args)
 	_cleanup_free_ struct ranked *ranked = NULL;
 	/* an IPv6 address is usually counted under its /64 */
 	const struct sl_prefix within = prefix_source(&args->within);
-	unsigned int count;
+	unsigned int count, skip;
 	int err = table_open(gate, &table) ?: sources_list(gate, &table, &within, &list);
 	_cleanup_free_ struct listed_source *items = list.items;
 
@@ -217,6 +211,9 @@ int report_sources(const struct gate *gate, const struct sources_args *args)
 	if (err)
 		return err;
 	qsort(ranked, list.count, sizeof(*ranked), ranked_order);
-	count = args->top && args->top < list.count ? args->top : list.count;
-	return print_ranked(gate, &table, ranked, count, list.count);
+	skip = args->skip < list.count ? args->skip : list.count;
+	count = list.count - skip;
+	if (args->top && args->top < count)
+		count = args->top;
+	return print_ranked(gate, &table, ranked + skip, count, list.count);
 }
