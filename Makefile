@@ -25,10 +25,12 @@ TOP_LIBS := ncursesw # only sluice-top links it
 # Only sluice-share links these. hiredis of Debian 12 has no TLS.
 STORE_TLS  := $(shell $(PKGCONFIG) --exists hiredis_ssl openssl && echo hiredis_ssl openssl)
 SHARE_LIBS := hiredis $(STORE_TLS)
+# Only sluice-serve links these; gnutls verifies the certificates of clients.
+SERVE_LIBS := libmicrohttpd gnutls
 # Only sluice-replay links libpcap.
 REPLAY_LIBS := libpcap
 WARNINGS := -Wall -Wextra -Werror
-CPPFLAGS += -D_GNU_SOURCE -DSL_VERSION='"$(VERSION)"' -Iinclude -Iuser -Ibpf $(shell $(PKGCONFIG) --cflags $(LIBS) $(SHARE_LIBS)) \
+CPPFLAGS += -D_GNU_SOURCE -DSL_VERSION='"$(VERSION)"' -Iinclude -Iuser -Ibpf $(shell $(PKGCONFIG) --cflags $(LIBS) $(SHARE_LIBS) $(SERVE_LIBS)) \
 	$(if $(STORE_TLS),-DSL_STORE_TLS)
 CFLAGS   ?= -O2 -g
 # entries and sets of the table of states are read as other types than they are declared: ways.h
@@ -36,6 +38,7 @@ CFLAGS   += -std=c11 -fno-strict-aliasing $(WARNINGS)
 LDLIBS   += $(shell $(PKGCONFIG) --libs $(LIBS))
 TOP_LDLIBS := $(shell $(PKGCONFIG) --libs $(TOP_LIBS))
 SHARE_LDLIBS := $(shell $(PKGCONFIG) --libs $(SHARE_LIBS)) -lpthread
+SERVE_LDLIBS := $(shell $(PKGCONFIG) --libs $(SERVE_LIBS)) -lpthread
 REPLAY_LDLIBS := $(shell $(PKGCONFIG) --libs $(REPLAY_LIBS))
 DEPS     := -MMD -MP
 
@@ -49,17 +52,19 @@ LIB     := $(BUILD)/libsluice.a
 CLI_OBJ := $(patsubst user/%.c,$(BUILD)/user/%.o,$(wildcard user/cli/*.c))
 TOP_OBJ := $(patsubst user/%.c,$(BUILD)/user/%.o,$(wildcard user/top/*.c))
 SHARE_OBJ := $(patsubst user/%.c,$(BUILD)/user/%.o,$(wildcard user/share/*.c))
+SERVE_OBJ := $(patsubst user/%.c,$(BUILD)/user/%.o,$(wildcard user/serve/*.c))
 
 # What the tests link: the same library, with the sanitizers and the test build of the BPF programs.
 TEST_LIB := $(BUILD)/test/libsluice.a
 TEST_SHARE := $(BUILD)/test/libshare.a
+TEST_SERVE := $(BUILD)/test/libserve.a
 UNIT     := $(patsubst tests/unit/%.c,$(BUILD)/test/unit/%,$(wildcard tests/unit/*/test_*.c))
 DATAPATH := $(patsubst tests/datapath/%.c,$(BUILD)/test/datapath/%,$(wildcard tests/datapath/test_*.c))
 FUZZ     := $(patsubst tests/fuzz/%.c,$(BUILD)/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
 DATAPATH_OBJ := $(patsubst tests/datapath/%.c,$(BUILD)/test/datapath/%.o,\
 	$(filter-out tests/datapath/test_% %.bpf.c,$(wildcard tests/datapath/*.c)))
 
-all: $(BUILD)/sluice $(BUILD)/sluice-share $(BUILD)/sluice-top
+all: $(BUILD)/sluice $(BUILD)/sluice-share $(BUILD)/sluice-top $(BUILD)/sluice-serve
 
 # --- BPF ---------------------------------------------------------------------------------------
 
@@ -102,6 +107,14 @@ $(BUILD)/sluice-top: $(TOP_OBJ) $(LIB)
 	$(say) LINK $@
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) $^ $(LDLIBS) $(TOP_LDLIBS) -o $@
 
+$(BUILD)/sluice-serve: $(SERVE_OBJ) $(LIB)
+	$(say) LINK $@
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) $^ $(LDLIBS) $(SERVE_LDLIBS) -o $@
+
+# The files of the page are part of this object.
+$(BUILD)/user/serve/assets.o $(BUILD)/test/user/serve/assets.o: \
+	$(addprefix user/serve/,page.html page.js page.css openapi.json)
+
 $(BUILD)/user/%.o: user/%.c | $(BUILD)/sluice.skel.h
 	$(say) CC $@
 	$(Q)mkdir -p $(@D)
@@ -132,6 +145,11 @@ $(TEST_SHARE): $(patsubst $(BUILD)/%,$(BUILD)/test/%,$(filter-out %/main.o,$(SHA
 	$(Q)rm -f $@
 	$(Q)$(AR) rcs $@ $^
 
+$(TEST_SERVE): $(patsubst $(BUILD)/%,$(BUILD)/test/%,$(filter-out %/main.o,$(SERVE_OBJ)))
+	$(say) AR $@
+	$(Q)rm -f $@
+	$(Q)$(AR) rcs $@ $^
+
 # The command with the sanitizers, for tests with damaged gates.
 $(BUILD)/test/sluice: $(CLI_OBJ:$(BUILD)/%=$(BUILD)/test/%) $(TEST_LIB)
 	$(say) LINK $@
@@ -145,7 +163,11 @@ $(BUILD)/test/sluice-top: $(TOP_OBJ:$(BUILD)/%=$(BUILD)/test/%) $(TEST_LIB)
 	$(say) LINK $@
 	$(Q)$(CC) $(CFLAGS) $(SANITIZE) $^ $(LDLIBS) $(TOP_LDLIBS) -o $@
 
-tests: $(BUILD)/test/sluice $(BUILD)/test/sluice-share $(BUILD)/test/sluice-top
+$(BUILD)/test/sluice-serve: $(BUILD)/test/user/serve/main.o $(TEST_SERVE) $(TEST_LIB)
+	$(say) LINK $@
+	$(Q)$(CC) $(CFLAGS) $(SANITIZE) $^ $(LDLIBS) $(SERVE_LDLIBS) -o $@
+
+tests: $(BUILD)/test/sluice $(BUILD)/test/sluice-share $(BUILD)/test/sluice-top $(BUILD)/test/sluice-serve
 
 SHARE_UNIT := $(filter $(BUILD)/test/unit/share/%,$(UNIT))
 
@@ -153,7 +175,13 @@ $(SHARE_UNIT): $(BUILD)/test/unit/share/%: $(BUILD)/test/unit/share/%.o $(TEST_S
 	$(say) LINK $@
 	$(Q)$(CC) $(CFLAGS) $(SANITIZE) $^ $(TEST_LDLIBS) $(SHARE_LDLIBS) -o $@
 
-$(filter-out $(SHARE_UNIT),$(UNIT)): $(BUILD)/test/unit/%: $(BUILD)/test/unit/%.o $(TEST_LIB)
+SERVE_UNIT := $(filter $(BUILD)/test/unit/serve/%,$(UNIT))
+
+$(SERVE_UNIT): $(BUILD)/test/unit/serve/%: $(BUILD)/test/unit/serve/%.o $(TEST_SERVE) $(TEST_LIB)
+	$(say) LINK $@
+	$(Q)$(CC) $(CFLAGS) $(SANITIZE) $^ $(TEST_LDLIBS) $(SERVE_LDLIBS) -o $@
+
+$(filter-out $(SHARE_UNIT) $(SERVE_UNIT),$(UNIT)): $(BUILD)/test/unit/%: $(BUILD)/test/unit/%.o $(TEST_LIB)
 	$(say) LINK $@
 	$(Q)$(CC) $(CFLAGS) $(SANITIZE) $^ $(TEST_LDLIBS) -o $@
 
@@ -188,7 +216,7 @@ comma := ,
 # Fuzzers of words and files, without a kernel; quiet.c replaces the printing of messages.
 FUZZ_LIB := $(BUILD)/fuzz/libreaders.a
 FUZZ_SRC := $(filter-out user/base/error.c,$(wildcard user/base/*.c user/capture/*.c user/rules/*.c user/config/*.c)) \
-	user/keep/state_file.c \
+	user/keep/state_file.c user/report/report_words.c user/serve/route.c \
 	$(addprefix user/share/,slots.c connection.c cluster.c redis.c)
 FUZZ_OBJ := $(FUZZ_SRC:user/%.c=$(BUILD)/fuzz/user/%.o) $(BUILD)/fuzz/quiet.o
 FUZZ_FLAGS = $(CPPFLAGS) -Ibpf -Itests/lib -O1 -g -std=c11 $(WARNINGS) -fno-sanitize-recover=all
@@ -393,7 +421,7 @@ check-cluster: tests
 UNITS_TO := $(DESTDIR)$(PREFIX)/lib/systemd/system
 COMPLETIONS_TO := $(DESTDIR)$(PREFIX)/share/bash-completion/completions
 
-install: install-sluice install-share install-top
+install: install-sluice install-share install-top install-serve
 
 install-sluice: $(BUILD)/sluice
 	$(say) INSTALL $(DESTDIR)$(PREFIX)/sbin/sluice
@@ -432,7 +460,17 @@ install-top: $(BUILD)/sluice-top
 	$(Q)install -d $(COMPLETIONS_TO)
 	$(Q)ln -sf sluice $(COMPLETIONS_TO)/sluice-top
 
-# The packages of Debian: sluice, sluice-share and sluice-top, as $(BUILD)/PACKAGE_VERSION_ARCH.deb.
+install-serve: $(BUILD)/sluice-serve
+	$(say) INSTALL $(DESTDIR)$(PREFIX)/sbin/sluice-serve
+	$(Q)install -D -m 0755 $(BUILD)/sluice-serve $(DESTDIR)$(PREFIX)/sbin/sluice-serve
+	$(Q)install -D -m 0644 docs/man/sluice-serve.8 $(DESTDIR)$(PREFIX)/share/man/man8/sluice-serve.8
+	$(Q)install -d $(COMPLETIONS_TO)
+	$(Q)ln -sf sluice $(COMPLETIONS_TO)/sluice-serve
+	$(Q)install -D -m 0644 scripts/systemd/sluice-serve.socket $(UNITS_TO)/sluice-serve.socket
+	$(Q)install -D -m 0644 scripts/systemd/sluice-serve.service $(UNITS_TO)/sluice-serve.service
+	$(Q)sed -i 's,@PREFIX@,$(PREFIX),' $(UNITS_TO)/sluice-serve.service
+
+# The packages of Debian: sluice and its programs, as $(BUILD)/PACKAGE_VERSION_ARCH.deb.
 deb:
 	$(Q)MAKE="$(MAKE)" scripts/deb $(VERSION) $(BUILD)
 
@@ -449,7 +487,7 @@ clean:
 	$(say) CLEAN $(BUILD)
 	$(Q)rm -rf $(BUILD)
 
-.PHONY: all tests check check-quick fuzz demo demo-cluster bench bench-quick bench-kinds bench-top beside-others install install-sluice install-share install-top deb messages format clean
+.PHONY: all tests check check-quick fuzz demo demo-cluster bench bench-quick bench-kinds bench-top beside-others install install-sluice install-share install-top install-serve deb messages format clean
 .DELETE_ON_ERROR:
 .SECONDARY:
 

@@ -25,4 +25,4 @@ _sluice() {
 	done
 }
 
-complete -F _sluice sluice sluice-share sluice-top
+complete -F _sluice sluice sluice-serve sluice-share sluice-top

@@ -73,7 +73,7 @@ def test_options_before_and_after_the_command(lab):
     lab.sluice("deny", "192.0.2.1", "as", "bad")
     assert offered("--gate", lab.gate, "deny", "192.0.2.1", "as", "") == ["bad"]
     assert offered("deny", "192.0.2.1", f"-g{lab.gate}", "as", "") == ["bad"]
-    assert offered("--", "se") == ["set"] and "hook" in offered("attach", "--", "in0", "")
+    assert offered("--", "se") == ["set", "serve"] and "hook" in offered("attach", "--", "in0", "")
     assert offered("apply", "--", "-") == ["FILE"] and offered("--", "-") == []
 
 
@@ -89,7 +89,7 @@ def test_values_of_several_words(typed, there, absent):
 
 @pytest.mark.parametrize("typed,words", [
     ("set ", "default"), ("apply ", "FILE"), ("set default window ", ""), ("set default window 1000 per ", ""),
-    ("set default window 1000 ", "per"), ("set default action block ", ""), ("un", "unallow undeny"), ("help se", "set"),
+    ("set default window 1000 ", "per"), ("set default action block ", ""), ("un", "unallow undeny"), ("help se", "set serve"),
     ("--ga", "--gate"), ("-j stat", "status stats"), ("stat", "status stats"), ("nonsense ", ""), ("nonsense", ""),
     ("status ", ""), ("apply --re", "--resize"), ("status --re", "")])
 def test_all_that_is_offered(typed, words):
@@ -152,7 +152,7 @@ def test_bash_asks_the_command(lab):
     if not shutil.which("bash"):
         pytest.skip("bash is not installed")
     assert in_bash("sluice ") == offered("")
-    assert in_bash("sluice se") == ["set"]
+    assert in_bash("sluice se") == ["set", "serve"]
     assert in_bash("sluice set default ra") == ["rate"]
     assert in_bash("sluice set default rate 5 ") == offered("set", "default", "rate", "5", "")
     assert in_bash("sluice apply ") == ["FILES"]
@@ -202,3 +202,5 @@ def test_a_program_of_its_own_is_completed_as_the_command():
     for line, words in ("--na", ["--name"]), ("store:1 --on-loss ", ["local", "divide"]), ("--password-file ", ["FILES"]):
         assert [w for w in in_bash(f"sluice-share {line}", program=f"{SLUICE}-share") if w] == words
         assert [w for w in in_bash(f"sluice share {line}") if w] == words
+    for line, words in ("--met", ["--metrics-sources"]), ("--tls-key ", ["FILES"]):
+        assert [w for w in in_bash(f"sluice-serve {line}", program=f"{SLUICE}-serve") if w] == words

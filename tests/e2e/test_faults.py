@@ -332,7 +332,7 @@ PRINTING = [*READERS, ["export"], ["attach", "in0"], ["set", "default", "rate", 
 
 def test_the_commands_that_print_are_all():
     commands = [command["name"] for command in json.loads(run_sluice("-j", "help").out)["commands"]]
-    assert {words[0] for words in PRINTING} == set(commands) - {"keep", "share", "complete"}
+    assert {words[0] for words in PRINTING} == set(commands) - {"keep", "share", "serve", "complete"}
 
 
 @pytest.mark.parametrize("options", [[], ["-j"]], ids=["text", "json"])

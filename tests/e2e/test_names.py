@@ -104,6 +104,7 @@ WORDS = {
     "top": [["-b", "every", "200ms", "times", "1"], ["-b", ESCAPE], ["sort", ESCAPE]],
     "events": [["kind", ESCAPE], ["--exec", ESCAPE], ["--since", ESCAPE]],
     "export": [[]],
+    "serve": [["--listen", ESCAPE], ["--token-file", ESCAPE], ["--socket", ESCAPE, "--listen", "127.0.0.1:1"]],
     "upgrade": [[]],
     "complete": [["attach", ""], ["deny", "192.0.2.7", "as", ""], ["-n", ""], ["-g", ""]],
     "version": [[]],

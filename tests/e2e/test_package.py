@@ -45,11 +45,21 @@ usr/share/doc/sluice-top/changelog.gz
 usr/share/doc/sluice-top/copyright
 usr/share/man/man8/sluice-top.8.gz
 """.split()
+SERVE_FILES = """
+usr/lib/systemd/system/sluice-serve.service
+usr/lib/systemd/system/sluice-serve.socket
+usr/sbin/sluice-serve
+usr/share/bash-completion/completions/sluice-serve
+usr/share/doc/sluice-serve/changelog.gz
+usr/share/doc/sluice-serve/copyright
+usr/share/man/man8/sluice-serve.8.gz
+""".split()
 DOC = "usr/share/doc/sluice"
 FOLDERS = {f"{DOC}/docs": "docs/*.md", f"{DOC}/examples": "docs/examples/*",
            f"{DOC}/docs/examples": "docs/examples/*"}  # a link in the package
-UNITS = {"sluice": "sluice", "sluice-events": "sluice", "sluice-share": "sluice-share"}  # by unit
-MOST_EXPOSED = 25  # tenths; highest score allowed by `systemd-analyze security`
+UNITS = {"sluice": "sluice", "sluice-events": "sluice", "sluice-share": "sluice-share", "sluice-serve": "sluice-serve"}  # by unit
+# the highest score that `systemd-analyze security` may report, in tenths
+MOST_EXPOSED = {"sluice": 25, "sluice-events": 25, "sluice-share": 25, "sluice-serve": 20}
 
 
 def needs(tool):
@@ -91,6 +101,12 @@ def fixture_share_tree(tmp_path_factory):
     return unpacked(found("sluice-share"), tmp_path_factory.mktemp("share"))
 
 
+@pytest.fixture(scope="module", name="serve_tree")
+def fixture_serve_tree(tmp_path_factory):
+    needs("dpkg-deb")
+    return unpacked(found("sluice-serve"), tmp_path_factory.mktemp("serve"))
+
+
 def field(package, name):
     return run("dpkg-deb", "-f", package, name).out.strip()
 
@@ -119,6 +135,13 @@ def test_sluice_top_is_a_package_that_needs_the_same_version(tmp_path):
     depends = field(found("sluice-top"), "Depends")
     assert f"sluice (= {version()})" in depends and "libncursesw" in depends
     assert "ncurses" not in field(found("sluice"), "Depends")
+
+
+def test_sluice_serve_is_a_package_that_needs_the_same_version(serve_tree):
+    assert files(serve_tree) == set(SERVE_FILES)
+    depends = field(found("sluice-serve"), "Depends")
+    assert f"sluice (= {version()})" in depends and "libmicrohttpd" in depends
+    assert "microhttpd" not in field(found("sluice"), "Depends")
 
 
 def test_all_of_it_is_roots_and_only_root_may_write(package):
@@ -177,13 +200,16 @@ def test_lintian_has_no_objection(name):
 # --- systemd --------------------------------------------------------------------------------------
 
 @pytest.fixture(name="unit", params=UNITS)
-def fixture_unit(tree, share_tree, tmp_path, request):
+def fixture_unit(tree, share_tree, serve_tree, tmp_path, request):
     """A copy of a systemd unit that runs the program under test."""
     needs("systemd-analyze")
     name = request.param
-    path = tmp_path / f"{name}@.service"
+    path = tmp_path / (f"{name}.service" if name == "sluice-serve" else f"{name}@.service")
     program = UNITS[name]
-    text = ((share_tree if name == "sluice-share" else tree) / "usr/lib/systemd/system" / path.name).read_text()
+    units = {"sluice-share": share_tree, "sluice-serve": serve_tree}.get(name, tree) / "usr/lib/systemd/system"
+    for unit in units.glob("*.socket"):
+        shutil.copy(unit, tmp_path)
+    text = (units / path.name).read_text()
     assert text.count(f"=/usr/sbin/{program} ") == 1
     path.write_text(text.replace(f"=/usr/sbin/{program} ", f"={os.path.join(BUILD, program)} "))
     return path
@@ -194,7 +220,7 @@ def test_systemd_has_no_objection_to_the_unit(unit):
 
 
 def test_systemd_calls_the_unit_little_exposed(unit):
-    said = run("systemd-analyze", "security", "--offline=yes", f"--threshold={MOST_EXPOSED}", str(unit), check=False)
+    said = run("systemd-analyze", "security", "--offline=yes", f"--threshold={MOST_EXPOSED[unit.stem.rstrip('@')]}", str(unit), check=False)
     assert said.code == 0, said.out
 
 

@@ -78,12 +78,12 @@ def test_of_several_errors_json_has_the_first(tmp_path):
 
 
 def test_only_programs_of_their_own_link_more_libraries():
-    """Only sluice-share needs hiredis and OpenSSL, and only sluice-top needs ncurses, so that
-    package sluice depends on none of them."""
+    """Hosts without the package of a program do not need the libraries of that program."""
     def linked(program):
-        return set(re.findall(r"\blib(hiredis|hiredis_ssl|ssl|crypto|ncursesw|tinfo)\b", run("readelf", "-d", program).out))
+        return set(re.findall(r"\blib(hiredis|hiredis_ssl|ssl|crypto|ncursesw|tinfo|microhttpd|gnutls)\b", run("readelf", "-d", program).out))
     assert linked(SLUICE) == set() and "hiredis" in linked(f"{SLUICE}-share")
     assert linked(f"{SLUICE}-top") == {"ncursesw", "tinfo"}
+    assert linked(f"{SLUICE}-serve") == {"microhttpd", "gnutls"}
 
 
 @pytest.mark.parametrize("name,word", [("share", "a:1"), ("top", "-b")])

@@ -56,7 +56,7 @@ def machine(tmp):
         os.makedirs(os.path.dirname(COMMAND))
         os.mkdir("/run/netns")
         shutil.copy(SLUICE, COMMAND)
-        for name in "share", "top":
+        for name in "share", "top", "serve":
             shutil.copy(f"{SLUICE}-{name}", f"{COMMAND}-{name}")
         for path, mode in (PINS, 0o750), (PUBLISHED, 0o755):
             os.mkdir(path)

@@ -1,0 +1,603 @@
+# SPDX-License-Identifier: GPL-2.0
+"""`sluice serve` answers HTTP requests with the documents of the reading commands. It runs as a user
+that may only read the gate, and no client can keep it from answering others."""
+
+import contextlib
+import http.client
+import json
+import os
+import random
+import re
+import shutil
+import signal
+import socket
+import ssl
+import subprocess
+import time
+
+import jsonschema
+import pytest
+
+from lab import BUILD, SEED, TOP, Lab, inside, libc, refused, run, wait_until
+from test_export import promtool_objects, samples
+from test_rights import GROUP, READER, SOURCE, Users, machine
+
+SERVE = os.path.join(BUILD, "sluice-serve")
+SANITIZED = os.path.join(BUILD, "test", "sluice-serve")
+PORT = 9740
+TOKEN = "0123456789abcdef0123456789abcdef"
+
+
+class Unix(http.client.HTTPConnection):
+    """A connection to a UNIX socket."""
+
+    def __init__(self, path):
+        super().__init__("localhost", timeout=30)
+        self.path = path
+
+    def connect(self):
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.connect(self.path)
+
+
+class Server:
+    """A process of sluice-serve, and requests to it from its network namespace."""
+
+    def __init__(self, netns, command, port=PORT, host="127.0.0.1", path=None, tls=None, **options):
+        self.netns, self.host, self.port, self.path, self.tls = netns, host, port, path, tls
+        self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL,  # pylint: disable=consider-using-with
+                                        stderr=subprocess.PIPE, text=True, **options)
+        wait_until(self.listens, "a server that listens")
+
+    def listens(self):
+        assert self.process.poll() is None, self.process.stderr.read()
+        try:
+            self.socket().close()
+        except OSError:
+            return False
+        return True
+
+    def socket(self):
+        """Opens a connection without TLS."""
+        if self.path:
+            client = socket.socket(socket.AF_UNIX)
+            client.connect(self.path)
+            return client
+        with inside(self.netns):
+            return socket.create_connection((self.host, self.port), timeout=30)
+
+    def connection(self):
+        if self.path:
+            return Unix(self.path)
+        if self.tls:
+            made = http.client.HTTPSConnection(self.host, self.port, timeout=30, context=self.tls)
+        else:
+            made = http.client.HTTPConnection(self.host, self.port, timeout=30)
+        with inside(self.netns):
+            made.connect()
+        return made
+
+    def ask(self, target, method="GET", **headers):
+        """Returns the status, the headers and the body of an answer."""
+        connection = self.connection()
+        try:
+            connection.request(method, target, headers=headers)
+            answer = connection.getresponse()
+            return answer.status, answer.headers, answer.read().decode()
+        finally:
+            connection.close()
+
+    def get(self, target, status=200, **headers):
+        got, _, body = self.ask(target, **headers)
+        assert got == status, (target, got, body)
+        return body
+
+    def json(self, target, status=200, **headers):
+        return json.loads(self.get(target, status, **headers))
+
+    def error(self, target, status, **headers):
+        return self.json(target, status, **headers)["error"]["id"]
+
+    def memory_kb(self):
+        """Returns the resident memory that is not shared with files."""
+        with open(f"/proc/{self.process.pid}/status", encoding="ascii") as file:
+            return int(re.search(r"^RssAnon:\s+(\d+) kB", file.read(), re.M)[1])
+
+    def close(self):
+        self.process.send_signal(signal.SIGTERM)
+        try:
+            said = self.process.communicate(timeout=20)[1]
+        finally:
+            self.process.kill()
+        assert self.process.returncode == 0, said
+        return said
+
+
+@contextlib.contextmanager
+def serving(netns, *words, program=SERVE, options=None, command=(), **more):
+    """Runs the server in the with block, in a network namespace, on another port than fixture_server()."""
+    options = {"port": PORT + 1, **(options or {})}
+    if "--listen" not in words and "--socket" not in words:
+        words = [*words, "--listen", f"127.0.0.1:{PORT + 1}"]
+    server = Server(netns, [*command, program, "-n", netns, *words], **options, **more)
+    try:
+        yield server
+    finally:
+        server.close()
+
+
+@pytest.fixture(scope="module", name="users")
+def fixture_users(tmp_path_factory):
+    """A gate with all that reports print, in a machine whose user READER may only read it."""
+    with machine(tmp_path_factory.mktemp("etc")):
+        with Users() as lab:
+            lab.ip("link", "set", "lo", "up")
+            lab.owner("attach", "in0", "mode", "native", "policies", "64")
+            lab.owner("set", "default", "rate", "2/h", "burst", "20")
+            lab.owner("set", "203.0.113.0/24", "name", "dns", "rate", "1/h", "burst", "5", "match", "udp", "action", "observe")
+            lab.owner("set", "198.51.100.0/24", "window", "5", "per", "1h", "action", "block", "2h")
+            lab.owner("newcomers", "default", "rate", "1kpps")
+            lab.owner("deny", "192.0.2.0/24", "as", "bad", "for", "9h")
+            lab.owner("allow", "192.0.2.77")
+            for source, count in ((SOURCE, 30), ("203.0.113.67", 3), ("198.51.100.9", 30), ("2001:db8::1", 7), ("192.0.2.1", 4)):
+                lab.send(source, count)
+            wait_until(lambda: sum(lab.counts()) >= 74, "74 packets judged")
+            yield lab
+
+
+@pytest.fixture(scope="module", name="server")
+def fixture_server(users):
+    """The server of user READER, started by `sluice serve`."""
+    server = Server(users.filter, users.command(READER, ["serve"], gate=""))
+    yield server
+    server.close()
+
+
+# --- Documents ------------------------------------------------------------------------------------
+
+# members that change although no packet arrives
+VARIES = re.compile(r'"(attachments_published_ms|age_seconds|seconds_left|retry_after_ms|full_in_ms|blocked_ms|per_second|'
+                    r'remaining_after_waiting|left)": [\d.]+|\d+ s ago|'
+                    r'"list_seconds_left": \{[^}]*\}')
+
+EQUAL = [
+    ("status", "status"), ("stats", "stats"), ("limits", "show"), ("lists", "lists"), ("doctor", "doctor --watch 10ms"),
+    ("sources?top=10000", "sources"), ("sources", "sources top 100"), ("sources?top=2", "sources top 2"),
+    ("sources?top=2&skip=2", "sources top 2 skip 2"), ("sources?skip=9&top=5", "sources top 5 skip 9"),
+    ("sources?sort=dropped", "sources sort dropped"), ("sources?sort=level", "sources sort level"),
+    ("sources?within=203.0.113.0/24", "sources 203.0.113.0/24"), ("sources?within=2001:db8::%2F32", "sources 2001:db8::/32"),
+    ("check?address=203.0.113.66", "check 203.0.113.66"), ("check?address=2001:db8::1", "check 2001:db8::1"),
+    ("check?address=198.51.100.9&size=100", "check 198.51.100.9 size 100"),
+    ("check?address=192.0.2.1", "check 192.0.2.1"), ("check?address=192.0.2.77", "check 192.0.2.77"),
+    ("check?address=203.0.113.66&proto=udp&port=53&vlan=7", "check 203.0.113.66 proto udp port 53 vlan 7"),
+    ("check?address=203.0.113.66&proto=tcp&syn", "check 203.0.113.66 proto tcp syn"),
+    ("check?address=203.0.113.66&to=192.0.2.9&hook=egress", "check 203.0.113.66 to 192.0.2.9 hook egress"),
+]
+
+
+@pytest.mark.parametrize("target,line", EQUAL, ids=[target for target, _ in EQUAL])
+def test_a_document_has_the_bytes_of_the_command(server, users, target, line):
+    body = server.get(f"/api/v1/{target}")
+    printed = users.reader("-j", *line.split(), gate="", status=None).out
+    assert len(body) > 20 and VARIES.sub("", body) == VARIES.sub("", printed)
+
+
+def test_an_error_has_the_bytes_of_the_command(server, users):
+    printed = users.reader("-j", "stats", gate="no-such-gate", status=1).out
+    assert server.get("/api/v1/stats?gate=no-such-gate", 404) == printed
+    printed = users.reader("-j", "check", "2001:db8::1", "proto", "0", gate="", status=2).out
+    assert server.get("/api/v1/check?address=2001:db8::1&proto=0", 400) == printed
+
+
+def test_pages_have_all_sources_once(server):
+    whole = server.json("/api/v1/sources?top=10000")
+    pages = [server.json(f"/api/v1/sources?top=2&skip={skip}") for skip in range(0, whole["total"], 2)]
+    assert [s["address"] for page in pages for s in page["sources"]] == [s["address"] for s in whole["sources"]]
+    assert {page["total"] for page in pages} == {whole["total"]} and whole["total"] >= 4
+
+
+def test_clients_share_a_document(server):
+    """Documents that are asked for at the same time are read once."""
+    first, second = (server.connection() for _ in range(2))
+    for client in first, second:
+        client.request("GET", "/api/v1/live?top=3")
+    bodies = [json.loads(client.getresponse().read()) for client in (first, second)]
+    assert bodies[0]["refresh"] == bodies[1]["refresh"]
+
+
+def test_rates(server, users):
+    def rates():
+        return server.json("/api/v1/live")
+    rates()
+    sent = 0
+    def seen():
+        nonlocal sent
+        users.send(SOURCE, 20)
+        sent += 20
+        return rates()["dropped"]["packets"]
+    wait_until(seen, "a rate of dropped packets", 20)
+    wait_until(lambda: [s for s in rates()["sources"] if s["address"] == SOURCE and s["dropped_total"] >= sent], "the source")
+    source, = [s for s in rates()["sources"] if s["address"] == SOURCE]
+    assert (source["policy"], source["limit"], source["refuses"]) == ("203.0.113.0/24", "all", True) and source["level"] < 0.1
+    assert rates()["table"]["limited"] >= 2 and rates()["table"]["blocked"] >= 1
+
+
+def test_a_gate_that_is_not_served(users):
+    with serving(users.filter, "-g", users.gate) as server:
+        assert server.json("/api/v1/gates")["gates"] == [users.gate]
+        assert server.json(f"/api/v1/stats?gate={users.gate}")["gate"] == users.gate
+        assert server.error("/api/v1/stats?gate=other", 404) == "not-served"
+
+
+# --- The description ------------------------------------------------------------------------------
+
+def description():
+    with open(os.path.join(TOP, "user/serve/openapi.json"), encoding="utf-8") as file:
+        return json.load(file)
+
+
+def test_the_description_is_served(server):
+    _, headers, body = server.ask("/openapi.json")
+    assert json.loads(body) == description() and headers["Content-Type"] == "application/json"
+
+
+def test_the_description_has_all_paths_and_parameters():
+    """route.c has the same paths and parameters as the description."""
+    with open(os.path.join(TOP, "user/serve/route.c"), encoding="utf-8") as file:
+        source = file.read()
+    gate = '{"gate", '
+    tables = {name: re.findall(r'^\t\{"(\w+)", ', body.replace("GATE_PARAMETER", gate), re.M)
+              for name, body in re.findall(r"struct parameter (of_\w+)\[\] = \{(.*?)\};", source, re.S)}
+    tables["of_gate"] = ["gate"]
+    known = {path: tables[table] if table else [] for path, table in
+             re.findall(r'\.path = "([^"]+)"(?:, WITH\((\w+)\))?', source)}
+    for path in "/", "/page.js", "/page.css", "/openapi.json":
+        del known[path]
+    assert {path: [p["name"] for p in entry["get"]["parameters"]] for path, entry in description()["paths"].items()} == known
+
+
+@pytest.mark.parametrize("target", ["/healthz", "/api/v1/gates", "/api/v1/live", "/api/v1/live?sort=source",
+                                    *(f"/api/v1/{target}" for target, _ in EQUAL)])
+def test_an_answer_is_as_described(server, target):
+    whole = description()
+    schema = whole["paths"][target.partition("?")[0]]["get"]["responses"]["200"]["content"]["application/json"]["schema"]
+    jsonschema.Draft7Validator(schema, resolver=jsonschema.RefResolver("", whole)).validate(server.json(target))
+
+
+@pytest.mark.parametrize("target,status", [("/api/v1/nothing", 404), ("/api/v1/check", 400), ("/api/v1/stats?gate=zz", 404)])
+def test_an_error_is_as_described(server, target, status):
+    whole = description()
+    schema = whole["components"]["schemas"]["Error"]
+    jsonschema.Draft7Validator(schema, resolver=jsonschema.RefResolver("", whole)).validate(server.json(target, status))
+
+
+# --- Metrics and health ---------------------------------------------------------------------------
+
+def names(text):
+    return set(re.findall(r"^# TYPE (\S+)", text, re.M))
+
+
+def test_metrics_are_those_of_export(server, users):
+    text, exported = server.get("/metrics"), users.reader("export", gate="").out
+    def steady(samples_of):
+        return [s for s in samples_of if not s[0].endswith("_seconds")]
+    assert steady(samples(exported)) == [s for s in steady(samples(text.replace("sluice_scrape_seconds ", "# ")))]
+    assert names(text) - names(exported) == {"sluice_scrape_seconds"}
+    assert promtool_objects(text) == ""
+    values = {name: value for name, _, value in samples(exported)}
+    assert values["sluice_sources_limited"] >= 2 and values["sluice_sources_blocked"] == 1
+    assert SOURCE not in text
+
+
+def test_openmetrics(server):
+    _, headers, text = server.ask("/metrics", Accept="application/openmetrics-text;version=1.0.0,text/plain;q=0.5")
+    assert headers["Content-Type"].startswith("application/openmetrics-text") and text.endswith("# EOF\n")
+    assert "\n# TYPE sluice_packets counter\n" in text and "\nsluice_packets_total{" in text
+
+
+def test_sources_in_metrics_are_bounded(users):
+    with serving(users.filter, "--metrics-sources", "2") as server:
+        text = server.get("/metrics")
+    found = [labels["source"] for name, labels, _ in samples(text.replace("sluice_scrape_seconds ", "# "))
+             if name == "sluice_source_packets_total"]
+    assert len(found) == 4 and len(set(found)) == 2 and SOURCE in found
+    assert promtool_objects(text) == ""
+
+
+def test_health(lab):
+    lab.ip("link", "set", "lo", "up")
+    with serving(lab.filter, "-g", lab.gate) as server:
+        assert [r["id"] for r in server.json("/healthz", 503)["reasons"]] == ["no-gate"]
+    lab.attach("in0", "mode", "native")
+    lab.sluice("set", "default", "rate", "5/h")
+    lab.sluice("newcomers", "default", "rate", "1kpps")
+    with serving(lab.filter, "-g", lab.gate) as server:
+        assert server.json("/healthz") == {"reasons": [], "status": "ok"}
+    lab.ip("link", "del", "in0")
+    lab.pair("out7", "in7")
+    lab.attach("in7")  # also publishes for readers that in0 is gone
+    with serving(lab.filter, "-g", lab.gate) as server:
+        degraded = server.json("/healthz", 503)
+        assert degraded["status"] == "degraded" and degraded["reasons"][0]["gate"] == lab.gate
+
+
+@pytest.mark.alone
+def test_prometheus_scrapes_it(server, users, tmp_path):
+    """The server of Prometheus accepts the metrics, and evaluates the alert rules."""
+    if not shutil.which("prometheus"):
+        pytest.skip("prometheus is not installed")
+    alerts = os.path.join(TOP, "docs/monitoring/alerts.yml")
+    config = {"global": {"scrape_interval": "1s", "scrape_timeout": "1s", "evaluation_interval": "1s"},
+              "rule_files": [alerts] if os.path.exists(alerts) else [],
+              "scrape_configs": [{"job_name": "sluice", "static_configs": [{"targets": [f"127.0.0.1:{PORT}"]}]}]}
+    (tmp_path / "prometheus.yml").write_text(json.dumps(config))
+    scrapes = 50 if os.environ.get("SLUICE_LONG") else 3
+    words = ["nsenter", f"--net=/run/netns/{users.filter}", "prometheus", f"--config.file={tmp_path}/prometheus.yml",
+             f"--storage.tsdb.path={tmp_path}/data", "--web.listen-address=127.0.0.1:9090", "--log.level=warn"]
+    def query(path):
+        with inside(users.filter):
+            client = http.client.HTTPConnection("127.0.0.1", 9090, timeout=30)
+            try:
+                client.request("GET", f"/api/v1/{path}")
+                return json.loads(client.getresponse().read())["data"]
+            except (OSError, ValueError):  # it has not started yet
+                return None
+            finally:
+                client.close()
+    with subprocess.Popen(words, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            def count():
+                found = query("query?query=count_over_time(sluice_build_info[5m])")
+                return found and found["result"] and int(found["result"][0]["value"][1])
+            wait_until(lambda: (count() or 0) >= scrapes, f"{scrapes} scrapes", 20 + 2 * scrapes)
+            assert query("query?query=min_over_time(up[5m])")["result"][0]["value"][1] == "1"
+            rules = [rule for group in query("rules")["groups"] for rule in group["rules"]]
+            assert [rule for rule in rules if rule["health"] == "err"] == []
+            assert rules or not config["rule_files"]
+        finally:
+            process.terminate()
+    assert server.json("/healthz", 200 if server.ask("/healthz")[0] == 200 else 503)
+
+
+# --- Who may read ---------------------------------------------------------------------------------
+
+def test_only_reading_methods(server):
+    for method in "POST", "PUT", "DELETE", "OPTIONS", "TRACE", "NONSENSE":
+        status, headers, _ = server.ask("/api/v1/stats", method)
+        assert (status, headers["Allow"]) == (405, "GET, HEAD"), method
+    status, headers, body = server.ask("/metrics", "HEAD")
+    assert (status, body) == (200, "") and int(headers["Content-Length"]) > 1000
+
+
+def test_headers_that_protect_the_page(server):
+    for target in "/", "/page.js", "/metrics", "/api/v1/stats", "/nothing":
+        _, headers, _ = server.ask(target)
+        assert headers["Content-Security-Policy"].startswith("default-src 'none'; script-src 'self'; ")
+        assert headers["X-Content-Type-Options"] == "nosniff" and "Access-Control-Allow-Origin" not in headers
+
+
+def test_a_host_that_is_not_this_machine(server):
+    """A web page of another host, whose name resolves to 127.0.0.1, cannot read documents."""
+    assert server.error("/api/v1/stats", 421, Host="attacker.example") == "wrong-host"
+    assert server.get("/api/v1/stats", Host="localhost:9740") == server.get("/api/v1/stats", Host="[::1]")
+
+
+@pytest.mark.parametrize("words,names_in", [
+    (["--listen", "0.0.0.0:9740"], ["0.0.0.0:9740", "--token-file"]),
+    (["--listen", "127.0.0.1:9740,192.0.2.1:9740"], ["192.0.2.1:9740", "--token-file"]),
+    (["--listen", "[::]:9740"], ["[::]:9740"]),
+    (["--listen", "localhost:9740"], ["localhost:9740", "192.0.2.1:9740"]),
+    (["--listen", "127.0.0.1"], ["127.0.0.1"]),
+    (["--listen", "127.0.0.1:0"], ["127.0.0.1:0"]),
+    (["--tls-cert", "/nothing"], ["--tls-key"]),
+    (["--client-ca", "/nothing"], ["--tls-cert"]),
+    (["--socket", "/x", "--listen", "127.0.0.1:1"], ["--socket"]),
+    (["--token-file", "/nothing"], ["/nothing"]),
+])
+def test_what_is_refused_at_start(lab, words, names_in):
+    lab.ip("link", "set", "lo", "up")
+    refused(run(SERVE, "-n", lab.filter, *words, check=False), *names_in)
+
+
+def secret(path, text, mode=0o600):
+    path.write_text(text)
+    path.chmod(mode)
+    return str(path)
+
+
+def test_a_token(lab, tmp_path):
+    lab.ip("link", "set", "lo", "up")
+    lab.ip("addr", "add", "192.0.2.1/32", "dev", "lo")
+    lab.attach("in0")
+    file = secret(tmp_path / "token", TOKEN + "\n")
+    with serving(lab.filter, "--listen", f"0.0.0.0:{PORT + 1}", "--token-file", file, options={"host": "192.0.2.1"}) as server:
+        for target in "/metrics", "/healthz", "/api/v1/stats", "/api/v1/stats?gate=zz":
+            for wrong in {}, {"Authorization": f"Bearer {TOKEN[:-1]}"}, {"Authorization": f"Basic {TOKEN}"}:
+                status, headers, _ = server.ask(target, **wrong)
+                assert (status, headers["WWW-Authenticate"]) == (401, 'Bearer realm="sluice"')
+        assert lab.gate in server.json("/api/v1/gates", Authorization=f"Bearer {TOKEN}", Host="any.example")["gates"]
+        for target in "/", "/page.js", "/page.css", "/openapi.json":
+            server.get(target)
+
+
+@pytest.mark.parametrize("text,mode,name", [("short\n", 0o600, "16 characters"), (TOKEN, 0o644, "chmod 640"), ("", 0o600, "")])
+def test_a_token_that_is_refused(lab, tmp_path, text, mode, name):
+    file = secret(tmp_path / "token", text, mode)
+    refused(run(SERVE, "-n", lab.filter, "--token-file", file, check=False), file, name, code=1)
+
+
+def openssl(*words, cwd):
+    run("openssl", *words, cwd=cwd)
+
+
+def test_certificates_of_clients(lab, tmp_path):
+    """With --client-ca, clients need a certificate of that CA."""
+    if not shutil.which("openssl"):
+        pytest.skip("openssl is not installed")
+    lab.ip("link", "set", "lo", "up")
+    lab.attach("in0")
+    for ca in "ca", "other":
+        openssl("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "9", "-subj", f"/CN={ca}",
+                "-keyout", f"{ca}.key", "-out", f"{ca}.pem", cwd=tmp_path)
+    for name, ca in ("server", "ca"), ("client", "ca"), ("stranger", "other"):
+        openssl("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", f"/CN={name}", "-addext",
+                "subjectAltName=IP:127.0.0.1", "-keyout", f"{name}.key", "-out", f"{name}.csr", cwd=tmp_path)
+        openssl("x509", "-req", "-in", f"{name}.csr", "-CA", f"{ca}.pem", "-CAkey", f"{ca}.key", "-copy_extensions", "copy",
+                "-days", "9", "-out", f"{name}.pem", cwd=tmp_path)
+
+    def context(name=None):
+        made = ssl.create_default_context(cafile=tmp_path / "ca.pem")
+        if name:
+            made.load_cert_chain(tmp_path / f"{name}.pem", tmp_path / f"{name}.key")
+        return made
+    words = ["--tls-cert", tmp_path / "server.pem", "--tls-key", tmp_path / "server.key", "--client-ca", tmp_path / "ca.pem"]
+    with serving(lab.filter, *map(str, words), options={"tls": context("client")}) as server:
+        assert server.json("/api/v1/gates")["gates"].count(lab.gate) == 1
+        server.tls = context()
+        assert server.error("/", 403) == "no-certificate"
+        server.tls = context("stranger")
+        assert server.error("/api/v1/gates", 403) == "no-certificate"
+
+
+# --- Sockets and rights ---------------------------------------------------------------------------
+
+def test_a_unix_socket(users):
+    path = "/run/sluice-serve.socket"
+    for _ in range(2):  # the second process replaces the socket of the first, which was killed
+        server = Server(users.filter, [SERVE, "-n", users.filter, "--socket", path], path=path)
+        st = os.stat(path)
+        assert (st.st_gid, st.st_mode & 0o777) == (GROUP, 0o660)
+        assert server.json("/api/v1/gates")["gates"] == [users.gate]
+        server.process.kill()
+        server.process.wait()
+
+
+def test_systemd_passes_the_socket(users):
+    if not shutil.which("systemd-socket-activate"):
+        pytest.skip("systemd-socket-activate is not installed")
+    command = ["nsenter", f"--net=/run/netns/{users.filter}", "systemd-socket-activate", "--listen", f"127.0.0.1:{PORT + 1}"]
+    server = Server(users.filter, [*command, SERVE, "-n", users.filter], PORT + 1)
+    try:
+        assert server.json("/api/v1/gates")["gates"] == [users.gate]
+    finally:
+        server.close()
+
+
+def test_systemd_is_told(users):
+    path = "/run/notify"
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notify:
+        notify.bind(path)
+        os.chmod(path, 0o777)
+        notify.settimeout(20)
+        with serving(users.filter, env={**os.environ, "NOTIFY_SOCKET": path}) as server:
+            told = [notify.recv(4096).decode() for _ in range(2)]
+            assert server.process.poll() is None
+        told.append(notify.recv(4096).decode())
+    assert told[0].startswith("READY=1") and "WATCHDOG=1" in told
+
+
+def test_root_becomes_a_reader(users):
+    """If root starts the server, it becomes a member of the gate's group without capabilities."""
+    with serving(users.filter) as server:
+        assert server.json("/api/v1/stats")["gate"] == users.gate
+        with open(f"/proc/{server.process.pid}/status", encoding="ascii") as file:
+            fields = dict(line.rstrip("\n").split(":\t", 1) for line in file if ":\t" in line)
+    assert fields["Uid"].split() == ["65534"] * 4 and fields["Gid"].split() == [str(GROUP)] * 4
+    assert fields["NoNewPrivs"] == "1" and fields["Groups"].strip() == ""
+    assert {fields[name] for name in ("CapEff", "CapPrm", "CapInh", "CapAmb")} == {"0" * 16}
+
+
+# --- Hostile clients ------------------------------------------------------------------------------
+
+def answers_quickly(server):
+    begun = time.monotonic()
+    server.get("/api/v1/gates")
+    return time.monotonic() - begun
+
+
+@pytest.mark.parametrize("begin", [b"", b"GET /metrics HTTP/1.1\r\n", b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n" * 3],
+                         ids=["silent", "partial", "unread"])
+def test_500_connections_keep_nobody_out(users, begin):
+    """Clients that send nothing, a part of a request, or read no answer do not use more memory, and
+    other clients are answered."""
+    with serving(users.filter) as server:
+        for _ in range(3):
+            server.get("/metrics")
+        with contextlib.ExitStack() as stack:
+            memory = []
+            for _ in range(3):
+                for _ in range(500):
+                    client = stack.enter_context(server.socket())
+                    with contextlib.suppress(OSError):
+                        client.sendall(begin)
+                assert answers_quickly(server) < 10
+                memory.append(server.memory_kb())
+            assert memory[2] <= memory[0] + 1024, memory
+        assert server.json("/api/v1/stats")["gate"] == users.gate
+
+
+def test_clients_that_vanish(users):
+    """Clients that end their connection while a document is read for them leave nothing behind."""
+    with serving(users.filter) as server:
+        def vanish(count):
+            for number in range(count):
+                with server.socket() as client:
+                    target = f"/api/v1/sources?top={number % 50 + 1}"
+                    client.sendall(f"GET {target} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+                    client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")  # send RST
+            return answers_quickly(server)
+        for _ in range(6):
+            assert vanish(300) < 10
+        before = server.memory_kb(), len(os.listdir(f"/proc/{server.process.pid}/fd"))
+        assert vanish(600) < 10
+        wait_until(lambda: len(os.listdir(f"/proc/{server.process.pid}/fd")) <= before[1] + 8, "closed connections")
+        assert server.memory_kb() <= before[0] + 1024
+
+
+def test_a_slow_client_is_closed(users):
+    with serving(users.filter) as server:
+        with server.socket() as client:
+            client.settimeout(60)
+            begun = time.monotonic()
+            with contextlib.suppress(OSError):
+                while time.monotonic() < begun + 60:
+                    client.sendall(b"G")
+                    client.settimeout(0.5)
+                    try:
+                        if not client.recv(100):
+                            break
+                    except TimeoutError:
+                        pass
+            assert time.monotonic() < begun + 50
+
+
+WORDS = [b"GET ", b"HEAD ", b"POST ", b"/", b"/metrics", b"/api/v1/", b"sources", b"live", b"check", b"?", b"&", b"=", b"top=", b"gate=",
+         b"%", b"%00", b" HTTP/1.1\r\n", b" HTTP/1.0\r\n", b" HTTP/9.9\r\n", b"\r\n", b"\n", b"Host: localhost\r\n", b"Host: \r\n",
+         b"Content-Length: ", b"Transfer-Encoding: chunked\r\n", b"Authorization: Bearer ", b"Connection: close\r\n", b"0\r\n\r\n",
+         b"ffffffffffffffff\r\n", b"\0", b"A" * 5000, b"Expect: 100-continue\r\n", b"Upgrade: h2c\r\n", b"18446744073709551616", b"-1", b"7"]
+
+
+def test_requests_of_random_bytes(users):
+    """The sanitizers find no error in the answers to random requests."""
+    chance = random.Random(SEED)
+    if not os.access(SANITIZED, os.X_OK):
+        pytest.skip("build/test/sluice-serve is missing")
+    with serving(users.filter, program=SANITIZED) as server:
+        for _ in range(400):
+            request = b"".join(chance.choice(WORDS) if chance.random() < 0.9 else chance.randbytes(8)
+                               for _ in range(chance.randrange(1, 30)))
+            with server.socket() as client, contextlib.suppress(OSError):
+                client.sendall(request + (b"\r\n\r\n" if chance.random() < 0.5 else b""))
+                client.settimeout(0.02)
+                client.recv(1000)
+        assert answers_quickly(server) < 10
+
+
+def test_the_socket_is_in_the_namespace_of_option_n(lab):
+    """Option -n also selects the network namespace of the listening socket."""
+    lab.attach("in0")
+    lab.ip("link", "set", "lo", "up")
+    with serving(lab.filter) as server:
+        assert server.json("/api/v1/gates")["gates"].count(lab.gate) == 1
+        with pytest.raises(OSError):
+            socket.create_connection(("127.0.0.1", PORT), timeout=1)

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "serve/connections.h"
+
+#include <netinet/in.h>
+#include <poll.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "base/clock.h"
+
+#define IDLE_NS (20 * NS_PER_SEC)
+#define BUSY_NS (120 * NS_PER_SEC)
+
+/* Stores the family and the address. The lower half of an IPv6 address is easy to vary. */
+static void address_key(const struct sockaddr_storage *address, uint8_t key[17])
+{
+	memset(key, 0, 17);
+	if (address->ss_family == AF_INET)
+		memcpy(key + 1, &((const struct sockaddr_in *)address)->sin_addr, 4);
+	else if (address->ss_family == AF_INET6)
+		memcpy(key + 1, &((const struct sockaddr_in6 *)address)->sin6_addr, 8);
+	else
+		return;
+	key[0] = address->ss_family;
+}
+
+static void entry_shut(struct connection_entry *entry, uint64_t now)
+{
+	shutdown(entry->fd, SHUT_RDWR);
+	entry->state = CONNECTION_SHUT;
+	entry->since = now;
+}
+
+/*
+ * Returns whether a connection may be closed for another client: it is idle, or its client has left
+ * while the request was answered.
+ */
+static bool entry_is_spare(const struct connection_entry *entry)
+{
+	struct pollfd polled = {.fd = entry->fd, .events = POLLRDHUP};
+
+	return entry->state == CONNECTION_IDLE ||
+	       (entry->state == CONNECTION_BUSY && poll(&polled, 1, 0) > 0 &&
+		polled.revents & (POLLRDHUP | POLLHUP | POLLERR));
+}
+
+/* Closes the oldest connection that is spare, of an address if `key` is not NULL. */
+static bool oldest_shut(struct connections *all, const uint8_t *key, uint64_t now)
+{
+	struct connection_entry *oldest = NULL;
+
+	for (size_t i = 0; i < ARRAY_SIZE(all->entries); i++) {
+		struct connection_entry *entry = &all->entries[i];
+
+		if ((!key || !memcmp(key, entry->address, sizeof(entry->address))) &&
+		    (!oldest || entry->since < oldest->since) && entry_is_spare(entry))
+			oldest = entry;
+	}
+	if (oldest)
+		entry_shut(oldest, now);
+	return oldest;
+}
+
+bool connection_add(struct connections *all, int fd, const struct sockaddr_storage *address,
+		    uint64_t now)
+{
+	struct connection_entry new = {CONNECTION_IDLE, .fd = fd, .since = now}, *free = NULL;
+	unsigned int same = 0, open = 0;
+	bool added = true;
+
+	address_key(address, new.address);
+	pthread_mutex_lock(&all->lock);
+	for (size_t i = 0; i < ARRAY_SIZE(all->entries); i++) {
+		struct connection_entry *entry = &all->entries[i];
+
+		/* a connection that could not be started was closed without notice */
+		if (entry->state != CONNECTION_FREE && entry->fd == fd)
+			entry->state = CONNECTION_FREE;
+		if (entry->state == CONNECTION_FREE)
+			free = entry;
+		if (entry->state == CONNECTION_FREE || entry->state == CONNECTION_SHUT)
+			continue;
+		open++;
+		same += !memcmp(entry->address, new.address, sizeof(new.address));
+	}
+	if (!free)
+		added = false;
+	else if (new.address[0] && same >= CONNECTIONS_EACH)
+		added = oldest_shut(all, new.address, now);
+	else if (open >= CONNECTIONS_MAX)
+		added = oldest_shut(all, NULL, now);
+	if (added)
+		*free = new;
+	pthread_mutex_unlock(&all->lock);
+	return added;
+}
+
+struct connection_entry *connection_of(struct connections *all, int fd)
+{
+	struct connection_entry *found = NULL;
+
+	pthread_mutex_lock(&all->lock);
+	for (size_t i = 0; i < ARRAY_SIZE(all->entries) && !found; i++)
+		if (all->entries[i].state != CONNECTION_FREE && all->entries[i].fd == fd)
+			found = &all->entries[i];
+	pthread_mutex_unlock(&all->lock);
+	return found;
+}
+
+void connection_remove(struct connections *all, int fd)
+{
+	struct connection_entry *entry = connection_of(all, fd);
+
+	if (entry)
+		connection_set(all, entry, CONNECTION_FREE, 0);
+}
+
+bool connection_set(struct connections *all, struct connection_entry *entry,
+		    enum client_state state, uint64_t now)
+{
+	bool fits;
+
+	pthread_mutex_lock(&all->lock);
+	fits = state != CONNECTION_STREAM || all->streams < STREAMS_MAX;
+	/* a connection that is shut stays so until it is removed */
+	if (fits && (entry->state != CONNECTION_SHUT || state == CONNECTION_FREE)) {
+		all->streams += (state == CONNECTION_STREAM) - (entry->state == CONNECTION_STREAM);
+		entry->state = state;
+		entry->since = now;
+	}
+	pthread_mutex_unlock(&all->lock);
+	return fits;
+}
+
+void connections_expire(struct connections *all, uint64_t now)
+{
+	pthread_mutex_lock(&all->lock);
+	for (size_t i = 0; i < ARRAY_SIZE(all->entries); i++) {
+		struct connection_entry *entry = &all->entries[i];
+
+		if ((entry->state == CONNECTION_IDLE && now > entry->since + IDLE_NS) ||
+		    (entry->state == CONNECTION_BUSY && now > entry->since + BUSY_NS))
+			entry_shut(entry, now);
+	}
+	pthread_mutex_unlock(&all->lock);
+}

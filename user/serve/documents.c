@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "serve/documents.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "serve/read.h"
+
+#define SLOTS	   64		     /* different documents that are kept */
+#define VARIED_MAX 32		     /* documents of is_varied() that wait at a time */
+#define FRESH_NS   (900 * NS_PER_MS) /* clients that ask once a second get a new document */
+#define REST	   10 /* a document is kept for this many times the CPU time of reading it */
+#define WAIT_NS	   (20 * NS_PER_SEC) /* clients wait at most this long */
+#define KEEP_NS	   (60 * NS_PER_SEC) /* a document that no client asked for is freed */
+#define IDLE_SLEEP 5		     /* seconds between looks for documents to free */
+
+/* A document that was asked for. `id` is ROUTES if the slot is free. */
+struct slot {
+	struct route route;
+	struct answer *answer; /* NULL until it was read */
+	uint64_t read_at, fresh_until, asked_at;
+	uint64_t queued; /* place in the queue; 0 if it need not be read */
+	struct asker *askers;
+};
+
+struct documents {
+	struct gates_reader reader;
+	pthread_t thread;
+	pthread_mutex_t lock; /* protects everything below */
+	pthread_cond_t work;
+	struct slot slots[SLOTS];
+	uint64_t places; /* last place in the queue */
+	bool stops;
+	uint64_t reading_since;
+};
+
+/* --- Slots ---------------------------------------------------------------------------------- */
+
+/* Gives the slot's answer, or `answer` instead, to the clients that wait. Called with the lock. */
+static void askers_answer(struct slot *slot, struct answer *answer)
+{
+	struct asker *next;
+
+	for (struct asker *asker = slot->askers; asker; asker = next) {
+		next = asker->next;
+		asker->answer = answer;
+		if (answer)
+			answer_take(answer);
+		asker->ready(asker);
+	}
+	slot->askers = NULL;
+}
+
+static void slot_free(struct slot *slot)
+{
+	answer_drop(slot->answer);
+	*slot = (struct slot){.route.id = ROUTES};
+}
+
+/*
+ * Returns whether clients can ask for very many different documents of this kind. They are read
+ * after all others, so that no client delays the metrics and the page of the other clients.
+ */
+static bool is_varied(const struct route *route)
+{
+	return route->id == ROUTE_SOURCES || route->id == ROUTE_CHECK;
+}
+
+/*
+ * Returns the slot of a route. Takes the slot that was not asked for longest. Returns NULL if all
+ * slots wait.
+ */
+static struct slot *slot_find(struct documents *documents, const struct route *route)
+{
+	struct slot *oldest = NULL;
+	unsigned int varied = 0;
+
+	for (int i = 0; i < SLOTS; i++) {
+		struct slot *slot = &documents->slots[i];
+
+		if (!memcmp(&slot->route, route, sizeof(*route)))
+			return slot;
+		if (!slot->queued && (!oldest || slot->asked_at < oldest->asked_at))
+			oldest = slot;
+		varied += slot->queued && is_varied(&slot->route);
+	}
+	if (!oldest || (is_varied(route) && varied >= VARIED_MAX))
+		return NULL;
+	slot_free(oldest);
+	memcpy(&oldest->route, route, sizeof(*route));
+	return oldest;
+}
+
+bool documents_ask(struct documents *documents, const struct route *route, struct asker *asker,
+		   bool waits)
+{
+	uint64_t now = uptime_ns();
+	struct slot *slot;
+	bool is_answered = false;
+
+	pthread_mutex_lock(&documents->lock);
+	slot = documents->stops ? NULL : slot_find(documents, route);
+	if (!slot) {
+		asker->answer =
+			answer_refusal(503, "busy", "too many different requests; try again");
+		is_answered = true;
+	} else if (slot->answer && now < slot->fresh_until) {
+		slot->asked_at = now;
+		asker->answer = slot->answer;
+		answer_take(slot->answer);
+		is_answered = true;
+	} else if (waits) {
+		slot->asked_at = asker->asked_at = now;
+		asker->next = slot->askers;
+		slot->askers = asker;
+		if (!slot->queued)
+			slot->queued = ++documents->places;
+		pthread_cond_signal(&documents->work);
+	}
+	pthread_mutex_unlock(&documents->lock);
+	return is_answered;
+}
+
+void documents_expire(struct documents *documents)
+{
+	uint64_t now = uptime_ns();
+
+	pthread_mutex_lock(&documents->lock);
+	for (int i = 0; i < SLOTS; i++) {
+		struct asker **link = &documents->slots[i].askers;
+
+		while (*link) {
+			struct asker *asker = *link;
+
+			if (now < asker->asked_at + WAIT_NS) {
+				link = &asker->next;
+				continue;
+			}
+			*link = asker->next;
+			asker->answer = answer_refusal(503, "slow", "the gate is read too slowly");
+			asker->ready(asker);
+		}
+	}
+	pthread_mutex_unlock(&documents->lock);
+}
+
+uint64_t documents_busy_ns(struct documents *documents)
+{
+	uint64_t since;
+
+	pthread_mutex_lock(&documents->lock);
+	since = documents->reading_since;
+	pthread_mutex_unlock(&documents->lock);
+	return since ? uptime_ns() - since : 0;
+}
+
+/* --- The thread ----------------------------------------------------------------------------- */
+
+/* Returns the slot to read next, or NULL: the slot that has waited longest, varied slots last. */
+static struct slot *slot_next(struct documents *documents)
+{
+	struct slot *next = NULL;
+
+	for (int i = 0; i < SLOTS; i++) {
+		struct slot *slot = &documents->slots[i];
+		int later;
+
+		if (!slot->queued)
+			continue;
+		later = next ? is_varied(&slot->route) - is_varied(&next->route) : -1;
+		if (later < 0 || (!later && slot->queued < next->queued))
+			next = slot;
+	}
+	return next;
+}
+
+/* Frees documents that no client asks for. Called with the lock. */
+static void slots_forget(struct documents *documents)
+{
+	uint64_t now = uptime_ns();
+
+	for (int i = 0; i < SLOTS; i++) {
+		struct slot *slot = &documents->slots[i];
+
+		if (slot->route.id != ROUTES && !slot->queued && now > slot->asked_at + KEEP_NS)
+			slot_free(slot);
+	}
+}
+
+/* Waits for work, for at most IDLE_SLEEP seconds. Called with the lock. */
+static void work_wait(struct documents *documents)
+{
+	struct timespec until;
+
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_sec += IDLE_SLEEP;
+	pthread_cond_timedwait(&documents->work, &documents->lock, &until);
+}
+
+/* Reads a document without the lock. A queued slot keeps its route. */
+static void slot_read(struct documents *documents, struct slot *slot)
+{
+	uint64_t begun = clock_read(CLOCK_THREAD_CPUTIME_ID), least, rest;
+	struct answer *answer;
+
+	documents->reading_since = uptime_ns();
+	pthread_mutex_unlock(&documents->lock);
+	answer = document_read(&documents->reader, &slot->route, &least);
+	rest = (clock_read(CLOCK_THREAD_CPUTIME_ID) - begun) * REST;
+	pthread_mutex_lock(&documents->lock);
+	documents->reading_since = 0;
+	answer_drop(slot->answer);
+	slot->answer = answer;
+	slot->read_at = uptime_ns();
+	least = least > FRESH_NS ? least : FRESH_NS;
+	slot->fresh_until = slot->read_at + (rest > least ? rest : least);
+	slot->queued = 0;
+	askers_answer(slot, answer);
+}
+
+static void *documents_thread(void *data)
+{
+	struct documents *documents = data;
+
+	pthread_mutex_lock(&documents->lock);
+	while (!documents->stops) {
+		struct slot *slot = slot_next(documents);
+
+		if (slot) {
+			slot_read(documents, slot);
+			continue;
+		}
+		slots_forget(documents);
+		reader_rest(&documents->reader);
+		work_wait(documents);
+	}
+	for (int i = 0; i < SLOTS; i++)
+		askers_answer(&documents->slots[i], NULL);
+	pthread_mutex_unlock(&documents->lock);
+	reader_close(&documents->reader);
+	error_drop(0);
+	return NULL;
+}
+
+int documents_open(const struct serve_scope *scope, struct documents **ret)
+{
+	struct documents *documents = calloc(1, sizeof(*documents));
+	pthread_condattr_t attributes;
+	int err;
+
+	if (!documents)
+		return error_add(ENOMEM, "no-memory", NULL, "cannot start: %s", why(ENOMEM));
+	documents->reader.scope = *scope;
+	for (int i = 0; i < SLOTS; i++)
+		documents->slots[i].route.id = ROUTES;
+	pthread_mutex_init(&documents->lock, NULL);
+	pthread_condattr_init(&attributes);
+	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+	pthread_cond_init(&documents->work, &attributes);
+	err = pthread_create(&documents->thread, NULL, documents_thread, documents);
+	if (err) {
+		free(documents);
+		return error_add(err, "no-thread", NULL, "cannot start a thread: %s",
+				 strerror(err));
+	}
+	*ret = documents;
+	return 0;
+}
+
+void documents_stop(struct documents *documents)
+{
+	pthread_mutex_lock(&documents->lock);
+	documents->stops = true;
+	pthread_cond_signal(&documents->work);
+	pthread_mutex_unlock(&documents->lock);
+	pthread_join(documents->thread, NULL);
+}
+
+void documents_close(struct documents *documents)
+{
+	if (!documents)
+		return;
+	for (int i = 0; i < SLOTS; i++)
+		slot_free(&documents->slots[i]);
+	free(documents);
+}
