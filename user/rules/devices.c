@@ -42,7 +42,7 @@ int mode_check(enum hook hook, enum mode mode)
 			    hook == HOOK_XDP ? "auto, native or generic" : "auto, tcx or clsact");
 }
 
-/* Parses a name that the kernel accepts for a device, or a pattern of such names. */
+/* Parses a device name, as the kernel accepts it, or a pattern of such names. */
 static int device_parse(const struct value_type *type, const char *what, const char *text,
 			void *ret)
 {

@@ -35,7 +35,7 @@ int mode_check(enum hook hook, enum mode mode);
 #define PLACE_DEVICE 64 /* size of a device name or of a pattern of names */
 
 extern const struct value_type value_hook;	 /* enum hook */
-extern const struct value_type value_given_hook; /* enum hook plus 1 */
+extern const struct value_type value_given_hook; /* parses enum hook plus 1 */
 extern const struct value_type value_mode;	 /* enum mode */
 extern const struct value_type value_device;	 /* device name or pattern, in char[PLACE_DEVICE] */
 extern const struct value_type value_netns;	 /* char[NETNS_NAME] */
@@ -54,7 +54,7 @@ struct place {
 struct places {
 	struct place *list;
 	unsigned int count, room;
-	bool specified; /* whether the file has `attach`; if not, attachments stay unchanged */
+	bool specified; /* the file has key `attach`; without it, attachments stay unchanged */
 };
 
 static inline bool place_is_pattern(const struct place *place)

@@ -11,13 +11,13 @@
 #include "rules/value.h"
 #include "ways.h"
 
-/* All slices of a state together contain at most 1/16 of the state's burst. */
+/* The slices of a state, on all CPUs together, contain at most 1/16 of the state's burst. */
 #define SLICES_PART 16
 
-/* A limit has slices only if a slice is worth 2 packets. Smaller slices are refilled too often. */
+/* A limit has slices only if each is worth 2 packets. A smaller slice is used up too soon. */
 #define SLICE_PACKETS_MIN 2
 
-/* Slices end one jiffy early, because a CPU may count a jiffy late, and CPUs' clocks differ. */
+/* Slices end one jiffy early, because a CPU's jiffy may be late, and the CPUs' clocks differ. */
 #define JIFFIES_LATE 1
 
 typedef unsigned __int128 wide;
@@ -44,7 +44,7 @@ static uint64_t cost_of(const struct sl_limit_spec *spec)
 	}
 }
 
-/* Returns the burst as the time in ticks in which an empty bucket refills. */
+/* Returns the burst in ticks: the time in which an empty bucket refills. */
 static wide burst_of(const struct sl_limit_spec *spec, uint64_t cost)
 {
 	switch (spec->burst_unit) {
@@ -118,9 +118,9 @@ unsigned int limit_escalations(const struct sl_limit_spec *spec)
 }
 
 /*
- * The counters of a shared limit have units of at most 1/32 packet or 16 bytes, and of more than
- * half of this. A node must read a counter before 2^31 units have passed, or 2^32 units were
- * refused: within 1.6 s at 20 Mpps, within 1.3 s at 100 Gbit/s.
+ * The counters of a shared limit have units of at most 1/32 packet or 16 bytes, and more than half
+ * of that. A node must read the counters before 2^31 units have passed, or 2^32 units were refused:
+ * within 1.6 s at 20 Mpps, within 1.3 s at 100 Gbit/s.
  */
 #define UNITS_A_PACKET 32
 #define UNIT_BYTES     16
@@ -129,7 +129,7 @@ struct sl_limit limit_compile(const struct limit *limit, enum sl_family family,
 			      const struct machine *machine)
 {
 	const struct sl_limit_spec *spec = &limit->spec;
-	/* only limits with the key length of a source, `whole`, have slices */
+	/* only limits whose key is as long as a source, `whole` bits, have slices */
 	unsigned int bits = spec->per[family], whole = family == SL_IPV4 ? 32 : 64;
 	bool blocks = spec->action == SL_ACTION_BLOCK;
 	uint64_t unit;
@@ -162,7 +162,7 @@ struct sl_limit limit_compile(const struct limit *limit, enum sl_family family,
 	} else {
 		out.cost = cost_of(spec);
 		out.burst = burst_of(spec, out.cost);
-		/* a limit that blocks has no slices, which would pass packets during a block */
+		/* a limit that blocks has no slices: a CPU would pass packets during a block */
 		bucket_split(&out, machine, !spec->key_dst && bits == whole && !blocks);
 	}
 	out.span = short_make(limit_span(&out));
@@ -272,7 +272,7 @@ int limit_check(const struct sl_limit_spec *spec)
 					    out.by_bytes ? "byte" : "packet", rate);
 		return 0;
 	}
-	/* if a shaper has no room for a second packet, it drops packets instead of delaying them */
+	/* without room for a second packet, a shaper would drop packets, not delay them */
 	frame = credit_cost(&out, 1, FRAME_USUAL);
 	if ((wide)spec->span_ns * SL_TICKS_PER_NS >= frame)
 		return 0;

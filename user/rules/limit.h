@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Rules: a limit as users specify it, and its compiled form, which packets read. */
+/* Rules: a limit as users specify it (struct limit), and as packets read it (struct sl_limit). */
 #ifndef SLUICE_LIMIT_H
 #define SLUICE_LIMIT_H
 
@@ -9,7 +9,7 @@
 #include "base/host.h"
 #include "sluice.h"
 
-/* Longest Ethernet frame with an MTU of 1,500, in bytes. */
+/* Longest frame without VLAN tag on Ethernet with an MTU of 1,500, in bytes. */
 #define FRAME_USUAL 1514
 
 /* Longest horizon in ns. Qdisc fq drops packets whose departure is more than 10 s ahead. */
@@ -27,7 +27,7 @@ struct limit {
 	} second;
 };
 
-/* Returns the second rate of a limit as a separate limit, which occupies another slot. */
+/* Returns the second rate of a limit as a limit of its own, which occupies its own slot. */
 struct limit limit_second(const struct limit *limit);
 
 /* Formats the label of a limit: NAME, or NAME:bits for the second of two rates. */
@@ -42,12 +42,12 @@ const char *limit_label(const struct sl_limit_spec *spec, char text[LIMIT_LABEL]
  */
 int limit_check(const struct sl_limit_spec *spec);
 
-/* Returns whether the text is a valid name of a limit. A name from a map may lack its final NUL. */
+/* Returns whether the text is a valid name of a limit. A name in a map may lack its final NUL. */
 bool limit_name_is_valid(const char name[SL_NAME]);
 
 /*
- * Returns whether the parser could have stored these numbers. Specs from maps must be checked,
- * because all other functions rely on valid numbers.
+ * Returns whether a parsed limit can have these numbers. Specs from maps must be checked, because
+ * all other functions rely on valid numbers.
  */
 bool limit_is_sound(const struct sl_limit_spec *spec);
 
@@ -56,7 +56,7 @@ unsigned int limit_escalations(const struct sl_limit_spec *spec);
 
 /*
  * Compiles the first rate of a limit for packets (include/kinds.h). limit_check() must have
- * accepted the limit. The result has the id of the spec, and slot 0.
+ * accepted the limit. The compiled limit has the id of `limit`, and slot 0.
  */
 struct sl_limit limit_compile(const struct limit *limit, enum sl_family family,
 			      const struct machine *machine);

@@ -84,7 +84,7 @@ static unsigned int words_split(const char *text, char copy[SPEC_TEXT], char **w
 		char *last = count ? words[count - 1] : "", *end = last + strlen(last);
 		bool is_amount = isdigit((unsigned char)*last);
 
-		/* append a unit to its number, and a number to the time before it */
+		/* append a unit to its number, and a further number to the time that precedes it */
 		if (is_amount &&
 		    (isdigit((unsigned char)end[-1]) ? unit_is_known(word)
 						     : is_time && isdigit((unsigned char)*word))) {
@@ -101,7 +101,7 @@ static unsigned int words_split(const char *text, char copy[SPEC_TEXT], char **w
 
 /* --- Fields --------------------------------------------------------------------------------- */
 
-/* Parses a value by a type that stores an unsigned int, and stores it in one byte. */
+/* Parses a value by a type that stores an unsigned int, and stores it in *ret as one byte. */
 static int byte_parse(const struct value_type *type, const char *what, const char *text,
 		      uint8_t *ret)
 {
@@ -210,7 +210,7 @@ static int shape_parse(const char *text, struct limit *limit)
 	return 0;
 }
 
-#define ONE_LENGTH 255 /* stored as second length if the user gave only one length */
+#define ONE_LENGTH 255 /* stored as second (IPv6) length if the user gave only one length */
 
 /* Parses "24/56" into two lengths, or "24" into the first length, with ONE_LENGTH second. */
 static int per_parse(const char *text, struct limit *limit)
@@ -292,11 +292,11 @@ static int action_parse(const char *text, struct limit *limit)
 #define BYTE(member, type) .byte = &(type), .offset = offsetof(struct limit, spec.member)
 
 /*
- * Each field has one parser: `parse`, or type `byte` for a value of one byte. All other fields are
- * parsed by part_parse().
+ * Each field has one parser: function `parse`, or type `byte` if its value is one byte. Fields
+ * without a parser here are parsed by part_parse().
  */
 static const struct field {
-	uint8_t kinds;	/* bit mask of the kinds of limits that have this field */
+	uint8_t kinds;	/* bit mask of the kinds of limits that accept this field */
 	bool is_listed; /* the field accepts several values, separated by commas */
 	int (*parse)(const char *text, struct limit *limit);
 	const struct value_type *byte;
@@ -351,7 +351,7 @@ int spec_field_parse(const struct value_type *type, const char *what, const char
 	for (unsigned int i = 0; i < (count > 1 ? count : SL_LIMITS_MAX); i++) {
 		int err;
 
-		if (count > 1) { /* values are separated by commas and blanks */
+		if (count > 1) { /* values that are separated by commas and blanks */
 			const char *value = text + strspn(text, " \t");
 
 			snprintf(part, SPEC_TEXT, "%.*s", (int)strcspn(value, ","), value);
@@ -436,7 +436,7 @@ void burst_default(struct sl_limit_spec *spec)
 	}
 }
 
-/* Stores in *at which field is wrong, adds an error, and returns -EINVAL. */
+/* Adds an error, stores in *at which field is wrong, and returns -EINVAL. */
 #define refuse(at, field, id, ...) (*(at) = (field), error_misuse(id, __VA_ARGS__))
 
 /*
@@ -480,7 +480,7 @@ static int fields_check(const struct spec *spec, unsigned int lengths, enum sl_k
 	return 0;
 }
 
-/* Sets the key lengths of limit number `index`. */
+/* Sets the key lengths of limit number `index` of a spec. */
 static int per_set(const struct spec *spec, unsigned int index, const struct sl_prefix *prefix,
 		   struct limit *limit)
 {
@@ -518,7 +518,7 @@ static int per_set(const struct spec *spec, unsigned int index, const struct sl_
 	return 0;
 }
 
-/* Sets the name of limit number `index`: "all" for the first, "all-24" for a later limit. */
+/* Sets the name of limit number `index`: "all" if index is 0, "all-24" for others. */
 static int name_set(const struct spec *spec, unsigned int index, struct limit *limit)
 {
 	char suffix[8] = "", whole[SL_NAME + sizeof(suffix)];
@@ -555,7 +555,7 @@ static int burst_unit_check(const struct sl_limit_spec *spec)
 		"the burst of a packet rate is not in bytes; write 2000 (packets) or 250ms");
 }
 
-/* Sets default bursts of a token bucket, or checks the units of the bursts that a user gave. */
+/* Sets the default burst of each token bucket, or checks the units of bursts that a user gave. */
 static int bursts_set(const struct spec *spec, struct limit *limit)
 {
 	struct limit second = limit_second(limit);
@@ -581,7 +581,7 @@ static int bursts_set(const struct spec *spec, struct limit *limit)
 	return burst_unit_check(&limit->spec) ?: (is_pair ? burst_unit_check(&second.spec) : 0);
 }
 
-/* Sets absent fields to their defaults, and checks that all fields fit each other. */
+/* Sets absent fields of a limit to their defaults, and checks that all fields fit each other. */
 static int parts_set(const struct spec *spec, struct limit *limit, enum spec_field *at)
 {
 	enum sl_kind kind = limit->spec.kind;
@@ -675,7 +675,7 @@ _Static_assert(SPEC_TEXT >= MATCH_TEXT && SPEC_TEXT >= UNITS_TEXT, "room for any
 
 typedef const char *format_fn(const struct sl_limit_spec *spec, char text[UNITS_TEXT]);
 
-/* Formats the rates or the bursts of a limit. `format` is rate_format or burst_format. */
+/* Formats the rates or the bursts of a limit. `format` is rate_format() or burst_format(). */
 static const char *pair_format(const struct limit *limit, format_fn *format, char text[SPEC_TEXT])
 {
 	struct limit second = limit_second(limit);

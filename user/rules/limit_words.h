@@ -35,18 +35,18 @@ extern const char *const kind_names[SL_KINDS];
 
 /*
  * The parsed fields of a limit; zero if no field was given. Each length of `per 32,24,16` makes one
- * limit. Then rate, burst, window, shape and horizon have one value per length, or one value for
- * all limits.
+ * limit. If there are several, rate, burst, window, shape and horizon have one value per length, or
+ * one value for all limits.
  */
 struct spec {
 	uint16_t given;			    /* bit F is set if the user specified field F */
 	uint8_t count[SPEC_FIELDS];	    /* number of values of each field */
-	struct limit limits[SL_LIMITS_MAX]; /* a single value is stored in each limit */
+	struct limit limits[SL_LIMITS_MAX]; /* limits, one per length of `per` */
 };
 
 /*
  * The type of each field. Its parser stores a value in a struct spec, and sets the field's bit in
- * `given`. A later value replaces an earlier value.
+ * `given`. If a field is parsed again, the later value replaces the earlier one.
  */
 extern const struct value_type spec_types[SPEC_FIELDS];
 
@@ -63,7 +63,7 @@ static inline bool spec_has(const struct spec *spec, enum spec_field field)
 	return spec->given >> field & 1;
 }
 
-/* Returns whether a field can still be given: the limit's kind has it, but it is not set. */
+/* Returns whether a field can still be given: it is not set, and the limit's kind accepts it. */
 bool spec_accepts(const struct spec *spec, enum spec_field field);
 
 /* All limits that spec_make() makes from one struct spec. */
@@ -88,11 +88,11 @@ struct limits {
 int spec_make(const struct spec *spec, const struct sl_prefix *prefix, struct limits *ret,
 	      enum spec_field *ret_field);
 
-/* Makes the budget for new sources from its rate and burst. Returns the same as spec_make(). */
+/* Makes the budget for new sources from its rate and burst. Returns values as spec_make() does. */
 int spec_make_budget(const struct spec *spec, struct limit *ret, enum spec_field *ret_field);
 
 /*
- * Sets the default burst: one second of the rate, but at least 64 packets or 256 kB. It is large,
+ * Sets the default burst: one second of the rate, but at least 64 packets or 256 kB. This is large,
  * because honest clients send bursts far above their rate, and the kernel merges packets.
  */
 void burst_default(struct sl_limit_spec *spec);
@@ -103,18 +103,18 @@ void burst_default(struct sl_limit_spec *spec);
 
 extern const enum spec_field kind_fields[SL_KINDS]; /* SPEC_RATE, SPEC_WINDOW, SPEC_SHAPE */
 
-/* The defaults of a limit that matches any packet. */
+/* The defaults of a limit whose match accepts any packet. */
 extern const struct limit limit_defaults;
 
 /*
- * Formats one field as words that can be parsed again. Returns NULL if the kind lacks the field, or
- * if the value is the default. Three values are formatted even if they are the default: the field
- * of the kind, the burst of a token bucket, and the name of a limit with a match.
+ * Formats one field as words that can be parsed again. Returns NULL if the kind has no such field,
+ * or if the value is the default. Three values are formatted even if they are the default: the
+ * field of the kind, the burst of a token bucket, and the name of a limit with a match.
  */
 const char *spec_format(const struct limit *limit, const struct sl_prefix *prefix,
 			enum spec_field field, char text[SPEC_TEXT]);
 
-/* Formats a field as spec_format() does, but also formats a default value. */
+/* Formats a field as spec_format() does, but also if it has its default value. */
 const char *spec_format_whole(const struct limit *limit, const struct sl_prefix *prefix,
 			      enum spec_field field, char text[SPEC_TEXT]);
 

@@ -15,28 +15,28 @@
 #include "rules/prefix.h"
 #include "rules/value.h"
 
-/* Report at most 10 bad lines, because in a file of another format each line is bad. */
+/* Report at most 10 bad lines: in a file of another format, each line is bad. */
 #define BAD_LINES_MAX 10
 
 #define BLANKS " \t\r\v\f"
 
-/* `until` of an entry that has already ended. */
+/* `until` of a list entry that has already ended. */
 #define ENDED 1
 
-/* The state of the parser of a list file. */
+/* What the parser of a list file needs to know of the file and of the caller. */
 struct list_reading {
 	const struct rule *entry;
 	const char *force;     /* hint for errors about wide prefixes, see entry_check_width() */
 	unsigned int *skipped; /* number of bad lines that were skipped; NULL to refuse bad lines */
 	uint64_t age_ns;       /* age of the file, which is subtracted from each time in it */
-	bool is_entry; /* the text is an entry of a rules file, in which `for` is not allowed */
-	struct ruleset *set;   /* set to which the entries are added */
-	const char *ipset;     /* name of the first ipset of the file, or NULL */
-	int ipset_length;      /* length of `ipset` */
+	bool is_entry;	     /* the text is an entry of a rules file, which cannot contain `for` */
+	struct ruleset *set; /* set to which the entries are added */
+	const char *ipset;   /* name of the first ipset of the file, or NULL */
+	int ipset_length;    /* length of `ipset` */
 	bool has_second_ipset; /* a second ipset was found and reported */
 };
 
-/* Removes leading and trailing blanks. */
+/* Removes leading and trailing blanks from a text. */
 static char *blanks_strip(char *text)
 {
 	char *end;
@@ -49,7 +49,7 @@ static char *blanks_strip(char *text)
 	return text;
 }
 
-/* Returns the length of the first string of `begins` with which the line begins, or 0. */
+/* Returns the length of the first string in `begins` that begins the line, or 0 if none does. */
 static size_t begin_length(const char *line, const char *const *begins, size_t count)
 {
 	for (size_t i = 0; i < count; i++)
@@ -58,7 +58,7 @@ static size_t begin_length(const char *line, const char *const *begins, size_t c
 	return 0;
 }
 
-/* Finds a word in a line, separated by blanks. Returns NULL if the line does not contain it. */
+/* Finds a word in a line, with a blank on both sides. Returns NULL if the line has no such word. */
 static char *word_search(char *line, const char *word)
 {
 	size_t length = strlen(word);
@@ -71,7 +71,7 @@ static char *word_search(char *line, const char *word)
 
 /* --- Entries -------------------------------------------------------------------------------- */
 
-/* Adds an entry for each prefix of a prefix or range. `until` is the entries' end, or 0. */
+/* Adds an entry for each prefix in "PREFIX" or "FIRST-LAST". until: end of these entries, or 0. */
 static int entry_add(const struct list_reading *reading, const char *text, uint32_t until)
 {
 	struct rule entry = *reading->entry;
@@ -87,7 +87,7 @@ static int entry_add(const struct list_reading *reading, const char *text, uint3
 	return err;
 }
 
-/* Adds the entry of "PREFIX [for TIME|until MOMENT]". `timeout` is an ipset's timeout, or 0. */
+/* Adds the entry of "PREFIX [for TIME|until MOMENT]". timeout: timeout of an ipset member, or 0. */
 static int entry_add_line(const struct list_reading *reading, char *line, unsigned int timeout)
 {
 	char *is_for = word_search(line, "for"), *end = is_for ?: word_search(line, "until");
@@ -155,8 +155,8 @@ struct ipset_member {
 
 /*
  * Parses "[add SET] MEMBER [OPTION VALUE]...", and returns the member. Removes the options if all
- * are known; `comment` is the last. Looks for `nomatch` also after unknown options, because `skip`
- * must not skip a line with `nomatch`.
+ * are known; `comment` is the last. Looks for `nomatch` also after unknown options, because even in
+ * a file whose bad lines are skipped, `nomatch` is an error.
  */
 static char *member_parse(char *line, struct ipset_member *ret)
 {
@@ -207,7 +207,7 @@ static int object_add(const struct list_reading *reading, json_t *object)
 	const char *key, *found_key = NULL;
 	json_t *value, *found = NULL;
 
-	if (type && !strcmp(type, "metadata")) /* ignore the last line of the Spamhaus DROP list */
+	if (type && !strcmp(type, "metadata")) /* the last line of Spamhaus DROP has no prefix */
 		return 0;
 	json_object_foreach(object, key, value)
 	{
@@ -230,7 +230,7 @@ static int object_add(const struct list_reading *reading, json_t *object)
 	return json_add(reading, found, found_key);
 }
 
-/* Adds the entries of a JSON string, array or object. Errors name `key`, the value's key. */
+/* Adds the entries of a JSON string, array or object. key: name of the value, for errors. */
 static int json_add(const struct list_reading *reading, json_t *value, const char *key)
 {
 	json_t *item;
@@ -315,7 +315,7 @@ static int line_add(struct list_reading *reading, char *line)
 	return 0;
 }
 
-/* Parses all lines, and reports bad lines with their numbers, at most BAD_LINES_MAX. */
+/* Parses all lines. Reports bad lines with their numbers, but at most BAD_LINES_MAX. */
 static int lines_parse(const char *name, char *text, struct list_reading *reading)
 {
 	unsigned int line = 0, bad = 0;

@@ -15,17 +15,17 @@
 /*
  * Adds a copy of `entry`, which has no policy, to the set for each prefix of the file. The time of
  * an entry begins when the file was written. An entry that has ended is also added, with an end in
- * the past. If `skipped` is not NULL, skips bad lines and counts them there. A second ipset and an
- * exception (`nomatch`) are always errors, because skipping them would change what other lines
- * mean. `force` is described at entry_check_width(). Returns 0; or -EINVAL, and adds an error for
- * each of the first ten bad lines; or another negative errno.
+ * the past. If `skipped` is not NULL, skips bad lines and adds their number to *skipped. A second
+ * ipset and an exception (`nomatch`) are always errors, because skipping them would change what
+ * other lines mean. `force` is described at entry_check_width(). Returns 0; or -EINVAL, and adds an
+ * error for each of the first ten bad lines; or another negative errno.
  */
 int list_read(const char *path, const struct rule *entry, const char *force, unsigned int *skipped,
 	      struct ruleset *set);
 
 /*
- * Reads a list from a text in memory as list_read() does, and changes the text. `name` and `age_ns`
- * are the name and the age of the file that contained the text.
+ * Like list_read(), but reads a text in memory, which is overwritten. `name` and `age_ns` are the
+ * name and the age of the file that contained the text.
  */
 int list_parse(const char *name, char *text, uint64_t age_ns, const struct rule *entry,
 	       const char *force, unsigned int *skipped, struct ruleset *set);

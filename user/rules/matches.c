@@ -11,7 +11,7 @@
 #define VLAN_MAX   4094
 #define WORDS_MAX  12 /* more than the words of a valid match plus NULL */
 
-/* The kinds of packets. If several names have the same fact, the first name is printed. */
+/* The kinds of packets. If several names mean the same fact, the first name is printed. */
 static const struct match_kind {
 	const char *name;
 	enum sl_fact fact;
@@ -95,7 +95,7 @@ static int ports_parse(const char *text, const char *list, struct sl_match *matc
 	return 0;
 }
 
-/* Parses a number. Returns false if the word is not a number from `least` to `most`. */
+/* Parses a number. Returns false if the word is not a number in `least`..`most`. */
 static bool number_parse_word(const char *word, unsigned int least, unsigned int most,
 			      unsigned int *ret)
 {
@@ -136,7 +136,7 @@ static int refuse_rest(const char *text, const char *word)
 	return refuse(text, "'%s' is unexpected; write the kind first, then port, then vlan", word);
 }
 
-/* If a match begins with `vlan`, it matches any packet of the VLAN. `tcp syn` means tcp-syn. */
+/* A match that begins with `vlan` matches any packet of the VLAN. `tcp syn` means tcp-syn. */
 int match_parse(const char *text, struct sl_match *ret)
 {
 	char copy[MATCH_TEXT], *words[WORDS_MAX] = {0}, **word = words, *rest;

@@ -56,8 +56,8 @@ static struct sl_prefix prefix_unmap(const struct sl_prefix *prefix)
 }
 
 /*
- * Returns whether a prefix of /81 to /95 contains all mapped addresses. Such a prefix is refused.
- * It contains no other address in use, and rules for IPv4 packets must have IPv4 prefixes.
+ * Returns whether a prefix of /81 to /95 contains all mapped addresses. Parsers refuse such a
+ * prefix: it contains no other address in use, and rules for IPv4 packets must have IPv4 prefixes.
  */
 static bool surrounds_mapped(const struct sl_prefix *prefix)
 {
@@ -131,7 +131,7 @@ int prefix_parse(const char *text, struct sl_prefix *ret)
 	/*
 	 * Suggest `default` for a text without ".:/" that resembles a known word. Other texts are
 	 * not compared with words, because files may contain millions of addresses. `all` is
-	 * refused, because it could mean all sources, all rules, or the limit of that name.
+	 * refused, because it could mean all sources, all rules, or the limit named "all".
 	 */
 	if (!text[strcspn(text, ".:/")] &&
 	    (!strcmp(text, "all") || nearly_find(text, words, ARRAY_SIZE(words))))
@@ -279,7 +279,7 @@ bool prefix_of_range(struct sl_prefix *from, const struct sl_prefix *to, struct 
 	*from = last;
 	while (byte >= 0 && !++from->addr[byte])
 		byte--;
-	if (byte < 0) /* all bytes overflowed, because the prefix has the family's last address */
+	if (byte < 0) /* overflow in all bytes: `to` is the last address of the family */
 		from->bits = 0;
 	*ret = prefix_unmap(&part);
 	return true;

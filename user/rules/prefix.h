@@ -55,7 +55,7 @@ static inline bool prefix_equal(const struct sl_prefix *a, const struct sl_prefi
 	return !memcmp(a, b, sizeof(*a));
 }
 
-/* Returns whether prefix_parse() could have stored the prefix. */
+/* Returns whether a prefix from a map is one that prefix_parse() could have stored. */
 bool prefix_is_sound(const struct sl_prefix *prefix);
 
 /* Returns whether a prefix contains an address, or all of another prefix. */
@@ -74,10 +74,10 @@ struct sl_prefix prefix_shorten(const struct sl_prefix *prefix, unsigned int bit
  */
 bool prefix_of_range(struct sl_prefix *from, const struct sl_prefix *to, struct sl_prefix *ret);
 
-/* Returns the source that an address belongs to, such as its /64 (include/identity.h). */
+/* Returns the source of an address, such as the /64 of an IPv6 address (include/identity.h). */
 struct sl_prefix prefix_source(const struct sl_prefix *address);
 
-/* Returns the source of a key from bucket_key(). */
+/* Returns the source as a prefix. key: from bucket_key(). */
 struct sl_prefix prefix_of_source(const __u64 key[2], bool ipv4);
 
 #endif

@@ -127,7 +127,7 @@ bool rule_sees_destinations(const struct rule *rule)
 	return rule->limits;
 }
 
-/* Bounds of the budget that rule_advise_budget() recommends. All new sources share a budget. */
+/* Bounds of the budget that rule_advise_budget() recommends. All new sources of a rule share it. */
 #define BUDGET_LEAST_PPS  1000
 #define BUDGET_LEAST_BITS 10000000
 #define BUDGET_MOST_PPS	  200000000
@@ -194,7 +194,7 @@ static bool newcomers_equal(const struct rule *a, const struct rule *b)
 	return x && y ? limit_equal(x, y) : x == y;
 }
 
-/* Returns the lists, as bits, that contain both rules with different ends of the entries. */
+/* Returns, as bits, the lists that contain both rules, but with ends that differ. */
 static uint64_t lists_of_other_end(const struct rule *a, const struct rule *b)
 {
 	const uint64_t bits = (1ULL << a->timed | 1ULL << b->timed) & a->lists & b->lists;
@@ -593,7 +593,7 @@ const char *const size_names[SIZES] = {
 	[SIZE_HOSTS] = "hosts",	    [SIZE_PREFIXES] = "prefixes",
 };
 
-/* Number of entries that a gate uses itself, and that users do not specify. */
+/* Entries of each size that the gate needs itself. Sizes that users specify do not include them. */
 static const uint32_t size_own[SIZES] = {[SIZE_POLICIES] = SL_POLICY_FIRST};
 
 uint32_t size_specified(const struct gate_sizes *sizes, enum size size)

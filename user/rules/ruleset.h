@@ -11,15 +11,15 @@
 
 /* Whether a policy inherits the limits of the policy of the next shorter prefix. */
 enum inherit {
-	INHERIT_UNSPECIFIED, /* in a rule: INHERIT_NO; in a difference: unchanged */
+	INHERIT_UNSPECIFIED, /* in a rule: as INHERIT_NO; in a difference: unchanged */
 	INHERIT_NO,
 	INHERIT_YES,
 };
 
 /*
- * The rule of one prefix: a runtime entry, the lists that contain the prefix, and a policy. If all
- * are absent, the prefix has no rule. A policy consists of limits and an optional budget for new
- * sources. A budget has no effect without limits. The rule owns its policy.
+ * The rule of one prefix: a runtime entry, the lists that contain the prefix, and a policy. If the
+ * prefix has none of these, it has no rule. A policy consists of limits and an optional budget for
+ * new sources. A budget has no effect without limits. The rule owns its policy.
  */
 struct rule {
 	struct sl_prefix prefix;
@@ -29,14 +29,14 @@ struct rule {
 	uint8_t access;	     /* enum sl_access of the runtime entry */
 	uint8_t limits;	     /* number of elements of `limit`, at most SL_LIMITS_MAX */
 	uint8_t inherit;     /* enum inherit */
-	uint8_t timed;	     /* place of the list on which the entry ends at `list_until` */
+	uint8_t timed;	     /* place of the list on which the prefix ends at `list_until` */
 	struct limit *limit;
 	struct limit *newcomers; /* budget for new sources, or NULL */
 };
 
 /* --- Policies ------------------------------------------------------------------------------- */
 
-/* Adds a limit to a rule that has fewer than SL_LIMITS_MAX limits, and no limit of this name. */
+/* Adds a limit to a rule, which must have fewer than SL_LIMITS_MAX limits and none of this name. */
 int rule_add_limit(struct rule *rule, const struct limit *limit);
 
 struct limit *rule_find_limit(const struct rule *rule, const char *name);
@@ -46,7 +46,7 @@ int rule_set_newcomers(struct rule *rule, const struct limit *newcomers);
 
 int rule_copy(const struct rule *rule, struct rule *ret);
 
-/* Moves the policy of `from` to a rule that has no policy. */
+/* Moves the policy of rule `from` to a rule that has no policy. */
 void rule_take_policy(struct rule *rule, struct rule *from);
 
 /* Frees the policy of a rule. */
@@ -60,35 +60,35 @@ static inline bool rule_inherits(const struct rule *rule)
 	return rule->limits && rule->inherit == INHERIT_YES;
 }
 
-/* Returns whether a budget has no effect, because all limits only observe (bpf/charge.h). */
+/* Returns whether a rule's budget has no effect: all its limits only observe (bpf/charge.h). */
 bool rule_budget_is_idle(const struct rule *rule);
 
-/* Returns whether all limits that drop have destinations as keys, and so also the budget. */
+/* Returns whether all limits that drop, and therefore the budget, have destinations as keys. */
 bool rule_sees_destinations(const struct rule *rule);
 
 /*
  * Recommends a budget: twice the rate that the rule's highest limit allows one source. The best
- * budget is the rate that the protected machines can handle, which is unknown here. `rule` is NULL
- * if the rule is unknown.
+ * budget is the rate that the protected machines can handle, which is unknown here. If the rule is
+ * unknown, `rule` is NULL.
  */
 struct sl_limit_spec rule_advise_budget(const struct rule *rule);
 
 /* --- Entries of lists ----------------------------------------------------------------------- */
 
-/* Returns the end of the prefix's entry on a list, or 0. Ignores the end of the whole list. */
+/* Returns when a prefix ends on a list, or 0. Ignores the end of the list itself. */
 static inline uint32_t rule_list_end(const struct rule *rule, int place)
 {
 	return rule->timed == place && rule->lists >> place & 1 ? rule->list_until : 0;
 }
 
 /*
- * Adds the prefix to the list at `place`. `until` is the end of the entry, or 0 if it has no end.
- * Only one entry of a prefix may have an end. Returns false, and changes nothing, if an entry on
- * another list already has an end.
+ * Adds the prefix to the list at `place`. `until` is the end of the prefix on this list, or 0 for
+ * no end. A prefix may have an end on only one list. Returns false, and changes nothing, if it
+ * already has an end on another list.
  */
 bool rule_add_list(struct rule *rule, int place, uint32_t until);
 
-/* Removes the prefix from all lists whose bits are set. */
+/* Removes the prefix from the lists whose bits are set in `lists`. */
 void rule_remove_lists(struct rule *rule, uint64_t bits);
 
 /* Returns whether a rule has no runtime entry, no lists and no policy. */
@@ -99,11 +99,11 @@ static inline bool rule_is_empty(const struct rule *rule)
 
 /* --- Differences ---------------------------------------------------------------------------- */
 
-/* Return whether a and b are equal, except for ids, order of limits, and unused budgets. */
+/* Return whether a and b are equal. Ignore ids, the order of limits, and budgets without limits. */
 bool limit_equal(const struct limit *a, const struct limit *b);
 bool rule_equal(const struct rule *a, const struct rule *b);
 
-/* Stores the parts of `rule` that rule `other` of the same prefix lacks. The caller frees *ret. */
+/* Stores the parts of `rule` that rule `other` of its prefix lacks. The caller frees *ret. */
 int rule_difference(const struct rule *rule, const struct rule *other, struct rule *ret);
 
 /* --- Named lists ---------------------------------------------------------------------------- */
@@ -133,7 +133,7 @@ static inline unsigned int lists_count(const struct sl_list_info *lists)
 	return __builtin_popcountll(lists_bits(lists));
 }
 
-/* Returns whether both lists have the same name, access and end. */
+/* Returns whether two lists have the same name, access and end. */
 bool list_same(const struct sl_list_info *a, const struct sl_list_info *b);
 
 bool list_ended(const struct sl_list_info *list);
@@ -153,7 +153,7 @@ extern const char *const access_words[]; /* "allow" and "deny", also the names o
 extern const char *const access_done[];	 /* "allowed" and "denied" */
 extern const char *const access_verbs[]; /* "allows" and "denies" */
 
-/* Returns the access of a prefix that these lists contain. `allow` has priority over `deny`. */
+/* Returns the access of a prefix on these lists. Lists that allow override lists that deny. */
 enum sl_access lists_access(const struct sl_list_info *lists, uint64_t bits);
 
 /*
@@ -163,7 +163,7 @@ enum sl_access lists_access(const struct sl_list_info *lists, uint64_t bits);
  */
 bool entry_is_wide(const struct sl_prefix *prefix);
 
-/* Refuses a wide prefix, with `force` as the hint of the error. Accepts it if `force` is NULL. */
+/* Refuses a wide prefix with an error whose hint is `force`. If `force` is NULL, accepts it. */
 int entry_check_width(const struct sl_prefix *prefix, const char *force);
 
 /* --- Sets ----------------------------------------------------------------------------------- */
@@ -185,8 +185,8 @@ int ruleset_add(struct ruleset *set, const struct rule *rule);
 int ruleset_add_words(struct ruleset *set, const struct rule *entry, const char *text);
 
 /*
- * Sorts the rules by prefix (prefix_compare()), then by the end of the list entry: no end comes
- * first, then the latest end.
+ * Sorts the rules by prefix (prefix_compare()). For equal prefixes, rules without a list end come
+ * first, then the latest list end.
  */
 void ruleset_sort(struct ruleset *set);
 
@@ -200,17 +200,17 @@ const struct rule *ruleset_find(const struct ruleset *set, const struct sl_prefi
 int ruleset_match_lists(struct ruleset *set, const struct sl_list_info *others);
 void ruleset_free(struct ruleset *set);
 
-/* A walk over the prefixes of two sets. Both sets are sorted and contain no prefix twice. */
+/* A walk over the prefixes of two sets of rules. Both are sorted and contain no prefix twice. */
 struct rule_pairs {
 	const struct ruleset *from, *to;
 	unsigned int i, j;
 };
 
-/* Stores both rules of the next prefix, or NULL if a set lacks it. Returns false at the end. */
+/* Stores both rules of the next prefix; NULL if a set has none. Returns false at the end. */
 bool rule_pairs_next(struct rule_pairs *pairs, const struct rule **ret_from,
 		     const struct rule **ret_to);
 
-/* Calls `call` for each prefix whose rules differ, until `call` returns an error. */
+/* Calls `call` for each prefix whose rules in both sets differ, until `call` returns an error. */
 int ruleset_diff(const struct ruleset *from, const struct ruleset *to,
 		 int (*call)(void *data, const struct rule *from, const struct rule *to),
 		 void *data);
@@ -245,39 +245,39 @@ static inline uint32_t *size_of(struct gate_sizes *sizes, enum size size)
 	return &sizes->sources + size;
 }
 
-/* Returns a size as users write it: without the entries that the gate uses itself. */
+/* Returns a size as users specify it: without the entries that the gate needs itself. */
 uint32_t size_specified(const struct gate_sizes *sizes, enum size size);
 
 void size_set(struct gate_sizes *sizes, enum size which, uint32_t size);
 
-/* Numbers of map entries that rules require. */
+/* Numbers of map entries that rules need. */
 struct room {
 	uint32_t policies;
 	uint32_t prefixes;
 	uint32_t hosts[SL_FAMILIES];
 };
 
-/* Adds the entries needed to replace rule `from`, or NULL, by rule `to` of the same prefix. */
+/* Adds the entries needed to replace rule `from` (or NULL) by rule `to` of the same prefix. */
 void room_add(struct room *room, const struct rule *from, const struct rule *to);
 
 /* Returns the number of entries that a set of rules requires. Empty rules require no entry. */
 struct room room_needed(const struct ruleset *rules);
 
-/* Returns the smallest sizes with room for the rules. A size that rules do not affect is 0. */
+/* Returns the smallest sizes with room for the rules. Sizes that do not depend on rules are 0. */
 struct gate_sizes room_sizes(const struct room *room);
 
-/* Returns whether each size is at least as large as needed. */
+/* Returns whether each size in `has` is at least as large as in `needed`. */
 bool sizes_hold(const struct gate_sizes *sizes, const struct gate_sizes *needed);
 
 /*
  * Returns the sizes in `has`, but at least doubles each size that is smaller than needed, to a
  * power of two. Sizes whose bit (SIZE_BIT) is set in `fixed` do not grow. No size grows beyond
- * SIZE_MAX_ENTRIES. So a size may still be too small.
+ * SIZE_MAX_ENTRIES. So a returned size may still be too small.
  */
 struct gate_sizes sizes_grown(const struct gate_sizes *has, const struct gate_sizes *needed,
 			      uint32_t fixed);
 
-/* Returns the sizes that are not 0, as bits (SIZE_BIT). */
+/* Returns which sizes are not 0, as bits (SIZE_BIT). */
 uint32_t sizes_bits(const struct gate_sizes *sizes);
 
 #endif

@@ -38,7 +38,7 @@ static const struct unit burst_units[] = {
 	{"B|bytes|byte", 1, SL_BURST_BYTES},	  {0},
 };
 
-/* Go prints µ as U+00B5, other programs print U+03BC. Weeks are last, so they are never printed. */
+/* Go prints µ as U+00B5, others as U+03BC. Weeks follow ns, so no time is printed in weeks. */
 static const struct unit time_units[] = {
 	{"d|day|days", 86400000000000, SL_BURST_NS},
 	{"h|hour|hours|hr|hrs", 3600000000000, SL_BURST_NS},
@@ -102,8 +102,8 @@ static const struct unit *amount_unit_find(const char *name)
 }
 
 /*
- * Finds a unit of a burst, which may also be a time of at most hours. If a time has one letter,
- * only s and h are accepted, because 5m could also mean 5 million packets.
+ * Finds a unit of a burst, which may also be a time of at most hours. The only accepted times with
+ * one letter are s and h, because 5m could also mean 5 million packets.
  */
 static const struct unit *burst_unit_find(const char *name)
 {
@@ -133,7 +133,7 @@ static const char *units_format(const struct unit *units, uint64_t value, unsign
 			 (int)strcspn(units->names, "|"), units->names);
 		return text;
 	}
-	/* the kind is of a later version, because each known kind has a unit of scale 1 */
+	/* only an unknown kind of a later version has no unit of scale 1 */
 	return "?";
 }
 
@@ -183,7 +183,7 @@ const char *words_join(const char *const words[], unsigned int count, char text[
 /* --- Numbers -------------------------------------------------------------------------------- */
 
 /*
- * Splits "1.5gbit" or "1.5 gbit" into the digits 15, the divisor 10 and "gbit". Returns false if
+ * Splits "1.5gbit" or "1.5 gbit" into digits (15), divisor (10) and unit ("gbit"). Returns false if
  * the text does not begin with a plain decimal number, or if the number has leading zeros or does
  * not fit into 64 bits.
  */
@@ -326,7 +326,7 @@ static int refuse_bps(const char *what, const char *text, const char *name)
 			    name, (int)(name - text), text, scale, 8 * strtod(text, NULL), scale);
 }
 
-/* Refuses a fraction such as 0.5pps. Suggests a rate per minute or per hour if it is whole. */
+/* Refuses a fraction such as 0.5pps. If the rate per minute or per hour is whole, suggests it. */
 static int refuse_fraction(const struct value_type *type, const char *what, const char *text,
 			   uint64_t digits, uint64_t divisor, const struct unit *unit)
 {
@@ -346,7 +346,7 @@ static int refuse_fraction(const struct value_type *type, const char *what, cons
 	return value_refuse(type, "not-whole", what, text, "a fraction of its smallest unit");
 }
 
-/* Parses a number and its unit. `find` returns the unit of a name. */
+/* Parses a number with its unit. `find` returns the unit of this name, or NULL. */
 static int scaled_parse(const struct value_type *type, const char *what, const char *text,
 			const struct unit *find(const char *name), struct value_amount *ret)
 {
@@ -463,7 +463,7 @@ const char *amount_format(uint64_t amount, uint8_t rate_unit, char text[UNITS_TE
 
 /* --- Times ---------------------------------------------------------------------------------- */
 
-/* Parses a time such as 1h30m. Each part has a smaller unit than the part before it. */
+/* Parses a time such as 1h30m. Each part must have a smaller unit than the part before it. */
 int time_parse(const struct value_type *type, const char *what, const char *text, void *ret)
 {
 	char least[UNITS_TEXT], most[UNITS_TEXT];

@@ -17,14 +17,14 @@
 enum value_extent {
 	VALUE_WORD,    /* one word */
 	VALUE_NUMBERS, /* a word, and all numbers and units after it: "10 kpps 100 mbit" */
-	VALUE_WORDS,   /* all words before the next keyword */
+	VALUE_WORDS,   /* all words up to the next keyword of the command */
 };
 
 struct value_type {
 	const char *name; /* placeholder in help, such as "RATE" or "src|dst" */
 	/*
-	 * Parses a text, and stores the value in *ret. `what` is the word before the value, for
-	 * errors, or NULL. Returns 0. If the text is refused, adds an error, leaves *ret unchanged,
+	 * Parses a text, and stores the value in *ret. For errors, `what` is the keyword before the
+	 * value, or NULL. Returns 0. If the text is refused, adds an error, leaves *ret unchanged,
 	 * and returns -EINVAL.
 	 */
 	int (*parse)(const struct value_type *type, const char *what, const char *text, void *ret);
@@ -82,10 +82,10 @@ int raw_parse(const struct value_type *type, const char *what, const char *text,
 		.name = "TIME", .parse = time_parse, .expected = VALUE_TIME_HINT,                  \
 		.least = (lowest), .most = (highest), .extent = VALUE_NUMBERS                      \
 	}
-/* Returns a pointer to a type that stores the text, for parsing it later. */
+/* Returns a pointer to a type that stores the text itself, for parsing it later. */
 #define VALUE_TEXT(placeholder, ...)                                                               \
 	(&(const struct value_type){.name = (placeholder), .parse = raw_parse, ##__VA_ARGS__})
-/* Initializes a type of words. The stored value is the word's index plus `first`. */
+/* Initializes a type whose values are words. The stored value is the word's index plus `first`. */
 #define VALUE_CHOICE(placeholder, array, first)                                                    \
 	{                                                                                          \
 		.name = (placeholder), .parse = choice_parse, .words = (array),                    \
@@ -95,7 +95,7 @@ int raw_parse(const struct value_type *type, const char *what, const char *text,
 
 /* --- Errors --------------------------------------------------------------------------------- */
 
-#define TEXT_CUT 128 /* size of a buffer for a text that is quoted in an error */
+#define TEXT_CUT 128 /* size of a buffer for a shortened text in an error */
 
 /* Copies a text of `length` bytes. Cuts it after 120 bytes, but not within a character. */
 const char *text_cut(const char *text, size_t length, char cut[TEXT_CUT]);
@@ -129,7 +129,7 @@ const char *amount_format(uint64_t amount, uint8_t rate_unit, char text[UNITS_TE
 const char *time_format(uint64_t ns, char text[UNITS_TEXT]);
 const char *size_format(uint32_t size, char text[SIZE_TEXT]);
 
-/* Formats a remaining time such as "27s", rounded up to seconds, or to ms if below a second. */
+/* Formats a remaining time such as "27s", rounded up to whole seconds; below 1 s, to whole ms. */
 const char *left_format(uint64_t ns, char text[UNITS_TEXT]);
 
 /* --- Numbers and units ---------------------------------------------------------------------- */
@@ -137,7 +137,7 @@ const char *left_format(uint64_t ns, char text[UNITS_TEXT]);
 /* Returns whether a word is a unit of a rate, an amount or a time. */
 bool unit_is_known(const char *word);
 
-/* Returns whether value_rate could have stored this rate. */
+/* Returns whether a rate from a map is one that value_rate could have stored. */
 bool rate_is_sound(const struct sl_limit_spec *spec);
 
 /* Returns a rate per second, in packets or bits. A window of N packets per T has rate N / T. */
