@@ -45,7 +45,7 @@ static void effects_count(struct apply *apply, const struct rule *from, const st
 	a.limits = b.limits = 0;
 	if (rule_equal(&a, &b))
 		return;
-	/* a runtime entry takes precedence over lists */
+	/* a runtime entry's access overrides the access of lists */
 	before = from->access ?: lists_access(apply->before.lists, from->lists);
 	after = to->access ?: lists_access(apply->wanted.lists, to->lists);
 	if (after)
@@ -55,8 +55,8 @@ static void effects_count(struct apply *apply, const struct rule *from, const st
 }
 
 /*
- * Callback of ruleset_diff(): adds a rule as it is before and after the change. NULL means that the
- * rule does not exist.
+ * Callback of ruleset_diff(): adds a rule as it is before the change (`from`) and after it (`to`).
+ * NULL means that the rule does not exist.
  */
 static int rule_add_change(void *data, const struct rule *from, const struct rule *to)
 {
@@ -74,7 +74,7 @@ static int rule_add_change(void *data, const struct rule *from, const struct rul
 					?: ruleset_add(&apply->wanted, &wanted);
 }
 
-/* Finds the rules that change. A list keeps the index that it has in the gate. */
+/* Finds the rules that change. A list of the file keeps the index that it has in the gate. */
 static int rules_prepare(struct gate *gate, struct config *config, struct apply *apply)
 {
 	_cleanup_(ruleset_free) struct ruleset in_force = {0};
@@ -102,7 +102,7 @@ static int rules_prepare(struct gate *gate, struct config *config, struct apply 
 
 /*
  * Computes the sizes after the change, and during the change, while old and new rules coexist. If
- * `may_resize` is set, only the sizes in the file still count as specified by the user.
+ * `may_resize` is set, sizes that the file does not specify may grow with the rules again.
  */
 static void sizes_plan(struct apply *apply, const struct gate *gate, bool may_resize)
 {
@@ -120,7 +120,7 @@ static void sizes_plan(struct apply *apply, const struct gate *gate, bool may_re
 	apply->resized = memcmp(&apply->after, &apply->has, sizeof(apply->has));
 }
 
-/* Fails if any size would change, with one error for each such size. */
+/* Fails if any size would change. Adds an error for each such size. */
 static int apply_check_sizes(const struct gate *gate, struct apply *apply)
 {
 	char object[GATE_NAME + 8];
@@ -199,13 +199,13 @@ int apply_make(struct gate *gate, struct apply *apply)
 	if (!err && apply->has_rules) {
 		err = rules_change(gate, &apply->wanted, &apply->shadowed)
 			      ?: gate_sizes_read(gate, &now);
-		/* undoing the change will not shrink maps that have grown */
+		/* grown maps keep their size even if the change is undone */
 		for (unsigned int i = 0; !err && i < SIZES; i++)
 			if (!(apply->stated & SIZE_BIT(i)))
 				*size_of(&apply->has, i) = *size_of(&apply->during, i) =
 					*size_of(&apply->after, i) = *size_of(&now, i);
 	} else if (!err) {
-		/* no rule changes, but the time of a list file may change */
+		/* no rule changes, but the time at which a list file changed may differ */
 		lists_set_dates(gate, apply->wanted.lists);
 	}
 	if (err) {

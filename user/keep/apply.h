@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Keep: computes and makes the change after which a gate has the rules, sizes and devices of a
- * rules file. `sluice keep` attaches devices separately, in step_devices.c.
+ * Keep: computes and makes the change that gives a gate the rules, sizes and devices of a rules
+ * file. `sluice keep` attaches devices separately, in step_devices.c.
  */
 #ifndef SLUICE_APPLY_H
 #define SLUICE_APPLY_H
@@ -12,7 +12,7 @@
 #include "gate/policy.h"
 #include "rules/ruleset.h"
 
-/* Kinds of changes that `apply` counts for its report. */
+/* Kinds of changes that the report of `apply` counts. */
 enum effect {
 	POLICIES_ADDED,
 	POLICIES_CHANGED,
@@ -38,7 +38,7 @@ struct apply {
 	bool resized;
 	/*
 	 * Values of sl_gate.sizes_stated before and after the change: a bit for each size that a
-	 * user specified. The gate chooses the other sizes, and grows them with the rules.
+	 * user specified. The gate chooses all other sizes, and grows them with the rules.
 	 */
 	uint32_t was_stated, stated;
 	struct placings placings;
@@ -46,7 +46,7 @@ struct apply {
 
 struct apply_may {
 	bool resize;
-	bool lack_fq; /* if a limit shapes and a device lacks fq, add a notice, not an error */
+	bool lack_fq; /* the gate has a limit that shapes: if a device lacks fq, add a notice */
 };
 
 /*

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Keep: the process that keeps a gate as its rules file specifies. It waits for events. Each event
- * makes steps due, and the main loop runs the due steps in the order of enum step_name. Each step
- * is idempotent.
+ * Keep: the process that keeps a gate as its rules file specifies. It waits for events, each of
+ * which makes steps due, and the main loop runs the due steps in the order of enum step_name. Each
+ * step is idempotent.
  *
  *  loop           waits for events, runs and retries steps, sends messages to systemd
  *  watch          receives events of the kernel: files, pins, namespaces and devices
@@ -27,7 +27,7 @@
 struct keep_args {
 	const char *gate;
 	const char *file;
-	const char *state;    /* path of the state file; NULL if runtime entries are not saved */
+	const char *state;    /* path of the state file; NULL: runtime entries are not saved */
 	uint64_t interval_ns; /* how often to check list files; 0: only after inotify events */
 	bool resize;
 };
@@ -37,7 +37,7 @@ int keep_run(const struct keep_args *args);
 
 enum step_name {
 	STEP_RELOAD, /* apply the rules file and all its lists */
-	STEP_RENEW,  /* replace programs after a suspension, or finish a killed resize */
+	STEP_RENEW,  /* replace attached programs after a suspension, or finish a killed resize */
 	STEP_CHECK,  /* every 3 s: detect changes that cause no event, such as a detached link */
 	STEP_LOOK,   /* detect changes that a command made to the gate */
 	STEP_LISTS,  /* read the list files that changed */
@@ -46,7 +46,7 @@ enum step_name {
 	STEPS,
 };
 
-/* A step waits this long after an event, in ms, to handle events of the same kind together. */
+/* An event makes a step due after this many ms, so that one run handles several events. */
 #define DEVICE_WAIT_MS 20
 #define GATE_WAIT_MS   20
 #define SAVE_WAIT_MS   50
@@ -54,19 +54,19 @@ enum step_name {
 #define RETRY_MIN_MS   1000
 
 struct step {
-	uint64_t due_ms;   /* when the step will run, in ms of now_ms(); 0 if it is not due */
+	uint64_t due_ms;   /* when the step will run, in ms as from now_ms(); 0 if it is not due */
 	uint64_t retry_ms; /* delay before the retry of a failed run; 0 if the last run succeeded */
-	uint64_t rest_ms;  /* an event makes the step due at this time or later */
-	char *logged;	   /* messages that the last run logged, each between newlines */
+	uint64_t rest_ms;  /* events make the step due at this time or later, not earlier */
+	char *logged;	   /* messages of the step's last run, each between newlines */
 };
 
 /* Kinds of events that make steps due. */
 enum watch_kind {
 	WATCH_FILES,   /* a file changed in the directory of the rules file or of a list file */
-	WATCH_GATE,    /* a command closed the gate's directory, or the gate was removed */
+	WATCH_GATE,    /* a command closed the gate's directory, or removed the gate */
 	WATCH_LINKS,   /* a pin of an attachment was added or removed */
 	WATCH_NETNS,   /* a namespace's name, or the directory of names, was added or removed */
-	WATCH_INOTIFY, /* number of kinds of events that inotify reports */
+	WATCH_INOTIFY, /* number of kinds above, which inotify reports */
 	WATCH_DEVICES = WATCH_INOTIFY, /* a device changed that is attached or in the rules file */
 	WATCH_FILTERS,		       /* a qdisc or a filter of an attached device was removed */
 };
@@ -80,7 +80,7 @@ struct watch_socket {
 
 struct watch {
 	int inotify[WATCH_INOTIFY]; /* inotify fd of each kind; -1 if the kind is not watched */
-	unsigned int lacking;	    /* EVENT() bits of kinds for which no watch or fd was left */
+	unsigned int lacking;	    /* EVENT() bits of kinds for which no watch or no fd is left */
 	struct watch_socket *sockets;
 	unsigned int sockets_count, sockets_room;
 	bool sockets_changed; /* the last watch_devices() opened or closed a socket */
@@ -96,25 +96,25 @@ struct keep {
 	struct step steps[STEPS];
 	struct watch watch;
 	int signals, clock; /* a signalfd; a timerfd that is readable if the wall clock was set */
-	uint64_t suspended_ms; /* how long the machine was suspended since boot, in ms */
+	uint64_t suspended_ms; /* how long the machine has been suspended since boot, in ms */
 	uint64_t watchdog_us;  /* timeout of systemd's watchdog, in µs; 0 if it is off */
 	uint64_t fed_ms;       /* when the last watchdog message was sent */
 	bool ends;
-	bool is_ready;	   /* the first reload has ended, so systemd gets the status */
-	bool is_reloading; /* systemd waits for READY=1 */
+	bool is_ready;	   /* the first reload has ended: systemd gets READY=1 and the status */
+	bool is_reloading; /* systemd waits for READY=1 after a reload */
 	char status[STATUS_TEXT];
 
 	struct file text;     /* the rules file as last applied */
-	struct config config; /* parsed from `text`, with the lists as last read */
-	struct stamp stamp;   /* version of the rules file that was last read or reported */
+	struct config config; /* parsed `text`, with the lists as last read */
+	struct stamp stamp;   /* stamp of the rules file that was last read or reported */
 	bool has_config;
-	bool file_is_bad;   /* the last reload failed */
+	bool file_is_bad;   /* the last reload failed: the rules file is invalid */
 	bool lists_are_new; /* entries from the rules file must be written to `lists_path` */
 
 	struct gate_snapshot snapshot;
-	bool is_hidden;		       /* a mount hides the gate */
+	bool is_hidden;		       /* another mount hides the gate's path */
 	bool lost_pins;		       /* the last STEP_LOOK found that pins are missing */
-	bool worked;		       /* the current step changed something */
+	bool worked;		       /* the step that runs now changed something */
 	char lists_path[PATH_MAX + 8]; /* path of the state file with ".lists" appended */
 	struct state_file runtime;     /* runtime entries as last saved */
 	struct state_file saved;       /* entries that `lists_path` had at the start */
@@ -132,7 +132,7 @@ struct keep {
 /* Returns CLOCK_MONOTONIC in ms. */
 uint64_t now_ms(void);
 
-/* Makes a step due at the time `ms` of CLOCK_MONOTONIC, unless it is due earlier. */
+/* Makes a step due at time `ms`, as from now_ms(), unless it is due earlier. */
 void step_at(struct keep *keep, enum step_name name, uint64_t ms);
 
 /* Makes a step due after `wait_ms` from now, but not before its `rest_ms`. */
@@ -147,7 +147,7 @@ void status_update(struct keep *keep);
 /* Returns the remaining time of the gate's trial in ms, or 0 if the gate is not on trial. */
 uint64_t keep_trial_left_ms(const struct keep *keep);
 
-/* Returns whether a list has other entries than its file because the file could not be read. */
+/* Returns whether a list has entries that are no longer in its file, which cannot be read. */
 bool lists_are_bad(const struct keep *keep);
 
 /* --- Events of the kernel ------------------------------------------------------------------- */
@@ -166,7 +166,7 @@ void watch_netns(struct keep *keep);
 /* Opens a netlink socket in each existing namespace of the rules file, and closes other sockets. */
 int watch_devices(struct keep *keep);
 
-/* Reads the queued events without waiting. Returns their EVENT() bits. */
+/* Reads the queued events of all kinds without waiting. Returns their EVENT() bits. */
 unsigned int watch_read(struct keep *keep);
 
 /* --- Steps ---------------------------------------------------------------------------------- */
@@ -174,12 +174,13 @@ unsigned int watch_read(struct keep *keep);
 /* Applies the rules file. If the first run fails, ends the process. */
 int reload_run(struct keep *keep);
 
-/* Applies the lists if a list file changed. If the rules file changed, only adds a notice. */
+/* Applies the lists if a list file changed. If the rules file changed, only prints a notice. */
 int lists_run(struct keep *keep);
 
 /*
  * Applies a config to the gate, and creates the gate if it does not exist. Adds a list whose file
- * is bad to the config, with the entries of its last good file. Returns 0 or a negative errno.
+ * is bad to the config, with the entries of its file's last good version. Returns 0 or a negative
+ * errno.
  */
 int rules_apply(struct keep *keep, struct config *config, enum renew renew);
 
@@ -187,7 +188,7 @@ int attach_run(struct keep *keep);
 int check_run(struct keep *keep);
 int renew_run(struct keep *keep);
 
-/* Makes STEP_ATTACH due after another process has changed attachments. */
+/* Makes STEP_ATTACH due, because another process changed attachments. */
 void attach_again(struct keep *keep);
 
 /* Returns whether a mount hides the gate. If so, stores the mount in `ret`. */

@@ -15,8 +15,8 @@
 #define LOCK_FILE_TEXT (PATH_MAX + 32)
 
 /*
- * A lock of fcntl(2). The kernel reports the pid of its holder, which is safer than the pid in the
- * file. F_GETLK only tests the lock, so a reader never blocks a process that wants the lock.
+ * A lock of fcntl(2). The kernel reports the pid of its holder, which, unlike the pid in the file,
+ * is reliable. F_GETLK only tests the lock, so a reader never blocks a process that wants the lock.
  */
 static const struct flock whole_file = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
 
@@ -27,7 +27,7 @@ static const char *path_format(enum lock_kind kind, const char *gate, char path[
 	return path;
 }
 
-/* Returns whether a process has the lock. Stores its pid, or 0 in another pid namespace. */
+/* Returns whether a process has the lock, and stores its pid; 0 if in another pid namespace. */
 static bool is_locked(int fd, pid_t *ret_pid)
 {
 	struct flock lock = whole_file;
@@ -41,8 +41,8 @@ static bool is_locked(int fd, pid_t *ret_pid)
 /* --- Locking -------------------------------------------------------------------------------- */
 
 /*
- * Opens the file as the owner of the directory, so that the owner can open it again if a process of
- * root is killed. Mode 0600 keeps other users from locking it. Returns an fd or a negative errno.
+ * Opens the file as the owner of the directory, so that the owner can open it after a process of
+ * root was killed. Mode 0600 keeps other users from locking it. Returns an fd or a negative errno.
  */
 static int file_open(int dir, const char *path)
 {
@@ -93,7 +93,7 @@ int lock_file_take(enum lock_kind kind, const char *gate, const char *path, stru
 			return error_add(EBUSY, "already-locked", object, "%s already %s it",
 					 holder, kind == LOCK_KEEP ? "keeps" : "shares");
 		}
-		/* try again if the previous holder has removed the file that was just opened */
+		/* try again if the previous holder has deleted the file that this process opened */
 	} while (fstat(fd, &st) || lstat(ret->path, &named) || st.st_dev != named.st_dev ||
 		 st.st_ino != named.st_ino);
 	length = snprintf(text, sizeof(text), "%d\n%.*s\n", getpid(), PATH_MAX, full ?: path);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Keep: lock files in /run/sluice. The process that keeps a gate locks GATE.keep until it ends, and
- * the process that shares its limits locks GATE.share. Other commands find the process by the lock.
+ * the process that shares its limits locks GATE.share. Commands find both processes by these locks.
  */
 #ifndef SLUICE_LOCK_FILE_H
 #define SLUICE_LOCK_FILE_H
@@ -32,26 +32,26 @@ int lock_file_take(enum lock_kind kind, const char *gate, const char *path, stru
 void lock_file_release(struct lock_file *lock);
 
 /*
- * Removes the lock file of a killed process. If a process has the lock, or the caller may not read
- * the file, removes nothing, and returns false.
+ * Removes the lock file of a killed process. If a process still has the lock, or if the caller may
+ * not read the file, removes nothing, and returns false.
  */
 bool lock_file_remove(enum lock_kind kind, const char *gate);
 
 /* The process that has the lock. */
 struct lock_holder {
 	pid_t pid;	     /* pid of the process; 0 if it is in another pid namespace */
-	char path[PATH_MAX]; /* rules file or store, as read from the file; "" if unknown */
+	char path[PATH_MAX]; /* rules file or store, as written in the lock file; "" if unknown */
 };
 
 enum lock_state {
 	LOCK_FREE,
 	LOCK_HELD,
-	LOCK_UNKNOWN, /* the caller may not read the file */
+	LOCK_UNKNOWN, /* the caller may not read the lock file */
 };
 
 /*
- * Finds the process that has the lock of a gate, and stores it in `ret` if there is one. A file
- * that an untrusted user could have written counts as not locked.
+ * Finds the process that has the lock of a gate, and stores it in `ret` if it exists. A file that
+ * an untrusted user could have written counts as not locked.
  */
 enum lock_state lock_file_find(enum lock_kind kind, const char *gate, struct lock_holder *ret);
 

@@ -20,26 +20,26 @@
 #include "keep/keep.h"
 
 /*
- * Wait this long after reading events, so that another process that makes files or devices in a
+ * Wait this long after reading events, so that another process that creates files or devices in a
  * loop cannot keep this process busy.
  */
 #define EVENTS_EVERY_MS 10
 
-/* Ignore shorter suspensions: suspended_ms() reads two clocks, between which time passes. */
+/* Ignore shorter suspensions, because suspended_ms() compares two clocks that it reads in turn. */
 #define SUSPENDED_MIN_MS 20
 
-/* A failed step is retried after RETRY_MIN_MS. Failures double the delay, up to RETRY_MAX_MS. */
+/* Retry a failed step after RETRY_MIN_MS. Each failure doubles the delay, up to RETRY_MAX_MS. */
 #define RETRY_MAX_MS 60000
 
 /*
- * If a run changes nothing, the step does not run again for this many times the CPU time it used,
- * so that events cannot use more than 10 % of a CPU.
+ * If a step's run changes nothing, the step rests for this many times the CPU time of the run, so
+ * that events cannot use more than 10 % of a CPU.
  */
 #define REST_TIMES 9
 
 /*
- * Timeout of systemd's watchdog during a step. Reloading 400,000 prefixes took 7 s, so millions may
- * take over 30 s on a loaded machine.
+ * Timeout of systemd's watchdog while a step runs. Reloading 400,000 prefixes took 7 s, so millions
+ * may take over 30 s on a loaded machine.
  */
 #define STEP_MAX_US (600 * UINT64_C(1000000))
 
@@ -75,7 +75,7 @@ bool lists_are_bad(const struct keep *keep)
 
 /* --- The pass ------------------------------------------------------------------------------- */
 
-/* Prints the messages of a step, except those that the last run of any step has printed. */
+/* Prints the messages of a step's run, unless the last run of this or another step had the same. */
 static void messages_flush(struct keep *keep, struct step *step)
 {
 	char *logged = NULL, *before;
@@ -132,7 +132,7 @@ static int step_run(struct keep *keep, enum step_name name)
 	step->retry_ms = step->retry_ms ? 2 * step->retry_ms : RETRY_MIN_MS;
 	if (step->retry_ms > RETRY_MAX_MS)
 		step->retry_ms = RETRY_MAX_MS;
-	/* look_run() makes the step due if the trial ends earlier */
+	/* look_run() makes the step due earlier if the trial ends earlier */
 	wait_ms = keep_trial_left_ms(keep);
 	wait_ms = wait_ms ? wait_ms + RETRY_MIN_MS / 2 : step->retry_ms;
 	if (!step->due_ms)
@@ -199,7 +199,7 @@ void on_events(struct keep *keep, unsigned int events)
 		step_soon(keep, STEP_LOOK, GATE_WAIT_MS);
 	if (events & (EVENT(WATCH_LINKS) | EVENT(WATCH_FILTERS)))
 		attach_again(keep);
-	if (events & EVENT(WATCH_NETNS)) /* /run/netns may have been created or removed */
+	if (events & EVENT(WATCH_NETNS)) /* directory /run/netns may have been created or removed */
 		watch_netns(keep);
 	if (events & (EVENT(WATCH_DEVICES) | EVENT(WATCH_NETNS)))
 		step_soon(keep, STEP_ATTACH, DEVICE_WAIT_MS);
@@ -214,7 +214,7 @@ static void on_signals(struct keep *keep)
 			keep->ends = true;
 			continue;
 		}
-		for (int i = 0; i < STEPS; i++) { /* print all messages again */
+		for (int i = 0; i < STEPS; i++) { /* forget logged messages, to print all again */
 			free(keep->steps[i].logged);
 			keep->steps[i].logged = NULL;
 		}
@@ -289,7 +289,7 @@ static int events_wait(struct keep *keep, int timeout)
 
 /* --- The process ---------------------------------------------------------------------------- */
 
-/* Opens the signalfd and the timerfd. Blocks the signals, so that the signalfd receives them. */
+/* Opens the signalfd and the timerfd. Blocks the signals that the signalfd receives. */
 static int fds_open(struct keep *keep)
 {
 	const struct itimerspec never = {.it_value.tv_sec = INT64_MAX};
@@ -302,7 +302,7 @@ static int fds_open(struct keep *keep)
 	sigaddset(&signals, SIGINT);
 	keep->signals = signalfd(-1, &signals, SFD_NONBLOCK | SFD_CLOEXEC);
 	keep->clock = timerfd_create(CLOCK_REALTIME, TFD_NONBLOCK | TFD_CLOEXEC);
-	/* the timer never expires, but the kernel cancels it when the wall clock is set */
+	/* this timer never expires, but setting the wall clock cancels it, so its fd is readable */
 	if (sigprocmask(SIG_BLOCK, &signals, NULL) || keep->signals < 0 || keep->clock < 0 ||
 	    timerfd_settime(keep->clock, TFD_TIMER_ABSTIME | TFD_TIMER_CANCEL_ON_SET, &never, NULL))
 		return error_add(errno, "events", NULL, "cannot wait for events: %s",

@@ -14,7 +14,7 @@ static const struct sl_list_info *lists_of(const struct ruleset *set)
 	return set->lists ?: no_lists;
 }
 
-/* Returns whether two rules have the same access and the same end. */
+/* Returns whether the runtime entries of two rules have the same access and the same end. */
 static bool entry_equal(const struct rule *a, const struct rule *b)
 {
 	return a->access == b->access && until_equal(a->until, b->until);
@@ -24,11 +24,11 @@ static bool entry_equal(const struct rule *a, const struct rule *b)
 
 enum parts {
 	PARTS_LISTS,
-	PARTS_ENTRIES, /* copy lists and accesses */
-	PARTS_ALL,     /* copy lists, accesses and policies */
+	PARTS_ENTRIES, /* copy lists and runtime entries */
+	PARTS_ALL,     /* copy lists, runtime entries and policies */
 };
 
-/* Copies the given parts of the rules, with only those lists that have a bit in `lists`. */
+/* Copies these parts of each rule, but only the lists whose bits are set in `lists`. */
 static int reconcile_copy_rules(const struct ruleset *set, uint64_t lists, enum parts parts,
 				struct ruleset *ret)
 {
@@ -89,7 +89,7 @@ static int rule_join(const struct rule *from, const int *places, struct rule *ru
 
 int rules_join(struct ruleset *set, const struct ruleset *other)
 {
-	unsigned int count = set->count; /* rules from this index on are new, and not sorted */
+	unsigned int count = set->count; /* rules from here on are from `other`, and not sorted */
 	int places[SL_LIST_PLACES];
 	int err = ruleset_make_lists(set);
 
@@ -148,7 +148,7 @@ int rules_complete(struct ruleset *file, const struct list_paths *paths,
 
 /* --- Reconciling ---------------------------------------------------------------------------- */
 
-/* Returns the lists of `set` that `others` lacks, as bits of their indexes. */
+/* Returns the lists of `set` that are not in `others`, as bits of their indexes in `set`. */
 static uint64_t lists_own(const struct ruleset *set, const struct ruleset *others)
 {
 	uint64_t bits = 0;
@@ -195,7 +195,7 @@ static bool policy_equal(const struct rule *a, const struct rule *b)
 	return rule_equal(&x, &y);
 }
 
-/* Counts the prefixes that a command changed, and whose change `wanted` reverts. */
+/* Counts the prefixes that commands changed and that `wanted` changes back. */
 static void undone_find(const struct ruleset *in_force, const struct ruleset *was,
 			const struct ruleset *wanted, struct undone *undone)
 {
@@ -237,7 +237,7 @@ int reconcile(const struct ruleset *in_force, const struct ruleset *file, const 
 		struct sl_list_info *list = &ret->lists[place];
 		int at = *list->name ? lists_find(lists_of(in_force), list->name) : -1;
 
-		/* a `for` began when the file was applied, so keep its end */
+		/* a `for` began when the file was applied: the list's end does not change */
 		if (at >= 0 && in_force->lists[at].access == list->access)
 			list->until = in_force->lists[at].until;
 	}

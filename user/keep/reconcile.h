@@ -27,36 +27,36 @@ enum renew {
 	RENEW_LISTS,
 };
 
-/* Prefixes at which a reload reverts changes that commands made. */
+/* Prefixes whose changes by commands a reload reverts. */
 struct undone {
 	unsigned int count;
 	char first[PREFIX_TEXT];
 };
 
 /*
- * Computes the rules that should be in force. `file` has the present rules of the file. `was` has
- * the rules of the file when it was last applied, perhaps without limits; commands made the rules
- * in force that `was` lacks. Returns 0 or a negative errno.
+ * Computes the rules that should be in force. `file` has the rules now in the file. `was` has the
+ * rules that the file had when it was last applied, perhaps without limits; rules in force that
+ * `was` lacks were made by commands. Returns 0 or a negative errno.
  */
 int reconcile(const struct ruleset *in_force, const struct ruleset *file, const struct ruleset *was,
 	      enum renew renew, struct ruleset *ret, struct undone *ret_undone);
 
 /*
- * Finds the entries and lists that commands made: those in force that `was` does not have, and that
- * `file` does not contradict.
+ * Finds the runtime entries and lists that commands made: those in force that `was` does not have,
+ * and that `file` does not contradict.
  */
 int rules_runtime(const struct ruleset *in_force, const struct ruleset *was,
 		  const struct ruleset *file, struct ruleset *ret);
 
 /*
  * Adds the lists of `other` that `set` lacks, with their entries. Adds the access and policy of
- * each rule of `other` if the prefix has none in `set`. After a failure, `set` must be freed.
+ * each rule of `other` if the rule of `set` lacks them. After a failure, `set` must be freed.
  */
 int rules_join(struct ruleset *set, const struct ruleset *other);
 
 /*
- * Adds each list that was left out because of a bad file, with its entries in `known`. Skips a list
- * that the rules already have or that `known` lacks.
+ * Adds each list that was left out because of a bad file, with the entries that it has in `known`.
+ * Skips a list that `file` already has or that `known` lacks.
  */
 int rules_complete(struct ruleset *file, const struct list_paths *paths,
 		   const struct ruleset *known);

@@ -19,10 +19,10 @@
 #define VERSION	  1
 #define BOOT_TEXT 40 /* buffer size for the kernel's boot_id and a newline */
 
-/* longest time left of an entry: two years */
+/* longest remaining time of an entry: two years */
 #define LEFT_MAX_MS (730 * 86400000LL)
 
-/* Reads the kernel's boot_id. Stores "" if that fails. */
+/* Reads the kernel's boot_id, or stores "" after a failure. */
 static void boot_read(char ret[BOOT_TEXT])
 {
 	_cleanup_fclose_ FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
@@ -35,8 +35,9 @@ static void boot_read(char ret[BOOT_TEXT])
 /* --- Parsing -------------------------------------------------------------------------------- */
 
 /*
- * Converts `left_ms`, the time left at the save, to an end; 0 means that the entry never ends. Sets
- * `ret_ended`, and stores no end, if the entry has ended since. Returns false if it is invalid.
+ * Converts `left_ms`, the remaining time at the save, to an end; 0 means that the entry never ends.
+ * If the entry has ended since, sets `ret_ended`, and stores no end. Returns false if `left_ms` is
+ * invalid.
  */
 static bool end_parse(json_int_t left_ms, uint64_t passed_ms, uint32_t *ret, bool *ret_ended)
 {
@@ -77,8 +78,8 @@ static bool list_parse(json_t *item, uint64_t passed_ms, struct ruleset *set)
 
 /*
  * Parses a rule: "PREFIX ACCESS LEFT_MS LISTS TIMED LEFT_MS". LISTS has a bit for each list that
- * contains the prefix. TIMED is the index of the list on which the prefix has an end. LEFT_MS is
- * the time left of the access, and of the entry on that list; 0 means no end.
+ * contains the prefix. TIMED is the index of the list on which the prefix has an end. The first
+ * LEFT_MS is the remaining time of the access, the second of the prefix on that list; 0: no end.
  */
 static bool rule_parse(json_t *item, uint64_t passed_ms, struct ruleset *set)
 {
@@ -100,7 +101,7 @@ static bool rule_parse(json_t *item, uint64_t passed_ms, struct ruleset *set)
 	rule.access = has_ended ? SL_ACCESS_NONE : word;
 	if (!rule.access)
 		rule.until = 0;
-	/* remove the prefix from lists that have ended, which list_parse() left out */
+	/* list_parse() left out lists that have ended: remove the prefix from them */
 	rule.lists &= lists_bits(set->lists);
 	if (list_has_ended)
 		rule.lists &= ~(1ULL << timed);
@@ -170,7 +171,7 @@ void state_file_free(struct state_file *state)
 
 /* --- Formatting ----------------------------------------------------------------------------- */
 
-/* Returns the time left of an entry, 0 if it never ends, or 1 ms if its end is past. */
+/* Returns the remaining time of an entry; 0 if it never ends; 1 ms if its end is past. */
 static uint64_t left_ms_of(uint32_t until)
 {
 	return until ? until_left_ns(until) / NS_PER_MS ?: 1 : 0;

@@ -2,8 +2,8 @@
 /*
  * Keep: files that save entries and lists, so that a new gate has them after a reboot. FILE has the
  * runtime entries, and FILE.lists has the entries and lists of the rules file. Both are JSON, with
- * the time left of each entry and the wall-clock time of the save. If the clock is now before the
- * time of the save, no time is subtracted from the time left.
+ * the remaining time of each entry and the wall-clock time of the save. If the clock is now before
+ * the time of the save, nothing is subtracted from the remaining times.
  */
 #ifndef SLUICE_STATE_FILE_H
 #define SLUICE_STATE_FILE_H
@@ -18,18 +18,18 @@
 struct state_file {
 	bool is_of_boot; /* the file was saved since the last boot */
 	dev_t bpffs;	 /* device number of the bpffs that contained the gate; 0 if unknown */
-	struct ruleset entries; /* sorted rules without limits, and their lists */
+	struct ruleset entries; /* sorted rules without limits, and the lists of these rules */
 };
 
 /* Parses a state file, and drops entries that have ended. On failure, leaves `ret` unchanged. */
 int state_file_parse(const char *name, const char *text, size_t size, struct state_file *ret);
 
-/* Returns the JSON of a state file, or NULL if there is no memory. */
+/* Formats a state file as JSON. Returns NULL if there is no memory. */
 json_t *state_file_json(const struct state_file *state);
 
 /*
- * Fails if the file at `path` is not a state file, so that it is not renamed or replaced. Accepts a
- * missing file, an empty file, and a damaged file that begins like a state file.
+ * Fails if the file at `path` is not a state file, so that the caller does not rename or replace
+ * it. Accepts a missing file, an empty file, and a damaged file that begins like a state file.
  */
 int state_file_check(const char *path);
 

@@ -30,7 +30,7 @@ void attach_again(struct keep *keep)
 	step_soon(keep, STEP_ATTACH, next > now + GATE_WAIT_MS ? next - now : GATE_WAIT_MS);
 }
 
-/* Returns whether the rules file has devices, and a gate exists that can filter them. */
+/* Returns whether the rules file specifies devices and the gate exists, so that it can filter. */
 static bool has_devices(const struct keep *keep)
 {
 	return keep->config.places.specified && keep->snapshot.exists && !keep->is_hidden;
@@ -38,7 +38,7 @@ static bool has_devices(const struct keep *keep)
 
 /* --- Attaching ------------------------------------------------------------------------------ */
 
-/* Logs the attachments that were added or removed. Sets the number of attachments. */
+/* Logs which attachments were added or removed. Updates keep->attached. */
 static void placings_inform(struct keep *keep, const struct placings *placings)
 {
 	keep->attached = placings->wanted_count;
@@ -63,8 +63,8 @@ static void placings_inform(struct keep *keep, const struct placings *placings)
 }
 
 /*
- * Loads programs in advance for devices that appear later. Loading takes up to a second, during
- * which a new device would pass packets without a check.
+ * Loads programs before a device appears. Loading takes up to a second, during which a new device
+ * would pass packets without a check.
  */
 static int programs_prepare(struct keep *keep, const struct gate *gate)
 {
@@ -76,7 +76,7 @@ static int programs_prepare(struct keep *keep, const struct gate *gate)
 	for (unsigned int i = 0; i < places->count; i++)
 		hooks |= HOOK_BIT(places->list[i].hook);
 	err = programs_load(gate, hooks, &keep->programs);
-	/* loading programs counts as work, so that the next run is not delayed */
+	/* after loading programs the step need not rest */
 	keep->worked |= memcmp(&before, &keep->programs, sizeof(before)) != 0;
 	return err;
 }
@@ -93,7 +93,7 @@ static int places_make(struct keep *keep, const struct gate *gate)
 
 	if (err)
 		return err;
-	if (keep->programs_gate != gate_id) /* the maps are new, for example after a resize */
+	if (keep->programs_gate != gate_id) /* a resize or a new gate has replaced the maps */
 		programs_close(&keep->programs);
 	keep->programs_gate = gate_id;
 	placings_make_present(gate, &keep->programs, &placings);
@@ -130,7 +130,7 @@ int attach_run(struct keep *keep)
 	if (!has_devices(keep))
 		return watched;
 	if (keep_trial_left_ms(keep))
-		return -EBUSY; /* the end of the trial may undo attachments */
+		return -EBUSY; /* retry after the trial, whose end may undo attachments */
 	err = gate_open(&gate, keep->args->gate, GATE_CHANGE, NULL);
 	if (err)
 		return err;
@@ -138,7 +138,7 @@ int attach_run(struct keep *keep)
 	err = places_make(keep, &gate);
 	if (keep->worked)
 		attachments_publish(&gate);
-	/* WATCH_LINKS events are from this process, because it holds the gate's lock */
+	/* this process holds the gate's lock, so it caused these WATCH_LINKS events */
 	events |= watch_read(keep) & ~EVENT(WATCH_LINKS);
 	gate_close(&gate);
 	on_events(keep, events);
@@ -171,7 +171,7 @@ int check_run(struct keep *keep)
 	if (!has_devices(keep))
 		return 0;
 	watched = watch_devices(keep);
-	if (keep->watch.sockets_changed) /* a namespace was added or removed */
+	if (keep->watch.sockets_changed) /* a network namespace was added or removed */
 		step_soon(keep, STEP_ATTACH, 0);
 	err = gate_open(&gate, keep->args->gate, GATE_NO_MAPS, NULL)
 		      ?: attachments_read(&gate, all, &count);
@@ -183,7 +183,7 @@ int check_run(struct keep *keep)
 
 /*
  * Replaces the attached programs by new programs. After a suspension, virtio_net has lost its XDP
- * program, but its link still exists, and the kernel ignores a link update to the same program.
+ * program, but its link still exists, and updating the link to the same program has no effect.
  */
 int renew_run(struct keep *keep)
 {

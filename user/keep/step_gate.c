@@ -8,7 +8,7 @@
 #include "keep/keep.h"
 #include "migrate/open.h"
 
-/* Time within which a command that removes the gate has removed all pins. */
+/* A command that removes the gate needs less than this time to remove all pins. */
 #define LOST_WAIT_MS 200
 
 bool gate_is_hidden(const struct keep *keep, struct mount *ret)
@@ -25,8 +25,8 @@ bool gate_is_hidden(const struct keep *keep, struct mount *ret)
 /* --- Commands ------------------------------------------------------------------------------- */
 
 /*
- * Handles a gate that was removed or replaced. If only its maps are new, as after a resize, it is
- * the same gate. Otherwise applies the last applied config, because the rules file may be bad now.
+ * Handles a gate that was removed or replaced. If only its maps are new, as after a resize, applies
+ * nothing. Otherwise applies the last applied config, because the rules file may be bad now.
  */
 static int gate_follow(struct keep *keep)
 {
@@ -41,8 +41,8 @@ static int gate_follow(struct keep *keep)
 			gate_snapshot_take(&gate, &keep->snapshot);
 		}
 		watch_gate(keep);
-		step_soon(keep, STEP_ATTACH, GATE_WAIT_MS); /* loads programs for the new maps */
-		/* save, because changes before the new maps were mapped caused no event */
+		step_soon(keep, STEP_ATTACH, GATE_WAIT_MS); /* loads programs that use new maps */
+		/* save, because earlier changes in the new maps caused no event */
 		step_soon(keep, STEP_SAVE, SAVE_WAIT_MS);
 		if (err)
 			return err;
@@ -64,8 +64,8 @@ static int gate_follow(struct keep *keep)
 }
 
 /*
- * Pins the maps whose pins were removed. Waits for a second call after LOST_WAIT_MS, because a
- * command that removes the gate removes its pins one by one.
+ * Pins the maps whose pins were removed. The first call only makes STEP_LOOK due after
+ * LOST_WAIT_MS, because a command that removes the gate removes its pins one by one.
  */
 static int pins_repair(struct keep *keep)
 {
@@ -84,7 +84,7 @@ static int pins_repair(struct keep *keep)
 		   lost);
 	watch_gate(keep);
 	step_at(keep, STEP_ATTACH, now_ms());
-	/* save, because changes of rules were ignored while pins were missing */
+	/* save, because this process ignored changes of rules while pins were missing */
 	step_soon(keep, STEP_SAVE, SAVE_WAIT_MS);
 	return 0;
 }
@@ -112,7 +112,7 @@ int look_run(struct keep *keep)
 			step_at(keep, i, now_ms());
 	if (changed & (CHANGED_RULES | CHANGED_TRIAL))
 		step_soon(keep, STEP_SAVE, SAVE_WAIT_MS);
-	/* finish an interrupted resize, unless a retry of STEP_RENEW is pending */
+	/* finish an interrupted resize, unless STEP_RENEW will retry this */
 	if (keep->snapshot.has_next && !keep->snapshot.on_trial &&
 	    !keep->steps[STEP_RENEW].retry_ms)
 		step_soon(keep, STEP_RENEW, 0);
@@ -121,7 +121,7 @@ int look_run(struct keep *keep)
 
 /* --- The state file ------------------------------------------------------------------------- */
 
-/* Writes the state file. Does nothing during a trial, because the rules may be undone. */
+/* Writes the state file, but not during a trial, whose end may undo the rules. */
 int save_run(struct keep *keep)
 {
 	const struct ruleset *file = &keep->config.rules, none = {0};
@@ -147,7 +147,7 @@ int save_run(struct keep *keep)
 	if (err || !keep->args->state || !keep->lists_are_new)
 		return err;
 	err = rules_runtime(file, &none, &none, &lists.entries);
-	/* save no end, because a `for` of a list starts again when the file is applied */
+	/* save no end of a list: its `for` starts again when the file is applied */
 	for (int place = 0; !err && place < SL_LIST_PLACES; place++)
 		lists.entries.lists[place].until = 0;
 	err = err ?: state_file_write(keep->lists_path, &lists);

@@ -21,8 +21,8 @@
 /* --- Applying ------------------------------------------------------------------------------- */
 
 /*
- * Adds each list whose file is bad to the config, and warns about it. The list has the entries that
- * are in force, or the saved entries if the list is not in force.
+ * Adds to the config each list whose file is bad, and warns about the list. The list has the
+ * entries that are in force, or the saved entries if the list is not in force.
  */
 static int lists_complete(const struct keep *keep, const struct ruleset *in_force,
 			  const struct ruleset *saved, struct config *config)
@@ -115,7 +115,7 @@ int rules_apply(struct keep *keep, struct config *config, enum renew renew)
 
 /* --- Reading files -------------------------------------------------------------------------- */
 
-/* Stores a config in force. Makes STEP_LISTS due: files may change before they are watched. */
+/* Stores an applied config. Makes STEP_LISTS due: files may have changed before their watches. */
 static void config_take(struct keep *keep, struct config *config)
 {
 	keep->lists_are_new = true;
@@ -132,7 +132,7 @@ static void config_take(struct keep *keep, struct config *config)
 
 /*
  * Reads the rules file. At the start, also reads the state files, but only if the rules file is
- * good, because reading renames a bad state file.
+ * good, because state_file_read() renames a bad state file.
  */
 static int files_read(struct keep *keep, struct file *text, struct config *config)
 {
@@ -153,8 +153,8 @@ static int files_read(struct keep *keep, struct file *text, struct config *confi
 
 /*
  * If the file is bad, returns 0, so that it is not read again before the next SIGHUP. Returns other
- * errors, so that the step is retried, for example if a command has the gate's lock, or the rules
- * are on trial.
+ * errors, so that the main loop retries the step, for example if a command has the gate's lock, or
+ * the rules are on trial.
  */
 int reload_run(struct keep *keep)
 {
@@ -193,7 +193,7 @@ int reload_run(struct keep *keep)
 	return is_misuse ? 0 : err;
 }
 
-/* Reads the lists of the last applied rules file. The present rules file may have others. */
+/* Reads the lists that the last applied rules file names. The file may name others now. */
 int lists_run(struct keep *keep)
 {
 	_cleanup_(config_free) struct config config = {0};
@@ -215,7 +215,7 @@ int lists_run(struct keep *keep)
 		return 0;
 	err = config_parse(keep->args->file, keep->text.text, keep->text.size, true, &config);
 	if (!err && !changed && list_paths_left_out(&config.files))
-		return -EAGAIN; /* retry, because a list file is still bad */
+		return -EAGAIN; /* a list file is still bad: retry */
 	err = err ?: rules_apply(keep, &config, RENEW_LISTS);
 	if (err) {
 		error_warn("lists-unread", keep->object, "the lists of %s are unchanged",

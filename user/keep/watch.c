@@ -24,16 +24,17 @@
 
 /*
  * Events of a file that is written in place, replaced, linked or removed. IN_MODIFY is not needed,
- * because a writer closes the file at the end; a log in the same directory would cause it often.
+ * because a writer closes the file at the end; a log file in the same directory would cause it
+ * often.
  */
 #define FILE_MASK (IN_CLOSE_WRITE | IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_ATTRIB)
 #define PATH_MASK (IN_MOVE_SELF | IN_DELETE_SELF)
 
-/* A command locks the gate's directory for a change, so it closes the directory at the end. */
+/* A command that changes a gate opens and locks the gate's directory, and closes it at the end. */
 #define GATE_MASK  (IN_CLOSE_NOWRITE | IN_DELETE | IN_MOVED_TO | IN_DELETE_SELF)
 #define LINKS_MASK (IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO)
 
-/* Read at most this many netlink messages at once, so that a flood blocks no other work. */
+/* Number of netlink messages to read at once, so that a flood of messages blocks no other work. */
 #define READS_MAX 64
 
 void watch_close(struct watch *watch)
@@ -47,7 +48,7 @@ void watch_close(struct watch *watch)
 
 /* --- Files ---------------------------------------------------------------------------------- */
 
-/* Opens a new inotify fd for a kind, without watches, and closes the old fd. */
+/* Opens a new inotify fd, without watches, for a kind of events. Closes the kind's old fd. */
 static void watch_begin(struct watch *watch, enum watch_kind kind)
 {
 	close_fd(&watch->inotify[kind]);
@@ -57,7 +58,7 @@ static void watch_begin(struct watch *watch, enum watch_kind kind)
 		watch->lacking |= EVENT(kind);
 }
 
-/* Adds a watch. Returns false if that fails. */
+/* Adds a watch to an inotify fd. Returns false if that fails. */
 static bool watch_add(struct watch *watch, enum watch_kind kind, const char *path, uint32_t mask)
 {
 	if (inotify_add_watch(watch->inotify[kind], path, mask | IN_MASK_ADD) >= 0)
@@ -96,7 +97,7 @@ void watch_files(struct keep *keep)
 		_cleanup_free_ char *target = realpath(path, NULL);
 
 		path_add(&keep->watch, path);
-		if (target) /* `path` may have a symbolic link: also watch its target */
+		if (target) /* if the end of `path` is a symbolic link, also watch its target */
 			path_add(&keep->watch, target);
 	}
 }
@@ -120,7 +121,7 @@ void watch_netns(struct keep *keep)
 	for (unsigned int i = 0; i < keep->config.places.count; i++)
 		if (*keep->config.places.list[i].netns &&
 		    !watch_add(&keep->watch, WATCH_NETNS, NETNS_DIR, LINKS_MASK | IN_DELETE_SELF))
-			/* `ip netns` creates the directory with the first namespace */
+			/* `ip netns` creates this directory with the first namespace */
 			watch_add(&keep->watch, WATCH_NETNS, "/run", LINKS_MASK);
 }
 
@@ -256,7 +257,7 @@ unsigned int watch_read(struct keep *keep)
 				mnl_cb_run(buffer, got, 0, 0, on_message, keep);
 			else if (got == 0 || errno != ENOBUFS)
 				break;
-			else /* the kernel dropped messages: STEP_ATTACH checks all devices */
+			else /* after an overflow, STEP_ATTACH checks all devices */
 				watch->events |= EVENT(WATCH_DEVICES);
 		}
 	return watch->events;
