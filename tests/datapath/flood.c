@@ -36,7 +36,7 @@ struct shipped rig_ship(const struct rig *rig)
 		assert_non_null(own);
 		assert_int_equal(bpf_map__reuse_fd(own, rig->gate.map[map]), 0);
 	}
-	/* a test build has variables for its clock; shipped programs have none */
+	/* only test builds have global variables, for their clock */
 	assert_null(bpf_object__find_map_by_name(shipped.object, ".bss"));
 	assert_int_equal(bpf_object__load(shipped.object), 0);
 	shipped.prog[HOOK_XDP] = object_prog(shipped.object, "sluice_xdp");
@@ -65,7 +65,7 @@ static bool flood_goes_on(const struct flood *flood)
 	return flood->sent < flood->count || clock_ns() < flood->until_ns;
 }
 
-/* A flood's thread makes no assertions, because cmocka can only fail in the thread of the test. */
+/* A flood's thread uses no cmocka assertions, because these can only fail in the test's thread. */
 static void *flood_run(void *data)
 {
 	struct flood *flood = data;
@@ -98,9 +98,9 @@ void real_synchronize_programs(void) __asm__("__real_synchronize_programs");
 void rig_synchronize_programs(void) __asm__("__wrap_synchronize_programs");
 
 /*
- * Replaces synchronize_programs() in tests. It waits only during a flood, because no other packets
- * run at the same time as a change. It always makes a system call, because tests kill changes at
- * each system call.
+ * Replaces synchronize_programs() in tests. It waits only during a flood: otherwise no packet is
+ * judged during a change. It makes at least one system call, because tests kill changes at each
+ * system call.
  */
 void rig_synchronize_programs(void)
 {

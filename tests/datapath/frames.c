@@ -6,7 +6,7 @@
 
 #include "ip_frame.h"
 
-/* Parses an address. Keeps IPv4-mapped IPv6 addresses, which prefix_of() would turn into IPv4. */
+/* Parses an address. IPv4-mapped IPv6 addresses stay IPv6, unlike in prefix_of(). */
 static struct sl_prefix address_of(const char *text)
 {
 	struct sl_prefix address = {.bits = SL_FAMILY_BITS + 32, .family = htonl(SL_FAMILY_IPV4)};

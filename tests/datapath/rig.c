@@ -26,7 +26,7 @@
 #define TC_DROP_VERDICT	 2
 #define TC_PASS_VERDICT	 (-1) /* TC_ACT_UNSPEC: the next program on the hook decides */
 
-/* Sizes of the rig's maps. The maps are small, because each test empties them. */
+/* Map sizes, small because each test empties every map. */
 static const struct gate_sizes usual_sizes = {
 	.sources = 8192,
 	.buckets = 8192,
@@ -84,7 +84,7 @@ void rig_load(struct rig *rig, unsigned int hooks)
 	rig->lookup_ticks = &bss->test_lookup_ticks;
 }
 
-/* Moves the test to CPU SLUICE_FIRST_CPU, which differs for test binaries that run at once. */
+/* Moves the test to CPU SLUICE_FIRST_CPU, so that concurrent test binaries use different CPUs. */
 static void rig_begin_on(struct rig *rig)
 {
 	const char *first = getenv("SLUICE_FIRST_CPU");
@@ -117,7 +117,7 @@ static uint32_t size_or(uint32_t size, uint32_t usual)
 	return size ? size : usual;
 }
 
-/* Returns the settings for a machine with two CPUs, so that tests do not depend on the machine. */
+/* Returns params as for a machine with two CPUs, whatever the machine is. */
 static struct sl_params params_of_two(const struct rig *rig, const struct gate_sizes *sizes)
 {
 	const struct machine two = {.cpus = 2, .jiffy_ns = rig->gate.machine.jiffy_ns};
@@ -172,7 +172,7 @@ static const char *missing(void)
 	if (fd < 0)
 		return errno == EPERM || errno == ENOSYS ? "a kernel that permits bpf(2)" : NULL;
 	close(fd);
-	/* libbpf finds a program's variables by map ids, which requires CAP_SYS_ADMIN */
+	/* libbpf finds a program's global variables by map id, which requires CAP_SYS_ADMIN */
 	return bpf_map_get_next_id(0, &id) && errno == EPERM ? "CAP_SYS_ADMIN" : NULL;
 }
 
@@ -200,17 +200,17 @@ struct rig *rig_begin(void **state)
 
 static void map_empty(int fd)
 {
-	/* key of any map; struct sl_prefix is the largest key */
+	/* large enough for the key of any map */
 	char key[sizeof(struct sl_prefix)];
 
 	while (!bpf_map_get_next_key(fd, NULL, key))
 		assert_int_equal(bpf_map_delete_elem(fd, key), 0);
 }
 
-/* Number of values to zero in one call. Zeros for a whole per-CPU map may not fit into memory. */
+/* Values to zero in one call. Zeros for all values of a per-CPU map may need too much memory. */
 #define ZERO_BATCH 4096
 
-/* Returns zeros for ZERO_BATCH values. They are kept, because tests empty maps many times. */
+/* Returns zeros for ZERO_BATCH values. The buffer is never freed, because every test uses it. */
 static const void *zeros_for(const struct bpf_map_info *info, unsigned int cpus)
 {
 	static void *zeros;
@@ -276,7 +276,7 @@ void rig_empty(struct rig *rig)
 		rig_zero(rig, arrays[i]);
 	memset(rig->gate.policies, 0,
 	       SL_POLICY_VERSION(rig->gate.policies_max) * sizeof(*rig->gate.policies));
-	/* drop policies cached by generation, because the generation starts again at 1 */
+	/* generations start again at 1, so drop the policies cached for old generations */
 	memset(rig->gate.checked, 0,
 	       SL_POLICY_VERSION(rig->gate.policies_max) * sizeof(*rig->gate.checked));
 	memset(rig->gate.lists, 0, SL_LIST_PLACES * sizeof(*rig->gate.lists));
@@ -466,7 +466,7 @@ struct sl_counters rig_counters(const struct rig *rig)
 	return total;
 }
 
-/* Returns the number of the policy that counts the packets of an address. */
+/* Returns the number of the policy that applies to packets of an address. */
 static unsigned int number_of(const struct rig *rig, const char *address)
 {
 	struct sl_prefix prefix = prefix_of(address);

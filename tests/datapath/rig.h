@@ -24,16 +24,16 @@
 
 struct rig {
 	struct gate gate;
-	/* settings that rig_empty() restores; a test may change them in gate.state->params */
+	/* original params; a test may change gate.state->params, and rig_empty() restores them */
 	struct sl_params params;
 	struct programs programs;
 	volatile __u64 *clock_ticks;
 	volatile __u64 *clock_jiffies;
-	/* time that a lookup of a bucket takes; rig_empty() sets it to 0 */
+	/* ticks that the injected clock moves forward at each lookup of a bucket */
 	volatile __u64 *lookup_ticks;
 	uint64_t phase;	 /* ticks from the start of the current jiffy to now */
 	uint64_t behind; /* ticks by which the clock was set back; jiffies are never set back */
-	/* packets and bytes that were sent, by verdict; rig_check_counted() compares them */
+	/* packets and bytes sent so far, by verdict, for rig_check_counted() */
 	struct sl_cell passed, dropped;
 	unsigned int cpus;		/* number of CPUs that are online */
 	unsigned int cpu[RIG_CPUS_MAX]; /* kernel's number of each online CPU */
@@ -46,28 +46,28 @@ struct rig {
 int rig_setup(void **state);
 int rig_teardown(void **state);
 
-/* Empties the rig and returns it, on its first CPU at an uptime of one hour. May skip the test. */
+/* Returns the emptied rig, with the first CPU and an uptime of one hour, or skips the test. */
 struct rig *rig_begin(void **state);
 
-/* Makes another rig with maps of these sizes. A size of 0 stands for the first rig's size. */
+/* Makes another rig with maps of these sizes. For a size of 0, it uses the first rig's size. */
 struct rig *rig_make(const struct gate_sizes *sizes);
 void rig_free(struct rig *rig);
 
 /* Removes all rules, sources and counters. */
 void rig_empty(struct rig *rig);
-/* Sets all values of an array to zero, on all CPUs. */
+/* Sets all values of an array map to zero, on all CPUs. */
 void rig_zero(const struct rig *rig, enum gate_map map);
 
-/* Loads the programs of these hooks again, with the current maps of the gate. */
+/* Loads the programs of these hooks (a mask) again, with the current maps of the gate. */
 void rig_load(struct rig *rig, unsigned int hooks);
 
-/* rig_need_cpus() skips the test if fewer CPUs are online. */
+/* Skips the test if fewer CPUs are online. */
 void rig_need_cpus(const struct rig *rig, unsigned int cpus);
 void rig_run_on(const struct rig *rig, unsigned int index);
 
 /* --- The injected clock ---------------------------------------------------------------------- */
 
-/* rig_clock_start() sets the clock. A test must call it before it sends the first packet. */
+/* Sets the injected clock. A test must call this before it sends the first packet. */
 void rig_clock_start(struct rig *rig, uint64_t ticks);
 void rig_clock_forward(struct rig *rig, uint64_t ticks);
 void rig_clock_back(struct rig *rig, uint64_t ticks);
@@ -77,7 +77,7 @@ uint64_t rig_now(const struct rig *rig);
 
 /* --- Rules ----------------------------------------------------------------------------------- */
 
-/* rig_set() gives a prefix one limit, with a rate and a burst. */
+/* Gives a prefix a single limit, with this rate and burst. */
 void rig_set(struct rig *rig, const char *prefix, const char *rate, const char *burst);
 void rig_del(struct rig *rig, const char *prefix);
 
@@ -87,23 +87,23 @@ void rig_budget(struct rig *rig, const char *prefix, const char *rate, const cha
 /* Returns a limit from words of `sluice set`, such as "name dns rate 50pps match udp port 53". */
 struct limit rig_limit_of(const char *prefix, const char *words);
 
-/* Sets the limits of a prefix from words, of which the last is NULL. Keeps the runtime entry. */
+/* Sets the limits of a prefix from words; the last argument is NULL. A runtime entry stays. */
 void rig_limits(struct rig *rig, const char *prefix, ...);
 
-/* Sets limits like rig_limits(), but the policy also inherits the limits of shorter prefixes. */
+/* Like rig_limits(), but the policy also inherits limits of shorter prefixes. */
 void rig_heir(struct rig *rig, const char *prefix, ...);
 
-/* Sets the runtime entry of a prefix. Keeps the prefix's limits. */
+/* Sets the runtime entry of a prefix. The prefix's limits stay. */
 void rig_list(struct rig *rig, const char *prefix, enum sl_access list, uint32_t until);
 
-/* Returns the expiry of an entry that lasts this many ticks from now, rounded up. */
+/* Returns the first `until` that is at least this many ticks from now. */
 uint32_t rig_until(const struct rig *rig, uint64_t ticks);
 
-/* Converts an entry's expiry to a time in ticks. */
+/* Returns the time at which an entry with this `until` expires, in ticks. */
 uint64_t until_ticks(uint32_t until);
 
 /*
- * To change several rules at once, zero a ruleset, call rules_add_...() for each, then
+ * For a change of several rules, zero a ruleset, call rules_add_...() for each rule, and then
  * rig_change().
  */
 void rules_add_limits(struct ruleset *set, const char *prefix, ...);
@@ -121,22 +121,22 @@ void rules_add_listed(struct ruleset *set, const char *prefix, uint64_t lists);
 int rig_change(struct rig *rig, struct ruleset *set);
 
 /*
- * Applies the change in another process, and kills that process when it enters or leaves its system
- * call number `stop`. Returns false if the process ended before. Frees the rules.
+ * Applies the change in another process, and kills that process at stop number `stop`, before or
+ * after a system call. Returns false if the process exits earlier. Frees `set`.
  */
 bool rig_change_cut_off(struct rig *rig, struct ruleset set, int stop);
 
-/* Return the policy of an address, the first limit of its policy, or a limit by name. */
+/* Return the policy of an address, the first limit of that policy, or the limit of that name. */
 const struct sl_policy *rig_policy(const struct rig *rig, const char *address);
 const struct sl_limit *rig_limit(const struct rig *rig, const char *address);
 const struct sl_limit *rig_limit_named(const struct rig *rig, const char *address,
 				       const char *name);
 
-/* Returns what `sluice check` reports for a packet that the device sends. */
+/* Returns what `sluice check` reports of a limit for a packet of this address and size. */
 struct limit_state rig_limit_state(const struct rig *rig, const struct sl_limit *limit,
 				   const char *address, uint32_t size);
 
-/* Checks the number of rules, and that changes left no map entry that belongs to no rule. */
+/* Checks that the gate has this number of rules, and that each map entry belongs to a rule. */
 void rig_check_tidy(const struct rig *rig, unsigned int rules);
 
 /* --- Frames ---------------------------------------------------------------------------------- */
@@ -153,42 +153,42 @@ struct frame {
 struct frame frame_from(const char *source, uint32_t size);
 /* Returns a UDP packet from an address in 10.0.0.0/8, selected by a number. */
 struct frame frame_of(uint32_t number);
-/* Writes a UDP packet into the first bytes of a larger buffer. */
+/* Writes a UDP packet of `size` bytes to the start of a buffer. */
 void frame_write(uint8_t *bytes, uint32_t size, const char *source);
 struct frame frame_of_proto(const char *source, uint8_t proto);
-/* Change a field of a frame that frame_from() made. */
+/* Change a field of a frame that frame_from() has made. */
 void frame_set_destination(struct frame *frame, const char *destination);
 void frame_set_proto(struct frame *frame, uint8_t proto);
 void frame_set_port(struct frame *frame, uint16_t port);
 
 /* --- Running --------------------------------------------------------------------------------- */
 
-/* Runs a program on a frame. Returns whether it passed. */
+/* Runs the program of a hook on a frame. Returns whether the frame passed. */
 bool rig_run(struct rig *rig, enum hook hook, const void *bytes, uint32_t size);
 /* Sends the frame `count` times. Returns how many passed. */
 uint64_t rig_send(struct rig *rig, enum hook hook, const struct frame *frame, uint64_t count);
 /* Sends UDP packets in frames of FRAME_LEAST, on different hooks. Returns how many passed. */
 uint64_t rig_send_from(struct rig *rig, const char *source, uint64_t count);
 
-/* Number of packets to send to measure a burst. It is larger than any burst that is measured. */
+/* Packets to send to measure a burst: more than any burst that tests measure. */
 #define ENOUGH 50
 
-/* Sends ENOUGH packets and returns how many pass. At a rate of 1/h, that is the burst in force. */
+/* Sends ENOUGH packets and returns how many pass. At a rate of 1/h, this is the burst. */
 uint64_t rig_burst_of(struct rig *rig, const char *source);
-/* Sends in one system call through a TC program that calls a program of the rig for each packet. */
+/* Sends `count` frames in one system call to TC program `prog`, which calls the rig's program. */
 uint64_t rig_send_batch_through(struct rig *rig, int prog, const struct frame *frame,
 				uint64_t count);
 
 /*
  * Send a merged packet through TC. rig_run_merged() sends `packets` packets of one byte each.
- * rig_run_skb() sends `skb`, and stores the departure time in it. wire: packets and bytes to count
- * as sent.
+ * rig_run_skb() sends `skb`, and stores the departure time in it. wire: packets and bytes that
+ * should be counted.
  */
 bool rig_run_merged(struct rig *rig, const char *source, uint32_t packets);
 bool rig_run_skb(struct rig *rig, enum hook hook, const void *bytes, uint32_t size,
 		 struct __sk_buff *skb, const struct sl_cell *wire);
 
-/* Runs like rig_run_skb(), but through an XDP or TC program that calls a program of the rig. */
+/* Like rig_run_skb(), but runs XDP or TC program `prog`, which calls a program of the rig. */
 bool rig_run_through(struct rig *rig, int prog, enum hook hook, const void *bytes, uint32_t size,
 		     const struct sl_cell *wire);
 
@@ -199,26 +199,23 @@ bool rig_run_skb_through(struct rig *rig, int prog, enum hook hook, const void *
 
 /* A sequence of packets whose addresses change within a network (senders.h). */
 struct march {
-	/* variables of the BPF program that sends; a test may set `to`, `times` and `next` */
+	/* variables of the BPF sender; a test may set `to`, `times` and `next` */
 	struct senders *senders;
 	bool ipv4;
 	int prog;
 	struct frame frame;
 };
 
-/*
- * Prepares packets to a TC program of the rig. place: an index below SENDERS_MAX for this march
- * only.
- */
+/* Prepares a march to TC program `prog`. place: its own index, less than SENDERS_MAX. */
 struct march march_from(unsigned int place, const char *net, int prog);
 /* Sends the next `count` packets. Returns how many passed. */
 uint64_t rig_march(struct rig *rig, const struct march *march, uint64_t count);
 
 /* --- Newcomers ------------------------------------------------------------------------------- */
 
-/* Begins or ends a flood. Once begun, it lasts for the current and the next interval. */
+/* Begins or ends a flood. A flood that begins lasts until the end of the next interval. */
 void rig_flood(struct rig *rig, bool on);
-/* Locks all sets of the table if `admit` is false, so that no new key gets an entry. */
+/* If `admit` is false, locks all sets of the table, so that no new key gets a state. */
 void rig_admit(struct rig *rig, bool admit);
 /* Returns the length of the flood detector's interval in ticks. */
 uint64_t rig_interval(const struct rig *rig);
@@ -230,7 +227,7 @@ uint64_t rig_refusals(const struct rig *rig);
 /* Reads the state of an address under a limit. Returns false if there is no state. */
 bool rig_state(const struct rig *rig, const struct sl_prefix *address, const struct sl_limit *limit,
 	       struct sl_state *ret);
-/* Evicts a state like an insertion does. */
+/* Evicts a state, as an insertion does. */
 void rig_forget_state(const struct rig *rig, const struct sl_prefix *address,
 		      const struct sl_limit *limit);
 /* Return the number of states, and the number of sources that have a bucket on some CPU. */
@@ -243,13 +240,13 @@ void rig_forget_bucket(struct rig *rig, const struct sl_prefix *address);
 
 /* --- Counters -------------------------------------------------------------------------------- */
 
-/* Returns the number of packets that were counted under this reason in all policies. */
+/* Returns the number of packets with this reason, in the counters of all policies. */
 uint64_t rig_reason(const struct rig *rig, enum sl_reason reason);
 /* Returns the sum of the counters of all policies, including deleted policies. */
 struct sl_counters rig_counters(const struct rig *rig);
-/* Returns the counters of the policy that decides about an address, or of SL_POLICY_NONE. */
+/* Returns the counters of the policy that applies to an address, or of SL_POLICY_NONE. */
 struct sl_counters rig_counters_of(const struct rig *rig, const char *address);
-/* Checks that each packet that was sent was counted once, under its verdict, with its bytes. */
+/* Checks that each sent packet and its bytes were counted once, by the packet's verdict. */
 void rig_check_counted(const struct rig *rig);
 uint32_t rig_entries(const struct rig *rig, enum gate_map map);
 
@@ -270,19 +267,19 @@ struct flood {
 	unsigned int cpu;
 	const struct frame *frame;
 	uint32_t chunk;	   /* number of packets in one system call */
-	uint64_t count;	   /* the thread ends when it has sent this many packets */
-	uint64_t until_ns; /* monotonic time before which the thread does not end */
-	const bool *stop;  /* the thread ends when *stop is true; may be NULL */
-	bool first;	   /* 1 if the thread gets a real-time priority, if permitted */
+	uint64_t count;	   /* packets to send, or more until `until_ns` */
+	uint64_t until_ns; /* monotonic time */
+	const bool *stop;  /* if not NULL, the thread ends when *stop is true */
+	bool first;	   /* real-time priority, if permitted */
 	/* results */
 	uint64_t sent;
-	uint64_t begin, end; /* start of the first run and end of the last run, in ticks */
+	uint64_t begin, end; /* first run's begin and last run's end, in ticks */
 	int err;
 };
 
 uint64_t clock_ns(void);
 void flood_start(struct flood *flood);
-/* Waits for the thread, and asserts that all its system calls succeeded. */
+/* Waits for the thread, and asserts that none of its system calls failed. */
 void flood_join(struct flood *flood);
 
 #endif

@@ -18,7 +18,7 @@ static void admissions_read(const struct rig *rig, struct sl_admission *cpus)
 	uint32_t zero = 0;
 
 	assert_in_range(rig->gate.machine.cpus, 1, CPUS_MAX);
-	/* a gate may be made for more CPUs than this machine has */
+	/* the gate can have more CPUs than this machine */
 	memset(cpus, 0, rig->gate.machine.cpus * sizeof(*cpus));
 	assert_int_equal(bpf_map_lookup_elem(rig->gate.map[MAP_ADMISSION], &zero, cpus), 0);
 }
@@ -173,7 +173,7 @@ void rig_forget_bucket(struct rig *rig, const struct sl_prefix *address)
 	const struct sl_prefix source = prefix_source(address);
 	enum gate_map map = prefix_is_ipv4(address) ? MAP_BUCKETS4 : MAP_BUCKETS6;
 
-	/* delete the bucket, which has the same effect as an eviction by the kernel */
+	/* deleting a bucket has the same effect as an eviction by the kernel */
 	assert_true(rig_has_bucket(rig, address));
 	assert_int_equal(bpf_map_delete_elem(rig->gate.map[map], source.addr), 0);
 }

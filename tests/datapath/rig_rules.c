@@ -274,7 +274,7 @@ static unsigned int versions_in_use(const struct rig *rig)
 	return count;
 }
 
-/* Checks that a policy that inherits limits has the current limits of its parent. */
+/* Checks that a policy has the same limits as its parent in the slots that it inherits. */
 static void check_heir(const struct rig *rig, const struct sl_policy *policy)
 {
 	const struct sl_policy *other;
@@ -311,7 +311,7 @@ static void check_policy(const struct rig *rig, const struct rulemap_entry *entr
 
 	assert_in_range(entry->rule.cur.version, SL_POLICY_VERSION(SL_POLICY_FIRST),
 			SL_POLICY_VERSION(rig->gate.policies_max) - 1);
-	/* commands read the same policy as packets do */
+	/* commands must find the same policy as the packet path */
 	assert_memory_equal(policy, &rig->gate.policies[entry->rule.cur.version], sizeof(*policy));
 	assert_true(prefix_equal(&policy->prefix, &entry->prefix));
 	assert_in_range(policy->since, 1, rig->gate.state->generation);
@@ -368,7 +368,7 @@ static void check_counts(const struct rig *rig, const struct rulemap_entry *entr
 	assert_int_equal(versions_in_use(rig), policies);
 }
 
-/* Checks that `splits` has the number of longer rules of each /64, and no other entries. */
+/* Checks that `splits` has an entry for each /64 with longer rules, and their number. */
 static void check_splits(const struct rig *rig, const struct rulemap_entry *entries,
 			 unsigned int count)
 {
@@ -388,7 +388,7 @@ static void check_splits(const struct rig *rig, const struct rulemap_entry *entr
 	assert_int_equal(sum, rig->gate.state->split_rules);
 }
 
-/* Checks that `subrules` has the number of longer rules of each aggregate. */
+/* Checks that `subrules` has the number of longer rules for each aggregate. */
 static void check_subrules(const struct rig *rig, const struct rulemap_entry *entries,
 			   unsigned int count)
 {

@@ -13,7 +13,7 @@ char LICENSE[] SEC("license") = "GPL";
 
 struct senders all_senders[SENDERS_MAX];
 
-/* The programs under test, by the index of the senders that call them. */
+/* The programs under test. Each frame contains the index of the program to call. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
 	__uint(max_entries, SENDERS_MAX);

@@ -8,20 +8,20 @@
 
 #include "sluice.h"
 
-/* Largest number of senders in use at once. Each frame contains the index of its senders. */
+/* Maximum number of struct senders in use at once. A frame contains the index of its senders. */
 #define SENDERS_MAX 16
 
 struct senders {
-	__u64 next;    /* number of the next address */
-	__u64 base[2]; /* first address, as two numbers; an IPv4 address is in the second */
-	__u32 bits[2]; /* number of low bits that change, in each half of the address */
-	__u32 times;   /* number of consecutive packets from one address */
+	__u64 next;    /* number of the next packet's address */
+	__u64 base[2]; /* first address in host byte order; an IPv4 address is in base[1] */
+	__u32 bits[2]; /* low bits that change, in each half of the address */
+	__u32 times;   /* consecutive packets per address */
 	__u32 sent;    /* packets sent so far from the current address */
 	__u32 to;      /* 1 if destinations change, 0 if sources change */
 	__u32 pad;
 };
 
-/* Maps each number of `bits` bits to a different one, so that addresses are not consecutive. */
+/* Maps numbers of `bits` bits one to one, so that consecutive numbers give scattered addresses. */
 static inline __u64 senders_scatter(__u64 number, __u32 bits)
 {
 	__u64 mask = bits ? ~0ULL >> (64 - bits) : 0;
@@ -34,7 +34,7 @@ static inline __u64 senders_scatter(__u64 number, __u32 bits)
 	return number * 0x94d049bb133111ebULL & mask;
 }
 
-/* Returns the upper or lower half of the address of a sender. */
+/* Returns half (0: upper, 1: lower) of the address with this number. */
 static inline __u64 senders_half(const struct senders *senders, __u64 number, int half)
 {
 	return senders->base[half] | senders_scatter(number, senders->bits[half]);

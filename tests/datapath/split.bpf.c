@@ -9,7 +9,7 @@
 
 char LICENSE[] SEC("license") = "GPL";
 
-volatile __u32 front; /* number of bytes to remove; 14 bytes of the linear part must remain */
+volatile __u32 front; /* bytes to remove; at least 14 bytes of the linear part must be left */
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
@@ -26,7 +26,7 @@ int split(struct xdp_md *ctx)
 	return XDP_ABORTED;
 }
 
-/* Returns the length of the linear part before bytes are removed. */
+/* Returns the length of the linear part of a frame from which no bytes are removed. */
 SEC("xdp.frags")
 int linear_size(struct xdp_md *ctx)
 {

@@ -17,7 +17,7 @@ struct {
 	__type(value, __u32);
 } programs SEC(".maps");
 
-/* If the time cannot be set, returns TC_ACT_REDIRECT (7), which sluice never returns. */
+/* Returns TC_ACT_REDIRECT (7), which sluice never returns, if the time cannot be set. */
 SEC("tc")
 int stamp(struct __sk_buff *skb)
 {

@@ -9,7 +9,7 @@ static const char *const sources[] = {"192.0.2.1", "2001:db8::1"};
 static const char *const neighbours[] = {"192.0.2.2", "2001:db8:0:1::1"}; /* /24, /56 */
 static const char *const strangers[] = {"192.0.3.1", "2001:db8:1::1"};
 
-/* Sends `count` packets on each hook of each CPU. Returns how many pass. */
+/* Sends `count` packets on each hook of each CPU. Returns how many pass in all. */
 static uint64_t send_everywhere(struct rig *rig, const struct frame *frame, uint64_t count)
 {
 	uint64_t passed = 0;
@@ -42,7 +42,7 @@ struct length_case {
 	const char *words;
 	uint64_t burst;
 	uint64_t block; /* ticks */
-	uint64_t after; /* number of packets that pass when the block ends */
+	uint64_t after; /* packets that pass right after the block */
 };
 
 static const struct length_case length_cases[] = {
@@ -76,7 +76,7 @@ static void length_check(struct rig *rig, const struct length_case *it, const ch
 	sent += rig->cpus * HOOKS;
 	assert_int_equal(rig_reason(rig, SL_DROP_BLOCKED), sent);
 	assert_int_equal(rig_reason(rig, SL_DROP_OVER_LIMIT), 1);
-	rig_clock_forward(rig, JIFFY); /* the refusal that a CPU caches is valid for a jiffy */
+	rig_clock_forward(rig, JIFFY); /* a CPU's cached refusal is valid until the jiffy ends */
 	most = it->after + JIFFY / rig_limit(rig, source)->cost + 1;
 	assert_in_range(rig_send(rig, HOOK_XDP, &frame, it->burst + 50), it->after,
 			most < it->burst ? most : it->burst);
@@ -164,7 +164,7 @@ TEST(test_dropped_anyway)
 	assert_int_equal(rig_reason(rig, SL_DROP_BLOCKED), 0);
 	assert_int_equal(send_everywhere(rig, &frame, 10), 4);
 	rig_clock_forward(rig, SEC);
-	assert_int_equal(send_everywhere(rig, &frame, 1), 0); /* packet 21 begins the block */
+	assert_int_equal(send_everywhere(rig, &frame, 1), 0); /* packet 21 exceeds limit b */
 	assert_true(rig_reason(rig, SL_DROP_BLOCKED) > 0);
 	rig_clock_forward(rig, 3598 * SEC);
 	assert_int_equal(send_everywhere(rig, &frame, 1), 0);
@@ -172,7 +172,7 @@ TEST(test_dropped_anyway)
 }
 
 static const struct {
-	const char *words; /* words of the new limit, set while the source is blocked for an hour */
+	const char *words; /* words that replace the limit, during a block of an hour */
 	bool blocked;
 } changes[] = {
 	{"rate 1kpps burst 5 action block 1h", true},

@@ -11,7 +11,7 @@
 
 #define DAY (86400 * SEC)
 
-/* Starts the clock 30 days late, so budgets are full: commands fill them by the machine's clock. */
+/* Starts the clock in 30 days. Commands start budgets by the machine's clock, so they are full. */
 static struct rig *budget_rig(void **state)
 {
 	struct rig *rig = rig_begin(state);
@@ -52,7 +52,7 @@ static uint64_t bucket_passes(const struct sl_limit *budget, uint64_t cost, uint
 	return passes;
 }
 
-/* A budget is exact if it has no slices. Otherwise it passes less, by the credit left in slices. */
+/* Checks that a budget without slices is exact. Credit left in slices may be missing otherwise. */
 static void exact_check(struct rig *rig, const struct exact_case *it)
 {
 	static const char *const nets[] = {"0.0.0.0/0", "::/0"};
@@ -71,7 +71,7 @@ static void exact_check(struct rig *rig, const struct exact_case *it)
 	cost = credit_cost(budget, 1, marches[0].frame.size);
 	slack = budget->slice ? credit_slices(budget) / cost + 1 : 0;
 	for (int step = 0; step < 150; step++) {
-		/* a refusal may be cached until the jiffy ends, so wait for longer */
+		/* wait at least a jiffy if refusals can be cached until a jiffy ends */
 		uint64_t ticks =
 			rand() % (budget->burst / 5) + (budget->refuse_by_jiffy ? JIFFY : 0);
 		uint64_t count = rand() % (budget->burst / cost * 2 + 2);
@@ -111,7 +111,7 @@ TEST(test_exact)
 /* --- All CPUs at full speed ----------------------------------------------------------------- */
 
 #define SPEED_NS      1000000000ULL
-#define PACKETS_LEAST 1000000 /* packets that each CPU sends at least, even if it starts late */
+#define PACKETS_LEAST 1000000 /* least packets per CPU, even if a thread starts late */
 
 /* Returns the time from the start of the first sender to the end of the last sender. */
 static uint64_t floods_lasted(const struct flood *floods, unsigned int count)
@@ -168,7 +168,7 @@ static void speed_check(struct rig *rig, const struct shipped *shipped, const ch
 		      rate, burst, sent, cpus, passed, most, passed / most,
 		      rig_reason(rig, SL_DROP_CONTENDED));
 	assert_true(passed <= most);
-	/* this bound is low, because other processes may delay the senders */
+	/* low, because other processes may delay the threads that send */
 	assert_true(passed >= gained * 0.3);
 	assert_int_equal(passed + rig_reason(rig, SL_DROP_OVER_BUDGET) +
 				 rig_reason(rig, SL_DROP_CONTENDED),
@@ -191,8 +191,8 @@ TEST(test_full_speed)
 /* --- A drop costs nothing ------------------------------------------------------------------- */
 
 /*
- * If the budget refuses a packet of a source that is new under one limit, the charges of the other
- * limits are refunded.
+ * If the budget refuses a packet of a source that is new under one of several limits, the charges
+ * of the other limits are refunded.
  */
 TEST(test_charges_go_back)
 {
@@ -299,7 +299,7 @@ TEST(test_levels_stay)
 		struct rule rule;
 		struct sl_prefix all = prefix_of("default");
 
-		/* change the limits of the policy, which keeps its budget */
+		/* set other limits of the policy, whose budget stays */
 		assert_int_equal(rules_get(&rig->gate, &all, &rule), 0);
 		rule.limit[0].spec.burst++;
 		assert_int_equal(rules_change(&rig->gate,
@@ -314,7 +314,7 @@ TEST(test_levels_stay)
 	rig_check_counted(rig);
 }
 
-/* Credit that a slice borrowed from one budget is never spent under another budget. */
+/* If a slice has borrowed credit from a budget, no other budget's packets spend this credit. */
 TEST(test_slices_are_void)
 {
 	struct rig *rig = budget_rig(state);

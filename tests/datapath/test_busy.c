@@ -33,7 +33,7 @@ static void check_refused(const struct rig *rig, uint64_t packets)
 	rig_check_counted(rig);
 }
 
-/* While its set is locked, a new source passes as a newcomer. Afterwards it has its full burst. */
+/* While its set is locked, a new source passes without a state. Later it has its full burst. */
 TEST(test_a_source_of_a_locked_set_passes_as_a_newcomer)
 {
 	for (int family = 0; family < SL_FAMILIES; family++) {
@@ -45,7 +45,7 @@ TEST(test_a_source_of_a_locked_set_passes_as_a_newcomer)
 		assert_int_equal(rig_reason(rig, SL_PASS_NEWCOMER), PACKETS);
 		check_refused(rig, PACKETS);
 		rig_admit(rig, true);
-		rig_zero(rig, MAP_SKETCHES); /* clear the counts of the first packets */
+		rig_zero(rig, MAP_SKETCHES); /* clear the sketch's counts of the packets before */
 		assert_int_equal(rig_send(rig, HOOK_XDP, &frame, 2 * BURST), BURST);
 		rig_check_counted(rig);
 	}

@@ -28,13 +28,13 @@ TEST(test_limits_keep_their_levels)
 {
 	static const struct {
 		const char *words; /* words of the limit that replaces `rate 1/h burst 10` */
-		/* packets that then pass from a source with credit for 4 packets */
+		/* packets that then pass from a source whose credit was 4 packets */
 		uint64_t passes;
 	} cases[] = {
 		{"rate 1/h burst 10", 4},
 		{"rate 1/h burst 20", 4},
 		{"rate 1/h burst 3", 3},
-		{"rate 2/h burst 20", 8}, /* the level is 4 hours, so 8 packets pass */
+		{"rate 2/h burst 20", 8}, /* 4 packets at 1/h are 8 at 2/h */
 		{"rate 30/min burst 40", 40},
 		{"rate 1/h burst 10 start empty", 4},
 		{"name all rate 1/h burst 10 match udp", 4},
@@ -69,7 +69,7 @@ TEST(test_limits_keep_their_levels)
 	}
 }
 
-/* An id is never used again, even if a limit returns to a key that it had before. */
+/* If the key of a limit changes and changes back, the limit gets an id that is new each time. */
 TEST(test_ids_are_used_once)
 {
 	static const char *const words[] = {
@@ -112,7 +112,7 @@ TEST(test_slots)
 	assert_int_equal(rig_send(rig, HOOK_XDP, &tcp, 12), 5);
 	assert_int_equal(refused(rig, "192.0.2.1", "b"), 7);
 
-	/* d gets the slot of b, but not its refusals; e gets the last slot */
+	/* d gets the slot of b and counts from 0; e gets the last slot */
 	rig_limits(rig, "default", "name e rate 1/h burst 90", "name d rate 1/h burst 3 match tcp",
 		   "name c rate 1/h burst 80", "name a rate 1/h burst 10 match udp", NULL);
 	assert_int_equal(id_of(rig, "192.0.2.1", "a"), ids[0]);
@@ -126,7 +126,7 @@ TEST(test_slots)
 	assert_int_equal(refused(rig, "192.0.2.1", "d"), 6);
 	assert_int_equal(refused(rig, "192.0.2.1", "a"), 20);
 
-	/* remove all limits but a, which keeps its id, slot and refusals */
+	/* remove all limits but a, whose id, slot and refusals stay */
 	rig_limits(rig, "default", "name a rate 1/h burst 11 match udp", NULL);
 	assert_int_equal(id_of(rig, "192.0.2.1", "a"), ids[0]);
 	assert_int_equal(slot_of(rig, "192.0.2.1", "a"), slots[0]);
@@ -141,7 +141,7 @@ TEST(test_slots)
 
 /* --- Counters ------------------------------------------------------------------------------- */
 
-/* A policy that reuses a deleted policy's number counts from zero. The totals stay complete. */
+/* A policy that gets the number of a deleted policy counts from 0. Totals include both. */
 TEST(test_numbers_are_used_again)
 {
 	struct rig *rig = rig_begin(state);
@@ -190,7 +190,7 @@ static struct sl_state state_of(const struct rig *rig, const char *address)
 	return state;
 }
 
-/* Changes other rules, and checks that the next packet is charged to the same slice as before. */
+/* If other rules change, the next packet is charged to the same slice as the packet before. */
 static void check_unnoticed(struct rig *rig, struct ruleset *set)
 {
 	struct sl_state state = state_of(rig, "192.0.2.1"), after;
@@ -226,7 +226,7 @@ TEST(test_others_keep_their_slices)
 	rules_add_list(&set, "198.51.100.0/24", SL_ACCESS_DENY, 0);
 	rules_add_list(&set, "2001:db8::1", SL_ACCESS_DENY, 0);
 	check_unnoticed(rig, &set);
-	/* set limits to their old values, together with another change */
+	/* a change that sets limits to the values that they have, and changes another rule */
 	rules_add_limits(&set, "192.0.0.0/16", "rate 1/min burst 1000", NULL);
 	rules_add_limits(&set, "default", "rate 2/h burst 5", NULL);
 	check_unnoticed(rig, &set);
@@ -253,13 +253,13 @@ static int64_t credit_of(const struct rig *rig, const char *name)
 
 /*
  * If a limit of the policy changes, the next packet returns the credit of slices to the states. If
- * the limit's key changes, it gets other states, so the credit of its slice is void.
+ * a limit's key changes, the limit gets other states, so the credit of its slices is lost.
  */
 TEST(test_limits_keep_their_slices)
 {
 	static const struct {
 		const char *limits[3];
-		bool stays[2]; /* whether the limits t and u keep the credit of their slices */
+		bool stays[2]; /* whether t and u keep their slices' credit */
 	} changes[] = {
 		{{"name t rate 1/min burst 1000 match tcp",
 		  "name u rate 1/min burst 1000 match udp", "name x rate 1/h burst 500"},
@@ -296,7 +296,7 @@ TEST(test_limits_keep_their_slices)
 		t = credit_of(rig, "t");
 		u = credit_of(rig, "u");
 		rig_limits(rig, "default", limits[0], limits[1], limits[2], NULL);
-		/* send a packet that no limit matches, which updates the bucket too */
+		/* a packet that no limit matches also updates the bucket */
 		assert_int_equal(rig_send(rig, HOOK_XDP, &gre, 1), 1);
 		if (i + 1 < ARRAY_SIZE(changes))
 			assert_int_equal(credit_of(rig, "t"), changes[i].stays[0] ? t : 0);
@@ -308,7 +308,7 @@ TEST(test_limits_keep_their_slices)
 	rig_check_counted(rig);
 }
 
-/* Credit of one state never returns to another state, even after many changes without packets. */
+/* Credit returns only to the state from which it was borrowed, even after many changes. */
 TEST(test_slices_are_of_their_states)
 {
 	struct rig *rig = rig_begin(state);
