@@ -13,7 +13,7 @@
 #define SECONDS	   (PACKETS / PER_SECOND)
 #define WAYS	   (2 * SL_WAYS)
 
-/* Makes frames from sources in 10.0.0.0/8 that all have the same two sets under a limit. */
+/* Returns frames of sources in 10.0.0.0/8 whose keys under a limit have the same two sets. */
 static void addresses_choose(const struct rig *rig, const struct sl_limit *limit,
 			     struct frame chosen[CHOSEN_MAX])
 {
@@ -41,7 +41,7 @@ static void addresses_choose(const struct rig *rig, const struct sl_limit *limit
 struct collision {
 	const char *limit;
 	enum hook hook;
-	unsigned int most; /* largest number of packets that a source may pass in SECONDS */
+	unsigned int most; /* packets that one source may pass in SECONDS */
 };
 
 static const struct collision collisions[] = {
@@ -53,7 +53,7 @@ static const struct collision collisions[] = {
 	{"shape 100pps horizon 400ms", HOOK_EGRESS, 41 + 100 * SECONDS},
 };
 
-/* Sends `run` packets from each of `count` sources in turn. Returns how many pass. */
+/* Sends `run` consecutive packets from each of `count` sources, by turns. Returns how many pass. */
 static uint64_t collide(struct rig *rig, const struct collision *it, const struct frame *chosen,
 			unsigned int count, unsigned int run)
 {
@@ -69,8 +69,8 @@ static uint64_t collide(struct rig *rig, const struct collision *it, const struc
 }
 
 /*
- * Sources that evict each other pass together no more than one source per way may, because a new
- * state inherits the deficit of the state that it replaces.
+ * However many sources evict each other, they pass no more than as many sources as there are ways,
+ * because a new state inherits the deficit of the state that it replaces.
  */
 TEST(test_chosen_sources_pass_no_more_than_their_limits)
 {

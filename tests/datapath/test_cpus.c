@@ -11,14 +11,14 @@
 #define NEIGHBOUR "192.0.2.%u" /* format of addresses in one /24 */
 
 #define PACKETS_LEAST 10000000ULL
-/* The run is so long that less than 2 % of the credit is left in slices at its end. */
+/* So long that credit left in slices at the end is less than 2 % of what passes. */
 #define RUN_NS	 1500000000ULL
 #define SPEED_NS 300000000ULL
 #define CHUNK	 20000 /* packets in one system call of a few milliseconds */
 #define THREADS	 100
-#define ATTEMPTS 5 /* more than one, because other processes may use the CPUs */
+#define ATTEMPTS 5 /* several, because other processes may use the CPUs */
 
-/* Sends the first packet of a source. Returns its time in ticks, which is in the state. */
+/* Sends the first packet of a source. Returns when it was judged, in ticks, from the state. */
 static uint64_t first_packet(const struct rig *rig, int prog, const struct frame *frame)
 {
 	LIBBPF_OPTS(bpf_test_run_opts, opts, .data_in = frame->bytes, .data_size_in = frame->size,
@@ -33,7 +33,7 @@ static uint64_t first_packet(const struct rig *rig, int prog, const struct frame
 
 struct result {
 	uint64_t sent, passed, dropped, contended;
-	double most; /* largest number of packets that may pass: burst + rate x t */
+	double most; /* packets that may pass: burst + rate x t */
 };
 
 static struct result result_read(const struct rig *rig, const struct flood *floods,
@@ -66,12 +66,12 @@ static void result_check(const struct result *result)
 
 /* --- Two CPUs at full speed ----------------------------------------------------------------- */
 
-/* The tested rates are a tenth and a third of the machine's speed, so a flood exceeds them. */
+/* Rates of a tenth (SPEED_FIXED) and a third of what the machine can send. */
 #define SPEED_FIXED   10
 #define SPEED_HIGHEST 3
 
 struct speed_case {
-	/* rate in packets per second; 0 stands for the machine's speed / SPEED_HIGHEST */
+	/* packets per second; 0: the machine's speed / SPEED_HIGHEST */
 	uint32_t pps;
 	const char *burst;
 	enum hook hook;
@@ -88,7 +88,7 @@ static void flood_all_cpus(struct flood *floods, const struct rig *rig, const st
 		flood_join(&floods[i]);
 }
 
-/* Returns how many packets per second all CPUs pass under a limit that they cannot reach. */
+/* Returns how many packets per second all CPUs can send, under a limit that refuses none. */
 static uint64_t machine_speed(struct rig *rig, const struct shipped *shipped)
 {
 	struct frame frame = frame_from(ADDRESS, 60);
@@ -135,7 +135,7 @@ static struct result speed_measure(struct rig *rig, const struct shipped *shippe
 
 	flood_all_cpus(floods, rig, &like);
 	if (it->hook == HOOK_XDP) {
-		/* XDP calls begin with a wait for grace periods, so send the last packets on TC */
+		/* XDP waits for grace periods before it sends, so send the last packets on TC */
 		like.prog = shipped->prog[HOOK_INGRESS];
 		like.chunk = like.count = CHUNK;
 		like.first = true;
@@ -146,8 +146,8 @@ static struct result speed_measure(struct rig *rig, const struct shipped *shippe
 }
 
 /*
- * Returns whether a result is within its bounds. On a busy machine, packets may arrive too slowly
- * to reach the limit, or so late that credit is lost.
+ * Returns whether a result is within its bounds. On a busy machine, threads may send too slowly to
+ * exceed the limit, or so late that credit is lost.
  */
 static bool speed_is_close(const struct result *result)
 {
@@ -197,7 +197,7 @@ TEST(test_full_speed)
 
 /* --- Many threads --------------------------------------------------------------------------- */
 
-/* Sends from one source per thread. The sources share a key. */
+/* Sends from one source per thread. All these sources share a key. */
 static struct result flood_neighbours(struct rig *rig, int prog)
 {
 	struct frame frames[THREADS], first = frame_from(ADDRESS, 60);

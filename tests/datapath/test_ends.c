@@ -13,7 +13,7 @@
 #include "gate/lists.h"
 #include "gate/transaction.h"
 
-/* Start of the injected clock. The machine's clock is earlier, so commands see no expired entry. */
+/* Start of the injected clock: years after the machine's, so commands see no expired entry. */
 #define LATE (8ULL * 365 * 86400 * SEC)
 
 /* --- The end -------------------------------------------------------------------------------- */
@@ -29,7 +29,7 @@ static const struct end_case end_cases[] = {
 	{"2001:db8::1", "2001:db8::1"},	  {"2001:db8::/127", "2001:db8::1"},
 };
 
-/* Sends a packet on every CPU, and checks that all of them pass, or that none passes. */
+/* Sends a packet on every CPU, and checks that each of them passes, or that none does. */
 static void expect(struct rig *rig, const char *source, bool passes)
 {
 	for (unsigned int cpu = 0; cpu < rig->cpus; cpu++) {
@@ -44,7 +44,7 @@ static void clock_to(struct rig *rig, uint64_t moment)
 	rig_clock_forward(rig, moment - rig_now(rig));
 }
 
-/* Adds a prefix to lists. Its entry on the list with index `timed` expires at `until`. */
+/* Adds a prefix to a mask of lists. Its entry on list number `timed` expires at `until`. */
 static void listed_until(struct rig *rig, const char *prefix, uint64_t lists, int timed,
 			 uint32_t until)
 {
@@ -63,20 +63,20 @@ static void listed_until(struct rig *rig, const char *prefix, uint64_t lists, in
 }
 
 /*
- * Checks that an entry is in force until the last tick before its expiry, and not later. The source
- * is new, or has sent a packet long before or just before. The expiry is at any time of a jiffy.
+ * Checks that an entry is in force until the last tick before its expiry. The source also sends
+ * right after the entry is set if `heard_at_once`, and `lead` ticks before the expiry if not 0.
  */
 static void end_check(struct rig *rig, const struct end_case *it, enum sl_access list, bool by_hand,
 		      uint64_t lead, bool heard_at_once)
 {
 	bool allowed = list == SL_ACCESS_ALLOW;
-	unsigned int late = lead % 2; /* 1 if the kernel counts each jiffy one jiffy late */
+	unsigned int late = lead % 2; /* 1: the kernel counts each jiffy one jiffy late */
 	uint32_t until;
 
 	rig_empty(rig);
 	rig_clock_start(rig, LATE + (uint64_t)rand() % (100 * MS));
 	until = rig_until(rig, 2 * SEC);
-	if (allowed) /* this limit drops packets after the allow has expired */
+	if (allowed) /* drops packets once the allow has expired */
 		rig_limits(rig, "default", "rate 1/h burst 9 start empty", NULL);
 	if (by_hand)
 		rig_list(rig, it->prefix, list, until);
@@ -171,7 +171,7 @@ TEST(test_limits_take_over)
 			rig_limits(rig, own ? prefixes[i] : "0.0.0.0/0", "rate 1/h burst 10", NULL);
 			assert_int_equal(rig_send_from(rig, "192.0.2.1", 4), 4);
 			if (!own && !strcmp(prefixes[i], "default"))
-				continue; /* a longer rule, 0.0.0.0/0, decides */
+				continue; /* 0.0.0.0/0, which is longer than default, decides */
 			rig_list(rig, prefixes[i], SL_ACCESS_DENY, rig_until(rig, SEC));
 			assert_int_equal(rig_send_from(rig, "192.0.2.1", 4), 0);
 			rig_clock_forward(rig, 2 * SEC);
@@ -181,7 +181,7 @@ TEST(test_limits_take_over)
 		}
 }
 
-/* A source keeps its slices while an entry is in force for a short time. */
+/* A source keeps its slices during an entry that is in force for a short time. */
 TEST(test_slices_stay)
 {
 	struct rig *rig = rig_begin(state);
@@ -226,14 +226,14 @@ TEST(test_another_end)
 	rig_clock_forward(rig, 3600 * SEC);
 	expect(rig, "192.0.2.1", false);
 	rig_list(rig, "192.0.2.1", SL_ACCESS_ALLOW, rig_until(rig, 0) - 1);
-	expect(rig, "192.0.2.1", true); /* the entry has already expired, so no rule decides */
+	expect(rig, "192.0.2.1", true); /* expired already, so no rule applies */
 	assert_int_equal(rig_reason(rig, SL_PASS_ALLOWED), 0);
 	rig_list(rig, "192.0.2.1", SL_ACCESS_DENY, UINT32_MAX);
 	expect(rig, "192.0.2.1", false);
 	rig_check_counted(rig);
 }
 
-/* A change of any rule does not revive an expired entry. */
+/* No change of any rule puts an expired entry into force again. */
 TEST(test_over_for_good)
 {
 	struct rig *rig = rig_begin(state);
@@ -264,7 +264,7 @@ TEST(test_ends_within_a_64)
 	expect(rig, "2001:db8:5::3", false);
 	assert_int_equal(rig_send_from(rig, "2001:db8:5::1:0", 5), 5);
 	rig_clock_forward(rig, 2 * SEC);
-	expect(rig, "2001:db8:5::1", false); /* the rule of the /112 denies */
+	expect(rig, "2001:db8:5::1", false); /* the rule of the /112 decides, and denies */
 	expect(rig, "2001:db8:5::2", true);
 	rig_clock_forward(rig, 2 * SEC);
 	expect(rig, "2001:db8:5::2", false);
@@ -282,7 +282,7 @@ TEST(test_an_entry_ends_and_its_other_lists_stay)
 {
 	static const struct {
 		const char *name;
-		/* mask of the prefix's lists: list 0 denies, 1 allows, 2 denies for a second */
+		/* mask of the prefix's lists: 0 denies, 1 allows, 2 denies for a second */
 		uint64_t lists;
 		int timed;
 		unsigned int seconds; /* seconds until the entry on list `timed` expires */
@@ -319,7 +319,7 @@ TEST(test_an_entry_ends_and_its_other_lists_stay)
 	}
 }
 
-/* Makes list 0, and adds an entry for 192.0.2.1 that has already expired. */
+/* Makes list 0, and adds an entry of 192.0.2.1 to it that expired in the past. */
 static void put_ended(struct rig *rig)
 {
 	const struct sl_prefix ended = prefix_of("192.0.2.1");
@@ -334,7 +334,7 @@ static void put_ended(struct rig *rig)
 	assert_int_equal(rig_change(rig, &entries), 0);
 }
 
-/* If a later list gets the bit of an expired entry's list, it does not contain the entry. */
+/* A new list can get the number of an expired entry's list. The entry is not on the new list. */
 TEST(test_an_entry_that_ended_is_on_no_later_list_of_its_place)
 {
 	struct sl_list_info list = {.name = "later", .access = SL_ACCESS_DENY};
@@ -385,7 +385,7 @@ TEST(test_an_entry_that_ended_is_swept_from_its_rule)
 	rig_check_counted(rig);
 }
 
-/* If a rule cannot be read, no change begins, so expired rules stay. */
+/* A change fails if a rule cannot be read. It then does not remove expired rules either. */
 TEST(test_a_damaged_rule_does_not_begin_a_change)
 {
 	const __u32 damaged = inet_addr("192.0.2.9");
@@ -426,7 +426,7 @@ TEST(test_an_entry_of_an_heir_keeps_its_end)
 	rig_check_counted(rig);
 }
 
-/* Only one list entry of a prefix may expire. A change of the prefix's policy keeps the expiry. */
+/* Only one list entry of a prefix may expire. A change of the prefix's policy leaves its expiry. */
 TEST(test_a_prefix_has_one_time)
 {
 	struct sl_list_info list = {.name = "list0", .access = SL_ACCESS_DENY};

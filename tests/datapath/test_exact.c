@@ -70,7 +70,7 @@ TEST(test_fresh_burst)
 		      "3 mpps, XDP and TC\n");
 }
 
-/* Two CPUs send in turn. Credit in one CPU's slice is not available to the other CPU. */
+/* Two CPUs send by turns. Neither can spend the credit in the slice of the other. */
 TEST(test_fresh_burst_of_two_cpus)
 {
 	struct rig *rig = rig_begin(state);
@@ -96,7 +96,7 @@ TEST(test_fresh_burst_of_two_cpus)
 
 /* --- Refill --------------------------------------------------------------------------------- */
 
-/* Uses up a new source's credit in a jiffy's last tick. The next tick ends a cached refusal. */
+/* Spends a new source's credit in a jiffy's last tick. A cached refusal ends in the next tick. */
 static struct frame drain_new(struct rig *rig, const struct limit_case *it)
 {
 	struct frame frame = next_source();
@@ -137,7 +137,7 @@ TEST(test_refill)
 
 /* --- Long runs ------------------------------------------------------------------------------ */
 
-/* Sends `batch` packets every `step` ticks, from 0 to `span`. Returns how many pass. */
+/* Sends `batch` packets every `step` ticks, from 0 to `span`. Returns how many pass in all. */
 static uint64_t run_steadily(struct rig *rig, const struct frame *frame, uint64_t batch,
 			     uint64_t step, uint64_t span)
 {
@@ -193,8 +193,8 @@ TEST(test_one_a_minute)
 }
 
 /*
- * Asserts that a plain token bucket has credit for a packet that passed. A packet that costs more
- * than `refill` needs only that level, and the rest becomes debt (include/credit.h).
+ * Asserts that a plain token bucket has credit for a packet that passed. If the packet costs more
+ * than `refill`, a level of `refill` suffices, and the rest becomes debt (include/credit.h).
  */
 static void assert_afforded(struct reference *reference, const struct sl_limit *limit, uint64_t now,
 			    uint32_t packets)
@@ -311,7 +311,7 @@ static const struct bits_case bits_cases[] = {
 	{"7gbit", "500kB", 875000000, 500000},
 };
 
-/* Sends frames of the given sizes in turn during `span`, faster than the rate. */
+/* Sends frames of these sizes by turns for `span` ticks, faster than the limit's rate. */
 static void run_bytes(struct rig *rig, const struct bits_case *it, const uint32_t *sizes,
 		      size_t count, uint64_t span)
 {
@@ -339,9 +339,9 @@ static void bits_check(struct rig *rig, const struct bits_case *it, const uint32
 	rig_set(rig, "default", it->rate, it->burst);
 	start = rig_now(rig);
 	run_bytes(rig, it, sizes, count, span);
-	rig_clock_back(rig, span / 4000); /* set the clock back to the last packets */
+	rig_clock_back(rig, span / 4000); /* back to the time of the last frames */
 	most = it->burst_bytes + it->byte_ps * (rig_now(rig) - start) / SEC;
-	/* one frame, and the credit that a cached refusal may lose until the last jiffy ends */
+	/* one frame, and what a refusal until the end of the last jiffy may have cost */
 	slack = sizes[count - 1] + it->byte_ps * (JIFFY + span / 4000) / SEC;
 	print_message("%s %s, frames of %u: %llu bytes passed, at most %lu\n", it->rate, it->burst,
 		      sizes[0], rig->passed.bytes, most);
@@ -367,7 +367,7 @@ TEST(test_bit_rates)
 
 /* --- Merged packets ------------------------------------------------------------------------- */
 
-/* TCP packets that GRO merged, 45 in each buffer, pass at their rate and not faster. */
+/* In buffers of 45 TCP packets merged by GRO, packets pass exactly at the limit's rate. */
 TEST(test_merged_packets_get_their_rate)
 {
 	static const struct {
@@ -393,7 +393,7 @@ TEST(test_merged_packets_get_their_rate)
 			passed += rig_run_merged(rig, "192.0.2.1", cases[i].packets);
 			rig_clock_forward(rig, 4 * MS + 1);
 		}
-		/* at most one refill is incomplete, and a full state loses credit */
+		/* the last refill may be too small, and a full state gets no credit */
 		assert_in_range(passed * cost, cases[i].seconds * SEC * 98 / 100 - cost,
 				cases[i].seconds * SEC + cost);
 	}

@@ -11,7 +11,7 @@
 
 #define FLIPS 200
 
-/* If a rate alternates between two values, either value judges each packet, and levels stay. */
+/* Changes alternate a rate between two values. Either judges each packet, and levels stay. */
 TEST(test_flips_under_fire)
 {
 	struct rig *rig = rig_begin(state);
@@ -58,7 +58,7 @@ TEST(test_flips_under_fire)
 
 /* --- Rulesets that swap --------------------------------------------------------------------- */
 
-#define LISTED 16 /* number of rules of each kind; each change writes all of them */
+#define LISTED 16 /* rules of each kind; each change writes them all */
 
 enum target {
 	TARGET_ONE,   /* only the first ruleset denies the source */
@@ -91,7 +91,7 @@ static void fire_change(struct rig *rig, bool first)
 	for (int i = 0; i < LISTED; i++) {
 		char text[32];
 
-		/* alternate the expiry, because a change does not write an unchanged rule */
+		/* alternate the expiry too: a change does not write a rule that stays the same */
 		snprintf(text, sizeof(text), "198.51.100.%d", i);
 		rules_add_list(&set, text, SL_ACCESS_DENY, first ? 0 : UINT32_MAX);
 		snprintf(text, sizeof(text), "198.51.101.%d", i);
@@ -154,7 +154,7 @@ static void fire_check(const struct rig *rig, const struct flood *floods)
 	assert_int_equal(passed[TARGET_LIMITED], LIMITED_BURST);
 }
 
-/* If two rulesets alternate, no packet is judged by a mixture of both. */
+/* Changes alternate between two rulesets. No packet is judged by a mixture of them. */
 TEST(test_swaps_under_fire)
 {
 	struct rig *rig = rig_begin(state);
@@ -186,7 +186,7 @@ TEST(test_swaps_under_fire)
 
 /* --- Rules that are written over ------------------------------------------------------------ */
 
-/* The rules of hosts are written again while packets of their /64 look them up. */
+/* Changes write the rules of hosts again, while packets look up rules in the same /64. */
 TEST(test_rewrites_under_fire)
 {
 	static const char *const hosts[] = {"2001:db8::1", "2001:db8::2"};
@@ -217,7 +217,7 @@ TEST(test_rewrites_under_fire)
 		};
 		flood_start(&floods[i]);
 	}
-	rig->gate.state->changing = 1; /* a command sets this flag during a change */
+	rig->gate.state->changing = 1; /* as during a command's change */
 	for (end = clock_ns() + FIRE_NS; clock_ns() < end; writes += ARRAY_SIZE(entries))
 		assert_int_equal(rulemap_write(&rig->gate, entries, ARRAY_SIZE(entries)), 0);
 	__atomic_store_n(&stop, true, __ATOMIC_RELEASE);

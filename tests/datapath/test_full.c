@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Tests of full maps of rules: a change without room has no effect, or expired rules make room. */
+/* Tests of full maps of rules. A change without room removes expired rules, or has no effect. */
 #include <errno.h>
 #include "rig.h"
 #include "rules/ruleset.h"
 
 #include <bpf/bpf.h>
 
-#define OVER 1 /* an expiry that is in the past by every clock */
+#define OVER 1 /* an expiry in the past, by every clock */
 
-#define HOSTS	 1024 /* capacity of the rig's maps of host rules */
+#define HOSTS	 1024 /* size of each map of hosts in the rig */
 #define PREFIXES 1024
 
 static const char *host(unsigned int number)
@@ -173,7 +173,7 @@ TEST(test_hosts_full_in_one_change)
 	plant_denied(rig, host, HOSTS - 2, 0);
 	rules_add_limits(&set, "default", "rate 1/h burst 9", NULL);
 	rules_add_list(&set, "192.0.2.1", SL_ACCESS_DENY, 0);
-	/* a change adds before it removes, so this removal makes no room */
+	/* makes no room, because a change adds rules before it removes any */
 	rules_add_list(&set, host(0), SL_ACCESS_NONE, 0);
 	rules_add_list(&set, "192.0.2.2", SL_ACCESS_DENY, 0);
 	rules_add_list(&set, "192.0.2.3", SL_ACCESS_DENY, 0);
@@ -191,7 +191,7 @@ TEST(test_hosts_full_in_one_change)
 	rig_check_counted(rig);
 }
 
-/* Returns a prefix longer than /64 by its number. Each prefix is in a different /64. */
+/* Returns prefix number `number`, which is longer than /64. No two of them share a /64. */
 static const char *divider(unsigned int number)
 {
 	static char text[PREFIX_TEXT];
@@ -202,8 +202,8 @@ static const char *divider(unsigned int number)
 }
 
 /*
- * `splits` has as many entries as the larger map of rules. It can be full before the maps are,
- * because two maps have rules longer than /64.
+ * `splits` has as many entries as the larger map of rules. It can become full first, because two
+ * maps contain rules longer than /64.
  */
 TEST(test_splits_full)
 {
@@ -228,7 +228,7 @@ TEST(test_splits_full)
 
 /* --- What is over --------------------------------------------------------------------------- */
 
-/* Checks that a change that finds no room first removes all expired rules. */
+/* If a change finds no room, it first removes all expired rules. */
 static void check_sweep(struct rig *rig, const char *(*name)(unsigned int), const char *one_more)
 {
 	struct ruleset set = {0};
@@ -239,7 +239,7 @@ static void check_sweep(struct rig *rig, const char *(*name)(unsigned int), cons
 		rules_add_list(&set, name(i), SL_ACCESS_DENY, OVER);
 	assert_int_equal(rig_change(rig, &set), 0);
 	set = (struct ruleset){0};
-	/* add two expired entries whose prefixes have policies, so their rules stay */
+	/* two expired entries whose prefixes also have policies, so that their rules stay */
 	for (unsigned int i = 10; i < 12; i++)
 		rules_add_limits(&set, name(i), "rate 1/h burst 4", NULL);
 	assert_int_equal(rig_change(rig, &set), 0);
@@ -273,7 +273,7 @@ TEST(test_sweep_prefixes)
 	assert_int_equal(rig_burst_of(rig, "172.32.12.1"), 0);
 }
 
-/* If removing expired rules makes too little room, the change is refused. */
+/* If a change has too little room even without the expired rules, it is refused. */
 TEST(test_sweep_is_not_enough)
 {
 	struct rig *rig = rig_begin(state);
@@ -295,7 +295,7 @@ TEST(test_sweep_is_not_enough)
 
 /* --- Over and over -------------------------------------------------------------------------- */
 
-/* Adding and deleting a rule leaves nothing in the maps, beside 900 other rules. */
+/* Adding and deleting a rule leaves no entry in any map, beside 900 other rules. */
 TEST(test_set_and_delete_leak_nothing)
 {
 	static const char *const prefixes[] = {"default", "192.0.2.0/24", "2001:db8::/32",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Tests of policies that inherit limits. An inherited limit shares states with its original. */
+/* Tests of policies that inherit limits. An inherited limit uses the states of its original. */
 #include "rig.h"
 
 #include <errno.h>
@@ -9,7 +9,7 @@
 
 #define SCTP 132
 
-/* Sends ENOUGH packets and returns how many pass, which at 1/h is the credit that was left. */
+/* Sends ENOUGH packets. Returns how many pass: at 1/h, the credit that the source had. */
 static uint64_t passes(struct rig *rig, const char *source, uint8_t proto)
 {
 	struct frame frame = frame_of_proto(source, proto);
@@ -31,10 +31,10 @@ static void sends(struct rig *rig, const char *source, uint8_t proto, uint64_t c
 
 /* --- What an heir has ----------------------------------------------------------------------- */
 
-/* A rule of a test case. */
+/* A rule of a case. */
 struct said {
 	const char *prefix;
-	/* words of the limit; if NULL, the rule is an expired entry that allows */
+	/* words of the limit; NULL: the rule is an allow that has expired */
 	const char *words;
 	bool inherits;
 };
@@ -56,7 +56,7 @@ struct heir_case {
 	const char *name;
 	struct said rules[4];
 	const char *source;
-	uint64_t udp, tcp, sctp; /* number of packets of each protocol that pass */
+	uint64_t udp, tcp, sctp; /* packets of each protocol that pass */
 };
 
 static const struct heir_case heir_cases[] = {
@@ -139,7 +139,7 @@ static void said_add(const struct said *said, struct ruleset *set)
 }
 
 /*
- * Adds the rules in one change, or one by one. In the second case the longest prefix is added
+ * Adds the rules in one change, or one by one. If they are added one by one, the longest prefix is
  * first, so each rule becomes the parent of the rules before it.
  */
 static void rules_make(struct rig *rig, const struct heir_case *it, bool at_once)
@@ -179,7 +179,7 @@ TEST(test_what_an_heir_has)
 
 /* --- The same limit ------------------------------------------------------------------------- */
 
-/* Sources with the same key share a state, even under different policies. */
+/* If sources have the same key, they share a state, even if different policies apply to them. */
 TEST(test_heir_and_parent_share_a_state)
 {
 	struct rig *rig = rig_begin(state);
@@ -197,7 +197,7 @@ TEST(test_heir_and_parent_share_a_state)
 	rig_check_tidy(rig, 3);
 }
 
-/* A source keeps its level if a policy between its own and the limit's is added or removed. */
+/* A source keeps its level if a policy is added or removed between its policy and the limit's. */
 TEST(test_levels_stay)
 {
 	struct rig *rig = rig_begin(state);
@@ -215,12 +215,12 @@ TEST(test_levels_stay)
 	rig_check_tidy(rig, 1);
 }
 
-/* A change of a limit applies to policies that inherit it. Levels stay unless the key changes. */
+/* A changed limit also changes in policies that inherit it. Levels stay unless its key changes. */
 TEST(test_a_change_reaches_heirs)
 {
 	static const struct {
 		const char *words; /* words of the limit that replaces `name a rate 1/h burst 10` */
-		/* packets that then pass from a source with credit for 4 packets */
+		/* packets that then pass from a source whose credit was 4 packets */
 		uint64_t passes;
 	} cases[] = {
 		{"name a rate 1/h burst 20", 4},
@@ -248,7 +248,7 @@ TEST(test_a_change_reaches_heirs)
 	}
 }
 
-/* If a limit gets the slot of another limit, it does not spend that limit's slice. */
+/* If a limit gets the slot of another limit, it spends none of the credit in that slot's slices. */
 TEST(test_slices_stay_with_their_limits)
 {
 	struct rig *rig = rig_begin(state);
@@ -274,8 +274,8 @@ static uint64_t refused(const struct rig *rig, const char *address)
 }
 
 /*
- * A packet counts at the policy of its source. If a limit refuses it, it also counts at the limit's
- * policy.
+ * A packet is counted in the policy of its source. If a limit refuses it, the refusal is counted in
+ * the policy of the limit.
  */
 TEST(test_counters)
 {
@@ -301,7 +301,7 @@ TEST(test_counters)
 	rig_check_counted(rig);
 }
 
-/* Refusals of an inherited limit count in the origin's slot, even if it has another slot. */
+/* Refusals of an inherited limit count in its slot in the origin, whatever its own slot is. */
 TEST(test_counters_of_any_slot)
 {
 	struct rig *rig = rig_begin(state);
@@ -328,7 +328,7 @@ TEST(test_a_fifth_is_refused)
 {
 	static const struct said changes[] = {
 		{"10.1.0.0/16", LIMIT("e", "5"), true},
-		/* 10.1.2.0/24 would get a fifth limit */
+		/* would give 10.1.2.0/24, which inherits, a fifth limit */
 		{"10.1.0.0/16", LIMIT("e", "5"), false},
 		{"default", LIMIT("e", "5"), false},
 	};
@@ -363,7 +363,7 @@ TEST(test_a_fifth_is_refused)
 
 /* --- The budget ----------------------------------------------------------------------------- */
 
-/* A policy and all policies that inherit from it share one budget. */
+/* A policy and all policies that inherit its budget spend the same credit. */
 TEST(test_an_inherited_budget_is_one)
 {
 	struct rig *rig = rig_begin(state);
@@ -374,7 +374,7 @@ TEST(test_an_inherited_budget_is_one)
 	rig_heir(rig, "10.2.0.0/16", SCTP_5, NULL);
 	rig_budget(rig, "default", "1/h", "2000");
 	rig_admit(rig, false);
-	/* the credit that one policy borrows must stay valid under the other policies */
+	/* under any of the policies, packets must be able to spend a slice's credit */
 	for (unsigned int i = 0; i < 1000; i++) {
 		struct frame frame = frame_of(1 << 16 | i), other = frame_of(2 << 16 | i);
 		struct frame third = frame_of(9 << 16 | i);
@@ -395,7 +395,7 @@ TEST(test_whose_budget)
 {
 	static const struct {
 		const char *name;
-		/* budget of default, 10.1.0.0/16 and 10.1.2.0/24; NULL if there is none */
+		/* budgets of default, 10.1.0.0/16 and 10.1.2.0/24; NULL: none */
 		const char *budgets[3];
 		uint64_t passes;
 	} cases[] = {

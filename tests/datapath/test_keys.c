@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Tests of keys: which addresses a limit counts together. */
+/* Tests of keys: which addresses share a state under a limit. */
 #include "rig.h"
 
 #include <stdlib.h>
@@ -48,18 +48,18 @@ static const struct key_case cases[] = {
 	{32, 128, "2001:db8::1", "2001:db8::2", false},
 	{32, 128, "2001:db8::1", "2001:db8::1", true},
 	{32, 128, "2001:db8::1", "2001:db8:0:0:8000::1", false},
-	/* an IPv4 address and an IPv6 address never share a key */
+	/* IPv4 and IPv6 addresses never share a key */
 	{0, 0, "192.0.2.1", "2001:db8::1", false},
 	{0, 0, "0.0.0.0", "::", false},
 	{24, 56, "10.1.2.3", "a01:203::", false},
 	{32, 64, "10.1.2.3", "::ffff:10.1.2.3", false},
-	/* these /64s begin with the bytes of the IPv4 address */
+	/* IPv6 addresses that begin with the four bytes of the IPv4 address */
 	{32, 64, "10.1.2.3", "a01:203:100::", false},
 	{32, 64, "10.1.2.3", "a01:203:200::", false},
 	{32, 64, "10.1.2.3", "a01:203:0:1::", false},
 };
 
-/* Checks a pair of addresses in either order, as sources or as destinations. */
+/* Checks whether two addresses share a key, in either order, as sources or destinations. */
 static void key_check(struct rig *rig, const struct key_case *it, const char *one,
 		      const char *other, bool dst)
 {
@@ -116,7 +116,7 @@ TEST(test_destination_on_egress_only)
 	rig_check_counted(rig);
 }
 
-/* A limit by destination applies to merged packets, even if their source has a bucket. */
+/* A limit by destination applies to merged packets, also if their source has a bucket. */
 TEST(test_destination_of_merged_packets)
 {
 	static const char *const sources[SL_FAMILIES][2] = {{"192.0.2.1", "192.0.2.2"},
@@ -125,7 +125,7 @@ TEST(test_destination_of_merged_packets)
 
 	rig_limits(rig, "default", "rate 1/h burst 5 key dst", NULL);
 	for (int family = 0; family < SL_FAMILIES; family++) {
-		/* Ethernet, IP and UDP headers, in bytes */
+		/* headers of Ethernet, IP and UDP, in bytes */
 		uint32_t headers = 14 + (family ? 40 : 20) + 8;
 		const struct sl_cell wire = {.packets = 5, .bytes = 5 * (headers + 1)};
 
@@ -144,7 +144,7 @@ TEST(test_destination_of_merged_packets)
 
 /* --- Beside each other ---------------------------------------------------------------------- */
 
-/* Pairs of sources, and whether the two sources share credit (include/identity.h). */
+/* Two sources, and whether they spend the same credit (include/identity.h). */
 static const struct {
 	const char *words, *one, *other;
 	bool share;
@@ -167,7 +167,7 @@ static const struct {
 	{"rate 1/h burst 10 per 32/48", "2001:db8::1", "2001:db8:0:1::1", true},
 };
 
-/* Neighbours on a link each have their own bucket, and so do IPv4 hosts of a NAT64 translator. */
+/* Link-local neighbours, and IPv4 hosts behind a NAT64 translator, each have a bucket. */
 TEST(test_sources_that_are_whole_addresses)
 {
 	struct rig *rig = rig_begin(state);
@@ -191,7 +191,7 @@ TEST(test_sources_that_are_whole_addresses)
 	rig_run_on(rig, 0);
 }
 
-/* Each whole address passes exactly its burst: with slices, on all CPUs, and in a flood. */
+/* Each address that is a source passes exactly its burst: with slices, on all CPUs, in a flood. */
 TEST(test_whole_addresses_exactly)
 {
 	static const char *const sources[] = {"fe80::66", "fe80::1", "64:ff9b::c000:201",
@@ -225,7 +225,7 @@ TEST(test_whole_addresses_exactly)
 	rig_check_counted(rig);
 }
 
-/* A rule for a link-local address does not affect the buckets of its neighbours. */
+/* A rule for one link-local address does not affect the buckets of others. */
 TEST(test_rules_of_whole_addresses)
 {
 	struct rig *rig = rig_begin(state);
@@ -245,7 +245,7 @@ TEST(test_rules_of_whole_addresses)
 	rig_check_counted(rig);
 }
 
-/* After a longer rule splits a /64, its hosts spend no credit from the bucket of the /64. */
+/* If a longer rule splits a /64, its hosts spend no credit in the bucket of the whole /64. */
 TEST(test_hosts_of_a_divided_64_spend_no_slice)
 {
 	struct rig *rig = rig_begin(state);

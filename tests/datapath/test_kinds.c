@@ -15,8 +15,8 @@
 static const char *const sources[] = {SOURCE, SOURCE6};
 
 /*
- * Every limit in the table passes 20 packets of FRAME_LEAST at once, and then refills a packet in
- * more than a jiffy. A shape refills faster.
+ * Each limit in the table passes 20 packets of FRAME_LEAST at once, and refills one packet in more
+ * than a jiffy, or sooner if it shapes.
  */
 #define CAPACITY 20
 
@@ -36,7 +36,7 @@ static const struct kind_case {
 
 #define KINDS_END (kinds + ARRAY_SIZE(kinds))
 
-/* Returns a random hook. Returns egress for a shape, because only sent packets can wait. */
+/* Returns a random hook, but egress for a shape, because received packets cannot be delayed. */
 static enum hook any_hook(enum sl_kind kind)
 {
 	return kind == SL_SHAPE ? HOOK_EGRESS : rand() % HOOKS;
@@ -47,7 +47,7 @@ static enum sl_reason refusal_of(enum sl_kind kind)
 	return kind == SL_SHAPE ? SL_DROP_OVER_HORIZON : SL_DROP_OVER_LIMIT;
 }
 
-/* Sets a limit, at a random time within a jiffy and within a sub-window of the limit. */
+/* Sets the limit. The clock is at a random time within a jiffy and within a sub-window. */
 static void begin_with(struct rig *rig, const struct kind_case *it)
 {
 	rig_empty(rig);
@@ -69,7 +69,7 @@ static uint64_t send_any(struct rig *rig, const struct kind_case *it, const char
 	return passed;
 }
 
-/* Moves the clock to the next jiffy, so that no CPU has a cached refusal. */
+/* Moves the clock to the next jiffy, in which no cached refusal is valid. */
 static void next_jiffy(struct rig *rig)
 {
 	rig_clock_to_edge(rig);
@@ -107,8 +107,8 @@ TEST(test_concurrent_allow_grants_at_most_capacity)
 	static const struct {
 		const char *words;
 		enum hook hook;
-		uint64_t least, most; /* bounds of the number of packets that pass at once */
-		uint64_t pps;	      /* packets that are refilled per second of the test */
+		uint64_t least, most; /* bounds of packets that pass at once */
+		uint64_t pps;	      /* packets per second that refill during the test */
 	} cases[] = {
 		{"rate 1/h burst 1000", HOOK_INGRESS, 1000 - 1000 / 16, 1000, 0},
 		{"window 1000 per 10h", HOOK_INGRESS, 1000, 1000, 0},
@@ -154,7 +154,7 @@ TEST(test_concurrent_allow_grants_at_most_capacity)
 
 /* --- Retry-after and refill ----------------------------------------------------------------- */
 
-/* The number of packets that `check` reports passes from the reported time on, not before. */
+/* `check` reports a time and a number of packets: they pass from that time on, and not before. */
 TEST(test_denial_carries_retry_after)
 {
 	struct rig *rig = rig_begin(state);
@@ -213,14 +213,14 @@ TEST(test_oversize_never_passes)
 		assert_int_equal(stated.reason, SL_DROP_OVERSIZE);
 		assert_true(stated.never);
 		assert_int_equal(stated.retry_after_ms, 0);
-		/* the oversize packet has begun no block, and no CPU has cached its refusal */
+		/* the packet that was too large began no block, and no CPU cached its refusal */
 		assert_int_equal(rig_send(rig, HOOK_INGRESS, &fits, 1), 1);
 		rig_clock_forward(rig, 2 * SEC);
 	}
 	assert_int_equal(rig_reason(rig, SL_DROP_OVERSIZE), 20);
 	assert_int_equal(rig_send(rig, HOOK_INGRESS, &least, 20), 1000 / FRAME_LEAST);
 	assert_int_equal(rig_send(rig, HOOK_INGRESS, &large, 1), 0);
-	/* the block refused the last packet */
+	/* the last packet was refused because of the block */
 	assert_int_equal(rig_reason(rig, SL_DROP_OVERSIZE), 20);
 
 	rig_empty(rig);
@@ -238,7 +238,7 @@ TEST(test_oversize_never_passes)
 
 /* --- Two rates ------------------------------------------------------------------------------ */
 
-/* Returns the limit in packets per second, or the limit in bits per second if `bits` is set. */
+/* Returns the first rate of the limit, or its second rate, in bits, if `bits`. */
 static const struct sl_limit *rate_of(const struct rig *rig, bool bits)
 {
 	const struct sl_policy *policy = rig_policy(rig, SOURCE);
@@ -255,7 +255,7 @@ static uint64_t left_of(const struct rig *rig, bool bits)
 	return rig_limit_state(rig, rate_of(rig, bits), SOURCE, FRAME_LEAST).remaining;
 }
 
-/* Each packet is charged to both rates of a limit or to neither rate. */
+/* A packet is charged to both rates of a limit, or to none of them. */
 TEST(test_two_rates_are_charged_together_or_not_at_all)
 {
 	struct rig *rig = rig_begin(state);
@@ -274,7 +274,7 @@ TEST(test_two_rates_are_charged_together_or_not_at_all)
 	counters = rig_counters_of(rig, SOURCE);
 	assert_int_equal(counters.refused[packets].packets, 0);
 	assert_int_equal(counters.refused[bits].packets, 2);
-	rig_clock_forward(rig, 100 * SEC); /* refill the burst in bits */
+	rig_clock_forward(rig, 100 * SEC); /* refills the burst in bits */
 	/* the rate in packets refuses three packets */
 	assert_int_equal(rig_send(rig, HOOK_XDP, &small, 10), 7);
 	assert_int_equal(left_of(rig, false), 0);
@@ -307,7 +307,7 @@ TEST(test_two_rates_have_two_slots_and_one_name)
 	ids[0] = rate_of(rig, false)->id;
 	ids[1] = rate_of(rig, true)->id;
 	assert_int_not_equal(ids[0], ids[1]);
-	/* a new burst keeps both states, and removing one rate keeps the state of the other rate */
+	/* both states stay when the burst changes, one when the other rate is removed */
 	rig_limits(rig, "default", "rate 1/h 2kbit burst 12 4kB", "name x rate 1pps", NULL);
 	assert_int_equal(rate_of(rig, false)->id, ids[0]);
 	assert_int_equal(rate_of(rig, true)->id, ids[1]);

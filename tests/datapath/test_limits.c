@@ -8,10 +8,10 @@
 #include <stdlib.h>
 #include <netinet/in.h>
 
-#define SIZE   100  /* bytes of each frame; the test cases in bits depend on it */
+#define SIZE   100  /* bytes of every frame, on which cases in bits depend */
 #define PLENTY 3000 /* more packets than any burst of the tests */
 
-/* Returns a packet of a protocol, which selects the limits that match it. */
+/* Returns a packet of a source with this protocol. Limits match protocols. */
 static struct frame packet_of(const char *source, uint8_t proto)
 {
 	struct frame frame = frame_from(source, SIZE);
@@ -20,7 +20,7 @@ static struct frame packet_of(const char *source, uint8_t proto)
 	return frame;
 }
 
-/* Sends packets on all CPUs in turn. Returns how many pass. */
+/* Sends packets on all CPUs, by turns. Returns how many pass. */
 static uint64_t send_in_turn(struct rig *rig, const struct frame *frame, uint64_t count)
 {
 	uint64_t passed = 0;
@@ -49,11 +49,11 @@ static const char *const sources[] = {"192.0.2.1", "2001:db8::1"};
 
 struct refund_case {
 	const char *name;
-	/* words of the limits; `all` matches every packet, another limit drops UDP */
+	/* words of limits: `all` matches every packet; another limit drops UDP */
 	const char *limits[4];
-	uint64_t burst;	  /* number of packets of other protocols that pass */
-	bool slices;	  /* 1 if limit `all` has slices */
-	unsigned int udp; /* number of UDP packets that pass first */
+	uint64_t burst; /* packets of other protocols that then pass */
+	bool slices;
+	unsigned int udp; /* UDP packets that pass first */
 };
 
 static const struct refund_case refund_cases[] = {
@@ -166,7 +166,7 @@ TEST(test_observe_passes_and_counts)
 
 /* --- Starting empty ------------------------------------------------------------------------- */
 
-/* With `start share`, a new source gets a part of the burst, and known sources keep their level. */
+/* With `start share`, a new source gets a part of the burst, and other sources keep their level. */
 TEST(test_start_share)
 {
 	struct rig *rig = rig_begin(state);
@@ -220,7 +220,7 @@ TEST(test_four_slices)
 			   "name b rate 1/min burst 900 match udp",
 			   "name c rate 1/min burst 800 match proto 47",
 			   "name d rate 1/min burst 700 match proto 50", NULL);
-		/* send a packet that no limit matches, so that the CPU inserts the bucket */
+		/* a packet that no limit matches, after which this CPU has a bucket */
 		frames[0] = packet_of(sources[s], 89);
 		assert_true(rig_send(rig, HOOK_INGRESS, &frames[0], 1));
 		for (int i = 0; i < 4; i++) {

@@ -43,7 +43,7 @@ TEST(test_longest_prefix_of_all_rules)
 		{"2001:db8:1:2:8000::9", 6},
 		{"2001:db8:1:2:ffff::9", ALLOWED},
 		{"2001:db8:1:3::1", ALLOWED},
-		{"a01:2c8::", 3}, /* the address has the same first bytes as 10.1.2.200 */
+		{"a01:2c8::", 3}, /* the first bytes of this IPv6 address are those of 10.1.2.200 */
 	};
 	struct rig *rig = rig_begin(state);
 	struct ruleset set = {0};
@@ -73,7 +73,7 @@ TEST(test_longest_prefix_of_all_rules)
 	rig_check_counted(rig);
 }
 
-/* A runtime entry overrides the limits of its prefix. The limits keep their levels. */
+/* A runtime entry overrides the limits of its prefix, whose levels stay. */
 TEST(test_list_over_limits)
 {
 	static const char *const prefixes[] = {"192.0.2.1", "192.0.2.0/24", "default", "0.0.0.0/0"};
@@ -99,7 +99,7 @@ TEST(test_list_over_limits)
 	}
 }
 
-/* Packets of an allowed or denied source are counted as such, and the source gets no state. */
+/* Packets of an allowed or denied source are counted as such. The source gets no state. */
 TEST(test_listed_are_counted)
 {
 	struct rig *rig = rig_begin(state);
@@ -127,7 +127,7 @@ TEST(test_listed_are_counted)
 
 /* --- Named lists ---------------------------------------------------------------------------- */
 
-/* Index of each list: BAD and WORSE deny, GOOD allows, and BRIEF denies for a second. */
+/* Numbers of lists: BAD and WORSE deny, GOOD allows, BRIEF denies for a second. */
 enum { BAD, WORSE, GOOD, BRIEF };
 
 #define ON(list) (1ULL << (list))
@@ -141,8 +141,8 @@ static void lists_make(struct rig *rig, struct ruleset *set)
 }
 
 /*
- * Runtime entries, lists and limits of nested prefixes decide by precedence, before and after some
- * of them expire.
+ * Among nested prefixes with runtime entries, lists and limits, the one with precedence decides,
+ * before and after some entries expire.
  */
 TEST(test_lists_and_words_by_hand)
 {
@@ -153,7 +153,7 @@ TEST(test_lists_and_words_by_hand)
 			uint64_t lists;
 			enum sl_access hand;
 			bool limited;
-			bool brief; /* 1 if the runtime entry expires after a second */
+			bool brief; /* the runtime entry expires after a second */
 		} rules[4];
 		unsigned int now, then;
 	} cases[] = {
@@ -291,7 +291,7 @@ TEST(test_lists_and_words_by_hand)
 	}
 }
 
-/* A list stores the time of its last change, even if the change left all entries as they were. */
+/* A list stores when it was changed last, even if a change left all its entries as they were. */
 TEST(test_date_of_a_list)
 {
 	static const struct {

@@ -40,7 +40,7 @@ static const char *const matches[] = {
 	"icmp vlan 10",
 };
 
-/* Sets a limit that drops every packet that its match matches. Returns the match. */
+/* Sets a limit that drops every packet that `match` matches. Returns the parsed match. */
 static struct sl_match set_match(struct rig *rig, const char *match)
 {
 	char words[128];
@@ -51,8 +51,8 @@ static struct sl_match set_match(struct rig *rig, const char *match)
 }
 
 /*
- * Returns whether a frame passes a limit that drops every match. tags: number of VLAN tags in the
- * frame's metadata, 0 or 1. vlan: VLAN id of that tag.
+ * Returns whether a frame should pass a limit that drops all packets that match. tags: number of
+ * VLAN tags in the frame's metadata, 0 or 1. vlan: VLAN id of that tag.
  */
 static bool expected_pass(const struct sl_match *match, const struct wire_frame *it, uint32_t tags,
 			  uint16_t vlan)
@@ -101,11 +101,11 @@ TEST(test_each_match_and_frame)
 
 /* --- Headers outside the linear part -------------------------------------------------------- */
 
-#define LINEAR_LEAST 14 /* length of the shortest linear part that the kernel makes */
+#define LINEAR_LEAST 14 /* shortest linear part in bytes that the kernel makes */
 
 struct splitter {
 	struct split_bpf *skel;
-	uint32_t linear; /* length of the linear part of a long frame, in bytes */
+	uint32_t linear; /* bytes in the linear part of a long frame */
 };
 
 static struct splitter splitter_load(const struct rig *rig)
@@ -129,7 +129,7 @@ static struct splitter splitter_load(const struct rig *rig)
 	return splitter;
 }
 
-/* Returns whether a frame passes if its linear part is `linear` bytes long. */
+/* Sends a frame whose first `linear` bytes are its linear part. Returns whether it passes. */
 static bool split_run(struct rig *rig, const struct splitter *splitter, const struct wire_frame *it,
 		      uint32_t linear)
 {
@@ -200,7 +200,9 @@ TEST(test_headers_of_16_kB)
 
 /* --- Tags that the NIC has stripped --------------------------------------------------------- */
 
-/* Loads a program that moves a VLAN tag to the metadata, like a NIC, and calls a rig's program. */
+/*
+ * Loads a program that moves a VLAN tag into the metadata, like a NIC, and calls a rig's program.
+ */
 static int stripper_load(const struct rig *rig, enum hook hook, uint16_t id, int *ret_programs)
 {
 	uint32_t zero = 0;
@@ -265,7 +267,7 @@ TEST(test_stripped_tags)
 
 /* --- Merged packets ------------------------------------------------------------------------- */
 
-/* A VLAN tag in the metadata adds to the size of each packet in a merged buffer. */
+/* A VLAN tag in the metadata of a merged buffer counts in the size of each of its packets. */
 TEST(test_merged_and_stripped)
 {
 	static const uint8_t tcp[] = {ETH(0x0800), IPV4(6), TCP_TO(443, 5, ACK)};

@@ -19,7 +19,7 @@ static const enum gate_map maps_of_rules[] = {
 	MAP_POLICIES, MAP_COUNTERS, MAP_SUBRULES, MAP_BUDGETS, MAP_BUDGET_SLICES,
 };
 
-/* Returns the memory that an empty map uses on this machine, in bytes. */
+/* Returns how many bytes of memory an empty map uses on this machine. */
 static uint64_t map_bytes(const struct bpf_object *object, enum gate_map map,
 			  const struct machine *machine)
 {
@@ -40,8 +40,8 @@ TEST(test_default_memory)
 {
 	static const struct {
 		unsigned int cpus;
-		uint64_t rules_max; /* largest allowed memory of the maps of rules, in MB */
-		uint64_t all_max;   /* largest allowed memory of all maps, in MB */
+		uint64_t rules_max; /* most MB for maps of rules */
+		uint64_t all_max;   /* most MB for all maps together */
 	} cases[] = {{1, 6, 64}, {2, 6, 64}, {8, 9, 100}, {128, 24, 300}};
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -66,7 +66,7 @@ TEST(test_default_memory)
 	}
 }
 
-/* The rate of new sources that begins a flood does not depend on the number of CPUs or buckets. */
+/* The number of new keys that begins a flood is the same for any number of CPUs and buckets. */
 TEST(test_floods_are_met_alike_on_any_machine)
 {
 	static const unsigned int cpus[] = {1, 2, 128};
@@ -96,8 +96,8 @@ TEST(test_floods_are_met_alike_on_any_machine)
 #define CROWD 20000
 
 /*
- * Sends three packets from each source, one more than its burst. There are many more sources than
- * the table has entries, and they send so slowly that no flood begins.
+ * Sends three packets from each source, one more than its burst. The table has far fewer entries
+ * than there are sources, but they send so slowly that no flood begins.
  */
 static void send_flood(struct rig *rig, enum sl_family family)
 {
@@ -116,7 +116,7 @@ static void send_flood(struct rig *rig, enum sl_family family)
 	}
 }
 
-/* After the eviction of a bucket, the state remains, and the limit still refuses. */
+/* When a bucket is evicted, its source's state stays, and still refuses packets. */
 TEST(test_forgotten_buckets)
 {
 	struct gate_sizes sizes = {.sources = 4 * CROWD, .buckets = 512};
@@ -145,11 +145,11 @@ TEST(test_forgotten_buckets)
 
 struct hammer_case {
 	uint32_t sources, buckets;
-	bool share;	 /* true if all CPUs send from the same sources */
-	uint64_t budget; /* budget in packets per second; 0 if there is none */
+	bool share;	 /* all CPUs send from the same sources */
+	uint64_t budget; /* budget in packets per second; 0: none */
 };
 
-/* Sends from 64 sources on each CPU in turn, at full speed. Returns the number of packets. */
+/* Sends from 64 sources per CPU by turns, at full speed. Returns the number of sent packets. */
 static uint64_t hammers_run(struct rig *rig, const struct hammer_case *it)
 {
 	struct shipped shipped = rig_ship(rig);
@@ -178,7 +178,7 @@ static uint64_t hammers_run(struct rig *rig, const struct hammer_case *it)
 	return sent;
 }
 
-/* Returns a rig in which no flood begins, so only the table refuses states to new sources. */
+/* Returns a rig in which no flood begins: new sources get no state only if their sets are full. */
 static struct rig *hammer_rig(const struct hammer_case *it)
 {
 	struct gate_sizes sizes = {.sources = it->sources, .buckets = it->buckets};
@@ -204,7 +204,7 @@ static void hammer_print(const struct rig *rig, const struct hammer_case *it, ui
 		      rig_events(rig, SL_EVENT_NO_ROOM));
 }
 
-/* Checks that each key has one entry, that `displaced` is right, and that no set is locked. */
+/* Checks that no key has two entries, that `displaced` is right, and that no set is locked. */
 static void table_check(const struct rig *rig)
 {
 	const struct sl_params params = rig->gate.state->params;
@@ -236,7 +236,7 @@ static void table_check(const struct rig *rig)
 	table_close(&table);
 }
 
-/* Checks the counters after a case. Returns how many packets got no state. */
+/* Checks the counters of a case. Returns how many packets got no state. */
 static uint64_t hammer_check(const struct hammer_case *it)
 {
 	struct rig *rig = hammer_rig(it);

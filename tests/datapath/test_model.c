@@ -20,11 +20,11 @@ enum kind {
 	KINDS,
 };
 
-/* A packet, described by the properties that limits match. */
+/* A packet, with all properties that matches look at. */
 struct sent {
 	enum hook hook;
 	unsigned int cpu;
-	unsigned int source, destination; /* indexes in addresses[] for the packet's family */
+	unsigned int source, destination; /* indexes in addresses[], in the row of the family */
 	enum sl_family family;
 	enum kind kind;
 	uint32_t size;
@@ -51,7 +51,7 @@ static struct frame frame_sent(const struct sent *sent)
 
 static const char *const matches[] = {"any", "tcp", "udp", "udp port 53"};
 
-/* Whether each match in matches[] matches each kind of packet. */
+/* Whether the match with an index in matches[] matches a kind of packet. */
 static const bool is_for[ARRAY_SIZE(matches)][KINDS] = {
 	{true, true, true},
 	{true, false, false},
@@ -63,33 +63,33 @@ static const unsigned int lengths[SL_FAMILIES][4] = {{32, 24, 16, 0}, {64, 56, 1
 
 struct model_bucket {
 	bool used;
-	int64_t level; /* level in ticks; negative if the bucket is in debt */
+	int64_t level; /* in ticks; below 0: debt */
 	uint64_t at, blocked;
 };
 
 struct model_limit {
 	char words[160];
 	unsigned int match;
-	unsigned int per[SL_FAMILIES]; /* length of the key in bits, for each family */
+	unsigned int per[SL_FAMILIES]; /* key length in bits, by family */
 	bool key_dst;
 	enum sl_action action;
 	bool empty;
 	uint64_t burst, cost, block; /* ticks; `cost` as in struct sl_limit */
 	bool by_bytes;
 	struct model_bucket buckets[SL_FAMILIES][ADDRESSES];
-	/* 1 + the jiffy in which a CPU cached that a source is blocked; 0 if it has not */
+	/* 1 + jiffy in which the CPU stored that the source is blocked; 0: not stored */
 	uint64_t remembered[RIG_CPUS_MAX][SL_FAMILIES][ADDRESSES];
 };
 
 struct model {
 	struct model_limit limits[SL_LIMITS_MAX];
 	unsigned int count;
-	/* 1 if a CPU has a bucket for a source; a packet that inserts a bucket caches nothing */
+	/* whether the CPU has a bucket for the source; the packet that inserts it caches nothing */
 	bool met[RIG_CPUS_MAX][SL_FAMILIES][ADDRESSES];
 	struct sl_counters expected;
 };
 
-/* Returns the key of an address, which is the index of the first address that shares it. */
+/* Returns the key of an address: the index in addresses[] of the first address with this key. */
 static unsigned int key_of(unsigned int address, enum sl_family family, unsigned int bits)
 {
 	struct sl_prefix whole = prefix_of(addresses[family][address]), one, other;
@@ -128,13 +128,13 @@ static struct model_bucket *bucket_of(struct model_limit *limit, const struct se
 	return bucket;
 }
 
-/* Returns the index of a packet's source, which is an IPv4 address or an IPv6 /64. */
+/* Returns the index in addresses[] that stands for a packet's source: an IPv4 address or a /64. */
 static unsigned int source_of(const struct sent *sent)
 {
 	return key_of(sent->source, sent->family, sent->family == SL_IPV4 ? 32 : 64);
 }
 
-/* Returns where the model stores that a CPU has cached a block of a source. */
+/* Returns the model's record of whether the packet's CPU has stored a block of its source. */
 static uint64_t *memory_of(struct model_limit *limit, const struct sent *sent)
 {
 	return &limit->remembered[sent->cpu][sent->family][source_of(sent)];
@@ -150,13 +150,13 @@ static bool limit_is_for(const struct model_limit *limit, const struct sent *sen
 	return is_for[limit->match][sent->kind] && (!limit->key_dst || sent->hook == HOOK_EGRESS);
 }
 
-/* Returns whether a token bucket with this level passes a packet. A full bucket always does. */
+/* Returns whether a packet passes at this level. At the level of the burst, any packet passes. */
 static bool level_affords(const struct model_limit *limit, int64_t level, uint64_t cost)
 {
 	return level >= (int64_t)(cost < limit->burst ? cost : limit->burst);
 }
 
-/* Returns a limit's verdict about a packet, without charging the limit. */
+/* Returns whether a limit would pass a packet, and why not, without charging the packet. */
 static enum sl_reason limit_answer(struct model_limit *limit, const struct sent *sent, bool met,
 				   uint64_t now, uint64_t jiffy)
 {
@@ -183,7 +183,7 @@ static int order_of(const struct model_limit *limit)
 	return limit->action == SL_ACTION_DROP ? 0 : limit->action == SL_ACTION_BLOCK ? 1 : 2;
 }
 
-/* Sorts limits into the order of charging: by action, then by key, then as specified. */
+/* Sorts limits in the order in which a packet is charged: by action, by key, as specified. */
 static void order_limits(const struct model *model, enum sl_family family, unsigned int *ret)
 {
 	for (unsigned int i = 0; i < model->count; i++) {
@@ -208,7 +208,7 @@ static void limit_charge(struct model_limit *limit, const struct sent *sent, uin
 	bucket_of(limit, sent, now)->level -= cost_of(limit, sent);
 }
 
-/* Returns the model's verdict about a packet, and counts the packet. */
+/* Returns whether the model passes a packet, and counts the packet in `expected`. */
 static bool model_run(struct model *model, const struct sent *sent, uint64_t now, uint64_t jiffy)
 {
 	struct sl_cell wire = {1, sent->size};
@@ -248,7 +248,7 @@ static unsigned int pick(unsigned int count)
 	return rand() % count;
 }
 
-/* Picks a rate that refills the burst in less than two jiffies, or in many jiffies if `large`. */
+/* Picks a rate and burst: it refills in under two jiffies, or in many jiffies if `large`. */
 static void pick_rate(struct model_limit *limit, bool large, char *text, size_t size)
 {
 	unsigned int kpps = large ? 1 : 1 + pick(2), ms = large ? 200 + pick(400) : 1 + pick(6);
@@ -256,7 +256,7 @@ static void pick_rate(struct model_limit *limit, bool large, char *text, size_t 
 	limit->by_bytes = !pick(4);
 	if (limit->by_bytes) {
 		limit->cost = 16000ULL << SL_BYTE_COST_SHIFT;
-		/* packets of up to 1514 bytes may cost more */
+		/* so small that some packets of up to 1514 bytes cost more than the burst */
 		unsigned int bytes = ms * (large ? 1000 : 300);
 
 		limit->burst = 16000ULL * bytes;
@@ -326,7 +326,7 @@ static struct sent pick_packet(const struct rig *rig)
 	};
 }
 
-/* Moves the clock forward: by any time, to the last tick of a jiffy, or to the next jiffy. */
+/* Moves the clock by any time, or to the last tick of this jiffy, or into the next jiffy. */
 static void pick_step(struct rig *rig, uint64_t most)
 {
 	switch (pick(16)) {
@@ -416,8 +416,8 @@ TEST(test_small_limits_answer_as_the_model)
 /* --- Never above the model ------------------------------------------------------------------ */
 
 /*
- * Charges a packet that passed to each limit that matches it. The test fails if the model's bucket
- * has no credit. Creates the bucket of the key.
+ * Charges a packet that passed to the model's buckets, under each limit that matches. Fails if a
+ * bucket had no credit. Creates the bucket of the key.
  */
 static void model_afford(struct model *model, const struct sent *sent, uint64_t now, bool passed,
 			 const struct sl_counters *before, const struct sl_counters *after)
@@ -440,7 +440,7 @@ static void model_afford(struct model *model, const struct sent *sent, uint64_t 
 	}
 }
 
-/* Sends packets in bursts, because single packets would not use up a slice. */
+/* Sends several packets of a source at once, because one packet would not use up a slice. */
 static void check_affords(struct rig *rig, struct model *model)
 {
 	for (int i = 0; i < PACKETS; i++) {

@@ -7,9 +7,9 @@
 
 #define FLOOD 200000
 
-#define JIFFY_PACKETS 500 /* number of packets that a flood sends in each jiffy */
+#define JIFFY_PACKETS 500 /* packets of a flood in each jiffy */
 
-/* Sends `count` packets over many jiffies. Returns the number of intervals that passed. */
+/* Sends `count` packets, JIFFY_PACKETS in each jiffy. Returns how many intervals passed. */
 static uint64_t flood(struct rig *rig, const struct march *march, uint64_t count)
 {
 	uint64_t begin = rig_now(rig);
@@ -26,8 +26,8 @@ static uint64_t flood(struct rig *rig, const struct march *march, uint64_t count
 struct flood_case {
 	const char *name, *net, *limit;
 	enum hook hook;
-	bool to;	   /* 1 if destinations change, 0 if sources change */
-	unsigned int keys; /* number of keys; 0 if there are more keys than packets */
+	bool to;	   /* whether destinations change, instead of sources */
+	unsigned int keys; /* number of keys; 0: more than packets */
 };
 
 static const struct flood_case flood_cases[] = {
@@ -44,12 +44,12 @@ static const struct flood_case flood_cases[] = {
 	{"IPv6 destinations", "::/0", "rate 1/h burst 5 key dst per 32/128", HOOK_EGRESS, true, 0},
 };
 
-/* Largest number of sources of a flood that happen to send three packets within a short time. */
+/* At most this many sources send three packets by chance while the sketch remembers them. */
 #define SHOWN_AGAIN 40
 
 /*
- * Checks how many states a flood inserts: at most the threshold plus SHOWN_AGAIN. If there are few
- * keys, which are seen again, a third of the packets may insert more.
+ * Checks how many states a flood inserts: at most the threshold plus SHOWN_AGAIN. With few keys,
+ * which send again and again, a third of the packets may insert a key in addition.
  */
 static void flood_check(struct rig *rig, const struct flood_case *it)
 {
@@ -85,7 +85,7 @@ TEST(test_floods_are_bounded)
 
 /* --- Known sources --------------------------------------------------------------------------- */
 
-/* A source that is refused for a long time borrows no slice, and keeps its state. */
+/* Even if a source is refused for long, it borrows no slice and keeps its state. */
 TEST(test_refused_for_long)
 {
 	static const char *const words[] = {
@@ -121,7 +121,7 @@ TEST(test_refused_for_long)
 
 /* --- New sources ----------------------------------------------------------------------------- */
 
-/* Sources that share a key share one state, and new sources with that key are charged to it. */
+/* Sources with the same key share a state, to which new sources with this key are charged. */
 TEST(test_shared_key_in_a_flood)
 {
 	static const struct {

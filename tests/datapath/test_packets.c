@@ -31,7 +31,7 @@ static bool is_sourceless(enum sl_reason reason)
 	       reason == SL_DROP_VLAN_DEPTH;
 }
 
-/* Checks that a packet was counted once with its bytes, and in no policy if it has no source. */
+/* Checks that packets were counted once with their bytes; in no policy if they have no source. */
 static void assert_counted(const struct rig *rig, const struct counts *before, const char *name,
 			   enum sl_reason reason, uint32_t packets, uint32_t bytes)
 {
@@ -40,7 +40,7 @@ static void assert_counted(const struct rig *rig, const struct counts *before, c
 	struct sl_counters *counters = judged ? &expected.rule : &expected.none;
 
 	cell_add_to(&counters->reason[reason], &(struct sl_cell){packets, bytes});
-	if (judged && reason >= SL_FIRST_DROP) /* the rule's only limit also counts the refusal */
+	if (judged && reason >= SL_FIRST_DROP) /* also counted at the rule's only limit */
 		cell_add_to(&counters->refused[0], &(struct sl_cell){packets, bytes});
 	if (memcmp(&expected, &after, sizeof(after)))
 		fail_msg("%s: not counted as '%s', and only so, with %u packets and %u bytes", name,
@@ -49,7 +49,7 @@ static void assert_counted(const struct rig *rig, const struct counts *before, c
 
 /* --- Frames of each kind -------------------------------------------------------------------- */
 
-/* Returns whether BPF_PROG_TEST_RUN refuses the frame, as it does short IP packets on TC. */
+/* Returns whether BPF_PROG_TEST_RUN refuses a frame: on TC, if its IP header is incomplete. */
 static bool is_refused_by_kernel(enum hook hook, const struct wire_frame *it, uint32_t size)
 {
 	bool ipv4 = it->bytes[12] == 0x08 && it->bytes[13] == 0x00;
@@ -58,7 +58,7 @@ static bool is_refused_by_kernel(enum hook hook, const struct wire_frame *it, ui
 	return hook != HOOK_XDP && ((ipv4 && size < 14 + 20) || (ipv6 && size < 14 + 40));
 }
 
-/* Returns the reason that the parser on the host returns, SL_PASS_WITHIN if it finds a source. */
+/* Returns the reason from the parser on the host, or SL_PASS_WITHIN if it finds a source. */
 static enum sl_reason expected_reason(const struct wire_frame *it, uint32_t size)
 {
 	uint8_t *copy = frame_copy(it->bytes, size);
@@ -106,7 +106,7 @@ TEST(test_each_frame_is_counted_by_its_reason)
 	rig_check_counted(rig);
 }
 
-/* The limit of a source applies to every kind of frame. All frames of a family share one burst. */
+/* A source's limit applies to frames of all kinds, which all spend the same burst. */
 TEST(test_no_frame_evades_its_limit)
 {
 	struct rig *rig = rig_begin(state);
@@ -123,7 +123,7 @@ TEST(test_no_frame_evades_its_limit)
 				assert_int_equal(rig_run(rig, round % HOOKS, it->bytes, it->size),
 						 it->reason < SL_FIRST_DROP);
 		}
-	/* a burst of 10 for the IPv4 source and for the IPv6 source */
+	/* bursts of 10, for the IPv4 source and for the IPv6 source */
 	assert_int_equal(passed, 2 * 10);
 	rig_check_counted(rig);
 }
@@ -179,7 +179,7 @@ TEST(test_counters_by_policy_and_source)
 
 /* --- Lengths -------------------------------------------------------------------------------- */
 
-/* If an XDP frame has several buffers, the program reads the first one and charges all bytes. */
+/* If an XDP frame has several buffers, only the first is read, but all bytes are charged. */
 TEST(test_frames_in_several_buffers)
 {
 	static const uint32_t sizes[] = {3000, 4096, 9000, 16000, 30000, 60000};
@@ -235,12 +235,12 @@ TEST(test_large_packets)
 
 /* --- Merged packets ------------------------------------------------------------------------- */
 
-/* Merged skbs, and the size of the headers that each of their packets has on the wire. */
+/* Skbs of merged packets, with the headers that every packet has on the wire. */
 static const struct merged_case {
 	const char *name;
 	const uint8_t *bytes;
 	uint32_t size;
-	/* bytes of headers that the program can read; 0 stands for the whole skb */
+	/* bytes of headers that the program can read; 0: all bytes of the skb */
 	uint32_t headers;
 } merged_cases[] = {
 	{"IPv4 TCP", FRAME(ETH(0x0800), IPV4(6), TCP_TO(1025, 5, 0x10))},
@@ -279,7 +279,7 @@ static void merged_check(struct rig *rig, const struct merged_case *it, uint32_t
 	assert_counted(rig, &before, name, SL_PASS_WITHIN, wire.packets, wire.bytes);
 }
 
-/* An skb counts as the packets that are on the wire, each with its headers. */
+/* An skb of merged packets counts as these packets on the wire, each with headers. */
 TEST(test_merged_packets)
 {
 	static const struct {
@@ -297,7 +297,7 @@ TEST(test_merged_packets)
 	rig_check_counted(rig);
 }
 
-/* A merged buffer costs as much as its packets would cost one by one. */
+/* Merged packets cost as much in one buffer as one by one. */
 TEST(test_merged_packets_are_charged)
 {
 	struct rig *rig = rig_begin(state);

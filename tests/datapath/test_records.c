@@ -10,7 +10,7 @@
 #include "gate/policy.h"
 #include "state/pressure.h"
 
-#define SECOND (1ULL << SL_SECOND_SHIFT << 4) /* the unit of seconds in map `offenders`, in ticks */
+#define SECOND (1ULL << SL_SECOND_SHIFT << 4) /* a second of map `offenders`, in ticks */
 
 #define RECORDS_MAX 512
 
@@ -68,7 +68,7 @@ static uint64_t lost(const struct rig *rig)
 	return pressure.crossings_lost;
 }
 
-/* Moves the clock to the first jiffies of a second, in the unit of map `offenders`. */
+/* Moves the clock to one or two jiffies after the begin of a SECOND. */
 static void second_begin(struct rig *rig)
 {
 	uint64_t unit = 1ULL << SL_SECOND_SHIFT;
@@ -101,7 +101,7 @@ static const struct {
 	{"rate 1/h burst 3 action observe", "192.0.2.1", HOOK_XDP, 3},
 };
 
-/* Sends refused packets in each half of four seconds. on_bucket: the source keeps its bucket. */
+/* Sends refused packets every half SECOND, eight times. on_bucket: the source has a bucket. */
 static void send_refused(struct rig *rig, size_t i, bool on_bucket)
 {
 	struct sl_prefix address = prefix_of(limits[i].source);
@@ -138,7 +138,7 @@ TEST(test_a_crossing_is_recorded_once)
 	}
 }
 
-/* A key crosses its limit again after a whole second in which the limit refused nothing. */
+/* Another crossing of a key is recorded after a SECOND in which its limit refused nothing. */
 TEST(test_a_crossing_is_recorded_again_after_a_second_within_the_limit)
 {
 	struct rig *rig = rig_begin(state);
@@ -198,7 +198,7 @@ TEST(test_what_a_crossing_contains)
 	ring_close(&ring);
 }
 
-/* The begin of each block is recorded, but only once a second. */
+/* The begin of each block is recorded, but at most one per SECOND. */
 TEST(test_the_begin_of_a_block_is_recorded)
 {
 	struct rig *rig = rig_begin(state);
@@ -246,7 +246,7 @@ TEST(test_one_cpu_records_a_crossing)
 	ring_close(&ring);
 }
 
-/* Sends two packets from each of `count` addresses. The second is refused. */
+/* Sends two packets from each of `count` addresses. The limit refuses the second. */
 static void send_many(struct rig *rig, uint32_t first, uint32_t count)
 {
 	for (uint32_t i = first; i < first + count; i++) {
@@ -276,7 +276,7 @@ TEST(test_a_cpu_has_a_budget_of_crossings_in_a_second)
 	ring_close(&ring);
 }
 
-/* Sets all ways of map `offenders` to other keys, last refused `ago` seconds ago. */
+/* Fills all ways of map `offenders` with other keys, which were last refused `ago` SECONDs ago. */
 static void offenders_fill(struct rig *rig, uint32_t ago)
 {
 	uint64_t ns = *rig->clock_jiffies * rig->gate.machine.jiffy_ns;
@@ -398,7 +398,7 @@ TEST(test_only_dropped_packets_are_sampled)
 
 /* --- The reader ------------------------------------------------------------------------------ */
 
-/* Returns whether the map has no offender. */
+/* Returns whether map `offenders` is empty. */
 static bool offenders_are_none(const struct rig *rig)
 {
 	static const struct sl_offender_set none;
@@ -422,7 +422,7 @@ TEST(test_nothing_is_recorded_without_a_lease)
 
 	rig_set(rig, "default", "1/h", "1");
 	for (int i = 0; i < 2; i++) {
-		gate->lease_until = i ? 0 : *rig->clock_jiffies; /* it has just ended */
+		gate->lease_until = i ? 0 : *rig->clock_jiffies; /* ended now, or never begun */
 		for (int hook = 0; hook < HOOKS; hook++)
 			rig_send(rig, hook, &frame, 5);
 		assert_false(rig_run(rig, HOOK_XDP, frame.bytes, 20));
@@ -455,7 +455,7 @@ TEST(test_a_gate_has_one_reader)
 		ring_open(&rig->gate, &(struct ring_samples){0}, record_keep, NULL, &other),
 		-EBUSY);
 	assert_null(other);
-	gate->lease_until = 1; /* that process was killed */
+	gate->lease_until = 1; /* as if the process with the lease had been killed */
 	assert_int_equal(ring_renew(ring), -ESTALE);
 	other = reader(rig, 0, 0);
 	ring_close(&ring);
@@ -483,7 +483,7 @@ TEST(test_a_new_reader_skips_old_records)
 	ring_close(&ring);
 }
 
-/* A full ring loses crossings, and counts them. Nothing waits for the reader. */
+/* If the ring is full, a crossing is counted as lost. No packet waits for the reader. */
 TEST(test_a_full_ring_loses_crossings)
 {
 	struct rig *rig = rig_begin(state);
@@ -503,7 +503,7 @@ TEST(test_a_full_ring_loses_crossings)
 	ring_close(&ring);
 }
 
-/* By the kernel's clock, a key is over its limit until it was not refused for a second. */
+/* By the kernel's clock, a key is over its limit until a SECOND has passed without a refusal. */
 TEST(test_a_key_is_over_its_limit_until_a_second_has_passed)
 {
 	struct rig *rig = rig_begin(state);
@@ -529,7 +529,7 @@ TEST(test_a_key_is_over_its_limit_until_a_second_has_passed)
 	assert_int_equal(ring_is_over(&rig->gate, &got.crossing[0], &over), 0);
 	assert_false(over);
 	way->refused += 3;
-	way->mark ^= 2; /* another key has the way */
+	way->mark ^= 2; /* now the way belongs to another key */
 	assert_int_equal(bpf_map_update_elem(rig->gate.map[MAP_OFFENDERS], &index, &set, 0), 0);
 	assert_int_equal(ring_is_over(&rig->gate, &got.crossing[0], &over), 0);
 	assert_false(over);

@@ -15,8 +15,8 @@
 
 struct model_rule {
 	struct sl_prefix prefix;
-	enum sl_access list; /* access of the rule; SL_ACCESS_NONE if the rule has a limit */
-	uint64_t end;	     /* expiry of the entry, in ticks; 0 if it never expires */
+	enum sl_access list; /* access of the rule; SL_ACCESS_NONE: the rule has a limit */
+	uint64_t end;	     /* expiry of the entry, in ticks; 0: none */
 };
 
 struct model {
@@ -79,7 +79,7 @@ static void cut_after(struct sl_prefix *prefix, unsigned int length)
 	prefix->bits = SL_FAMILY_BITS + length;
 }
 
-/* Returns an address that shares some of its first bits with a rule. */
+/* Returns an address of which some leading bits are those of a rule of the model. */
 static struct sl_prefix random_address(const struct model *model)
 {
 	const struct sl_prefix *near = &model->rules[rand() % model->count].prefix;
@@ -135,7 +135,7 @@ static void rule_add_to(struct ruleset *set, const struct model_rule *rule)
 		rules_add_limits(set, prefix, "rate 1/h burst 1", NULL);
 }
 
-/* Adds, replaces and deletes some rules of the model in one change. */
+/* Makes one change that adds, replaces and deletes random rules, in the gate and in the model. */
 static void model_change(struct rig *rig, struct model *model)
 {
 	struct ruleset set = {0};
@@ -157,7 +157,7 @@ static void model_change(struct rig *rig, struct model *model)
 	assert_int_equal(rig_change(rig, &set), 0);
 }
 
-/* Sends packets of a source after removing the source's bucket from this CPU. */
+/* Sends packets of a source that has no bucket on this CPU, because it is removed first. */
 static uint64_t send_cold(struct rig *rig, enum hook hook, const struct frame *frame,
 			  unsigned int count)
 {
@@ -172,7 +172,7 @@ static uint64_t send_cold(struct rig *rig, enum hook hook, const struct frame *f
 
 /* --- Verdicts ------------------------------------------------------------------------------- */
 
-/* The expected result for a packet: the number of the policy that counts it, and the reason. */
+/* What a packet should get: the number of the policy that counts it, and the reason. */
 struct expected {
 	unsigned int number;
 	enum sl_reason reason;
@@ -206,7 +206,7 @@ static void verdict_check(struct rig *rig, const struct model *model, int round)
 	struct frame frame = frame_from(text, 62);
 
 	assert_int_equal(counters_read(&rig->gate, expected.number, &before), 0);
-	if (again) /* the source may have a bucket since its first packet */
+	if (again) /* the bucket of the first packet may decide about this packet */
 		rig_send(rig, rand() % HOOKS, &frame, 1);
 	else
 		send_cold(rig, rand() % HOOKS, &frame, 1);
@@ -217,7 +217,7 @@ static void verdict_check(struct rig *rig, const struct model *model, int round)
 			 text, expected.number, expected.reason);
 }
 
-/* Returns the number of cache entries of the current generation on all CPUs. */
+/* Returns how many entries of rule_cache, on all CPUs, have the current generation. */
 static unsigned int rule_cache_in_use(const struct rig *rig)
 {
 	uint32_t count = SL_RULE_CACHE_SIZE * rig->gate.machine.cpus, next;
@@ -278,7 +278,7 @@ TEST(test_random_rules)
 	rig_run_on(rig, 0);
 }
 
-/* An entry is used only for its own aggregate, even if narrow aggregates share an index. */
+/* A cache entry is used only for its own aggregate, also if narrow aggregates share its index. */
 TEST(test_shared_places)
 {
 	struct rig *rig = rig_begin(state);
@@ -288,7 +288,7 @@ TEST(test_shared_places)
 
 	rig_list(rig, "2001:db8::/32", SL_ACCESS_ALLOW, 0);
 	rig_admit(rig, false);
-	/* deny every 97th /48 of one wide aggregate */
+	/* deny every 97th /48 within a wide aggregate */
 	for (unsigned int i = 0; i < 200; i++) {
 		struct rulemap_entry entry;
 
@@ -308,7 +308,7 @@ TEST(test_shared_places)
 	for (int i = 0; i < 3; i++) {
 		uint64_t passed = rig_march(rig, &march, 65536 * 2);
 
-		/* 200 of 65,536 packets are denied */
+		/* 200 denied /48s of the 65,536 */
 		assert_in_range(passed, 131072 - 600, 131072 - 250);
 	}
 	for (unsigned int i = 0; i < 300 * 97; i += i % 97 ? 96 : 1) {
@@ -322,7 +322,7 @@ TEST(test_shared_places)
 	rig_check_counted(rig);
 }
 
-/* A result that expires is not cached, in any kind of aggregate. */
+/* If the rule that decides will expire, its result is not cached, in any kind of aggregate. */
 TEST(test_ends)
 {
 	static const struct {
@@ -351,7 +351,7 @@ TEST(test_ends)
 	}
 }
 
-/* A result that was read during a change is not cached. */
+/* If rules are changing while a packet looks up its rule, the result is not cached. */
 TEST(test_while_changing)
 {
 	struct rig *rig = rig_begin(state);
@@ -370,7 +370,7 @@ TEST(test_while_changing)
 
 /* --- Hosts ---------------------------------------------------------------------------------- */
 
-/* Counts the entries of the current generation. mixed: 1 to also give each entry a wrong result. */
+/* Returns how many host cache entries have the current generation. If `mixed`, falsifies them. */
 static unsigned int host_cache(const struct rig *rig, bool mixed)
 {
 	uint32_t sets = rig->gate.state->params.host_mask + 1;
@@ -393,7 +393,7 @@ static unsigned int host_cache(const struct rig *rig, bool mixed)
 	return used;
 }
 
-/* The cache of hosts agrees with the rules, also after a change. */
+/* The cache of host rules agrees with the rules, also right after a change. */
 TEST(test_hosts)
 {
 	static const char *const hosts[] = {"10.1.2.3", "10.1.2.4", "2001:db8::1", "2001:db8::2"};
@@ -427,7 +427,7 @@ TEST(test_hosts)
 	rig_check_counted(rig);
 }
 
-/* If there are more hosts than cache entries, each host is still judged by its own rule. */
+/* If there are more host rules than cache entries, each host is still judged by its own rule. */
 TEST(test_hosts_without_room)
 {
 	struct gate_sizes sizes = {.hosts = 32};
@@ -457,7 +457,7 @@ TEST(test_hosts_without_room)
 	rig_free(rig);
 }
 
-/* A flood of one family evicts no entries of the other family, because each has its own range. */
+/* A flood of one family evicts no cache entries of the other, which have another range. */
 TEST(test_families_apart)
 {
 	static const char *const sources[] = {"32.1.2.3", "2001:db8::1", "2001:db8:1:2::3"};
@@ -470,7 +470,7 @@ TEST(test_families_apart)
 
 		assert_int_equal(send_cold(rig, HOOK_INGRESS, &frame, 1), 1);
 	}
-	/* an IPv4 /14, an IPv6 /14 that both sources share, and two /48s */
+	/* entries: an IPv4 /14, an IPv6 /14 in which both sources are, two /48s */
 	assert_int_equal(rule_cache_in_use(rig), 4);
 	rig_check_counted(rig);
 }
@@ -479,7 +479,7 @@ TEST(test_families_apart)
 
 #define FIRE_NS 3000000000ULL
 
-/* Networks that keep their verdicts, although every change assigns each of them to another rule. */
+/* Networks whose verdict stays the same, although every change assigns them to other rules. */
 static const struct {
 	const char *net;
 	bool denied;
@@ -507,7 +507,7 @@ static void fire_change(struct rig *rig, bool first)
 	assert_int_equal(rig_change(rig, &set), 0);
 }
 
-/* Checks that the new rules judge the next packet after a change. */
+/* Checks that the first packet after a change is judged by the new rules. */
 static void fire_look(struct rig *rig, const struct shipped *shipped, bool first)
 {
 	static const struct {

@@ -18,7 +18,7 @@ static void set_burst(struct rig *rig, const char *prefix, unsigned int burst)
 	rig_set(rig, prefix, "1/h", text);
 }
 
-/* `default` covers both families; 0.0.0.0/0 and ::/0 cover one family. Each is deleted alone. */
+/* `default` covers both families; 0.0.0.0/0 and ::/0 cover one. Deleting one leaves the others. */
 TEST(test_default_and_the_whole_families)
 {
 	struct rig *rig = rig_begin(state);
@@ -50,14 +50,14 @@ TEST(test_split)
 	struct frame one = frame_from("2001:db8:5::1", 60), two = frame_from("2001:db8:5::2", 60);
 
 	set_burst(rig, "2001:db8::/32", 8);
-	assert_int_equal(rig_send(rig, HOOK_XDP, &one, 3), 3); /* now the source has a bucket */
+	assert_int_equal(rig_send(rig, HOOK_XDP, &one, 3), 3); /* these packets insert a bucket */
 	set_burst(rig, "2001:db8:5::1", 20);
 	assert_int_equal(rig_send(rig, HOOK_XDP, &one, ENOUGH), 20);
 	assert_int_equal(rig_send(rig, HOOK_INGRESS, &two, ENOUGH), 5);
 	assert_int_equal(rig_burst_of(rig, "2001:db8:5::3"), 0);
 	assert_int_equal(rig_burst_of(rig, "2001:db8:6::1"), 8); /* another /64 */
 
-	/* add another rule in the /64, which stays split until both rules are deleted */
+	/* add a second rule in this /64, which stays split until both are deleted */
 	set_burst(rig, "2001:db8:5::4", 11);
 	assert_int_equal(rig_burst_of(rig, "2001:db8:5::4"), 11);
 	rig_check_tidy(rig, 3);
@@ -99,7 +99,7 @@ TEST(test_delete_falls_back)
 	rig_check_counted(rig);
 }
 
-/* Deleting a rule that does not exist does not delete the rule that covers its prefix. */
+/* If a rule does not exist, deleting it does not delete the rule that covers its prefix. */
 TEST(test_delete_what_is_not_there)
 {
 	struct rig *rig = rig_begin(state);
@@ -115,7 +115,7 @@ TEST(test_delete_what_is_not_there)
 
 /* --- A reader's copies ---------------------------------------------------------------------- */
 
-/* Opens the gate as a reader with its own copies of maps, like a user in the gate's group. */
+/* Opens the gate as a member of the gate's group does: only to read, with copies of maps. */
 static struct gate reader_of(const struct gate *gate)
 {
 	struct gate reader = GATE_CLOSED;
@@ -142,7 +142,7 @@ static void check_same_rules(const struct gate *gate, const struct gate *reader)
 	ruleset_free(&seen);
 }
 
-/* A reader sees each change, also if another prefix reuses the memory of a deleted policy. */
+/* A reader sees each change, also if a new policy reuses the memory of a deleted one. */
 TEST(test_a_reader_sees_each_change)
 {
 	struct rig *rig = rig_begin(state);

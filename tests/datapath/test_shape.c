@@ -28,7 +28,7 @@ static struct frame frame_to(const char *source, const char *destination, uint32
 
 /* --- Running -------------------------------------------------------------------------------- */
 
-/* Sends a frame on egress. Returns whether it passed. ret: its departure in ns, 0 if at once. */
+/* Sends a frame on egress. Returns whether it passed. ret: departure time in ns; 0: at once. */
 static bool depart(struct rig *rig, const struct frame *frame, uint64_t *ret)
 {
 	struct __sk_buff skb = {0};
@@ -58,12 +58,12 @@ static void assert_refused(struct rig *rig, const struct frame *frame)
 
 /* --- The model ------------------------------------------------------------------------------ */
 
-/* The model of a key's slots: the time at which the next slot begins, in ticks. */
+/* The model of a key's shaper: when its next slot begins, in ticks. */
 struct slots {
 	uint64_t next;
 };
 
-/* Assigns the next slot to a packet. Returns false if the slot would begin after the horizon. */
+/* Gives a packet the next slot. Returns false if that slot begins beyond the horizon. */
 static bool slot_take(struct slots *slots, uint64_t now, uint64_t cost, uint64_t horizon,
 		      uint64_t *ret)
 {
@@ -78,19 +78,19 @@ static bool slot_take(struct slots *slots, uint64_t now, uint64_t cost, uint64_t
 
 /* --- Departures ----------------------------------------------------------------------------- */
 
-/* Moves the clock to the next jiffy, so that no CPU has a cached refusal. */
+/* Moves the clock to the next jiffy, in which no cached refusal is valid. */
 static void next_jiffy(struct rig *rig)
 {
 	rig_clock_to_edge(rig);
 	rig_clock_forward(rig, 1);
 }
 
-/* The time between two departures is the cost of the first packet, for any size, CPU and time. */
+/* One departure after another is the first packet's cost apart, for any size, CPU and time. */
 TEST(test_departures_are_their_costs_apart)
 {
 	static const struct {
 		const char *words, *source;
-		uint64_t packet, byte; /* costs of a packet and of a byte, in ticks */
+		uint64_t packet, byte; /* cost of a packet and of a byte, in ticks */
 		uint64_t horizon, pause;
 	} cases[] = {
 		{"shape 1kpps horizon 20ms", SOURCE, MS, 0, 20 * MS, MS},
@@ -134,7 +134,7 @@ TEST(test_departures_are_their_costs_apart)
 		      ARRAY_SIZE(cases));
 }
 
-/* If the device segments a packet, the packet gets a slot for each segment. */
+/* A packet that the device will segment gets one slot per segment. */
 TEST(test_merged_packets_take_a_slot_for_each)
 {
 	struct rig *rig = rig_begin(state);
@@ -151,7 +151,7 @@ TEST(test_merged_packets_take_a_slot_for_each)
 
 /* --- What is not shaped --------------------------------------------------------------------- */
 
-/* A limit that shapes does not match received packets, because they cannot wait. */
+/* Limits that shape ignore received packets, because these cannot be delayed. */
 TEST(test_only_what_is_sent_is_shaped)
 {
 	struct rig *rig = rig_begin(state);
@@ -165,7 +165,7 @@ TEST(test_only_what_is_sent_is_shaped)
 	assert_departs(rig, &frame, rig_now(rig) + SEC / 10);
 }
 
-/* A packet that no shape matches keeps its departure time. */
+/* A packet that matches no shape keeps the departure time from its sender. */
 TEST(test_other_packets_keep_their_time)
 {
 	struct rig *rig = rig_begin(state);
@@ -200,7 +200,7 @@ static struct stamper stamper_load(const struct rig *rig)
 	return stamper;
 }
 
-/* Does what depart() does, for a frame whose sender has set a departure time, in ticks. */
+/* Like depart(), for a frame whose sender has set a departure time of `ticks`. */
 static bool depart_not_before(struct rig *rig, const struct stamper *stamper,
 			      const struct frame *frame, uint64_t ticks, uint64_t *ret)
 {
@@ -224,7 +224,7 @@ static void assert_departs_by(struct rig *rig, const struct stamper *stamper,
 	assert_int_equal(ns, NS(ticks));
 }
 
-/* A packet departs no earlier than its sender asked for, and does not delay other packets. */
+/* A packet departs no earlier than its sender requested. Later packets do not wait for it. */
 TEST(test_a_later_departure_stays)
 {
 	struct rig *rig = rig_begin(state);
@@ -246,8 +246,8 @@ TEST(test_a_later_departure_stays)
 }
 
 /*
- * A packet whose departure time is after the horizon is refused and gets no slot. Otherwise packets
- * could collect slots and depart at the same time.
+ * A packet whose departure time is after the horizon is refused and gets no slot. Otherwise a
+ * sender could collect many slots, and let their packets depart at the same time.
  */
 TEST(test_a_departure_after_the_horizon_is_refused)
 {
@@ -269,7 +269,7 @@ TEST(test_a_departure_after_the_horizon_is_refused)
 	stamp_bpf__destroy(stamper.skel);
 }
 
-/* A packet keeps its departure time if no limit shapes. */
+/* If no limit shapes, a packet keeps the departure time from its sender. */
 TEST(test_a_departure_stays_without_a_shape)
 {
 	struct rig *rig = rig_begin(state);
@@ -285,7 +285,7 @@ TEST(test_a_departure_stays_without_a_shape)
 	stamp_bpf__destroy(stamper.skel);
 }
 
-/* A timestamp that fq does not accept as a departure time is replaced. */
+/* A packet's timestamp that fq would not accept as a departure time is replaced. */
 TEST(test_a_time_of_no_clock_is_replaced)
 {
 	struct rig *rig = rig_begin(state);
@@ -301,7 +301,7 @@ TEST(test_a_time_of_no_clock_is_replaced)
 
 /* --- Beside other limits -------------------------------------------------------------------- */
 
-/* A packet of two shapes departs in the later slot. If one shape refuses it, it gets no slot. */
+/* A packet of two shapes departs in the later slot. If either shape refuses it, it gets none. */
 TEST(test_two_shapes_have_a_slot_each)
 {
 	struct rig *rig = rig_begin(state);
@@ -320,11 +320,13 @@ TEST(test_two_shapes_have_a_slot_each)
 	assert_refused(rig, &one);		    /* slot 6 of net is after the horizon */
 	next_jiffy(rig);
 	rig_clock_forward(rig, 2 * MS);
-	/* slot 3 of host, which the refused packet did not get */
+	/* slot 3 of host, which is free because the refused packet did not get it */
 	assert_departs(rig, &one, now + 30 * MS);
 }
 
-/* A packet that another limit drops gets no slot. A packet that a shape refuses costs no credit. */
+/*
+ * A packet that another limit drops gets no slot. If a shape refuses a packet, it costs no credit.
+ */
 TEST(test_a_drop_takes_no_slot_and_a_refusal_no_credit)
 {
 	struct rig *rig = rig_begin(state);
@@ -349,12 +351,12 @@ TEST(test_a_drop_takes_no_slot_and_a_refusal_no_credit)
 	rig_clock_forward(rig, 90 * MS);
 	for (int n = 10; n < 14; n++)
 		assert_departs(rig, &tcp, now + n * 10 * MS);
-	assert_false(depart(rig, &tcp, &ns)); /* the window is full */
+	assert_false(depart(rig, &tcp, &ns)); /* the window refuses this packet */
 	assert_int_equal(rig_reason(rig, SL_DROP_OVER_LIMIT), 6);
 	rig_check_counted(rig);
 }
 
-/* A source without a state is not shaped. Its packets are charged to the budget if there is one. */
+/* A shape does not delay packets of a source without a state. The budget, if any, is charged. */
 TEST(test_newcomers_are_not_shaped)
 {
 	struct rig *rig = rig_begin(state);

@@ -2,7 +2,7 @@
 /*
  * Tests of the counters `taken` and `refused` in the entry of a shared limit (entry_count_shared()
  * in bpf/state.h). `sluice share` reports them to other nodes, in units of 2^unit_shift ticks.
- * Their sum is the offered load. Fractions of a unit are rounded at random, here within 2 %.
+ * Their sum is the load that arrived. Fractions of a unit are rounded at random, here within 2 %.
  * `taken` is at most the cost of all packets that passed plus the credit of all slices, burst / 16.
  * Packets that a CPU refuses from its cache are counted when the state is charged next.
  */
@@ -73,13 +73,13 @@ static uint64_t ticks_of(const struct sl_limit *limit, uint32_t units)
 	return (uint64_t)units << limit->unit_shift;
 }
 
-/* Returns the cost of a frame of FRAME_LEAST bytes, in ticks. */
+/* Returns what a frame of FRAME_LEAST bytes costs under a limit, in ticks. */
 static uint64_t cost_of(const struct sl_limit *limit)
 {
 	return credit_cost(limit, 1, FRAME_LEAST);
 }
 
-/* Sends `count` packets at ten times the rate, a few at once. Returns how many pass. */
+/* Sends `count` packets at ten times the limit's rate, several at once. Returns how many pass. */
 static uint64_t offer(struct rig *rig, enum hook hook, const struct frame *frame,
 		      const struct sl_limit *limit, uint64_t count)
 {
@@ -98,8 +98,8 @@ static uint64_t offer(struct rig *rig, enum hook hook, const struct frame *frame
 }
 
 /*
- * Waits until no CPU has a slice or a cached refusal, and sends a packet. That packet charges the
- * state, which then counts all earlier packets.
+ * Waits until no CPU has a valid slice or cached refusal. Sends a packet, at which the state counts
+ * all packets before.
  */
 static uint64_t settle(struct rig *rig, enum hook hook, const struct frame *frame,
 		       const struct sl_limit *limit)
@@ -116,7 +116,7 @@ static void check_counts(const char *what, const struct sl_limit *limit,
 		 has_asked =
 			 ticks_of(limit, entry->count.shared.taken + entry->count.shared.refused);
 
-	/* units are rounded at random, so allow an error of 2 % */
+	/* allow 2 %, because fractions of a unit are rounded at random */
 	if (has_taken < taken * 98 / 100 || has_taken > taken * 102 / 100 + slices)
 		fail_msg("%s: taken %" PRIu64 " of %" PRIu64, what, has_taken, taken);
 	if (has_asked < asked * 98 / 100 || has_asked > asked * 102 / 100)
@@ -139,7 +139,7 @@ static void counts_of(struct rig *rig, size_t i, const char *source, enum hook h
 	passed = offer(rig, hook, &frame, limit, count);
 	passed += settle(rig, hook, &frame, limit);
 	entry = entry_of(rig, limit, source);
-	if (limit->observe) /* all packets pass, so check only the sum of both counters */
+	if (limit->observe) /* all packets pass, so only the sum of both counters is known */
 		passed = ticks_of(limit, entry.count.shared.taken) / cost_of(limit);
 	check_counts(limits[i].words, limit, &entry, passed * cost_of(limit),
 		     (count + 1) * cost_of(limit));
@@ -158,7 +158,7 @@ TEST(test_entries_count_what_is_taken_and_asked)
 /* --- One limit ------------------------------------------------------------------------------- */
 
 /*
- * If a source stays within its limit, no packet counts as refused, and credit that slices return
+ * If a source stays below its limit, no packet counts as refused, and returned credit of slices
  * does not count as taken.
  */
 TEST(test_a_source_within_its_limit_is_refused_nothing)
@@ -173,7 +173,7 @@ TEST(test_a_source_within_its_limit_is_refused_nothing)
 	limit = rig_limit(rig, SOURCE);
 	assert_true(limit->slice != 0);
 	for (int i = 0; i < 3000; i++) {
-		/* send in bursts, with pauses in which the slices expire */
+		/* send in groups, with pauses in which slices expire */
 		rig_clock_forward(rig, cost_of(limit) * (i % 100 ? 2 : 5000) +
 					       random_next(&random) % 1000);
 		assert_int_equal(rig_send(rig, i % 2 ? HOOK_XDP : HOOK_INGRESS, &frame, 1), 1);
@@ -184,7 +184,7 @@ TEST(test_a_source_within_its_limit_is_refused_nothing)
 		     (uint64_t)entry.count.shared.taken << limit->unit_shift);
 }
 
-/* If the counters wrap at 32 bits, a reader that computes differences still gets right values. */
+/* The counters wrap at 32 bits. A reader that computes differences still gets right sums. */
 TEST(test_counters_wrap)
 {
 	static const uint32_t begins[][2] = {
@@ -239,7 +239,7 @@ TEST(test_each_cpu_adds_its_own)
 	check_counts("two CPUs", limit, &entry, passed * cost_of(limit), 40002 * cost_of(limit));
 }
 
-/* If a policy inherits a limit, its packets are counted in the entry of that limit. */
+/* Packets of a policy that inherits a limit are counted in the entry of that limit. */
 TEST(test_an_heir_counts_on_the_entry_of_its_parent)
 {
 	struct frame frame = frame_from(SOURCE, FRAME_LEAST);
@@ -264,11 +264,11 @@ TEST(test_an_heir_counts_on_the_entry_of_its_parent)
 /* --- Several limits of one policy ------------------------------------------------------------ */
 
 struct two {
-	const char *first, *second; /* words of two shared limits */
-	bool first_is_met;	    /* true if the first limit matches the packets */
+	const char *first, *second; /* words of the two shared limits */
+	bool first_is_met;	    /* whether the first limit matches the packets */
 };
 
-/* The second limit refuses most packets. The first limit passes all packets, or matches none. */
+/* The second limit refuses most packets. The first limit passes all, or matches none. */
 static const struct two twos[] = {
 	{"name a rate 100kpps burst 10000 shared yes", "name b rate 1kpps burst 100 shared yes",
 	 true},
@@ -301,7 +301,7 @@ static void check_two(struct rig *rig, const struct two *two, const char *source
 		     (count + 1) * cost_of(second));
 	if (!two->first_is_met)
 		return;
-	/* packets that the second limit refuses are refunded to the first limit */
+	/* the first limit gets refunds for packets that the second limit refuses */
 	entry = entry_of(rig, first, source);
 	check_counts(two->first, first, &entry, passed * cost_of(first), passed * cost_of(first));
 }
@@ -316,7 +316,7 @@ TEST(test_each_of_two_limits_counts_its_own)
 	}
 }
 
-/* A limit counts no packet that it does not match. */
+/* A limit counts only packets that it matches. */
 TEST(test_packets_of_no_match_are_not_asked)
 {
 	struct frame udp = frame_from(SOURCE, FRAME_LEAST), icmp = udp;
@@ -349,7 +349,7 @@ TEST(test_a_merged_packet_counts_for_all)
 	limit = rig_limit(rig, SOURCE);
 	for (int i = 0; i < 10; i++)
 		rig_run_merged(rig, SOURCE, 20);
-	/* the next packet also counts the packets that the CPU's cache has refused */
+	/* this packet also counts earlier packets, which the CPU refused from its cache */
 	rig_clock_forward(rig, 20 * cost_of(limit));
 	rig_run_merged(rig, SOURCE, 20);
 	entry = entry_of(rig, limit, SOURCE);
@@ -371,7 +371,7 @@ TEST(test_a_limit_that_is_not_shared_counts_nothing)
 	assert_int_equal(entry.count.shared.refused, 0);
 }
 
-/* A limit that becomes shared remains the same limit, so levels stay. */
+/* If a limit becomes shared, it is the same limit as before, so levels stay. */
 TEST(test_a_limit_that_becomes_shared_keeps_its_levels)
 {
 	struct frame frame = frame_from(SOURCE, FRAME_LEAST);
@@ -388,15 +388,15 @@ TEST(test_a_limit_that_becomes_shared_keeps_its_levels)
 /* --- Divided --------------------------------------------------------------------------------- */
 
 /*
- * Returns the fraction of its rate that a source gets after its burst, if it sends ten times the
- * rate.
+ * Returns which fraction of the limit's rate a source gets after its burst, if it sends ten times
+ * that rate.
  */
 static double part_of(struct rig *rig, const struct frame *frame, const struct sl_limit *limit)
 {
 	uint64_t begin, passed;
 
 	rig_send(rig, HOOK_XDP, frame, 2 * limit->burst / cost_of(limit) + 1);
-	offer(rig, HOOK_XDP, frame, limit, 1000); /* use up the credit of the slices */
+	offer(rig, HOOK_XDP, frame, limit, 1000); /* spends the credit in the slices */
 	begin = *rig->clock_ticks;
 	passed = offer(rig, HOOK_XDP, frame, limit, 8 * limit->burst / cost_of(limit) + 20000);
 	return (double)passed * cost_of(limit) / (*rig->clock_ticks - begin);
@@ -408,7 +408,7 @@ static void must_be_near(const char *words, const char *when, double part, doubl
 		fail_msg("%s: %s: %.4f of the rate, not %.4f", words, when, part, wanted);
 }
 
-/* If `sluice share` has stopped, a node passes its part of a shared limit from `divide_at` on. */
+/* If `sluice share` has stopped, each node divides shared limits from `divide_at` on. */
 TEST(test_a_limit_is_divided_from_a_moment_on)
 {
 	struct frame frame = frame_from(SOURCE, FRAME_LEAST);
@@ -431,7 +431,7 @@ TEST(test_a_limit_is_divided_from_a_moment_on)
 		gate->divide_at = *rig->clock_ticks;
 		must_be_near(words, "from then on", part_of(rig, &frame, limit), .25);
 		gate->nodes = 10;
-		/* a burst of fewer than ten packets must be full before a packet passes */
+		/* a burst of less than ten packets must refill completely before a packet passes */
 		must_be_near(words, "ten nodes", part_of(rig, &frame, limit),
 			     limit->burst < 10 * cost_of(limit) ? .095 : .1);
 		gate->divide_at = *rig->clock_ticks + 100000 * cost_of(limit);
@@ -445,7 +445,7 @@ TEST(test_a_limit_is_divided_from_a_moment_on)
 	}
 }
 
-/* If limits are divided, a packet is charged once per node, but counts as taken only once. */
+/* In a divided limit, a packet costs its price times the nodes, but counts as taken once. */
 TEST(test_what_is_divided_is_counted_once)
 {
 	struct rig *rig = rig_begin(state);
@@ -457,7 +457,7 @@ TEST(test_what_is_divided_is_counted_once)
 	rig->gate.state->divide_at = rig->gate.state->nodes = 0;
 }
 
-/* A refund returns the whole charge, to the state or to the slice that was charged. */
+/* In a divided limit, a refund returns a packet's whole charge, to the state or the slice. */
 TEST(test_what_another_limit_refuses_costs_a_divided_one_nothing)
 {
 	struct frame frame = frame_from(SOURCE, FRAME_LEAST);
@@ -477,7 +477,7 @@ TEST(test_what_another_limit_refuses_costs_a_divided_one_nothing)
 		rig->gate.state->nodes = 4;
 		rig_clock_forward(rig, 1);
 		rig->gate.state->divide_at = *rig->clock_ticks;
-		/* send in different jiffies: a slice reuses refunded credit within a jiffy */
+		/* one packet per jiffy: within one, a slice spends refunds again */
 		for (int i = 0; i < 300; i++) {
 			passed += rig_send(rig, HOOK_XDP, &frame, 1);
 			rig_clock_forward(rig, 10 * MS);
@@ -485,7 +485,7 @@ TEST(test_what_another_limit_refuses_costs_a_divided_one_nothing)
 		assert_int_equal(passed, 50 - known);
 		entry = entry_of(rig, limit, SOURCE);
 		left = credit_level(limit, entry_state(&entry), *rig->clock_ticks) / cost_of(limit);
-		/* the slice has borrowed credit from the state */
+		/* `known`: the slice still has credit that it borrowed from the state */
 		assert_in_range(left, known ? 1000 - 50 - limit->slice / cost_of(limit) : 800,
 				known ? 1000 - 50 : 800);
 		rig->gate.state->divide_at = rig->gate.state->nodes = 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Tests of changes of rules whose process was killed. Packets see all of such a change or nothing
- * of it, and the next change recovers.
+ * Tests of changes of rules whose process was killed. Packets are judged by all of the killed
+ * change or by none of it, and the next change recovers.
  */
 #include <errno.h>
 #include "rig.h"
@@ -15,7 +15,7 @@
 
 #define BASE_RULES 7
 
-/* Sets the rules that are in force before each change. */
+/* Empties the rig, and sets the rules from which each change starts. */
 static void base_rules(struct rig *rig)
 {
 	struct ruleset set = {0};
@@ -34,7 +34,7 @@ static void base_rules(struct rig *rig)
 
 #define HEIRS 2
 
-/* Adds a policy that inherits from the default policy, and a policy that inherits from both. */
+/* Adds a policy that inherits from default, and a policy that inherits from both of them. */
 static void heirs_add(struct rig *rig)
 {
 	struct ruleset set = {0};
@@ -47,11 +47,11 @@ static void heirs_add(struct rig *rig)
 
 /* --- Killed --------------------------------------------------------------------------------- */
 
-/* A change of one rule, and how many packets of a source in its prefix pass. */
+/* A change of one rule, and how many packets of `source` pass before and after it. */
 struct edit {
 	const char *prefix;
-	const char *words; /* words of the limit to set */
-	/* access to set; if `words` is NULL and this is 0, the rule is deleted */
+	const char *words; /* words of the new limit */
+	/* new access; if it is 0 and `words` is NULL, the change deletes the rule */
 	enum sl_access list;
 	const char *source;
 	unsigned int before, after;
@@ -61,8 +61,8 @@ struct edit {
 
 struct change {
 	const char *name;
-	unsigned int rules; /* number of rules after the change */
-	/* the edits of the change, up to an edit without a prefix */
+	unsigned int rules; /* number of rules after this change */
+	/* the last edit has no prefix */
 	struct edit edits[EDITS_MAX + 1];
 };
 
@@ -124,7 +124,7 @@ static struct ruleset change_rules(const struct change *change)
 	return set;
 }
 
-/* Returns true if packets see all of the change, false if they see none of it. Fails otherwise. */
+/* Returns whether packets are judged by all of the change, or none. Fails if by a mixture. */
 static bool change_is_seen(struct rig *rig, const struct change *change, int stop)
 {
 	unsigned int old = 0, new = 0;
@@ -155,8 +155,8 @@ static void check_counted(const struct rig *rig, const struct change *change, in
 }
 
 /*
- * Checks that readers report the rules that packets see. Another change then recovers, and undoes
- * nothing that packets have seen, even if an earlier recovery was killed.
+ * Checks that readers report the rules by which packets are judged. Another change recovers and
+ * keeps these rules, even if an earlier recovery was killed.
  */
 static void cut_off_check(struct rig *rig, const struct change *change, unsigned int base, int stop)
 {
@@ -173,7 +173,7 @@ static void cut_off_check(struct rig *rig, const struct change *change, unsigned
 	}
 	rig_set(rig, "198.51.100.0/24", "1/h", "10");
 	rig_check_tidy(rig, 1 + (seen ? change->rules : base));
-	/* every source that has sent packets keeps its level */
+	/* every source that has sent packets has the level from before */
 	for (const struct edit *edit = change->edits; edit->prefix; edit++) {
 		uint64_t more = rig_burst_of(rig, edit->source);
 
@@ -182,7 +182,7 @@ static void cut_off_check(struct rig *rig, const struct change *change, unsigned
 	check_counted(rig, change, stop);
 }
 
-/* Kills a change at each of its system calls. heirs: true if policies inherit (heirs_add()). */
+/* Kills a change at each of its system calls. heirs: whether policies inherit (heirs_add()). */
 static void cut_off_everywhere(struct rig *rig, const struct change *change, bool heirs)
 {
 	unsigned int base = BASE_RULES + (heirs ? HEIRS : 0);
@@ -205,7 +205,7 @@ static void cut_off_everywhere(struct rig *rig, const struct change *change, boo
 }
 
 /*
- * Returns the rules before or after a change that moves a list to another index and removes a list.
+ * Returns the rules before or after a change that gives a list another index, and removes a list.
  */
 static struct ruleset lists_rules(bool after)
 {
@@ -221,8 +221,8 @@ static struct ruleset lists_rules(bool after)
 }
 
 /*
- * Kills a change of lists. Packets must see all of the change or none of it, and the next change
- * must keep the lists that packets see. Returns false if the change ended before it was killed.
+ * Kills a change of lists at `stop`. Packets must be judged by all or none of it, and the next
+ * change must keep their lists. Returns false if the change ended earlier.
  */
 static bool cut_off_lists(struct rig *rig, int stop)
 {
@@ -294,7 +294,7 @@ static int differs(void *data, const struct rule *from, const struct rule *to)
 	return -EIO;
 }
 
-/* Checks that readers report the rules that packets see. */
+/* Checks that readers report the rules by which packets are judged. */
 static void check_same_rules(const struct rig *rig, const struct ruleset *rules)
 {
 	struct ruleset now = {0};
@@ -325,7 +325,7 @@ static void mark_set(struct rig *rig, const char *address, uint32_t count)
 		assert_int_equal(bpf_map_delete_elem(fd, prefix.addr), 0);
 }
 
-/* Adds policies without a rule, of the next or the current generation, and skips policy numbers. */
+/* Adds policies that no rule uses, of this and the next generation. Skips policy numbers. */
 static void wreck_records(struct rig *rig)
 {
 	rig->gate.state->next_policy = 50;
@@ -347,8 +347,8 @@ static void wreck_counts_down(struct rig *rig)
 }
 
 /*
- * Adds entries of `splits` that no rule needs: after, before and between other entries, and an
- * entry with the bytes of an IPv4 address.
+ * Adds entries to `splits` that no rule needs: before, between and after other entries, and one
+ * that has the bytes of an IPv4 address.
  */
 static void wreck_marks(struct rig *rig)
 {
@@ -369,7 +369,7 @@ static void wreck_mark_gone(struct rig *rig)
 	mark_set(rig, "2001:db8:0:2::", 0);
 }
 
-/* Adds rules without content, which a killed change has added, or has emptied but not removed. */
+/* Adds empty rules, as a killed change leaves them if it has not filled or removed them yet. */
 static void wreck_empty_rules(struct rig *rig)
 {
 	static const char *const prefixes[] = {"198.51.100.1", "2001:db8:0:9::1", "10.0.0.0/8",
@@ -402,7 +402,7 @@ TEST(test_between_stores)
 		base_rules(rig);
 		rig->gate.state->changing = 1;
 		wrecks[i](rig);
-		/* every change does this first */
+		/* rules_recover() runs first in every change */
 		assert_int_equal(rules_recover(&rig->gate, NULL), 0);
 		assert_int_equal(rig->gate.state->changing, 0);
 		rig_check_tidy(rig, BASE_RULES);
@@ -416,7 +416,7 @@ TEST(test_between_stores)
 	rig_check_counted(rig);
 }
 
-/* A recovery removes expired rules. If an expired entry has limits, the limits stay. */
+/* A recovery removes rules that have expired, but keeps the limits of their prefixes. */
 TEST(test_a_recovery_removes_what_has_ended)
 {
 	struct rig *rig = rig_begin(state);
