@@ -7,15 +7,15 @@
 #include "sluice.h"
 
 struct top_words {
-	struct sl_prefix within; /* `bits` is 0 for all sources */
-	unsigned int order;	 /* enum live_order + 1; 0 if not given */
-	unsigned int top;	 /* number of sources; 0 if not given */
+	struct sl_prefix within; /* sources to list: those within this prefix; `bits` 0: all */
+	unsigned int order;	 /* enum live_order + 1 of the sources; 0: not specified */
+	unsigned int top;	 /* number of sources to list; 0: not specified */
 	unsigned int times;	 /* number of refreshes in batch mode; 0: until a signal */
-	uint64_t interval_ns;	 /* 0 if not given */
+	uint64_t interval_ns;	 /* time between two refreshes, in ns; 0: not specified */
 	bool batch;
 };
 
-/* The words of `sort`, by enum live_order. */
+/* The words that option `sort` accepts, indexed by enum live_order. */
 extern const char *const top_orders[];
 
 /* Bounds of the interval between two refreshes. */
@@ -23,7 +23,7 @@ extern const char *const top_orders[];
 #define TOP_INTERVAL_NS	      1000000000ULL
 #define TOP_INTERVAL_MOST_NS  60000000000ULL
 
-/* The command without `run`, because its program is in another package. */
+/* Command `top` without function `run`, because sluice-top, in another package, runs it. */
 extern const struct command command_top;
 
 #endif

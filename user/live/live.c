@@ -17,7 +17,7 @@
 
 /* --- Opening -------------------------------------------------------------------------------- */
 
-/* Returns the inode of the gate's pin `gate`, or 0. */
+/* Returns the inode of the gate's pin `gate`, or 0 if the pin does not exist. */
 static uint64_t pin_inode(const char *name)
 {
 	char path[PINS_PATH];
@@ -52,7 +52,7 @@ static void gate_leave(struct live *live)
 	live->pinned = live->at = live->span_ns = 0;
 }
 
-/* Parts of the table of states, of which a refresh reads one. */
+/* Entries in a part of the table of states. A refresh reads one part. */
 #define PART_ENTRIES 8192U
 
 static int gate_enter(struct live *live)
@@ -109,10 +109,10 @@ void live_close(struct live *live)
 /* --- Tasks ---------------------------------------------------------------------------------- */
 
 #define TASK_LEAST_NS	(5 * NS_PER_SEC)
-#define TASK_REST	200 /* a task rests for this many times the CPU time that it used */
-#define WALK_SHARE	100 /* a walk over sources uses at most this part of the interval */
+#define TASK_REST	200 /* a task rests for this many times the CPU time that its run used */
+#define WALK_SHARE	100 /* a walk over sources uses at most interval / 100 of CPU time */
 #define WALK_LEAST_NS	(2 * NS_PER_MS)
-#define FIRST_WALK_NS	(200 * NS_PER_MS) /* for each refresh of the first two passes */
+#define FIRST_WALK_NS	(200 * NS_PER_MS) /* of each refresh during the first two passes */
 #define PASSES_AT_FIRST 2
 
 static uint64_t cpu_now(void)
@@ -120,7 +120,7 @@ static uint64_t cpu_now(void)
 	return clock_read(CLOCK_THREAD_CPUTIME_ID);
 }
 
-/* Ends a run of a task that began at `begun` of cpu_now(). */
+/* Ends a run of a task that began when cpu_now() was `begun`. Sets when the next run is due. */
 static void task_end(struct live_task *task, uint64_t begun)
 {
 	uint64_t rest = (cpu_now() - begun) * TASK_REST;
@@ -129,8 +129,7 @@ static void task_end(struct live_task *task, uint64_t begun)
 }
 
 /*
- * Reads the attachments. If they cannot be read, the reason is no error of the viewer: `seen.sight`
- * shows it.
+ * Reads the attachments. If they cannot be read, drops the errors: `seen.sight` shows the reason.
  */
 static void attachments_refresh(struct live *live)
 {
@@ -160,7 +159,7 @@ static void findings_refresh(struct live *live)
 	task_end(&live->findings_task, begun);
 }
 
-/* Counts the used entries of a part of the table. Returns 0, or a negative errno. */
+/* Counts the used entries in a part of the table of states. Returns 0, or a negative errno. */
 static int part_count(struct live *live, uint32_t part)
 {
 	uint32_t first = part * PART_ENTRIES, last = first - 1, next, used = 0;
@@ -193,8 +192,8 @@ static int part_count(struct live *live, uint32_t part)
 }
 
 /*
- * Reads a part of the table of states, and at first the whole table unless it must be copied. Until
- * all parts were read, the others count as much as these: a hash places the entries.
+ * Reads the next part of the table of states. If the table is mapped, the first refresh reads all
+ * parts. Until all parts were read, assumes that the others are as full.
  */
 static int fill_refresh(struct live *live)
 {
@@ -230,8 +229,8 @@ static void line_rates(const struct sl_counters *before, const struct sl_counter
 }
 
 /*
- * Returns the line of the same policy in earlier counters, or NULL. places: positions of the
- * earlier lines + 1, by policy number.
+ * Returns the line of the same policy in the counters of the previous refresh, or NULL. places: for
+ * each policy number, the position of its line in `before` + 1.
  */
 static const struct stats_line *line_before(const struct stats *before, const uint32_t *places,
 					    const struct stats_line *line)
@@ -240,13 +239,13 @@ static const struct stats_line *line_before(const struct stats *before, const ui
 
 	if (!before->count)
 		return NULL;
-	if (line->kind == STATS_DELETED) /* always the last line */
+	if (line->kind == STATS_DELETED) /* the sum of deleted policies is always the last line */
 		return &before->lines[before->count - 1];
 	other = places[line->number] ? &before->lines[places[line->number] - 1] : NULL;
 	return other && !strcmp(other->policy, line->policy) ? other : NULL;
 }
 
-/* Reads all counters, and computes the rates since the last refresh. */
+/* Reads the counters of all policies, and computes their rates since the last refresh. */
 static int counters_refresh(struct live *live)
 {
 	_cleanup_free_ uint32_t *places = calloc(live->gate.policies_max, sizeof(*places));
@@ -279,7 +278,7 @@ static int counters_refresh(struct live *live)
 	return 0;
 }
 
-/* Returns what was timed between two readings. If a count began again, all of the later reading. */
+/* Returns durations timed between two readings; after a reset of a counter, the later reading. */
 static struct durations durations_since(const struct durations *before, const struct durations *now)
 {
 	struct durations since = *now;
@@ -311,7 +310,7 @@ static int durations_refresh(struct live *live)
 
 /* --- Visits --------------------------------------------------------------------------------- */
 
-/* Called for each source that has a bucket. */
+/* Records a visit of a source: its counters, summed over its buckets. A callback. */
 static int source_visit(void *data, const struct sl_prefix *source, const struct sl_bucket *buckets,
 			unsigned int count)
 {
@@ -332,7 +331,7 @@ static int source_visit(void *data, const struct sl_prefix *source, const struct
 	return live_visit(&live->sources, source, sum, version, uptime_ns());
 }
 
-/* Visits one source by a lookup of its key. */
+/* Visits one source by a lookup of its buckets. Marks a source without bucket as gone. */
 static int source_look(struct live *live, const struct sl_prefix *prefix)
 {
 	_cleanup_free_ struct sl_bucket *buckets = NULL;
@@ -341,7 +340,7 @@ static int source_look(struct live *live, const struct sl_prefix *prefix)
 	int err;
 
 	if (source && uptime_ns() < source->visited_at + LIVE_SPAN_LEAST_NS)
-		return 0; /* it is both on the screen and busy */
+		return 0; /* on the screen and busy, so visited just now */
 	err = buckets_read(&live->gate, prefix, &buckets, &count);
 	if (!err && count)
 		return source_visit(live, prefix, buckets, count);
@@ -366,15 +365,15 @@ static void pass_end(struct live *live)
 	uint64_t now = uptime_ns();
 
 	live_pass_end(&live->sources);
-	live->row_count = 0; /* the pointers are invalid */
+	live->row_count = 0; /* the pointers in `rows` are invalid */
 	live->pass_ns = now - live->pass_begun;
 	live->pass_begun = now;
 	live->passes++;
 }
 
 /*
- * Reads pages of sources until the time is used up. At the end of a pass it begins the next, unless
- * it has read all sources.
+ * Reads pages of sources until its CPU time is used up. At the end of a pass it begins the next
+ * pass, unless this call has read all sources.
  */
 static int sources_walk(struct live *live, uint64_t interval_ns)
 {
@@ -419,7 +418,7 @@ static int sources_refresh(struct live *live, uint64_t interval_ns)
 
 /* --- Choosing ------------------------------------------------------------------------------- */
 
-/* Returns whether a policy, or one of its limits, has a text in its name. */
+/* Returns whether a text is part of the name of a policy, or of a limit of the policy. */
 static bool version_has(const struct live *live, uint32_t version, const char *text)
 {
 	static const char *const fixed[] = {
@@ -440,7 +439,7 @@ static bool version_has(const struct live *live, uint32_t version, const char *t
 
 enum { MATCH_UNKNOWN, MATCH_YES, MATCH_NO };
 
-/* Returns whether the viewer's filter accepts a source. by_version: answers by policy version. */
+/* Returns whether the viewer's filter accepts a source. by_version: cache by policy version. */
 static bool source_matches(const struct live *live, const struct live_source *source,
 			   uint8_t *by_version)
 {
@@ -492,7 +491,7 @@ void live_watch(struct live *live, const struct sl_prefix *sources, unsigned int
 		live->wish.watched[i] = sources[i];
 }
 
-/* Finds the sources that the next refresh visits: the busiest, and new sources. */
+/* Finds sources for the next refresh to visit: the busiest sources, and some new sources. */
 static void busiest_find(struct live *live)
 {
 	const struct live_source *list[LIVE_BUSIEST];
@@ -542,7 +541,7 @@ const struct live_history *live_history_of(const struct live *live, const struct
 	return found ? &found->history : NULL;
 }
 
-/* Adds the rates of a source to its history, or begins a history in place of the least used. */
+/* Adds a source's rates to its history. A new history replaces the least recently used one. */
 static void history_update(struct live *live, const struct sl_prefix *prefix)
 {
 	const struct live_source *source = live_source_find(&live->sources, prefix);
@@ -573,7 +572,7 @@ static void histories_refresh(struct live *live)
 
 /* --- A refresh ------------------------------------------------------------------------------ */
 
-/* Computes the part of one CPU that this process used in the last refreshes. */
+/* Computes the part of one CPU that this process used during the last LIVE_COSTS refreshes. */
 static void cost_refresh(struct live *live)
 {
 	struct live_cost now = {uptime_ns(), clock_read(CLOCK_PROCESS_CPUTIME_ID)};
@@ -597,7 +596,7 @@ static int refresh(struct live *live, uint64_t interval_ns)
 	err = live->gate.state ? 0 : gate_enter(live);
 	if (err)
 		return err;
-	gate_generation(&live->gate); /* a reader updates its copies */
+	gate_generation(&live->gate); /* updates a reader's copies */
 	live->span_ns = live->at ? now - live->at : 0;
 	live->at = now;
 	err = counters_refresh(live) ?: pressure_read(&live->gate, &live->pressure)
@@ -629,7 +628,7 @@ int live_refresh(struct live *live, uint64_t interval_ns)
 
 /* --- The table for a reader ----------------------------------------------------------------- */
 
-/* Copies the states that the buckets of a source refer to. Returns 0 or a negative errno. */
+/* Copies the states to which the buckets of a source refer. Returns 0 or a negative errno. */
 static int states_copy(const struct live *live, const struct sl_prefix *source, struct table *table)
 {
 	_cleanup_free_ struct sl_bucket *buckets = NULL;
@@ -650,7 +649,7 @@ static int states_copy(const struct live *live, const struct sl_prefix *source, 
 int live_table_open(const struct live *live, const struct sl_prefix *sources, unsigned int count,
 		    struct table *ret)
 {
-	/* index_count: first the room */
+	/* index_count: at first the room, later the number of entries */
 	struct table table = {.index_count = count * live->gate.machine.cpus * SL_LIMITS_MAX};
 	int err = 0;
 

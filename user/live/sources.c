@@ -38,7 +38,7 @@ void live_sources_free(struct live_sources *sources)
 	*sources = (struct live_sources){0};
 }
 
-/* Returns the element of the index that has the prefix, or the free element where it belongs. */
+/* Returns the element of `index` for this prefix: its own or, if it has none, a free one. */
 static uint32_t *index_of(const struct live_sources *sources, const struct sl_prefix *prefix)
 {
 	uint32_t mask = sources->index_size - 1, at;
@@ -59,7 +59,7 @@ static void index_fill(struct live_sources *sources)
 		*index_of(sources, &sources->items[i].prefix) = i + 1;
 }
 
-/* Doubles the room, at most to `most`. Returns 0 or -ENOMEM. */
+/* Doubles the room of `items`, but at most to `most`. Returns 0 or -ENOMEM. */
 static int sources_grow(struct live_sources *sources)
 {
 	unsigned int room = sources->room ? 2 * sources->room : ROOM_FIRST;
@@ -91,7 +91,7 @@ struct live_source *live_source_find(const struct live_sources *sources,
 	return found ? &sources->items[found - 1] : NULL;
 }
 
-/* Sets the rates between the last visit and this visit. */
+/* Sets a source's rates from the counts at the last visit and at this visit. */
 static void rates_set(struct live_source *source, const struct sl_cell count[LIVE_COUNTERS],
 		      uint64_t now)
 {
@@ -132,8 +132,7 @@ int live_visit(struct live_sources *sources, const struct sl_prefix *prefix,
 		source->dropped_before = 0;
 		source->is_new = true;
 	} else if (now < source->visited_at + LIVE_SPAN_LEAST_NS) {
-		source->pass =
-			sources->pass; /* keep the older counts, for a rate at a later visit */
+		source->pass = sources->pass; /* keep older counts: a later visit yields a rate */
 		return 0;
 	} else {
 		rates_set(source, count, now);
@@ -174,7 +173,7 @@ void live_pass_end(struct live_sources *sources)
 
 /* --- Choosing ------------------------------------------------------------------------------- */
 
-/* Returns the rate by which an order compares. */
+/* Returns the rate of a source that an order compares. */
 static float rate_in(const struct live_source *source, enum live_order order, bool by_bits)
 {
 	static const enum live_counter counters[LIVE_ORDERS] = {
@@ -208,7 +207,7 @@ int live_compare(const struct live_source *a, const struct live_source *b,
 						: prefix_compare(&a->prefix, &b->prefix);
 }
 
-/* Moves the source at `at` down the heap, below sources that are later in the order. */
+/* Moves the source at index `at` down the heap, below sources that the order places later. */
 static void heap_sink(struct live_choice *choice, unsigned int at, unsigned int count)
 {
 	const struct live_source **list = choice->list;

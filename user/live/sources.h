@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Live: the sources that a viewer knows, and the rate of each source between its last two visits. A
- * visit reads the counters of a source. Sources are visited at different times, because reading all
- * of them at once would cost too much. Memory is bounded by LIVE_SOURCES_MAX.
+ * Live: the sources that refreshes have visited, and the rate of each source between its last two
+ * visits. A visit reads the counters of a source. Sources are visited at different times, because
+ * reading all of them at once would cost too much. Memory is bounded by LIVE_SOURCES_MAX.
  */
 #ifndef SLUICE_LIVE_SOURCES_H
 #define SLUICE_LIVE_SOURCES_H
@@ -13,10 +13,10 @@
 #include "rules/prefix.h"
 #include "sluice.h"
 
-/* Largest number of known sources, which take about 40 MB. */
+/* Largest number of sources to remember, which use about 40 MB. */
 #define LIVE_SOURCES_MAX 262144U
 
-/* Shortest time between two visits that yields a rate. */
+/* Shortest time between two visits to compute a rate from, in ns. */
 #define LIVE_SPAN_LEAST_NS 100000000ULL
 
 struct live_rate {
@@ -25,8 +25,8 @@ struct live_rate {
 };
 
 /*
- * Returns the rate between two readings of a counter that are `ns` apart. Returns 0 if the counter
- * began again, or if `ns` is 0.
+ * Returns the rate between two readings of a counter, `before` and, `ns` later, `now`. Returns 0 if
+ * the counter was reset between them, or if `ns` is 0.
  */
 struct live_rate live_rate_of(const struct sl_cell *before, const struct sl_cell *now, uint64_t ns);
 
@@ -41,45 +41,45 @@ enum live_counter {
 struct live_source {
 	struct sl_prefix prefix; /* the source, from prefix_source() */
 	uint64_t visited_at;	 /* uptime of the last visit that set the rates, in ns */
-	uint32_t version;	 /* policy version of the source's bucket */
-	uint32_t pass;		 /* pass in which the source was last seen */
-	bool is_new;  /* visited once since it appeared, or since its counters began again */
+	uint32_t version;	 /* policy version in the source's newest bucket */
+	uint32_t pass;		 /* number of the pass in which the source was last visited */
+	bool is_new;  /* visited once since it got a bucket, or since its counters were reset */
 	bool is_gone; /* the source had no bucket at the last visit */
 	struct sl_cell count[LIVE_COUNTERS];
-	struct live_rate rate[LIVE_COUNTERS]; /* 0 if the source is new */
-	uint64_t dropped_before; /* packets dropped at the previous visit; 0 if it is new */
+	struct live_rate rate[LIVE_COUNTERS]; /* 0 while `is_new` */
+	uint64_t dropped_before; /* packets dropped before the previous visit; 0 while `is_new` */
 };
 
 struct live_sources {
 	struct live_source *items;
 	unsigned int count, room;
-	uint32_t *index;     /* hash table of positions in `items` + 1; 0 if free */
-	uint32_t index_size; /* a power of two, at least twice `room` */
-	uint32_t most;	     /* LIVE_SOURCES_MAX; smaller in tests */
-	uint32_t pass;	     /* number of the present pass */
-	uint32_t left_out;   /* sources that were not added in this pass because `most` are known */
-	__u64 secret[SL_SECRETS]; /* secret of the hash, so that senders cannot choose collisions */
+	uint32_t *index;	  /* hash table of positions in `items` + 1; 0 if free */
+	uint32_t index_size;	  /* number of elements: a power of two, at least twice `room` */
+	uint32_t most;		  /* LIVE_SOURCES_MAX; smaller in tests */
+	uint32_t pass;		  /* number of the present pass */
+	uint32_t left_out;	  /* sources not added during this pass, because the set is full */
+	__u64 secret[SL_SECRETS]; /* hash secret, so that senders cannot choose collisions */
 };
 
-/* Begins an empty set. Returns 0, or -EIO if there are no random numbers. */
+/* Begins an empty set. Returns 0, or -EIO if the kernel has no random numbers yet. */
 int live_sources_begin(struct live_sources *sources, uint32_t most);
 void live_sources_free(struct live_sources *sources);
 
-/* Returns the source of a prefix, valid until the next change of the set, or NULL. */
+/* Returns the source with this prefix, valid until the set changes, or NULL. */
 struct live_source *live_source_find(const struct live_sources *sources,
 				     const struct sl_prefix *prefix);
 
 /*
- * Records a visit at uptime `now`, in ns. If a counter is smaller than before, the source is new.
- * Returns 0, or -ENOMEM without an error.
+ * Records a visit at uptime `now`, in ns. If a counter is smaller than at the last visit, the
+ * source counts as new. Returns 0, or -ENOMEM without an error.
  */
 int live_visit(struct live_sources *sources, const struct sl_prefix *prefix,
 	       const struct sl_cell count[LIVE_COUNTERS], uint32_t version, uint64_t now);
 
 /*
- * Ends a pass over all sources of the gate. Removes the sources that are gone or were not seen in
- * the pass and, if the set is full, the sources whose rates are 0. Pointers to sources are invalid
- * after it.
+ * Ends a pass over all sources of the gate. Removes sources that are gone or were not visited
+ * during the pass and, if the set is full, sources whose rates are 0. Pointers to sources become
+ * invalid.
  */
 void live_pass_end(struct live_sources *sources);
 
@@ -90,7 +90,7 @@ enum live_order {
 	LIVE_BY_PASSED,
 	LIVE_BY_DROPPED,
 	LIVE_BY_OBSERVED,
-	LIVE_BY_ALL, /* passed and dropped together */
+	LIVE_BY_ALL, /* sum of passed and dropped packets */
 	LIVE_ORDERS,
 };
 
@@ -101,15 +101,15 @@ struct live_sorting {
 };
 
 /*
- * Returns a number below 0 if source `a` is before `b`. Rates are in descending order, and equal
- * rates in the order of LIVE_BY_ALL, and then of prefixes.
+ * Returns a number below 0 if the sorting places source `a` before `b`. Rates are in descending
+ * order. Sources with equal rates are in the order of LIVE_BY_ALL, and then of their prefixes.
  */
 int live_compare(const struct live_source *a, const struct live_source *b,
 		 const struct live_sorting *sorting);
 
-/* The first sources in an order, found by adding all sources. */
+/* The first `most` sources in an order. The caller offers each source to live_choice_add(). */
 struct live_choice {
-	const struct live_source **list; /* a heap with the last source first, until it is sorted */
+	const struct live_source **list; /* heap: the order's last source on top, until sorted */
 	unsigned int count, most;
 	struct live_sorting sorting;
 };
