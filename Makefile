@@ -57,6 +57,7 @@ SERVE_OBJ := $(patsubst user/%.c,$(BUILD)/user/%.o,$(wildcard user/serve/*.c))
 # What the tests link: the same library, with the sanitizers and the test build of the BPF programs.
 TEST_LIB := $(BUILD)/test/libsluice.a
 TEST_SHARE := $(BUILD)/test/libshare.a
+TEST_TOP := $(BUILD)/test/libtop.a
 TEST_SERVE := $(BUILD)/test/libserve.a
 UNIT     := $(patsubst tests/unit/%.c,$(BUILD)/test/unit/%,$(wildcard tests/unit/*/test_*.c))
 DATAPATH := $(patsubst tests/datapath/%.c,$(BUILD)/test/datapath/%,$(wildcard tests/datapath/test_*.c))
@@ -145,6 +146,11 @@ $(TEST_SHARE): $(patsubst $(BUILD)/%,$(BUILD)/test/%,$(filter-out %/main.o,$(SHA
 	$(Q)rm -f $@
 	$(Q)$(AR) rcs $@ $^
 
+$(TEST_TOP): $(patsubst $(BUILD)/%,$(BUILD)/test/%,$(filter-out %/main.o,$(TOP_OBJ)))
+	$(say) AR $@
+	$(Q)rm -f $@
+	$(Q)$(AR) rcs $@ $^
+
 $(TEST_SERVE): $(patsubst $(BUILD)/%,$(BUILD)/test/%,$(filter-out %/main.o,$(SERVE_OBJ)))
 	$(say) AR $@
 	$(Q)rm -f $@
@@ -159,7 +165,7 @@ $(BUILD)/test/sluice-share: $(BUILD)/test/user/share/main.o $(TEST_SHARE) $(TEST
 	$(say) LINK $@
 	$(Q)$(CC) $(CFLAGS) $(SANITIZE) $^ $(LDLIBS) $(SHARE_LDLIBS) -o $@
 
-$(BUILD)/test/sluice-top: $(TOP_OBJ:$(BUILD)/%=$(BUILD)/test/%) $(TEST_LIB)
+$(BUILD)/test/sluice-top: $(BUILD)/test/user/top/main.o $(TEST_TOP) $(TEST_LIB)
 	$(say) LINK $@
 	$(Q)$(CC) $(CFLAGS) $(SANITIZE) $^ $(LDLIBS) $(TOP_LDLIBS) -o $@
 
@@ -170,6 +176,7 @@ $(BUILD)/test/sluice-serve: $(BUILD)/test/user/serve/main.o $(TEST_SERVE) $(TEST
 tests: $(BUILD)/test/sluice $(BUILD)/test/sluice-share $(BUILD)/test/sluice-top $(BUILD)/test/sluice-serve
 
 SHARE_UNIT := $(filter $(BUILD)/test/unit/share/%,$(UNIT))
+TOP_UNIT := $(filter $(BUILD)/test/unit/top/%,$(UNIT))
 
 $(SHARE_UNIT): $(BUILD)/test/unit/share/%: $(BUILD)/test/unit/share/%.o $(TEST_SHARE) $(TEST_LIB)
 	$(say) LINK $@
@@ -181,7 +188,11 @@ $(SERVE_UNIT): $(BUILD)/test/unit/serve/%: $(BUILD)/test/unit/serve/%.o $(TEST_S
 	$(say) LINK $@
 	$(Q)$(CC) $(CFLAGS) $(SANITIZE) $^ $(TEST_LDLIBS) $(SERVE_LDLIBS) -o $@
 
-$(filter-out $(SHARE_UNIT) $(SERVE_UNIT),$(UNIT)): $(BUILD)/test/unit/%: $(BUILD)/test/unit/%.o $(TEST_LIB)
+$(TOP_UNIT): $(BUILD)/test/unit/top/%: $(BUILD)/test/unit/top/%.o $(TEST_TOP) $(TEST_LIB)
+	$(say) LINK $@
+	$(Q)$(CC) $(CFLAGS) $(SANITIZE) $^ $(TEST_LDLIBS) $(TOP_LDLIBS) -o $@
+
+$(filter-out $(SHARE_UNIT) $(TOP_UNIT) $(SERVE_UNIT),$(UNIT)): $(BUILD)/test/unit/%: $(BUILD)/test/unit/%.o $(TEST_LIB)
 	$(say) LINK $@
 	$(Q)$(CC) $(CFLAGS) $(SANITIZE) $^ $(TEST_LDLIBS) -o $@
 

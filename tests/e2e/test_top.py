@@ -69,6 +69,7 @@ def selected(terminal):
     return None
 
 
+@pytest.mark.quick
 def test_the_busiest_sources_are_first_and_addresses_are_whole(terminal):
     lines = terminal.wait_until(lambda lines: shown(lines)[:1] == [NOISY] and DROPS.search("\n".join(lines)),
                                 "the source that loses most is first")
@@ -179,6 +180,20 @@ def test_a_change_is_made_only_after_a_question(busy, terminal):
     busy.sluice("unallow", CALM)
 
 
+def test_a_network_of_ipv6_is_forgiven(busy, terminal):
+    """Most IPv6 sources are a /64, but `forgive` requires an address."""
+    terminal.type("/2001:db8::/32")
+    terminal.keys("Enter")
+    terminal.wait_until(lambda lines: shown(lines) == ["2001:db8:1234:5678::/64"], "only one source")
+    terminal.keys("Enter")
+    terminal.wait_for("source 2001:db8:1234:5678::/64", "limit   all: rate 100pps burst 100")
+    terminal.keys("f")
+    terminal.wait_for(f"run 'sluice -g {busy.gate} forgive 2001:db8:1234:5678::'? y/n")
+    terminal.keys("y")
+    said = busy.sluice("forgive", "2001:db8:1234:5678::").out.splitlines()[0].split(";")[0]
+    terminal.wait_until(lambda lines: lines[-1].split(" ")[0] == said.split(" ")[0] and "y/n" not in lines[-1], said)
+
+
 def test_other_sizes_of_the_terminal(terminal):
     terminal.resize(120, 40)
     lines = terminal.wait_for("WOULD/s", "BLOCKED")
@@ -280,6 +295,7 @@ class Batch:
         assert self.process.returncode == 0
 
 
+@pytest.mark.quick
 def test_rates_times_seconds_are_the_packets(attached):
     """Each packet is counted in exactly one refresh, however long refreshes take."""
     source = "192.0.2.7"

@@ -111,13 +111,16 @@ static void command_run(struct viewer *viewer)
 /* Begins a command for the selected source, if there is one and the user has the right. */
 static void command_begin(struct viewer *viewer, int key)
 {
+	struct sl_prefix prefix = viewer->selected;
 	bool has_source = viewer->pane == PANE_SOURCE ||
 			  (viewer->pane == PANE_VIEW && viewer->view == VIEW_SOURCES);
 
 	if (!viewer_may_change(viewer) || !has_source || !viewer->selected.bits || *viewer->failure)
 		return;
+	if (key == 'f' && prefix_is_ipv6(&prefix))
+		prefix.bits = SL_FAMILY_BITS + 128; /* `forgive` requires an address */
 	snprintf(viewer->address, sizeof(viewer->address), "%s",
-		 prefix_format(&viewer->selected, (char[PREFIX_TEXT]){0}));
+		 prefix_format(&prefix, (char[PREFIX_TEXT]){0}));
 	if (key == 'd') {
 		snprintf(viewer->typed, sizeof(viewer->typed), "%s", DENY_TIME);
 		viewer->asks = ASKS_TIME;
