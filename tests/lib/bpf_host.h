@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Compiles the headers of bpf/ for the host, if it is included before them. Their code runs on one
+ * Include this file before headers of bpf/, to compile them for the host. Their code runs on one
  * CPU at a time, with the test clock of bpf/base.h. A test defines or sets:
  *
  *   map_find()       implements bpf_map_lookup_elem(): returns the value of a key, or NULL
@@ -48,7 +48,7 @@ static inline long host_loop(uint32_t times, long (*call)(uint32_t, void *), voi
 #define typeof __typeof__
 #define SL_TEST_CLOCK
 
-/* Looks up a key in an array map of `count` items. Returns NULL if the key is too large. */
+/* Looks up an index in an array map of `count` items. Returns NULL if the index is too large. */
 static inline void *array_entry(void *array, size_t size, size_t count, const void *key)
 {
 	uint32_t index;

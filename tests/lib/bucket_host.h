@@ -18,12 +18,12 @@ static long bucket_host_add(const void *map, const void *key, const void *value)
 
 static struct {
 	struct {
-		const void *map; /* map that contains the entry, or NULL if the entry is free */
+		const void *map; /* map of the entry; NULL: the entry is free */
 		__u8 key[16];
 		struct sl_bucket bucket;
 	} entry[HOST_BUCKETS];
 	struct sl_in_use in_use;
-	long err; /* negative errno of every insertion; 0 if insertions succeed */
+	long err; /* negative errno that insertions return; 0: insertions succeed */
 } bucket_host;
 
 static void bucket_host_begin(void)
@@ -51,7 +51,7 @@ static inline bool bucket_host_has(const void *map)
 	return map == &buckets4 || map == &buckets6 || map == &in_use;
 }
 
-/* Inserts an entry for a key that has no entry. Returns 0 or a negative errno. */
+/* Inserts an entry for a key that has none. Returns 0 or a negative errno. */
 static long bucket_host_add(const void *map, const void *key, const void *value)
 {
 	assert_null(bucket_host_find(map, key));

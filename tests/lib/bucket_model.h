@@ -5,22 +5,22 @@
 
 #include "sluice.h"
 
-/* Time in ticks. It starts at 0, never wraps, and never goes back. */
+/* Simulated time in ticks. It starts at 0, does not wrap, and never goes back. */
 typedef __int128 true_time;
 
 /*
  * A plain token bucket, in units of 1/65536 tick. It checks promise 1 of include/credit.h: in every
- * span [s, t], admitted <= burst + (t - s). The promise holds if this bucket, charged with each
- * admitted packet, never falls below zero. A packet that costs more than `refill` may take the
- * level below zero by the difference. This allowance shrinks as time passes.
+ * span [s, t], admitted cost <= burst + (t - s). The promise holds if this bucket, charged with
+ * each admitted packet, never falls below zero. A packet that costs more than `refill` may take the
+ * level below zero by the difference. This allowance shrinks while the bucket refills.
  */
 struct reference {
 	__int128 burst;
 	__int128 refill;
 	__int128 level;
-	__int128 leave;	 /* how far below zero the level may be now */
-	__int128 lowest; /* lowest value of level + leave so far, which must not be negative */
-	true_time at;	 /* time at which `level` was computed */
+	__int128 leave;	 /* how far below 0 `level` may be now */
+	__int128 lowest; /* lowest `level` + `leave` so far; must not be below 0 */
+	true_time at;	 /* when `level` was computed */
 };
 
 static inline struct reference reference_full(const struct sl_limit *limit, true_time now)

@@ -10,7 +10,7 @@
 
 #define BYTES_MAX 65536
 
-/* A file. `is_big` selects the byte order of the words that are added. */
+/* A capture file. If `is_big`, added numbers are big-endian. */
 struct capture_bytes {
 	uint8_t bytes[BYTES_MAX];
 	size_t size;
@@ -35,7 +35,7 @@ static inline void put_number(struct capture_bytes *file, uint64_t value, unsign
 	}
 }
 
-/* magic: 0xa1b2c3d4 for microseconds, 0xa1b23c4d for nanoseconds. */
+/* Begins a pcap file. magic: 0xa1b2c3d4 for microseconds, 0xa1b23c4d for nanoseconds. */
 static inline void put_pcap(struct capture_bytes *file, uint32_t magic, uint32_t link)
 {
 	put_number(file, magic, 4);
@@ -67,7 +67,7 @@ static inline void put_section(struct capture_bytes *file)
 	put_number(file, 28, 4);
 }
 
-/* Adds an interface whose times are in 10^-digits s. name: at most 8 bytes. */
+/* Adds an interface block, with timestamps in 10^-digits s. name: at most 8 bytes. */
 static inline void put_interface(struct capture_bytes *file, uint16_t link, uint32_t snap,
 				 unsigned int digits, const char *name)
 {

@@ -15,7 +15,7 @@
 /* Called before each compare-and-swap, to act as another CPU; may be NULL. */
 static void (*host_before_swap)(const void *word);
 
-/* a macro does not expand its own name, so the inner name is the builtin */
+/* a macro does not expand its own name, so this name means the compiler's builtin */
 #define __sync_val_compare_and_swap(word, old, next)                                               \
 	(host_before_swap ? host_before_swap(word) : (void)0,                                      \
 	 __sync_val_compare_and_swap(word, old, next))
@@ -26,7 +26,7 @@ static void (*host_before_swap)(const void *word);
 
 static struct {
 	struct sl_policy policy;
-	struct sl_rule rule; /* rule that selects the policy for every source */
+	struct sl_rule rule; /* rule that every source matches */
 	struct sl_admission admission[HOST_CPUS];
 	struct sl_state budget;
 	struct sl_budget_slice budget_slice[HOST_CPUS];
@@ -80,7 +80,7 @@ static inline struct sl_limit limit_of(uint64_t rate, uint64_t burst, uint32_t c
 	return spec_limit((struct sl_limit_spec){.rate = rate, .burst = burst}, cpus);
 }
 
-/* Makes a gate without limits, at 1000 s of uptime. Its table of states has `sets` sets. */
+/* Makes a gate without limits, 1000 s after boot. Its table of states has `sets` sets. */
 static inline void host_gate_begin(enum sl_family family, uint32_t sets)
 {
 	memset(&host, 0, sizeof(host));
@@ -108,7 +108,7 @@ static inline struct sl_limit *host_add(const struct sl_limit *limit)
 	return added;
 }
 
-/* Sets the policy's budget. At least one limit of the policy must have the source as its key. */
+/* Sets the policy's budget. At least one of the policy's limits must be per source. */
 static inline void host_set_budget(struct sl_limit budget)
 {
 	for (int i = 0; i < host.policy.limits[host.family]; i++) {
@@ -131,9 +131,7 @@ static inline struct packet packet_from(uint32_t source)
 	return packet;
 }
 
-/*
- * Charges a packet of a source to the policy. `bucket` may be NULL. Returns the verdict's reason.
- */
+/* Charges a packet to the policy and, unless NULL, to slices in `bucket`. Returns the reason. */
 static inline enum sl_reason host_charge(uint32_t source, struct sl_bucket *bucket,
 					 struct verdict *ret)
 {
@@ -144,7 +142,7 @@ static inline enum sl_reason host_charge(uint32_t source, struct sl_bucket *buck
 	return ret->reason;
 }
 
-/* Sends a packet of a source through the whole packet path. Returns the reason of the verdict. */
+/* Sends a packet of a source through the whole packet path. Returns the reason of its verdict. */
 static inline enum sl_reason host_send(uint32_t source)
 {
 	struct verdict verdict = {.version = SL_POLICY_VERSION(SL_POLICY_FIRST)};
@@ -187,7 +185,7 @@ static inline struct sl_entry *entry_of(uint32_t source)
 	return entry_under(source, host.policy.limit[host.family]);
 }
 
-/* Makes every CPU detect a flood that does not end. */
+/* Makes all CPUs detect a flood, which lasts until the end of the test. */
 static inline void host_flood(void)
 {
 	for (int cpu = 0; cpu < HOST_CPUS; cpu++)

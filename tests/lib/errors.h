@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "test.h"
 
-/* Copies the next part of a text whose parts are separated by '|'. Returns false at the end. */
+/* Copies the part of `*rest` up to the next '|', and skips it. Returns false at the end. */
 static inline bool part_next(const char **rest, char part[128])
 {
 	size_t length = *rest ? strcspn(*rest, "|") : 0;
@@ -19,7 +19,7 @@ static inline bool part_next(const char **rest, char part[128])
 	return true;
 }
 
-/* Fails unless the list has one error with this id and `part` in its object. Empties the list. */
+/* Fails unless the list of errors has one, with this id and `part` in its object. Empties it. */
 static inline void assert_one_error(const char *id, const char *part)
 {
 	const struct sl_error *error = error_last(0);
@@ -32,7 +32,7 @@ static inline void assert_one_error(const char *id, const char *part)
 	error_drop(0);
 }
 
-/* Returns the length of the file positions in front of an object ("rules.yaml:3:7: list.txt:2"). */
+/* Returns the length of the positions that begin an object ("rules.yaml:3:7: list.txt:2"). */
 static inline size_t places_length(const char *object)
 {
 	size_t length = 0;

@@ -21,61 +21,61 @@
 
 #define WORLD_SEC SL_TICKS_PER_SEC
 
-/* Time for which a node relies on a TTL that it has set, as in user/share/accounts.c. */
+/* After setting a TTL, a node sets it again after this time, as in user/share/accounts.c. */
 #define WORLD_EXPIRY (10 * (int64_t)WORLD_SEC)
 
 struct world_node {
 	struct flow flow;
 	struct division division;
 	struct debt debt;
-	struct sl_entry entry;	/* entry of the key; contains its state */
-	struct flow_count own;	/* traffic that the node was offered, and that it admitted */
-	int64_t alone, lowest;	/* level and lowest level of a bucket that only this node charges */
-	struct flow_count seen; /* value of `own` at the previous round */
-	uint64_t seen_at;	/* time of the previous round */
-	uint64_t excess;	/* traffic not reported yet, above 1/100 of rate/nodes */
-	uint64_t expiry_at;	/* when the node set the key's TTL; 0 if it has not */
+	struct sl_entry entry;	/* entry of the simulated key, with its state */
+	struct flow_count own;	/* traffic offered to the node, and admitted by it */
+	int64_t alone, lowest;	/* of a bucket that only this node charges: level, lowest level */
+	struct flow_count seen; /* `own` at the last round */
+	uint64_t seen_at;	/* when the last round began */
+	uint64_t excess;	/* unreported traffic in excess of 1/100 of rate/nodes */
+	uint64_t expiry_at;	/* when the node last set the key's TTL; 0: never */
 	struct flow_count answer;
-	uint64_t beat;	    /* start of the next round, without jitter */
-	uint64_t due;	    /* start of the next round, with jitter */
-	uint64_t answer_at; /* when the pending reply arrives; 0 if no reply is pending */
-	unsigned int lost;  /* number of failed rounds in a row */
-	bool shares;	    /* whether the node reports the key to the store */
-	bool is_left_out;   /* whether the node has no account for the key, and never reports it */
-	bool sleeps;	    /* whether `sluice share` is stopped; packets are still judged */
+	uint64_t beat;	    /* when the next round should begin, without jitter */
+	uint64_t due;	    /* when the next round begins, with jitter */
+	uint64_t answer_at; /* when the reply arrives; 0: no reply is pending */
+	unsigned int lost;  /* consecutive rounds without a reply */
+	bool shares;	    /* the node reports the key to the store */
+	bool is_left_out;   /* the node never has an account for the key, so it never reports it */
+	bool sleeps;	    /* `sluice share` does not run, but packets are judged */
 };
 
 struct world {
 	/* Set these fields before world_begin(). Times are in ticks. */
 	unsigned int nodes;
 	uint64_t burst, round, step, delay;
-	double jitter;	    /* largest random delay of a round, as a fraction of `round` */
-	uint64_t late;	    /* largest random time that a reply takes in addition to `delay` */
-	bool spread;	    /* whether the rounds of the nodes are evenly spread in time */
-	uint64_t seed;	    /* seed of the random numbers */
-	bool divides;	    /* whether a node divides its limit while the store does not reply */
-	bool starts_shared; /* whether a new state starts with 1/nodes of the burst */
-	unsigned int lose;  /* each reply is lost with probability 1/lose; 0 if none is lost */
+	double jitter;	    /* maximum random delay of a round, as a part of `round` */
+	uint64_t late;	    /* maximum random delay of a reply, added to `delay` */
+	bool spread;	    /* rounds of different nodes begin at evenly spread times */
+	uint64_t seed;	    /* seed of random numbers */
+	bool divides;	    /* nodes divide their limit while the store does not reply */
+	bool starts_shared; /* new states start with 1/nodes of the burst */
+	unsigned int lose;  /* the probability that a reply is lost is 1/lose; 0: none is lost */
 	double (*offered)(const struct world *world, unsigned int node, double at);
-	double level; /* rate offered to all nodes together, as a multiple of the limit's rate */
+	double level; /* a parameter of offered(), often the rate of all nodes */
 	/* These fields may be set at any time. */
-	bool cut;     /* whether the store sends no replies */
-	bool silent;  /* whether the store receives reports while `cut` is set */
-	bool forgets; /* whether the store loses the reports that it receives */
+	bool cut;     /* the store does not reply */
+	bool silent;  /* the store receives reports although it does not reply (`cut`) */
+	bool forgets; /* the store loses all reports */
 	/* results */
 	struct world_node *node;
 	struct sl_limit limit;
 	struct flow_count totals;
 	uint64_t now, begin, random;
-	uint64_t commands; /* number of commands that all nodes have sent to the store */
-	double *passed;	   /* admitted traffic of each step, divided by the limit's rate, in s */
+	uint64_t commands; /* commands from all nodes to the store so far */
+	double *passed;	   /* traffic admitted in each step, in seconds of the rate */
 	size_t steps, room;
-	double judge, lowest; /* level and lowest level of a bucket that all nodes charge, in s */
+	double judge, lowest; /* level of a bucket that all nodes charge, and lowest level; in s */
 };
 
 static const struct state_key world_key = {.limit = 9};
 
-/* Returns a limit without slices and without a cost per packet, because traffic is in ticks. */
+/* Returns a limit without slices whose cost is 0: the simulation charges ticks, not packets. */
 static inline struct sl_limit world_limit(uint64_t burst)
 {
 	return (struct sl_limit){.burst = burst, .refill = burst};
@@ -130,7 +130,7 @@ static inline int64_t world_level(const struct world *world, const struct world_
 	return credit_level(&world->limit, (const struct sl_state *)&node->entry.state, world->now);
 }
 
-/* Rounds an amount of traffic down to the units that the store counts. */
+/* Rounds traffic in ticks down to whole units of the store. */
 static inline uint64_t world_units(uint64_t ticks)
 {
 	return ticks >> FLOW_UNIT_SHIFT << FLOW_UNIT_SHIFT;
@@ -236,7 +236,7 @@ static inline void world_daemon(struct world *world, struct world_node *node)
 		world_answer(world, node);
 	if (credit_span(node->due, world->now) < 0 || node->answer_at)
 		return;
-	/* a late round does not delay later rounds */
+	/* if this round is late, later rounds are not */
 	while (credit_span(node->due, world->now) >= 0) {
 		node->beat += world->round;
 		node->due =
@@ -331,13 +331,13 @@ static inline double world_second(const struct world *world, double from, double
 	return found;
 }
 
-/* Returns the rate that a node has admitted so far, as a multiple of the limit's rate. */
+/* Returns a node's mean admitted rate so far, as a multiple of the limit's rate. */
 static inline double world_part(const struct world *world, unsigned int node)
 {
 	return (double)(world->node[node].own.taken + 1000 * node) / WORLD_SEC / world_at(world);
 }
 
-/* Returns the most by which traffic exceeded burst + rate x t, divided by the rate, in seconds. */
+/* Returns the most by which all nodes exceeded burst + rate x t, in seconds of the rate. */
 static inline double world_excess(const struct world *world)
 {
 	return -world->lowest;

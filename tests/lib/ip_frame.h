@@ -41,7 +41,7 @@ static inline void ipv6_write(uint8_t *ip, uint32_t size, const uint8_t *source)
 }
 
 /*
- * Writes the Ethernet and IP headers of a UDP packet that fills the frame, with destination
+ * Writes a frame of `size` bytes with the Ethernet and IP headers of a UDP packet, with destination
  * 198.51.100.7 or 2001:db8::. All other bytes are 0.
  */
 static inline void ip_frame_write(uint8_t *bytes, uint32_t size, const struct sl_prefix *source)

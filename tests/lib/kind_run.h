@@ -29,21 +29,21 @@ struct run {
 	struct sl_limit limit;
 	struct sl_limit_spec spec;
 	true_time now;
-	uint64_t epoch;		/* value at time 0 of a clock that does not lag */
-	uint64_t lag[RUN_CPUS]; /* how far the clock of each CPU lags */
+	uint64_t epoch;		/* clock at time 0 of a CPU whose clock does not lag */
+	uint64_t lag[RUN_CPUS]; /* ticks by which each CPU's clock is late */
 	int cpus;
-	uint64_t stall_most; /* longest time from the arrival of a packet to its verdict */
-	bool comes_round;    /* whether time advances so far that the index of a window wraps */
-	bool sequential;     /* whether each verdict is given before the next packet arrives */
-	bool refunds; /* whether another limit refuses some packets, which are then refunded */
-	bool buckets; /* whether each CPU has a bucket, which is evicted at random */
+	uint64_t stall_most; /* most ticks from a packet's arrival to its verdict */
+	bool comes_round;    /* the run is so long that the index of a window wraps */
+	bool sequential;     /* no packet arrives before the last packet's verdict */
+	bool refunds; /* another limit refuses some packets, whose charges are then refunded */
+	bool buckets; /* each CPU has a bucket, which may be evicted at any time */
 	struct sl_bucket bucket[RUN_CPUS];
 	uint64_t jiffy;		   /* length of a jiffy, in ticks */
-	uint64_t jiffy_late;	   /* delay of the kernel's counter of jiffies, in ticks */
-	uint64_t jiffies;	   /* number of jiffies counted so far */
-	struct sl_policy policy;   /* the limit's policy, which a refund needs */
-	true_time began[RUN_CPUS]; /* arrival of the last packet at each CPU */
-	bool is_busy[RUN_CPUS];	   /* whether each CPU is judging a packet */
+	uint64_t jiffy_late;	   /* delay of the kernel's jiffies behind the time, in ticks */
+	uint64_t jiffies;	   /* jiffies counted so far */
+	struct sl_policy policy;   /* policy of the limit, for refunds */
+	true_time began[RUN_CPUS]; /* when each CPU's last packet arrived */
+	bool is_busy[RUN_CPUS];	   /* the CPU is judging a packet */
 	uint64_t passed, refused, contended;
 	/* reference models */
 	struct window_log window_log;
@@ -51,7 +51,7 @@ struct run {
 	struct window_plain window_plain;
 	struct shape_plain shape_plain;
 	struct reference reference;
-	const char *fault; /* the first fault, or NULL */
+	const char *fault; /* text of the first fault; NULL: none */
 };
 
 static struct run run;
@@ -63,7 +63,7 @@ static inline bool run_one_in(uint64_t n)
 	return !run_choose(n);
 }
 
-/* Returns a number from 1 to 2^bits. Each order of magnitude is equally likely. */
+/* Returns a random number from 1 to 2^bits, of any order of magnitude with equal probability. */
 static inline uint64_t run_scale(int bits)
 {
 	uint64_t top = 1ULL << run_choose(bits + 1);
@@ -93,7 +93,7 @@ static inline uint64_t run_epoch(void)
 
 	if (run_one_in(3))
 		return run_choose(1ULL << 62) << 2;
-	/* many runs start a few sub-windows, bursts or horizons before the clock wraps */
+	/* let many runs begin a few sub-windows, bursts or horizons before the clock wraps */
 	if (run.limit.kind == SL_WINDOW && run_one_in(2))
 		return -run_choose(4 * (run.limit.groups + 1) * run.limit.period);
 	return around[run_choose(4)] - run_scale(50);
@@ -116,13 +116,13 @@ static inline uint64_t run_jiffies(void)
 	return run.jiffies + (1 << 20);
 }
 
-/* Returns the time on a CPU's clock, as if the clock did not wrap. */
+/* Returns a CPU's clock as it would be without wrapping. */
 static inline true_time run_long_clock(int cpu)
 {
 	return (true_time)run.epoch + run.now - run.lag[cpu];
 }
 
-/* Returns how far time may advance before a verdict takes longer than stall_most. */
+/* Returns how far the time may advance: no pending verdict may take longer than stall_most. */
 static inline true_time run_patience(void)
 {
 	true_time most = (true_time)1 << 62;
@@ -143,7 +143,7 @@ static inline uint64_t run_unit(void)
 	return run.limit.kind == SL_SHAPE ? run.limit.horizon / 4 + 1 : run.limit.burst / 4 + 1;
 }
 
-/* Returns the time until a verdict may change, with a random error of at most one tick. */
+/* Returns the time until the next moment at which a verdict may change, or one tick less. */
 static inline uint64_t run_to_edge(void)
 {
 	uint64_t now = run_clock(0), edge = now;
@@ -261,7 +261,7 @@ static inline void run_draw(enum sl_kind kind, bool lags, bool sequential)
 
 /* --- Packets -------------------------------------------------------------------------------- */
 
-/* Returns the size of a packet, in packets or bytes, often all that the limit still passes. */
+/* Returns a packet's size in packets or bytes. Often it is exactly what the limit passes now. */
 static inline uint32_t run_amount(void)
 {
 	uint64_t most = run.limit.kind == SL_WINDOW	    ? run.limit.most
@@ -279,7 +279,7 @@ static inline uint32_t run_amount(void)
 	case 2:
 		amount = 1 + run_choose(most);
 		break;
-	case 3: /* choose what the limit still passes */
+	case 3: /* what the limit passes now, or one more */
 		if (run.limit.kind == SL_WINDOW)
 			amount = window_left(&run.limit, host_state) + run_choose(2);
 		else if (run.limit.kind == SL_TOKEN_BUCKET)
@@ -290,7 +290,7 @@ static inline uint32_t run_amount(void)
 	return amount < 1 ? 1 : amount > 1U << 31 ? 1U << 31 : amount;
 }
 
-/* Returns how much more than promised may pass, because clocks differ and verdicts take time. */
+/* Returns the span that verdicts may be off, because clocks differ and verdicts take time. */
 static inline uint64_t run_slack(void)
 {
 	return (run.cpus > 1 ? WINDOW_CLOCKS : 0) + (run.sequential ? 0 : run.stall_most);
@@ -333,8 +333,8 @@ static inline void run_compare(int cpu, uint64_t cost, bool passes, uint64_t dep
 }
 
 /*
- * Returns the time at which a packet counts in a window: its arrival, or the begin of a later
- * sub-window that another CPU began before the verdict.
+ * Returns the time at which a window counts a packet: its arrival, or the begin of a later
+ * sub-window, if another CPU began it before the packet's verdict.
  */
 static inline true_time run_moment(true_time at)
 {
@@ -368,7 +368,7 @@ static inline bool run_comes_round(const struct sl_state *state, uint64_t now)
 				  window_index(&run.limit, now));
 }
 
-/* Returns the credit of the state and of all valid slices, which must not exceed a burst. */
+/* Returns the credit of the state and of all valid slices. It must not exceed the burst. */
 static inline int64_t run_holds(void)
 {
 	uint64_t now = run_clock(0), jiffy = run_jiffies();
@@ -385,7 +385,7 @@ static inline int64_t run_holds(void)
 	return sum;
 }
 
-/* Returns whether all other CPUs are idle. A busy CPU may be about to store a slice. */
+/* Returns whether no other CPU is judging a packet, after which it may store a slice. */
 static inline bool run_is_quiet(int self)
 {
 	for (int cpu = 0; cpu < run.cpus; cpu++)
@@ -394,7 +394,7 @@ static inline bool run_is_quiet(int self)
 	return true;
 }
 
-/* Returns how long a block still lasts by a clock without lag, or 0 without a block. */
+/* Returns for how long a block still lasts, by the clock that does not lag; 0: no block. */
 static inline uint64_t run_block_left(void)
 {
 	uint64_t now = run_clock(0);
@@ -403,7 +403,7 @@ static inline uint64_t run_block_left(void)
 							: 0;
 }
 
-/* Judges a packet that arrives at an idle CPU now, and checks the verdict. */
+/* Judges a packet that now arrives at `cpu`, which must be idle. Checks the verdict. */
 static inline void run_packet(int cpu)
 {
 	struct packet packet = host_packet(&run.limit, run_amount(), run_clock(cpu));
@@ -417,7 +417,7 @@ static inline void run_packet(int cpu)
 	struct verdict verdict = {0};
 	enum sl_reason reason;
 
-	/* once its index has wrapped, the window counts old sub-windows again */
+	/* if the index of a window wraps, packets in old sub-windows count again */
 	if (run.sequential && run.limit.kind == SL_WINDOW &&
 	    run_comes_round(host_state, credit_latest(packet.now, host_state->charged_at)))
 		window_plain_charge(&run.window_plain, arrival, window_total(host_state->window));
@@ -452,7 +452,7 @@ static inline void run_packet(int cpu)
 		run_log(at, arrival, cost, &packet, verdict.departure);
 	}
 	run.is_busy[cpu] = false;
-	host_notes = notes; /* packets of other CPUs, judged meanwhile, changed host_notes */
+	host_notes = notes; /* judging packets of other CPUs meanwhile has changed host_notes */
 }
 
 /* --- The promises --------------------------------------------------------------------------- */

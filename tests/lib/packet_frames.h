@@ -11,9 +11,9 @@
 #define ICMP		       8, 0, 0, 0, 0, 1, 0, 1
 
 /*
- * Fields of struct wire_frame. NO_SOURCE: why the frame has no source. SOURCE: the IP version of
- * the source. ENDS: the result of packet_inspect(), and the transport header. FACTS: the facts that
- * packet_inspect() finds.
+ * These macros initialize fields of struct wire_frame. NO_SOURCE: why the frame has no source.
+ * SOURCE: the IP version of the source. ENDS: the result of packet_inspect(), and the transport
+ * header. FACTS: the facts that packet_inspect() finds.
  */
 #define NO_SOURCE(why, link_end)  .link = (link_end), .reason = (why)
 #define SOURCE(version, link_end) .link = (link_end), .reason = PARSED, .family = (version)
@@ -32,22 +32,22 @@
 #define IS_TCP FACTS(F_SYN, 6, 1025)
 #define IS_UDP FACTS(F_UDP, 17, 5353)
 
-/* Seven IPv6 extension headers of 8 bytes each, which must follow another extension header. */
+/* Seven IPv6 extension headers of 8 bytes each. Another extension header must precede them. */
 #define EXT_CHAIN_7 EXT(43), EXT(60), EXT(60), EXT(60), EXT(60), EXT(60), EXT(60)
 
 static const struct wire_frame {
 	const char *name;
 	const uint8_t *bytes;
 	size_t size;
-	size_t link;	       /* size of the Ethernet header and the parsed VLAN tags */
-	enum sl_reason reason; /* reason that the parser returns for the whole frame */
-	uint32_t family; /* 4 or 6; 0 if the frame has no source, and the fields below are unused */
-	size_t end;	 /* end of the packet by IP's length field; 0 if it is the frame's end */
+	size_t link;	       /* size of the Ethernet header and parsed VLAN tags */
+	enum sl_reason reason; /* what the parser returns for the whole frame */
+	uint32_t family;       /* 4 or 6; 0: no source, so the fields below are unused */
+	size_t end; /* end of the packet by the length field of IP; 0: end of the frame */
 	enum packet_transport transport;
-	size_t transport_at; /* offset of the transport header, which may be past the frame's end */
-	size_t transport_size; /* size of the transport header; 0 if the parser does not read it */
-	size_t fragment_at;    /* a part of this size shows that it is a fragment; 0 if it is not */
-	uint16_t facts; /* facts of the whole frame, except SL_FACT_FRAGMENT and SL_FACT_UNREAD */
+	size_t transport_at;   /* offset of the transport header; may be beyond the frame */
+	size_t transport_size; /* bytes of the transport header; 0: the parser does not read it */
+	size_t fragment_at;    /* least size that shows the fragment; 0: none is in the frame */
+	uint16_t facts; /* facts of the whole frame; without SL_FACT_FRAGMENT and SL_FACT_UNREAD */
 	uint8_t proto;
 	uint16_t port;
 	uint16_t vlan;

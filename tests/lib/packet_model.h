@@ -9,7 +9,7 @@
 #include <string.h>
 #include "packet.h"
 
-/* Returns whether the facts about a packet's protocol are consistent. */
+/* Returns whether the facts about a packet's protocol do not contradict each other. */
 static inline bool proto_is_sound(const struct packet *packet)
 {
 	uint16_t facts = packet->facts.facts;
@@ -29,7 +29,7 @@ static inline bool proto_is_sound(const struct packet *packet)
 	return ipv4 || (proto != 0 && proto != 43 && proto != 44 && proto != 51 && proto != 60);
 }
 
-/* Returns whether the facts of a packet are consistent. */
+/* Returns whether no two facts of a packet contradict each other. */
 static inline bool facts_are_sound(const struct packet *packet)
 {
 	uint16_t facts = packet->facts.facts;
@@ -45,7 +45,7 @@ static inline bool facts_are_sound(const struct packet *packet)
 	return packet->facts.vlan == packet->vlan && packet->vlan < 4096 && !packet->facts.pad;
 }
 
-/* Returns whether the result of packet_inspect() is consistent with the packet's facts. */
+/* Returns whether packet_inspect() may return this result together with the packet's facts. */
 static inline bool answer_is_sound(const struct packet *packet, enum packet_transport answer)
 {
 	uint16_t facts = packet->facts.facts;
@@ -88,7 +88,7 @@ static inline uint8_t *frame_copy(const uint8_t *bytes, size_t size)
 	return buffer;
 }
 
-/* Returns a reader of a frame of `size` bytes, of which only the linear part is readable. */
+/* Returns a reader of the first `linear` of a frame's `size` bytes. */
 static inline struct reader reader_linear(const uint8_t *linear, size_t linear_size, size_t size)
 {
 	return (struct reader){

@@ -7,17 +7,17 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* Path of the temporary directory, once scratch_make() has created it. */
+/* Template of the temporary directory's path. scratch_make() replaces XXXXXX. */
 static char scratch[] = "/tmp/sluice-test-XXXXXX";
 
-/* Creates the temporary directory, and changes to it. A setup function of cmocka. */
+/* A setup function of cmocka: creates the temporary directory, and changes to it. */
 static inline int scratch_make(void **state)
 {
 	(void)state;
 	return !mkdtemp(scratch) || chdir(scratch);
 }
 
-/* Removes the temporary directory with its files. A teardown function of cmocka. */
+/* A teardown function of cmocka: removes the temporary directory and its files. */
 static inline int scratch_remove(void **state)
 {
 	char command[sizeof("rm -r ") + sizeof(scratch)];

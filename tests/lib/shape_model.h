@@ -8,15 +8,15 @@
 #include "bucket_model.h"
 
 struct shape_entry {
-	true_time arrival; /* arrival by the clock of the packet's CPU */
+	true_time arrival; /* by the clock of the CPU on which the packet arrived */
 	true_time departure;
 	__u64 cost;
 };
 
 struct shape_log {
-	struct shape_entry *entries; /* all departures, sorted by time */
+	struct shape_entry *entries; /* every packet that passed, sorted by departure */
 	size_t count, room;
-	true_time given_back; /* total time of all refunded slots */
+	true_time given_back; /* time in slots that were refunded */
 };
 
 static inline void shape_log_add(struct shape_log *log, const struct shape_entry *entry)
@@ -35,8 +35,8 @@ static inline void shape_log_add(struct shape_log *log, const struct shape_entry
 }
 
 /*
- * Checks all departures. Returns a text on the first fault, or NULL. Slots may overlap by
- * `given_back` in total, because later packets use refunded slots.
+ * Checks the departures of all packets. Returns a text about the first fault, or NULL. Slots may
+ * overlap by `given_back` in total, because later packets use refunded slots.
  */
 static inline const char *shape_log_fault(const struct shape_log *log, true_time horizon)
 {
@@ -67,11 +67,11 @@ static inline void shape_log_end(struct shape_log *log)
 
 /* A plain queue that sends packets at the limit's rate. */
 struct shape_plain {
-	true_time ready; /* time at which the next packet may depart */
+	true_time ready; /* when the next packet may depart */
 	true_time horizon;
 };
 
-/* Queues a packet. Returns its departure time, or -1 if it would wait longer than `horizon`. */
+/* Queues a packet. Returns when it departs, or -1 if that is beyond `horizon`. */
 static inline true_time shape_plain_depart(struct shape_plain *plain, true_time arrival, __u64 cost)
 {
 	true_time departure = arrival > plain->ready ? arrival : plain->ready;

@@ -10,10 +10,10 @@
 #include <stdlib.h>
 #include "share/accounts.h"
 
-static struct table gate_table; /* the table that table_open() returns */
+static struct table gate_table; /* what table_open() returns */
 static struct shared_limit limit;
 static bool limit_is_shared = true;
-static uint32_t generation; /* generation of the rules that the gate reports */
+static uint32_t generation; /* what the gate reports as the generation of its rules */
 
 int table_open(const struct gate *gate, struct table *ret)
 {
@@ -72,7 +72,7 @@ void shared_key_format(const char *name, const struct shared_limit *of, const st
 	snprintf(block, STORE_KEY, "%s", of->shares_blocks ? "block" : "");
 }
 
-/* Stores a key with a full state in `entry`, which is way `way` of the set. */
+/* Writes an entry with a full state for the key `addr`, and its tag to way `way` of `set`. */
 static void entry_make(struct sl_entry *entry, struct sl_set *set, unsigned int way, uint64_t addr,
 		       uint64_t now)
 {
@@ -81,7 +81,7 @@ static void entry_make(struct sl_entry *entry, struct sl_set *set, unsigned int 
 	set->tag[way] = 2;
 }
 
-/* Charges and counts a packet as the packet path does. Returns whether the packet passes. */
+/* Charges and counts a packet like the packet path. Returns whether it passes. */
 static bool packet_send(struct sl_entry *entry, uint64_t now)
 {
 	struct sl_slice slice = {0};

@@ -11,8 +11,8 @@ struct spec_texts {
 };
 
 /*
- * Makes limits from the texts of their fields. The object of each error begins with the field's
- * name. Returns 0 or a negative errno.
+ * Makes limits from texts of fields. The object of an error begins with the name of the wrong
+ * field. Returns 0 or a negative errno.
  */
 static inline int texts_parse(const struct spec_texts *texts, const struct sl_prefix *prefix,
 			      struct limits *ret)
@@ -39,7 +39,7 @@ static inline int texts_parse(const struct spec_texts *texts, const struct sl_pr
 	return worst;
 }
 
-/* Makes limits as texts_parse() does, but stores only the first of them. */
+/* Like texts_parse(), but returns only the first limit. */
 static inline int spec_parse_first(const struct spec_texts *texts, const struct sl_prefix *prefix,
 				   struct limit *ret)
 {
@@ -51,7 +51,7 @@ static inline int spec_parse_first(const struct spec_texts *texts, const struct 
 	return err;
 }
 
-/* Makes a budget from its rate and burst. If `burst` is NULL, it gets the default burst. */
+/* Makes a budget from texts of its rate and burst. If `burst` is NULL, the burst is the default. */
 static inline int budget_parse(const char *rate, const char *burst, struct limit *ret)
 {
 	struct spec spec = {0};

@@ -24,14 +24,14 @@ static struct sl_set host_cache_set;
 static struct sl_entry host_entry;
 static struct sl_state *const host_state = (struct sl_state *)&host_entry.state;
 
-/* Values that a CPU last wrote to the state of a window. */
+/* What this CPU last wrote to the state of a window. */
 struct host_notes {
-	__u64 turned;  /* last value that this CPU wrote to `charged_at` */
-	__u64 charged; /* begin of the sub-window that this CPU last charged */
+	__u64 turned;  /* value of `charged_at` */
+	__u64 charged; /* begin of the sub-window in which this CPU's last charge counts */
 };
 
 static _Thread_local struct host_notes host_notes;
-static __u64 host_begun; /* begin of the present sub-window in the state */
+static __u64 host_begun; /* begin of the sub-window in the state's index */
 
 static inline void host_note(const __u64 *word, __u64 old, __u64 next)
 {
@@ -54,7 +54,7 @@ static inline void host_pause(void)
 #undef write_once
 #define read_once(x)	     (host_pause(), *(const volatile typeof(x) *)&(x))
 #define write_once(x, value) (host_pause(), *(volatile typeof(x) *)&(x) = (value))
-/* a macro does not expand its own name, so the inner name is the builtin */
+/* a macro does not expand its own name, so this name means the compiler's builtin */
 #define __sync_val_compare_and_swap(word, old, next)                                               \
 	({                                                                                         \
 		host_pause();                                                                      \
@@ -76,7 +76,7 @@ static void *map_find(const void *map, const void *key)
 	return map == &states ? &host_entry : NULL;
 }
 
-/* Assigns the entry to this limit and source 0, and stores `state` in it. */
+/* Gives the entry to source 0 under this limit, with this state. */
 static inline void host_begin(const struct sl_limit *limit, struct sl_state state)
 {
 	struct packet packet = {.source.bits = SL_FAMILY_BITS + 32};
@@ -87,7 +87,7 @@ static inline void host_begin(const struct sl_limit *limit, struct sl_state stat
 	*host_state = state;
 }
 
-/* Returns a packet of `amount` packets, or bytes if the limit counts bytes, at the time `now`. */
+/* Returns a packet at time `now`. `amount`: packets, or bytes if the limit counts bytes. */
 static inline struct packet host_packet(const struct sl_limit *limit, __u32 amount, __u64 now)
 {
 	return (struct packet){

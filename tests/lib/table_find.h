@@ -5,7 +5,7 @@
 
 #include "ways.h"
 
-/* Returns the entry of a key in set number `set`, or NULL. `entries` has all entries. */
+/* Returns a key's entry in set number `set`, or NULL. `sets` and `entries` are the whole table. */
 static inline struct sl_entry *set_find(const struct sl_set *sets, struct sl_entry *entries,
 					__u32 set, __u16 tag, const struct state_key *key)
 {

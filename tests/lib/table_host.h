@@ -15,7 +15,7 @@
 #include "table_find.h"
 
 #define HOST_SETS_MAX 1024
-#define HOST_SKETCH   1024 /* number of sketches for each CPU */
+#define HOST_SKETCH   1024 /* sketches per CPU */
 #ifndef HOST_CPUS
 #define HOST_CPUS 2
 #endif
@@ -79,7 +79,7 @@ static inline void host_table_check(void)
 						      ? set_alternate(params, ref.primary, tag)
 						      : ref.primary);
 		away[ref.primary] += tag & TAG_DISPLACED;
-		/* of two entries of a key, the search finds only the first */
+		/* if a key had two entries, the search would find the first */
 		assert_ptr_equal(table_find_mapped(params, hash_secret, host_table.set,
 						   host_table.entry, &key),
 				 entry);

@@ -26,8 +26,8 @@
 #define JIFFY_NS 4000000U
 
 /*
- * TEST(name) defines and registers a test. TESTS(setup, teardown) defines a main() that runs all
- * tests of the file in order.
+ * TEST(name) defines and registers a test. TESTS(setup, teardown) defines a main() that runs the
+ * tests of the file in their order.
  */
 static struct CMUnitTest tests_registered[64] __attribute__((unused));
 static size_t tests_count __attribute__((unused));

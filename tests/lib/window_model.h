@@ -21,7 +21,7 @@ struct window_entry {
 };
 
 struct window_log {
-	struct window_entry *entries; /* packets that passed, sorted by time */
+	struct window_entry *entries; /* all packets that passed, sorted by time */
 	size_t count, room;
 };
 
@@ -41,7 +41,7 @@ static inline void window_log_add(struct window_log *log, true_time at, __u64 co
 	log->entries[i] = (struct window_entry){.at = at, .cost = cost};
 }
 
-/* Returns the largest total cost of packets that passed in (t - span, t], for any t. */
+/* Returns the largest cost of packets that passed in any span (t - span, t]. */
 static inline __int128 window_log_most(const struct window_log *log, true_time span)
 {
 	__int128 sum = 0, most = 0;
@@ -67,14 +67,14 @@ static inline void window_log_end(struct window_log *log)
 
 struct window_plain {
 	const struct sl_limit *limit;
-	__int128 current; /* number of the current sub-window */
-	/* counts[i] is the cost of the packets in sub-window `current` - i */
+	__int128 current; /* number of the sub-window in counts[0] */
+	/* counts[i]: cost of packets in sub-window `current` - i */
 	__int128 counts[WINDOW_GROUPS_MAX + 1];
 };
 
 /*
- * Returns the number of the sub-window at `clock`, which does not wrap. The modelled 64-bit clock
- * wraps: the last sub-window before that and the first one after it have the same number.
+ * Returns the number of the sub-window at `clock`, which does not wrap. When the 64-bit clock of
+ * the model wraps, the sub-window before and the sub-window after it are one, with the same number.
  */
 static inline __int128 window_plain_number(const struct sl_limit *limit, true_time clock)
 {
@@ -108,7 +108,7 @@ static inline __int128 window_plain_sum(struct window_plain *plain, true_time cl
 	return sum;
 }
 
-/* Returns how much the window still passes at the time `clock`. */
+/* Returns how much a window passes at the time `clock`. */
 static inline __int128 window_plain_left(struct window_plain *plain, true_time clock)
 {
 	return plain->limit->most - window_plain_sum(plain, clock);

@@ -10,19 +10,19 @@
 #define TARGET_4 198, 51, 100, 7
 #define TARGET_6 0x20, 1, 0xd, 0xb8, ZEROS4, ZEROS4, 0, 0, 0, 1
 
-/* Ethernet headers and VLAN tags. `type` is the EtherType after them. TAG is VLAN 100. */
+/* Ethernet headers and VLAN tags. `type` is the next EtherType. TAG has VLAN id 100. */
 #define ETH(type)	  2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, U16(type)
 #define TAG_OF(tci, type) U16(tci), U16(type)
 #define TAG(type)	  TAG_OF(0x6064, type)
 #define SNAP(last, type)  0xaa, 0xaa, 3, 0, 0, last, U16(type)
 
-/* Seven tags of VLAN 0, which must follow the EtherType 0x8100 or 0x88a8. */
+/* Seven tags with VLAN id 0. EtherType 0x8100 or 0x88a8 must precede them. */
 #define TAGS_7                                                                                     \
 	TAG_OF(0, 0x8100), TAG_OF(0, 0x88a8), TAG_OF(0, 0x8100), TAG_OF(0, 0x8100),                \
 		TAG_OF(0, 0x88a8), TAG_OF(0, 0x8100), TAG_OF(0, 0x8100)
 
 /*
- * IP headers. `first` is the first byte, `fragment` the fragment field of IPv4. `length` is IP's
+ * IP headers. `first` is the first byte, `fragment` the fragment field of IPv4. `length` is the
  * length field; if it is 0, the packet ends with the frame.
  */
 #define IPV4_OF(length, first, proto, fragment)                                                    \
@@ -46,7 +46,7 @@
 #define TCP_TO(port, words, flags)                                                                 \
 	U16(443), U16(port), ZEROS4, ZEROS4, (words) << 4, flags, 0, 0, 0, 0, 0, 0
 
-/* Initializes the fields `bytes` and `size` of a struct with the bytes of a frame. */
+/* Sets the fields `bytes` and `size` of a struct to a frame of these bytes. */
 #define FRAME(...)                                                                                 \
 	.bytes = (const uint8_t[]){__VA_ARGS__}, .size = sizeof((const uint8_t[]){__VA_ARGS__})
 
