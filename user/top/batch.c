@@ -12,9 +12,9 @@
 
 /* --- JSON ----------------------------------------------------------------------------------- */
 
-#define SCHEMA_VERSION 1 /* raised if the meaning of a key of the JSON changes */
+#define SCHEMA_VERSION 1 /* raised if a key of the JSON output gets another meaning */
 
-/* Prints a rate to a tenth, because its further digits are noise. */
+/* Prints a rate rounded to a tenth, because further digits of a rate are noise. */
 static void print_tenths(const char *key, float rate)
 {
 	print_real(key, (uint64_t)((double)rate * 10 + 0.5) / 10.0);
@@ -96,7 +96,7 @@ static void print_limits(const struct live *live)
 	print_end();
 }
 
-/* Prints a percentile of durations; null if no packet was timed, or if it has no upper bound. */
+/* Prints a percentile of durations: null if no packet was timed, or if it is in the last bucket. */
 static void print_percentile(const char *key, const struct durations *durations,
 			     unsigned int percent)
 {
@@ -221,11 +221,11 @@ static int print_refresh(struct live *live, const struct top_words *words, bool 
 	live_watch(live, shown, count);
 	err = json ? print_json(live, shown, count) : print_plain(live, words, shown, count);
 	if (!err && (fflush(stdout) || ferror(stdout)))
-		return -EIO; /* the caller of this command reports it */
+		return -EIO; /* sluice-top reports that standard output failed */
 	return err;
 }
 
-/* Makes a descriptor that is readable after a signal that ends the command. Returns -1 on error. */
+/* Returns a signalfd that is readable after a signal that ends this process; -1 on error. */
 static int signals_open(void)
 {
 	sigset_t signals;
@@ -251,7 +251,7 @@ int batch_run(struct live *live, const struct top_words *words, bool json)
 		uint64_t now;
 
 		err = live_refresh(live, words->interval_ns);
-		/* the first refresh has no rates */
+		/* print nothing after the first refresh: it has no rates */
 		if (!err && live->span_ns) {
 			err = print_refresh(live, words, json);
 			done++;
@@ -260,7 +260,7 @@ int batch_run(struct live *live, const struct top_words *words, bool json)
 			return err;
 		due += words->interval_ns;
 		now = uptime_ns();
-		due = due > now ? due : now; /* after a suspension, do not catch up */
+		due = due > now ? due : now; /* if late, do not make up for missed refreshes */
 		wait = (struct timespec){(due - now) / NS_PER_SEC, (due - now) % NS_PER_SEC};
 		if (ppoll(&end, 1, &wait, NULL) > 0)
 			return 0;

@@ -11,7 +11,7 @@
 #include "top/screen.h"
 #include "top/viewer.h"
 
-#define REST 100 /* a report of `check` rests for this many times its CPU time */
+#define REST 100 /* time between two reports of `check`, as a multiple of their CPU time */
 
 static const char *const help[] = {
 	"Tab Shift-Tab   next or previous view",
@@ -32,7 +32,7 @@ static const char *const help_changes[] = {
 	"d  a  f         deny for a time, allow, or forgive a source, after a question",
 };
 
-/* Moves the cursor into the rows, and the rows so that the cursor is on the screen. */
+/* Moves the cursor to an existing row, and scrolls so that the cursor is on the screen. */
 static void cursor_fit(struct viewer *viewer, unsigned int height)
 {
 	unsigned int last = viewer->row_count ? viewer->row_count - 1 : 0;
@@ -52,7 +52,7 @@ static void cursor_fit(struct viewer *viewer, unsigned int height)
 
 /* --- The pane of a source ------------------------------------------------------------------- */
 
-/* Writes the report of `check` for the selected source. */
+/* Updates viewer->report, the output of `check` for the selected source, if it is due. */
 static void report_refresh(struct viewer *viewer)
 {
 	struct check_args args = {.source = viewer->selected};
@@ -80,7 +80,7 @@ static void report_refresh(struct viewer *viewer)
 	viewer->report_due = uptime_ns() + (clock_read(CLOCK_THREAD_CPUTIME_ID) - begun) * REST;
 }
 
-/* Writes the history of a source. Returns the next row of the screen. */
+/* Draws the rates of the selected source, from `row` on. Returns the row after them. */
 static unsigned int draw_history(const struct viewer *viewer, unsigned int row, unsigned int spark)
 {
 	const struct live_source *source =
@@ -206,7 +206,7 @@ static void draw_view(struct viewer *viewer, unsigned int row, unsigned int rows
 	}
 }
 
-/* Writes the line of the views. */
+/* Draws the line with the names of the views, the order and the filter. */
 static void draw_tabs(const struct viewer *viewer, unsigned int row)
 {
 	const struct live_wish *wish = &viewer->live->wish;
@@ -240,7 +240,7 @@ static void draw_tabs(const struct viewer *viewer, unsigned int row)
 	screen_line(row, STYLE_PLAIN, text);
 }
 
-/* Writes the last line: a question, the result of a command, or the cost. */
+/* Draws the last line: a question, the result of a command, or the viewer's CPU use and hints. */
 static void draw_footer(const struct viewer *viewer, unsigned int row, unsigned int width,
 			const char *footer)
 {
@@ -298,7 +298,7 @@ void viewer_draw(struct viewer *viewer)
 		draw_source(viewer, row, rows - 1, spark);
 	} else {
 		draw_view(viewer, row, rows - 1, width);
-		draw_tabs(viewer, row - 1); /* the cursor may have moved */
+		draw_tabs(viewer, row - 1); /* again, because the cursor may have moved */
 	}
 	draw_footer(viewer, rows - 1, width, header.footer);
 	screen_show();

@@ -5,7 +5,7 @@
 
 #include "base/text.h"
 
-#define LEVELS 9 /* heights of a column of a sparkline; the first is 0 */
+#define LEVELS 9 /* heights of a column of a sparkline, including 0 */
 
 static struct {
 	const char *spark[LEVELS];
@@ -53,7 +53,7 @@ const char *bar_format(double part, char text[GLYPHS_TEXT(BAR_COLUMNS)])
 	return text;
 }
 
-/* Returns the largest rate of a history. */
+/* Returns the largest of the kept rates of a history. */
 static float history_most(const struct live_history *history, const float *rates)
 {
 	float most = 0;
@@ -75,7 +75,7 @@ const char *sparkline_format(const struct live_history *history, const float *ra
 	columns = columns < LIVE_HISTORY ? columns : LIVE_HISTORY;
 	for (unsigned int ago = columns; ago--;) {
 		float rate = ago < kept ? rates[live_slot(history, ago)] : 0;
-		/* a rate above 0 has at least the lowest height */
+		/* draw a rate above 0 with height 1 at least */
 		int level = rate > 0 ? 1 + (int)(rate / most * (LEVELS - 2)) : 0;
 
 		to = stpcpy(to, glyphs.spark[level < LEVELS ? level : LEVELS - 1]);

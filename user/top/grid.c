@@ -25,7 +25,7 @@ static void grid_begin(struct grid *grid, const struct grid_column *columns, uns
 	}
 }
 
-/* Appends an empty row. Returns NULL without memory. */
+/* Appends an empty row to the grid. Returns NULL if there is no memory. */
 static struct grid_row *row_add(struct grid *grid)
 {
 	struct grid_row *row;
@@ -44,7 +44,7 @@ static void cell_set(struct grid *grid, struct grid_row *row, unsigned int colum
 	unsigned int width;
 
 	snprintf(row->cell[column], GRID_CELL, "%s", text);
-	text_make_printable(row->cell[column]); /* names of limits and devices may have any bytes */
+	text_make_printable(row->cell[column]); /* names of limits and devices may have any byte */
 	width = glyphs_width(row->cell[column]);
 	if (width > grid->column[column].need)
 		grid->column[column].need = width;
@@ -65,7 +65,7 @@ void grid_free(struct grid *grid)
 
 /* --- Sources -------------------------------------------------------------------------------- */
 
-/* Reads the limit to show into the line. index: of limit_shown() */
+/* Copies the limit at `index`, which limit_shown() chose, into the line. */
 static void line_set_limit(struct source_line *line, const struct source_view *view, int index)
 {
 	const struct limit_state *state = &view->states[index];
@@ -134,7 +134,7 @@ static void source_row_fill(struct grid *grid, struct grid_row *row, const struc
 	else
 		cell_set(grid, row, BITS, "-");
 	row->drops = rates && rates->rate[LIVE_DROPPED].packets > 0;
-	/* columns without numbers are left out first if the screen is narrow */
+	/* a narrow screen omits this column first, unless a cell has a number */
 	if (rates && rates->rate[LIVE_OBSERVED].packets > 0)
 		grid->column[WOULD].rank = 2;
 	if (line->blocked_ms)
@@ -183,10 +183,10 @@ int grid_of_sources(struct grid *grid, const struct live *live, const struct sl_
 
 /* --- Limits --------------------------------------------------------------------------------- */
 
-/* A line of the view of limits: a limit of a policy, or a policy without limits. */
+/* A row of the view of limits: a limit of a policy, or a policy without limits. */
 struct limit_line {
 	const struct live_line *of;
-	int limit; /* index in the line's limits, or -1 */
+	int limit; /* index in the policy's limits, or -1 without limits */
 	unsigned int place;
 };
 
@@ -317,7 +317,7 @@ int grid_of_devices(struct grid *grid, const struct live *live)
 	return 0;
 }
 
-/* Compares reasons by their rates. */
+/* Callback of qsort_r(): compares reasons by their rates, higher rates first. */
 static int reason_order(const void *a, const void *b, void *data)
 {
 	const struct live_rate *rates = data;
@@ -367,17 +367,17 @@ int grid_of_reasons(struct grid *grid, const struct live *live)
 
 /* --- Widths --------------------------------------------------------------------------------- */
 
-/* Returns the smallest width of a column at first: what it needs, if `least` is more. */
+/* Returns the width with which a column begins: at least `least` and the width of its title. */
 static unsigned int width_least(const struct grid_column *column)
 {
 	unsigned int title = strlen(column->title);
 	unsigned int least = column->least > title ? column->least : title;
 
-	/* columns that are never left out have the width that they need: addresses are not cut */
+	/* columns of rank 0 begin with the width of their widest cell, so addresses are not cut */
 	return !column->rank && column->need > least ? column->need : least;
 }
 
-/* Gives columns of a range of ranks their least width, as far as they fit. */
+/* Gives each column with a rank from `from` to `to` its least width, if it fits on the screen. */
 static void columns_place(struct grid *grid, unsigned int from, unsigned int to, unsigned int width,
 			  unsigned int *used)
 {
@@ -394,7 +394,7 @@ static void columns_place(struct grid *grid, unsigned int from, unsigned int to,
 	}
 }
 
-/* Widens the columns to what they need, as far as there is room; important columns first. */
+/* Widens columns up to their widest cells while the screen has room, lower ranks first. */
 static void columns_widen(struct grid *grid, unsigned int width, unsigned int *used)
 {
 	for (unsigned int rank = 0; rank <= RANK_SPARE; rank++) {
@@ -412,7 +412,7 @@ static void columns_widen(struct grid *grid, unsigned int width, unsigned int *u
 
 void grid_fit(struct grid *grid, unsigned int width)
 {
-	unsigned int used = 0; /* columns of the screen, and a space after each column */
+	unsigned int used = 0; /* width of all columns so far, each with a space after it */
 
 	for (unsigned int i = 0; i < grid->columns; i++)
 		grid->column[i].width = 0;
@@ -422,14 +422,14 @@ void grid_fit(struct grid *grid, unsigned int width)
 	columns_widen(grid, width, &used);
 }
 
-/* Appends a cell, padded to its width. Replaces the middle by '~' if it is too long. */
+/* Appends a cell to a line, padded to the column's width. Shortens long text to START~END. */
 static size_t cell_put(const struct grid_column *column, const char *cell, char *text, size_t room)
 {
 	unsigned int width = glyphs_width(cell);
 	int pad = width < column->width ? column->width - width : 0;
 	int tail = column->width > 8 ? 5 : 2;
 
-	if (width > column->width && column->width > 3) /* only ASCII is longer */
+	if (width > column->width && column->width > 3) /* only ASCII text can be longer */
 		return snprintf(text, room, "%.*s~%s", (int)column->width - tail - 1, cell,
 				cell + strlen(cell) - tail);
 	return snprintf(text, room, "%*s%s%*s", column->is_right ? pad : 0, "", cell,

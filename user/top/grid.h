@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Top: the rows of a view as text, for the screen and for batch mode. A view reads the numbers of
- * one refresh, so that both print the same.
+ * Top: the rows of a view as text, for the screen and for batch mode. A view only has numbers of
+ * the last refresh, so the screen and batch mode print the same numbers.
  */
 #ifndef SLUICE_TOP_GRID_H
 #define SLUICE_TOP_GRID_H
@@ -21,21 +21,21 @@ extern const char *const view_names[TOP_VIEWS];
 
 #define GRID_COLUMNS 10
 #define GRID_CELL    64
-#define RANK_SPARE   5 /* rank of columns that must not narrow other columns */
+#define RANK_SPARE   5 /* rank of columns that get only the width that other columns leave */
 
 struct grid_column {
 	const char *title;
-	unsigned int need;  /* columns that the widest cell needs */
-	unsigned int least; /* fewest columns; if they do not fit, the column is left out */
-	unsigned int width; /* set by grid_fit(); 0 leaves it out */
-	unsigned int rank;  /* columns of a higher rank are left out first; 0 never */
-	bool is_right;	    /* numbers are on the right */
+	unsigned int need;  /* width of the widest cell, in characters */
+	unsigned int least; /* least width; without room for it, the column is omitted */
+	unsigned int width; /* set by grid_fit(); 0: the column is omitted */
+	unsigned int rank;  /* columns of a higher rank are omitted first, rank 0 never */
+	bool is_right;	    /* align to the right, as for numbers */
 };
 
 struct grid_row {
 	char cell[GRID_COLUMNS][GRID_CELL];
-	struct sl_prefix source; /* the source of the row; bits 0 in other views */
-	bool drops;		 /* packets are dropped now */
+	struct sl_prefix source; /* the source of this row; `bits` is 0 in other views */
+	bool drops;		 /* packets of this row are being dropped */
 };
 
 struct grid {
@@ -43,40 +43,40 @@ struct grid {
 	unsigned int columns;
 	struct grid_row *rows;
 	unsigned int count, room;
-	bool has_bars; /* levels are bars instead of numbers */
+	bool has_bars; /* column LEVEL has bars instead of numbers */
 };
 
-/* The columns of a source that are not rates. */
+/* What a row of the view of sources shows except rates. */
 struct source_line {
-	const struct live_source *rates; /* NULL if the source has vanished */
+	const struct live_source *rates; /* NULL if the source has no bucket any more */
 	char policy[PREFIX_TEXT];
-	char limit[LIMIT_LABEL]; /* the limit that refuses, or has least left; "" if none */
-	double level;		 /* part of its burst that is left; -1 if there is no limit */
+	char limit[LIMIT_LABEL]; /* the limit that refuses, or has the least left; "" */
+	double level;		 /* part of the limit's burst that is left; -1 without a limit */
 	bool refuses;
-	bool observes;		 /* the limit only observes */
-	uint64_t retry_after_ms; /* time until it passes a packet; 0 if it does or never will */
+	bool observes;		 /* `limit` only observes */
+	uint64_t retry_after_ms; /* time until it passes a packet; 0: now, or never */
 	uint64_t blocked_ms;
 };
 
-/* Reads what a source shows. table: from live_table_open(). */
+/* Reads the row of a source, except rates. table: from live_table_open(). */
 int source_line_read(const struct live *live, const struct table *table,
 		     const struct sl_prefix *source, struct source_line *ret);
 
-/* Fills a grid with the sources. by_bits: show bits instead of packets. */
+/* Fills a grid with these sources. by_bits: show rates in bits instead of packets. */
 int grid_of_sources(struct grid *grid, const struct live *live, const struct sl_prefix *sources,
 		    unsigned int count, bool by_bits);
 
-/* Fill a grid with other views. sorting: for limits. */
+/* Fill a grid with the rows of another view. sorting: order of the limits. */
 int grid_of_limits(struct grid *grid, const struct live *live, const struct live_sorting *sorting);
 int grid_of_devices(struct grid *grid, const struct live *live);
 int grid_of_reasons(struct grid *grid, const struct live *live);
 
-/* Chooses the width of each column, so that a row has at most `width` columns; 0: any number. */
+/* Sets the width of each column, so that a row fits in `width` characters; 0: no bound. */
 void grid_fit(struct grid *grid, unsigned int width);
 
 #define GRID_LINE 1024
 
-/* Formats the titles, or a row, after grid_fit(). */
+/* Format the titles, or a row, with the widths from grid_fit(). */
 const char *grid_titles(const struct grid *grid, char text[GRID_LINE]);
 const char *grid_line(const struct grid *grid, const struct grid_row *row, char text[GRID_LINE]);
 

@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 
-/* Appends to a line. Truncates a line that is too long. */
+/* Appends text to a header line. Truncates a line that gets too long. */
 static void append(char line[HEADER_LINE], const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 static void append(char line[HEADER_LINE], const char *format, ...)
@@ -23,7 +23,7 @@ static void append(char line[HEADER_LINE], const char *format, ...)
 
 #define DURATION_CELL 32
 
-/* Formats a duration_bound(): 64 ns, 2.0 us. */
+/* Formats a result of duration_bound(), such as "64 ns" or "2.0 us". */
 static const char *bound_format(uint64_t ns, char text[DURATION_CELL])
 {
 	const char *more = ns == DURATION_UNBOUNDED ? "more than " : "";
@@ -37,7 +37,7 @@ static const char *bound_format(uint64_t ns, char text[DURATION_CELL])
 	return text;
 }
 
-/* Appends how long the decisions of the last minute took, if packets were timed. */
+/* Appends the median and 99 % of the packets' durations in recent refreshes, if any were timed. */
 static void build_durations(const struct live *live, char line[HEADER_LINE])
 {
 	struct durations sum = live->durations[DURATIONS_PASS];
@@ -66,14 +66,14 @@ static void build_title(const struct live *live, uint64_t interval_ns, char line
 	build_durations(live, line);
 }
 
-/* Formats "pass   12.3k 98.7Mb" and a sparkline, or "passed  12.3k packets/s, 98.7M bits/s". */
+/* Formats "pass 12.3k 98.7Mb SPARKLINE"; without spark "passed 12.3k packets/s, 98.7M bits/s". */
 static void build_rate(const char *name, const struct live_rate *rate,
 		       const struct live_history *history, const float *rates, unsigned int spark,
 		       char line[HEADER_LINE])
 {
 	char packets[CELL_TEXT], bits[CELL_TEXT], sparkline[GLYPHS_TEXT(LIVE_HISTORY)];
 
-	if (spark) /* 20 columns, so that a minute fits in 80 */
+	if (spark) /* 20 characters, so that 60 rates fit in 80 */
 		append(line, "%-6.4s%6s%6sb %s", name, rate_cell(rate->packets, packets),
 		       rate_cell(rate->bits, bits),
 		       sparkline_format(history, rates, spark, sparkline));
@@ -185,6 +185,6 @@ void header_build(const struct live *live, uint64_t interval_ns, unsigned int sp
 	build_finding(live, ret);
 	build_footer(live, ret->footer);
 	for (int row = 0; row < HEADER_ROWS; row++)
-		text_make_printable(ret->line[row]); /* also if a character was cut */
+		text_make_printable(ret->line[row]); /* also if truncated within a character */
 	ret->drops = live->total.dropped.packets > 0;
 }

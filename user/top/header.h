@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Top: the lines above the rows of a view, and the last line, for the screen and for batch mode. */
+/* Top: the header lines above a view, and the footer, for the screen and for batch mode. */
 #ifndef SLUICE_TOP_HEADER_H
 #define SLUICE_TOP_HEADER_H
 
@@ -21,11 +21,11 @@ enum header_row {
 struct header {
 	char line[HEADER_ROWS][HEADER_LINE];
 	char footer[HEADER_LINE];
-	bool drops; /* packets are dropped now */
-	bool warns; /* there is a flood, or a finding */
+	bool drops; /* packets are being dropped */
+	bool warns; /* new sources flood the gate, or the gate has a finding */
 };
 
-/* spark: number of columns of the sparklines; 0 omits them */
+/* spark: width of the sparklines, in characters; 0 omits sparklines */
 void header_build(const struct live *live, uint64_t interval_ns, unsigned int spark,
 		  struct header *ret);
 

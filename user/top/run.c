@@ -19,7 +19,7 @@ extern char **environ;
 #define ARGUMENTS_MAX 16
 #define PREFIX	      "sluice: "
 
-/* Starts `sluice` from the directory of this program, or else from $PATH. Returns 0 or -errno. */
+/* Starts `sluice` from this program's directory, or else from $PATH. Returns 0 or -errno. */
 static int sluice_start(char *const arguments[], int output, pid_t *ret)
 {
 	char path[PATH_MAX + sizeof("sluice")], *argv[ARGUMENTS_MAX + 2] = {"sluice"}, *slash;
@@ -39,7 +39,7 @@ static int sluice_start(char *const arguments[], int output, pid_t *ret)
 	posix_spawn_file_actions_adddup2(&files, output, STDOUT_FILENO);
 	posix_spawn_file_actions_adddup2(&files, output, STDERR_FILENO);
 	posix_spawnattr_init(&attributes);
-	sigemptyset(&none); /* this process blocks signals that must end the command */
+	sigemptyset(&none); /* the command must not inherit the signals that this process blocks */
 	posix_spawnattr_setsigmask(&attributes, &none);
 	posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
 	err = slash ? posix_spawn(ret, path, &files, &attributes, argv, environ) : ENOENT;
@@ -68,7 +68,7 @@ int sluice_run(char *const arguments[], char line[RUN_LINE])
 	if (!fgets(line, RUN_LINE, output))
 		*line = '\0';
 	while (fgets(rest, sizeof(rest), output))
-		; /* so that the command can end */
+		; /* read all output, because a full pipe would block the command */
 	line[strcspn(line, "\n")] = '\0';
 	if (!strncmp(line, PREFIX, strlen(PREFIX))) /* of messages */
 		memmove(line, line + strlen(PREFIX), strlen(line + strlen(PREFIX)) + 1);

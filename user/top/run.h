@@ -6,8 +6,8 @@
 #define RUN_LINE 256
 
 /*
- * Runs `sluice` with these arguments, which end with NULL and begin after the name, and waits for
- * it. Copies the first line that it prints, without "sluice: ". Returns the exit status, or a
+ * Runs `sluice` with these arguments (NULL-terminated, without argv[0]), and waits until it ends.
+ * Copies to `line` the first line that it prints, without "sluice: ". Returns the exit status, or a
  * negative errno.
  */
 int sluice_run(char *const arguments[], char line[RUN_LINE]);

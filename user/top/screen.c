@@ -16,19 +16,19 @@
 #include "base/clock.h"
 #include "base/error.h"
 
-/* ncurses defines macros of names that others use */
+/* ncurses defines these names as macros, but other headers use them */
 #undef lines
 #undef columns
 
-#define ESCAPE_MS 25 /* time in which the rest of the sequence of a key follows its ESC */
+#define ESCAPE_MS 25 /* time in which the bytes after the ESC of a key's sequence arrive, in ms */
 
 static const int crashes[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGQUIT, SIGSYS, SIGTRAP};
 
 static struct {
 	bool is_begun;
-	int signals; /* readable after a signal that ends the process */
+	int signals; /* signalfd that is readable after a signal that ends the process */
 	bool has_colors;
-	/* what a crash restores, because ncurses is not safe in a signal handler */
+	/* what crash() restores, because ncurses functions are not safe in a signal handler */
 	struct termios before;
 	char restore[256];
 	size_t restore_length;
@@ -36,7 +36,7 @@ static struct {
 
 /* --- Restoring ------------------------------------------------------------------------------ */
 
-/* Restores the terminal by calls that are safe in a signal handler, and dies by the signal. */
+/* Signal handler: restores the terminal by async-signal-safe calls, then dies by the signal. */
 static void crash(int signal_number)
 {
 	ssize_t written = write(STDOUT_FILENO, screen.restore, screen.restore_length);
@@ -47,7 +47,7 @@ static void crash(int signal_number)
 	raise(signal_number);
 }
 
-/* Called by tputs() for each byte. */
+/* Callback of tputs() for each byte: appends the byte to `restore`. */
 static int restore_put(int byte)
 {
 	if (screen.restore_length < sizeof(screen.restore))
@@ -55,7 +55,7 @@ static int restore_put(int byte)
 	return byte;
 }
 
-/* Prepares the sequences that leave the screen of ncurses: plain text, a visible cursor. */
+/* Stores in `restore` the sequences that end ncurses' screen, colors and hidden cursor. */
 static void restore_prepare(void)
 {
 	const char *const sequences[] = {exit_attribute_mode, cursor_normal, keypad_local,
@@ -169,7 +169,7 @@ void screen_line(unsigned int row, enum style style, const char *text)
 		return;
 	move(row, 0);
 	attrset(attributes_of(style));
-	/* addnstr() counts bytes, so cut by the cells that the text fills */
+	/* addnstr() counts bytes: cut the text where its characters fill the width */
 	for (const char *c = text; *c && (unsigned int)getcurx(stdscr) < width;) {
 		int length = 1;
 
@@ -180,7 +180,7 @@ void screen_line(unsigned int row, enum style style, const char *text)
 		c += length;
 	}
 	if (getcury(stdscr) == (int)row) {
-		if (style == STYLE_SELECTED) /* to the right edge */
+		if (style == STYLE_SELECTED) /* also highlight the rest of the line */
 			for (unsigned int column = getcurx(stdscr); column < width; column++)
 				mvaddch(row, column, ' ');
 		else
@@ -208,7 +208,7 @@ void screen_redraw(void)
 
 /* --- Keys ----------------------------------------------------------------------------------- */
 
-/* Converts a key of ncurses. */
+/* Converts a key code of ncurses to a character or enum screen_key. */
 static int key_of(int key)
 {
 	static const struct {
@@ -237,7 +237,7 @@ int screen_key_wait(uint64_t until)
 			{.fd = STDIN_FILENO, .events = POLLIN},
 			{.fd = screen.signals, .events = POLLIN},
 		};
-		int key = getch(); /* also keys that ncurses has read before */
+		int key = getch(); /* getch() also returns keys that ncurses has already read */
 		uint64_t now = uptime_ns();
 		struct timespec wait = {0};
 

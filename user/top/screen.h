@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Top: the terminal, by ncurses. It is restored at the end of the process, also after a signal that
- * kills the process, except SIGKILL. A style only repeats what the text shows.
+ * kills the process, except SIGKILL. A style only emphasizes what the text shows.
  */
 #ifndef SLUICE_TOP_SCREEN_H
 #define SLUICE_TOP_SCREEN_H
@@ -12,9 +12,9 @@
 enum style {
 	STYLE_PLAIN,
 	STYLE_TITLE,	/* titles of columns */
-	STYLE_SELECTED, /* the row of the cursor */
-	STYLE_DROPS,	/* packets are dropped */
-	STYLE_WARNS,	/* there is a flood, or a finding */
+	STYLE_SELECTED, /* the row with the cursor */
+	STYLE_DROPS,	/* a row of a source, limit or reason whose packets are dropped */
+	STYLE_WARNS,	/* a flood of new sources, or a finding */
 };
 
 /* Takes over the terminal. Returns 0, or an error if standard input or output is not a terminal. */
@@ -23,21 +23,21 @@ void screen_end(void);
 
 void screen_size(unsigned int *ret_rows, unsigned int *ret_columns);
 
-/* Writes a text at the beginning of a line, cut to the width of the screen, and clears the rest. */
+/* Writes a text as line `row` of the screen: cut to the width, and the rest of the line cleared. */
 void screen_line(unsigned int row, enum style style, const char *text);
 
-/* Shows all lines that were written since the last call. */
+/* Shows on the terminal what was written since the last call. */
 void screen_show(void);
 
-/* Moves the cursor of the terminal, or hides it if `column` is negative. */
+/* Moves the terminal's cursor. If `column` is negative, hides the cursor. */
 void screen_cursor(unsigned int row, int column);
 
-/* Draws the screen again from nothing. */
+/* Clears the terminal, and shows the whole screen again. */
 void screen_redraw(void);
 
 enum screen_key {
-	SCREEN_NONE, /* the time is over, or the size of the terminal has changed */
-	SCREEN_END,  /* a signal ends the process, or the terminal is gone */
+	SCREEN_NONE, /* `until` has passed, or the size of the terminal has changed */
+	SCREEN_END,  /* a signal ends the process, or the terminal was closed */
 	SCREEN_UP = 256,
 	SCREEN_DOWN,
 	SCREEN_PAGE_UP,
@@ -51,7 +51,7 @@ enum screen_key {
 	SCREEN_RESIZED,
 };
 
-/* Waits for a key until an uptime, in ns. Returns a character, or a value of enum screen_key. */
+/* Waits for a key until uptime `until`, in ns. Returns a character or an enum screen_key. */
 int screen_key_wait(uint64_t until);
 
 #endif

@@ -6,12 +6,12 @@
 #include "live/command_top.h"
 #include "live/live.h"
 
-#define TOP_BATCH_ROWS 20 /* sources that batch mode lists by default */
+#define TOP_BATCH_ROWS 20 /* number of sources that batch mode lists by default */
 
-/* Prints each refresh on standard output, as text or as a line of JSON, until it is interrupted. */
+/* Prints each refresh on standard output, as text or as a line of JSON, until a signal ends it. */
 int batch_run(struct live *live, const struct top_words *words, bool json);
 
-/* Shows the gate on the terminal until the user ends it. */
+/* Shows the gate on the terminal until the user quits. */
 int viewer_run(struct live *live, const struct top_words *words);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The keys of sluice-top. */
+/* The keys of sluice-top, and the commands that keys run. */
 #include <errno.h>
 #include <string.h>
 
@@ -12,7 +12,7 @@
 #include "top/top.h"
 #include "top/viewer.h"
 
-#define DENY_TIME "10min" /* proposed by the question of `d` */
+#define DENY_TIME "10min" /* duration that key `d` proposes */
 
 bool viewer_may_change(const struct viewer *viewer)
 {
@@ -59,7 +59,7 @@ static void viewer_refresh(struct viewer *viewer)
 		order_take(viewer);
 }
 
-/* Applies a changed filter or order without waiting for the next refresh. */
+/* Shows a changed filter or order at once, without waiting for the next refresh. */
 static void viewer_choose(struct viewer *viewer)
 {
 	unsigned int mark = error_count();
@@ -72,7 +72,7 @@ static void viewer_choose(struct viewer *viewer)
 
 /* --- Commands ------------------------------------------------------------------------------- */
 
-/* Prepares a command about the selected source, and asks whether to run it. */
+/* Prepares command `name` for the selected source, and asks whether to run it. */
 static void command_ask(struct viewer *viewer, const char *name)
 {
 	bool is_deny = !strcmp(name, "deny");
@@ -108,7 +108,7 @@ static void command_run(struct viewer *viewer)
 	viewer_refresh(viewer);
 }
 
-/* Begins a command for the selected source, if there is one and the user has the right. */
+/* Handles a key that runs a command for the selected source, if the user may change the gate. */
 static void command_begin(struct viewer *viewer, int key)
 {
 	struct sl_prefix prefix = viewer->selected;
@@ -160,7 +160,7 @@ static void typed_end(struct viewer *viewer)
 	}
 }
 
-/* Handles a key while the last line asks for something. */
+/* Handles a key that answers the question in the last line. */
 static void typed_key(struct viewer *viewer, int key)
 {
 	size_t length = strlen(viewer->typed);
@@ -185,7 +185,7 @@ static void typed_key(struct viewer *viewer, int key)
 
 /* --- Keys ----------------------------------------------------------------------------------- */
 
-/* Moves the cursor by some rows. */
+/* Moves the cursor down by `by` rows, or up if `by` is negative. */
 static void cursor_move(struct viewer *viewer, int by)
 {
 	unsigned int last = viewer->row_count ? viewer->row_count - 1 : 0;
@@ -245,7 +245,7 @@ static void view_set(struct viewer *viewer, int view)
 	order_take(viewer);
 }
 
-/* Changes the order, the filter or the interval. */
+/* Handles a key that changes the order, the unit or the interval. */
 static void wish_key(struct viewer *viewer, int key)
 {
 	static const uint64_t intervals[] = {200, 500, 1000, 2000, 5000, 10000, 30000, 60000};
@@ -270,7 +270,7 @@ static void wish_key(struct viewer *viewer, int key)
 		viewer_choose(viewer);
 }
 
-/* Goes back from a pane to the view. Returns false if the view is shown. */
+/* Closes a pane, so that the view is shown. Returns false if no pane is open. */
 static bool pane_leave(struct viewer *viewer)
 {
 	if (viewer->pane == PANE_VIEW)
@@ -334,7 +334,7 @@ int viewer_run(struct live *live, const struct top_words *words)
 	if (err)
 		return err;
 	viewer_refresh(&viewer);
-	due = uptime_ns() + NS_PER_SEC / 4; /* the first rates soon */
+	due = uptime_ns() + NS_PER_SEC / 4; /* the first rates come with the second refresh */
 	while (!viewer.ends) {
 		int key;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Top: the state of the screen, which keys change (viewer.c), and how it is drawn (draw.c). */
+/* Top: the state of the screen. viewer.c changes it by keys, and draw.c draws it. */
 #ifndef SLUICE_TOP_VIEWER_H
 #define SLUICE_TOP_VIEWER_H
 
@@ -8,15 +8,15 @@
 
 #define TYPED 64
 
-/* What the last line of the screen asks for. */
+/* The question in the last line of the screen. */
 enum asks {
 	ASKS_NOTHING,
 	ASKS_FILTER,
-	ASKS_TIME, /* how long to deny the source */
-	ASKS_YES,  /* whether to run the command */
+	ASKS_TIME, /* for how long to deny the source */
+	ASKS_YES,  /* whether to run `command` */
 };
 
-/* What the screen shows in place of a view. */
+/* What the screen shows below the header: a view, the selected source, or help. */
 enum pane { PANE_VIEW, PANE_SOURCE, PANE_HELP };
 
 struct viewer {
@@ -26,33 +26,33 @@ struct viewer {
 	enum pane pane;
 	bool ends;
 	bool is_frozen;
-	char failure[HEADER_LINE]; /* why the last refresh failed; "" if it did not */
+	char failure[HEADER_LINE]; /* error of the last refresh; "" if it succeeded */
 
-	struct sl_prefix order[LIVE_ROWS]; /* the sources, in the order of the screen */
+	struct sl_prefix order[LIVE_ROWS]; /* the sources, in the order on the screen */
 	unsigned int order_count;
-	struct sl_prefix selected; /* source of the cursor */
-	bool follows; /* the cursor stays on its source, because the user has moved it */
-	unsigned int cursor, first; /* rows of the cursor, and of the first line of the screen */
-	unsigned int row_count;	    /* rows of the view */
+	struct sl_prefix selected;  /* source at the cursor */
+	bool follows;		    /* the user has moved the cursor, so it follows its source */
+	unsigned int cursor, first; /* rows of the cursor, and of the first line on the screen */
+	unsigned int row_count;	    /* number of rows of the view or pane */
 	struct grid grid;
 
-	char *report; /* output of `check` for the selected source */
+	char *report; /* output of `check` for source `selected` */
 	size_t report_size;
 	uint64_t report_due;
 
 	enum asks asks;
 	char typed[TYPED];
-	char *command[8]; /* arguments of the command to run, and NULL */
+	char *command[8]; /* arguments of the command that ASKS_YES asks about, and NULL */
 	char command_text[HEADER_LINE];
 	char address[PREFIX_TEXT];
 	char time[TYPED];
-	char message[HEADER_LINE]; /* result of the last command */
+	char message[HEADER_LINE]; /* first line of output of the last command */
 };
 
-/* Returns whether this user may change the gate: members of its group may only read it. */
+/* Returns whether this user may change the gate. Members of the gate's group may only read it. */
 bool viewer_may_change(const struct viewer *viewer);
 
-/* Stores the last error from `mark` on, to be shown until the next refresh, and drops them. */
+/* Stores in viewer->failure the last error since error_count() was `mark`. Drops these errors. */
 void viewer_fail(struct viewer *viewer, unsigned int mark);
 
 /* Draws the whole screen. */
