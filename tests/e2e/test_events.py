@@ -2,11 +2,14 @@
 """`sluice events`: real packets and commands begin and end events. The watch looks once a second."""
 
 import contextlib
+import datetime
 import json
 import os
+import shutil
 import signal
 import socket
 import stat
+import struct
 import subprocess
 import time
 
@@ -352,3 +355,107 @@ def test_the_journal_has_the_fields_of_an_event_and_returns_it(attached, watchin
         assert attached.sluice("events", "--since", "2100-01-01T00:00:00Z").out == ""
         line, = attached.sluice("events", "--since", "1h").out.splitlines()
         assert f" {attached.gate} source end {OFFENDER}: no longer over its limit; 4 packets dropped in " in line
+
+
+# --- The packet path ------------------------------------------------------------------------------
+
+def milliseconds(event):
+    """Returns the time of an event, in ms since 1970."""
+    return int(datetime.datetime.fromisoformat(event["time"].replace("Z", "+00:00")).timestamp() * 1000)
+
+
+def test_a_crossing_is_reported_with_its_own_time(attached, watching):
+    """The watch reads the counters once a second, so without the ring the time of a begin would be later."""
+    attached.sluice("set", "default", "name", "syn", "rate", "1/h", "burst", "5")
+    attached.sluice("set", "10.0.0.0/8", "name", "hard", "rate", "1/h", "burst", "5", "action", "block", "1h",
+                    "inherit", "no")
+    events = watching()
+    for source, kind, policy, limit in (OFFENDER, "source", "default", "syn"), ("10.0.0.1", "block", "10.0.0.0/8", "hard"):
+        before = int(time.time() * 1000)
+        attached.send_and_wait([frame(source)] * 6)
+        after = int(time.time() * 1000)
+        begin = events.wait_for(kind, "begin", that=lambda e, source=source: e["source"] == source)
+        assert before <= milliseconds(begin) <= after, (before, begin, after)
+        assert (begin["policy"], begin["limit"]) == (policy, limit)
+    attached.send_and_wait([frame("10.0.0.1")] * 50)
+    end = events.wait_for("source", "end", that=lambda e: e["source"] == "10.0.0.1")
+    assert end["dropped"] == 51
+    assert events.err.read_text() == ""
+
+
+def test_the_ring_is_read_again_after_a_resize(attached, watching):
+    attached.sluice("set", "default", "rate", "1/h", "burst", "5")
+    events = watching()
+    rules_now = attached.json("dump")
+    rules_now["gate"] = {**rules_now.get("gate", {}), "hosts": 5000}
+    attached.sluice("apply", "--resize", "-", input=json.dumps(rules_now))
+    attached.send_and_wait([frame(OFFENDER)] * 6)
+    events.wait_for("source", "begin")
+    assert events.err.read_text() == "" and events.process.poll() is None
+
+
+def blocks_of(data):
+    """Yields type and body of each block of a pcapng file."""
+    while data:
+        kind, length = struct.unpack("=II", data[:8])
+        assert length % 4 == 0 and struct.unpack("=I", data[length - 4:length])[0] == length
+        yield kind, data[8:length - 4]
+        data = data[length:]
+
+
+def comment_of(options):
+    while options:
+        code, length = struct.unpack("=HH", options[:4])
+        if code == 1:
+            return options[4:4 + length].decode()
+        options = options[4 + (length + 3) // 4 * 4:]
+    return None
+
+
+def packets_of(path):
+    """Returns time in ns, bytes, original size and comment of each packet of a pcapng file."""
+    found = []
+    for kind, body in blocks_of(path.read_bytes()):
+        if kind == 6:
+            _, high, low, length, size = struct.unpack("=IIIII", body[:20])
+            found.append((high << 32 | low, body[20:20 + length], size, comment_of(body[20 + (length + 3) // 4 * 4:])))
+    return found
+
+
+def test_dropped_packets_are_written_as_pcapng(attached, watching, tmp_path):
+    attached.sluice("set", "default", "name", "syn", "rate", "1/h", "burst", "5")
+    attached.sluice("deny", "203.0.113.7")
+    path = tmp_path / "dropped.pcapng"
+    events = watching("--pcap", str(path))
+    before = time.time_ns()
+    attached.send_and_wait([frame(OFFENDER, size=200)] * 8 + [frame("203.0.113.7", size=80)])
+    wait_until(lambda: len(packets_of(path)) >= 4, "packets")
+    packets = packets_of(path)
+    events.stop()
+    assert [packet[3] for packet in packets] == ["over-limit syn default"] * 3 + ["denied"]
+    assert [packet[1:3] for packet in packets] == \
+        [(frame(OFFENDER, size=200)[:96], 200)] * 3 + [(frame("203.0.113.7", size=80), 80)]
+    assert all(before <= packet[0] <= time.time_ns() for packet in packets)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    if shutil.which("tcpdump"):
+        read = run("tcpdump", "-n", "-r", str(path)).out.splitlines()
+        assert len(read) == 4 and all(f"IP {OFFENDER}.40000 > " in line for line in read[:3]), read
+
+
+def test_the_sample_is_bounded_and_filtered(attached, watching, tmp_path):
+    attached.sluice("set", "default", "rate", "1/h", "burst", "5")
+    path = tmp_path / "dropped.pcapng"
+    events = watching("10.0.0.0/8", "--pcap", str(path), "--pcap-rate", "3", "--pcap-whole")
+    for _ in range(3):
+        attached.send_and_wait([frame(OFFENDER)] * 20 + [frame("10.0.0.1", size=1000)] * 50)
+    begin = events.wait_for("source", "begin")
+    events.stop()
+    packets = packets_of(path)
+    seconds = [packet[0] // 10**9 for packet in packets]
+    assert packets and max(map(seconds.count, seconds)) <= 3, seconds
+    assert {packet[1] for packet in packets} == {frame("10.0.0.1", size=1000)} and begin["source"] == "10.0.0.1"
+
+
+def test_only_one_process_reads_the_packet_path(attached, watching, tmp_path):
+    watching()
+    refused(attached.sluice("events", "--pcap", str(tmp_path / "file"), status=None), "reads its events", code=1)

@@ -206,6 +206,42 @@ def test_the_owner_shares_without_capabilities(users):
     assert not json.loads(users.reader("-j", "status").out)["gates"][0]["shared"]
 
 
+@contextlib.contextmanager
+def events(users, user, tmp_path):
+    """Runs `sluice events` as a user. Yields the process when it has read the gate."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notify:
+        path = tmp_path / f"notify-{user}-{len(os.listdir(tmp_path))}"
+        notify.bind(str(path))
+        for place in (path, *list(path.parents)[:3]):
+            os.chmod(place, 0o777)
+        notify.settimeout(60)
+        with subprocess.Popen(users.command(user, ["events"]), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, text=True, env={**os.environ, "NOTIFY_SOCKET": str(path)}) as process:
+            try:
+                assert notify.recv(100) == b"READY=1"
+                yield process
+            finally:
+                process.terminate()
+
+
+def test_the_owner_and_its_group_watch_events(users, tmp_path):
+    """The owner needs no capability. A reader gets the stream of the owner, or watches the gate by its maps alone."""
+    with events(users, OWNER, tmp_path) as owner:
+        st = os.lstat(f"{PUBLISHED}/{users.gate}.events")
+        assert (st.st_uid, st.st_gid, stat.S_IMODE(st.st_mode)) == (OWNER, GROUP, 0o660)
+        with events(users, READER, tmp_path) as reader:
+            users.owner("set", "default", "rate", "3/h", "burst", "20")
+            line = owner.stdout.readline()
+            assert line == reader.stdout.readline()
+            assert f" {users.gate} rules: generation " in line and f"by uid {OWNER}: sluice " in line
+    with events(users, READER, tmp_path) as reader:
+        users.owner("set", "default", "rate", "2/h", "burst", "20")
+        assert f"by uid {OWNER}: sluice " in reader.stdout.readline()
+        reader.terminate()
+        note, = reader.stderr.read().splitlines()
+        assert "only its owner may read its packet path" in note
+
+
 @pytest.mark.parametrize("owner,group,modes", [(OWNER, GROUP, (0o640, 0o604)), (0, GROUP, (0o644, 0o660))])
 def test_a_password_that_others_can_read_is_refused(users, tmp_path, owner, group, modes):
     for path in tmp_path, *tmp_path.parents:
@@ -547,7 +583,7 @@ def test_each_change_is_published(users, user):
         assert os.stat(published(users)).st_uid == OWNER
     finally:
         users.ip("link", "del", "in5")
-    assert os.listdir(PUBLISHED) == [os.path.basename(published(users))]
+    assert sorted(os.listdir(PUBLISHED)) == [f"{users.gate}.change", os.path.basename(published(users))]
 
 
 def test_what_a_killed_command_left_is_in_no_ones_way(users):

@@ -11,6 +11,8 @@
 #include "cli/command.h"
 #include "events/journal.h"
 #include "events/look.h"
+#include "events/pcap.h"
+#include "events/ring.h"
 #include "events/runner.h"
 #include "events/stream.h"
 
@@ -25,6 +27,9 @@ struct events_args {
 	struct given_policy policy;
 	time_t since; /* s since 1970; 0: not given */
 	const char *program;
+	const char *pcap;
+	unsigned int pcap_rate; /* packets per second; 0: PCAP_RATE */
+	bool pcap_whole;
 	bool journal;
 };
 
@@ -32,13 +37,15 @@ struct events_session {
 	const struct events_args *args;
 	struct event_filter filter;
 	bool json, to_journal;
-	const char *gate;
 	char name[GATE_NAME + 1];
 	int signals;
 	bool ends;	/* a signal arrived, or standard output was closed */
 	bool is_broken; /* standard output was closed */
 	struct events_look look;
 	struct events_watch watch;
+	struct gate gate;	 /* the gate of `ring`, which `look` may close and open again */
+	struct event_ring *ring; /* NULL if this process does not read the ring */
+	struct events_pcap pcap;
 	struct events_server server;
 	struct events_runner runner;
 	uint64_t reported; /* failures of programs that were reported */
@@ -109,6 +116,109 @@ static void runner_report(struct events_session *session)
 		   " with an error, %" PRIu64 " killed after %llu s",
 		   all, plural(all, "event", "events"), runner->left_out, runner->failed,
 		   runner->killed, RUNNER_LIMIT_NS / NS_PER_SEC);
+}
+
+/* --- The packet path ------------------------------------------------------------------------ */
+
+#define PCAP_RATE     10   /* packets per second */
+#define PCAP_FILTERED 1000 /* packets per second on each CPU that are compared with filters */
+#define PCAP_BYTES    96   /* bytes of a packet: its headers, without long options */
+
+/* Writes a dropped packet to the file of --pcap, if it satisfies the filters. */
+static int sample_write(struct events_session *session, const struct sl_sample *sample)
+{
+	const struct sl_record *record = &sample->record;
+	struct event event = {.kind = EVENT_SOURCE, .source = record->source};
+	char policy[PREFIX_TEXT];
+	struct source_fact fact;
+	struct pcap_packet packet = {
+		.time_ns = clock_read(CLOCK_REALTIME) - (uptime_ns() - record->ns),
+		.bytes = sample->bytes,
+		.length = sample->length,
+		.size = sample->size,
+		.vlan_tci = sample->vlan_tci,
+		.vlan_proto = sample->vlan_proto,
+		.is_sent = record->egress,
+	};
+
+	record_name(&session->gate, record, &fact);
+	event.has_policy = fact.has_policy;
+	event.policy = fact.policy;
+	if (record->reason < SL_FIRST_DROP || record->reason >= SL_REASONS ||
+	    !event_matches(&session->filter, &event))
+		return 0;
+	snprintf(packet.comment, sizeof(packet.comment), "%s%s%s%s%s", reason_names[record->reason],
+		 *fact.limit ? " " : "", fact.limit, fact.has_policy ? " " : "",
+		 fact.has_policy ? prefix_format(&fact.policy, policy) : "");
+	return events_pcap_write(&session->pcap, &packet);
+}
+
+/* Called for each record of the ring. */
+static int on_record(const struct sl_record *record, size_t size, void *data)
+{
+	struct events_session *session = data;
+
+	(void)size;
+	if (record->kind == SL_RECORD_CROSSING)
+		events_look_cross(&session->look, &session->watch,
+				  (const struct sl_crossing *)record);
+	else if (session->pcap.fd >= 0)
+		return sample_write(session, (const struct sl_sample *)record);
+	return 0;
+}
+
+static void ring_end(struct events_session *session)
+{
+	ring_close(&session->ring);
+	gate_close(&session->gate);
+	session->gate = GATE_CLOSED;
+}
+
+/*
+ * Begins to read the ring. If this process may not, or another process reads the ring, the events
+ * are found by the counters alone; only --pcap then fails.
+ */
+static int ring_begin(struct events_session *session)
+{
+	const struct events_args *args = session->args;
+	/* if packets are filtered, the first packets of a second may not be among them */
+	bool has_filter = args->within.bits || args->policy.is_given;
+	const struct ring_samples samples = {
+		.per_second = !args->pcap  ? 0
+			      : has_filter ? PCAP_FILTERED
+					   : session->pcap.most,
+		.bytes = args->pcap_whole ? SL_SAMPLE_LONG : PCAP_BYTES,
+	};
+	unsigned int mark = error_count();
+	int err;
+
+	ring_end(session);
+	err = gate_open(&session->gate, session->name, GATE_READ, NULL)
+		      ?: ring_open(&session->gate, &samples, on_record, session, &session->ring);
+	if (!err || args->pcap)
+		return err;
+	error_drop(mark);
+	error_notice("no-ring", NULL,
+		     "gate '%s': %s, so sources over a limit are found once a second",
+		     session->name,
+		     err == -EBUSY ? "another process reads its packet path"
+				   : "only its owner may read its packet path");
+	return 0;
+}
+
+/* Extends the lease of the ring, and begins again if the gate was remade. */
+static int ring_step(struct events_session *session, uint64_t pinned)
+{
+	unsigned int mark = error_count();
+
+	if (session->look.live.pinned != pinned)
+		return ring_begin(session);
+	if (!session->ring || !ring_renew(session->ring))
+		return 0;
+	if (session->args->pcap)
+		return -ESTALE;
+	error_drop(mark);
+	return ring_begin(session);
 }
 
 /* --- Waiting -------------------------------------------------------------------------------- */
@@ -189,17 +299,21 @@ static int gate_watch(struct events_session *session)
 	if (err)
 		return err;
 	events_server_open(&session->look.live.gate, &session->server);
+	err = ring_begin(session);
 	while (!err && !session->ends) {
 		uint64_t now = uptime_ns();
 
 		if (now >= due) {
-			err = events_look_step(&session->look, &session->watch);
+			uint64_t pinned = session->look.live.pinned;
+
+			err = events_look_step(&session->look, &session->watch)
+				      ?: ring_step(session, pinned);
 			sd_notify(0, is_ready ? "WATCHDOG=1" : "READY=1");
 			is_ready = true;
 			due = now + EVENTS_STEP_NS;
 		}
-		if (!err)
-			session_wait(session, -1, due);
+		if (!err && session_wait(session, session->ring ? ring_fd(session->ring) : -1, due))
+			err = ring_consume(session->ring);
 	}
 	if (err)
 		reason = "the gate was removed, or cannot be read";
@@ -209,11 +323,22 @@ static int gate_watch(struct events_session *session)
 
 static void session_close(struct events_session *session)
 {
+	ring_end(session);
+	events_pcap_close(&session->pcap);
 	events_runner_end(&session->runner);
 	events_server_close(&session->server);
 	events_watch_free(&session->watch);
 	events_look_close(&session->look);
 	close_fd(&session->signals);
+}
+
+static int pcap_begin(struct events_session *session)
+{
+	const struct events_args *args = session->args;
+
+	if (!args->pcap)
+		return 0;
+	return events_pcap_open(args->pcap, args->pcap_rate ?: PCAP_RATE, &session->pcap);
 }
 
 /* Finds the only gate, if the command line names none. */
@@ -232,11 +357,12 @@ static int session_run(const struct context *context, struct events_session *ses
 	_cleanup_close_ int stream = -1;
 	int err = gate_find(context, session->name)
 			  ?: signals_open(session)
-			  ?: events_runner_begin(session->args->program, &session->runner);
+			  ?: events_runner_begin(session->args->program, &session->runner)
+			  ?: pcap_begin(session);
 
 	if (err)
 		return err;
-	stream = events_connect(session->name);
+	stream = session->args->pcap ? -1 : events_connect(session->name);
 	if (stream >= 0) {
 		sd_notify(0, "READY=1");
 		stream_follow(session, stream);
@@ -252,6 +378,8 @@ static int events_run(const struct context *context, const void *data)
 		.filter = {args->kinds, args->within, args->policy.is_given, args->policy.prefix},
 		.json = context->json,
 		.look.live.gate = GATE_CLOSED,
+		.gate = GATE_CLOSED,
+		.pcap.fd = -1,
 		.server = EVENTS_SERVER_CLOSED,
 		.signals = -1,
 	};
@@ -331,6 +459,7 @@ static const struct value_type kinds_type = {
 	.words = event_kind_names,
 	.word_count = EVENT_KINDS,
 };
+static const struct value_type pcap_rate_type = VALUE_NUMBER(1, 1000, "write 1 to 1000");
 static const struct value_type policy_type = {.name = "PREFIX", .parse = policy_parse};
 static const struct value_type since_type = {.name = "TIME", .parse = since_parse};
 
@@ -347,6 +476,12 @@ static const struct word events_words[] = {
 	 "run PROGRAM for each event, with the event as JSON on standard input, for at most 10 s"},
 	{"--journal", OPTION, NULL, offsetof(struct events_args, journal),
 	 "write events to the journal instead of standard output"},
+	{"--pcap", OPTION, VALUE_TEXT("FILE"), offsetof(struct events_args, pcap),
+	 "write a sample of dropped packets to FILE, as pcapng: the first 96 bytes of each"},
+	{"--pcap-rate", OPTION, &pcap_rate_type, offsetof(struct events_args, pcap_rate),
+	 "write at most N packets a second, 1 to 1000. Default: 10"},
+	{"--pcap-whole", OPTION, NULL, offsetof(struct events_args, pcap_whole),
+	 "write up to 1514 bytes of each packet"},
 };
 
 const struct command command_events = {

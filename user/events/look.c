@@ -154,7 +154,7 @@ static bool version_blocks(const struct gate *gate, uint32_t version)
  * it is open. The count of a new source is only known to be new if all sources were read before.
  */
 static void source_add(struct events_look *look, const struct events_watch *watch,
-		       const struct live_source *source, bool all_were_read)
+		       const struct live_source *source)
 {
 	uint64_t dropped = source->count[LIVE_DROPPED].packets, before = source->dropped_before;
 	bool is_over = events_watch_has(watch, EVENT_SOURCE, &source->prefix);
@@ -163,7 +163,7 @@ static void source_add(struct events_look *look, const struct events_watch *watc
 
 	if (source->version < SL_POLICY_VERSION(SL_POLICY_FIRST))
 		return; /* no limit applies to the source, so a deny dropped its packets */
-	if (source->is_new && !all_were_read)
+	if (source->is_new && !look->all_were_read)
 		before = dropped;
 	if (!is_over && !is_blocked && dropped == before)
 		return;
@@ -178,8 +178,7 @@ static void source_add(struct events_look *look, const struct events_watch *watc
 	look->facts.source_count++;
 }
 
-static void sources_read(struct events_look *look, const struct events_watch *watch,
-			 bool all_were_read)
+static void sources_read(struct events_look *look, const struct events_watch *watch)
 {
 	const struct live *live = &look->live;
 
@@ -188,8 +187,66 @@ static void sources_read(struct events_look *look, const struct events_watch *wa
 		const struct live_source *source = &live->sources.items[i];
 
 		if (!source->is_gone && source->visited_at >= live->at)
-			source_add(look, watch, source, all_were_read);
+			source_add(look, watch, source);
 	}
+}
+
+/* --- Crossings ------------------------------------------------------------------------------ */
+
+void record_name(const struct gate *gate, const struct sl_record *record, struct source_fact *ret)
+{
+	const struct sl_policy *policy = NULL, *origin = NULL;
+
+	if (record->version < 2 * gate->policies_max &&
+	    record->version >= SL_POLICY_VERSION(SL_POLICY_FIRST))
+		policy = policy_version(gate, record->version);
+	ret->has_policy = policy && policy->since;
+	if (ret->has_policy)
+		ret->policy = policy->prefix;
+	*ret->limit = '\0';
+	if (record->limit && SL_ORIGIN_POLICY(record->origin) < gate->policies_max)
+		origin = policy_in_force(gate, SL_ORIGIN_POLICY(record->origin));
+	if (origin && origin->spec[SL_ORIGIN_SLOT(record->origin)].id == record->limit)
+		limit_label(&origin->spec[SL_ORIGIN_SLOT(record->origin)], ret->limit);
+}
+
+/* Returns how many packets of a source were dropped before a crossing. */
+static uint64_t dropped_before(const struct events_look *look, const struct sl_prefix *source)
+{
+	const struct live_source *known = live_source_find(&look->live.sources, source);
+	_cleanup_free_ struct sl_bucket *buckets = NULL;
+	unsigned int mark = error_count(), count = 0;
+	uint64_t dropped = 0;
+
+	if (known && !known->is_gone)
+		return known->count[LIVE_DROPPED].packets;
+	if (look->all_were_read)
+		return 0;
+	if (buckets_read(&look->live.gate, source, &buckets, &count))
+		error_drop(mark);
+	for (unsigned int i = 0; i < count; i++)
+		dropped += buckets[i].dropped.packets;
+	return dropped ? dropped - 1 : 0; /* the crossing itself was counted */
+}
+
+void events_look_cross(struct events_look *look, struct events_watch *watch,
+		       const struct sl_crossing *crossing)
+{
+	const struct sl_record *record = &crossing->record;
+	struct source_crossing ret = {.at = record->ns, .time_ns = clock_read(CLOCK_REALTIME)};
+	uint64_t now = uptime_ns();
+
+	if (record->reason < SL_FIRST_DROP || !record->limit)
+		return;
+	ret.time_ns -= now > record->ns ? now - record->ns : 0;
+	ret.fact.source = prefix_source(&record->source);
+	ret.fact.dropped = ret.fact.dropped_before = dropped_before(look, &ret.fact.source);
+	record_name(&look->live.gate, record, &ret.fact);
+	if (crossing->blocked_until) {
+		ret.fact.blocked_until = crossing->blocked_until;
+		memcpy(ret.fact.blocked_by, ret.fact.limit, sizeof(ret.fact.limit));
+	}
+	events_watch_cross(watch, &ret);
 }
 
 /* --- Counters ------------------------------------------------------------------------------- */
@@ -268,6 +325,7 @@ static void counters_read_all(struct events_look *look)
 	struct events_facts *facts = &look->facts;
 
 	facts->contended = reason[SL_DROP_CONTENDED].packets;
+	facts->crossings_lost = live->pressure.crossings_lost;
 	facts->budget_dropped = reason[SL_DROP_OVER_BUDGET].packets;
 	facts->table_lost = live->pressure.event[SL_EVENT_NO_ROOM].total +
 			    live->pressure.event[SL_EVENT_EVICTED].total;
@@ -374,8 +432,7 @@ static bool device_exists(const struct attachment *attachment)
 	return err || netdevs_find_name(&devices, attachment->pinned.device);
 }
 
-static void facts_read(struct events_look *look, const struct events_watch *watch,
-		       bool all_were_read)
+static void facts_read(struct events_look *look, const struct events_watch *watch)
 {
 	const struct gate *gate = &look->live.gate;
 	struct events_facts *facts = &look->facts;
@@ -394,7 +451,7 @@ static void facts_read(struct events_look *look, const struct events_watch *watc
 	facts->attachment_count = look->live.seen.count;
 	facts->device_exists = device_exists;
 	facts->sources = look->sources;
-	sources_read(look, watch, all_were_read);
+	sources_read(look, watch);
 	counters_read_all(look);
 	store_read(look);
 	facts->entries = look->entries_generation ? &look->entries : NULL;
@@ -405,7 +462,6 @@ static void facts_read(struct events_look *look, const struct events_watch *watc
 int events_look_step(struct events_look *look, struct events_watch *watch)
 {
 	struct live *live = &look->live;
-	bool all_were_read = live->passes && live->sources.count < live->sources.most;
 	uint64_t pinned = live->pinned;
 	int err;
 
@@ -414,15 +470,16 @@ int events_look_step(struct events_look *look, struct events_watch *watch)
 	if (err)
 		return err;
 	if (live->pinned != pinned) {
-		all_were_read = false;
+		look->all_were_read = false;
 		if (directory_inode(&live->gate) != look->directory)
 			events_watch_end(watch, uptime_ns(), clock_read(CLOCK_REALTIME),
 					 "the gate was made again");
 		look->directory = directory_inode(&live->gate);
 		look->entries_generation = 0;
 	}
-	facts_read(look, watch, all_were_read);
+	facts_read(look, watch);
 	events_watch_step(watch, &look->facts);
+	look->all_were_read = live->passes && live->sources.count < live->sources.most;
 	if (look->entries_generation != look->facts.generation && uptime_ns() >= look->entries_due)
 		entries_read(look);
 	return 0;

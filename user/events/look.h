@@ -22,6 +22,7 @@ struct events_look {
 	uint64_t directory; /* inode of the gate's directory; another inode is another gate */
 	struct events_facts facts;
 	struct source_fact *sources;
+	bool all_were_read; /* a source that is not known had no bucket at the last step */
 	unsigned int reads; /* sources whose limits this step has read */
 	struct budget_fact budgets[EVENTS_BUDGETS_MAX];
 	struct entry_facts entries;
@@ -42,5 +43,15 @@ void events_look_close(struct events_look *look);
  * removed.
  */
 int events_look_step(struct events_look *look, struct events_watch *watch);
+
+/* Begins the events of a crossing that the packet path has recorded. */
+void events_look_cross(struct events_look *look, struct events_watch *watch,
+		       const struct sl_crossing *crossing);
+
+/*
+ * Stores the policy that decided about a record, and the limit that refused the packet. Stores "" if
+ * the limit is not known.
+ */
+void record_name(const struct gate *gate, const struct sl_record *record, struct source_fact *ret);
 
 #endif

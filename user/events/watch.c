@@ -29,8 +29,8 @@ int events_watch_begin(struct events_watch *watch, uint64_t began, unsigned int 
 {
 	*watch = (struct events_watch){
 		.began = began, .open_max = open_max, .call = call, .data = data};
-	/* one more, for the event `lost` */
-	watch->open = calloc(open_max + 1, sizeof(*watch->open));
+	/* two more, for the events `lost` */
+	watch->open = calloc(open_max + 2, sizeof(*watch->open));
 	watch->budgets = calloc(EVENTS_BUDGETS_MAX, sizeof(*watch->budgets));
 	watch->attachments = calloc(ATTACHMENTS_MAX, sizeof(*watch->attachments));
 	return watch->open && watch->budgets && watch->attachments ? 0 : -ENOMEM;
@@ -198,43 +198,71 @@ static void source_begin(struct events_watch *watch, struct open_event *open,
 	begin(watch, event, EVENT_BEGIN);
 }
 
-/* Begins or continues the events of a source that is over its limit, or blocked. */
+/* Begins the event of a source that is over its limit. */
+static void over_begin(struct events_watch *watch, const struct source_fact *fact)
+{
+	char text[LIMIT_TEXT];
+	struct open_event *open;
+	bool is_new;
+
+	open = condition(watch, EVENT_SOURCE, &fact->source, "", &is_new);
+	if (!open)
+		return;
+	text_set(&open->event, "over %s", limit_text(fact, fact->limit, text));
+	source_begin(watch, open, fact, fact->limit);
+}
+
+/* Begins the event of a source that is blocked. */
+static void block_begin(struct events_watch *watch, const struct source_fact *fact)
+{
+	char text[LIMIT_TEXT], left[UNITS_TEXT];
+	struct open_event *open;
+	bool is_new;
+
+	open = condition(watch, EVENT_BLOCK, &fact->source, "", &is_new);
+	if (!open)
+		return;
+	open->blocked_until = fact->blocked_until;
+	text_set(&open->event, "blocked by %s for %s", limit_text(fact, fact->blocked_by, text),
+		 left_format(fact->blocked_until - watch->now, left));
+	source_begin(watch, open, fact, fact->blocked_by);
+}
+
 static void source_step(struct events_watch *watch, const struct source_fact *fact)
 {
 	struct open_event *open = open_find(watch, EVENT_SOURCE, &fact->source, "");
-	char text[LIMIT_TEXT], left[UNITS_TEXT];
-	bool is_new;
 
-	if (open && dropped_add(open, fact->dropped)) {
+	if (open && dropped_add(open, fact->dropped))
 		open->true_at = watch->now;
-	} else if (!open && fact->dropped != fact->dropped_before) {
-		open = condition(watch, EVENT_SOURCE, &fact->source, "", &is_new);
-		if (open) {
-			text_set(&open->event, "over %s", limit_text(fact, fact->limit, text));
-			source_begin(watch, open, fact, fact->limit);
-		}
-	}
+	else if (!open && fact->dropped != fact->dropped_before)
+		over_begin(watch, fact);
 	open = open_find(watch, EVENT_BLOCK, &fact->source, "");
 	if (open) {
 		dropped_add(open, fact->dropped);
-	} else if (fact->blocked_until > watch->now) {
-		open = condition(watch, EVENT_BLOCK, &fact->source, "", &is_new);
-		if (open) {
-			text_set(&open->event, "blocked by %s for %s",
-				 limit_text(fact, fact->blocked_by, text),
-				 left_format(fact->blocked_until - watch->now, left));
-			source_begin(watch, open, fact, fact->blocked_by);
-		}
-	}
-	if (open)
 		open->blocked_until = fact->blocked_until;
+	} else if (fact->blocked_until > watch->now) {
+		block_begin(watch, fact);
+	}
 }
 
 void events_watch_cross(struct events_watch *watch, const struct source_crossing *crossing)
 {
+	const struct source_fact *fact = &crossing->fact;
+	struct open_event *open = open_find(watch, EVENT_SOURCE, &fact->source, "");
+
 	watch->now = crossing->at;
 	watch->time_ns = crossing->time_ns;
-	source_step(watch, &crossing->fact);
+	if (!open)
+		over_begin(watch, fact);
+	else if (open->true_at < watch->now)
+		open->true_at = watch->now;
+	if (fact->blocked_until <= watch->now)
+		return;
+	open = open_find(watch, EVENT_BLOCK, &fact->source, "");
+	if (open)
+		open->blocked_until = fact->blocked_until;
+	else
+		block_begin(watch, fact);
 }
 
 bool events_watch_source(const struct events_watch *watch, unsigned int *at, struct sl_prefix *ret)
@@ -291,6 +319,14 @@ static void counters_step(struct events_watch *watch, const struct events_facts 
 	if (is_new) {
 		text_set(&open->event, "the table for %u sources is too small: states are evicted",
 			 facts->table_sources);
+		begin(watch, &open->event, EVENT_BEGIN);
+	}
+	open = grown(watch, EVENT_LOST, "ring", watch->crossings_lost, facts->crossings_lost,
+		     &is_new);
+	if (open)
+		open->event.lost = open->event.dropped;
+	if (is_new) {
+		text_set(&open->event, "more limits are exceeded than a CPU can report at once");
 		begin(watch, &open->event, EVENT_BEGIN);
 	}
 }
@@ -595,6 +631,7 @@ static bool open_goes_on(const struct events_watch *watch, const struct open_eve
 	case EVENT_BUDGET:
 	case EVENT_TABLE:
 	case EVENT_CONTENDED:
+	case EVENT_LOST:
 		return watch->now < open->true_at + EVENTS_HOLD_NS;
 	case EVENT_DEVICE: {
 		const struct attachment *now = device_now(watch, open);
@@ -638,11 +675,9 @@ static void open_end(struct events_watch *watch, struct open_event *open,
 								      : "the change was undone");
 		break;
 	case EVENT_LOST:
-		open->event.lost = watch->lost;
-		snprintf(why, sizeof(why), "up to %" PRIu64 " events at once were left out",
-			 watch->lost);
+		snprintf(why, sizeof(why), "%" PRIu64 " %s left out", open->event.lost,
+			 plural(open->event.lost, "event was", "events were"));
 		end_open(watch, open, why);
-		watch->lost = 0;
 		break;
 	default:
 		end_open(watch, open, ends[open->event.kind]);
@@ -657,14 +692,12 @@ static void left_out_step(struct events_watch *watch)
 	if (!watch->left_out)
 		return;
 	open = condition(watch, EVENT_LOST, &no_source, "", &is_new);
-	if (watch->left_out > watch->lost)
-		watch->lost = watch->left_out;
+	if (watch->left_out > open->event.lost)
+		open->event.lost = watch->left_out;
 	watch->left_out = 0;
 	if (!is_new)
 		return;
-	open->event.lost = watch->lost;
-	text_set(&open->event, "%u events are open, so further events are left out",
-		 watch->open_max);
+	text_set(&open->event, "too many events are open, so further events are left out");
 	begin(watch, &open->event, EVENT_BEGIN);
 }
 
@@ -689,20 +722,11 @@ void events_watch_step(struct events_watch *watch, const struct events_facts *fa
 		if (!open_goes_on(watch, &watch->open[i], facts))
 			open_end(watch, &watch->open[i], facts);
 	watch->contended = facts->contended;
+	watch->crossings_lost = facts->crossings_lost;
 	watch->table_lost = facts->table_lost;
 	watch->generation = facts->generation;
 	watch->stepped_at = facts->now;
 	watch->has_before = true;
-}
-
-void events_watch_lose(struct events_watch *watch, uint64_t lost, uint64_t time_ns, const char *why)
-{
-	struct event event = {.kind = EVENT_LOST, .lost = lost};
-
-	watch->time_ns = time_ns;
-	text_set(&event, "%" PRIu64 " %s left out: %s", lost,
-		 plural(lost, "event was", "events were"), why);
-	begin(watch, &event, EVENT_INSTANT);
 }
 
 void events_watch_end(struct events_watch *watch, uint64_t now, uint64_t time_ns,
@@ -714,5 +738,4 @@ void events_watch_end(struct events_watch *watch, uint64_t now, uint64_t time_ns
 		end_open(watch, &watch->open[watch->open_count - 1], reason);
 	watch->has_before = watch->knows_attachments = false;
 	watch->budget_count = watch->attachment_count = 0;
-	watch->lost = 0;
 }

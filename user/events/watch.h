@@ -62,6 +62,7 @@ struct events_facts {
 	unsigned int source_count;
 	unsigned int sources_left_out; /* sources over a limit that are not in `sources` */
 	uint64_t contended;	       /* packets dropped because they were contended */
+	uint64_t crossings_lost;       /* crossings that the packet path did not record */
 	uint64_t table_lost; /* states that were evicted before they were full, or got no room */
 	uint32_t table_sources;
 	unsigned int cpus_flooded, cpus;
@@ -84,11 +85,11 @@ struct events_facts {
 	const struct entry_facts *entries; /* entries of this generation; NULL if not yet read */
 };
 
-/* A transition that the packet path reported. */
+/* A transition that the packet path reported. The dropped packets are counted by the next step. */
 struct source_crossing {
-	uint64_t at;	  /* uptime, in ns */
-	uint64_t time_ns; /* CLOCK_REALTIME */
-	struct source_fact fact;
+	uint64_t at;		 /* uptime, in ns */
+	uint64_t time_ns;	 /* CLOCK_REALTIME */
+	struct source_fact fact; /* `dropped` equals `dropped_before` */
 };
 
 typedef void events_call(void *data, const struct event *event);
@@ -103,13 +104,12 @@ struct events_watch {
 	struct open_event *open; /* sorted by kind, source and text of the key */
 	unsigned int open_count, open_max;
 	unsigned int left_out; /* begins that were left out in this step */
-	uint64_t lost;	       /* largest number of `left_out` since the event `lost` began */
 	uint64_t now, time_ns; /* of the present step or crossing */
 
 	/* the previous facts */
 	bool has_before;
 	uint64_t stepped_at; /* uptime, in ns */
-	uint64_t contended, table_lost;
+	uint64_t contended, table_lost, crossings_lost;
 	struct budget_fact *budgets;
 	unsigned int budget_count;
 	uint32_t generation;
@@ -132,10 +132,6 @@ void events_watch_step(struct events_watch *watch, const struct events_facts *fa
 
 /* Begins the event of a source that has just exceeded its limit, unless it is open. */
 void events_watch_cross(struct events_watch *watch, const struct source_crossing *crossing);
-
-/* Reports that `lost` events were left out elsewhere, for a reason. */
-void events_watch_lose(struct events_watch *watch, uint64_t lost, uint64_t time_ns,
-		       const char *why);
 
 /* Ends all open events, because the watch ends or the gate is gone. */
 void events_watch_end(struct events_watch *watch, uint64_t now, uint64_t time_ns,
