@@ -10,8 +10,8 @@
 #define BENCH_OBJECT "build/bench/bench.bpf.o"
 
 /*
- * Size of an LRU map per source. A map of this size evicts no entry, although CPUs take free
- * entries in batches of 128, and a CPU that gets no batch evicts entries.
+ * Entries of an LRU map per source. Fewer would evict entries: CPUs take free entries in batches of
+ * 128, and a CPU that gets no batch evicts entries.
  */
 #define ENTRIES_PER_SOURCE 2
 
@@ -46,7 +46,7 @@ struct bpf_object *bench_load(void)
 	return object_load(NULL);
 }
 
-/* Sets the program that runs after the source was changed. If that fails, closes the object. */
+/* Makes `prog` run after the source was changed. If that fails, closes `object`. */
 static struct bpf_object *behind_put(struct bpf_object *object, int prog)
 {
 	int slots = bpf_object__find_map_fd_by_name(object, "under_test");
@@ -95,12 +95,12 @@ int bench_program(const struct bpf_object *object, const char *name)
 /* --- Known sources --------------------------------------------------------------------------- */
 
 /*
- * Time after which a new flood threshold is in force and a flood has ended. Each takes until the
- * next interval of the flood detector, and an interval is 64 ms.
+ * Time in ns after which a new flood threshold is in force, and a flood above it has ended. Each
+ * takes until the next interval of the flood detector, and an interval is 64 ms.
  */
 #define NOTICE_NS 300000000
 
-/* A flood threshold that no number of sources reaches, and that does not overflow. */
+/* A flood threshold that no number of sources exceeds, but too small to overflow. */
 #define EVERYBODY (1U << 30)
 
 int sources_walk(const struct bpf_object *object, const char *sources)

@@ -8,7 +8,7 @@
 #include "bench.h"
 #include "gate/gate.h"
 
-/* Loads the programs of bench.bpf.c with new maps. Returns NULL with an error if that fails. */
+/* Loads the programs of bench.bpf.c with new maps. On failure, adds an error and returns NULL. */
 struct bpf_object *bench_load(void);
 
 /* A program under test, and the type and sizes of its map. */
@@ -16,17 +16,17 @@ struct sized_map {
 	const char *program;
 	const char *name;
 	enum bpf_map_type type;
-	uint32_t value_size; /* size of a value in bytes; 0 for the size in bench.bpf.c */
+	uint32_t value_size; /* bytes of a value; 0: as in bench.bpf.c */
 	uint32_t sources;
 };
 
-/* Loads the programs with this map. Programs such as bench_vary4() then call map->program. */
+/* Loads bench.bpf.c with this map. Its programs that change sources then call map->program. */
 struct bpf_object *bench_load_sized(const struct sized_map *map, int *ret_prog);
 
-/* Returns how many packets since loading had a source without an entry in the map. */
+/* Returns how many packets, since the programs were loaded, had a source without an entry. */
 int bench_missed(const struct bpf_object *object, __u64 *ret);
 
-/* Loads the programs. Programs that change the source of a frame then call `prog`. */
+/* Loads bench.bpf.c. Its programs that change the source of a frame then call `prog`. */
 struct bpf_object *bench_load_before(int prog);
 
 /* Returns the fd of a program by its name. */
@@ -35,8 +35,8 @@ int bench_program(const struct bpf_object *object, const char *name);
 /* --- Known sources --------------------------------------------------------------------------- */
 
 /*
- * Runs the program under test once for each source. `sources` specifies IPv4 addresses or IPv6 /64s
- * as a text for sources_parse().
+ * Runs the program under test once for each source in `sources`, a text for sources_parse(): IPv4
+ * addresses, or one address of each IPv6 /64.
  */
 int sources_walk(const struct bpf_object *object, const char *sources);
 

@@ -10,7 +10,7 @@
 
 char LICENSE[] SEC("license") = "GPL";
 
-#define HOT_SOURCES 16384 /* number of entries of an LRU map, the same as Sluice's default */
+#define HOT_SOURCES 16384 /* entries of an LRU map: Sluice's default number of buckets */
 
 SEC("xdp.frags")
 int bench_empty(struct xdp_md *ctx)
@@ -53,7 +53,7 @@ int bench_parse(struct xdp_md *ctx)
 {
 	struct packet packet;
 
-	/* use each byte of the source, so that the compiler removes no part of the parser */
+	/* uses each byte of the source, so that the compiler removes no part of the parser */
 	if (!source_parse(ctx, &packet) || !(packet.source.bits | packet.source.addr[3]))
 		return XDP_DROP;
 	return XDP_PASS;
@@ -115,7 +115,7 @@ struct {
 	__uint(value_size, sizeof(struct sl_bucket));
 } entries SEC(".maps");
 
-/* Number of lookups that found no entry. */
+/* Number of lookups that found no entry, since the programs were loaded. */
 __u64 missed;
 
 /* Looks up a key, and adds an entry if the map does not contain the key. */
@@ -144,7 +144,7 @@ int bench_lookup(struct xdp_md *ctx)
 	return lookup_run((const __u32 *)packet.source.addr);
 }
 
-/* The index in an array is the last 20 bits of an address, enough for 1 M sources. */
+/* An array's index is the low 20 bits of an address: 1 M sources. */
 #define INDEX_MASK ((1 << 20) - 1)
 
 SEC("xdp.frags")
@@ -171,7 +171,7 @@ struct naive_bucket {
 	struct sl_cell dropped;
 };
 
-/* If a case has many sources, struct sized_map (behind.h) sets another number of entries. */
+/* In cases with many sources, struct sized_map (behind.h) sets the number of entries. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_PERCPU_HASH);
 	__uint(max_entries, HOT_SOURCES);

@@ -56,7 +56,7 @@ int main(int argc, char **argv)
 		error_flush();
 		return 2;
 	}
-	setvbuf(stdout, NULL, _IOLBF, 0); /* flush each line even if stdout is a pipe */
+	setvbuf(stdout, NULL, _IOLBF, 0); /* so that a pipe gets each line at once */
 	run_init();
 	cases_choose(is_quick, names);
 	err = bench(is_quick, !is_quick && !*names);

@@ -13,16 +13,16 @@
 
 #define ROUNDS_MAX 31
 
-/* Programs under test. Programs from ON_SLUICE on are filters of a gate. */
+/* Programs under test. The programs from ON_SLUICE on are filters of gates. */
 enum subject {
 	ON_EMPTY,
 	ON_PARSE,
 	ON_FLOOR,
 	ON_NAIVE,
 	ON_FLOOR_TC,
-	ON_NAIVE_64K, /* the textbook limiter with a map for 64 K sources */
+	ON_NAIVE_64K, /* the textbook limiter, in a map for 64 K sources */
 	ON_NAIVE_1M,
-	ON_LRU_PERCPU_64K, /* a program that only looks up in a map of 64 K entries */
+	ON_LRU_PERCPU_64K, /* only looks a source up in this kind of map, with 64 K entries */
 	ON_LRU_64K,
 	ON_HASH_64K,
 	ON_ARRAY_64K,
@@ -30,10 +30,10 @@ enum subject {
 	ON_LRU_1M,
 	ON_HASH_1M,
 	ON_ARRAY_1M,
-	ON_SLUICE,   /* a gate of default size with a hundred policies and a default policy */
+	ON_SLUICE,   /* a gate of default size with policies for default and 100 prefixes */
 	ON_EGRESS,   /* the gate of ON_SLUICE on hook egress, where limits can shape */
-	ON_CROWD,    /* the gate of ON_SLUICE in a flood; few sources, so each gets an entry */
-	ON_WATCHED,  /* the gate of ON_SLUICE while a process reads map `events` */
+	ON_CROWD,    /* ON_SLUICE in a flood; few sources, so each gets an entry */
+	ON_WATCHED,  /* as ON_SLUICE, while a process reads map `events` */
 	ON_DENIED,   /* a gate that denies a million IPv4 hosts */
 	ON_DENIED6,  /* a gate that denies a million IPv6 hosts */
 	ON_64K,	     /* a gate with 64 K known sources of each family */
@@ -49,26 +49,26 @@ enum expect {
 	EXPECT_ANY,
 };
 
-/* A limit of a case: a rate, a window or a shape. All members are NULL if there is no limit. */
+/* A limit of a case: a rate, a window or a shape. If all texts are NULL, there is no limit. */
 struct bench_limit {
 	const char *rate;
 	const char *burst;
 	const char *window;
 	const char *shape;
-	bool shared; /* whether nodes share the limit, so that its states count packets */
+	bool shared; /* `shared` of the limit: each state then counts packets for other nodes */
 };
 
 struct bench_case {
 	const char *name;
-	const char *source; /* text for sources_parse(); each packet has a random source */
-	struct bench_limit limit[SL_LIMITS_MAX]; /* limits of the sources' policy; may be empty */
-	bool deny;				 /* whether a rule denies the sources */
+	const char *source; /* text for sources_parse(); each packet has a random source of these */
+	struct bench_limit limit[SL_LIMITS_MAX]; /* of the sources' policy; may be none */
+	bool deny;				 /* a rule denies the sources */
 	enum subject subject;
-	enum expect expect;  /* expected verdict of each packet; another verdict is an error */
-	bool essential;	     /* whether option --quick runs the case */
-	unsigned int cpus;   /* number of CPUs that send at the same time; 0 means one */
-	double target;	     /* highest acceptable ratio to `against`; 0 for no target */
-	const char *against; /* name of the case to compare with; NULL means "floor" */
+	enum expect expect;  /* expected verdict of every packet */
+	bool essential;	     /* option --quick runs the case */
+	unsigned int cpus;   /* CPUs that send at the same time; 0: one */
+	double target;	     /* most acceptable ratio to `against`; 0: none */
+	const char *against; /* name of the case to compare with; NULL: "floor" */
 };
 
 extern const struct bench_case bench_cases[];
@@ -76,21 +76,21 @@ extern const size_t bench_cases_count;
 
 bool bench_has_limit(const struct bench_limit *limit);
 
-/* Returns whether the case runs a TC program. Otherwise, it runs an XDP program. */
+/* Returns whether a case runs a TC program, instead of an XDP program. */
 bool case_is_tc(const struct bench_case *bench);
 
 /* Returns whether the gate knows all sources of a case before the measurement begins. */
 bool case_is_established(const struct bench_case *bench);
 
 /*
- * Chooses the cases whose names match one of the shell patterns, a list that ends with NULL, and
- * the cases that they are compared with. Without patterns, chooses all cases or, if
+ * Chooses the cases whose names match one of the shell patterns in `names`, which ends with NULL,
+ * and the cases to which these are compared. Without patterns, chooses all cases or, if
  * `only_essential` is set, all essential cases.
  */
 void cases_choose(bool only_essential, char *const *names);
 bool case_is_chosen(const struct bench_case *bench);
 
-/* Returns whether a name matches one of the patterns, or no pattern was given. */
+/* Returns whether a name matches one of the patterns given to cases_choose(), or there are none. */
 bool name_is_chosen(const char *name);
 
 /* --- The programs under test, with the rules and the sources of the chosen cases ------------- */
@@ -98,14 +98,16 @@ bool name_is_chosen(const char *name);
 int subjects_make(void);
 void subjects_free(void);
 
-/* Returns the fd of the program that runs the packets of a case from `source`. */
+/*
+ * Returns the fd of the program to run for a case, which changes sources if `source` is a prefix.
+ */
 int subject_program(const struct bench_case *bench, const struct sl_prefix *source);
 
-/* Sends a packet from each source of an established case, so that the gate evicts no source. */
+/* If a case is established, sends a packet from each source, so that no source is evicted. */
 int subject_refresh(const struct bench_case *bench);
 
 /*
- * Returns how many packets of a case were counted since the last call. A gate counts packets by
+ * Stores how many packets of a case were counted since the last call. A gate counts packets by
  * reason. A program with a map counts only packets of new sources, other programs count none.
  */
 int subject_take_counts(const struct bench_case *bench, struct sl_counters *ret);
@@ -114,19 +116,21 @@ int subject_take_counts(const struct bench_case *bench, struct sl_counters *ret)
 
 /* Results of a case in all rounds. */
 struct result {
-	double figure[ROUNDS_MAX]; /* ns per packet, or Mpps, in each round */
+	double figure[ROUNDS_MAX]; /* in each round: ns per packet, or Mpps */
 	unsigned int rounds;
-	double as_meant; /* lowest fraction of packets with the expected verdict in a round */
+	double as_meant; /* lowest part of packets with the expected verdict, in any round */
 };
 
-/* How many rounds to run, and how long. */
+/* Number of rounds, and durations. */
 struct plan {
 	unsigned int rounds;
-	double run_ns;	/* duration of a case in each round */
-	double warm_ns; /* duration of a case before the first round, so that a flood is detected */
+	double run_ns;	/* of each case in each round */
+	double warm_ns; /* of each case before the first round, so that a flood is detected */
 };
 
-/* Runs the chosen cases in rounds by BPF_PROG_TEST_RUN. `results` has an element for each case. */
+/*
+ * Runs the chosen cases in rounds by BPF_PROG_TEST_RUN. Stores the results of case i in results[i].
+ */
 int cases_run(const struct plan *plan, struct result *results);
 
 /* Prints the results of all cases that were run. */
@@ -134,8 +138,8 @@ void report_cases(const struct result *results);
 
 /*
  * Estimates the cost of one source within its limit on 64 CPUs. Compiles the limit for 64 CPUs,
- * sends only the packets of one CPU, and counts how often this CPU borrows a slice. On 64 CPUs,
- * each borrowing would transfer a cache line from another CPU.
+ * sends only the packets of one CPU, and counts how often this CPU borrows a slice. On 64 CPUs, the
+ * CPU would get the state's cache line from another CPU each time.
  */
 int model_run(void);
 
@@ -145,13 +149,13 @@ double result_least(const struct result *result);
 /* Results of a limiter that gets real packets. */
 struct veth_result {
 	const struct limiter *limiter;
-	char name[48]; /* name of limiter and sources, and "_2cpu" for two CPUs */
+	char name[48]; /* limiter and sources, followed by "_2cpu" for two CPUs */
 	struct result mpps;
-	double passed;	 /* fraction of packets that passed the limiter in the last round */
-	char remark[96]; /* why the result is missing or wrong; "" if it is right */
+	double passed;	 /* part of packets that passed the limiter in the last round */
+	char remark[96]; /* why the result is missing or wrong; "" if it is neither */
 };
 
-/* Sends real packets through each limiter, on one CPU and on two CPUs. The caller frees *ret. */
+/* Sends real packets through each limiter, on one CPU and on two. The caller frees *ret. */
 int veth_run(unsigned int rounds, struct veth_result **ret, size_t *ret_count);
 void veth_report(const struct veth_result *results, size_t count);
 

@@ -11,19 +11,19 @@
 #define AMPLE_WINDOW .window = "1000000000 per 1s"
 #define AMPLE_SHAPE  .shape = "200mpps"
 
-/* A limit whose burst is too small for slices, so each packet is charged to the state. */
+/* A limit whose burst is too small for slices: each packet is charged to the state. */
 #define AMPLE_EXACT .rate = "200mpps", .burst = "30"
 
-/* A usual limit for a real source. In a flood from one source, it refuses nearly all packets. */
+/* A limit that users would set. It refuses most packets of a source at full speed. */
 #define USUAL .rate = "10kpps", .burst = "1000"
 
-/* A limit that one packet uses up. It then refuses the source until the benchmark ends. */
+/* A limit of which one packet spends the burst, so that it refuses the rest of the benchmark. */
 #define SPENT .rate = "1/min", .burst = "1"
 
 #define FORGED4 "0.0.0.0/0"
 #define FORGED6 "::/0"
 
-/* Prefixes that contain 64 K and 1 M sources. */
+/* Prefixes with 64 K and 1 M sources. */
 #define LOOKED_UP_64K "22.0.0.0/16"
 #define LOOKED_UP_1M  "21.0.0.0/12"
 
@@ -32,7 +32,7 @@
 #define SENT	  .subject = ON_EGRESS, .essential = true, .expect = EXPECT_PASS
 #define UNKNOWN	  .subject = ON_SLUICE, .essential = true, .expect = EXPECT_ANY, .target = 1.10
 
-/* Compare with the textbook limiter with as many sources, because both have cache misses. */
+/* Compare with the textbook limiter with equally many sources, which has cache misses too. */
 #define BESIDE_64K .against = "naive_64k"
 #define BESIDE_1M  .against = "naive_1m"
 

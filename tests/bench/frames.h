@@ -9,25 +9,25 @@ struct frame {
 	uint8_t bytes[FRAME_SIZE];
 };
 
-/* Sources within a prefix. All bits from prefix.bits to `end` differ between sources. */
+/* The sources in a prefix. Their addresses differ in all bits from prefix.bits up to `end`. */
 struct sources {
 	struct sl_prefix prefix;
-	unsigned int end; /* number of the last differing bit plus 1, like prefix.bits */
+	unsigned int end; /* end of the bits that differ, counted as in prefix.bits */
 };
 
 /*
- * Parses "192.0.2.1", "10.0.0.0/8" or "2001:db8::/32 by /64". "by /64" means one address in each
- * /64. Returns 0 or a negative errno.
+ * Parses "192.0.2.1", "10.0.0.0/8" or "2001:db8::/32 by /64". "by /64": one source in each /64.
+ * Returns 0 or a negative errno.
  */
 int sources_parse(const char *text, struct sources *ret);
 
 /* Returns the number of sources, at most 2^31. */
 uint32_t sources_count(const struct sources *sources);
 
-/* Writes a UDP packet of the first source. Its payload is a struct vary. */
+/* Writes a UDP packet of the first source in `sources`, with a struct vary as its payload. */
 void frame_write(struct frame *frame, const struct sources *sources, uint64_t seed);
 
-/* Initializes the struct vary of a frame. `seed` determines the order of random sources. */
+/* Initializes a struct vary, so that a frame gets these sources. `seed` selects random sources. */
 void vary_write(struct vary *vary, const struct sources *sources, uint64_t seed);
 
 #endif

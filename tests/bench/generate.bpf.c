@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The packet generator. In a test run with live frames, the kernel sends each frame that this
- * program redirects. The kernel reuses a frame without restoring it, so the program computes the
+ * The packet generator. If BPF_PROG_TEST_RUN runs it with live frames, the kernel sends each frame
+ * that it redirects. The kernel reuses a frame without restoring it, so the program computes the
  * checksum from the frame's previous checksum and source.
  */
 #include "vary.h"
@@ -11,7 +11,7 @@ char LICENSE[] SEC("license") = "GPL";
 
 struct lane_state lane;
 
-/* Returns the checksum after a header field has changed (RFC 1624, equation 3). */
+/* Returns a header's checksum after a field changed to `to` (RFC 1624, equation 3). */
 static __always_inline __u16 checksum_change(__u16 checksum, __u32 from, __u32 to)
 {
 	__u32 sum = (__u16)~checksum;
@@ -42,7 +42,7 @@ int bench_generate(struct xdp_md *ctx)
 	return frame_send(ctx, vary_next4(&lane.vary));
 }
 
-/* Sends one frame from each source, in the order of sources. */
+/* Sends a frame from the next source, in the order of addresses. */
 SEC("xdp")
 int bench_generate_walk(struct xdp_md *ctx)
 {

@@ -13,15 +13,15 @@
 #include "rules/ruleset.h"
 #include "rules/limit_words.h"
 
-#define PREFIXES4 60 /* number of policies for IPv4 prefixes of /16 to /24 */
-#define PREFIXES6 40 /* number of policies for IPv6 prefixes of /32 to /48 */
+#define PREFIXES4 60 /* policies of IPv4 prefixes, /16 to /24 */
+#define PREFIXES6 40 /* policies of IPv6 prefixes, /32 to /48 */
 
-/* A jiffy in the far future, until which a process that does not exist reads map `events`. */
+/* A jiffy in the far future: until then, the gate assumes that a process reads map `events`. */
 #define LEASE_FOREVER (1ULL << 62)
 
 static const struct bench_limit usual = {.rate = "10kpps", .burst = "1000"};
 
-/* Sizes of the gates; 0 means the default size. */
+/* Sizes of each subject's gate; 0: the default size. */
 static const struct gate_sizes sizes[SUBJECTS] = {
 	[ON_DENIED] = {.hosts = 1 << 20},
 	[ON_DENIED6] = {.hosts = 1 << 20},
@@ -59,7 +59,7 @@ int ground_add(struct ruleset *rules, const char *prefix, const struct bench_lim
 	return status ?: ruleset_add(rules, &rule);
 }
 
-/* Adds a default policy, and a hundred policies for prefixes of both families. */
+/* Adds policies for default and for PREFIXES4 + PREFIXES6 prefixes. */
 static int rules_usual(struct ruleset *rules)
 {
 	int status = ground_add(rules, "default", &usual);
@@ -76,13 +76,13 @@ static int rules_usual(struct ruleset *rules)
 	return status;
 }
 
-/* Denies each source by a rule of its own: IPv4 addresses, or one address of each IPv6 /64. */
+/* Adds a rule that denies for each source: an IPv4 address, or one address of an IPv6 /64. */
 static int rules_deny_all(struct ruleset *rules, const struct sources *sources)
 {
 	struct rule rule = {.prefix = sources->prefix, .access = SL_ACCESS_DENY};
 	bool ipv4 = prefix_is_ipv4(&rule.prefix);
 	uint64_t *net = (uint64_t *)rule.prefix.addr, first = be64toh(*net);
-	unsigned int shift = ipv4 ? 32 : 0; /* an IPv4 address is the upper half of the word */
+	unsigned int shift = ipv4 ? 32 : 0; /* an IPv4 address is in the upper half of the word */
 	int status = 0;
 
 	rule.prefix.bits = SL_FAMILY_BITS + (ipv4 ? 32 : 128);
@@ -94,7 +94,7 @@ static int rules_deny_all(struct ruleset *rules, const struct sources *sources)
 }
 
 /*
- * Adds the rule of a case. If the case has one source, the rule is for the source's /24 or /48,
+ * Adds the rule for a case's sources. If there is one source, the rule is for its /24 or /48,
  * because a rule for a single address would slow down the packets of all cases.
  */
 static int rules_case(struct ruleset *rules, const struct bench_case *bench)

@@ -2,7 +2,7 @@
 /*
  * Measures how many packets per second one CPU can charge to each kind of limit (include/kinds.h),
  * without maps and parser. All packets are charged to one state, or each packet to a random state
- * of a million. A counter is used as the clock.
+ * of a million. The clock is a counter.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -42,7 +42,7 @@ static bool decide(const struct sl_limit *limit, struct sl_state *state, uint64_
 	return passes;
 }
 
-/* Returns millions of charges per second to states 0 to `mask`, in random order. */
+/* Returns how many million charges a second a CPU makes to states 0 to `mask`, in random order. */
 static double measure(const struct sl_limit *limit, struct sl_state *states, uint32_t mask,
 		      uint64_t *ret_passed)
 {

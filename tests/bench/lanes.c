@@ -18,7 +18,7 @@
 #define GENERATE_OBJECT "build/bench/generate.bpf.o"
 #define SENDERS		"sluice-bench-a"
 #define RECEIVERS	"sluice-bench-b"
-#define BATCH		64 /* frames that the kernel sends at once, as many as a driver would */
+#define BATCH		64 /* frames that the kernel sends at once, like a driver */
 #define PACKETS_MAX	1000000000
 
 struct lane {
@@ -27,9 +27,9 @@ struct lane {
 	struct bpf_object *object;
 	struct lane_state *state;
 	struct frame frame;
-	const char *program; /* name of the program in generate.bpf.c */
-	uint32_t packets;    /* largest number of packets in a test run */
-	uint64_t random;     /* state of random numbers after the last run, or 0 */
+	const char *program; /* a program of generate.bpf.c */
+	uint32_t packets;    /* maximum number of packets in a test run */
+	uint64_t random;     /* where the next run's random numbers continue; 0: anew */
 	int err;
 	bool ended;
 };
@@ -152,7 +152,7 @@ static int lane_start(struct lane *lane, const struct sources *sources)
 	return -pthread_create(&lane->thread, NULL, lane_run, lane);
 }
 
-/* Starts sending from random sources. A later run continues the sequence of random numbers. */
+/* Starts to send from random sources. Another run continues the sequence of random numbers. */
 static int lane_start_random(struct lane *lane, const struct sources *sources)
 {
 	struct vary *vary = &lane->state->vary;
@@ -165,7 +165,7 @@ static int lane_start_random(struct lane *lane, const struct sources *sources)
 	return lane_start(lane, sources);
 }
 
-/* Starts sending from each source in order. Lane `index` sends one of `count` equal parts. */
+/* Starts to send from each source in order. Lane `index` sends one of `count` equal parts. */
 static int lane_start_walk(struct lane *lane, const struct sources *sources, unsigned int count)
 {
 	struct vary *vary = &lane->state->vary;
@@ -194,7 +194,7 @@ static bool lanes_are_sending(unsigned int count)
 	return true;
 }
 
-/* Waits until all lanes send, and then for `ns`. Returns their rate in these `ns`, in Mpps. */
+/* Waits until all lanes send, and then for `ns`. Returns the lanes' rate in this time, in Mpps. */
 static double lanes_watch(unsigned int count, uint64_t ns)
 {
 	uint64_t begin, sent;
@@ -223,7 +223,7 @@ int lanes_send(unsigned int count, const char *sources, uint64_t ns, struct sent
 	for (unsigned int i = 0; i < started; i++) {
 		struct lane *lane = &lanes[i];
 
-		/* a signal ends the test run with EINTR; otherwise it ends after PACKETS_MAX */
+		/* a signal ends the test run with EINTR, long before PACKETS_MAX */
 		run_end(lane->thread, &lane->ended);
 		lane->random = lane->state->vary.state;
 		if (lane->err != -EINTR)

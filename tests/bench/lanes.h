@@ -12,31 +12,31 @@
 
 #define LANES_MAX RUN_CPUS
 
-/* First letters of the names of receiving devices: in0, in1. */
+/* Receiving devices are named in0, in1. */
 #define LANE_DEVICE "in"
 
 /* Enters the network namespace of the receiving ends, and loads a generator for each lane. */
 int lanes_make(unsigned int lanes);
 void lanes_free(void);
 
-/* Attaches an XDP program of bench.bpf.c to all receiving devices. Detaches it if NULL. */
+/* Attaches an XDP program of bench.bpf.c to all receiving devices; NULL detaches it. */
 int lanes_attach(const char *program);
 
 /* Returns how many packets bench_drop() has dropped since the last call. */
 uint64_t lanes_take_dropped(void);
 
-/* How many packets all lanes have sent. */
+/* What lanes have sent. */
 struct sent {
-	double mpps;	  /* rate in Mpps while all lanes were sending */
-	uint64_t packets; /* total */
+	double mpps;	  /* rate while all lanes sent */
+	uint64_t packets; /* of all lanes */
 };
 
-/* Sends packets from random sources on the first `count` lanes at the same time, for `ns`. */
+/* Sends packets from random sources on the first `count` lanes, at the same time, for `ns`. */
 int lanes_send(unsigned int count, const char *sources, uint64_t ns, struct sent *ret);
 
 /*
- * Sends one packet from each IPv4 source, in order. Each lane sends an equal part. The number of
- * packets of a lane is a power of two.
+ * Sends one packet from each IPv4 source, in order. Each lane sends an equal part, whose number of
+ * packets is a power of two.
  */
 int lanes_walk(unsigned int count, const char *sources, uint64_t *ret_packets);
 

@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 
-/* Sets the variables that the commands below use. */
+/* Sets the environment variables that the commands below use. */
 void limiters_ask(const struct demand *demand)
 {
 	setenv("RATE", demand->rate, true);
@@ -27,13 +27,13 @@ static const char sluice_xdp_budget[] =
 	SLUICE "attach in0 in1 hook xdp mode native" SIZE " && " LIMIT " && " BUDGET;
 static const char sluice_tc[] = SLUICE "attach in0 in1 hook ingress" SIZE " && " LIMIT;
 
-/* Adds the totals of passed and dropped packets, which are the first two lines of `stats`. */
+/* Prints the sum of the totals of passed and dropped packets, the first two lines of `stats`. */
 static const char sluice_seen[] =
 	SLUICE "stats | awk '$1 == \"passed\" {n = $2} $1 == \"dropped\" {print n + $2; exit}'";
 
 /* --- nftables -------------------------------------------------------------------------------- */
 
-/* Extracts the number from `nft reset counter`. `nft list` would read all elements of all sets. */
+/* Prints the number from `nft reset counter`. `nft list` would read all elements of all sets. */
 #define NFT_PACKETS " | sed -n 's/.*packets \\([0-9]*\\).*/\\1/p'"
 
 static const char nft_setup[] =
@@ -56,7 +56,7 @@ static const char nft_seen[] = "nft reset counter netdev bench seen" NFT_PACKETS
 
 /* --- iptables -------------------------------------------------------------------------------- */
 
-/* The first rule only counts, because the second does not see packets that a full table drops. */
+/* The first rule counts all packets; the second does not see packets that a full table drops. */
 static const char iptables_setup[] =
 	"iptables -w -t raw -A PREROUTING && iptables -w -t raw -A PREROUTING -m hashlimit"
 	" --hashlimit-name bench --hashlimit-mode srcip --hashlimit-above $RATE"
@@ -65,7 +65,7 @@ static const char iptables_setup[] =
 static const char iptables_seen[] =
 	"iptables -w -t raw -L PREROUTING -v -x -n | awk 'NR == 3 {print $1}'";
 
-/* Also deletes table `raw`, because even an empty table would slow down the next limiter. */
+/* Deletes table `raw` too, because even an empty table would slow down the next limiter. */
 static const char iptables_teardown[] =
 	"iptables -w -t raw -F; nft delete table ip raw 2>/dev/null || true";
 
@@ -84,9 +84,8 @@ const char end_take[] = "nft reset counter ip bench-end passed" NFT_PACKETS;
 const char end_teardown[] = "nft delete table ip bench-end";
 
 /*
- * The limiters. A veth device receives redirected frames only if it has an XDP program. So a
- * limiter that is no XDP program runs with bench_empty, which adds the same few ns to each of
- * these.
+ * The limiters. A veth device receives redirected frames only if it has an XDP program. So limiters
+ * that are no XDP programs run with bench_empty, which adds the same few ns to all of them.
  */
 const struct limiter limiters[LIMITERS] = {
 	[LIMITER_DROP] = {"xdp_drop", "bench_drop", NULL, NULL, NULL},

@@ -11,21 +11,21 @@
 
 struct limiter {
 	const char *name;
-	const char *xdp; /* XDP program to attach; NULL if the limiter is an XDP program */
+	const char *xdp; /* XDP program to attach; NULL: `setup` attaches one */
 	const char *setup;
-	const char *seen; /* prints how many packets the limiter saw; NULL if it has no counter */
+	const char *seen; /* prints how many packets the limiter saw; NULL: no counter */
 	const char *teardown;
 };
 
-/* The limit of each source, in a format that all limiters accept. */
+/* The limit of each source, in words that all limiters accept. */
 struct demand {
 	const char *rate;
 	const char *burst;
-	const char *sources; /* number of sources that the limiter can track */
-	const char *buckets; /* number of buckets if the hash table cannot grow */
+	const char *sources; /* sources that the limiter can track */
+	const char *buckets; /* buckets of the hash table, if it cannot grow */
 };
 
-/* Sets environment variables that specify the limit, for the commands of the limiters. */
+/* Sets environment variables to this limit, for the commands of the limiters. */
 void limiters_ask(const struct demand *demand);
 
 enum {
@@ -41,7 +41,7 @@ enum {
 
 extern const struct limiter limiters[LIMITERS];
 
-/* Commands for the chain that drops packets which pass. end_take prints and resets their number. */
+/* Commands for the chain that drops passed packets. end_take prints their number and resets it. */
 extern const char end_setup[], end_take[], end_teardown[];
 
 #endif

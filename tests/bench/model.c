@@ -22,13 +22,13 @@
 #define SECONDS	 0.5
 #define MODEL_NS ((uint64_t)(SECONDS * 1e9))
 
-/* Borrowing a slice transfers a cache line between CPUs twice, for reading and for writing. */
+/* Borrowing a slice moves the state's cache line to this CPU twice, to be read and written. */
 #define TRANSFERS_PER_DRAW 2
 
-/* Assumed time of a transfer in ns: about 50 within a socket, 100 to 200 between sockets. */
+/* Assumed duration of such a move in ns: 50 within a socket, 100 to 200 between sockets. */
 #define TRANSFER_NS 100
 
-/* Sources and their limits. Each source sends at half of its rate, so it is within its limit. */
+/* Sources and their limits. Each source sends at half of its limit's rate. */
 static const struct {
 	const char *source;
 	const char *prefix;
@@ -61,7 +61,7 @@ static int model_gate(struct gate *gate, struct programs *programs)
 	return status ?: programs_load(gate, HOOK_BIT(HOOK_XDP), programs);
 }
 
-/* A source, and its limit in a gate. */
+/* A source, and the limit of its policy. */
 struct account {
 	const struct gate *gate;
 	const struct sl_limit *limit;
@@ -143,7 +143,7 @@ int model_run(void)
 	struct gate gate = GATE_CLOSED;
 	int status = model_gate(&gate, &programs);
 
-	run_on(0); /* stay on one CPU, because each CPU has its own slice */
+	run_on(0); /* one CPU must send all packets, because each CPU has its own slice */
 	printf("\nONE SOURCE ON %d CPUS, a model: draws are counted on one of them\n", CPUS);
 	printf("%-8s %-6s %10s %12s %12s %10s %10s\n", "RATE", "BURST", "PPS", "DRAWS/PACKET",
 	       "TRANSFERS/S", "LINE BUSY", "NO SLICES");

@@ -34,7 +34,7 @@ double result_least(const struct result *result)
 	return result_sorted(result).figure[0];
 }
 
-/* Returns the median result of the case with this name, or 0 if the case was not run. */
+/* Returns the median result of the case with this name; 0: the case was not run. */
 static double median_of(const char *name, const struct result *results)
 {
 	for (size_t i = 0; i < bench_cases_count; i++)
@@ -44,8 +44,8 @@ static double median_of(const char *name, const struct result *results)
 }
 
 /*
- * Returns the cost in ns of changing a packet's source. It is part of the results of cases with
- * many sources, but real packets do not cause it. Returns 0 if the case has one source.
+ * Returns the cost in ns of changing a packet's source. The results of cases with many sources
+ * include this cost, which real packets do not have. Returns 0 for a case with one source.
  */
 static double varying_of(const struct bench_case *bench, const struct result *results)
 {

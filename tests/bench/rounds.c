@@ -6,22 +6,22 @@
 
 #include "run.h"
 
-/* Number of packets in a first, short run that estimates the cost of a packet. */
+/* Packets in a short run before all others, which estimates the cost of a packet. */
 #define TRIAL_PACKETS 20000
 
 struct work {
 	struct run run;
-	uint32_t packets; /* number of packets in each round; 0 if the case does not run */
+	uint32_t packets; /* packets in each round; 0: the case is not run */
 	uint32_t sources;
 };
 
 /*
- * Number of packets per source before the first round. With random sources, 4 packets per source
- * make 98 % of a million sources known.
+ * Packets per source before the first round. 4 packets from random sources make 98 % of a million
+ * sources known.
  */
 #define PACKETS_TO_KNOW 4
 
-/* If a case has more sources than this, its sources are unknown to the gate. */
+/* Cases with more sources than this are floods of unknown sources. */
 #define KNOWN_SOURCES_MOST (1U << 20)
 
 static int work_begin(struct work *work, const struct bench_case *bench, uint64_t seed)
@@ -76,7 +76,7 @@ static int works_begin(struct work *works, const struct plan *plan)
 	return status;
 }
 
-/* Returns whether this reason of a verdict is expected for packets of the case. */
+/* Returns whether a case expects packets with this reason. */
 static bool reason_is_meant(const struct bench_case *bench, enum sl_reason reason)
 {
 	if (bench->expect == EXPECT_PASS)
@@ -99,7 +99,7 @@ static int counts_check(const struct bench_case *bench, uint64_t packets, struct
 		if (!reason_is_meant(bench, reason))
 			unmeant += counts.reason[reason].packets;
 	}
-	/* `all` includes packets of a second CPU; for maps, it includes only new sources */
+	/* `all` includes packets of a second CPU; for a map, only those of new sources */
 	part = 1 - (double)unmeant / (all > packets ? all : packets);
 	if (result->rounds == 1 || part < result->as_meant)
 		result->as_meant = part;

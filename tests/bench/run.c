@@ -11,10 +11,10 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 
-/* Packets to send on the second CPU. A signal ends this run long before all are sent. */
+/* Packets in a run on the second CPU. A signal ends the run long before all are sent. */
 #define BESIDE_PACKETS 100000000U
 
-/* Time until a run on the second CPU begins. The kernel first waits for an RCU grace period. */
+/* ns until a run on the second CPU begins: the kernel first waits for an RCU grace period. */
 #define BESIDE_START_NS 60000000
 
 static unsigned int cpu_numbers[RUN_CPUS];
@@ -28,7 +28,7 @@ unsigned int run_cpus(void)
 
 static void nothing(int signal)
 {
-	(void)signal; /* the signal only makes the system call fail with EINTR */
+	(void)signal; /* so that a signal interrupts system calls with EINTR */
 }
 
 void run_init(void)
@@ -132,8 +132,8 @@ static int beside_start(struct beside *beside, struct run *run)
 }
 
 /*
- * Ends the run on the second CPU. Fails if that run has already ended, because then the result of
- * the first CPU is wrong.
+ * Ends the run on the second CPU. Fails if that run ended earlier, because the first CPU then was
+ * not measured beside another.
  */
 static int beside_end(struct beside *beside)
 {

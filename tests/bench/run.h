@@ -12,19 +12,19 @@
 struct run {
 	const char *name;
 	int prog;
-	struct frame frame[RUN_CPUS]; /* frame of each CPU; keeps the source of the last packet */
+	struct frame frame[RUN_CPUS]; /* of each CPU; contains the source of its last packet */
 	unsigned int cpus;
 	enum expect expect;
-	bool is_tc; /* whether the program is a TC program; if not, it is an XDP program */
+	bool is_tc; /* a TC program, instead of an XDP program */
 };
 
-/* Finds the CPUs, and makes SIGUSR1 only interrupt test runs. Must be called first. */
+/* Finds the CPUs. Makes SIGUSR1 only interrupt test runs. Must be called first. */
 void run_init(void);
 
-/* Returns how many CPUs run packets: the CPUs that this process may use, at most RUN_CPUS. */
+/* Returns how many CPUs can run packets: the CPUs of this process's affinity, at most RUN_CPUS. */
 unsigned int run_cpus(void);
 
-/* Moves this thread to a CPU. `index` is below run_cpus(). */
+/* Moves this thread to CPU number `index` of the run_cpus() CPUs. */
 void run_on(unsigned int index);
 
 /*
@@ -38,13 +38,13 @@ uint64_t clock_ns(void);
 void sleep_ns(uint64_t ns);
 
 /*
- * Runs a frame `count` times on this CPU. Keeps the changes that the program makes to the frame.
- * Returns 0 or a negative errno.
+ * Runs a program on a frame `count` times on this CPU. `frame` gets the bytes that the program
+ * leaves. Returns 0 or a negative errno.
  */
 int frame_run(int prog, struct frame *frame, uint32_t count, uint32_t *ret_ns,
 	      uint32_t *ret_verdict);
 
-/* Sends signals to a thread until its test run has ended and it sets `ended`. Then joins it. */
+/* Interrupts a thread's test run by signals until `ended` is true. Then joins the thread. */
 void run_end(pthread_t thread, const bool *ended);
 
 /* Runs `count` packets on the first CPU. If run->cpus is 2, the second CPU also runs packets. */

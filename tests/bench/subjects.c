@@ -9,15 +9,15 @@
 #include "rules/prefix.h"
 #include "state/stats.h"
 
-/* A program under test, and the programs that change a packet's source and then call it. */
+/* A program under test, and programs that change a packet's source and then call it. */
 struct subject_programs {
-	int plain;		   /* fd of the program under test */
-	struct bpf_object *object; /* object of the programs called first; NULL if not loaded */
+	int plain;		   /* fd of this program */
+	struct bpf_object *object; /* programs that call it; NULL: not loaded */
 };
 
 static struct subject_programs subjects[SUBJECTS];
 
-/* The gates, and the object of bench.bpf.c. They contain the programs under test. */
+/* Gates and bench.bpf.c, which contain the programs under test. */
 static struct gate gates[SUBJECTS];
 static struct programs programs[SUBJECTS];
 static struct bpf_object *others;
@@ -30,7 +30,7 @@ static const char *const other_names[SUBJECTS] = {
 #define MANY (1 << 16)
 #define MOST (1 << 20)
 
-/* Value sizes: a cache line in shared maps, and Sluice's bucket in per-CPU maps. */
+/* Bytes of a value: a cache line in shared maps, Sluice's bucket in per-CPU maps. */
 #define LINE   64
 #define BUCKET sizeof(struct sl_bucket)
 
@@ -50,7 +50,7 @@ static const struct sized_map sized_maps[SUBJECTS] = {
 	[ON_ARRAY_1M] = {"bench_lookup_index", "entries", BPF_MAP_TYPE_ARRAY, LINE, MOST},
 };
 
-/* Loads a program under test and, on XDP, the programs that change a packet's source first. */
+/* Loads a program under test and, if it is an XDP program, the programs that change the source. */
 static int subject_make(enum subject which)
 {
 	struct subject_programs *subject = &subjects[which];
@@ -125,7 +125,7 @@ int subject_refresh(const struct bench_case *bench)
 	return sources_walk(subjects[bench->subject].object, bench->source);
 }
 
-/* Reads the counters of a subject. A program with a map counts only packets of new sources. */
+/* Reads the counters of a program under test. If it has a map, only new sources are counted. */
 static int counts_read(enum subject which, struct sl_counters *ret)
 {
 	struct stats stats;

@@ -86,14 +86,14 @@ static __always_inline int bucket_charge(struct xdp_md *ctx, void *buckets)
 	return XDP_PASS;
 }
 
-/* A limiter with a fault: each CPU allows a source the whole limit. */
+/* A limiter with a fault: on each CPU, a source has the whole limit. */
 SEC("xdp")
 int per_cpu_bucket(struct xdp_md *ctx)
 {
 	return bucket_charge(ctx, &per_cpu_buckets);
 }
 
-/* A limiter with a fault: two CPUs can read and spend the same tokens. */
+/* A limiter with a fault: two CPUs can read the same tokens, and both spend them. */
 SEC("xdp")
 int shared_bucket(struct xdp_md *ctx)
 {

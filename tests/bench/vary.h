@@ -14,19 +14,19 @@
 #define IPV4_SOURCE   (ETH_SIZE + 12)
 #define IPV6_SOURCE   (ETH_SIZE + 8)
 
-/* Offset of the payload, a struct vary. */
+/* Offset in the frame of the payload, which is a struct vary. */
 #define IPV4_PAYLOAD (ETH_SIZE + IPV4_SIZE + UDP_SIZE)
 #define IPV6_PAYLOAD (ETH_SIZE + IPV6_SIZE + UDP_SIZE)
 
-/* All frames have the same size, so that copying a frame costs the same in all cases. */
+/* All frames have this size, so that copying a frame costs the same in all cases. */
 #define FRAME_SIZE (IPV6_PAYLOAD + sizeof(struct vary))
 
 /*
- * Determines the next source. A source is `base` with other bits where `mask` is set. Both are in
- * network byte order.
+ * Determines the next source: `base`, in which the bits of `mask` are replaced. Both are in network
+ * byte order.
  */
 struct vary {
-	__u64 state; /* state of the random numbers, never 0; or the number of the next source */
+	__u64 state; /* state of random numbers, never 0; or number of the next source */
 	__u64 base[2];
 	__u64 mask[2];
 };
@@ -58,7 +58,7 @@ static inline __u64 vary_next6(struct vary *vary, int word)
 	return vary->base[word] | (vary_random(vary) & vary->mask[word]);
 }
 
-/* Return the next source in order: an IPv4 address, or the first 64 bits of an IPv6 address. */
+/* Return the next source in order: an IPv4 address, or the upper half of an IPv6 address. */
 static inline __u32 vary_step4(struct vary *vary)
 {
 	return vary->base[0] | (bpf_htonl(vary->state++) & vary->mask[0]);
@@ -69,7 +69,7 @@ static inline __u64 vary_step6(struct vary *vary)
 	return vary->base[0] | (bpf_cpu_to_be64(vary->state++) & vary->mask[0]);
 }
 
-/* Variables that generate.bpf.c shares with user space. */
+/* Variables of generate.bpf.c, which user space maps into its memory. */
 struct lane_state {
 	struct vary vary;
 	__u32 ifindex; /* index of the sending device */

@@ -13,21 +13,21 @@
 #include "lanes.h"
 #include "limiters.h"
 
-/* Warm-up in ns, in which bursts are used up and tables fill, and duration of a measurement. */
+/* Times in ns: before a measurement, when bursts are spent and tables fill, and its duration. */
 #define WARM_NS 500000000
 #define RUN_NS	400000000
 
-/* Largest part of the packets of known sources that may pass, because refusals are measured. */
+/* At most this part of the packets of known sources may pass, because refusals are measured. */
 #define KNOWN_PASS 0.05
 
 /*
- * Sources of the packets. If they are many, each sends only a few packets per second. Their limits
- * are lower, so that nearly all packets are refused. hashlimit has at most 1048576 buckets.
+ * Sources of the packets. If they are many, each sends only a few packets per second. So their
+ * limits are even lower, and nearly all packets are refused. hashlimit has at most 1048576 buckets.
  */
 static const struct {
 	const char *name;
 	const char *prefix;
-	bool known; /* whether each source gets an entry in the limiter before the measurement */
+	bool known; /* each source gets an entry in the limiter before the measurement */
 	struct demand demand;
 } sources[] = {
 	{"1", "10.0.0.1", false, {"1/second", "5", "262144", "65536"}},
@@ -38,7 +38,7 @@ static const struct {
 
 #define RANDOM (ARRAY_SIZE(sources) - 1)
 
-/* The limiters to measure. Some limiters are measured with random sources only. */
+/* The limiters to measure, some of them with random sources only. */
 static const struct {
 	int limiter;
 	bool random_only;
@@ -62,7 +62,7 @@ static bool result_is_skipped(const struct veth_result *result)
 
 #define SAID_SIZE 80
 
-/* Runs a command and stores the first line of its output. Returns whether the command succeeded. */
+/* Runs a command, and stores the first line of its output. Returns whether it succeeded. */
 static bool command_read(const char *command, const char *outputs, char said[SAID_SIZE])
 {
 	char whole[2048], rest[256];
@@ -76,11 +76,11 @@ static bool command_read(const char *command, const char *outputs, char said[SAI
 	if (fgets(said, SAID_SIZE, pipe))
 		said[strcspn(said, "\n")] = '\0';
 	while (fgets(rest, sizeof(rest), pipe))
-		; /* read all output, because closing the pipe early would kill the command */
+		; /* reads the rest, because a closed pipe would kill the command */
 	return !pclose(pipe);
 }
 
-/* Runs a command and stores the first line of its standard error. Returns whether it succeeded. */
+/* Runs a command, and stores the first line of its stderr. Returns whether it succeeded. */
 static bool shell_run(const char *command, char said[SAID_SIZE])
 {
 	return command_read(command, "2>&1 >/dev/null", said);
@@ -96,7 +96,7 @@ static unsigned long long shell_number(const char *command)
 
 /* --- One run --------------------------------------------------------------------------------- */
 
-/* Whether nftables works. If so, its chain counts and drops packets that pass a limiter. */
+/* Whether nftables works here, so that its chain counts and drops packets that pass a limiter. */
 static bool has_end;
 
 static int limiter_up(const struct limiter *limiter, struct veth_result *result)
@@ -129,7 +129,7 @@ static uint64_t passed_take(void)
 	return has_end ? shell_number(end_take) : 0;
 }
 
-/* Adds a remark if the limiter did not see all packets, because a full queue dropped some. */
+/* Adds a remark if the limiter saw less than all packets, because a full queue dropped the rest. */
 static void seen_check(const struct limiter *limiter, struct veth_result *result, uint64_t sent,
 		       uint64_t passed)
 {
@@ -140,7 +140,7 @@ static void seen_check(const struct limiter *limiter, struct veth_result *result
 			 100.0 * seen / sent);
 }
 
-/* Measures one run. The limiter had already seen `heard` packets before the run. */
+/* Measures a run. `heard`: packets that the limiter had seen before. */
 static int packets_run(const struct limiter *limiter, unsigned int lanes, size_t source,
 		       uint64_t heard, struct veth_result *result)
 {
@@ -167,7 +167,7 @@ static int packets_run(const struct limiter *limiter, unsigned int lanes, size_t
 	return 0;
 }
 
-/* If the limiter is Sluice, makes the sources known to it. Stores how many packets this took. */
+/* If the limiter is Sluice, makes the sources known to it. Stores how many packets that took. */
 static int sources_make_known(const struct limiter *limiter, const char *sources, uint64_t *ret)
 {
 	struct programs programs = PROGRAMS_CLOSED;
@@ -210,7 +210,7 @@ static int contender_run(const struct limiter *limiter, unsigned int lanes, size
 
 /* --- All of them ----------------------------------------------------------------------------- */
 
-/* Measures each limiter with each kind of sources and each number of CPUs. */
+/* Measures each limiter with each kind of sources, on one CPU and on two. */
 static int round_run(struct veth_result *results, size_t *count)
 {
 	int status = 0;
@@ -265,7 +265,7 @@ int veth_run(unsigned int rounds, struct veth_result **ret, size_t *ret_count)
 	return 0;
 }
 
-/* Prints Sluice's rate divided by the rate of another limiter with the same sources. */
+/* Prints by how much Sluice is faster than another limiter with the same sources. */
 static void rival_print(const struct veth_result *results, size_t count, int rival,
 			const struct veth_result *result)
 {
