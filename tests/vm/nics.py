@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A pytest plugin with two labs: lab connects a sender and a filter by a veth pair, and nics
-connects them by two virtio NICs, so packets pass a NIC's driver and its native XDP."""
+"""A pytest plugin with two fixtures: `lab` connects a sender and a filter by a veth pair, and
+`nics` connects them by two virtio NICs, so packets pass a NIC's driver and its native XDP."""
 
 import os
 
@@ -13,8 +13,8 @@ NET = "/sys/class/net"
 
 
 def name_of(mac):
-    """Returns the name of the NIC with this MAC address in the initial namespace, to which a NIC
-    returns when its namespace is deleted."""
+    """Returns the name of the NIC with this MAC address, or None if the NIC is not in the initial
+    namespace. A NIC returns there when its namespace is deleted."""
     for name in os.listdir(NET):
         if not os.path.exists(f"{NET}/{name}/device"):  # skip virtual devices
             continue
@@ -36,7 +36,7 @@ class NicLab(Lab):
 
 @pytest.fixture
 def lab():
-    """A sender and a filter that a veth pair connects."""
+    """A sender and a filter that are connected by a veth pair."""
     made = Lab()
     yield made
     made.close()
@@ -44,7 +44,7 @@ def lab():
 
 @pytest.fixture
 def nics():
-    """A sender and a filter that two virtio NICs connect."""
+    """A sender and a filter that are connected by two virtio NICs."""
     made = NicLab()
     yield made
     made.close()
@@ -52,6 +52,6 @@ def nics():
 
 @pytest.fixture
 def keeping(lab, tmp_path):
-    """Returns a function that starts `sluice keep`. The process ends with the test."""
+    """Returns a function that starts `sluice keep`. The processes end with the test."""
     with keepers(lab, tmp_path) as make:
         yield make

@@ -22,8 +22,8 @@ THERE4 = "198.51.100.2"  # a second address of the receiver
 FRAME = 125  # bytes of a frame, so that 10 kpps are 10 Mbit/s
 AT_ONCE = 1024  # largest number of messages that the kernel accepts in one sendmmsg()
 SEC, MS, US = 10**9, 10**6, 10**3
-AHEAD = 20 * MS  # delay of the first packet, long enough for the qdisc to get all packets
-QUIET_SECONDS = 1  # time without an arrival after which the other datagrams count as lost
+AHEAD = 20 * MS  # until the first departure, so that the qdisc gets all packets before
+QUIET_SECONDS = 1  # if nothing arrives for this long, all other datagrams count as lost
 
 libc = ctypes.CDLL(None, use_errno=True)
 
@@ -43,12 +43,12 @@ def datagram(number, destination=HERE4, source=SOURCE, size=FRAME, tag=None):
 
 
 class Vector(ctypes.Structure):
-    """struct iovec of the kernel"""
+    """struct iovec of the kernel, a buffer of a message"""
     _fields_ = [("base", ctypes.c_char_p), ("length", ctypes.c_size_t)]
 
 
 class Time(ctypes.Structure):
-    """Control message SO_TXTIME, which sets the departure time of a packet by CLOCK_MONOTONIC."""
+    """Control message SO_TXTIME, which sets a packet's departure time in ns of CLOCK_MONOTONIC."""
     _fields_ = [("length", ctypes.c_size_t), ("level", ctypes.c_int), ("kind", ctypes.c_int),
                 ("time", ctypes.c_uint64)]
 
@@ -76,8 +76,8 @@ def message(data, delay):
 
 
 def set_times(messages):
-    """Replaces the delays in messages by departure times. Returns the departure time of a packet
-    with delay 0 by CLOCK_REALTIME, which may be a few microseconds too early."""
+    """Adds AHEAD and the present time to the delays in messages. Returns the departure time of a
+    packet with delay 0 in CLOCK_REALTIME, up to a few microseconds too early."""
     start = time.time_ns()
     base = time.monotonic_ns() + AHEAD
     for one in messages:
@@ -90,13 +90,13 @@ def messages_of(frames, delays=None):
 
 
 def send_messages(fd, messages):
-    """Sends messages as fast as the kernel accepts them. Does not resend dropped messages."""
+    """Sends messages as fast as the kernel accepts them. Does not resend a dropped message."""
     at = 0
     while at < len(messages):
         first = ctypes.byref(messages, at * ctypes.sizeof(Message))
         count = min(AT_ONCE, len(messages) - at)
         sent = libc.sendmmsg(fd, first, count, 0)
-        if sent < count:  # the kernel stops at a message that the qdisc or a limit drops
+        if sent < count:  # the kernel stops after a message that was dropped
             error = ctypes.get_errno()
             assert sent > 0 or error == errno.ENOBUFS, os.strerror(error)
             sent = max(0, sent) + 1
@@ -105,8 +105,8 @@ def send_messages(fd, messages):
 
 def send_all(fd, frames, delays=None):
     """Sends all frames without pauses, with departure times if `delays` is given. Returns three
-    times by CLOCK_REALTIME: the departure time for a delay of 0, the time before sending, and the
-    time after sending."""
+    times by CLOCK_REALTIME: the departure time of a packet with delay 0 (or the next), when sending
+    began, and when it ended."""
     messages = messages_of(frames, delays)
     origin = set_times(messages) if delays else None
     before = time.time_ns()
@@ -115,9 +115,9 @@ def send_all(fd, frames, delays=None):
 
 
 class Burst(collections.namedtuple("Burst", "sent start took arrivals")):
-    """A burst of `sent` datagrams. `start` is the time before sending or, if the sender sets
-    departure times, the departure time of datagram 0. `took` is the duration of sending. `arrivals`
-    contains the time at which each datagram arrived, by its number. All times are in nanoseconds by
+    """A burst of `sent` datagrams. `start` is when sending began or, if the sender sets departure
+    times, when datagram 0 should depart. `took` is the duration of sending. `arrivals` contains the
+    time at which each datagram arrived, by its number. All times are in nanoseconds by
     CLOCK_REALTIME."""
 
     @property
@@ -130,7 +130,7 @@ class Burst(collections.namedtuple("Burst", "sent start took arrivals")):
 
     @property
     def reordered(self):
-        """Returns how many datagrams arrived after a datagram with a higher number."""
+        """Returns how many datagrams arrived later than a datagram with a higher number."""
         numbers = [n for n, _ in sorted(self.arrivals.items(), key=lambda item: item[1])]
         return sum(n < highest for n, highest in zip(numbers, itertools.accumulate(numbers, max)))
 
@@ -155,8 +155,8 @@ class Burst(collections.namedtuple("Burst", "sent start took arrivals")):
         return most_within(self.moments, window)
 
     def delays(self, rate, free=0):
-        """Returns how late each datagram arrived, in the order of arrival. Negative numbers mean
-        that it arrived early. 1 + `free` datagrams may depart at once, and later one datagram every
+        """Returns the delay of each datagram, in the order of arrival; a negative delay if it
+        arrived early. 1 + `free` datagrams may depart at once, and later one datagram every
         1/rate."""
         return [moment - self.start - max(0, i - free) * SEC // rate
                 for i, moment in enumerate(self.moments)]
@@ -176,7 +176,7 @@ class Stamped:
             self.socket.bind((address, PORT))
 
     def read(self):
-        """Reads all datagrams that have arrived, and returns their number."""
+        """Stores the arrival of each datagram that can be read, and returns how many there were."""
         count = 0
         for data, _, moment in read_stamped(self.socket):
             number, = struct.unpack_from("!I", data)
@@ -186,7 +186,7 @@ class Stamped:
         return count
 
     def take(self, count):
-        """Waits until `count` datagrams have arrived, or no more arrive. Returns their times."""
+        """Waits until `count` datagrams arrived, or none in QUIET_SECONDS. Returns the arrivals."""
         heard = time.monotonic()
         while len(self.arrivals) < count and time.monotonic() < heard + QUIET_SECONDS:
             if self.read():
@@ -210,15 +210,15 @@ class ShapeLab(Lab):
         self.receivers = {address: self.receiver(Stamped(self.filter, address))
                           for address in (HERE4, THERE4)}
         self.out = self.raw_socket("out0")
-        # Packets that wait in the qdisc fill the send buffer, and a full buffer blocks the sender.
+        # Packets in the qdisc count in the send buffer, and a full buffer blocks the sender.
         self.out.setsockopt(socket.SOL_SOCKET, SO_SNDBUFFORCE, 64 << 20)
         self.out.setsockopt(socket.SOL_SOCKET, SO_TXTIME,
                             struct.pack("@iI", time.CLOCK_MONOTONIC, 0))
-        # After a socket has enabled timestamps, the kernel takes some time until it sets them.
+        # The kernel sets timestamps only some time after a socket has enabled them.
         wait_until(self.stamps_run, "timestamps")
 
     def stamps_run(self):
-        """Returns whether timestamps are times of arrival. At first, they are times of reading."""
+        """Returns whether timestamps are times of arrival. At first, they are times of the read."""
         for address in self.receivers:
             burst = self.burst(1, address)
             if burst.lost or not burst.start <= burst.moments[0] <= burst.start + burst.took:
@@ -236,7 +236,7 @@ class ShapeLab(Lab):
         return self.attach("out0", "hook", "egress", netns=self.sender)
 
     def limit(self, *words):
-        """Sets the limit of policy default, and checks that no note about fq is printed."""
+        """Sets the limit of policy default. The command must print no note about fq."""
         said = self.sluice("set", "default", *words, netns=self.sender).err
         assert "fq" not in said, said
 
@@ -253,8 +253,8 @@ class ShapeLab(Lab):
                                     if isinstance(value, int)})
 
     def bursts(self, count, destinations, rate=None, tag=None):
-        """Sends a burst to each destination; the destinations alternate. If `rate` is given, the
-        sender sets departure times, at `rate` packets a second for each destination."""
+        """Sends a burst to each destination, by turns. If `rate` is given, the sender sets
+        departure times, `rate` packets a second for each destination."""
         frames = [datagram(number, to, tag=tag) for number in range(count) for to in destinations]
         delays = rate and [number * SEC // rate for number in range(count) for _ in destinations]
         start, before, after = send_all(self.out.fileno(), frames, delays)
@@ -262,7 +262,7 @@ class ShapeLab(Lab):
                 for to in destinations]
 
     def train(self, bursts, count, period):
-        """Sends `bursts` bursts of `count` datagrams, one per period. Returns them as one Burst."""
+        """Sends `count` datagrams every `period` ns, `bursts` times. Returns one Burst of all."""
         frames = [datagram(number) for number in range(bursts * count)]
         cars = [messages_of(frames[i:i + count]) for i in range(0, len(frames), count)]
         start, origin = time.time_ns(), time.monotonic_ns()
@@ -277,7 +277,7 @@ class ShapeLab(Lab):
         return one
 
     def measure_all(self, count, destinations, **options):
-        """Sends a burst to each destination. Returns each burst, with the qdisc's counts of all."""
+        """Sends a burst to each destination. Returns a Measured of each, with the counts of all."""
         before = self.qdisc_counts()
         bursts = self.bursts(count, destinations, **options)
         counts = self.qdisc_counts()
@@ -292,7 +292,7 @@ class ShapeLab(Lab):
 # --- Tables ---------------------------------------------------------------------------------------
 
 class Measured(collections.namedtuple("Measured", "burst counts")):
-    """A burst, and what the qdisc has counted."""
+    """A burst, and by how much the qdisc's counters have increased."""
 
     @property
     def drops(self):

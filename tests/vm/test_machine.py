@@ -26,7 +26,7 @@ def cpu_set_online(online):
 
 @pytest.fixture
 def cpu1():
-    """Skips the test if cpu1 cannot go offline, and sets cpu1 online again after the test."""
+    """Skips the test if cpu1 cannot be set offline. After the test, sets cpu1 online."""
     if not os.path.exists(ONLINE):
         pytest.skip("cpu1 cannot be taken offline")
     yield
@@ -34,7 +34,7 @@ def cpu1():
 
 
 def send_on(lab, cpu, source, count):
-    """Sends packets on a CPU, which also runs the filter, because the packets pass a veth pair."""
+    """Sends packets from a CPU. Over a veth pair, the same CPU also runs the filter."""
     before, judged = os.sched_getaffinity(0), sum(lab.counts())
     os.sched_setaffinity(0, {cpu})
     try:
@@ -72,7 +72,7 @@ def wall_clock_ahead(seconds):
 
 @pytest.mark.parametrize("days", [400, -400], ids=["forth", "back"])
 def test_a_wall_clock_that_is_set_changes_no_end(lab, days):
-    """Setting the wall clock changes no entry, block or level. They use the time since boot."""
+    """Setting the wall clock affects no entry, block or level, which use the time since boot."""
     lab.attach("in0", "mode", "native")
     lab.sluice("set", "default", "rate", "1/h", "burst", "5", "action", "block", "1h")
     lab.sluice("deny", DENIED, "for", "1h")
@@ -93,14 +93,14 @@ def test_a_wall_clock_that_is_set_changes_no_end(lab, days):
 
 
 def left_by_the_calendar(keep):
-    """Returns the seconds until the end of the only ban in the state file, by the wall clock."""
+    """Returns the seconds until the only ban in the state file expires, by the wall clock."""
     end, = banned(keep).values()
     return end - time.time()
 
 
 @pytest.mark.parametrize("days", [400, -400], ids=["forth", "back"])
 def test_a_ban_outlives_the_gate_after_the_wall_clock_was_set(lab, keeping, days):
-    """keep restores a ban after the wall clock was set and the gate was removed."""
+    """After the wall clock was set and the gate was removed, keep restores bans with their time."""
     keep = keeping(rules("in0"))
     lab.sluice("deny", DENIED, "for", "1h")
     wait_until(lambda: keep.state.exists() and banned(keep), "the ban")
@@ -128,8 +128,8 @@ def write(path, text):
 
 
 def suspend(seconds):
-    """Suspends the machine to RAM until the hardware clock wakes it after `seconds`. Returns the
-    seconds for which the machine ran meanwhile, and the seconds for which it was suspended."""
+    """Suspends the machine to RAM. The hardware clock wakes it after `seconds`. Returns the seconds
+    for which the machine ran meanwhile, and the seconds for which it was suspended."""
     ran, all_time = time.monotonic(), time.clock_gettime(time.CLOCK_BOOTTIME)
     write(WAKE_ALARM, "0")
     write(WAKE_ALARM, f"+{seconds}")
@@ -140,7 +140,7 @@ def suspend(seconds):
 
 @pytest.mark.usefixtures("sleeper")
 def test_a_suspension_is_no_time(lab, keeping):
-    """A suspension refills no bucket and shortens no entry, and keep saves the later ends."""
+    """A suspension refills no bucket and shortens no entry. keep saves the later expiry."""
     keep = keeping(rules("in0"))
     lab.sluice("set", "default", "rate", "1pps", "burst", "60")
     lab.sluice("deny", DENIED, "for", "1h")
@@ -152,7 +152,7 @@ def test_a_suspension_is_no_time(lab, keeping):
     lab.send(SOURCE, 60)
     wait_until(lambda: sum(lab.counts()) == 120, "all judged")
     ran = time.monotonic() - began
-    assert away > ran + 10  # after a shorter suspension, the test would prove nothing
+    assert away > ran + 10  # with less, the test would prove nothing
     assert 60 <= lab.counts()[0] <= 60 + ran + 1
     rule, = (r for r in lab.json("show")["rules"] if r["prefix"] == DENIED)
     assert 3600 - 2 * ran - 10 < rule["seconds_left"] <= 3600
@@ -175,7 +175,7 @@ def test_nothing_passes_unjudged_after_a_suspension(lab):
 
 @pytest.mark.usefixtures("sleeper")
 def test_a_driver_that_loses_its_program_in_a_suspension_gets_it_from_keep(nics, tmp_path):
-    """keep attaches a new program after virtio_net has lost its XDP program in a suspension."""
+    """If virtio_net has lost its XDP program in a suspension, keep attaches a new program."""
     with keepers(nics, tmp_path) as make:
         keep = make(rules("in0"))
         nics.sluice("deny", DENIED)

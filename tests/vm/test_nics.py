@@ -37,7 +37,7 @@ TAGS = {"802.1Q": [(0x8100, 5)], "802.1ad": [(0x88A8, 7), (0x8100, 5)]}
 
 @pytest.mark.parametrize("tags", TAGS.values(), ids=TAGS)
 def test_native_xdp_reads_tags(nics, tags):
-    # without promisc, the NIC drops frames of VLANs that have no device
+    # Otherwise the NIC drops frames of VLANs for which no device exists.
     nics.ip("link", "set", "in0", "promisc", "on")
     nics.attach("in0", "mode", "native")
     nics.sluice("set", "default", "rate", "1/h", "burst", "20")
@@ -47,9 +47,9 @@ def test_native_xdp_reads_tags(nics, tags):
 
 
 def test_native_xdp_holds_the_rate(nics):
-    """Native XDP passes the abuser's burst and rate, less what an emulated NIC loses before XDP,
-    and all packets of a good source."""
-    rate, burst = 200, 400  # the bucket never becomes full again, even if the machine stalls
+    """Native XDP passes the abuser's burst + rate * time, less what the emulated NIC loses before,
+    and drops no packet of a good source."""
+    rate, burst = 200, 400  # never full again, even if the machine stalls
     nics.attach("in0", "mode", "native")
     nics.sluice("set", "default", "rate", f"{rate}pps", "burst", str(burst))
     start = time.monotonic()

@@ -11,7 +11,7 @@ from lab import HERE4, one_line, run
 from shape_lab import FRAME, MS, SEC, THERE4, Measured, ShapeLab, print_table
 
 RATE, COUNT = 10000, 1000
-LATE = MS  # longest delay of a packet by timers and other work of the kernel
+LATE = MS  # delay of a packet that timers and other work of the kernel may cause
 
 pytestmark = pytest.mark.skipif("STEADY_CLOCK" not in os.environ,
                                 reason="a busy host disturbs the clock: scripts/vm -i")
@@ -44,7 +44,7 @@ def check_smooth(burst, free=0, rate=RATE, lost=0):
 
 def punctual(measure, tries=3):
     """Repeats a measurement until no packet is late, but at most `tries` times. Another task may
-    delay packets of one run, but a faulty shaper delays packets of each run."""
+    delay packets in one measurement, but a faulty shaper delays packets in each."""
     for _ in range(tries):
         measured = measure()
         if measured.burst.lost or max(measured.burst.delays(RATE, 0)) <= LATE:
@@ -78,7 +78,7 @@ def test_a_shape_lets_a_burst_leave_at_its_rate(shaping):
 
 
 def test_beyond_the_horizon_a_shape_drops(limited):
-    """A shaper drops packets beyond its horizon. Packets that depart meanwhile make room."""
+    """A shaper drops packets beyond its horizon. Packets that depart make room for others."""
     count, waiting = 3000, 2001
     limited.limit("shape", "10kpps", "horizon", "200ms")
     measured = limited.measure(count)
@@ -100,8 +100,8 @@ def test_a_shape_of_each_destination(limited):
 
 
 def test_departure_times_of_the_sender(limited):
-    """A shaper keeps a later departure time of the sender. Before Linux 6.11 it replaces the time,
-    because a BPF program cannot read which clock the time is by."""
+    """A shaper keeps the sender's departure time if it is later. Before Linux 6.11 a shaper
+    replaces it, because BPF programs cannot know to which clock the time belongs."""
     limited.limit("shape", "10kpps")
     slower = limited.measure(COUNT // 2, rate=RATE // 2)
     faster = limited.measure(COUNT // 2, rate=RATE * 2)
@@ -110,7 +110,8 @@ def test_departure_times_of_the_sender(limited):
     assert slower.drops == faster.drops == 0
     if tuple(map(int, os.uname().release.split(".")[:2])) >= (6, 11):
         check_smooth(slower.burst, rate=RATE // 2)
-        # The sender's times begin later, but grow more slowly. So the limit soon delays packets.
+        # The times of `faster` begin later than the shaper's, but are closer: it soon delays
+        # packets.
         assert min(faster.burst.delays(RATE * 2)) >= 0
         assert faster.burst.largest(100 * MS) == COUNT // 2
         assert COUNT // 2 * SEC // (RATE * 2) < faster.burst.span <= COUNT // 2 * SEC // RATE
@@ -155,7 +156,7 @@ def nsenter(netns, *words, **options):
 
 
 def measure_train(lab):
-    """Sends 200 packets at once every 10 ms for a second, which is twice the limit's rate."""
+    """Sends 200 packets at once, every 10 ms for a second: twice the limit's rate."""
     before = lab.qdisc_counts()
     burst = lab.train(100, 200, 10 * MS)
     counts = lab.qdisc_counts()
@@ -194,7 +195,7 @@ def test_beside_other_limiters(shaping):
         if name.startswith("window"):
             assert rows[f"sluice {name}"].burst.largest(100 * MS) == 1000
     shape = rows["sluice shape 10kpps"]
-    # The machine's only CPU also sends packets. This may delay fq by some milliseconds.
+    # This machine has one CPU, which also sends packets. So fq may be late by some milliseconds.
     assert RATE * 0.99 <= shape.burst.rate <= RATE * 1.01
     assert shape.burst.largest(100 * MS) <= 1 + (100 * MS + 10 * MS) * RATE // SEC
     assert shape.drops == 0
@@ -240,7 +241,7 @@ def test_status_tells_that_fq_was_lost(limited):
 
 
 def test_an_fq_that_holds_less_than_may_wait_is_noted(limited):
-    limited.qdisc("pfifo")  # remove the old fq, because replacing fq by fq keeps its options
+    limited.qdisc("pfifo")  # replacing fq by fq would keep its options
     limited.qdisc("fq")
     said = limited.sluice("set", "default", "shape", "10kpps", netns=limited.sender).err
     assert any(all(name in line for name in ("out0", " 100 ", f"'{command(limited, ' flow_limit 2001')}'"))

@@ -21,7 +21,7 @@ def bond(lab):
 
 
 def follow(done):
-    """Runs the last command that a note suggests."""
+    """Runs the last sluice command that a note advises."""
     run_sluice(*re.findall("'sluice (.*?)'", done.err)[-1].split())
 
 

@@ -43,7 +43,7 @@ def test_a_limit_of_one_vlan(vlan, hook, mode):
     vlan.expect(passed=120, dropped=30)
 
 
-# Tags of frames that arrive on one of the devices in0.7, in0.7.8 and in0.s7.
+# VLAN tags of frames that arrive on in0.7, in0.7.8 or in0.s7.
 OURS = {str(tags): tags for tags in [
     [(Q, 7)], [(AD, 7)], [(Q, 0), (Q, 7)], [(AD, 0), (Q, 0), (Q, 7)], [(Q, 7), (Q, 0)], [(Q, 7), (AD, 0)],
     [(Q, 7), (Q, 8)], [(Q, 0), (Q, 7), (Q, 0), (Q, 8)], [(Q, 7), (Q, 0), (AD, 0), (Q, 0)],
@@ -100,7 +100,7 @@ def test_nothing_slips_by_on_a_vlan_device(stacked, hook, mode):
 # --- doctor and a limit that matches a VLAN ----------------------------------------------
 
 def hidden(lab, *words):
-    """Returns the advice of each finding `vlan-hidden` of doctor, by device."""
+    """Returns the advice of each finding `vlan-hidden` that doctor reports, by device."""
     return {finding["object"]: finding["advice"] for finding in json.loads(lab.sluice("-j", "doctor", *words,
                                                                                       status=None).out)
             if finding["id"] == "vlan-hidden"}

@@ -11,11 +11,11 @@
 #include <string.h>
 #include <sys/utsname.h>
 
-/* Largest size of a map. Small maps save time, and do not change the verifier's counts. */
+/* Entries of a map at most. Smaller maps save time, and the verifier's counts stay the same. */
 #define MAP_ENTRIES 64
 
 #define LOG_SIZE  (1 << 24)
-#define LOG_LINES 20 /* number of lines from the end of a log to print */
+#define LOG_LINES 20 /* lines at the end of a log that are printed */
 
 static void maps_shrink(struct bpf_object *object)
 {
