@@ -2,7 +2,7 @@
 /* BPF programs of forge that change the source of each frame and send the frame. */
 #include "generate.bpf.c"
 
-/* Sends a frame with a new IPv6 source. Leaves a wrong UDP checksum, which no receiver checks. */
+/* Sends a frame with a new IPv6 source. Its UDP checksum is wrong, but no receiver checks it. */
 SEC("xdp")
 int forge_ipv6(struct xdp_md *ctx)
 {
@@ -17,7 +17,7 @@ int forge_ipv6(struct xdp_md *ctx)
 	return bpf_redirect(lane.ifindex, 0);
 }
 
-/* Number of successive IPv4 frames from the same source. */
+/* Number of consecutive IPv4 frames from each source. */
 __u32 run_length = 1;
 __u32 run_source;
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * forge: sends UDP frames from random sources of a prefix, over a veth pair of a test. It sends PPS
- * frames a second or, if PPS is not given, as many as one CPU can send. If RUN is given, it sends
- * RUN IPv4 frames from each source.
+ * frames a second or, without PPS, as many as one CPU can. If RUN is given, it sends RUN IPv4
+ * frames from each source.
  *
  * It works only in a named network namespace, so that it cannot flood a real network, and ends
  * after at most a minute. Then it prints one line of JSON:
@@ -45,8 +45,8 @@ struct job {
 	const char *device;
 	unsigned int seconds;
 	unsigned int cpu;
-	unsigned int pps; /* frames per second; 0 to send as fast as the CPU can */
-	unsigned int run; /* successive frames from one source; 0 for a new source per frame */
+	unsigned int pps; /* frames per second; 0: as fast as possible */
+	unsigned int run; /* consecutive frames from each source; 0: a new source for each frame */
 };
 
 static int argument_parse(const char *text, unsigned int max, unsigned int *ret)
@@ -84,10 +84,10 @@ static double now(void)
 
 static void nothing(int signal)
 {
-	(void)signal; /* the signal only ends the test run with EINTR */
+	(void)signal; /* so that the signal interrupts the test run */
 }
 
-/* Sends SIGALRM repeatedly, because a signal that precedes the test run does not end it. */
+/* Sends SIGALRM after `seconds` and then repeatedly, because one may arrive between test runs. */
 static void alarm_set(unsigned int seconds)
 {
 	const struct sigaction action = {.sa_handler = nothing};
@@ -108,7 +108,7 @@ static int frames_send(const struct bpf_program *program, struct frame *frame, u
 	return err == -EINTR ? 0 : err;
 }
 
-/* Sends the frames of an interval. If it takes too long, later intervals do not catch up. */
+/* Sends the frames of an interval. If that takes too long, later intervals have no more frames. */
 static int job_turn(const struct job *job, const struct bpf_program *program, struct frame *frame)
 {
 	const struct timespec turn = {.tv_nsec = TURN_NS};

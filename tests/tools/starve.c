@@ -21,7 +21,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* The allocator of glibc, called directly because dlsym() would allocate memory. */
+/* The allocator of glibc. dlsym() cannot find it, because dlsym() itself allocates memory. */
 void *__libc_malloc(size_t size);
 void *__libc_calloc(size_t count, size_t size);
 void *__libc_realloc(void *old, size_t size);
@@ -61,7 +61,7 @@ __attribute__((destructor)) static void starve_end(void)
 	}
 }
 
-/* Counts a call of a kind. Returns whether the call must fail. If so, sets errno. */
+/* Counts a call of a kind. If the call must fail, sets errno and returns true. */
 static bool starves(enum kind kind)
 {
 	if (kind != starved)

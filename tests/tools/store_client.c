@@ -21,7 +21,7 @@
 #include "share/store.h"
 
 #define EXPIRE_S 60
-#define NO_TLS	 3 /* exit status if store_client was built without TLS */
+#define NO_TLS	 3 /* exit status of a client that was built without TLS */
 
 static int64_t milliseconds(void)
 {
@@ -31,7 +31,7 @@ static int64_t milliseconds(void)
 	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-/* Prints the last fields of a reply. Writes quotes and backslashes in errors as "'". */
+/* Prints the last fields of a reply. In an error's text, prints quotes and backslashes as "'". */
 static void answer_end(const struct store *store, int status, int64_t begun)
 {
 	printf("\"status\": %d, \"ms\": %" PRId64 ", \"error\": \"", status,

@@ -9,8 +9,8 @@
  *   {"t": 2.000, "sent": {"192.0.2.1": 200}, "span": {"192.0.2.1": 1.990}}
  *
  * `t` is the time since the start in seconds. `sent` is the number of frames that the kernel
- * accepted. `span` is the time from just before a source's first frame until just after its last
- * frame, in seconds. It is the t of burst + rate x t.
+ * accepted. `span` is the time in seconds from just before a source's first frame until just after
+ * its last frame: the t of burst + rate x t.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -44,21 +44,21 @@
 /* Frames per system call. More frames would delay other sources, fewer would cost more CPU time. */
 #define BATCH 32
 
-#define NAP_NS 50000 /* sleep in ns if no frame is due; shorter sleeps are not precise */
+#define NAP_NS 50000 /* sleep in ns if no frame is due; the kernel does not sleep much shorter */
 
 enum { EXIT_USAGE = 2 };
 
 struct source {
-	const char *name; /* address as the caller wrote it */
+	const char *name; /* address as given by the caller */
 	int family;
 	union {
 		struct in_addr v4;
 		struct in6_addr v6;
 	} addr;
-	uint64_t rate; /* frames per second; 0 to send as fast as possible */
+	uint64_t rate; /* frames per second; 0: as fast as possible */
 	uint64_t sent;
-	uint64_t first_ns; /* time before the first frame was sent */
-	uint64_t last_ns;  /* time after the last frame was sent */
+	uint64_t first_ns; /* clock reading just before the first frame was sent */
+	uint64_t last_ns;  /* clock reading just after the last frame was sent */
 	uint8_t frame[FRAME_LEN];
 };
 
@@ -121,7 +121,7 @@ static void mac_parse(const char *text, uint8_t mac[static ETH_ALEN])
 		die(EXIT_USAGE, "'%s' is not an Ethernet address", text);
 }
 
-/* Parses SOURCE=RATE. Replaces '=' in the text by NUL. */
+/* Parses SOURCE=RATE. Overwrites the '=' in the text with NUL. */
 static void source_parse(char *text, struct source *source)
 {
 	char *equals = strchr(text, '=');
@@ -267,7 +267,7 @@ static bool source_send(struct source *source, const struct run *run, uint64_t e
 	before_ns = now_ns();
 	accepted = sendmmsg(run->sock, messages, batch, 0);
 	if (accepted < 0) {
-		/* the queue is full; send these frames later */
+		/* the send queue is full; the rest is sent later */
 		if (errno == ENOBUFS || errno == EAGAIN || errno == EINTR)
 			return true;
 		die(EXIT_FAILURE, "sending from %s: %s", source->name, strerror(errno));
