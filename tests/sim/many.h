@@ -24,19 +24,19 @@
 /* What a node stores about a source. */
 struct many_entry {
 	uint64_t empty_at; /* as in struct sl_state */
-	uint64_t excess;   /* excess at scan `scanned`, plus packets that passed since then */
-	uint32_t scanned;  /* number of the last scan that examined this entry */
-	uint32_t asked;	   /* packets since the last scan */
-	uint32_t account;  /* index of the source's account plus 1; 0 if it has no account */
-	float demand;	   /* demand at scan `scanned` */
-	bool is_listed;	   /* whether array `touched` contains the source */
+	uint64_t excess;   /* excess at scan number `scanned`, plus packets passed since then */
+	uint32_t scanned;  /* number of the scan that last examined this entry */
+	uint32_t asked;	   /* packets that arrived since the last scan */
+	uint32_t account;  /* index of the source's account, plus 1; 0: none */
+	float demand;	   /* as estimated at scan number `scanned` */
+	bool is_listed;	   /* whether the source is in `touched` */
 };
 
 struct many_account {
 	struct flow flow;
 	struct debt debt;
 	struct flow_count own;
-	uint64_t begun_at, expiry_at; /* start of the account; time of its last EXPIRE, or 0 */
+	uint64_t begun_at, expiry_at; /* account's begin; last EXPIRE, or 0 */
 	uint32_t source;
 	bool is_used;
 };
@@ -44,27 +44,26 @@ struct many_account {
 struct many_node {
 	struct many_entry *entry; /* by source */
 	struct many_account *account;
-	uint32_t *touched; /* sources that the next scan will examine */
+	uint32_t *touched; /* sources that the next scan examines */
 	uint32_t touched_count, scan, accounts, candidates;
 };
 
 struct many_source {
-	struct flow_count totals; /* the store's totals of all nodes */
+	struct flow_count totals; /* the store's totals */
 	uint64_t judged_at;
-	int64_t judge, lowest;	/* level of the common bucket and its minimum, in ticks */
-	uint32_t passed, asked; /* packets that passed, or arrived, since many_judge() */
+	int64_t judge, lowest;	/* level of the common bucket, and lowest level so far, in ticks */
+	uint32_t passed, asked; /* packets since many_judge(): passed, and all */
 };
 
 struct many {
 	unsigned int nodes, sources, most;
-	double demand;	/* total demand of all sources, as a multiple of one source's rate */
+	double demand;	/* demand of all sources together; 1: a source's rate */
 	uint64_t burst; /* in ticks */
 	uint64_t cost;	/* cost of a packet in ticks */
 	struct many_node *node;
 	struct many_source *source;
-	struct choices come,
-		leave;	 /* in a scan: sources that need an account, accounts that may end */
-	uint32_t *found; /* the source of each candidate in `come`, at the same index */
+	struct choices come, leave; /* in a scan: sources to get an account, accounts to drop */
+	uint32_t *found;	    /* source of each item in `come`, at the same index */
 	uint64_t now, begin, judged, random, step, owed, commands, left_out, scans;
 };
 
@@ -73,7 +72,7 @@ static inline double many_random(struct many *many)
 	return (random_next(&many->random) >> 11) * 0x1p-53;
 }
 
-/* Returns a random source by Zipf's law. Rejects some samples of a logarithmic distribution. */
+/* Returns a random source by Zipf's law: a logarithmic distribution, with some samples rejected. */
 static inline uint32_t many_draw(struct many *many)
 {
 	for (;;) {
@@ -118,7 +117,7 @@ static inline void many_begin(struct many *many)
 	many->leave.list = many_alloc(many->most, sizeof(*many->leave.list));
 	many->come.most = many->leave.most = many->most;
 	many->random = RANDOM_BEGIN;
-	many->now = many->begin = 1000 * WORLD_SEC; /* so late that empty_at 0 means full */
+	many->now = many->begin = 1000 * WORLD_SEC; /* late enough for empty_at 0 to mean full */
 	for (unsigned int i = 0; i < many->nodes; i++) {
 		struct many_node *node = &many->node[i];
 
@@ -153,7 +152,7 @@ static inline void many_charge(const struct many *many, struct many_entry *entry
 	entry->empty_at = credit_latest(entry->empty_at, many->now - many->burst) + cost;
 }
 
-/* Charges a packet of a source to the source's common bucket. */
+/* Charges a packet of a source to its common bucket. */
 static inline void many_pass(struct many *many, struct many_source *source)
 {
 	int64_t level = source->judge + credit_span(source->judged_at, many->now);
@@ -164,7 +163,7 @@ static inline void many_pass(struct many *many, struct many_source *source)
 	source->passed++;
 }
 
-/* Returns the time between the scan that last examined an entry and the latest scan. */
+/* Returns the time from the scan that last examined an entry until the last scan of the node. */
 static inline uint64_t many_since(const struct many_node *node, const struct many_entry *entry)
 {
 	return entry->scanned < node->scan ? MANY_ROUND * (node->scan - entry->scanned) : 0;
@@ -193,7 +192,7 @@ static inline void many_packet(struct many *many)
 		node->account[entry->account - 1].own.asked += many->cost;
 		return;
 	}
-	/* advance the entry by the scans that did not examine it, because it had no packets then */
+	/* the entry had no packets at scans that did not examine it: make up for these scans */
 	if (entry->scanned < node->scan) {
 		uint64_t unreported =
 			MANY_ROUND / 100 / many->nodes * (node->scan - entry->scanned);
@@ -257,7 +256,7 @@ static inline void many_account(struct many *many, struct many_node *node,
 	node->accounts++;
 }
 
-/* Returns the weight of an account, as account_weight() in accounts.c computes it. */
+/* Returns the weight of an account, like account_weight() in accounts.c. */
 static inline double many_account_weight(const struct many *many, const struct many_node *node,
 					 const struct many_account *account)
 {
@@ -270,7 +269,7 @@ static inline double many_account_weight(const struct many *many, const struct m
 	return many_weight(many, node, account->source);
 }
 
-/* Gives accounts to the sources that come first in the order of choice.h. */
+/* Gives accounts to the sources that the order of choice.h puts first. */
 static inline void many_choose(struct many *many, struct many_node *node)
 {
 	unsigned int number;
@@ -291,7 +290,7 @@ static inline void many_choose(struct many *many, struct many_node *node)
 	}
 }
 
-/* Examines all touched sources. Due sources without an account stay touched for the next scan. */
+/* Examines all touched sources. Sources that should have an account but get none stay touched. */
 static inline void many_scan(struct many *many, struct many_node *node)
 {
 	uint32_t due = 0;
@@ -349,7 +348,7 @@ static inline void many_round(struct many *many, struct many_node *node,
 	many_forget(node, account);
 }
 
-/* Charges or refunds an entry. The entry has no slices, so `empty_at` is its whole state. */
+/* Charges or refunds an entry. Without slices, `empty_at` is the whole state. */
 static inline void many_step(struct many *many, struct many_account *account,
 			     struct many_entry *entry)
 {

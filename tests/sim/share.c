@@ -17,9 +17,9 @@
 #define ARRAY_SIZE(array) (sizeof(array) / sizeof((array)[0]))
 
 /*
- * Commands per second with which a node reports itself and counts other nodes. A node sends 5 each
- * second for all nodes, 5 every 10 s for nodes with the same limits, and 5 every 10 s for processes
- * with its name.
+ * Commands per second by which a node reports that it is alive, and counts other nodes. A node
+ * sends 5 each second for all nodes, 5 every 10 s for nodes with the same limits, and 5 every 10 s
+ * for processes with its name.
  */
 #define NODES_COMMANDS 6
 
@@ -36,7 +36,7 @@ static void must_be_within(const char *what, double is, double least, double mos
 
 /* --- One source through all nodes ----------------------------------------------------------- */
 
-/* Returns after how many seconds a tenth of the rate has repaid the initial excess. */
+/* Returns the second by which the initial excess is repaid, if that uses a tenth of the rate. */
 static double repaid_at(const struct world *world)
 {
 	double round = (double)world->round / WORLD_SEC, burst = (double)world->burst / WORLD_SEC;
@@ -65,7 +65,7 @@ static void one_source(unsigned int nodes, double round)
 	must_be_within(name, least, .98, 1.02);
 	must_be_within(name, most, .98, 1.02);
 	must_be_within(name, world_excess(&world), 0, bound);
-	/* the part of the excess that exceeds burst + rate x t is never repaid */
+	/* what passed in excess of burst + rate x t is not repaid completely */
 	snprintf(name, sizeof(name), "%u nodes, D %.2f s, left of the excess", nodes, round);
 	must_be_within(name, world_mean(&world, 0, end) * end - end - 1, -.25,
 		       world_excess(&world) / 4);
@@ -98,8 +98,8 @@ static void table_one_source(void)
 /* --- Commands ------------------------------------------------------------------------------- */
 
 /*
- * Returns how many commands per packet a node sends if it reports SHARE_MOST keys, and each key
- * gets `pps` packets per second at this node.
+ * Returns how many commands per packet a node sends if it reports SHARE_MOST keys, each of which
+ * has `pps` packets per second at this node.
  */
 static double commands_a_packet(double pps)
 {
@@ -151,7 +151,7 @@ static double offered_turns(const struct world *world, unsigned int node, double
 	return (unsigned int)(at * turns_a_second) % world->nodes == node ? world->level : 0;
 }
 
-/* Returns a world for comparison with real packets, with a burst and a round of 0.1 s. */
+/* Returns a world to compare with real packets: burst and round are 0.1 s. */
 static struct world world_real(unsigned int nodes, double level)
 {
 	return (struct world){
@@ -164,8 +164,8 @@ static struct world world_real(unsigned int nodes, double level)
 }
 
 /*
- * Returns what a node admitted in the last `span` seconds, as a multiple of the limit. `taken` is
- * the node's counter at the start of the span.
+ * Returns a node's admitted rate in the last `span` seconds, as a multiple of the limit's. `taken`
+ * is the node's counter at the start of the span.
  */
 static double part_since(const struct world *world, unsigned int node, uint64_t taken, double span)
 {
@@ -181,7 +181,7 @@ static int order_of(const void *a, const void *b)
 	return (one > other) - (one < other);
 }
 
-/* Prints what passed from sources that exceed their limits, as a multiple of the limit. */
+/* Prints what passed of sources above their limits, as a multiple of the limit. */
 static void heavy_print(const struct many *many, double seconds)
 {
 	double rate = seconds * WORLD_SEC / many->cost, *means;
@@ -197,7 +197,7 @@ static void heavy_print(const struct many *many, double seconds)
 	free(means);
 }
 
-/* Prints by how many bursts sources exceeded burst + rate x t. Omits excesses of one packet. */
+/* Prints by how many bursts sources exceeded burst + rate x t, except by one packet or less. */
 static void errors_print(const struct many *many)
 {
 	double *errors = many_alloc(many->sources, sizeof(*errors));
@@ -228,7 +228,7 @@ static void many_print(struct many *many, const char *when, double seconds)
 	must_be_within("commands", commands, 0, 2800);
 }
 
-/* Simulates and prints sources of a total `demand`, as a multiple of one source's limit. */
+/* Simulates sources, and prints the results. `demand`: of all sources; 1: one source's limit. */
 static void many_sources(unsigned int sources, double demand, double seconds)
 {
 	struct many many = {
@@ -273,20 +273,20 @@ enum fault {
 	FAULT_SLEEP,  /* the daemon of the first node is stopped */
 };
 
-/* A value that tests/cluster/test_long.py measured on an otherwise idle machine. */
+/* A figure that tests/cluster/test_long.py measured on a machine without other load. */
 struct measured {
 	const char *what;
 	double real;
 	unsigned int nodes;
 	double level;
 	double (*offered)(const struct world *world, unsigned int node, double at);
-	double parameter;   /* used by `offered`: number of flooded nodes, or moves per second */
-	double first, last; /* begin and end of the measurement, in seconds */
-	int node;	    /* node to measure, counted from 1; 0 measures all nodes */
-	double delay;	    /* delay of the store's replies, in seconds */
+	double parameter;   /* of `offered`: number of flooded nodes, or moves per second */
+	double first, last; /* seconds at which the measurement begins and ends */
+	int node;	    /* number of the measured node, from 1; 0: all nodes */
+	double delay;	    /* seconds until a reply of the store arrives */
 	enum fault fault;
-	double from, to;  /* begin and end of the fault, in seconds */
-	const char *note; /* why `real` may differ from the simulation; NULL if it must agree */
+	double from, to;  /* seconds at which the fault begins and ends */
+	const char *note; /* why `real` may differ from the simulation; NULL: it must agree */
 };
 
 static double simulated(const struct measured *row)
