@@ -19,10 +19,10 @@ from lab import TOP, frame, run
 SUITE = os.environ.get("SLUICE_DEBIAN", "bookworm")
 GUEST = os.path.join(TOP, "tests", "boot", "guest")
 SCRIPTS = os.path.join(TOP, "scripts")
-NO_KERNEL = 77  # exit status of a script that cannot download its files or find a kernel
+NO_KERNEL = 77  # exit status of a script that lacks its downloads or a kernel
 
 DISK = "3G"
-FRAME_SECONDS = 0.02  # pause between two frames that are sent to the NIC
+FRAME_SECONDS = 0.02  # seconds between two frames to the NIC
 # These timeouts are long, because an emulated CPU is slow.
 BOOT_SECONDS, COMMAND_SECONDS, MACHINE_SECONDS = 900, 400, 4800
 BUILD_SECONDS = 900
@@ -30,7 +30,7 @@ NOBODY = 65534
 
 
 def get(script, *words):
-    """Returns the output of a script. Skips the test if the script cannot download its files."""
+    """Returns what a script prints, or skips the test if the script cannot download its files."""
     got = subprocess.run([os.path.join(SCRIPTS, script), *words], capture_output=True, text=True, check=False)
     if got.returncode == NO_KERNEL:
         pytest.skip(got.stderr.strip())
@@ -46,7 +46,7 @@ def unpack(kind, folder):
 
 
 def install_guest(root):
-    """Installs two services into the root file system: a shell for the tests, and sniff.py."""
+    """Installs two services into a root file system: a shell for tests, and sniff.py."""
     for name, below in (("sniff.py", "usr/local/lib"), ("shell", "usr/local/lib"),
                         ("sniff.service", "etc/systemd/system"), ("shell.service", "etc/systemd/system"),
                         ("lan.network", "etc/systemd/network")):
@@ -63,8 +63,8 @@ def in_chroot(root, *words, user=0, **options):
 
 
 def build(root, folder):
-    """Builds the Debian packages from a copy of this tree as an unprivileged user, and copies them
-    to `folder`. Returns the path of package sluice."""
+    """Builds the Debian packages as an unprivileged user, from a copy of this tree, and copies the
+    packages to `folder`. Returns the path of package sluice."""
     source = os.path.join(root, "src")
     os.mkdir(source)
     files = run("git", "-C", TOP, "ls-files", "-co", "--exclude-standard").out
@@ -82,7 +82,7 @@ def share_of(package):
 
 
 class Wire:
-    """Sends frames of several sources in turn to the NIC of the machine, even while it is off."""
+    """Sends frames of several sources in turn to the machine's NIC, even while it is off."""
 
     def __init__(self, folder, sources):
         self.nic = os.path.join(folder, "nic")
@@ -97,7 +97,7 @@ class Wire:
     def send(self):
         while not self.ends.wait(FRAME_SECONDS):
             if self.goes.is_set():
-                with contextlib.suppress(OSError):  # sendto() fails if QEMU does not run
+                with contextlib.suppress(OSError):  # fails while QEMU does not run
                     self.socket.sendto(next(self.frames), self.nic)
             with contextlib.suppress(BlockingIOError):
                 while self.socket.recv(2048):
@@ -142,7 +142,7 @@ class Machine:
         self.read_until("shell\n", BOOT_SECONDS)
 
     def read_until(self, mark, seconds):
-        """Returns the output of the shell before the string `mark`."""
+        """Returns what the shell prints before `mark`, which must appear within `seconds`."""
         end, mark = time.monotonic() + seconds, mark.encode()
         while mark not in self.unread:
             assert self.process.poll() is None, f"the machine has ended\n{self.console()}"

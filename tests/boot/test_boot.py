@@ -14,7 +14,7 @@ import pytest
 from machine import Machine, install_guest, share_of, unpack
 
 ALLOWED, DENIED, BANNED = "192.0.2.7", "203.0.113.66", "203.0.113.9"
-CLOCK_SECONDS = 2  # largest error of an end, because a machine's clock starts at a full second
+CLOCK_SECONDS = 2  # an expiry may be this wrong: the machine's clock starts at a full second
 UNIT, SHARE_UNIT = "sluice@main", "sluice-share@main"
 CAP_NET_ADMIN, CAP_PERFMON, CAP_BPF = 12, 38, 39
 FILE = r"attach: [{device: %s}]\npolicies: [{prefix: default, limits: [{rate: 100kpps}]}]\ndeny: [%s]\n"
@@ -25,7 +25,7 @@ class Host(Machine):
         return self.run("ls /sys/class/net | grep -v ^lo").strip()
 
     def seen(self):
-        """Returns the number of frames that passed the filter since the boot, by source."""
+        """Returns how many frames have passed the filter since the boot, by source (sniff.py)."""
         return json.loads(self.run("cat /run/sniffed"))
 
     def property(self, name, unit=UNIT):
@@ -41,7 +41,7 @@ class Host(Machine):
         return totals["passed"]["packets"] + totals["dropped"]["packets"]
 
     def unjudged(self):
-        """Pauses the wire, and returns how many received frames the gate has not counted."""
+        """Returns how many received frames the gate has not counted, while no more are sent."""
         self.wire.pause()
         try:
             self.run("sleep 1")
@@ -73,7 +73,7 @@ def test_a_machine_without_the_unit_sees_all_packets(host):
 
 
 def test_it_installs_and_enables_nothing(host):
-    """The installation of the package changes nothing in a gate that already filters."""
+    """If a gate already filters, the installation of the package changes nothing in it."""
     host.run("dpkg-deb -x /root/sluice.deb /root/tree && "
              f"/root/tree/usr/sbin/sluice attach {host.device()} && /root/tree/usr/sbin/sluice deny {DENIED}")
     host.run("apt-get install -y /root/sluice.deb /root/sluice-share.deb")
@@ -144,7 +144,7 @@ def test_a_stop_leaves_the_filter(host):
 
 
 def ends(host):
-    """Returns the end of the ban that `show` prints, as a Unix time."""
+    """Returns when the ban that `show` prints expires, as a Unix time."""
     end = re.search(rf"deny {BANNED} until (\S+)Z", host.run("sluice show"))[1]
     return datetime.datetime.fromisoformat(end).timestamp()
 
@@ -188,7 +188,7 @@ def test_a_device_whose_driver_is_loaded_again_is_filtered_again(host):
     host.run("modprobe -r virtio_net && modprobe virtio_net")
     host.wait_for_frames(ALLOWED)
     host.wait_until(f"sluice -j status | tr -d '\\n' | grep -q '\"device\": \"{host.device()}\"[^}}]*\"gone\": null'")
-    host.wait_for_frames(ALLOWED)  # the gate has counted all earlier frames by now
+    host.wait_for_frames(ALLOWED)  # all earlier frames have been counted by now
     before = host.seen()
     host.wait_for_frames(ALLOWED)
     assert host.seen().get(DENIED, 0) == before.get(DENIED, 0)
@@ -209,7 +209,7 @@ def test_the_drop_in_gives_what_another_namespace_takes(host):
 
 
 def test_the_unit_of_sharing_is_in_touch_with_a_store(host):
-    """The sharing unit reports a source to a store, and charges what another node reports."""
+    """The unit sluice-share reports a source to a store, and charges packets of another node."""
     client = "redis-cli -a secret --no-auth-warning"
     host.run("ln -s /usr/bin/redis-check-rdb /run/redis-server && echo 127.0.0.1 store >>/etc/hosts && "
              "systemd-run --unit store /run/redis-server --bind 127.0.0.1 --save '' --requirepass secret")
@@ -230,7 +230,7 @@ def test_the_unit_of_sharing_is_in_touch_with_a_store(host):
 
 
 def test_an_upgrade_lets_no_packet_through(host):
-    """During an upgrade to a newer package, the filter passes no packet of a denied source."""
+    """While newer packages are installed, no packet of a denied source passes the filter."""
     program = json.loads(host.run("sluice -j status"))["gates"][0]["attachments"][0]["program_id"]
     pid, before = host.property("MainPID"), host.seen()
     sharing = host.property("MainPID", SHARE_UNIT)

@@ -14,7 +14,7 @@ from machine import in_chroot, unpack
 
 ALLOWED, DENIED = "192.0.2.7", "203.0.113.66"
 OLDER = "0.0.1"
-# Paths that files() ignores. dpkg changes them, or keeps the package's user in them.
+# Paths that files() ignores: dpkg changes them, or the package leaves its user in them.
 VOLATILE = ("/proc", "/sys", "/run", "/tmp", "/var/lib/dpkg", "/var/log", "/var/cache",
             *(f"/etc/{name}{backup}" for name in ("passwd", "group", "shadow", "gshadow") for backup in ("", "-")))
 
@@ -37,7 +37,7 @@ def files(root):
 
 
 class Chroot:
-    """A root directory in the filter's network namespace. `bpffs` adds bpffs and sysfs."""
+    """A root directory in the filter's network namespace; with bpffs and sysfs if `bpffs`."""
 
     def __init__(self, root, lab, bpffs=True):
         self.root, self.lab = root, lab
@@ -97,7 +97,7 @@ class Gate:
         return json.loads(self.chroot.sluice("-j", "status"))["gates"][0]["attachments"][0]["program_id"]
 
     def filters(self):
-        """Sends packets, and returns whether the gate drops exactly the packets of DENIED."""
+        """Sends packets, and returns whether those of ALLOWED pass and those of DENIED do not."""
         self.seen.sources().clear()
         self.lab.send(DENIED, 5)
         self.lab.send(ALLOWED, 5)
@@ -172,7 +172,7 @@ def test_it_goes_on_if_that_is_told_and_ends_with_the_purge(root, lab, package):
         file.write("KEEP_FILTER=yes\n")
     chroot.run("dpkg", "--remove", "sluice")
     assert gate.filters() and lab.tc("filter", "show", "dev", "in0", "egress").out
-    planted = f"{root}/var/lib/sluice/sluice"  # user sluice may write here
+    planted = f"{root}/var/lib/sluice/sluice"  # user sluice can write this file
     os.makedirs(os.path.dirname(planted), exist_ok=True)
     with open(planted, "w", encoding="ascii") as file:
         file.write("#!/bin/sh\ntouch /planted\n")
@@ -185,7 +185,7 @@ def test_it_goes_on_if_that_is_told_and_ends_with_the_purge(root, lab, package):
 
 
 def test_without_bpffs_each_script_succeeds(root, lab, package, older):
-    """Without bpffs and sysfs, as in the build of an image, each script of the package succeeds."""
+    """Without bpffs and sysfs, as when an image is built, each script of the package succeeds."""
     before = files(root)
     chroot = Chroot(root, lab, bpffs=False)
     for step in (lambda: chroot.install(older), lambda: chroot.install(package),

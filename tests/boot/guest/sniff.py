@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-"""Counts the IPv4 frames that packet sockets receive by source address. Writes the counts to
+"""Counts the IPv4 frames that a packet socket receives, by source address. Writes the counts to
 /run/sniffed as JSON. Starts before the first network device exists."""
 
 import collections
@@ -12,7 +12,7 @@ import time
 
 ETH_P_ALL = 3
 FILE = "/run/sniffed"
-SECONDS = 0.1  # shortest time between two writes of the file
+SECONDS = 0.1  # minimum seconds between two writes of the file
 
 counts = collections.Counter()
 
