@@ -21,9 +21,9 @@ from store_lab import SERVER, proxy, slot_of
 pytestmark = pytest.mark.skipif(not SERVER, reason="redis-tools is not installed")
 
 RATE = 1000
-SETTLED = 30  # seconds after which the initial bursts no longer affect the rates
-MOST_CPU = 2  # percent of a CPU that a process may use
-FOUND = 1.5  # seconds in which all nodes find a new master
+SETTLED = 30  # seconds after which the rates no longer contain the initial bursts
+MOST_CPU = 2  # % of a CPU that a process may use
+FOUND = 1.5  # seconds after which all nodes use a new master
 
 
 @pytest.fixture
@@ -62,7 +62,7 @@ def tell(what, done, first, last):
 
 
 def key_of(cluster):
-    """Returns the store's key of the only source. Keys of nodes have no ':' after the gate name."""
+    """Returns the store's key of the only source. Keys of nodes have no ':' after the gate."""
     pattern = f"sluice:{{{cluster.name}:*}}"
     key, = {key for port in cluster.store.alive() for key in cluster.store.talk(port)("KEYS", pattern)}
     return key
@@ -123,7 +123,7 @@ def test_a_source_that_moves(cluster, agrees, turns, word):
 
 
 def test_a_master_killed_and_slots_moved(cluster, agrees):
-    """Nodes keep the limit while slots are moved, and soon after a master was killed."""
+    """Nodes keep the limit while slots are moved, and soon after a master has been killed."""
     cluster.make(4, RATE)
     cluster.share()
     store, promoted = cluster.store, []
@@ -167,7 +167,7 @@ def test_a_master_killed_and_slots_moved(cluster, agrees):
 
 
 def test_the_link_to_the_store_is_down_for_30_seconds(cluster, agrees):
-    """Nodes divide the limit while the store is unreachable. The source gains no credit."""
+    """Nodes divide the limit while the store is away. Afterwards the source has no extra credit."""
     cluster.make(4, RATE)
     cluster.share("--on-loss", "divide")
     store = cluster.store
@@ -215,7 +215,7 @@ def test_a_node_stopped_for_20_seconds(cluster, agrees, on_loss, most):
 
 
 def test_commands_a_packet_of_as_many_sources_as_are_told_of(cluster):
-    """If 256 sources exceed their limits, nodes send less than 0.09 commands per packet."""
+    """With 256 sources above their limits, nodes send less than 0.09 commands per packet."""
     nodes = cluster.make(2, 100, burst=100)
     cluster.share()
     sources = [f"198.18.0.{i}" for i in range(256)]
@@ -224,7 +224,7 @@ def test_commands_a_packet_of_as_many_sources_as_are_told_of(cluster):
         return sum(sum(node.judged()) for node in nodes), sum(node.status()["commands"] for node in nodes)
     with nodes[0].flood(110, sources), nodes[1].flood(110, sources):
         wait_until(lambda: all(node.status()["reported"] == 256 for node in nodes), "256 sources", 30)
-        time.sleep(1.5)  # a process publishes its state once a second
+        time.sleep(1.5)  # in this time, each process publishes its state once
         before = read()
         time.sleep(20)
         packets, commands = (b - a for a, b in zip(before, read()))
@@ -253,13 +253,13 @@ class Frames:
 
 
 def test_a_hundred_thousand_sources_by_zipf(cluster):
-    """A node reports at most 256 sources although more exceed a hundredth of their limits."""
+    """A node reports at most 256 sources, although more are above 1/100 of their limits."""
     node, = cluster.make(1, RATE, sources=None)
     cluster.share()
     weights = list(itertools.accumulate(1 / rank for rank in range(1, 100001)))
     drawn = random.Random(1).choices(range(100000), cum_weights=weights, k=1000000)
     frames, sources, told = Frames(node), itertools.cycle(drawn), []
-    frames.send(sources, 38000, 10)  # in these 10 s, the sources use up their initial bursts
+    frames.send(sources, 38000, 10)  # in these 10 s, sources spend their initial bursts
     sent, before = frames.sent, node.status()
     for _ in range(20):
         frames.send(sources, 38000, 1)
@@ -273,7 +273,7 @@ def test_a_hundred_thousand_sources_by_zipf(cluster):
           f"{commands:.0f} commands a second, CPU of the process {cpu:.1f} %")
     assert pps > 20000
     assert 50 < reported <= 256
-    # a node sends one command per key and round, and one EXPIRE per new key, and keys change often
+    # per key, a command in each round and an EXPIRE when it is new; keys often change
     assert 1000 < commands < 2800
     assert cpu < 5
 
