@@ -14,7 +14,7 @@
 
 static const uint16_t links[] = {1, 113, 276, 101, 228, 229, 105, 0};
 
-/* Begins a file in a format, a link type and a byte order that `kind` selects. */
+/* Begins a capture file. `kind` selects its format, link type and byte order. */
 static void header_put(struct capture_bytes *file, uint8_t kind)
 {
 	uint16_t link = links[kind % 8];

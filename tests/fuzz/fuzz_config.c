@@ -28,7 +28,7 @@ static uint8_t take(struct input *input)
 	return *input->data++;
 }
 
-/* Values of keys. Each array ends with NULL. */
+/* Values of YAML keys. Each array ends with NULL. */
 static const char *const prefixes[] = {
 	"default", "0.0.0.0/0",	    "10.0.0.0/8",	"192.0.2.0/24", "192.0.2.1", "192.0.2.2",
 	"\"::1\"", "2001:db8::/32", "\"2001:db8:1::\"", "2001:db8::1",	NULL};
@@ -65,7 +65,7 @@ static const struct key {
   policy_keys[] = {{"newcomers", budgets}, {0}},
   end_keys[] = {{"for", times}, {"until", moments}, {"force", truths}, {0}};
 
-/* Writes one of the possible values of a key, or a few bytes of the input. */
+/* Writes one of `values`, or a few bytes of the input. */
 static void value_make(FILE *out, struct input *input, const char *const *values)
 {
 	uint8_t choice = take(input);
@@ -83,7 +83,7 @@ static void value_make(FILE *out, struct input *input, const char *const *values
 	fputc('\n', out);
 }
 
-/* Writes a key for each bit that is set in a byte of the input. */
+/* Writes a key with a value for each bit that is set in a byte of the input. */
 static void keys_make(FILE *out, struct input *input, const struct key *some, const char *indent)
 {
 	for (uint8_t which = take(input); some->name; some++, which >>= 1) {

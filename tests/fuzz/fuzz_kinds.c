@@ -27,8 +27,8 @@ static uint64_t run_choose(uint64_t bound)
 }
 
 /*
- * Reads a byte of input. Depending on it, sends a packet on a CPU that is not charging a packet,
- * advances the time, or usually does nothing.
+ * Reads a byte of input. Depending on the byte, sends a packet on an idle CPU, advances the time,
+ * or, for most values, does nothing.
  */
 static void between(void)
 {

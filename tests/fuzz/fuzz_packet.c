@@ -18,10 +18,10 @@ struct finding {
 	uint8_t addr[16];
 	uint8_t destination[16];
 	uint8_t first_proto;
-	size_t payload; /* offset after the fixed IP header, before IPv4 options */
-	size_t limit;	/* offset of the packet's end, by IP's length field and the frame */
+	size_t payload; /* offset after the fixed part of the IP header, before IPv4 options */
+	size_t limit;	/* offset of the packet's end, by the length field of IP and the frame */
 	enum packet_transport transport;
-	size_t end; /* offset after all headers, if no header is truncated */
+	size_t end; /* offset after all headers of the packet, unless the frame cuts one */
 	uint8_t last_proto;
 	bool proto_known; /* whether `last_proto` is the transport protocol */
 	bool fragment;
@@ -73,7 +73,7 @@ static size_t oracle_ethertype(const uint8_t *data, size_t size, struct finding 
 	return at;
 }
 
-/* Sets the packet's end by IP's length field, because padding may follow. Length 0 is unknown. */
+/* Sets the end of the packet by IP's length field; padding may follow. Length 0 means unknown. */
 static void oracle_length(struct finding *finding, size_t begin, uint16_t length)
 {
 	if (length && begin + length < finding->limit)
@@ -102,7 +102,7 @@ static void oracle_ipv4(struct finding *finding, const uint8_t *data, size_t siz
 	finding->first_proto = finding->last_proto = data[ip + 9];
 	finding->proto_known = true;
 	finding->payload = ip + 20;
-	/* the packet is a fragment if more fragments follow, or if its offset is not 0 */
+	/* with the more-fragments flag or an offset other than 0, the packet is a fragment */
 	finding->fragment = read16(data, ip + 6) % 0x4000;
 	if (read16(data, ip + 6) % 0x2000) {
 		finding->transport = TRANSPORT_HIDDEN;
@@ -171,7 +171,7 @@ static void oracle_chain(struct finding *finding, const uint8_t *data, size_t si
 			finding->transport = TRANSPORT_HIDDEN;
 			finding->end = at;
 			finding->last_proto = type;
-			/* unknown, because receivers use the protocol of the first fragment */
+			/* unknown, because a receiver uses the protocol in the first fragment */
 			finding->proto_known = false;
 			return;
 		}
@@ -309,7 +309,7 @@ static struct packet check(const uint8_t *start, size_t size, const uint8_t *lin
 	return packet;
 }
 
-/* Checks that the parser finds in a truncated frame only what the whole frame contains. */
+/* Checks that the parser finds in a frame that was cut only what it finds in the whole frame. */
 static void check_cut(const struct packet *whole, const struct packet *cut)
 {
 	uint16_t supposed = cut->facts.facts & SL_FACT_UNREAD ? SL_FACT_UNREAD | SL_FACT_SYN : 0;
@@ -331,7 +331,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	size_t part;
 
 	if (size) {
-		/* a byte of a MAC address determines the length, because the parser ignores it */
+		/* a byte of a MAC address, which the parser ignores, selects the length */
 		part = size * data[0] / 256;
 		linear = frame_copy(data, part);
 		/* parse the frame in two parts, and then the first part without the second */

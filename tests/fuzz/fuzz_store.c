@@ -23,13 +23,13 @@
 
 #define TIMEOUT_MS 100
 #define PART_MAX   (32 << 10) /* small enough for the send buffer of a socket */
-#define LATE_MS	   2000	      /* how late a call may end, because the machine may stall */
+#define LATE_MS	   2000	      /* a call may end this late, because the machine may stall */
 #define FDS	   4096
 
 static const uint8_t *rest;
 static size_t rest_size;
 
-static int other[FDS]; /* the test's end of each connection; 0 if there is no connection */
+static int other[FDS]; /* the test's end of each connection, by fd; 0: no connection */
 static uint64_t waited_ms;
 
 static void expect(bool truth)
@@ -103,7 +103,7 @@ int __wrap_poll(struct pollfd *fds, nfds_t count, int timeout);
 int __real_clock_gettime(clockid_t clock, struct timespec *ret);
 int __wrap_clock_gettime(clockid_t clock, struct timespec *ret);
 
-/* Replaces hiredis' function by a connection within this process. */
+/* Replaces the connect function of hiredis by a connection to this process. */
 redisContext *__wrap_redisConnectNonBlock(const char *ip, int port)
 {
 	redisContext *context;

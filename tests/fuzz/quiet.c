@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Replaces user/base/error.c. Formats no texts, because most inputs cause errors. */
+/* Replaces user/base/error.c, without formatting texts, because most inputs cause errors. */
 #include <errno.h>
 #include <stddef.h>
 #include <stdlib.h>
