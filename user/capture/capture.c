@@ -15,10 +15,10 @@
 #include "base/error.h"
 #include "capture/stream.h"
 
-/* Longest frame that a capture may claim; merged packets have up to 512 KiB (BIG TCP). */
+/* Longest frame that a capture may contain, in bytes. GRO and TSO merge up to 512 KiB (BIG TCP). */
 #define LENGTH_MAX (1U << 20)
 
-/* Link types of the file format, which libpcap does not define under these names. */
+/* LINKTYPE_ numbers of the file format, for which libpcap does not define these names. */
 #define LINK_ETHERNET	 1
 #define LINK_RAW	 101
 #define LINK_RAW_BSD	 12
@@ -30,7 +30,7 @@
 
 #define SLL_OUTGOING 4
 
-/* Headers of the link types SLL and SLL2, in network byte order. */
+/* Link-layer headers of link types SLL and SLL2, in network byte order. */
 struct sll {
 	uint16_t type, hardware, address_size;
 	uint8_t address[8];
@@ -53,8 +53,8 @@ struct capture {
 	pcap_t *pcap;
 	uint16_t link; /* pcap files */
 	uint64_t number;
-	uint64_t ns;	/* time of the last packet that was chosen */
-	uint8_t *frame; /* the frame of the last packet if its link type is not Ethernet */
+	uint64_t ns;	/* time of the last chosen packet */
+	uint8_t *frame; /* room for a frame that frame_make() builds */
 	uint32_t frame_room;
 	struct capture_totals totals;
 };
@@ -69,7 +69,7 @@ void capture_close(struct capture **capture)
 	if (!closed)
 		return;
 	if (closed->pcap)
-		pcap_close(closed->pcap); /* closes the stream as well */
+		pcap_close(closed->pcap); /* closes `stream` as well */
 	if (closed->in && closed->in != stdin)
 		fclose(closed->in);
 	free(closed->frame);
@@ -86,7 +86,7 @@ static uint64_t file_size(FILE *file)
 	return st.st_size;
 }
 
-/* Returns whether frames of a link type can be made into Ethernet frames. */
+/* Returns whether this module can make Ethernet frames from packets of a link type. */
 static bool link_is_known(uint16_t link)
 {
 	switch (link) {
@@ -161,7 +161,7 @@ int capture_open(const char *path, const struct capture_choice *choice, struct c
 
 /* --- Frames --------------------------------------------------------------------------------- */
 
-/* Returns memory for a frame of `size` bytes, or NULL. */
+/* Returns capture->frame with room for `size` bytes, or NULL if there is no memory. */
 static uint8_t *frame_room(struct capture *capture, uint32_t size)
 {
 	if (size > capture->frame_room) {
@@ -176,8 +176,9 @@ static uint8_t *frame_room(struct capture *capture, uint32_t size)
 }
 
 /*
- * Makes an Ethernet frame from the payload after the first `skip` bytes. The destination is zero.
- * source: MAC address, or NULL. type: EtherType in network byte order.
+ * Replaces the first `skip` bytes of a packet by an Ethernet header, whose destination is zero.
+ * source: MAC address, or NULL. type: EtherType in network byte order. Returns false if there is no
+ * memory.
  */
 static bool frame_make(struct capture *capture, struct capture_packet *packet, uint32_t skip,
 		       const uint8_t *source, uint16_t type)
@@ -200,14 +201,14 @@ static bool frame_make(struct capture *capture, struct capture_packet *packet, u
 	return true;
 }
 
-/* Makes a frame that ends before its EtherType, because its SLL header was cut off. */
+/* Makes an empty frame from a packet that was cut within its SLL header. */
 static void frame_make_empty(struct capture_packet *packet)
 {
 	packet->size = 0;
 	packet->is_cut = true;
 }
 
-/* Makes an Ethernet frame from a packet of another link type. Returns false without memory. */
+/* Makes an Ethernet frame from a packet of link type `link`. Returns false without memory. */
 static bool frame_convert(struct capture *capture, uint16_t link, struct capture_packet *packet)
 {
 	const struct sll *sll = (const void *)packet->bytes;
@@ -237,7 +238,7 @@ static bool frame_convert(struct capture *capture, uint16_t link, struct capture
 	return frame_make(capture, packet, 0, NULL, type);
 }
 
-/* Returns whether an IP packet is longer than packets on the wire are. */
+/* Returns whether a frame has an IP packet longer than the MTU, which GRO or TSO has merged. */
 static bool frame_is_merged(const struct capture_packet *packet, uint32_t mtu)
 {
 	uint32_t at = 2 * ETH_ALEN;
@@ -256,7 +257,7 @@ static bool frame_is_merged(const struct capture_packet *packet, uint32_t mtu)
 
 /* --- Choosing ------------------------------------------------------------------------------- */
 
-/* Counts a packet at its interface. Returns the interface's name, or "". */
+/* Counts a packet for its interface. Returns the interface's name, or "". */
 static const char *interface_count(struct capture *capture, const struct capture_packet *packet)
 {
 	struct capture_totals *totals = &capture->totals;
@@ -287,7 +288,7 @@ static bool interface_is(const char *wanted, uint32_t number, const char *name)
 	return !strcmp(wanted, digits) || !strcmp(wanted, name);
 }
 
-/* Returns whether the capture's user wants this packet. */
+/* Returns whether capture->choice selects this packet. */
 static bool is_chosen(struct capture *capture, const struct capture_packet *packet)
 {
 	const struct capture_choice *choice = capture->choice;
@@ -313,7 +314,7 @@ static int packet_refuse(const struct capture *capture, const char *reason)
 			 capture->number + 1, reason);
 }
 
-/* Sets the time of a packet, which may not be before the time of the packet before it. */
+/* Sets the time of a chosen packet, but at least to the time of the previous chosen packet. */
 static void time_clamp(struct capture *capture, struct capture_packet *packet)
 {
 	struct capture_totals *totals = &capture->totals;
@@ -328,7 +329,7 @@ static void time_clamp(struct capture *capture, struct capture_packet *packet)
 	capture->ns = packet->ns;
 }
 
-/* Checks and converts a packet that libpcap has read. Returns 0 or a negative errno. */
+/* Makes *ret from a packet that libpcap has read, or refuses it. Returns 0 or a negative errno. */
 static int packet_make(struct capture *capture, const struct pcap_pkthdr *header,
 		       const uint8_t *bytes, struct capture_packet *ret)
 {

@@ -2,8 +2,8 @@
 /*
  * Capture: reads the packets of a pcap or pcapng file as Ethernet frames, in the order of their
  * times. libpcap reads the formats; capture/stream.h adds what libpcap hides. A file may contain
- * any bytes: a reader stops with an error that has the number of the packet, and the packets before
- * it stay valid. Only sluice-replay links libpcap.
+ * any bytes: at a bad packet, reading ends with an error that names the packet's number, but
+ * earlier packets are valid. Only sluice-replay links libpcap.
  */
 #ifndef SLUICE_CAPTURE_H
 #define SLUICE_CAPTURE_H
@@ -15,70 +15,70 @@
 #include "capture/stream.h"
 
 /*
- * The way of a packet through the host that captured it. Only the link types SLL and SLL2 (tcpdump
- * -i any) store it.
+ * The direction of a packet, as seen by the host that captured it. Only the link types SLL and SLL2
+ * (tcpdump -i any) store it.
  */
 enum capture_direction {
-	CAPTURE_ANY, /* unknown, or in a choice: both */
+	CAPTURE_ANY, /* in a packet: unknown; in a choice: both directions */
 	CAPTURE_IN,
 	CAPTURE_OUT,
 };
 
-/* The packets to read from a capture. All zero: every packet. */
+/* Selects packets of a capture. If all members are zero, selects every packet. */
 struct capture_choice {
-	enum capture_direction direction; /* packets of an unknown direction are always read */
-	bool has_to;	       /* read only frames to `to`, or to a group and not from `to` */
+	enum capture_direction direction; /* packets of an unknown direction are always selected */
+	bool has_to;	       /* select only frames to `to`, and group frames not from `to` */
 	uint8_t to[6];	       /* MAC address */
-	const char *interface; /* number or name of the only interface to read; NULL: all */
-	uint32_t mtu;	       /* a longer IP packet is merged; 0: CAPTURE_MTU */
+	const char *interface; /* select this interface, by number or name; NULL: all */
+	uint32_t mtu;	       /* an IP packet longer than this was merged; 0: CAPTURE_MTU */
 };
 
 #define CAPTURE_MTU 1500
 
 struct capture_packet {
-	uint64_t number;      /* from 1, over all packets of the capture, chosen or not */
-	uint64_t ns;	      /* time since 1970, not before the time of the previous packet */
-	uint32_t length;      /* bytes of the frame on the wire, without its checksum */
-	uint32_t size;	      /* bytes of the frame that were captured */
+	uint64_t number;      /* counts all packets of the capture from 1, selected or not */
+	uint64_t ns;	      /* time since 1970, at least the time of the previous packet */
+	uint32_t length;      /* bytes that the frame had on the wire, without its checksum */
+	uint32_t size;	      /* bytes of the frame that the capture contains */
 	const uint8_t *bytes; /* the captured bytes; valid until the next packet is read */
-	uint32_t interface;   /* number in the capture; SLL2: the kernel's index */
+	uint32_t interface;   /* number in the pcapng section; SLL2: ifindex */
 	enum capture_direction direction;
-	bool is_cut;	/* the capture has less than the whole frame */
-	bool is_merged; /* GRO or TSO merged several packets before the capture */
+	bool is_cut;	/* the capture does not contain the whole frame */
+	bool is_merged; /* GRO or TSO made this packet of several, before it was captured */
 };
 
 #define CAPTURE_INTERFACES 64
 
-/* Counts of the packets read so far. All but `left_out` count only packets that were chosen. */
+/* Counts of packets read so far; all but `left_out` and `interface` only of selected packets. */
 struct capture_totals {
 	uint64_t packets, cut, merged;
-	uint64_t left_out;  /* packets that were not chosen */
-	uint64_t backward;  /* packets whose time was before the time of an earlier packet */
-	uint64_t back_ns;   /* the longest such time */
+	uint64_t left_out;  /* packets that the choice does not select */
+	uint64_t backward;  /* packets whose time was before the previous packet's */
+	uint64_t back_ns;   /* the longest time by which a packet was earlier, in ns */
 	uint64_t offset;    /* bytes read from the file */
 	uint64_t file_size; /* size of the file in bytes; 0 if it is a pipe */
 	unsigned int interfaces;
-	/* interfaces with packets that were chosen; later interfaces are not counted */
+	/* the first CAPTURE_INTERFACES interfaces with packets, selected or not */
 	struct capture_interface {
 		uint32_t number;
 		uint64_t packets;
-		char name[CAPTURE_NAME]; /* "" if the capture has no names */
+		char name[CAPTURE_NAME]; /* "" if the capture does not name it */
 	} interface[CAPTURE_INTERFACES];
 };
 
 struct capture;
 
 /*
- * Opens a capture, or standard input if the path is "-". `choice` must stay valid until the capture
- * is closed. Returns 0 or a negative errno.
+ * Opens a capture file, or standard input if the path is "-". `choice` must stay valid until the
+ * capture is closed. Returns 0 or a negative errno.
  */
 int capture_open(const char *path, const struct capture_choice *choice, struct capture **ret);
 
-/* Does the work of capture_open() on a stream, and closes the stream. name: for messages. */
+/* Opens a capture from a stream, like capture_open(), and then owns `stream`. name: for errors. */
 int capture_open_stream(FILE *stream, const char *name, const struct capture_choice *choice,
 			struct capture **ret);
 
-/* Reads the next packet that was chosen. Returns 1, 0 at the end, or a negative errno. */
+/* Reads the next selected packet. Returns 1, 0 at the end of the capture, or a negative errno. */
 int capture_next(struct capture *capture, struct capture_packet *ret);
 
 const struct capture_totals *capture_totals(const struct capture *capture);

@@ -7,7 +7,7 @@
 
 #include "base/array.h"
 
-/* Types of pcapng blocks, and the link type that libpcap sees for all interfaces. */
+/* Types of pcapng blocks, and the link type that the stream gives all interfaces. */
 #define BLOCK_SECTION	0x0A0D0D0AU
 #define BLOCK_INTERFACE 1U
 #define BLOCK_OLD	2U
@@ -17,8 +17,8 @@
 #define OPTION_NAME	2
 #define LINK_ETHERNET	1
 
-#define BLOCK_HEAD     8  /* type and length */
-#define INTERFACE_HEAD 16 /* with link type, 2 reserved bytes and snap length */
+#define BLOCK_HEAD     8  /* bytes of a block's type and length */
+#define INTERFACE_HEAD 16 /* BLOCK_HEAD, link type, 2 reserved bytes, snap length */
 
 static uint32_t word_at(const struct stream *stream, unsigned int at)
 {
@@ -36,7 +36,7 @@ static uint16_t half_at(const struct stream *stream, unsigned int at)
 	return stream->is_swapped ? bswap_16(half) : half;
 }
 
-/* Reads more bytes of the current block, up to `size` in all. Returns false at the file's end. */
+/* Reads the current block into `stage`, up to byte `size`. Returns false at the file's end. */
 static bool stage_read(struct stream *stream, uint32_t size)
 {
 	stream->staged +=
@@ -44,7 +44,7 @@ static bool stage_read(struct stream *stream, uint32_t size)
 	return stream->staged == size;
 }
 
-/* Copies the name of an interface from the options of its block. */
+/* Copies the name of the interface that the staged block describes, or "". */
 static void name_find(const struct stream *stream, char ret[CAPTURE_NAME])
 {
 	unsigned int at = INTERFACE_HEAD;
@@ -67,7 +67,7 @@ static void name_find(const struct stream *stream, char ret[CAPTURE_NAME])
 	}
 }
 
-/* Notes an interface, and gives it the link type and the snap length that libpcap shall see. */
+/* Records the staged interface, and overwrites its link type and snap length for libpcap. */
 static bool interface_add(struct stream *stream)
 {
 	struct stream_interface *interface;
@@ -83,7 +83,7 @@ static bool interface_add(struct stream *stream)
 	return true;
 }
 
-/* Returns how many bytes of a block to stage, of which the type and the length are staged. */
+/* Returns how many bytes of a block to read into `stage`, at least its type and length. */
 static uint64_t bytes_wanted(uint32_t type, uint64_t length)
 {
 	uint64_t wanted = BLOCK_HEAD;
@@ -96,8 +96,8 @@ static uint64_t bytes_wanted(uint32_t type, uint64_t length)
 }
 
 /*
- * Stages the head of the next block. At the end of the file, or if the block is not sound, stages
- * what there is; libpcap then reports the error. Returns false if there is no memory.
+ * Reads the begin of the next block into `stage`. At the file's end, or if the block is malformed,
+ * `stage` has fewer bytes, and libpcap then reports the error. Returns false without memory.
  */
 static bool block_begin(struct stream *stream)
 {

@@ -2,8 +2,9 @@
 /*
  * Capture: the bytes that libpcap reads from a capture. libpcap does not report from which
  * interface of a pcapng file a packet is, and refuses a file whose interfaces differ in link type
- * or snap length. So this stream follows the blocks of pcapng on their way to libpcap. It notes the
- * interfaces, and gives all of them one link type and snap length. pcap files pass unchanged.
+ * or snap length. So libpcap reads through this stream, which parses the blocks of pcapng. It
+ * records the interfaces, and gives all of them one link type and snap length. pcap files pass
+ * unchanged.
  */
 #ifndef SLUICE_CAPTURE_STREAM_H
 #define SLUICE_CAPTURE_STREAM_H
@@ -14,24 +15,24 @@
 
 #define CAPTURE_NAME 32 /* size of the name of an interface, with its NUL */
 
-/* A description of an interface, with up to this many bytes of options, is read for its name. */
+/* Largest interface description block, in bytes, in which the stream looks for the name. */
 #define STREAM_STAGED 4096
 
 struct stream_interface {
-	uint16_t link; /* LINKTYPE_ of the file format */
+	uint16_t link; /* LINKTYPE_ number in the file */
 	char name[CAPTURE_NAME];
 };
 
 struct stream {
 	FILE *in;
-	uint64_t offset; /* bytes that libpcap has read */
+	uint64_t offset; /* bytes of the file that libpcap has read */
 	bool is_begun;
 	bool is_pcapng;
-	bool is_swapped;  /* pcapng: the section has the byte order of another machine */
-	bool has_no_time; /* pcapng: the last packet is in a simple packet block */
-	uint32_t current; /* pcapng: interface of the last packet */
-	uint64_t left;	  /* bytes of the current block after the staged bytes */
-	uint32_t staged;  /* bytes in `stage` */
+	bool is_swapped;  /* pcapng: the section's byte order is not this machine's */
+	bool has_no_time; /* pcapng: libpcap's last packet is in a simple packet block */
+	uint32_t current; /* pcapng: interface number of libpcap's last packet */
+	uint64_t left;	  /* bytes of the current block that are not in `stage` */
+	uint32_t staged;  /* bytes of the current block in `stage` */
 	uint32_t taken;	  /* bytes of `stage` that libpcap has read */
 	struct stream_interface *interface;
 	unsigned int interfaces, room;
@@ -39,9 +40,9 @@ struct stream {
 };
 
 /*
- * Opens the stream that libpcap shall read. It has no buffer, so `current` is the interface of the
- * packet that libpcap returned last. Closing it frees `interface`, but does not close `in`. Returns
- * NULL if there is no memory.
+ * Opens the stream for libpcap. It is unbuffered, so `current` is the interface of the last packet
+ * that libpcap returned. fclose() frees `interface`, but does not close `in`. Returns NULL if there
+ * is no memory.
  */
 FILE *stream_open(struct stream *stream);
 
