@@ -6,7 +6,7 @@
 #include "program/program.h"
 
 struct serve_words {
-	const char *listen; /* addresses separated by commas */
+	const char *listen; /* addresses to listen on, separated by commas */
 	const char *socket;
 	const char *token_file;
 	const char *certificate;
@@ -17,10 +17,10 @@ struct serve_words {
 
 #define SERVE_PORT 9740
 
-/* The most sources that metrics may name, so that a scrape stays small. */
+/* Largest number of sources for which `serve` may export metrics, so that a scrape stays small. */
 #define SERVE_METRICS_SOURCES 1000
 
-/* The command without `run`: another package has its program. */
+/* Command `serve` without function `run`, because sluice-serve, in another package, runs it. */
 extern const struct command command_serve;
 
 #endif

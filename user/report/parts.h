@@ -18,7 +18,7 @@ struct lock_holder;
  */
 int gate_open_named(struct gate *gate, const char *name);
 
-/* Number of the maps that hold sources and rules; the maps after them have a fixed size. */
+/* Number of maps whose use reports list: those that hold sources and rules. */
 #define MAPS_LISTED MAP_ADMISSION
 
 #define KEPT_TEXT (PATH_MAX + 64)
@@ -33,29 +33,29 @@ bool keeper_find(const char *gate, struct lock_holder *ret, char text[KEPT_TEXT]
 /* Prints a finding in two lines. of_several: also print its gate, unless the gate is its object. */
 void print_finding(const struct finding *finding, bool of_several, const char *indent);
 
-/* Prints the JSON fields of an attachment. state: NULL for "attached" or "gone". */
+/* Prints the JSON fields of an attachment. state: its state; NULL: "attached" or "gone". */
 void print_attachment(const struct attachment *attachment, const char *state);
 
 /*
  * Prints the command that makes an attachment, for a shell in the network namespace in which sluice
- * was started. sizes: the gate's sizes to print; a size of 0 is omitted. Returns false, and prints
- * nothing, if -n cannot name the namespace of the device.
+ * was started. sizes: sizes of the gate to add to the command; a size of 0 is omitted. Returns
+ * false, and prints nothing, if -n cannot name the namespace of the device.
  */
 bool print_attach_command(const struct attachment *attachment, struct gate_sizes sizes,
 			  const char *gate, const char *lead);
 
-/* Prints a counter as JSON: {"packets", "bytes"}. */
+/* Prints a counter as JSON: "key": {"packets", "bytes"}. */
 void print_packets(const char *key, const struct sl_cell *cell);
 
 /* Prints as JSON the rule that decides about a source. Without a rule, its fields are null. */
 void print_judgement(const struct gate *gate, const struct judgement *judgement);
 
-/* Prints as JSON the fields of a limit, and its state, which is null if it is unknown. */
+/* Prints as JSON the fields of a limit and of its state. If the state is unknown, they are null. */
 void print_limit_state(const struct source *source, const struct sl_limit *limit,
 		       const struct limit_state *state);
 
 /*
- * unit_name() returns "packets" or "bytes", which the limit counts. unit_of() returns "packet" or
+ * unit_name() returns what a limit counts: "packets" or "bytes". unit_of() returns "packet" or
  * "byte" if `count` is 1.
  */
 const char *unit_name(const struct sl_limit *limit);

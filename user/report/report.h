@@ -2,8 +2,8 @@
 /*
  * Report: prints the output of the commands that read a gate, each by a function with the name of
  * the command. A report is written by program/writer.h, so print_begin() selects its stream, and
- * text or JSON. If a report fails, its document is incomplete. A process can write any number of
- * reports, one at a time.
+ * text or JSON. If a report fails, its text or JSON is incomplete. A process can write any number
+ * of reports, one at a time.
  */
 #ifndef SLUICE_REPORT_H
 #define SLUICE_REPORT_H
@@ -30,7 +30,7 @@ int report_metrics(const char *gate); /* output of `export`, always text */
  */
 int report_doctor(const struct asked *asked);
 
-/* Reports the counters. If `all` is set, text also has lines whose counts are 0. */
+/* Reports all counters. If `all` is set, text output includes lines whose counts are 0. */
 int report_stats(const struct gate *gate, bool all);
 
 int report_lists(const struct gate *gate);
@@ -51,17 +51,17 @@ struct sources_args {
 	struct sl_prefix within;
 	unsigned int order; /* enum order */
 	unsigned int top;   /* number of sources to print; 0 for all */
-	unsigned int skip;  /* number of sources before the first that is printed */
+	unsigned int skip;  /* number of sources to omit first, in the order */
 };
 
-/* types of the members */
+/* types of the words `sort`, `top` and `skip` */
 extern const struct value_type value_order, value_top, value_skip;
 
 int report_sources(const struct gate *gate, const struct sources_args *args);
 
 /* --- A packet ------------------------------------------------------------------------------- */
 
-/* The words that describe a packet; 0 if a word was not given. */
+/* The packet that the words of `check` describe. A member is 0 if its word was not given. */
 struct check_args {
 	struct sl_prefix source;
 	struct sl_prefix to;
@@ -75,10 +75,10 @@ struct check_args {
 	bool unread;
 };
 
-/* Types of the members of check_args; their values are never 0. */
+/* Types of members of check_args. They store the number plus 1 or another value above 0. */
 extern const struct value_type value_proto, value_port, value_fragment, value_vlan, value_frame;
 
-/* Builds the packet that the words describe, with the facts that the BPF program would find. */
+/* Builds the packet that `args` describe, with the facts that the BPF program would find. */
 int packet_build(const struct check_args *args, struct packet_args *ret);
 
 int report_check(const struct gate *gate, const struct packet_args *packet);

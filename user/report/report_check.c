@@ -17,7 +17,7 @@
 
 /* --- A limit -------------------------------------------------------------------------------- */
 
-/* Prints the policy from which a limit or a budget is inherited. home: 0 if it is not inherited. */
+/* Prints the policy that defines an inherited limit or budget. home: SL_ORIGIN(); 0: own. */
 static void print_home(const struct gate *gate, uint32_t home)
 {
 	char text[PREFIX_TEXT];
@@ -26,7 +26,7 @@ static void print_home(const struct gate *gate, uint32_t home)
 		     home ? prefix_format(limit_origin(gate, home), text) : NULL);
 }
 
-/* Formats, in words of `check`, a packet that satisfies a match: "proto udp port 53 vlan 7". */
+/* Formats words of `check` that describe a packet for a match: "proto udp port 53 vlan 7". */
 static const char *packet_words(const struct sl_match *match, char text[MATCH_TEXT])
 {
 	const char *words = match->fact == SL_FACT_TCP	      ? " proto tcp"
@@ -64,7 +64,7 @@ static void print_match(const struct sl_limit *limit, const struct sl_match *mat
 			   match_format(match, text), packet_words(match, words));
 }
 
-/* Prints the credit and the debt of a limit or a budget. */
+/* Prints how much is left of a limit's or a budget's burst, and its debt. */
 static void print_level(const struct sl_limit *limit, const struct limit_state *state)
 {
 	uint64_t burst = burst_units(limit);

@@ -29,14 +29,14 @@
 #include "state/pressure.h"
 #include "state/stats.h"
 
-/* Facts that are printed about a gate. */
+/* What the metrics of a gate need to know of the gate. */
 struct exported {
 	char gate[GATE_NAME + 1];
 	uint32_t generation;
 	struct stats stats;
 	struct durations durations[DURATIONS_VERDICTS];
 	struct seen seen;
-	double seen_age; /* age of `seen` in seconds; -1 if no attachments could be read */
+	double seen_age; /* seconds since attachments were published; -1: unknown */
 	struct pressure pressure;
 	struct passing passing;
 	struct table_fill fill;
@@ -47,12 +47,12 @@ struct exported {
 	struct sl_list_info lists[SL_LIST_PLACES];
 };
 
-/* A metric. print() prints the metric's samples for a gate. */
+/* A metric. print() prints the samples of the metric for one gate. */
 struct metric {
 	const char *name;
 	const char *help;
 	void (*print)(const struct metric *metric, const struct exported *gate);
-	size_t member, size; /* offset and size of a value in struct exported or struct sl_cell */
+	size_t member, size; /* place of the value in struct exported or sl_cell */
 	bool is_histogram;
 };
 
@@ -65,7 +65,7 @@ static uint64_t number_at(const void *base, const struct metric *metric)
 						: *(const uint64_t *)member;
 }
 
-/* Prints a sample with the label gate. labels: format of more labels, such as ",policy=\"%s\"". */
+/* Prints a sample with label `gate`. labels: format of further labels, such as ",policy=\"%s\"". */
 static void __attribute__((format(printf, 4, 5)))
 print_sample(const struct metric *metric, const struct exported *e, uint64_t value,
 	     const char *labels, ...)
@@ -123,7 +123,7 @@ static void print_seconds(const struct metric *metric, const struct exported *e)
 		print_text("%s{gate=\"%s\"} %.3f\n", metric->name, e->gate, value);
 }
 
-/* Prints a sample for each cause. metric->member is an array with an event for each cause. */
+/* Prints a sample for each cause. metric->member is an array with one event for each cause. */
 static void export_causes(const struct metric *metric, const struct exported *e)
 {
 	const struct pace *first = (const void *)((const char *)e + metric->member);
@@ -175,7 +175,7 @@ static void print_map_entries(const struct metric *metric, const struct exported
 				     gate_map_names[map]);
 }
 
-/* Prints the number of findings with each id. Findings with the same id follow each other. */
+/* Prints how many findings have each id. In `findings`, equal ids are adjacent. */
 static void print_findings(const struct metric *metric, const struct exported *e)
 {
 	const struct finding *list = e->findings.list;
@@ -191,7 +191,7 @@ static void print_findings(const struct metric *metric, const struct exported *e
 	}
 }
 
-/* Escapes the name of a device or a network namespace in the value of a label. */
+/* Formats a device or a network namespace as a label value, with escapes. */
 static const char *escape(const char *name, char text[2 * NETNS_NAME])
 {
 	char *end = text;
@@ -221,7 +221,7 @@ static void export_attachments(const struct metric *metric, const struct exporte
 	}
 }
 
-/* Prints the cumulative buckets of each histogram, its sum and its count. */
+/* Prints each histogram: its cumulative buckets, its sum and its count. */
 static void export_durations(const struct metric *metric, const struct exported *e)
 {
 	for (int verdict = 0; verdict < DURATIONS_VERDICTS; verdict++) {

@@ -13,9 +13,9 @@
 #include "report/report.h"
 
 /*
- * Prints the commands that make the attachments that are not gone. The first command also has the
- * sizes of the gate, because it makes the gate. Sets `ret_lacks_fq` if a limit shapes and a device
- * on hook egress lacks the qdisc fq.
+ * Prints the commands that make the existing attachments. The first command also has the sizes of
+ * the gate, because it makes the gate. Sets `ret_lacks_fq` if a limit shapes and a device on hook
+ * egress lacks the qdisc fq.
  */
 static int dump_attachments(const struct gate *gate, bool *ret_lacks_fq)
 {
@@ -49,7 +49,7 @@ static int dump_attachments(const struct gate *gate, bool *ret_lacks_fq)
 	return 0;
 }
 
-/* Prints the devices as the JSON array "attach" of a rules file. */
+/* Prints the gate's devices as JSON array "attach", as in a rules file. */
 static int print_places(const struct gate *gate)
 {
 	_cleanup_(places_free) struct places places = {0};

@@ -49,13 +49,13 @@ static void print_limit(const struct source_view *view, int index)
 	else
 		snprintf(level, sizeof(level), "%u%%",
 			 (unsigned int)(100.0 * state->remaining / burst_units(limit)));
-	if (length > 15) /* cut the middle, because the end may be ":bits" */
+	if (length > 15) /* shorten the middle of a label, because its end may be ":bits" */
 		print_text(" %.9s~%s %5s\n", label, label + length - 5, level);
 	else
 		print_text(" %-15s %5s\n", label, level);
 }
 
-/* Prints a source as columns: counts of 5 characters, and one limit. */
+/* Prints a source as columns: counts of at most 5 characters, and the limit of limit_shown(). */
 static void print_source(const struct source_view *view)
 {
 	const struct source *source = &view->source;
@@ -94,10 +94,10 @@ struct ranked {
 	double urgency;
 };
 
-#define URGENCY_FREE  (-2) /* urgency of a source without limits */
-#define URGENCY_KNOWN (-3) /* urgency of a source with counters */
+#define URGENCY_FREE  (-2) /* no counters and no limits */
+#define URGENCY_KNOWN (-3) /* counters */
 
-/* Computes the rank and the urgency of a source. */
+/* Computes the rank (the value to sort by) and the urgency of a source. */
 static int rank(const struct gate *gate, const struct table *table, enum order order,
 		struct ranked *ranked)
 {
@@ -142,7 +142,7 @@ static int print_ranked(const struct gate *gate, const struct table *table,
 			const struct ranked *ranked, unsigned int count, unsigned int total)
 {
 	char address[PREFIX_TEXT];
-	int width = 15; /* makes the row of an IPv4 source 80 columns wide */
+	int width = 15; /* 15 characters for an IPv4 source make 80 columns */
 	int err = 0;
 
 	for (unsigned int i = 0; i < count; i++) {
@@ -186,7 +186,7 @@ int report_sources(const struct gate *gate, const struct sources_args *args)
 	_cleanup_(table_close) struct table table = TABLE_CLOSED;
 	struct source_list list = {0};
 	_cleanup_free_ struct ranked *ranked = NULL;
-	/* an IPv6 address is usually counted under its /64 */
+	/* most IPv6 addresses are counted under their /64 */
 	const struct sl_prefix within = prefix_source(&args->within);
 	unsigned int count, skip;
 	int err = table_open(gate, &table) ?: sources_list(gate, &table, &within, &list);

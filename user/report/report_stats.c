@@ -7,9 +7,9 @@
 #include "state/durations.h"
 #include "state/stats.h"
 
-/* Options of the output. Text omits lines whose counts are 0, unless the user wrote `all`. */
+/* Options of the output. Text has lines whose counts are 0 only if the user wrote `all`. */
 struct stats_output {
-	bool all, has_hidden; /* has_hidden: there are lines that only `all` prints */
+	bool all, has_hidden; /* has_hidden: lines were omitted that `all` prints */
 };
 
 static bool is_shown(struct stats_output *output, unsigned long long count)
@@ -50,7 +50,7 @@ static void print_totals(const struct stats *stats, struct stats_output *output)
 
 /*
  * Prints the packets that a policy passed and dropped, and the packets that its limits refused.
- * JSON omits lines that are not of a policy, and text omits lines without packets.
+ * JSON omits lines for packets without a policy, and text omits lines without packets.
  */
 static void print_policy(const struct stats_line *line, struct stats_output *output)
 {
@@ -101,7 +101,7 @@ static const char *duration_format(uint64_t ns, char text[DURATION_TEXT])
 	return text;
 }
 
-/* Prints a percentile of durations. key: its key in JSON. */
+/* Prints a percentile of durations in text and JSON. key: its JSON key. */
 static void print_percentile(const char *key, const struct durations *durations,
 			     unsigned int percent)
 {
@@ -112,7 +112,7 @@ static void print_percentile(const char *key, const struct durations *durations,
 	print_text(" %16s", ns ? duration_format(ns, text) : "-");
 }
 
-/* Prints how long packets with one verdict took. */
+/* Prints durations of packets with one verdict (pass or drop). */
 static void print_durations(enum durations_verdict verdict, const struct durations *durations)
 {
 	print_object(durations_names[verdict]);

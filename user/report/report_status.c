@@ -16,25 +16,25 @@
 #include "state/pressure.h"
 #include "state/stats.h"
 
-/* Facts that status prints about a gate. All facts are read before any fact is printed. */
+/* The output of status about a gate, which is read completely before it is printed. */
 struct facts {
 	unsigned int rules;
 	struct seen seen;
 	struct shaping shaping;
-	struct holding holding[ATTACHMENTS_MAX]; /* state of the qdisc fq of each attachment */
+	struct holding holding[ATTACHMENTS_MAX]; /* how fq of each attachment holds packets */
 	struct pressure pressure;
 	struct passing passing;
 	struct budget_use *budgets;
 	unsigned int budget_count;
 	struct table_fill fill;
 	struct occupancy maps[GATE_MAPS];
-	uint64_t memory[GATE_MAPS]; /* bytes of the used entries; of all entries if not counted */
+	uint64_t memory[GATE_MAPS]; /* memory of the used entries; if not counted, of all entries */
 	struct findings findings;   /* the FINDINGS_SHOWN most important findings */
 };
 
 #define FINDINGS_SHOWN 3
 
-/* Returns whether a limit shapes the packets of this attachment. */
+/* Returns whether any limit of the gate delays packets of this attachment. */
 static bool shapes_on(const struct facts *facts, const struct attachment *a)
 {
 	return facts->shaping.any && a->hook == HOOK_EGRESS && a->program_id;
@@ -116,7 +116,7 @@ static void print_attachments(const struct gate *gate, const struct facts *facts
 
 /* --- New sources ---------------------------------------------------------------------------- */
 
-/* Prints how often an event occurred. lead: text to print before the event's name. */
+/* Prints the rate and the number of an event. lead: text before the event's name. */
 static void print_pace(const char *key, const char *lead, const char *what, const struct pace *pace)
 {
 	print_row(key);
@@ -126,7 +126,7 @@ static void print_pace(const char *key, const char *lead, const char *what, cons
 	print_end();
 }
 
-/* Prints an event for each cause. first: array of CAUSES events. */
+/* Prints the rate and the number of an event for each cause. first: array of CAUSES elements. */
 static void print_causes(const char *key, const char *lead, const struct pace *first)
 {
 	print_object(key);
@@ -339,7 +339,7 @@ static void print_sharing(const struct gate *gate)
 
 struct status_view {
 	unsigned int count;
-	int err; /* negative errno if a gate could not be read; others are printed */
+	int err; /* a gate could not be read: negative errno of the last error */
 };
 
 static void print_gate(const struct gate *gate, const struct facts *facts)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The words of check and sources: their types, and the packet that they describe. */
+/* The words of commands `check` and `sources`: their types, and the packet that they describe. */
 #include <netinet/in.h>
 
 #include "attach/attachment.h"
@@ -100,7 +100,7 @@ int packet_build(const struct check_args *args, struct packet_args *packet)
 		facts->facts = facts_unread(facts->facts);
 	if (args->fragment)
 		facts->facts |= SL_FACT_FRAGMENT;
-	if (args->fragment == FRAGMENT_LATER) { /* a later fragment has no port and no flags */
+	if (args->fragment == FRAGMENT_LATER) { /* a later fragment has no port and no TCP flags */
 		facts->facts &= ~(SL_FACT_PORT | SL_FACT_SYN | SL_FACT_UNREAD);
 		facts->port = 0;
 		if (!ipv4) {
@@ -108,7 +108,7 @@ int packet_build(const struct check_args *args, struct packet_args *packet)
 			facts->proto = 0;
 		}
 	}
-	/* `to` implies hook egress, because only limits with key dst need it, and only there */
+	/* `to` implies hook egress, because only limits with key dst use it, on that hook */
 	packet->egress = args->hook ? args->hook == HOOK_EGRESS + 1 : args->to.bits;
 	return 0;
 }

@@ -14,27 +14,28 @@ struct source_view {
 };
 
 /*
- * Reads a source, and its state under each limit. Reads no limits of a /64 that contains longer
- * rules, because its addresses may have different policies. source_free() frees view->source.
+ * Reads a source, and its state under each limit. Reads no limits if longer rules divide the
+ * source's /64, because its addresses may have different policies. source_free() frees
+ * view->source.
  */
 int view_read(const struct gate *gate, const struct table *table, const struct sl_prefix *address,
 	      struct source_view *view);
 
-/* Returns the part of the burst that is left, from 0 to 1, or -1 if the key is blocked. */
+/* Returns the part of the burst that is left, from 0 to 1, or -1 if the source's key is blocked. */
 double limit_slack(const struct source_view *view, int index);
 
 /* Returns whether the limit surely refuses the next packet that it matches. */
 bool limit_refuses(const struct limit_state *state);
 
 /*
- * Returns the index of the limit to print, or -1: the first limit that refuses and drops packets;
+ * Returns the index of the limit to show, or -1: the first limit that refuses and drops packets;
  * otherwise the first that refuses and observes; otherwise the limit with the least burst left.
  */
 int limit_shown(const struct source_view *view);
 
 #define CELL_TEXT 24
 
-/* Formats a count with at most 5 characters: 99999, 100k, 1.23M, 12.3M, 123M. */
+/* Formats a number with at most 5 characters: 99999, 100k, 1.23M, 12.3M, 123M. */
 const char *count_format(uint64_t count, char text[CELL_TEXT]);
 
 /* Formats a time with at most 5 characters, rounded up: 999ms, 99s, 99m, 99h, 9999d. */
