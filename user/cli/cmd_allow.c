@@ -12,7 +12,7 @@
 #include "report/report.h"
 #include "rules/list_file.h"
 
-#define FORCE "write 'force'" /* hint of an error that 'force' avoids */
+#define FORCE "write 'force'" /* hint of errors that the word `force` avoids */
 
 struct entry_args {
 	struct operands prefixes;
@@ -29,10 +29,10 @@ struct entry_args {
 struct listing {
 	const struct context *context;
 	const struct entry_args *args;
-	enum sl_access access; /* access of the entries; SL_ACCESS_NONE if their list decides */
+	enum sl_access access; /* access of the entries; SL_ACCESS_NONE: as in their list */
 	const char *name;      /* name of the list; NULL for runtime entries */
-	uint64_t ns;	       /* time until the end, from `for` or `until`; 0 if there is no end */
-	bool ends_entries;     /* each entry stores the end; if not set, the list stores it */
+	uint64_t ns;	       /* time from now to the end, from `for` or `until`; 0: no end */
+	bool ends_entries;     /* the end applies to each entry; otherwise, to the list */
 	unsigned int skipped;  /* number of bad lines of the file that were skipped */
 	struct ruleset entries;
 	struct ruleset absent; /* prefixes without an entry to remove, for unallow and undeny */
@@ -47,14 +47,14 @@ static void listing_free(struct listing *listing)
 
 static const struct value_type for_time = VALUE_TIME(NS_PER_MS, TIME_MAX_NS);
 
-/* Returns whether the command is unallow or undeny. */
+/* Returns whether the command is unallow or undeny, which remove entries. */
 static bool removes(const struct listing *listing)
 {
 	return listing->context->command == &command_unallow ||
 	       listing->context->command == &command_undeny;
 }
 
-/* Adds a prefix or a range. If the text is a time, the error suggests the word `for`. */
+/* Parses and adds a prefix or a range. If the text is a time, the error suggests `for`. */
 static int prefix_add(struct listing *listing, const char *word)
 {
 	unsigned int before = error_count(), mark;
@@ -99,7 +99,7 @@ static int entries_parse(struct listing *listing)
 	return err;
 }
 
-/* Opens the report's JSON object, and prints "list NAME: " unless `name` is NULL. */
+/* Begins the report: opens a JSON object and, unless `name` is NULL, prints "list NAME: ". */
 static void report_begin(const struct listing *listing, enum sl_access access, const char *name)
 {
 	print_object(NULL);
@@ -111,7 +111,7 @@ static void report_begin(const struct listing *listing, enum sl_access access, c
 
 /* --- allow and deny ------------------------------------------------------------------------- */
 
-/* Access and end of an entry or a list before the change. */
+/* The access and the end that an entry or a list had before the change. */
 struct was {
 	enum sl_access access;
 	uint32_t until;
@@ -146,7 +146,7 @@ static int listing_parse(struct listing *listing)
 {
 	const struct entry_args *args = listing->args;
 	const char *command = listing->context->command->name;
-	/* allow a wide runtime entry, because only a deny could lock out the operator */
+	/* allow a wide prefix as runtime allow: only a deny could lock out the operator */
 	bool may_be_wide =
 		args->force || (listing->access == SL_ACCESS_ALLOW && !args->file && !args->name);
 	int err = entries_parse(listing);
@@ -157,7 +157,7 @@ static int listing_parse(struct listing *listing)
 		return error_misuse("conflict", command,
 				    "'for' and 'until' exclude each other; write one of them");
 	listing->ns = args->for_ns;
-	if (args->until) /* round to seconds, because `until` was given in seconds */
+	if (args->until) /* until_left_ns() is a bit less than the user meant */
 		listing->ns =
 			(until_left_ns(args->until) + NS_PER_SEC / 2) / NS_PER_SEC * NS_PER_SEC;
 	listing->name = args->name;
@@ -179,7 +179,7 @@ static int listing_parse(struct listing *listing)
 	return err;
 }
 
-/* Returns the end of the entries, or 0 if they have no end. */
+/* Returns the end for the entries in the unit of until_at(), or 0 if they have no end. */
 static uint32_t listing_end(const struct listing *listing)
 {
 	uint32_t until = listing->args->until;
@@ -302,7 +302,7 @@ static void list_print(const struct listing *listing, const struct sl_list_info 
 	print_end();
 }
 
-/* Changes a list. written: mtime of its file in seconds; 0 for the current time. */
+/* Changes a list. written: mtime of the list file, in seconds; 0: use the current time. */
 static int list_change(struct gate *gate, struct listing *listing, uint64_t written)
 {
 	const uint32_t end = listing_end(listing);
@@ -440,7 +440,7 @@ const char *entry_removal(const struct gate *gate, const struct judgement *decid
 	return text;
 }
 
-/* Adds the error that a prefix has no entry, and names a shorter prefix whose entry covers it. */
+/* Adds the error that a prefix has no entry. Names a shorter prefix whose entry covers it. */
 static int refuse_uncovered(const struct gate *gate, const struct sl_prefix *prefix,
 			    enum sl_access access)
 {
@@ -507,8 +507,8 @@ prefixes_print(const char *key, const struct ruleset *entries, const char *forma
 }
 
 /*
- * Removes runtime entries. If a prefix has no such entry, fails, or moves the prefix to `absent` if
- * `force` is given.
+ * Removes runtime entries. If a prefix has no such entry, fails or, with `force`, adds the prefix
+ * to `absent`.
  */
 static int runtime_remove(struct gate *gate, struct listing *listing)
 {
@@ -545,7 +545,7 @@ static int runtime_remove(struct gate *gate, struct listing *listing)
 	return 0;
 }
 
-/* Removes entries from a list. With -f, removes the whole list. */
+/* Removes prefixes from a list. With -f, removes the whole list. */
 static int list_remove(struct gate *gate, struct listing *listing)
 {
 	const struct entry_args *args = listing->args;

@@ -26,7 +26,7 @@ static const struct {
 	[NO_LONGER_ALLOWED] = {"no_longer_allowed", "no longer allowed"},
 };
 
-/* Prints a text such as "2 policies added, 1 changed; 3 denied". */
+/* Formats what a rules file changed, such as "2 policies added, 1 changed; 3 denied". */
 static void effects_print(const struct apply *change, const char *separator)
 {
 	bool has_noun = false;
@@ -47,7 +47,7 @@ static void effects_print(const struct apply *change, const char *separator)
 	}
 }
 
-/* Prints the devices that were attached, or that were detached if `detaches` is set. */
+/* Prints the devices that `apply` attached, or that it detached if `detaches` is set. */
 static void placings_print(const char *key, const struct gate *gate, const struct apply *change,
 			   bool detaches)
 {
@@ -92,9 +92,7 @@ static void apply_print(const struct gate *gate, const struct apply *change, uin
 	print_end();
 }
 
-/*
- * Warns if no device is attached, unless attachments are unreadable. places: devices in the file.
- */
+/* Warns if the gate has no attached device. Does not warn if attachments cannot be read. */
 static void warn_unattached(const struct gate *gate, const struct places *places)
 {
 	struct attachment all[ATTACHMENTS_MAX];

@@ -40,8 +40,8 @@ struct attaching {
 };
 
 /*
- * Finds the devices on the command line. If a device does not exist, but its name is similar to a
- * keyword, the error suggests the keyword.
+ * Finds the devices that the command line names. If a device does not exist, but its name is
+ * similar to a keyword, the error suggests the keyword.
  */
 static int devices_find(const struct operands *names, struct attaching all[ATTACHMENTS_MAX])
 {
@@ -87,8 +87,8 @@ static int attach_check_sizes(const struct gate *gate, const uint32_t size[SIZES
 }
 
 /*
- * Attaches all devices. On failure, detaches the devices that it attached. If a limit in force
- * shapes, first checks that all devices can delay packets.
+ * Attaches all devices. On failure, detaches the devices that this call has attached. If a limit in
+ * force shapes, first checks that all devices can delay packets.
  */
 static int attach_all(const struct gate *gate, const struct attach_args *args,
 		      struct attaching *all)
@@ -219,7 +219,7 @@ const struct command command_attach = {
 
 /* --- detach --------------------------------------------------------------------------------- */
 
-/* operand that selects all devices of the gate */
+/* the operand `all` selects all devices of the gate */
 static const char *const all_devices = "all";
 
 struct detach_args {
@@ -227,7 +227,7 @@ struct detach_args {
 	unsigned int hook; /* enum hook, plus 1; 0 selects all hooks */
 };
 
-/* The attachments of a gate. Those to be detached are marked. */
+/* The attachments of a gate. is_marked: to be detached. */
 struct detaching {
 	const struct detach_args *args;
 	struct attachment all[ATTACHMENTS_MAX];
@@ -235,20 +235,20 @@ struct detaching {
 	unsigned int count;
 };
 
-/* Returns whether the command line selects the attachment's hook. */
+/* Returns whether the command line selects the hook of an attachment. */
 static bool hook_is_meant(const struct detach_args *args, const struct attachment *a)
 {
 	return !args->hook || a->hook == args->hook - 1;
 }
 
-/* Returns whether the attachment's device now has this name, and is in this network namespace. */
+/* Returns whether a device that is now named `name`, in the current netns, has this attachment. */
 static bool name_is_current(const struct attachment *a, const char *name)
 {
 	return a->program_id && a->netns == netns_current() && a->ifindex == if_nametoindex(name);
 }
 
 /*
- * Marks the attachments to a device of this name, and returns whether there are any. is_old:
+ * Marks the attachments of the devices with this name, and returns whether any was marked. is_old:
  * compare the name that the device had when it was attached. A device that is gone is found from
  * any network namespace.
  */
@@ -287,8 +287,9 @@ static int refuse_elsewhere(const struct gate *gate, const struct attachment *a,
 }
 
 /*
- * Adds the error that a name matches no attachment, and returns the errno. Names an attachment on
- * another hook, because hook xdp in mode auto becomes ingress if the driver lacks XDP.
+ * Adds the error that no device with this name is attached, and returns the errno. Names an
+ * attachment on another hook, because hook xdp in mode auto becomes ingress if the driver lacks
+ * XDP.
  */
 static int refuse_unattached(const struct gate *gate, const struct detaching *detaching,
 			     const char *name)
@@ -324,9 +325,9 @@ static int refuse_unattached(const struct gate *gate, const struct detaching *de
 }
 
 /*
- * Detaches the marked attachments, and removes the pins of attachments that are gone. Stores the
- * number of attachments that stay. Reports each attachment after it was detached, so that the
- * report is correct if a later step fails.
+ * Detaches the marked attachments. If a marked attachment is gone, removes its pin. Stores the
+ * number of attachments that stay. Prints each attachment once it is detached, so that the output
+ * is correct if a later step fails.
  */
 static int detach_marked(const struct gate *gate, const struct detaching *detaching,
 			 unsigned int *ret_left)
@@ -391,7 +392,7 @@ static int detach_from(struct gate *gate, const struct detach_args *args, bool i
 	for (unsigned int i = 0; !is_all && i < args->devices.count; i++) {
 		const char *name = args->devices.words[i];
 
-		/* use a name at the time of attaching only if no device has the name now */
+		/* first compare names that devices have now, then names at the time of attaching */
 		if (!mark_name(&detaching, name, false) && !mark_name(&detaching, name, true))
 			return refuse_unattached(gate, &detaching, name);
 	}
@@ -408,7 +409,7 @@ static int detach_from(struct gate *gate, const struct detach_args *args, bool i
 	return 0;
 }
 
-/* Adds the error that there is no gate, without suggesting to make it, and returns the errno. */
+/* Adds the error that the gate does not exist, and returns the errno. Suggests no `attach`. */
 static int refuse_no_gate(const struct context *context)
 {
 	struct gate_names others;
@@ -444,7 +445,7 @@ static int detach_run(const struct context *context, const void *data)
 		return err;
 	gate_close(&gate);
 	kept_note(context->gate, KEPT_ATTACHMENTS, NULL);
-	/* without -g, a user may expect that `all` means the devices of all gates */
+	/* without -g, a user may think that `all` selects the devices of all gates */
 	if (is_all && !context->gate_given && !gates_list(context->gate, &others) && others.count)
 		error_notice(
 			"other-gates", NULL,

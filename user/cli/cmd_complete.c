@@ -11,19 +11,19 @@
 #include "cli/command.h"
 #include "gate/pins.h"
 
-/* A command line that ends in the word that is being typed. */
+/* A command line whose last word is being typed. */
 struct typed {
 	const struct program *program;
 	struct option_table options;
 	struct command_line line;
-	const struct command *command; /* command on the line, or NULL */
+	const struct command *command; /* the command that the line names, or NULL */
 	struct words_end end;
-	const char *begun; /* what was typed of the last word */
+	const char *begun; /* the last word, as far as it was typed */
 };
 
 /*
- * Prints a word if it begins with what was typed. Omits a name with control characters, because a
- * newline would split the name into two words.
+ * Prints a candidate if it begins with the last word as typed. Omits a name with control
+ * characters, because a newline would split the name into two words.
  */
 static void offer(const struct typed *typed, const char *word)
 {
@@ -37,7 +37,7 @@ static int offer_gate(const char *name, void *typed)
 	return 0;
 }
 
-/* Prints the names of the gate's lists, or of the limits of the prefix on the command line. */
+/* Prints names: of the gate's lists, or of the limits of the prefix on the command line. */
 static void offer_rules(const struct typed *typed, bool lists_wanted)
 {
 	const char *name = typed->line.option[OPTION_GATE];
@@ -58,7 +58,7 @@ static void offer_rules(const struct typed *typed, bool lists_wanted)
 		offer(typed, rule.limit[i].spec.name);
 }
 
-/* Prints the possible values of a placeholder such as DEV, but no numbers, times and addresses. */
+/* Prints the names for a placeholder such as DEV, but no numbers, times and addresses. */
 static void offer_placeholder(const struct typed *typed, const char *name)
 {
 	if (!strcmp(name, "DEV")) {
@@ -89,8 +89,8 @@ static void offer_placeholder(const struct typed *typed, const char *name)
 }
 
 /*
- * Prints the first word of each alternative in a value such as "drop|observe|block TIME". If a word
- * of the value is typed, also prints the optional word after an alternative: "tcp|udp [port N]".
+ * Prints the first word of each alternative in a value such as "drop|observe|block TIME". If words
+ * of the value are already typed, also prints optional words, such as `port` in "tcp|udp [port N]".
  */
 static void offer_value(const struct typed *typed, const char *value)
 {
@@ -116,8 +116,8 @@ static void offer_value(const struct typed *typed, const char *value)
 }
 
 /*
- * Prints the next word in the value of a keyword, such as `per` after "window 1000". Returns
- * whether the value may also end here.
+ * Prints the word that must follow in a keyword's value, such as `per` after "window 1000". Returns
+ * whether the value may also be complete.
  */
 static bool offer_more(const struct typed *typed)
 {
@@ -144,7 +144,7 @@ static void offer_option(const struct typed *typed, int option)
 	offer(typed, text);
 }
 
-/* Returns whether a set of words such as "|rate|burst|" has the name. */
+/* Returns whether a set of words such as "|rate|burst|" contains a word. */
 static bool words_have(const char *words, const char *name)
 {
 	char text[WORD_TEXT];
@@ -153,7 +153,7 @@ static bool words_have(const char *words, const char *name)
 	return strstr(words, text);
 }
 
-/* Returns whether the command line has the keyword, or another keyword that excludes it. */
+/* Returns whether the command line already has the keyword, or one that excludes it. */
 static bool is_ruled_out(const struct typed *typed, unsigned int keyword)
 {
 	const struct command *command = typed->command;
@@ -177,7 +177,7 @@ static bool is_ruled_out(const struct typed *typed, unsigned int keyword)
 	return false;
 }
 
-/* Prints the possible operands, and the keywords unless a required operand is missing. */
+/* Prints the operands that may follow. If no required operand is missing, also prints keywords. */
 static void offer_words(const struct typed *typed)
 {
 	const struct command *command = typed->command;

@@ -60,8 +60,8 @@ const struct command command_show = {
 struct diff {
 	const char *gate;
 	struct config config;
-	struct ruleset rules;	 /* rules in force */
-	struct gate_sizes sizes; /* sizes of the gate */
+	struct ruleset rules;	 /* rules in force in the gate */
+	struct gate_sizes sizes; /* present sizes of the gate */
 	struct placings placings;
 	struct rules_shown shown_from, shown_to;
 	bool differs;
@@ -87,14 +87,14 @@ static int diff_read(const char *file, struct diff *diff)
 		return err;
 	err = placings_plan(&gate, &diff->config.places, MISSING_NOTED, NULL, &diff->placings)
 		      ?: ruleset_match_lists(&diff->config.rules, diff->rules.lists);
-	/* lists that are equal on both sides now have the same index: do not print their ends */
+	/* a list that both sides have now has one index in both: do not print its end */
 	if (!err && diff->rules.lists)
 		diff->shown_from.ends = diff->shown_to.ends =
 			lists_bits(diff->rules.lists) & lists_bits(diff->config.rules.lists);
 	return err;
 }
 
-/* Prints the sizes that differ. Ignores a size that the file does not specify. */
+/* Prints the sizes in which gate and file differ. Ignores sizes that the file does not specify. */
 static void print_sizes(struct diff *diff)
 {
 	char from_text[SIZE_TEXT], to_text[SIZE_TEXT];
@@ -117,7 +117,7 @@ static void print_sizes(struct diff *diff)
 	print_end();
 }
 
-/* Prints the attachments that `apply` would remove and add. Omits attachments that are gone. */
+/* Prints the attachments that `apply` would remove or add. Omits those that are already gone. */
 static void print_placings(struct diff *diff)
 {
 	for (int detaches = 1; detaches >= 0; detaches--) {
@@ -145,7 +145,7 @@ static void print_placings(struct diff *diff)
 	}
 }
 
-/* Prints as commands the parts of `rule` that `other` lacks. NULL means that there is no rule. */
+/* Prints the commands for the parts of `rule` that `other` lacks. NULL: the prefix has no rule. */
 static int print_side(const struct diff *diff, const struct rule *rule, const struct rule *other,
 		      const struct ruleset *set, struct rules_shown *shown, const char *lead)
 {
@@ -158,7 +158,7 @@ static int print_side(const struct diff *diff, const struct rule *rule, const st
 	return err;
 }
 
-/* Callback of ruleset_diff(): prints a rule that differs between the gate and the file. */
+/* Callback of ruleset_diff(): prints a rule of the gate (`from`) and the file's (`to`). */
 static int print_rule_pair(void *data, const struct rule *from, const struct rule *to)
 {
 	struct diff *diff = data;

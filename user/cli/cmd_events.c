@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* events: prints changes of a gate until a signal arrives, or reads them from the journal. */
+/* The command events: prints changes of a gate until a signal arrives, or those in the journal. */
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -23,9 +23,9 @@ struct given_policy {
 
 struct events_args {
 	struct sl_prefix within;
-	uint32_t kinds; /* a bit for each kind; 0: all */
+	uint32_t kinds; /* kinds of events to print, as bits; 0: all kinds */
 	struct given_policy policy;
-	time_t since; /* s since 1970; 0: not given */
+	time_t since; /* print past events from this Unix time on; 0: not given */
 	const char *program;
 	const char *pcap;
 	unsigned int pcap_rate; /* packets per second; 0: PCAP_RATE */
@@ -39,8 +39,8 @@ struct events_session {
 	bool json, to_journal;
 	char name[GATE_NAME + 1];
 	int signals;
-	bool ends;	/* a signal arrived, or standard output was closed */
-	bool is_broken; /* standard output was closed */
+	bool ends;	/* a signal arrived, or the reader closed standard output */
+	bool is_broken; /* the reader closed standard output */
 	struct events_look look;
 	struct events_watch watch;
 	struct gate gate;	 /* the gate of `ring`, which `look` may close and open again */
@@ -48,12 +48,12 @@ struct events_session {
 	struct events_pcap pcap;
 	struct events_server server;
 	struct events_runner runner;
-	uint64_t reported; /* failures of programs that were reported */
+	uint64_t reported; /* number of failures of `program` in the last warning */
 };
 
 /* --- Events --------------------------------------------------------------------------------- */
 
-/* Prints an event if the filter accepts it. json: the event as JSON, or NULL if it is not known. */
+/* Prints an event. json: the event as JSON; NULL if it is not formatted yet. */
 static void event_print(struct events_session *session, const char *gate, const struct event *event,
 			const char *json)
 {
@@ -68,7 +68,7 @@ static void event_print(struct events_session *session, const char *gate, const 
 		session->ends = session->is_broken = true;
 }
 
-/* Handles an event that the filter accepts. */
+/* Prints or logs an event, and runs the program for it, if the filter accepts the event. */
 static void event_handle(struct events_session *session, const char *gate,
 			 const struct event *event, const char *json)
 {
@@ -82,7 +82,7 @@ static void event_handle(struct events_session *session, const char *gate,
 		events_runner_add(&session->runner, gate, event, uptime_ns());
 }
 
-/* Called for each event of the watch. */
+/* Callback of the watch, for each event. */
 static void on_event(void *data, const struct event *event)
 {
 	struct events_session *session = data;
@@ -93,7 +93,7 @@ static void on_event(void *data, const struct event *event)
 	event_handle(session, session->name, event, json);
 }
 
-/* Called for each event of the journal. */
+/* Callback of events_journal_read(), for each past event. */
 static void on_past(void *data, const char *gate, const struct event *event, const char *json)
 {
 	struct events_session *session = data;
@@ -102,7 +102,7 @@ static void on_past(void *data, const char *gate, const struct event *event, con
 		event_print(session, gate, event, json);
 }
 
-/* Reports the events for which the program did not succeed, when their number has changed. */
+/* Warns of the events for which --exec's program failed, if their number has changed. */
 static void runner_report(struct events_session *session)
 {
 	const struct events_runner *runner = &session->runner;
@@ -227,7 +227,7 @@ static int signals_open(struct events_session *session)
 {
 	sigset_t signals;
 
-	signal(SIGPIPE, SIG_IGN); /* a closed standard output ends the process in session_end() */
+	signal(SIGPIPE, SIG_IGN); /* if stdout is closed, events_run() ends the process */
 	sigemptyset(&signals);
 	sigaddset(&signals, SIGTERM);
 	sigaddset(&signals, SIGINT);
@@ -240,7 +240,7 @@ static int signals_open(struct events_session *session)
 	return 0;
 }
 
-/* Waits until uptime `until` for an fd, a signal, or a program. Returns whether `fd` is ready. */
+/* Waits until uptime `until`, or for `fd`, a signal or a child. Returns whether `fd` is ready. */
 static bool session_wait(struct events_session *session, int fd, uint64_t until)
 {
 	struct pollfd polled[] = {{session->signals, POLLIN, 0},
@@ -269,7 +269,7 @@ static bool session_wait(struct events_session *session, int fd, uint64_t until)
 
 /* --- Sources of events ---------------------------------------------------------------------- */
 
-/* Prints the events of another process, until that process ends. */
+/* Prints the events that another `events` process sends, until that process ends. */
 static void stream_follow(struct events_session *session, int fd)
 {
 	char line[STREAM_LINE], gate[GATE_NAME + 1];
@@ -285,7 +285,7 @@ static void stream_follow(struct events_session *session, int fd)
 	}
 }
 
-/* Watches the gate until a signal arrives, or the gate is removed. */
+/* Watches the gate itself until a signal arrives, or the gate is removed. */
 static int gate_watch(struct events_session *session)
 {
 	uint64_t due = uptime_ns();
@@ -341,7 +341,7 @@ static int pcap_begin(struct events_session *session)
 	return events_pcap_open(args->pcap, args->pcap_rate ?: PCAP_RATE, &session->pcap);
 }
 
-/* Finds the only gate, if the command line names none. */
+/* Finds the gate to watch: the argument of -g or, without -g, the usual gate. */
 static int gate_find(const struct context *context, char name[GATE_NAME + 1])
 {
 	_cleanup_(gate_close) struct gate gate = GATE_CLOSED;
@@ -391,7 +391,7 @@ static int events_run(const struct context *context, const void *data)
 	if (args->since)
 		return events_journal_read(context->gate, args->since, on_past, &session);
 	err = session_run(context, &session);
-	error_flush(); /* the output is not one JSON document, so an error is no part of it */
+	error_flush(); /* print errors as text: JSON output here is a document for each event */
 	if (session.is_broken) {
 		session_close(&session);
 		signal(SIGPIPE, SIG_DFL);
@@ -402,7 +402,7 @@ static int events_run(const struct context *context, const void *data)
 
 /* --- Words ---------------------------------------------------------------------------------- */
 
-/* Parses kinds, separated by commas. */
+/* Parses names of kinds of events, separated by commas, into bits. */
 static int kinds_parse(const struct value_type *type, const char *what, const char *text, void *ret)
 {
 	_cleanup_free_ char *copy = strdup(text);
@@ -432,7 +432,7 @@ static int policy_parse(const struct value_type *type, const char *what, const c
 	return err;
 }
 
-/* Parses a time of the calendar, or a time before now. */
+/* Parses a date and time, or a duration before now, into a Unix time. */
 static int since_parse(const struct value_type *type, const char *what, const char *text, void *ret)
 {
 	time_t since, now = time(NULL);

@@ -3,14 +3,14 @@
 #include "cli/command.h"
 #include "state/buckets.h"
 
-/* A source to forgive, and its state under each limit before the command. */
+/* A source to forgive. before: its state under each limit before the command. */
 struct pardon {
 	struct sl_prefix address;
 	struct source source;
 	struct limit_state before[SL_LIMITS_MAX];
 };
 
-/* Adds the error that no limit applies to the source, and returns the errno. */
+/* Adds the error why no limit applies to the source, and returns the errno. */
 static int refuse(const struct gate *gate, const struct pardon *pardon)
 {
 	const struct judgement *rule = &pardon->source.rule;
@@ -71,7 +71,7 @@ static int sharer_forget(const struct gate *gate, const struct table *table,
 	return shares ? buckets_forgive(gate, address) : err;
 }
 
-/* Refills the states of the source, and then takes back the slices that CPUs borrowed from them. */
+/* Refills the source's states. Then takes back the slices that CPUs borrowed from these states. */
 static int pardon_run(const struct gate *gate, struct pardon *pardon)
 {
 	struct source *source = &pardon->source;
@@ -85,7 +85,7 @@ static int pardon_run(const struct gate *gate, struct pardon *pardon)
 		return err;
 	if (!source->policy)
 		return refuse(gate, pardon);
-	/* limits with key dst compare the destination, so use the address for it as well */
+	/* limits with key dst compare the destination, so forgive the address as destination */
 	packet = packet_args_of_source(source, FRAME_USUAL);
 	packet.source = packet.destination = pardon->address;
 	err = source_states_read(gate, source, &packet, pardon->before) ?: table_open(gate, &table);

@@ -21,7 +21,7 @@ static void change_free(struct change *change)
 	rule_free(&change->lost);
 }
 
-/* Opens the gate, and reads the rule into `before` and `after`. The caller then edits `after`. */
+/* Opens the gate, and reads the prefix's rule into `before` and `after`, for changing `after`. */
 static int change_begin(const struct context *context, struct gate *gate,
 			const struct sl_prefix *prefix, struct change *change)
 {
@@ -29,7 +29,7 @@ static int change_begin(const struct context *context, struct gate *gate,
 	       ?: rule_copy(&change->before, &change->after);
 }
 
-/* Puts `after` in force, and warns of side effects. */
+/* Replaces rule `before` by rule `after` in the gate, and warns of side effects. */
 static int change_make(struct gate *gate, struct change *change)
 {
 	struct rule *before = &change->before, *lost = &change->lost;
@@ -64,15 +64,15 @@ static int refuse_unlimited(const struct gate *gate, const struct sl_prefix *pre
 
 struct set_args {
 	struct sl_prefix prefix;
-	struct spec spec;     /* parsed words such as rate, burst and match */
+	struct spec spec;     /* the limit as typed: rate, burst, match and so on */
 	unsigned int inherit; /* enum inherit */
 	bool no_fq;	      /* accept a limit that shapes on a device without qdisc fq */
 };
 
-/* Adds the error that the rule has too many limits, with their names, and returns the errno. */
+/* Adds the error that the rule has too many limits, which it names, and returns the errno. */
 static int refuse_fifth(const struct gate *gate, const struct rule *rule)
 {
-	/* has room for SL_LIMITS_MAX old limits, and as many new limits */
+	/* room for SL_LIMITS_MAX old limits, and as many new limits */
 	char names[2 * SL_LIMITS_MAX * (SL_NAME + sizeof(" (two rates) and "))], text[PREFIX_TEXT];
 	const char *prefix = prefix_format(&rule->prefix, text);
 	size_t length = 0;
@@ -150,9 +150,9 @@ static int set_apply(struct gate *gate, const struct set_args *args, struct limi
 }
 
 /*
- * Returns whether all sources of the prefix share one state, because the key is shorter than the
- * prefix. An IPv6 address that is not counted under its /64 has its own state, except with `per 0`;
- * see identity_key().
+ * Returns whether all sources of the prefix share one state of the limit, because its key is
+ * shorter than the prefix. An IPv6 address that is not counted under its /64 has its own state,
+ * except with `per 0`; see identity_key().
  */
 static bool key_is_one(const struct sl_prefix *prefix, const struct sl_limit_spec *spec)
 {
@@ -304,7 +304,7 @@ static const struct word set_words[] = {
 	WORD_CONFIRM,
 };
 
-/* Words of each kind of limit, and the words of other kinds that they exclude. */
+/* Words of each kind of limit (`these`), and words that exclude these words (`those`). */
 static const struct apart set_apart[] = {
 	{"|rate|burst|", "|window|groups|shape|horizon|"},
 	{"|window|groups|", "|shape|horizon|shared|"},
@@ -331,11 +331,11 @@ const struct command command_set = {
 
 struct newcomers_args {
 	struct sl_prefix prefix;
-	struct spec spec; /* only rate and burst may be set */
+	struct spec spec; /* only rate and burst are set */
 	bool none;
 };
 
-/* Prints what happens to new sources if the policy has no budget of its own. */
+/* Prints what applies to new sources of a policy that has no budget of its own. */
 static void none_print(const struct gate *gate, const struct sl_policy *policy)
 {
 	char text[PREFIX_TEXT];
@@ -444,7 +444,7 @@ struct del_args {
 	const char *file;
 };
 
-/* Removes a limit or the whole policy. If the prefix has no policy, removes its runtime entry. */
+/* Removes a limit, or the whole policy. If the prefix has no policy, removes its runtime entry. */
 static int rule_cut(const struct gate *gate, const char *name, struct rule *rule)
 {
 	struct limit *limit = name ? rule_find_limit(rule, name) : NULL;
@@ -471,7 +471,7 @@ static int rule_cut(const struct gate *gate, const char *name, struct rule *rule
 	if (!rule->limits && !rule->access)
 		return entry_refuse_absent(gate, rule, SL_ACCESS_NONE);
 	if (rule->limits)
-		rule_free(rule); /* also removes the budget, which would have no effect */
+		rule_free(rule); /* also removes the budget: no effect without limits */
 	else
 		rule->access = SL_ACCESS_NONE;
 	return 0;

@@ -30,11 +30,11 @@ struct doctor_args {
 	uint64_t watch_ns;
 };
 
-#define WATCH_NS (2 * NS_PER_SEC) /* how long doctor watches packets by default, in ns */
+#define WATCH_NS (2 * NS_PER_SEC) /* default time for which doctor watches packets */
 
 static const struct value_type watch_time = VALUE_TIME(NS_PER_SEC / 100, 3600 * NS_PER_SEC);
 
-/* Returns 0, 1 if a finding is WRONG, or a negative errno. */
+/* Runs doctor. Returns 0, 1 if a finding is WRONG, or a negative errno. */
 static int doctor_run(const struct context *context, const void *data)
 {
 	const struct doctor_args *args = data;

@@ -39,10 +39,10 @@ extern const struct command command_attach, command_detach, command_status, comm
 	command_confirm, command_keep, command_diff, command_dump, command_check, command_stats,
 	command_sources, command_events, command_export, command_upgrade, command_complete;
 
-/* Returns the gate of -g, or NULL without -g. */
+/* Returns the name of the gate that -g specifies, or NULL without -g. */
 const char *gate_named(const struct context *context);
 
-/* Opens the gate of -g, or without -g the usual gate, for a command that only reads it. */
+/* Opens, for reading only, the gate of -g or, without -g, the gate of gate_open_named(). */
 int gate_open_to_look(struct gate *gate, const struct context *context);
 
 /* Removes a gate without attachments, and its files in /run/sluice. */
@@ -52,16 +52,17 @@ int gate_remove(struct gate *gate);
 int list_of_file_remove(const struct context *context, const char *file);
 
 /*
- * Adds the error that the rule's prefix has no runtime entry with this access. With SL_ACCESS_NONE,
- * the error is that it has neither a runtime entry nor limits. Returns the errno.
+ * Adds the error that the rule's prefix has no runtime entry with this access. If it is
+ * SL_ACCESS_NONE, the error is that the prefix has neither a runtime entry nor limits. Returns the
+ * errno.
  */
 int entry_refuse_absent(const struct gate *gate, const struct rule *rule, enum sl_access access);
 
-#define REMOVAL_TEXT (PREFIX_TEXT + 5 * SL_LIST_NAME) /* quoting may lengthen the name of a list */
+#define REMOVAL_TEXT (PREFIX_TEXT + 5 * SL_LIST_NAME) /* shell quoting may lengthen a list's name */
 
 /*
- * Formats the command that removes the entry that decides. Names the first list if the entry is on
- * several lists.
+ * Formats the command that removes the entry that decides about a source. If the entry is on
+ * several lists, names the first list.
  */
 const char *entry_removal(const struct gate *gate, const struct judgement *decides,
 			  char text[REMOVAL_TEXT]);
@@ -70,29 +71,29 @@ const char *entry_removal(const struct gate *gate, const struct judgement *decid
 
 /*
  * Opens a gate for a command that changes its rules. With --confirm, also begins a trial: a
- * background process reads the rules in force, and restores them unless they are confirmed, even if
- * this command is killed.
+ * background process with a copy of the rules in force restores them unless the user confirms the
+ * change, even if this command is killed.
  */
 int gate_open_to_try(struct gate *gate, const struct context *context);
 
 /*
- * Ends a command whose result is `err`. If it failed, undoes and ends the trial that
- * gate_open_to_try() began. If it succeeded during a trial, prints when the trial ends.
+ * Ends a command that changes rules and whose result is `err`. If it failed, undoes and ends the
+ * trial that gate_open_to_try() began. If it succeeded during a trial, prints when the trial ends.
  */
 void trial_finish(const struct context *context, int err);
 
 /*
- * Applies the change of a rules file, and puts it on trial for `ns` nanoseconds. A background
- * process waits for the end of the trial, and restores the previous rules unless `confirm` was run.
- * The process has no terminal, outlives the login session, and logs to syslog. SIGTERM ends the
- * trial at once. If the process cannot be started, undoes the change, and returns an error.
+ * Makes the change of `apply`, and puts it on trial for `ns` nanoseconds. A background process
+ * waits for the end of the trial, and restores the previous rules unless `confirm` was run. The
+ * process has no terminal, outlives the login session, and logs to syslog. SIGTERM ends the trial
+ * at once. If the process cannot be started, undoes the change, and returns an error.
  */
 int change_try(struct gate *gate, struct apply *change, uint64_t ns);
 
 /* --- Reports -------------------------------------------------------------------------------- */
 
 /*
- * Prints an attachment that a command made or removed. In text: "eth0: attached to gate 'main',
+ * Prints an attachment that a command made or removed. As text: "eth0: attached to gate 'main',
  * hook xdp", if `what` is "attached to"; the caller ends the line. In JSON, opens an object, which
  * the caller closes.
  */
@@ -110,16 +111,16 @@ int warn_attached(const struct gate *gate, const struct attachment *made, unsign
 /*
  * Warns of side effects of changed rules: if a limit loses its states, if a limit that dropped now
  * only observes, if one merged packet may exceed a window, or if a budget for new sources drops
- * nothing. The last three warnings are given only once. before: rules of the same prefixes before
- * the change, in the same order.
+ * nothing. Each of the last three warnings is printed only once. before: rules of the same prefixes
+ * before the change, in the same order.
  */
 void warn_rules(const struct gate *gate, const struct rule *before, const struct rule *after,
 		unsigned int count);
 
 /*
- * Warns of side effects of a policy that was set. If `inherits` is set, lists the inherited limits.
- * Once for each gate, warns if `default` has no budget for new sources, or no process shares
- * limits.
+ * After `set`, warns of side effects of the rule's policy. If `inherits` is set, lists the
+ * inherited limits. Once for each gate, warns if `default` has no budget for new sources, or no
+ * process shares limits.
  */
 void warn_policy(const struct gate *gate, const struct rule *rule, bool inherits);
 
@@ -128,19 +129,19 @@ const struct sl_policy *policy_of(const struct gate *gate, const struct sl_prefi
 
 /*
  * Warns of policies that no longer inherit limits of shorter prefixes. Advises how to inherit them:
- * by words of a rules file if `file` is set, otherwise by a command.
+ * by an edit of the rules file if `file` is set, otherwise by a command.
  */
 void warn_shadowed(const struct gate *gate, const struct shadowed *shadowed, bool file);
 
 enum kept_change {
 	KEPT_ATTACHMENTS,
 	KEPT_LIMITS,
-	KEPT_FILE, /* `apply` applied a rules file */
+	KEPT_FILE, /* a rules file was applied by `apply` */
 };
 
 /*
- * If `sluice keep` keeps the gate, adds a notice about when it will revert the change. file: the
- * rules file that was applied, or NULL; no notice is added if `sluice keep` uses the same file.
+ * If `sluice keep` keeps the gate, adds a notice that names when it will revert the change. file:
+ * the rules file that was applied, or NULL; no notice is added if `sluice keep` uses the same file.
  */
 void kept_note(const char *gate, enum kept_change change, const char *file);
 

@@ -13,20 +13,20 @@
 #include "gate/pins.h"
 #include "keep/apply.h"
 
-/* Interval in ns at which the waiting process checks for a confirmation, or opens the gate. */
+/* How often the waiting process checks whether the trial goes on, or retries gate_open(), in ns. */
 #define LOOK_NS 200000000ULL
 
-/* A trial, in the memory of the process that waits for its end. */
+/* A trial, in the memory of the process that waits for the trial's end. */
 struct trial {
-	const struct sl_gate *state; /* value of map `gate` of the gate on trial */
+	const struct sl_gate *state; /* value of map `gate`, mmap()ed */
 	char gate[GATE_NAME + 1];
 	uint32_t number;
-	struct apply *change; /* the change of `apply`; NULL for other commands */
-	struct config before; /* rules before the change, if `change` is NULL */
-	bool existed;	      /* the gate existed before the change; if not, an undo removes it */
+	struct apply *change; /* what `apply` changed; NULL for other commands */
+	struct config before; /* if `change` is NULL, the rules before the change */
+	bool existed;	      /* if false, the change created the gate, and an undo removes it */
 };
 
-/* Applies the previous rules. Keeps the current sizes of the gate. */
+/* Applies the rules from before the change. Does not change the gate's sizes. */
 static int rules_restore(struct gate *gate, struct config *before)
 {
 	const struct apply_may may = {.resize = true, .lack_fq = true};
@@ -43,8 +43,8 @@ static int rules_restore(struct gate *gate, struct config *before)
 }
 
 /*
- * Restores the rules and devices from before the trial, and ends the trial. Removes the gate if the
- * change created it.
+ * Restores the rules and devices from before the trial, and ends the trial. If the change created
+ * the gate, removes the gate instead.
  */
 static int trial_undo(struct gate *gate, struct trial *trial)
 {
@@ -72,7 +72,7 @@ static int trial_undo(struct gate *gate, struct trial *trial)
 
 /* --- The waiting process ----------------------------------------------------------------- */
 
-/* Returns whether the trial goes on and its gate exists. An unreadable gate counts as existing. */
+/* Returns whether the trial goes on and its gate exists, which is assumed if it is unreadable. */
 static bool trial_is_open(const struct trial *trial)
 {
 	bool exists = true;
@@ -82,9 +82,10 @@ static bool trial_is_open(const struct trial *trial)
 }
 
 /*
- * Opens the gate of the trial, and returns whether that succeeded. Retries until the trial ends,
- * because another command may lock the gate, or until other commands may regard this process as
- * dead. Tries at least once, because a process that was stopped may resume late.
+ * Opens the gate of the trial, and returns whether that succeeded. Another command may have the
+ * gate's lock, so retries until the trial ends, or until other commands may assume that this
+ * process is dead (TRIAL_GRACE_NS). Tries at least once, because this process may have been
+ * stopped.
  */
 static bool trial_open(const struct trial *trial, struct gate *gate)
 {
@@ -100,8 +101,8 @@ static bool trial_open(const struct trial *trial, struct gate *gate)
 }
 
 /*
- * Waits until the time is over, SIGTERM arrives or the trial is ended. Undoes the change unless the
- * trial was ended.
+ * Waits until the trial's time is over, SIGTERM arrives, or a command ends the trial. Undoes the
+ * change unless a command has ended the trial.
  */
 static void trial_keep(struct trial *trial)
 {
@@ -141,7 +142,7 @@ static void trial_keep(struct trial *trial)
 }
 
 /*
- * Leaves the session and its terminal, so that the process outlives them. Closes all files;
+ * Leaves the login session and its terminal, so that this process outlives them. Closes all files;
  * otherwise the process would hold its parent's locks until the trial ends.
  */
 static void session_leave(void)
@@ -152,7 +153,7 @@ static void session_leave(void)
 	for (int fd = 0; null >= 0 && fd <= STDERR_FILENO; fd++)
 		dup2(null, fd);
 	if (chdir("/"))
-		errno = 0; /* ignore the failure: it only keeps a directory busy */
+		errno = 0; /* ignore a failure, after which only the directory stays busy */
 	close_range(STDERR_FILENO + 1, ~0U, 0);
 }
 
@@ -189,7 +190,7 @@ static int trial_leave(struct gate *gate, struct trial *trial, uint64_t ns)
 				    why(errno));
 
 		trial_undo(gate, trial);
-		gate->made = false; /* trial_undo() removed the gate */
+		gate->made = false; /* trial_undo() already removed a gate that was made */
 		return err;
 	}
 	if (!child) {
@@ -197,7 +198,7 @@ static int trial_leave(struct gate *gate, struct trial *trial, uint64_t ns)
 		trial_keep(trial);
 		_exit(0);
 	}
-	/* the child closes its end of the pipe when it leaves the session: wait for that */
+	/* wait until the child has left the session, which closes its end of the pipe */
 	close(ends[1]);
 	while (read(ends[0], &byte, 1) < 0 && errno == EINTR)
 		;
@@ -207,7 +208,7 @@ static int trial_leave(struct gate *gate, struct trial *trial, uint64_t ns)
 
 /* --- Commands that change rules ------------------------------------------------------------- */
 
-/* The trial that this command began. Its number is 0 if there is no trial. */
+/* The trial that this command began. `number` is 0 if it began none. */
 static struct trial tried;
 
 int gate_open_to_try(struct gate *gate, const struct context *context)
@@ -246,7 +247,7 @@ int change_try(struct gate *gate, struct apply *change, uint64_t ns)
 	struct trial trial = {.change = change};
 	int err = apply_make(gate, change);
 
-	if (!err) /* fork before any output, because the new rules may block it */
+	if (!err) /* fork before printing, because the new rules may block the terminal's packets */
 		err = trial_leave(gate, &trial, ns);
 	sigprocmask(SIG_SETMASK, &before, NULL);
 	return err;

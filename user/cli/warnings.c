@@ -17,7 +17,7 @@
 
 /* --- Attachments ---------------------------------------------------------------------------- */
 
-/* Warns if the attachment counts packets that GRO or GSO merged as one. Ignores missing devices. */
+/* Warns if an attachment counts packets that GRO or GSO merged as one. Ignores missing devices. */
 static void warn_merged(const struct attachment *a)
 {
 	_cleanup_netdevs_ struct netdevs devices = {0};
@@ -179,7 +179,7 @@ void warn_policy(const struct gate *gate, const struct rule *rule, bool inherits
 
 /* --- Shadowed limits ------------------------------------------------------------------------ */
 
-/* Warns that a policy does not inherit limits of shorter prefixes, for the reason in `shadow`. */
+/* Warns that a policy does not inherit certain limits of a shorter prefix, for shadow->reason. */
 static void warn_shadow(const struct gate *gate, const struct shadow *shadow, bool file)
 {
 	static const char *const of_name[SHADOW_REASONS] = {
@@ -248,21 +248,21 @@ void kept_note(const char *gate, enum kept_change change, const char *file)
 /* --- The operator's ssh session ------------------------------------------------------------- */
 
 /*
- * Least rates that an interactive ssh session needs: a packet for each key stroke, and an ACK for
- * every second packet that it receives.
+ * Smallest rates that an interactive ssh session needs: a packet for each key stroke, and an ACK
+ * for every second packet that it receives.
  */
 #define RATE_LEAST_PPS	10
 #define RATE_LEAST_BITS 10000
 
-/* The ssh session of the caller, if its packets pass the gate. */
+/* The ssh session in which the caller runs this command, if its packets pass the gate. */
 struct session {
 	struct sl_prefix source;
 	char text[INET6_ADDRSTRLEN]; /* address of the ssh client as text */
 	unsigned int port;	     /* port of the ssh server */
-	struct judgement now;	     /* the rule that applies to the source at present */
+	struct judgement now;	     /* the rule that now applies to the client's address */
 };
 
-/* Returns the ifindex of the device that has the address, or 0 if no device here has it. */
+/* Returns the ifindex of the local device that has the address, or 0 if none has it. */
 static unsigned int owner_of(const char *address, bool *ret_is_loopback)
 {
 	char host[NI_MAXHOST];
@@ -309,7 +309,7 @@ static bool filters(const struct gate *gate, const char *address)
 	return false;
 }
 
-/* Returns an IPv4 address without the prefix ::ffff: of an IPv4-mapped IPv6 address. */
+/* Returns the IPv4 address in an IPv4-mapped IPv6 address (::ffff:a.b.c.d), or the text itself. */
 static const char *unmapped(const char *address)
 {
 	static const char mapped[] = "::ffff:";
@@ -319,8 +319,8 @@ static const char *unmapped(const char *address)
 }
 
 /*
- * Finds the ssh session of the caller. Returns false without a session, or if its packets are not
- * known to pass the gate. Adds no error.
+ * Finds the ssh session of the caller. Returns false if there is no session, or if it is not known
+ * that its packets pass the gate. Adds no error.
  */
 static bool session_find(const struct gate *gate, struct session *ret)
 {
@@ -350,10 +350,7 @@ int ssh_check_denies(const struct gate *gate, const struct ruleset *denies, cons
 	for (unsigned int i = 0; i < denies->count; i++) {
 		const struct sl_prefix *prefix = &denies->rules[i].prefix;
 		bool is_longer = now->found && now->prefix.bits > prefix->bits;
-		/*
-		 * a runtime entry that allows overrides lists, and an allow by list overrides a
-		 * deny of the same prefix
-		 */
+		/* precedence: runtime allow, lists that allow, lists that deny */
 		bool is_allowed = name && now->access == SL_ACCESS_ALLOW &&
 				  (!now->lists || now->prefix.bits == prefix->bits);
 
