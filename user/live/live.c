@@ -49,7 +49,8 @@ static void gate_leave(struct live *live)
 	gate_close(&live->gate);
 	live->gate = GATE_CLOSED;
 	live->row_count = live->matching = live->busiest_count = live->timings = 0;
-	live->pinned = live->at = live->span_ns = 0;
+	live->pinned = live->at = live->span_ns = live->counters_at = 0;
+	live->counters_task.due = 0;
 }
 
 /* Entries in a part of the table of states. A refresh reads one part. */
@@ -110,6 +111,7 @@ void live_close(struct live *live)
 
 #define TASK_LEAST_NS	(5 * NS_PER_SEC)
 #define TASK_REST	200 /* a task rests for this many times the CPU time that its run used */
+#define COUNTERS_REST	50  /* the same for counters of policies, of which a gate may have many */
 #define WALK_SHARE	100 /* a walk over sources uses at most interval / 100 of CPU time */
 #define WALK_LEAST_NS	(2 * NS_PER_MS)
 #define FIRST_WALK_NS	(200 * NS_PER_MS) /* of each refresh during the first two passes */
@@ -249,9 +251,14 @@ static const struct stats_line *line_before(const struct stats *before, const ui
 static int counters_refresh(struct live *live)
 {
 	_cleanup_free_ uint32_t *places = calloc(live->gate.policies_max, sizeof(*places));
-	_cleanup_(stats_free) struct stats before = live->stats;
+	_cleanup_(stats_free) struct stats before = {0};
+	uint64_t begun = cpu_now(), now = uptime_ns(), span;
 	int err;
 
+	if (now < live->counters_task.due)
+		return 0; /* the rates stay as they are */
+	span = live->counters_at ? now - live->counters_at : 0;
+	before = live->stats;
 	live->stats = (struct stats){0};
 	err = stats_read(&live->gate, &live->stats);
 	free(live->lines);
@@ -264,17 +271,19 @@ static int counters_refresh(struct live *live)
 	for (unsigned int i = 0; i + 1 < before.count; i++)
 		places[before.lines[i].number] = i + 1;
 	live->total = (struct live_line){0};
-	line_rates(&before.total, &live->stats.total, live->span_ns, &live->total);
+	line_rates(&before.total, &live->stats.total, span, &live->total);
 	for (unsigned int i = 0; i < live->stats.count; i++) {
-		struct live_line *now = &live->lines[i];
+		struct live_line *line = &live->lines[i];
 		const struct stats_line *other =
 			line_before(&before, places, &live->stats.lines[i]);
 
-		now->line = &live->stats.lines[i];
-		now->is_new = !other;
+		line->line = &live->stats.lines[i];
+		line->is_new = !other;
 		if (other)
-			line_rates(&other->counters, &now->line->counters, live->span_ns, now);
+			line_rates(&other->counters, &line->line->counters, span, line);
 	}
+	live->counters_at = now;
+	live->counters_task.due = now + (cpu_now() - begun) * COUNTERS_REST;
 	return 0;
 }
 

@@ -122,8 +122,9 @@ struct live {
 	uint64_t pass_begun;  /* uptime when the present pass began, in ns */
 	uint64_t passes;      /* complete passes since gate_enter() */
 	uint32_t visited;     /* number of visits during this refresh */
-	struct live_task attachments_task, findings_task;
-	uint32_t *in_use; /* number of used entries, for each part of the table of states */
+	struct live_task attachments_task, findings_task, counters_task;
+	uint64_t counters_at; /* uptime when the counters were read, in ns; 0: not yet */
+	uint32_t *in_use;     /* number of used entries, for each part of the table of states */
 	uint32_t parts;
 	uint64_t parts_read; /* number of parts read so far, counting each reading */
 	uint64_t used;	     /* sum of `in_use` */
@@ -144,7 +145,7 @@ void live_close(struct live *live);
  * Refreshes all rates, `interval_ns` after the last refresh. Visits the sources on the screen, the
  * busiest sources, and then other sources in pages for at most 1/100 of the interval; the first two
  * passes are faster. Reads attachments and findings at most every 5 s each, with at most 1/200 of a
- * CPU each.
+ * CPU each. Reads the counters of policies each time, unless that takes more than 1/50 of a CPU.
  */
 int live_refresh(struct live *live, uint64_t interval_ns);
 
