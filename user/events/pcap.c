@@ -77,7 +77,7 @@ static int block_write(struct pcap_block *block, int fd)
 	uint32_t length;
 	ssize_t written;
 
-	block_option(block, OPTION_END, NULL, 0);
+	block_option(block, OPTION_END, "", 0);
 	length = block->size + sizeof(length);
 	memcpy(block->bytes + 4, &length, sizeof(length));
 	block_put32(block, length);
