@@ -32,7 +32,7 @@ MAPS = ["gate", "hosts4", "hosts6", "prefixes", "splits", "lists", "policies", "
         "offenders", "secret"]
 # These maps contain the hash secret, hashed addresses or packets. Readers of a gate cannot open them.
 PRIVATE = {"secret", "sets", "in_use", "sketches", "host_cache", "events", "offenders"}
-# These maps contain sources and rules. The maps after them are arrays of fixed size.
+# The first maps in MAPS contain sources and rules. The maps after them are arrays of fixed size.
 LISTED = MAPS[:MAPS.index("admission")]
 
 SENDER_MAC, FILTER_MAC = "02:00:00:00:00:01", "02:00:00:00:00:02"

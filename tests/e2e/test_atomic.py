@@ -104,7 +104,8 @@ def counts(lab):
 
 
 def look_closely(lab, even):
-    """Checks that the denied source passes no packet, and the free source drops none."""
+    """Checks that the denied source passes no packet, and the gate drops none of the free
+    source."""
     denied, free = ("first", "second") if even else ("second", "first")
     before, later = counts(lab), {}
     keep_sending(lab)

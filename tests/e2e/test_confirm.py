@@ -125,7 +125,7 @@ def test_modes_sizes_lists_and_ends_come_back(lab):
 
 
 def test_a_trial_ends_no_other_of_a_gate_of_its_name(lab):
-    """The end of a deleted gate's trial leaves a new gate of that name and its trial alone."""
+    """The end of a deleted gate's trial does not affect a new gate of that name and its trial."""
     on_trial(lab, BEFORE, seconds=5)
     lab.sluice("detach", "all")
     on_trial(lab, BEFORE)

@@ -34,7 +34,7 @@ def changes_nothing(lab, text):
 
 
 def attached_to(lab):
-    """Returns 'DEVICE HOOK MODE' for each attachment that is attached."""
+    """Returns 'DEVICE HOOK MODE' for each attachment in state `attached`."""
     return sorted(f"{a['device']} {a['hook']} {a['mode']}" for a in lab.attachments()
                   if a["state"] == "attached")
 

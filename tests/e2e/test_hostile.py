@@ -184,7 +184,8 @@ class Gate:
             self.maps[name].restore(self.was[name])
 
     def write(self, name, change):
-        """Replaces the value of each entry that the gate used at first by change(value)."""
+        """Replaces each value by change(value), in all entries of a map that the gate used at
+        first."""
         for key in self.used[name]:
             self.maps[name].write(key, change(self.was[name][key]))
 

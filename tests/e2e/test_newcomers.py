@@ -20,7 +20,7 @@ from test_export import promtool_objects, samples, total
 NEW, NEW6 = "203.0.113.66", "2001:db8:bad::66"
 CPUS = int(open("/sys/devices/system/cpu/possible", encoding="ascii").read().split("-")[-1]) + 1
 
-# More than 32 new sources in an interval are a flood, a sixteenth of 512 sources.
+# More than a sixteenth of 512 sources, 32 new sources in an interval, are a flood.
 SMALL = "sources", "512", "buckets", "1k", "hosts", "1k", "prefixes", "1k", "policies", "65"
 FEW = 32
 

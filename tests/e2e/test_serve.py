@@ -340,7 +340,7 @@ def test_prometheus_scrapes_it(server, users, tmp_path):
             try:
                 client.request("GET", f"/api/v1/{path}")
                 return json.loads(client.getresponse().read())["data"]
-            except (OSError, ValueError):  # it has not started yet
+            except (OSError, ValueError):  # the server has not started yet
                 return None
             finally:
                 client.close()

@@ -100,7 +100,7 @@ def test_the_cursor_stays_on_its_source(terminal):
 
 
 def test_a_frozen_order_stays(busy, terminal):
-    """A new source is not listed until the order goes on, but the rates do."""
+    """While the order is frozen, no new source is listed, but the rates are updated."""
     def rates():
         return column(terminal.screen(), "PASS/s")
     new = "198.18.0.1"
@@ -279,7 +279,7 @@ class Batch:
         return line
 
     def read_until(self, true):
-        """Reads lines until a condition is true. Returns the last."""
+        """Reads lines until a condition is true. Returns the last line."""
         for _ in range(50):
             line = self.read()
             if true():
@@ -317,7 +317,7 @@ def test_rates_times_seconds_are_the_packets(attached):
 
 
 def test_a_resized_gate_is_watched_on(attached):
-    """A resize replaces the maps of the gate."""
+    """top continues after a resize, although a resize replaces the gate's maps."""
     attached.sluice("set", "default", "rate", "1/h", "burst", "60")
     rules = attached.json("dump")
     with Batch(attached) as batch:

@@ -247,7 +247,7 @@ TEST(test_a_source_without_a_bucket_gets_its_burst)
 
 /* The entry that give_entry() gives to another key, before this CPU stores a block in it. */
 static struct sl_entry *given;
-static struct sl_state other_state; /* state of that other key */
+static struct sl_state other_state; /* state that give_entry() stores in it */
 
 static void give_entry(const void *word)
 {
@@ -258,7 +258,7 @@ static void give_entry(const void *word)
 	given = NULL;
 }
 
-/* If the entry got another key before its block was stored, this CPU removes the block again. */
+/* If an entry gets another key before a block is stored in it, the CPU removes the block again. */
 TEST(test_a_block_in_a_reused_state_is_removed)
 {
 	static const uint64_t own_blocks[] = {0, 5 * SL_TICKS_PER_SEC};

@@ -8,7 +8,7 @@
  */
 static void entry_goes(const unsigned int *limit);
 
-/* inside this macro's body, the name means the compiler's builtin function */
+/* macros do not recurse, so the name in the body means the compiler's builtin function */
 #define __sync_lock_test_and_set(word, value)                                                      \
 	((value) ? (void)0 : entry_goes(word), __sync_lock_test_and_set(word, value))
 

@@ -275,7 +275,9 @@ TEST(test_a_new_key_has_counted_nothing)
 
 /* --- Locks ---------------------------------------------------------------------------------- */
 
-/* Checks that an insertion into a locked set fails and changes nothing, and succeeds afterwards. */
+/*
+ * Checks that an insertion into a locked set fails without effect, and succeeds after the unlock.
+ */
 static void check_refusal(struct new_entry *new_entry, uint32_t set)
 {
 
@@ -337,7 +339,7 @@ static void unlock(uint32_t look)
 		host_table.set[unlocking.set].displaced &= ~1U;
 }
 
-/* Returns table_wait(), while another CPU unlocks `set` after `look` reads of its lock. */
+/* Returns the result of table_wait(), while another CPU unlocks `set` after `look` reads. */
 static bool waits_out(const struct new_entry *new_entry, uint32_t set, uint32_t look)
 {
 	bool waits;

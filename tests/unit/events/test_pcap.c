@@ -56,7 +56,7 @@ TEST(test_a_second_has_a_bound)
 	packet = packet_at(8 * SEC_NS);
 	assert_int_equal(events_pcap_write(&pcap, &packet), 0);
 	assert_int_equal(pcap.left_out, 2);
-	packet.length = PCAP_FRAME; /* a damaged record */
+	packet.length = PCAP_FRAME; /* as in a damaged record */
 	assert_int_equal(events_pcap_write(&pcap, &packet), 0);
 	assert_int_equal(pcap.left_out, 3);
 	events_pcap_close(&pcap);

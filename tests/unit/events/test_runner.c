@@ -109,7 +109,7 @@ TEST(test_a_program_is_killed_with_its_children_at_its_limit)
 	assert_int_equal(kill(child, 0), 0);
 	wait_for_end(5 + RUNNER_LIMIT_NS);
 	assert_int_equal(runner.killed, 1);
-	while (!kill(child, 0)) /* until init has waited for it */
+	while (!kill(child, 0)) /* until init has reaped the child */
 		usleep(1000);
 	assert_int_equal(errno, ESRCH);
 	events_runner_end(&runner);

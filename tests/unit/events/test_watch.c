@@ -246,7 +246,7 @@ TEST(test_a_block_lasts_until_its_time_is_over)
 	assert_seen(0, EVENT_SOURCE, EVENT_BEGIN);
 	assert_seen(1, EVENT_BLOCK, EVENT_BEGIN);
 	assert_string_equal(seen[1].limit, "hard");
-	sources[0].dropped = 9; /* the source goes on, and the block was extended */
+	sources[0].dropped = 9; /* the source keeps sending, which extends its block */
 	sources[0].blocked_until = facts.now + 6 * SEC_NS;
 	step();
 	assert_int_equal(seen_count, 0);
@@ -478,7 +478,7 @@ TEST(test_the_store_is_away_and_back)
 	facts.store_trouble = "the store does not answer";
 	step();
 	assert_only(EVENT_STORE, EVENT_BEGIN);
-	facts.has_store = false; /* it was not read in this step */
+	facts.has_store = false; /* the store was not read for this step */
 	facts.store_trouble = NULL;
 	step();
 	assert_int_equal(seen_count, 0);
@@ -523,7 +523,7 @@ TEST(test_a_device_is_attached_lost_back_and_detached)
 	assert_quiet();
 	facts.has_attachments = true;
 	assert_quiet();
-	/* the device was made again, and the old attachment is not yet removed */
+	/* lan0 has been created again, while its old attachment still exists */
 	facts.attachment_count = 2;
 	attachments[1] = device("lan0", 9, MODE_NATIVE, 2);
 	step();
@@ -556,7 +556,7 @@ static bool on_exists(const struct attachment *a)
 	return lan0_exists || strcmp(a->pinned.device, "lan0");
 }
 
-/* `sluice keep` detaches a device that is gone, and attaches it again. */
+/* `sluice keep` detaches a deleted device, and attaches it when it is created again. */
 TEST(test_a_kept_device_is_lost_and_back)
 {
 	uint64_t number;
@@ -575,7 +575,7 @@ TEST(test_a_kept_device_is_lost_and_back)
 	assert_string_equal(seen[1].device, "lan1");
 	number = seen[0].number;
 	assert_quiet();
-	lan0_exists = true; /* and is attached a moment later */
+	lan0_exists = true; /* lan0 is attached in the next step */
 	step();
 	assert_int_equal(seen_count, 0);
 	facts.attachment_count = 1;

@@ -368,7 +368,7 @@ TEST(test_a_charge_fills_the_slice_with_what_is_left)
 		{0, 25, 5, 30, true, 0, 0},
 		{0, 1500, 0, 1, true, 50, 1449},
 		{1600, 1600, 0, 1, true, 50, 1549},
-		{0, 1500, 0, 1600, true, 0, -100}, /* the cost exceeds the level */
+		{0, 1500, 0, 1600, true, 0, -100}, /* passes at level `refill`: debt */
 		{0, 1499, 0, 1600, false, -1500, 1499},
 		{0, 1600, 0, 1600, true, 0, 0},	  /* idle, so the state is full */
 		{0, 1600, 50, 1, true, 50, 1549}, /* idle, so the state is full */
@@ -562,7 +562,7 @@ TEST(test_slices_belong_to_the_limits_of_one_policy)
 {
 	static const struct {
 		const char *what;
-		__u32 policy, since, changed; /* of the packet; the bucket stores 3 and 7 */
+		__u32 policy, since, changed; /* packet's; bucket: policy 3, since 7 */
 		__s64 credit, left;
 		__u64 until; /* expected `until`, which is 99 before the call */
 	} cases[] = {

@@ -739,7 +739,7 @@ static void block_and_escalate(const struct kind_row *row, uint64_t epoch)
 	}
 }
 
-/* A block is never longer than `block_max`, whatever `escalate` and its number are. */
+/* A block is never longer than `block_max`, for any `escalate` and after any number of blocks. */
 static void block_is_never_longer_than_its_maximum(const struct kind_row *row, uint64_t epoch)
 {
 	static const uint32_t factors[] = {2, 3, 7, 100, 255};
@@ -770,8 +770,8 @@ struct ask {
 
 static struct {
 	struct sl_limit limit;
-	uint64_t clock; /* time, which all threads share */
-	uint64_t step;	/* ticks per packet */
+	uint64_t clock; /* clock of all threads */
+	uint64_t step;	/* ticks from one packet to the next */
 	struct ask asks[THREADS][ASKS];
 } shared;
 
@@ -1020,7 +1020,7 @@ static void a_turn_that_stalls_until_the_index_comes_round(const struct kind_row
 
 	for (int i = 0; i < 24 * 8 * source.limit.groups; i++) {
 		uint64_t before = i / 24 / 8, takes = i / 24 & 1 ? most : most / 2;
-		/* whether the CPU's clock is at the end of its sub-window, or at the start */
+		/* 1: the CPU's clock is at the end of its sub-window; 0: at the start */
 		bool last = i / 24 & 2;
 		true_time early;
 

@@ -8,7 +8,7 @@
 TEST(test_a_charge_writes_its_time)
 {
 	static const struct {
-		__u64 drawn, now, ready; /* `charged_at`, clock, `ready_at` before */
+		__u64 drawn, now, ready; /* `charged_at`, clock, `ready_at` at the start */
 		bool passes;
 		__u64 then;
 	} cases[] = {

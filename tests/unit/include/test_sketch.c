@@ -19,7 +19,7 @@ static uint64_t draw(void)
 
 static __u64 secret[SL_SECRETS];
 
-/* Makes a new random secret, clears the sketch, and returns params for both. */
+/* Makes a new secret and an empty sketch. Returns the params that belong to them. */
 static struct sl_params params_random(void)
 {
 	struct sl_params params = {.interval_shift = 4, .sketch_mask = SL_SKETCH_LINES - 1};
@@ -103,7 +103,7 @@ TEST(test_new_sources_are_mistaken_once_in_2_24_packets)
 		for (unsigned int j = 0; j < STRANGERS; j++) {
 			struct digest digest = digest_number(i, (1ULL << 28) + j);
 
-			/* with this third argument, counts do not fall */
+			/* this argument is random in use; this value lowers no count */
 			mistakes +=
 				sketch_hit(slot_of(&params, digest), digest, digest.mark ^ 1) > 2;
 		}

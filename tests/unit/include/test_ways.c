@@ -267,7 +267,7 @@ TEST(test_costs_are_in_order)
 		entry_lacking(0.2, 10),
 		entry_lacking(0.2, 100), /* costs more than the entry before, because it is older */
 		entry_lacking(0.4, 10),
-		/* above half a burst, entry_back() costs more: its key sent again */
+		/* over half a burst is missing; keys that sent again (entry_back()) cost more */
 		entry_lacking(0.7, 1000),
 		entry_lacking(1, 100),
 		entry_lacking(0.6, 10),
@@ -350,7 +350,7 @@ TEST(test_a_cost_has_the_parts_of_a_burst)
 	}
 }
 
-/* A debt above a burst counts in full. A window counts as half of a burst or as a whole one. */
+/* A debt above a burst counts in full. The deficit of a window is half a burst or a whole burst. */
 TEST(test_deficits_of_debts_and_windows)
 {
 	struct sl_entry entry = entry_lacking(2.5, 100);

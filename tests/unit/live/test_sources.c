@@ -91,7 +91,7 @@ TEST(test_the_dropped_packets_of_the_previous_visit_are_kept)
 	assert_int_equal(visit(90, 0, 10, SECOND)->dropped_before, 0);
 	assert_int_equal(visit(90, 0, 30, 2 * SECOND)->dropped_before, 10);
 	assert_int_equal(visit(90, 0, 30, 3 * SECOND)->dropped_before, 30);
-	assert_int_equal(visit(90, 0, 4, 4 * SECOND)->dropped_before, 0); /* it began again */
+	assert_int_equal(visit(90, 0, 4, 4 * SECOND)->dropped_before, 0); /* a new bucket */
 }
 
 TEST(test_a_source_has_a_rate_from_its_second_visit_on)

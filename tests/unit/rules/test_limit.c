@@ -31,7 +31,7 @@ TEST(test_limits_compile_to_these_numbers)
 		uint32_t life;
 		bool by_bytes, by_jiffy;
 	} cases[] = {
-		/* slices hold 1/16 of the burst together, and expire a jiffy earlier */
+		/* slices hold 1/16 of the burst in all, for its refill time less a jiffy */
 		{"1kpps", "1000", SEC / 1000, SEC, SEC / 16 * 15, SEC / 32, 14, false, true},
 		{"1kpps", "1s", SEC / 1000, SEC, SEC / 16 * 15, SEC / 32, 14, false, true},
 		{"1kpps", "128", MS, 128 * MS, 120 * MS, 4 * MS, 1, false, true},

@@ -611,7 +611,7 @@ TEST(test_a_block_that_is_forgiven_does_not_come_back)
 	node_open_blocks(false);
 	assert_true(is_blocked_after(29900));
 	check_that_it_stays_forgiven(29900);
-	assert_true(is_blocked_after(29900)); /* a longer remaining time shows a new block */
+	assert_true(is_blocked_after(29900)); /* more time left: another block */
 	check_that_it_stays_forgiven(29900);
 	entries[3].limit = 0; /* the key is evicted */
 	round_blocked(26000);
@@ -631,7 +631,7 @@ TEST(test_a_block_that_is_forgiven_while_it_is_reported_does_not_come_back)
 	accounts_learn(&accounts, items, NODES, now += ROUND / 2);
 	assert_false(block_holds(&limit.limit, entry_state(&entries[3]), now));
 	check_that_it_stays_forgiven(items[0].block_ms);
-	assert_true(is_blocked_after(29900)); /* a longer remaining time shows a new block */
+	assert_true(is_blocked_after(29900)); /* more time left: another block */
 }
 
 static int setup(void **state)

@@ -165,7 +165,7 @@ TEST(test_nodes_choose_nearly_the_same_of_unequal_demand)
 	for (int i = 0; i < 2; i++) {
 		unsigned int reported = 0, least = 20;
 
-		offer(0, 40, .6); /* above 1 if two nodes are added */
+		offer(0, 40, .6); /* two nodes together exceed the limit */
 		for (unsigned int key = 0; i && key < 40; key++)
 			offers[1][key] = .9;
 		keys = 40;

@@ -51,7 +51,7 @@ static bool packet_charge(const struct sl_limit *limit, struct sl_entry *entry, 
 
 enum what {
 	CHARGE,	 /* charges `amount`, and checks that debt_charge() returns `is` */
-	OTHER,	 /* same, but the entry belongs to another key */
+	OTHER,	 /* checks that debt_charge() for another key returns `is` */
 	WAIT,	 /* waits until `amount` has refilled; the whole burst refills in 0.1 s */
 	LEVEL,	 /* checks that the level is `is` */
 	PACKETS, /* sends packets until one is refused, and checks that `is` passed */

@@ -191,7 +191,7 @@ static const struct script scripts[] = {
 	{"`usual` is not larger after lost rounds", 2,
 	 "round, wait 1000, report 50 50, learn, usual .05"},
 
-	/* a node whose demand exceeds the rate assumes as much elsewhere at first */
+	/* before its second reply, a node with demand above the rate assumes it at all nodes */
 	{"assumed demand of 4 nodes; there was none, so the charge is refunded", 4,
 	 "round 0 16 0 0, pass 1 .75, report 0 16, learn, pass 1 -.75"},
 	{"nothing is assumed by a single node", 1,
@@ -497,7 +497,7 @@ TEST(test_a_store_that_lies)
 
 /* --- Worlds of nodes ------------------------------------------------------------------------ */
 
-static double arg; /* a number for the demand function; each explains its use */
+static double arg; /* parameter of the demand function, whose comment states its meaning */
 
 /* Demand: 100 times the rate at the first world->level nodes, and 0.2 of the rate at the others. */
 static double offered_forged(const struct world *world, unsigned int node, double at)

@@ -9,7 +9,7 @@
 #include "test.h"
 #include "wire.h"
 
-#define STEP_NS 1000000ULL /* time between two calls of a stream, in ns */
+#define STEP_NS 1000000ULL /* ns from one possible burst of a stream to the next */
 #define START	1700000000000000000ULL
 
 static struct suggest suggest;
@@ -52,7 +52,7 @@ static void try(const struct suggest_packet *packet)
 	suggest_try(&suggest, packet);
 }
 
-/* Hands over the packets of all streams in the order of their times. */
+/* Calls handle() for the packets of all streams, in the order of their times. */
 static void hand_over(const struct stream *streams, unsigned int count, unsigned int ms,
 		      handler *handle)
 {
@@ -77,7 +77,7 @@ static void begin_with(unsigned int headroom, uint32_t most)
 	assert_int_equal(suggest_begin(&suggest, &settings), 0);
 }
 
-/* Adds all packets, proposes, and counts refusals. */
+/* Adds the packets of all streams, computes proposals, and counts what these would refuse. */
 static void run(const struct stream *streams, unsigned int count, unsigned int ms,
 		unsigned int headroom)
 {
@@ -130,7 +130,7 @@ TEST(test_a_source_of_100_pps_in_bursts_of_20)
 	end(NULL);
 }
 
-/* What a bucket of this rate and burst refuses of `hundred`. */
+/* Returns how many packets of `hundred` a token bucket of this rate and burst refuses. */
 static uint64_t hundred_refused(uint64_t rate, uint64_t burst)
 {
 	struct sl_limit limit = {.cost = SEC / rate, .burst = burst * (SEC / rate)};
@@ -180,7 +180,7 @@ TEST(test_outliers_are_named_and_do_not_raise_the_limit)
 	assert_int_equal(all->p50, 10);
 	assert_int_equal(all->limit.spec.rate, 10);
 	assert_int_equal(all->limit.spec.burst, 2);
-	/* the burst and 10 packets a second of 20,000 packets in 20 s pass */
+	/* 2 packets and then 10 per second pass, of 20,000 packets in 20 s */
 	assert_int_equal(all->refused_members, 1);
 	assert_int_equal(all->refused_packets, 20000 - 2 - 199);
 	end(NULL);
@@ -195,7 +195,7 @@ TEST(test_no_outlier_if_the_demands_have_no_gap)
 		clients[i].size = sizes[i];
 	run(clients, CLIENTS, 20000, 0);
 	assert_int_equal(proposal_of(SUGGEST_ALL)->outliers, 0);
-	assert_int_equal(proposal_of(SUGGEST_ALL)->max, 500); /* the next rate of the ladder */
+	assert_int_equal(proposal_of(SUGGEST_ALL)->max, 500); /* 400, rounded up to the ladder */
 	end(NULL);
 }
 
@@ -242,7 +242,7 @@ TEST(test_one_shape_looks_like_an_attack)
 	assert_true(suggest.attack.shape_share >= 99);
 	end(NULL);
 
-	/* acknowledgements are alike in any download */
+	/* plain acknowledgements are equal in any download, so they are no attack */
 	syn.facts = SL_FACT_TCP;
 	clients_make(clients, addresses, CLIENTS, syn);
 	run(clients, CLIENTS, 20000, 0);
@@ -255,7 +255,7 @@ static const struct {
 	uint16_t facts;
 	uint8_t proto;
 	uint16_t port;
-	unsigned int classes; /* a bit for each class */
+	unsigned int classes; /* mask of the classes of the packet */
 } classes[] = {
 	{"TCP", SL_FACT_PROTO | SL_FACT_TCP | SL_FACT_PORT, 6, 80, 1 << SUGGEST_ALL},
 	{"SYN", SL_FACT_PROTO | SL_FACT_TCP | SL_FACT_SYN | SL_FACT_PORT, 6, 80,
@@ -299,7 +299,7 @@ TEST(test_networks_and_sources)
 {
 	static const struct {
 		const char *addr;
-		unsigned int sources, networks; /* with the addresses before it */
+		unsigned int sources, networks; /* counted so far, from the first row on */
 	} rows[] = {
 		{"192.0.2.1", 1, 1},	     {"192.0.2.9", 2, 1},
 		{"192.0.3.1", 3, 2},	     {"2001:db8::1", 4, 3},
@@ -341,7 +341,7 @@ TEST(test_budget_of_new_sources)
 	static struct stream many[481];
 	const struct newcomer_proposal *budget = &suggest.budget;
 
-	many[0] = hundred; /* it was there from the beginning */
+	many[0] = hundred; /* sends from the start on */
 	for (unsigned int i = 0; i < 480; i++) {
 		snprintf(names[i], sizeof(names[i]), "10.1.%u.%u", i / 250, i % 250);
 		many[i + 1] =
@@ -350,7 +350,7 @@ TEST(test_budget_of_new_sources)
 	run(many, 481, 60000, 0);
 	assert_int_equal(budget->refusal, SUGGEST_PROPOSED);
 	assert_int_equal(budget->warm_up_ns, 15 * SEC_NS);
-	assert_int_equal(budget->sources, 360); /* eight a second for 45 s */
+	assert_int_equal(budget->sources, 360); /* 8 per second, for 45 s */
 	assert_int_equal(budget->most, 8);
 	assert_int_equal(budget->limit.spec.rate, 30);
 	assert_int_equal(budget->limit.spec.burst, 3);

@@ -38,7 +38,7 @@ TEST(test_bars)
 		assert_string_equal(bar_format(bars[i].part, text), bars[i].text);
 }
 
-/* The newest rate is on the right, the highest is '#', and a small rate differs from none. */
+/* The newest rate is on the right. The highest is '#', and a small rate is not blank. */
 TEST(test_sparklines)
 {
 	static struct live_history history;
@@ -49,7 +49,7 @@ TEST(test_sparklines)
 	assert_string_equal(sparkline_format(&history, history.passed, 6, text), "   _=#");
 	assert_string_equal(sparkline_format(&history, history.passed, 2, text), "=#");
 	assert_string_equal(sparkline_format(&history, history.dropped, 2, text), "  ");
-	/* the ring has begun again */
+	/* the ring of rates has wrapped */
 	history.count = LIVE_HISTORY + 2;
 	assert_string_equal(sparkline_format(&history, history.passed, 2, text), " _");
 	assert_int_equal(strlen(sparkline_format(&history, history.passed, 999, text)),
@@ -124,7 +124,7 @@ TEST(test_columns_that_fit)
 	}
 }
 
-/* Columns with rates and addresses stay, and the others only if there is room. */
+/* On a narrow screen, only the columns with rates and addresses are left. */
 TEST(test_no_line_is_wider_than_the_screen)
 {
 	static const char *const names[] = {"a", "default", "203.0.113.0/24", "2001:db8:1234::/48"};
