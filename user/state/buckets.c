@@ -16,8 +16,8 @@
 #include "ways.h"
 
 /*
- * Reads a source's buckets on all CPUs, and stores their map and key. Sets *ret to NULL if the map
- * has no entry for the source. The caller frees *ret.
+ * Reads a source's buckets on all CPUs, and stores their map and their key in it. Sets *ret to NULL
+ * if the map has no entry for the source. The caller frees *ret.
  */
 static int buckets_lookup(const struct gate *gate, const struct sl_prefix *address,
 			  enum gate_map *ret_map, __u64 ret_key[2], struct sl_bucket **ret)
@@ -76,7 +76,7 @@ int buckets_forgive(const struct gate *gate, const struct sl_prefix *address)
 		buckets[cpu].generation = 0;
 		memset(buckets[cpu].slice, 0, sizeof(buckets[cpu].slice));
 	}
-	/* with BPF_EXIST the update does not insert an evicted entry, which would evict another */
+	/* without BPF_EXIST, updating an evicted entry would insert it and evict another entry */
 	err = bpf_map_update_elem(gate->map[map], key, buckets, BPF_EXIST);
 	if (err && err != -ENOENT)
 		return error_add(err, "map-write", NULL, "cannot write map '%s' of gate '%s': %s",
@@ -174,7 +174,7 @@ struct lister {
 	struct source_list list; /* found sources, not sorted, perhaps with duplicates */
 };
 
-/* Adds a source if the prefix contains it. `count` is the number of its buckets, or 0. */
+/* Adds a source if the prefix contains it. count: number of the source's buckets, or 0. */
 static int source_add(void *data, const struct sl_prefix *source, const struct sl_bucket *buckets,
 		      unsigned int count)
 {
@@ -217,10 +217,10 @@ static int buckets_list(struct lister *lister)
 	return err || !count ? err : source_add(lister, within, buckets, count);
 }
 
-/* A limit whose keys are sources, or addresses within a source. */
+/* A limit whose keys are sources, or longer than sources. */
 struct source_limit {
 	__u32 limit;	 /* limit id and family, in the format of struct sl_entry */
-	bool only_whole; /* list only sources that are single addresses: identity_key() */
+	bool only_whole; /* keys are single addresses, not /64s: identity_key() */
 };
 
 static int limit_order(const void *a, const void *b)
@@ -230,7 +230,7 @@ static int limit_order(const void *a, const void *b)
 	return (x->limit > y->limit) - (x->limit < y->limit);
 }
 
-/* Collects the limits of all policies whose keys are sources, sorted. The caller frees *ret. */
+/* Lists the limits of all policies whose keys are sources or longer. The caller frees *ret. */
 static int limits_collect(const struct gate *gate, struct source_limit **ret,
 			  unsigned int *ret_count)
 {
@@ -268,7 +268,7 @@ static int limits_collect(const struct gate *gate, struct source_limit **ret,
 	return 0;
 }
 
-/* Lists the sources that have a state that is not full. */
+/* Adds the sources that have a state that is not full, even without buckets. */
 static int states_list(struct lister *lister, const struct table *table)
 {
 	_cleanup_free_ struct source_limit *limits = NULL;
@@ -296,7 +296,7 @@ static int states_list(struct lister *lister, const struct table *table)
 	return err;
 }
 
-/* Sorts items by prefix. If prefixes are equal, an item with counts comes first. */
+/* Sorts by prefix. If two items have the same prefix, the item with counts comes first. */
 static int source_order(const void *a, const void *b)
 {
 	const struct listed_source *x = a, *y = b;

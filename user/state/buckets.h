@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * State: the buckets of sources in maps `buckets4` and `buckets6` (bpf/bucket.h), and the list of
- * all sources. Each CPU has its own bucket for a source. If a command reads an entry, this does not
- * count as a use, so it does not change which entry the kernel evicts next.
+ * all sources. Each CPU has its own bucket for a source. When a command reads an entry, the kernel
+ * does not count this as a use, so reading does not change which entry is evicted next.
  */
 #ifndef SLUICE_BUCKETS_H
 #define SLUICE_BUCKETS_H
@@ -18,8 +18,8 @@ int buckets_read(const struct gate *gate, const struct sl_prefix *address, struc
 		 unsigned int *ret_count);
 
 /*
- * Called for each source with its buckets, which are valid only during the call. If a call does not
- * return 0, the walk ends and returns the call's result.
+ * Called for each source with its buckets, which are valid only during the call. If it returns a
+ * value other than 0, the walk ends and returns this value.
  */
 typedef int buckets_call(void *data, const struct sl_prefix *source,
 			 const struct sl_bucket *buckets, unsigned int count);
@@ -34,7 +34,7 @@ int buckets_walk(const struct gate *gate, enum gate_map map, buckets_call *call,
 
 /* A walk that reads one page at a time, with memory for a page. */
 struct buckets_cursor {
-	uint32_t token; /* the kernel's number of the next hash bucket to read */
+	uint32_t token; /* the kernel's cursor: the next hash bucket to read */
 	bool is_begun;	/* false if the next page is the first of the map */
 	char *keys;
 	struct sl_bucket *values;
@@ -47,15 +47,15 @@ int buckets_cursor_open(const struct gate *gate, struct buckets_cursor *ret);
 void buckets_cursor_close(struct buckets_cursor *cursor);
 
 /*
- * Reads the next page of a map and advances the cursor. After the last page, sets `ret_ended` and
- * moves the cursor to the first page. Stores the number of entries of the page in `ret_count`.
+ * Reads the next page of a map and advances the cursor. After the map's last page, sets `ret_ended`
+ * and moves the cursor to the first page. Stores the number of entries of the page in `ret_count`.
  */
 int buckets_page(const struct gate *gate, enum gate_map map, struct buckets_cursor *cursor,
 		 buckets_call *call, void *data, uint32_t *ret_count, bool *ret_ended);
 
 /*
  * Empties the slices of a source and removes its cached refusals. If a packet is charged at the
- * same time, its CPU may write its old slice back, or lose the packet's count.
+ * same time, its CPU may write the old slice back, or the packet may not be counted.
  */
 int buckets_forgive(const struct gate *gate, const struct sl_prefix *address);
 
@@ -68,7 +68,7 @@ struct listed_source {
 };
 
 struct source_list {
-	struct listed_source *items; /* sorted by prefix */
+	struct listed_source *items; /* sorted by prefix, each prefix once */
 	unsigned int count, room;
 };
 

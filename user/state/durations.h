@@ -25,18 +25,18 @@ enum durations_verdict {
 /* Names of the verdicts, such as "pass". */
 extern const char *const durations_names[DURATIONS_VERDICTS];
 
-/* Reads map `durations`. */
+/* Reads map `durations`, summed over all CPUs. */
 int durations_read(const struct gate *gate, struct durations ret[DURATIONS_VERDICTS]);
 
-/* Returned for durations in the last bucket, which has no upper bound. */
+/* Returned instead of a duration in the last bucket, which has no upper bound. */
 #define DURATION_UNBOUNDED UINT64_MAX
 
-/* Returns the longest duration in ns that a bucket counts. */
+/* Returns the upper bound, in ns, of a bucket of the histogram, or DURATION_UNBOUNDED. */
 uint64_t duration_bound(unsigned int bucket);
 
 /*
- * Returns the bound of the bucket that contains the duration of this rank in percent: 50 for the
- * median, 100 for the longest duration. Returns 0 if no packet was timed.
+ * Returns the upper bound of the histogram bucket with this percentile: 50 for the median, 100 for
+ * the longest duration. Returns 0 if no packet was timed.
  */
 uint64_t durations_percentile(const struct durations *durations, unsigned int percent);
 

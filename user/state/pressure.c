@@ -35,13 +35,13 @@ int pressure_read(const struct gate *gate, struct pressure *ret)
 
 	if (err)
 		return gate_map_unread(gate, MAP_ADMISSION, err);
-	/* read the clocks after the counts, so that no count is from the future */
+	/* read the clocks after the counters, so that no counter is from a later interval */
 	second = uptime_ns() >> SL_SECOND_SHIFT;
 	jiffy = jiffies_now();
 	for (unsigned int cpu = 0; cpu < gate->machine.cpus; cpu++) {
 		struct sl_admission *here = &cpus[cpu];
 
-		/* advance the interval, as the CPU will do at its next new key */
+		/* begin the current interval, as the CPU will do when it sees its next new key */
 		flood_count_interval(here);
 		flood_turn(here, second);
 		for (int event = 0; event < SL_EVENTS; event++) {
@@ -67,7 +67,7 @@ int pressure_read(const struct gate *gate, struct pressure *ret)
 
 /* --- Policies without a budget -------------------------------------------------------------- */
 
-/* Reads what a policy has counted. Subtracts `base`, which other policies had counted before. */
+/* Reads the counters of a policy, without `base`: the counts of earlier policies of its number. */
 static int policy_counters(const struct gate *gate, const struct sl_policy *policy,
 			   struct sl_counters *ret)
 {
@@ -123,7 +123,7 @@ int budgets_read(const struct gate *gate, struct budget_use **ret, unsigned int 
 		return error_add(ENOMEM, "no-memory", NULL,
 				 "cannot read the budgets of gate '%s': %s", gate->name,
 				 why(ENOMEM));
-	/* sorted by prefix, so a policy precedes the policies that inherit its budget */
+	/* policies are sorted by prefix, so each precedes the policies that inherit its budget */
 	for (unsigned int i = 0; i < policy_count; i++) {
 		uint32_t own = SL_POLICY(policy_version_index(gate, policies[i]));
 		uint32_t home = policies[i]->newcomers_origin ?: own;
@@ -158,7 +158,7 @@ void table_fill_judge(struct table_fill *fill, const struct pressure *pressure)
 {
 	uint64_t table = (uint64_t)fill->entries * sizeof(struct sl_entry) +
 			 fill->entries / SL_WAYS * sizeof(struct sl_set);
-	/* this many sources need a larger table, of which sources fill at most three quarters */
+	/* a user who specifies this many sources gets a larger table, at most 3/4 full */
 	uint64_t above = (uint64_t)fill->entries * 3 / 4 + 1;
 
 	fill->bytes = fill->sources ? (table + fill->sources - 1) / fill->sources : 0;
@@ -168,7 +168,7 @@ void table_fill_judge(struct table_fill *fill, const struct pressure *pressure)
 		fill->sources_short = above < SIZE_MAX_ENTRIES ? above : SIZE_MAX_ENTRIES;
 }
 
-/* A limit in force, by its id in the keys of states (struct state_key). */
+/* A limit in force. key: its number in the keys of states (state_key.limit). */
 struct known_limit {
 	uint32_t key;
 	const struct sl_limit *limit;
@@ -214,7 +214,7 @@ static int known_limits_list(const struct gate *gate, struct known_limit **ret,
 	return 0;
 }
 
-/* Counts a state that refuses a packet now. */
+/* Adds a state to fill->limited, and to fill->blocked, if it refuses the next packet. */
 static void limited_count(struct table_fill *fill, struct sl_entry *entry,
 			  const struct known_limit *limits, unsigned int count, uint64_t now)
 {

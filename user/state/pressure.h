@@ -10,7 +10,7 @@
 
 #include "gate/table.h"
 
-/* Counts events of one kind, summed over all CPUs. */
+/* A count of events of one kind, summed over all CPUs. */
 struct pace {
 	uint64_t total;
 	uint64_t per_second; /* rate in the last complete second */
@@ -19,17 +19,17 @@ struct pace {
 struct pressure {
 	struct pace event[SL_EVENTS];
 	unsigned int flooded; /* number of CPUs on which new sources wait for a state */
-	/* the same for policies without a budget [0], and for policies with a budget [1] */
+	/* as `flooded`, for policies without a budget [0] and for policies with a budget [1] */
 	unsigned int flooded_by[2];
-	double bursts_lost;	 /* credit that was missing in evicted states, in bursts */
+	double bursts_lost;	 /* credit that evicted states lacked, in bursts */
 	uint64_t crossings_lost; /* crossings of limits that got no record in map `events` */
 };
 
-/* Reads the pressure from map `admission` by one system call. */
+/* Reads map `admission`, by one system call, and computes the pressure. */
 int pressure_read(const struct gate *gate, struct pressure *ret);
 
 /*
- * Names of the causes why a new source got no state or no bucket. They have the order of the events
+ * Names of the causes for which a new source got no state or no bucket, in the order of the events
  * that begin at SL_EVENT_BUSY, and of the events that begin at SL_EVENT_BUCKET_BUSY.
  */
 #define CAUSES 2
@@ -38,9 +38,9 @@ extern const char *const cause_names[CAUSES];
 /* --- Policies without a budget -------------------------------------------------------------- */
 
 /*
- * Stores whether new sources have passed a policy that has limits that drop, but no budget. This is
- * read from counters, because the rules do not show whether a budget would stop any packet: all
- * packets may be denied, or match none of the policy's limits.
+ * Stores whether new sources have passed this policy, if it has limits that drop, but no budget.
+ * Reads this from counters, because the rules do not show whether a budget would stop any packet:
+ * all packets may be denied, or match none of the policy's limits.
  */
 int policy_passed_by(const struct gate *gate, const struct sl_policy *policy, bool *ret);
 
@@ -54,11 +54,11 @@ int passing_read(const struct gate *gate, const struct pressure *pressure, struc
 
 /* --- Budgets -------------------------------------------------------------------------------- */
 
-/* How much of a budget is used, by its policy and by policies that inherit it. */
+/* The use of a budget by its policy and by the policies that inherit it. */
 struct budget_use {
 	const struct sl_policy *policy; /* the policy that owns the budget, in the gate's memory */
 	uint64_t left;			/* remaining burst in packets, or in bytes for a bit rate */
-	/* packets of new sources since the policies exist, also from before the budget was set */
+	/* packets of new sources that passed, also before the policies had this budget */
 	uint64_t passed;
 	uint64_t dropped; /* packets that the budget dropped */
 };
@@ -72,16 +72,16 @@ struct table_fill {
 	uint32_t entries;
 	uint32_t in_use;
 	uint32_t partial;   /* number of states that are not full */
-	uint32_t protected; /* number of partial states that are evicted only after all others */
+	uint32_t protected; /* number of partial states that are evicted after all others */
 	uint32_t limited;   /* number of states that refuse the next packet, and drop it */
 	uint32_t blocked;   /* number of limited states that are blocked */
-	uint32_t bytes;	    /* size of the table divided by `sources`, in bytes */
-	uint32_t sources;   /* number of sources that fit if each has one limit */
-	/* larger number of sources to recommend if the table is too small; otherwise 0 */
+	uint32_t bytes;	    /* bytes of the table for each of `sources` */
+	uint32_t sources;   /* number of sources for which the gate was made */
+	/* number of sources to recommend, if the table is too small for the load; otherwise 0 */
 	uint32_t sources_short;
 };
 
-/* Counts the states of the table. `pressure` must be read at about the same time. */
+/* Counts the states of the table. The caller reads `pressure` just before. */
 int table_fill_read(const struct gate *gate, const struct pressure *pressure,
 		    struct table_fill *ret);
 

@@ -23,7 +23,7 @@ int source_read(const struct gate *gate, const struct table *table, const struct
 
 	if (err)
 		return err;
-	/* check the same conditions as source_is_split() of bpf/rules.h */
+	/* the conditions of source_is_split() in bpf/rules.h */
 	source.split = prefix_is_ipv6(&source.prefix) &&
 		       source.prefix.bits == SL_FAMILY_BITS + 64 && gate->state->split_rules &&
 		       !bpf_map_lookup_elem(gate->map[MAP_SPLITS], source.prefix.addr, &rules);
@@ -41,7 +41,7 @@ int source_read(const struct gate *gate, const struct table *table, const struct
 		cell_add_to(&source.passed, &bucket->passed);
 		cell_add_to(&source.dropped, &bucket->dropped);
 		cell_add_to(&source.observed, &bucket->observed);
-		/* clear the slices of a split /64, because packets do not use them */
+		/* packets of a split /64 use no slices, so do not show any */
 		if (source.split || owner < SL_POLICY_FIRST)
 			memset(bucket->slice, 0, sizeof(bucket->slice));
 		else
@@ -79,7 +79,7 @@ uint64_t burst_units(const struct sl_limit *limit)
 {
 	if (limit->kind == SL_WINDOW)
 		return limit->most;
-	/* a shaper accepts one more packet, which departs at the horizon itself (kind_decide()) */
+	/* a shaper accepts one packet more: it departs exactly at the horizon (kind_decide()) */
 	return credit_units(limit, limit->burst) + (limit->kind == SL_SHAPE);
 }
 
@@ -93,22 +93,22 @@ struct state_key state_key_for(const struct sl_limit *limit, const struct sl_pre
 
 /* --- A trial charge ------------------------------------------------------------------------- */
 
-/* A packet and copies of a state and its slices, to compute how the packet would be charged. */
+/* Copies of a state and its slices, and a packet, to compute whether the packet would pass. */
 struct charge_question {
 	const struct sl_limit *limit;
 	struct sl_state state;
 	uint64_t cost;
-	unsigned int times; /* how many times the packet's cost is charged: credit_times() */
+	unsigned int times; /* by how much the cost is multiplied: credit_times() */
 	uint64_t now;
-	const struct sl_bucket *buckets; /* buckets with slices of this state */
+	const struct sl_bucket *buckets; /* buckets whose slices belong to `state` */
 	unsigned int count;
 	unsigned int cpus; /* number of CPUs; a CPU without a bucket has an empty slice */
 };
 
 /*
  * Returns the slice in the bucket at `index`, or an empty slice if there is no such bucket. The
- * gate's owner may write any value to a map. So a slice that has more credit than packets can leave
- * in it counts as empty.
+ * gate's owner may write any value to a map, so a slice with more credit than a burst can have
+ * counts as empty.
  */
 static struct sl_slice slice_of(const struct charge_question *q, unsigned int index)
 {
@@ -122,7 +122,7 @@ static struct sl_slice slice_of(const struct charge_question *q, unsigned int in
 	return slice;
 }
 
-/* Returns whether the packet would pass on any CPU, as in limit_charge() of bpf/charge.h. */
+/* Returns whether the packet would pass on at least one CPU: limit_charge() in bpf/charge.h. */
 static bool charge_passes(const struct charge_question *q)
 {
 	for (unsigned int i = 0; i < q->cpus && i <= q->count; i++) {
@@ -139,7 +139,7 @@ static bool charge_passes(const struct charge_question *q)
 	return false;
 }
 
-/* Converts ticks to milliseconds, rounded up, so that a wait of this time is long enough. */
+/* Converts ticks to milliseconds, rounded up: after a wait of so long, the packet passes. */
 static uint64_t ms_of(uint64_t ticks)
 {
 	const uint64_t per_ms = SL_TICKS_PER_SEC / 1000;
@@ -153,7 +153,7 @@ static void charge_ask(const struct charge_question *q, struct limit_state *stat
 	bool is_blocked = block_holds(q->limit, &q->state, q->now);
 	int64_t debt = is_bucket ? credit_span(q->now, q->state.empty_at) : 0;
 	struct decision decision;
-	uint64_t held = 0; /* credit that is left in slices */
+	uint64_t held = 0; /* credit in slices that still counts */
 
 	for (unsigned int i = 0; is_bucket && i < q->count; i++) {
 		struct sl_slice slice = slice_of(q, i);
@@ -166,7 +166,7 @@ static void charge_ask(const struct charge_question *q, struct limit_state *stat
 			: charge_passes(q) ? SL_PASS_WITHIN
 					   : kind_refusal(q->limit, q->cost);
 	state->remaining = decision.remaining / q->times;
-	/* debt is due to large packets, to other nodes, or to a burst divided too often */
+	/* debt remains after large packets, packets at other nodes, or a split of the burst */
 	if (debt > 0)
 		state->owed = credit_units(q->limit, credit_min(debt, 2 * SL_BURST_TICKS_MAX));
 	state->remaining_after_waiting = decision.remaining_then / q->times;
@@ -182,8 +182,8 @@ static void charge_ask(const struct charge_question *q, struct limit_state *stat
 
 /*
  * Reads the state of a limit for an address. If there is no state, computes the state that a packet
- * at `now` would create. Sets ret->age to the age of the entry if such a packet would find its key
- * established (entry_is_due()).
+ * at `now` would create. Sets ret->age to the age of the entry if the key is established, or would
+ * be with such a packet (entry_is_due()).
  */
 static int source_state_find(const struct gate *gate, const struct table *table,
 			     const struct sl_limit *limit, const struct sl_prefix *address,
@@ -217,7 +217,7 @@ int limit_state_read(const struct gate *gate, const struct source *source,
 		.count = limit->apart ? 0 : source->count,
 		.cpus = gate->machine.cpus,
 	};
-	/* an IPv6 prefix contains many keys if keys are longer than /64 */
+	/* if keys are longer than /64, a /64 has many keys, so the packet's key is unknown */
 	bool is_part = prefix_is_ipv6(address) && address->bits < SL_FAMILY_BITS + 128;
 	int err;
 
@@ -247,7 +247,7 @@ int source_states_read(const struct gate *gate, const struct source *source,
 	return err;
 }
 
-/* Copies the slices of a budget into buckets, because charge_ask() reads slices from buckets. */
+/* Copies the slices of a budget into buckets, because charge_ask() expects slices in buckets. */
 int budget_state_read(const struct gate *gate, const struct sl_policy *policy, unsigned int bytes,
 		      uint64_t now, bool waits, struct limit_state *ret)
 {
@@ -269,7 +269,7 @@ int budget_state_read(const struct gate *gate, const struct sl_policy *policy, u
 		err = bpf_map_lookup_elem(gate->map[MAP_BUDGET_SLICES], &number, slices);
 	if (err)
 		return gate_map_unread(gate, MAP_BUDGET_SLICES, err);
-	/* skip slices from before the budget was set, as budget_charge() of bpf/charge.h does */
+	/* as budget_charge() (bpf/charge.h), ignore slices from before the budget was set */
 	for (unsigned int cpu = 0; cpu < gate->machine.cpus; cpu++)
 		if (slices[cpu].since == policy->newcomers_since)
 			cpus[cpu].slice[policy->newcomers.slot] = slices[cpu].slice;
@@ -286,12 +286,12 @@ int budget_state_read(const struct gate *gate, const struct sl_policy *policy, u
 
 /* --- Filling a state ----------------------------------------------------------------------- */
 
-#define FILL_TRIES 4096 /* number of tries; a try fails if a packet is charged meanwhile */
+#define FILL_TRIES 4096 /* a try fails if a packet is charged meanwhile */
 
 /*
- * Empties a window in its current sub-window. First writes a value with a wrong tag to `past`, so
- * that the counts in `past` are ignored. If another CPU has begun to turn the window, its next step
- * fails, because it has not seen this value of `past`. So it cannot write back old counts.
+ * Empties a window, with effect from the current sub-window on. First writes a value with a wrong
+ * tag to `past`, so that packets ignore the counts in `past`. If another CPU has begun to turn the
+ * window, its next step fails because `past` has changed, so it cannot write back old counts.
  *
  * While `past` is ignored, the window keeps new counts longer than necessary, never shorter. The
  * next turn clears `past` (window_settle()).
@@ -309,7 +309,7 @@ static bool window_empty(struct sl_state *state)
 
 /*
  * Returns the state of a token bucket that was full and unused for so long that its entry counts as
- * full (entry_full_at()). Uses the span of the entry, which is rounded up.
+ * full (entry_full_at()). Computes this from the entry's span, which is rounded up.
  */
 static struct sl_state bucket_rested(const struct sl_limit *limit, const struct sl_entry *entry,
 				     uint64_t now)
@@ -329,13 +329,13 @@ static struct sl_state bucket_rested(const struct sl_limit *limit, const struct 
  *
  * A token bucket becomes full at once, like a new state. Earlier charges must not count, so the
  * caller empties the slices, and `charged_at` is set back before the first word is written. If a
- * packet is charged in between, the first word is not written. If the bucket was idle, CPUs may
- * still have slices. Then a packet that is charged in between finds the full state that is about to
- * be written.
+ * packet is charged between both writes, the second write fails. If the bucket was idle, CPUs may
+ * still have slices; then such a packet finds the full state that is about to be written.
  *
- * Packets may give the entry to another key at any time. After that, the writes fail unless the
- * words of both states are equal. Then the new key loses no more than this key would. `full_at`, or
- * `charged_at` of a shaper, is then earlier than the insertion of the new key, and has no effect.
+ * Packets may give the entry to another key at any time. After that, a write fails unless the new
+ * key's state has the same word as the old state. In that case, the new key loses no more than the
+ * old key would. `full_at`, or `charged_at` of a shaper, is then earlier than the insertion of the
+ * new key, and has no effect.
  */
 bool state_try_fill(const struct sl_limit *limit, struct sl_entry *entry,
 		    const struct state_key *key, uint64_t now)
@@ -349,14 +349,14 @@ bool state_try_fill(const struct sl_limit *limit, struct sl_entry *entry,
 	__u64 count = __atomic_load_n(&entry->count.word, __ATOMIC_SEQ_CST);
 
 	if (!entry_is(entry, key))
-		return true; /* the key has no state any more, which counts as full */
+		return true; /* without a state, the key has full credit */
 	if (limit->kind == SL_TOKEN_BUCKET && credit_span(full.charged_at, charged) > 0 &&
 	    !word_swap(&state->charged_at, charged, full.charged_at))
 		return false;
 	if (limit->kind == SL_WINDOW ? !window_empty(state)
 				     : !word_swap(&state->empty_at, first, full.empty_at))
 		return false;
-	if (limit->kind == SL_WINDOW) /* may fail, because the next packet sets `half` as well */
+	if (limit->kind == SL_WINDOW) /* may fail, but then the next packet sets ENTRY_HAS_HALF */
 		word_swap(&entry->count.word, count, count >> 32 << 32 | ENTRY_HAS_HALF);
 	if (limit->kind == SL_TOKEN_BUCKET)
 		moment_advance(&state->full_at, full.full_at);

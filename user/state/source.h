@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * State: a source in a gate, with its rule, its buckets and its counters. Also computes how each
- * limit would decide about a packet now, by the same code that packets run. Reading a source
- * consumes no credit.
+ * limit would decide about a packet now, by the same code that the BPF programs run. Reading a
+ * source consumes no credit.
  */
 #ifndef SLUICE_SOURCE_H
 #define SLUICE_SOURCE_H
@@ -19,17 +19,17 @@
 struct source {
 	struct sl_prefix prefix;	/* the source, from prefix_source() */
 	bool split;			/* rules longer than /64 divide the source's /64 */
-	struct judgement rule;		/* the rule of the address that the caller gave */
+	struct judgement rule;		/* the rule that decides about the caller's address */
 	const struct sl_policy *policy; /* the policy that applies to the source, or NULL */
 	const struct sl_limit *limits;	/* the policy's limits, in the order of charging them */
 	unsigned int limit_count;
 	struct sl_cell passed;
 	struct sl_cell dropped;
-	struct sl_cell observed; /* packets that passed an observing limit that had no credit */
-	/* buckets that have counted packets; slices that the next packet would discard are zero */
+	struct sl_cell observed; /* packets that passed, but exceeded a limit that observes */
+	/* buckets with packets of the source; slices that its next packet would discard are zero */
 	struct sl_bucket *buckets;
 	unsigned int count;
-	const struct table *table; /* table for looking up states; NULL to read the map */
+	const struct table *table; /* table that has the states; NULL: read the map */
 };
 
 /*
@@ -40,70 +40,70 @@ int source_read(const struct gate *gate, const struct table *table, const struct
 		struct source *ret);
 void source_free(struct source *source);
 
-/* Returns a limit of the source's policy in the user's units. */
+/* Returns a limit of source->policy in the user's units. */
 struct limit source_limit(const struct source *source, const struct sl_limit *limit);
 
 /* --- States of limits ----------------------------------------------------------------------- */
 
 /* A packet whose verdict is computed. */
 struct packet_args {
-	struct sl_prefix source; /* address of the packet, or a source, for any of its packets */
+	struct sl_prefix source;      /* address of the packet; or a source: any of its packets */
 	struct sl_prefix destination; /* destination address; `bits` is 0 if it is unknown */
-	bool egress; /* whether the device sends the packet; if not, it receives the packet */
+	bool egress; /* the device sends the packet; otherwise it receives the packet */
 	struct sl_facts facts;
 	unsigned int bytes; /* length of the frame in bytes */
 };
 
 struct limit_state {
 	bool matches; /* the limit matches the packet */
-	bool known;   /* whether the packet's key is known; if not, the members below are unset */
+	bool known;   /* the packet's key is known; if not, the members below are unset */
 	bool fresh;   /* the key has no state */
-	uint32_t age; /* age of the key's entry, in units of `made`; 0 if not yet established */
+	uint32_t age; /* age of the key's entry, in units of `made`; 0: not yet established */
 	enum sl_reason reason;	 /* SL_PASS_WITHIN, or the reason why the packet is dropped */
 	bool never;		 /* the packet never passes, because it is too large */
 	uint64_t remaining;	 /* packets that may pass now, or bytes for a bit rate */
-	uint64_t owed;		 /* debt of a token bucket, in the unit of `remaining` */
+	uint64_t owed;		 /* debt of a token bucket, in units of `remaining` */
 	uint64_t retry_after_ms; /* time until the packet passes; 0 if it passes now */
-	uint64_t remaining_after_waiting; /* `remaining` after a wait of `retry_after_ms` */
+	uint64_t remaining_after_waiting; /* `remaining` after `retry_after_ms` */
 	uint64_t full_in_ms;		  /* time until the state is full */
 	uint64_t blocked_ms;		  /* time until the block ends; 0 if no block is active */
 };
 
-/* Returns a packet of a source, of which only the source and the size are known. */
+/* Returns a packet of a source. Only its source and its size are known. */
 struct packet_args packet_args_of_source(const struct source *source, unsigned int bytes);
 
 /*
- * Computes the state of one of the source's limits for a packet at uptime `now`, in ticks. The
- * packet passes if it would pass on any CPU.
+ * Computes the result of one of the source's limits for a packet at uptime `now`, in ticks. The
+ * packet passes if it would pass on at least one CPU.
  */
 int limit_state_read(const struct gate *gate, const struct source *source,
 		     const struct sl_limit *limit, const struct packet_args *packet, uint64_t now,
 		     struct limit_state *ret);
 
 /*
- * Computes the state of a policy's budget for a packet of a new source. If the packet passes, the
- * reason is SL_PASS_NEWCOMER. `waits` is set if the packet's key gets no state with this packet.
+ * Computes the result of a policy's budget for a packet of a new source. If the packet passes,
+ * `reason` is SL_PASS_NEWCOMER. waits: the packet's key gets no state with this packet.
  */
 int budget_state_read(const struct gate *gate, const struct sl_policy *policy, unsigned int bytes,
 		      uint64_t now, bool waits, struct limit_state *ret);
 
-/* Computes the state of each limit of the source for a packet that arrives now. */
+/* Computes the result of each of the source's limits for a packet that arrives now. */
 int source_states_read(const struct gate *gate, const struct source *source,
 		       const struct packet_args *packet, struct limit_state ret[SL_LIMITS_MAX]);
 
-/* Returns the key of a limit's state for an address. The address is cut to the key length. */
+/* Returns the key of a limit's state for an address, shortened to the limit's key length. */
 struct state_key state_key_for(const struct sl_limit *limit, const struct sl_prefix *address);
 
 /*
- * Fills the state of a limit for an address, and ends its block. Does nothing if there is no state.
- * Returns 0, or -EBUSY if packets were charged during each try.
+ * Refills the state of a limit for an address, and ends its block. Does nothing if the state does
+ * not exist. Returns 0, or -EBUSY if packets were charged during each try.
  */
 int state_fill(const struct gate *gate, const struct sl_limit *limit,
 	       const struct sl_prefix *address);
 
 /*
- * Tries to fill the state of a table entry while packets charge it. Returns false if a packet was
- * charged meanwhile. If the entry has another key, changes nothing and returns true.
+ * Tries to refill the state of a table entry, which packets may charge meanwhile. Returns false if
+ * a packet was charged meanwhile. If the entry has another key, changes nothing and returns true.
  */
 bool state_try_fill(const struct sl_limit *limit, struct sl_entry *entry,
 		    const struct state_key *key, uint64_t now);

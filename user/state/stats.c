@@ -22,8 +22,8 @@ const char *const action_names[] = {
 #define LINES_FIXED 4
 
 /*
- * Begins the line of a policy. Sets its counters to the policy's base, which is what the counters
- * had counted for deleted policies.
+ * Begins the line of a policy. Stores the policy's base as its counters: the counts of deleted
+ * policies that had its number.
  */
 static void line_begin(const struct gate *gate, struct stats *stats, enum stats_kind kind,
 		       const char *policy, const struct sl_policy *record)
@@ -91,7 +91,7 @@ int stats_read(const struct gate *gate, struct stats *ret)
 
 	if (err)
 		return err;
-	/* read counters after the bases of all lines: counters only grow, so no line is negative */
+	/* read the counters after the bases: counters only grow, so no difference is negative */
 	count = gate_policies_seen(gate);
 	count = count > SL_POLICY_FIRST ? count : SL_POLICY_FIRST;
 	deleted = policy_version(gate, SL_POLICY_VERSION_MOVED)->base;
@@ -152,7 +152,7 @@ bool stats_line_has(const struct stats_line *line, enum sl_reason reason)
  */
 static int keys_count(int fd, uint32_t *ret)
 {
-	char key[2][sizeof(struct sl_prefix)]; /* buffers for the longest key of any map */
+	char key[2][sizeof(struct sl_prefix)]; /* the key, and the key before it */
 	void *last = NULL;
 	int err;
 
@@ -187,13 +187,13 @@ int map_max_entries(const struct gate *gate, enum gate_map map, uint32_t *ret)
 	case MAP_POLICIES:
 	case MAP_COUNTERS:
 	case MAP_BUDGETS:
-	case MAP_BUDGET_SLICES: /* do not count entries of reserved policies */
+	case MAP_BUDGET_SLICES: /* not counting the reserved policies */
 		*ret = gate->policies_max - SL_POLICY_FIRST;
 		return 0;
-	case MAP_STATES: /* the table has more entries than a user has specified sources */
+	case MAP_STATES: /* the table has more entries, to leave room in sets */
 		*ret = gate->state->params.sources;
 		return 0;
-	case MAP_LISTS: /* the other entries are reserved for changes */
+	case MAP_LISTS: /* not counting places that are reserved for changes */
 		*ret = SL_LISTS_MAX;
 		return 0;
 	default:
@@ -236,7 +236,7 @@ int occupancy_read(const struct gate *gate, enum gate_map map, struct occupancy 
 	case MAP_STATES:
 		counted = 0;
 		break;
-	default: /* private maps are arrays; do not count their entries */
+	default: /* private maps are arrays without a count */
 		counted = gate_map_is_private(map) ? 0 : keys_count(gate->map[map], &o.entries);
 	}
 	if (counted < 0)

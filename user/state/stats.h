@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* State: all counters of a gate at one moment, and the number of entries of its maps. */
+/* State: all counters of a gate, and the number of entries of its maps. */
 #ifndef SLUICE_STATS_H
 #define SLUICE_STATS_H
 
@@ -28,11 +28,11 @@ struct stats_limit {
 struct stats_line {
 	enum stats_kind kind;
 	char policy[PREFIX_TEXT]; /* prefix, or "none", "allow", "deny" or "deleted" */
-	unsigned int number;	  /* policy number of the counters; unused for "deleted" */
+	unsigned int number;	  /* policy number of the counters; unset for "deleted" */
 	struct sl_counters counters;
-	bool blocks; /* whether the policy has a limit that blocks, own or inherited */
+	bool blocks; /* the policy has a limit that blocks, own or inherited */
 	unsigned int limits;
-	/* the policy's own limits; their refusals in policies that inherit them also count here */
+	/* the policy's own limits; refusals by them in policies that inherit them count here */
 	struct stats_limit limit[SL_LIMITS_MAX];
 };
 
@@ -40,14 +40,14 @@ struct stats {
 	struct stats_line *lines; /* sorted by kind, and lines of policies also by prefix */
 	unsigned int count;
 	unsigned int rules;	  /* number of lines of policies */
-	struct sl_counters total; /* sums by reason; ignore the sums by slot */
+	struct sl_counters total; /* sums by reason; its sums by slot have no meaning */
 };
 
 /* Reads all counters of a gate. The caller must call stats_free(). */
 int stats_read(const struct gate *gate, struct stats *ret);
 void stats_free(struct stats *stats);
 
-/* Returns whether packets of a line can have a reason, or have had it. */
+/* Returns whether packets of a line can have this reason, or had it earlier. */
 bool stats_line_has(const struct stats_line *line, enum sl_reason reason);
 
 /* --- Occupancy ------------------------------------------------------------------------------ */
@@ -55,13 +55,13 @@ bool stats_line_has(const struct stats_line *line, enum sl_reason reason);
 struct occupancy {
 	uint32_t max_entries; /* map_max_entries() */
 	uint32_t entries;
-	bool counted; /* false if the map is an array, or has too many entries to count */
+	bool counted; /* `entries` is known: the map is no array, and not too large to count */
 };
 
-/* Stores how many entries users can add to a map, without entries that the gate reserves. */
+/* Stores the number of entries that users can add to a map, without those that a gate reserves. */
 int map_max_entries(const struct gate *gate, enum gate_map map, uint32_t *ret);
 
-/* Stores map_max_entries() and the number of entries. Walks the map unless the gate knows it. */
+/* Stores map_max_entries(), and the number of entries, which it counts unless map `gate` has it. */
 int occupancy_read(const struct gate *gate, enum gate_map map, struct occupancy *ret);
 
 #endif

@@ -13,7 +13,7 @@
 
 /* --- New keys ------------------------------------------------------------------------------- */
 
-/* Lowers *least to the lowest eviction cost in a set, as in table_choose() of bpf/table.h. */
+/* Lowers *least to the lowest eviction cost in a set of the table: table_choose() (bpf/table.h). */
 static int set_weigh(const struct gate *gate, uint32_t set, uint64_t now, bool flood,
 		     int64_t *least)
 {
@@ -39,9 +39,9 @@ static int set_weigh(const struct gate *gate, uint32_t set, uint64_t now, bool f
 }
 
 /*
- * Reads what the next packet of a key without a state would find. `flood` is set if new sources
- * wait. A reader lacks the hash secret, so it can find neither the key's hits nor its sets. It
- * assumes a first hit and a free way.
+ * Reads what the next packet of a key without a state would find in the sketch and in the table.
+ * flood: new sources must wait. A reader lacks the hash secret, so it can find neither the key's
+ * hits nor its sets. It assumes a first hit and a free way.
  */
 static int newcomer_read(const struct gate *gate, const struct sl_limit *limit,
 			 const struct sl_prefix *address, uint64_t now, bool flood,
@@ -60,7 +60,7 @@ static int newcomer_read(const struct gate *gate, const struct sl_limit *limit,
 	err = set_weigh(gate, ref.primary, now, flood, &least)
 		      ?: set_weigh(gate, set_alternate(&params, ref.primary, ref.tag), now, flood,
 				   &least);
-	/* use the most hits on any CPU; the random number affects only slots of other keys */
+	/* the CPU with most hits decides; the random number 0 only affects other keys' slots */
 	for (uint32_t cpu = 0; !err && cpu < gate->machine.cpu_ids; cpu++) {
 		uint32_t line = sketch_line(&params, digest, cpu), hits;
 		struct sl_sketch sketch;
@@ -71,14 +71,14 @@ static int newcomer_read(const struct gate *gate, const struct sl_limit *limit,
 			ret->shown = hits;
 	}
 	ret->has_room = least < EVICT_PART ||
-			ret->shown > 1; /* a key with hits before may evict any state */
+			ret->shown > 1; /* a key with earlier hits may evict any state */
 	ret->is_refused = evict_is_deep(least);
 	return err ? gate_map_unread(gate, MAP_SKETCHES, err) : 0;
 }
 
 /* --- Reading the state ---------------------------------------------------------------------- */
 
-/* Reads whether new sources wait, and what the packet's keys without a state would find. */
+/* Reads whether new sources must wait, and what the packet's keys without state would find. */
 static int newcomers_read(const struct gate *gate, struct check_verdict *verdict)
 {
 	const struct sl_policy *policy = verdict->source.policy;
@@ -135,7 +135,7 @@ static bool limit_is_for(const struct sl_policy *policy, const struct sl_limit *
 	return match_limit(limit, &policy->match[limit->slot], &packet->facts, packet->egress);
 }
 
-/* Refuses a packet. If the limit drops, stores it as the limit that decides. */
+/* Refuses a packet. If the limit does not only observe, stores it as the limit that drops. */
 static enum charge_result check_refuse(struct check_verdict *check, const struct sl_limit *limit,
 				       struct verdict *verdict, enum sl_reason reason)
 {
@@ -144,7 +144,7 @@ static enum charge_result check_refuse(struct check_verdict *check, const struct
 	return charge_refuse(verdict, reason);
 }
 
-/* Returns the result for a key that gets no state. A limit whose states start empty refuses it. */
+/* Returns the result for a key that gets no state: refused if the limit has `start empty`. */
 static enum charge_result check_wait(struct check_verdict *check, const struct sl_limit *limit,
 				     struct verdict *verdict)
 {
@@ -160,7 +160,7 @@ static enum charge_result limit_charge_new(struct packet *packet, const struct s
 	const struct newcomer *newcomer = &check->newcomers[i];
 
 	(void)bucket;
-	if (newcomer->is_refused) { /* all states in the key's sets lack over half a burst */
+	if (newcomer->is_refused) { /* all states in both sets lack more than half a burst */
 		check->lacks_room |= !limit->observe;
 		return check_refuse(check, limit, verdict, kind_refusal(limit, 0));
 	}
@@ -210,8 +210,8 @@ static enum sl_reason budget_charge(struct packet *packet, const struct sl_polic
 }
 
 /*
- * Returns whether the source is established. Its oldest state under a limit by source must be old
- * enough for each limit for which the packet's key is not established.
+ * Returns whether the source is established: its oldest state under a limit by source is old enough
+ * for all those limits under which the packet's key is not established.
  */
 static bool source_is_established(struct packet *packet, const struct sl_policy *policy,
 				  uint32_t limits, uint32_t is_new)
@@ -235,7 +235,7 @@ static bool source_is_established(struct packet *packet, const struct sl_policy 
 	return age >= due;
 }
 
-/* Refunds nothing, because `check` charges nothing. */
+/* Nothing to refund, because `check` charges nothing. */
 static int policy_refund(const struct packet *packet, const struct sl_policy *policy,
 			 struct sl_bucket *bucket, uint32_t limits, uint32_t is_new)
 {

@@ -9,8 +9,8 @@
 /* What the next packet of a key without a state would find in sketch and table (bpf/flood.h). */
 struct newcomer {
 	uint32_t shown;	 /* hits of the key in the sketch, including this packet */
-	bool has_room;	 /* whether a way for the key's state is free or can be evicted */
-	bool is_refused; /* the key gets no state: all states in its sets lack half their burst */
+	bool has_room;	 /* a way for the key's state is free or can be evicted */
+	bool is_refused; /* no state for the key: all states in its sets lack half a burst */
 };
 
 struct check_verdict {
@@ -22,15 +22,15 @@ struct check_verdict {
 	const struct sl_limit *limits; /* the policy's limits, in the order of charging them */
 	unsigned int count;
 	struct limit_state states[SL_LIMITS_MAX];
-	bool newcomer;	 /* the source is new for a matching limit, or charged to the budget */
-	bool pays;	 /* whether the budget is charged, because the source is not established */
-	bool waits;	 /* whether the packet's key gets no state with this packet */
-	bool lacks_room; /* whether a new key finds no room, or would get an empty state */
-	struct newcomer newcomers[SL_LIMITS_MAX]; /* for limits whose key has no state */
+	bool newcomer;	 /* the source lacks a state under a limit, or was charged to the budget */
+	bool pays;	 /* the budget is charged, because the source is not established */
+	bool waits;	 /* the packet's key gets no state with this packet */
+	bool lacks_room; /* the table has no room for a new key, or only for an empty state */
+	struct newcomer newcomers[SL_LIMITS_MAX]; /* for each limit whose key has no state */
 	unsigned int flooded;			  /* number of CPUs on which new sources wait */
-	bool passes_by; /* whether new sources pass in a flood, because the policy has no budget */
+	bool passes_by; /* the policy lacks a budget, so new sources pass in a flood */
 	struct limit_state budget;
-	/* first limit whose new states start empty, so it drops waiting new sources; or NULL */
+	/* first limit with `start empty`, which drops new sources that wait, or NULL */
 	const struct sl_limit *empty;
 };
 
