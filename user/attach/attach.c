@@ -16,7 +16,7 @@
 
 /* --- Refusals ------------------------------------------------------------------------------- */
 
-/* Formats the command that attaches the gate on hook ingress, which works beside an XDP program. */
+/* Formats the command that attaches the gate on hook ingress, which XDP programs do not prevent. */
 static const char *other_hook(const struct gate *gate, const struct netdev *device,
 			      char text[COMMAND_TEXT])
 {
@@ -27,7 +27,7 @@ static const char *other_hook(const struct gate *gate, const struct netdev *devi
 
 /*
  * The kernel allows no XDP program on a device if a device above or below it has an XDP program.
- * Returns -EBUSY, with an error that names that device, or 0 if there is no such device.
+ * Returns -EBUSY with an error that names the other device, or 0 if no such device exists.
  */
 static int xdp_relative_refuse(const struct gate *gate, const struct netdev *device)
 {
@@ -44,7 +44,7 @@ static int xdp_relative_refuse(const struct gate *gate, const struct netdev *dev
 	if (!relative)
 		return 0;
 	owner = xdp_owner_find(relative->ifindex);
-	/* if the other device runs this gate, hook ingress here would charge packets twice */
+	/* if this gate runs there, hook ingress here would charge the same packets again */
 	is_ours = !strcmp(owner.gate, gate->name);
 	return error_add(
 		EBUSY, "hook-taken", device->name,
@@ -58,7 +58,7 @@ static int xdp_relative_refuse(const struct gate *gate, const struct netdev *dev
 		is_ours ? "" : other_hook(gate, device, other), is_ours ? "" : "'");
 }
 
-/* Adds an error that names the owner of the existing XDP program, and suggests a command. */
+/* Adds an error that names the owner of the attached XDP program, and suggests a command. */
 static int xdp_owner_refuse(const struct gate *gate, const struct netdev *device)
 {
 	struct xdp_owner owner = xdp_owner_find(device->ifindex);
@@ -100,7 +100,7 @@ static int attach_failed(const struct gate *gate, const struct netdev *device,
 
 	if (err == -EBUSY || (err == -EEXIST && a->hook == HOOK_XDP))
 		return xdp_owner_refuse(gate, device);
-	/* ENOSPC means too few RX queues, so its text "No space left on device" would mislead */
+	/* here ENOSPC means too few RX queues: do not print "No space left on device" */
 	if (peer_is_wider(device, a, err))
 		return error_add(
 			err, "peer-wider", NULL,
@@ -109,7 +109,7 @@ static int attach_failed(const struct gate *gate, const struct netdev *device,
 			"'%sethtool -L %s rx N'",
 			device->name, device->name, netns_exec(netns_typed(), exec),
 			word_typed(device->name));
-	/* a bond refuses a program if a port has one, and a port refuses it if the bond has one */
+	/* the kernel accepts an XDP program either on a bond or on its ports */
 	if (is_unsupported && a->hook == HOOK_XDP && xdp_relative_refuse(gate, device))
 		return err;
 	if (is_unsupported)
@@ -172,8 +172,8 @@ static int attach_link(const struct gate *gate, const struct programs *programs,
 }
 
 /*
- * Adds a filter, and a clsact qdisc unless the device has one. Pins each object before creating it,
- * because Sluice never removes a qdisc or filter without a pin.
+ * Adds a filter, and a clsact qdisc unless the device has one. Makes the pin for a qdisc or a
+ * filter first, because Sluice never removes one that has no pin.
  */
 static int attach_filter(const struct gate *gate, const struct programs *programs,
 			 const struct attachment *a)
@@ -191,7 +191,7 @@ static int attach_filter(const struct gate *gate, const struct programs *program
 	err = err ?: pin_make(links, name.text, fd);
 	if (!err) {
 		err = filter_add(a->ifindex, ingress, fd);
-		/* the kernel may have added the filter although its reply was lost */
+		/* the kernel may have added the filter, and only its reply was lost */
 		if (err && !filter_find(a->ifindex, ingress, program_id_of(fd), &exists) && exists)
 			err = 0;
 		if (err)
@@ -205,8 +205,8 @@ static int attach_filter(const struct gate *gate, const struct programs *program
 }
 
 /*
- * Attaches in `mode`. MODE_AUTO is native XDP on hook xdp; on other hooks it is tcx, or clsact if
- * the kernel refuses tcx.
+ * Attaches in mode `mode`. MODE_AUTO means native XDP on hook xdp; on other hooks it means tcx, or
+ * clsact if the kernel refuses tcx.
  */
 static int attach_to_hook(const struct gate *gate, const struct programs *programs, enum mode mode,
 			  struct attachment *a)
@@ -239,7 +239,7 @@ static int attach_find(const struct gate *gate, const struct netdev *device, enu
 	for (unsigned int i = 0; !err && i < count; i++) {
 		struct attachment *a = &all[i];
 
-		/* also match a removed device that had the same name in this namespace */
+		/* include removed devices that had this name in this namespace */
 		if (a->hook != hook || a->netns != netns_current() ||
 		    (a->ifindex != device->ifindex &&
 		     !(a->device_gone && !strcmp(a->device, device->name))))
@@ -269,7 +269,8 @@ static int attach_find(const struct gate *gate, const struct netdev *device, enu
 
 /*
  * Loads the program, and attaches it. If the kernel refuses the mode and `ret_falls_back` is not
- * NULL, sets it, and returns the errno without an error, so that the caller can try another hook.
+ * NULL, sets *ret_falls_back, and returns the errno without an error, so that the caller can try
+ * another hook.
  */
 static int attach_here(const struct gate *gate, struct programs *programs,
 		       const struct netdev *device, enum hook hook, enum mode mode,
@@ -294,9 +295,9 @@ static int attach_here(const struct gate *gate, struct programs *programs,
 }
 
 /*
- * Hook ingress replaces XDP on a tap and on a device without native XDP. Such a device may deliver
- * merged packets: XDP would count up to 45 segments as one packet, but hook ingress knows the
- * number of segments.
+ * In mode auto, uses hook ingress instead of XDP on a tap and on a device without native XDP. Such
+ * a device may deliver merged packets: XDP would count up to 45 segments as one packet, but hook
+ * ingress knows the number of segments.
  */
 int attach_device(const struct gate *gate, struct programs *programs, const struct netdev *device,
 		  enum hook hook, enum mode mode, bool beside, struct attachment *ret,
@@ -339,8 +340,8 @@ int attach_device(const struct gate *gate, struct programs *programs, const stru
 /* --- Detaching ------------------------------------------------------------------------------ */
 
 /*
- * Adds the filter again after detaching failed, unless the filter still exists. It may exist
- * although the kernel's reply to its removal was an error.
+ * Adds the filter again after detaching failed, unless the filter still exists. After an error, the
+ * kernel may have removed it or not.
  */
 static void filter_restore(const struct gate *gate, const struct attachment *a, int program_fd)
 {
@@ -363,8 +364,8 @@ static void filter_restore(const struct gate *gate, const struct attachment *a, 
 }
 
 /*
- * Removes the filter, and then the qdisc if Sluice added it and it is empty. Runs in the device's
- * network namespace. Returns 0 or a negative errno.
+ * Removes the filter. Then removes the clsact qdisc if Sluice added it and it has no filters. Runs
+ * in the device's network namespace. Returns 0 or a negative errno.
  */
 static int filter_remove(const struct attachment *a, bool qdisc_is_ours, bool *ret_qdisc_is_gone)
 {
@@ -380,7 +381,7 @@ static int filter_remove(const struct attachment *a, bool qdisc_is_ours, bool *r
 		       : qdisc_remove_if_empty(a->ifindex, ret_qdisc_is_gone);
 }
 
-/* Removes the pins last, because the filter and the qdisc are found by their pins. */
+/* Removes the pins last, because later commands find the filter and the qdisc by their pins. */
 static int detach_clsact(const struct gate *gate, struct attachment a)
 {
 	struct pin_name name = attachment_pin(&a, PIN_ATTACHMENT),
@@ -427,7 +428,7 @@ static int detach_clsact(const struct gate *gate, struct attachment a)
 	return err;
 }
 
-/* Detaches a link. If the kernel refuses, the link stays attached, and its pin is made again. */
+/* Detaches a link. If the kernel refuses, the link stays attached, and is pinned again. */
 static int detach_link(const struct gate *gate, const struct attachment *a, int fd)
 {
 	struct pin_name name = attachment_pin(a, PIN_ATTACHMENT);
@@ -444,9 +445,9 @@ static int detach_link(const struct gate *gate, const struct attachment *a, int 
 }
 
 /*
- * If a step fails, the device must filter as before: so this checks permissions first, and removes
- * the pins of programs last. If the command is killed in between, attachments_expire() removes
- * these pins later. If the pin is a symbolic link (-ELOOP), this only removes the symbolic link.
+ * If a step fails, the device must filter as before, so detach() checks permissions first, and
+ * removes the pins of programs last. If the command is killed before that, attachments_expire()
+ * removes these pins later. If the pin is a symbolic link (-ELOOP), only removes that link.
  */
 int detach(const struct gate *gate, const struct attachment *a)
 {
@@ -488,8 +489,8 @@ static int program_replace(const struct gate *gate, const struct attachment *a, 
 
 /*
  * Replaces the program of an attachment, and updates its program_id. At any moment the running
- * program is pinned as PIN_PROGRAM or PIN_NEXT. If the command is killed, it leaves at most one
- * extra pin, which the next replacement removes.
+ * program is pinned as PIN_PROGRAM or PIN_NEXT. A killed command leaves at most one of these pins
+ * too many, which the next replacement removes.
  */
 static int attachment_switch(const struct gate *gate, struct attachment *a, int program_fd)
 {
@@ -503,13 +504,13 @@ static int attachment_switch(const struct gate *gate, struct attachment *a, int 
 	if (fd < 0 || program_id_of(fd) != a->program_id)
 		err = pin_rename(links, next.text, links, name.text);
 	if (err == -ENOENT && a->mode != MODE_CLSACT)
-		/* the program's pin is gone, but a link works without it */
+		/* the pin of the program is missing, but a link needs no such pin */
 		err = 0;
 	err = err ?: pin_replace(links, next.text, program_fd);
 	if (err)
 		return err;
 	err = program_replace(gate, a, program_fd);
-	/* perhaps only the reply was lost: keep both pins if it is unknown which program runs */
+	/* an error may mean a lost reply: if the running program is unknown, keep both pins */
 	if (err && !attachment_look(gate, &now)) {
 		if (now.program_id == program_id_of(program_fd))
 			err = 0;
@@ -521,7 +522,7 @@ static int attachment_switch(const struct gate *gate, struct attachment *a, int 
 	err = pin_rename(links, next.text, links, name.text);
 	if (err)
 		return err;
-	/* the qdisc's pin holds the old program: replace it, so that the kernel can free it */
+	/* the qdisc's pin refers to the old program, which the kernel cannot free meanwhile */
 	if (a->mode == MODE_CLSACT && pin_exists(links, qdisc.text) &&
 	    !pin_replace(links, next.text, program_fd))
 		pin_rename(links, next.text, links, qdisc.text);
@@ -579,7 +580,7 @@ static int replacements_open(const struct gate *gate, struct replacements *repla
 
 /*
  * Switches the program of an attachment. Returns 0 or a negative errno. Also returns 0 if the
- * attachment no longer exists, because a device may be removed at any moment.
+ * attachment no longer exists, because its device may have been removed.
  */
 static int switch_or_gone(const struct gate *gate, struct attachment *a, int program_fd)
 {
@@ -651,7 +652,7 @@ int programs_replace(const struct gate *gate, const struct gate *next, struct re
 	count = ret->count;
 	ret->count = 0;
 	for (unsigned int i = 0; i < count; i++) {
-		if (!ret->one[i].attachment.program_id) { /* the device or filter is gone */
+		if (!ret->one[i].attachment.program_id) { /* the device or the filter has gone */
 			note_skipped(&ret->one[i].attachment);
 			close(ret->one[i].program_fd);
 			continue;

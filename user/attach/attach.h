@@ -6,9 +6,9 @@
 #include "attach/attachment.h"
 
 /*
- * Changes hook xdp in mode auto to hook egress if the device is an ifb, because redirected packets
- * only pass an ifb's hook egress; fails for an ifb with any other hook or mode. If `reports` is
- * set, adds a notice of the change.
+ * If the device is an ifb, changes hook xdp in mode auto to hook egress, the only hook of an ifb
+ * that redirected packets pass; any other hook or mode on an ifb is an error. If `reports` is set,
+ * adds a notice of the change.
  */
 int attach_choose_hook(const struct netdev *device, enum mode mode, bool reports, enum hook *hook);
 
@@ -18,15 +18,15 @@ int attach_choose_hook(const struct netdev *device, enum mode mode, bool reports
  * uses hook ingress, and adds a notice.
  *
  * If the gate is already attached to the hook in that mode, sets `ret_existed`, and stores the
- * existing attachment. Fails if the gate is attached there in another mode, unless `beside` is set.
+ * existing attachment. Fails if it is attached there in another mode, unless `beside` is set.
  */
 int attach_device(const struct gate *gate, struct programs *programs, const struct netdev *device,
 		  enum hook hook, enum mode mode, bool beside, struct attachment *ret,
 		  bool *ret_existed);
 
 /*
- * Detaches the program, also in another network namespace, and removes the pins. If the program is
- * no longer attached, only removes the pins. If a step fails, the device filters as before.
+ * Detaches an attachment, also in another network namespace, and removes its pins. If the program
+ * is no longer attached, only removes the pins. If a step fails, the device filters as before.
  */
 int detach(const struct gate *gate, const struct attachment *attachment);
 
@@ -36,7 +36,7 @@ struct replacements {
 	struct replaced {
 		struct attachment attachment; /* its program_id is the id of the new program */
 		uint32_t before;	      /* id of the program that was replaced */
-		int program_fd;		      /* fd of the old program, to undo the replacement */
+		int program_fd;		      /* fd of the replaced program, for undoing this */
 	} one[ATTACHMENTS_MAX];
 	unsigned int count;
 };
@@ -45,7 +45,7 @@ struct replacements {
  * Replaces the program of every attachment by this binary's program, with the maps of `next`, which
  * may be the same gate. Skips an attachment whose device or filter is gone, and adds a notice. If a
  * replacement fails, undoes the earlier replacements. The caller has opened the gate for a change,
- * and closes `ret`.
+ * and later calls replacements_close().
  */
 int programs_replace(const struct gate *gate, const struct gate *next, struct replacements *ret);
 

@@ -25,7 +25,7 @@ static const char *const leads[] = {
 	[PIN_NEXT] = "next-",
 };
 
-/* Replaces a character: pin names have ':' for '.', because bpffs forbids '.' in names. */
+/* Replaces `from` by `to`, because bpffs forbids '.' in names: pins have ':' instead. */
 static void replace(char *text, char from, char to)
 {
 	while ((text = strchr(text, from)))
@@ -52,7 +52,7 @@ struct pin_name attachment_pin(const struct attachment *a, enum attachment_pin w
 	return name;
 }
 
-/* Parses the name of a pin. Returns false if it is not the name of a PIN_ATTACHMENT. */
+/* Parses the name of a pin. Returns false if it is not the pin of an attachment. */
 static bool attachment_of_pin(const char *name, struct attachment *ret)
 {
 	struct attachment a = {0};
@@ -102,7 +102,7 @@ int attachment_program_open(const struct gate *gate, const struct attachment *a)
 		if (fd >= 0 && program_id_of(fd) == a->program_id)
 			return steal_fd(&fd);
 	}
-	return bpf_prog_get_fd_by_id(a->program_id); /* reached if the pins are gone */
+	return bpf_prog_get_fd_by_id(a->program_id); /* the pins are missing: open it by id */
 }
 
 /* Returns whether the program runs on the XDP or tcx hook of device a->ifindex. */
@@ -116,7 +116,7 @@ static bool link_runs(const struct attachment *a, uint32_t program_id)
 		return !bpf_xdp_query(a->ifindex, 0, &query) &&
 		       (query.drv_prog_id == program_id || query.skb_prog_id == program_id ||
 			query.hw_prog_id == program_id || query.prog_id == program_id);
-	/* target_fd and target_ifindex are one union, so the ifindex is passed as the fd */
+	/* target_fd and target_ifindex are one union, so pass the ifindex as target_fd */
 	if (bpf_prog_query(a->ifindex, type, 0, NULL, ids, &count))
 		return false;
 	for (__u32 i = 0; i < count; i++)
@@ -127,7 +127,7 @@ static bool link_runs(const struct attachment *a, uint32_t program_id)
 
 /* --- Devices and what they run -------------------------------------------------------------- */
 
-/* A result of device_look(). */
+/* A result of device_look(): the device with an ifindex in a namespace. */
 struct sighting {
 	char device[IF_NAMESIZE]; /* name of the device; "" if the ifindex does not exist */
 	bool runs;		  /* the device runs the program */
@@ -157,8 +157,8 @@ static int device_look(const struct attachment *a, uint64_t netns, uint32_t prog
 }
 
 /*
- * Returns whether the gate has another attachment to this device. An ifindex is unique only within
- * a namespace, so two devices of a gate may have the same ifindex.
+ * Returns whether the gate has an attachment of its own to this device. An ifindex is unique only
+ * within a namespace, so two devices of a gate may have the same ifindex.
  */
 static bool is_of_another(const struct gate *gate, const struct attachment *a, uint64_t netns,
 			  const char *device)
@@ -190,7 +190,7 @@ static int link_look(const struct gate *gate, struct attachment *a, int link_fd)
 
 	if (bpf_obj_get_info_by_fd(link_fd, &info, &size))
 		return -errno;
-	if (!info.xdp.ifindex) /* info.tcx has its ifindex at the same offset */
+	if (!info.xdp.ifindex) /* info.xdp and info.tcx have the ifindex at one offset */
 		return 0;
 	a->program_id = info.prog_id;
 	a->ifindex = info.xdp.ifindex;
@@ -211,9 +211,10 @@ static int link_look(const struct gate *gate, struct attachment *a, int link_fd)
 }
 
 /*
- * Finds the filter that runs the program of the open pin or of PIN_NEXT. Searches only the recorded
- * namespace, because a device loses its filters when it moves to another namespace. Assumes that
- * the filter exists if the caller may not enter the namespace. Returns 0 or a negative errno.
+ * Finds the filter that runs the program of `program_fd` or of pin PIN_NEXT. Searches only the
+ * namespace in the pin's name, because a device loses its filters when it moves to another
+ * namespace. Assumes that the filter exists if the caller may not enter the namespace. Returns 0 or
+ * a negative errno.
  */
 static int filter_look(const struct gate *gate, struct attachment *a, int program_fd)
 {
@@ -234,7 +235,7 @@ static int filter_look(const struct gate *gate, struct attachment *a, int progra
 		a->program_id = id;
 	if (seen.runs)
 		memcpy(a->device, seen.device, sizeof(a->device));
-	/* -ENOENT: the namespace is gone, so the filter is gone as well */
+	/* -ENOENT: the namespace no longer exists, nor does the filter */
 	return err == -EPERM || err == -ENOENT ? 0 : err;
 }
 
@@ -255,7 +256,7 @@ int attachment_look(const struct gate *gate, struct attachment *a)
 		err = a->mode == MODE_CLSACT ? filter_look(gate, a, fd) : link_look(gate, a, fd);
 	if (err)
 		return pin_failed("read", &gate->links, name.text, err);
-	/* the kernel reuses an ifindex, so a different name means a different device */
+	/* another name means another device, because the kernel reuses ifindexes */
 	a->device_gone = !a->program_id && (device_look(a, a->netns, 0, &seen) ||
 					    strcmp(seen.device, a->pinned.device));
 	return 0;
@@ -337,7 +338,7 @@ int attachments_read(const struct gate *gate, struct attachment ret[ATTACHMENTS_
 
 /* --- The owner of a device's XDP program ----------------------------------------------------- */
 
-/* Callback of gates_for_each(): stores the name in owner->gate if the gate attached the program. */
+/* Callback of gates_for_each(): if the program belongs to this gate, stores the gate's name. */
 static int owner_look(const char *name, void *data)
 {
 	struct gate gate = GATE_CLOSED;
@@ -346,7 +347,7 @@ static int owner_look(const char *name, void *data)
 	unsigned int count = 0;
 
 	snprintf(gate.name, sizeof(gate.name), "%s", name);
-	/* ignore errors, because another gate may own the program */
+	/* ignore errors: the program may belong to another gate */
 	if (!gate_dir_open(&gate))
 		attachments_read(&gate, all, &count);
 	for (unsigned int i = 0; i < count; i++)
@@ -398,10 +399,10 @@ const char *xdp_owner_format(const struct xdp_owner *owner, char text[XDP_OWNER_
 
 /* --- Stacked attachments --------------------------------------------------------------------- */
 
-/* Attachments to a device and to a device below it, which both filter the same packets. */
+/* A pair of attachments that filter the same packets: on a device, and on a device below it. */
 struct stacked {
 	const struct attachment *upper, *lower;
-	const struct attachment *surplus; /* upper or lower, which should be detached */
+	const struct attachment *surplus; /* the one of both that should be detached */
 };
 
 static bool filters_like(const struct attachment *a, const struct attachment *b)
@@ -410,7 +411,7 @@ static bool filters_like(const struct attachment *a, const struct attachment *b)
 	       (a->hook == HOOK_EGRESS) == (b->hook == HOOK_EGRESS);
 }
 
-/* Returns whether every port of a bridge, bond or team `upper` is filtered in its direction. */
+/* Returns whether the gate filters every port of bridge, bond or team `upper` in its direction. */
 static bool ports_are_filtered(const struct netdevs *links, const struct attachment *all,
 			       unsigned int count, const struct attachment *upper)
 {
@@ -478,7 +479,7 @@ int stacked_note(const struct gate *gate, const struct attachment *made, unsigne
 		_cleanup_netns_ int back = -1;
 		unsigned int here;
 
-		if (made[i].netns == netns) /* this namespace was searched before */
+		if (made[i].netns == netns) /* this namespace was just searched */
 			continue;
 		netns = made[i].netns;
 		if (!netns_visit(netns, &back))

@@ -20,35 +20,35 @@
 struct attachment {
 	enum hook hook;
 	enum mode mode; /* never MODE_AUTO */
-	/* The device as it is now; or as it was when attached, if it is gone or was not found. */
+	/* The device as it is now or, if it was not found, as when it was attached. */
 	uint64_t netns;
 	unsigned int ifindex;
 	char device[IF_NAMESIZE];
-	/* The device as it was when attached; the pin's name contains these values. */
+	/* The device as when it was attached; the pin's name consists of these values. */
 	struct {
 		uint64_t netns;
 		unsigned int ifindex;
 		char device[IF_NAMESIZE];
 	} pinned;
 	uint32_t program_id; /* id of the running program; 0 if the device or the filter is gone */
-	bool device_gone;    /* the device does not exist any more, so program_id is 0 */
+	bool device_gone;    /* the device no longer exists, so program_id is 0 */
 };
 
 /* Returns a new attachment of a device of the current network namespace. */
 struct attachment attachment_of(const struct netdev *device, enum hook hook);
 
 enum attachment_pin {
-	PIN_ATTACHMENT, /* pins the link, or the program on clsact */
-	PIN_PROGRAM,	/* pins the program, because opening it by its id requires CAP_SYS_ADMIN */
-	PIN_NEXT,	/* pins the new program while it replaces the program of PIN_PROGRAM */
-	PIN_QDISC,	/* exists if Sluice added the clsact qdisc, and so may remove it */
+	PIN_ATTACHMENT, /* pin of the link or, on clsact, of the program */
+	PIN_PROGRAM,	/* pin of the program: opening a program by its id requires CAP_SYS_ADMIN */
+	PIN_NEXT,	/* pin of a new program, while it replaces the program of PIN_PROGRAM */
+	PIN_QDISC,	/* exists if Sluice added the clsact qdisc, and so may remove the qdisc */
 };
 
 struct pin_name {
 	char text[PIN_NAME];
 };
 
-/* Returns the name of one of the attachment's pins in the directory links/. */
+/* Returns the name of a pin of the attachment, in the gate's directory links/. */
 struct pin_name attachment_pin(const struct attachment *attachment, enum attachment_pin which);
 
 /* --- Reading attachments -------------------------------------------------------------------- */
@@ -57,7 +57,7 @@ struct pin_name attachment_pin(const struct attachment *attachment, enum attachm
 #define TCX_INGRESS 46
 #define TCX_EGRESS  47
 
-#define TCX_FIRST (1U << 3) /* BPF_F_BEFORE: run before programs that may accept the packet */
+#define TCX_FIRST (1U << 3) /* BPF_F_BEFORE: run before other programs, which may end the chain */
 
 #define TCX_PROGRAMS_MAX 64 /* the kernel allows at most 64 programs on one hook of a device */
 
@@ -70,13 +70,13 @@ struct pin_name attachment_pin(const struct attachment *attachment, enum attachm
 int attachments_read(const struct gate *gate, struct attachment ret[ATTACHMENTS_MAX],
 		     unsigned int *ret_count);
 
-/* Removes pins of programs that a killed command left without an attachment. Requires the lock. */
+/* Removes pins of programs that lost their attachment by a killed command. Requires the lock. */
 int attachments_expire(const struct gate *gate);
 
-/* Reads program_id, device_gone, and the device's present name and namespace from the kernel. */
+/* Asks the kernel for an attachment's program_id, device_gone, present device and namespace. */
 int attachment_look(const struct gate *gate, struct attachment *attachment);
 
-/* Opens the program that the attachment runs. Returns an fd or a negative errno. */
+/* Opens the program that runs in the attachment. Returns an fd or a negative errno. */
 int attachment_program_open(const struct gate *gate, const struct attachment *attachment);
 
 /*
@@ -85,7 +85,7 @@ int attachment_program_open(const struct gate *gate, const struct attachment *at
  */
 bool attachment_merges(const struct attachment *attachment, bool is_tap);
 
-/* Returns whether both attachments judge, and charge, what one device receives. */
+/* Returns whether both attachments charge the packets that one device receives. */
 bool attachments_both_receive(const struct attachment *a, const struct attachment *b);
 
 #define COMMAND_TEXT                                                                               \
@@ -100,7 +100,7 @@ uint32_t program_id_of(int program_fd);
 
 /* --- The owner of a device's XDP program ----------------------------------------------------- */
 
-/* Owner of the XDP program of a device, which may have only one: a gate or other software. */
+/* Owner of the only XDP program that a device can have: a gate, or other software. */
 struct xdp_owner {
 	unsigned int ifindex;
 	uint32_t program_id;	  /* id of the program; 0 if the device has no XDP program */
@@ -108,7 +108,7 @@ struct xdp_owner {
 	char gate[GATE_NAME + 1]; /* gate that attached the program; "" if no gate did */
 };
 
-/* Finds the owner of the XDP program of a device in the current network namespace. */
+/* Finds the program on hook xdp of a device in the current network namespace, and its owner. */
 struct xdp_owner xdp_owner_find(unsigned int ifindex);
 
 /* Returns whether the program is libxdp's dispatcher, which calls several programs in turn. */
@@ -120,9 +120,9 @@ bool xdp_owner_is_libxdp(const struct xdp_owner *owner);
 const char *xdp_owner_format(const struct xdp_owner *owner, char text[XDP_OWNER_TEXT]);
 
 /*
- * Adds one notice if a new attachment's device is stacked with the device of another attachment of
- * the gate, so that both attachments charge each packet. A VLAN, macvlan or ipvlan is stacked on
- * its lower device, and a bridge, bond or team on its ports.
+ * Adds one notice if the device of a new attachment (`made`) is stacked with the device of another
+ * attachment of the gate, so that both attachments charge each packet. A VLAN, macvlan or ipvlan is
+ * stacked on its lower device, and a bridge, bond or team on its ports.
  *
  * Only devices in one network namespace are compared. A VRF is ignored, because packets of its
  * ports pass no hook of the VRF device.

@@ -10,7 +10,7 @@
 
 #include "attach/netlink.h"
 
-/* A search on one hook for the filter that runs a program. */
+/* A search, on one hook of a device, for the filter that runs a program. */
 struct search {
 	uint32_t program_id;
 	uint32_t handle; /* handle of the filter; 0 if no filter was found */
@@ -18,7 +18,7 @@ struct search {
 	bool has_others; /* the hook has other filters */
 };
 
-/* Parses a message of the dump. Ignores the head of a chain, which has no handle. */
+/* Parses a filter of the dump. Ignores the entry for a whole chain, which has no handle. */
 static int search_one(const struct nlmsghdr *message, void *data)
 {
 	const struct nlattr *table[TCA_MAX + 1] = {0}, *options[TCA_BPF_MAX + 1] = {0};
@@ -48,8 +48,7 @@ static void search_restart(void *data)
 }
 
 /*
- * Searches for the filter of search->program_id. If the device has no clsact qdisc, finds no
- * filter, and returns 0.
+ * Searches the hook for the filter. If the device has no clsact qdisc, finds none, and returns 0.
  */
 static int search_run(unsigned int ifindex, bool ingress, struct search *search)
 {
@@ -75,7 +74,7 @@ int qdisc_make(unsigned int ifindex, bool *ret_made)
 
 int qdisc_remove_if_empty(unsigned int ifindex, bool *ret_removed)
 {
-	/* with both directions, libbpf removes the qdisc and not only its filters */
+	/* to remove the qdisc itself, libbpf requires both directions */
 	LIBBPF_OPTS(bpf_tc_hook, hook, .ifindex = ifindex,
 		    .attach_point = BPF_TC_INGRESS | BPF_TC_EGRESS);
 	struct search ingress = {0}, egress = {0};
@@ -104,7 +103,7 @@ int filter_add(unsigned int ifindex, bool ingress, int program_fd)
 {
 	LIBBPF_OPTS(bpf_tc_hook, hook, .ifindex = ifindex,
 		    .attach_point = ingress ? BPF_TC_INGRESS : BPF_TC_EGRESS);
-	/* without a priority, the kernel inserts the filter before the existing filters */
+	/* without a priority, the kernel chooses one before all existing filters */
 	LIBBPF_OPTS(bpf_tc_opts, opts, .prog_fd = program_fd);
 
 	return bpf_tc_attach(&hook, &opts);

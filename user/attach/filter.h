@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Attach: bpf filters in a clsact qdisc, which are used instead of tcx on kernels before 6.6. A
- * filter cannot be pinned, so it is found by the id of its program.
+ * Attach: bpf filters in a clsact qdisc, which attach programs on kernels before 6.6, which lack
+ * tcx. A filter cannot be pinned, so it is found by the id of its program.
  */
 #ifndef SLUICE_FILTER_H
 #define SLUICE_FILTER_H
@@ -14,19 +14,19 @@
 /* Adds the clsact qdisc to a device, unless it exists. Sets `ret_made` if it was added. */
 int qdisc_make(unsigned int ifindex, bool *ret_made);
 
-/* Removes the qdisc, unless it has a filter. Sets `ret_removed` if the qdisc was removed. */
+/* Removes the clsact qdisc, unless it has a filter. Sets `ret_removed` if it was removed. */
 int qdisc_remove_if_empty(unsigned int ifindex, bool *ret_removed);
 
-/* Adds a filter that runs the program, before the existing filters. The qdisc must exist. */
+/* Adds a filter that runs the program, before existing filters. The clsact qdisc must exist. */
 int filter_add(unsigned int ifindex, bool ingress, int program_fd);
 
-/* Sets `ret_found` to whether a filter runs the program. */
+/* Stores in *ret_found whether a filter on the hook runs the program. */
 int filter_find(unsigned int ifindex, bool ingress, uint32_t program_id, bool *ret_found);
 
 /*
  * Replaces the program of the filter that runs program_id by program_fd, or removes the filter if
- * program_fd is -1. Each packet is judged by the old or the new program, with no gap. Returns 0,
- * -ENOENT if no filter runs the program, or another negative errno.
+ * program_fd is -1. During a replacement, each packet is judged by the old or the new program.
+ * Returns 0, -ENOENT if no filter runs the program, or another negative errno.
  */
 int filter_change(unsigned int ifindex, bool ingress, uint32_t program_id, int program_fd);
 

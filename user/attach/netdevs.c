@@ -14,7 +14,7 @@
 #include "base/error.h"
 #include "base/text.h"
 
-/* Parses the kind of a device, its VLAN id, and the devices above and below it. */
+/* Parses the kind, the VLAN id, the lower device and the master from the attributes of a link. */
 static void kind_read(const struct nlattr *const *table, struct netdev *link)
 {
 	static const char *const stacked[] = {"vlan", "macvlan", "macvtap", "ipvlan", "ipvtap"};
@@ -33,7 +33,7 @@ static void kind_read(const struct nlattr *const *table, struct netdev *link)
 	link->vlan = attr_u16(vlan[IFLA_VLAN_ID]);
 }
 
-/* Size of the counters that every supported kernel reports; newer kernels append counters. */
+/* Size of the statistics that all supported kernels report; newer kernels append to them. */
 #define COUNTERS_SIZE offsetof(struct rtnl_link_stats64, rx_compressed)
 
 static int link_parse(const struct nlmsghdr *message, void *data)
@@ -55,7 +55,7 @@ static int link_parse(const struct nlmsghdr *message, void *data)
 	device.is_loopback = header->ifi_type == ARPHRD_LOOPBACK;
 	device.is_hardware = table[IFLA_PARENT_DEV_NAME];
 	device.is_up = header->ifi_flags & IFF_UP;
-	/* IFF_RUNNING would be wrong: it may be set up to a second after the carrier */
+	/* not IFF_RUNNING, which the kernel may set up to a second after the carrier */
 	device.has_carrier = !table[IFLA_CARRIER] || attr_u8(table[IFLA_CARRIER]);
 	attr_nested(table[IFLA_XDP], IFLA_XDP_MAX, xdp);
 	device.has_xdp = attr_u8(xdp[IFLA_XDP_ATTACHED]) != XDP_ATTACHED_NONE;
@@ -149,7 +149,7 @@ int device_find(const char *name, struct netdev *ret)
 
 /* --- Stacked devices ------------------------------------------------------------------------ */
 
-/* Most devices that can be stacked on each other: MAX_NEST_DEV of the kernel. */
+/* Most levels of stacked devices, as in the kernel: MAX_NEST_DEV. */
 #define DEPTH_MAX 8
 
 static bool is_above(const struct netdevs *devices, const struct netdev *upper,

@@ -12,21 +12,21 @@
 struct netdev {
 	unsigned int ifindex;
 	char name[IF_NAMESIZE];
-	char kind[16]; /* kind in `ip link`, such as "veth"; "" for a network card */
+	char kind[16]; /* kind as in `ip link`, such as "veth"; "" for a network card */
 	bool is_ethernet;
 	bool is_loopback;
-	bool is_hardware; /* the device is on a bus, such as PCI or virtio */
+	bool is_hardware; /* the device has a parent on a bus such as PCI or virtio */
 	bool is_up;
 	bool has_carrier;
 	bool has_xdp; /* an XDP program is attached to the device */
 	unsigned int mtu;
-	unsigned int parent; /* ifindex of the lower device of a VLAN, macvlan or ipvlan, or 0 */
-	unsigned int master; /* ifindex of the bridge, bond or team of this port, or 0 */
+	unsigned int parent; /* ifindex of the lower device of a VLAN, macvlan or ipvlan; else 0 */
+	unsigned int master; /* ifindex of the bridge, bond or team of a port; else 0 */
 	uint16_t vlan;	     /* VLAN id of a VLAN device, otherwise 0 */
 	uint64_t received, sent; /* packets */
 };
 
-/* Returns whether the device is a tap, through which a process such as a VM sends frames. */
+/* Returns whether the device is a tap, to which a process such as a VM writes frames. */
 bool netdev_is_tap(const struct netdev *device);
 
 struct netdevs {
@@ -44,18 +44,18 @@ void netdevs_free(struct netdevs *devices);
 const struct netdev *netdevs_find(const struct netdevs *devices, unsigned int ifindex);
 const struct netdev *netdevs_find_name(const struct netdevs *devices, const char *name);
 
-/* Finds a device by name. Fails if it does not exist, or if its frames are not Ethernet. */
+/* Finds a device by its name. Fails if no such device exists, or if its frames are not Ethernet. */
 int device_find(const char *name, struct netdev *ret);
 
-/* Does the work of device_find() among devices that were read before. */
+/* As device_find(), but in a list of devices that netdevs_read() returned. */
 int device_find_in(const struct netdevs *devices, const char *name, struct netdev *ret);
 
-/* Returns whether packets that `lower` receives reach `upper`, also through other devices. */
+/* Returns whether packets that `lower` receives get to `upper`, perhaps through devices between. */
 bool netdevs_are_stacked(const struct netdevs *devices, unsigned int upper, unsigned int lower);
 
 /*
- * Returns a device above or below this device that has an XDP program, or NULL. Because of such a
- * program, the kernel may refuse an XDP program on this device.
+ * Returns a device above or below this device that has an XDP program, or NULL without one.
+ * The kernel may then refuse an XDP program on this device.
  */
 const struct netdev *netdevs_find_xdp(const struct netdevs *devices, unsigned int ifindex);
 

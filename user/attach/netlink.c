@@ -48,8 +48,8 @@ uint8_t attr_u8(const struct nlattr *attr)
 
 /* --- Dumps ---------------------------------------------------------------------------------- */
 
-#define DUMP_SIZE 32768 /* in bytes; the kernel sends a dump in parts of at most this size */
-#define DUMPS_MAX 10	/* attempts to read a dump without a concurrent change */
+#define DUMP_SIZE 32768 /* in bytes: the kernel sends a dump in parts of this size or less */
+#define DUMPS_MAX 10	/* attempts to read a dump that no change interrupts */
 
 int message_failed(int err)
 {
@@ -62,7 +62,7 @@ int messages_run(const void *messages, size_t size, mnl_cb_t call, void *data)
 	const struct nlmsghdr *message = messages;
 	int left = size, more;
 
-	/* mnl_cb_run() ignores a truncated message, so check the lengths of messages here */
+	/* mnl_cb_run() skips a truncated message, so check all lengths first */
 	while (mnl_nlmsg_ok(message, left) && message->nlmsg_len <= (unsigned int)left)
 		message = mnl_nlmsg_next(message, &left);
 	if (left > 0)

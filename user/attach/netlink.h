@@ -7,25 +7,25 @@
 #include <stdint.h>
 #include <libmnl/libmnl.h>
 
-/* Attributes of a message, indexed by type. */
+/* Table of the attributes of a message, indexed by attribute type. */
 struct attrs {
-	unsigned int max; /* highest type in the table; higher types are ignored */
+	unsigned int max; /* highest type that the table has room for; ignore others */
 	const struct nlattr **table;
 };
 
-/* Callback of mnl_attr_parse(): adds an attribute to the struct attrs to which `data` points. */
+/* Callback of mnl_attr_parse(): adds an attribute to a table. data: a struct attrs. */
 int attr_keep(const struct nlattr *attr, void *data);
 
 /* Parses nested attributes into a table. The table stays empty if they are missing or invalid. */
 void attr_nested(const struct nlattr *attr, unsigned int max, const struct nlattr **table);
 
-/* Return the value of an attribute, or "" or 0 if it is missing or has another type. */
+/* Return the value of an attribute, or "" or 0 if it is missing or invalid. */
 const char *attr_text(const struct nlattr *attr);
 uint32_t attr_u32(const struct nlattr *attr);
 uint16_t attr_u16(const struct nlattr *attr);
 uint8_t attr_u8(const struct nlattr *attr);
 
-/* Sets errno to `err`, and returns MNL_CB_ERROR, for callbacks that fail. */
+/* For callbacks that fail: sets errno to `err`, and returns MNL_CB_ERROR. */
 int message_failed(int err);
 
 /*

@@ -23,7 +23,7 @@ static bool attachment_place(const struct attachment *a, struct place *ret)
 {
 	struct place place = {.hook = a->hook, .mode = attachment_mode(a)};
 
-	/* netns_name() may have cut the name, or stored "(initial)", which is not a name */
+	/* netns_name() truncates a long name, or stores "(initial)", which is not a name */
 	if (!netns_name(a->netns, place.netns) ||
 	    (*place.netns && netns_named(place.netns) != a->netns))
 		return false;
@@ -59,7 +59,7 @@ int gate_places(const struct gate *gate, struct places *ret)
 
 /* --- Devices of places ---------------------------------------------------------------------- */
 
-/* Plans to attach a device of an item. Does nothing if an earlier item matches the same device. */
+/* Plans to attach one device that an item matches, unless an earlier item also matches it. */
 static int device_want(const struct place *place, const struct netdev *device, enum missing missing,
 		       struct placings *placings)
 {
@@ -126,7 +126,7 @@ static int devices_want(const struct place *place, enum missing missing, struct 
 	return err;
 }
 
-/* Plans to attach the devices of an item. Sets `ret_found` if the item matches a device. */
+/* Plans to attach the devices of an item. Stores in *ret_found whether it matches a device. */
 static int place_want(const struct place *place, enum missing missing, struct placings *placings,
 		      bool *ret_found)
 {
@@ -175,9 +175,9 @@ static bool mode_serves(enum mode has, enum mode wanted)
 
 /*
  * Returns the index of the existing attachment that satisfies `wanted` or that `wanted` replaces,
- * or -1. Prefers the wanted mode, because a killed change of mode may leave two attachments on the
- * hook. If hook xdp is wanted in mode auto, accepts hook ingress, which attach_device() uses if
- * native XDP fails.
+ * or -1. If a killed command left attachments in two modes on the hook, prefers the wanted mode. If
+ * hook xdp is wanted in mode auto, accepts hook ingress, which attach_device() uses if native XDP
+ * fails.
  */
 static int find_there(const struct attachment *all, unsigned int count,
 		      const struct attachment *wanted)
@@ -200,8 +200,8 @@ static int find_there(const struct attachment *all, unsigned int count,
 
 /*
  * Plans the steps from the existing to the wanted attachments. First detaches attachments without a
- * program, because a wanted attachment may need the name of their pin. Keeps a device attached if a
- * rules file cannot name it.
+ * program, because a wanted attachment may need the name of their pin. Leaves a device attached if
+ * rules files cannot name it.
  */
 static void plan_make(struct placings *placings, const struct attachment *all, unsigned int count,
 		      bool detaches)
@@ -268,9 +268,9 @@ int placings_plan(const struct gate *gate, const struct places *places, enum mis
 /* --- Executing the plan --------------------------------------------------------------------- */
 
 /*
- * Attaches in the namespace of the device. Finds the device by its ifindex, because it may have
- * been renamed, or else by its name. If `beside` is set, the hook may have an attachment in another
- * mode. Sets `ret_existed` if the device was attached before.
+ * Attaches the gate in the namespace of the device. Finds the device by its ifindex, because it may
+ * have a new name; if the ifindex does not exist, by its name. If `beside` is set, the hook may
+ * have an attachment in another mode. Sets `ret_existed` if the device was attached before.
  */
 static int attach_there(const struct gate *gate, struct programs *programs, struct attachment *a,
 			bool beside, bool *ret_existed)
@@ -292,7 +292,7 @@ static int attach_there(const struct gate *gate, struct programs *programs, stru
 
 /*
  * Changes the mode on hook ingress or egress: attaches the new program, then detaches the old
- * program. No packet passes without a check, but a packet that both judge is charged twice.
+ * program. No packet passes without a check, but packets that pass both programs are charged twice.
  */
 static int replace_tc(const struct gate *gate, struct programs *programs, struct placing *placing)
 {
@@ -308,8 +308,8 @@ static int replace_tc(const struct gate *gate, struct programs *programs, struct
 }
 
 /*
- * Changes the mode on hook xdp, which runs only one program. A program on hook ingress judges the
- * packets until the new XDP program is attached.
+ * Changes the mode on hook xdp, which runs only one program. Meanwhile a program on hook ingress
+ * judges the packets.
  */
 static int replace_xdp(const struct gate *gate, struct programs *programs, struct placing *placing)
 {
@@ -370,7 +370,7 @@ int placings_undo(const struct gate *gate, struct placings *placings)
 			continue;
 		placing->done = false;
 		if (placing->detaches && !placing->attachment.program_id)
-			continue; /* the attachment had no program to restore */
+			continue; /* nothing to restore: the attachment had no program */
 		if (placing->replaces)
 			back = (struct placing){.attachment = placing->before,
 						.before = placing->attachment,

@@ -6,14 +6,14 @@
 #include "attach/attachment.h"
 
 /*
- * Returns the mode that a rules file should have for an attachment. Returns auto if auto selects
- * the attachment's mode on this kernel, so that the file also works on a kernel without that mode.
+ * Returns the mode that a rules file should specify for an attachment: auto, if auto selects the
+ * attachment's mode on this kernel, so that the file also works on a kernel without that mode.
  */
 enum mode attachment_mode(const struct attachment *attachment);
 
 /*
- * Converts the attachments of a gate to the `attach` items of a rules file. Omits attachments
- * without a program. Adds a notice for a device that no rules file can name. The caller frees
+ * Converts the attachments of a gate to the `attach` items of a rules file. Omits attachments whose
+ * program is gone. Adds a notice for each device that rules files cannot name. The caller frees
  * `ret`.
  */
 int gate_places(const struct gate *gate, struct places *ret);
@@ -29,22 +29,22 @@ struct placing {
 
 struct placings {
 	struct placing list[2 * ATTACHMENTS_MAX];
-	struct attachment wanted[ATTACHMENTS_MAX]; /* all attachments after the steps */
+	struct attachment wanted[ATTACHMENTS_MAX]; /* attachments that the rules file specifies */
 	unsigned int count, wanted_count;
-	unsigned int failed; /* number of items and steps that failed */
+	unsigned int failed; /* number of items and steps that have failed */
 };
 
 /* How placings_plan() reports an `attach` item that matches no device. */
 enum missing {
 	MISSING_FAILS,	/* a missing device is an error, unless the item is optional */
 	MISSING_NOTED,	/* a missing device adds a notice */
-	MISSING_SILENT, /* a missing device is not reported, because the caller tries again later */
+	MISSING_SILENT, /* no report, because the caller will try again */
 };
 
 /*
- * Plans the steps that attach a gate to the devices of `places`, and detach it from all others. If
- * two items match the same device and hook, uses the first. Plans nothing if the rules file has no
- * `attach`. Keeps attachments that a rules file cannot name.
+ * Plans the steps that attach a gate to the devices of `places`, and detach it from other devices.
+ * If several items match a device and hook, the first applies. Plans nothing if the rules file has
+ * no `attach`. Does not detach devices that rules files cannot name.
  *
  * With MISSING_SILENT, a failure of an item adds an error, is counted in `failed`, and prevents all
  * detaching. If `ret_missing` is not NULL, stores for each item whether it matches no device and is
@@ -69,7 +69,7 @@ void placings_make_present(const struct gate *gate, struct programs *programs,
 /* Copies the attachments that the plan has added. Returns their number. */
 unsigned int placings_made(const struct placings *placings, struct attachment ret[ATTACHMENTS_MAX]);
 
-/* Undoes the executed steps. If a step cannot be undone, continues with the others. */
+/* Undoes the executed steps. If a step cannot be undone, continues with the other steps. */
 int placings_undo(const struct gate *gate, struct placings *placings);
 
 #endif

@@ -19,7 +19,7 @@
 #define PUBLISHED_DIR	  "/run/sluice"
 #define PUBLISHED_VERSION 1
 
-/* Largest accepted file in bytes: twice the size for ATTACHMENTS_MAX attachments. */
+/* Largest accepted file in bytes: twice what ATTACHMENTS_MAX attachments need. */
 #define PUBLISHED_BYTES (128 << 10)
 
 const char *published_path(const struct gate *gate, char path[PUBLISHED_PATH])
@@ -43,7 +43,7 @@ static int dir_check(void)
 
 /* --- Reading -------------------------------------------------------------------------------- */
 
-/* Parses the name of a device, which is written in hexadecimal digits. */
+/* Parses the name of a device, which the file has in hexadecimal digits. */
 static bool device_unpack(const char *hex, char device[IF_NAMESIZE])
 {
 	size_t length = strlen(hex) / 2;
@@ -103,7 +103,7 @@ static json_int_t directory_number(const struct gate *gate)
 	return fstat(gate->dir.fd, &st) ? 0 : st.st_ino;
 }
 
-/* Parses the file. Returns NULL, or a text that explains why the file cannot be used. */
+/* Parses the published file. Returns NULL, or a text why the file cannot be used. */
 static const char *document_unpack(const struct gate *gate, json_t *document, struct seen *ret)
 {
 	json_int_t version, directory, uptime;
@@ -130,7 +130,7 @@ static const char *document_unpack(const struct gate *gate, json_t *document, st
 	return NULL;
 }
 
-/* Reads and parses the file. Adds an error if the file does not exist or cannot be used. */
+/* Reads the published file. Adds an error if the file does not exist or cannot be used. */
 static int published_read(const struct gate *gate, struct seen *ret)
 {
 	char path[PUBLISHED_PATH];
@@ -155,8 +155,8 @@ static int published_read(const struct gate *gate, struct seen *ret)
 }
 
 /*
- * Adds a notice first, because its arguments may use texts of the errors from `mark` on, and then
- * removes these errors.
+ * Adds a notice, whose arguments may be texts of the errors from `mark` on. Then drops these
+ * errors.
  */
 #define notice_instead(mark, id, ...)                                                              \
 	do {                                                                                       \

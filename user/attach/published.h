@@ -17,7 +17,7 @@
 
 /* Source from which the attachments were read. */
 enum sight {
-	SIGHT_LINKS,	 /* the links, which are up to date */
+	SIGHT_LINKS,	 /* the pinned links, which are up to date */
 	SIGHT_PUBLISHED, /* the published file, which may be out of date */
 	SIGHT_NONE,	 /* no source could be read, for a reason that a notice states */
 };
@@ -26,16 +26,16 @@ struct seen {
 	struct attachment all[ATTACHMENTS_MAX];
 	unsigned int count;
 	enum sight sight;
-	uint64_t age_ns; /* age of the file, if `sight` is SIGHT_PUBLISHED */
+	uint64_t age_ns; /* age of the published file, if it is the source */
 };
 
-/* Reads the attachments of a gate. If they cannot be read, sets SIGHT_NONE and returns 0. */
+/* Reads the attachments of a gate, or sets SIGHT_NONE and returns 0 if they cannot be read. */
 int attachments_see(const struct gate *gate, struct seen *ret);
 
 /*
  * attachments_publish() writes the attachments of a gate to its file. If that fails, it only adds a
  * notice, because packets are filtered without the file. attachments_unpublish() removes the file
- * of a removed gate.
+ * when the gate is removed.
  */
 void attachments_publish(const struct gate *gate);
 void attachments_unpublish(const struct gate *gate);

@@ -23,7 +23,7 @@
 
 #define NS_PER_US ((uint64_t)1000)
 
-/* Default options of a new fq, which are the same in all kernels since 5.8. */
+/* Default options of a new fq, equal in all kernels since 5.8. */
 static const struct fq_limits fq_default = {.limit = 10000,
 					    .flow_limit = 100,
 					    .horizon_ns = 10000000 * NS_PER_US,
@@ -31,7 +31,7 @@ static const struct fq_limits fq_default = {.limit = 10000,
 
 /* --- Messages of the kernel ----------------------------------------------------------------- */
 
-/* Stores the value of an attribute. Returns false if it is missing or has another type. */
+/* Stores the value of an attribute. Returns false if it is missing or has another length. */
 static bool attr_number(const struct nlattr *attr, uint32_t *ret)
 {
 	if (!attr || mnl_attr_validate(attr, MNL_TYPE_U32) < 0)
@@ -78,7 +78,7 @@ static int qdisc_add(struct qdiscs *qdiscs, uint16_t queue, const char *kind,
 	return MNL_CB_OK;
 }
 
-/* Parses one message of the dump. The kernel lists the root qdisc of a device before its others. */
+/* Parses a qdisc of a dump. The kernel lists the root qdisc of a device before its others. */
 static int qdisc_parse(const struct nlmsghdr *message, void *data)
 {
 	const struct tcmsg *tc = mnl_nlmsg_get_payload(message);
@@ -111,7 +111,7 @@ static int qdisc_compare(const void *a, const void *b)
 	return ((const struct qdisc *)a)->queue - ((const struct qdisc *)b)->queue;
 }
 
-/* Sorts qdiscs by queue, because the kernel lists them in the order of a hash table. */
+/* Sorts qdiscs by queue number, because the kernel lists them in the order of a hash table. */
 static void qdiscs_sort(struct qdiscs *qdiscs)
 {
 	if (qdiscs->count)
@@ -140,14 +140,14 @@ static void qdiscs_restart(void *data)
 
 int qdiscs_read(unsigned int ifindex, const char *device, struct qdiscs *ret)
 {
-	const struct tcmsg header = {0}; /* dump all devices: the kernel ignores tcm_ifindex */
+	const struct tcmsg header = {0}; /* the kernel ignores tcm_ifindex in a dump */
 	char name[IF_NAMESIZE];
 	int err;
 
 	*ret = (struct qdiscs)QDISCS_NONE;
 	ret->ifindex = ifindex;
 	err = route_dump(RTM_GETQDISC, &header, sizeof(header), qdiscs_restart, qdisc_parse, ret);
-	/* no qdiscs: either the device is gone, or it was never up */
+	/* no root qdisc: the device does not exist, or was never up */
 	if (!err && !ret->count && !if_indextoname(ifindex, name))
 		err = -ENODEV;
 	if (err) {
@@ -213,7 +213,7 @@ struct fq_limits fq_least(const struct qdiscs *qdiscs, const struct fq_limits *n
 
 #define FQ_OPTIONS sizeof(" limit 4294967295 flow_limit 4294967295 horizon 18446744073709552us")
 
-/* Formats a tc option for each fq limit that is lower than `need`. */
+/* Formats options for tc, one for each limit of the fq that is lower than in `need`. */
 static void options_format(const struct qdiscs *qdiscs, const struct fq_limits *need,
 			   char text[FQ_OPTIONS])
 {
@@ -291,8 +291,8 @@ char *fq_command(const char *device, const struct qdiscs *qdiscs, const struct f
 /* --- Needs of the limits -------------------------------------------------------------------- */
 
 /*
- * Returns how many packets of one key may wait at once: the rate times the horizon. Converts a bit
- * rate by the usual length of a packet.
+ * Returns how many packets of one key of a shaper may wait at once: its rate times its horizon. For
+ * a bit rate, assumes packets of the usual length.
  */
 static uint32_t packets_waiting(const struct sl_limit_spec *spec)
 {
@@ -396,8 +396,8 @@ static int device_check(const struct shaping *shaping, const struct attachment *
 }
 
 /*
- * Checks that an attachment is on hook egress. Otherwise, fails if a limit shapes, or adds a notice
- * if a limit has key dst. Accepts a gate without attachments.
+ * Checks that at least one attachment is on hook egress. If none is, fails if a limit shapes, or
+ * adds a notice if a limit has key dst. Accepts a gate without attachments.
  */
 static int hooks_check(const struct gate *gate, const struct shaping *shaping,
 		       const struct attachment *all, unsigned int count)

@@ -2,8 +2,8 @@
 /*
  * Attach: checks that devices can delay packets, for limits that shape. Such a limit sets the
  * departure time of a packet on hook egress, and the qdisc fq delays the packet until then. Other
- * qdiscs send the packet at once. So every packet must pass an fq: the root qdisc, or the qdisc
- * below each queue of a root mq.
+ * qdiscs send the packet at once. So every packet must pass an fq, as the root qdisc or below each
+ * queue of a root mq.
  */
 #ifndef SLUICE_SHAPING_H
 #define SLUICE_SHAPING_H
@@ -16,15 +16,15 @@
 
 #define QDISC_KIND 16 /* buffer size of a qdisc's kind, the kernel's IFNAMSIZ */
 
-/* Options of an fq that limit how many packets it delays, and for how long. */
+/* Options of an fq: how many packets it can delay, and for how long. */
 struct fq_limits {
-	uint32_t limit;	     /* most packets in the fq, of all flows together */
+	uint32_t limit;	     /* most packets in the fq, in all flows together */
 	uint32_t flow_limit; /* most packets of one flow, such as a socket */
 	uint64_t horizon_ns; /* longest delay; UINT64_MAX if the kernel has no limit */
 	bool horizon_drop;   /* drops packets beyond the horizon, instead of shortening the delay */
 };
 
-/* A qdisc that passes packets to the device: the root, or a qdisc below a root mq. */
+/* A qdisc that packets pass last before the device: the root, or a qdisc below a root mq. */
 struct qdisc {
 	uint16_t queue; /* number of its queue below a root mq, from 1 on; 0 for the root itself */
 	bool is_fq;
@@ -34,8 +34,8 @@ struct qdisc {
 /*
  * The qdiscs of a device. Below a root mq, the kernel lists a qdisc for each queue in use
  * (real_num_tx_queues). It also lists qdiscs that tc added to other queues; these are checked as
- * well, because the queues may come into use. A queue whose qdisc was deleted by tc is not listed,
- * and drops its packets.
+ * well, because the device may use these queues later. A queue whose qdisc was deleted by tc is not
+ * listed, and drops its packets.
  */
 struct qdiscs {
 	char root[QDISC_KIND]; /* kind of the root qdisc; "noop" on a device that was never up */
@@ -67,19 +67,19 @@ void qdiscs_free(struct qdiscs *qdiscs);
 
 #define _cleanup_qdiscs_ _cleanup_(qdiscs_free)
 
-/* Returns whether every packet that the device sends passes an fq. */
+/* Returns whether every packet that the device sends has to pass an fq. */
 bool fq_everywhere(const struct qdiscs *qdiscs);
 
 /*
  * Returns the lowest value of each limit among the fqs of a device, or the defaults of a new fq if
- * there is no fq. If `need` is not NULL, ignores the qdiscs that satisfy it, and counts a qdisc of
- * another kind as a new fq with the defaults.
+ * there is no fq. If `need` is not NULL, ignores fqs that satisfy `need`, and counts a qdisc of
+ * another kind as an fq with default options.
  */
 struct fq_limits fq_least(const struct qdiscs *qdiscs, const struct fq_limits *need);
 
 /*
- * Returns the tc command after which every packet passes an fq that satisfies `need`, or "" if no
- * change is needed. The command leaves qdiscs that satisfy `need` unchanged. The caller frees the
+ * Returns the tc command after which every packet passes an fq that satisfies `need`, or "" if this
+ * is already so. The command leaves qdiscs that satisfy `need` unchanged. The caller frees the
  * text. Returns NULL if there is no memory.
  */
 char *fq_command(const char *device, const struct qdiscs *qdiscs, const struct fq_limits *need);
@@ -90,36 +90,36 @@ char *fq_command(const char *device, const struct qdiscs *qdiscs, const struct f
 struct shaping {
 	bool any; /* at least one limit shapes */
 	struct fq_limits need;
-	/* first limit with key dst that does not shape, or NULL */
+	/* the first limit that has key dst and does not shape, or NULL */
 	const struct sl_limit_spec *by_dst;
 	const struct sl_prefix *by_dst_prefix;
 };
 
-/* Adds the requirements of a rule's limits. `shaping` points to the rule, which must stay. */
+/* Adds the requirements of a rule's limits. The rule must outlive `shaping`, which points to it. */
 void shaping_add(struct shaping *shaping, const struct rule *rule);
 
-/* Computes the requirements of the rules in force. Returns 0 or a negative errno. */
+/* Computes the requirements of all rules in force. Returns 0 or a negative errno. */
 int shaping_read(const struct gate *gate, struct shaping *ret);
 
 /*
  * Checks that limits that shape can take effect. Fails if the gate has attachments, but none on
- * hook egress; if no limit shapes, but a limit has key dst, only adds a notice. Fails if a device
- * on hook egress has no fq, with a tc command that adds it; if `may_lack` is set, only adds a
- * notice. Adds a notice if an fq holds fewer packets than may wait.
+ * hook egress; if only limits with key dst, and none that shapes, need hook egress, just adds a
+ * notice. Fails if a device on hook egress has no fq, with a tc command that adds it; if `may_lack`
+ * is set, only adds a notice. Adds a notice if an fq holds fewer packets than may wait.
  *
  * all: the attachments to check; NULL for all attachments of the gate.
  */
 int shaping_check(const struct gate *gate, const struct shaping *shaping,
 		  const struct attachment *all, unsigned int count, bool may_lack);
 
-/* Does the work of shaping_check() before a device is attached. At least one limit must shape. */
+/* As shaping_check(), for a device before it is attached. At least one limit must shape. */
 int shaping_check_new(const struct gate *gate, const struct shaping *shaping,
 		      const struct attachment *attachment, bool may_lack);
 
-/* The result of shaping_look(): whether a device can delay packets. */
+/* Whether a device can delay packets, as shaping_look() found. */
 struct holding {
-	bool holds; /* every packet passes an fq; also set if the device's qdiscs cannot be read */
-	bool is_short; /* the fq holds fewer packets than may wait, and drops the rest */
+	bool holds;    /* every packet passes an fq, or the device's qdiscs cannot be read */
+	bool is_short; /* the fq has room for fewer packets than may wait, and drops others */
 	struct fq_limits least;
 	char *command; /* tc command that adds or enlarges the fq, or NULL; the caller frees it */
 };
