@@ -67,7 +67,7 @@ struct bench_case {
 	enum expect expect;  /* expected verdict of every packet */
 	bool essential;	     /* option --quick runs the case */
 	unsigned int cpus;   /* CPUs that send at the same time; 0: one */
-	double target;	     /* most acceptable ratio to `against`; 0: none */
+	double target;	     /* maximum ratio to `against`; 0: none */
 	const char *against; /* name of the case to compare with; NULL: "floor" */
 };
 

@@ -17,7 +17,7 @@
 /* A limit that users would set. It refuses most packets of a source at full speed. */
 #define USUAL .rate = "10kpps", .burst = "1000"
 
-/* A limit of which one packet spends the burst, so that it refuses the rest of the benchmark. */
+/* A limit whose burst one packet spends. It refuses all packets in the rest of the benchmark. */
 #define SPENT .rate = "1/min", .burst = "1"
 
 #define FORGED4 "0.0.0.0/0"

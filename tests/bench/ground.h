@@ -7,7 +7,7 @@
 #include "gate/gate.h"
 #include "rules/ruleset.h"
 
-/* Makes a gate with the rules of its cases. The caller closes the gate, even after an error. */
+/* Makes a subject's gate with the rules of its cases. The caller closes it even after an error. */
 int ground_make(enum subject which, struct gate *ret);
 
 /* Adds a rule for a prefix that has one limit. */

@@ -29,7 +29,7 @@ struct lane {
 	struct frame frame;
 	const char *program; /* a program of generate.bpf.c */
 	uint32_t packets;    /* maximum number of packets in a test run */
-	uint64_t random;     /* where the next run's random numbers continue; 0: anew */
+	uint64_t random;     /* where the next run's random numbers continue, or 0 */
 	int err;
 	bool ended;
 };

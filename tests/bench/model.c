@@ -25,7 +25,7 @@
 /* Borrowing a slice moves the state's cache line to this CPU twice, to be read and written. */
 #define TRANSFERS_PER_DRAW 2
 
-/* Assumed duration of such a move in ns: 50 within a socket, 100 to 200 between sockets. */
+/* Assumed ns to move a cache line between CPUs: 50 within a socket, 100 to 200 between sockets. */
 #define TRANSFER_NS 100
 
 /* Sources and their limits. Each source sends at half of its limit's rate. */

@@ -11,8 +11,8 @@
 
 /* A program under test, and programs that change a packet's source and then call it. */
 struct subject_programs {
-	int plain;		   /* fd of this program */
-	struct bpf_object *object; /* programs that call it; NULL: not loaded */
+	int plain;		   /* fd of the program under test */
+	struct bpf_object *object; /* programs that call `plain`; NULL: none loaded */
 };
 
 static struct subject_programs subjects[SUBJECTS];

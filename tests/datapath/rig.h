@@ -206,7 +206,7 @@ struct march {
 	struct frame frame;
 };
 
-/* Prepares a march to TC program `prog`. place: its own index, less than SENDERS_MAX. */
+/* Prepares a march to TC program `prog`. place: index of this march only, below SENDERS_MAX. */
 struct march march_from(unsigned int place, const char *net, int prog);
 /* Sends the next `count` packets. Returns how many passed. */
 uint64_t rig_march(struct rig *rig, const struct march *march, uint64_t count);
@@ -273,7 +273,7 @@ struct flood {
 	bool first;	   /* real-time priority, if permitted */
 	/* results */
 	uint64_t sent;
-	uint64_t begin, end; /* first run's begin and last run's end, in ticks */
+	uint64_t begin, end; /* begin of the first call and end of the last call, in ticks */
 	int err;
 };
 

@@ -11,7 +11,7 @@
 
 #define DAY (86400 * SEC)
 
-/* Starts the clock in 30 days. Commands start budgets by the machine's clock, so they are full. */
+/* Sets the clock 30 days after the time at which commands start budgets, so these are full. */
 static struct rig *budget_rig(void **state)
 {
 	struct rig *rig = rig_begin(state);
@@ -52,7 +52,7 @@ static uint64_t bucket_passes(const struct sl_limit *budget, uint64_t cost, uint
 	return passes;
 }
 
-/* Checks that a budget without slices is exact. Credit left in slices may be missing otherwise. */
+/* Checks that a budget without slices is exact. With slices, credit left in them may be missing. */
 static void exact_check(struct rig *rig, const struct exact_case *it)
 {
 	static const char *const nets[] = {"0.0.0.0/0", "::/0"};
@@ -168,7 +168,7 @@ static void speed_check(struct rig *rig, const struct shipped *shipped, const ch
 		      rate, burst, sent, cpus, passed, most, passed / most,
 		      rig_reason(rig, SL_DROP_CONTENDED));
 	assert_true(passed <= most);
-	/* low, because other processes may delay the threads that send */
+	/* a low bound, because other processes may delay the threads that send */
 	assert_true(passed >= gained * 0.3);
 	assert_int_equal(passed + rig_reason(rig, SL_DROP_OVER_BUDGET) +
 				 rig_reason(rig, SL_DROP_CONTENDED),

@@ -11,7 +11,7 @@
 #define NEIGHBOUR "192.0.2.%u" /* format of addresses in one /24 */
 
 #define PACKETS_LEAST 10000000ULL
-/* So long that credit left in slices at the end is less than 2 % of what passes. */
+/* Time in ns to send, so long that less than 2 % of the credit is left in slices at its end. */
 #define RUN_NS	 1500000000ULL
 #define SPEED_NS 300000000ULL
 #define CHUNK	 20000 /* packets in one system call of a few milliseconds */

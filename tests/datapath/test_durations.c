@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* How long decisions take: one packet in SL_DURATION_SAMPLE is timed on each CPU. */
+/* Tests how long decisions take: each CPU times one packet in SL_DURATION_SAMPLE. */
 #include "rig.h"
 
 #include "state/durations.h"
@@ -96,7 +96,7 @@ TEST(test_a_slow_map_lookup_is_in_the_bucket_of_its_duration)
 	}
 }
 
-/* The programs that ship time packets by the kernel's clock. */
+/* Shipped programs measure the durations of packets by the kernel's clock. */
 TEST(test_shipped_programs_time_packets)
 {
 	struct rig *rig = rig_begin(state);

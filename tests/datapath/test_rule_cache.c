@@ -172,7 +172,7 @@ static uint64_t send_cold(struct rig *rig, enum hook hook, const struct frame *f
 
 /* --- Verdicts ------------------------------------------------------------------------------- */
 
-/* What a packet should get: the number of the policy that counts it, and the reason. */
+/* The expected result for a packet: the number of the policy that counts it, and the reason. */
 struct expected {
 	unsigned int number;
 	enum sl_reason reason;
@@ -308,7 +308,7 @@ TEST(test_shared_places)
 	for (int i = 0; i < 3; i++) {
 		uint64_t passed = rig_march(rig, &march, 65536 * 2);
 
-		/* 200 denied /48s of the 65,536 */
+		/* 200 of 65,536 packets are denied */
 		assert_in_range(passed, 131072 - 600, 131072 - 250);
 	}
 	for (unsigned int i = 0; i < 300 * 97; i += i % 97 ? 96 : 1) {

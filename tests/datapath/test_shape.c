@@ -85,7 +85,7 @@ static void next_jiffy(struct rig *rig)
 	rig_clock_forward(rig, 1);
 }
 
-/* One departure after another is the first packet's cost apart, for any size, CPU and time. */
+/* The time between two departures is the cost of the first packet, for any size, CPU and time. */
 TEST(test_departures_are_their_costs_apart)
 {
 	static const struct {

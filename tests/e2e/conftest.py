@@ -60,8 +60,7 @@ def is_taken(name):
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_protocol(item, nextitem):
-    """Runs a test, unless another process has. Returns true, so that pytest does not run it
-    again."""
+    """Runs a test unless another process runs it. Returns true: pytest must not run it again."""
     if not SHARE:
         return None
     if is_taken(item.path.name if shares_a_lab(item) else item.nodeid):

@@ -104,8 +104,7 @@ def counts(lab):
 
 
 def look_closely(lab, even):
-    """Checks that the denied source passes no packet, and the gate drops none of the free
-    source."""
+    """Checks that all packets of the denied source are dropped, and none of the free source."""
     denied, free = ("first", "second") if even else ("second", "first")
     before, later = counts(lab), {}
     keep_sending(lab)

@@ -184,7 +184,7 @@ class Gate:
             self.maps[name].restore(self.was[name])
 
     def write(self, name, change):
-        """Replaces each value by change(value), in all entries of a map that the gate used at
+        """Replaces each value by change(value), in the entries of a map that were in use at
         first."""
         for key in self.used[name]:
             self.maps[name].write(key, change(self.was[name][key]))

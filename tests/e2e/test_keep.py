@@ -463,8 +463,7 @@ def test_a_gate_that_others_made_anew_gets_the_rules_of_the_file(lab, keeping):
 
 
 def test_a_resize_by_a_command_is_no_other_gate(lab, keeping):
-    """After a command has resized the gate, keep does not apply its file as it does to a new
-    gate."""
+    """After a command has resized a gate, keep does not apply its file as to a new gate."""
     keep = keeping(rules("in0", "in1"))
     lab.sluice("set", "10.0.0.0/8", "rate", "7pps")
     dump = lab.sluice("dump").out

@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "test.h"
 
-/* Copies the part of `*rest` up to the next '|', and skips it. Returns false at the end. */
+/* Copies `*rest` up to the next '|', and moves `*rest` past the '|'. Returns false at the end. */
 static inline bool part_next(const char **rest, char part[128])
 {
 	size_t length = *rest ? strcspn(*rest, "|") : 0;
@@ -19,7 +19,7 @@ static inline bool part_next(const char **rest, char part[128])
 	return true;
 }
 
-/* Fails unless the list of errors has one, with this id and `part` in its object. Empties it. */
+/* Fails unless the list has one error, with this id and with `part` in its object. Empties it. */
 static inline void assert_one_error(const char *id, const char *part)
 {
 	const struct sl_error *error = error_last(0);

@@ -290,7 +290,7 @@ static inline uint32_t run_amount(void)
 	return amount < 1 ? 1 : amount > 1U << 31 ? 1U << 31 : amount;
 }
 
-/* Returns the span that verdicts may be off, because clocks differ and verdicts take time. */
+/* Returns by how long verdicts may be wrong, because clocks differ and verdicts take time. */
 static inline uint64_t run_slack(void)
 {
 	return (run.cpus > 1 ? WINDOW_CLOCKS : 0) + (run.sequential ? 0 : run.stall_most);
