@@ -11,8 +11,10 @@
  * table of the keys that are over their limits. If all ways of a set are in use, the crossings of
  * other keys in this set get no record.
  *
- * A bucket stores the last refusal that was examined, so that a source that is refused at full
- * speed is examined once in a jiffy.
+ * An examination costs 50 ns if many sources are refused, so few refusals are examined. A bucket
+ * stores the last refusal that was examined: equal refusals are examined once in a jiffy. If the
+ * sources have no buckets, a CPU examines at most SL_EXAMINED_PER_JIFFY refusals in a jiffy. If there
+ * are more, it counts one lost crossing, because it does not know how many there were.
  */
 #ifndef SLUICE_RECORD_H
 #define SLUICE_RECORD_H
@@ -335,16 +337,38 @@ BPF_GLOBAL int skb_record(struct __sk_buff *skb, struct packet *packet,
 	return record_both(skb, false, packet, verdict, skb->ifindex);
 }
 
-/* Returns whether a refusal must be examined: it differs from the last refusal of the source. */
+/* Returns whether this CPU examines another refusal of a source without a bucket in this jiffy. */
+static __always_inline bool examination_is_due(const struct packet *packet)
+{
+	struct sl_admission *here = admission_get();
+
+	if (!here)
+		return false;
+	if (here->examined_at != packet->jiffy) {
+		here->examined_at = packet->jiffy;
+		here->examined = 0;
+	}
+	if (here->examined > SL_EXAMINED_PER_JIFFY)
+		return false;
+	if (here->examined++ < SL_EXAMINED_PER_JIFFY)
+		return true;
+	here->crossings_lost++;
+	return false;
+}
+
+/* Returns whether a refusal must be examined. bucket: of its source, or NULL. */
 static __always_inline bool refusal_is_new(const struct packet *packet,
 					   const struct verdict *verdict, struct sl_bucket *bucket)
 {
 	__u64 refusal = packet->jiffy << 16 | verdict->reason << 8 | verdict->refused;
 
-	if (!verdict->refused || (bucket && bucket->refusal == refusal))
+	if (!verdict->refused)
 		return false;
-	if (bucket)
-		bucket->refusal = refusal;
+	if (!bucket)
+		return examination_is_due(packet);
+	if (bucket->refusal == refusal)
+		return false;
+	bucket->refusal = refusal;
 	return true;
 }
 

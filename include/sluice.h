@@ -463,7 +463,8 @@ struct sl_admission {
 	__u32 record_second; /* second that `crossings` and `samples` count */
 	__u32 crossings;     /* crossings that were due for a record in that second */
 	__u32 samples;	     /* samples that were due for a record in that second */
-	__u32 pad;
+	__u32 examined;	     /* refusals that were due for an examination in jiffy `examined_at` */
+	__u64 examined_at;
 	__u64 crossings_lost; /* crossings without a record (bpf/record.h) */
 };
 
@@ -644,6 +645,9 @@ struct sl_durations {
 
 /* Most crossings that a CPU records in a second. */
 #define SL_CROSSINGS_PER_SECOND 128
+
+/* Most refusals of sources without a bucket that a CPU examines in a jiffy. */
+#define SL_EXAMINED_PER_JIFFY 32
 
 enum sl_record_kind {
 	SL_RECORD_CROSSING, /* struct sl_crossing */

@@ -3,6 +3,7 @@
 #include "rig.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <unistd.h>
 #include <bpf/bpf.h>
 
@@ -274,6 +275,39 @@ TEST(test_a_cpu_has_a_budget_of_crossings_in_a_second)
 		assert_int_equal(crossings_read(ring), 1);
 	}
 	ring_close(&ring);
+}
+
+/* Marks the first buckets of this CPU as given, so that new sources get no bucket. */
+static void first_buckets_end(struct rig *rig)
+{
+	struct sl_in_use *cpus = calloc(rig->gate.machine.cpus, sizeof(*cpus));
+	const uint32_t zero = 0;
+
+	assert_non_null(cpus);
+	for (unsigned int cpu = 0; cpu < rig->gate.machine.cpus; cpu++)
+		cpus[cpu].first = UINT64_MAX;
+	assert_int_equal(bpf_map_update_elem(rig->gate.map[MAP_IN_USE], &zero, cpus, 0), 0);
+	free(cpus);
+}
+
+/* At most a few of these sources get a bucket, which is examined in addition. */
+TEST(test_few_refusals_of_sources_without_a_bucket_are_examined)
+{
+	struct rig *rig = rig_begin(state);
+	struct event_ring *ring = reader(rig, 0, 0);
+
+	rig_set(rig, "default", "1/h", "1");
+	first_buckets_end(rig);
+	second_begin(rig);
+	send_many(rig, 0, 2 * SL_EXAMINED_PER_JIFFY);
+	assert_in_range(crossings_read(ring), SL_EXAMINED_PER_JIFFY, SL_EXAMINED_PER_JIFFY + 2);
+	assert_int_equal(lost(rig), 1);
+	rig_clock_forward(rig, JIFFY);
+	send_many(rig, SL_EXAMINED_PER_JIFFY + 2, 10);
+	assert_int_equal(crossings_read(ring), 10);
+	assert_int_equal(lost(rig), 1);
+	ring_close(&ring);
+	rig_check_counted(rig);
 }
 
 /* Fills all ways of map `offenders` with other keys, which were last refused `ago` SECONDs ago. */

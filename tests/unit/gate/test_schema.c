@@ -30,7 +30,7 @@ static const struct {
 	{"policies", 0x1ca12bd44e6c0376},   {"counters", 0xff10b84509260ae0},
 	{"sets", 0x19ea99a42be7c09a},	    {"states", 0xf436e2debec11252},
 	{"buckets4", 0x980dce1c737a6577},   {"buckets6", 0x404b77576b4f7c83},
-	{"in_use", 0xd19a0e146f8aacea},	    {"admission", 0x4a47e50440421513},
+	{"in_use", 0xd19a0e146f8aacea},	    {"admission", 0x29afae83b3ae794d},
 	{"sketches", 0xf8544570f915a724},   {"rule_cache", 0x11a6b5fefb6c2efc},
 	{"host_cache", 0x7b779ea8b4fd4940}, {"subrules", 0xe158643891adc8d7},
 	{"budgets", 0x30673791ed1d59b3},    {"budget_slices", 0xb1471b2bdf7dadb6},
