@@ -22,7 +22,7 @@ THERE4 = "198.51.100.2"  # a second address of the receiver
 FRAME = 125  # bytes of a frame, so that 10 kpps are 10 Mbit/s
 AT_ONCE = 1024  # largest number of messages that the kernel accepts in one sendmmsg()
 SEC, MS, US = 10**9, 10**6, 10**3
-AHEAD = 20 * MS  # until the first departure, so that the qdisc gets all packets before
+AHEAD = 20 * MS  # delay of the first departure, so that the qdisc has all packets by then
 QUIET_SECONDS = 1  # if nothing arrives for this long, all other datagrams count as lost
 
 libc = ctypes.CDLL(None, use_errno=True)
@@ -105,8 +105,8 @@ def send_messages(fd, messages):
 
 def send_all(fd, frames, delays=None):
     """Sends all frames without pauses, with departure times if `delays` is given. Returns three
-    times by CLOCK_REALTIME: the departure time of a packet with delay 0 (or the next), when sending
-    began, and when it ended."""
+    times by CLOCK_REALTIME: when a packet with delay 0 departs, when sending began, and when it
+    ended."""
     messages = messages_of(frames, delays)
     origin = set_times(messages) if delays else None
     before = time.time_ns()

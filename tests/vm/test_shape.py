@@ -11,7 +11,7 @@ from lab import HERE4, one_line, run
 from shape_lab import FRAME, MS, SEC, THERE4, Measured, ShapeLab, print_table
 
 RATE, COUNT = 10000, 1000
-LATE = MS  # delay of a packet that timers and other work of the kernel may cause
+LATE = MS  # maximum delay of a packet by timers and other work of the kernel
 
 pytestmark = pytest.mark.skipif("STEADY_CLOCK" not in os.environ,
                                 reason="a busy host disturbs the clock: scripts/vm -i")
@@ -110,8 +110,7 @@ def test_departure_times_of_the_sender(limited):
     assert slower.drops == faster.drops == 0
     if tuple(map(int, os.uname().release.split(".")[:2])) >= (6, 11):
         check_smooth(slower.burst, rate=RATE // 2)
-        # The times of `faster` begin later than the shaper's, but are closer: it soon delays
-        # packets.
+        # The times of `faster` begin later than the shaper's, but are closer, so packets soon wait.
         assert min(faster.burst.delays(RATE * 2)) >= 0
         assert faster.burst.largest(100 * MS) == COUNT // 2
         assert COUNT // 2 * SEC // (RATE * 2) < faster.burst.span <= COUNT // 2 * SEC // RATE

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <sys/utsname.h>
 
-/* Entries of a map at most. Smaller maps save time, and the verifier's counts stay the same. */
+/* Maximum entries of a map. Smaller maps save time, and do not change the verifier's counts. */
 #define MAP_ENTRIES 64
 
 #define LOG_SIZE  (1 << 24)
