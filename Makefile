@@ -425,7 +425,12 @@ check-soak: tests
 check-cluster: tests
 	$(Q)PYTHONPATH=tests/e2e /usr/bin/python3 -m pytest -p no:cacheprovider -q -s tests/cluster
 
-.PHONY: check-kernels check-boot check-debian check-long check-soak check-cluster
+# The page of sluice-serve in Chromium, which is too large for every test run.
+check-page: tests
+	$(Q)PYTHONPATH=tests/e2e:tests/page /usr/bin/python3 -m pytest -p no:cacheprovider -q -rs \
+		-W ignore::pytest.PytestUnknownMarkWarning tests/page
+
+.PHONY: check-page check-kernels check-boot check-debian check-long check-soak check-cluster
 
 # --- The rest ------------------------------------------------------------------------------------
 

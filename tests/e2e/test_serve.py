@@ -271,6 +271,25 @@ def test_an_error_is_as_described(server, target, status):
     jsonschema.Draft7Validator(schema, resolver=jsonschema.RefResolver("", whole)).validate(server.json(target, status))
 
 
+# --- The page -------------------------------------------------------------------------------------
+
+def test_the_page_is_small_and_alone(server):
+    """The files of the page have less than 80 kB, and name no other host. tests/page opens it in a
+    browser."""
+    files = {target: server.ask(target) for target in ("/", "/page.js", "/page.css")}
+    assert [headers["Content-Type"].split(";")[0] for _, headers, _ in files.values()] == ["text/html", "text/javascript", "text/css"]
+    whole = "".join(body for _, _, body in files.values())
+    assert 10000 < len(whole.encode()) < 80000
+    assert set(re.findall(r"https?://[^\s\"'`)]+", whole)) == {"http://www.w3.org/2000/svg"}
+    assert "innerHTML" not in whole and " style=" not in whole and "onclick" not in whole
+
+
+def test_the_page_knows_the_reasons_to_pass(server):
+    passes = set(re.findall(r'"([a-z-]+)"', re.search(r"const PASS = \[(.*?)\]", server.get("/page.js"))[1]))
+    text = server.get("/metrics")
+    assert passes == set(re.findall(r'verdict="pass",reason="([a-z-]+)"', text)) and len(passes) > 5
+
+
 # --- Metrics and health ---------------------------------------------------------------------------
 
 def names(text):

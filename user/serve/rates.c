@@ -146,7 +146,7 @@ static void print_policies(const struct live *live)
 		print_end();
 	}
 	print_end();
-	print_number("policy_count", NULL, live->stats.count);
+	print_number("policy_count", NULL, live->stats.count - 1); /* without STATS_DELETED */
 }
 
 static void print_devices(const struct live *live)
