@@ -270,7 +270,7 @@ struct flood {
 	uint64_t count;	   /* packets to send, or more until `until_ns` */
 	uint64_t until_ns; /* monotonic time */
 	const bool *stop;  /* if not NULL, the thread ends when *stop is true */
-	bool first;	   /* real-time priority, if permitted */
+	bool first;	   /* whether the thread gets a real-time priority, if permitted */
 	/* results */
 	uint64_t sent;
 	uint64_t begin, end; /* begin of the first call and end of the last call, in ticks */

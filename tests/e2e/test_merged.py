@@ -138,7 +138,7 @@ class Tap:
                   socket.inet_aton(HERE4)]
         fields[7] = checksum(struct.pack("!BBHHHBBH4s4s", *fields))
         pseudo = fields[8] + fields[9] + struct.pack("!HH", proto, size - 20)
-        sum_ = ~checksum(pseudo) & 0xFFFF  # the kernel adds each segment
+        sum_ = ~checksum(pseudo) & 0xFFFF  # the kernel completes the checksum of each segment
         transport = transport[:offset] + struct.pack("!H", sum_) + transport[offset + 2:]
         packet = (mac(TAP_MAC) + mac(SENDER_MAC) + b"\x08\x00" +
                   struct.pack("!BBHHHBBH4s4s", *fields) + transport + bytes(SEGMENTS * PAYLOAD))

@@ -99,7 +99,7 @@ class Server:
         return self.json(target, status, **headers)["error"]["id"]
 
     def memory_kb(self):
-        """Returns the resident memory that is not shared with files."""
+        """Returns the resident memory of the server in kB, without mapped files."""
         with open(f"/proc/{self.process.pid}/status", encoding="ascii") as file:
             return int(re.search(r"^RssAnon:\s+(\d+) kB", file.read(), re.M)[1])
 
@@ -155,7 +155,7 @@ def fixture_server(users):
 
 # --- Documents ------------------------------------------------------------------------------------
 
-# members that change although no packet arrives
+# JSON members that change although no packet arrives
 VARIES = re.compile(r'"(attachments_published_ms|age_seconds|seconds_left|retry_after_ms|full_in_ms|blocked_ms|per_second|'
                     r'remaining_after_waiting|left)": [\d.]+|\d+ s ago|'
                     r'"list_seconds_left": \{[^}]*\}')
@@ -197,7 +197,7 @@ def test_pages_have_all_sources_once(server):
 
 
 def test_clients_share_a_document(server):
-    """Documents that are asked for at the same time are read once."""
+    """If several clients request a document at the same time, the server reads it once."""
     first, second = (server.connection() for _ in range(2))
     for client in first, second:
         client.request("GET", "/api/v1/live?top=3")
@@ -537,8 +537,8 @@ def answers_quickly(server):
 @pytest.mark.parametrize("begin", [b"", b"GET /metrics HTTP/1.1\r\n", b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n" * 3],
                          ids=["silent", "partial", "unread"])
 def test_500_connections_keep_nobody_out(users, begin):
-    """Clients that send nothing, a part of a request, or read no answer do not use more memory, and
-    other clients are answered."""
+    """Clients that send nothing or a part of a request, or do not read the answer, cost no more
+    memory, and other clients are answered."""
     with serving(users.filter) as server:
         for _ in range(3):
             server.get("/metrics")

@@ -900,7 +900,7 @@ static struct {
 	int pause, stall; /* accesses so far; the CPU stalls before access `stall` */
 	uint64_t later;	  /* time of the CPU after its stall, in ticks */
 	bool gives_up;	  /* another CPU stops before it has moved the window completely */
-	true_time early;  /* when other CPUs send once more; 0: never */
+	true_time early;  /* when other CPUs also send, by their clocks; 0: never */
 	struct window_log *log;
 	true_time now;
 	uint64_t epoch;
