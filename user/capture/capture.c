@@ -51,7 +51,8 @@ struct capture {
 	FILE *in;
 	struct stream stream;
 	pcap_t *pcap;
-	uint16_t link; /* pcap files */
+	uint16_t link;		   /* pcap files */
+	struct stream_packet from; /* pcapng: where the last packet is from */
 	uint64_t number;
 	uint64_t ns;	/* time of the last chosen packet */
 	uint8_t *frame; /* room for a frame that frame_make() builds */
@@ -265,8 +266,8 @@ static const char *interface_count(struct capture *capture, const struct capture
 	const char *name = "";
 	unsigned int i = 0;
 
-	if (stream->is_pcapng && stream->current < stream->interfaces)
-		name = stream->interface[stream->current].name;
+	if (stream->is_pcapng)
+		name = stream->interface[capture->from.interface].name;
 	while (i < totals->interfaces && totals->interface[i].number != packet->interface)
 		i++;
 	if (i == CAPTURE_INTERFACES)
@@ -333,17 +334,19 @@ static void time_clamp(struct capture *capture, struct capture_packet *packet)
 static int packet_make(struct capture *capture, const struct pcap_pkthdr *header,
 		       const uint8_t *bytes, struct capture_packet *ret)
 {
-	const struct stream *stream = &capture->stream;
+	struct stream *stream = &capture->stream;
+	struct stream_packet *from = &capture->from;
 	uint16_t link = capture->link;
 	uint64_t seconds = header->ts.tv_sec;
 
-	if (stream->is_pcapng && stream->current >= stream->interfaces)
+	if (stream->is_pcapng &&
+	    (!stream_take(stream, from) || from->interface >= stream->interfaces))
 		return packet_refuse(capture, "it is of an interface that the file does not have");
 	if (stream->is_pcapng)
-		link = stream->interface[stream->current].link;
+		link = stream->interface[from->interface].link;
 	if (!link_is_known(link))
 		return link_refuse(capture, link);
-	if (stream->has_no_time)
+	if (from->has_no_time)
 		return packet_refuse(capture, "it is a simple packet block, which has no time");
 	if (header->ts.tv_sec < 0 || seconds > INT64_MAX / NS_PER_SEC - 3600 ||
 	    header->ts.tv_usec < 0)
@@ -360,7 +363,7 @@ static int packet_make(struct capture *capture, const struct pcap_pkthdr *header
 		.length = header->len > header->caplen ? header->len : header->caplen,
 		.size = header->caplen,
 		.bytes = bytes,
-		.interface = stream->is_pcapng ? stream->current : 0,
+		.interface = from->number,
 		.is_cut = header->len > header->caplen,
 	};
 	if (link != LINK_ETHERNET && !frame_convert(capture, link, ret))

@@ -83,6 +83,25 @@ static bool interface_add(struct stream *stream)
 	return true;
 }
 
+static void packet_add(struct stream *stream, uint32_t number, bool has_no_time)
+{
+	uint64_t interface = (uint64_t)stream->section + number;
+
+	stream->packet[stream->packets_end++ % STREAM_PACKETS] = (struct stream_packet){
+		.number = number,
+		.interface = interface < stream->interfaces ? interface : UINT32_MAX,
+		.has_no_time = has_no_time,
+	};
+}
+
+bool stream_take(struct stream *stream, struct stream_packet *ret)
+{
+	if (stream->packets_begin == stream->packets_end)
+		return false;
+	*ret = stream->packet[stream->packets_begin++ % STREAM_PACKETS];
+	return true;
+}
+
 /* Returns how many bytes of a block to read into `stage`, at least its type and length. */
 static uint64_t bytes_wanted(uint32_t type, uint64_t length)
 {
@@ -118,18 +137,19 @@ static bool block_begin(struct stream *stream)
 			return true;
 		stream->is_swapped = false;
 		stream->is_swapped = word_at(stream, BLOCK_HEAD) == bswap_32(MAGIC);
-		stream->interfaces = 0;
+		stream->section = stream->interfaces;
 	}
 	type = word_at(stream, 0);
 	length = word_at(stream, 4);
 	if (!stage_read(stream, bytes_wanted(type, length > BLOCK_HEAD ? length : BLOCK_HEAD)))
 		return true;
 	stream->left = length > stream->staged ? length - stream->staged : 0;
-	stream->has_no_time = type == BLOCK_SIMPLE;
-	if (type == BLOCK_PACKET && stream->staged == BLOCK_HEAD + 4)
-		stream->current = word_at(stream, BLOCK_HEAD);
+	if (type == BLOCK_SIMPLE)
+		packet_add(stream, 0, true);
+	else if (type == BLOCK_PACKET && stream->staged == BLOCK_HEAD + 4)
+		packet_add(stream, word_at(stream, BLOCK_HEAD), false);
 	else if (type == BLOCK_OLD && stream->staged == BLOCK_HEAD + 4)
-		stream->current = half_at(stream, BLOCK_HEAD);
+		packet_add(stream, half_at(stream, BLOCK_HEAD), false);
 	else if (type == BLOCK_INTERFACE && stream->staged >= INTERFACE_HEAD)
 		return interface_add(stream);
 	return true;
@@ -177,6 +197,6 @@ FILE *stream_open(struct stream *stream)
 		stream, "r", (cookie_io_functions_t){.read = stream_read, .close = stream_close});
 
 	if (file)
-		setvbuf(file, NULL, _IONBF, 0);
+		setvbuf(file, stream->ahead, _IOFBF, sizeof(stream->ahead));
 	return file;
 }

@@ -23,27 +23,43 @@ struct stream_interface {
 	char name[CAPTURE_NAME];
 };
 
+/* A packet on its way to libpcap. */
+struct stream_packet {
+	uint32_t number;    /* number of the interface within its section */
+	uint32_t interface; /* index in stream.interface, or an index past its end */
+	bool has_no_time;   /* the packet is in a simple packet block */
+};
+
+/* libpcap reads ahead by this many bytes. A block has at least 12 bytes, and one packet. */
+#define STREAM_AHEAD   65536
+#define STREAM_PACKETS (STREAM_AHEAD / 8)
+
 struct stream {
 	FILE *in;
 	uint64_t offset; /* bytes of the file that libpcap has read */
 	bool is_begun;
 	bool is_pcapng;
-	bool is_swapped;  /* pcapng: the section's byte order is not this machine's */
-	bool has_no_time; /* pcapng: libpcap's last packet is in a simple packet block */
-	uint32_t current; /* pcapng: interface number of libpcap's last packet */
-	uint64_t left;	  /* bytes of the current block that are not in `stage` */
-	uint32_t staged;  /* bytes of the current block in `stage` */
-	uint32_t taken;	  /* bytes of `stage` that libpcap has read */
+	bool is_swapped; /* pcapng: the section's byte order is not this machine's */
+	uint64_t left;	 /* bytes of the current block that are not in `stage` */
+	uint32_t staged; /* bytes of the current block in `stage` */
+	uint32_t taken;	 /* bytes of `stage` that libpcap has read */
 	struct stream_interface *interface;
 	unsigned int interfaces, room;
+	unsigned int section; /* index of the section's first interface */
 	uint8_t stage[STREAM_STAGED];
+	char ahead[STREAM_AHEAD];
+	/* packets that libpcap has read, but not returned: a ring with two counters */
+	struct stream_packet packet[STREAM_PACKETS];
+	unsigned int packets_begin, packets_end;
 };
 
 /*
- * Opens the stream for libpcap. It is unbuffered, so `current` is the interface of the last packet
- * that libpcap returned. fclose() frees `interface`, but does not close `in`. Returns NULL if there
- * is no memory.
+ * Opens the stream for libpcap. fclose() frees `interface`, but does not close `in`. Returns NULL if
+ * there is no memory.
  */
 FILE *stream_open(struct stream *stream);
+
+/* Removes the packet that libpcap has just returned from the ring. Returns false if it is empty. */
+bool stream_take(struct stream *stream, struct stream_packet *ret);
 
 #endif
