@@ -72,16 +72,20 @@ int program_exec(const char *name, char **argv)
 	return error_add(errno, "cannot-run", NULL, "cannot run %s: %s", file, strerror(errno));
 }
 
-/* Executes the program sluice-COMMAND, named by argv[at], with the other words as arguments. */
+/*
+ * Executes the program sluice-COMMAND, named by argv[at], with the other words as arguments. If the
+ * program has several commands, COMMAND is one of the arguments.
+ */
 static int command_exec(const struct program *program, char **argv, int at)
 {
 	const char *name = argv[at];
 	const struct command *command = command_find(program, name);
+	bool has_several = command && command->program;
 	int err;
 
-	for (char **word = &argv[at]; *word; word++)
+	for (char **word = &argv[at]; !has_several && *word; word++)
 		word[0] = word[1];
-	err = program_exec(name, argv);
+	err = program_exec(has_several ? command->program : name, argv);
 	if (err != -ENOENT)
 		return err;
 	if (!command)

@@ -85,6 +85,8 @@ struct command {
 	 * `run` is NULL, the command is a separate program, sluice-NAME.
 	 */
 	int (*run)(const struct context *context, const void *args);
+	/* sluice-PROGRAM has this command and others; NULL: sluice-NAME has only this one */
+	const char *program;
 	const char *package; /* Debian package that contains the separate program */
 };
 
@@ -168,7 +170,7 @@ struct option_words {
 	const char *brief;	       /* help text; NULL if the command's table has the help */
 };
 
-#define OPTIONS_MAX 32
+#define OPTIONS_MAX 48
 
 /* The options that all commands have, and then the options in tables of commands, each once. */
 struct option_table {
@@ -185,7 +187,8 @@ struct command_line {
 	const struct option_table *options;
 	/* values of the options: "" if an option has no value, NULL if it was not given */
 	const char *option[OPTIONS_MAX];
-	bool options_ended; /* the word "--" was found */
+	const char *again[OPTIONS_MAX]; /* second values, or NULL */
+	bool options_ended;		/* the word "--" was found */
 	int lacks_value;    /* index of the last option if it lacks its value, otherwise -1 */
 	int first;	    /* index of words[0] in argv; 0 if there are no words */
 	unsigned int count; /* number of words */

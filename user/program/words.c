@@ -27,7 +27,17 @@ static const struct option_words common[OPTION_COMMON] = {
 static const struct option_words lettered[] = {
 	{'f', "file", VALUE_TEXT("FILE"), NULL},
 	{'b', "batch", NULL, NULL},
+	{'w', "write", VALUE_TEXT("FILE"), NULL},
 };
+
+/* Returns an option of a command's table. */
+static struct option_words option_of(const struct word *word)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(lettered); i++)
+		if (word->name[1] == lettered[i].letter && !word->name[2])
+			return lettered[i];
+	return (struct option_words){0, word->name + 2, word->type, NULL};
+}
 
 struct option_table options_of(const struct command *const commands[], unsigned int count)
 {
@@ -37,14 +47,10 @@ struct option_table options_of(const struct command *const commands[], unsigned 
 	for (unsigned int i = 0; i < count; i++) {
 		for (unsigned int j = 0; j < commands[i]->word_count; j++) {
 			const struct word *word = &commands[i]->words[j];
-			struct option_words option = {0, word->name + 2, word->type, NULL};
 
-			for (size_t k = 0; k < ARRAY_SIZE(lettered); k++)
-				if (word->name[0] == '-' && word->name[1] == lettered[k].letter)
-					option = lettered[k];
 			if (word->kind == OPTION && option_find(&table, word->name) < 0 &&
 			    table.count < OPTIONS_MAX)
-				table.words[table.count++] = option;
+				table.words[table.count++] = option_of(word);
 		}
 	}
 	return table;
@@ -63,6 +69,12 @@ int option_find(const struct option_table *table, const char *word)
 			return i;
 	}
 	return -1;
+}
+
+static int option_refuse_again(const struct command_line *line, int option, const char *value)
+{
+	return error_misuse("given-twice", NULL, "--%s is given twice: '%s' and '%s'",
+			    line->options->words[option].name, line->option[option], value);
 }
 
 /*
@@ -104,11 +116,12 @@ static int options_take(struct command_line *line, int argc, char **argv, int *a
 					    option->type->name);
 		}
 		joined = joined ? joined + 1 : argv[++*at];
+		if (line->option[i] && (line->again[i] || i < OPTION_COMMON))
+			return option_refuse_again(line, i, joined);
 		if (line->option[i])
-			return error_misuse("given-twice", NULL,
-					    "--%s is given twice: '%s' and '%s'", option->name,
-					    line->option[i], joined);
-		line->option[i] = joined;
+			line->again[i] = joined;
+		else
+			line->option[i] = joined;
 		return 0;
 	} while (!is_long && *++letter);
 	return 0;
@@ -390,6 +403,11 @@ static int options_store(struct filling *filling)
 					    "there is no option '--%s' here; see 'sluice help %s'",
 					    line->options->words[i].name, command->name);
 		err = value_store(filling, word, word->name, line->option[i]);
+		if (!err && line->again[i])
+			err = word->type->is_pair
+				      ? value_parse(word->type, word->name, line->again[i],
+						    filling->args + word->field + sizeof(char *))
+				      : option_refuse_again(line, i, line->again[i]);
 		if (err)
 			return err;
 	}

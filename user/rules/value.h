@@ -33,6 +33,7 @@ struct value_type {
 	unsigned int word_count;
 	uint64_t least, most; /* bounds of a number, or of a time in ns */
 	enum value_extent extent;
+	bool is_pair; /* the option may be given twice, and stores an array of two texts */
 };
 
 static inline int value_parse(const struct value_type *type, const char *what, const char *text,
