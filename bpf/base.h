@@ -43,7 +43,24 @@ static __always_inline void clock_pass_lookup(void)
 	if (test_lookup_ticks)
 		test_clock_ticks += test_lookup_ticks;
 }
+
+/*
+ * `sluice replay` gives the programs only the bytes that were captured, and sets the length on the
+ * wire. 0: the frame has no more bytes.
+ */
+volatile __u32 test_length;
+
+static __always_inline __u32 frame_length(__u32 size)
+{
+	return test_length ?: size;
+}
 #else
+/* Returns the length of a frame on the wire. size: the length of the buffer. */
+static __always_inline __u32 frame_length(__u32 size)
+{
+	return size;
+}
+
 static __always_inline __u64 clock_ticks(void)
 {
 	return bpf_ktime_get_ns() * SL_TICKS_PER_NS;

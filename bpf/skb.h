@@ -24,7 +24,7 @@ static __always_inline struct reader skb_reader(struct __sk_buff *skb, enum read
 		.start = (void *)(long)skb->data,
 		.end = (void *)(long)skb->data_end,
 		.ctx = skb,
-		.size = skb->len,
+		.size = frame_length(skb->len),
 	};
 }
 
@@ -87,7 +87,7 @@ static __always_inline enum sl_reason skb_parse(struct __sk_buff *skb, struct pa
 	enum sl_reason reason;
 
 	packet->packets = 1;
-	packet->bytes = skb->len + tag;
+	packet->bytes = frame_length(skb->len) + tag;
 	reason = skb_parse_by(skb, &reader, packet);
 	if (parse_is_partial(&reader, reason))
 		reason = skb_parse_split(skb, packet);

@@ -23,6 +23,11 @@
 
 char LICENSE[] SEC("license") = "GPL";
 
+#ifdef SL_TEST_CLOCK
+/* A struct sl_judged: the last packet and its verdict, which `sluice replay` reads. */
+__u64 test_judged[sizeof(struct sl_judged) / sizeof(__u64)];
+#endif
+
 /* Sets the verdict's reason by the policy version that decides about the source. */
 static __always_inline void judge(void *ctx, bool is_xdp, struct packet *packet,
 				  struct sl_bucket *bucket, struct verdict *verdict)
@@ -86,6 +91,9 @@ static __always_inline bool filter(void *ctx, bool is_xdp, struct packet *packet
 			packet_record(ctx, is_xdp, packet, verdict, NULL);
 	}
 	count_policy(packet, verdict);
+#ifdef SL_TEST_CLOCK
+	judged_store(packet, verdict, test_judged);
+#endif
 	passes = verdict->reason < SL_FIRST_DROP;
 	if (!verdict->untimed)
 		duration_count(passes);

@@ -53,7 +53,7 @@ static __always_inline enum sl_reason xdp_parse(struct xdp_md *ctx, struct packe
 	enum sl_reason reason;
 
 	packet->packets = 1;
-	packet->bytes = bpf_xdp_get_buff_len(ctx);
+	packet->bytes = frame_length(bpf_xdp_get_buff_len(ctx));
 	reader = xdp_reader(ctx, READ_LINEAR, packet);
 	reason = packet_parse(&reader, 0, packet);
 	if (reason == PARSED)

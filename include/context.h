@@ -99,6 +99,28 @@ static __always_inline enum charge_result charge_refuse(struct verdict *verdict,
 	return CHARGE_REFUSED;
 }
 
+/* A packet and its verdict, which the test build of the programs stores after each packet. */
+struct sl_judged {
+	struct sl_prefix source; /* `bits` is 0 if the frame has no source */
+	struct sl_facts facts;	 /* all 0 if the headers after the source were not read */
+	__u32 version;		 /* policy version that decided about the source */
+	__u8 reason;		 /* enum sl_reason */
+	__u8 refused;		 /* marks of the limits that refused the packet */
+	__u16 pad;
+};
+
+static __always_inline void judged_store(const struct packet *packet, const struct verdict *verdict,
+					 void *ret)
+{
+	struct sl_judged *judged = ret;
+
+	judged->source = packet->source;
+	judged->facts = packet->facts;
+	judged->version = verdict->version;
+	judged->reason = verdict->reason;
+	judged->refused = verdict->refused;
+}
+
 static __always_inline bool source_is_ipv4(const struct sl_prefix *source)
 {
 	return source->bits == SL_FAMILY_BITS + 32;
