@@ -56,7 +56,7 @@ static void print_limit(const struct source_view *view, int index)
 }
 
 /* Prints a source as columns: counts of at most 5 characters, and the limit of limit_shown(). */
-static void print_source(const struct source_view *view)
+static void print_source_text(const struct source_view *view)
 {
 	const struct source *source = &view->source;
 	const struct judgement *rule = &source->rule;
@@ -79,6 +79,26 @@ static void print_source(const struct source_view *view)
 			   !source->split && rule->access && rule->until
 				   ? wait_format(until_left_ns(rule->until) / NS_PER_MS, cell)
 				   : "-");
+}
+
+void print_view_head(int width)
+{
+	print_text("%-*s %-18s %5s %5s %5s %5s %-15s %5s\n", width, "SOURCE", "POLICY", "PASS",
+		   "DROP", "WOULD", "BYTES", "LIMIT", "LEVEL");
+}
+
+void print_source_view(const struct source_view *view, int width)
+{
+	char address[PREFIX_TEXT];
+
+	print_row(NULL);
+	print_string("address", NULL, prefix_format(&view->source.prefix, address));
+	print_text("%-*s", width, address);
+	if (print_is_json())
+		print_source_json(view);
+	else
+		print_source_text(view);
+	print_end();
 }
 
 /* --- Ranking -------------------------------------------------------------------------------- */
@@ -153,8 +173,7 @@ static int print_ranked(const struct gate *gate, const struct table *table,
 	print_object(NULL);
 	print_string("gate", NULL, gate->name);
 	print_number("total", NULL, total);
-	print_text("%-*s %-18s %5s %5s %5s %5s %-15s %5s\n", width, "SOURCE", "POLICY", "PASS",
-		   "DROP", "WOULD", "BYTES", "LIMIT", "LEVEL");
+	print_view_head(width);
 	print_array("sources");
 	for (unsigned int i = 0; !err && i < count; i++) {
 		struct source_view view;
@@ -162,14 +181,7 @@ static int print_ranked(const struct gate *gate, const struct table *table,
 		err = view_read(gate, table, &ranked[i].source->prefix, &view);
 		if (err)
 			break;
-		print_row(NULL);
-		print_string("address", NULL, prefix_format(&view.source.prefix, address));
-		print_text("%-*s", width, address);
-		if (print_is_json())
-			print_source_json(&view);
-		else
-			print_source(&view);
-		print_end();
+		print_source_view(&view, width);
 		source_free(&view.source);
 	}
 	if (err)

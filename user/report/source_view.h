@@ -33,6 +33,13 @@ bool limit_refuses(const struct limit_state *state);
  */
 int limit_shown(const struct source_view *view);
 
+/*
+ * Prints a source in one row: its address, padded to `width`, counters, and a limit; in JSON all
+ * limits, as an element of an array. print_view_head() prints the names of the columns.
+ */
+void print_view_head(int width);
+void print_source_view(const struct source_view *view, int width);
+
 #define CELL_TEXT 24
 
 /* Formats a number with at most 5 characters: 99999, 100k, 1.23M, 12.3M, 123M. */
