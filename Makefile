@@ -46,13 +46,16 @@ BPF_FLAGS := -g -O2 -target bpf -mcpu=v3 $(WARNINGS) -Ivmlinux -Iinclude
 SANITIZE  := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 
 # The rooms of user/, from bottom to top: each uses only those before it (scripts/include-order).
-ROOMS   := base capture rules config gate attach state migrate program keep sharing doctor live events suggest report
+ROOMS   := base capture rules config gate attach state migrate program keep sharing replaying doctor live events suggest report
 LIB_SRC := $(wildcard $(ROOMS:%=user/%/*.c))
 LIB     := $(BUILD)/libsluice.a
 CLI_OBJ := $(patsubst user/%.c,$(BUILD)/user/%.o,$(wildcard user/cli/*.c))
 TOP_OBJ := $(patsubst user/%.c,$(BUILD)/user/%.o,$(wildcard user/top/*.c))
 SHARE_OBJ := $(patsubst user/%.c,$(BUILD)/user/%.o,$(wildcard user/share/*.c))
 SERVE_OBJ := $(patsubst user/%.c,$(BUILD)/user/%.o,$(wildcard user/serve/*.c))
+# sluice-replay has the programs with the injected clock, so it has gate/maps.c of its own.
+REPLAY_SRC := $(wildcard user/replay/*.c)
+REPLAY_OBJ := $(patsubst user/%.c,$(BUILD)/replay/%.o,$(REPLAY_SRC) user/gate/maps.c)
 
 # What the tests link: the same library, with the sanitizers and the test build of the BPF programs.
 TEST_LIB := $(BUILD)/test/libsluice.a
@@ -65,7 +68,7 @@ FUZZ     := $(patsubst tests/fuzz/%.c,$(BUILD)/fuzz/%,$(wildcard tests/fuzz/fuzz
 DATAPATH_OBJ := $(patsubst tests/datapath/%.c,$(BUILD)/test/datapath/%.o,\
 	$(filter-out tests/datapath/test_% %.bpf.c,$(wildcard tests/datapath/*.c)))
 
-all: $(BUILD)/sluice $(BUILD)/sluice-share $(BUILD)/sluice-top $(BUILD)/sluice-serve
+all: $(BUILD)/sluice $(BUILD)/sluice-share $(BUILD)/sluice-top $(BUILD)/sluice-serve $(BUILD)/sluice-replay
 
 # --- BPF ---------------------------------------------------------------------------------------
 
@@ -115,6 +118,15 @@ $(BUILD)/sluice-serve: $(SERVE_OBJ) $(LIB)
 # The files of the page are part of this object.
 $(BUILD)/user/serve/assets.o $(BUILD)/test/user/serve/assets.o: \
 	$(addprefix user/serve/,page.html page.js page.css openapi.json)
+
+$(BUILD)/sluice-replay: $(REPLAY_OBJ) $(LIB)
+	$(say) LINK $@
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) $^ $(LDLIBS) $(REPLAY_LDLIBS) -o $@
+
+$(BUILD)/replay/%.o: user/%.c | $(BUILD)/test/sluice.skel.h
+	$(say) CC $@
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(CPPFLAGS) -I$(BUILD)/test $(CFLAGS) $(DEPS) -c $< -o $@
 
 $(BUILD)/user/%.o: user/%.c | $(BUILD)/sluice.skel.h
 	$(say) CC $@
@@ -173,10 +185,22 @@ $(BUILD)/test/sluice-serve: $(BUILD)/test/user/serve/main.o $(TEST_SERVE) $(TEST
 	$(say) LINK $@
 	$(Q)$(CC) $(CFLAGS) $(SANITIZE) $^ $(LDLIBS) $(SERVE_LDLIBS) -o $@
 
-tests: $(BUILD)/test/sluice $(BUILD)/test/sluice-share $(BUILD)/test/sluice-top $(BUILD)/test/sluice-serve
+$(BUILD)/test/sluice-replay: $(REPLAY_SRC:user/%.c=$(BUILD)/test/user/%.o) $(TEST_LIB)
+	$(say) LINK $@
+	$(Q)$(CC) $(CFLAGS) $(SANITIZE) $^ $(LDLIBS) $(REPLAY_LDLIBS) -o $@
+
+tests: $(BUILD)/test/sluice $(BUILD)/test/sluice-share $(BUILD)/test/sluice-top $(BUILD)/test/sluice-serve $(BUILD)/test/sluice-replay
 
 SHARE_UNIT := $(filter $(BUILD)/test/unit/share/%,$(UNIT))
 TOP_UNIT := $(filter $(BUILD)/test/unit/top/%,$(UNIT))
+
+# The objects of sluice-replay without its main function.
+REPLAY_TESTED := $(patsubst user/%.c,$(BUILD)/test/user/%.o,$(filter-out %/main.c,$(REPLAY_SRC)))
+REPLAY_UNIT := $(filter $(BUILD)/test/unit/replay/%,$(UNIT))
+
+$(REPLAY_UNIT): $(BUILD)/test/unit/replay/%: $(BUILD)/test/unit/replay/%.o $(REPLAY_TESTED) $(TEST_LIB)
+	$(say) LINK $@
+	$(Q)$(CC) $(CFLAGS) $(SANITIZE) $^ $(TEST_LDLIBS) $(REPLAY_LDLIBS) -o $@
 
 $(SHARE_UNIT): $(BUILD)/test/unit/share/%: $(BUILD)/test/unit/share/%.o $(TEST_SHARE) $(TEST_LIB)
 	$(say) LINK $@
@@ -192,7 +216,7 @@ $(TOP_UNIT): $(BUILD)/test/unit/top/%: $(BUILD)/test/unit/top/%.o $(TEST_TOP) $(
 	$(say) LINK $@
 	$(Q)$(CC) $(CFLAGS) $(SANITIZE) $^ $(TEST_LDLIBS) $(TOP_LDLIBS) -o $@
 
-$(filter-out $(SHARE_UNIT) $(TOP_UNIT) $(SERVE_UNIT),$(UNIT)): $(BUILD)/test/unit/%: $(BUILD)/test/unit/%.o $(TEST_LIB)
+$(filter-out $(SHARE_UNIT) $(TOP_UNIT) $(SERVE_UNIT) $(REPLAY_UNIT),$(UNIT)): $(BUILD)/test/unit/%: $(BUILD)/test/unit/%.o $(TEST_LIB)
 	$(say) LINK $@
 	$(Q)$(CC) $(CFLAGS) $(SANITIZE) $^ $(TEST_LDLIBS) -o $@
 
@@ -437,7 +461,7 @@ check-page: tests
 UNITS_TO := $(DESTDIR)$(PREFIX)/lib/systemd/system
 COMPLETIONS_TO := $(DESTDIR)$(PREFIX)/share/bash-completion/completions
 
-install: install-sluice install-share install-top install-serve
+install: install-sluice install-share install-top install-serve install-replay
 
 install-sluice: $(BUILD)/sluice
 	$(say) INSTALL $(DESTDIR)$(PREFIX)/sbin/sluice
@@ -486,6 +510,13 @@ install-serve: $(BUILD)/sluice-serve
 	$(Q)install -D -m 0644 scripts/systemd/sluice-serve.service $(UNITS_TO)/sluice-serve.service
 	$(Q)sed -i 's,@PREFIX@,$(PREFIX),' $(UNITS_TO)/sluice-serve.service
 
+install-replay: $(BUILD)/sluice-replay
+	$(say) INSTALL $(DESTDIR)$(PREFIX)/sbin/sluice-replay
+	$(Q)install -D -m 0755 $(BUILD)/sluice-replay $(DESTDIR)$(PREFIX)/sbin/sluice-replay
+	$(Q)install -D -m 0644 docs/man/sluice-replay.8 $(DESTDIR)$(PREFIX)/share/man/man8/sluice-replay.8
+	$(Q)install -d $(COMPLETIONS_TO)
+	$(Q)ln -sf sluice $(COMPLETIONS_TO)/sluice-replay
+
 # The packages of Debian: sluice and its programs, as $(BUILD)/PACKAGE_VERSION_ARCH.deb.
 deb:
 	$(Q)MAKE="$(MAKE)" scripts/deb $(VERSION) $(BUILD)
@@ -503,7 +534,7 @@ clean:
 	$(say) CLEAN $(BUILD)
 	$(Q)rm -rf $(BUILD)
 
-.PHONY: all tests check check-quick fuzz demo demo-cluster bench bench-quick bench-kinds bench-top beside-others install install-sluice install-share install-top install-serve deb messages format clean
+.PHONY: all tests check check-quick fuzz demo demo-cluster bench bench-quick bench-kinds bench-top beside-others install install-sluice install-share install-top install-serve install-replay deb messages format clean
 .DELETE_ON_ERROR:
 .SECONDARY:
 

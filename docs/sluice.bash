@@ -10,6 +10,7 @@ _sluice() {
 	if [[ ${1##*/} == sluice-* ]]; then # completed as `sluice NAME`
 		command=("${1##*sluice-}")
 		program=${1%-"${command[0]}"}
+		[[ ${command[0]} != replay ]] || command=() # the words begin with one of its commands
 	fi
 	mapfile -t COMPREPLY < <("$program" complete -- "${command[@]}" "${words[@]:1}" 2>/dev/null)
 	if [[ ${COMPREPLY[*]} == FILE ]]; then
@@ -25,4 +26,4 @@ _sluice() {
 	done
 }
 
-complete -F _sluice sluice sluice-serve sluice-share sluice-top
+complete -F _sluice sluice sluice-replay sluice-serve sluice-share sluice-top

@@ -48,7 +48,7 @@ def test_each_keyword_and_choice_of_a_table_is_offered(command):
                 assert choice in offered(name, "192.0.2.1", word["name"], choice[:1])
     for word in words:
         if word["kind"] == "option":
-            assert {"-f": "--file", "-b": "--batch"}.get(word["name"], word["name"]) in offered(name, "-")
+            assert {"-f": "--file", "-b": "--batch", "-w": "--write"}.get(word["name"], word["name"]) in offered(name, "-")
 
 
 @pytest.mark.parametrize("command", [command for command in tables() if any("value" in w for w in command["words"])],

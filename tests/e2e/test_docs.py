@@ -14,7 +14,8 @@ from lab import MAPS, SLUICE, TOP, run
 
 MAN = os.path.join(TOP, "docs", "man")
 PAGES = {"sluice": "sluice.8", "sluice-share": "sluice-share.8", "sluice-top": "sluice-top.8", "sluice-serve": "sluice-serve.8",
-         "sluice-events": "sluice-events.8", "sluice-rules": "sluice-rules.5", "sluice-limits": "sluice-limits.7", "sluice-inspect": "sluice-inspect.7"}
+         "sluice-events": "sluice-events.8", "sluice-replay": "sluice-replay.8",
+         "sluice-rules": "sluice-rules.5", "sluice-limits": "sluice-limits.7", "sluice-inspect": "sluice-inspect.7"}
 DOCUMENTS = ["README.md", *sorted(f"docs/{name}" for name in os.listdir(os.path.join(TOP, "docs"))
                                  if name.endswith(".md"))]
 
@@ -158,7 +159,7 @@ def test_the_page_has_the_words_of_the_table(command):
         assert {word for macro, word in words_of(line) if macro == "Cm"} <= usual, line
 
 
-@pytest.mark.parametrize("name", ["share", "top", "serve"])
+@pytest.mark.parametrize("name", ["share", "top", "serve", "replay"])
 def test_the_page_of_a_program_has_the_words_of_its_table(name):
     page = parts(read(f"docs/man/sluice-{name}.8"), "Sh")
     form, = synopsis_in([*page["SYNOPSIS"], ".Pp"])

@@ -54,6 +54,7 @@ usr/share/doc/sluice-serve/changelog.gz
 usr/share/doc/sluice-serve/copyright
 usr/share/man/man8/sluice-serve.8.gz
 """.split()
+REPLAY_FILES = [path.replace("sluice-top", "sluice-replay") for path in TOP_FILES]
 DOC = "usr/share/doc/sluice"
 FOLDERS = {f"{DOC}/docs": "docs/*.md", f"{DOC}/examples": "docs/examples/*",
            f"{DOC}/docs/examples": "docs/examples/*"}  # a link in the package
@@ -142,6 +143,14 @@ def test_sluice_serve_is_a_package_that_needs_the_same_version(serve_tree):
     depends = field(found("sluice-serve"), "Depends")
     assert f"sluice (= {version()})" in depends and "libmicrohttpd" in depends
     assert "microhttpd" not in field(found("sluice"), "Depends")
+
+
+def test_sluice_replay_is_a_package_that_needs_the_same_version(tmp_path):
+    needs("dpkg-deb")
+    assert files(unpacked(found("sluice-replay"), tmp_path)) == set(REPLAY_FILES)
+    depends = field(found("sluice-replay"), "Depends")
+    assert f"sluice (= {version()})" in depends and "libpcap" in depends
+    assert "libpcap" not in field(found("sluice"), "Depends")
 
 
 def test_all_of_it_is_roots_and_only_root_may_write(package):

@@ -80,17 +80,18 @@ def test_of_several_errors_json_has_the_first(tmp_path):
 def test_only_programs_of_their_own_link_more_libraries():
     """Hosts without the package of a program do not need the libraries of that program."""
     def linked(program):
-        return set(re.findall(r"\blib(hiredis|hiredis_ssl|ssl|crypto|ncursesw|tinfo|microhttpd|gnutls)\b", run("readelf", "-d", program).out))
+        return set(re.findall(r"\blib(hiredis|hiredis_ssl|ssl|crypto|ncursesw|tinfo|microhttpd|gnutls|pcap)\b", run("readelf", "-d", program).out))
     assert linked(SLUICE) == set() and "hiredis" in linked(f"{SLUICE}-share")
     assert linked(f"{SLUICE}-top") == {"ncursesw", "tinfo"}
     assert linked(f"{SLUICE}-serve") == {"microhttpd", "gnutls"}
+    assert linked(f"{SLUICE}-replay") == {"pcap"}
 
 
-@pytest.mark.parametrize("name,word", [("share", "a:1"), ("top", "-b")])
+@pytest.mark.parametrize("name,word", [("share", "a:1"), ("top", "-b"), ("replay", "x.pcap")])
 def test_a_program_that_is_not_installed(tmp_path, name, word):
-    """If `sluice-share` or `sluice-top` is not installed, the error message names its package."""
+    """If a program is not installed, the error message names its package."""
     binary = shutil.copy(SLUICE, tmp_path)
     done = run(binary, "-j", name, word, check=False, env={"PATH": str(tmp_path)})
     error = json.loads(done.out)["error"]
-    assert (done.code, error["id"], error["hint"]) == (1, "not-installed", f"install it: 'apt install sluice-{name}'")
+    assert (done.code, error["id"], error["hint"]) == (2 if name == "replay" else 1, "not-installed", f"install it: 'apt install sluice-{name}'")
     assert run(binary, "help", name).out == run(SLUICE, "help", name).out

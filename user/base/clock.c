@@ -65,8 +65,17 @@ static int64_t offset_ns(void)
 
 /* --- Uptime --------------------------------------------------------------------------------- */
 
+static uint64_t uptime_fixed; /* the time of uptime_set(), or 0 */
+
+void uptime_set(uint64_t ns)
+{
+	uptime_fixed = ns;
+}
+
 uint64_t uptime_ns(void)
 {
+	if (uptime_fixed)
+		return uptime_fixed;
 	return clock_read(CLOCK_MONOTONIC) - offset_ns();
 }
 

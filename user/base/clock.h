@@ -23,6 +23,12 @@ uint64_t uptime_ns(void);
 uint64_t uptime_ticks(void);
 
 /*
+ * Makes uptime_ns() and uptime_ticks() return this time from now on. `sluice replay` reads states
+ * at the time of the last packet that it judged.
+ */
+void uptime_set(uint64_t ns);
+
+/*
  * The functions until_*() count time since boot in units of 2^SL_UNTIL_SHIFT ns, like
  * sl_rule_content.until. 0 means that an entry has no end. until_after() returns the end of an
  * entry that lasts `ns` from now, rounded up.

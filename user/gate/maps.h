@@ -92,7 +92,7 @@ int gate_make(struct gate *gate, const struct gate_sizes *wanted);
  */
 int gate_make_next(const struct gate *gate, const struct gate_sizes *sizes, struct gate *ret);
 
-/* Makes a gate without pins, for tests. */
+/* Makes a gate without pins, which ends with this process: for tests, and for `sluice replay`. */
 int gate_make_unpinned(struct gate *gate, const struct gate_sizes *sizes,
 		       const struct machine *machine);
 

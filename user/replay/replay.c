@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "replay/replay.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "config/config.h"
+#include "gate/maps.h"
+#include "gate/rules.h"
+#include "program/progress.h"
+#include "replay/rss.h"
+#include "report/parts.h"
+#include "rules/prefix.h"
+
+/* Show the progress after this many packets. */
+#define PROGRESS_PACKETS 4096
+
+/* --- Opening -------------------------------------------------------------------------------- */
+
+/* Converts an expiry by the uptime `now` of this host to an expiry in the replay. */
+static void until_shift(uint32_t *until, uint64_t now)
+{
+	uint64_t end = (uint64_t)*until << SL_UNTIL_SHIFT;
+
+	if (*until)
+		*until = until_after(end > now ? end - now : 0);
+}
+
+/* Changes the clock of this process to the time of the replay, and the expiries of the rules. */
+static void rules_shift(struct ruleset *rules)
+{
+	uint64_t now = uptime_ns();
+
+	uptime_set(JUDGE_BEGUN_NS);
+	for (unsigned int i = 0; i < rules->count; i++) {
+		until_shift(&rules->rules[i].until, now);
+		until_shift(&rules->rules[i].list_until, now);
+	}
+	for (int place = 0; rules->lists && place < SL_LIST_PLACES; place++)
+		until_shift(&rules->lists[place].until, now);
+}
+
+/* Makes a gate with the rules of the running gate, which is only read. */
+static int judge_open_gate(struct replay *replay, const char *name, enum hook hook)
+{
+	_cleanup_(gate_close) struct gate gate = GATE_CLOSED;
+	_cleanup_(ruleset_free) struct ruleset rules = {0};
+	struct gate_sizes sizes;
+	int err = gate_open_named(&gate, name)
+			  ?: gate_sizes_read(&gate, &sizes) ?: rules_read(&gate, &rules);
+
+	if (err)
+		return err;
+	rules_shift(&rules);
+	replay->rules_name[0] = strdup(gate.name);
+	return judge_open(&rules, &sizes, hook, &replay->judge[0]);
+}
+
+/* Makes a gate with the rules of a file. */
+static int judge_open_file(struct replay *replay, const char *path, enum hook hook)
+{
+	_cleanup_(config_free) struct config config = {0};
+	int err;
+
+	uptime_set(JUDGE_BEGUN_NS); /* expiries in the file begin now */
+	err = config_read(path, &config);
+	if (err)
+		return err;
+	replay->rules_name[replay->rules] = strdup(path);
+	return judge_open(&config.rules, &config.sizes, hook, &replay->judge[replay->rules]);
+}
+
+static int judges_open(struct replay *replay, const char *gate)
+{
+	const struct replay_words *words = replay->words;
+	enum hook hook = words->is_out ? HOOK_EGRESS : HOOK_XDP;
+	unsigned int count = words->rules[1] ? 2 : 1;
+	int err = 0;
+
+	for (; !err && replay->rules < count; replay->rules++) {
+		unsigned int i = replay->rules;
+
+		err = words->rules[i] ? judge_open_file(replay, words->rules[i], hook)
+				      : judge_open_gate(replay, gate, hook);
+		err = err
+			      ?: tally_open(&replay->judge[i].gate, hook == HOOK_EGRESS,
+					    &replay->tally[i]);
+	}
+	return err;
+}
+
+/*
+ * Selects CPUs that this process may use, beginning with the current CPU. The process stays on the
+ * selected CPU of each packet, because the kernel could otherwise move it to a CPU that has other
+ * slices and buckets.
+ */
+static int cpus_open(struct replay *replay)
+{
+	unsigned int wanted = replay->words->cpus ?: 1;
+	cpu_set_t set;
+
+	if (sched_getaffinity(0, sizeof(set), &set))
+		return error_add(errno, "no-cpus", NULL, "cannot read the CPUs: %s", why(errno));
+	if (wanted > (unsigned int)CPU_COUNT(&set))
+		return error_misuse("no-cpus", "--cpus",
+				    "%u CPUs are more than the %d that this process may use",
+				    wanted, CPU_COUNT(&set));
+	replay->cpu = calloc(wanted, sizeof(*replay->cpu));
+	if (!replay->cpu)
+		return error_add(ENOMEM, "no-memory", NULL, "out of memory");
+	for (int cpu = sched_getcpu(); replay->cpus < wanted; cpu = (cpu + 1) % CPU_SETSIZE)
+		if (cpu >= 0 && CPU_ISSET(cpu, &set))
+			replay->cpu[replay->cpus++] = cpu;
+	replay->on = wanted; /* no CPU: the first packet selects one */
+	return 0;
+}
+
+/* Checks the words that select packets. */
+static int choice_make(struct replay *replay)
+{
+	const struct replay_words *words = replay->words;
+
+	if (words->is_in && words->is_out)
+		return error_misuse("unexpected", "--out", "excludes --in");
+	replay->choice = (struct capture_choice){
+		.direction = words->is_out ? CAPTURE_OUT : CAPTURE_IN,
+		.has_to = words->to,
+		.interface = words->interface,
+		.mtu = words->mtu,
+	};
+	return words->to ? mac_parse(words->to, replay->choice.to) : 0;
+}
+
+int replay_open(struct replay *replay, const struct replay_words *words, const char *gate)
+{
+	int err;
+
+	*replay = (struct replay){.words = words};
+	for (int i = 0; i < RULES_MAX; i++)
+		replay->judge[i] = (struct judge)JUDGE_CLOSED;
+	err = choice_make(replay)
+		      ?: capture_open(words->capture, &replay->choice, &replay->capture)
+		      ?: caps_require() ?: cpus_open(replay) ?: judges_open(replay, gate);
+	if (!err && words->out)
+		err = annotated_open(words->out, words->capture, &replay->out);
+	return err;
+}
+
+void replay_close(struct replay *replay)
+{
+	capture_close(&replay->capture);
+	if (replay->out.file)
+		fclose(replay->out.file);
+	for (unsigned int i = 0; i < RULES_MAX; i++) {
+		tally_close(&replay->tally[i]);
+		judge_close(&replay->judge[i]);
+		free(replay->rules_name[i]);
+	}
+	free(replay->differs.slot);
+	free(replay->cpu);
+}
+
+/* --- Running -------------------------------------------------------------------------------- */
+
+static volatile sig_atomic_t is_stopped;
+
+static void stop(int signal)
+{
+	(void)signal;
+	is_stopped = 1;
+}
+
+/* Moves this process to the CPU that would receive the packet. */
+static int cpu_select(struct replay *replay, const struct capture_packet *packet)
+{
+	unsigned int index = 0;
+	cpu_set_t set;
+
+	if (replay->cpus > 1)
+		index = rss_cpu(rss_hash(packet->bytes, packet->size), replay->cpus);
+	if (index == replay->on)
+		return 0;
+	CPU_ZERO(&set);
+	CPU_SET(replay->cpu[index], &set);
+	if (sched_setaffinity(0, sizeof(set), &set))
+		return error_add(errno, "no-cpus", NULL, "cannot move to CPU %d: %s",
+				 replay->cpu[index], why(errno));
+	replay->on = index;
+	return 0;
+}
+
+/* Counts a packet whose fate differs under the two sets of rules. */
+static void difference_add(struct replay *replay, const struct capture_packet *packet,
+			   const struct sl_judged *judged, const enum fate fate[RULES_MAX])
+{
+	enum fate change = fate[1] == FATE_DROPPED   ? FATE_DROPPED
+			   : fate[0] == FATE_DROPPED ? FATE_PASSED
+						     : FATE_WOULD_DROP;
+	const struct sl_prefix prefix = prefix_source(&judged->source);
+	struct tally_source *source = NULL;
+
+	if (fate[0] == fate[1])
+		return;
+	fates_add(&replay->differences, change, packet->length);
+	if (judged->source.bits)
+		source = tally_source(&replay->differs, &prefix);
+	if (source)
+		fates_add(&source->fates, change, packet->length);
+}
+
+static void packet_judge(struct replay *replay, const struct capture_packet *packet)
+{
+	enum fate fate[RULES_MAX] = {0};
+	char comment[VERDICT_TEXT] = "not judged: cut within its headers";
+	struct sl_judged judged = {0};
+
+	for (unsigned int i = 0; i < replay->rules; i++) {
+		enum judge_result result = judge_packet(&replay->judge[i], packet, &judged);
+
+		if (result == JUDGE_DONE) {
+			fate[i] = tally_add(&replay->tally[i], packet, &judged);
+			if (replay->out.file && !i)
+				verdict_format(&replay->judge[i].gate, &judged, comment);
+		} else if (!i) {
+			replay->cut += result == JUDGE_CUT;
+			replay->refused += result == JUDGE_REFUSED;
+		}
+	}
+	if (replay->rules > 1)
+		difference_add(replay, packet, &judged, fate);
+	if (replay->out.file)
+		annotated_write(&replay->out, packet, comment);
+}
+
+int replay_run(struct replay *replay)
+{
+	const struct capture_totals *totals = capture_totals(replay->capture);
+	const struct sigaction action = {.sa_handler = stop};
+	struct capture_packet packet;
+	unsigned int mark = error_count();
+	int more, err = 0;
+
+	sigaction(SIGINT, &action, NULL);
+	while (!err && !is_stopped && (more = capture_next(replay->capture, &packet)) == 1) {
+		if (!replay->bytes)
+			replay->first_ns = packet.ns;
+		replay->last_ns = packet.ns;
+		replay->bytes += packet.length;
+		err = cpu_select(replay, &packet);
+		if (!err)
+			packet_judge(replay, &packet);
+		if (!(packet.number % PROGRESS_PACKETS))
+			progress_show(totals->offset, totals->file_size, packet.number, "packets");
+	}
+	progress_end();
+	if (is_stopped)
+		error_drop(mark); /* the signal has interrupted the read */
+	else
+		err = err ?: more;
+	replay->is_complete = !err && !is_stopped;
+	for (unsigned int i = 0; i < replay->rules; i++)
+		if (replay->judge[i].now_ns)
+			uptime_set(replay->judge[i].now_ns);
+	return annotated_close(&replay->out) ?: err;
+}
