@@ -90,7 +90,7 @@ bool case_is_established(const struct bench_case *bench);
 void cases_choose(bool only_essential, char *const *names);
 bool case_is_chosen(const struct bench_case *bench);
 
-/* Returns whether a name matches one of the patterns given to cases_choose(), or there are none. */
+/* Returns whether a name matches a pattern given to cases_choose(), or no pattern was given. */
 bool name_is_chosen(const char *name);
 
 /* --- The programs under test, with the rules and the sources of the chosen cases ------------- */
