@@ -10,9 +10,6 @@
 #include "credit.h"
 #include "rules/limit_words.h"
 
-/* With fewer members, quantiles, outliers and shares of members mean little. */
-#define MEMBERS_MIN 10
-
 /* --- One limit ------------------------------------------------------------------------------ */
 
 void curve_choose(struct suggest_curve *curve, uint64_t span_ns)
@@ -31,8 +28,7 @@ void curve_choose(struct suggest_curve *curve, uint64_t span_ns)
 	}
 }
 
-/* Adds the headroom, and rounds up to two digits. Without headroom, numbers stay exact. */
-static uint64_t headroom_add(uint64_t number, unsigned int headroom)
+uint64_t headroom_add(uint64_t number, unsigned int headroom)
 {
 	uint64_t unit = 1;
 
@@ -103,7 +99,7 @@ static void outliers_find(const struct member *const *sorted, unsigned int count
 {
 	unsigned int most = count / 100 > 3 ? count / 100 : 3;
 
-	for (unsigned int i = most; i && count >= MEMBERS_MIN && !proposal->outliers; i--)
+	for (unsigned int i = most; i && count >= SUGGEST_SOURCES_MIN && !proposal->outliers; i--)
 		if (sorted[i - 1]->demand > SUGGEST_OUTLIER_TIMES * sorted[i]->demand)
 			proposal->outliers = i;
 	for (unsigned int i = 0; i < proposal->outliers && i < SUGGEST_OUTLIERS_SHOWN; i++)
@@ -177,6 +173,28 @@ static int trials_begin(struct population *population, struct proposal *proposal
 	return 0;
 }
 
+/* Returns whether a limit can be proposed. The limits before it have been proposed. */
+static enum suggest_refusal refusal_of(const struct suggest *suggest, enum suggest_class class,
+				       enum suggest_scope scope)
+{
+	const struct population *sources = &suggest->population[class][SUGGEST_SOURCES];
+	const struct population *all = &suggest->population[SUGGEST_ALL][SUGGEST_SOURCES];
+
+	if (sources->packets < SUGGEST_PACKETS_MIN ||
+	    suggest_span_ns(suggest) < SUGGEST_SPAN_MIN_NS)
+		return SUGGEST_TOO_LITTLE;
+	if (class != SUGGEST_ALL && sources->packets == all->packets)
+		return SUGGEST_SAME;
+	if (population_keys(sources) < SUGGEST_SOURCES_MIN &&
+	    population_keys(all) >= SUGGEST_SOURCES_MIN)
+		return SUGGEST_TOO_LITTLE;
+	if (scope == SUGGEST_NETWORKS &&
+	    population_keys(sources) ==
+		    population_keys(&suggest->population[class][SUGGEST_NETWORKS]))
+		return SUGGEST_SAME;
+	return SUGGEST_PROPOSED;
+}
+
 static int limit_propose(struct suggest *suggest, enum suggest_class class,
 			 enum suggest_scope scope)
 {
@@ -196,11 +214,9 @@ static int limit_propose(struct suggest *suggest, enum suggest_class class,
 	err = curve_make(population, &suggest->settings, proposal);
 	if (err)
 		return err;
-	if (population->packets < SUGGEST_PACKETS_MIN ||
-	    suggest_span_ns(suggest) < SUGGEST_SPAN_MIN_NS) {
-		proposal->refusal = SUGGEST_TOO_LITTLE;
+	proposal->refusal = refusal_of(suggest, class, scope);
+	if (proposal->refusal != SUGGEST_PROPOSED)
 		return 0;
-	}
 	curve_choose(&proposal->curve, suggest_span_ns(suggest));
 	limit_make(suggest, class, scope, proposal);
 	return trials_begin(population, proposal);
@@ -272,7 +288,7 @@ static void shape_find(const struct suggest *suggest, struct suggest_attack *att
 	attack->shape_proto = most->shape >> 8;
 	attack->shape_syn = most->shape & 1;
 	attack->one_shape =
-		attack->shape_share >= SHAPE_SHARE && sources->count >= MEMBERS_MIN &&
+		attack->shape_share >= SHAPE_SHARE && sources->count >= SUGGEST_SOURCES_MIN &&
 		(attack->shape_proto != PROTO_TCP || attack->shape_syn || are_single(sources));
 }
 

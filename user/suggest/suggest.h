@@ -60,8 +60,12 @@ bool suggest_read(const void *frame, uint32_t size, struct suggest_packet *ret);
 
 /* --- Proposals ------------------------------------------------------------------------------ */
 
-/* No limit is proposed for a class with fewer packets, or from a shorter capture. */
+/*
+ * No limit is proposed for a class with fewer packets, or from a shorter capture. If all classes
+ * together have this many sources, a class with fewer sources gets no limit either.
+ */
 #define SUGGEST_PACKETS_MIN 1000U
+#define SUGGEST_SOURCES_MIN 10
 #define SUGGEST_SPAN_MIN_NS 10000000000ULL
 
 /* A group of members is outlying if each needs this many times what any other member needs. */
@@ -83,7 +87,8 @@ struct suggest_settings {
 enum suggest_refusal {
 	SUGGEST_PROPOSED,
 	SUGGEST_NO_PACKETS,
-	SUGGEST_TOO_LITTLE, /* too few packets, or too short a time */
+	SUGGEST_TOO_LITTLE, /* too few packets or sources, or too short a time */
+	SUGGEST_SAME,	    /* all packets are of the class, or each network has one source */
 };
 
 struct suggest_outlier {
@@ -160,6 +165,7 @@ struct newcomer_counts {
 struct suggest {
 	struct suggest_settings settings;
 	uint64_t packets, bytes, unread; /* unread: ports or flags were not captured */
+	uint64_t sourceless, merged; /* counted by the caller: frames without a source; buffers */
 	uint64_t first_ns, last_ns;
 	struct sl_match match[SUGGEST_CLASSES];
 	struct population population[SUGGEST_CLASSES][SUGGEST_SCOPES];
@@ -192,6 +198,9 @@ static inline uint64_t suggest_span_ns(const struct suggest *suggest)
 {
 	return suggest->last_ns - suggest->first_ns;
 }
+
+/* Adds a headroom in per cent, and rounds up to two digits. Without headroom, returns `number`. */
+uint64_t headroom_add(uint64_t number, unsigned int headroom);
 
 /* Returns the mask of a limit's key for a family, as in struct sl_limit. */
 void suggest_mask(enum suggest_scope scope, bool ipv4, __u64 ret[2]);

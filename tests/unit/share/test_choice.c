@@ -251,7 +251,7 @@ static const struct {
 		double seconds;
 		enum quiet quiet;
 		bool store_is_away;
-		/* accounts of `foremost` (F) and `another` (A); lower case: no account */
+		/* whether `foremost` (F, else f) and `another` (A, else a) have an account */
 		const char *reported;
 	} times[3];
 } rooms[] = {

@@ -214,6 +214,26 @@ TEST(test_too_few_packets_or_too_short_a_time)
 	end(NULL);
 }
 
+TEST(test_a_class_whose_limit_would_be_useless)
+{
+	struct stream udp = hundred, dns = hundred;
+
+	udp.facts |= SL_FACT_PROTO | SL_FACT_PORT;
+	run(&udp, 1, 20000, 0); /* all packets are of the class */
+	assert_int_equal(proposal_of(SUGGEST_UDP)->refusal, SUGGEST_SAME);
+	assert_int_equal(suggest.proposal[0][SUGGEST_NETWORKS].refusal, SUGGEST_SAME);
+	end(NULL);
+
+	dns.facts |= SL_FACT_PROTO | SL_FACT_PORT;
+	dns.port = 53;
+	clients_make(clients, addresses, CLIENTS, (struct stream){.size = 2, .gap = 200});
+	clients[CLIENTS] = dns; /* one source of many */
+	run(clients, CLIENTS + 1, 20000, 0);
+	assert_int_equal(proposal_of(SUGGEST_DNS)->packets, 2000);
+	assert_int_equal(proposal_of(SUGGEST_DNS)->refusal, SUGGEST_TOO_LITTLE);
+	end(NULL);
+}
+
 TEST(test_few_sources_look_like_an_attack)
 {
 	clients_make(clients, addresses, CLIENTS, (struct stream){.size = 1, .gap = 1000});
