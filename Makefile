@@ -514,6 +514,7 @@ install-replay: $(BUILD)/sluice-replay
 	$(say) INSTALL $(DESTDIR)$(PREFIX)/sbin/sluice-replay
 	$(Q)install -D -m 0755 $(BUILD)/sluice-replay $(DESTDIR)$(PREFIX)/sbin/sluice-replay
 	$(Q)install -D -m 0644 docs/man/sluice-replay.8 $(DESTDIR)$(PREFIX)/share/man/man8/sluice-replay.8
+	$(Q)install -D -m 0644 docs/man/sluice-suggest.8 $(DESTDIR)$(PREFIX)/share/man/man8/sluice-suggest.8
 	$(Q)install -d $(COMPLETIONS_TO)
 	$(Q)ln -sf sluice $(COMPLETIONS_TO)/sluice-replay
 

@@ -14,7 +14,7 @@ from lab import MAPS, SLUICE, TOP, run
 
 MAN = os.path.join(TOP, "docs", "man")
 PAGES = {"sluice": "sluice.8", "sluice-share": "sluice-share.8", "sluice-top": "sluice-top.8", "sluice-serve": "sluice-serve.8",
-         "sluice-events": "sluice-events.8", "sluice-replay": "sluice-replay.8",
+         "sluice-events": "sluice-events.8", "sluice-replay": "sluice-replay.8", "sluice-suggest": "sluice-suggest.8",
          "sluice-rules": "sluice-rules.5", "sluice-limits": "sluice-limits.7", "sluice-inspect": "sluice-inspect.7"}
 DOCUMENTS = ["README.md", *sorted(f"docs/{name}" for name in os.listdir(os.path.join(TOP, "docs"))
                                  if name.endswith(".md"))]
@@ -159,15 +159,14 @@ def test_the_page_has_the_words_of_the_table(command):
         assert {word for macro, word in words_of(line) if macro == "Cm"} <= usual, line
 
 
-@pytest.mark.parametrize("name", ["share", "top", "serve", "replay"])
+@pytest.mark.parametrize("name", ["share", "top", "serve", "replay", "suggest"])
 def test_the_page_of_a_program_has_the_words_of_its_table(name):
     page = parts(read(f"docs/man/sluice-{name}.8"), "Sh")
     form, = synopsis_in([*page["SYNOPSIS"], ".Pp"])
     words = synopsis_of(name)[1:]
     assert form[form.index(words[0]):] == words
     if name != "top":
-        options = [f"-{word}" for word in items(page["OPTIONS"], "Fl") if word.startswith("-")]
-        assert options == [word for word in form if word.startswith("--")]
+        assert [f"-{word}" for word in items(page["OPTIONS"], "Fl")] == [word for word in form if word.startswith("--")]
 
 
 def test_the_page_has_the_options_of_the_table():

@@ -103,6 +103,8 @@ WORDS = {
     "sources": [[], ["sort", ESCAPE]],
     "top": [["-b", "every", "200ms", "times", "1"], ["-b", ESCAPE], ["sort", ESCAPE]],
     "events": [["kind", ESCAPE], ["--exec", ESCAPE], ["--since", ESCAPE]],
+    "replay": [[f"x{ESCAPE}.pcap"], ["--to", ESCAPE, "x.pcap"], ["--interface", ESCAPE, "x.pcap"]],
+    "suggest": [[f"x{ESCAPE}.pcap"], ["quantile", ESCAPE], ["--to", ESCAPE, "x.pcap"]],
     "export": [[]],
     "serve": [["--listen", ESCAPE], ["--token-file", ESCAPE], ["--socket", ESCAPE, "--listen", "127.0.0.1:1"]],
     "upgrade": [[]],

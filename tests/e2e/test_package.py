@@ -54,7 +54,7 @@ usr/share/doc/sluice-serve/changelog.gz
 usr/share/doc/sluice-serve/copyright
 usr/share/man/man8/sluice-serve.8.gz
 """.split()
-REPLAY_FILES = [path.replace("sluice-top", "sluice-replay") for path in TOP_FILES]
+REPLAY_FILES = [path.replace("sluice-top", "sluice-replay") for path in TOP_FILES] + ["usr/share/man/man8/sluice-suggest.8.gz"]
 DOC = "usr/share/doc/sluice"
 FOLDERS = {f"{DOC}/docs": "docs/*.md", f"{DOC}/examples": "docs/examples/*",
            f"{DOC}/docs/examples": "docs/examples/*"}  # a link in the package

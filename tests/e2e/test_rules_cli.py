@@ -11,8 +11,8 @@ from lab import frame, own_bpffs, refused, run_sluice
 
 COMMANDS = ["attach", "detach", "status", "doctor", "set", "newcomers", "allow", "deny", "unallow",
             "undeny", "lists", "del", "forgive", "show", "apply", "confirm", "keep", "share",
-            "diff", "dump", "check", "stats", "sources", "top", "events", "export", "serve", "upgrade", "complete", "version",
-            "help"]
+            "diff", "dump", "check", "stats", "sources", "top", "events", "replay", "suggest", "export", "serve",
+            "upgrade", "complete", "version", "help"]
 
 
 @pytest.mark.parametrize("prefix, per, length", [

@@ -6,6 +6,8 @@
 #include "base/cleanup.h"
 #include "replay/replay.h"
 #include "replay/show.h"
+#include "replay/suggest.h"
+#include "replaying/command_suggest.h"
 #include "rules/prefix.h"
 
 #define PREFIXES_TEXT 4096
@@ -99,8 +101,9 @@ static int replay_command(const struct context *context, const void *args)
 
 int main(int argc, char **argv)
 {
-	static struct command replay;
-	static const struct command *const commands[] = {&replay, &command_version, &command_help};
+	static struct command replay, suggest;
+	static const struct command *const commands[] = {&replay, &suggest, &command_version,
+							 &command_help};
 	static const struct program program = {.name = "sluice-replay",
 					       .commands = commands,
 					       .count = ARRAY_SIZE(commands),
@@ -109,5 +112,8 @@ int main(int argc, char **argv)
 	replay = command_replay;
 	replay.run = replay_command;
 	replay.package = NULL;
+	suggest = command_suggest;
+	suggest.run = suggest_command;
+	suggest.package = NULL;
 	return program_main(&program, argc, argv);
 }

@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: GPL-2.0
+"""`sluice suggest` proposes limits that fit the packets of a capture, and that observe."""
+
+import contextlib
+import json
+import random
+import re
+import shutil
+import signal
+import struct
+import subprocess
+
+import pytest
+
+from captures import pcap, pcapng
+from lab import SLUICE, frame, inside, one_line, refused, run, run_sluice, wait_until, written
+
+MS, SECOND = 10**6, 10**9
+A = "192.0.2.1"
+HUNDRED = [(burst * 200 * MS, frame(A)) for burst in range(100) for _ in range(20)]  # 100 pps in bursts of 20
+
+
+def clients(count, seconds=20, size=None, port=9):
+    """Returns packets of `count` sources, ten a second each, in the order of their times."""
+    chance = random.Random(1)
+    return sorted(((number * MS + step * 100 * MS, frame(f"10.0.{number // 200}.{1 + number % 200}",
+                                                         size or chance.randrange(60, 900), port=port))
+                   for number in range(count) for step in range(10 * seconds)), key=lambda packet: packet[0])
+
+
+def merged(*streams):
+    return sorted((packet for stream in streams for packet in stream), key=lambda packet: packet[0])
+
+
+@pytest.fixture(name="suggest")
+def fixture_suggest(tmp_path):
+    """Returns a function that proposes limits from packets, or from the bytes of a capture."""
+    def suggest(packets, *words, status=0, data=None, form=("-j",)):
+        capture = written(tmp_path / "monday.pcap", data or pcap(packets))
+        return run_sluice(*form, "suggest", capture, *words, status=status)
+    return suggest
+
+
+def limit_of(result, name="all", per="32/64"):
+    limit, = [limit for limit in json.loads(result.out)["limits"] if (limit["name"], limit["per"]) == (name, per)]
+    return limit
+
+
+def dropped(tmp_path, packets, text):
+    """Returns how many packets limits with action drop refuse in a replay."""
+    rules = written(tmp_path / "rules.yaml", text.replace("action: observe", "action: drop"))
+    replay, = json.loads(run_sluice("-j", "replay", written(tmp_path / "again.pcap", pcap(packets)), "-f", rules).out)["replays"]
+    return replay["totals"]["dropped"]["packets"]
+
+
+@pytest.mark.parametrize("make", [pcap, pcapng])
+@pytest.mark.parametrize("order", ["<", ">"])
+def test_a_source_of_100_pps_in_bursts_of_20(suggest, make, order):
+    limit = limit_of(suggest(None, "headroom", "0", data=make(HUNDRED, order=order)))
+    assert (limit["pps"], limit["burst"], limit["refused_packets"]) == (100, 20, 0)
+    assert {step["pps"]: step["burst"] for step in limit["curve"]}[50] == 99 * 10 + 20
+
+
+def test_the_proposal_refuses_nothing_and_one_packet_less_refuses(suggest, tmp_path):
+    text = suggest(HUNDRED, "headroom", "0", form=()).out
+    assert "burst: 20\n" in text and "rate: 100pps\n" in text
+    assert dropped(tmp_path, HUNDRED, text) == 0
+    assert dropped(tmp_path, HUNDRED, text.replace("burst: 20\n", "burst: 19\n")) >= 1
+
+
+def test_clients_of_many_sources_pass_by_the_proposal(suggest, tmp_path):
+    packets = merged(clients(50), clients(20, port=53))
+    result = suggest(packets, form=())
+    assert result.out.count("action: observe") >= 2 and "match: udp port 53" in result.out
+    assert dropped(tmp_path, packets, result.out) == 0
+
+
+def test_a_gate_accepts_the_proposal(suggest, lab):
+    lab.attach()
+    text = suggest(clients(50), form=()).out
+    lab.sluice("apply", "-", input=text)
+    limits = lab.json("dump")["policies"][0]["limits"]
+    assert limits and {limit["action"] for limit in limits} == {"observe"}
+
+
+def test_an_outlier_is_named(suggest):
+    loud = [(n * MS, frame("198.51.100.7", 200)) for n in range(20000)]
+    result = suggest(merged(clients(100), loud))
+    limit = limit_of(result)
+    assert (limit["outliers"], limit["outlier"][0]["source"], limit["outlier"][0]["needs_pps"]) == (1, "198.51.100.7", 1000)
+    assert limit["pps"] < 100 and limit["refused_members"] == 1 and 15000 < limit["refused_packets"] < 20000
+    assert "198.51.100.7 rate 1500pps action observe" in suggest(merged(clients(100), loud), form=()).out
+
+
+@pytest.mark.parametrize("packets,shape", [
+    (merged(clients(100, size=64)), True),
+    (merged(clients(30, seconds=11), [(n * MS // 2, frame(A, 60 + n % 900)) for n in range(20000)]), False),
+], ids=["one shape", "few sources"])
+def test_this_looks_like_an_attack(suggest, packets, shape):
+    result = suggest(packets)
+    attack = json.loads(result.out)["attack"]
+    assert (attack["one_shape"], attack["few_sources"]) == (shape, not shape)
+    assert "this looks like an attack" in result.err
+    assert "# This looks like an attack: " in suggest(packets, form=()).out
+
+
+@pytest.mark.parametrize("packets", [HUNDRED[:900], [(ns // 10, data) for ns, data in HUNDRED], []],
+                         ids=["few packets", "short time", "nothing"])
+def test_too_little_traffic(suggest, packets):
+    result = suggest(packets, status=1)
+    assert json.loads(result.out)["error"]["id"] == "too-little"
+
+
+def test_standard_input_and_a_pipe_of_both_commands(tmp_path):
+    monday, tuesday = (written(tmp_path / f"{day}.pcap", pcap(clients(count))) for day, count in [("monday", 50), ("tuesday", 60)])
+    from_file = run_sluice("suggest", monday).out
+    from_input = run("sh", "-c", f"cat {monday} | {SLUICE} suggest -").out
+    assert [line for line in from_input.split("\n") if line[:1] != "#"] == [line for line in from_file.split("\n") if line[:1] != "#"]
+    line, = re.findall(r"#   (sluice suggest .* -f -)\n", from_file)
+    line = line.replace("OTHER.pcap", tuesday).replace("sluice", SLUICE)
+    assert "would" in run("sh", "-c", line).out.lower()
+
+
+def test_damage_is_reported_after_what_came_before(suggest):
+    result = suggest(None, data=pcap(HUNDRED)[:-7], status=1, form=())
+    assert "- name: all\n" in result.out and "1999 packets" in result.out
+    assert "2000" in one_line(result._replace(out=""))
+
+
+@pytest.mark.parametrize("words", [("quantile", "49"), ("quantile", "101"), ("quantile", "x"), ("headroom", "1001")])
+def test_numbers_out_of_range(suggest, words):
+    refused(suggest(HUNDRED, *words, status=2, form=()))
+
+
+def test_a_lower_quantile_leaves_out_more_sources(suggest):
+    loud = [(n * 5 * MS, frame(f"10.9.0.{1 + n % 5}")) for n in range(4000)]  # 5 sources of 40 pps beside 50 of 10 pps
+    packets = merged(clients(50), loud)
+    assert [limit_of(suggest(packets, "quantile", quantile, "headroom", "0"))["pps"] for quantile in ("100", "50")] == [50, 10]
+
+
+# --- Captures of real tools -------------------------------------------------------------------------
+
+def stretched(path, seconds):
+    """Returns the bytes of a capture of tcpdump, whose times are scaled to this duration."""
+    data, packets = path.read_bytes(), []
+    magic, = struct.unpack_from("=I", data)
+    assert magic == 0xA1B2C3D4
+    at = 24
+    while at < len(data):
+        second, micros, size, length = struct.unpack_from("=IIII", data, at)
+        packets.append((second * SECOND + micros * 1000, data[at + 16:at + 16 + size], length))
+        at += 16 + size
+    first, last = packets[0][0], packets[-1][0]
+    return pcap([((ns - first) * seconds * SECOND // max(last - first, 1), *rest) for ns, *rest in packets])
+
+
+TOOLS = {
+    "nping": (["nping", "--udp", "-p", "53", "--rate", "2000", "-c", "1200", "-N", "127.0.0.1"], "udp-53"),
+    "iperf3": (["iperf3", "-c", "127.0.0.1", "-u", "-b", "12M", "-l", "1000", "-t", "1"], "udp-other"),
+}
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+def test_traffic_of_real_tools_captured_by_tcpdump(lab, suggest, tmp_path, tool):
+    words, name = TOOLS[tool]
+    if not shutil.which("tcpdump") or not shutil.which(tool):
+        pytest.skip(f"tcpdump or {tool} is not installed")
+    capture = tmp_path / "lo.pcap"
+    lab.ip("link", "set", "lo", "up", netns=lab.filter)
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(inside(lab.filter))
+        dump = stack.enter_context(subprocess.Popen(
+            ["tcpdump", "-i", "lo", "-U", "--immediate-mode", "-s", "96", "-w", str(capture), "udp"], stderr=subprocess.PIPE))
+        stack.callback(dump.send_signal, signal.SIGINT)
+        dump.stderr.readline()
+        wait_until(lambda: capture.exists() and capture.stat().st_size >= 24, "the capture begins")
+        if tool == "iperf3":
+            server = stack.enter_context(subprocess.Popen(["iperf3", "-s"], stdout=subprocess.DEVNULL))
+            stack.callback(server.terminate)
+        wait_until(lambda: run(*words, check=False).code == 0, f"{tool} has sent its packets")
+        wait_until(lambda: capture.stat().st_size >= 1200 * (16 + 42), "the packets are captured")
+    result = suggest(None, data=stretched(capture, 30))
+    limit = limit_of(result, name) if limit_is_there(result, name) else limit_of(result)
+    assert limit["packets"] >= 1200 and limit["refused_packets"] == 0 and limit["pps"] >= 30
+
+
+def limit_is_there(result, name):
+    return any(limit["name"] == name and limit["refused_because"] is None for limit in json.loads(result.out)["limits"])

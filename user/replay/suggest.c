@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "replay/suggest.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "capture/capture.h"
+#include "program/progress.h"
+#include "replaying/command_suggest.h"
+#include "report/report_suggest.h"
+#include "suggest/suggest.h"
+
+/* Packets between two updates of the progress. */
+#define PROGRESS_PACKETS 4096
+
+/* A merged packet counts as its length divided by this, rounded up. */
+#define MERGED_BYTES 1500
+
+/* A capture that can be read twice. */
+struct input {
+	const char *path;
+	struct capture_choice choice;
+	FILE *copy; /* copy of standard input, or NULL */
+};
+
+/* Copies standard input to a temporary file without a name. */
+static int input_copy(struct input *input)
+{
+	static char block[1 << 16];
+	ssize_t size;
+
+	input->copy = tmpfile();
+	if (!input->copy)
+		return error_add(errno, "cannot-write", NULL, "no temporary file: %s",
+				 strerror(errno));
+	while ((size = read(STDIN_FILENO, block, sizeof(block))) > 0)
+		if (write(fileno(input->copy), block, size) != size)
+			return error_add(ENOSPC, "cannot-write", NULL,
+					 "the temporary file of standard input cannot be written");
+	return size ? error_add(errno, "cannot-read", NULL, "standard input: %s", strerror(errno))
+		    : 0;
+}
+
+static int input_open(struct input *input, struct capture **ret)
+{
+	_cleanup_fclose_ FILE *stream = NULL;
+	_cleanup_close_ int fd = -1;
+
+	if (!input->copy)
+		return capture_open(input->path, &input->choice, ret);
+	fd = dup(fileno(input->copy));
+	if (fd >= 0 && !lseek(fd, 0, SEEK_SET))
+		stream = fdopen(fd, "r");
+	if (!stream)
+		return error_add(errno, "cannot-read", NULL, "standard input: %s", strerror(errno));
+	steal_fd(&fd); /* the stream closes it */
+	return capture_open_stream(steal_pointer(&stream), "standard input", &input->choice, ret);
+}
+
+/* Reads all packets, and calls suggest_add() or suggest_try(). Returns 0 or a negative errno. */
+static int input_read(struct input *input, struct suggest *suggest, bool is_second)
+{
+	_cleanup_(capture_close) struct capture *capture = NULL;
+	struct capture_packet packet;
+	int err = input_open(input, &capture);
+
+	while (!err && (err = capture_next(capture, &packet)) == 1) {
+		const struct capture_totals *totals = capture_totals(capture);
+		struct suggest_packet found = {
+			.ns = packet.ns,
+			.packets = packet.is_merged
+					   ? (packet.length + MERGED_BYTES - 1) / MERGED_BYTES
+					   : 1,
+			.bytes = packet.length,
+		};
+
+		err = 0;
+		if (totals->packets % PROGRESS_PACKETS == 0)
+			progress_show(totals->offset, totals->file_size, totals->packets,
+				      "packets");
+		if (!suggest_read(packet.bytes, packet.size, &found)) {
+			suggest->sourceless += !is_second;
+			continue;
+		}
+		suggest->merged += !is_second && packet.is_merged;
+		if (is_second)
+			suggest_try(suggest, &found);
+		else
+			err = suggest_add(suggest, &found);
+	}
+	progress_end();
+	return err;
+}
+
+/* Refuses to propose from too little traffic. */
+static int suggest_check(const struct suggest *suggest, const char *capture)
+{
+	if (suggest->proposal[SUGGEST_ALL][SUGGEST_SOURCES].refusal == SUGGEST_PROPOSED)
+		return 0;
+	return error_add(ENODATA, "too-little", capture,
+			 "too little traffic to propose limits: %" PRIu64 " packets in %" PRIu64
+			 " s; capture %u packets over %u s",
+			 suggest->packets, suggest_span_ns(suggest) / NS_PER_SEC,
+			 SUGGEST_PACKETS_MIN, (unsigned int)(SUGGEST_SPAN_MIN_NS / NS_PER_SEC));
+}
+
+static void attack_warn(const struct suggest_attack *attack, const char *capture)
+{
+	if (attack->few_sources)
+		error_warn("attack", capture,
+			   "this looks like an attack: %u %% of the packets are from %u of the "
+			   "sources; capture usual traffic",
+			   attack->busiest_share, attack->busiest);
+	if (attack->one_shape)
+		error_warn("attack", capture,
+			   "this looks like an attack: %u %% of the packets are alike; capture "
+			   "usual traffic",
+			   attack->shape_share);
+}
+
+static int choice_make(const struct suggest_args *words, struct capture_choice *ret)
+{
+	*ret = (struct capture_choice){
+		.direction = words->is_out ? CAPTURE_OUT : CAPTURE_IN,
+		.interface = words->interface,
+		.has_to = words->to,
+	};
+	if (words->is_in && words->is_out)
+		ret->direction = CAPTURE_ANY;
+	return words->to ? mac_parse(words->to, ret->to) : 0;
+}
+
+int suggest_command(const struct context *context, const void *args)
+{
+	const struct suggest_args *words = args;
+	const struct suggest_settings settings = {
+		.quantile = words->quantile ?: SUGGEST_QUANTILE,
+		.headroom = words->headroom ? words->headroom - 1 : SUGGEST_HEADROOM,
+		.most = POPULATION_MAX,
+	};
+	_cleanup_(suggest_free) struct suggest suggest = {0};
+	_cleanup_fclose_ FILE *copy = NULL;
+	struct input input = {.path = words->capture};
+	unsigned int mark;
+	int err = choice_make(words, &input.choice), damaged;
+
+	(void)context;
+	if (!err && !strcmp(input.path, "-"))
+		err = input_copy(&input);
+	copy = input.copy;
+	err = err ?: suggest_begin(&suggest, &settings);
+	if (err)
+		return err;
+	damaged = input_read(&input, &suggest, false);
+	if (damaged && !suggest.packets)
+		return damaged;
+	err = suggest_propose(&suggest) ?: suggest_check(&suggest, words->capture);
+	if (err)
+		return err;
+	mark = error_count();
+	if (suggest_must_try(&suggest))
+		input_read(&input, &suggest, true);
+	error_drop(mark); /* the same error as after the first reading */
+	report_suggest(&suggest, words->capture);
+	attack_warn(&suggest.attack, words->capture);
+	return damaged;
+}

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Replay: the command `suggest`, which reads a capture twice. */
+#ifndef SLUICE_REPLAY_SUGGEST_H
+#define SLUICE_REPLAY_SUGGEST_H
+
+#include "program/program.h"
+
+/* Returns 0 or a negative errno. */
+int suggest_command(const struct context *context, const void *args);
+
+#endif

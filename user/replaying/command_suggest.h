@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Replaying: the words of `suggest`, which `sluice` documents and sluice-replay runs. */
+#ifndef SLUICE_COMMAND_SUGGEST_H
+#define SLUICE_COMMAND_SUGGEST_H
+
+#include "program/program.h"
+
+/* Words that were not given are 0 or NULL. */
+struct suggest_args {
+	const char *capture;
+	unsigned int quantile; /* in thousandths of a per cent */
+	unsigned int headroom; /* per cent + 1 */
+	const char *to;
+	const char *interface;
+	bool is_in, is_out;
+};
+
+/* The command without `run`: another package has its program. */
+extern const struct command command_suggest;
+
+#endif
