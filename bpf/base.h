@@ -6,11 +6,11 @@
 #include "sluice.h"
 
 /*
- * A global BPF function. The verifier checks it once, for any arguments, so it must test each
- * pointer for NULL. Use it if inlining would exceed the verifier's limit, or the 512 bytes of stack
- * that Linux 6.1 allows a chain of calls. Its arguments and result are scalars, or pointers to
- * structures without pointers. Before Linux 6.2 an argument cannot be the key of a map lookup, so
- * the function must copy the key to its own stack first.
+ * A global BPF function. The verifier checks such a function once, for any arguments, so it must
+ * test each pointer for NULL. Use one if inlining would exceed the verifier's limit, or the 512
+ * bytes of stack that Linux 6.1 allows a chain of calls. Its arguments and result are scalars, or
+ * pointers to structures without pointers. Before Linux 6.2 an argument cannot be the key of a map
+ * lookup, so the function must copy the key to its own stack first.
  */
 #define BPF_GLOBAL __noinline
 
@@ -21,12 +21,12 @@
 /*
  * clock_ticks() is the monotonic clock in ticks. clock_jiffies() is jiffies64, which is almost free
  * to read, but has only the resolution of CONFIG_HZ. A test build (SL_TEST_CLOCK) reads both from
- * variables, and clock_pass_lookup() moves its clock as if a lookup had taken some time.
+ * variables, and clock_pass_lookup() advances the test clock as if a lookup had taken some time.
  */
 #ifdef SL_TEST_CLOCK
 volatile __u64 test_clock_ticks;
 volatile __u64 test_jiffies;
-volatile __u64 test_lookup_ticks; /* time that a lookup of a bucket takes */
+volatile __u64 test_lookup_ticks; /* ticks that a test's lookup of a bucket takes */
 
 static __always_inline __u64 clock_ticks(void)
 {
@@ -46,7 +46,7 @@ static __always_inline void clock_pass_lookup(void)
 
 /*
  * `sluice replay` gives the programs only the bytes that were captured, and sets the length on the
- * wire. 0: the frame has no more bytes.
+ * wire. 0: the frame has no further bytes.
  */
 volatile __u32 test_length;
 
@@ -55,7 +55,7 @@ static __always_inline __u32 frame_length(__u32 size)
 	return test_length ?: size;
 }
 #else
-/* Returns the length of a frame on the wire. size: the length of the buffer. */
+/* Returns the length of a frame on the wire. size: number of bytes in the buffer. */
 static __always_inline __u32 frame_length(__u32 size)
 {
 	return size;
@@ -76,7 +76,7 @@ static __always_inline void clock_pass_lookup(void)
 }
 #endif
 
-/* Returns the monotonic clock in units of 2^SL_UNTIL_SHIFT ns, like the expiries of rules. */
+/* Returns the monotonic clock in units of 2^SL_UNTIL_SHIFT ns, the unit of expiries. */
 static __always_inline __u32 clock_until(void)
 {
 	return clock_ticks() / SL_TICKS_PER_NS >> SL_UNTIL_SHIFT;

@@ -4,11 +4,11 @@
  *
  * The kernel evicts entries of these maps. An insertion costs as much as five packets, so a CPU
  * inserts few. A bucket saves a hot source the charge of its shared state; for a slow source it
- * would only cost cache lines. So a CPU uses buckets only for its first sources, for hot
- * sources, and for sources that were refused or observed. It marks these sources in map `in_use`; a
- * source without a mark is charged at its shared state. A mark is one of 65,536 bits, selected by a
- * keyed hash. If two sources share a mark, a source without a bucket needs a lookup that finds
- * nothing. It then clears the shared mark, which the other source soon sets again.
+ * would only cost cache lines. So a CPU uses buckets only for its first sources, for hot sources,
+ * and for sources that were refused or observed. It marks these sources in map `in_use`; a source
+ * without a mark is charged directly to its shared state. A mark is one of 65,536 bits, selected by
+ * a keyed hash. If two sources share a mark, packets of the source without a bucket need a lookup
+ * that finds nothing. They then clear the shared mark, which the other source soon sets again.
  *
  * Race: the kernel reuses an evicted entry at once, even while a program on another CPU uses it.
  * That program may then write to the bucket of another source. So bucket_find() compares `seal`,
@@ -21,7 +21,7 @@
 #include "flood.h"
 #include "rules.h"
 
-/* Stores the current jiffy, and the generation of the rules that apply to the packet. */
+/* Stores in the packet the current jiffy, and the generation of the rules for the packet. */
 static __always_inline void packet_begin(struct packet *packet, const struct sl_gate *gate)
 {
 	packet->jiffy = clock_jiffies();
@@ -31,11 +31,11 @@ static __always_inline void packet_begin(struct packet *packet, const struct sl_
 /* --- Marks ---------------------------------------------------------------------------------- */
 
 struct mark {
-	__u64 *word; /* word with the mark; never NULL, but the verifier cannot know that */
+	__u64 *word; /* word that contains the mark; never NULL, which the verifier cannot know */
 	__u64 bit;
 };
 
-/* Returns a key's mark. The hash is keyed, so a sender cannot choose sources that share a mark. */
+/* Returns the mark of a bucket's key. Its hash has a secret: senders cannot choose shared marks. */
 static __always_inline struct mark mark_of(const __u64 key[2], struct sl_in_use *here)
 {
 	__u32 hash = digest_sum(hash_secret, key) >> 48;
@@ -49,7 +49,7 @@ static __always_inline struct mark mark_of(const __u64 key[2], struct sl_in_use 
 
 /* --- Finding a bucket ------------------------------------------------------------------------ */
 
-/* Clears a bucket that is new to this CPU, or that was written for another source. */
+/* Clears a bucket that this CPU has not used yet, or that has the data of another source. */
 BPF_GLOBAL int bucket_clear(struct sl_bucket *bucket, __u64 seal0, __u64 seal1)
 {
 	if (bucket)
@@ -57,7 +57,7 @@ BPF_GLOBAL int bucket_clear(struct sl_bucket *bucket, __u64 seal0, __u64 seal1)
 	return 0;
 }
 
-/* Returns the bucket of a key, or NULL. */
+/* Returns this CPU's bucket for a key, or NULL. */
 static __always_inline struct sl_bucket *bucket_get(const __u64 key[2], bool ipv4)
 {
 	clock_pass_lookup();
@@ -65,9 +65,9 @@ static __always_inline struct sl_bucket *bucket_get(const __u64 key[2], bool ipv
 }
 
 /*
- * Returns the bucket of the source, or NULL if this CPU does not use one. The bucket's key is
- * stored in the space of the packet's `destination`, so an inspected packet must be inspected again
- * if a limit needs it.
+ * Returns the bucket of the source, or NULL if this CPU uses none for the source. The bucket's key
+ * is stored in the space of the packet's `destination`, so an inspected packet must be inspected
+ * again if a limit needs it.
  */
 static __always_inline struct sl_bucket *bucket_find(struct packet *packet, struct sl_in_use *here)
 {
@@ -88,21 +88,21 @@ static __always_inline struct sl_bucket *bucket_find(struct packet *packet, stru
 
 /* --- Which sources get a bucket --------------------------------------------------------------- */
 
-/* A CPU's first 1024 sources get a bucket at once, so that a small network is listed completely. */
+/* The first 1024 sources of a CPU get a bucket at once: a small network is listed completely. */
 #define BUCKETS_FIRST 1024
 
-#define BUCKET_FIRST 1 /* value of `kept` if the CPU uses the bucket until the kernel evicts it */
+#define BUCKET_FIRST 1 /* value of `kept`: the CPU uses the bucket until it is evicted */
 
-/* One in 32 packets of hot sources inserts a bucket: slow sources look hot only by chance. */
+/* One in 32 packets that find their source hot inserts a bucket: slow sources seldom look hot. */
 #define HOT_SAMPLE 32
 
 /*
  * Use the bucket of a source for 4096 jiffies after a refusal (4 s at HZ=1000), even if the source
- * is not hot. So the counters of abusers are complete unless the kernel evicts the bucket.
+ * is not hot. So the counters of abusers are complete, except if the kernel evicts their bucket.
  */
 #define REFUSED_JIFFIES 4096
 
-/* Stores in the bucket that a packet of its source was refused in this jiffy. */
+/* Records in a bucket that a packet of its source was refused in the current jiffy. */
 static __always_inline void bucket_refuse(struct sl_bucket *bucket, const struct packet *packet)
 {
 	__u32 at = 2 * packet->jiffy;
@@ -120,21 +120,20 @@ static __always_inline bool bucket_is_kept(const struct sl_bucket *bucket,
 
 enum bucket_claim {
 	BUCKET_NONE,
-	BUCKET_RESTORE, /* mark a kept bucket again, after another source cleared the mark */
+	BUCKET_RESTORE, /* mark a kept bucket again, whose mark another source's packet cleared */
 	BUCKET_INSERT,
 };
 
-/* Returns whether a packet is sampled, by its number: one in four, spread evenly. */
+/* Returns whether a packet is sampled, by the number `count`: one in four, spread evenly. */
 static __always_inline bool count_is_drawn(__u32 count)
 {
 	return count * 0x9e3779b1U < 1U << 30;
 }
 
 /*
- * Returns whether a source without a bucket gets a bucket with this packet. passes: 1 if every
- * limit passed the packet. Sources that are not hot get at most one bucket of each ration per
- * jiffy. So an abuser is listed soon, and a flood causes at most 2 HZ insertions a second on each
- * CPU.
+ * Returns whether a source without a bucket gets one by this packet. passes: 1 if all limits passed
+ * the packet. Sources that are not hot get at most one bucket of each ration per jiffy, so that
+ * abusers are listed soon, but a flood causes at most 2 HZ insertions a second on each CPU.
  */
 static __always_inline enum bucket_claim bucket_claim(const struct packet *packet,
 						      const struct verdict *verdict, bool passes,
@@ -158,7 +157,7 @@ static __always_inline enum bucket_claim bucket_claim(const struct packet *packe
 	return BUCKET_INSERT;
 }
 
-/* Returns whether the packet's source gets a bucket. A source without a state gets none. */
+/* Returns whether the packet's source gets a bucket: not if the source got no state. */
 static __always_inline enum bucket_claim verdict_claim(const struct packet *packet,
 						       const struct verdict *verdict)
 {
@@ -173,7 +172,7 @@ static __always_inline enum bucket_claim verdict_claim(const struct packet *pack
 			    is_limited ? SL_RATION_LIMITED : SL_RATION_OTHER);
 }
 
-/* Counts the result of an insertion. err: result of bpf_map_update_elem() on Linux 6.1 to 6.18. */
+/* Counts the result of inserting a bucket. err: from bpf_map_update_elem() on Linux 6.1 to 6.18. */
 static __always_inline void bucket_count(struct sl_admission *here, long err)
 {
 	flood_turn(here, clock_second());
@@ -186,10 +185,10 @@ static __always_inline void bucket_count(struct sl_admission *here, long err)
 }
 
 /*
- * Starts to use a bucket for the source. Returns NULL if the kernel has no free entry, or if an
- * existing bucket need not be restored. Looks the key up first, because an update of an existing
- * key would evict another entry. Uses BPF_NOEXIST, because another CPU may have added the key
- * meanwhile.
+ * Makes this CPU use a bucket for the source, and returns the bucket. Returns NULL if the kernel
+ * has no free entry, or if the source's existing bucket need not be marked again. Looks the key up
+ * first, because an update of an existing key would evict another entry. Uses BPF_NOEXIST, because
+ * another CPU may have added the key meanwhile.
  */
 static __always_inline struct sl_bucket *bucket_start(const struct packet *packet,
 						      enum bucket_claim claim)
@@ -238,7 +237,7 @@ static __always_inline bool slices_are_empty(const struct sl_bucket *bucket)
 	return true;
 }
 
-/* Clears the mark of the source; if `if_evicted`, only if the kernel has evicted its bucket. */
+/* Clears the mark of the packet's source. If `if_evicted`, only after its bucket was evicted. */
 BPF_GLOBAL int bucket_unmark(const struct packet *packet, __u32 if_evicted)
 {
 	struct mark mark;
@@ -258,17 +257,18 @@ BPF_GLOBAL int bucket_unmark(const struct packet *packet, __u32 if_evicted)
 }
 
 /*
- * Packets clear the marks of evicted buckets in only one of 4096 jiffies, because another source
- * may share the mark. Only packets that charged a state clear marks, so spoofed sources clear none.
+ * If a bucket was evicted, packets clear its mark in only one of 4096 jiffies, because another
+ * source may share the mark. Only packets that charged a state do so, so spoofed sources clear
+ * none.
  */
 #define UNMARK_JIFFIES 4096
 
-/* Keep a bucket if it decides about at least 4 packets for each packet that charges a state. */
+/* Keep using a bucket that decides about at least 4 packets for each packet charged to a state. */
 #define WORTH_SERVED 4
 
 /*
- * Stops using a bucket whose source is not hot any more, unless a slice has credit. The caller has
- * charged a shared state. bucket: NULL if this CPU uses no bucket for the source.
+ * Called after a packet was charged to a shared state. Stops using a bucket whose source is not hot
+ * any more, unless a slice has credit. bucket: NULL if this CPU uses no bucket for the source.
  */
 static __always_inline void bucket_review(const struct packet *packet,
 					  const struct verdict *verdict, struct sl_bucket *bucket)
@@ -293,8 +293,8 @@ static __always_inline void bucket_review(const struct packet *packet,
 
 /*
  * Returns the last jiffy in which the result of a lookup is valid, or 0 if each packet must look up
- * again. until: the expiry of the result; 0: never. The function subtracts two jiffies, because the
- * current jiffy has already begun, and the kernel may count it late.
+ * again. until: expiry of the result; 0: never. Subtracts two jiffies, because the current jiffy
+ * has already begun, and the kernel may count a jiffy late.
  */
 static __always_inline __u64 until_jiffy(__u32 until, const struct sl_gate *gate, __u64 jiffy)
 {
@@ -314,7 +314,7 @@ static __always_inline __u64 *bucket_word(struct sl_bucket *bucket)
 
 _Static_assert(__builtin_offsetof(struct sl_bucket, policy_version) == 4, "bucket_word()");
 
-/* Looks up the policy version that decides about the source, and stores it in its bucket. */
+/* Looks up the policy version that decides about the source, and stores it in the bucket. */
 BPF_GLOBAL __u32 bucket_refresh(const struct packet *packet, struct sl_bucket *bucket,
 				const struct sl_gate *gate)
 {
@@ -329,7 +329,7 @@ BPF_GLOBAL __u32 bucket_refresh(const struct packet *packet, struct sl_bucket *b
 	is_split = source_is_split(&key, gate);
 	found = rules_lookup(packet, gate);
 	policy = is_split ? NULL : bpf_map_lookup_elem(&policies, &found.version);
-	/* rules without limits do not change the slices */
+	/* if the rules give no limits, the slices stay as they are */
 	if (policy && SL_POLICY(found.version) >= SL_POLICY_FIRST)
 		slices_fit(bucket, policy, SL_POLICY(found.version));
 	bucket->until = until_jiffy(found.until, gate, packet->jiffy);
@@ -338,7 +338,7 @@ BPF_GLOBAL __u32 bucket_refresh(const struct packet *packet, struct sl_bucket *b
 	return found.version;
 }
 
-/* Returns the policy version that decides, stored in the bucket or found by a new lookup. */
+/* Returns the policy version that decides: as stored in the bucket, or looked up in the rules. */
 static __always_inline __u32 bucket_recall(const struct packet *packet, struct sl_bucket *bucket,
 					   const struct sl_gate *gate)
 {

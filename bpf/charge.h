@@ -22,33 +22,33 @@
 /* --- Slices ---------------------------------------------------------------------------------- */
 
 /*
- * If a slice stores a refusal, it refuses packets without the state, except in one of this many
- * jiffies. In that jiffy the state is charged, so that the entry shows that its key still sends. A
- * shared limit charges more often, because nodes exchange refusals every 100 ms.
+ * A slice that stores a refusal refuses packets without reading the state, except in one of this
+ * many jiffies. In that jiffy packets are charged to the state, so that its entry shows that the
+ * key still sends. A shared limit charges more often, because nodes exchange refusals every 100 ms.
  */
 #define REFUSED_ALONE_JIFFIES	     64
 #define REFUSED_ALONE_JIFFIES_SHARED 4
 
-/* Returns a limit's slice, or NULL if the addresses that share the bucket have separate states. */
+/* Returns a limit's slice, or NULL if addresses that share the bucket have separate states. */
 static __always_inline struct sl_slice *limit_slice(const struct sl_limit *limit,
 						    struct sl_bucket *bucket)
 {
 	if (!bucket || limit->apart)
 		return NULL;
-	/* clang 19 would add the offset before the test for NULL, which the verifier rejects */
+	/* without this, clang 19 adds the offset before the NULL test; the verifier rejects that */
 	__asm__ volatile("" : "+r"(bucket));
 	return &bucket->slice[limit->slot % SL_LIMITS_MAX];
 }
 
-/* Returns the credit in a slice, or 0 if the slice stores a refusal. */
+/* Returns the credit in a slice; if the slice is NULL or stores a refusal, 0. */
 static __always_inline __s64 slice_credit(const struct sl_slice *slice)
 {
 	return slice ? credit_max(slice->credit, 0) : 0;
 }
 
 /*
- * Returns whether the refusal in a slice still holds by the clock, so that the state need not be
- * charged. If so, the slice alone refuses packets for the rest of the jiffy.
+ * Returns whether the refusal in a slice is still valid by the clock (`ready`), so that the state
+ * need not be charged. If so, the slice alone refuses packets for the rest of the jiffy.
  */
 static __always_inline bool slice_refuses(struct packet *packet, const struct sl_limit *limit,
 					  struct sl_slice *slice, __u64 cost)
@@ -72,8 +72,8 @@ static __always_inline bool slice_refuses(struct packet *packet, const struct sl
 /* --- One limit ------------------------------------------------------------------------------- */
 
 /*
- * Stores the index of a limit's state in a bucket, for readers that know only the source. If the
- * state moves, the index is corrected when the policy version changes.
+ * Stores the index of a limit's state in a bucket, for commands that know only the source. If the
+ * state moves to another entry, the index is corrected when the policy version changes.
  */
 BPF_GLOBAL int bucket_set_state(const struct packet *packet, const struct sl_limit *limit,
 				struct sl_bucket *bucket)
@@ -110,8 +110,8 @@ static __always_inline struct sl_entry *entry_find(struct packet *packet,
 
 /*
  * Updates an entry before a charge: the time in which its state refills, and whether its key is
- * established. If the key is not established, and packets of new keys charge a budget, sets the
- * limit's bit in verdict->is_new.
+ * established. If it is not, and packets of the limit's new keys charge a budget, sets the limit's
+ * bit in verdict->is_new.
  */
 static __always_inline void entry_update(struct packet *packet, const struct sl_limit *limit,
 					 struct sl_entry *entry, struct verdict *verdict)
@@ -119,7 +119,7 @@ static __always_inline void entry_update(struct packet *packet, const struct sl_
 	__u16 made = read_once(entry->made);
 	__u64 now;
 
-	if (entry->span != limit->span) /* the limit was changed after the entry was made */
+	if (entry->span != limit->span) /* the limit has changed since the entry's last charge */
 		write_once(entry->span, limit->span);
 	if (made & ENTRY_ESTABLISHED)
 		return;
@@ -134,7 +134,7 @@ static __always_inline void entry_update(struct packet *packet, const struct sl_
 		write_once(entry->made, made);
 }
 
-/* Charges a packet to its state under a limit. bucket: NULL if it has no slices of this policy. */
+/* Charges a packet to its state under a limit. bucket: NULL if its slices are of another policy. */
 BPF_GLOBAL enum charge_result limit_charge_state(struct packet *packet,
 						 const struct sl_limit *limit,
 						 struct sl_bucket *bucket, struct verdict *verdict)
@@ -158,7 +158,7 @@ BPF_GLOBAL enum charge_result limit_charge_state(struct packet *packet,
 	key = packet_key(packet, limit);
 	digest = state_digest(hash_secret, &key);
 	entry = entry_find(packet, limit, gate, digest, &key);
-	if (!entry) /* limits that observe charge no budget */
+	if (!entry) /* the budget is not charged for limits that observe */
 		return sketch_admits(packet, limit->budgeted && !limit->observe, &gate->params,
 				     digest, verdict)
 			       ? CHARGE_ADMITTED
@@ -179,7 +179,7 @@ BPF_GLOBAL enum charge_result limit_charge_state(struct packet *packet,
 		else
 			result = state_charge_window(packet, limit, slice, state, verdict);
 		if (result == CHARGE_LOST && !entry_is(entry, &key))
-			return CHARGE_NO_STATE; /* the entry was evicted meanwhile */
+			return CHARGE_NO_STATE; /* the entry was given to another key */
 		if (result == CHARGE_LOST)
 			continue;
 		if (limit->kind == SL_WINDOW)
@@ -188,7 +188,7 @@ BPF_GLOBAL enum charge_result limit_charge_state(struct packet *packet,
 			bool passes = result == CHARGE_PASSED;
 			__u64 refused = passes ? 0 : cost;
 
-			if (unasked) /* this test avoids a division */
+			if (unasked) /* usually 0; the test avoids a division */
 				refused += credit_multiply(cost / packet->packets, unasked);
 			entry_count_shared(limit, entry, packet->now,
 					   slice_credit(slice) - held + (passes ? cost : 0),
@@ -202,7 +202,7 @@ BPF_GLOBAL enum charge_result limit_charge_state(struct packet *packet,
 	return charge_refuse(verdict, SL_DROP_CONTENDED);
 }
 
-/* Makes the state of a new key and charges it. */
+/* Makes the state of a new key, and charges the packet to it. */
 static __always_inline enum charge_result limit_charge_new(struct packet *packet,
 							   const struct sl_limit *limit,
 							   struct sl_bucket *bucket,
@@ -211,19 +211,19 @@ static __always_inline enum charge_result limit_charge_new(struct packet *packet
 	enum insertion insertion = new_entry_insert(packet, limit);
 	enum charge_result result = CHARGE_NO_STATE;
 
-	if (insertion == INSERT_EMPTY) /* both sets would make every new state empty */
+	if (insertion == INSERT_EMPTY) /* in both sets, a new state would be empty */
 		return charge_refuse(verdict, kind_refusal(limit, 0));
 	if (insertion == INSERT_DONE)
 		result = limit_charge_state(packet, limit, bucket, verdict);
-	/* do not count the charge of a new state as a sign of a hot source */
+	/* the charge of a new state does not show that its source is hot */
 	verdict->is_hot = false;
 	return result;
 }
 
 /*
  * Charges a packet to one limit: to the slice if the slice can decide, otherwise to the shared
- * state. A slice belongs to one CPU and is updated without atomics. On PREEMPT_RT packets may
- * interrupt each other, and each interruption can spend the credit of a slice at most twice.
+ * state. A slice belongs to one CPU and is updated without atomics. On PREEMPT_RT a packet may
+ * interrupt another; each interruption can cause the credit of a slice to be spent at most twice.
  */
 static __always_inline enum charge_result limit_charge(struct packet *packet,
 						       const struct sl_limit *limit,
@@ -240,7 +240,7 @@ static __always_inline enum charge_result limit_charge(struct packet *packet,
 		if (answer == CREDIT_PASS)
 			return CHARGE_PASSED;
 		if (answer == CREDIT_REFUSE) {
-			if (limit->shared) /* read again to save stack */
+			if (limit->shared) /* reading this again saves stack */
 				credit_count_unasked(slice, read_once(packet->packets));
 			return charge_refuse(verdict, limit->block ? SL_DROP_BLOCKED
 								   : kind_refusal(limit, 0));
@@ -254,7 +254,7 @@ static __always_inline enum charge_result limit_charge(struct packet *packet,
 
 /* --- The budget ------------------------------------------------------------------------------ */
 
-/* Returns the reason for a packet that the budget refuses, and begins a flood. */
+/* Returns the reason for dropping a packet that a budget refuses. Begins a flood on this CPU. */
 static __always_inline enum sl_reason budget_refuse(const struct packet *packet)
 {
 	struct sl_admission *here = admission_get();
@@ -265,7 +265,7 @@ static __always_inline enum sl_reason budget_refuse(const struct packet *packet)
 	return SL_DROP_OVER_BUDGET;
 }
 
-/* Charges a packet to the budget of policy `number`. own: this CPU's slice of the budget. */
+/* Charges a packet to the budget of policy `number`. own: this CPU's slice of that budget. */
 BPF_GLOBAL enum sl_reason budget_charge_state(struct packet *packet, const struct sl_limit *budget,
 					      struct sl_budget_slice *own, __u32 number,
 					      struct verdict *verdict)
@@ -299,7 +299,7 @@ BPF_GLOBAL enum sl_reason budget_charge_state(struct packet *packet, const struc
 	return SL_DROP_CONTENDED;
 }
 
-/* Charges a packet of a new source to the budget. Returns SL_PASS_NEWCOMER or a reason to drop. */
+/* Charges a new source's packet to the budget. Returns SL_PASS_NEWCOMER, or a reason to drop. */
 static __always_inline enum sl_reason
 budget_charge(struct packet *packet, const struct sl_policy *policy, struct verdict *verdict)
 {
@@ -311,7 +311,7 @@ budget_charge(struct packet *packet, const struct sl_policy *policy, struct verd
 
 	if (!slice)
 		return SL_DROP_OVER_BUDGET;
-	/* drop credit that was borrowed from an earlier budget */
+	/* void the credit if the policy had another budget when it was borrowed */
 	if (slice->since != policy->newcomers_since)
 		*slice = (struct sl_budget_slice){.since = policy->newcomers_since};
 	if (verdict->is_waiting && slice->low_at == (__u32)packet->jiffy)
@@ -327,7 +327,7 @@ budget_charge(struct packet *packet, const struct sl_policy *policy, struct verd
 
 /* --- A policy -------------------------------------------------------------------------------- */
 
-/* Returns whether a limit of the policy matches an inspected packet. */
+/* Returns whether a limit of the policy matches a packet. The packet was inspected. */
 BPF_GLOBAL int limit_is_for(const struct sl_policy *policy, const struct sl_limit *limit,
 			    const struct packet *packet)
 {
@@ -338,8 +338,8 @@ BPF_GLOBAL int limit_is_for(const struct sl_policy *policy, const struct sl_limi
 }
 
 /*
- * Refunds the charges of a packet that a later limit or the budget refused, so that a dropped
- * packet costs nothing. limits: the LIMIT_PASSED() bits of the limits to refund.
+ * Refunds a packet to limits that passed it before a later limit or the budget refused it, so that
+ * a dropped packet costs nothing. limits: the LIMIT_PASSED() bits of the limits to refund.
  */
 BPF_GLOBAL int policy_refund(const struct packet *packet, const struct sl_policy *policy,
 			     struct sl_bucket *bucket, __u32 limits, __u32 is_new)
@@ -358,8 +358,9 @@ BPF_GLOBAL int policy_refund(const struct packet *packet, const struct sl_policy
 		if (!(limits & LIMIT_PASSED(limit)))
 			continue;
 		/*
-		 * A slice was charged when it was borrowed. The refund for a new source goes to the
-		 * state, because the slice would pass a packet without charging the budget.
+		 * The state was charged when the slice was borrowed, so the refund goes to the
+		 * slice. For a new source it goes to the state, because the slice would pass a
+		 * packet without charging the budget.
 		 */
 		times = limit_times(limit, slice ? slice->at.borrowed : packet->now);
 		if (!slice || is_new & LIMIT_PASSED(limit) || limit->kind != SL_TOKEN_BUCKET ||
@@ -370,8 +371,8 @@ BPF_GLOBAL int policy_refund(const struct packet *packet, const struct sl_policy
 }
 
 /*
- * Returns whether another limit establishes the source: a limit whose key is the source, and whose
- * entry is old enough for all limits in is_new. `made` wraps, so in the first minute of every 4.9
+ * Returns whether any limit establishes the source: its key is the source, and its entry is old
+ * enough for all limits whose bits are in is_new. `made` wraps, so in the first minute of every 4.9
  * hours an old entry may look too young.
  */
 BPF_GLOBAL bool source_is_established(struct packet *packet, const struct sl_policy *policy,
@@ -403,13 +404,13 @@ BPF_GLOBAL bool source_is_established(struct packet *packet, const struct sl_pol
 
 #include "decide.h"
 
-/* Charges a packet to the limits of its policy. bucket: NULL if it has no slices of this policy. */
+/* Charges a packet to the limits of its policy. bucket: NULL if none has slices of this policy. */
 static __always_inline void policy_charge(struct packet *packet, const struct sl_policy *policy,
 					  struct sl_bucket *bucket, struct verdict *verdict)
 {
 	const struct sl_gate *gate = gate_get();
 
-	/* pass a 0 that the verifier cannot know, so that it walks the loop only once */
+	/* pass a 0 that the verifier cannot know, so that the verifier walks the loop only once */
 	policy_decide(packet, policy, bucket, verdict, gate ? gate->opaque_zero : 0);
 }
 

@@ -30,7 +30,7 @@ static __always_inline void event_count(struct sl_admission *here, enum sl_event
 	here->event[event].now++;
 }
 
-/* Returns whether this CPU sees a flood, of limits with a budget or of limits without a budget. */
+/* Returns whether this CPU sees a flood, for a limit's policy: with a budget, or without one. */
 static __always_inline bool flood_is_for(const struct packet *packet, const struct sl_limit *limit)
 {
 	const struct sl_admission *here = admission_get();
@@ -38,7 +38,7 @@ static __always_inline bool flood_is_for(const struct packet *packet, const stru
 	return here && flood_is_on(here, limit->budgeted, packet->jiffy);
 }
 
-/* Begins an interval on this CPU, after counting the new keys of the last interval. */
+/* Begins a new interval on this CPU. Before that, counts the new keys of the previous interval. */
 BPF_GLOBAL int flood_begin_interval(struct sl_admission *here, __u64 interval)
 {
 	if (!here)
@@ -49,14 +49,14 @@ BPF_GLOBAL int flood_begin_interval(struct sl_admission *here, __u64 interval)
 	return 0;
 }
 
-/* Begins a flood on this CPU. It lasts until the end of the next interval. */
+/* Begins a flood on this CPU, which lasts until the end of the next interval. */
 static __always_inline void flood_begin(struct sl_admission *here, bool budgeted,
 					const struct sl_params *params, __u64 jiffy)
 {
 	here->flood_until[budgeted] = (flood_interval(params, jiffy) + 1) << params->interval_shift;
 }
 
-/* Counts a packet of a new key, once for all limits. budgeted: 1 if its policy has a budget. */
+/* Counts a packet of a new key, once for all limits. budgeted: 1 if the policy has a budget. */
 static __always_inline void flood_count_new(const struct packet *packet, struct sl_admission *here,
 					    bool budgeted, const struct sl_params *params,
 					    struct verdict *verdict)
@@ -72,7 +72,7 @@ static __always_inline void flood_count_new(const struct packet *packet, struct 
 		flood_begin(here, false, params, packet->jiffy);
 }
 
-/* Returns the time of a packet in ticks. Reads the clock only at the first call for a packet. */
+/* Returns the time of a packet, in ticks. Reads the clock at the first call for a packet only. */
 static __always_inline __u64 packet_now(struct packet *packet)
 {
 	if (!packet->now)
@@ -80,7 +80,7 @@ static __always_inline __u64 packet_now(struct packet *packet)
 	return packet->now;
 }
 
-/* Returns the key that a limit charges a packet to. */
+/* Returns the key to which a limit charges a packet. */
 static __always_inline struct state_key packet_key(const struct packet *packet,
 						   const struct sl_limit *limit)
 {
@@ -89,7 +89,7 @@ static __always_inline struct state_key packet_key(const struct packet *packet,
 	return state_key_of(limit, (const __u64 *)addr, packet_is_ipv4(packet));
 }
 
-/* Returns a key's slot in this CPU's sketch; never NULL, but the verifier cannot know that. */
+/* Returns the slot of a key in this CPU's sketch: never NULL, which the verifier cannot know. */
 static __always_inline __u32 *sketch_here(const struct sl_params *params, struct digest digest)
 {
 	__u32 line = sketch_line(params, digest, bpf_get_smp_processor_id());
@@ -113,7 +113,7 @@ static __always_inline bool sketch_admits(const struct packet *packet, bool budg
 	return !flood_is_on(here, budgeted, packet->jiffy) || hits > FLOOD_MIN_HITS;
 }
 
-/* Counts the result of an insertion. evict_cost: eviction cost of the entry that was replaced. */
+/* Counts the result of inserting an entry. evict_cost: eviction cost of the replaced entry. */
 static __always_inline void flood_count_insert(struct sl_admission *here, int err, __s64 evict_cost)
 {
 	if (err) {
@@ -129,8 +129,8 @@ static __always_inline void flood_count_insert(struct sl_admission *here, int er
 }
 
 /*
- * Sets the key and the state of a new entry. If no budget limited the key's earlier packets,
- * charges those that the sketch counted to the state.
+ * Sets the key and the state of a new entry. If no budget was charged for the key's earlier
+ * packets, charges those that the sketch counted to the new state.
  */
 BPF_GLOBAL int new_entry_fill(const struct packet *packet, const struct sl_limit *limit,
 			      struct new_entry *ret)
@@ -150,7 +150,7 @@ BPF_GLOBAL int new_entry_fill(const struct packet *packet, const struct sl_limit
 	ret->evicts = seen > 1;
 	if (seen < 2 || !limit->charge_hits)
 		return 0;
-	/* compute the cost of one packet, because the buffer may contain several packets */
+	/* cost of one packet, because the buffer may contain several merged packets */
 	cost = credit_cost(limit, packet->packets, packet->bytes);
 	owed = credit_multiply(cost / packet->packets, seen - 1);
 	ret->state.empty_at += kind_debit(limit, &ret->state, owed, packet->now);
@@ -158,12 +158,12 @@ BPF_GLOBAL int new_entry_fill(const struct packet *packet, const struct sl_limit
 }
 
 enum insertion {
-	INSERT_NONE,  /* no entry, because a set is locked or no entry may be evicted */
-	INSERT_DONE,  /* an entry was inserted, or another CPU inserted it first */
-	INSERT_EMPTY, /* no entry, because all entries of both sets lack over half a burst */
+	INSERT_NONE,  /* no entry: a set is locked, or no entry of it may be evicted */
+	INSERT_DONE,  /* the key has an entry, inserted now or by another CPU before */
+	INSERT_EMPTY, /* no entry: in both sets, each state lacks over half a burst */
 };
 
-/* Inserts an entry for the packet's key under a limit. */
+/* Inserts an entry for the key to which a limit charges the packet. */
 BPF_GLOBAL enum insertion new_entry_insert(struct packet *packet, const struct sl_limit *limit)
 {
 	const struct sl_gate *gate = gate_get();
@@ -184,7 +184,7 @@ BPF_GLOBAL enum insertion new_entry_insert(struct packet *packet, const struct s
 	if (err == -EBUSY && table_wait(&gate->params, new_entry.digest))
 		err = table_insert(&new_entry);
 	flood_count_insert(here, err, new_entry.evict_cost);
-	if (!err) { /* clear the slot on this CPU; slots on other CPUs decay */
+	if (!err) { /* the key has an entry: clear its sketch slot on this CPU; others decay */
 		slot = sketch_here(&gate->params, new_entry.digest);
 		if (slot)
 			sketch_clear(slot, new_entry.digest);

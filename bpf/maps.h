@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * The maps of a gate, each pinned by its name in /sys/fs/bpf/sluice/GATE/. include/sluice.h defines
- * the types of their values. The command line sets their sizes.
+ * the types of their values. A command sets their sizes when it makes the gate.
  */
 #ifndef SLUICE_MAPS_H
 #define SLUICE_MAPS_H
@@ -18,46 +18,46 @@
 		__type(value, value_type);                                                         \
 	} name SEC(".maps")
 
-/* The generation of the rules, the numbers of rules, settings, and data of the command line. */
+/* Map `gate`: the generation of the rules, the numbers of rules, settings, and data of commands. */
 MAP(gate, ARRAY, BPF_F_MMAPABLE, __u32, struct sl_gate);
 
-/* Maps of rules. If a map has no room for a change, the command line refuses the change. */
+/* Maps of rules. If a map has no room for a change, the command refuses the change. */
 MAP(hosts4, HASH, BPF_F_NO_PREALLOC, __u8[4], struct sl_rule);
 MAP(hosts6, HASH, BPF_F_NO_PREALLOC, __u8[16], struct sl_rule);
 MAP(prefixes, LPM_TRIE, BPF_F_NO_PREALLOC, struct sl_prefix, struct sl_rule);
 MAP(lists, ARRAY, BPF_F_MMAPABLE, __u32, struct sl_list_info);
-/* Number of rules longer than /64 in each /64 that has any. */
+/* The number of rules longer than /64 in each /64 that has such rules. */
 MAP(splits, HASH, BPF_F_NO_PREALLOC, __u64, __u32);
 
 MAP(policies, ARRAY, BPF_F_MMAPABLE, __u32, struct sl_policy);
 MAP(counters, PERCPU_ARRAY, 0, __u32, struct sl_counters);
 
-/* The table of states (include/ways.h). Commands may change states; only packets insert them. */
+/* The table of states (include/ways.h). Commands may change states; only packets insert any. */
 MAP(sets, ARRAY, BPF_F_MMAPABLE, __u32, struct sl_set);
 MAP(states, ARRAY, BPF_F_MMAPABLE, __u32, struct sl_entry);
 _Static_assert(sizeof(struct sl_state_words) == sizeof(struct sl_state), "the same words");
 
-/* The buckets of sources, by the keys that bucket_key() makes. */
+/* The buckets of sources. bucket_key() makes the keys. */
 MAP(buckets4, LRU_PERCPU_HASH, 0, __u8[4], struct sl_bucket);
 MAP(buckets6, LRU_PERCPU_HASH, 0, __u8[16], struct sl_bucket);
 MAP(in_use, PERCPU_ARRAY, 0, __u32, struct sl_in_use);
 
 /*
  * Maps for sources without a bucket. `sketches` and `rule_cache` are plain arrays with a part for
- * each CPU, because a per-CPU array reaches its values through a pointer, which costs one more
- * cache miss. A map with BPF_F_MMAPABLE begins at a page, so each set of `host_cache` is one cache
- * line.
+ * each CPU, because a per-CPU array reaches its values through a pointer, which costs a further
+ * cache miss. A map with BPF_F_MMAPABLE begins at a page boundary, so that each set of `host_cache`
+ * is one cache line.
  */
 MAP(admission, PERCPU_ARRAY, 0, __u32, struct sl_admission);
 MAP(sketches, ARRAY, BPF_F_MMAPABLE, __u32, struct sl_sketch);
 MAP(rule_cache, ARRAY, 0, __u32, struct sl_rule_cache);
 MAP(host_cache, ARRAY, BPF_F_MMAPABLE, __u32, struct sl_host_cache_set);
-/* The number of longer rules in each aggregate (include/aggregate.h). Values are 8 bytes apart. */
+/* How many longer rules each aggregate has (include/aggregate.h). Values are 8 bytes apart. */
 MAP(subrules, ARRAY, BPF_F_MMAPABLE, __u32, __u64);
 MAP(budgets, ARRAY, BPF_F_MMAPABLE, __u32, struct sl_state_words);
 MAP(budget_slices, PERCPU_ARRAY, 0, __u32, struct sl_budget_slice);
 
-/* How long the timed packets took (bpf/duration.h). */
+/* Histograms of how long timed packets took (bpf/duration.h). */
 MAP(durations, PERCPU_ARRAY, 0, __u32, struct sl_durations);
 
 /* Records of crossings and dropped packets, while a process reads them (bpf/record.h). */
@@ -67,7 +67,7 @@ struct {
 } events SEC(".maps");
 MAP(offenders, ARRAY, BPF_F_MMAPABLE, __u32, struct sl_offender_set);
 
-/* The secret of all hashes. It is global data, so programs read it without a map lookup. */
+/* The secret of all hashes. It is global data, which programs read without a map lookup. */
 __u64 hash_secret[SL_SECRETS] SEC(".data.secret");
 
 /*

@@ -56,12 +56,12 @@ struct vlan_hdr {
 };
 #endif
 
-/* vmlinux.h, made from BTF, does not contain the kernel's macros for EtherTypes. */
+/* EtherTypes: vmlinux.h, made from BTF, does not contain the kernel's macros. */
 #define ETHERTYPE_IPV4	 0x0800
 #define ETHERTYPE_IPV6	 0x86DD
 #define ETHERTYPE_8021Q	 0x8100
 #define ETHERTYPE_8021AD 0x88A8
-#define ETHERTYPE_LEAST	 0x0600 /* smaller values are the length of a frame with an LLC header */
+#define ETHERTYPE_LEAST	 0x0600 /* smaller values are a length, and an LLC header follows */
 
 /* Largest number of VLAN tags to skip, including a tag in the metadata. Networks use fewer. */
 #define VLAN_TAGS_MAX 8
@@ -90,7 +90,7 @@ struct vlan_hdr {
 
 #define VLAN_ID_MASK 0x0FFF
 
-/* Offset of two bytes in a TCP header: the header length (data offset), and the flags. */
+/* Offset of two bytes in a TCP header: the data offset (header length), and the flags. */
 #define TCP_WORD_OFFSET 12
 #define TCP_SYN		0x02
 #define TCP_ACK		0x10
@@ -98,9 +98,9 @@ struct vlan_hdr {
 /* --- Reading -------------------------------------------------------------------------------- */
 
 enum reader_kind {
-	READ_LINEAR, /* read bytes in place, but only in the linear part */
-	READ_XDP,    /* copy bytes by bpf_xdp_load_bytes(), from anywhere in the frame */
-	READ_SKB,    /* copy bytes by bpf_skb_load_bytes(), from anywhere in the frame */
+	READ_LINEAR, /* read in place, but only bytes of the linear part */
+	READ_XDP,    /* bpf_xdp_load_bytes() copies bytes from anywhere in the frame */
+	READ_SKB,    /* bpf_skb_load_bytes() copies bytes from anywhere in the frame */
 };
 
 /*
@@ -113,18 +113,18 @@ enum reader_kind {
 struct reader {
 	void *start; /* start of the frame's linear part */
 	void *end;
-	void *ctx;  /* context for the helpers that copy; in native builds the frame */
+	void *ctx;  /* context for the copying helpers; in native builds: the frame */
 	__u32 size; /* size of the whole frame, in bytes */
 	enum reader_kind kind;
 };
 
-/* Returns whether the frame has bytes that READ_LINEAR cannot see. */
+/* Returns whether the frame has bytes beyond its linear part, which READ_LINEAR cannot read. */
 static __always_inline bool reader_is_partial(const struct reader *linear)
 {
 	return linear->end - linear->start < linear->size;
 }
 
-/* Returns whether a reader can read the first `end` bytes of the frame. */
+/* Returns whether a reader can read all of the first `end` bytes of the frame. */
 static __always_inline bool reader_has(const struct reader *reader, __u32 end)
 {
 	if (reader->kind == READ_LINEAR)
@@ -147,7 +147,7 @@ static __always_inline long reader_copy(const struct reader *reader, __u32 offse
 #endif
 }
 
-/* Returns `size` bytes at an offset, in place or in `buffer`, or NULL if they cannot be read. */
+/* Returns `size` bytes at an offset of the frame: in place, in `buffer`, or NULL if unreadable. */
 static __always_inline const void *reader_get(const struct reader *reader, __u32 offset, __u32 size,
 					      void *buffer)
 {
@@ -163,10 +163,10 @@ static __always_inline const void *reader_get(const struct reader *reader, __u32
 
 /* --- The source ----------------------------------------------------------------------------- */
 
-/* The result of packet_parse() if the frame has a source. */
+/* Result of packet_parse() for a frame that has a source address. */
 #define PARSED SL_PASS_WITHIN
 
-/* Returns why a frame's EtherType cannot be read. end: offset at which the EtherType ends. */
+/* Returns the reason for a frame whose EtherType, which ends at offset `end`, cannot be read. */
 static __always_inline enum sl_reason link_refusal(const struct reader *reader, __u32 end)
 {
 	return reader_has(reader, end) ? SL_DROP_UNREADABLE : SL_PASS_SHORT;
@@ -183,8 +183,8 @@ static __always_inline bool type_is_length(__be16 type)
 }
 
 /*
- * Skips VLAN tags. *tags: number of tags that were already skipped, which is updated. Sets the
- * packet's VLAN to the first id that is not 0, because a tag with the id 0 has only a priority.
+ * Skips VLAN tags. *tags: number of tags skipped so far, which is updated. Sets the packet's VLAN
+ * to the first id that is not 0, because a tag with the id 0 has only a priority.
  */
 static __always_inline enum sl_reason parse_tags(const struct reader *reader, __u32 *tags,
 						 struct packet *packet, __u32 *offset, __be16 *type)
@@ -206,12 +206,12 @@ static __always_inline enum sl_reason parse_tags(const struct reader *reader, __
 /* Header of LLC (DSAP, SSAP, control) and SNAP (organization 0 or 0000f8, EtherType). */
 struct snap_hdr {
 	__be16 sap;
-	__be16 control; /* control byte, and first byte of the organization */
+	__be16 control; /* control byte, and the first byte of the SNAP organization */
 	__be16 organization;
 	__be16 type;
 };
 
-/* Skips an LLC and SNAP header and reads its EtherType. Returns SL_PASS_NOT_IP without SNAP. */
+/* Skips an LLC and SNAP header, and reads its EtherType. Without SNAP, returns SL_PASS_NOT_IP. */
 static __always_inline enum sl_reason parse_snap(const struct reader *reader, __u32 *offset,
 						 __be16 *type)
 {
@@ -237,11 +237,11 @@ static __always_inline enum sl_reason parse_link(const struct reader *reader, __
 	if (reason != PARSED || !type_is_length(*type))
 		return reason;
 	reason = parse_snap(reader, offset, type);
-	/* a tag may follow SNAP; the kernel finds such a tag when it removes SNAP */
+	/* a VLAN tag may follow SNAP: the kernel also skips such a tag */
 	return reason != PARSED ? reason : parse_tags(reader, &tags, packet, offset, type);
 }
 
-/* Returns 64 bits of an address, from two 32-bit parts in network byte order. */
+/* Returns a 64-bit word of an address, from two 32-bit parts in network byte order. */
 static __always_inline __u64 addr_word(__u32 first, __u32 second)
 {
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
@@ -301,7 +301,7 @@ static __always_inline enum sl_reason parse_ipv6(const struct reader *reader, __
 }
 
 /*
- * Finds the source address. Returns PARSED, or the reason for a frame without a source. The caller
+ * Finds the source address. Returns PARSED, or the reason for which the frame has none. The caller
  * has zeroed `packet`, except for `vlan`. tags: number of tags in the metadata.
  */
 static __always_inline enum sl_reason packet_parse(const struct reader *reader, __u32 tags,
@@ -330,7 +330,7 @@ static __always_inline enum sl_reason packet_parse(const struct reader *reader, 
 	return SL_PASS_NOT_IP;
 }
 
-/* Returns whether a reader that copies may find more, because the linear part ends too early. */
+/* Returns whether the linear part ends too early, so that a reader that copies may find more. */
 static __always_inline bool parse_is_partial(const struct reader *linear, enum sl_reason reason)
 {
 	return (reason == SL_PASS_SHORT || reason == SL_DROP_UNREADABLE) &&
@@ -341,26 +341,26 @@ static __always_inline bool parse_is_partial(const struct reader *linear, enum s
 
 enum packet_transport {
 	TRANSPORT_OK,	   /* the offset of the transport header is known */
-	TRANSPORT_HIDDEN,  /* the packet is a later fragment, which has no transport header */
+	TRANSPORT_HIDDEN,  /* the packet is a later fragment, so it has no transport header */
 	TRANSPORT_SHORT,   /* the frame, or its linear part, ends before the transport header */
 	TRANSPORT_TOO_DEEP /* the packet has more extension headers than IPV6_EXT_MAX */
 };
 
-/* What is known of the headers between the Ethernet header and the transport header. */
+/* What is known of the headers from the IP header to the transport header. */
 struct layers {
-	/* end of the headers that were read; if TRANSPORT_OK, start of the transport header */
+	/* end of the headers read so far; if TRANSPORT_OK, offset of the transport header */
 	__u32 offset;
-	__u32 end;  /* offset at which the IP packet ends; padding may follow */
-	__u8 proto; /* protocol number in the last header that was read */
-	/* 1 if `proto` is the transport's, which a later IPv6 fragment does not show */
+	__u32 end;  /* offset of the end of the IP packet, which padding may follow */
+	__u8 proto; /* protocol number in the header that was read last */
+	/* 1 if `proto` is the transport protocol; a later IPv6 fragment does not show it */
 	__u8 has_transport;
 	/* IPV4_FRAGMENT or IPV6_FRAGMENT bits, in host order; 0 if not a fragment */
 	__u16 fragment;
 };
 
 /*
- * Returns the end of an IP packet. Receivers cut off the padding after the end, so padding must not
- * be read as a header. If the length is 0 (BIG TCP, jumbograms), there is no end.
+ * Returns the end of an IP packet. Receivers ignore the padding after the end, so padding must not
+ * be read as a header. If the length field is 0 (BIG TCP, jumbograms), returns the largest number.
  */
 static __always_inline __u32 layers_end(__u32 start, __u32 length)
 {
@@ -374,12 +374,12 @@ static __always_inline bool layers_have(const struct reader *reader, const struc
 	return end <= layers->end && reader_has(reader, end);
 }
 
-/* Extension headers to skip, as a bit mask, because the verifier would follow each comparison. */
+/* Extension headers to skip, as a bit mask: the verifier would follow each comparison. */
 #define IPV6_EXTENSIONS                                                                            \
 	(1ULL << PROTO_HOPOPTS | 1ULL << PROTO_ROUTING | 1ULL << PROTO_FRAGMENT |                  \
 	 1ULL << PROTO_AH | 1ULL << PROTO_DSTOPTS)
 
-/* Returns 1 if `proto` is in the mask, otherwise 0. The empty asm prevents a branch. */
+/* Returns 1 if the mask has bit `proto`, otherwise 0. The empty asm prevents a branch. */
 static __always_inline __u32 proto_is_in(__u64 mask, __u8 proto)
 {
 	__asm__ volatile("" : "+r"(mask));
@@ -396,7 +396,7 @@ static __always_inline __u32 parse_ipv6_extension(const struct reader *reader,
 						  struct layers *layers)
 {
 	__u8 buffer[8];
-	/* the header is {protocol number of the next header, size or reserved, ...} */
+	/* bytes of the header: protocol number of the next header, size or reserved, ... */
 	const __u8 *header = reader_get(reader, layers->offset, sizeof(buffer), buffer);
 	__u32 is_ah = proto_is_in(1ULL << PROTO_AH, layers->proto);
 	__u32 is_fragment = proto_is_in(1ULL << PROTO_FRAGMENT, layers->proto);
@@ -407,7 +407,7 @@ static __always_inline __u32 parse_ipv6_extension(const struct reader *reader,
 	layers->fragment |= (header[2] << 8 | header[3]) & IPV6_FRAGMENT & -is_fragment;
 	layers->proto = header[0];
 	size = ((header[1] & (is_fragment - 1)) + 1 + is_ah) << (3 - is_ah);
-	/* the verifier needs the mask below; clang would drop it, because it changes no value */
+	/* the verifier needs this mask; clang would drop it, because it changes no value */
 	__asm__ volatile("" : "+r"(size));
 	size &= 0xfff;
 	return layers_have(reader, layers, layers->offset + size) ? size : 0;
@@ -473,7 +473,7 @@ find_transport(const struct reader *reader, struct packet *packet, struct layers
 
 /*
  * Reads the destination port and the TCP flags, and moves layers->offset to the end of the
- * transport header. Returns false if the packet ends before the fields that matches need.
+ * transport header. Returns false if the packet ends within the fields that matches need.
  */
 static __always_inline bool inspect_transport(const struct reader *reader, struct layers *layers,
 					      struct sl_facts *facts)
@@ -505,8 +505,8 @@ static __always_inline bool inspect_transport(const struct reader *reader, struc
 }
 
 /*
- * Reads everything except the source that matches and keys may need, from a packet for which
- * packet_parse() returned PARSED. Returns whether the transport header could be read.
+ * Reads what matches and keys may need besides the source, from a packet for which packet_parse()
+ * returned PARSED. Returns whether the transport header could be read.
  */
 static __always_inline enum packet_transport packet_inspect(const struct reader *reader,
 							    struct packet *packet)
@@ -538,19 +538,19 @@ static __always_inline enum packet_transport packet_inspect(const struct reader 
 /* Largest number of packets in one buffer: the kernel counts them in 16 bits. */
 #define SEGMENTS_MAX 65535
 
-/* A buffer of several packets that GRO has merged, or that GSO will segment. */
+/* A buffer of several packets, which GRO has merged or GSO will segment. */
 struct merged {
 	__u32 size;	/* size of the buffer, in bytes */
-	__u32 gso_size; /* payload of each packet, in bytes; never 0 */
-	__u32 gso_segs; /* the kernel's count of packets; 0 if unknown */
-	__u32 tag;	/* size of the VLAN tag in the metadata; 0 if none */
+	__u32 gso_size; /* payload bytes of each packet; never 0 */
+	__u32 gso_segs; /* number of packets by the kernel's count; 0 if unknown */
+	__u32 tag;	/* bytes of the VLAN tag in the metadata; 0 if none */
 };
 
 /*
- * Sets the number of packets in an inspected buffer, and their bytes on the wire, where each packet
- * has its own headers and tag. Headers that could not be read, such as those within a tunnel, count
- * as payload, so the number may be too high. If packets are not segmented by size (SCTP), the
- * function uses the kernel's number.
+ * Sets packet->packets and packet->bytes of an inspected buffer. On the wire, each packet has its
+ * own headers and tag. Headers that could not be read, such as those within a tunnel, count as
+ * payload, so the number may be too high. If the kernel does not segment the packets by size
+ * (SCTP), uses the kernel's number.
  */
 static __always_inline void packet_unmerge(struct packet *packet, const struct merged *merged)
 {

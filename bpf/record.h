@@ -2,19 +2,19 @@
 /*
  * Records for the process that reads map `events`: crossings of limits, and samples of dropped
  * packets. The reader extends a lease, a jiffy in map `gate`. After that jiffy nothing is recorded,
- * even if the reader was killed. Without a reader a packet costs one load, and a refused packet also
- * one branch.
+ * even if the reader was killed. Without a reader, a packet costs one load, and a refused packet
+ * also one branch.
  *
  * A crossing is recorded if a limit refuses a key that it has not refused for a whole second, or if
- * it begins to block a key: once per key and second, and at most SL_CROSSINGS_PER_SECOND per CPU.
- * Crossings without a record are counted in `crossings_lost`. Map `offenders` is a set-associative
- * table of the keys that are over their limits. If all ways of a set are in use, the crossings of
- * other keys in this set get no record.
+ * the limit begins to block a key: once per key and second, and at most SL_CROSSINGS_PER_SECOND per
+ * CPU. Crossings without a record are counted in `crossings_lost`. Map `offenders` is a
+ * set-associative table of the keys that are over their limits. If all ways of a set are in use,
+ * the crossings of other keys in this set get no record.
  *
  * An examination costs 50 ns if many sources are refused, so few refusals are examined. A bucket
  * stores the last refusal that was examined: equal refusals are examined once in a jiffy. If the
- * sources have no buckets, a CPU examines at most SL_EXAMINED_PER_JIFFY refusals in a jiffy. If there
- * are more, it counts one lost crossing, because it does not know how many there were.
+ * sources have no buckets, a CPU examines up to SL_EXAMINED_PER_JIFFY refusals in a jiffy. If there
+ * are more, the CPU counts one lost crossing, because it does not know how many there were.
  */
 #ifndef SLUICE_RECORD_H
 #define SLUICE_RECORD_H
@@ -23,7 +23,7 @@
 #include "charge.h"
 
 /*
- * Returns 1 if a process reads map `events` in this jiffy, and 0 otherwise. Computes it without a
+ * Returns 1 if a process reads map `events` in this jiffy, and 0 otherwise. Computes this without a
  * branch, so that the verifier does not walk the rest of the program for each value.
  */
 static __always_inline __u8 record_is_wanted(const struct sl_gate *gate, __u64 jiffy)
@@ -31,13 +31,13 @@ static __always_inline __u8 record_is_wanted(const struct sl_gate *gate, __u64 j
 	return (jiffy - read_once(gate->lease_until)) >> 63;
 }
 
-/* Returns the second in which a packet arrived. */
+/* Returns the second in which a packet arrived, in the unit of sl_admission.record_second. */
 static __always_inline __u32 record_second(const struct packet *packet, const struct sl_gate *gate)
 {
 	return packet->jiffy * gate->jiffy_ns >> SL_SECOND_SHIFT;
 }
 
-/* Begins a second on this CPU. */
+/* If a new second has begun, resets this CPU's counts of crossings and samples. */
 static __always_inline void record_turn(struct sl_admission *here, __u32 second)
 {
 	if (here->record_second == second)
@@ -47,7 +47,7 @@ static __always_inline void record_turn(struct sl_admission *here, __u32 second)
 	here->samples = 0;
 }
 
-/* Sets the members of a record that do not depend on its kind. */
+/* Sets the members that records of both kinds have. */
 static __always_inline void record_fill(struct sl_record *ret, const struct packet *packet,
 					const struct verdict *verdict, __u32 ifindex)
 {
@@ -63,12 +63,12 @@ static __always_inline void record_fill(struct sl_record *ret, const struct pack
 /* --- Crossings ------------------------------------------------------------------------------- */
 
 enum crossing {
-	CROSSING_NONE, /* the key was over its limit, or another CPU records the crossing */
+	CROSSING_NONE, /* no crossing: the key was over its limit, or another CPU records it */
 	CROSSING_DUE,
 	CROSSING_LOST,
 };
 
-/* Returns `recorded` and, in the upper half, `mark` of a way as one word. */
+/* Returns a pointer to `recorded` and `mark` (upper half) of a way, as one word. */
 static __always_inline __u64 *offender_word(struct sl_offender *way)
 {
 	return (__u64 *)&way->recorded;
@@ -76,14 +76,14 @@ static __always_inline __u64 *offender_word(struct sl_offender *way)
 
 _Static_assert(__builtin_offsetof(struct sl_offender, mark) == 4, "offender_word()");
 
-/* Returns whether the key of a way is over its limit. */
+/* Returns whether the key in a way is over its limit. */
 static __always_inline bool offender_is_over(const struct sl_offender *way, __u32 second)
 {
-	/* another CPU may have begun the next second already */
+	/* another CPU may already be in the next second */
 	return read_once(way->mark) && (__s32)(second - read_once(way->refused)) < 2;
 }
 
-/* Notes a refusal of the key of a way. begins: the refusal begins a block. */
+/* Updates a way when its key is refused. begins: the refusal begins a block. */
 static __always_inline enum crossing offender_refuse(struct sl_offender *way, __u32 second,
 						     bool begins)
 {
@@ -103,9 +103,9 @@ static __always_inline enum crossing offender_refuse(struct sl_offender *way, __
 }
 
 /*
- * Notes a refusal in the set of a key. Stores the way of the key. The key gets the way of a key
- * that is within its limit, if it has none. If another CPU takes that way first, the next refusal
- * is the crossing.
+ * Updates the way of a refused key, and stores its index. A key without a way gets one whose key is
+ * within its limit. If another CPU takes that way first, the key's next refusal counts as the
+ * crossing.
  */
 static __always_inline enum crossing offenders_refuse(struct sl_offender_set *set, __u32 mark,
 						      __u32 second, bool begins, __u32 *ret_way)
@@ -135,7 +135,7 @@ static __always_inline enum crossing offenders_refuse(struct sl_offender_set *se
 		       : CROSSING_NONE;
 }
 
-/* Returns the end of the block of a key, in ns, or 0 if the key is not blocked. */
+/* Returns the end of a key's block, in ns of CLOCK_MONOTONIC, or 0 if the key is not blocked. */
 static __always_inline __u64 key_blocked_until(const struct sl_limit *limit,
 					       const struct state_key *key, struct digest digest)
 {
@@ -151,7 +151,7 @@ static __always_inline __u64 key_blocked_until(const struct sl_limit *limit,
 							 : 0;
 }
 
-/* Records the crossing of a limit if it is due. origin: SL_ORIGIN() of the limit. */
+/* Records that a key has crossed a limit, if a record is due. origin: SL_ORIGIN() of the limit. */
 BPF_GLOBAL int crossing_record(const struct packet *packet, const struct verdict *verdict,
 			       const struct sl_limit *limit, __u32 origin, __u32 ifindex)
 {
@@ -198,13 +198,13 @@ BPF_GLOBAL int crossing_record(const struct packet *packet, const struct verdict
 	return 0;
 }
 
-/* Returns SL_ORIGIN() of the limit in a slot of a policy version. */
+/* Returns the policy and slot that define the limit in a slot of a version, as SL_ORIGIN(). */
 static __always_inline __u32 limit_origin(const struct sl_policy *policy, __u32 version, __u32 slot)
 {
 	return policy->origin[slot % SL_LIMITS_MAX] ?: SL_ORIGIN(SL_POLICY(version), slot);
 }
 
-/* Records the crossings of all limits that refused a packet. */
+/* Records a crossing, if due, for each limit that refused the packet. */
 BPF_GLOBAL int crossings_record(const struct packet *packet, const struct verdict *verdict,
 				__u32 ifindex)
 {
@@ -229,7 +229,7 @@ BPF_GLOBAL int crossings_record(const struct packet *packet, const struct verdic
 
 /* --- Samples of dropped packets -------------------------------------------------------------- */
 
-/* Returns whether this CPU may record another dropped packet in this second. */
+/* Returns whether the packet was dropped, and this CPU may record another sample in this second. */
 static __always_inline bool sample_is_due(const struct packet *packet,
 					  const struct verdict *verdict, const struct sl_gate *gate)
 {
@@ -244,7 +244,7 @@ static __always_inline bool sample_is_due(const struct packet *packet,
 	return true;
 }
 
-/* Sets in a sample which limit dropped the packet. */
+/* Sets the members of a sample that name the limit that dropped the packet. */
 static __always_inline void sample_set_limit(struct sl_record *record,
 					     const struct verdict *verdict)
 {
@@ -259,7 +259,7 @@ static __always_inline void sample_set_limit(struct sl_record *record,
 	record->slot = slot;
 }
 
-/* Records a dropped packet. room: the size of `bytes`, a constant. */
+/* Records a sample of a dropped packet. room: the size of `bytes`, a constant. */
 static __always_inline int sample_write(void *ctx, bool is_xdp, const struct packet *packet,
 					const struct verdict *verdict, __u32 length, __u32 room)
 {
@@ -282,7 +282,7 @@ static __always_inline int sample_write(void *ctx, bool is_xdp, const struct pac
 		length = sample->size;
 	if (length > room)
 		length = room;
-	/* Linux 6.1 requires this form to know that the length is at least 1 and at most `room` */
+	/* in this form, Linux 6.1 accepts that the length is at least 1 and at most `room` */
 	last = length - 1;
 	asm volatile("" : "+r"(last));
 	if (last >= room)
@@ -309,7 +309,7 @@ static __always_inline int sample_record(void *ctx, bool is_xdp, const struct pa
 
 /* --- Both ------------------------------------------------------------------------------------ */
 
-/* Records the crossings of a packet, and a sample. Returns 0. */
+/* Records the crossings of a packet and, if it was dropped, a sample. Returns 0. */
 static __always_inline int record_both(void *ctx, bool is_xdp, struct packet *packet,
 				       const struct verdict *verdict, __u32 ifindex)
 {
@@ -317,7 +317,7 @@ static __always_inline int record_both(void *ctx, bool is_xdp, struct packet *pa
 
 	if (!packet || !verdict || !gate)
 		return 0;
-	if (!packet->jiffy) /* the frame has no source */
+	if (!packet->jiffy) /* a frame without a source has no time yet */
 		packet->jiffy = clock_jiffies();
 	if (!record_is_wanted(gate, packet->jiffy))
 		return 0;
@@ -337,7 +337,7 @@ BPF_GLOBAL int skb_record(struct __sk_buff *skb, struct packet *packet,
 	return record_both(skb, false, packet, verdict, skb->ifindex);
 }
 
-/* Returns whether this CPU examines another refusal of a source without a bucket in this jiffy. */
+/* Returns whether this CPU may examine a further refusal of sources without a bucket now. */
 static __always_inline bool examination_is_due(const struct packet *packet)
 {
 	struct sl_admission *here = admission_get();
@@ -356,7 +356,7 @@ static __always_inline bool examination_is_due(const struct packet *packet)
 	return false;
 }
 
-/* Returns whether a refusal must be examined. bucket: of its source, or NULL. */
+/* Returns whether a packet's refusal must be examined. bucket: its source's bucket, or NULL. */
 static __always_inline bool refusal_is_new(const struct packet *packet,
 					   const struct verdict *verdict, struct sl_bucket *bucket)
 {
@@ -372,7 +372,7 @@ static __always_inline bool refusal_is_new(const struct packet *packet,
 	return true;
 }
 
-/* Records a packet that was refused or dropped. bucket: of its source, or NULL. */
+/* Records a packet that was refused or dropped, if due. bucket: its source's bucket, or NULL. */
 static __always_inline void packet_record(void *ctx, bool is_xdp, struct packet *packet,
 					  const struct verdict *verdict, struct sl_bucket *bucket)
 {

@@ -20,13 +20,13 @@ static __always_inline bool gate_is_changing(const struct sl_gate *gate)
 	return read_once(gate->changing);
 }
 
-/* The result of a lookup in `hosts4` or `hosts6`. */
+/* The result of a lookup of a host in `hosts4` or `hosts6`. */
 struct found {
 	struct sl_rule_content content;
 	__u64 bits; /* `bits` of the host's rule; 0 if the host has no rule */
 };
 
-/* Looks up a host's rule. Returns whether the result equals the previous value of *found. */
+/* Looks up a host's rule in the maps. Returns whether *found had the same result before. */
 static __always_inline bool host_find(const struct sl_prefix *key, __u32 generation,
 				      struct found *found)
 {
@@ -63,7 +63,7 @@ BPF_GLOBAL int host_lookup(const struct packet *packet, const struct sl_gate *ga
 	key = packet->source;
 	at_rest = !gate_is_changing(gate);
 	host_find(&key, packet->generation, &found);
-	/* no loop, because the verifier of Linux 6.1 rejects the loop that clang makes */
+	/* unrolled, because the verifier of Linux 6.1 rejects the loop that clang makes */
 	if ((!at_rest || gate_is_changing(gate)) && !host_find(&key, packet->generation, &found) &&
 	    !host_find(&key, packet->generation, &found))
 		host_find(&key, packet->generation, &found);
@@ -92,7 +92,7 @@ BPF_GLOBAL int prefix_lookup(const struct packet *packet, __u32 bits, const stru
 	return (int)rule->bits - 1;
 }
 
-/* The number of different lengths of rules: `default`, and IPv6 prefixes of 0 to 128 bits. */
+/* The number of possible lengths of rules: `default`, and IPv6 prefixes of 0 to 128 bits. */
 #define PREFIX_LENGTHS 130
 
 /*
@@ -124,8 +124,8 @@ static __always_inline struct lookup rules_lookup(const struct packet *packet,
 
 /*
  * Returns whether the /64 of an IPv6 source has longer rules, so that a bucket cannot store one
- * policy version for the /64. Returns false if the source is a whole address. Looks up again if a
- * concurrent writer may have hidden the count (host_lookup()).
+ * policy version for the /64. Returns false if the source is a whole address. Repeats the lookup if
+ * a concurrent writer may have hidden the element (host_lookup()).
  */
 static __always_inline bool source_is_split(const struct sl_prefix *source,
 					    const struct sl_gate *gate)
@@ -143,8 +143,8 @@ static __always_inline bool source_is_split(const struct sl_prefix *source,
 /* --- The cache of aggregates ------------------------------------------------------------------ */
 
 /*
- * Returns the place of an aggregate (include/aggregate.h) in this CPU's cache of results from map
- * `prefixes`. Without the cache, a trie lookup for each packet of a spoofed source would cost as
+ * Returns the element for an aggregate (include/aggregate.h) in this CPU's part of map
+ * `rule_cache`. Without this cache, a trie lookup for each packet of a spoofed source would cost as
  * much as the rest of the packet path.
  */
 static __always_inline struct sl_rule_cache *rule_cache_at(__u64 head, enum sl_aggregate_kind kind)
@@ -154,7 +154,7 @@ static __always_inline struct sl_rule_cache *rule_cache_at(__u64 head, enum sl_a
 	return bpf_map_lookup_elem(&rule_cache, &index);
 }
 
-/* Finds an aggregate's policy version in the cache. Returns false if none is of this generation. */
+/* Finds the policy version of an aggregate in the cache. Returns false if it is not cached. */
 static __always_inline bool rule_cache_find(__u64 head, enum sl_aggregate_kind kind,
 					    __u32 generation, __u32 *ret_version)
 {
@@ -188,7 +188,7 @@ static __always_inline bool rule_cache_store(__u64 head, enum sl_aggregate_kind 
 	return divided;
 }
 
-/* Looks up the policy version in the trie. Caches it, except during a change or if it expires. */
+/* Looks up the policy version in the trie. Caches it, unless it expires or rules are changing. */
 BPF_GLOBAL __u32 rule_cache_fill(const struct packet *packet, const struct sl_gate *gate)
 {
 	struct lookup lookup = {0};
@@ -229,7 +229,7 @@ static __always_inline struct sl_host_cache_set *host_cache_set(const struct sl_
 	return bpf_map_lookup_elem(&host_cache, &index);
 }
 
-/* Caches the policy version of a host, in a way of an older generation if there is one. */
+/* Caches the policy version of a host, if possible in a way that has an older generation. */
 static __always_inline void host_cache_store(struct sl_host_cache_set *set, __u64 digest,
 					     __u32 generation, __u32 version)
 {
@@ -244,9 +244,9 @@ static __always_inline void host_cache_store(struct sl_host_cache_set *set, __u6
 }
 
 /*
- * Adds the rule of the source address to the lookup, from the cache if possible. Returns whether
+ * Adds the rule of the source address, from the cache if possible, to the lookup. Returns whether
  * the lookup is complete. Among a million hosts, a lookup in the maps reads four or five cache
- * lines; a lookup in the cache reads one.
+ * lines, and a lookup in the cache reads one.
  */
 BPF_GLOBAL int host_cache_lookup(const struct packet *packet, const struct sl_gate *gate,
 				 struct lookup *lookup)
@@ -294,7 +294,7 @@ BPF_GLOBAL __u32 rule_cache_lookup(const struct packet *packet, const struct sl_
 
 	if (gate->hosts && host_cache_lookup(packet, gate, &lookup))
 		return lookup.version;
-	/* do not use the cache, because it ignores runtime allows of shorter rules */
+	/* the cache ignores runtime allows of shorter rules, which override a list's deny */
 	if (lookup.listed) {
 		prefixes_lookup(packet, gate, &lookup);
 		return lookup.version;

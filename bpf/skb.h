@@ -14,7 +14,7 @@
 
 #define VLAN_TAG_SIZE 4
 
-/* A `tstamp_type` of the kernel's UAPI: `tstamp` is a departure time by the monotonic clock. */
+/* `tstamp_type` of the kernel's UAPI: `tstamp` is a departure time, by the monotonic clock. */
 #define BPF_SKB_TSTAMP_DELIVERY_MONO 1
 
 static __always_inline struct reader skb_reader(struct __sk_buff *skb, enum reader_kind kind)
@@ -29,26 +29,26 @@ static __always_inline struct reader skb_reader(struct __sk_buff *skb, enum read
 }
 
 /*
- * Returns 1 if the outer VLAN tag is in the metadata, otherwise 0. There is no branch, because the
- * verifier would then walk the parser twice.
+ * Returns 1 if the outer VLAN tag is in the metadata, otherwise 0. Has no branch: the verifier
+ * would then walk the parser twice.
  */
 static __always_inline __u32 skb_tags(const struct __sk_buff *skb)
 {
 	return skb->vlan_present & 1;
 }
 
-/* Calls packet_parse(), with the VLAN tag in the metadata. The frame contains only inner tags. */
+/* Calls packet_parse() with the VLAN tag in the metadata; the frame itself has only inner tags. */
 static __always_inline enum sl_reason
 skb_parse_by(struct __sk_buff *skb, const struct reader *reader, struct packet *packet)
 {
 	__u32 tags = skb_tags(skb);
 
-	/* -tags masks the id if there is no tag: vlan_tci may contain the id of a removed tag */
+	/* without a tag, vlan_tci may have the id of a removed tag: -tags then clears it */
 	packet->vlan = skb->vlan_tci & VLAN_ID_MASK & -tags;
 	return packet_parse(reader, tags, packet);
 }
 
-/* Calls packet_parse() for all fragments of an skb. */
+/* Calls packet_parse() with a reader that can read all fragments of an skb. */
 BPF_GLOBAL int skb_parse_split(struct __sk_buff *skb, struct packet *packet)
 {
 	struct reader reader = skb_reader(skb, READ_SKB);
@@ -56,7 +56,7 @@ BPF_GLOBAL int skb_parse_split(struct __sk_buff *skb, struct packet *packet)
 	return packet ? skb_parse_by(skb, &reader, packet) : SL_DROP_UNREADABLE;
 }
 
-/* Calls packet_inspect() for all fragments of an skb. */
+/* Calls packet_inspect() with a reader that can read all fragments of an skb. */
 BPF_GLOBAL int skb_inspect_split(struct __sk_buff *skb, struct packet *packet)
 {
 	struct reader reader = skb_reader(skb, READ_SKB);
@@ -64,7 +64,7 @@ BPF_GLOBAL int skb_inspect_split(struct __sk_buff *skb, struct packet *packet)
 	return packet ? packet_inspect(&reader, packet) : TRANSPORT_SHORT;
 }
 
-/* Calls packet_inspect() for the linear part, and if that ends too early, for all fragments. */
+/* Calls packet_inspect() for the linear part and, if that ends too early, for all fragments. */
 BPF_GLOBAL int skb_inspect(struct __sk_buff *skb, struct packet *packet)
 {
 	struct reader reader = skb_reader(skb, READ_LINEAR);
@@ -77,13 +77,13 @@ BPF_GLOBAL int skb_inspect(struct __sk_buff *skb, struct packet *packet)
 }
 
 /*
- * Calls packet_parse() for the linear part, and if that ends too early, for all fragments. Inspects
- * a merged buffer, because its cost depends on the headers of its packets.
+ * Calls packet_parse() for the linear part, and if that ends too early, for all fragments. Also
+ * inspects a merged buffer, because its cost depends on the headers of its packets.
  */
 static __always_inline enum sl_reason skb_parse(struct __sk_buff *skb, struct packet *packet)
 {
 	struct reader reader = skb_reader(skb, READ_LINEAR);
-	__u32 tag = skb_tags(skb) * VLAN_TAG_SIZE; /* size of the tag in the metadata, in bytes */
+	__u32 tag = skb_tags(skb) * VLAN_TAG_SIZE; /* bytes of the VLAN tag in the metadata */
 	enum sl_reason reason;
 
 	packet->packets = 1;
@@ -107,7 +107,7 @@ static __always_inline enum sl_reason skb_parse(struct __sk_buff *skb, struct pa
 
 /*
  * Returns the departure time that TCP pacing or SO_TXTIME has set, in ticks, or 0 if there is none.
- * A time of another clock is ignored, as fq does. Linux before 6.12 does not report which clock the
+ * Ignores a time of another clock, as fq does. Linux before 6.12 does not report which clock the
  * SO_TXTIME of a packet socket uses, so on older kernels a shape replaces that time.
  */
 static __always_inline __u64 skb_earliest(const struct __sk_buff *skb)
@@ -115,12 +115,12 @@ static __always_inline __u64 skb_earliest(const struct __sk_buff *skb)
 	return skb->tstamp_type == BPF_SKB_TSTAMP_DELIVERY_MONO ? skb->tstamp * SL_TICKS_PER_NS : 0;
 }
 
-/* Sets an skb's departure time, rounded up to 1 ns. The qdisc fq holds the skb until then. */
+/* Sets the departure time of an skb, rounded up to 1 ns. The qdisc fq delays the skb until then. */
 static __always_inline void skb_depart(struct __sk_buff *skb, __u64 ticks)
 {
 	__u64 ns = (ticks + SL_TICKS_PER_NS - 1) / SL_TICKS_PER_NS;
 
-	/* bpf_skb_set_tstamp() fails with a VLAN tag, but fq reads the time of any frame */
+	/* bpf_skb_set_tstamp() fails for a frame with a VLAN tag, but fq also delays such frames */
 	if (bpf_skb_set_tstamp(skb, ns, BPF_SKB_TSTAMP_DELIVERY_MONO))
 		skb->tstamp = ns;
 }

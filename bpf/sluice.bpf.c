@@ -24,11 +24,11 @@
 char LICENSE[] SEC("license") = "GPL";
 
 #ifdef SL_TEST_CLOCK
-/* A struct sl_judged: the last packet and its verdict, which `sluice replay` reads. */
+/* The last packet and its verdict, as a struct sl_judged. `sluice replay` reads them. */
 __u64 test_judged[sizeof(struct sl_judged) / sizeof(__u64)];
 #endif
 
-/* Sets the verdict's reason by the policy version that decides about the source. */
+/* Sets verdict->reason by the policy version that decides. If it has limits, charges them. */
 static __always_inline void judge(void *ctx, bool is_xdp, struct packet *packet,
 				  struct sl_bucket *bucket, struct verdict *verdict)
 {
@@ -43,7 +43,7 @@ static __always_inline void judge(void *ctx, bool is_xdp, struct packet *packet,
 	} else {
 		policy = bpf_map_lookup_elem(&policies, &verdict->version);
 		if (!policy)
-			return; /* unreachable, because every policy version is in the map */
+			return; /* never reached: every policy version is in the map */
 		if (policy->deep && !packet->inspected && is_xdp)
 			xdp_inspect(ctx, packet);
 		else if (policy->deep && !packet->inspected)
@@ -55,8 +55,8 @@ static __always_inline void judge(void *ctx, bool is_xdp, struct packet *packet,
 }
 
 /*
- * Decides about a packet and counts it. Returns whether it passes. Before the call, verdict->reason
- * is PARSED, or the reason that the parser returned for a frame without a source.
+ * Decides about a packet and counts it. Returns whether it passes. The caller sets verdict->reason
+ * to PARSED or, for a frame without a source, to the parser's reason.
  */
 static __always_inline bool filter(void *ctx, bool is_xdp, struct packet *packet,
 				   struct verdict *verdict, struct sl_in_use *here)
@@ -130,7 +130,7 @@ static __always_inline int tc_filter(struct __sk_buff *skb, bool egress)
 		return TC_ACT_SHOT;
 	if (egress && verdict.departure != skb_earliest(skb))
 		skb_depart(skb, verdict.departure);
-	/* TC_ACT_OK would skip the programs and filters after this program on the hook */
+	/* TC_ACT_OK would skip later programs and filters on this hook */
 	return TC_ACT_UNSPEC;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Charges one shared state: the state of a limit for a key, or of a budget. include/kinds.h
- * computes the charge on copies, and a compare-and-swap publishes the result.
+ * Charges a packet to one shared state: that a limit has for a key, or the state of a budget.
+ * include/kinds.h computes the charge on copies, and a compare-and-swap publishes the result.
  */
 #ifndef SLUICE_STATE_H
 #define SLUICE_STATE_H
@@ -10,8 +10,8 @@
 #include "kinds.h"
 
 /*
- * Give up after 16 failed CAS, and drop the packet as SL_DROP_CONTENDED. A CAS fails only if
- * another CPU has charged the state, so only many CPUs on one small limit fail that often.
+ * Give up after 16 failed CAS, and drop the packet as SL_DROP_CONTENDED. A CAS only fails if
+ * another CPU has just charged the state, so only many CPUs on one small limit fail that often.
  */
 #define STATE_TRIES 16
 
@@ -21,7 +21,7 @@
  */
 #define HOT_TICKS ((__s64)SL_TICKS_PER_SEC / 4000)
 
-/* Returns how many times a limit charges one packet: credit_times() if nodes share the limit. */
+/* Returns how many times a limit charges one packet: credit_times() if the limit is shared. */
 static __always_inline __u32 limit_times(const struct sl_limit *limit, __u64 at)
 {
 	const struct sl_gate *gate = limit->shared ? gate_get() : NULL;
@@ -44,7 +44,7 @@ static __always_inline struct sl_state state_read(const struct sl_state *state)
 	};
 }
 
-/* Moves a time in a state forward, never back. `to` may be earlier. */
+/* Moves a time in a state forward, but never back if `to` is earlier. */
 static __always_inline void state_advance(__u64 *time, __u64 to)
 {
 	if (credit_span(read_once(*time), to) > 0)
@@ -53,7 +53,7 @@ static __always_inline void state_advance(__u64 *time, __u64 to)
 
 /*
  * Publishes a charge. seen: the state before the charge; next: the state after it. Returns false if
- * another CPU has changed the state since it was read.
+ * another CPU has changed the state since this CPU read it.
  *
  * Races: `full_at` and `charged_at` are stored before the swap of `empty_at`, so a CPU that sees
  * the new `empty_at` also sees the other two. If a store is delayed until after another CPU's
@@ -65,7 +65,7 @@ static __always_inline bool state_publish(enum sl_kind kind, struct sl_state *st
 {
 	if (kind == SL_TOKEN_BUCKET)
 		state_advance(&state->full_at, next->full_at);
-	if (kind != SL_WINDOW) /* only state_turn() moves a window's `charged_at` */
+	if (kind != SL_WINDOW) /* for windows, state_turn() moves `charged_at` */
 		state_advance(&state->charged_at, next->charged_at);
 	return next->empty_at == seen->empty_at ||
 	       __sync_val_compare_and_swap(&state->empty_at, seen->empty_at, next->empty_at) ==
@@ -74,8 +74,8 @@ static __always_inline bool state_publish(enum sl_kind kind, struct sl_state *st
 
 /*
  * Begins a sub-window, in the four steps of include/window.h. If another CPU was faster, a step
- * fails, and the caller reads the state again. `past` is read first, and swapped even if it keeps
- * its value. The swap proves that `past` had this value when `window` was read.
+ * fails, and the caller reads the state again. `past` is read first, and swapped even if its value
+ * stays the same. The swap proves that `past` had this value when `window` was read.
  */
 BPF_GLOBAL int state_turn(const struct sl_limit *limit, struct sl_state *state, __u64 now)
 {
@@ -124,13 +124,13 @@ static __always_inline enum charge_result state_try(enum sl_kind kind, struct pa
 	if (slice)
 		copy = *slice;
 	seen = state_read(state);
-	/* begin no sub-window during a block: `charged_at` stores when the block began */
+	/* during a block, `charged_at` stores when it began: begin no sub-window */
 	if (kind == SL_WINDOW && window_is_over(limit, &seen, charge.now) &&
 	    !block_holds(limit, &seen, kind_now(kind, &seen, charge.now))) {
 		state_turn(limit, state, charge.now);
 		return CHARGE_LOST;
 	}
-	/* the time of a window's last packet is in its entry: entry_count_window() */
+	/* a window's entry has the time of the last packet: entry_count_window() */
 	if (kind != SL_WINDOW)
 		verdict->is_hot |= credit_span(seen.charged_at, charge.now) < HOT_TICKS;
 	/*
@@ -158,7 +158,7 @@ static __always_inline enum charge_result state_try(enum sl_kind kind, struct pa
 	return CHARGE_PASSED;
 }
 
-/* A function for each kind, so that the verifier walks each once, with a stack frame of its own. */
+/* One function for each kind, so that the verifier walks each once, with its own stack frame. */
 BPF_GLOBAL enum charge_result state_charge_bucket(struct packet *packet,
 						  const struct sl_limit *limit,
 						  struct sl_slice *slice, struct sl_state *state,
@@ -212,8 +212,8 @@ static __always_inline void entry_count_shared(const struct sl_limit *limit, str
 
 /*
  * Stores in a window's entry the time of this packet, and whether at most N/2 counts in the window.
- * Returns whether the source is hot. If the entry is being given to a key of a shared limit at the
- * same time, this store makes the counts of that key wrong once.
+ * Returns whether the source is hot. If another CPU gives the entry to a key of a shared limit at
+ * the same time, this store makes that key's counts wrong once.
  */
 static __always_inline bool entry_count_window(const struct sl_limit *limit, struct sl_entry *entry,
 					       __u64 now)
@@ -232,9 +232,9 @@ static __always_inline bool entry_count_window(const struct sl_limit *limit, str
  * Begins a block for the key of a refused packet, unless another CPU has begun a block. slice: also
  * stores the block; may be NULL.
  *
- * Race: the entry may be given to another key before the swap. So the key is compared after the
- * swap, and if it differs, the block is removed. If a CPU reads the state before that, it refuses
- * packets of the new key for the rest of the jiffy.
+ * Race: another CPU may give the entry to another key before the swap. So the key is compared after
+ * the swap, and if it differs, the block is removed. If a CPU reads the state before that, it
+ * refuses packets of the new key for the rest of the jiffy.
  */
 BPF_GLOBAL int entry_block(const struct packet *packet, const struct sl_limit *limit,
 			   struct sl_slice *slice, struct sl_entry *entry)

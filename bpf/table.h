@@ -31,13 +31,13 @@ static __always_inline struct sl_entry *entry_get(__u32 entry)
 	return bpf_map_lookup_elem(&states, &entry);
 }
 
-/* No table has an entry with this index. It means that a key has no entry. */
+/* No table has an entry with this index: it means that a key has no entry. */
 #define ENTRY_NONE (~0U)
 
 /*
  * Returns the index of a key's entry in one set, or ENTRY_NONE. tag: the key's tag as that set
- * stores it. The CPU predicts these branches both for frequent keys and for unknown keys, so it
- * does not wait for the tags.
+ * stores it. CPUs predict these branches for frequent keys as well as for unknown keys, so it does
+ * not wait for the tags.
  */
 static __always_inline __u32 way_find(const struct sl_set *set, __u32 index, __u16 tag,
 				      const struct state_key *key)
@@ -58,8 +58,8 @@ static __always_inline __u32 way_find(const struct sl_set *set, __u32 index, __u
 }
 
 /*
- * Returns the entry that most keys with this digest have: their first way in their primary set. The
- * caller compares the key by entry_is().
+ * Returns the entry in which a key with this digest usually is: the first way of its primary set.
+ * The caller compares the key by entry_is().
  */
 static __always_inline struct sl_entry *entry_first(const struct sl_params *params,
 						    struct digest digest)
@@ -71,7 +71,7 @@ static __always_inline struct sl_entry *entry_first(const struct sl_params *para
 
 /*
  * Prefetches an entry while the CPU reads the clock, which waits for loads but not for stores. BPF
- * has no prefetch instruction, so the function stores a byte that is 0 in every entry.
+ * has no prefetch instruction, so this stores 0 to a byte that is 0 in every entry.
  */
 static __always_inline void entry_fetch(const struct sl_gate *gate, struct sl_entry *entry)
 {
@@ -109,15 +109,15 @@ table_find(const struct sl_params *params, struct digest digest, const struct st
 /* An entry to insert. */
 struct new_entry {
 	struct state_key key;
-	struct digest digest; /* digest of `key` */
+	struct digest digest; /* digest of `key`, which selects its sets */
 	struct sl_state state;
-	__u64 left; /* kind_left() of `state`, before earlier packets are charged */
+	__u64 left; /* kind_left() of the new state, before earlier packets are charged */
 	__u64 now;
-	__s64 evict_cost; /* eviction cost of the entry that is replaced, set by table_insert() */
-	__u16 span;	  /* `span` for struct sl_entry */
+	__s64 evict_cost; /* eviction cost of the replaced entry, set by table_insert() */
+	__u16 span;	  /* `span` of the new struct sl_entry */
 	__u16 made;
-	__u8 flood;  /* 1 if the CPU sees a flood of new keys */
-	__u8 evicts; /* 1 if the new entry may evict a state that is not full */
+	__u8 flood;  /* 1 if this CPU sees a flood of new keys */
+	__u8 evicts; /* 1 if the key may evict a state that is not full */
 	__u16 pad;
 };
 
@@ -136,8 +136,7 @@ static __always_inline void set_unlock(struct sl_set *set)
 /*
  * A CPU reads a lock that another CPU holds up to 1024 times: at most 8 us, four times as long as
  * an insertion without any cache hit. The usual reason is that two CPUs see a new source at once.
- * Without the wait, packets that the second CPU passes because the source is new would exceed the
- * burst.
+ * Without waiting, the second CPU would find no state, and pass packets beyond the burst.
  */
 #define LOCK_LOOKS 1024
 
@@ -155,7 +154,7 @@ static long lock_look(__u32 look, void *ctx)
 	return watch->is_free;
 }
 
-/* Waits for a set's lock. Returns whether the lock has become free. */
+/* Waits until a set is unlocked. Returns whether it is now unlocked. */
 static __always_inline bool set_wait(const struct sl_set *set)
 {
 	struct lock_watch watch = {.set = set};
@@ -164,7 +163,7 @@ static __always_inline bool set_wait(const struct sl_set *set)
 	return watch.is_free;
 }
 
-/* Waits until both sets of a key are unlocked. Returns false if a set is still locked. */
+/* Waits until both sets of a key are unlocked. Returns false if any is still locked. */
 static __always_inline bool table_wait(const struct sl_params *params, struct digest digest)
 {
 	struct slot_ref ref = slot_ref_of(params, digest);
@@ -174,7 +173,7 @@ static __always_inline bool table_wait(const struct sl_params *params, struct di
 	return primary && secondary && set_wait(primary) && set_wait(secondary);
 }
 
-/* EVICT_FREE, the cost of a free way, is below the cost of every entry. EVICT_ANY is above it. */
+/* EVICT_FREE, the cost of a free way, is below the costs of entries. EVICT_ANY is above them. */
 #define EVICT_FREE (-(1LL << 62))
 #define EVICT_ANY  (EVICT_BLOCKED * 2 * EVICT_PROTECTED)
 
@@ -191,14 +190,14 @@ BPF_GLOBAL __u64 entry_weigh(__u32 index, __u64 now, __u32 flood)
 	return entry_evict_cost(entry, &state, now, flood);
 }
 
-/* The entry of a set whose replacement costs least. */
+/* The entry of a set that is best replaced: its eviction cost is lowest. */
 struct candidate {
 	__s64 evict_cost;
 	__u32 entry;
-	__u32 room; /* number of ways in the entry's set that are free or whose state is full */
+	__u32 room; /* number of ways in this set that are free or have a full state */
 };
 
-/* Returns the entry of a set to replace: a free way, otherwise the entry that costs least. */
+/* Returns the way of a set to replace: a free way, otherwise the way whose entry costs least. */
 static __always_inline struct candidate set_choose(const struct sl_set *set, __u32 index,
 						   const struct new_entry *new_entry)
 {
@@ -213,7 +212,7 @@ static __always_inline struct candidate set_choose(const struct sl_set *set, __u
 		__u32 entry = entries + (way + i) % SL_WAYS;
 		__s64 evict_cost = entry_weigh(entry, new_entry->now, new_entry->flood);
 
-		/* add 1 if the cost is negative, because the way is then free or its state full */
+		/* a negative cost means that the way is free or its state full: count it */
 		candidate.room += (__u64)(evict_cost - 1) >> 63;
 		if (evict_cost < candidate.evict_cost) {
 			candidate.evict_cost = evict_cost;
@@ -239,7 +238,7 @@ BPF_GLOBAL __s64 table_choose(struct new_entry *new_entry, __u32 in, __u32 secon
 	if (!primary || !set)
 		return -ENOSPC;
 	best = set_choose(primary, in, new_entry);
-	write_once(new_entry->evict_cost, best.evict_cost); /* stored in *new_entry to save stack */
+	write_once(new_entry->evict_cost, best.evict_cost); /* in *new_entry, which saves stack */
 	if (best.room < WAYS_SPARE ||
 	    (best.evict_cost != EVICT_FREE && way_free(set, 0) < SL_WAYS)) {
 		next = set_choose(set, secondary, new_entry);
@@ -294,7 +293,7 @@ static __always_inline void entry_write(struct sl_set *set, struct sl_entry *ent
 	write_once(set->tag[way % SL_WAYS], tag);
 }
 
-/* Gives a chosen way of a locked set to a new key. */
+/* Gives the chosen way of a locked set to a new key. */
 static __always_inline void way_take(const struct sl_params *params, __u32 index,
 				     const struct slot_ref *ref, const struct new_entry *new_entry)
 {
@@ -320,7 +319,7 @@ static __always_inline void way_take(const struct sl_params *params, __u32 index
 	entry_write(set, entry, way, tag, new_entry);
 }
 
-/* Returns whether a way that was chosen before its set was locked is still the right choice. */
+/* Returns whether a way that was chosen before the set was locked is still the right choice. */
 static __always_inline bool choice_holds(const struct sl_set *set, __u32 entry,
 					 const struct new_entry *new_entry)
 {
@@ -329,7 +328,7 @@ static __always_inline bool choice_holds(const struct sl_set *set, __u32 entry,
 	return (__s64)entry_weigh(entry, new_entry->now, new_entry->flood) <= new_entry->evict_cost;
 }
 
-/* Inserts a key while this CPU has locked its primary set. Returns the same as table_insert(). */
+/* Inserts a key, while this CPU has its primary set locked. Returns the same as table_insert(). */
 static __always_inline int table_insert_locked(const struct sl_params *params,
 					       const struct slot_ref *ref,
 					       struct new_entry *new_entry)
@@ -361,7 +360,7 @@ static __always_inline int table_insert_locked(const struct sl_params *params,
 
 /*
  * Inserts an entry. Returns 0, -EEXIST if the key has an entry, -EBUSY if another CPU has locked a
- * set, or -ENOSPC if the key may not evict any candidate.
+ * set, or -ENOSPC if the key may not evict any entry of its sets.
  */
 BPF_GLOBAL int table_insert(struct new_entry *new_entry)
 {

@@ -18,7 +18,7 @@ static __always_inline struct reader xdp_reader(struct xdp_md *ctx, enum reader_
 	};
 }
 
-/* Calls packet_parse() for all fragments of an XDP buffer. */
+/* Calls packet_parse() with a reader that can read all fragments of an XDP buffer. */
 BPF_GLOBAL int xdp_parse_split(struct xdp_md *ctx, struct packet *packet)
 {
 	struct reader reader = xdp_reader(ctx, READ_XDP, packet);
@@ -26,7 +26,7 @@ BPF_GLOBAL int xdp_parse_split(struct xdp_md *ctx, struct packet *packet)
 	return packet ? packet_parse(&reader, 0, packet) : SL_DROP_UNREADABLE;
 }
 
-/* Calls packet_inspect() for all fragments of an XDP buffer. */
+/* Calls packet_inspect() with a reader that can read all fragments of an XDP buffer. */
 BPF_GLOBAL int xdp_inspect_split(struct xdp_md *ctx, struct packet *packet)
 {
 	struct reader reader = xdp_reader(ctx, READ_XDP, packet);
@@ -34,7 +34,7 @@ BPF_GLOBAL int xdp_inspect_split(struct xdp_md *ctx, struct packet *packet)
 	return packet ? packet_inspect(&reader, packet) : TRANSPORT_SHORT;
 }
 
-/* Calls packet_inspect() for the linear part, and if that ends too early, for all fragments. */
+/* Calls packet_inspect() for the linear part and, if that ends too early, for all fragments. */
 BPF_GLOBAL int xdp_inspect(struct xdp_md *ctx, struct packet *packet)
 {
 	struct reader reader = xdp_reader(ctx, READ_LINEAR, packet);
@@ -46,7 +46,7 @@ BPF_GLOBAL int xdp_inspect(struct xdp_md *ctx, struct packet *packet)
 		       : transport;
 }
 
-/* Calls packet_parse() for the linear part, and if that ends too early, for all fragments. */
+/* Calls packet_parse() for the linear part. If that ends too early, calls it for all fragments. */
 static __always_inline enum sl_reason xdp_parse(struct xdp_md *ctx, struct packet *packet)
 {
 	struct reader reader;
