@@ -202,5 +202,7 @@ def test_a_program_of_its_own_is_completed_as_the_command():
     for line, words in ("--na", ["--name"]), ("store:1 --on-loss ", ["local", "divide"]), ("--password-file ", ["FILES"]):
         assert [w for w in in_bash(f"sluice-share {line}", program=f"{SLUICE}-share") if w] == words
         assert [w for w in in_bash(f"sluice share {line}") if w] == words
+    for line, words in ("replay x --fail-i", ["--fail-if-dropped"]), ("replay x -f ", ["FILES"]):
+        assert [w for w in in_bash(f"sluice-replay {line}", program=f"{SLUICE}-replay") if w] == words
     for line, words in ("--met", ["--metrics-sources"]), ("--tls-key ", ["FILES"]):
         assert [w for w in in_bash(f"sluice-serve {line}", program=f"{SLUICE}-serve") if w] == words

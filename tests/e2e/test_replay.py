@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0
 """`sluice replay` judges captures as the gate judges packets on a device, and changes nothing."""
 
+import contextlib
 import json
 import os
 import shutil
 import socket
 import struct
+import subprocess
 
 import pytest
 
@@ -112,6 +114,20 @@ def test_a_million_packets(tmp_path):
           f"{after.children_system - before.children_system:.2f} s of system time")
     totals = packets_of(document["replays"][0]["totals"])
     assert totals["passed"] + totals["dropped"] == document["packets"] == count
+
+
+def test_progress_is_shown_on_a_terminal(tmp_path):
+    capture = written(tmp_path / "capture", pcap((n, frame(A)) for n in range(5000)))
+    path = written(tmp_path / "rules.yaml", rules("{rate: 1pps}"))
+    ours, theirs = os.openpty()
+    done = subprocess.run([SLUICE, "replay", capture, "-f", path], stderr=theirs, stdout=subprocess.DEVNULL, check=True)
+    os.close(theirs)
+    shown = ""
+    with contextlib.suppress(OSError):  # EIO at the end
+        while True:
+            shown += os.read(ours, 4096).decode()
+    os.close(ours)
+    assert done.returncode == 0 and " %, 4096 packets" in shown and shown.endswith("\r\x1b[K")
 
 
 # --- Captures -------------------------------------------------------------------------------------
@@ -258,6 +274,46 @@ def test_the_rules_of_the_running_gate_are_used_and_its_state_stays(files, attac
 
 def test_without_a_gate_and_rules_it_says_so(files):
     assert "no gate" in one_line(files([(0, frame(A))], words=("-g", "e2e-absent"), status=2))
+
+
+# --- Captures of other programs ---------------------------------------------------------------------
+
+TOOLS = {
+    "tcpdump": ["tcpdump", "-i", "out0", "-Z", "root"],
+    "tcpdump in nanoseconds": ["tcpdump", "-i", "out0", "-Z", "root", "--time-stamp-precision=nano"],
+    "tcpdump with a snap length": ["tcpdump", "-i", "out0", "-Z", "root", "-s", "60"],
+    "tcpdump on all devices": ["tcpdump", "-i", "any", "-Z", "root"],
+    "tcpdump in SLL": ["tcpdump", "-i", "any", "-y", "LINUX_SLL", "-Z", "root"],
+    "dumpcap": ["dumpcap", "-i", "out0", "-q"],
+    "dumpcap on two devices": ["dumpcap", "-i", "out0", "-i", "lo", "-q"],
+}
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+def test_a_capture_of_another_program(lab, files, tmp_path, tool):
+    words = TOOLS[tool]
+    if not shutil.which(words[0]):
+        pytest.skip(f"{words[0]} is not installed")
+    frames = [frame(source, 200) for source in (A, C) for _ in range(15)]
+    path = str(tmp_path / "tool")
+    lab.ip("link", "set", "lo", "up", netns=lab.sender)
+    with inside(lab.sender):
+        with subprocess.Popen([*words, "-c", str(len(frames)), "-w", path], stderr=subprocess.PIPE) as process:
+            said = b""
+            while b"listening on" not in said and b"File: " not in said:
+                part = os.read(process.stderr.fileno(), 4096)
+                assert part, said
+                said += part
+            lab.send_frames(frames)
+            assert process.wait(20) == 0
+    with open(path, "rb") as file:
+        data = file.read()
+    sent = ("--out",) if "any" in words else ()
+    document = parsed(files(None, rules("{rate: 1/h, burst: 10}"), data=data, words=sent))
+    assert (document["packets"], document["bytes"], document["complete"]) == (30, 30 * 200, True)
+    assert document["cut"] == (30 if "-s" in words else 0)
+    assert {source["address"]: packets_of(source) for source in document["replays"][0]["sources"]} == \
+        {A: counts(10, 5), "2001:db8::/64": counts(10, 5)}
 
 
 # --- Equal to real packets ------------------------------------------------------------------------
