@@ -63,6 +63,8 @@ def test_numbers_appear(busy, tmp_path):
         assert any("limit all" in row and "rate 50pps" in row and "block" in row for row in texts(browser, "#policies tbody tr"))
         assert texts(browser, "#devices tbody tr") == ["in0xdpnative\u2713 filtered-"]
         browser.wait("document.querySelectorAll('#findings li').length > 0")
+        browser.wait("[...document.querySelectorAll('#events tbody tr')].some(r => /source.*begins.*198.18.0.2/.test(r.textContent))")
+        assert "Read from the maps" in texts(browser, "#events-note")[0]
         assert "hours" in texts(browser, "#span")[0] and "no flood" in texts(browser, "#flood")
         # each chart has a line, a legend with numbers, and a table of the same series
         browser.wait("document.querySelectorAll('figure svg.chart path').length >= 8")

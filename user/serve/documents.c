@@ -28,12 +28,13 @@ struct slot {
 
 struct documents {
 	struct gates_reader reader;
+	struct feeds feeds;
 	pthread_t thread;
 	pthread_mutex_t lock; /* protects everything below */
 	pthread_cond_t work;
 	struct slot slots[SLOTS];
 	uint64_t places; /* last place in the queue */
-	bool stops;
+	bool stops, kicked;
 	uint64_t reading_since;
 };
 
@@ -190,14 +191,20 @@ static void slots_forget(struct documents *documents)
 	}
 }
 
-/* Waits for work, for at most IDLE_SLEEP seconds. Called with the lock. */
-static void work_wait(struct documents *documents)
+/* Waits for work, for at most IDLE_SLEEP, or until the events are due. Called with the lock. */
+static void work_wait(struct documents *documents, uint64_t due_in_ns)
 {
+	uint64_t wait = IDLE_SLEEP * NS_PER_SEC;
 	struct timespec until;
 
+	wait = due_in_ns < wait ? due_in_ns : wait;
 	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_sec += IDLE_SLEEP;
-	pthread_cond_timedwait(&documents->work, &documents->lock, &until);
+	wait += until.tv_nsec;
+	until.tv_sec += wait / NS_PER_SEC;
+	until.tv_nsec = wait % NS_PER_SEC;
+	if (!documents->kicked)
+		pthread_cond_timedwait(&documents->work, &documents->lock, &until);
+	documents->kicked = false;
 }
 
 /* Reads a document without the lock. A queued slot keeps its route. */
@@ -227,19 +234,26 @@ static void *documents_thread(void *data)
 
 	pthread_mutex_lock(&documents->lock);
 	while (!documents->stops) {
-		struct slot *slot = slot_next(documents);
+		struct slot *slot;
+		uint64_t due_in_ns;
 
+		pthread_mutex_unlock(&documents->lock);
+		due_in_ns = feeds_step(&documents->feeds);
+		pthread_mutex_lock(&documents->lock);
+		slot = slot_next(documents);
 		if (slot) {
 			slot_read(documents, slot);
 			continue;
 		}
 		slots_forget(documents);
 		reader_rest(&documents->reader);
-		work_wait(documents);
+		if (!documents->stops)
+			work_wait(documents, due_in_ns);
 	}
 	for (int i = 0; i < SLOTS; i++)
 		askers_answer(&documents->slots[i], NULL);
 	pthread_mutex_unlock(&documents->lock);
+	feeds_end(&documents->feeds);
 	reader_close(&documents->reader);
 	error_drop(0);
 	return NULL;
@@ -254,6 +268,7 @@ int documents_open(const struct serve_scope *scope, struct documents **ret)
 	if (!documents)
 		return error_add(ENOMEM, "no-memory", NULL, "cannot start: %s", why(ENOMEM));
 	documents->reader.scope = *scope;
+	feeds_begin(&documents->feeds);
 	for (int i = 0; i < SLOTS; i++)
 		documents->slots[i].route.id = ROUTES;
 	pthread_mutex_init(&documents->lock, NULL);
@@ -270,8 +285,22 @@ int documents_open(const struct serve_scope *scope, struct documents **ret)
 	return 0;
 }
 
+struct feeds *documents_feeds(struct documents *documents)
+{
+	return &documents->feeds;
+}
+
+void documents_kick(struct documents *documents)
+{
+	pthread_mutex_lock(&documents->lock);
+	documents->kicked = true;
+	pthread_cond_signal(&documents->work);
+	pthread_mutex_unlock(&documents->lock);
+}
+
 void documents_stop(struct documents *documents)
 {
+	feeds_stop(&documents->feeds);
 	pthread_mutex_lock(&documents->lock);
 	documents->stops = true;
 	pthread_cond_signal(&documents->work);

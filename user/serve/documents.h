@@ -8,9 +8,14 @@
 #define SLUICE_DOCUMENTS_H
 
 #include "serve/answer.h"
+#include "serve/feed.h"
 #include "serve/route.h"
 
 struct documents;
+
+/* Returns the events, which the same thread reads. Call documents_kick() after feeds_join(). */
+struct feeds *documents_feeds(struct documents *documents);
+void documents_kick(struct documents *documents);
 
 /* Starts the thread. Returns 0, or a negative errno with an error. */
 int documents_open(const struct serve_scope *scope, struct documents **ret);

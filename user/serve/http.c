@@ -36,6 +36,9 @@ struct request {
 	char *target;
 	bool is_begun, is_resumed;
 	size_t body; /* bytes of the body so far */
+	struct event_stream *stream;
+	uint64_t since; /* for events: number of the last event that the client has */
+	bool wants_events;
 };
 
 /* --- Checks of headers ---------------------------------------------------------------------- */
@@ -155,7 +158,7 @@ static enum MHD_Result asset_send(struct MHD_Connection *connection, enum route_
 							     MHD_RESPMEM_PERSISTENT));
 }
 
-/* --- Requests ------------------------------------------------------------------------------- */
+/* --- Clients -------------------------------------------------------------------------------- */
 
 static const char *header_of(struct MHD_Connection *connection, const char *name)
 {
@@ -196,6 +199,72 @@ static bool client_refuse(struct request *request, const struct route *route, en
 	return false;
 }
 
+/* --- Streams -------------------------------------------------------------------------------- */
+
+#define STREAM_BLOCK 4096
+
+static void stream_sleep(void *data)
+{
+	struct request *request = data;
+
+	MHD_suspend_connection(request->connection);
+}
+
+static void stream_resume(void *data)
+{
+	struct request *request = data;
+
+	MHD_resume_connection(request->connection);
+}
+
+static ssize_t on_stream(void *data, uint64_t position, char *buffer, size_t room)
+{
+	ssize_t count = stream_write(data, buffer, room);
+
+	(void)position;
+	return count < 0 ? MHD_CONTENT_READER_END_OF_STREAM : count;
+}
+
+/* Begins a stream of the events of a gate. */
+static enum MHD_Result stream_begin(struct request *request, const char *gate)
+{
+	struct connections *connections = &request->http->connections;
+	struct event_stream *stream = calloc(1, sizeof(*stream));
+
+	if (!stream ||
+	    !connection_set(connections, request->entry, CONNECTION_STREAM, uptime_ns())) {
+		free(stream);
+		return error_send(request->connection, MHD_HTTP_SERVICE_UNAVAILABLE, "busy",
+				  "too many clients receive events; try again");
+	}
+	snprintf(stream->gate, sizeof(stream->gate), "%s", gate);
+	stream->sent = request->since;
+	stream->sleep = stream_sleep;
+	stream->wake = stream_resume;
+	stream->data = request;
+	request->stream = stream;
+	feeds_join(documents_feeds(request->http->documents), stream);
+	documents_kick(request->http->documents);
+	return response_send(request->connection, MHD_HTTP_OK, "text/event-stream",
+			     MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, STREAM_BLOCK,
+							       on_stream, stream, NULL));
+}
+
+/* Sends a document, or begins the stream that was asked for. */
+static enum MHD_Result document_send(struct request *request)
+{
+	struct answer *answer = steal_pointer(&request->asker.answer);
+	char gate[GATE_NAME + 1];
+
+	if (!answer || !request->wants_events || answer->status != MHD_HTTP_OK)
+		return answer_send(request->connection, answer);
+	snprintf(gate, sizeof(gate), "%s", answer->text);
+	answer_drop(answer);
+	return stream_begin(request, gate);
+}
+
+/* --- Requests ------------------------------------------------------------------------------- */
+
 /* Answers a wrong request with the error that route_parse() added. */
 static enum MHD_Result route_refuse(struct MHD_Connection *connection, int err, unsigned int mark)
 {
@@ -228,12 +297,15 @@ static enum MHD_Result request_answer(struct request *request)
 		return route_refuse(connection, err, mark);
 	if (route.id < ROUTES_FIXED)
 		return asset_send(connection, route.id);
+	request->wants_events = route.id == ROUTE_EVENTS;
+	request->since = route.since;
+	route.since = 0; /* all streams of a gate need the same document */
 	accepted = header_of(connection, MHD_HTTP_HEADER_ACCEPT);
 	route.open_metrics = route.id == ROUTE_METRICS && accepted &&
 			     strstr(accepted, "application/openmetrics-text");
 	request->asker.ready = request_ready;
 	if (documents_ask(documents, &route, &request->asker, false))
-		return answer_send(connection, steal_pointer(&request->asker.answer));
+		return document_send(request);
 	/* suspend first, because the other thread may resume at once */
 	request->is_resumed = true;
 	MHD_suspend_connection(connection);
@@ -267,7 +339,7 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *connection, 
 		return request->body <= BODY_MAX ? MHD_YES : MHD_NO;
 	}
 	if (request->is_resumed)
-		return answer_send(connection, steal_pointer(&request->asker.answer));
+		return document_send(request);
 	connection_set(&http->connections, request->entry, CONNECTION_BUSY, uptime_ns());
 	return request_answer(request);
 }
@@ -309,6 +381,9 @@ static void on_completed(void *cls, struct MHD_Connection *connection, void **co
 		return;
 	if (request->entry)
 		connection_set(&http->connections, request->entry, CONNECTION_IDLE, uptime_ns());
+	if (request->stream)
+		feeds_leave(request->stream);
+	free(request->stream);
 	answer_drop(request->asker.answer);
 	free(request->target);
 	free(request);
@@ -346,6 +421,7 @@ int http_accept(struct http *http, int listener)
 void http_expire(struct http *http)
 {
 	connections_expire(&http->connections, uptime_ns());
+	feeds_refresh(documents_feeds(http->documents));
 }
 
 /* --- The thread ----------------------------------------------------------------------------- */

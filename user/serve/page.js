@@ -125,6 +125,10 @@ function forget() {
 	history.hours = [];
 	history.minute = [];
 	state.refresh = state.generation = -1;
+	events.shown = [];
+	events.since = "";
+	events.stop?.abort();
+	events_draw();
 }
 
 function sample_of(live) {
@@ -409,6 +413,55 @@ async function verdict() {
 	}
 }
 
+// --- Events ---------------------------------------------------------------------------------------
+
+const EVENTS = 200; // events that are shown
+const SIGNS = {begin: "\u25b6 begins", end: "\u25a0 ends", instant: "\u2022"};
+const events = {shown: [], since: "", stop: null};
+
+function events_draw() {
+	fill($("events"), ["Time", "Kind", "", "Object", "What has happened"], events.shown.map(event => ({key: `${event.id} ${event.phase}`, cells: [
+		new Date(event.time).toLocaleTimeString([], {hour12: false}), event.kind, SIGNS[event.phase] || event.phase, event.source || event.device || event.policy || "", event.text]})));
+}
+
+// Handles a message of a stream: lines such as "id: 7" and "data: {...}".
+function event_take(message) {
+	const fields = {};
+	for (const line of message.split("\n"))
+		if (line.includes(": "))
+			fields[line.slice(0, line.indexOf(": "))] = line.slice(line.indexOf(": ") + 2);
+	if (fields.event === "origin")
+		$("events-note").textContent = JSON.parse(fields.data).origin === "unit" ? "From 'sluice events', which runs for this gate." :
+			"Read from the maps once a second. If sluice-events@GATE runs, sources that exceed a limit for less than a second are seen as well.";
+	else if (fields.event === "gap")
+		events.shown.unshift({id: "gap", phase: "instant", time: Date.now(), kind: "lost", text: "events were left out, because the connection was interrupted"});
+	else if (fields.data)
+		events.shown.unshift(JSON.parse(fields.data));
+	events.since = fields.id || events.since;
+	events.shown.length = Math.min(events.shown.length, EVENTS);
+}
+
+async function events_follow() {
+	if (!state.gate)
+		return;
+	events.stop = new AbortController();
+	const headers = state.token ? {Authorization: `Bearer ${state.token}`} : {};
+	const query = new URLSearchParams({gate: state.gate, ...(events.since ? {since: events.since} : {})});
+	const answer = await fetch(`api/v1/events?${query}`, {headers, cache: "no-store", signal: events.stop.signal});
+	if (!answer.ok)
+		return;
+	const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
+	for (let text = "";;) {
+		const {value, done} = await reader.read();
+		if (done)
+			return;
+		const messages = (text + value).split("\n\n");
+		text = messages.pop();
+		messages.forEach(event_take);
+		events_draw();
+	}
+}
+
 // --- The loop -------------------------------------------------------------------------------------
 
 async function gates() {
@@ -490,3 +543,4 @@ every(1000, second);
 every(10000, async () => state.gate && findings());
 every(10000, async () => state.gate && durations());
 every(60000, gates);
+every(2000, events_follow);

@@ -154,6 +154,9 @@ static int print_of_gate(struct gates_reader *reader, const struct route *route,
 		return report_lists(&gate);
 	case ROUTE_CHECK:
 		return report_check(&gate, &packet);
+	case ROUTE_EVENTS: /* the stream needs only the name of the gate */
+		print_text("%s", gate.name);
+		return 0;
 	default:
 		return rates_print(reader->rates, RATES_MAX, gate.name, &route->live);
 	}
@@ -207,7 +210,7 @@ static int answer_print(struct gates_reader *reader, const struct route *route,
 
 	if (!out)
 		return -ENOMEM;
-	print_begin(out, route->id != ROUTE_METRICS || error);
+	print_begin(out, (route->id != ROUTE_METRICS && route->id != ROUTE_EVENTS) || error);
 	if (error)
 		error_print(error);
 	else

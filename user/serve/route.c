@@ -37,9 +37,23 @@ static int name_parse(const struct value_type *type, const char *what, const cha
 	return 0;
 }
 
+static int since_parse(const struct value_type *type, const char *what, const char *text, void *ret)
+{
+	uint64_t number = 0;
+
+	for (const char *c = text; *c; c++) {
+		if (!isdigit((unsigned char)*c) || c - text >= 18)
+			return value_refuse(type, "bad-number", what, text, "not a number");
+		number = 10 * number + *c - '0';
+	}
+	*(uint64_t *)ret = number;
+	return 0;
+}
+
 static const char *const live_orders[] = {"source", "passed", "dropped", "observed", "all"};
 
 static const struct value_type gate_name = {.name = "GATE", .parse = name_parse},
+			       event_number = {.name = "N", .parse = since_parse},
 			       page_size = VALUE_NUMBER(1, ROUTE_SOURCES_MAX, NULL),
 			       live_size = VALUE_NUMBER(1, ROUTE_LIVE_MAX, NULL),
 			       live_order = VALUE_CHOICE("source|passed|dropped|observed|all",
@@ -84,6 +98,11 @@ static const struct parameter of_live[] = {
 	{"sort", &live_order, FIELD(live.order), false},
 };
 
+static const struct parameter of_events[] = {
+	GATE_PARAMETER,
+	{"since", &event_number, FIELD(since), false},
+};
+
 #define WITH(table) .parameters = (table), .count = ARRAY_SIZE(table)
 
 static const struct path paths[ROUTES] = {
@@ -102,6 +121,7 @@ static const struct path paths[ROUTES] = {
 	[ROUTE_LISTS] = {.path = "/api/v1/lists", WITH(of_gate)},
 	[ROUTE_DOCTOR] = {.path = "/api/v1/doctor", WITH(of_gate)},
 	[ROUTE_LIVE] = {.path = "/api/v1/live", WITH(of_live)},
+	[ROUTE_EVENTS] = {.path = "/api/v1/events", WITH(of_events)},
 };
 
 /* --- Parsing -------------------------------------------------------------------------------- */

@@ -29,6 +29,8 @@ enum route_id {
 	ROUTE_LISTS,
 	ROUTE_DOCTOR,
 	ROUTE_LIVE,
+	/* a stream */
+	ROUTE_EVENTS,
 	ROUTES,
 };
 
@@ -52,6 +54,7 @@ struct route {
 	struct sources_args sources;
 	struct check_args check;
 	struct live_args live;
+	uint64_t since; /* number of the last event that the client has */
 };
 
 /*

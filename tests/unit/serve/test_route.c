@@ -19,6 +19,7 @@ TEST(test_paths)
 		{"/healthz", ROUTE_HEALTH},
 		{"/api/v1/status?gate=lab", ROUTE_STATUS},
 		{"/api/v1/stats?&gate=lab&", ROUTE_STATS},
+		{"/api/v1/events?since=12", ROUTE_EVENTS},
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -26,6 +27,7 @@ TEST(test_paths)
 
 		assert_int_equal(route_parse(cases[i].target, &route), 0);
 		assert_int_equal(route.id, cases[i].id);
+		assert_int_equal(route.since, route.id == ROUTE_EVENTS ? 12 : 0);
 		assert_string_equal(route.gate, strstr(cases[i].target, "lab") ? "lab" : "");
 	}
 }
@@ -110,6 +112,8 @@ TEST(test_what_is_refused)
 		{"/api/v1/sources?sort=random", "bad-choice", -EINVAL},
 		{"/api/v1/check", "no-value", -EINVAL},
 		{"/api/v1/check?address=192.0.2.0/24", "bad-address", -EINVAL},
+		{"/api/v1/events?since=1234567890123456789", "bad-number", -EINVAL},
+		{"/api/v1/events?since=-1", "bad-number", -EINVAL},
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
