@@ -14,22 +14,22 @@
 
 /*
  * The packet context. It contains no pointer, because the verifier passes no pointers within
- * arguments of global functions. It begins zeroed. packet_parse() fills it in; packet_inspect()
- * adds more if a limit needs it.
+ * arguments of global functions. All members are 0 at first. packet_parse() sets the members;
+ * packet_inspect() sets more if a limit needs them.
  */
 struct packet {
 	__u64 jiffy; /* jiffies64 when the packet arrived */
-	__u64 now;   /* time of the packet in ticks, set by packet_now(); 0 until it is needed */
+	__u64 now;   /* arrival of the packet, in ticks, set by packet_now(); 0: not needed yet */
 	/* number of packets in the buffer; more than 1 if the kernel merged packets */
 	__u32 packets;
-	__u32 bytes; /* bytes on the wire, including the Ethernet header */
+	__u32 bytes; /* bytes of these packets on the wire, with Ethernet headers */
 	/* source address, as a key for the trie of rules */
 	struct sl_prefix source;
 	__u32 generation; /* generation of the rules that apply to the packet */
 	__u16 ip_offset;  /* offset of the IP header: 14, plus 4 per VLAN tag, plus 8 for SNAP */
-	/* bytes of headers that packet_inspect() has read: below 17,000 */
+	/* bytes of headers that packet_inspect() has read, below 17,000 */
 	__u16 headers;
-	__u16 vlan;	/* VLAN id: of the first tag whose id is not 0; 0 if none */
+	__u16 vlan;	/* VLAN id of the first tag with an id other than 0; 0: none */
 	__u8 egress;	/* 1 if the device sends the packet */
 	__u8 inspected; /* 1 if packet_inspect() has filled in `facts` and `destination` */
 	struct sl_facts facts;
@@ -42,30 +42,30 @@ struct packet {
 /* The packet shares the 512 bytes of BPF stack with up to three nested calls (BPF_GLOBAL). */
 _Static_assert(sizeof(struct packet) == 88, "room on the stack");
 
-/* The decision of rules, limits and budget about a packet. It begins zeroed. */
+/* The decision about a packet by rules, limits and budget. All members are 0 at first. */
 struct verdict {
 	__u64 departure; /* earliest departure from the device, in ticks; 0: at once */
 	__u32 version;	 /* policy version that decides about the source */
 	__u8 reason;	 /* enum sl_reason */
-	__u8 refusal; /* enum sl_reason: why the last limit that refused did so (charge_refuse()) */
+	__u8 refusal; /* reason of the limit that refused last: enum sl_reason (charge_refuse()) */
 	/* marks (SL_MARK_OWN or SL_MARK_INHERITED) of the limits that refused the packet */
 	__u8 refused;
-	/* a bit per slot: the packet's key is new to the limit, so the packet charges a budget */
+	/* a bit per slot: under this limit the key is new, so the packet charges the budget */
 	__u8 is_new;
-	__u8 is_counted; /* 1 if the packet was counted as a packet of a new key */
+	__u8 is_counted; /* 1 if the packet was counted among the packets of new keys */
 	__u8 is_charged; /* 1 if the packet was charged to a shared state, not only to a slice */
-	__u8 is_hot; /* 1 if the source is hot: a state of it was charged less than HOT_TICKS ago */
+	__u8 is_hot;	 /* 1 if a state of the source was charged less than HOT_TICKS ago */
 	__u8 is_waiting; /* 1 if the key gets no state under a limit that drops packets */
-	__u8 is_shaped; /* 1 if a shape has set `departure`; otherwise the sender may have set it */
+	__u8 is_shaped;	 /* 1 if a shape limit has set `departure`; 0: the sender may have */
 	__u8 is_watched; /* 1 if a process reads map `events` (bpf/record.h) */
-	__u16 untimed;	 /* 0 if the duration of the decision is measured (bpf/duration.h) */
+	__u16 untimed;	 /* 0 if this packet's duration is measured (bpf/duration.h) */
 };
 
 /*
  * Masks of slots in the argument `limits`. PASSED: the limit passed the packet. NO_STATE: the limit
  * drops, and the packet's key has no state. ADMITTED: the key gets a state if the packet passes.
- * The verifier must not know the value of `limits`. Otherwise it would walk the rest of the program
- * once for each value.
+ * The verifier must not know the value of `limits`. If it knew the value, it would walk the rest of
+ * the program once for each value.
  */
 #define LIMIT_PASSED(limit)   (1U << (limit)->slot % SL_LIMITS_MAX)
 #define LIMIT_NO_STATE(limit) (LIMIT_PASSED(limit) << SL_LIMITS_MAX)
@@ -77,7 +77,7 @@ struct verdict {
 /* mask of the limits that drop packets and give the packet's key no state */
 #define LIMITS_WAITING(limits) ((limits)&LIMITS_NO_STATE & ~((limits) >> SL_LIMITS_MAX))
 
-/* Returns a limit's bit in verdict->is_new, or 0 if packets of its new keys charge no budget. */
+/* Returns a limit's bit for verdict->is_new, or 0 if new keys of the limit charge no budget. */
 static __always_inline __u32 limit_if_new(const struct sl_limit *limit)
 {
 	return (limit->budgeted && !limit->observe) * LIMIT_PASSED(limit);
@@ -87,9 +87,9 @@ static __always_inline __u32 limit_if_new(const struct sl_limit *limit)
 enum charge_result {
 	CHARGE_PASSED,
 	CHARGE_REFUSED,	 /* the limit refuses the packet for the reason in verdict->refusal */
-	CHARGE_NO_STATE, /* the packet's key has no state */
-	CHARGE_ADMITTED, /* the packet's key has no state, but gets a state if the packet passes */
-	CHARGE_LOST,	 /* another CPU changed the state first, so the caller tries again */
+	CHARGE_NO_STATE, /* the packet's key has no state, and gets none */
+	CHARGE_ADMITTED, /* the key has no state, but gets a state if all limits pass the packet */
+	CHARGE_LOST,	 /* another CPU changed the state meanwhile, so the caller tries again */
 };
 
 static __always_inline enum charge_result charge_refuse(struct verdict *verdict,
@@ -102,7 +102,7 @@ static __always_inline enum charge_result charge_refuse(struct verdict *verdict,
 /* A packet and its verdict, which the test build of the programs stores after each packet. */
 struct sl_judged {
 	struct sl_prefix source; /* `bits` is 0 if the frame has no source */
-	struct sl_facts facts;	 /* all 0 if the headers after the source were not read */
+	struct sl_facts facts;	 /* all 0 if the headers after the source address were not read */
 	__u32 version;		 /* policy version that decided about the source */
 	__u8 reason;		 /* enum sl_reason */
 	__u8 refused;		 /* marks of the limits that refused the packet */

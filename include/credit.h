@@ -69,8 +69,8 @@ static inline __s64 credit_max(__s64 a, __s64 b)
 }
 
 /*
- * Returns the later of two times. If the time in a state is ahead of a CPU's clock, the CPU uses
- * the time in the state, so that no credit counts twice.
+ * Returns the later of two times. If a time in a state is ahead of a CPU's clock, the CPU uses the
+ * state's time, so that no credit counts twice.
  */
 static inline __u64 credit_latest(__u64 a, __u64 b)
 {
@@ -78,10 +78,10 @@ static inline __u64 credit_latest(__u64 a, __u64 b)
 }
 
 /*
- * Returns the cost of a frame in ticks, rounded up. packets: 1 to 65535, more than 1 if the kernel
- * merged them. bytes: their length on the wire. The products do not wrap, because a packet costs
- * less than 2^46 ticks, and a byte less than 2^43 before the shift. Merged packets cost at most
- * SL_BURST_TICKS_MAX.
+ * Returns the cost of a frame in ticks, rounded up. packets: 1 to 65535, more than 1 for a merged
+ * buffer. bytes: length of these packets on the wire. The products do not wrap, because a packet
+ * costs less than 2^46 ticks, and a byte less than 2^43 before the shift. Merged packets cost at
+ * most SL_BURST_TICKS_MAX.
  */
 static inline __u64 credit_cost(const struct sl_limit *limit, __u32 packets, __u32 bytes)
 {
@@ -93,15 +93,15 @@ static inline __u64 credit_cost(const struct sl_limit *limit, __u32 packets, __u
 	       (((limit->cost & fraction) * bytes + fraction) >> SL_BYTE_COST_SHIFT);
 }
 
-/* Returns the cost of `count` packets at `cost` each, at most SL_BURST_TICKS_MAX. */
+/* Returns the cost of `count` packets, each at `cost`, but at most SL_BURST_TICKS_MAX. */
 static inline __u64 credit_multiply(__u64 cost, __u32 count)
 {
 	return count && cost > SL_BURST_TICKS_MAX / count ? SL_BURST_TICKS_MAX : cost * count;
 }
 
 /*
- * Returns how many times a shared limit charges a packet. That is once, or from `divide_at` on once
- * for each node, so that each node passes an equal part.
+ * Returns how many times a shared limit charges each packet: once, or from `divide_at` on, once for
+ * each node, so that each node passes an equal part.
  */
 static inline __u32 credit_times(__u64 divide_at, __u32 nodes, __u64 now)
 {
@@ -117,19 +117,19 @@ static inline __u64 credit_units(const struct sl_limit *limit, __u64 ticks)
 	       ((ticks % limit->cost << SL_BYTE_COST_SHIFT) / limit->cost);
 }
 
-/* Returns the level that a packet needs. If its cost is higher, the state goes into debt. */
+/* Returns the level that a state needs to pass a packet. A higher cost puts the state in debt. */
 static inline __s64 credit_needed(const struct sl_limit *limit, __u64 cost)
 {
 	return credit_min(cost, limit->refill);
 }
 
-/* Returns S: the most that all slices can hold together, and the time for which they are valid. */
+/* Returns S: the most credit that all slices can hold together, and how long slices are valid. */
 static inline __u64 credit_slices(const struct sl_limit *limit)
 {
 	return limit->burst - limit->refill;
 }
 
-/* Returns the time at which a state becomes full (rule 3) if nothing is charged until then. */
+/* Returns the time at which a state will be full (rule 3) if no packet is charged until then. */
 static inline __u64 credit_full_at(const struct sl_limit *limit, const struct sl_state *state)
 {
 	return credit_latest(state->empty_at + limit->burst,
@@ -143,8 +143,8 @@ static inline bool credit_is_full(const struct sl_limit *limit, const struct sl_
 }
 
 /*
- * Returns the level of a state in ticks: at most burst, and negative in debt. A late clock can only
- * lower the level.
+ * Returns the level of a state in ticks: at most burst, and negative in debt. A clock that is late
+ * can only lower the level.
  *
  * `full_at` - `empty_at` exceeds burst only after a race: while one CPU stored this `full_at`,
  * another CPU charged the state by an older `full_at`. Before that, the state must have been idle
@@ -161,7 +161,7 @@ static inline __s64 credit_level(const struct sl_limit *limit, const struct sl_s
 	return born_with > (__s64)limit->burst ? refilled : credit_max(refilled, born_with);
 }
 
-/* The last 1/8 of a budget's `refill` is reserved for packets of keys that get a state. */
+/* The last 1/8 of a budget's `refill` is reserved for packets whose keys get a state. */
 #define CREDIT_RESERVE 8
 
 /* Returns whether a budget holds less than 1/CREDIT_RESERVE of its `refill`. */
@@ -171,20 +171,20 @@ static inline bool credit_is_low(const struct sl_limit *budget, const struct sl_
 	return credit_level(budget, state, now) < (__s64)(budget->refill / CREDIT_RESERVE);
 }
 
-/* Returns the time at which a packet of this cost can pass if nothing is charged until then. */
+/* Returns the time at which a packet of this cost can pass if no packet is charged until then. */
 static inline __u64 credit_ready_at(const struct sl_limit *limit, const struct sl_state *state,
 				    __u64 cost)
 {
 	return state->empty_at + credit_needed(limit, cost);
 }
 
-/* Returns a full state. `sluice forgive` gives a source such a state. */
+/* Returns a full state, such as `sluice forgive` writes. */
 static inline struct sl_state credit_full(const struct sl_limit *limit, __u64 now)
 {
 	return (struct sl_state){.empty_at = now - limit->burst, .full_at = now, .charged_at = now};
 }
 
-/* Returns the state of a new key. nodes: how many nodes share limits; 0 or 1 if only this node. */
+/* Returns the state of a new key. nodes: number of nodes that share limits; 0 or 1: this one. */
 static inline struct sl_state credit_new(const struct sl_limit *limit, __u32 nodes, __u64 now)
 {
 	struct sl_state state = credit_full(limit, now);
@@ -204,7 +204,7 @@ static inline void credit_set_level(const struct sl_limit *limit, struct sl_stat
 	state->charged_at = now;
 }
 
-/* Returns the part of `owed` that can be charged: the level may fall to -SL_BURST_TICKS_MAX. */
+/* Returns the part of `owed` that can be charged: the level cannot go below -SL_BURST_TICKS_MAX. */
 static inline __u64 credit_debit(const struct sl_state *state, __u64 owed, __u64 now)
 {
 	__s64 room = SL_BURST_TICKS_MAX - credit_span(now, state->empty_at);
@@ -213,8 +213,8 @@ static inline __u64 credit_debit(const struct sl_state *state, __u64 owed, __u64
 }
 
 /*
- * Empties a slice. Returns the level of the state plus the credit of the slice. The credit is void
- * if it was borrowed before `full_at`.
+ * Takes the credit out of a slice. Returns the state's level plus this credit, which is void if it
+ * was borrowed before `full_at`.
  */
 static inline __s64 credit_take_back(const struct sl_limit *limit, const struct sl_state *state,
 				     struct sl_slice *slice, __u64 now)
@@ -229,8 +229,8 @@ static inline __s64 credit_take_back(const struct sl_limit *limit, const struct 
 }
 
 /*
- * If a slice of a shared limit stores a refusal, it also counts the packets that it refused since
- * the last charge of the state. That count is in the bits of `until` above the jiffy. The lower 40
+ * A slice of a shared limit that stores a refusal also counts the packets that it has refused since
+ * the state was last charged. That count is in the bits of `until` above the jiffy. The lower 40
  * bits are enough for jiffies64 for 34 years at HZ=1000.
  */
 #define CREDIT_JIFFY_BITS 40
@@ -252,13 +252,13 @@ enum credit_answer {
 	CREDIT_ASK, /* the slice cannot decide, so charge the state */
 };
 
-/* Returns whether the slice stores the refusal of a packet that cost at most `cost`. */
+/* Returns whether the slice stores a refusal that also applies to a packet of cost `cost`. */
 static inline bool credit_refused(const struct sl_slice *slice, __u64 cost)
 {
 	return slice->credit < 0 && (__s64)cost >= -slice->credit;
 }
 
-/* Spends `cost` from a slice. Slices expire by jiffies, which are almost free to read. */
+/* Spends `cost` from a slice. A slice expires at a jiffy: reading jiffies is almost free. */
 static inline enum credit_answer credit_spend(struct sl_slice *slice, __u64 cost, __u64 jiffy)
 {
 	if (jiffy > slice->until)
@@ -273,26 +273,26 @@ static inline enum credit_answer credit_spend(struct sl_slice *slice, __u64 cost
 		       : CREDIT_ASK;
 }
 
-/* Returns whether the refusal in a slice holds for this cost until a time later than `now`. */
+/* Returns whether the slice stores a refusal that applies to this cost until after `now`. */
 static inline bool credit_must_wait(const struct sl_slice *slice, __u64 cost, __u64 now)
 {
 	return credit_refused(slice, cost) && credit_span(now, slice->at.ready) > 0;
 }
 
-/* Makes a refusal in a slice valid until the jiffy ends, if the limit allows that. */
+/* Makes the refusal in a slice valid until the end of this jiffy, if the limit permits that. */
 static inline void credit_refuse_jiffy(const struct sl_limit *limit, struct sl_slice *slice,
 				       __u64 jiffy)
 {
 	slice->until = limit->refuse_by_jiffy ? jiffy : 0;
 }
 
-/* Stores in a slice that the key is blocked, for this jiffy: `sluice forgive` may end the block. */
+/* Stores in a slice that its key is blocked. For one jiffy: `sluice forgive` may end the block. */
 static inline void credit_refuse_block(struct sl_slice *slice, __u64 now, __u64 jiffy)
 {
 	*slice = (struct sl_slice){.credit = -1, .at.ready = now, .until = jiffy};
 }
 
-/* Refunds a cost to a slice. If it returns false, the slice is full: refund the state instead. */
+/* Refunds `cost` to a slice. Returns false if the slice is full: refund the state instead. */
 static inline bool credit_give_back(const struct sl_limit *limit, struct sl_slice *slice,
 				    __u64 cost)
 {
@@ -303,7 +303,7 @@ static inline bool credit_give_back(const struct sl_limit *limit, struct sl_slic
 }
 
 /*
- * Charges `cost` to a state, after the rest of the old slice is returned to it, and borrows a slice
+ * Returns the rest of the slice to the state, charges `cost` to the state, and borrows a new slice
  * of at most `fill` (limit->slice, or 0). If the state refuses, returns false; the slice then
  * stores the level that the packet needs and the time at which the state has it. `state` and
  * `slice` are copies: the caller publishes the state by compare-and-swap on `empty_at`.
@@ -338,9 +338,9 @@ static inline bool credit_charge(const struct sl_limit *limit, struct sl_state *
 }
 
 /*
- * Adapts the slices of a bucket to a version of policy `number`. Slices of another policy are void,
- * and so are slices of limits that got a new id. All other slices expire, so the next packet
- * returns their credit to the state. Stored refusals are cleared.
+ * Adapts the slices of a bucket to this version of policy number `number`. Slices of another policy
+ * are void, and so are slices of limits that got a new id. All other slices expire, so the next
+ * packet returns their credit to the state. Stored refusals are cleared.
  */
 static inline void slices_fit(struct sl_bucket *bucket, const struct sl_policy *policy,
 			      __u32 number)

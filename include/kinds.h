@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * The kinds of limit, with one interface: pure functions of a limit, the words of its state, a cost
- * and a time. Packet path, command line, tests and fuzzers use kinds only by these functions.
+ * and a time. Packet path, command line, tests and fuzzers use these functions only.
  *
  * kind             the word that decides                    passes                     header
  * SL_TOKEN_BUCKET  empty_at: when the bucket was empty      burst + rate x t in any t  credit.h
@@ -28,7 +28,7 @@
 /*
  * A block: for a time after an overrun, a state refuses every packet that its limit matches. Every
  * kind that drops may block. A block is stored in one word: its end in ticks, or 0 if there was no
- * block yet. It does not change the level of its state, which refills in the meantime. If a block
+ * block yet. It does not change the level of the state, which refills during the block. If a block
  * were debt in `empty_at`, the state would be empty when the block ends, and two packets in a row
  * would begin the next block.
  *
@@ -39,7 +39,7 @@
  * without a block, it has one step less.
  */
 #define BLOCK_STEPS_BITS 4
-#define BLOCK_STEPS_MAX	 15ULL /* largest number of steps, and the mask of the bits that store it */
+#define BLOCK_STEPS_MAX	 15ULL /* largest number of steps; also the mask of their bits */
 
 /* Returns the length of a block with this many steps: block x escalate^steps, at most block_max. */
 static inline __u64 block_length(const struct sl_limit *limit, __u64 steps)
@@ -48,15 +48,15 @@ static inline __u64 block_length(const struct sl_limit *limit, __u64 steps)
 
 	if (steps && steps >= limit->steps_max)
 		return limit->block_max;
-	/* no branch, because the verifier would walk twice as many paths for each branch */
+	/* no branch: each branch would double the number of paths that the verifier walks */
 	for (int bit = 0; bit < BLOCK_STEPS_BITS; bit++) {
 		length *= 1 + (power - 1) * (steps >> bit & 1);
-		power *= power; /* may wrap, but only after the highest bit of `steps` */
+		power *= power; /* may wrap, but only if no further bit of `steps` is set */
 	}
 	return length;
 }
 
-/* Returns the time at which a block ends, without the steps in the lowest bits. */
+/* Returns the end of a block. If blocks escalate, clears its lowest bits, which count steps. */
 static inline __u64 block_end(const struct sl_limit *limit, const struct sl_state *state)
 {
 	return limit->escalate ? state->blocked_until & ~BLOCK_STEPS_MAX : state->blocked_until;
@@ -69,7 +69,7 @@ static inline bool block_holds(const struct sl_limit *limit, const struct sl_sta
 	       credit_span(now, block_end(limit, state)) > 0;
 }
 
-/* Returns the escalation steps of a block that begins now. The state must not be blocked. */
+/* Returns the number of escalation steps of a block that begins now. No block may be in force. */
 static inline __u64 block_steps(const struct sl_limit *limit, const struct sl_state *state,
 				__u64 now)
 {
@@ -83,7 +83,7 @@ static inline __u64 block_steps(const struct sl_limit *limit, const struct sl_st
 	return credit_min(credit_max(0, credit_span(back, steps + 1)), limit->steps_max);
 }
 
-/* Returns `blocked_until` for a block that begins now. It is never 0, which means no block. */
+/* Returns `blocked_until` for a block that begins now. It is never 0, which would mean no block. */
 static inline __u64 block_next(const struct sl_limit *limit, const struct sl_state *state,
 			       __u64 now)
 {
@@ -101,19 +101,19 @@ static inline __u64 block_next(const struct sl_limit *limit, const struct sl_sta
 struct kind_charge {
 	__u64 cost;	/* cost of the packet, computed by credit_cost() */
 	__u64 borrow;	/* most credit that the slice may borrow in addition to `cost` */
-	__u64 now;	/* time of the packet */
-	__u64 earliest; /* shape: earliest departure of the packet; 0 if it may depart at once */
+	__u64 now;	/* time of the packet, from kind_now() */
+	__u64 earliest; /* shape: time before which the packet may not depart; 0: none */
 	__u64 jiffy;
 };
 
-/* Returns the packet's time, or the last charge's if later, because the clocks of CPUs differ. */
+/* Returns a packet's time, or the last charge's if that is later, because CPUs' clocks differ. */
 static inline __u64 kind_now(enum sl_kind kind, const struct sl_state *state, __u64 now)
 {
 	now = credit_latest(now, state->charged_at);
 	return kind == SL_TOKEN_BUCKET ? credit_latest(now, state->full_at) : now;
 }
 
-/* Returns the state of a new key. nodes: how many nodes share limits; 0 or 1 if only this node. */
+/* Returns the state of a new key. nodes: number of nodes that share limits; 0 or 1: this one. */
 static inline struct sl_state kind_new(enum sl_kind kind, const struct sl_limit *limit, __u32 nodes,
 				       __u64 now)
 {
@@ -122,17 +122,17 @@ static inline struct sl_state kind_new(enum sl_kind kind, const struct sl_limit 
 	return kind == SL_SHAPE ? shape_full(now) : credit_new(limit, nodes, now);
 }
 
-/* Returns how much a new state can be charged: packets or bytes for a window, otherwise ticks. */
+/* Returns the amount that a new state can be charged: packets or bytes for a window, or ticks. */
 static inline __u64 kind_left(const struct sl_limit *limit, const struct sl_state *state, __u64 now)
 {
 	if (limit->kind == SL_WINDOW)
 		return window_left(limit, state);
-	if (limit->kind == SL_SHAPE) /* add 1: a packet may wait for exactly the horizon */
+	if (limit->kind == SL_SHAPE) /* one more, which waits for exactly the horizon */
 		return limit->horizon + 1 - shape_wait(state, now);
 	return credit_max(0, credit_span(state->empty_at, now));
 }
 
-/* Returns the state of a key to which nothing was charged. */
+/* Returns the state of a key to which nothing has been charged. */
 static inline struct sl_state kind_full(const struct sl_limit *limit, __u64 now)
 {
 	if (limit->kind == SL_WINDOW)
@@ -140,14 +140,14 @@ static inline struct sl_state kind_full(const struct sl_limit *limit, __u64 now)
 	return limit->kind == SL_SHAPE ? shape_full(now) : credit_full(limit, now);
 }
 
-/* Updates a state to a time, so that a window counts only the sub-windows of the last T. */
+/* Moves a state on to a time, after which a window counts only the sub-windows of the last T. */
 static inline void kind_roll(const struct sl_limit *limit, struct sl_state *state, __u64 now)
 {
 	if (limit->kind == SL_WINDOW)
 		window_roll(limit, state, now);
 }
 
-/* Returns why a state that is not blocked refuses a packet of this cost. */
+/* Returns the reason for which a state that is not blocked refuses a packet of this cost. */
 static inline enum sl_reason kind_refusal(const struct sl_limit *limit, __u64 cost)
 {
 	if (limit->kind == SL_SHAPE)
@@ -157,9 +157,10 @@ static inline enum sl_reason kind_refusal(const struct sl_limit *limit, __u64 co
 }
 
 /*
- * Stores a refusal in a slice until the jiffy ends. It must not be valid for longer, because a
- * refund or `sluice forgive` can end it. A shape's refusal is for packets of any cost. If a packet
- * is too large to ever pass, its refusal is not stored, because the next packet may pass.
+ * Stores in a slice that the state refuses packets until the jiffy ends. A refusal is not valid for
+ * longer, because a refund or `sluice forgive` can end it. A shape's refusal applies to packets of
+ * any cost. If a packet is too large to ever pass, its refusal is not stored, because the next
+ * packet may pass.
  */
 static inline void kind_remember(const struct sl_limit *limit, struct sl_slice *slice,
 				 const struct kind_charge *charge)
@@ -182,7 +183,7 @@ static __always_inline bool kind_charge_unblocked(enum sl_kind kind, const struc
 	if (kind == SL_WINDOW ? window_charge(limit, state, charge->cost)
 			      : shape_charge(limit, state, charge->cost, charge->now,
 					     charge->earliest, &slice->at.departs)) {
-		slice->credit = 0; /* removes an earlier refusal from the slice */
+		slice->credit = 0; /* remove an earlier refusal from the slice */
 		return true;
 	}
 	kind_remember(limit, slice, charge);
@@ -192,9 +193,9 @@ static __always_inline bool kind_charge_unblocked(enum sl_kind kind, const struc
 /*
  * Charges a packet to a state that kind_roll() has updated to the packet's time. Returns false if
  * the state refuses. `state` and `slice` are copies that the caller publishes, the state by one
- * compare-and-swap of its first word. The slice receives the borrowed credit, the refusal, or a
- * shape's departure time. kind: the limit's kind; a constant if the caller has one function for
- * each kind.
+ * compare-and-swap of its first word. Stores in the slice the borrowed credit, the refusal, or a
+ * shape's departure time. kind: the limit's kind, a constant in callers with one function for each
+ * kind.
  */
 static __always_inline bool kind_charge(enum sl_kind kind, const struct sl_limit *limit,
 					struct sl_state *state, struct sl_slice *slice,
@@ -209,7 +210,7 @@ static __always_inline bool kind_charge(enum sl_kind kind, const struct sl_limit
 	return kind_charge_unblocked(kind, limit, state, slice, charge, now);
 }
 
-/* Returns whether a refusal begins a block: not if the packet is too large to ever pass. */
+/* Returns whether this refusal begins a block: not if the packet is too large to ever pass. */
 static inline bool kind_blocks(const struct sl_limit *limit, __u64 cost)
 {
 	return limit->block && kind_refusal(limit, cost) != SL_DROP_OVERSIZE;
@@ -217,16 +218,16 @@ static inline bool kind_blocks(const struct sl_limit *limit, __u64 cost)
 
 /*
  * Undoes a charge that was made at time `at`, on a copy of a state. Returns false if a window
- * cannot separate the charge from later charges. A shape makes the next slot earlier: if another
- * packet was charged meanwhile, two packets may then depart together, but by that time no more
- * packets than the rate allows.
+ * cannot separate the charge from later charges. A shape's next slot becomes earlier: if another
+ * packet was charged meanwhile, two packets may depart together, but never more packets by then
+ * than the rate allows.
  */
 static inline bool kind_give_back(const struct sl_limit *limit, struct sl_state *state, __u64 cost,
 				  __u64 at)
 {
 	if (limit->kind == SL_WINDOW)
 		return window_give_back(limit, state, cost, at);
-	state->empty_at -= cost; /* the state of a shape stores `ready_at` in this word */
+	state->empty_at -= cost; /* a shape's state has `ready_at` in this word */
 	return true;
 }
 
@@ -243,12 +244,12 @@ static inline __u64 kind_debit(const struct sl_limit *limit, const struct sl_sta
 
 #define KIND_NEVER (~0ULL)
 
-/* What a limit would decide about a packet, without charging it. */
+/* What a limit would decide about a packet that arrives now, without charging the packet. */
 struct decision {
 	bool allowed;
-	__u64 remaining;      /* amount that would pass now, in packets or bytes */
-	__u64 retry_after;    /* ticks until this packet would pass; KIND_NEVER if never */
-	__u64 remaining_then; /* amount that would pass after `retry_after`, in packets or bytes */
+	__u64 remaining;      /* packets or bytes that would pass now */
+	__u64 retry_after;    /* ticks until this packet would pass; KIND_NEVER: never */
+	__u64 remaining_then; /* packets or bytes that would pass after `retry_after` */
 	__u64 full_in;	      /* ticks until the state is full */
 };
 
@@ -302,7 +303,7 @@ static inline struct decision shape_decide(const struct sl_limit *limit,
 
 	return (struct decision){
 		.allowed = allowed,
-		/* add 1 packet, because a packet may wait for exactly the horizon */
+		/* one packet more, which waits for exactly the horizon */
 		.remaining = allowed ? credit_units(limit, horizon - wait) + 1 : 0,
 		.retry_after = allowed ? 0 : wait - horizon,
 		.remaining_then = allowed ? credit_units(limit, horizon - wait) + 1 : 1,
@@ -311,8 +312,8 @@ static inline struct decision shape_decide(const struct sl_limit *limit,
 }
 
 /*
- * Returns what a limit would decide about a packet, without charging it. held: credit in the slices
- * of a token bucket, in ticks, which counts as remaining. During a block nothing remains, and
+ * Returns what a limit would decide about a packet, without charging it. held: ticks of credit in
+ * the slices of a token bucket, which count as remaining. During a block nothing remains, and
  * `remaining_then` is the amount at the end of the block. Times are relative to `now`, even if the
  * clock of another CPU is ahead.
  */
@@ -326,7 +327,7 @@ static inline struct decision kind_decide(const struct sl_limit *limit,
 
 	if (blocked)
 		at = block_end(limit, state);
-	else if (limit->kind == SL_SHAPE) /* a shape delays a packet by its own CPU's clock */
+	else if (limit->kind == SL_SHAPE) /* a shape computes delays by the packet's CPU's clock */
 		at = now;
 	if (limit->kind == SL_WINDOW)
 		decision = window_decide(limit, state, cost, at);

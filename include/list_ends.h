@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Finds which part of a rule is in force: its content in a generation, without expired lists and
- * expired list entries. Pure functions. Times are in the unit of struct sl_rule_content.
+ * Finds which part of a rule is in force: the content of a rule that packets see in a generation,
+ * without expired lists and without list entries that have expired. Pure functions. Times are in
+ * the unit of struct sl_rule_content.
  */
 #ifndef SLUICE_LIST_ENDS_H
 #define SLUICE_LIST_ENDS_H
 
 #include "sluice.h"
 
-/* Returns the content of a rule that is in force in a generation: `cur` or `prev`. */
+/* Returns the content of a rule (`cur` or `prev`) that packets see in this generation. */
 static inline const struct sl_rule_content *rule_content(const struct sl_rule *rule,
 							 __u32 generation)
 {
@@ -24,13 +25,13 @@ static inline __u32 list_end_index(__u64 bit)
 	return bit * 0x03f79d71b4cb0a89ULL >> 58;
 }
 
-/* Returns the earlier of two expiries. An expiry of 0 means never. */
+/* Returns the earlier of two expiries; 0 means never. */
 static inline __u32 end_first(__u32 a, __u32 b)
 {
 	return b && (!a || b < a) ? b : a;
 }
 
-/* Removes expired lists from a mask. Lowers *end to the first expiry of the lists that remain. */
+/* Removes expired lists from a mask. Lowers *end to the earliest expiry of the remaining lists. */
 static inline __u64 lists_in_force(const struct sl_gate *gate, __u64 lists, __u32 now, __u32 *end)
 {
 	__u64 left = lists & gate->lists_ending;
@@ -50,9 +51,9 @@ static inline __u64 lists_in_force(const struct sl_gate *gate, __u64 lists, __u3
 
 /*
  * Returns the mask `lists`, without list `timed` if the prefix's entry on that list has expired.
- * until: the expiry of the entry; 0: never. Lowers *end to `until` if that is in the future. If
- * another list gets the index of an expired list, it does not apply to the prefix until a command
- * writes the rule.
+ * until: the expiry of the entry; 0: never. Lowers *end to `until` if that is in the future. If a
+ * new list gets the index of an expired list, the new list does not apply to the prefix until a
+ * command writes the rule.
  */
 static inline __u64 entries_in_force(__u64 lists, __u32 until, __u32 timed, __u32 now, __u32 *end)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Finds the rule that decides about a source, from the rules that cover it, the longest first. Pure
- * functions, except for clock_until(). The includer must define clock_until() before; it returns
- * the time in the unit of `until`.
+ * functions, except for clock_until(). A file that includes this one first defines clock_until(),
+ * which returns the time in the unit of `until`.
  */
 #ifndef SLUICE_LOOKUP_H
 #define SLUICE_LOOKUP_H
@@ -24,11 +24,11 @@
  */
 struct lookup {
 	__u32 version; /* policy version that decides; 0 if no rule decides */
-	/* first expiry that may change `version`, in the unit of struct sl_rule_content; 0: none */
+	/* earliest expiry that may change `version`, in the unit of sl_rule_content; 0: none */
 	__u32 until;
-	/* policy version that decides if denies by lists are ignored; 0 if none is known yet */
+	/* policy version that decides if denies by lists are overridden; 0: none known yet */
 	__u32 without;
-	/* 1 if a list denies the source; only a shorter runtime entry can override it */
+	/* 1 if a list denies the source, which only a shorter prefix's runtime allow overrides */
 	__u32 listed;
 };
 
@@ -39,8 +39,8 @@ static __always_inline __u32 access_version(enum sl_access word)
 
 /*
  * Returns the mask `lists` without lists that have expired, and without list `timed` if the
- * prefix's entry on that list expired at `until`. Lowers lookup->until to the next of these
- * expiries.
+ * prefix's entry on that list expired at `until`. Lowers lookup->until to the earliest expiry in
+ * the future.
  */
 BPF_GLOBAL __u64 lookup_lists(__u64 lists, __u32 until, __u32 timed, const struct sl_gate *gate,
 			      struct lookup *lookup)
@@ -53,7 +53,7 @@ BPF_GLOBAL __u64 lookup_lists(__u64 lists, __u32 until, __u32 timed, const struc
 	return lists_in_force(gate, lists, now, &lookup->until);
 }
 
-/* Returns what a prefix's lists decide: allow if any list allows, otherwise deny or none. */
+/* Returns what the lists of a prefix decide: allow if any list allows, otherwise deny or none. */
 static __always_inline enum sl_access lookup_list_access(const struct sl_rule_content *content,
 							 const struct sl_gate *gate,
 							 struct lookup *lookup)
@@ -67,7 +67,7 @@ static __always_inline enum sl_access lookup_list_access(const struct sl_rule_co
 	return lists ? SL_ACCESS_DENY : SL_ACCESS_NONE;
 }
 
-/* Adds the next shorter rule to the lookup. Returns whether the lookup is complete. */
+/* Adds the rule of the next shorter prefix to a lookup. Returns whether the lookup is complete. */
 static __always_inline bool lookup_add(const struct sl_rule_content *content,
 				       const struct sl_gate *gate, struct lookup *lookup)
 {

@@ -2,9 +2,9 @@
 /*
  * Decides whether a limit applies to a packet, by the facts of its headers. Pure functions.
  *
- * If a header should be in the packet but cannot be read (SL_FACT_UNREAD), it matches everything
- * that a limit requires of it. Otherwise a packet could evade a limit by headers that are too deep
- * or truncated.
+ * If a header should be in the packet but cannot be read (SL_FACT_UNREAD), the packet matches
+ * whatever a limit requires of that header. Otherwise a packet could evade a limit by headers that
+ * are too deep or truncated.
  *
  * A fragment after the first has no ports or flags, so it matches only limits on `fragment`, `any`
  * or its protocol. In IPv6 only the first fragment has the protocol that receivers use
@@ -15,13 +15,13 @@
 
 #include "sluice.h"
 
-/* Facts of a packet's headers, to compare with the matches of limits. */
+/* What a packet's headers show, to compare with the matches of limits. */
 struct sl_facts {
-	__u16 facts; /* set of enum sl_fact, which always contains SL_FACT_ANY */
-	__u8 proto;  /* protocol number after all extension headers, if SL_FACT_PROTO is set */
+	__u16 facts; /* bits of enum sl_fact; SL_FACT_ANY is always set */
+	__u8 proto;  /* protocol after all extension headers, if SL_FACT_PROTO is set */
 	__u8 pad;
 	__u16 port; /* destination port in host order, if SL_FACT_PORT is set */
-	__u16 vlan; /* VLAN id: of the first tag whose id is not 0; 0 if none */
+	__u16 vlan; /* VLAN id of the first tag with an id other than 0; 0: none */
 };
 
 #define PROTO_ICMP   1
@@ -41,10 +41,10 @@ static inline __u16 facts_of_proto(__u8 proto, bool ipv4)
 	return proto == icmp ? SL_FACT_PROTO | SL_FACT_ICMP : SL_FACT_PROTO;
 }
 
-/* Returns the facts of a packet if its transport header cannot be read as far as needed. */
+/* Returns the facts of a packet whose transport header cannot be read as far as needed. */
 static inline __u16 facts_unread(__u16 facts)
 {
-	/* if the TCP flags are unreadable, such as in a first fragment of 8 bytes, assume SYN */
+	/* if the TCP flags cannot be read, as in a first fragment of 8 bytes, assume SYN */
 	return facts | SL_FACT_UNREAD | (facts & SL_FACT_TCP ? SL_FACT_SYN : 0);
 }
 
@@ -58,7 +58,7 @@ static inline bool match_port(const struct sl_match *match, const struct sl_fact
 	return false;
 }
 
-/* The facts that depend on the transport protocol of a packet. */
+/* The facts that depend on a packet's transport protocol. */
 #define MATCH_PROTOCOLS (SL_FACT_TCP | SL_FACT_UDP | SL_FACT_ICMP | SL_FACT_PROTO)
 
 static inline bool match_packet(const struct sl_match *match, const struct sl_facts *packet)
@@ -76,20 +76,20 @@ static inline bool match_packet(const struct sl_match *match, const struct sl_fa
 	return !match->ports || match_port(match, packet);
 }
 
-/* Returns whether a limit applies only to packets that the device sends. */
+/* Returns whether a limit applies only to packets that the device sends (hook egress). */
 static inline bool match_is_egress(const struct sl_limit *limit)
 {
 	return limit->key_dst || limit->kind == SL_SHAPE;
 }
 
-/* Returns whether a limit applies to a packet. match: the policy's match for the limit's slot. */
+/* Returns whether a limit applies to a packet. match: the match of the limit, by its slot. */
 static inline bool match_limit(const struct sl_limit *limit, const struct sl_match *match,
 			       const struct sl_facts *packet, bool egress)
 {
 	return (egress || !match_is_egress(limit)) && match_packet(match, packet);
 }
 
-/* Returns whether a match needs more of a packet than its source address. */
+/* Returns whether a match depends on more of a packet than its source address. */
 static inline bool match_is_deep(const struct sl_match *match)
 {
 	return match->fact != SL_FACT_ANY || match->vlan;

@@ -30,7 +30,7 @@ static inline __u64 shape_wait(const struct sl_state *state, __u64 now)
 
 /*
  * Returns whether the sender delays the packet to a time beyond the horizon. wanted: that time, or
- * 0 if the sender sets none. The packet is refused without a charge, and no slice stores the
+ * 0 if the sender sets none. Such a packet is refused without a charge, and no slice stores its
  * refusal, because other packets may depart earlier.
  */
 static inline bool shape_is_too_late(const struct sl_limit *limit, __u64 wanted, __u64 now)
@@ -38,7 +38,7 @@ static inline bool shape_is_too_late(const struct sl_limit *limit, __u64 wanted,
 	return wanted && credit_span(now, wanted) > (__s64)limit->horizon;
 }
 
-/* Returns a state in which the next packet departs at once, such as the state of a new key. */
+/* Returns a state in which the next packet departs at once, as for a new key. */
 static inline struct sl_state shape_full(__u64 now)
 {
 	return (struct sl_state){.ready_at = now, .charged_at = now};
@@ -46,8 +46,8 @@ static inline struct sl_state shape_full(__u64 now)
 
 /*
  * Charges a copy of a state, which the caller publishes by compare-and-swap on `ready_at`. Returns
- * false if the slot would begin after the horizon. earliest: earliest departure; 0: at any time.
- * Sets *ret to the departure time.
+ * false if the slot would begin after the horizon. earliest: time before which the packet may not
+ * depart; 0: none. Sets *ret to the departure time.
  */
 static inline bool shape_charge(const struct sl_limit *limit, struct sl_state *state, __u64 cost,
 				__u64 now, __u64 earliest, __u64 *ret)
@@ -58,7 +58,7 @@ static inline bool shape_charge(const struct sl_limit *limit, struct sl_state *s
 		return false;
 	state->ready_at = slot + cost;
 	state->charged_at = credit_latest(state->charged_at, now);
-	/* `earliest` may be 0, and as times wrap, 0 may compare as later than `slot` */
+	/* `earliest` 0 means none, but times wrap, so 0 may compare as later than `slot` */
 	*ret = earliest ? credit_latest(slot, earliest) : slot;
 	return true;
 }

@@ -25,21 +25,21 @@
 
 #include "identity.h"
 
-#define SKETCH_COUNT 0xffU /* mask of the count in a slot; the other bits are the fingerprint */
+#define SKETCH_COUNT 0xffU /* mask of the count in a slot; other bits: the key's fingerprint */
 
-/* Highest count of a slot. It is above FLOOD_MIN_HITS, but low enough to free an idle slot soon. */
+/* Largest count of a slot: above FLOOD_MIN_HITS, but low, to free the slot of an idle key soon. */
 #define SKETCH_MOST 16
 
-/* If a count is above 8, another key lowers it with probability 2^-8, as if it were 8. */
+/* Another key lowers a count with probability 2^-count, but with 2^-8 if the count is above 8. */
 #define SKETCH_COIN 8
 
-/* Returns the index in map `sketches` of the line (one cache line) in which a CPU counts a key. */
+/* Returns the index in map `sketches` of the line (a cache line) in which this CPU counts a key. */
 static inline __u32 sketch_line(const struct sl_params *params, struct digest digest, __u32 cpu)
 {
 	return cpu * (params->sketch_mask + 1) + (digest.place & params->sketch_mask);
 }
 
-/* Returns a key's slot in its line. These bits select neither the line nor the fingerprint. */
+/* Returns a key's slot in its line, by bits that select neither the line nor the fingerprint. */
 static inline __u32 sketch_slot(struct digest digest)
 {
 	return digest.place >> 28;
@@ -52,7 +52,7 @@ static inline __u32 sketch_print(struct digest digest)
 	return digest.mark & ~SKETCH_COUNT;
 }
 
-/* Returns all ones if `coin` is 0, otherwise 0. It has no branch, which would be unpredictable. */
+/* Returns all ones if `coin` is 0, otherwise 0, without a branch, which would be unpredictable. */
 static inline __u32 coin_wins(__u32 coin)
 {
 	__u64 below = (__u64)coin - 1;
@@ -63,7 +63,7 @@ static inline __u32 coin_wins(__u32 coin)
 
 /*
  * Counts a packet of a key. Returns the key's count, including this packet. coin: a number that
- * changes with each packet; it is mixed with the 8 bits of the digest that are not in the
+ * changes with each packet, and is mixed with the 8 bits of the digest that are not in the
  * fingerprint.
  */
 static inline __u32 sketch_hit(__u32 *slot, struct digest digest, __u32 coin)
@@ -88,7 +88,7 @@ static inline __u32 sketch_hits(__u32 slot, struct digest digest)
 		       : 1;
 }
 
-/* Clears the slot of a key, unless the slot belongs to another key. */
+/* Clears a key's slot, unless the slot belongs to another key. */
 static inline void sketch_clear(__u32 *slot, struct digest digest)
 {
 	if ((*slot & ~SKETCH_COUNT) == sketch_print(digest))
@@ -97,28 +97,28 @@ static inline void sketch_clear(__u32 *slot, struct digest digest)
 
 /* --- The rate of new keys on one CPU -------------------------------------------------------- */
 
-/* Returns the number of the interval that contains a jiffy; never 0. Intervals last about 64 ms. */
+/* Returns the number of the interval (about 64 ms) in which a jiffy is. It is never 0. */
 static inline __u64 flood_interval(const struct sl_params *params, __u64 jiffy)
 {
 	return (jiffy >> params->interval_shift) + 1;
 }
 
-/* In a flood a key gets an entry if it was seen more than this many times. */
+/* During a flood, a key gets an entry only after it was seen more than this many times. */
 #define FLOOD_MIN_HITS 2
 
-/* Returns whether a CPU sees a flood of new keys. budgeted: 1 if their policies have a budget. */
+/* Returns whether a CPU sees a flood of new keys. budgeted: 1: keys of policies with a budget. */
 static inline bool flood_is_on(const struct sl_admission *here, bool budgeted, __u64 jiffy)
 {
 	return jiffy < here->flood_until[budgeted];
 }
 
-/* Returns whether a CPU sees a flood of new keys of any policy. */
+/* Returns whether a CPU is in a flood of new keys, of policies with or without a budget. */
 static inline bool flood_is_any(const struct sl_admission *here, __u64 jiffy)
 {
 	return flood_is_on(here, false, jiffy) || flood_is_on(here, true, jiffy);
 }
 
-/* Adds the new keys of an interval to the event counts when the interval ends. */
+/* Adds the interval's new keys to the event counts, if the interval has ended. */
 static inline void flood_count_interval(struct sl_admission *here)
 {
 	for (int budgeted = 0; budgeted < 2; budgeted++) {
@@ -128,7 +128,7 @@ static inline void flood_count_interval(struct sl_admission *here)
 	}
 }
 
-/* Begins a new second of the event rates. Events from before the last second are dropped. */
+/* Begins a new second of the event rates, and drops events from before the previous second. */
 static inline void flood_turn(struct sl_admission *here, __u32 second)
 {
 	if (second == here->second)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * The types that the packet path and the command line share: keys, values and enums of the maps.
- * Their layouts are the schema of a gate's pinned maps: a version that changes a layout raises
- * SL_SCHEMA, so that a command of another version refuses the gate (tests/unit/gate/test_schema.c).
+ * Their layouts are the schema of a gate's pinned maps: a release that changes a layout raises
+ * SL_SCHEMA, so that commands of other releases refuse the gate (tests/unit/gate/test_schema.c).
  */
 #ifndef SLUICE_H
 #define SLUICE_H
@@ -20,13 +20,13 @@
 #define SL_TICKS_PER_NS	 16ULL
 #define SL_TICKS_PER_SEC (1000000000ULL * SL_TICKS_PER_NS)
 
-/* Longest refill and highest cost: 2.28 years, so signed differences of times do not overflow. */
+/* Longest refill and highest cost, 2.28 years: differences of times then fit in signed 64 bits. */
 #define SL_BURST_TICKS_MAX (1ULL << 60)
 
-/* The cost of a byte is in 1/65536 tick, because a whole tick is too coarse above 1 Gbit/s. */
+/* Costs of a byte have a unit of 1/65536 tick, because a tick is too coarse above 1 Gbit/s. */
 #define SL_BYTE_COST_SHIFT 16
 
-/* Why a packet passed or was dropped. Each packet counts under exactly one reason. */
+/* Why a packet passed or was dropped. Each packet is counted under exactly one reason. */
 enum sl_reason {
 	/* reasons to pass */
 	SL_PASS_WITHIN,	    /* every limit that matches the packet had credit */
@@ -37,16 +37,16 @@ enum sl_reason {
 	SL_PASS_NOT_IP,	    /* the packet is neither IPv4 nor IPv6 */
 	SL_PASS_SHORT,	    /* the frame ends before its EtherType */
 	SL_PASS_BAD_HEADER, /* the IP header contradicts the EtherType, or is too short */
-	/* reasons to drop; if the gate has no rules, packets with the first two pass (packet.h) */
+	/* reasons to drop; without rules in the gate, the first two pass packets (packet.h) */
 	SL_DROP_UNREADABLE,   /* the frame ends within its IP header, or could not be read */
 	SL_DROP_VLAN_DEPTH,   /* the frame has more than eight VLAN tags */
 	SL_DROP_OVER_LIMIT,   /* a limit had no credit */
 	SL_DROP_OVERSIZE,     /* the packet alone exceeds the N of a window, so it can never pass */
 	SL_DROP_OVER_HORIZON, /* a shape would delay the packet beyond the horizon */
-	SL_DROP_BLOCKED,      /* the key is still blocked after an earlier overrun */
+	SL_DROP_BLOCKED,      /* the packet's key is blocked, because it exceeded a limit before */
 	SL_DROP_OVER_BUDGET,  /* the source is new, and the policy's budget had no credit */
 	SL_DROP_DENIED,	      /* the rules deny the source */
-	SL_DROP_CONTENDED,    /* other CPUs changed the state first at every try to charge it */
+	SL_DROP_CONTENDED,    /* at each try to charge the state, another CPU changed it first */
 	SL_REASONS,
 	SL_FIRST_DROP = SL_DROP_UNREADABLE,
 };
@@ -59,7 +59,7 @@ struct sl_cell {
 /* Largest number of limits in a policy. */
 #define SL_LIMITS_MAX 4
 
-/* Counters of a policy on one CPU, in map `counters` by policy number. They are never reset. */
+/* Counters of a policy on one CPU, in map `counters` by policy number. No counter is ever reset. */
 struct sl_counters {
 	struct sl_cell reason[SL_REASONS];
 	struct sl_cell refused[SL_LIMITS_MAX]; /* packets that exceeded a limit, by its slot */
@@ -67,18 +67,18 @@ struct sl_counters {
 
 /*
  * The number of a policy is its index in map `counters`. Policy n has two versions in map
- * `policies`, 2n and 2n + 1. A change writes the version that no packet can see, and then switches
+ * `policies`, 2n and 2n + 1. A change writes the version that packets do not use, and then switches
  * to it. The numbers below SL_POLICY_FIRST have no limits, only counters.
  */
 enum sl_policy_number {
-	SL_POLICY_NONE,	 /* number used if no rule covers the source, or the frame has no source */
+	SL_POLICY_NONE,	 /* no rule covers the source, or the frame has no source */
 	SL_POLICY_ALLOW, /* the source is allowed */
 	SL_POLICY_DENY,	 /* the source is denied */
 	SL_POLICY_FIRST, /* the first number of a policy with limits */
 };
 #define SL_POLICY_VERSION(policy) ((policy) << 1)
 
-/* No policy uses this version. Its `base` sums the counters of replaced maps `counters`. */
+/* A version that no policy uses. Its `base` sums the counters of replaced maps `counters`. */
 #define SL_POLICY_VERSION_MOVED (SL_POLICY_VERSION(SL_POLICY_NONE) + 1)
 #define SL_POLICY(version)	((version) >> 1)
 
@@ -117,14 +117,14 @@ enum sl_burst_unit {
 
 enum sl_action {
 	SL_ACTION_DROP,
-	SL_ACTION_OBSERVE, /* passes every packet, and counts packets that it would have dropped */
+	SL_ACTION_OBSERVE, /* passes every packet, but counts packets over the limit */
 	SL_ACTION_BLOCK,   /* drops packets over the limit, then all that match for some time */
 };
 
 enum sl_start {
 	SL_START_FULL,
 	SL_START_EMPTY,
-	SL_START_SHARE, /* a new state has the burst divided by the number of nodes */
+	SL_START_SHARE, /* a new state has burst / number of nodes */
 };
 
 enum sl_shared {
@@ -135,13 +135,13 @@ enum sl_shared {
 
 /* The kinds of limit (include/kinds.h). */
 enum sl_kind {
-	SL_TOKEN_BUCKET, /* the limit passes a rate, and after a pause a burst */
-	SL_WINDOW,	 /* the limit passes at most N in any span of T */
-	SL_SHAPE, /* the limit delays packets to a rate, at most by the horizon; egress only */
+	SL_TOKEN_BUCKET, /* passes a rate, and after a pause a burst */
+	SL_WINDOW,	 /* passes at most N in any span of T */
+	SL_SHAPE,	 /* delays packets to a rate, by the horizon at most; egress only */
 	SL_KINDS,
 };
 
-/* What a packet's headers show. A match requires one of these facts (include/match.h). */
+/* What the headers of a packet show. A match requires one of these facts (include/match.h). */
 enum sl_fact {
 	SL_FACT_ANY = 1 << 0,
 	SL_FACT_TCP = 1 << 1,
@@ -164,7 +164,7 @@ enum sl_fact {
 	SL_FACT_HIDDEN = 1 << 9,
 };
 
-/* Largest number of ports and port ranges in a match. */
+/* Largest number of ports and port ranges in a match, together. */
 #define SL_PORTS_MAX 8
 
 struct sl_ports {
@@ -178,7 +178,7 @@ struct sl_match {
 	__u8 proto; /* IP protocol number, if `fact` is SL_FACT_PROTO */
 	__u8 ports; /* number of ranges in `port`; 0 matches any port */
 	__u8 pad;
-	__u16 vlan; /* VLAN id of the first tag whose id is not 0; 0 matches any packet */
+	__u16 vlan; /* VLAN id of the first tag with an id other than 0; 0 matches any packet */
 	__u16 pad2;
 	struct sl_ports port[SL_PORTS_MAX];
 };
@@ -191,51 +191,50 @@ struct sl_match {
  */
 struct sl_limit_spec {
 	char name[SL_NAME]; /* name of the limit; empty if the slot is free */
-	__u64 rate;    /* rate in `rate_unit`; window: N, in packets, or in bytes if SL_RATE_BITS */
-	__u64 burst;   /* token bucket: burst in `burst_unit` */
-	__u64 span_ns; /* window: T, in ns; shape: horizon, in ns */
-	__u64 block_ns;	       /* action block: length of a block, in ns */
+	__u64 rate;	/* rate in `rate_unit`; window: N, in packets, or bytes if SL_RATE_BITS */
+	__u64 burst;	/* token bucket: burst in `burst_unit` */
+	__u64 span_ns;	/* window: T, in ns; shape: horizon, in ns */
+	__u64 block_ns; /* action block: length of a block, in ns */
 	__u64 block_max_ns;    /* `escalate`: length of the longest block, in ns */
 	__u32 id;	       /* id of the limit, part of the keys of its states */
 	__u8 kind;	       /* enum sl_kind */
 	__u8 rate_unit;	       /* enum sl_rate_unit */
 	__u8 burst_unit;       /* enum sl_burst_unit */
-	__u8 groups;	       /* window: number of sub-windows in T */
+	__u8 groups;	       /* window: number of sub-windows into which T is divided */
 	__u8 action;	       /* enum sl_action */
-	__u8 escalate;	       /* each block is this many times longer; 0: all are equally long */
-	__u8 per[SL_FAMILIES]; /* prefix length of the key for each family */
+	__u8 escalate;	       /* factor by which each block is longer; 0: all equally long */
+	__u8 per[SL_FAMILIES]; /* prefix length of the key, for each family */
 	__u8 key_dst;	       /* 1 if the key is the destination address; egress only */
 	__u8 start;	       /* enum sl_start */
-	__u8 second;	       /* 1 if this is the second of two limits with one name */
+	__u8 second;	       /* 1 if this is the second of two limits that have one name */
 	__u8 shared;	       /* enum sl_shared */
 };
 
 /*
- * A limit in the form that packets are charged by, for one address family. The command line
- * computes it from struct sl_limit_spec. Amounts are in ticks; in a window they are in packets or
- * bytes.
+ * A limit as the packet path reads it, for one address family. The command line computes it from
+ * struct sl_limit_spec. Amounts are in ticks; in a window they are in packets or bytes.
  */
 struct sl_limit {
-	/* cost of a packet, or if by_bytes of a byte << SL_BYTE_COST_SHIFT; in a window 1 */
+	/* cost of a packet; if by_bytes, of a byte << SL_BYTE_COST_SHIFT; of a window, 1 */
 	__u64 cost;
 	union {
-		__u64 burst;   /* token bucket: level of a full bucket */
-		__u64 most;    /* window: N, the most that may pass in T */
+		__u64 burst;   /* token bucket: largest level of a state */
+		__u64 most;    /* window: N, the most that may pass in any span of T */
 		__u64 horizon; /* shape: the longest time that a packet may wait */
 	};
 	union {
 		__u64 refill; /* token bucket: highest level to which a state in use refills */
-		__u64 period; /* window: length of the longest sub-window, in ticks */
+		__u64 period; /* window: length of a sub-window, in ticks, rounded up */
 	};
 	union {
 		__u64 slice;  /* token bucket: most credit in a slice, in ticks; 0: no slices */
-		__u64 factor; /* window: fraction of a sub-window in a time step (window_scale()) */
+		__u64 factor; /* window: part of a sub-window in a time step (window_scale()) */
 	};
 	__u64 block;	 /* length of a block after an overrun, in ticks; 0 if none */
-	__u64 block_max; /* length of the longest block if blocks escalate, in ticks */
+	__u64 block_max; /* length of the longest block, in ticks, if blocks escalate */
 	__u64 mask[2];	 /* mask that turns an address into the key, in network byte order */
 	__u32 id;	 /* id of the limit, in the keys of its states; never reused in this gate */
-	__u32 life;	 /* number of jiffies for which a slice is valid */
+	__u32 life;	 /* jiffies for which a slice is valid */
 	__u8 kind;	 /* enum sl_kind */
 	__u8 by_bytes;
 	__u8 refuse_by_jiffy; /* 1 if a refusal in a slice is valid until the jiffy ends */
@@ -244,19 +243,19 @@ struct sl_limit {
 	__u8 observe : 1;
 	__u8 key_dst : 1;
 	__u8 apart : 1;	      /* 1 if packets of one source may have different keys */
-	__u8 charge_hits : 1; /* a new state is also charged for packets that the sketch counted */
+	__u8 charge_hits : 1; /* charge a new state for the key's packets that the sketch counted */
 	__u8 shared : 1;      /* nodes share the limit, so entries count taken and refused credit */
-	__u8 slot;	      /* index of the limit's match, slice and counters */
-	__u8 mark;	/* the limit's bit in verdict->refused: SL_MARK_OWN or SL_MARK_INHERITED */
+	__u8 slot;	      /* index of the limit in arrays such as `match` and `refused` */
+	__u8 mark;	/* the limit's bit in verdict->refused (SL_MARK_OWN or SL_MARK_INHERITED) */
 	__u8 groups;	/* window: number of sub-windows in T */
 	__u8 bits;	/* window: size of one count in `past`, in bits */
 	__u8 shift;	/* window: a count in `past` is in units of 2^shift */
 	__u8 coarse;	/* window: a time step is 2^coarse ticks */
-	__u8 escalate;	/* each block is this many times longer; 0: all are equally long */
-	__u8 steps_max; /* number of escalations after which a block lasts `block_max` */
+	__u8 escalate;	/* factor by which each block is longer; 0: all equally long */
+	__u8 steps_max; /* number of steps after which a block has length `block_max` */
 	__u16 span; /* time in which an empty state refills, in ticks, as short_make() stores it */
 	__u8 unit_shift; /* shared limit: its entries count in units of 2^unit_shift ticks */
-	__u8 budgeted;	 /* 1 if its policy has a budget for new sources */
+	__u8 budgeted;	 /* 1 if the limit's policy has a budget for new sources */
 };
 
 /*
@@ -272,7 +271,7 @@ struct sl_limit {
 
 /*
  * The bit in verdict->refused that a limit sets if it refuses a packet. The refusal is counted in
- * the limit's slot, or if the limit is inherited, at its origin.
+ * the limit's own slot or, if it is inherited, in the slot of its origin.
  */
 #define SL_MARK_OWN(slot)	(1 << (slot))
 #define SL_MARK_INHERITED(slot) (1 << (SL_LIMITS_MAX + (slot)))
@@ -281,27 +280,28 @@ struct sl_limit {
 struct sl_policy {
 	__u32 since; /* first generation in which the version is in force; 0 if unused */
 	__u8 limits[SL_FAMILIES]; /* number of limits for each family */
-	__u8 deep; /* 1 if a match or key needs more than the source, so packets are inspected */
+	__u8 deep; /* 1 if a match or key needs more than the source: packets are then inspected */
 	__u8 inherits;
-	/* sorted in charging order: drop, block, shape, observe; in each, narrow keys first */
+	/* in charging order: drop, block, shape, observe; within each, narrow keys first */
 	struct sl_limit limit[SL_FAMILIES][SL_LIMITS_MAX];
 	struct sl_match match[SL_LIMITS_MAX]; /* by slot */
-	struct sl_limit newcomers; /* budget that all new sources share; no budget if burst is 0 */
+	struct sl_limit newcomers; /* budget that new sources share; no budget if `burst` is 0 */
 	__u32 newcomers_origin; /* number of the policy that specifies the budget; 0: this policy */
-	__u32 newcomers_since;	/* generation in which the origin got this budget */
-	__u32 origin[SL_LIMITS_MAX]; /* by slot: SL_ORIGIN() of an inherited limit, otherwise 0 */
+	__u32 newcomers_since;	/* generation of the rules in which the origin got this budget */
+	/* by slot: policy and slot that define an inherited limit (SL_ORIGIN()); 0: own limit */
+	__u32 origin[SL_LIMITS_MAX];
 	__u32 parent; /* policy version from which this version inherits; 0 if none */
-	/* mask of the slots of limits that drop, and whose key is at least as long as a source */
+	/* mask of the slots of limits that drop and whose keys are sources, or longer */
 	__u8 by_source[SL_FAMILIES];
 	__u16 pad;
-	struct sl_limit_spec spec[SL_LIMITS_MAX]; /* limits by slot; the slot of a limit is fixed */
+	struct sl_limit_spec spec[SL_LIMITS_MAX]; /* limits by slot; a limit keeps its slot */
 	struct sl_limit_spec newcomers_spec;
-	__u32 changed[SL_LIMITS_MAX]; /* generation in which each limit got its id, by slot */
-	struct sl_prefix prefix;      /* the prefix that this policy belongs to */
+	__u32 changed[SL_LIMITS_MAX]; /* by slot: generation in which the limit got its id */
+	struct sl_prefix prefix;      /* the prefix to which this policy applies */
 	/*
-	 * `counters` are never reset, so readers subtract `base`: the counts of a deleted policy
-	 * that had this number, minus the counts of maps `counters` that were replaced, modulo
-	 * 2^64.
+	 * Map `counters` is never reset, so readers subtract `base` from its counters: the counts
+	 * of a deleted policy that had this number, minus the counts of maps `counters` that were
+	 * replaced, modulo 2^64.
 	 */
 	struct sl_counters base;
 };
@@ -310,7 +310,7 @@ struct sl_policy {
  * Rules for whole addresses are in the hash maps `hosts4` and `hosts6`, all other rules in the LPM
  * trie `prefixes`. The longest rule that covers a source and is in force decides. Its runtime entry
  * (`sluice allow`, `sluice deny`) decides until it expires; otherwise the lists that contain the
- * prefix decide, otherwise the limits of its policy. A rule with none of these is not in force. A
+ * prefix decide, otherwise the limits of its policy. A rule without any of these is not in force. A
  * runtime allow overrides a list's deny at a longer prefix (lookup.h).
  *
  * A rule is double buffered: `cur` is in force from generation `since` on, `prev` before. A change
@@ -328,24 +328,24 @@ struct sl_rule_content {
 	__u32 access : 2;   /* enum sl_access of the runtime entry */
 	__u32 until; /* expiry of the runtime entry, in 2^SL_UNTIL_SHIFT ns of uptime; 0: never */
 	__u64 list_mask; /* a bit for each list that contains the prefix, by index in map `lists` */
-	/* expiry of this prefix's entry on list `timed`, in the unit of `until`; 0: never */
+	/* expiry of the prefix's entry on list `timed`, in the unit of `until`; 0: never */
 	__u32 list_until;
-	__u32 timed; /* index of the list to which `list_until` belongs */
+	__u32 timed; /* index of the list on which the prefix expires at `list_until` */
 };
 
-/* Expiries are in units of 2^26 ns, which is 67 ms: 32 bits last for nine years. */
+/* Unit of expiries: 2^26 ns, or 67 ms. A count in 32 bits then lasts for nine years. */
 #define SL_UNTIL_SHIFT 26
 
 struct sl_rule {
 	__u32 since;
-	__u32 bits; /* as in struct sl_prefix; a lookup of bits - 1 finds the next shorter rule */
+	__u32 bits; /* as in struct sl_prefix; a lookup with bits - 1 finds the next shorter rule */
 	struct sl_rule_content cur;
 	struct sl_rule_content prev;
 };
 
 /*
- * Value of map `lists`: a named list, such as a file of prefixes. Packets read the access and the
- * expiry of a list in struct sl_gate, where neither changes while a rule names the list. To change
+ * Value of map `lists`: a named list, such as a file of prefixes. Packets read the list's access
+ * and expiry in struct sl_gate, where neither changes while any rule refers to the list. To change
  * either, a command moves the list to another index, so that its rules switch in one generation.
  */
 #define SL_LISTS_MAX   32
@@ -353,9 +353,9 @@ struct sl_rule {
 #define SL_LIST_NAME   256		  /* size of a list's name, including its NUL */
 
 struct sl_list_info {
-	__u32 since;	/* first generation in which the list is in force; 0 if the index is free */
-	__u32 gone;	/* first generation in which the list is not in force any more; 0 if none */
-	__u32 until;	/* expiry of the list, as in struct sl_rule_content; 0: never */
+	__u32 since;	/* first generation in which the list is in force; 0: this index is free */
+	__u32 gone;	/* first generation in which the list is no longer in force; 0: none */
+	__u32 until;	/* expiry of the list, in the unit of sl_rule_content.until; 0: never */
 	__u32 access;	/* enum sl_access */
 	__u64 replaced; /* time when its file or its prefixes were written, in s since 1970 */
 	char name[SL_LIST_NAME];
@@ -364,37 +364,37 @@ struct sl_list_info {
 /* --- New keys ------------------------------------------------------------------------------- */
 
 /*
- * Number of words in the secret of all hashes (identity.h). The secret is in its own map, because
- * programs that may read a gate must not know it.
+ * Number of 64-bit words in the secret of all hashes (identity.h). The secret has a map of its own,
+ * because processes that may read a gate must not know it.
  */
 #define SL_SECRETS 10
 
-/* Map `sketches` counts packets of keys without a state (sketch.h). Each CPU has 4096 lines. */
+/* Map `sketches` counts packets of keys that have no state (sketch.h). Each CPU has 4096 lines. */
 #define SL_SKETCH_LINES 4096U
 #define SL_SKETCH_SLOTS 16
 
 struct sl_sketch {
-	__u32 slot[SL_SKETCH_SLOTS]; /* fingerprint of a key in 24 bits, and its count in 8 bits */
+	__u32 slot[SL_SKETCH_SLOTS]; /* fingerprint of a key (24 bits), and its count (8 bits) */
 } __attribute__((aligned(64)));
 
 /* Sizes and settings that are fixed when the gate is made. */
 struct sl_params {
-	__u32 flood_threshold; /* a flood is more packets of new keys than this in an interval */
+	__u32 flood_threshold; /* number of new keys' packets in an interval that begins a flood */
 	__u32 interval_shift;  /* an interval is 2^interval_shift jiffies, about 64 ms */
 	__u32 set_mask;	       /* number of sets in the table of states, minus 1 */
 	__u32 host_mask;       /* number of sets in the host cache, minus 1 */
-	__u32 sources;	       /* requested number of sources */
+	__u32 sources;	       /* number of sources that the user requested */
 	__u32 buckets;
-	__u32 sketch_mask; /* number of lines in the sketch of each CPU, minus 1 */
+	__u32 sketch_mask; /* number of lines that each CPU has in the sketch, minus 1 */
 };
 
 /*
- * Map `rule_cache` stores the policy version that the rules in `prefixes` give a whole aggregate
- * (bpf/rules.h). Each CPU has this many entries.
+ * Map `rule_cache` stores, for an aggregate, the policy version that the rules in map `prefixes`
+ * give all its addresses (bpf/rules.h). Each CPU has this many entries.
  */
 #define SL_RULE_CACHE_SIZE (3 * 16384U)
 
-#define SL_RULE_CACHE_SPLIT 0xffffffffU /* value of `version` if longer rules split the aggregate */
+#define SL_RULE_CACHE_SPLIT 0xffffffffU /* `version` if longer rules split the aggregate */
 
 struct sl_rule_cache {
 	__u64 aggregate; /* number of the aggregate: aggregate_name() */
@@ -405,116 +405,116 @@ struct sl_rule_cache {
 /*
  * Map `host_cache` is shared by all CPUs. It stores what `hosts4` and `hosts6` return for an
  * address, by a 64-bit digest of the address. Two CPUs may write the same entry at once, so the
- * digest is stored xor the answer: a mixture of two writes matches no address.
+ * digest is stored xor the answer: a mixture of two writes will match no address.
  */
 #define SL_HOST_WAYS 4
 
 struct sl_host_cache {
 	__u64 sealed; /* the digest of the address xor `answer` */
-	__u64 answer; /* upper half: generation; lower half: policy version; 0 if free */
+	__u64 answer; /* generation (upper half) and policy version (lower half); 0: free */
 };
 
 struct sl_host_cache_set {
 	struct sl_host_cache way[SL_HOST_WAYS];
 } __attribute__((aligned(64)));
 
-/* Events that are counted when new keys get entries, and sources get buckets. */
+/* Events that are counted when new keys need entries, and sources need buckets. */
 enum sl_event {
-	SL_EVENT_NEW_KEY,  /* a packet of a new key; counted when its interval ends */
-	SL_EVENT_INSERTED, /* an entry was inserted */
-	SL_EVENT_EVICTED,  /* an insertion evicted a state that was not full */
-	SL_EVENT_BUSY,	   /* an entry was not inserted, because another CPU had locked the set */
-	SL_EVENT_NO_ROOM, /* an entry was not inserted, because each eviction would cost too much */
-	SL_EVENT_BUCKET_INSERTED, /* a source got a bucket */
-	SL_EVENT_BUCKET_BUSY,	 /* a source got no bucket, because the kernel had locked its map */
-	SL_EVENT_BUCKET_NO_ROOM, /* a source got no bucket: no entry could be evicted */
+	SL_EVENT_NEW_KEY,	  /* a packet of a new key, added when its interval ends */
+	SL_EVENT_INSERTED,	  /* a new key got an entry */
+	SL_EVENT_EVICTED,	  /* an entry replaced a state that was not full */
+	SL_EVENT_BUSY,		  /* no entry for a new key: another CPU had locked the set */
+	SL_EVENT_NO_ROOM,	  /* no entry for a new key: all evictions would cost too much */
+	SL_EVENT_BUCKET_INSERTED, /* a CPU gave a source a bucket */
+	SL_EVENT_BUCKET_BUSY,	  /* no bucket for a source: the kernel had locked the map */
+	SL_EVENT_BUCKET_NO_ROOM,  /* no bucket for a source: the kernel could evict no entry */
 	SL_EVENTS,
 };
 
-/* A CPU inserts at most one bucket of each ration per jiffy, for sources that are not hot. */
+/* Rations of buckets for sources that are not hot: each allows one bucket per CPU and jiffy. */
 enum sl_ration {
-	SL_RATION_LIMITED, /* ration for sources that a limit refused or observed */
-	SL_RATION_OTHER,   /* ration for sources that are denied, allowed or not limited */
+	SL_RATION_LIMITED, /* sources whose packets a limit refused or observed */
+	SL_RATION_OTHER,   /* sources that are denied, allowed or not limited */
 	SL_RATIONS,
 };
 
-/* A count of events, and its rate. A "second" is 2^SL_SECOND_SHIFT ns. */
+/* A count of events. A "second" is 2^SL_SECOND_SHIFT ns. */
 #define SL_SECOND_SHIFT 30
 
 struct sl_event_count {
 	__u64 total;
-	__u32 now;  /* count in the current second (`second` of struct sl_admission) */
-	__u32 last; /* count in the previous second */
+	__u32 now;  /* events in the current second, which is `second` of struct sl_admission */
+	__u32 last; /* events in the previous second */
 };
 
 /*
- * Value of map `admission`, per CPU: how many new keys this CPU sees and admits. Index 0 of
- * `flood_until` and `new_keys` is for policies without a budget, index 1 with a budget.
+ * Value of map `admission`, per CPU: how many new keys this CPU sees, and which get an entry. Index
+ * 0 of `flood_until` and `new_keys` is for policies without a budget, index 1 with a budget.
  */
 struct sl_admission {
 	__u64 interval;	      /* number of the current interval: flood_interval() */
-	__u64 flood_until[2]; /* first jiffy after the current flood */
+	__u64 flood_until[2]; /* jiffy at which the flood is over */
 	__u32 new_keys[2];    /* packets of new keys in the current interval */
-	__u32 second;	      /* second that `now` of the events counts */
-	__u32 sampled;	      /* number of packets without a bucket; some are sampled (bucket.h) */
-	__u64 inserted_at[SL_RATIONS]; /* jiffy of the last insertion from each ration */
-	__u64 evicted; /* credit that evicted states lacked, in sixteenths of a burst */
+	__u32 second;	      /* current second, as `now` of each event counts it */
+	__u32 sampled;	      /* packets without a bucket, of which some are sampled (bucket.h) */
+	__u64 inserted_at[SL_RATIONS]; /* jiffy of the last insertion of each ration */
+	__u64 evicted;		       /* credit that evicted states lacked, in 1/16 of a burst */
 	struct sl_event_count event[SL_EVENTS];
-	__u32 record_second; /* second that `crossings` and `samples` count */
-	__u32 crossings;     /* crossings that were due for a record in that second */
-	__u32 samples;	     /* samples that were due for a record in that second */
-	__u32 examined;	     /* refusals that were due for an examination in jiffy `examined_at` */
+	__u32 record_second; /* second to which `crossings` and `samples` belong */
+	__u32 crossings;     /* crossings in that second, recorded or not */
+	__u32 samples;	     /* samples in that second, recorded or not */
+	__u32 examined;	     /* refusals in jiffy `examined_at` that were to be examined */
 	__u64 examined_at;
 	__u64 crossings_lost; /* crossings without a record (bpf/record.h) */
 };
 
 /* --- The gate and its states ---------------------------------------------------------------- */
 
-/* Value of map `gate`. Packets read its first cache line, and if they have no bucket, `params`. */
+/* Value of map `gate`. Packets read its first cache line and, if they have no bucket, `params`. */
 struct sl_gate {
 	__u32 schema;
-	__u32 generation; /* generation of the rules; never 0, which marks a new bucket */
+	__u32 generation; /* generation of the rules; never 0, because a new bucket has 0 */
 	__u32 jiffy_ns;	  /* length of a jiffy, in ns */
 	__u32 hosts; /* number of rules in `hosts4` and `hosts6`; if 0, packets skip these maps */
 	__u32 split_rules; /* number of rules longer than /64; if 0, packets skip map `splits` */
 	__u32 prefixes;	   /* number of rules in `prefixes` */
-	__u32 changing; /* 1 during a change, and after a kill until the next command undoes it */
-	__u32 runtime_allows; /* number of runtime allows; if 0, a list's deny is final */
+	__u32 changing; /* 1 during a change, or after its command was killed, until it is undone */
+	__u32 runtime_allows; /* number of runtime allows; if 0, nothing overrides a list's deny */
 	__u64 lists_allow;    /* a bit for each list that allows; all other lists deny */
 	__u64 lists_ending;   /* a bit for each list that expires */
-	__u64 lease_until;    /* first jiffy without a reader of map `events`; 0: there is none */
-	__u32 next_limit;     /* id that the next new limit gets */
+	__u64 lease_until;    /* first jiffy in which map `events` has no reader; 0: no reader */
+	__u32 next_limit;     /* id for the next new limit */
 	__u32 next_policy;    /* policy number at which the search for a free policy begins */
-	__u32 policies_seen;  /* 1 more than the highest policy number that was ever used */
+	__u32 policies_seen;  /* highest policy number ever used, plus 1 */
 	__u32 map_ids[24];    /* kernel ids of the maps, in the order of the command line's table */
 	struct sl_params params;
 	__u64 opaque_zero; /* always 0, which the verifier cannot know (policy_charge()) */
-	__u32 list_ends[SL_LIST_PLACES]; /* expiries of lists, by list_end_index() */
-	__u64 trial_until;  /* end of the trial of new rules, in ns of uptime; 0: no trial */
+	__u32 list_ends[SL_LIST_PLACES]; /* expiry of each list, at list_end_index() */
+	__u64 trial_until;  /* end of the trial of a change, in ns of uptime; 0: no trial */
 	__u32 trial;	    /* number of the current trial, or of the last trial */
-	__u32 sizes_stated; /* a bit for each size that the user specified (enum size) */
-	__u64 divide_at;    /* tick from which a node may use 1/nodes of a shared limit; 0: never */
-	__u32 nodes;	    /* number of nodes that share limits, by `sluice share`; 0 if none do */
-	__u32 policies;	    /* requested number of policies; the maps may have room for more */
-	__u32 noted;	    /* a bit for each one-time note that was printed (enum gate_note) */
-	__u32 lease_by;	    /* process that reads map `events`, if `lease_until` is not over */
-	__u32 samples;	    /* dropped packets that each CPU may record in a second */
-	__u32 sample_bytes; /* bytes of a dropped packet that are recorded */
+	__u32 sizes_stated; /* sizes that the user specified, as bits (enum size) */
+	__u64 divide_at;    /* time from which a node uses 1/nodes of shared limits; 0: never */
+	__u32 nodes;	    /* number of nodes that share limits by `sluice share`; 0: none */
+	__u32 policies;	    /* number of policies that the user requested; maps may have more */
+	__u32 noted;	    /* notes that commands have printed, as bits (enum gate_note) */
+	__u32 lease_by;	    /* pid of the process that reads map `events`, until `lease_until` */
+	__u32 samples;	    /* dropped packets that a CPU may record in a second */
+	__u32 sample_bytes; /* bytes to record of each dropped packet */
 };
 
 /* The state of one limit for one key, shared by all CPUs. All times are in ticks. */
 struct sl_state {
-	union { /* the word that decides about a packet; it changes only by compare-and-swap */
-		__u64 empty_at; /* token bucket: time at which the bucket was empty */
-		__u64 window;	/* window: index of the current sub-window, and total (window.h) */
+	union {			/* the word that decides; it changes only by compare-and-swap */
+		__u64 empty_at; /* token bucket: when the bucket was empty */
+		__u64 window;	/* window: index of the current sub-window, and the total */
 		__u64 ready_at; /* shape: earliest departure of the next packet */
 	};
 	union {
-		__u64 full_at; /* token bucket: when it was last full, while no slice was valid */
-		__u64 past;    /* window: counts of the earlier sub-windows */
+		__u64 full_at; /* token bucket: last time at which it was full without slices */
+		__u64 past;    /* window: counts of the sub-windows before the current one */
 	};
-	__u64 charged_at;    /* time of the last charge; window: a time in the current sub-window */
-	__u64 blocked_until; /* end of the block, during which no packet passes; 0: never blocked */
+	__u64 charged_at;    /* time of the last charge; window: a time within its sub-window */
+	__u64 blocked_until; /* end of the block in which no packet passes; 0: never blocked */
 };
 
 /*
@@ -528,31 +528,31 @@ struct sl_state_words {
 	__u64 blocked_until;
 };
 
-/* The table of states (ways.h): way w of set s in map `sets` is entry 8s + w of map `states`. */
+/* The table of states (ways.h): way w of set s in map `sets` is entry 8s + w in map `states`. */
 #define SL_WAYS 8
 
 struct sl_set {
-	/* tag of the key in each way, or 0 if the way is free; also read as two 64-bit words */
+	/* tag of the key in each way; 0: the way is free; also read as two 64-bit words */
 	__u16 tag[SL_WAYS] __attribute__((aligned(8)));
-	__u32 displaced; /* twice the number of its displaced keys, plus 1 if the set is locked */
+	__u32 displaced; /* twice the number of its keys in other sets, plus 1 if it is locked */
 	__u32 pad[3];	 /* padding, so that two sets fill a cache line */
 };
 
 /* An entry of the table: a key and its state, in one cache line. */
 struct sl_entry {
-	__u64 addr[2]; /* masked address of the key; an IPv4 address is the first 32 bits */
+	__u64 addr[2]; /* the key's masked address; an IPv4 address is in the first 32 bits */
 	__u32 limit;   /* limit id << 3 | kind << 1 | is IPv4; 0 if the entry is free */
 	__u16 span; /* time in which an empty state refills, in ticks, as short_make() stores it */
-	__u16 made; /* time of the insertion, and the flags ENTRY_CAME_BACK and ENTRY_ESTABLISHED */
+	__u16 made; /* time of the insertion, with flags ENTRY_CAME_BACK and ENTRY_ESTABLISHED */
 	union {
 		__u64 word;
 		struct {
-			__u32 taken; /* credit that packets and slices took: entry_count_shared() */
+			__u32 taken; /* credit taken by packets and slices: entry_count_shared() */
 			__u32 refused;
-		} shared; /* counters of an entry of a shared limit */
+		} shared; /* counters, if the limit is shared */
 		struct {
-			__u32 half; /* ENTRY_HAS_HALF if at most N/2 was counted, otherwise 0 */
-			__u32 seen; /* time of the last packet, in units of entry_seen() */
+			__u32 half; /* ENTRY_HAS_HALF, or 0 if more than N/2 counted */
+			__u32 seen; /* time of the key's last packet, in units of entry_seen() */
 		} window;
 	} count;
 	struct sl_state_words state;
@@ -564,54 +564,54 @@ struct sl_entry {
  * of the source remain.
  */
 struct sl_slice {
-	__s64 credit; /* credit in ticks; if negative, minus what a refused packet needed */
+	__s64 credit; /* credit in ticks; negative: minus the level that a refused packet needed */
 	union {
 		__u64 borrowed; /* time at which the credit was borrowed, in ticks */
-		__u64 ready;   /* after a refusal: time at which the state may have enough credit */
-		__u64 departs; /* shape: time at which the packet departs */
+		__u64 ready;	/* after a refusal: when the state may have enough credit again */
+		__u64 departs;	/* shape: departure of the packet */
 	} at;
-	__u64 until; /* last jiffy in which the slice is valid; upper bits: credit_unasked() */
+	__u64 until; /* last jiffy in which the slice is valid; upper bits: see credit_unasked() */
 };
 
 struct sl_bucket {
-	__u32 generation;     /* generation in which `policy_version` was looked up; 0 if never */
+	__u32 generation;     /* generation in which the rules gave `policy_version`; 0: never */
 	__u32 policy_version; /* policy version that decides about the source, or SL_BUCKET_SPLIT */
 	__u64 until;	      /* last jiffy in which `policy_version` is valid */
 	struct sl_cell passed;
 	struct sl_slice slice[SL_LIMITS_MAX]; /* by slot */
 	struct sl_cell dropped;
 	struct sl_cell observed; /* packets that passed, but exceeded a limit that observes */
-	__u64 seal[2]; /* complement of the key; if it does not match, the bucket is void */
+	__u64 seal[2]; /* complement of the bucket's key; if it differs, the bucket is void */
 	__u32 state[SL_LIMITS_MAX]; /* by slot: index of the state in map `states`, or 0 */
-	__u32 policy;		    /* number of the policy that the slices belong to */
-	__u32 policy_since;	    /* `since` of the policy version that the slices belong to */
-	__u32 served; /* number of the source's packets when a state was last charged */
-	__u32 kept;   /* BUCKET_FIRST, or twice the jiffy of the source's last refusal */
-	__u64 refusal; /* last refusal that bpf/record.h has examined: its jiffy, reason and limits */
+	__u32 policy;		    /* number of the policy to which the slices belong */
+	__u32 policy_since;	    /* `since` of the policy version to which the slices belong */
+	__u32 served;  /* packets of the source, as counted when a state was last charged */
+	__u32 kept;    /* BUCKET_FIRST, or twice the jiffy of the source's last refusal */
+	__u64 refusal; /* the last refusal that bpf/record.h examined: jiffy, reason and limits */
 };
 
-/* Value of `policy_version` if the bucket's /64 has longer rules, so each packet needs a lookup. */
+/* Value of `policy_version` if longer rules divide the bucket's /64: each packet needs a lookup. */
 #define SL_BUCKET_SPLIT 0xffffffffU
 
 /*
  * Value of map `in_use`, per CPU: a bit, selected by a hash of the source, is set if this CPU uses
- * the bucket of the source. A packet whose bit is not set needs no lookup of a bucket.
+ * the bucket of the source. If the bit is not set, the packet needs no lookup of a bucket.
  */
 #define SL_IN_USE_BITS (1U << 16)
 
 struct sl_in_use {
 	__u64 word[SL_IN_USE_BITS / 64];
-	__u64 first;	/* number of buckets that this CPU gave to the first sources it saw */
-	__u64 packets;	/* number of packets that arrived, to time one in SL_DURATION_SAMPLE */
-	__u64 timed_at; /* time at which the last timed packet arrived, in ticks */
-	/* the value of a new bucket, which is too large for the BPF stack */
+	__u64 first;	/* buckets that this CPU has given to its first sources */
+	__u64 packets;	/* packets that arrived on this CPU: one in SL_DURATION_SAMPLE is timed */
+	__u64 timed_at; /* arrival of the last timed packet, in ticks */
+	/* zeros, the value of a new bucket, which is too large for the BPF stack */
 	__u64 zero[sizeof(struct sl_bucket) / 8];
 };
 
 /* Slice of a policy's budget on one CPU, in map `budget_slices` by policy number. */
 struct sl_budget_slice {
 	struct sl_slice slice;
-	__u32 since;  /* `newcomers_since` of the version under which the slice was borrowed */
+	__u32 since;  /* `newcomers_since` of the policy version that borrowed the slice */
 	__u32 low_at; /* last jiffy in which the budget was too low for keys without a state */
 };
 
@@ -628,8 +628,8 @@ struct sl_budget_slice {
 #define SL_DURATION_BUCKETS 16
 
 struct sl_duration {
-	__u64 bucket[SL_DURATION_BUCKETS]; /* numbers of timed packets */
-	__u64 ns;			   /* sum of their durations */
+	__u64 bucket[SL_DURATION_BUCKETS]; /* number of timed packets in each bucket */
+	__u64 ns;			   /* sum of all durations */
 };
 
 /* Value of map `durations`, per CPU: how long packets took from their arrival to their verdict. */
@@ -640,13 +640,13 @@ struct sl_durations {
 
 /* --- Records for a reader of map `events` ---------------------------------------------------- */
 
-/* Size of the ring buffer `events`, in bytes: 1500 crossings, or 150 samples of whole packets. */
+/* Size of ring buffer `events`, in bytes: for 1500 crossings, or 150 samples of whole packets. */
 #define SL_EVENTS_BYTES (1 << 18)
 
-/* Most crossings that a CPU records in a second. */
+/* Largest number of crossings that a CPU records in a second. */
 #define SL_CROSSINGS_PER_SECOND 128
 
-/* Most refusals of sources without a bucket that a CPU examines in a jiffy. */
+/* Largest number of refusals, of sources without a bucket, that a CPU examines in a jiffy. */
 #define SL_EXAMINED_PER_JIFFY 32
 
 enum sl_record_kind {
@@ -654,57 +654,57 @@ enum sl_record_kind {
 	SL_RECORD_SAMPLE,   /* struct sl_sample */
 };
 
-/* The first members of each record. */
+/* The first members of each record in map `events`. */
 struct sl_record {
-	__u64 ns; /* time of the record, by CLOCK_MONOTONIC */
+	__u64 ns; /* when the record was made, by CLOCK_MONOTONIC */
 	struct sl_prefix source;
 	__u32 version; /* policy version that decided */
-	__u32 limit;   /* id of the limit that refused; 0 if no limit did */
-	__u32 origin;  /* SL_ORIGIN() of that limit: the policy that specifies it, and its slot */
+	__u32 limit;   /* id of the limit that refused; 0: none did */
+	__u32 origin;  /* policy and slot that define this limit: SL_ORIGIN() */
 	__u32 cpu;
 	__u32 ifindex; /* index of the device in its network namespace */
 	__u8 kind;     /* enum sl_record_kind */
-	__u8 reason;   /* enum sl_reason; a reason to pass if the limit observes */
+	__u8 reason;   /* enum sl_reason; if the limit observes, a reason to pass */
 	__u8 slot;     /* slot of the limit in the policy that decided */
 	__u8 egress;   /* 1 if the device sends the packet */
 };
 
-/* A limit refuses a key that was within the limit before, or begins to block a key. */
+/* A crossing: a limit refuses a key that was within the limit, or begins to block a key. */
 struct sl_crossing {
 	struct sl_record record;
-	__u8 key[16];	     /* the key of the limit: a masked source or destination */
-	__u64 blocked_until; /* end of the block of the key, as `ns`; 0 if it is not blocked */
-	__u32 place;	     /* way of map `offenders` that contains the key */
+	__u8 key[16];	     /* address part of the limit's key: a masked source or destination */
+	__u64 blocked_until; /* end of the key's block, on the clock of `ns`; 0: not blocked */
+	__u32 place;	     /* index of the way in map `offenders` that has the key */
 	__u32 mark;	     /* `mark` of that way */
 };
 
-/* Most bytes of a sample. A sample of up to SL_SAMPLE_SHORT bytes needs less room. */
+/* Largest number of bytes in a sample. A sample of SL_SAMPLE_SHORT bytes needs less room. */
 #define SL_SAMPLE_SHORT 128
 #define SL_SAMPLE_LONG	1514
 
-/* A dropped packet. */
+/* A sample: the begin of a dropped packet. */
 struct sl_sample {
 	struct sl_record record;
-	__u32 size;	  /* size of the frame, without a tag in `vlan_tci` */
+	__u32 size;	  /* size of the frame, without the tag in `vlan_tci` */
 	__u32 length;	  /* number of bytes in `bytes` */
-	__u16 vlan_tci;	  /* VLAN tag that the device has removed from the frame */
-	__u16 vlan_proto; /* its EtherType in network byte order; 0 if there is none */
+	__u16 vlan_tci;	  /* VLAN tag that the device removed from the frame */
+	__u16 vlan_proto; /* EtherType of that tag in network byte order; 0: no tag */
 	__u32 pad;
 	__u8 bytes[]; /* the beginning of the frame */
 };
 
 /*
- * Map `offenders` has the keys that limits refused lately. A key is over its limit until the limit
- * has refused nothing for a whole second, in the unit of `second` in struct sl_admission. Only
- * while map `events` has a reader, packets change the map.
+ * Map `offenders` contains keys that are over a limit. A key is over its limit until the limit has
+ * refused nothing for a whole second, in the unit of `second` in struct sl_admission. Packets
+ * change this map only while map `events` has a reader.
  */
 #define SL_OFFENDER_SETS 4096
 #define SL_OFFENDER_WAYS 4
 
 struct sl_offender {
-	__u32 recorded; /* second of the last crossing */
-	__u32 mark;	/* a part of the hash of the key and the limit; 0 if the way is free */
-	__u32 refused;	/* second of the last refusal */
+	__u32 recorded; /* second in which the last crossing was recorded */
+	__u32 mark;	/* part of the hash of the key and its limit; 0: this way is free */
+	__u32 refused;	/* second in which the key was last refused */
 	__u32 pad;
 };
 

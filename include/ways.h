@@ -39,7 +39,7 @@ struct state_key {
 	__u32 limit; /* id, kind and family of the limit, as in struct sl_entry */
 };
 
-/* Returns the key that a limit charges for an address. */
+/* Returns the key to which a limit charges packets of an address. */
 static inline struct state_key state_key_of(const struct sl_limit *limit, const __u64 addr[2],
 					    bool ipv4)
 {
@@ -60,8 +60,8 @@ static inline struct digest state_digest(const __u64 secret[SL_SECRETS],
 
 /*
  * entry_fetch() in bpf/table.h stores 0 to the upper byte of `limit`, which is 0 for ids below
- * 2^21. It stops when ids reach 2^20, so that no packet that began before can find an id above
- * 2^21.
+ * 2^21. It stops doing so when ids reach 2^20, so that no packet still in progress can find an id
+ * above 2^21.
  */
 #define ENTRY_FETCH_LIMITS (1U << 20)
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
@@ -70,7 +70,7 @@ static inline struct digest state_digest(const __u64 secret[SL_SECRETS],
 #define ENTRY_ZERO_BYTE 0
 #endif
 
-/* Returns the kind of a limit from the word `limit` of struct sl_entry. */
+/* Returns the kind of a limit from `limit` of struct sl_entry. */
 static inline enum sl_kind entry_kind_of(__u32 limit)
 {
 	return limit >> 1 & 3;
@@ -82,8 +82,8 @@ static inline enum sl_kind entry_kind(const struct sl_entry *entry)
 }
 
 /*
- * Returns whether an entry belongs to a key. `limit` is read last, because it is 0 while the entry
- * is given to another key. A CPU that reorders loads may read it first: entry_write() in
+ * Returns whether an entry belongs to a key. Reads `limit` last, because it is 0 while a CPU gives
+ * the entry to another key. A CPU that reorders loads may read it first: entry_write() in
  * bpf/table.h.
  */
 static inline bool entry_is(const struct sl_entry *entry, const struct state_key *key)
@@ -99,7 +99,7 @@ static inline struct sl_state *entry_state(struct sl_entry *entry)
 
 /* --- Sets and ways -------------------------------------------------------------------------- */
 
-/* The lowest bit of a tag; it is set if the key is in its secondary set. */
+/* The lowest bit of a tag in a set: it is set if the key is in its secondary set. */
 #define TAG_DISPLACED 1
 
 struct slot_ref {
@@ -119,19 +119,19 @@ static inline struct slot_ref slot_ref_of(const struct sl_params *params, struct
 	return (struct slot_ref){digest.place & params->set_mask, digest_tag(digest)};
 }
 
-/* Returns the secondary set of a primary set, or the primary set of a secondary set. */
+/* Returns the other set of a key: the secondary set for the primary set, and vice versa. */
 static inline __u32 set_alternate(const struct sl_params *params, __u32 set, __u16 tag)
 {
 	return (set ^ ((__u32)(tag >> 1) * 0x9e3779b1U >> 8 | 1)) & params->set_mask;
 }
 
-/* Returns the way that a tag selects. Most keys are found there without reading the set. */
+/* Returns the way that a tag selects, in which most keys are found without reading the set. */
 static inline __u32 way_first(__u16 tag)
 {
 	return tag / (TAG_DISPLACED + 1) % SL_WAYS;
 }
 
-/* Returns the free way of a set that a new key gets, or SL_WAYS if no way is free. */
+/* Returns the free way of a set for a new key, or SL_WAYS if no way is free. */
 static inline __u32 way_free(const struct sl_set *set, __u16 tag)
 {
 	__u32 first = way_first(tag);
@@ -143,8 +143,8 @@ static inline __u32 way_free(const struct sl_set *set, __u16 tag)
 }
 
 /*
- * Returns whether a way of a set has this tag. Compares four ways at a time by Mycroft's test for a
- * zero lane in a word (Warren, "Hacker's Delight", 2nd edition, 6-1).
+ * Returns whether any way of a set has this tag. Compares four ways at a time by Mycroft's test for
+ * a zero lane in a word (Warren, "Hacker's Delight", 2nd edition, 6-1).
  */
 static inline bool set_has_tag(const struct sl_set *set, __u16 tag)
 {
@@ -154,10 +154,10 @@ static inline bool set_has_tag(const struct sl_set *set, __u16 tag)
 	return (((lower - ones) & ~lower) | ((upper - ones) & ~upper)) & ones << 15;
 }
 
-/* A set has few ways to spare if fewer than this many are free or contain a full state. */
+/* A set has few ways to spare if fewer ways than this are free or have a full state. */
 #define WAYS_SPARE 3
 
-/* Returns the number of free ways. Branches would multiply the paths that the verifier walks. */
+/* Returns the number of free ways of a set. Branches would multiply the verifier's paths. */
 static inline __u32 ways_free(const struct sl_set *set)
 {
 	__u32 free = 0;
@@ -169,7 +169,7 @@ static inline __u32 ways_free(const struct sl_set *set)
 
 /* --- 16-bit floating point ------------------------------------------------------------------ */
 
-/* A 16-bit float has 6 bits of exponent and 10 of mantissa, and is rounded up by at most 0.2 %. */
+/* A 16-bit float: 6 bits of exponent and 10 of mantissa, rounded up by at most 0.2 %. */
 #define SHORT_BITS 10
 
 static inline __u16 short_make(__u64 number)
@@ -200,21 +200,21 @@ static inline __u64 limit_span(const struct sl_limit *limit)
 	return limit->kind == SL_SHAPE ? limit->horizon : limit->burst;
 }
 
-/* Returns the time until all slices have expired and refilled: 2 S (credit.h). S <= span / 16. */
+/* Returns 2 S, the time until all slices have expired and refilled (credit.h). S <= span / 16. */
 static inline __u64 span_slices(__u64 span)
 {
 	return span / 8 + 1;
 }
 
-/* `made` of struct sl_entry is in units of 2^34 ticks, 1.07 s, and wraps after 4.9 hours. */
+/* `made` of struct sl_entry has units of 2^34 ticks, 1.07 s, and wraps after 4.9 hours. */
 #define ENTRY_MOMENT_SHIFT 34
 #define ENTRY_MOMENTS	   0x4000
 
-/* Bit of `made`: the key sent a packet at least ENTRY_BACK_AGE units after the entry was made. */
+/* Bit of `made`: the key sent a packet ENTRY_BACK_AGE units or more after the entry was made. */
 #define ENTRY_CAME_BACK ENTRY_MOMENTS
 #define ENTRY_BACK_AGE	2
 
-/* Bit of `made`: the key is established (entry_is_due()). */
+/* Bit of `made`: the entry's key is established (entry_is_due()). */
 #define ENTRY_ESTABLISHED (2 * ENTRY_MOMENTS)
 
 static inline __u16 entry_moment(__u64 now)
@@ -222,7 +222,7 @@ static inline __u16 entry_moment(__u64 now)
 	return now >> ENTRY_MOMENT_SHIFT & (ENTRY_MOMENTS - 1);
 }
 
-/* Returns an entry's age in units of `made`, or 0 if the clock of the CPU that made it is ahead. */
+/* Returns an entry's age in units of `made`; 0 if the clock of the CPU that made it is ahead. */
 static inline __u16 entry_age(const struct sl_entry *entry, __u64 now)
 {
 	__u16 age = (entry_moment(now) - entry->made) & (ENTRY_MOMENTS - 1);
@@ -230,7 +230,7 @@ static inline __u16 entry_age(const struct sl_entry *entry, __u64 now)
 	return age == ENTRY_MOMENTS - 1 ? 0 : age;
 }
 
-/* A key is established after at most this many units of `made`: 64 s. */
+/* A key is established after at most this many units of `made`, about 64 s. */
 #define ENTRY_DUE_MAX 60
 
 /*
@@ -248,7 +248,7 @@ static inline __u32 span_due(__u16 span)
 	return 2 + (units < ENTRY_DUE_MAX ? units : ENTRY_DUE_MAX - 1);
 }
 
-/* Returns whether a packet at `now` makes its key an established key. */
+/* Returns whether the entry's key becomes established by a packet at `now`. */
 static inline bool entry_is_due(const struct sl_entry *entry, __u64 now)
 {
 	return entry_age(entry, now) >= span_due(entry->span);
@@ -318,16 +318,16 @@ static inline __u64 entry_full_at(const struct sl_entry *entry, const struct sl_
 #define EVICT_ESTABLISHED (3600 * (__s64)SL_TICKS_PER_SEC)
 
 enum evict_class {
-	EVICT_LITTLE,  /* the state has at least half of its burst left */
-	EVICT_KNOWN,   /* in a flood, the state was charged within the last minute */
+	EVICT_LITTLE,  /* at least half of the state's burst is left */
+	EVICT_KNOWN,   /* in a flood: the state was charged within the last minute */
 	EVICT_DEEP,    /* less than half of the burst is left, or the next block would be longer */
 	EVICT_BLOCKED, /* the state is blocked */
 };
 
-/* Value of `half` if at most N/2 counted in the window at its last packet. 0: more, or unknown. */
+/* Value of `half`: at its last packet, at most N/2 counted in the window. 0: more, or unknown. */
 #define ENTRY_HAS_HALF 1
 
-/* `seen`, the time of the last packet, is in units of 0.26 ms (2^22 ticks) and wraps in 13 days. */
+/* `seen`, when a key's last packet came, is in units of 2^22 ticks (0.26 ms); wraps in 13 days. */
 #define ENTRY_SEEN_SHIFT 22
 
 static inline __u32 entry_seen(__u64 now)
@@ -336,13 +336,13 @@ static inline __u32 entry_seen(__u64 now)
 }
 
 /*
- * Returns the least time that a key has been idle, in ticks. `charged_at` of a window only
+ * Returns how long a key has been idle, in ticks, rounded down. `charged_at` of a window only
  * identifies the sub-window, so a window's entry stores the time of its last packet.
  */
 static inline __s64 entry_idle(const struct sl_entry *entry, const struct sl_state *state,
 			       __u64 now)
 {
-	/* add 1, so that the result does not wrap if another CPU's clock is slightly ahead */
+	/* one more unit: if another CPU's clock is slightly ahead, the result does not wrap */
 	__u32 seen = entry_seen(now) - table_once(entry->count.window.seen) + 1;
 
 	if (entry_kind(entry) == SL_WINDOW)
@@ -393,7 +393,7 @@ static inline __u64 entry_age_rank(const struct sl_entry *entry, enum evict_clas
 	return ENTRY_MOMENTS + age;
 }
 
-/* Returns the cost of evicting an entry. */
+/* Returns the cost of evicting an entry (see above). */
 static inline __s64 entry_evict_cost(const struct sl_entry *entry, const struct sl_state *state,
 				     __u64 now, bool flood)
 {
@@ -409,7 +409,7 @@ static inline __s64 entry_evict_cost(const struct sl_entry *entry, const struct 
 	return rank + (entry_age_rank(entry, class, now) << EVICT_AGE_SHIFT | parts);
 }
 
-/* Returns the deficit that an eviction cost contains, in sixteenths of a burst. */
+/* Returns the deficit in an eviction cost, in sixteenths of a burst. */
 static inline __u64 evict_parts(__s64 evict_cost)
 {
 	return evict_cost > 0 ? evict_cost & ((1 << EVICT_AGE_SHIFT) - 1) : 0;
@@ -420,7 +420,7 @@ static inline bool evict_is_protected(__s64 evict_cost)
 	return evict_cost >= EVICT_PROTECTED;
 }
 
-/* Returns whether the state is blocked, or has less than half of its burst left. */
+/* Returns whether a state with this cost is blocked, or has under half of its burst left. */
 static inline bool evict_is_deep(__s64 evict_cost)
 {
 	return evict_cost >= EVICT_DEEP * EVICT_PROTECTED;
@@ -428,11 +428,11 @@ static inline bool evict_is_deep(__s64 evict_cost)
 
 /*
  * Returns the deficit that a new state inherits from the state that it replaces. If
- * evict_is_deep(), it is all of `left` (kind_left() of the new state), otherwise the part of `left`
- * that the replaced state lacked, rounded up. So an eviction creates no credit: sources that evict
- * each other from n ways pass together no more than n limits. In a flood, only a deep state leaves
- * a deficit. Otherwise spoofed sources that evict each other would soon be protected, and known
- * sources would be evicted instead.
+ * evict_is_deep(), the deficit is all of `left` (kind_left() of the new state), otherwise the part
+ * of `left` that the replaced state lacked, rounded up. So an eviction creates no credit: sources
+ * that evict each other from n ways pass together no more than n limits. In a flood, only a deep
+ * state leaves a deficit. Otherwise spoofed sources that evict each other would soon be protected,
+ * and known sources would be evicted instead.
  */
 static inline __u64 evict_inherited(__s64 evict_cost, __u64 left, bool flood)
 {

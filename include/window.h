@@ -74,7 +74,7 @@
 #define WINDOW_STEP_BITS   20 /* a sub-window has 2^19 to 2^20 time steps, or one step per tick */
 #define WINDOW_FACTOR_BITS 44 /* leaves 20 bits of a product for the sub-window's number */
 
-/* Returns the bits of one count in `past`, at most 48. groups: 1 to WINDOW_GROUPS_MAX. */
+/* Returns the size of one count in `past`, in bits, at most 48. groups: 1 to WINDOW_GROUPS_MAX. */
 static inline __u32 window_bits(__u32 groups)
 {
 	return groups < 2 ? WINDOW_TOTAL_BITS : WINDOW_PAST_BITS / groups;
@@ -86,7 +86,7 @@ static inline __u64 window_total(__u64 window)
 }
 
 /*
- * Returns the number of the sub-window that contains a time, its lowest 20 bits. It multiplies by a
+ * Returns the lowest 20 bits of the number of the sub-window that contains a time. Multiplies by a
  * fraction (window_scale()), because a division would cost a tenth of the packet.
  */
 static inline __u64 window_number(const struct sl_limit *limit, __u64 now)
@@ -94,7 +94,7 @@ static inline __u64 window_number(const struct sl_limit *limit, __u64 now)
 	return (now >> limit->coarse) * limit->factor >> WINDOW_FACTOR_BITS;
 }
 
-/* Returns the index of the sub-window at a time: the low bits of its number, as states store it. */
+/* Returns the index of a time's sub-window, as states store it: the low bits of its number. */
 static inline __u64 window_index(const struct sl_limit *limit, __u64 now)
 {
 	return window_number(limit, now) & WINDOW_INDEX_MASK;
@@ -141,9 +141,9 @@ static inline __u64 window_sum(const struct sl_limit *limit, __u64 counts)
 }
 
 /*
- * Returns how many sub-windows have begun since the sub-window of the index, never too many. If the
- * clock has wrapped, the result is at most the number that have begun since time 0. now: not before
- * `charged_at`.
+ * Returns how many sub-windows have begun since the sub-window in the state's index; never too
+ * many. If the clock has wrapped, the result is at most the number that have begun since time 0.
+ * now: not before `charged_at`.
  */
 static inline __u64 window_steps(const struct sl_limit *limit, const struct sl_state *state,
 				 __u64 now)
@@ -152,12 +152,12 @@ static inline __u64 window_steps(const struct sl_limit *limit, const struct sl_s
 	__u64 least = (now - state->charged_at) / limit->period, steps = number - old;
 	__u64 wrapped = now < state->charged_at;
 
-	if (least > limit->groups + wrapped) /* the index may have wrapped */
+	if (least > limit->groups + wrapped) /* the index may have wrapped around */
 		return least;
 	if (wrapped)
 		steps += window_number(limit, ~0ULL);
 	steps &= WINDOW_INDEX_MASK;
-	/* if index and `charged_at` differ, the index may be from before a wrap of the clock */
+	/* a state whose index and `charged_at` differ may be from before the clock wrapped */
 	if (window_index(limit, state->charged_at) != old && now / limit->period <= limit->groups)
 		steps = steps < number ? steps : number;
 	return steps;
@@ -198,7 +198,7 @@ static inline void window_advance(const struct sl_limit *limit, struct sl_state 
 	state->past = window_past(index, counts);
 }
 
-/* Returns whether the sub-window in a state's index is over, by `now` or by `charged_at`. */
+/* Returns whether the sub-window in a state's index has ended, by `now` or by `charged_at`. */
 static inline bool window_is_over(const struct sl_limit *limit, const struct sl_state *state,
 				  __u64 now)
 {
@@ -209,7 +209,7 @@ static inline bool window_is_over(const struct sl_limit *limit, const struct sl_
 	       window_index(limit, state->charged_at) != index;
 }
 
-/* Moves a copy of a state on to the sub-window of `now`. */
+/* Moves a copy of a state on to the sub-window that contains `now`. */
 static inline void window_roll(const struct sl_limit *limit, struct sl_state *state, __u64 now)
 {
 	if (!window_is_over(limit, state, now))
@@ -219,7 +219,7 @@ static inline void window_roll(const struct sl_limit *limit, struct sl_state *st
 	state->charged_at = now;
 }
 
-/* Returns the value of `past` after step 1 (see above) of a turn from `seen` to `next`. */
+/* Returns the value of `past` after step 1 of a turn (see above) from index `seen` to `next`. */
 static inline __u64 window_settle(const struct sl_state *seen, const struct sl_state *next)
 {
 	__u64 index = seen->window >> WINDOW_TOTAL_BITS, tag = seen->past >> WINDOW_PAST_BITS;
@@ -229,7 +229,7 @@ static inline __u64 window_settle(const struct sl_state *seen, const struct sl_s
 	return window_past(index, 0);
 }
 
-/* Returns a state in which no packet counts, as after `sluice forgive`. */
+/* Returns a state in which no packet counts, such as `sluice forgive` writes. */
 static inline struct sl_state window_full(const struct sl_limit *limit, __u64 now)
 {
 	__u64 index = window_index(limit, now);
@@ -238,7 +238,7 @@ static inline struct sl_state window_full(const struct sl_limit *limit, __u64 no
 		.window = window_make(index, 0), .past = window_past(index, 0), .charged_at = now};
 }
 
-/* Returns the state of a new key. If the limit starts empty, N counts in the current sub-window. */
+/* Returns the state of a new key. If limits start empty, N counts in the current sub-window. */
 static inline struct sl_state window_new(const struct sl_limit *limit, __u64 now)
 {
 	struct sl_state state = window_full(limit, now);
@@ -250,7 +250,7 @@ static inline struct sl_state window_new(const struct sl_limit *limit, __u64 now
 
 /*
  * Charges `cost` to a copy of a state that window_roll() has moved on to now; the caller publishes
- * the copy. Returns false if the window has no room for it.
+ * the copy. Returns false if the window has no room for `cost`.
  */
 static inline bool window_charge(const struct sl_limit *limit, struct sl_state *state, __u64 cost)
 {
@@ -260,7 +260,7 @@ static inline bool window_charge(const struct sl_limit *limit, struct sl_state *
 	return true;
 }
 
-/* Undoes a charge made at `now`. Returns false if that time is not in the current sub-window. */
+/* Undoes a charge made at time `now`. Returns false if `now` is not in the current sub-window. */
 static inline bool window_give_back(const struct sl_limit *limit, struct sl_state *state,
 				    __u64 cost, __u64 now)
 {
@@ -279,7 +279,7 @@ static inline __u64 window_left(const struct sl_limit *limit, const struct sl_st
 	return total < limit->most ? limit->most - total : 0;
 }
 
-/* Returns the time at which the `steps`th sub-window after the current one begins. */
+/* Returns when the sub-window begins that is `steps` after the current one. */
 static inline __u64 window_begin(const struct sl_limit *limit, __u64 now, __u64 steps)
 {
 	__u64 whole = 1ULL << WINDOW_FACTOR_BITS, step = now >> limit->coarse;
@@ -288,7 +288,7 @@ static inline __u64 window_begin(const struct sl_limit *limit, __u64 now, __u64 
 
 	if (begin <= ~0ULL >> limit->coarse)
 		return begin << limit->coarse;
-	/* the clock wraps before that time, so count only the sub-windows after the wrap */
+	/* the clock wraps before that time: count only the sub-windows after the wrap */
 	steps -= (window_number(limit, ~0ULL) - window_number(limit, now)) & WINDOW_INDEX_MASK;
 	return (steps * whole + limit->factor - 1) / limit->factor << limit->coarse;
 }
@@ -302,7 +302,7 @@ static inline __u64 window_when(const struct sl_limit *limit, const struct sl_st
 {
 	__u64 then = now = credit_latest(now, state->charged_at);
 
-	/* one step more than G + 1, because two sub-windows count as one if the clock wraps */
+	/* one step more than G + 1, because two sub-windows count as one when the clock wraps */
 	for (__u64 step = 1; step <= WINDOW_GROUPS_MAX + 3 && step <= limit->groups + 3ULL;
 	     step++) {
 		*ret = *state;

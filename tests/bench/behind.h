@@ -29,7 +29,6 @@ int bench_missed(const struct bpf_object *object, __u64 *ret);
 /* Loads bench.bpf.c. Its programs that change the source of a frame then call `prog`. */
 struct bpf_object *bench_load_before(int prog);
 
-/* Returns the fd of a program by its name. */
 int bench_program(const struct bpf_object *object, const char *name);
 
 /* --- Known sources --------------------------------------------------------------------------- */

@@ -90,7 +90,7 @@ bool case_is_established(const struct bench_case *bench);
 void cases_choose(bool only_essential, char *const *names);
 bool case_is_chosen(const struct bench_case *bench);
 
-/* Returns whether a name matches one of the patterns given to cases_choose(), or there are none. */
+/* Returns whether a name matches a pattern given to cases_choose(), or no pattern was given. */
 bool name_is_chosen(const char *name);
 
 /* --- The programs under test, with the rules and the sources of the chosen cases ------------- */
@@ -133,7 +133,6 @@ struct plan {
  */
 int cases_run(const struct plan *plan, struct result *results);
 
-/* Prints the results of all cases that were run. */
 void report_cases(const struct result *results);
 
 /*
@@ -159,7 +158,6 @@ struct veth_result {
 int veth_run(unsigned int rounds, struct veth_result **ret, size_t *ret_count);
 void veth_report(const struct veth_result *results, size_t count);
 
-/* Writes all results as JSON. */
 int report_json(const char *path, const struct result *results, const struct veth_result *veth,
 		size_t veth_count);
 

@@ -25,7 +25,7 @@ int lanes_attach(const char *program);
 /* Returns how many packets bench_drop() has dropped since the last call. */
 uint64_t lanes_take_dropped(void);
 
-/* What lanes have sent. */
+/* Packets that lanes have sent, and their rate. */
 struct sent {
 	double mpps;	  /* rate while all lanes sent */
 	uint64_t packets; /* of all lanes */

@@ -5,7 +5,6 @@
 #include <stddef.h>
 #include <stdlib.h>
 
-/* Sets the environment variables that the commands below use. */
 void limiters_ask(const struct demand *demand)
 {
 	setenv("RATE", demand->rate, true);

@@ -56,7 +56,6 @@ def install_guest(root):
 
 
 def in_chroot(root, *words, user=0, **options):
-    """Runs a command in a root file system."""
     script = 'mount -t proc proc "$1/proc"; root=$1 user=$2; shift 2; exec chroot --userspec="$user:$user" "$root" "$@"'
     return run("unshare", "--mount", "--propagation", "private", "sh", "-ec", script, "sh", root, str(user),
                "env", "-i", "PATH=/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/tmp", "LC_ALL=C.UTF-8", *words, **options)
@@ -169,7 +168,6 @@ class Machine:
         self.run(f"for i in {{1..{seconds}}}; do {command} && break; sleep 1; done >/dev/null 2>&1; {command}", seconds=2 * seconds)
 
     def reboot(self):
-        """Reboots the machine, and waits for the shell."""
         self.shell.sendall(b"systemctl reboot\n")
         self.end()
         self.boot()

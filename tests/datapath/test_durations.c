@@ -14,7 +14,6 @@ static struct durations durations_of(const struct rig *rig, enum durations_verdi
 	return all[verdict];
 }
 
-/* Sends packets from 192.0.2.1 on one CPU. */
 static void send_on(struct rig *rig, unsigned int cpu, uint64_t count)
 {
 	struct frame frame = frame_from("192.0.2.1", FRAME_LEAST);

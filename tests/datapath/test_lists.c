@@ -43,7 +43,7 @@ TEST(test_longest_prefix_of_all_rules)
 		{"2001:db8:1:2:8000::9", 6},
 		{"2001:db8:1:2:ffff::9", ALLOWED},
 		{"2001:db8:1:3::1", ALLOWED},
-		{"a01:2c8::", 3}, /* the first bytes of this IPv6 address are those of 10.1.2.200 */
+		{"a01:2c8::", 3}, /* this IPv6 address begins with the bytes of 10.1.2.200 */
 	};
 	struct rig *rig = rig_begin(state);
 	struct ruleset set = {0};

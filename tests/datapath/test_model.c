@@ -128,7 +128,7 @@ static struct model_bucket *bucket_of(struct model_limit *limit, const struct se
 	return bucket;
 }
 
-/* Returns the index in addresses[] that stands for a packet's source: an IPv4 address or a /64. */
+/* Returns the index in addresses[] of a packet's source, which is an IPv4 address or a /64. */
 static unsigned int source_of(const struct sent *sent)
 {
 	return key_of(sent->source, sent->family, sent->family == SL_IPV4 ? 32 : 64);

@@ -79,7 +79,7 @@ static void cut_after(struct sl_prefix *prefix, unsigned int length)
 	prefix->bits = SL_FAMILY_BITS + length;
 }
 
-/* Returns an address of which some leading bits are those of a rule of the model. */
+/* Returns an address that begins with some bits of a rule of the model. */
 static struct sl_prefix random_address(const struct model *model)
 {
 	const struct sl_prefix *near = &model->rules[rand() % model->count].prefix;
@@ -457,7 +457,7 @@ TEST(test_hosts_without_room)
 	rig_free(rig);
 }
 
-/* A flood of one family evicts no cache entries of the other, which have another range. */
+/* A flood of one family evicts no cache entries of the other family, which has another range. */
 TEST(test_families_apart)
 {
 	static const char *const sources[] = {"32.1.2.3", "2001:db8::1", "2001:db8:1:2::3"};

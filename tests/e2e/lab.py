@@ -350,7 +350,6 @@ class Lab:
         return refused(self.sluice(*words, status=None, **options), *names, code=code)
 
     def start(self, *words, gate=None):
-        """Starts sluice in the background. Returns the process."""
         return subprocess.Popen([SLUICE, "-g", gate or self.gate, "-n", self.filter, *words], stdin=subprocess.DEVNULL,
                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 

@@ -70,7 +70,6 @@ class Terminal:
         self.tmux("send-keys", "-l", text)
 
     def start(self, *words):
-        """Runs a command in the shell."""
         self.type(" ".join(map(shlex.quote, words)))
         self.keys("Enter")
 

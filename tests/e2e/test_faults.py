@@ -297,7 +297,6 @@ ROOM = 20
 
 @pytest.fixture
 def little(lab):
-    """A gate with small maps."""
     lab.apply({"gate": dict.fromkeys(("policies", "hosts", "prefixes"), ROOM), "policies": []})
     lab.attach("in0", "mode", "native")
     return lab

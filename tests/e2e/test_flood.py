@@ -136,7 +136,6 @@ def by_reason(lab, *prefixes):
 
 
 def of_default(lab):
-    """Returns how many packets of policy default the gate counted under each reason."""
     return by_reason(lab, "default")[0]
 
 

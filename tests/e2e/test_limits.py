@@ -28,7 +28,6 @@ def limits(lab, source, *words):
 
 
 def only(lab, source, *words):
-    """Returns the only limit that `check` prints for a source."""
     limit, = lab.json("check", source, *words)["limits"]
     return limit
 

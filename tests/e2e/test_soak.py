@@ -172,7 +172,6 @@ class Soak:
                 if a["state"] == "attached"} == self.attached
 
     def packets(self):
-        """Sends packets of random sources to both devices."""
         for device, out in DEVICES.items():
             for source in self.random.choices(SOURCES, k=3):
                 count = self.random.randrange(1, 4)
@@ -302,7 +301,6 @@ class Soak:
         self.lab.sluice("apply", "--resize", self.file(config))
 
     def step_trial(self):
-        """Changes rules on trial, and confirms the change."""
         after = Gate(bursts={"default": self.random.choice(BURSTS)})
         self.lab.sluice("apply", self.file(after.file()), "--confirm", "30s")
         self.lab.sluice("confirm")

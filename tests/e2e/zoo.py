@@ -53,7 +53,6 @@ class Animal:
         self.words = [self.source, "size", str(len(self.frame)), *words.split()]
 
     def frame_to(self, destination):
-        """Returns the frame of this packet with another destination."""
         other = self.packet.copy()
         other[self.ip].dst = destination
         return bytes(other)[:self.size]

@@ -25,7 +25,6 @@ static inline void put_bytes(struct capture_bytes *file, const void *bytes, size
 	file->size += size;
 }
 
-/* Adds an integer of `width` bytes. */
 static inline void put_number(struct capture_bytes *file, uint64_t value, unsigned int width)
 {
 	for (unsigned int i = 0; i < width; i++) {

@@ -39,7 +39,7 @@ struct run {
 	bool buckets; /* each CPU has a bucket, which may be evicted at any time */
 	struct sl_bucket bucket[RUN_CPUS];
 	uint64_t jiffy;		   /* length of a jiffy, in ticks */
-	uint64_t jiffy_late;	   /* delay of the kernel's jiffies behind the time, in ticks */
+	uint64_t jiffy_late;	   /* ticks by which the kernel counts jiffies too late */
 	uint64_t jiffies;	   /* jiffies counted so far */
 	struct sl_policy policy;   /* policy of the limit, for refunds */
 	true_time began[RUN_CPUS]; /* when each CPU's last packet arrived */

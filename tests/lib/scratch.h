@@ -27,7 +27,6 @@ static inline int scratch_remove(void **state)
 	return chdir("/") || system(command);
 }
 
-/* Writes `size` bytes to a file. */
 static inline void file_make(const char *path, const char *text, size_t size)
 {
 	FILE *file = fopen(path, "w");

@@ -85,7 +85,6 @@ static inline __int128 window_plain_number(const struct sl_limit *limit, true_ti
 	return window_plain_number(limit, wrap - 1) + window_plain_number(limit, clock - wrap);
 }
 
-/* Returns the counters of a new source. */
 static inline struct window_plain window_plain_begin(const struct sl_limit *limit, true_time clock)
 {
 	return (struct window_plain){.limit = limit, .current = window_plain_number(limit, clock)};

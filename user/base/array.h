@@ -26,7 +26,7 @@
 		grown_ != NULL;                                                                    \
 	})
 
-/* Does the work of array_grow(). Returns the array, which may move, or NULL if out of memory. */
+/* Used by array_grow(). Returns the array, which may have moved, or NULL without memory. */
 static inline void *array_room(void *items, unsigned int count, unsigned int *room, size_t size)
 {
 	unsigned int more = *room ? 2 * *room : ARRAY_ROOM_FIRST;

@@ -32,9 +32,8 @@ uint64_t clock_read(clockid_t clock)
  * Returns by how many ns CLOCK_MONOTONIC of this process is ahead of bpf_ktime_get_ns(), which
  * ignores time namespaces (Linux 5.6).
  *
- * TIMENS_OFFSETS has the offsets of the namespace of this process's children. If this process
- * called unshare(2), it is itself not in that namespace; it is then assumed to be in the initial
- * namespace.
+ * TIMENS_OFFSETS has the offsets of the namespace of this process's children. After unshare(2), the
+ * process itself is not in that namespace; it is then assumed to be in the initial namespace.
  */
 static int64_t offset_ns(void)
 {
@@ -92,7 +91,7 @@ uint32_t until_after(uint64_t ns)
 	if (__builtin_add_overflow(uptime_ns() + unit - 1, ns, &end))
 		return UINT32_MAX;
 	end >>= SL_UNTIL_SHIFT;
-	return end > UINT32_MAX ? UINT32_MAX : end; /* rounding up keeps `end` above 0 */
+	return end > UINT32_MAX ? UINT32_MAX : end; /* rounded up, so not 0, which means no end */
 }
 
 uint32_t until_at(time_t when)
@@ -200,7 +199,7 @@ int moment_parse(const char *text, time_t *ret)
 			"'%s%s' does not end in Z or an offset from UTC; write '+02:00'", date,
 			text);
 	is_real = strptime(date, "%Y-%m-%dT%H:%M:%S", &fields);
-	when = timegm(&fields); /* changes an invalid date, such as 31 November to 1 December */
+	when = timegm(&fields); /* timegm() changes 31 November, which is invalid, to 1 December */
 	if (!is_real || strncmp(moment_format(when, again), date, length))
 		return error_misuse("no-such-moment", NULL,
 				    "'%s%s': the calendar has no such date or time", date, text);

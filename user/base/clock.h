@@ -16,8 +16,8 @@
 uint64_t clock_read(clockid_t clock);
 
 /*
- * Return the time of bpf_ktime_get_ns(), in ns and in ticks. It is CLOCK_MONOTONIC without the
- * offset of a time namespace, so it stops while the machine is suspended.
+ * Return the time of bpf_ktime_get_ns(), in ns or in ticks. This is CLOCK_MONOTONIC without the
+ * offset of a time namespace, which stops while the machine is suspended.
  */
 uint64_t uptime_ns(void);
 uint64_t uptime_ticks(void);
@@ -43,21 +43,21 @@ uint32_t until_after(uint64_t ns);
 uint32_t until_at(time_t when);
 time_t until_time(uint32_t until);
 
-/* until_equal() ignores smaller differences, because files store ends in whole seconds. */
+/* until_equal() ignores a smaller difference of two ends, because files have whole seconds. */
 #define UNTIL_SAME_NS 2000000000ULL
 
 bool until_equal(uint32_t a, uint32_t b);
 
 /*
- * Returns whether the end `now` of an entry is over a second earlier than its former end `was`. 0
- * means that the entry has no end.
+ * Returns whether `now`, the new end of an entry, is over a second before its old end `was`. 0
+ * means no end.
  */
 bool until_is_cut(uint32_t was, uint32_t now);
 
 /* Returns the time from now to an end, in ns, or 0 if the end is past. `until` must not be 0. */
 uint64_t until_left_ns(uint32_t until);
 
-/* Returns the value of bpf_jiffies64(), or a value that it reaches within 10 ms. */
+/* Returns the value of bpf_jiffies64(), or a value up to 10 ms ahead. */
 uint64_t jiffies_now(void);
 
 /* --- Calendar ------------------------------------------------------------------------------- */

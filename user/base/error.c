@@ -17,7 +17,7 @@
 static _Thread_local struct {
 	struct sl_error *items;
 	unsigned int count, room;
-	bool has_lost; /* an item was lost because there was no memory */
+	bool has_lost; /* an item was lost for lack of memory */
 } list;
 
 static char out_of_memory[] = "out of memory";
@@ -25,8 +25,8 @@ static char out_of_memory[] = "out of memory";
 static const struct sl_error lost = {.id = "no-memory", .text = out_of_memory};
 
 /*
- * Formats text, hint and object. `format` is split at its first "; ", not the formatted text,
- * because an argument may contain "; " as well. Returns false if there is no memory.
+ * Formats text, hint and object of an item. Splits `format` at its first "; ", not the formatted
+ * text, because an argument may contain "; " as well. Returns false if there is no memory.
  */
 static bool texts_make(struct sl_error *error, const char *object, const char *format, va_list args)
 {
@@ -63,7 +63,7 @@ static void error_free(struct sl_error *error)
 	free(error->hint);
 }
 
-/* Appends an item. If there is no memory, appends "out of memory", or sets has_lost. */
+/* Appends an item to the list. Without memory, appends "out of memory" or sets has_lost. */
 static void append(struct sl_error error, const char *object, const char *format, va_list args)
 {
 	if (!array_grow(list.items, list.count, list.room)) {
@@ -184,7 +184,7 @@ char *error_format(const struct sl_error *error)
 static const struct {
 	const char *name;
 	unsigned int number;
-	bool is_of_admin; /* the kernel accepts CAP_SYS_ADMIN instead of this capability */
+	bool is_of_admin; /* this capability is included in CAP_SYS_ADMIN */
 } caps[] = {
 	{"CAP_BPF", 39, true},
 	{"CAP_PERFMON", 38, true},

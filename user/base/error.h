@@ -3,8 +3,8 @@
  * Base: errors, warnings and notices as values, because the library never prints.
  *
  * A function that fails returns a negative errno and adds a `struct sl_error` to the list of its
- * thread. Warnings and notices are added to the same list. If a caller can continue after a
- * failure, it removes the error from the list. At the end the program prints the list.
+ * thread. Warnings and notices are added to the same list. A caller that can continue after a
+ * failure removes the error from the list. At its end the program prints the list.
  */
 #ifndef SLUICE_ERROR_H
 #define SLUICE_ERROR_H
@@ -23,7 +23,7 @@ struct sl_error {
 	const char *id; /* string literal for programs and tests, such as "no-such-limit" */
 	enum sl_severity severity;
 	bool is_misuse; /* an argument or a file is wrong, so the program exits with status 2 */
-	char *object;	/* device, prefix, limit or file that has the error, or "" */
+	char *object;	/* the device, prefix, limit or file that the error is about, or "" */
 	char *text;	/* what is wrong */
 	char *hint;	/* what the user can do, or "" */
 };
@@ -47,12 +47,12 @@ void error_inform(const char *id, const char *object, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
 /*
- * Returns the number of items in the list. The functions below accept it as `mark`, the index of
- * the first item that they handle.
+ * Returns the number of items in the list. The functions below accept this number as `mark`, the
+ * index of the first item that they handle.
  */
 unsigned int error_count(void);
 
-/* Returns an item of the list. The item is valid until it is removed. */
+/* Returns an item of the list, which is valid until it is removed. */
 const struct sl_error *error_get(unsigned int index);
 
 /* Returns the last error from index `mark` on, or NULL. */
@@ -61,7 +61,7 @@ const struct sl_error *error_last(unsigned int mark);
 /* Removes the items from index `mark` on. */
 void error_drop(unsigned int mark);
 
-/* Removes one item. */
+/* Removes the item at an index. */
 void error_remove(unsigned int index);
 
 /* Puts a place such as "rules.yaml:3:7" before the object of each item from index `mark` on. */
@@ -89,7 +89,7 @@ int caps_require(void);
 
 /* --- Printing ------------------------------------------------------------------------------- */
 
-/* Sets the function that prints an item. If it is NULL, no item is printed. */
+/* Sets the function that prints each item. NULL: items are not printed. */
 void error_set_printer(void (*print)(const struct sl_error *error));
 
 /* Prints all items of the list, and empties it. */

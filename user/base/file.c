@@ -15,10 +15,10 @@
 #include "base/cleanup.h"
 #include "base/owner.h"
 
-/* Time for which a file must be unchanged before it is read. */
+/* How long a file must have been unchanged before it is read, in ms. */
 #define STILL_MS 100
 
-/* Largest error of an mtime: ext4 with 128-byte inodes rounds down to 1 s, FAT to 2 s. */
+/* Largest rounding of an mtime: ext4 with 128-byte inodes rounds down to 1 s, FAT to 2 s. */
 #define ROUNDED_MS 2000
 
 static int call_failed(const char *id, const char *what, const char *name)
@@ -58,8 +58,8 @@ static int kind_check(const char *path, mode_t mode)
 }
 
 /*
- * Opens a regular file of at most FILE_MAX bytes. With O_NONBLOCK, open(2) does not wait if the
- * file is a FIFO or a device, which is then refused.
+ * Opens a regular file of at most FILE_MAX bytes. With O_NONBLOCK, open(2) of a FIFO or a device
+ * does not wait; these are then refused.
  */
 static int file_open(const char *path, int flags, int *ret_fd, struct stat *ret_stat)
 {
@@ -79,7 +79,7 @@ static int file_open(const char *path, int flags, int *ret_fd, struct stat *ret_
 	return 0;
 }
 
-/* Reads from fd until its end, and appends a NUL. Fails if the text contains a NUL. */
+/* Reads from fd to its end, and appends a NUL. Fails if the content contains a NUL. */
 static int file_fill(int fd, const char *name, struct file *file)
 {
 	size_t room = 0;
@@ -111,8 +111,8 @@ static int file_fill(int fd, const char *name, struct file *file)
 }
 
 /*
- * Waits until the mtime of the file is STILL_MS old: a write(2) sets the mtime when it begins, so
- * its data may arrive later.
+ * Waits until the mtime of the file is STILL_MS old: write(2) sets the mtime before it writes, so
+ * data may follow.
  */
 static void file_settle(const struct stat *st)
 {
@@ -123,7 +123,7 @@ static void file_settle(const struct stat *st)
 	age = (now.tv_sec - st->st_mtim.tv_sec) * 1000LL +
 	      (now.tv_nsec - st->st_mtim.tv_nsec) / 1000000;
 	wait = STILL_MS + (st->st_mtim.tv_nsec ? 0 : ROUNDED_MS) - age;
-	if (age <= 0) /* the clock was set back, or the mtime is from another machine's clock */
+	if (age <= 0) /* the clock was set back, or the mtime is by another clock */
 		wait = STILL_MS;
 	if (wait > 0)
 		nanosleep(&(struct timespec){wait / 1000, wait % 1000 * 1000000}, NULL);
@@ -135,8 +135,8 @@ static bool time_equal(const struct timespec *a, const struct timespec *b)
 }
 
 /*
- * Reads a file, and fails if it was changed in place meanwhile. If the file is replaced meanwhile,
- * the old version is read, because fd still refers to it.
+ * Reads a file, and fails if a writer changes it in place meanwhile. If another file replaces it
+ * meanwhile, reads the old file, because fd still refers to that.
  */
 static int file_read_path(const char *path, struct file *file)
 {
@@ -169,7 +169,7 @@ int file_read(const char *path, struct file *ret)
 		file_free(&file);
 		return err;
 	}
-	if (file.size >= 3 && !memcmp(file.text, "\xef\xbb\xbf", 3)) { /* a byte order mark */
+	if (file.size >= 3 && !memcmp(file.text, "\xef\xbb\xbf", 3)) { /* skip a byte order mark */
 		file.size -= 3;
 		memmove(file.text, file.text + 3, file.size + 1);
 	}
@@ -264,7 +264,7 @@ int file_begin(const char *path, char *text, size_t room, size_t *ret_size)
 	return 0;
 }
 
-/* Writes the text, and waits until it is on disk. Returns 0 or a negative errno. */
+/* Writes a text to fd, and waits until it is on disk. Returns 0 or a negative errno. */
 static int fd_write(int fd, const char *text, size_t size)
 {
 	while (size) {
@@ -295,7 +295,7 @@ static int file_put(int directory, const char *name, const struct file *file, mo
 	if (fd < 0)
 		return -errno;
 	err = fd_write(fd, file->text, file->size);
-	/* ignore a failure: a user may not set a group without being in that group */
+	/* ignore a failure: a user may set only groups of which the user is a member */
 	if (group != GROUP_KEPT && fchown(fd, -1, group))
 		errno = 0;
 	if (!err && (fchmod(fd, mode) || renameat(directory, fresh, directory, name)))
@@ -318,8 +318,8 @@ int file_replace(const char *path, const char *text, size_t size, mode_t mode, g
 	struct stat st;
 
 	/*
-	 * create the file as the owner of the directory, which requires root; an untrusted owner's
-	 * files would be refused later
+	 * make the owner of the directory the file's owner, which requires root; files of an
+	 * untrusted owner would be refused later
 	 */
 	if (!err && !geteuid() && !fstat(directory, &st) && owner_is_trusted(st.st_uid)) {
 		err = owner_become(directory, &self);

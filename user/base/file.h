@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Base: reads files of users, and refuses them while they are being written. Reads and writes files
- * of Sluice, which are trusted only if no other user can write to them.
+ * Base: reads files of users, and refuses them while they are being written. Reads and writes
+ * Sluice's own files, which it trusts only if no other user can write to them.
  */
 #ifndef SLUICE_FILE_H
 #define SLUICE_FILE_H
@@ -13,14 +13,14 @@
 
 #include "base/error.h"
 
-/* Largest size of a file in bytes; it is enough for some millions of prefixes. */
+/* Largest accepted file, in bytes: enough for some millions of prefixes. */
 #define FILE_MAX (90 << 20)
 
 struct file {
 	char *text;  /* content, followed by a NUL byte that `size` does not include */
 	size_t size; /* bytes */
 	uid_t owner; /* set by file_read_own() */
-	mode_t mode; /* permissions of the file, set by file_read_own() */
+	mode_t mode; /* permissions, set by file_read_own() */
 };
 
 /*
@@ -34,7 +34,7 @@ struct file {
 int file_read(const char *path, struct file *ret);
 void file_free(struct file *file);
 
-/* Identifies a version of a file. All fields are 0 if the file does not exist. */
+/* Identifies a version of a file by its metadata. All fields are 0 if the file does not exist. */
 struct stamp {
 	dev_t device;
 	ino_t inode;
@@ -44,7 +44,7 @@ struct stamp {
 
 struct stamp stamp_of(const char *path);
 
-/* Returns the file's mtime in seconds since 1970, or the present if the mtime is in the future. */
+/* Returns the mtime in seconds since 1970, but not more than the present time. */
 uint64_t stamp_written(const struct stamp *stamp);
 
 bool stamp_equal(const struct stamp *a, const struct stamp *b);
@@ -60,20 +60,20 @@ bool stamp_same_file(const struct stamp *a, const struct stamp *b);
 int file_read_own(const char *path, struct file *ret, bool *ret_is_there);
 
 /*
- * Reads the first bytes, at most `room`, of a file that will be replaced. Stores a size of 0 if the
- * file does not exist. Fails, without opening it, if it is not a regular file.
+ * Reads the first bytes, at most `room`, of a file that the caller will replace. Stores a size of 0
+ * if the file does not exist. Fails, without opening it, if it is not a regular file.
  */
 int file_begin(const char *path, char *text, size_t room, size_t *ret_size);
 
 /*
  * Replaces a file atomically, even if the machine crashes: writes PATH.new, and renames it. Sets
- * the group unless it is GROUP_KEPT; ignores a missing permission to do so. If root writes the
- * file, and the owner of the directory is trusted, that owner owns the file.
+ * the file's group unless `group` is GROUP_KEPT, if permitted. If root writes the file, and the
+ * owner of the directory is trusted, that owner owns the file.
  */
 #define GROUP_KEPT ((gid_t)-1)
 int file_replace(const char *path, const char *text, size_t size, mode_t mode, gid_t group);
 
-/* Removes a file that file_replace() wrote, and PATH.new, which a killed process may have left. */
+/* Removes a file that file_replace() wrote, and PATH.new if a killed process left it. */
 void file_remove(const char *path);
 
 #endif

@@ -73,7 +73,7 @@ int machine_get(struct machine *ret)
 	if (cpus <= 0)
 		return error_add(cpus, "cpus", NULL, "cannot read the number of CPUs: %s",
 				 why(cpus));
-	/* CLOCK_MONOTONIC_COARSE has a resolution of one jiffy */
+	/* the resolution of CLOCK_MONOTONIC_COARSE is a jiffy */
 	if (clock_getres(CLOCK_MONOTONIC_COARSE, &tick) || tick.tv_sec)
 		return error_add(EIO, "tick", NULL, "cannot read the length of the kernel's tick");
 	ret->jiffy_ns = tick.tv_nsec;
@@ -113,7 +113,7 @@ bool mount_hides_in(const char *text, const char *path, dev_t device, struct mou
 	struct mount mount;
 	dev_t found;
 
-	/* the kernel lists mounts in order, so the last mount on the path hides the others */
+	/* mounts are listed in order, so the last mount on the path hides earlier mounts */
 	for (const char *line = text; line && *line; line = strchr(line, '\n')) {
 		line += *line == '\n';
 		if (!line_parse(line, &found, &mount) || !is_on_the_way(mount.point, path))

@@ -6,17 +6,17 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-/* Fails if a release, in the format of uname(2), is older than the oldest supported kernel. */
+/* Fails if `release`, as from uname(2), is older than the oldest supported kernel. */
 int kernel_check(const char *release);
 
-/* Fails if the running kernel is older than the oldest supported kernel. */
+/* Fails if the kernel of this host is older than the oldest supported kernel. */
 int kernel_require(void);
 
-/* Properties of the host on which the values of a limit in the maps depend. */
+/* Properties of the host that affect how limits are compiled into maps. */
 struct machine {
 	unsigned int cpus;     /* number of possible CPUs */
 	unsigned int jiffy_ns; /* length of a jiffy in ns: 1 / CONFIG_HZ */
-	unsigned int cpu_ids;  /* highest number of a possible CPU, plus 1; there may be gaps */
+	unsigned int cpu_ids;  /* highest number of a possible CPU, plus 1; may have gaps */
 };
 
 /*
@@ -25,7 +25,7 @@ struct machine {
  */
 unsigned int cpu_list_end(const char *list);
 
-/* Reads the properties of this host. Returns 0 or a negative errno. */
+/* Reads these properties of this host. Returns 0 or a negative errno. */
 int machine_get(struct machine *ret);
 
 /* --- Mounts --------------------------------------------------------------------------------- */
@@ -43,7 +43,7 @@ struct mount {
  */
 bool mount_hides(const char *path, dev_t device, struct mount *ret);
 
-/* Does the work of mount_hides() on a text in the format of /proc/self/mountinfo. */
+/* Like mount_hides(), for a text in the format of /proc/self/mountinfo. */
 bool mount_hides_in(const char *text, const char *path, dev_t device, struct mount *ret);
 
 #endif

@@ -88,7 +88,7 @@ uint64_t netns_named(const char *name)
  */
 struct walk {
 	int fd;		    /* NETNS_DIR */
-	ssize_t size, next; /* number of bytes in `entries`; offset of the next entry */
+	ssize_t size, next; /* bytes in `entries`; offset of the next entry */
 	_Alignas(struct dirent64) char entries[4096];
 };
 
@@ -167,12 +167,12 @@ int netns_visit(uint64_t netns, int *ret_back)
 	err = netns_path(netns, path);
 	if (err)
 		return err;
-	home = netns_home(); /* netns_home() returns this value during the visit */
+	home = netns_home(); /* the result of netns_home() during the visit */
 	here = open(NETNS_SELF, O_RDONLY | O_CLOEXEC);
 	there = open(path, O_RDONLY | O_CLOEXEC);
 	if (here < 0 || there < 0 || setns(there, CLONE_NEWNET))
 		return errno == EACCES ? -EPERM
-				       : -errno; /* EACCES: /proc/1/ns/net cannot be opened */
+				       : -errno; /* EACCES: opening /proc/1/ns/net was denied */
 	*ret_back = steal_fd(&here);
 	return 0;
 }
@@ -247,7 +247,7 @@ const char *netns_option(uint64_t netns, uint64_t from, char text[NETNS_OPTION])
 
 const char *netns_exec(const char *option, char text[NETNS_EXEC])
 {
-	const char *name = strchr(option, ' '); /* name after "-n"; NULL if `option` is "" */
+	const char *name = strchr(option, ' '); /* name after "-n "; NULL if `option` is "" */
 
 	snprintf(text, NETNS_EXEC, "%s%s", name ? "ip netns exec" : "", name ?: "");
 	return text;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Base: network namespaces, which are identified by their inode. A process that enters a network
- * namespace still sees the same bpffs, because bpffs belongs to the mount namespace.
+ * namespace sees the same bpffs as before, because mounts belong to the mount namespace.
  */
 #ifndef SLUICE_NETNS_H
 #define SLUICE_NETNS_H
@@ -19,11 +19,11 @@
 /* Enters a network namespace of `ip netns` for the rest of the process, for option -n. */
 int netns_enter(const char *name);
 
-/* Returns the inode of the present namespace of this process, or 0 if it cannot be read. */
+/* Returns the inode of the network namespace of this process, or 0 if it cannot be read. */
 uint64_t netns_current(void);
 
 /*
- * Enters a namespace by its inode until the end of the scope:
+ * Enters the namespace with inode `netns` until the end of the scope:
  *
  *   _cleanup_netns_ int back = -1;
  *   int err = netns_visit(netns, &back);
@@ -45,7 +45,7 @@ const char *netns_why(int err);
  */
 int netns_list(uint64_t **ret, unsigned int *ret_count);
 
-/* Stores the name of a namespace, "" for the current one. Returns false if it has no name. */
+/* Stores the name of a namespace, or "" for the current namespace. Returns false without a name. */
 bool netns_name(uint64_t netns, char name[NETNS_NAME]);
 
 /* Returns the inode of the namespace in which this process was before netns_enter(). */
@@ -58,17 +58,17 @@ uint64_t netns_named(const char *name);
 uint64_t netns_of_process(int pid);
 
 /*
- * Formats the option "-n NETNS " that a user in namespace `from` must add to a command for `netns`.
+ * Formats the option "-n NETNS " with which a user in namespace `from` runs a command in `netns`.
  * Returns "" if both namespaces are the same, or if `netns` has no name.
  */
 const char *netns_option(uint64_t netns, uint64_t from, char text[NETNS_OPTION]);
 
 #define NETNS_EXEC (NETNS_OPTION + sizeof("ip netns exec"))
 
-/* Converts "-n NETNS " to "ip netns exec NETNS ", for commands without an option -n. */
+/* Converts "-n NETNS " to "ip netns exec NETNS ", for programs that have no option -n. */
 const char *netns_exec(const char *option, char text[NETNS_EXEC]);
 
-/* Returns netns_option() for a user in netns_home() and a command for the current namespace. */
+/* Formats netns_option() for a command that a user of netns_home() runs in this namespace. */
 const char *netns_typed(void);
 
 #endif

@@ -42,7 +42,7 @@ const char *group_name(gid_t group)
 	return found ? found->gr_name : number;
 }
 
-/* An invalid id: setfsuid(2) and setfsgid(2) change nothing, and return the present id. */
+/* An invalid id: setfsuid(2) and setfsgid(2) only return the present id for it. */
 #define ID_SAME ((uid_t)-1)
 
 int owner_become(int directory, struct owner *ret_before)
@@ -52,7 +52,7 @@ int owner_become(int directory, struct owner *ret_before)
 
 	if (fstat(directory, &st))
 		return -errno;
-	/* change only ids that differ: SystemCallFilter= of a unit may forbid these calls */
+	/* a unit's SystemCallFilter= may forbid these calls: do not call them for equal ids */
 	if (st.st_gid != getegid())
 		before.group = setfsgid(st.st_gid);
 	if (st.st_uid != geteuid())

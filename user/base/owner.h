@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Base: decides by their owner whether files and directories are trusted. A file that a command
+ * Base: decides by the owner of a file or directory whether it is trusted. A file that a command
  * creates gets the owner and group of its directory, so that root and the user OWNER_USER can
  * change the same gate.
  */
@@ -12,10 +12,10 @@
 
 #define OWNER_USER "sluice" /* the user of Sluice's services */
 
-/* Returns whether an owner is trusted: root, the effective user of the process, or OWNER_USER. */
+/* Returns whether a user is trusted: root, the effective user of this process, or OWNER_USER. */
 bool owner_is_trusted(uid_t owner);
 
-/* Returns whether a file's owner is trusted, and neither its group nor others may write to it. */
+/* Returns whether the owner of a file is trusted, and no other user may write to the file. */
 bool owner_alone_writes(const struct stat *st);
 
 /* Returns the name of a user, or its number if it has no name. Valid until the next call. */
@@ -30,7 +30,7 @@ struct owner {
 };
 
 /*
- * Accesses files as the owner of an open directory until owner_leave(): new files belong to the
+ * Accesses files as the owner of a directory would, until owner_leave(): new files belong to the
  * owner, and the kernel checks the owner's permissions. So the owner cannot make root change other
  * files by a symbolic link. Returns 0, -EACCES without CAP_SETUID, or another negative errno.
  */

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Longest word that is compared; the longest word of the command line has 22 letters. */
+/* Longest word that is compared, in letters; the longest word of the command line has 22. */
 #define LETTERS_MAX 24
 
 static unsigned int least(unsigned int a, unsigned int b)
@@ -20,9 +20,9 @@ static bool letters_equal(char a, char b)
 }
 
 /*
- * Returns the optimal string alignment distance: the least number of letters to insert, delete,
- * replace or swap with a neighbour, if no letter is changed twice. d[i][j] is the distance between
- * the first i letters of a and the first j letters of b.
+ * Returns the optimal string alignment distance of two words: the least number of letters to
+ * insert, delete, replace or swap with a neighbour, if no letter is changed twice. d[i][j] is the
+ * distance between the first i letters of a and the first j letters of b.
  */
 static unsigned int distance(const char *a, size_t rows, const char *b, size_t columns)
 {
@@ -58,15 +58,15 @@ const char *nearly_find(const char *typed, const char *const words[], size_t cou
 		unsigned int far =
 			letters > LETTERS_MAX ? best : distance(typed, length, words[i], letters);
 
-		/* two differences are rarely a typing mistake if the first letter also differs */
+		/* two differences, one of them in the first letter, are rarely a typing mistake */
 		if (far > 1 &&
 		    !letters_equal(typed[strspn(typed, "-")], words[i][strspn(words[i], "-")]))
 			continue;
-		if (!strcmp(typed, words[i])) /* the word is correct, but not valid here */
+		if (!strcmp(typed, words[i])) /* `typed` is a known word that is wrong here */
 			return NULL;
 		/*
-		 * prefer the longest of equally similar words, because users omit letters more
-		 * often than they add them
+		 * of equally similar words, prefer the longest, because users omit letters more
+		 * often than they add letters
 		 */
 		if (far > best || (far == best && (!found || letters <= strlen(found))))
 			continue;
@@ -101,7 +101,7 @@ size_t text_character(const char *text, uint32_t *ret)
 	return length;
 }
 
-/* Returns the length of the first character of a text, or 0 if it is invalid or not printable. */
+/* Returns the length of a text's first character, or 0 if it is invalid or not printable. */
 static size_t printable_length(const char *text)
 {
 	uint32_t code;
@@ -135,7 +135,7 @@ void text_make_printable(char *text)
 
 /* --- Names and words of others ---------------------------------------------------------------- */
 
-/* Buffer size of a quoted word: 4 characters for each byte in octal, plus the quotes and printf. */
+/* Buffer size of a quoted word: 4 characters for each byte in octal, plus quotes and printf. */
 #define ROOM (4 * WORD_TYPED + 32)
 
 static char *room_next(void)
@@ -227,7 +227,7 @@ int word_find(const char *const words[], int count, const char *word)
 
 const char *gate_option(const char *gate)
 {
-	static char text[64]; /* has room for a name of GATE_NAME bytes */
+	static char text[64]; /* room for "-g GATE " with GATE_NAME bytes */
 
 	if (!strcmp(gate, GATE_USUAL))
 		return "";

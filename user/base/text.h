@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Base: texts of messages. A name of a device, namespace, file or list may contain any bytes:
- * name_shown() makes it printable, and word_typed() and operand_typed() quote it for a shell.
+ * Base: texts of messages. The name of a device, namespace, file or list may contain any bytes:
+ * name_shown() makes a name printable, and word_typed() and operand_typed() quote it for a shell.
  */
 #ifndef SLUICE_TEXT_H
 #define SLUICE_TEXT_H
@@ -15,15 +15,15 @@
 /*
  * Finds the word that a user probably meant by `typed`, ignoring case. The word may differ by at
  * most two missing, added, wrong or swapped letters, and by at most half of its letters; only by
- * one if the first letters after '-' differ. Returns NULL if no word is that similar, or if one is
- * equal.
+ * one if the first letters after '-' differ. Returns NULL if no word is that similar, or if a word
+ * is equal to `typed`.
  */
 const char *nearly_find(const char *typed, const char *const words[], size_t count);
 
-/* Returns the index of a word in the array, or -1. */
+/* Returns the index of a word in an array, or -1 if the array does not contain it. */
 int word_find(const char *const words[], int count, const char *word);
 
-/* Decodes the first character of a UTF-8 text. Returns its length in bytes, 0 if it is invalid. */
+/* Decodes a text's first character (UTF-8). Returns its length in bytes, or 0 if it is invalid. */
 size_t text_character(const char *text, uint32_t *ret);
 
 /* Returns whether a text is UTF-8 without control characters. */
@@ -33,8 +33,8 @@ bool text_is_printable(const char *text);
 void text_make_printable(char *text);
 
 /*
- * Returns a printable copy of a name. The copy stays valid during the next WORDS_LIVE - 1 calls of
- * this function, word_typed() and operand_typed().
+ * Returns a printable copy of a name. The copy is valid until this function, word_typed() and
+ * operand_typed() have been called WORDS_LIVE times.
  */
 const char *name_shown(const char *name);
 
@@ -44,11 +44,11 @@ const char *name_shown(const char *name);
 
 /*
  * Returns a word, quoted for a shell if needed. A word with control characters, which would act on
- * the terminal, becomes a call of printf(1). Valid as long as a result of name_shown().
+ * the terminal, becomes a call of printf(1). It is valid as long as a result of name_shown().
  */
 const char *word_typed(const char *word);
 
-/* Quotes an operand of sluice like word_typed(). If it begins with '-', prefixes it by "-- ". */
+/* Like word_typed(), for an operand of sluice: puts "-- " before a word that begins with '-'. */
 const char *operand_typed(const char *word);
 
 /* --- Numbers -------------------------------------------------------------------------------- */

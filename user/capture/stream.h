@@ -54,8 +54,8 @@ struct stream {
 };
 
 /*
- * Opens the stream for libpcap. fclose() frees `interface`, but does not close `in`. Returns NULL if
- * there is no memory.
+ * Opens the stream for libpcap. fclose() frees `interface`, but does not close `in`. Returns NULL
+ * if there is no memory.
  */
 FILE *stream_open(struct stream *stream);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Reads the YAML tree of a rules file by tables of keys. The type of a key parses its value, like
- * an argument of a command. After an error, adds it with its position, and looks for more.
+ * Reads the YAML tree of a rules file by tables of keys. A key's type parses the value, like an
+ * argument of a command. Adds each error with its position, and looks for more errors.
  */
 #include "config/config.h"
 
@@ -18,41 +18,41 @@
 #include "rules/ruleset.h"
 #include "rules/prefix.h"
 
-#define NAME_TEXT 160 /* size of a buffer for the name of a map in errors */
+#define NAME_TEXT 160 /* size of a buffer for a map's name in errors */
 #define KEYS_MAX  16  /* no map has more keys */
-/* Report at most this many duplicate prefixes, because a duplicated list may have a million. */
+/* Report at most this many duplicate prefixes, because a repeated list may have a million. */
 #define TWICE_MAX 10
 
 struct config_reader;
 struct map;
 
-/* A key of a map. Keys are optional when a map is read; its `finish` reports missing keys. */
+/* A key that a map may have. When a map is read, no key is required; map->finish requires keys. */
 struct key {
 	const char *name;
 	const struct value_type *type; /* parses a scalar; NULL if a scalar is not accepted */
-	const struct map *map;	       /* kind of the map; NULL if a map is not accepted */
+	const struct map *map;	       /* the map's keys; NULL if a map is not accepted */
 	bool is_list;
-	size_t offset; /* offset of the value in the struct of the map; 0 for a list */
+	size_t offset; /* offset of the value in item->data; 0 for a list */
 };
 
-/* A map of the rules file that is being read. */
+/* A map of the rules file while it is read. */
 struct item {
 	const struct map *map;
 	const struct node *node;
-	void *data;   /* values of the map, in a struct such as struct place */
-	void *parent; /* values of the enclosing map, such as struct config_policy */
-	int err;      /* first error in a value of the map, or 0 */
+	void *data;   /* the map's values, such as a struct place */
+	void *parent; /* values of the enclosing map, such as a struct config_policy */
+	int err;      /* first error in one of the map's values, or 0 */
 };
 
-/* Describes a kind of map in rules files. docs/sluice.schema.json must have the same maps. */
+/* Describes a kind of map in rules files. docs/sluice.schema.json must describe it equally. */
 struct map {
 	const struct key *keys;
 	unsigned int count;
-	size_t size;	  /* size of the struct that stores the values; it is zeroed first */
+	size_t size;	  /* size of item->data, which is cleared before the map is read */
 	bool or_word;	  /* a list item may be a scalar, which sets the first key */
 	int access;	  /* enum sl_access, for `allow` and `deny` */
-	const char *many; /* noun for a list of scalars in errors, such as "prefixes" */
-	bool ends_bad;	  /* call `finish` even if a value is wrong */
+	const char *many; /* what a list of scalars contains, for errors: "prefixes" */
+	bool ends_bad;	  /* call `finish` even if one of the values has an error */
 	int (*finish)(struct config_reader *reader, const struct item *item);
 };
 
@@ -61,7 +61,7 @@ struct map {
 		.keys = (array), .count = ARRAY_SIZE(array), .size = sizeof(type), __VA_ARGS__     \
 	}
 
-/* A policy or an `allow` or `deny` entry of one prefix, and its position in the file. */
+/* A policy, or an `allow` or `deny` entry, for one prefix, and its position in the rules file. */
 struct claim {
 	struct rule rule;
 	struct position at;
@@ -69,26 +69,26 @@ struct claim {
 
 struct config_reader {
 	const char *path; /* path of the rules file; list files are relative to its directory */
-	bool leaves_out;  /* leave out bad lists, as config_parse() describes */
+	bool leaves_out;  /* omit bad lists, as config_parse() describes */
 	struct document document;
 	struct config config;
-	const struct node *defaults; /* the map `defaults`, or NULL */
+	const struct node *defaults; /* node of the map `defaults`, or NULL */
 	uint8_t defaults_per[SL_FAMILIES];
 	struct claim *claims;
 	unsigned int claim_count, claim_room, twice;
-	/* the last `for`, and the end computed from it: entries with an equal `for` have one end */
+	/* the last value of `for` and its end, so that entries with an equal `for` have one end */
 	uint64_t for_ns;
 	uint32_t for_until;
 	/* number of entries whose `until` has passed, and the position of the first such entry */
 	unsigned int ended;
 	struct position first_ended;
-	unsigned int mark; /* index of the first error without a position */
-	int err;	   /* first error; an error other than -EINVAL overrides it */
+	unsigned int mark; /* index of the first error that has no position yet */
+	int err;	   /* first error, but any errno other than -EINVAL overrides it */
 };
 
 /* --- Errors --------------------------------------------------------------------------------- */
 
-/* Stores an error in reader->err, and returns the error. */
+/* Records an error in reader->err, and returns it. */
 static int fail(struct config_reader *reader, int err)
 {
 	if (err && (!reader->err || err != -EINVAL))
@@ -96,7 +96,7 @@ static int fail(struct config_reader *reader, int err)
 	return err;
 }
 
-/* Adds the position `at` to errors and notices without a position. Stores and returns `err`. */
+/* Puts position `at` into errors and notices that have no position. Records and returns `err`. */
 static int fail_at(struct config_reader *reader, struct position at, int err)
 {
 	document_place(&reader->document, reader->mark, at);
@@ -148,7 +148,7 @@ struct config_entry {
 	struct value_end until;
 };
 
-/* Size of the largest struct of a map. */
+/* Size of the largest item->data of all kinds of maps. */
 #define DATA_MAX sizeof(struct spec)
 _Static_assert(DATA_MAX >= sizeof(struct place) && DATA_MAX >= sizeof(struct config_entry),
 	       "DATA_MAX");
@@ -165,7 +165,7 @@ static int map_read(struct config_reader *reader, const struct node *node, const
 
 /*
  * Reads the items of a list. Either all items are scalars or all are maps, like the first item. If
- * the key has no map, skips scalars, because the `finish` of the enclosing map reads them.
+ * the key has no map, skips scalars, because the `finish` of the enclosing map parses them.
  */
 static int items_read(struct config_reader *reader, const struct node *list, const struct key *key,
 		      void *parent)
@@ -182,7 +182,7 @@ static int items_read(struct config_reader *reader, const struct node *list, con
 		struct item item = {map, node, data, parent, 0};
 		int err = 0;
 
-		/* skip this for scalars, of which files have millions */
+		/* not for scalars, because files may have millions of them */
 		if (map)
 			memset(data, 0, map->size);
 		if (map && map->or_word && node->kind == (is_bare ? NODE_MAP : NODE_WORD))
@@ -202,7 +202,7 @@ static int items_read(struct config_reader *reader, const struct node *list, con
 	return first;
 }
 
-/* Reads the value of a key, which is a scalar, a list or a map. */
+/* Reads the value of a key: a scalar, a list or a map, as the key specifies. */
 static int key_read(struct config_reader *reader, const struct node *node, const struct key *key,
 		    void *data)
 {
@@ -218,7 +218,7 @@ static int key_read(struct config_reader *reader, const struct node *node, const
 			: refuse_kind(reader, node, name, NODE_WORD);
 }
 
-/* Reads a map. name: describes the map in errors. Returns 0 or the first error. */
+/* Reads a map by the keys of its kind. name: its name in errors. Returns 0 or the first error. */
 static int map_read(struct config_reader *reader, const struct node *node, const char *name,
 		    const struct map *map, void *parent)
 {
@@ -254,7 +254,7 @@ static int map_read(struct config_reader *reader, const struct node *node, const
 
 /* --- Claims --------------------------------------------------------------------------------- */
 
-/* Stores a policy or entry for claims_merge(). On failure, frees the policy. */
+/* Appends a policy or entry for claims_merge(). After an error, frees the policy. */
 static int claim(struct config_reader *reader, const struct rule *rule, struct position at)
 {
 	if (!array_grow(reader->claims, reader->claim_count, reader->claim_room)) {
@@ -268,7 +268,7 @@ static int claim(struct config_reader *reader, const struct rule *rule, struct p
 	return 0;
 }
 
-/* Orders claims by prefix, then by position in the file. */
+/* Orders claims by prefix, and claims of one prefix by their position in the file. */
 static int claim_compare(const void *a, const void *b)
 {
 	const struct claim *x = a, *y = b;
@@ -278,7 +278,7 @@ static int claim_compare(const void *a, const void *b)
 				  ?: (x->at.column > y->at.column) - (x->at.column < y->at.column);
 }
 
-/* Refuses a prefix that has two policies, or two `allow` or `deny` entries without a list. */
+/* Refuses a prefix with two policies, or with two `allow` or `deny` entries without a list. */
 static int refuse_twice(struct config_reader *reader, const struct claim *claim,
 			const struct claim *first)
 {
@@ -398,7 +398,7 @@ static const struct key limit_keys[SPEC_FIELDS] = {
 	LIMIT_KEY(SPEC_SHARED, "shared"),
 };
 
-/* Adds a field's position to an error, or the map's position if the map lacks the field. */
+/* Adds to an error the position of a field or, if the map lacks the field, of the map. */
 static int field_fail(struct config_reader *reader, const struct node *map, enum spec_field field,
 		      int err)
 {
@@ -407,7 +407,7 @@ static int field_fail(struct config_reader *reader, const struct node *map, enum
 	return fail_at(reader, (node ?: map)->at, err);
 }
 
-/* Checks `defaults` once as fields of a limit. Otherwise each limit would report the same error. */
+/* Checks `defaults` once, like fields of a limit. Otherwise each limit would report its errors. */
 static int defaults_finish(struct config_reader *reader, const struct item *item)
 {
 	const struct sl_prefix everything = {0};
@@ -441,12 +441,12 @@ static const struct map defaults_map = {
 struct config_policy {
 	struct sl_prefix prefix;
 	bool inherit;
-	struct rule rule; /* the policy; the prefix is not set */
+	struct rule rule; /* the policy without its prefix */
 };
 
 /*
- * Sets the fields that a limit lacks to the values of `defaults`. If the prefix is not `default`,
- * uses the prefix length `per` of its address family only.
+ * Sets the fields that a limit lacks to the values of `defaults`. For a prefix other than
+ * `default`, only takes the length in `per` for its own address family.
  */
 static void defaults_add(const struct config_reader *reader, const struct sl_prefix *prefix,
 			 struct spec *spec)
@@ -472,7 +472,7 @@ static int limit_finish(struct config_reader *reader, const struct item *item)
 	struct limits limits;
 	int err;
 
-	if (rule_slots(rule) > SL_LIMITS_MAX) /* an earlier limit reported this error */
+	if (rule_slots(rule) > SL_LIMITS_MAX) /* an earlier limit of the policy reported this */
 		return 0;
 	defaults_add(reader, &policy->prefix, item->data);
 	err = spec_make(item->data, &policy->prefix, &limits, &field);
@@ -540,7 +540,7 @@ static const struct key policy_keys[] = {
 	{"newcomers", .type = &value_none, .map = &budget_map},
 };
 
-/* Checks the keys of a policy, and appends its claim. `inherit` is false by default. */
+/* Checks the keys of a policy, and appends a claim for it. `inherit` defaults to false. */
 static int policy_finish(struct config_reader *reader, const struct item *item)
 {
 	const struct node *prefix = node_find(item->node, "prefix");
@@ -599,8 +599,8 @@ static char *list_path(const struct config_reader *reader, const char *file)
 }
 
 /*
- * Appends a claim for each rule of a set. Skips a rule without access and lists, and a rule whose
- * end on a list has passed: its entry was only checked.
+ * Appends a claim for each rule of a set. Skips rules without access and lists, and rules whose end
+ * on a list has passed: these entries were only checked.
  */
 static int rules_claim(struct config_reader *reader, const struct ruleset *set, struct position at)
 {
@@ -627,8 +627,8 @@ static int prefix_claim(struct config_reader *reader, const struct node *node,
 }
 
 /*
- * Reads a list file. Refuses an empty list and very short prefixes, unless `force` is set. If
- * `skip` is set, skips bad lines, and adds a notice with their number.
+ * Reads a list file into `set`. Unless `force` is set, refuses an empty list and very short
+ * prefixes. If `skip` is set, skips bad lines, and adds a notice with their number.
  */
 static int file_check(const char *path, const struct rule *rule, const struct config_entry *entry,
 		      struct ruleset *set)
@@ -650,7 +650,7 @@ static int file_check(const char *path, const struct rule *rule, const struct co
 	return 0;
 }
 
-/* Reads a list file, and claims its prefixes. If `leaves_out` is set, leaves out a bad list. */
+/* Reads a list file, and appends claims for its prefixes. With `leaves_out`, omits a bad list. */
 static int file_claim(struct config_reader *reader, const struct config_entry *entry,
 		      const struct rule *rule, struct position at)
 {
@@ -684,7 +684,7 @@ static int file_claim(struct config_reader *reader, const struct config_entry *e
 
 /*
  * Creates the list of an entry that has `file` or `list`. The list is named by the value of `list`,
- * or otherwise by the path of the file. Moves access and end from the rule to the list.
+ * or otherwise by the path of the file. Moves the access and the end of `rule` to the list.
  */
 static int list_make(struct config_reader *reader, const struct config_entry *entry,
 		     struct rule *rule)
@@ -713,7 +713,7 @@ static int list_make(struct config_reader *reader, const struct config_entry *en
 	return err;
 }
 
-/* Checks the keys of an entry of `allow` or `deny`, and computes its end. */
+/* Checks the keys of an entry of `allow` or `deny`, and computes the entry's end. */
 static int entry_check(struct config_reader *reader, const struct item *item, struct rule *rule)
 {
 	const struct node *until = node_find(item->node, "until");
@@ -738,7 +738,7 @@ static int entry_check(struct config_reader *reader, const struct item *item, st
 	rule->until = entry->for_ns ? reader->for_until : entry->until.until;
 	if (!entry->until.has_passed)
 		return 0;
-	/* a past end is not an error, because the same file is applied repeatedly */
+	/* a past end is no error, but without effect: the same file may be applied repeatedly */
 	rule->access = SL_ACCESS_NONE;
 	if (!reader->ended++ || until->at.line < reader->first_ended.line)
 		reader->first_ended = until->at;
@@ -829,7 +829,7 @@ static int file_finish(struct config_reader *reader, const struct item *item)
 static const struct map file_map = {
 	.keys = file_keys, .count = ARRAY_SIZE(file_keys), .ends_bad = true, .finish = file_finish};
 
-/* Returns the value of `size` that the rules of list `place` require, or all rules if it is -1. */
+/* Returns the value of `size` that the rules on list `place` need; if `place` is -1, all rules. */
 static uint32_t rules_require(const struct ruleset *rules, int place, enum size size)
 {
 	struct room room = {0};
@@ -842,7 +842,7 @@ static uint32_t rules_require(const struct ruleset *rules, int place, enum size 
 	return size_specified(&sizes, size);
 }
 
-/* Leaves out the list file that requires the largest size. Returns false if no file needs any. */
+/* Omits the list file that needs most of `size`. Returns false if no list file needs any. */
 static bool longest_leave_out(struct config *config, enum size size)
 {
 	struct ruleset *rules = &config->rules;
@@ -878,8 +878,8 @@ static bool longest_leave_out(struct config *config, enum size size)
 }
 
 /*
- * Refuses sizes in the file that are too small for its rules. If `leaves_out` is set, leaves lists
- * out instead, because list files may grow without the administrator's knowledge.
+ * Refuses sizes in the file that are too small for its rules. If `leaves_out` is set, omits lists
+ * instead, because list files may grow without the administrator's knowledge.
  */
 static int config_check_sizes(struct config_reader *reader)
 {

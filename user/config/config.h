@@ -11,12 +11,12 @@
 #include "rules/list_file.h"
 #include "rules/ruleset.h"
 
-/* A list file. `stamp` is read before the content, so that a change during reading is detected. */
+/* A list file. `stamp` was read before the file, so that a change during reading is detected. */
 struct list_path {
 	char *path;
 	struct stamp stamp;
-	struct sl_list_info list; /* its name is "" if the entry in the rules file has ended */
-	bool is_left_out;	  /* config_parse() has left out the list */
+	struct sl_list_info list; /* its name is "" if its entry in the rules file has ended */
+	bool is_left_out;	  /* config_parse() has omitted this list */
 };
 
 struct list_paths {
@@ -24,14 +24,14 @@ struct list_paths {
 	unsigned int count, room;
 };
 
-/* Returns whether any list was left out. */
+/* Returns whether config_parse() has omitted any list. */
 bool list_paths_left_out(const struct list_paths *paths);
 
 struct config {
 	struct gate_sizes sizes;
 	struct ruleset rules;	 /* sorted by prefix, with one rule for each prefix */
 	struct places places;	 /* the entries of `attach` in the rules file */
-	struct list_paths files; /* the list files of the rules file */
+	struct list_paths files; /* the list files that the rules file names */
 };
 
 /*
@@ -41,17 +41,17 @@ struct config {
 int config_read(const char *path, struct config *ret);
 
 /*
- * Does the work of config_read() on a text in memory that ends in a NUL. Paths of list files are
- * relative to the directory of `path`. If `leaves_out` is set, adds an error for a bad list file,
- * but leaves out only its list. If the sizes in the rules file are too small for all lists, leaves
- * out the longest lists.
+ * Like config_read(), for a text in memory that ends in a NUL. Paths of list files are relative to
+ * the directory of `path`. If `leaves_out` is set, adds an error for a bad list file, but omits
+ * only its list, and if the sizes in the rules file are too small for all lists, omits the longest
+ * lists.
  */
 int config_parse(const char *path, const char *text, size_t size, bool leaves_out,
 		 struct config *ret);
 
 void config_free(struct config *config);
 
-/* Returns JSON that parses to an equal config, or NULL if out of memory. */
+/* Returns JSON that parses to an equal config, or NULL if there is no memory. */
 json_t *config_json(const struct config *config);
 
 /* Writes YAML that parses to an equal config. */

@@ -32,7 +32,7 @@ static json_t *limit_json(const struct limit *limit, const struct sl_prefix *pre
 		const char *words = spec_format(limit, prefix, field, text);
 		json_t *value = NULL;
 
-		/* write a number without quotes, unless it is a name */
+		/* write without quotes a number that is not the value of `name` */
 		if (words && field != SPEC_NAME && strspn(words, "0123456789") == strlen(words))
 			value = json_integer(strtoll(words, NULL, 10));
 		else if (words && field == SPEC_SHARED && !strcmp(words, "yes"))
@@ -54,13 +54,13 @@ static json_t *policy_json(const struct rule *rule)
 			limits, limit_json(&rule->limit[i], &rule->prefix, 0, SPEC_FIELDS - 1));
 	if (rule->newcomers)
 		newcomers = limit_json(rule->newcomers, &rule->prefix, SPEC_RATE, SPEC_BURST);
-	if (rule->prefix.bits) /* only a prefix longer than /0 can inherit */
+	if (rule->prefix.bits) /* `default`, of length 0, cannot inherit */
 		inherit = json_boolean(rule_inherits(rule));
 	return json_pack("{s:o, s:o*, s:o, s:o*}", "prefix", prefix_json(&rule->prefix), "inherit",
 			 inherit, "limits", limits, "newcomers", newcomers);
 }
 
-/* Appends an entry with an array of prefixes. list: name of the entry's list, or NULL. */
+/* Appends an `allow` or `deny` entry with several prefixes. list: name of its list, or NULL. */
 static void entry_append(json_t *array, const char *list, json_t *prefixes, uint32_t until)
 {
 	char text[MOMENT_TEXT];
@@ -70,7 +70,7 @@ static void entry_append(json_t *array, const char *list, json_t *prefixes, uint
 				 until ? moment_format(until_time(until), text) : NULL));
 }
 
-/* Returns an array or object that has items. Frees an empty one, and returns NULL. */
+/* Returns an array or object if it has items. Otherwise frees it, and returns NULL. */
 static json_t *unless_empty(json_t *tree)
 {
 	if (json_array_size(tree) || json_object_size(tree))
@@ -81,7 +81,7 @@ static json_t *unless_empty(json_t *tree)
 
 /*
  * Returns the entries of `allow` or `deny`: an entry for all prefixes without an end, one for each
- * run of adjacent prefixes with equal ends, and one for each list. Returns NULL without entries.
+ * run of adjacent prefixes with equal ends, and one for each list. Returns NULL for no entries.
  */
 static json_t *entries_json(const struct ruleset *rules, enum sl_access access)
 {
@@ -101,7 +101,7 @@ static json_t *entries_json(const struct ruleset *rules, enum sl_access access)
 		json_array_append_new(rule->until ? run : endless, prefix_json(&rule->prefix));
 	}
 	endless = unless_empty(endless);
-	if (endless) /* put prefixes without an end first */
+	if (endless) /* first the entry for prefixes without an end */
 		json_array_insert_new(array, 0, json_pack("{s:o}", "prefixes", endless));
 	for (int place = 0; rules->lists && place < SL_LIST_PLACES; place++) {
 		const struct sl_list_info *list = &rules->lists[place];
@@ -195,14 +195,14 @@ static void scalar_write(FILE *out, json_t *node)
 		fprintf(out, " %" JSON_INTEGER_FORMAT "\n", json_integer_value(node));
 	} else if (is_plain(text)) {
 		fprintf(out, " %s\n", text);
-	} else { /* quote it as JSON, which YAML includes */
+	} else { /* otherwise write a JSON string, which YAML also accepts */
 		fputc(' ', out);
 		json_dumpf(node, out, JSON_ENCODE_ANY);
 		fputc('\n', out);
 	}
 }
 
-/* Writes the value after "key:" or "-". after_dash: write the first key on the line of the dash. */
+/* Writes the value after "key:" or "-". after_dash: write a map's first key on the dash's line. */
 static void node_write(FILE *out, json_t *node, int indent, bool after_dash)
 {
 	const char *key;

@@ -13,13 +13,13 @@
 #include "base/cleanup.h"
 #include "base/error.h"
 
-/* Size of a chunk in bytes. A longer scalar gets its own chunk. */
+/* Size of a chunk, in bytes. A longer scalar gets a chunk of its own. */
 #define CHUNK_BYTES (64 << 10)
 
-/* A block of memory, from which nodes and scalars are allocated. */
+/* A block of memory. Nodes and scalars of a document are allocated from its chunks. */
 struct chunk {
 	struct chunk *next;
-	size_t left; /* number of free bytes, which are at the start of `bytes` */
+	size_t left; /* number of free bytes, which are the first bytes */
 	_Alignas(struct node) char bytes[];
 };
 
@@ -64,7 +64,7 @@ static struct position position_of(const yaml_mark_t *mark)
 	return (struct position){mark->line + 1, mark->column + 1};
 }
 
-/* Adds an error with a position in the rules file. */
+/* Adds an error with its position in the rules file. */
 #define refuse(builder, at, id, object, ...)                                                       \
 	({                                                                                         \
 		unsigned int mark_ = error_count();                                                \
@@ -73,7 +73,7 @@ static struct position position_of(const yaml_mark_t *mark)
 		err_;                                                                              \
 	})
 
-/* Returns the likely cause of a syntax error, if libyaml's message does not name it, or "". */
+/* Returns a likely cause of a syntax error for which libyaml's message is misleading, or "". */
 static const char *syntax_hint(const char *line, const yaml_mark_t *mark)
 {
 	static const char digits[] = ":0123456789abcdefABCDEF";
@@ -90,7 +90,7 @@ static const char *syntax_hint(const char *line, const yaml_mark_t *mark)
 		return ": a tab cannot indent, use spaces";
 	if (strcspn(line, "\n") <= mark->column || line[mark->column] != ':')
 		return "";
-	/* hexadecimal digits with several colons are an IPv6 address */
+	/* a word of hexadecimal digits and several colons is an IPv6 address without quotes */
 	while (begin && strchr(digits, line[begin - 1]))
 		begin--;
 	for (; line[begin] && strchr(digits, line[begin]); begin++)
@@ -98,7 +98,7 @@ static const char *syntax_hint(const char *line, const yaml_mark_t *mark)
 	return colons > 1 ? ": put an IPv6 address into quotes" : "";
 }
 
-/* Parses the next event. The caller frees it by yaml_event_delete(). */
+/* Parses libyaml's next event. The caller frees it by yaml_event_delete(). */
 static int event_next(struct builder *builder, yaml_event_t *ret)
 {
 	const yaml_parser_t *parser = &builder->parser;
@@ -114,7 +114,7 @@ static int event_next(struct builder *builder, yaml_event_t *ret)
 			      "not YAML: %s%s%s%s", parser->context ?: "",
 			      parser->context ? ": " : "", parser->problem,
 			      syntax_hint(builder->text, &parser->problem_mark));
-	/* libyaml reports a byte that is not UTF-8 by its offset: compute line and column */
+	/* libyaml reports the offset of a byte that is not UTF-8: compute its line and column */
 	for (size_t i = 0; i < parser->problem_offset && builder->text[i]; i++) {
 		at.column++;
 		if (builder->text[i] == '\n')
@@ -155,7 +155,7 @@ static const char *scalar_copy(struct builder *builder, const yaml_event_t *even
 	return text ? memcpy(text, event->data.scalar.value, size) : NULL;
 }
 
-/* Stores the kind of a node. Refuses aliases, anchors, tags and NUL characters. */
+/* Sets the kind of a node by its event. Refuses aliases, anchors, tags and NUL characters. */
 static int event_check(struct builder *builder, const yaml_event_t *event, enum node_kind *ret)
 {
 	static const char *const nulls[] = {"", "~", "null", "Null", "NULL"};
@@ -209,7 +209,7 @@ static int key_read(struct builder *builder, const yaml_event_t *event, const ch
 	*ret = scalar_copy(builder, event);
 	if (!*ret)
 		return -ENOMEM;
-	/* hexadecimal digits and colons are an IPv6 address, perhaps without its last colon */
+	/* hexadecimal digits and colons are an IPv6 address whose last colon made it a key */
 	if (strchr(*ret, ':') && !(*ret)[strspn(*ret, "0123456789abcdefABCDEF:.")])
 		return refuse(builder, at, "bare-ipv6", *ret,
 			      "the colon at its end makes it a key; write an IPv6 address in "
@@ -219,7 +219,7 @@ static int key_read(struct builder *builder, const yaml_event_t *event, const ch
 
 static int children_read(struct builder *builder, struct node *parent, unsigned int depth);
 
-/* Makes a node from an event, and makes its children from the next events. */
+/* Makes a node from an event, and its children from the events that follow. */
 static int node_read(struct builder *builder, const yaml_event_t *event, unsigned int depth,
 		     struct node **ret)
 {
@@ -276,7 +276,7 @@ static int children_read(struct builder *builder, struct node *parent, unsigned 
 	}
 }
 
-/* Reads the YAML stream. Refuses a second document in the stream. */
+/* Parses the YAML stream. Refuses a second document in it. */
 static int stream_read(struct builder *builder)
 {
 	for (;;) {

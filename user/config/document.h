@@ -10,10 +10,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Largest accepted nesting; a valid rules file has 5 levels. */
+/* Largest accepted depth of nested nodes; a valid rules file has 5 levels. */
 #define DOCUMENT_DEPTH_MAX 8
 
-/* Enough nodes for millions of prefixes; without a limit, brackets could fill the memory. */
+/* Largest number of nodes: enough for millions of prefixes, but a bound for memory. */
 #define DOCUMENT_NODES_MAX (1 << 23)
 
 enum node_kind {
@@ -32,7 +32,7 @@ struct node {
 	enum node_kind kind;
 	struct position at;
 	struct position key_at;
-	const char *key;    /* NULL for an item of a list, and for the root */
+	const char *key;    /* key in the map; NULL for an item of a list and for the root */
 	const char *word;   /* text of a scalar; NULL for other kinds */
 	struct node *first; /* first child of the node, or NULL */
 	struct node *next;  /* next child of the same parent, or NULL */
@@ -42,7 +42,7 @@ struct document {
 	const char *name; /* name of the file in errors */
 	struct node *root;
 	uint32_t count;	      /* number of nodes in the document */
-	struct chunk *chunks; /* memory of all nodes and scalars */
+	struct chunk *chunks; /* memory that contains all nodes and scalars */
 };
 
 /*
@@ -52,10 +52,10 @@ struct document {
 int document_parse(const char *name, const char *text, size_t size, struct document *ret);
 void document_free(struct document *document);
 
-/* Returns the value of a key in a map, or NULL. If a key is repeated, returns its first value. */
+/* Returns the value of a key in a map, or NULL. If the key is repeated, the first value counts. */
 const struct node *node_find(const struct node *map, const char *key);
 
-/* Puts a position in the rules file before the object of each error from index `mark` on. */
+/* Puts the position `at` before the object of each error from index `mark` on. */
 void document_place(const struct document *document, unsigned int mark, struct position at);
 
 #endif

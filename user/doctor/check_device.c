@@ -38,7 +38,7 @@ bool carrier_is_missing(struct subject *s)
 
 /* --- Mode ----------------------------------------------------------------------------------- */
 
-/* Largest MTU with which a driver without XDP frags receives each frame in one buffer. */
+/* Largest MTU with which a driver without XDP frags gets each frame in one buffer, in bytes. */
 #define MTU_ONE_BUFFER 3498
 
 static bool is_kind(const struct device_facts *device, const char *kind)
@@ -59,7 +59,7 @@ static bool peer_is_wider(const struct device_facts *device)
 
 /*
  * Returns why a driver may refuse native XDP, or NULL if no reason is known. Sets part 4 to the
- * command that removes the reason.
+ * command after which native XDP works.
  */
 static const char *obstacle_find(struct subject *s)
 {
@@ -97,7 +97,7 @@ static bool vlan_matches(const struct subject *s, unsigned int id)
 	return id && id < VLAN_IDS && s->gate->rule.vlans[id / 64] >> id % 64 & 1;
 }
 
-/* Returns a VLAN that a limit matches, but whose tag the device removes before XDP runs, or 0. */
+/* Returns a VLAN id that a limit matches, but whose tag the device strips before XDP runs, or 0. */
 static unsigned int vlan_stripped(const struct subject *s)
 {
 	for (unsigned int id = 1; s->device->nic.vlan_strip && id < VLAN_IDS; id++)
@@ -118,7 +118,7 @@ bool mode_is_not_native(struct subject *s)
 	    (!is_xdp && (device->owner.program_id || vlan_stripped(s))))
 		return false;
 	obstacle = obstacle_find(s);
-	/* assume native XDP if features are unknown, but the driver may refuse native XDP */
+	/* if the features are unknown, assume native XDP; the driver may still refuse it */
 	may_have = nic->knows_xdp ? nic->xdp & XDP_NATIVE || peer_is_wider(device)
 				  : obstacle && (device->traffic->link.is_hardware || is_veth);
 	if (!may_have)

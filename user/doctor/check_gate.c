@@ -16,7 +16,7 @@
 
 /* --- The gate ------------------------------------------------------------------------------- */
 
-/* Sets part 2 to a command: as root if a capability is missing, otherwise a verbose status. */
+/* Sets part 2 to "sudo sluice doctor" if a capability is missing, or to "sluice -v status". */
 static void advise_looking(struct subject *s)
 {
 	subject_set(s, 2, s->facts->host.missing ? "sudo sluice doctor" : "sluice -v status");
@@ -90,8 +90,8 @@ bool gate_has_no_rules(struct subject *s)
 }
 
 /*
- * Sets a part to the command that removes the `allow` or `deny` entry of a rule. If the entry is on
- * several lists, the command prefers a list without an end.
+ * Sets a part to the command that removes the `allow` or `deny` entry of a rule. If several lists
+ * have the prefix, the command names a list without an end, if possible.
  */
 static void advise_removing(struct subject *s, unsigned int part, const struct rule *rule,
 			    enum sl_access access)
@@ -119,7 +119,7 @@ static bool group_name(struct subject *s, const struct rule_group *group)
 	return group->count;
 }
 
-/* Sets a part to "; the same for 2 other policies", unless `others` is 0. */
+/* Sets a part to a text such as "; the same for 2 other policies", unless `others` is 0. */
 static void others_set(struct subject *s, unsigned int part, unsigned int others)
 {
 	if (others)
@@ -189,7 +189,7 @@ bool limit_observes(struct subject *s)
 	for (unsigned int i = 0; i < rule->limits; i++) {
 		struct limit wanted = rule->limit[i];
 
-		/* a label is the limit's name, or NAME:bits if the limit also has a bit rate */
+		/* `name` is the name of a limit, or NAME:bits for its second rate */
 		if (strlen(wanted.spec.name) != strcspn(name, ":") ||
 		    strncmp(wanted.spec.name, name, strlen(wanted.spec.name)))
 			continue;
@@ -203,7 +203,7 @@ bool limit_observes(struct subject *s)
 
 /* --- Newcomers ------------------------------------------------------------------------------ */
 
-/* Sets the parts of a finding about `count` policies without a budget; `prefix` is the first. */
+/* Sets the parts of a finding about `count` policies without a budget. prefix: of the first one. */
 static bool budget_describe(struct subject *s, const struct sl_prefix *prefix, unsigned int count)
 {
 	const struct rule *rule = ruleset_find(&s->gate->rules, prefix);
@@ -260,7 +260,7 @@ bool table_is_short(struct subject *s)
 	}
 	subject_set(s, 1, "sources is %" PRIu32 ", and should be %" PRIu32 " or more",
 		    fill->sources, fill->sources_short);
-	/* the command works whether or not `dump` prints a section `gate:` */
+	/* `dump` may or may not have a section `gate:`; the command works with both */
 	subject_set(s, 2,
 		    "sluice -g %s dump | sed -e '1i gate:\\n  %s: %" PRIu32 "' "
 		    "-e '/^gate:$/d; /^  %s: /d' | sluice -g %s apply - --resize",

@@ -9,8 +9,8 @@
 #include "rules/value.h"
 
 /*
- * Fewer packets than this in 2 s may be ARP and neighbour discovery, and are ignored. They arrive
- * in bursts, so the threshold is the same for a shorter time.
+ * Least number of packets, in 2 s, that the checks of traffic require: fewer may be ARP and
+ * neighbour discovery. These arrive in bursts, so a shorter time requires as many.
  */
 #define FLOW_LEAST	   20
 #define FLOW_LEAST_SECONDS 2
@@ -22,13 +22,13 @@ static uint64_t flow_least(const struct subject *s)
 	return least > FLOW_LEAST ? least : FLOW_LEAST;
 }
 
-/* Returns how many packets the gate judged while doctor watched. */
+/* Returns how many packets the gate judged while doctor counted packets. */
 static uint64_t judged_by(const struct gate_facts *gate)
 {
 	return gate->after.all - gate->before.all;
 }
 
-/* Formats "judged 17" or "judged none". */
+/* Formats the judged packets, such as "judged 17" or "judged none". */
 #define JUDGED_TEXT 32
 static const char *judged_format(const struct gate_facts *gate, char text[JUDGED_TEXT])
 {
@@ -47,8 +47,8 @@ static bool is_alive(const struct device_facts *device)
 
 /*
  * Returns the busiest device of the gate if the gate judged less than three quarters of the packets
- * of all its devices, otherwise NULL. Stores the number of these packets. It compares sums, because
- * the counters of a gate do not distinguish devices or directions.
+ * of all its devices, otherwise NULL. Stores the number of packets of all its devices. Compares
+ * sums, because the counters of a gate do not distinguish devices or directions.
  */
 static const struct device_facts *unjudged_find(const struct subject *s, uint64_t *ret_moved)
 {
@@ -64,8 +64,8 @@ static const struct device_facts *unjudged_find(const struct subject *s, uint64_
 			continue;
 		link = &device->traffic->link;
 		/*
-		 * skip devices of which a gate counts fewer packets: packets may be merged, or
-		 * another XDP program may drop packets before hook ingress
+		 * skip a device if the gate sees fewer packets than the device counts: packets may
+		 * be merged, or another XDP program may drop packets before hook ingress
 		 */
 		if (judged && (attachment_merges(&device->at, !strcmp(link->kind, "tun")) ||
 			       (device->at.hook == HOOK_INGRESS && link->has_xdp)))
@@ -117,9 +117,9 @@ bool nothing_is_judged(struct subject *s)
 /* --- Packets on other devices --------------------------------------------------------------- */
 
 /*
- * If a device without a gate receives over 100 times as many packets as the gate judges, the gate
- * was probably meant for that device. A lower factor would report a gate that filters a quiet
- * network on purpose.
+ * If a device without a gate receives over 100 times as many packets as the gate judges, the user
+ * probably meant to attach the gate to that device. A lower factor would report a gate that filters
+ * a quiet network on purpose.
  */
 #define ELSEWHERE_TIMES 100
 
@@ -164,8 +164,8 @@ bool traffic_is_elsewhere(struct subject *s)
 /* --- Packets that cannot be limited --------------------------------------------------------- */
 
 /*
- * Fewer packets than this since the gate was created are ignored. Some packets must also arrive
- * while doctor watches, because an idle port slowly counts ARP and spanning tree packets.
+ * Least number of packets, since the gate was created, that a check requires. Some must also arrive
+ * while doctor counts, because an idle port slowly counts ARP and spanning tree packets.
  */
 #define NOT_IP_LEAST 1000
 

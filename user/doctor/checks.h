@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Doctor: the checks of the table in findings.c. A check reads only the facts. It returns whether
- * its finding applies to the subject, and sets the variable parts of the finding's text and advice.
+ * its finding applies to the subject (a gate, a device, or the host), and sets the variable parts
+ * of the finding's text and advice.
  */
 #ifndef SLUICE_CHECKS_H
 #define SLUICE_CHECKS_H
@@ -20,8 +21,8 @@ struct subject {
 	char exec[NETNS_EXEC];					       /* "ip netns exec NETNS " */
 	char sluice[NETNS_OPTION + GATE_NAME + sizeof("sluice -g  ")]; /* sluice -n NETNS -g GATE */
 	/*
-	 * Texts that the check sets, and that replace {0} to {4}. part[0] is the object of the
-	 * finding; NULL means the name of the subject.
+	 * Texts that the check sets for {0} to {4} in the finding's text and advice. part[0] is the
+	 * object of the finding; NULL means the name of the subject.
 	 */
 	char *part[SUBJECT_PARTS];
 	bool failed; /* there was no memory for a part */
@@ -30,15 +31,15 @@ struct subject {
 void subject_set(struct subject *s, unsigned int part, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
-/* Sets `device`, and command prefixes for its namespace, or for the current one if it is NULL. */
+/* Sets `device`, and the prefixes for its namespace; if it is NULL, for the current namespace. */
 void subject_set_device(struct subject *s, const struct device_facts *device);
 
-/* Sets a part to the commands that attach `device`, and then detach the device of the finding. */
+/* Sets a part to commands that attach `device`, and then detach s->device. */
 void advise_moving(struct subject *s, unsigned int part, const char *device, const char *hook);
 
 /*
- * Sets part 2 to the command that attaches a gate to a device, or that lists devices if `device` is
- * NULL. The command uses hook ingress if another program occupies hook xdp.
+ * Sets part 2 to the command that attaches a gate to a device; if `device` is NULL, to a command
+ * that lists devices. Uses hook ingress if another program occupies hook xdp.
  */
 void advise_attaching(struct subject *s, uint64_t netns, const char *gate,
 		      const struct netdev *device);

@@ -24,7 +24,7 @@
 #include "state/pressure.h"
 #include "state/stats.h"
 
-/* Removes the errors and notices from index `mark` on. Returns their texts, joined by "; ". */
+/* Drops the errors and notices from index `mark` on. Returns their texts, joined by "; ". */
 static char *errors_take(unsigned int mark)
 {
 	char *joined = NULL;
@@ -48,7 +48,7 @@ static bool line_read(const char *path, char *ret, size_t size)
 	return file && fgets(ret, size, file);
 }
 
-/* Returns when this program was installed, as CLOCK_BOOTTIME in ns, or 0 if that is unknown. */
+/* Returns when this program was installed: CLOCK_BOOTTIME in ns, or 0 if unknown. */
 static uint64_t installed_at(void)
 {
 	struct timespec real, boot;
@@ -64,7 +64,7 @@ static uint64_t installed_at(void)
 	return age > 0 ? age : 0;
 }
 
-/* Reads facts about the host. Unless `is_probed` is set, skips the facts that need a probe. */
+/* Reads facts about the host. Unless `is_probed` is set, skips facts that need a trial call. */
 static struct host_facts host_read(bool is_probed)
 {
 	struct host_facts host = {.jit = -1, .installed_at = installed_at()};
@@ -115,7 +115,7 @@ static int judged_read(const struct gate *gate, struct judged *ret)
 	return 0;
 }
 
-/* Reads the gate's attachments from links or the published file. Returns 0 or -ENOMEM. */
+/* Reads the gate's attachments from its links or its published file. Returns 0 or -ENOMEM. */
 static int attachments_find(const struct asked *asked, struct gate_facts *gate)
 {
 	_cleanup_free_ struct seen *seen = calloc(1, sizeof(*seen));
@@ -150,7 +150,7 @@ static int attachments_find(const struct asked *asked, struct gate_facts *gate)
 	return 0;
 }
 
-/* Appends a gate without facts. Returns NULL if there is no memory. */
+/* Appends an element for a gate, without facts. Returns NULL if there is no memory. */
 static struct gate_facts *gate_append(struct doctor_facts *facts, const char *name)
 {
 	struct gate_facts *gate;
@@ -164,7 +164,7 @@ static struct gate_facts *gate_append(struct doctor_facts *facts, const char *na
 	return gate;
 }
 
-/* Callback of gates_for_each(). If the user asked about another gate, reads only attachments. */
+/* Callback of gates_for_each(). If the user asked about another gate, only reads attachments. */
 static int gate_read(const char *name, void *data)
 {
 	struct doctor_facts *facts = data;
@@ -188,7 +188,7 @@ static int gate_read(const char *name, void *data)
 	for (unsigned int i = 0; i < gate->count; i++)
 		wanted += gate->devices[i].is_asked;
 	if (asked->count && !wanted && !gate->hides_devices)
-		gate->is_examined = false; /* no named device is attached to the gate */
+		gate->is_examined = false; /* none of the named devices is attached to this gate */
 	return 0;
 }
 
@@ -203,7 +203,7 @@ static int gates_read(struct doctor_facts *facts)
 		return err;
 	facts->hides_devices = true;
 	if (wanted && facts->has_gates) {
-		error_drop(mark); /* the error is about another gate */
+		error_drop(mark); /* asked->gate was read: the error is about another gate */
 		return 0;
 	}
 	gate = gate_append(facts, wanted ?: BPFFS);
@@ -211,13 +211,13 @@ static int gates_read(struct doctor_facts *facts)
 		return -ENOMEM;
 	gate->unread = errors_take(mark);
 	gate->is_examined = gate->hides_devices = true;
-	facts->has_gates = true; /* a gate may exist that could not be listed */
+	facts->has_gates = true; /* the gates could not be listed, so one may exist */
 	return 0;
 }
 
 /* --- Traffic -------------------------------------------------------------------------------- */
 
-/* Returns the devices of a namespace, or none on failure. The caller calls netdevs_free(). */
+/* Returns the devices of a namespace; after an error, none. The caller calls netdevs_free(). */
 static struct netdevs netdevs_of(uint64_t netns)
 {
 	unsigned int mark = error_count();
@@ -230,7 +230,7 @@ static struct netdevs netdevs_of(uint64_t netns)
 	return devices;
 }
 
-/* Adds the devices of a namespace, unless they were added before. Returns 0 or -ENOMEM. */
+/* Adds the devices of a namespace to facts->traffic, once. Returns 0 or -ENOMEM. */
 static int traffic_add(struct doctor_facts *facts, uint64_t netns)
 {
 	struct netdevs links;
@@ -251,7 +251,7 @@ static int traffic_add(struct doctor_facts *facts, uint64_t netns)
 	return err;
 }
 
-/* Reads the counters of the devices again. If a device is gone, sets its ifindex to 0. */
+/* Reads the counters of all devices a second time. If a device is gone, sets its ifindex to 0. */
 static void traffic_compare(struct doctor_facts *facts)
 {
 	struct netdevs links = {0};
@@ -271,7 +271,7 @@ static void traffic_compare(struct doctor_facts *facts)
 			traffic->link.ifindex = 0;
 			continue;
 		}
-		/* ignore a decrease, because a restarting driver resets its counters */
+		/* ignore a counter that has fallen: a restarting driver resets its counters */
 		if (now->received > traffic->link.received)
 			traffic->received = now->received - traffic->link.received;
 		if (now->sent > traffic->link.sent)
@@ -282,8 +282,8 @@ static void traffic_compare(struct doctor_facts *facts)
 }
 
 /*
- * Reads the counters of a gate again. Opens the gate by its name, because a resize may have moved
- * the counters to other maps. If the gate was removed or replaced, keeps the first counters.
+ * Reads the counters of a gate a second time. Opens the gate by its name, because a resize may have
+ * moved the counters to other maps. If the gate was removed or replaced, `after` stays `before`.
  */
 static void judged_compare(struct gate_facts *gate)
 {
@@ -299,9 +299,9 @@ static void judged_compare(struct gate_facts *gate)
 }
 
 /*
- * Counts the packets of devices and gates during a pause. Reads a gate's counters before its
- * devices' counters at the start, and after them at the end, so that the gate counts each packet
- * that a device counts. Returns 0 or -ENOMEM.
+ * Counts the packets of devices and gates during a pause of asked->watch_ns. Reads a gate's
+ * counters before its devices' counters at the start, and after them at the end, so that the gate
+ * counts each packet that a device counts. Returns 0 or -ENOMEM.
  */
 static int traffic_read(struct doctor_facts *facts)
 {
@@ -396,8 +396,8 @@ static int named_read(struct doctor_facts *facts)
 /* --- Facts from maps and files -------------------------------------------------------------- */
 
 /*
- * Counts the limits with action observe that have refused packets. The user has seen what they
- * would drop, and may have forgotten them. A gate does not store how long a limit exists.
+ * Counts the limits with action observe that have refused packets. The user has probably seen what
+ * they would drop, and may have forgotten them. A gate does not store the age of a limit.
  */
 static int observing_read(struct gate_facts *gate)
 {
@@ -496,7 +496,7 @@ int doctor_read(const struct asked *asked, bool has_host, struct doctor_facts *r
 		if (gate->unread)
 			continue;
 		devices_read(ret, gate);
-		/* read the rules after watching packets, because it can take longer */
+		/* read the rules after the pause, because large lists take long to read */
 		if (gate->is_examined)
 			gate_examine(gate);
 	}

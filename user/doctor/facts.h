@@ -24,16 +24,16 @@ struct asked {
 };
 
 struct host_facts {
-	char *missing;	   /* capabilities that this process lacks; NULL if it lacks none */
+	char *missing;	   /* capabilities that this process lacks; NULL: it has all */
 	int bpf_err;	   /* negative errno of a trial call of bpf(2); 0 if it succeeded */
 	char lockdown[32]; /* "none", "integrity" or "confidentiality"; "" if unknown */
 	char *bpffs;	   /* why bpffs cannot be used; NULL if it can be used */
 	int jit;	   /* net.core.bpf_jit_enable; -1 if it cannot be read */
 	bool has_systemd;
-	uint64_t installed_at; /* CLOCK_BOOTTIME when sluice was installed, in ns; 0 if unknown */
+	uint64_t installed_at; /* when sluice was installed: CLOCK_BOOTTIME in ns; 0: unknown */
 };
 
-/* Packets that a device received and sent while doctor watched it. */
+/* Packets that a device received and sent while doctor counted packets. */
 struct traffic {
 	uint64_t netns;
 	struct netdev link;
@@ -48,7 +48,7 @@ struct device_facts {
 	const struct traffic *traffic; /* NULL if the device is gone or cannot be read */
 	struct nic nic;
 	struct xdp_owner owner; /* owner of the program on hook xdp */
-	uint64_t loaded_at; /* CLOCK_BOOTTIME when the program was loaded, in ns; 0 if unknown */
+	uint64_t loaded_at;	/* when the program was loaded: CLOCK_BOOTTIME in ns; 0: unknown */
 };
 
 /* Packets that a gate has judged. */
@@ -59,16 +59,16 @@ struct judged {
 
 struct gate_facts {
 	char name[GATE_NAME + 1];
-	char *unread; /* why the gate could not be read, so that no fact is valid; NULL otherwise */
-	char *unseen; /* why the attachments could not be read; NULL otherwise */
+	char *unread; /* why the gate could not be read: then no fact is valid; otherwise NULL */
+	char *unseen; /* why the attachments could not be read; otherwise NULL */
 	bool is_examined;   /* false if only the gate's attachments were read */
-	bool hides_devices; /* attachments may be missing in `devices` */
+	bool hides_devices; /* `devices` may lack some attachments */
 	struct device_facts *devices;
 	unsigned int count;
 	struct gate gate;
 	struct ruleset rules;
-	struct rule_facts rule;	     /* facts about `rules` */
-	struct judged before, after; /* counters before and after doctor watched */
+	struct rule_facts rule;	     /* facts about the rules in `rules` */
+	struct judged before, after; /* counters before and after the pause */
 	uint64_t trial_left_ns;
 	bool resize_is_interrupted;
 	bool has_file;	     /* /etc/sluice/GATE.yaml exists */
@@ -76,10 +76,10 @@ struct gate_facts {
 	enum lock_state kept;
 	struct sharing sharing;
 	struct table_fill fill;
-	struct passing passing;	 /* policies without a budget through which a flood passes now */
+	struct passing passing;	 /* policies without a budget that let a flood pass now */
 	unsigned int unbudgeted; /* number of policies without a budget */
 	struct sl_prefix first_unbudgeted;
-	unsigned int spent; /* number of budgets without credit that have dropped packets */
+	unsigned int spent; /* number of empty budgets that have dropped packets */
 	struct sl_prefix first_spent;
 	uint64_t spent_dropped;
 	unsigned int observing; /* number of limits with action observe that have refused packets */
@@ -93,7 +93,7 @@ struct gate_facts {
 /* A device that the user named. */
 struct named_facts {
 	const char *name;
-	const struct netdev *link; /* NULL if the device does not exist */
+	const struct netdev *link; /* the device; NULL if it does not exist */
 	struct xdp_owner owner;
 };
 
@@ -102,19 +102,19 @@ struct doctor_facts {
 	uint64_t netns; /* inode of the current network namespace */
 	struct host_facts host;
 	bool host_is_read;
-	bool has_gates;	    /* a gate exists; with asked->gate, that gate exists */
-	bool hides_devices; /* a gate that could not be read may be attached to any device */
+	bool has_gates;	    /* a gate exists; if asked->gate is set, that gate */
+	bool hides_devices; /* any device may be attached to a gate that could not be read */
 	struct gate_facts *gates;
 	unsigned int count, room;
-	bool has_file; /* asked->gate, or the usual gate, has a file /etc/sluice/GATE.yaml */
-	struct named_facts *named; /* one element for each of asked->devices */
+	bool has_file; /* /etc/sluice/GATE.yaml exists for asked->gate or the usual gate */
+	struct named_facts *named; /* an element for each of asked->devices */
 	struct traffic *traffic;
 	unsigned int traffic_count, traffic_room;
 };
 
 /*
- * Reads the facts of gates, and of the host if `has_host` is set. If a fact cannot be read, stores
- * the error as a fact. If a device is attached, sleeps for asked->watch_ns to count packets.
+ * Reads the facts of gates, and of the host if `has_host` is set. If something cannot be read,
+ * stores the error as a fact. If a gate has a device, sleeps for asked->watch_ns to count packets.
  * Returns 0 or -ENOMEM.
  */
 int doctor_read(const struct asked *asked, bool has_host, struct doctor_facts *ret);

@@ -18,12 +18,12 @@ const char *const severity_names[] = {
 	[ADVICE] = "advice",
 };
 
-/* The subjects of a check, which is called once for each subject. */
+/* The subjects of a check: the check is called once for each. */
 enum scope {
 	HOST,
 	NAMED,	    /* each device that the user named */
-	UNREAD,	    /* each gate, even if it cannot be read */
-	GATE,	    /* each gate that can be read */
+	UNREAD,	    /* each gate, even if it could not be read */
+	GATE,	    /* each gate that could be read */
 	ATTACHMENT, /* each attachment that the user asked about */
 	DEVICE,	    /* each attachment that the user asked about, if its device could be read */
 };
@@ -45,7 +45,7 @@ static const struct kind {
 	check_fn *check;
 	const char *text, *advice;
 } kinds[] = {
-	/* reasons why a gate does not filter */
+	/* findings that explain why a gate does not filter */
 	{"bpf-refused", WRONG, HOST, bpf_is_refused, "refuses bpf(2) to this process: {1}; {2}",
 	 "{3}"},
 	{"bpffs", WRONG, HOST, bpffs_is_hidden, "{1}", "ls -ld /sys/fs/bpf /sys/fs/bpf/sluice"},
@@ -91,7 +91,7 @@ static const struct kind {
 	 "NEW SOURCES in sluice-limits(7){2}",
 	 "sluice {-g}newcomers {0} rate {3}"},
 	{"unshared", WRONG, GATE, limits_are_unshared, "its limits are not shared: {1}", "{2}"},
-	/* reasons why a gate could be set up better */
+	/* findings that explain how a gate could be set up better */
 	{"trial", ADVICE, GATE, trial_is_open,
 	 "its rules are on trial, and are undone in {1} s unless they are confirmed",
 	 "sluice {-g}confirm"},
@@ -175,7 +175,7 @@ void advise_moving(struct subject *s, unsigned int part, const char *device, con
 		    hook_names[a->hook]);
 }
 
-/* Replaces the placeholders of a template. Returns the text, or NULL if there is no memory. */
+/* Formats a text or advice: replaces its placeholders. Returns NULL if there is no memory. */
 static char *fill_in(const char *template, const struct subject *s)
 {
 	const char *device = s->device ? s->device->at.device : s->named ? s->named->name : "";
@@ -235,7 +235,7 @@ static int finding_add(struct findings *findings, const struct kind *kind,
 			     : subject->gate  ? subject->gate->name
 			     : subject->named ? subject->named->name
 					      : "kernel";
-	/* if gates cannot be listed, gate->name is "/sys/fs/bpf", which is not a gate */
+	/* if the gates cannot be listed, gate->name is "/sys/fs/bpf" instead of a gate's name */
 	bool has_gate = subject->gate && *subject->gate->name != '/';
 	struct finding finding = {
 		.id = kind->id,
@@ -256,7 +256,7 @@ static int finding_add(struct findings *findings, const struct kind *kind,
 	return -ENOMEM;
 }
 
-/* Calls a check for one subject. If the check returns true, adds the finding. */
+/* Calls a check for one subject. If the check returns true, appends its finding. */
 static int subject_check(struct findings *findings, const struct kind *kind, struct subject subject)
 {
 	int err = 0;

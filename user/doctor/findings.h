@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Doctor: finds reasons why a gate does not filter, or could be configured better, and a command
- * that corrects each. The table in findings.c has the id, severity, check, text and advice of each
- * finding, in the order in which they are reported: first the reasons why a gate does not filter,
- * and frequent reasons before rare ones.
+ * Doctor: finds reasons why a gate does not filter, or could be configured better, and for each
+ * reason a command that corrects it. The table in findings.c has the id, severity, check, text and
+ * advice of each finding, in the order in which they are reported: first the reasons why a gate
+ * does not filter, and frequent reasons before rare ones.
  */
 #ifndef SLUICE_FINDINGS_H
 #define SLUICE_FINDINGS_H
@@ -18,7 +18,7 @@ enum severity {
 extern const char *const severity_names[];
 
 struct finding {
-	const char *id; /* never changed, because scripts compare it */
+	const char *id; /* must not change: scripts compare it */
 	enum severity severity;
 	char *gate;   /* name of the gate; NULL if the finding is not about a gate */
 	char *object; /* what the finding is about, such as "lan0" or "default dns" */
@@ -31,10 +31,10 @@ struct findings {
 	unsigned int count, room;
 };
 
-/* Calls the checks. The caller frees the result by findings_free(). Returns 0 or -ENOMEM. */
+/* Calls all checks. The caller frees `ret` by findings_free(). Returns 0 or -ENOMEM. */
 int doctor_find(const struct doctor_facts *facts, struct findings *ret);
 
-/* Stores the first `most` findings about a gate, without findings about the host and traffic. */
+/* Stores the first `most` findings about a gate, omitting findings about host and traffic. */
 int doctor_top(const char *gate, unsigned int most, struct findings *ret);
 
 unsigned int findings_count(const struct findings *findings, enum severity severity);

@@ -11,14 +11,14 @@
 #define XDP_NATIVE 1U	     /* the driver runs XDP programs */
 #define XDP_FRAGS  (1U << 5) /* the driver accepts XDP programs for packets in several buffers */
 
-/* Properties of a device; 0 or false if the driver does not report a property. */
+/* Properties of a device. If the driver does not report one, it is 0 or false. */
 struct nic {
 	char driver[NIC_DRIVER];
-	bool lro;			 /* the device merges packets */
-	bool vlan_strip;		 /* the device removes outer VLAN tags (802.1Q) */
+	bool lro;			 /* the device merges received packets */
+	bool vlan_strip;		 /* the device strips outer VLAN tags (802.1Q) */
 	unsigned int queues, queues_max; /* receive queues */
 	bool combined;			 /* `ethtool -L` sets queues by `combined`, not by `rx` */
-	bool knows_xdp;			 /* `xdp` was read, which requires Linux 6.3 */
+	bool knows_xdp;			 /* `xdp` is valid, which requires Linux 6.3 */
 	unsigned int xdp;		 /* bits XDP_NATIVE and XDP_FRAGS */
 };
 

@@ -24,7 +24,7 @@ enum sl_access rule_entry(const struct rule *rule, const struct sl_list_info *li
 
 /* --- Coverage ------------------------------------------------------------------------------- */
 
-/* Share of a prefix that longer prefixes cover; COVER_ALL is the whole prefix. */
+/* The share of a prefix that longer prefixes cover. COVER_ALL is the whole prefix. */
 typedef unsigned __int128 coverage;
 
 #define COVER_ALL ((coverage)1 << 127)
@@ -48,7 +48,7 @@ static coverage coverage_of(const struct ruleset *set, unsigned int index)
 		    (!rule_entry(rule, set->lists) && (!rule->limits || rule_inherits(rule))))
 			continue;
 		counted = &rule->prefix;
-		/* `default` covers two families, so one family is half of it */
+		/* `default` contains two families, so each family is half of it */
 		halvings = counted->bits - (prefix->bits ?: SL_FAMILY_BITS - 1);
 		sum += halvings < 128 ? COVER_ALL >> halvings : 0;
 	}
@@ -57,20 +57,20 @@ static coverage coverage_of(const struct ruleset *set, unsigned int index)
 
 /* --- Everything denied or allowed ----------------------------------------------------------- */
 
-/* Returns whether the rule allows or denies at present, even if the entry will expire. */
+/* Returns the access that a rule has now by its runtime entry or lists, even if it will end. */
 static enum sl_access entry_now(const struct rule *rule, const struct sl_list_info *lists)
 {
 	return rule->access || !lists ? rule->access : lists_access(lists, rule->lists);
 }
 
-/* Returns whether the rule, which is for one or both families, denies every packet. */
+/* Returns whether a rule denies every packet of its prefix: a family, or both families. */
 static bool denies_all(const struct ruleset *set, unsigned int index)
 {
 	const struct rule *rule = &set->rules[index], *first = &set->rules[0];
 
 	if (entry_now(rule, set->lists) != SL_ACCESS_DENY)
 		return false;
-	/* a runtime entry that allows `default` overrides the lists */
+	/* a runtime entry that allows `default` overrides lists that deny */
 	if (!rule->access && !first->prefix.bits && first->access == SL_ACCESS_ALLOW)
 		return false;
 	for (unsigned int i = index + 1; i < set->count; i++) {
@@ -85,8 +85,8 @@ static bool denies_all(const struct ruleset *set, unsigned int index)
 }
 
 /*
- * Returns whether a longer rule may drop packets. A list that denies has no effect if a runtime
- * entry allows the rule's prefix.
+ * Returns whether a rule of a longer prefix, within the rule's prefix, may drop packets. A list
+ * that denies has no effect if a runtime entry allows the rule's prefix.
  */
 static bool has_exception(const struct ruleset *set, unsigned int index)
 {
@@ -105,8 +105,8 @@ static bool has_exception(const struct ruleset *set, unsigned int index)
 }
 
 /*
- * Finds rules that deny IPv4 or that allow both families. A rule for IPv6 only, and a rule that
- * allows one family, are probably intended.
+ * Finds rules that deny IPv4 or that allow both families. Ignores rules that deny only IPv6 or
+ * allow only one family: they are probably intended.
  */
 static void families_judge(const struct ruleset *set, struct rule_facts *facts)
 {

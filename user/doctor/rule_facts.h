@@ -6,8 +6,8 @@
 #include "rules/ruleset.h"
 
 /*
- * The rules that one finding is about. The finding reports only the first rule and the number of
- * rules, because a file may repeat a mistake in up to a million rules.
+ * The rules that a finding is about. It names only the first rule and the number of rules, because
+ * a file may repeat a mistake in up to a million rules.
  */
 struct rule_group {
 	const struct rule *rule; /* the first rule of the group */
@@ -18,8 +18,8 @@ struct rule_group {
 
 struct rule_facts {
 	/*
-	 * Rules that deny all IPv4 sources now, even if they will expire. If there are any, the
-	 * other groups stay empty. Rules that deny only IPv6 do not count, because they are
+	 * Rules that deny all IPv4 sources now, even if they will expire. If this group has rules,
+	 * the other groups are empty. Rules that deny only IPv6 do not count, because they are
 	 * probably intended.
 	 */
 	struct rule_group denied_all;
@@ -29,10 +29,10 @@ struct rule_facts {
 	uint64_t vlans[VLAN_IDS / 64]; /* a bit for each VLAN that a limit matches */
 };
 
-/* Finds the facts. `set` must be sorted, with one rule for each prefix, as after rules_read(). */
+/* Finds the facts. `set` must be sorted, with one rule per prefix, as rules_read() returns it. */
 struct rule_facts rule_facts_find(const struct ruleset *set);
 
-/* Returns whether a runtime entry or list allows or denies a rule. Ignores entries that expire. */
+/* Returns the access of a rule by its runtime entry or lists. Ignores entries that will end. */
 enum sl_access rule_entry(const struct rule *rule, const struct sl_list_info *lists);
 
 #endif

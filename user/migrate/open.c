@@ -4,8 +4,8 @@
  * shares every map whose size stays the same. The steps:
  *
  * 1. Make the maps whose sizes differ, and copy rules, policies and budgets into them.
- * 2. Pin these maps in GATE/next/, the map `gate` last. If the command is killed before this pin
- *    exists, the remake is undone, and otherwise it is finished.
+ * 2. Pin these maps in GATE/next/, map `gate` last. If the command is killed before pin `gate`
+ *    exists, the next command undoes the remake; otherwise the next command finishes it.
  * 3. Switch all devices to programs on the next gate, and wait until the old programs have ended.
  * 4. Add to the new `counters` and `budgets` the packets that the old maps counted meanwhile.
  * 5. Move the pins from next/ to the gate's directory, `gate` first. The next gate is now the gate.
@@ -51,7 +51,7 @@ static bool map_is_new(const struct gate *gate, const struct gate *next, enum ga
 
 /* --- Step 1: making the next gate ----------------------------------------------------------- */
 
-/* Fails if the rules need more room than these sizes have. */
+/* Fails if the rules in force need more room than these sizes give. */
 static int refuse_small(const struct gate *gate, const struct gate_sizes *sizes,
 			const struct room *room)
 {
@@ -65,7 +65,7 @@ static int refuse_small(const struct gate *gate, const struct gate_sizes *sizes,
 	return 0;
 }
 
-/* Copies the rules into the new maps of rules. */
+/* Copies the rules in force into those maps of rules that are new. */
 static int remake_copy_rules(const struct gate *gate, struct gate *next,
 			     const struct gate_sizes *sizes)
 {
@@ -96,7 +96,7 @@ static int remake_copy_rules(const struct gate *gate, struct gate *next,
 }
 
 /*
- * Returns the state of a budget. If the budget is full, `empty_at` is computed as if it became full
+ * Returns the state of a budget. If the budget is full, returns an `empty_at` as if it became full
  * at `now`, so that budgets_add() can compute later charges from the change of `empty_at`.
  */
 static struct sl_state remake_read_budget(const struct gate *gate, uint32_t number, uint64_t now)
@@ -114,7 +114,7 @@ static struct sl_state remake_read_budget(const struct gate *gate, uint32_t numb
 	return state;
 }
 
-/* Copies policy versions and budgets into the new maps of policies. */
+/* Copies policy versions and budgets, if the maps of policies are new. */
 static void policies_copy(const struct gate *gate, struct gate *next)
 {
 	uint32_t count = MIN(gate->policies_max, next->policies_max);
@@ -135,8 +135,8 @@ static void policies_copy(const struct gate *gate, struct gate *next)
 }
 
 /*
- * Makes the next gate, with a copy of the rules. Policies keep their numbers, so a map of policies
- * must have room for the highest number.
+ * Makes the next gate, with a copy of the rules. Policies keep their numbers, so a new map of
+ * policies must have room for the highest number.
  */
 static int next_make(const struct gate *gate, const struct gate_sizes *sizes, struct gate *next)
 {
@@ -177,8 +177,8 @@ static int next_pin(const struct gate *gate, const struct gate *next)
 }
 
 /*
- * Removes next/. Moves a pin to the gate's directory if the gate uses its map, and removes other
- * pins. If a pin cannot be read, keeps the pin, and returns an error.
+ * Removes next/. Pins of maps that the gate uses are moved to the gate's directory, and other pins
+ * are removed. If a pin cannot be read, leaves the pin there, and returns an error.
  */
 static int next_end(const struct gate *gate)
 {
@@ -208,8 +208,8 @@ static int next_end(const struct gate *gate)
 
 /*
  * Adds the charges of the old budgets since the copy to the next budgets. `copied` has the
- * `empty_at` of each budget when it was copied. If it is NULL, because the copying command was
- * killed, each next budget gets the later one of both `empty_at`.
+ * `empty_at` of each budget when it was copied. It is NULL if the copying command was killed: then
+ * each next budget gets the later `empty_at` of both.
  */
 static void budgets_add(const struct gate *gate, struct gate *next, const uint64_t *copied)
 {
@@ -228,8 +228,8 @@ static void budgets_add(const struct gate *gate, struct gate *next, const uint64
 
 /*
  * Subtracts the final counts of the old `counters` from the base counts of the next policy
- * versions. The new counters began at 0, so a reader of the next gate gets the sum of both maps. A
- * repeated call has the same result.
+ * versions. The new counters began at 0, so a reader of the next gate gets the sum of both maps.
+ * Calling this again does not change the result.
  */
 static int counters_add(const struct gate *gate, struct gate *next)
 {
@@ -259,8 +259,8 @@ static int counters_add(const struct gate *gate, struct gate *next)
 
 /*
  * Does steps 3 to 5. `gate` then refers to the next gate, and `next` is closed. Switches all
- * devices or, on failure, none. If only step 5 fails, `gate` also refers to the next gate, and the
- * next remake_recover() moves the remaining pins.
+ * devices or, if that fails, none. If only step 5 fails, `gate` also refers to the next gate, and
+ * the next remake_recover() moves the remaining pins.
  */
 static int gate_switch(struct gate *gate, struct gate *next, const uint64_t *copied,
 		       bool *ret_switched)
@@ -306,7 +306,7 @@ static int gate_switch(struct gate *gate, struct gate *next, const uint64_t *cop
 
 /* --- The remake ----------------------------------------------------------------------------- */
 
-/* Finishes an interrupted remake if next/gate exists; otherwise undoes it. */
+/* If next/gate exists, finishes an interrupted remake; otherwise undoes it. */
 static int remake_recover(struct gate *gate)
 {
 	_cleanup_(gate_close) struct gate next = GATE_CLOSED;
@@ -343,11 +343,11 @@ int remake(struct gate *gate, const struct gate_sizes *sizes)
 		err = rules_recover(gate, NULL);
 	if (err)
 		return err;
-	rules_expire(gate); /* make no room for expired rules */
+	rules_expire(gate); /* rules that have ended need no room */
 	err = next_make(gate, sizes, &next);
 	if (err)
 		return err;
-	/* save `empty_at` of the copied budgets before packets can charge them */
+	/* store `empty_at` of the copied budgets before packets are charged to the copies */
 	copied = calloc(next.policies_max, sizeof(*copied));
 	if (!copied)
 		return gate_error(gate, ENOMEM, "remake-failed", "cannot remake it: %s",
@@ -362,12 +362,12 @@ int remake(struct gate *gate, const struct gate_sizes *sizes)
 
 /* --- Growth --------------------------------------------------------------------------------- */
 
-/* Buffer size for a text such as "hosts 16k -> 1m, prefixes 16k -> 32k" with all sizes. */
+/* Buffer size for a text with all sizes, such as "hosts 16k -> 1m, prefixes 16k -> 32k". */
 #define GROWN_TEXT (SIZES * (2 * SIZE_TEXT + 16))
 
 /*
- * A gate_grow_fn: remakes the gate with larger sizes, and adds a notice of the sizes that grew.
- * Fails if the process lacks a capability for this.
+ * A gate_grow_fn: remakes the gate with larger sizes, and adds a notice that names the sizes that
+ * grew. Fails if the process lacks a capability for this.
  */
 static int remake_grow(struct gate *gate, const struct gate_sizes *sizes)
 {
@@ -403,8 +403,8 @@ static int remake_grow(struct gate *gate, const struct gate_sizes *sizes)
 
 /*
  * Recovers from killed commands: first from a remake, then from a change of attachments, then from
- * a change of rules. Then removes expired rules, which would slow down lookups. Sets gate->grow, so
- * that the gate can grow with its rules.
+ * a change of rules. Then removes rules that have ended, which would slow down lookups. Sets
+ * gate->grow, so that the gate can grow with its rules.
  */
 static int gate_recover(struct gate *gate)
 {

@@ -15,13 +15,13 @@ enum gate_access {
 	GATE_ON_TRIAL, /* like GATE_CHANGE, but accept a gate on trial */
 	GATE_MAKE,     /* like GATE_CHANGE, but mount bpffs and make the gate if they are missing */
 	GATE_LOCK_ONLY, /* lock the gate's directory, and open no map */
-	GATE_NO_MAPS, /* open the gate's directory, if it exists, without a lock, and open no map */
+	GATE_NO_MAPS,	/* open the gate's directory if it exists, without a lock; open no map */
 };
 
 /*
  * Opens a gate. Waits up to 3 s for its lock. For GATE_MAKE, `sizes` has the sizes that the user
- * specified, and 0 for default sizes. On failure, removes a gate that this call made; the caller
- * may then only close `gate`.
+ * specified, and 0 for default sizes. After an error, removes the gate if this call made it; the
+ * caller may then only close `gate`.
  */
 int gate_open(struct gate *gate, const char *name, enum gate_access access,
 	      const struct gate_sizes *sizes);
@@ -29,7 +29,7 @@ int gate_open(struct gate *gate, const char *name, enum gate_access access,
 /*
  * Changes the sizes of a gate that is open for a change. Makes new maps for the sizes that differ,
  * keeps the other maps, and switches all devices to programs that use them. Meanwhile every packet
- * is judged, and rules and counters are kept. If the maps of states or buckets are new, they are
+ * is judged, and no rule or counter is lost. If the maps of states or buckets are new, they are
  * empty, and a notice reports this. Fails if the rules in force do not fit. On failure, the gate is
  * unchanged, or a notice reports that the next command finishes the remake.
  */

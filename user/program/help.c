@@ -59,7 +59,7 @@ void command_print(const struct command *command)
 		printf("\n%s\n", command->details);
 	if (width)
 		putchar('\n');
-	/* print the name of each word in one column, and the lines of its help in another */
+	/* names of words are in a column of their own, left of their help */
 	for (unsigned int i = 0; i < command->word_count; i++) {
 		const char *label = command->words[i].name;
 
@@ -74,7 +74,7 @@ void command_print(const struct command *command)
 
 /* --- JSON ----------------------------------------------------------------------------------- */
 
-/* Prints a command and its table of words as JSON. */
+/* Prints as JSON a command and the table of its words. */
 static void command_write(const struct command *command)
 {
 	static const char *const kinds[] = {
@@ -110,7 +110,7 @@ static void command_write(const struct command *command)
 	print_end();
 }
 
-/* Prints the common options and the tables of all commands as JSON. */
+/* Prints as JSON the common options, and all commands with their tables. */
 static void tables_write(const struct program *program)
 {
 	const struct option_table options = options_of(NULL, 0);

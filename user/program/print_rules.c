@@ -10,7 +10,7 @@
 
 /* --- Commands ------------------------------------------------------------------------------- */
 
-/* Prints the start of a command, up to the prefix. */
+/* Prints a command up to its prefix, such as "sluice -g edge set 203.0.113.0/24". */
 static void print_command(const char *lead, const char *gate, const char *command,
 			  const struct sl_prefix *prefix)
 {
@@ -22,7 +22,7 @@ static void print_command(const char *lead, const char *gate, const char *comman
 
 /*
  * Prints the command that adds an entry, unless the entry has ended. list: name of its list, or
- * NULL for a runtime entry. makes: the command also sets the end of the list to `until`.
+ * NULL for a runtime entry. makes: the command sets the end of the whole list to `until`.
  */
 static void print_entry(const struct sl_prefix *prefix, enum sl_access access, uint32_t until,
 			const char *list, bool makes, const char *gate, const char *lead)
@@ -73,7 +73,7 @@ void print_commands(const struct rule *rule, const struct sl_list_info *lists,
 		print_text("%s%s%s\n", limit_format(&rule->limit[i], &rule->prefix, words),
 			   inherit && !i ? inherits : "", no_fq ? " no-fq" : "");
 	}
-	if (!rule->limits && inherit) { /* the rule has only a change of `inherit` */
+	if (!rule->limits && inherit) { /* only `inherit` differs */
 		print_command(lead, gate, "set", &rule->prefix);
 		print_text("%s\n", inherits);
 	}
@@ -101,7 +101,7 @@ void print_limit_fields(const struct limit *limit, const struct sl_prefix *prefi
 	for (int field = 0; field < SPEC_SHARED; field++) {
 		const char *words = spec_format_whole(limit, prefix, field, text);
 
-		if (words) /* skip the fields that this kind of limit lacks */
+		if (words) /* skip fields that this kind of limit does not have */
 			print_string(spec_names[field], NULL, words);
 	}
 	print_shared(limit);

@@ -6,9 +6,9 @@
 #include "program/writer.h"
 #include "rules/ruleset.h"
 
-/* State shared by the commands that are printed for a sequence of rules. */
+/* Shared by the commands that are printed for several rules. */
 struct rules_shown {
-	uint64_t ends; /* bit i is set after a command that sets the end of list i */
+	uint64_t ends; /* bit i: a printed command sets the end of list i */
 	bool lacks_fq; /* add `no-fq` to commands with limits that shape */
 };
 
@@ -19,21 +19,21 @@ struct rules_shown {
  *  sluice -g edge newcomers 203.0.113.0/24 rate 10kpps burst 20000
  *  sluice -g edge deny 203.0.113.9 until 2026-11-22T13:00:00Z as /etc/drop.txt
  *
- * lists: array that the rule's list bits index; NULL if no bit is set. all: state shared by rules
- * whose commands are run together; NULL if each command is run alone, on a gate that has these
- * lists.
+ * lists: array that the rule's list bits index; NULL if no bit is set. all: shared by rules whose
+ * commands will be run together; NULL if each command will be run alone, on a gate that already has
+ * these lists.
  */
 void print_commands(const struct rule *rule, const struct sl_list_info *lists,
 		    struct rules_shown *all, const char *gate, const char *lead);
 
 /*
  * Prints a rule as JSON: {"prefix", "list", "seconds_left", "lists", "list_seconds_left", "limits",
- * "inherit", "newcomers"}, without the keys that have no value. "list" is "allow" or "deny", for a
+ * "inherit", "newcomers"}, without keys whose value is empty. "list" is "allow" or "deny", for a
  * runtime entry. If `rule` is NULL, prints null.
  */
 void print_rule(const char *key, const struct rule *rule, const struct sl_list_info *lists);
 
-/* Print as JSON: fields of a limit, its field "shared", an array of limits, fields of a budget. */
+/* Print JSON: fields of a limit, its field "shared", an array of limits, fields of a budget. */
 void print_limit_fields(const struct limit *limit, const struct sl_prefix *prefix);
 void print_shared(const struct limit *limit);
 void print_limits(const char *key, const struct limit *limits, unsigned int count,

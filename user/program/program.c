@@ -97,7 +97,7 @@ static int command_exec(const struct program *program, char **argv, int at)
 
 /* --- Messages ------------------------------------------------------------------------------- */
 
-/* priorities of messages, as in sd-daemon(3) and syslog(3) */
+/* priorities of messages by severity, as in sd-daemon(3) */
 static const int priorities[] = {
 	[SL_ERROR] = 3,
 	[SL_WARNING] = 4,
@@ -115,7 +115,7 @@ bool journal_reads(const char *stream, const struct stat *st)
 	return !stream[length] && device == st->st_dev && inode == st->st_ino;
 }
 
-static bool last_is_misuse; /* the last printed error was about a wrong argument or file */
+static bool last_is_misuse; /* the last printed error was a misuse (wrong argument or file) */
 static bool has_failed;	    /* an error was printed */
 
 void message_print(const struct sl_error *error)
@@ -158,7 +158,7 @@ static int run(struct context *context, struct command_line *line, int argc, cha
 	unsigned int mark = error_count();
 	int err;
 
-	/* find -j first, so that an error in parsing the options is printed as JSON */
+	/* look for -j first, so that errors in other options are also printed as JSON */
 	for (char **word = argv + 1; *word && strcmp(*word, "--"); word++)
 		context->json |= !strcmp(*word, "-j") || !strcmp(*word, "--json");
 	print_begin(stdout, context->json);
@@ -168,7 +168,7 @@ static int run(struct context *context, struct command_line *line, int argc, cha
 	if (line->count)
 		command = context->command = command_find(program, line->words[0]);
 	if (line->count && !command) {
-		error_drop(mark); /* sluice-COMMAND may have the option */
+		error_drop(mark); /* the option may be one that only sluice-COMMAND knows */
 		return command_exec(program, argv, line->first);
 	}
 	if (err)
@@ -181,7 +181,7 @@ static int run(struct context *context, struct command_line *line, int argc, cha
 		usage_print(program, !option[OPTION_HELP]);
 		return option[OPTION_HELP] ? 0 : -EINVAL;
 	}
-	/* `sluice complete help` completes the word `help` */
+	/* after `sluice complete`, `help` is a word to complete */
 	if (option[OPTION_HELP] || (line->count == 2 && !strcmp(line->words[1], "help") &&
 				    strcmp(command->name, "complete"))) {
 		command_print(command);
@@ -255,20 +255,20 @@ static int output_end(const struct context *context, int result)
 int program_main(const struct program *program, int argc, char **argv)
 {
 	const struct option_table options = options_of(program->commands, program->count);
-	char *words[argc + 2]; /* fits, because the kernel limits argv to a quarter of the stack */
+	char *words[argc + 2]; /* argv is small: at most a quarter of the stack */
 	struct command_line line = {.options = &options, .words = words};
 	struct context context = {.program = program};
 	int result;
 
 	/*
 	 * Opens /dev/null for each of the descriptors 0, 1 and 2 that is closed. Otherwise a file
-	 * that is opened later would become descriptor 2, and messages would be written to it.
-	 * Descriptor 0 is opened for writing, and 1 and 2 for reading, so that using them fails.
+	 * that is opened later could become descriptor 2, and get the messages. Descriptor 0 is
+	 * opened for writing, and 1 and 2 for reading, so that using these fails.
 	 */
 	for (int fd = 0; fd <= 2; fd++)
 		if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd ? O_RDONLY : O_WRONLY) != fd)
 			exit(1);
-	/* a write beyond the file size limit then fails with EFBIG, without killing this process */
+	/* so a write beyond the file size limit fails with EFBIG, and does not kill this process */
 	signal(SIGXFSZ, SIG_IGN);
 	error_set_printer(message_print);
 	memset(words, 0, sizeof(words));

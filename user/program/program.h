@@ -18,23 +18,23 @@
 /* --- Tables --------------------------------------------------------------------------------- */
 
 /*
- * Kinds of words. The parser stores the value of a word in the command's arguments at offset
- * `field`. It stores `true` for a word that has no type. A table lists operands first, then
+ * Kinds of words of a command. The parser stores the value of a word in the command's arguments at
+ * offset `field`, or `true` for a word that has no type. A table of words has operands first, then
  * keywords, then options.
  */
 enum word_kind {
-	OPERAND,	   /* one word before all keywords */
+	OPERAND,	   /* one word, before all keywords */
 	OPERANDS,	   /* any number of words; stored unparsed as struct operands */
 	OPERANDS_ANYWHERE, /* like OPERANDS, but also allowed after keywords */
-	KEYWORD,	   /* a keyword, with a value after it if it has a type */
-	OPTION,		   /* an option that not all commands have */
+	KEYWORD,	   /* a keyword; if it has a type, a value follows it */
+	OPTION,		   /* an option of some commands only */
 };
 
 struct word {
-	const char *name; /* "rate", "-f", "--resize"; a placeholder for an operand: "DEV" */
+	const char *name; /* such as "rate", "-f", "--resize"; placeholder of an operand: "DEV" */
 	enum word_kind kind;
 	const struct value_type *type; /* type of the value; NULL for OPERANDS or no value */
-	size_t field; /* offset in the command's arguments; FIELD_CONTEXT for context.trial_ns */
+	size_t field; /* offset in the command's arguments; FIELD_CONTEXT: in context.trial_ns */
 	const char *help; /* lines of text, or NULL */
 };
 
@@ -48,7 +48,7 @@ struct word {
 	}
 extern const struct value_type value_trial;
 
-/* Two sets of keywords, "|rate|burst|" and "|window|": a command line uses only one set. */
+/* Two sets of keywords, such as "|rate|burst|" and "|window|", that exclude each other. */
 struct apart {
 	const char *these, *those;
 };
@@ -72,16 +72,16 @@ struct command {
 	const char *name;
 	const char *brief;
 	const char *details;  /* lines of text, or NULL */
-	const char *question; /* error if the operand is missing: "which file?"; NULL if optional */
+	const char *question; /* error without an operand: "which file?"; NULL: it is optional */
 	const struct word *words;
 	unsigned int word_count;
 	const struct apart *apart;
 	unsigned int apart_count;
 	size_t args_size;
-	int exit_failed; /* exit status after an error other than a misuse; 0 means 1 */
+	int exit_failed; /* exit status after an error that is no misuse; 0 means 1 */
 	/*
-	 * Runs the command. `args` points to args_size bytes; the field of a word that was not
-	 * given is 0. Returns 0, a negative errno after an error, or a positive exit status. If
+	 * Runs the command. `args` points to args_size bytes, in which the field of a word that was
+	 * not given is 0. Returns 0, a negative errno after an error, or a positive exit status. If
 	 * `run` is NULL, the command is a separate program, sluice-NAME.
 	 */
 	int (*run)(const struct context *context, const void *args);
@@ -97,9 +97,9 @@ struct command {
 struct program {
 	const char *name;
 	const struct command *const *commands; /* the commands, in the order of the help */
-	unsigned int count; /* number of commands; the name of a single command is not typed */
+	unsigned int count; /* number of commands; the name of an only command is not typed */
 	const char *usage;  /* text that the help prints after the options */
-	/* Undoes or reports a trial after each command, whose result is `err`. May be NULL. */
+	/* Called after each command, with its result: undoes or reports a trial. May be NULL. */
 	void (*finish)(const struct context *context, int err);
 };
 
@@ -107,10 +107,10 @@ struct program {
 
 /*
  * Parses the command line, runs its command, and returns the exit status. Prints errors on standard
- * error. With -j, also prints the first error as {"error": ...} on standard output, unless a JSON
- * document was begun. If the command is unknown or has no `run`, executes the program
- * sluice-COMMAND with the same options, from the directory of this program, or otherwise from
- * $PATH.
+ * error. With -j, also prints the first error as {"error": ...} on standard output, unless the
+ * command has already printed a part of a JSON document. If the command is unknown or has no `run`,
+ * executes the program sluice-COMMAND with the same options, from the directory of this program, or
+ * otherwise from $PATH.
  */
 int program_main(const struct program *program, int argc, char **argv);
 
@@ -119,27 +119,27 @@ const struct command *command_find(const struct program *program, const char *na
 
 /*
  * Replaces this process by the program sluice-NAME, and sets argv[0]. Returns only on failure:
- * -ENOENT without adding an error if the program does not exist, or another negative errno.
+ * -ENOENT without an error if the program does not exist, or another negative errno.
  */
 int program_exec(const char *name, char **argv);
 
-/* Adds the error that there is no command `name`; suggests a similar command. Returns the error. */
+/* Adds the error that command `name` does not exist; suggests a similar one. Returns the errno. */
 int no_such_command(const struct program *program, const char *name);
 
 /*
- * usage_print() prints the help of a program, on standard error if `is_error`. command_print()
- * prints the help of a command.
+ * usage_print() prints the help of a program, on standard error if `is_error` is set.
+ * command_print() prints the help of a command.
  */
 void usage_print(const struct program *program, bool is_error);
 void command_print(const struct command *command);
 
-/* Commands of each program that has more than one command. */
+/* The commands of programs that have more than one command. */
 extern const struct command command_help, command_version;
 
 /* --- Messages ------------------------------------------------------------------------------- */
 
 /*
- * Prints "sluice: OBJECT: text; hint" on standard error; a callback of error_set_printer(). If
+ * A callback of error_set_printer(): prints "sluice: OBJECT: text; hint" on standard error. If
  * journald reads standard error, puts the priority before the line, as in sd-daemon(3).
  */
 void message_print(const struct sl_error *error);
@@ -167,12 +167,12 @@ struct option_words {
 	char letter; /* letter of the short option; 0 if it has none */
 	const char *name;
 	const struct value_type *type; /* type of the value; NULL if the option has no value */
-	const char *brief;	       /* help text; NULL if the command's table has the help */
+	const char *brief;	       /* help text; NULL: the command's table has the help */
 };
 
 #define OPTIONS_MAX 48
 
-/* The options that all commands have, and then the options in tables of commands, each once. */
+/* The options that all commands have, followed by the options of single commands, each once. */
 struct option_table {
 	struct option_words words[OPTIONS_MAX];
 	unsigned int count;
@@ -189,16 +189,16 @@ struct command_line {
 	const char *option[OPTIONS_MAX];
 	const char *again[OPTIONS_MAX]; /* second values, or NULL */
 	bool options_ended;		/* the word "--" was found */
-	int lacks_value;    /* index of the last option if it lacks its value, otherwise -1 */
-	int first;	    /* index of words[0] in argv; 0 if there are no words */
+	int lacks_value;    /* index of the last option if its value is missing, otherwise -1 */
+	int first;	    /* index of words[0] in argv; 0 if `words` is empty */
 	unsigned int count; /* number of words */
-	char **words; /* words other than options, the command first; there is room for argv */
+	char **words;	    /* words that are no options, the command first; has room for argv */
 };
 
 /*
  * Separates the options of argv from the other words. A single "-" is a word, and everything after
- * "--" is a word. Refuses an unknown option, an option without its value, and a repeated option. On
- * failure, stores the words and options before the wrong option.
+ * "--" is a word. Refuses an unknown option, an option without its value, and a repeated option.
+ * After an error, stores the words and options that precede the wrong option.
  */
 int options_parse(int argc, char **argv, struct command_line *line);
 
@@ -207,21 +207,21 @@ int options_parse(int argc, char **argv, struct command_line *line);
 /*
  * Parses the words of the command line by the table of the context's command. Stores the values in
  * `args`, which the caller has set to 0. Refuses a word that is not in the table, a keyword that is
- * repeated or lacks its value, and a missing operand. A stored text of several words stays valid
- * until the next such text is parsed.
+ * repeated or lacks its value, and a missing operand. A value that is a text of several words is
+ * valid until the next such value is parsed.
  */
 int words_parse(struct context *context, const struct command_line *line, void *args);
 
-/* Adds the error that `word` is unexpected, and suggests a similar word. Returns the error. */
+/* Adds the error that `word` is unexpected; suggests a similar word. Returns the errno. */
 int unexpected(const struct command *command, const char *word);
 
 /* Returns the keyword or option of the command that is similar to `typed`, or NULL. */
 const char *keyword_nearly(const struct command *command, const char *typed);
 
-/* State after the last word of an incomplete command line, for completion. */
+/* State of the parser after the last complete word of a command line, for completion. */
 struct words_end {
-	const struct word *keyword; /* last keyword, if its value may continue; or NULL */
-	unsigned int values;	    /* number of words in the keyword's value so far */
+	const struct word *keyword; /* last keyword, if its value may have more words; or NULL */
+	unsigned int values;	    /* number of words of the keyword's value so far */
 	const char *first_value;    /* first word of the keyword's value */
 	uint64_t keywords;	    /* bit i is set if word i of the table was typed */
 	const char *operand;	    /* the first operand, or NULL */
@@ -235,7 +235,7 @@ struct words_end words_scan(const struct command *command, char *const words[], 
 /*
  * Copies word number `place` of an alternative in `value`: the alternative that begins with
  * `first`. For "drop|block TIME [escalate N]", first = "block" and place = 2, copies "[escalate".
- * Ignores `first` if there is only one alternative. Returns false if there is no such word.
+ * If `value` has only one alternative, ignores `first`. Returns false if there is no such word.
  */
 bool choice_word(const char *value, const char *first, unsigned int place, char ret[WORD_TEXT]);
 

@@ -79,7 +79,7 @@ static int option_refuse_again(const struct command_line *line, int option, cons
 
 /*
  * Parses the options in argv[*at], such as "--gate=main", "--gate", "-gmain" or "-jv". If the next
- * word is the value, increments *at. Stores the index of the last option in `ret_last`.
+ * word is the value, increments *at. Stores the index of the last of these options in `ret_last`.
  */
 static int options_take(struct command_line *line, int argc, char **argv, int *at, int *ret_last)
 {
@@ -128,9 +128,9 @@ static int options_take(struct command_line *line, int argc, char **argv, int *a
 }
 
 /*
- * If the value of an option is a number, and the word after it is a unit of time, appends the word
- * to the value, as in "--confirm 5 minutes", and returns true. option: index of the option before
- * the word, or -1.
+ * If the value of an option is a number, and the word after it is a unit of time, appends `word` to
+ * the value, as in "--confirm 5 minutes", and returns true. option: index of the option that
+ * precedes `word`, or -1.
  */
 static bool unit_take(struct command_line *line, int option, const char *word)
 {
@@ -193,7 +193,7 @@ const char *keyword_nearly(const struct command *command, const char *typed)
 	return nearly_find(typed, names, count);
 }
 
-/* Returns a keyword whose value may be `value`, such as `proto` for "tcp", or NULL. */
+/* Returns a keyword of whose value `value` can be the begin, such as `proto` for "tcp", or NULL. */
 static const struct word *keyword_of(const struct command *command, const char *value)
 {
 	for (unsigned int i = 0; i < command->word_count; i++) {
@@ -247,8 +247,8 @@ bool choice_word(const char *value, const char *first, unsigned int place, char 
 }
 
 /*
- * Returns whether `word` belongs to the value of a keyword that has `count` words so far. The name
- * of the value's type, such as "N per TIME", has a placeholder or a fixed word at each position.
+ * Returns whether `word` belongs to a keyword's value, which has `count` words so far. The name of
+ * the value's type, such as "N per TIME", has a placeholder or a fixed word at each position.
  *
  * A value of VALUE_NUMBERS also continues with a unit or a number, but not with an address, which
  * is an operand of allow and deny. It continues with `per` if a unit follows, as in "30 per
@@ -279,8 +279,8 @@ static bool value_goes_on(const struct command *command, const struct word *keyw
 }
 
 /*
- * Returns how many of the words after a keyword belong to its value. Stores their number without
- * units in `ret_values`; a quoted word counts as the number of words in it, at least 1.
+ * Returns how many of the words after a keyword belong to its value. Stores the number of these
+ * words except units in `ret_values`; a quoted word counts as the words in it, at least 1.
  */
 static unsigned int value_words(const struct command *command, const struct word *keyword,
 				char *const words[], unsigned int count, unsigned int *ret_values)
@@ -305,19 +305,19 @@ static unsigned int value_words(const struct command *command, const struct word
 
 /* --- Command lines -------------------------------------------------------------------------- */
 
-#define JOINED_TEXT 160 /* buffer size for the words of one value */
+#define JOINED_TEXT 160 /* buffer size for all words of a value */
 
-/* State of parsing a command line. */
+/* State of the parser of a command line. */
 struct filling {
 	struct context *context;
 	const struct command *command;
 	const struct command_line *line;
-	unsigned int at;   /* index of the current word */
-	uint64_t keywords; /* bit i is set if word i of the table was found */
+	unsigned int at;   /* index of the word that is being parsed */
+	uint64_t keywords; /* bit i: the command line has word i of the table */
 	char *args;	   /* arguments of the command, filled by the parser */
 };
 
-/* Parses a value, and stores it in the field of a word. Ignores `text` if the word has no value. */
+/* Parses the value of a word, and stores it in the word's field. Without a value, stores `true`. */
 static int value_store(struct filling *filling, const struct word *word, const char *what,
 		       const char *text)
 {
@@ -330,7 +330,7 @@ static int value_store(struct filling *filling, const struct word *word, const c
 	return 0;
 }
 
-/* Parses a keyword and its value. */
+/* Parses the current word as a keyword, and its value. */
 static int keyword_take(struct filling *filling, const struct word *keyword)
 {
 	static char text[JOINED_TEXT];
@@ -361,7 +361,7 @@ static int keyword_take(struct filling *filling, const struct word *keyword)
 	return value_store(filling, keyword, keyword->name, text);
 }
 
-/* Adds an operand. Moves operands to the front of the line's words, overwriting parsed words. */
+/* Parses an operand. Moves operands to the front of line->words, over words parsed before. */
 static int operand_take(struct filling *filling, char *text)
 {
 	const struct command *command = filling->command;
@@ -373,7 +373,7 @@ static int operand_take(struct filling *filling, char *text)
 	    (operand->kind == OPERAND && *count) ||
 	    (operand->kind != OPERANDS_ANYWHERE && filling->keywords))
 		return unexpected(command, text);
-	/* a text like a keyword, and unlike a prefix, is a typo if the operand is optional */
+	/* if the operand is optional, a text like a keyword and unlike a prefix is a typo */
 	if (!command->question && !text[strcspn(text, ".:/")] && keyword_nearly(command, text))
 		return unexpected(command, text);
 	words[1 + (*count)++] = text;
@@ -383,7 +383,7 @@ static int operand_take(struct filling *filling, char *text)
 	return 0;
 }
 
-/* Stores the values of the options in the command's table, and refuses all other options. */
+/* Stores the values of the options that the command's table has. Refuses other options. */
 static int options_store(struct filling *filling)
 {
 	const struct command *command = filling->command;

@@ -9,15 +9,15 @@
 
 #include "base/text.h"
 
-#define DEPTH_MAX 16 /* most nested objects and arrays */
+#define DEPTH_MAX 16 /* largest depth of nested objects and arrays */
 
 static struct {
 	FILE *out;
 	bool is_json;
 	bool is_begun;
 	unsigned int depth;
-	unsigned int line;	       /* depth of the object that is printed in one line, or 0 */
-	char closes[DEPTH_MAX + 1];    /* closing bracket at each depth: '}' or ']' */
+	unsigned int line;	       /* depth of the object that print_row() opened last, or 0 */
+	char closes[DEPTH_MAX + 1];    /* bracket that closes each depth: '}' or ']' */
 	bool has_items[DEPTH_MAX + 1]; /* an item was printed at this depth */
 } writer;
 
@@ -57,7 +57,7 @@ bool print_is_whole(void)
 
 /* --- JSON ----------------------------------------------------------------------------------- */
 
-/* Writes a JSON string in ASCII. Bytes that are not UTF-8 become '?'. */
+/* Writes a string as JSON in ASCII. Bytes that are not UTF-8 become '?'. */
 static void string_write(const char *text)
 {
 	uint32_t code;
@@ -83,7 +83,7 @@ static void string_write(const char *text)
 	fputc('"', writer.out);
 }
 
-/* In JSON, writes the separator and the key of a value. Returns false if the output is text. */
+/* In JSON, writes the comma and the key before a value. Returns false if the output is text. */
 static bool value_begin(const char *key)
 {
 	if (!writer.is_json)
@@ -186,7 +186,7 @@ void print_null(const char *key)
 	print_string(key, NULL, NULL);
 }
 
-/* In JSON, prints an integer as 1.0, so that readers always get a float. */
+/* JSON output has 1.0 for an integer, so that readers always get a float */
 void print_real(const char *key, double value)
 {
 	char text[32];

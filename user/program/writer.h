@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Program: writes the output of a command as text or as JSON, by the same calls. Text uses the
- * format of a value, JSON its key. Output is written at once, so a million rows need no memory.
+ * Program: writes the output of a command as text or as JSON, by the same calls. Each call has a
+ * format for text and a key for JSON, and writes at once, so a million rows need no memory.
  *
- *	print_object(NULL);
- *	print_string("gate", "gate %s: ", gate->name);
- *	print_number("rules", "%" PRIu64 " rules\n", rules);
- *	print_end();
+ * 	print_object(NULL);
+ * 	print_string("gate", "gate %s: ", gate->name);
+ * 	print_number("rules", "%" PRIu64 " rules\n", rules);
+ * 	print_end();
  */
 #ifndef SLUICE_WRITER_H
 #define SLUICE_WRITER_H
@@ -16,7 +16,7 @@
 #include <stdio.h>
 
 /*
- * Begins a document, as text or as JSON, which the functions below write to `out`. The previous
+ * Begins a document, as JSON or as text, which the functions below write to `out`. The previous
  * document may be incomplete.
  */
 void print_begin(FILE *out, bool json);
@@ -27,22 +27,22 @@ bool print_is_begun(void);
 
 /*
  * print_object(), print_row() and print_array() open an object or array in JSON; print_end() closes
- * the last one. They print nothing in text. key: NULL for the document and for items of an array.
+ * the innermost. In text, they print nothing. key: NULL for the document and for items of an array.
  */
 void print_object(const char *key);
-void print_row(const char *key); /* an object that is printed in one line */
+void print_row(const char *key); /* opens an object that is printed in one line */
 void print_array(const char *key);
 void print_end(void);
 
 /*
  * Print a value. format: printf format for text, with one conversion of the value's type; if it is
  * NULL, nothing is printed in text. If `value` is NULL, JSON has null, and nothing is printed in
- * text. In text, a string is made printable.
+ * text. In text, bytes of a string that are not printable become '?'.
  */
 void print_string(const char *key, const char *format, const char *value);
 void print_number(const char *key, const char *format, uint64_t value); /* "%" PRIu64 */
 
-/* Prints a number. If `is_known` is false, JSON has null, and nothing is printed in text. */
+/* Prints a number. If `is_known` is false, prints null in JSON, and nothing in text. */
 void print_known(const char *key, const char *format, bool is_known, uint64_t value);
 
 /* Print a value in JSON, and nothing in text. */

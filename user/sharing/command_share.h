@@ -26,22 +26,22 @@ enum share_on_loss {
 extern const char *const on_loss_words[ON_LOSS_DIVIDE + 1];
 
 /*
- * Default interval of rounds, in ms. A packet then costs at most 0.09 commands if each key gets at
- * least 103 packets per second at each node: see table_commands() in tests/sim/share.c.
+ * Default interval of rounds, in ms. If each key gets at least 103 packets per second at each node,
+ * a packet then costs at most 0.09 store commands: see table_commands() in tests/sim/share.c.
  */
 #define SHARE_ROUND_MS 110
 
 /*
- * Default number of keys that are reported in a round. A key needs 1 command per round, and 1 every
- * 10 s; with `shared block` 1 more per round, and 1 for each block. With the default interval, a
- * node sends some 2,400 commands per second, and at most 2,800 if keys change often.
+ * Default number of keys that a node reports in a round. A key needs 1 store command per round, and
+ * 1 every 10 s; with `shared block` 1 more per round, and 1 for each block. With the default
+ * interval, a node sends some 2,400 commands per second, and at most 2,800 if keys change often.
  */
 #define SHARE_MOST 256
 
-/* Largest --most: charging so many states takes a quarter of a 10 ms step. */
+/* Largest --most: charging the states of so many keys takes a quarter of a 10 ms step. */
 #define SHARE_MOST_MAX 20000
 
-/* The command without `run`: another package has its program. */
+/* Command `share` without function `run`, because sluice-share, in another package, runs it. */
 extern const struct command command_share;
 
 #endif

@@ -22,7 +22,7 @@
 #define STATE_PATH    (sizeof(RUN_DIR) + GATE_NAME + 32)
 #define STATE_VERSION 2
 
-/* An older state shows that the process is stopped. The time is equal to DIVISION_LEASE. */
+/* A state file older than this shows that the process is stopped. As long as DIVISION_LEASE. */
 #define STATE_OLD_NS (3 * NS_PER_SEC)
 
 #define NUMBER(member) offsetof(struct share_state, member)
@@ -63,7 +63,7 @@ static const char *state_path(const char *gate, char path[STATE_PATH])
 	return path;
 }
 
-/* Sets a member to a word of the command line, or to "?" if the word is not UTF-8. */
+/* Sets a JSON member to a word of the command line; to "?" if the word is not UTF-8. */
 static void word_set(json_t *object, const char *key, const char *word)
 {
 	json_object_set_new(object, key, json_string(word) ?: json_string("?"));
@@ -111,7 +111,7 @@ void share_state_forget(const char *gate)
 
 /* --- For other commands --------------------------------------------------------------------- */
 
-/* Copies a word if it is printable, because commands print it to a terminal. */
+/* Copies a word if it is printable, because commands will print it on a terminal. */
 static void word_get(json_t *object, const char *key, char *word, size_t size)
 {
 	const char *text = json_string_value(json_object_get(object, key));
@@ -146,7 +146,7 @@ static void state_unpack(json_t *object, struct sharing *sharing)
 	}
 }
 
-/* Reads the state file. Has no effect if there is no file or the caller may not read it. */
+/* Reads the state file into *ret. Does nothing if the file does not exist or cannot be read. */
 static void share_state_parse(const char *gate, struct sharing *sharing)
 {
 	char path[STATE_PATH];
@@ -158,7 +158,7 @@ static void share_state_parse(const char *gate, struct sharing *sharing)
 		return;
 	object = json_loadb(file.text, file.size, 0, NULL);
 	state_unpack(object, sharing);
-	/* a user may paste this command, so it must not be from another user */
+	/* a user may paste this command: do not take it from another user's file */
 	if (file.owner != geteuid())
 		sharing->command[0] = '\0';
 	json_decref(object);
@@ -194,7 +194,7 @@ struct sharing sharing_read(const struct gate *gate)
 	if (sharing.is_wanted)
 		sharing.divided_by = gate_divided_by(gate, uptime_ticks());
 	sharing.pid = holder.pid;
-	/* if the lock is free, the process has died, even if its state is recent */
+	/* if the lock is free, the process has died, even if its state file is recent */
 	if (lock == LOCK_FREE) {
 		sharing.sharer = SHARER_NONE;
 		sharing.state = (struct share_state){0};
@@ -228,7 +228,7 @@ const char *sharing_why(const struct sharing *sharing)
 	const char *why = sharing->state.why;
 	size_t length = strlen(sharing->store);
 
-	/* `why` begins with the address of the failed node: remove it if it is the only node */
+	/* `why` begins with the failed node's address: omit it if the store has no other node */
 	return !strncmp(why, sharing->store, length) && !strncmp(why + length, ": ", 2)
 		       ? why + length + 2
 		       : why;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Sharing: the state of the process that shares the limits of a gate. The process writes it every
- * second to /run/sluice/GATE.share.json (mode 0640, group of the gate). Its lock file shows whether
- * it is running.
+ * second to /run/sluice/GATE.share.json (mode 0640, group of the gate). The lock file of the
+ * process shows whether it is running.
  */
 #ifndef SLUICE_SHARE_STATE_H
 #define SLUICE_SHARE_STATE_H
@@ -15,11 +15,11 @@
 
 #define SHARE_WHY 160
 
-/* The state. The `help` texts in share_numbers describe the numbers. */
+/* The state that the process writes. The `help` texts in share_numbers describe the numbers. */
 struct share_state {
-	bool store_is_away;  /* no reply in the last FLOW_LOST rounds */
-	char why[SHARE_WHY]; /* why the store is away, printable; "": it is not away */
-	uint64_t nodes;	     /* 0: not yet known */
+	bool store_is_away;  /* the store did not reply in the last FLOW_LOST rounds */
+	char why[SHARE_WHY]; /* why the store is away, as printable text; "": it is not away */
+	uint64_t nodes;	     /* number of nodes; 0: not yet known */
 	uint64_t unlike, same_node, reported, round_ms, rounds, rounds_lost, left_out, left_out_now,
 		charged, blocked, commands, lost, refused, connects, cpu_ms;
 };
@@ -27,7 +27,7 @@ struct share_state {
 struct share_number {
 	const char *name; /* name in the JSON object */
 	size_t offset;
-	bool is_total; /* a Prometheus counter; otherwise a gauge */
+	bool is_total; /* a counter in Prometheus; otherwise a gauge */
 	const char *help;
 };
 
@@ -37,7 +37,7 @@ extern const struct share_number share_numbers[SHARE_NUMBERS];
 
 uint64_t share_number(const struct share_state *state, unsigned int number);
 
-/* The command line of the process that shares. */
+/* The command line of the process that shares the limits. */
 struct share_source {
 	const char *store;   /* operand STORE of the command */
 	const char *name;    /* option --name, or its default */
@@ -49,14 +49,14 @@ int share_state_publish(const struct gate *gate, const struct share_source *sour
 			const struct share_state *state);
 void share_state_remove(const char *gate);
 
-/* Removes files that a killed process left, after its gate was removed. */
+/* Removes the files that a killed process left, when its gate is removed. */
 void share_state_forget(const char *gate);
 
 /* --- For other commands --------------------------------------------------------------------- */
 
 enum sharer {
 	SHARER_NONE,   /* no process shares the limits of the gate */
-	SHARER_SILENT, /* the process has not written its state for STATE_OLD_NS */
+	SHARER_SILENT, /* the process has not written its state file for STATE_OLD_NS */
 	SHARER_LIVES,
 };
 
@@ -66,35 +66,35 @@ enum sharer {
 struct sharing {
 	bool is_wanted; /* a limit of the gate has `shared yes` or `shared block` */
 	enum sharer sharer;
-	pid_t pid;		 /* 0: PID of another namespace, or the lock cannot be read */
-	uint64_t silent_ns;	 /* age of the state; 0: there is no state */
+	pid_t pid;		 /* 0: PID of another namespace, or the lock is unreadable */
+	uint64_t silent_ns;	 /* age of the state file; 0: the file does not exist */
 	unsigned int divided_by; /* number by which the packet path divides each shared limit */
-	char store[SHARE_TEXT];	 /* as in share_source of the last process; "": unknown */
+	char store[SHARE_TEXT];	 /* store of the last process that shared limits; "": unknown */
 	char name[SHARE_TEXT];
 	char node[SHARE_TEXT];
-	char command[SHARE_COMMAND]; /* "": unknown, or the file belongs to another user */
-	struct share_state state;    /* zeros unless SHARER_LIVES */
+	char command[SHARE_COMMAND]; /* "": unknown, or from another user's file */
+	struct share_state state;    /* zeros unless `sharer` is SHARER_LIVES */
 };
 
-/* Reads the state of sharing. Ignores a file that an untrusted user can have written. */
+/* Reads whether and how limits are shared. Ignores files that an untrusted user can write. */
 struct sharing sharing_read(const struct gate *gate);
 
-/* Formats "process 4711", or "a process" if its PID is unknown. */
+/* Formats the sharing process, as "process 4711", or "a process" if its PID is unknown. */
 #define SHARER_TEXT 32
 const char *sharer_format(const struct sharing *sharing, char text[SHARER_TEXT]);
 
-/* Formats the value of --most that is enough for twice the sources of the last scan. */
+/* Formats the value of --most with which twice the keys of the last scan have accounts. */
 #define SHARING_ROOM 64
 const char *sharing_room(const struct sharing *sharing, char text[SHARING_ROOM]);
 
-/* Returns why the store is away, without the store's address; "" if it is not away. */
+/* Returns why the store is away, without the address of its only node; "" if it is not away. */
 const char *sharing_why(const struct sharing *sharing);
 
 /* Formats why limits are not shared, such as "no process shares them". Returns NULL if they are. */
 #define SHARING_TEXT (SHARE_TEXT + SHARE_WHY + 96)
 const char *sharing_trouble(const struct sharing *sharing, char text[SHARING_TEXT]);
 
-/* Formats how limits that are not shared apply now: to this node alone, or divided. */
+/* Formats how shared limits apply while they are not shared: to this node alone, or divided. */
 const char *sharing_effect(const struct sharing *sharing, char text[SHARING_TEXT]);
 
 #endif

@@ -23,7 +23,6 @@ static struct event full(void)
 	};
 }
 
-/* Parses the JSON of an event. */
 static struct event again(const struct event *event)
 {
 	char *line = event_json("edge", event), gate[GATE_NAME + 1];

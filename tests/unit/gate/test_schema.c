@@ -38,7 +38,6 @@ static const struct {
 	{"offenders", 0xfc69b1c80ddd64c2},  {"secret", 0x8f652f7c85ef811c},
 };
 
-/* Adds bytes to an FNV-1a hash. */
 static void digest_add(uint64_t *digest, const void *bytes, size_t size)
 {
 	for (const uint8_t *byte = bytes; size--; byte++)

@@ -51,7 +51,6 @@ static const struct {
 	{"5Mpps", 5000000, SL_RATE_PPS, 5000000, "5mpps"},
 };
 
-/* Parses a rate and a burst into a limit. */
 static inline void spec_set(struct sl_limit_spec *spec, const char *rate, const char *burst)
 {
 	struct value_amount value;

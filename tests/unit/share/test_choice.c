@@ -251,7 +251,7 @@ static const struct {
 		double seconds;
 		enum quiet quiet;
 		bool store_is_away;
-		/* whether `foremost` (F, else f) and `another` (A, else a) have an account */
+		/* accounts of `foremost` (F) and `another` (A); lower case: no account */
 		const char *reported;
 	} times[3];
 } rooms[] = {
