@@ -35,7 +35,7 @@ BPF_GLOBAL int count_inherited(const struct packet *packet, __u32 version, __u32
 	return 0;
 }
 
-/* Counts a packet in each limit that refused it. entry: counters of the policy version's policy. */
+/* Counts a packet in each limit that refused it. entry: counters of the policy that decided. */
 static __always_inline void count_refused(const struct packet *packet,
 					  const struct verdict *verdict, struct sl_counters *entry)
 {

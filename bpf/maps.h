@@ -32,7 +32,7 @@ MAP(splits, HASH, BPF_F_NO_PREALLOC, __u64, __u32);
 MAP(policies, ARRAY, BPF_F_MMAPABLE, __u32, struct sl_policy);
 MAP(counters, PERCPU_ARRAY, 0, __u32, struct sl_counters);
 
-/* The table of states (include/ways.h). Commands may change states; only packets insert any. */
+/* The table of states (include/ways.h). Commands change states; only packets insert states. */
 MAP(sets, ARRAY, BPF_F_MMAPABLE, __u32, struct sl_set);
 MAP(states, ARRAY, BPF_F_MMAPABLE, __u32, struct sl_entry);
 _Static_assert(sizeof(struct sl_state_words) == sizeof(struct sl_state), "the same words");

@@ -89,7 +89,7 @@ static int rule_join(const struct rule *from, const int *places, struct rule *ru
 
 int rules_join(struct ruleset *set, const struct ruleset *other)
 {
-	unsigned int count = set->count; /* rules from here on are from `other`, and not sorted */
+	unsigned int count = set->count; /* rules from here on are of `other`, and not sorted yet */
 	int places[SL_LIST_PLACES];
 	int err = ruleset_make_lists(set);
 

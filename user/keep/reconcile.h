@@ -27,7 +27,7 @@ enum renew {
 	RENEW_LISTS,
 };
 
-/* Prefixes whose changes by commands a reload reverts. */
+/* Prefixes whose rules were changed by commands, and are changed back by a reload. */
 struct undone {
 	unsigned int count;
 	char first[PREFIX_TEXT];

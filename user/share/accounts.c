@@ -190,7 +190,7 @@ static void account_set_entry(struct accounts *accounts, struct account *account
 	accounts->samples.list[entry].account = account - accounts->list + 1;
 }
 
-/* Notes that an account's key has no entry. A block of the key in the store applies to its next. */
+/* Notes that an account's key lost its entry. A block in the store then applies to the next. */
 static void account_lose_entry(struct account *account)
 {
 	account->entry = NO_ENTRY;

@@ -59,7 +59,7 @@ struct accounts {
 	unsigned int most, count;
 	unsigned int lost; /* largest `lost` of all accounts, after the last round */
 	uint64_t scanned_at;
-	/* sum, since the start, of the ticks that a key may take without a report */
+	/* ticks that each key may have taken without a report, since the start */
 	uint64_t unreported;
 	uint64_t left_out, charged, blocked; /* totals, see struct share_state */
 };

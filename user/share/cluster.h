@@ -54,7 +54,7 @@ struct cluster {
 
 	struct slot_map map;
 	struct store_node *node[NODES_MAX]; /* nodes, at the same indexes as in `map` */
-	struct store_node pool[NODES_MAX];  /* storage of the nodes */
+	struct store_node pool[NODES_MAX];  /* memory of the nodes in `node` */
 	bool map_is_known, map_is_stale;
 	unsigned int map_failures; /* consecutive reads of the map that failed */
 	unsigned int map_turn;	   /* the next read of the slot map begins with this node */

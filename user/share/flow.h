@@ -50,10 +50,10 @@ static inline uint64_t flow_whole(uint64_t ticks)
  */
 #define FLOW_LOST 3
 
-/* For so long after the next reply, the store may execute the report of a reset connection. */
+/* How long after the next reply the store may still execute a report of a reset connection. */
 #define FLOW_DOUBT (SL_TICKS_PER_SEC / 2)
 
-#define FLOW_NODES_MAX 4096 /* more nodes are counted as this number */
+#define FLOW_NODES_MAX 4096 /* with more nodes than this, count this number */
 
 #define FLOW_RATE (1ULL << 32) /* the whole rate; a share of the rate is a fraction of it */
 
