@@ -52,7 +52,7 @@ struct capture {
 	struct stream stream;
 	pcap_t *pcap;
 	uint16_t link;		   /* pcap files */
-	struct stream_packet from; /* pcapng: where the last packet is from */
+	struct stream_packet from; /* pcapng: interface and block of the last packet */
 	uint64_t number;
 	uint64_t ns;	/* time of the last chosen packet */
 	uint8_t *frame; /* room for a frame that frame_make() builds */

@@ -23,14 +23,14 @@ struct stream_interface {
 	char name[CAPTURE_NAME];
 };
 
-/* A packet on its way to libpcap. */
+/* Facts about a packet of a pcapng file that libpcap does not report. */
 struct stream_packet {
-	uint32_t number;    /* number of the interface within its section */
-	uint32_t interface; /* index in stream.interface, or an index past its end */
+	uint32_t number;    /* number of the packet's interface within its section */
+	uint32_t interface; /* index in stream.interface, or UINT32_MAX if it has none */
 	bool has_no_time;   /* the packet is in a simple packet block */
 };
 
-/* libpcap reads ahead by this many bytes. A block has at least 12 bytes, and one packet. */
+/* Bytes that libpcap reads ahead. A block has at most one packet, and at least 12 bytes. */
 #define STREAM_AHEAD   65536
 #define STREAM_PACKETS (STREAM_AHEAD / 8)
 
@@ -45,7 +45,7 @@ struct stream {
 	uint32_t taken;	 /* bytes of `stage` that libpcap has read */
 	struct stream_interface *interface;
 	unsigned int interfaces, room;
-	unsigned int section; /* index of the section's first interface */
+	unsigned int section; /* index in `interface` of the current section's first interface */
 	uint8_t stage[STREAM_STAGED];
 	char ahead[STREAM_AHEAD];
 	/* packets that libpcap has read, but not returned: a ring with two counters */
@@ -59,7 +59,7 @@ struct stream {
  */
 FILE *stream_open(struct stream *stream);
 
-/* Removes the packet that libpcap has just returned from the ring. Returns false if it is empty. */
+/* Takes from the ring the packet that libpcap has just returned. Returns false if it is empty. */
 bool stream_take(struct stream *stream, struct stream_packet *ret);
 
 #endif

@@ -28,7 +28,7 @@ struct events_args {
 	time_t since; /* print past events from this Unix time on; 0: not given */
 	const char *program;
 	const char *pcap;
-	unsigned int pcap_rate; /* packets per second; 0: PCAP_RATE */
+	unsigned int pcap_rate; /* packets per second to write to `pcap`; 0: PCAP_RATE */
 	bool pcap_whole;
 	bool journal;
 };
@@ -43,8 +43,8 @@ struct events_session {
 	bool is_broken; /* the reader closed standard output */
 	struct events_look look;
 	struct events_watch watch;
-	struct gate gate;	 /* the gate of `ring`, which `look` may close and open again */
-	struct event_ring *ring; /* NULL if this process does not read the ring */
+	struct gate gate;	 /* the gate for `ring`, because `look` may reopen its own */
+	struct event_ring *ring; /* ring buffer of map `events`; NULL if another process reads it */
 	struct events_pcap pcap;
 	struct events_server server;
 	struct events_runner runner;
@@ -120,11 +120,11 @@ static void runner_report(struct events_session *session)
 
 /* --- The packet path ------------------------------------------------------------------------ */
 
-#define PCAP_RATE     10   /* packets per second */
-#define PCAP_FILTERED 1000 /* packets per second on each CPU that are compared with filters */
-#define PCAP_BYTES    96   /* bytes of a packet: its headers, without long options */
+#define PCAP_RATE     10   /* default number of packets to write per second */
+#define PCAP_FILTERED 1000 /* packets per second and CPU to compare with filters */
+#define PCAP_BYTES    96   /* bytes of a packet to write: headers without long options */
 
-/* Writes a dropped packet to the file of --pcap, if it satisfies the filters. */
+/* Writes a sample of a dropped packet to the file of --pcap, if the packet matches the filters. */
 static int sample_write(struct events_session *session, const struct sl_sample *sample)
 {
 	const struct sl_record *record = &sample->record;
@@ -153,7 +153,7 @@ static int sample_write(struct events_session *session, const struct sl_sample *
 	return events_pcap_write(&session->pcap, &packet);
 }
 
-/* Called for each record of the ring. */
+/* Callback of the ring, for each record. */
 static int on_record(const struct sl_record *record, size_t size, void *data)
 {
 	struct events_session *session = data;
@@ -175,13 +175,13 @@ static void ring_end(struct events_session *session)
 }
 
 /*
- * Begins to read the ring. If this process may not, or another process reads the ring, the events
- * are found by the counters alone; only --pcap then fails.
+ * Begins to read the ring. If this process may not read it, or another process does, events are
+ * found by counters alone; with --pcap, that is an error.
  */
 static int ring_begin(struct events_session *session)
 {
 	const struct events_args *args = session->args;
-	/* if packets are filtered, the first packets of a second may not be among them */
+	/* with filters, get more samples: the first ones of a second may not match */
 	bool has_filter = args->within.bits || args->policy.is_given;
 	const struct ring_samples samples = {
 		.per_second = !args->pcap  ? 0
@@ -206,7 +206,7 @@ static int ring_begin(struct events_session *session)
 	return 0;
 }
 
-/* Extends the lease of the ring, and begins again if the gate was remade. */
+/* Extends the lease of the ring. If the gate was made again, begins to read the new gate's ring. */
 static int ring_step(struct events_session *session, uint64_t pinned)
 {
 	unsigned int mark = error_count();

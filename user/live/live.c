@@ -111,7 +111,7 @@ void live_close(struct live *live)
 
 #define TASK_LEAST_NS	(5 * NS_PER_SEC)
 #define TASK_REST	200 /* a task rests for this many times the CPU time that its run used */
-#define COUNTERS_REST	50  /* the same for counters of policies, of which a gate may have many */
+#define COUNTERS_REST	50  /* the same for reading the counters of policies */
 #define WALK_SHARE	100 /* a walk over sources uses at most interval / 100 of CPU time */
 #define WALK_LEAST_NS	(2 * NS_PER_MS)
 #define FIRST_WALK_NS	(200 * NS_PER_MS) /* of each refresh during the first two passes */
@@ -172,7 +172,7 @@ static int part_count(struct live *live, uint32_t part)
 	_cleanup_free_ uint32_t *keys = NULL;
 
 	if (live->gate.has_secret) {
-		/* the owner of the gate may have made maps whose sizes do not fit */
+		/* the gate's owner may have made `sets` too small for `states` */
 		for (uint32_t i = first; i < first + count && i / SL_WAYS < live->table.sets.count;
 		     i++)
 			used += table_once(sets[i / SL_WAYS].tag[i % SL_WAYS]) != 0;
@@ -256,7 +256,7 @@ static int counters_refresh(struct live *live)
 	int err;
 
 	if (now < live->counters_task.due)
-		return 0; /* the rates stay as they are */
+		return 0; /* the rates of the last reading stay */
 	span = live->counters_at ? now - live->counters_at : 0;
 	before = live->stats;
 	live->stats = (struct stats){0};

@@ -112,7 +112,7 @@ struct live {
 	unsigned int matching; /* number of sources that the filter of `wish` accepts */
 	float read_share;      /* part of the known sources that the last refresh visited */
 	uint64_t pass_ns;      /* time from begin to end of the last pass over all sources, in ns */
-	float cpu_share;       /* CPUs that this process used over LIVE_COSTS refreshes */
+	float cpu_share;       /* CPU time / elapsed time, over LIVE_COSTS refreshes */
 
 	/* the following members are only for live.c */
 	struct durations timed[LIVE_HISTORY][DURATIONS_VERDICTS]; /* of refreshes, as a ring */
@@ -123,7 +123,7 @@ struct live {
 	uint64_t passes;      /* complete passes since gate_enter() */
 	uint32_t visited;     /* number of visits during this refresh */
 	struct live_task attachments_task, findings_task, counters_task;
-	uint64_t counters_at; /* uptime when the counters were read, in ns; 0: not yet */
+	uint64_t counters_at; /* uptime when counters were last read, in ns; 0: never */
 	uint32_t *in_use;     /* number of used entries, for each part of the table of states */
 	uint32_t parts;
 	uint64_t parts_read; /* number of parts read so far, counting each reading */

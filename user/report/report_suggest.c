@@ -31,10 +31,10 @@ static const char *moment_of(uint64_t ns, char text[MOMENT_TEXT])
 
 /* --- A curve -------------------------------------------------------------------------------- */
 
-#define PLOT_STEPS 4 /* steps of the ladder below and above the knee */
+#define PLOT_STEPS 4 /* number of rates to print below the knee, and above it */
 #define PLOT_WIDTH 40
 
-/* Returns the logarithm of a number to base 2, interpolated between powers of 2. */
+/* Returns the logarithm to base 2 of a number, by linear interpolation between powers of 2. */
 static double log2_about(uint64_t number)
 {
 	int power = 63 - __builtin_clzll(number | 1);
@@ -42,7 +42,7 @@ static double log2_about(uint64_t number)
 	return power + (double)number / (1ULL << power) - 1;
 }
 
-/* Returns the length of a bar on a logarithmic scale. */
+/* Returns the length of the bar for a burst, on a logarithmic scale in which `most` is longest. */
 static int bar_length(uint64_t burst, uint64_t most)
 {
 	return most > 1 ? 1 + (PLOT_WIDTH - 1) * log2_about(burst) / log2_about(most) : 1;
@@ -77,8 +77,8 @@ static void curve_json(const struct suggest_curve *curve)
 /* --- A limit -------------------------------------------------------------------------------- */
 
 /*
- * Prints the YAML of a limit. If a policy has no room for it, prints it as a comment. budget: the
- * limit is the budget for new sources, which has only a rate and a burst.
+ * Prints a limit as YAML. is_comment: as a comment, because the policy has no room for it. budget:
+ * the limit is the budget for new sources, of which only rate and burst are printed.
  */
 static void limit_print(const struct limit *limit, bool is_comment, bool budget)
 {
@@ -149,7 +149,7 @@ static void outliers_json(const struct proposal *proposal)
 	print_end();
 }
 
-/* Prints the facts about a proposed limit, in comments before the limit. */
+/* Prints comments about a proposed limit: what it is based on, and what it would have refused. */
 static void proposal_explain(const struct suggest *suggest, enum suggest_class class,
 			     enum suggest_scope scope)
 {
@@ -290,7 +290,7 @@ static void head_print(const struct suggest *suggest, const char *capture)
 	attack_print(&suggest->attack);
 }
 
-/* Prints which classes have too little traffic. */
+/* Prints a comment for each class of packets that has too little traffic for a proposal. */
 static void refusals_print(const struct suggest *suggest)
 {
 	for (int i = 0; i < SUGGEST_CLASSES; i++) {
@@ -305,8 +305,8 @@ static void refusals_print(const struct suggest *suggest)
 }
 
 /*
- * Prints the limits. A policy has room for SL_LIMITS_MAX of them: first the limits of sources, in
- * the order of the classes. The other limits follow as comments.
+ * Prints the limits: first those by source, in the order of the classes. After SL_LIMITS_MAX limits
+ * the policy has no room for more, so further limits are comments.
  */
 static void limits_print(const struct suggest *suggest)
 {

@@ -5,7 +5,7 @@
 
 #include "suggest/suggest.h"
 
-/* Prints the proposals from a capture. capture: its name as the user wrote it. */
+/* Prints the limits that were proposed from a capture. capture: its name as the user typed it. */
 void report_suggest(const struct suggest *suggest, const char *capture);
 
 #endif

@@ -34,8 +34,8 @@ bool limit_refuses(const struct limit_state *state);
 int limit_shown(const struct source_view *view);
 
 /*
- * Prints a source in one row: its address, padded to `width`, counters, and a limit; in JSON all
- * limits, as an element of an array. print_view_head() prints the names of the columns.
+ * Prints a source: as text in a row with its address (padded to `width`), counters and a limit; as
+ * JSON with all limits, as an element of an array. print_view_head() prints the column titles.
  */
 void print_view_head(int width);
 void print_source_view(const struct source_view *view, int width);
