@@ -202,7 +202,7 @@ struct sl_limit_spec {
 	__u8 burst_unit;       /* enum sl_burst_unit */
 	__u8 groups;	       /* window: number of sub-windows into which T is divided */
 	__u8 action;	       /* enum sl_action */
-	__u8 escalate;	       /* factor by which each block is longer; 0: all equally long */
+	__u8 escalate;	       /* factor by which blocks get longer; 0: all equally long */
 	__u8 per[SL_FAMILIES]; /* prefix length of the key, for each family */
 	__u8 key_dst;	       /* 1 if the key is the destination address; egress only */
 	__u8 start;	       /* enum sl_start */
@@ -251,7 +251,7 @@ struct sl_limit {
 	__u8 bits;	/* window: size of one count in `past`, in bits */
 	__u8 shift;	/* window: a count in `past` is in units of 2^shift */
 	__u8 coarse;	/* window: a time step is 2^coarse ticks */
-	__u8 escalate;	/* factor by which each block is longer; 0: all equally long */
+	__u8 escalate;	/* factor by which blocks get longer; 0: all equally long */
 	__u8 steps_max; /* number of steps after which a block has length `block_max` */
 	__u16 span; /* time in which an empty state refills, in ticks, as short_make() stores it */
 	__u8 unit_shift; /* shared limit: its entries count in units of 2^unit_shift ticks */
@@ -379,7 +379,7 @@ struct sl_sketch {
 
 /* Sizes and settings that are fixed when the gate is made. */
 struct sl_params {
-	__u32 flood_threshold; /* number of new keys' packets in an interval that begins a flood */
+	__u32 flood_threshold; /* more packets of new keys than this in an interval are a flood */
 	__u32 interval_shift;  /* an interval is 2^interval_shift jiffies, about 64 ms */
 	__u32 set_mask;	       /* number of sets in the table of states, minus 1 */
 	__u32 host_mask;       /* number of sets in the host cache, minus 1 */
@@ -510,10 +510,10 @@ struct sl_state {
 		__u64 ready_at; /* shape: earliest departure of the next packet */
 	};
 	union {
-		__u64 full_at; /* token bucket: last time at which it was full without slices */
+		__u64 full_at; /* token bucket: when it was last full and had no valid slice */
 		__u64 past;    /* window: counts of the sub-windows before the current one */
 	};
-	__u64 charged_at;    /* time of the last charge; window: a time within its sub-window */
+	__u64 charged_at;    /* time of the last charge; window: a time in its sub-window */
 	__u64 blocked_until; /* end of the block in which no packet passes; 0: never blocked */
 };
 
@@ -534,7 +534,7 @@ struct sl_state_words {
 struct sl_set {
 	/* tag of the key in each way; 0: the way is free; also read as two 64-bit words */
 	__u16 tag[SL_WAYS] __attribute__((aligned(8)));
-	__u32 displaced; /* twice the number of its keys in other sets, plus 1 if it is locked */
+	__u32 displaced; /* 2 x keys displaced to other sets, plus 1 if the set is locked */
 	__u32 pad[3];	 /* padding, so that two sets fill a cache line */
 };
 

@@ -341,7 +341,7 @@ int attach_device(const struct gate *gate, struct programs *programs, const stru
 
 /*
  * Adds the filter again after detaching failed, unless the filter still exists. After an error, the
- * kernel may have removed it or not.
+ * kernel may or may not have removed it.
  */
 static void filter_restore(const struct gate *gate, const struct attachment *a, int program_fd)
 {

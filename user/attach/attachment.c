@@ -157,7 +157,7 @@ static int device_look(const struct attachment *a, uint64_t netns, uint32_t prog
 }
 
 /*
- * Returns whether the gate has an attachment of its own to this device. An ifindex is unique only
+ * Returns whether another attachment of the gate is to this device. An ifindex is unique only
  * within a namespace, so two devices of a gate may have the same ifindex.
  */
 static bool is_of_another(const struct gate *gate, const struct attachment *a, uint64_t netns,

@@ -597,7 +597,7 @@ void policy_version_write(struct gate *gate, uint32_t version, const struct sl_p
 	copy.since = 0;
 	*to = copy;
 	__atomic_store_n(&to->since, since, __ATOMIC_RELEASE);
-	/* discard the old copy: another version with the same `since` may have been undone */
+	/* discard the checked copy: it may be of an undone version with the same `since` */
 	gate->checked[version] = (struct sl_policy){0};
 }
 

@@ -193,7 +193,7 @@ const char *keyword_nearly(const struct command *command, const char *typed)
 	return nearly_find(typed, names, count);
 }
 
-/* Returns a keyword of whose value `value` can be the begin, such as `proto` for "tcp", or NULL. */
+/* Returns a keyword whose value may begin with `value`, such as `proto` for "tcp", or NULL. */
 static const struct word *keyword_of(const struct command *command, const char *value)
 {
 	for (unsigned int i = 0; i < command->word_count; i++) {

@@ -186,7 +186,7 @@ void print_null(const char *key)
 	print_string(key, NULL, NULL);
 }
 
-/* JSON output has 1.0 for an integer, so that readers always get a float */
+/* In JSON, prints an integer as 1.0, so that readers always get a float. */
 void print_real(const char *key, double value)
 {
 	char text[32];

@@ -148,7 +148,7 @@ static void draw_help(const struct viewer *viewer, unsigned int row, unsigned in
 		screen_line(row++, STYLE_PLAIN, "");
 }
 
-/* Fills the grid with the rows that are on the screen. Returns the row of the first of them. */
+/* Fills the grid with the rows to draw. Stores in *ret_offset how many rows are above them. */
 static int grid_read(struct viewer *viewer, unsigned int height, unsigned int *ret_offset)
 {
 	struct live *live = viewer->live;

@@ -30,7 +30,7 @@ void viewer_fail(struct viewer *viewer, unsigned int mark)
 
 /* --- Reading -------------------------------------------------------------------------------- */
 
-/* Takes the order of the sources from the last refresh, and puts the cursor on its source. */
+/* Copies the order of the last refresh. If the cursor follows a source, moves it to the source. */
 static void order_take(struct viewer *viewer)
 {
 	struct live *live = viewer->live;
