@@ -24,11 +24,22 @@ static void address_key(const struct sockaddr_storage *address, uint8_t key[17])
 	key[0] = address->ss_family;
 }
 
-static void entry_shut(struct connection_entry *entry, uint64_t now)
+static void entry_shut(struct connections *all, struct connection_entry *entry, uint64_t now)
 {
 	shutdown(entry->fd, SHUT_RDWR);
+	all->streams -= entry->state == CONNECTION_STREAM;
 	entry->state = CONNECTION_SHUT;
 	entry->since = now;
+	if (entry->waiter)
+		all->abandon(entry->waiter);
+	entry->waiter = NULL;
+}
+
+static bool client_has_left(const struct connection_entry *entry)
+{
+	struct pollfd polled = {.fd = entry->fd, .events = POLLRDHUP};
+
+	return poll(&polled, 1, 0) > 0 && polled.revents & (POLLRDHUP | POLLHUP | POLLERR);
 }
 
 /*
@@ -37,11 +48,8 @@ static void entry_shut(struct connection_entry *entry, uint64_t now)
  */
 static bool entry_is_spare(const struct connection_entry *entry)
 {
-	struct pollfd polled = {.fd = entry->fd, .events = POLLRDHUP};
-
 	return entry->state == CONNECTION_IDLE ||
-	       (entry->state == CONNECTION_BUSY && poll(&polled, 1, 0) > 0 &&
-		polled.revents & (POLLRDHUP | POLLHUP | POLLERR));
+	       (entry->state == CONNECTION_BUSY && client_has_left(entry));
 }
 
 /* Closes the oldest connection that is spare, of an address if `key` is not NULL. */
@@ -57,7 +65,7 @@ static bool oldest_shut(struct connections *all, const uint8_t *key, uint64_t no
 			oldest = entry;
 	}
 	if (oldest)
-		entry_shut(oldest, now);
+		entry_shut(all, oldest, now);
 	return oldest;
 }
 
@@ -128,8 +136,16 @@ bool connection_set(struct connections *all, struct connection_entry *entry,
 		entry->state = state;
 		entry->since = now;
 	}
+	entry->waiter = NULL;
 	pthread_mutex_unlock(&all->lock);
 	return fits;
+}
+
+void connection_wait(struct connections *all, struct connection_entry *entry, void *waiter)
+{
+	pthread_mutex_lock(&all->lock);
+	entry->waiter = waiter;
+	pthread_mutex_unlock(&all->lock);
 }
 
 void connections_expire(struct connections *all, uint64_t now)
@@ -139,8 +155,9 @@ void connections_expire(struct connections *all, uint64_t now)
 		struct connection_entry *entry = &all->entries[i];
 
 		if ((entry->state == CONNECTION_IDLE && now > entry->since + IDLE_NS) ||
-		    (entry->state == CONNECTION_BUSY && now > entry->since + BUSY_NS))
-			entry_shut(entry, now);
+		    (entry->state == CONNECTION_BUSY && now > entry->since + BUSY_NS) ||
+		    (entry->waiter && client_has_left(entry)))
+			entry_shut(all, entry, now);
 	}
 	pthread_mutex_unlock(&all->lock);
 }

@@ -29,12 +29,15 @@ struct connection_entry {
 	int fd;
 	uint8_t address[17]; /* family and address; all zero for a UNIX socket */
 	uint64_t since;	     /* uptime of the last change of `state`, in ns */
+	void *waiter;	     /* request that waits for another thread, or NULL */
 };
 
 struct connections {
 	pthread_mutex_t lock;
 	struct connection_entry entries[CONNECTIONS_MAX + CONNECTIONS_CLOSED];
 	unsigned int streams;
+	/* Ends the wait of entry->waiter, because its client has left. Called with the lock. */
+	void (*abandon)(void *waiter);
 };
 
 /*
@@ -54,8 +57,11 @@ void connection_remove(struct connections *all, int fd);
 bool connection_set(struct connections *all, struct connection_entry *entry,
 		    enum client_state state, uint64_t now);
 
+/* Stores that a request of the connection waits. connection_set() ends this. */
+void connection_wait(struct connections *all, struct connection_entry *entry, void *waiter);
+
 /*
- * Closes connections that are too slow: with no complete request for 20 s, or with an answer that
+ * Closes connections whose client has left, and connections that are too slow: with no complete request for 20 s, or with an answer that
  * the client has not read after 120 s. Called once a second.
  */
 void connections_expire(struct connections *all, uint64_t now);

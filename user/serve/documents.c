@@ -36,6 +36,7 @@ struct documents {
 	uint64_t places; /* last place in the queue */
 	bool stops, kicked;
 	uint64_t reading_since;
+	const struct slot *reading; /* slot that is read without the lock, or NULL */
 };
 
 /* --- Slots ---------------------------------------------------------------------------------- */
@@ -123,6 +124,27 @@ bool documents_ask(struct documents *documents, const struct route *route, struc
 	}
 	pthread_mutex_unlock(&documents->lock);
 	return is_answered;
+}
+
+bool documents_cancel(struct documents *documents, const struct asker *asker)
+{
+	bool found = false;
+
+	pthread_mutex_lock(&documents->lock);
+	for (int i = 0; i < SLOTS && !found; i++) {
+		struct slot *slot = &documents->slots[i];
+		struct asker **link = &slot->askers;
+
+		while (*link && *link != asker)
+			link = &(*link)->next;
+		found = *link;
+		if (found)
+			*link = asker->next;
+		if (found && !slot->askers && slot != documents->reading)
+			slot->queued = 0;
+	}
+	pthread_mutex_unlock(&documents->lock);
+	return found;
 }
 
 void documents_expire(struct documents *documents)
@@ -214,11 +236,13 @@ static void slot_read(struct documents *documents, struct slot *slot)
 	struct answer *answer;
 
 	documents->reading_since = uptime_ns();
+	documents->reading = slot;
 	pthread_mutex_unlock(&documents->lock);
 	answer = document_read(&documents->reader, &slot->route, &least);
 	rest = (clock_read(CLOCK_THREAD_CPUTIME_ID) - begun) * REST;
 	pthread_mutex_lock(&documents->lock);
 	documents->reading_since = 0;
+	documents->reading = NULL;
 	answer_drop(slot->answer);
 	slot->answer = answer;
 	slot->read_at = uptime_ns();

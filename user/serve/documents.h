@@ -43,6 +43,12 @@ struct asker {
 bool documents_ask(struct documents *documents, const struct route *route, struct asker *asker,
 		   bool waits);
 
+/*
+ * Removes a client that waits. Returns false if it does not wait, so that ready() was or will be
+ * called. A document that no other client waits for is not read.
+ */
+bool documents_cancel(struct documents *documents, const struct asker *asker);
+
 /* Gives an answer to clients that have waited for too long. Called once a second. */
 void documents_expire(struct documents *documents);
 

@@ -122,11 +122,11 @@ ssize_t stream_write(struct event_stream *stream, char *buffer, size_t room)
 
 	pthread_mutex_lock(&feeds->lock);
 	if (!stream->pending) {
-		stream->pending = feeds->stops ? NULL : stream_next(stream);
+		stream->pending = feeds->stops || stream->ends ? NULL : stream_next(stream);
 		stream->length = stream->pending ? strlen(stream->pending) : 0;
 		stream->offset = 0;
 	}
-	if (feeds->stops) {
+	if (feeds->stops || stream->ends) {
 		count = -1;
 	} else if (!stream->pending) {
 		stream->waits = true;
@@ -144,6 +144,16 @@ ssize_t stream_write(struct event_stream *stream, char *buffer, size_t room)
 	}
 	pthread_mutex_unlock(&feeds->lock);
 	return count;
+}
+
+void stream_abandon(struct event_stream *stream)
+{
+	struct feeds *feeds = stream->feeds;
+
+	pthread_mutex_lock(&feeds->lock);
+	stream->ends = true;
+	stream_wake(stream);
+	pthread_mutex_unlock(&feeds->lock);
 }
 
 void feeds_refresh(struct feeds *feeds)

@@ -37,6 +37,7 @@ struct event_stream {
 	bool knows_origin, from_unit; /* origin of the events that was sent last */
 	char *pending;		      /* a text that did not fit, from `offset` on */
 	size_t offset, length;
+	bool ends;  /* the client has left */
 	bool waits; /* wake() is called when there is more to send */
 	void (*sleep)(void *data);
 	void (*wake)(void *data);
@@ -54,6 +55,9 @@ void feeds_leave(struct event_stream *stream);
  * or 0 after it has called stream->sleep().
  */
 ssize_t stream_write(struct event_stream *stream, char *buffer, size_t room);
+
+/* Ends a stream whose client has left. */
+void stream_abandon(struct event_stream *stream);
 
 /* Wakes streams that have sent nothing for a while. Called once a second. */
 void feeds_refresh(struct feeds *feeds);

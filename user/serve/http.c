@@ -173,6 +173,17 @@ static void request_ready(struct asker *asker)
 	MHD_resume_connection(request->connection);
 }
 
+/* Called if the client of a request has left that waits for a document or for events. */
+static void request_abandon(void *data)
+{
+	struct request *request = data;
+
+	if (request->stream)
+		stream_abandon(request->stream);
+	else if (documents_cancel(request->http->documents, &request->asker))
+		MHD_resume_connection(request->connection);
+}
+
 /* Refuses a client that may not read. Returns whether it was answered, with *ret. */
 static bool client_refuse(struct request *request, const struct route *route, enum MHD_Result *ret)
 {
@@ -245,6 +256,7 @@ static enum MHD_Result stream_begin(struct request *request, const char *gate)
 	request->stream = stream;
 	feeds_join(documents_feeds(request->http->documents), stream);
 	documents_kick(request->http->documents);
+	connection_wait(connections, request->entry, request);
 	return response_send(request->connection, MHD_HTTP_OK, "text/event-stream",
 			     MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, STREAM_BLOCK,
 							       on_stream, stream, NULL));
@@ -311,6 +323,8 @@ static enum MHD_Result request_answer(struct request *request)
 	MHD_suspend_connection(connection);
 	if (documents_ask(documents, &route, &request->asker, true))
 		MHD_resume_connection(connection);
+	else
+		connection_wait(&request->http->connections, request->entry, request);
 	return MHD_YES;
 }
 
@@ -484,6 +498,7 @@ int http_open(struct documents *documents, const struct http_secrets *secrets, s
 	http->documents = documents;
 	http->secrets = *secrets;
 	pthread_mutex_init(&http->connections.lock, NULL);
+	http->connections.abandon = request_abandon;
 	err = daemon_start(http);
 	if (err) {
 		free(http);

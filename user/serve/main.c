@@ -6,6 +6,7 @@
  */
 #include <errno.h>
 #include <grp.h>
+#include <malloc.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -244,8 +245,11 @@ static int serve_run(const struct context *context, const void *data)
 		.signals = -1,
 		.timer = -1,
 	};
-	int err = files_read(&serve)
-			  ?: serve_open(&serve, context->gate_given ? context->gate : NULL);
+	int err;
+
+	/* copies of tables return to the kernel when they are freed, whatever was allocated since */
+	mallopt(M_MMAP_THRESHOLD, 128 << 10);
+	err = files_read(&serve) ?: serve_open(&serve, context->gate_given ? context->gate : NULL);
 
 	if (!err)
 		sd_notify(0, "READY=1\nSTATUS=serving");

@@ -167,6 +167,33 @@ TEST(test_slow_clients_are_closed)
 	assert_int_equal(state_of(1002), CONNECTION_STREAM);
 }
 
+static void *abandoned;
+
+static void abandon(void *waiter)
+{
+	abandoned = waiter;
+}
+
+TEST(test_a_request_whose_client_has_left_waits_no_longer)
+{
+	int pair[2], request;
+
+	empty(NULL);
+	abandoned = NULL;
+	all.abandon = abandon;
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+	assert_true(add(pair[0], 1, 0));
+	connection_set(&all, connection_of(&all, pair[0]), CONNECTION_BUSY, 0);
+	connection_wait(&all, connection_of(&all, pair[0]), &request);
+	connections_expire(&all, 1);
+	assert_null(abandoned);
+	close(pair[1]);
+	connections_expire(&all, 2);
+	assert_ptr_equal(abandoned, &request);
+	assert_int_equal(state_of(pair[0]), CONNECTION_SHUT);
+	close(pair[0]);
+}
+
 TEST(test_streams_are_counted)
 {
 	empty(NULL);
