@@ -9,6 +9,7 @@ import shutil
 import signal
 import struct
 import subprocess
+import time
 
 import pytest
 
@@ -136,6 +137,28 @@ def test_a_lower_quantile_leaves_out_more_sources(suggest):
     loud = [(n * 5 * MS, frame(f"10.9.0.{1 + n % 5}")) for n in range(4000)]  # 5 sources of 40 pps beside 50 of 10 pps
     packets = merged(clients(50), loud)
     assert [limit_of(suggest(packets, "quantile", quantile, "headroom", "0"))["pps"] for quantile in ("100", "50")] == [50, 10]
+
+
+@pytest.mark.parametrize("words", [(), ("x.pcap", "--from-gate"), ("x.pcap", "watch", "20s"), ("--from-gate", "watch", "11s")])
+def test_a_capture_or_a_gate(words):
+    refused(run_sluice("suggest", *words, status=2))
+
+
+def test_from_the_counters_of_a_gate(lab):
+    lab.attach()
+    lab.sluice("set", "default", "rate", "10kpps", "action", "observe")
+    command = [SLUICE, "-g", lab.gate, "-n", lab.filter, "-j", "suggest", "--from-gate", "watch", "12s", "headroom", "0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        while process.poll() is None:
+            for number in range(1, 13):
+                lab.send(f"192.0.2.{number}", 20)
+            time.sleep(0.5)
+        out, err = process.stdout.read(), process.stderr.read()
+    assert process.returncode == 0, err
+    document = json.loads(out)
+    limit, = [limit for limit in document["limits"] if limit["in_file"] and limit["per"] == "32/64"]
+    assert document["source"] == "gate" and limit["members"] >= 12 and limit["refused_packets"] is None
+    assert 20 <= limit["pps"] <= 100 and 20 <= limit["burst"] <= 200
 
 
 # --- Captures of real tools -------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,7 +12,9 @@
 #include "capture/capture.h"
 #include "program/progress.h"
 #include "replaying/command_suggest.h"
+#include "report/parts.h"
 #include "report/report_suggest.h"
+#include "suggest/from_gate.h"
 #include "suggest/suggest.h"
 
 /* Packets between two updates of the progress. */
@@ -134,6 +137,60 @@ static int choice_make(const struct suggest_args *words, struct capture_choice *
 	return words->to ? mac_parse(words->to, ret->to) : 0;
 }
 
+/* Proposes from a capture, and prints the proposals. */
+static int suggest_capture(const struct suggest_args *words, struct suggest *suggest)
+{
+	_cleanup_fclose_ FILE *copy = NULL;
+	struct input input = {.path = words->capture};
+	unsigned int mark;
+	int err = choice_make(words, &input.choice), damaged;
+
+	if (!err && !strcmp(input.path, "-"))
+		err = input_copy(&input);
+	copy = input.copy;
+	if (err)
+		return err;
+	damaged = input_read(&input, suggest, false);
+	if (damaged && !suggest->packets)
+		return damaged;
+	err = suggest_propose(suggest) ?: suggest_check(suggest, words->capture);
+	if (err)
+		return err;
+	mark = error_count();
+	if (suggest_must_try(suggest))
+		input_read(&input, suggest, true);
+	error_drop(mark); /* the same error as after the first reading */
+	report_suggest(suggest, words->capture);
+	attack_warn(&suggest->attack, words->capture);
+	return damaged;
+}
+
+/* Proposes from the counters of a gate, which it reads once a second, and prints the proposals. */
+static int suggest_gate(const char *name, uint64_t watch_ns, struct suggest *suggest)
+{
+	_cleanup_(gate_close) struct gate gate = GATE_CLOSED;
+	_cleanup_(counts_free) struct counts_reader reader = {0};
+	uint64_t begun = clock_read(CLOCK_MONOTONIC), since = clock_read(CLOCK_REALTIME), now;
+	int err = gate_open_named(&gate, name) ?: counts_begin(&reader, suggest);
+
+	while (!err && (now = clock_read(CLOCK_MONOTONIC) - begun) <= watch_ns) {
+		uint64_t next = (now / NS_PER_SEC + 1) * NS_PER_SEC;
+
+		progress_show(now, watch_ns, suggest->packets, "packets");
+		err = counts_read(&reader, &gate, since + now);
+		now = clock_read(CLOCK_MONOTONIC) - begun;
+		if (now < next)
+			poll(NULL, 0, (next - now) / NS_PER_MS + 1);
+	}
+	progress_end();
+	err = err ?: suggest_propose(suggest) ?: suggest_check(suggest, gate.name);
+	if (err)
+		return err;
+	report_suggest(suggest, gate.name);
+	attack_warn(&suggest->attack, gate.name);
+	return 0;
+}
+
 int suggest_command(const struct context *context, const void *args)
 {
 	const struct suggest_args *words = args;
@@ -141,31 +198,19 @@ int suggest_command(const struct context *context, const void *args)
 		.quantile = words->quantile ?: SUGGEST_QUANTILE,
 		.headroom = words->headroom ? words->headroom - 1 : SUGGEST_HEADROOM,
 		.most = POPULATION_MAX,
+		.from_counters = words->from_gate,
 	};
 	_cleanup_(suggest_free) struct suggest suggest = {0};
-	_cleanup_fclose_ FILE *copy = NULL;
-	struct input input = {.path = words->capture};
-	unsigned int mark;
-	int err = choice_make(words, &input.choice), damaged;
+	int err = 0;
 
-	(void)context;
-	if (!err && !strcmp(input.path, "-"))
-		err = input_copy(&input);
-	copy = input.copy;
+	if (!words->capture == !words->from_gate)
+		err = error_misuse("no-capture", NULL,
+				   "which capture?; write a file, - or --from-gate");
+	else if (words->watch_ns && !words->from_gate)
+		err = error_misuse("unexpected", "watch", "only for --from-gate; omit it");
 	err = err ?: suggest_begin(&suggest, &settings);
-	if (err)
-		return err;
-	damaged = input_read(&input, &suggest, false);
-	if (damaged && !suggest.packets)
-		return damaged;
-	err = suggest_propose(&suggest) ?: suggest_check(&suggest, words->capture);
-	if (err)
-		return err;
-	mark = error_count();
-	if (suggest_must_try(&suggest))
-		input_read(&input, &suggest, true);
-	error_drop(mark); /* the same error as after the first reading */
-	report_suggest(&suggest, words->capture);
-	attack_warn(&suggest.attack, words->capture);
-	return damaged;
+	if (err || !words->from_gate)
+		return err ?: suggest_capture(words, &suggest);
+	return suggest_gate(context->gate_given ? context->gate : NULL,
+			    words->watch_ns ?: NS_PER_SEC * 60, &suggest);
 }

@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+#include "base/clock.h"
+
 #define PER_CENT 1000 /* unit of a quantile */
 
 /* Parses a percentage from 50 to 100, such as 99.9, into thousandths of a per cent. */
@@ -34,6 +36,7 @@ static int headroom_parse(const struct value_type *type, const char *what, const
 static const struct value_type quantile_percent = {.name = "PERCENT",
 						   .parse = quantile_parse,
 						   .expected = "write 99, 99.9 or 100"},
+			       watch_time = VALUE_TIME(12 * NS_PER_SEC, 86400 * NS_PER_SEC),
 			       headroom_percent = {
 				       .name = "PERCENT", .parse = headroom_parse, .most = 1000};
 
@@ -43,6 +46,10 @@ static const struct word suggest_table[] = {
 	 "the part of the sources of which a limit refuses nothing; default: 99.9"},
 	{"headroom", KEYWORD, &headroom_percent, offsetof(struct suggest_args, headroom),
 	 "what is added to each rate and burst, in per cent; default: 50"},
+	{"watch", KEYWORD, &watch_time, offsetof(struct suggest_args, watch_ns),
+	 "with --from-gate: how long to read the counters, 12s to 1d; default: 1min"},
+	{"--from-gate", OPTION, NULL, offsetof(struct suggest_args, from_gate),
+	 "propose from the counters of a running gate, read once a second, not from a capture"},
 	{"--in", OPTION, NULL, offsetof(struct suggest_args, is_in),
 	 "read packets that were received (default)"},
 	{"--out", OPTION, NULL, offsetof(struct suggest_args, is_out),
@@ -55,12 +62,11 @@ static const struct word suggest_table[] = {
 
 const struct command command_suggest = {
 	.name = "suggest",
-	.brief = "propose limits from a capture",
+	.brief = "propose limits from a capture or a gate",
 	.details =
 		"Prints a rules file whose limits only observe, with the reasons as comments. It "
 		"changes no gate.\n"
 		"CAPTURE is a pcap or pcapng file, or - for standard input.",
-	.question = "which capture?",
 	COMMAND_WORDS(suggest_table, struct suggest_args),
 	.program = "replay",
 	.package = "sluice-replay",

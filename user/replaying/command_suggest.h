@@ -7,7 +7,9 @@
 
 /* Words that were not given are 0 or NULL. */
 struct suggest_args {
-	const char *capture;
+	const char *capture; /* NULL with from_gate */
+	bool from_gate;
+	uint64_t watch_ns;
 	unsigned int quantile; /* in thousandths of a per cent */
 	unsigned int headroom; /* per cent + 1 */
 	const char *to;

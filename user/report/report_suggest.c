@@ -163,9 +163,15 @@ static void proposal_explain(const struct suggest *suggest, enum suggest_class c
 	print_text("\n      # With a burst of one second each needs, in pps: p50 %" PRIu64
 		   ", p99 %" PRIu64 ", p99.9 %" PRIu64 ", max %" PRIu64 ".\n",
 		   proposal->p50, proposal->p99, proposal->p999, proposal->max);
-	print_text("      # This limit would have refused %" PRIu64 " packets of %" PRIu64 " %s.\n",
-		   proposal->refused_packets, proposal->refused_members,
-		   scope_members(scope, proposal->refused_members));
+	if (suggest->settings.from_counters)
+		print_text("      # This limit would have refused packets of at most %u %s.\n",
+			   suggest->population[class][scope].trials,
+			   scope_members(scope, suggest->population[class][scope].trials));
+	else
+		print_text("      # This limit would have refused %" PRIu64 " packets of %" PRIu64
+			   " %s.\n",
+			   proposal->refused_packets, proposal->refused_members,
+			   scope_members(scope, proposal->refused_members));
 	outliers_print(suggest, proposal, scope);
 	print_text("      # The smallest burst that refuses nothing of %g %% of %s:\n",
 		   suggest->settings.quantile / 1000.0,
@@ -205,8 +211,10 @@ static void proposal_json(const struct suggest *suggest, enum suggest_class clas
 		print_number("pps", NULL, spec->rate);
 		print_number("burst", NULL, spec->burst);
 		print_string("words", NULL, limit_format(&proposal->limit, &everyone, text) + 1);
-		print_number("refused_packets", NULL, proposal->refused_packets);
-		print_number("refused_members", NULL, proposal->refused_members);
+		print_known("refused_packets", NULL, !suggest->settings.from_counters,
+			    proposal->refused_packets);
+		print_known("refused_members", NULL, !suggest->settings.from_counters,
+			    proposal->refused_members);
 	}
 	print_end();
 }
@@ -271,9 +279,18 @@ static void head_print(const struct suggest *suggest, const char *capture)
 	const struct proposal *all = &suggest->proposal[SUGGEST_ALL][SUGGEST_SOURCES];
 	char from[MOMENT_TEXT], to[MOMENT_TEXT];
 
-	print_text("# Limits that 'sluice suggest' proposes from %s. They observe: packets over a\n"
-		   "# limit are counted and pass.\n",
-		   name_shown(capture));
+	if (suggest->settings.from_counters)
+		print_text(
+			"# Limits that 'sluice suggest' proposes from the counters of gate "
+			"'%s', read once a second.\n# They observe: packets over a limit are "
+			"counted and pass.\n# Counters do not have times and ports: each burst is "
+			"at most what came in a second, all\n# packets are one class, and sources "
+			"without a bucket are not seen.\n",
+			name_shown(capture));
+	else
+		print_text("# Limits that 'sluice suggest' proposes from %s. They observe: packets "
+			   "over a\n# limit are counted and pass.\n",
+			   name_shown(capture));
 	print_text("# From %s to %s: %" PRIu64 " packets of %" PRIu64 " %s.\n",
 		   moment_of(suggest->first_ns, from), moment_of(suggest->last_ns, to),
 		   suggest->packets, all->members, scope_members(SUGGEST_SOURCES, all->members));
@@ -354,6 +371,7 @@ static void json_print(const struct suggest *suggest)
 	char text[MOMENT_TEXT];
 
 	print_object(NULL);
+	print_string("source", NULL, suggest->settings.from_counters ? "gate" : "capture");
 	print_string("from", NULL, moment_of(suggest->first_ns, text));
 	print_string("to", NULL, moment_of(suggest->last_ns, text));
 	print_number("packets", NULL, suggest->packets);
@@ -385,9 +403,15 @@ void report_suggest(const struct suggest *suggest, const char *capture)
 	print_text("policies:\n  - prefix: default\n    limits:\n");
 	limits_print(suggest);
 	budget_print(suggest);
-	print_text("# Test it on other traffic, and then on the gate:\n"
-		   "#   sluice suggest %s | sluice replay OTHER.pcap -f -\n"
-		   "#   sluice suggest %s | sluice apply -\n"
-		   "# 'sluice sources' then counts under WOULD what the limits would drop.\n",
-		   word_typed(capture), word_typed(capture));
+	if (suggest->settings.from_counters)
+		print_text(
+			"# Test it on a capture:\n#   sluice suggest --from-gate | sluice replay "
+			"OTHER.pcap -f -\n");
+	else
+		print_text(
+			"# Test it on other traffic, and then on the gate:\n"
+			"#   sluice suggest %s | sluice replay OTHER.pcap -f -\n"
+			"#   sluice suggest %s | sluice apply -\n"
+			"# 'sluice sources' then counts under WOULD what the limits would drop.\n",
+			word_typed(capture), word_typed(capture));
 }

@@ -5,7 +5,10 @@
 
 #include "suggest/suggest.h"
 
-/* Prints the limits that were proposed from a capture. capture: its name as the user typed it. */
+/*
+ * Prints the proposals. capture: the name of the capture as the user typed it, or the name of the
+ * gate whose counters were read.
+ */
 void report_suggest(const struct suggest *suggest, const char *capture);
 
 #endif

@@ -123,7 +123,7 @@ int suggest_add(struct suggest *suggest, const struct suggest_packet *packet)
 	uint64_t now;
 	int err = 0;
 
-	if (!suggest->packets)
+	if (!suggest->first_ns)
 		suggest->first_ns = packet->ns;
 	suggest->last_ns = packet->ns;
 	suggest->packets += packet->packets;

@@ -78,6 +78,7 @@ struct suggest_settings {
 	unsigned int quantile;
 	unsigned int headroom; /* per cent that are added to the rate and to the burst */
 	uint32_t most;	       /* POPULATION_MAX; smaller in tests */
+	bool from_counters;    /* the packets are counts of a gate: from_gate.h */
 };
 
 #define SUGGEST_QUANTILE 99900U

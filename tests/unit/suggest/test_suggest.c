@@ -72,7 +72,7 @@ static void hand_over(const struct stream *streams, unsigned int count, unsigned
 
 static void begin_with(unsigned int headroom, uint32_t most)
 {
-	struct suggest_settings settings = {SUGGEST_QUANTILE, headroom, most};
+	struct suggest_settings settings = {SUGGEST_QUANTILE, headroom, most, false};
 
 	assert_int_equal(suggest_begin(&suggest, &settings), 0);
 }
