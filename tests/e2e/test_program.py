@@ -87,7 +87,8 @@ def test_only_programs_of_their_own_link_more_libraries():
     assert linked(f"{SLUICE}-replay") == {"pcap"}
 
 
-@pytest.mark.parametrize("name,word", [("share", "a:1"), ("top", "-b"), ("replay", "x.pcap")])
+@pytest.mark.parametrize("name,word", [("share", "a:1"), ("top", "-b"), ("replay", "x.pcap"),
+                                       ("serve", "-v")])
 def test_a_program_that_is_not_installed(tmp_path, name, word):
     """If a program is not installed, the error message names its package."""
     binary = shutil.copy(SLUICE, tmp_path)

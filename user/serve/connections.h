@@ -61,8 +61,9 @@ bool connection_set(struct connections *all, struct connection_entry *entry,
 void connection_wait(struct connections *all, struct connection_entry *entry, void *waiter);
 
 /*
- * Closes connections whose client has left, and connections that are too slow: with no complete request for 20 s, or with an answer that
- * the client has not read after 120 s. Called once a second.
+ * Closes connections whose client has left, and connections that are too slow: with no complete
+ * request for 20 s, or with an answer that the client has not read after 120 s. Called once a
+ * second.
  */
 void connections_expire(struct connections *all, uint64_t now);
 

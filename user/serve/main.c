@@ -247,7 +247,7 @@ static int serve_run(const struct context *context, const void *data)
 	};
 	int err;
 
-	/* copies of tables return to the kernel when they are freed, whatever was allocated since */
+	/* freed copies of tables return to the kernel, whatever was allocated since */
 	mallopt(M_MMAP_THRESHOLD, 128 << 10);
 	err = files_read(&serve) ?: serve_open(&serve, context->gate_given ? context->gate : NULL);
 
