@@ -171,10 +171,10 @@ END
 """, "bash"]
 
 
-def recipes(title="Recipes"):
-    """Returns (line number, commands) for each recipe of the README."""
+def recipes(title="Recipes", page=README):
+    """Returns (line number, commands) for each block of commands in a section of a page."""
     found = []
-    for number, line in section(README, title):
+    for number, line in section(page, title):
         if not line.startswith("    "):
             found.append((number + 1, ""))
         else:
@@ -193,10 +193,12 @@ def host(tmp_path):
 
 
 def test_the_recipes_do_what_they_say(host):
-    """All recipes of the README work, one after the other, on the same host."""
-    limits, blocklist, boot, cluster, metrics = recipes()
-    for number, text in recipes():
-        print(f"README.md, line {number}")
+    """All recipes of the README, and two that it links to, work one after the other on the same host."""
+    limits, boot = recipes()
+    blocklist, = recipes("A blocklist", "docs/deployment.md")
+    metrics, = recipes("Without sluice-serve", "docs/monitoring/README.md")
+    for number, text in (limits, blocklist, boot, metrics):
+        print(f"line {number}: {text}")
         answer(host, text)
 
     shown = answer(host, "sluice show")
@@ -215,16 +217,12 @@ def test_the_recipes_do_what_they_say(host):
     assert answer(host, "cat /var/lib/misc/drop.txt") == ["203.0.113.0/24 ; SBL1"]
     assert "denied" in answer(host, "sluice check 203.0.113.9")[0]
 
-    assert len(cluster[1].splitlines()) == 3 and any("shared yes" in line for line in shown)
-    assert answer(host, ". /etc/sluice/main.share && echo $STORE") == ["redis-a:6379,redis-b:6379"]
-
     assert len(boot[1].splitlines()) == 3
     answer(host, "sluice detach all && sluice apply /etc/sluice/main.yaml")
     assert answer(host, "sluice show") == shown
     assert any(line.startswith("  eth0 ") for line in answer(host, "sluice status"))
     assert answer(host, "cat /var/lib/typed") == ["install-deps package", "make deb", "apt install ./build/sluice_1_amd64.deb",
-                                                  "systemctl enable --now sluice@main",
-                                                  "systemctl enable --now sluice-share@main"]
+                                                  "systemctl enable --now sluice@main"]
 
     schedule, user, command = re.match(r"((?:\S+ ){5})(\w+) (.*)", answer(host, "cat /etc/cron.d/sluice")[0]).groups()
     assert (schedule, user) == ("* * * * * ", "root") and command in metrics[1]
