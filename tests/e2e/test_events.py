@@ -129,7 +129,7 @@ def test_drops_before_the_watch_do_not_count(attached, watching):
 
 def test_an_entry_ends(attached, watching):
     events = watching()
-    attached.sluice("deny", "203.0.113.7", "for", "2s")
+    attached.sluice("deny", "203.0.113.7", "for", "5s")
     attached.sluice("allow", "203.0.113.0/24", "for", "1h")
     ended = events.wait_for("entry", "instant")
     assert ended["source"] == "203.0.113.7" and "deny" in ended["text"]
@@ -459,3 +459,44 @@ def test_the_sample_is_bounded_and_filtered(attached, watching, tmp_path):
 def test_only_one_process_reads_the_packet_path(attached, watching, tmp_path):
     watching()
     refused(attached.sluice("events", "--pcap", str(tmp_path / "file"), status=None), "reads its events", code=1)
+
+
+# --- Programs -------------------------------------------------------------------------------------
+
+def program(path, script):
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(0o755)
+    return str(path)
+
+
+def test_a_program_runs_for_each_event(attached, watching, tmp_path):
+    out = tmp_path / "out"
+    events = watching("kind", "rules", "--exec",
+                      program(tmp_path / "program", f"cat >>{out}; echo $SLUICE_GATE $SLUICE_EVENT >>{out}; exit 1"))
+    attached.sluice("set", "default", "rate", "10pps")
+    event = events.wait_for("rules", "instant")
+    wait_until(lambda: out.exists() and len(out.read_text().splitlines()) == 2, "a line of the program")
+    line, variables = out.read_text().splitlines()
+    assert json.loads(line) == event and variables == f"{attached.gate} rules"
+    wait_until(lambda: "1 with an error" in events.err.read_text(), events.err.read_text())
+    assert len(events.err.read_text().splitlines()) == 1
+
+
+def test_programs_that_hang_end_with_it(attached, watching, tmp_path):
+    pids = tmp_path / "pids"
+    events = watching("kind", "rules", "--exec", program(tmp_path / "program", f"echo $$ >>{pids}; sleep 1000"))
+    attached.sluice("set", "default", "rate", "10pps")
+    wait_until(lambda: pids.exists() and pids.read_text().endswith("\n"), "a program", SECONDS)
+    pid = int(pids.read_text())
+    attached.sluice("set", "default", "rate", "20pps")
+    events.wait_for("rules", "instant", count=2)
+    events.stop()
+    wait_until(lambda: not os.path.exists(f"/proc/{pid}"), "the end of the program")
+
+
+def test_limits_that_no_process_shares(attached, watching):
+    events = watching()
+    attached.sluice("set", "default", "rate", "10pps", "shared", "yes")
+    begin = events.wait_for("store", "begin")
+    attached.sluice("set", "default", "rate", "10pps", "shared", "no")
+    assert events.wait_for("store", "end")["id"] == begin["id"]

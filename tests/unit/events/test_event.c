@@ -75,6 +75,10 @@ TEST(test_lines_that_are_no_event_are_refused)
 	assert_int_equal(event_parse(line, gate, &ret), -EINVAL);
 	memcpy(at, "\"source\"", 8);
 	assert_int_equal(event_parse(line, gate, &ret), 0);
+	at = strstr(line, "\"version\":1");
+	at[10] = '2'; /* another version */
+	assert_int_equal(event_parse(line, gate, &ret), -EINVAL);
+	at[10] = '1';
 	at = strstr(line, "2001:db8");
 	memcpy(at, "2001:xx8", 8); /* no such prefix */
 	assert_int_equal(event_parse(line, gate, &ret), -EINVAL);

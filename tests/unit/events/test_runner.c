@@ -39,6 +39,19 @@ static void wait_for_end(uint64_t now)
 	}
 }
 
+/* Waits until a process is gone, which init has to wait for. */
+static void wait_until_gone(pid_t pid)
+{
+	for (int ms = 0; !kill(pid, 0); ms++) {
+		if (ms == 20000) {
+			kill(pid, SIGKILL);
+			fail_msg("process %d goes on", pid);
+		}
+		usleep(1000);
+	}
+	assert_int_equal(errno, ESRCH);
+}
+
 static const char *output_read(void)
 {
 	static char text[4096];
@@ -97,8 +110,8 @@ TEST(test_a_program_is_killed_with_its_children_at_its_limit)
 	char script[256];
 	pid_t child;
 
-	snprintf(script, sizeof(script), "sleep 1000 & echo $! > %s.new; mv %s.new %s; wait",
-		 output, output, output);
+	snprintf(script, sizeof(script), "sleep 20 & echo $! > %s.new; mv %s.new %s; wait", output,
+		 output, output);
 	unlink(output);
 	begin(script);
 	events_runner_add(&runner, "edge", &event, 5);
@@ -109,9 +122,7 @@ TEST(test_a_program_is_killed_with_its_children_at_its_limit)
 	assert_int_equal(kill(child, 0), 0);
 	wait_for_end(5 + RUNNER_LIMIT_NS);
 	assert_int_equal(runner.killed, 1);
-	while (!kill(child, 0)) /* until init has reaped the child */
-		usleep(1000);
-	assert_int_equal(errno, ESRCH);
+	wait_until_gone(child);
 	events_runner_end(&runner);
 }
 
@@ -119,19 +130,18 @@ TEST(test_what_a_program_leaves_is_killed_when_it_ends)
 {
 	char script[256];
 
-	snprintf(script, sizeof(script), "sleep 1000 & echo $! > %s", output);
+	snprintf(script, sizeof(script), "sleep 20 & echo $! > %s", output);
 	begin(script);
 	events_runner_add(&runner, "edge", &event, 0);
 	wait_for_end(0);
-	while (!kill(atoi(output_read()), 0))
-		usleep(1000);
+	wait_until_gone(atoi(output_read()));
 	assert_int_equal(runner.killed, 0);
 	events_runner_end(&runner);
 }
 
 TEST(test_programs_are_bounded_and_the_rest_is_counted)
 {
-	begin("exec sleep 1000");
+	begin("exec sleep 20");
 	for (int i = 0; i < RUNNER_MOST + RUNNER_QUEUE + 3; i++)
 		events_runner_add(&runner, "edge", &event, 0);
 	assert_int_equal(runner.count, RUNNER_MOST);
