@@ -258,6 +258,12 @@ def test_flows_are_spread_over_cpus(files):
     assert packets_of(document["replays"][0]["totals"]) == counts(250, 250)
 
 
+def test_standard_input_is_read_once(files):
+    for words in (("-f", "-", "-f", "-"), ("-f", "-", "--in", "--out")):
+        error = json.loads(files([(0, frame(A))], words=words, status=2).out)["error"]
+        assert error["id"] == "unexpected"
+
+
 # --- The running gate -----------------------------------------------------------------------------
 
 def test_the_rules_of_the_running_gate_are_used_and_its_state_stays(files, attached):

@@ -36,7 +36,7 @@ static int gate_fill(const struct ruleset *rules, const struct gate_sizes *sizes
 	if (err)
 		return err;
 	snprintf(gate->name, sizeof(gate->name), "replay");
-	/* nobody can attack this gate, and a random secret could change which states are evicted */
+	/* a random secret would make the results of two replays differ, by other evictions */
 	for (int i = 0; i < SL_SECRETS; i++)
 		gate->secret[i] = (i + 1) * 0x9e3779b97f4a7c15ULL;
 	err = bpf_map_update_elem(gate->map[MAP_SECRET], &first, gate->secret, 0);

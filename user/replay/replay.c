@@ -123,9 +123,14 @@ static int cpus_open(struct replay *replay)
 static int choice_make(struct replay *replay)
 {
 	const struct replay_words *words = replay->words;
+	unsigned int from_stdin = !strcmp(words->capture, "-");
 
 	if (words->is_in && words->is_out)
 		return error_misuse("unexpected", "--out", "excludes --in");
+	for (int i = 0; i < RULES_MAX; i++)
+		from_stdin += words->rules[i] && !strcmp(words->rules[i], "-");
+	if (from_stdin > 1)
+		return error_misuse("unexpected", "-", "standard input is read only once");
 	replay->choice = (struct capture_choice){
 		.direction = words->is_out ? CAPTURE_OUT : CAPTURE_IN,
 		.has_to = words->to,

@@ -107,9 +107,10 @@ static void print_notes(const struct replay *replay)
 static void print_capture(const struct replay *replay)
 {
 	const struct capture_totals *totals = capture_totals(replay->capture);
+	bool is_stdin = !print_is_json() && !strcmp(replay->words->capture, "-");
 	char from[INSTANT_TEXT], to[INSTANT_TEXT];
 
-	print_string("capture", "%s: ", replay->words->capture);
+	print_string("capture", "%s: ", is_stdin ? "standard input" : replay->words->capture);
 	print_number("packets", "%" PRIu64 " packets, ", totals->packets);
 	print_number("bytes", "%" PRIu64 " bytes\n", replay->bytes);
 	if (totals->packets) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Replay: counts what the rules did to the packets of a capture: in all, by reason, policy, limit,
- * source and interval of time. The counts are exact, unlike those of a gate, which forgets sources.
+ * source and interval of time. The counts are exact; the gate itself counts only some sources.
  */
 #ifndef SLUICE_REPLAY_TALLY_H
 #define SLUICE_REPLAY_TALLY_H
@@ -11,7 +11,7 @@
 
 struct capture_packet;
 
-/* What happened to a packet. A limit that observes passes a packet that it would have dropped. */
+/* The fate of a packet. A limit that observes passes a packet that it would have dropped. */
 enum fate {
 	FATE_PASSED,
 	FATE_WOULD_DROP,
