@@ -155,6 +155,29 @@ TEST(test_one_packet_less_refuses)
 	assert_true(hundred_refused(100, 19) >= 1);
 }
 
+TEST(test_the_first_packet_of_a_source_counts)
+{
+	struct stream twice = {.addr = "192.0.2.1"};
+	struct suggest_packet packet = packet_of(&twice, START);
+
+	begin_with(0, POPULATION_MAX);
+	add(&packet);
+	add(&packet);
+	assert_int_equal(member_burst(&suggest.population[0][0].items[0], 0), 2);
+	end(NULL);
+}
+
+TEST(test_a_burst_refills_within_a_tenth_of_the_capture)
+{
+	/* each client sends 300 packets once: a burst of 300 would be enough at any rate */
+	clients_make(clients, addresses, CLIENTS, (struct stream){.size = 300, .gap = 100000});
+	clients[CLIENTS] = (struct stream){.addr = "198.51.100.7", .size = 1, .gap = 1000};
+	run(clients, CLIENTS + 1, 20000, 0);
+	assert_int_equal(proposal_of(SUGGEST_ALL)->limit.spec.burst, 300);
+	assert_int_equal(proposal_of(SUGGEST_ALL)->limit.spec.rate, 200); /* 300 in 1.9 s */
+	end(NULL);
+}
+
 TEST(test_headroom_raises_rate_and_burst)
 {
 	run(&hundred, 1, 20000, 50);
@@ -365,7 +388,7 @@ TEST(test_budget_of_new_sources)
 	for (unsigned int i = 0; i < 480; i++) {
 		snprintf(names[i], sizeof(names[i]), "10.1.%u.%u", i / 250, i % 250);
 		many[i + 1] =
-			(struct stream){.addr = names[i], .size = 3, .gap = 60000, .from = 125 * i};
+			(struct stream){.addr = names[i], .size = 3, .gap = 20000, .from = 125 * i};
 	}
 	run(many, 481, 60000, 0);
 	assert_int_equal(budget->refusal, SUGGEST_PROPOSED);
