@@ -190,6 +190,18 @@ def test_directions_and_the_hook(files):
     assert (sent["packets"], packets_of(sent["replays"][0]["totals"])) == (3, counts(1, 2))
 
 
+@pytest.mark.parametrize("size", [60, 2048, 4096, 9000, 65000])
+def test_a_frame_of_any_size_is_judged_on_egress(files, size):
+    document = parsed(files([(0, frame(A, size))] * 3, rules("{rate: 1/h, burst: 1, key: dst}"), words=("--out",)))
+    assert packets_of(document["replays"][0]["totals"]) == counts(1, 2)
+    assert document["bytes"] == 3 * size
+
+
+def test_a_frame_without_a_packet_is_judged_on_egress(files):
+    replay, = parsed(files([(0, frame(A)[:14]), (1, bytes(14))], rules("{rate: 1pps}"), words=("--out",)))["replays"]
+    assert {name for name, cell in replay["reasons"].items() if cell["packets"]} == {"unreadable", "short"}
+
+
 def test_a_destination_and_an_interface_are_chosen(files):
     other = mac(SENDER_MAC) + mac(FILTER_MAC) + frame(A)[12:]
     both = parsed(files([(0, frame(A)), (1, other)], rules("{rate: 1pps}"), words=("--to", FILTER_MAC)))

@@ -13,8 +13,13 @@
 #include "gate/transaction.h"
 #include "sluice.skel.h"
 
-/* The kernel accepts a page and 17 fragments; a longer frame is given as if it had been cut. */
-#define RUN_MAX (64 << 10)
+/*
+ * Bytes of a frame that are given to a program; a longer frame is given as if it had been cut. An
+ * XDP program gets a page and 17 fragments. Before TC programs got fragments, they got a page at
+ * most.
+ */
+#define RUN_MAX	   (64 << 10)
+#define RUN_MAX_TC 2048
 
 /* --- Making --------------------------------------------------------------------------------- */
 
@@ -117,6 +122,19 @@ static int program_run(int program, const uint8_t *bytes, uint32_t size)
 	return bpf_prog_test_run_opts(program, &opts);
 }
 
+/* Runs the program of the hook. Returns 0, or an errno if the kernel runs no program on the frame. */
+static int frame_run(const struct judge *judge, const uint8_t *bytes, uint32_t size)
+{
+	int err = program_run(judge->program[judge->hook], bytes, size);
+
+	if (!err || judge->hook == HOOK_XDP)
+		return err;
+	if (size > RUN_MAX_TC)
+		return program_run(judge->program[judge->hook], bytes, RUN_MAX_TC);
+	/* an skb needs a byte after the Ethernet header; without a source the hook is irrelevant */
+	return program_run(judge->program[HOOK_XDP], bytes, size);
+}
+
 enum judge_result judge_packet(struct judge *judge, const struct capture_packet *packet,
 			       struct sl_judged *ret)
 {
@@ -129,12 +147,8 @@ enum judge_result judge_packet(struct judge *judge, const struct capture_packet 
 		return JUDGE_CUT;
 	clock_set(judge, packet->ns);
 	judge->bss->test_length = packet->length;
-	if (program_run(judge->program[judge->hook], packet->bytes, size)) {
-		/* TC programs do not run on some frames that XDP programs run on */
-		if (judge->hook == HOOK_XDP ||
-		    program_run(judge->program[HOOK_XDP], packet->bytes, size))
-			return JUDGE_REFUSED;
-	}
+	if (frame_run(judge, packet->bytes, size))
+		return JUDGE_REFUSED;
 	memcpy(ret, judge->bss->test_judged, sizeof(*ret));
 	return packet->is_cut && ret->reason == SL_DROP_UNREADABLE ? JUDGE_CUT : JUDGE_DONE;
 }
