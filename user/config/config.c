@@ -314,7 +314,7 @@ static int prefix_merge(struct config_reader *reader, struct claim *claims, unsi
 			*slot = claim;
 		else if (!rule_add_list(&rule, list, rule_list_end(&claim->rule, list)))
 			refuse(reader, claim->at, "two-ends", prefix_format(&rule.prefix, text),
-			       "it has an end on list '%s', and may have an end on one list only",
+			       "its entry on list '%s' expires already; only one entry can",
 			       reader->config.rules.lists[rule.timed].name);
 	}
 	if (entry) {

@@ -373,8 +373,8 @@ static void entries_read(struct events_look *look)
 }
 
 /*
- * After a change of the rules, removes the entries that would be reported as ended in this step, but
- * were changed or removed.
+ * After a change of the rules, removes the entries that this step would report as ended, although
+ * the change removed them or gave them another end.
  */
 static void entries_check(struct events_look *look)
 {

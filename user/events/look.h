@@ -49,8 +49,8 @@ void events_look_cross(struct events_look *look, struct events_watch *watch,
 		       const struct sl_crossing *crossing);
 
 /*
- * Stores the policy that decided about a record, and the limit that refused the packet. Stores "" if
- * the limit is not known.
+ * Stores the policy that decided about the packet of a record, and the limit that refused it, or ""
+ * if the limit is not known.
  */
 void record_name(const struct gate *gate, const struct sl_record *record, struct source_fact *ret);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Events: writes samples of dropped packets to a file in the format pcapng (draft-ietf-opsawg-pcapng),
- * with the reason, the limit and the policy as the comment of each packet.
+ * Events: writes samples of dropped packets to a pcapng file (draft-ietf-opsawg-pcapng). The
+ * comment of each packet has the reason, the limit and the policy.
  */
 #ifndef SLUICE_EVENTS_PCAP_H
 #define SLUICE_EVENTS_PCAP_H

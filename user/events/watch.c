@@ -562,7 +562,7 @@ static const struct attachment *device_now(const struct events_watch *watch,
 	return found;
 }
 
-/* Reports an attachment that is not there any more. `sluice keep` removes the pin of a lost device. */
+/* Reports an attachment that is gone. `sluice keep` removes the pin of a lost device. */
 static void device_vanish(struct events_watch *watch, const struct attachment *before,
 			  const struct events_facts *facts)
 {

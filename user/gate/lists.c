@@ -293,13 +293,12 @@ int list_of_file(const struct gate *gate, const char *text, struct sl_list_info 
 	if (named < 0 && of_file < 0)
 		return no_such_list(gate, path);
 	if (named >= 0 && of_file >= 0 && named != of_file)
-		return error_add(
-			EEXIST, "two-lists", NULL,
-			"'%s' is the name of one list, and the file of list '%s'; for the "
-			"list of the file, write '-f %s'; for the list of that name, write "
-			"'-f %s' in another directory",
-			lists[named].name, lists[of_file].name, word_typed(lists[of_file].name),
-			word_typed(text));
+		return error_add(EEXIST, "two-lists", NULL,
+				 "'%s' is the name of a list, and the file of list '%s'; for list "
+				 "'%s', write '-f %s'; for the other list, write '-f %s' in a "
+				 "directory without this file",
+				 lists[named].name, lists[of_file].name, lists[of_file].name,
+				 word_typed(lists[of_file].name), word_typed(text));
 	*ret = lists[named < 0 ? of_file : named];
 	return 0;
 }
