@@ -153,7 +153,7 @@ def test_a_cut_packet_counts_its_length_on_the_wire(files):
 
 
 def test_ports_that_were_cut_off_are_unread(files):
-    packets = [(0, frame(A, 100)[:34], 100), (1, frame(A, 100)[:38], 100), (2, frame(A, 100)[:30], 100), (3, frame(A, 100)[:10], 100)]
+    packets = [(size, frame(A, 100)[:size], 100) for size in (10, 30, 34, 38)]
     document = parsed(files(packets, rules("{name: dns, rate: 1/h, burst: 1, match: udp port 53}")))
     assert (document["cut"], document["unread"], document["not_judged"]) == (4, 1, 2)
     assert packets_of(document["replays"][0]["totals"]) == counts(2, 0)
@@ -332,6 +332,54 @@ def test_a_capture_of_another_program(lab, files, tmp_path, tool):
     assert document["cut"] == (30 if "-s" in words else 0)
     assert {source["address"]: packets_of(source) for source in document["replays"][0]["sources"]} == \
         {A: counts(10, 5), "2001:db8::/64": counts(10, 5)}
+
+
+HERE, THERE = "192.0.2.10", "192.0.2.9"
+TRAFFIC = {
+    "nping": ["nping", "--udp", "-p", "53", "-c", "30", "--rate", "200", HERE],
+    "hping3": ["hping3", "--syn", "-p", "80", "-i", "u5000", "-c", "30", HERE],
+    "iperf3": ["iperf3", "-u", "-b", "5M", "-l", "1000", "-t", "1", "-c", HERE],
+    "iperf3 by TCP": ["iperf3", "-n", "500K", "-c", HERE],
+    "curl": ["curl", "-s", f"http://{HERE}:8000/"],
+    "dig": ["dig", "+tries=1", "+timeout=1", f"@{HERE}", *(f"{name}.example" for name in "abcdefgh")],
+}
+SERVERS = {"iperf3": ["iperf3", "-s", "-1"], "curl": ["/usr/bin/python3", "-m", "http.server", "8000"]}
+
+
+@pytest.mark.parametrize("kind", TRAFFIC)
+def test_traffic_of_other_programs_is_judged_as_on_the_device(lab, tmp_path, kind):
+    """The limit only observes and hardly refills, so its counts do not depend on the time of the packets."""
+    tool = kind.split()[0]
+    for program in tool, "tcpdump":
+        if not shutil.which(program):
+            pytest.skip(f"{program} is not installed")
+    lab.ip("addr", "add", f"{THERE}/24", "dev", "out0", netns=lab.sender)
+    lab.ip("link", "set", "out0", "gso_max_segs", "1", netns=lab.sender)  # tcpdump would see merged packets
+    lab.ip("addr", "add", f"{HERE}/24", "dev", "in0")
+    lab.attach("in0", "mode", "native")
+    lab.apply(rules("{name: few, rate: 1/h, burst: 4, action: observe}"))
+    path = str(tmp_path / "capture")
+    with contextlib.ExitStack() as ended:
+        def start(netns, words, ready):
+            with inside(netns):
+                process = ended.enter_context(subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE))
+            ended.callback(process.kill)
+            wait_until(ready or (lambda: b"listening" in os.read(process.stderr.fileno(), 4096)), words)
+
+        start(lab.sender, ["tcpdump", "-i", "out0", "-Z", "root", "-s", "2000", "-U", "--immediate-mode", "-w", path], None)
+        if tool in SERVERS:
+            start(lab.filter, SERVERS[tool], lambda: "LISTEN" in run("ss", "-Hltn", "-N", lab.filter).out)
+        with inside(lab.sender):
+            run(*TRAFFIC[kind], check=False)
+
+        def replayed():
+            return parsed(lab.sluice("-j", "replay", path, "--to", FILTER_MAC, status=None))
+        wait_until(lambda: replayed()["packets"] == sum(lab.counts()) > 4, "all packets in the capture")
+    document, stats = replayed(), lab.json("stats")
+    replay, = document["replays"]
+    assert {name: cell["packets"] for name, cell in replay["reasons"].items()} == stats["reasons"]
+    assert replay["policies"][0]["limits"][0]["would_drop"] == stats["policies"][0]["limits"][0]["refused"]
+    assert (document["cut"], document["not_judged"], document["refused_by_kernel"]) == (0, 0, 0)
 
 
 # --- Equal to real packets ------------------------------------------------------------------------

@@ -122,7 +122,7 @@ static int program_run(int program, const uint8_t *bytes, uint32_t size)
 	return bpf_prog_test_run_opts(program, &opts);
 }
 
-/* Runs the program of the hook. Returns 0, or an errno if the kernel runs no program on the frame. */
+/* Runs the program of the hook. Returns an errno if the kernel runs no program on the frame. */
 static int frame_run(const struct judge *judge, const uint8_t *bytes, uint32_t size)
 {
 	int err = program_run(judge->program[judge->hook], bytes, size);
