@@ -444,6 +444,7 @@ def arrived(lab, call):
     return found
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("case", REAL if LONG else SHORT)
 def test_verdicts_equal_those_of_real_packets(lab, files, tmp_path, case):
     """tcpreplay sends the capture at its own pace. The packets that arrive are those that pass in the replay."""
@@ -465,3 +466,4 @@ def test_verdicts_equal_those_of_real_packets(lab, files, tmp_path, case):
     reasons = {name: cell["packets"] for name, cell in result["reasons"].items()}
     assert lab.json("stats")["reasons"] == reasons
     assert 0 < len(passed) < len(packets)
+    print(f"figure: replay, {case}: {len(passed)} of {len(packets)} packets pass, as on the device")
