@@ -119,6 +119,17 @@ def test_a_denied_source_is_not_over_a_limit(attached, watching):
     assert len(events.all("source", "begin")) == 1
 
 
+def test_the_event_of_a_source_ends_when_the_source_is_denied(attached, watching):
+    attached.sluice("set", "default", "rate", "1/h", "burst", "5")
+    events = watching()
+    attached.send_and_wait([frame(OFFENDER)] * 9)
+    events.wait_for("source", "begin")
+    attached.sluice("deny", OFFENDER)
+    process = attached.traffic(30, f"{OFFENDER}=20", background=True)
+    events.wait_for("source", "end")
+    process.kill()
+
+
 def test_drops_before_the_watch_do_not_count(attached, watching):
     attached.sluice("set", "default", "rate", "1/h", "burst", "5")
     attached.send_and_wait([frame(OFFENDER)] * 100)
@@ -293,6 +304,7 @@ def test_a_closed_pipe_ends_it(attached):
 
 def test_wrong_words_are_refused(attached):
     refused(attached.sluice("events", "kind", "sauce", status=None), "sauce", "write source", code=2)
+    refused(attached.sluice("events", "--since", "1h", "--exec", "/bin/true", status=None), "--exec", code=2)
     refused(attached.sluice("events", "--exec", "true", status=None), "absolute", code=2)
     refused(attached.sluice("events", "--exec", "/none", status=None), "/none", code=1)
 

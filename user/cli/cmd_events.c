@@ -48,7 +48,8 @@ struct events_session {
 	struct events_pcap pcap;
 	struct events_server server;
 	struct events_runner runner;
-	uint64_t reported; /* number of failures of `program` in the last warning */
+	uint64_t past;	   /* events that the journal has */
+	uint64_t reported; /* failures of `program` in the last warning */
 };
 
 /* --- Events --------------------------------------------------------------------------------- */
@@ -98,6 +99,7 @@ static void on_past(void *data, const char *gate, const struct event *event, con
 {
 	struct events_session *session = data;
 
+	session->past++;
 	if (!session->ends && event_matches(&session->filter, event))
 		event_print(session, gate, event, json);
 }
@@ -370,6 +372,24 @@ static int session_run(const struct context *context, struct events_session *ses
 	return session->ends ? 0 : gate_watch(session);
 }
 
+/* Prints the events of the journal, for --since. */
+static int past_print(const struct context *context, struct events_session *session)
+{
+	const struct events_args *args = session->args;
+	int err;
+
+	if (args->program || args->pcap || args->journal)
+		return error_misuse("since-with", NULL,
+				    "--since prints events of the past; omit --exec, --pcap and "
+				    "--journal");
+	err = events_journal_read(context->gate, args->since, on_past, session);
+	if (!err && !session->past && geteuid())
+		error_notice("journal-rights", NULL,
+			     "no event was found; the group systemd-journal may read the journal "
+			     "of all services");
+	return err;
+}
+
 static int events_run(const struct context *context, const void *data)
 {
 	const struct events_args *args = data;
@@ -389,7 +409,7 @@ static int events_run(const struct context *context, const void *data)
 	session.to_journal = args->journal || (!fstat(STDOUT_FILENO, &st) &&
 					       journal_reads(getenv("JOURNAL_STREAM"), &st));
 	if (args->since)
-		return events_journal_read(context->gate, args->since, on_past, &session);
+		return past_print(context, &session);
 	err = session_run(context, &session);
 	error_flush(); /* print errors as text: JSON output here is a document for each event */
 	if (session.is_broken) {

@@ -159,23 +159,61 @@ static void source_add(struct events_look *look, const struct events_watch *watc
 	uint64_t dropped = source->count[LIVE_DROPPED].packets, before = source->dropped_before;
 	bool is_over = events_watch_has(watch, EVENT_SOURCE, &source->prefix);
 	bool is_blocked = events_watch_has(watch, EVENT_BLOCK, &source->prefix);
+	/* without a policy no limit applies to the source, so a deny dropped its packets */
+	bool has_limits = source->version >= SL_POLICY_VERSION(SL_POLICY_FIRST);
 	struct source_fact *fact = &look->sources[look->facts.source_count];
 
-	if (source->version < SL_POLICY_VERSION(SL_POLICY_FIRST))
-		return; /* no limit applies to the source, so a deny dropped its packets */
 	if (source->is_new && !look->all_were_read)
 		before = dropped;
-	if (!is_over && !is_blocked && dropped == before)
+	if (!is_over && !is_blocked && (dropped == before || !has_limits))
 		return;
 	if (look->facts.source_count == EVENTS_FACTS_MAX) {
 		look->facts.sources_left_out++;
 		return;
 	}
-	*fact = (struct source_fact){
-		.source = source->prefix, .dropped_before = before, .dropped = dropped};
-	if (!is_over || is_blocked || version_blocks(&look->live.gate, source->version))
+	*fact = (struct source_fact){.source = source->prefix,
+				     .is_gone = !has_limits,
+				     .dropped_before = before,
+				     .dropped = dropped};
+	if (has_limits &&
+	    (!is_over || is_blocked || version_blocks(&look->live.gate, source->version)))
 		limits_read(look, fact);
 	look->facts.source_count++;
+}
+
+/*
+ * Adds the fact of a source that has an open event, but that live does not know: it has no bucket,
+ * or was not visited yet.
+ */
+static void unknown_add(struct events_look *look, const struct sl_prefix *source)
+{
+	_cleanup_free_ struct sl_bucket *buckets = NULL;
+	unsigned int mark = error_count(), count = 0;
+	struct source_fact fact = {.source = *source};
+
+	if (buckets_read(&look->live.gate, source, &buckets, &count))
+		error_drop(mark);
+	fact.is_gone = !count;
+	for (unsigned int i = 0; i < count; i++)
+		fact.dropped += buckets[i].dropped.packets;
+	fact.dropped_before = fact.dropped;
+	if (count)
+		limits_read(look, &fact);
+	look->sources[look->facts.source_count++] = fact;
+}
+
+static void unknown_read(struct events_look *look, const struct events_watch *watch)
+{
+	struct sl_prefix source;
+	unsigned int at = 0;
+
+	while (look->facts.source_count < EVENTS_FACTS_MAX &&
+	       events_watch_source(watch, &at, &source)) {
+		const struct live_source *known = live_source_find(&look->live.sources, &source);
+
+		if (!known || known->is_gone)
+			unknown_add(look, &source);
+	}
 }
 
 static void sources_read(struct events_look *look, const struct events_watch *watch)
@@ -183,6 +221,7 @@ static void sources_read(struct events_look *look, const struct events_watch *wa
 	const struct live *live = &look->live;
 
 	look->facts.source_count = look->facts.sources_left_out = look->reads = 0;
+	unknown_read(look, watch);
 	for (unsigned int i = 0; i < live->sources.count; i++) {
 		const struct live_source *source = &live->sources.items[i];
 

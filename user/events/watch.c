@@ -17,6 +17,7 @@ struct open_event {
 	struct event event; /* the begin, with the packets dropped so far */
 	char object[OBJECT_KEY];
 	uint64_t began_at;	      /* uptime, in ns */
+	uint64_t seen_at;	      /* EVENT_SOURCE: uptime of the last visit */
 	uint64_t true_at;	      /* uptime when the condition was last true */
 	uint64_t dropped_last;	      /* counter at the last step, from which `dropped` continues */
 	uint64_t blocked_until;	      /* EVENT_BLOCK: uptime, in ns */
@@ -232,6 +233,10 @@ static void source_step(struct events_watch *watch, const struct source_fact *fa
 {
 	struct open_event *open = open_find(watch, EVENT_SOURCE, &fact->source, "");
 
+	if (open)
+		open->seen_at = watch->now;
+	if (fact->is_gone)
+		return;
 	if (open && dropped_add(open, fact->dropped))
 		open->true_at = watch->now;
 	else if (!open && fact->dropped != fact->dropped_before)
@@ -627,6 +632,7 @@ static bool open_goes_on(const struct events_watch *watch, const struct open_eve
 	case EVENT_BLOCK:
 		return open->blocked_until > watch->now;
 	case EVENT_SOURCE:
+		return open->seen_at < open->true_at + EVENTS_HOLD_NS;
 	case EVENT_FLOOD:
 	case EVENT_BUDGET:
 	case EVENT_TABLE:

@@ -19,12 +19,16 @@
 #define EVENTS_BUDGETS_MAX 256	 /* policies whose budgets are compared */
 #define EVENTS_ENTRIES_MAX 65536 /* entries whose end is reported, about 3 MB */
 
-/* Time without a dropped packet, or in general without the condition, after which an event ends. */
+/*
+ * Time without the condition after which an event ends. The event of a source ends when a visit of
+ * the source has found no dropped packet for this time.
+ */
 #define EVENTS_HOLD_NS 2000000000ULL
 
 /* A source that was visited since the last facts. */
 struct source_fact {
 	struct sl_prefix source;
+	bool is_gone; /* the source has no bucket, or no limits; ignore the members below */
 	bool has_policy;
 	struct sl_prefix policy;
 	char limit[LIMIT_LABEL]; /* limit that refuses its packets; "" if not known */

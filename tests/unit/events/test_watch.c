@@ -102,6 +102,13 @@ static void source_dropped(uint64_t before, uint64_t now)
 					  .dropped = now};
 }
 
+/* Makes all sources lose their buckets. */
+static void sources_leave(void)
+{
+	for (unsigned int i = 0; i < facts.source_count; i++)
+		sources[i] = (struct source_fact){.source = sources[i].source, .is_gone = true};
+}
+
 /* --- Sources -------------------------------------------------------------------------------- */
 
 TEST(test_a_source_begins_and_ends_with_its_dropped_packets)
@@ -139,12 +146,29 @@ TEST(test_a_source_that_pauses_for_less_than_the_hold_time_has_one_event)
 	source_dropped(10, 20);
 	step_after(50);
 	assert_int_equal(seen_count, 0);
-	facts.source_count = 0; /* the gate has evicted the source */
+	sources_leave();
 	step_after(1999);
 	assert_int_equal(seen_count, 0);
 	step_after(1);
 	assert_only(EVENT_SOURCE, EVENT_END);
 	assert_int_equal(seen[0].dropped, 20);
+}
+
+TEST(test_a_source_that_is_not_visited_stays_open)
+{
+	source_dropped(0, 10);
+	step();
+	facts.source_count = 0;
+	assert_quiet();
+	assert_quiet();
+	source_dropped(10, 500);
+	step();
+	assert_int_equal(seen_count, 0);
+	source_dropped(500, 500);
+	step();
+	step();
+	assert_only(EVENT_SOURCE, EVENT_END);
+	assert_int_equal(seen[0].dropped, 500);
 }
 
 TEST(test_a_counter_that_begins_again_is_added)
@@ -153,7 +177,7 @@ TEST(test_a_counter_that_begins_again_is_added)
 	step();
 	source_dropped(0, 3);
 	step();
-	facts.source_count = 0;
+	sources_leave();
 	step();
 	step();
 	assert_only(EVENT_SOURCE, EVENT_END);
@@ -167,7 +191,7 @@ TEST(test_each_event_has_its_own_id)
 	source_dropped(0, 10);
 	step();
 	first = seen[0].number;
-	facts.source_count = 0;
+	sources_leave();
 	step();
 	step();
 	source_dropped(10, 11);
@@ -197,7 +221,7 @@ TEST(test_a_crossing_begins_a_block_at_once)
 	source_dropped(7, 7);
 	crossing.fact = sources[0];
 	crossing.fact.blocked_until = facts.now + 3 * SEC_NS;
-	facts.source_count = 0;
+	sources_leave();
 	events_watch_cross(&watch, &crossing);
 	assert_int_equal(seen_count, 2);
 	assert_seen(1, EVENT_BLOCK, EVENT_BEGIN);
@@ -209,7 +233,7 @@ TEST(test_a_crossing_begins_a_block_at_once)
 	sources[0].blocked_until = crossing.fact.blocked_until;
 	step();
 	assert_int_equal(seen_count, 0);
-	facts.source_count = 0;
+	sources_leave();
 	step_after(2500);
 	assert_int_equal(seen_count, 2);
 	assert_seen(0, EVENT_BLOCK, EVENT_END);
@@ -223,7 +247,7 @@ TEST(test_a_crossing_begins_at_once_and_the_step_does_not_repeat_it)
 
 	source_dropped(0, 0);
 	crossing.fact = sources[0];
-	facts.source_count = 0;
+	sources_leave();
 	events_watch_cross(&watch, &crossing);
 	assert_only(EVENT_SOURCE, EVENT_BEGIN);
 	assert_int_equal(seen[0].time_ns, 42);
@@ -250,7 +274,7 @@ TEST(test_a_block_lasts_until_its_time_is_over)
 	sources[0].blocked_until = facts.now + 6 * SEC_NS;
 	step();
 	assert_int_equal(seen_count, 0);
-	facts.source_count = 0;
+	sources_leave();
 	step();
 	step();
 	assert_only(EVENT_SOURCE, EVENT_END);
@@ -284,7 +308,7 @@ TEST(test_open_events_are_bounded_and_the_rest_is_counted)
 	step();
 	assert_int_equal(seen_count, OPEN_MAX + 1);
 	assert_seen(OPEN_MAX, EVENT_LOST, EVENT_BEGIN);
-	facts.source_count = 0;
+	sources_leave();
 	step();
 	assert_int_equal(seen_count, 0);
 	step();
