@@ -480,7 +480,8 @@ static void facts_read(struct events_look *look, const struct events_watch *watc
 	facts->now = uptime_ns();
 	facts->time_ns = clock_read(CLOCK_REALTIME);
 	facts->generation = gate_generation(gate);
-	facts->trial = gate->state->trial_until ? gate->state->trial : 0;
+	facts->trial_until = gate->state->trial_until;
+	facts->trial = facts->trial_until ? gate->state->trial : 0;
 	if (facts->generation != generation)
 		gate_change_read(gate, &facts->change);
 	facts->has_attachments = look->live.seen.sight != SIGHT_NONE &&

@@ -446,6 +446,11 @@ static void trial_step(struct events_watch *watch, const struct events_facts *fa
 
 	if (!facts->trial)
 		return;
+	/* no other command changes the rules during a trial */
+	if (facts->now < facts->trial_until)
+		watch->is_undoing = false;
+	else if (facts->generation != watch->trial_generation)
+		watch->is_undoing = true;
 	watch->trial_generation = facts->generation;
 	snprintf(object, sizeof(object), "%u", facts->trial);
 	open = condition(watch, EVENT_TRIAL, &no_source, object, &is_new);
@@ -677,8 +682,9 @@ static void open_end(struct events_watch *watch, struct open_event *open,
 		break;
 	case EVENT_TRIAL:
 		end_open(watch, open,
-			 watch->trial_generation == facts->generation ? "the change was confirmed"
-								      : "the change was undone");
+			 watch->trial_generation == facts->generation && !watch->is_undoing
+				 ? "the change was confirmed"
+				 : "the change was undone");
 		break;
 	case EVENT_LOST:
 		snprintf(why, sizeof(why), "%" PRIu64 " %s left out", open->event.lost,

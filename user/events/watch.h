@@ -79,6 +79,7 @@ struct events_facts {
 	uint32_t generation;
 	struct gate_change change; /* the last change; used if it has this generation */
 	uint32_t trial;		   /* number of the trial; 0 if no trial is open */
+	uint64_t trial_until;	   /* uptime when the trial is undone, in ns */
 	bool has_attachments;	   /* whether the attachments are known */
 	const struct attachment *attachments;
 	unsigned int attachment_count;
@@ -118,6 +119,7 @@ struct events_watch {
 	unsigned int budget_count;
 	uint32_t generation;
 	uint32_t trial_generation; /* generation when the trial was last seen open */
+	bool is_undoing;	   /* the rules were changed after the time of the trial */
 	bool knows_attachments;
 	struct attachment *attachments;
 	unsigned int attachment_count;

@@ -33,6 +33,7 @@ static int setup(void **state)
 				      .cpus = 2,
 				      .budgets = budgets,
 				      .generation = 7,
+				      .trial_until = UINT64_MAX,
 				      .has_attachments = true,
 				      .attachments = attachments,
 				      .has_store = true};
@@ -483,6 +484,31 @@ TEST(test_a_trial_is_confirmed_or_undone)
 	assert_seen(1, EVENT_TRIAL, EVENT_END);
 	assert_non_null(strstr(seen[1].text, "undone"));
 	assert_quiet();
+}
+
+/* The undo switches the rules, and then ends the trial. A step may be between both. */
+TEST(test_a_trial_that_is_being_undone_is_not_confirmed)
+{
+	facts.trial = 4;
+	facts.trial_until = facts.now + 3 * SEC_NS;
+	step();
+	facts.generation = 8; /* the change on trial */
+	step();
+	step();
+	facts.generation = 9;
+	step();
+	facts.trial = 0;
+	step();
+	assert_only(EVENT_TRIAL, EVENT_END);
+	assert_non_null(strstr(seen[0].text, "undone"));
+	facts.trial = 5;
+	facts.trial_until = facts.now + 60 * SEC_NS;
+	facts.generation = 10;
+	step();
+	facts.trial = 0;
+	step();
+	assert_only(EVENT_TRIAL, EVENT_END);
+	assert_non_null(strstr(seen[0].text, "confirmed"));
 }
 
 TEST(test_a_second_trial_ends_the_first)
