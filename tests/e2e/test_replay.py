@@ -276,6 +276,11 @@ def test_standard_input_is_read_once(files):
         assert error["id"] == "unexpected"
 
 
+@pytest.mark.parametrize("words", [("-f", "a", "-f", "b", "-f", "c"), ("-w", "a", "-w", "b"), ("-g", "a", "-g", "b")])
+def test_only_the_rules_may_be_given_twice(files, words):
+    assert json.loads(files([(0, frame(A))], words=words, status=2).out)["error"]["id"] == "given-twice"
+
+
 # --- The running gate -----------------------------------------------------------------------------
 
 def test_the_rules_of_the_running_gate_are_used_and_its_state_stays(files, attached):
