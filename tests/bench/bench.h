@@ -32,7 +32,7 @@ enum subject {
 	ON_ARRAY_1M,
 	ON_SLUICE,   /* a gate of default size with policies for default and 100 prefixes */
 	ON_EGRESS,   /* the gate of ON_SLUICE on hook egress, where limits can shape */
-	ON_CROWD,    /* ON_SLUICE in a flood; few sources, so each gets an entry */
+	ON_CROWD,    /* ON_SLUICE in a flood of sources so few that each gets an entry */
 	ON_WATCHED,  /* as ON_SLUICE, while a process reads map `events` */
 	ON_DENIED,   /* a gate that denies a million IPv4 hosts */
 	ON_DENIED6,  /* a gate that denies a million IPv6 hosts */
@@ -61,7 +61,7 @@ struct bench_limit {
 struct bench_case {
 	const char *name;
 	const char *source; /* text for sources_parse(); each packet has a random source of these */
-	struct bench_limit limit[SL_LIMITS_MAX]; /* of the sources' policy; may be none */
+	struct bench_limit limit[SL_LIMITS_MAX]; /* limits of the sources' policy, if any */
 	bool deny;				 /* a rule denies the sources */
 	enum subject subject;
 	enum expect expect;  /* expected verdict of every packet */
@@ -124,8 +124,8 @@ struct result {
 /* Number of rounds, and durations. */
 struct plan {
 	unsigned int rounds;
-	double run_ns;	/* of each case in each round */
-	double warm_ns; /* of each case before the first round, so that a flood is detected */
+	double run_ns;	/* traffic of a case in each round */
+	double warm_ns; /* traffic of a case before the first round, so that a flood is detected */
 };
 
 /*

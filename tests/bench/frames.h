@@ -12,7 +12,7 @@ struct frame {
 /* The sources in a prefix. Their addresses differ in all bits from prefix.bits up to `end`. */
 struct sources {
 	struct sl_prefix prefix;
-	unsigned int end; /* end of the bits that differ, counted as in prefix.bits */
+	unsigned int end; /* number of the bit after the last bit that differs, from 0 */
 };
 
 /*

@@ -21,7 +21,7 @@
 
 static const struct bench_limit usual = {.rate = "10kpps", .burst = "1000"};
 
-/* Sizes of each subject's gate; 0: the default size. */
+/* Sizes of the gate of each kind of test (enum subject); 0: the default size. */
 static const struct gate_sizes sizes[SUBJECTS] = {
 	[ON_DENIED] = {.hosts = 1 << 20},
 	[ON_DENIED6] = {.hosts = 1 << 20},

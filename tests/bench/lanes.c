@@ -29,7 +29,7 @@ struct lane {
 	struct frame frame;
 	const char *program; /* a program of generate.bpf.c */
 	uint32_t packets;    /* maximum number of packets in a test run */
-	uint64_t random;     /* where the next run's random numbers continue, or 0 */
+	uint64_t random;     /* state of the random numbers for the next run; 0: none */
 	int err;
 	bool ended;
 };

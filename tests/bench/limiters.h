@@ -41,7 +41,7 @@ enum {
 
 extern const struct limiter limiters[LIMITERS];
 
-/* Commands for the chain that drops passed packets. end_take prints their number and resets it. */
+/* Commands for a chain that drops what limiters passed. end_take prints and resets its counter. */
 extern const char end_setup[], end_take[], end_teardown[];
 
 #endif

@@ -13,7 +13,7 @@
 #include "lanes.h"
 #include "limiters.h"
 
-/* Times in ns: before a measurement, when bursts are spent and tables fill, and its duration. */
+/* In ns: traffic that spends bursts and fills tables before a measurement; the measurement. */
 #define WARM_NS 500000000
 #define RUN_NS	400000000
 

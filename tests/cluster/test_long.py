@@ -47,7 +47,7 @@ def fixture_simulated():
 
 @pytest.fixture(name="agrees")
 def fixture_agrees(simulated):
-    """Returns a function that checks whether a measured figure is within 5 % of the simulated."""
+    """Returns a function that checks that a measured figure is within 5 % of the simulation's."""
     def agrees(what, real):
         print(f"figure: simulated: {what}: {real:.3f}, of {simulated[what]:.3f}")
         return 0.95 < real / simulated[what] < 1.05

@@ -87,7 +87,7 @@ void rig_budget(struct rig *rig, const char *prefix, const char *rate, const cha
 /* Returns a limit from words of `sluice set`, such as "name dns rate 50pps match udp port 53". */
 struct limit rig_limit_of(const char *prefix, const char *words);
 
-/* Sets the limits of a prefix from words; the last argument is NULL. A runtime entry stays. */
+/* Sets a prefix's limits from words; the last argument is NULL. Its runtime entry stays. */
 void rig_limits(struct rig *rig, const char *prefix, ...);
 
 /* Like rig_limits(), but the policy also inherits limits of shorter prefixes. */
@@ -206,7 +206,7 @@ struct march {
 	struct frame frame;
 };
 
-/* Prepares a march to TC program `prog`. place: index of this march only, below SENDERS_MAX. */
+/* Prepares a march to TC program `prog`. place: index < SENDERS_MAX that no other march has. */
 struct march march_from(unsigned int place, const char *net, int prog);
 /* Sends the next `count` packets. Returns how many passed. */
 uint64_t rig_march(struct rig *rig, const struct march *march, uint64_t count);
@@ -267,7 +267,7 @@ struct flood {
 	unsigned int cpu;
 	const struct frame *frame;
 	uint32_t chunk;	   /* number of packets in one system call */
-	uint64_t count;	   /* packets to send, or more until `until_ns` */
+	uint64_t count;	   /* packets to send at least; sends until `until_ns` */
 	uint64_t until_ns; /* monotonic time */
 	const bool *stop;  /* if not NULL, the thread ends when *stop is true */
 	bool first;	   /* whether the thread gets a real-time priority, if permitted */

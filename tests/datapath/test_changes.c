@@ -34,7 +34,7 @@ TEST(test_limits_keep_their_levels)
 		{"rate 1/h burst 10", 4},
 		{"rate 1/h burst 20", 4},
 		{"rate 1/h burst 3", 3},
-		{"rate 2/h burst 20", 8}, /* 4 packets at 1/h are 8 at 2/h */
+		{"rate 2/h burst 20", 8}, /* credit of 4 packets at 1/h is 8 packets at 2/h */
 		{"rate 30/min burst 40", 40},
 		{"rate 1/h burst 10 start empty", 4},
 		{"name all rate 1/h burst 10 match udp", 4},
@@ -112,7 +112,7 @@ TEST(test_slots)
 	assert_int_equal(rig_send(rig, HOOK_XDP, &tcp, 12), 5);
 	assert_int_equal(refused(rig, "192.0.2.1", "b"), 7);
 
-	/* d gets the slot of b and counts from 0; e gets the last slot */
+	/* limit d gets the slot of b, with counters of 0; limit e gets the last slot */
 	rig_limits(rig, "default", "name e rate 1/h burst 90", "name d rate 1/h burst 3 match tcp",
 		   "name c rate 1/h burst 80", "name a rate 1/h burst 10 match udp", NULL);
 	assert_int_equal(id_of(rig, "192.0.2.1", "a"), ids[0]);
@@ -126,7 +126,7 @@ TEST(test_slots)
 	assert_int_equal(refused(rig, "192.0.2.1", "d"), 6);
 	assert_int_equal(refused(rig, "192.0.2.1", "a"), 20);
 
-	/* remove all limits but a, whose id, slot and refusals stay */
+	/* remove all limits except a, which keeps its id, slot and count of refusals */
 	rig_limits(rig, "default", "name a rate 1/h burst 11 match udp", NULL);
 	assert_int_equal(id_of(rig, "192.0.2.1", "a"), ids[0]);
 	assert_int_equal(slot_of(rig, "192.0.2.1", "a"), slots[0]);
@@ -259,7 +259,7 @@ TEST(test_limits_keep_their_slices)
 {
 	static const struct {
 		const char *limits[3];
-		bool stays[2]; /* whether t and u keep their slices' credit */
+		bool stays[2]; /* whether the slices of limits t and u keep their credit */
 	} changes[] = {
 		{{"name t rate 1/min burst 1000 match tcp",
 		  "name u rate 1/min burst 1000 match udp", "name x rate 1/h burst 500"},

@@ -181,7 +181,7 @@ TEST(test_limits_take_over)
 		}
 }
 
-/* A source keeps its slices during an entry that is in force for a short time. */
+/* A source's slices keep their credit while a short runtime entry decides instead of the limit. */
 TEST(test_slices_stay)
 {
 	struct rig *rig = rig_begin(state);

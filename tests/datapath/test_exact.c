@@ -341,7 +341,7 @@ static void bits_check(struct rig *rig, const struct bits_case *it, const uint32
 	run_bytes(rig, it, sizes, count, span);
 	rig_clock_back(rig, span / 4000); /* back to the time of the last frames */
 	most = it->burst_bytes + it->byte_ps * (rig_now(rig) - start) / SEC;
-	/* one frame, and what a refusal until the end of the last jiffy may have cost */
+	/* a frame, and the bytes at the limit's rate during a cached refusal in the last jiffy */
 	slack = sizes[count - 1] + it->byte_ps * (JIFFY + span / 4000) / SEC;
 	print_message("%s %s, frames of %u: %llu bytes passed, at most %lu\n", it->rate, it->burst,
 		      sizes[0], rig->passed.bytes, most);
@@ -393,7 +393,7 @@ TEST(test_merged_packets_get_their_rate)
 			passed += rig_run_merged(rig, "192.0.2.1", cases[i].packets);
 			rig_clock_forward(rig, 4 * MS + 1);
 		}
-		/* the last refill may be too small, and a full state gets no credit */
+		/* at the end, credit for a part of a packet may be left; a full state gains none */
 		assert_in_range(passed * cost, cases[i].seconds * SEC * 98 / 100 - cost,
 				cases[i].seconds * SEC + cost);
 	}

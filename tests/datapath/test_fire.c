@@ -11,7 +11,7 @@
 
 #define FLIPS 200
 
-/* Changes alternate a rate between two values. One of them judges each packet, and levels stay. */
+/* While a rate alternates between two values, one of them judges each packet, and levels stay. */
 TEST(test_flips_under_fire)
 {
 	struct rig *rig = rig_begin(state);

@@ -173,7 +173,7 @@ TEST(test_hosts_full_in_one_change)
 	plant_denied(rig, host, HOSTS - 2, 0);
 	rules_add_limits(&set, "default", "rate 1/h burst 9", NULL);
 	rules_add_list(&set, "192.0.2.1", SL_ACCESS_DENY, 0);
-	/* makes no room, because a change adds rules before it removes any */
+	/* this deletion makes no room, because a change adds rules before it removes any */
 	rules_add_list(&set, host(0), SL_ACCESS_NONE, 0);
 	rules_add_list(&set, "192.0.2.2", SL_ACCESS_DENY, 0);
 	rules_add_list(&set, "192.0.2.3", SL_ACCESS_DENY, 0);

@@ -301,7 +301,7 @@ TEST(test_counters)
 	rig_check_counted(rig);
 }
 
-/* Refusals of an inherited limit count in its slot in the origin, whatever its own slot is. */
+/* Refusals of an inherited limit count in the slot that defines it, not in the heir's slot. */
 TEST(test_counters_of_any_slot)
 {
 	struct rig *rig = rig_begin(state);
@@ -328,7 +328,7 @@ TEST(test_a_fifth_is_refused)
 {
 	static const struct said changes[] = {
 		{"10.1.0.0/16", LIMIT("e", "5"), true},
-		/* would give 10.1.2.0/24, which inherits, a fifth limit */
+		/* refused, because 10.1.2.0/24 would inherit a fifth limit */
 		{"10.1.0.0/16", LIMIT("e", "5"), false},
 		{"default", LIMIT("e", "5"), false},
 	};

@@ -307,7 +307,7 @@ TEST(test_two_rates_have_two_slots_and_one_name)
 	ids[0] = rate_of(rig, false)->id;
 	ids[1] = rate_of(rig, true)->id;
 	assert_int_not_equal(ids[0], ids[1]);
-	/* both states stay when the burst changes, one when the other rate is removed */
+	/* a new burst keeps both states; removing one rate keeps the state of the other rate */
 	rig_limits(rig, "default", "rate 1/h 2kbit burst 12 4kB", "name x rate 1pps", NULL);
 	assert_int_equal(rate_of(rig, false)->id, ids[0]);
 	assert_int_equal(rate_of(rig, true)->id, ids[1]);

@@ -51,9 +51,9 @@ struct refund_case {
 	const char *name;
 	/* words of limits: `all` matches every packet; another limit drops UDP */
 	const char *limits[4];
-	uint64_t burst; /* packets of other protocols that then pass */
+	uint64_t burst; /* packets of another protocol that pass, sent after the UDP packets */
 	bool slices;
-	unsigned int udp; /* UDP packets that pass first */
+	unsigned int udp; /* UDP packets that pass */
 };
 
 static const struct refund_case refund_cases[] = {

@@ -256,7 +256,7 @@ static void pick_rate(struct model_limit *limit, bool large, char *text, size_t 
 	limit->by_bytes = !pick(4);
 	if (limit->by_bytes) {
 		limit->cost = 16000ULL << SL_BYTE_COST_SHIFT;
-		/* so small that some packets of up to 1514 bytes cost more than the burst */
+		/* the burst in bytes, smaller than some packets, whose size is at most 1514 */
 		unsigned int bytes = ms * (large ? 1000 : 300);
 
 		limit->burst = 16000ULL * bytes;

@@ -410,7 +410,7 @@ TEST(test_each_cpu_samples_at_most_n_packets_in_a_second)
 	ring_close(&ring);
 }
 
-/* Packets that pass are not sampled, even if a limit observes them. */
+/* A packet that passes is not sampled, even if an observing limit refuses it. */
 TEST(test_only_dropped_packets_are_sampled)
 {
 	struct rig *rig = rig_begin(state);
@@ -456,7 +456,7 @@ TEST(test_nothing_is_recorded_without_a_lease)
 
 	rig_set(rig, "default", "1/h", "1");
 	for (int i = 0; i < 2; i++) {
-		gate->lease_until = i ? 0 : *rig->clock_jiffies; /* ended now, or never begun */
+		gate->lease_until = i ? 0 : *rig->clock_jiffies; /* a lease until now, or none */
 		for (int hook = 0; hook < HOOKS; hook++)
 			rig_send(rig, hook, &frame, 5);
 		assert_false(rig_run(rig, HOOK_XDP, frame.bytes, 20));

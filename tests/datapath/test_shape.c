@@ -301,7 +301,7 @@ TEST(test_a_time_of_no_clock_is_replaced)
 
 /* --- Beside other limits -------------------------------------------------------------------- */
 
-/* A packet of two shapes departs in the later slot. If either shape refuses it, it gets none. */
+/* A packet under two shapes departs in the later slot. If one refuses it, it gets no slot. */
 TEST(test_two_shapes_have_a_slot_each)
 {
 	struct rig *rig = rig_begin(state);
@@ -311,16 +311,16 @@ TEST(test_two_shapes_have_a_slot_each)
 
 	rig_limits(rig, "default", "name host shape 100pps horizon 1s",
 		   "name net shape 500pps horizon 10ms per 24/56", NULL);
-	assert_departs(rig, &one, now);		    /* slot 0 of host and net */
-	assert_departs(rig, &other, now + 2 * MS);  /* slot 0 of host, slot 1 of net */
-	assert_departs(rig, &one, now + 10 * MS);   /* slot 1 of host, slot 2 of net */
-	assert_departs(rig, &other, now + 10 * MS); /* slot 1 of host, slot 3 of net */
-	assert_departs(rig, &one, now + 20 * MS);   /* slot 2 of host, slot 4 of net */
-	assert_departs(rig, &other, now + 20 * MS); /* slot 2 of host, slot 5 of net */
-	assert_refused(rig, &one);		    /* slot 6 of net is after the horizon */
+	assert_departs(rig, &one, now);		    /* slot 0 of both limits */
+	assert_departs(rig, &other, now + 2 * MS);  /* slot 0 of limit host, 1 of limit net */
+	assert_departs(rig, &one, now + 10 * MS);   /* slot 1 of limit host, 2 of limit net */
+	assert_departs(rig, &other, now + 10 * MS); /* slot 1 of limit host, 3 of limit net */
+	assert_departs(rig, &one, now + 20 * MS);   /* slot 2 of limit host, 4 of limit net */
+	assert_departs(rig, &other, now + 20 * MS); /* slot 2 of limit host, 5 of limit net */
+	assert_refused(rig, &one);		    /* slot 6 of limit net is after its horizon */
 	next_jiffy(rig);
 	rig_clock_forward(rig, 2 * MS);
-	/* slot 3 of host, which is free because the refused packet did not get it */
+	/* slot 3 of limit host, which is free because the refused packet did not get the slot */
 	assert_departs(rig, &one, now + 30 * MS);
 }
 

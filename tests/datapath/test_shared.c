@@ -98,8 +98,8 @@ static uint64_t offer(struct rig *rig, enum hook hook, const struct frame *frame
 }
 
 /*
- * Waits until no CPU has a valid slice or cached refusal. Sends a packet, at which the state counts
- * all packets before.
+ * Waits until no CPU has a valid slice or cached refusal. Then sends a packet, whose charge adds
+ * all earlier packets to the state's counters.
  */
 static uint64_t settle(struct rig *rig, enum hook hook, const struct frame *frame,
 		       const struct sl_limit *limit)
@@ -477,7 +477,7 @@ TEST(test_what_another_limit_refuses_costs_a_divided_one_nothing)
 		rig->gate.state->nodes = 4;
 		rig_clock_forward(rig, 1);
 		rig->gate.state->divide_at = *rig->clock_ticks;
-		/* one packet per jiffy: within one, a slice spends refunds again */
+		/* one packet per jiffy, because a slice spends a refund only within its jiffy */
 		for (int i = 0; i < 300; i++) {
 			passed += rig_send(rig, HOOK_XDP, &frame, 1);
 			rig_clock_forward(rig, 10 * MS);

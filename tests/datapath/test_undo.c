@@ -124,7 +124,7 @@ static struct ruleset change_rules(const struct change *change)
 	return set;
 }
 
-/* Returns whether packets are judged by all of the change, or none. Fails if by a mixture. */
+/* Returns true if packets are judged by all new rules, false if by all old. Fails if by both. */
 static bool change_is_seen(struct rig *rig, const struct change *change, int stop)
 {
 	unsigned int old = 0, new = 0;

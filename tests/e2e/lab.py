@@ -246,7 +246,7 @@ class Datagrams:
 
 
 def ask_for_stamps(receiver):
-    """Enables receive timestamps. Datagrams before they work get the time of the read instead."""
+    """Enables receive timestamps, which at first can be the time of the read instead."""
     receiver.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
 
 

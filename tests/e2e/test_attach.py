@@ -439,7 +439,7 @@ def without(capabilities, lab, *words):
 @pytest.mark.parametrize("missing", [["net_admin"], ["sys_admin", "bpf"], ["sys_admin", "perfmon"],
                                      ["net_admin", "sys_admin", "bpf"]])
 def test_a_missing_capability_is_named(lab, missing):
-    # For lack of CAP_SYS_ADMIN, the message names CAP_BPF, which suffices.
+    # The message does not name CAP_SYS_ADMIN, because CAP_BPF and CAP_PERFMON suffice.
     refused(without(missing, lab, "attach", "in0"), *(f"CAP_{name.upper()}" for name in missing if name != "sys_admin"), code=1)
     assert not os.path.exists(lab.pins())
 

@@ -359,7 +359,7 @@ def test_packets_of_redirect_peer_pass_native_xdp(healthy, redirecting):
 
 def test_frames_that_are_not_ip(healthy):
     healthy.send_and_wait([NOT_IP] * 999)
-    assert examine(healthy) == {}  # sent before doctor began
+    assert examine(healthy) == {}  # doctor counts no frames from before its start
     assert watched(healthy, lambda: healthy.send_and_wait([NOT_IP] * 50)) == {"not-ip": healthy.gate}
     assert watched(healthy, lambda: healthy.send_and_wait([frame(SOURCE)] * 100)) == {}
 

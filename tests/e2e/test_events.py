@@ -255,7 +255,7 @@ def test_a_second_process_reads_the_stream_of_the_first(attached, watching):
     first.stop()
     assert second.wait_for("source", "end")["text"].startswith("the watch has ended")
     assert first.lines() == second.lines()
-    # `second` now watches the gate itself
+    # process `second` now reads the gate itself, instead of the stream of `first`
     wait_until(lambda: os.path.exists(path), "another server")
     second.stop()
     text.stop()

@@ -158,7 +158,7 @@ class Arrivals:
                 self.last[source] = now
 
     def packets(self):
-        """Returns how many packets of each source passed, nearly all before it had a state."""
+        """Returns how many packets of each source passed; nearly all precede the source's state."""
         return [self.received.by_source[source] for source in self.sources]
 
     def milliseconds(self):
@@ -220,7 +220,7 @@ class Bucket:
 
 
 class Buckets:
-    """The buckets of the budget and of an abuser, with the same reads of the counters."""
+    """Bounds the credit of the budget and of an abuser's limit, by common reads of counters."""
 
     def __init__(self, lab, *abuser):
         self.lab, self.prefixes, self.next = lab, ["default", *abuser], 0

@@ -62,8 +62,8 @@ class Layout:
         return kind
 
     def numbers(self, number, at=0, bits=0, path=""):
-        """Yields (path, first bit, bits) of each number in a type, but of only two array
-        elements."""
+        """Yields (path, first bit, number of bits) of each number in a type. Of an array, yields
+        only two elements."""
         kind = self.resolved(number)
         if kind["kind"] in ("STRUCT", "UNION"):
             for member in kind["members"]:
@@ -184,8 +184,7 @@ class Gate:
             self.maps[name].restore(self.was[name])
 
     def write(self, name, change):
-        """Replaces each value by change(value), in the entries of a map that were in use at
-        first."""
+        """Writes change(value) to each map entry that was in use when the test began."""
         for key in self.used[name]:
             self.maps[name].write(key, change(self.was[name][key]))
 

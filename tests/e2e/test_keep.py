@@ -204,7 +204,7 @@ def test_a_list_file_that_changes_is_in_force(lab, keeping, tmp_path):
     assert denied(lab) == ["192.0.2.3"]
     (tmp_path / "drop.txt").write_text("192.0.2.4\n")
     wait_until(lambda: denied(lab) == ["192.0.2.4"], "the list that is back")
-    assert "7pps" in lab.rules()  # when a list changes, keep does not undo limits of `set`
+    assert "7pps" in lab.rules()  # keep does not undo limits that `set` added
 
 
 BAD_LISTS = {"empty": "", "HTML": "<!DOCTYPE html>\n<html>\n", "all of IPv4": "0.0.0.0/0\n", "missing": None}
@@ -726,7 +726,7 @@ def test_a_lock_that_something_else_wrote(lab, text, mode, kept):
 
 def test_it_sleeps_when_nothing_happens(lab, keeping):
     keep = keeping(rules("in0", "in9"))
-    # Right after the start, some tasks run once more.
+    # keep repeats some tasks once right after its start.
     wait_until(lambda: settled(keep.process) and settled(keep.process) and settled(keep.process), "keep to be idle")
     before = cpu_ticks(keep.process), switches(keep.process)
     time.sleep(3)
@@ -899,7 +899,7 @@ def test_events_of_devices_that_are_lost(lab, keeping):
     keep = keeping(rules("in0", "in1"))
     with stopped(keep):
         lab.ip("-batch", "-", input="".join(f"link set lo mtu {2000 + i}\n" for i in range(2000)))
-        # The device stays down, because an event at its setup would reveal it.
+        # The device stays down: `ip link set up` would cause an event that is not lost.
         lab.ip("link", "add", "in1", "type", "veth", "peer", "name", "out1")
     wait_until(lambda: attached_to(lab) == ["in0 xdp native", "in1 xdp native"], "in1 attached")
 

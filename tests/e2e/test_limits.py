@@ -58,7 +58,7 @@ def test_a_limit_of_syns_with_a_block(gate):
 # --- Forgive --------------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("source,burst,action", [
-    # With 200, slices of the CPUs also hold credit. With 5, a limit has no slices.
+    # A limit has per-CPU slices with a burst of 200, and none with a burst of 5.
     (OFFENDER, 200, "drop"), (OFFENDER6, 5, "block 1h")])
 def test_forgive_gives_a_full_bucket_to_one_source(gate, source, burst, action):
     gate.sluice("set", "default", "rate", "1/h", "burst", str(burst), "action", *action.split())

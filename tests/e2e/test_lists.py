@@ -387,7 +387,7 @@ def test_a_list_says_one_word(attached):
     attached.sluice("allow", OTHER, "as", "x", "replace")
     assert verdicts(attached, DENIED, OTHER) == ["pass", "pass"]
     assert members(attached) == {OTHER: ["x"]}
-    attached.sluice("deny", OTHER, "as", "y")  # the entry that allows OTHER has precedence
+    attached.sluice("deny", OTHER, "as", "y")  # no effect: the allow of OTHER has precedence
     assert verdicts(attached, OTHER) == ["pass"]
     attached.sluice("unallow", "-f", "x")
     assert verdicts(attached, OTHER) == ["drop"]
@@ -399,7 +399,7 @@ def ends(lab):
 
 
 def entry_ends(lab):
-    """Returns the seconds left until list entries expire, by prefix. Others are omitted."""
+    """Returns the seconds left until list entries expire, by prefix. Omits permanent entries."""
     return {rule["prefix"]: rule["list_seconds_left"] for rule in lab.json("show")["rules"]
             if "list_seconds_left" in rule}
 

@@ -123,7 +123,7 @@ def test_progress_is_shown_on_a_terminal(tmp_path):
     done = subprocess.run([SLUICE, "replay", capture, "-f", path], stderr=theirs, stdout=subprocess.DEVNULL, check=True)
     os.close(theirs)
     shown = ""
-    with contextlib.suppress(OSError):  # EIO at the end
+    with contextlib.suppress(OSError):  # os.read() raises EIO at the end of output
         while True:
             shown += os.read(ours, 4096).decode()
     os.close(ours)
@@ -390,8 +390,7 @@ def test_traffic_of_other_programs_is_judged_as_on_the_device(lab, tmp_path, kin
 
 # --- Equal to real packets ------------------------------------------------------------------------
 
-# Each case has (ms, source, size, port) of its packets. At each packet, a limit has or lacks at least half a packet
-# of credit, so the delays of a busy machine do not change the verdict.
+# Packets: (ms, source, size, port). Limits have or lack half a packet, so delays change no verdict.
 
 def bursts(source, count, times, size=100, port=9):
     return [(ms, source, size, port) for ms in times for _ in range(count)]

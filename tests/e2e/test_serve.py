@@ -665,7 +665,7 @@ def test_clients_that_vanish(users):
 
 
 def test_clients_that_vanish_leave_nothing(users):
-    """The leak sanitizer finds no memory that is left of such clients."""
+    """The leak sanitizer finds no memory of clients that closed their connections early."""
     if not os.access(SANITIZED, os.X_OK):
         pytest.skip("build/test/sluice-serve is missing")
     with serving(users.filter, program=SANITIZED) as server:

@@ -37,7 +37,7 @@ def fake(stores):
 
 
 class Ledger:
-    """Adds to the counters of keys in rounds. Knows the least and largest totals that are right."""
+    """Sends rounds, and tracks the smallest and largest total that each key may have in the store."""
 
     def __init__(self, client, keys=tuple(KEYS)):
         self.client, self.keys = client, keys

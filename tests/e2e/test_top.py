@@ -62,7 +62,7 @@ def column(lines, title):
 
 
 def selected(terminal):
-    """Returns the source of the cursor, or None."""
+    """Returns the source in the line that the cursor marks, or None."""
     for line in terminal.screen("-e"):
         if MARKED.search(line):
             return re.sub(r"\x1b\[[\d;]*m", "", line).split()[0]
@@ -146,7 +146,7 @@ def test_all_about_a_source(busy, terminal):
     terminal.keys("g", "Enter")
     lines = terminal.wait_for(f"source {NOISY}", "limit   web: rate 100pps burst 50", "kind    bucket")
     assert next(line for line in lines if line.startswith("  policy")) in busy.sluice("check", NOISY).out
-    assert len([line for line in lines if line.startswith("drop ")]) == 2  # all, this source
+    assert len([line for line in lines if line.startswith("drop ")]) == 2  # total, and of this source
     terminal.keys("Escape")
     terminal.wait_for("[sources]")
 

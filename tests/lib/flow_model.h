@@ -236,7 +236,7 @@ static inline void world_daemon(struct world *world, struct world_node *node)
 		world_answer(world, node);
 	if (credit_span(node->due, world->now) < 0 || node->answer_at)
 		return;
-	/* if this round is late, later rounds are not */
+	/* a late round does not delay the next one */
 	while (credit_span(node->due, world->now) >= 0) {
 		node->beat += world->round;
 		node->due =

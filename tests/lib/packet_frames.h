@@ -46,7 +46,7 @@ static const struct wire_frame {
 	enum packet_transport transport;
 	size_t transport_at;   /* offset of the transport header; may be beyond the frame */
 	size_t transport_size; /* bytes of the transport header; 0: the parser does not read it */
-	size_t fragment_at;    /* least size that shows the fragment; 0: none is in the frame */
+	size_t fragment_at;    /* bytes from which the frame shows a fragment; 0: no fragment */
 	uint16_t facts; /* facts of the whole frame; without SL_FACT_FRAGMENT and SL_FACT_UNREAD */
 	uint8_t proto;
 	uint16_t port;

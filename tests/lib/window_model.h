@@ -107,7 +107,7 @@ static inline __int128 window_plain_sum(struct window_plain *plain, true_time cl
 	return sum;
 }
 
-/* Returns how much a window passes at the time `clock`. */
+/* Returns how much more a window would pass at the time `clock`. */
 static inline __int128 window_plain_left(struct window_plain *plain, true_time clock)
 {
 	return plain->limit->most - window_plain_sum(plain, clock);

@@ -72,7 +72,7 @@ class Browser:
         self.wait(f"location.href === {url!r} && document.readyState === 'complete'")
 
     def value(self, expression):
-        """Returns the value of a JavaScript expression, after its promise is kept."""
+        """Returns the value of a JavaScript expression, after its promise has resolved."""
         result = self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
         assert "exceptionDetails" not in result, result["exceptionDetails"]
         return result["result"].get("value")

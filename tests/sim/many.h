@@ -36,7 +36,7 @@ struct many_account {
 	struct flow flow;
 	struct debt debt;
 	struct flow_count own;
-	uint64_t begun_at, expiry_at; /* account's begin; last EXPIRE, or 0 */
+	uint64_t begun_at, expiry_at; /* account's creation; last EXPIRE, 0: none */
 	uint32_t source;
 	bool is_used;
 };
@@ -51,7 +51,7 @@ struct many_node {
 struct many_source {
 	struct flow_count totals; /* the store's totals */
 	uint64_t judged_at;
-	int64_t judge, lowest;	/* level of the common bucket, and lowest level so far, in ticks */
+	int64_t judge, lowest;	/* level in ticks of a bucket for all nodes, and lowest level */
 	uint32_t passed, asked; /* packets since many_judge(): passed, and all */
 };
 
@@ -152,7 +152,7 @@ static inline void many_charge(const struct many *many, struct many_entry *entry
 	entry->empty_at = credit_latest(entry->empty_at, many->now - many->burst) + cost;
 }
 
-/* Charges a packet of a source to its common bucket. */
+/* Charges a packet that a node passed to the source's bucket for all nodes. */
 static inline void many_pass(struct many *many, struct many_source *source)
 {
 	int64_t level = source->judge + credit_span(source->judged_at, many->now);
@@ -192,7 +192,7 @@ static inline void many_packet(struct many *many)
 		node->account[entry->account - 1].own.asked += many->cost;
 		return;
 	}
-	/* the entry had no packets at scans that did not examine it: make up for these scans */
+	/* scans that skipped the entry saw no packets: apply now what they would have subtracted */
 	if (entry->scanned < node->scan) {
 		uint64_t unreported =
 			MANY_ROUND / 100 / many->nodes * (node->scan - entry->scanned);

@@ -36,7 +36,7 @@ static void must_be_within(const char *what, double is, double least, double mos
 
 /* --- One source through all nodes ----------------------------------------------------------- */
 
-/* Returns the second by which a tenth of the rate has repaid the initial excess. */
+/* Returns after how many seconds the initial excess is repaid, if a tenth of the rate repays it. */
 static double repaid_at(const struct world *world)
 {
 	double round = (double)world->round / WORLD_SEC, burst = (double)world->burst / WORLD_SEC;
@@ -65,7 +65,7 @@ static void one_source(unsigned int nodes, double round)
 	must_be_within(name, least, .98, 1.02);
 	must_be_within(name, most, .98, 1.02);
 	must_be_within(name, world_excess(&world), 0, bound);
-	/* what exceeded burst + rate x t is never repaid completely */
+	/* debts never repay completely the traffic that exceeded burst + rate x t */
 	snprintf(name, sizeof(name), "%u nodes, D %.2f s, left of the excess", nodes, round);
 	must_be_within(name, world_mean(&world, 0, end) * end - end - 1, -.25,
 		       world_excess(&world) / 4);
@@ -181,7 +181,7 @@ static int order_of(const void *a, const void *b)
 	return (one > other) - (one < other);
 }
 
-/* Prints what passed of sources above their limits, as a multiple of the limit. */
+/* Prints the pass rates of sources that send above their limits, as multiples of the limit. */
 static void heavy_print(const struct many *many, double seconds)
 {
 	double rate = seconds * WORLD_SEC / many->cost, *means;

@@ -214,11 +214,11 @@ class ShapeLab(Lab):
         self.out.setsockopt(socket.SOL_SOCKET, SO_SNDBUFFORCE, 64 << 20)
         self.out.setsockopt(socket.SOL_SOCKET, SO_TXTIME,
                             struct.pack("@iI", time.CLOCK_MONOTONIC, 0))
-        # The kernel sets timestamps only some time after a socket has enabled them.
+        # After a socket enables timestamps, the kernel needs some time to begin.
         wait_until(self.stamps_run, "timestamps")
 
     def stamps_run(self):
-        """Returns whether timestamps are times of arrival. At first, they are times of the read."""
+        """Returns whether timestamps are arrival times, instead of the times of the read call."""
         for address in self.receivers:
             burst = self.burst(1, address)
             if burst.lost or not burst.start <= burst.moments[0] <= burst.start + burst.took:
@@ -262,7 +262,7 @@ class ShapeLab(Lab):
                 for to in destinations]
 
     def train(self, bursts, count, period):
-        """Sends `count` datagrams every `period` ns, `bursts` times. Returns one Burst of all."""
+        """Sends `count` datagrams every `period` ns, `bursts` times. Returns a Burst with all datagrams."""
         frames = [datagram(number) for number in range(bursts * count)]
         cars = [messages_of(frames[i:i + count]) for i in range(0, len(frames), count)]
         start, origin = time.time_ns(), time.monotonic_ns()

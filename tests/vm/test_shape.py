@@ -110,7 +110,7 @@ def test_departure_times_of_the_sender(limited):
     assert slower.drops == faster.drops == 0
     if tuple(map(int, os.uname().release.split(".")[:2])) >= (6, 11):
         check_smooth(slower.burst, rate=RATE // 2)
-        # The times of `faster` begin later than the shaper's, but are closer, so packets soon wait.
+        # The sender's times begin later than the shaper's slots, which are further apart.
         assert min(faster.burst.delays(RATE * 2)) >= 0
         assert faster.burst.largest(100 * MS) == COUNT // 2
         assert COUNT // 2 * SEC // (RATE * 2) < faster.burst.span <= COUNT // 2 * SEC // RATE

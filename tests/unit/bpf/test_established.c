@@ -190,7 +190,7 @@ TEST(test_a_source_is_established_after_its_burst_could_refill)
 {
 	static const struct {
 		uint64_t rate, burst;
-		/* seconds; a source is new at `not_yet` and established at `then` */
+		/* times in seconds: the source is new at `not_yet`, and established at `then` */
 		double not_yet, then;
 	} cases[] = {
 		{1000, 10, 1.0, 2.2}, /* established after the minimum of 1 s */

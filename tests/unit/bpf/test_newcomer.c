@@ -52,7 +52,7 @@ TEST(test_in_a_flood_a_key_needs_three_packets)
 	uint32_t source = 1000;
 
 	world_begin(SL_IPV4, MANY_CPUS);
-	/* go to the start of an interval */
+	/* advance the clock to the next interval of the flood detector */
 	clock_advance(interval - test_clock_ticks % interval);
 	for (unsigned int i = 0; i < THRESHOLD; i++)
 		assert_int_equal(host_send(++source), SL_PASS_WITHIN);
@@ -226,7 +226,7 @@ TEST(test_the_key_that_got_the_entry_lends_no_credit)
 
 /* --- Buckets --------------------------------------------------------------------------------- */
 
-/* The first BUCKETS_FIRST sources get a bucket with their first packet, and keep it if slow. */
+/* The first BUCKETS_FIRST sources get a bucket at their first packet, and keep it even if slow. */
 TEST(test_the_first_sources_get_a_bucket_at_once)
 {
 	for (int family = 0; family < SL_FAMILIES; family++) {

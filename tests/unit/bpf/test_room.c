@@ -57,7 +57,7 @@ static struct sl_entry *entry_of_source(uint32_t source, const struct sl_limit *
 struct account {
 	int64_t level, lowest;
 	uint64_t at;
-	/* credit by which the key may exceed its plain bucket */
+	/* how far below 0 `level` may be, because evictions forgave the key this credit */
 	int64_t excused;
 };
 
@@ -151,8 +151,8 @@ static uint32_t *slot_of(uint32_t source, const struct sl_limit *limit)
 }
 
 /*
- * Returns how many earlier packets a new state of the first limit is charged for on this CPU. If
- * the key of the second limit has the same slot in the sketch, it has cleared the source's count.
+ * Returns for how many earlier packets this CPU charges a new state of the first limit: 0 if the
+ * second limit's key has the same slot in the sketch, because it has then cleared the count.
  */
 static uint32_t hits_of(uint32_t source)
 {

@@ -394,7 +394,7 @@ static void insert(struct new_entry new_entry, uint64_t blocked)
 	assert_int_equal(table_insert(&new_entry), 0);
 }
 
-/* Frees a way of `set` whose key is in its primary set. */
+/* Frees the first way of `set` that is not displaced: `set` is its key's primary set. */
 static void way_clear(uint32_t set)
 {
 	uint32_t way = 0;
@@ -439,7 +439,7 @@ TEST(test_a_choice_in_the_secondary_set_is_checked_again)
 			insert(rival, 0);
 		new_entry = new_entry_at(0);
 		meanwhile.set = 1;
-		meanwhile.lookups = 2; /* 1: to choose the way, 2: to lock the set */
+		meanwhile.lookups = 2; /* lookup 1 chooses the way, lookup 2 locks the set */
 		meanwhile.call = calls[i % 2];
 		assert_int_equal(table_insert(&new_entry), -EBUSY);
 		assert_int_equal(meanwhile.lookups, 0);

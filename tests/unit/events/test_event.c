@@ -71,7 +71,7 @@ TEST(test_lines_that_are_no_event_are_refused)
 		assert_int_equal(event_parse(bad_lines[i], gate, &ret), -EINVAL);
 	at = strstr(line, "\"source\",\"phase\"");
 	assert_non_null(at);
-	memcpy(at, "\"sourcx\"", 8); /* no such kind */
+	memcpy(at, "\"sourcx\"", 8); /* an unknown kind of event */
 	assert_int_equal(event_parse(line, gate, &ret), -EINVAL);
 	memcpy(at, "\"source\"", 8);
 	assert_int_equal(event_parse(line, gate, &ret), 0);
@@ -80,7 +80,7 @@ TEST(test_lines_that_are_no_event_are_refused)
 	assert_int_equal(event_parse(line, gate, &ret), -EINVAL);
 	at[10] = '1';
 	at = strstr(line, "2001:db8");
-	memcpy(at, "2001:xx8", 8); /* no such prefix */
+	memcpy(at, "2001:xx8", 8); /* an invalid prefix */
 	assert_int_equal(event_parse(line, gate, &ret), -EINVAL);
 	assert_int_equal(error_count(), 0);
 	free(line);

@@ -158,7 +158,7 @@ TEST(test_a_level_rises_to_refill_and_at_rest_to_the_burst)
 TEST(test_a_state_is_full_when_it_had_time_to_fill_and_was_idle)
 {
 	static const struct {
-		int64_t drawn, whole; /* ticks after ZERO: last charge, and when full */
+		int64_t drawn, whole; /* ticks after ZERO of the last charge, and when it is full */
 	} cases[] = {{0, 1600}, {1399, 1600}, {1400, 1600}, {1401, 1601}, {1599, 1799}};
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -323,7 +323,7 @@ TEST(test_a_slice_takes_a_refund_that_it_has_room_for)
 	}
 }
 
-/* A slice that counts refusals does not refuse for longer. A charge resets the count. */
+/* Counting refusals in a slice does not change when it refuses. A charge resets the count. */
 TEST(test_a_count_of_refusals_leaves_the_slice_as_it_is)
 {
 	static const uint64_t jiffies[] = {0, 1, 4294967295, 4294967296, CREDIT_JIFFY_MASK - 1};
@@ -353,7 +353,7 @@ TEST(test_a_count_of_refusals_leaves_the_slice_as_it_is)
 TEST(test_a_charge_fills_the_slice_with_what_is_left)
 {
 	static const struct {
-		/* ticks after `empty_at`: `born` is `full_at`, `now` is when the packet arrives */
+		/* `full_at` and the time of the packet, in ticks after `empty_at` */
 		int64_t born, now;
 		int64_t credit; /* credit that the slice borrowed at `full_at` */
 		uint64_t cost;
@@ -368,12 +368,12 @@ TEST(test_a_charge_fills_the_slice_with_what_is_left)
 		{0, 25, 5, 30, true, 0, 0},
 		{0, 1500, 0, 1, true, 50, 1449},
 		{1600, 1600, 0, 1, true, 50, 1549},
-		{0, 1500, 0, 1600, true, 0, -100}, /* passes at level `refill`: debt */
+		{0, 1500, 0, 1600, true, 0, -100}, /* the level is `refill`: passes, with debt */
 		{0, 1499, 0, 1600, false, -1500, 1499},
 		{0, 1600, 0, 1600, true, 0, 0},	  /* idle, so the state is full */
 		{0, 1600, 50, 1, true, 50, 1549}, /* idle, so the state is full */
 		{-100, -30, 0, 1, false, -1, -30},
-		{700, 600, 0, 1, true, 50, 649}, /* the clock is late: it counts as `full_at` */
+		{700, 600, 0, 1, true, 50, 649}, /* a late clock counts as `full_at` */
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
@@ -533,7 +533,7 @@ TEST(test_large_packets_get_their_rate)
 	}
 }
 
-/* The highest cost, of 65535 merged packets at 1 packet/h, is a debt that is repaid in time. */
+/* 65535 merged packets at 1 packet/h, the highest cost, leave a debt that is exactly repaid. */
 TEST(test_the_greatest_cost_and_the_longest_burst)
 {
 	const uint64_t hour = 3600 * SEC, bursts[] = {hour, 8 * hour, SL_BURST_TICKS_MAX};
@@ -562,7 +562,7 @@ TEST(test_slices_belong_to_the_limits_of_one_policy)
 {
 	static const struct {
 		const char *what;
-		__u32 policy, since, changed; /* packet's; bucket: policy 3, since 7 */
+		__u32 policy, since, changed; /* of the packet; the bucket has policy 3, since 7 */
 		__s64 credit, left;
 		__u64 until; /* expected `until`, which is 99 before the call */
 	} cases[] = {

@@ -155,7 +155,7 @@ static bool passes_exactly(const struct source *source, uint64_t amount)
 	return !source_send(&copy, 1);
 }
 
-/* Returns a time after which any state is full. A window needs the longest if the clock wraps. */
+/* Returns a time after which any state is full: for a window, even if the clock wraps. */
 static uint64_t whole_of(const struct sl_limit *limit)
 {
 	if (limit->kind == SL_WINDOW)
@@ -373,8 +373,8 @@ static void no_fraction_lost(const struct kind_row *row, uint64_t epoch)
 			source.now += SECOND;
 			passed += source_send(&source, 1);
 			/*
-			 * All costs together are rounded up by less than a second. A shaper passes
-			 * a packet a second before it departs.
+			 * The sum of all costs is rounded up by less than a second. A shaper judges
+			 * a packet up to a second before its departure.
 			 */
 			assert_in_range(passed, (second - 1) * slow[i].packets / slow[i].seconds,
 					(second + (row->spec.kind == SL_SHAPE)) * slow[i].packets /
@@ -574,7 +574,7 @@ static void check_decision(const struct source *source, uint64_t amount)
 	later.now--;
 	then = source_decide(&later, 1);
 	assert_int_equal(then.full_in, 1);
-	/* credit of a shaper in bytes may be missing, but less than a byte's */
+	/* a tick before it is full, a shaper in bytes lacks less than a byte, so it may pass all */
 	if (source->limit.kind != SL_SHAPE || !source->limit.by_bytes)
 		assert_false(passes_exactly(&later, capacity_of(&source->limit)));
 }
@@ -691,7 +691,7 @@ static void block_refuses_everything_until_its_end(const struct kind_row *row, u
 	}
 	source.now += BLOCK / 10;
 	free.now = source.now;
-	/* `free` has no block; counts of packets before are rounded up by less than a unit */
+	/* `free` has no block; a block rounds up the counts of earlier packets to whole units */
 	assert_in_range(source_decide(&source, 1).remaining,
 			source_decide(&free, 1).remaining - ((1ULL << source.limit.shift) - 1),
 			source_decide(&free, 1).remaining);
@@ -1134,15 +1134,15 @@ static void plan_wrap(void **state)
 #define NOW (1000 * SECOND)
 
 /*
- * A block soon after another block has one escalation more than that block. For each length of the
- * earlier block that passed since its end, it has one escalation less.
+ * A new block has one escalation more than the block before it, less one for each time that the
+ * length of that block has passed since its end.
  */
 static void test_block_steps(void **state)
 {
 	static const struct {
 		unsigned int steps;   /* escalations of the last block */
 		unsigned int lengths; /* block lengths since the end of the last block */
-		int more;	      /* ticks since then in addition to `lengths` */
+		int more;	      /* ticks to add to the time of `lengths` */
 		unsigned int next;    /* expected escalations of the new block */
 	} cases[] = {
 		{0, 0, 0, 1}, {0, 1, -1, 1}, {0, 1, 0, 1}, {0, 1, 1, 0}, {0, 9, 0, 0},

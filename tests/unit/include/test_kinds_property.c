@@ -94,7 +94,7 @@ static void share_check(uint64_t seed)
 		packet.bytes = 60 + run_choose(1455);
 		packet.jiffy = run_jiffies();
 		cost = host_cost(limit, &packet);
-		run.now += run_choose(cost + 1); /* on average half the cost: twice the rate */
+		run.now += run_choose(cost + 1); /* mean: half the cost, so twice the rate */
 		if (host_ask(limit, &packet, &run.bucket[cpu], &verdict) == SL_PASS_WITHIN)
 			passed += cost;
 		if (run_one_in(4))
@@ -132,7 +132,7 @@ static struct {
 } lanes[RUN_CPUS];
 
 static int current;
-static int steps_left; /* steps left for all CPUs together */
+static int steps_left; /* steps that all CPUs together may still make */
 static sem_t all_done;
 
 static int lane_next(void)

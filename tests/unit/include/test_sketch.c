@@ -103,7 +103,7 @@ TEST(test_new_sources_are_mistaken_once_in_2_24_packets)
 		for (unsigned int j = 0; j < STRANGERS; j++) {
 			struct digest digest = digest_number(i, (1ULL << 28) + j);
 
-			/* this argument is random in use; this value lowers no count */
+			/* with this value of the random argument, no count is lowered */
 			mistakes +=
 				sketch_hit(slot_of(&params, digest), digest, digest.mark ^ 1) > 2;
 		}
@@ -112,7 +112,7 @@ TEST(test_new_sources_are_mistaken_once_in_2_24_packets)
 		      "owner of a slot; 2^-24 of them are %.1f\n",
 		      SECRETS * STRANGERS, mistakes, bound);
 	assert_true(free_slots < SECRETS * SLOTS / 1000);
-	/* mistakes are Poisson distributed; one of a million runs exceeds this */
+	/* the count is Poisson distributed; it exceeds this bound in one of a million runs */
 	assert_true(mistakes <= bound + 5 * sqrt(bound) + 3);
 }
 

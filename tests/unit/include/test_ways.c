@@ -163,7 +163,7 @@ static void check_whole(void)
 	uint64_t full = kind_decide(&run.limit, &state, 0, 1, now).full_in;
 	uint64_t span = limit_span(&run.limit);
 
-	/* skip if `made` has wrapped, or the clock, because a window then lasts longer */
+	/* no check if the clock or `made` has wrapped, because a window then lasts longer */
 	if (then < state.charged_at || run.now >> (ENTRY_MOMENT_SHIFT + 15))
 		return;
 	/* a window whose index has wrapped equals a new window only one T later */
@@ -255,7 +255,7 @@ static struct sl_entry entry_blocked(double ago, double length, double drawn)
 	return entry;
 }
 
-/* The cost of evicting an entry rises in this order. */
+/* Evicting an entry of this list costs more than evicting the entries before it. */
 TEST(test_costs_are_in_order)
 {
 	struct sl_entry rested = entry_lacking(-1000, 2000);
@@ -267,7 +267,7 @@ TEST(test_costs_are_in_order)
 		entry_lacking(0.2, 10),
 		entry_lacking(0.2, 100), /* costs more than the entry before, because it is older */
 		entry_lacking(0.4, 10),
-		/* over half a burst is missing; keys that sent again (entry_back()) cost more */
+		/* these lack over half a burst; keys that sent again (entry_back()) cost more */
 		entry_lacking(0.7, 1000),
 		entry_lacking(1, 100),
 		entry_lacking(0.6, 10),
@@ -407,7 +407,7 @@ TEST(test_the_idle_time_of_a_window)
 TEST(test_a_block_protects_an_entry_for_a_time)
 {
 	static const struct {
-		double begun, length, drawn; /* begin of block and last charge: s ago */
+		double begun, length, drawn; /* s: age of block, its length, age of last charge */
 		bool protected;
 	} cases[] = {
 		{1, 600, 1.1, true},	   {599, 600, 600, true},     {601, 600, 602, true},

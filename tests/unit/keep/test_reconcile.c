@@ -166,7 +166,7 @@ TEST(test_what_is_in_force_behind_a_reload)
 	}
 }
 
-/* A reload of the rules file restarts the time in `for`. A reload of only the lists does not. */
+/* A list's duration `for` begins again if the rules file is reloaded, but not if only lists are. */
 TEST(test_a_list_that_is_read_again_keeps_its_end)
 {
 	struct config in_force = text_read("deny: [{list: a, prefix: 192.0.2.1, for: 1h}]");

@@ -31,7 +31,7 @@ TEST(test_limits_compile_to_these_numbers)
 		uint32_t life;
 		bool by_bytes, by_jiffy;
 	} cases[] = {
-		/* slices hold 1/16 of the burst in all, for its refill time less a jiffy */
+		/* slices together hold 1/16 of the burst, until it has refilled, less a jiffy */
 		{"1kpps", "1000", SEC / 1000, SEC, SEC / 16 * 15, SEC / 32, 14, false, true},
 		{"1kpps", "1s", SEC / 1000, SEC, SEC / 16 * 15, SEC / 32, 14, false, true},
 		{"1kpps", "128", MS, 128 * MS, 120 * MS, 4 * MS, 1, false, true},
@@ -203,7 +203,7 @@ TEST(test_a_unit_of_a_shared_limit_is_a_part_of_a_packet)
 		if (unit > (most < 1 ? 1 : most) || unit * 2 * 32 / 31 < most)
 			fail_msg("%s: units of %.0f ticks, a packet of %.0f", rates[i].text, unit,
 				 most);
-		/* 2^31 units last for a second at any limit's rate, and at 20 Mpps or 100 Gbit/s */
+		/* 2^31 units suffice for a second at the limit's rate, 20 Mpps and 100 Gbit/s */
 		assert_true((double)SEC / unit < 1u << 31 || rates[i].per_second > 33e6);
 		assert_true(limit.by_bytes
 				    ? 12.5e9 * credit_cost(&limit, 1, 1000) / 1000 / unit < 1u << 31

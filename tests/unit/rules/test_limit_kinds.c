@@ -53,7 +53,7 @@ TEST(test_windows_compile_to_these_numbers)
 		assert_int_equal(limit.refuse_by_jiffy, cases[i].by_jiffy);
 		/* a window by packets counts 3 packets, a window by bytes their 777 bytes */
 		assert_int_equal(credit_cost(&limit, 3, 777), cases[i].by_bytes ? 777 : 3);
-		/* the span T in groups, rounded up a little */
+		/* the length of a sub-window, rounded up by less than 1/100000 + 16 ticks */
 		assert_in_range(limit.period, least, least + least / 100000 + 16);
 	}
 }
@@ -170,7 +170,7 @@ TEST(test_what_no_words_make_is_not_sound)
 	WRONG(block, block_max_ns, 0);
 	WRONG(block, block_max_ns, ~0ULL);
 	WRONG(block, escalate, 1);
-	WRONG(block, block_max_ns, 1ULL << 40); /* would need too many escalations */
+	WRONG(block, block_max_ns, 1ULL << 40); /* reached after too many escalations */
 }
 
 TEST(test_a_name_that_does_not_end_is_none)

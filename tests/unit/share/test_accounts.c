@@ -200,7 +200,7 @@ TEST(test_a_trickle_of_a_slow_limit_is_not_reported)
 	}
 }
 
-/* If the store has lost a key, a first report creates the key and a second sets its expiry. */
+/* If the store has lost a key, the next report creates it and the one after sets its expiry. */
 TEST(test_a_key_that_is_created_again_gets_an_expiry)
 {
 	static const struct {
@@ -248,7 +248,7 @@ static unsigned int rounds_to_the_end(unsigned int without_expiry)
 	return rounds;
 }
 
-/* An account ends once the store has confirmed an expiry, or after EXPIRY_TRIES rounds without. */
+/* An account ends after the store confirmed an expiry, or did not in EXPIRY_TRIES rounds. */
 TEST(test_an_account_ends_once_its_key_in_the_store_has_an_expiry)
 {
 	unsigned int rests = rounds_to_the_end(0);
@@ -311,7 +311,7 @@ TEST(test_a_stop_makes_no_count_fall)
 {
 	static const struct {
 		uint64_t rate, packets;
-		bool is_known; /* the counter does not wrap within 20 s */
+		bool is_known; /* the 32-bit counter does not wrap during the stop */
 	} cases[] = {{5000000, 64424509, false}, {1000, 20000, true}};
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -611,7 +611,7 @@ TEST(test_a_block_that_is_forgiven_does_not_come_back)
 	node_open_blocks(false);
 	assert_true(is_blocked_after(29900));
 	check_that_it_stays_forgiven(29900);
-	assert_true(is_blocked_after(29900)); /* more time left: another block */
+	assert_true(is_blocked_after(29900)); /* a later end: another block */
 	check_that_it_stays_forgiven(29900);
 	entries[3].limit = 0; /* the key is evicted */
 	round_blocked(26000);
@@ -631,7 +631,7 @@ TEST(test_a_block_that_is_forgiven_while_it_is_reported_does_not_come_back)
 	accounts_learn(&accounts, items, NODES, now += ROUND / 2);
 	assert_false(block_holds(&limit.limit, entry_state(&entries[3]), now));
 	check_that_it_stays_forgiven(items[0].block_ms);
-	assert_true(is_blocked_after(29900)); /* more time left: another block */
+	assert_true(is_blocked_after(29900)); /* a later end: another block */
 }
 
 static int setup(void **state)

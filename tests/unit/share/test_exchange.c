@@ -9,7 +9,7 @@
 /* A set of names in the simulated store. */
 struct set {
 	long members; /* size of the set that the store reports; -1: the store does not reply */
-	int counted;  /* how often the node asked for the size since the last check */
+	int counted;  /* how often the node read `members` since the last check */
 };
 
 static struct set nodes, alike, processes;

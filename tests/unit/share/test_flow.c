@@ -191,7 +191,7 @@ static const struct script scripts[] = {
 	{"`usual` is not larger after lost rounds", 2,
 	 "round, wait 1000, report 50 50, learn, usual .05"},
 
-	/* before its second reply, a node with demand above the rate assumes it at all nodes */
+	/* until its second reply, a node with demand above the rate assumes it of all other nodes */
 	{"assumed demand of 4 nodes; there was none, so the charge is refunded", 4,
 	 "round 0 16 0 0, pass 1 .75, report 0 16, learn, pass 1 -.75"},
 	{"nothing is assumed by a single node", 1,
@@ -246,7 +246,7 @@ static const struct script scripts[] = {
 	 "round x2, wait 1, report 100 100, flush, lost 1, round, round 0 0 1 1, pass 1 0,"
 	 "round 0 0 1 1 x6, pass 1 .633"},
 
-	/* when an account may be dropped */
+	/* flow_is_quiet() and flow_rests() decide when a key's account may be dropped */
 	{"24 rounds = 2 x nodes x (burst + 2 rounds) without demand", 4,
 	 "round, round 0 0 3 3, rests 0, round x2, quiet 0, round, quiet 1, charged 3, "
 	 "round x20,"
@@ -293,7 +293,7 @@ TEST(test_what_is_reported)
 	static const struct {
 		const char *name;
 		int64_t taken, asked;	  /* ticks added to the two counters */
-		int64_t sent, sent_asked; /* amounts that the node reports */
+		int64_t sent, sent_asked; /* ticks of both that the node reports */
 	} reports[] = {
 		{"the increase of the counters", 100, 300, 100, 300},
 		{"nothing again, although the round was lost", 0, 0, 0, 0},
@@ -352,7 +352,7 @@ TEST(test_what_was_not_charged_is_owed_up_to_the_cap)
 	owed = bench.flow.unsettled;
 	bench.now += 10 * MS;
 	flow_uncharged(&bench.flow, BURST, flow_step(&bench.flow, BURST, BURST, bench.now));
-	/* the failed charge consists of what was owed and what was assumed for other nodes */
+	/* the failed charge was the debt plus the traffic assumed at other nodes */
 	assert_int_equal(bench.flow.unsettled, owed + bench.flow.assumed);
 	flow_uncharged(&bench.flow, BURST, -1000);
 	assert_int_equal(bench.flow.unsettled, owed + bench.flow.assumed);
@@ -387,7 +387,7 @@ TEST(test_the_books_balance)
 				     random_next(&random) % (4 * ROUND));
 			bench_learn(&bench, 4);
 			if (bench.flow.unsettled <= -(int64_t)BURST)
-				break; /* `unsettled` has reached its minimum */
+				break; /* `unsettled` is at its minimum: a burst of overcharge */
 			fades = bench.flow.unsettled - (others - bench.charged + faded);
 			if (fades < 0 || fades > credit_max(0, -bench.flow.unsettled) / 7 + 1)
 				fail_msg("run %d round %d: unsettled %lld, of which %lld new", run,
@@ -506,7 +506,7 @@ static double offered_forged(const struct world *world, unsigned int node, doubl
 	return node < world->level ? 100 : 0.2;
 }
 
-/* Demand like offered_forged(), but the 0.2 arrives within 20 ms, once every `arg` seconds. */
+/* Demand like offered_forged(), but the others send only during 20 ms in each `arg` seconds. */
 static double offered_clumps(const struct world *world, unsigned int node, double at)
 {
 	double turn = at / arg + .23 * node;
@@ -624,7 +624,7 @@ TEST(test_one_limit_over_many_nodes)
 				       1 + of->second);
 			must_be_within(of->name, world_second(&world, end / 2, end, -1),
 				       1 - of->second, 2);
-			/* docs/cluster.md states a tighter bound */
+			/* docs/cluster.md states a tighter bound for the excess */
 			must_be_within(of->name, world_excess(&world), 0,
 				       of->nodes * (.1 + 3 * (.1 + of->delay)));
 		}
@@ -711,8 +711,8 @@ TEST(test_what_fails_for_a_while)
 	static const struct {
 		const char *name;
 		bool cut, silent, forgets, flushed, sleeps, divides, is_left_out;
-		double least, most;		  /* bounds of the mean, 64 s to 90 s */
-		double behind_least, behind_most; /* bounds of every second from 91 s on */
+		double least, most;		  /* bounds of the mean rate, 64 s to 90 s */
+		double behind_least, behind_most; /* bounds of the rate in each second after 91 s */
 	} cases[] = {
 		{"a store that is away", .cut = true, .least = 3.92, .most = 4.08,
 		 .behind_least = .9, .behind_most = 1.1},

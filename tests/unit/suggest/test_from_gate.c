@@ -25,7 +25,7 @@ static int end(void **state)
 	return 0;
 }
 
-/* Reads the counters of one source, in a reading of its own. */
+/* Simulates a reading of the gate's counters that contains only this source. */
 static void read_source(const char *name, uint64_t passed, uint64_t dropped, uint32_t version)
 {
 	const struct sl_cell count[LIVE_COUNTERS] = {
@@ -49,7 +49,7 @@ TEST(test_packets_are_the_differences_of_counters)
 	assert_int_equal(suggest.packets, 15);
 	read_source("192.0.2.1", 1010, 5, POLICY);
 	assert_int_equal(suggest.packets, 15);
-	read_source("192.0.2.9", 7, 0, POLICY); /* began after the first reading */
+	read_source("192.0.2.9", 7, 0, POLICY); /* a new source */
 	assert_int_equal(suggest.packets, 22);
 	assert_int_equal(suggest.bytes, 2200);
 	end(NULL);
@@ -83,7 +83,7 @@ TEST(test_a_source_of_100_pps)
 	assert_int_equal(suggest_propose(&suggest), 0);
 	assert_int_equal(all->refusal, SUGGEST_PROPOSED);
 	assert_int_equal(all->limit.spec.rate, 100);
-	assert_int_equal(all->limit.spec.burst, 100); /* the packets of a second may come at once */
+	assert_int_equal(all->limit.spec.burst, 100); /* a second's packets may be a burst */
 	assert_false(suggest.attack.one_shape);
 	end(NULL);
 }

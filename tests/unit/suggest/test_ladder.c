@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* user/suggest/ladder.h: the smallest burst is exact, by the arithmetic of include/credit.h. */
+/* user/suggest/ladder.h: finds exactly the smallest burst with which credit.h passes a stream. */
 #include "suggest/ladder.h"
 
 #include "credit.h"

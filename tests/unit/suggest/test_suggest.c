@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* user/suggest/suggest.h: proposals from packets whose answers are known. */
+/* user/suggest/suggest.h: proposals from simulated packets, for which the best limits are known. */
 #include "suggest/suggest.h"
 
 #include <arpa/inet.h>
@@ -174,7 +174,7 @@ TEST(test_a_burst_refills_within_a_tenth_of_the_capture)
 	clients[CLIENTS] = (struct stream){.addr = "198.51.100.7", .size = 1, .gap = 1000};
 	run(clients, CLIENTS + 1, 20000, 0);
 	assert_int_equal(proposal_of(SUGGEST_ALL)->limit.spec.burst, 300);
-	assert_int_equal(proposal_of(SUGGEST_ALL)->limit.spec.rate, 200); /* 300 in 1.9 s */
+	assert_int_equal(proposal_of(SUGGEST_ALL)->limit.spec.rate, 200);
 	end(NULL);
 }
 
@@ -218,7 +218,7 @@ TEST(test_no_outlier_if_the_demands_have_no_gap)
 		clients[i].size = sizes[i];
 	run(clients, CLIENTS, 20000, 0);
 	assert_int_equal(proposal_of(SUGGEST_ALL)->outliers, 0);
-	assert_int_equal(proposal_of(SUGGEST_ALL)->max, 500); /* 400, rounded up to the ladder */
+	assert_int_equal(proposal_of(SUGGEST_ALL)->max, 500); /* 400, rounded up by ladder.h */
 	end(NULL);
 }
 
@@ -242,7 +242,7 @@ TEST(test_a_class_whose_limit_would_be_useless)
 	struct stream udp = hundred, dns = hundred;
 
 	udp.facts |= SL_FACT_PROTO | SL_FACT_PORT;
-	run(&udp, 1, 20000, 0); /* all packets are of the class */
+	run(&udp, 1, 20000, 0); /* all packets are UDP */
 	assert_int_equal(proposal_of(SUGGEST_UDP)->refusal, SUGGEST_SAME);
 	assert_int_equal(suggest.proposal[0][SUGGEST_NETWORKS].refusal, SUGGEST_SAME);
 	end(NULL);
@@ -250,7 +250,7 @@ TEST(test_a_class_whose_limit_would_be_useless)
 	dns.facts |= SL_FACT_PROTO | SL_FACT_PORT;
 	dns.port = 53;
 	clients_make(clients, addresses, CLIENTS, (struct stream){.size = 2, .gap = 200});
-	clients[CLIENTS] = dns; /* one source of many */
+	clients[CLIENTS] = dns; /* only this source sends DNS */
 	run(clients, CLIENTS + 1, 20000, 0);
 	assert_int_equal(proposal_of(SUGGEST_DNS)->packets, 2000);
 	assert_int_equal(proposal_of(SUGGEST_DNS)->refusal, SUGGEST_TOO_LITTLE);
@@ -285,7 +285,7 @@ TEST(test_one_shape_looks_like_an_attack)
 	assert_true(suggest.attack.shape_share >= 99);
 	end(NULL);
 
-	/* plain acknowledgements are equal in any download, so they are no attack */
+	/* TCP packets of equal size without SYN are not an attack: downloads cause many */
 	syn.facts = SL_FACT_TCP;
 	clients_make(clients, addresses, CLIENTS, syn);
 	run(clients, CLIENTS, 20000, 0);
@@ -384,7 +384,7 @@ TEST(test_budget_of_new_sources)
 	static struct stream many[481];
 	const struct newcomer_proposal *budget = &suggest.budget;
 
-	many[0] = hundred; /* sends from the start on */
+	many[0] = hundred; /* this source sends from time 0 on */
 	for (unsigned int i = 0; i < 480; i++) {
 		snprintf(names[i], sizeof(names[i]), "10.1.%u.%u", i / 250, i % 250);
 		many[i + 1] =
