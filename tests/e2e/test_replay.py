@@ -95,6 +95,11 @@ def test_sources_have_the_form_of_the_command_sources(files, attached):
     assert list(replay["sources"][0]["limits"][0]) == list(there["limits"][0])
 
 
+def test_a_capture_may_begin_in_1970(files):
+    packets = [(ns - BEGIN, data) for ns, data in STEADY]
+    assert packets_of(parsed(files(packets, rules("{rate: 50pps, burst: 20}")))["replays"][0]["totals"]) == counts(70, 50)
+
+
 def test_a_replay_has_the_same_result_each_time(files):
     packets = [(n * MS, frame(f"10.0.{n % 7}.{n % 11}")) for n in range(500)]
     text = rules("{rate: 20pps, burst: 40}", more="    newcomers: {rate: 100pps, burst: 50}\n")

@@ -108,7 +108,7 @@ void judge_close(struct judge *judge)
 
 static void clock_set(struct judge *judge, uint64_t ns)
 {
-	if (!judge->first_ns)
+	if (!judge->now_ns)
 		judge->first_ns = ns;
 	judge->now_ns = JUDGE_BEGUN_NS + (ns - judge->first_ns);
 	judge->bss->test_clock_ticks = judge->now_ns * SL_TICKS_PER_NS;

@@ -31,8 +31,8 @@ struct judge {
 	int program[HOOKS];	 /* fds, which `object` owns */
 	struct sluice__bss *bss; /* the variables of the programs */
 	enum hook hook;
-	uint64_t first_ns; /* time of the first packet, in ns since 1970; 0 before it */
-	uint64_t now_ns;   /* uptime of the last packet */
+	uint64_t first_ns; /* time of the first packet, in ns since 1970 */
+	uint64_t now_ns;   /* uptime of the last packet; 0 before the first */
 };
 
 #define JUDGE_CLOSED                                                                               \

@@ -251,7 +251,7 @@ int replay_run(struct replay *replay)
 
 	sigaction(SIGINT, &action, NULL);
 	while (!err && !is_stopped && (more = capture_next(replay->capture, &packet)) == 1) {
-		if (!replay->bytes)
+		if (totals->packets == 1)
 			replay->first_ns = packet.ns;
 		replay->last_ns = packet.ns;
 		replay->bytes += packet.length;

@@ -185,7 +185,7 @@ void times_add(struct tally_times *times, uint64_t ns, enum fate fate, uint32_t 
 	unsigned int each;
 	uint64_t at;
 
-	if (!times->begin_ns)
+	if (!times->count)
 		times->begin_ns = ns;
 	while ((at = (ns - times->begin_ns) / tally_length(times->scale, &each)) >= TALLY_INTERVALS)
 		times_merge(times);
