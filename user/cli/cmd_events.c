@@ -472,7 +472,8 @@ static int since_parse(const struct value_type *type, const char *what, const ch
 }
 
 static const struct value_type kinds_type = {
-	.name = "KINDS",
+	.name = "source|block|entry|flood|budget|table|contended|rules|device|generic|store|trial|"
+		"lost",
 	.parse = kinds_parse,
 	.expected = "write source, block, entry, flood, budget, table, contended, rules, device, "
 		    "generic, store, trial or lost, separated by commas",
@@ -486,7 +487,7 @@ static const struct value_type since_type = {.name = "TIME", .parse = since_pars
 static const struct word events_words[] = {
 	{"ADDRESS|PREFIX", OPERAND, &value_prefix, offsetof(struct events_args, within), NULL},
 	{"kind", KEYWORD, &kinds_type, offsetof(struct events_args, kinds),
-	 "print only events of these kinds"},
+	 "print only events of these kinds, separated by commas"},
 	{"policy", KEYWORD, &policy_type, offsetof(struct events_args, policy),
 	 "print only events about the policy of this prefix"},
 	{"--since", OPTION, &since_type, offsetof(struct events_args, since),
