@@ -2,8 +2,10 @@
 """Runs `sluice top` in a terminal of tmux with real packets, types keys and reads the screen. In
 batch mode, top counts the sent packets exactly."""
 
+import fcntl
 import json
 import os
+import pathlib
 import re
 import resource
 import signal
@@ -194,6 +196,20 @@ def test_a_network_of_ipv6_is_forgiven(busy, terminal):
     terminal.wait_until(lambda lines: lines[-1].split(" ")[0] == said.split(" ")[0] and "y/n" not in lines[-1], said)
 
 
+def test_a_resize_or_an_unknown_key_does_not_answer_a_question(busy, terminal):
+    question = f"run 'sluice -g {busy.gate} allow {NOISY}'? y/n"
+    terminal.wait_until(lambda lines: shown(lines)[:1] == [NOISY], "the source that loses most is first")
+    terminal.keys("a")
+    terminal.wait_for(question)
+    terminal.resize(100, 30)
+    terminal.wait_until(lambda lines: lines[-1].startswith(question) and len(lines) == 30, "the question stays")
+    terminal.keys("F5")
+    before = terminal.screen()
+    terminal.wait_until(lambda lines: lines[-1].startswith(question) and lines != before, "other rates")
+    terminal.keys("n")
+    terminal.wait_for("% of a CPU")
+
+
 def test_other_sizes_of_the_terminal(terminal):
     terminal.resize(120, 40)
     lines = terminal.wait_for("WOULD/s", "BLOCKED")
@@ -205,7 +221,8 @@ def test_other_sizes_of_the_terminal(terminal):
     terminal.wait_for("[sources]", "SOURCE", "% of a CPU")
 
 
-@pytest.mark.parametrize("end", ["q", signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGSEGV, signal.SIGABRT],
+@pytest.mark.parametrize("end", ["q", signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGSEGV, signal.SIGABRT,
+                                 signal.SIGUSR1, signal.SIGRTMAX],
                          ids=lambda end: getattr(end, "name", end))
 def test_the_terminal_is_restored(terminal, end):
     assert terminal.state() != terminal.before
@@ -213,6 +230,15 @@ def test_the_terminal_is_restored(terminal, end):
         terminal.keys("q")
     else:
         os.kill(terminal.in_foreground(), end)
+    terminal.expect_restored()
+
+
+def test_ctrl_s_does_not_keep_it_from_ending(terminal):
+    """A write to a terminal that Ctrl-S stopped would wait, and the process would ignore signals."""
+    terminal.keys("C-s")
+    before = terminal.screen()
+    terminal.wait_until(lambda lines: lines != before, "other rates")
+    os.kill(terminal.in_foreground(), signal.SIGTERM)
     terminal.expect_restored()
 
 
@@ -239,10 +265,13 @@ def test_characters_and_colors(busy, environment):
 
 def test_it_needs_a_terminal_and_a_gate(busy):
     refused(busy.sluice("top", status=None), "terminal", "'sluice top -b'", code=2)
+    refused(busy.sluice("top", "times", "1", status=None), "'times'", "-b", code=2)
     refused(run_sluice("-g", "nonesuch", "top", "-b", status=None), "nonesuch", code=1)
-    with Terminal() as terminal:
-        terminal.start("env", "TERM=nonesuch", SLUICE, "-g", busy.gate, "top")
-        terminal.wait_for("the terminal 'nonesuch' cannot be used")
+    for name in "nonesuch", "dumb":
+        with Terminal() as terminal:
+            terminal.start("env", f"TERM={name}", SLUICE, "-g", busy.gate, "top")
+            terminal.wait_for(f"the terminal '{name}' cannot be used")
+            terminal.expect_restored()
 
 
 def test_it_waits_for_a_gate_that_was_removed(lab):
@@ -327,6 +356,21 @@ def test_a_resized_gate_is_watched_on(attached):
         attached.expect(5, 0)
         after = batch.read_until(lambda: "192.0.2.7" in batch.seen)
         assert before["table"]["sources"] == 262144 and after["table"]["sources"] == 100000
+
+
+def test_signals_that_end_batch_mode(busy):
+    """Also if nothing reads its output, but not a signal that the caller ignores, as nohup does."""
+    top = [f"{BUILD}/sluice-top", "-g", busy.gate, "-j", "every", "200ms"]
+    with subprocess.Popen(top, stdout=subprocess.PIPE) as process:
+        fcntl.fcntl(process.stdout, fcntl.F_SETPIPE_SZ, 4096)
+        wait_until(lambda: "pipe_write" in pathlib.Path(f"/proc/{process.pid}/wchan").read_text(encoding="ascii"),
+                   "the pipe is full")
+        process.terminate()
+        assert process.wait(10) == 0
+    with subprocess.Popen(["nohup", *top, "times", "3"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE) as process:
+        process.stdout.readline()
+        process.send_signal(signal.SIGHUP)
+        assert len(process.stdout.readlines()) == 2
 
 
 def test_text_has_the_rows_of_json(busy):

@@ -3,7 +3,9 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/signalfd.h>
+#include <unistd.h>
 
+#include "base/array.h"
 #include "base/clock.h"
 #include "program/writer.h"
 #include "top/grid.h"
@@ -210,7 +212,16 @@ static int print_plain(const struct live *live, const struct top_words *words,
 
 /* --- Refreshes ------------------------------------------------------------------------------ */
 
-static int print_refresh(struct live *live, const struct top_words *words, bool json)
+/* Handler of a signal that arrives during a write, which may wait for the reader of a pipe. */
+static void signal_end(int number)
+{
+	(void)number;
+	_exit(0);
+}
+
+/* Prints a refresh. signals: unblocked meanwhile */
+static int print_refresh(struct live *live, const struct top_words *words, bool json,
+			 const sigset_t *signals)
 {
 	struct sl_prefix shown[LIVE_ROWS];
 	unsigned int count = live->row_count;
@@ -219,33 +230,45 @@ static int print_refresh(struct live *live, const struct top_words *words, bool 
 	for (unsigned int i = 0; i < count; i++)
 		shown[i] = live->rows[i]->prefix;
 	live_watch(live, shown, count);
+	sigprocmask(SIG_UNBLOCK, signals, NULL);
 	err = json ? print_json(live, shown, count) : print_plain(live, words, shown, count);
 	if (!err && (fflush(stdout) || ferror(stdout)))
-		return -EIO; /* sluice-top reports that standard output failed */
+		err = -EIO; /* sluice-top reports that standard output failed */
+	sigprocmask(SIG_BLOCK, signals, NULL);
 	return err;
 }
 
-/* Returns a signalfd that is readable after a signal that ends this process; -1 on error. */
-static int signals_open(void)
+/*
+ * Blocks the signals that end this process, and stores them in *ret. Does not block a signal that
+ * the caller of this program ignores, as `nohup` does. Returns a signalfd, or -1.
+ */
+static int signals_open(sigset_t *ret)
 {
-	sigset_t signals;
+	static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
+	const struct sigaction action = {.sa_handler = signal_end};
+	struct sigaction old;
 
-	sigemptyset(&signals);
-	sigaddset(&signals, SIGINT);
-	sigaddset(&signals, SIGTERM);
-	sigaddset(&signals, SIGHUP);
-	sigprocmask(SIG_BLOCK, &signals, NULL);
-	return signalfd(-1, &signals, SFD_CLOEXEC);
+	sigemptyset(ret);
+	for (size_t i = 0; i < ARRAY_SIZE(numbers); i++) {
+		if (sigaction(numbers[i], NULL, &old) || old.sa_handler == SIG_IGN)
+			continue;
+		sigaddset(ret, numbers[i]);
+		sigaction(numbers[i], &action, NULL);
+	}
+	sigprocmask(SIG_BLOCK, ret, NULL);
+	return signalfd(-1, ret, SFD_CLOEXEC);
 }
 
 int batch_run(struct live *live, const struct top_words *words, bool json)
 {
-	_cleanup_close_ int signals = signals_open();
-	struct pollfd end = {.fd = signals, .events = POLLIN};
+	sigset_t signals;
+	_cleanup_close_ int end_fd = signals_open(&signals);
+	struct pollfd end = {.fd = end_fd, .events = POLLIN};
 	unsigned int done = 0;
 	uint64_t due = uptime_ns();
 	int err;
 
+	setvbuf(stdout, NULL, _IOFBF, 1 << 16); /* so that most refreshes are one write */
 	for (;;) {
 		struct timespec wait;
 		uint64_t now;
@@ -253,7 +276,7 @@ int batch_run(struct live *live, const struct top_words *words, bool json)
 		err = live_refresh(live, words->interval_ns);
 		/* print nothing after the first refresh: it has no rates */
 		if (!err && live->span_ns) {
-			err = print_refresh(live, words, json);
+			err = print_refresh(live, words, json, &signals);
 			done++;
 		}
 		if (err || (words->times && done == words->times))

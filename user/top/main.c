@@ -28,6 +28,8 @@ static int top_run(const struct context *context, const void *data)
 
 	if (err)
 		return err;
+	if (words.times && !batch)
+		return error_misuse("times", NULL, "'times' requires -b or -j");
 	words.interval_ns = words.interval_ns ?: TOP_INTERVAL_NS;
 	if (words.order)
 		live.wish.sorting.order = words.order - 1;

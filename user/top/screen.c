@@ -22,7 +22,9 @@
 
 #define ESCAPE_MS 25 /* time in which the bytes after the ESC of a key's sequence arrive, in ms */
 
-static const int crashes[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGQUIT, SIGSYS, SIGTRAP};
+/* Signals that do not kill the process: it reads the first three by a signalfd. */
+static const int survived[] = {SIGINT,	SIGTERM, SIGHUP,  SIGCHLD, SIGCONT,
+			       SIGTSTP, SIGTTIN, SIGTTOU, SIGURG,  SIGWINCH};
 
 static struct {
 	bool is_begun;
@@ -71,8 +73,8 @@ static void restore_prepare(void)
 
 static void signals_prepare(void)
 {
-	struct sigaction action = {.sa_handler = crash, .sa_flags = SA_RESETHAND | SA_NODEFER};
-	sigset_t signals;
+	struct sigaction action = {.sa_handler = crash, .sa_flags = SA_RESETHAND | SA_NODEFER}, old;
+	sigset_t signals, others;
 
 	sigemptyset(&signals);
 	sigaddset(&signals, SIGINT);
@@ -80,8 +82,13 @@ static void signals_prepare(void)
 	sigaddset(&signals, SIGHUP);
 	sigprocmask(SIG_BLOCK, &signals, NULL);
 	screen.signals = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
-	for (size_t i = 0; i < ARRAY_SIZE(crashes); i++)
-		sigaction(crashes[i], &action, NULL);
+	sigemptyset(&others);
+	for (size_t i = 0; i < ARRAY_SIZE(survived); i++)
+		sigaddset(&others, survived[i]);
+	for (int number = 1; number <= SIGRTMAX; number++)
+		if (!sigismember(&others, number) && !sigaction(number, NULL, &old) &&
+		    old.sa_handler != SIG_IGN)
+			sigaction(number, &action, NULL);
 }
 
 /* --- Begin and end -------------------------------------------------------------------------- */
@@ -98,6 +105,29 @@ static void colors_begin(void)
 	init_pair(STYLE_WARNS, COLOR_YELLOW, -1);
 }
 
+/* Disables Ctrl-S. Otherwise it would block a write, and signals are blocked during a write. */
+static void flow_end(void)
+{
+	struct termios settings;
+
+	if (tcgetattr(STDIN_FILENO, &settings))
+		return;
+	settings.c_iflag &= ~(tcflag_t)IXON;
+	tcsetattr(STDIN_FILENO, TCSADRAIN, &settings);
+	def_prog_mode();
+}
+
+void screen_end(void)
+{
+	if (!screen.is_begun)
+		return;
+	screen.is_begun = false;
+	endwin();
+	if (screen.signals >= 0)
+		close(screen.signals);
+	screen.signals = -1;
+}
+
 int screen_begin(void)
 {
 	char *terminal = getenv("TERM");
@@ -106,14 +136,19 @@ int screen_begin(void)
 		return error_misuse("no-terminal", NULL,
 				    "standard input and output must be a terminal; to print text: "
 				    "'sluice top -b'");
-	if (tcgetattr(STDIN_FILENO, &screen.before) || !newterm(terminal, stdout, stdin))
+	if (!tcgetattr(STDIN_FILENO, &screen.before) && newterm(terminal, stdout, stdin)) {
+		screen.is_begun = true;
+		if (!cursor_address) /* such as TERM=dumb, on which ncurses writes garbage */
+			screen_end();
+	}
+	if (!screen.is_begun)
 		return error_misuse(
 			"no-terminal", NULL,
 			"the terminal '%s' cannot be used; to print text: 'sluice top -b'",
 			terminal ? terminal : "");
-	screen.is_begun = true;
 	set_escdelay(ESCAPE_MS);
 	cbreak();
+	flow_end();
 	noecho();
 	nonl();
 	keypad(stdscr, TRUE);
@@ -123,15 +158,6 @@ int screen_begin(void)
 	restore_prepare();
 	signals_prepare();
 	return 0;
-}
-
-void screen_end(void)
-{
-	if (!screen.is_begun)
-		return;
-	screen.is_begun = false;
-	endwin();
-	close(screen.signals);
 }
 
 /* --- Drawing -------------------------------------------------------------------------------- */
@@ -241,8 +267,10 @@ int screen_key_wait(uint64_t until)
 		uint64_t now = uptime_ns();
 		struct timespec wait = {0};
 
-		if (key != ERR)
+		if (key != ERR && key_of(key) != SCREEN_NONE)
 			return key_of(key);
+		if (key != ERR)
+			continue;
 		if (now >= until)
 			return SCREEN_NONE;
 		wait = (struct timespec){(until - now) / NS_PER_SEC, (until - now) % NS_PER_SEC};

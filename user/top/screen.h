@@ -36,7 +36,7 @@ void screen_cursor(unsigned int row, int column);
 void screen_redraw(void);
 
 enum screen_key {
-	SCREEN_NONE, /* `until` has passed, or the size of the terminal has changed */
+	SCREEN_NONE, /* `until` has passed */
 	SCREEN_END,  /* a signal ends the process, or the terminal was closed */
 	SCREEN_UP = 256,
 	SCREEN_DOWN,
@@ -48,7 +48,7 @@ enum screen_key {
 	SCREEN_BACKSPACE,
 	SCREEN_ENTER,
 	SCREEN_ESCAPE,
-	SCREEN_RESIZED,
+	SCREEN_RESIZED, /* the size of the terminal has changed */
 };
 
 /* Waits for a key until uptime `until`, in ns. Returns a character or an enum screen_key. */

@@ -317,7 +317,7 @@ static void plain_key(struct viewer *viewer, int key)
 	else if (key == '/') {
 		*viewer->typed = '\0';
 		viewer->asks = ASKS_FILTER;
-	} else if (key < 128 && strchr("<>ru+-", key)) {
+	} else if (key && key < 128 && strchr("<>ru+-", key)) {
 		wish_key(viewer, key);
 	}
 }
@@ -345,9 +345,9 @@ int viewer_run(struct live *live, const struct top_words *words)
 		if (key == SCREEN_NONE) {
 			viewer_refresh(&viewer);
 			due = uptime_ns() + viewer.interval_ns;
-		} else if (viewer.asks) {
+		} else if (viewer.asks && key != SCREEN_RESIZED) {
 			typed_key(&viewer, key);
-		} else {
+		} else if (key != SCREEN_RESIZED) {
 			plain_key(&viewer, key);
 			if (due > uptime_ns() + viewer.interval_ns) /* a shorter interval */
 				due = uptime_ns() + viewer.interval_ns;
