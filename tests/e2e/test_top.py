@@ -373,6 +373,17 @@ def test_signals_that_end_batch_mode(busy):
         assert len(process.stdout.readlines()) == 2
 
 
+def test_the_first_line_has_rates_although_policies_are_many(attached):
+    """Policies are read less often if there are many, but not before their first rates."""
+    limits = [{"rate": "1kpps", "burst": 1000}]
+    prefixes = ["default", *(f"10.{i >> 8}.{i & 255}.0/24" for i in range(4000))]
+    attached.sluice("apply", "-", input=json.dumps({
+        **attached.json("dump"), "policies": [{"prefix": prefix, "limits": limits} for prefix in prefixes]}))
+    attached.traffic(60, "10.0.0.1=500", background=True)
+    wait_until(attached.sources, "packets arrive")
+    assert attached.json("top", "times", "1", "every", "200ms")["passed"]["packets"] > 0
+
+
 def test_text_has_the_rows_of_json(busy):
     text = busy.sluice("top", "-b", "times", "1", "sort", "source", "every", "500ms").out.splitlines()
     line = busy.json("top", "times", "1", "sort", "source", "every", "500ms")

@@ -283,7 +283,8 @@ static int counters_refresh(struct live *live)
 			line_rates(&other->counters, &line->line->counters, span, line);
 	}
 	live->counters_at = now;
-	live->counters_task.due = now + (cpu_now() - begun) * COUNTERS_REST;
+	if (span) /* the second reading is not delayed, because there are no rates before it */
+		live->counters_task.due = now + (cpu_now() - begun) * COUNTERS_REST;
 	return 0;
 }
 
