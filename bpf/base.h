@@ -46,7 +46,7 @@ static __always_inline void clock_pass_lookup(void)
 
 /*
  * `sluice replay` gives the programs only the bytes that were captured, and sets the length on the
- * wire. 0: the frame has no further bytes.
+ * wire. The length is 0 if the frame has no further bytes.
  */
 volatile __u32 test_length;
 

@@ -124,7 +124,7 @@ enum bucket_claim {
 	BUCKET_INSERT,
 };
 
-/* Returns whether a packet is sampled, by the number `count`: one in four, spread evenly. */
+/* Returns whether packet number `count` is sampled: one in four is, spread evenly. */
 static __always_inline bool count_is_drawn(__u32 count)
 {
 	return count * 0x9e3779b1U < 1U << 30;
@@ -237,7 +237,7 @@ static __always_inline bool slices_are_empty(const struct sl_bucket *bucket)
 	return true;
 }
 
-/* Clears the mark of the packet's source. If `if_evicted`, only after its bucket was evicted. */
+/* Clears the mark of the packet's source; with `if_evicted`, only if its bucket was evicted. */
 BPF_GLOBAL int bucket_unmark(const struct packet *packet, __u32 if_evicted)
 {
 	struct mark mark;

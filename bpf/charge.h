@@ -211,7 +211,7 @@ static __always_inline enum charge_result limit_charge_new(struct packet *packet
 	enum insertion insertion = new_entry_insert(packet, limit);
 	enum charge_result result = CHARGE_NO_STATE;
 
-	if (insertion == INSERT_EMPTY) /* in both sets, a new state would be empty */
+	if (insertion == INSERT_EMPTY) /* whatever it evicts, a new state would be empty */
 		return charge_refuse(verdict, kind_refusal(limit, 0));
 	if (insertion == INSERT_DONE)
 		result = limit_charge_state(packet, limit, bucket, verdict);
@@ -311,7 +311,7 @@ budget_charge(struct packet *packet, const struct sl_policy *policy, struct verd
 
 	if (!slice)
 		return SL_DROP_OVER_BUDGET;
-	/* void the credit if the policy had another budget when it was borrowed */
+	/* drop the slice's credit if the policy had another budget when it was borrowed */
 	if (slice->since != policy->newcomers_since)
 		*slice = (struct sl_budget_slice){.since = policy->newcomers_since};
 	if (verdict->is_waiting && slice->low_at == (__u32)packet->jiffy)

@@ -330,7 +330,7 @@ static __always_inline enum sl_reason packet_parse(const struct reader *reader, 
 	return SL_PASS_NOT_IP;
 }
 
-/* Returns whether the linear part ends too early, so that a reader that copies may find more. */
+/* Returns whether a reader of all fragments may succeed, because the linear part ends too early. */
 static __always_inline bool parse_is_partial(const struct reader *linear, enum sl_reason reason)
 {
 	return (reason == SL_PASS_SHORT || reason == SL_DROP_UNREADABLE) &&
@@ -462,7 +462,7 @@ find_ipv4_transport(const struct reader *reader, struct packet *packet, struct l
 	return layers_have(reader, layers, layers->offset) ? TRANSPORT_OK : TRANSPORT_SHORT;
 }
 
-/* Finds the transport header, after IPv4 options or IPv6 extensions. Copies the destination. */
+/* Finds the transport header, after IPv4 options or IPv6 extensions. Copies the IP destination. */
 static __always_inline enum packet_transport
 find_transport(const struct reader *reader, struct packet *packet, struct layers *layers)
 {

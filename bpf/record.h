@@ -47,7 +47,7 @@ static __always_inline void record_turn(struct sl_admission *here, __u32 second)
 	here->samples = 0;
 }
 
-/* Sets the members that records of both kinds have. */
+/* Sets the members that crossings and samples have in common. */
 static __always_inline void record_fill(struct sl_record *ret, const struct packet *packet,
 					const struct verdict *verdict, __u32 ifindex)
 {

@@ -43,7 +43,7 @@ skb_parse_by(struct __sk_buff *skb, const struct reader *reader, struct packet *
 {
 	__u32 tags = skb_tags(skb);
 
-	/* without a tag, vlan_tci may have the id of a removed tag: -tags then clears it */
+	/* mask out the id of a removed tag, which vlan_tci may have if `tags` is 0 */
 	packet->vlan = skb->vlan_tci & VLAN_ID_MASK & -tags;
 	return packet_parse(reader, tags, packet);
 }

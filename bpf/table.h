@@ -134,7 +134,7 @@ static __always_inline void set_unlock(struct sl_set *set)
 }
 
 /*
- * A CPU reads a lock that another CPU holds up to 1024 times: at most 8 us, four times as long as
+ * If another CPU holds a lock, a CPU reads it up to 1024 times: at most 8 us, four times as long as
  * an insertion without any cache hit. The usual reason is that two CPUs see a new source at once.
  * Without waiting, the second CPU would find no state, and pass packets beyond the burst.
  */
@@ -212,7 +212,7 @@ static __always_inline struct candidate set_choose(const struct sl_set *set, __u
 		__u32 entry = entries + (way + i) % SL_WAYS;
 		__s64 evict_cost = entry_weigh(entry, new_entry->now, new_entry->flood);
 
-		/* a negative cost means that the way is free or its state full: count it */
+		/* count a way with a negative cost, which is free or has a full state */
 		candidate.room += (__u64)(evict_cost - 1) >> 63;
 		if (evict_cost < candidate.evict_cost) {
 			candidate.evict_cost = evict_cost;
@@ -238,7 +238,7 @@ BPF_GLOBAL __s64 table_choose(struct new_entry *new_entry, __u32 in, __u32 secon
 	if (!primary || !set)
 		return -ENOSPC;
 	best = set_choose(primary, in, new_entry);
-	write_once(new_entry->evict_cost, best.evict_cost); /* in *new_entry, which saves stack */
+	write_once(new_entry->evict_cost, best.evict_cost); /* kept in *new_entry to save stack */
 	if (best.room < WAYS_SPARE ||
 	    (best.evict_cost != EVICT_FREE && way_free(set, 0) < SL_WAYS)) {
 		next = set_choose(set, secondary, new_entry);
