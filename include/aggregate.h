@@ -22,7 +22,7 @@ enum sl_aggregate_kind {
 #define SL_AGGREGATE_NARROW_BITS 48
 #define SL_AGGREGATES_WIDE	 (1U << SL_AGGREGATE_WIDE_BITS)
 
-/* Size of map `subrules`: one element per wide aggregate, and elements that narrow ones share. */
+/* Size of map `subrules`: one element per wide aggregate; narrow aggregates share elements. */
 #define SL_AGGREGATES_NARROW (1U << 15)
 #define SL_AGGREGATES	     (2 * SL_AGGREGATES_WIDE + SL_AGGREGATES_NARROW)
 

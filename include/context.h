@@ -22,7 +22,7 @@ struct packet {
 	__u64 now;   /* arrival of the packet, in ticks, set by packet_now(); 0: not needed yet */
 	/* number of packets in the buffer; more than 1 if the kernel merged packets */
 	__u32 packets;
-	__u32 bytes; /* bytes of these packets on the wire, with Ethernet headers */
+	__u32 bytes; /* bytes of the buffer's packets on the wire, with Ethernet headers */
 	/* source address, as a key for the trie of rules */
 	struct sl_prefix source;
 	__u32 generation; /* generation of the rules that apply to the packet */

@@ -286,7 +286,7 @@ static inline void credit_refuse_jiffy(const struct sl_limit *limit, struct sl_s
 	slice->until = limit->refuse_by_jiffy ? jiffy : 0;
 }
 
-/* Stores in a slice that its key is blocked. For one jiffy: `sluice forgive` may end the block. */
+/* Stores in a slice, for one jiffy, that its key is blocked; `sluice forgive` may end the block. */
 static inline void credit_refuse_block(struct sl_slice *slice, __u64 now, __u64 jiffy)
 {
 	*slice = (struct sl_slice){.credit = -1, .at.ready = now, .until = jiffy};

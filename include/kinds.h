@@ -41,7 +41,7 @@
 #define BLOCK_STEPS_BITS 4
 #define BLOCK_STEPS_MAX	 15ULL /* largest number of steps; also the mask of their bits */
 
-/* Returns the length of a block with this many steps: block x escalate^steps, at most block_max. */
+/* Returns a block's length after `steps` escalations: block x escalate^steps, at most block_max. */
 static inline __u64 block_length(const struct sl_limit *limit, __u64 steps)
 {
 	__u64 length = limit->block, power = limit->escalate;
@@ -127,7 +127,7 @@ static inline __u64 kind_left(const struct sl_limit *limit, const struct sl_stat
 {
 	if (limit->kind == SL_WINDOW)
 		return window_left(limit, state);
-	if (limit->kind == SL_SHAPE) /* one more, which waits for exactly the horizon */
+	if (limit->kind == SL_SHAPE) /* + 1: a packet may wait for exactly the horizon */
 		return limit->horizon + 1 - shape_wait(state, now);
 	return credit_max(0, credit_span(state->empty_at, now));
 }
@@ -303,7 +303,7 @@ static inline struct decision shape_decide(const struct sl_limit *limit,
 
 	return (struct decision){
 		.allowed = allowed,
-		/* one packet more, which waits for exactly the horizon */
+		/* + 1: a further packet may wait for exactly the horizon */
 		.remaining = allowed ? credit_units(limit, horizon - wait) + 1 : 0,
 		.retry_after = allowed ? 0 : wait - horizon,
 		.remaining_then = allowed ? credit_units(limit, horizon - wait) + 1 : 1,

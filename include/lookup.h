@@ -26,7 +26,7 @@ struct lookup {
 	__u32 version; /* policy version that decides; 0 if no rule decides */
 	/* earliest expiry that may change `version`, in the unit of sl_rule_content; 0: none */
 	__u32 until;
-	/* policy version that decides if denies by lists are overridden; 0: none known yet */
+	/* the `version` to use if a runtime allow overrides a list's deny; 0: none known yet */
 	__u32 without;
 	/* 1 if a list denies the source, which only a shorter prefix's runtime allow overrides */
 	__u32 listed;

@@ -37,7 +37,7 @@ enum sl_reason {
 	SL_PASS_NOT_IP,	    /* the packet is neither IPv4 nor IPv6 */
 	SL_PASS_SHORT,	    /* the frame ends before its EtherType */
 	SL_PASS_BAD_HEADER, /* the IP header contradicts the EtherType, or is too short */
-	/* reasons to drop; without rules in the gate, the first two pass packets (packet.h) */
+	/* reasons to drop; without rules in the gate, packets with the first two pass (packet.h) */
 	SL_DROP_UNREADABLE,   /* the frame ends within its IP header, or could not be read */
 	SL_DROP_VLAN_DEPTH,   /* the frame has more than eight VLAN tags */
 	SL_DROP_OVER_LIMIT,   /* a limit had no credit */
@@ -228,7 +228,7 @@ struct sl_limit {
 	};
 	union {
 		__u64 slice;  /* token bucket: most credit in a slice, in ticks; 0: no slices */
-		__u64 factor; /* window: part of a sub-window in a time step (window_scale()) */
+		__u64 factor; /* window: a time step as a part of a sub-window (window_scale()) */
 	};
 	__u64 block;	 /* length of a block after an overrun, in ticks; 0 if none */
 	__u64 block_max; /* length of the longest block, in ticks, if blocks escalate */
@@ -282,7 +282,7 @@ struct sl_policy {
 	__u8 limits[SL_FAMILIES]; /* number of limits for each family */
 	__u8 deep; /* 1 if a match or key needs more than the source: packets are then inspected */
 	__u8 inherits;
-	/* in charging order: drop, block, shape, observe; within each, narrow keys first */
+	/* in charging order: drop, block, shape, observe; for each action, narrow keys first */
 	struct sl_limit limit[SL_FAMILIES][SL_LIMITS_MAX];
 	struct sl_match match[SL_LIMITS_MAX]; /* by slot */
 	struct sl_limit newcomers; /* budget that new sources share; no budget if `burst` is 0 */
@@ -369,7 +369,7 @@ struct sl_list_info {
  */
 #define SL_SECRETS 10
 
-/* Map `sketches` counts packets of keys that have no state (sketch.h). Each CPU has 4096 lines. */
+/* Map `sketches` counts packets of keys without state (sketch.h). Each CPU has 4096 cache lines. */
 #define SL_SKETCH_LINES 4096U
 #define SL_SKETCH_SLOTS 16
 
@@ -461,9 +461,9 @@ struct sl_admission {
 	__u64 evicted;		       /* credit that evicted states lacked, in 1/16 of a burst */
 	struct sl_event_count event[SL_EVENTS];
 	__u32 record_second; /* second to which `crossings` and `samples` belong */
-	__u32 crossings;     /* crossings in that second, recorded or not */
-	__u32 samples;	     /* samples in that second, recorded or not */
-	__u32 examined;	     /* refusals in jiffy `examined_at` that were to be examined */
+	__u32 crossings;     /* crossings in `record_second`, recorded or not */
+	__u32 samples;	     /* samples in `record_second`, recorded or not */
+	__u32 examined;	     /* number of refusals to examine in jiffy `examined_at` */
 	__u64 examined_at;
 	__u64 crossings_lost; /* crossings without a record (bpf/record.h) */
 };
@@ -513,7 +513,7 @@ struct sl_state {
 		__u64 full_at; /* token bucket: when it was last full and had no valid slice */
 		__u64 past;    /* window: counts of the sub-windows before the current one */
 	};
-	__u64 charged_at;    /* time of the last charge; window: a time in its sub-window */
+	__u64 charged_at;    /* time of the last charge; window: a time in the current sub-window */
 	__u64 blocked_until; /* end of the block in which no packet passes; 0: never blocked */
 };
 
@@ -601,7 +601,7 @@ struct sl_bucket {
 
 struct sl_in_use {
 	__u64 word[SL_IN_USE_BITS / 64];
-	__u64 first;	/* buckets that this CPU has given to its first sources */
+	__u64 first;	/* number of buckets that this CPU gave to its first sources */
 	__u64 packets;	/* packets that arrived on this CPU: one in SL_DURATION_SAMPLE is timed */
 	__u64 timed_at; /* arrival of the last timed packet, in ticks */
 	/* zeros, the value of a new bucket, which is too large for the BPF stack */
@@ -659,7 +659,7 @@ struct sl_record {
 	__u64 ns; /* when the record was made, by CLOCK_MONOTONIC */
 	struct sl_prefix source;
 	__u32 version; /* policy version that decided */
-	__u32 limit;   /* id of the limit that refused; 0: none did */
+	__u32 limit;   /* id of the limit that refused; 0: no limit */
 	__u32 origin;  /* policy and slot that define this limit: SL_ORIGIN() */
 	__u32 cpu;
 	__u32 ifindex; /* index of the device in its network namespace */
@@ -675,7 +675,7 @@ struct sl_crossing {
 	__u8 key[16];	     /* address part of the limit's key: a masked source or destination */
 	__u64 blocked_until; /* end of the key's block, on the clock of `ns`; 0: not blocked */
 	__u32 place;	     /* index of the way in map `offenders` that has the key */
-	__u32 mark;	     /* `mark` of that way */
+	__u32 mark;	     /* `mark` of the way at `place` */
 };
 
 /* Largest number of bytes in a sample. A sample of SL_SAMPLE_SHORT bytes needs less room. */

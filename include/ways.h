@@ -324,7 +324,7 @@ enum evict_class {
 	EVICT_BLOCKED, /* the state is blocked */
 };
 
-/* Value of `half`: at its last packet, at most N/2 counted in the window. 0: more, or unknown. */
+/* Value of `half` if at most N/2 counted when the key's last packet came; 0: more, or unknown. */
 #define ENTRY_HAS_HALF 1
 
 /* `seen`, when a key's last packet came, is in units of 2^22 ticks (0.26 ms); wraps in 13 days. */
@@ -393,7 +393,7 @@ static inline __u64 entry_age_rank(const struct sl_entry *entry, enum evict_clas
 	return ENTRY_MOMENTS + age;
 }
 
-/* Returns the cost of evicting an entry (see above). */
+/* Returns the cost of evicting an entry. */
 static inline __s64 entry_evict_cost(const struct sl_entry *entry, const struct sl_state *state,
 				     __u64 now, bool flood)
 {

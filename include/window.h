@@ -163,7 +163,7 @@ static inline __u64 window_steps(const struct sl_limit *limit, const struct sl_s
 	return steps;
 }
 
-/* Returns whether the 16-bit index wraps to `old` in this sub-window or in one of the next G. */
+/* Returns whether the 16-bit index wraps to `old` at `index` or within the next G sub-windows. */
 static inline bool window_comes_round(const struct sl_limit *limit, __u64 old, __u64 index)
 {
 	return ((old - index) & WINDOW_INDEX_MASK) <= limit->groups;
