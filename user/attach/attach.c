@@ -44,7 +44,7 @@ static int xdp_relative_refuse(const struct gate *gate, const struct netdev *dev
 	if (!relative)
 		return 0;
 	owner = xdp_owner_find(relative->ifindex);
-	/* if this gate runs there, hook ingress here would charge the same packets again */
+	/* if that program is of this gate, hook ingress on `device` would charge packets twice */
 	is_ours = !strcmp(owner.gate, gate->name);
 	return error_add(
 		EBUSY, "hook-taken", device->name,
@@ -173,7 +173,7 @@ static int attach_link(const struct gate *gate, const struct programs *programs,
 
 /*
  * Adds a filter, and a clsact qdisc unless the device has one. Makes the pin for a qdisc or a
- * filter first, because Sluice never removes one that has no pin.
+ * filter first, because Sluice never removes a qdisc or filter without a pin.
  */
 static int attach_filter(const struct gate *gate, const struct programs *programs,
 			 const struct attachment *a)
@@ -239,7 +239,7 @@ static int attach_find(const struct gate *gate, const struct netdev *device, enu
 	for (unsigned int i = 0; !err && i < count; i++) {
 		struct attachment *a = &all[i];
 
-		/* include removed devices that had this name in this namespace */
+		/* also consider a removed device that had this name in this namespace */
 		if (a->hook != hook || a->netns != netns_current() ||
 		    (a->ifindex != device->ifindex &&
 		     !(a->device_gone && !strcmp(a->device, device->name))))
@@ -522,7 +522,7 @@ static int attachment_switch(const struct gate *gate, struct attachment *a, int 
 	err = pin_rename(links, next.text, links, name.text);
 	if (err)
 		return err;
-	/* the qdisc's pin refers to the old program, which the kernel cannot free meanwhile */
+	/* replace the qdisc's pin, because its reference keeps the old program in memory */
 	if (a->mode == MODE_CLSACT && pin_exists(links, qdisc.text) &&
 	    !pin_replace(links, next.text, program_fd))
 		pin_rename(links, next.text, links, qdisc.text);

@@ -36,7 +36,7 @@ struct replacements {
 	struct replaced {
 		struct attachment attachment; /* its program_id is the id of the new program */
 		uint32_t before;	      /* id of the program that was replaced */
-		int program_fd;		      /* fd of the replaced program, for undoing this */
+		int program_fd; /* fd of the replaced program, to undo the replacement */
 	} one[ATTACHMENTS_MAX];
 	unsigned int count;
 };

@@ -157,8 +157,8 @@ static int device_look(const struct attachment *a, uint64_t netns, uint32_t prog
 }
 
 /*
- * Returns whether another attachment of the gate is to this device. An ifindex is unique only
- * within a namespace, so two devices of a gate may have the same ifindex.
+ * Returns whether the gate has another attachment on this device. An ifindex is unique only within
+ * a namespace, so two devices of a gate may have the same ifindex.
  */
 static bool is_of_another(const struct gate *gate, const struct attachment *a, uint64_t netns,
 			  const char *device)
@@ -402,7 +402,7 @@ const char *xdp_owner_format(const struct xdp_owner *owner, char text[XDP_OWNER_
 /* A pair of attachments that filter the same packets: on a device, and on a device below it. */
 struct stacked {
 	const struct attachment *upper, *lower;
-	const struct attachment *surplus; /* the one of both that should be detached */
+	const struct attachment *surplus; /* the attachment of this pair to detach */
 };
 
 static bool filters_like(const struct attachment *a, const struct attachment *b)
@@ -411,7 +411,7 @@ static bool filters_like(const struct attachment *a, const struct attachment *b)
 	       (a->hook == HOOK_EGRESS) == (b->hook == HOOK_EGRESS);
 }
 
-/* Returns whether the gate filters every port of bridge, bond or team `upper` in its direction. */
+/* Returns whether all ports of bridge, bond or team `upper` are filtered in the same direction. */
 static bool ports_are_filtered(const struct netdevs *links, const struct attachment *all,
 			       unsigned int count, const struct attachment *upper)
 {

@@ -26,7 +26,7 @@ struct fq_limits {
 
 /* A qdisc that packets pass last before the device: the root, or a qdisc below a root mq. */
 struct qdisc {
-	uint16_t queue; /* number of its queue below a root mq, from 1 on; 0 for the root itself */
+	uint16_t queue; /* number of the mq's queue with this qdisc, from 1 on; 0: it is the root */
 	bool is_fq;
 	struct fq_limits fq;
 };
