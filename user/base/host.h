@@ -25,7 +25,7 @@ struct machine {
  */
 unsigned int cpu_list_end(const char *list);
 
-/* Reads these properties of this host. Returns 0 or a negative errno. */
+/* Reads the properties of this host. Returns 0 or a negative errno. */
 int machine_get(struct machine *ret);
 
 /* --- Mounts --------------------------------------------------------------------------------- */
