@@ -54,7 +54,7 @@ struct capture_totals {
 	uint64_t packets, cut, merged;
 	uint64_t left_out;  /* packets that the choice does not select */
 	uint64_t backward;  /* packets whose time was before the previous packet's */
-	uint64_t back_ns;   /* the longest time by which a packet was earlier, in ns */
+	uint64_t back_ns;   /* largest step back from a packet's time to the next one's, in ns */
 	uint64_t offset;    /* bytes read from the file */
 	uint64_t file_size; /* size of the file in bytes; 0 if it is a pipe */
 	unsigned int interfaces;
