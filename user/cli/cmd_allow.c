@@ -146,7 +146,7 @@ static int listing_parse(struct listing *listing)
 {
 	const struct entry_args *args = listing->args;
 	const char *command = listing->context->command->name;
-	/* allow a wide prefix as runtime allow: only a deny could lock out the operator */
+	/* a wide prefix needs no `force` for a runtime allow: only a deny can lock out operators */
 	bool may_be_wide =
 		args->force || (listing->access == SL_ACCESS_ALLOW && !args->file && !args->name);
 	int err = entries_parse(listing);

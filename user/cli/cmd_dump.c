@@ -87,7 +87,7 @@ static int diff_read(const char *file, struct diff *diff)
 		return err;
 	err = placings_plan(&gate, &diff->config.places, MISSING_NOTED, NULL, &diff->placings)
 		      ?: ruleset_match_lists(&diff->config.rules, diff->rules.lists);
-	/* a list that both sides have now has one index in both: do not print its end */
+	/* do not print the ends of lists that both sides have, now at the same index */
 	if (!err && diff->rules.lists)
 		diff->shown_from.ends = diff->shown_to.ends =
 			lists_bits(diff->rules.lists) & lists_bits(diff->config.rules.lists);
@@ -145,7 +145,7 @@ static void print_placings(struct diff *diff)
 	}
 }
 
-/* Prints the commands for the parts of `rule` that `other` lacks. NULL: the prefix has no rule. */
+/* Prints the commands for the parts of `rule` that `other` lacks. Either is NULL for no rule. */
 static int print_side(const struct diff *diff, const struct rule *rule, const struct rule *other,
 		      const struct ruleset *set, struct rules_shown *shown, const char *lead)
 {

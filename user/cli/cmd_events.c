@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The command events: prints changes of a gate until a signal arrives, or those in the journal. */
+/* The command events: prints changes of a gate as they occur, or the changes in the journal. */
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -43,7 +43,7 @@ struct events_session {
 	bool is_broken; /* the reader closed standard output */
 	struct events_look look;
 	struct events_watch watch;
-	struct gate gate;	 /* the gate for `ring`, because `look` may reopen its own */
+	struct gate gate;	 /* gate whose ring is read; `look` may reopen its own gate */
 	struct event_ring *ring; /* ring buffer of map `events`; NULL if another process reads it */
 	struct events_pcap pcap;
 	struct events_server server;
@@ -123,7 +123,7 @@ static void runner_report(struct events_session *session)
 /* --- The packet path ------------------------------------------------------------------------ */
 
 #define PCAP_RATE     10   /* default number of packets to write per second */
-#define PCAP_FILTERED 1000 /* packets per second and CPU to compare with filters */
+#define PCAP_FILTERED 1000 /* samples per second and CPU, if filters choose among them */
 #define PCAP_BYTES    96   /* bytes of a packet to write: headers without long options */
 
 /* Writes a sample of a dropped packet to the file of --pcap, if the packet matches the filters. */

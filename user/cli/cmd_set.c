@@ -471,7 +471,7 @@ static int rule_cut(const struct gate *gate, const char *name, struct rule *rule
 	if (!rule->limits && !rule->access)
 		return entry_refuse_absent(gate, rule, SL_ACCESS_NONE);
 	if (rule->limits)
-		rule_free(rule); /* also removes the budget: no effect without limits */
+		rule_free(rule); /* also removes the budget, which has no effect without limits */
 	else
 		rule->access = SL_ACCESS_NONE;
 	return 0;

@@ -153,7 +153,7 @@ static void session_leave(void)
 	for (int fd = 0; null >= 0 && fd <= STDERR_FILENO; fd++)
 		dup2(null, fd);
 	if (chdir("/"))
-		errno = 0; /* ignore a failure, after which only the directory stays busy */
+		errno = 0; /* a failure only keeps the present directory busy: ignore it */
 	close_range(STDERR_FILENO + 1, ~0U, 0);
 }
 
