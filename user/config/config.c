@@ -18,40 +18,40 @@
 #include "rules/ruleset.h"
 #include "rules/prefix.h"
 
-#define NAME_TEXT 160 /* size of a buffer for a map's name in errors */
-#define KEYS_MAX  16  /* no map has more keys */
+#define NAME_TEXT 160 /* size of a buffer for a YAML map's name in errors */
+#define KEYS_MAX  16  /* no YAML map has more keys */
 /* Report at most this many duplicate prefixes, because a repeated list may have a million. */
 #define TWICE_MAX 10
 
 struct config_reader;
 struct map;
 
-/* A key that a map may have. When a map is read, no key is required; map->finish requires keys. */
+/* A key that a YAML map may have. All keys are optional, except those that map->finish requires. */
 struct key {
 	const char *name;
 	const struct value_type *type; /* parses a scalar; NULL if a scalar is not accepted */
-	const struct map *map;	       /* the map's keys; NULL if a map is not accepted */
+	const struct map *map;	       /* keys of a YAML map; NULL if a map is not accepted */
 	bool is_list;
 	size_t offset; /* offset of the value in item->data; 0 for a list */
 };
 
-/* A map of the rules file while it is read. */
+/* A YAML map while it is read. */
 struct item {
 	const struct map *map;
 	const struct node *node;
-	void *data;   /* the map's values, such as a struct place */
-	void *parent; /* values of the enclosing map, such as a struct config_policy */
-	int err;      /* first error in one of the map's values, or 0 */
+	void *data;   /* the YAML map's values, such as a struct place */
+	void *parent; /* values of the enclosing YAML map, such as a struct config_policy */
+	int err;      /* first error in one of the YAML map's values, or 0 */
 };
 
-/* Describes a kind of map in rules files. docs/sluice.schema.json must describe it equally. */
+/* Describes a kind of YAML map. docs/sluice.schema.json must describe it equally. */
 struct map {
 	const struct key *keys;
 	unsigned int count;
-	size_t size;	  /* size of item->data, which is cleared before the map is read */
+	size_t size;	  /* size of item->data, which is cleared before the YAML map is read */
 	bool or_word;	  /* a list item may be a scalar, which sets the first key */
 	int access;	  /* enum sl_access, for `allow` and `deny` */
-	const char *many; /* what a list of scalars contains, for errors: "prefixes" */
+	const char *many; /* what a list of scalars contains, such as "prefixes", for errors */
 	bool ends_bad;	  /* call `finish` even if one of the values has an error */
 	int (*finish)(struct config_reader *reader, const struct item *item);
 };
@@ -148,7 +148,7 @@ struct config_entry {
 	struct value_end until;
 };
 
-/* Size of the largest item->data of all kinds of maps. */
+/* Size of the largest item->data of all kinds of YAML maps. */
 #define DATA_MAX sizeof(struct spec)
 _Static_assert(DATA_MAX >= sizeof(struct place) && DATA_MAX >= sizeof(struct config_entry),
 	       "DATA_MAX");
@@ -182,7 +182,7 @@ static int items_read(struct config_reader *reader, const struct node *list, con
 		struct item item = {map, node, data, parent, 0};
 		int err = 0;
 
-		/* not for scalars, because files may have millions of them */
+		/* clear `data` only for maps, because files may have millions of scalars */
 		if (map)
 			memset(data, 0, map->size);
 		if (map && map->or_word && node->kind == (is_bare ? NODE_MAP : NODE_WORD))
@@ -218,7 +218,7 @@ static int key_read(struct config_reader *reader, const struct node *node, const
 			: refuse_kind(reader, node, name, NODE_WORD);
 }
 
-/* Reads a map by the keys of its kind. name: its name in errors. Returns 0 or the first error. */
+/* Reads a YAML map by the keys of `map`. name: its name in errors. Returns 0 or the first error. */
 static int map_read(struct config_reader *reader, const struct node *node, const char *name,
 		    const struct map *map, void *parent)
 {
@@ -472,7 +472,7 @@ static int limit_finish(struct config_reader *reader, const struct item *item)
 	struct limits limits;
 	int err;
 
-	if (rule_slots(rule) > SL_LIMITS_MAX) /* an earlier limit of the policy reported this */
+	if (rule_slots(rule) > SL_LIMITS_MAX) /* too many: an earlier limit has added the error */
 		return 0;
 	defaults_add(reader, &policy->prefix, item->data);
 	err = spec_make(item->data, &policy->prefix, &limits, &field);
@@ -738,7 +738,7 @@ static int entry_check(struct config_reader *reader, const struct item *item, st
 	rule->until = entry->for_ns ? reader->for_until : entry->until.until;
 	if (!entry->until.has_passed)
 		return 0;
-	/* a past end is no error, but without effect: the same file may be applied repeatedly */
+	/* ignore an entry that has ended: the same file may be applied again after the end */
 	rule->access = SL_ACCESS_NONE;
 	if (!reader->ended++ || until->at.line < reader->first_ended.line)
 		reader->first_ended = until->at;
@@ -759,7 +759,7 @@ static int entry_finish(struct config_reader *reader, const struct item *item)
 		err = list_make(reader, entry, &rule);
 		fail_at(reader, (list ?: file)->at, err);
 	}
-	if (err) /* after an error, only check the prefixes */
+	if (err) /* after an error, check the prefixes, but give them no rule */
 		rule = (struct rule){0};
 	if (entry->prefix)
 		prefix_claim(reader, is_bare ? item->node : node_find(item->node, "prefix"), &rule);

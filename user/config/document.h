@@ -32,7 +32,7 @@ struct node {
 	enum node_kind kind;
 	struct position at;
 	struct position key_at;
-	const char *key;    /* key in the map; NULL for an item of a list and for the root */
+	const char *key;    /* key in its YAML map; NULL for an item of a list and for the root */
 	const char *word;   /* text of a scalar; NULL for other kinds */
 	struct node *first; /* first child of the node, or NULL */
 	struct node *next;  /* next child of the same parent, or NULL */
@@ -52,7 +52,7 @@ struct document {
 int document_parse(const char *name, const char *text, size_t size, struct document *ret);
 void document_free(struct document *document);
 
-/* Returns the value of a key in a map, or NULL. If the key is repeated, the first value counts. */
+/* Returns the value of a key in a YAML map, or NULL. If the key is repeated, the first counts. */
 const struct node *node_find(const struct node *map, const char *key);
 
 /* Puts the position `at` before the object of each error from index `mark` on. */
