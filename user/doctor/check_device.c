@@ -58,7 +58,7 @@ static bool peer_is_wider(const struct device_facts *device)
 }
 
 /*
- * Returns why a driver may refuse native XDP, or NULL if no reason is known. Sets part 4 to the
+ * Returns why a driver may refuse native XDP, or NULL if no reason is known. Sets s->part[4] to the
  * command after which native XDP works.
  */
 static const char *obstacle_find(struct subject *s)

@@ -16,7 +16,7 @@
 
 /* --- The gate ------------------------------------------------------------------------------- */
 
-/* Sets part 2 to "sudo sluice doctor" if a capability is missing, or to "sluice -v status". */
+/* Sets s->part[2] to "sudo sluice doctor" if a capability is missing, or to "sluice -v status". */
 static void advise_looking(struct subject *s)
 {
 	subject_set(s, 2, s->facts->host.missing ? "sudo sluice doctor" : "sluice -v status");
@@ -90,8 +90,8 @@ bool gate_has_no_rules(struct subject *s)
 }
 
 /*
- * Sets a part to the command that removes the `allow` or `deny` entry of a rule. If several lists
- * have the prefix, the command names a list without an end, if possible.
+ * Sets s->part[part] to the command that removes the `allow` or `deny` entry of a rule. If several
+ * lists have the prefix, the command names a list without an end, if possible.
  */
 static void advise_removing(struct subject *s, unsigned int part, const struct rule *rule,
 			    enum sl_access access)
@@ -119,7 +119,7 @@ static bool group_name(struct subject *s, const struct rule_group *group)
 	return group->count;
 }
 
-/* Sets a part to a text such as "; the same for 2 other policies", unless `others` is 0. */
+/* Sets s->part[part] to a text such as "; the same for 2 other policies", unless `others` is 0. */
 static void others_set(struct subject *s, unsigned int part, unsigned int others)
 {
 	if (others)
@@ -203,7 +203,7 @@ bool limit_observes(struct subject *s)
 
 /* --- Newcomers ------------------------------------------------------------------------------ */
 
-/* Sets the parts of a finding about `count` policies without a budget. prefix: of the first one. */
+/* Describes `count` policies without a budget in s->part. prefix: of the first such policy. */
 static bool budget_describe(struct subject *s, const struct sl_prefix *prefix, unsigned int count)
 {
 	const struct rule *rule = ruleset_find(&s->gate->rules, prefix);

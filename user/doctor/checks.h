@@ -25,21 +25,21 @@ struct subject {
 	 * object of the finding; NULL means the name of the subject.
 	 */
 	char *part[SUBJECT_PARTS];
-	bool failed; /* there was no memory for a part */
+	bool failed; /* there was no memory for a text in `part` */
 };
 
 void subject_set(struct subject *s, unsigned int part, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
-/* Sets `device`, and the prefixes for its namespace; if it is NULL, for the current namespace. */
+/* Sets s->device, and the prefixes of commands for its namespace; NULL: the current namespace. */
 void subject_set_device(struct subject *s, const struct device_facts *device);
 
-/* Sets a part to commands that attach `device`, and then detach s->device. */
+/* Sets s->part[part] to commands that attach `device`, and then detach s->device. */
 void advise_moving(struct subject *s, unsigned int part, const char *device, const char *hook);
 
 /*
- * Sets part 2 to the command that attaches a gate to a device; if `device` is NULL, to a command
- * that lists devices. Uses hook ingress if another program occupies hook xdp.
+ * Sets s->part[2] to the command that attaches a gate to a device; if `device` is NULL, to a
+ * command that lists devices. Uses hook ingress if another program occupies hook xdp.
  */
 void advise_attaching(struct subject *s, uint64_t netns, const char *gate,
 		      const struct netdev *device);
