@@ -194,7 +194,7 @@ uint32_t gate_generation(const struct gate *gate);
 
 /*
  * Returns 1 plus the highest policy number ever used, but at most policies_max, because the gate's
- * owner can write any number to the map.
+ * owner can write any number to map `gate`.
  */
 uint32_t gate_policies_seen(const struct gate *gate);
 

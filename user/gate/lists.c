@@ -153,7 +153,7 @@ static int change_commit(struct list_change *change, struct list_counts *ret)
 
 /* --- Changes -------------------------------------------------------------------------------- */
 
-/* Begins a change of list `name`, which must exist. If NULL, the caller chooses a list later. */
+/* Begins a change of list `name`, which must exist, or of a list chosen later if `name` is NULL. */
 static int list_change_begin(struct list_change *change, const char *name)
 {
 	int err = ruleset_make_lists(&change->wanted), place;

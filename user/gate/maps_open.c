@@ -28,7 +28,7 @@ static int map_check(const struct gate *gate, const struct bpf_object *object, e
 	struct bpf_map_info info = {0};
 	__u32 size = sizeof(info);
 
-	if (gate->dir.reads_only && gate_map_is_private(map)) /* not open for a reader */
+	if (gate->dir.reads_only && gate_map_is_private(map)) /* a reader does not open this map */
 		return 0;
 	if (bpf_obj_get_info_by_fd(gate->map[map], &info, &size))
 		return gate_map_unread(gate, map, errno);

@@ -136,15 +136,15 @@ struct shadowed {
 	struct shadow {
 		struct sl_prefix prefix;
 		enum shadow_reason reason;
-		unsigned int items_count;   /* number of names in `list`; 0: unused element */
+		unsigned int items_count;   /* number of names in `items`; 0: unused element */
 		char items[INHERITED_TEXT]; /* names, as inherited_format() writes them */
 	} list[SHADOWS_MAX];
 	unsigned int more; /* number of limits that did not fit into `list` */
 };
 
 /*
- * Adds the parent's limits and budget that a policy lacks in `version`, but had in its earlier
- * version `before`, which is not freed yet. `before` is 0 if the policy is new.
+ * Adds to `ret` the parent's limits and budget that a policy lacks in `version`, but had in its
+ * earlier version `before`, which is not freed yet. `before` is 0 if the policy is new.
  */
 void policy_add_shadows(const struct gate *gate, const struct sl_prefix *prefix, uint32_t before,
 			uint32_t version, struct shadowed *ret);
