@@ -50,16 +50,16 @@ struct apply_may {
 };
 
 /*
- * Computes the change. Fails if the change requires other sizes but may not resize, if a device is
+ * Computes the change. Fails if the change requires a resize that `may` forbids, if a device is
  * missing, or if a device cannot shape. The caller calls apply_free(), even after a failure.
  */
 int apply_prepare(struct gate *gate, struct config *config, const struct apply_may *may,
 		  struct apply *ret);
 
 /*
- * Resizes for the change, changes the rules, resizes to the sizes in the file, and then attaches
- * and detaches devices. So a newly attached device finds all rules in force. If a step fails,
- * undoes the earlier steps. If the process is killed, nothing is undone.
+ * Enlarges the gate for old and new rules, changes the rules, gives the gate the sizes in the file,
+ * and then attaches and detaches devices. So a newly attached device finds all rules in force. If a
+ * step fails, undoes the earlier steps. If the process is killed, nothing is undone.
  */
 int apply_make(struct gate *gate, struct apply *apply);
 

@@ -32,7 +32,7 @@ struct keep_args {
 	bool resize;
 };
 
-/* Keeps the gate until SIGTERM or SIGINT. Fails if the rules file cannot be applied at first. */
+/* Runs `sluice keep` until SIGTERM or SIGINT. Fails if the first reload of the rules file fails. */
 int keep_run(const struct keep_args *args);
 
 enum step_name {

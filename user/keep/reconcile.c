@@ -28,7 +28,7 @@ enum parts {
 	PARTS_ALL,     /* copy lists, runtime entries and policies */
 };
 
-/* Copies these parts of each rule, but only the lists whose bits are set in `lists`. */
+/* Copies `parts` of each rule of `set`, but only the lists whose bits are set in `lists`. */
 static int reconcile_copy_rules(const struct ruleset *set, uint64_t lists, enum parts parts,
 				struct ruleset *ret)
 {
@@ -237,7 +237,7 @@ int reconcile(const struct ruleset *in_force, const struct ruleset *file, const 
 		struct sl_list_info *list = &ret->lists[place];
 		int at = *list->name ? lists_find(lists_of(in_force), list->name) : -1;
 
-		/* a `for` began when the file was applied: the list's end does not change */
+		/* `for` counts from when the file was applied, so a list in force keeps its end */
 		if (at >= 0 && in_force->lists[at].access == list->access)
 			list->until = in_force->lists[at].until;
 	}

@@ -42,8 +42,8 @@ int reconcile(const struct ruleset *in_force, const struct ruleset *file, const 
 	      enum renew renew, struct ruleset *ret, struct undone *ret_undone);
 
 /*
- * Finds the runtime entries and lists that commands made: those in force that `was` does not have,
- * and that `file` does not contradict.
+ * Finds the runtime entries and lists that commands made: `in_force` has them, `was` does not, and
+ * `file` does not contradict them.
  */
 int rules_runtime(const struct ruleset *in_force, const struct ruleset *was,
 		  const struct ruleset *file, struct ruleset *ret);
