@@ -111,10 +111,10 @@ void live_close(struct live *live)
 
 #define TASK_LEAST_NS	(5 * NS_PER_SEC)
 #define TASK_REST	200 /* a task rests for this many times the CPU time that its run used */
-#define COUNTERS_REST	50  /* the same for reading the counters of policies */
+#define COUNTERS_REST	50  /* as TASK_REST, for reading the counters of policies */
 #define WALK_SHARE	100 /* a walk over sources uses at most interval / 100 of CPU time */
 #define WALK_LEAST_NS	(2 * NS_PER_MS)
-#define FIRST_WALK_NS	(200 * NS_PER_MS) /* of each refresh during the first two passes */
+#define FIRST_WALK_NS	(200 * NS_PER_MS) /* of each walk in the first PASSES_AT_FIRST passes */
 #define PASSES_AT_FIRST 2
 
 static uint64_t cpu_now(void)
@@ -195,7 +195,7 @@ static int part_count(struct live *live, uint32_t part)
 
 /*
  * Reads the next part of the table of states. If the table is mapped, the first refresh reads all
- * parts. Until all parts were read, assumes that the others are as full.
+ * parts. Until all parts were read, assumes that unread parts are as full as the others.
  */
 static int fill_refresh(struct live *live)
 {
@@ -350,7 +350,7 @@ static int source_look(struct live *live, const struct sl_prefix *prefix)
 	int err;
 
 	if (source && uptime_ns() < source->visited_at + LIVE_SPAN_LEAST_NS)
-		return 0; /* on the screen and busy, so visited just now */
+		return 0; /* already visited just now: the source is on the screen and busy */
 	err = buckets_read(&live->gate, prefix, &buckets, &count);
 	if (!err && count)
 		return source_visit(live, prefix, buckets, count);

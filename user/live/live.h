@@ -27,7 +27,7 @@
 /* Rates of the last LIVE_HISTORY refreshes, as a ring. */
 struct live_history {
 	float passed[LIVE_HISTORY], dropped[LIVE_HISTORY]; /* packets per second */
-	unsigned int count;				   /* number of refreshes it has had */
+	unsigned int count; /* refreshes whose rates were added so far */
 };
 
 /* Returns the slot of the refresh `ago` refreshes before the last. ago: less than live_kept(). */
@@ -98,7 +98,7 @@ struct live {
 	struct live_line *lines; /* rates of each of stats.lines */
 	struct live_history history;
 	struct pressure pressure;
-	/* durations that packets were timed to take during the last LIVE_HISTORY refreshes */
+	/* durations of the packets timed during the last LIVE_HISTORY refreshes */
 	struct durations durations[DURATIONS_VERDICTS];
 	struct seen seen;
 	struct finding *finding; /* the most important finding, or NULL */
@@ -115,8 +115,8 @@ struct live {
 	float cpu_share;       /* CPU time / elapsed time, over LIVE_COSTS refreshes */
 
 	/* the following members are only for live.c */
-	struct durations timed[LIVE_HISTORY][DURATIONS_VERDICTS]; /* of refreshes, as a ring */
-	unsigned int timings;					  /* number of readings so far */
+	struct durations timed[LIVE_HISTORY][DURATIONS_VERDICTS]; /* ring, an element per refresh */
+	unsigned int timings;					  /* readings of durations so far */
 	struct buckets_cursor cursor;
 	enum gate_map walked; /* map of buckets that the present pass is reading */
 	uint64_t pass_begun;  /* uptime when the present pass began, in ns */
@@ -127,7 +127,7 @@ struct live {
 	uint32_t *in_use;     /* number of used entries, for each part of the table of states */
 	uint32_t parts;
 	uint64_t parts_read; /* number of parts read so far, counting each reading */
-	uint64_t used;	     /* sum of `in_use` */
+	uint64_t used;	     /* number of used entries in all parts: sum of `in_use` */
 	char *copy;	     /* for a reader: room for a part of the table */
 	struct sl_prefix busiest[LIVE_BUSIEST + LIVE_NEWEST];
 	unsigned int busiest_count;

@@ -38,7 +38,7 @@ void live_sources_free(struct live_sources *sources)
 	*sources = (struct live_sources){0};
 }
 
-/* Returns the element of `index` for this prefix: its own or, if it has none, a free one. */
+/* Returns the element of `index` for this prefix, or a free element if the prefix has none. */
 static uint32_t *index_of(const struct live_sources *sources, const struct sl_prefix *prefix)
 {
 	uint32_t mask = sources->index_size - 1, at;
@@ -132,7 +132,7 @@ int live_visit(struct live_sources *sources, const struct sl_prefix *prefix,
 		source->dropped_before = 0;
 		source->is_new = true;
 	} else if (now < source->visited_at + LIVE_SPAN_LEAST_NS) {
-		source->pass = sources->pass; /* keep older counts: a later visit yields a rate */
+		source->pass = sources->pass; /* too soon for a rate: keep the earlier counts */
 		return 0;
 	} else {
 		rates_set(source, count, now);

@@ -55,7 +55,7 @@ struct live_sources {
 	unsigned int count, room;
 	uint32_t *index;	  /* hash table of positions in `items` + 1; 0 if free */
 	uint32_t index_size;	  /* number of elements: a power of two, at least twice `room` */
-	uint32_t most;		  /* LIVE_SOURCES_MAX; smaller in tests */
+	uint32_t most;		  /* largest `room`: LIVE_SOURCES_MAX; smaller in tests */
 	uint32_t pass;		  /* number of the present pass */
 	uint32_t left_out;	  /* sources not added during this pass, because the set is full */
 	__u64 secret[SL_SECRETS]; /* hash secret, so that senders cannot choose collisions */
