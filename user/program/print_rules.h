@@ -6,7 +6,7 @@
 #include "program/writer.h"
 #include "rules/ruleset.h"
 
-/* Shared by the commands that are printed for several rules. */
+/* State that print_commands() keeps between rules whose commands will be run together. */
 struct rules_shown {
 	uint64_t ends; /* bit i: a printed command sets the end of list i */
 	bool lacks_fq; /* add `no-fq` to commands with limits that shape */
@@ -19,9 +19,9 @@ struct rules_shown {
  *  sluice -g edge newcomers 203.0.113.0/24 rate 10kpps burst 20000
  *  sluice -g edge deny 203.0.113.9 until 2026-11-22T13:00:00Z as /etc/drop.txt
  *
- * lists: array that the rule's list bits index; NULL if no bit is set. all: shared by rules whose
- * commands will be run together; NULL if each command will be run alone, on a gate that already has
- * these lists.
+ * lists: array that the rule's list bits index; NULL if no bit is set. all: state of several rules
+ * whose commands will be run together; NULL if each command will be run alone, on a gate that
+ * already has these lists.
  */
 void print_commands(const struct rule *rule, const struct sl_list_info *lists,
 		    struct rules_shown *all, const char *gate, const char *lead);

@@ -97,7 +97,7 @@ struct command {
 struct program {
 	const char *name;
 	const struct command *const *commands; /* the commands, in the order of the help */
-	unsigned int count; /* number of commands; the name of an only command is not typed */
+	unsigned int count; /* number of commands; if 1, users do not type its name */
 	const char *usage;  /* text that the help prints after the options */
 	/* Called after each command, with its result: undoes or reports a trial. May be NULL. */
 	void (*finish)(const struct context *context, int err);
@@ -187,7 +187,7 @@ struct command_line {
 	const struct option_table *options;
 	/* values of the options: "" if an option has no value, NULL if it was not given */
 	const char *option[OPTIONS_MAX];
-	const char *again[OPTIONS_MAX]; /* second values, or NULL */
+	const char *again[OPTIONS_MAX]; /* second value of a repeated option, or NULL */
 	bool options_ended;		/* the word "--" was found */
 	int lacks_value;    /* index of the last option if its value is missing, otherwise -1 */
 	int first;	    /* index of words[0] in argv; 0 if `words` is empty */
