@@ -5,11 +5,11 @@
 
 #include "program/program.h"
 
-/* Words that were not given are 0 or NULL. */
+/* A member is 0 or NULL if its word was not given. */
 struct replay_words {
 	const char *capture;
 	const char *rules[2]; /* the files of -f; the second is compared with the first */
-	const char *out;      /* file of -w */
+	const char *out;      /* file to write (option -w) */
 	unsigned int top;
 	unsigned int cpus;
 	unsigned int mtu;
@@ -19,7 +19,7 @@ struct replay_words {
 	const char *if_dropped, *unless_dropped; /* lists of prefixes, separated by commas */
 };
 
-/* The command without `run`: another package has its program. */
+/* Command `replay` without function `run`, because sluice-replay, in another package, runs it. */
 extern const struct command command_replay;
 
 #endif

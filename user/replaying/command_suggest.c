@@ -5,7 +5,7 @@
 
 #include "base/clock.h"
 
-#define PER_CENT 1000 /* unit of a quantile */
+#define PER_CENT 1000 /* thousandths in a per cent, the unit of quantiles */
 
 /* Parses a percentage from 50 to 100, such as 99.9, into thousandths of a per cent. */
 static int quantile_parse(const struct value_type *type, const char *what, const char *text,

@@ -5,7 +5,7 @@
 
 #include "program/program.h"
 
-/* Words that were not given are 0 or NULL. */
+/* A member is 0 or NULL if its word was not given. */
 struct suggest_args {
 	const char *capture; /* NULL with from_gate */
 	bool from_gate;
@@ -17,7 +17,7 @@ struct suggest_args {
 	bool is_in, is_out;
 };
 
-/* The command without `run`: another package has its program. */
+/* Command `suggest` without function `run`, because sluice-replay, in another package, runs it. */
 extern const struct command command_suggest;
 
 #endif
