@@ -51,7 +51,7 @@ struct sources_args {
 	struct sl_prefix within;
 	unsigned int order; /* enum order */
 	unsigned int top;   /* number of sources to print; 0 for all */
-	unsigned int skip;  /* number of sources to omit first, in the order */
+	unsigned int skip;  /* number of sources to omit at the top of the order */
 };
 
 /* types of the words `sort`, `top` and `skip` */
@@ -75,7 +75,7 @@ struct check_args {
 	bool unread;
 };
 
-/* Types of members of check_args. They store the number plus 1 or another value above 0. */
+/* Types of check_args members. They store numbers above 0, such as N + 1: 0 means absent. */
 extern const struct value_type value_proto, value_port, value_fragment, value_vlan, value_frame;
 
 /* Builds the packet that `args` describe, with the facts that the BPF program would find. */

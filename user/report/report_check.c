@@ -17,7 +17,7 @@
 
 /* --- A limit -------------------------------------------------------------------------------- */
 
-/* Prints the policy that defines an inherited limit or budget. home: SL_ORIGIN(); 0: own. */
+/* Prints which policy defines an inherited limit or budget. home: SL_ORIGIN(); 0: not inherited. */
 static void print_home(const struct gate *gate, uint32_t home)
 {
 	char text[PREFIX_TEXT];

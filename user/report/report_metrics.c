@@ -52,7 +52,7 @@ struct metric {
 	const char *name;
 	const char *help;
 	void (*print)(const struct metric *metric, const struct exported *gate);
-	size_t member, size; /* place of the value in struct exported or sl_cell */
+	size_t member, size; /* offset and size of the value in struct exported or sl_cell */
 	bool is_histogram;
 };
 
