@@ -351,7 +351,7 @@ int spec_field_parse(const struct value_type *type, const char *what, const char
 	for (unsigned int i = 0; i < (count > 1 ? count : SL_LIMITS_MAX); i++) {
 		int err;
 
-		if (count > 1) { /* values that are separated by commas and blanks */
+		if (count > 1) { /* copy the next of the values between commas */
 			const char *value = text + strspn(text, " \t");
 
 			snprintf(part, SPEC_TEXT, "%.*s", (int)strcspn(value, ","), value);

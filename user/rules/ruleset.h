@@ -125,7 +125,7 @@ int lists_find_file(const struct sl_list_info *lists, const char *file, char pat
 /* Stores a list at a free place. Returns 0, or -ENOSPC if SL_LISTS_MAX lists exist. */
 int lists_put(struct sl_list_info *lists, const struct sl_list_info *list, int place);
 
-/* Returns the used places, as bits. */
+/* Returns a bit for each place of the array that has a list. */
 uint64_t lists_bits(const struct sl_list_info *lists);
 
 static inline unsigned int lists_count(const struct sl_list_info *lists)
@@ -223,7 +223,7 @@ struct gate_sizes {
 	uint32_t buckets;  /* number of entries of `buckets4`, and also of `buckets6` */
 	uint32_t policies; /* number of policies, including SL_POLICY_FIRST reserved policies */
 	uint32_t hosts;	   /* number of single addresses with rules, for each family */
-	uint32_t prefixes; /* number of rules of all other prefixes */
+	uint32_t prefixes; /* number of rules of all prefixes other than single addresses */
 };
 
 enum size {

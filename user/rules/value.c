@@ -38,7 +38,7 @@ static const struct unit burst_units[] = {
 	{"B|bytes|byte", 1, SL_BURST_BYTES},	  {0},
 };
 
-/* Go prints µ as U+00B5, others as U+03BC. Weeks follow ns, so no time is printed in weeks. */
+/* Go prints µ as U+00B5, others as U+03BC. Weeks are last, so that no time is printed in weeks. */
 static const struct unit time_units[] = {
 	{"d|day|days", 86400000000000, SL_BURST_NS},
 	{"h|hour|hours|hr|hrs", 3600000000000, SL_BURST_NS},
@@ -102,8 +102,8 @@ static const struct unit *amount_unit_find(const char *name)
 }
 
 /*
- * Finds a unit of a burst, which may also be a time of at most hours. The only accepted times with
- * one letter are s and h, because 5m could also mean 5 million packets.
+ * Finds a unit of a burst: of packets, of bytes, or of times up to hours. The only one-letter names
+ * of times that it accepts are s and h, because 5m could also mean 5 million packets.
  */
 static const struct unit *burst_unit_find(const char *name)
 {

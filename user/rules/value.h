@@ -50,7 +50,7 @@ extern const struct value_type value_flag;   /* bool: true or false, yes or no *
 extern const struct value_type value_size;   /* uint32_t, from texts such as 65536, 64k, 4m */
 extern const struct value_type value_rate;   /* struct value_amount with enum sl_rate_unit */
 extern const struct value_type value_burst;  /* struct value_amount with enum sl_burst_unit */
-extern const struct value_type value_amount; /* struct value_amount: a burst, but no time */
+extern const struct value_type value_amount; /* struct value_amount: value_burst without times */
 extern const struct value_type value_time;   /* uint64_t in ns, up to 2 years: 250ms, 1h 30m */
 extern const struct value_type value_moment; /* struct value_end: 2026-11-21T13:00:00Z */
 
@@ -60,7 +60,7 @@ struct value_amount {
 };
 
 struct value_end {
-	uint32_t until; /* end in the unit of until_at() */
+	uint32_t until; /* end of an entry, as until_at() returns it */
 	bool has_passed;
 };
 
