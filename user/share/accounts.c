@@ -94,7 +94,7 @@ static uint64_t word_read(const struct sl_entry *entry)
 	return __atomic_load_n(&entry->count.word, __ATOMIC_ACQUIRE);
 }
 
-/* Increases of an entry's counters, in units of the limit; negative if a CPU returned a slice. */
+/* An entry's counts since the last read, in units of the limit; < 0 if a CPU returned a slice. */
 struct counted {
 	int32_t taken;
 	int64_t asked;
@@ -190,7 +190,7 @@ static void account_set_entry(struct accounts *accounts, struct account *account
 	accounts->samples.list[entry].account = account - accounts->list + 1;
 }
 
-/* Notes that an account's key lost its entry. A block in the store then applies to the next. */
+/* Notes that an account's key lost its entry. Its next entry then gets a block of the store. */
 static void account_lose_entry(struct account *account)
 {
 	account->entry = NO_ENTRY;

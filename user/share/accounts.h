@@ -43,7 +43,7 @@ struct account {
 	unsigned int item;     /* index of the key's store_item in this round */
 	unsigned int lost;     /* consecutive rounds without a reply */
 	bool lasts;	       /* the key has an expiry in the store, as a reply has confirmed */
-	uint64_t expiry_at;    /* when the node last set the expiry */
+	uint64_t expiry_at;    /* when this node last set the key's expiry in the store */
 	unsigned int endless;  /* consecutive replies without a confirmed expiry */
 	struct debt debt;
 	uint64_t block_end;  /* latest end of the blocks that the store reported */
@@ -96,7 +96,7 @@ void accounts_learn(struct accounts *accounts, const struct store_item *items, u
 /* Charges what other nodes let pass to the states of this node. */
 void accounts_step(struct accounts *accounts, uint64_t now);
 
-/* Call it instead of accounts_step() while limits are divided: flow_forget() for each account. */
+/* Calls flow_forget() for each account. Replaces accounts_step() while limits are divided. */
 void accounts_forget(struct accounts *accounts, uint64_t now);
 
 #endif

@@ -8,7 +8,7 @@
 
 #define FACTOR_SPAN  .25      /* the factor of a key is between 1 and 1 + FACTOR_SPAN */
 #define DEMAND_LEAST 0x1p-12f /* a smaller average demand counts as 0 */
-/* maximum of an average; if it were 1, noise would move the averages of busy keys below 1 */
+/* maximum of an average demand; if it were 1, noise would move averages of busy keys below 1 */
 #define DEMAND_MOST 2
 
 float choice_demand(float before, int64_t asked, uint64_t passed, uint64_t burst)
@@ -32,7 +32,7 @@ static uint64_t mix(uint64_t word)
 
 double choice_weight(float demand, uint64_t meaning, const struct state_key *key)
 {
-	/* only fields that are in the key's name in the store, in one byte order on all nodes */
+	/* hash only fields that are in the key's store name, in the same byte order on all nodes */
 	uint64_t mixed = mix(mix(mix(meaning) ^ be64toh(key->addr[0])) ^ be64toh(key->addr[1]));
 
 	return (demand < 1 ? demand : 1) * (1 + FACTOR_SPAN * (mixed >> 11) * 0x1p-53);

@@ -550,7 +550,7 @@ static bool map_ask(struct cluster *cluster, unsigned int number, uint64_t end_m
 static bool map_ask_all(struct cluster *cluster)
 {
 	uint64_t timeout = cluster->setup.timeout_ms, now = store_now_ms(), patience;
-	/* if a map is known, leave half of the time for commands, which can use the known map */
+	/* if the slot map is known, leave half of the time for commands, which can use that map */
 	uint64_t end = cluster->map_is_known ? now + timeout / 2 : cluster->end_ms;
 	unsigned int nodes = cluster->map.nodes, turn = cluster->map_turn++;
 	unsigned int left = nodes;

@@ -71,7 +71,7 @@ static struct name_lookup *lookup_begin(const char *host)
 	return NULL;
 }
 
-/* Formats an address of the host, in each attempt another one. Returns false if it has none. */
+/* Formats an address of the host, another in each attempt. Returns false if the host has none. */
 static bool lookup_read(struct name_lookup *lookup, unsigned int attempt, char text[NI_MAXHOST])
 {
 	const struct addrinfo *one = lookup->request.ar_result;

@@ -56,7 +56,7 @@ struct connection {
 	uint64_t rtt_ms;     /* smoothed round-trip time, rounded up; 0: unknown */
 	bool has_failed;     /* a failure since the last reply (as in `attempts`) */
 	bool has_output;     /* hiredis has commands that are not sent yet */
-	/* hiredis functions and array_create(); remaining bytes and elements of this reply */
+	/* `functions` has array_create(); the reply may still contain `bytes` and `elements` */
 	redisReplyObjectFunctions functions, *defaults;
 	size_t bytes, elements;
 };

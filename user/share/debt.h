@@ -15,7 +15,7 @@
 
 struct debt {
 	uint64_t refundable; /* ticks that this process charged and may still refund */
-	uint64_t full_at;    /* when the state would be full without these charges */
+	uint64_t full_at;    /* when the state would be full without the charges of this process */
 };
 
 /*
@@ -65,7 +65,7 @@ bool debt_block(const struct sl_limit *limit, struct sl_entry *entry, const stru
 #define DIVISION_GRACE (2 * SL_TICKS_PER_SEC)
 
 struct division {
-	uint64_t at;	      /* new `divide_at`, at first a copy of the gate's; 0: never divide */
+	uint64_t at;	      /* `divide_at` of the gate: read once, then written; 0: never */
 	uint64_t answered_at; /* time of the first reply after the store was last away */
 	bool is_answered;     /* the store has replied in one of the last FLOW_LOST rounds */
 	bool divides;	      /* whether limits were divided at the last step */

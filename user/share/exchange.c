@@ -29,14 +29,14 @@
 /* Report nodes with other limits only after this time: after a flush, all nodes seem different. */
 #define UNLIKE_LASTS_MS (3 * ALIKE_EVERY_MS / 2)
 
-/* Report another process only after this time: a previous process counts for ALIKE_MS. */
+/* Report a process of the same name only later: a process that ended is counted for ALIKE_MS. */
 #define SAME_NODE_LASTS_MS (ALIKE_MS + NODES_EVERY_MS)
 
 /* Number of nodes with other limits, or processes with this node's name. Times: store_now_ms(). */
 struct difference {
 	uint64_t counted_at; /* time of the last count; 0: count now */
-	uint64_t since;	     /* when the number was first above 0; 0: it is 0 */
-	unsigned int count;  /* the number, if it was above 0 for long enough */
+	uint64_t since;	     /* when other nodes or processes were first counted; 0: none now */
+	unsigned int count;  /* number of other nodes or processes; 0 until it lasts long enough */
 };
 
 struct exchange {
@@ -144,7 +144,7 @@ static bool nodes_count(struct exchange *exchange)
 	if (exchange->is_counted) {
 		nodes_set(exchange, nodes, now);
 		differences_count(exchange);
-	} else { /* the store may have lost its data: differences start again */
+	} else { /* the store may have lost data: measure again how long differences last */
 		exchange->unlike.since = exchange->same_node.since = 0;
 	}
 	return exchange->is_counted;

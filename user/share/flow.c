@@ -86,8 +86,8 @@ struct flow_count flow_report(struct flow *flow, const struct flow_count *own, u
 }
 
 /*
- * Returns the part of an increase that other nodes caused. *doubted is what this node reported
- * without a reply, and may be a part of the increase. Subtracts the smaller amount from both.
+ * Returns how much of `amount`, the increase of a total, other nodes caused. *doubted is what this
+ * node reported without a reply, and may be in `amount`. Subtracts the smaller amount from both.
  */
 static uint64_t without_doubted(uint64_t amount, uint64_t *doubted)
 {

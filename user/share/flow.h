@@ -53,7 +53,7 @@ static inline uint64_t flow_whole(uint64_t ticks)
 /* How long after the next reply the store may still execute a report of a reset connection. */
 #define FLOW_DOUBT (SL_TICKS_PER_SEC / 2)
 
-#define FLOW_NODES_MAX 4096 /* with more nodes than this, count this number */
+#define FLOW_NODES_MAX 4096 /* if there are more nodes than this, assume this number */
 
 #define FLOW_RATE (1ULL << 32) /* the whole rate; a share of the rate is a fraction of it */
 

@@ -31,7 +31,7 @@ struct store_item {
 	char block_key[STORE_KEY]; /* key that exists during a block; "": blocks are not shared */
 	uint64_t block_ms;	   /* ms of the block to report; 0: no block */
 
-	bool answered;		   /* the store has returned both fields */
+	bool answered;		   /* the store has returned both fields of `total` */
 	bool expires;		   /* the expiry was set, or was not needed because `delta` is 0 */
 	bool sent;		   /* `delta` may have been added: do not add it again */
 	struct store_fields total; /* the key's fields after the addition, if `answered` */
@@ -71,10 +71,10 @@ struct store *store_open(const struct store_options *options);
 void store_close(struct store *store);
 
 /*
- * Adds to the fields of all items, sets their expiry, and reads their totals and blocks, in one
- * round trip to all store nodes. Follows redirects. Deletes a key that has another type, and
- * retries. expire_s: seconds after which a key expires if nothing is added; not 0. Returns 0, or a
- * negative errno if no item got a reply.
+ * Adds each item's `delta` to the fields of its key, sets the key's expiry, and reads its total and
+ * block, in one round trip to all store nodes. Follows redirects. Deletes a key that has another
+ * type, and retries. expire_s: seconds after which a key expires if nothing is added; not 0.
+ * Returns 0, or a negative errno if no item got a reply.
  */
 int store_round(struct store *store, struct store_item *items, size_t count, unsigned int expire_s);
 
