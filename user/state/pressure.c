@@ -67,7 +67,7 @@ int pressure_read(const struct gate *gate, struct pressure *ret)
 
 /* --- Policies without a budget -------------------------------------------------------------- */
 
-/* Reads the counters of a policy, without `base`: the counts of earlier policies of its number. */
+/* Reads the counters of a policy, minus `base`, which earlier policies with its number counted. */
 static int policy_counters(const struct gate *gate, const struct sl_policy *policy,
 			   struct sl_counters *ret)
 {
@@ -214,7 +214,7 @@ static int known_limits_list(const struct gate *gate, struct known_limit **ret,
 	return 0;
 }
 
-/* Adds a state to fill->limited, and to fill->blocked, if it refuses the next packet. */
+/* Counts a state in fill->limited, and in fill->blocked, if it refuses the next packet. */
 static void limited_count(struct table_fill *fill, struct sl_entry *entry,
 			  const struct known_limit *limits, unsigned int count, uint64_t now)
 {

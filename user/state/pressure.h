@@ -75,7 +75,7 @@ struct table_fill {
 	uint32_t protected; /* number of partial states that are evicted after all others */
 	uint32_t limited;   /* number of states that refuse the next packet, and drop it */
 	uint32_t blocked;   /* number of limited states that are blocked */
-	uint32_t bytes;	    /* bytes of the table for each of `sources` */
+	uint32_t bytes;	    /* memory of the table in bytes, divided by `sources` */
 	uint32_t sources;   /* number of sources for which the gate was made */
 	/* number of sources to recommend, if the table is too small for the load; otherwise 0 */
 	uint32_t sources_short;

@@ -356,7 +356,7 @@ bool state_try_fill(const struct sl_limit *limit, struct sl_entry *entry,
 	if (limit->kind == SL_WINDOW ? !window_empty(state)
 				     : !word_swap(&state->empty_at, first, full.empty_at))
 		return false;
-	if (limit->kind == SL_WINDOW) /* may fail, but then the next packet sets ENTRY_HAS_HALF */
+	if (limit->kind == SL_WINDOW) /* if this swap fails, the next packet sets ENTRY_HAS_HALF */
 		word_swap(&entry->count.word, count, count >> 32 << 32 | ENTRY_HAS_HALF);
 	if (limit->kind == SL_TOKEN_BUCKET)
 		moment_advance(&state->full_at, full.full_at);

@@ -47,7 +47,7 @@ struct limit source_limit(const struct source *source, const struct sl_limit *li
 
 /* A packet whose verdict is computed. */
 struct packet_args {
-	struct sl_prefix source;      /* address of the packet; or a source: any of its packets */
+	struct sl_prefix source;      /* source address, or a whole source such as an IPv6 /64 */
 	struct sl_prefix destination; /* destination address; `bits` is 0 if it is unknown */
 	bool egress; /* the device sends the packet; otherwise it receives the packet */
 	struct sl_facts facts;

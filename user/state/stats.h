@@ -28,7 +28,7 @@ struct stats_limit {
 struct stats_line {
 	enum stats_kind kind;
 	char policy[PREFIX_TEXT]; /* prefix, or "none", "allow", "deny" or "deleted" */
-	unsigned int number;	  /* policy number of the counters; unset for "deleted" */
+	unsigned int number;	  /* number of the policy of `counters`; unset for "deleted" */
 	struct sl_counters counters;
 	bool blocks; /* the policy has a limit that blocks, own or inherited */
 	unsigned int limits;
@@ -39,7 +39,7 @@ struct stats_line {
 struct stats {
 	struct stats_line *lines; /* sorted by kind, and lines of policies also by prefix */
 	unsigned int count;
-	unsigned int rules;	  /* number of lines of policies */
+	unsigned int rules;	  /* number of lines whose kind is STATS_RULE */
 	struct sl_counters total; /* sums by reason; its sums by slot have no meaning */
 };
 

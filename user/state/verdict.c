@@ -22,7 +22,7 @@ static int set_weigh(const struct gate *gate, uint32_t set, uint64_t now, bool f
 
 	for (uint32_t way = 0; !err && way < SL_WAYS; way++) {
 		struct sl_entry entry;
-		int64_t cost = -1; /* cost of a free way */
+		int64_t cost = -1; /* eviction cost of a free way */
 
 		if (ways.tag[way]) {
 			uint32_t index = set * SL_WAYS + way;
@@ -78,7 +78,7 @@ static int newcomer_read(const struct gate *gate, const struct sl_limit *limit,
 
 /* --- Reading the state ---------------------------------------------------------------------- */
 
-/* Reads whether new sources must wait, and what the packet's keys without state would find. */
+/* Reads whether new sources must wait, and the `newcomers` of keys without state. */
 static int newcomers_read(const struct gate *gate, struct check_verdict *verdict)
 {
 	const struct sl_policy *policy = verdict->source.policy;
