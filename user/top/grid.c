@@ -429,7 +429,7 @@ static size_t cell_put(const struct grid_column *column, const char *cell, char 
 	int pad = width < column->width ? column->width - width : 0;
 	int tail = column->width > 8 ? 5 : 2;
 
-	if (width > column->width && column->width > 3) /* only ASCII text can be longer */
+	if (width > column->width && column->width > 3) /* a cell that is too long is ASCII */
 		return snprintf(text, room, "%.*s~%s", (int)column->width - tail - 1, cell,
 				cell + strlen(cell) - tail);
 	return snprintf(text, room, "%*s%s%*s", column->is_right ? pad : 0, "", cell,

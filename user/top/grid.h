@@ -50,11 +50,11 @@ struct grid {
 struct source_line {
 	const struct live_source *rates; /* NULL if the source has no bucket any more */
 	char policy[PREFIX_TEXT];
-	char limit[LIMIT_LABEL]; /* the limit that refuses, or has the least left; "" */
+	char limit[LIMIT_LABEL]; /* limit that refuses, or with the least left; "": no limit */
 	double level;		 /* part of the limit's burst that is left; -1 without a limit */
 	bool refuses;
 	bool observes;		 /* `limit` only observes */
-	uint64_t retry_after_ms; /* time until it passes a packet; 0: now, or never */
+	uint64_t retry_after_ms; /* time until the limit passes a packet; 0: now, or never */
 	uint64_t blocked_ms;
 };
 
@@ -62,11 +62,11 @@ struct source_line {
 int source_line_read(const struct live *live, const struct table *table,
 		     const struct sl_prefix *source, struct source_line *ret);
 
-/* Fills a grid with these sources. by_bits: show rates in bits instead of packets. */
+/* Fills a grid with the rows of `sources`. by_bits: show rates in bits instead of packets. */
 int grid_of_sources(struct grid *grid, const struct live *live, const struct sl_prefix *sources,
 		    unsigned int count, bool by_bits);
 
-/* Fill a grid with the rows of another view. sorting: order of the limits. */
+/* Fill a grid with the rows of limits, devices or reasons. sorting: order of the limits. */
 int grid_of_limits(struct grid *grid, const struct live *live, const struct live_sorting *sorting);
 int grid_of_devices(struct grid *grid, const struct live *live);
 int grid_of_reasons(struct grid *grid, const struct live *live);

@@ -73,7 +73,7 @@ static void build_rate(const char *name, const struct live_rate *rate,
 {
 	char packets[CELL_TEXT], bits[CELL_TEXT], sparkline[GLYPHS_TEXT(LIVE_HISTORY)];
 
-	if (spark) /* 20 characters, so that 60 rates fit in 80 */
+	if (spark) /* 20 characters before the sparkline, so that 60 rates fit in 80 columns */
 		append(line, "%-6.4s%6s%6sb %s", name, rate_cell(rate->packets, packets),
 		       rate_cell(rate->bits, bits),
 		       sparkline_format(history, rates, spark, sparkline));
@@ -185,6 +185,6 @@ void header_build(const struct live *live, uint64_t interval_ns, unsigned int sp
 	build_finding(live, ret);
 	build_footer(live, ret->footer);
 	for (int row = 0; row < HEADER_ROWS; row++)
-		text_make_printable(ret->line[row]); /* also if truncated within a character */
+		text_make_printable(ret->line[row]); /* the line may end within a character */
 	ret->drops = live->total.dropped.packets > 0;
 }

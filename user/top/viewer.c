@@ -349,7 +349,7 @@ int viewer_run(struct live *live, const struct top_words *words)
 			typed_key(&viewer, key);
 		} else if (key != SCREEN_RESIZED) {
 			plain_key(&viewer, key);
-			if (due > uptime_ns() + viewer.interval_ns) /* a shorter interval */
+			if (due > uptime_ns() + viewer.interval_ns) /* the interval was shortened */
 				due = uptime_ns() + viewer.interval_ns;
 		}
 	}
