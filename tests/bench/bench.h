@@ -103,7 +103,7 @@ void subjects_free(void);
  */
 int subject_program(const struct bench_case *bench, const struct sl_prefix *source);
 
-/* If a case is established, sends a packet from each source, so that no source is evicted. */
+/* If the gate knows all sources of a case, sends a packet from each, so that none is evicted. */
 int subject_refresh(const struct bench_case *bench);
 
 /*

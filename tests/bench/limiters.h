@@ -11,13 +11,13 @@
 
 struct limiter {
 	const char *name;
-	const char *xdp; /* XDP program to attach; NULL: `setup` attaches one */
+	const char *xdp; /* XDP program to attach; NULL: the command `setup` attaches one */
 	const char *setup;
-	const char *seen; /* prints how many packets the limiter saw; NULL: no counter */
+	const char *seen; /* command that prints how many packets the limiter saw, or NULL */
 	const char *teardown;
 };
 
-/* The limit of each source, in words that all limiters accept. */
+/* The limit of each source, as texts that the commands of all limiters accept. */
 struct demand {
 	const char *rate;
 	const char *burst;

@@ -61,7 +61,7 @@ void rig_zero(const struct rig *rig, enum gate_map map);
 /* Loads the programs of these hooks (a mask) again, with the current maps of the gate. */
 void rig_load(struct rig *rig, unsigned int hooks);
 
-/* Skips the test if fewer CPUs are online. */
+/* Skips the test if less than `cpus` CPUs are online. */
 void rig_need_cpus(const struct rig *rig, unsigned int cpus);
 void rig_run_on(const struct rig *rig, unsigned int index);
 
@@ -84,10 +84,10 @@ void rig_del(struct rig *rig, const char *prefix);
 /* Gives the policy of a prefix a budget, or removes its budget if `rate` is NULL. */
 void rig_budget(struct rig *rig, const char *prefix, const char *rate, const char *burst);
 
-/* Returns a limit from words of `sluice set`, such as "name dns rate 50pps match udp port 53". */
+/* Returns a limit from `sluice set` arguments, such as "name dns rate 50pps match udp port 53". */
 struct limit rig_limit_of(const char *prefix, const char *words);
 
-/* Sets a prefix's limits from words; the last argument is NULL. Its runtime entry stays. */
+/* Sets a prefix's limits from `sluice set` arguments; NULL ends them. Its runtime entry stays. */
 void rig_limits(struct rig *rig, const char *prefix, ...);
 
 /* Like rig_limits(), but the policy also inherits limits of shorter prefixes. */
@@ -221,7 +221,7 @@ void rig_admit(struct rig *rig, bool admit);
 uint64_t rig_interval(const struct rig *rig);
 /* Returns the count of an event, summed over all CPUs. */
 uint64_t rig_events(const struct rig *rig, enum sl_event event);
-/* Returns the number of insertions that failed. */
+/* Returns how many insertions into the table of states have failed. */
 uint64_t rig_refusals(const struct rig *rig);
 
 /* Reads the state of an address under a limit. Returns false if there is no state. */

@@ -57,7 +57,7 @@ static const struct length_case length_cases[] = {
 	{"rate 10pps burst 20 per 32/128 action block 1s", 20, SEC, 10},
 };
 
-/* Checks that no packet passes during a block, and after it as many as have refilled. */
+/* Checks that no packet passes during a block, and that then as many pass as have refilled. */
 static void length_check(struct rig *rig, const struct length_case *it, const char *source,
 			 bool insist)
 {
@@ -172,7 +172,7 @@ TEST(test_dropped_anyway)
 }
 
 static const struct {
-	const char *words; /* words that replace the limit, during a block of an hour */
+	const char *words; /* `sluice set` arguments, used during a block of an hour */
 	bool blocked;
 } changes[] = {
 	{"rate 1kpps burst 5 action block 1h", true},

@@ -27,7 +27,7 @@ static uint64_t refused(const struct rig *rig, const char *address, const char *
 TEST(test_limits_keep_their_levels)
 {
 	static const struct {
-		const char *words; /* words of the limit that replaces `rate 1/h burst 10` */
+		const char *words; /* the limit that replaces `rate 1/h burst 10` */
 		/* packets that then pass from a source whose credit was 4 packets */
 		uint64_t passes;
 	} cases[] = {
@@ -69,7 +69,7 @@ TEST(test_limits_keep_their_levels)
 	}
 }
 
-/* If the key of a limit changes and changes back, the limit gets an id that is new each time. */
+/* If the key of a limit changes and changes back, the limit gets a new id each time. */
 TEST(test_ids_are_used_once)
 {
 	static const char *const words[] = {

@@ -34,7 +34,7 @@ static void sends(struct rig *rig, const char *source, uint8_t proto, uint64_t c
 /* A rule of a case. */
 struct said {
 	const char *prefix;
-	/* words of the limit; NULL: the rule is an allow that has expired */
+	/* the limit, as arguments of `sluice set`; NULL: the rule is an allow that has expired */
 	const char *words;
 	bool inherits;
 };
@@ -219,7 +219,7 @@ TEST(test_levels_stay)
 TEST(test_a_change_reaches_heirs)
 {
 	static const struct {
-		const char *words; /* words of the limit that replaces `name a rate 1/h burst 10` */
+		const char *words; /* the limit that replaces `name a rate 1/h burst 10` */
 		/* packets that then pass from a source whose credit was 4 packets */
 		uint64_t passes;
 	} cases[] = {

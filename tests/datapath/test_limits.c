@@ -49,7 +49,7 @@ static const char *const sources[] = {"192.0.2.1", "2001:db8::1"};
 
 struct refund_case {
 	const char *name;
-	/* words of limits: `all` matches every packet; another limit drops UDP */
+	/* arguments of `sluice set`: limit `all` matches every packet; another limit drops UDP */
 	const char *limits[4];
 	uint64_t burst; /* packets of another protocol that pass, sent after the UDP packets */
 	bool slices;

@@ -183,7 +183,7 @@ static int order_of(const struct model_limit *limit)
 	return limit->action == SL_ACTION_DROP ? 0 : limit->action == SL_ACTION_BLOCK ? 1 : 2;
 }
 
-/* Sorts limits in the order in which a packet is charged: by action, by key, as specified. */
+/* Sorts limits as a packet is charged to them: by action, then by key, then as specified. */
 static void order_limits(const struct model *model, enum sl_family family, unsigned int *ret)
 {
 	for (unsigned int i = 0; i < model->count; i++) {

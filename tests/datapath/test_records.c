@@ -53,7 +53,7 @@ static struct event_ring *reader(struct rig *rig, uint32_t samples, uint32_t byt
 	return ring;
 }
 
-/* Reads all records. Returns the number of crossings. */
+/* Reads all records. Returns how many of them report that a key crossed its limit. */
 static unsigned int crossings_read(struct event_ring *ring)
 {
 	got.crossings = got.samples = 0;
@@ -139,7 +139,7 @@ TEST(test_a_crossing_is_recorded_once)
 	}
 }
 
-/* Another crossing of a key is recorded after a SECOND in which its limit refused nothing. */
+/* A key that crosses its limit again is recorded again after a SECOND without refusals. */
 TEST(test_a_crossing_is_recorded_again_after_a_second_within_the_limit)
 {
 	struct rig *rig = rig_begin(state);
@@ -517,7 +517,7 @@ TEST(test_a_new_reader_skips_old_records)
 	ring_close(&ring);
 }
 
-/* If the ring is full, a crossing is counted as lost. No packet waits for the reader. */
+/* If the ring buffer is full, the record of a crossed limit is counted as lost. No packet waits. */
 TEST(test_a_full_ring_loses_crossings)
 {
 	struct rig *rig = rig_begin(state);

@@ -264,7 +264,7 @@ TEST(test_an_heir_counts_on_the_entry_of_its_parent)
 /* --- Several limits of one policy ------------------------------------------------------------ */
 
 struct two {
-	const char *first, *second; /* words of the two shared limits */
+	const char *first, *second; /* two shared limits, as arguments of `sluice set` */
 	bool first_is_met;	    /* whether the first limit matches the packets */
 };
 

@@ -50,7 +50,7 @@ static void heirs_add(struct rig *rig)
 /* A change of one rule, and how many packets of `source` pass before and after it. */
 struct edit {
 	const char *prefix;
-	const char *words; /* words of the new limit */
+	const char *words; /* the new limit, as arguments of `sluice set` */
 	/* new access; if it is 0 and `words` is NULL, the change deletes the rule */
 	enum sl_access list;
 	const char *source;
@@ -173,7 +173,7 @@ static void cut_off_check(struct rig *rig, const struct change *change, unsigned
 	}
 	rig_set(rig, "198.51.100.0/24", "1/h", "10");
 	rig_check_tidy(rig, 1 + (seen ? change->rules : base));
-	/* every source that has sent packets has the level from before */
+	/* the recovery keeps levels: a source that has sent packets has no credit left */
 	for (const struct edit *edit = change->edits; edit->prefix; edit++) {
 		uint64_t more = rig_burst_of(rig, edit->source);
 

@@ -58,7 +58,7 @@ def opened(path):
 
 
 def object_id(fd):
-    """Returns the id of a map or program, whose info has the id at the same offset."""
+    """Returns the id of a map or program. The kernel's info of both has the id at offset 4."""
     info = ctypes.create_string_buffer(8)
     call(OBJ_INFO, struct.pack("IIQ", fd, 8, address(info)))
     return struct.unpack("II", info)[1]

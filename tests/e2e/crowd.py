@@ -7,7 +7,7 @@ import struct
 
 import bpf
 
-ENTRY, SET, WAYS, BUCKET = 64, 32, 8, 208  # sizes of structs; WAYS is of a set
+ENTRY, SET, WAYS, BUCKET = 64, 32, 8, 208  # sizes of structs in bytes; WAYS: entries in a set
 
 
 def opened(lab, name, gate=None):

@@ -134,7 +134,7 @@ class StoreLab:
 
     def __init__(self, directory):
         self.netns = f"sluice-e2e-{secrets.token_hex(3)}-store"
-        self.hosts = ["127.0.0.1"]  # in a cluster, a store announces the first one
+        self.hosts = ["127.0.0.1"]  # addresses of stores; in a cluster, each announces hosts[0]
         self.directory = directory
         self.server = directory / SERVER_NAME
         self.server.symlink_to(SERVER)

@@ -100,7 +100,7 @@ def test_all_that_is_offered(typed, words):
     assert offered("") == [command["name"] for command in tables()]
 
 
-# After each of these words of a limit, completion must not offer the keywords in its set.
+# Maps arguments of `set` to the keywords that completion must not offer after these arguments.
 KINDS = {
     "rate 5pps": {"window", "groups", "shape", "horizon"}, "burst 5": {"window", "groups", "shape", "horizon"},
     "window 5 per 1s": {"rate", "burst", "shape", "horizon", "shared"},

@@ -59,7 +59,7 @@ def type_in(command):
 
 
 def watched(lab, send, *words, full=False, of_all_gates=False):
-    """Runs doctor while send() is called. Returns all findings if `full`, or only objects by id."""
+    """Runs doctor while send() is called. Returns the findings, or unless `full` {id: object}."""
     gate = [] if of_all_gates else ["-g", lab.gate]
     with subprocess.Popen([SLUICE, "-n", lab.filter, *gate, "-j", "doctor", *words],
                           stdout=subprocess.PIPE, text=True) as process:

@@ -156,7 +156,7 @@ def levels(check):
 
 
 def send(gate, data, before):
-    """Sends a packet, and waits until it is judged. Returns the counters after this."""
+    """Sends a packet, and waits until it is judged. Then returns the counters."""
     gate.send_frames([data])
     end = time.monotonic() + 10
     while True:

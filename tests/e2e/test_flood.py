@@ -291,7 +291,7 @@ def run_flood(lab, family, prefix, seconds, run):
 
 
 def check_established(lab, flood):
-    """Checks that established sources lost no packet, and can still spend the rest of `kept`."""
+    """Checks that established sources lost no packet, and can spend the rest of limit `kept`."""
     theirs, abuser = (flood.counts[flood.net[who]] for who in ("established", "abuser"))
     assert theirs["dropped"]["packets"] == 0
     packets = judged(theirs) - judged(flood.before[flood.net["established"]])

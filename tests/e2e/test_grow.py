@@ -183,7 +183,7 @@ def test_a_rule_that_is_refused_leaves_all_as_it_was(attached):
 
 @pytest.fixture
 def fill(drained):
-    """Makes map hosts4 full, and returns a function that repeats this at the same size."""
+    """Fills map hosts4. Returns a function that restores the map's size and fills it again."""
     full = {"policies": [{"prefix": "default", "limits": [{"rate": "1/h", "burst": 10}]}],
             "deny": [{"prefixes": [*map(host, range(ROOM))]}]}
 

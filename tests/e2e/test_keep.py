@@ -984,7 +984,7 @@ def test_causes_of_a_reload_and_of_lists_are_said_once(lab, keeping, tmp_path):
     def causes():
         return [line for line in keep.said().splitlines() if f"gate '{lab.gate}': " in line and str(keep.file) in line]
     wait_until(lambda: len(causes()) == 2, "both causes")
-    time.sleep(4)  # keep retries both, and logs no cause again
+    time.sleep(4)  # keep retries the reload and the list, and logs neither cause again
     assert len(causes()) == 2, keep.said()
     os.rename(f"{gate}/elsewhere", f"{gate}/policies")
     wait_until(lambda: denied(lab) == ["192.0.2.2"], "the list")

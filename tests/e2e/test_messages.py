@@ -44,7 +44,7 @@ def test_messages(lab, tmp_path):
         directory.chmod(0o755)
     (tmp_path / "rules.yaml").write_text("policies:\n  - prefix: default\n    limits:\n      - rtae: 5pps\n")
     (tmp_path / "list.txt").write_text("192.0.2.1\n192.0.2.300\n")
-    # With IPv6, the kernel would send packets from in0 itself.
+    # If in0 had IPv6 addresses, the kernel itself would send packets through in0.
     lab.sysctl(lab.filter, "net/ipv6/conf/in0/disable_ipv6", 1)
     lab.pair("out1", "in1")
     with own_bpffs():

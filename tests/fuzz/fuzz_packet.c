@@ -21,7 +21,7 @@ struct finding {
 	size_t payload; /* offset after the fixed part of the IP header, before IPv4 options */
 	size_t limit;	/* offset of the packet's end, by the length field of IP and the frame */
 	enum packet_transport transport;
-	size_t end; /* offset after all headers of the packet, unless the frame cuts one */
+	size_t end; /* offset after all headers that the frame contains completely */
 	uint8_t last_proto;
 	bool proto_known; /* whether `last_proto` is the transport protocol */
 	bool fragment;
@@ -331,7 +331,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	size_t part;
 
 	if (size) {
-		/* a byte of a MAC address, which the parser ignores, selects the length */
+		/* a MAC address byte, unused by the parser, sets the length of the linear part */
 		part = size * data[0] / 256;
 		linear = frame_copy(data, part);
 		/* parse the frame in two parts, and then the first part without the second */

@@ -452,7 +452,7 @@ static inline void run_packet(int cpu)
 		run_log(at, arrival, cost, &packet, verdict.departure);
 	}
 	run.is_busy[cpu] = false;
-	host_notes = notes; /* judging packets of other CPUs meanwhile has changed host_notes */
+	host_notes = notes; /* packets of other CPUs, judged meanwhile, have changed it */
 }
 
 /* --- The promises --------------------------------------------------------------------------- */

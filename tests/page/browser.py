@@ -51,7 +51,7 @@ class Browser:
         return json.loads(text)
 
     def call(self, method, **parameters):
-        """Calls a method, and returns its result. Keeps the events that arrive meanwhile."""
+        """Calls a method, and returns its result. Stores the events that arrive meanwhile."""
         self.number += 1
         command = {"id": self.number, "method": method, "params": parameters}
         if self.session:

@@ -100,7 +100,7 @@ def left_by_the_calendar(keep):
 
 @pytest.mark.parametrize("days", [400, -400], ids=["forth", "back"])
 def test_a_ban_outlives_the_gate_after_the_wall_clock_was_set(lab, keeping, days):
-    """After the wall clock was set and the gate was removed, keep restores bans with their time."""
+    """After the wall clock was set and the gate was removed, keep restores a ban for the time left."""
     keep = keeping(rules("in0"))
     lab.sluice("deny", DENIED, "for", "1h")
     wait_until(lambda: keep.state.exists() and banned(keep), "the ban")

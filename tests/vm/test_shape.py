@@ -33,7 +33,7 @@ def limited(shaping):
 
 
 def check_smooth(burst, free=0, rate=RATE, lost=0):
-    """Checks that packets arrive in order and at most LATE after departure. `lost` are missing."""
+    """Checks that all but `lost` packets arrive, in order and at most LATE after departure."""
     assert (burst.lost, burst.reordered) == (lost, 0)
     delays = burst.delays(rate, free)
     assert min(delays) >= 0

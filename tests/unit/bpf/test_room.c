@@ -325,7 +325,7 @@ static uint64_t schedule_run(const struct schedule *schedule)
 	return slices;
 }
 
-/* A source gets no more credit than a plain token bucket, except for counted evicted deficits. */
+/* A source gets no more credit than a plain token bucket, except what evictions lost. */
 TEST(test_no_source_gets_more_than_was_counted)
 {
 	static const uint32_t sources[] = {WAYS / 4, WAYS / 2, WAYS, 2 * WAYS, 6 * WAYS};

@@ -133,7 +133,7 @@ static const struct sl_limit small = {.cost = 1, .burst = BURST, .refill = REFIL
 TEST(test_a_level_rises_to_refill_and_at_rest_to_the_burst)
 {
 	static const struct {
-		int64_t born, now, level; /* in ticks after ZERO; born: `full_at` */
+		int64_t born, now, level; /* in ticks after ZERO; `born`: the state's full_at */
 	} cases[] = {
 		{0, 0, 0},	    {0, 700, 700},	{0, 1500, 1500},
 		{0, 1501, 1500},    {0, 1599, 1500},	{0, 1600, 1600},
@@ -444,7 +444,7 @@ static bool source_send(struct source *source, uint64_t packets)
 			     cost, source->now, jiffy);
 }
 
-/* After a refusal, a slice refuses packets until exactly the time at which the state has enough. */
+/* After a refusal, a slice refuses packets exactly until the state has enough credit for them. */
 TEST(test_refused_until_the_slice_says)
 {
 	static const struct {

@@ -47,7 +47,7 @@ TEST(test_the_examples_of_the_specification)
 						   cases[i].sport, cases[i].dport, is_tagged);
 
 			assert_int_equal(rss_hash(frame, size), cases[i].hash);
-			/* a cut within the ports leaves only the addresses */
+			/* if the frame is cut within the ports, only the addresses are hashed */
 			assert_int_equal(rss_hash(frame, size - 18), cases[i].hash_without_ports);
 			assert_int_equal(rss_hash(frame, size - 24), 0);
 		}

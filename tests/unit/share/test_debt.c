@@ -57,7 +57,7 @@ enum what {
 	PACKETS, /* sends packets until one is refused, and checks that `is` passed */
 };
 
-/* A step of a case. Both numbers are multiples of the burst. */
+/* A step of a case. `amount` and `is` are multiples of the burst. */
 struct charge {
 	enum what what;
 	double amount, is;

@@ -191,7 +191,7 @@ static const struct script scripts[] = {
 	{"`usual` is not larger after lost rounds", 2,
 	 "round, wait 1000, report 50 50, learn, usual .05"},
 
-	/* until its second reply, a node with demand above the rate assumes it of all other nodes */
+	/* until its second reply, a node with demand above the rate assumes it of all others */
 	{"assumed demand of 4 nodes; there was none, so the charge is refunded", 4,
 	 "round 0 16 0 0, pass 1 .75, report 0 16, learn, pass 1 -.75"},
 	{"nothing is assumed by a single node", 1,
@@ -567,7 +567,7 @@ static const struct world_case {
 	unsigned int lose;
 	double seconds, from;		  /* duration, and start of the average */
 	double least, most;		  /* bounds of the average */
-	double second;			  /* by how much any single second may differ from 1 */
+	double second;			  /* largest deviation of the rate in any second from 1 */
 	unsigned int honest;		  /* first node without flood; 0: none */
 	double honest_least, honest_most; /* bounds of what an honest node passes */
 } worlds[] = {
