@@ -51,6 +51,7 @@ def counts(passed, dropped, would_drop=0):
 STEADY = [(0, frame(A))] * 20 + [(n * 10 * MS, frame(A)) for n in range(1, 101)]  # 100 pps, with a burst of 20
 
 
+@pytest.mark.quick("enough", "one too few")
 @pytest.mark.parametrize("packets,limits,expected", [
     (STEADY, "{rate: 100pps, burst: 20}", counts(120, 0)),
     (STEADY, "{rate: 100pps, burst: 19}", counts(119, 1)),
@@ -157,6 +158,7 @@ def test_a_cut_packet_counts_its_length_on_the_wire(files):
         assert (document["cut"], document["unread"], document["not_judged"]) == (is_cut, 0, 0)
 
 
+@pytest.mark.quick
 def test_ports_that_were_cut_off_are_unread(files):
     packets = [(size, frame(A, 100)[:size], 100) for size in (10, 30, 34, 38)]
     document = parsed(files(packets, rules("{name: dns, rate: 1/h, burst: 1, match: udp port 53}")))
@@ -252,6 +254,11 @@ def test_verdicts_are_comments(files, tmp_path):
         ["pass within-limit", *["drop over-limit, limit 'all' of default"] * 2, "drop denied"]))
     if shutil.which("capinfos"):
         assert "Number of packets:   4" in run("capinfos", "-c", "-M", str(tmp_path / "out")).out
+
+
+def test_a_packet_that_is_not_judged_has_a_comment(files, tmp_path):
+    files([(0, frame(A)[:20], 60)], rules("{rate: 1pps}"), words=("-w", str(tmp_path / "out")))
+    assert comments(tmp_path / "out") == [(frame(A)[:20], "not judged: its source was cut off")]
 
 
 def test_the_capture_is_not_overwritten(files, tmp_path):

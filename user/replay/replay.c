@@ -220,7 +220,7 @@ static void difference_add(struct replay *replay, const struct capture_packet *p
 static void packet_judge(struct replay *replay, const struct capture_packet *packet)
 {
 	enum fate fate[RULES_MAX] = {0};
-	char comment[VERDICT_TEXT] = "not judged: cut within its headers";
+	char comment[VERDICT_TEXT] = "";
 	struct sl_judged judged = {0};
 
 	for (unsigned int i = 0; i < replay->rules; i++) {
@@ -233,6 +233,8 @@ static void packet_judge(struct replay *replay, const struct capture_packet *pac
 		} else if (!i) {
 			replay->cut += result == JUDGE_CUT;
 			replay->refused += result == JUDGE_REFUSED;
+			strcpy(comment, result == JUDGE_CUT ? "not judged: its source was cut off"
+							    : "not judged: refused by the kernel");
 		}
 	}
 	if (replay->rules > 1)
