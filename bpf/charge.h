@@ -211,7 +211,7 @@ static __always_inline enum charge_result limit_charge_new(struct packet *packet
 	enum insertion insertion = new_entry_insert(packet, limit);
 	enum charge_result result = CHARGE_NO_STATE;
 
-	if (insertion == INSERT_EMPTY) /* whatever it evicts, a new state would be empty */
+	if (insertion == INSERT_EMPTY) /* a new state would be empty, whichever state it evicts */
 		return charge_refuse(verdict, kind_refusal(limit, 0));
 	if (insertion == INSERT_DONE)
 		result = limit_charge_state(packet, limit, bucket, verdict);
@@ -404,7 +404,7 @@ BPF_GLOBAL bool source_is_established(struct packet *packet, const struct sl_pol
 
 #include "decide.h"
 
-/* Charges a packet to the limits of its policy. bucket: NULL if none has slices of this policy. */
+/* Charges a packet to the limits of its policy. bucket: NULL if no bucket has its slices. */
 static __always_inline void policy_charge(struct packet *packet, const struct sl_policy *policy,
 					  struct sl_bucket *bucket, struct verdict *verdict)
 {

@@ -26,7 +26,7 @@ struct found {
 	__u64 bits; /* `bits` of the host's rule; 0 if the host has no rule */
 };
 
-/* Looks up a host's rule in the maps. Returns whether *found had the same result before. */
+/* Looks up a host's rule into *found. Returns whether *found had this result already. */
 static __always_inline bool host_find(const struct sl_prefix *key, __u32 generation,
 				      struct found *found)
 {

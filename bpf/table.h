@@ -36,8 +36,8 @@ static __always_inline struct sl_entry *entry_get(__u32 entry)
 
 /*
  * Returns the index of a key's entry in one set, or ENTRY_NONE. tag: the key's tag as that set
- * stores it. CPUs predict these branches for frequent keys as well as for unknown keys, so it does
- * not wait for the tags.
+ * stores it. CPUs predict these branches for frequent keys as well as for unknown keys, so a CPU
+ * does not wait for the tags.
  */
 static __always_inline __u32 way_find(const struct sl_set *set, __u32 index, __u16 tag,
 				      const struct state_key *key)
@@ -190,7 +190,7 @@ BPF_GLOBAL __u64 entry_weigh(__u32 index, __u64 now, __u32 flood)
 	return entry_evict_cost(entry, &state, now, flood);
 }
 
-/* The entry of a set that is best replaced: its eviction cost is lowest. */
+/* The entry of a set to replace: the entry whose eviction cost is lowest. */
 struct candidate {
 	__s64 evict_cost;
 	__u32 entry;
