@@ -71,7 +71,7 @@ static inline void identity_key(const __u64 addr[2], const __u64 mask[2], __u64 
 
 struct digest {
 	__u32 place; /* bits of the digest that select a place in a table */
-	__u32 mark;  /* other bits of the digest, stored there as tag or fingerprint */
+	__u32 mark;  /* other bits of the digest; a table stores them as tag or fingerprint */
 };
 
 /*

@@ -357,7 +357,7 @@ struct sl_list_info {
 	__u32 gone;	/* first generation in which the list is no longer in force; 0: none */
 	__u32 until;	/* expiry of the list, in the unit of sl_rule_content.until; 0: never */
 	__u32 access;	/* enum sl_access */
-	__u64 replaced; /* time when its file or its prefixes were written, in s since 1970 */
+	__u64 replaced; /* when the list's file or prefixes were written, in s since 1970 */
 	char name[SL_LIST_NAME];
 };
 
@@ -688,7 +688,7 @@ struct sl_sample {
 	__u32 size;	  /* size of the frame, without the tag in `vlan_tci` */
 	__u32 length;	  /* number of bytes in `bytes` */
 	__u16 vlan_tci;	  /* VLAN tag that the device removed from the frame */
-	__u16 vlan_proto; /* EtherType of that tag in network byte order; 0: no tag */
+	__u16 vlan_proto; /* EtherType of the tag in `vlan_tci`, in network byte order; 0: no tag */
 	__u32 pad;
 	__u8 bytes[]; /* the beginning of the frame */
 };

@@ -219,7 +219,7 @@ static inline void window_roll(const struct sl_limit *limit, struct sl_state *st
 	state->charged_at = now;
 }
 
-/* Returns the value of `past` after step 1 of a turn (see above) from index `seen` to `next`. */
+/* Returns the value of `past` after step 1 of a turn (head of this file) from `seen` to `next`. */
 static inline __u64 window_settle(const struct sl_state *seen, const struct sl_state *next)
 {
 	__u64 index = seen->window >> WINDOW_TOTAL_BITS, tag = seen->past >> WINDOW_PAST_BITS;
