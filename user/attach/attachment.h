@@ -85,7 +85,7 @@ int attachment_program_open(const struct gate *gate, const struct attachment *at
  */
 bool attachment_merges(const struct attachment *attachment, bool is_tap);
 
-/* Returns whether both attachments charge the packets that one device receives. */
+/* Returns whether both attachments are on one device and charge the packets that it receives. */
 bool attachments_both_receive(const struct attachment *a, const struct attachment *b);
 
 #define COMMAND_TEXT                                                                               \
