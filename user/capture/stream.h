@@ -26,7 +26,7 @@ struct stream_interface {
 /* Facts about a packet of a pcapng file that libpcap does not report. */
 struct stream_packet {
 	uint32_t number;    /* number of the packet's interface within its section */
-	uint32_t interface; /* its index in stream.interface, or UINT32_MAX if it is missing */
+	uint32_t interface; /* the interface's index in stream.interface; UINT32_MAX: missing */
 	bool has_no_time;   /* the packet is in a simple packet block */
 };
 
