@@ -85,7 +85,7 @@ enum gate_view {
 	VIEW_LISTS,
 	VIEW_POLICIES,
 	VIEW_BUDGETS,
-	VIEW_SUBRULES, /* not open for a reader */
+	VIEW_SUBRULES, /* map `subrules`, which is not open for a reader */
 	GATE_VIEWS,
 };
 

@@ -92,7 +92,7 @@ static int rule_plan(struct list_change *change, struct rule *rule, const struct
 
 /*
  * Calls rule_plan() for each prefix in two sorted sets: `all` contains the gate's rules, and
- * `entries` the specified prefixes. Moves rules from `all`.
+ * `entries` the specified prefixes. Moves the rules in `all` to rule_plan().
  */
 static int rules_merge(struct list_change *change, struct ruleset *all,
 		       const struct ruleset *entries)

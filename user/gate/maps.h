@@ -49,7 +49,7 @@ void programs_close(struct programs *programs);
  */
 uint64_t map_memory(const struct bpf_map_info *info, uint32_t entries, unsigned int cpus);
 
-/* Stores map_memory() of one of the gate's maps. */
+/* Stores the memory of one of the gate's maps, in bytes, as map_memory() returns it. */
 int gate_map_memory(const struct gate *gate, enum gate_map map, uint32_t entries, uint64_t *ret);
 
 /* Formats a number of bytes, such as "58.7 MB". Uses GB from 10 GB on. */

@@ -426,7 +426,7 @@ void policy_add_shadows(const struct gate *gate, const struct sl_prefix *prefix,
 /* A limit that is written into a slot of a policy version. */
 struct version_limit {
 	struct limit limit;
-	uint32_t home; /* SL_ORIGIN(): policy and slot of an inherited limit; 0: own limit */
+	uint32_t home; /* policy and slot that define an inherited limit; 0: not inherited */
 };
 
 struct version_limits {
