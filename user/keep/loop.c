@@ -25,7 +25,7 @@
  */
 #define EVENTS_EVERY_MS 10
 
-/* Ignore shorter suspensions, because suspended_ms() compares two clocks that it reads in turn. */
+/* Ignore suspensions shorter than this: suspended_ms() reads two clocks one after the other. */
 #define SUSPENDED_MIN_MS 20
 
 /* Retry a failed step after RETRY_MIN_MS. Each failure doubles the delay, up to RETRY_MAX_MS. */
@@ -75,7 +75,7 @@ bool lists_are_bad(const struct keep *keep)
 
 /* --- The pass ------------------------------------------------------------------------------- */
 
-/* Prints the messages of a step's run, unless the last run of this or another step had the same. */
+/* Prints the messages of a step's run, except messages that are still logged for any step. */
 static void messages_flush(struct keep *keep, struct step *step)
 {
 	char *logged = NULL, *before;

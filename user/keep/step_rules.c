@@ -115,7 +115,7 @@ int rules_apply(struct keep *keep, struct config *config, enum renew renew)
 
 /* --- Reading files -------------------------------------------------------------------------- */
 
-/* Stores an applied config. Makes STEP_LISTS due: files may have changed before their watches. */
+/* Stores an applied config. Makes STEP_LISTS due, because unwatched files may have changed. */
 static void config_take(struct keep *keep, struct config *config)
 {
 	keep->lists_are_new = true;
