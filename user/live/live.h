@@ -47,7 +47,7 @@ struct live_source_history {
 	struct live_history history;
 };
 
-/* The rates of a policy: of a line of `stats`. */
+/* The rates of a policy, or of another line of `stats`. */
 struct live_line {
 	const struct stats_line *line; /* NULL for the sum of all lines */
 	bool is_new;		       /* rates are 0: the previous refresh lacked this line */
@@ -87,7 +87,7 @@ struct live_task {
 struct live {
 	char name[GATE_NAME + 1];
 	struct gate gate;
-	uint64_t pinned;    /* inode of pin `gate`; a resized or new gate has another */
+	uint64_t pinned;    /* inode of pin `gate`; a resized or new gate has another inode */
 	struct table table; /* the table of states in memory; not open for a reader */
 	uint64_t at;	    /* uptime of the last refresh, in ns */
 	uint64_t span_ns;   /* time between the last two refreshes; 0 after the first */
