@@ -31,7 +31,7 @@ static const char *moment_of(uint64_t ns, char text[MOMENT_TEXT])
 
 /* --- A curve -------------------------------------------------------------------------------- */
 
-#define PLOT_STEPS 4 /* number of rates to print below the knee, and above it */
+#define PLOT_STEPS 4 /* number of rates to print on each side of the curve's knee */
 #define PLOT_WIDTH 40
 
 /* Returns the logarithm to base 2 of a number, by linear interpolation between powers of 2. */
