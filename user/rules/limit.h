@@ -46,8 +46,8 @@ int limit_check(const struct sl_limit_spec *spec);
 bool limit_name_is_valid(const char name[SL_NAME]);
 
 /*
- * Returns whether a parsed limit can have these numbers. Specs from maps must be checked, because
- * all other functions rely on valid numbers.
+ * Returns whether the numbers of a limit are valid. A spec from a map must be checked, because all
+ * other functions rely on valid numbers.
  */
 bool limit_is_sound(const struct sl_limit_spec *spec);
 

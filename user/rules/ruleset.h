@@ -63,7 +63,7 @@ static inline bool rule_inherits(const struct rule *rule)
 /* Returns whether a rule's budget has no effect: all its limits only observe (bpf/charge.h). */
 bool rule_budget_is_idle(const struct rule *rule);
 
-/* Returns whether all limits that drop, and therefore the budget, have destinations as keys. */
+/* Returns whether destinations are the keys of all limits that drop, and so of the budget. */
 bool rule_sees_destinations(const struct rule *rule);
 
 /*
