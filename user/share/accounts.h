@@ -21,7 +21,7 @@
 struct sample {
 	uint64_t word;	  /* the entry's counters `taken` and `refused` */
 	uint32_t hash;	  /* hash of the entry's key; 0: not read yet */
-	uint32_t excess;  /* ticks taken without a report, in units of the limit (unit_shift) */
+	uint32_t excess;  /* credit taken without a report, in units of the limit (unit_shift) */
 	uint32_t account; /* index of the key's account + 1; 0: no account */
 	float demand;	  /* average demand of the key, see choice_demand() */
 };

@@ -32,7 +32,7 @@ int64_t debt_charge(const struct sl_limit *limit, struct sl_entry *entry,
 
 /*
  * Charges or refunds what flow_step() returns. If a charge fails, flow_uncharged() adds the amount
- * to the debt. entry: NULL if the key has no entry. Its state would be full again by now, so the
+ * to the debt. entry: NULL if the key has no entry: its state would be full again by now, so the
  * amount counts as charged. Returns the ticks that were charged.
  */
 int64_t debt_step(const struct sl_limit *limit, struct sl_entry *entry, const struct state_key *key,

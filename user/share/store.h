@@ -27,9 +27,9 @@ struct store_fields {
 struct store_item {
 	char key[STORE_KEY];	   /* keys with equal {hash tags} are on the same store node */
 	struct store_fields delta; /* amounts to add; both 0: the key is only read */
-	bool lasts;		   /* the key has an expiry in the store, and needs no new one */
+	bool lasts;		   /* the key has an expiry in the store, and needs no new expiry */
 	char block_key[STORE_KEY]; /* key that exists during a block; "": blocks are not shared */
-	uint64_t block_ms;	   /* ms of the block to report; 0: no block */
+	uint64_t block_ms;	   /* remaining ms of the block to report; 0: no block */
 
 	bool answered;		   /* the store has returned both fields of `total` */
 	bool expires;		   /* the expiry was set, or was not needed because `delta` is 0 */
