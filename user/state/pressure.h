@@ -19,7 +19,7 @@ struct pace {
 struct pressure {
 	struct pace event[SL_EVENTS];
 	unsigned int flooded; /* number of CPUs on which new sources wait for a state */
-	/* as `flooded`, for policies without a budget [0] and for policies with a budget [1] */
+	/* like `flooded`, for policies without a budget [0] and with a budget [1] */
 	unsigned int flooded_by[2];
 	double bursts_lost;	 /* credit that evicted states lacked, in bursts */
 	uint64_t crossings_lost; /* crossings of limits that got no record in map `events` */
@@ -46,8 +46,8 @@ int policy_passed_by(const struct gate *gate, const struct sl_policy *policy, bo
 
 /* Policies that new sources pass in a flood, because these policies have no budget. */
 struct passing {
-	unsigned int policies;	/* number of such policies; 0 if there is no flood */
-	struct sl_prefix first; /* the first such policy in the order of prefixes */
+	unsigned int policies;	/* number of policies that the flood passes; 0: no flood */
+	struct sl_prefix first; /* of these policies, the first in the order of prefixes */
 };
 
 int passing_read(const struct gate *gate, const struct pressure *pressure, struct passing *ret);
@@ -81,7 +81,7 @@ struct table_fill {
 	uint32_t sources_short;
 };
 
-/* Counts the states of the table. The caller reads `pressure` just before. */
+/* Counts the states of the table. The caller has just read `pressure`. */
 int table_fill_read(const struct gate *gate, const struct pressure *pressure,
 		    struct table_fill *ret);
 

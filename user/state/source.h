@@ -19,7 +19,7 @@
 struct source {
 	struct sl_prefix prefix;	/* the source, from prefix_source() */
 	bool split;			/* rules longer than /64 divide the source's /64 */
-	struct judgement rule;		/* the rule that decides about the caller's address */
+	struct judgement rule;		/* the rule that decides about the given address */
 	const struct sl_policy *policy; /* the policy that applies to the source, or NULL */
 	const struct sl_limit *limits;	/* the policy's limits, in the order of charging them */
 	unsigned int limit_count;
