@@ -219,7 +219,7 @@ static void signal_end(int number)
 	_exit(0);
 }
 
-/* Prints a refresh. signals: unblocked meanwhile */
+/* Prints a refresh. signals: signals to unblock while it prints */
 static int print_refresh(struct live *live, const struct top_words *words, bool json,
 			 const sigset_t *signals)
 {
