@@ -118,7 +118,7 @@ int subject_take_counts(const struct bench_case *bench, struct sl_counters *ret)
 struct result {
 	double figure[ROUNDS_MAX]; /* in each round: ns per packet, or Mpps */
 	unsigned int rounds;
-	double as_meant; /* lowest part of packets with the expected verdict, in any round */
+	double as_meant; /* smallest part of packets with the expected verdict, of all rounds */
 };
 
 /* Number of rounds, and durations. */

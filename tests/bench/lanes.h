@@ -28,7 +28,7 @@ uint64_t lanes_take_dropped(void);
 /* Packets that lanes have sent, and their rate. */
 struct sent {
 	double mpps;	  /* rate while all lanes sent */
-	uint64_t packets; /* of all lanes */
+	uint64_t packets; /* sent by all lanes */
 };
 
 /* Sends packets from random sources on the first `count` lanes, at the same time, for `ns`. */

@@ -12,7 +12,7 @@
 struct run {
 	const char *name;
 	int prog;
-	struct frame frame[RUN_CPUS]; /* of each CPU; contains the source of its last packet */
+	struct frame frame[RUN_CPUS]; /* each CPU's frame, with the source of its last packet */
 	unsigned int cpus;
 	enum expect expect;
 	bool is_tc; /* a TC program, instead of an XDP program */

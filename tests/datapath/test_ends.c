@@ -226,7 +226,7 @@ TEST(test_another_end)
 	rig_clock_forward(rig, 3600 * SEC);
 	expect(rig, "192.0.2.1", false);
 	rig_list(rig, "192.0.2.1", SL_ACCESS_ALLOW, rig_until(rig, 0) - 1);
-	expect(rig, "192.0.2.1", true); /* expired already, so no rule applies */
+	expect(rig, "192.0.2.1", true); /* the entry has expired, so no rule applies */
 	assert_int_equal(rig_reason(rig, SL_PASS_ALLOWED), 0);
 	rig_list(rig, "192.0.2.1", SL_ACCESS_DENY, UINT32_MAX);
 	expect(rig, "192.0.2.1", false);

@@ -27,7 +27,7 @@ struct flood_case {
 	const char *name, *net, *limit;
 	enum hook hook;
 	bool to;	   /* whether destinations change, instead of sources */
-	unsigned int keys; /* number of keys; 0: more than packets */
+	unsigned int keys; /* number of keys; 0: more keys than packets */
 };
 
 static const struct flood_case flood_cases[] = {

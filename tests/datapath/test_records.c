@@ -421,7 +421,7 @@ TEST(test_only_dropped_packets_are_sampled)
 	send_by(rig, HOOK_XDP, "192.0.2.1", 9);
 	assert_int_equal(crossings_read(ring), 1);
 	assert_int_equal(got.samples, 0);
-	assert_false(rig_run(rig, HOOK_XDP, frame.bytes, 20)); /* cut within its IP header */
+	assert_false(rig_run(rig, HOOK_XDP, frame.bytes, 20)); /* frame cut in its IP header */
 	assert_int_equal(crossings_read(ring), 0);
 	assert_int_equal(got.samples, 1);
 	assert_int_equal(got.sample[0].head.record.reason, SL_DROP_UNREADABLE);

@@ -173,7 +173,7 @@ def test_a_process_that_is_stopped_or_killed(cluster):
     cluster.share()
     done = Run(cluster, 7, flood(2), {2: lambda: nodes[0].process.send_signal(signal.SIGSTOP),
                                       4: lambda: nodes[0].process.send_signal(signal.SIGCONT)})
-    assert done.shares(2.5, 4)[0] < 1.25  # node 0 passes the whole limit
+    assert done.shares(2.5, 4)[0] < 1.25  # node 0 alone may pass the whole limit
     assert done.mean(5.5, 6.5) < 1.4
     nodes[0].end(signal.SIGKILL)
     assert nodes[0].status() is None and nodes[0].up() == "0"

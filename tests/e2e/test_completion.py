@@ -61,7 +61,7 @@ def test_each_choice_that_is_offered_is_taken(lab, command):
     more = {("start", "share"): "shared yes", ("shared", "block"): "action block 30s", ("proto", "icmp"): ""}
     lab.attach("in0")
     if name == "events":
-        operand += " --since 1s"  # it then prints what the journal has, and ends
+        operand += " --since 1s"  # `events --since` prints events of the journal, and exits
     for word, choice in [(word["name"], choice) for word in command["words"] for choice in word.get("value", "").split("|")
                          if choice.split(" ")[0].islower()]:
         rest = "rate 5pps " * (word in ("key", "start", "shared", "match", "action")) + more.get((word, choice), "")

@@ -141,7 +141,7 @@ def test_each_metric_is_in_the_manual(attached):
     assert sorted(helps) == sorted(types) == sorted(documented)
     labels = {}
     for name, names, _ in samples(text):
-        name = re.sub(r"(_seconds)_(bucket|sum|count)$", r"\1", name)  # series of a histogram
+        name = re.sub(r"(_seconds)_(bucket|sum|count)$", r"\1", name)  # a histogram has these three series
         labels.setdefault(name, set()).update(names)
     assert set(documented) - set(labels) == {name for name in documented if name.startswith("sluice_share_")
                                              and name != "sluice_share_divided_by"}

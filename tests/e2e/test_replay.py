@@ -331,7 +331,7 @@ def test_a_capture_of_another_program(lab, files, tmp_path, tool):
         pytest.skip(f"{words[0]} is not installed")
     frames = [frame(source, 200) for source in (A, C) for _ in range(15)]
     path = str(tmp_path / "tool")
-    only = ["udp"] if words[0] == "tcpdump" else []  # the filter's kernel may send a packet to groups
+    only = ["udp"] if words[0] == "tcpdump" else []  # no multicasts of the filter's kernel
     lab.ip("link", "set", "lo", "up", netns=lab.sender)
     with inside(lab.sender):
         with subprocess.Popen([*words, "-c", str(len(frames)), "-w", path, *only], stderr=subprocess.PIPE) as process:
@@ -372,7 +372,7 @@ def test_traffic_of_other_programs_is_judged_as_on_the_device(lab, tmp_path, kin
         if not shutil.which(program):
             pytest.skip(f"{program} is not installed")
     lab.ip("addr", "add", f"{THERE}/24", "dev", "out0", netns=lab.sender)
-    lab.ip("link", "set", "out0", "gso_max_segs", "1", netns=lab.sender)  # tcpdump would see merged packets
+    lab.ip("link", "set", "out0", "gso_max_segs", "1", netns=lab.sender)  # or tcpdump would capture merged packets
     lab.ip("addr", "add", f"{HERE}/24", "dev", "in0")
     lab.attach("in0", "mode", "native")
     lab.apply(rules("{name: few, rate: 1/h, burst: 4, action: observe}"))

@@ -54,9 +54,9 @@ COVERING = {source: covering(source) for source in SOURCES}
 class Gate:
     """The model of a gate. Levels never rise during a soak, because all rates are 1/h."""
     bursts: dict = dataclasses.field(default_factory=dict)  # burst of each prefix's limit
-    hand: dict = dataclasses.field(default_factory=dict)  # allow or deny of a prefix
+    hand: dict = dataclasses.field(default_factory=dict)  # runtime entry, allow or deny, of each prefix
     listed: set = dataclasses.field(default_factory=set)  # prefixes that a list denies
-    levels: dict = dataclasses.field(default_factory=dict)  # by source and prefix
+    levels: dict = dataclasses.field(default_factory=dict)  # level of each limit, by source and prefix
     passed: int = 0
     dropped: int = 0
 

@@ -15,7 +15,7 @@
 #include "table_find.h"
 
 #define HOST_SETS_MAX 1024
-#define HOST_SKETCH   1024 /* sketches per CPU */
+#define HOST_SKETCH   1024 /* number of struct sl_sketch per CPU */
 #ifndef HOST_CPUS
 #define HOST_CPUS 2
 #endif

@@ -64,7 +64,7 @@ TEST(test_the_program_that_is_in_the_way)
 	assert_null(netdevs_find_xdp(&links, 3));
 	assert_null(netdevs_find_xdp(&links, 6));
 	list[2].has_xdp = false;
-	list[1].has_xdp = true; /* a program on eth0 is in the way for bond0, not for eth0 */
+	list[1].has_xdp = true; /* a program on eth1 prevents one on bond0, but not on eth0 */
 	assert_string_equal(netdevs_find_xdp(&links, 3)->name, "eth1");
 	assert_null(netdevs_find_xdp(&links, 1));
 	list[1].has_xdp = false;

@@ -23,7 +23,7 @@ static void entry_goes(const unsigned int *limit);
 static struct {
 	struct sl_bucket bucket[HOST_CPUS][SOURCES];
 	struct state_key gone; /* key that was evicted last; 0 once gone_account() has handled it */
-	uint64_t evicted;      /* sum of evicted deficits on this CPU before the current packet */
+	uint64_t evicted;      /* sum of deficits that this CPU evicted before the current packet */
 } world;
 
 static uint64_t choose(uint64_t bound)
@@ -325,7 +325,7 @@ static uint64_t schedule_run(const struct schedule *schedule)
 	return slices;
 }
 
-/* A source gets no more credit than a plain token bucket, except what evictions lost. */
+/* A source exceeds its plain token bucket only by deficits of evicted states, which are counted. */
 TEST(test_no_source_gets_more_than_was_counted)
 {
 	static const uint32_t sources[] = {WAYS / 4, WAYS / 2, WAYS, 2 * WAYS, 6 * WAYS};

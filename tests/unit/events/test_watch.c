@@ -492,7 +492,7 @@ TEST(test_a_trial_that_is_being_undone_is_not_confirmed)
 	facts.trial = 4;
 	facts.trial_until = facts.now + 3 * SEC_NS;
 	step();
-	facts.generation = 8; /* the change on trial */
+	facts.generation = 8; /* generation of the change on trial */
 	step();
 	step();
 	facts.generation = 9;

@@ -114,7 +114,7 @@ TEST(test_owed_costs_are_bounded)
 		{COST, 255, 255 * COST},
 		{SL_BURST_TICKS_MAX, 0, 0},
 		{SL_BURST_TICKS_MAX, 1, SL_BURST_TICKS_MAX},
-		{SL_BURST_TICKS_MAX, 255, SL_BURST_TICKS_MAX}, /* the product would overflow */
+		{SL_BURST_TICKS_MAX, 255, SL_BURST_TICKS_MAX}, /* the product overflows */
 		{SL_BURST_TICKS_MAX / 16, 15, SL_BURST_TICKS_MAX / 16 * 15},
 		{SL_BURST_TICKS_MAX / 16, 16, SL_BURST_TICKS_MAX},
 		{SL_BURST_TICKS_MAX / 16, 17, SL_BURST_TICKS_MAX},
@@ -253,7 +253,7 @@ TEST(test_what_is_left_in_a_slice_returns_to_the_state)
 		{0, 0, 1600, 50, BURST},
 		{-99, -99, -30, 50, 20}, /* the credit reduces the state's debt */
 		{-99, -99, -30, 10, -20},
-		{50, 49, 100, 50, 100}, /* borrowed before `full_at`, so the credit is lost */
+		{50, 49, 100, 50, 100}, /* borrowed before `full_at`: the slice loses its credit */
 		{50, 50, 100, 50, 150},
 		{1550, 1555, 1560, 40, 1590},
 	};
@@ -361,7 +361,7 @@ TEST(test_a_charge_fills_the_slice_with_what_is_left)
 		int64_t slice, level; /* expected credit of the slice, and level of the state */
 	} cases[] = {
 		{0, 700, 0, 1, true, 50, 649},
-		{0, 700, 20, 30, true, 50, 640}, /* the slice first returns its credit */
+		{0, 700, 20, 30, true, 50, 640}, /* the slice returns its credit first */
 		{0, 60, 0, 30, true, 30, 0},
 		{0, 29, 0, 30, false, -30, 29},
 		{0, 25, 4, 30, false, -30, 29}, /* refused, but the slice returned its credit */

@@ -483,7 +483,7 @@ static void first_limit_wins_until_changed(const struct kind_row *row, uint64_t 
 	struct sl_limit_spec spec = row->spec, more = row->spec, fewer = row->spec;
 
 	if (row->spec.kind == SL_WINDOW) {
-		more.rate = row->spec.rate * 4 / 3; /* small enough that counts keep their unit */
+		more.rate = row->spec.rate * 4 / 3; /* so little more that counts keep their unit */
 		fewer.rate = row->spec.rate * 5 / 6;
 	} else if (row->spec.kind == SL_TOKEN_BUCKET) {
 		more.burst = row->spec.burst * 3 / 2;
@@ -770,7 +770,7 @@ struct ask {
 
 static struct {
 	struct sl_limit limit;
-	uint64_t clock; /* clock of all threads */
+	uint64_t clock; /* time in ticks that all threads read */
 	uint64_t step;	/* ticks from one packet to the next */
 	struct ask asks[THREADS][ASKS];
 } shared;

@@ -565,11 +565,11 @@ static const struct world_case {
 	double jitter, delay; /* jitter: part of a round; delay: seconds */
 	bool spread;
 	unsigned int lose;
-	double seconds, from;		  /* duration, and start of the average */
+	double seconds, from;		  /* duration, and when the average begins */
 	double least, most;		  /* bounds of the average */
 	double second;			  /* largest deviation of the rate in any second from 1 */
 	unsigned int honest;		  /* first node without flood; 0: none */
-	double honest_least, honest_most; /* bounds of what an honest node passes */
+	double honest_least, honest_most; /* bounds of the rate of each honest node */
 } worlds[] = {
 	{"2 nodes with equal demand, which pass equal parts", 2, .second = .1, .honest = 1,
 	 .honest_least = .43, .honest_most = .57},
