@@ -84,13 +84,13 @@ def test_a_gate_accepts_the_proposal(suggest, lab):
     assert limits and {limit["action"] for limit in limits} == {"observe"}
 
 
-def test_an_outlier_is_named(suggest):
-    loud = [(n * MS, frame("198.51.100.7", 200)) for n in range(20000)]
-    result = suggest(merged(clients(100), loud))
-    limit = limit_of(result)
-    assert (limit["outliers"], limit["outlier"][0]["source"], limit["outlier"][0]["needs_pps"]) == (1, "198.51.100.7", 1000)
+@pytest.mark.parametrize("loud,named", [("198.51.100.7", "198.51.100.7"), ("2001:db8::7", "2001:db8::/64"), ("fe80::7", "fe80::7")])
+def test_an_outlier_is_named(suggest, loud, named):
+    packets = merged(clients(100), [(n * MS, frame(loud, 200)) for n in range(20000)])
+    limit = limit_of(suggest(packets))
+    assert (limit["outliers"], limit["outlier"][0]["source"], limit["outlier"][0]["needs_pps"]) == (1, named, 1000)
     assert limit["pps"] < 100 and limit["refused_members"] == 1 and 15000 < limit["refused_packets"] < 20000
-    assert "198.51.100.7 rate 1500pps action observe" in suggest(merged(clients(100), loud), form=()).out
+    assert f"sluice set {named} rate 1500pps action observe" in suggest(packets, form=()).out
 
 
 @pytest.mark.parametrize("packets,shape", [

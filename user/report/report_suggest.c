@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 #include "report/report_suggest.h"
 
-#include <arpa/inet.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -13,9 +12,15 @@
 
 static const struct sl_prefix everyone; /* `default` */
 
-static const char *source_format(const __u64 addr[2], bool ipv4, char text[PREFIX_TEXT])
+/* Formats the source or the network of an outlier as a prefix. */
+static const char *outlier_format(const struct suggest_outlier *outlier, enum suggest_scope scope,
+				  char text[PREFIX_TEXT])
 {
-	return inet_ntop(ipv4 ? AF_INET : AF_INET6, addr, text, PREFIX_TEXT);
+	struct sl_prefix prefix = prefix_of_source(outlier->addr, outlier->ipv4);
+
+	if (scope == SUGGEST_NETWORKS)
+		prefix = prefix_shorten(&prefix, SL_FAMILY_BITS + (outlier->ipv4 ? 24 : 56));
+	return prefix_format(&prefix, text);
 }
 
 static const char *scope_members(enum suggest_scope scope, uint64_t count)
@@ -121,17 +126,13 @@ static void outliers_print(const struct suggest *suggest, const struct proposal 
 		struct sl_limit_spec spec = {.rate = needs, .rate_unit = SL_RATE_PPS};
 
 		print_text("      #   %" PRIu64 " packets, needs %" PRIu64
-			   " pps: sluice set %s%s rate %s action observe\n",
+			   " pps: sluice set %s rate %s action observe\n",
 			   outlier->packets, outlier->demand,
-			   source_format(outlier->addr, outlier->ipv4, source),
-			   scope == SUGGEST_SOURCES ? (outlier->ipv4 ? "" : "/64")
-			   : outlier->ipv4	    ? "/24"
-						    : "/56",
-			   rate_format(&spec, rate));
+			   outlier_format(outlier, scope, source), rate_format(&spec, rate));
 	}
 }
 
-static void outliers_json(const struct proposal *proposal)
+static void outliers_json(const struct proposal *proposal, enum suggest_scope scope)
 {
 	char source[PREFIX_TEXT];
 
@@ -141,7 +142,7 @@ static void outliers_json(const struct proposal *proposal)
 		const struct suggest_outlier *outlier = &proposal->outlier[i];
 
 		print_row(NULL);
-		print_string("source", NULL, source_format(outlier->addr, outlier->ipv4, source));
+		print_string("source", NULL, outlier_format(outlier, scope, source));
 		print_number("packets", NULL, outlier->packets);
 		print_number("needs_pps", NULL, outlier->demand);
 		print_end();
@@ -205,7 +206,7 @@ static void proposal_json(const struct suggest *suggest, enum suggest_class clas
 	print_number("p99_pps", NULL, proposal->p99);
 	print_number("p999_pps", NULL, proposal->p999);
 	print_number("max_pps", NULL, proposal->max);
-	outliers_json(proposal);
+	outliers_json(proposal, scope);
 	if (is_proposed) {
 		curve_json(&proposal->curve);
 		print_number("pps", NULL, spec->rate);
