@@ -433,11 +433,11 @@ def test_prometheus_scrapes_it(server, users, tmp_path):
     if not shutil.which("prometheus"):
         pytest.skip("prometheus is not installed")
     alerts = os.path.join(TOP, "docs/monitoring/alerts.yml")
-    config = {"global": {"scrape_interval": "1s", "scrape_timeout": "1s", "evaluation_interval": "1s"},
+    config = {"global": {"scrape_interval": "2s", "scrape_timeout": "2s", "evaluation_interval": "1s"},
               "rule_files": [alerts] if os.path.exists(alerts) else [],
               "scrape_configs": [{"job_name": "sluice", "static_configs": [{"targets": [f"127.0.0.1:{PORT}"]}]}]}
     (tmp_path / "prometheus.yml").write_text(json.dumps(config))
-    scrapes = 50 if os.environ.get("SLUICE_LONG") else 3
+    scrapes = 30 if os.environ.get("SLUICE_LONG") else 2
     words = ["nsenter", f"--net=/run/netns/{users.filter}", "prometheus", f"--config.file={tmp_path}/prometheus.yml",
              f"--storage.tsdb.path={tmp_path}/data", "--web.listen-address=127.0.0.1:9090", "--log.level=warn"]
     def query(path):
@@ -455,7 +455,7 @@ def test_prometheus_scrapes_it(server, users, tmp_path):
             def count():
                 found = query("query?query=count_over_time(sluice_build_info[5m])")
                 return found and found["result"] and int(found["result"][0]["value"][1])
-            wait_until(lambda: (count() or 0) >= scrapes, f"{scrapes} scrapes", 20 + 2 * scrapes)
+            wait_until(lambda: (count() or 0) >= scrapes, f"{scrapes} scrapes", 20 + 4 * scrapes)
             assert query("query?query=min_over_time(up[5m])")["result"][0]["value"][1] == "1"
             rules = [rule for group in query("rules")["groups"] for rule in group["rules"]]
             assert [rule for rule in rules if rule["health"] == "err"] == []
