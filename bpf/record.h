@@ -103,8 +103,8 @@ static __always_inline enum crossing offender_refuse(struct sl_offender *way, __
 }
 
 /*
- * Updates the way of a refused key, and stores its index. A key without a way gets one whose key is
- * within its limit. If another CPU takes that way first, the key's next refusal counts as the
+ * Updates the way of a refused key, and stores its index. A key without a way replaces a key that
+ * is within its limit. If another CPU takes that way first, the key's next refusal counts as the
  * crossing.
  */
 static __always_inline enum crossing offenders_refuse(struct sl_offender_set *set, __u32 mark,

@@ -211,9 +211,9 @@ static __always_inline void entry_count_shared(const struct sl_limit *limit, str
 }
 
 /*
- * Stores in a window's entry the time of this packet, and whether at most N/2 counts in the window.
- * Returns whether the source is hot. If another CPU gives the entry to a key of a shared limit at
- * the same time, this store makes that key's counts wrong once.
+ * Stores in a window's entry the time of this packet, and whether at most half of the window is
+ * used. Returns whether the source is hot. If another CPU gives the entry to a key of a shared
+ * limit at the same time, this store makes that key's counts wrong once.
  */
 static __always_inline bool entry_count_window(const struct sl_limit *limit, struct sl_entry *entry,
 					       __u64 now)

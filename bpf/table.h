@@ -106,7 +106,7 @@ table_find(const struct sl_params *params, struct digest digest, const struct st
 
 /* --- Inserting ------------------------------------------------------------------------------ */
 
-/* An entry to insert. */
+/* An entry to insert into the table of states. */
 struct new_entry {
 	struct state_key key;
 	struct digest digest; /* digest of `key`, which selects its sets */
