@@ -50,7 +50,7 @@ struct verdict {
 	__u8 refusal; /* reason of the limit that refused last: enum sl_reason (charge_refuse()) */
 	/* marks (SL_MARK_OWN or SL_MARK_INHERITED) of the limits that refused the packet */
 	__u8 refused;
-	/* a bit per slot: under this limit the key is new, so the packet charges the budget */
+	/* a bit per limit under which the packet's key is new, so the packet charges the budget */
 	__u8 is_new;
 	__u8 is_counted; /* 1 if the packet was counted among the packets of new keys */
 	__u8 is_charged; /* 1 if the packet was charged to a shared state, not only to a slice */

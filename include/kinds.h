@@ -140,7 +140,7 @@ static inline struct sl_state kind_full(const struct sl_limit *limit, __u64 now)
 	return limit->kind == SL_SHAPE ? shape_full(now) : credit_full(limit, now);
 }
 
-/* Moves a state on to a time, after which a window counts only the sub-windows of the last T. */
+/* Moves a state on to a time: a window drops the sub-windows that are older than its span. */
 static inline void kind_roll(const struct sl_limit *limit, struct sl_state *state, __u64 now)
 {
 	if (limit->kind == SL_WINDOW)

@@ -41,7 +41,7 @@ enum sl_reason {
 	SL_DROP_UNREADABLE,   /* the frame ends within its IP header, or could not be read */
 	SL_DROP_VLAN_DEPTH,   /* the frame has more than eight VLAN tags */
 	SL_DROP_OVER_LIMIT,   /* a limit had no credit */
-	SL_DROP_OVERSIZE,     /* the packet alone exceeds the N of a window, so it can never pass */
+	SL_DROP_OVERSIZE,     /* the packet alone exceeds a window, so it can never pass */
 	SL_DROP_OVER_HORIZON, /* a shape would delay the packet beyond the horizon */
 	SL_DROP_BLOCKED,      /* the packet's key is blocked, because it exceeded a limit before */
 	SL_DROP_OVER_BUDGET,  /* the source is new, and the policy's budget had no credit */
@@ -136,7 +136,7 @@ enum sl_shared {
 /* The kinds of limit (include/kinds.h). */
 enum sl_kind {
 	SL_TOKEN_BUCKET, /* passes a rate, and after a pause a burst */
-	SL_WINDOW,	 /* passes at most N in any span of T */
+	SL_WINDOW,	 /* passes at most N packets or bytes in any span of T */
 	SL_SHAPE,	 /* delays packets to a rate, by the horizon at most; egress only */
 	SL_KINDS,
 };
@@ -193,14 +193,14 @@ struct sl_limit_spec {
 	char name[SL_NAME]; /* name of the limit; empty if the slot is free */
 	__u64 rate;	/* rate in `rate_unit`; window: N, in packets, or bytes if SL_RATE_BITS */
 	__u64 burst;	/* token bucket: burst in `burst_unit` */
-	__u64 span_ns;	/* window: T, in ns; shape: horizon, in ns */
+	__u64 span_ns;	/* window: its span T, in ns; shape: horizon, in ns */
 	__u64 block_ns; /* action block: length of a block, in ns */
 	__u64 block_max_ns;    /* `escalate`: length of the longest block, in ns */
 	__u32 id;	       /* id of the limit, part of the keys of its states */
 	__u8 kind;	       /* enum sl_kind */
 	__u8 rate_unit;	       /* enum sl_rate_unit */
 	__u8 burst_unit;       /* enum sl_burst_unit */
-	__u8 groups;	       /* window: number of sub-windows into which T is divided */
+	__u8 groups;	       /* window: number of sub-windows into which its span is divided */
 	__u8 action;	       /* enum sl_action */
 	__u8 escalate;	       /* factor by which blocks get longer; 0: all equally long */
 	__u8 per[SL_FAMILIES]; /* prefix length of the key, for each family */
@@ -247,7 +247,7 @@ struct sl_limit {
 	__u8 shared : 1;      /* nodes share the limit, so entries count taken and refused credit */
 	__u8 slot;	      /* index of the limit in arrays such as `match` and `refused` */
 	__u8 mark;	/* the limit's bit in verdict->refused (SL_MARK_OWN or SL_MARK_INHERITED) */
-	__u8 groups;	/* window: number of sub-windows in T */
+	__u8 groups;	/* window: number of sub-windows in its span */
 	__u8 bits;	/* window: size of one count in `past`, in bits */
 	__u8 shift;	/* window: a count in `past` is in units of 2^shift */
 	__u8 coarse;	/* window: a time step is 2^coarse ticks */
@@ -551,7 +551,7 @@ struct sl_entry {
 			__u32 refused;
 		} shared; /* counters, if the limit is shared */
 		struct {
-			__u32 half; /* ENTRY_HAS_HALF, or 0 if more than N/2 counted */
+			__u32 half; /* ENTRY_HAS_HALF, or 0 if over half of the window counted */
 			__u32 seen; /* time of the key's last packet, in units of entry_seen() */
 		} window;
 	} count;
@@ -582,7 +582,7 @@ struct sl_bucket {
 	struct sl_cell dropped;
 	struct sl_cell observed; /* packets that passed, but exceeded a limit that observes */
 	__u64 seal[2]; /* complement of the bucket's key; if it differs, the bucket is void */
-	__u32 state[SL_LIMITS_MAX]; /* by slot: index of the state in map `states`, or 0 */
+	__u32 state[SL_LIMITS_MAX]; /* index of each limit's state in map `states`, or 0; by slot */
 	__u32 policy;		    /* number of the policy to which the slices belong */
 	__u32 policy_since;	    /* `since` of the policy version to which the slices belong */
 	__u32 served;  /* packets of the source, as counted when a state was last charged */

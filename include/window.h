@@ -238,7 +238,7 @@ static inline struct sl_state window_full(const struct sl_limit *limit, __u64 no
 		.window = window_make(index, 0), .past = window_past(index, 0), .charged_at = now};
 }
 
-/* Returns the state of a new key. If limits start empty, N counts in the current sub-window. */
+/* Returns the state of a new key. If the limit starts empty, the window counts as used up. */
 static inline struct sl_state window_new(const struct sl_limit *limit, __u64 now)
 {
 	struct sl_state state = window_full(limit, now);
@@ -294,8 +294,8 @@ static inline __u64 window_begin(const struct sl_limit *limit, __u64 now, __u64 
 }
 
 /*
- * Returns the time at which at least `needed` (at most N) may pass, if nothing is charged until
- * then: now, or the start of one of the next sub-windows. Sets *ret to the state at that time.
+ * Returns when at least `needed` (at most limit->most) may pass, if nothing is charged until then:
+ * now, or at the start of one of the next sub-windows. Sets *ret to the state at that time.
  */
 static inline __u64 window_when(const struct sl_limit *limit, const struct sl_state *state,
 				__u64 needed, __u64 now, struct sl_state *ret)
