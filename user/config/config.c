@@ -398,7 +398,7 @@ static const struct key limit_keys[SPEC_FIELDS] = {
 	LIMIT_KEY(SPEC_SHARED, "shared"),
 };
 
-/* Adds to an error the position of a field or, if the map lacks the field, of the map. */
+/* Adds to an error the position of a field or, if the YAML map lacks the field, of the map. */
 static int field_fail(struct config_reader *reader, const struct node *map, enum spec_field field,
 		      int err)
 {
