@@ -20,13 +20,13 @@ enum sl_access content_access(const struct sl_rule_content *content);
  */
 uint64_t content_lists(const struct gate *gate, const struct sl_rule_content *content);
 
-/* Returns whether a rule has no policy, no entry and no list, including those that have ended. */
+/* Returns whether a rule has no policy, runtime entry or list, including those that have ended. */
 static inline bool content_is_empty(const struct sl_rule_content *content)
 {
 	return !content->version && !content->access && !content->list_mask;
 }
 
-/* Returns whether a rule has no policy, no entry in force and no list in force. */
+/* Returns whether a rule has no policy, and no runtime entry or list in force. */
 bool content_has_ended(const struct gate *gate, const struct sl_rule_content *content);
 
 /* --- Maps of rules -------------------------------------------------------------------------- */

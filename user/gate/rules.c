@@ -189,7 +189,7 @@ static uint32_t lists_end(const struct gate *gate, const struct sl_rule_content 
 	return last;
 }
 
-/* Returns which entry, lists or policy of a rule decide. version: result of lookup_add() for it. */
+/* Returns whether runtime entry, lists or policy of a rule decide. version: from lookup_add(). */
 static struct judgement content_judge(const struct gate *gate, const struct sl_prefix *prefix,
 				      const struct sl_rule_content *content, uint32_t version)
 {

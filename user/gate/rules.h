@@ -31,10 +31,10 @@ bool list_is_seen(const struct sl_list_info *list, uint32_t generation);
 struct judgement {
 	struct sl_prefix prefix; /* prefix of the rule that decides */
 	bool found;		 /* false if no rule covers the address */
-	uint8_t access;		 /* enum sl_access of the entry or lists that decide */
+	uint8_t access;		 /* enum sl_access of the runtime entry or lists that decide */
 	uint64_t lists;		 /* bits of the lists that decide; 0 if no list decides */
-	uint32_t until;		 /* end of the entry in 2^SL_UNTIL_SHIFT ns; 0 if it has no end */
-	uint32_t version;	 /* policy version that decides; 0 if an entry or a list decides */
+	uint32_t until;		 /* end of the runtime entry in 2^SL_UNTIL_SHIFT ns; 0: no end */
+	uint32_t version;	 /* policy version that decides; 0: runtime entry or lists decide */
 };
 
 int rules_judge(const struct gate *gate, const struct sl_prefix *address, struct judgement *ret);

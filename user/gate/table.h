@@ -13,7 +13,7 @@
 /* The result of a search in map `states`. */
 struct found_entry {
 	struct sl_entry entry; /* a copy */
-	uint32_t index;	       /* index of the entry in the map */
+	uint32_t index;	       /* index of the entry in map `states` */
 	bool is_found;
 };
 
