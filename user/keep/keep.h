@@ -156,7 +156,7 @@ void watch_close(struct watch *watch);
 
 /*
  * Watch by a new inotify fd: the rules file and list files; the gate's pins and the names of
- * namespaces; or only these names. Unread events of the old fd are lost. If the kernel refuses an
+ * namespaces; or only those names. Unread events of the old fd are lost. If the kernel refuses an
  * fd or a watch, set a bit of `lacking`. Directories that the caller may not read are skipped.
  */
 void watch_files(struct keep *keep);
