@@ -659,7 +659,7 @@ static int states_copy(const struct live *live, const struct sl_prefix *source, 
 int live_table_open(const struct live *live, const struct sl_prefix *sources, unsigned int count,
 		    struct table *ret)
 {
-	/* index_count: at first the room, later the number of entries */
+	/* index_count is the room for entries at first, and their number later */
 	struct table table = {.index_count = count * live->gate.machine.cpus * SL_LIMITS_MAX};
 	int err = 0;
 

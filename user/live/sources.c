@@ -173,7 +173,7 @@ void live_pass_end(struct live_sources *sources)
 
 /* --- Choosing ------------------------------------------------------------------------------- */
 
-/* Returns the rate of a source that an order compares. */
+/* Returns the rate by which an order compares sources. */
 static float rate_in(const struct live_source *source, enum live_order order, bool by_bits)
 {
 	static const enum live_counter counters[LIVE_ORDERS] = {
