@@ -268,7 +268,9 @@ int program_main(const struct program *program, int argc, char **argv)
 	for (int fd = 0; fd <= 2; fd++)
 		if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd ? O_RDONLY : O_WRONLY) != fd)
 			exit(1);
-	/* so a write beyond the file size limit fails with EFBIG, and does not kill this process */
+	/*
+	 * a write beyond the file size limit then fails with EFBIG, and does not end this process
+	 */
 	signal(SIGXFSZ, SIG_IGN);
 	error_set_printer(message_print);
 	memset(words, 0, sizeof(words));

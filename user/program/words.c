@@ -30,7 +30,7 @@ static const struct option_words lettered[] = {
 	{'w', "write", VALUE_TEXT("FILE"), NULL},
 };
 
-/* Returns an option of a command's table. */
+/* Returns the letter, name and value type of an option in a command's table. */
 static struct option_words option_of(const struct word *word)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(lettered); i++)
