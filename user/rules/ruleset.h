@@ -25,7 +25,7 @@ struct rule {
 	struct sl_prefix prefix;
 	uint64_t lists;	     /* bit P is set if the list at place P contains the prefix */
 	uint32_t until;	     /* end of the runtime entry, as from until_at(); 0 if it has no end */
-	uint32_t list_until; /* end of the entry on list `timed`; 0 if it has no end */
+	uint32_t list_until; /* end of the prefix on list `timed`; 0 if it has no end */
 	uint8_t access;	     /* enum sl_access of the runtime entry */
 	uint8_t limits;	     /* number of elements of `limit`, at most SL_LIMITS_MAX */
 	uint8_t inherit;     /* enum inherit */
