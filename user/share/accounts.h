@@ -28,7 +28,7 @@ struct sample {
 
 struct samples {
 	struct table table;
-	struct sample *list; /* a sample for each entry of the table */
+	struct sample *list; /* a sample for each entry of the table of states */
 	bool is_fresh;	     /* no scan yet: the first scan counts nothing */
 };
 

@@ -74,7 +74,7 @@ static bool policy_add(struct shared_limits *limits, const struct sl_policy *pol
 	return true;
 }
 
-/* Returns the number by which entries refer to a limit (`sl_entry.limit`). */
+/* Returns the number by which entries of the table refer to a limit (`sl_entry.limit`). */
 static uint32_t number_of(const struct shared_limit *limit)
 {
 	return limit->limit.id << 3 | limit->limit.kind << 1 | (limit->family == SL_IPV4);
