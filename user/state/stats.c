@@ -18,7 +18,7 @@ const char *const action_names[] = {
 	[SL_ACTION_BLOCK] = "block",
 };
 
-/* Number of lines that belong to no policy: none, allow, deny, deleted. */
+/* Number of lines of `stats` that belong to no policy: none, allow, deny, deleted. */
 #define LINES_FIXED 4
 
 /*

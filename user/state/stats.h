@@ -40,7 +40,7 @@ struct stats {
 	struct stats_line *lines; /* sorted by kind, and lines of policies also by prefix */
 	unsigned int count;
 	unsigned int rules;	  /* number of lines whose kind is STATS_RULE */
-	struct sl_counters total; /* sums by reason; its sums by slot have no meaning */
+	struct sl_counters total; /* sums by reason; the sums of `refused` have no meaning */
 };
 
 /* Reads all counters of a gate. The caller must call stats_free(). */
