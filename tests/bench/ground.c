@@ -76,7 +76,7 @@ static int rules_usual(struct ruleset *rules)
 	return status;
 }
 
-/* Adds a rule that denies for each source: an IPv4 address, or one address of an IPv6 /64. */
+/* Adds a deny rule for each source: for an IPv4 address, or for one address of an IPv6 /64. */
 static int rules_deny_all(struct ruleset *rules, const struct sources *sources)
 {
 	struct rule rule = {.prefix = sources->prefix, .access = SL_ACCESS_DENY};

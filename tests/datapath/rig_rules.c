@@ -368,7 +368,7 @@ static void check_counts(const struct rig *rig, const struct rulemap_entry *entr
 	assert_int_equal(versions_in_use(rig), policies);
 }
 
-/* Checks that `splits` has an entry for each /64 with longer rules, and their number. */
+/* Checks that map `splits` has, for each /64, the number of rules for longer prefixes in it. */
 static void check_splits(const struct rig *rig, const struct rulemap_entry *entries,
 			 unsigned int count)
 {
@@ -388,7 +388,7 @@ static void check_splits(const struct rig *rig, const struct rulemap_entry *entr
 	assert_int_equal(sum, rig->gate.state->split_rules);
 }
 
-/* Checks that `subrules` has the number of longer rules for each aggregate. */
+/* Checks that map `subrules` has, for each aggregate, the number of rules for longer prefixes. */
 static void check_subrules(const struct rig *rig, const struct rulemap_entry *entries,
 			   unsigned int count)
 {

@@ -44,7 +44,7 @@ static void clock_to(struct rig *rig, uint64_t moment)
 	rig_clock_forward(rig, moment - rig_now(rig));
 }
 
-/* Adds a prefix to a mask of lists. Its entry on list number `timed` expires at `until`. */
+/* Adds a prefix to all lists in a mask. Its entry on list number `timed` expires at `until`. */
 static void listed_until(struct rig *rig, const char *prefix, uint64_t lists, int timed,
 			 uint32_t until)
 {
@@ -121,7 +121,7 @@ TEST(test_ends_at_its_moment)
 		      checks);
 }
 
-/* After a rule expires, the next shorter rule decides. Rules may expire in any order. */
+/* After a rule expires, the rule of the next shorter prefix decides, in any order of expiry. */
 TEST(test_nested)
 {
 	static const struct {
@@ -249,7 +249,7 @@ TEST(test_over_for_good)
 	rig_check_counted(rig);
 }
 
-/* A /64 stays split while it has a longer rule, even if that rule has expired. */
+/* A /64 stays split while a longer prefix in it has a rule, even if that rule has expired. */
 TEST(test_ends_within_a_64)
 {
 	struct rig *rig = rig_begin(state);
@@ -426,7 +426,7 @@ TEST(test_an_entry_of_an_heir_keeps_its_end)
 	rig_check_counted(rig);
 }
 
-/* Only one list entry of a prefix may expire. A change of the prefix's policy leaves its expiry. */
+/* Only one list entry of a prefix may expire. A change of the prefix's policy keeps this expiry. */
 TEST(test_a_prefix_has_one_time)
 {
 	struct sl_list_info list = {.name = "list0", .access = SL_ACCESS_DENY};

@@ -70,7 +70,7 @@ TEST(test_fresh_burst)
 		      "3 mpps, XDP and TC\n");
 }
 
-/* Two CPUs send by turns. Neither can spend the credit in the slice of the other. */
+/* Two CPUs send by turns. Neither can spend the credit in the other CPU's slice. */
 TEST(test_fresh_burst_of_two_cpus)
 {
 	struct rig *rig = rig_begin(state);

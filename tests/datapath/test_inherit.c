@@ -197,7 +197,7 @@ TEST(test_heir_and_parent_share_a_state)
 	rig_check_tidy(rig, 3);
 }
 
-/* A source keeps its level if a policy is added or removed between its policy and the limit's. */
+/* A source keeps its level if a policy is added or removed between its policy and the origin's. */
 TEST(test_levels_stay)
 {
 	struct rig *rig = rig_begin(state);

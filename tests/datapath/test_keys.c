@@ -245,7 +245,7 @@ TEST(test_rules_of_whole_addresses)
 	rig_check_counted(rig);
 }
 
-/* If a longer rule splits a /64, its hosts spend no credit in the bucket of the whole /64. */
+/* If a /64 is split by a longer prefix's rule, its hosts spend no credit in the /64's bucket. */
 TEST(test_hosts_of_a_divided_64_spend_no_slice)
 {
 	struct rig *rig = rig_begin(state);

@@ -238,7 +238,7 @@ TEST(test_oversize_never_passes)
 
 /* --- Two rates ------------------------------------------------------------------------------ */
 
-/* Returns the first rate of the limit, or its second rate, in bits, if `bits`. */
+/* Returns the limit's first rate or, if `bits` is set, its second rate, which is in bits. */
 static const struct sl_limit *rate_of(const struct rig *rig, bool bits)
 {
 	const struct sl_policy *policy = rig_policy(rig, SOURCE);

@@ -141,7 +141,7 @@ static void lists_make(struct rig *rig, struct ruleset *set)
 }
 
 /*
- * Among nested prefixes with runtime entries, lists and limits, the one with precedence decides,
+ * Among nested prefixes with runtime entries, lists and limits, the rule with precedence decides,
  * before and after some entries expire.
  */
 TEST(test_lists_and_words_by_hand)

@@ -290,7 +290,7 @@ static void first_buckets_end(struct rig *rig)
 	free(cpus);
 }
 
-/* At most a few of these sources get a bucket, which is examined in addition. */
+/* Few of these sources get a bucket. Refusals of packets with a bucket are examined in addition. */
 TEST(test_few_refusals_of_sources_without_a_bucket_are_examined)
 {
 	struct rig *rig = rig_begin(state);

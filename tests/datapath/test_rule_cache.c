@@ -157,7 +157,7 @@ static void model_change(struct rig *rig, struct model *model)
 	assert_int_equal(rig_change(rig, &set), 0);
 }
 
-/* Sends packets of a source that has no bucket on this CPU, because it is removed first. */
+/* Removes a source's bucket on this CPU, and then sends packets of the source. */
 static uint64_t send_cold(struct rig *rig, enum hook hook, const struct frame *frame,
 			  unsigned int count)
 {

@@ -224,7 +224,7 @@ static void assert_departs_by(struct rig *rig, const struct stamper *stamper,
 	assert_int_equal(ns, NS(ticks));
 }
 
-/* A packet departs no earlier than its sender requested. Later packets do not wait for it. */
+/* A packet departs no earlier than its sender requested. Later packets may overtake it. */
 TEST(test_a_later_departure_stays)
 {
 	struct rig *rig = rig_begin(state);

@@ -349,7 +349,7 @@ TEST(test_a_merged_packet_counts_for_all)
 	limit = rig_limit(rig, SOURCE);
 	for (int i = 0; i < 10; i++)
 		rig_run_merged(rig, SOURCE, 20);
-	/* this packet also counts earlier packets, which the CPU refused from its cache */
+	/* this packet's charge also counts earlier packets that the CPU refused from its cache */
 	rig_clock_forward(rig, 20 * cost_of(limit));
 	rig_run_merged(rig, SOURCE, 20);
 	entry = entry_of(rig, limit, SOURCE);
@@ -445,7 +445,7 @@ TEST(test_a_limit_is_divided_from_a_moment_on)
 	}
 }
 
-/* In a divided limit, a packet costs its price times the nodes, but counts as taken once. */
+/* If nodes divide a limit, a packet is charged once per node, but is counted as taken once. */
 TEST(test_what_is_divided_is_counted_once)
 {
 	struct rig *rig = rig_begin(state);

@@ -325,7 +325,7 @@ static void mark_set(struct rig *rig, const char *address, uint32_t count)
 		assert_int_equal(bpf_map_delete_elem(fd, prefix.addr), 0);
 }
 
-/* Adds policies that no rule uses, of this and the next generation. Skips policy numbers. */
+/* Adds policies of this and the next generation that no rule uses, and skips policy numbers. */
 static void wreck_records(struct rig *rig)
 {
 	rig->gate.state->next_policy = 50;

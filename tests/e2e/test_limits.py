@@ -178,7 +178,7 @@ OF_EVERY_KIND = {"name", "match", "key", "action", "kind", "rate", "burst", "uni
                  "blocked_ms", "matches", "verdict", "inherited_from"}
 
 KINDS = [
-    # Columns: kind, words of `set`, additional keys in `check`, source.
+    # Columns: kind, arguments of `set`, additional keys in `check`, source.
     ("bucket", "rate 8kbit burst 3kB", set(), OFFENDER6),
     ("window", "window 3 per 1s", {"window", "groups"}, OFFENDER6),
     ("shape", "shape 2pps horizon 1s no-fq", {"shape", "horizon"}, OFFENDER),

@@ -362,7 +362,7 @@ def test_kill_a_resize(lab, config_file, anew):
     lab.sluice("deny", DENIED)
     lab.send(SOURCE, 11)
     lab.expect(passed=10, dropped=1)
-    # Attach to hook egress last, because the kernel itself sends a packet at first.
+    # Attach to hook egress after expect(), because the kernel itself also sends packets.
     lab.attach("in0", "hook", "egress", "mode", "clsact")
     received = lab.datagrams()
     denied, ends = 0, collections.Counter()

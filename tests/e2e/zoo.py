@@ -97,7 +97,7 @@ def kinds(family):
     if family == 6:
         options = IPv6ExtHdrDestOpt(options=[PadN(optdata=bytes(4))])
         hops = IPv6ExtHdrHopByHop(options=[PadN(optdata=bytes(4))])
-        # The parser stops after some extension headers.
+        # The parser reads at most eight extension headers, so this packet is unread.
         yield [ip, hops, *[options] * 8, udp(53, 20)], "unread", None
         yield [ip, hops, options, tcp(80, "S")], "proto tcp port 80 syn", None
         yield [ip, AH(nh=17, payloadlen=4, spi=9, seq=1, icv=bytes(12)), udp(53, 20)], "proto udp port 53", None

@@ -74,7 +74,7 @@ static inline struct sl_limit spec_limit(struct sl_limit_spec spec, uint32_t cpu
 	return limit_compile(&limit, host.family, &machine);
 }
 
-/* Returns a token bucket of `rate` packets a second and `burst` packets for some CPUs. */
+/* Returns a token bucket of `rate` packets a second and `burst` packets, for `cpus` CPUs. */
 static inline struct sl_limit limit_of(uint64_t rate, uint64_t burst, uint32_t cpus)
 {
 	return spec_limit((struct sl_limit_spec){.rate = rate, .burst = burst}, cpus);

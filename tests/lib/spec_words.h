@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Makes limits from the words of `set`, for tests. */
+/* Makes limits from arguments of `sluice set`, for tests. */
 #ifndef SLUICE_TEST_SPEC_WORDS_H
 #define SLUICE_TEST_SPEC_WORDS_H
 
@@ -61,7 +61,7 @@ static inline void words_split(const char *words, struct words *ret)
 	}
 }
 
-/* Returns a limit of a prefix from the words of `set`. */
+/* Returns a limit of a prefix from arguments of `sluice set`. */
 static inline struct limit limit_of_words(const char *prefix_text, const char *text)
 {
 	struct sl_prefix prefix = prefix_of(prefix_text);

@@ -197,7 +197,7 @@ static void heavy_print(const struct many *many, double seconds)
 	free(means);
 }
 
-/* Prints by how many bursts sources exceeded burst + rate x t, except by one packet or less. */
+/* Prints by how many bursts sources exceeded burst + rate x t, if by more than one packet. */
 static void errors_print(const struct many *many)
 {
 	double *errors = many_alloc(many->sources, sizeof(*errors));

@@ -31,7 +31,7 @@ static int64_t milliseconds(void)
 	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-/* Prints the last fields of a reply. In an error's text, prints quotes and backslashes as "'". */
+/* Prints status, duration and error of a reply. Prints "'" for each quote and backslash. */
 static void answer_end(const struct store *store, int status, int64_t begun)
 {
 	printf("\"status\": %d, \"ms\": %" PRId64 ", \"error\": \"", status,

@@ -129,7 +129,7 @@ TEST(test_a_name_is_shown_without_what_acts_on_a_terminal)
 		assert_string_equal(name_shown(cases[i][0]), cases[i][1]);
 }
 
-/* A message can contain several quoted words, because each call returns another buffer. */
+/* A message can contain several shown words, because the calls use WORDS_LIVE buffers by turns. */
 TEST(test_words_live_beside_each_other)
 {
 	const char *words[WORDS_LIVE];

@@ -486,7 +486,7 @@ TEST(test_a_trial_is_confirmed_or_undone)
 	assert_quiet();
 }
 
-/* The undo switches the rules, and then ends the trial. A step may be between both. */
+/* An undo switches the rules, and then ends the trial. The watch may look in between. */
 TEST(test_a_trial_that_is_being_undone_is_not_confirmed)
 {
 	facts.trial = 4;

@@ -174,7 +174,7 @@ TEST(test_memory_is_bounded_and_busy_sources_are_kept)
 		assert_int_equal(sources.left_out, 1000);
 		live_pass_end(&sources);
 	}
-	/* idle sources are removed at the end of a pass */
+	/* live_pass_end() removes sources that were idle since the last pass */
 	assert_int_equal(sources.count, 10);
 	visit(2999, 1, 0, 3 * SECOND);
 	assert_true(is_known(2999) && is_known(9) && !is_known(10));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* user/program/program.h: parses the words of a command line by a table, and journal_reads(). */
+/* user/program/program.h: parses command lines by a table of words; tests journal_reads(). */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>

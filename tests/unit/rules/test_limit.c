@@ -31,7 +31,7 @@ TEST(test_limits_compile_to_these_numbers)
 		uint32_t life;
 		bool by_bytes, by_jiffy;
 	} cases[] = {
-		/* slices together hold 1/16 of the burst, until it has refilled, less a jiffy */
+		/* slices hold 1/16 of the burst in total, for the time of its refill less a jiffy */
 		{"1kpps", "1000", SEC / 1000, SEC, SEC / 16 * 15, SEC / 32, 14, false, true},
 		{"1kpps", "1s", SEC / 1000, SEC, SEC / 16 * 15, SEC / 32, 14, false, true},
 		{"1kpps", "128", MS, 128 * MS, 120 * MS, 4 * MS, 1, false, true},
@@ -157,7 +157,7 @@ TEST(test_slices_and_state_are_one_burst)
 	assert_true(compiled > 3000);
 }
 
-/* The cost of a packet or byte is rounded up, by less than a small part of it. */
+/* The cost of a packet or byte is rounded up, at most by a small part of the cost. */
 TEST(test_costs_are_never_too_small)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(rates); i++) {

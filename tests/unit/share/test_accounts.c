@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* user/share/accounts.h: what a node reports to the store. The test writes the table. */
+/* user/share/accounts.h: what a node reports to the store. The test fills the table of states. */
 #include "test.h"
 #include "kind_specs.h"
 #include "shared_gate.h"
@@ -70,7 +70,7 @@ static unsigned int round_begin(void)
 	return accounts_report(&accounts, items, now);
 }
 
-/* Sets the reply to an item: the store returns `total` for both of its totals. */
+/* Sets the store's reply to an item: both totals, `taken` and `asked`, are `total`. */
 static void reply(struct store_item *item, int64_t total)
 {
 	item->answered = item->sent = true;
