@@ -258,11 +258,11 @@ BPF_GLOBAL __s64 table_choose(struct new_entry *new_entry, __u32 in, __u32 secon
  * finds the complete entry.
  *
  * Race: a packet on another CPU that found the old key just before may still charge the entry. If
- * it swaps before this function stores the new state, its charge is lost with the old key, and so
- * is a block that began after the eviction cost was computed. If it swaps later, it charges the new
- * key. If it stores `full_at` later, the new key gets a `full_at` that has just passed. In a window
- * this word has the counts of sub-windows, so the new key may be miscounted for one T. Each case is
- * limited to one packet per other CPU.
+ * that CPU swaps before this function stores the new state, its charge is lost with the old key,
+ * and so is a block that began after the eviction cost was computed. If that CPU swaps later, it
+ * charges the new key. If it stores `full_at` later, the new key gets a `full_at` that has just
+ * passed. In a window this word has the counts of sub-windows, so the new key may be miscounted for
+ * the span of the window. Each case is limited to one packet per other CPU.
  *
  * The exchanges order the stores on every CPU. The loads of entry_is() and of the state are ordered
  * on x86-64. A CPU that reorders loads, such as arm64, may match a half-written entry to its key,
