@@ -33,10 +33,10 @@
  * would begin the next block.
  *
  * Clocks count whole nanoseconds, so the lowest 4 bits of an end are free. If blocks escalate,
- * these bits store the steps: how often the length was multiplied. If a block begins sooner after
- * the end of the last block than the last block was long, it has one step more than the last block.
- * With `steps_max` steps, its length is `block_max`. For each length of the last block that passed
- * without a block, it has one step less.
+ * these bits store the steps: how often the length was multiplied. If a new block begins sooner
+ * after the end of the last block than the last block was long, the new block has one step more
+ * than the last block. With `steps_max` steps, a block has length `block_max`. For each length of
+ * the last block that passed without a block, the new block has one step less.
  */
 #define BLOCK_STEPS_BITS 4
 #define BLOCK_STEPS_MAX	 15ULL /* largest number of steps; also the mask of their bits */

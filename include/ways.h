@@ -324,9 +324,7 @@ enum evict_class {
 	EVICT_BLOCKED, /* the state is blocked */
 };
 
-/*
- * Value of `half`: at most half of the window counted at the key's last packet. 0: more, unknown.
- */
+/* Value of `half`: at most half of the window counted at a key's last packet. 0: more, unknown. */
 #define ENTRY_HAS_HALF 1
 
 /* `seen`, when a key's last packet came, is in units of 2^22 ticks (0.26 ms); wraps in 13 days. */

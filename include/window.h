@@ -19,7 +19,7 @@
  * four steps, each a compare-and-swap, and ends if one fails (state_turn() in bpf/state.h). Between
  * two steps the CPU may stall, and other CPUs may act.
  *
- *  1. past        Its counts are cleared if its tag is not the old index's, or also fits the new.
+ *  1. past        Its counts are cleared unless its tag fits the old index and not the new index.
  *  2. charged_at  It moves forward, never back. From then on each CPU knows that the sub-window is
  *                 over, even if its clock is late: `charged_at` is not in the index's sub-window.
  *  3. window      It gets the new index and the new total.
