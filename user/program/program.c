@@ -268,9 +268,7 @@ int program_main(const struct program *program, int argc, char **argv)
 	for (int fd = 0; fd <= 2; fd++)
 		if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd ? O_RDONLY : O_WRONLY) != fd)
 			exit(1);
-	/*
-	 * a write beyond the file size limit then fails with EFBIG, and does not end this process
-	 */
+	/* a write past the file size limit then fails with EFBIG, and does not kill this process */
 	signal(SIGXFSZ, SIG_IGN);
 	error_set_printer(message_print);
 	memset(words, 0, sizeof(words));
