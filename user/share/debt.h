@@ -20,9 +20,9 @@ struct debt {
 
 /*
  * Charges `cost` ticks to a state, even if its level is too low for a packet. A negative cost is a
- * refund. limit: a token bucket. The level falls at most a burst below 0, or 20 ms if a burst is
- * shorter. *refundable is 0 at first, and is updated. A refund is at most *refundable, so that a
- * source never gets more than without sharing.
+ * refund. limit: a token bucket. The level falls at most to minus a burst, or to -20 ms if a burst
+ * is shorter than 20 ms. *refundable is 0 at first, and is updated. A refund is at most
+ * *refundable, so that a source never gets more than without sharing.
  *
  * Returns the ticks that were charged. Returns 0 if the entry has another key, or if packets
  * changed the state during every attempt.
