@@ -15,7 +15,7 @@ from machine import Machine, install_guest, share_of, unpack
 
 ALLOWED, DENIED, BANNED = "192.0.2.7", "203.0.113.66", "203.0.113.9"
 CLOCK_SECONDS = 2  # an expiry may be this wrong: the machine's clock starts at a full second
-UNIT, SHARE_UNIT = "sluice@main", "sluice-share@main"
+UNIT, SHARE_UNIT, EVENTS_UNIT = "sluice@main", "sluice-share@main", "sluice-events@main"
 CAP_NET_ADMIN, CAP_PERFMON, CAP_BPF = 12, 38, 39
 FILE = r"attach: [{device: %s}]\npolicies: [{prefix: default, limits: [{rate: 100kpps}]}]\ndeny: [%s]\n"
 
@@ -104,6 +104,20 @@ def runs_with(host, unit, *capabilities):
 
 def test_it_runs_with_three_capabilities_and_no_root(host):
     assert runs_with(host, UNIT, CAP_NET_ADMIN, CAP_PERFMON, CAP_BPF)
+
+
+def test_its_events_are_in_the_journal(host):
+    """The unit of events runs with one capability, reads the packet path, and writes fields that `--since` reads."""
+    host.run(f"systemctl start {EVENTS_UNIT}")
+    assert runs_with(host, EVENTS_UNIT, CAP_BPF)
+    host.run("sluice allow 192.0.2.99")
+    host.wait_until("journalctl -o json SLUICE_GATE=main SLUICE_EVENT=rules | grep -q 'sluice allow 192.0.2.99'")
+    event = json.loads(host.run("sluice -j events --since 1h kind rules | tail -n 1"))
+    assert event["command"] == "sluice allow 192.0.2.99" and event["uid"] == 0
+    assert "packet path" not in host.run(f"journalctl -u {EVENTS_UNIT}")
+    assert host.run("stat -c '%a %U:%G' /run/sluice/main.events") == "660 sluice:sluice\n"
+    host.run(f"systemctl stop {EVENTS_UNIT}; sluice unallow 192.0.2.99")
+    assert host.property("Result", EVENTS_UNIT) == "success"
 
 
 def test_a_reload_makes_a_changed_file_so(host):
