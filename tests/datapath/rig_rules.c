@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Adds rules to the rig, in the words of `sluice set`. */
+/* Adds rules to the rig, from arguments of `sluice set`. */
 #include "rig.h"
 
 #include <signal.h>

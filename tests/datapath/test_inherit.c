@@ -374,7 +374,7 @@ TEST(test_an_inherited_budget_is_one)
 	rig_heir(rig, "10.2.0.0/16", SCTP_5, NULL);
 	rig_budget(rig, "default", "1/h", "2000");
 	rig_admit(rig, false);
-	/* under any of the policies, packets must be able to spend a slice's credit */
+	/* send under all three policies, so that any of them can spend the credit of a slice */
 	for (unsigned int i = 0; i < 1000; i++) {
 		struct frame frame = frame_of(1 << 16 | i), other = frame_of(2 << 16 | i);
 		struct frame third = frame_of(9 << 16 | i);

@@ -115,7 +115,7 @@ def written(path, text):
 
 
 def quickest(call):
-    """Returns the shortest of five durations, because other processes delay some calls."""
+    """Returns the shortest duration of five calls of call(), because other processes delay some."""
     took = []
     for _ in range(5):
         begun = time.monotonic()

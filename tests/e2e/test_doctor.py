@@ -24,7 +24,7 @@ SOURCE = "203.0.113.66"
 SIOCETHTOOL, ETHTOOL_GCHANNELS, ETHTOOL_SCHANNELS = 0x8946, 0x3C, 0x3D
 ETHTOOL_GFLAGS, ETHTOOL_SFLAGS, ETH_FLAG_TXVLAN = 0x25, 0x26, 1 << 7
 PLACEHOLDER = re.compile(r"\b[A-Z]{3,}\b")  # a word in capitals stands for a name, such as DEV
-# This shortens the two seconds for which doctor watches the traffic by default.
+# With this option, doctor watches the traffic for 10 ms instead of two seconds.
 QUICKLY = ["--watch", "10ms"]
 NOT_IP = bytes(12) + b"\x88\x64" + bytes(46)  # PPPoE: the gate parses no IP in it
 
@@ -59,7 +59,7 @@ def type_in(command):
 
 
 def watched(lab, send, *words, full=False, of_all_gates=False):
-    """Runs doctor while send() is called. Returns the findings, or unless `full` {id: object}."""
+    """Runs doctor while send() is called. Returns all findings if `full`, else {id: object}."""
     gate = [] if of_all_gates else ["-g", lab.gate]
     with subprocess.Popen([SLUICE, "-n", lab.filter, *gate, "-j", "doctor", *words],
                           stdout=subprocess.PIPE, text=True) as process:

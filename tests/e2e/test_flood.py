@@ -196,7 +196,7 @@ class Bucket:
                 if self.looks[at].refused > self.looks[at - 1].refused]
 
     def most(self):
-        """Returns the largest ratio of passed packets to burst + rate * time of any read."""
+        """Returns the largest ratio of passed packets to burst + rate * time, over all reads."""
         first = self.looks[0]
         begin = max(look.before for look in self.looks if look.passed == first.passed)
         return max((look.passed - first.passed) / (self.burst + self.rate * (look.after - begin))

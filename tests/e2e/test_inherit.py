@@ -112,7 +112,7 @@ def test_a_budget_that_takes_the_place_of_an_inherited_one_is_noted(covered):
 
 
 def test_apply_of_a_file_notes_the_same(covered):
-    """The note of apply names four policies that lack a limit, and the number of others."""
+    """The note of apply names four policies that lack a limit, and counts all further ones."""
     dump = covered.json("dump")
     web = {"prefix": NET, "limits": [{"name": "web", "rate": "5pps"}], "inherit": False}
     noted(covered.apply({**dump, "policies": [*dump["policies"], web]}),
@@ -249,7 +249,7 @@ def test_a_flood_that_passes_by_is_told(small):
 
 
 def is_passed_by(lab, sources, policies):
-    """Sends a flood. Returns whether `status` and `export` report that packets of it pass."""
+    """Sends a flood. Returns whether `status` and `export` report that its packets pass."""
     flood_with(lab, [frame(source) for source in sources])
     return budget_of(lab) == "default" and gauge(lab) == policies
 

@@ -426,7 +426,7 @@ def test_bans_survive_the_gate(lab, keeping):
 
 
 def test_what_was_removed_while_it_was_away_stays_so(lab, keeping):
-    """keep does not restore entries that were removed while it was stopped, from gate or file."""
+    """keep does not restore entries that were removed from gate or file while keep was stopped."""
     keep = keeping(rules("in0", deny=["192.0.2.6"]))
     lab.sluice("deny", "192.0.2.7", "192.0.2.8")
     keep.end()

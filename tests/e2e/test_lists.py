@@ -16,7 +16,7 @@ BOTH = [DENIED, DENIED6]
 
 
 def verdicts(lab, *sources):
-    """Returns the verdicts that `check` predicts for sources. A packet of each confirms them."""
+    """Returns the verdicts that `check` predicts for sources. Confirms each by sending a packet."""
     said = [lab.json("check", source)["verdict"] for source in sources]
     before = lab.counts()
     lab.send_and_wait([frame(source) for source in sources])

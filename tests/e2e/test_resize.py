@@ -126,7 +126,7 @@ def test_rules_longer_than_64(attached):
 # --- Smaller --------------------------------------------------------------------------------------
 
 def test_levels_stay(attached):
-    """After a resize, each source has the level from before, with each kind of limit."""
+    """After a resize, each source has the same level as before, with each kind of limit."""
     attached.sluice("set", "default", "rate", "1/h", "burst", "10")
     attached.sluice("set", "10.2.0.0/16", "name", "w", "window", "10", "per", "1h", "inherit", "no")
     attached.sluice("set", "default", "name", "nets", "rate", "1/h", "burst", "1000", "per", "16")
@@ -276,7 +276,7 @@ def test_readers_meanwhile(drained):
 
 @pytest.fixture
 def config_file(lab, tmp_path):
-    """Returns a function that writes a rules file with these or twice the sizes."""
+    """Returns a function that writes a rules file with these sizes, or with the doubled sizes."""
     def write(**sizes):
         config = lab.json("dump")
         config["gate"] = sizes or {size: 2 * SIZE for size in SIZES}

@@ -217,7 +217,7 @@ def test_a_file_is_named_before_or_behind_other_words(gate, tmp_path):
 
 
 def test_a_gate_that_is_not_named():
-    """Commands that change a gate require -g. Others use the only gate, if one exists."""
+    """Commands that change a gate require -g. Other commands use the only gate, if one exists."""
     looks = [["show"], ["dump"], ["stats"], ["sources"], ["check", "192.0.2.1"]]
     changes = [["set", "default", "rate", "6pps"], ["deny", "192.0.2.1"], ["del", "default"],
                ["forgive", "192.0.2.1"], ["upgrade"], ["detach", "all"],

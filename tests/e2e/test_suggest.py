@@ -196,7 +196,7 @@ def fixture_wire(lab):
 
 @contextlib.contextmanager
 def captured(wire, ready, *command):
-    """Captures at the filter until the block ends. ready: text of the line that it prints when it captures."""
+    """Runs a capture command at the filter in the with block, once it has printed a line with `ready`."""
     with inside(wire.filter):
         process = subprocess.Popen(command, stderr=subprocess.PIPE)
     with process:

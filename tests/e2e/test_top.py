@@ -234,7 +234,7 @@ def test_the_terminal_is_restored(terminal, end):
 
 
 def test_ctrl_s_does_not_keep_it_from_ending(terminal):
-    """A write to a terminal that Ctrl-S stopped would wait, and the process would ignore signals."""
+    """SIGTERM ends top and restores the terminal, even if Ctrl-S has stopped the output."""
     terminal.keys("C-s")
     before = terminal.screen()
     terminal.wait_until(lambda lines: lines != before, "other rates")
@@ -359,7 +359,7 @@ def test_a_resized_gate_is_watched_on(attached):
 
 
 def test_signals_that_end_batch_mode(busy):
-    """Also if nothing reads its output, but not a signal that the caller ignores, as nohup does."""
+    """Signals end `top -j` even if nothing reads its output, unless the caller ignores them."""
     top = [f"{BUILD}/sluice-top", "-g", busy.gate, "-j", "every", "200ms"]
     with subprocess.Popen(top, stdout=subprocess.PIPE) as process:
         fcntl.fcntl(process.stdout, fcntl.F_SETPIPE_SZ, 4096)
@@ -374,7 +374,7 @@ def test_signals_that_end_batch_mode(busy):
 
 
 def test_the_first_line_has_rates_although_policies_are_many(attached):
-    """Policies are read less often if there are many, but not before their first rates."""
+    """If there are many policies, top reads them less often, but only once it has their rates."""
     limits = [{"rate": "1kpps", "burst": 1000}]
     prefixes = ["default", *(f"10.{i >> 8}.{i & 255}.0/24" for i in range(4000))]
     attached.sluice("apply", "-", input=json.dumps({

@@ -137,7 +137,7 @@ def test_a_server_that_is_gone(busy, tmp_path):
 
 
 def test_history_is_bounded(busy, tmp_path):
-    """After a week of samples, the page has as many as after a day."""
+    """After a week, the page stores as many samples as after a day."""
     with serving(busy.filter, "-g", busy.gate), browsing(busy, tmp_path) as browser:
         browser.open(URL)
         browser.wait("document.querySelectorAll('#sources tbody tr').length > 0")

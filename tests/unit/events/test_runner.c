@@ -39,7 +39,7 @@ static void wait_for_end(uint64_t now)
 	}
 }
 
-/* Waits until a process is gone, which init has to wait for. */
+/* Waits until init has reaped a process. */
 static void wait_until_gone(pid_t pid)
 {
 	for (int ms = 0; !kill(pid, 0); ms++) {

@@ -110,7 +110,7 @@ static const struct {
 	{"icmp", ON(ICMP), ALL_ICMP},
 	{"tcp-syn", ON(SYN), ALL_SYN},
 	{"fragment", ON(FRAGMENT), ALL_FRAG},
-	/* protocols by number, including those of the matches tcp, udp and icmp */
+	/* protocols by number, also tcp, udp and icmp */
 	{"proto 6", ON(PROTO, .proto = 6), ALL_TCP},
 	{"proto 17", ON(PROTO, .proto = 17), ALL_UDP},
 	{"proto 1", ON(PROTO, .proto = 1),

@@ -31,7 +31,7 @@ TEST(test_limits_compile_to_these_numbers)
 		uint32_t life;
 		bool by_bytes, by_jiffy;
 	} cases[] = {
-		/* slices hold 1/16 of the burst in total, for the time of its refill less a jiffy */
+		/* slices hold 1/16 of the burst in total, and expire a jiffy before it refills */
 		{"1kpps", "1000", SEC / 1000, SEC, SEC / 16 * 15, SEC / 32, 14, false, true},
 		{"1kpps", "1s", SEC / 1000, SEC, SEC / 16 * 15, SEC / 32, 14, false, true},
 		{"1kpps", "128", MS, 128 * MS, 120 * MS, 4 * MS, 1, false, true},
