@@ -28,7 +28,7 @@ char LICENSE[] SEC("license") = "GPL";
 __u64 test_judged[sizeof(struct sl_judged) / sizeof(__u64)];
 #endif
 
-/* Sets verdict->reason by the policy version that decides. If it has limits, charges them. */
+/* Sets verdict->reason by the policy version that decides. Charges the packet to its limits. */
 static __always_inline void judge(void *ctx, bool is_xdp, struct packet *packet,
 				  struct sl_bucket *bucket, struct verdict *verdict)
 {

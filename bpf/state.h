@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Charges a packet to one shared state: that a limit has for a key, or the state of a budget.
- * include/kinds.h computes the charge on copies, and a compare-and-swap publishes the result.
+ * Charges a packet to one shared state: of a limit and a key, or of a budget. include/kinds.h
+ * computes the charge on copies, and a compare-and-swap publishes the result.
  */
 #ifndef SLUICE_STATE_H
 #define SLUICE_STATE_H
