@@ -137,7 +137,7 @@ enum sl_shared {
 enum sl_kind {
 	SL_TOKEN_BUCKET, /* passes a rate, and after a pause a burst */
 	SL_WINDOW,	 /* passes at most N packets or bytes in any span of T */
-	SL_SHAPE,	 /* delays packets to a rate, by the horizon at most; egress only */
+	SL_SHAPE,	 /* delays packets to a rate, at most by the horizon; hook egress only */
 	SL_KINDS,
 };
 
@@ -456,9 +456,9 @@ struct sl_admission {
 	__u64 flood_until[2]; /* jiffy at which the flood is over */
 	__u32 new_keys[2];    /* packets of new keys in the current interval */
 	__u32 second;	      /* current second, as `now` of each event counts it */
-	__u32 sampled;	      /* packets without a bucket, of which some are sampled (bucket.h) */
+	__u32 sampled;	      /* number of packets without a bucket, to sample some (bucket.h) */
 	__u64 inserted_at[SL_RATIONS]; /* jiffy of the last insertion of each ration */
-	__u64 evicted;		       /* credit that evicted states lacked, in 1/16 of a burst */
+	__u64 evicted; /* sum of credit that evicted states lacked, in 1/16 of a burst */
 	struct sl_event_count event[SL_EVENTS];
 	__u32 record_second; /* second to which `crossings` and `samples` belong */
 	__u32 crossings;     /* crossings in `record_second`, recorded or not */
