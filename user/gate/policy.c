@@ -430,7 +430,7 @@ struct version_limit {
 };
 
 struct version_limits {
-	/* SL_LIMITS_MAX inherited limits, and SL_LIMITS_MAX own limits with two rates each */
+	/* room for SL_LIMITS_MAX inherited limits, and as many own limits with two rates each */
 	struct version_limit list[3 * SL_LIMITS_MAX];
 	unsigned int count;
 };
