@@ -7,7 +7,7 @@
 /* Give up after 16 failed compare-and-swaps, like STATE_TRIES in the packet path. */
 #define TRIES 16
 
-/* Smallest allowed debt: 20 ms, twice the time between two steps of this process. */
+/* Smallest limit of a source's debt: 20 ms, twice the time between two steps of this process. */
 #define DEBT_LEAST ((int64_t)SL_TICKS_PER_SEC / 50)
 
 /*
@@ -104,7 +104,7 @@ int64_t debt_step(const struct sl_limit *limit, struct sl_entry *entry, const st
 
 /*
  * Returns `blocked_until` for a block that ends at `until`. If the limit escalates, the low bits of
- * `blocked_until` are the smallest number of escalations whose block is at least as long (block.h).
+ * `blocked_until` are the smallest number of escalations whose block is at least as long (kinds.h).
  */
 static uint64_t block_word(const struct sl_limit *limit, uint64_t until, uint64_t now)
 {

@@ -19,7 +19,7 @@ struct round {
 	unsigned int expire_s; /* seconds after which a key expires if no node adds to it */
 	uint64_t meaning;      /* hash of all limits that this node shares */
 
-	bool is_answered;	/* a key got a reply; without keys, the count of nodes did */
+	bool is_answered;	/* a key got a reply or, if there are no keys, the count of nodes */
 	unsigned int nodes;	/* number of nodes, at most FLOW_NODES_MAX; 0: not yet known */
 	unsigned int unlike;	/* number of nodes with other limits, after UNLIKE_LASTS_MS */
 	unsigned int same_node; /* other processes of this node's name, after SAME_NODE_LASTS_MS */

@@ -69,7 +69,7 @@ struct flow {
 	struct flow_count totals;   /* totals of all nodes, from the last reply */
 	uint64_t reported_at;	    /* when this round began */
 	uint64_t learned_at;	    /* when the last round with a reply began */
-	uint64_t round;		    /* ticks from the previous to the last report */
+	uint64_t round;		    /* ticks between the last two reports */
 	uint64_t length;	    /* ticks from `learned_at` to the last report */
 	uint64_t offered;	    /* sum of `sent.asked` within `length` */
 	float usual;	    /* average demand at this node, at most 0.9/nodes (choice_demand()) */

@@ -62,7 +62,7 @@ bool slot_map_give(struct slot_map *map, long long first, long long last, unsign
 /* Kinds of error replies. For each kind, the node has not executed the command. */
 enum refusal {
 	REFUSAL_MOVED, /* MOVED: another node has the slot */
-	REFUSAL_ASK,   /* ASK: the slot is moving, and the key is already at the other node */
+	REFUSAL_ASK,   /* ASK: the slot is moving, and the key is already at the new node */
 	REFUSAL_LATER, /* LOADING, BUSY, CLUSTERDOWN, MASTERDOWN, TRYAGAIN: retry later */
 	REFUSAL_ROLE,  /* READONLY: the node has become a replica */
 	REFUSAL_RIGHT, /* NOAUTH, WRONGPASS or NOPERM: the user lacks a right */
