@@ -47,7 +47,7 @@ int policy_passed_by(const struct gate *gate, const struct sl_policy *policy, bo
 /* Policies that new sources pass in a flood, because these policies have no budget. */
 struct passing {
 	unsigned int policies;	/* number of policies that the flood passes; 0: no flood */
-	struct sl_prefix first; /* of these policies, the first in the order of prefixes */
+	struct sl_prefix first; /* first of the policies that the flood passes, by prefix */
 };
 
 int passing_read(const struct gate *gate, const struct pressure *pressure, struct passing *ret);
@@ -58,7 +58,7 @@ int passing_read(const struct gate *gate, const struct pressure *pressure, struc
 struct budget_use {
 	const struct sl_policy *policy; /* the policy that owns the budget, in the gate's memory */
 	uint64_t left;			/* remaining burst in packets, or in bytes for a bit rate */
-	/* packets of new sources that passed, also before the policies had this budget */
+	/* packets of new sources that passed, including those from before this budget was set */
 	uint64_t passed;
 	uint64_t dropped; /* packets that the budget dropped */
 };

@@ -153,7 +153,7 @@ static void charge_ask(const struct charge_question *q, struct limit_state *stat
 	bool is_blocked = block_holds(q->limit, &q->state, q->now);
 	int64_t debt = is_bucket ? credit_span(q->now, q->state.empty_at) : 0;
 	struct decision decision;
-	uint64_t held = 0; /* credit in slices that still counts */
+	uint64_t held = 0; /* credit in slices that are not void */
 
 	for (unsigned int i = 0; is_bucket && i < q->count; i++) {
 		struct sl_slice slice = slice_of(q, i);

@@ -24,11 +24,11 @@ struct check_verdict {
 	struct limit_state states[SL_LIMITS_MAX];
 	bool newcomer;	 /* the source lacks a state under a limit, or was charged to the budget */
 	bool pays;	 /* the budget is charged, because the source is not established */
-	bool waits;	 /* the packet's key gets no state with this packet */
+	bool waits;	 /* the packet's key gets no state yet */
 	bool lacks_room; /* the table has no room for a new key, or only for an empty state */
 	struct newcomer newcomers[SL_LIMITS_MAX]; /* for each limit whose key has no state */
-	unsigned int flooded;			  /* number of CPUs on which new sources wait */
-	bool passes_by; /* the policy lacks a budget, so new sources pass in a flood */
+	unsigned int flooded; /* number of CPUs on which new sources wait for a state */
+	bool passes_by;	      /* the policy lacks a budget, so new sources pass in a flood */
 	struct limit_state budget;
 	/* first limit with `start empty`, which drops new sources that wait, or NULL */
 	const struct sl_limit *empty;
