@@ -101,6 +101,17 @@ def test_the_cursor_stays_on_its_source(terminal):
     terminal.wait_until(lambda lines: selected(terminal) == shown(lines)[0], "the first source")
 
 
+def test_the_screen_is_sorted_by_policy(terminal):
+    def policies(lines):
+        return [line.split()[1] for line in lines if line.split() and line.split()[0] in shown(lines)]
+    terminal.resize(120, 24)
+    terminal.keys(">", ">", ">")
+    terminal.wait_for("sort policy", "POLICY")
+    terminal.wait_until(lambda lines: policies(lines) == sorted(policies(lines)) != [], "by policy")
+    terminal.keys("r")
+    terminal.wait_until(lambda lines: policies(lines) == sorted(policies(lines), reverse=True) != [], "reversed")
+
+
 def test_a_frozen_order_stays(busy, terminal):
     """While the order is frozen, no new source is listed, but the rates are updated."""
     def rates():
@@ -393,6 +404,17 @@ def test_text_has_the_rows_of_json(busy):
     assert any(row.startswith("passed ") and row.endswith(" bits/s") for row in text)
     some = busy.json("top", "10.0.0.0/8", "top", "1", "sort", "busiest", "times", "1")
     assert [source["address"] for source in some["sources"]] == [NOISY] and some["sources_matching"] == 2
+
+
+@pytest.mark.parametrize("order,key", [
+    ("policy", lambda source: source["policy"]), ("limit", lambda source: source["limit"]),
+    ("level", lambda source: source["level"]), ("blocked", lambda source: -source["blocked_ms"])])
+def test_the_busiest_sources_are_sorted_by_other_columns(busy, order, key):
+    words = "times", "1", "every", "500ms", "sort", order
+    sources = busy.json("top", *words)["sources"]
+    assert len({key(source) for source in sources}) > 1 and sources == sorted(sources, key=key)
+    if order == "blocked":  # it drops less than others, but the list is cut only after it is sorted
+        assert [source["address"] for source in busy.json("top", *words, "top", "1")["sources"]] == [BLOCKED]
 
 
 def used_by(*words):

@@ -183,9 +183,9 @@ static float rate_in(const struct live_source *source, enum live_order order, bo
 	};
 	const struct live_rate *rate = source->rate, *one = &rate[counters[order]];
 
-	if (order == LIVE_BY_ALL && by_bits)
+	if (order >= LIVE_BY_ALL && by_bits)
 		return rate[LIVE_PASSED].bits + rate[LIVE_DROPPED].bits;
-	if (order == LIVE_BY_ALL)
+	if (order >= LIVE_BY_ALL)
 		return rate[LIVE_PASSED].packets + rate[LIVE_DROPPED].packets;
 	return by_bits ? one->bits : one->packets;
 }
@@ -194,7 +194,7 @@ int live_compare(const struct live_source *a, const struct live_source *b,
 		 const struct live_sorting *sorting)
 {
 	const enum live_order orders[] = {sorting->order, LIVE_BY_ALL};
-	int sign = sorting->is_reversed ? -1 : 1;
+	int sign = sorting->is_reversed && sorting->order <= LIVE_BY_ALL ? -1 : 1;
 
 	for (int i = 0; i < 2 && sorting->order != LIVE_BY_SOURCE; i++) {
 		float left = rate_in(a, orders[i], sorting->by_bits);

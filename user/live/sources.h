@@ -91,6 +91,11 @@ enum live_order {
 	LIVE_BY_DROPPED,
 	LIVE_BY_OBSERVED,
 	LIVE_BY_ALL, /* sum of passed and dropped packets */
+	/* for these orders, live_choose() chooses the busiest sources, and the viewer sorts them */
+	LIVE_BY_POLICY,
+	LIVE_BY_LIMIT,
+	LIVE_BY_LEVEL,
+	LIVE_BY_BLOCKED,
 	LIVE_ORDERS,
 };
 

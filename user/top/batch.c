@@ -224,9 +224,12 @@ static int print_refresh(struct live *live, const struct top_words *words, bool 
 			 const sigset_t *signals)
 {
 	struct sl_prefix shown[LIVE_ROWS];
-	unsigned int count = live->row_count;
-	int err;
+	unsigned int count;
+	int err = rows_arrange(live);
 
+	if (err)
+		return err;
+	count = live->row_count < words->top ? live->row_count : words->top;
 	for (unsigned int i = 0; i < count; i++)
 		shown[i] = live->rows[i]->prefix;
 	live_watch(live, shown, count);

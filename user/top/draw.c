@@ -19,7 +19,7 @@ static const char *const help[] = {
 	"Enter l         all about a source: its history, and the output of 'check'",
 	"Esc  h          back",
 	"Space           freeze the order of the sources; their numbers go on",
-	"<  >            sort by source, passed, dropped, would-drop or busiest",
+	"<  >            sort by another column, or by the sum of passed and dropped",
 	"r               reverse the order",
 	"/               filter: a prefix, or a part of the name of a policy or limit",
 	"u               sources in packets or in bits per second",

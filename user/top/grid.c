@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/cleanup.h"
 #include "base/netns.h"
 #include "base/text.h"
 #include "rules/limit.h"
@@ -107,6 +108,66 @@ int source_line_read(const struct live *live, const struct table *table,
 	return 0;
 }
 
+struct arranged {
+	const struct live_source *source;
+	struct source_line line;
+	unsigned int place; /* index in live->rows before */
+};
+
+/* Callback of qsort_r(): compares sources by the order of `data`, a struct live_sorting. */
+static int arranged_order(const void *a, const void *b, void *data)
+{
+	const struct arranged *left = a, *right = b;
+	const struct live_sorting *sorting = data;
+	const struct source_line *one = &left->line, *other = &right->line;
+	int order = 0;
+
+	if (sorting->order == LIVE_BY_POLICY)
+		order = strcmp(one->policy, other->policy);
+	else if ((one->level < 0) != (other->level < 0))
+		return one->level < 0 ? 1 : -1;
+	else if (sorting->order == LIVE_BY_LIMIT)
+		order = strcmp(one->limit, other->limit);
+	else if (sorting->order == LIVE_BY_LEVEL)
+		order = (one->level > other->level) - (one->level < other->level);
+	else
+		order = (one->blocked_ms < other->blocked_ms) -
+			(one->blocked_ms > other->blocked_ms);
+	if (order)
+		return sorting->is_reversed ? -order : order;
+	return (left->place > right->place) - (left->place < right->place);
+}
+
+int rows_arrange(struct live *live)
+{
+	unsigned int count = live->row_count;
+	struct sl_prefix sources[LIVE_ROWS];
+	struct table table = TABLE_CLOSED;
+	_cleanup_free_ struct arranged *list = NULL;
+	int err;
+
+	if (live->wish.sorting.order <= LIVE_BY_ALL || !count)
+		return 0;
+	list = calloc(count, sizeof(*list));
+	if (!list)
+		return error_add(ENOMEM, "no-memory", NULL, "out of memory for %u rows", count);
+	for (unsigned int i = 0; i < count; i++)
+		sources[i] = live->rows[i]->prefix;
+	err = live_table_open(live, sources, count, &table);
+	for (unsigned int i = 0; !err && i < count; i++) {
+		list[i].source = live->rows[i];
+		list[i].place = i;
+		err = source_line_read(live, &table, &sources[i], &list[i].line);
+	}
+	live_table_close(live, &table);
+	if (err)
+		return err;
+	qsort_r(list, count, sizeof(*list), arranged_order, &live->wish.sorting);
+	for (unsigned int i = 0; i < count; i++)
+		live->rows[i] = list[i].source;
+	return 0;
+}
+
 enum { SOURCE, POLICY, PASS, DROP, WOULD, BITS, LIMIT, LEVEL, BLOCKED, SOURCE_COLUMNS };
 
 static void source_row_fill(struct grid *grid, struct grid_row *row, const struct source_line *line,
@@ -197,13 +258,12 @@ static float limit_rate(const struct limit_line *line, const struct live_sorting
 		line->limit < 0 ? &none
 				: &line->of->refused[line->of->line->limit[line->limit].slot];
 	const struct live_rate *rates[LIVE_ORDERS] = {
-		[LIVE_BY_SOURCE] = &none,
 		[LIVE_BY_PASSED] = &line->of->passed,
 		[LIVE_BY_DROPPED] = &line->of->dropped,
 		[LIVE_BY_OBSERVED] = refused,
 		[LIVE_BY_ALL] = refused,
 	};
-	const struct live_rate *rate = rates[sorting->order];
+	const struct live_rate *rate = rates[sorting->order] ?: &none;
 
 	return sorting->by_bits ? rate->bits : rate->packets;
 }

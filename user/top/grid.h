@@ -66,6 +66,13 @@ int source_line_read(const struct live *live, const struct table *table,
 int grid_of_sources(struct grid *grid, const struct live *live, const struct sl_prefix *sources,
 		    unsigned int count, bool by_bits);
 
+/*
+ * Sorts live->rows if the order is by policy, limit, level or block. Names ascend, the lowest level
+ * is first, and the longest rest of a block is first. Sources without a limit are last, except by
+ * policy. Equal sources keep their order. Returns 0, or a negative errno with an error.
+ */
+int rows_arrange(struct live *live);
+
 /* Fill a grid with the rows of limits, devices or reasons. sorting: order of the limits. */
 int grid_of_limits(struct grid *grid, const struct live *live, const struct live_sorting *sorting);
 int grid_of_devices(struct grid *grid, const struct live *live);

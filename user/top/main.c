@@ -35,7 +35,9 @@ static int top_run(const struct context *context, const void *data)
 		live.wish.sorting.order = words.order - 1;
 	if (words.within.bits)
 		live.wish.within = prefix_source(&words.within);
-	live.wish.most = words.top ?: batch ? TOP_BATCH_ROWS : LIVE_ROWS;
+	words.top = words.top ?: batch ? TOP_BATCH_ROWS : LIVE_ROWS;
+	/* batch mode prints the first of all rows that rows_arrange() has sorted */
+	live.wish.most = batch && live.wish.sorting.order > LIVE_BY_ALL ? LIVE_ROWS : words.top;
 	return batch ? batch_run(&live, &words, context->json) : viewer_run(&live, &words);
 }
 

@@ -53,7 +53,7 @@ static void viewer_refresh(struct viewer *viewer)
 	unsigned int mark = error_count();
 
 	*viewer->failure = '\0';
-	if (live_refresh(viewer->live, viewer->interval_ns))
+	if (live_refresh(viewer->live, viewer->interval_ns) || rows_arrange(viewer->live))
 		viewer_fail(viewer, mark);
 	else
 		order_take(viewer);
@@ -65,7 +65,7 @@ static void viewer_choose(struct viewer *viewer)
 	unsigned int mark = error_count();
 
 	viewer->is_frozen = false;
-	if (viewer->live->gate.state && live_choose(viewer->live))
+	if (viewer->live->gate.state && (live_choose(viewer->live) || rows_arrange(viewer->live)))
 		viewer_fail(viewer, mark);
 	order_take(viewer);
 }
