@@ -124,8 +124,8 @@ struct result {
 /* Number of rounds, and durations. */
 struct plan {
 	unsigned int rounds;
-	double run_ns;	/* traffic of a case in each round */
-	double warm_ns; /* traffic of a case before the first round, so that a flood is detected */
+	double run_ns;	/* ns for which each case runs in a round */
+	double warm_ns; /* ns for which each case runs before the first round, to detect a flood */
 };
 
 /*

@@ -96,7 +96,7 @@ void rig_heir(struct rig *rig, const char *prefix, ...);
 /* Sets the runtime entry of a prefix. The prefix's limits stay. */
 void rig_list(struct rig *rig, const char *prefix, enum sl_access list, uint32_t until);
 
-/* Returns the first `until` that is at least this many ticks from now. */
+/* Returns the earliest `until` of a list entry that is at least this many ticks from now. */
 uint32_t rig_until(const struct rig *rig, uint64_t ticks);
 
 /* Returns the time at which an entry with this `until` expires, in ticks. */

@@ -334,7 +334,7 @@ static void put_ended(struct rig *rig)
 	assert_int_equal(rig_change(rig, &entries), 0);
 }
 
-/* A new list can get the number of an expired entry's list. The entry is not on the new list. */
+/* A new list can get the number of an expired entry's list. That entry is not on the new list. */
 TEST(test_an_entry_that_ended_is_on_no_later_list_of_its_place)
 {
 	struct sl_list_info list = {.name = "later", .access = SL_ACCESS_DENY};

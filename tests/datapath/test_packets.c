@@ -123,7 +123,7 @@ TEST(test_no_frame_evades_its_limit)
 				assert_int_equal(rig_run(rig, round % HOOKS, it->bytes, it->size),
 						 it->reason < SL_FIRST_DROP);
 		}
-	/* bursts of 10, for the IPv4 source and for the IPv6 source */
+	/* the IPv4 source and the IPv6 source each pass a burst of 10 packets */
 	assert_int_equal(passed, 2 * 10);
 	rig_check_counted(rig);
 }

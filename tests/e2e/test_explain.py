@@ -119,7 +119,7 @@ def animals_for(name):
 CASES = TIMES * sum(len(animals_for(name)) for name in [*RULES, *ON_EGRESS])
 
 
-SAID = set()  # triples from `check`: verdict, reason, does a limit refuse
+SAID = set()  # of each packet, what `check` printed: (verdict, reason, whether a limit refuses it)
 
 
 @pytest.fixture(scope="module")

@@ -58,7 +58,7 @@ def is_replaced_by_a_map(_, path):
 
 
 def is_replaced_by_a_map_of_its_shape(_, path):
-    """Replaces a pin by that of a new map with the same sizes, which BPF programs do not use."""
+    """Replaces a pin by the pin of a new map, of the same sizes, that no BPF program uses."""
     map_made(path, json.loads(run("bpftool", "-j", "map", "show", "pinned", path).out))
 
 

@@ -57,7 +57,7 @@ usr/share/man/man8/sluice-serve.8.gz
 REPLAY_FILES = [path.replace("sluice-top", "sluice-replay") for path in TOP_FILES] + ["usr/share/man/man8/sluice-suggest.8.gz"]
 DOC = "usr/share/doc/sluice"
 FOLDERS = {f"{DOC}/docs": "docs/*.md", f"{DOC}/examples": "docs/examples/*",
-           f"{DOC}/docs/monitoring": "docs/monitoring/*", f"{DOC}/docs/examples": "docs/examples/*"}  # the last is a link
+           f"{DOC}/docs/monitoring": "docs/monitoring/*", f"{DOC}/docs/examples": "docs/examples/*"}  # docs/examples is a link
 UNITS = {"sluice": "sluice", "sluice-events": "sluice", "sluice-share": "sluice-share", "sluice-serve": "sluice-serve"}  # by unit
 # the highest score that `systemd-analyze security` may report, in tenths
 MOST_EXPOSED = {"sluice": 25, "sluice-events": 25, "sluice-share": 25, "sluice-serve": 20}

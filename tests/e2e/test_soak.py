@@ -196,7 +196,7 @@ class Soak:
         return str(path)
 
     def a_change(self):
-        """Returns a random command that changes rules, and a function that does so in a model."""
+        """Returns a random command that changes rules, and a function that changes a model alike."""
         prefix, burst = self.random.choice(PREFIXES), self.random.choice(BURSTS)
         kind, model = self.random.randrange(10), self.model
         if kind < 3:

@@ -196,7 +196,7 @@ def fixture_wire(lab):
 
 @contextlib.contextmanager
 def captured(wire, ready, *command):
-    """Runs a capture command at the filter in the with block, once it has printed a line with `ready`."""
+    """Runs a capture command at the filter in the with block. ready: its output when it captures."""
     with inside(wire.filter):
         process = subprocess.Popen(command, stderr=subprocess.PIPE)
     with process:

@@ -385,7 +385,7 @@ static inline int64_t run_holds(void)
 	return sum;
 }
 
-/* Returns whether no other CPU is judging a packet, after which it may store a slice. */
+/* Returns whether no other CPU is judging a packet. A CPU that is may later store a slice. */
 static inline bool run_is_quiet(int self)
 {
 	for (int cpu = 0; cpu < run.cpus; cpu++)

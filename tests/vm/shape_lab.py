@@ -277,7 +277,7 @@ class ShapeLab(Lab):
         return one
 
     def measure_all(self, count, destinations, **options):
-        """Sends a burst to each destination. Returns a Measured of each; counts are of all."""
+        """Sends a burst to each destination. Returns Measured items with common counts."""
         before = self.qdisc_counts()
         bursts = self.bursts(count, destinations, **options)
         counts = self.qdisc_counts()

@@ -394,7 +394,7 @@ static void insert(struct new_entry new_entry, uint64_t blocked)
 	assert_int_equal(table_insert(&new_entry), 0);
 }
 
-/* Frees the first way of `set` that is not displaced: `set` is its key's primary set. */
+/* Frees the first way of `set` with an entry that is not displaced: its primary set is `set`. */
 static void way_clear(uint32_t set)
 {
 	uint32_t way = 0;

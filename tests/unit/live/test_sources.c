@@ -20,7 +20,7 @@ static int end(void **state)
 	return 0;
 }
 
-/* Restarts the set of sources with room for `most` of them. */
+/* Empties the set of sources, and gives it room for `most` sources. */
 static void begin_with(uint32_t most)
 {
 	live_sources_free(&sources);
@@ -180,7 +180,7 @@ TEST(test_memory_is_bounded_and_busy_sources_are_kept)
 	assert_true(is_known(2999) && is_known(9) && !is_known(10));
 }
 
-/* Returns the numbers of the first `most` hosts in this order, such as "3 1 2 ". */
+/* Returns the numbers of the first `most` hosts, sorted by `sorting`, such as "3 1 2 ". */
 static const char *chosen(struct live_sorting sorting, unsigned int most)
 {
 	static char text[256];

@@ -25,7 +25,7 @@ struct node {
 };
 
 static struct node node[NODES_MOST];
-static double offers[NODES_MOST][KEYS_MAX]; /* sent packets of each key, relative to the limit */
+static double offers[NODES_MOST][KEYS_MAX]; /* demand for each key at each node; 1: the limit */
 static unsigned int nodes, keys;
 static struct flow_count totals[KEYS_MAX]; /* the store's totals of each key */
 static unsigned int passed[KEYS_MAX];	   /* packets of each key that passed */

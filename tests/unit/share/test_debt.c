@@ -15,7 +15,7 @@
 static const struct state_key key = {.addr = {0x010200c0}, .limit = 9};
 static const struct state_key other = {.addr = {0x020200c0}, .limit = 9};
 
-static uint64_t refundable; /* passed to debt_charge() */
+static uint64_t refundable; /* argument of debt_charge() */
 
 /* Returns a limit of 1000 packets per second and a burst of 100. */
 static struct sl_limit limit_of(void)

@@ -191,7 +191,7 @@ static const struct script scripts[] = {
 	{"`usual` is not larger after lost rounds", 2,
 	 "round, wait 1000, report 50 50, learn, usual .05"},
 
-	/* until its second reply, a node with demand above the rate assumes it of all others */
+	/* a node with demand above the rate assumes as much at others, until the second reply */
 	{"assumed demand of 4 nodes; there was none, so the charge is refunded", 4,
 	 "round 0 16 0 0, pass 1 .75, report 0 16, learn, pass 1 -.75"},
 	{"nothing is assumed by a single node", 1,
@@ -319,7 +319,7 @@ TEST(test_what_is_reported)
 	}
 }
 
-/* A source sends a fifth of the rate, all in every fifth round. It passes while others flood. */
+/* A source sends its fifth of the rate in every fifth round. It passes while other nodes flood. */
 TEST(test_what_is_usual_is_kept_while_others_ask)
 {
 	const struct flow_count mine = {ROUND, ROUND}, flood = {ROUND, 16 * ROUND};
