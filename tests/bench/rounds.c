@@ -16,8 +16,8 @@ struct work {
 };
 
 /*
- * Packets per source before the first round. 4 packets from random sources make 98 % of a million
- * sources known.
+ * Packets per source before the first round. With 4 per source, from random sources, 98 % of a
+ * million sources are known.
  */
 #define PACKETS_TO_KNOW 4
 

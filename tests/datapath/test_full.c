@@ -202,8 +202,8 @@ static const char *divider(unsigned int number)
 }
 
 /*
- * `splits` has as many entries as the larger map of rules. It can become full first, because two
- * maps contain rules longer than /64.
+ * Map `splits` has as many entries as the larger of the two maps with rules longer than /64, so it
+ * can become full before either of them.
  */
 TEST(test_splits_full)
 {

@@ -155,7 +155,7 @@ assert len({source for source, _ in EVERYTHING.values()}) == len(EVERYTHING)
 
 
 def listen(lab, device="out0"):
-    """Returns sockets that count received datagrams, after frames sent to `device` arrive."""
+    """Waits until frames sent to `device` arrive. Returns sockets that count received datagrams."""
     received, sources = lab.datagrams(), (SENTINEL, SENTINEL6)
 
     def hears():

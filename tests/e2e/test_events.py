@@ -377,7 +377,7 @@ def milliseconds(event):
 
 
 def test_a_crossing_is_reported_with_its_own_time(attached, watching):
-    """The watch reads the counters once a second, so without the ring the time of a begin would be later."""
+    """The record of a crossing gives an event its exact time; counters are read once a second."""
     attached.sluice("set", "default", "name", "syn", "rate", "1/h", "burst", "5")
     attached.sluice("set", "10.0.0.0/8", "name", "hard", "rate", "1/h", "burst", "5", "action", "block", "1h",
                     "inherit", "no")

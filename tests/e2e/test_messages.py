@@ -10,7 +10,7 @@ SESSION = os.path.join(TOP, "tests", "data", "messages.txt")
 
 
 def steps():
-    """Returns (exit status and words of a command, expected messages) for each command."""
+    """Returns (exit status and arguments of a command, expected messages) for each command."""
     found = []
     with open(SESSION, encoding="utf-8") as file:
         for line in file.read().splitlines():

@@ -413,7 +413,7 @@ def test_the_busiest_sources_are_sorted_by_other_columns(busy, order, key):
     words = "times", "1", "every", "500ms", "sort", order
     sources = busy.json("top", *words)["sources"]
     assert len({key(source) for source in sources}) > 1 and sources == sorted(sources, key=key)
-    if order == "blocked":  # it drops less than others, but the list is cut only after it is sorted
+    if order == "blocked":  # BLOCKED is not among the busiest, but top sorts before it cuts the list
         assert [source["address"] for source in busy.json("top", *words, "top", "1")["sources"]] == [BLOCKED]
 
 

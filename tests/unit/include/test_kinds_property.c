@@ -94,7 +94,7 @@ static void share_check(uint64_t seed)
 		packet.bytes = 60 + run_choose(1455);
 		packet.jiffy = run_jiffies();
 		cost = host_cost(limit, &packet);
-		run.now += run_choose(cost + 1); /* mean: half the cost, so twice the rate */
+		run.now += run_choose(cost + 1); /* cost / 2 on average: twice the limit's rate */
 		if (host_ask(limit, &packet, &run.bucket[cpu], &verdict) == SL_PASS_WITHIN)
 			passed += cost;
 		if (run_one_in(4))
