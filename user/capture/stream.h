@@ -59,7 +59,7 @@ struct stream {
  */
 FILE *stream_open(struct stream *stream);
 
-/* Takes from the ring the packet that libpcap has just returned. Returns false if it is empty. */
+/* Removes from the ring the packet that libpcap just returned. Returns false if it has none. */
 bool stream_take(struct stream *stream, struct stream_packet *ret);
 
 #endif
