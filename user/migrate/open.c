@@ -14,8 +14,8 @@
  *
  * - If next/gate exists, the next gate is complete, and the command repeats steps 3 to 5. Until
  *   then some devices use the gate and some use the next gate, with the same rules. Both gates have
- *   their own copy of each map whose size differs, so a source can use a limit (map `sources`) or a
- *   budget (map `policies`) twice.
+ *   their own copy of each map whose size differs, so a source can use a limit (map `states`) or a
+ *   budget (map `budgets`) twice.
  * - If next/gate does not exist, the command moves the pins of maps whose ids are in the gate's map
  *   `gate` (killed in step 5), and removes all other pins (killed in step 2).
  *
