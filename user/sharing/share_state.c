@@ -146,7 +146,7 @@ static void state_unpack(json_t *object, struct sharing *sharing)
 	}
 }
 
-/* Reads the state file into *ret. Does nothing if the file does not exist or cannot be read. */
+/* Reads the state file into `sharing`. Does nothing if the file is missing or cannot be read. */
 static void share_state_parse(const char *gate, struct sharing *sharing)
 {
 	char path[STATE_PATH];
