@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""`sluice suggest` proposes limits that fit the packets of a capture, and that observe."""
+"""`sluice suggest` proposes limits that fit the packets of a capture and drop nothing."""
 
 import contextlib
 import json
