@@ -12,9 +12,10 @@
  * the crossings of other keys in this set get no record.
  *
  * An examination costs 50 ns if many sources are refused, so few refusals are examined. A bucket
- * stores the last refusal that was examined: equal refusals are examined once in a jiffy. If the
- * sources have no buckets, a CPU examines up to SL_EXAMINED_PER_JIFFY refusals in a jiffy. If there
- * are more, the CPU counts one lost crossing, because it does not know how many there were.
+ * stores the last refusal that was examined: equal refusals are examined once in a jiffy, unless a
+ * source may have several keys under the limit. If the sources have no buckets, a CPU examines up
+ * to SL_EXAMINED_PER_JIFFY refusals in a jiffy. If there are more, the CPU counts one lost
+ * crossing, because it does not know how many there were.
  */
 #ifndef SLUICE_RECORD_H
 #define SLUICE_RECORD_H
@@ -103,12 +104,11 @@ static __always_inline enum crossing offender_refuse(struct sl_offender *way, __
 }
 
 /*
- * Updates the way of a refused key, and stores its index. A key without a way replaces a key that
- * is within its limit. If another CPU takes that way first, the key's next refusal counts as the
- * crossing.
+ * Updates the way of a refused key. A key without a way replaces a key that is within its limit. If
+ * another CPU takes that way first, the key's next refusal counts as the crossing.
  */
 static __always_inline enum crossing offenders_refuse(struct sl_offender_set *set, __u32 mark,
-						      __u32 second, bool begins, __u32 *ret_way)
+						      __u32 second, bool begins)
 {
 	struct sl_offender *unused = NULL;
 	__u64 seen;
@@ -116,14 +116,10 @@ static __always_inline enum crossing offenders_refuse(struct sl_offender_set *se
 	for (__u32 i = 0; i < SL_OFFENDER_WAYS; i++) {
 		struct sl_offender *way = &set->way[i];
 
-		if (read_once(way->mark) == mark) {
-			*ret_way = i;
+		if (read_once(way->mark) == mark)
 			return offender_refuse(way, second, begins);
-		}
-		if (!unused && !offender_is_over(way, second)) {
+		if (!unused && !offender_is_over(way, second))
 			unused = way;
-			*ret_way = i;
-		}
 	}
 	if (!unused)
 		return CROSSING_LOST;
@@ -162,20 +158,19 @@ BPF_GLOBAL int crossing_record(const struct packet *packet, const struct verdict
 	struct state_key key;
 	struct digest digest;
 	enum crossing result;
-	__u32 index, second, mark, way = 0;
+	__u32 index, second;
 
 	if (!packet || !verdict || !limit || !gate || !here)
 		return 0;
 	key = packet_key(packet, limit);
 	digest = state_digest(hash_secret, &key);
-	mark = digest.mark | 1;
 	index = digest.place % SL_OFFENDER_SETS;
 	set = bpf_map_lookup_elem(&offenders, &index);
 	if (!set)
 		return 0;
 	second = record_second(packet, gate);
-	result = offenders_refuse(set, mark, second,
-				  limit->block && verdict->reason == SL_DROP_OVER_LIMIT, &way);
+	result = offenders_refuse(set, digest.mark | 1, second,
+				  limit->block && verdict->reason == SL_DROP_OVER_LIMIT);
 	if (result == CROSSING_NONE)
 		return 0;
 	record_turn(here, second);
@@ -190,10 +185,7 @@ BPF_GLOBAL int crossing_record(const struct packet *packet, const struct verdict
 	crossing->record.limit = limit->id;
 	crossing->record.origin = origin;
 	crossing->record.slot = limit->slot;
-	__builtin_memcpy(crossing->key, key.addr, sizeof(crossing->key));
 	crossing->blocked_until = key_blocked_until(limit, &key, digest);
-	crossing->place = index * SL_OFFENDER_WAYS + way;
-	crossing->mark = mark;
 	bpf_ringbuf_submit(crossing, 0);
 	return 0;
 }

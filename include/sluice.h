@@ -672,10 +672,7 @@ struct sl_record {
 /* A crossing: a limit refuses a key that was within the limit, or begins to block a key. */
 struct sl_crossing {
 	struct sl_record record;
-	__u8 key[16];	     /* address part of the limit's key: a masked source or destination */
 	__u64 blocked_until; /* end of the key's block, on the clock of `ns`; 0: not blocked */
-	__u32 place;	     /* index of the way in map `offenders` that has the key */
-	__u32 mark;	     /* `mark` of the way at `place` */
 };
 
 /* Largest number of bytes in a sample. A sample of SL_SAMPLE_SHORT bytes needs less room. */

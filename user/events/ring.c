@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>
-#include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 
 #include "base/cleanup.h"
@@ -135,18 +134,4 @@ void ring_close(struct event_ring **ring)
 	ring_buffer__free(this->buffer);
 	free(this);
 	*ring = NULL;
-}
-
-int ring_is_over(const struct gate *gate, const struct sl_crossing *crossing, bool *ret)
-{
-	uint32_t set = crossing->place / SL_OFFENDER_WAYS, second;
-	const struct sl_offender *way;
-	struct sl_offender_set ways;
-
-	if (bpf_map_lookup_elem(gate->map[MAP_OFFENDERS], &set, &ways))
-		return gate_map_unread(gate, MAP_OFFENDERS, errno);
-	way = &ways.way[crossing->place % SL_OFFENDER_WAYS];
-	second = jiffies_now() * gate->machine.jiffy_ns >> SL_SECOND_SHIFT;
-	*ret = way->mark == crossing->mark && (int32_t)(second - way->refused) < 2;
-	return 0;
 }

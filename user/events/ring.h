@@ -12,7 +12,6 @@
 #ifndef SLUICE_EVENTS_RING_H
 #define SLUICE_EVENTS_RING_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -54,8 +53,5 @@ int ring_renew(struct event_ring *ring);
 
 /* Ends the lease, and frees the ring. */
 void ring_close(struct event_ring **ring);
-
-/* Stores whether the key of a crossing is still over its limit: refused within the last second. */
-int ring_is_over(const struct gate *gate, const struct sl_crossing *crossing, bool *ret);
 
 #endif
