@@ -41,11 +41,14 @@ BPF_GLOBAL int duration_count(__u32 passes)
 	struct sl_durations *durations = durations_get();
 	struct sl_in_use *here = in_use_get();
 	struct sl_duration *duration;
+	__s64 ticks;
 	__u64 ns;
 
 	if (!durations || !here)
 		return 0;
-	ns = (clock_ticks() - here->timed_at) / SL_TICKS_PER_NS;
+	/* the kernel's clock may step back by some ns when its speed is adjusted */
+	ticks = clock_ticks() - here->timed_at;
+	ns = ticks > 0 ? ticks / SL_TICKS_PER_NS : 0;
 	duration = passes ? &durations->passed : &durations->dropped;
 	duration->bucket[duration_bucket(ns)]++;
 	duration->ns += ns;

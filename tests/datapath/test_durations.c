@@ -95,6 +95,21 @@ TEST(test_a_slow_map_lookup_is_in_the_bucket_of_its_duration)
 	}
 }
 
+/* The kernel's clock may step back while a packet is timed. */
+TEST(test_a_clock_that_steps_back_is_no_duration)
+{
+	struct rig *rig = rig_begin(state);
+	struct durations passed;
+
+	rig_list(rig, "192.0.2.1", SL_ACCESS_ALLOW, 0);
+	send_on(rig, 0, SL_DURATION_SAMPLE - 1);
+	*rig->lookup_ticks = -5 * NS;
+	send_on(rig, 0, 1);
+	passed = durations_of(rig, DURATIONS_PASS);
+	assert_int_equal(passed.histogram.bucket[0], 1);
+	assert_int_equal(passed.histogram.ns, 0);
+}
+
 /* Shipped programs measure the durations of packets by the kernel's clock. */
 TEST(test_shipped_programs_time_packets)
 {
