@@ -182,6 +182,8 @@ BPF_GLOBAL int crossing_record(const struct packet *packet, const struct verdict
 	}
 	record_fill(&crossing->record, packet, verdict, ifindex);
 	crossing->record.kind = SL_RECORD_CROSSING;
+	if (limit->observe) /* another limit may have dropped the packet */
+		crossing->record.reason = SL_PASS_WITHIN;
 	crossing->record.limit = limit->id;
 	crossing->record.origin = origin;
 	crossing->record.slot = limit->slot;
@@ -236,19 +238,22 @@ static __always_inline bool sample_is_due(const struct packet *packet,
 	return true;
 }
 
-/* Sets the members of a sample that name the limit that dropped the packet. */
+/* Sets the members of a sample that name the limit that dropped the packet, if a limit did. */
 static __always_inline void sample_set_limit(struct sl_record *record,
 					     const struct verdict *verdict)
 {
-	__u32 version = verdict->version, slot = 0;
+	__u32 version = verdict->version;
 	const struct sl_policy *policy = bpf_map_lookup_elem(&policies, &version);
 
-	while (slot < SL_LIMITS_MAX - 1 &&
-	       !(verdict->refused & (SL_MARK_OWN(slot) | SL_MARK_INHERITED(slot))))
-		slot++;
-	record->limit = policy && verdict->refused ? policy->spec[slot % SL_LIMITS_MAX].id : 0;
-	record->origin = policy && verdict->refused ? limit_origin(policy, version, slot) : 0;
-	record->slot = slot;
+	record->limit = record->origin = record->slot = 0;
+	for (__u32 slot = 0; policy && verdict->refused && slot < SL_LIMITS_MAX; slot++) {
+		if (!(verdict->refused & (SL_MARK_OWN(slot) | SL_MARK_INHERITED(slot))) ||
+		    policy->spec[slot].action == SL_ACTION_OBSERVE)
+			continue;
+		record->limit = policy->spec[slot].id;
+		record->origin = limit_origin(policy, version, slot);
+		record->slot = slot;
+	}
 }
 
 /* Records a sample of a dropped packet. room: the size of `bytes`, a constant. */

@@ -199,6 +199,37 @@ TEST(test_what_a_crossing_contains)
 	ring_close(&ring);
 }
 
+/*
+ * Limit "seen" observes, and limit "hard" starts empty, so "hard" drops the first packet of a new
+ * source. If the packet exceeds both, the sample and the reasons of the crossings show this.
+ */
+TEST(test_a_limit_that_observes_drops_nothing)
+{
+	struct rig *rig = rig_begin(state);
+	struct event_ring *ring = reader(rig, 9, SL_SAMPLE_SHORT);
+	const struct sl_limit *seen;
+
+	rig_limits(rig, "default", "name hard rate 1/s burst 1 start empty",
+		   "name seen rate 1/h burst 1 per 24/56 action observe", NULL);
+	rig_budget(rig, "default", "1kpps", "100");
+	seen = rig_limit_named(rig, "192.0.2.1", "seen");
+	for (int i = 0; i < 4; i++) { /* "seen" refuses the last two packets */
+		send_by(rig, HOOK_XDP, "192.0.2.1", 1);
+		rig_clock_forward(rig, 4 * SECOND);
+	}
+	crossings_read(ring);
+	send_by(rig, HOOK_XDP, "192.0.2.2", 1);
+	assert_int_equal(crossings_read(ring), 2);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(got.crossing[i].record.reason,
+				 got.crossing[i].record.limit == seen->id ? SL_PASS_WITHIN
+									  : SL_DROP_OVER_LIMIT);
+	assert_int_equal(got.samples, 1);
+	assert_int_equal(got.sample[0].head.record.limit,
+			 rig_limit_named(rig, "192.0.2.1", "hard")->id);
+	ring_close(&ring);
+}
+
 /* The begin of each block is recorded, but at most one per SECOND. */
 TEST(test_the_begin_of_a_block_is_recorded)
 {
