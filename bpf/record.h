@@ -198,12 +198,22 @@ static __always_inline __u32 limit_origin(const struct sl_policy *policy, __u32 
 	return policy->origin[slot % SL_LIMITS_MAX] ?: SL_ORIGIN(SL_POLICY(version), slot);
 }
 
-/* Records a crossing, if due, for each limit that refused the packet. */
+/* Returns a refusal as a bucket stores it. */
+static __always_inline __u64 refusal_of(const struct packet *packet, const struct verdict *verdict)
+{
+	return packet->jiffy << 16 | verdict->reason << 8 | verdict->refused;
+}
+
+/*
+ * Records a crossing, if due, for each limit that refused the packet. Stores the refusal in the
+ * source's bucket, or NULL, if the source has only one key under each of these limits.
+ */
 BPF_GLOBAL int crossings_record(const struct packet *packet, const struct verdict *verdict,
-				__u32 ifindex)
+				struct sl_bucket *bucket, __u32 ifindex)
 {
 	const struct sl_policy *policy;
 	enum sl_family family;
+	bool is_apart = false;
 	__u32 version;
 
 	if (!packet || !verdict)
@@ -214,10 +224,14 @@ BPF_GLOBAL int crossings_record(const struct packet *packet, const struct verdic
 	for (int i = 0; policy && i < SL_LIMITS_MAX && i < policy->limits[family]; i++) {
 		const struct sl_limit *limit = &policy->limit[family][i];
 
-		if (verdict->refused & limit->mark)
-			crossing_record(packet, verdict, limit,
-					limit_origin(policy, version, limit->slot), ifindex);
+		if (!(verdict->refused & limit->mark))
+			continue;
+		is_apart |= limit->apart;
+		crossing_record(packet, verdict, limit, limit_origin(policy, version, limit->slot),
+				ifindex);
 	}
+	if (bucket && !is_apart)
+		bucket->refusal = refusal_of(packet, verdict);
 	return 0;
 }
 
@@ -306,9 +320,13 @@ static __always_inline int sample_record(void *ctx, bool is_xdp, const struct pa
 
 /* --- Both ------------------------------------------------------------------------------------ */
 
-/* Records the crossings of a packet and, if it was dropped, a sample. Returns 0. */
+/*
+ * Records the crossings of a packet if `examines` is set and, if it was dropped, a sample. bucket:
+ * the bucket of its source, or NULL. Returns 0.
+ */
 static __always_inline int record_both(void *ctx, bool is_xdp, struct packet *packet,
-				       const struct verdict *verdict, __u32 ifindex)
+				       const struct verdict *verdict, struct sl_bucket *bucket,
+				       bool examines, __u32 ifindex)
 {
 	const struct sl_gate *gate = gate_get();
 
@@ -318,20 +336,21 @@ static __always_inline int record_both(void *ctx, bool is_xdp, struct packet *pa
 		packet->jiffy = clock_jiffies();
 	if (!record_is_wanted(gate, packet->jiffy))
 		return 0;
-	if (verdict->refused)
-		crossings_record(packet, verdict, ifindex);
+	if (examines)
+		crossings_record(packet, verdict, bucket, ifindex);
 	return gate->samples ? sample_record(ctx, is_xdp, packet, verdict, gate) : 0;
 }
 
-BPF_GLOBAL int xdp_record(struct xdp_md *ctx, struct packet *packet, const struct verdict *verdict)
+BPF_GLOBAL int xdp_record(struct xdp_md *ctx, struct packet *packet, const struct verdict *verdict,
+			  struct sl_bucket *bucket, bool examines)
 {
-	return record_both(ctx, true, packet, verdict, ctx->ingress_ifindex);
+	return record_both(ctx, true, packet, verdict, bucket, examines, ctx->ingress_ifindex);
 }
 
 BPF_GLOBAL int skb_record(struct __sk_buff *skb, struct packet *packet,
-			  const struct verdict *verdict)
+			  const struct verdict *verdict, struct sl_bucket *bucket, bool examines)
 {
-	return record_both(skb, false, packet, verdict, skb->ifindex);
+	return record_both(skb, false, packet, verdict, bucket, examines, skb->ifindex);
 }
 
 /* Returns whether this CPU may examine a further refusal of sources without a bucket now. */
@@ -355,18 +374,12 @@ static __always_inline bool examination_is_due(const struct packet *packet)
 
 /* Returns whether a packet's refusal must be examined. bucket: its source's bucket, or NULL. */
 static __always_inline bool refusal_is_new(const struct packet *packet,
-					   const struct verdict *verdict, struct sl_bucket *bucket)
+					   const struct verdict *verdict,
+					   const struct sl_bucket *bucket)
 {
-	__u64 refusal = packet->jiffy << 16 | verdict->reason << 8 | verdict->refused;
-
 	if (!verdict->refused)
 		return false;
-	if (!bucket)
-		return examination_is_due(packet);
-	if (bucket->refusal == refusal)
-		return false;
-	bucket->refusal = refusal;
-	return true;
+	return bucket ? bucket->refusal != refusal_of(packet, verdict) : examination_is_due(packet);
 }
 
 /* Records a packet that was refused or dropped, if due. bucket: its source's bucket, or NULL. */
@@ -374,13 +387,14 @@ static __always_inline void packet_record(void *ctx, bool is_xdp, struct packet 
 					  const struct verdict *verdict, struct sl_bucket *bucket)
 {
 	const struct sl_gate *gate = gate_get();
+	bool examines = refusal_is_new(packet, verdict, bucket);
 
-	if (!refusal_is_new(packet, verdict, bucket) && !(gate && gate->samples))
+	if (!examines && !(gate && gate->samples))
 		return;
 	if (is_xdp)
-		xdp_record(ctx, packet, verdict);
+		xdp_record(ctx, packet, verdict, bucket, examines);
 	else
-		skb_record(ctx, packet, verdict);
+		skb_record(ctx, packet, verdict, bucket, examines);
 }
 
 #endif

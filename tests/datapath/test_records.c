@@ -341,6 +341,67 @@ TEST(test_few_refusals_of_sources_without_a_bucket_are_examined)
 	rig_check_counted(rig);
 }
 
+/* A reader of samples does not cause more examinations. */
+TEST(test_samples_do_not_cause_examinations)
+{
+	struct rig *rig = rig_begin(state);
+	struct event_ring *ring = reader(rig, 1, SL_SAMPLE_SHORT);
+
+	rig_set(rig, "default", "1/h", "1");
+	first_buckets_end(rig);
+	second_begin(rig);
+	send_many(rig, 0, 2 * SL_EXAMINED_PER_JIFFY);
+	assert_in_range(crossings_read(ring), SL_EXAMINED_PER_JIFFY, SL_EXAMINED_PER_JIFFY + 2);
+	assert_int_equal(got.samples, 1);
+	assert_int_equal(lost(rig), 1);
+	ring_close(&ring);
+}
+
+/* Without map `offenders`, each examination of a refusal records a crossing. */
+TEST(test_a_refusal_is_examined_once_in_a_jiffy)
+{
+	struct rig *rig = rig_begin(state);
+	struct event_ring *ring = reader(rig, 0, 0);
+
+	rig_set(rig, "default", "1/h", "1");
+	second_begin(rig);
+	send_by(rig, HOOK_XDP, "192.0.2.1", 2);
+	for (int i = 0; i < 4; i++) {
+		assert_int_equal(crossings_read(ring), i % 2 == 0);
+		rig_zero(rig, MAP_OFFENDERS);
+		if (i % 2)
+			rig_clock_forward(rig, JIFFY);
+		send_by(rig, HOOK_XDP, "192.0.2.1", 2);
+	}
+	ring_close(&ring);
+}
+
+/* In one jiffy, one source may exceed a limit of several keys. */
+TEST(test_each_key_of_a_source_crosses_its_limit)
+{
+	static const struct {
+		const char *words, *format;
+	} cases[] = {{"rate 1/h burst 1 per 32/128", "2001:db8::%u"},
+		     {"rate 1/h burst 1 per 32/64", "2001:db8:0:%u::1"}};
+	struct rig *rig = rig_begin(state);
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct event_ring *ring = reader(rig, 0, 0);
+
+		rig_limits(rig, "default", cases[i].words, NULL);
+		second_begin(rig);
+		for (unsigned int key = 1; key <= 5; key++) {
+			char source[64];
+
+			snprintf(source, sizeof(source), cases[i].format, key);
+			send_by(rig, HOOK_XDP, source, 3);
+		}
+		assert_int_equal(crossings_read(ring), 5);
+		assert_int_equal(lost(rig), 0);
+		ring_close(&ring);
+	}
+}
+
 /* Fills all ways of map `offenders` with other keys, which were last refused `ago` SECONDs ago. */
 static void offenders_fill(struct rig *rig, uint32_t ago)
 {
@@ -486,10 +547,12 @@ TEST(test_nothing_is_recorded_without_a_lease)
 	struct frame frame = frame_from("192.0.2.1", FRAME_LEAST);
 
 	rig_set(rig, "default", "1/h", "1");
+	first_buckets_end(rig);
 	for (int i = 0; i < 2; i++) {
 		gate->lease_until = i ? 0 : *rig->clock_jiffies; /* a lease until now, or none */
 		for (int hook = 0; hook < HOOKS; hook++)
 			rig_send(rig, hook, &frame, 5);
+		send_many(rig, 1, 2 * SL_EXAMINED_PER_JIFFY);
 		assert_false(rig_run(rig, HOOK_XDP, frame.bytes, 20));
 		assert_int_equal(crossings_read(ring), 0);
 		assert_int_equal(got.samples, 0);
