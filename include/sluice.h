@@ -640,7 +640,7 @@ struct sl_durations {
 
 /* --- Records for a reader of map `events` ---------------------------------------------------- */
 
-/* Size of ring buffer `events`, in bytes: for 1500 crossings, or 150 samples of whole packets. */
+/* Size of ring buffer `events`, in bytes: for 3600 crossings, or 150 samples of whole packets. */
 #define SL_EVENTS_BYTES (1 << 18)
 
 /* Largest number of crossings that a CPU records in a second. */
