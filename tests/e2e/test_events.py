@@ -406,6 +406,20 @@ def test_the_ring_is_read_again_after_a_resize(attached, watching):
     assert events.err.read_text() == "" and events.process.poll() is None
 
 
+def reader_of(lab):
+    """Returns the process that last began to read the ring."""
+    dump = json.loads(run("bpftool", "-j", "map", "dump", "pinned", lab.pins("gate")).out)
+    return dump[0]["formatted"]["value"]["lease_by"]
+
+
+def test_the_ring_is_read_when_its_reader_was_killed(attached, watching):
+    first, second = watching(name="first"), watching()
+    assert reader_of(attached) == first.process.pid
+    first.process.kill()
+    wait_until(lambda: reader_of(attached) == second.process.pid, "the ring is read", SECONDS)
+    assert "another process reads" in second.err.read_text()
+
+
 def blocks_of(data):
     """Yields type and body of each block of a pcapng file."""
     while data:

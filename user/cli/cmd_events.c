@@ -44,7 +44,8 @@ struct events_session {
 	struct events_look look;
 	struct events_watch watch;
 	struct gate gate;	 /* gate whose ring is read; `look` may reopen its own gate */
-	struct event_ring *ring; /* ring buffer of map `events`; NULL if another process reads it */
+	struct event_ring *ring; /* ring buffer of map `events`; NULL if it cannot be read */
+	bool is_busy;		 /* another process reads the ring buffer */
 	struct events_pcap pcap;
 	struct events_server server;
 	struct events_runner runner;
@@ -197,6 +198,7 @@ static int ring_begin(struct events_session *session)
 	ring_end(session);
 	err = gate_open(&session->gate, session->name, GATE_READ, NULL)
 		      ?: ring_open(&session->gate, &samples, on_record, session, &session->ring);
+	session->is_busy = err == -EBUSY;
 	if (!err || args->pcap)
 		return err;
 	error_drop(mark);
@@ -208,12 +210,16 @@ static int ring_begin(struct events_session *session)
 	return 0;
 }
 
-/* Extends the lease of the ring. If the gate was made again, begins to read the new gate's ring. */
+/*
+ * Extends the lease of the ring. Begins to read it if the gate was made again, or if the process
+ * that reads it has ended.
+ */
 static int ring_step(struct events_session *session, uint64_t pinned)
 {
 	unsigned int mark = error_count();
 
-	if (session->look.live.pinned != pinned)
+	if (session->look.live.pinned != pinned ||
+	    (session->is_busy && ring_is_free(&session->look.live.gate)))
 		return ring_begin(session);
 	if (!session->ring || !ring_renew(session->ring))
 		return 0;

@@ -97,6 +97,11 @@ int ring_open(const struct gate *gate, const struct ring_samples *samples, ring_
 	return err;
 }
 
+bool ring_is_free(const struct gate *gate)
+{
+	return __atomic_load_n(&gate->state->lease_until, __ATOMIC_ACQUIRE) <= jiffies_now();
+}
+
 int ring_fd(const struct event_ring *ring)
 {
 	return ring_buffer__epoll_fd(ring->buffer);

@@ -12,6 +12,7 @@
 #ifndef SLUICE_EVENTS_RING_H
 #define SLUICE_EVENTS_RING_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -41,6 +42,9 @@ typedef int ring_record_fn(const struct sl_record *record, size_t size, void *da
  */
 int ring_open(const struct gate *gate, const struct ring_samples *samples, ring_record_fn *fn,
 	      void *data, struct event_ring **ret);
+
+/* Returns whether no process reads the records of a gate now. */
+bool ring_is_free(const struct gate *gate);
 
 /* Returns an fd for poll(2), which is readable if there are records. */
 int ring_fd(const struct event_ring *ring);
