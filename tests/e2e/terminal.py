@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0
 """A terminal of tmux, in which a test types keys and reads the screen."""
 
+import contextlib
 import os
 import re
 import secrets
 import shlex
 import shutil
+import signal
 import subprocess
 
 import pytest
@@ -102,4 +104,11 @@ class Terminal:
         return self
 
     def __exit__(self, *_):
+        # With SIGHUP, a terminal that closes sends SIGCONT. That can cancel the SIGSTOP by which the
+        # leak check of the sanitizers stops the process, which then waits for the stop forever.
+        process = self.in_foreground()
+        if process:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(process, signal.SIGTERM)
+            wait_until(lambda: self.in_foreground() != process, "the program has ended")
         self.tmux("kill-server")
