@@ -274,6 +274,15 @@ def test_a_socket_of_a_killed_process_is_replaced(attached, watching):
     assert not os.path.exists(f"/run/sluice/{attached.gate}.events")
 
 
+def test_the_socket_of_a_killed_process_is_removed_with_the_gate(attached, watching):
+    first = watching()
+    first.close()
+    path = f"/run/sluice/{attached.gate}.events"
+    assert os.path.exists(path)
+    attached.sluice("detach", "all")
+    assert not os.path.exists(path)
+
+
 def test_all_events_end_with_the_watch_and_with_the_gate(attached, watching):
     attached.sluice("set", "default", "rate", "1/h", "burst", "5")
     for stops in False, True:

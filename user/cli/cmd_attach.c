@@ -4,6 +4,7 @@
 #include "attach/published.h"
 #include "attach/shaping.h"
 #include "cli/command.h"
+#include "events/stream.h"
 #include "gate/changed.h"
 #include "gate/maps.h"
 #include "gate/pins.h"
@@ -372,6 +373,7 @@ int gate_remove(struct gate *gate)
 	lock_file_remove(LOCK_KEEP, gate->name);
 	share_state_forget(gate->name);
 	gate_change_forget(gate->name);
+	events_server_forget(gate->name);
 	return 0;
 }
 

@@ -108,6 +108,16 @@ void events_server_close(struct events_server *server)
 	*server = EVENTS_SERVER_CLOSED;
 }
 
+void events_server_forget(const char *gate)
+{
+	const struct sockaddr_un address = stream_address(gate);
+	int fd = events_connect(gate);
+
+	if (fd == -ECONNREFUSED)
+		unlink(address.sun_path);
+	close_fd(&fd);
+}
+
 static void client_close(struct events_server *server, unsigned int at)
 {
 	close(server->client[at]);

@@ -48,6 +48,9 @@ void events_server_accept(struct events_server *server);
 /* Sends a line of event_json() to all clients. */
 void events_server_send(struct events_server *server, const char *line);
 
+/* Removes the socket that a killed process left, after its gate was removed. */
+void events_server_forget(const char *gate);
+
 /* --- Clients -------------------------------------------------------------------------------- */
 
 /*
