@@ -191,9 +191,8 @@ static void draw_view(struct viewer *viewer, unsigned int row, unsigned int rows
 	screen_line(row++, STYLE_TITLE, grid_titles(&viewer->grid, text));
 	if (viewer->view == VIEW_SOURCES && !viewer->order_count && row < rows)
 		screen_line(row++, STYLE_PLAIN,
-			    live_is_filtered(&viewer->live->wish)
-				    ? "no source matches the filter"
-				    : "no source has a bucket: no packets have arrived yet");
+			    live_is_filtered(&viewer->live->wish) ? "no source matches the filter"
+								  : "no source has a bucket now");
 	for (unsigned int i = viewer->first; row < rows; i++) {
 		const struct grid_row *line =
 			i - offset < viewer->grid.count ? &viewer->grid.rows[i - offset] : NULL;
