@@ -218,7 +218,8 @@ int lists_run(struct keep *keep)
 		return -EAGAIN; /* a list file is still bad: retry */
 	err = err ?: rules_apply(keep, &config, RENEW_LISTS);
 	if (err) {
-		error_warn("lists-unread", keep->object, "the lists of %s are unchanged",
+		error_warn("lists-unread", keep->object,
+			   "cannot read all lists of %s; their old content stays",
 			   keep->args->file);
 		return -EAGAIN;
 	}

@@ -472,11 +472,11 @@ static int fields_check(const struct spec *spec, unsigned int lengths, enum sl_k
 	for (enum spec_field field = 0; field < SPEC_FIELDS; field++)
 		if (spec_has(spec, field) && spec->count[field] != 1 &&
 		    spec->count[field] != lengths)
-			return refuse(at, field, "wrong-count", spec_names[field],
-				      "%u values for %u %s of per; write a value for each length, "
-				      "or one value for all",
-				      spec->count[field], lengths,
-				      plural(lengths, "length", "lengths"));
+			return refuse(
+				at, field, "wrong-count", spec_names[field],
+				"%u values for %u %s after 'per'; write a value for each length, "
+				"or one value for all",
+				spec->count[field], lengths, plural(lengths, "length", "lengths"));
 	return 0;
 }
 
@@ -532,7 +532,7 @@ static int name_set(const struct spec *spec, unsigned int index, struct limit *l
 	snprintf(whole, sizeof(whole), "%s%s", limit->spec.name, suffix);
 	if (strlen(whole) >= SL_NAME)
 		return error_misuse("bad-name", object_of("name", limit->spec.name),
-				    "each length of per makes a limit; the name '%s' would be "
+				    "each length after 'per' makes a limit; the name '%s' would be "
 				    "longer than %d characters",
 				    whole, SL_NAME - 1);
 	strcpy(limit->spec.name, whole);
