@@ -132,6 +132,7 @@ static int path_open(struct listeners *listeners, const char *path, gid_t group)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
 	_cleanup_close_ int fd = -1;
+	struct stat st;
 	bool is_used;
 
 	if (strlen(path) >= sizeof(address.sun_path))
@@ -142,7 +143,8 @@ static int path_open(struct listeners *listeners, const char *path, gid_t group)
 		return error_add(errno, "no-socket", path, "cannot listen: %s", strerror(errno));
 	is_used =
 		!connect(fd, (struct sockaddr *)&address, sizeof(address)) || errno != ECONNREFUSED;
-	if (!is_used)
+	/* connect(2) returns ECONNREFUSED for regular files too */
+	if (!is_used && !lstat(path, &st) && S_ISSOCK(st.st_mode))
 		unlink(path);
 	if (bind(fd, (struct sockaddr *)&address, sizeof(address)) ||
 	    (chown(path, -1, group) && errno != EPERM) || chmod(path, 0660) || listen(fd, BACKLOG))
