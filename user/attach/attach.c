@@ -44,7 +44,10 @@ static int xdp_relative_refuse(const struct gate *gate, const struct netdev *dev
 	if (!relative)
 		return 0;
 	owner = xdp_owner_find(relative->ifindex);
-	/* if that program is of this gate, hook ingress on `device` would charge packets twice */
+	/*
+	 * do not advise another hook on `device` if this gate attached `relative`, because packets
+	 * would be charged twice
+	 */
 	is_ours = !strcmp(owner.gate, gate->name);
 	return error_add(
 		EBUSY, "hook-taken", device->name,
@@ -445,9 +448,9 @@ static int detach_link(const struct gate *gate, const struct attachment *a, int 
 }
 
 /*
- * If a step fails, the device must filter as before, so detach() checks permissions first, and
- * removes the pins of programs last. If the command is killed before that, attachments_expire()
- * removes these pins later. If the pin is a symbolic link (-ELOOP), only removes that link.
+ * Detaches a device. First checks permissions, because after a failure the device must filter as
+ * before. Removes the pins of programs last. If the command is killed before that,
+ * attachments_expire() removes these pins later.
  */
 int detach(const struct gate *gate, const struct attachment *a)
 {
@@ -488,9 +491,9 @@ static int program_replace(const struct gate *gate, const struct attachment *a, 
 }
 
 /*
- * Replaces the program of an attachment, and updates its program_id. At any moment the running
- * program is pinned as PIN_PROGRAM or PIN_NEXT. A killed command leaves at most one of these pins
- * too many, which the next replacement removes.
+ * Replaces the program of an attachment, and updates its program_id. The running program is always
+ * pinned, as PIN_PROGRAM or PIN_NEXT. If the command is killed, an extra pin may be left. The next
+ * replacement removes it.
  */
 static int attachment_switch(const struct gate *gate, struct attachment *a, int program_fd)
 {

@@ -48,7 +48,7 @@ static void search_restart(void *data)
 }
 
 /*
- * Searches the hook for the filter. If the device has no clsact qdisc, finds none, and returns 0.
+ * Searches the hook for the filter. Returns 0 without a filter if the device has no clsact qdisc.
  */
 static int search_run(unsigned int ifindex, bool ingress, struct search *search)
 {

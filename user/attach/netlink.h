@@ -36,9 +36,9 @@ int message_failed(int err);
 int messages_run(const void *messages, size_t size, mnl_cb_t call, void *data);
 
 /*
- * Requests a dump, and calls `call` for each of its messages. If a change interrupts the dump,
- * calls `restart`, which discards what `call` has stored, and requests the dump again, at most 10
- * times in all. Returns 0 or a negative errno.
+ * Requests a dump, and calls `call` for each message. If the kernel reports that a change
+ * interrupted the dump, calls `restart`, which must discard the results so far, and repeats the
+ * request. Gives up after 10 requests. Returns 0 or a negative errno.
  */
 int route_dump(uint16_t type, const void *header, size_t header_size, void (*restart)(void *data),
 	       mnl_cb_t call, void *data);

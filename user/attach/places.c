@@ -291,8 +291,8 @@ static int attach_there(const struct gate *gate, struct programs *programs, stru
 }
 
 /*
- * Changes the mode on hook ingress or egress: attaches the new program, then detaches the old
- * program. No packet passes without a check, but packets that pass both programs are charged twice.
+ * Changes the mode on hook ingress or egress. Attaches the new program before it detaches the old
+ * program, so that every packet is checked. A packet that runs both programs is charged twice.
  */
 static int replace_tc(const struct gate *gate, struct programs *programs, struct placing *placing)
 {
@@ -308,8 +308,8 @@ static int replace_tc(const struct gate *gate, struct programs *programs, struct
 }
 
 /*
- * Changes the mode on hook xdp, which runs only one program. Meanwhile a program on hook ingress
- * judges the packets.
+ * Changes the mode on hook xdp, which runs only one program. During the change, a program on hook
+ * ingress filters the packets.
  */
 static int replace_xdp(const struct gate *gate, struct programs *programs, struct placing *placing)
 {

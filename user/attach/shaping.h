@@ -118,7 +118,7 @@ int shaping_check_new(const struct gate *gate, const struct shaping *shaping,
 
 /* Whether a device can delay packets, as shaping_look() found. */
 struct holding {
-	bool holds;    /* every packet passes an fq, or the device's qdiscs cannot be read */
+	bool holds;    /* the device has an fq for every packet, or its qdiscs cannot be read */
 	bool is_short; /* the fq has room for fewer packets than may wait, and drops others */
 	struct fq_limits least;
 	char *command; /* tc command that adds or enlarges the fq, or NULL; the caller frees it */

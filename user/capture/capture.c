@@ -315,7 +315,10 @@ static int packet_refuse(const struct capture *capture, const char *reason)
 			 capture->number + 1, reason);
 }
 
-/* Sets the time of a chosen packet, but at least to the time of the previous chosen packet. */
+/*
+ * If a packet has an earlier time than the previous packet, sets its time to the previous packet's
+ * time.
+ */
 static void time_clamp(struct capture *capture, struct capture_packet *packet)
 {
 	struct capture_totals *totals = &capture->totals;

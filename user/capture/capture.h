@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Capture: reads the packets of a pcap or pcapng file as Ethernet frames, in the order of their
- * times. libpcap reads the formats; capture/stream.h adds what libpcap hides. A file may contain
- * any bytes: at a bad packet, reading ends with an error that names the packet's number, but
- * earlier packets are valid. Only sluice-replay links libpcap.
+ * Capture: reads the packets of a pcap or pcapng file as Ethernet frames, in the order of the file.
+ * libpcap reads the formats; capture/stream.h reads the fields that libpcap omits. A bad packet
+ * ends the reading with an error that has the packet's number. Only sluice-replay links libpcap.
  */
 #ifndef SLUICE_CAPTURE_H
 #define SLUICE_CAPTURE_H
@@ -30,7 +29,7 @@ struct capture_choice {
 	bool has_to;	       /* select only frames to `to`, and group frames not from `to` */
 	uint8_t to[6];	       /* MAC address */
 	const char *interface; /* select this interface, by number or name; NULL: all */
-	uint32_t mtu;	       /* an IP packet longer than this was merged; 0: CAPTURE_MTU */
+	uint32_t mtu;	       /* MTU, to detect packets that GRO or GSO merged; 0: CAPTURE_MTU */
 };
 
 #define CAPTURE_MTU 1500

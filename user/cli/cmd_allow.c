@@ -35,7 +35,7 @@ struct listing {
 	bool ends_entries;     /* the end applies to each entry; otherwise, to the list */
 	unsigned int skipped;  /* number of bad lines of the file that were skipped */
 	struct ruleset entries;
-	struct ruleset absent; /* prefixes without an entry to remove, for unallow and undeny */
+	struct ruleset absent; /* unallow and undeny: prefixes that have no entry */
 	char file_name[SL_LIST_NAME];
 };
 
@@ -489,8 +489,8 @@ int entry_refuse_absent(const struct gate *gate, const struct rule *rule, enum s
 }
 
 /*
- * Prints a JSON array of prefixes, or a line for each prefix. format: the end of the line, with %s
- * for "allow" or "deny".
+ * Prints prefixes as a JSON array, or one per line. format: text that follows each prefix in a
+ * line, with %s for "allow" or "deny".
  */
 static void __attribute__((format(printf, 3, 0)))
 prefixes_print(const char *key, const struct ruleset *entries, const char *format,

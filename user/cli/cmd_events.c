@@ -43,7 +43,7 @@ struct events_session {
 	bool is_broken; /* the reader closed standard output */
 	struct events_look look;
 	struct events_watch watch;
-	struct gate gate;	 /* gate whose ring is read; `look` may reopen its own gate */
+	struct gate gate;	 /* gate of `ring`, opened apart from the gate of `look` */
 	struct event_ring *ring; /* ring buffer of map `events`; NULL if it cannot be read */
 	bool is_busy;		 /* another process reads the ring buffer */
 	struct events_pcap pcap;
@@ -178,8 +178,8 @@ static void ring_end(struct events_session *session)
 }
 
 /*
- * Begins to read the ring. If this process may not read it, or another process does, events are
- * found by counters alone; with --pcap, that is an error.
+ * Begins to read the ring buffer. If that fails, or another process reads it, finds events by
+ * counters alone; with --pcap, returns an error instead.
  */
 static int ring_begin(struct events_session *session)
 {

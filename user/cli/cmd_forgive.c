@@ -54,9 +54,8 @@ static struct sl_prefix pardon_reach(const struct pardon *pardon)
 }
 
 /*
- * Takes back the budget slices that CPUs hold for an address, if the address shares a state with
- * the forgiven source. They share a state if one of their limits has the same id; the policies may
- * differ, because one policy may inherit the limit of the other.
+ * Takes back the budget slices that CPUs hold for an address, if a limit of the address and a limit
+ * of the forgiven source have the same id. Such limits share a state.
  */
 static int sharer_forget(const struct gate *gate, const struct table *table,
 			 const struct pardon *pardon, const struct sl_prefix *address)

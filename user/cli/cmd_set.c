@@ -21,7 +21,7 @@ static void change_free(struct change *change)
 	rule_free(&change->lost);
 }
 
-/* Opens the gate, and reads the prefix's rule into `before` and `after`, for changing `after`. */
+/* Opens the gate, and copies the prefix's rule to change->before and change->after. */
 static int change_begin(const struct context *context, struct gate *gate,
 			const struct sl_prefix *prefix, struct change *change)
 {
@@ -91,9 +91,9 @@ static int refuse_fifth(const struct gate *gate, const struct rule *rule)
 }
 
 /*
- * Adds the limits to the rule, and replaces limits that have the same names. If the user did not
- * write a name, refuses to replace a limit that has another match: two limits may have the same
- * default name, such as udp-24 for port 24 and for each /24.
+ * Adds limits to a rule. A new limit replaces an old limit of the same name. If the name is a
+ * default, refuses to replace a limit that has another match: for example, udp-24 is the default
+ * name for port 24 and for each /24.
  */
 static int limits_put(const struct gate *gate, const struct limits *limits, bool is_named,
 		      struct rule *rule)

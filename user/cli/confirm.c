@@ -72,7 +72,7 @@ static int trial_undo(struct gate *gate, struct trial *trial)
 
 /* --- The waiting process ----------------------------------------------------------------- */
 
-/* Returns whether the trial goes on and its gate exists, which is assumed if it is unreadable. */
+/* Returns whether the trial goes on and its gate exists. Assumes that an unreadable gate exists. */
 static bool trial_is_open(const struct trial *trial)
 {
 	bool exists = true;

@@ -49,10 +49,10 @@ struct map {
 	const struct key *keys;
 	unsigned int count;
 	size_t size;	  /* size of item->data, which is cleared before the YAML map is read */
-	bool or_word;	  /* a list item may be a scalar, which sets the first key */
+	bool or_word;	  /* a list item may be a scalar: the value of the first key */
 	int access;	  /* enum sl_access, for `allow` and `deny` */
 	const char *many; /* what a list of scalars contains, such as "prefixes", for errors */
-	bool ends_bad;	  /* call `finish` even if one of the values has an error */
+	bool ends_bad;	  /* call `finish` even after an error in a value */
 	int (*finish)(struct config_reader *reader, const struct item *item);
 };
 
@@ -254,7 +254,7 @@ static int map_read(struct config_reader *reader, const struct node *node, const
 
 /* --- Claims --------------------------------------------------------------------------------- */
 
-/* Appends a policy or entry for claims_merge(). After an error, frees the policy. */
+/* Appends a claim for claims_merge(). After an error, frees the claim. */
 static int claim(struct config_reader *reader, const struct rule *rule, struct position at)
 {
 	if (!array_grow(reader->claims, reader->claim_count, reader->claim_room)) {
@@ -445,8 +445,8 @@ struct config_policy {
 };
 
 /*
- * Sets the fields that a limit lacks to the values of `defaults`. For a prefix other than
- * `default`, only takes the length in `per` for its own address family.
+ * Sets the fields that a limit lacks to the values in the map `defaults`. If the prefix is not
+ * `default`, `per` is the length for its address family.
  */
 static void defaults_add(const struct config_reader *reader, const struct sl_prefix *prefix,
 			 struct spec *spec)
@@ -600,7 +600,7 @@ static char *list_path(const struct config_reader *reader, const char *file)
 
 /*
  * Appends a claim for each rule of a set. Skips rules without access and lists, and rules whose end
- * on a list has passed: these entries were only checked.
+ * on a list has passed.
  */
 static int rules_claim(struct config_reader *reader, const struct ruleset *set, struct position at)
 {

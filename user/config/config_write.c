@@ -161,8 +161,8 @@ json_t *config_json(const struct config *config)
 /* --- YAML ----------------------------------------------------------------------------------- */
 
 /*
- * Returns whether all YAML parsers read the text as a string without quotes. With a colon, some
- * read it as a key, a base-60 number or a date. A name may look like a number, a date or a boolean.
+ * Returns whether every YAML parser reads the text as a string if it has no quotes. Refuses a
+ * colon, because some parsers read "1:2" as a key, a base-60 number or a date.
  */
 static bool is_plain(const char *text)
 {

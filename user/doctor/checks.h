@@ -21,8 +21,8 @@ struct subject {
 	char exec[NETNS_EXEC];					       /* "ip netns exec NETNS " */
 	char sluice[NETNS_OPTION + GATE_NAME + sizeof("sluice -g  ")]; /* sluice -n NETNS -g GATE */
 	/*
-	 * Texts that the check sets for {0} to {4} in the finding's text and advice. part[0] is the
-	 * object of the finding; NULL means the name of the subject.
+	 * The texts for {0} to {4} in the finding's text and advice. part[0] is the object of the
+	 * finding. If it is NULL, the object is the name of the subject.
 	 */
 	char *part[SUBJECT_PARTS];
 	bool failed; /* there was no memory for a text in `part` */

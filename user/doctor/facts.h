@@ -113,9 +113,8 @@ struct doctor_facts {
 };
 
 /*
- * Reads the facts of gates, and of the host if `has_host` is set. If something cannot be read,
- * stores the error as a fact. If a gate has a device, sleeps for asked->watch_ns to count packets.
- * Returns 0 or -ENOMEM.
+ * Reads the facts of gates, and of the host if `has_host` is set. Stores read errors as facts. If a
+ * gate has a device, sleeps for asked->watch_ns to count packets. Returns 0 or -ENOMEM.
  */
 int doctor_read(const struct asked *asked, bool has_host, struct doctor_facts *ret);
 void doctor_free(struct doctor_facts *facts);

@@ -122,7 +122,7 @@ static uint64_t cpu_now(void)
 	return clock_read(CLOCK_THREAD_CPUTIME_ID);
 }
 
-/* Ends a run of a task that began when cpu_now() was `begun`. Sets when the next run is due. */
+/* Sets when a task is due again. begun: cpu_now() at the start of the task's last run. */
 static void task_end(struct live_task *task, uint64_t begun)
 {
 	uint64_t rest = (cpu_now() - begun) * TASK_REST;
@@ -194,8 +194,8 @@ static int part_count(struct live *live, uint32_t part)
 }
 
 /*
- * Reads the next part of the table of states. If the table is mapped, the first refresh reads all
- * parts. Until all parts were read, assumes that unread parts are as full as the others.
+ * Reads the next part of the table of states. The first refresh reads all parts if the table is
+ * mapped. Until all parts are read, assumes that unread parts are as full as read parts.
  */
 static int fill_refresh(struct live *live)
 {
@@ -231,8 +231,8 @@ static void line_rates(const struct sl_counters *before, const struct sl_counter
 }
 
 /*
- * Returns the line of the same policy in the counters of the previous refresh, or NULL. places: for
- * each policy number, the position of its line in `before` + 1.
+ * Returns the previous refresh's line for the same policy, or NULL. places: for each policy number,
+ * the index of its line in `before` plus 1.
  */
 static const struct stats_line *line_before(const struct stats *before, const uint32_t *places,
 					    const struct stats_line *line)
@@ -659,7 +659,7 @@ static int states_copy(const struct live *live, const struct sl_prefix *source, 
 int live_table_open(const struct live *live, const struct sl_prefix *sources, unsigned int count,
 		    struct table *ret)
 {
-	/* index_count is the room for entries at first, and their number later */
+	/* index_count is the capacity at first, and later the number of entries */
 	struct table table = {.index_count = count * live->gate.machine.cpus * SL_LIMITS_MAX};
 	int err = 0;
 

@@ -96,8 +96,8 @@ static int remake_copy_rules(const struct gate *gate, struct gate *next,
 }
 
 /*
- * Returns the state of a budget. If the budget is full, returns an `empty_at` as if it became full
- * at `now`, so that budgets_add() can compute later charges from the change of `empty_at`.
+ * Returns the state of a budget. For a full budget, `empty_at` is as if the budget became full at
+ * `now`, so that budgets_add() can compute later charges from the change of `empty_at`.
  */
 static struct sl_state remake_read_budget(const struct gate *gate, uint32_t number, uint64_t now)
 {
@@ -343,7 +343,7 @@ int remake(struct gate *gate, const struct gate_sizes *sizes)
 		err = rules_recover(gate, NULL);
 	if (err)
 		return err;
-	rules_expire(gate); /* rules that have ended need no room */
+	rules_expire(gate); /* do not copy expired rules */
 	err = next_make(gate, sizes, &next);
 	if (err)
 		return err;

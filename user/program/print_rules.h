@@ -28,8 +28,8 @@ void print_commands(const struct rule *rule, const struct sl_list_info *lists,
 
 /*
  * Prints a rule as JSON: {"prefix", "list", "seconds_left", "lists", "list_seconds_left", "limits",
- * "inherit", "newcomers"}, without keys whose value is empty. "list" is "allow" or "deny", for a
- * runtime entry. If `rule` is NULL, prints null.
+ * "inherit", "newcomers"}. Omits keys without a value. "list" is the access of a runtime entry:
+ * "allow" or "deny". If `rule` is NULL, prints null.
  */
 void print_rule(const char *key, const struct rule *rule, const struct sl_list_info *lists);
 

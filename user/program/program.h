@@ -227,7 +227,10 @@ struct words_end {
 	const char *operand;	    /* the first operand, or NULL */
 };
 
-/* Returns the state after the words that follow the command's name. Ignores wrong words. */
+/*
+ * Parses the words after the command's name. Returns the parser's state at their end. Ignores wrong
+ * words.
+ */
 struct words_end words_scan(const struct command *command, char *const words[], unsigned int count);
 
 #define WORD_TEXT 64 /* buffer size for a word in a table, in bytes */

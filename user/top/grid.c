@@ -454,7 +454,9 @@ static void columns_place(struct grid *grid, unsigned int from, unsigned int to,
 	}
 }
 
-/* Widens columns up to their widest cells while the screen has room, lower ranks first. */
+/*
+ * Widens columns up to their widest cells while the screen has room. Starts with the lowest rank.
+ */
 static void columns_widen(struct grid *grid, unsigned int width, unsigned int *used)
 {
 	for (unsigned int rank = 0; rank <= RANK_SPARE; rank++) {

@@ -105,7 +105,7 @@ static void colors_begin(void)
 	init_pair(STYLE_WARNS, COLOR_YELLOW, -1);
 }
 
-/* Disables Ctrl-S. Otherwise it would block a write, and signals are blocked during a write. */
+/* Disables Ctrl-S, because it would block a write while signals are blocked. */
 static void flow_end(void)
 {
 	struct termios settings;
