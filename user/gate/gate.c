@@ -127,7 +127,7 @@ bool gate_map_is_private(enum gate_map map)
 	return private_maps[map].type;
 }
 
-/* Returns max_entries of a private map, computed from the sizes in map `gate`. */
+/* Returns the value of max_entries that a private map must have. Computes it from map `gate`. */
 static uint32_t private_entries(const struct gate *gate, enum gate_map map)
 {
 	switch (map) {
@@ -332,7 +332,9 @@ static int views_refresh(const struct gate *gate)
 	return err;
 }
 
-/* If the maps cannot be read, which should not happen, a reader's copies stay unchanged. */
+/*
+ * If the kernel cannot read the maps, the copies of a reader stay unchanged. This is not expected.
+ */
 uint32_t gate_generation(const struct gate *gate)
 {
 	uint32_t generation = gate->state->generation;
@@ -343,7 +345,10 @@ uint32_t gate_generation(const struct gate *gate)
 	return __atomic_load_n(&gate->state->generation, __ATOMIC_ACQUIRE);
 }
 
-/* Opens a view of an array map, and sets pointer `to` to its values. Returns 0 or -errno. */
+/*
+ * Maps the values of an array map into memory, and stores their address in `to`. Returns 0 or
+ * -errno.
+ */
 #define VIEW_OPEN(gate, which, from, entries, to)                                                  \
 	({                                                                                         \
 		int err_ = array_view_open((gate)->map[from], entries, sizeof(*(to)),              \

@@ -204,7 +204,7 @@ uint32_t gate_policies_seen(const struct gate *gate);
  */
 unsigned int gate_divided_by(const struct gate *gate, uint64_t now);
 
-/* Notes that commands print once per gate, as bits of `noted` in struct sl_gate. */
+/* Hints that commands print only once per gate. `noted` in struct sl_gate has a bit per hint. */
 enum gate_note {
 	GATE_NOTE_BUDGET = 1 << 0, /* a policy has no budget for new sources */
 	GATE_NOTE_SHARE = 1 << 1,  /* a limit is shared, but `sluice share` does not run */

@@ -14,7 +14,7 @@
 
 enum list_mode {
 	LIST_PUT,     /* add the specified prefixes */
-	LIST_REPLACE, /* add the specified prefixes, and remove all others */
+	LIST_REPLACE, /* replace all prefixes by the specified prefixes */
 	LIST_TAKE,    /* remove the specified prefixes */
 	LIST_DROP,    /* remove all prefixes */
 };

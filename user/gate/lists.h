@@ -11,7 +11,7 @@ struct list_counts {
 	unsigned int fresh; /* specified prefixes that were not on the list */
 	unsigned int same;  /* specified prefixes that were on the list */
 	unsigned int gone;  /* prefixes that were removed from the list */
-	unsigned int cut;   /* prefixes that now end earlier than before */
+	unsigned int cut;   /* prefixes whose new end is earlier than their old end */
 	unsigned int ended; /* specified prefixes that have already ended */
 };
 
@@ -35,8 +35,9 @@ int list_drop(struct gate *gate, const char *name, struct list_counts *ret);
 int list_named(const struct gate *gate, const char *name, struct sl_list_info *ret);
 
 /*
- * Copies the list that option -f specifies by its name or by its file. Returns an error if there is
- * no such list, or if one list has this name and another list has this file.
+ * Copies the list that option -f specifies. `text` is the name of the list, or its file. Returns an
+ * error if there is no such list, or if `text` is the name of one list and the file of another
+ * list.
  */
 int list_of_file(const struct gate *gate, const char *text, struct sl_list_info *ret);
 

@@ -14,10 +14,7 @@
  */
 int gate_maps_open(struct gate *gate);
 
-/*
- * During a resize, opens the next gate of an open gate. Map `gate` is in next/, and each other map
- * is in next/ or in the gate's directory. `ret` has no open directories.
- */
+/* Opens the next maps of an open gate during a resize. `ret` gets the maps, but no directories. */
 int gate_maps_open_next(const struct gate *gate, struct gate *ret);
 
 #endif

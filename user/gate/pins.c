@@ -402,7 +402,7 @@ int gate_dir_lock(struct gate *gate, bool make)
 {
 	do {
 		_cleanup_pins_ struct pins root = PINS_CLOSED;
-		/* `detach` of another gate may have removed PINS_ROOT: make it again */
+		/* make PINS_ROOT again if `detach` of another gate has removed it */
 		int err = pins_open_root(make, &root);
 
 		if (!err && make && root.fd >= 0)

@@ -157,9 +157,9 @@ int gate_refuse_missing(const char *name);
 int bpffs_mount(void);
 
 /*
- * Returns an error if a new bpffs would be removed together with this mount namespace, as under `ip
- * netns exec`. It assumes this if the mount namespace has no bpffs, and an ancestor process has
- * another mount namespace. The error names the namespace that contains the gates.
+ * Returns an error if the kernel would remove a new bpffs together with this mount namespace, as
+ * under `ip netns exec`. This is assumed if the mount namespace has no bpffs, and an ancestor
+ * process has another mount namespace. The error names the mount namespace that contains the gates.
  */
 int bpffs_refuse_private(void);
 

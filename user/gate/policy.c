@@ -135,8 +135,8 @@ static bool version_is_sound(const struct gate *gate, const struct sl_policy *po
 }
 
 /*
- * Copies a policy version. If the version is free or damaged, the copy has `since` 0 and no limits,
- * but keeps the base of the counters. Returns 0, or -EUCLEAN if the version is damaged.
+ * Copies a policy version. If the version is free or damaged, the copy has `since` 0 and no limits.
+ * It always has the base of the counters. Returns 0, or -EUCLEAN if the version is damaged.
  */
 static int version_copy(const struct gate *gate, uint32_t version, struct sl_policy *ret)
 {
@@ -435,7 +435,7 @@ struct version_limits {
 	unsigned int count;
 };
 
-/* Collects the rule's own limits, and the parent's limits that have other names. */
+/* Collects the limits of a rule, and each limit of its parent whose name the rule does not use. */
 static void candidates_make(const struct gate *gate, const struct rule *rule, uint32_t parent,
 			    struct version_limits *ret)
 {

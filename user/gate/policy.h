@@ -37,7 +37,7 @@ const struct sl_policy *policy_in_force(const struct gate *gate, unsigned int nu
 
 /*
  * Copies the list at an index. If the list is free or damaged, the copy has `since` 0 and no name.
- * Returns 0, or -EUCLEAN without adding an error if the list is damaged.
+ * Returns 0, or -EUCLEAN if the list is damaged. Does not call error_add().
  */
 int list_info_read(const struct gate *gate, unsigned int index, struct sl_list_info *ret);
 
@@ -98,8 +98,9 @@ int policy_parent(const struct gate *gate, const struct sl_prefix *prefix, uint3
 		  uint32_t *ret);
 
 /*
- * Returns whether a version is in use and inherits limits, and stores its prefix. Unlike
- * policy_version(), makes no copy, because each change calls this function for all versions.
+ * Returns whether a version is in use and inherits limits. Stores the prefix of the version. Makes
+ * no copy of the version (unlike policy_version()), because each change calls this function for all
+ * versions.
  */
 bool policy_version_inherits(const struct gate *gate, uint32_t version, struct sl_prefix *ret);
 

@@ -85,7 +85,10 @@ int rules_get(const struct gate *gate, const struct sl_prefix *prefix, struct ru
 			 lists_bits(lists), ret);
 }
 
-/* Reads the rules of a generation. The caller checks that the generation has not changed. */
+/*
+ * Reads the rules of a generation. If the generation changes meanwhile, the result is invalid, so
+ * the caller must check it.
+ */
 static int rules_read_once(const struct gate *gate, uint32_t generation, struct ruleset *set)
 {
 	_cleanup_free_ struct rulemap_entry *entries = NULL;

@@ -9,7 +9,10 @@
 /* Reads the lists and all rules in force, sorted by prefix. Omits runtime entries that ended. */
 int rules_read(const struct gate *gate, struct ruleset *ret);
 
-/* Stores the number of rules. Counts all rules if a change is in progress or was interrupted. */
+/*
+ * Stores the number of rules. During a change, or after an interrupted change, reads all rules to
+ * count them.
+ */
 int rules_count(const struct gate *gate, unsigned int *ret);
 
 /* Reads the rule of exactly this prefix, or an empty rule if there is no rule. */

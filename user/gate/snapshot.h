@@ -23,7 +23,7 @@ struct gate_snapshot {
 	uint32_t generation, trial;
 	bool on_trial;
 	struct array_view view; /* the value of map `gate` in memory */
-	struct sl_gate *state;	/* the state in `view`; NULL before gate_snapshot_take() */
+	struct sl_gate *state;	/* the value in `view`; NULL before gate_snapshot_take() */
 	int map[GATE_MAPS];	/* fds of the maps; -1 if a map is not open */
 };
 
@@ -35,7 +35,7 @@ struct gate_snapshot {
 
 /* Changes since the last update, as bits. */
 enum gate_changed {
-	CHANGED_GATE = 1,  /* the gate was removed, was made again, or got other maps */
+	CHANGED_GATE = 1,  /* the gate was removed or replaced, or its maps were replaced */
 	CHANGED_RULES = 2, /* the generation has changed */
 	CHANGED_TRIAL = 4, /* a trial has begun or ended */
 };

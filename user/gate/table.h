@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Gate: reads and changes the table of states (include/ways.h) while packets change it. A command
- * may read, charge and refill existing states. Only packets insert states, because only BPF
- * programs can lock sets.
+ * Gate: reads and changes entries of map `states` (include/ways.h) while packets change them.
+ * Commands never insert entries, because only BPF programs can lock the sets of the map.
  */
 #ifndef SLUICE_GATE_TABLE_H
 #define SLUICE_GATE_TABLE_H

@@ -111,7 +111,7 @@ static void entry_recover(const struct gate *gate, struct rulemap_entry *entry, 
 		entry->action = ENTRY_REMOVE;
 }
 
-/* Counts the gate's hosts, prefixes and runtime allows, and stores the counts for packets. */
+/* Counts the gate's hosts, prefixes and runtime allows. Writes the counts to map `gate`. */
 static void counts_set(struct gate *gate, const struct rulemap_entry *entries, unsigned int count)
 {
 	uint32_t hosts = 0, prefixes = 0, allows = 0;
@@ -216,9 +216,8 @@ void rules_expire_some(struct gate *gate)
 /* --- Preparing one rule --------------------------------------------------------------------- */
 
 /*
- * The functions below return -ECANCELED if they have added an error, and any other errno if they
- * have not. A full map `splits` has its own errno, because room_make() enlarges `splits` in another
- * way.
+ * Errors of the functions below. -ECANCELED means that error_add() was called. For any other errno,
+ * error_add() was not called.
  */
 #define NO_POLICY (-EDQUOT) /* errno if no policy is free */
 #define NO_SPLIT  (-EXFULL) /* errno if map `splits` is full */

@@ -109,7 +109,7 @@ struct keep {
 	struct stamp stamp;   /* stamp of the rules file that was last read or reported */
 	bool has_config;
 	bool file_is_bad;   /* the last reload failed: the rules file is invalid */
-	bool lists_are_new; /* entries from the rules file must be written to `lists_path` */
+	bool lists_are_new; /* `lists_path` must be written */
 
 	struct gate_snapshot snapshot;
 	bool is_hidden;		       /* another mount hides the gate's path */

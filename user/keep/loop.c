@@ -25,7 +25,7 @@
  */
 #define EVENTS_EVERY_MS 10
 
-/* Ignore suspensions shorter than this: suspended_ms() reads two clocks one after the other. */
+/* Ignore shorter suspensions. suspended_ms() is not exact, because it reads two clocks in turn. */
 #define SUSPENDED_MIN_MS 20
 
 /* Retry a failed step after RETRY_MIN_MS. Each failure doubles the delay, up to RETRY_MAX_MS. */

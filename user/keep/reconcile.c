@@ -24,7 +24,7 @@ static bool entry_equal(const struct rule *a, const struct rule *b)
 
 enum parts {
 	PARTS_LISTS,
-	PARTS_ENTRIES, /* copy lists and runtime entries */
+	PARTS_ENTRIES, /* copy lists and runtime entries, but no policies */
 	PARTS_ALL,     /* copy lists, runtime entries and policies */
 };
 
@@ -59,8 +59,9 @@ static int reconcile_copy_rules(const struct ruleset *set, uint64_t lists, enum 
 }
 
 /*
- * Adds the parts of `from` that `rule` lacks; both have the same prefix. `places` maps the index of
- * a list in from's set to its index in rule's set, or to -1, which skips the list.
+ * Adds the limits, lists and entries of `from` that `rule` lacks. Both rules have the same prefix.
+ * `places` maps the index of a list in from's set to its index in rule's set. An index of -1 skips
+ * the list.
  */
 static int rule_join(const struct rule *from, const int *places, struct rule *rule)
 {

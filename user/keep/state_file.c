@@ -35,9 +35,9 @@ static void boot_read(char ret[BOOT_TEXT])
 /* --- Parsing -------------------------------------------------------------------------------- */
 
 /*
- * Converts `left_ms`, the remaining time at the save, to an end; 0 means that the entry never ends.
- * If the entry has ended since, sets `ret_ended`, and stores no end. Returns false if `left_ms` is
- * invalid.
+ * Converts `left_ms`, the lifetime that an entry had when it was saved, to an end time. A lifetime
+ * of 0 means that the entry never ends. If the entry has already ended, sets `ret_ended`. Returns
+ * false if `left_ms` is invalid.
  */
 static bool end_parse(json_int_t left_ms, uint64_t passed_ms, uint32_t *ret, bool *ret_ended)
 {

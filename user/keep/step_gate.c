@@ -17,7 +17,9 @@ bool gate_is_hidden(const struct keep *keep, struct mount *ret)
 
 	if (keep->snapshot.state)
 		return gate_snapshot_is_hidden(keep->args->gate, &keep->snapshot, ret);
-	/* before the first reload, only the state file has the device number of the gate's bpffs */
+	/*
+	 * before the first reload, the device number of the bpffs is known only from the state file
+	 */
 	return !keep->has_config && keep->runtime.bpffs && keep->runtime.is_of_boot &&
 	       mount_hides(gate_path(keep->args->gate, "", path), keep->runtime.bpffs, ret);
 }
@@ -112,7 +114,7 @@ int look_run(struct keep *keep)
 			step_at(keep, i, now_ms());
 	if (changed & (CHANGED_RULES | CHANGED_TRIAL))
 		step_soon(keep, STEP_SAVE, SAVE_WAIT_MS);
-	/* finish an interrupted resize, unless STEP_RENEW will retry this */
+	/* finish an interrupted resize now, unless STEP_RENEW is already scheduled to retry it */
 	if (keep->snapshot.has_next && !keep->snapshot.on_trial &&
 	    !keep->steps[STEP_RENEW].retry_ms)
 		step_soon(keep, STEP_RENEW, 0);
@@ -121,7 +123,10 @@ int look_run(struct keep *keep)
 
 /* --- The state file ------------------------------------------------------------------------- */
 
-/* Writes the state file, but not during a trial, whose end may undo the rules. */
+/*
+ * Writes the state file. Does nothing during a trial, because the end of the trial may undo the
+ * rules.
+ */
 int save_run(struct keep *keep)
 {
 	const struct ruleset *file = &keep->config.rules, none = {0};

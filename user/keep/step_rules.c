@@ -193,7 +193,7 @@ int reload_run(struct keep *keep)
 	return is_misuse ? 0 : err;
 }
 
-/* Reads the lists that the last applied rules file names. The file may name others now. */
+/* Reads the lists that the rules file named when it was last applied. */
 int lists_run(struct keep *keep)
 {
 	_cleanup_(config_free) struct config config = {0};

@@ -128,8 +128,8 @@ void watch_netns(struct keep *keep)
 /* --- Devices -------------------------------------------------------------------------------- */
 
 /*
- * Opens a netlink socket in a namespace. Does nothing if the socket is open, or if the namespace
- * does not exist; `netns` is then 0.
+ * Opens a netlink socket in a network namespace. Does nothing if the socket is already open. Sets
+ * `netns` to 0 if the namespace does not exist.
  */
 static int socket_add(struct watch *watch, uint64_t netns)
 {

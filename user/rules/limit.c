@@ -14,7 +14,9 @@
 /* The slices of a state, on all CPUs together, contain at most 1/16 of the state's burst. */
 #define SLICES_PART 16
 
-/* A limit has slices only if each is worth 2 packets. A smaller slice is used up too soon. */
+/*
+ * A limit uses slices only if each slice is worth 2 packets. Smaller slices are used up too soon.
+ */
 #define SLICE_PACKETS_MIN 2
 
 /* Slices end one jiffy early, because a CPU's jiffy may be late, and the CPUs' clocks differ. */

@@ -45,8 +45,8 @@ struct spec {
 };
 
 /*
- * The type of each field. Its parser stores a value in a struct spec, and sets the field's bit in
- * `given`. If a field is parsed again, the later value replaces the earlier one.
+ * The type of each field. The parser of a type stores the value in a struct spec, and sets the
+ * field's bit in `given`. A later value of a field replaces an earlier value.
  */
 extern const struct value_type spec_types[SPEC_FIELDS];
 
@@ -114,7 +114,7 @@ extern const struct limit limit_defaults;
 const char *spec_format(const struct limit *limit, const struct sl_prefix *prefix,
 			enum spec_field field, char text[SPEC_TEXT]);
 
-/* Formats a field as spec_format() does, but also if it has its default value. */
+/* Formats a field like spec_format(). Also formats a field that has its default value. */
 const char *spec_format_whole(const struct limit *limit, const struct sl_prefix *prefix,
 			      enum spec_field field, char text[SPEC_TEXT]);
 

@@ -253,7 +253,7 @@ static int json_add(const struct list_reading *reading, json_t *value, const cha
 
 /* --- Lines ---------------------------------------------------------------------------------- */
 
-/* Removes a comment. Within a word "//" begins no comment, so 192.0.2.0//24 is an error. */
+/* Removes a comment from a line. "//" begins a comment only at the start of a word. */
 static void comment_cut(char *line)
 {
 	char *slashes = line;

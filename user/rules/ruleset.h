@@ -237,7 +237,7 @@ enum size {
 
 #define SIZE_BIT(size) (1U << (size))
 
-/* Names of sizes, as in `gate` of a rules file. */
+/* Names of the sizes in section `gate` of a rules file. */
 extern const char *const size_names[SIZES];
 
 static inline uint32_t *size_of(struct gate_sizes *sizes, enum size size)
@@ -270,9 +270,9 @@ struct gate_sizes room_sizes(const struct room *room);
 bool sizes_hold(const struct gate_sizes *sizes, const struct gate_sizes *needed);
 
 /*
- * Returns the sizes in `has`, but at least doubles each size that is smaller than needed, to a
- * power of two. Sizes whose bit (SIZE_BIT) is set in `fixed` do not grow. No size grows beyond
- * SIZE_MAX_ENTRIES. So a returned size may still be too small.
+ * Returns the sizes in `has`, but enlarges each size that is smaller than in `needed`: to a power
+ * of two, at least twice the old size. Sizes whose bit (SIZE_BIT) is set in `fixed` do not grow. No
+ * size exceeds SIZE_MAX_ENTRIES, so a returned size can still be too small.
  */
 struct gate_sizes sizes_grown(const struct gate_sizes *has, const struct gate_sizes *needed,
 			      uint32_t fixed);

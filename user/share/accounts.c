@@ -128,9 +128,9 @@ static bool sample_read(struct sample *sample, const struct sl_entry *entry,
 		return false;
 	*ret = counted_since(sample->word, word);
 	/*
-	 * If a key is evicted and soon gets the same entry again, `made` does not change. But then
-	 * `taken` falls by more than returned slices explain, to a value that a new entry can have
-	 * reached in this time.
+	 * Detect an evicted key that soon got the same entry again, which does not change `made`.
+	 * In this case, `taken` has fallen by more than the returned slices explain. Its new value
+	 * is one that a new entry can reach in this time.
 	 */
 	if (ret->taken < -fall_most && ever.taken >= -fall_most && ever.taken <= made_most) {
 		*ret = ever;
@@ -256,7 +256,7 @@ struct report_candidate {
 	uint32_t entry;
 	struct state_key key;
 	const struct shared_limit *limit;
-	uint64_t excess; /* ticks that the key took without a report */
+	uint64_t excess; /* ticks that the key took, but this node did not report */
 	uint64_t asked;	 /* ticks that packets requested since the previous scan */
 };
 
@@ -347,7 +347,7 @@ static void count_add(struct accounts *accounts, struct sample *sample,
 {
 	const struct sl_entry *entry = &accounts->samples.table.entries[candidate->entry];
 	const struct sl_limit *limit = &candidate->limit->limit;
-	/* the difference of two rounded sums, because a single difference could be rounded to 0 */
+	/* subtract rounded sums, because rounding each difference would lose small amounts */
 	int64_t least =
 		(scan->unreported >> limit->unit_shift) - (scan->before >> limit->unit_shift);
 	unsigned int number;

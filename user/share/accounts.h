@@ -17,10 +17,10 @@
 
 #define NO_ENTRY UINT32_MAX
 
-/* Values that the last scan read from an entry of the table of states, which packets change. */
+/* Values that the last scan read from an entry of map `states`. */
 struct sample {
 	uint64_t word;	  /* the entry's counters `taken` and `refused` */
-	uint32_t hash;	  /* hash of the entry's key; 0: not read yet */
+	uint32_t hash;	  /* hash of the entry's key; 0 until a scan reads the key */
 	uint32_t excess;  /* credit taken without a report, in units of the limit (unit_shift) */
 	uint32_t account; /* index of the key's account + 1; 0: no account */
 	float demand;	  /* average demand of the key, see choice_demand() */
@@ -28,7 +28,7 @@ struct sample {
 
 struct samples {
 	struct table table;
-	struct sample *list; /* a sample for each entry of the table of states */
+	struct sample *list; /* one sample for each entry of map `states` */
 	bool is_fresh;	     /* no scan yet: the first scan counts nothing */
 };
 

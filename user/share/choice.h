@@ -40,7 +40,7 @@ struct choice {
 	unsigned int number; /* index of the item in an array of the caller */
 };
 
-/* The `most` items with the largest weights, in a heap: list[0] has the smallest weight. */
+/* A heap of the `most` items with the largest weights. list[0] has the smallest weight. */
 struct choices {
 	struct choice *list; /* room for `most` items */
 	unsigned int most, count;

@@ -190,7 +190,9 @@ static bool reply_handle(struct cluster *cluster, struct store_node *node, redis
 	bool is_error = reply->type == REDIS_REPLY_ERROR;
 
 	if (command && command->values == REPLY_WHOLE) {
-		/* keep `has_failed`: a hung master may still return the slot map */
+		/*
+		 * do not clear `has_failed`, because a hung master may still reply to this command
+		 */
 		queue_take(&node->awaiting);
 		command->whole = reply;
 		command_end(cluster, command, REPLIED);

@@ -24,7 +24,7 @@ struct store_command {
 	const char *format; /* for redisFormatCommand(); begins with the name of the command */
 	char *text;	    /* encoded command; NULL after the outcome, or if there was no memory */
 	int size;	    /* length of `text`, in bytes */
-	int values;	    /* numbers expected in the reply; 0: a status; REPLY_WHOLE: any reply */
+	int values; /* how many numbers the reply must have; 0: a status; REPLY_WHOLE: any reply */
 	unsigned int slot;  /* cluster slot of the key */
 	unsigned int node;  /* index of the node to send to; NODE_NONE: the node of the slot */
 	unsigned int tries; /* number of redirects so far */

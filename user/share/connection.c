@@ -218,8 +218,8 @@ static void connection_drop(struct connection *connection)
 
 	if (connection->context) {
 		/*
-		 * Send a TCP reset. After a normal close, TCP retransmits unacknowledged commands
-		 * for minutes, so the node could execute them when the network is back.
+		 * Close by a TCP reset. After a normal close, the kernel retransmits commands for
+		 * minutes, so the node could execute old commands after a network outage.
 		 */
 		setsockopt(connection->context->fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
 		redisFree(connection->context);
@@ -514,7 +514,7 @@ static bool login_advance(struct connection *connection)
 	if (!is_ready)
 		return false;
 	connection->state = CONNECTION_READY;
-	/* if the reply arrived between two calls, the result includes the time until this call */
+	/* the result includes the time that the reply waited for this call */
 	rtt = store_now_ms() - connection->asked_ms + 1;
 	if (!connection->rtt_ms || rtt < connection->rtt_ms)
 		connection->rtt_ms = rtt;

@@ -78,7 +78,7 @@ int64_t debt_charge(const struct sl_limit *limit, struct sl_entry *entry,
 			*refundable = left;
 			return charged;
 		}
-		/* undo the charge, because the entry got another key meanwhile */
+		/* the entry now has another key: undo the charge */
 		word_swap(&state->empty_at, next.empty_at, seen.empty_at);
 		return 0;
 	}

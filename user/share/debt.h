@@ -31,9 +31,9 @@ int64_t debt_charge(const struct sl_limit *limit, struct sl_entry *entry,
 		    const struct state_key *key, int64_t cost, uint64_t *refundable, uint64_t now);
 
 /*
- * Charges or refunds what flow_step() returns. If a charge fails, flow_uncharged() adds the amount
- * to the debt. entry: NULL if the key has no entry: its state would be full again by now, so the
- * amount counts as charged. Returns the ticks that were charged.
+ * Charges or refunds the amount that flow_step() returns. If a charge fails, the amount is added to
+ * the debt. If the key has no entry (`entry` is NULL), the amount counts as charged, because a
+ * missing state is full. Returns the ticks that were charged.
  */
 int64_t debt_step(const struct sl_limit *limit, struct sl_entry *entry, const struct state_key *key,
 		  struct flow *flow, struct debt *debt, uint64_t now);
@@ -66,7 +66,7 @@ bool debt_block(const struct sl_limit *limit, struct sl_entry *entry, const stru
 
 struct division {
 	uint64_t at;	      /* `divide_at` of the gate: read once, then written; 0: never */
-	uint64_t answered_at; /* time of the first reply after the store was last away */
+	uint64_t answered_at; /* time of the store's first reply after its last outage */
 	bool is_answered;     /* the store has replied in one of the last FLOW_LOST rounds */
 	bool divides;	      /* whether limits were divided at the last step */
 };

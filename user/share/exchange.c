@@ -57,7 +57,7 @@ struct exchange {
 	bool is_counted;      /* whether the store replied to the last count of nodes */
 	unsigned int lost;    /* consecutive rounds in which no key got a reply */
 	uint64_t fewer_since; /* time of the first count that was below `round.nodes`; 0: none */
-	uint64_t alike;	      /* `round.meaning` when this node last reported its limits */
+	uint64_t alike;	      /* value of `round.meaning` in the last report of limits */
 	struct difference unlike, same_node;
 };
 

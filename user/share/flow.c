@@ -7,10 +7,16 @@
 /* Upper bound of each amount (in ticks), so that the sum of two amounts does not overflow. */
 #define AMOUNT_MAX (1LL << 61)
 
-/* A node reserves at most 0.9/nodes of the rate for its own demand. The rest can repay debt. */
+/*
+ * A node reserves at most 0.9/nodes of the rate for its own demand. It can use the rest of its part
+ * to repay debt.
+ */
 #define KEPT (FLOW_RATE / 10 * 9)
 
-/* A debt below 1/1024 of a burst counts as 0, because repaying a part per round never ends. */
+/*
+ * A debt below 1/1024 of a burst counts as 0. Otherwise a node would repay ever smaller parts
+ * forever.
+ */
 #define NEGLIGIBLE 1024
 
 /* If an overcharge cannot be refunded, each round drops 1/8 of it. */

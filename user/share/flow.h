@@ -71,7 +71,7 @@ struct flow {
 	uint64_t learned_at;	    /* when the last round with a reply began */
 	uint64_t round;		    /* ticks between the last two reports */
 	uint64_t length;	    /* ticks from `learned_at` to the last report */
-	uint64_t offered;	    /* sum of `sent.asked` within `length` */
+	uint64_t offered;	    /* sum of `sent.asked` of all reports within `length` */
 	float usual;	    /* average demand at this node, at most 0.9/nodes (choice_demand()) */
 	unsigned int nodes; /* number of nodes, at the last reply */
 	uint64_t busy_at;   /* when demand of all nodes last exceeded half of the rate */
@@ -123,9 +123,9 @@ void flow_learn(struct flow *flow, uint64_t burst, const struct flow_count *tota
 void flow_lost(struct flow *flow, unsigned int rounds, bool was_sent);
 
 /*
- * Forgets what is known about other nodes, as after FLOW_LOST rounds without a reply. The totals in
- * the next reply are only a baseline, no overcharge is refunded, and nothing is charged for the
- * time until `now`. A debt (`unsettled` > 0) remains.
+ * Discards all data about other nodes, as after FLOW_LOST rounds without a reply. The totals in the
+ * next reply are only a baseline. Nothing is charged for the time until `now`. An overcharge is not
+ * refunded. A debt (`unsettled` > 0) remains.
  */
 void flow_forget(struct flow *flow, uint64_t now);
 

@@ -123,7 +123,7 @@ static int node_default(const char *gate, char node[SHARE_NODE])
 	return 0;
 }
 
-/* Sets the name of this node: the argument of --node, or the default. ZADD gets this name. */
+/* Sets the name of this node in the store: the argument of --node, or a default. */
 static int node_name_read(const char *text, const char *gate, char node[SHARE_NODE])
 {
 	size_t length = 0;
@@ -198,7 +198,7 @@ static void command_format(struct share *share)
 
 		if (!value)
 			continue;
-		if (strlen(value) <= WORD_TYPED) /* word_typed() would truncate a longer word */
+		if (strlen(value) <= WORD_TYPED) /* word_typed() truncates a longer word */
 			length += snprintf(text + length, SHARE_COMMAND - length, "%s %s",
 					   options[i][0], word_typed(value));
 		if (strlen(value) > WORD_TYPED || length >= SHARE_COMMAND) {

@@ -33,7 +33,7 @@ static void call_begin(struct store *store)
 	store->cluster.setup.err = 0;
 }
 
-/* Returns the negative errno of a call that got no usable reply. */
+/* Returns the negative errno of a call whose reply was missing or invalid. */
 static int call_error(const struct store *store)
 {
 	return store->cluster.setup.err ?: -EAGAIN;

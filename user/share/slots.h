@@ -56,13 +56,13 @@ void slot_map_clear(struct slot_map *map);
 /* Returns the index of a store node, which is added if new, or NODE_NONE if there is no room. */
 unsigned int slot_map_node(struct slot_map *map, const struct endpoint *at);
 
-/* Gives slots to a store node. Returns false and changes nothing if range or node are invalid. */
+/* Assigns slots first..last to a store node. Returns false if the range or the node is invalid. */
 bool slot_map_give(struct slot_map *map, long long first, long long last, unsigned int node);
 
 /* Kinds of error replies. For each kind, the node has not executed the command. */
 enum refusal {
 	REFUSAL_MOVED, /* MOVED: another node has the slot */
-	REFUSAL_ASK,   /* ASK: the slot is moving, and the key is already at the new node */
+	REFUSAL_ASK,   /* ASK: the slot is being moved, and another node already has the key */
 	REFUSAL_LATER, /* LOADING, BUSY, CLUSTERDOWN, MASTERDOWN, TRYAGAIN: retry later */
 	REFUSAL_ROLE,  /* READONLY: the node has become a replica */
 	REFUSAL_RIGHT, /* NOAUTH, WRONGPASS or NOPERM: the user lacks a right */

@@ -90,7 +90,10 @@ const char *sharing_room(const struct sharing *sharing, char text[SHARING_ROOM])
 /* Returns why the store is away, without the address of its only node; "" if it is not away. */
 const char *sharing_why(const struct sharing *sharing);
 
-/* Formats why limits are not shared, such as "no process shares them". Returns NULL if they are. */
+/*
+ * Formats the reason why limits are not shared, such as "no process shares them". Returns NULL if
+ * limits are shared.
+ */
 #define SHARING_TEXT (SHARE_TEXT + SHARE_WHY + 96)
 const char *sharing_trouble(const struct sharing *sharing, char text[SHARING_TEXT]);
 

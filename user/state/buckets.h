@@ -48,7 +48,7 @@ void buckets_cursor_close(struct buckets_cursor *cursor);
 
 /*
  * Reads the next page of a map and advances the cursor. After the map's last page, sets `ret_ended`
- * and moves the cursor to the first page. Stores the number of entries of the page in `ret_count`.
+ * and moves the cursor to the first page. Stores the number of entries in the page in `ret_count`.
  */
 int buckets_page(const struct gate *gate, enum gate_map map, struct buckets_cursor *cursor,
 		 buckets_call *call, void *data, uint32_t *ret_count, bool *ret_ended);
@@ -63,7 +63,7 @@ int buckets_forgive(const struct gate *gate, const struct sl_prefix *address);
 
 struct listed_source {
 	struct sl_prefix prefix; /* the source, from prefix_source() */
-	bool is_counted;	 /* whether the source has a bucket; if not, the cells are 0 */
+	bool is_counted;	 /* the source has a bucket; otherwise the cells are 0 */
 	struct sl_cell passed, dropped, observed;
 };
 

@@ -158,7 +158,7 @@ void table_fill_judge(struct table_fill *fill, const struct pressure *pressure)
 {
 	uint64_t table = (uint64_t)fill->entries * sizeof(struct sl_entry) +
 			 fill->entries / SL_WAYS * sizeof(struct sl_set);
-	/* a user who specifies this many sources gets a larger table, at most 3/4 full */
+	/* with this number of sources, a new table is larger than the current table */
 	uint64_t above = (uint64_t)fill->entries * 3 / 4 + 1;
 
 	fill->bytes = fill->sources ? (table + fill->sources - 1) / fill->sources : 0;

@@ -98,7 +98,7 @@ struct charge_question {
 	const struct sl_limit *limit;
 	struct sl_state state;
 	uint64_t cost;
-	unsigned int times; /* by how much the cost is multiplied: credit_times() */
+	unsigned int times; /* factor by which `cost` is multiplied: credit_times() */
 	uint64_t now;
 	const struct sl_bucket *buckets; /* buckets whose slices belong to `state` */
 	unsigned int count;

@@ -64,7 +64,7 @@ struct limit_state {
 	uint64_t remaining;	 /* packets that may pass now, or bytes for a bit rate */
 	uint64_t owed;		 /* debt of a token bucket, in units of `remaining` */
 	uint64_t retry_after_ms; /* time until the packet passes; 0 if it passes now */
-	uint64_t remaining_after_waiting; /* `remaining` after `retry_after_ms` */
+	uint64_t remaining_after_waiting; /* `remaining` at the end of the wait */
 	uint64_t full_in_ms;		  /* time until the state is full */
 	uint64_t blocked_ms;		  /* time until the block ends; 0 if no block is active */
 };

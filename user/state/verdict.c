@@ -60,7 +60,10 @@ static int newcomer_read(const struct gate *gate, const struct sl_limit *limit,
 	err = set_weigh(gate, ref.primary, now, flood, &least)
 		      ?: set_weigh(gate, set_alternate(&params, ref.primary, ref.tag), now, flood,
 				   &least);
-	/* the CPU with most hits decides; the random number 0 only affects other keys' slots */
+	/*
+	 * use the largest number of hits on any CPU; the random number 0 only affects other keys'
+	 * slots
+	 */
 	for (uint32_t cpu = 0; !err && cpu < gate->machine.cpu_ids; cpu++) {
 		uint32_t line = sketch_line(&params, digest, cpu), hits;
 		struct sl_sketch sketch;
@@ -144,7 +147,10 @@ static enum charge_result check_refuse(struct check_verdict *check, const struct
 	return charge_refuse(verdict, reason);
 }
 
-/* Returns the result for a key that gets no state: refused if the limit has `start empty`. */
+/*
+ * Returns the result for a key that gets no state. The limit refuses the key if it has `start
+ * empty`.
+ */
 static enum charge_result check_wait(struct check_verdict *check, const struct sl_limit *limit,
 				     struct verdict *verdict)
 {

@@ -6,7 +6,7 @@
 #include "gate/gate.h"
 #include "state/source.h"
 
-/* What the next packet of a key without a state would find in sketch and table (bpf/flood.h). */
+/* How the gate would treat the next packet of a key that has no state (bpf/flood.h). */
 struct newcomer {
 	uint32_t shown;	 /* hits of the key in the sketch, including this packet */
 	bool has_room;	 /* a way for the key's state is free or can be evicted */
