@@ -18,7 +18,7 @@ struct reference {
 	__int128 burst;
 	__int128 refill;
 	__int128 level;
-	__int128 leave;	 /* how far below 0 `level` may be now */
+	__int128 leave;	 /* maximum debt that `level` may now have */
 	__int128 lowest; /* lowest `level` + `leave` so far; must not be below 0 */
 	true_time at;	 /* when `level` was computed */
 };

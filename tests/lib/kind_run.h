@@ -39,8 +39,8 @@ struct run {
 	bool buckets; /* each CPU has a bucket, which may be evicted at any time */
 	struct sl_bucket bucket[RUN_CPUS];
 	uint64_t jiffy;		   /* length of a jiffy, in ticks */
-	uint64_t jiffy_late;	   /* ticks by which the kernel counts jiffies too late */
-	uint64_t jiffies;	   /* jiffies counted so far */
+	uint64_t jiffy_late;	   /* delay in ticks of the kernel's jiffies counter */
+	uint64_t jiffies;	   /* number of jiffies since the start of the run */
 	struct sl_policy policy;   /* policy of the limit, for refunds */
 	true_time began[RUN_CPUS]; /* when each CPU's last packet arrived */
 	bool is_busy[RUN_CPUS];	   /* the CPU is judging a packet */
@@ -172,7 +172,7 @@ static inline uint64_t run_span(void)
 		return run_to_edge();
 	case 5:
 		return run_choose(unit);
-	case 6: /* up to 18 sub-windows, because the tag of `past` wraps after 16 */
+	case 6: /* up to 18 sub-windows, because the tag in `past` has 4 bits */
 		return unit * (1 + run_choose(18)) + run_choose(33) - 16;
 	default:
 		if (run.comes_round && run_one_in(2))

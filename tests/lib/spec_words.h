@@ -22,8 +22,8 @@ static inline int field_of(const char *word)
 }
 
 /*
- * Returns whether the word "per" is a part of a window's text, and not the keyword of field `per`.
- * In "window 10 per 1s, 1MB per 1h per 32,24", only the last "per" is the field.
+ * Returns whether the word "per" belongs to the value of a window. In "window 10 per 1s, 1MB per 1h
+ * per 32,24", only the last "per" is a keyword.
  */
 static inline bool is_part(int field, const char *word, const struct words *words)
 {

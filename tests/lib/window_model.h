@@ -25,7 +25,7 @@ struct window_log {
 	size_t count, room;
 };
 
-/* Adds a packet that passed. Packets need not be added in order of time. */
+/* Adds a passed packet. The calls need not be in the order of `at`. */
 static inline void window_log_add(struct window_log *log, true_time at, __u64 cost)
 {
 	size_t i = log->count++;

@@ -63,7 +63,7 @@ struct many {
 	struct many_node *node;
 	struct many_source *source;
 	struct choices come, leave; /* in a scan: sources to get an account, accounts to drop */
-	uint32_t *found;	    /* source of each item in `come`, at the same index */
+	uint32_t *found;	    /* source of each item in `come` */
 	uint64_t now, begin, judged, random, step, owed, commands, left_out, scans;
 };
 
@@ -290,7 +290,10 @@ static inline void many_choose(struct many *many, struct many_node *node)
 	}
 }
 
-/* Examines all touched sources. Sources that should have an account but get none stay touched. */
+/*
+ * Scans all sources in `touched`. If a source should have an account but gets none, it stays in
+ * `touched`.
+ */
 static inline void many_scan(struct many *many, struct many_node *node)
 {
 	uint32_t due = 0;

@@ -61,7 +61,7 @@ __attribute__((destructor)) static void starve_end(void)
 	}
 }
 
-/* Counts a call of a kind. If the call must fail, sets errno and returns true. */
+/* Counts a call of a kind. Returns true and sets errno if the call must fail. */
 static bool starves(enum kind kind)
 {
 	if (kind != starved)

@@ -13,7 +13,7 @@
 struct flood {
 	const char *name;
 	unsigned int run;     /* consecutive packets of a source */
-	unsigned int sources; /* number of sources that send in turn; 0: each run is a new source */
+	unsigned int sources; /* number of sources, by turns; 0: a new source for each run */
 	unsigned int rate;    /* rate of all sources together */
 	uint64_t limit_rate, limit_burst;
 };
@@ -259,7 +259,7 @@ TEST(test_a_source_that_sends_again_gets_the_reserve)
 	assert_true(passed >= sent - 4);
 }
 
-/* A source that is established under one limit is not charged to the budget under another limit. */
+/* If a source is established under one of its limits, its packets are not charged to the budget. */
 TEST(test_a_source_is_established_by_one_of_its_limits)
 {
 	static const struct flood flood = {"", .limit_rate = 50, .limit_burst = 50};

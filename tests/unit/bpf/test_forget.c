@@ -15,7 +15,7 @@
  * rate of the flood, so that the test runs faster.
  */
 #define PART   128
-#define FORGED (2560000 / PART) /* packets per second */
+#define FORGED (2560000 / PART) /* spoofed packets per second */
 
 #define SETS	512 /* a gate for 3072 sources has 512 sets of 8 entries */
 #define ENTRIES (SETS * SL_WAYS)
@@ -186,9 +186,7 @@ static struct outcome scene_run(const struct scene *scene, bool (*passes)(uint32
 		own[i] = kind_new(limit->kind, limit, 0, test_clock_ticks);
 	for (uint64_t ns = 0; ns < end; ns += STEP_NS) {
 		time_set(ns);
-		/*
-		 * an abuser sends at least one packet per second, which exceeds even a slow limit
-		 */
+		/* each abuser exceeds its limit, and sends at least one packet per second */
 		due_abuser += EACH * (4 * rate > 1 ? 4 * rate : 1) * STEP_NS / SEC_NS;
 		/* an honest source sends four fifths of burst + rate * time */
 		due_honest += EACH * .8 *
@@ -235,7 +233,7 @@ static struct outcome scene_run(const struct scene *scene, bool (*passes)(uint32
 /* each scene runs with 1, 3 and 10 packets per spoofed source */
 static const unsigned int sends[] = {1, 3, 10};
 
-/* Values that docs/architecture.md states for a limit and a kind of flood. */
+/* Figures from docs/architecture.md for one limit and one kind of flood. */
 struct stated {
 	double lru;    /* packets that abusers pass with the LRU table, relative to their limit */
 	double honest; /* part of honest packets that pass if new sources have a budget */

@@ -134,7 +134,6 @@ TEST(test_two_cpus_insert_one_state)
 	}
 }
 
-/* If the state of a key is evicted in a flood, the key again needs three packets to get a state. */
 TEST(test_hits_are_cleared_when_a_key_gets_a_state)
 {
 	world_begin(SL_IPV4, MANY_CPUS);
@@ -245,7 +244,6 @@ TEST(test_the_first_sources_get_a_bucket_at_once)
 	}
 }
 
-/* After the first BUCKETS_FIRST buckets, a source has a bucket only while it sends fast. */
 TEST(test_a_source_has_a_bucket_while_it_is_hot)
 {
 	world_begin(SL_IPV4, ONE_CPU);
@@ -495,7 +493,7 @@ TEST(test_a_shared_mark_costs_a_lookup_and_no_verdict)
 	assert_non_null(bucket_host_find(&buckets4, &(uint32_t){1}));
 }
 
-/* A source that was refused keeps its bucket for REFUSED_JIFFIES, even if it sends slowly. */
+/* If a source was refused, it keeps its bucket for REFUSED_JIFFIES. Its rate does not matter. */
 TEST(test_a_refused_source_keeps_its_bucket)
 {
 	struct sl_bucket *bucket = NULL;

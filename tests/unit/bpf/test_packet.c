@@ -324,7 +324,7 @@ TEST(test_every_port_is_read)
 	for (unsigned int port = 0; port < 65536; port++) {
 		assert_int_equal(look_with("IPv4 UDP", 36, port).facts.port, port);
 		assert_int_equal(look_with("IPv6 TCP", 56, port).facts.port, port);
-		/* the destination port is reported, whatever the source port is */
+		/* the parser reports the destination port, not the source port */
 		assert_int_equal(look_with("IPv4 UDP", 34, port).facts.port, 5353);
 	}
 }
@@ -364,7 +364,7 @@ static uint16_t fact_of_proto(bool is_ipv4, unsigned int proto)
 	return proto == (is_ipv4 ? 1 : 58) ? F_ICMP : KNOWN;
 }
 
-/* Each protocol number is reported. The payload is a TCP header, whatever the number is. */
+/* The parser reports each protocol number, although the payload is always a TCP header. */
 TEST(test_every_protocol_is_read)
 {
 	for (unsigned int proto = 0; proto < 256; proto++) {

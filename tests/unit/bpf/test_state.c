@@ -39,7 +39,7 @@ TEST(test_a_refund_is_repeated_until_it_counts)
 		charges += !pauses;
 		assert_int_equal(host_state->empty_at, NOW - 70000 - 1000 + (pauses ? 0 : others));
 	}
-	/* the other CPU charged before the refund read the state, and between its read and swap */
+	/* in at least two iterations, the other CPU charged the state during the refund */
 	assert_true(charges >= 2);
 }
 

@@ -11,7 +11,7 @@
 #include "table.h"
 #include "table_host.h"
 
-/* Calls `call`, which simulates another CPU, at the lookup number `lookups` of `set`. */
+/* Calls `call` at lookup number `lookups` of `set`. `call` simulates another CPU. */
 static struct {
 	uint32_t set;
 	unsigned int lookups;
@@ -95,7 +95,7 @@ struct choice {
 	int free[2];	/* number of free ways in each set */
 	int room[2];	/* number of ways in each set that are free or whose state is full */
 	__s64 least[2]; /* lowest eviction cost in each set */
-	int protected;	/* number of protected entries in both sets */
+	int protected;
 };
 
 static struct choice choice_of(const struct new_entry *new_entry, uint64_t now)
@@ -125,7 +125,7 @@ static struct choice choice_of(const struct new_entry *new_entry, uint64_t now)
 	return choice;
 }
 
-/* Returns the cost of the entry that an insertion evicts if it uses this set, or EVICT_FREE. */
+/* Returns the cost of an insertion into this set, or EVICT_FREE if the set has a free way. */
 static __s64 loss_in(const struct choice *choice, int which)
 {
 	return choice->free[which] ? EVICT_FREE : choice->least[which];
@@ -160,7 +160,7 @@ static int choice_expect(const struct choice *choice, const struct new_entry *ne
 
 static struct sl_entry before[ROOM];
 
-/* Returns the index of the entry that changed since `before` was copied, or -1. */
+/* Returns the index of the entry that differs from its copy in `before`, or -1. */
 static int entry_changed(void)
 {
 	int changed = -1;

@@ -159,7 +159,6 @@ TEST(test_json_reads_the_same)
 	config_free(&config);
 }
 
-/* Named lists do not change if they are written and read again. Two lists can share a prefix. */
 TEST(test_named_lists_read_the_same)
 {
 	static const char text[] = "policies: []\n"

@@ -27,7 +27,7 @@ static void begin(const char *script)
 	assert_int_equal(events_runner_begin(program, &runner), 0);
 }
 
-/* Waits until all programs have ended, at uptime `now` of the runner. */
+/* Waits until all programs of the runner have ended. `now` is the uptime that the runner gets. */
 static void wait_for_end(uint64_t now)
 {
 	siginfo_t info;

@@ -367,7 +367,7 @@ TEST(test_a_budget_is_exhausted_while_it_drops)
 	budgets[0] = (struct budget_fact){prefix_of("default"), 5};
 	budgets[1] = (struct budget_fact){prefix_of("10.0.0.0/8"), 0};
 	step();
-	assert_only(EVENT_BUDGET, EVENT_BEGIN); /* a budget that is new since the last step */
+	assert_only(EVENT_BUDGET, EVENT_BEGIN);
 	assert_true(prefix_equal(&seen[0].policy, &budgets[0].policy));
 	budgets[0].dropped = 8;
 	budgets[1].dropped = 2;

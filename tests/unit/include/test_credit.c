@@ -171,7 +171,10 @@ TEST(test_a_state_is_full_when_it_had_time_to_fill_and_was_idle)
 	}
 }
 
-/* If a CPU stored `full_at` but did not charge, `full_at` - `empty_at` can exceed the burst. */
+/*
+ * The credit is at most the burst. A CPU can set `full_at` and then fail to charge, so that
+ * `full_at` - `empty_at` exceeds the burst.
+ */
 TEST(test_the_level_after_a_lost_charge)
 {
 	for (int64_t born = BURST + 1; born < 4 * BURST; born += 100) {
@@ -212,7 +215,7 @@ TEST(test_a_new_state_holds_its_burst_or_a_part)
 		}
 }
 
-/* The debt of a state has a maximum. Without it, charging many earlier packets would overflow. */
+/* The debt of a state has a maximum, so that its 64-bit credit cannot overflow. */
 TEST(test_debts_do_not_wrap)
 {
 	const struct sl_limit limit = {.cost = COST, .burst = 10 * COST, .refill = 10 * COST};
@@ -240,7 +243,7 @@ TEST(test_what_is_left_in_a_slice_returns_to_the_state)
 		int64_t drawn; /* when the slice borrowed its credit */
 		int64_t now;
 		int64_t credit;
-		int64_t level; /* expected level after the slice has returned its credit */
+		int64_t level; /* expected credit of the state after the call */
 	} cases[] = {
 		{0, 0, 100, 0, 100},
 		{0, 0, 100, 50, 150},
@@ -251,7 +254,7 @@ TEST(test_what_is_left_in_a_slice_returns_to_the_state)
 		{0, 0, 1599, 50, 1550},
 		{0, 0, 1599, 150, BURST},
 		{0, 0, 1600, 50, BURST},
-		{-99, -99, -30, 50, 20}, /* the credit reduces the state's debt */
+		{-99, -99, -30, 50, 20}, /* the returned credit reduces a debt */
 		{-99, -99, -30, 10, -20},
 		{50, 49, 100, 50, 100}, /* borrowed before `full_at`: the slice loses its credit */
 		{50, 50, 100, 50, 150},
@@ -358,7 +361,7 @@ TEST(test_a_charge_fills_the_slice_with_what_is_left)
 		int64_t credit; /* credit that the slice borrowed at `full_at` */
 		uint64_t cost;
 		bool passes;
-		int64_t slice, level; /* expected credit of the slice, and level of the state */
+		int64_t slice, level; /* expected credits of the slice and of the state */
 	} cases[] = {
 		{0, 700, 0, 1, true, 50, 649},
 		{0, 700, 20, 30, true, 50, 640}, /* the slice returns its credit first */
@@ -368,12 +371,12 @@ TEST(test_a_charge_fills_the_slice_with_what_is_left)
 		{0, 25, 5, 30, true, 0, 0},
 		{0, 1500, 0, 1, true, 50, 1449},
 		{1600, 1600, 0, 1, true, 50, 1549},
-		{0, 1500, 0, 1600, true, 0, -100}, /* the level is `refill`: passes, with debt */
+		{0, 1500, 0, 1600, true, 0, -100}, /* the credit is exactly `refill` */
 		{0, 1499, 0, 1600, false, -1500, 1499},
-		{0, 1600, 0, 1600, true, 0, 0},	  /* idle, so the state is full */
-		{0, 1600, 50, 1, true, 50, 1549}, /* idle, so the state is full */
+		{0, 1600, 0, 1600, true, 0, 0},
+		{0, 1600, 50, 1, true, 50, 1549},
 		{-100, -30, 0, 1, false, -1, -30},
-		{700, 600, 0, 1, true, 50, 649}, /* a late clock counts as `full_at` */
+		{700, 600, 0, 1, true, 50, 649},
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
@@ -564,7 +567,7 @@ TEST(test_slices_belong_to_the_limits_of_one_policy)
 		const char *what;
 		__u32 policy, since, changed; /* of the packet; the bucket has policy 3, since 7 */
 		__s64 credit, left;
-		__u64 until; /* expected `until`, which is 99 before the call */
+		__u64 until; /* `until` after the call; it is 99 before the call */
 	} cases[] = {
 		{"nothing has changed", 3, 7, 1, 50, 50, 99},
 		{"another policy", 4, 7, 1, 50, 0, 0},

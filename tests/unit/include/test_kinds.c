@@ -155,7 +155,10 @@ static bool passes_exactly(const struct source *source, uint64_t amount)
 	return !source_send(&copy, 1);
 }
 
-/* Returns a time after which any state is full: for a window, even if the clock wraps. */
+/*
+ * Returns a number of ticks after which any state is full. A window needs longer, because the clock
+ * may wrap.
+ */
 static uint64_t whole_of(const struct sl_limit *limit)
 {
 	if (limit->kind == SL_WINDOW)
@@ -317,7 +320,7 @@ static void rate_enforcement(const struct kind_row *row, uint64_t epoch)
 	if (row->spec.kind != SL_WINDOW) {
 		assert_in_range(passed, sent / 2 - 1, sent / 2);
 	} else {
-		/* a window of G parts passes at least G / (G + 1) of its rate, less rounding */
+		/* a window with G sub-windows passes at least G / (G + 1) of its rate */
 		least = (__int128)(limit->most - (1ULL << limit->shift) + 1) * sent * gap /
 			limit->period / (limit->groups + 1);
 		assert_true((__int128)(passed * size) >= least - (__int128)limit->most);
@@ -355,7 +358,7 @@ static void no_fraction_lost(const struct kind_row *row, uint64_t epoch)
 	static const struct {
 		uint64_t rate;
 		enum sl_rate_unit unit;
-		uint64_t seconds; /* `packets` packets pass in this time */
+		uint64_t seconds; /* time in which exactly `packets` packets pass */
 		uint64_t packets;
 	} slow[] = {{1, SL_RATE_PER_MIN, 8 * 3600, 480}, {7, SL_RATE_PER_HOUR, 50 * 3600, 350}};
 
@@ -599,7 +602,7 @@ static bool source_give_back(struct source *source, uint64_t amount, uint64_t at
 	return kind_give_back(&source->limit, &source->state, cost_of(source, amount), at);
 }
 
-/* A refund undoes a charge: in a token bucket always, in a window until the sub-window ends. */
+/* A refund restores the state. A window allows a refund only until the end of the sub-window. */
 static void give_back_undoes_a_charge(const struct kind_row *row, uint64_t epoch)
 {
 	struct source source = source_with(&row->spec, epoch), before;
@@ -628,7 +631,7 @@ static void give_back_undoes_a_charge(const struct kind_row *row, uint64_t epoch
 	assert_int_equal(source_decide(&source, 1).remaining, capacity - 12);
 }
 
-/* In a shaper, a refund undoes any charge, even if other packets were charged afterwards. */
+/* A shaper can refund a packet even if later packets were charged. */
 static void give_back_undoes_any_charge(const struct kind_row *row, uint64_t epoch)
 {
 	struct source source = source_with(&row->spec, epoch);
@@ -672,7 +675,7 @@ static void check_block(struct source *source, uint64_t length)
 	assert_int_equal(source_decide(source, 1).retry_after == 0, source_passes(source, 1, 0));
 }
 
-/* A block refuses every packet without a charge. Refused packets do not prolong the block. */
+/* A block refuses every packet and charges none. A refused packet does not prolong the block. */
 static void block_refuses_everything_until_its_end(const struct kind_row *row, uint64_t epoch)
 {
 	struct source source = source_with(&row->spec, epoch & ~15ULL), free;
@@ -680,7 +683,6 @@ static void block_refuses_everything_until_its_end(const struct kind_row *row, u
 	source_blocks(&source, BLOCK, 0, 0);
 	for (int i = 0; i < 3; i++)
 		check_block(&source, BLOCK); /* consecutive blocks have the same length */
-	/* compare the credit after another block with the credit without this block */
 	source.now += BLOCK;
 	source_drain(&source);
 	free = source;
@@ -713,8 +715,8 @@ static void a_block_that_ends_at_time_0_is_a_block(const struct kind_row *row, u
 }
 
 /*
- * A block ends, and `gap` s + `gap_ns` later a packet is refused, which begins a block of `length`
- * s. Blocks become three times as long, from 10 s to at most 200 s, or shorter after a long gap.
+ * A case: a packet is refused `gap` seconds plus `gap_ns` after the end of the last block. This
+ * refusal begins a block of `length` seconds. Repeated blocks grow from 10 s to at most 200 s.
  */
 struct overrun {
 	uint64_t gap, gap_ns, length;
@@ -871,7 +873,7 @@ static void concurrent_clock_never_grants_more(const struct kind_row *row, uint6
 							     : 8 * limit.horizon) /
 			(THREADS * ASKS);
 
-	passed = threads_send(row, epoch, step | 1); /* odd, because the time must not become 0 */
+	passed = threads_send(row, epoch, step | 1); /* odd, because a clock must never be 0 */
 	if (row->spec.kind == SL_SHAPE) {
 		check_departures();
 	} else if (row->spec.kind == SL_TOKEN_BUCKET) {
@@ -1097,7 +1099,9 @@ static bool case_is_for(const struct kind_case *it, const struct kind_row *row)
 	       (it->units == ANY || bytes == (it->units == BYTES));
 }
 
-/* A case and a kind of limit. If `it` is NULL, all cases of the kind run while the clock wraps. */
+/*
+ * A test: it runs one case with one kind of limit. If `it` is NULL, it runs all cases of the kind.
+ */
 struct plan {
 	const struct kind_case *it;
 	const struct kind_row *row;
@@ -1114,7 +1118,7 @@ static void plan_run(void **state)
 		plan->it->run(plan->row, epochs[i]);
 }
 
-/* Runs all cases of a kind, while the clock wraps at their start or during the case. */
+/* Runs all cases of a kind at start times shortly before the clock wraps. */
 static void plan_wrap(void **state)
 {
 	const struct plan *plan = *state;
@@ -1140,9 +1144,9 @@ static void plan_wrap(void **state)
 static void test_block_steps(void **state)
 {
 	static const struct {
-		unsigned int steps;   /* escalations of the last block */
-		unsigned int lengths; /* block lengths since the end of the last block */
-		int more;	      /* ticks to add to the time of `lengths` */
+		unsigned int steps;   /* escalations of the previous block */
+		unsigned int lengths; /* time since its end, in lengths of that block */
+		int more;	      /* further ticks since its end; can be negative */
 		unsigned int next;    /* expected escalations of the new block */
 	} cases[] = {
 		{0, 0, 0, 1}, {0, 1, -1, 1}, {0, 1, 0, 1}, {0, 1, 1, 0}, {0, 9, 0, 0},

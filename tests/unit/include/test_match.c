@@ -87,7 +87,7 @@ static const struct sl_facts packets[KINDS] = {
 	(BIT(TCP_FIRST) | BIT(TCP_LATER) | BIT(UDP_FIRST) | BIT(UDP_LATER) | BIT(ICMP_LATER) |     \
 	 BIT(LATER_V6) | ALL_UNKNOWN)
 #define VLAN_10 (BIT(TCP_443) | BIT(UDP_LATER) | BIT(GRE) | BIT(UNKNOWN_FIRST))
-/* Packets without readable ports, which match `tcp port N` for any N. NO_PORT_UDP likewise. */
+/* Packets whose ports cannot be read. They match every match on a port of their protocol. */
 #define NO_PORT_TCP (BIT(TCP_NO_PORT) | ALL_UNKNOWN)
 #define NO_PORT_UDP (BIT(UDP_NO_PORT) | ALL_UNKNOWN)
 #define PORT_80	    (BIT(TCP_SYN) | BIT(TCP_ACK) | BIT(TCP_CUT) | BIT(TCP_FIRST) | NO_PORT_TCP)
@@ -224,7 +224,6 @@ TEST(test_count_of_ports_is_bounded)
 
 /* --- Deep matches ---------------------------------------------------------------------------- */
 
-/* Only the match `any` without a VLAN can be decided without parsing the packet's headers. */
 TEST(test_only_any_without_a_vlan_needs_no_look)
 {
 	static const struct sl_facts not_looked;

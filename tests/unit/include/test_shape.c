@@ -4,11 +4,11 @@
 
 #include "shape.h"
 
-/* A charge stores its time in `charged_at`, unless `charged_at` is already later. */
+/* A charge never moves `charged_at` back. */
 TEST(test_a_charge_writes_its_time)
 {
 	static const struct {
-		__u64 drawn, now, ready; /* `charged_at`, clock, `ready_at` at the start */
+		__u64 drawn, now, ready; /* initial `charged_at`, clock, initial `ready_at` */
 		bool passes;
 		__u64 then;
 	} cases[] = {

@@ -255,7 +255,7 @@ static struct sl_entry entry_blocked(double ago, double length, double drawn)
 	return entry;
 }
 
-/* Evicting an entry of this list costs more than evicting the entries before it. */
+/* The array `entries` is sorted by eviction cost, from the lowest to the highest. */
 TEST(test_costs_are_in_order)
 {
 	struct sl_entry rested = entry_lacking(-1000, 2000);
@@ -284,7 +284,9 @@ TEST(test_costs_are_in_order)
 	for (size_t i = 0; i < ARRAY_SIZE(entries); i++) {
 		assert_int_equal(loss_of(entries[i], false) < 0, i < 3);
 		assert_int_equal(evict_is_protected(loss_of(entries[i], false)), i >= 7);
-		/* in a flood, a charge within the last minute also protects an entry */
+		/*
+		 * in a flood, an entry is also protected if it was charged within the last minute
+		 */
 		assert_int_equal(evict_is_protected(loss_of(entries[i], true)), i >= 1);
 	}
 }
@@ -343,7 +345,7 @@ TEST(test_a_cost_has_the_parts_of_a_burst)
 		struct sl_entry entry = entry_lacking(part / 64., 100);
 		uint64_t parts = evict_parts(loss_of(entry, false));
 
-		if (part) /* `span` in the entry may be rounded up by 0.2 % */
+		if (part) /* the bounds allow for a `span` that was rounded up by 0.2 % */
 			assert_in_range(parts, (part + 3) / 4, (part + 4) / 4);
 		assert_int_equal(evict_parts(loss_of(entry, true)),
 				 entry_full_at(&entry, entry_state(&entry)) < NOW ? 0 : parts);

@@ -187,7 +187,7 @@ TEST(test_a_list_that_is_read_again_keeps_its_end)
 	config_free(&file);
 }
 
-/* Returns in how many seconds the first rule's entry on `list` expires; 0: never. */
+/* Returns the seconds until the first rule's entry on `list` expires, or 0 if it never expires. */
 static uint64_t seconds_on(const struct ruleset *set, const char *list)
 {
 	uint32_t until = rule_list_end(&set->rules[0], lists_find(set->lists, list));
@@ -288,7 +288,7 @@ TEST(test_lists_that_are_left_out_are_completed)
 	place = lists_find(file.rules.lists, "a");
 	assert_int_equal(file.rules.lists[place].until, 77);
 	assert_int_equal(file.rules.lists[place].replaced, 55);
-	file.rules.lists[place].until = 0; /* so that shown() prints no command for the list */
+	file.rules.lists[place].until = 0; /* shown() then omits the command for the list */
 	assert_string_equal(shown(&file.rules),
 			    "sluice deny 192.0.2.1\nsluice deny 192.0.2.1 as a\n"
 			    "sluice deny 192.0.2.2 as a\nsluice deny 192.0.2.9 as c\n");

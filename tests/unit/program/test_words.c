@@ -45,7 +45,7 @@ static const struct command limit = {
 	COMMAND_WORDS(limit_words, struct limit_args),
 };
 
-/* A command whose PREFIX operands can stand before or after its keywords. */
+/* A command that accepts prefixes before and after its keywords. */
 struct deny_args {
 	struct operands prefixes;
 	bool force;

@@ -42,7 +42,6 @@ TEST(test_limits_compile_to_these_numbers)
 		{"200pps", "63", 5 * MS, 315 * MS, 315 * MS, 0, 0, false, true},
 		{"1kpps", "8", MS, 8 * MS, 8 * MS, 0, 0, false, true},
 		{"1kpps", "7", MS, 7 * MS, 7 * MS, 0, 0, false, false},
-		/* the slowest and the fastest rate */
 		{"1/h", "1", HOUR, HOUR, HOUR, 0, 0, false, true},
 		{"1/h", "8", HOUR, 8 * HOUR, 8 * HOUR, 0, 0, false, true},
 		{"200mpps", "1", 80, 80, 80, 0, 0, false, false},
@@ -127,7 +126,7 @@ static void assert_one_burst(const struct sl_limit *limit, const struct machine 
 		assert_int_equal(limit->refill, limit->burst);
 	if (limit->refuse_by_jiffy)
 		assert_true(limit->refill >= 2 * jiffy);
-	/* for smaller costs, no product in credit_cost() overflows */
+	/* a cost below this bound cannot overflow in credit_cost() */
 	assert_true(limit->cost < 1ULL << (limit->by_bytes ? 43 : 46));
 }
 
@@ -276,7 +275,7 @@ static void check_sharing(const struct limit *limit, enum sl_family family)
 	assert_int_equal(compiled.block, spec->action == SL_ACTION_BLOCK ? 80 : 0);
 }
 
-/* A slice stays valid for at most two seconds, however large the burst is. */
+/* A slice expires after at most two seconds, even if the burst is large. */
 TEST(test_slices_end_soon)
 {
 	struct limit limit = limit_of("100pps", "30000");

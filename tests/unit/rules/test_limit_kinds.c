@@ -149,10 +149,10 @@ TEST(test_what_no_words_make_is_not_sound)
 	WRONG(bucket, per[SL_IPV6], 129);
 	WRONG(bucket, key_dst, 2);
 	WRONG(bucket, start, SL_START_SHARE + 1);
-	WRONG(bucket, start, SL_START_SHARE); /* the limit is not shared */
+	WRONG(bucket, start, SL_START_SHARE);
 	WRONG(bucket, second, 2);
 	WRONG(bucket, shared, SL_SHARED_BLOCK + 1);
-	WRONG(bucket, shared, SL_SHARED_BLOCK); /* the action is not block */
+	WRONG(bucket, shared, SL_SHARED_BLOCK);
 	WRONG(window, shared, 1);
 	WRONG(shape, shared, 1);
 	WRONG(window, rate, 0);
@@ -200,7 +200,10 @@ TEST(test_matches_that_no_words_make_are_not_sound)
 		assert_false(match_is_sound(&cases[i]));
 }
 
-/* Keep states if a limit keeps its kind, its key and, if it is a window, its parts and unit. */
+/*
+ * A changed limit keeps its states if its kind and key stay the same. A window must also keep its
+ * number of sub-windows and the unit of its counts.
+ */
 TEST(test_a_changed_limit_keeps_its_states_where_it_can_read_them)
 {
 	static const struct {

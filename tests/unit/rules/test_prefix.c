@@ -226,7 +226,10 @@ TEST(test_families_addresses_and_lengths_are_in_order)
 	}
 }
 
-/* A prefix of any length is unchanged when printed and parsed, and covers its address. */
+/*
+ * If an address is shortened to a prefix, the prefix contains the address. The prefix does not
+ * change if it is printed and parsed.
+ */
 TEST(test_shorten_to_every_length)
 {
 	static const char *const addresses[] = {"255.255.255.255", "10.20.30.40",

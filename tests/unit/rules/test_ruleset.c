@@ -219,7 +219,10 @@ TEST(test_a_set_is_sorted_by_prefix)
 	assert_int_equal(set.count, 0);
 }
 
-/* Callback of ruleset_diff(): appends "-P" or "+P" if P was removed or added, otherwise "*P". */
+/*
+ * Callback of ruleset_diff(). Appends "-P" for a removed prefix P, "+P" for an added prefix P, and
+ * "*P" for a changed prefix P.
+ */
 static int diff_note(void *data, const struct rule *from, const struct rule *to)
 {
 	char text[PREFIX_TEXT], *words = data;

@@ -412,7 +412,7 @@ TEST(test_a_process_that_was_stopped_begins_again)
 		account->flow.refund = account->flow.repay = SEC;
 
 		now += 20 * SEC;
-		zero = state->empty_at = state->charged_at = now; /* packets spend all credit */
+		zero = state->empty_at = state->charged_at = now; /* the state now has no credit */
 		accounts_forget(&accounts, now);
 		if (!reply_waits)
 			accounts_step(&accounts, now += STEP);
@@ -547,7 +547,7 @@ TEST(test_a_block_is_reported_once)
 		const char *name;
 		bool escalate;
 		uint64_t stored[2];   /* remaining ms of the block in the store, at each round */
-		uint64_t reported[2]; /* remaining ms that the node reports, in each round */
+		uint64_t reported[2]; /* remaining ms of the block in the report, at each round */
 	} cases[] = {
 		{"a block", false, {29900, 29750}, {29900, 0}},
 		{"a block that escalates, and the store knows a longer block",
@@ -587,7 +587,10 @@ TEST(test_a_block_of_another_node_lasts_from_when_it_was_asked_for)
 	assert_int_equal(block_end(&limit.limit, own), now - ROUND / 2 + 10 * SEC);
 }
 
-/* Runs a round in which the store reports this block. Returns whether the key is then blocked. */
+/*
+ * Runs a round. The store replies that the key is blocked for this time. Returns whether the node
+ * then blocks the key.
+ */
 static bool is_blocked_after(uint64_t blocked_ms)
 {
 	round_blocked(blocked_ms);

@@ -293,7 +293,7 @@ TEST(test_which_accounts_make_room)
 	}
 }
 
-/* If an account ends, its unreported packets are added to the key's excess. */
+/* When an account ends, its packets that were not reported are added to the excess of the key. */
 TEST(test_what_was_not_reported_yet_is_not_lost)
 {
 	one_node_open(2, 1);

@@ -39,7 +39,7 @@ static int64_t level(const struct sl_limit *limit, struct sl_entry *entry, uint6
 	return credit_level(limit, entry_state(entry), now);
 }
 
-/* Charges a packet without a slice. Returns whether the packet passes. */
+/* Charges a packet to the state of the entry. Returns whether the packet passes. */
 static bool packet_charge(const struct sl_limit *limit, struct sl_entry *entry, uint64_t now)
 {
 	struct sl_slice slice = {0};
@@ -200,7 +200,7 @@ TEST(test_no_source_gets_more_than_without)
 
 /* --- Debts of a flow ------------------------------------------------------------------------ */
 
-/* Returns a flow with a debt of a burst, all of which the next step charges. */
+/* Returns a flow with a debt of one burst. The next step charges the whole debt. */
 static struct flow flow_owing(const struct sl_limit *limit)
 {
 	const struct flow_count nothing = {0};
@@ -378,9 +378,7 @@ static void entry_write(const struct state_key *to, uint64_t zero)
 	__atomic_exchange_n(&race_entry.limit, to->limit, __ATOMIC_SEQ_CST);
 }
 
-/*
- * Gives the entry to `key` and `other` by turns. `other` begins with no credit and sends nothing.
- */
+/* Moves the entry between `key` and `other`. The key `other` has no credit and sends no packets. */
 static void *keys_run(void *data)
 {
 	(void)data;

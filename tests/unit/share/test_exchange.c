@@ -14,7 +14,7 @@ struct set {
 
 static struct set nodes, alike, processes;
 static bool keys_are_away;
-static int exchanged;	 /* rounds that exchanged keys since the last check */
+static int exchanged;	 /* number of rounds that sent keys to the store since the last check */
 static uint64_t now;	 /* milliseconds */
 static uint64_t meaning; /* hash of this node's shared limits */
 static unsigned int expiry;

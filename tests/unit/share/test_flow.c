@@ -293,7 +293,7 @@ TEST(test_what_is_reported)
 	static const struct {
 		const char *name;
 		int64_t taken, asked;	  /* ticks added to the two counters */
-		int64_t sent, sent_asked; /* ticks of both that the node reports */
+		int64_t sent, sent_asked; /* ticks of `taken` and `asked` that the node reports */
 	} reports[] = {
 		{"the increase of the counters", 100, 300, 100, 300},
 		{"nothing again, although the round was lost", 0, 0, 0, 0},
@@ -506,7 +506,10 @@ static double offered_forged(const struct world *world, unsigned int node, doubl
 	return node < world->level ? 100 : 0.2;
 }
 
-/* Demand like offered_forged(), but the others send only during 20 ms in each `arg` seconds. */
+/*
+ * Demand: 20 times the rate at the first world->level nodes. All other nodes get a fifth of the
+ * rate, in packets that arrive within 20 ms of every `arg` seconds.
+ */
 static double offered_clumps(const struct world *world, unsigned int node, double at)
 {
 	double turn = at / arg + .23 * node;
@@ -624,7 +627,6 @@ TEST(test_one_limit_over_many_nodes)
 				       1 + of->second);
 			must_be_within(of->name, world_second(&world, end / 2, end, -1),
 				       1 - of->second, 2);
-			/* docs/cluster.md states a tighter bound for the excess */
 			must_be_within(of->name, world_excess(&world), 0,
 				       of->nodes * (.1 + 3 * (.1 + of->delay)));
 		}
@@ -684,7 +686,7 @@ TEST(test_a_source_that_comes_in_pulses)
 		}
 }
 
-/* If replies take random times, rounds have different lengths, but no debt is repaid twice. */
+/* A node must not charge the same traffic twice if replies arrive after random times. */
 TEST(test_uneven_demand_and_replies_of_any_delay)
 {
 	static const double late[] = {.08, .16, .4}, levels[] = {.2, .3, .6, 2};

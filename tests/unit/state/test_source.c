@@ -68,7 +68,6 @@ static void check_full(const struct sl_limit *limit, uint64_t at)
 	assert_int_equal(entry.state.blocked_until, 0);
 }
 
-/* A refill fills and unblocks a state of each kind, in any of its sub-windows and after them. */
 TEST(test_a_state_of_each_kind_is_full_and_not_blocked)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(limits); i++)
