@@ -42,10 +42,10 @@ struct replacements {
 };
 
 /*
- * Replaces the program of every attachment by this binary's program, with the maps of `next`, which
- * may be the same gate. Skips an attachment whose device or filter is gone, and adds a notice. If a
- * replacement fails, undoes the earlier replacements. The caller has opened the gate for a change,
- * and later calls replacements_close().
+ * Replaces the programs of all attachments by this binary's program, with the maps of `next`, which
+ * may equal `gate`. Skips an attachment whose device or filter is gone, and adds a notice. If a
+ * replacement fails, undoes the earlier replacements. `gate` must be open for a change. The caller
+ * later calls replacements_close().
  */
 int programs_replace(const struct gate *gate, const struct gate *next, struct replacements *ret);
 

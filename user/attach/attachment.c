@@ -174,9 +174,9 @@ static bool is_of_another(const struct gate *gate, const struct attachment *a, u
 }
 
 /*
- * Finds the device of a link. The kernel reports the ifindex of a link but not its namespace, so
- * this searches the namespace in which the link was attached, and then all other namespaces.
- * Returns 0 or a negative errno.
+ * Finds the device of a link. The kernel reports the link's ifindex but not its namespace. So this
+ * searches the namespace in which the link was attached, and then all namespaces. Returns 0 or a
+ * negative errno.
  */
 static int link_look(const struct gate *gate, struct attachment *a, int link_fd)
 {
@@ -190,7 +190,7 @@ static int link_look(const struct gate *gate, struct attachment *a, int link_fd)
 
 	if (bpf_obj_get_info_by_fd(link_fd, &info, &size))
 		return -errno;
-	if (!info.xdp.ifindex) /* info.xdp and info.tcx have the ifindex at one offset */
+	if (!info.xdp.ifindex) /* info.xdp and info.tcx store the ifindex at the same offset */
 		return 0;
 	a->program_id = info.prog_id;
 	a->ifindex = info.xdp.ifindex;

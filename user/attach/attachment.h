@@ -116,7 +116,7 @@ bool xdp_owner_is_libxdp(const struct xdp_owner *owner);
 
 #define XDP_OWNER_TEXT (GATE_NAME + 96)
 
-/* Formats "gate 'main'", or "a program 'xdp_filter', id 7, of another software". */
+/* Formats the owner: "gate 'main'", or "a program 'xdp_filter', id 7, of another software". */
 const char *xdp_owner_format(const struct xdp_owner *owner, char text[XDP_OWNER_TEXT]);
 
 /*

@@ -94,8 +94,8 @@ static int device_want(const struct place *place, const struct netdev *device, e
 
 /*
  * Plans to attach the devices of an item in the current namespace. A pattern matches only Ethernet
- * devices other than loopback. It matches an ifb only with hook egress, because packets pass no
- * other hook of an ifb.
+ * devices other than loopback. For an ifb, the hook must be egress, because packets pass only this
+ * hook of an ifb.
  */
 static int devices_want(const struct place *place, enum missing missing, struct placings *placings,
 			bool *ret_found)

@@ -29,8 +29,8 @@ const char *published_path(const struct gate *gate, char path[PUBLISHED_PATH])
 }
 
 /*
- * Checks PUBLISHED_DIR. Returns 0, -ENOENT if the directory does not exist, or -EPERM if an
- * untrusted user may write to it.
+ * Returns 0 if PUBLISHED_DIR exists and only trusted users may write to it. Otherwise returns
+ * -ENOENT or -EPERM.
  */
 static int dir_check(void)
 {

@@ -57,9 +57,9 @@ struct qdiscs {
 int qdiscs_read(unsigned int ifindex, const char *device, struct qdiscs *ret);
 
 /*
- * Parses one part of a dump of RTM_GETQDISC, and adds the device's qdiscs to `qdiscs`, which is
- * QDISCS_NONE before the first part. Returns 0 at the end of the dump, 1 if another part follows,
- * or a negative errno.
+ * Parses one part of a dump of RTM_GETQDISC, and adds the device's qdiscs to `qdiscs`. The caller
+ * sets `qdiscs` to QDISCS_NONE before the first part. Returns 0 at the end of the dump, 1 if
+ * another part follows, or a negative errno.
  */
 int qdiscs_parse(const void *messages, size_t size, unsigned int ifindex, struct qdiscs *qdiscs);
 
@@ -90,7 +90,7 @@ char *fq_command(const char *device, const struct qdiscs *qdiscs, const struct f
 struct shaping {
 	bool any; /* at least one limit shapes */
 	struct fq_limits need;
-	/* the first limit that has key dst and does not shape, or NULL */
+	/* first limit with key dst that does not shape, or NULL */
 	const struct sl_limit_spec *by_dst;
 	const struct sl_prefix *by_dst_prefix;
 };

@@ -26,7 +26,10 @@
 		grown_ != NULL;                                                                    \
 	})
 
-/* Used by array_grow(). Returns the array, which may have moved, or NULL without memory. */
+/*
+ * Makes room for array_grow(). Returns the array, which may have moved. Returns NULL if there is no
+ * memory.
+ */
 static inline void *array_room(void *items, unsigned int count, unsigned int *room, size_t size)
 {
 	unsigned int more = *room ? 2 * *room : ARRAY_ROOM_FIRST;

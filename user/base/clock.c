@@ -29,11 +29,10 @@ uint64_t clock_read(clockid_t clock)
 /* --- Time namespaces ------------------------------------------------------------------------ */
 
 /*
- * Returns by how many ns CLOCK_MONOTONIC of this process is ahead of bpf_ktime_get_ns(), which
- * ignores time namespaces (Linux 5.6).
- *
- * TIMENS_OFFSETS has the offsets of the namespace of this process's children. After unshare(2), the
- * process itself is not in that namespace; it is then assumed to be in the initial namespace.
+ * Returns how far CLOCK_MONOTONIC of this process is ahead of bpf_ktime_get_ns(), in ns, because of
+ * a time namespace (Linux 5.6). TIMENS_OFFSETS has the offsets for this process's children. If
+ * unshare(2) gave the children another time namespace, assumes that this process is in the initial
+ * namespace.
  */
 static int64_t offset_ns(void)
 {

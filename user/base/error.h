@@ -64,7 +64,7 @@ void error_drop(unsigned int mark);
 /* Removes the item at an index. */
 void error_remove(unsigned int index);
 
-/* Puts a place such as "rules.yaml:3:7" before the object of each item from index `mark` on. */
+/* Puts a position such as "rules.yaml:3:7" before the object of each item from index `mark` on. */
 void error_place(unsigned int mark, const char *place);
 
 /* Formats "OBJECT: text; hint". The caller frees the result, which is NULL if out of memory. */

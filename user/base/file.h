@@ -66,9 +66,9 @@ int file_read_own(const char *path, struct file *ret, bool *ret_is_there);
 int file_begin(const char *path, char *text, size_t room, size_t *ret_size);
 
 /*
- * Replaces a file atomically, even if the machine crashes: writes PATH.new, and renames it. Sets
- * the file's group unless `group` is GROUP_KEPT, if permitted. If root writes the file, and the
- * owner of the directory is trusted, that owner owns the file.
+ * Replaces a file atomically: writes PATH.new, and renames it. The file is complete even after a
+ * crash of the machine. Sets the file's group if permitted, unless `group` is GROUP_KEPT. If root
+ * writes the file, and a trusted user owns the directory, that user owns the file.
  */
 #define GROUP_KEPT ((gid_t)-1)
 int file_replace(const char *path, const char *text, size_t size, mode_t mode, gid_t group);

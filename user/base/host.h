@@ -38,8 +38,8 @@ struct mount {
 };
 
 /*
- * Returns whether a later mount hides the file system `device` at `path`, and stores the later
- * mount in `ret`. Returns false if `device` is not mounted there, or is not hidden.
+ * Returns whether the file system `device`, mounted at `path`, is hidden by a later mount, and
+ * stores the later mount in `ret`. Returns false if `device` is not mounted there.
  */
 bool mount_hides(const char *path, dev_t device, struct mount *ret);
 

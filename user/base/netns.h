@@ -45,7 +45,10 @@ const char *netns_why(int err);
  */
 int netns_list(uint64_t **ret, unsigned int *ret_count);
 
-/* Stores the name of a namespace, or "" for the current namespace. Returns false without a name. */
+/*
+ * Stores the name of a namespace, or "" for the current namespace. Returns false if the namespace
+ * has no name.
+ */
 bool netns_name(uint64_t netns, char name[NETNS_NAME]);
 
 /* Returns the inode of the namespace in which this process was before netns_enter(). */
@@ -58,8 +61,8 @@ uint64_t netns_named(const char *name);
 uint64_t netns_of_process(int pid);
 
 /*
- * Formats the option "-n NETNS " with which a user in namespace `from` runs a command in `netns`.
- * Returns "" if both namespaces are the same, or if `netns` has no name.
+ * Formats the option "-n NETNS " for a command that a user in namespace `from` runs in `netns`.
+ * Returns "" if `from` and `netns` are equal, or if `netns` has no name.
  */
 const char *netns_option(uint64_t netns, uint64_t from, char text[NETNS_OPTION]);
 

@@ -177,7 +177,7 @@ static uint8_t *frame_room(struct capture *capture, uint32_t size)
 }
 
 /*
- * Replaces the first `skip` bytes of a packet by an Ethernet header, whose destination is zero.
+ * Replaces the first `skip` bytes of a packet by an Ethernet header. Its destination is zero.
  * source: MAC address, or NULL. type: EtherType in network byte order. Returns false if there is no
  * memory.
  */
@@ -333,7 +333,10 @@ static void time_clamp(struct capture *capture, struct capture_packet *packet)
 	capture->ns = packet->ns;
 }
 
-/* Makes *ret from a packet that libpcap has read, or refuses it. Returns 0 or a negative errno. */
+/*
+ * Converts a packet of libpcap to *ret. Adds an error if the packet is bad. Returns 0 or a negative
+ * errno.
+ */
 static int packet_make(struct capture *capture, const struct pcap_pkthdr *header,
 		       const uint8_t *bytes, struct capture_packet *ret)
 {

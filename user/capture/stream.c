@@ -67,7 +67,7 @@ static void name_find(const struct stream *stream, char ret[CAPTURE_NAME])
 	}
 }
 
-/* Records the staged interface, and overwrites its link type and snap length for libpcap. */
+/* Records the interface in `stage`. Gives it the link type and snap length that libpcap expects. */
 static bool interface_add(struct stream *stream)
 {
 	struct stream_interface *interface;

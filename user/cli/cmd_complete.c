@@ -58,7 +58,10 @@ static void offer_rules(const struct typed *typed, bool lists_wanted)
 		offer(typed, rule.limit[i].spec.name);
 }
 
-/* Prints the names for a placeholder such as DEV, but no numbers, times and addresses. */
+/*
+ * Prints the names that may replace a placeholder such as DEV. Prints nothing for a number, a time
+ * or an address.
+ */
 static void offer_placeholder(const struct typed *typed, const char *name)
 {
 	if (!strcmp(name, "DEV")) {

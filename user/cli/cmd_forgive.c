@@ -10,7 +10,7 @@ struct pardon {
 	struct limit_state before[SL_LIMITS_MAX];
 };
 
-/* Adds an error that names why no limit applies to the source, and returns the errno. */
+/* Adds an error with the reason why no limit applies to the source, and returns the errno. */
 static int refuse(const struct gate *gate, const struct pardon *pardon)
 {
 	const struct judgement *rule = &pardon->source.rule;

@@ -52,9 +52,8 @@ int gate_remove(struct gate *gate);
 int list_of_file_remove(const struct context *context, const char *file);
 
 /*
- * Adds the error that the rule's prefix has no runtime entry with this access. If it is
- * SL_ACCESS_NONE, the error is that the prefix has neither a runtime entry nor limits. Returns the
- * errno.
+ * Adds the error that the rule's prefix has no runtime entry with this access, and returns the
+ * errno. For SL_ACCESS_NONE, the error is that the prefix has neither a runtime entry nor limits.
  */
 int entry_refuse_absent(const struct gate *gate, const struct rule *rule, enum sl_access access);
 
@@ -103,8 +102,8 @@ void print_attachment_of(const struct gate *gate, const struct attachment *attac
 /* --- Warnings: warnings.c ------------------------------------------------------------------- */
 
 /*
- * Warns if new attachments charge packets twice, or see packets that GRO or GSO merged. Returns 0
- * or a negative errno.
+ * Warns if packets on new attachments are charged twice, or if GRO or GSO merges packets before
+ * them. Returns 0 or a negative errno.
  */
 int warn_attached(const struct gate *gate, const struct attachment *made, unsigned int count);
 
@@ -128,8 +127,8 @@ void warn_policy(const struct gate *gate, const struct rule *rule, bool inherits
 const struct sl_policy *policy_of(const struct gate *gate, const struct sl_prefix *prefix);
 
 /*
- * Warns of policies that no longer inherit limits of shorter prefixes. Advises how to inherit them:
- * by an edit of the rules file if `file` is set, otherwise by a command.
+ * Warns of policies that no longer inherit limits of shorter prefixes. Suggests an edit of the
+ * rules file if `file` is set, and a command otherwise.
  */
 void warn_shadowed(const struct gate *gate, const struct shadowed *shadowed, bool file);
 

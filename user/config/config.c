@@ -83,7 +83,7 @@ struct config_reader {
 	unsigned int ended;
 	struct position first_ended;
 	unsigned int mark; /* index of the first error that has no position yet */
-	int err;	   /* first error, but any errno other than -EINVAL overrides it */
+	int err;	   /* first error; an errno other than -EINVAL replaces it */
 };
 
 /* --- Errors --------------------------------------------------------------------------------- */
@@ -182,7 +182,7 @@ static int items_read(struct config_reader *reader, const struct node *list, con
 		struct item item = {map, node, data, parent, 0};
 		int err = 0;
 
-		/* clear `data` only for maps, because files may have millions of scalars */
+		/* do not clear `data` for a scalar, because files may have millions of scalars */
 		if (map)
 			memset(data, 0, map->size);
 		if (map && map->or_word && node->kind == (is_bare ? NODE_MAP : NODE_WORD))
@@ -683,8 +683,9 @@ static int file_claim(struct config_reader *reader, const struct config_entry *e
 }
 
 /*
- * Creates the list of an entry that has `file` or `list`. The list is named by the value of `list`,
- * or otherwise by the path of the file. Moves the access and the end of `rule` to the list.
+ * Creates the list of an entry that has `file` or `list`. The list's name is the value of `list`,
+ * or otherwise the path of the file. The list gets the access and the end of `rule`, and `rule`
+ * loses them.
  */
 static int list_make(struct config_reader *reader, const struct config_entry *entry,
 		     struct rule *rule)
@@ -738,7 +739,10 @@ static int entry_check(struct config_reader *reader, const struct item *item, st
 	rule->until = entry->for_ns ? reader->for_until : entry->until.until;
 	if (!entry->until.has_passed)
 		return 0;
-	/* ignore an entry that has ended: the same file may be applied again after the end */
+	/*
+	 * ignore an ended entry without an error, because a user may apply the file again after the
+	 * end
+	 */
 	rule->access = SL_ACCESS_NONE;
 	if (!reader->ended++ || until->at.line < reader->first_ended.line)
 		reader->first_ended = until->at;
@@ -829,7 +833,9 @@ static int file_finish(struct config_reader *reader, const struct item *item)
 static const struct map file_map = {
 	.keys = file_keys, .count = ARRAY_SIZE(file_keys), .ends_bad = true, .finish = file_finish};
 
-/* Returns the value of `size` that the rules on list `place` need; if `place` is -1, all rules. */
+/*
+ * Returns the value of `size` that the rules on list `place` require. place: -1 selects all rules.
+ */
 static uint32_t rules_require(const struct ruleset *rules, int place, enum size size)
 {
 	struct room room = {0};
@@ -842,7 +848,10 @@ static uint32_t rules_require(const struct ruleset *rules, int place, enum size 
 	return size_specified(&sizes, size);
 }
 
-/* Omits the list file that needs most of `size`. Returns false if no list file needs any. */
+/*
+ * Omits the list file that requires the largest share of `size`. Returns false if no list file
+ * requires any.
+ */
 static bool longest_leave_out(struct config *config, enum size size)
 {
 	struct ruleset *rules = &config->rules;

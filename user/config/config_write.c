@@ -32,7 +32,7 @@ static json_t *limit_json(const struct limit *limit, const struct sl_prefix *pre
 		const char *words = spec_format(limit, prefix, field, text);
 		json_t *value = NULL;
 
-		/* write without quotes a number that is not the value of `name` */
+		/* write a number without quotes, unless it is the value of `name` */
 		if (words && field != SPEC_NAME && strspn(words, "0123456789") == strlen(words))
 			value = json_integer(strtoll(words, NULL, 10));
 		else if (words && field == SPEC_SHARED && !strcmp(words, "yes"))
@@ -101,7 +101,7 @@ static json_t *entries_json(const struct ruleset *rules, enum sl_access access)
 		json_array_append_new(rule->until ? run : endless, prefix_json(&rule->prefix));
 	}
 	endless = unless_empty(endless);
-	if (endless) /* first the entry for prefixes without an end */
+	if (endless) /* the first entry contains the prefixes without an end */
 		json_array_insert_new(array, 0, json_pack("{s:o}", "prefixes", endless));
 	for (int place = 0; rules->lists && place < SL_LIST_PLACES; place++) {
 		const struct sl_list_info *list = &rules->lists[place];

@@ -9,8 +9,9 @@
 #include "rules/value.h"
 
 /*
- * Least number of packets, in 2 s, that the checks of traffic require: fewer may be ARP and
- * neighbour discovery. These arrive in bursts, so a shorter time requires as many.
+ * Least number of packets in 2 s for the checks of traffic, because fewer packets may be ARP and
+ * neighbour discovery. A shorter measurement requires the same number, because these packets arrive
+ * in bursts.
  */
 #define FLOW_LEAST	   20
 #define FLOW_LEAST_SECONDS 2

@@ -282,8 +282,9 @@ static void traffic_compare(struct doctor_facts *facts)
 }
 
 /*
- * Reads the counters of a gate a second time. Opens the gate by its name, because a resize may have
- * moved the counters to other maps. If the gate was removed or replaced, `after` stays `before`.
+ * Reads the counters of a gate again. Opens the gate by its name, because a resize may have moved
+ * the counters to other maps. If the gate was removed or replaced, leaves `after` equal to
+ * `before`.
  */
 static void judged_compare(struct gate_facts *gate)
 {

@@ -62,7 +62,7 @@ struct gate_facts {
 	char *unread; /* why the gate could not be read: then no fact is valid; otherwise NULL */
 	char *unseen; /* why the attachments could not be read; otherwise NULL */
 	bool is_examined;   /* false if only the gate's attachments were read */
-	bool hides_devices; /* `devices` may lack some attachments */
+	bool hides_devices; /* some attachments may be missing from `devices` */
 	struct device_facts *devices;
 	unsigned int count;
 	struct gate gate;

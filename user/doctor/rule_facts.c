@@ -63,7 +63,7 @@ static enum sl_access entry_now(const struct rule *rule, const struct sl_list_in
 	return rule->access || !lists ? rule->access : lists_access(lists, rule->lists);
 }
 
-/* Returns whether a rule denies every packet of its prefix: a family, or both families. */
+/* Returns whether a rule denies every packet of its prefix. */
 static bool denies_all(const struct ruleset *set, unsigned int index)
 {
 	const struct rule *rule = &set->rules[index], *first = &set->rules[0];
@@ -85,8 +85,8 @@ static bool denies_all(const struct ruleset *set, unsigned int index)
 }
 
 /*
- * Returns whether a rule of a longer prefix, within the rule's prefix, may drop packets. A list
- * that denies has no effect if a runtime entry allows the rule's prefix.
+ * Returns whether a rule with a longer prefix, within the prefix of rule `index`, may drop packets.
+ * If a runtime entry allows the prefix of rule `index`, lists that deny have no effect.
  */
 static bool has_exception(const struct ruleset *set, unsigned int index)
 {

@@ -172,7 +172,7 @@ static int part_count(struct live *live, uint32_t part)
 	_cleanup_free_ uint32_t *keys = NULL;
 
 	if (live->gate.has_secret) {
-		/* the gate's owner may have made `sets` too small for `states` */
+		/* an untrusted owner of the gate may have created `sets` too small for `states` */
 		for (uint32_t i = first; i < first + count && i / SL_WAYS < live->table.sets.count;
 		     i++)
 			used += table_once(sets[i / SL_WAYS].tag[i % SL_WAYS]) != 0;
@@ -382,8 +382,8 @@ static void pass_end(struct live *live)
 }
 
 /*
- * Reads pages of sources until its CPU time is used up. At the end of a pass it begins the next
- * pass, unless this call has read all sources.
+ * Reads pages of sources until its CPU time is used up. After the last page, continues with the
+ * first page, unless this call has read all pages.
  */
 static int sources_walk(struct live *live, uint64_t interval_ns)
 {
@@ -449,7 +449,10 @@ static bool version_has(const struct live *live, uint32_t version, const char *t
 
 enum { MATCH_UNKNOWN, MATCH_YES, MATCH_NO };
 
-/* Returns whether the viewer's filter accepts a source. by_version: cache by policy version. */
+/*
+ * Returns whether the viewer's filter accepts a source. by_version: cached results, by policy
+ * version.
+ */
 static bool source_matches(const struct live *live, const struct live_source *source,
 			   uint8_t *by_version)
 {

@@ -116,7 +116,7 @@ struct live {
 
 	/* the following members are only for live.c */
 	struct durations timed[LIVE_HISTORY][DURATIONS_VERDICTS]; /* ring, an element per refresh */
-	unsigned int timings;					  /* readings of durations so far */
+	unsigned int timings; /* number of elements written to `timed` so far */
 	struct buckets_cursor cursor;
 	enum gate_map walked; /* map of buckets that the present pass is reading */
 	uint64_t pass_begun;  /* uptime when the present pass began, in ns */
@@ -142,10 +142,11 @@ int live_open(struct live *live, const char *name);
 void live_close(struct live *live);
 
 /*
- * Refreshes all rates, `interval_ns` after the last refresh. Visits the sources on the screen, the
- * busiest sources, and then other sources in pages for at most 1/100 of the interval; the first two
- * passes are faster. Reads attachments and findings at most every 5 s each, with at most 1/200 of a
- * CPU each. Reads the counters of policies each time, unless that takes more than 1/50 of a CPU.
+ * Refreshes all rates, `interval_ns` after the last refresh. Visits the sources on the screen and
+ * the busiest sources. Then visits further sources for at most 1/100 of the interval; the first two
+ * passes may use more time. Reads attachments and findings at most every 5 s, with at most 1/200 of
+ * a CPU for each. Reads the counters of policies each time, unless that uses more than 1/50 of a
+ * CPU.
  */
 int live_refresh(struct live *live, uint64_t interval_ns);
 

@@ -207,9 +207,9 @@ static int next_end(const struct gate *gate)
 /* --- Steps 3 and 4: the switch -------------------------------------------------------------- */
 
 /*
- * Adds the charges of the old budgets since the copy to the next budgets. `copied` has the
- * `empty_at` of each budget when it was copied. It is NULL if the copying command was killed: then
- * each next budget gets the later `empty_at` of both.
+ * Adds what was charged to the old budgets since the copy to the budgets of `next`. copied: each
+ * budget's `empty_at` at the copy; NULL if the copying command was killed. If NULL, each budget of
+ * `next` gets the later `empty_at` of the old and the new budget.
  */
 static void budgets_add(const struct gate *gate, struct gate *next, const uint64_t *copied)
 {
@@ -258,9 +258,9 @@ static int counters_add(const struct gate *gate, struct gate *next)
 }
 
 /*
- * Does steps 3 to 5. `gate` then refers to the next gate, and `next` is closed. Switches all
- * devices or, if that fails, none. If only step 5 fails, `gate` also refers to the next gate, and
- * the next remake_recover() moves the remaining pins.
+ * Does steps 3 to 5. Switches all devices to `next` or, if that fails, none. After the switch,
+ * `gate` refers to the next gate, and `next` is closed. This is true even if step 5 fails. Then the
+ * next remake_recover() moves the remaining pins.
  */
 static int gate_switch(struct gate *gate, struct gate *next, const uint64_t *copied,
 		       bool *ret_switched)
@@ -347,7 +347,7 @@ int remake(struct gate *gate, const struct gate_sizes *sizes)
 	err = next_make(gate, sizes, &next);
 	if (err)
 		return err;
-	/* store `empty_at` of the copied budgets before packets are charged to the copies */
+	/* read `empty_at` of the copies before packets charge them */
 	copied = calloc(next.policies_max, sizeof(*copied));
 	if (!copied)
 		return gate_error(gate, ENOMEM, "remake-failed", "cannot remake it: %s",
@@ -362,7 +362,7 @@ int remake(struct gate *gate, const struct gate_sizes *sizes)
 
 /* --- Growth --------------------------------------------------------------------------------- */
 
-/* Buffer size for a text with all sizes, such as "hosts 16k -> 1m, prefixes 16k -> 32k". */
+/* Buffer size for the old and new sizes, such as "hosts 16k -> 1m, prefixes 16k -> 32k". */
 #define GROWN_TEXT (SIZES * (2 * SIZE_TEXT + 16))
 
 /*

@@ -80,9 +80,9 @@ struct command {
 	size_t args_size;
 	int exit_failed; /* exit status after an error that is no misuse; 0 means 1 */
 	/*
-	 * Runs the command. `args` points to args_size bytes, in which the field of a word that was
-	 * not given is 0. Returns 0, a negative errno after an error, or a positive exit status. If
-	 * `run` is NULL, the command is a separate program, sluice-NAME.
+	 * Runs the command. `args` points to args_size bytes. If the user did not write a word, its
+	 * field is 0. Returns 0, a negative errno after an error, or a positive exit status. If
+	 * `run` is NULL, the command is the separate program sluice-NAME.
 	 */
 	int (*run)(const struct context *context, const void *args);
 	/* sluice-PROGRAM has this command and others; NULL: sluice-NAME has only this one */
@@ -196,9 +196,9 @@ struct command_line {
 };
 
 /*
- * Separates the options of argv from the other words. A single "-" is a word, and everything after
- * "--" is a word. Refuses an unknown option, an option without its value, and a repeated option.
- * After an error, stores the words and options that precede the wrong option.
+ * Separates the options of argv from the words. A single "-" and everything after "--" are words.
+ * Refuses an unknown option, an option without its value, and a repeated option. After an error,
+ * stores the words and options that precede the wrong option.
  */
 int options_parse(int argc, char **argv, struct command_line *line);
 

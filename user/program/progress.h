@@ -6,8 +6,9 @@
 #include <stdint.h>
 
 /*
- * Shows that `done` of `total` units of work are done, at most five times a second. Prints nothing
- * if standard error is not a terminal. total: 0 if unknown. items: number of `what` so far.
+ * Shows the progress, such as bytes read: `done` of `total`, or 0 if the total is unknown. Shows
+ * the number of `items` so far, with their name `what`. Prints at most five times a second, and
+ * only if standard error is a terminal.
  */
 void progress_show(uint64_t done, uint64_t total, uint64_t items, const char *what);
 

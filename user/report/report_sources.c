@@ -198,7 +198,7 @@ int report_sources(const struct gate *gate, const struct sources_args *args)
 	_cleanup_(table_close) struct table table = TABLE_CLOSED;
 	struct source_list list = {0};
 	_cleanup_free_ struct ranked *ranked = NULL;
-	/* most IPv6 addresses are counted under their /64 */
+	/* search the /64 of an IPv6 address, because most IPv6 sources are /64 prefixes */
 	const struct sl_prefix within = prefix_source(&args->within);
 	unsigned int count, skip;
 	int err = table_open(gate, &table) ?: sources_list(gate, &table, &within, &list);

@@ -302,8 +302,8 @@ static void print_node(const struct sharing *sharing)
 }
 
 /*
- * Prints whether and how limits are shared. In JSON, "shared_by" is null if no process shares them,
- * and "shared" is null if that process does not publish its state.
+ * Prints whether and how limits are shared. In JSON, "shared_by" is null if no process shares
+ * limits. "shared" is null if that process does not publish its state.
  */
 static void print_sharing(const struct gate *gate)
 {

@@ -29,7 +29,7 @@ struct grid_column {
 	unsigned int least; /* least width; without room for it, the column is omitted */
 	unsigned int width; /* set by grid_fit(); 0: the column is omitted */
 	unsigned int rank;  /* columns of a higher rank are omitted first, rank 0 never */
-	bool is_right;	    /* align to the right, as for numbers */
+	bool is_right;	    /* align cells to the right, as for numbers */
 };
 
 struct grid_row {

@@ -118,7 +118,9 @@ static void command_begin(struct viewer *viewer, int key)
 	if (!viewer_may_change(viewer) || !has_source || !viewer->selected.bits || *viewer->failure)
 		return;
 	if (key == 'f' && prefix_is_ipv6(&prefix))
-		prefix.bits = SL_FAMILY_BITS + 128; /* `forgive` requires an address */
+		prefix.bits =
+			SL_FAMILY_BITS +
+			128; /* replace the /64 by an address, because `forgive` accepts no prefix */
 	snprintf(viewer->address, sizeof(viewer->address), "%s",
 		 prefix_format(&prefix, (char[PREFIX_TEXT]){0}));
 	if (key == 'd') {

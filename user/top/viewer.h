@@ -30,8 +30,8 @@ struct viewer {
 
 	struct sl_prefix order[LIVE_ROWS]; /* the sources, in the order on the screen */
 	unsigned int order_count;
-	struct sl_prefix selected;  /* source at the cursor */
-	bool follows;		    /* the user has moved the cursor, so it follows its source */
+	struct sl_prefix selected; /* source at the cursor */
+	bool follows; /* the user has moved the cursor: it stays on its source when rows move */
 	unsigned int cursor, first; /* rows of the cursor, and of the first line on the screen */
 	unsigned int row_count;	    /* number of rows of the view or pane */
 	struct grid grid;
