@@ -66,7 +66,7 @@ static long bucket_host_add(const void *map, const void *key, const void *value)
 	return bucket_host.err ?: -ENOMEM;
 }
 
-/* Evicts all entries. As in the kernel, a program may still use the value of an evicted entry. */
+/* Evicts all entries. A program can still read and write an evicted entry, as in the kernel. */
 static inline void bucket_host_evict(void)
 {
 	for (int i = 0; i < HOST_BUCKETS; i++)

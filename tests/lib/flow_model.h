@@ -33,7 +33,7 @@ struct world_node {
 	int64_t alone, lowest;	/* of a bucket that only this node charges: level, lowest level */
 	struct flow_count seen; /* `own` at the last round */
 	uint64_t seen_at;	/* when the last round began */
-	uint64_t excess;	/* unreported traffic in excess of 1/100 of rate/nodes */
+	uint64_t excess;	/* unreported traffic above 1/100 of rate/nodes */
 	uint64_t expiry_at;	/* when the node last set the key's TTL; 0: never */
 	struct flow_count answer;
 	uint64_t beat;	    /* when the next round should begin, without jitter */
@@ -54,7 +54,7 @@ struct world {
 	bool spread;	    /* rounds of different nodes begin at evenly spread times */
 	uint64_t seed;	    /* seed of random numbers */
 	bool divides;	    /* nodes divide their limit while the store does not reply */
-	bool starts_shared; /* new states start with 1/nodes of the burst */
+	bool starts_shared; /* a new state has 1/nodes of the burst */
 	unsigned int lose;  /* the probability that a reply is lost is 1/lose; 0: none is lost */
 	double (*offered)(const struct world *world, unsigned int node, double at);
 	double level; /* a parameter of offered(), often the rate of all nodes */
@@ -93,7 +93,7 @@ static inline void world_begin(struct world *world)
 		abort();
 	if (!world->step)
 		world->step = WORLD_SEC / 100;
-	world->step |= 1; /* an odd number of ticks is not a multiple of the store's units */
+	world->step |= 1; /* odd, so that the store's unit does not divide the step */
 	world->random = RANDOM_BEGIN + world->seed * 0x9e3779b97f4a7c15;
 	world->now = world->begin = -30 * WORLD_SEC; /* the clock wraps after 30 s */
 	world->judge = (double)world->burst / WORLD_SEC;

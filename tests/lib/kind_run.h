@@ -122,7 +122,7 @@ static inline true_time run_long_clock(int cpu)
 	return (true_time)run.epoch + run.now - run.lag[cpu];
 }
 
-/* Returns how far the time may advance: no pending verdict may take longer than stall_most. */
+/* Returns the time until the first pending verdict is due. The clock must not advance further. */
 static inline true_time run_patience(void)
 {
 	true_time most = (true_time)1 << 62;
@@ -143,7 +143,7 @@ static inline uint64_t run_unit(void)
 	return run.limit.kind == SL_SHAPE ? run.limit.horizon / 4 + 1 : run.limit.burst / 4 + 1;
 }
 
-/* Returns the time until the next moment at which a verdict may change, or one tick less. */
+/* Returns the time until a verdict may change, plus or minus one tick. */
 static inline uint64_t run_to_edge(void)
 {
 	uint64_t now = run_clock(0), edge = now;
@@ -279,7 +279,7 @@ static inline uint32_t run_amount(void)
 	case 2:
 		amount = 1 + run_choose(most);
 		break;
-	case 3: /* what the limit passes now, or one more */
+	case 3: /* all credit of the limit, or one unit more */
 		if (run.limit.kind == SL_WINDOW)
 			amount = window_left(&run.limit, host_state) + run_choose(2);
 		else if (run.limit.kind == SL_TOKEN_BUCKET)
@@ -333,8 +333,8 @@ static inline void run_compare(int cpu, uint64_t cost, bool passes, uint64_t dep
 }
 
 /*
- * Returns the time at which a window counts a packet: its arrival, or the begin of a later
- * sub-window, if another CPU began it before the packet's verdict.
+ * Returns the time at which a window counts a packet that arrived at `at`. This is the start of a
+ * later sub-window if another CPU moved the window before the verdict.
  */
 static inline true_time run_moment(true_time at)
 {
@@ -359,7 +359,10 @@ static inline void run_log(true_time at, true_time arrival, uint64_t cost,
 			      });
 }
 
-/* Returns whether a window's index wraps if the window advances to the sub-window at `now`. */
+/*
+ * Returns whether the 16-bit index of a window wraps when the window moves to the sub-window at
+ * `now`.
+ */
 static inline bool run_comes_round(const struct sl_state *state, uint64_t now)
 {
 	return window_is_over(&run.limit, state, now) &&
@@ -368,7 +371,7 @@ static inline bool run_comes_round(const struct sl_state *state, uint64_t now)
 				  window_index(&run.limit, now));
 }
 
-/* Returns the credit of the state and of all valid slices. It must not exceed the burst. */
+/* Returns the sum of the credit of the state and of all valid slices. */
 static inline int64_t run_holds(void)
 {
 	uint64_t now = run_clock(0), jiffy = run_jiffies();
@@ -444,7 +447,7 @@ static inline void run_packet(int cpu)
 	if (reason != SL_PASS_WITHIN) {
 		run.refused++;
 	} else if (refund) {
-		/* refund the packet, as if a later limit of the policy had refused it */
+		/* another limit of the policy refuses the packet, so refund its charge */
 		policy_refund(&packet, &run.policy, bucket, LIMIT_PASSED(&run.limit), 0);
 		run.shape_log.given_back += cost;
 	} else {

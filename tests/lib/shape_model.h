@@ -71,7 +71,7 @@ struct shape_plain {
 	true_time horizon;
 };
 
-/* Queues a packet. Returns when it departs, or -1 if that is beyond `horizon`. */
+/* Queues a packet. Returns its departure time, or -1 if this time is beyond `horizon`. */
 static inline true_time shape_plain_depart(struct shape_plain *plain, true_time arrival, __u64 cost)
 {
 	true_time departure = arrival > plain->ready ? arrival : plain->ready;

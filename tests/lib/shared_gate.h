@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * A simulated gate for tests of user/share/accounts.h, with one shared limit (number 9) and a table
- * that the test fills. It replaces user/gate/table.h and user/share/shared_limits.h.
+ * Replaces user/gate/table.h and user/share/shared_limits.h in tests of user/share/accounts.h. The
+ * simulated gate has one shared limit, number 9. The test fills the table of states.
  */
 #ifndef SLUICE_TEST_SHARED_GATE_H
 #define SLUICE_TEST_SHARED_GATE_H

@@ -51,7 +51,7 @@ struct many_node {
 struct many_source {
 	struct flow_count totals; /* the store's totals */
 	uint64_t judged_at;
-	int64_t judge, lowest;	/* level in ticks of a bucket for all nodes, and lowest level */
+	int64_t judge, lowest;	/* ticks: current and lowest level of a bucket for all nodes */
 	uint32_t passed, asked; /* packets since many_judge(): passed, and all */
 };
 
@@ -152,7 +152,10 @@ static inline void many_charge(const struct many *many, struct many_entry *entry
 	entry->empty_at = credit_latest(entry->empty_at, many->now - many->burst) + cost;
 }
 
-/* Charges a packet that a node passed to the source's bucket for all nodes. */
+/*
+ * Counts a packet that passed, and charges it to the source's reference bucket, which all nodes
+ * share.
+ */
 static inline void many_pass(struct many *many, struct many_source *source)
 {
 	int64_t level = source->judge + credit_span(source->judged_at, many->now);

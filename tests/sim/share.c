@@ -197,7 +197,10 @@ static void heavy_print(const struct many *many, double seconds)
 	free(means);
 }
 
-/* Prints by how many bursts sources exceeded burst + rate x t, if by more than one packet. */
+/*
+ * Prints the percentage of sources that exceeded burst + rate x t by more than a packet, and the
+ * 99th percentile and the maximum of their excess in bursts.
+ */
 static void errors_print(const struct many *many)
 {
 	double *errors = many_alloc(many->sources, sizeof(*errors));
@@ -228,7 +231,10 @@ static void many_print(struct many *many, const char *when, double seconds)
 	must_be_within("commands", commands, 0, 2800);
 }
 
-/* Simulates sources, and prints the results. `demand`: of all sources; 1: one source's limit. */
+/*
+ * Simulates sources and prints the results. `demand` is the demand of all sources, as a multiple of
+ * the limit of one source.
+ */
 static void many_sources(unsigned int sources, double demand, double seconds)
 {
 	struct many many = {

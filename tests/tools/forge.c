@@ -35,7 +35,7 @@
 #include "forge.skel.h"
 
 #define SECONDS_MAX 60
-#define FRAMES_MAX  1000000000 /* frames in a test run, which a signal ends long before */
+#define FRAMES_MAX  1000000000 /* more frames than a test run can send */
 #define PPS_MAX	    100000000
 #define TURN_NS	    5000000 /* if PPS is given: interval in ns at which frames are sent */
 #define BATCH	    64	    /* frames in a batch, as in a driver; a veth queue has room for 256 */
@@ -46,7 +46,7 @@ struct job {
 	unsigned int seconds;
 	unsigned int cpu;
 	unsigned int pps; /* frames per second; 0: as fast as possible */
-	unsigned int run; /* consecutive frames from each source; 0: a new source for each frame */
+	unsigned int run; /* consecutive frames from each source; 0: each frame has a new source */
 };
 
 static int argument_parse(const char *text, unsigned int max, unsigned int *ret)

@@ -41,7 +41,9 @@
 #define FRAME_LEN    64
 #define NSEC_PER_SEC 1000000000ULL
 
-/* Frames per system call. More frames would delay other sources, fewer would cost more CPU time. */
+/*
+ * Frames per system call. A larger batch delays other sources. A smaller batch costs more CPU time.
+ */
 #define BATCH 32
 
 #define NAP_NS 50000 /* sleep in ns if no frame is due; the kernel does not sleep much shorter */

@@ -133,7 +133,7 @@ TEST(test_moments_of_the_calendar)
 			3600 * SEC_NS + UNIT);
 }
 
-/* Converting an expiry to seconds and back changes it by at most one unit down or 1 s up. */
+/* An expiry changes by at most 1 s if it is converted to seconds and back. */
 TEST(test_there_and_back)
 {
 	assert_int_equal(until_at(until_time(1)), 1);

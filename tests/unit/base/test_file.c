@@ -119,7 +119,7 @@ TEST(test_a_file_above_90_mib_is_refused)
 	file_free(&file);
 }
 
-/* Standard input can be a pipe or a device. It is refused above the maximum size of a file. */
+/* Standard input can also be a pipe or a device. It must not exceed the maximum size of a file. */
 TEST(test_standard_input_may_be_of_any_kind)
 {
 	int kept = dup(STDIN_FILENO), ends[2];

@@ -247,7 +247,7 @@ TEST(test_a_source_without_a_bucket_gets_its_burst)
 
 /* The entry that give_entry() gives to another key, before this CPU stores a block in it. */
 static struct sl_entry *given;
-static struct sl_state other_state; /* state that give_entry() writes */
+static struct sl_state other_state; /* initial state of the other key */
 
 static void give_entry(const void *word)
 {

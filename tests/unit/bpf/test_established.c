@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * bpf/charge.h, compiled for the host: all sources that are not yet established share one budget, a
- * burst and a rate, on 1, 2 and 128 CPUs.
+ * bpf/charge.h, compiled for the host: the budget, which is a burst and a rate for all sources that
+ * are not yet established. Runs with 1, 2 and 128 CPUs.
  */
 #define HOST_CPUS 128
 #include "charge_host.h"
@@ -122,8 +122,8 @@ TEST(test_forged_sources_pass_what_the_budget_allows)
 }
 
 /*
- * 20,000 sources send a packet every 2 seconds. The number of sources that become established is at
- * most the number of packets that the budget allows.
+ * 20,000 sources send a packet every 2 seconds. Each source that becomes established needs at least
+ * one packet of the budget.
  */
 TEST(test_the_budget_limits_how_many_sources_become_established)
 {
@@ -190,7 +190,7 @@ TEST(test_a_source_is_established_after_its_burst_could_refill)
 {
 	static const struct {
 		uint64_t rate, burst;
-		/* times in seconds: the source is new at `not_yet`, and established at `then` */
+		/* the source is not established after `not_yet` s, and is after `then` s */
 		double not_yet, then;
 	} cases[] = {
 		{1000, 10, 1.0, 2.2}, /* established after the minimum of 1 s */

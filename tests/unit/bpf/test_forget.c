@@ -235,7 +235,7 @@ static const unsigned int sends[] = {1, 3, 10};
 
 /* Figures from docs/architecture.md for one limit and one kind of flood. */
 struct stated {
-	double lru;    /* packets that abusers pass with the LRU table, relative to their limit */
+	double lru;    /* passed packets of abusers with the LRU table, in multiples of the limit */
 	double honest; /* part of honest packets that pass if new sources have a budget */
 };
 

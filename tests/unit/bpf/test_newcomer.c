@@ -225,7 +225,10 @@ TEST(test_the_key_that_got_the_entry_lends_no_credit)
 
 /* --- Buckets --------------------------------------------------------------------------------- */
 
-/* The first BUCKETS_FIRST sources get a bucket at their first packet, and keep it even if slow. */
+/*
+ * The first BUCKETS_FIRST sources get a bucket at their first packet. They keep it even if they are
+ * slow.
+ */
 TEST(test_the_first_sources_get_a_bucket_at_once)
 {
 	for (int family = 0; family < SL_FAMILIES; family++) {
@@ -260,7 +263,7 @@ TEST(test_a_source_has_a_bucket_while_it_is_hot)
 	for (int i = 0; i < 100; i++)
 		assert_int_equal(host_send(1), SL_PASS_WITHIN);
 	assert_int_equal(bucket_of(1)->passed.packets, 101);
-	/* at one packet per second, the bucket is dropped when its slice has no credit left */
+	/* a slow source's bucket is dropped when the slice has no credit left */
 	for (int i = 0; i < 3; i++) {
 		clock_advance(SL_TICKS_PER_SEC);
 		assert_int_equal(host_send(1), SL_PASS_WITHIN);
@@ -357,7 +360,10 @@ TEST(test_insertions_are_counted_by_second)
 	assert_int_equal(rate->total, 3);
 }
 
-/* If a bucket is evicted, its credit is lost, so its source never passes more than its burst. */
+/*
+ * An eviction of a bucket loses the credit in the bucket. A source therefore never passes more than
+ * its burst.
+ */
 TEST(test_an_evicted_source_is_charged_at_its_state)
 {
 	for (int family = 0; family < SL_FAMILIES; family++) {
@@ -500,7 +506,7 @@ TEST(test_a_refused_source_keeps_its_bucket)
 
 	world_begin(SL_IPV4, MANY_CPUS);
 	host.policy.limit[SL_IPV4][0] = limit_of(RATE, 1, MANY_CPUS);
-	for (int i = 0; i < 4 * HOT_SAMPLE; i++) { /* the limit refuses every other packet */
+	for (int i = 0; i < 4 * HOT_SAMPLE; i++) {
 		host_send(1);
 		clock_advance(COST / 2 + 1);
 	}

@@ -145,7 +145,7 @@ static void check_frame(const struct wire_frame *frame, size_t size, size_t line
 		check_source(frame, &packet);
 		check_facts(frame, &packet, inspect_both(&split.linear, &split.whole, &packet),
 			    size);
-		/* a second inspection overwrites all facts and has the same result as the first */
+		/* a second inspection of a packet gives the same result */
 		first = packet;
 		packet.facts = (struct sl_facts){0xffff, 0xff, 0xff, 0xffff, 0xffff};
 		inspect_both(&split.linear, &split.whole, &packet);
@@ -382,7 +382,10 @@ TEST(test_every_protocol_is_read)
 
 /* --- Long extension headers ------------------------------------------------------------------ */
 
-/* Parses UDP after `count` equal extension headers, in a frame without its last `missing` bytes. */
+/*
+ * Parses a UDP packet with `count` extension headers of this type and length. The frame lacks its
+ * last `missing` bytes.
+ */
 static struct packet look_behind(uint8_t type, uint8_t length, int count, size_t missing,
 				 enum packet_transport *ret_answer)
 {

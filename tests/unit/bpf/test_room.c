@@ -8,7 +8,7 @@
  */
 static void entry_goes(const unsigned int *limit);
 
-/* macros do not recurse, so the name in the body means the compiler's builtin function */
+/* the inner name is the compiler's builtin, because macros do not recurse */
 #define __sync_lock_test_and_set(word, value)                                                      \
 	((value) ? (void)0 : entry_goes(word), __sync_lock_test_and_set(word, value))
 
@@ -17,7 +17,7 @@ static void entry_goes(const unsigned int *limit);
 #define SETS	64
 #define WAYS	(SETS * SL_WAYS)
 #define SOURCES 4096
-#define LIMITS	2 /* one limit is per source, the other limit is per four consecutive sources */
+#define LIMITS	2 /* limit 0 has a key per source, limit 1 a key per four consecutive sources */
 #define WIDE	2 /* number of address bits that the second limit ignores */
 
 static struct {
@@ -111,8 +111,8 @@ static void entry_goes(const __u32 *limit)
 }
 
 /*
- * Returns the credit that a source can spend under a limit: the level of its state, which is full
- * if the source has no state, and the credit in its slices.
+ * Returns the total credit of a source under a limit, in its state and its slices. A source without
+ * a state has a full state.
  */
 static int64_t held(int which, uint32_t source)
 {
@@ -197,7 +197,7 @@ struct schedule {
 	struct sl_limit limit[LIMITS];
 	int limits;
 	bool budget;
-	uint32_t sources;   /* an eighth of the sources sends most packets, and has buckets */
+	uint32_t sources;   /* an eighth of these sources sends most packets and has buckets */
 	uint32_t threshold; /* packets of new keys in an interval at which a flood begins */
 	uint32_t sketch;    /* slots in the sketch of each CPU */
 	uint64_t step;	    /* longest time between bursts of packets, in ticks */
@@ -325,7 +325,10 @@ static uint64_t schedule_run(const struct schedule *schedule)
 	return slices;
 }
 
-/* A source exceeds its plain token bucket only by deficits of evicted states, which are counted. */
+/*
+ * A source can exceed its plain token bucket only because states were evicted. The sum of their
+ * deficits bounds the excess.
+ */
 TEST(test_no_source_gets_more_than_was_counted)
 {
 	static const uint32_t sources[] = {WAYS / 4, WAYS / 2, WAYS, 2 * WAYS, 6 * WAYS};

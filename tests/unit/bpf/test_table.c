@@ -131,7 +131,7 @@ static __s64 loss_in(const struct choice *choice, int which)
 	return choice->free[which] ? EVICT_FREE : choice->least[which];
 }
 
-/* Returns how many ways of a set an insertion counts as free or full. */
+/* Returns the number of free or full ways of a set, as an insertion estimates it. */
 static int room_seen(const struct choice *choice, int which)
 {
 	return choice->free[which] >= WAYS_SPARE ? SL_WAYS : choice->room[which];
@@ -339,7 +339,7 @@ static void unlock(uint32_t look)
 		host_table.set[unlocking.set].displaced &= ~1U;
 }
 
-/* Returns the result of table_wait(), while another CPU unlocks `set` after `look` reads. */
+/* Returns the result of table_wait(). Another CPU unlocks `set` after `look` reads of its lock. */
 static bool waits_out(const struct new_entry *new_entry, uint32_t set, uint32_t look)
 {
 	bool waits;
@@ -419,8 +419,8 @@ static void rival_is_blocked(void)
 }
 
 /*
- * An insertion chooses a way of the secondary set before it locks this set. If another CPU uses or
- * blocks the way meanwhile, the insertion fails instead of using the way.
+ * An insertion chooses a way of the secondary set before it locks the set. If another CPU changes
+ * this way before the lock, the insertion fails.
  */
 TEST(test_a_choice_in_the_secondary_set_is_checked_again)
 {

@@ -70,7 +70,7 @@ TEST(test_bad_list_files_are_left_out)
 	text_make("good.txt", "192.0.2.2\n");
 	error_drop(0);
 	assert_int_equal(config_parse("rules.yaml", text, strlen(text), true, &config), 0);
-	assert_int_equal(error_count(), 3); /* one error per invalid file */
+	assert_int_equal(error_count(), 3);
 	error_drop(0);
 	assert_int_equal(lists_count(config.rules.lists), 1);
 	assert_int_equal(config.rules.count, 3);

@@ -54,7 +54,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* Makes a step, `ms` after the last step. Only the events of this step are in `seen` then. */
+/* Runs a step at `ms` after the last step. Afterwards, `seen` has only the events of this step. */
 static void step_after(unsigned int ms)
 {
 	seen_count = 0;
@@ -75,7 +75,7 @@ static void assert_seen(unsigned int at, enum event_kind kind, enum event_phase 
 	assert_string_equal(event_phase_names[seen[at].phase], event_phase_names[phase]);
 }
 
-/* Checks that the last step reported only this event. */
+/* Checks that the last step reported exactly one event, with this kind and phase. */
 static void assert_only(enum event_kind kind, enum event_phase phase)
 {
 	assert_seen(0, kind, phase);

@@ -114,7 +114,7 @@ TEST(test_owed_costs_are_bounded)
 		{COST, 255, 255 * COST},
 		{SL_BURST_TICKS_MAX, 0, 0},
 		{SL_BURST_TICKS_MAX, 1, SL_BURST_TICKS_MAX},
-		{SL_BURST_TICKS_MAX, 255, SL_BURST_TICKS_MAX}, /* the product overflows */
+		{SL_BURST_TICKS_MAX, 255, SL_BURST_TICKS_MAX}, /* the product exceeds 64 bits */
 		{SL_BURST_TICKS_MAX / 16, 15, SL_BURST_TICKS_MAX / 16 * 15},
 		{SL_BURST_TICKS_MAX / 16, 16, SL_BURST_TICKS_MAX},
 		{SL_BURST_TICKS_MAX / 16, 17, SL_BURST_TICKS_MAX},
@@ -447,7 +447,7 @@ static bool source_send(struct source *source, uint64_t packets)
 			     cost, source->now, jiffy);
 }
 
-/* After a refusal, a slice refuses packets exactly until the state has enough credit for them. */
+/* After a slice has refused a packet, it refuses all packets until the state has enough credit. */
 TEST(test_refused_until_the_slice_says)
 {
 	static const struct {

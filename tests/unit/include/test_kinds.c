@@ -238,7 +238,10 @@ static void denial_carries_retry_after(const struct kind_row *row, uint64_t epoc
 	}
 }
 
-/* When a sub-window leaves the window, its packets are no longer counted from that tick on. */
+/*
+ * A window stops counting the packets of a sub-window exactly when the sub-window leaves the
+ * window.
+ */
 static void window_restores(const struct kind_row *row, uint64_t epoch)
 {
 	struct source source = source_with(&row->spec, epoch);
@@ -276,7 +279,7 @@ static void refill_restores_tokens(const struct kind_row *row, uint64_t epoch)
 	}
 }
 
-/* After the time of n packets, exactly n packets pass, for any n up to the capacity. */
+/* A drained source passes exactly n packets after the refill time of n packets. */
 static void refill_correctness(const struct kind_row *row, uint64_t epoch)
 {
 	struct source source = source_with(&row->spec, epoch);
@@ -861,8 +864,8 @@ static void concurrent_allow_grants_at_most_capacity(const struct kind_row *row,
 }
 
 /*
- * The clock runs through 40 sub-windows while threads send. A packet is charged at some time
- * between its arrival and its verdict. At most N packets can arrive and have a verdict in a time T.
+ * The clock runs through 40 sub-windows while threads send packets. In any time T, at most N
+ * packets can both arrive and get the verdict "pass".
  */
 static void concurrent_clock_never_grants_more(const struct kind_row *row, uint64_t epoch)
 {
@@ -896,7 +899,10 @@ static void concurrent_clock_never_grants_more(const struct kind_row *row, uint6
 
 /* --- A CPU that stalls ----------------------------------------------------------------------- */
 
-/* A CPU charges a packet, and stalls at an access to a shared word. Other CPUs send meanwhile. */
+/*
+ * A CPU charges a packet, and stalls before it accesses a shared word. Other CPUs send packets
+ * during the stall.
+ */
 static struct {
 	struct source *source;
 	int pause, stall; /* accesses so far; the CPU stalls before access `stall` */
@@ -1152,7 +1158,7 @@ static void test_block_steps(void **state)
 		{0, 0, 0, 1}, {0, 1, -1, 1}, {0, 1, 0, 1}, {0, 1, 1, 0}, {0, 9, 0, 0},
 		{2, 0, 1, 3}, {2, 1, -1, 3}, {2, 1, 0, 3}, {2, 1, 1, 2}, {2, 2, -1, 2},
 		{2, 2, 0, 2}, {2, 2, 1, 1},  {2, 3, 0, 1}, {2, 3, 1, 0}, {2, 4, 1, 0},
-		{3, 0, 1, 4}, {4, 0, 1, 4}, /* the last block already had `steps_max` */
+		{3, 0, 1, 4}, {4, 0, 1, 4}, /* `steps_max` was reached before */
 	};
 	const struct sl_limit limit = {
 		.block = BLOCK, .block_max = 16 * BLOCK, .escalate = 2, .steps_max = 4};

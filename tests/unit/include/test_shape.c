@@ -28,7 +28,10 @@ TEST(test_a_charge_writes_its_time)
 	}
 }
 
-/* A packet whose sender requests a departure time is accepted up to the horizon, and not later. */
+/*
+ * A sender may request a departure time for its packet. The packet passes if this time is within
+ * the horizon.
+ */
 TEST(test_a_sender_may_delay_a_packet_up_to_the_horizon)
 {
 	const struct sl_limit limit = {.kind = SL_SHAPE, .cost = 100, .horizon = 1000};

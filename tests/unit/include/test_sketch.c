@@ -70,7 +70,7 @@ static struct digest digest_number(unsigned int kind, uint64_t number)
 /* --- One taken for another ------------------------------------------------------------------ */
 
 #define SECRETS	  32
-#define STRANGERS 1000000 /* new sources per secret */
+#define STRANGERS 1000000 /* new sources for each of the SECRETS secrets */
 
 /* Fills each slot of the sketch with a key that has more than FLOOD_MIN_HITS hits. */
 static void slots_take(const struct sl_params *params, unsigned int kind)

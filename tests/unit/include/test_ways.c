@@ -166,7 +166,7 @@ static void check_whole(void)
 	/* no check if the clock or `made` has wrapped, because a window then lasts longer */
 	if (then < state.charged_at || run.now >> (ENTRY_MOMENT_SHIFT + 15))
 		return;
-	/* a window whose index has wrapped equals a new window only one T later */
+	/* if the index has wrapped, the window equals a new window only after one more period T */
 	if (run.limit.kind == SL_WINDOW && run_comes_round(&state, then)) {
 		uint64_t total = window_total(state.window);
 

@@ -266,7 +266,10 @@ TEST(test_what_commands_gave)
 	config_free(&in_force);
 }
 
-/* A list whose file is invalid keeps its saved entries, and gets its expiry from the rules file. */
+/*
+ * If the file of a list is invalid, the list keeps its saved entries. The rules file still sets the
+ * expiry of the list.
+ */
 TEST(test_lists_that_are_left_out_are_completed)
 {
 	struct list_path left_out[] = {

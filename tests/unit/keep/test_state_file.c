@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* user/keep/state_file.h: entries survive a change of the clock. A damaged file is refused. */
+/*
+ * user/keep/state_file.h: tests that saved entries keep their expiry if the clock changes, and that
+ * a damaged file is refused.
+ */
 #include <sys/stat.h>
 #include "test.h"
 #include "base/clock.h"

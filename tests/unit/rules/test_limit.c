@@ -36,7 +36,10 @@ TEST(test_limits_compile_to_these_numbers)
 		{"1kpps", "1s", SEC / 1000, SEC, SEC / 16 * 15, SEC / 32, 14, false, true},
 		{"1kpps", "128", MS, 128 * MS, 120 * MS, 4 * MS, 1, false, true},
 		{"200pps", "64", 5 * MS, 320 * MS, 300 * MS, 10 * MS, 4, false, true},
-		/* bursts too small for slices; 7 packets are also less than two jiffies */
+		/*
+		 * bursts that are too small for slices; 7 packets also refill in less than two
+		 * jiffies
+		 */
 		{"1kpps", "127", MS, 127 * MS, 127 * MS, 0, 0, false, true},
 		{"1mpps", "127000", MS / 1000, 127 * MS, 127 * MS, 0, 0, false, true},
 		{"200pps", "63", 5 * MS, 315 * MS, 315 * MS, 0, 0, false, true},
@@ -186,7 +189,10 @@ TEST(test_id_and_start_are_compiled)
 	assert_true(limit.start_share && !limit.start_empty && limit.shared);
 }
 
-/* A unit of a counter is a small part of a packet. 32 bits of units last for at least a second. */
+/*
+ * The counter of a shared limit has 32 bits. Its unit is a small part of a packet, but the counter
+ * must not wrap within a second.
+ */
 TEST(test_a_unit_of_a_shared_limit_is_a_part_of_a_packet)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(rates); i++) {
@@ -202,7 +208,7 @@ TEST(test_a_unit_of_a_shared_limit_is_a_part_of_a_packet)
 		if (unit > (most < 1 ? 1 : most) || unit * 2 * 32 / 31 < most)
 			fail_msg("%s: units of %.0f ticks, a packet of %.0f", rates[i].text, unit,
 				 most);
-		/* 2^31 units suffice for a second at the limit's rate, 20 Mpps and 100 Gbit/s */
+		/* in a second, a counter grows by less than 2^31, even at 20 Mpps and 100 Gbit/s */
 		assert_true((double)SEC / unit < 1u << 31 || rates[i].per_second > 33e6);
 		assert_true(limit.by_bytes
 				    ? 12.5e9 * credit_cost(&limit, 1, 1000) / 1000 / unit < 1u << 31

@@ -224,7 +224,7 @@ TEST(test_lines_may_have_an_end)
 	}
 }
 
-/* `for` counts from the mtime of the file, so the expiry is the same whenever the file is read. */
+/* A duration after `for` starts at the mtime of the file, not when the file is read. */
 TEST(test_a_time_begins_when_the_file_is_written)
 {
 	static const char text[] = "192.0.2.1 for 1h\n192.0.2.2 timeout 1000\n192.0.2.3\n";

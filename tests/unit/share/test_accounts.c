@@ -205,7 +205,7 @@ TEST(test_a_key_that_is_created_again_gets_an_expiry)
 {
 	static const struct {
 		unsigned int packets;
-		int64_t total; /* the store's total in packets; -1: it had no such key */
+		int64_t total; /* total of the key in the store; -1: no such key */
 		bool lasts;    /* false: the report asks the store to set the key's expiry */
 	} rounds[] = {
 		{300, -1, false}, {100, 900, true}, {10, -1, true}, {0, 400, false}, {0, 400, true},
@@ -227,8 +227,8 @@ TEST(test_a_key_that_is_created_again_gets_an_expiry)
 }
 
 /*
- * Returns after how many rounds (at most 300) the account of an idle key ends. The store does not
- * reply in the first round. In the next `without_expiry` rounds its reply confirms no expiry.
+ * Returns the number of rounds until the account of an idle key ends, at most 300. The store does
+ * not reply in the first round. Its next `without_expiry` replies report that no expiry is set.
  */
 static unsigned int rounds_to_the_end(unsigned int without_expiry)
 {
@@ -258,7 +258,7 @@ TEST(test_an_account_ends_once_its_key_in_the_store_has_an_expiry)
 	assert_int_equal(rounds_to_the_end(300), 100);
 }
 
-/* Returns an account after `steps` steps that charged the whole rate for other nodes. */
+/* Returns an account after `steps` steps. Each step charged the whole rate for other nodes. */
 static struct account *account_lend(unsigned int steps)
 {
 	keys_take(1);
@@ -417,7 +417,7 @@ TEST(test_a_process_that_was_stopped_begins_again)
 		if (!reply_waits)
 			accounts_step(&accounts, now += STEP);
 		assert_int_equal(state->empty_at, zero);
-		/* the first totals after a stop are a baseline, and nothing is charged */
+		/* the first totals after a stop are only a baseline, so the node charges nothing */
 		reply(&items[0], 1LL << 40);
 		accounts_learn(&accounts, items, NODES, now);
 		assert_int_equal(account->flow.unsettled, credit_max(0, unsettled[i % 2]));
@@ -445,8 +445,8 @@ TEST(test_accounts_count_the_lost_rounds_of_each_key)
 /* --- Short bursts --------------------------------------------------------------------------- */
 
 /*
- * Returns what a node passes, relative to the limit. This node and another node have a demand of
- * twice the limit, and the other node reports the same amounts in every round.
+ * Returns the rate that passes at a node, as a multiple of the limit. Two nodes each have a demand
+ * of twice the limit. The second node is simulated, and reports constant amounts.
  */
 static double node_passes(unsigned int burst)
 {
@@ -489,7 +489,7 @@ TEST(test_a_short_burst_is_shared)
 	}
 }
 
-/* If a state was full since the last step, charges from before cannot be refunded. */
+/* Charges cannot be refunded if the state became full afterwards. */
 TEST(test_nothing_is_given_back_that_was_full_between_steps)
 {
 	struct account *account = account_lend(50);
@@ -614,7 +614,7 @@ TEST(test_a_block_that_is_forgiven_does_not_come_back)
 	node_open_blocks(false);
 	assert_true(is_blocked_after(29900));
 	check_that_it_stays_forgiven(29900);
-	assert_true(is_blocked_after(29900)); /* a later end: another block */
+	assert_true(is_blocked_after(29900)); /* a new block, because its end is later */
 	check_that_it_stays_forgiven(29900);
 	entries[3].limit = 0; /* the key is evicted */
 	round_blocked(26000);
@@ -634,7 +634,7 @@ TEST(test_a_block_that_is_forgiven_while_it_is_reported_does_not_come_back)
 	accounts_learn(&accounts, items, NODES, now += ROUND / 2);
 	assert_false(block_holds(&limit.limit, entry_state(&entries[3]), now));
 	check_that_it_stays_forgiven(items[0].block_ms);
-	assert_true(is_blocked_after(29900)); /* a later end: another block */
+	assert_true(is_blocked_after(29900));
 }
 
 static int setup(void **state)

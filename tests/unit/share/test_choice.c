@@ -194,8 +194,8 @@ TEST(test_those_that_ask_for_most_come_first)
 
 /* --- Which accounts make room --------------------------------------------------------------- */
 
-static unsigned int foremost; /* the key with the highest choice_weight() */
-static unsigned int another;  /* some other key */
+static unsigned int foremost; /* key with the highest weight */
+static unsigned int another;  /* any other key */
 
 /* Keys without demand. The demand of other keys is twice the limit. */
 enum quiet {
@@ -301,7 +301,7 @@ TEST(test_what_was_not_reported_yet_is_not_lost)
 	for (int i = 0; i < 100 && is_reported(another); i++)
 		quiet_run(.1, NONE); /* until the account of `another` ends */
 	assert_false(is_reported(another));
-	/* about ten packets of `another` were not reported */
+	/* the excess contains about ten unreported packets */
 	assert_true(node[0].accounts.samples.list[another * SL_WAYS].excess >=
 		    5 * (limit.limit.cost >> limit.limit.unit_shift));
 }

@@ -178,7 +178,7 @@ TEST(test_packets_get_what_is_left)
 	}
 }
 
-/* With charges and refunds for other nodes, no more packets pass than without them. */
+/* Charges and refunds for other nodes never let a node pass more packets. */
 TEST(test_no_source_gets_more_than_without)
 {
 	const struct sl_limit limit = limit_of();
@@ -422,7 +422,7 @@ enum event {
 	ANSWERED, /* `count` rounds with a reply */
 	LOST,	  /* `count` rounds without a reply */
 	STOPPED,  /* `count` steps in which the process does not run */
-	LATE,	  /* the process continues, and reads an old reply */
+	LATE,	  /* the process continues; it reads a reply that arrived while it was stopped */
 	WORD,	  /* the process starts; `divide_at` in the gate's maps is `count` steps ahead */
 };
 
@@ -507,7 +507,7 @@ TEST(test_when_limits_are_divided)
 	assert_in_range(division.at - now, DIVISION_LEASE - STEP, DIVISION_LEASE);
 }
 
-/* `divide_at` is never set to 0, which would mean that limits are not divided. */
+/* `divide_at` is 0 while limits are not divided. If the computed time is 0, it is stored as 1. */
 TEST(test_no_moment_is_never)
 {
 	division = (struct division){0};

@@ -11,7 +11,7 @@
 #define ROUND (100 * MS)
 #define NOW   (0 - 5 * SEC) /* the clock wraps 5 s after a test starts */
 
-/* A node, and the store's totals. A test adds packets of other nodes to the totals itself. */
+/* A node and the totals of the store. A test adds the packets of other nodes to the totals. */
 struct bench {
 	struct flow flow;
 	struct flow_count own, totals;
@@ -153,7 +153,6 @@ static void command_run(struct bench *bench, const struct script *script, const 
 }
 
 static const struct script scripts[] = {
-	/* what a round charges for other nodes */
 	{"no demand elsewhere: nothing", 2, "round, round 1 20 0 0, pass 1 0"},
 	{"demand elsewhere below the rate: all of it, and half of the last round's", 2,
 	 "round, round 0 0 .2 .2, pass 1 .3"},
@@ -292,7 +291,7 @@ TEST(test_what_is_reported)
 {
 	static const struct {
 		const char *name;
-		int64_t taken, asked;	  /* ticks added to the two counters */
+		int64_t taken, asked;	  /* ticks that are added to `taken` and `asked` */
 		int64_t sent, sent_asked; /* ticks of `taken` and `asked` that the node reports */
 	} reports[] = {
 		{"the increase of the counters", 100, 300, 100, 300},
@@ -497,7 +496,7 @@ TEST(test_a_store_that_lies)
 
 /* --- Worlds of nodes ------------------------------------------------------------------------ */
 
-static double arg; /* parameter of the demand function, whose comment states its meaning */
+static double arg; /* parameter of a demand function; see the comment of the function */
 
 /* Demand: 100 times the rate at the first world->level nodes, and 0.2 of the rate at the others. */
 static double offered_forged(const struct world *world, unsigned int node, double at)
@@ -525,7 +524,7 @@ static double offered_turns(const struct world *world, unsigned int node, double
 	return (unsigned int)(at * arg) % world->nodes == node ? 20 : 0;
 }
 
-/* Demand: 20 times the rate at the first node, and world->level times the rate at the others. */
+/* Demand: 20 times the rate at the first node. Each other node has world->level times the rate. */
 static double offered_greedy(const struct world *world, unsigned int node, double at)
 {
 	(void)at;
@@ -559,7 +558,9 @@ static void must_be_within(const char *what, double is, double least, double mos
 		fail_msg("%s: %.3f, not in %.3f to %.3f", what, is, least, most);
 }
 
-/* Simulations, with bounds on what all nodes pass together. 1 is the rate of the limit. */
+/*
+ * Simulations. They check the rate that all nodes pass together, as a multiple of the limit's rate.
+ */
 static const struct world_case {
 	const char *name;
 	unsigned int nodes;
@@ -571,7 +572,7 @@ static const struct world_case {
 	double seconds, from;		  /* duration, and when the average begins */
 	double least, most;		  /* bounds of the average */
 	double second;			  /* largest deviation of the rate in any second from 1 */
-	unsigned int honest;		  /* first node without flood; 0: none */
+	unsigned int honest;		  /* first of the nodes that are not flooded; 0: none */
 	double honest_least, honest_most; /* bounds of the rate of each honest node */
 } worlds[] = {
 	{"2 nodes with equal demand, which pass equal parts", 2, .second = .1, .honest = 1,

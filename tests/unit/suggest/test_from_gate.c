@@ -43,7 +43,7 @@ static void read_source(const char *name, uint64_t passed, uint64_t dropped, uin
 TEST(test_packets_are_the_differences_of_counters)
 {
 	begin(NULL);
-	read_source("192.0.2.1", 1000, 0, POLICY); /* packets from before the first reading */
+	read_source("192.0.2.1", 1000, 0, POLICY); /* the first reading only sets the baseline */
 	assert_int_equal(suggest.packets, 0);
 	read_source("192.0.2.1", 1010, 5, POLICY);
 	assert_int_equal(suggest.packets, 15);

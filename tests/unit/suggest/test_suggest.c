@@ -130,7 +130,7 @@ TEST(test_a_source_of_100_pps_in_bursts_of_20)
 	end(NULL);
 }
 
-/* Returns how many packets of `hundred` a token bucket of this rate and burst refuses. */
+/* Sends the packets of stream `hundred` to a token bucket. Returns how many packets are refused. */
 static uint64_t hundred_refused(uint64_t rate, uint64_t burst)
 {
 	struct sl_limit limit = {.cost = SEC / rate, .burst = burst * (SEC / rate)};
@@ -285,7 +285,6 @@ TEST(test_one_shape_looks_like_an_attack)
 	assert_true(suggest.attack.shape_share >= 99);
 	end(NULL);
 
-	/* TCP packets of equal size without SYN are not an attack: downloads cause many */
 	syn.facts = SL_FACT_TCP;
 	clients_make(clients, addresses, CLIENTS, syn);
 	run(clients, CLIENTS, 20000, 0);
@@ -393,7 +392,7 @@ TEST(test_budget_of_new_sources)
 	run(many, 481, 60000, 0);
 	assert_int_equal(budget->refusal, SUGGEST_PROPOSED);
 	assert_int_equal(budget->warm_up_ns, 15 * SEC_NS);
-	assert_int_equal(budget->sources, 360); /* 8 per second, for 45 s */
+	assert_int_equal(budget->sources, 360); /* 8 new sources per second, in 45 s */
 	assert_int_equal(budget->most, 8);
 	assert_int_equal(budget->limit.spec.rate, 30);
 	assert_int_equal(budget->limit.spec.burst, 3);
