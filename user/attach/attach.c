@@ -103,7 +103,7 @@ static int attach_failed(const struct gate *gate, const struct netdev *device,
 
 	if (err == -EBUSY || (err == -EEXIST && a->hook == HOOK_XDP))
 		return xdp_owner_refuse(gate, device);
-	/* here ENOSPC means too few RX queues: do not print "No space left on device" */
+	/* explain ENOSPC, which here means that the device has too few RX queues */
 	if (peer_is_wider(device, a, err))
 		return error_add(
 			err, "peer-wider", NULL,

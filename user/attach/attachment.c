@@ -211,10 +211,10 @@ static int link_look(const struct gate *gate, struct attachment *a, int link_fd)
 }
 
 /*
- * Finds the filter that runs the program of `program_fd` or of pin PIN_NEXT. Searches only the
- * namespace in the pin's name, because a device loses its filters when it moves to another
- * namespace. Assumes that the filter exists if the caller may not enter the namespace. Returns 0 or
- * a negative errno.
+ * Finds the filter that runs the program of `program_fd` or of pin PIN_NEXT. Searches the namespace
+ * in the pin's name, because a device that moves to another namespace loses its filters. If the
+ * caller may not enter the namespace, assumes that the filter exists. Returns 0 or a negative
+ * errno.
  */
 static int filter_look(const struct gate *gate, struct attachment *a, int program_fd)
 {
@@ -402,7 +402,7 @@ const char *xdp_owner_format(const struct xdp_owner *owner, char text[XDP_OWNER_
 /* A pair of attachments that filter the same packets: on a device, and on a device below it. */
 struct stacked {
 	const struct attachment *upper, *lower;
-	const struct attachment *surplus; /* the attachment of this pair to detach */
+	const struct attachment *surplus; /* the attachment of the pair to detach */
 };
 
 static bool filters_like(const struct attachment *a, const struct attachment *b)

@@ -48,7 +48,7 @@ struct pin_name {
 	char text[PIN_NAME];
 };
 
-/* Returns the name of a pin of the attachment, in the gate's directory links/. */
+/* Returns the name of a pin for the attachment, in directory `links` of the gate. */
 struct pin_name attachment_pin(const struct attachment *attachment, enum attachment_pin which);
 
 /* --- Reading attachments -------------------------------------------------------------------- */
@@ -80,8 +80,8 @@ int attachment_look(const struct gate *gate, struct attachment *attachment);
 int attachment_program_open(const struct gate *gate, const struct attachment *attachment);
 
 /*
- * Returns whether the program sees several merged packets as one packet, without their number.
- * Generic XDP runs after GRO; native XDP on a tap sees packets that a process merged.
+ * Returns whether the program sees merged packets as one packet, without their number. Generic XDP
+ * runs after GRO. On a tap, native XDP sees packets that a process merged.
  */
 bool attachment_merges(const struct attachment *attachment, bool is_tap);
 
@@ -121,11 +121,11 @@ const char *xdp_owner_format(const struct xdp_owner *owner, char text[XDP_OWNER_
 
 /*
  * Adds one notice if the device of a new attachment (`made`) is stacked with the device of another
- * attachment of the gate, so that both attachments charge each packet. A VLAN, macvlan or ipvlan is
+ * attachment of the gate, because both would charge each packet. A VLAN, macvlan or ipvlan is
  * stacked on its lower device, and a bridge, bond or team on its ports.
  *
- * Only devices in one network namespace are compared. A VRF is ignored, because packets of its
- * ports pass no hook of the VRF device.
+ * Compares only devices in one network namespace. Ignores a VRF, because packets of its ports pass
+ * no hook of the VRF device.
  */
 int stacked_note(const struct gate *gate, const struct attachment *made, unsigned int count);
 

@@ -74,7 +74,7 @@ int qdisc_make(unsigned int ifindex, bool *ret_made)
 
 int qdisc_remove_if_empty(unsigned int ifindex, bool *ret_removed)
 {
-	/* to remove the qdisc itself, libbpf requires both directions */
+	/* libbpf removes the qdisc if both directions are set */
 	LIBBPF_OPTS(bpf_tc_hook, hook, .ifindex = ifindex,
 		    .attach_point = BPF_TC_INGRESS | BPF_TC_EGRESS);
 	struct search ingress = {0}, egress = {0};

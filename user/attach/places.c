@@ -355,7 +355,9 @@ static int placing_make(const struct gate *gate, struct programs *programs, stru
 	return err;
 }
 
-/* Undoes the steps in reverse order, so that it attaches devices before it detaches others. */
+/*
+ * Undoes the steps, the last step first. So it attaches devices again before it detaches devices.
+ */
 int placings_undo(const struct gate *gate, struct placings *placings)
 {
 	_cleanup_(programs_close) struct programs programs = PROGRAMS_CLOSED;

@@ -31,10 +31,10 @@ struct placings {
 	struct placing list[2 * ATTACHMENTS_MAX];
 	struct attachment wanted[ATTACHMENTS_MAX]; /* attachments that the rules file specifies */
 	unsigned int count, wanted_count;
-	unsigned int failed; /* number of items and steps that have failed */
+	unsigned int failed; /* number of items and steps that failed */
 };
 
-/* How placings_plan() reports an `attach` item that matches no device. */
+/* What placings_plan() does if an `attach` item matches no device. */
 enum missing {
 	MISSING_FAILS,	/* a missing device is an error, unless the item is optional */
 	MISSING_NOTED,	/* a missing device adds a notice */
@@ -60,8 +60,8 @@ int placings_plan(const struct gate *gate, const struct places *places, enum mis
 int placings_make(const struct gate *gate, struct placings *placings);
 
 /*
- * Executes the plan for a caller that will try again: if a step fails, adds an error, counts it in
- * `failed`, and continues. The caller keeps `programs` open for its next call.
+ * Executes the plan. If a step fails, adds an error, counts it in `failed`, and continues. The
+ * caller repeats the call later, and keeps `programs` open until then.
  */
 void placings_make_present(const struct gate *gate, struct programs *programs,
 			   struct placings *placings);

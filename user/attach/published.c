@@ -191,7 +191,10 @@ int attachments_see(const struct gate *gate, struct seen *ret)
 
 /* --- Publishing ----------------------------------------------------------------------------- */
 
-/* Converts an attachment to JSON. The device's name is hexadecimal, because it may not be UTF-8. */
+/*
+ * Converts an attachment to JSON. Writes the device's name in hexadecimal, because a name may
+ * contain bytes that are not UTF-8.
+ */
 static json_t *attachment_pack(const struct attachment *a)
 {
 	char device[2 * IF_NAMESIZE + 1] = "", *to = device;

@@ -31,7 +31,10 @@ static const struct fq_limits fq_default = {.limit = 10000,
 
 /* --- Messages of the kernel ----------------------------------------------------------------- */
 
-/* Stores the value of an attribute. Returns false if it is missing or has another length. */
+/*
+ * Stores the value of an attribute. Returns false if the attribute is missing, or its value has
+ * another length.
+ */
 static bool attr_number(const struct nlattr *attr, uint32_t *ret)
 {
 	if (!attr || mnl_attr_validate(attr, MNL_TYPE_U32) < 0)

@@ -78,9 +78,9 @@ bool fq_everywhere(const struct qdiscs *qdiscs);
 struct fq_limits fq_least(const struct qdiscs *qdiscs, const struct fq_limits *need);
 
 /*
- * Returns the tc command after which every packet passes an fq that satisfies `need`, or "" if this
- * is already so. The command leaves qdiscs that satisfy `need` unchanged. The caller frees the
- * text. Returns NULL if there is no memory.
+ * Returns a tc command that gives the device an fq for every packet, with at least the limits in
+ * `need`. The command does not change a sufficient fq. Returns "" if no command is needed, or NULL
+ * if there is no memory. The caller frees the text.
  */
 char *fq_command(const char *device, const struct qdiscs *qdiscs, const struct fq_limits *need);
 
@@ -102,17 +102,19 @@ void shaping_add(struct shaping *shaping, const struct rule *rule);
 int shaping_read(const struct gate *gate, struct shaping *ret);
 
 /*
- * Checks that limits that shape can take effect. Fails if the gate has attachments, but none on
- * hook egress; if only limits with key dst, and none that shapes, need hook egress, just adds a
- * notice. Fails if a device on hook egress has no fq, with a tc command that adds it; if `may_lack`
- * is set, only adds a notice. Adds a notice if an fq holds fewer packets than may wait.
- *
- * all: the attachments to check; NULL for all attachments of the gate.
+ * Checks that each device can delay packets, if limits shape. Fails if the gate has attachments,
+ * but none on hook egress. If no limit shapes, but limits with key dst need hook egress, only adds
+ * a notice. If a device on hook egress has no fq, fails, and suggests the tc command that adds it.
+ * If `may_lack` is set, only adds a notice. Adds a notice if an fq has room for fewer packets than
+ * may wait. all: the attachments to check; NULL: all attachments of the gate.
  */
 int shaping_check(const struct gate *gate, const struct shaping *shaping,
 		  const struct attachment *all, unsigned int count, bool may_lack);
 
-/* As shaping_check(), for a device before it is attached. At least one limit must shape. */
+/*
+ * Like shaping_check(), for a device that is not attached yet. The caller makes sure that a limit
+ * shapes.
+ */
 int shaping_check_new(const struct gate *gate, const struct shaping *shaping,
 		      const struct attachment *attachment, bool may_lack);
 

@@ -31,8 +31,8 @@ static inline void close_stream(FILE **stream)
 #define _cleanup_fclose_ _cleanup_(close_stream)
 
 /*
- * Return the value of a variable, and clear the variable, so that nothing is closed at the end of
- * the scope: `return steal_fd(&fd);`.
+ * Return the value of a variable, and clear the variable, so that the cleanup at the end of the
+ * scope does nothing: `return steal_fd(&fd);`.
  */
 static inline int steal_fd(int *fd)
 {

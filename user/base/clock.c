@@ -207,8 +207,8 @@ int moment_parse(const char *text, time_t *ret)
 }
 
 /*
- * Latest accepted end of an entry: the longest duration, 730 days, and one day of tolerance,
- * because printed ends are rounded up, and the clock may be set back before a file is read.
+ * Latest accepted end of an entry: in 731 days. The longest duration is 730 days. One more day is
+ * accepted, because printed ends are rounded up, and the clock may be set back.
  */
 #define UNTIL_MAX_SEC (731 * 86400L)
 

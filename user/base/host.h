@@ -16,7 +16,7 @@ int kernel_require(void);
 struct machine {
 	unsigned int cpus;     /* number of possible CPUs */
 	unsigned int jiffy_ns; /* length of a jiffy in ns: 1 / CONFIG_HZ */
-	unsigned int cpu_ids;  /* highest number of a possible CPU, plus 1; may have gaps */
+	unsigned int cpu_ids;  /* highest possible CPU number, plus 1 */
 };
 
 /*

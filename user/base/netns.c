@@ -104,8 +104,8 @@ static void walk_end(struct walk *walk)
 }
 
 /*
- * Finds the next named namespace. Returns its inode, or 0 at the end of the directory. Then errno
- * is 0, or an error of getdents64(2).
+ * Finds the next named namespace, and returns its inode. Returns 0 at the end of the directory, or
+ * after an error of getdents64(2). Sets errno to that error, or to 0.
  */
 static uint64_t named_next(struct walk *walk, char path[NETNS_PATH])
 {
@@ -172,7 +172,7 @@ int netns_visit(uint64_t netns, int *ret_back)
 	there = open(path, O_RDONLY | O_CLOEXEC);
 	if (here < 0 || there < 0 || setns(there, CLONE_NEWNET))
 		return errno == EACCES ? -EPERM
-				       : -errno; /* EACCES: opening /proc/1/ns/net was denied */
+				       : -errno; /* EACCES: this user may not open /proc/1/ns/net */
 	*ret_back = steal_fd(&here);
 	return 0;
 }

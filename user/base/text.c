@@ -167,9 +167,9 @@ static void quotes_write(const char *word, char *end)
 }
 
 /*
- * Writes a byte as an octal number, unless it is a letter or digit, because %, \ and a leading -
- * are special to printf(1). If the word ends in a newline, writes $'...' (bash, POSIX.1-2024),
- * because a shell drops newlines at the end of $(...).
+ * Quotes a word for printf(1). Writes each byte other than a letter or digit as an octal number,
+ * because %, \ and a leading - are special. If the word ends in a newline, writes $'...' (bash,
+ * POSIX.1-2024), because a shell drops newlines at the end of $(...).
  */
 static void octal_write(const char *word, char *end)
 {

@@ -33,8 +33,8 @@ bool text_is_printable(const char *text);
 void text_make_printable(char *text);
 
 /*
- * Returns a printable copy of a name. The copy is valid until this function, word_typed() and
- * operand_typed() have been called WORDS_LIVE times.
+ * Returns a printable copy of a name. It is valid for WORDS_LIVE - 1 further calls of this
+ * function, word_typed() or operand_typed().
  */
 const char *name_shown(const char *name);
 

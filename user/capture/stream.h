@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Capture: the bytes that libpcap reads from a capture. libpcap does not report from which
- * interface of a pcapng file a packet is, and refuses a file whose interfaces differ in link type
- * or snap length. So libpcap reads through this stream, which parses the blocks of pcapng. It
- * records the interfaces, and gives all of them one link type and snap length. pcap files pass
- * unchanged.
+ * Capture: the stream by which libpcap reads a capture. libpcap does not report the interface of a
+ * packet in a pcapng file. It also refuses a file whose interfaces differ in link type or snap
+ * length. So this stream parses the blocks of pcapng, records the interfaces, and gives all
+ * interfaces the same link type and snap length. It does not change pcap files.
  */
 #ifndef SLUICE_CAPTURE_STREAM_H
 #define SLUICE_CAPTURE_STREAM_H

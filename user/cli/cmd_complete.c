@@ -119,8 +119,8 @@ static void offer_value(const struct typed *typed, const char *value)
 }
 
 /*
- * Prints the word that must follow in a keyword's value, such as `per` after "window 1000". Returns
- * whether the value may also be complete.
+ * Prints the next word of a keyword's value, such as `per` after "window 1000". Returns whether the
+ * value may be complete already.
  */
 static bool offer_more(const struct typed *typed)
 {

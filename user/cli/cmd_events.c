@@ -105,7 +105,7 @@ static void on_past(void *data, const char *gate, const struct event *event, con
 		event_print(session, gate, event, json);
 }
 
-/* Warns of the events for which --exec's program failed, if their number has changed. */
+/* Warns of failures of the program of --exec, if their number has changed. */
 static void runner_report(struct events_session *session)
 {
 	const struct events_runner *runner = &session->runner;
@@ -235,7 +235,7 @@ static int signals_open(struct events_session *session)
 {
 	sigset_t signals;
 
-	signal(SIGPIPE, SIG_IGN); /* if stdout is closed, events_run() ends the process */
+	signal(SIGPIPE, SIG_IGN); /* events_run() ends the process if stdout is closed */
 	sigemptyset(&signals);
 	sigaddset(&signals, SIGTERM);
 	sigaddset(&signals, SIGINT);

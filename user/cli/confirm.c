@@ -21,7 +21,7 @@ struct trial {
 	const struct sl_gate *state; /* value of map `gate`, mmap()ed */
 	char gate[GATE_NAME + 1];
 	uint32_t number;
-	struct apply *change; /* what `apply` changed; NULL for other commands */
+	struct apply *change; /* change by `apply`; NULL for another command */
 	struct config before; /* if `change` is NULL, the rules before the change */
 	bool existed;	      /* if false, the change created the gate, and an undo removes it */
 };

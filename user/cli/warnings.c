@@ -350,7 +350,10 @@ int ssh_check_denies(const struct gate *gate, const struct ruleset *denies, cons
 	for (unsigned int i = 0; i < denies->count; i++) {
 		const struct sl_prefix *prefix = &denies->rules[i].prefix;
 		bool is_longer = now->found && now->prefix.bits > prefix->bits;
-		/* precedence: runtime allow, lists that allow, lists that deny */
+		/*
+		 * order of precedence: a runtime entry that allows, a list that allows, a list that
+		 * denies
+		 */
 		bool is_allowed = name && now->access == SL_ACCESS_ALLOW &&
 				  (!now->lists || now->prefix.bits == prefix->bits);
 

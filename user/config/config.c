@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Reads the YAML tree of a rules file by tables of keys. A key's type parses the value, like an
- * argument of a command. Adds each error with its position, and looks for more errors.
+ * Reads the YAML tree of a rules file by tables of keys. Each key has a type that parses its value.
+ * After an error, continues to read, to report all errors with their positions.
  */
 #include "config/config.h"
 
@@ -79,7 +79,7 @@ struct config_reader {
 	/* the last value of `for` and its end, so that entries with an equal `for` have one end */
 	uint64_t for_ns;
 	uint32_t for_until;
-	/* number of entries whose `until` has passed, and the position of the first such entry */
+	/* entries whose `until` has passed: their number, and the position of the first entry */
 	unsigned int ended;
 	struct position first_ended;
 	unsigned int mark; /* index of the first error that has no position yet */

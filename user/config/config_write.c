@@ -80,8 +80,8 @@ static json_t *unless_empty(json_t *tree)
 }
 
 /*
- * Returns the entries of `allow` or `deny`: an entry for all prefixes without an end, one for each
- * run of adjacent prefixes with equal ends, and one for each list. Returns NULL for no entries.
+ * Returns the entries of `allow` or `deny`, or NULL if there are none. All prefixes without an end
+ * share an entry. Adjacent prefixes with equal ends share an entry. Each list has an entry.
  */
 static json_t *entries_json(const struct ruleset *rules, enum sl_access access)
 {

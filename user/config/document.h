@@ -55,7 +55,7 @@ void document_free(struct document *document);
 /* Returns the value of a key in a YAML map, or NULL. If the key is repeated, the first counts. */
 const struct node *node_find(const struct node *map, const char *key);
 
-/* Puts the position `at` before the object of each error from index `mark` on. */
+/* Puts the position `at` before the object of each error whose index is at least `mark`. */
 void document_place(const struct document *document, unsigned int mark, struct position at);
 
 #endif

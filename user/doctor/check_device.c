@@ -58,8 +58,8 @@ static bool peer_is_wider(const struct device_facts *device)
 }
 
 /*
- * Returns why a driver may refuse native XDP, or NULL if no reason is known. Sets s->part[4] to the
- * command after which native XDP works.
+ * Returns a reason why a driver may refuse native XDP, or NULL if no reason is known. Sets
+ * s->part[4] to the command that removes the obstacle.
  */
 static const char *obstacle_find(struct subject *s)
 {
@@ -118,7 +118,7 @@ bool mode_is_not_native(struct subject *s)
 	    (!is_xdp && (device->owner.program_id || vlan_stripped(s))))
 		return false;
 	obstacle = obstacle_find(s);
-	/* if the features are unknown, assume native XDP; the driver may still refuse it */
+	/* if the features are unknown, assume that the driver may support native XDP */
 	may_have = nic->knows_xdp ? nic->xdp & XDP_NATIVE || peer_is_wider(device)
 				  : obstacle && (device->traffic->link.is_hardware || is_veth);
 	if (!may_have)
@@ -137,8 +137,9 @@ bool mode_is_not_native(struct subject *s)
 			"; but only hook ingress sees packets from bpf_redirect_peer (Cilium) and "
 			"from 'mirred ingress redirect' of tc");
 	/*
-	 * Each command attaches before it detaches, so that no packet passes without a check. Hook
-	 * xdp runs only one program, so a program in generic mode first moves to hook ingress.
+	 * Each command attaches a program before it detaches another, so that no packet passes
+	 * without a check. Hook xdp runs only one program, so a program in generic mode is first
+	 * replaced by one on hook ingress.
 	 */
 	if (is_xdp)
 		subject_set(s, 4,

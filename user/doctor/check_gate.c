@@ -189,7 +189,7 @@ bool limit_observes(struct subject *s)
 	for (unsigned int i = 0; i < rule->limits; i++) {
 		struct limit wanted = rule->limit[i];
 
-		/* `name` is the name of a limit, or NAME:bits for its second rate */
+		/* `name` is the name of a limit, or "LIMIT:bits" for the second rate of LIMIT */
 		if (strlen(wanted.spec.name) != strcspn(name, ":") ||
 		    strncmp(wanted.spec.name, name, strlen(wanted.spec.name)))
 			continue;

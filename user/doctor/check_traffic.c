@@ -29,7 +29,7 @@ static uint64_t judged_by(const struct gate_facts *gate)
 	return gate->after.all - gate->before.all;
 }
 
-/* Formats the judged packets, such as "judged 17" or "judged none". */
+/* Formats the number of packets that the gate judged, such as "judged 17" or "judged none". */
 #define JUDGED_TEXT 32
 static const char *judged_format(const struct gate_facts *gate, char text[JUDGED_TEXT])
 {
@@ -47,9 +47,9 @@ static bool is_alive(const struct device_facts *device)
 /* --- Packets that the gate's own devices moved ---------------------------------------------- */
 
 /*
- * Returns the busiest device of the gate if the gate judged less than three quarters of the packets
- * of all its devices, otherwise NULL. Stores the number of packets of all its devices. Compares
- * sums, because the counters of a gate do not distinguish devices or directions.
+ * If the gate judged less than three quarters of the packets of its devices, returns the busiest
+ * device, otherwise NULL. Stores the number of packets of its devices. Compares sums, because a
+ * gate's counters do not distinguish devices or directions.
  */
 static const struct device_facts *unjudged_find(const struct subject *s, uint64_t *ret_moved)
 {
@@ -65,8 +65,8 @@ static const struct device_facts *unjudged_find(const struct subject *s, uint64_
 			continue;
 		link = &device->traffic->link;
 		/*
-		 * skip a device if the gate sees fewer packets than the device counts: packets may
-		 * be merged, or another XDP program may drop packets before hook ingress
+		 * skip a device if the gate does not see each packet: packets may be merged, or an
+		 * XDP program may drop packets before hook ingress
 		 */
 		if (judged && (attachment_merges(&device->at, !strcmp(link->kind, "tun")) ||
 			       (device->at.hook == HOOK_INGRESS && link->has_xdp)))
@@ -165,8 +165,9 @@ bool traffic_is_elsewhere(struct subject *s)
 /* --- Packets that cannot be limited --------------------------------------------------------- */
 
 /*
- * Least number of packets, since the gate was created, that a check requires. Some must also arrive
- * while doctor counts, because an idle port slowly counts ARP and spanning tree packets.
+ * Least number of non-IP packets, since the gate was created, for a finding. The check also
+ * requires traffic while doctor counts, because ARP and spanning tree packets on an idle port
+ * slowly add up.
  */
 #define NOT_IP_LEAST 1000
 

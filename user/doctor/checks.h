@@ -38,8 +38,8 @@ void subject_set_device(struct subject *s, const struct device_facts *device);
 void advise_moving(struct subject *s, unsigned int part, const char *device, const char *hook);
 
 /*
- * Sets s->part[2] to the command that attaches a gate to a device; if `device` is NULL, to a
- * command that lists devices. Uses hook ingress if another program occupies hook xdp.
+ * Sets s->part[2] to the command that attaches a gate to a device, or that lists devices if
+ * `device` is NULL. The command uses hook ingress if another program occupies hook xdp.
  */
 void advise_attaching(struct subject *s, uint64_t netns, const char *gate,
 		      const struct netdev *device);

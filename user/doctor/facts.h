@@ -76,7 +76,7 @@ struct gate_facts {
 	enum lock_state kept;
 	struct sharing sharing;
 	struct table_fill fill;
-	struct passing passing;	 /* policies without a budget that let a flood pass now */
+	struct passing passing;	 /* policies that let a flood pass, because they lack a budget */
 	unsigned int unbudgeted; /* number of policies without a budget */
 	struct sl_prefix first_unbudgeted;
 	unsigned int spent; /* number of empty budgets that have dropped packets */

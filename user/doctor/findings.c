@@ -45,7 +45,7 @@ static const struct kind {
 	check_fn *check;
 	const char *text, *advice;
 } kinds[] = {
-	/* findings that explain why a gate does not filter */
+	/* reasons why a gate does not filter */
 	{"bpf-refused", WRONG, HOST, bpf_is_refused, "refuses bpf(2) to this process: {1}; {2}",
 	 "{3}"},
 	{"bpffs", WRONG, HOST, bpffs_is_hidden, "{1}", "ls -ld /sys/fs/bpf /sys/fs/bpf/sluice"},

@@ -18,7 +18,7 @@ struct nic {
 	bool vlan_strip;		 /* the device strips outer VLAN tags (802.1Q) */
 	unsigned int queues, queues_max; /* receive queues */
 	bool combined;			 /* `ethtool -L` sets queues by `combined`, not by `rx` */
-	bool knows_xdp;			 /* `xdp` is valid, which requires Linux 6.3 */
+	bool knows_xdp;			 /* the kernel reports `xdp` (Linux 6.3) */
 	unsigned int xdp;		 /* bits XDP_NATIVE and XDP_FRAGS */
 };
 

@@ -105,8 +105,8 @@ static bool has_exception(const struct ruleset *set, unsigned int index)
 }
 
 /*
- * Finds rules that deny IPv4 or that allow both families. Ignores rules that deny only IPv6 or
- * allow only one family: they are probably intended.
+ * Finds rules that deny IPv4, or that allow both families. Ignores rules that deny only IPv6 or
+ * allow only one family, because users probably intend them.
  */
 static void families_judge(const struct ruleset *set, struct rule_facts *facts)
 {

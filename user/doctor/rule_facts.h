@@ -18,9 +18,9 @@ struct rule_group {
 
 struct rule_facts {
 	/*
-	 * Rules that deny all IPv4 sources now, even if they will expire. If this group has rules,
-	 * the other groups are empty. Rules that deny only IPv6 do not count, because they are
-	 * probably intended.
+	 * Rules that deny all IPv4 sources now, even if they will expire. If this group is not
+	 * empty, all following groups are empty. Ignores rules that deny only IPv6, because users
+	 * probably intend them.
 	 */
 	struct rule_group denied_all;
 	struct rule_group allowed_all; /* rules that allow IPv4 and IPv6 without exception */

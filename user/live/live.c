@@ -256,7 +256,7 @@ static int counters_refresh(struct live *live)
 	int err;
 
 	if (now < live->counters_task.due)
-		return 0; /* the rates of the last reading stay */
+		return 0; /* keep the rates of the last reading */
 	span = live->counters_at ? now - live->counters_at : 0;
 	before = live->stats;
 	live->stats = (struct stats){0};
@@ -283,7 +283,7 @@ static int counters_refresh(struct live *live)
 			line_rates(&other->counters, &line->line->counters, span, line);
 	}
 	live->counters_at = now;
-	if (span) /* the second reading is not delayed, because there are no rates before it */
+	if (span) /* read again without a delay, because rates require two readings */
 		live->counters_task.due = now + (cpu_now() - begun) * COUNTERS_REST;
 	return 0;
 }

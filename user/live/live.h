@@ -153,7 +153,7 @@ int live_refresh(struct live *live, uint64_t interval_ns);
 /* Sets the sources on the screen, the first LIVE_WATCHED of which each refresh visits. */
 void live_watch(struct live *live, const struct sl_prefix *sources, unsigned int count);
 
-/* Applies a changed wish to the sources that refreshes have visited, without reading the gate. */
+/* Applies a changed live->wish to the sources in memory. Does not read the gate. */
 int live_choose(struct live *live);
 
 /* Returns the history of a source, or NULL if the source has none. */

@@ -71,7 +71,7 @@ struct live_source *live_source_find(const struct live_sources *sources,
 
 /*
  * Records a visit at uptime `now`, in ns. If a counter is smaller than at the last visit, the
- * source counts as new. Returns 0, or -ENOMEM without an error.
+ * source counts as new. Returns 0 or -ENOMEM, and adds no error.
  */
 int live_visit(struct live_sources *sources, const struct sl_prefix *prefix,
 	       const struct sl_cell count[LIVE_COUNTERS], uint32_t version, uint64_t now);

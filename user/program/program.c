@@ -66,7 +66,7 @@ int program_exec(const char *name, char **argv)
 	fflush(NULL);
 	if (file > path && execv(path, argv) && errno == ENOENT)
 		execvp(file, argv);
-	/* execvp() also fails with EACCES if it may not search a directory of $PATH */
+	/* EACCES may also mean that execvp() may not search a directory of $PATH */
 	if (errno == ENOENT || errno == EACCES || errno == ENOTDIR)
 		return -ENOENT;
 	return error_add(errno, "cannot-run", NULL, "cannot run %s: %s", file, strerror(errno));

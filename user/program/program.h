@@ -85,7 +85,7 @@ struct command {
 	 * `run` is NULL, the command is the separate program sluice-NAME.
 	 */
 	int (*run)(const struct context *context, const void *args);
-	/* sluice-PROGRAM has this command and others; NULL: sluice-NAME has only this one */
+	/* name of the program without "sluice-"; NULL: the name of the command */
 	const char *program;
 	const char *package; /* Debian package that contains the separate program */
 };
@@ -192,7 +192,7 @@ struct command_line {
 	int lacks_value;    /* index of the last option if its value is missing, otherwise -1 */
 	int first;	    /* index of words[0] in argv; 0 if `words` is empty */
 	unsigned int count; /* number of words */
-	char **words;	    /* words that are no options, the command first; has room for argv */
+	char **words;	    /* the words: the command and its operands; has room for argv */
 };
 
 /*

@@ -317,7 +317,10 @@ struct filling {
 	char *args;	   /* arguments of the command, filled by the parser */
 };
 
-/* Parses the value of a word, and stores it in the word's field. Without a value, stores `true`. */
+/*
+ * Parses the value of a word, and stores it in the word's field. Stores `true` if the word has no
+ * value.
+ */
 static int value_store(struct filling *filling, const struct word *word, const char *what,
 		       const char *text)
 {

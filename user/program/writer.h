@@ -45,7 +45,7 @@ void print_number(const char *key, const char *format, uint64_t value); /* "%" P
 /* Prints a number. If `is_known` is false, prints null in JSON, and nothing in text. */
 void print_known(const char *key, const char *format, bool is_known, uint64_t value);
 
-/* Print a value in JSON, and nothing in text. */
+/* Print a value in JSON. Print nothing in text output. */
 void print_bool(const char *key, bool value);
 void print_real(const char *key, double value);
 void print_null(const char *key);

@@ -9,7 +9,7 @@
 
 /* Options of the output. Text has lines whose counts are 0 only if the user wrote `all`. */
 struct stats_output {
-	bool all, has_hidden; /* has_hidden: lines were omitted that `all` prints */
+	bool all, has_hidden; /* has_hidden: a line was omitted because its count is 0 */
 };
 
 static bool is_shown(struct stats_output *output, unsigned long long count)

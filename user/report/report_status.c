@@ -21,7 +21,8 @@ struct facts {
 	unsigned int rules;
 	struct seen seen;
 	struct shaping shaping;
-	struct holding holding[ATTACHMENTS_MAX]; /* how fq of each attachment holds packets */
+	struct holding holding
+		[ATTACHMENTS_MAX]; /* whether the device of each attachment can delay packets */
 	struct pressure pressure;
 	struct passing passing;
 	struct budget_use *budgets;
@@ -204,8 +205,8 @@ static void print_sources(const struct facts *facts)
 }
 
 /*
- * Prints the maps. In text, some maps have no row, such as an index: their memory is added to the
- * next row, so that the rows add up to the memory of the gate.
+ * Prints the maps. Text output has no row for some maps, such as an index. It adds their memory to
+ * the next row, so that the sum of all rows is the memory of the gate.
  */
 static void print_maps(const struct facts *facts)
 {

@@ -16,7 +16,6 @@
 
 #define SCHEMA_VERSION 1 /* raised if a key of the JSON output gets another meaning */
 
-/* Prints a rate rounded to a tenth, because further digits of a rate are noise. */
 static void print_tenths(const char *key, float rate)
 {
 	print_real(key, (uint64_t)((double)rate * 10 + 0.5) / 10.0);
@@ -98,7 +97,10 @@ static void print_limits(const struct live *live)
 	print_end();
 }
 
-/* Prints a percentile of durations: null if no packet was timed, or if it is in the last bucket. */
+/*
+ * Prints a percentile of durations. Prints null if no packet was timed, or if the percentile is in
+ * the last bucket, which has no upper bound.
+ */
 static void print_percentile(const char *key, const struct durations *durations,
 			     unsigned int percent)
 {
@@ -219,7 +221,7 @@ static void signal_end(int number)
 	_exit(0);
 }
 
-/* Prints a refresh. signals: signals to unblock while it prints */
+/* Prints a refresh. signals: signals that may end the process during the write. */
 static int print_refresh(struct live *live, const struct top_words *words, bool json,
 			 const sigset_t *signals)
 {

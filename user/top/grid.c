@@ -45,7 +45,8 @@ static void cell_set(struct grid *grid, struct grid_row *row, unsigned int colum
 	unsigned int width;
 
 	snprintf(row->cell[column], GRID_CELL, "%s", text);
-	text_make_printable(row->cell[column]); /* names of limits and devices may have any byte */
+	text_make_printable(
+		row->cell[column]); /* names of limits and devices may contain any byte */
 	width = glyphs_width(row->cell[column]);
 	if (width > grid->column[column].need)
 		grid->column[column].need = width;
@@ -427,7 +428,7 @@ int grid_of_reasons(struct grid *grid, const struct live *live)
 
 /* --- Widths --------------------------------------------------------------------------------- */
 
-/* Returns the width with which a column begins: at least `least` and the width of its title. */
+/* Returns the initial width of a column, at least `least` and the width of its title. */
 static unsigned int width_least(const struct grid_column *column)
 {
 	unsigned int title = strlen(column->title);
@@ -491,7 +492,7 @@ static size_t cell_put(const struct grid_column *column, const char *cell, char 
 	int pad = width < column->width ? column->width - width : 0;
 	int tail = column->width > 8 ? 5 : 2;
 
-	if (width > column->width && column->width > 3) /* a cell that is too long is ASCII */
+	if (width > column->width && column->width > 3) /* wide cells have only ASCII characters */
 		return snprintf(text, room, "%.*s~%s", (int)column->width - tail - 1, cell,
 				cell + strlen(cell) - tail);
 	return snprintf(text, room, "%*s%s%*s", column->is_right ? pad : 0, "", cell,

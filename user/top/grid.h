@@ -26,7 +26,7 @@ extern const char *const view_names[TOP_VIEWS];
 struct grid_column {
 	const char *title;
 	unsigned int need;  /* width of the widest cell, in characters */
-	unsigned int least; /* least width; without room for it, the column is omitted */
+	unsigned int least; /* least width; the column is omitted if it does not fit */
 	unsigned int width; /* set by grid_fit(); 0: the column is omitted */
 	unsigned int rank;  /* columns of a higher rank are omitted first, rank 0 never */
 	bool is_right;	    /* align cells to the right, as for numbers */

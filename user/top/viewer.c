@@ -118,9 +118,7 @@ static void command_begin(struct viewer *viewer, int key)
 	if (!viewer_may_change(viewer) || !has_source || !viewer->selected.bits || *viewer->failure)
 		return;
 	if (key == 'f' && prefix_is_ipv6(&prefix))
-		prefix.bits =
-			SL_FAMILY_BITS +
-			128; /* replace the /64 by an address, because `forgive` accepts no prefix */
+		prefix.bits = SL_FAMILY_BITS + 128; /* `forgive` accepts no /64 */
 	snprintf(viewer->address, sizeof(viewer->address), "%s",
 		 prefix_format(&prefix, (char[PREFIX_TEXT]){0}));
 	if (key == 'd') {
@@ -336,7 +334,7 @@ int viewer_run(struct live *live, const struct top_words *words)
 	if (err)
 		return err;
 	viewer_refresh(&viewer);
-	due = uptime_ns() + NS_PER_SEC / 4; /* the first rates come with the second refresh */
+	due = uptime_ns() + NS_PER_SEC / 4; /* refresh soon, because rates require two refreshes */
 	while (!viewer.ends) {
 		int key;
 

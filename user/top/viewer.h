@@ -13,7 +13,7 @@ enum asks {
 	ASKS_NOTHING,
 	ASKS_FILTER,
 	ASKS_TIME, /* for how long to deny the source */
-	ASKS_YES,  /* whether to run `command` */
+	ASKS_YES,  /* confirms `command` */
 };
 
 /* What the screen shows below the header: a view, the selected source, or help. */
