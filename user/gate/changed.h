@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Gate: records the last command that changed the rules, in /run/sluice/GATE.change (mode 0640,
- * owner of /run/sluice, group of the gate). The file is only written if /run/sluice exists, and it
- * is only trusted if no other user can have written it.
+ * owner of /run/sluice, group of the gate). Does not write the file if /run/sluice does not exist.
+ * Does not trust the file if another user could have written it.
  */
 #ifndef SLUICE_GATE_CHANGED_H
 #define SLUICE_GATE_CHANGED_H
@@ -19,7 +19,7 @@ struct gate_change {
 	char command[CHANGE_COMMAND]; /* command line; may be truncated */
 };
 
-/* Records this command as the last change of the rules in force. Ignores failures. */
+/* Writes the record for the command that this process executes. Ignores failures. */
 void gate_change_record(const struct gate *gate);
 
 /* Reads the record of the last change. If there is no valid record, stores generation 0. */

@@ -262,7 +262,7 @@ int trial_refuse(struct gate *gate)
 
 /* --- Arrays in memory ----------------------------------------------------------------------- */
 
-/* Values to read per system call. The kernel copies 4096 values in about 1 ms. */
+/* Number of values to read by one system call. The kernel copies 4096 values in about 1 ms. */
 #define VIEW_BATCH 4096
 
 int array_view_open(int fd, uint32_t count, uint32_t value_size, bool is_copied,

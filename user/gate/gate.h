@@ -199,8 +199,8 @@ uint32_t gate_generation(const struct gate *gate);
 uint32_t gate_policies_seen(const struct gate *gate);
 
 /*
- * Returns the divisor that packets apply to the rate of shared limits at uptime `now` (ticks): the
- * number of nodes if `sluice share` has stopped, otherwise 1.
+ * Returns the divisor that packets apply to the rate of shared limits at uptime `now` (ticks). It
+ * is the number of nodes if `sluice share` has stopped, and otherwise 1.
  */
 unsigned int gate_divided_by(const struct gate *gate, uint64_t now);
 
@@ -240,8 +240,8 @@ bool trial_is_awaited(const struct sl_gate *state);
 void trial_end(struct gate *gate);
 
 /*
- * Returns an error if a trial is in progress. If the trial's background process was killed, ends
- * the trial with a notice instead.
+ * Returns an error if a trial is in progress. If the background process of the trial was killed,
+ * prints a notice and ends the trial.
  */
 int trial_refuse(struct gate *gate);
 

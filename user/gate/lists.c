@@ -22,9 +22,9 @@ enum list_mode {
 struct list_change {
 	struct gate *gate;
 	enum list_mode mode;
-	bool strict;	       /* a specified prefix that is not on the list is an error */
-	uint64_t from;	       /* bit of the list before the change, or 0 if the list is new */
-	uint64_t to;	       /* bit of the list after the change, or 0 if it removes the list */
+	bool strict;   /* a specified prefix that is not on the list is an error */
+	uint64_t from; /* bit of the list before the change, or 0 if the list is new */
+	uint64_t to;   /* bit of the list after the change, or 0 if the change removes the list */
 	struct ruleset wanted; /* rules to write, and all lists after the change */
 	struct list_counts counts;
 };
@@ -137,7 +137,7 @@ static int rules_plan(struct list_change *change, struct ruleset *entries)
 	return err;
 }
 
-/* Makes the planned change in one step. If no rule changes, only stores the lists' `replaced`. */
+/* Makes the planned change. If it changes no rule, stores only the `replaced` of lists. */
 static int change_commit(struct list_change *change, struct list_counts *ret)
 {
 	int err = 0;
@@ -203,8 +203,8 @@ static int list_join(const struct list_change *change, struct sl_list_info *list
 }
 
 /*
- * Chooses the list's bit in the masks of rules. If the access or the end of a list changes, the
- * list moves to a new index.
+ * Stores a list at its index after the change. If the list is new, or if its access or end changes,
+ * it gets a free index.
  */
 static int list_place(struct list_change *change, const struct sl_list_info *list)
 {

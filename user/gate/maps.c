@@ -160,8 +160,9 @@ const char *memory_format(uint64_t bytes, char text[MEMORY_TEXT])
 #define COUNTERS_BYTES_MAX (16U << 20)
 
 /*
- * Default number of entries of `buckets4` and `buckets6`. With more CPUs it is smaller, because an
- * entry has a value for each CPU. Both maps have 16 MB with 2 CPUs, 43 MB with 8, 82 MB with 128.
+ * Default number of entries of `buckets4` and of `buckets6`. It falls with the number of CPUs,
+ * because an entry has a value for each CPU. Both maps use 16 MB with 2 CPUs, 43 MB with 8 CPUs,
+ * and 82 MB with 128 CPUs.
  */
 #define BUCKETS_BY_CPUS (3U << 15)
 #define BUCKETS_LEAST	1536
@@ -359,7 +360,10 @@ static int memory_check(const struct gate *gate, const struct bpf_object *object
 			  memory_format(needed, need), memory_format(available, have));
 }
 
-/* Makes maps that are not shared, opens all maps, and stores their ids in map `gate`. */
+/*
+ * Creates the maps, except those that the object shares with another gate. Opens all maps, and
+ * stores their ids in map `gate`.
+ */
 static int maps_load(struct gate *gate, struct bpf_object *object, const struct sl_gate *state)
 {
 	int err = memory_check(gate, object);
@@ -458,9 +462,9 @@ void gate_undo(struct gate *gate)
 }
 
 /*
- * Returns whether a resized gate may keep using a map of the old gate. Called in the order of map
- * numbers. Never keeps map `gate`. If `states` is new, the buckets are new, because they contain
- * credit of states. If the buckets are new, `in_use` is new, because it marks buckets.
+ * Returns whether a resized gate can use a map of the old gate. Map `gate` is always new. If
+ * `states` is new, buckets must be new, because they contain credit of states. If the buckets are
+ * new, `in_use` must be new, because it refers to them. Must be called in the order of map numbers.
  */
 static bool map_may_stay(const struct bpf_object *object, enum gate_map map)
 {

@@ -66,7 +66,7 @@ int gate_sizes_read(const struct gate *gate, struct gate_sizes *ret);
 /* Reads the sizes that a user specified. Sets all other sizes to 0; these grow with the rules. */
 int gate_sizes_read_stated(const struct gate *gate, struct gate_sizes *ret);
 
-/* Returns `wanted` with the default size in place of each 0. */
+/* Returns a copy of `wanted` in which default sizes replace zeros. */
 struct gate_sizes gate_sizes_complete(const struct gate_sizes *wanted,
 				      const struct machine *machine);
 

@@ -363,7 +363,7 @@ int gate_dir_open(struct gate *gate)
 	return err || gate->dir.reads_only ? err : pins_open(&gate->dir, GATE_LINKS, &gate->links);
 }
 
-/* How long to wait for the lock if another command is changing the gate, in ms. */
+/* How long to wait for the lock of a gate, in ms. */
 #define LOCK_WAIT_MS 3000
 #define LOCK_POLL_MS 20
 

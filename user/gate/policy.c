@@ -51,7 +51,7 @@ static void family_compile(struct sl_policy *policy, enum sl_family family,
 			const struct sl_limit_spec *other = &policy->spec[list[at - 1].slot];
 			int order = charging_rank(spec) - charging_rank(other);
 
-			/* if ranks are equal, the limit with the narrower key is charged first */
+			/* limits of equal rank: charge the limit with the narrower key first */
 			if (order > 0 || (!order && spec->per[family] <= other->per[family]))
 				break;
 			list[at] = list[at - 1];
@@ -71,7 +71,10 @@ static void family_compile(struct sl_policy *policy, enum sl_family family,
 	policy->limits[family] = count;
 }
 
-/* Computes the fields that packets read from the other fields: prefix, limits and budget. */
+/*
+ * Computes the fields that the packet path reads from the prefix, the limits and the budget as
+ * users specified them.
+ */
 static void policy_compile(struct sl_policy *policy, const struct machine *machine)
 {
 	const struct limit newcomers = {policy->newcomers_spec, {.fact = SL_FACT_ANY}, {0}};
@@ -365,7 +368,9 @@ static enum shadow_reason limit_shadow(const struct sl_policy *policy,
 
 		if (spec->second || strncmp(spec->name, wanted->name, SL_NAME))
 			continue;
-		/* a limit for all packets, or for the same packets, is a full replacement */
+		/*
+		 * a limit that matches at least the same packets fully replaces the parent's limit
+		 */
 		if (!matches_any && memcmp(match, &parent->match[slot], sizeof(*match)))
 			return SHADOW_REPLACED;
 		if (spec->action == SL_ACTION_OBSERVE && wanted->action != SL_ACTION_OBSERVE)
@@ -430,7 +435,10 @@ struct version_limit {
 };
 
 struct version_limits {
-	/* room for SL_LIMITS_MAX inherited limits, and as many own limits with two rates each */
+	/*
+	 * room for SL_LIMITS_MAX inherited limits, and for SL_LIMITS_MAX own limits of two rates
+	 * each
+	 */
 	struct version_limit list[3 * SL_LIMITS_MAX];
 	unsigned int count;
 };

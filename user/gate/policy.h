@@ -45,8 +45,8 @@ int list_info_read(const struct gate *gate, unsigned int index, struct sl_list_i
 int policies_check(const struct gate *gate);
 
 /*
- * Adds the limits and the budget of a version to a rule, except inherited limits, and sets whether
- * the rule inherits. Does not change the other fields of the rule.
+ * Adds the limits and the budget of a policy version to a rule. Omits inherited limits, and sets
+ * whether the rule inherits limits. Does not change other fields of the rule.
  */
 int policy_limits(const struct sl_policy *policy, struct rule *ret);
 
@@ -120,13 +120,13 @@ const char *inherited_format(const struct gate *gate, const struct sl_policy *po
 
 /* --- Shadowed limits ------------------------------------------------------------------------ */
 
-/* Reasons why a policy lacks a limit or the budget of its parent. */
+/* Reasons why a policy does not inherit a limit or the budget of its parent. */
 enum shadow_reason {
 	SHADOW_LIFTED,	 /* the policy does not inherit limits */
-	SHADOW_REPLACED, /* the policy's limit of the same name matches other packets */
-	SHADOW_OBSERVED, /* the policy's limit of the same name only observes */
-	SHADOW_KEYED,  /* the policy's limit of the same name has key `dst`, the parent's has not */
-	SHADOW_BUDGET, /* the policy has its own budget, which replaces the parent's */
+	SHADOW_REPLACED, /* the policy has a limit of the same name that matches other packets */
+	SHADOW_OBSERVED, /* the policy has a limit of the same name that only observes */
+	SHADOW_KEYED,	 /* the policy has a limit of the same name with key `dst` */
+	SHADOW_BUDGET,	 /* the policy has its own budget, which replaces the parent's */
 	SHADOW_REASONS,
 };
 

@@ -67,8 +67,9 @@ int rulemap_read(const struct gate *gate, unsigned int most, struct rulemap_entr
 int rulemap_write(const struct gate *gate, const struct rulemap_entry *entries, unsigned int count);
 
 /*
- * Adds `change` to the gate's number of hosts or prefixes, and to the number of rules in the /64
- * and in the aggregates that contain the prefix. After an error no count is changed.
+ * Adds `change` to the number of hosts or prefixes of the gate. Also adds it to the number of rules
+ * in the /64, and in each aggregate, that contains the prefix. Changes nothing if it returns an
+ * error.
  */
 int rule_count_add(struct gate *gate, const struct sl_prefix *prefix, int change);
 

@@ -30,7 +30,7 @@ void lists_copy(const struct gate *gate, struct sl_list_info ret[SL_LIST_PLACES]
 /* Returns whether packets use a list in this generation of the rules. */
 bool list_is_seen(const struct sl_list_info *list, uint32_t generation);
 
-/* What the rules decide about an address. The packet path decides in the same way. */
+/* The decision of the rules about an address. The packet path makes the same decision. */
 struct judgement {
 	struct sl_prefix prefix; /* prefix of the rule that decides */
 	bool found;		 /* false if no rule covers the address */

@@ -49,7 +49,7 @@ void gate_snapshot_take(struct gate *gate, struct gate_snapshot *snapshot);
 /* Returns whether a snapshot was taken of this gate. A resized gate is the same gate. */
 bool gate_snapshot_is_of(const struct gate_snapshot *snapshot, const struct gate *gate);
 
-/* Returns whether another mount hides the gate's path, and stores which mount. */
+/* Returns whether another mount hides the path of the gate. Stores this mount. */
 bool gate_snapshot_is_hidden(const char *name, const struct gate_snapshot *snapshot,
 			     struct mount *ret);
 

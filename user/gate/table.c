@@ -48,7 +48,7 @@ static int by_key(const void *a, const void *b)
 		       ?: (left->limit > right->limit) - (left->limit < right->limit);
 }
 
-/* Searches for a key in a sorted copy of the table. If `table` is NULL, makes a copy first. */
+/* Searches for a key in a sorted copy of map `states`. Makes a copy if `table` is NULL. */
 static int table_search(const struct gate *gate, const struct table *table,
 			const struct state_key *key, struct found_entry *ret)
 {

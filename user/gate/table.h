@@ -20,9 +20,9 @@ struct found_entry {
 struct table {
 	struct sl_entry *entries;
 	uint32_t count;
-	uint32_t id;		  /* the kernel's id of map `states`; another id after a resize */
-	struct array_view sets;	  /* map `sets`; not open for a reader */
-	struct array_view states; /* map `states` */
+	uint32_t id;		       /* the kernel's id of map `states`; a resize changes it */
+	struct array_view sets;	       /* map `sets`; not open for a reader */
+	struct array_view states;      /* map `states` */
 	const struct sl_entry **index; /* used entries, sorted by key; NULL unless a reader */
 	uint32_t index_count;
 };
@@ -39,8 +39,8 @@ void table_close(struct table *table);
 void table_index(struct table *table);
 
 /*
- * Reads the entry of a key. If `table` is NULL, searches the maps by system calls. A reader lacks
- * the hash secret, so it searches a copy of the whole table.
+ * Reads the entry of a key. Searches `table`, or the maps by system calls if `table` is NULL. A
+ * reader always searches a copy of map `states`, because it does not have the hash secret.
  */
 int table_read(const struct gate *gate, const struct table *table, const struct state_key *key,
 	       struct found_entry *ret);
@@ -57,7 +57,7 @@ static inline bool word_swap(__u64 *word, __u64 from, __u64 to)
 					   __ATOMIC_SEQ_CST);
 }
 
-/* Stores a time, unless the word already contains a later time. */
+/* Stores `to`, unless the word contains a later time. */
 static inline void moment_advance(__u64 *moment, __u64 to)
 {
 	if (credit_span(__atomic_load_n(moment, __ATOMIC_RELAXED), to) > 0)

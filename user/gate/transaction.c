@@ -230,7 +230,7 @@ static bool room_is_short(int err)
 /* A rule that a transaction may write. */
 struct transaction_step {
 	struct sl_prefix prefix;
-	const struct rule *wanted; /* specified rule; NULL: a policy that may inherit a change */
+	const struct rule *wanted; /* rule to write; NULL: a policy that may inherit a change */
 };
 
 /* Steps are sorted by prefix length, so a policy is written before policies that inherit it. */
@@ -239,7 +239,7 @@ struct transaction {
 	unsigned int steps_count, steps_room;
 	struct rulemap_entry *entries; /* wanted rules, and policies that inherit their changes */
 	unsigned int count;
-	bool rewrites; /* a policy changes, so policies that inherit from it may change */
+	bool rewrites; /* a policy changes, which may change policies that inherit from it */
 };
 
 /* Returns whether a version has exactly the wanted limits, budget and inheritance. */
@@ -314,8 +314,8 @@ static int entry_prepare(struct gate *gate, const struct rule *wanted, struct tr
 }
 
 /*
- * Prepares a new version of a policy if its parent has a new version. Skips a rule that this
- * transaction has already prepared. The rule's runtime entry and lists do not change.
+ * Prepares a new version of a policy if its parent has a new version. Does nothing if the
+ * transaction has already prepared the policy's rule. Keeps the rule's runtime entry and lists.
  */
 static int child_prepare(struct gate *gate, const struct sl_prefix *prefix, struct transaction *t)
 {
@@ -439,8 +439,8 @@ static int transaction_finish(struct gate *gate, const struct ruleset *wanted,
 }
 
 /*
- * Tries a change once. If it fails, the old rules stay in force, but rules that had ended are
- * removed as well. `ret_ended` is set to the number of removed rules.
+ * Tries a change once. If the change fails, the old rules stay in force, except rules that have
+ * ended. Stores the number of rules that had ended in `ret_ended`.
  */
 static int change_try(struct gate *gate, const struct ruleset *wanted, struct shadowed *ret,
 		      unsigned int *ret_ended)
@@ -564,7 +564,7 @@ int rules_change(struct gate *gate, const struct ruleset *wanted, struct shadowe
 
 	if (gate_sizes_read(gate, &has))
 		return -ECANCELED;
-	/* if the wanted rules alone do not fit, fail before anything is written */
+	/* before any change, return an error if the wanted rules alone do not fit */
 	if (needed.policies > has.policies)
 		err = NO_POLICY;
 	else if (!sizes_hold(&has, &needed))

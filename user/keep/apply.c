@@ -55,8 +55,8 @@ static void effects_count(struct apply *apply, const struct rule *from, const st
 }
 
 /*
- * Callback of ruleset_diff(): adds a rule as it is before the change (`from`) and after it (`to`).
- * NULL means that the rule does not exist.
+ * Callback of ruleset_diff(). Adds the old rule `from` and the new rule `to` of a prefix. NULL
+ * means that there is no such rule.
  */
 static int rule_add_change(void *data, const struct rule *from, const struct rule *to)
 {

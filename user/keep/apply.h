@@ -30,7 +30,7 @@ struct apply {
 	bool has_rules;	       /* a rule or a list changes */
 	struct shadowed shadowed; /* limits and budgets that policies no longer inherit */
 	unsigned int effects[EFFECTS];
-	struct room room;	     /* room for old and new rules while both exist */
+	struct room room;	     /* room for the old and the new rules during the change */
 	struct gate_sizes specified; /* sizes in the rules file; 0 if not specified */
 	struct gate_sizes has;	     /* sizes of the gate before the change */
 	struct gate_sizes during;    /* sizes of the gate while old and new rules coexist */
@@ -63,7 +63,10 @@ int apply_prepare(struct gate *gate, struct config *config, const struct apply_m
  */
 int apply_make(struct gate *gate, struct apply *apply);
 
-/* Restores the rules and sizes, but not the devices. Maps that have grown stay larger. */
+/*
+ * Restores the old rules and sizes. Maps that have grown stay larger. Does not undo changes of
+ * devices.
+ */
 int apply_undo_rules(struct gate *gate, struct apply *apply);
 
 void apply_free(struct apply *apply);

@@ -28,7 +28,7 @@ struct keep_args {
 	const char *gate;
 	const char *file;
 	const char *state;    /* path of the state file; NULL: runtime entries are not saved */
-	uint64_t interval_ns; /* how often to check list files; 0: only after inotify events */
+	uint64_t interval_ns; /* interval of checks of list files; 0: only after inotify events */
 	bool resize;
 };
 
@@ -106,7 +106,7 @@ struct keep {
 
 	struct file text;     /* the rules file as last applied */
 	struct config config; /* parsed `text`, with the lists as last read */
-	struct stamp stamp;   /* stamp of the rules file that was last read or reported */
+	struct stamp stamp;   /* stamp of the rules file when it was last read or reported */
 	bool has_config;
 	bool file_is_bad;   /* the last reload failed: the rules file is invalid */
 	bool lists_are_new; /* `lists_path` must be written */
@@ -125,7 +125,7 @@ struct keep {
 	unsigned int wanted_count;
 	unsigned int attached; /* number of attachments that exist */
 	uint64_t attached_ms;  /* time at which attachments were last changed */
-	bool is_waiting;       /* devices of the rules file are missing */
+	bool is_waiting;       /* a device of the rules file does not exist */
 	bool failed;	       /* devices of the rules file could not be attached */
 };
 
@@ -138,7 +138,7 @@ void step_at(struct keep *keep, enum step_name name, uint64_t ms);
 /* Makes a step due after `wait_ms` from now, but not before its `rest_ms`. */
 void step_soon(struct keep *keep, enum step_name name, uint64_t wait_ms);
 
-/* Makes the steps due that handle these events, which are EVENT() bits. */
+/* Makes each step due that handles one of these events (EVENT() bits). */
 void on_events(struct keep *keep, unsigned int events);
 
 /* Sends the status to systemd if it has changed. */
@@ -155,9 +155,10 @@ bool lists_are_bad(const struct keep *keep);
 void watch_close(struct watch *watch);
 
 /*
- * Watch by a new inotify fd: the rules file and list files; the gate's pins and the names of
- * namespaces; or only those names. Unread events of the old fd are lost. If the kernel refuses an
- * fd or a watch, set a bit of `lacking`. Directories that the caller may not read are skipped.
+ * Each of these functions opens a new inotify fd and watches: the rules file and list files; or the
+ * gate's pins and the names of namespaces; or only these names. Unread events of the old fd are
+ * lost. If the kernel refuses an fd or a watch, sets a bit of `lacking`. Skips directories that the
+ * caller may not read.
  */
 void watch_files(struct keep *keep);
 void watch_gate(struct keep *keep);

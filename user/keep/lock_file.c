@@ -41,8 +41,9 @@ static bool is_locked(int fd, pid_t *ret_pid)
 /* --- Locking -------------------------------------------------------------------------------- */
 
 /*
- * Opens the file as the owner of the directory, so that the owner can open it after a process of
- * root was killed. Mode 0600 keeps other users from locking it. Returns an fd or a negative errno.
+ * Opens the lock file as the owner of its directory. Otherwise a killed process of root would leave
+ * a file that the owner cannot open. With mode 0600, other users cannot lock the file. Returns an
+ * fd or a negative errno.
  */
 static int file_open(int dir, const char *path)
 {

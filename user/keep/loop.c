@@ -132,7 +132,7 @@ static int step_run(struct keep *keep, enum step_name name)
 	step->retry_ms = step->retry_ms ? 2 * step->retry_ms : RETRY_MIN_MS;
 	if (step->retry_ms > RETRY_MAX_MS)
 		step->retry_ms = RETRY_MAX_MS;
-	/* look_run() makes the step due earlier if the trial ends earlier */
+	/* if the trial ends early, look_run() changes the due time */
 	wait_ms = keep_trial_left_ms(keep);
 	wait_ms = wait_ms ? wait_ms + RETRY_MIN_MS / 2 : step->retry_ms;
 	if (!step->due_ms)

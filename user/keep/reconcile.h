@@ -34,9 +34,9 @@ struct undone {
 };
 
 /*
- * Computes the rules that should be in force. `file` has the rules now in the file. `was` has the
- * rules that the file had when it was last applied, perhaps without limits; rules in force that
- * `was` lacks were made by commands. Returns 0 or a negative errno.
+ * Computes the rules that should be in force. `file` has the rules that are now in the file. `was`
+ * has the rules that were in the file when it was last applied, perhaps without limits. Rules in
+ * force that are not in `was` were made by commands. Returns 0 or a negative errno.
  */
 int reconcile(const struct ruleset *in_force, const struct ruleset *file, const struct ruleset *was,
 	      enum renew renew, struct ruleset *ret, struct undone *ret_undone);

@@ -28,14 +28,15 @@ int state_file_parse(const char *name, const char *text, size_t size, struct sta
 json_t *state_file_json(const struct state_file *state);
 
 /*
- * Fails if the file at `path` is not a state file, so that the caller does not rename or replace
- * it. Accepts a missing file, an empty file, and a damaged file that begins like a state file.
+ * Returns an error if the file at `path` is not a state file, because the caller would rename or
+ * replace it. Accepts a missing file, an empty file, and a damaged file that begins like a state
+ * file.
  */
 int state_file_check(const char *path);
 
 /*
- * Fails if `other`, a file that the caller reads, is one of the files that are replaced when the
- * state files PATH and PATH.lists are written or read. `stamp` is the stamp of `other`.
+ * Returns an error if reading or writing the state files PATH and PATH.lists would replace file
+ * `other`, which the caller also reads. `stamp` is the stamp of `other`.
  */
 int state_file_check_apart(const char *path, const char *other, const struct stamp *stamp);
 

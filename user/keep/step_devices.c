@@ -63,8 +63,8 @@ static void placings_inform(struct keep *keep, const struct placings *placings)
 }
 
 /*
- * Loads programs before a device appears. Loading takes up to a second, during which a new device
- * would pass packets without a check.
+ * Loads programs before a device appears, because loading takes up to 1 s. During this time,
+ * packets of a new device would pass unchecked.
  */
 static int programs_prepare(struct keep *keep, const struct gate *gate)
 {

@@ -27,8 +27,9 @@ bool gate_is_hidden(const struct keep *keep, struct mount *ret)
 /* --- Commands ------------------------------------------------------------------------------- */
 
 /*
- * Handles a gate that was removed or replaced. If only its maps are new, as after a resize, applies
- * nothing. Otherwise applies the last applied config, because the rules file may be bad now.
+ * Handles a gate that was removed or replaced. If only its maps were replaced, as by a resize,
+ * applies nothing. Otherwise applies the last valid config again, because the rules file may now be
+ * invalid.
  */
 static int gate_follow(struct keep *keep)
 {
@@ -44,7 +45,7 @@ static int gate_follow(struct keep *keep)
 		}
 		watch_gate(keep);
 		step_soon(keep, STEP_ATTACH, GATE_WAIT_MS); /* loads programs that use new maps */
-		/* save, because earlier changes in the new maps caused no event */
+		/* save now, because no event reported earlier changes in the new maps */
 		step_soon(keep, STEP_SAVE, SAVE_WAIT_MS);
 		if (err)
 			return err;
@@ -66,8 +67,8 @@ static int gate_follow(struct keep *keep)
 }
 
 /*
- * Pins the maps whose pins were removed. The first call only makes STEP_LOOK due after
- * LOST_WAIT_MS, because a command that removes the gate removes its pins one by one.
+ * Pins maps again whose pins were removed. The first call only schedules STEP_LOOK in LOST_WAIT_MS,
+ * because a command may be removing the gate, whose pins disappear one by one.
  */
 static int pins_repair(struct keep *keep)
 {
@@ -152,7 +153,9 @@ int save_run(struct keep *keep)
 	if (err || !keep->args->state || !keep->lists_are_new)
 		return err;
 	err = rules_runtime(file, &none, &none, &lists.entries);
-	/* save no end of a list: its `for` starts again when the file is applied */
+	/*
+	 * save lists without their ends, because the file's `for` starts again when it is applied
+	 */
 	for (int place = 0; !err && place < SL_LIST_PLACES; place++)
 		lists.entries.lists[place].until = 0;
 	err = err ?: state_file_write(keep->lists_path, &lists);

@@ -215,7 +215,7 @@ int lists_run(struct keep *keep)
 		return 0;
 	err = config_parse(keep->args->file, keep->text.text, keep->text.size, true, &config);
 	if (!err && !changed && list_paths_left_out(&config.files))
-		return -EAGAIN; /* a list file is still bad: retry */
+		return -EAGAIN; /* retry, because a list file is still invalid */
 	err = err ?: rules_apply(keep, &config, RENEW_LISTS);
 	if (err) {
 		error_warn("lists-unread", keep->object,

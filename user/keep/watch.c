@@ -48,7 +48,7 @@ void watch_close(struct watch *watch)
 
 /* --- Files ---------------------------------------------------------------------------------- */
 
-/* Opens a new inotify fd, without watches, for a kind of events. Closes the kind's old fd. */
+/* Opens a new inotify fd for a kind of events, and closes the old fd. The new fd has no watches. */
 static void watch_begin(struct watch *watch, enum watch_kind kind)
 {
 	close_fd(&watch->inotify[kind]);
@@ -257,7 +257,7 @@ unsigned int watch_read(struct keep *keep)
 				mnl_cb_run(buffer, got, 0, 0, on_message, keep);
 			else if (got == 0 || errno != ENOBUFS)
 				break;
-			else /* after an overflow, STEP_ATTACH checks all devices */
+			else /* events were lost: make STEP_ATTACH check all devices */
 				watch->events |= EVENT(WATCH_DEVICES);
 		}
 	return watch->events;

@@ -19,7 +19,10 @@
  */
 #define SLICE_PACKETS_MIN 2
 
-/* Slices end one jiffy early, because a CPU's jiffy may be late, and the CPUs' clocks differ. */
+/*
+ * CPUs stop using a slice one jiffy before its end, because a CPU's jiffies may be late, and clocks
+ * differ between CPUs.
+ */
 #define JIFFIES_LATE 1
 
 typedef unsigned __int128 wide;

@@ -55,8 +55,8 @@ bool limit_is_sound(const struct sl_limit_spec *spec);
 unsigned int limit_escalations(const struct sl_limit_spec *spec);
 
 /*
- * Compiles the first rate of a limit for packets (include/kinds.h). limit_check() must have
- * accepted the limit. The compiled limit has the id of `limit`, and slot 0.
+ * Compiles a limit for packets (include/kinds.h); if the limit has two rates, only the first. The
+ * limit must be valid: limit_check(). The compiled limit has the id of `limit`, and slot 0.
  */
 struct sl_limit limit_compile(const struct limit *limit, enum sl_family family,
 			      const struct machine *machine);

@@ -212,7 +212,10 @@ static int shape_parse(const char *text, struct limit *limit)
 
 #define ONE_LENGTH 255 /* stored as second (IPv6) length if the user gave only one length */
 
-/* Parses "24/56" into two lengths, or "24" into the first length, with ONE_LENGTH second. */
+/*
+ * Parses one or two lengths, such as "24" or "24/56". If there is only one, the second is
+ * ONE_LENGTH.
+ */
 static int per_parse(const char *text, struct limit *limit)
 {
 	unsigned int first, second = ONE_LENGTH;
@@ -405,7 +408,7 @@ static void name_default(const struct sl_match *match, const char *suffix, char 
 {
 	char text[MATCH_TEXT + SL_NAME], words[MATCH_TEXT], *to = text;
 	const char *from = match_format(match, words);
-	uint32_t digest = 2166136261U; /* a 32-bit FNV-1a hash, later folded to 16 bits */
+	uint32_t digest = 2166136261U; /* 32-bit FNV-1a hash, which is folded to 16 bits below */
 
 	if (!strcmp(from, "any"))
 		from = "all";
@@ -440,9 +443,9 @@ void burst_default(struct sl_limit_spec *spec)
 #define refuse(at, field, id, ...) (*(at) = (field), error_misuse(id, __VA_ARGS__))
 
 /*
- * Finds the kind of limit, which exactly one field must specify. Checks that all given fields
- * belong to this kind, and that a field with several values has as many values as `per` has
- * lengths.
+ * Stores the kind of a limit. Exactly one of `rate`, `window` and `shape` must be given, and
+ * specifies the kind. Checks that all given fields are valid for this kind. A field must have one
+ * value, or as many values as `per` has lengths.
  */
 static int fields_check(const struct spec *spec, unsigned int lengths, enum sl_kind *ret,
 			enum spec_field *at)

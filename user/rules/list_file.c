@@ -15,7 +15,7 @@
 #include "rules/prefix.h"
 #include "rules/value.h"
 
-/* Report at most 10 bad lines: in a file of another format, each line is bad. */
+/* Report at most 10 bad lines, because every line is bad in a file of an unknown format. */
 #define BAD_LINES_MAX 10
 
 #define BLANKS " \t\r\v\f"
@@ -150,7 +150,7 @@ static int check_one_ipset(struct list_reading *reading, const char *line)
 /* Options of an ipset member that change its meaning. */
 struct ipset_member {
 	bool is_exception;    /* `nomatch` */
-	unsigned int timeout; /* timeout in seconds; 0 if the entry does not end */
+	unsigned int timeout; /* seconds until the entry ends; 0: never */
 };
 
 /*
@@ -207,7 +207,7 @@ static int object_add(const struct list_reading *reading, json_t *object)
 	const char *key, *found_key = NULL;
 	json_t *value, *found = NULL;
 
-	if (type && !strcmp(type, "metadata")) /* the last line of Spamhaus DROP has no prefix */
+	if (type && !strcmp(type, "metadata")) /* Spamhaus DROP ends with a line of metadata */
 		return 0;
 	json_object_foreach(object, key, value)
 	{

@@ -11,7 +11,7 @@
 
 /* Whether a policy inherits the limits of the policy of the next shorter prefix. */
 enum inherit {
-	INHERIT_UNSPECIFIED, /* in a rule: as INHERIT_NO; in a difference: unchanged */
+	INHERIT_UNSPECIFIED, /* means INHERIT_NO in a rule, and "unchanged" in a difference */
 	INHERIT_NO,
 	INHERIT_YES,
 };
@@ -41,7 +41,7 @@ int rule_add_limit(struct rule *rule, const struct limit *limit);
 
 struct limit *rule_find_limit(const struct rule *rule, const char *name);
 
-/* Sets a rule's budget to a copy of `newcomers`, or removes the budget if that is NULL. */
+/* Copies `newcomers` to the budget of a rule. Removes the budget if `newcomers` is NULL. */
 int rule_set_newcomers(struct rule *rule, const struct limit *newcomers);
 
 int rule_copy(const struct rule *rule, struct rule *ret);
@@ -75,7 +75,10 @@ struct sl_limit_spec rule_advise_budget(const struct rule *rule);
 
 /* --- Entries of lists ----------------------------------------------------------------------- */
 
-/* Returns when a prefix ends on a list, or 0. Ignores the end of the list itself. */
+/*
+ * Returns the time at which a prefix ends on a list, or 0 if it does not end. The end of the whole
+ * list does not count.
+ */
 static inline uint32_t rule_list_end(const struct rule *rule, int place)
 {
 	return rule->timed == place && rule->lists >> place & 1 ? rule->list_until : 0;
@@ -103,7 +106,10 @@ static inline bool rule_is_empty(const struct rule *rule)
 bool limit_equal(const struct limit *a, const struct limit *b);
 bool rule_equal(const struct rule *a, const struct rule *b);
 
-/* Stores the parts of `rule` that rule `other` of its prefix lacks. The caller frees *ret. */
+/*
+ * Stores the parts of `rule` that `other` does not have. Both rules have the same prefix. The
+ * caller frees *ret.
+ */
 int rule_difference(const struct rule *rule, const struct rule *other, struct rule *ret);
 
 /* --- Named lists ---------------------------------------------------------------------------- */

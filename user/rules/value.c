@@ -74,8 +74,8 @@ static const struct unit *time_unit_find(const char *name, size_t length)
 }
 
 /*
- * Finds a unit of a rate, ignoring case, because 10Mbit can only mean 10mbit. "packets/s", "per
- * second" and "packets per second" mean "/s".
+ * Finds a unit of a rate. Ignores case, because 10Mbit can only mean 10mbit. Also accepts
+ * "packets/s", "per second" and "packets per second" for "/s".
  */
 static const struct unit *rate_unit_find(const char *name)
 {

@@ -86,7 +86,10 @@ int raw_parse(const struct value_type *type, const char *what, const char *text,
 /* Returns a pointer to a type that stores the text itself, for parsing it later. */
 #define VALUE_TEXT(placeholder, ...)                                                               \
 	(&(const struct value_type){.name = (placeholder), .parse = raw_parse, ##__VA_ARGS__})
-/* Initializes a type whose values are words. The stored value is the word's index plus `first`. */
+/*
+ * Initializes a type for one of several words. The stored value is the index of the word plus
+ * `first`.
+ */
 #define VALUE_CHOICE(placeholder, array, first)                                                    \
 	{                                                                                          \
 		.name = (placeholder), .parse = choice_parse, .words = (array),                    \

@@ -9,7 +9,10 @@
 #include "base/error.h"
 #include "share/choice.h"
 
-/* Upper bound of counted ticks, because a flood on a slow limit would overflow 64 bits. */
+/*
+ * Upper bound of a count of ticks. It prevents an overflow of 64 bits during a flood on a slow
+ * limit.
+ */
 #define TICKS_MOST (1LL << 60)
 
 /* Prefetch 16 sets of the table ahead, because used entries are far apart in memory. */
@@ -54,7 +57,10 @@ static void samples_close(struct samples *samples)
 	samples->list = NULL;
 }
 
-/* Returns the index of the first used entry, from `index` on, or the number of entries. */
+/*
+ * Returns the index of the first used entry at or after `index`. Returns the number of entries if
+ * there is none.
+ */
 static uint32_t samples_next(const struct samples *samples, uint32_t index)
 {
 	const struct sl_set *sets = samples->table.sets.values;
@@ -98,7 +104,7 @@ static uint64_t word_read(const struct sl_entry *entry)
 struct counted {
 	int32_t taken;
 	int64_t asked;
-	bool is_new_entry; /* the key was evicted and has a new entry, whose counters began at 0 */
+	bool is_new_entry; /* the key was evicted, and got a new entry with counters of 0 */
 };
 
 static struct counted counted_since(uint64_t then, uint64_t now)
@@ -241,7 +247,7 @@ static void accounts_place(struct accounts *accounts)
 		if (account->entry != NO_ENTRY ||
 		    table_read(accounts->gate, table, &account->key, &found) || !found.is_found)
 			continue;
-		/* a key that moved to another entry during a scan may have got a second account */
+		/* the key may have a second account, if it moved to another entry during a scan */
 		if (entry_sample(accounts, found.index, &account->key)->account)
 			account_free(accounts, account);
 		else

@@ -78,7 +78,10 @@ int accounts_follow(struct accounts *accounts, const struct gate *gate);
 /* Counts what keys took since the last scan. Gives accounts to keys that must be reported. */
 void accounts_scan(struct accounts *accounts, unsigned int nodes, uint64_t now);
 
-/* Like accounts_scan(), without new accounts. Call it in rounds longer than COUNT_WRAPS. */
+/*
+ * Does the same as accounts_scan(), but adds no accounts. Must be called during rounds that are
+ * longer than COUNT_WRAPS.
+ */
 void accounts_count(struct accounts *accounts, unsigned int nodes, uint64_t now);
 
 /* Frees an account. The key's excess then is what it took since the last report. */
@@ -96,7 +99,10 @@ void accounts_learn(struct accounts *accounts, const struct store_item *items, u
 /* Charges what other nodes let pass to the states of this node. */
 void accounts_step(struct accounts *accounts, uint64_t now);
 
-/* Calls flow_forget() for each account. Replaces accounts_step() while limits are divided. */
+/*
+ * Calls flow_forget() for each account. Must be called instead of accounts_step() while limits are
+ * divided.
+ */
 void accounts_forget(struct accounts *accounts, uint64_t now);
 
 #endif

@@ -8,7 +8,7 @@
 
 #define FACTOR_SPAN  .25      /* the factor of a key is between 1 and 1 + FACTOR_SPAN */
 #define DEMAND_LEAST 0x1p-12f /* a smaller average demand counts as 0 */
-/* maximum of an average demand; if it were 1, noise would move averages of busy keys below 1 */
+/* Largest average demand. With 1, noise would push the averages of busy keys below 1. */
 #define DEMAND_MOST 2
 
 float choice_demand(float before, int64_t asked, uint64_t passed, uint64_t burst)

@@ -37,7 +37,7 @@ double choice_weight(float demand, uint64_t meaning, const struct state_key *key
 
 struct choice {
 	double weight;
-	unsigned int number; /* index of the item in an array of the caller */
+	unsigned int number; /* the caller's index of the item */
 };
 
 /* A heap of the `most` items with the largest weights. list[0] has the smallest weight. */

@@ -545,9 +545,9 @@ static bool map_ask(struct cluster *cluster, unsigned int number, uint64_t end_m
 }
 
 /*
- * Requests the slot map from one store node after the other, until a node returns the map or the
- * time is over. Connected nodes come first and replicas last; among equals, each call begins with
- * another node. Returns whether the map is known now.
+ * Requests the slot map from one store node after another, until a node replies with the map or the
+ * time is over. Tries connected nodes first, and replicas last. Each call begins with another node.
+ * Returns whether the map is known.
  */
 static bool map_ask_all(struct cluster *cluster)
 {
@@ -572,7 +572,7 @@ static bool map_ask_all(struct cluster *cluster)
 			patience = left-- > 3 ? timeout / 3 : (end - now) / (left + 1);
 			if (!map_ask(cluster, number, is_ready ? end : now + patience + 1))
 				continue;
-			/* after a failover, former replicas may be masters */
+			/* former replicas may be masters after a failover */
 			for (unsigned int j = 0; j < cluster->map.nodes && !is_replica; j++)
 				cluster->node[j]->is_replica = false;
 			cluster->map_is_known = true;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Share: the nodes of a store, and the commands that were given to them. A command is in the queue
- * of one store node until it has an outcome. After it was sent, it is sent again only if the node
- * redirects it. A server without cluster mode is a cluster of one node with all slots.
+ * Share: the nodes of a store and their commands. Each node has a queue of commands that have no
+ * outcome. A command is sent once, and again only after a redirect. A server without cluster mode
+ * counts as a cluster of one node, which has all slots.
  */
 #ifndef SLUICE_SHARE_CLUSTER_H
 #define SLUICE_SHARE_CLUSTER_H
@@ -58,7 +58,7 @@ struct cluster {
 	bool map_is_known, map_is_stale;
 	unsigned int map_failures; /* consecutive reads of the map that failed */
 	unsigned int map_turn;	   /* the next read of the slot map begins with this node */
-	uint64_t map_rest_ms;	   /* earliest time of the next read of the slot map */
+	uint64_t map_rest_ms;	   /* earliest time at which to read the slot map again */
 
 	/* start and end of the current call of a function in store.h */
 	uint64_t begun_ms, end_ms;
@@ -75,7 +75,7 @@ unsigned int cluster_node(struct cluster *cluster, const struct endpoint *at);
 struct store_command command_make(const char *key, int values, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
-/* Executes commands. Each has an outcome at the return, at the latest at cluster->end_ms. */
+/* Executes commands. Returns when each command has an outcome, at the latest at cluster->end_ms. */
 void cluster_exchange(struct cluster *cluster, struct store_command *commands, size_t count);
 
 /* Reads the slot map unless a current map is known. Returns 0 if a map is known, or -errno. */

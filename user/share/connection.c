@@ -137,7 +137,7 @@ static bool host_expect(SSL *ssl, const char *host)
 	return SSL_set1_host(ssl, host) && SSL_set_tlsext_host_name(ssl, host);
 }
 
-/* Returns what is wrong with the certificate, or else the error of hiredis. */
+/* Returns the reason why the certificate was refused, or the error text of hiredis. */
 static const char *tls_error(const struct connection *connection)
 {
 	long result = connection->ssl ? SSL_get_verify_result(connection->ssl) : X509_V_OK;
@@ -237,7 +237,7 @@ bool connection_end(struct connection *connection)
 
 	connection_drop(connection);
 	connection->has_failed = true;
-	/* logins may time out because the round trip is longer now: measure it again */
+	/* measure the round trip again, because logins may time out if it is longer now */
 	if (connection->attempts % MEASURE_EVERY == 0)
 		connection->rtt_ms = 0;
 	for (unsigned int i = 1; i < connection->attempts && wait < BACKOFF_MAX_MS; i++)
@@ -420,7 +420,7 @@ static bool lookup_advance(struct connection *connection)
 	return socket_open(connection, address);
 }
 
-/* Sends AUTH or PING. Commands are sent only after the reply, so a dead node loses no command. */
+/* Sends AUTH or PING. Commands wait for the reply, so that a dead node loses no command. */
 static bool login_begin(struct connection *connection)
 {
 	const struct connection_setup *setup = connection->setup;

@@ -54,7 +54,7 @@ struct connection {
 	uint64_t retry_ms;   /* earliest time of the next attempt */
 	uint64_t asked_ms;   /* when a command was sent to the idle node; 0: it has replied */
 	uint64_t rtt_ms;     /* smoothed round-trip time, rounded up; 0: unknown */
-	bool has_failed;     /* a failure since the last reply (as in `attempts`) */
+	bool has_failed;     /* a failure occurred after the last reply */
 	bool has_output;     /* hiredis has commands that are not sent yet */
 	/* `functions` has array_create(); the reply may still contain `bytes` and `elements` */
 	redisReplyObjectFunctions functions, *defaults;
@@ -68,7 +68,10 @@ struct connection {
 struct ssl_ctx_st *tls_open(const char *ca_file);
 void tls_close(struct ssl_ctx_st *tls);
 
-/* Returns a random time between 0.5 and 1.5 times `ms`, so that nodes do not retry all at once. */
+/*
+ * Returns a random time between 0.5 and 1.5 times `ms`. It keeps nodes from retrying at the same
+ * time.
+ */
 uint64_t jitter(uint64_t ms);
 
 /* Stores the text of a failure. at: the node that failed, or NULL. Returns `err`. */

@@ -11,8 +11,8 @@
 #define DEBT_LEAST ((int64_t)SL_TICKS_PER_SEC / 50)
 
 /*
- * Returns the largest debt of a source: more than a burst if the burst is short, because a state
- * could refill a short burst between two steps, and part of each charge would be lost.
+ * Returns the largest debt of a source. It exceeds a short burst. Otherwise a state could become
+ * full between two steps, and part of each charge would be lost.
  */
 static uint64_t debt_most(const struct sl_limit *limit)
 {

@@ -34,7 +34,7 @@
 
 /* Number of nodes with other limits, or processes with this node's name. Times: store_now_ms(). */
 struct difference {
-	uint64_t counted_at; /* time of the last count; 0: count now */
+	uint64_t counted_at; /* time of the last count; 0: the next count is due now */
 	uint64_t since;	     /* when other nodes or processes were first counted; 0: none now */
 	unsigned int count;  /* number of other nodes or processes; 0 until it lasts long enough */
 };
@@ -62,8 +62,8 @@ struct exchange {
 };
 
 /*
- * Sets the number of nodes. A larger number applies at once. A smaller number applies after
- * NODES_ALIVE_MS, because after a flush of the store the nodes report themselves one by one.
+ * Sets the number of nodes. A larger number takes effect immediately. A smaller number takes effect
+ * after NODES_ALIVE_MS, because nodes register one by one after a flush of the store.
  */
 static void nodes_set(struct exchange *exchange, unsigned int nodes, uint64_t now)
 {
@@ -153,11 +153,10 @@ static bool nodes_count(struct exchange *exchange)
 /*
  * Runs a round. Returns whether the store replied.
  *
- * If the number of nodes is known, keys are exchanged before nodes are counted, because a failed
- * master may have only the set of nodes. If no key gets a reply, nodes are not counted for
- * FLOW_LOST rounds, because this would delay the detection of the loss. After these rounds, nodes
- * are counted again, so that other nodes still count this node. If that fails, nodes are counted
- * less often.
+ * If the number of nodes is known, exchanges keys before counting nodes, because the set of nodes
+ * may be on a failed master. If no key gets a reply, does not count nodes for FLOW_LOST rounds,
+ * because this would delay the detection of the loss. Then counts nodes again, so that other nodes
+ * still count this node. If counting fails, counts less often.
  */
 static bool round_run(struct exchange *exchange)
 {
@@ -214,7 +213,7 @@ static void exchange_free(struct exchange **exchange)
 
 static int open_error(const struct store_options *options, int err)
 {
-	if (err == EINVAL) /* share_prepare() has checked all other options */
+	if (err == EINVAL) /* share_prepare() has accepted all other options */
 		return error_add(err, "bad-certificate", options->ca_file,
 				 "no CA certificate can be read from it");
 	if (err == EOPNOTSUPP)

@@ -16,7 +16,7 @@
 struct round {
 	struct store_item *items;
 	unsigned int count;
-	unsigned int expire_s; /* seconds after which a key expires if no node adds to it */
+	unsigned int expire_s; /* expiry of a key, in seconds after the last addition by any node */
 	uint64_t meaning;      /* hash of all limits that this node shares */
 
 	bool is_answered;	/* a key got a reply or, if there are no keys, the count of nodes */
@@ -31,14 +31,14 @@ struct round {
 struct exchange;
 
 /*
- * Starts the thread. name: common name of the nodes. node: name of this node. Both must stay valid.
- * Returns 0, or a negative errno after error_add().
+ * Starts the thread. name: common name of all nodes. node: name of this node. Both texts must stay
+ * valid. Returns 0, or a negative errno after error_add().
  */
 int exchange_open(const struct store_options *options, const char *name, const char *node,
 		  struct exchange **ret);
 void exchange_close(struct exchange *exchange);
 
-/* Begins a round. The caller must not access the items until the round has ended. */
+/* Begins a round. The round must end before the caller accesses its items. */
 void exchange_begin(struct exchange *exchange, struct store_item *items, unsigned int count,
 		    unsigned int expire_s, uint64_t meaning);
 

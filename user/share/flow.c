@@ -127,7 +127,7 @@ static void flow_plan(struct flow *flow, uint64_t theirs, unsigned int nodes)
 	uint64_t length = flow->length, demand = flow->offered + theirs;
 	uint64_t mine =
 		credit_max(share_of(flow->offered, length), (uint64_t)(flow->usual * FLOW_RATE));
-	/* if no node has demand, the whole rate can repay debt */
+	/* if no node has demand, nodes can use the whole rate to repay debt */
 	uint64_t kept = demand ? credit_min(mine, KEPT / nodes) : 0;
 	int64_t part = flow->unsettled;
 
@@ -150,11 +150,11 @@ void flow_learn(struct flow *flow, uint64_t burst, const struct flow_count *tota
 	int64_t taken = credit_span(flow->totals.taken + flow->sent.taken, totals->taken);
 	int64_t asked = credit_span(flow->totals.asked + flow->sent.asked, totals->asked);
 	float usual = choice_demand(flow->usual, flow->offered, flow->length, burst), most;
-	bool is_busy = true; /* if their demand is unknown, assume that other nodes have demand */
+	bool is_busy = true; /* assume that other nodes have demand, unless their demand is known */
 
 	nodes = known_nodes(nodes);
 	flow->nodes = nodes;
-	/* this maximum lets the average fall at once when a source moves to another node */
+	/* with this maximum, the average falls immediately if a source moves to another node */
 	most = (float)KEPT / FLOW_RATE / nodes;
 	flow->usual = usual < most ? usual : most;
 	if (!flow->knows) {

@@ -30,9 +30,9 @@
 #define FLOW_ASKED 16
 
 /*
- * The counters in the store have a unit of 2^10 ticks (64 ns), so that they do not wrap for years.
- * The caller must round its own counters down to whole units by flow_whole(). Otherwise totals
- * could seem to fall.
+ * The counters in the store count units of 2^10 ticks (64 ns), so that they do not overflow for
+ * years. The caller must round its counters down to units by flow_whole(). Otherwise totals would
+ * seem to fall.
  */
 #define FLOW_UNIT_SHIFT 10
 
@@ -73,7 +73,7 @@ struct flow {
 	uint64_t length;	    /* ticks from `learned_at` to the last report */
 	uint64_t offered;	    /* sum of `sent.asked` of all reports within `length` */
 	float usual;	    /* average demand at this node, at most 0.9/nodes (choice_demand()) */
-	unsigned int nodes; /* number of nodes, at the last reply */
+	unsigned int nodes; /* number of nodes when the last reply arrived */
 	uint64_t busy_at;   /* when demand of all nodes last exceeded half of the rate */
 	uint64_t stepped_at;
 	uint64_t expected; /* expected demand of other nodes, as a share of FLOW_RATE */
@@ -92,8 +92,8 @@ struct flow {
 };
 
 /*
- * Returns whether a key must be reported. excess: ticks that the key took without a report. level:
- * level of the key's state.
+ * Returns whether this node must report a key to the store. excess: ticks that the key took since
+ * its last report. level: level of the key's state.
  */
 bool flow_is_due(uint64_t excess, int64_t level, uint64_t burst);
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The program sluice-share: shares the limits of a gate with other nodes. Every 10 ms it charges
- * states for packets at other nodes. In every round it reports to the store what keys took at this
- * node, and reads the totals. Packets do not wait for it, and the packet path works without it.
+ * The program sluice-share: shares the limits of a gate with other nodes. Every 10 ms, it charges
+ * states for packets that passed at other nodes. In each round, it reports the usage of keys at
+ * this node to the store, and reads the totals of all nodes. Packets do not wait for this program.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -41,7 +41,7 @@
 #define COUNT_TICKS   SL_TICKS_PER_SEC	/* time between scans: counters can wrap in 1.25 s */
 #define PUBLISH_AGAIN (60 * NS_PER_SEC) /* time until a retry if the state file cannot be written */
 #define WHY_LASTS_NS  (5 * NS_PER_SEC)	/* a new reason is logged if it lasts for this time */
-/* shortest timeout of a round, because connecting needs several round trips */
+/* shortest timeout of a round; a connection requires several round trips */
 #define TIMEOUT_MIN_MS 1000
 #define EXPIRE_MIN_S   60 /* shortest expiry of a key, in seconds */
 
@@ -69,7 +69,7 @@ struct share {
 	bool in_round;
 	bool gate_is_new;  /* rules or maps have changed: open the gate again after this round */
 	bool is_hidden;	   /* a mount hides the pinned maps of the gate */
-	unsigned int lost; /* consecutive rounds in which a key got no reply */
+	unsigned int lost; /* consecutive rounds in which at least one key got no reply */
 	char logged_why[SHARE_WHY]; /* reason in the last log line; "": the store replies */
 	uint64_t why_at;	    /* when `state.why` last changed, in ns of uptime */
 	bool ends;		    /* a signal requested the end of this process */
@@ -79,8 +79,7 @@ struct share {
 /* --- Words ---------------------------------------------------------------------------------- */
 
 /*
- * Checks STORE. Refuses an IPv6 address without brackets, because its last part could be a port.
- * Redirects of store nodes contain such addresses, always with a port.
+ * Checks operand STORE. An IPv6 address must have brackets, because its last part could be a port.
  */
 static int store_check(const char *text)
 {
@@ -210,7 +209,10 @@ static void command_format(struct share *share)
 
 /* --- The gate ------------------------------------------------------------------------------- */
 
-/* Opens the gate twice, because the snapshot keeps the maps of the second gate. */
+/*
+ * Opens the gate twice, because gate_snapshot_take() moves the maps of the second gate to the
+ * snapshot.
+ */
 static int gate_take(struct share *share, struct gate *gate)
 {
 	struct gate other = GATE_CLOSED;
@@ -294,8 +296,8 @@ static void state_publish(struct share *share)
 }
 
 /*
- * Logs once that the store is away, and once that it is back. A new reason is logged only if it
- * lasts for WHY_LASTS_NS, because the nodes of a store can fail for different reasons in turn.
+ * Logs once when the store is away, and once when it is back. Logs a new reason only after
+ * WHY_LASTS_NS, because nodes of a store can fail for different reasons in turn.
  */
 static void loss_log(struct share *share, const struct round *round)
 {
@@ -425,7 +427,7 @@ static int step(struct share *share)
 		err = gate_follow(share);
 	if (err || now < share->round_at)
 		return err;
-	/* after a late round, the next round begins one full interval after it */
+	/* after a delay of more than one interval, wait one full interval again */
 	share->round_at += share->words.round_ns;
 	if (share->round_at < now)
 		share->round_at = now + share->words.round_ns;
@@ -515,7 +517,7 @@ static int share_open(struct share *share, const struct store_options *store)
 
 static void share_close(struct share *share)
 {
-	if (share->ends) { /* a signal ended the process on purpose: do not divide limits */
+	if (share->ends) { /* do not divide limits, because a signal ended the process on purpose */
 		sd_notify(0, "STOPPING=1");
 		__atomic_store_n(&share->gate.state->divide_at, 0, __ATOMIC_RELAXED);
 	}

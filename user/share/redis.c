@@ -47,7 +47,7 @@ static int call_error(const struct store *store)
 /* Commands for a store_item, in the order of sending. */
 enum item_command {
 	ITEM_CLEAR,   /* deletes a key of another type */
-	ITEM_COUNT,   /* adds to both fields of the key, or only reads them */
+	ITEM_COUNT,   /* adds amounts to both fields of the key; or reads both fields */
 	ITEM_EXPIRY,  /* sets the expiry of the key */
 	ITEM_BLOCK,   /* reports a block */
 	ITEM_BLOCKED, /* reads the remaining time of the block */
@@ -89,9 +89,12 @@ static void item_read(struct store_item *item, const struct store_command comman
 	bool is_read = item_is_read(item);
 
 	item->answered = count->outcome == REPLIED;
-	/* a GET that got no reply has added nothing */
+	/* a GET without a reply has added nothing */
 	item->sent = item->answered || (!is_read && count->outcome == LOST);
-	/* EXPIRE returns 0 if the key does not exist: a redirected INCRBY may create it later */
+	/*
+	 * EXPIRE returns 0 if the key does not exist, because a redirected INCRBY has not created
+	 * it yet
+	 */
 	item->expires = expiry->outcome == REPLIED && (expiry->value[0] == 1 || is_read);
 	/* PTTL is negative if the block's key does not exist, or has no expiry */
 	item->blocked_ms =

@@ -106,9 +106,9 @@ static void counters_learn(struct account *account, const struct store_item *ite
 }
 
 /*
- * Blocks the key until the end of the store's block, unless the rest of the block is shorter than
- * the time that the reply took. Ignores a block that this node has reported, or has seen in an
- * earlier reply: a user may have removed the block here since.
+ * Blocks the key until the end of the store's block. Does nothing if the block ends sooner than the
+ * time that the reply took. Also does nothing if this node has already reported or seen the block,
+ * because a user may have removed it at this node.
  */
 static void block_learn(struct accounts *accounts, struct account *account,
 			const struct store_item *item, uint64_t now)

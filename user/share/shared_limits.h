@@ -25,7 +25,7 @@ struct shared_limits {
 	struct shared_limit *list; /* array, sorted by id and family */
 	unsigned int count, room;
 	uint64_t burst_most; /* largest burst of these limits, in ticks; 0: no limits */
-	uint64_t meaning;    /* sum of all `meaning` in `list`: equal on nodes with equal limits */
+	uint64_t meaning;    /* sum of `meaning` in `list`; equal on nodes with equal limits */
 	uint32_t generation; /* generation of the rules before reading `list`, which may be newer */
 };
 
@@ -41,9 +41,9 @@ const struct shared_limit *shared_limit_of(const struct shared_limits *limits, u
 uint64_t shared_hash(const char *text);
 
 /*
- * Formats the name of a key in the store. name: common name of the nodes. block: set to the name of
- * the key that exists during a block, or "" if the limit does not share blocks. Limits that differ
- * in `meaning` have different key names.
+ * Formats the name of a key in the store. Limits that differ in `meaning` have different names.
+ * name: common name of the nodes. block: gets the name of the key that exists during a block, or ""
+ * if the limit does not share blocks.
  */
 void shared_key_format(const char *name, const struct shared_limit *limit,
 		       const struct state_key *key, char text[STORE_KEY], char block[STORE_KEY]);

@@ -63,7 +63,7 @@ static const char *state_path(const char *gate, char path[STATE_PATH])
 	return path;
 }
 
-/* Sets a JSON member to a word of the command line; to "?" if the word is not UTF-8. */
+/* Sets a JSON member to a word of the command line, or to "?" if the word is not UTF-8. */
 static void word_set(json_t *object, const char *key, const char *word)
 {
 	json_object_set_new(object, key, json_string(word) ?: json_string("?"));
@@ -194,7 +194,7 @@ struct sharing sharing_read(const struct gate *gate)
 	if (sharing.is_wanted)
 		sharing.divided_by = gate_divided_by(gate, uptime_ticks());
 	sharing.pid = holder.pid;
-	/* if the lock is free, the process has died, even if its state file is recent */
+	/* the process has died if its lock is free, even if its state file is recent */
 	if (lock == LOCK_FREE) {
 		sharing.sharer = SHARER_NONE;
 		sharing.state = (struct share_state){0};

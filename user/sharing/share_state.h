@@ -18,7 +18,7 @@
 /* The state that the process writes. The `help` texts in share_numbers describe the numbers. */
 struct share_state {
 	bool store_is_away;  /* the store did not reply in the last FLOW_LOST rounds */
-	char why[SHARE_WHY]; /* why the store is away, as printable text; "": it is not away */
+	char why[SHARE_WHY]; /* printable reason why the store is away; "" if it is not away */
 	uint64_t nodes;	     /* number of nodes; 0: not yet known */
 	uint64_t unlike, same_node, reported, round_ms, rounds, rounds_lost, left_out, left_out_now,
 		charged, blocked, commands, lost, refused, connects, cpu_ms;

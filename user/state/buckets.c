@@ -87,9 +87,9 @@ int buckets_forgive(const struct gate *gate, const struct sl_prefix *address)
 /* --- A walk --------------------------------------------------------------------------------- */
 
 /*
- * A page has at most PAGE_ENTRIES entries and PAGE_BYTES bytes, but room for PAGE_LEAST entries.
- * The kernel returns whole hash buckets. These have far fewer entries than PAGE_LEAST, because the
- * map has at least as many hash buckets as entries.
+ * A page has at most PAGE_ENTRIES entries and PAGE_BYTES bytes, but always room for PAGE_LEAST
+ * entries. PAGE_LEAST is far more than the entries of one hash bucket, which the kernel returns as
+ * a whole.
  */
 #define PAGE_ENTRIES 1024U
 #define PAGE_BYTES   (512U << 10)
@@ -174,7 +174,7 @@ struct lister {
 	struct source_list list; /* found sources, not sorted, perhaps with duplicates */
 };
 
-/* Adds a source if the prefix contains it. count: number of the source's buckets, or 0. */
+/* Adds a source to the list if it is in the prefix. count: number of its buckets, or 0. */
 static int source_add(void *data, const struct sl_prefix *source, const struct sl_bucket *buckets,
 		      unsigned int count)
 {
@@ -197,7 +197,7 @@ static int source_add(void *data, const struct sl_prefix *source, const struct s
 	return 0;
 }
 
-/* Lists the sources that have buckets. If the prefix is a single source, reads only its entry. */
+/* Lists the sources in a prefix that have buckets. */
 static int buckets_list(struct lister *lister)
 {
 	const struct sl_prefix *within = lister->within;

@@ -18,8 +18,8 @@ int buckets_read(const struct gate *gate, const struct sl_prefix *address, struc
 		 unsigned int *ret_count);
 
 /*
- * Called for each source with its buckets, which are valid only during the call. If it returns a
- * value other than 0, the walk ends and returns this value.
+ * Callback for each source and its buckets, which are valid only during the call. A result other
+ * than 0 ends the walk, and becomes its result.
  */
 typedef int buckets_call(void *data, const struct sl_prefix *source,
 			 const struct sl_bucket *buckets, unsigned int count);

@@ -168,7 +168,7 @@ void table_fill_judge(struct table_fill *fill, const struct pressure *pressure)
 		fill->sources_short = above < SIZE_MAX_ENTRIES ? above : SIZE_MAX_ENTRIES;
 }
 
-/* A limit in force. key: its number in the keys of states (state_key.limit). */
+/* A limit in force. key: the limit's number in the keys of its states (state_key.limit). */
 struct known_limit {
 	uint32_t key;
 	const struct sl_limit *limit;

@@ -22,15 +22,15 @@ struct pressure {
 	/* like `flooded`, for policies without a budget [0] and with a budget [1] */
 	unsigned int flooded_by[2];
 	double bursts_lost;	 /* credit that evicted states lacked, in bursts */
-	uint64_t crossings_lost; /* crossings of limits that got no record in map `events` */
+	uint64_t crossings_lost; /* limits crossed without a record in map `events` */
 };
 
 /* Reads map `admission`, by one system call, and computes the pressure. */
 int pressure_read(const struct gate *gate, struct pressure *ret);
 
 /*
- * Names of the causes for which a new source got no state or no bucket, in the order of the events
- * that begin at SL_EVENT_BUSY, and of the events that begin at SL_EVENT_BUCKET_BUSY.
+ * Names of the causes why a new source got no state (events from SL_EVENT_BUSY on) or no bucket
+ * (events from SL_EVENT_BUCKET_BUSY on).
  */
 #define CAUSES 2
 extern const char *const cause_names[CAUSES];
@@ -44,7 +44,7 @@ extern const char *const cause_names[CAUSES];
  */
 int policy_passed_by(const struct gate *gate, const struct sl_policy *policy, bool *ret);
 
-/* Policies that new sources pass in a flood, because these policies have no budget. */
+/* Policies without a budget, whose new sources pass during a flood. */
 struct passing {
 	unsigned int policies;	/* number of policies that the flood passes; 0: no flood */
 	struct sl_prefix first; /* first of the policies that the flood passes, by prefix */
@@ -58,7 +58,7 @@ int passing_read(const struct gate *gate, const struct pressure *pressure, struc
 struct budget_use {
 	const struct sl_policy *policy; /* the policy that owns the budget, in the gate's memory */
 	uint64_t left;			/* remaining burst in packets, or in bytes for a bit rate */
-	/* packets of new sources that passed, including those from before this budget was set */
+	/* packets of new sources that passed, including packets before the budget was set */
 	uint64_t passed;
 	uint64_t dropped; /* packets that the budget dropped */
 };

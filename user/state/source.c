@@ -41,7 +41,7 @@ int source_read(const struct gate *gate, const struct table *table, const struct
 		cell_add_to(&source.passed, &bucket->passed);
 		cell_add_to(&source.dropped, &bucket->dropped);
 		cell_add_to(&source.observed, &bucket->observed);
-		/* packets of a split /64 use no slices, so show no slices */
+		/* show no slices for a split /64, because its packets use none */
 		if (source.split || owner < SL_POLICY_FIRST)
 			memset(bucket->slice, 0, sizeof(bucket->slice));
 		else
@@ -139,7 +139,7 @@ static bool charge_passes(const struct charge_question *q)
 	return false;
 }
 
-/* Converts ticks to milliseconds, rounded up: after a wait of so long, the packet passes. */
+/* Converts ticks to milliseconds. Rounds up, so that the packet passes after this time. */
 static uint64_t ms_of(uint64_t ticks)
 {
 	const uint64_t per_ms = SL_TICKS_PER_SEC / 1000;

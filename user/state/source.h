@@ -58,7 +58,7 @@ struct limit_state {
 	bool matches; /* the limit matches the packet */
 	bool known;   /* the packet's key is known; if not, the members below are unset */
 	bool fresh;   /* the key has no state */
-	uint32_t age; /* age of the key's entry, in units of `made`; 0: not yet established */
+	uint32_t age; /* age of the key's entry, in units of `made`; 0 while the entry is new */
 	enum sl_reason reason;	 /* SL_PASS_WITHIN, or the reason why the packet is dropped */
 	bool never;		 /* the packet never passes, because it is too large */
 	uint64_t remaining;	 /* packets that may pass now, or bytes for a bit rate */

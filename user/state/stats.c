@@ -18,12 +18,12 @@ const char *const action_names[] = {
 	[SL_ACTION_BLOCK] = "block",
 };
 
-/* Number of lines of `stats` that belong to no policy: none, allow, deny, deleted. */
+/* Number of lines without a policy: none, allow, deny, deleted. */
 #define LINES_FIXED 4
 
 /*
- * Begins the line of a policy. Stores the policy's base as its counters: the counts of deleted
- * policies that had its number.
+ * Begins a line for a policy. Sets its counters to the counts of deleted policies that had the same
+ * number.
  */
 static void line_begin(const struct gate *gate, struct stats *stats, enum stats_kind kind,
 		       const char *policy, const struct sl_policy *record)
@@ -91,7 +91,10 @@ int stats_read(const struct gate *gate, struct stats *ret)
 
 	if (err)
 		return err;
-	/* read the counters after the bases: counters only grow, so no difference is negative */
+	/*
+	 * read counters after bases, because a counter that grows meanwhile must not be below its
+	 * base
+	 */
 	count = gate_policies_seen(gate);
 	count = count > SL_POLICY_FIRST ? count : SL_POLICY_FIRST;
 	deleted = policy_version(gate, SL_POLICY_VERSION_MOVED)->base;
@@ -166,7 +169,7 @@ static int keys_count(int fd, uint32_t *ret)
 
 /*
  * Counts the entries of `hosts4` or `hosts6`. If the map has more than COUNT_MAX entries, counts
- * the other map, and subtracts the result from the number of all hosts, which map `gate` contains.
+ * the entries of the other map, and subtracts them from the number of all hosts in map `gate`.
  */
 static int hosts_count(const struct gate *gate, enum gate_map map, uint32_t *ret)
 {
@@ -187,7 +190,7 @@ int map_max_entries(const struct gate *gate, enum gate_map map, uint32_t *ret)
 	case MAP_POLICIES:
 	case MAP_COUNTERS:
 	case MAP_BUDGETS:
-	case MAP_BUDGET_SLICES: /* not counting the reserved policies */
+	case MAP_BUDGET_SLICES: /* omit the reserved policies */
 		*ret = gate->policies_max - SL_POLICY_FIRST;
 		return 0;
 	case MAP_STATES: /* the table has more entries, to leave room in sets */

@@ -27,7 +27,7 @@ struct stats_limit {
 
 struct stats_line {
 	enum stats_kind kind;
-	char policy[PREFIX_TEXT]; /* prefix, or "none", "allow", "deny" or "deleted" */
+	char policy[PREFIX_TEXT]; /* a prefix, "none", "allow", "deny" or "deleted" */
 	unsigned int number;	  /* number of the policy of `counters`; unset for "deleted" */
 	struct sl_counters counters;
 	bool blocks; /* the policy has a limit that blocks, own or inherited */
@@ -47,7 +47,7 @@ struct stats {
 int stats_read(const struct gate *gate, struct stats *ret);
 void stats_free(struct stats *stats);
 
-/* Returns whether packets of a line can have this reason, or had it earlier. */
+/* Returns whether the line's counter of this reason can be above 0. */
 bool stats_line_has(const struct stats_line *line, enum sl_reason reason);
 
 /* --- Occupancy ------------------------------------------------------------------------------ */
@@ -55,7 +55,7 @@ bool stats_line_has(const struct stats_line *line, enum sl_reason reason);
 struct occupancy {
 	uint32_t max_entries; /* map_max_entries() */
 	uint32_t entries;
-	bool counted; /* `entries` is known: the map is no array, and not too large to count */
+	bool counted; /* `entries` is valid; false for arrays, and maps that are too large */
 };
 
 /* Stores the number of entries that users can add to a map, without those that a gate reserves. */

@@ -13,7 +13,10 @@
 
 /* --- New keys ------------------------------------------------------------------------------- */
 
-/* Lowers *least to the lowest eviction cost in a set of the table: table_choose() (bpf/table.h). */
+/*
+ * Updates *least to the lowest eviction cost of the ways in a set, as in table_choose()
+ * (bpf/table.h).
+ */
 static int set_weigh(const struct gate *gate, uint32_t set, uint64_t now, bool flood,
 		     int64_t *least)
 {
@@ -39,9 +42,9 @@ static int set_weigh(const struct gate *gate, uint32_t set, uint64_t now, bool f
 }
 
 /*
- * Reads what the next packet of a key without a state would find in the sketch and in the table.
- * flood: new sources must wait. A reader lacks the hash secret, so it can find neither the key's
- * hits nor its sets. It assumes a first hit and a free way.
+ * Computes how the gate would treat the next packet of a key that has no state. flood: new sources
+ * must wait. A reader does not have the hash secret, so it cannot find the key's hits and sets. It
+ * assumes one hit and a free way.
  */
 static int newcomer_read(const struct gate *gate, const struct sl_limit *limit,
 			 const struct sl_prefix *address, uint64_t now, bool flood,

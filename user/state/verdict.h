@@ -10,7 +10,7 @@
 struct newcomer {
 	uint32_t shown;	 /* hits of the key in the sketch, including this packet */
 	bool has_room;	 /* a way for the key's state is free or can be evicted */
-	bool is_refused; /* no state for the key: all states in its sets lack half a burst */
+	bool is_refused; /* the key gets no state: all states in its sets lack half a burst */
 };
 
 struct check_verdict {
@@ -22,7 +22,7 @@ struct check_verdict {
 	const struct sl_limit *limits; /* the policy's limits, in the order of charging them */
 	unsigned int count;
 	struct limit_state states[SL_LIMITS_MAX];
-	bool newcomer;	 /* the source lacks a state under a limit, or was charged to the budget */
+	bool newcomer;	 /* the source has no state for a limit, or was charged to the budget */
 	bool pays;	 /* the budget is charged, because the source is not established */
 	bool waits;	 /* the packet's key gets no state yet */
 	bool lacks_room; /* the table has no room for a new key, or only for an empty state */
