@@ -228,8 +228,9 @@ static int attach_to_hook(const struct gate *gate, const struct programs *progra
 }
 
 /*
- * Finds the gate's attachment on a hook of a device. Detaches attachments there whose program is
- * gone. Fails if the attachment has another mode than `mode`, or if the gate has no room for more.
+ * Finds the gate's attachment on a hook of a device. Detaches attachments on this hook whose
+ * program is gone. Fails if the found attachment has another mode than `mode`, or if the gate has
+ * no room for one more attachment.
  */
 static int attach_find(const struct gate *gate, const struct netdev *device, enum hook hook,
 		       enum mode mode, struct attachment *ret, bool *ret_found)
@@ -298,8 +299,8 @@ static int attach_here(const struct gate *gate, struct programs *programs,
 }
 
 /*
- * In mode auto, uses hook ingress instead of XDP on a tap and on a device without native XDP. Such
- * a device may deliver merged packets: XDP would count up to 45 segments as one packet, but hook
+ * In mode auto, uses hook ingress instead of XDP on a tap, and on a device without native XDP. Such
+ * a device may deliver merged packets. XDP would count up to 45 segments as one packet, but hook
  * ingress knows the number of segments.
  */
 int attach_device(const struct gate *gate, struct programs *programs, const struct netdev *device,
@@ -342,10 +343,7 @@ int attach_device(const struct gate *gate, struct programs *programs, const stru
 
 /* --- Detaching ------------------------------------------------------------------------------ */
 
-/*
- * Adds the filter again after detaching failed, unless the filter still exists. After an error, the
- * kernel may or may not have removed it.
- */
+/* After a failed detach, adds the filter again if the kernel has removed it. */
 static void filter_restore(const struct gate *gate, const struct attachment *a, int program_fd)
 {
 	bool ingress = a->hook == HOOK_INGRESS, exists = false, is_new = false;
@@ -655,7 +653,7 @@ int programs_replace(const struct gate *gate, const struct gate *next, struct re
 	count = ret->count;
 	ret->count = 0;
 	for (unsigned int i = 0; i < count; i++) {
-		if (!ret->one[i].attachment.program_id) { /* the device or the filter has gone */
+		if (!ret->one[i].attachment.program_id) { /* the device or the filter is gone */
 			note_skipped(&ret->one[i].attachment);
 			close(ret->one[i].program_fd);
 			continue;

@@ -116,7 +116,7 @@ static bool link_runs(const struct attachment *a, uint32_t program_id)
 		return !bpf_xdp_query(a->ifindex, 0, &query) &&
 		       (query.drv_prog_id == program_id || query.skb_prog_id == program_id ||
 			query.hw_prog_id == program_id || query.prog_id == program_id);
-	/* target_fd and target_ifindex are one union, so pass the ifindex as target_fd */
+	/* pass the ifindex as target_fd, because target_fd and target_ifindex are one union */
 	if (bpf_prog_query(a->ifindex, type, 0, NULL, ids, &count))
 		return false;
 	for (__u32 i = 0; i < count; i++)
@@ -157,8 +157,8 @@ static int device_look(const struct attachment *a, uint64_t netns, uint32_t prog
 }
 
 /*
- * Returns whether the gate has another attachment on this device. An ifindex is unique only within
- * a namespace, so two devices of a gate may have the same ifindex.
+ * Returns whether the device of this name is the device of another attachment of the gate. The
+ * ifindex is not sufficient, because it is unique only within a namespace.
  */
 static bool is_of_another(const struct gate *gate, const struct attachment *a, uint64_t netns,
 			  const char *device)
@@ -256,7 +256,7 @@ int attachment_look(const struct gate *gate, struct attachment *a)
 		err = a->mode == MODE_CLSACT ? filter_look(gate, a, fd) : link_look(gate, a, fd);
 	if (err)
 		return pin_failed("read", &gate->links, name.text, err);
-	/* another name means another device, because the kernel reuses ifindexes */
+	/* a device with another name has reused the ifindex */
 	a->device_gone = !a->program_id && (device_look(a, a->netns, 0, &seen) ||
 					    strcmp(seen.device, a->pinned.device));
 	return 0;
@@ -399,7 +399,10 @@ const char *xdp_owner_format(const struct xdp_owner *owner, char text[XDP_OWNER_
 
 /* --- Stacked attachments --------------------------------------------------------------------- */
 
-/* A pair of attachments that filter the same packets: on a device, and on a device below it. */
+/*
+ * Two attachments that filter the same packets, because the device of `lower` is below the device
+ * of `upper`.
+ */
 struct stacked {
 	const struct attachment *upper, *lower;
 	const struct attachment *surplus; /* the attachment of the pair to detach */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Attach: reads and names attachments. An attachment is a program of a gate on a hook of a device.
- * Its pin is the file HOOK-MODE-NETNS-IFINDEX-DEVICE in the gate's directory links/. On XDP and tcx
- * this file pins the link, and a second file pins the program. clsact has no links, so the file
- * pins the program, by whose id the filter is found.
+ * Its pin is the file HOOK-MODE-NETNS-IFINDEX-DEVICE in the gate's directory links/. On XDP and
+ * tcx, this file pins the link, and a second file pins the program. On clsact, which has no links,
+ * this file pins the program. The program's id identifies the filter.
  */
 #ifndef SLUICE_ATTACHMENT_H
 #define SLUICE_ATTACHMENT_H
@@ -73,7 +73,10 @@ int attachments_read(const struct gate *gate, struct attachment ret[ATTACHMENTS_
 /* Removes pins of programs that lost their attachment by a killed command. Requires the lock. */
 int attachments_expire(const struct gate *gate);
 
-/* Asks the kernel for an attachment's program_id, device_gone, present device and namespace. */
+/*
+ * Sets attachment's program_id, device_gone, present device and namespace, as the kernel reports
+ * them.
+ */
 int attachment_look(const struct gate *gate, struct attachment *attachment);
 
 /* Opens the program that runs in the attachment. Returns an fd or a negative errno. */
@@ -85,7 +88,10 @@ int attachment_program_open(const struct gate *gate, const struct attachment *at
  */
 bool attachment_merges(const struct attachment *attachment, bool is_tap);
 
-/* Returns whether both attachments are on one device and charge the packets that it receives. */
+/*
+ * Returns whether both attachments are on the same device, and charge packets that the device
+ * receives.
+ */
 bool attachments_both_receive(const struct attachment *a, const struct attachment *b);
 
 #define COMMAND_TEXT                                                                               \

@@ -43,7 +43,7 @@ uint32_t until_after(uint64_t ns);
 uint32_t until_at(time_t when);
 time_t until_time(uint32_t until);
 
-/* until_equal() ignores a smaller difference of two ends, because files have whole seconds. */
+/* until_equal() ignores smaller differences, because rules files store whole seconds. */
 #define UNTIL_SAME_NS 2000000000ULL
 
 bool until_equal(uint32_t a, uint32_t b);

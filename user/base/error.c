@@ -25,8 +25,8 @@ static char out_of_memory[] = "out of memory";
 static const struct sl_error lost = {.id = "no-memory", .text = out_of_memory};
 
 /*
- * Formats text, hint and object of an item. Splits `format` at its first "; ", not the formatted
- * text, because an argument may contain "; " as well. Returns false if there is no memory.
+ * Formats text, hint and object of an item. Splits `format` at its first "; ". Does not split the
+ * formatted text, because an argument may contain "; ". Returns false if there is no memory.
  */
 static bool texts_make(struct sl_error *error, const char *object, const char *format, va_list args)
 {

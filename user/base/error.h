@@ -29,9 +29,9 @@ struct sl_error {
 };
 
 /*
- * Add an error. error_add() returns -abs(err), or -EIO if err is 0; error_misuse() returns -EINVAL.
- * object: may be NULL. format: "what is wrong; what to do", split at the first "; " of
- * the format. Bytes that are not printable are replaced by '?'.
+ * Add an error. error_add() returns -abs(err), or -EIO if err is 0. error_misuse() returns -EINVAL.
+ * object: may be NULL. format: "what is wrong; what to do". The text is the part before the first
+ * "; " of the format, and the hint is the part after it. Replaces unprintable bytes by '?'.
  */
 int error_add(int err, const char *id, const char *object, const char *format, ...)
 	__attribute__((format(printf, 4, 5)));
@@ -89,7 +89,7 @@ int caps_require(void);
 
 /* --- Printing ------------------------------------------------------------------------------- */
 
-/* Sets the function that prints each item. NULL: items are not printed. */
+/* Sets the function that prints each item. With NULL, items are not printed. */
 void error_set_printer(void (*print)(const struct sl_error *error));
 
 /* Prints all items of the list, and empties it. */

@@ -58,8 +58,8 @@ static int kind_check(const char *path, mode_t mode)
 }
 
 /*
- * Opens a regular file of at most FILE_MAX bytes. With O_NONBLOCK, open(2) of a FIFO or a device
- * does not wait; these are then refused.
+ * Opens a regular file of at most FILE_MAX bytes. Refuses a FIFO or a device. O_NONBLOCK prevents
+ * that open(2) waits for a writer of a FIFO.
  */
 static int file_open(const char *path, int flags, int *ret_fd, struct stat *ret_stat)
 {
@@ -295,7 +295,7 @@ static int file_put(int directory, const char *name, const struct file *file, mo
 	if (fd < 0)
 		return -errno;
 	err = fd_write(fd, file->text, file->size);
-	/* ignore a failure: a user may set only groups of which the user is a member */
+	/* ignore a failure: only members of a group may set it */
 	if (group != GROUP_KEPT && fchown(fd, -1, group))
 		errno = 0;
 	if (!err && (fchmod(fd, mode) || renameat(directory, fresh, directory, name)))

@@ -53,9 +53,9 @@ bool stamp_equal(const struct stamp *a, const struct stamp *b);
 bool stamp_same_file(const struct stamp *a, const struct stamp *b);
 
 /*
- * Reads a file that Sluice wrote. Refuses what file_read() refuses, a symbolic link, and a file
- * that owner_alone_writes() does not trust. If the file does not exist, returns 0 and clears
- * `ret_is_there`.
+ * Reads a file that Sluice wrote. In addition to the checks of file_read(), refuses a symbolic
+ * link, and a file that a user who is not trusted may write. If the file does not exist, returns 0
+ * and clears `ret_is_there`.
  */
 int file_read_own(const char *path, struct file *ret, bool *ret_is_there);
 

@@ -111,7 +111,7 @@ static void report_begin(const struct listing *listing, enum sl_access access, c
 
 /* --- allow and deny ------------------------------------------------------------------------- */
 
-/* The access and the end that an entry or a list had before the change. */
+/* An entry's or a list's access and end before the change. */
 struct was {
 	enum sl_access access;
 	uint32_t until;
@@ -146,7 +146,7 @@ static int listing_parse(struct listing *listing)
 {
 	const struct entry_args *args = listing->args;
 	const char *command = listing->context->command->name;
-	/* a wide prefix needs no `force` for a runtime allow: only a deny can lock out operators */
+	/* a runtime `allow` of a wide prefix needs no `force`, because it locks out no operator */
 	bool may_be_wide =
 		args->force || (listing->access == SL_ACCESS_ALLOW && !args->file && !args->name);
 	int err = entries_parse(listing);

@@ -117,7 +117,10 @@ static void print_sizes(struct diff *diff)
 	print_end();
 }
 
-/* Prints the attachments that `apply` would remove or add. Omits those that are already gone. */
+/*
+ * Prints the attachments that `apply` would remove or add. Omits an attachment whose device or
+ * filter is gone.
+ */
 static void print_placings(struct diff *diff)
 {
 	for (int detaches = 1; detaches >= 0; detaches--) {

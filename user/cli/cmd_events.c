@@ -417,7 +417,7 @@ static int events_run(const struct context *context, const void *data)
 	if (args->since)
 		return past_print(context, &session);
 	err = session_run(context, &session);
-	error_flush(); /* print errors as text: JSON output here is a document for each event */
+	error_flush(); /* print errors as text, because JSON output is a stream of events */
 	if (session.is_broken) {
 		session_close(&session);
 		signal(SIGPIPE, SIG_DFL);

@@ -150,8 +150,8 @@ static int set_apply(struct gate *gate, const struct set_args *args, struct limi
 }
 
 /*
- * Returns whether all sources of the prefix share one state of the limit, because its key is
- * shorter than the prefix. An IPv6 address that is not counted under its /64 has its own state,
+ * Returns whether all sources of the prefix share one state, because the limit's key is shorter
+ * than the prefix. Returns false for IPv6 addresses that are counted separately in their /64,
  * except with `per 0`; see identity_key().
  */
 static bool key_is_one(const struct sl_prefix *prefix, const struct sl_limit_spec *spec)
@@ -335,7 +335,7 @@ struct newcomers_args {
 	bool none;
 };
 
-/* Prints what applies to new sources of a policy that has no budget of its own. */
+/* Prints which budget applies to new sources if the policy has no budget of its own. */
 static void none_print(const struct gate *gate, const struct sl_policy *policy)
 {
 	char text[PREFIX_TEXT];
@@ -471,7 +471,7 @@ static int rule_cut(const struct gate *gate, const char *name, struct rule *rule
 	if (!rule->limits && !rule->access)
 		return entry_refuse_absent(gate, rule, SL_ACCESS_NONE);
 	if (rule->limits)
-		rule_free(rule); /* also removes the budget, which has no effect without limits */
+		rule_free(rule); /* remove the budget as well, because a budget requires limits */
 	else
 		rule->access = SL_ACCESS_NONE;
 	return 0;

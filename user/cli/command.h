@@ -108,9 +108,9 @@ void print_attachment_of(const struct gate *gate, const struct attachment *attac
 int warn_attached(const struct gate *gate, const struct attachment *made, unsigned int count);
 
 /*
- * Warns of side effects of changed rules: if a limit loses its states, if a limit that dropped now
- * only observes, if one merged packet may exceed a window, or if a budget for new sources drops
- * nothing. Each of the last three warnings is printed only once. before: rules of the same prefixes
+ * Warns of side effects of changed rules: a limit loses its states, a limit that dropped now only
+ * observes, one merged packet may exceed a window, or a budget for new sources drops nothing.
+ * Prints each of the last three warnings at most once. before: the rules of the same prefixes
  * before the change, in the same order.
  */
 void warn_rules(const struct gate *gate, const struct rule *before, const struct rule *after,
@@ -118,8 +118,8 @@ void warn_rules(const struct gate *gate, const struct rule *before, const struct
 
 /*
  * After `set`, warns of side effects of the rule's policy. If `inherits` is set, lists the
- * inherited limits. Once for each gate, warns if `default` has no budget for new sources, or no
- * process shares limits.
+ * inherited limits. Warns once for each gate that `default` has no budget for new sources, or that
+ * no process shares limits.
  */
 void warn_policy(const struct gate *gate, const struct rule *rule, bool inherits);
 

@@ -82,10 +82,9 @@ static bool trial_is_open(const struct trial *trial)
 }
 
 /*
- * Opens the gate of the trial, and returns whether that succeeded. Another command may have the
- * gate's lock, so retries until the trial ends, or until other commands may assume that this
- * process is dead (TRIAL_GRACE_NS). Tries at least once, because this process may have been
- * stopped.
+ * Opens the gate of the trial, and returns whether that succeeded. If another command has the
+ * gate's lock, retries until the trial ends, or until commands assume that this process is dead
+ * (TRIAL_GRACE_NS). Tries at least once, even if this process was stopped for longer.
  */
 static bool trial_open(const struct trial *trial, struct gate *gate)
 {
@@ -153,14 +152,14 @@ static void session_leave(void)
 	for (int fd = 0; null >= 0 && fd <= STDERR_FILENO; fd++)
 		dup2(null, fd);
 	if (chdir("/"))
-		errno = 0; /* a failure only keeps the present directory busy: ignore it */
+		errno = 0; /* ignore the error: the process then only keeps its directory busy */
 	close_range(STDERR_FILENO + 1, ~0U, 0);
 }
 
 /*
- * Blocks all signals, so that no signal ends the command after its change and before the waiting
- * process exists. The waiting process inherits the mask, and accepts only SIGTERM, in trial_keep().
- * Returns the previous mask.
+ * Blocks all signals, so that no signal ends the command between its change and the fork of the
+ * waiting process. The waiting process inherits the mask, and accepts only SIGTERM, in
+ * trial_keep(). Returns the previous mask.
  */
 static sigset_t signals_hold(void)
 {
@@ -247,7 +246,7 @@ int change_try(struct gate *gate, struct apply *change, uint64_t ns)
 	struct trial trial = {.change = change};
 	int err = apply_make(gate, change);
 
-	if (!err) /* fork before printing, because the new rules may block the terminal's packets */
+	if (!err) /* fork first: the new rules may block the terminal's packets */
 		err = trial_leave(gate, &trial, ns);
 	sigprocmask(SIG_SETMASK, &before, NULL);
 	return err;

@@ -319,8 +319,8 @@ static const char *unmapped(const char *address)
 }
 
 /*
- * Finds the ssh session of the caller. Returns false if there is no session, or if it is not known
- * that its packets pass the gate. Adds no error.
+ * Finds the ssh session of the caller. Returns false if there is none, or if its packets may not
+ * pass the gate. Adds no error.
  */
 static bool session_find(const struct gate *gate, struct session *ret)
 {

@@ -76,7 +76,7 @@ struct config_reader {
 	uint8_t defaults_per[SL_FAMILIES];
 	struct claim *claims;
 	unsigned int claim_count, claim_room, twice;
-	/* the last value of `for` and its end, so that entries with an equal `for` have one end */
+	/* the last value of `for`, and its end: entries with equal `for` get equal ends */
 	uint64_t for_ns;
 	uint32_t for_until;
 	/* entries whose `until` has passed: their number, and the position of the first entry */
@@ -164,8 +164,8 @@ static int map_read(struct config_reader *reader, const struct node *node, const
 		    const struct map *map, void *parent);
 
 /*
- * Reads the items of a list. Either all items are scalars or all are maps, like the first item. If
- * the key has no map, skips scalars, because the `finish` of the enclosing map parses them.
+ * Reads the items of a list: only scalars or only maps, depending on the first item. If the key has
+ * no map, skips scalars, because the `finish` of the enclosing map parses them.
  */
 static int items_read(struct config_reader *reader, const struct node *list, const struct key *key,
 		      void *parent)
@@ -763,7 +763,7 @@ static int entry_finish(struct config_reader *reader, const struct item *item)
 		err = list_make(reader, entry, &rule);
 		fail_at(reader, (list ?: file)->at, err);
 	}
-	if (err) /* after an error, check the prefixes, but give them no rule */
+	if (err) /* after an error, only check the prefixes */
 		rule = (struct rule){0};
 	if (entry->prefix)
 		prefix_claim(reader, is_bare ? item->node : node_find(item->node, "prefix"), &rule);

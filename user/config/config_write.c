@@ -54,7 +54,7 @@ static json_t *policy_json(const struct rule *rule)
 			limits, limit_json(&rule->limit[i], &rule->prefix, 0, SPEC_FIELDS - 1));
 	if (rule->newcomers)
 		newcomers = limit_json(rule->newcomers, &rule->prefix, SPEC_RATE, SPEC_BURST);
-	if (rule->prefix.bits) /* `default`, of length 0, cannot inherit */
+	if (rule->prefix.bits) /* omit `inherit` for `default`, which cannot inherit */
 		inherit = json_boolean(rule_inherits(rule));
 	return json_pack("{s:o, s:o*, s:o, s:o*}", "prefix", prefix_json(&rule->prefix), "inherit",
 			 inherit, "limits", limits, "newcomers", newcomers);

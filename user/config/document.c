@@ -209,7 +209,7 @@ static int key_read(struct builder *builder, const yaml_event_t *event, const ch
 	*ret = scalar_copy(builder, event);
 	if (!*ret)
 		return -ENOMEM;
-	/* hexadecimal digits and colons are an IPv6 address whose last colon made it a key */
+	/* the key is probably an IPv6 address that ends in a colon */
 	if (strchr(*ret, ':') && !(*ret)[strspn(*ret, "0123456789abcdefABCDEF:.")])
 		return refuse(builder, at, "bare-ipv6", *ret,
 			      "the colon at its end makes it a key; write an IPv6 address in "

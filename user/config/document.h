@@ -52,7 +52,10 @@ struct document {
 int document_parse(const char *name, const char *text, size_t size, struct document *ret);
 void document_free(struct document *document);
 
-/* Returns the value of a key in a YAML map, or NULL. If the key is repeated, the first counts. */
+/*
+ * Returns the value of a key in a YAML map, or NULL. If the key is repeated, returns its first
+ * value.
+ */
 const struct node *node_find(const struct node *map, const char *key);
 
 /* Puts the position `at` before the object of each error whose index is at least `mark`. */

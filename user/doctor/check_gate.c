@@ -91,7 +91,7 @@ bool gate_has_no_rules(struct subject *s)
 
 /*
  * Sets s->part[part] to the command that removes the `allow` or `deny` entry of a rule. If several
- * lists have the prefix, the command names a list without an end, if possible.
+ * lists contain the prefix, prefers a list without an end.
  */
 static void advise_removing(struct subject *s, unsigned int part, const struct rule *rule,
 			    enum sl_access access)
@@ -203,7 +203,10 @@ bool limit_observes(struct subject *s)
 
 /* --- Newcomers ------------------------------------------------------------------------------ */
 
-/* Describes `count` policies without a budget in s->part. prefix: of the first such policy. */
+/*
+ * Sets s->part to a description of `count` policies without a budget. prefix: the first policy's
+ * prefix.
+ */
 static bool budget_describe(struct subject *s, const struct sl_prefix *prefix, unsigned int count)
 {
 	const struct rule *rule = ruleset_find(&s->gate->rules, prefix);

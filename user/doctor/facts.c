@@ -301,8 +301,8 @@ static void judged_compare(struct gate_facts *gate)
 
 /*
  * Counts the packets of devices and gates during a pause of asked->watch_ns. Reads a gate's
- * counters before its devices' counters at the start, and after them at the end, so that the gate
- * counts each packet that a device counts. Returns 0 or -ENOMEM.
+ * counters before the pause first, and after it last, so that the gate's interval includes the
+ * devices' intervals. Returns 0 or -ENOMEM.
  */
 static int traffic_read(struct doctor_facts *facts)
 {

@@ -235,7 +235,7 @@ static int finding_add(struct findings *findings, const struct kind *kind,
 			     : subject->gate  ? subject->gate->name
 			     : subject->named ? subject->named->name
 					      : "kernel";
-	/* if the gates cannot be listed, gate->name is "/sys/fs/bpf" instead of a gate's name */
+	/* gate->name is "/sys/fs/bpf" if the gates could not be listed */
 	bool has_gate = subject->gate && *subject->gate->name != '/';
 	struct finding finding = {
 		.id = kind->id,

@@ -34,7 +34,9 @@ struct findings {
 /* Calls all checks. The caller frees `ret` by findings_free(). Returns 0 or -ENOMEM. */
 int doctor_find(const struct doctor_facts *facts, struct findings *ret);
 
-/* Stores the first `most` findings about a gate, omitting findings about host and traffic. */
+/*
+ * Stores the first `most` findings about a gate. Omits findings about the host and about traffic.
+ */
 int doctor_top(const char *gate, unsigned int most, struct findings *ret);
 
 unsigned int findings_count(const struct findings *findings, enum severity severity);

@@ -74,7 +74,7 @@ static void xdp_read(unsigned int ifindex, struct nic *nic)
 
 /* --- Ethtool -------------------------------------------------------------------------------- */
 
-/* Sends a command of linux/ethtool.h, whose reply replaces it. Returns false if that fails. */
+/* Sends an ethtool ioctl. The reply replaces *command. Returns false if the ioctl fails. */
 static bool ethtool_ask(int fd, const char *name, void *command)
 {
 	struct ifreq request = {.ifr_data = command};

@@ -30,8 +30,8 @@ typedef unsigned __int128 coverage;
 #define COVER_ALL ((coverage)1 << 127)
 
 /*
- * Returns the share of a rule's prefix on which its limits have no effect, because longer rules
- * allow or deny packets, or have limits that do not inherit.
+ * Returns the share of a rule's prefix where its limits have no effect, because a longer rule
+ * allows or denies these packets, or has limits and does not inherit.
  */
 static coverage coverage_of(const struct ruleset *set, unsigned int index)
 {

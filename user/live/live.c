@@ -110,7 +110,7 @@ void live_close(struct live *live)
 /* --- Tasks ---------------------------------------------------------------------------------- */
 
 #define TASK_LEAST_NS	(5 * NS_PER_SEC)
-#define TASK_REST	200 /* a task rests for this many times the CPU time that its run used */
+#define TASK_REST	200 /* pause after a run of a task, in multiples of the run's CPU time */
 #define COUNTERS_REST	50  /* as TASK_REST, for reading the counters of policies */
 #define WALK_SHARE	100 /* a walk over sources uses at most interval / 100 of CPU time */
 #define WALK_LEAST_NS	(2 * NS_PER_MS)
@@ -375,7 +375,7 @@ static void pass_end(struct live *live)
 	uint64_t now = uptime_ns();
 
 	live_pass_end(&live->sources);
-	live->row_count = 0; /* the pointers in `rows` are invalid */
+	live->row_count = 0; /* live_pass_end() may have removed sources in `rows` */
 	live->pass_ns = now - live->pass_begun;
 	live->pass_begun = now;
 	live->passes++;

@@ -135,8 +135,8 @@ static void policies_copy(const struct gate *gate, struct gate *next)
 }
 
 /*
- * Makes the next gate, with a copy of the rules. Policies keep their numbers, so a new map of
- * policies must have room for the highest number.
+ * Makes the next gate, and copies the rules to it. A new map of policies has room for the highest
+ * policy number, because policies keep their numbers.
  */
 static int next_make(const struct gate *gate, const struct gate_sizes *sizes, struct gate *next)
 {

@@ -101,7 +101,7 @@ void print_limit_fields(const struct limit *limit, const struct sl_prefix *prefi
 	for (int field = 0; field < SPEC_SHARED; field++) {
 		const char *words = spec_format_whole(limit, prefix, field, text);
 
-		if (words) /* skip fields that this kind of limit does not have */
+		if (words) /* this kind of limit has the field */
 			print_string(spec_names[field], NULL, words);
 	}
 	print_shared(limit);

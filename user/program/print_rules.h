@@ -33,7 +33,10 @@ void print_commands(const struct rule *rule, const struct sl_list_info *lists,
  */
 void print_rule(const char *key, const struct rule *rule, const struct sl_list_info *lists);
 
-/* Print JSON: fields of a limit, its field "shared", an array of limits, fields of a budget. */
+/*
+ * Print as JSON: the fields of a limit, its field "shared", an array of limits, or the fields of a
+ * budget.
+ */
 void print_limit_fields(const struct limit *limit, const struct sl_prefix *prefix);
 void print_shared(const struct limit *limit);
 void print_limits(const char *key, const struct limit *limits, unsigned int count,

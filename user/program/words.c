@@ -247,13 +247,13 @@ bool choice_word(const char *value, const char *first, unsigned int place, char 
 }
 
 /*
- * Returns whether `word` belongs to a keyword's value, which has `count` words so far. The name of
- * the value's type, such as "N per TIME", has a placeholder or a fixed word at each position.
+ * Returns whether `word` belongs to a keyword's value, which has `count` words so far.
  *
- * A value of VALUE_NUMBERS also continues with a unit or a number, but not with an address, which
- * is an operand of allow and deny. It continues with `per` if a unit follows, as in "30 per
- * minute", although `per` is also a keyword. A value of VALUE_WORDS continues with any word that is
- * not a keyword.
+ * The name of the value's type, such as "N per TIME", has a placeholder or a fixed word at each
+ * position. A value of VALUE_NUMBERS may contain further numbers and units. An address is not part
+ * of it, but an operand of allow and deny. `per` is part of it if a unit follows, as in "30 per
+ * minute", and otherwise a keyword. A value of VALUE_WORDS contains all words up to the next
+ * keyword.
  */
 static bool value_goes_on(const struct command *command, const struct word *keyword,
 			  unsigned int count, const char *word, const char *next)
@@ -279,8 +279,9 @@ static bool value_goes_on(const struct command *command, const struct word *keyw
 }
 
 /*
- * Returns how many of the words after a keyword belong to its value. Stores the number of these
- * words except units in `ret_values`; a quoted word counts as the words in it, at least 1.
+ * Returns the number of words after a keyword that belong to its value. Stores in `ret_values` how
+ * many of these are not units. A quoted word counts as the words inside its quotes, but at least as
+ * 1.
  */
 static unsigned int value_words(const struct command *command, const struct word *keyword,
 				char *const words[], unsigned int count, unsigned int *ret_values)

@@ -20,7 +20,10 @@ struct serve_words {
 /* Largest number of sources for which `serve` may export metrics, so that a scrape stays small. */
 #define SERVE_METRICS_SOURCES 1000
 
-/* Command `serve` without function `run`, because sluice-serve, in another package, runs it. */
+/*
+ * The description of command `serve`. It has no function `run`, because sluice-serve, in another
+ * package, runs the command.
+ */
 extern const struct command command_serve;
 
 #endif

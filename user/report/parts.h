@@ -47,7 +47,7 @@ bool print_attach_command(const struct attachment *attachment, struct gate_sizes
 /* Prints a counter as JSON: "key": {"packets", "bytes"}. */
 void print_packets(const char *key, const struct sl_cell *cell);
 
-/* Prints as JSON the rule that decides about a source. Without a rule, its fields are null. */
+/* Prints as JSON the rule that decides about a source. Prints null fields if there is no rule. */
 void print_judgement(const struct gate *gate, const struct judgement *judgement);
 
 /* Prints as JSON the fields of a limit and of its state. If the state is unknown, they are null. */

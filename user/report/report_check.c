@@ -168,7 +168,10 @@ static void print_budget(const struct gate *gate, const struct check_verdict *ve
 	print_end();
 }
 
-/* Prints what happens to packets of a new source. JSON has null if the source is not new. */
+/*
+ * Prints whether packets of a new source pass, and why. Prints null in JSON if the source is not
+ * new.
+ */
 static void print_new(const struct gate *gate, const struct check_verdict *verdict)
 {
 	const char *option = gate_option(gate->name);
@@ -220,7 +223,7 @@ static void print_verdict(const struct gate *gate, const struct check_verdict *v
 	print_string("reason", rule->found ? ": %s" : NULL, reason_names[verdict->reason]);
 	if (print_is_json())
 		print_judgement(gate, rule);
-	/* print a line such as "drop: over-limit by list /etc/drop.txt, bad, limit dns" */
+	/* print the verdict's reason, such as "over-limit by list /etc/drop.txt, bad, limit dns" */
 	lists_copy(gate, lists);
 	for (uint64_t bits = rule->lists; bits; bits &= bits - 1, separator = ", ")
 		print_text("%s%s", separator, lists[__builtin_ctzll(bits)].name);

@@ -47,7 +47,7 @@ int limit_shown(const struct source_view *view)
 		const struct limit_state *state = &view->states[i];
 
 		if (!state->known || (!state->matches && state->fresh))
-			continue; /* omit a limit that matches only some packets and has no state */
+			continue; /* the limit matches only some packets, and has no state */
 		if (limit_refuses(state) && !view->source.limits[i].observe)
 			return i;
 		if (limit_refuses(state) && observes < 0)

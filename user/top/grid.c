@@ -434,7 +434,7 @@ static unsigned int width_least(const struct grid_column *column)
 	unsigned int title = strlen(column->title);
 	unsigned int least = column->least > title ? column->least : title;
 
-	/* columns of rank 0 begin with the width of their widest cell, so addresses are not cut */
+	/* columns of rank 0 are as wide as their widest cell, so that addresses are not cut */
 	return !column->rank && column->need > least ? column->need : least;
 }
 

@@ -39,7 +39,7 @@ static int sluice_start(char *const arguments[], int output, pid_t *ret)
 	posix_spawn_file_actions_adddup2(&files, output, STDOUT_FILENO);
 	posix_spawn_file_actions_adddup2(&files, output, STDERR_FILENO);
 	posix_spawnattr_init(&attributes);
-	sigemptyset(&none); /* the command must not inherit the signals that this process blocks */
+	sigemptyset(&none); /* unblock all signals in the command */
 	posix_spawnattr_setsigmask(&attributes, &none);
 	posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
 	err = slash ? posix_spawn(ret, path, &files, &attributes, argv, environ) : ENOENT;
