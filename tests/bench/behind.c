@@ -95,8 +95,8 @@ int bench_program(const struct bpf_object *object, const char *name)
 /* --- Known sources --------------------------------------------------------------------------- */
 
 /*
- * Time in ns after which a new flood threshold is in force, and a flood above it has ended. Each
- * takes until the next interval of the flood detector, and an interval is 64 ms.
+ * Time in ns until a new flood threshold applies and a flood has ended. It covers several 64 ms
+ * intervals.
  */
 #define NOTICE_NS 300000000
 

@@ -11,7 +11,7 @@
 /* Loads the programs of bench.bpf.c with new maps. On failure, adds an error and returns NULL. */
 struct bpf_object *bench_load(void);
 
-/* A program under test, and the type and sizes of its map. */
+/* A BPF program, and the map that it uses. */
 struct sized_map {
 	const char *program;
 	const char *name;
@@ -20,7 +20,10 @@ struct sized_map {
 	uint32_t sources;
 };
 
-/* Loads bench.bpf.c with this map. Its programs that change sources then call map->program. */
+/*
+ * Loads bench.bpf.c with this map. The programs that change the source of a frame then call
+ * map->program.
+ */
 struct bpf_object *bench_load_sized(const struct sized_map *map, int *ret_prog);
 
 /* Returns how many packets, since the programs were loaded, had a source without an entry. */

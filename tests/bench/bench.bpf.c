@@ -53,7 +53,7 @@ int bench_parse(struct xdp_md *ctx)
 {
 	struct packet packet;
 
-	/* uses each byte of the source, so that the compiler removes no part of the parser */
+	/* reads all of the source, so that the compiler keeps the whole parser */
 	if (!source_parse(ctx, &packet) || !(packet.source.bits | packet.source.addr[3]))
 		return XDP_DROP;
 	return XDP_PASS;

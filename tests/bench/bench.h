@@ -49,19 +49,19 @@ enum expect {
 	EXPECT_ANY,
 };
 
-/* A limit of a case: a rate, a window or a shape. If all texts are NULL, there is no limit. */
+/* A limit: a rate, a window or a shape. If all strings are NULL, there is no limit. */
 struct bench_limit {
 	const char *rate;
 	const char *burst;
 	const char *window;
 	const char *shape;
-	bool shared; /* `shared` of the limit: each state then counts packets for other nodes */
+	bool shared; /* as `shared yes` of `sluice set` */
 };
 
 struct bench_case {
 	const char *name;
 	const char *source; /* text for sources_parse(); each packet has a random source of these */
-	struct bench_limit limit[SL_LIMITS_MAX]; /* limits of the sources' policy, if any */
+	struct bench_limit limit[SL_LIMITS_MAX]; /* limits of the policy */
 	bool deny;				 /* a rule denies the sources */
 	enum subject subject;
 	enum expect expect;  /* expected verdict of every packet */
@@ -79,13 +79,13 @@ bool bench_has_limit(const struct bench_limit *limit);
 /* Returns whether a case runs a TC program, instead of an XDP program. */
 bool case_is_tc(const struct bench_case *bench);
 
-/* Returns whether the gate knows all sources of a case before the measurement begins. */
+/* Returns whether each source of a case has a state before the measurement begins. */
 bool case_is_established(const struct bench_case *bench);
 
 /*
- * Chooses the cases whose names match one of the shell patterns in `names`, which ends with NULL,
- * and the cases to which these are compared. Without patterns, chooses all cases or, if
- * `only_essential` is set, all essential cases.
+ * Chooses cases whose names match a shell pattern in `names`, which ends with NULL, and the cases
+ * to which they are compared. Without patterns, chooses the essential cases if `only_essential`, or
+ * all cases.
  */
 void cases_choose(bool only_essential, char *const *names);
 bool case_is_chosen(const struct bench_case *bench);
@@ -107,8 +107,8 @@ int subject_program(const struct bench_case *bench, const struct sl_prefix *sour
 int subject_refresh(const struct bench_case *bench);
 
 /*
- * Stores how many packets of a case were counted since the last call. A gate counts packets by
- * reason. A program with a map counts only packets of new sources, other programs count none.
+ * Stores the packet counts since the last call. A gate counts packets by reason. Programs with a
+ * map of sources count packets of new sources. All other programs count nothing.
  */
 int subject_take_counts(const struct bench_case *bench, struct sl_counters *ret);
 

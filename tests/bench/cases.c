@@ -23,7 +23,7 @@
 #define FORGED4 "0.0.0.0/0"
 #define FORGED6 "::/0"
 
-/* Prefixes with 64 K and 1 M sources. */
+/* Prefixes of 65,536 and 1,048,576 sources. */
 #define LOOKED_UP_64K "22.0.0.0/16"
 #define LOOKED_UP_1M  "21.0.0.0/12"
 

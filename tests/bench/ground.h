@@ -10,7 +10,7 @@
 /* Makes a subject's gate with the rules of its cases. The caller closes it even after an error. */
 int ground_make(enum subject which, struct gate *ret);
 
-/* Adds a rule for a prefix that has one limit. */
+/* Adds a policy with one limit to `rules`. */
 int ground_add(struct ruleset *rules, const char *prefix, const struct bench_limit *limit);
 
 #endif

@@ -25,7 +25,7 @@ static const struct limit limits[] = {
 	{.spec = {.name = "shape", .kind = SL_SHAPE, .rate = 10000000, .span_ns = 200000000}},
 };
 
-/* Charges a packet, and stores the new state as bpf/state.h does. Returns whether it passes. */
+/* Charges a packet to `state`, like bpf/state.h. Returns whether the packet passes. */
 static bool decide(const struct sl_limit *limit, struct sl_state *state, uint64_t now)
 {
 	const struct kind_charge charge = {.cost = credit_cost(limit, 1, 60), .now = now};

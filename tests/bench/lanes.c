@@ -29,7 +29,7 @@ struct lane {
 	struct frame frame;
 	const char *program; /* a program of generate.bpf.c */
 	uint32_t packets;    /* maximum number of packets in a test run */
-	uint64_t random;     /* state of the random numbers for the next run; 0: none */
+	uint64_t random;     /* generator state from the last run; 0: none */
 	int err;
 	bool ended;
 };
@@ -223,7 +223,7 @@ int lanes_send(unsigned int count, const char *sources, uint64_t ns, struct sent
 	for (unsigned int i = 0; i < started; i++) {
 		struct lane *lane = &lanes[i];
 
-		/* a signal ends the test run with EINTR, long before PACKETS_MAX */
+		/* run_end() sends a signal, which stops the test run with EINTR */
 		run_end(lane->thread, &lane->ended);
 		lane->random = lane->state->vary.state;
 		if (lane->err != -EINTR)

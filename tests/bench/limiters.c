@@ -83,8 +83,8 @@ const char end_take[] = "nft reset counter ip bench-end passed" NFT_PACKETS;
 const char end_teardown[] = "nft delete table ip bench-end";
 
 /*
- * The limiters. A veth device receives redirected frames only if it has an XDP program. So limiters
- * that are no XDP programs run with bench_empty, which adds the same few ns to all of them.
+ * All limiters. A veth device receives redirected frames only if it has an XDP program, so limiters
+ * without an XDP program run with bench_empty.
  */
 const struct limiter limiters[LIMITERS] = {
 	[LIMITER_DROP] = {"xdp_drop", "bench_drop", NULL, NULL, NULL},

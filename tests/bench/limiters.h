@@ -13,7 +13,7 @@ struct limiter {
 	const char *name;
 	const char *xdp; /* XDP program to attach; NULL: the command `setup` attaches one */
 	const char *setup;
-	const char *seen; /* command that prints how many packets the limiter saw, or NULL */
+	const char *seen; /* command that prints how many packets reached the limiter, or NULL */
 	const char *teardown;
 };
 
@@ -21,11 +21,11 @@ struct limiter {
 struct demand {
 	const char *rate;
 	const char *burst;
-	const char *sources; /* sources that the limiter can track */
+	const char *sources; /* size of the limiter's table of sources */
 	const char *buckets; /* buckets of the hash table, if it cannot grow */
 };
 
-/* Sets environment variables to this limit, for the commands of the limiters. */
+/* Stores the limit in environment variables, which the commands of the limiters read. */
 void limiters_ask(const struct demand *demand);
 
 enum {
@@ -41,7 +41,10 @@ enum {
 
 extern const struct limiter limiters[LIMITERS];
 
-/* Commands for a chain that drops what limiters passed. end_take prints and resets its counter. */
+/*
+ * Commands for an nftables chain that counts and drops the packets that a limiter passed. end_take
+ * prints and resets the counter.
+ */
 extern const char end_setup[], end_take[], end_teardown[];
 
 #endif

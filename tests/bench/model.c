@@ -79,7 +79,7 @@ static uint64_t state_zero(const struct account *account)
 	return table_read(account->gate, NULL, &key, &found) ? 0 : found.entry.state.empty_at;
 }
 
-/* Sends one CPU's part of `pps`. Returns how many slices it borrows per packet, or -errno. */
+/* Sends packets on one CPU at its share of `pps`. Returns borrowed slices per packet, or -errno. */
 static double draws_count(const struct account *account, int prog, double pps)
 {
 	uint64_t begin = clock_ns(), packets = 0, draws = 0, zero = state_zero(account), now;

@@ -21,7 +21,10 @@ struct work {
  */
 #define PACKETS_TO_KNOW 4
 
-/* Cases with more sources than this are floods of unknown sources. */
+/*
+ * If a case has more sources than this, the sources are not known to the gate before the
+ * measurement.
+ */
 #define KNOWN_SOURCES_MOST (1U << 20)
 
 static int work_begin(struct work *work, const struct bench_case *bench, uint64_t seed)

@@ -12,7 +12,7 @@
 /* A program under test, and programs that change a packet's source and then call it. */
 struct subject_programs {
 	int plain;		   /* fd of the program under test */
-	struct bpf_object *object; /* programs that call `plain`; NULL: none loaded */
+	struct bpf_object *object; /* programs that change the source and call `plain`, or NULL */
 };
 
 static struct subject_programs subjects[SUBJECTS];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Frames whose source changes from packet to packet. The payload is a struct vary, from which the
- * next source is computed. So the program that changes the source needs no map.
+ * Frames whose source changes from packet to packet. The payload is a struct vary. A BPF program
+ * computes the next source from this payload, so it needs no map.
  */
 #ifndef SLUICE_BENCH_VARY_H
 #define SLUICE_BENCH_VARY_H

@@ -167,7 +167,10 @@ static int packets_run(const struct limiter *limiter, unsigned int lanes, size_t
 	return 0;
 }
 
-/* If the limiter is Sluice, makes the sources known to it. Stores how many packets that took. */
+/*
+ * Makes Sluice add a state for each source. Stores the number of packets sent. Does nothing for
+ * other limiters.
+ */
 static int sources_make_known(const struct limiter *limiter, const char *sources, uint64_t *ret)
 {
 	struct programs programs = PROGRAMS_CLOSED;

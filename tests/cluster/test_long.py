@@ -47,7 +47,7 @@ def fixture_simulated():
 
 @pytest.fixture(name="agrees")
 def fixture_agrees(simulated):
-    """Returns a function that checks that a measured figure is within 5 % of the simulation's."""
+    """Returns a function that compares a measured figure with the simulated figure, within 5 %."""
     def agrees(what, real):
         print(f"figure: simulated: {what}: {real:.3f}, of {simulated[what]:.3f}")
         return 0.95 < real / simulated[what] < 1.05
@@ -215,7 +215,6 @@ def test_a_node_stopped_for_20_seconds(cluster, agrees, on_loss, most):
 
 
 def test_commands_a_packet_of_as_many_sources_as_are_told_of(cluster):
-    """With 256 sources above their limits, nodes send less than 0.09 commands per packet."""
     nodes = cluster.make(2, 100, burst=100)
     cluster.share()
     sources = [f"198.18.0.{i}" for i in range(256)]
@@ -253,7 +252,6 @@ class Frames:
 
 
 def test_a_hundred_thousand_sources_by_zipf(cluster):
-    """A node reports at most 256 sources, although more are above 1/100 of their limits."""
     node, = cluster.make(1, RATE, sources=None)
     cluster.share()
     weights = list(itertools.accumulate(1 / rank for rank in range(1, 100001)))
@@ -273,7 +271,7 @@ def test_a_hundred_thousand_sources_by_zipf(cluster):
           f"{commands:.0f} commands a second, CPU of the process {cpu:.1f} %")
     assert pps > 20000
     assert 50 < reported <= 256
-    # per key, a command in each round and an EXPIRE when it is new; keys often change
+    # each key costs a command per round, and an EXPIRE when it is new
     assert 1000 < commands < 2800
     assert cpu < 5
 

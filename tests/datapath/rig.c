@@ -49,7 +49,7 @@ static bool is_bss(int fd, struct bpf_map_info *info)
 	return length > 4 && !strcmp(info->name + length - 4, ".bss");
 }
 
-/* Maps a program's global variables into memory. They are in a map whose name ends in .bss. */
+/* Maps the global variables of a program (section .bss) into memory. */
 static struct sluice__bss *bss_map(int prog)
 {
 	__u32 ids[MAPS_MAX], size = sizeof(struct bpf_prog_info);

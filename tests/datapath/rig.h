@@ -49,7 +49,7 @@ int rig_teardown(void **state);
 /* Returns the emptied rig, with the first CPU and an uptime of one hour, or skips the test. */
 struct rig *rig_begin(void **state);
 
-/* Makes another rig with maps of these sizes. For a size of 0, it uses the first rig's size. */
+/* Makes another rig with maps of these sizes. Size 0 means the size in the first rig. */
 struct rig *rig_make(const struct gate_sizes *sizes);
 void rig_free(struct rig *rig);
 
@@ -102,22 +102,16 @@ uint32_t rig_until(const struct rig *rig, uint64_t ticks);
 /* Returns the time at which an entry with this `until` expires, in ticks. */
 uint64_t until_ticks(uint32_t until);
 
-/*
- * For a change of several rules, zero a ruleset, call rules_add_...() for each rule, and then
- * rig_change().
- */
+/* Add a rule to `set`, which the caller initializes with zeros. rig_change() applies the set. */
 void rules_add_limits(struct ruleset *set, const char *prefix, ...);
 void rules_add_heir(struct ruleset *set, const char *prefix, ...);
 void rules_add_list(struct ruleset *set, const char *prefix, enum sl_access list, uint32_t until);
 
-/*
- * rules_make_list() adds a list with index `place`. rules_add_listed() adds a prefix to all lists
- * in the mask `lists`.
- */
+/* Add a list with number `place`, or add `prefix` to each list whose bit in `lists` is set. */
 void rules_make_list(struct ruleset *set, int place, enum sl_access list, uint32_t until);
 void rules_add_listed(struct ruleset *set, const char *prefix, uint64_t lists);
 
-/* Applies the change in `set`, and frees `set`. */
+/* Applies the rules in `set` to the gate. Frees `set`. */
 int rig_change(struct rig *rig, struct ruleset *set);
 
 /*
@@ -215,7 +209,10 @@ uint64_t rig_march(struct rig *rig, const struct march *march, uint64_t count);
 
 /* Begins or ends a flood. A flood that begins lasts until the end of the next interval. */
 void rig_flood(struct rig *rig, bool on);
-/* If `admit` is false, locks all sets of the table, so that no new key gets a state. */
+/*
+ * Unlocks all sets of the table of states if `admit`. Otherwise, locks these sets, so no new key
+ * gets a state.
+ */
 void rig_admit(struct rig *rig, bool admit);
 /* Returns the length of the flood detector's interval in ticks. */
 uint64_t rig_interval(const struct rig *rig);

@@ -304,7 +304,7 @@ static void check_heir(const struct rig *rig, const struct sl_policy *policy)
 	}
 }
 
-/* Checks that a policy belongs to the rule that names it. */
+/* Checks that a rule and its policy refer to each other. */
 static void check_policy(const struct rig *rig, const struct rulemap_entry *entry)
 {
 	const struct sl_policy *policy = policy_version(&rig->gate, entry->rule.cur.version);
@@ -388,7 +388,7 @@ static void check_splits(const struct rig *rig, const struct rulemap_entry *entr
 	assert_int_equal(sum, rig->gate.state->split_rules);
 }
 
-/* Checks that map `subrules` has, for each aggregate, the number of rules for longer prefixes. */
+/* Checks the count in map `subrules` of rules longer than each aggregate. */
 static void check_subrules(const struct rig *rig, const struct rulemap_entry *entries,
 			   unsigned int count)
 {

@@ -16,7 +16,7 @@ struct senders {
 	__u64 base[2]; /* first address in host byte order; an IPv4 address is in base[1] */
 	__u32 bits[2]; /* low bits that change, in each half of the address */
 	__u32 times;   /* consecutive packets per address */
-	__u32 sent;    /* packets sent so far from the current address */
+	__u32 sent;    /* packets already sent from this address */
 	__u32 to;      /* 1 if destinations change, 0 if sources change */
 	__u32 pad;
 };
@@ -34,7 +34,7 @@ static inline __u64 senders_scatter(__u64 number, __u32 bits)
 	return number * 0x94d049bb133111ebULL & mask;
 }
 
-/* Returns half (0: upper, 1: lower) of the address with this number. */
+/* Returns the upper (0) or lower (1) 64 bits of address number `number`. */
 static inline __u64 senders_half(const struct senders *senders, __u64 number, int half)
 {
 	return senders->base[half] | senders_scatter(number, senders->bits[half]);

@@ -172,7 +172,7 @@ TEST(test_dropped_anyway)
 }
 
 static const struct {
-	const char *words; /* `sluice set` arguments, used during a block of an hour */
+	const char *words; /* arguments of `sluice set`; the source is blocked for an hour */
 	bool blocked;
 } changes[] = {
 	{"rate 1kpps burst 5 action block 1h", true},

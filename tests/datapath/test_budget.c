@@ -11,7 +11,7 @@
 
 #define DAY (86400 * SEC)
 
-/* Sets the clock 30 days after the time at which commands start budgets, so these are full. */
+/* Sets the clock to 30 days from now, when all budgets are full. */
 static struct rig *budget_rig(void **state)
 {
 	struct rig *rig = rig_begin(state);

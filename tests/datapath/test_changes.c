@@ -45,7 +45,7 @@ TEST(test_limits_keep_their_levels)
 		{"rate 1/h burst 10 per 32/56", 10},
 		{"rate 1/h burst 10 key dst", 10},
 		{"name other rate 1/h burst 10", 10},
-		/* the match changes the default name of the limit */
+		/* the default name of a limit depends on its match */
 		{"rate 1/h burst 10 match udp", 10},
 		{"rate 1/h burst 10 match tcp", 2000},
 		{"window 12 per 1h", 12}, /* a limit of another kind has new states */
@@ -141,7 +141,7 @@ TEST(test_slots)
 
 /* --- Counters ------------------------------------------------------------------------------- */
 
-/* A policy that gets the number of a deleted policy counts from 0. Totals include both. */
+/* A new policy can reuse the number of a deleted policy. Its counters start at 0. */
 TEST(test_numbers_are_used_again)
 {
 	struct rig *rig = rig_begin(state);
@@ -259,7 +259,7 @@ TEST(test_limits_keep_their_slices)
 {
 	static const struct {
 		const char *limits[3];
-		bool stays[2]; /* whether the slices of limits t and u keep their credit */
+		bool stays[2]; /* whether limits t and u keep the credit in their slices */
 	} changes[] = {
 		{{"name t rate 1/min burst 1000 match tcp",
 		  "name u rate 1/min burst 1000 match udp", "name x rate 1/h burst 500"},

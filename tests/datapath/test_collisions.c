@@ -69,8 +69,8 @@ static uint64_t collide(struct rig *rig, const struct collision *it, const struc
 }
 
 /*
- * However many sources evict each other, they pass no more than as many sources as there are ways,
- * because a new state inherits the deficit of the state that it replaces.
+ * If sources evict each other's states, a new state inherits the deficit of the evicted state. So
+ * all sources of a set pass no more than WAYS sources.
  */
 TEST(test_chosen_sources_pass_no_more_than_their_limits)
 {

@@ -11,7 +11,7 @@
 #define NEIGHBOUR "192.0.2.%u" /* format of addresses in one /24 */
 
 #define PACKETS_LEAST 10000000ULL
-/* Time in ns to send, so long that less than 2 % of the credit is left in slices at its end. */
+/* Duration of sending in ns. After this time, less than 2 % of the credit is still in slices. */
 #define RUN_NS	 1500000000ULL
 #define SPEED_NS 300000000ULL
 #define CHUNK	 20000 /* packets in one system call of a few milliseconds */
@@ -146,8 +146,8 @@ static struct result speed_measure(struct rig *rig, const struct shipped *shippe
 }
 
 /*
- * Returns whether a result is within its bounds. On a busy machine, threads may send too slowly to
- * exceed the limit, or so late that credit is lost.
+ * Returns whether the threads exceeded the limit and nearly all of the limit passed. On a busy
+ * machine, either can fail.
  */
 static bool speed_is_close(const struct result *result)
 {

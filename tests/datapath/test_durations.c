@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Tests how long decisions take: each CPU times one packet in SL_DURATION_SAMPLE. */
+/* Tests of the time per packet, which each CPU measures once in SL_DURATION_SAMPLE packets. */
 #include "rig.h"
 
 #include "state/durations.h"

@@ -13,7 +13,10 @@
 #include "gate/lists.h"
 #include "gate/transaction.h"
 
-/* Start of the injected clock: years after the machine's, so commands see no expired entry. */
+/*
+ * Start of the test clock, in ticks: eight years of uptime. Commands use the real clock, so they
+ * never see an expired entry.
+ */
 #define LATE (8ULL * 365 * 86400 * SEC)
 
 /* --- The end -------------------------------------------------------------------------------- */
@@ -29,7 +32,7 @@ static const struct end_case end_cases[] = {
 	{"2001:db8::1", "2001:db8::1"},	  {"2001:db8::/127", "2001:db8::1"},
 };
 
-/* Sends a packet on every CPU, and checks that each of them passes, or that none does. */
+/* Sends a packet on every CPU. Checks that the verdict is `passes` on all CPUs. */
 static void expect(struct rig *rig, const char *source, bool passes)
 {
 	for (unsigned int cpu = 0; cpu < rig->cpus; cpu++) {
@@ -63,8 +66,9 @@ static void listed_until(struct rig *rig, const char *prefix, uint64_t lists, in
 }
 
 /*
- * Checks that an entry is in force until the last tick before its expiry. The source also sends
- * right after the entry is set if `heard_at_once`, and `lead` ticks before the expiry if not 0.
+ * Checks that an entry is in force until the last tick before its expiry. If `heard_at_once`, the
+ * source also sends right after the entry is added. If `lead` is not 0, the source also sends
+ * `lead` ticks before the expiry.
  */
 static void end_check(struct rig *rig, const struct end_case *it, enum sl_access list, bool by_hand,
 		      uint64_t lead, bool heard_at_once)
@@ -76,7 +80,7 @@ static void end_check(struct rig *rig, const struct end_case *it, enum sl_access
 	rig_empty(rig);
 	rig_clock_start(rig, LATE + (uint64_t)rand() % (100 * MS));
 	until = rig_until(rig, 2 * SEC);
-	if (allowed) /* drops packets once the allow has expired */
+	if (allowed) /* this limit drops packets after the allow entry has expired */
 		rig_limits(rig, "default", "rate 1/h burst 9 start empty", NULL);
 	if (by_hand)
 		rig_list(rig, it->prefix, list, until);
@@ -282,7 +286,9 @@ TEST(test_an_entry_ends_and_its_other_lists_stay)
 {
 	static const struct {
 		const char *name;
-		/* mask of the prefix's lists: 0 denies, 1 allows, 2 denies for a second */
+		/*
+		 * lists of the prefix; bit 0: denies, bit 1: allows, bit 2: denies for one second
+		 */
 		uint64_t lists;
 		int timed;
 		unsigned int seconds; /* seconds until the entry on list `timed` expires */
@@ -319,7 +325,7 @@ TEST(test_an_entry_ends_and_its_other_lists_stay)
 	}
 }
 
-/* Makes list 0, and adds an entry of 192.0.2.1 to it that expired in the past. */
+/* Creates list 0. Adds an expired entry for 192.0.2.1 to it. */
 static void put_ended(struct rig *rig)
 {
 	const struct sl_prefix ended = prefix_of("192.0.2.1");

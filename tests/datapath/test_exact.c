@@ -193,8 +193,8 @@ TEST(test_one_a_minute)
 }
 
 /*
- * Asserts that a plain token bucket has credit for a packet that passed. If the packet costs more
- * than `refill`, a level of `refill` suffices, and the rest becomes debt (include/credit.h).
+ * Asserts that a plain token bucket has enough credit for a packet that passed. A packet that costs
+ * more than `refill` requires only `refill`. The rest of its cost becomes debt.
  */
 static void assert_afforded(struct reference *reference, const struct sl_limit *limit, uint64_t now,
 			    uint32_t packets)
@@ -341,7 +341,7 @@ static void bits_check(struct rig *rig, const struct bits_case *it, const uint32
 	run_bytes(rig, it, sizes, count, span);
 	rig_clock_back(rig, span / 4000); /* back to the time of the last frames */
 	most = it->burst_bytes + it->byte_ps * (rig_now(rig) - start) / SEC;
-	/* a frame, and the bytes at the limit's rate during a cached refusal in the last jiffy */
+	/* one frame, and the credit that accrues while a refusal is cached */
 	slack = sizes[count - 1] + it->byte_ps * (JIFFY + span / 4000) / SEC;
 	print_message("%s %s, frames of %u: %llu bytes passed, at most %lu\n", it->rate, it->burst,
 		      sizes[0], rig->passed.bytes, most);

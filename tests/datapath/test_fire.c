@@ -58,7 +58,7 @@ TEST(test_flips_under_fire)
 
 /* --- Rulesets that swap --------------------------------------------------------------------- */
 
-#define LISTED 16 /* rules of each kind; each change writes them all */
+#define LISTED 16 /* number of deny rules and of allow rules that each change writes */
 
 enum target {
 	TARGET_ONE,   /* only the first ruleset denies the source */
@@ -67,7 +67,7 @@ enum target {
 	TARGET_ALLOWED,
 	TARGET_DENIED_EITHER_WAY, /* both rulesets deny the source, by different rules */
 	TARGET_ALLOWED_EITHER_WAY,
-	TARGET_LIMITED, /* a policy that never changes limits the source */
+	TARGET_LIMITED, /* limited by a policy that the test never changes */
 	TARGETS,
 };
 
@@ -91,7 +91,10 @@ static void fire_change(struct rig *rig, bool first)
 	for (int i = 0; i < LISTED; i++) {
 		char text[32];
 
-		/* alternate the expiry too: a change does not write a rule that stays the same */
+		/*
+		 * without a different expiry, the rule stays the same, and the change does not
+		 * write it
+		 */
 		snprintf(text, sizeof(text), "198.51.100.%d", i);
 		rules_add_list(&set, text, SL_ACCESS_DENY, first ? 0 : UINT32_MAX);
 		snprintf(text, sizeof(text), "198.51.101.%d", i);
@@ -217,7 +220,7 @@ TEST(test_rewrites_under_fire)
 		};
 		flood_start(&floods[i]);
 	}
-	rig->gate.state->changing = 1; /* as during a command's change */
+	rig->gate.state->changing = 1; /* a command sets this flag while it changes rules */
 	for (end = clock_ns() + FIRE_NS; clock_ns() < end; writes += ARRAY_SIZE(entries))
 		assert_int_equal(rulemap_write(&rig->gate, entries, ARRAY_SIZE(entries)), 0);
 	__atomic_store_n(&stop, true, __ATOMIC_RELEASE);

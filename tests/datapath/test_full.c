@@ -173,7 +173,7 @@ TEST(test_hosts_full_in_one_change)
 	plant_denied(rig, host, HOSTS - 2, 0);
 	rules_add_limits(&set, "default", "rate 1/h burst 9", NULL);
 	rules_add_list(&set, "192.0.2.1", SL_ACCESS_DENY, 0);
-	/* this deletion makes no room, because a change adds rules before it removes any */
+	/* a change adds rules before it deletes rules, so this deletion frees no entry in time */
 	rules_add_list(&set, host(0), SL_ACCESS_NONE, 0);
 	rules_add_list(&set, "192.0.2.2", SL_ACCESS_DENY, 0);
 	rules_add_list(&set, "192.0.2.3", SL_ACCESS_DENY, 0);
@@ -202,8 +202,8 @@ static const char *divider(unsigned int number)
 }
 
 /*
- * Map `splits` has as many entries as the larger of the two maps with rules longer than /64, so it
- * can become full before either of them.
+ * Map `splits` contains the /64 of each rule longer than /64. These rules are in two maps, so
+ * `splits` can become full first.
  */
 TEST(test_splits_full)
 {

@@ -31,7 +31,6 @@ static void sends(struct rig *rig, const char *source, uint8_t proto, uint64_t c
 
 /* --- What an heir has ----------------------------------------------------------------------- */
 
-/* A rule of a case. */
 struct said {
 	const char *prefix;
 	/* the limit, as arguments of `sluice set`; NULL: the rule is an allow that has expired */
@@ -139,8 +138,8 @@ static void said_add(const struct said *said, struct ruleset *set)
 }
 
 /*
- * Adds the rules in one change, or one by one. If they are added one by one, the longest prefix is
- * first, so each rule becomes the parent of the rules before it.
+ * Adds the rules in one change if `at_once`. Otherwise, it adds one rule per change, longest prefix
+ * first.
  */
 static void rules_make(struct rig *rig, const struct heir_case *it, bool at_once)
 {
@@ -220,7 +219,10 @@ TEST(test_a_change_reaches_heirs)
 {
 	static const struct {
 		const char *words; /* the limit that replaces `name a rate 1/h burst 10` */
-		/* packets that then pass from a source whose credit was 4 packets */
+		/*
+		 * packets that pass after the change; before it, the source had credit for 4
+		 * packets
+		 */
 		uint64_t passes;
 	} cases[] = {
 		{"name a rate 1/h burst 20", 4},
@@ -274,8 +276,7 @@ static uint64_t refused(const struct rig *rig, const char *address)
 }
 
 /*
- * A packet is counted in the policy of its source. If a limit refuses it, the refusal is counted in
- * the policy of the limit.
+ * A packet counts in the policy of its source. A refusal counts in the policy that sets the limit.
  */
 TEST(test_counters)
 {
@@ -328,7 +329,7 @@ TEST(test_a_fifth_is_refused)
 {
 	static const struct said changes[] = {
 		{"10.1.0.0/16", LIMIT("e", "5"), true},
-		/* refused, because 10.1.2.0/24 would inherit a fifth limit */
+		/* refused, because 10.1.2.0/24 would have five limits */
 		{"10.1.0.0/16", LIMIT("e", "5"), false},
 		{"default", LIMIT("e", "5"), false},
 	};

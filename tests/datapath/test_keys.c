@@ -7,7 +7,7 @@
 /* --- What a key shares ----------------------------------------------------------------------- */
 
 struct key_case {
-	unsigned int ipv4, ipv6; /* length of the key in bits, for each family */
+	unsigned int ipv4, ipv6; /* prefix lengths of the key */
 	const char *one, *other;
 	bool shares;
 };

@@ -154,7 +154,9 @@ TEST(test_concurrent_allow_grants_at_most_capacity)
 
 /* --- Retry-after and refill ----------------------------------------------------------------- */
 
-/* `check` reports a time and a number of packets: they pass from that time on, and not before. */
+/*
+ * `check` predicts how many packets pass at a later time. They pass at that time, but not before.
+ */
 TEST(test_denial_carries_retry_after)
 {
 	struct rig *rig = rig_begin(state);
@@ -213,7 +215,7 @@ TEST(test_oversize_never_passes)
 		assert_int_equal(stated.reason, SL_DROP_OVERSIZE);
 		assert_true(stated.never);
 		assert_int_equal(stated.retry_after_ms, 0);
-		/* the packet that was too large began no block, and no CPU cached its refusal */
+		/* a packet that is too large causes neither a block nor a cached refusal */
 		assert_int_equal(rig_send(rig, HOOK_INGRESS, &fits, 1), 1);
 		rig_clock_forward(rig, 2 * SEC);
 	}

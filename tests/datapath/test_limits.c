@@ -138,7 +138,6 @@ TEST(test_observe_passes_and_counts)
 	} cases[] = {
 		{"rate 1/h burst 10 action observe", 10},
 		{"rate 1/min burst 1000 action observe", 1000}, /* with slices */
-		/* a limit that observes caches no refusals */
 		{"rate 1mpps burst 10 action observe", 10},
 		{"rate 1/h burst 10 per 24/56 action observe", 10},
 		{"rate 1/h burst 10 start empty action observe", 0},
@@ -220,7 +219,7 @@ TEST(test_four_slices)
 			   "name b rate 1/min burst 900 match udp",
 			   "name c rate 1/min burst 800 match proto 47",
 			   "name d rate 1/min burst 700 match proto 50", NULL);
-		/* a packet that no limit matches, after which this CPU has a bucket */
+		/* no limit matches this packet, which only adds a bucket on this CPU */
 		frames[0] = packet_of(sources[s], 89);
 		assert_true(rig_send(rig, HOOK_INGRESS, &frames[0], 1));
 		for (int i = 0; i < 4; i++) {

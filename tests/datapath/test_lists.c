@@ -140,10 +140,6 @@ static void lists_make(struct rig *rig, struct ruleset *set)
 	rules_make_list(set, BRIEF, SL_ACCESS_DENY, rig_until(rig, SEC));
 }
 
-/*
- * Among nested prefixes with runtime entries, lists and limits, the rule with precedence decides,
- * before and after some entries expire.
- */
 TEST(test_lists_and_words_by_hand)
 {
 	static const struct {

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Tests of matches, for frames of each kind, on every hook, and wherever the linear part of a frame
- * ends. The parser and the matches on the host predict the verdict. tests/unit/bpf/test_packet.c
- * and tests/unit/include/test_match.c prove that these are right.
+ * Tests of matches on every hook, for each kind of frame and each length of its linear part. The
+ * expected verdict is computed in user space.
  */
 #include "rig.h"
 #include "packet_frames.h"
@@ -201,7 +200,8 @@ TEST(test_headers_of_16_kB)
 /* --- Tags that the NIC has stripped --------------------------------------------------------- */
 
 /*
- * Loads a program that moves a VLAN tag into the metadata, like a NIC, and calls a rig's program.
+ * Loads a program that removes the VLAN tag of a frame, as a NIC does, and calls a program of the
+ * rig.
  */
 static int stripper_load(const struct rig *rig, enum hook hook, uint16_t id, int *ret_programs)
 {

@@ -116,7 +116,7 @@ static void send_flood(struct rig *rig, enum sl_family family)
 	}
 }
 
-/* When a bucket is evicted, its source's state stays, and still refuses packets. */
+/* Evicting a bucket does not remove the state of its source. */
 TEST(test_forgotten_buckets)
 {
 	struct gate_sizes sizes = {.sources = 4 * CROWD, .buckets = 512};

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Tests of random policies against a model, which has a plain token bucket for each limit and key,
- * and the rules of sluice(8). Small limits have no slices and no refusals by jiffy, so they decide
- * like the model, packet by packet, on any CPU. Large limits pass only packets for which the model
- * has credit.
+ * Tests of random policies. The model has a plain token bucket for each limit and key. Small limits
+ * have no per-CPU slices, so each of their verdicts equals the verdict of the model. A large limit
+ * passes a packet only if the model has credit.
  */
 #include "rig.h"
 
@@ -24,7 +23,7 @@ enum kind {
 struct sent {
 	enum hook hook;
 	unsigned int cpu;
-	unsigned int source, destination; /* indexes in addresses[], in the row of the family */
+	unsigned int source, destination; /* indices into addresses[family] */
 	enum sl_family family;
 	enum kind kind;
 	uint32_t size;
@@ -51,7 +50,7 @@ static struct frame frame_sent(const struct sent *sent)
 
 static const char *const matches[] = {"any", "tcp", "udp", "udp port 53"};
 
-/* Whether the match with an index in matches[] matches a kind of packet. */
+/* is_for[i][kind]: whether matches[i] matches packets of this kind. */
 static const bool is_for[ARRAY_SIZE(matches)][KINDS] = {
 	{true, true, true},
 	{true, false, false},
@@ -77,7 +76,9 @@ struct model_limit {
 	uint64_t burst, cost, block; /* ticks; `cost` as in struct sl_limit */
 	bool by_bytes;
 	struct model_bucket buckets[SL_FAMILIES][ADDRESSES];
-	/* 1 + jiffy in which the CPU stored that the source is blocked; 0: not stored */
+	/*
+	 * 1 + the jiffy in which the CPU cached a refusal because of a block; 0 if it cached none
+	 */
 	uint64_t remembered[RIG_CPUS_MAX][SL_FAMILIES][ADDRESSES];
 };
 
@@ -248,7 +249,10 @@ static unsigned int pick(unsigned int count)
 	return rand() % count;
 }
 
-/* Picks a rate and burst: it refills in under two jiffies, or in many jiffies if `large`. */
+/*
+ * Picks a random rate and burst. The bucket fills within two jiffies, or within 200 ms or more if
+ * `large`.
+ */
 static void pick_rate(struct model_limit *limit, bool large, char *text, size_t size)
 {
 	unsigned int kpps = large ? 1 : 1 + pick(2), ms = large ? 200 + pick(400) : 1 + pick(6);
@@ -326,7 +330,7 @@ static struct sent pick_packet(const struct rig *rig)
 	};
 }
 
-/* Moves the clock by any time, or to the last tick of this jiffy, or into the next jiffy. */
+/* Moves the clock by a random time, to the last tick of the jiffy, or into the next jiffy. */
 static void pick_step(struct rig *rig, uint64_t most)
 {
 	switch (pick(16)) {
@@ -416,8 +420,8 @@ TEST(test_small_limits_answer_as_the_model)
 /* --- Never above the model ------------------------------------------------------------------ */
 
 /*
- * Charges a packet that passed to the model's buckets, under each limit that matches. Fails if a
- * bucket had no credit. Creates the bucket of the key.
+ * Charges a passed packet to the model's bucket of each limit that matches. Fails if a bucket has
+ * too little credit.
  */
 static void model_afford(struct model *model, const struct sent *sent, uint64_t now, bool passed,
 			 const struct sl_counters *before, const struct sl_counters *after)
@@ -440,7 +444,6 @@ static void model_afford(struct model *model, const struct sent *sent, uint64_t 
 	}
 }
 
-/* Sends several packets of a source at once, because one packet would not use up a slice. */
 static void check_affords(struct rig *rig, struct model *model)
 {
 	for (int i = 0; i < PACKETS; i++) {

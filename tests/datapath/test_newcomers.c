@@ -9,7 +9,10 @@
 
 #define JIFFY_PACKETS 500 /* packets of a flood in each jiffy */
 
-/* Sends `count` packets, JIFFY_PACKETS in each jiffy. Returns how many intervals passed. */
+/*
+ * Sends `count` packets at JIFFY_PACKETS per jiffy. Returns how many intervals of the flood
+ * detector passed.
+ */
 static uint64_t flood(struct rig *rig, const struct march *march, uint64_t count)
 {
 	uint64_t begin = rig_now(rig);
@@ -48,8 +51,8 @@ static const struct flood_case flood_cases[] = {
 #define SHOWN_AGAIN 40
 
 /*
- * Checks how many states a flood inserts: at most the threshold plus SHOWN_AGAIN. With few keys,
- * which send again and again, a third of the packets may insert a key in addition.
+ * Checks how many states a flood inserts. The bound is the threshold plus SHOWN_AGAIN. With few
+ * keys, each key repeats, so a third of the packets can insert a state.
  */
 static void flood_check(struct rig *rig, const struct flood_case *it)
 {
@@ -121,7 +124,7 @@ TEST(test_refused_for_long)
 
 /* --- New sources ----------------------------------------------------------------------------- */
 
-/* Sources with the same key share a state, to which new sources with this key are charged. */
+/* During a flood, a new source is charged to the existing state of its key. */
 TEST(test_shared_key_in_a_flood)
 {
 	static const struct {

@@ -31,7 +31,7 @@ static bool is_sourceless(enum sl_reason reason)
 	       reason == SL_DROP_VLAN_DEPTH;
 }
 
-/* Checks that packets were counted once with their bytes; in no policy if they have no source. */
+/* Checks that packets and bytes were counted once. Packets without a source count in no policy. */
 static void assert_counted(const struct rig *rig, const struct counts *before, const char *name,
 			   enum sl_reason reason, uint32_t packets, uint32_t bytes)
 {
@@ -40,7 +40,7 @@ static void assert_counted(const struct rig *rig, const struct counts *before, c
 	struct sl_counters *counters = judged ? &expected.rule : &expected.none;
 
 	cell_add_to(&counters->reason[reason], &(struct sl_cell){packets, bytes});
-	if (judged && reason >= SL_FIRST_DROP) /* the rule's only limit counts the drop as well */
+	if (judged && reason >= SL_FIRST_DROP) /* the rule has one limit, which counts the drop */
 		cell_add_to(&counters->refused[0], &(struct sl_cell){packets, bytes});
 	if (memcmp(&expected, &after, sizeof(after)))
 		fail_msg("%s: not counted as '%s', and only so, with %u packets and %u bytes", name,
@@ -58,7 +58,7 @@ static bool is_refused_by_kernel(enum hook hook, const struct wire_frame *it, ui
 	return hook != HOOK_XDP && ((ipv4 && size < 14 + 20) || (ipv6 && size < 14 + 40));
 }
 
-/* Returns the reason from the parser on the host, or SL_PASS_WITHIN if it finds a source. */
+/* Returns the reason that packet_parse() finds, or SL_PASS_WITHIN if the frame has a source. */
 static enum sl_reason expected_reason(const struct wire_frame *it, uint32_t size)
 {
 	uint8_t *copy = frame_copy(it->bytes, size);
@@ -146,7 +146,7 @@ TEST(test_no_rule)
 	rig_check_counted(rig);
 }
 
-/* A packet is counted at the policy that decides, and in the bucket of its source. */
+/* A packet counts in the policy of its longest prefix, and in the bucket of its source. */
 TEST(test_counters_by_policy_and_source)
 {
 	struct rig *rig = rig_begin(state);
@@ -297,7 +297,7 @@ TEST(test_merged_packets)
 	rig_check_counted(rig);
 }
 
-/* Merged packets cost as much in one buffer as one by one. */
+/* A buffer of ten merged packets is charged as ten packets. */
 TEST(test_merged_packets_are_charged)
 {
 	struct rig *rig = rig_begin(state);

@@ -70,7 +70,7 @@ static uint64_t lost(const struct rig *rig)
 	return pressure.crossings_lost;
 }
 
-/* Moves the clock to one or two jiffies after the begin of a SECOND. */
+/* Moves the clock into the second or third jiffy of the next SECOND. */
 static void second_begin(struct rig *rig)
 {
 	uint64_t unit = 1ULL << SL_SECOND_SHIFT;
@@ -103,7 +103,10 @@ static const struct {
 	{"rate 1/h burst 3 action observe", "192.0.2.1", HOOK_XDP, 3},
 };
 
-/* Sends refused packets every half SECOND, eight times. on_bucket: the source has a bucket. */
+/*
+ * Sends refused packets eight times, every half SECOND. Evicts the source's bucket each time unless
+ * `on_bucket`.
+ */
 static void send_refused(struct rig *rig, size_t i, bool on_bucket)
 {
 	struct sl_prefix address = prefix_of(limits[i].source);
@@ -199,10 +202,7 @@ TEST(test_what_a_crossing_contains)
 	ring_close(&ring);
 }
 
-/*
- * Limit "seen" observes, and limit "hard" starts empty, so "hard" drops the first packet of a new
- * source. If the packet exceeds both, the sample and the reasons of the crossings show this.
- */
+/* Limit "seen" observes, and limit "hard" drops. A packet can exceed both. */
 TEST(test_a_limit_that_observes_drops_nothing)
 {
 	struct rig *rig = rig_begin(state);
@@ -213,7 +213,7 @@ TEST(test_a_limit_that_observes_drops_nothing)
 		   "name seen rate 1/h burst 1 per 24/56 action observe", NULL);
 	rig_budget(rig, "default", "1kpps", "100");
 	seen = rig_limit_named(rig, "192.0.2.1", "seen");
-	for (int i = 0; i < 4; i++) { /* "seen" refuses the last two packets */
+	for (int i = 0; i < 4; i++) {
 		send_by(rig, HOOK_XDP, "192.0.2.1", 1);
 		rig_clock_forward(rig, 4 * SECOND);
 	}
@@ -308,7 +308,7 @@ TEST(test_a_cpu_has_a_budget_of_crossings_in_a_second)
 	ring_close(&ring);
 }
 
-/* Marks the first buckets of this CPU as given, so that new sources get no bucket. */
+/* Marks the first buckets of each CPU as used. New sources then get no bucket. */
 static void first_buckets_end(struct rig *rig)
 {
 	struct sl_in_use *cpus = calloc(rig->gate.machine.cpus, sizeof(*cpus));
@@ -357,7 +357,6 @@ TEST(test_samples_do_not_cause_examinations)
 	ring_close(&ring);
 }
 
-/* Without map `offenders`, each examination of a refusal records a crossing. */
 TEST(test_a_refusal_is_examined_once_in_a_jiffy)
 {
 	struct rig *rig = rig_begin(state);
@@ -549,7 +548,7 @@ TEST(test_nothing_is_recorded_without_a_lease)
 	rig_set(rig, "default", "1/h", "1");
 	first_buckets_end(rig);
 	for (int i = 0; i < 2; i++) {
-		gate->lease_until = i ? 0 : *rig->clock_jiffies; /* a lease until now, or none */
+		gate->lease_until = i ? 0 : *rig->clock_jiffies; /* expired, or no lease */
 		for (int hook = 0; hook < HOOKS; hook++)
 			rig_send(rig, hook, &frame, 5);
 		send_many(rig, 1, 2 * SL_EXAMINED_PER_JIFFY);
@@ -583,7 +582,7 @@ TEST(test_a_gate_has_one_reader)
 		ring_open(&rig->gate, &(struct ring_samples){0}, record_keep, NULL, &other),
 		-EBUSY);
 	assert_null(other);
-	gate->lease_until = 1; /* as if the process with the lease had been killed */
+	gate->lease_until = 1; /* simulates that the process that held the lease was killed */
 	assert_int_equal(ring_renew(ring), -ESTALE);
 	other = reader(rig, 0, 0);
 	ring_close(&ring);

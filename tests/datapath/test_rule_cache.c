@@ -308,7 +308,7 @@ TEST(test_shared_places)
 	for (int i = 0; i < 3; i++) {
 		uint64_t passed = rig_march(rig, &march, 65536 * 2);
 
-		/* 200 of 65,536 packets are denied */
+		/* rules deny 200 of the 65,536 sources */
 		assert_in_range(passed, 131072 - 600, 131072 - 250);
 	}
 	for (unsigned int i = 0; i < 300 * 97; i += i % 97 ? 96 : 1) {
@@ -370,7 +370,10 @@ TEST(test_while_changing)
 
 /* --- Hosts ---------------------------------------------------------------------------------- */
 
-/* Returns how many host cache entries have the current generation. If `mixed`, falsifies them. */
+/*
+ * Returns how many host cache entries have the current generation. If `mixed`, replaces these
+ * entries by wrong entries.
+ */
 static unsigned int host_cache(const struct rig *rig, bool mixed)
 {
 	uint32_t sets = rig->gate.state->params.host_mask + 1;
@@ -393,7 +396,7 @@ static unsigned int host_cache(const struct rig *rig, bool mixed)
 	return used;
 }
 
-/* The cache of host rules agrees with the rules, also right after a change. */
+/* The verdict of a cached host rule changes as soon as the rule changes. */
 TEST(test_hosts)
 {
 	static const char *const hosts[] = {"10.1.2.3", "10.1.2.4", "2001:db8::1", "2001:db8::2"};

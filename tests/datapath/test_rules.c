@@ -18,7 +18,9 @@ static void set_burst(struct rig *rig, const char *prefix, unsigned int burst)
 	rig_set(rig, prefix, "1/h", text);
 }
 
-/* `default` covers both families; 0.0.0.0/0 and ::/0 cover one. Deleting one leaves the others. */
+/*
+ * Policy `default` applies to IPv4 and IPv6. A policy of 0.0.0.0/0 or ::/0 applies to one family.
+ */
 TEST(test_default_and_the_whole_families)
 {
 	struct rig *rig = rig_begin(state);

@@ -63,7 +63,7 @@ struct slots {
 	uint64_t next;
 };
 
-/* Gives a packet the next slot. Returns false if that slot begins beyond the horizon. */
+/* Takes the next slot for a packet. Returns false if the slot begins after the horizon. */
 static bool slot_take(struct slots *slots, uint64_t now, uint64_t cost, uint64_t horizon,
 		      uint64_t *ret)
 {
@@ -200,7 +200,7 @@ static struct stamper stamper_load(const struct rig *rig)
 	return stamper;
 }
 
-/* Like depart(), for a frame whose sender has set a departure time of `ticks`. */
+/* Like depart(), but the sender has requested departure at `ticks`. */
 static bool depart_not_before(struct rig *rig, const struct stamper *stamper,
 			      const struct frame *frame, uint64_t ticks, uint64_t *ret)
 {
@@ -312,11 +312,11 @@ TEST(test_two_shapes_have_a_slot_each)
 	rig_limits(rig, "default", "name host shape 100pps horizon 1s",
 		   "name net shape 500pps horizon 10ms per 24/56", NULL);
 	assert_departs(rig, &one, now);		    /* slot 0 of both limits */
-	assert_departs(rig, &other, now + 2 * MS);  /* slot 0 of limit host, 1 of limit net */
-	assert_departs(rig, &one, now + 10 * MS);   /* slot 1 of limit host, 2 of limit net */
-	assert_departs(rig, &other, now + 10 * MS); /* slot 1 of limit host, 3 of limit net */
-	assert_departs(rig, &one, now + 20 * MS);   /* slot 2 of limit host, 4 of limit net */
-	assert_departs(rig, &other, now + 20 * MS); /* slot 2 of limit host, 5 of limit net */
+	assert_departs(rig, &other, now + 2 * MS);  /* slot 0 of limit host, slot 1 of limit net */
+	assert_departs(rig, &one, now + 10 * MS);   /* slot 1 of limit host, slot 2 of limit net */
+	assert_departs(rig, &other, now + 10 * MS); /* slot 1 of limit host, slot 3 of limit net */
+	assert_departs(rig, &one, now + 20 * MS);   /* slot 2 of limit host, slot 4 of limit net */
+	assert_departs(rig, &other, now + 20 * MS); /* slot 2 of limit host, slot 5 of limit net */
 	assert_refused(rig, &one);		    /* slot 6 of limit net is after its horizon */
 	next_jiffy(rig);
 	rig_clock_forward(rig, 2 * MS);

@@ -17,7 +17,7 @@
 #define SOURCE	"192.0.2.7"
 #define SOURCE6 "2001:db8:1:2::7"
 
-/* Limits with long bursts have slices and cached refusals; limits with short bursts do not. */
+/* Only limits with long bursts have per-CPU slices and cached refusals. */
 static const struct {
 	const char *words;
 	bool has_slices;
@@ -139,7 +139,7 @@ static void counts_of(struct rig *rig, size_t i, const char *source, enum hook h
 	passed = offer(rig, hook, &frame, limit, count);
 	passed += settle(rig, hook, &frame, limit);
 	entry = entry_of(rig, limit, source);
-	if (limit->observe) /* all packets pass, so only the sum of both counters is known */
+	if (limit->observe) /* a limit that observes passes all packets, so `passed` is unknown */
 		passed = ticks_of(limit, entry.count.shared.taken) / cost_of(limit);
 	check_counts(limits[i].words, limit, &entry, passed * cost_of(limit),
 		     (count + 1) * cost_of(limit));
@@ -157,10 +157,7 @@ TEST(test_entries_count_what_is_taken_and_asked)
 
 /* --- One limit ------------------------------------------------------------------------------- */
 
-/*
- * If a source stays below its limit, no packet counts as refused, and returned credit of slices
- * does not count as taken.
- */
+/* Unused credit that a slice returns to its state does not count as taken. */
 TEST(test_a_source_within_its_limit_is_refused_nothing)
 {
 	struct frame frame = frame_from(SOURCE, FRAME_LEAST);
@@ -239,7 +236,7 @@ TEST(test_each_cpu_adds_its_own)
 	check_counts("two CPUs", limit, &entry, passed * cost_of(limit), 40002 * cost_of(limit));
 }
 
-/* Packets of a policy that inherits a limit are counted in the entry of that limit. */
+/* If a policy inherits a limit, its packets count in the state of the parent's limit. */
 TEST(test_an_heir_counts_on_the_entry_of_its_parent)
 {
 	struct frame frame = frame_from(SOURCE, FRAME_LEAST);
@@ -431,7 +428,10 @@ TEST(test_a_limit_is_divided_from_a_moment_on)
 		gate->divide_at = *rig->clock_ticks;
 		must_be_near(words, "from then on", part_of(rig, &frame, limit), .25);
 		gate->nodes = 10;
-		/* a burst of less than ten packets must refill completely before a packet passes */
+		/*
+		 * if the burst is less than ten packets, ten nodes pass a packet only after a full
+		 * refill
+		 */
 		must_be_near(words, "ten nodes", part_of(rig, &frame, limit),
 			     limit->burst < 10 * cost_of(limit) ? .095 : .1);
 		gate->divide_at = *rig->clock_ticks + 100000 * cost_of(limit);
@@ -477,7 +477,7 @@ TEST(test_what_another_limit_refuses_costs_a_divided_one_nothing)
 		rig->gate.state->nodes = 4;
 		rig_clock_forward(rig, 1);
 		rig->gate.state->divide_at = *rig->clock_ticks;
-		/* one packet per jiffy, because a slice spends a refund only within its jiffy */
+		/* returned credit can be spent only within the same jiffy */
 		for (int i = 0; i < 300; i++) {
 			passed += rig_send(rig, HOOK_XDP, &frame, 1);
 			rig_clock_forward(rig, 10 * MS);

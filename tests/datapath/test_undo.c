@@ -34,7 +34,7 @@ static void base_rules(struct rig *rig)
 
 #define HEIRS 2
 
-/* Adds a policy that inherits from default, and a policy that inherits from both of them. */
+/* Adds policies of 10.1.0.0/16 and 10.1.2.0/24, which inherit limits of shorter prefixes. */
 static void heirs_add(struct rig *rig)
 {
 	struct ruleset set = {0};
@@ -47,7 +47,7 @@ static void heirs_add(struct rig *rig)
 
 /* --- Killed --------------------------------------------------------------------------------- */
 
-/* A change of one rule, and how many packets of `source` pass before and after it. */
+/* A change of one rule. `before` and `after` are how many packets of `source` pass. */
 struct edit {
 	const char *prefix;
 	const char *words; /* the new limit, as arguments of `sluice set` */
@@ -62,7 +62,7 @@ struct edit {
 struct change {
 	const char *name;
 	unsigned int rules; /* number of rules after this change */
-	/* the last edit has no prefix */
+	/* terminated by an edit without a prefix */
 	struct edit edits[EDITS_MAX + 1];
 };
 
@@ -221,8 +221,8 @@ static struct ruleset lists_rules(bool after)
 }
 
 /*
- * Kills a change of lists at `stop`. Packets must be judged by all or none of it, and the next
- * change must keep their lists. Returns false if the change ended earlier.
+ * Kills a change of lists at stop number `stop`. Checks that all or none of it applies. Returns
+ * false if the change ends earlier.
  */
 static bool cut_off_lists(struct rig *rig, int stop)
 {
@@ -325,7 +325,7 @@ static void mark_set(struct rig *rig, const char *address, uint32_t count)
 		assert_int_equal(bpf_map_delete_elem(fd, prefix.addr), 0);
 }
 
-/* Adds policies of this and the next generation that no rule uses, and skips policy numbers. */
+/* Adds policies that belong to no rule. */
 static void wreck_records(struct rig *rig)
 {
 	rig->gate.state->next_policy = 50;
@@ -346,10 +346,7 @@ static void wreck_counts_down(struct rig *rig)
 	rig->gate.state->prefixes -= 3;
 }
 
-/*
- * Adds entries to `splits` that no rule needs: before, between and after other entries, and one
- * that has the bytes of an IPv4 address.
- */
+/* Adds entries to `splits` that belong to no rule. */
 static void wreck_marks(struct rig *rig)
 {
 	mark_set(rig, "2001:db8:0:7::1", 1);

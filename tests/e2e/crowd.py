@@ -15,7 +15,7 @@ def opened(lab, name, gate=None):
 
 
 def fill_states(lab, count, limit=1):
-    """Fills every other set of the table of states, with `count` sources from 16.0.0.0 on."""
+    """Adds `count` sources, from 16.0.0.0 on, to every second set of the table of states."""
     entries = bytearray(b"".join(struct.pack("<IIQIHHQ4Q", 0, 0, 0, limit << 3 | 1, 0x4000, 1, 0, 0, 0, 0, 0)
                                  for _ in range(WAYS)))
     states, sets = opened(lab, "states"), opened(lab, "sets")

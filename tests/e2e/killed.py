@@ -91,9 +91,8 @@ def run_stops(words, stops=None, steps=0, until=None):
 
 
 def moments(stops, first, count):
-    """Yields moments at which to kill a command: `count` if LONG is set, otherwise half as many.
-    The moments are spread evenly from fraction `first` of the command's ptrace stops to its last
-    stop."""
+    """Yields random moments at which a test kills a command. The moments are spread evenly over the
+    command's ptrace stops, from fraction `first` on."""
     print(f"SLUICE_SEED={SEED}")
     chosen = random.Random(SEED)
     if not LONG:

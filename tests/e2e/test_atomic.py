@@ -145,7 +145,7 @@ def check_counts(lab, spent):
             assert dropped == 0 and passed > 1000, (who, family, passed, dropped)
         elif who in DROPS:
             assert passed == 0 and dropped > 1000, (who, family, passed, dropped)
-        # Each apply returned unused credit from slices to the states, so exactly the burst passes.
+        # No credit was lost or added by the changes, so exactly the burst passes.
         elif who in ("drained", "changing"):
             assert passed == BURST, (who, family, passed)
         elif who == "limited":

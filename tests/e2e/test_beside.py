@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Runs `make beside-others`, which measures the figures in a table of the README."""
+"""Runs `make beside-others`, which compares Sluice with other limiters."""
 
 import os
 import shutil

@@ -56,7 +56,8 @@ def trial_left(lab):
 
 @pytest.fixture
 def tried(lab):
-    """A gate with a change on trial. Yields the lab and the state of the gate before the change."""
+    """Applies a change that is undone unless it is confirmed. Yields the lab and its previous
+    state."""
     lab.apply(BEFORE)
     before = state(lab)
     assert f" 1min; to keep it: 'sluice -g {lab.gate} confirm'" in on_trial(lab).out
@@ -188,7 +189,8 @@ def test_no_process_waits_for_a_trial_that_is_over(lab):
 
 
 def run_ended(words, stops, number):
-    """Sends a signal to sluice at ptrace stop `stops`. Returns false if sluice exits earlier."""
+    """Runs a command and sends it a signal at ptrace stop `stops`. Returns false if the command
+    exits earlier."""
     pid = start(words)
     _, status = os.waitpid(pid, 0)
     for _ in range(stops):

@@ -205,7 +205,7 @@ def refuse_sockets():
         (0x20, 0, 0, 0),  # load the system call number
         (0x15, 0, 1, number),
         (0x06, 0, 0, 0x00050000 | errno.EMFILE),  # return SECCOMP_RET_ERRNO for socket(2)
-        (0x06, 0, 0, 0x7FFF0000)])  # return SECCOMP_RET_ALLOW for all other calls
+        (0x06, 0, 0, 0x7FFF0000)])  # return SECCOMP_RET_ALLOW for any other system call
     code = ctypes.create_string_buffer(program, len(program))
     filters = ctypes.create_string_buffer(struct.pack("HxxxxxxQ", 4, ctypes.addressof(code)))
     libc.prctl(38, 1, 0, 0, 0)  # PR_SET_NO_NEW_PRIVS

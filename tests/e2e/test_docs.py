@@ -125,7 +125,7 @@ def synopsis_in(lines):
 
 
 def is_part(form, words):
-    """Returns whether `words` contains all words of `form`, in the same order."""
+    """Returns whether `form` is a subsequence of `words`."""
     rest = iter(words)
     return all(word in rest for word in form)
 

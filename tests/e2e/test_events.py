@@ -255,7 +255,7 @@ def test_a_second_process_reads_the_stream_of_the_first(attached, watching):
     first.stop()
     assert second.wait_for("source", "end")["text"].startswith("the watch has ended")
     assert first.lines() == second.lines()
-    # process `second` now reads the gate itself, instead of the stream of `first`
+    # `second` reads the gate itself after `first` has ended
     wait_until(lambda: os.path.exists(path), "another server")
     second.stop()
     text.stop()
@@ -325,8 +325,8 @@ JOURNAL_REMOTE = "/lib/systemd/systemd-journal-remote"
 
 @contextlib.contextmanager
 def own_journal():
-    """Moves this thread into a mount namespace with an empty journal. Yields the socket of the journal, and the directory
-    of its files."""
+    """Gives this thread an empty journal in a mount namespace. Yields the journal's socket and
+    directory."""
     with own_mounts():
         for path in "/run/systemd", "/run/log", "/var/log":
             os.makedirs(path, exist_ok=True)

@@ -25,7 +25,8 @@ def heir(prefix, *limits):
     return {**policy(prefix, *limits), "inherit": True}
 
 
-# Rulesets by name. The zoo's packets have sources from 10.0.0.1 and 2001:db8:0:1::1 on.
+# Rulesets by name. The test packets come from consecutive sources that start at 10.0.0.1 and
+# 2001:db8:0:1::1.
 RULES = {
     "no rule": {"policies": []},
     "a rule for others": {"policies": [policy("192.0.2.0/24", limit()),
@@ -119,7 +120,7 @@ def animals_for(name):
 CASES = TIMES * sum(len(animals_for(name)) for name in [*RULES, *ON_EGRESS])
 
 
-SAID = set()  # of each packet, what `check` printed: (verdict, reason, whether a limit refuses it)
+SAID = set()  # (verdict, reason, whether a limit refuses the packet) of each `check`
 
 
 @pytest.fixture(scope="module")
@@ -204,7 +205,7 @@ def test_check_says_what_happens(gate, name):
 
 @pytest.mark.parametrize("gate", ["ingress"], indirect=True)
 def test_the_table_has_teeth(gate):  # pylint: disable=unused-argument
-    """The tests above, run in this process, have seen each verdict and each reason."""
+    """The tests of this file produced each verdict and each reason."""
     assert CASES >= 200
     print(f"figure: check and the packet agree in {CASES} cases of {len(RULES)} rulesets")
     seen = {(verdict, reason) for verdict, reason, _ in SAID}
@@ -246,7 +247,7 @@ def test_a_frame_of_more_than_the_burst(attached, source):
     assert check["limits"][0]["burst"] == check["limits"][0]["remaining"] == 100
     attached.send(source, size=1000)
     attached.expect(passed=1, dropped=0)
-    for size, seconds in (1000, 8), (100, 8), (60, 7.68):  # the bucket refills 125 bytes a second
+    for size, seconds in (1000, 8), (100, 8), (60, 7.68):  # the limit refills 125 bytes per second
         check = attached.json("check", source, "size", str(size))
         assert (check["verdict"], check["reason"]) == ("drop", "over-limit")
         assert check["limits"][0]["remaining"] == 0

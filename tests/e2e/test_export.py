@@ -225,6 +225,6 @@ def test_words_are_refused_and_a_half_made_gate_is_none(lab):
     for words in ["export", "all"], ["-g", "a/b", "export"]:
         assert run_sluice(*words, status=2).out == ""
     lab.attach("in0")  # this creates the directory of all gates
-    # This directory of gate2 is incomplete, as while `attach` creates a gate.
+    # gate2 is now incomplete, as if `attach` were still creating it.
     os.mkdir(lab.pins(gate=lab.gate2), mode=0o700)
     assert lab.gate2 not in readable(run_sluice("export").out)

@@ -216,7 +216,7 @@ def rules_file(*policies, **lists):
 
 
 CHANGES = {
-    # Columns: rules file before, command, its standard input, entries() after it.
+    # Columns: initial rules file, command, stdin of the command, entries() after the command.
     "replace": (rules_file(DEFAULT), ["set", "default", "rate", "2/h", "burst", "10"], "",
                 (1, 1, 0)),
     "new": (rules_file(DEFAULT), ["set", "2001:db8::1", "rate", "5/h"], "", (2, 2, 1)),

@@ -30,7 +30,7 @@ FLOODS = {
     "IPv6, everything": ("::/0", 10, "32/64", 0),
 }
 ESTABLISHED, LATE = 1000, 20
-BURST, SPENT = 20, 13  # each established source spends 13 packets of its burst before the flood
+BURST, SPENT = 20, 13  # packets; an established source sends SPENT packets before the flood
 NOWHERE = ["-d", "198.51.100.77", "-D", "2001:db8:ffff::77"]
 KEPT_PORT = 7777
 
@@ -191,7 +191,7 @@ class Bucket:
                                           refused=counts[self.refuses]))
 
     def empty(self):
-        """Returns the indices of reads that saw more refused packets than the previous read."""
+        """Returns the indices of reads that count more refused packets than the read before."""
         return [at for at in range(1, len(self.looks))
                 if self.looks[at].refused > self.looks[at - 1].refused]
 
@@ -203,7 +203,8 @@ class Bucket:
                    for look in self.looks)
 
     def held(self, at):
-        """Returns a lower bound of the bucket's credit between the reads `at` - 1 and `at`."""
+        """Returns the smallest credit that the bucket can have had between reads `at` - 1 and
+        `at`."""
         return min(self.burst - (self.looks[at].passed - look.passed) +
                    self.rate * max(0, self.looks[at - 1].before - behind.after)
                    for look, behind in zip(self.looks[:at], self.looks[1:]))
@@ -220,7 +221,8 @@ class Bucket:
 
 
 class Buckets:
-    """Bounds the credit of the budget and of an abuser's limit, by common reads of counters."""
+    """Bounds of the credit in the budget and in an abuser's bucket, computed from the same reads of
+    counters."""
 
     def __init__(self, lab, *abuser):
         self.lab, self.prefixes, self.next = lab, ["default", *abuser], 0

@@ -184,7 +184,7 @@ class Gate:
             self.maps[name].restore(self.was[name])
 
     def write(self, name, change):
-        """Writes change(value) to each map entry that was in use when the test began."""
+        """Replaces each value in a map by change(value)."""
         for key in self.used[name]:
             self.maps[name].write(key, change(self.was[name][key]))
 
@@ -294,7 +294,7 @@ def test_the_state_of_sources(hostile, name):
 @pytest.mark.parametrize("credit", [1 << 63, (1 << 63) - 1, 1 << 62])
 @pytest.mark.parametrize("name, kind", [("buckets4", "sl_bucket"), ("budget_slices", "sl_budget_slice")])
 def test_slices_that_no_packet_leaves(hostile, layout, name, kind, credit):
-    """Commands survive a slice with more credit than the BPF programs ever store there."""
+    """Commands accept a slice with an impossible amount of credit."""
     there, cpus = hostile.maps[name], bpf.possible_cpus()
     before = there.read()
     places = [at for path, at, _ in layout.of(kind) if path.endswith(".credit")]

@@ -204,7 +204,7 @@ def test_a_resize_keeps_heirs_what_they_are(attached):
 # --- A flood that passes by -----------------------------------------------------------------------
 
 def test_a_missing_budget_is_noted_once_for_a_gate(lab):
-    """Only the first command after which a policy lacks a budget prints a note."""
+    """A note about a missing budget is printed once per gate."""
     lab.attach("in0", "policies", "1")
     noted(lab.sluice("set", "default", "rate", "10pps", "key", "dst"), "attach in0 hook egress'", ("default", "destinations"))
     lab.sluice("detach", "all")

@@ -175,7 +175,7 @@ def test_two_that_keep_a_gate_do_not_fight_for_ever(lab, keeping, tmp_path):
         wait_until(lambda: first.said().count("in0: attached") == 5, "twice more", 20)
         assert time.monotonic() - before > 5
         second.terminate()
-    # keep attaches a new device at once, although it now waits long before it undoes a change.
+    # keep attaches a new device at once.
     lab.ip("link", "del", "in0")
     lab.pair("out0", "in0")
     wait_until(lambda: "in0 xdp native" in attached_to(lab), "in0 attached")
@@ -222,7 +222,7 @@ def test_one_bad_list_at_the_start_costs_that_list_alone(lab, keeping, tmp_path,
     assert attached_to(lab) == ["in0 xdp native"] and denied(lab) == [OFFENDER]
     assert outcome(lab, [frame(OFFENDER)] * 9)[:2] == (0, 9)
     assert outcome(lab, [frame("198.51.100.1")] * 9)[:2] == (5, 4)
-    time.sleep(2)  # keep reads the list again, but does not warn again
+    time.sleep(2)  # keep now reads the bad list again, but prints no second warning
     assert keep.said().count(f"list {tmp_path}/bad.txt is bad") == 1
     (tmp_path / "bad.txt").write_text("192.0.2.1\n")
     wait_until(lambda: denied(lab) == sorted(["192.0.2.1", OFFENDER]), "the good list")
@@ -265,7 +265,7 @@ def test_the_last_good_copy_of_a_list_comes_in_force_after_a_boot(lab, keeping, 
     assert (shown["name"], shown["entries"], shown["replaced"]) == (str(drop), 2, "2023-11-14T22:13:20Z")
     keep.reload()
     keep.end()
-    copy.write_text("{")  # keep renames the damaged copy, and the gate keeps its rules
+    copy.write_text("{")  # a damaged copy of the lists
     keep.start()
     assert denied(lab) == sorted([OFFENDER, "2001:db8::/48"])
     keep.end()
@@ -708,7 +708,7 @@ def test_commands_note_that_the_gate_is_kept(lab, keeping, tmp_path):
     ("1\n/x\n", 0o622, None),
 ])
 def test_a_lock_that_something_else_wrote(lab, text, mode, kept):
-    """`status` reports the process that locks the lock file, unless other users can write it."""
+    """`status` trusts a lock file only if other users cannot write it."""
     lab.attach("in0")
     os.makedirs("/run/sluice", exist_ok=True)
     path = f"/run/sluice/{lab.gate}.keep"
@@ -851,7 +851,7 @@ def test_without_file_descriptors_for_a_while(lab, keeping, tmp_path):
 
 
 def test_without_watches_changes_are_looked_for(lab, keeping, tmp_path):
-    """If inotify_add_watch() fails, keep polls, and returns to inotify once the call succeeds."""
+    """If inotify_add_watch() fails, keep polls for changes."""
     (tmp_path / "drop.txt").write_text("192.0.2.1\n")
     (tmp_path / "none").touch()
     keep = keeping(rules("in0", deny=[{"file": "drop.txt"}]), environment={

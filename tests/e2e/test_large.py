@@ -85,7 +85,8 @@ def tap(joined):
 
 
 def greedy_stream(lab, listener, tap):
-    """Sends a TCP stream, and sets a limit after 1 s. Returns what passed with the limit."""
+    """Sends a TCP stream, to which a limit applies after 1 s. Returns counts of the limited
+    packets."""
     got = []
     # Daemons, because pytest would wait for other threads when it exits.
     until = time.monotonic() + 1 + SECONDS

@@ -155,7 +155,7 @@ def test_blocks_that_follow_are_longer_and_end_by_themselves(gate):
         left = only(gate, OFFENDER6)
         least = seconds - (time.monotonic() - begun)
         assert 1000 * least <= left["blocked_ms"] <= 1000 * seconds and left["retry_after_ms"] >= left["blocked_ms"]
-        if least > 0 or left["blocked_ms"]:  # on a busy machine, the block may have ended
+        if least > 0 or left["blocked_ms"]:  # a slow machine reads this after the block has ended
             assert (left["reason"], left["remaining"]) == ("blocked", 0)
 
     begun = time.monotonic()
@@ -170,7 +170,7 @@ def test_blocks_that_follow_are_longer_and_end_by_themselves(gate):
     gate.sluice("forgive", OFFENDER6)
     begun = time.monotonic()
     assert outcome(gate, [frame(OFFENDER6)] * 2)[2] == {"within-limit": 1, "over-limit": 1}
-    still_blocked(0.5, begun)  # after `forgive`, a block is as short as the first
+    still_blocked(0.5, begun)  # `forgive` resets the block to its shortest duration
 
 
 OF_EVERY_KIND = {"name", "match", "key", "action", "kind", "rate", "burst", "unit", "allowed",

@@ -46,7 +46,8 @@ def promtool(*words):
 
 
 def test_each_metric_is_exported(shared):
-    """An expression uses only metrics of the export, and only labels, reasons and findings that exist."""
+    """Each expression of dashboard and alerts uses only metrics, labels and values that `export`
+    prints."""
     shared.sluice("set", "203.0.113.0/24", "rate", "1/h", "burst", "20")
     shared.send("203.0.113.66", 30)
     text = shared.sluice("export").out

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""New sources: their budget, what `check`, `status` and `sources` report about them, and the sizes
-of a gate, which determine how many new sources are a flood."""
+"""Tests of new sources: the budget that limits them, the reports about them, and the flood
+threshold."""
 
 import contextlib
 import itertools
@@ -20,7 +20,7 @@ from test_export import promtool_objects, samples, total
 NEW, NEW6 = "203.0.113.66", "2001:db8:bad::66"
 CPUS = int(open("/sys/devices/system/cpu/possible", encoding="ascii").read().split("-")[-1]) + 1
 
-# More than a sixteenth of 512 sources, 32 new sources in an interval, are a flood.
+# If more than 512/16 = 32 new sources arrive in an interval, a flood begins.
 SMALL = "sources", "512", "buckets", "1k", "hosts", "1k", "prefixes", "1k", "policies", "65"
 FEW = 32
 
@@ -87,7 +87,7 @@ def told(lab, reason, policy="default"):
 
 
 def judged(lab, prefix):
-    """Returns the number of packets of a policy that the gate has judged."""
+    """Returns the sum of passed and dropped packets of a policy."""
     policy, = (p for p in lab.json("stats")["policies"] if p["prefix"] == prefix)
     return policy["passed"]["packets"] + policy["dropped"]["packets"]
 

@@ -90,7 +90,7 @@ def test_bpftool_shows_named_fields(lab):
     assert [sum(cpu["value"][name]["packets"] for cpu in found["values"])
             for name in ("passed", "dropped", "observed")] == [20, 10, 0]
     used_on, = (cpu["value"] for cpu in found["values"] if cpu["value"]["generation"])
-    assert used_on["state"] == [state, 0, 0, 0]  # the bucket stores the index of its source's state
+    assert used_on["state"] == [state, 0, 0, 0]  # index of the source's state
     assert dump("buckets4") == [found]
     lab.send("2001:db8::1", 3)
     lab.expect(passed=23, dropped=10)

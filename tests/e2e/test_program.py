@@ -43,7 +43,7 @@ def test_a_command_of_another_program(programs, line, ran):
 
 @pytest.mark.parametrize("word", ["none", "../path/sluice-far", "x/../../path/sluice-far", "-far", "", "FAR", "f\nar"])
 def test_a_word_that_is_no_program(programs, word):
-    """sluice looks for no program if the name has characters other than a-z, 0-9 and -."""
+    """sluice refuses a program name with characters other than a-z, 0-9 and -."""
     done = programs(f"-- {word}")
     assert done.code == 2 and done.out == ""
 

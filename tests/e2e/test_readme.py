@@ -37,12 +37,12 @@ MEASURED = re.compile(r"(?P<level>\d+)(?= of \d)"            # level of a bucket
 
 
 def literal(line):
-    """Returns a line with # in place of each number that depends on time."""
+    """Replaces each number that depends on time by #."""
     return MEASURED.sub(lambda m: "#".rjust(len(m[0])) if m["count"] or m["state"] else "#", line)
 
 
 def is_near(shown, got):
-    """Returns whether two numbers differ by a factor of at most two. Levels may differ by more."""
+    """Returns whether two numbers agree within a factor of two. Any two levels agree."""
     return shown.lastgroup in ("level", "state", "full", "end") or int(shown[0]) <= 2 * int(got[0]) <= 4 * int(shown[0])
 
 

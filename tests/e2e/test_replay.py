@@ -48,7 +48,7 @@ def counts(passed, dropped, would_drop=0):
 
 # --- Known answers --------------------------------------------------------------------------------
 
-STEADY = [(0, frame(A))] * 20 + [(n * 10 * MS, frame(A)) for n in range(1, 101)]  # 100 pps, with a burst of 20
+STEADY = [(0, frame(A))] * 20 + [(n * 10 * MS, frame(A)) for n in range(1, 101)]
 
 
 @pytest.mark.quick("enough", "one too few")
@@ -443,7 +443,8 @@ def numbered(number, source, size, port):
 
 
 def arrived(lab, call):
-    """Returns the numbers of the packets that pass the gate while a function runs."""
+    """Calls a function that sends packets. Returns the numbers of the packets that pass the
+    gate."""
     found, sockets = set(), []
     with inside(lab.filter):
         for port in 9, 53:  # an IPv6 socket also receives IPv4

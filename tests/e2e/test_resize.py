@@ -48,7 +48,7 @@ def pinned_id(lab, name):
 
 
 def map_ids(lab):
-    """Returns the map ids of each attached program, and the ids of the gate's pinned maps."""
+    """Returns a set of map ids for each attached program, and the ids of all pinned maps."""
     used = []
     for attachment in lab.attachments():
         shown = run("bpftool", "-j", "prog", "show", "id", str(attachment["program_id"])).out
@@ -59,7 +59,8 @@ def map_ids(lab):
 
 
 def is_whole(lab):
-    """Checks that programs use only pinned maps, and that no directory `next` is left."""
+    """Checks that a resize is complete: programs use only pinned maps, and directory `next` is
+    removed."""
     used, pinned = map_ids(lab)
     assert used and all(ids <= pinned for ids in used), (used, pinned)
     assert not os.path.exists(lab.pins("next"))
@@ -276,7 +277,7 @@ def test_readers_meanwhile(drained):
 
 @pytest.fixture
 def config_file(lab, tmp_path):
-    """Returns a function that writes a rules file with these sizes, or with the doubled sizes."""
+    """Returns a function that writes a rules file and returns the command that applies it."""
     def write(**sizes):
         config = lab.json("dump")
         config["gate"] = sizes or {size: 2 * SIZE for size in SIZES}
@@ -321,7 +322,6 @@ def test_cut_off_at_the_turn(drained, config_file, begun, then):
 
 @pytest.mark.parametrize("is_killed", [False, True])
 def test_budgets_are_charged_for_what_the_old_map_was(attached, config_file, is_killed):
-    """Packets that are charged to the old budgets during a resize count in the new budgets too."""
     attached.sluice("set", "default", "rate", "1kpps", "burst", "100")
     attached.sluice("newcomers", "default", "rate", "60/min", "burst", "100")
     prepared, default = attached.pins("next", "gate"), struct.pack("<I", 3)
@@ -353,8 +353,8 @@ def test_budgets_are_charged_for_what_the_old_map_was(attached, config_file, is_
 
 @pytest.mark.parametrize("anew", [False, True], ids=["other sizes", "sources"])
 def test_kill_a_resize(lab, config_file, anew):
-    """A resize is killed at any moment. The next change makes all devices use the same maps. Each
-    packet is counted once. Levels are kept unless `sources` changes (`anew`)."""
+    """After a resize was killed, the next change completes it. Each packet is counted once. Sources
+    keep their levels unless option `sources` changes."""
     lab.pair("out1", "in1")
     lab.attach("in0", "in1")
     resize(lab, **{size: SIZE for size in SIZES})

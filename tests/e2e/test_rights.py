@@ -47,7 +47,7 @@ def lines_added(path, line, tmp):
 
 @contextlib.contextmanager
 def machine(tmp):
-    """Creates user sluice, and the directories of tmpfiles.d, in which its group can read pins."""
+    """Creates user sluice and the directories that tmpfiles.d specifies."""
     with own_mounts():
         lines_added("/etc/passwd", f"sluice:x:{OWNER}:{GROUP}::/:/bin/false", tmp)
         lines_added("/etc/group", f"sluice:x:{GROUP}:", tmp)
@@ -225,7 +225,7 @@ def events(users, user, tmp_path):
 
 
 def test_the_owner_and_its_group_watch_events(users, tmp_path):
-    """The owner needs no capability. A reader gets the stream of the owner, or watches the gate by its maps alone."""
+    """An owner without capabilities and members of its group can run `sluice events`."""
     with events(users, OWNER, tmp_path) as owner:
         st = os.lstat(f"{PUBLISHED}/{users.gate}.events")
         assert (st.st_uid, st.st_gid, stat.S_IMODE(st.st_mode)) == (OWNER, GROUP, 0o660)
@@ -478,7 +478,7 @@ def test_a_reader_cannot_open_links(users):
 
 
 def test_a_reader_cannot_hold_up_the_owner(users):
-    """A reader cannot lock the gate's directory, and its other locks do not delay the owner."""
+    """A reader cannot delay the owner by locks on files of the gate."""
     def lock(path, flags):
         fcntl.flock(os.open(path, flags), fcntl.LOCK_EX | fcntl.LOCK_NB)
 

@@ -60,7 +60,7 @@ def big(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def small():
-    """A gate with few rules, but more than the 256 rules that a change reads if they exist."""
+    """A gate with about 300 rules."""
     with Lab() as lab:
         lab.apply({"deny": [{"prefixes": [*map(host4, range(300)), host6(0), host6(1)]}], "policies": [
             {"prefix": prefix(i), "limits": [{"rate": "1/h", "burst": 1}]} for i in range(2)]})

@@ -128,7 +128,7 @@ def serving(netns, *words, program=SERVE, options=None, command=(), **more):
 
 @pytest.fixture(scope="module", name="users")
 def fixture_users(tmp_path_factory):
-    """A gate with all that reports print, in a machine whose user READER may only read it."""
+    """A gate with each kind of rule. User READER can only read the gate."""
     with machine(tmp_path_factory.mktemp("etc")):
         with Users() as lab:
             lab.ip("link", "set", "lo", "up")

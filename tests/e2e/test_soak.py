@@ -64,7 +64,6 @@ class Gate:
         return copy.deepcopy(self)
 
     def rules(self):
-        """Returns the rules in the form in which look() reads the output of `show`."""
         return self.bursts, self.hand, self.listed
 
     def decides(self, source):
@@ -110,7 +109,7 @@ class Gate:
         self.hand, self.listed = dict(hand), set()
 
     def forgive(self, source):
-        """Sets the level of a source to the burst. If the burst grows later, the level stays."""
+        """Fills the bucket of a source."""
         prefix = self.decides(source)
         if (source, prefix) in self.levels:
             self.levels[source, prefix] = self.bursts[prefix]

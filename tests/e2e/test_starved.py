@@ -24,7 +24,7 @@ SOURCE, OTHER, DENIED = "203.0.113.66", "192.0.2.1", "198.18.0.66"
 BOTH = {"in0", "in1"}
 MS_RDONLY, MS_REMOUNT, MS_BIND = 1, 32, 4096
 
-# These calls are not made to fail: the process would exit, or another test covers them.
+# System calls that the tests do not make fail.
 IGNORED = {"exit_group", "brk", "mmap", "munmap", "mprotect", "close", "write", "rt_sigaction", "rt_sigprocmask",
            "getrandom", "prlimit64"}
 
@@ -86,12 +86,12 @@ class Starved:
         self.lab.sluice("apply", "--resize", "-", input=json.dumps(self.before))
 
     def state(self):
-        """Returns rules, sizes and attachments. A command that fails must not change them."""
+        """Returns the rules, sizes and attachments of the gate."""
         attached = sorted((a["device"], a["hook"], a["mode"], a["state"]) for a in self.lab.attachments())
         return self.lab.rules(), json.dumps(self.lab.json("dump")["gate"]), attached
 
     def filtering(self):
-        """Returns the devices that drop the packets of DENIED."""
+        """Returns the names of the devices on which the gate drops DENIED."""
         devices = set()
         for i in range(2):
             got = self.received.read().copy()
@@ -281,7 +281,7 @@ def test_no_file_descriptors(starved, words):
 
 
 def limits():
-    """Yields memory limits in bytes: from too few for any process to enough for every command."""
+    """Yields increasing memory limits in bytes. The first limit is too low for any process."""
     limit = 1 << 19
     while limit < 1 << 30:
         yield limit

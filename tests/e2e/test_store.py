@@ -42,7 +42,7 @@ class Ledger:
     def __init__(self, client, keys=tuple(KEYS)):
         self.client, self.keys = client, keys
         self.least, self.most = dict.fromkeys(keys, 0), dict.fromkeys(keys, 0)
-        self.owed = dict.fromkeys(keys, 0)  # counts to send in the next round
+        self.owed = dict.fromkeys(keys, 0)  # unsent counts of earlier rounds, by key
         self.lost = self.slowest = 0
 
     def round(self):
@@ -393,7 +393,6 @@ class Silent(FakeStore):
 
 
 def test_a_node_that_only_greets_does_not_delay_the_others_keys(stores):
-    """A master that replies only to PING delays the keys of other masters for only a short time."""
     of_other, of_silent = (next(key for key in KEYS if (slot_of(key) > 8191) == is_silent) for is_silent in (0, 1))
     with FakeStore(stores.netns) as other, Silent(stores.netns) as silent:
         other.other = count_one

@@ -164,7 +164,7 @@ def test_from_the_counters_of_a_gate(lab):
 # --- Captures of real tools -------------------------------------------------------------------------
 
 def stretched(path, seconds):
-    """Returns the bytes of a capture of tcpdump, whose times are scaled to this duration."""
+    """Returns a tcpdump capture with its timestamps scaled to `seconds`."""
     data, packets = path.read_bytes(), []
     magic, = struct.unpack_from("=I", data)
     assert magic == 0xA1B2C3D4

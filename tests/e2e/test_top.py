@@ -308,7 +308,7 @@ class Batch:
         self.packets, self.seen = {}, set()
 
     def read(self):
-        """Reads a line, and adds its packets: each rate multiplied by the line's seconds."""
+        """Reads one JSON line of `top`. Adds rate * seconds of each source to self.packets."""
         line = json.loads(self.process.stdout.readline())
         cells = [("all", line), *((source["address"], source) for source in line["sources"])]
         for name, cell in cells:
@@ -337,7 +337,7 @@ class Batch:
 
 @pytest.mark.quick
 def test_rates_times_seconds_are_the_packets(attached):
-    """Each packet is counted in exactly one refresh, however long refreshes take."""
+    """The sum of rate * seconds over all refreshes is the number of packets."""
     source = "192.0.2.7"
     attached.sluice("set", "default", "rate", "1/h", "burst", "60")
     attached.send(source)
@@ -413,7 +413,7 @@ def test_the_busiest_sources_are_sorted_by_other_columns(busy, order, key):
     words = "times", "1", "every", "500ms", "sort", order
     sources = busy.json("top", *words)["sources"]
     assert len({key(source) for source in sources}) > 1 and sources == sorted(sources, key=key)
-    if order == "blocked":  # BLOCKED is not among the busiest, but top sorts before it cuts the list
+    if order == "blocked":  # top must sort before it cuts the list
         assert [source["address"] for source in busy.json("top", *words, "top", "1")["sources"]] == [BLOCKED]
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A limit of kind window, `N per T`, passes at most N packets in any span of T. A source at full
-speed passes N packets every T + T/5."""
+"""Tests of sliding-window limits, `window N per T`: at most N packets pass in any span of T. If a
+source sends at full speed, N packets pass every T + T/5."""
 
 import json
 import os
@@ -20,7 +20,7 @@ CPUS = sorted(os.sched_getaffinity(0))[:2]
 SEC = 10**9
 MOST, SECONDS = 1000, 20 if LONG else 6
 FULL_SPEED = 10000000  # packets per second, more than a CPU can send
-GROUPS = 5  # groups of the window: a greedy source passes N packets every T + T/5
+GROUPS = 5  # groups into which the gate divides a window
 
 
 class Arrivals:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A pytest plugin with two fixtures: `lab` connects a sender and a filter by a veth pair, and
-`nics` connects them by two virtio NICs, so packets pass a NIC's driver and its native XDP."""
+"""A pytest plugin. Fixture `lab` connects sender and filter by a veth pair. Fixture `nics` connects
+them by two virtio NICs, so packets pass a real driver."""
 
 import os
 

@@ -22,7 +22,7 @@ THERE4 = "198.51.100.2"  # a second address of the receiver
 FRAME = 125  # bytes of a frame, so that 10 kpps are 10 Mbit/s
 AT_ONCE = 1024  # largest number of messages that the kernel accepts in one sendmmsg()
 SEC, MS, US = 10**9, 10**6, 10**3
-AHEAD = 20 * MS  # delay of the first departure, so that the qdisc has all packets by then
+AHEAD = 20 * MS  # the qdisc gets all packets within this time, before the first departure
 QUIET_SECONDS = 1  # if nothing arrives for this long, all other datagrams count as lost
 
 libc = ctypes.CDLL(None, use_errno=True)
@@ -104,9 +104,8 @@ def send_messages(fd, messages):
 
 
 def send_all(fd, frames, delays=None):
-    """Sends all frames without pauses, with departure times if `delays` is given. Returns three
-    times by CLOCK_REALTIME: when a packet with delay 0 departs, when sending began, and when it
-    ended."""
+    """Sends all frames at once. `delays` requests departure times. Returns three times in ns of
+    CLOCK_REALTIME: departure of a packet with delay 0, begin and end of sending."""
     messages = messages_of(frames, delays)
     origin = set_times(messages) if delays else None
     before = time.time_ns()
@@ -115,10 +114,9 @@ def send_all(fd, frames, delays=None):
 
 
 class Burst(collections.namedtuple("Burst", "sent start took arrivals")):
-    """A burst of `sent` datagrams. `start` is when sending began or, if the sender sets departure
-    times, when datagram 0 should depart. `took` is the duration of sending. `arrivals` contains the
-    time at which each datagram arrived, by its number. All times are in nanoseconds by
-    CLOCK_REALTIME."""
+    """A burst of `sent` datagrams. `start` is the time of the first send or of the first requested
+    departure. `took` is the duration of sending. `arrivals` maps datagram numbers to times of
+    arrival. The unit is ns of CLOCK_REALTIME."""
 
     @property
     def moments(self):
@@ -155,9 +153,8 @@ class Burst(collections.namedtuple("Burst", "sent start took arrivals")):
         return most_within(self.moments, window)
 
     def delays(self, rate, free=0):
-        """Returns the delay of each datagram, in the order of arrival; a negative delay if it
-        arrived early. 1 + `free` datagrams may depart at once, and later one datagram every
-        1/rate."""
+        """Returns how long each datagram was delayed, in order of arrival. A datagram that arrived
+        early has a negative delay. A limiter at `rate` passes 1 + `free` datagrams at once."""
         return [moment - self.start - max(0, i - free) * SEC // rate
                 for i, moment in enumerate(self.moments)]
 
@@ -165,7 +162,7 @@ class Burst(collections.namedtuple("Burst", "sent start took arrivals")):
 # --- The receiver ---------------------------------------------------------------------------------
 
 class Stamped:
-    """Receives datagrams, and stores when each datagram arrived, by its number."""
+    """Receives datagrams. `arrivals` maps the number of each datagram to its time of arrival."""
 
     def __init__(self, netns, address):
         self.arrivals = {}

@@ -34,7 +34,8 @@ def cpu1():
 
 
 def send_on(lab, cpu, source, count):
-    """Sends packets from a CPU. Over a veth pair, the same CPU also runs the filter."""
+    """Sends packets on one CPU. The filter runs on the same CPU, because the devices are a veth
+    pair."""
     before, judged = os.sched_getaffinity(0), sum(lab.counts())
     os.sched_setaffinity(0, {cpu})
     try:
@@ -140,7 +141,8 @@ def suspend(seconds):
 
 @pytest.mark.usefixtures("sleeper")
 def test_a_suspension_is_no_time(lab, keeping):
-    """A suspension refills no bucket and shortens no entry. keep saves the later expiry."""
+    """While the machine is suspended, no bucket refills, and the time left of an entry does not
+    decrease."""
     keep = keeping(rules("in0"))
     lab.sluice("set", "default", "rate", "1pps", "burst", "60")
     lab.sluice("deny", DENIED, "for", "1h")

@@ -110,7 +110,7 @@ def test_departure_times_of_the_sender(limited):
     assert slower.drops == faster.drops == 0
     if tuple(map(int, os.uname().release.split(".")[:2])) >= (6, 11):
         check_smooth(slower.burst, rate=RATE // 2)
-        # The sender's times begin later than the shaper's slots, which are further apart.
+        # The sender requests later departures than the shaper, so no packet departs early.
         assert min(faster.burst.delays(RATE * 2)) >= 0
         assert faster.burst.largest(100 * MS) == COUNT // 2
         assert COUNT // 2 * SEC // (RATE * 2) < faster.burst.span <= COUNT // 2 * SEC // RATE
@@ -155,7 +155,7 @@ def nsenter(netns, *words, **options):
 
 
 def measure_train(lab):
-    """Sends 200 packets at once, every 10 ms for a second: twice the limit's rate."""
+    """Sends 200 packets every 10 ms for one second. This is twice the rate of the limit."""
     before = lab.qdisc_counts()
     burst = lab.train(100, 200, 10 * MS)
     counts = lab.qdisc_counts()
