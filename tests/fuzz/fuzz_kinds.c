@@ -27,8 +27,8 @@ static uint64_t run_choose(uint64_t bound)
 }
 
 /*
- * Reads a byte of input. Depending on the byte, sends a packet on an idle CPU, advances the time,
- * or, for most values, does nothing.
+ * Reads a byte of input. A few values send a packet on an idle CPU, and a few advance the time. All
+ * other values do nothing.
  */
 static void between(void)
 {

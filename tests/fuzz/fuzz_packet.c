@@ -331,10 +331,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	size_t part;
 
 	if (size) {
-		/* a MAC address byte, unused by the parser, sets the length of the linear part */
+		/* the first byte of the MAC address selects the length of the linear part */
 		part = size * data[0] / 256;
 		linear = frame_copy(data, part);
-		/* parse the frame in two parts, and then the first part without the second */
+		/* parse the split frame, and then its first part alone */
 		check(whole, size, linear + FRAME_ALIGN, part);
 		cut = check(linear + FRAME_ALIGN, part, linear + FRAME_ALIGN, part);
 		check_cut(&packet, &cut);

@@ -23,7 +23,7 @@ static struct {
 		struct sl_bucket bucket;
 	} entry[HOST_BUCKETS];
 	struct sl_in_use in_use;
-	long err; /* negative errno that insertions return; 0: insertions succeed */
+	long err; /* result of each insertion: 0, or a negative errno */
 } bucket_host;
 
 static void bucket_host_begin(void)

@@ -19,7 +19,7 @@ struct reference {
 	__int128 refill;
 	__int128 level;
 	__int128 leave;	 /* maximum debt that `level` may now have */
-	__int128 lowest; /* lowest `level` + `leave` so far; must not be below 0 */
+	__int128 lowest; /* minimum of `level` + `leave` so far; a negative value is a fault */
 	true_time at;	 /* when `level` was computed */
 };
 

@@ -10,7 +10,7 @@
 
 #define BYTES_MAX 65536
 
-/* A capture file. If `is_big`, added numbers are big-endian. */
+/* A capture file. `is_big`: numbers are big-endian. */
 struct capture_bytes {
 	uint8_t bytes[BYTES_MAX];
 	size_t size;

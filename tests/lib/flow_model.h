@@ -40,7 +40,7 @@ struct world_node {
 	uint64_t due;	    /* when the next round begins, with jitter */
 	uint64_t answer_at; /* when the reply arrives; 0: no reply is pending */
 	unsigned int lost;  /* consecutive rounds without a reply */
-	bool shares;	    /* the node reports the key to the store */
+	bool shares;	    /* the node has an account for the key */
 	bool is_left_out;   /* the node never has an account for the key, so it never reports it */
 	bool sleeps;	    /* `sluice share` does not run, but packets are judged */
 };
@@ -49,18 +49,18 @@ struct world {
 	/* Set these fields before world_begin(). Times are in ticks. */
 	unsigned int nodes;
 	uint64_t burst, round, step, delay;
-	double jitter;	    /* maximum random delay of a round, as a part of `round` */
+	double jitter;	    /* maximum random delay of a round, in rounds */
 	uint64_t late;	    /* maximum random delay of a reply, added to `delay` */
 	bool spread;	    /* rounds of different nodes begin at evenly spread times */
 	uint64_t seed;	    /* seed of random numbers */
 	bool divides;	    /* nodes divide their limit while the store does not reply */
 	bool starts_shared; /* a new state has 1/nodes of the burst */
-	unsigned int lose;  /* the probability that a reply is lost is 1/lose; 0: none is lost */
+	unsigned int lose;  /* one of `lose` replies is lost, at random; 0: none is lost */
 	double (*offered)(const struct world *world, unsigned int node, double at);
 	double level; /* a parameter of offered(), often the rate of all nodes */
 	/* These fields may be set at any time. */
 	bool cut;     /* the store does not reply */
-	bool silent;  /* the store receives reports although it does not reply (`cut`) */
+	bool silent;  /* if `cut` is set: the store gets the reports, but does not reply */
 	bool forgets; /* the store loses all reports */
 	/* results */
 	struct world_node *node;
@@ -75,7 +75,7 @@ struct world {
 
 static const struct state_key world_key = {.limit = 9};
 
-/* Returns a limit without slices whose cost is 0: the simulation charges ticks, not packets. */
+/* Returns a limit whose cost is 0, because the simulation charges ticks instead of packets. */
 static inline struct sl_limit world_limit(uint64_t burst)
 {
 	return (struct sl_limit){.burst = burst, .refill = burst};
@@ -236,7 +236,7 @@ static inline void world_daemon(struct world *world, struct world_node *node)
 		world_answer(world, node);
 	if (credit_span(node->due, world->now) < 0 || node->answer_at)
 		return;
-	/* a late round does not delay the next one */
+	/* a late round does not move the times of later rounds */
 	while (credit_span(node->due, world->now) >= 0) {
 		node->beat += world->round;
 		node->due =
@@ -317,7 +317,10 @@ static inline double world_mean(const struct world *world, double from, double t
 	return world_sum(world, from, to) / (to - from);
 }
 
-/* Returns the highest (sign = 1) or lowest (sign = -1) admitted rate of any second in a span. */
+/*
+ * Returns the admitted rate of the fastest second (sign = 1) or the slowest second (sign = -1) in a
+ * span.
+ */
 static inline double world_second(const struct world *world, double from, double to, int sign)
 {
 	double found = world_sum(world, from, from + 1);

@@ -35,7 +35,7 @@ struct run {
 	uint64_t stall_most; /* most ticks from a packet's arrival to its verdict */
 	bool comes_round;    /* the run is so long that the index of a window wraps */
 	bool sequential;     /* no packet arrives before the last packet's verdict */
-	bool refunds; /* another limit refuses some packets, whose charges are then refunded */
+	bool refunds; /* a second limit refuses some packets, so their charges are refunded */
 	bool buckets; /* each CPU has a bucket, which may be evicted at any time */
 	struct sl_bucket bucket[RUN_CPUS];
 	uint64_t jiffy;		   /* length of a jiffy, in ticks */
@@ -397,7 +397,9 @@ static inline bool run_is_quiet(int self)
 	return true;
 }
 
-/* Returns for how long a block still lasts, by the clock that does not lag; 0: no block. */
+/*
+ * Returns the remaining time of the block, or 0 if there is no block. CPU 0 has the correct clock.
+ */
 static inline uint64_t run_block_left(void)
 {
 	uint64_t now = run_clock(0);

@@ -45,7 +45,7 @@ static inline bool facts_are_sound(const struct packet *packet)
 	return packet->facts.vlan == packet->vlan && packet->vlan < 4096 && !packet->facts.pad;
 }
 
-/* Returns whether packet_inspect() may return this result together with the packet's facts. */
+/* Returns whether `answer` is a possible result of packet_inspect() for the packet's facts. */
 static inline bool answer_is_sound(const struct packet *packet, enum packet_transport answer)
 {
 	uint16_t facts = packet->facts.facts;

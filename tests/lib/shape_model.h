@@ -67,7 +67,7 @@ static inline void shape_log_end(struct shape_log *log)
 
 /* A plain queue that sends packets at the limit's rate. */
 struct shape_plain {
-	true_time ready; /* when the next packet may depart */
+	true_time ready; /* earliest departure of the next packet */
 	true_time horizon;
 };
 

@@ -76,7 +76,7 @@ static void *map_find(const void *map, const void *key)
 	return map == &states ? &host_entry : NULL;
 }
 
-/* Gives the entry to source 0 under this limit, with this state. */
+/* Assigns the entry to source 0 and this limit. Sets the state of the entry. */
 static inline void host_begin(const struct sl_limit *limit, struct sl_state state)
 {
 	struct packet packet = {.source.bits = SL_FAMILY_BITS + 32};
@@ -104,9 +104,9 @@ static inline __u64 host_cost(const struct sl_limit *limit, const struct packet 
 }
 
 /*
- * Charges a packet to its CPU's slice in `bucket`, or to the state if `bucket` is NULL. Returns
- * SL_PASS_WITHIN, or the reason of the refusal. Restores the clock, because host_between() may
- * charge packets of other CPUs, at other times, meanwhile.
+ * Charges a packet to the slice of its CPU, or to the state if `bucket` is NULL. Returns
+ * SL_PASS_WITHIN, or the reason of the refusal. host_between() may change the clock, so this
+ * function restores it.
  */
 static inline enum sl_reason host_ask(const struct sl_limit *limit, struct packet *packet,
 				      struct sl_bucket *bucket, struct verdict *verdict)

@@ -79,7 +79,10 @@ static inline void host_table_check(void)
 						      ? set_alternate(params, ref.primary, tag)
 						      : ref.primary);
 		away[ref.primary] += tag & TAG_DISPLACED;
-		/* if a key had two entries, the search would find the first */
+		/*
+		 * the search returns the first entry of a key, so a second entry would fail this
+		 * check
+		 */
 		assert_ptr_equal(table_find_mapped(params, hash_secret, host_table.set,
 						   host_table.entry, &key),
 				 entry);

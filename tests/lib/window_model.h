@@ -68,7 +68,7 @@ static inline void window_log_end(struct window_log *log)
 struct window_plain {
 	const struct sl_limit *limit;
 	__int128 current; /* number of the sub-window in counts[0] */
-	/* counts[i]: cost of packets in sub-window `current` - i */
+	/* counts[i] is the total cost in sub-window number `current` - i */
 	__int128 counts[WINDOW_GROUPS_MAX + 1];
 };
 
@@ -107,7 +107,7 @@ static inline __int128 window_plain_sum(struct window_plain *plain, true_time cl
 	return sum;
 }
 
-/* Returns how much more a window would pass at the time `clock`. */
+/* Returns the amount that the window would still pass at time `clock`. */
 static inline __int128 window_plain_left(struct window_plain *plain, true_time clock)
 {
 	return plain->limit->most - window_plain_sum(plain, clock);

@@ -24,11 +24,11 @@
 /* What a node stores about a source. */
 struct many_entry {
 	uint64_t empty_at; /* as in struct sl_state */
-	uint64_t excess;   /* excess at scan number `scanned`, plus packets passed since then */
-	uint32_t scanned;  /* number of the scan that last examined this entry */
-	uint32_t asked;	   /* packets that arrived since the last scan */
+	uint64_t excess;   /* excess at the last scan, plus the packets since this scan */
+	uint32_t scanned;  /* number of this scan */
+	uint32_t asked;	   /* packets that arrived since this scan */
 	uint32_t account;  /* index of the source's account, plus 1; 0: none */
-	float demand;	   /* as estimated at scan number `scanned` */
+	float demand;	   /* demand, estimated at this scan */
 	bool is_listed;	   /* whether the source is in `touched` */
 };
 
@@ -57,7 +57,7 @@ struct many_source {
 
 struct many {
 	unsigned int nodes, sources, most;
-	double demand;	/* demand of all sources together; 1: a source's rate */
+	double demand;	/* demand of all sources, as a multiple of a source's limit */
 	uint64_t burst; /* in ticks */
 	uint64_t cost;	/* cost of a packet in ticks */
 	struct many_node *node;
@@ -72,7 +72,7 @@ static inline double many_random(struct many *many)
 	return (random_next(&many->random) >> 11) * 0x1p-53;
 }
 
-/* Returns a random source by Zipf's law: a logarithmic distribution, with some samples rejected. */
+/* Returns a random source. Source numbers have Zipf's distribution, by rejection sampling. */
 static inline uint32_t many_draw(struct many *many)
 {
 	for (;;) {
@@ -259,7 +259,7 @@ static inline void many_account(struct many *many, struct many_node *node,
 	node->accounts++;
 }
 
-/* Returns the weight of an account, like account_weight() in accounts.c. */
+/* Returns the weight of an account, as account_weight() in accounts.c does. */
 static inline double many_account_weight(const struct many *many, const struct many_node *node,
 					 const struct many_account *account)
 {

@@ -36,7 +36,7 @@ static void must_be_within(const char *what, double is, double least, double mos
 
 /* --- One source through all nodes ----------------------------------------------------------- */
 
-/* Returns after how many seconds the initial excess is repaid, if a tenth of the rate repays it. */
+/* Returns the number of seconds until the initial excess is repaid from a tenth of the rate. */
 static double repaid_at(const struct world *world)
 {
 	double round = (double)world->round / WORLD_SEC, burst = (double)world->burst / WORLD_SEC;
@@ -164,8 +164,8 @@ static struct world world_real(unsigned int nodes, double level)
 }
 
 /*
- * Returns a node's admitted rate in the last `span` seconds, as a multiple of the limit's. `taken`
- * is the node's counter at the start of the span.
+ * Returns the rate that a node admitted in the last `span` seconds, as a multiple of the limit's
+ * rate. `taken` is the value of the node's counter before these seconds.
  */
 static double part_since(const struct world *world, unsigned int node, uint64_t taken, double span)
 {
@@ -181,7 +181,10 @@ static int order_of(const void *a, const void *b)
 	return (one > other) - (one < other);
 }
 
-/* Prints the pass rates of sources that send above their limits, as multiples of the limit. */
+/*
+ * Prints the number of sources that send above their limit, and the median, 99th percentile and
+ * maximum of their pass rates, as multiples of the limit.
+ */
 static void heavy_print(const struct many *many, double seconds)
 {
 	double rate = seconds * WORLD_SEC / many->cost, *means;

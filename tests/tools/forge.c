@@ -87,7 +87,10 @@ static void nothing(int signal)
 	(void)signal; /* so that the signal interrupts the test run */
 }
 
-/* Sends SIGALRM after `seconds` and then repeatedly, because one may arrive between test runs. */
+/*
+ * Sends SIGALRM after `seconds`. The signal repeats, because a signal between two test runs ends
+ * neither of them.
+ */
 static void alarm_set(unsigned int seconds)
 {
 	const struct sigaction action = {.sa_handler = nothing};

@@ -119,7 +119,7 @@ TEST(test_a_dump_in_two_parts_is_one)
 	assert_int_equal(qdiscs_parse(second.data, second.size, DEVICE, &qdiscs), 0);
 	assert_true(fq_everywhere(&qdiscs));
 	assert_int_equal(qdiscs.count, 2);
-	assert_int_equal(qdiscs.list[0].queue, 1); /* sorted by queue, unlike the dump */
+	assert_int_equal(qdiscs.list[0].queue, 1); /* the dump is not sorted, but the list is */
 	assert_int_equal(qdiscs.list[1].queue, 2);
 	qdiscs_free(&qdiscs);
 	free(second.data);
@@ -175,7 +175,7 @@ TEST(test_a_short_message_is_refused)
 	free(whole.data);
 }
 
-/* `byte` replaces the byte at offset `at` of a dump. qdiscs_parse() then returns `err`. */
+/* A damaged dump: `byte` is written to offset `at`. `err` is the result of qdiscs_parse(). */
 static const struct {
 	const char *name, *dump;
 	size_t at;

@@ -62,7 +62,10 @@ static void tap_end(const int fds[TAP_QUEUES], unsigned int count)
 	"ip link add dev0 numtxqueues 4 numrxqueues 4 type veth peer name peer0 && "               \
 	"ip link set dev0 up"
 
-/* Commands that set up dev0, and dev0's root qdisc and number of qdiscs after these commands. */
+/*
+ * Commands that set up device dev0. The expected root qdisc of dev0, and its expected number of
+ * qdiscs.
+ */
 static const struct {
 	const char *name;
 	const char *setup;

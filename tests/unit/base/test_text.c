@@ -11,7 +11,7 @@ TEST(test_the_word_that_was_meant_is_found)
 		const char *typed, *found;
 	} cases[] = {
 		{"rtae", "rate"},
-		{"tp", "pt"}, /* two swapped letters count as one difference */
+		{"tp", "pt"}, /* swapping two letters is one difference */
 		{"RATE", "rate"},
 		{"rate", NULL}, /* a correct word needs no suggestion */
 		{"rax", NULL},	/* more than half of the letters differ */

@@ -82,8 +82,8 @@ TEST(test_a_new_key_waits_for_a_lock)
 }
 
 /*
- * If the table is full of spent states, the first packet of a new source gets no state. Its second
- * packet evicts the youngest state, and the new state inherits the deficit of the evicted state.
+ * The table is full of states without credit. A new source gets a state with its second packet,
+ * which evicts the youngest state. The new state gets the deficit of the evicted state.
  */
 TEST(test_a_source_that_sends_again_evicts)
 {
@@ -168,8 +168,9 @@ TEST(test_a_spent_window_is_evicted_last)
 }
 
 /*
- * In a flood, spoofed sources evict each other, but not a source that sent within the last minute.
- * The time of a window's last packet is stored, because `charged_at` is only its sub-window.
+ * In a flood, a spoofed source cannot evict a source that sent within the last minute. The entry of
+ * a window must store the time of the last packet, because `charged_at` is only the start of a
+ * sub-window.
  */
 TEST(test_in_a_flood_known_sources_of_a_long_window_stay)
 {
@@ -301,7 +302,7 @@ TEST(test_a_block_of_the_key_itself_stays)
 
 /* --- A bucket that is not used any more ------------------------------------------------------ */
 
-/* A source keeps its bucket while a slice of the bucket has credit. */
+/* A bucket is not dropped while one of its slices has credit. */
 TEST(test_a_bucket_with_credit_is_kept)
 {
 	for (int family = 0; family < SL_FAMILIES; family++) {
@@ -325,8 +326,8 @@ TEST(test_a_bucket_with_credit_is_kept)
 }
 
 /*
- * A slow source that sends a few packets at once gets its whole rate: its bucket is dropped only
- * when the slice has no credit left.
+ * A slow source that sends a few packets at once gets its whole rate, because its bucket is not
+ * dropped while the slice has credit.
  */
 TEST(test_a_slow_source_loses_no_credit)
 {

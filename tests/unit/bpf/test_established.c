@@ -142,7 +142,7 @@ TEST(test_the_budget_limits_how_many_sources_become_established)
 	}
 }
 
-/* If the budget is twice what a few new sources send, all of their packets pass. */
+/* If honest sources send half as much as the budget allows, all of their packets pass. */
 TEST(test_honest_sources_keep_all_packets)
 {
 	static const struct flood honest = {"10 honest sources", .sources = 10, .rate = 50,
@@ -153,7 +153,7 @@ TEST(test_honest_sources_keep_all_packets)
 		uint64_t passed = flood_run(&honest, cpu_cases[cpus], &established);
 
 		assert_int_equal(passed + established, honest.rate * SECONDS);
-		/* the sources are new for at least 1 s and at most 2.25 s */
+		/* sources become established after 1 s to 2.25 s */
 		assert_in_range(passed, honest.rate, honest.rate * 9 / 4);
 	}
 }
@@ -299,7 +299,10 @@ TEST(test_a_fast_limit_does_not_establish_a_source_under_a_slow_one)
 	assert_int_equal(packet_send(1), SL_PASS_WITHIN);
 }
 
-/* A limit that observes charges no budget. A state that starts empty refuses its first packet. */
+/*
+ * A limit that only observes charges nothing to the budget. If a state starts without credit, its
+ * first packet is refused.
+ */
 TEST(test_other_limits)
 {
 	static const struct flood flood = {"", .limit_rate = 1, .limit_burst = 5};

@@ -19,7 +19,7 @@
 
 #define SETS	512 /* a gate for 3072 sources has 512 sets of 8 entries */
 #define ENTRIES (SETS * SL_WAYS)
-#define EACH	50 /* number of abusers; also number of honest sources */
+#define EACH	50 /* number of abusers, and number of honest sources */
 
 static uint64_t unknown; /* packets of new sources that passed since the flood began */
 
@@ -27,7 +27,7 @@ struct scene {
 	const char *name;
 	struct sl_limit_spec limit;
 	uint64_t budget;      /* budget for new sources in packets per second; 0: no budget */
-	unsigned int packets; /* packets that each spoofed source sends */
+	unsigned int packets; /* packets per spoofed source */
 	unsigned int seconds;
 };
 
@@ -236,7 +236,7 @@ static const unsigned int sends[] = {1, 3, 10};
 /* Figures from docs/architecture.md for one limit and one kind of flood. */
 struct stated {
 	double lru;    /* passed packets of abusers with the LRU table, in multiples of the limit */
-	double honest; /* part of honest packets that pass if new sources have a budget */
+	double honest; /* part of the honest packets that pass if new sources have a budget */
 };
 
 static void assert_stated(double figure, double stated, double digit)

@@ -43,8 +43,8 @@ static void give_entry(const void *word)
 /* --- Floods ---------------------------------------------------------------------------------- */
 
 /*
- * A new key gets a state with its first packet. If more packets of new keys than the threshold
- * arrive, a key gets a state only with its third packet, until the next interval has passed.
+ * A new key gets a state with its first packet, but during a flood only with its third packet. A
+ * flood begins when an interval has more packets of new keys than the threshold.
  */
 TEST(test_in_a_flood_a_key_needs_three_packets)
 {
@@ -315,7 +315,7 @@ TEST(test_denied_sources_have_their_own_ration)
 	assert_int_equal(claims, 2);
 }
 
-/* If the kernel does not insert a bucket, the cause is counted. The verdict does not change. */
+/* If the kernel cannot insert a bucket, an event counts the cause. The verdict does not change. */
 TEST(test_a_failed_insertion_is_counted_by_cause)
 {
 	static const struct {
@@ -393,10 +393,7 @@ TEST(test_a_reused_bucket_keeps_nothing)
 		host_send(1);
 		bucket = bucket_of(1);
 		seal = bucket->seal[1];
-		/*
-		 * this CPU may write these values after another CPU gave the bucket to another
-		 * source
-		 */
+		/* a late write: another CPU has already given the bucket to a second source */
 		*bucket = (struct sl_bucket){
 			.seal = {bucket->seal[0], seal ^ 1},
 			.generation = 1,
@@ -425,8 +422,8 @@ TEST(test_zeroed_memory_is_no_bucket)
 }
 
 /*
- * One of the first BUCKETS_FIRST sources keeps its bucket in a flood of spoofed sources. If its
- * mark in map `in_use` is cleared, the source's packets set the mark again.
+ * One of the first BUCKETS_FIRST sources keeps its bucket in a flood of spoofed sources. The map
+ * `in_use` has a bit for this source. If the bit is cleared, the source's next packets set it.
  */
 TEST(test_a_kept_bucket_is_restored)
 {
@@ -479,8 +476,8 @@ TEST(test_an_observed_source_keeps_its_bucket)
 }
 
 /*
- * Two sources can share a mark in map `in_use`. If a lookup for one of them finds no bucket, it
- * clears the mark. No verdict changes.
+ * Two sources can have the same bit in the map `in_use`. If one of the sources has no bucket, its
+ * packet clears the bit. This changes no verdict.
  */
 TEST(test_a_shared_mark_costs_a_lookup_and_no_verdict)
 {
@@ -492,7 +489,7 @@ TEST(test_a_shared_mark_costs_a_lookup_and_no_verdict)
 	host.admission[0].sampled = 1;
 	assert_int_equal(host_send(1), SL_PASS_WITHIN);
 	assert_null(bucket_of(1));
-	/* without a mark, a bucket is not looked up although it exists */
+	/* if the bit is 0, a packet does not look up the bucket */
 	bucket_host.entry[0].map = &buckets4;
 	memcpy(bucket_host.entry[0].key, &(uint32_t){1}, sizeof(uint32_t));
 	assert_null(bucket_of(1));

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Sends random packets through bpf/charge.h, compiled for the host, on two CPUs and from more
- * sources than the table has entries. A plain token bucket per key is the reference. No key may
- * have more credit than its plain bucket, except for the deficits that were counted when its state
- * was evicted, and for packets that passed without a state. Without a budget, a new state is
- * charged for the earlier packets of its key.
+ * Sends random packets through bpf/charge.h, compiled for the host with two CPUs. There can be more
+ * sources than entries. A key's credit must not exceed the credit of a plain token bucket. There
+ * are two exceptions: evictions of the key's state, and packets that passed before the key had a
+ * state.
  */
 static void entry_goes(const unsigned int *limit);
 
@@ -23,7 +22,7 @@ static void entry_goes(const unsigned int *limit);
 static struct {
 	struct sl_bucket bucket[HOST_CPUS][SOURCES];
 	struct state_key gone; /* key that was evicted last; 0 once gone_account() has handled it */
-	uint64_t evicted;      /* sum of deficits that this CPU evicted before the current packet */
+	uint64_t evicted;      /* sum of deficits of evicted states, before this packet */
 } world;
 
 static uint64_t choose(uint64_t bound)
@@ -198,7 +197,7 @@ struct schedule {
 	int limits;
 	bool budget;
 	uint32_t sources;   /* an eighth of these sources sends most packets and has buckets */
-	uint32_t threshold; /* packets of new keys in an interval at which a flood begins */
+	uint32_t threshold; /* packets of new keys in an interval that begin a flood */
 	uint32_t sketch;    /* slots in the sketch of each CPU */
 	uint64_t step;	    /* longest time between bursts of packets, in ticks */
 	uint32_t blocked;   /* sources that stay blocked during the test */
@@ -270,7 +269,7 @@ static uint64_t evictions(void)
 	       host.admission[1].event[SL_EVENT_EVICTED].total;
 }
 
-/* Runs a schedule. Returns the number of packets after which the source's slice had credit. */
+/* Runs a schedule. Returns the number of packets that left credit in the slice of their source. */
 static uint64_t schedule_run(const struct schedule *schedule)
 {
 	const struct sl_limit *limit = host.policy.limit[SL_IPV4];
@@ -363,7 +362,7 @@ TEST(test_no_source_gets_more_than_was_counted)
 	assert_true(slices > 10000);
 }
 
-/* A blocked source is evicted only if all entries of its sets are blocked. */
+/* A state with a block is evicted only if all states in its two sets have blocks. */
 TEST(test_blocked_sources_stay)
 {
 	for (int i = 0; i < 16; i++) {

@@ -16,7 +16,7 @@ static void other_charge(void)
 		host_state->empty_at += others;
 }
 
-/* A refund is retried if another CPU charges the state meanwhile. */
+/* If another CPU charges the state during a refund, the refund is tried again. */
 TEST(test_a_refund_is_repeated_until_it_counts)
 {
 	const struct sl_limit limit = {.kind = SL_TOKEN_BUCKET,

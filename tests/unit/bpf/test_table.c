@@ -75,8 +75,8 @@ static uint32_t other_of(const struct new_entry *new_entry)
 /* --- What is forgotten ---------------------------------------------------------------------- */
 
 /*
- * Returns a random state: full, or with a small or large deficit. A random state may also have a
- * block, which is in effect or has ended.
+ * Returns a random state. It is full, or has a small or large deficit. It may also have a current
+ * or past block.
  */
 static struct sl_state state_draw(uint64_t now)
 {
@@ -147,7 +147,10 @@ static bool goes_away(const struct choice *choice)
 	return other > home || (other == home && loss_in(choice, 1) < loss_in(choice, 0));
 }
 
-/* Returns the expected result of table_insert(), and in `which` the set (0: primary). */
+/*
+ * Returns the result that table_insert() should have. `which` is the expected set: 0 is the primary
+ * set.
+ */
 static int choice_expect(const struct choice *choice, const struct new_entry *new_entry, int *which,
 			 __s64 *evict_cost)
 {
@@ -218,8 +221,8 @@ static void check_insertion(uint32_t number, uint64_t now)
 }
 
 /*
- * The entry with the lowest eviction cost in the two sets of a key is evicted. There are between
- * half and three times as many keys as entries.
+ * An insertion evicts the entry with the lowest eviction cost in the two sets of the key. The test
+ * has between half and three times as many keys as entries.
  */
 TEST(test_the_cheapest_entry_is_evicted)
 {
@@ -240,7 +243,7 @@ TEST(test_the_cheapest_entry_is_evicted)
 	assert_true(seen.protected > 1000 && seen.refused > 1000);
 }
 
-/* A prefetch does not change the entry, even if the limit's id uses all of its bits in the key. */
+/* A prefetch never changes an entry, not even with the largest limit id. */
 TEST(test_a_prefetch_changes_no_entry)
 {
 	const uint32_t ids[] = {1, ENTRY_FETCH_LIMITS, ENTRY_FETCH_LIMITS + 1, UINT32_MAX >> 3};
@@ -309,7 +312,7 @@ TEST(test_a_locked_set_refuses_and_nothing_is_harmed)
 	assert_true(away > 0);
 }
 
-/* A key in a locked set is found. An insertion into a locked set fails. */
+/* A lookup finds a key in a locked set, but an insertion into the set fails. */
 TEST(test_a_locked_set_is_read)
 {
 	host_table_begin(ROOM / SL_WAYS, &random_state);

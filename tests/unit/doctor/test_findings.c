@@ -84,8 +84,8 @@ static bool has_placeholder(const char *command)
 }
 
 /*
- * Checks the findings, written as "id: object; id: object". If `advice` is not NULL, also checks
- * the advice of the first finding.
+ * Checks the findings. `found` has the form "id: object; id: object". `advice` is the expected
+ * advice of the first finding; NULL: any.
  */
 static void expect(struct world *w, const char *name, const char *found, const char *advice)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* user/events/watch.h: begins, ends and ids of events, from facts that the tests make. */
+/* user/events/watch.h: derives the begins, ends and ids of events from simulated facts. */
 #include "events/watch.h"
 #include "prefix_of.h"
 #include "test.h"
@@ -91,7 +91,7 @@ static void assert_quiet(void)
 	}
 }
 
-/* Sets fact 0: a source whose counter of dropped packets moved from `before` to `now`. */
+/* Sets fact 0 to a source whose counter of dropped packets was `before` and is `now`. */
 static void source_dropped(uint64_t before, uint64_t now)
 {
 	facts.source_count = 1;
@@ -486,13 +486,16 @@ TEST(test_a_trial_is_confirmed_or_undone)
 	assert_quiet();
 }
 
-/* An undo switches the rules, and then ends the trial. The watch may look in between. */
+/*
+ * An undo first restores the rules, and then ends the trial. A step of the watch can fall in
+ * between.
+ */
 TEST(test_a_trial_that_is_being_undone_is_not_confirmed)
 {
 	facts.trial = 4;
 	facts.trial_until = facts.now + 3 * SEC_NS;
 	step();
-	facts.generation = 8; /* generation of the change on trial */
+	facts.generation = 8; /* the change on trial has generation 8 */
 	step();
 	step();
 	facts.generation = 9;
@@ -625,7 +628,7 @@ TEST(test_a_kept_device_is_lost_and_back)
 	assert_string_equal(seen[1].device, "lan1");
 	number = seen[0].number;
 	assert_quiet();
-	lan0_exists = true; /* lan0 is attached in the next step */
+	lan0_exists = true;
 	step();
 	assert_int_equal(seen_count, 0);
 	facts.attachment_count = 1;

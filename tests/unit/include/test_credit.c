@@ -158,7 +158,7 @@ TEST(test_a_level_rises_to_refill_and_at_rest_to_the_burst)
 TEST(test_a_state_is_full_when_it_had_time_to_fill_and_was_idle)
 {
 	static const struct {
-		int64_t drawn, whole; /* ticks after ZERO of the last charge, and when it is full */
+		int64_t drawn, whole; /* time of the last charge, and when the state is full */
 	} cases[] = {{0, 1600}, {1399, 1600}, {1400, 1600}, {1401, 1601}, {1599, 1799}};
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -239,8 +239,8 @@ TEST(test_debts_do_not_wrap)
 TEST(test_what_is_left_in_a_slice_returns_to_the_state)
 {
 	static const struct {
-		int64_t born;  /* `full_at`; all times are in ticks after ZERO */
-		int64_t drawn; /* when the slice borrowed its credit */
+		int64_t born;  /* `full_at` in ticks after ZERO */
+		int64_t drawn; /* time at which the slice borrowed credit, in ticks after ZERO */
 		int64_t now;
 		int64_t credit;
 		int64_t level; /* expected credit of the state after the call */
@@ -248,7 +248,7 @@ TEST(test_what_is_left_in_a_slice_returns_to_the_state)
 		{0, 0, 100, 0, 100},
 		{0, 0, 100, 50, 150},
 		{0, 99, 100, 50, 150},
-		{0, 0, 100, -7, 100}, /* a slice with a stored refusal returns nothing */
+		{0, 0, 100, -7, 100}, /* the slice stores a refusal, so it returns no credit */
 		{0, 0, 1490, 10, REFILL},
 		{0, 0, 1490, 50, 1540},
 		{0, 0, 1599, 50, 1550},
@@ -512,7 +512,7 @@ TEST(test_refused_by_jiffy)
 	assert_int_equal(credit_spend(&source.slice, 1, 5), CREDIT_ASK);
 }
 
-/* A source gets exactly its rate even if one merged packet costs more than the burst. */
+/* A source can send at its full rate even if one merged packet costs more than the burst. */
 TEST(test_large_packets_get_their_rate)
 {
 	static const struct {

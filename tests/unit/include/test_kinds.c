@@ -56,7 +56,7 @@ struct source {
 	struct sl_limit limit;
 	struct sl_state state;
 	uint64_t now;
-	uint64_t departure; /* under a shaper: when the last packet departs */
+	uint64_t departure; /* departure time of the last packet, under a shaper */
 };
 
 static struct source source_with(const struct sl_limit_spec *spec, uint64_t now)
@@ -353,8 +353,8 @@ static void greedy_gets_the_promised_share(const struct kind_row *row, uint64_t 
 }
 
 /*
- * No packet is lost by rounding if a source sends once per second for hours. The rates are 1 per
- * minute, and 7 per hour, whose period is not a whole number of ticks.
+ * Rounding must not lower the rate if a source sends once per second for hours. The period of 7
+ * packets per hour is not a whole number of ticks.
  */
 static void no_fraction_lost(const struct kind_row *row, uint64_t epoch)
 {
@@ -379,7 +379,7 @@ static void no_fraction_lost(const struct kind_row *row, uint64_t epoch)
 			source.now += SECOND;
 			passed += source_send(&source, 1);
 			/*
-			 * The sum of all costs is rounded up by less than a second. A shaper judges
+			 * The rounding of costs takes less than a second in total. A shaper accepts
 			 * a packet up to a second before its departure.
 			 */
 			assert_in_range(passed, (second - 1) * slow[i].packets / slow[i].seconds,
@@ -390,7 +390,10 @@ static void no_fraction_lost(const struct kind_row *row, uint64_t epoch)
 	}
 }
 
-/* A window of 1 packet per minute in G parts passes a packet after 1 to 1 + 1/G minutes. */
+/*
+ * If a window of G sub-windows allows 1 packet per minute, a packet passes after at most 1 + 1/G
+ * minutes.
+ */
 static void no_fraction_lost_of_windows(const struct kind_row *row, uint64_t epoch)
 {
 	for (unsigned int groups = 1; groups <= WINDOW_GROUPS_MAX; groups++) {
@@ -446,7 +449,7 @@ static void per_key_isolated(const struct kind_row *row, uint64_t epoch)
 	}
 }
 
-/* A packet costs its size in bytes. If it is larger than a whole window, it never passes. */
+/* A packet of N bytes costs N bytes. A packet that is larger than the window never passes. */
 static void cost_by_size(const struct kind_row *row, uint64_t epoch)
 {
 	struct source source = source_with(&row->spec, epoch);
@@ -812,7 +815,7 @@ static uint64_t threads_send(const struct kind_row *row, uint64_t epoch, uint64_
 	shared.clock = epoch;
 	shared.step = step;
 	host_begin(&shared.limit, kind_new(shared.limit.kind, &shared.limit, 0, epoch));
-	test_clock_ticks = epoch; /* not 0, because packet_now() would read the clock again */
+	test_clock_ticks = epoch;
 	for (int i = 0; i < THREADS; i++)
 		assert_int_equal(pthread_create(&threads[i], NULL, threads_run, shared.asks[i]), 0);
 	for (int i = 0; i < THREADS; i++)
@@ -906,9 +909,9 @@ static void concurrent_clock_never_grants_more(const struct kind_row *row, uint6
 static struct {
 	struct source *source;
 	int pause, stall; /* accesses so far; the CPU stalls before access `stall` */
-	uint64_t later;	  /* time of the CPU after its stall, in ticks */
-	bool gives_up;	  /* another CPU stops before it has moved the window completely */
-	true_time early;  /* when other CPUs also send, by their clocks; 0: never */
+	uint64_t later;	  /* clock of the stalled CPU when it continues, in ticks */
+	bool gives_up;	  /* another CPU stops in the middle of a move to the next sub-window */
+	true_time early;  /* time at which other CPUs also send; 0: never */
 	struct window_log *log;
 	true_time now;
 	uint64_t epoch;
@@ -980,7 +983,6 @@ static void a_cpu_that_stalls_anywhere_lets_no_more_pass(const struct kind_row *
 		}
 		if (rest > 40000)
 			stall_send(window_left(&source.limit, host_state));
-		/* the CPU's clock is a tick before a sub-window begins, or 4 ticks after */
 		stall.now = window_begin(&source.limit, epoch + (uint64_t)stall.now, 1 + rest) -
 			    epoch - 1 + (parts >> 1 & 1) * 5;
 		stall.pause = 0;

@@ -73,8 +73,8 @@ static void run_alone(enum sl_kind kind, bool lags)
 #define SHARE_STEPS 6000
 
 /*
- * A source that sends at twice its rate through all CPUs gets its rate, except for 1 %, the credit
- * left in slices, one packet, and a jiffy if refusals last until the end of the jiffy.
+ * A source sends at twice its rate through all CPUs. It must get its rate, except for 1 %, a
+ * packet, the credit that is left in slices, and a jiffy if refusals last until the end of a jiffy.
  */
 static void share_check(uint64_t seed)
 {
@@ -94,7 +94,7 @@ static void share_check(uint64_t seed)
 		packet.bytes = 60 + run_choose(1455);
 		packet.jiffy = run_jiffies();
 		cost = host_cost(limit, &packet);
-		run.now += run_choose(cost + 1); /* cost / 2 on average: twice the limit's rate */
+		run.now += run_choose(cost + 1); /* on average twice the limit's rate */
 		if (host_ask(limit, &packet, &run.bucket[cpu], &verdict) == SL_PASS_WITHIN)
 			passed += cost;
 		if (run_one_in(4))

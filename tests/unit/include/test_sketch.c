@@ -19,7 +19,7 @@ static uint64_t draw(void)
 
 static __u64 secret[SL_SECRETS];
 
-/* Makes a new secret and an empty sketch. Returns the params that belong to them. */
+/* Returns params with a new secret, and empties the sketch. */
 static struct sl_params params_random(void)
 {
 	struct sl_params params = {.interval_shift = 4, .sketch_mask = SL_SKETCH_LINES - 1};
@@ -36,8 +36,8 @@ static uint32_t *slot_of(const struct sl_params *params, struct digest digest)
 }
 
 /*
- * Returns the digest of an IPv4 address with this number. The digest is a universal hash, whose
- * worst case are consecutive numbers.
+ * Returns the digest of IPv4 address number `number`. Consecutive addresses are the worst case of
+ * the digest, which is a universal hash.
  */
 static struct digest digest_ipv4(uint32_t number)
 {
@@ -103,7 +103,7 @@ TEST(test_new_sources_are_mistaken_once_in_2_24_packets)
 		for (unsigned int j = 0; j < STRANGERS; j++) {
 			struct digest digest = digest_number(i, (1ULL << 28) + j);
 
-			/* with this value of the random argument, no count is lowered */
+			/* this random argument never lowers a count */
 			mistakes +=
 				sketch_hit(slot_of(&params, digest), digest, digest.mark ^ 1) > 2;
 		}
@@ -159,7 +159,10 @@ static uint32_t see(const struct sl_params *params, uint64_t number, uint32_t co
 	return sketch_hit(slot_of(params, digest), digest, coin);
 }
 
-/* Returns the part of sources with count 1 that still have their slots after `others` packets. */
+/*
+ * Returns the part of the sources that still have their slots after `others` packets of other
+ * sources. Each of these sources has sent one packet.
+ */
 static double part_remembered(const struct sl_params *params, uint64_t others)
 {
 	unsigned int remembered = 0;

@@ -99,7 +99,7 @@ TEST(test_keys_of_two_limits_share_no_digest)
 
 static uint16_t made; /* creation time of the entry under test */
 
-/* Makes a random limit of a kind. The limit can have slices and blocks. */
+/* Sets run.limit to a random limit of a kind. The entry gets a new state of this limit. */
 static void limit_draw(enum sl_kind kind)
 {
 	static const unsigned int cpus[] = {1, 2, 128, 1U << 31};
@@ -267,7 +267,7 @@ TEST(test_costs_are_in_order)
 		entry_lacking(0.2, 10),
 		entry_lacking(0.2, 100), /* costs more than the entry before, because it is older */
 		entry_lacking(0.4, 10),
-		/* these lack over half a burst; keys that sent again (entry_back()) cost more */
+		/* the deficit exceeds half a burst; entry_back() raises the cost */
 		entry_lacking(0.7, 1000),
 		entry_lacking(1, 100),
 		entry_lacking(0.6, 10),
@@ -352,7 +352,10 @@ TEST(test_a_cost_has_the_parts_of_a_burst)
 	}
 }
 
-/* A debt above a burst counts in full. The deficit of a window is half a burst or a whole burst. */
+/*
+ * A debt counts in full, even if it exceeds a burst. The deficit of a window is rounded up to half
+ * a burst or a whole burst.
+ */
 TEST(test_deficits_of_debts_and_windows)
 {
 	struct sl_entry entry = entry_lacking(2.5, 100);
@@ -378,8 +381,8 @@ TEST(test_deficits_of_debts_and_windows)
 }
 
 /*
- * The time since the last packet of a window is correct for up to 13 days, and may be negative if
- * the packet's CPU had an early clock.
+ * The age of the last packet of a window is correct up to 13 days. It is negative if the clock of
+ * the packet's CPU was early.
  */
 TEST(test_the_idle_time_of_a_window)
 {
@@ -409,7 +412,7 @@ TEST(test_the_idle_time_of_a_window)
 TEST(test_a_block_protects_an_entry_for_a_time)
 {
 	static const struct {
-		double begun, length, drawn; /* s: age of block, its length, age of last charge */
+		double begun, length, drawn; /* s: block's age, its length, last charge's age */
 		bool protected;
 	} cases[] = {
 		{1, 600, 1.1, true},	   {599, 600, 600, true},     {601, 600, 602, true},
@@ -422,7 +425,6 @@ TEST(test_a_block_protects_an_entry_for_a_time)
 		struct sl_entry entry =
 			entry_blocked(cases[i].begun, cases[i].length, cases[i].drawn);
 
-		/* the entry was created an hour before the block began */
 		entry.made =
 			entry_moment(NOW - (uint64_t)((cases[i].begun + 3600) * SL_TICKS_PER_SEC));
 		if (evict_is_protected(loss_of(entry, false)) != cases[i].protected)

@@ -116,7 +116,7 @@ TEST(test_what_is_damaged_is_refused_whole)
 	}
 }
 
-/* The file was saved decades ago, so list b and all entries with an expiry have expired. */
+/* The file was saved decades ago. List b and all entries with an expiry have expired since then. */
 TEST(test_entries_that_have_ended_are_dropped)
 {
 	static const char text[] = STATE(

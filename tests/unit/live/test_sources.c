@@ -91,7 +91,7 @@ TEST(test_the_dropped_packets_of_the_previous_visit_are_kept)
 	assert_int_equal(visit(90, 0, 10, SECOND)->dropped_before, 0);
 	assert_int_equal(visit(90, 0, 30, 2 * SECOND)->dropped_before, 10);
 	assert_int_equal(visit(90, 0, 30, 3 * SECOND)->dropped_before, 30);
-	assert_int_equal(visit(90, 0, 4, 4 * SECOND)->dropped_before, 0); /* a new bucket's drops */
+	assert_int_equal(visit(90, 0, 4, 4 * SECOND)->dropped_before, 0); /* a new bucket */
 }
 
 TEST(test_a_source_has_a_rate_from_its_second_visit_on)
@@ -209,7 +209,7 @@ TEST(test_the_first_sources_in_an_order)
 		{{LIVE_BY_SOURCE, false, true}, 8, "5 4 3 2 1 "},
 		{{LIVE_BY_SOURCE, false, true}, 2, "5 4 "},
 		{{LIVE_BY_PASSED, false, false}, 8, "4 5 2 1 3 "},
-		{{LIVE_BY_DROPPED, false, false}, 3, "3 2 4 "}, /* then by all packets */
+		{{LIVE_BY_DROPPED, false, false}, 3, "3 2 4 "},
 		{{LIVE_BY_DROPPED, false, true}, 2, "1 5 "},
 		{{LIVE_BY_ALL, true, false}, 8, "3 4 2 5 1 "},
 		{{LIVE_BY_ALL, false, false}, 1, "3 "},

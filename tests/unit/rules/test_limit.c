@@ -31,7 +31,10 @@ TEST(test_limits_compile_to_these_numbers)
 		uint32_t life;
 		bool by_bytes, by_jiffy;
 	} cases[] = {
-		/* slices hold 1/16 of the burst in total, and expire a jiffy before it refills */
+		/*
+		 * all slices together are 1/16 of the burst; they expire a jiffy before this part
+		 * refills
+		 */
 		{"1kpps", "1000", SEC / 1000, SEC, SEC / 16 * 15, SEC / 32, 14, false, true},
 		{"1kpps", "1s", SEC / 1000, SEC, SEC / 16 * 15, SEC / 32, 14, false, true},
 		{"1kpps", "128", MS, 128 * MS, 120 * MS, 4 * MS, 1, false, true},
@@ -270,11 +273,11 @@ static void check_sharing(const struct limit *limit, enum sl_family family)
 	struct sl_limit compiled = limit_compile(limit, family, &machine);
 	bool own_bucket = !spec->key_dst && spec->per[family] == bucket_bits[family];
 
-	/* a limit has slices if its key is a bucket's source and its action is not block */
+	/* only a limit with the key of a bucket, and without action block, has slices */
 	assert_int_equal(!!compiled.slice, own_bucket && spec->action != SL_ACTION_BLOCK);
 	assert_int_equal(!!compiled.life, !!compiled.slice);
 	assert_int_equal(compiled.refill == compiled.burst, !compiled.slice);
-	/* `apart`: the key is the destination, or longer than the source of a bucket */
+	/* the key is the destination, or longer than the key of a bucket */
 	assert_int_equal(compiled.apart, spec->key_dst || spec->per[family] > bucket_bits[family]);
 	assert_int_equal(compiled.key_dst, spec->key_dst);
 	assert_int_equal(compiled.observe, spec->action == SL_ACTION_OBSERVE);
@@ -312,7 +315,9 @@ TEST(test_every_key_and_action)
 
 /* --- Families -------------------------------------------------------------------------------- */
 
-/* A limit's numbers are the same for IPv4 and IPv6, except for the key mask. */
+/*
+ * A limit has different key masks for IPv4 and IPv6, but is otherwise compiled to the same numbers.
+ */
 TEST(test_families_are_equal)
 {
 	static const struct {

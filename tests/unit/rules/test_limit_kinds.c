@@ -51,7 +51,7 @@ TEST(test_windows_compile_to_these_numbers)
 		assert_int_equal(limit.shift, cases[i].shift);
 		assert_int_equal(limit.by_bytes, cases[i].by_bytes);
 		assert_int_equal(limit.refuse_by_jiffy, cases[i].by_jiffy);
-		/* a window by packets counts 3 packets, a window by bytes their 777 bytes */
+		/* a window in packets counts 3 packets; a window in bytes counts 777 bytes */
 		assert_int_equal(credit_cost(&limit, 3, 777), cases[i].by_bytes ? 777 : 3);
 		/* the length of a sub-window, rounded up by less than 1/100000 + 16 ticks */
 		assert_in_range(limit.period, least, least + least / 100000 + 16);
@@ -110,7 +110,7 @@ TEST(test_escalating_blocks_compile_to_these_numbers)
 		assert_int_equal(limit.escalate, cases[i].escalate);
 		assert_int_equal(limit.steps_max, cases[i].steps);
 	}
-	stale.spec.action = SL_ACTION_DROP; /* ignored, because the action is no longer block */
+	stale.spec.action = SL_ACTION_DROP;
 	limit = limit_compile(&stale, SL_IPV4, &machine);
 	assert_true(!limit.block && !limit.block_max && !limit.escalate);
 }

@@ -81,7 +81,7 @@ TEST(test_each_field_reads_back_from_its_words)
 		const char *prefix;
 		enum spec_field field;
 		const char *text;
-		const char *printed; /* printed text; NULL: same as `text`; "": not printed */
+		const char *printed; /* NULL: equal to `text`; "": the field is not printed */
 	} cases[] = {
 		{"default", SPEC_NAME, "all", ""},
 		{"default", SPEC_NAME, "syn", NULL},

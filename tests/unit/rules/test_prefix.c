@@ -289,13 +289,13 @@ TEST(test_the_source_of_an_address_is_its_64_or_all_of_it)
 	}
 }
 
-/* Each of these prefixes counts every address as a source. All other IPv6 prefixes count /64s. */
+/* In these prefixes, each address is a source. In all other IPv6 prefixes, each /64 is a source. */
 TEST(test_each_bit_of_a_source_counts_and_no_more)
 {
 	static const struct {
 		const char *address;
 		unsigned int bits;
-		unsigned int other; /* bit that selects the other NAT64 prefix; 0: none */
+		unsigned int other; /* bit that makes it the second NAT64 prefix; 0: none */
 	} cases[] = {
 		{"fe80::ffff:0:0:1", 10, 0},
 		{"64:ff9b::c000:201", 96, 47},

@@ -49,7 +49,7 @@ TEST(test_rules_are_equal_whatever_their_ids_and_order)
 	b.limit[0].match.port[0].last = 54;
 	assert_false(rule_equal(&a, &b));
 	b.limit[0].match.port[0].last = 53;
-	b.limit[0].match.port[1].last = 54; /* ignored, because the match has one port */
+	b.limit[0].match.port[1].last = 54; /* ignored: the match has only port[0] */
 	assert_true(rule_equal(&a, &b));
 	b.prefix = prefix_of("0.0.0.0/0");
 	assert_false(rule_equal(&a, &b));

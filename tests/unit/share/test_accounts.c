@@ -51,7 +51,7 @@ static void entry_take(unsigned int index, unsigned int packets)
 	entry_state(&entries[index])->empty_at += ticks;
 }
 
-/* Makes `count` keys in the entries from 3 on, and spends the whole burst of each key. */
+/* Adds `count` keys to the table, from entry 3 on. Each key has spent its whole burst. */
 static void keys_take(unsigned int count)
 {
 	node_open(1000);
@@ -78,7 +78,10 @@ static void reply(struct store_item *item, int64_t total)
 	item->total.taken = item->total.asked = total;
 }
 
-/* Runs a round in which the store replies `packets` for each key. Returns the number of items. */
+/*
+ * Runs a round. The store replies that each key has `packets` packets. Returns the number of
+ * reported keys.
+ */
 static unsigned int round_run(int64_t packets)
 {
 	unsigned int count = round_begin();
@@ -206,7 +209,7 @@ TEST(test_a_key_that_is_created_again_gets_an_expiry)
 	static const struct {
 		unsigned int packets;
 		int64_t total; /* total of the key in the store; -1: no such key */
-		bool lasts;    /* false: the report asks the store to set the key's expiry */
+		bool lasts;    /* false: the report asks the store to set a TTL */
 	} rounds[] = {
 		{300, -1, false}, {100, 900, true}, {10, -1, true}, {0, 400, false}, {0, 400, true},
 		{0, 0, true},	  {100, 100, true}, {1, -1, true},  {1, 101, false}, {1, 102, true},
@@ -304,14 +307,14 @@ TEST(test_a_long_round_loses_no_count)
 }
 
 /*
- * The process is stopped for 20 s. In this time, the packets of the fast limit are 3 * 2^30 units,
- * and a 32-bit counter seems to fall by 2^30. These packets are not counted, but later packets are.
+ * The process is stopped for 20 s. The 32-bit counter of the fast limit grows by 3 * 2^30 units,
+ * which looks like a fall by 2^30. These packets are not counted, but later packets are.
  */
 TEST(test_a_stop_makes_no_count_fall)
 {
 	static const struct {
 		uint64_t rate, packets;
-		bool is_known; /* the 32-bit counter does not wrap during the stop */
+		bool is_known; /* the counter grew by less than 2^31 */
 	} cases[] = {{5000000, 64424509, false}, {1000, 20000, true}};
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -370,7 +373,6 @@ TEST(test_an_account_that_ends_within_a_round_shifts_no_answer)
 {
 	keys_take(2);
 	assert_int_equal(round_run(0), 2);
-	/* add an account without an entry before the other accounts */
 	accounts.list[2] = accounts.list[1];
 	accounts.list[1] = accounts.list[0];
 	accounts.samples.list[4].account = 3;
@@ -598,8 +600,8 @@ static bool is_blocked_after(uint64_t blocked_ms)
 }
 
 /*
- * Removes the block at this node, while `blocked_ms` of it remain in the store. Checks that the
- * store's later replies, at uneven times, do not restore the block.
+ * Removes the block at this node. The store still reports the block for `blocked_ms`. Checks that
+ * the replies of the store, at uneven times, do not restore the block.
  */
 static void check_that_it_stays_forgiven(uint64_t blocked_ms)
 {

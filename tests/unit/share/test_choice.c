@@ -25,7 +25,7 @@ struct node {
 };
 
 static struct node node[NODES_MOST];
-static double offers[NODES_MOST][KEYS_MAX]; /* demand for each key at each node; 1: the limit */
+static double offers[NODES_MOST][KEYS_MAX]; /* demand per node and key; 1: the limit's rate */
 static unsigned int nodes, keys;
 static struct flow_count totals[KEYS_MAX]; /* the store's totals of each key */
 static unsigned int passed[KEYS_MAX];	   /* packets of each key that passed */
@@ -99,7 +99,9 @@ static void offer(unsigned int first, unsigned int end, double amount)
 			offers[i][key] = amount;
 }
 
-/* Runs all nodes. Packets arrive at random times, so nodes measure unequal demand for a key. */
+/*
+ * Runs all nodes. Packets arrive at random times, so the nodes measure different demand for a key.
+ */
 static void nodes_run(double seconds)
 {
 	unsigned int steps = seconds * SEC / STEP + 0.5;
@@ -165,7 +167,7 @@ TEST(test_nodes_choose_nearly_the_same_of_unequal_demand)
 	for (int i = 0; i < 2; i++) {
 		unsigned int reported = 0, least = 20;
 
-		offer(0, 40, .6); /* two nodes together exceed the limit */
+		offer(0, 40, .6); /* the sum at both nodes exceeds the limit */
 		for (unsigned int key = 0; i && key < 40; key++)
 			offers[1][key] = .9;
 		keys = 40;
@@ -299,7 +301,7 @@ TEST(test_what_was_not_reported_yet_is_not_lost)
 	one_node_open(2, 1);
 	quiet_run(5, FOREMOST);
 	for (int i = 0; i < 100 && is_reported(another); i++)
-		quiet_run(.1, NONE); /* until the account of `another` ends */
+		quiet_run(.1, NONE);
 	assert_false(is_reported(another));
 	/* the excess contains about ten unreported packets */
 	assert_true(node[0].accounts.samples.list[another * SL_WAYS].excess >=
@@ -331,7 +333,7 @@ TEST(test_what_demand_is)
 {
 	static const struct {
 		const char *name;
-		double asked;	    /* demand for the key, relative to the limit */
+		double asked;	    /* demand for the key, as a multiple of the limit */
 		double burst, for_; /* burst of the limit, and duration of the demand, in seconds */
 		double is;	    /* expected result */
 	} cases[] = {

@@ -51,7 +51,7 @@ static bool packet_charge(const struct sl_limit *limit, struct sl_entry *entry, 
 
 enum what {
 	CHARGE,	 /* charges `amount`, and checks that debt_charge() returns `is` */
-	OTHER,	 /* checks that debt_charge() for another key returns `is` */
+	OTHER,	 /* checks that a call of debt_charge() for a second key returns `is` */
 	WAIT,	 /* waits until `amount` has refilled; the whole burst refills in 0.1 s */
 	LEVEL,	 /* checks that the level is `is` */
 	PACKETS, /* sends packets until one is refused, and checks that `is` passed */
@@ -67,7 +67,7 @@ static const struct charge_case {
 	const char *name;
 	double refill; /* `refill` of the limit; 0: the burst */
 	double refundable;
-	bool has_level; /* the state starts at `level` instead of full */
+	bool has_level; /* the initial level of the state is `level`; false: a burst */
 	double level;
 	struct charge charges[8];
 } charge_cases[] = {
@@ -423,7 +423,7 @@ enum event {
 	LOST,	  /* `count` rounds without a reply */
 	STOPPED,  /* `count` steps in which the process does not run */
 	LATE,	  /* the process continues; it reads a reply that arrived while it was stopped */
-	WORD,	  /* the process starts; `divide_at` in the gate's maps is `count` steps ahead */
+	WORD,	  /* the process starts; `divide_at` in the maps is `count` steps ahead */
 };
 
 static const struct {

@@ -286,7 +286,7 @@ TEST(test_rounds_of_one_node)
 	}
 }
 
-/* A report has whole units of the store. The next report includes what is left. */
+/* A report has whole units of the store. The remainder is added to the next report. */
 TEST(test_what_is_reported)
 {
 	static const struct {
@@ -569,7 +569,7 @@ static const struct world_case {
 	double jitter, delay; /* jitter: part of a round; delay: seconds */
 	bool spread;
 	unsigned int lose;
-	double seconds, from;		  /* duration, and when the average begins */
+	double seconds, from;		  /* duration, and start of the average */
 	double least, most;		  /* bounds of the average */
 	double second;			  /* largest deviation of the rate in any second from 1 */
 	unsigned int honest;		  /* first of the nodes that are not flooded; 0: none */
@@ -634,14 +634,14 @@ TEST(test_one_limit_over_many_nodes)
 		for (unsigned int k = of->honest; k && k < of->nodes; k++)
 			must_be_within(of->name, world_part(&world, k), of->honest_least,
 				       of->honest_most);
-		/* a node passes at most what its own limit would pass without sharing */
+		/* sharing never lets a node pass more than its own limit */
 		for (unsigned int k = 0; k < of->nodes; k++)
 			assert_true(world.node[k].lowest >= 0);
 		world_end(&world);
 	}
 }
 
-/* A source that sends in few rounds passes completely, while another node is flooded. */
+/* If a source sends in few rounds, all of its packets pass. Another node is flooded meanwhile. */
 TEST(test_a_forged_flood_starves_no_source_that_comes_now_and_then)
 {
 	for (arg = .1; arg < 2; arg *= 1.7) {

@@ -92,7 +92,7 @@ TEST(test_an_entry_of_another_key_stays_as_it_is)
 		}
 }
 
-/* A step of state_turn() in bpf/state.h: replaces a word unless it has changed meanwhile. */
+/* Writes `to` if the word is still `from`. state_turn() in bpf/state.h consists of such steps. */
 static bool swap(__u64 *word, uint64_t from, uint64_t to)
 {
 	if (*word != from)
@@ -166,7 +166,10 @@ TEST(test_nothing_is_lost_with_a_full_bucket)
 	}
 }
 
-/* A refill never lowers `charged_at`. In a window, `charged_at` moves to the current sub-window. */
+/*
+ * A refill never lowers `charged_at`. The refill of a window moves `charged_at` to the current
+ * sub-window.
+ */
 TEST(test_moments_never_go_back)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(limits); i++) {

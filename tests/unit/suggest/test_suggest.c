@@ -341,13 +341,13 @@ TEST(test_networks_and_sources)
 {
 	static const struct {
 		const char *addr;
-		unsigned int sources, networks; /* counted so far, from the first row on */
+		unsigned int sources, networks; /* counts after this row's packet */
 	} rows[] = {
 		{"192.0.2.1", 1, 1},	     {"192.0.2.9", 2, 1},
 		{"192.0.3.1", 3, 2},	     {"2001:db8::1", 4, 3},
 		{"2001:db8::2", 4, 3},	     {"2001:db8:0:1::1", 5, 3},
 		{"2001:db8:0:100::1", 6, 4}, {"fe80::1", 7, 5},
-		{"fe80::2", 8, 6}, /* link-local: each address is a source */
+		{"fe80::2", 8, 6}, /* in a link-local prefix, each address is a source */
 	};
 
 	begin_with(0, POPULATION_MAX);
