@@ -208,8 +208,8 @@ static int attach_filter(const struct gate *gate, const struct programs *program
 }
 
 /*
- * Attaches in mode `mode`. MODE_AUTO means native XDP on hook xdp; on other hooks it means tcx, or
- * clsact if the kernel refuses tcx.
+ * Attaches in mode `mode`. MODE_AUTO means native XDP on hook xdp. On another hook, it means tcx,
+ * or clsact if the kernel refuses tcx.
  */
 static int attach_to_hook(const struct gate *gate, const struct programs *programs, enum mode mode,
 			  struct attachment *a)
@@ -243,7 +243,7 @@ static int attach_find(const struct gate *gate, const struct netdev *device, enu
 	for (unsigned int i = 0; !err && i < count; i++) {
 		struct attachment *a = &all[i];
 
-		/* also consider a removed device that had this name in this namespace */
+		/* find the attachment of a removed device that had this name, too */
 		if (a->hook != hook || a->netns != netns_current() ||
 		    (a->ifindex != device->ifindex &&
 		     !(a->device_gone && !strcmp(a->device, device->name))))
@@ -429,7 +429,7 @@ static int detach_clsact(const struct gate *gate, struct attachment a)
 	return err;
 }
 
-/* Detaches a link. If the kernel refuses, the link stays attached, and is pinned again. */
+/* Detaches a link. If the kernel refuses, the link stays attached, and this pins it again. */
 static int detach_link(const struct gate *gate, const struct attachment *a, int fd)
 {
 	struct pin_name name = attachment_pin(a, PIN_ATTACHMENT);

@@ -62,7 +62,7 @@ int messages_run(const void *messages, size_t size, mnl_cb_t call, void *data)
 	const struct nlmsghdr *message = messages;
 	int left = size, more;
 
-	/* mnl_cb_run() skips a truncated message, so check all lengths first */
+	/* check all lengths first, because mnl_cb_run() ignores a truncated message */
 	while (mnl_nlmsg_ok(message, left) && message->nlmsg_len <= (unsigned int)left)
 		message = mnl_nlmsg_next(message, &left);
 	if (left > 0)

@@ -18,7 +18,10 @@ enum mode attachment_mode(const struct attachment *a)
 	return a->mode == (a->hook == HOOK_XDP ? MODE_NATIVE : MODE_TCX) ? MODE_AUTO : a->mode;
 }
 
-/* Converts an attachment to an item of a rules file. Returns false if no item can name it. */
+/*
+ * Converts an attachment to an `attach` item of a rules file. Returns false if no item can specify
+ * the attachment, for example because its namespace has no name.
+ */
 static bool attachment_place(const struct attachment *a, struct place *ret)
 {
 	struct place place = {.hook = a->hook, .mode = attachment_mode(a)};

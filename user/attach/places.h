@@ -54,7 +54,7 @@ int placings_plan(const struct gate *gate, const struct places *places, enum mis
 		  bool *ret_missing, struct placings *ret);
 
 /*
- * Executes the plan: attaches devices first, then detaches others. If a step fails, undoes the
+ * Executes the plan. Attaches devices before it detaches others. If a step fails, undoes the
  * earlier steps. While a device's mode changes, a packet may be charged twice.
  */
 int placings_make(const struct gate *gate, struct placings *placings);

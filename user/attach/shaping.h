@@ -67,13 +67,13 @@ void qdiscs_free(struct qdiscs *qdiscs);
 
 #define _cleanup_qdiscs_ _cleanup_(qdiscs_free)
 
-/* Returns whether every packet that the device sends has to pass an fq. */
+/* Returns whether the device has an fq for every packet that it sends. */
 bool fq_everywhere(const struct qdiscs *qdiscs);
 
 /*
- * Returns the lowest value of each limit among the fqs of a device, or the defaults of a new fq if
- * there is no fq. If `need` is not NULL, ignores fqs that satisfy `need`, and counts a qdisc of
- * another kind as an fq with default options.
+ * Returns the lowest value of each limit among the fqs of a device. If the device has no fq,
+ * returns the defaults of a new fq. If `need` is not NULL, ignores fqs that satisfy `need`, and
+ * assumes that another kind of qdisc will be replaced by an fq with default options.
  */
 struct fq_limits fq_least(const struct qdiscs *qdiscs, const struct fq_limits *need);
 

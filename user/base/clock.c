@@ -105,9 +105,10 @@ uint32_t until_at(time_t when)
 }
 
 /*
- * Subtracts two units from `until`: one because until_after() rounded the end up, and one because
- * the two clocks are read at slightly different moments. Then rounds up to a whole second. So an
- * end in whole seconds is returned unchanged, and any other end is at most one unit early.
+ * Converts an end to a time. `until` is up to one unit late, because until_after() rounded it up,
+ * and up to another unit, because two clocks were read. So this subtracts two units, and then
+ * rounds up to a whole second. An end in whole seconds is returned unchanged. Any other end is at
+ * most one unit early.
  */
 time_t until_time(uint32_t until)
 {

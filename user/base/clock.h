@@ -57,7 +57,7 @@ bool until_is_cut(uint32_t was, uint32_t now);
 /* Returns the time from now to an end, in ns, or 0 if the end is past. `until` must not be 0. */
 uint64_t until_left_ns(uint32_t until);
 
-/* Returns the value of bpf_jiffies64(), or a value up to 10 ms ahead. */
+/* Returns the value of bpf_jiffies64(). The result may be up to 10 ms too high. */
 uint64_t jiffies_now(void);
 
 /* --- Calendar ------------------------------------------------------------------------------- */

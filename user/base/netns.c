@@ -32,8 +32,8 @@ uint64_t netns_current(void)
 }
 
 /*
- * Inode of the namespace in which the process was before netns_enter() or netns_visit(); 0 if
- * neither function was called.
+ * Inode of the namespace of the process before the call of netns_enter() or netns_visit(); 0 if
+ * there was no call.
  */
 static uint64_t home;
 
@@ -167,7 +167,7 @@ int netns_visit(uint64_t netns, int *ret_back)
 	err = netns_path(netns, path);
 	if (err)
 		return err;
-	home = netns_home(); /* so that netns_home() returns this inode during the visit */
+	home = netns_home(); /* netns_home() returns this inode during the visit */
 	here = open(NETNS_SELF, O_RDONLY | O_CLOEXEC);
 	there = open(path, O_RDONLY | O_CLOEXEC);
 	if (here < 0 || there < 0 || setns(there, CLONE_NEWNET))

@@ -47,7 +47,7 @@ struct stream {
 	unsigned int section; /* index in `interface` of the current section's first interface */
 	uint8_t stage[STREAM_STAGED];
 	char ahead[STREAM_AHEAD];
-	/* packets that libpcap has read, but not returned: a ring with two counters */
+	/* ring of packets that libpcap has read, but not returned */
 	struct stream_packet packet[STREAM_PACKETS];
 	unsigned int packets_begin, packets_end;
 };

@@ -188,8 +188,8 @@ static uint32_t listing_end(const struct listing *listing)
 }
 
 /*
- * Prints " (was denied for 3h more)" if the previous entry would have ended after `until`.
- * Otherwise prints " (was denied)" if `always` is set.
+ * Prints the entry's previous state, such as " (was denied for 3h more)", if it would have ended
+ * after `until`. Otherwise prints " (was denied)" if `always` is set.
  */
 static void was_print(const struct was *was, uint32_t until, bool always)
 {
@@ -507,8 +507,8 @@ prefixes_print(const char *key, const struct ruleset *entries, const char *forma
 }
 
 /*
- * Removes runtime entries. If a prefix has no such entry, fails or, with `force`, adds the prefix
- * to `absent`.
+ * Removes runtime entries. If a prefix has no such entry, returns an error. With `force`, adds the
+ * prefix to `absent` instead.
  */
 static int runtime_remove(struct gate *gate, struct listing *listing)
 {

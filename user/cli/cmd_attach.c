@@ -220,7 +220,7 @@ const struct command command_attach = {
 
 /* --- detach --------------------------------------------------------------------------------- */
 
-/* the operand `all` selects all devices of the gate */
+/* operand that selects all devices of the gate */
 static const char *const all_devices = "all";
 
 struct detach_args {
@@ -249,9 +249,9 @@ static bool name_is_current(const struct attachment *a, const char *name)
 }
 
 /*
- * Marks the attachments of the devices with this name, and returns whether any was marked. is_old:
- * compare the name that the device had when it was attached. A device that is gone is found from
- * any network namespace.
+ * Marks the attachments of the device with this name. Returns whether it marked any. is_old:
+ * compare the name that the device had when it was attached. If the device is gone, finds its
+ * attachment from any network namespace.
  */
 static bool mark_name(struct detaching *detaching, const char *name, bool is_old)
 {
@@ -288,9 +288,9 @@ static int refuse_elsewhere(const struct gate *gate, const struct attachment *a,
 }
 
 /*
- * Adds the error that no device with this name is attached, and returns the errno. Names an
- * attachment on another hook, because hook xdp in mode auto becomes ingress if the driver lacks
- * XDP.
+ * Adds the error that no device with this name is attached, and returns the errno. If the device is
+ * attached on another hook, the error names it, because hook xdp in mode auto becomes ingress if
+ * the driver lacks XDP.
  */
 static int refuse_unattached(const struct gate *gate, const struct detaching *detaching,
 			     const char *name)

@@ -186,7 +186,9 @@ static bool is_ruled_out(const struct typed *typed, unsigned int keyword)
 	return false;
 }
 
-/* Prints the operands that may follow. If no required operand is missing, also prints keywords. */
+/*
+ * Prints the operands that may follow. Prints keywords as well if no required operand is missing.
+ */
 static void offer_words(const struct typed *typed)
 {
 	const struct command *command = typed->command;

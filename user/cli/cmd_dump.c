@@ -54,7 +54,7 @@ const struct command command_show = {
 /* --- diff ----------------------------------------------------------------------------------- */
 
 /*
- * A gate and a rules file that are compared. If the gate does not exist, it counts as a gate
+ * A comparison of a gate with a rules file. A gate that does not exist is compared as a gate
  * without rules and devices, and its sizes are not compared.
  */
 struct diff {
@@ -87,7 +87,9 @@ static int diff_read(const char *file, struct diff *diff)
 		return err;
 	err = placings_plan(&gate, &diff->config.places, MISSING_NOTED, NULL, &diff->placings)
 		      ?: ruleset_match_lists(&diff->config.rules, diff->rules.lists);
-	/* do not print the ends of lists that both sides have, now at the same index */
+	/*
+	 * do not print the ends of lists that gate and file have; such lists have equal indexes now
+	 */
 	if (!err && diff->rules.lists)
 		diff->shown_from.ends = diff->shown_to.ends =
 			lists_bits(diff->rules.lists) & lists_bits(diff->config.rules.lists);

@@ -124,7 +124,7 @@ static void runner_report(struct events_session *session)
 /* --- The packet path ------------------------------------------------------------------------ */
 
 #define PCAP_RATE     10   /* default number of packets to write per second */
-#define PCAP_FILTERED 1000 /* samples per second and CPU, if filters choose among them */
+#define PCAP_FILTERED 1000 /* samples per second and CPU, if a filter selects packets */
 #define PCAP_BYTES    96   /* bytes of a packet to write: headers without long options */
 
 /* Writes a sample of a dropped packet to the file of --pcap, if the packet matches the filters. */
@@ -211,8 +211,8 @@ static int ring_begin(struct events_session *session)
 }
 
 /*
- * Extends the lease of the ring. Begins to read it if the gate was made again, or if the process
- * that reads it has ended.
+ * Extends the lease of the ring buffer. If the gate was made again, or the process that read the
+ * ring buffer has ended, begins to read it.
  */
 static int ring_step(struct events_session *session, uint64_t pinned)
 {

@@ -33,8 +33,8 @@ static int refuse(const struct gate *gate, const struct pardon *pardon)
 }
 
 /*
- * Returns the shortest prefix whose addresses share a state with the source under one of its
- * limits. Returns the source's prefix if no other source shares a state with it.
+ * Returns the shortest prefix whose addresses share a state with the source. If the source shares
+ * no state, returns the source's prefix.
  */
 static struct sl_prefix pardon_reach(const struct pardon *pardon)
 {

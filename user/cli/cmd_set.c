@@ -304,7 +304,7 @@ static const struct word set_words[] = {
 	WORD_CONFIRM,
 };
 
-/* Words of each kind of limit (`these`), and words that exclude these words (`those`). */
+/* Words that exclude each other: no word of `these` may be in one limit with a word of `those`. */
 static const struct apart set_apart[] = {
 	{"|rate|burst|", "|window|groups|shape|horizon|"},
 	{"|window|groups|", "|shape|horizon|shared|"},

@@ -69,15 +69,16 @@ const char *entry_removal(const struct gate *gate, const struct judgement *decid
 /* --- Trials: confirm.c ---------------------------------------------------------------------- */
 
 /*
- * Opens a gate for a command that changes its rules. With --confirm, also begins a trial: a
- * background process with a copy of the rules in force restores them unless the user confirms the
- * change, even if this command is killed.
+ * Opens a gate for a command that changes its rules. With --confirm, begins a trial: a background
+ * process copies the rules in force. It restores these rules unless the user confirms the change.
+ * It does so even if this command is killed.
  */
 int gate_open_to_try(struct gate *gate, const struct context *context);
 
 /*
- * Ends a command that changes rules and whose result is `err`. If it failed, undoes and ends the
- * trial that gate_open_to_try() began. If it succeeded during a trial, prints when the trial ends.
+ * Finishes a command that changes rules. err: result of the command. If it failed, undoes and ends
+ * the trial that gate_open_to_try() began. If it succeeded during a trial, prints when the trial
+ * ends.
  */
 void trial_finish(const struct context *context, int err);
 
@@ -92,9 +93,9 @@ int change_try(struct gate *gate, struct apply *change, uint64_t ns);
 /* --- Reports -------------------------------------------------------------------------------- */
 
 /*
- * Prints an attachment that a command made or removed. As text: "eth0: attached to gate 'main',
- * hook xdp", if `what` is "attached to"; the caller ends the line. In JSON, opens an object, which
- * the caller closes.
+ * Prints an attachment that a command made or removed. In text, prints for example "eth0: attached
+ * to gate 'main', hook xdp" if `what` is "attached to"; the caller ends the line. In JSON, opens an
+ * object; the caller closes it.
  */
 void print_attachment_of(const struct gate *gate, const struct attachment *attachment,
 			 const char *state, const char *what);

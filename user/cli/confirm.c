@@ -141,8 +141,8 @@ static void trial_keep(struct trial *trial)
 }
 
 /*
- * Leaves the login session and its terminal, so that this process outlives them. Closes all files;
- * otherwise the process would hold its parent's locks until the trial ends.
+ * Leaves the login session and its terminal, so that this process survives their end. Closes all
+ * files, so that the process does not keep its parent's locks.
  */
 static void session_leave(void)
 {
@@ -197,7 +197,7 @@ static int trial_leave(struct gate *gate, struct trial *trial, uint64_t ns)
 		trial_keep(trial);
 		_exit(0);
 	}
-	/* wait until the child has left the session, which closes its end of the pipe */
+	/* wait until the child has closed its end of the pipe, after it has left the session */
 	close(ends[1]);
 	while (read(ends[0], &byte, 1) < 0 && errno == EINTR)
 		;

@@ -179,7 +179,9 @@ void warn_policy(const struct gate *gate, const struct rule *rule, bool inherits
 
 /* --- Shadowed limits ------------------------------------------------------------------------ */
 
-/* Warns that a policy does not inherit certain limits of a shorter prefix, for shadow->reason. */
+/*
+ * Warns that limits of a shorter prefix are not inherited by a policy. shadow->reason: the cause.
+ */
 static void warn_shadow(const struct gate *gate, const struct shadow *shadow, bool file)
 {
 	static const char *const of_name[SHADOW_REASONS] = {

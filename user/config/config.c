@@ -583,8 +583,8 @@ static const struct key entry_keys[] = {
 };
 
 /*
- * Returns the path of a list file. A relative path is relative to the rules file's directory. If
- * out of memory, adds an error, and returns NULL.
+ * Returns the path of a list file. A relative path is relative to the directory of the rules file.
+ * If there is no memory, adds an error, and returns NULL.
  */
 static char *list_path(const struct config_reader *reader, const char *file)
 {
@@ -887,8 +887,8 @@ static bool longest_leave_out(struct config *config, enum size size)
 }
 
 /*
- * Refuses sizes in the file that are too small for its rules. If `leaves_out` is set, omits lists
- * instead, because list files may grow without the administrator's knowledge.
+ * Returns an error if the sizes in the file are too small for its rules. If `leaves_out` is set,
+ * omits lists instead, because list files may grow without the administrator's knowledge.
  */
 static int config_check_sizes(struct config_reader *reader)
 {

@@ -42,9 +42,10 @@ int config_read(const char *path, struct config *ret);
 
 /*
  * Like config_read(), for a text in memory that ends in a NUL. Paths of list files are relative to
- * the directory of `path`. If `leaves_out` is set, adds an error for a bad list file, but omits
- * only its list, and if the sizes in the rules file are too small for all lists, omits the longest
- * lists.
+ * the directory of `path`.
+ *
+ * If `leaves_out` is set, omits a list whose file is bad, and adds an error. If the sizes in the
+ * rules file are too small for all lists, omits the longest lists.
  */
 int config_parse(const char *path, const char *text, size_t size, bool leaves_out,
 		 struct config *ret);

@@ -119,7 +119,10 @@ static bool group_name(struct subject *s, const struct rule_group *group)
 	return group->count;
 }
 
-/* Sets s->part[part] to a text such as "; the same for 2 other policies", unless `others` is 0. */
+/*
+ * Sets s->part[part] to a text such as "; the same for 2 other policies". If `others` is 0, leaves
+ * it unchanged.
+ */
 static void others_set(struct subject *s, unsigned int part, unsigned int others)
 {
 	if (others)

@@ -188,7 +188,7 @@ static int gate_read(const char *name, void *data)
 	for (unsigned int i = 0; i < gate->count; i++)
 		wanted += gate->devices[i].is_asked;
 	if (asked->count && !wanted && !gate->hides_devices)
-		gate->is_examined = false; /* none of the named devices is attached to this gate */
+		gate->is_examined = false; /* this gate has none of the named devices */
 	return 0;
 }
 
@@ -203,7 +203,7 @@ static int gates_read(struct doctor_facts *facts)
 		return err;
 	facts->hides_devices = true;
 	if (wanted && facts->has_gates) {
-		error_drop(mark); /* asked->gate was read: the error is about another gate */
+		error_drop(mark); /* ignore the error: asked->gate was read */
 		return 0;
 	}
 	gate = gate_append(facts, wanted ?: BPFFS);

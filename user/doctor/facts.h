@@ -102,7 +102,7 @@ struct doctor_facts {
 	uint64_t netns; /* inode of the current network namespace */
 	struct host_facts host;
 	bool host_is_read;
-	bool has_gates;	    /* a gate exists; if asked->gate is set, that gate */
+	bool has_gates;	    /* asked->gate exists or, if it is NULL, any gate */
 	bool hides_devices; /* any device may be attached to a gate that could not be read */
 	struct gate_facts *gates;
 	unsigned int count, room;

@@ -32,7 +32,7 @@ struct rule_facts {
 /* Finds the facts. `set` must be sorted, with one rule per prefix, as rules_read() returns it. */
 struct rule_facts rule_facts_find(const struct ruleset *set);
 
-/* Returns the access of a rule by its runtime entry or lists. Ignores entries that will end. */
+/* Returns the access of a rule by its runtime entry or lists. Ignores an entry that has an end. */
 enum sl_access rule_entry(const struct rule *rule, const struct sl_list_info *lists);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Live: the present rates of a gate, for viewers that refresh them once an interval. A refresh
- * reads the counters of all policies and of a part of the sources, and rarely what is expensive to
- * read. The time of a refresh is bounded: see live_refresh(). Nothing is written to the gate.
+ * reads the counters of all policies, and of a part of the sources. The duration of a refresh is
+ * bounded; see live_refresh(). Never writes to the gate.
  */
 #ifndef SLUICE_LIVE_H
 #define SLUICE_LIVE_H
@@ -18,7 +18,7 @@
 
 #define LIVE_HISTORY   60   /* number of refreshes whose rates a history has */
 #define LIVE_ROWS      1000 /* largest number of sources that a viewer can list */
-#define LIVE_BUSIEST   100  /* number of sources that each refresh visits because they are busy */
+#define LIVE_BUSIEST   100  /* number of busiest sources that each refresh visits */
 #define LIVE_WATCHED   128  /* largest number of sources on the screen that each refresh visits */
 #define LIVE_NEWEST    32   /* number of new sources that each refresh visits to get their rates */
 #define LIVE_HISTORIES 256  /* number of sources with a history */
@@ -79,7 +79,7 @@ static inline bool live_is_filtered(const struct live_wish *wish)
 	return wish->within.bits || *wish->text;
 }
 
-/* Work that is too expensive for each refresh. */
+/* Schedule of work that is too expensive for each refresh. */
 struct live_task {
 	uint64_t due; /* uptime of the next run, in ns */
 };
@@ -150,7 +150,7 @@ void live_close(struct live *live);
  */
 int live_refresh(struct live *live, uint64_t interval_ns);
 
-/* Sets the sources on the screen, the first LIVE_WATCHED of which each refresh visits. */
+/* Sets the sources on the screen. Each refresh visits the first LIVE_WATCHED of them. */
 void live_watch(struct live *live, const struct sl_prefix *sources, unsigned int count);
 
 /* Applies a changed live->wish to the sources in memory. Does not read the gate. */

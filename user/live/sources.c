@@ -207,7 +207,7 @@ int live_compare(const struct live_source *a, const struct live_source *b,
 						: prefix_compare(&a->prefix, &b->prefix);
 }
 
-/* Moves the source at index `at` down the heap, below sources that the order places later. */
+/* Moves the source at index `at` down the heap until the heap is in order. */
 static void heap_sink(struct live_choice *choice, unsigned int at, unsigned int count)
 {
 	const struct live_source **list = choice->list;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Live: the sources that refreshes have visited, and the rate of each source between its last two
- * visits. A visit reads the counters of a source. Sources are visited at different times, because
- * reading all of them at once would cost too much. Memory is bounded by LIVE_SOURCES_MAX.
+ * Live: the sources that refreshes have visited, and their rates. A visit reads the counters of a
+ * source. A rate is computed from the last two visits. Sources are visited at different times,
+ * because reading all sources at once would cost too much. Memory is bounded by LIVE_SOURCES_MAX.
  */
 #ifndef SLUICE_LIVE_SOURCES_H
 #define SLUICE_LIVE_SOURCES_H
@@ -43,7 +43,7 @@ struct live_source {
 	uint64_t visited_at;	 /* uptime of the last visit that set the rates, in ns */
 	uint32_t version;	 /* policy version in the source's newest bucket */
 	uint32_t pass;		 /* number of the pass in which the source was last visited */
-	bool is_new;  /* visited once since it got a bucket, or since its counters were reset */
+	bool is_new;  /* only one visit since the source got a bucket or its counters were reset */
 	bool is_gone; /* the source had no bucket at the last visit */
 	struct sl_cell count[LIVE_COUNTERS];
 	struct live_rate rate[LIVE_COUNTERS]; /* 0 while `is_new` */
@@ -106,8 +106,8 @@ struct live_sorting {
 };
 
 /*
- * Returns a number below 0 if the sorting places source `a` before `b`. Rates are in descending
- * order. Sources with equal rates are in the order of LIVE_BY_ALL, and then of their prefixes.
+ * Returns a number below 0 if source `a` is before `b` in the order. The source with the higher
+ * rate is first. If rates are equal, compares by LIVE_BY_ALL, and then by prefix.
  */
 int live_compare(const struct live_source *a, const struct live_source *b,
 		 const struct live_sorting *sorting);

@@ -59,7 +59,7 @@ void command_print(const struct command *command)
 		printf("\n%s\n", command->details);
 	if (width)
 		putchar('\n');
-	/* names of words are in a column of their own, left of their help */
+	/* print two columns: names of words, and their help */
 	for (unsigned int i = 0; i < command->word_count; i++) {
 		const char *label = command->words[i].name;
 

@@ -168,7 +168,7 @@ static int run(struct context *context, struct command_line *line, int argc, cha
 	if (line->count)
 		command = context->command = command_find(program, line->words[0]);
 	if (line->count && !command) {
-		error_drop(mark); /* the option may be one that only sluice-COMMAND knows */
+		error_drop(mark); /* sluice-COMMAND may have the option */
 		return command_exec(program, argv, line->first);
 	}
 	if (err)
@@ -269,7 +269,7 @@ int program_main(const struct program *program, int argc, char **argv)
 	for (int fd = 0; fd <= 2; fd++)
 		if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd ? O_RDONLY : O_WRONLY) != fd)
 			exit(1);
-	/* a write past the file size limit then fails with EFBIG, and does not kill this process */
+	/* a write past the file size limit must fail with EFBIG instead of a signal */
 	signal(SIGXFSZ, SIG_IGN);
 	error_set_printer(message_print);
 	memset(words, 0, sizeof(words));

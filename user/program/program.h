@@ -18,8 +18,8 @@
 /* --- Tables --------------------------------------------------------------------------------- */
 
 /*
- * Kinds of words of a command. The parser stores the value of a word in the command's arguments at
- * offset `field`, or `true` for a word that has no type. A table of words has operands first, then
+ * Kinds of words of a command. The parser stores the value of a word in the command's arguments, at
+ * offset `field`. It stores `true` for a word without a type. A table has operands first, then
  * keywords, then options.
  */
 enum word_kind {
@@ -99,7 +99,10 @@ struct program {
 	const struct command *const *commands; /* the commands, in the order of the help */
 	unsigned int count; /* number of commands; if 1, users do not type its name */
 	const char *usage;  /* text that the help prints after the options */
-	/* Called after each command, with its result: undoes or reports a trial. May be NULL. */
+	/*
+	 * Called after each command with the command's result, to undo or report a trial. May be
+	 * NULL.
+	 */
 	void (*finish)(const struct context *context, int err);
 };
 
@@ -118,8 +121,9 @@ int program_main(const struct program *program, int argc, char **argv);
 const struct command *command_find(const struct program *program, const char *name);
 
 /*
- * Replaces this process by the program sluice-NAME, and sets argv[0]. Returns only on failure:
- * -ENOENT without an error if the program does not exist, or another negative errno.
+ * Replaces this process by the program sluice-NAME, and sets argv[0]. Returns only on failure. If
+ * the program does not exist, returns -ENOENT and adds no error. Otherwise returns another negative
+ * errno.
  */
 int program_exec(const char *name, char **argv);
 
@@ -236,9 +240,10 @@ struct words_end words_scan(const struct command *command, char *const words[], 
 #define WORD_TEXT 64 /* buffer size for a word in a table, in bytes */
 
 /*
- * Copies word number `place` of an alternative in `value`: the alternative that begins with
- * `first`. For "drop|block TIME [escalate N]", first = "block" and place = 2, copies "[escalate".
- * If `value` has only one alternative, ignores `first`. Returns false if there is no such word.
+ * Copies word number `place` of the alternative in `value` that begins with `first`. For "drop
+ *
+ * block TIME [escalate N]", first = "block" and place = 2, copies "[escalate". If `value` has only
+ * one alternative, ignores `first`. Returns false if the alternative has no such word.
  */
 bool choice_word(const char *value, const char *first, unsigned int place, char ret[WORD_TEXT]);
 

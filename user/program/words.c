@@ -128,9 +128,9 @@ static int options_take(struct command_line *line, int argc, char **argv, int *a
 }
 
 /*
- * If the value of an option is a number, and the word after it is a unit of time, appends `word` to
- * the value, as in "--confirm 5 minutes", and returns true. option: index of the option that
- * precedes `word`, or -1.
+ * Appends `word` to an option's value if the value is a number and the word is a unit of time, as
+ * in "--confirm 5 minutes". Returns whether it did. option: index of the option that precedes
+ * `word`, or -1.
  */
 static bool unit_take(struct command_line *line, int option, const char *word)
 {
@@ -193,7 +193,7 @@ const char *keyword_nearly(const struct command *command, const char *typed)
 	return nearly_find(typed, names, count);
 }
 
-/* Returns a keyword whose value may begin with `value`, such as `proto` for "tcp", or NULL. */
+/* Returns a keyword whose value may begin with `value`, or NULL. For "tcp", returns `proto`. */
 static const struct word *keyword_of(const struct command *command, const char *value)
 {
 	for (unsigned int i = 0; i < command->word_count; i++) {

@@ -26,8 +26,9 @@ bool print_is_json(void);
 bool print_is_begun(void);
 
 /*
- * print_object(), print_row() and print_array() open an object or array in JSON; print_end() closes
- * the innermost. In text, they print nothing. key: NULL for the document and for items of an array.
+ * print_object(), print_row() and print_array() open an object or array in JSON. print_end() closes
+ * the innermost object or array. They print nothing in text output. key: NULL for the document and
+ * for items of an array.
  */
 void print_object(const char *key);
 void print_row(const char *key); /* opens an object that is printed in one line */
@@ -55,7 +56,9 @@ void print_text(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* --- Memory --------------------------------------------------------------------------------- */
 
-/* Returns false if jansson lacked memory since print_begin(), and so omitted parts of a tree. */
+/*
+ * Returns false if parts of a tree were omitted since print_begin(), because jansson lacked memory.
+ */
 bool print_is_whole(void);
 
 #endif

@@ -127,7 +127,7 @@ static void print_limit(const struct gate *gate, const struct check_verdict *ver
 
 /* --- New sources ---------------------------------------------------------------------------- */
 
-/* Prints the budget of new sources. JSON has null if the policy has no budget. */
+/* Prints the budget of new sources. Prints null in JSON if the policy has no budget. */
 static void print_budget(const struct gate *gate, const struct check_verdict *verdict)
 {
 	const struct sl_policy *policy = verdict->source.policy;

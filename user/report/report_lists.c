@@ -13,8 +13,8 @@
 #include "rules/value.h"
 
 /*
- * Counts the entries of each list, in the order of the lists' indexes. Sets in *ret_timed the bits
- * of lists on which any prefix has its own end.
+ * Counts the entries of each list, by the list's index. Sets bit i of *ret_timed if any prefix on
+ * list i has its own end.
  */
 static int entries_count(const struct gate *gate, unsigned int ret[SL_LIST_PLACES],
 			 uint64_t *ret_timed)
@@ -38,7 +38,7 @@ static int entries_count(const struct gate *gate, unsigned int ret[SL_LIST_PLACE
 	return 0;
 }
 
-/* Prints a list. timed: whether any prefix has its own end on it. */
+/* Prints a list. timed: a prefix on the list has its own end. */
 static void print_list(const struct sl_list_info *list, unsigned int entries, bool timed)
 {
 	uint64_t now = time(NULL), age = now > list->replaced ? now - list->replaced : 0;

@@ -29,7 +29,7 @@
 #include "state/pressure.h"
 #include "state/stats.h"
 
-/* What the metrics of a gate need to know of the gate. */
+/* The facts about a gate that its metrics contain. */
 struct exported {
 	char gate[GATE_NAME + 1];
 	uint32_t generation;
@@ -395,7 +395,10 @@ static void print_unread(const char *gate)
 	print_text("sluice_gate_readable{gate=\"%s\"} 0\n", gate);
 }
 
-/* Reads a gate, and prints whether that succeeded. Returns 0, so that all gates are read. */
+/*
+ * Reads a gate, and prints whether that succeeded. Returns 0 even after a failure, so that the next
+ * gates are read.
+ */
 static int gate_export(const char *name, void *data)
 {
 	struct export *export = data;

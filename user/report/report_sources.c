@@ -49,7 +49,7 @@ static void print_limit(const struct source_view *view, int index)
 	else
 		snprintf(level, sizeof(level), "%u%%",
 			 (unsigned int)(100.0 * state->remaining / burst_units(limit)));
-	if (length > 15) /* shorten the middle of a label, because its end may be ":bits" */
+	if (length > 15) /* cut the middle of a label, because its end may be ":bits" */
 		print_text(" %.9s~%s %5s\n", label, label + length - 5, level);
 	else
 		print_text(" %-15s %5s\n", label, level);

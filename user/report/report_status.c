@@ -242,7 +242,10 @@ static void print_maps(const struct facts *facts)
 
 /* --- Processes ------------------------------------------------------------------------------ */
 
-/* Prints the process that keeps the gate. JSON has null without a process or for unknown fields. */
+/*
+ * Prints the process that keeps the gate. Prints null in JSON for each unknown field, and if no
+ * process keeps the gate.
+ */
 static void print_kept(const char *gate)
 {
 	struct lock_holder keeper;

@@ -323,8 +323,8 @@ static void refusals_print(const struct suggest *suggest)
 }
 
 /*
- * Prints the limits: first those by source, in the order of the classes. After SL_LIMITS_MAX limits
- * the policy has no room for more, so further limits are comments.
+ * Prints the limits, limits by source first, in the order of the classes. A policy has at most
+ * SL_LIMITS_MAX limits, so prints further limits as comments.
  */
 static void limits_print(const struct suggest *suggest)
 {

@@ -288,7 +288,7 @@ int batch_run(struct live *live, const struct top_words *words, bool json)
 			return err;
 		due += words->interval_ns;
 		now = uptime_ns();
-		due = due > now ? due : now; /* if late, do not make up for missed refreshes */
+		due = due > now ? due : now; /* do not catch up on missed refreshes */
 		wait = (struct timespec){(due - now) / NS_PER_SEC, (due - now) % NS_PER_SEC};
 		if (ppoll(&end, 1, &wait, NULL) > 0)
 			return 0;

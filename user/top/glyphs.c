@@ -75,7 +75,7 @@ const char *sparkline_format(const struct live_history *history, const float *ra
 	columns = columns < LIVE_HISTORY ? columns : LIVE_HISTORY;
 	for (unsigned int ago = columns; ago--;) {
 		float rate = ago < kept ? rates[live_slot(history, ago)] : 0;
-		/* draw a rate above 0 with height 1 at least */
+		/* show a rate above 0 by a bar of height 1 or more */
 		int level = rate > 0 ? 1 + (int)(rate / most * (LEVELS - 2)) : 0;
 
 		to = stpcpy(to, glyphs.spark[level < LEVELS ? level : LEVELS - 1]);

@@ -248,7 +248,7 @@ int grid_of_sources(struct grid *grid, const struct live *live, const struct sl_
 /* A row of the view of limits: a limit of a policy, or a policy without limits. */
 struct limit_line {
 	const struct live_line *of;
-	int limit; /* index in the policy's limits, or -1 without limits */
+	int limit; /* index in the policy's limits; -1 if it has no limits */
 	unsigned int place;
 };
 

@@ -54,7 +54,7 @@ struct source_line {
 	double level;		 /* part of the limit's burst that is left; -1 without a limit */
 	bool refuses;
 	bool observes;		 /* `limit` only observes */
-	uint64_t retry_after_ms; /* time until the limit passes a packet; 0: now, or never */
+	uint64_t retry_after_ms; /* time until `limit` passes a packet; 0: now, or never */
 	uint64_t blocked_ms;
 };
 

@@ -66,7 +66,10 @@ static void build_title(const struct live *live, uint64_t interval_ns, char line
 	build_durations(live, line);
 }
 
-/* Formats "pass 12.3k 98.7Mb SPARKLINE"; without spark "passed 12.3k packets/s, 98.7M bits/s". */
+/*
+ * Formats "pass 12.3k 98.7Mb SPARKLINE". Without a sparkline, formats "passed 12.3k packets/s,
+ * 98.7M bits/s".
+ */
 static void build_rate(const char *name, const struct live_rate *rate,
 		       const struct live_history *history, const float *rates, unsigned int spark,
 		       char line[HEADER_LINE])

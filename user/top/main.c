@@ -36,7 +36,7 @@ static int top_run(const struct context *context, const void *data)
 	if (words.within.bits)
 		live.wish.within = prefix_source(&words.within);
 	words.top = words.top ?: batch ? TOP_BATCH_ROWS : LIVE_ROWS;
-	/* batch mode prints the first of all rows that rows_arrange() has sorted */
+	/* in batch mode, rows_arrange() sorts all rows, and only the first rows are printed */
 	live.wish.most = batch && live.wish.sorting.order > LIVE_BY_ALL ? LIVE_ROWS : words.top;
 	return batch ? batch_run(&live, &words, context->json) : viewer_run(&live, &words);
 }

@@ -19,7 +19,10 @@ extern char **environ;
 #define ARGUMENTS_MAX 16
 #define PREFIX	      "sluice: "
 
-/* Starts `sluice` from this program's directory, or else from $PATH. Returns 0 or -errno. */
+/*
+ * Starts `sluice` from this program's directory. If it is not there, starts it from $PATH. Returns
+ * 0 or -errno.
+ */
 static int sluice_start(char *const arguments[], int output, pid_t *ret)
 {
 	char path[PATH_MAX + sizeof("sluice")], *argv[ARGUMENTS_MAX + 2] = {"sluice"}, *slash;

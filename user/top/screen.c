@@ -30,7 +30,9 @@ static struct {
 	bool is_begun;
 	int signals; /* signalfd that is readable after a signal that ends the process */
 	bool has_colors;
-	/* what crash() restores, because ncurses functions are not safe in a signal handler */
+	/*
+	 * terminal settings for crash(), which may not call ncurses because it is a signal handler
+	 */
 	struct termios before;
 	char restore[256];
 	size_t restore_length;
