@@ -3,8 +3,8 @@
  * Aggregates are aligned prefixes of a fixed length. If map `prefixes` has no rule longer than an
  * aggregate, a lookup of the rules gives the same result for all addresses of the aggregate, and
  * the packet path caches that result (bpf/rules.h). Map `subrules` counts the longer rules of each
- * aggregate. Wide aggregates help against floods from the whole address space. Narrow aggregates
- * help against a flood from one network, if its wide aggregate has longer rules.
+ * aggregate. In a flood from the whole address space, lookups of wide aggregates hit the cache. If
+ * a wide aggregate has longer rules, a flood from one of its networks hits narrow aggregates.
  */
 #ifndef SLUICE_AGGREGATE_H
 #define SLUICE_AGGREGATE_H
@@ -22,7 +22,10 @@ enum sl_aggregate_kind {
 #define SL_AGGREGATE_NARROW_BITS 48
 #define SL_AGGREGATES_WIDE	 (1U << SL_AGGREGATE_WIDE_BITS)
 
-/* Size of map `subrules`: one element per wide aggregate; narrow aggregates share elements. */
+/*
+ * Size of map `subrules`. Each wide aggregate has an element of its own. Narrow aggregates share
+ * elements.
+ */
 #define SL_AGGREGATES_NARROW (1U << 15)
 #define SL_AGGREGATES	     (2 * SL_AGGREGATES_WIDE + SL_AGGREGATES_NARROW)
 
@@ -40,7 +43,10 @@ static inline __u64 aggregate_head(const struct sl_prefix *address, bool ipv4)
 #endif
 }
 
-/* Returns a number that identifies an aggregate. It is never 0, and unique among all kinds. */
+/*
+ * Returns a number that identifies an aggregate. The number is never 0, and differs for any two
+ * aggregates of any kind.
+ */
 static inline __u64 aggregate_name(__u64 head, enum sl_aggregate_kind kind)
 {
 	int bits = kind == SL_AGGREGATE_IPV6_NARROW ? SL_AGGREGATE_NARROW_BITS
@@ -57,9 +63,8 @@ static inline __u32 aggregate_fold(__u64 head)
 }
 
 /*
- * Returns the aggregate's index in map `subrules`. Two narrow aggregates may share an index, so a
- * longer rule in one aggregate also counts for the other, which costs cache hits but changes no
- * verdict.
+ * Returns the aggregate's index in map `subrules`. Two narrow aggregates may share an index. Then a
+ * longer rule in one of them also keeps the other out of the cache. Verdicts do not change.
  */
 static inline __u32 aggregate_place(__u64 head, enum sl_aggregate_kind kind)
 {
@@ -70,7 +75,7 @@ static inline __u32 aggregate_place(__u64 head, enum sl_aggregate_kind kind)
 
 /*
  * Returns the aggregate's index in one CPU's part of map `rule_cache`. Each kind of aggregate has
- * its own range of indexes, so a flood in one kind does not evict entries of another kind.
+ * its own range of indexes, so a flood of one kind evicts no entries of another kind.
  */
 static inline __u32 aggregate_slot(__u64 head, enum sl_aggregate_kind kind)
 {

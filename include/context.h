@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* The packet context is what is known about a packet. The verdict is what is decided about it. */
+/*
+ * The packet context stores what is known about a packet. The verdict stores the decision about the
+ * packet.
+ */
 #ifndef SLUICE_CONTEXT_H
 #define SLUICE_CONTEXT_H
 
@@ -14,20 +17,20 @@
 
 /*
  * The packet context. It contains no pointer, because the verifier passes no pointers within
- * arguments of global functions. All members are 0 at first. packet_parse() sets the members;
- * packet_inspect() sets more if a limit needs them.
+ * arguments of global functions. All members are 0 at first. packet_parse() sets some members.
+ * packet_inspect() sets the remaining members if a limit needs them.
  */
 struct packet {
-	__u64 jiffy; /* jiffies64 when the packet arrived */
+	__u64 jiffy; /* time at which the packet arrived (jiffies64) */
 	__u64 now;   /* arrival of the packet, in ticks, set by packet_now(); 0: not needed yet */
-	/* number of packets in the buffer; more than 1 if the kernel merged packets */
+	/* number of packets in the buffer; the kernel may merge several packets into one buffer */
 	__u32 packets;
-	__u32 bytes; /* bytes of the buffer's packets on the wire, with Ethernet headers */
-	/* source address, as a key for the trie of rules */
+	__u32 bytes; /* bytes on the wire of all packets in the buffer, with Ethernet headers */
+	/* source address, as a key of map `prefixes` */
 	struct sl_prefix source;
-	__u32 generation; /* generation of the rules that apply to the packet */
+	__u32 generation; /* generation of the rules that this packet uses */
 	__u16 ip_offset;  /* offset of the IP header: 14, plus 4 per VLAN tag, plus 8 for SNAP */
-	/* bytes of headers that packet_inspect() has read, below 17,000 */
+	/* bytes of headers that packet_inspect() has read; below 17,000 */
 	__u16 headers;
 	__u16 vlan;	/* VLAN id of the first tag with an id other than 0; 0: none */
 	__u8 egress;	/* 1 if the device sends the packet */
@@ -39,33 +42,38 @@ struct packet {
 	};
 };
 
-/* The packet shares the 512 bytes of BPF stack with up to three nested calls (BPF_GLOBAL). */
+/* The BPF stack has 512 bytes for the packet and for up to three nested calls (BPF_GLOBAL). */
 _Static_assert(sizeof(struct packet) == 88, "room on the stack");
 
-/* The decision about a packet by rules, limits and budget. All members are 0 at first. */
+/*
+ * The decision about a packet, by rules, limits and the budget for new sources. All members are 0
+ * at first.
+ */
 struct verdict {
-	__u64 departure; /* earliest departure from the device, in ticks; 0: at once */
-	__u32 version;	 /* policy version that decides about the source */
+	__u64 departure; /* earliest departure time from the device, in ticks; 0: at once */
+	__u32 version;	 /* policy version that decides about the packet */
 	__u8 reason;	 /* enum sl_reason */
-	__u8 refusal; /* reason of the limit that refused last: enum sl_reason (charge_refuse()) */
+	__u8 refusal;	 /* enum sl_reason of the last limit that refused (charge_refuse()) */
 	/* marks (SL_MARK_OWN or SL_MARK_INHERITED) of the limits that refused the packet */
 	__u8 refused;
-	/* a bit per limit under which the packet's key is new, so the packet charges the budget */
+	/*
+	 * a bit per limit under which the packet's key is new; new keys are charged to the budget
+	 */
 	__u8 is_new;
-	__u8 is_counted; /* 1 if the packet was counted among the packets of new keys */
-	__u8 is_charged; /* 1 if the packet was charged to a shared state, not only to a slice */
+	__u8 is_counted; /* 1 if the packet was already counted as a packet of a new key */
+	__u8 is_charged; /* 1 if a shared state was charged; 0 if only slices were charged */
 	__u8 is_hot;	 /* 1 if a state of the source was charged less than HOT_TICKS ago */
-	__u8 is_waiting; /* 1 if the key gets no state under a limit that drops packets */
-	__u8 is_shaped;	 /* 1 if a shape limit has set `departure`; 0: the sender may have */
-	__u8 is_watched; /* 1 if a process reads map `events` (bpf/record.h) */
-	__u16 untimed;	 /* 0 if this packet's duration is measured (bpf/duration.h) */
+	__u8 is_waiting; /* 1 if a limit that drops packets gives the packet's key no state */
+	__u8 is_shaped;	 /* 1 if a shape has set `departure`; if 0, the sender may have set it */
+	__u8 is_watched; /* 1 if a process reads the records in map `events` (bpf/record.h) */
+	__u16 untimed;	 /* 0 if the duration of this packet is measured (bpf/duration.h) */
 };
 
 /*
  * Masks of slots in the argument `limits`. PASSED: the limit passed the packet. NO_STATE: the limit
- * drops, and the packet's key has no state. ADMITTED: the key gets a state if the packet passes.
- * The verifier must not know the value of `limits`. If it knew the value, it would walk the rest of
- * the program once for each value.
+ * drops, and the packet's key has no state. ADMITTED: the key gets a state if the packet passes. If
+ * the verifier knew the value of `limits`, it would walk the rest of the program once for each
+ * value.
  */
 #define LIMIT_PASSED(limit)   (1U << (limit)->slot % SL_LIMITS_MAX)
 #define LIMIT_NO_STATE(limit) (LIMIT_PASSED(limit) << SL_LIMITS_MAX)
@@ -77,7 +85,10 @@ struct verdict {
 /* mask of the limits that drop packets and give the packet's key no state */
 #define LIMITS_WAITING(limits) ((limits)&LIMITS_NO_STATE & ~((limits) >> SL_LIMITS_MAX))
 
-/* Returns a limit's bit for verdict->is_new, or 0 if new keys of the limit charge no budget. */
+/*
+ * Returns a limit's bit for verdict->is_new. Returns 0 if new keys under the limit charge no
+ * budget.
+ */
 static __always_inline __u32 limit_if_new(const struct sl_limit *limit)
 {
 	return (limit->budgeted && !limit->observe) * LIMIT_PASSED(limit);
@@ -86,9 +97,9 @@ static __always_inline __u32 limit_if_new(const struct sl_limit *limit)
 /* The result of charging a packet to one limit. */
 enum charge_result {
 	CHARGE_PASSED,
-	CHARGE_REFUSED,	 /* the limit refuses the packet for the reason in verdict->refusal */
-	CHARGE_NO_STATE, /* the packet's key has no state, and gets none */
-	CHARGE_ADMITTED, /* the key has no state, but gets a state if all limits pass the packet */
+	CHARGE_REFUSED,	 /* the limit refuses the packet; verdict->refusal is the reason */
+	CHARGE_NO_STATE, /* the packet's key has no state, and does not get one from this packet */
+	CHARGE_ADMITTED, /* the key has no state; it gets one if all limits pass the packet */
 	CHARGE_LOST,	 /* another CPU changed the state meanwhile, so the caller tries again */
 };
 
@@ -99,11 +110,11 @@ static __always_inline enum charge_result charge_refuse(struct verdict *verdict,
 	return CHARGE_REFUSED;
 }
 
-/* A packet and its verdict, which the test build of the programs stores after each packet. */
+/* A packet and its verdict. The test build of the programs stores them after each packet. */
 struct sl_judged {
 	struct sl_prefix source; /* `bits` is 0 if the frame has no source */
-	struct sl_facts facts;	 /* all 0 if the headers after the source address were not read */
-	__u32 version;		 /* policy version that decided about the source */
+	struct sl_facts facts;	 /* all 0 if no header after the source address was read */
+	__u32 version;		 /* policy version that decided about the packet */
 	__u8 reason;		 /* enum sl_reason */
 	__u8 refused;		 /* marks of the limits that refused the packet */
 	__u16 pad;

@@ -69,8 +69,8 @@ static inline __s64 credit_max(__s64 a, __s64 b)
 }
 
 /*
- * Returns the later of two times. If a time in a state is ahead of a CPU's clock, the CPU uses the
- * state's time, so that no credit counts twice.
+ * Returns the later of two times. If a time in a state is later than a CPU's clock, the CPU uses
+ * the time in the state. Otherwise credit could count twice.
  */
 static inline __u64 credit_latest(__u64 a, __u64 b)
 {
@@ -78,10 +78,10 @@ static inline __u64 credit_latest(__u64 a, __u64 b)
 }
 
 /*
- * Returns the cost of a frame in ticks, rounded up. packets: 1 to 65535, more than 1 for a merged
- * buffer. bytes: length of these packets on the wire. The products do not wrap, because a packet
- * costs less than 2^46 ticks, and a byte less than 2^43 before the shift. Merged packets cost at
- * most SL_BURST_TICKS_MAX.
+ * Returns the cost of a frame in ticks, rounded up. packets: 1 to 65535; more than 1 if the kernel
+ * merged packets. bytes: length of these packets on the wire. The products do not wrap, because a
+ * packet costs less than 2^46 ticks, and a byte less than 2^43 before the shift. The result for
+ * packets is at most SL_BURST_TICKS_MAX.
  */
 static inline __u64 credit_cost(const struct sl_limit *limit, __u32 packets, __u32 bytes)
 {
@@ -93,15 +93,16 @@ static inline __u64 credit_cost(const struct sl_limit *limit, __u32 packets, __u
 	       (((limit->cost & fraction) * bytes + fraction) >> SL_BYTE_COST_SHIFT);
 }
 
-/* Returns the cost of `count` packets, each at `cost`, but at most SL_BURST_TICKS_MAX. */
+/* Returns the cost of `count` packets of cost `cost` each, but at most SL_BURST_TICKS_MAX. */
 static inline __u64 credit_multiply(__u64 cost, __u32 count)
 {
 	return count && cost > SL_BURST_TICKS_MAX / count ? SL_BURST_TICKS_MAX : cost * count;
 }
 
 /*
- * Returns how many times a shared limit charges each packet: once, or from `divide_at` on, once for
- * each node, so that each node passes an equal part.
+ * Returns how many times a shared limit charges each packet. Before `divide_at`, each packet is
+ * charged once. From then on, it is charged once for each node, so each node passes an equal part
+ * of the limit.
  */
 static inline __u32 credit_times(__u64 divide_at, __u32 nodes, __u64 now)
 {
@@ -117,19 +118,25 @@ static inline __u64 credit_units(const struct sl_limit *limit, __u64 ticks)
 	       ((ticks % limit->cost << SL_BYTE_COST_SHIFT) / limit->cost);
 }
 
-/* Returns the level that a state needs to pass a packet. A higher cost puts the state in debt. */
+/*
+ * Returns the level that a state needs to pass a packet. If the cost is higher than this level, the
+ * packet puts the state in debt.
+ */
 static inline __s64 credit_needed(const struct sl_limit *limit, __u64 cost)
 {
 	return credit_min(cost, limit->refill);
 }
 
-/* Returns S: the most credit that all slices can hold together, and how long slices are valid. */
+/*
+ * Returns S of a limit: the most credit that all slices together can hold. A slice is valid for the
+ * same time, S ticks.
+ */
 static inline __u64 credit_slices(const struct sl_limit *limit)
 {
 	return limit->burst - limit->refill;
 }
 
-/* Returns the time at which a state will be full (rule 3) if no packet is charged until then. */
+/* Returns the time at which a state will be full if no packet is charged until then (rule 3). */
 static inline __u64 credit_full_at(const struct sl_limit *limit, const struct sl_state *state)
 {
 	return credit_latest(state->empty_at + limit->burst,
@@ -143,12 +150,12 @@ static inline bool credit_is_full(const struct sl_limit *limit, const struct sl_
 }
 
 /*
- * Returns the level of a state in ticks: at most burst, and negative in debt. A clock that is late
- * can only lower the level.
+ * Returns the level of a state in ticks. The level is at most burst, and is negative in debt. If a
+ * CPU's clock is late, the level can only be too low.
  *
- * `full_at` - `empty_at` exceeds burst only after a race: while one CPU stored this `full_at`,
- * another CPU charged the state by an older `full_at`. Before that, the state must have been idle
- * for S longer than it needed to fill. No charge may use the excess, so `full_at` is ignored then.
+ * If `full_at` - `empty_at` exceeds burst, `full_at` is ignored, because no charge may use the
+ * excess. This needs a race: one CPU stores `full_at` while another CPU charges the state by an
+ * older `full_at`. It also needs a state that was idle for S longer than it needed to fill.
  */
 static inline __s64 credit_level(const struct sl_limit *limit, const struct sl_state *state,
 				 __u64 now)
@@ -171,20 +178,22 @@ static inline bool credit_is_low(const struct sl_limit *budget, const struct sl_
 	return credit_level(budget, state, now) < (__s64)(budget->refill / CREDIT_RESERVE);
 }
 
-/* Returns the time at which a packet of this cost can pass if no packet is charged until then. */
+/* Returns the time at which a packet of this cost can pass, if no packet is charged until then. */
 static inline __u64 credit_ready_at(const struct sl_limit *limit, const struct sl_state *state,
 				    __u64 cost)
 {
 	return state->empty_at + credit_needed(limit, cost);
 }
 
-/* Returns a full state, such as `sluice forgive` writes. */
+/* Returns a full state. `sluice forgive` stores such a state. */
 static inline struct sl_state credit_full(const struct sl_limit *limit, __u64 now)
 {
 	return (struct sl_state){.empty_at = now - limit->burst, .full_at = now, .charged_at = now};
 }
 
-/* Returns the state of a new key. nodes: number of nodes that share limits; 0 or 1: this one. */
+/*
+ * Returns the state of a new key. nodes: number of nodes that share limits; 0 or 1: only this node.
+ */
 static inline struct sl_state credit_new(const struct sl_limit *limit, __u32 nodes, __u64 now)
 {
 	struct sl_state state = credit_full(limit, now);
@@ -196,7 +205,9 @@ static inline struct sl_state credit_new(const struct sl_limit *limit, __u32 nod
 	return state;
 }
 
-/* Sets a state's level. A level above `refill` is stored as `full_at` - `empty_at` (rule 1). */
+/*
+ * Sets the level of a state. A level above `refill` is stored as `full_at` - `empty_at` (rule 1).
+ */
 static inline void credit_set_level(const struct sl_limit *limit, struct sl_state *state,
 				    __s64 level, __u64 now)
 {
@@ -204,7 +215,7 @@ static inline void credit_set_level(const struct sl_limit *limit, struct sl_stat
 	state->charged_at = now;
 }
 
-/* Returns the part of `owed` that can be charged: the level cannot go below -SL_BURST_TICKS_MAX. */
+/* Returns how much of `owed` can be charged if the level must not go below -SL_BURST_TICKS_MAX. */
 static inline __u64 credit_debit(const struct sl_state *state, __u64 owed, __u64 now)
 {
 	__s64 room = SL_BURST_TICKS_MAX - credit_span(now, state->empty_at);
@@ -213,8 +224,8 @@ static inline __u64 credit_debit(const struct sl_state *state, __u64 owed, __u64
 }
 
 /*
- * Takes the credit out of a slice. Returns the state's level plus this credit, which is void if it
- * was borrowed before `full_at`.
+ * Removes the credit from a slice. Returns the sum of this credit and the state's level. Credit
+ * that was borrowed before `full_at` is void.
  */
 static inline __s64 credit_take_back(const struct sl_limit *limit, const struct sl_state *state,
 				     struct sl_slice *slice, __u64 now)
@@ -229,9 +240,9 @@ static inline __s64 credit_take_back(const struct sl_limit *limit, const struct 
 }
 
 /*
- * A slice of a shared limit that stores a refusal also counts the packets that it has refused since
- * the state was last charged. That count is in the bits of `until` above the jiffy. The lower 40
- * bits are enough for jiffies64 for 34 years at HZ=1000.
+ * If a slice of a shared limit stores a refusal, it also counts the packets that it refuses until
+ * the state is charged again. The bits of `until` above the jiffy are this count. The lower 40 bits
+ * are enough for jiffies64 for 34 years at HZ=1000.
  */
 #define CREDIT_JIFFY_BITS 40
 #define CREDIT_JIFFY_MASK ((1ULL << CREDIT_JIFFY_BITS) - 1)
@@ -249,16 +260,19 @@ static inline void credit_count_unasked(struct sl_slice *slice, __u32 packets)
 enum credit_answer {
 	CREDIT_PASS,
 	CREDIT_REFUSE,
-	CREDIT_ASK, /* the slice cannot decide, so charge the state */
+	CREDIT_ASK, /* the slice is not enough to decide, so charge the state */
 };
 
-/* Returns whether the slice stores a refusal that also applies to a packet of cost `cost`. */
+/* Returns whether the slice stores a refusal that applies to a packet of this cost. */
 static inline bool credit_refused(const struct sl_slice *slice, __u64 cost)
 {
 	return slice->credit < 0 && (__s64)cost >= -slice->credit;
 }
 
-/* Spends `cost` from a slice. A slice expires at a jiffy: reading jiffies is almost free. */
+/*
+ * Spends `cost` from a slice. A slice expires by jiffies, because reading jiffies costs almost no
+ * time.
+ */
 static inline enum credit_answer credit_spend(struct sl_slice *slice, __u64 cost, __u64 jiffy)
 {
 	if (jiffy > slice->until)
@@ -267,19 +281,19 @@ static inline enum credit_answer credit_spend(struct sl_slice *slice, __u64 cost
 		slice->credit -= cost;
 		return CREDIT_PASS;
 	}
-	/* the upper bits of `until` may count refused packets, so mask them before comparing */
+	/* the upper bits of `until` are a count, so mask them before comparing */
 	return credit_refused(slice, cost) && jiffy <= (slice->until & CREDIT_JIFFY_MASK)
 		       ? CREDIT_REFUSE
 		       : CREDIT_ASK;
 }
 
-/* Returns whether the slice stores a refusal that applies to this cost until after `now`. */
+/* Returns whether the slice stores a refusal of this cost that is valid beyond `now`. */
 static inline bool credit_must_wait(const struct sl_slice *slice, __u64 cost, __u64 now)
 {
 	return credit_refused(slice, cost) && credit_span(now, slice->at.ready) > 0;
 }
 
-/* Makes the refusal in a slice valid until the end of this jiffy, if the limit permits that. */
+/* Makes the refusal in a slice valid until this jiffy ends, if limit->refuse_by_jiffy is set. */
 static inline void credit_refuse_jiffy(const struct sl_limit *limit, struct sl_slice *slice,
 				       __u64 jiffy)
 {
@@ -304,9 +318,9 @@ static inline bool credit_give_back(const struct sl_limit *limit, struct sl_slic
 
 /*
  * Returns the rest of the slice to the state, charges `cost` to the state, and borrows a new slice
- * of at most `fill` (limit->slice, or 0). If the state refuses, returns false; the slice then
- * stores the level that the packet needs and the time at which the state has it. `state` and
- * `slice` are copies: the caller publishes the state by compare-and-swap on `empty_at`.
+ * of at most `fill` (limit->slice, or 0). If the state refuses, returns false, and stores in the
+ * slice the level that the packet needs and the time at which the state reaches that level. `state`
+ * and `slice` are copies. The caller publishes the state by compare-and-swap on `empty_at`.
  */
 static inline bool credit_charge(const struct sl_limit *limit, struct sl_state *state,
 				 struct sl_slice *slice, __u64 fill, __u64 cost, __u64 now,
@@ -338,9 +352,9 @@ static inline bool credit_charge(const struct sl_limit *limit, struct sl_state *
 }
 
 /*
- * Adapts the slices of a bucket to this version of policy number `number`. Slices of another policy
- * are void, and so are slices of limits that got a new id. All other slices expire, so the next
- * packet returns their credit to the state. Stored refusals are cleared.
+ * Adapts the slices of a bucket to this version of policy `number`. Slices of another policy are
+ * void. Slices of a limit with a new id are void. All other slices expire, so the next packet
+ * returns their credit to the state. Stored refusals are removed.
  */
 static inline void slices_fit(struct sl_bucket *bucket, const struct sl_policy *policy,
 			      __u32 number)

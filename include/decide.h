@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Decides about a packet whose source has limits: in which order limits and the budget are charged,
- * and which of them refuses the packet. A file that includes this one first defines the functions
- * below. In the packet path they charge (bpf/charge.h); for `sluice check` they report what a
+ * Decides about a packet whose source has limits. Defines the order in which limits and the budget
+ * are charged. A file that includes this header must define the functions below before the include.
+ * In the packet path these functions charge (bpf/charge.h). For `sluice check` they report what a
  * charge would do (user/state/verdict.c).
  *
  *   limit_is_for()           returns whether a limit matches the packet
@@ -18,9 +18,9 @@
 #include "context.h"
 
 /*
- * Makes states for those keys of a new source that get one, and charges the packet to them. If a
- * limit refuses, sets the verdict's reason. Returns the updated `limits` (LIMIT_PASSED() and the
- * following masks).
+ * Makes a state for each key of a new source that gets one (LIMIT_ADMITTED()), and charges the
+ * packet to it. If a limit that drops refuses the packet, sets verdict->reason. Returns the updated
+ * `limits` (LIMIT_PASSED() and the masks after it).
  */
 static __always_inline __u32 policy_admit(struct packet *packet, const struct sl_policy *policy,
 					  struct sl_bucket *bucket, struct verdict *verdict,
@@ -55,9 +55,9 @@ static __always_inline __u32 policy_admit(struct packet *packet, const struct sl
 }
 
 /*
- * Decides about a packet of a new source. Charges the policy's budget if, under a limit that drops,
- * the packet's key has no established state, and no other limit establishes the source. If the
- * packet passes, makes the states of the source. Returns the updated `limits`.
+ * Decides about a packet of a new source. Charges the policy's budget if a limit that drops has no
+ * established state of the packet's key, and no other limit establishes the source. If the packet
+ * passes, makes the states of the source. Returns the updated `limits`.
  */
 static __always_inline __u32 policy_charge_new(struct packet *packet,
 					       const struct sl_policy *policy,
@@ -76,7 +76,7 @@ static __always_inline __u32 policy_charge_new(struct packet *packet,
 		reason = budget_charge(packet, policy, verdict);
 		if (reason >= SL_FIRST_DROP) {
 			verdict->reason = reason;
-			/* if the budget drops the packet, limits that observe do not count it */
+			/* limits that observe do not count packets that the budget drops */
 			verdict->refused = 0;
 			return limits;
 		}
@@ -90,9 +90,9 @@ static __always_inline __u32 policy_charge_new(struct packet *packet,
 
 /*
  * Charges each limit that matches the packet, until a limit refuses it. Limits that observe are
- * last, so they see only packets that all other limits pass. The budget is charged after all
- * limits, if the packet's key has no established state under one of them. bucket: NULL if it has no
- * slices of this policy. limits: 0, but the verifier must not know that (policy_charge()).
+ * last, so they see only packets that all other limits pass. If the packet's key has no established
+ * state under one of the limits, charges the budget after all limits. bucket: NULL if the bucket
+ * has no slices of this policy. limits: 0, but the verifier must not know that (policy_charge()).
  */
 static __always_inline void policy_decide(struct packet *packet, const struct sl_policy *policy,
 					  struct sl_bucket *bucket, struct verdict *verdict,
@@ -122,7 +122,7 @@ static __always_inline void policy_decide(struct packet *packet, const struct sl
 				limits |= result == CHARGE_ADMITTED ? LIMIT_ADMITTED(limit) : 0;
 				continue;
 			}
-			verdict->refusal = SL_DROP_OVER_LIMIT; /* a new state is empty */
+			verdict->refusal = SL_DROP_OVER_LIMIT; /* a new state has no credit */
 		}
 		verdict->refused |= limit->mark;
 		if (limit->observe)

@@ -24,7 +24,7 @@
 #define identity_half(word) (word)
 #endif
 
-/* Returns whether the source of this IPv6 address is the whole address instead of its /64. */
+/* Returns whether the source of this IPv6 address is the address itself, not its /64. */
 static inline bool identity_is_whole(const __u64 addr[2])
 {
 	const __u64 upper = identity_word(0xffffffff00000000), group3 = identity_word(0xffff0000);
@@ -38,7 +38,7 @@ static inline bool identity_is_whole(const __u64 addr[2])
 	return !(addr[0] & ~upper) && !(addr[1] & upper);
 }
 
-/* Makes a source's key for map `buckets6`, whose first 4 bytes are the key for map `buckets4`. */
+/* Makes a source's key for map `buckets6`. The first 4 bytes are the key for map `buckets4`. */
 static inline void bucket_key(const __u64 addr[2], bool ipv4, __u64 ret[2])
 {
 	ret[0] = addr[0];
@@ -46,8 +46,8 @@ static inline void bucket_key(const __u64 addr[2], bool ipv4, __u64 ret[2])
 }
 
 /*
- * Returns whether a bucket belongs to a key. A bucket stores the complement of its key. So a bucket
- * that the kernel zeroed belongs to no key, because no key is all ones (identity_is_whole()).
+ * Returns whether a bucket belongs to a key. A bucket stores the complement of its key, so a zeroed
+ * bucket would belong to a key of all ones. Such a key does not exist (identity_is_whole()).
  */
 static inline bool bucket_is_of(const struct sl_bucket *bucket, const __u64 key[2])
 {
@@ -55,9 +55,9 @@ static inline bool bucket_is_of(const struct sl_bucket *bucket, const __u64 key[
 }
 
 /*
- * Makes the key under which a limit counts an IPv6 address. If the source is a whole address, and
- * the limit's key length is at most 64, the key is the whole address. There are two exceptions:
- * `per 0` is one key for all addresses, and a key of more than 64 bits has the specified length.
+ * Makes the key under which a limit counts an IPv6 address. If the source is a single address and
+ * the key length is at most 64, the key is the whole address. Exceptions: `per 0` has one key for
+ * all addresses, and a key of more than 64 bits has the specified length.
  */
 static inline void identity_key(const __u64 addr[2], const __u64 mask[2], __u64 ret[2])
 {
@@ -70,8 +70,8 @@ static inline void identity_key(const __u64 addr[2], const __u64 mask[2], __u64 
 /* --- Digests -------------------------------------------------------------------------------- */
 
 struct digest {
-	__u32 place; /* bits of the digest that select a place in a table */
-	__u32 mark;  /* other bits of the digest; a table stores them as tag or fingerprint */
+	__u32 place; /* bits of the digest that are used as an index of a table */
+	__u32 mark;  /* bits of the digest that a table stores as tag or fingerprint */
 };
 
 /*
@@ -87,8 +87,9 @@ static inline __u64 digest_sum(const __u64 *secret, const __u64 addr[2])
 }
 
 /*
- * Maps each sum of the hash to a different digest. Without this mixing, consecutive addresses,
- * whose sums are an arithmetic progression, would fill some sets twice and others not at all.
+ * Maps each sum of the hash to a different digest. The sums of consecutive addresses are an
+ * arithmetic progression. If they were not mixed, they would fill some sets twice and leave others
+ * empty.
  */
 static inline struct digest digest_mix(__u64 sum)
 {

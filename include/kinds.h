@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * The kinds of limit, with one interface: pure functions of a limit, the words of its state, a cost
- * and a time. Packet path, command line, tests and fuzzers use these functions only.
+ * and a time. The packet path, the command line, tests and fuzzers use no other functions for
+ * charges.
  *
  * kind             the word that decides                    passes                     header
  * SL_TOKEN_BUCKET  empty_at: when the bucket was empty      burst + rate x t in any t  credit.h
  * SL_WINDOW        window: what counts now                  N in any T                 window.h
  * SL_SHAPE         ready_at: when the next packet departs   one per 1/rate, later      shape.h
  *
- * Only a token bucket borrows into slices (credit.h). For other kinds a slice only stores a
+ * Only a token bucket borrows into slices (credit.h). A slice of another kind only stores a
  * refusal, for one jiffy.
  */
 #ifndef SLUICE_KINDS_H
@@ -18,7 +19,7 @@
 #include "shape.h"
 #include "window.h"
 
-/* Inlining makes `kind` a constant, so that only the code of that kind is compiled in. */
+/* Inlining makes `kind` a constant, so the compiler drops the code of all other kinds. */
 #ifndef __always_inline
 #define __always_inline inline __attribute__((always_inline))
 #endif
@@ -27,19 +28,19 @@
 
 /*
  * A block: for a time after an overrun, a state refuses every packet that its limit matches. Every
- * kind that drops may block. A block is stored in one word: its end in ticks, or 0 if there was no
- * block yet. It does not change the level of the state, which refills during the block. If a block
- * were debt in `empty_at`, the state would be empty when the block ends, and two packets in a row
- * would begin the next block.
+ * kind that drops may block. One word stores the end of a block in ticks, or 0 before the first
+ * block. A block does not change the level of the state, so the state refills during the block. If
+ * a block were debt in `empty_at`, the state would be empty when the block ends, and two packets in
+ * a row would begin the next block.
  *
  * Clocks count whole nanoseconds, so the lowest 4 bits of an end are free. If blocks escalate,
- * these bits store the steps: how often the length was multiplied. If a new block begins sooner
- * after the end of the last block than the last block was long, the new block has one step more
- * than the last block. With `steps_max` steps, a block has length `block_max`. For each length of
- * the last block that passed without a block, the new block has one step less.
+ * these bits store the number of steps. Each step multiplies the length by `escalate`. If a new
+ * block begins sooner after the end of the last block than the last block was long, the new block
+ * has one step more than the last block. With `steps_max` steps, a block has length `block_max`.
+ * One step is removed for each span without a block that is as long as the last block.
  */
 #define BLOCK_STEPS_BITS 4
-#define BLOCK_STEPS_MAX	 15ULL /* largest number of steps; also the mask of their bits */
+#define BLOCK_STEPS_MAX	 15ULL /* largest number of steps, and the mask of their bits */
 
 /* Returns a block's length after `steps` escalations: block x escalate^steps, at most block_max. */
 static inline __u64 block_length(const struct sl_limit *limit, __u64 steps)
@@ -48,10 +49,10 @@ static inline __u64 block_length(const struct sl_limit *limit, __u64 steps)
 
 	if (steps && steps >= limit->steps_max)
 		return limit->block_max;
-	/* no branch: each branch would double the number of paths that the verifier walks */
+	/* no branch, because each branch would double the paths that the verifier walks */
 	for (int bit = 0; bit < BLOCK_STEPS_BITS; bit++) {
 		length *= 1 + (power - 1) * (steps >> bit & 1);
-		power *= power; /* may wrap, but only if no further bit of `steps` is set */
+		power *= power; /* may wrap, but then no higher bit of `steps` is set */
 	}
 	return length;
 }
@@ -69,7 +70,10 @@ static inline bool block_holds(const struct sl_limit *limit, const struct sl_sta
 	       credit_span(now, block_end(limit, state)) > 0;
 }
 
-/* Returns the number of escalation steps of a block that begins now. No block may be in force. */
+/*
+ * Returns the number of escalation steps of a block that begins now. Call it only if no block is in
+ * force.
+ */
 static inline __u64 block_steps(const struct sl_limit *limit, const struct sl_state *state,
 				__u64 now)
 {
@@ -83,7 +87,7 @@ static inline __u64 block_steps(const struct sl_limit *limit, const struct sl_st
 	return credit_min(credit_max(0, credit_span(back, steps + 1)), limit->steps_max);
 }
 
-/* Returns `blocked_until` for a block that begins now. It is never 0, which would mean no block. */
+/* Returns `blocked_until` of a block that begins now. Never returns 0, which means no block. */
 static inline __u64 block_next(const struct sl_limit *limit, const struct sl_state *state,
 			       __u64 now)
 {
@@ -97,23 +101,28 @@ static inline __u64 block_next(const struct sl_limit *limit, const struct sl_sta
 
 /* --- Charges -------------------------------------------------------------------------------- */
 
-/* The arguments of charging one packet. */
+/* The arguments of kind_charge() for one packet. */
 struct kind_charge {
 	__u64 cost;	/* cost of the packet, computed by credit_cost() */
-	__u64 borrow;	/* most credit that the slice may borrow in addition to `cost` */
+	__u64 borrow;	/* most credit to borrow into the slice, in addition to `cost` */
 	__u64 now;	/* time of the packet, from kind_now() */
-	__u64 earliest; /* shape: time before which the packet may not depart; 0: none */
+	__u64 earliest; /* shape: time before which the packet must not depart; 0: none */
 	__u64 jiffy;
 };
 
-/* Returns a packet's time, or the last charge's if that is later, because CPUs' clocks differ. */
+/*
+ * Returns the time of a packet, or the time of the last charge if that is later, because CPU clocks
+ * differ.
+ */
 static inline __u64 kind_now(enum sl_kind kind, const struct sl_state *state, __u64 now)
 {
 	now = credit_latest(now, state->charged_at);
 	return kind == SL_TOKEN_BUCKET ? credit_latest(now, state->full_at) : now;
 }
 
-/* Returns the state of a new key. nodes: number of nodes that share limits; 0 or 1: this one. */
+/*
+ * Returns the state of a new key. nodes: number of nodes that share limits; 0 or 1: only this node.
+ */
 static inline struct sl_state kind_new(enum sl_kind kind, const struct sl_limit *limit, __u32 nodes,
 				       __u64 now)
 {
@@ -122,12 +131,12 @@ static inline struct sl_state kind_new(enum sl_kind kind, const struct sl_limit 
 	return kind == SL_SHAPE ? shape_full(now) : credit_new(limit, nodes, now);
 }
 
-/* Returns the amount that a new state can be charged: packets or bytes for a window, or ticks. */
+/* Returns how much more a new state can be charged: ticks, or for a window packets or bytes. */
 static inline __u64 kind_left(const struct sl_limit *limit, const struct sl_state *state, __u64 now)
 {
 	if (limit->kind == SL_WINDOW)
 		return window_left(limit, state);
-	if (limit->kind == SL_SHAPE) /* + 1: a packet may wait for exactly the horizon */
+	if (limit->kind == SL_SHAPE) /* + 1, because a packet may wait for exactly the horizon */
 		return limit->horizon + 1 - shape_wait(state, now);
 	return credit_max(0, credit_span(state->empty_at, now));
 }
@@ -140,14 +149,14 @@ static inline struct sl_state kind_full(const struct sl_limit *limit, __u64 now)
 	return limit->kind == SL_SHAPE ? shape_full(now) : credit_full(limit, now);
 }
 
-/* Moves a state on to a time: a window drops the sub-windows that are older than its span. */
+/* Updates a state to a time. A window drops the sub-windows that are older than its span. */
 static inline void kind_roll(const struct sl_limit *limit, struct sl_state *state, __u64 now)
 {
 	if (limit->kind == SL_WINDOW)
 		window_roll(limit, state, now);
 }
 
-/* Returns the reason for which a state that is not blocked refuses a packet of this cost. */
+/* Returns the reason to drop if a state that is not blocked refuses a packet of this cost. */
 static inline enum sl_reason kind_refusal(const struct sl_limit *limit, __u64 cost)
 {
 	if (limit->kind == SL_SHAPE)
@@ -157,10 +166,10 @@ static inline enum sl_reason kind_refusal(const struct sl_limit *limit, __u64 co
 }
 
 /*
- * Stores in a slice that the state refuses packets until the jiffy ends. A refusal is not valid for
- * longer, because a refund or `sluice forgive` can end it. A shape's refusal applies to packets of
- * any cost. If a packet is too large to ever pass, its refusal is not stored, because the next
- * packet may pass.
+ * Stores in a slice that the state refuses packets until the jiffy ends. After the jiffy a refund
+ * or `sluice forgive` may have changed the state. A shape's refusal applies to packets of any cost.
+ * If a packet is too large to ever pass, its refusal is not stored, because a smaller packet may
+ * pass.
  */
 static inline void kind_remember(const struct sl_limit *limit, struct sl_slice *slice,
 				 const struct kind_charge *charge)
@@ -183,7 +192,7 @@ static __always_inline bool kind_charge_unblocked(enum sl_kind kind, const struc
 	if (kind == SL_WINDOW ? window_charge(limit, state, charge->cost)
 			      : shape_charge(limit, state, charge->cost, charge->now,
 					     charge->earliest, &slice->at.departs)) {
-		slice->credit = 0; /* remove an earlier refusal from the slice */
+		slice->credit = 0; /* remove an earlier refusal */
 		return true;
 	}
 	kind_remember(limit, slice, charge);
@@ -210,28 +219,33 @@ static __always_inline bool kind_charge(enum sl_kind kind, const struct sl_limit
 	return kind_charge_unblocked(kind, limit, state, slice, charge, now);
 }
 
-/* Returns whether this refusal begins a block: not if the packet is too large to ever pass. */
+/*
+ * Returns whether a refusal begins a block. A packet that is too large to ever pass begins no
+ * block.
+ */
 static inline bool kind_blocks(const struct sl_limit *limit, __u64 cost)
 {
 	return limit->block && kind_refusal(limit, cost) != SL_DROP_OVERSIZE;
 }
 
 /*
- * Undoes a charge that was made at time `at`, on a copy of a state. Returns false if a window
- * cannot separate the charge from later charges. A shape's next slot becomes earlier: if another
- * packet was charged meanwhile, two packets may depart together, but never more packets by then
- * than the rate allows.
+ * Undoes a charge of time `at`, on a copy of a state. Returns false if a window cannot separate the
+ * charge from later charges. A shape's next slot becomes earlier. If another packet was charged
+ * meanwhile, two packets may depart together, but their number by then stays within the rate.
  */
 static inline bool kind_give_back(const struct sl_limit *limit, struct sl_state *state, __u64 cost,
 				  __u64 at)
 {
 	if (limit->kind == SL_WINDOW)
 		return window_give_back(limit, state, cost, at);
-	state->empty_at -= cost; /* a shape's state has `ready_at` in this word */
+	state->empty_at -= cost; /* for a shape this word is `ready_at` */
 	return true;
 }
 
-/* Returns how much to add to a new state's first word if earlier packets cost `owed`. */
+/*
+ * Returns how much to add to the first word of a new state, if packets that cost `owed` passed
+ * before the state existed.
+ */
 static inline __u64 kind_debit(const struct sl_limit *limit, const struct sl_state *state,
 			       __u64 owed, __u64 now)
 {
@@ -244,12 +258,12 @@ static inline __u64 kind_debit(const struct sl_limit *limit, const struct sl_sta
 
 #define KIND_NEVER (~0ULL)
 
-/* What a limit would decide about a packet that arrives now, without charging the packet. */
+/* What a limit would decide about a packet that arrives now. The packet is not charged. */
 struct decision {
 	bool allowed;
 	__u64 remaining;      /* packets or bytes that would pass now */
 	__u64 retry_after;    /* ticks until this packet would pass; KIND_NEVER: never */
-	__u64 remaining_then; /* packets or bytes that would pass after `retry_after` */
+	__u64 remaining_then; /* packets or bytes that would pass at the end of `retry_after` */
 	__u64 full_in;	      /* ticks until the state is full */
 };
 
@@ -303,7 +317,7 @@ static inline struct decision shape_decide(const struct sl_limit *limit,
 
 	return (struct decision){
 		.allowed = allowed,
-		/* + 1: a further packet may wait for exactly the horizon */
+		/* + 1, because one more packet may wait for exactly the horizon */
 		.remaining = allowed ? credit_units(limit, horizon - wait) + 1 : 0,
 		.retry_after = allowed ? 0 : wait - horizon,
 		.remaining_then = allowed ? credit_units(limit, horizon - wait) + 1 : 1,
@@ -313,9 +327,9 @@ static inline struct decision shape_decide(const struct sl_limit *limit,
 
 /*
  * Returns what a limit would decide about a packet, without charging it. held: ticks of credit in
- * the slices of a token bucket, which count as remaining. During a block nothing remains, and
- * `remaining_then` is the amount at the end of the block. Times are relative to `now`, even if the
- * clock of another CPU is ahead.
+ * the slices of a token bucket. This credit counts as remaining. During a block, `remaining` is 0,
+ * and `remaining_then` is the amount at the end of the block. Times are relative to `now`, even if
+ * the clock of another CPU is ahead.
  */
 static inline struct decision kind_decide(const struct sl_limit *limit,
 					  const struct sl_state *state, __u64 held, __u64 cost,
@@ -327,7 +341,7 @@ static inline struct decision kind_decide(const struct sl_limit *limit,
 
 	if (blocked)
 		at = block_end(limit, state);
-	else if (limit->kind == SL_SHAPE) /* a shape computes delays by the packet's CPU's clock */
+	else if (limit->kind == SL_SHAPE) /* a shape uses the clock of the packet's CPU */
 		at = now;
 	if (limit->kind == SL_WINDOW)
 		decision = window_decide(limit, state, cost, at);

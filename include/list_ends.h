@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Finds which part of a rule is in force: the content of a rule that packets see in a generation,
- * without expired lists and without list entries that have expired. Pure functions. Times are in
- * the unit of struct sl_rule_content.
+ * Finds the content of a rule that is in force in a generation. Expired lists and expired list
+ * entries are left out. Pure functions. Times are in the unit of struct sl_rule_content.
  */
 #ifndef SLUICE_LIST_ENDS_H
 #define SLUICE_LIST_ENDS_H
 
 #include "sluice.h"
 
-/* Returns the content of a rule (`cur` or `prev`) that packets see in this generation. */
+/* Returns `cur` or `prev` of a rule: the content that is in force in this generation. */
 static inline const struct sl_rule_content *rule_content(const struct sl_rule *rule,
 							 __u32 generation)
 {
@@ -31,7 +30,10 @@ static inline __u32 end_first(__u32 a, __u32 b)
 	return b && (!a || b < a) ? b : a;
 }
 
-/* Removes expired lists from a mask. Lowers *end to the earliest expiry of the remaining lists. */
+/*
+ * Removes expired lists from mask `lists`. Lowers *end to the earliest expiry of the remaining
+ * lists.
+ */
 static inline __u64 lists_in_force(const struct sl_gate *gate, __u64 lists, __u32 now, __u32 *end)
 {
 	__u64 left = lists & gate->lists_ending;
@@ -50,10 +52,10 @@ static inline __u64 lists_in_force(const struct sl_gate *gate, __u64 lists, __u3
 }
 
 /*
- * Returns the mask `lists`, without list `timed` if the prefix's entry on that list has expired.
- * until: the expiry of the entry; 0: never. Lowers *end to `until` if that is in the future. If a
- * new list gets the index of an expired list, the new list does not apply to the prefix until a
- * command writes the rule.
+ * Returns the mask `lists`, without list `timed` if the prefix's entry on that list expired at
+ * `until`. 0 means that the entry never expires. If the expiry is in the future, lowers *end to
+ * `until`. If a new list gets the index of an expired list, the new list does not apply to the
+ * prefix until a command writes the rule.
  */
 static inline __u64 entries_in_force(__u64 lists, __u32 until, __u32 timed, __u32 now, __u32 *end)
 {

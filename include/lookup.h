@@ -23,12 +23,16 @@
  * allows, all denies by lists are ignored, and the longest of the remaining rules decides.
  */
 struct lookup {
-	__u32 version; /* policy version that decides; 0 if no rule decides */
-	/* earliest expiry that may change `version`, in the unit of sl_rule_content; 0: none */
+	__u32 version; /* policy version that decides; 0: no rule decides */
+	/* earliest time at which `version` may change, in the unit of sl_rule_content; 0: never */
 	__u32 until;
-	/* the `version` to use if a runtime allow overrides a list's deny; 0: none known yet */
+	/*
+	 * version that decides if a runtime allow overrides the denies of lists; 0: none found yet
+	 */
 	__u32 without;
-	/* 1 if a list denies the source, which only a shorter prefix's runtime allow overrides */
+	/*
+	 * 1 if a list denies the source, so only a runtime allow of a shorter prefix can allow it
+	 */
 	__u32 listed;
 };
 
@@ -38,9 +42,8 @@ static __always_inline __u32 access_version(enum sl_access word)
 }
 
 /*
- * Returns the mask `lists` without lists that have expired, and without list `timed` if the
- * prefix's entry on that list expired at `until`. Lowers lookup->until to the earliest expiry in
- * the future.
+ * Returns the lists of mask `lists` that are in force. List `timed` is not in force if the prefix's
+ * entry on it expired at `until`. Lowers lookup->until to the earliest future expiry.
  */
 BPF_GLOBAL __u64 lookup_lists(__u64 lists, __u32 until, __u32 timed, const struct sl_gate *gate,
 			      struct lookup *lookup)
@@ -53,7 +56,10 @@ BPF_GLOBAL __u64 lookup_lists(__u64 lists, __u32 until, __u32 timed, const struc
 	return lists_in_force(gate, lists, now, &lookup->until);
 }
 
-/* Returns what the lists of a prefix decide: allow if any list allows, otherwise deny or none. */
+/*
+ * Returns what the lists of a prefix decide: allow if one of its lists allows, otherwise deny, or
+ * SL_ACCESS_NONE if no list of the prefix is in force.
+ */
 static __always_inline enum sl_access lookup_list_access(const struct sl_rule_content *content,
 							 const struct sl_gate *gate,
 							 struct lookup *lookup)
@@ -67,7 +73,9 @@ static __always_inline enum sl_access lookup_list_access(const struct sl_rule_co
 	return lists ? SL_ACCESS_DENY : SL_ACCESS_NONE;
 }
 
-/* Adds the rule of the next shorter prefix to a lookup. Returns whether the lookup is complete. */
+/*
+ * Updates a lookup by the rule of the next shorter prefix. Returns whether the lookup is complete.
+ */
 static __always_inline bool lookup_add(const struct sl_rule_content *content,
 				       const struct sl_gate *gate, struct lookup *lookup)
 {

@@ -2,26 +2,26 @@
 /*
  * Decides whether a limit applies to a packet, by the facts of its headers. Pure functions.
  *
- * If a header should be in the packet but cannot be read (SL_FACT_UNREAD), the packet matches
- * whatever a limit requires of that header. Otherwise a packet could evade a limit by headers that
- * are too deep or truncated.
+ * If a header should be in the packet but cannot be read (SL_FACT_UNREAD), every requirement on
+ * that header is satisfied. Otherwise a packet could evade a limit by headers that are too deep or
+ * truncated.
  *
  * A fragment after the first has no ports or flags, so it matches only limits on `fragment`, `any`
- * or its protocol. In IPv6 only the first fragment has the protocol that receivers use
- * (SL_FACT_HIDDEN), so each other fragment matches all limits on a protocol.
+ * or its protocol. In IPv6, only the first fragment has the protocol that receivers use. So later
+ * fragments (SL_FACT_HIDDEN) match every limit on a protocol.
  */
 #ifndef SLUICE_MATCH_H
 #define SLUICE_MATCH_H
 
 #include "sluice.h"
 
-/* What a packet's headers show, to compare with the matches of limits. */
+/* What a packet's headers show. Limits compare it with their matches. */
 struct sl_facts {
 	__u16 facts; /* bits of enum sl_fact; SL_FACT_ANY is always set */
-	__u8 proto;  /* protocol after all extension headers, if SL_FACT_PROTO is set */
+	__u8 proto;  /* protocol number after all extension headers, if SL_FACT_PROTO is set */
 	__u8 pad;
 	__u16 port; /* destination port in host order, if SL_FACT_PORT is set */
-	__u16 vlan; /* VLAN id of the first tag with an id other than 0; 0: none */
+	__u16 vlan; /* id of the first VLAN tag with an id other than 0; 0: no such tag */
 };
 
 #define PROTO_ICMP   1
@@ -41,7 +41,7 @@ static inline __u16 facts_of_proto(__u8 proto, bool ipv4)
 	return proto == icmp ? SL_FACT_PROTO | SL_FACT_ICMP : SL_FACT_PROTO;
 }
 
-/* Returns the facts of a packet whose transport header cannot be read as far as needed. */
+/* Returns the facts of a packet if matches need more of its transport header than can be read. */
 static inline __u16 facts_unread(__u16 facts)
 {
 	/* if the TCP flags cannot be read, as in a first fragment of 8 bytes, assume SYN */
@@ -58,7 +58,7 @@ static inline bool match_port(const struct sl_match *match, const struct sl_fact
 	return false;
 }
 
-/* The facts that depend on a packet's transport protocol. */
+/* The facts that are known only if a packet's transport protocol is known. */
 #define MATCH_PROTOCOLS (SL_FACT_TCP | SL_FACT_UDP | SL_FACT_ICMP | SL_FACT_PROTO)
 
 static inline bool match_packet(const struct sl_match *match, const struct sl_facts *packet)
@@ -82,7 +82,7 @@ static inline bool match_is_egress(const struct sl_limit *limit)
 	return limit->key_dst || limit->kind == SL_SHAPE;
 }
 
-/* Returns whether a limit applies to a packet. match: the match of the limit, by its slot. */
+/* Returns whether a limit with match `match` applies to a packet. */
 static inline bool match_limit(const struct sl_limit *limit, const struct sl_match *match,
 			       const struct sl_facts *packet, bool egress)
 {

@@ -11,9 +11,9 @@
  * virtual scheduling form of the leaky bucket (ITU-T I.371, annex A), except that packets wait
  * instead of being lost.
  *
- * If another shape or the sender's pacing delays a packet, it departs after its slot begins, and
- * does not delay other packets of its key. So in any span t at most rate x t departs, plus packets
- * that were delayed in this way, which are at most rate x longest horizon.
+ * Another shape, or the sender's pacing, may delay a packet beyond the start of its slot. Such a
+ * delay does not delay other packets of the key. So in any span t, at most rate x t departs, plus
+ * packets with such a delay: at most rate x longest horizon.
  *
  * Units: ticks. A horizon is at most SL_BURST_TICKS_MAX.
  */
@@ -22,15 +22,15 @@
 
 #include "credit.h"
 
-/* Returns how long a packet that arrives at `now` has to wait, in ticks. */
+/* Returns how long a packet that arrives at `now` must wait, in ticks. */
 static inline __u64 shape_wait(const struct sl_state *state, __u64 now)
 {
 	return credit_max(0, credit_span(now, state->ready_at));
 }
 
 /*
- * Returns whether the sender delays the packet to a time beyond the horizon. wanted: that time, or
- * 0 if the sender sets none. Such a packet is refused without a charge, and no slice stores its
+ * Returns whether the sender delays the packet until after the horizon. wanted: departure time that
+ * the sender requests; 0: none. Such a packet is refused and not charged. No slice stores its
  * refusal, because other packets may depart earlier.
  */
 static inline bool shape_is_too_late(const struct sl_limit *limit, __u64 wanted, __u64 now)
@@ -38,16 +38,16 @@ static inline bool shape_is_too_late(const struct sl_limit *limit, __u64 wanted,
 	return wanted && credit_span(now, wanted) > (__s64)limit->horizon;
 }
 
-/* Returns a state in which the next packet departs at once, as for a new key. */
+/* Returns the state of a new key, in which the next packet departs at once. */
 static inline struct sl_state shape_full(__u64 now)
 {
 	return (struct sl_state){.ready_at = now, .charged_at = now};
 }
 
 /*
- * Charges a copy of a state, which the caller publishes by compare-and-swap on `ready_at`. Returns
- * false if the slot would begin after the horizon. earliest: time before which the packet may not
- * depart; 0: none. Sets *ret to the departure time.
+ * Charges a copy of a state. The caller publishes the copy by compare-and-swap on `ready_at`.
+ * Returns false if the slot would begin after the horizon. earliest: time before which the packet
+ * must not depart; 0: none. Sets *ret to the departure time.
  */
 static inline bool shape_charge(const struct sl_limit *limit, struct sl_state *state, __u64 cost,
 				__u64 now, __u64 earliest, __u64 *ret)
@@ -58,7 +58,7 @@ static inline bool shape_charge(const struct sl_limit *limit, struct sl_state *s
 		return false;
 	state->ready_at = slot + cost;
 	state->charged_at = credit_latest(state->charged_at, now);
-	/* `earliest` 0 means none, but times wrap, so 0 may compare as later than `slot` */
+	/* compare `earliest` only if it is not 0: times wrap, so 0 may be later than `slot` */
 	*ret = earliest ? credit_latest(slot, earliest) : slot;
 	return true;
 }

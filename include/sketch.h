@@ -6,7 +6,7 @@
  * The sketch is a HeavyKeeper (Gong et al., "HeavyKeeper: An Accurate Algorithm for Finding Top-k
  * Elephant Flows", USENIX ATC 2018) with one row. A slot stores the fingerprint of one key and its
  * count. If a packet of another key selects the slot, it lowers the count by one with probability
- * 2^-count; if the count is one, it replaces the key instead.
+ * 2^-count. If the count would become 0, the other key gets the slot with count 1.
  *
  * Errors. A spoofed source is taken for a source that was seen before if its 24-bit fingerprint is
  * in a slot whose count has reached FLOOD_MIN_HITS. The hash is strongly universal and its secret
@@ -25,12 +25,17 @@
 
 #include "identity.h"
 
-#define SKETCH_COUNT 0xffU /* mask of the count in a slot; other bits: the key's fingerprint */
+#define SKETCH_COUNT 0xffU /* mask of the count in a slot; other bits: fingerprint of the key */
 
-/* Largest count of a slot: above FLOOD_MIN_HITS, but low, to free the slot of an idle key soon. */
+/*
+ * Largest count of a slot. It exceeds FLOOD_MIN_HITS, but is low, so the slot of an idle key is
+ * soon free.
+ */
 #define SKETCH_MOST 16
 
-/* Another key lowers a count with probability 2^-count, but with 2^-8 if the count is above 8. */
+/*
+ * A packet of another key lowers a count with probability 2^-count, or 2^-8 if the count exceeds 8.
+ */
 #define SKETCH_COIN 8
 
 /* Returns the index in map `sketches` of the line (a cache line) in which this CPU counts a key. */
@@ -39,7 +44,7 @@ static inline __u32 sketch_line(const struct sl_params *params, struct digest di
 	return cpu * (params->sketch_mask + 1) + (digest.place & params->sketch_mask);
 }
 
-/* Returns a key's slot in its line, by bits that select neither the line nor the fingerprint. */
+/* Returns a key's slot in its line, from digest bits that select neither line nor fingerprint. */
 static inline __u32 sketch_slot(struct digest digest)
 {
 	return digest.place >> 28;
@@ -52,18 +57,21 @@ static inline __u32 sketch_print(struct digest digest)
 	return digest.mark & ~SKETCH_COUNT;
 }
 
-/* Returns all ones if `coin` is 0, otherwise 0, without a branch, which would be unpredictable. */
+/*
+ * Returns all ones if `coin` is 0, otherwise 0. Uses no branch, because the CPU could not predict
+ * it.
+ */
 static inline __u32 coin_wins(__u32 coin)
 {
 	__u64 below = (__u64)coin - 1;
 
-	__asm__ volatile("" : "+r"(below)); /* without this asm, clang would compile a branch */
+	__asm__ volatile("" : "+r"(below)); /* the asm keeps clang from compiling a branch */
 	return below >> 32;
 }
 
 /*
  * Counts a packet of a key. Returns the key's count, including this packet. coin: a number that
- * changes with each packet, and is mixed with the 8 bits of the digest that are not in the
+ * differs from packet to packet. It is mixed with the 8 bits of the digest that are not in the
  * fingerprint.
  */
 static inline __u32 sketch_hit(__u32 *slot, struct digest digest, __u32 coin)
@@ -80,7 +88,7 @@ static inline __u32 sketch_hit(__u32 *slot, struct digest digest, __u32 coin)
 	return 1;
 }
 
-/* Returns the count of a key in its slot, or 1 if the slot belongs to another key. */
+/* Returns a key's count from its slot. Returns 1 if the slot belongs to another key. */
 static inline __u32 sketch_hits(__u32 slot, struct digest digest)
 {
 	return (slot & ~SKETCH_COUNT) == sketch_print(digest) && slot & SKETCH_COUNT
@@ -88,7 +96,7 @@ static inline __u32 sketch_hits(__u32 slot, struct digest digest)
 		       : 1;
 }
 
-/* Clears a key's slot, unless the slot belongs to another key. */
+/* Clears a key's slot if the slot belongs to the key. */
 static inline void sketch_clear(__u32 *slot, struct digest digest)
 {
 	if ((*slot & ~SKETCH_COUNT) == sketch_print(digest))
@@ -97,22 +105,28 @@ static inline void sketch_clear(__u32 *slot, struct digest digest)
 
 /* --- The rate of new keys on one CPU -------------------------------------------------------- */
 
-/* Returns the number of the interval (about 64 ms) in which a jiffy is. It is never 0. */
+/*
+ * Returns the number of the interval that contains a jiffy. An interval is about 64 ms. Never
+ * returns 0.
+ */
 static inline __u64 flood_interval(const struct sl_params *params, __u64 jiffy)
 {
 	return (jiffy >> params->interval_shift) + 1;
 }
 
-/* During a flood, a key gets an entry only after it was seen more than this many times. */
+/* During a flood, a key gets an entry only after it was seen more than FLOOD_MIN_HITS times. */
 #define FLOOD_MIN_HITS 2
 
-/* Returns whether a CPU sees a flood of new keys. budgeted: 1: keys of policies with a budget. */
+/*
+ * Returns whether a CPU sees a flood of new keys. budgeted: true for keys under policies with a
+ * budget.
+ */
 static inline bool flood_is_on(const struct sl_admission *here, bool budgeted, __u64 jiffy)
 {
 	return jiffy < here->flood_until[budgeted];
 }
 
-/* Returns whether a CPU is in a flood of new keys, of policies with or without a budget. */
+/* Returns whether a CPU sees a flood of new keys, under policies with or without a budget. */
 static inline bool flood_is_any(const struct sl_admission *here, __u64 jiffy)
 {
 	return flood_is_on(here, false, jiffy) || flood_is_on(here, true, jiffy);

@@ -20,10 +20,10 @@
 #define SL_TICKS_PER_NS	 16ULL
 #define SL_TICKS_PER_SEC (1000000000ULL * SL_TICKS_PER_NS)
 
-/* Longest refill and highest cost, 2.28 years: differences of times then fit in signed 64 bits. */
+/* Longest refill and highest cost: 2.28 years. Differences of such times fit in signed 64 bits. */
 #define SL_BURST_TICKS_MAX (1ULL << 60)
 
-/* Costs of a byte have a unit of 1/65536 tick, because a tick is too coarse above 1 Gbit/s. */
+/* The cost of a byte is in units of 1/65536 tick, because a tick is too coarse above 1 Gbit/s. */
 #define SL_BYTE_COST_SHIFT 16
 
 /* Why a packet passed or was dropped. Each packet is counted under exactly one reason. */
@@ -37,14 +37,14 @@ enum sl_reason {
 	SL_PASS_NOT_IP,	    /* the packet is neither IPv4 nor IPv6 */
 	SL_PASS_SHORT,	    /* the frame ends before its EtherType */
 	SL_PASS_BAD_HEADER, /* the IP header contradicts the EtherType, or is too short */
-	/* reasons to drop; without rules in the gate, packets with the first two pass (packet.h) */
+	/* reasons to drop; if the gate has no rules, packets with the first two pass (packet.h) */
 	SL_DROP_UNREADABLE,   /* the frame ends within its IP header, or could not be read */
 	SL_DROP_VLAN_DEPTH,   /* the frame has more than eight VLAN tags */
 	SL_DROP_OVER_LIMIT,   /* a limit had no credit */
 	SL_DROP_OVERSIZE,     /* the packet alone exceeds a window, so it can never pass */
 	SL_DROP_OVER_HORIZON, /* a shape would delay the packet beyond the horizon */
 	SL_DROP_BLOCKED,      /* the packet's key is blocked, because it exceeded a limit before */
-	SL_DROP_OVER_BUDGET,  /* the source is new, and the policy's budget had no credit */
+	SL_DROP_OVER_BUDGET,  /* the source is new, and the budget for new sources had no credit */
 	SL_DROP_DENIED,	      /* the rules deny the source */
 	SL_DROP_CONTENDED,    /* at each try to charge the state, another CPU changed it first */
 	SL_REASONS,
@@ -59,22 +59,22 @@ struct sl_cell {
 /* Largest number of limits in a policy. */
 #define SL_LIMITS_MAX 4
 
-/* Counters of a policy on one CPU, in map `counters` by policy number. No counter is ever reset. */
+/* Counters of a policy on one CPU, in map `counters` by policy number. They are never reset. */
 struct sl_counters {
 	struct sl_cell reason[SL_REASONS];
-	struct sl_cell refused[SL_LIMITS_MAX]; /* packets that exceeded a limit, by its slot */
+	struct sl_cell refused[SL_LIMITS_MAX]; /* packets over a limit, by the limit's slot */
 };
 
 /*
  * The number of a policy is its index in map `counters`. Policy n has two versions in map
  * `policies`, 2n and 2n + 1. A change writes the version that packets do not use, and then switches
- * to it. The numbers below SL_POLICY_FIRST have no limits, only counters.
+ * to it. Numbers below SL_POLICY_FIRST have counters, but no limits.
  */
 enum sl_policy_number {
 	SL_POLICY_NONE,	 /* no rule covers the source, or the frame has no source */
 	SL_POLICY_ALLOW, /* the source is allowed */
 	SL_POLICY_DENY,	 /* the source is denied */
-	SL_POLICY_FIRST, /* the first number of a policy with limits */
+	SL_POLICY_FIRST, /* first number of a policy that can have limits */
 };
 #define SL_POLICY_VERSION(policy) ((policy) << 1)
 
@@ -99,14 +99,14 @@ enum sl_family {
 struct sl_prefix {
 	__u32 bits;   /* significant bits: SL_FAMILY_BITS + prefix length, or 0 for `default` */
 	__u32 family; /* SL_FAMILY_IPV4 or SL_FAMILY_IPV6, in network byte order */
-	__u8 addr[16] __attribute__((aligned(8))); /* also read as two 64-bit words */
+	__u8 addr[16] __attribute__((aligned(8))); /* aligned to be read as two words */
 };
 
 enum sl_rate_unit {
 	SL_RATE_PPS,
 	SL_RATE_PER_MIN,
 	SL_RATE_PER_HOUR,
-	SL_RATE_BITS, /* bits per second, Ethernet header included */
+	SL_RATE_BITS, /* bits per second; the Ethernet header counts */
 };
 
 enum sl_burst_unit {
@@ -130,46 +130,46 @@ enum sl_start {
 enum sl_shared {
 	SL_SHARED_NO,
 	SL_SHARED_YES,	 /* all nodes that run `sluice share` share the limit */
-	SL_SHARED_BLOCK, /* like SL_SHARED_YES, and a block at one node blocks at all nodes */
+	SL_SHARED_BLOCK, /* like SL_SHARED_YES; if a node blocks a key, all nodes block it */
 };
 
 /* The kinds of limit (include/kinds.h). */
 enum sl_kind {
-	SL_TOKEN_BUCKET, /* passes a rate, and after a pause a burst */
+	SL_TOKEN_BUCKET, /* passes packets at a rate; an idle key may then send a burst */
 	SL_WINDOW,	 /* passes at most N packets or bytes in any span of T */
-	SL_SHAPE,	 /* delays packets to a rate, at most by the horizon; hook egress only */
+	SL_SHAPE,	 /* delays packets to a rate, for at most the horizon; only hook egress */
 	SL_KINDS,
 };
 
-/* What the headers of a packet show. A match requires one of these facts (include/match.h). */
+/* What the headers of a packet show. A match requires one fact (include/match.h). */
 enum sl_fact {
 	SL_FACT_ANY = 1 << 0,
 	SL_FACT_TCP = 1 << 1,
 	SL_FACT_UDP = 1 << 2,
 	SL_FACT_ICMP = 1 << 3,	   /* the packet is ICMP on IPv4, or ICMPv6 on IPv6 */
-	SL_FACT_SYN = 1 << 4,	   /* TCP with SYN and without ACK, or with unreadable flags */
+	SL_FACT_SYN = 1 << 4,	   /* TCP, with SYN and without ACK, or its flags are unreadable */
 	SL_FACT_FRAGMENT = 1 << 5, /* the packet is a fragment, perhaps the first */
 	SL_FACT_PROTO = 1 << 6,	   /* the transport protocol could be read */
 	SL_FACT_PORT = 1 << 7,	   /* the destination port could be read */
 	/*
-	 * Not used in a match: the packet should contain its transport header, but it could not be
-	 * read as far as matches need. If SL_FACT_PROTO is not set, the header was not found.
+	 * Not used in a match: the packet's transport header could not be read as far as matches
+	 * need. If SL_FACT_PROTO is not set, the header was not found.
 	 */
 	SL_FACT_UNREAD = 1 << 8,
 	/*
-	 * Not used in a match: the packet is an IPv6 fragment after the first, without
-	 * SL_FACT_PROTO. Its sender may write any protocol into it, because receivers use the first
-	 * fragment's protocol (RFC 8200 section 4.5).
+	 * Not used in a match: an IPv6 fragment after the first, so SL_FACT_PROTO is not set. Its
+	 * sender may write any protocol into it, because receivers use the first fragment's
+	 * protocol (RFC 8200 section 4.5).
 	 */
 	SL_FACT_HIDDEN = 1 << 9,
 };
 
-/* Largest number of ports and port ranges in a match, together. */
+/* Largest number of port ranges in a match. A single port is a range of one port. */
 #define SL_PORTS_MAX 8
 
 struct sl_ports {
 	__u16 first;
-	__u16 last; /* last port of the range, inclusive; both ports are in host order */
+	__u16 last; /* last port of the range (inclusive), in host order like `first` */
 };
 
 /* The packets that a limit applies to (include/match.h). */
@@ -178,7 +178,7 @@ struct sl_match {
 	__u8 proto; /* IP protocol number, if `fact` is SL_FACT_PROTO */
 	__u8 ports; /* number of ranges in `port`; 0 matches any port */
 	__u8 pad;
-	__u16 vlan; /* VLAN id of the first tag with an id other than 0; 0 matches any packet */
+	__u16 vlan; /* VLAN id of the packet's first tag with an id other than 0; 0: any packet */
 	__u16 pad2;
 	struct sl_ports port[SL_PORTS_MAX];
 };
@@ -186,12 +186,12 @@ struct sl_match {
 #define SL_NAME 16 /* size of a limit's name, including its NUL */
 
 /*
- * A limit as the user specified it. Its match is in the policy. A limit with two rates, in packets
- * and in bits, is stored as two limits of one name, in two slots.
+ * A limit as the user specified it. Its match is in the policy. If a limit has a rate in packets
+ * and a rate in bits, it is stored as two limits with the same name.
  */
 struct sl_limit_spec {
 	char name[SL_NAME]; /* name of the limit; empty if the slot is free */
-	__u64 rate;	/* rate in `rate_unit`; window: N, in packets, or bytes if SL_RATE_BITS */
+	__u64 rate;	/* rate in `rate_unit`; window: N, in bytes if SL_RATE_BITS, or packets */
 	__u64 burst;	/* token bucket: burst in `burst_unit` */
 	__u64 span_ns;	/* window: its span T, in ns; shape: horizon, in ns */
 	__u64 block_ns; /* action block: length of a block, in ns */
@@ -206,16 +206,16 @@ struct sl_limit_spec {
 	__u8 per[SL_FAMILIES]; /* prefix length of the key, for each family */
 	__u8 key_dst;	       /* 1 if the key is the destination address; egress only */
 	__u8 start;	       /* enum sl_start */
-	__u8 second;	       /* 1 if this is the second of two limits that have one name */
+	__u8 second;	       /* 1 for the second of two limits with the same name */
 	__u8 shared;	       /* enum sl_shared */
 };
 
 /*
  * A limit as the packet path reads it, for one address family. The command line computes it from
- * struct sl_limit_spec. Amounts are in ticks; in a window they are in packets or bytes.
+ * struct sl_limit_spec. Amounts are in ticks. Amounts of a window are in packets or bytes.
  */
 struct sl_limit {
-	/* cost of a packet; if by_bytes, of a byte << SL_BYTE_COST_SHIFT; of a window, 1 */
+	/* cost of a packet in ticks; by_bytes: cost of a byte << SL_BYTE_COST_SHIFT; window: 1 */
 	__u64 cost;
 	union {
 		__u64 burst;   /* token bucket: largest level of a state */
@@ -223,28 +223,28 @@ struct sl_limit {
 		__u64 horizon; /* shape: the longest time that a packet may wait */
 	};
 	union {
-		__u64 refill; /* token bucket: highest level to which a state in use refills */
+		__u64 refill; /* token bucket: a state in use refills to at most this level */
 		__u64 period; /* window: length of a sub-window, in ticks, rounded up */
 	};
 	union {
 		__u64 slice;  /* token bucket: most credit in a slice, in ticks; 0: no slices */
-		__u64 factor; /* window: a time step as a part of a sub-window (window_scale()) */
+		__u64 factor; /* window: a time step as a fraction of a sub-window */
 	};
-	__u64 block;	 /* length of a block after an overrun, in ticks; 0 if none */
+	__u64 block;	 /* length of a block after an overrun, in ticks; 0: never block */
 	__u64 block_max; /* length of the longest block, in ticks, if blocks escalate */
 	__u64 mask[2];	 /* mask that turns an address into the key, in network byte order */
 	__u32 id;	 /* id of the limit, in the keys of its states; never reused in this gate */
 	__u32 life;	 /* jiffies for which a slice is valid */
 	__u8 kind;	 /* enum sl_kind */
 	__u8 by_bytes;
-	__u8 refuse_by_jiffy; /* 1 if a refusal in a slice is valid until the jiffy ends */
+	__u8 refuse_by_jiffy; /* 1 if a slice may store a refusal until the jiffy ends */
 	__u8 start_empty : 1;
 	__u8 start_share : 1; /* 1 if the limit has SL_START_SHARE */
 	__u8 observe : 1;
 	__u8 key_dst : 1;
-	__u8 apart : 1;	      /* 1 if packets of one source may have different keys */
-	__u8 charge_hits : 1; /* charge a new state for the key's packets that the sketch counted */
-	__u8 shared : 1;      /* nodes share the limit, so entries count taken and refused credit */
+	__u8 apart : 1;	      /* 1 if two packets of the same source may have different keys */
+	__u8 charge_hits : 1; /* charge a new state for the packets of its key in the sketch */
+	__u8 shared : 1;      /* nodes share the limit, so entries count used and refused credit */
 	__u8 slot;	      /* index of the limit in arrays such as `match` and `refused` */
 	__u8 mark;	/* the limit's bit in verdict->refused (SL_MARK_OWN or SL_MARK_INHERITED) */
 	__u8 groups;	/* window: number of sub-windows in its span */
@@ -252,17 +252,17 @@ struct sl_limit {
 	__u8 shift;	/* window: a count in `past` is in units of 2^shift */
 	__u8 coarse;	/* window: a time step is 2^coarse ticks */
 	__u8 escalate;	/* factor by which blocks get longer; 0: all equally long */
-	__u8 steps_max; /* number of steps after which a block has length `block_max` */
-	__u16 span; /* time in which an empty state refills, in ticks, as short_make() stores it */
-	__u8 unit_shift; /* shared limit: its entries count in units of 2^unit_shift ticks */
+	__u8 steps_max; /* escalation steps after which a block has length `block_max` */
+	__u16 span;	/* ticks in which an empty state refills, as short_make() stores them */
+	__u8 unit_shift; /* shared limit: its entries count credit in units of 2^unit_shift ticks */
 	__u8 budgeted;	 /* 1 if the limit's policy has a budget for new sources */
 };
 
 /*
- * A policy that inherits has its own limits, and then all limits of the next shorter policy that
- * covers it, including inherited limits. The origin of a limit is the policy that specifies it. An
- * inherited limit keeps its id, so it shares the states of its origin, and its refusals are counted
- * there. A budget has an origin as well. A change of a policy also rewrites all policies that
+ * A policy that inherits has its own limits and all limits of its parent, the next shorter policy
+ * that covers it. The parent may inherit as well. The origin of a limit is the policy that
+ * specifies it. An inherited limit has the id and the states of its origin, and the origin counts
+ * its refusals. A budget has an origin, too. A change of a policy also rewrites all policies that
  * inherit from it, in the same generation.
  */
 #define SL_ORIGIN(policy, slot) ((policy)*SL_LIMITS_MAX + (slot))
@@ -270,28 +270,28 @@ struct sl_limit {
 #define SL_ORIGIN_SLOT(home)	((home) % SL_LIMITS_MAX)
 
 /*
- * The bit in verdict->refused that a limit sets if it refuses a packet. The refusal is counted in
- * the limit's own slot or, if it is inherited, in the slot of its origin.
+ * The bit in verdict->refused that a limit sets if it refuses a packet. An inherited limit counts
+ * the refusal in the slot of its origin, every other limit in its own slot.
  */
 #define SL_MARK_OWN(slot)	(1 << (slot))
 #define SL_MARK_INHERITED(slot) (1 << (SL_LIMITS_MAX + (slot)))
 
 /* Value of map `policies`: one version of a policy. */
 struct sl_policy {
-	__u32 since; /* first generation in which the version is in force; 0 if unused */
+	__u32 since; /* first generation that uses this version; 0: the version is unused */
 	__u8 limits[SL_FAMILIES]; /* number of limits for each family */
 	__u8 deep; /* 1 if a match or key needs more than the source: packets are then inspected */
 	__u8 inherits;
-	/* in charging order: drop, block, shape, observe; for each action, narrow keys first */
+	/* in charging order: drop, block, shape, observe; in an action, narrow keys first */
 	struct sl_limit limit[SL_FAMILIES][SL_LIMITS_MAX];
 	struct sl_match match[SL_LIMITS_MAX]; /* by slot */
 	struct sl_limit newcomers; /* budget that new sources share; no budget if `burst` is 0 */
 	__u32 newcomers_origin; /* number of the policy that specifies the budget; 0: this policy */
-	__u32 newcomers_since;	/* generation of the rules in which the origin got this budget */
+	__u32 newcomers_since;	/* generation in which this budget was set at its origin */
 	/* by slot: policy and slot that define an inherited limit (SL_ORIGIN()); 0: own limit */
 	__u32 origin[SL_LIMITS_MAX];
 	__u32 parent; /* policy version from which this version inherits; 0 if none */
-	/* mask of the slots of limits that drop and whose keys are sources, or longer */
+	/* by slot, as bits: the limit drops, and each of its keys belongs to a single source */
 	__u8 by_source[SL_FAMILIES];
 	__u16 pad;
 	struct sl_limit_spec spec[SL_LIMITS_MAX]; /* limits by slot; a limit keeps its slot */
@@ -299,19 +299,20 @@ struct sl_policy {
 	__u32 changed[SL_LIMITS_MAX]; /* by slot: generation in which the limit got its id */
 	struct sl_prefix prefix;      /* the prefix to which this policy applies */
 	/*
-	 * Map `counters` is never reset, so readers subtract `base` from its counters: the counts
-	 * of a deleted policy that had this number, minus the counts of maps `counters` that were
-	 * replaced, modulo 2^64.
+	 * Readers subtract `base` from the counters in map `counters`, because they are never
+	 * reset. `base` is the counts of a deleted policy that had this number, minus the counts of
+	 * replaced maps `counters`, modulo 2^64.
 	 */
 	struct sl_counters base;
 };
 
 /*
  * Rules for whole addresses are in the hash maps `hosts4` and `hosts6`, all other rules in the LPM
- * trie `prefixes`. The longest rule that covers a source and is in force decides. Its runtime entry
- * (`sluice allow`, `sluice deny`) decides until it expires; otherwise the lists that contain the
- * prefix decide, otherwise the limits of its policy. A rule without any of these is not in force. A
- * runtime allow overrides a list's deny at a longer prefix (lookup.h).
+ * trie `prefixes`. The longest rule that covers a source and is in force decides. The runtime entry
+ * of the rule (`sluice allow`, `sluice deny`) decides until it expires. Otherwise the lists that
+ * contain the prefix decide. Otherwise the limits of the policy decide. A rule is in force if it
+ * has a runtime entry, a list or a policy. A runtime allow overrides a list's deny at a longer
+ * prefix (lookup.h).
  *
  * A rule is double buffered: `cur` is in force from generation `since` on, `prev` before. A change
  * first writes its rules with a `since` that is one ahead of the gate's generation, and then raises
@@ -328,7 +329,7 @@ struct sl_rule_content {
 	__u32 access : 2;   /* enum sl_access of the runtime entry */
 	__u32 until; /* expiry of the runtime entry, in 2^SL_UNTIL_SHIFT ns of uptime; 0: never */
 	__u64 list_mask; /* a bit for each list that contains the prefix, by index in map `lists` */
-	/* expiry of the prefix's entry on list `timed`, in the unit of `until`; 0: never */
+	/* expiry of the prefix on list `timed`, in the unit of `until`; 0: never */
 	__u32 list_until;
 	__u32 timed; /* index of the list on which the prefix expires at `list_until` */
 };
@@ -344,32 +345,35 @@ struct sl_rule {
 };
 
 /*
- * Value of map `lists`: a named list, such as a file of prefixes. Packets read the list's access
- * and expiry in struct sl_gate, where neither changes while any rule refers to the list. To change
- * either, a command moves the list to another index, so that its rules switch in one generation.
+ * A named list, such as a file of prefixes, in map `lists`. Packets read the list's access and
+ * expiry in struct sl_gate. Both are constant while a rule refers to the list. To change them, a
+ * command moves the list to another index, so all its rules change in one generation.
  */
 #define SL_LISTS_MAX   32
-#define SL_LIST_PLACES (2 * SL_LISTS_MAX) /* twice, so that a change can replace all lists */
+#define SL_LIST_PLACES (2 * SL_LISTS_MAX) /* twice, so that one change can replace every list */
 #define SL_LIST_NAME   256		  /* size of a list's name, including its NUL */
 
 struct sl_list_info {
 	__u32 since;	/* first generation in which the list is in force; 0: this index is free */
-	__u32 gone;	/* first generation in which the list is no longer in force; 0: none */
+	__u32 gone;	/* first generation after the list's removal; 0: not removed */
 	__u32 until;	/* expiry of the list, in the unit of sl_rule_content.until; 0: never */
 	__u32 access;	/* enum sl_access */
-	__u64 replaced; /* when the list's file or prefixes were written, in s since 1970 */
+	__u64 replaced; /* time of the last write of the list's file or prefixes, in s since 1970 */
 	char name[SL_LIST_NAME];
 };
 
 /* --- New keys ------------------------------------------------------------------------------- */
 
 /*
- * Number of 64-bit words in the secret of all hashes (identity.h). The secret has a map of its own,
- * because processes that may read a gate must not know it.
+ * Number of 64-bit words in the secret of all hashes (identity.h). The secret has its own map,
+ * because some processes may read a gate but not the secret.
  */
 #define SL_SECRETS 10
 
-/* Map `sketches` counts packets of keys without state (sketch.h). Each CPU has 4096 cache lines. */
+/*
+ * Map `sketches` counts packets of keys that have no state (sketch.h). Each CPU has 4096 cache
+ * lines in the map.
+ */
 #define SL_SKETCH_LINES 4096U
 #define SL_SKETCH_SLOTS 16
 
@@ -379,7 +383,7 @@ struct sl_sketch {
 
 /* Sizes and settings that are fixed when the gate is made. */
 struct sl_params {
-	__u32 flood_threshold; /* more packets of new keys than this in an interval are a flood */
+	__u32 flood_threshold; /* a flood has more packets of new keys in an interval than this */
 	__u32 interval_shift;  /* an interval is 2^interval_shift jiffies, about 64 ms */
 	__u32 set_mask;	       /* number of sets in the table of states, minus 1 */
 	__u32 host_mask;       /* number of sets in the host cache, minus 1 */
@@ -389,23 +393,23 @@ struct sl_params {
 };
 
 /*
- * Map `rule_cache` stores, for an aggregate, the policy version that the rules in map `prefixes`
- * give all its addresses (bpf/rules.h). Each CPU has this many entries.
+ * Map `rule_cache` stores the policy version of an aggregate, if the rules in map `prefixes` give
+ * all its addresses the same version (bpf/rules.h). Each CPU has SL_RULE_CACHE_SIZE entries.
  */
 #define SL_RULE_CACHE_SIZE (3 * 16384U)
 
-#define SL_RULE_CACHE_SPLIT 0xffffffffU /* `version` if longer rules split the aggregate */
+#define SL_RULE_CACHE_SPLIT 0xffffffffU /* value of `version`: the aggregate has longer rules */
 
 struct sl_rule_cache {
-	__u64 aggregate; /* number of the aggregate: aggregate_name() */
+	__u64 aggregate; /* the aggregate, as aggregate_name() numbers it */
 	__u32 generation;
 	__u32 version;
 };
 
 /*
  * Map `host_cache` is shared by all CPUs. It stores what `hosts4` and `hosts6` return for an
- * address, by a 64-bit digest of the address. Two CPUs may write the same entry at once, so the
- * digest is stored xor the answer: a mixture of two writes will match no address.
+ * address, by a 64-bit digest of the address. The stored digest is xored with the answer, because
+ * two CPUs may write an entry at once: then no address matches the mixed entry.
  */
 #define SL_HOST_WAYS 4
 
@@ -418,22 +422,24 @@ struct sl_host_cache_set {
 	struct sl_host_cache way[SL_HOST_WAYS];
 } __attribute__((aligned(64)));
 
-/* Events that are counted when new keys need entries, and sources need buckets. */
+/* Events that are counted when a new key needs an entry, or a source needs a bucket. */
 enum sl_event {
-	SL_EVENT_NEW_KEY,	  /* a packet of a new key, added when its interval ends */
+	SL_EVENT_NEW_KEY,	  /* a packet of a new key; counted when its interval ends */
 	SL_EVENT_INSERTED,	  /* a new key got an entry */
-	SL_EVENT_EVICTED,	  /* an entry replaced a state that was not full */
+	SL_EVENT_EVICTED,	  /* a new key got the entry of a state that was not full */
 	SL_EVENT_BUSY,		  /* no entry for a new key: another CPU had locked the set */
-	SL_EVENT_NO_ROOM,	  /* no entry for a new key: all evictions would cost too much */
+	SL_EVENT_NO_ROOM,	  /* no entry for a new key: each eviction would lose too much */
 	SL_EVENT_BUCKET_INSERTED, /* a CPU gave a source a bucket */
 	SL_EVENT_BUCKET_BUSY,	  /* no bucket for a source: the kernel had locked the map */
-	SL_EVENT_BUCKET_NO_ROOM,  /* no bucket for a source: the kernel could evict no entry */
+	SL_EVENT_BUCKET_NO_ROOM,  /* no bucket for a source: the kernel found no entry to evict */
 	SL_EVENTS,
 };
 
-/* Rations of buckets for sources that are not hot: each allows one bucket per CPU and jiffy. */
+/*
+ * Rations limit the new buckets of sources that are not hot: one bucket per ration, CPU and jiffy.
+ */
 enum sl_ration {
-	SL_RATION_LIMITED, /* sources whose packets a limit refused or observed */
+	SL_RATION_LIMITED, /* sources with packets over a limit, even if the limit only observes */
 	SL_RATION_OTHER,   /* sources that are denied, allowed or not limited */
 	SL_RATIONS,
 };
@@ -443,46 +449,50 @@ enum sl_ration {
 
 struct sl_event_count {
 	__u64 total;
-	__u32 now;  /* events in the current second, which is `second` of struct sl_admission */
+	__u32 now;  /* events in the current second (`second` of struct sl_admission) */
 	__u32 last; /* events in the previous second */
 };
 
 /*
- * Value of map `admission`, per CPU: how many new keys this CPU sees, and which get an entry. Index
- * 0 of `flood_until` and `new_keys` is for policies without a budget, index 1 with a budget.
+ * Value of map `admission`, per CPU: counts of new keys, and of the entries that they get.
+ * `flood_until` and `new_keys` have index 0 for policies without a budget, and index 1 for policies
+ * with a budget.
  */
 struct sl_admission {
 	__u64 interval;	      /* number of the current interval: flood_interval() */
 	__u64 flood_until[2]; /* jiffy at which the flood is over */
 	__u32 new_keys[2];    /* packets of new keys in the current interval */
-	__u32 second;	      /* current second, as `now` of each event counts it */
-	__u32 sampled;	      /* number of packets without a bucket, to sample some (bucket.h) */
-	__u64 inserted_at[SL_RATIONS]; /* jiffy of the last insertion of each ration */
-	__u64 evicted; /* sum of credit that evicted states lacked, in 1/16 of a burst */
+	__u32 second;	      /* number of the current second; a second has 2^SL_SECOND_SHIFT ns */
+	__u32 sampled;	      /* counts packets that have no bucket, to sample some */
+	__u64 inserted_at[SL_RATIONS]; /* jiffy of the last new bucket under each ration */
+	__u64 evicted; /* total credit that evicted states lacked, in 1/16 of a burst */
 	struct sl_event_count event[SL_EVENTS];
 	__u32 record_second; /* second to which `crossings` and `samples` belong */
-	__u32 crossings;     /* crossings in `record_second`, recorded or not */
-	__u32 samples;	     /* samples in `record_second`, recorded or not */
-	__u32 examined;	     /* number of refusals to examine in jiffy `examined_at` */
+	__u32 crossings;     /* crossings in second `record_second`, with or without a record */
+	__u32 samples;	     /* samples in second `record_second`, with or without a record */
+	__u32 examined;	     /* refusals to examine in jiffy `examined_at`, examined or not */
 	__u64 examined_at;
-	__u64 crossings_lost; /* crossings without a record (bpf/record.h) */
+	__u64 crossings_lost; /* crossings that got no record (bpf/record.h) */
 };
 
 /* --- The gate and its states ---------------------------------------------------------------- */
 
-/* Value of map `gate`. Packets read its first cache line and, if they have no bucket, `params`. */
+/*
+ * Value of map `gate`. Every packet reads the first cache line. If it has no bucket, it also reads
+ * `params`.
+ */
 struct sl_gate {
 	__u32 schema;
 	__u32 generation; /* generation of the rules; never 0, because a new bucket has 0 */
 	__u32 jiffy_ns;	  /* length of a jiffy, in ns */
 	__u32 hosts; /* number of rules in `hosts4` and `hosts6`; if 0, packets skip these maps */
-	__u32 split_rules; /* number of rules longer than /64; if 0, packets skip map `splits` */
-	__u32 prefixes;	   /* number of rules in `prefixes` */
-	__u32 changing; /* 1 during a change, or after its command was killed, until it is undone */
-	__u32 runtime_allows; /* number of runtime allows; if 0, nothing overrides a list's deny */
+	__u32 split_rules;    /* number of rules longer than /64; if 0, packets skip map `splits` */
+	__u32 prefixes;	      /* number of rules in `prefixes` */
+	__u32 changing;	      /* 1 from the start of a change until it is completed or undone */
+	__u32 runtime_allows; /* number of runtime allows, which override denies of lists */
 	__u64 lists_allow;    /* a bit for each list that allows; all other lists deny */
 	__u64 lists_ending;   /* a bit for each list that expires */
-	__u64 lease_until;    /* first jiffy in which map `events` has no reader; 0: no reader */
+	__u64 lease_until;    /* jiffy at which the lease of the reader of `events` ends; 0: none */
 	__u32 next_limit;     /* id for the next new limit */
 	__u32 next_policy;    /* policy number at which the search for a free policy begins */
 	__u32 policies_seen;  /* highest policy number ever used, plus 1 */
@@ -490,14 +500,14 @@ struct sl_gate {
 	struct sl_params params;
 	__u64 opaque_zero; /* always 0, which the verifier cannot know (policy_charge()) */
 	__u32 list_ends[SL_LIST_PLACES]; /* expiry of each list, at list_end_index() */
-	__u64 trial_until;  /* end of the trial of a change, in ns of uptime; 0: no trial */
-	__u32 trial;	    /* number of the current trial, or of the last trial */
+	__u64 trial_until;  /* uptime at which the trial of a change ends, in ns; 0: no trial */
+	__u32 trial;	    /* number of the latest trial */
 	__u32 sizes_stated; /* sizes that the user specified, as bits (enum size) */
-	__u64 divide_at;    /* time from which a node uses 1/nodes of shared limits; 0: never */
+	__u64 divide_at;    /* time from which each node uses 1/nodes of a shared limit; 0: never */
 	__u32 nodes;	    /* number of nodes that share limits by `sluice share`; 0: none */
 	__u32 policies;	    /* number of policies that the user requested; maps may have more */
 	__u32 noted;	    /* notes that commands have printed, as bits (enum gate_note) */
-	__u32 lease_by;	    /* pid of the process that reads map `events`, until `lease_until` */
+	__u32 lease_by;	    /* pid of the reader of map `events`; valid until `lease_until` */
 	__u32 samples;	    /* dropped packets that a CPU may record in a second */
 	__u32 sample_bytes; /* bytes to record of each dropped packet */
 };
@@ -510,16 +520,16 @@ struct sl_state {
 		__u64 ready_at; /* shape: earliest departure of the next packet */
 	};
 	union {
-		__u64 full_at; /* token bucket: when it was last full and had no valid slice */
+		__u64 full_at; /* token bucket: last time when it was full, without valid slices */
 		__u64 past;    /* window: counts of the sub-windows before the current one */
 	};
 	__u64 charged_at;    /* time of the last charge; window: a time in the current sub-window */
-	__u64 blocked_until; /* end of the block in which no packet passes; 0: never blocked */
+	__u64 blocked_until; /* end of the current or last block; 0: never blocked */
 };
 
 /*
  * The words of struct sl_state, as a type for maps: bpftool does not print names in anonymous
- * unions. All kinds have the names of a token bucket here.
+ * unions. Every kind of limit uses these words, although the names are those of a token bucket.
  */
 struct sl_state_words {
 	__u64 empty_at;
@@ -542,16 +552,16 @@ struct sl_set {
 struct sl_entry {
 	__u64 addr[2]; /* the key's masked address; an IPv4 address is in the first 32 bits */
 	__u32 limit;   /* limit id << 3 | kind << 1 | is IPv4; 0 if the entry is free */
-	__u16 span; /* time in which an empty state refills, in ticks, as short_make() stores it */
-	__u16 made; /* time of the insertion, with flags ENTRY_CAME_BACK and ENTRY_ESTABLISHED */
+	__u16 span;    /* ticks in which an empty state refills, as short_make() stores them */
+	__u16 made;    /* time of the insertion, with flags ENTRY_CAME_BACK and ENTRY_ESTABLISHED */
 	union {
 		__u64 word;
 		struct {
-			__u32 taken; /* credit taken by packets and slices: entry_count_shared() */
+			__u32 taken; /* credit that was used: entry_count_shared() */
 			__u32 refused;
 		} shared; /* counters, if the limit is shared */
 		struct {
-			__u32 half; /* ENTRY_HAS_HALF, or 0 if over half of the window counted */
+			__u32 half; /* ENTRY_HAS_HALF if at most half of the window is used, or 0 */
 			__u32 seen; /* time of the key's last packet, in units of entry_seen() */
 		} window;
 	} count;
@@ -564,13 +574,13 @@ struct sl_entry {
  * of the source remain.
  */
 struct sl_slice {
-	__s64 credit; /* credit in ticks; negative: minus the level that a refused packet needed */
+	__s64 credit; /* ticks of credit; after a refusal: minus the level that the packet needed */
 	union {
 		__u64 borrowed; /* time at which the credit was borrowed, in ticks */
-		__u64 ready;	/* after a refusal: when the state may have enough credit again */
-		__u64 departs;	/* shape: departure of the packet */
+		__u64 ready;	/* after a refusal: time at which the state may have the credit */
+		__u64 departs;	/* shape: departure time of the packet */
 	} at;
-	__u64 until; /* last jiffy in which the slice is valid; upper bits: see credit_unasked() */
+	__u64 until; /* last jiffy in which the slice is valid; upper bits: credit_unasked() */
 };
 
 struct sl_bucket {
@@ -580,31 +590,32 @@ struct sl_bucket {
 	struct sl_cell passed;
 	struct sl_slice slice[SL_LIMITS_MAX]; /* by slot */
 	struct sl_cell dropped;
-	struct sl_cell observed; /* packets that passed, but exceeded a limit that observes */
-	__u64 seal[2]; /* complement of the bucket's key; if it differs, the bucket is void */
-	__u32 state[SL_LIMITS_MAX]; /* index of each limit's state in map `states`, or 0; by slot */
+	struct sl_cell observed; /* packets over a limit that observes; they passed */
+	__u64 seal[2]; /* complement of the bucket's key; any other value makes the bucket void */
+	__u32 state[SL_LIMITS_MAX]; /* by slot: index of the limit's state in map `states`, or 0 */
 	__u32 policy;		    /* number of the policy to which the slices belong */
 	__u32 policy_since;	    /* `since` of the policy version to which the slices belong */
-	__u32 served;  /* packets of the source, as counted when a state was last charged */
+	__u32 served;  /* number of the source's packets when a state was last charged */
 	__u32 kept;    /* BUCKET_FIRST, or twice the jiffy of the source's last refusal */
 	__u64 refusal; /* the last refusal that bpf/record.h examined: jiffy, reason and limits */
 };
 
-/* Value of `policy_version` if longer rules divide the bucket's /64: each packet needs a lookup. */
+/* Value of `policy_version` if a /64 contains longer rules, so each packet needs a lookup. */
 #define SL_BUCKET_SPLIT 0xffffffffU
 
 /*
- * Value of map `in_use`, per CPU: a bit, selected by a hash of the source, is set if this CPU uses
- * the bucket of the source. If the bit is not set, the packet needs no lookup of a bucket.
+ * Value of map `in_use`, per CPU. A bit of `word`, selected by a hash of the source, is set if this
+ * CPU uses the bucket of the source. If the bit is clear, the packet path skips the lookup of a
+ * bucket.
  */
 #define SL_IN_USE_BITS (1U << 16)
 
 struct sl_in_use {
 	__u64 word[SL_IN_USE_BITS / 64];
-	__u64 first;	/* number of buckets that this CPU gave to its first sources */
+	__u64 first;	/* number of first sources on this CPU that have got a bucket */
 	__u64 packets;	/* packets that arrived on this CPU: one in SL_DURATION_SAMPLE is timed */
 	__u64 timed_at; /* arrival of the last timed packet, in ticks */
-	/* zeros, the value of a new bucket, which is too large for the BPF stack */
+	/* zeros, to initialize a new bucket, which is too large for the BPF stack */
 	__u64 zero[sizeof(struct sl_bucket) / 8];
 };
 
@@ -612,7 +623,7 @@ struct sl_in_use {
 struct sl_budget_slice {
 	struct sl_slice slice;
 	__u32 since;  /* `newcomers_since` of the policy version that borrowed the slice */
-	__u32 low_at; /* last jiffy in which the budget was too low for keys without a state */
+	__u32 low_at; /* last jiffy in which the budget was below its reserve (credit_is_low()) */
 };
 
 /* --- How long decisions take ----------------------------------------------------------------- */
@@ -621,15 +632,16 @@ struct sl_budget_slice {
 #define SL_DURATION_SAMPLE 4096
 
 /*
- * Bucket i of a histogram counts durations of up to 2^(SL_DURATION_SHIFT + i) ns that are too long
- * for bucket i - 1. The last bucket counts all longer durations.
+ * Bucket i of a histogram counts durations from 2^(SL_DURATION_SHIFT + i - 1) ns (excluded) to
+ * 2^(SL_DURATION_SHIFT + i) ns (included). Bucket 0 counts all shorter durations, the last bucket
+ * all longer durations.
  */
 #define SL_DURATION_SHIFT   5
 #define SL_DURATION_BUCKETS 16
 
 struct sl_duration {
 	__u64 bucket[SL_DURATION_BUCKETS]; /* number of timed packets in each bucket */
-	__u64 ns;			   /* sum of all durations */
+	__u64 ns;			   /* sum of all timed durations, in ns */
 };
 
 /* Value of map `durations`, per CPU: how long packets took from their arrival to their verdict. */
@@ -646,7 +658,10 @@ struct sl_durations {
 /* Largest number of crossings that a CPU records in a second. */
 #define SL_CROSSINGS_PER_SECOND 128
 
-/* Largest number of refusals, of sources without a bucket, that a CPU examines in a jiffy. */
+/*
+ * Largest number of refusals that a CPU examines in a jiffy. Refusals of sources with a bucket do
+ * not count.
+ */
 #define SL_EXAMINED_PER_JIFFY 32
 
 enum sl_record_kind {
@@ -664,7 +679,7 @@ struct sl_record {
 	__u32 cpu;
 	__u32 ifindex; /* index of the device in its network namespace */
 	__u8 kind;     /* enum sl_record_kind */
-	__u8 reason;   /* enum sl_reason; if the limit observes, a reason to pass */
+	__u8 reason;   /* enum sl_reason; a reason to pass if the limit only observes */
 	__u8 slot;     /* slot of the limit in the policy that decided */
 	__u8 egress;   /* 1 if the device sends the packet */
 };
@@ -672,14 +687,14 @@ struct sl_record {
 /* A crossing: a limit refuses a key that was within the limit, or begins to block a key. */
 struct sl_crossing {
 	struct sl_record record;
-	__u64 blocked_until; /* end of the key's block, on the clock of `ns`; 0: not blocked */
+	__u64 blocked_until; /* end of the key's block, in the unit of `ns`; 0: not blocked */
 };
 
-/* Largest number of bytes in a sample. A sample of SL_SAMPLE_SHORT bytes needs less room. */
+/* Largest sizes of a sample's packet, in bytes. Short samples use less of the ring buffer. */
 #define SL_SAMPLE_SHORT 128
 #define SL_SAMPLE_LONG	1514
 
-/* A sample: the begin of a dropped packet. */
+/* A sample: the first bytes of a dropped packet. */
 struct sl_sample {
 	struct sl_record record;
 	__u32 size;	  /* size of the frame, without the tag in `vlan_tci` */
@@ -687,20 +702,20 @@ struct sl_sample {
 	__u16 vlan_tci;	  /* VLAN tag that the device removed from the frame */
 	__u16 vlan_proto; /* EtherType of the tag in `vlan_tci`, in network byte order; 0: no tag */
 	__u32 pad;
-	__u8 bytes[]; /* the beginning of the frame */
+	__u8 bytes[]; /* the first `length` bytes of the frame */
 };
 
 /*
- * Map `offenders` contains keys that are over a limit. A key is over its limit until the limit has
- * refused nothing for a whole second, in the unit of `second` in struct sl_admission. Packets
- * change this map only while map `events` has a reader.
+ * Map `offenders` contains keys that are over a limit. A key is over its limit until the limit
+ * refuses no packet of the key for a whole second (2^SL_SECOND_SHIFT ns). Packets change the map
+ * only while map `events` has a reader.
  */
 #define SL_OFFENDER_SETS 4096
 #define SL_OFFENDER_WAYS 4
 
 struct sl_offender {
-	__u32 recorded; /* second in which the last crossing was recorded */
-	__u32 mark;	/* part of the hash of the key and its limit; 0: this way is free */
+	__u32 recorded; /* second in which a crossing of the key was last recorded */
+	__u32 mark;	/* bits of a hash of the key and its limit; 0: the way is free */
 	__u32 refused;	/* second in which the key was last refused */
 	__u32 pad;
 };

@@ -36,10 +36,10 @@
 
 struct state_key {
 	__u64 addr[2];
-	__u32 limit; /* id, kind and family of the limit, as in struct sl_entry */
+	__u32 limit; /* id, kind and family of the limit, as in `limit` of struct sl_entry */
 };
 
-/* Returns the key to which a limit charges packets of an address. */
+/* Returns the key of the state to which a limit charges packets from or to an address. */
 static inline struct state_key state_key_of(const struct sl_limit *limit, const __u64 addr[2],
 					    bool ipv4)
 {
@@ -59,9 +59,9 @@ static inline struct digest state_digest(const __u64 secret[SL_SECRETS],
 }
 
 /*
- * entry_fetch() in bpf/table.h stores 0 to the upper byte of `limit`, which is 0 for ids below
- * 2^21. It stops doing so when ids reach 2^20, so that no packet still in progress can find an id
- * above 2^21.
+ * entry_fetch() in bpf/table.h stores 0 to the upper byte of `limit`. That byte is 0 if the id is
+ * below 2^21. The function no longer stores 0 after the first id of 2^20, so no packet still in
+ * progress can find an id above 2^21.
  */
 #define ENTRY_FETCH_LIMITS (1U << 20)
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
@@ -82,9 +82,9 @@ static inline enum sl_kind entry_kind(const struct sl_entry *entry)
 }
 
 /*
- * Returns whether an entry belongs to a key. Reads `limit` last, because it is 0 while a CPU gives
- * the entry to another key. A CPU that reorders loads may read it first: entry_write() in
- * bpf/table.h.
+ * Returns whether an entry belongs to a key. Reads `limit` last, because `limit` is 0 while a CPU
+ * gives the entry to another key. If a CPU reorders the loads, the result may be wrong:
+ * entry_write() in bpf/table.h describes this race.
  */
 static inline bool entry_is(const struct sl_entry *entry, const struct state_key *key)
 {
@@ -99,12 +99,12 @@ static inline struct sl_state *entry_state(struct sl_entry *entry)
 
 /* --- Sets and ways -------------------------------------------------------------------------- */
 
-/* The lowest bit of a tag in a set: it is set if the key is in its secondary set. */
+/* The lowest bit of a tag in a set. It is 1 if the key is in its secondary set. */
 #define TAG_DISPLACED 1
 
 struct slot_ref {
 	__u32 primary;
-	__u16 tag; /* tag of the key in its primary set: even, and never 0 */
+	__u16 tag; /* tag of the key in its primary set; never 0, and its lowest bit is 0 */
 };
 
 static inline __u16 digest_tag(struct digest digest)
@@ -119,19 +119,19 @@ static inline struct slot_ref slot_ref_of(const struct sl_params *params, struct
 	return (struct slot_ref){digest.place & params->set_mask, digest_tag(digest)};
 }
 
-/* Returns the other set of a key: the secondary set for the primary set, and vice versa. */
+/* Returns a key's secondary set if `set` is its primary set, and vice versa. */
 static inline __u32 set_alternate(const struct sl_params *params, __u32 set, __u16 tag)
 {
 	return (set ^ ((__u32)(tag >> 1) * 0x9e3779b1U >> 8 | 1)) & params->set_mask;
 }
 
-/* Returns the way that a tag selects, in which most keys are found without reading the set. */
+/* Returns the way that a tag selects. Most keys are at this way, so the set need not be read. */
 static inline __u32 way_first(__u16 tag)
 {
 	return tag / (TAG_DISPLACED + 1) % SL_WAYS;
 }
 
-/* Returns the free way of a set for a new key, or SL_WAYS if no way is free. */
+/* Returns the free way that a new key with this tag gets, or SL_WAYS if no way is free. */
 static inline __u32 way_free(const struct sl_set *set, __u16 tag)
 {
 	__u32 first = way_first(tag);
@@ -143,7 +143,7 @@ static inline __u32 way_free(const struct sl_set *set, __u16 tag)
 }
 
 /*
- * Returns whether any way of a set has this tag. Compares four ways at a time by Mycroft's test for
+ * Returns whether a way of a set has this tag. Compares four tags at a time, by Mycroft's test for
  * a zero lane in a word (Warren, "Hacker's Delight", 2nd edition, 6-1).
  */
 static inline bool set_has_tag(const struct sl_set *set, __u16 tag)
@@ -157,7 +157,10 @@ static inline bool set_has_tag(const struct sl_set *set, __u16 tag)
 /* A set has few ways to spare if fewer ways than this are free or have a full state. */
 #define WAYS_SPARE 3
 
-/* Returns the number of free ways of a set. Branches would multiply the verifier's paths. */
+/*
+ * Returns the number of free ways of a set. Uses no branches, which would multiply the verifier's
+ * paths.
+ */
 static inline __u32 ways_free(const struct sl_set *set)
 {
 	__u32 free = 0;
@@ -169,7 +172,9 @@ static inline __u32 ways_free(const struct sl_set *set)
 
 /* --- 16-bit floating point ------------------------------------------------------------------ */
 
-/* A 16-bit float: 6 bits of exponent and 10 of mantissa, rounded up by at most 0.2 %. */
+/*
+ * A 16-bit float: 6 bits of exponent, 10 bits of mantissa. Numbers are rounded up by at most 0.2 %.
+ */
 #define SHORT_BITS 10
 
 static inline __u16 short_make(__u64 number)
@@ -200,7 +205,10 @@ static inline __u64 limit_span(const struct sl_limit *limit)
 	return limit->kind == SL_SHAPE ? limit->horizon : limit->burst;
 }
 
-/* Returns 2 S, the time until all slices have expired and refilled (credit.h). S <= span / 16. */
+/*
+ * Returns 2 S (credit.h): the time in which all slices expire and their credit refills. S <= span /
+ * 16.
+ */
 static inline __u64 span_slices(__u64 span)
 {
 	return span / 8 + 1;
@@ -210,11 +218,11 @@ static inline __u64 span_slices(__u64 span)
 #define ENTRY_MOMENT_SHIFT 34
 #define ENTRY_MOMENTS	   0x4000
 
-/* Bit of `made`: the key sent a packet ENTRY_BACK_AGE units or more after the entry was made. */
+/* Bit of `made`: the key sent a packet when the entry was at least ENTRY_BACK_AGE units old. */
 #define ENTRY_CAME_BACK ENTRY_MOMENTS
 #define ENTRY_BACK_AGE	2
 
-/* Bit of `made`: the entry's key is established (entry_is_due()). */
+/* Bit of `made`: the key of the entry is established (entry_is_due()). */
 #define ENTRY_ESTABLISHED (2 * ENTRY_MOMENTS)
 
 static inline __u16 entry_moment(__u64 now)
@@ -222,7 +230,10 @@ static inline __u16 entry_moment(__u64 now)
 	return now >> ENTRY_MOMENT_SHIFT & (ENTRY_MOMENTS - 1);
 }
 
-/* Returns an entry's age in units of `made`; 0 if the clock of the CPU that made it is ahead. */
+/*
+ * Returns an entry's age in units of `made`. Returns 0 if `made` is later than `now`, because CPU
+ * clocks differ.
+ */
 static inline __u16 entry_age(const struct sl_entry *entry, __u64 now)
 {
 	__u16 age = (entry_moment(now) - entry->made) & (ENTRY_MOMENTS - 1);
@@ -230,36 +241,39 @@ static inline __u16 entry_age(const struct sl_entry *entry, __u64 now)
 	return age == ENTRY_MOMENTS - 1 ? 0 : age;
 }
 
-/* A key is established after at most this many units of `made`, about 64 s. */
+/* Largest age, in units of `made`, at which a key becomes established: about 64 s. */
 #define ENTRY_DUE_MAX 60
 
 /*
- * Returns the age, in units of `made`, at which a key is established: the time in which an empty
- * state refills, but at least one unit and at most ENTRY_DUE_MAX. So in addition to the packets
- * that the budget passed, a key passes no more than if its state had begun empty. The maximum is
- * for limits that refill slowly: until a key is established, floods compete with it for the budget.
- * span: as in struct sl_entry.
+ * Returns the age, in units of `made`, at which a key is established. It is the time in which an
+ * empty state refills, but at least one unit and at most ENTRY_DUE_MAX. Until then the budget is
+ * charged for the key. So the key gets no more than the budget passes, plus what an empty state
+ * passes. The maximum is for limits that refill slowly: until a key is established, floods compete
+ * with it for the budget. span: as in struct sl_entry.
  */
 static inline __u32 span_due(__u16 span)
 {
 	__u64 units = short_value(span) >> ENTRY_MOMENT_SHIFT;
 
-	/* 1 to round up, and 1 because an age of n units may be just over n - 1 units of time */
+	/*
+	 * 1 to round up, and 1 because an age of n units may be slightly more than n - 1 units of
+	 * time
+	 */
 	return 2 + (units < ENTRY_DUE_MAX ? units : ENTRY_DUE_MAX - 1);
 }
 
-/* Returns whether the entry's key becomes established by a packet at `now`. */
+/* Returns whether a packet at `now` makes the entry's key established. */
 static inline bool entry_is_due(const struct sl_entry *entry, __u64 now)
 {
 	return entry_age(entry, now) >= span_due(entry->span);
 }
 
 /*
- * Returns the time until which a block's steps count: block_steps() drops a step for each length of
- * the last block. The entry does not store whether blocks escalate, so that length is estimated as
- * the time from the last charge to the end of the block. If the state was charged after the block,
- * it is estimated as the time from the insertion to the end of the block. The estimate tends to be
- * too long, except for entries that were made hours before.
+ * Returns the time until which the escalation steps of a block count. block_steps() drops one step
+ * after each time that is as long as the last block. The entry does not store that length, so it is
+ * estimated: from the last charge to the end of the block, or if the state was charged after the
+ * block, from the insertion to the end of the block. Most estimates are too long, except for
+ * entries that are hours old.
  */
 static inline __u64 entry_block_counts(const struct sl_entry *entry, const struct sl_state *state)
 {
@@ -274,8 +288,8 @@ static inline __u64 entry_block_counts(const struct sl_entry *entry, const struc
 }
 
 /*
- * Returns the time at which a state is full if nothing is charged until then. It is never too
- * early, but may be too late by an eighth of the span, because the entry does not store whether its
+ * Returns the time at which a state is full if nothing is charged until then. The time is never too
+ * early. It may be too late by an eighth of the span, because the entry does not store whether its
  * limit has slices.
  */
 static inline __u64 entry_full_at(const struct sl_entry *entry, const struct sl_state *state)
@@ -319,15 +333,20 @@ static inline __u64 entry_full_at(const struct sl_entry *entry, const struct sl_
 
 enum evict_class {
 	EVICT_LITTLE,  /* at least half of the state's burst is left */
-	EVICT_KNOWN,   /* in a flood: the state was charged within the last minute */
-	EVICT_DEEP,    /* less than half of the burst is left, or the next block would be longer */
+	EVICT_KNOWN,   /* in a flood, the state was charged within the last minute */
+	EVICT_DEEP,    /* less than half of the burst is left, or the next block would escalate */
 	EVICT_BLOCKED, /* the state is blocked */
 };
 
-/* Value of `half`: at most half of the window counted at a key's last packet. 0: more, unknown. */
+/*
+ * Value of `half`: at most half of the window was used at the key's last packet. The value 0 means
+ * that more was used, or that it is not known.
+ */
 #define ENTRY_HAS_HALF 1
 
-/* `seen`, when a key's last packet came, is in units of 2^22 ticks (0.26 ms); wraps in 13 days. */
+/*
+ * Unit of `seen`, the time of a key's last packet: 2^22 ticks (0.26 ms). `seen` wraps in 13 days.
+ */
 #define ENTRY_SEEN_SHIFT 22
 
 static inline __u32 entry_seen(__u64 now)
@@ -336,13 +355,13 @@ static inline __u32 entry_seen(__u64 now)
 }
 
 /*
- * Returns how long a key has been idle, in ticks, rounded down. `charged_at` of a window only
- * identifies the sub-window, so a window's entry stores the time of its last packet.
+ * Returns how long a key has been idle, in ticks, rounded down. For a window, uses the time in
+ * `seen`, because `charged_at` only identifies the sub-window.
  */
 static inline __s64 entry_idle(const struct sl_entry *entry, const struct sl_state *state,
 			       __u64 now)
 {
-	/* one more unit: if another CPU's clock is slightly ahead, the result does not wrap */
+	/* + 1 unit, so the result does not wrap if another CPU's clock is slightly ahead */
 	__u32 seen = entry_seen(now) - table_once(entry->count.window.seen) + 1;
 
 	if (entry_kind(entry) == SL_WINDOW)
@@ -358,7 +377,8 @@ static inline __u32 entry_window_half(const struct sl_limit *limit, const struct
 
 /*
  * Returns the deficit of a state that is not full, in sixteenths of a burst: at least 1, and above
- * EVICT_PARTS in debt. A window's entry only stores whether the deficit exceeds half of the burst.
+ * EVICT_PARTS in debt. For a window, only two results are possible, because its entry stores only
+ * whether over half of the burst was used.
  */
 static inline __u64 entry_deficit(const struct sl_entry *entry, const struct sl_state *state,
 				  __u64 now)
@@ -409,7 +429,7 @@ static inline __s64 entry_evict_cost(const struct sl_entry *entry, const struct 
 	return rank + (entry_age_rank(entry, class, now) << EVICT_AGE_SHIFT | parts);
 }
 
-/* Returns the deficit in an eviction cost, in sixteenths of a burst. */
+/* Returns the deficit that an eviction cost contains, in sixteenths of a burst. */
 static inline __u64 evict_parts(__s64 evict_cost)
 {
 	return evict_cost > 0 ? evict_cost & ((1 << EVICT_AGE_SHIFT) - 1) : 0;
@@ -420,19 +440,19 @@ static inline bool evict_is_protected(__s64 evict_cost)
 	return evict_cost >= EVICT_PROTECTED;
 }
 
-/* Returns whether a state with this cost is blocked, or has under half of its burst left. */
+/* Returns whether an eviction cost is of class EVICT_DEEP or EVICT_BLOCKED. */
 static inline bool evict_is_deep(__s64 evict_cost)
 {
 	return evict_cost >= EVICT_DEEP * EVICT_PROTECTED;
 }
 
 /*
- * Returns the deficit that a new state inherits from the state that it replaces. If
- * evict_is_deep(), the deficit is all of `left` (kind_left() of the new state), otherwise the part
- * of `left` that the replaced state lacked, rounded up. So an eviction creates no credit: sources
- * that evict each other from n ways pass together no more than n limits. In a flood, only a deep
- * state leaves a deficit. Otherwise spoofed sources that evict each other would soon be protected,
- * and known sources would be evicted instead.
+ * Returns the deficit that a new state inherits from the evicted state. If evict_is_deep(), the
+ * deficit is all of `left`, which is kind_left() of the new state. Otherwise it is the part of
+ * `left` that the evicted state lacked, rounded up. So an eviction creates no credit: sources that
+ * evict each other from n ways together pass at most n limits. In a flood, only a deep state leaves
+ * a deficit. Otherwise spoofed sources that evict each other would soon be protected, and known
+ * sources would be evicted instead.
  */
 static inline __u64 evict_inherited(__s64 evict_cost, __u64 left, bool flood)
 {

@@ -72,7 +72,7 @@
 #define WINDOW_TAG_MASK	  0xfULL
 
 #define WINDOW_STEP_BITS   20 /* a sub-window has 2^19 to 2^20 time steps, or one step per tick */
-#define WINDOW_FACTOR_BITS 44 /* leaves 20 bits of a product for the sub-window's number */
+#define WINDOW_FACTOR_BITS 44 /* a product has 20 more bits, for the number of the sub-window */
 
 /* Returns the size of one count in `past`, in bits, at most 48. groups: 1 to WINDOW_GROUPS_MAX. */
 static inline __u32 window_bits(__u32 groups)
@@ -87,24 +87,24 @@ static inline __u64 window_total(__u64 window)
 
 /*
  * Returns the lowest 20 bits of the number of the sub-window that contains a time. Multiplies by a
- * fraction (window_scale()), because a division would cost a tenth of the packet.
+ * fraction (window_scale()), because a division would take a tenth of a packet's time.
  */
 static inline __u64 window_number(const struct sl_limit *limit, __u64 now)
 {
 	return (now >> limit->coarse) * limit->factor >> WINDOW_FACTOR_BITS;
 }
 
-/* Returns the index of a time's sub-window, as states store it: the low bits of its number. */
+/* Returns the index of the sub-window that contains a time: the low bits of its number. */
 static inline __u64 window_index(const struct sl_limit *limit, __u64 now)
 {
 	return window_number(limit, now) & WINDOW_INDEX_MASK;
 }
 
 /*
- * Sets the length of a sub-window to `least` ticks, or to a value that is longer by less than 2^-18
- * of it or by a tick. A step is 2^coarse ticks. It is factor / 2^WINDOW_FACTOR_BITS of a
- * sub-window, rounded down, so no sub-window is too short. Products wrap, but only their low bits
- * matter.
+ * Sets the length of a sub-window to at least `least` ticks. The length exceeds `least` by less
+ * than 2^-18 of `least`, or by one tick. A step is 2^coarse ticks, and is factor /
+ * 2^WINDOW_FACTOR_BITS of a sub-window, rounded down, so no sub-window is too short. Products wrap,
+ * but only their low bits matter.
  */
 static inline void window_scale(struct sl_limit *limit, __u64 least)
 {
@@ -128,7 +128,7 @@ static inline __u64 window_past(__u64 index, __u64 counts)
 	return index << WINDOW_PAST_BITS | counts;
 }
 
-/* Returns the sum of all counts in a value of `past`, in packets or bytes. */
+/* Returns the sum of all counts in `past`, in packets or bytes. */
 static inline __u64 window_sum(const struct sl_limit *limit, __u64 counts)
 {
 	__u64 sum = 0, mask = (1ULL << limit->bits) - 1;
@@ -152,27 +152,29 @@ static inline __u64 window_steps(const struct sl_limit *limit, const struct sl_s
 	__u64 least = (now - state->charged_at) / limit->period, steps = number - old;
 	__u64 wrapped = now < state->charged_at;
 
-	if (least > limit->groups + wrapped) /* the index may have wrapped around */
+	if (least > limit->groups + wrapped) /* the index may have wrapped */
 		return least;
 	if (wrapped)
 		steps += window_number(limit, ~0ULL);
 	steps &= WINDOW_INDEX_MASK;
-	/* a state whose index and `charged_at` differ may be from before the clock wrapped */
+	/* if index and `charged_at` differ, the state may be from before the clock wrapped */
 	if (window_index(limit, state->charged_at) != old && now / limit->period <= limit->groups)
 		steps = steps < number ? steps : number;
 	return steps;
 }
 
-/* Returns whether the 16-bit index wraps to `old` at `index` or within the next G sub-windows. */
+/*
+ * Returns whether the 16-bit index reaches `old` again at `index` or in the G sub-windows after it.
+ */
 static inline bool window_comes_round(const struct sl_limit *limit, __u64 old, __u64 index)
 {
 	return ((old - index) & WINDOW_INDEX_MASK) <= limit->groups;
 }
 
 /*
- * Moves a state on by `steps` sub-windows, to `index`. If the index wraps to the old index within G
- * sub-windows, the total is kept and counts again. Otherwise a CPU that stalls in a turn from the
- * old index could find the same first word, although charges were made in between.
+ * Updates a state by `steps` sub-windows, to `index`. If the index wraps to the old index within G
+ * sub-windows, the total stays. Otherwise a CPU that stalls in a turn from the old index could find
+ * the same first word again, although packets were charged meanwhile.
  */
 static inline void window_advance(const struct sl_limit *limit, struct sl_state *state, __u64 steps,
 				  __u64 index)
@@ -198,7 +200,7 @@ static inline void window_advance(const struct sl_limit *limit, struct sl_state 
 	state->past = window_past(index, counts);
 }
 
-/* Returns whether the sub-window in a state's index has ended, by `now` or by `charged_at`. */
+/* Returns whether the sub-window in a state's index ended before `now` or before `charged_at`. */
 static inline bool window_is_over(const struct sl_limit *limit, const struct sl_state *state,
 				  __u64 now)
 {
@@ -209,7 +211,7 @@ static inline bool window_is_over(const struct sl_limit *limit, const struct sl_
 	       window_index(limit, state->charged_at) != index;
 }
 
-/* Moves a copy of a state on to the sub-window that contains `now`. */
+/* Updates a copy of a state to the sub-window that contains `now`. */
 static inline void window_roll(const struct sl_limit *limit, struct sl_state *state, __u64 now)
 {
 	if (!window_is_over(limit, state, now))
@@ -219,7 +221,10 @@ static inline void window_roll(const struct sl_limit *limit, struct sl_state *st
 	state->charged_at = now;
 }
 
-/* Returns the value of `past` after step 1 of a turn (head of this file) from `seen` to `next`. */
+/*
+ * Returns `past` after step 1 of a turn from `seen` to `next`. The head of this file defines a
+ * turn.
+ */
 static inline __u64 window_settle(const struct sl_state *seen, const struct sl_state *next)
 {
 	__u64 index = seen->window >> WINDOW_TOTAL_BITS, tag = seen->past >> WINDOW_PAST_BITS;
@@ -229,7 +234,7 @@ static inline __u64 window_settle(const struct sl_state *seen, const struct sl_s
 	return window_past(index, 0);
 }
 
-/* Returns a state in which no packet counts, such as `sluice forgive` writes. */
+/* Returns a state without counted packets. `sluice forgive` stores such a state. */
 static inline struct sl_state window_full(const struct sl_limit *limit, __u64 now)
 {
 	__u64 index = window_index(limit, now);
@@ -238,7 +243,7 @@ static inline struct sl_state window_full(const struct sl_limit *limit, __u64 no
 		.window = window_make(index, 0), .past = window_past(index, 0), .charged_at = now};
 }
 
-/* Returns the state of a new key. If the limit starts empty, the window counts as used up. */
+/* Returns the state of a new key. If the limit starts empty, no packet passes at first. */
 static inline struct sl_state window_new(const struct sl_limit *limit, __u64 now)
 {
 	struct sl_state state = window_full(limit, now);
@@ -249,8 +254,8 @@ static inline struct sl_state window_new(const struct sl_limit *limit, __u64 now
 }
 
 /*
- * Charges `cost` to a copy of a state that window_roll() has moved on to now; the caller publishes
- * the copy. Returns false if the window has no room for `cost`.
+ * Charges `cost` to a copy of a state. The caller has called window_roll(), and publishes the copy.
+ * Returns false if the window has no room for `cost`.
  */
 static inline bool window_charge(const struct sl_limit *limit, struct sl_state *state, __u64 cost)
 {
@@ -271,7 +276,7 @@ static inline bool window_give_back(const struct sl_limit *limit, struct sl_stat
 	return true;
 }
 
-/* Returns the amount that may still pass in the sub-window to which the state was moved on. */
+/* Returns how many packets or bytes may still pass in the current sub-window of the state. */
 static inline __u64 window_left(const struct sl_limit *limit, const struct sl_state *state)
 {
 	__u64 total = window_total(state->window);
@@ -279,7 +284,7 @@ static inline __u64 window_left(const struct sl_limit *limit, const struct sl_st
 	return total < limit->most ? limit->most - total : 0;
 }
 
-/* Returns when the sub-window begins that is `steps` after the current one. */
+/* Returns the time at which the sub-window begins that is `steps` after the current sub-window. */
 static inline __u64 window_begin(const struct sl_limit *limit, __u64 now, __u64 steps)
 {
 	__u64 whole = 1ULL << WINDOW_FACTOR_BITS, step = now >> limit->coarse;
@@ -288,21 +293,22 @@ static inline __u64 window_begin(const struct sl_limit *limit, __u64 now, __u64 
 
 	if (begin <= ~0ULL >> limit->coarse)
 		return begin << limit->coarse;
-	/* the clock wraps before that time: count only the sub-windows after the wrap */
+	/* the clock wraps before that time, so count only the sub-windows after the wrap */
 	steps -= (window_number(limit, ~0ULL) - window_number(limit, now)) & WINDOW_INDEX_MASK;
 	return (steps * whole + limit->factor - 1) / limit->factor << limit->coarse;
 }
 
 /*
- * Returns when at least `needed` (at most limit->most) may pass, if nothing is charged until then:
- * now, or at the start of one of the next sub-windows. Sets *ret to the state at that time.
+ * Returns the earliest time at which `needed` packets or bytes may pass, if nothing is charged
+ * until then: now, or the start of a later sub-window. needed: at most limit->most. Sets *ret to
+ * the state at that time.
  */
 static inline __u64 window_when(const struct sl_limit *limit, const struct sl_state *state,
 				__u64 needed, __u64 now, struct sl_state *ret)
 {
 	__u64 then = now = credit_latest(now, state->charged_at);
 
-	/* one step more than G + 1, because two sub-windows count as one when the clock wraps */
+	/* G + 3 steps instead of G + 1: two sub-windows may count as one when the clock wraps */
 	for (__u64 step = 1; step <= WINDOW_GROUPS_MAX + 3 && step <= limit->groups + 3ULL;
 	     step++) {
 		*ret = *state;
