@@ -272,9 +272,9 @@ static int attach_find(const struct gate *gate, const struct netdev *device, enu
 }
 
 /*
- * Loads the program, and attaches it. If the kernel refuses the mode and `ret_falls_back` is not
- * NULL, sets *ret_falls_back, and returns the errno without an error, so that the caller can try
- * another hook.
+ * Loads the program, and attaches it. If the kernel refuses the mode, and `ret_falls_back` is not
+ * NULL, sets *ret_falls_back, so that the caller can try another hook. It then returns the errno,
+ * and adds no error.
  */
 static int attach_here(const struct gate *gate, struct programs *programs,
 		       const struct netdev *device, enum hook hook, enum mode mode,
@@ -511,7 +511,7 @@ static int attachment_switch(const struct gate *gate, struct attachment *a, int 
 	if (err)
 		return err;
 	err = program_replace(gate, a, program_fd);
-	/* an error may mean a lost reply: if the running program is unknown, keep both pins */
+	/* after an error, the program may be replaced or not: if this is unknown, keep both pins */
 	if (err && !attachment_look(gate, &now)) {
 		if (now.program_id == program_id_of(program_fd))
 			err = 0;
@@ -580,8 +580,8 @@ static int replacements_open(const struct gate *gate, struct replacements *repla
 }
 
 /*
- * Switches the program of an attachment. Returns 0 or a negative errno. Also returns 0 if the
- * attachment no longer exists, because its device may have been removed.
+ * Switches the program of an attachment. Returns 0 or a negative errno. Returns 0 if the attachment
+ * is gone, because its device may have been removed.
  */
 static int switch_or_gone(const struct gate *gate, struct attachment *a, int program_fd)
 {

@@ -6,9 +6,9 @@
 #include "attach/attachment.h"
 
 /*
- * If the device is an ifb, changes hook xdp in mode auto to hook egress, the only hook of an ifb
- * that redirected packets pass; any other hook or mode on an ifb is an error. If `reports` is set,
- * adds a notice of the change.
+ * Chooses the hook of an ifb. Redirected packets pass only hook egress of an ifb, so changes hook
+ * xdp in mode auto to egress. Returns an error for any other hook or mode on an ifb. If `reports`
+ * is set, adds a notice of the change.
  */
 int attach_choose_hook(const struct netdev *device, enum mode mode, bool reports, enum hook *hook);
 

@@ -18,7 +18,10 @@
 
 /* --- Pins ----------------------------------------------------------------------------------- */
 
-/* Prefixes of pin names. No hook is named "program" or "next", so pin names are unique. */
+/*
+ * Prefixes of the names of pins. A name without a prefix begins with a hook, and no hook is named
+ * "program" or "next".
+ */
 static const char *const leads[] = {
 	[PIN_ATTACHMENT] = "",
 	[PIN_PROGRAM] = "program-",
@@ -102,7 +105,7 @@ int attachment_program_open(const struct gate *gate, const struct attachment *a)
 		if (fd >= 0 && program_id_of(fd) == a->program_id)
 			return steal_fd(&fd);
 	}
-	return bpf_prog_get_fd_by_id(a->program_id); /* the pins are missing: open it by id */
+	return bpf_prog_get_fd_by_id(a->program_id); /* if the pins are missing */
 }
 
 /* Returns whether the program runs on the XDP or tcx hook of device a->ifindex. */
@@ -134,8 +137,8 @@ struct sighting {
 };
 
 /*
- * Looks up the name of device a->ifindex in a namespace. If program_id is not 0, also looks up
- * whether the device runs that program. Returns 0, or a negative errno; adds no error.
+ * Finds the name of device a->ifindex in a namespace. Finds whether the device runs program_id,
+ * unless that is 0. Returns 0 or a negative errno. Adds no error.
  */
 static int device_look(const struct attachment *a, uint64_t netns, uint32_t program_id,
 		       struct sighting *ret)
@@ -235,7 +238,7 @@ static int filter_look(const struct gate *gate, struct attachment *a, int progra
 		a->program_id = id;
 	if (seen.runs)
 		memcpy(a->device, seen.device, sizeof(a->device));
-	/* -ENOENT: the namespace no longer exists, nor does the filter */
+	/* -ENOENT: the namespace is gone, and the filter with it */
 	return err == -EPERM || err == -ENOENT ? 0 : err;
 }
 

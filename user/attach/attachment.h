@@ -41,7 +41,7 @@ enum attachment_pin {
 	PIN_ATTACHMENT, /* pin of the link or, on clsact, of the program */
 	PIN_PROGRAM,	/* pin of the program: opening a program by its id requires CAP_SYS_ADMIN */
 	PIN_NEXT,	/* pin of a new program, while it replaces the program of PIN_PROGRAM */
-	PIN_QDISC,	/* exists if Sluice added the clsact qdisc, and so may remove the qdisc */
+	PIN_QDISC,	/* exists if Sluice added the clsact qdisc; then Sluice may remove it */
 };
 
 struct pin_name {
@@ -70,7 +70,10 @@ struct pin_name attachment_pin(const struct attachment *attachment, enum attachm
 int attachments_read(const struct gate *gate, struct attachment ret[ATTACHMENTS_MAX],
 		     unsigned int *ret_count);
 
-/* Removes pins of programs that lost their attachment by a killed command. Requires the lock. */
+/*
+ * Removes pins of programs without an attachment, which a killed command may have left. Requires
+ * the lock.
+ */
 int attachments_expire(const struct gate *gate);
 
 /*

@@ -103,7 +103,7 @@ int filter_add(unsigned int ifindex, bool ingress, int program_fd)
 {
 	LIBBPF_OPTS(bpf_tc_hook, hook, .ifindex = ifindex,
 		    .attach_point = ingress ? BPF_TC_INGRESS : BPF_TC_EGRESS);
-	/* without a priority, the kernel chooses one before all existing filters */
+	/* if no priority is set, the kernel puts the filter before existing filters */
 	LIBBPF_OPTS(bpf_tc_opts, opts, .prog_fd = program_fd);
 
 	return bpf_tc_attach(&hook, &opts);

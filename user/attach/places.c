@@ -177,10 +177,10 @@ static bool mode_serves(enum mode has, enum mode wanted)
 }
 
 /*
- * Returns the index of the existing attachment that satisfies `wanted` or that `wanted` replaces,
- * or -1. If a killed command left attachments in two modes on the hook, prefers the wanted mode. If
- * hook xdp is wanted in mode auto, accepts hook ingress, which attach_device() uses if native XDP
- * fails.
+ * Returns the index of the existing attachment that satisfies `wanted`, or that `wanted` replaces.
+ * Returns -1 if there is none. If a killed command left attachments in two modes on the hook,
+ * prefers the wanted mode. If hook xdp is wanted in mode auto, accepts hook ingress, because
+ * attach_device() uses it if native XDP fails.
  */
 static int find_there(const struct attachment *all, unsigned int count,
 		      const struct attachment *wanted)
@@ -203,8 +203,8 @@ static int find_there(const struct attachment *all, unsigned int count,
 
 /*
  * Plans the steps from the existing to the wanted attachments. First detaches attachments without a
- * program, because a wanted attachment may need the name of their pin. Leaves a device attached if
- * rules files cannot name it.
+ * program, because their pins may have the names that wanted attachments need. Does not detach a
+ * device that rules files cannot name.
  */
 static void plan_make(struct placings *placings, const struct attachment *all, unsigned int count,
 		      bool detaches)
@@ -375,7 +375,7 @@ int placings_undo(const struct gate *gate, struct placings *placings)
 			continue;
 		placing->done = false;
 		if (placing->detaches && !placing->attachment.program_id)
-			continue; /* nothing to restore: the attachment had no program */
+			continue; /* the attachment had no program */
 		if (placing->replaces)
 			back = (struct placing){.attachment = placing->before,
 						.before = placing->attachment,

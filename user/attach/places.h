@@ -21,7 +21,7 @@ int gate_places(const struct gate *gate, struct places *ret);
 /* One step: attaches a device, detaches a device, or replaces its attachment to change the mode. */
 struct placing {
 	struct attachment attachment; /* the attachment that this step adds or removes */
-	struct attachment before;     /* the replaced attachment, if `replaces` is set */
+	struct attachment before;     /* if `replaces` is set: the replaced attachment */
 	bool detaches;
 	bool replaces;
 	bool done;
@@ -38,7 +38,7 @@ struct placings {
 enum missing {
 	MISSING_FAILS,	/* a missing device is an error, unless the item is optional */
 	MISSING_NOTED,	/* a missing device adds a notice */
-	MISSING_SILENT, /* no report, because the caller will try again */
+	MISSING_SILENT, /* no report: the caller will try again */
 };
 
 /*

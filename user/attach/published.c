@@ -155,8 +155,8 @@ static int published_read(const struct gate *gate, struct seen *ret)
 }
 
 /*
- * Adds a notice, whose arguments may be texts of the errors from `mark` on. Then drops these
- * errors.
+ * Adds a notice, and drops the errors from index `mark` on. The arguments of the notice may be
+ * texts of these errors.
  */
 #define notice_instead(mark, id, ...)                                                              \
 	do {                                                                                       \

@@ -29,7 +29,7 @@ struct seen {
 	uint64_t age_ns; /* age of the published file, if it is the source */
 };
 
-/* Reads the attachments of a gate, or sets SIGHT_NONE and returns 0 if they cannot be read. */
+/* Reads the attachments of a gate. Sets SIGHT_NONE, and returns 0, if they cannot be read. */
 int attachments_see(const struct gate *gate, struct seen *ret);
 
 /*

@@ -143,7 +143,7 @@ static void qdiscs_restart(void *data)
 
 int qdiscs_read(unsigned int ifindex, const char *device, struct qdiscs *ret)
 {
-	const struct tcmsg header = {0}; /* the kernel ignores tcm_ifindex in a dump */
+	const struct tcmsg header = {0}; /* a dump contains all devices */
 	char name[IF_NAMESIZE];
 	int err;
 

@@ -63,7 +63,10 @@ static void error_free(struct sl_error *error)
 	free(error->hint);
 }
 
-/* Appends an item to the list. Without memory, appends "out of memory" or sets has_lost. */
+/*
+ * Appends an item to the list. If its text needs more memory than there is, appends "out of
+ * memory". If the list cannot grow, sets has_lost.
+ */
 static void append(struct sl_error error, const char *object, const char *format, va_list args)
 {
 	if (!array_grow(list.items, list.count, list.room)) {

@@ -47,8 +47,8 @@ void error_inform(const char *id, const char *object, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
 /*
- * Returns the number of items in the list. The functions below accept this number as `mark`, the
- * index of the first item that they handle.
+ * Returns the number of items in the list. The functions below accept it as `mark`: they then
+ * handle only items that were added later.
  */
 unsigned int error_count(void);
 

@@ -15,7 +15,7 @@
 #include "base/cleanup.h"
 #include "base/owner.h"
 
-/* How long a file must have been unchanged before it is read, in ms. */
+/* A file is read when it has been unchanged for this time, in ms. */
 #define STILL_MS 100
 
 /* Largest rounding of an mtime: ext4 with 128-byte inodes rounds down to 1 s, FAT to 2 s. */
@@ -251,7 +251,7 @@ int file_begin(const char *path, char *text, size_t room, size_t *ret_size)
 	int err;
 
 	*ret_size = 0;
-	/* check the file type before open(2), because opening some devices has side effects */
+	/* check the type before open(2), because opening a device may have side effects */
 	if (lstat(path, &st))
 		return errno == ENOENT ? 0 : call_failed("file-open", "open", path);
 	err = kind_check(path, st.st_mode) ?: file_open(path, O_NOFOLLOW, &fd, &st);
@@ -318,8 +318,8 @@ int file_replace(const char *path, const char *text, size_t size, mode_t mode, g
 	struct stat st;
 
 	/*
-	 * make the owner of the directory the file's owner, which requires root; files of an
-	 * untrusted owner would be refused later
+	 * as root, write the file as the directory's owner; a file of an untrusted owner would not
+	 * be read
 	 */
 	if (!err && !geteuid() && !fstat(directory, &st) && owner_is_trusted(st.st_uid)) {
 		err = owner_become(directory, &self);

@@ -42,7 +42,7 @@ const char *group_name(gid_t group)
 	return found ? found->gr_name : number;
 }
 
-/* An invalid id: setfsuid(2) and setfsgid(2) only return the present id for it. */
+/* An invalid id. With it, setfsuid(2) and setfsgid(2) return the present id, and change nothing. */
 #define ID_SAME ((uid_t)-1)
 
 int owner_become(int directory, struct owner *ret_before)
@@ -52,7 +52,7 @@ int owner_become(int directory, struct owner *ret_before)
 
 	if (fstat(directory, &st))
 		return -errno;
-	/* a unit's SystemCallFilter= may forbid these calls: do not call them for equal ids */
+	/* skip a call that changes nothing, because a unit's SystemCallFilter= may forbid it */
 	if (st.st_gid != getegid())
 		before.group = setfsgid(st.st_gid);
 	if (st.st_uid != geteuid())

@@ -13,10 +13,10 @@
 #include <stdio.h>
 
 /*
- * Finds the word that a user probably meant by `typed`, ignoring case. The word may differ by at
- * most two missing, added, wrong or swapped letters, and by at most half of its letters; only by
- * one if the first letters after '-' differ. Returns NULL if no word is that similar, or if a word
- * is equal to `typed`.
+ * Finds the word that a user probably meant by `typed`. Ignores case. Accepts up to two missing,
+ * added, wrong or swapped letters, but at most half of the letters. If the first letters after '-'
+ * differ, accepts only one such mistake. Returns NULL if no word is similar, or if a word is equal
+ * to `typed`.
  */
 const char *nearly_find(const char *typed, const char *const words[], size_t count);
 

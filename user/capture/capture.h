@@ -36,7 +36,7 @@ struct capture_choice {
 
 struct capture_packet {
 	uint64_t number;      /* counts all packets of the capture from 1, selected or not */
-	uint64_t ns;	      /* time since 1970, at least the time of the previous packet */
+	uint64_t ns;	      /* time since 1970; never decreases from packet to packet */
 	uint32_t length;      /* bytes that the frame had on the wire, without its checksum */
 	uint32_t size;	      /* bytes of the frame that the capture contains */
 	const uint8_t *bytes; /* the captured bytes; valid until the next packet is read */
@@ -48,7 +48,10 @@ struct capture_packet {
 
 #define CAPTURE_INTERFACES 64
 
-/* Counts of packets read so far; all but `left_out` and `interface` only of selected packets. */
+/*
+ * Counts of packets read so far. Only `left_out` and `interface` count packets that are not
+ * selected.
+ */
 struct capture_totals {
 	uint64_t packets, cut, merged;
 	uint64_t left_out;  /* packets that the choice does not select */
@@ -73,7 +76,7 @@ struct capture;
  */
 int capture_open(const char *path, const struct capture_choice *choice, struct capture **ret);
 
-/* Opens a capture from a stream, like capture_open(), and then owns `stream`. name: for errors. */
+/* Like capture_open(), for a stream. The capture owns `stream` from then on. name: for errors. */
 int capture_open_stream(FILE *stream, const char *name, const struct capture_choice *choice,
 			struct capture **ret);
 

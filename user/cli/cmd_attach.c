@@ -326,9 +326,9 @@ static int refuse_unattached(const struct gate *gate, const struct detaching *de
 }
 
 /*
- * Detaches the marked attachments. If a marked attachment is gone, removes its pin. Stores the
- * number of attachments that stay. Prints each attachment once it is detached, so that the output
- * is correct if a later step fails.
+ * Detaches the marked attachments. If the device or filter of an attachment is gone, removes its
+ * pin. Stores the number of attachments that stay. Prints each attachment after it is detached, so
+ * that the output is correct even if a later step fails.
  */
 static int detach_marked(const struct gate *gate, const struct detaching *detaching,
 			 unsigned int *ret_left)
@@ -394,7 +394,7 @@ static int detach_from(struct gate *gate, const struct detach_args *args, bool i
 	for (unsigned int i = 0; !is_all && i < args->devices.count; i++) {
 		const char *name = args->devices.words[i];
 
-		/* first compare names that devices have now, then names at the time of attaching */
+		/* if no device has this name now, compare the names at the time of attaching */
 		if (!mark_name(&detaching, name, false) && !mark_name(&detaching, name, true))
 			return refuse_unattached(gate, &detaching, name);
 	}

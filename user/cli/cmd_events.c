@@ -184,7 +184,7 @@ static void ring_end(struct events_session *session)
 static int ring_begin(struct events_session *session)
 {
 	const struct events_args *args = session->args;
-	/* with filters, get more samples: the first ones of a second may not match */
+	/* get more samples if a filter is set, because the first samples may not match it */
 	bool has_filter = args->within.bits || args->policy.is_given;
 	const struct ring_samples samples = {
 		.per_second = !args->pcap  ? 0

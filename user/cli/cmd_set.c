@@ -120,8 +120,8 @@ static int limits_put(const struct gate *gate, const struct limits *limits, bool
 }
 
 /*
- * Sets the limits of a policy. A new policy inherits by default, so that a limit for a few
- * addresses does not remove the limits that protect all addresses.
+ * Sets the limits of a policy. A new policy inherits by default. Otherwise a limit for a few
+ * addresses would remove the limits that protect all addresses.
  */
 static int set_apply(struct gate *gate, const struct set_args *args, struct limits *limits,
 		     struct change *change)

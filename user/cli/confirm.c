@@ -100,8 +100,8 @@ static bool trial_open(const struct trial *trial, struct gate *gate)
 }
 
 /*
- * Waits until the trial's time is over, SIGTERM arrives, or a command ends the trial. Undoes the
- * change unless a command has ended the trial.
+ * Waits until the trial's time is over, SIGTERM arrives, or a command ends the trial. If no command
+ * has ended the trial, undoes the change.
  */
 static void trial_keep(struct trial *trial)
 {

@@ -11,7 +11,7 @@
 #include "rules/list_file.h"
 #include "rules/ruleset.h"
 
-/* A list file. `stamp` was read before the file, so that a change during reading is detected. */
+/* A list file. `stamp` was read before the file, to detect changes during the reading. */
 struct list_path {
 	char *path;
 	struct stamp stamp;

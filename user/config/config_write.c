@@ -202,7 +202,10 @@ static void scalar_write(FILE *out, json_t *node)
 	}
 }
 
-/* Writes the value after "key:" or "-". after_dash: write a map's first key on the dash's line. */
+/*
+ * Writes the value after "key:" or "-". after_dash: write the first key of a map on the same line
+ * as the dash.
+ */
 static void node_write(FILE *out, json_t *node, int indent, bool after_dash)
 {
 	const char *key;

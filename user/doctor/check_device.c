@@ -180,8 +180,8 @@ bool xdp_is_held(struct subject *s)
 /* --- VLANs ---------------------------------------------------------------------------------- */
 
 /*
- * A VLAN device removes its own tag from all packets. A network card, or the peer of a veth, may
- * remove the outer tag before XDP runs.
+ * Returns whether a limit matches a VLAN tag that the program does not see. A VLAN device removes
+ * its own tag. A network card, or the peer of a veth, may remove the outer tag before XDP runs.
  */
 bool vlan_is_hidden(struct subject *s)
 {

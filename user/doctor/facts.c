@@ -397,8 +397,8 @@ static int named_read(struct doctor_facts *facts)
 /* --- Facts from maps and files -------------------------------------------------------------- */
 
 /*
- * Counts the limits with action observe that have refused packets. The user has probably seen what
- * they would drop, and may have forgotten them. A gate does not store the age of a limit.
+ * Counts the limits with action observe that have refused packets. Users often forget such limits
+ * after they have seen the counts.
  */
 static int observing_read(struct gate_facts *gate)
 {

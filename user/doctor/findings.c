@@ -91,7 +91,7 @@ static const struct kind {
 	 "NEW SOURCES in sluice-limits(7){2}",
 	 "sluice {-g}newcomers {0} rate {3}"},
 	{"unshared", WRONG, GATE, limits_are_unshared, "its limits are not shared: {1}", "{2}"},
-	/* findings that explain how a gate could be set up better */
+	/* advice for a better configuration */
 	{"trial", ADVICE, GATE, trial_is_open,
 	 "its rules are on trial, and are undone in {1} s unless they are confirmed",
 	 "sluice {-g}confirm"},

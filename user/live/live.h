@@ -105,9 +105,9 @@ struct live {
 	struct findings findings;
 	struct live_fill fill;
 
-	struct live_wish wish; /* the viewer sets this before a refresh */
+	struct live_wish wish; /* set by the viewer before a refresh */
 	struct live_sources sources;
-	const struct live_source **rows; /* sources chosen by `wish`, in its order */
+	const struct live_source **rows; /* sources that match `wish`, in the order of `wish` */
 	unsigned int row_count;
 	unsigned int matching; /* number of sources that the filter of `wish` accepts */
 	float read_share;      /* part of the known sources that the last refresh visited */
@@ -160,9 +160,9 @@ int live_choose(struct live *live);
 const struct live_history *live_history_of(const struct live *live, const struct sl_prefix *prefix);
 
 /*
- * Opens a table with the states of these sources, for source_read(). If the caller is a reader, who
- * cannot map the gate's table, copies the states to which the sources' buckets refer. The caller
- * calls live_table_close().
+ * Opens a table with the states of these sources, for source_read(). If the caller may only read
+ * the gate, and so cannot map its table, copies the states to which the sources' buckets refer. The
+ * caller calls live_table_close().
  */
 int live_table_open(const struct live *live, const struct sl_prefix *sources, unsigned int count,
 		    struct table *ret);

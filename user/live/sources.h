@@ -101,7 +101,7 @@ enum live_order {
 
 struct live_sorting {
 	enum live_order order;
-	bool by_bits; /* compare bits, not packets */
+	bool by_bits; /* sort by bits instead of packets */
 	bool is_reversed;
 };
 

@@ -226,7 +226,7 @@ void error_print(const struct sl_error *error)
 static int output_end(const struct context *context, int result)
 {
 	int exit_failed = context->command ? context->command->exit_failed ?: 1 : 1;
-	const struct sl_error *first = NULL; /* the first error caused the others */
+	const struct sl_error *first = NULL; /* the first error is the cause */
 	int exit = result;
 	bool failed;
 

@@ -72,7 +72,7 @@ struct command {
 	const char *name;
 	const char *brief;
 	const char *details;  /* lines of text, or NULL */
-	const char *question; /* error without an operand: "which file?"; NULL: it is optional */
+	const char *question; /* error if the operand is missing; NULL: the operand is optional */
 	const struct word *words;
 	unsigned int word_count;
 	const struct apart *apart;
@@ -110,10 +110,13 @@ struct program {
 
 /*
  * Parses the command line, runs its command, and returns the exit status. Prints errors on standard
- * error. With -j, also prints the first error as {"error": ...} on standard output, unless the
- * command has already printed a part of a JSON document. If the command is unknown or has no `run`,
- * executes the program sluice-COMMAND with the same options, from the directory of this program, or
- * otherwise from $PATH.
+ * error.
+ *
+ * With -j, prints the first error as {"error": ...} on standard output, unless a part of a JSON
+ * document was already printed.
+ *
+ * If the command is unknown or has no `run`, executes the program sluice-COMMAND with the same
+ * options, from the directory of this program, or otherwise from $PATH.
  */
 int program_main(const struct program *program, int argc, char **argv);
 

@@ -365,7 +365,10 @@ static int keyword_take(struct filling *filling, const struct word *keyword)
 	return value_store(filling, keyword, keyword->name, text);
 }
 
-/* Parses an operand. Moves operands to the front of line->words, over words parsed before. */
+/*
+ * Parses an operand. Stores operands at the begin of line->words, over words that are already
+ * parsed.
+ */
 static int operand_take(struct filling *filling, char *text)
 {
 	const struct command *command = filling->command;
@@ -377,7 +380,10 @@ static int operand_take(struct filling *filling, char *text)
 	    (operand->kind == OPERAND && *count) ||
 	    (operand->kind != OPERANDS_ANYWHERE && filling->keywords))
 		return unexpected(command, text);
-	/* if the operand is optional, a text like a keyword and unlike a prefix is a typo */
+	/*
+	 * an optional operand that is similar to a keyword, and not to a prefix, is a typing
+	 * mistake
+	 */
 	if (!command->question && !text[strcspn(text, ".:/")] && keyword_nearly(command, text))
 		return unexpected(command, text);
 	words[1 + (*count)++] = text;

@@ -144,7 +144,7 @@ void print_limit_state(const struct source *source, const struct sl_limit *compi
 			print_string(spec_names[fields[i]], NULL, words);
 	}
 	print_shared(&limit);
-	if (rate == (uint64_t)rate) /* print an integer as 1000, not 1000.0 */
+	if (rate == (uint64_t)rate) /* print 1000 instead of 1000.0 */
 		print_number("rate", NULL, rate);
 	else
 		print_real("rate", rate);

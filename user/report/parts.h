@@ -30,7 +30,7 @@ int gate_open_named(struct gate *gate, const char *name);
  */
 bool keeper_find(const char *gate, struct lock_holder *ret, char text[KEPT_TEXT]);
 
-/* Prints a finding in two lines. of_several: also print its gate, unless the gate is its object. */
+/* Prints a finding in two lines. of_several: prints its gate, unless the gate is its object. */
 void print_finding(const struct finding *finding, bool of_several, const char *indent);
 
 /* Prints the JSON fields of an attachment. state: its state; NULL: "attached" or "gone". */
@@ -38,8 +38,8 @@ void print_attachment(const struct attachment *attachment, const char *state);
 
 /*
  * Prints the command that makes an attachment, for a shell in the network namespace in which sluice
- * was started. sizes: sizes of the gate to add to the command; a size of 0 is omitted. Returns
- * false, and prints nothing, if -n cannot name the namespace of the device.
+ * was started. sizes: sizes of the gate that the command specifies; 0: omitted. If -n cannot name
+ * the namespace of the device, prints nothing, and returns false.
  */
 bool print_attach_command(const struct attachment *attachment, struct gate_sizes sizes,
 			  const char *gate, const char *lead);

@@ -136,7 +136,9 @@ static void print_durations(enum durations_verdict verdict, const struct duratio
 	print_end();
 }
 
-/* Prints the histograms of durations. Text omits a verdict of which no packet was timed. */
+/*
+ * Prints the histograms of durations. Text output omits a verdict if none of its packets was timed.
+ */
 static void print_all_durations(const struct durations all[DURATIONS_VERDICTS],
 				struct stats_output *output)
 {

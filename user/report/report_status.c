@@ -35,7 +35,7 @@ struct facts {
 
 #define FINDINGS_SHOWN 3
 
-/* Returns whether any limit of the gate delays packets of this attachment. */
+/* Returns whether the gate delays packets on this attachment. */
 static bool shapes_on(const struct facts *facts, const struct attachment *a)
 {
 	return facts->shaping.any && a->hook == HOOK_EGRESS && a->program_id;

@@ -82,8 +82,8 @@ static void curve_json(const struct suggest_curve *curve)
 /* --- A limit -------------------------------------------------------------------------------- */
 
 /*
- * Prints a limit as YAML. is_comment: as a comment, because the policy has no room for it. budget:
- * the limit is the budget for new sources, of which only rate and burst are printed.
+ * Prints a limit as YAML. is_comment: print it as a comment, because the policy has no room for it.
+ * budget: it is the budget for new sources, so print only rate and burst.
  */
 static void limit_print(const struct limit *limit, bool is_comment, bool budget)
 {

@@ -21,7 +21,7 @@ const struct value_type value_skip = VALUE_NUMBER(0, 1000000000, NULL);
 
 /* --- A packet ------------------------------------------------------------------------------- */
 
-#define ICMP_OF_FAMILY 257 /* `proto icmp`: ICMP for IPv4 sources, ICMPv6 for IPv6 sources */
+#define ICMP_OF_FAMILY 257 /* `proto icmp`: ICMP or ICMPv6, as the source's family */
 
 enum { FRAGMENT_FIRST = 1, FRAGMENT_LATER };
 

@@ -14,9 +14,8 @@ struct source_view {
 };
 
 /*
- * Reads a source, and its state under each limit. Reads no limits if longer rules divide the
- * source's /64, because its addresses may have different policies. source_free() frees
- * view->source.
+ * Reads a source, and its state under each limit. If longer rules divide the source's /64, reads no
+ * limits, because its addresses may have different policies. source_free() frees view->source.
  */
 int view_read(const struct gate *gate, const struct table *table, const struct sl_prefix *address,
 	      struct source_view *view);
@@ -34,8 +33,9 @@ bool limit_refuses(const struct limit_state *state);
 int limit_shown(const struct source_view *view);
 
 /*
- * Prints a source: as text in a row with its address (padded to `width`), counters and a limit; as
- * JSON with all limits, as an element of an array. print_view_head() prints the column titles.
+ * Prints a source. In text, prints a row with its address (padded to `width`), counters and a
+ * limit. In JSON, prints an element of an array, with all limits. print_view_head() prints the
+ * column titles.
  */
 void print_view_head(int width);
 void print_source_view(const struct source_view *view, int width);

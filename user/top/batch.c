@@ -238,7 +238,7 @@ static int print_refresh(struct live *live, const struct top_words *words, bool 
 	sigprocmask(SIG_UNBLOCK, signals, NULL);
 	err = json ? print_json(live, shown, count) : print_plain(live, words, shown, count);
 	if (!err && (fflush(stdout) || ferror(stdout)))
-		err = -EIO; /* sluice-top reports that standard output failed */
+		err = -EIO; /* output_end() adds the error */
 	sigprocmask(SIG_BLOCK, signals, NULL);
 	return err;
 }

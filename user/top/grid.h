@@ -28,7 +28,7 @@ struct grid_column {
 	unsigned int need;  /* width of the widest cell, in characters */
 	unsigned int least; /* least width; the column is omitted if it does not fit */
 	unsigned int width; /* set by grid_fit(); 0: the column is omitted */
-	unsigned int rank;  /* columns of a higher rank are omitted first, rank 0 never */
+	unsigned int rank;  /* columns with the highest rank are omitted first; rank 0: never */
 	bool is_right;	    /* align cells to the right, as for numbers */
 };
 
@@ -67,9 +67,10 @@ int grid_of_sources(struct grid *grid, const struct live *live, const struct sl_
 		    unsigned int count, bool by_bits);
 
 /*
- * Sorts live->rows if the order is by policy, limit, level or block. Names ascend, the lowest level
- * is first, and the longest rest of a block is first. Sources without a limit are last, except by
- * policy. Equal sources keep their order. Returns 0, or a negative errno with an error.
+ * Sorts live->rows if the order is by policy, limit, level or block. Names are ascending. The
+ * lowest level is first, and the block with the longest rest is first. Sources without a limit are
+ * last, unless the order is by policy. Sources that compare equal keep their order. Returns 0, or a
+ * negative errno after adding an error.
  */
 int rows_arrange(struct live *live);
 

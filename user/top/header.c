@@ -76,7 +76,7 @@ static void build_rate(const char *name, const struct live_rate *rate,
 {
 	char packets[CELL_TEXT], bits[CELL_TEXT], sparkline[GLYPHS_TEXT(LIVE_HISTORY)];
 
-	if (spark) /* 20 characters before the sparkline, so that 60 rates fit in 80 columns */
+	if (spark) /* 60 rates fit in 80 columns, after 20 characters */
 		append(line, "%-6.4s%6s%6sb %s", name, rate_cell(rate->packets, packets),
 		       rate_cell(rate->bits, bits),
 		       sparkline_format(history, rates, spark, sparkline));

@@ -22,7 +22,7 @@
 
 #define ESCAPE_MS 25 /* time in which the bytes after the ESC of a key's sequence arrive, in ms */
 
-/* Signals that do not kill the process: it reads the first three by a signalfd. */
+/* Signals that do not kill the process. The process reads the first three by a signalfd. */
 static const int survived[] = {SIGINT,	SIGTERM, SIGHUP,  SIGCHLD, SIGCONT,
 			       SIGTSTP, SIGTTIN, SIGTTOU, SIGURG,  SIGWINCH};
 
@@ -30,9 +30,7 @@ static struct {
 	bool is_begun;
 	int signals; /* signalfd that is readable after a signal that ends the process */
 	bool has_colors;
-	/*
-	 * terminal settings for crash(), which may not call ncurses because it is a signal handler
-	 */
+	/* terminal settings for crash(), a signal handler, which may not call ncurses */
 	struct termios before;
 	char restore[256];
 	size_t restore_length;
@@ -265,7 +263,7 @@ int screen_key_wait(uint64_t until)
 			{.fd = STDIN_FILENO, .events = POLLIN},
 			{.fd = screen.signals, .events = POLLIN},
 		};
-		int key = getch(); /* getch() also returns keys that ncurses has already read */
+		int key = getch(); /* returns keys that ncurses has already read, too */
 		uint64_t now = uptime_ns();
 		struct timespec wait = {0};
 

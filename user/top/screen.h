@@ -23,7 +23,9 @@ void screen_end(void);
 
 void screen_size(unsigned int *ret_rows, unsigned int *ret_columns);
 
-/* Writes a text as line `row` of the screen: cut to the width, and the rest of the line cleared. */
+/*
+ * Writes a text as line `row` of the screen. Cuts it to the width, and clears the rest of the line.
+ */
 void screen_line(unsigned int row, enum style style, const char *text);
 
 /* Shows on the terminal what was written since the last call. */
