@@ -29,7 +29,7 @@ def dashboard_expressions():
     found = [target["expr"] for panel in dashboard["panels"] for target in panel["targets"]]
     found += [annotation["expr"] for annotation in dashboard["annotations"]["list"]]
     assert len(found) >= 20
-    for name, value in (("$__rate_interval", "1m"), ("$__interval", "1m"), ("$gate", ".*"), ("$instance", ".*")):
+    for name, value in (("$__rate_interval", "1m"), ("$gate", ".*"), ("$instance", ".*")):
         found = [expression.replace(name, value) for expression in found]
     return found
 
