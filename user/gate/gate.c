@@ -173,7 +173,10 @@ int gate_map_size(const struct gate *gate, enum gate_map map, uint32_t *ret)
 /* Waits for an RCU grace period by membarrier(2), so that running BPF programs have ended. */
 void synchronize_programs(void)
 {
-	/* membarrier(2) fails with nohz_full; programs run for microseconds, so sleep 100 ms */
+	/*
+	 * membarrier(2) fails with nohz_full: sleep 100 ms instead, because programs run for
+	 * microseconds
+	 */
 	if (syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0))
 		usleep(100000);
 }
@@ -279,7 +282,10 @@ int array_view_open(int fd, uint32_t count, uint32_t value_size, bool is_copied,
 	return 0;
 }
 
-/* bpf_map_lookup_batch() returns the values of an array map in the order of their indexes. */
+/*
+ * Copies the values again. bpf_map_lookup_batch() returns the values of an array in the order of
+ * their indexes.
+ */
 int array_view_refresh(const struct array_view *view, uint32_t count)
 {
 	uint32_t keys[VIEW_BATCH], token, *last = NULL;
@@ -499,7 +505,7 @@ static int counters_read_range(const struct gate *gate, unsigned int first, unsi
 			bpf_map_lookup_batch(gate->map[MAP_COUNTERS], first + done ? &before : NULL,
 					     &last, keys, copies, &got, NULL);
 
-		if (err && err != -ENOENT) /* the kernel returns ENOENT with a map's last batch */
+		if (err && err != -ENOENT) /* ENOENT means that this is the last batch */
 			return gate_map_unread(gate, MAP_COUNTERS, err);
 		for (unsigned int i = 0; i < got; i++)
 			for (unsigned int cpu = 0; cpu < cpus; cpu++)

@@ -189,7 +189,10 @@ void synchronize_programs(void);
 
 /* --- State ---------------------------------------------------------------------------------- */
 
-/* Returns the generation that packets use. If it is a new generation, updates a reader's copies. */
+/*
+ * Returns the generation that packets use. For a reader, updates the copies of maps if the
+ * generation is new.
+ */
 uint32_t gate_generation(const struct gate *gate);
 
 /*
@@ -221,7 +224,7 @@ bool gate_note_first(const struct gate *gate, enum gate_note note);
  * changes the gate during a trial.
  */
 
-/* 30 s after the end of a trial, commands assume that its background process was killed. */
+/* Commands assume that the background process of a trial was killed if the trial ended 30 s ago. */
 #define TRIAL_GRACE_NS 30000000000ULL
 
 /* Begins a trial that lasts `ns`. Returns its number, which no other trial of this gate has. */

@@ -170,9 +170,9 @@ static int list_change_begin(struct list_change *change, const char *name)
 }
 
 /*
- * Checks that entries can be added to the existing list of this name, and copies the existing
- * list's end to `list`. Returns an error if `list` has another access or another end, because this
- * would change all other entries.
+ * Checks whether entries can be added to the existing list of this name. Copies the end of the
+ * existing list to `list`. Returns an error if `list` has another access or end, because this would
+ * change all existing entries.
  */
 static int list_join(const struct list_change *change, struct sl_list_info *list)
 {

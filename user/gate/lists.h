@@ -6,7 +6,9 @@
 #include "gate/gate.h"
 #include "rules/ruleset.h"
 
-/* Effect of a change on a list, in prefixes. Prefixes that ended before the change do not count. */
+/*
+ * How a change affects the prefixes of a list. Prefixes that ended before the change do not count.
+ */
 struct list_counts {
 	unsigned int fresh; /* specified prefixes that were not on the list */
 	unsigned int same;  /* specified prefixes that were on the list */

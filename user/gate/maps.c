@@ -101,7 +101,7 @@ uint64_t map_memory(const struct bpf_map_info *info, uint32_t entries, unsigned 
 {
 	uint64_t each = roundup((uint64_t)info->value_size, 8), slots = 1;
 
-	/* each entry has a value for each CPU, and a pointer to the values */
+	/* an entry of a per-CPU map has a value for each CPU, and a pointer */
 	if (info->type == BPF_MAP_TYPE_PERCPU_ARRAY || info->type == BPF_MAP_TYPE_LRU_PERCPU_HASH)
 		each = sizeof(void *) + cpus * each;
 	switch (info->type) {
@@ -199,7 +199,7 @@ int gate_sizes_read(const struct gate *gate, struct gate_sizes *ret)
 	*ret = (struct gate_sizes){
 		.sources = gate->state->params.sources,
 		.buckets = gate->state->params.buckets,
-		/* the gate's owner can write any size to map `gate` */
+		/* do not trust the number in map `gate`, which the gate's owner can write */
 		.policies = policies > SL_POLICY_FIRST ? MIN(policies, gate->policies_max)
 						       : gate->policies_max,
 	};

@@ -71,7 +71,7 @@ static int state_open(struct gate *gate, const struct bpf_object *object)
 	return err ?: gate_map_state(gate);
 }
 
-/* Pairs of maps with common indexes: `other` must have `each` times as many entries as `map`. */
+/* Pairs of maps with related indexes. `other` must have `each` times as many entries as `map`. */
 static const struct {
 	enum gate_map map, other;
 	uint32_t each;
@@ -82,8 +82,8 @@ static const struct {
 };
 
 /*
- * Checks the pairs of `sized_alike`. Commands compare an index with the size of one map, and then
- * use the index in both maps.
+ * Checks the sizes of the pairs in `sized_alike`, because commands check an index against one map,
+ * and then use it in the other map of the pair.
  */
 static int sizes_check(const struct gate *gate)
 {
@@ -147,10 +147,10 @@ static int map_open_in(const struct gate *gate, enum gate_map map, const struct 
 }
 
 /*
- * Opens all maps except `gate`. For a reader, also omits private maps. During a resize a map may
- * still be in next/, and may be moved to the gate's directory at any time. So each map is looked up
- * in the gate's directory, then in next/, then in the gate's directory again. Returns the first map
- * that cannot be opened, or GATE_MAPS if all are open.
+ * Opens all maps except `gate`. For a reader, omits private maps. Returns the first map that cannot
+ * be opened, or GATE_MAPS if all are open. During a resize, a map can be moved from next/ to the
+ * gate's directory at any time. So this looks in the gate's directory, then in next/, and then in
+ * the gate's directory again.
  */
 static enum gate_map maps_open(struct gate *gate)
 {

@@ -91,7 +91,10 @@ int pin_maps(const struct pins *pins, const int map[GATE_MAPS], uint32_t which);
 
 /* --- The directory of a gate ---------------------------------------------------------------- */
 
-/* Opens the directory of gate->name. Returns 0 and a closed gate->dir if it does not exist. */
+/*
+ * Opens the directory of gate->name as gate->dir. If the directory does not exist, returns 0 and a
+ * closed gate->dir.
+ */
 int gate_dir_open(struct gate *gate);
 
 /*
@@ -111,9 +114,9 @@ int gate_dir_holds_gate(const struct gate *gate, bool *ret);
 /*
  * Returns whether a resize was interrupted before it moved pin `gate` out of next/. Until the
  * resize is finished, some devices may use the old maps and others the new maps. Returns false
- * while a command holds the lock. A reader cannot test the lock, so for a reader it also returns
- * true while a resize is in progress. The caller must not hold the lock (GATE_READ), because the
- * test would release it.
+ * while a command has the lock. A reader cannot test the lock, so for a reader this also returns
+ * true during a resize. The caller must not have the lock (GATE_READ), because the test would
+ * release it.
  */
 bool gate_resize_is_interrupted(const struct gate *gate);
 

@@ -116,7 +116,9 @@ static bool value_copy(void *to, const void *from, size_t size)
 	return since && __atomic_load_n((const uint32_t *)from, __ATOMIC_ACQUIRE) == since;
 }
 
-/* Returns whether all fields that commands read have values that a command could have written. */
+/*
+ * Returns whether a command could have written these values. Checks all fields that commands read.
+ */
 static bool version_is_sound(const struct gate *gate, const struct sl_policy *policy)
 {
 	const struct sl_limit_spec *budget = &policy->newcomers_spec;
@@ -341,7 +343,10 @@ const char *inherited_format(const struct gate *gate, const struct sl_policy *po
 
 /* --- Shadowed limits ------------------------------------------------------------------------ */
 
-/* Returns why a policy lacks its parent's budget, or SHADOW_REASONS if it lacks no budget. */
+/*
+ * Returns the reason why a policy does not inherit its parent's budget, or SHADOW_REASONS if it has
+ * no such reason.
+ */
 static enum shadow_reason budget_shadow(const struct sl_policy *policy,
 					const struct sl_policy *parent)
 {
@@ -349,11 +354,14 @@ static enum shadow_reason budget_shadow(const struct sl_policy *policy,
 		return SHADOW_REASONS;
 	if (!policy_has_budget(policy))
 		return SHADOW_LIFTED;
-	/* the policy does not inherit, so its own budget replaces no budget of the parent */
+	/* if the policy does not inherit, its own budget replaces nothing */
 	return policy->inherits ? SHADOW_BUDGET : SHADOW_REASONS;
 }
 
-/* Returns why a policy lacks its parent's limit `slot`, or SHADOW_REASONS if it lacks no limit. */
+/*
+ * Returns the reason why a policy does not inherit its parent's limit `slot`, or SHADOW_REASONS if
+ * it has no such reason.
+ */
 static enum shadow_reason limit_shadow(const struct sl_policy *policy,
 				       const struct sl_policy *parent, unsigned int slot)
 {
@@ -380,7 +388,10 @@ static enum shadow_reason limit_shadow(const struct sl_policy *policy,
 	return SHADOW_LIFTED;
 }
 
-/* Adds to `ret` a limit, or the budget if `name` is NULL, that a policy lacks for `reason`. */
+/*
+ * Adds to `ret` that a policy does not inherit a limit for `reason`. name: the limit, or NULL for
+ * the budget.
+ */
 static void shadow_add(const struct gate *gate, const struct sl_prefix *prefix,
 		       enum shadow_reason reason, const char *name, uint32_t home,
 		       struct shadowed *ret)
@@ -532,7 +543,10 @@ static void slot_write(struct gate *gate, struct sl_policy *policy, unsigned int
 		policy->base.refused[slot] = before->base.refused[slot];
 }
 
-/* Writes all limits: first limits that keep their slots, then other limits into free slots. */
+/*
+ * Writes all limits. First writes limits that keep their slots, and then other limits into free
+ * slots.
+ */
 static void slots_write(struct gate *gate, struct sl_policy *policy,
 			const struct version_limits *candidates, const struct sl_policy *before)
 {
@@ -588,7 +602,7 @@ int policy_write(struct gate *gate, uint32_t version, uint32_t before, uint32_t 
 	slots_write(gate, &policy, &candidates, old);
 	budget_choose(gate, rule, &policy);
 	policy_compile(&policy, &gate->machine);
-	/* the state of a new budget is full; no packet uses this policy number yet */
+	/* fill the state of a new budget, which no packet uses yet */
 	if (policy_has_budget(&policy) && !policy.newcomers_origin &&
 	    (!old || !policy_has_budget(old) || old->newcomers_origin))
 		gate->budgets[SL_POLICY(version)] = kind_full(&policy.newcomers, uptime_ticks());
@@ -605,7 +619,7 @@ void policy_version_write(struct gate *gate, uint32_t version, const struct sl_p
 	copy.since = 0;
 	*to = copy;
 	__atomic_store_n(&to->since, since, __ATOMIC_RELEASE);
-	/* discard the checked copy: it may be of an undone version with the same `since` */
+	/* discard the checked copy, which may be of an undone version with the same `since` */
 	gate->checked[version] = (struct sl_policy){0};
 }
 

@@ -65,8 +65,8 @@ bool policy_lacks_budget(const struct sl_policy *policy);
 /* --- Writing -------------------------------------------------------------------------------- */
 
 /*
- * Returns a free policy version. If `before` is a version, returns the other version of the same
- * policy. If `before` is 0, returns a version of an unused policy, or 0 if all policies are in use.
+ * Returns a free policy version. If `before` is a version, returns the other version of its policy.
+ * If `before` is 0, returns a version of an unused policy, or 0 if all policies are in use.
  */
 uint32_t policy_allocate(struct gate *gate, uint32_t before);
 
@@ -90,9 +90,9 @@ void policy_free(struct gate *gate, uint32_t version);
 /* --- Inheritance ---------------------------------------------------------------------------- */
 
 /*
- * Stores the version of the parent of a policy in a generation, or 0 if it has no parent. The
- * parent is the next shorter prefix that has a policy. For the next generation, the rules of
- * shorter prefixes must already be written. Returns 0, or -errno without adding an error.
+ * Stores the parent of a policy in a generation: the version of the next shorter prefix that has a
+ * policy, or 0 if there is none. For the next generation, rules of shorter prefixes must already be
+ * written. Returns 0 or -errno. Does not call error_add().
  */
 int policy_parent(const struct gate *gate, const struct sl_prefix *prefix, uint32_t generation,
 		  uint32_t *ret);

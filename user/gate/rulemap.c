@@ -42,8 +42,8 @@ static bool content_is_sound(const struct gate *gate, const struct sl_rule_conte
 
 /*
  * Returns whether a command could have written this rule for a prefix of at most `most` bits. The
- * gate's owner can write any value. Policy versions must be valid indexes of arrays in memory, and
- * a walk to shorter rules ends only if the length of each rule is valid.
+ * gate's owner can write any value to the map. Policy versions must be valid array indexes. Lengths
+ * must be valid, because otherwise a walk to shorter rules would never end.
  */
 static bool rule_is_sound(const struct gate *gate, const struct sl_rule *rule, uint32_t most)
 {
@@ -280,7 +280,7 @@ static bool prefix_splits(const struct sl_prefix *prefix)
 
 /*
  * Adds `change` to the rule counts of the aggregates (include/aggregate.h) that contain the prefix.
- * Skips hosts, because packets look up hosts before `prefixes`.
+ * Does not count hosts, because packets look up hosts before `prefixes`.
  */
 static void subrules_add(uint64_t *subrules, const struct sl_prefix *prefix, int change)
 {
@@ -336,7 +336,7 @@ static int net_compare(const void *a, const void *b)
 }
 
 /*
- * Deletes entries of map `splits` whose /64 is not in the sorted array `nets`. Gets the next key
+ * Deletes the entries of map `splits` that are not in the sorted array `nets`. Gets the next key
  * before it deletes a key, because the kernel restarts a walk at a deleted key.
  */
 static int splits_clear(const struct gate *gate, const uint64_t *nets, unsigned int count)
@@ -357,9 +357,9 @@ static int splits_clear(const struct gate *gate, const uint64_t *nets, unsigned 
 }
 
 /*
- * Adds missing counts of rules per /64 before it removes superfluous counts, because a bucket must
- * not serve a whole /64 that a rule in force divides. Sorts the entries, so entries of the same /64
- * are adjacent.
+ * Adds missing counts of rules per /64 before it removes unneeded counts. Otherwise a bucket could
+ * serve a whole /64 that a rule in force divides. Sorts the entries, so that entries of a /64 are
+ * adjacent.
  */
 int splits_set(struct gate *gate, struct rulemap_entry *entries, unsigned int count)
 {

@@ -46,8 +46,8 @@ int rules_unread(const struct gate *gate, int err)
 }
 
 /*
- * Makes a rule from the content that packets see. `known` has the bits of existing lists. A damaged
- * rule may have other bits, which are ignored.
+ * Makes a rule from the content that packets see. `known` has the bits of existing lists. Ignores
+ * all other bits, which only a damaged rule has.
  */
 static int rule_from(const struct gate *gate, const struct sl_prefix *prefix,
 		     const struct sl_rule_content *content, uint64_t known, struct rule *ret)
@@ -173,7 +173,7 @@ int rules_policies(const struct gate *gate, const struct sl_policy ***ret, unsig
 
 /* --- The rule that decides ------------------------------------------------------------------ */
 
-/* Returns the time at which the last of these lists ends for the prefix, or 0 if one never ends. */
+/* Returns the latest end of the prefix on these lists, or 0 if it never ends on one of them. */
 static uint32_t lists_end(const struct gate *gate, const struct sl_rule_content *content,
 			  uint64_t lists)
 {
@@ -192,7 +192,10 @@ static uint32_t lists_end(const struct gate *gate, const struct sl_rule_content 
 	return last;
 }
 
-/* Returns whether runtime entry, lists or policy of a rule decide. version: from lookup_add(). */
+/*
+ * Returns the decision of a rule about an address, by its runtime entry, lists or policy. version:
+ * from lookup_add().
+ */
 static struct judgement content_judge(const struct gate *gate, const struct sl_prefix *prefix,
 				      const struct sl_rule_content *content, uint32_t version)
 {

@@ -46,7 +46,7 @@ void gate_snapshot_take(struct gate *gate, struct gate_snapshot *snapshot)
 
 bool gate_snapshot_is_of(const struct gate_snapshot *snapshot, const struct gate *gate)
 {
-	/* compare the id of map `secret`, because a resize never replaces this map */
+	/* map `secret` identifies the gate, because a resize never replaces this map */
 	return snapshot->state &&
 	       snapshot->state->map_ids[MAP_SECRET] == gate->state->map_ids[MAP_SECRET];
 }

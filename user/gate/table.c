@@ -21,7 +21,9 @@ static int value_read(const struct gate *gate, enum gate_map map, const struct a
 	return 0;
 }
 
-/* Searches a set of the table for a key. `tag` is the key's tag (part of its hash) in this set. */
+/*
+ * Searches one set of map `states` for a key. tag: the part of the key's hash that this set stores.
+ */
 static int set_read(const struct gate *gate, const struct table *table, uint32_t set, uint16_t tag,
 		    const struct state_key *key, struct found_entry *ret)
 {

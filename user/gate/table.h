@@ -20,10 +20,11 @@ struct found_entry {
 struct table {
 	struct sl_entry *entries;
 	uint32_t count;
-	uint32_t id;		       /* the kernel's id of map `states`; a resize changes it */
-	struct array_view sets;	       /* map `sets`; not open for a reader */
-	struct array_view states;      /* map `states` */
-	const struct sl_entry **index; /* used entries, sorted by key; NULL unless a reader */
+	uint32_t id;		  /* the kernel's id of map `states`; a resize changes it */
+	struct array_view sets;	  /* map `sets`; not open for a reader */
+	struct array_view states; /* map `states` */
+	const struct sl_entry *
+		*index; /* used entries, sorted by key; only for a reader, otherwise NULL */
 	uint32_t index_count;
 };
 

@@ -58,7 +58,10 @@ static int lists_prepare(struct gate *gate, const struct sl_list_info wanted[SL_
 	return 0;
 }
 
-/* Stores when lists were replaced. Also frees removed lists, which packets no longer use. */
+/*
+ * Stores the times at which lists were replaced. Frees removed lists, because packets no longer use
+ * them.
+ */
 void lists_set_dates(struct gate *gate, const struct sl_list_info wanted[SL_LIST_PLACES])
 {
 	for (int place = 0; place < SL_LIST_PLACES; place++) {
@@ -193,7 +196,7 @@ unsigned int rules_expire(struct gate *gate)
 	return ended;
 }
 
-/* Number of rules that a command checks for expiry at each change. */
+/* Each command that changes rules checks this many rules for expiry. */
 #define EXPIRE_RULES 256
 
 void rules_expire_some(struct gate *gate)
@@ -242,7 +245,7 @@ struct transaction {
 	bool rewrites; /* a policy changes, which may change policies that inherit from it */
 };
 
-/* Returns whether a version has exactly the wanted limits, budget and inheritance. */
+/* Returns whether a version has exactly the limits, the budget and the inheritance of `wanted`. */
 static bool policy_is(const struct gate *gate, uint32_t version, const struct rule *wanted)
 {
 	struct rule now = {
@@ -399,7 +402,9 @@ static int transaction_prepare(struct gate *gate, const struct ruleset *wanted,
 	for (unsigned int i = 0; !err && i <= t->steps_count; i++) {
 		const struct transaction_step *step = &t->steps[i];
 
-		/* write these rules before rules of longer prefixes, which look up their parents */
+		/*
+		 * write these rules now, because rules of longer prefixes look them up as parents
+		 */
 		if (written < t->count &&
 		    (i == t->steps_count || step->prefix.bits != step[-1].prefix.bits ||
 		     !step->wanted != !step[-1].wanted)) {

@@ -22,12 +22,14 @@
  */
 int rules_change(struct gate *gate, const struct ruleset *wanted, struct shadowed *ret);
 
-/* Stores only the lists' `replaced`. Other fields of `wanted` must equal the lists in force. */
+/*
+ * Stores the `replaced` of each list. All other fields of `wanted` must equal the lists in force.
+ */
 void lists_set_dates(struct gate *gate, const struct sl_list_info wanted[SL_LIST_PLACES]);
 
 /*
- * Recovers from an interrupted transaction: restores the rules that packets see, and removes rules
- * and lists that have ended. If `ret_ended` is not NULL, stores the number of rules that had ended.
+ * Recovers from an interrupted transaction. Restores the rules that packets see. Removes rules and
+ * lists that have ended. Stores the number of these rules in `ret_ended`, unless that is NULL.
  */
 int rules_recover(struct gate *gate, unsigned int *ret_ended);
 

@@ -24,7 +24,7 @@ void apply_free(struct apply *apply)
 
 /* --- Preparing ------------------------------------------------------------------------------ */
 
-/* Counts the changes of one rule: to its policy, and to its `allow` or `deny` entry. */
+/* Counts the effects of a change of one rule: on its policy, and on its `allow` or `deny` entry. */
 static void effects_count(struct apply *apply, const struct rule *from, const struct rule *to)
 {
 	unsigned int *effects = apply->effects;

@@ -57,8 +57,8 @@ int apply_prepare(struct gate *gate, struct config *config, const struct apply_m
 		  struct apply *ret);
 
 /*
- * Enlarges the gate for old and new rules, changes the rules, gives the gate the sizes in the file,
- * and then attaches and detaches devices. So a newly attached device finds all rules in force. If a
+ * Enlarges the gate for old and new rules. Then changes the rules, and gives the gate the sizes in
+ * the file. Attaches and detaches devices last, so that a new device finds all rules in force. If a
  * step fails, undoes the earlier steps. If the process is killed, nothing is undone.
  */
 int apply_make(struct gate *gate, struct apply *apply);

@@ -83,7 +83,7 @@ struct watch {
 	unsigned int lacking;	    /* EVENT() bits of kinds for which no watch or no fd is left */
 	struct watch_socket *sockets;
 	unsigned int sockets_count, sockets_room;
-	bool sockets_changed; /* the last watch_devices() opened or closed a socket */
+	bool sockets_changed; /* the last call of watch_devices() opened or closed a socket */
 	unsigned int events;  /* EVENT() bits found by the current watch_read() */
 };
 
@@ -95,7 +95,7 @@ struct keep {
 	struct lock_file lock;
 	struct step steps[STEPS];
 	struct watch watch;
-	int signals, clock; /* a signalfd; a timerfd that is readable if the wall clock was set */
+	int signals, clock;    /* a signalfd; a timerfd that reports changes of the wall clock */
 	uint64_t suspended_ms; /* how long the machine has been suspended since boot, in ms */
 	uint64_t watchdog_us;  /* timeout of systemd's watchdog, in µs; 0 if it is off */
 	uint64_t fed_ms;       /* when the last watchdog message was sent */

@@ -94,7 +94,7 @@ int lock_file_take(enum lock_kind kind, const char *gate, const char *path, stru
 			return error_add(EBUSY, "already-locked", object, "%s already %s it",
 					 holder, kind == LOCK_KEEP ? "keeps" : "shares");
 		}
-		/* try again if the previous holder has deleted the file that this process opened */
+		/* try again if this process opened a file that the previous holder has deleted */
 	} while (fstat(fd, &st) || lstat(ret->path, &named) || st.st_dev != named.st_dev ||
 		 st.st_ino != named.st_ino);
 	length = snprintf(text, sizeof(text), "%d\n%.*s\n", getpid(), PATH_MAX, full ?: path);

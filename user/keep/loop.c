@@ -20,8 +20,8 @@
 #include "keep/keep.h"
 
 /*
- * Wait this long after reading events, so that another process that creates files or devices in a
- * loop cannot keep this process busy.
+ * Wait this long after reading events. Otherwise a process that creates files or devices in a loop
+ * could keep this process busy.
  */
 #define EVENTS_EVERY_MS 10
 
@@ -75,7 +75,7 @@ bool lists_are_bad(const struct keep *keep)
 
 /* --- The pass ------------------------------------------------------------------------------- */
 
-/* Prints the messages of a step's run, except messages that are still logged for any step. */
+/* Prints the messages of a step's run. Omits messages that occurred in the last run of any step. */
 static void messages_flush(struct keep *keep, struct step *step)
 {
 	char *logged = NULL, *before;

@@ -27,7 +27,7 @@ enum renew {
 	RENEW_LISTS,
 };
 
-/* Prefixes whose rules were changed by commands, and are changed back by a reload. */
+/* Prefixes whose rules were changed by commands. A reload undoes these changes. */
 struct undone {
 	unsigned int count;
 	char first[PREFIX_TEXT];
@@ -55,8 +55,8 @@ int rules_runtime(const struct ruleset *in_force, const struct ruleset *was,
 int rules_join(struct ruleset *set, const struct ruleset *other);
 
 /*
- * Adds each list that was left out because of a bad file, with the entries that it has in `known`.
- * Skips a list that `file` already has or that `known` lacks.
+ * Adds each list that was omitted because its file is bad, with its entries in `known`. Skips a
+ * list that `file` already has, and a list that `known` does not have.
  */
 int rules_complete(struct ruleset *file, const struct list_paths *paths,
 		   const struct ruleset *known);

@@ -101,7 +101,7 @@ static bool rule_parse(json_t *item, uint64_t passed_ms, struct ruleset *set)
 	rule.access = has_ended ? SL_ACCESS_NONE : word;
 	if (!rule.access)
 		rule.until = 0;
-	/* list_parse() left out lists that have ended: remove the prefix from them */
+	/* remove the prefix from lists that have ended, which list_parse() has dropped */
 	rule.lists &= lists_bits(set->lists);
 	if (list_has_ended)
 		rule.lists &= ~(1ULL << timed);

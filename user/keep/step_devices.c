@@ -30,7 +30,10 @@ void attach_again(struct keep *keep)
 	step_soon(keep, STEP_ATTACH, next > now + GATE_WAIT_MS ? next - now : GATE_WAIT_MS);
 }
 
-/* Returns whether the rules file specifies devices and the gate exists, so that it can filter. */
+/*
+ * Returns whether there are devices to attach: the rules file specifies devices, and the gate
+ * exists and is not hidden.
+ */
 static bool has_devices(const struct keep *keep)
 {
 	return keep->config.places.specified && keep->snapshot.exists && !keep->is_hidden;
@@ -76,7 +79,7 @@ static int programs_prepare(struct keep *keep, const struct gate *gate)
 	for (unsigned int i = 0; i < places->count; i++)
 		hooks |= HOOK_BIT(places->list[i].hook);
 	err = programs_load(gate, hooks, &keep->programs);
-	/* after loading programs the step need not rest */
+	/* loading programs counts as work, so the step is not delayed */
 	keep->worked |= memcmp(&before, &keep->programs, sizeof(before)) != 0;
 	return err;
 }
@@ -130,7 +133,7 @@ int attach_run(struct keep *keep)
 	if (!has_devices(keep))
 		return watched;
 	if (keep_trial_left_ms(keep))
-		return -EBUSY; /* retry after the trial, whose end may undo attachments */
+		return -EBUSY; /* retry after the trial, because its end may undo attachments */
 	err = gate_open(&gate, keep->args->gate, GATE_CHANGE, NULL);
 	if (err)
 		return err;
@@ -182,8 +185,8 @@ int check_run(struct keep *keep)
 }
 
 /*
- * Replaces the attached programs by new programs. After a suspension, virtio_net has lost its XDP
- * program, but its link still exists, and updating the link to the same program has no effect.
+ * Replaces the attached programs by new programs. virtio_net loses its XDP program during a
+ * suspension, although the link still exists. Updating the link to the same program has no effect.
  */
 int renew_run(struct keep *keep)
 {

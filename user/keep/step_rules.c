@@ -21,8 +21,8 @@
 /* --- Applying ------------------------------------------------------------------------------- */
 
 /*
- * Adds to the config each list whose file is bad, and warns about the list. The list has the
- * entries that are in force, or the saved entries if the list is not in force.
+ * Adds each list whose file is bad to the config, and prints a warning. The list gets its entries
+ * in force. If it is not in force, it gets its saved entries.
  */
 static int lists_complete(const struct keep *keep, const struct ruleset *in_force,
 			  const struct ruleset *saved, struct config *config)
@@ -152,9 +152,9 @@ static int files_read(struct keep *keep, struct file *text, struct config *confi
 }
 
 /*
- * If the file is bad, returns 0, so that it is not read again before the next SIGHUP. Returns other
- * errors, so that the main loop retries the step, for example if a command has the gate's lock, or
- * the rules are on trial.
+ * Returns 0 if the rules file is bad, so that it is read again only after the next SIGHUP. Returns
+ * other errors, so that the main loop retries the step, for example if a command has locked the
+ * gate, or the rules are on trial.
  */
 int reload_run(struct keep *keep)
 {

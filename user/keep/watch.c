@@ -23,9 +23,8 @@
 #include "keep/keep.h"
 
 /*
- * Events of a file that is written in place, replaced, linked or removed. IN_MODIFY is not needed,
- * because a writer closes the file at the end; a log file in the same directory would cause it
- * often.
+ * Events if a file is written, replaced, linked or removed. IN_CLOSE_WRITE reports writes.
+ * IN_MODIFY would also report each line that is written to a log file in the same directory.
  */
 #define FILE_MASK (IN_CLOSE_WRITE | IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_ATTRIB)
 #define PATH_MASK (IN_MOVE_SELF | IN_DELETE_SELF)

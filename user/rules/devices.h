@@ -63,8 +63,8 @@ static inline bool place_is_pattern(const struct place *place)
 }
 
 /*
- * Returns whether a rules file can contain the place's device name. The kernel accepts almost any
- * byte in a device name, so a name may be unprintable, or look like a pattern.
+ * Returns whether the device name of a place can be written in a rules file. The kernel accepts
+ * almost any byte in a device name, so a name may be unprintable or look like a pattern.
  */
 bool place_is_nameable(const struct place *place);
 

@@ -69,12 +69,12 @@ const char *limit_label(const struct sl_limit_spec *spec, char text[LIMIT_LABEL]
 }
 
 /*
- * Longest life of a slice, in ticks. A source that sends must borrow from its state at least this
- * often, because a flood evicts idle states.
+ * Longest life of a slice, in ticks. Because slices end, an active source charges its state at
+ * least this often, so a flood that evicts idle states does not evict it.
  */
 #define SLICE_LIFE_MAX (2 * SL_TICKS_PER_SEC)
 
-/* Splits the burst between the state and the CPUs' slices (rules 1 and 2 of include/credit.h). */
+/* Divides the burst into the state and the slices of CPUs (rules 1 and 2 of include/credit.h). */
 static void bucket_split(struct sl_limit *limit, const struct machine *machine, bool has_slices)
 {
 	uint64_t jiffy = machine->jiffy_ns * SL_TICKS_PER_NS;
@@ -214,7 +214,7 @@ bool limit_name_is_valid(const char name[SL_NAME])
 				      "0123456789-_";
 	size_t length = strnlen(name, SL_NAME);
 
-	/* a name has no leading '-', because `show` prints names where options are parsed */
+	/* refuse a leading '-', because a command that `show` prints would parse it as an option */
 	return length && length < SL_NAME && *name != '-' && !name[strspn(name, allowed)];
 }
 

@@ -27,7 +27,7 @@ struct limit {
 	} second;
 };
 
-/* Returns the second rate of a limit as a limit of its own, which occupies its own slot. */
+/* Returns the second rate of a limit as a separate limit, which has its own slot. */
 struct limit limit_second(const struct limit *limit);
 
 /* Formats the label of a limit: NAME, or NAME:bits for the second of two rates. */
@@ -35,10 +35,10 @@ struct limit limit_second(const struct limit *limit);
 const char *limit_label(const struct sl_limit_spec *spec, char text[LIMIT_LABEL]);
 
 /*
- * Checks that the numbers of a limit fit each other. A burst must be at least one packet, or one
- * byte if the rate is in bits, and must refill within two years. A frame may cost more than the
- * burst (include/credit.h). The horizon of a shaper must have room for a second packet. Returns 0,
- * or -EINVAL and adds an error.
+ * Checks whether the numbers of a limit fit each other. A burst must be at least one packet, or one
+ * byte for a bit rate, and must refill within two years. A frame may cost more than the burst
+ * (include/credit.h). The horizon of a shaper must have room for a second packet. Returns 0, or
+ * adds an error and returns -EINVAL.
  */
 int limit_check(const struct sl_limit_spec *spec);
 
@@ -65,8 +65,8 @@ struct sl_limit limit_compile(const struct limit *limit, enum sl_family family,
 bool limit_is_below_merged(const struct limit *limit);
 
 /*
- * Returns whether a changed limit keeps its states. Key and kind must stay the same, and a window
- * must keep its units and sub-windows.
+ * Returns whether a limit keeps its states when it is changed. Key and kind must not change. The
+ * units and the sub-windows of a window must not change either.
  */
 bool limit_keeps_states(const struct sl_limit_spec *old, const struct sl_limit_spec *new);
 

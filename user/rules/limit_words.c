@@ -210,7 +210,7 @@ static int shape_parse(const char *text, struct limit *limit)
 	return 0;
 }
 
-#define ONE_LENGTH 255 /* stored as second (IPv6) length if the user gave only one length */
+#define ONE_LENGTH 255 /* value of the second (IPv6) length if there is only one length */
 
 /*
  * Parses one or two lengths, such as "24" or "24/56". If there is only one, the second is
@@ -295,8 +295,8 @@ static int action_parse(const char *text, struct limit *limit)
 #define BYTE(member, type) .byte = &(type), .offset = offsetof(struct limit, spec.member)
 
 /*
- * Each field has one parser: function `parse`, or type `byte` if its value is one byte. Fields
- * without a parser here are parsed by part_parse().
+ * Each field has a parser: function `parse`, or type `byte` if its value is one byte. part_parse()
+ * parses the fields that have neither.
  */
 static const struct field {
 	uint8_t kinds;	/* bit mask of the kinds of limits that accept this field */

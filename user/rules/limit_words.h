@@ -88,7 +88,10 @@ struct limits {
 int spec_make(const struct spec *spec, const struct sl_prefix *prefix, struct limits *ret,
 	      enum spec_field *ret_field);
 
-/* Makes the budget for new sources from its rate and burst. Returns values as spec_make() does. */
+/*
+ * Makes the budget for new sources from its rate and burst. Returns 0, or -EINVAL with *ret_field
+ * like spec_make().
+ */
 int spec_make_budget(const struct spec *spec, struct limit *ret, enum spec_field *ret_field);
 
 /*

@@ -29,7 +29,7 @@ struct list_reading {
 	const char *force;     /* hint for errors about wide prefixes, see entry_check_width() */
 	unsigned int *skipped; /* number of bad lines that were skipped; NULL to refuse bad lines */
 	uint64_t age_ns;       /* age of the file, which is subtracted from each time in it */
-	bool is_entry;	     /* the text is an entry of a rules file, which cannot contain `for` */
+	bool is_entry;	     /* the text is an entry in a rules file, where `for` is not allowed */
 	struct ruleset *set; /* set to which the entries are added */
 	const char *ipset;   /* name of the first ipset of the file, or NULL */
 	int ipset_length;    /* length of `ipset` */
@@ -119,8 +119,8 @@ static int entry_add_line(const struct list_reading *reading, char *line, unsign
 /* --- ipset ---------------------------------------------------------------------------------- */
 
 /*
- * Refuses a line of a second ipset. `ipset save` without a name prints all ipsets, and some may
- * contain prefixes to allow, and others prefixes to deny.
+ * Refuses a line of a second ipset. `ipset save` without a name prints all ipsets. Some of them may
+ * be meant to allow prefixes, and others to deny prefixes.
  */
 static int check_one_ipset(struct list_reading *reading, const char *line)
 {
@@ -147,7 +147,7 @@ static int check_one_ipset(struct list_reading *reading, const char *line)
 			    word_typed(cut));
 }
 
-/* Options of an ipset member that change its meaning. */
+/* The options of an ipset member that matter here. */
 struct ipset_member {
 	bool is_exception;    /* `nomatch` */
 	unsigned int timeout; /* seconds until the entry ends; 0: never */
@@ -155,8 +155,8 @@ struct ipset_member {
 
 /*
  * Parses "[add SET] MEMBER [OPTION VALUE]...", and returns the member. Removes the options if all
- * are known; `comment` is the last. Looks for `nomatch` also after unknown options, because even in
- * a file whose bad lines are skipped, `nomatch` is an error.
+ * are known. `comment` must be the last option. Looks for `nomatch` even after unknown options,
+ * because it is always an error.
  */
 static char *member_parse(char *line, struct ipset_member *ret)
 {
@@ -315,7 +315,7 @@ static int line_add(struct list_reading *reading, char *line)
 	return 0;
 }
 
-/* Parses all lines. Reports bad lines with their numbers, but at most BAD_LINES_MAX. */
+/* Parses all lines. Reports bad lines with their numbers. Stops after BAD_LINES_MAX bad lines. */
 static int lines_parse(const char *name, char *text, struct list_reading *reading)
 {
 	unsigned int line = 0, bad = 0;

@@ -13,12 +13,12 @@
 #include "rules/ruleset.h"
 
 /*
- * Adds a copy of `entry`, which has no policy, to the set for each prefix of the file. The time of
- * an entry begins when the file was written. An entry that has ended is also added, with an end in
- * the past. If `skipped` is not NULL, skips bad lines and adds their number to *skipped. A second
- * ipset and an exception (`nomatch`) are always errors, because skipping them would change what
- * other lines mean. `force` is described at entry_check_width(). Returns 0; or -EINVAL, and adds an
- * error for each of the first ten bad lines; or another negative errno.
+ * Adds a copy of `entry`, which has no policy, to the set for each prefix of the file. Times in the
+ * file count from its last change. Entries that have ended are added with an end in the past. If
+ * `skipped` is not NULL, skips bad lines, and adds their number to *skipped. A second ipset and an
+ * exception (`nomatch`) are always errors, because skipping them would change the meaning of other
+ * lines. force: see entry_check_width(). Returns 0; or -EINVAL, and adds an error for each of the
+ * first ten bad lines; or another negative errno.
  */
 int list_read(const char *path, const struct rule *entry, const char *force, unsigned int *skipped,
 	      struct ruleset *set);

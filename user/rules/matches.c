@@ -136,7 +136,7 @@ static int refuse_rest(const char *text, const char *word)
 	return refuse(text, "'%s' is unexpected; write the kind first, then port, then vlan", word);
 }
 
-/* A match that begins with `vlan` matches any packet of the VLAN. `tcp syn` means tcp-syn. */
+/* `vlan ID` alone matches any packet of this VLAN. `tcp syn` is the same as tcp-syn. */
 int match_parse(const char *text, struct sl_match *ret)
 {
 	char copy[MATCH_TEXT], *words[WORDS_MAX] = {0}, **word = words, *rest;

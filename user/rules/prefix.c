@@ -129,9 +129,9 @@ int prefix_parse(const char *text, struct sl_prefix *ret)
 		return 0;
 	}
 	/*
-	 * Suggest `default` for a text without ".:/" that resembles a known word. Other texts are
-	 * not compared with words, because files may contain millions of addresses. `all` is
-	 * refused, because it could mean all sources, all rules, or the limit named "all".
+	 * Suggest `default` if the text resembles a known word. Do not compare texts that contain
+	 * ".:/", because files may contain millions of addresses. Refuse `all`, because it could
+	 * mean all sources, all rules, or the limit named "all".
 	 */
 	if (!text[strcspn(text, ".:/")] &&
 	    (!strcmp(text, "all") || nearly_find(text, words, ARRAY_SIZE(words))))

@@ -194,7 +194,7 @@ static bool newcomers_equal(const struct rule *a, const struct rule *b)
 	return x && y ? limit_equal(x, y) : x == y;
 }
 
-/* Returns, as bits, the lists that contain both rules, but with ends that differ. */
+/* Returns the bits of the lists on which the two rules have different ends. */
 static uint64_t lists_of_other_end(const struct rule *a, const struct rule *b)
 {
 	const uint64_t bits = (1ULL << a->timed | 1ULL << b->timed) & a->lists & b->lists;

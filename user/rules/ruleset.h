@@ -24,7 +24,7 @@ enum inherit {
 struct rule {
 	struct sl_prefix prefix;
 	uint64_t lists;	     /* bit P is set if the list at place P contains the prefix */
-	uint32_t until;	     /* end of the runtime entry, as from until_at(); 0 if it has no end */
+	uint32_t until;	     /* end of the runtime entry, in the unit of until_at(); 0: no end */
 	uint32_t list_until; /* end of the prefix on list `timed`; 0 if it has no end */
 	uint8_t access;	     /* enum sl_access of the runtime entry */
 	uint8_t limits;	     /* number of elements of `limit`, at most SL_LIMITS_MAX */
@@ -63,7 +63,10 @@ static inline bool rule_inherits(const struct rule *rule)
 /* Returns whether a rule's budget has no effect: all its limits only observe (bpf/charge.h). */
 bool rule_budget_is_idle(const struct rule *rule);
 
-/* Returns whether destinations are the keys of all limits that drop, and so of the budget. */
+/*
+ * Returns whether all limits that drop have destinations as keys. The budget then has destinations
+ * as keys, too.
+ */
 bool rule_sees_destinations(const struct rule *rule);
 
 /*
@@ -85,9 +88,9 @@ static inline uint32_t rule_list_end(const struct rule *rule, int place)
 }
 
 /*
- * Adds the prefix to the list at `place`. `until` is the end of the prefix on this list, or 0 for
- * no end. A prefix may have an end on only one list. Returns false, and changes nothing, if it
- * already has an end on another list.
+ * Adds a prefix to the list at `place`. until: end of the prefix on this list; 0: no end. A prefix
+ * may have an end on only one list. If it already has an end on another list, changes nothing and
+ * returns false.
  */
 bool rule_add_list(struct rule *rule, int place, uint32_t until);
 
@@ -124,7 +127,7 @@ int lists_find(const struct sl_list_info *lists, const char *name);
 
 /*
  * Returns the place of the list that has the default name of a file (list_name_of()), or -1. Stores
- * this default name in `path`, or `file` if the name cannot be computed.
+ * the default name in `path`. If the name cannot be computed, stores `file` instead.
  */
 int lists_find_file(const struct sl_list_info *lists, const char *file, char path[PATH_MAX]);
 
@@ -202,7 +205,10 @@ void ruleset_unique(struct ruleset *set);
 /* Returns the rule of a prefix in a sorted set, or NULL. */
 const struct rule *ruleset_find(const struct ruleset *set, const struct sl_prefix *prefix);
 
-/* Moves each list to its place in `others`, or to a place free in `others`, which may be NULL. */
+/*
+ * Moves each list to the place that it has in `others`, or to a place that is free in `others`.
+ * `others` may be NULL.
+ */
 int ruleset_match_lists(struct ruleset *set, const struct sl_list_info *others);
 void ruleset_free(struct ruleset *set);
 
@@ -225,7 +231,7 @@ int ruleset_diff(const struct ruleset *from, const struct ruleset *to,
 
 /* Numbers of entries of a gate's maps, in the order of enum size. 0 means unspecified. */
 struct gate_sizes {
-	uint32_t sources;  /* number of states; each limit has a state for each source */
+	uint32_t sources;  /* number of states; each source has a state for each limit */
 	uint32_t buckets;  /* number of entries of `buckets4`, and also of `buckets6` */
 	uint32_t policies; /* number of policies, including SL_POLICY_FIRST reserved policies */
 	uint32_t hosts;	   /* number of single addresses with rules, for each family */
@@ -263,7 +269,10 @@ struct room {
 	uint32_t hosts[SL_FAMILIES];
 };
 
-/* Adds the entries needed to replace rule `from` (or NULL) by rule `to` of the same prefix. */
+/*
+ * Adds the entries that are needed to replace rule `from` by rule `to`. Both have the same prefix.
+ * `from` may be NULL.
+ */
 void room_add(struct room *room, const struct rule *from, const struct rule *to);
 
 /* Returns the number of entries that a set of rules requires. Empty rules require no entry. */

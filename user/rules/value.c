@@ -219,15 +219,16 @@ static int refuse_number(const struct value_type *type, const char *what, const 
 {
 	bool has_zeros = *number == '0' && isdigit((unsigned char)number[1]);
 
-	if (!has_zeros && strspn(number, "0123456789.") > 19) /* 64 bits hold 19 digits */
+	if (!has_zeros &&
+	    strspn(number, "0123456789.") > 19) /* 64 bits hold any number of 19 digits */
 		return value_refuse(type, "out-of-range", what, text, "too many digits");
 	return value_refuse(type, "not-a-number", what, text,
 			    has_zeros ? "a number has no leading zeros" : "not a positive number");
 }
 
 /*
- * Computes digits / divisor * scale. Returns 0, -ERANGE if the result has more than 64 bits, or
- * -EDOM if it is not an integer.
+ * Computes digits / divisor * scale. Returns 0, or -ERANGE if the result exceeds 64 bits, or -EDOM
+ * if it is not an integer.
  */
 static int number_scale(uint64_t digits, uint64_t divisor, uint64_t scale, uint64_t *ret)
 {

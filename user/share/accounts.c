@@ -100,7 +100,10 @@ static uint64_t word_read(const struct sl_entry *entry)
 	return __atomic_load_n(&entry->count.word, __ATOMIC_ACQUIRE);
 }
 
-/* An entry's counts since the last read, in units of the limit; < 0 if a CPU returned a slice. */
+/*
+ * Increase of an entry's counters since the last read, in units of the limit. `taken` falls if a
+ * CPU returns a slice.
+ */
 struct counted {
 	int32_t taken;
 	int64_t asked;
@@ -204,8 +207,8 @@ static void account_lose_entry(struct account *account)
 }
 
 /*
- * Returns the sample of an entry. If the entry has a new key, the sample is cleared, and the
- * account of the old key loses its entry.
+ * Returns the sample of an entry. If the entry got a new key, clears the sample. The account of the
+ * old key then has no entry.
  */
 static struct sample *entry_sample(struct accounts *accounts, uint32_t index,
 				   const struct state_key *key)
@@ -346,7 +349,10 @@ static unsigned int accounts_choose(struct accounts *accounts, struct scan *scan
 
 /* --- Scanning ------------------------------------------------------------------------------- */
 
-/* Adds what a key took to its account or, without an account, to the excess of the candidate. */
+/*
+ * Adds the increase of a key's counters to its account. If the key has no account, adds it to the
+ * candidate's excess.
+ */
 static void count_add(struct accounts *accounts, struct sample *sample,
 		      struct report_candidate *candidate, const struct counted *counted,
 		      struct scan *scan)
@@ -384,7 +390,7 @@ static void count_add(struct accounts *accounts, struct sample *sample,
 		scan->list[number] = *candidate;
 }
 
-/* Counts what every key has taken since the previous scan, and collects candidates. */
+/* Counts the increase of all keys since the previous scan, and collects candidates for accounts. */
 static void table_scan(struct accounts *accounts, unsigned int nodes, struct scan *scan)
 {
 	struct samples *samples = &accounts->samples;
@@ -445,8 +451,8 @@ void accounts_scan(struct accounts *accounts, unsigned int nodes, uint64_t now)
 /* --- Rules that change ---------------------------------------------------------------------- */
 
 /*
- * Skips what entries have counted so far if their limit has changed, or was not shared before. Does
- * not skip entries of a new limit, because their counters began at 0.
+ * Ignores the past counts of an entry if its limit has changed, or was not shared before. Uses the
+ * counts of a new limit, because they began at 0.
  */
 static void entries_follow(struct accounts *accounts, const struct shared_limits *before)
 {
@@ -471,7 +477,9 @@ static void entries_follow(struct accounts *accounts, const struct shared_limits
 	}
 }
 
-/* Begins a new flow for an account whose limit has changed: its store keys have new names. */
+/*
+ * Begins a new flow for an account whose limit has changed, because its store keys have new names.
+ */
 static void account_restart(struct account *account)
 {
 	const struct flow_count reported = {flow_whole(account->own.taken),
@@ -510,7 +518,7 @@ int accounts_follow(struct accounts *accounts, const struct gate *gate)
 	if (err)
 		return err;
 	is_same = samples.table.id && samples.table.id == accounts->samples.table.id;
-	if (is_same) { /* the table was not replaced: samples stay valid */
+	if (is_same) { /* samples stay valid, because the table was not replaced */
 		SWAP(samples.list, accounts->samples.list);
 		samples.is_fresh = accounts->samples.is_fresh;
 	}

@@ -59,7 +59,7 @@ struct accounts {
 	unsigned int most, count;
 	unsigned int lost; /* largest `lost` of all accounts, after the last round */
 	uint64_t scanned_at;
-	/* ticks that each key may have taken without a report, since the start */
+	/* ticks that a key can have taken without a report since the start */
 	uint64_t unreported;
 	uint64_t left_out, charged, blocked; /* totals, see struct share_state */
 };
@@ -84,7 +84,7 @@ void accounts_scan(struct accounts *accounts, unsigned int nodes, uint64_t now);
  */
 void accounts_count(struct accounts *accounts, unsigned int nodes, uint64_t now);
 
-/* Frees an account. The key's excess then is what it took since the last report. */
+/* Frees an account. The ticks since its last report become the key's excess. */
 void account_free(struct accounts *accounts, struct account *account);
 
 /* --- Rounds: report.c ----------------------------------------------------------------------- */
@@ -96,7 +96,7 @@ unsigned int accounts_report(struct accounts *accounts, struct store_item *items
 void accounts_learn(struct accounts *accounts, const struct store_item *items, unsigned int nodes,
 		    uint64_t now);
 
-/* Charges what other nodes let pass to the states of this node. */
+/* Charges the states of this node for packets that passed at other nodes. */
 void accounts_step(struct accounts *accounts, uint64_t now);
 
 /*

@@ -47,9 +47,9 @@ struct choices {
 };
 
 /*
- * Adds an item. If the heap is full, the item replaces list[0] if list[0] has a smaller weight.
- * Returns whether the item was added, and in ret_number its number: the next free number, or the
- * number of the replaced item.
+ * Adds an item. If the heap is full, the item replaces list[0], but only if list[0] has a smaller
+ * weight. Returns whether the item was added. Stores its number in ret_number: the number of the
+ * replaced item, or the next free number.
  */
 bool choices_add(struct choices *choices, double weight, unsigned int *ret_number);
 

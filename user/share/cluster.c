@@ -180,9 +180,9 @@ static bool values_read(const redisReply *reply, struct store_command *command)
 }
 
 /*
- * Handles a reply, which belongs to the oldest command that waits for one. Frees the reply, or
- * stores it in the command. Returns false if the reply is not of the expected form. Then the next
- * replies cannot be matched to commands, and the caller must close the connection.
+ * Handles a reply to the oldest command that waits for a reply. Frees the reply, or stores it in
+ * the command. Returns false if the reply has an unexpected form. Then the caller must close the
+ * connection, because later replies cannot be matched to commands.
  */
 static bool reply_handle(struct cluster *cluster, struct store_node *node, redisReply *reply)
 {
@@ -304,7 +304,7 @@ static void node_advance(struct cluster *cluster, struct store_node *node)
 			return;
 }
 
-/* Returns whether a store node has commands that can still be answered during this call. */
+/* Returns whether a command of a store node can still get a reply during this call. */
 static bool node_is_busy(const struct cluster *cluster, const struct store_node *node)
 {
 	const struct connection *connection = &node->connection;
@@ -318,9 +318,8 @@ static bool node_is_busy(const struct cluster *cluster, const struct store_node 
 /*
  * Returns the time until which to wait for replies, or 0 if no reply is awaited. Replies are used
  * only after the call, so one failed store node must not delay the replies of all others. If
- * another node works, a failed node that is connected gets timeout/8 and its round trip, because a
- * hung master may accept a login. A failed node that is not connected gets no time: the next call
- * continues to connect.
+ * another node works, a failed node that is connected gets only timeout/8 plus its round trip. A
+ * failed node that is not connected gets no time.
  */
 static uint64_t replies_deadline(const struct cluster *cluster)
 {
@@ -484,8 +483,8 @@ static void map_adopt(struct cluster *cluster, const struct slot_map *map)
 }
 
 /*
- * Makes a reply to CLUSTER SLOTS the slot map. If the reply is an error, the store is not a
- * cluster, and this node gets all slots. Returns whether the map is known now.
+ * Uses a reply to CLUSTER SLOTS as the slot map. If the reply is an error, the store is not a
+ * cluster, so this node gets all slots. Returns whether the slot map is known now.
  */
 static bool map_take(struct cluster *cluster, unsigned int number, const redisReply *reply)
 {

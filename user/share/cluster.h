@@ -14,7 +14,7 @@
 
 enum outcome {
 	WAITS,	 /* in a queue, or sent and without a reply */
-	REPLIED, /* executed, with a valid reply */
+	REPLIED, /* executed, and the reply is valid */
 	UNSENT,	 /* not executed */
 	REFUSED, /* not executed, because the key has another type */
 	LOST,	 /* sent without a reply: perhaps executed */

@@ -89,9 +89,9 @@ static bool lookup_read(struct name_lookup *lookup, unsigned int attempt, char t
 }
 
 /*
- * Frees the name lookup of a connection, unless its thread is still running. Then the next lookup
- * of the connection waits for that thread. So each connection has at most one thread, however many
- * names the store reports.
+ * Frees the name lookup of a connection. Does nothing if its thread is still running, because the
+ * next lookup waits for this thread. So a connection never has two threads, however many names the
+ * store reports.
  */
 static void lookup_end(struct connection *connection)
 {
@@ -128,7 +128,10 @@ void tls_close(struct ssl_ctx_st *tls)
 	SSL_CTX_free(tls);
 }
 
-/* Requires a certificate for `host`, because hiredis does not. Returns false on failure. */
+/*
+ * Requires that the certificate is for `host`, which hiredis does not check. Returns false on
+ * failure.
+ */
 static bool host_expect(SSL *ssl, const char *host)
 {
 	if (host_is_address(host))

@@ -99,7 +99,7 @@ bool connection_read(struct connection *connection);
 /* Returns the next complete reply. Returns NULL if it is incomplete or the connection failed. */
 redisReply *connection_reply(struct connection *connection);
 
-/* If the node has closed an idle connection, closes it too, so that it can reconnect at once. */
+/* Closes an idle connection that the node has closed, so that it can reconnect at once. */
 void connection_check(struct connection *connection);
 
 /* Closes a connection, and assigns it to the store node at address `at`; NULL: to no node. */

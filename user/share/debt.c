@@ -30,8 +30,8 @@ static struct sl_state state_copy(const struct sl_state *state)
 }
 
 /*
- * Returns the state after a charge of `cost`, and the ticks that were charged. First reduces
- * *refundable to the missing credit of the state, because refilled ticks cannot be refunded.
+ * Returns the state after a charge of `cost`. Stores the charged ticks. First reduces *refundable
+ * to the credit that the state lacks, because refilled ticks cannot be refunded.
  */
 static struct sl_state state_charged(const struct sl_limit *limit, struct sl_state state,
 				     int64_t cost, uint64_t *refundable, uint64_t now,
@@ -103,8 +103,8 @@ int64_t debt_step(const struct sl_limit *limit, struct sl_entry *entry, const st
 }
 
 /*
- * Returns `blocked_until` for a block that ends at `until`. If the limit escalates, the low bits of
- * `blocked_until` are the smallest number of escalations whose block is at least as long (kinds.h).
+ * Returns `blocked_until` for a block that ends at `until`. If the limit escalates, its low bits
+ * count the escalations: the smallest number whose block is at least this long (kinds.h).
  */
 static uint64_t block_word(const struct sl_limit *limit, uint64_t until, uint64_t now)
 {
@@ -141,7 +141,7 @@ bool debt_block(const struct sl_limit *limit, struct sl_entry *entry, const stru
 
 bool division_step(struct division *division, uint64_t now)
 {
-	/* the packet path divides limits under the same condition */
+	/* use the condition under which the packet path divides limits */
 	bool divides = credit_times(division->at, FLOW_NODES_MAX, now) > 1;
 
 	/* division has begun because this process was late: the store must reply again to end it */

@@ -15,7 +15,7 @@
 
 struct debt {
 	uint64_t refundable; /* ticks that this process charged and may still refund */
-	uint64_t full_at;    /* when the state would be full without the charges of this process */
+	uint64_t full_at;    /* when the state would be full if this process had charged nothing */
 };
 
 /*
@@ -49,13 +49,13 @@ bool debt_block(const struct sl_limit *limit, struct sl_entry *entry, const stru
 /* --- Division ------------------------------------------------------------------------------- */
 
 /*
- * Computes `divide_at` of a gate, for `--on-loss divide`. From this time on, the packet path
- * divides shared limits by the number of nodes. While the store replies, the process moves the time
- * further at each step, like a lease, so that division begins by itself if the process is stopped
- * or killed. If the store is away, the process sets the time to now.
+ * Computes `divide_at` of a gate, for `--on-loss divide`. After this time, the packet path divides
+ * shared limits by the number of nodes. At each step while the store replies, the process moves the
+ * time into the future, like a lease. So division begins even if the process is stopped or killed.
+ * If the store is away, the process sets the time to now.
  */
 
-/* How far `divide_at` is in the future: longer than the delays by a busy machine or a resize. */
+/* Time between now and `divide_at`. It must exceed the delays by a busy machine or a resize. */
 #define DIVISION_LEASE (3 * SL_TICKS_PER_SEC)
 
 /*
@@ -65,7 +65,7 @@ bool debt_block(const struct sl_limit *limit, struct sl_entry *entry, const stru
 #define DIVISION_GRACE (2 * SL_TICKS_PER_SEC)
 
 struct division {
-	uint64_t at;	      /* `divide_at` of the gate: read once, then written; 0: never */
+	uint64_t at;	      /* `divide_at` of the gate, written at each step; 0: never */
 	uint64_t answered_at; /* time of the store's first reply after its last outage */
 	bool is_answered;     /* the store has replied in one of the last FLOW_LOST rounds */
 	bool divides;	      /* whether limits were divided at the last step */

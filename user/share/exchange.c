@@ -29,7 +29,9 @@
 /* Report nodes with other limits only after this time: after a flush, all nodes seem different. */
 #define UNLIKE_LASTS_MS (3 * ALIKE_EVERY_MS / 2)
 
-/* Report a process of the same name only later: a process that ended is counted for ALIKE_MS. */
+/*
+ * A process that has ended still counts for ALIKE_MS, so report processes of the same name later.
+ */
 #define SAME_NODE_LASTS_MS (ALIKE_MS + NODES_EVERY_MS)
 
 /* Number of nodes with other limits, or processes with this node's name. Times: store_now_ms(). */
@@ -56,7 +58,7 @@ struct exchange {
 	uint64_t counted_at;  /* when the nodes were last counted; 0: never */
 	bool is_counted;      /* whether the store replied to the last count of nodes */
 	unsigned int lost;    /* consecutive rounds in which no key got a reply */
-	uint64_t fewer_since; /* time of the first count that was below `round.nodes`; 0: none */
+	uint64_t fewer_since; /* time of the first count below `round.nodes`; 0: none */
 	uint64_t alike;	      /* value of `round.meaning` in the last report of limits */
 	struct difference unlike, same_node;
 };
@@ -108,9 +110,9 @@ static bool difference_count(struct exchange *exchange, struct difference *diffe
 }
 
 /*
- * Counts nodes whose shared limits differ from this node's. Nodes with the same limits are in the
- * same set, and a node that changes its limits stays in the old set for ALIKE_MS. Also counts
- * processes with the name of this node, which would count as one node.
+ * Counts nodes whose shared limits differ from this node's limits. Nodes with equal limits are in
+ * one set. A node that changes its limits stays in its old set for ALIKE_MS. Also counts other
+ * processes with the name of this node, because nodes with one name count only once.
  */
 static void differences_count(struct exchange *exchange)
 {

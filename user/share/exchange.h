@@ -21,7 +21,7 @@ struct round {
 
 	bool is_answered;	/* a key got a reply or, if there are no keys, the count of nodes */
 	unsigned int nodes;	/* number of nodes, at most FLOW_NODES_MAX; 0: not yet known */
-	unsigned int unlike;	/* number of nodes with other limits, after UNLIKE_LASTS_MS */
+	unsigned int unlike;	/* number of nodes whose limits have differed for UNLIKE_LASTS_MS */
 	unsigned int same_node; /* other processes of this node's name, after SAME_NODE_LASTS_MS */
 	unsigned int took_ms;
 	struct store_counts counts;
@@ -45,7 +45,10 @@ void exchange_begin(struct exchange *exchange, struct store_item *items, unsigne
 /* Returns a file descriptor that is readable when a round has ended. */
 int exchange_fd(const struct exchange *exchange);
 
-/* Returns the round that has ended, valid until the next round begins. NULL: it has not ended. */
+/*
+ * Returns the round that has ended, or NULL if the round has not ended. The result is valid until
+ * the next round begins.
+ */
 const struct round *exchange_end(struct exchange *exchange);
 
 #endif

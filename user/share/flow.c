@@ -4,7 +4,7 @@
 #include "credit.h"
 #include "share/choice.h"
 
-/* Upper bound of each amount (in ticks), so that the sum of two amounts does not overflow. */
+/* Upper bound of an amount, in ticks. The sum of two such amounts does not overflow. */
 #define AMOUNT_MAX (1LL << 61)
 
 /*
@@ -92,8 +92,9 @@ struct flow_count flow_report(struct flow *flow, const struct flow_count *own, u
 }
 
 /*
- * Returns how much of `amount`, the increase of a total, other nodes caused. *doubted is what this
- * node reported without a reply, and may be in `amount`. Subtracts the smaller amount from both.
+ * Returns the part of `amount`, an increase of a total, that other nodes caused. *doubted is what
+ * this node reported without a reply, so `amount` may contain it. Subtracts the smaller of the two
+ * from both.
  */
 static uint64_t without_doubted(uint64_t amount, uint64_t *doubted)
 {
@@ -121,7 +122,10 @@ static void flow_settle(struct flow *flow, uint64_t burst, uint64_t taken, uint6
 		flow->unsettled -= flow->unsettled / FADING;
 }
 
-/* Computes what flow_step() charges during the next round, if that is as long as this round. */
+/*
+ * Computes the charges of flow_step() for the next round. Assumes that the next round is as long as
+ * this round.
+ */
 static void flow_plan(struct flow *flow, uint64_t theirs, unsigned int nodes)
 {
 	uint64_t length = flow->length, demand = flow->offered + theirs;
@@ -138,7 +142,7 @@ static void flow_plan(struct flow *flow, uint64_t theirs, unsigned int nodes)
 	flow->expected = credit_min(share_of(theirs, credit_max(demand, length)), FLOW_RATE - kept);
 	flow->is_idle = !flow->offered;
 	flow->refund = credit_max(-part, 0);
-	/* `repaying` is too slow to charge all of `repay` in this round if rounds get shorter */
+	/* if rounds get shorter, `repaying` cannot charge all of `repay` in one round */
 	flow->repay = credit_max(part, 0);
 	flow->repaying =
 		credit_min(share_of(flow->repay, length), FLOW_RATE - kept - flow->expected);
@@ -196,7 +200,7 @@ void flow_lost(struct flow *flow, unsigned int rounds, bool was_sent)
 {
 	struct flow_count *in_doubt = &flow->in_doubt;
 
-	/* the store may execute this report later, so its amount may be in any later totals */
+	/* the store may execute this report later, so any later reply may include it */
 	if (flow->waits && was_sent) {
 		in_doubt->taken = credit_min(in_doubt->taken + flow->sent.taken, AMOUNT_MAX);
 		in_doubt->asked = credit_min(in_doubt->asked + flow->sent.asked, AMOUNT_MAX);

@@ -41,7 +41,7 @@ static inline uint64_t flow_whole(uint64_t ticks)
 	return ticks >> FLOW_UNIT_SHIFT << FLOW_UNIT_SHIFT;
 }
 
-/* All nodes together can take 1/100 of the rate of a key without a report. */
+/* Without a report, a key can take at most 1/100 of its rate, at all nodes together. */
 #define FLOW_UNREPORTED_PART 100
 
 /*
@@ -116,9 +116,10 @@ void flow_learn(struct flow *flow, uint64_t burst, const struct flow_count *tota
 		unsigned int nodes, uint64_t now);
 
 /*
- * Ends a round without a reply. rounds: number of rounds without a reply, up to this round.
- * was_sent: whether the store may still execute the report. The caller must reset the connection: a
- * report that is executed after FLOW_DOUBT counts as packets of other nodes.
+ * Ends a round without a reply. rounds: number of consecutive rounds without a reply, including
+ * this round. was_sent: the store may still execute the report. The caller must reset the
+ * connection. If the store executes the report after FLOW_DOUBT, its packets count as packets of
+ * other nodes.
  */
 void flow_lost(struct flow *flow, unsigned int rounds, bool was_sent);
 
@@ -143,8 +144,9 @@ int64_t flow_step(struct flow *flow, uint64_t burst, int64_t level, uint64_t now
 void flow_uncharged(struct flow *flow, uint64_t burst, int64_t amount);
 
 /*
- * Returns whether another key may replace this key in its account: the debt is at most burst/1024,
- * and replies show that total demand was below half of the rate for the time of a burst.
+ * Returns whether the account of this key may be given to another key. The debt must be at most
+ * burst/1024. Replies must show that total demand was below half of the rate for the time of a
+ * burst.
  */
 bool flow_is_quiet(const struct flow *flow, uint64_t burst);
 

@@ -67,7 +67,7 @@ struct share {
 
 	uint64_t round_at, look_at, publish_at; /* when these events are due, in ns of uptime */
 	bool in_round;
-	bool gate_is_new;  /* rules or maps have changed: open the gate again after this round */
+	bool gate_is_new;  /* rules or maps changed: open the gate again after this round */
 	bool is_hidden;	   /* a mount hides the pinned maps of the gate */
 	unsigned int lost; /* consecutive rounds in which at least one key got no reply */
 	char logged_why[SHARE_WHY]; /* reason in the last log line; "": the store replies */
@@ -237,7 +237,10 @@ static void nodes_publish(struct share *share)
 		__atomic_store_n(&share->gate.state->nodes, share->state.nodes, __ATOMIC_RELAXED);
 }
 
-/* Charges states for packets at other nodes, unless the packet path divides limits. */
+/*
+ * Charges states for packets that passed at other nodes. Charges nothing while the packet path
+ * divides limits.
+ */
 static void states_charge(struct share *share, uint64_t now)
 {
 	bool divides =

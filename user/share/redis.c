@@ -190,7 +190,7 @@ int store_nodes(struct store *store, const char *key, const char *node, unsigned
 	commands[0] = command_make(key, 1, "ZADD %s %" PRIu64 " %s", key, now, node);
 	commands[1] = command_make(key, 1, "ZREMRANGEBYSCORE %s -inf %" PRId64, key,
 				   (int64_t)(now - lives));
-	/* a report more than alive_ms in the future was made before the clock was set back */
+	/* ignore reports from the future, which were made before the clock was set back */
 	commands[2] = command_make(key, 1, "ZCOUNT %s (%" PRId64 " %" PRIu64, key,
 				   (int64_t)now - alive_ms, now + alive_ms);
 	commands[3] = command_make(key, 1, "PEXPIRE %s %" PRIu64, key, lives);

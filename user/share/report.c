@@ -34,7 +34,10 @@ static uint64_t block_unreported_ms(const struct accounts *accounts, const struc
 
 	if (!account->limit->shares_blocks || account->entry == NO_ENTRY)
 		return 0;
-	/* PSETEX could replace a longer block of another node: wait for a reply about blocks */
+	/*
+	 * wait for a reply about blocks, because PSETEX could replace a longer block of another
+	 * node
+	 */
 	if (limit->escalate && !account->block_is_known)
 		return 0;
 	state.blocked_until =
@@ -42,7 +45,7 @@ static uint64_t block_unreported_ms(const struct accounts *accounts, const struc
 	if (!block_holds(limit, &state, now) ||
 	    credit_span(account->block_end, block_end(limit, &state)) <= 0)
 		return 0;
-	/* round up: if the block ended earlier in the store, it would be reported again */
+	/* round up, because a block that ends earlier in the store would be reported again */
 	return credit_span(now, block_end(limit, &state)) / TICKS_PER_MS + 1;
 }
 
@@ -66,7 +69,7 @@ unsigned int accounts_report(struct accounts *accounts, struct store_item *items
 		*item = (struct store_item){
 			.delta = {.taken = sent.taken >> FLOW_UNIT_SHIFT,
 				  .asked = sent.asked >> FLOW_UNIT_SHIFT},
-			/* reading a key does not extend its expiry, so an idle key expires */
+			/* an idle key expires, because reading a key does not extend its expiry */
 			.lasts = account->lasts &&
 				 (is_read || credit_span(account->expiry_at, now) < EXPIRY_TICKS),
 			.block_ms = block_unreported_ms(accounts, account, now),
@@ -77,7 +80,7 @@ unsigned int accounts_report(struct accounts *accounts, struct store_item *items
 	return count;
 }
 
-/* Returns whether this report may have created the key: then the key has no expiry yet. */
+/* Returns whether this report may have created the key. A new key has no expiry yet. */
 static bool item_is_alone(const struct store_item *item)
 {
 	const struct store_fields *delta = &item->delta, *total = &item->total;

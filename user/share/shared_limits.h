@@ -26,7 +26,7 @@ struct shared_limits {
 	unsigned int count, room;
 	uint64_t burst_most; /* largest burst of these limits, in ticks; 0: no limits */
 	uint64_t meaning;    /* sum of `meaning` in `list`; equal on nodes with equal limits */
-	uint32_t generation; /* generation of the rules before reading `list`, which may be newer */
+	uint32_t generation; /* generation of the rules before `list` was read */
 };
 
 #define SHARED_LIMITS_NONE ((struct shared_limits){0})

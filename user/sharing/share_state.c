@@ -228,7 +228,7 @@ const char *sharing_why(const struct sharing *sharing)
 	const char *why = sharing->state.why;
 	size_t length = strlen(sharing->store);
 
-	/* `why` begins with the failed node's address: omit it if the store has no other node */
+	/* omit the address of the failed node if it is the only node of the store */
 	return !strncmp(why, sharing->store, length) && !strncmp(why + length, ": ", 2)
 		       ? why + length + 2
 		       : why;

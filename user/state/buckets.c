@@ -76,7 +76,10 @@ int buckets_forgive(const struct gate *gate, const struct sl_prefix *address)
 		buckets[cpu].generation = 0;
 		memset(buckets[cpu].slice, 0, sizeof(buckets[cpu].slice));
 	}
-	/* without BPF_EXIST, updating an evicted entry would insert it and evict another entry */
+	/*
+	 * BPF_EXIST: do not insert an entry that was evicted, because this would evict another
+	 * entry
+	 */
 	err = bpf_map_update_elem(gate->map[map], key, buckets, BPF_EXIST);
 	if (err && err != -ENOENT)
 		return error_add(err, "map-write", NULL, "cannot write map '%s' of gate '%s': %s",
@@ -217,7 +220,7 @@ static int buckets_list(struct lister *lister)
 	return err || !count ? err : source_add(lister, within, buckets, count);
 }
 
-/* A limit whose keys are sources, or longer than sources. */
+/* A limit whose keys are sources, or parts of sources. */
 struct source_limit {
 	__u32 limit;	 /* limit id and family, in the format of struct sl_entry */
 	bool only_whole; /* keys are single addresses, not /64s: identity_key() */

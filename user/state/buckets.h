@@ -74,8 +74,7 @@ struct source_list {
 
 /*
  * Lists the sources within a prefix that have a bucket, or a state that is not full. May miss a
- * source whose first packet arrives during the call, or a source that is evicted meanwhile. The
- * caller frees ret->items.
+ * source that is new or evicted during the call. The caller frees ret->items.
  */
 int sources_list(const struct gate *gate, const struct table *table, const struct sl_prefix *within,
 		 struct source_list *ret);

@@ -46,7 +46,7 @@ uint64_t duration_bound(unsigned int bucket)
 
 uint64_t durations_percentile(const struct durations *durations, unsigned int percent)
 {
-	/* compute the rank by quotient and rest, because counts * percent could overflow */
+	/* divide first, because counts * percent could overflow */
 	uint64_t rank =
 		durations->timed / 100 * percent + (durations->timed % 100 * percent + 99) / 100;
 	uint64_t seen = 0;

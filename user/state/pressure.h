@@ -21,7 +21,7 @@ struct pressure {
 	unsigned int flooded; /* number of CPUs on which new sources wait for a state */
 	/* like `flooded`, for policies without a budget [0] and with a budget [1] */
 	unsigned int flooded_by[2];
-	double bursts_lost;	 /* credit that evicted states lacked, in bursts */
+	double bursts_lost;	 /* missing credit of evicted states, in bursts */
 	uint64_t crossings_lost; /* limits crossed without a record in map `events` */
 };
 
@@ -38,16 +38,15 @@ extern const char *const cause_names[CAUSES];
 /* --- Policies without a budget -------------------------------------------------------------- */
 
 /*
- * Stores whether new sources have passed this policy, if it has limits that drop, but no budget.
- * Reads this from counters, because the rules do not show whether a budget would stop any packet:
- * all packets may be denied, or match none of the policy's limits.
+ * Stores whether new sources have passed a policy that has limits that drop, but no budget.
+ * Counters show this. Rules do not: all packets may be denied, or match no limit.
  */
 int policy_passed_by(const struct gate *gate, const struct sl_policy *policy, bool *ret);
 
 /* Policies without a budget, whose new sources pass during a flood. */
 struct passing {
 	unsigned int policies;	/* number of policies that the flood passes; 0: no flood */
-	struct sl_prefix first; /* first of the policies that the flood passes, by prefix */
+	struct sl_prefix first; /* the first of these policies, in the order of prefixes */
 };
 
 int passing_read(const struct gate *gate, const struct pressure *pressure, struct passing *ret);
@@ -72,7 +71,7 @@ struct table_fill {
 	uint32_t entries;
 	uint32_t in_use;
 	uint32_t partial;   /* number of states that are not full */
-	uint32_t protected; /* number of partial states that are evicted after all others */
+	uint32_t protected; /* number of partial states that are evicted last */
 	uint32_t limited;   /* number of states that refuse the next packet, and drop it */
 	uint32_t blocked;   /* number of limited states that are blocked */
 	uint32_t bytes;	    /* memory of the table in bytes, divided by `sources` */
@@ -81,7 +80,7 @@ struct table_fill {
 	uint32_t sources_short;
 };
 
-/* Counts the states of the table. The caller has just read `pressure`. */
+/* Reads the table, and counts its states. pressure: result of a recent pressure_read(). */
 int table_fill_read(const struct gate *gate, const struct pressure *pressure,
 		    struct table_fill *ret);
 

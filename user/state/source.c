@@ -23,7 +23,7 @@ int source_read(const struct gate *gate, const struct table *table, const struct
 
 	if (err)
 		return err;
-	/* the conditions of source_is_split() in bpf/rules.h */
+	/* use the conditions of source_is_split() in bpf/rules.h */
 	source.split = prefix_is_ipv6(&source.prefix) &&
 		       source.prefix.bits == SL_FAMILY_BITS + 64 && gate->state->split_rules &&
 		       !bpf_map_lookup_elem(gate->map[MAP_SPLITS], source.prefix.addr, &rules);
@@ -106,9 +106,9 @@ struct charge_question {
 };
 
 /*
- * Returns the slice in the bucket at `index`, or an empty slice if there is no such bucket. The
- * gate's owner may write any value to a map, so a slice with more credit than a burst can have
- * counts as empty.
+ * Returns the slice in the bucket at `index`, or an empty slice if there is no such bucket. A slice
+ * with more credit than possible counts as empty, because the gate's owner can write any value to a
+ * map.
  */
 static struct sl_slice slice_of(const struct charge_question *q, unsigned int index)
 {
@@ -122,7 +122,7 @@ static struct sl_slice slice_of(const struct charge_question *q, unsigned int in
 	return slice;
 }
 
-/* Returns whether the packet would pass on at least one CPU: limit_charge() in bpf/charge.h. */
+/* Returns whether at least one CPU would pass the packet, as limit_charge() does (bpf/charge.h). */
 static bool charge_passes(const struct charge_question *q)
 {
 	for (unsigned int i = 0; i < q->cpus && i <= q->count; i++) {
@@ -166,7 +166,9 @@ static void charge_ask(const struct charge_question *q, struct limit_state *stat
 			: charge_passes(q) ? SL_PASS_WITHIN
 					   : kind_refusal(q->limit, q->cost);
 	state->remaining = decision.remaining / q->times;
-	/* debt remains after large packets, packets at other nodes, or a split of the burst */
+	/*
+	 * a bucket has debt after a large packet, a packet at another node, or a split of its burst
+	 */
 	if (debt > 0)
 		state->owed = credit_units(q->limit, credit_min(debt, 2 * SL_BURST_TICKS_MAX));
 	state->remaining_after_waiting = decision.remaining_then / q->times;
@@ -217,7 +219,7 @@ int limit_state_read(const struct gate *gate, const struct source *source,
 		.count = limit->apart ? 0 : source->count,
 		.cpus = gate->machine.cpus,
 	};
-	/* if keys are longer than /64, a /64 has many keys, so the packet's key is unknown */
+	/* if keys are longer than /64, a /64 is not one key, so the packet's key is unknown */
 	bool is_part = prefix_is_ipv6(address) && address->bits < SL_FAMILY_BITS + 128;
 	int err;
 
@@ -247,7 +249,10 @@ int source_states_read(const struct gate *gate, const struct source *source,
 	return err;
 }
 
-/* Copies the slices of a budget into buckets, because charge_ask() expects slices in buckets. */
+/*
+ * Copies the slices of a budget into temporary buckets, because charge_ask() reads slices from
+ * buckets.
+ */
 int budget_state_read(const struct gate *gate, const struct sl_policy *policy, unsigned int bytes,
 		      uint64_t now, bool waits, struct limit_state *ret)
 {
@@ -269,7 +274,7 @@ int budget_state_read(const struct gate *gate, const struct sl_policy *policy, u
 		err = bpf_map_lookup_elem(gate->map[MAP_BUDGET_SLICES], &number, slices);
 	if (err)
 		return gate_map_unread(gate, MAP_BUDGET_SLICES, err);
-	/* as budget_charge() (bpf/charge.h), ignore slices from before the budget was set */
+	/* ignore slices from before the budget was set, like budget_charge() (bpf/charge.h) */
 	for (unsigned int cpu = 0; cpu < gate->machine.cpus; cpu++)
 		if (slices[cpu].since == policy->newcomers_since)
 			cpus[cpu].slice[policy->newcomers.slot] = slices[cpu].slice;
@@ -308,8 +313,8 @@ static bool window_empty(struct sl_state *state)
 }
 
 /*
- * Returns the state of a token bucket that was full and unused for so long that its entry counts as
- * full (entry_full_at()). Computes this from the entry's span, which is rounded up.
+ * Computes the state of a token bucket that was full and idle for so long that its entry counts as
+ * full (entry_full_at()). Uses the entry's span, which is rounded up.
  */
 static struct sl_state bucket_rested(const struct sl_limit *limit, const struct sl_entry *entry,
 				     uint64_t now)

@@ -40,7 +40,7 @@ int source_read(const struct gate *gate, const struct table *table, const struct
 		struct source *ret);
 void source_free(struct source *source);
 
-/* Returns a limit of source->policy in the user's units. */
+/* Returns a limit of source->policy as users specify it. */
 struct limit source_limit(const struct source *source, const struct sl_limit *limit);
 
 /* --- States of limits ----------------------------------------------------------------------- */

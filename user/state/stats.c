@@ -155,7 +155,7 @@ bool stats_line_has(const struct stats_line *line, enum sl_reason reason)
  */
 static int keys_count(int fd, uint32_t *ret)
 {
-	char key[2][sizeof(struct sl_prefix)]; /* the key, and the key before it */
+	char key[2][sizeof(struct sl_prefix)]; /* current and previous key */
 	void *last = NULL;
 	int err;
 
@@ -196,7 +196,7 @@ int map_max_entries(const struct gate *gate, enum gate_map map, uint32_t *ret)
 	case MAP_STATES: /* the table has more entries, to leave room in sets */
 		*ret = gate->state->params.sources;
 		return 0;
-	case MAP_LISTS: /* not counting places that are reserved for changes */
+	case MAP_LISTS: /* omit the places that are reserved for changes */
 		*ret = SL_LISTS_MAX;
 		return 0;
 	default:

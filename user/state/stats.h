@@ -32,7 +32,7 @@ struct stats_line {
 	struct sl_counters counters;
 	bool blocks; /* the policy has a limit that blocks, own or inherited */
 	unsigned int limits;
-	/* the policy's own limits; refusals by them in policies that inherit them count here */
+	/* the policy's own limits; they also count refusals in policies that inherit them */
 	struct stats_limit limit[SL_LIMITS_MAX];
 };
 
@@ -61,7 +61,10 @@ struct occupancy {
 /* Stores the number of entries that users can add to a map, without those that a gate reserves. */
 int map_max_entries(const struct gate *gate, enum gate_map map, uint32_t *ret);
 
-/* Stores map_max_entries(), and the number of entries, which it counts unless map `gate` has it. */
+/*
+ * Stores map_max_entries() and the number of entries. Counts the entries if map `gate` does not
+ * have their number.
+ */
 int occupancy_read(const struct gate *gate, enum gate_map map, struct occupancy *ret);
 
 #endif

@@ -26,11 +26,11 @@ struct check_verdict {
 	bool pays;	 /* the budget is charged, because the source is not established */
 	bool waits;	 /* the packet's key gets no state yet */
 	bool lacks_room; /* the table has no room for a new key, or only for an empty state */
-	struct newcomer newcomers[SL_LIMITS_MAX]; /* for each limit whose key has no state */
+	struct newcomer newcomers[SL_LIMITS_MAX]; /* one for each limit whose key has no state */
 	unsigned int flooded; /* number of CPUs on which new sources wait for a state */
-	bool passes_by;	      /* the policy lacks a budget, so new sources pass in a flood */
+	bool passes_by;	      /* the policy has no budget, so new sources pass during a flood */
 	struct limit_state budget;
-	/* first limit with `start empty`, which drops new sources that wait, or NULL */
+	/* the first limit with `start empty`, or NULL; it drops new sources that must wait */
 	const struct sl_limit *empty;
 };
 
