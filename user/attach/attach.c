@@ -16,7 +16,9 @@
 
 /* --- Refusals ------------------------------------------------------------------------------- */
 
-/* Formats the command that attaches the gate on hook ingress, which XDP programs do not prevent. */
+/*
+ * Formats the command that attaches the gate on hook ingress, where an XDP program does not matter.
+ */
 static const char *other_hook(const struct gate *gate, const struct netdev *device,
 			      char text[COMMAND_TEXT])
 {
@@ -26,8 +28,8 @@ static const char *other_hook(const struct gate *gate, const struct netdev *devi
 }
 
 /*
- * The kernel allows no XDP program on a device if a device above or below it has an XDP program.
- * Returns -EBUSY with an error that names the other device, or 0 if no such device exists.
+ * Returns -EBUSY, with an error that names the relative, if a device above or below this device has
+ * an XDP program. The kernel then refuses an XDP program on this device. Otherwise returns 0.
  */
 static int xdp_relative_refuse(const struct gate *gate, const struct netdev *device)
 {
@@ -194,7 +196,7 @@ static int attach_filter(const struct gate *gate, const struct programs *program
 	err = err ?: pin_make(links, name.text, fd);
 	if (!err) {
 		err = filter_add(a->ifindex, ingress, fd);
-		/* the kernel may have added the filter, and only its reply was lost */
+		/* after an error, the filter may exist */
 		if (err && !filter_find(a->ifindex, ingress, program_id_of(fd), &exists) && exists)
 			err = 0;
 		if (err)
@@ -437,7 +439,7 @@ static int detach_link(const struct gate *gate, const struct attachment *a, int 
 
 	if (err)
 		return pin_failed("remove", &gate->links, name.text, err);
-	err = bpf_link_detach(fd); /* detach now, because close(2) may detach only later */
+	err = bpf_link_detach(fd); /* close(2) may detach later than this call */
 	if (!err)
 		return 0;
 	error_add(err, "detach", NULL, "cannot detach from %s: %s", a->device, why(err));
@@ -505,7 +507,7 @@ static int attachment_switch(const struct gate *gate, struct attachment *a, int 
 	if (fd < 0 || program_id_of(fd) != a->program_id)
 		err = pin_rename(links, next.text, links, name.text);
 	if (err == -ENOENT && a->mode != MODE_CLSACT)
-		/* the pin of the program is missing, but a link needs no such pin */
+		/* a link works without the pin of its program */
 		err = 0;
 	err = err ?: pin_replace(links, next.text, program_fd);
 	if (err)

@@ -13,20 +13,21 @@
 int attach_choose_hook(const struct netdev *device, enum mode mode, bool reports, enum hook *hook);
 
 /*
- * Attaches the gate's program to a device of the current network namespace, and loads the program
- * if `programs` lacks it. Hook xdp in mode auto is native XDP. If the device has no native XDP,
- * uses hook ingress, and adds a notice.
+ * Attaches the gate's program to a device of the current network namespace. Loads the program if
+ * `programs` lacks it. Hook xdp in mode auto is native XDP. If the device has no native XDP, uses
+ * hook ingress, and adds a notice.
  *
  * If the gate is already attached to the hook in that mode, sets `ret_existed`, and stores the
- * existing attachment. Fails if it is attached there in another mode, unless `beside` is set.
+ * existing attachment. Fails if the gate is attached to the hook in another mode, unless `beside`
+ * is set.
  */
 int attach_device(const struct gate *gate, struct programs *programs, const struct netdev *device,
 		  enum hook hook, enum mode mode, bool beside, struct attachment *ret,
 		  bool *ret_existed);
 
 /*
- * Detaches an attachment, also in another network namespace, and removes its pins. If the program
- * is no longer attached, only removes the pins. If a step fails, the device filters as before.
+ * Detaches an attachment in any network namespace, and removes its pins. If the program is no
+ * longer attached, only removes the pins. After a failure, the device filters as before.
  */
 int detach(const struct gate *gate, const struct attachment *attachment);
 

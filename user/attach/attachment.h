@@ -24,7 +24,7 @@ struct attachment {
 	uint64_t netns;
 	unsigned int ifindex;
 	char device[IF_NAMESIZE];
-	/* The device as when it was attached; the pin's name consists of these values. */
+	/* The device when it was attached. The pin's name contains these values. */
 	struct {
 		uint64_t netns;
 		unsigned int ifindex;
@@ -57,7 +57,7 @@ struct pin_name attachment_pin(const struct attachment *attachment, enum attachm
 #define TCX_INGRESS 46
 #define TCX_EGRESS  47
 
-#define TCX_FIRST (1U << 3) /* BPF_F_BEFORE: run before other programs, which may end the chain */
+#define TCX_FIRST (1U << 3) /* BPF_F_BEFORE: run first, because other programs may end the chain */
 
 #define TCX_PROGRAMS_MAX 64 /* the kernel allows at most 64 programs on one hook of a device */
 

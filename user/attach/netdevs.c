@@ -55,7 +55,7 @@ static int link_parse(const struct nlmsghdr *message, void *data)
 	device.is_loopback = header->ifi_type == ARPHRD_LOOPBACK;
 	device.is_hardware = table[IFLA_PARENT_DEV_NAME];
 	device.is_up = header->ifi_flags & IFF_UP;
-	/* not IFF_RUNNING, which the kernel may set up to a second after the carrier */
+	/* do not read IFF_RUNNING, which the kernel may set up to a second later */
 	device.has_carrier = !table[IFLA_CARRIER] || attr_u8(table[IFLA_CARRIER]);
 	attr_nested(table[IFLA_XDP], IFLA_XDP_MAX, xdp);
 	device.has_xdp = attr_u8(xdp[IFLA_XDP_ATTACHED]) != XDP_ATTACHED_NONE;

@@ -26,7 +26,7 @@ static bool attachment_place(const struct attachment *a, struct place *ret)
 {
 	struct place place = {.hook = a->hook, .mode = attachment_mode(a)};
 
-	/* netns_name() truncates a long name, or stores "(initial)", which is not a name */
+	/* the namespace may have no name, or a name that netns_name() truncated */
 	if (!netns_name(a->netns, place.netns) ||
 	    (*place.netns && netns_named(place.netns) != a->netns))
 		return false;
@@ -271,9 +271,10 @@ int placings_plan(const struct gate *gate, const struct places *places, enum mis
 /* --- Executing the plan --------------------------------------------------------------------- */
 
 /*
- * Attaches the gate in the namespace of the device. Finds the device by its ifindex, because it may
- * have a new name; if the ifindex does not exist, by its name. If `beside` is set, the hook may
- * have an attachment in another mode. Sets `ret_existed` if the device was attached before.
+ * Attaches the gate in the namespace of the device. Finds the device by its ifindex, because its
+ * name may have changed. If the ifindex does not exist, finds it by its name. If `beside` is set,
+ * the hook may have an attachment in another mode. Sets `ret_existed` if the gate was attached
+ * before.
  */
 static int attach_there(const struct gate *gate, struct programs *programs, struct attachment *a,
 			bool beside, bool *ret_existed)

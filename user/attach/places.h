@@ -6,8 +6,9 @@
 #include "attach/attachment.h"
 
 /*
- * Returns the mode that a rules file should specify for an attachment: auto, if auto selects the
- * attachment's mode on this kernel, so that the file also works on a kernel without that mode.
+ * Returns the mode that a rules file should specify for an attachment. If mode auto selects the
+ * attachment's mode on this kernel, returns auto, so that the file works on a kernel without that
+ * mode, too.
  */
 enum mode attachment_mode(const struct attachment *attachment);
 
@@ -43,12 +44,12 @@ enum missing {
 
 /*
  * Plans the steps that attach a gate to the devices of `places`, and detach it from other devices.
- * If several items match a device and hook, the first applies. Plans nothing if the rules file has
- * no `attach`. Does not detach devices that rules files cannot name.
+ * If several items match a device and hook, uses the first item. Plans nothing if the rules file
+ * has no `attach`. Does not detach devices that rules files cannot name.
  *
- * With MISSING_SILENT, a failure of an item adds an error, is counted in `failed`, and prevents all
- * detaching. If `ret_missing` is not NULL, stores for each item whether it matches no device and is
- * not optional.
+ * With MISSING_SILENT, a failure of an item adds an error, and increments `failed`. The plan then
+ * detaches nothing. If `ret_missing` is not NULL, sets element i if item i is not optional and
+ * matches no device.
  */
 int placings_plan(const struct gate *gate, const struct places *places, enum missing missing,
 		  bool *ret_missing, struct placings *ret);

@@ -81,7 +81,7 @@ static int qdisc_add(struct qdiscs *qdiscs, uint16_t queue, const char *kind,
 	return MNL_CB_OK;
 }
 
-/* Parses a qdisc of a dump. The kernel lists the root qdisc of a device before its others. */
+/* Parses a qdisc of a dump. The kernel lists a device's root qdisc first. */
 static int qdisc_parse(const struct nlmsghdr *message, void *data)
 {
 	const struct tcmsg *tc = mnl_nlmsg_get_payload(message);
@@ -294,8 +294,8 @@ char *fq_command(const char *device, const struct qdiscs *qdiscs, const struct f
 /* --- Needs of the limits -------------------------------------------------------------------- */
 
 /*
- * Returns how many packets of one key of a shaper may wait at once: its rate times its horizon. For
- * a bit rate, assumes packets of the usual length.
+ * Returns how many packets of a key may wait in a shaper at once: the rate times the horizon. For a
+ * bit rate, assumes packets of the usual length.
  */
 static uint32_t packets_waiting(const struct sl_limit_spec *spec)
 {

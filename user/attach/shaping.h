@@ -121,7 +121,7 @@ int shaping_check_new(const struct gate *gate, const struct shaping *shaping,
 /* Whether a device can delay packets, as shaping_look() found. */
 struct holding {
 	bool holds;    /* the device has an fq for every packet, or its qdiscs cannot be read */
-	bool is_short; /* the fq has room for fewer packets than may wait, and drops others */
+	bool is_short; /* the fq is too small for the packets that may wait, and drops the rest */
 	struct fq_limits least;
 	char *command; /* tc command that adds or enlarges the fq, or NULL; the caller frees it */
 };

@@ -17,7 +17,7 @@ uint64_t clock_read(clockid_t clock);
 
 /*
  * Return the time of bpf_ktime_get_ns(), in ns or in ticks. This is CLOCK_MONOTONIC without the
- * offset of a time namespace, which stops while the machine is suspended.
+ * offset of a time namespace. It stops while the machine is suspended.
  */
 uint64_t uptime_ns(void);
 uint64_t uptime_ticks(void);
@@ -36,9 +36,9 @@ void uptime_set(uint64_t ns);
 uint32_t until_after(uint64_t ns);
 
 /*
- * until_at() converts seconds since 1970 to the unit of until_after(), and returns 1 if the time is
- * past. until_time() converts the result back to the same second. For an end that until_at() did
- * not make, it rounds up to a second, but may be early by less than a unit.
+ * until_at() converts seconds since 1970 to the unit of until_after(). If the time is past, returns
+ * 1. until_time() converts the result back to the same second. It rounds any other end up to a
+ * second, but the result may be up to one unit early.
  */
 uint32_t until_at(time_t when);
 time_t until_time(uint32_t until);

@@ -84,7 +84,9 @@ const char *why(int err);
  */
 const char *caps_missing(void);
 
-/* Returns 0, or -EPERM with an error that names the capabilities that this process lacks. */
+/*
+ * Returns 0. If this process lacks capabilities, returns -EPERM, and adds an error that names them.
+ */
 int caps_require(void);
 
 /* --- Printing ------------------------------------------------------------------------------- */

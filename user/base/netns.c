@@ -74,7 +74,7 @@ uint64_t netns_named(const char *name)
 	snprintf(path, sizeof(path), NETNS_DIR "/%s", name);
 	if (stat(path, &st) || stat(NETNS_SELF, &self))
 		return 0;
-	/* only nsfs has namespaces; `ip netns add` first creates an empty file elsewhere */
+	/* `ip netns add` first creates an empty file, which is not in nsfs */
 	if (st.st_dev == self.st_dev)
 		return st.st_ino;
 	errno = ENOENT;

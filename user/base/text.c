@@ -65,7 +65,7 @@ const char *nearly_find(const char *typed, const char *const words[], size_t cou
 		if (!strcmp(typed, words[i])) /* `typed` is a known word that is wrong here */
 			return NULL;
 		/*
-		 * of equally similar words, prefer the longest, because users omit letters more
+		 * if words are equally similar, prefer the longest, because users omit letters more
 		 * often than they add letters
 		 */
 		if (far > best || (far == best && (!found || letters <= strlen(found))))
@@ -227,7 +227,7 @@ int word_find(const char *const words[], int count, const char *word)
 
 const char *gate_option(const char *gate)
 {
-	static char text[64]; /* room for "-g GATE " with GATE_NAME bytes */
+	static char text[64]; /* for "-g GATE " with GATE_NAME bytes */
 
 	if (!strcmp(gate, GATE_USUAL))
 		return "";

@@ -70,7 +70,7 @@ void capture_close(struct capture **capture)
 	if (!closed)
 		return;
 	if (closed->pcap)
-		pcap_close(closed->pcap); /* closes `stream` as well */
+		pcap_close(closed->pcap); /* closes `stream`, too */
 	if (closed->in && closed->in != stdin)
 		fclose(closed->in);
 	free(closed->frame);
@@ -209,7 +209,9 @@ static void frame_make_empty(struct capture_packet *packet)
 	packet->is_cut = true;
 }
 
-/* Makes an Ethernet frame from a packet of link type `link`. Returns false without memory. */
+/*
+ * Makes an Ethernet frame from a packet of link type `link`. Returns false if there is no memory.
+ */
 static bool frame_convert(struct capture *capture, uint16_t link, struct capture_packet *packet)
 {
 	const struct sll *sll = (const void *)packet->bytes;
@@ -239,7 +241,10 @@ static bool frame_convert(struct capture *capture, uint16_t link, struct capture
 	return frame_make(capture, packet, 0, NULL, type);
 }
 
-/* Returns whether a frame has an IP packet longer than the MTU, which GRO or TSO has merged. */
+/*
+ * Returns whether GRO or TSO has merged the packets of a frame: its IP packet is longer than the
+ * MTU.
+ */
 static bool frame_is_merged(const struct capture_packet *packet, uint32_t mtu)
 {
 	uint32_t at = 2 * ETH_ALEN;

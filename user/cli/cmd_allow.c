@@ -157,7 +157,7 @@ static int listing_parse(struct listing *listing)
 		return error_misuse("conflict", command,
 				    "'for' and 'until' exclude each other; write one of them");
 	listing->ns = args->for_ns;
-	if (args->until) /* round to seconds, because `until` was given in seconds */
+	if (args->until) /* round to seconds, the unit of `until` */
 		listing->ns =
 			(until_left_ns(args->until) + NS_PER_SEC / 2) / NS_PER_SEC * NS_PER_SEC;
 	listing->name = args->name;
@@ -302,7 +302,7 @@ static void list_print(const struct listing *listing, const struct sl_list_info 
 	print_end();
 }
 
-/* Changes a list. written: mtime of the list file, in seconds; 0: use the current time. */
+/* Changes a list. written: mtime of the list file in seconds, or 0 for the current time. */
 static int list_change(struct gate *gate, struct listing *listing, uint64_t written)
 {
 	const uint32_t end = listing_end(listing);

@@ -411,7 +411,10 @@ static int detach_from(struct gate *gate, const struct detach_args *args, bool i
 	return 0;
 }
 
-/* Adds the error that the gate does not exist, and returns the errno. Suggests no `attach`. */
+/*
+ * Adds the error that the gate does not exist, and returns the errno. Does not suggest `attach`,
+ * because the user wants to detach.
+ */
 static int refuse_no_gate(const struct context *context)
 {
 	struct gate_names others;

@@ -162,7 +162,7 @@ static bool words_have(const char *words, const char *name)
 	return strstr(words, text);
 }
 
-/* Returns whether the command line already has the keyword, or one that excludes it. */
+/* Returns whether the command line has the keyword, or a keyword that excludes it. */
 static bool is_ruled_out(const struct typed *typed, unsigned int keyword)
 {
 	const struct command *command = typed->command;

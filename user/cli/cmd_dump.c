@@ -150,7 +150,10 @@ static void print_placings(struct diff *diff)
 	}
 }
 
-/* Prints the commands for the parts of `rule` that `other` lacks. Either is NULL for no rule. */
+/*
+ * Prints the commands for the parts of `rule` that `other` lacks. `rule` or `other` may be NULL,
+ * which means an empty rule.
+ */
 static int print_side(const struct diff *diff, const struct rule *rule, const struct rule *other,
 		      const struct ruleset *set, struct rules_shown *shown, const char *lead)
 {

@@ -57,7 +57,7 @@ int list_of_file_remove(const struct context *context, const char *file);
  */
 int entry_refuse_absent(const struct gate *gate, const struct rule *rule, enum sl_access access);
 
-#define REMOVAL_TEXT (PREFIX_TEXT + 5 * SL_LIST_NAME) /* shell quoting may lengthen a list's name */
+#define REMOVAL_TEXT (PREFIX_TEXT + 5 * SL_LIST_NAME) /* for a list's name with shell quoting */
 
 /*
  * Formats the command that removes the entry that decides about a source. If the entry is on

@@ -13,7 +13,10 @@
 #include "gate/pins.h"
 #include "keep/apply.h"
 
-/* How often the waiting process checks whether the trial goes on, or retries gate_open(), in ns. */
+/*
+ * Interval in which the waiting process checks whether the trial goes on, or retries gate_open(),
+ * in ns.
+ */
 #define LOOK_NS 200000000ULL
 
 /* A trial, in the memory of the process that waits for the trial's end. */
@@ -189,11 +192,11 @@ static int trial_leave(struct gate *gate, struct trial *trial, uint64_t ns)
 				    why(errno));
 
 		trial_undo(gate, trial);
-		gate->made = false; /* trial_undo() already removed a gate that was made */
+		gate->made = false; /* trial_undo() has removed a gate that this command made */
 		return err;
 	}
 	if (!child) {
-		session_leave(); /* also closes the lock; map `gate` stays mapped */
+		session_leave(); /* closes the lock; map `gate` stays mapped */
 		trial_keep(trial);
 		_exit(0);
 	}

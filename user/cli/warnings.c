@@ -290,9 +290,9 @@ static unsigned int owner_of(const char *address, bool *ret_is_loopback)
 }
 
 /*
- * Returns whether packets to a local address pass the gate: the gate must be attached to the device
- * that has the address, or to a device below it, such as a port of a bridge. Packets to an address
- * of lo may arrive on any device.
+ * Returns whether packets to a local address pass the gate. They do if the gate is attached to the
+ * device that has the address, or to a device below it, such as a port of a bridge. Packets to an
+ * address of lo may arrive on any device.
  */
 static bool filters(const struct gate *gate, const char *address)
 {

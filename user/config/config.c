@@ -407,7 +407,10 @@ static int field_fail(struct config_reader *reader, const struct node *map, enum
 	return fail_at(reader, (node ?: map)->at, err);
 }
 
-/* Checks `defaults` once, like fields of a limit. Otherwise each limit would report its errors. */
+/*
+ * Checks `defaults` like the fields of a limit, so that its errors are reported once, not for each
+ * limit.
+ */
 static int defaults_finish(struct config_reader *reader, const struct item *item)
 {
 	const struct sl_prefix everything = {0};
@@ -650,7 +653,9 @@ static int file_check(const char *path, const struct rule *rule, const struct co
 	return 0;
 }
 
-/* Reads a list file, and appends claims for its prefixes. With `leaves_out`, omits a bad list. */
+/*
+ * Reads a list file, and appends claims for its prefixes. If `leaves_out` is set, omits a bad list.
+ */
 static int file_claim(struct config_reader *reader, const struct config_entry *entry,
 		      const struct rule *rule, struct position at)
 {

@@ -78,7 +78,7 @@ static struct host_facts host_read(bool is_probed)
 	if (!is_probed)
 		return host;
 	if (!missing) {
-		/* a kernel that refuses the smallest map refuses all maps */
+		/* try the smallest map: if the kernel refuses it, the kernel refuses all maps */
 		_cleanup_close_ int fd =
 			bpf_map_create(BPF_MAP_TYPE_ARRAY, "sl_doctor", 4, 4, 1, NULL);
 
@@ -164,7 +164,10 @@ static struct gate_facts *gate_append(struct doctor_facts *facts, const char *na
 	return gate;
 }
 
-/* Callback of gates_for_each(). If the user asked about another gate, only reads attachments. */
+/*
+ * Callback of gates_for_each(). Reads a gate. If the user asked about a different gate, only reads
+ * its attachments.
+ */
 static int gate_read(const char *name, void *data)
 {
 	struct doctor_facts *facts = data;
@@ -271,7 +274,7 @@ static void traffic_compare(struct doctor_facts *facts)
 			traffic->link.ifindex = 0;
 			continue;
 		}
-		/* ignore a counter that has fallen: a restarting driver resets its counters */
+		/* ignore a smaller counter, because a driver that restarts resets its counters */
 		if (now->received > traffic->link.received)
 			traffic->received = now->received - traffic->link.received;
 		if (now->sent > traffic->link.sent)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Doctor: finds reasons why a gate does not filter, or could be configured better, and for each
- * reason a command that corrects it. The table in findings.c has the id, severity, check, text and
- * advice of each finding, in the order in which they are reported: first the reasons why a gate
- * does not filter, and frequent reasons before rare ones.
+ * Doctor: finds reasons why a gate does not filter, or how its configuration could be better. Each
+ * finding has a command that corrects it. The table in findings.c has the id, severity, check, text
+ * and advice of each finding, in the order of the report. Reasons why a gate does not filter are
+ * first.
  */
 #ifndef SLUICE_FINDINGS_H
 #define SLUICE_FINDINGS_H

@@ -131,7 +131,8 @@ static void task_end(struct live_task *task, uint64_t begun)
 }
 
 /*
- * Reads the attachments. If they cannot be read, drops the errors: `seen.sight` shows the reason.
+ * Reads the attachments. Drops errors, because `seen.sight` shows that the attachments could not be
+ * read.
  */
 static void attachments_refresh(struct live *live)
 {
@@ -288,7 +289,10 @@ static int counters_refresh(struct live *live)
 	return 0;
 }
 
-/* Returns durations timed between two readings; after a reset of a counter, the later reading. */
+/*
+ * Returns the durations timed between two readings. If a counter was reset, returns the later
+ * reading.
+ */
 static struct durations durations_since(const struct durations *before, const struct durations *now)
 {
 	struct durations since = *now;
@@ -320,7 +324,7 @@ static int durations_refresh(struct live *live)
 
 /* --- Visits --------------------------------------------------------------------------------- */
 
-/* Records a visit of a source: its counters, summed over its buckets. A callback. */
+/* Callback that records a visit of a source. Sums the counters of its buckets. */
 static int source_visit(void *data, const struct sl_prefix *source, const struct sl_bucket *buckets,
 			unsigned int count)
 {
@@ -350,7 +354,7 @@ static int source_look(struct live *live, const struct sl_prefix *prefix)
 	int err;
 
 	if (source && uptime_ns() < source->visited_at + LIVE_SPAN_LEAST_NS)
-		return 0; /* already visited just now: the source is on the screen and busy */
+		return 0; /* the last visit is too recent for a new rate */
 	err = buckets_read(&live->gate, prefix, &buckets, &count);
 	if (!err && count)
 		return source_visit(live, prefix, buckets, count);
@@ -609,7 +613,7 @@ static int refresh(struct live *live, uint64_t interval_ns)
 	err = live->gate.state ? 0 : gate_enter(live);
 	if (err)
 		return err;
-	gate_generation(&live->gate); /* updates a reader's copies */
+	gate_generation(&live->gate); /* for a reader, updates its copies of maps */
 	live->span_ns = live->at ? now - live->at : 0;
 	live->at = now;
 	err = counters_refresh(live) ?: pressure_read(&live->gate, &live->pressure)

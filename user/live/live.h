@@ -43,7 +43,7 @@ static inline unsigned int live_kept(const struct live_history *history)
 
 struct live_source_history {
 	struct sl_prefix prefix; /* source of the history; `bits` is 0 if this element is unused */
-	uint64_t used_at;	 /* number of the last refresh that added rates */
+	uint64_t used_at;	 /* number of the last refresh whose rates were added */
 	struct live_history history;
 };
 
@@ -126,7 +126,7 @@ struct live {
 	uint64_t counters_at; /* uptime when counters were last read, in ns; 0: never */
 	uint32_t *in_use;     /* number of used entries, for each part of the table of states */
 	uint32_t parts;
-	uint64_t parts_read; /* number of parts read so far, counting each reading */
+	uint64_t parts_read; /* number of parts read so far; a repeated part counts again */
 	uint64_t used;	     /* number of used entries in all parts: sum of `in_use` */
 	char *copy;	     /* for a reader: room for a part of the table */
 	struct sl_prefix busiest[LIVE_BUSIEST + LIVE_NEWEST];

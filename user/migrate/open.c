@@ -177,8 +177,8 @@ static int next_pin(const struct gate *gate, const struct gate *next)
 }
 
 /*
- * Removes next/. Pins of maps that the gate uses are moved to the gate's directory, and other pins
- * are removed. If a pin cannot be read, leaves the pin there, and returns an error.
+ * Removes next/. Moves pins of maps that the gate uses to the gate's directory. Removes all other
+ * pins. If a pin cannot be read, keeps the pin, and returns an error.
  */
 static int next_end(const struct gate *gate)
 {
@@ -228,8 +228,8 @@ static void budgets_add(const struct gate *gate, struct gate *next, const uint64
 
 /*
  * Subtracts the final counts of the old `counters` from the base counts of the next policy
- * versions. The new counters began at 0, so a reader of the next gate gets the sum of both maps.
- * Calling this again does not change the result.
+ * versions, because the new counters began at 0. A reader of the next gate then gets the sum of the
+ * old and the new counters. A repeated call does not change the result.
  */
 static int counters_add(const struct gate *gate, struct gate *next)
 {

@@ -227,7 +227,7 @@ const char *keyword_nearly(const struct command *command, const char *typed);
 
 /* State of the parser after the last complete word of a command line, for completion. */
 struct words_end {
-	const struct word *keyword; /* last keyword, if its value may have more words; or NULL */
+	const struct word *keyword; /* last keyword if its value may be incomplete, or NULL */
 	unsigned int values;	    /* number of words of the keyword's value so far */
 	const char *first_value;    /* first word of the keyword's value */
 	uint64_t keywords;	    /* bit i is set if word i of the table was typed */

@@ -16,7 +16,7 @@ static struct {
 	bool is_json;
 	bool is_begun;
 	unsigned int depth;
-	unsigned int line;	       /* depth of the object that print_row() opened last, or 0 */
+	unsigned int line;	       /* depth of the last object of print_row(), or 0 */
 	char closes[DEPTH_MAX + 1];    /* bracket that closes each depth: '}' or ']' */
 	bool has_items[DEPTH_MAX + 1]; /* an item was printed at this depth */
 } writer;

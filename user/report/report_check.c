@@ -17,7 +17,9 @@
 
 /* --- A limit -------------------------------------------------------------------------------- */
 
-/* Prints which policy defines an inherited limit or budget. home: SL_ORIGIN(); 0: not inherited. */
+/*
+ * Prints the policy that defines an inherited limit or budget. home: SL_ORIGIN(); 0: not inherited.
+ */
 static void print_home(const struct gate *gate, uint32_t home)
 {
 	char text[PREFIX_TEXT];

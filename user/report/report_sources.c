@@ -104,9 +104,10 @@ void print_source_view(const struct source_view *view, int width)
 /* --- Ranking -------------------------------------------------------------------------------- */
 
 /*
- * Sources are printed by descending rank, and sources of equal rank by descending urgency. The
- * urgency of a source without counters is -limit_slack() of the printed limit. A source with
- * counters has the least urgency, because a source without counters may have sent many packets.
+ * A source with its position in the output. Sources with a higher rank are printed first. If ranks
+ * are equal, sources with a higher urgency are printed first. The urgency of a source without
+ * counters is -limit_slack() of the printed limit. A source with counters has the least urgency,
+ * because a source without counters may have sent many packets.
  */
 struct ranked {
 	const struct listed_source *source;

@@ -50,7 +50,7 @@ static void print_totals(const struct stats *stats, struct stats_output *output)
 
 /*
  * Prints the packets that a policy passed and dropped, and the packets that its limits refused.
- * JSON omits lines for packets without a policy, and text omits lines without packets.
+ * JSON output omits lines that belong to no policy. Text output omits lines without packets.
  */
 static void print_policy(const struct stats_line *line, struct stats_output *output)
 {

@@ -343,7 +343,7 @@ static void print_sharing(const struct gate *gate)
 
 struct status_view {
 	unsigned int count;
-	int err; /* a gate could not be read: negative errno of the last error */
+	int err; /* negative errno of the last gate that could not be read, or 0 */
 };
 
 static void print_gate(const struct gate *gate, const struct facts *facts)

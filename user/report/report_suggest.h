@@ -6,8 +6,8 @@
 #include "suggest/suggest.h"
 
 /*
- * Prints the proposals. capture: the name of the capture as the user typed it, or the name of the
- * gate whose counters were read.
+ * Prints the proposals. capture: name of the capture as the user typed it. If the gate's counters
+ * were read instead, the name of the gate.
  */
 void report_suggest(const struct suggest *suggest, const char *capture);
 

@@ -108,7 +108,7 @@ int packet_build(const struct check_args *args, struct packet_args *packet)
 			facts->proto = 0;
 		}
 	}
-	/* `to` implies hook egress, because only limits with key dst use it, on that hook */
+	/* `to` implies hook egress, because limits with key dst apply only there */
 	packet->egress = args->hook ? args->hook == HOOK_EGRESS + 1 : args->to.bits;
 	return 0;
 }

@@ -214,7 +214,7 @@ static int print_plain(const struct live *live, const struct top_words *words,
 
 /* --- Refreshes ------------------------------------------------------------------------------ */
 
-/* Handler of a signal that arrives during a write, which may wait for the reader of a pipe. */
+/* Handler of signals during a write. Such a write may wait forever for the reader of a pipe. */
 static void signal_end(int number)
 {
 	(void)number;

@@ -11,7 +11,7 @@
 #include "top/screen.h"
 #include "top/viewer.h"
 
-#define REST 100 /* time between two reports of `check`, as a multiple of their CPU time */
+#define REST 100 /* pause between two runs of `check`, in multiples of the run's CPU time */
 
 static const char *const help[] = {
 	"Tab Shift-Tab   next or previous view",

@@ -112,7 +112,7 @@ int source_line_read(const struct live *live, const struct table *table,
 struct arranged {
 	const struct live_source *source;
 	struct source_line line;
-	unsigned int place; /* index in live->rows before */
+	unsigned int place; /* index in live->rows before the sorting */
 };
 
 /* Callback of qsort_r(): compares sources by the order of `data`, a struct live_sorting. */
@@ -196,7 +196,7 @@ static void source_row_fill(struct grid *grid, struct grid_row *row, const struc
 	else
 		cell_set(grid, row, BITS, "-");
 	row->drops = rates && rates->rate[LIVE_DROPPED].packets > 0;
-	/* a narrow screen omits this column first, unless a cell has a number */
+	/* these columns have a number, so a narrow screen omits other columns first */
 	if (rates && rates->rate[LIVE_OBSERVED].packets > 0)
 		grid->column[WOULD].rank = 2;
 	if (line->blocked_ms)
@@ -438,7 +438,9 @@ static unsigned int width_least(const struct grid_column *column)
 	return !column->rank && column->need > least ? column->need : least;
 }
 
-/* Gives each column with a rank from `from` to `to` its least width, if it fits on the screen. */
+/*
+ * Sets columns to their least width, if they fit on the screen. Handles the ranks `from` to `to`.
+ */
 static void columns_place(struct grid *grid, unsigned int from, unsigned int to, unsigned int width,
 			  unsigned int *used)
 {

@@ -48,7 +48,7 @@ struct grid {
 
 /* What a row of the view of sources shows except rates. */
 struct source_line {
-	const struct live_source *rates; /* NULL if the source has no bucket any more */
+	const struct live_source *rates; /* NULL if the source has no bucket */
 	char policy[PREFIX_TEXT];
 	char limit[LIMIT_LABEL]; /* limit that refuses, or with the least left; "": no limit */
 	double level;		 /* part of the limit's burst that is left; -1 without a limit */
