@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include "packet_model.h"
 
-/* What the oracle finds in a frame, in this order. */
+/* Results of the oracle, which sets them in this order. */
 struct finding {
 	enum sl_reason reason;
 	size_t ip; /* offset of the IP header */
@@ -21,7 +21,7 @@ struct finding {
 	size_t payload; /* offset after the fixed part of the IP header, before IPv4 options */
 	size_t limit;	/* offset of the packet's end, by the length field of IP and the frame */
 	enum packet_transport transport;
-	size_t end; /* offset after all headers that the frame contains completely */
+	size_t end; /* end of the last complete header in the frame */
 	uint8_t last_proto;
 	bool proto_known; /* whether `last_proto` is the transport protocol */
 	bool fragment;

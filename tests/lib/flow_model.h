@@ -41,7 +41,7 @@ struct world_node {
 	uint64_t answer_at; /* when the reply arrives; 0: no reply is pending */
 	unsigned int lost;  /* consecutive rounds without a reply */
 	bool shares;	    /* the node has an account for the key */
-	bool is_left_out;   /* the node never has an account for the key, so it never reports it */
+	bool is_left_out;   /* the node never gets an account for the key */
 	bool sleeps;	    /* `sluice share` does not run, but packets are judged */
 };
 
@@ -155,8 +155,8 @@ static inline uint64_t world_admit(struct world *world, struct world_node *node,
 }
 
 /*
- * Starts to report a key that is close to its limit. The first report contains `excess`, the
- * unreported traffic above 1/100 of rate/nodes, as in user/share/accounts.c.
+ * Starts to report the key if it is close to its limit. The first report contains `excess`, as in
+ * user/share/accounts.c.
  */
 static inline void world_scan(struct world *world, struct world_node *node)
 {
@@ -180,7 +180,7 @@ static inline void world_scan(struct world *world, struct world_node *node)
 	flow_begin(&node->flow, &reported, world->now - passed);
 }
 
-/* Ends a round of a node. If `is_answered`, the store has replied. */
+/* Ends a round of a node. `is_answered`: the store has replied. */
 static inline void world_judge(struct world *world, struct world_node *node, bool is_answered)
 {
 	node->lost = is_answered ? 0 : node->lost + 1;
@@ -340,7 +340,7 @@ static inline double world_part(const struct world *world, unsigned int node)
 	return (double)(world->node[node].own.taken + 1000 * node) / WORLD_SEC / world_at(world);
 }
 
-/* Returns the most by which all nodes exceeded burst + rate x t, in seconds of the rate. */
+/* Returns the largest excess of all nodes together over burst + rate x t, divided by the rate. */
 static inline double world_excess(const struct world *world)
 {
 	return -world->lowest;

@@ -261,7 +261,10 @@ static inline void run_draw(enum sl_kind kind, bool lags, bool sequential)
 
 /* --- Packets -------------------------------------------------------------------------------- */
 
-/* Returns a packet's size in packets or bytes. Often it is exactly what the limit passes now. */
+/*
+ * Returns a random size of a packet, in packets or bytes. The size is often all credit of the
+ * limit.
+ */
 static inline uint32_t run_amount(void)
 {
 	uint64_t most = run.limit.kind == SL_WINDOW	    ? run.limit.most
@@ -388,7 +391,7 @@ static inline int64_t run_holds(void)
 	return sum;
 }
 
-/* Returns whether no other CPU is judging a packet. A CPU that is may later store a slice. */
+/* Returns whether all other CPUs are idle. A busy CPU may store a slice later. */
 static inline bool run_is_quiet(int self)
 {
 	for (int cpu = 0; cpu < run.cpus; cpu++)

@@ -18,7 +18,10 @@ static inline struct sl_limit spec_compile_for(const struct sl_limit_spec *spec,
 	return limit_compile(&limit, SL_IPV4, machine);
 }
 
-/* Compiles a limit for 2^31 CPUs. Slices are then so small that each packet charges the state. */
+/*
+ * Compiles a limit for 2^31 CPUs. With so many CPUs, slices are too small for a packet, so each
+ * packet charges the state.
+ */
 static inline struct sl_limit spec_compile(const struct sl_limit_spec *spec)
 {
 	static const struct machine machine = {.cpus = 1U << 31, .jiffy_ns = SPEC_JIFFY_NS};

@@ -25,7 +25,7 @@ static inline bool proto_is_sound(const struct packet *packet)
 		return false;
 	if (!known)
 		return !proto && !ipv4;
-	/* the number of an IPv6 extension header is never the protocol */
+	/* the parser skips these IPv6 extension headers, so they are not the protocol */
 	return ipv4 || (proto != 0 && proto != 43 && proto != 44 && proto != 51 && proto != 60);
 }
 
@@ -68,7 +68,7 @@ static inline bool answer_is_sound(const struct packet *packet, enum packet_tran
 /* --- Frames in two parts --------------------------------------------------------------------- */
 
 /*
- * Offset of a frame in its buffer, equal to the kernel's NET_IP_ALIGN. It aligns IP headers to four
+ * Offset of a frame in its buffer, as in the kernel (NET_IP_ALIGN). It aligns the IP header to four
  * bytes, because UBSan reports unaligned accesses.
  */
 #define FRAME_ALIGN 2
@@ -88,7 +88,9 @@ static inline uint8_t *frame_copy(const uint8_t *bytes, size_t size)
 	return buffer;
 }
 
-/* Returns a reader of the first `linear` of a frame's `size` bytes. */
+/*
+ * Returns a reader of a frame with `size` bytes, of which it can only read the first `linear_size`.
+ */
 static inline struct reader reader_linear(const uint8_t *linear, size_t linear_size, size_t size)
 {
 	return (struct reader){
@@ -99,7 +101,10 @@ static inline struct reader reader_linear(const uint8_t *linear, size_t linear_s
 	};
 }
 
-/* Parses a frame as the BPF programs do: the linear part, and the whole frame only if needed. */
+/*
+ * Parses a frame as the BPF programs do. They first parse the linear part, and parse the whole
+ * frame only if the linear part is not enough.
+ */
 static inline enum sl_reason parse_both(const struct reader *linear, const struct reader *whole,
 					struct packet *packet)
 {

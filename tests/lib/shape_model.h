@@ -16,7 +16,7 @@ struct shape_entry {
 struct shape_log {
 	struct shape_entry *entries; /* every packet that passed, sorted by departure */
 	size_t count, room;
-	true_time given_back; /* time in slots that were refunded */
+	true_time given_back; /* sum of the costs of all refunded packets */
 };
 
 static inline void shape_log_add(struct shape_log *log, const struct shape_entry *entry)
@@ -35,8 +35,9 @@ static inline void shape_log_add(struct shape_log *log, const struct shape_entry
 }
 
 /*
- * Checks the departures of all packets. Returns a text about the first fault, or NULL. Slots may
- * overlap by `given_back` in total, because later packets use refunded slots.
+ * Checks the departures of all packets. Returns a text about the first fault, or NULL. Departures
+ * can overlap by `given_back` in total, because a later packet can depart in the time of a refunded
+ * packet.
  */
 static inline const char *shape_log_fault(const struct shape_log *log, true_time horizon)
 {

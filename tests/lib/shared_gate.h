@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include "share/accounts.h"
 
-static struct table gate_table; /* what table_open() returns */
+static struct table gate_table; /* result of table_open() */
 static struct shared_limit limit;
 static bool limit_is_shared = true;
 static uint32_t generation; /* what the gate reports as the generation of its rules */

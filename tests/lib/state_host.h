@@ -24,7 +24,7 @@ static struct sl_set host_cache_set;
 static struct sl_entry host_entry;
 static struct sl_state *const host_state = (struct sl_state *)&host_entry.state;
 
-/* Values that this CPU last wrote to the state of a window. */
+/* Values that this CPU last wrote, if the limit is a window. */
 struct host_notes {
 	__u64 turned;  /* value of `charged_at` */
 	__u64 charged; /* start of the sub-window to which this CPU charged its last packet */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Two reference models for include/window.h, in plain arrays and in time that does not wrap.
+ * Two reference models for include/window.h. Their time does not wrap.
  *
- *   window_log     a list of all packets that passed, to find the most that passed in any span
- *   window_plain   counters of aligned sub-windows, which admit as much as the window may admit
+ *   window_log     a list of all passed packets; finds the most packets in any span
+ *   window_plain   counters of aligned sub-windows; passes as much as a window may pass
  */
 #ifndef SLUICE_TEST_WINDOW_MODEL_H
 #define SLUICE_TEST_WINDOW_MODEL_H

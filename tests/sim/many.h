@@ -166,7 +166,7 @@ static inline void many_pass(struct many *many, struct many_source *source)
 	source->passed++;
 }
 
-/* Returns the time from the scan that last examined an entry until the last scan of the node. */
+/* Returns the time from the last scan that examined this entry to the last scan of the node. */
 static inline uint64_t many_since(const struct many_node *node, const struct many_entry *entry)
 {
 	return entry->scanned < node->scan ? MANY_ROUND * (node->scan - entry->scanned) : 0;

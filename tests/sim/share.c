@@ -17,9 +17,9 @@
 #define ARRAY_SIZE(array) (sizeof(array) / sizeof((array)[0]))
 
 /*
- * Commands per second by which a node reports that it is alive, and counts other nodes. A node
- * sends 5 each second for all nodes, 5 every 10 s for nodes with the same limits, and 5 every 10 s
- * for processes with its name.
+ * Commands per second of a node, apart from its reports of keys. It sends 5 per second to count all
+ * nodes, 5 per 10 s to count nodes with the same limits, and 5 per 10 s to count processes with its
+ * name.
  */
 #define NODES_COMMANDS 6
 
@@ -289,7 +289,7 @@ struct measured {
 	unsigned int nodes;
 	double level;
 	double (*offered)(const struct world *world, unsigned int node, double at);
-	double parameter;   /* of `offered`: number of flooded nodes, or moves per second */
+	double parameter;   /* number of flooded nodes, or moves per second; see `offered` */
 	double first, last; /* seconds at which the measurement begins and ends */
 	int node;	    /* number of the measured node, from 1; 0: all nodes */
 	double delay;	    /* seconds until a reply of the store arrives */

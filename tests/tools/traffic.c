@@ -187,7 +187,7 @@ static void packet_write(uint8_t *packet, const struct source *source, const str
 
 	udp.len = htons(FRAME_LEN - ETH_HLEN - size);
 	ip4.check = sum_finish(sum_add(0, &ip4, sizeof(ip4)));
-	/* add the pseudo header: both addresses, the length and the protocol */
+	/* add the pseudo header of RFC 8200 */
 	sum = sum_add(IPPROTO_UDP + ntohs(udp.len), &ip6.ip6_src, 2 * sizeof(ip6.ip6_src));
 	if (!ipv4)
 		udp.check = sum_finish(sum_add(sum, &udp, sizeof(udp))) ?: 0xffff;

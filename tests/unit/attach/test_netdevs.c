@@ -64,7 +64,7 @@ TEST(test_the_program_that_is_in_the_way)
 	assert_null(netdevs_find_xdp(&links, 3));
 	assert_null(netdevs_find_xdp(&links, 6));
 	list[2].has_xdp = false;
-	list[1].has_xdp = true; /* a program on eth1 prevents one on bond0, but not on eth0 */
+	list[1].has_xdp = true; /* bond0 cannot have a program if its port eth1 has one; eth0 can */
 	assert_string_equal(netdevs_find_xdp(&links, 3)->name, "eth1");
 	assert_null(netdevs_find_xdp(&links, 1));
 	list[1].has_xdp = false;

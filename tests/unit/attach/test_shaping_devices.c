@@ -224,7 +224,7 @@ static void check_least(struct fq_limits right)
 TEST(test_fq_says_what_it_holds)
 {
 	fq_or_skip();
-	/* the default options of fq, which fq_least() also returns for a device without an fq */
+	/* fq_least() returns the kernel's default options if a device has no fq */
 	check_least((struct fq_limits){10000, 100, 10 * SEC_NS, true});
 	assert_true(run("tc qdisc replace dev dev0 root fq limit 7000 flow_limit 77 horizon 7ms "
 			"horizon_cap"));

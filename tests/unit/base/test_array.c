@@ -22,7 +22,7 @@ TEST(test_growth_keeps_the_items_and_doubles_the_room)
 	free(items);
 }
 
-/* The array claims 2^31 items but has one byte, which array_grow() does not access. */
+/* The array is said to have 2^31 items, so array_grow() must fail. It really has one byte. */
 TEST(test_room_that_would_overflow_is_refused)
 {
 	unsigned int room = 1U << 31;

@@ -9,7 +9,7 @@
 #define COST	  (SL_TICKS_PER_SEC / RATE)
 #define BURST	  1000
 #define ONE_CPU	  1
-#define MANY_CPUS 64 /* with this many CPUs, a limit has no slices */
+#define MANY_CPUS 64 /* too many CPUs for per-CPU slices */
 #define SETS	  2
 
 static void world_begin(enum sl_family family, uint32_t cpus)
@@ -259,7 +259,10 @@ static void give_entry(const void *word)
 	given = NULL;
 }
 
-/* If an entry gets another key before a block is stored in it, the CPU removes the block again. */
+/*
+ * If an entry gets another key while a block of the old key is stored in it, the CPU removes this
+ * block.
+ */
 TEST(test_a_block_in_a_reused_state_is_removed)
 {
 	static const uint64_t own_blocks[] = {0, 5 * SL_TICKS_PER_SEC};

@@ -38,7 +38,9 @@ static void world_begin(const struct flood *flood, unsigned int cpus)
 	host_set_budget(limit_of(budget_rate, budget_burst, cpus));
 }
 
-/* Sends a packet with a bucket. Checks that the bucket of a new source gets no credit. */
+/*
+ * Sends a packet of a source with a bucket. Checks that the bucket of a new source gets no credit.
+ */
 static enum sl_reason packet_send(uint32_t source)
 {
 	struct sl_bucket bucket = {0};
@@ -50,7 +52,7 @@ static enum sl_reason packet_send(uint32_t source)
 	return verdict.reason;
 }
 
-/* Returns how many packets the budget's burst and rate allow from the test's start until now. */
+/* Returns the number of packets that the budget allows between the start of the test and now. */
 static uint64_t budget_allows(void)
 {
 	uint64_t ticks = test_clock_ticks - 1000 * SL_TICKS_PER_SEC;
@@ -59,9 +61,9 @@ static uint64_t budget_allows(void)
 }
 
 /*
- * Sends a flood through all CPUs, and checks at every packet that the budget is not exceeded.
- * Returns how many packets of new sources passed, and in ret_established how many of established
- * sources.
+ * Sends a flood through all CPUs. Checks after every packet that the budget is not exceeded.
+ * Returns the number of passed packets of new sources. *ret_established is the number of passed
+ * packets of established sources.
  */
 static uint64_t flood_run(const struct flood *flood, unsigned int cpus, uint64_t *ret_established)
 {
@@ -331,7 +333,7 @@ static uint64_t inserted(void)
 	return count;
 }
 
-/* If this CPU's clock is earlier than the creation of a source's entry, the source is new. */
+/* A source is new if its entry was created in the future by this CPU's clock. */
 TEST(test_a_late_clock_establishes_no_source)
 {
 	static const struct flood flood = {"", .limit_rate = 50, .limit_burst = 200};

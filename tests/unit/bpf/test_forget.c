@@ -55,7 +55,7 @@ static void world_begin(const struct scene *scene)
 	unknown = 0;
 	limit = spec_limit(scene->limit, 1);
 	limit.charge_hits = true;
-	limit.id = 1; /* a fixed id, because the results depend on the id */
+	limit.id = 1; /* the results depend on the id */
 	host_add(&limit);
 	host.policy.by_source[SL_IPV4] = 1;
 	if (scene->budget)
@@ -157,8 +157,8 @@ static bool lru_passes(uint32_t source)
 /* --- A scene --------------------------------------------------------------------------------- */
 
 /*
- * For abusers: passed packets, relative to what an exact token bucket would pass. For honest and
- * spoofed sources: passed packets, relative to sent packets.
+ * Parts of packets that pass. For abusers, 1 is what an exact token bucket would pass. For honest
+ * and spoofed sources, 1 is what they sent.
  */
 struct outcome {
 	double abusers;
@@ -193,7 +193,7 @@ static struct outcome scene_run(const struct scene *scene, bool (*passes)(uint32
 			      ((double)limit->burst / limit->cost / scene->seconds + rate) *
 			      STEP_NS / SEC_NS;
 		if (ns == flood) {
-			assert_true(sent[1] >= EACH); /* each honest source has sent a packet */
+			assert_true(sent[1] >= EACH); /* every honest source is now known */
 			unknown = 0;
 			sent[1] = passed[1] = 0;
 		}
@@ -245,8 +245,9 @@ static void assert_stated(double figure, double stated, double digit)
 }
 
 /*
- * Checks that new sources use nearly all of their budget in the flood, and never exceed it. If a
- * source sends ten packets, limits refuse many of them, so half of the budget is enough.
+ * Checks that new sources use nearly all of the budget in the flood, and never exceed it. If each
+ * spoofed source sends ten packets, half of the budget is enough, because limits refuse many
+ * packets.
  */
 static void assert_budget(const struct scene *scene)
 {
@@ -271,7 +272,9 @@ static void scenes_run(const char *name, struct sl_limit_spec limit, unsigned in
 			"their limit (LRU %.2f), honest sources %.3f (%.3f), forged %.3f (%.3f)\n",
 			name, scene.packets, scene.budget ? "budget" : "none  ", table.abusers,
 			other.abusers, table.honest, other.honest, table.forged, other.forged);
-		/* the table evicts no abuser, but a budget may refuse an abuser's first packets */
+		/*
+		 * no abuser's state is evicted, but the budget may refuse an abuser's first packets
+		 */
 		if (scene.budget)
 			assert_true(table.abusers < 1.006);
 		else

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * bpf/flood.h and bpf/bucket.h, compiled for the host: detection of floods, entries that get
- * another key while a packet is charged, and the choice of sources that get a per-CPU bucket.
+ * bpf/flood.h and bpf/bucket.h, compiled for the host. Tests the detection of floods, the choice of
+ * sources that get a bucket, and entries that get another key while a packet is charged.
  */
 #include "charge_host.h"
 
@@ -9,9 +9,9 @@
 #define COST	  (SL_TICKS_PER_SEC / RATE)
 #define BURST	  1000
 #define ONE_CPU	  1
-#define MANY_CPUS 64 /* with this many CPUs, a limit has no per-CPU slices */
+#define MANY_CPUS 64 /* too many CPUs for per-CPU slices */
 #define SETS	  64
-#define THRESHOLD 100 /* packets of new keys in an interval at which a flood begins */
+#define THRESHOLD 100 /* packets of new keys in an interval that begin a flood */
 #define SHIFT	  4   /* an interval has 2^4 jiffies */
 
 /* Makes a gate with one limit of BURST packets, in which only hot sources get a bucket. */
@@ -70,7 +70,10 @@ TEST(test_in_a_flood_a_key_needs_three_packets)
 	assert_int_equal(host_send(3), SL_PASS_WITHIN);
 }
 
-/* In a flood, a key gets a state with its third packet on one CPU, and is charged for all three. */
+/*
+ * In a flood, a key gets a state with its third packet on one CPU. The state is charged for all
+ * three packets.
+ */
 TEST(test_each_cpu_counts_hits_by_itself)
 {
 	world_begin(SL_IPV4, MANY_CPUS);
@@ -100,7 +103,7 @@ TEST(test_a_packet_is_one_new_key)
 		assert_int_equal(host.admission[0].new_keys[0], 5);
 		assert_int_equal(event[SL_EVENT_NEW_KEY].total, 0);
 		assert_int_equal(event[SL_EVENT_INSERTED].total, 10);
-		/* the first packet after an interval adds its new keys to the total */
+		/* new keys of an interval are added to the total after the interval */
 		clock_advance(JIFFY << SHIFT);
 		assert_int_equal(host_send(1), SL_PASS_WITHIN);
 		assert_int_equal(event[SL_EVENT_NEW_KEY].total, 0);
@@ -161,7 +164,10 @@ TEST(test_packets_that_a_budget_paid_are_not_charged_again)
 			 test_clock_ticks - host.policy.limit[SL_IPV4][0].burst + COST);
 }
 
-/* If the burst of a limit changes, a packet of a source updates `span` in the source's entry. */
+/*
+ * An entry stores the burst of its limit as `span`. After a change of the burst, the next packet of
+ * the source updates `span`.
+ */
 TEST(test_an_entry_follows_its_limit)
 {
 	struct sl_limit *limit = &host.policy.limit[SL_IPV4][0];
@@ -178,8 +184,8 @@ TEST(test_an_entry_follows_its_limit)
 /* --- Another CPU gives the entry to another key ---------------------------------------------- */
 
 /*
- * If an entry gets another key while a packet of its old key is charged, this packet passes as a
- * packet of a new source, and the new key is not charged.
+ * A packet is charged while its entry gets another key. The packet passes as a packet of a new
+ * source. The other key is not charged.
  */
 TEST(test_the_key_that_got_the_entry_is_not_charged)
 {
@@ -200,7 +206,9 @@ TEST(test_the_key_that_got_the_entry_is_not_charged)
 	}
 }
 
-/* If an entry gets another key while a packet is charged, the packet's slice borrows no credit. */
+/*
+ * If an entry gets another key while a packet is charged, the slice does not borrow credit from it.
+ */
 TEST(test_the_key_that_got_the_entry_lends_no_credit)
 {
 	for (int family = 0; family < SL_FAMILIES; family++) {
@@ -441,7 +449,7 @@ TEST(test_a_kept_bucket_is_restored)
 	assert_non_null(bucket_of(1));
 	memset(bucket_host.in_use.word, 0, sizeof(bucket_host.in_use.word));
 	assert_null(bucket_of(1));
-	clock_advance(SL_TICKS_PER_SEC); /* the source is no longer hot */
+	clock_advance(SL_TICKS_PER_SEC); /* the source now counts as slow */
 	for (int i = 0; i < HOT_SAMPLE; i++) {
 		clock_advance(HOT_TICKS);
 		assert_int_equal(host_send(1), SL_PASS_WITHIN);
@@ -453,7 +461,7 @@ TEST(test_a_kept_bucket_is_restored)
 	assert_int_equal(bucket_of(1)->passed.packets, passed + 1);
 }
 
-/* A source under a limit that only observes keeps its bucket, even if the source is slow. */
+/* A limit that only observes lets even a slow source keep its bucket. */
 TEST(test_an_observed_source_keeps_its_bucket)
 {
 	struct sl_limit *limit = &host.policy.limit[SL_IPV4][0];
@@ -462,7 +470,7 @@ TEST(test_an_observed_source_keeps_its_bucket)
 	*limit = limit_of(RATE, 1, MANY_CPUS);
 	limit->observe = true;
 	limit->mark = SL_MARK_OWN(0);
-	for (int i = 0; i < 200 && !bucket_of(1); i++) { /* every other packet exceeds the limit */
+	for (int i = 0; i < 200 && !bucket_of(1); i++) {
 		assert_int_equal(host_send(1), SL_PASS_WITHIN);
 		clock_advance(COST / 2 + 1);
 	}
@@ -520,8 +528,8 @@ TEST(test_a_refused_source_keeps_its_bucket)
 }
 
 /*
- * A fast source under a window gets a bucket. Its entry stores the time of its last packet, because
- * `charged_at` is only the time of a sub-window.
+ * A fast source under a window gets a bucket. The entry of a window must store the time of the last
+ * packet, because `charged_at` is only the start of a sub-window.
  */
 TEST(test_a_hot_source_under_a_window_has_a_bucket)
 {

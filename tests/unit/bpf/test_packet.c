@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * bpf/packet.h parses one frame of each kind: the whole frame, the frame cut at every length, and
- * the frame split at every length between the linear part and fragments. Each part is in a buffer
- * of its exact size, so that AddressSanitizer reports reads past its end.
+ * Parses a frame of each kind with bpf/packet.h: the whole frame, each shorter beginning of it, and
+ * each split into a linear part and fragments. Every part is in a buffer of its exact size, so that
+ * AddressSanitizer reports reads past its end.
  */
 #include "test.h"
 #include "packet_frames.h"
@@ -70,7 +70,7 @@ static void check_source(const struct wire_frame *frame, const struct packet *pa
 	assert_false(packet->inspected);
 }
 
-/* Returns the `facts` that the parser should find in the first `size` bytes of a frame. */
+/* Returns the expected `facts` after parsing the first `size` bytes of a frame. */
 static uint16_t expected_facts(const struct wire_frame *frame, size_t size)
 {
 	uint16_t hidden = 0, facts;
@@ -234,7 +234,7 @@ static void check_any(const uint8_t *bytes, size_t size)
 	split_free(&split);
 }
 
-/* The parser does not read past the frame if any header byte is changed to any value. */
+/* Each byte of the headers is changed to each value. The parser must not read past the frame. */
 TEST(test_every_byte_spoilt)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(frames); i++) {
@@ -253,8 +253,8 @@ TEST(test_every_byte_spoilt)
 /* --- TCP's flags ----------------------------------------------------------------------------- */
 
 /*
- * A packet with SYN and without ACK is a SYN packet, whatever its other flags are. The other flags
- * are four flags of RFC 793, the two flags of ECN, and NS in the byte before them.
+ * A TCP packet with SYN and without ACK counts as SYN. All other flags are ignored: the other four
+ * flags of RFC 793, both ECN flags, and NS, which is in the byte before.
  */
 static void check_flags(const struct wire_frame *frame, unsigned int flags)
 {

@@ -52,11 +52,13 @@ static struct sl_entry *entry_of_source(uint32_t source, const struct sl_limit *
 
 /* --- The reference -------------------------------------------------------------------------- */
 
-/* A plain token bucket for a key. A level below 0 shows that the key sent more than its limit. */
+/*
+ * The plain token bucket of a key. Its level becomes negative if the key sends more than its limit.
+ */
 struct account {
 	int64_t level, lowest;
 	uint64_t at;
-	/* how far below 0 `level` may be, because evictions forgave the key this credit */
+	/* sum of deficits of the key's evicted states, by which `level` may be negative */
 	int64_t excused;
 };
 
@@ -150,8 +152,8 @@ static uint32_t *slot_of(uint32_t source, const struct sl_limit *limit)
 }
 
 /*
- * Returns for how many earlier packets this CPU charges a new state of the first limit: 0 if the
- * second limit's key has the same slot in the sketch, because it has then cleared the count.
+ * Returns the number of earlier packets that this CPU charges to a new state of limit 0. It is 0 if
+ * the key of limit 1 has cleared the count, because both keys have the same slot of the sketch.
  */
 static uint32_t hits_of(uint32_t source)
 {
@@ -166,7 +168,7 @@ static uint32_t hits_of(uint32_t source)
 	return credit_min(*slot & SKETCH_COUNT, SKETCH_MOST - 1);
 }
 
-/* Checks that a new state of the first limit was charged for earlier packets of the source. */
+/* Checks that a new state of limit 0 was charged for the earlier packets of the source. */
 static void birth_check(uint32_t source, uint32_t hits)
 {
 	const struct sl_limit *limit = host.policy.limit[SL_IPV4];
@@ -292,7 +294,7 @@ static uint64_t schedule_run(const struct schedule *schedule)
 			clock_advance(choose(schedule->step));
 		}
 		host_cpu = choose(HOST_CPUS);
-		if (!choose(1000)) /* evict the bucket of the source */
+		if (!choose(1000))
 			world.bucket[host_cpu][source] = (struct sl_bucket){0};
 		reason = room_charge(schedule, source, source < hot);
 		newcomers += reason == SL_PASS_NEWCOMER;

@@ -3,7 +3,7 @@
  * bpf/table.h, compiled for the host: which entry an insertion evicts, compared with a naive
  * search; locked sets; insertions by several threads; and the distribution of keys over sets.
  */
-#include <errno.h> /* makes a wrong error number in bpf/table.h a build error */
+#include <errno.h> /* the compiler then checks the error numbers in bpf/table.h */
 #include <math.h>
 #include <pthread.h>
 #include "test.h"
@@ -279,7 +279,8 @@ TEST(test_a_new_key_has_counted_nothing)
 /* --- Locks ---------------------------------------------------------------------------------- */
 
 /*
- * Checks that an insertion into a locked set fails without effect, and succeeds after the unlock.
+ * Checks that an insertion into a locked set fails and changes nothing. Checks that it succeeds
+ * after the set is unlocked.
  */
 static void check_refusal(struct new_entry *new_entry, uint32_t set)
 {
@@ -331,7 +332,7 @@ TEST(test_a_locked_set_is_read)
 	}
 }
 
-/* At read number `look` of the lock of `set`, another CPU unlocks this set. */
+/* Another CPU unlocks `set` when its lock is read for the `look`th time. */
 static struct {
 	uint32_t set, look;
 } unlocking;
@@ -442,7 +443,7 @@ TEST(test_a_choice_in_the_secondary_set_is_checked_again)
 			insert(rival, 0);
 		new_entry = new_entry_at(0);
 		meanwhile.set = 1;
-		meanwhile.lookups = 2; /* lookup 1 chooses the way, lookup 2 locks the set */
+		meanwhile.lookups = 2; /* between the choice of the way and the lock */
 		meanwhile.call = calls[i % 2];
 		assert_int_equal(table_insert(&new_entry), -EBUSY);
 		assert_int_equal(meanwhile.lookups, 0);
@@ -508,8 +509,8 @@ static void *race_read(void *data)
 }
 
 /*
- * If threads insert keys at the same time, no key has two entries, all sets are unlocked at the
- * end, and all counts are correct. Keys that are blocked are always found.
+ * Threads insert keys at the same time. Then no key has two entries, no set is locked, and all
+ * counts are correct. A key with a block is always found.
  */
 TEST(test_insertions_by_several_cpus)
 {
@@ -555,7 +556,7 @@ static struct state_key stranger(unsigned int pattern, uint64_t number)
 	case 1: /* one address in each of many consecutive /24s */
 		key.addr[0] = (uint32_t)number;
 		break;
-	case 2: /* IPv4 addresses under four limits each */
+	case 2: /* four keys per IPv4 address, for four limits */
 		key.addr[0] = __builtin_bswap32((uint32_t)number / 4);
 		key.limit = (number % 4 + 1) << 3 | 1;
 		break;

@@ -32,7 +32,7 @@ static struct capture *opened(const struct capture_bytes *file, const struct cap
 	return capture;
 }
 
-/* Checks that, with this `choice`, the rest of the file consists of packets with these numbers. */
+/* Checks that the rest of the file has exactly the packets with these numbers. */
 static void expect_packets(const struct capture_bytes *file, const struct capture_choice *choice,
 			   const uint64_t numbers[], unsigned int count)
 {

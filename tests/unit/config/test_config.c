@@ -110,7 +110,7 @@ TEST(test_other_spellings_mean_the_same)
 			    "tcp-syn port 80 per 24/64\n");
 }
 
-/* If entries have expired, one notice reports the position of the first expired entry. */
+/* If a rules file has expired entries, one notice reports the position of the first of them. */
 TEST(test_until_that_has_passed)
 {
 #define OVER "until: 2001-01-01T00:00:00Z"

@@ -190,7 +190,7 @@ TEST(test_ends_of_entries_read_the_same)
 		 moment_format(time(NULL) + 3600, moment));
 	assert_int_equal(text_read(text, &config), 0);
 	assert_writes(&config, text);
-	config.rules.rules[0].list_until = 1; /* 192.0.2.1 has expired on the list */
+	config.rules.rules[0].list_until = 1; /* 192.0.2.1 is no longer on the list */
 	assert_writes(&config, "policies: []\ndeny:\n  - list: a\n    prefixes:\n"
 			       "      - 192.0.2.2\n");
 	config_free(&config);

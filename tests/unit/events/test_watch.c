@@ -531,7 +531,7 @@ TEST(test_the_store_is_away_and_back)
 	facts.store_trouble = "the store does not answer";
 	step();
 	assert_only(EVENT_STORE, EVENT_BEGIN);
-	facts.has_store = false; /* the store was not read for this step */
+	facts.has_store = false; /* the facts of this step were collected without the store */
 	facts.store_trouble = NULL;
 	step();
 	assert_int_equal(seen_count, 0);

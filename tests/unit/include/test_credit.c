@@ -49,7 +49,7 @@ TEST(test_bytes_cost_their_time_rounded_up)
 		{400000000000, 4, 2},
 		{400000000000, 60, 20},	   /* the exact cost is 19.2 ticks */
 		{400000000000, 1514, 485}, /* the exact cost is 484.48 ticks */
-		/* 83886.08 ticks exactly, but the cost per byte is rounded up first */
+		/* the exact cost is 83886.08 ticks, but the cost of each byte is rounded up */
 		{400000000000, 1 << 18, 83888},
 		{7, 1 << 10, 18724571428572}, /* 18724571428571.4 ticks exactly */
 	};
@@ -140,7 +140,7 @@ TEST(test_a_level_rises_to_refill_and_at_rest_to_the_burst)
 		{0, 9999, 1600},    {-5, -5, -5},	{-100, -5, -5},
 		{1600, 1600, 1600}, {1550, 1550, 1550}, {1550, 1599, 1550},
 		{1501, 1501, 1501}, {300, 300, 300},	{300, 800, 800},
-		{1600, 1590, 1600}, /* the clock is late: the level is at most the burst */
+		{1600, 1590, 1600}, /* a late clock does not raise the level above the burst */
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -326,7 +326,10 @@ TEST(test_a_slice_takes_a_refund_that_it_has_room_for)
 	}
 }
 
-/* Counting refusals in a slice does not change when it refuses. A charge resets the count. */
+/*
+ * A slice counts its refusals. The count does not change when the slice refuses, and a charge
+ * resets it.
+ */
 TEST(test_a_count_of_refusals_leaves_the_slice_as_it_is)
 {
 	static const uint64_t jiffies[] = {0, 1, 4294967295, 4294967296, CREDIT_JIFFY_MASK - 1};
@@ -358,7 +361,7 @@ TEST(test_a_charge_fills_the_slice_with_what_is_left)
 	static const struct {
 		/* `full_at` and the time of the packet, in ticks after `empty_at` */
 		int64_t born, now;
-		int64_t credit; /* credit that the slice borrowed at `full_at` */
+		int64_t credit; /* credit that the slice borrowed at time `full_at` */
 		uint64_t cost;
 		bool passes;
 		int64_t slice, level; /* expected credits of the slice and of the state */
@@ -451,7 +454,7 @@ static bool source_send(struct source *source, uint64_t packets)
 TEST(test_refused_until_the_slice_says)
 {
 	static const struct {
-		uint64_t burst, packets; /* `burst`: multiple of COST; `packets`: merged into one */
+		uint64_t burst, packets; /* `burst`: in units of COST; `packets`: merged packets */
 		bool slices;
 	} cases[] = {
 		{1, 1, false},

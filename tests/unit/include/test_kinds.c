@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Tests include/kinds.h. Each case runs for each kind of limit that it applies to, at several start
- * times. The test `clock_wrap` runs all cases of a kind while the clock wraps. A test is named
- * after its kind of limit and its case, such as "window: refill_restores_tokens".
- * test_kinds_property.c tests random schedules and races.
+ * Tests include/kinds.h. Each case runs with each kind of limit to which it applies, at several
+ * start times. The test `clock_wrap` runs all cases while the clock wraps. test_kinds_property.c
+ * tests random schedules and races.
  */
 #include "test.h"
 #include <pthread.h>
@@ -131,7 +130,7 @@ static uint64_t capacity_of(const struct sl_limit *limit)
 	return credit_units(limit, limit->horizon) + 1;
 }
 
-/* Sends everything that the limit allows now: all but one packet or byte, and then this one. */
+/* Sends all that the limit allows now, in two parts. The second part is one packet or byte. */
 static void source_drain(struct source *source)
 {
 	uint64_t remaining = source_decide(source, 1).remaining;
@@ -459,7 +458,6 @@ static void cost_by_size(const struct kind_row *row, uint64_t epoch)
 	for (uint32_t size = 60; size <= 1514 && sum + size < capacity; size += 97) {
 		assert_true(source_send(&source, size));
 		sum += size;
-		/* the sum of all costs is rounded up by less than a byte */
 		assert_in_range(source_decide(&source, 1).remaining, capacity - sum - 1,
 				capacity - sum);
 	}
@@ -478,7 +476,7 @@ static void cost_by_size(const struct kind_row *row, uint64_t epoch)
 	assert_false(source_send(&source, capacity + 1));
 	assert_int_equal(kind_refusal(&source.limit, capacity + 1), SL_DROP_OVERSIZE);
 	assert_int_equal(kind_refusal(&source.limit, capacity), SL_DROP_OVER_LIMIT);
-	assert_int_equal(source.state.blocked_until, 0); /* an oversize packet begins no block */
+	assert_int_equal(source.state.blocked_until, 0); /* too large for any window: no block */
 	assert_true(source_send(&source, capacity));
 }
 
@@ -511,7 +509,9 @@ static void first_limit_wins_until_changed(const struct kind_row *row, uint64_t 
 
 		source.limit = spec_compile(i ? &fewer : &more);
 		most = capacity_of(&source.limit);
-		/* a larger burst adds no credit to a token bucket until it refills */
+		/*
+		 * a token bucket with a larger burst gets the additional credit only by refilling
+		 */
 		if (row->spec.kind == SL_TOKEN_BUCKET)
 			most = capacity;
 		assert_in_range(source_decide(&source, 1).remaining, most - taken - 1,
@@ -688,7 +688,7 @@ static void block_refuses_everything_until_its_end(const struct kind_row *row, u
 
 	source_blocks(&source, BLOCK, 0, 0);
 	for (int i = 0; i < 3; i++)
-		check_block(&source, BLOCK); /* consecutive blocks have the same length */
+		check_block(&source, BLOCK); /* without `escalate`, all blocks have this length */
 	source.now += BLOCK;
 	source_drain(&source);
 	free = source;
@@ -699,7 +699,7 @@ static void block_refuses_everything_until_its_end(const struct kind_row *row, u
 	}
 	source.now += BLOCK / 10;
 	free.now = source.now;
-	/* `free` has no block; a block rounds up the counts of earlier packets to whole units */
+	/* a block may round up the counts of a window, so `free` can have more credit */
 	assert_in_range(source_decide(&source, 1).remaining,
 			source_decide(&free, 1).remaining - ((1ULL << source.limit.shift) - 1),
 			source_decide(&free, 1).remaining);
@@ -825,7 +825,7 @@ static uint64_t threads_send(const struct kind_row *row, uint64_t epoch, uint64_
 	return passed;
 }
 
-/* Checks that packets depart at the rate of the shaper, and not before they arrive. */
+/* Checks that the shaper sends packets at its rate, and never before they arrive. */
 static void check_departures(void)
 {
 	uint64_t first = shared.asks[0][0].begin;
@@ -861,7 +861,7 @@ static void concurrent_allow_grants_at_most_capacity(const struct kind_row *row,
 			check_departures();
 		if (row->spec.kind == SL_SHAPE && shared.limit.by_bytes)
 			assert_in_range(passed, 1, capacity);
-		else /* charges by several threads are neither lost nor counted twice */
+		else
 			assert_int_equal(passed, capacity);
 	}
 }
@@ -932,7 +932,7 @@ static void stall_send(uint64_t amount)
 	host_notes = notes;
 }
 
-/* Simulates other CPUs, which send as much as possible, now and in each of the next sub-windows. */
+/* Other CPUs send as much as possible, now and in each of the next sub-windows. */
 static void stall_others(void)
 {
 	uint64_t most = stall.source->limit.most;
@@ -954,9 +954,9 @@ static void stall_others(void)
 }
 
 /*
- * A CPU stalls before an access to a shared word, for up to several sub-windows. Meanwhile other
- * CPUs send as much as possible. The stalled CPU continues with an old copy of the state, but must
- * not let more packets pass than the window allows.
+ * A CPU stalls before it accesses a shared word, for up to several sub-windows. Other CPUs send as
+ * much as possible meanwhile. The stalled CPU then continues with an old copy of the state. The
+ * window must not pass more packets than it allows.
  */
 static void a_cpu_that_stalls_anywhere_lets_no_more_pass(const struct kind_row *row, uint64_t epoch)
 {
@@ -1146,8 +1146,8 @@ static void plan_wrap(void **state)
 #define NOW (1000 * SECOND)
 
 /*
- * A new block has one escalation more than the block before it, less one for each time that the
- * length of that block has passed since its end.
+ * A new block has one escalation more than the previous block. If time has passed since the end of
+ * the previous block, it has one less for each length of that block.
  */
 static void test_block_steps(void **state)
 {

@@ -154,7 +154,7 @@ static int lane_next(void)
 	return first;
 }
 
-/* Lets a random CPU run next, which may be this CPU. Returns when it is this CPU's turn again. */
+/* Lets a random CPU run, possibly this CPU. Returns when this CPU may run again. */
 static void lane_yield(int self)
 {
 	int next = lane_next();

@@ -31,7 +31,7 @@ enum kind {
 	ICMP_V4,     /* an IPv4 packet with protocol 1 */
 	ICMP_V6,
 	ICMP_LATER, /* a later fragment of an ICMP packet */
-	ICMP_STRAY, /* an IPv4 packet with the protocol number of ICMPv6 */
+	ICMP_STRAY, /* an IPv4 packet with protocol 58 (ICMPv6) */
 	ESP,
 	GRE,	       /* a GRE packet in VLAN 10 */
 	HOPOPT,	       /* an IPv4 packet with protocol 0 */
@@ -71,7 +71,9 @@ static const struct sl_facts packets[KINDS] = {
 
 #define BIT(kind) (1U << (kind))
 #define ALL	  (BIT(KINDS) - 1)
-/* Packets whose transport header cannot be found. They match every match on transport headers. */
+/*
+ * Packets without a readable transport header. A match on a transport header matches all of them.
+ */
 #define ALL_UNKNOWN (BIT(UNKNOWN) | BIT(UNKNOWN_FIRST))
 #define ALL_TCP                                                                                    \
 	(BIT(TCP_SYN) | BIT(TCP_ACK) | BIT(TCP_443) | BIT(TCP_CUT) | BIT(TCP_NO_PORT) |            \

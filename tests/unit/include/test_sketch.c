@@ -180,8 +180,9 @@ static double part_remembered(const struct sl_params *params, uint64_t others)
 }
 
 /*
- * After k packets of other sources in n slots, e^(-k / 2n) of the sources with count 1 still have
- * their slot, because half of the packets that hit a slot give it to another source.
+ * Sources with a count of 1 lose their slots to other sources. After k packets of other sources in
+ * n slots, a part of e^(-k / 2n) is left. The factor 2 is due to the sketch, which replaces a
+ * slot's source with a probability of 1/2.
  */
 TEST(test_a_slot_is_remembered_as_in_the_model)
 {

@@ -41,7 +41,10 @@ TEST(test_short_numbers_keep_their_order)
 
 /* --- Sets ----------------------------------------------------------------------------------- */
 
-/* A key has two sets. set_alternate() returns either set, given the other set and the key's tag. */
+/*
+ * set_alternate() returns the second set of a key from the first set, and the first set from the
+ * second.
+ */
 TEST(test_a_key_has_two_sets_and_finds_either_from_the_other)
 {
 	for (int i = 0; i < 1000000; i++) {
@@ -163,7 +166,7 @@ static void check_whole(void)
 	uint64_t full = kind_decide(&run.limit, &state, 0, 1, now).full_in;
 	uint64_t span = limit_span(&run.limit);
 
-	/* no check if the clock or `made` has wrapped, because a window then lasts longer */
+	/* skipped if the clock or `made` has wrapped, because a window then becomes full later */
 	if (then < state.charged_at || run.now >> (ENTRY_MOMENT_SHIFT + 15))
 		return;
 	/* if the index has wrapped, the window equals a new window only after one more period T */
@@ -218,8 +221,8 @@ TEST(test_a_entry_of_a_shape_is_whole_when_it_is_as_a_new_one)
 #define NOW (1000000 * SL_TICKS_PER_SEC)
 
 /*
- * Returns an entry of an established source. `part` of its 1 s burst is missing. `age` is in
- * seconds.
+ * Returns an entry of an established source, whose limit has a burst of 1 s. The entry lacks `part`
+ * of the burst, and is `age` seconds old.
  */
 static struct sl_entry entry_lacking(double part, unsigned int age)
 {
@@ -406,8 +409,8 @@ TEST(test_the_idle_time_of_a_window)
 }
 
 /*
- * A blocked entry is protected during its block and for as long as `escalate` can refer to the
- * block. The protection ends even if the source keeps sending.
+ * An entry with a block is protected during the block. The protection lasts until the block no
+ * longer lengthens the next block (`escalate`), even if the source keeps sending.
  */
 TEST(test_a_block_protects_an_entry_for_a_time)
 {

@@ -180,7 +180,10 @@ TEST(test_memory_is_bounded_and_busy_sources_are_kept)
 	assert_true(is_known(2999) && is_known(9) && !is_known(10));
 }
 
-/* Returns the numbers of the first `most` hosts, sorted by `sorting`, such as "3 1 2 ". */
+/*
+ * Returns the numbers of the hosts in the order of `sorting`, such as "3 1 2 ". Returns at most
+ * `most` numbers.
+ */
 static const char *chosen(struct live_sorting sorting, unsigned int most)
 {
 	static char text[256];

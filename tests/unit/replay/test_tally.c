@@ -79,7 +79,7 @@ TEST(test_merged_intervals_keep_all_packets)
 {
 	static struct tally_times times;
 
-	/* the last packet is a century after the first */
+	/* the next packet arrives a century later */
 	for (unsigned int i = 0; i < 5000; i++)
 		times_add(&times, SEC_NS + i * 3000000ULL, i % FATES, 1);
 	times_add(&times, SEC_NS + 3155760000ULL * SEC_NS, FATE_DROPPED, 1);

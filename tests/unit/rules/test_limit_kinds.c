@@ -84,7 +84,10 @@ TEST(test_shapers_compile_to_these_numbers)
 	}
 }
 
-/* Windows and token buckets have the same escalating blocks. A shaper has no blocks. */
+/*
+ * A window and a token bucket are compiled to the same escalating blocks. A shaper is compiled
+ * without blocks.
+ */
 TEST(test_escalating_blocks_compile_to_these_numbers)
 {
 	static const struct {
@@ -170,7 +173,7 @@ TEST(test_what_no_words_make_is_not_sound)
 	WRONG(block, block_max_ns, 0);
 	WRONG(block, block_max_ns, ~0ULL);
 	WRONG(block, escalate, 1);
-	WRONG(block, block_max_ns, 1ULL << 40); /* reached after too many escalations */
+	WRONG(block, block_max_ns, 1ULL << 40); /* needs too many escalations */
 }
 
 TEST(test_a_name_that_does_not_end_is_none)

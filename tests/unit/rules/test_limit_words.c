@@ -152,7 +152,7 @@ TEST(test_each_field_reads_back_from_its_words)
 	}
 }
 
-/* A limit without a name is named after its match. Different matches get different names. */
+/* The default name of a limit is derived from its match. It differs between different matches. */
 TEST(test_the_default_name_is_that_of_the_match)
 {
 	static const struct {
@@ -340,7 +340,7 @@ TEST(test_two_rates_are_one_limit)
 	}
 }
 
-/* limit_second() returns the second rate of a limit as a limit of its own. */
+/* limit_second() returns a limit with the second rate of a limit. */
 TEST(test_the_second_rate_is_a_limit_of_bits)
 {
 #define WEB(rate, burst)                                                                           \
@@ -635,7 +635,7 @@ TEST(test_wrong_words_of_kinds_and_lists_are_named)
 		{"default", "rate 1kpps per 32,24 name thirteen-long",
 		 "name: name 'thirteen-long' bad-name"},
 		{"default", "rate 1kpps,5 per 32,24", "rate: rate '5' no-unit"},
-		/* every wrong field is reported, but a burst only if its rate is valid */
+		/* every wrong field is reported; a burst is only checked if the rate is valid */
 		{"default",
 		 "rate 1kpps per x name a b burst 1us match port 5 key x action x start x",
 		 "name: name 'a b' bad-name; match: match 'port 5' bad-match; per: per 'x' "

@@ -188,7 +188,7 @@ TEST(test_lines_may_have_an_end)
 		{"add s 192.0.2.1 timeout 0 packets 7 bytes 8", 0},
 		{"192.0.2.1 timeout 12 comment \"for 1h\"", 12},
 		{"add s 192.0.2.1 timeout 2147483", 2147483},
-		/* of several expiries of a prefix, the latest is used */
+		/* if a prefix has several expiries, the latest expiry is used */
 		{"192.0.2.1 for 1h\n192.0.2.1 for 2h\n192.0.2.1 for 90s\n", 7200},
 		{"192.0.2.1 for 1h\n192.0.2.1\n", 0},
 		{"192.0.2.1\n192.0.2.1 for 1h\n", 0},

@@ -61,7 +61,7 @@ TEST(test_rules_are_equal_whatever_their_ids_and_order)
 	rule_free(&b);
 }
 
-/* Two limits are equal if all fields that their kind uses, and their second rates, are equal. */
+/* Two limits are equal if the fields of their kind are equal, and their second rates are equal. */
 TEST(test_every_word_of_a_kind_counts)
 {
 	static const char *const specs[] = {
@@ -168,7 +168,7 @@ TEST(test_a_budget_makes_rules_differ)
 	assert_int_equal(rule_set_newcomers(&b, &budget), 0);
 	assert_true(rule_equal(&a, &b));
 	assert_ptr_not_equal(a.newcomers, b.newcomers);
-	a.limits = b.limits = 0; /* rule_equal() ignores the budget of a rule without limits */
+	a.limits = b.limits = 0;
 	assert_int_equal(rule_set_newcomers(&b, NULL), 0);
 	assert_true(rule_equal(&a, &b));
 	assert_true(rule_equal(&b, &a));

@@ -203,7 +203,10 @@ TEST(test_a_trickle_of_a_slow_limit_is_not_reported)
 	}
 }
 
-/* If the store has lost a key, the next report creates it and the one after sets its expiry. */
+/*
+ * If the store has lost a key, the next report creates the key, and the report after that sets the
+ * key's TTL.
+ */
 TEST(test_a_key_that_is_created_again_gets_an_expiry)
 {
 	static const struct {
@@ -251,7 +254,10 @@ static unsigned int rounds_to_the_end(unsigned int without_expiry)
 	return rounds;
 }
 
-/* An account ends after the store confirmed an expiry, or did not in EXPIRY_TRIES rounds. */
+/*
+ * An account ends when the store confirms that the key has a TTL. It also ends after EXPIRY_TRIES
+ * rounds without this confirmation.
+ */
 TEST(test_an_account_ends_once_its_key_in_the_store_has_an_expiry)
 {
 	unsigned int rests = rounds_to_the_end(0);
@@ -339,11 +345,11 @@ TEST(test_a_stop_makes_no_count_fall)
 	}
 }
 
-/* A count that falls shows that a key has a new entry, or that slices returned credit. */
+/* If a count falls, either the key has a new entry, or slices have returned credit. */
 TEST(test_a_line_that_a_key_lost_and_got_again_counts_from_0)
 {
 	static const struct {
-		bool is_anew; /* the key was evicted, and has a new entry */
+		bool is_anew; /* true: the key was evicted and then got a new entry */
 		int packets;  /* charged packets, or returned packets if negative */
 	} cases[] = {{true, 300}, {true, 0}, {false, 300}, {false, -62}, {false, -300}};
 
@@ -363,7 +369,6 @@ TEST(test_a_line_that_a_key_lost_and_got_again_counts_from_0)
 		assert_int_equal(round_run(0), 1);
 		assert_in_range(accounts.list[0].own.taken - before + SEC, SEC + ticks - SEC / 500,
 				SEC + ticks);
-		/* a new entry is not charged for other nodes yet, so it can get no refund */
 		assert_int_equal(!accounts.list[0].debt.refundable, cases[i].is_anew);
 	}
 }
@@ -390,8 +395,8 @@ TEST(test_an_account_that_ends_within_a_round_shifts_no_answer)
 }
 
 /*
- * The process is stopped for 20 s during a round, so the packet path divides the limit. Then the
- * node neither charges nor refunds anything for these 20 s, but keeps its debt to other nodes.
+ * The process is stopped for 20 s during a round. The packet path then divides the limit, so the
+ * node must neither charge nor refund other nodes' traffic of these 20 s. It keeps its older debt.
  */
 TEST(test_a_process_that_was_stopped_begins_again)
 {
@@ -480,7 +485,7 @@ static double node_passes(unsigned int burst)
 	return passed / 50000.0;
 }
 
-/* A limit is shared correctly even if its burst lasts only as long as a step. */
+/* Nodes share a limit correctly even if its burst refills within one step. */
 TEST(test_a_short_burst_is_shared)
 {
 	for (unsigned int burst = 10; burst <= 1000; burst *= 10) {
@@ -618,7 +623,7 @@ TEST(test_a_block_that_is_forgiven_does_not_come_back)
 	check_that_it_stays_forgiven(29900);
 	assert_true(is_blocked_after(29900)); /* a new block, because its end is later */
 	check_that_it_stays_forgiven(29900);
-	entries[3].limit = 0; /* the key is evicted */
+	entries[3].limit = 0;
 	round_blocked(26000);
 	key_make(3, 7);
 	assert_true(is_blocked_after(25850));

@@ -91,7 +91,7 @@ static void node_round(struct node *at)
 	accounts_learn(&at->accounts, at->items, nodes, now);
 }
 
-/* Sets to `amount` the demand of each node for the keys from `first` to before `end`. */
+/* Sets the demand of each node for the keys `first` to `end` - 1. */
 static void offer(unsigned int first, unsigned int end, double amount)
 {
 	for (unsigned int i = 0; i < NODES_MOST; i++)
@@ -253,7 +253,9 @@ static const struct {
 		double seconds;
 		enum quiet quiet;
 		bool store_is_away;
-		/* accounts of `foremost` (F) and `another` (A); lower case: no account */
+		/*
+		 * F: `foremost` has an account; A: `another` has an account; f, a: has no account
+		 */
 		const char *reported;
 	} times[3];
 } rooms[] = {

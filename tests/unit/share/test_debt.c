@@ -52,9 +52,9 @@ static bool packet_charge(const struct sl_limit *limit, struct sl_entry *entry, 
 enum what {
 	CHARGE,	 /* charges `amount`, and checks that debt_charge() returns `is` */
 	OTHER,	 /* checks that a call of debt_charge() for a second key returns `is` */
-	WAIT,	 /* waits until `amount` has refilled; the whole burst refills in 0.1 s */
+	WAIT,	 /* waits until `amount` has refilled, at one burst per 0.1 s */
 	LEVEL,	 /* checks that the level is `is` */
-	PACKETS, /* sends packets until one is refused, and checks that `is` passed */
+	PACKETS, /* sends packets until a packet is refused; checks that `is` packets passed */
 };
 
 /* A step of a case. `amount` and `is` are multiples of the burst. */
@@ -419,9 +419,9 @@ TEST(test_a_key_gets_nothing_for_the_one_before)
 
 enum event {
 	END,
-	ANSWERED, /* `count` rounds with a reply */
-	LOST,	  /* `count` rounds without a reply */
-	STOPPED,  /* `count` steps in which the process does not run */
+	ANSWERED, /* `count` rounds in which the store replies */
+	LOST,	  /* `count` rounds in which the store does not reply */
+	STOPPED,  /* the process is stopped for `count` steps */
 	LATE,	  /* the process continues; it reads a reply that arrived while it was stopped */
 	WORD,	  /* the process starts; `divide_at` in the maps is `count` steps ahead */
 };

@@ -55,7 +55,9 @@ static void bench_learn(struct bench *bench, unsigned int nodes)
 	flow_learn(&bench->flow, BURST, &bench->totals, nodes, bench->now);
 }
 
-/* Runs a round. Adds `mine` to this node's counters, and `theirs` to the store's totals. */
+/*
+ * Runs a round. Adds `mine` to the counters of this node, and `theirs` to the totals of the store.
+ */
 static void bench_round(struct bench *bench, struct flow_count mine, struct flow_count theirs,
 			unsigned int nodes)
 {
@@ -68,7 +70,7 @@ static void bench_round(struct bench *bench, struct flow_count mine, struct flow
 
 static const struct flow_count nothing;
 
-/* Returns whether two amounts are equal, except for rounding. */
+/* Returns whether two amounts are nearly equal. */
 static bool near(double is, double expected)
 {
 	return is - expected < 0.001 && expected - is < 0.001;
@@ -201,7 +203,7 @@ static const struct script scripts[] = {
 	 "round 0 1 0 0, pass 1 0, report 0 1, learn, pass 1 0"},
 	{"nothing is assumed without demand", 4, "round, pass 1 0, report 0 0, learn, pass 1 0"},
 
-	/* an overcharge is refunded once, to each node in proportion to its demand */
+	/* a node refunds too high charges once, in proportion to its demand */
 	{"all is refunded with all demand", 4,
 	 "round, round 0 0 .9 .9, forgive, round 1 1 0 0, step 0 -.9, step 0 0"},
 	{"half is refunded with half of the demand", 4,
@@ -213,7 +215,7 @@ static const struct script scripts[] = {
 	{"nothing is refunded if only others have demand", 4,
 	 "round, round 0 0 .9 .9, forgive, round 0 0 0 .5, step 0 .05"},
 
-	/* rounds to which the store does not reply */
+	/* rounds in which the store does not reply */
 	{"one lost round changes nothing", 4,
 	 "round 0 1 1 700000 x4, lost 1, pass 1 .775, others 10 0, report 0 1, learn,"
 	 "pass 1 .775"},
@@ -245,7 +247,7 @@ static const struct script scripts[] = {
 	 "round x2, wait 1, report 100 100, flush, lost 1, round, round 0 0 1 1, pass 1 0,"
 	 "round 0 0 1 1 x6, pass 1 .633"},
 
-	/* flow_is_quiet() and flow_rests() decide when a key's account may be dropped */
+	/* when an account may be dropped */
 	{"24 rounds = 2 x nodes x (burst + 2 rounds) without demand", 4,
 	 "round, round 0 0 3 3, rests 0, round x2, quiet 0, round, quiet 1, charged 3, "
 	 "round x20,"
@@ -318,7 +320,10 @@ TEST(test_what_is_reported)
 	}
 }
 
-/* A source sends its fifth of the rate in every fifth round. It passes while other nodes flood. */
+/*
+ * A source sends only in every fifth round, and its mean rate is a fifth of the limit. It passes
+ * although other nodes are flooded.
+ */
 TEST(test_what_is_usual_is_kept_while_others_ask)
 {
 	const struct flow_count mine = {ROUND, ROUND}, flood = {ROUND, 16 * ROUND};
@@ -331,7 +336,7 @@ TEST(test_what_is_usual_is_kept_while_others_ask)
 	assert_true(near((double)bench_pass(&bench, ROUND) / ROUND, 1 - bench.flow.usual));
 	bench_round(&bench, nothing, nothing, 4);
 	assert_true(near((double)bench_pass(&bench, ROUND) / ROUND, 1));
-	/* 20 s is five times CHOICE_TICKS, so the average `usual` has decayed */
+	/* after 20 s, the average `usual` is close to 0 */
 	for (int i = 0; i < 200; i++)
 		bench_round(&bench, nothing, flood, 4);
 	assert_true(bench.flow.usual < .01);
@@ -518,7 +523,7 @@ static double offered_clumps(const struct world *world, unsigned int node, doubl
 	return (turn - floor(turn)) * arg < .02 ? .2 * arg / .02 : 0;
 }
 
-/* Demand of one source, which moves to another node `arg` times per second. */
+/* Demand: one source, which moves to the next node `arg` times per second. */
 static double offered_turns(const struct world *world, unsigned int node, double at)
 {
 	return (unsigned int)(at * arg) % world->nodes == node ? 20 : 0;
@@ -570,7 +575,7 @@ static const struct world_case {
 	bool spread;
 	unsigned int lose;
 	double seconds, from;		  /* duration, and start of the average */
-	double least, most;		  /* bounds of the average */
+	double least, most;		  /* bounds of the average rate */
 	double second;			  /* largest deviation of the rate in any second from 1 */
 	unsigned int honest;		  /* first of the nodes that are not flooded; 0: none */
 	double honest_least, honest_most; /* bounds of the rate of each honest node */
@@ -714,8 +719,8 @@ TEST(test_what_fails_for_a_while)
 	static const struct {
 		const char *name;
 		bool cut, silent, forgets, flushed, sleeps, divides, is_left_out;
-		double least, most;		  /* bounds of the mean rate, 64 s to 90 s */
-		double behind_least, behind_most; /* bounds of the rate in each second after 91 s */
+		double least, most;		  /* bounds of the mean rate from 64 s to 90 s */
+		double behind_least, behind_most; /* bounds of the rate of each second after 91 s */
 	} cases[] = {
 		{"a store that is away", .cut = true, .least = 3.92, .most = 4.08,
 		 .behind_least = .9, .behind_most = 1.1},

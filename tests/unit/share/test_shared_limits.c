@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
-/* user/share/shared_limits.h: different limits have different keys in the store. */
+/*
+ * user/share/shared_limits.h: names limits in the store. Different limits must have different keys.
+ */
 #include "test.h"
 #include "kind_specs.h"
 #include "gate/rules.h"
@@ -39,7 +41,7 @@ static struct written written_new(void)
 	return written;
 }
 
-/* Returns the hash by which nodes compare a limit. */
+/* Returns the hash of a limit, which nodes compare. */
 static uint64_t meaning(const struct written *written)
 {
 	static const struct machine machine = {.cpus = 1, .jiffy_ns = SPEC_JIFFY_NS};

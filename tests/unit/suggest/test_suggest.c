@@ -9,7 +9,7 @@
 #include "test.h"
 #include "wire.h"
 
-#define STEP_NS 1000000ULL /* ns from one possible burst of a stream to the next */
+#define STEP_NS 1000000ULL /* the bursts of a stream begin at multiples of this time */
 #define START	1700000000000000000ULL
 
 static struct suggest suggest;
@@ -52,7 +52,7 @@ static void try(const struct suggest_packet *packet)
 	suggest_try(&suggest, packet);
 }
 
-/* Calls handle() for the packets of all streams, in the order of their times. */
+/* Calls handle() for each packet of the streams, in order of time. */
 static void hand_over(const struct stream *streams, unsigned int count, unsigned int ms,
 		      handler *handle)
 {
@@ -203,7 +203,7 @@ TEST(test_outliers_are_named_and_do_not_raise_the_limit)
 	assert_int_equal(all->p50, 10);
 	assert_int_equal(all->limit.spec.rate, 10);
 	assert_int_equal(all->limit.spec.burst, 2);
-	/* 2 packets and then 10 per second pass, of 20,000 packets in 20 s */
+	/* the limit passes 2 packets, and then 10 per second for 20 s */
 	assert_int_equal(all->refused_members, 1);
 	assert_int_equal(all->refused_packets, 20000 - 2 - 199);
 	end(NULL);
