@@ -100,7 +100,7 @@ int bench_program(const struct bpf_object *object, const char *name)
  */
 #define NOTICE_NS 300000000
 
-/* A flood threshold that no number of sources exceeds, but too small to overflow. */
+/* A flood threshold so high that no flood is detected. Sums with it do not overflow. */
 #define EVERYBODY (1U << 30)
 
 int sources_walk(const struct bpf_object *object, const char *sources)

@@ -37,14 +37,14 @@ int bench_program(const struct bpf_object *object, const char *name);
 /* --- Known sources --------------------------------------------------------------------------- */
 
 /*
- * Runs the program under test once for each source in `sources`, a text for sources_parse(): IPv4
- * addresses, or one address of each IPv6 /64.
+ * Sends one packet of each source in `sources`, a text for sources_parse(): each IPv4 address, or
+ * one address of each IPv6 /64.
  */
 int sources_walk(const struct bpf_object *object, const char *sources);
 
 /*
- * Makes the sources known to the gate. Raises the flood threshold meanwhile, because the packets
- * arrive so fast that the gate would detect a flood.
+ * Makes the gate add a state for each source. Raises the flood threshold during this time, because
+ * the packets would otherwise be a flood.
  */
 int establish(struct gate *gate, const struct bpf_object *object, const char *sources);
 

@@ -115,7 +115,7 @@ struct {
 	__uint(value_size, sizeof(struct sl_bucket));
 } entries SEC(".maps");
 
-/* Number of lookups that found no entry, since the programs were loaded. */
+/* Number of lookups of missing keys, since the programs were loaded. */
 __u64 missed;
 
 /* Looks up a key, and adds an entry if the map does not contain the key. */

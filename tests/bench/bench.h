@@ -125,7 +125,7 @@ struct result {
 struct plan {
 	unsigned int rounds;
 	double run_ns;	/* ns for which each case runs in a round */
-	double warm_ns; /* ns for which each case runs before the first round, to detect a flood */
+	double warm_ns; /* ns of warm-up per case before the first round */
 };
 
 /*
@@ -136,9 +136,8 @@ int cases_run(const struct plan *plan, struct result *results);
 void report_cases(const struct result *results);
 
 /*
- * Estimates the cost of one source within its limit on 64 CPUs. Compiles the limit for 64 CPUs,
- * sends only the packets of one CPU, and counts how often this CPU borrows a slice. On 64 CPUs, the
- * CPU would get the state's cache line from another CPU each time.
+ * Estimates the cost of a source on 64 CPUs. Sends the packets of one of these CPUs, and counts how
+ * often it borrows a slice. Each loan would move the state's cache line from another CPU.
  */
 int model_run(void);
 

@@ -82,7 +82,7 @@ static int rules_deny_all(struct ruleset *rules, const struct sources *sources)
 	struct rule rule = {.prefix = sources->prefix, .access = SL_ACCESS_DENY};
 	bool ipv4 = prefix_is_ipv4(&rule.prefix);
 	uint64_t *net = (uint64_t *)rule.prefix.addr, first = be64toh(*net);
-	unsigned int shift = ipv4 ? 32 : 0; /* an IPv4 address is in the upper half of the word */
+	unsigned int shift = ipv4 ? 32 : 0; /* an IPv4 address is in the upper 32 bits */
 	int status = 0;
 
 	rule.prefix.bits = SL_FAMILY_BITS + (ipv4 ? 32 : 128);

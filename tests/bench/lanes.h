@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Sends real packets over lanes. A lane is a veth pair and a CPU, which both sends packets into one
- * end of the pair and receives them from the other end. scripts/bench makes and removes two network
- * namespaces, for the sending ends and for the receiving ends.
+ * Sends real packets over lanes. A lane is a veth pair and a CPU. The CPU sends packets into one
+ * end of the pair and receives them from the other end. scripts/bench makes a network namespace for
+ * each side.
  */
 #ifndef SLUICE_BENCH_LANES_H
 #define SLUICE_BENCH_LANES_H
@@ -12,7 +12,7 @@
 
 #define LANES_MAX RUN_CPUS
 
-/* Receiving devices are named in0, in1. */
+/* Prefix of the receiving devices' names: in0, in1. */
 #define LANE_DEVICE "in"
 
 /* Enters the network namespace of the receiving ends, and loads a generator for each lane. */
@@ -35,8 +35,7 @@ struct sent {
 int lanes_send(unsigned int count, const char *sources, uint64_t ns, struct sent *ret);
 
 /*
- * Sends one packet from each IPv4 source, in order. Each lane sends an equal part, whose number of
- * packets is a power of two.
+ * Sends one packet from each IPv4 source. The lanes send equal parts, whose size is a power of two.
  */
 int lanes_walk(unsigned int count, const char *sources, uint64_t *ret_packets);
 

@@ -26,7 +26,7 @@
  * byte order.
  */
 struct vary {
-	__u64 state; /* state of random numbers, never 0; or number of the next source */
+	__u64 state; /* number of the next source, or state of the random numbers, never 0 */
 	__u64 base[2];
 	__u64 mask[2];
 };

@@ -17,7 +17,7 @@
 #define WARM_NS 500000000
 #define RUN_NS	400000000
 
-/* At most this part of the packets of known sources may pass, because refusals are measured. */
+/* Maximum fraction of packets of known sources that may pass. The measurement is about refusals. */
 #define KNOWN_PASS 0.05
 
 /*
@@ -96,7 +96,7 @@ static unsigned long long shell_number(const char *command)
 
 /* --- One run --------------------------------------------------------------------------------- */
 
-/* Whether nftables works here, so that its chain counts and drops packets that pass a limiter. */
+/* Whether an nftables chain can count and drop the packets that a limiter passed. */
 static bool has_end;
 
 static int limiter_up(const struct limiter *limiter, struct veth_result *result)
@@ -140,7 +140,7 @@ static void seen_check(const struct limiter *limiter, struct veth_result *result
 			 100.0 * seen / sent);
 }
 
-/* Measures a run. `heard`: packets that the limiter had seen before. */
+/* Measures a run. `heard` is how many packets the limiter saw before the run. */
 static int packets_run(const struct limiter *limiter, unsigned int lanes, size_t source,
 		       uint64_t heard, struct veth_result *result)
 {

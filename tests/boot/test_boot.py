@@ -41,7 +41,7 @@ class Host(Machine):
         return totals["passed"]["packets"] + totals["dropped"]["packets"]
 
     def unjudged(self):
-        """Returns how many received frames the gate has not counted, while no more are sent."""
+        """Pauses the sender. Returns how many received frames the gate has not counted."""
         self.wire.pause()
         try:
             self.run("sleep 1")

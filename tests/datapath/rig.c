@@ -207,7 +207,7 @@ static void map_empty(int fd)
 		assert_int_equal(bpf_map_delete_elem(fd, key), 0);
 }
 
-/* Values to zero in one call. Zeros for all values of a per-CPU map may need too much memory. */
+/* Number of values to zero in one call. It bounds the size of the buffer of zeros. */
 #define ZERO_BATCH 4096
 
 /* Returns zeros for ZERO_BATCH values. The buffer is never freed, because every test uses it. */

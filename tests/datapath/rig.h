@@ -87,7 +87,10 @@ void rig_budget(struct rig *rig, const char *prefix, const char *rate, const cha
 /* Returns a limit from `sluice set` arguments, such as "name dns rate 50pps match udp port 53". */
 struct limit rig_limit_of(const char *prefix, const char *words);
 
-/* Sets a prefix's limits from `sluice set` arguments; NULL ends them. Its runtime entry stays. */
+/*
+ * Sets the limits of a prefix. The arguments are strings for `sluice set`, terminated by NULL.
+ * Keeps the runtime entry of the prefix.
+ */
 void rig_limits(struct rig *rig, const char *prefix, ...);
 
 /* Like rig_limits(), but the policy also inherits limits of shorter prefixes. */
@@ -96,7 +99,7 @@ void rig_heir(struct rig *rig, const char *prefix, ...);
 /* Sets the runtime entry of a prefix. The prefix's limits stay. */
 void rig_list(struct rig *rig, const char *prefix, enum sl_access list, uint32_t until);
 
-/* Returns the earliest `until` of a list entry that is at least this many ticks from now. */
+/* Returns the earliest expiry, as `until` of a list entry, that is at least `ticks` from now. */
 uint32_t rig_until(const struct rig *rig, uint64_t ticks);
 
 /* Returns the time at which an entry with this `until` expires, in ticks. */
@@ -174,9 +177,9 @@ uint64_t rig_send_batch_through(struct rig *rig, int prog, const struct frame *f
 				uint64_t count);
 
 /*
- * Send a merged packet through TC. rig_run_merged() sends `packets` packets of one byte each.
- * rig_run_skb() sends `skb`, and stores the departure time in it. wire: packets and bytes that
- * should be counted.
+ * Send a merged packet through a TC hook. rig_run_merged() merges `packets` packets with one byte
+ * of payload each. rig_run_skb() stores the departure time in `skb`. `wire` is the expected count
+ * of packets and bytes.
  */
 bool rig_run_merged(struct rig *rig, const char *source, uint32_t packets);
 bool rig_run_skb(struct rig *rig, enum hook hook, const void *bytes, uint32_t size,
@@ -200,14 +203,20 @@ struct march {
 	struct frame frame;
 };
 
-/* Prepares a march to TC program `prog`. place: index < SENDERS_MAX that no other march has. */
+/*
+ * Prepares packets of many senders for TC program `prog`. `place` is an unused index below
+ * SENDERS_MAX.
+ */
 struct march march_from(unsigned int place, const char *net, int prog);
 /* Sends the next `count` packets. Returns how many passed. */
 uint64_t rig_march(struct rig *rig, const struct march *march, uint64_t count);
 
 /* --- Newcomers ------------------------------------------------------------------------------- */
 
-/* Begins or ends a flood. A flood that begins lasts until the end of the next interval. */
+/*
+ * Begins a flood, which lasts until the end of the next interval, if `on`. Otherwise ends the
+ * flood.
+ */
 void rig_flood(struct rig *rig, bool on);
 /*
  * Unlocks all sets of the table of states if `admit`. Otherwise, locks these sets, so no new key
@@ -224,7 +233,7 @@ uint64_t rig_refusals(const struct rig *rig);
 /* Reads the state of an address under a limit. Returns false if there is no state. */
 bool rig_state(const struct rig *rig, const struct sl_prefix *address, const struct sl_limit *limit,
 	       struct sl_state *ret);
-/* Evicts a state, as an insertion does. */
+/* Evicts the state of an address under a limit. */
 void rig_forget_state(const struct rig *rig, const struct sl_prefix *address,
 		      const struct sl_limit *limit);
 /* Return the number of states, and the number of sources that have a bucket on some CPU. */
@@ -264,7 +273,7 @@ struct flood {
 	unsigned int cpu;
 	const struct frame *frame;
 	uint32_t chunk;	   /* number of packets in one system call */
-	uint64_t count;	   /* packets to send at least; sends until `until_ns` */
+	uint64_t count;	   /* minimum number of packets to send */
 	uint64_t until_ns; /* monotonic time */
 	const bool *stop;  /* if not NULL, the thread ends when *stop is true */
 	bool first;	   /* whether the thread gets a real-time priority, if permitted */

@@ -311,7 +311,7 @@ static void check_policy(const struct rig *rig, const struct rulemap_entry *entr
 
 	assert_in_range(entry->rule.cur.version, SL_POLICY_VERSION(SL_POLICY_FIRST),
 			SL_POLICY_VERSION(rig->gate.policies_max) - 1);
-	/* commands must find the same policy as the packet path */
+	/* commands and packet path must use the same version of the policy */
 	assert_memory_equal(policy, &rig->gate.policies[entry->rule.cur.version], sizeof(*policy));
 	assert_true(prefix_equal(&policy->prefix, &entry->prefix));
 	assert_in_range(policy->since, 1, rig->gate.state->generation);
@@ -326,7 +326,7 @@ static int compare_ids(const void *a, const void *b)
 	return (*left > *right) - (*left < *right);
 }
 
-/* Checks that two limits share an id only if one is inherited. */
+/* Checks that all limits have different ids, except inherited limits. */
 static void check_ids(const struct rig *rig)
 {
 	const struct sl_policy **policies;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Simulates many senders. A program gives each packet the next address, and calls the program under
- * test. Each number maps to one address, so a test knows the sender of each packet.
+ * Simulates many senders. A BPF program writes the next address into each packet and calls the
+ * program under test. A test can compute each address from its number.
  */
 #ifndef SLUICE_TEST_SENDERS_H
 #define SLUICE_TEST_SENDERS_H

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Gives packets a departure time, like TCP pacing and SO_TXTIME, and passes them to the program
- * under test. BPF_PROG_TEST_RUN can set the time of an skb, but not the clock of that time.
+ * Sets the departure time of packets, like TCP pacing and SO_TXTIME. Then calls the program under
+ * test. BPF_PROG_TEST_RUN can set the departure time of an skb, but not the clock type of this
+ * time.
  */
 #include "sluice.h"
 #include <bpf/bpf_helpers.h>

@@ -42,7 +42,7 @@ struct length_case {
 	const char *words;
 	uint64_t burst;
 	uint64_t block; /* ticks */
-	uint64_t after; /* packets that pass right after the block */
+	uint64_t after; /* number of packets that pass when the block ends */
 };
 
 static const struct length_case length_cases[] = {

@@ -38,8 +38,8 @@ static const struct exact_case exact_cases[] = {
 };
 
 /*
- * Returns how many of `count` packets an exact token bucket passes after a refill of `ticks`. An
- * eighth of the bucket is reserved.
+ * Refills an exact token bucket for `ticks`. Returns how many of `count` packets it passes. An
+ * eighth of the bucket stays reserved.
  */
 static uint64_t bucket_passes(const struct sl_limit *budget, uint64_t cost, uint64_t *level,
 			      uint64_t ticks, uint64_t count)
@@ -314,7 +314,7 @@ TEST(test_levels_stay)
 	rig_check_counted(rig);
 }
 
-/* If a slice has borrowed credit from a budget, no other budget's packets spend this credit. */
+/* A packet cannot spend credit that a slice has borrowed from another budget. */
 TEST(test_slices_are_void)
 {
 	struct rig *rig = budget_rig(state);

@@ -23,7 +23,7 @@ static struct rig *busy_begin(void **state, uint64_t budget)
 	return rig;
 }
 
-/* Checks that no packet got a state, and that a locked set was the only reason. */
+/* Checks that no packet got a state, and that the reason was a locked set each time. */
 static void check_refused(const struct rig *rig, uint64_t packets)
 {
 	assert_int_equal(rig_events(rig, SL_EVENT_BUSY), packets);

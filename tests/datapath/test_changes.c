@@ -252,8 +252,8 @@ static int64_t credit_of(const struct rig *rig, const char *name)
 }
 
 /*
- * If a limit of the policy changes, the next packet returns the credit of slices to the states. If
- * a limit's key changes, the limit gets other states, so the credit of its slices is lost.
+ * After a change of limits, the next packet returns the credit of slices to the states. If the key
+ * of a limit changes, this credit is lost.
  */
 TEST(test_limits_keep_their_slices)
 {

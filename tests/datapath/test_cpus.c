@@ -71,7 +71,7 @@ static void result_check(const struct result *result)
 #define SPEED_HIGHEST 3
 
 struct speed_case {
-	/* packets per second; 0: the machine's speed / SPEED_HIGHEST */
+	/* rate in packets per second; 0: a SPEED_HIGHEST-th of the machine's speed */
 	uint32_t pps;
 	const char *burst;
 	enum hook hook;
@@ -127,7 +127,7 @@ static struct result speed_measure(struct rig *rig, const struct shipped *shippe
 		.chunk = it->hook == HOOK_XDP ? 50 * CHUNK : CHUNK,
 		.count = PACKETS_LEAST / rig->cpus + 1,
 		.until_ns = clock_ns() + RUN_NS,
-		/* real-time priority, except on XDP, whose grace periods need the other CPUs */
+		/* real-time priority; on XDP, RCU grace periods require free CPUs */
 		.first = it->hook == HOOK_INGRESS,
 	};
 	struct flood floods[2 * RIG_CPUS_MAX];

@@ -74,7 +74,6 @@ static const struct {
 	{"a second", 1000000000, 15},
 };
 
-/* The injected clock moves only while a packet looks its bucket up. */
 TEST(test_a_slow_map_lookup_is_in_the_bucket_of_its_duration)
 {
 	struct rig *rig = rig_begin(state);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Tests of runtime entries and list entries that expire, which the packet path itself detects. */
+/* Tests of entries that expire. The packet path compares the expiry with the clock. */
 #include "rig.h"
 
 #include <errno.h>
@@ -162,7 +162,10 @@ TEST(test_nested)
 	rig_check_counted(rig);
 }
 
-/* After an entry expires, its prefix or a shorter prefix limits the source, with the old levels. */
+/*
+ * After an entry has expired, the limits of its prefix or of a shorter prefix apply. Sources keep
+ * their levels.
+ */
 TEST(test_limits_take_over)
 {
 	static const char *const prefixes[] = {"192.0.2.1", "192.0.2.0/24", "default"};
@@ -209,7 +212,7 @@ TEST(test_slices_stay)
 	rig_check_counted(rig);
 }
 
-/* A new expiry applies at once to a sending source: earlier, later, never, or in the past. */
+/* A changed expiry applies to the next packet. */
 TEST(test_another_end)
 {
 	struct rig *rig = rig_begin(state);
@@ -340,7 +343,10 @@ static void put_ended(struct rig *rig)
 	assert_int_equal(rig_change(rig, &entries), 0);
 }
 
-/* A new list can get the number of an expired entry's list. That entry is not on the new list. */
+/*
+ * A new list can reuse the number of a deleted list, whose expired entry still exists. This entry
+ * is not an entry of the new list.
+ */
 TEST(test_an_entry_that_ended_is_on_no_later_list_of_its_place)
 {
 	struct sl_list_info list = {.name = "later", .access = SL_ACCESS_DENY};
@@ -391,7 +397,7 @@ TEST(test_an_entry_that_ended_is_swept_from_its_rule)
 	rig_check_counted(rig);
 }
 
-/* A change fails if a rule cannot be read. It then does not remove expired rules either. */
+/* If a rule cannot be read, a change fails and removes no expired rule. */
 TEST(test_a_damaged_rule_does_not_begin_a_change)
 {
 	const __u32 damaged = inet_addr("192.0.2.9");
@@ -432,7 +438,7 @@ TEST(test_an_entry_of_an_heir_keeps_its_end)
 	rig_check_counted(rig);
 }
 
-/* Only one list entry of a prefix may expire. A change of the prefix's policy keeps this expiry. */
+/* A prefix can be on several lists, but only one of these entries can have an expiry. */
 TEST(test_a_prefix_has_one_time)
 {
 	struct sl_list_info list = {.name = "list0", .access = SL_ACCESS_DENY};

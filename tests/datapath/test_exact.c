@@ -96,7 +96,10 @@ TEST(test_fresh_burst_of_two_cpus)
 
 /* --- Refill --------------------------------------------------------------------------------- */
 
-/* Spends a new source's credit in a jiffy's last tick. A cached refusal ends in the next tick. */
+/*
+ * Spends the credit of a new source in the last tick of a jiffy. A cached refusal then ends with
+ * the next tick.
+ */
 static struct frame drain_new(struct rig *rig, const struct limit_case *it)
 {
 	struct frame frame = next_source();
@@ -137,7 +140,9 @@ TEST(test_refill)
 
 /* --- Long runs ------------------------------------------------------------------------------ */
 
-/* Sends `batch` packets every `step` ticks, from 0 to `span`. Returns how many pass in all. */
+/*
+ * Sends `batch` packets every `step` ticks for `span` ticks. Returns the total of passed packets.
+ */
 static uint64_t run_steadily(struct rig *rig, const struct frame *frame, uint64_t batch,
 			     uint64_t step, uint64_t span)
 {

@@ -302,7 +302,7 @@ TEST(test_counters)
 	rig_check_counted(rig);
 }
 
-/* Refusals of an inherited limit count in the slot that defines it, not in the heir's slot. */
+/* A refusal by an inherited limit counts in the slot of the policy that sets the limit. */
 TEST(test_counters_of_any_slot)
 {
 	struct rig *rig = rig_begin(state);
@@ -364,7 +364,7 @@ TEST(test_a_fifth_is_refused)
 
 /* --- The budget ----------------------------------------------------------------------------- */
 
-/* A policy and all policies that inherit its budget spend the same credit. */
+/* If policies inherit a budget, all of them spend the credit of this budget. */
 TEST(test_an_inherited_budget_is_one)
 {
 	struct rig *rig = rig_begin(state);
@@ -375,7 +375,7 @@ TEST(test_an_inherited_budget_is_one)
 	rig_heir(rig, "10.2.0.0/16", SCTP_5, NULL);
 	rig_budget(rig, "default", "1/h", "2000");
 	rig_admit(rig, false);
-	/* send under all three policies, so that any of them can spend the credit of a slice */
+	/* send packets under all three policies, which share the slice */
 	for (unsigned int i = 0; i < 1000; i++) {
 		struct frame frame = frame_of(1 << 16 | i), other = frame_of(2 << 16 | i);
 		struct frame third = frame_of(9 << 16 | i);
@@ -396,7 +396,7 @@ TEST(test_whose_budget)
 {
 	static const struct {
 		const char *name;
-		/* budgets of default, 10.1.0.0/16 and 10.1.2.0/24; NULL: none */
+		/* budget of each policy: default, 10.1.0.0/16 and 10.1.2.0/24; NULL: none */
 		const char *budgets[3];
 		uint64_t passes;
 	} cases[] = {

@@ -59,7 +59,7 @@ static const struct key_case cases[] = {
 	{32, 64, "10.1.2.3", "a01:203:0:1::", false},
 };
 
-/* Checks whether two addresses share a key, in either order, as sources or destinations. */
+/* Checks whether `one` and `other` share a key. They are sources, or destinations if `dst`. */
 static void key_check(struct rig *rig, const struct key_case *it, const char *one,
 		      const char *other, bool dst)
 {
@@ -191,7 +191,6 @@ TEST(test_sources_that_are_whole_addresses)
 	rig_run_on(rig, 0);
 }
 
-/* Each address that is a source passes exactly its burst: with slices, on all CPUs, in a flood. */
 TEST(test_whole_addresses_exactly)
 {
 	static const char *const sources[] = {"fe80::66", "fe80::1", "64:ff9b::c000:201",

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Tests of several limits in one policy. A packet passes if all limits pass it. If one limit drops
- * it, no limit is charged. Limits with action observe drop nothing.
+ * Tests of policies with several limits. If one limit drops a packet, no limit is charged. A limit
+ * with action observe never drops.
  */
 #include "rig.h"
 

@@ -40,8 +40,8 @@ TEST(test_default_memory)
 {
 	static const struct {
 		unsigned int cpus;
-		uint64_t rules_max; /* most MB for maps of rules */
-		uint64_t all_max;   /* most MB for all maps together */
+		uint64_t rules_max; /* maximum MB of the maps of rules */
+		uint64_t all_max;   /* maximum MB of all maps */
 	} cases[] = {{1, 6, 64}, {2, 6, 64}, {8, 9, 100}, {128, 24, 300}};
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -145,7 +145,7 @@ TEST(test_forgotten_buckets)
 
 struct hammer_case {
 	uint32_t sources, buckets;
-	bool share;	 /* all CPUs send from the same sources */
+	bool share;	 /* whether all CPUs send from the same sources */
 	uint64_t budget; /* budget in packets per second; 0: none */
 };
 
@@ -256,9 +256,9 @@ static uint64_t hammer_check(const struct hammer_case *it)
 	else
 		assert_int_equal(counters.reason[SL_DROP_OVER_BUDGET].packets, 0);
 	/*
-	 * If an insertion fails, the packet counts as a newcomer's, or is dropped if all states in
-	 * both sets are empty. If a new entry is evicted right after its insertion, the effect is
-	 * the same.
+	 * A failed insertion makes the packet count as a packet of a new source, or drops the
+	 * packet if all states in both sets are empty. An eviction right after the insertion has
+	 * the same effect.
 	 */
 	refused = rig_refusals(rig);
 	/* a budget is charged for every packet until the packet's key gets a state */

@@ -47,7 +47,7 @@ static const struct flood_case flood_cases[] = {
 	{"IPv6 destinations", "::/0", "rate 1/h burst 5 key dst per 32/128", HOOK_EGRESS, true, 0},
 };
 
-/* At most this many sources send three packets by chance while the sketch remembers them. */
+/* Maximum number of random sources that send three packets in the memory time of the sketch. */
 #define SHOWN_AGAIN 40
 
 /*

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Tests of frames of each kind in the packet path. Frames are counted as the parser on the host
- * reads them, which tests/unit/bpf/test_packet.c proves. Merged and split packets are tested as
- * well.
+ * Tests of each kind of frame in the packet path. The expected counters are computed by the parser
+ * in user space.
  */
 #include "rig.h"
 #include "packet_frames.h"
@@ -123,7 +122,7 @@ TEST(test_no_frame_evades_its_limit)
 				assert_int_equal(rig_run(rig, round % HOOKS, it->bytes, it->size),
 						 it->reason < SL_FIRST_DROP);
 		}
-	/* the IPv4 source and the IPv6 source each pass a burst of 10 packets */
+	/* a burst of 10 packets for each of two sources */
 	assert_int_equal(passed, 2 * 10);
 	rig_check_counted(rig);
 }
@@ -179,7 +178,7 @@ TEST(test_counters_by_policy_and_source)
 
 /* --- Lengths -------------------------------------------------------------------------------- */
 
-/* If an XDP frame has several buffers, only the first is read, but all bytes are charged. */
+/* The parser reads only the first buffer of an XDP frame. All buffers are charged. */
 TEST(test_frames_in_several_buffers)
 {
 	static const uint32_t sizes[] = {3000, 4096, 9000, 16000, 30000, 60000};

@@ -321,7 +321,10 @@ static void first_buckets_end(struct rig *rig)
 	free(cpus);
 }
 
-/* Few of these sources get a bucket. Refusals of packets with a bucket are examined in addition. */
+/*
+ * Most of these sources have no bucket. Refusals of sources with a bucket are examined
+ * additionally.
+ */
 TEST(test_few_refusals_of_sources_without_a_bucket_are_examined)
 {
 	struct rig *rig = rig_begin(state);

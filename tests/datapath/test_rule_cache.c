@@ -278,7 +278,10 @@ TEST(test_random_rules)
 	rig_run_on(rig, 0);
 }
 
-/* A cache entry is used only for its own aggregate, also if narrow aggregates share its index. */
+/*
+ * A cache entry applies only to the aggregate that added it. Several aggregates can have the same
+ * index.
+ */
 TEST(test_shared_places)
 {
 	struct rig *rig = rig_begin(state);

@@ -151,7 +151,7 @@ TEST(test_merged_packets_take_a_slot_for_each)
 
 /* --- What is not shaped --------------------------------------------------------------------- */
 
-/* Limits that shape ignore received packets, because these cannot be delayed. */
+/* A limit that shapes ignores received packets, because a received packet cannot be delayed. */
 TEST(test_only_what_is_sent_is_shaped)
 {
 	struct rig *rig = rig_begin(state);
@@ -245,10 +245,7 @@ TEST(test_a_later_departure_stays)
 	stamp_bpf__destroy(stamper.skel);
 }
 
-/*
- * A packet whose departure time is after the horizon is refused and gets no slot. Otherwise a
- * sender could collect many slots, and let their packets depart at the same time.
- */
+/* If a packet requests a departure after the horizon, it is refused and uses no slot. */
 TEST(test_a_departure_after_the_horizon_is_refused)
 {
 	struct rig *rig = rig_begin(state);

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Tests of the counters `taken` and `refused` in the entry of a shared limit (entry_count_shared()
- * in bpf/state.h). `sluice share` reports them to other nodes, in units of 2^unit_shift ticks.
- * Their sum is the load that arrived. Fractions of a unit are rounded at random, here within 2 %.
- * `taken` is at most the cost of all packets that passed plus the credit of all slices, burst / 16.
- * Packets that a CPU refuses from its cache are counted when the state is charged next.
+ * Tests of the counters `taken` and `refused` of a shared limit (entry_count_shared() in
+ * bpf/state.h). The unit is 2^unit_shift ticks, and fractions of a unit are rounded at random.
+ * `taken` can exceed the cost of passed packets by the credit in slices, burst / 16. Refusals from
+ * a CPU's cache count when the state is charged next.
  */
 #include "rig.h"
 
@@ -298,7 +297,7 @@ static void check_two(struct rig *rig, const struct two *two, const char *source
 		     (count + 1) * cost_of(second));
 	if (!two->first_is_met)
 		return;
-	/* the first limit gets refunds for packets that the second limit refuses */
+	/* a packet that the second limit refuses is not charged to the first limit */
 	entry = entry_of(rig, first, source);
 	check_counts(two->first, first, &entry, passed * cost_of(first), passed * cost_of(first));
 }
@@ -368,7 +367,7 @@ TEST(test_a_limit_that_is_not_shared_counts_nothing)
 	assert_int_equal(entry.count.shared.refused, 0);
 }
 
-/* If a limit becomes shared, it is the same limit as before, so levels stay. */
+/* If option `shared` of a limit changes, sources keep their levels. */
 TEST(test_a_limit_that_becomes_shared_keeps_its_levels)
 {
 	struct frame frame = frame_from(SOURCE, FRAME_LEAST);
@@ -445,7 +444,7 @@ TEST(test_a_limit_is_divided_from_a_moment_on)
 	}
 }
 
-/* If nodes divide a limit, a packet is charged once per node, but is counted as taken once. */
+/* If four nodes divide a limit, a packet is charged four times, but `taken` counts it once. */
 TEST(test_what_is_divided_is_counted_once)
 {
 	struct rig *rig = rig_begin(state);

@@ -399,7 +399,7 @@ TEST(test_between_stores)
 		base_rules(rig);
 		rig->gate.state->changing = 1;
 		wrecks[i](rig);
-		/* rules_recover() runs first in every change */
+		/* every change calls rules_recover() first */
 		assert_int_equal(rules_recover(&rig->gate, NULL), 0);
 		assert_int_equal(rig->gate.state->changing, 0);
 		rig_check_tidy(rig, BASE_RULES);

@@ -185,8 +185,8 @@ class Run:
 
     @staticmethod
     def happen(events, seconds):
-        """Calls each event at its time. Runs in the main thread, because `share` processes get
-        SIGKILL when the thread that started them ends."""
+        """Calls each event at its time, in the main thread. A `share` process gets SIGKILL when the
+        thread that started it ends."""
         begin = time.monotonic()
         for at, event in events:
             time.sleep(max(0, begin + at - time.monotonic()))

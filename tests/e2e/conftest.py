@@ -60,7 +60,8 @@ def is_taken(name):
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_protocol(item, nextitem):
-    """Runs a test unless another process runs it. Returns true: pytest must not run it again."""
+    """Runs a test, unless another process has claimed it. Returns true, because pytest must not run
+    it."""
     if not SHARE:
         return None
     if is_taken(item.path.name if shares_a_lab(item) else item.nodeid):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Runs sluice under ptrace, and kills or pauses it at a chosen moment. A moment is a number of stops (each system call
-stops the process before and after the call), plus a number of single instructions."""
+"""Runs sluice under ptrace, and kills or pauses it at a chosen moment. A moment is a number of
+ptrace stops and a number of single steps after the last stop. A stop occurs before and after each
+system call."""
 
 import ctypes
 import os

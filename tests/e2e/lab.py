@@ -372,7 +372,8 @@ class Lab:
         return os.path.join(PINS, gate or self.gate, *below)
 
     def links(self, device="", gate=None):
-        """Returns the names of the link pins of `device`, or of all devices if it is empty."""
+        """Returns the names of the link pins of a device. If `device` is empty, returns all of
+        them."""
         return [name for name in os.listdir(self.pins("links", gate=gate))
                 if name.endswith("-" + device if device else "")
                 and not name.startswith(("program-", "next-", "qdisc-"))]

@@ -331,7 +331,7 @@ def name_server(netns, delay):
     asked = []
 
     def answer(peer, query):
-        # A question is a name, which ends with a zero byte, and 4 bytes of type and class.
+        # A DNS question is a name, terminated by a zero byte, and 4 bytes of type and class.
         end = query.index(0, 12) + 5
         is_ipv4 = query[end - 4:end - 2] == b"\0\1"
         head = query[:2] + b"\x81\x80\0\1" + (b"\0\1" if is_ipv4 else b"\0\0") + bytes(4)

@@ -23,7 +23,7 @@ PASSES, DROPS = ["free", "inside"], ["denied", "outside"]
 
 
 def address(who, family):
-    """Returns the IPv4 or IPv6 address of a source. Each source is in another /24 or /48."""
+    """Returns the IPv4 or IPv6 address of a source. Each source has its own /24 or /48."""
     host = HOSTS[who]
     return f"10.0.{host}.1" if family == 4 else f"2001:db8:{host}::1"
 
@@ -38,9 +38,8 @@ def policy(prefix, *limits):
 
 
 def rules(even):
-    """Returns one of two rulesets. Source `first` is denied in one ruleset, source `second` in the
-    other. A mixture of both rulesets would drop packets of `inside`, or pass packets of
-    `outside`."""
+    """Returns one of two rulesets. They differ in the verdict on sources `first` and `second`. A
+    mixture of both rulesets would drop `inside` or pass `outside`."""
     entries = {"allow": [], "deny": []}
     policies = [policy("default", {"rate": f"{200 if even else 199}mpps", "burst": 4000000})]
 

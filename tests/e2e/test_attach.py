@@ -300,7 +300,7 @@ def test_detach_all_without_a_gate_is_of_main_and_names_the_others(lab):
         noted(lab.sluice("detach", "all", gate="main"))
         lab.attach("in0", gate="main")
         noted(lab.sluice("detach", "all", gate=lab.gate2))
-        noted(run_sluice(*words))  # prints no note, because no other gate exists
+        noted(run_sluice(*words))  # no other gate exists, so no note is printed
         for device in "all", "in0":
             said = refused(run_sluice("-n", lab.filter, "detach", device, status=None), "'main'", "nothing to detach", code=1)
             assert "attach DEV" not in said

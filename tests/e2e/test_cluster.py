@@ -81,7 +81,7 @@ def test_a_new_source_has_a_share_of_the_burst(cluster):
         assert node.passed() == before + 10
         assert node.end() == 0
     limit, = json.loads(nodes[0].sluice("-j", "check", "192.0.2.99").out)["limits"]
-    # After `sluice share` has exited, the gate still divides the burst by 4.
+    # The gate divides the burst of 40 among 4 nodes even after `sluice share` has exited.
     assert limit["remaining"] == 10
 
 

@@ -261,7 +261,7 @@ def test_the_trial_outlives_the_session(lab):
 
 # --- Commands that change rules -------------------------------------------------------------------
 
-# Entries expire at second 30, so that their minute is the same if `dump` is off by a second.
+# The expiry is at second 30, because `dump` can be off by a second.
 END = time.strftime("%Y-%m-%dT%H:%M:30Z", time.gmtime(time.time() + 3600))
 RULES = json.dumps({
     "attach": ["in0"],

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Without a gate, the kernel delivers some kinds of frames to a socket. A gate without rules lets
-the same frames through, and none of these frames arrives if the rules deny all sources."""
+"""The kernel delivers some kinds of frames to a socket. A gate without rules passes all of these
+frames. A gate that denies all sources passes none of them."""
 
 import itertools
 import socket
@@ -10,7 +10,7 @@ import pytest
 
 from lab import FILTER_MAC, HERE6, PORT, SENDER_MAC, checksum, frame, mac, wait_until
 
-# Allowed sources. When their frame arrives, all frames sent before it have been judged.
+# Allowed sources. A frame of these sources arrives after all earlier frames have been judged.
 SENTINEL, SENTINEL6 = "198.18.0.9", "2001:db8:2::9"
 Q, AD = 0x8100, 0x88A8
 HOOKS = {"xdp-native": ("xdp", "native"), "xdp-generic": ("xdp", "generic"),

@@ -21,7 +21,8 @@ LIMIT = {"prefix": "default", "limits": [{"rate": "1/h", "burst": 5}]}
 
 
 def file_of(*places, rate="1/h"):
-    """Returns a rules file whose `attach` has these items; a text is short for {device: text}."""
+    """Returns a rules file that attaches these devices. Text "in0" is short for {"device":
+    "in0"}."""
     places = [{"device": place} if isinstance(place, str) else place for place in places]
     limit = {"prefix": "default", "limits": [{"rate": rate, "burst": 5}]}
     return json.dumps({"attach": places, "policies": [limit]})

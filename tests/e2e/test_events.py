@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""`sluice events`: real packets and commands begin and end events. The watch looks once a second."""
+"""Tests of `sluice events` with real packets and commands. `sluice events` examines the gate once a
+second."""
 
 import contextlib
 import datetime

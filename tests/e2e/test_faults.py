@@ -58,7 +58,7 @@ def is_replaced_by_a_map(_, path):
 
 
 def is_replaced_by_a_map_of_its_shape(_, path):
-    """Replaces a pin by the pin of a new map, of the same sizes, that no BPF program uses."""
+    """Replaces a pinned map by an unused map of the same sizes."""
     map_made(path, json.loads(run("bpftool", "-j", "map", "show", "pinned", path).out))
 
 
@@ -87,7 +87,7 @@ def test_a_gate_of_another_schema(drained, tmp_path):
     """Commands refuse a gate whose schema is unknown, and advise how to save its rules."""
     dump = json.loads(run("bpftool", "-j", "map", "dump", "pinned", drained.pins("gate")).out)[0]
     value = list(dump["value"])
-    # Set the schema, which is the first word of the value, to 99. No version of sluice has it.
+    # The first word of the value is the schema. No version of sluice has schema 99.
     value[:4] = ["0x63", "0x00", "0x00", "0x00"]
     run("bpftool", "map", "update", "pinned", drained.pins("gate"), "key", "0", "0", "0", "0",
         "value", *value)
@@ -179,7 +179,7 @@ def test_attach_while_the_last_gate_goes(lab):
     """attach succeeds even if the directory of all gates is deleted while attach runs."""
     attach = ["-g", lab.gate2, "-n", lab.filter, "attach", "in1"]
     lab.pair("out1", "in1")
-    with own_bpffs():  # gates of other tests in the bpffs would keep the directory of all gates
+    with own_bpffs():  # another gate would keep the directory of all gates
         lab.attach("in0")
         made = run_stops(attach, until=lambda: os.path.exists(lab.pins(gate=lab.gate2)))
         lab.sluice("detach", "all", gate=lab.gate2)
@@ -283,7 +283,7 @@ def test_kill_attach_and_detach(lab, hook, mode):
         run_stops(detach, at2, steps2)
         again = run_sluice(*detach, status=None)
         assert again.code in (0, 1), again
-        # The killed command may already have detached the gate from in0.
+        # The second `detach` fails if the killed `detach` has already detached in0.
         if again.code and os.path.exists(lab.pins()):
             run_sluice("-g", lab.gate, "detach", "all")
         assert not os.path.exists(lab.pins()), f"killed at {at2}+{steps2}"

@@ -417,7 +417,7 @@ while True:
 
 
 def test_values_that_change_while_they_are_read(hostile):
-    """Commands survive a value that the owner changes after a command has checked it."""
+    """Commands do not crash if the owner changes a value between its check and its use."""
     owner = subprocess.Popen(["/usr/bin/python3", "-c", FLIP, os.path.dirname(__file__),
                               hostile.lab.gate, "1"], stdout=subprocess.PIPE)
     try:

@@ -14,7 +14,7 @@ from test_newcomers import crowding, flood_with, small
 
 INSIDE = "10.1.2.3"
 
-__all__ = ["small"]  # pytest looks for fixture `small` in this module
+__all__ = ["small"]  # pytest finds the imported fixture `small` in this module
 
 
 # --- Words ----------------------------------------------------------------------------------------
@@ -178,7 +178,7 @@ def test_a_resize_keeps_heirs_what_they_are(attached):
         {"prefix": "10.1.0.0/16", "inherit": True, "limits": [{"name": "dns", "rate": "5pps", "match": "udp port 53"}]},
         {"prefix": "10.1.2.0/24", "inherit": True, "limits": [{"name": "ntp", "rate": "5pps", "match": "udp port 123"}]}]}
     attached.apply({"policies": others})
-    # Now the policies of `heirs` are the last ones in the map of policies.
+    # The policies of `heirs` now occupy the end of the map of policies.
     attached.apply({"policies": others + heirs["policies"]})
     attached.apply(heirs)
     assert outcome(attached, [syn(INSIDE)] * 6)[:2] == (6, 0)

@@ -117,7 +117,7 @@ def test_the_directory_of_namespaces_appears(lab, tmp_path):
 
 
 def test_one_device_that_cannot_be_attached_keeps_no_other_from_it(lab, keeping):
-    """If keep cannot attach one device, it attaches the others and logs one error."""
+    """If keep cannot attach a device, it logs one error and attaches all other devices."""
     lab.pair("out1", "in1")
     lab.attach("in0", gate=lab.gate2)
     keep = keeping(rules("in0", {"device": "in1", "hook": "ingress"}))
@@ -277,7 +277,7 @@ def test_the_last_good_copy_of_a_list_comes_in_force_after_a_boot(lab, keeping, 
 
 
 def test_the_age_of_a_list_is_that_of_its_file(lab, keeping, tmp_path):
-    """keep uses a file's mtime as the age of its list, so that users notice a dead feed."""
+    """keep reports the mtime of a file as the age of its list."""
     drop, other = tmp_path / "drop.txt", tmp_path / "other.txt"
     for path in drop, other:
         path.write_text("192.0.2.1\n")
@@ -899,7 +899,7 @@ def test_events_of_devices_that_are_lost(lab, keeping):
     keep = keeping(rules("in0", "in1"))
     with stopped(keep):
         lab.ip("-batch", "-", input="".join(f"link set lo mtu {2000 + i}\n" for i in range(2000)))
-        # The device stays down: `ip link set up` would cause an event that is not lost.
+        # Leave in1 down, because `ip link set up` would cause a second event.
         lab.ip("link", "add", "in1", "type", "veth", "peer", "name", "out1")
     wait_until(lambda: attached_to(lab) == ["in0 xdp native", "in1 xdp native"], "in1 attached")
 

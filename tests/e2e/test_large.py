@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Limits whose burst is smaller than a packet that GRO has merged, or that GSO will split."""
+"""Tests of bursts that are smaller than one merged packet (GRO or GSO)."""
 
 import contextlib
 import socket
@@ -88,7 +88,7 @@ def greedy_stream(lab, listener, tap):
     """Sends a TCP stream, to which a limit applies after 1 s. Returns counts of the limited
     packets."""
     got = []
-    # Daemons, because pytest would wait for other threads when it exits.
+    # Daemon threads do not keep pytest from exiting.
     until = time.monotonic() + 1 + SECONDS
     reader = threading.Thread(target=receive, args=(listener, got, until), daemon=True)
     reader.start()

@@ -387,7 +387,7 @@ def test_a_list_says_one_word(attached):
     attached.sluice("allow", OTHER, "as", "x", "replace")
     assert verdicts(attached, DENIED, OTHER) == ["pass", "pass"]
     assert members(attached) == {OTHER: ["x"]}
-    attached.sluice("deny", OTHER, "as", "y")  # no effect: the allow of OTHER has precedence
+    attached.sluice("deny", OTHER, "as", "y")  # OTHER still passes, because an allow has precedence
     assert verdicts(attached, OTHER) == ["pass"]
     attached.sluice("unallow", "-f", "x")
     assert verdicts(attached, OTHER) == ["drop"]

@@ -51,7 +51,7 @@ CROWD = "100.64.0.0/10"
 
 @contextlib.contextmanager
 def crowding(lab):
-    """A flood of new sources, all of which are dropped, lasts for the whole with block."""
+    """Sends a flood of new sources during the with block. All its packets are dropped."""
     lab.sluice("set", CROWD, "rate", "1/h", "start", "empty", "inherit", "no")
     out = lab.raw_socket("out0")
 
@@ -60,7 +60,7 @@ def crowding(lab):
         os.setpriority(os.PRIO_PROCESS, 0, -20)
         with on_one_cpu():
             for i in itertools.count(random.randrange(1 << 12)):
-                # More than twice FEW, because two intervals can share these packets.
+                # Two intervals can share these packets, so send more than 2 * FEW.
                 for j in range(1, 2 * FEW + 3):
                     with contextlib.suppress(OSError):  # the queue of the veth device may be full
                         out.send(frame(f"100.{64 + (i >> 6) % 64}.{i & 63}.{j}"))
@@ -224,7 +224,7 @@ def test_check_in_a_flood(small):
 
 
 def test_sources_that_are_not_at_hand_are_listed(lab):
-    """`sources` lists sources with dropped packets, then those without a bucket, then the rest."""
+    """`sources` prints sources with dropped packets first, and then sources without a bucket."""
     lab.attach("in0", "mode", "native", "buckets", "1")
     lab.sluice("set", "default", "rate", "1/h", "burst", "9")
     for i in range(1, 21):

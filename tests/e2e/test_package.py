@@ -180,7 +180,7 @@ def test_what_is_below_etc_is_kept_over_upgrades(tree):
 
 @pytest.mark.parametrize("path", glob.glob(f"{TOP}/docs/examples/*"), ids=os.path.basename)
 def test_an_example_can_be_executed_where_it_is_a_script(tree, path):
-    """Each example that is a script is executable, because run-parts silently skips others."""
+    """Each script among the examples is executable. run-parts silently skips a file that is not."""
     with open(path, encoding="utf-8") as file:
         script = file.read(2) == "#!"
     for folder in (f"{DOC}/examples", f"{DOC}/docs/examples"):

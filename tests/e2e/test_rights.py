@@ -271,7 +271,7 @@ def test_root_is_not_told_a_command_that_the_owner_wrote(users):
     assert advice(users.owner).endswith("share 127.0.0.1:1 --round 200ms")
     assert advice(users.sluice).endswith("share 127.0.0.1:1")
     users.owner("set", "default", "rate", "2/h", "burst", "20")
-    # Only a `detach` of the gate, which later tests need, deletes these files of a killed `share`.
+    # Remove the files of the killed `share`. Otherwise only `detach` would delete them.
     for path in state, state.removesuffix(".json"):
         os.remove(path)
 

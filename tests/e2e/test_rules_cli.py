@@ -50,7 +50,7 @@ def test_a_default_name_replaces_no_limit_for_other_packets(gate, first, then, n
     gate.sluice("set", "default", "name", "x", *then.split())
 
 
-# Columns: first command, second command, limits of the first that the second replaces.
+# Columns: first command, second command, names of the limits that the second command replaces.
 REPLACED = [
     ("set default rate 100pps", "set default rate 10pps", ["all"]),
     ("set default rate 100pps", "set default window 9 per 1s", ["all"]),

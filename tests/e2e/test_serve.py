@@ -652,8 +652,8 @@ def vanish(server, count):
 
 
 def test_clients_that_vanish(users):
-    """Clients that end their connection while a document is read for them do not delay others, and
-    leave no connection and no memory behind."""
+    """If clients disconnect before their document is ready, the server frees their connections and
+    memory. Other clients are not delayed."""
     with serving(users.filter) as server:
         server.get("/metrics")
         memory = server.memory_kb()

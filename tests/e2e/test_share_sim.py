@@ -8,7 +8,7 @@ import pytest
 
 from lab import BUILD, TOP, run
 
-# Titles and numbers of lines of the tables that the simulator prints quickly.
+# Title and number of lines of each table that the simulator prints quickly.
 TABLES = {"One source at 20 times": 9, "Commands of a node a packet": 5, "Real packets and the simulation": 21}
 NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?")
 

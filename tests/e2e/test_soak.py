@@ -20,7 +20,7 @@ from objects import Objects
 
 SECONDS = float(os.environ.get("SLUICE_SOAK_SECONDS", "20"))
 AUDIT_STEPS = 40
-# Allowed growth of kernel caches. A leak in each step would be tens of megabytes.
+# Allowed growth of kernel caches, in bytes. A leak in each step would be tens of megabytes.
 GROWTH_BYTES = 2 << 20
 
 PREFIXES = ["default", "10.0.0.0/8", "10.1.0.0/16", "10.1.1.0/24", "10.1.1.1", "10.2.0.9", "192.0.2.0/24",
@@ -93,7 +93,7 @@ class Gate:
     # - Commands
 
     def set(self, prefix, burst):
-        """Sets the burst of a prefix. If levels are above the burst, judge() lowers them later."""
+        """Sets the burst of a prefix. judge() later lowers levels above this burst."""
         self.bursts[prefix] = burst
 
     def delete(self, prefix):

@@ -108,7 +108,8 @@ class Starved:
         return self.lab.sluice(*self.words(words), status=None, env=environment)
 
     def count(self, words, kind):
-        """Runs a command. Returns the numbers (from 1) of its calls of a kind, and its result."""
+        """Runs a command. Returns the range of numbers of its calls of this kind, from 1, and its
+        result."""
         done = self.starve(words, kind, 0)
         return range(1, int((self.directory / "count").read_text()) + 1), done
 

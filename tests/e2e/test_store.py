@@ -37,7 +37,7 @@ def fake(stores):
 
 
 class Ledger:
-    """Sends rounds, and tracks the smallest and largest total that each key may have in the store."""
+    """Sends rounds to a store. `least` and `most` bound the total of each key in the store."""
 
     def __init__(self, client, keys=tuple(KEYS)):
         self.client, self.keys = client, keys
@@ -112,8 +112,8 @@ def test_a_block_is_a_key_that_ends_by_itself(stores):
 @pytest.mark.parametrize("answer,of_added,of_read", [
     (b":1\r\n", True, True), (b":0\r\n", False, True), (b"-NOPERM no permissions\r\n", False, False)])
 def test_a_key_expires_once_the_store_has_said_so(fake, answer, of_added, of_read):
-    """If a key does not exist, EXPIRE returns 0, and the client reports a missing TTL for a key
-    that it has added to, but not for a key that it has only read."""
+    """The client reports a missing TTL if EXPIRE returns 0 for a key to which the client has
+    added."""
     fake.answers |= {b"BITFIELD": b"*2\r\n:1\r\n:1\r\n", b"EXPIRE": answer}
     done = fake.client().round(("{a}x", 1, 1), ("{a}y", 0, 0), ("!{a}z", 1, 1))
     assert all(item[0] for item in done["items"]) and done["expires"] == [of_added, of_read, False], done
@@ -570,7 +570,7 @@ def test_what_got_no_answer_is_never_sent_again(fake):
 
 
 def test_what_got_no_answer_is_not_carried_out_later(stores):
-    """A command lost on a broken link is not counted, not even when the link works again."""
+    """The store never counts a command that was lost on a broken link."""
     far = stores.far()
     stores.start(FIRST_PORT, "--bind", "0.0.0.0", "--protected-mode", "no")
     client = stores.client(f"{FAR_STORE}:{FIRST_PORT}", far, timeout_ms=300)

@@ -385,7 +385,8 @@ def test_signals_that_end_batch_mode(busy):
 
 
 def test_the_first_line_has_rates_although_policies_are_many(attached):
-    """If there are many policies, top reads them less often, but only once it has their rates."""
+    """The first line of top has the rates of all policies. Later, top reads many policies less
+    often."""
     limits = [{"rate": "1kpps", "burst": 1000}]
     prefixes = ["default", *(f"10.{i >> 8}.{i & 255}.0/24" for i in range(4000))]
     attached.sluice("apply", "-", input=json.dumps({

@@ -110,7 +110,8 @@ def look():
 
 
 def test_what_is_below_is_not_trusted_more(lab, victim):
-    """In place of a pin, `attach` removes a directory of root, but refuses another user's."""
+    """`attach` removes a directory of root in place of a pin. It refuses a directory of another
+    user."""
     os.mkdir(ROOT, 0o700)
     os.makedirs(ROOT + "/main/strange", 0o700)
     os.symlink(victim, ROOT + "/main/strange/link")

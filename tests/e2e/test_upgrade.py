@@ -100,7 +100,7 @@ def test_a_filter_that_others_removed_is_told(lab):
 
 
 class Sender(threading.Thread):
-    """Sends each frame once, while build/traffic sends a frame again if hook egress drops it."""
+    """Sends each frame only once. build/traffic would resend a frame that hook egress drops."""
 
     def __init__(self, netns, device, sources):
         super().__init__()

@@ -207,7 +207,7 @@ class ShapeLab(Lab):
         self.receivers = {address: self.receiver(Stamped(self.filter, address))
                           for address in (HERE4, THERE4)}
         self.out = self.raw_socket("out0")
-        # Packets in the qdisc count in the send buffer, and a full buffer blocks the sender.
+        # A full send buffer blocks the sender. Packets in the qdisc count in this buffer.
         self.out.setsockopt(socket.SOL_SOCKET, SO_SNDBUFFORCE, 64 << 20)
         self.out.setsockopt(socket.SOL_SOCKET, SO_TXTIME,
                             struct.pack("@iI", time.CLOCK_MONOTONIC, 0))
@@ -274,7 +274,8 @@ class ShapeLab(Lab):
         return one
 
     def measure_all(self, count, destinations, **options):
-        """Sends a burst to each destination. Returns Measured items with common counts."""
+        """Sends a burst to each destination. Returns one Measured per burst. All of them contain
+        the same qdisc counters."""
         before = self.qdisc_counts()
         bursts = self.bursts(count, destinations, **options)
         counts = self.qdisc_counts()

@@ -41,7 +41,7 @@ def test_a_vlan_and_its_parent_charge_twice(lab):
 def test_a_bond_and_its_port_charge_twice(bond):
     noted(bond.attach("in0", "hook", "ingress"))
     done = bond.attach("bond0", "hook", "ingress")
-    noted(done, ("bond0: ", " detach in0 hook ingress'"))  # without in0, bond0 filters both ports
+    noted(done, ("bond0: ", " detach in0 hook ingress'"))  # bond0 alone filters both ports
     follow(done)
     noted(bond.attach("in0", "in1", "hook", "ingress"), ("bond0: ", " detach bond0 hook ingress'"))
 
