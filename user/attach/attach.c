@@ -17,7 +17,8 @@
 /* --- Refusals ------------------------------------------------------------------------------- */
 
 /*
- * Formats the command that attaches the gate on hook ingress, where an XDP program does not matter.
+ * Formats the command that attaches the gate on hook ingress. An XDP program on the device does not
+ * prevent that.
  */
 static const char *other_hook(const struct gate *gate, const struct netdev *device,
 			      char text[COMMAND_TEXT])
@@ -28,8 +29,8 @@ static const char *other_hook(const struct gate *gate, const struct netdev *devi
 }
 
 /*
- * Returns -EBUSY, with an error that names the relative, if a device above or below this device has
- * an XDP program. The kernel then refuses an XDP program on this device. Otherwise returns 0.
+ * If a device above or below this device has an XDP program, returns -EBUSY with an error that
+ * names that device. The kernel then refuses an XDP program on this device. Otherwise returns 0.
  */
 static int xdp_relative_refuse(const struct gate *gate, const struct netdev *device)
 {

@@ -105,7 +105,7 @@ int attachment_program_open(const struct gate *gate, const struct attachment *a)
 		if (fd >= 0 && program_id_of(fd) == a->program_id)
 			return steal_fd(&fd);
 	}
-	return bpf_prog_get_fd_by_id(a->program_id); /* if the pins are missing */
+	return bpf_prog_get_fd_by_id(a->program_id); /* the pins are missing */
 }
 
 /* Returns whether the program runs on the XDP or tcx hook of device a->ifindex. */

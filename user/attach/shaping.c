@@ -237,8 +237,7 @@ static void options_format(const struct qdiscs *qdiscs, const struct fq_limits *
 /*
  * Formats the command that adds an fq below each queue of a root mq. A single fq as the root would
  * also delay packets, but all queues would share its lock. tc reads the number of a queue as
- * hexadecimal. An mq that the kernel made has no handle that tc could name, so the command replaces
- * that mq first, and then the qdiscs of all queues.
+ * hexadecimal. If the kernel made the mq, the mq has no handle, so the command first replaces it.
  */
 static char *queues_format(const char *device, const struct qdiscs *qdiscs,
 			   const struct fq_limits *need, const char *options)

@@ -33,9 +33,9 @@ struct qdisc {
 
 /*
  * The qdiscs of a device. Below a root mq, the kernel lists a qdisc for each queue in use
- * (real_num_tx_queues). It also lists qdiscs that tc added to other queues; these are checked as
- * well, because the device may use these queues later. A queue whose qdisc was deleted by tc is not
- * listed, and drops its packets.
+ * (real_num_tx_queues), and the qdiscs that tc added to unused queues. All are checked, because the
+ * device may use these queues later. If tc deleted the qdisc of a queue, the kernel does not list
+ * the queue, and the queue drops its packets.
  */
 struct qdiscs {
 	char root[QDISC_KIND]; /* kind of the root qdisc; "noop" on a device that was never up */

@@ -6,7 +6,10 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Longest word that is compared, in letters; the longest word of the command line has 22. */
+/*
+ * Largest length of a word that is compared, in letters. The longest word of the command line has
+ * 22 letters.
+ */
 #define LETTERS_MAX 24
 
 static unsigned int least(unsigned int a, unsigned int b)

@@ -228,7 +228,7 @@ struct detach_args {
 	unsigned int hook; /* enum hook, plus 1; 0 selects all hooks */
 };
 
-/* The attachments of a gate. is_marked: to be detached. */
+/* The attachments of a gate. is_marked: detach this attachment. */
 struct detaching {
 	const struct detach_args *args;
 	struct attachment all[ATTACHMENTS_MAX];

@@ -92,14 +92,9 @@ static void offer_placeholder(const struct typed *typed, const char *name)
 }
 
 /*
- * Prints the first word of each alternative in a value such as "drop
- *
- * observe
- *
- * block TIME". If the user has typed a word of the value, also prints optional words, such as
- * `port` in "tcp
- *
- * udp [port N]".
+ * Prints the first word of each alternative in a value such as "drop|observe|block TIME". If the
+ * user has typed a word of the value, also prints optional words, such as `port` in "tcp|udp [port
+ * N]".
  */
 static void offer_value(const struct typed *typed, const char *value)
 {

@@ -103,8 +103,8 @@ void print_attachment_of(const struct gate *gate, const struct attachment *attac
 /* --- Warnings: warnings.c ------------------------------------------------------------------- */
 
 /*
- * Warns if packets on new attachments are charged twice, or if GRO or GSO merges packets before
- * them. Returns 0 or a negative errno.
+ * Warns if packets on new attachments are charged twice, or are merged by GRO or GSO. Returns 0 or
+ * a negative errno.
  */
 int warn_attached(const struct gate *gate, const struct attachment *made, unsigned int count);
 

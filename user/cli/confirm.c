@@ -26,7 +26,7 @@ struct trial {
 	uint32_t number;
 	struct apply *change; /* change by `apply`; NULL for another command */
 	struct config before; /* if `change` is NULL, the rules before the change */
-	bool existed;	      /* if false, the change created the gate, and an undo removes it */
+	bool existed;	      /* the gate existed before the change; otherwise an undo removes it */
 };
 
 /* Applies the rules from before the change. Does not change the gate's sizes. */

@@ -475,7 +475,7 @@ static int limit_finish(struct config_reader *reader, const struct item *item)
 	struct limits limits;
 	int err;
 
-	if (rule_slots(rule) > SL_LIMITS_MAX) /* too many: an earlier limit has added the error */
+	if (rule_slots(rule) > SL_LIMITS_MAX) /* the error was added for an earlier limit */
 		return 0;
 	defaults_add(reader, &policy->prefix, item->data);
 	err = spec_make(item->data, &policy->prefix, &limits, &field);

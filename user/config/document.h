@@ -13,7 +13,7 @@
 /* Largest accepted depth of nested nodes; a valid rules file has 5 levels. */
 #define DOCUMENT_DEPTH_MAX 8
 
-/* Largest number of nodes: enough for millions of prefixes, but a bound for memory. */
+/* Largest number of nodes, to bound memory. Millions of prefixes fit. */
 #define DOCUMENT_NODES_MAX (1 << 23)
 
 enum node_kind {

@@ -220,7 +220,7 @@ static int gates_read(struct doctor_facts *facts)
 
 /* --- Traffic -------------------------------------------------------------------------------- */
 
-/* Returns the devices of a namespace; after an error, none. The caller calls netdevs_free(). */
+/* Returns the devices of a namespace, or none after an error. The caller calls netdevs_free(). */
 static struct netdevs netdevs_of(uint64_t netns)
 {
 	unsigned int mark = error_count();

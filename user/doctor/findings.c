@@ -18,7 +18,7 @@ const char *const severity_names[] = {
 	[ADVICE] = "advice",
 };
 
-/* The subjects of a check: the check is called once for each. */
+/* The subjects of a check. The check is called once for each subject. */
 enum scope {
 	HOST,
 	NAMED,	    /* each device that the user named */

@@ -111,10 +111,10 @@ void live_close(struct live *live)
 
 #define TASK_LEAST_NS	(5 * NS_PER_SEC)
 #define TASK_REST	200 /* pause after a run of a task, in multiples of the run's CPU time */
-#define COUNTERS_REST	50  /* as TASK_REST, for reading the counters of policies */
+#define COUNTERS_REST	50  /* TASK_REST for reading the counters of policies */
 #define WALK_SHARE	100 /* a walk over sources uses at most interval / 100 of CPU time */
 #define WALK_LEAST_NS	(2 * NS_PER_MS)
-#define FIRST_WALK_NS	(200 * NS_PER_MS) /* of each walk in the first PASSES_AT_FIRST passes */
+#define FIRST_WALK_NS	(200 * NS_PER_MS) /* for a walk in the first PASSES_AT_FIRST passes */
 #define PASSES_AT_FIRST 2
 
 static uint64_t cpu_now(void)
@@ -558,7 +558,7 @@ const struct live_history *live_history_of(const struct live *live, const struct
 	return found ? &found->history : NULL;
 }
 
-/* Adds a source's rates to its history. A new history replaces the least recently used one. */
+/* Adds a source's rates to its history. A new history replaces the least recently used history. */
 static void history_update(struct live *live, const struct sl_prefix *prefix)
 {
 	const struct live_source *source = live_source_find(&live->sources, prefix);

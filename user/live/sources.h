@@ -53,7 +53,7 @@ struct live_source {
 struct live_sources {
 	struct live_source *items;
 	unsigned int count, room;
-	uint32_t *index;	  /* hash table of positions in `items` + 1; 0 if free */
+	uint32_t *index;	  /* hash table of indexes in `items`, plus 1; 0: free */
 	uint32_t index_size;	  /* number of elements: a power of two, at least twice `room` */
 	uint32_t most;		  /* largest `room`: LIVE_SOURCES_MAX; smaller in tests */
 	uint32_t pass;		  /* number of the present pass */
@@ -114,7 +114,7 @@ int live_compare(const struct live_source *a, const struct live_source *b,
 
 /* The first `most` sources in an order. The caller offers each source to live_choice_add(). */
 struct live_choice {
-	const struct live_source **list; /* heap: the order's last source on top, until sorted */
+	const struct live_source **list; /* heap with the last source on top; finally sorted */
 	unsigned int count, most;
 	struct live_sorting sorting;
 };

@@ -51,7 +51,7 @@ static bool map_is_new(const struct gate *gate, const struct gate *next, enum ga
 
 /* --- Step 1: making the next gate ----------------------------------------------------------- */
 
-/* Fails if the rules in force need more room than these sizes give. */
+/* Fails if the rules in force do not fit into these sizes. */
 static int refuse_small(const struct gate *gate, const struct gate_sizes *sizes,
 			const struct room *room)
 {

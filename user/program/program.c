@@ -73,8 +73,8 @@ int program_exec(const char *name, char **argv)
 }
 
 /*
- * Executes the program sluice-COMMAND, named by argv[at], with the other words as arguments. If the
- * program has several commands, COMMAND is one of the arguments.
+ * Executes the program sluice-COMMAND, where COMMAND is argv[at], with the other words as
+ * arguments. If the program has several commands, COMMAND is an argument as well.
  */
 static int command_exec(const struct program *program, char **argv, int at)
 {

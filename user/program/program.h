@@ -26,7 +26,7 @@ enum word_kind {
 	OPERAND,	   /* one word, before all keywords */
 	OPERANDS,	   /* any number of words; stored unparsed as struct operands */
 	OPERANDS_ANYWHERE, /* like OPERANDS, but also allowed after keywords */
-	KEYWORD,	   /* a keyword; if it has a type, a value follows it */
+	KEYWORD,	   /* a keyword, followed by a value if it has a type */
 	OPTION,		   /* an option of some commands only */
 };
 
@@ -179,7 +179,10 @@ struct option_words {
 
 #define OPTIONS_MAX 48
 
-/* The options that all commands have, followed by the options of single commands, each once. */
+/*
+ * All options: first the options that all commands have, then each option that only some commands
+ * have.
+ */
 struct option_table {
 	struct option_words words[OPTIONS_MAX];
 	unsigned int count;
@@ -243,10 +246,9 @@ struct words_end words_scan(const struct command *command, char *const words[], 
 #define WORD_TEXT 64 /* buffer size for a word in a table, in bytes */
 
 /*
- * Copies word number `place` of the alternative in `value` that begins with `first`. For "drop
- *
- * block TIME [escalate N]", first = "block" and place = 2, copies "[escalate". If `value` has only
- * one alternative, ignores `first`. Returns false if the alternative has no such word.
+ * Copies word number `place` of the alternative in `value` that begins with `first`. For
+ * "drop|block TIME [escalate N]", first = "block" and place = 2, copies "[escalate". If `value` has
+ * only one alternative, ignores `first`. Returns false if the alternative has no such word.
  */
 bool choice_word(const char *value, const char *first, unsigned int place, char ret[WORD_TEXT]);
 

@@ -280,8 +280,8 @@ static bool value_goes_on(const struct command *command, const struct word *keyw
 
 /*
  * Returns the number of words after a keyword that belong to its value. Stores in `ret_values` how
- * many of these are not units. A quoted word counts as the words inside its quotes, but at least as
- * 1.
+ * many of these are not units. A quoted word counts as the number of words in it, or as 1 if it is
+ * empty.
  */
 static unsigned int value_words(const struct command *command, const struct word *keyword,
 				char *const words[], unsigned int count, unsigned int *ret_values)

@@ -36,9 +36,9 @@ void print_array(const char *key);
 void print_end(void);
 
 /*
- * Print a value. format: printf format for text, with one conversion of the value's type; if it is
- * NULL, nothing is printed in text. If `value` is NULL, JSON has null, and nothing is printed in
- * text. In text, bytes of a string that are not printable become '?'.
+ * Print a value. format: printf format for text, with one conversion of the value's type; NULL:
+ * print nothing in text. If `value` is NULL, prints null in JSON, and nothing in text. In text,
+ * replaces unprintable bytes of a string by '?'.
  */
 void print_string(const char *key, const char *format, const char *value);
 void print_number(const char *key, const char *format, uint64_t value); /* "%" PRIu64 */

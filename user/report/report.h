@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Report: prints the output of the commands that read a gate, each by a function with the name of
- * the command. A report is written by program/writer.h, so print_begin() selects its stream, and
- * text or JSON. If a report fails, its text or JSON is incomplete. A process can write any number
- * of reports, one at a time.
+ * Report: prints the output of the commands that read a gate. Each command has a function of the
+ * same name. print_begin() selects the stream, and text or JSON. After an error, the output is
+ * incomplete. A process can print any number of reports, one after the other.
  */
 #ifndef SLUICE_REPORT_H
 #define SLUICE_REPORT_H
@@ -75,7 +74,10 @@ struct check_args {
 	bool unread;
 };
 
-/* Types of check_args members. They store numbers above 0, such as N + 1: 0 means absent. */
+/*
+ * Types of the members of check_args. A member stores number N as N + 1, because 0 means that the
+ * word is absent.
+ */
 extern const struct value_type value_proto, value_port, value_fragment, value_vlan, value_frame;
 
 /* Builds the packet that `args` describe, with the facts that the BPF program would find. */

@@ -163,7 +163,7 @@ static int print_ranked(const struct gate *gate, const struct table *table,
 			const struct ranked *ranked, unsigned int count, unsigned int total)
 {
 	char address[PREFIX_TEXT];
-	int width = 15; /* 15 characters for an IPv4 source make 80 columns */
+	int width = 15; /* with 15 characters for an IPv4 source, a line has 80 */
 	int err = 0;
 
 	for (unsigned int i = 0; i < count; i++) {

@@ -29,7 +29,7 @@ struct facts {
 	unsigned int budget_count;
 	struct table_fill fill;
 	struct occupancy maps[GATE_MAPS];
-	uint64_t memory[GATE_MAPS]; /* memory of the used entries; if not counted, of all entries */
+	uint64_t memory[GATE_MAPS]; /* memory of used entries; of all entries if use is unknown */
 	struct findings findings;   /* the FINDINGS_SHOWN most important findings */
 };
 

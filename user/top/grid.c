@@ -45,8 +45,7 @@ static void cell_set(struct grid *grid, struct grid_row *row, unsigned int colum
 	unsigned int width;
 
 	snprintf(row->cell[column], GRID_CELL, "%s", text);
-	text_make_printable(
-		row->cell[column]); /* names of limits and devices may contain any byte */
+	text_make_printable(row->cell[column]); /* a name may contain any byte */
 	width = glyphs_width(row->cell[column]);
 	if (width > grid->column[column].need)
 		grid->column[column].need = width;

@@ -21,7 +21,7 @@ extern const char *const view_names[TOP_VIEWS];
 
 #define GRID_COLUMNS 10
 #define GRID_CELL    64
-#define RANK_SPARE   5 /* rank of columns that get only the width that other columns leave */
+#define RANK_SPARE   5 /* rank of columns that get only space that is left */
 
 struct grid_column {
 	const char *title;

@@ -76,7 +76,7 @@ static void build_rate(const char *name, const struct live_rate *rate,
 {
 	char packets[CELL_TEXT], bits[CELL_TEXT], sparkline[GLYPHS_TEXT(LIVE_HISTORY)];
 
-	if (spark) /* 60 rates fit in 80 columns, after 20 characters */
+	if (spark) /* 20 characters and 60 rates fit in 80 columns */
 		append(line, "%-6.4s%6s%6sb %s", name, rate_cell(rate->packets, packets),
 		       rate_cell(rate->bits, bits),
 		       sparkline_format(history, rates, spark, sparkline));
@@ -188,7 +188,6 @@ void header_build(const struct live *live, uint64_t interval_ns, unsigned int sp
 	build_finding(live, ret);
 	build_footer(live, ret->footer);
 	for (int row = 0; row < HEADER_ROWS; row++)
-		text_make_printable(
-			ret->line[row]); /* a truncated line may end in the middle of a character */
+		text_make_printable(ret->line[row]); /* cut within a character */
 	ret->drops = live->total.dropped.packets > 0;
 }

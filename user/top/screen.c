@@ -206,7 +206,7 @@ void screen_line(unsigned int row, enum style style, const char *text)
 		c += length;
 	}
 	if (getcury(stdscr) == (int)row) {
-		if (style == STYLE_SELECTED) /* also highlight the rest of the line */
+		if (style == STYLE_SELECTED) /* highlight the whole line */
 			for (unsigned int column = getcurx(stdscr); column < width; column++)
 				mvaddch(row, column, ' ');
 		else

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Top: the terminal, by ncurses. It is restored at the end of the process, also after a signal that
- * kills the process, except SIGKILL. A style only emphasizes what the text shows.
+ * Top: the terminal, by ncurses. Restores the terminal at the end of the process, even after any
+ * signal but SIGKILL. A style only emphasizes a text; the text alone has all information.
  */
 #ifndef SLUICE_TOP_SCREEN_H
 #define SLUICE_TOP_SCREEN_H
