@@ -83,7 +83,9 @@ static void value_make(FILE *out, struct input *input, const char *const *values
 	fputc('\n', out);
 }
 
-/* Writes a key with a value for each bit that is set in a byte of the input. */
+/*
+ * Reads a byte of input. For each bit that is set, writes one of the keys in `some` with a value.
+ */
 static void keys_make(FILE *out, struct input *input, const struct key *some, const char *indent)
 {
 	for (uint8_t which = take(input); some->name; some++, which >>= 1) {

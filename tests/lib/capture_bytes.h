@@ -66,7 +66,7 @@ static inline void put_section(struct capture_bytes *file)
 	put_number(file, 28, 4);
 }
 
-/* Adds an interface block, with timestamps in 10^-digits s. name: at most 8 bytes. */
+/* Adds an interface block. A unit of timestamps is 10^-digits s. `name` has at most 8 bytes. */
 static inline void put_interface(struct capture_bytes *file, uint16_t link, uint32_t snap,
 				 unsigned int digits, const char *name)
 {

@@ -131,7 +131,10 @@ static inline struct packet packet_from(uint32_t source)
 	return packet;
 }
 
-/* Charges a packet to the policy and, unless NULL, to slices in `bucket`. Returns a reason. */
+/*
+ * Charges a packet to the policy, and to the slices in `bucket` unless it is NULL. Returns the
+ * reason of the verdict.
+ */
 static inline enum sl_reason host_charge(uint32_t source, struct sl_bucket *bucket,
 					 struct verdict *ret)
 {

@@ -293,7 +293,10 @@ static inline uint32_t run_amount(void)
 	return amount < 1 ? 1 : amount > 1U << 31 ? 1U << 31 : amount;
 }
 
-/* Returns by how long verdicts may be wrong, because clocks differ and verdicts take time. */
+/*
+ * Returns the largest possible error of a verdict's time, due to late clocks and to the duration of
+ * verdicts.
+ */
 static inline uint64_t run_slack(void)
 {
 	return (run.cpus > 1 ? WINDOW_CLOCKS : 0) + (run.sequential ? 0 : run.stall_most);

@@ -40,7 +40,7 @@ static const struct wire_frame {
 	const uint8_t *bytes;
 	size_t size;
 	size_t link;	       /* size of the Ethernet header and parsed VLAN tags */
-	enum sl_reason reason; /* what the parser returns for the whole frame */
+	enum sl_reason reason; /* what the parser must return for the whole frame */
 	uint32_t family;       /* 4 or 6; 0: no source, so the fields below are unused */
 	size_t end; /* end of the packet by the length field of IP; 0: end of the frame */
 	enum packet_transport transport;

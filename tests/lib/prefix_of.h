@@ -11,7 +11,7 @@ static inline struct sl_prefix prefix_of(const char *text)
 {
 	struct sl_prefix prefix;
 
-	/* prefix_parse() must set all bytes, even unused ones, because prefixes are keys of maps */
+	/* prefix_parse() must set every byte, because a prefix is a key of maps */
 	memset(&prefix, 0xa5, sizeof(prefix));
 	assert_int_equal(prefix_parse(text, &prefix), 0);
 	return prefix;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Reference models for include/shape.h: a list of all departures, and a plain queue. */
+/*
+ * Two reference models for include/shape.h: a list of all departures, and a queue without refunds.
+ */
 #ifndef SLUICE_TEST_SHAPE_MODEL_H
 #define SLUICE_TEST_SHAPE_MODEL_H
 

@@ -13,7 +13,7 @@
 static struct table gate_table; /* result of table_open() */
 static struct shared_limit limit;
 static bool limit_is_shared = true;
-static uint32_t generation; /* what the gate reports as the generation of its rules */
+static uint32_t generation; /* generation of the gate's rules */
 
 int table_open(const struct gate *gate, struct table *ret)
 {

@@ -11,8 +11,8 @@ struct spec_texts {
 };
 
 /*
- * Makes limits from texts of fields. The object of an error begins with the name of the wrong
- * field. Returns 0 or a negative errno.
+ * Makes limits from the texts of fields. If a text is invalid, the object of the error begins with
+ * the field's name. Returns 0 or a negative errno.
  */
 static inline int texts_parse(const struct spec_texts *texts, const struct sl_prefix *prefix,
 			      struct limits *ret)

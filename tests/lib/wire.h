@@ -16,7 +16,7 @@
 #define TAG(type)	  TAG_OF(0x6064, type)
 #define SNAP(last, type)  0xaa, 0xaa, 3, 0, 0, last, U16(type)
 
-/* Seven tags with VLAN id 0. EtherType 0x8100 or 0x88a8 must precede them. */
+/* Seven VLAN tags with id 0, after EtherType 0x8100 or 0x88a8. */
 #define TAGS_7                                                                                     \
 	TAG_OF(0, 0x8100), TAG_OF(0, 0x88a8), TAG_OF(0, 0x8100), TAG_OF(0, 0x8100),                \
 		TAG_OF(0, 0x88a8), TAG_OF(0, 0x8100), TAG_OF(0, 0x8100)

@@ -44,7 +44,7 @@ struct many_account {
 struct many_node {
 	struct many_entry *entry; /* by source */
 	struct many_account *account;
-	uint32_t *touched; /* sources that the next scan examines */
+	uint32_t *touched; /* sources that the next scan must examine */
 	uint32_t touched_count, scan, accounts, candidates;
 };
 
@@ -52,7 +52,7 @@ struct many_source {
 	struct flow_count totals; /* the store's totals */
 	uint64_t judged_at;
 	int64_t judge, lowest;	/* ticks: current and lowest level of a bucket for all nodes */
-	uint32_t passed, asked; /* packets since many_judge(): passed, and all */
+	uint32_t passed, asked; /* packets since many_judge(): passed packets, all packets */
 };
 
 struct many {
@@ -272,7 +272,7 @@ static inline double many_account_weight(const struct many *many, const struct m
 	return many_weight(many, node, account->source);
 }
 
-/* Gives accounts to the sources that the order of choice.h puts first. */
+/* Gives accounts to the sources that have the highest weight by choice.h. */
 static inline void many_choose(struct many *many, struct many_node *node)
 {
 	unsigned int number;

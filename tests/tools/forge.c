@@ -111,7 +111,10 @@ static int frames_send(const struct bpf_program *program, struct frame *frame, u
 	return err == -EINTR ? 0 : err;
 }
 
-/* Sends the frames of an interval. If that takes too long, later intervals have no more frames. */
+/*
+ * Sends the frames of an interval. If the device is too slow, the missing frames are not sent
+ * later.
+ */
 static int job_turn(const struct job *job, const struct bpf_program *program, struct frame *frame)
 {
 	const struct timespec turn = {.tv_nsec = TURN_NS};

@@ -247,9 +247,9 @@ static uint64_t now_ns(void)
 }
 
 /*
- * Sends the due frames of a source, but at most BATCH frames. The first frame is due at once, and
- * later frames follow at equal intervals. Returns true if more frames are due, so the caller must
- * not sleep.
+ * Sends the frames of a source that are due, but at most BATCH frames. The first frame is due at
+ * the start, and later frames follow at equal intervals. Returns true if more frames are due. The
+ * caller must then not sleep.
  */
 static bool source_send(struct source *source, const struct run *run, uint64_t elapsed_ns)
 {
@@ -269,7 +269,7 @@ static bool source_send(struct source *source, const struct run *run, uint64_t e
 	before_ns = now_ns();
 	accepted = sendmmsg(run->sock, messages, batch, 0);
 	if (accepted < 0) {
-		/* the send queue is full; the rest is sent later */
+		/* the send queue is full, so the remaining frames are sent later */
 		if (errno == ENOBUFS || errno == EAGAIN || errno == EINTR)
 			return true;
 		die(EXIT_FAILURE, "sending from %s: %s", source->name, strerror(errno));

@@ -57,7 +57,7 @@ static bool clock_is_right(uint64_t before)
 
 /*
  * Creates a time namespace for child processes. Checks the clock in this process, which stays
- * outside of the namespace, and in a child process inside it.
+ * outside, and in a child process inside the namespace.
  */
 static int clocks_try(uint64_t before)
 {
@@ -98,7 +98,7 @@ TEST(test_the_clock_runs)
 
 /* --- Ends of list entries ------------------------------------------------------------------- */
 
-/* A list entry is in effect for the requested time, and for at most one unit of `until` longer. */
+/* A list entry is in effect for the requested time, or longer by at most one unit of `until`. */
 TEST(test_the_end_of_an_entry)
 {
 	static const uint64_t spans[] = {0,    1,	 1000000,	UNIT - 1,
@@ -230,7 +230,7 @@ TEST(test_wrong_moments_are_refused)
 	}
 }
 
-/* The maximum expiry, in 730 days, is printed rounded up, and can be parsed again. */
+/* The longest expiry is in 730 days. It is printed rounded up, and this text can be parsed. */
 TEST(test_the_end_of_the_longest_span_can_be_read)
 {
 	uint32_t until = until_after(730 * 86400 * SEC_NS), again;

@@ -129,7 +129,10 @@ TEST(test_a_name_is_shown_without_what_acts_on_a_terminal)
 		assert_string_equal(name_shown(cases[i][0]), cases[i][1]);
 }
 
-/* A message can contain several shown words, because the calls use WORDS_LIVE buffers by turns. */
+/*
+ * A message can contain up to WORDS_LIVE texts of these functions, because each call uses the next
+ * buffer.
+ */
 TEST(test_words_live_beside_each_other)
 {
 	const char *words[WORDS_LIVE];

@@ -246,7 +246,7 @@ TEST(test_a_source_without_a_bucket_gets_its_burst)
 
 /* --- Another CPU gives the entry to another key ---------------------------------------------- */
 
-/* The entry that give_entry() gives to another key, before this CPU stores a block in it. */
+/* Entry that give_entry() assigns to another key, before this CPU stores a block in it. */
 static struct sl_entry *given;
 static struct sl_state other_state; /* initial state of the other key */
 

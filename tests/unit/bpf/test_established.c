@@ -217,7 +217,7 @@ TEST(test_a_source_is_established_after_its_burst_could_refill)
 		}
 }
 
-/* A packet is charged to a limit and to the budget only if neither of them refuses it. */
+/* If a packet is refused, neither its limit nor the budget is charged. */
 TEST(test_a_refused_packet_costs_nothing)
 {
 	static const struct flood flood = {"", .limit_rate = 1, .limit_burst = 3};
@@ -241,7 +241,10 @@ TEST(test_a_refused_packet_costs_nothing)
 	assert_int_equal(packet_send(4), SL_DROP_OVER_LIMIT);
 }
 
-/* In a flood of sources that send only once, a reserve lets sources that send again pass. */
+/*
+ * A flood of sources that send only once cannot use a reserved part of the budget. Sources that
+ * send again use this part.
+ */
 TEST(test_a_source_that_sends_again_gets_the_reserve)
 {
 	static const struct flood flood = {"", .limit_rate = 100, .limit_burst = 100};

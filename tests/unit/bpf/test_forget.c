@@ -11,8 +11,8 @@
 #include "charge_host.h"
 
 /*
- * A default gate under a flood of 2.56 million packets/s. PART divides the size of the gate and the
- * rate of the flood, so that the test runs faster.
+ * The test simulates a gate of default size and a flood of 2.56 million packets per second. Both
+ * are divided by PART, so that the test runs faster.
  */
 #define PART   128
 #define FORGED (2560000 / PART) /* spoofed packets per second */
@@ -80,7 +80,7 @@ static bool table_passes(uint32_t source)
 static struct {
 	uint32_t source[LRU_ROOM];
 	struct sl_state state[LRU_ROOM];
-	/* `head`: first slot of each hash chain; `next`: next slot in the chain */
+	/* a hash table with chains: `head` is the first slot of a chain, `next` the next slot */
 	int next[LRU_ROOM], head[HEADS];
 	int newer[LRU_ROOM], older[LRU_ROOM];
 	int newest, oldest, count;
@@ -188,7 +188,7 @@ static struct outcome scene_run(const struct scene *scene, bool (*passes)(uint32
 		time_set(ns);
 		/* each abuser exceeds its limit, and sends at least one packet per second */
 		due_abuser += EACH * (4 * rate > 1 ? 4 * rate : 1) * STEP_NS / SEC_NS;
-		/* an honest source sends four fifths of burst + rate * time */
+		/* an honest source sends four fifths of what its limit allows */
 		due_honest += EACH * .8 *
 			      ((double)limit->burst / limit->cost / scene->seconds + rate) *
 			      STEP_NS / SEC_NS;

@@ -28,7 +28,7 @@ static void world_begin(enum sl_family family, uint32_t cpus)
 	host_add(&limit);
 }
 
-/* The entry that give_entry() gives to another key, before this CPU changes the entry's state. */
+/* Entry that give_entry() assigns to another key, before this CPU changes the state in it. */
 static struct sl_entry *given;
 
 static void give_entry(const void *word)
@@ -61,7 +61,7 @@ TEST(test_in_a_flood_a_key_needs_three_packets)
 	assert_int_equal(host_send(1), SL_PASS_NEWCOMER);
 	assert_null(entry_of(1));
 	assert_int_equal(host_send(1), SL_PASS_WITHIN);
-	/* source 1 is charged for all three packets, although it had no state for two of them */
+	/* all three packets are charged, although the first two had no state */
 	assert_int_equal(entry_of(1)->state.empty_at,
 			 test_clock_ticks - host.policy.limit[SL_IPV4][0].burst + 3 * COST);
 	clock_advance(interval);
@@ -114,7 +114,7 @@ TEST(test_a_packet_is_one_new_key)
 	}
 }
 
-/* If two CPUs insert the same new key at the same time, the key gets one state. */
+/* If two CPUs insert a new key at the same time, the key still gets only one state. */
 TEST(test_two_cpus_insert_one_state)
 {
 	for (int family = 0; family < SL_FAMILIES; family++) {
@@ -150,7 +150,10 @@ TEST(test_hits_are_cleared_when_a_key_gets_a_state)
 	}
 }
 
-/* If a budget was charged for a packet, the state that its key gets later is not charged for it. */
+/*
+ * If the budget was charged for a key's packet, the later state of the key is not charged for this
+ * packet.
+ */
 TEST(test_packets_that_a_budget_paid_are_not_charged_again)
 {
 	world_begin(SL_IPV4, MANY_CPUS);
@@ -389,7 +392,9 @@ TEST(test_an_evicted_source_is_charged_at_its_state)
 	}
 }
 
-/* The kernel reuses evicted buckets. A source ignores what another source wrote to its bucket. */
+/*
+ * The kernel reuses evicted buckets. If a source gets such a bucket, it ignores the old contents.
+ */
 TEST(test_a_reused_bucket_keeps_nothing)
 {
 	for (int family = 0; family < SL_FAMILIES; family++) {
@@ -419,7 +424,7 @@ TEST(test_a_reused_bucket_keeps_nothing)
 	}
 }
 
-/* A bucket of zeros belongs to no source, not even to the source whose key is 0. */
+/* A bucket of zeros is free, so key 0 does not match it. */
 TEST(test_zeroed_memory_is_no_bucket)
 {
 	world_begin(SL_IPV4, ONE_CPU);

@@ -75,9 +75,7 @@ static uint16_t expected_facts(const struct wire_frame *frame, size_t size)
 {
 	uint16_t hidden = 0, facts;
 
-	/*
-	 * the protocol number is in the fixed IPv4 header, but after the extension headers of IPv6
-	 */
+	/* IPv6 has the protocol number after the extension headers, IPv4 in the fixed header */
 	if (frame->family == 6 && size < frame->transport_at)
 		hidden = ~SL_FACT_ANY;
 	if (size < frame->transport_at + 4 || frame->transport != TRANSPORT_OK)
@@ -429,9 +427,7 @@ TEST(test_every_length_of_extension)
 				assert_int_equal(answer, TRANSPORT_OK);
 				assert_int_equal(packet.facts.facts, SL_FACT_ANY | F_UDP);
 				assert_int_equal(packet.facts.port, 5353);
-				/*
-				 * the frame now lacks 9 bytes: the UDP header, and a byte before it
-				 */
+				/* the frame lacks the UDP header and the byte before it */
 				packet = look_behind(types[i], length, count, 9, &answer);
 				assert_int_equal(answer, TRANSPORT_SHORT);
 				assert_int_equal(packet.facts.facts, SL_FACT_ANY | SL_FACT_UNREAD);

@@ -202,7 +202,7 @@ struct schedule {
 	uint32_t threshold; /* packets of new keys in an interval that begin a flood */
 	uint32_t sketch;    /* slots in the sketch of each CPU */
 	uint64_t step;	    /* longest time between bursts of packets, in ticks */
-	uint32_t blocked;   /* sources that stay blocked during the test */
+	uint32_t blocked;   /* number of sources that are blocked during the whole test */
 };
 
 static void world_begin(const struct schedule *schedule)
@@ -241,7 +241,7 @@ static void block(uint32_t sources)
 	}
 }
 
-/* Charges a packet to the gate and to the reference, and compares the results. */
+/* Charges a packet to the gate and to its plain token buckets. Compares the results. */
 static enum sl_reason room_charge(const struct schedule *schedule, uint32_t source, bool is_hot)
 {
 	bool is_known = entry_of_source(source, host.policy.limit[SL_IPV4]);

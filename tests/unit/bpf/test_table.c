@@ -260,7 +260,7 @@ TEST(test_a_prefetch_changes_no_entry)
 	}
 }
 
-/* An evicted entry's counts are reset before another key gets the entry. */
+/* If an entry gets another key, its counts start at 0. */
 TEST(test_a_new_key_has_counted_nothing)
 {
 	host_table_begin(ROOM / SL_WAYS, &random_state);
@@ -530,7 +530,7 @@ TEST(test_insertions_by_several_cpus)
 	__atomic_store_n(&race.over, true, __ATOMIC_RELAXED);
 	pthread_join(reader, NULL);
 	host_table_check();
-	/* a preempted thread keeps its set locked, and insertions into this set fail */
+	/* a preempted thread can lock a set for long, and insertions into this set then fail */
 	assert_true(race.inserted > RACES / 100 && race.found > 0);
 	print_message(
 		"figure: %lu insertions by %d threads into 64 entries; %lu found a set locked\n",
@@ -637,7 +637,7 @@ TEST(test_the_keys_of_a_set_share_few_other_sets)
 
 #define ROOMS 20 /* number of tables, whose results are averaged */
 
-/* Adds new keys. Returns the part of the keys whose first packet finds no free entry. */
+/* Inserts new keys. Returns the part of the keys that found no free entry with the first packet. */
 static double part_refused(uint32_t *number, unsigned int newcomers)
 {
 	unsigned int refused = 0;
@@ -652,8 +652,8 @@ static double part_refused(uint32_t *number, unsigned int newcomers)
 }
 
 /*
- * While the table fills, few new keys find no free entry, although sets fill unevenly.
- * docs/architecture.md quotes the printed numbers.
+ * Few new keys find no free entry while the table fills, although keys are spread unevenly over
+ * sets. docs/architecture.md quotes the printed numbers.
  */
 TEST(test_how_full_a_table_is_when_newcomers_wait)
 {

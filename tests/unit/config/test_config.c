@@ -169,7 +169,7 @@ TEST(test_a_budget_is_read_beside_the_limits)
 		"sluice newcomers 10.0.0.2 rate 50mbit burst 6250kB\n");
 }
 
-/* An entry of `allow` or `deny` and a policy with the same prefix become one rule. */
+/* If a policy and an entry of `allow` or `deny` have the same prefix, they become one rule. */
 TEST(test_one_rule_a_prefix)
 {
 	struct config config;
@@ -408,7 +408,7 @@ TEST(test_all_errors_are_reported_at_once)
 		{"defaults: {rate: 5pps}\n"
 		 "policies: [{prefix: default, limits: [{burst: 5}]}]\n",
 		 "1:12 no-such-key; 2:39 no-rate"},
-		/* at most nine repeated prefixes are reported one by one */
+		/* an error is reported for each of the first nine repeated prefixes */
 		{"deny: [1.1.1.1,1.1.1.1,1.1.1.1,1.1.1.1,1.1.1.1,1.1.1.1,1.1.1.1,1.1.1.1,1.1.1.1,"
 		 "1.1.1.1,1.1.1.1,1.1.1.1,1.1.1.1]",
 		 "1:16 prefix-twice; 1:24 prefix-twice; 1:32 prefix-twice; 1:40 prefix-"

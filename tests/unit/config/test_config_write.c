@@ -196,7 +196,7 @@ TEST(test_ends_of_entries_read_the_same)
 	config_free(&config);
 }
 
-/* number of prefixes in a YAML entry, and number of entries in a rules file */
+/* BLOCK: prefixes per YAML entry. BLOCKS: YAML entries per rules file. */
 #define BLOCK  1000
 #define BLOCKS 24
 

@@ -271,7 +271,7 @@ TEST(test_a_block_lasts_until_its_time_is_over)
 	assert_seen(0, EVENT_SOURCE, EVENT_BEGIN);
 	assert_seen(1, EVENT_BLOCK, EVENT_BEGIN);
 	assert_string_equal(seen[1].limit, "hard");
-	sources[0].dropped = 9; /* the source keeps sending, which extends its block */
+	sources[0].dropped = 9; /* the source continues to send, so its block becomes longer */
 	sources[0].blocked_until = facts.now + 6 * SEC_NS;
 	step();
 	assert_int_equal(seen_count, 0);

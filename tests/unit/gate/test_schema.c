@@ -49,7 +49,7 @@ static void digest_number(uint64_t *digest, uint32_t number)
 	digest_add(digest, &number, sizeof(number));
 }
 
-/* Adds a type to a digest: its size and, for a struct, the name and offset of each member. */
+/* Adds a type to a digest: the size of the type, and the name and offset of each struct member. */
 static void digest_type(uint64_t *digest, const struct btf *btf, uint32_t id)
 {
 	const struct btf_type *type;

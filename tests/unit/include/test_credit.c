@@ -133,7 +133,7 @@ static const struct sl_limit small = {.cost = 1, .burst = BURST, .refill = REFIL
 TEST(test_a_level_rises_to_refill_and_at_rest_to_the_burst)
 {
 	static const struct {
-		int64_t born, now, level; /* in ticks after ZERO; `born`: the state's full_at */
+		int64_t born, now, level; /* in ticks after ZERO; `born` is `full_at` */
 	} cases[] = {
 		{0, 0, 0},	    {0, 700, 700},	{0, 1500, 1500},
 		{0, 1501, 1500},    {0, 1599, 1500},	{0, 1600, 1600},
@@ -461,12 +461,12 @@ TEST(test_refused_until_the_slice_says)
 		{7, 1, false},
 		{7, 7, false},
 		{1000, 1000, false},
-		/* limits with slices, whose `refill` is 937.5 packets */
+		/* limits with slices; `refill` is 937.5 packets */
 		{1000, 1, true},
 		{1000, 937, true},
 		{1000, 938, true},
 		{1000, 1000, true},
-		/* limits whose burst is less than the cost of one merged packet */
+		/* the burst is smaller than the cost of one merged packet */
 		{1, 2, false},
 		{7, 8, false},
 		{7, 65535, false},
@@ -494,7 +494,10 @@ TEST(test_refused_until_the_slice_says)
 		}
 }
 
-/* A slice can refuse packets until the end of the jiffy. The source loses no credit by this. */
+/*
+ * After a refusal, a slice may refuse packets until the end of the jiffy. The source's state keeps
+ * refilling meanwhile.
+ */
 TEST(test_refused_by_jiffy)
 {
 	struct source source = source_drained(1000 * COST, false, 3 * JIFFY);
@@ -509,7 +512,7 @@ TEST(test_refused_by_jiffy)
 	while (source_send(&source, 1))
 		passed++;
 	assert_int_equal(passed, JIFFY / COST);
-	/* during a block, a slice refuses packets of any cost until the end of the jiffy */
+	/* a slice refuses all packets until the end of the jiffy if the source is blocked */
 	credit_refuse_block(&source.slice, source.now, 4);
 	assert_int_equal(credit_spend(&source.slice, 1, 4), CREDIT_REFUSE);
 	assert_int_equal(credit_spend(&source.slice, 1, 5), CREDIT_ASK);

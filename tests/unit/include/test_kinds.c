@@ -142,7 +142,7 @@ static void source_drain(struct source *source)
 	assert_false(source_send(source, 1));
 }
 
-/* Returns whether the limit would now pass `amount`, but not `amount` + 1. */
+/* Returns whether `amount` is exactly what the limit would pass now. */
 static bool passes_exactly(const struct source *source, uint64_t amount)
 {
 	struct source copy = *source;
@@ -332,7 +332,7 @@ static void rate_enforcement(const struct kind_row *row, uint64_t epoch)
 	window_log_end(&log);
 }
 
-/* A source that sends as much as possible in each sub-window gets the rate stated in window.h. */
+/* A source sends as much as possible in each sub-window. It gets the rate that window.h states. */
 static void greedy_gets_the_promised_share(const struct kind_row *row, uint64_t epoch)
 {
 	struct source source = source_with(&row->spec, epoch);
@@ -524,7 +524,7 @@ static void first_limit_wins_until_changed(const struct kind_row *row, uint64_t 
 
 /* --- Decisions ------------------------------------------------------------------------------ */
 
-/* Returns a source with a random state. Its clock is often earlier than the state's last charge. */
+/* Returns a source with a random state. Its clock is often earlier than its last charge. */
 static struct source source_at_random(const struct kind_row *row, uint64_t epoch)
 {
 	struct source source = source_with(&row->spec, epoch);
@@ -659,7 +659,7 @@ static void give_back_undoes_any_charge(const struct kind_row *row, uint64_t epo
 
 #define BLOCK (10 * SECOND)
 
-/* Checks that the next refused packet begins a block of exactly this length. */
+/* Sends a packet that is refused. Checks that the refusal begins a block of exactly this length. */
 static void check_block(struct source *source, uint64_t length)
 {
 	uint64_t begin = source->now;
@@ -769,7 +769,7 @@ static void block_is_never_longer_than_its_maximum(const struct kind_row *row, u
 #define THREADS 100
 #define ASKS	60
 
-/* A packet: the time at which it arrived, and the time after its verdict. */
+/* Times of a packet: its arrival, and after its verdict. */
 struct ask {
 	uint64_t begin, end;
 	uint64_t departure;
@@ -1030,7 +1030,7 @@ static void a_turn_that_stalls_until_the_index_comes_round(const struct kind_row
 
 	for (int i = 0; i < 24 * 8 * source.limit.groups; i++) {
 		uint64_t before = i / 24 / 8, takes = i / 24 & 1 ? most : most / 2;
-		/* 1: the CPU's clock is at the end of its sub-window; 0: at the start */
+		/* clock of the stalled CPU in its sub-window: 0: start, 1: end */
 		bool last = i / 24 & 2;
 		true_time early;
 

@@ -123,7 +123,7 @@ static void test_bucket_with_slices_gets_its_share_at_twice_the_rate(void **stat
 
 /* --- Races ---------------------------------------------------------------------------------- */
 
-/* Each CPU is a thread. Only one of the threads runs at a time, so a schedule can be repeated. */
+/* Each CPU is a thread. Only one thread runs at a time, so a test can repeat a schedule. */
 static struct {
 	pthread_t thread;
 	sem_t turn;

@@ -125,7 +125,10 @@ TEST(test_each_cpu_has_lines_of_its_own)
 		assert_int_equal(sketch_line(&params, digest, cpu), (cpu + 1) * 4096 - 1);
 }
 
-/* A packet of another key can lower a slot's count. If the count is 1, that key gets the slot. */
+/*
+ * A packet may lower the count of a slot that belongs to a different key. If the count is 1, the
+ * packet's key gets the slot.
+ */
 TEST(test_another_key_lowers_a_count_by_one)
 {
 	const struct digest one = {.mark = 1U << 8}, other = {.mark = 2U << 8};

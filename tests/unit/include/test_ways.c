@@ -78,7 +78,10 @@ TEST(test_a_set_tells_whether_it_has_a_tag)
 	}
 }
 
-/* If two keys differ in the same bits of limit and address, their digests still differ. */
+/*
+ * If two keys differ in the same bits of the limit and of the address, the differences must not
+ * cancel out in the digest.
+ */
 TEST(test_keys_of_two_limits_share_no_digest)
 {
 	for (int i = 0; i < 1000000; i++) {
@@ -154,8 +157,9 @@ static void check_alike(struct sl_state one, struct sl_state other, uint64_t now
 }
 
 /*
- * Checks that an entry equals a new entry at the time when it is reported as full: credit, slices,
- * blocks and escalation are the same. This time must be soon after the state has all of its credit.
+ * An entry has a time from which it is full. Checks that the entry then has the same credit,
+ * slices, blocks and escalation as a new entry. The time must be soon after the state has all of
+ * its credit.
  */
 static void check_whole(void)
 {

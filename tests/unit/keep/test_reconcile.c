@@ -166,7 +166,10 @@ TEST(test_what_is_in_force_behind_a_reload)
 	}
 }
 
-/* A list's duration `for` begins again if the rules file is reloaded, but not if only lists are. */
+/*
+ * If the rules file is reloaded, the duration `for` of a list begins again. If only list files are
+ * reloaded, it does not.
+ */
 TEST(test_a_list_that_is_read_again_keeps_its_end)
 {
 	struct config in_force = text_read("deny: [{list: a, prefix: 192.0.2.1, for: 1h}]");
@@ -196,9 +199,9 @@ static uint64_t seconds_on(const struct ruleset *set, const char *list)
 }
 
 /*
- * An entry that a command added to a list keeps its expiry across reloads and restarts, even if the
- * list's index changes. If the file has an expiry of the prefix on another list, the command's
- * entry is removed.
+ * If a command has added an entry to a list, the entry keeps its expiry across reloads and
+ * restarts, even if the list's index changes. If the rules file sets an expiry of the prefix on
+ * another list, the entry is removed.
  */
 TEST(test_an_entry_on_a_list_keeps_its_end)
 {

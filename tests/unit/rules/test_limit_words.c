@@ -12,7 +12,10 @@
 #define IPV4 "203.0.113.0/24"
 #define IPV6 "2001:db8::/32"
 
-/* Checks that these texts are refused and the result is not changed. Returns the error. */
+/*
+ * Checks that these texts are refused, and that the result does not change. Returns the negative
+ * errno.
+ */
 static int texts_refuse(const struct spec_texts *texts, const char *prefix_text)
 {
 	struct sl_prefix prefix = prefix_of(prefix_text);
@@ -47,7 +50,7 @@ static struct limit limit_of(const char *prefix_text, enum spec_field field, con
 	return limit;
 }
 
-/* Prints each field of a limit. If `whole` is false, fields with default values are omitted. */
+/* Prints the fields of a limit as texts. If `whole` is false, omits fields with default values. */
 static struct spec_texts spec_back(const struct limit *limit, const struct sl_prefix *prefix,
 				   bool whole, char text[SPEC_FIELDS][SPEC_TEXT])
 {

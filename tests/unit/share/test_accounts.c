@@ -293,7 +293,7 @@ TEST(test_what_was_lent_can_be_refunded_after_a_change_of_other_rules)
 	assert_in_range(zero - entry_state(&entries[3])->empty_at, lent * 7 / 8, lent);
 }
 
-/* If accounts_count() runs every second, it counts correctly although 32-bit counts wrap. */
+/* Counts are correct if accounts_count() runs every second, although a 32-bit counter wraps. */
 TEST(test_a_long_round_loses_no_count)
 {
 	const uint64_t packets = 50000000;
@@ -373,7 +373,7 @@ TEST(test_a_line_that_a_key_lost_and_got_again_counts_from_0)
 	}
 }
 
-/* If an account ends during a round, replies for other keys still reach the correct accounts. */
+/* An account ends during a round. Replies for other keys must still reach their accounts. */
 TEST(test_an_account_that_ends_within_a_round_shifts_no_answer)
 {
 	keys_take(2);
@@ -428,7 +428,9 @@ TEST(test_a_process_that_was_stopped_begins_again)
 		reply(&items[0], 1LL << 40);
 		accounts_learn(&accounts, items, NODES, now);
 		assert_int_equal(account->flow.unsettled, credit_max(0, unsettled[i % 2]));
-		/* demand exceeds the rate, so other nodes are expected to use 9/10 of the rate */
+		/*
+		 * this node's demand exceeds the rate, so it leaves 9/10 of the rate to other nodes
+		 */
 		accounts_step(&accounts, now += STEP);
 		assert_in_range(state->empty_at - zero, STEP * 9 / 10 - 1, STEP * 9 / 10);
 	}
@@ -503,7 +505,7 @@ TEST(test_nothing_is_given_back_that_was_full_between_steps)
 	uint64_t later;
 
 	assert_true(account->debt.refundable > SEC / 4);
-	/* the process sleeps until the state is full, and then packets spend the whole burst */
+	/* the process sleeps while the state fills, and then packets spend the burst */
 	later = now + 5 * SEC;
 	entry_state(&entries[3])->empty_at = entry_state(&entries[3])->charged_at = later;
 	account->flow.expected = 0;

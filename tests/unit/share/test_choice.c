@@ -199,7 +199,7 @@ TEST(test_those_that_ask_for_most_come_first)
 static unsigned int foremost; /* key with the highest weight */
 static unsigned int another;  /* any other key */
 
-/* Keys without demand. The demand of other keys is twice the limit. */
+/* Selects which keys have no demand. Each of the other keys has twice the limit. */
 enum quiet {
 	NONE,
 	FOREMOST,
@@ -391,7 +391,7 @@ TEST(test_the_order_of_keys_goes_by_all_that_the_store_has_of_them)
 	for (size_t i = 0; i < ARRAY_SIZE(others); i++)
 		assert_true(choice_weight(1, 5, &others[i]) != weight);
 	assert_true(choice_weight(1, 6, &key) != weight);
-	/* the weight ignores the limit's number, which can differ between nodes */
+	/* the weight ignores the limit's number, because nodes can use different numbers */
 	assert_true(choice_weight(1, 5, &elsewhere) == weight);
 	assert_true(choice_weight(2, 5, &key) == weight);
 	assert_true(choice_weight(.5, 5, &key) == weight / 2);

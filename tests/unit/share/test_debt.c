@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * user/share/debt.h: charges for other nodes, compared with a plain token bucket and during charges
- * by other threads, and the decision to divide limits.
+ * user/share/debt.h: charges for other nodes, and the decision to divide limits. Compares charges
+ * with a plain token bucket, and runs them while other threads charge packets.
  */
 #include <pthread.h>
 #include "test.h"
@@ -394,7 +394,10 @@ static void *keys_run(void *data)
 	return NULL;
 }
 
-/* If a charge is undone after its entry got another key, that key does not get the credit. */
+/*
+ * A charge is undone if its entry got another key meanwhile. This key must not get the undone
+ * credit.
+ */
 TEST(test_a_key_gets_nothing_for_the_one_before)
 {
 	pthread_t thread;
@@ -431,7 +434,7 @@ static const struct {
 	struct {
 		enum event what;
 		int count;
-		bool divides; /* whether the packet path divides limits after this step */
+		bool divides; /* whether the packet path then divides limits */
 	} steps[8];
 } divisions[] = {
 	{"no division while one of three rounds gets a reply",

@@ -8,7 +8,7 @@
 
 /* A set of names in the simulated store. */
 struct set {
-	long members; /* size of the set that the store reports; -1: the store does not reply */
+	long members; /* size of the set in the store; -1: the store does not reply */
 	int counted;  /* how often the node read `members` since the last check */
 };
 

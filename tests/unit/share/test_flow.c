@@ -192,7 +192,10 @@ static const struct script scripts[] = {
 	{"`usual` is not larger after lost rounds", 2,
 	 "round, wait 1000, report 50 50, learn, usual .05"},
 
-	/* a node with demand above the rate assumes as much at others, until the second reply */
+	/*
+	 * if its demand exceeds the rate, a node assumes equal demand at other nodes until the
+	 * second reply
+	 */
 	{"assumed demand of 4 nodes; there was none, so the charge is refunded", 4,
 	 "round 0 16 0 0, pass 1 .75, report 0 16, learn, pass 1 -.75"},
 	{"nothing is assumed by a single node", 1,
@@ -259,7 +262,7 @@ static const struct script scripts[] = {
 	{"a debt of which each round repays a part does not keep a key", 4,
 	 "round, round .2 .2 3 3, round .2 .2 0 0 x64, debt, rests 1"},
 
-	/* wrong totals, and limits that are already divided by the packet path */
+	/* wrong totals; limits that the packet path divides */
 	{"while the packet path divides limits, rounds continue, but charge nothing", 4,
 	 "round .25 10 1 1 x3, owed 1.0966, forget, wait 1, forget, others 1 1, report .25 "
 	 "10, learn,"
@@ -356,7 +359,7 @@ TEST(test_what_was_not_charged_is_owed_up_to_the_cap)
 	owed = bench.flow.unsettled;
 	bench.now += 10 * MS;
 	flow_uncharged(&bench.flow, BURST, flow_step(&bench.flow, BURST, BURST, bench.now));
-	/* the failed charge was the debt plus the traffic assumed at other nodes */
+	/* the failed charge included the debt and the assumed traffic of other nodes */
 	assert_int_equal(bench.flow.unsettled, owed + bench.flow.assumed);
 	flow_uncharged(&bench.flow, BURST, -1000);
 	assert_int_equal(bench.flow.unsettled, owed + bench.flow.assumed);
@@ -391,7 +394,7 @@ TEST(test_the_books_balance)
 				     random_next(&random) % (4 * ROUND));
 			bench_learn(&bench, 4);
 			if (bench.flow.unsettled <= -(int64_t)BURST)
-				break; /* `unsettled` is at its minimum: a burst of overcharge */
+				break; /* `unsettled` has reached its minimum */
 			fades = bench.flow.unsettled - (others - bench.charged + faded);
 			if (fades < 0 || fades > credit_max(0, -bench.flow.unsettled) / 7 + 1)
 				fail_msg("run %d round %d: unsettled %lld, of which %lld new", run,
@@ -537,8 +540,8 @@ static double offered_greedy(const struct world *world, unsigned int node, doubl
 }
 
 /*
- * Demand: each node gets packets for 20 ms, once every `arg` seconds. If accounts were dropped in
- * between, each node would grant a new burst each time.
+ * Demand: each node gets packets for 20 ms, once every `arg` seconds. Between its packets, an
+ * account must not end, because a new account would grant a new burst.
  */
 static double offered_pulses(const struct world *world, unsigned int node, double at)
 {

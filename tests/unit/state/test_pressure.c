@@ -20,7 +20,7 @@ static const struct {
 	{"the largest size", 1U << 26, 1U << 27, 1, 1, 0, 1U << 26},
 };
 
-/* Returns the number of table entries in a gate for `sources` sources. */
+/* Returns the size of the table of states, in entries, in a gate for `sources` sources. */
 static uint32_t entries_of(uint32_t sources)
 {
 	const struct machine machine = {.jiffy_ns = 4000000};

@@ -14,7 +14,10 @@
 
 static struct suggest suggest;
 
-/* A stream of bursts of `size` packets every `gap` ms, from `from` ms to `to` ms. */
+/*
+ * A stream of packets. From time `from` to time `to`, it has a burst of `size` packets every `gap`.
+ * All times are in ms.
+ */
 struct stream {
 	const char *addr;
 	unsigned int size, gap, from, to;

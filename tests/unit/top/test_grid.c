@@ -38,7 +38,7 @@ TEST(test_bars)
 		assert_string_equal(bar_format(bars[i].part, text), bars[i].text);
 }
 
-/* The newest rate is on the right. The highest is '#', and a small rate is not blank. */
+/* The newest rate is on the right. The highest rate is '#'. A small rate is visible. */
 TEST(test_sparklines)
 {
 	static struct live_history history;
