@@ -8,6 +8,7 @@
 #include "capture.h"
 #include "config/config.h"
 #include "program/print_rules.h"
+#include "program/writer.h"
 #include "ends.h"
 #include "errors.h"
 
@@ -26,6 +27,7 @@ static inline const char *shown(const char *text)
 	if (text_read(text, &config))
 		fail_msg("refused:\n%s", text);
 	capture = capture_begin(stdout);
+	print_begin(stdout, false);
 	for (unsigned int i = 0; i < config.rules.count; i++)
 		print_commands(&config.rules.rules[i], config.rules.lists, NULL, "main", "");
 	config_free(&config);
@@ -65,6 +67,7 @@ static inline char *written(const struct config *config)
 static inline int differs(void *data, const struct rule *from, const struct rule *to)
 {
 	(void)data;
+	print_begin(stdout, false);
 	print_commands(from ? from : to, NULL, NULL, "main", "differs: ");
 	return -EIO;
 }

@@ -5,6 +5,7 @@
 #include "capture.h"
 #include "config/config.h"
 #include "program/print_rules.h"
+#include "program/writer.h"
 #include "keep/reconcile.h"
 #include "rules/ruleset.h"
 
@@ -26,6 +27,7 @@ static const char *shown(const struct ruleset *rules)
 {
 	struct capture capture = capture_begin(stdout);
 
+	print_begin(stdout, false);
 	for (unsigned int i = 0; i < rules->count; i++)
 		print_commands(&rules->rules[i], rules->lists, NULL, "main", "");
 	return capture_end(&capture);

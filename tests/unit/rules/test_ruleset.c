@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "capture.h"
 #include "program/print_rules.h"
+#include "program/writer.h"
 #include "ends.h"
 #include "prefix_of.h"
 #include "rules/ruleset.h"
@@ -370,6 +371,7 @@ static const char *printed(const struct rule *rule, const char *gate, const char
 {
 	struct capture capture = capture_begin(stdout);
 
+	print_begin(stdout, false);
 	print_commands(rule, NULL, NULL, gate, lead);
 	return ends_as_spans(capture_end(&capture));
 }
@@ -411,6 +413,7 @@ TEST(test_ends_of_lists_and_of_their_entries_are_printed)
 	assert_true(rule_add_list(&set.rules[0], 0, until_after(3600 * SEC_NS)));
 	assert_true(rule_add_list(&set.rules[2], 1, until_after(3 * 3600 * SEC_NS)));
 	capture = capture_begin(stdout);
+	print_begin(stdout, false);
 	for (unsigned int i = 0; i < set.count; i++)
 		print_commands(&set.rules[i], set.lists, &shown, "main", "");
 	assert_string_equal(ends_as_spans(capture_end(&capture)),
