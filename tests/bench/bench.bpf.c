@@ -171,7 +171,7 @@ struct naive_bucket {
 	struct sl_cell dropped;
 };
 
-/* In cases with many sources, struct sized_map (behind.h) sets the number of entries. */
+/* A case with many sources changes max_entries by struct sized_map (behind.h). */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_PERCPU_HASH);
 	__uint(max_entries, HOT_SOURCES);
@@ -236,7 +236,7 @@ static __always_inline int source_vary4(struct xdp_md *ctx, bool is_walk)
 	return XDP_ABORTED;
 }
 
-/* Writes a source in a random or the next IPv6 /64, and runs the program under test. */
+/* Writes the next source, or a random source, in an IPv6 /64. Then runs the program under test. */
 static __always_inline int source_vary6(struct xdp_md *ctx, bool is_walk)
 {
 	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;

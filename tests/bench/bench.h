@@ -13,7 +13,7 @@
 
 #define ROUNDS_MAX 31
 
-/* Programs under test. The programs from ON_SLUICE on are filters of gates. */
+/* Programs under test. ON_SLUICE and all programs after it are filters of a gate. */
 enum subject {
 	ON_EMPTY,
 	ON_PARSE,
@@ -99,11 +99,12 @@ int subjects_make(void);
 void subjects_free(void);
 
 /*
- * Returns the fd of the program to run for a case, which changes sources if `source` is a prefix.
+ * Returns the fd of the program to run for a case. If `source` is a prefix, the program changes the
+ * source of each packet.
  */
 int subject_program(const struct bench_case *bench, const struct sl_prefix *source);
 
-/* If the gate knows all sources of a case, sends a packet from each, so that none is evicted. */
+/* Keeps the sources of a case from eviction by a packet from each of them. */
 int subject_refresh(const struct bench_case *bench);
 
 /*

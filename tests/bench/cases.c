@@ -11,7 +11,7 @@
 #define AMPLE_WINDOW .window = "1000000000 per 1s"
 #define AMPLE_SHAPE  .shape = "200mpps"
 
-/* A limit whose burst is too small for slices: each packet is charged to the state. */
+/* A limit without per-CPU slices, because its burst is small. */
 #define AMPLE_EXACT .rate = "200mpps", .burst = "30"
 
 /* A limit that users would set. It refuses most packets of a source at full speed. */
@@ -32,7 +32,7 @@
 #define SENT	  .subject = ON_EGRESS, .essential = true, .expect = EXPECT_PASS
 #define UNKNOWN	  .subject = ON_SLUICE, .essential = true, .expect = EXPECT_ANY, .target = 1.10
 
-/* Compare with the textbook limiter with equally many sources, which has cache misses too. */
+/* Compare with the textbook limiter with the same number of sources. */
 #define BESIDE_64K .against = "naive_64k"
 #define BESIDE_1M  .against = "naive_1m"
 

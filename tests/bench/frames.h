@@ -12,7 +12,7 @@ struct frame {
 /* The sources in a prefix. Their addresses differ in all bits from prefix.bits up to `end`. */
 struct sources {
 	struct sl_prefix prefix;
-	unsigned int end; /* number of the bit after the last bit that differs, from 0 */
+	unsigned int end; /* the addresses differ in bits prefix.bits to end - 1 */
 };
 
 /*

@@ -16,7 +16,10 @@
 #define PREFIXES4 60 /* policies of IPv4 prefixes, /16 to /24 */
 #define PREFIXES6 40 /* policies of IPv6 prefixes, /32 to /48 */
 
-/* A jiffy in the far future: until then, the gate assumes that a process reads map `events`. */
+/*
+ * Expiry of the reader's lease on map `events`, in jiffies. It never passes, so records are
+ * written.
+ */
 #define LEASE_FOREVER (1ULL << 62)
 
 static const struct bench_limit usual = {.rate = "10kpps", .burst = "1000"};

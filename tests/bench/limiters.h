@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Rate limiters of other software, set up by the commands that their users would write. Each
- * limiter sees a packet as early as it can. A packet that passes a limiter becomes an skb. A chain
- * of nftables after all limiters counts and drops it.
+ * Rate limiters to compare with Sluice, set up as their users would. A packet that passes a limiter
+ * becomes an skb. An nftables chain then counts and drops it.
  */
 #ifndef SLUICE_BENCH_LIMITERS_H
 #define SLUICE_BENCH_LIMITERS_H

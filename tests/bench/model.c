@@ -22,7 +22,7 @@
 #define SECONDS	 0.5
 #define MODEL_NS ((uint64_t)(SECONDS * 1e9))
 
-/* Borrowing a slice moves the state's cache line to this CPU twice, to be read and written. */
+/* Borrowing a slice moves the state's cache line to this CPU twice: for a read and for a write. */
 #define TRANSFERS_PER_DRAW 2
 
 /* Assumed ns to move a cache line between CPUs: 50 within a socket, 100 to 200 between sockets. */

@@ -16,8 +16,8 @@ struct work {
 };
 
 /*
- * Packets per source before the first round. With 4 per source, from random sources, 98 % of a
- * million sources are known.
+ * Warm-up packets per source. After 4 packets per source on average, 98 % of a million random
+ * sources are known.
  */
 #define PACKETS_TO_KNOW 4
 

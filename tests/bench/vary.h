@@ -22,8 +22,8 @@
 #define FRAME_SIZE (IPV6_PAYLOAD + sizeof(struct vary))
 
 /*
- * Determines the next source: `base`, in which the bits of `mask` are replaced. Both are in network
- * byte order.
+ * Determines the next source: `base`, with the bits of `mask` replaced. `base` and `mask` are in
+ * network byte order.
  */
 struct vary {
 	__u64 state; /* number of the next source, or state of the random numbers, never 0 */

@@ -21,8 +21,8 @@
 #define KNOWN_PASS 0.05
 
 /*
- * Sources of the packets. If they are many, each sends only a few packets per second. So their
- * limits are even lower, and nearly all packets are refused. hashlimit has at most 1048576 buckets.
+ * Sources of the packets. With many sources, each source sends few packets per second, so its limit
+ * is lower. Nearly all packets are refused. hashlimit has at most 1048576 buckets.
  */
 static const struct {
 	const char *name;
@@ -129,7 +129,7 @@ static uint64_t passed_take(void)
 	return has_end ? shell_number(end_take) : 0;
 }
 
-/* Adds a remark if the limiter saw less than all packets, because a full queue dropped the rest. */
+/* Adds a remark if the limiter did not see all packets. A full queue dropped the rest. */
 static void seen_check(const struct limiter *limiter, struct veth_result *result, uint64_t sent,
 		       uint64_t passed)
 {

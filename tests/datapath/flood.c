@@ -65,7 +65,7 @@ static bool flood_goes_on(const struct flood *flood)
 	return flood->sent < flood->count || clock_ns() < flood->until_ns;
 }
 
-/* A flood's thread uses no cmocka assertions, because these can only fail in the test's thread. */
+/* Runs in its own thread, so it cannot use cmocka assertions. */
 static void *flood_run(void *data)
 {
 	struct flood *flood = data;

@@ -413,8 +413,8 @@ bool rig_run_merged(struct rig *rig, const char *source, uint32_t packets)
 }
 
 /*
- * Makes one system call per packet to see each verdict. On XDP, `repeat` would not be faster,
- * because the kernel waits for two grace periods in either case.
+ * Makes one system call per packet, because a call returns only one verdict. A call with `repeat`
+ * would not be faster on XDP, because each call waits for two RCU grace periods.
  */
 uint64_t rig_send(struct rig *rig, enum hook hook, const struct frame *frame, uint64_t count)
 {

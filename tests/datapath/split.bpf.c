@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Makes frames whose linear part ends within the headers. BPF_PROG_TEST_RUN splits a long frame
- * into several buffers; the length of the linear part depends on the kernel. This program removes
- * bytes from the front, and passes the frame to the program under test.
+ * Makes frames whose linear part ends within the headers. The length of the linear part depends on
+ * the kernel, so this program removes bytes from the front of the frame. Then it calls the program
+ * under test.
  */
 #include "sluice.h"
 #include <bpf/bpf_helpers.h>

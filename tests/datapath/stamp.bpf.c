@@ -18,7 +18,7 @@ struct {
 	__type(value, __u32);
 } programs SEC(".maps");
 
-/* Returns TC_ACT_REDIRECT (7), which sluice never returns, if the time cannot be set. */
+/* Returns TC_ACT_REDIRECT (7) if the time cannot be set. sluice never returns this value. */
 SEC("tc")
 int stamp(struct __sk_buff *skb)
 {

@@ -57,7 +57,7 @@ static const struct length_case length_cases[] = {
 	{"rate 10pps burst 20 per 32/128 action block 1s", 20, SEC, 10},
 };
 
-/* Checks that no packet passes during a block, and that then as many pass as have refilled. */
+/* Checks that no packet passes during a block. Afterwards, the credit that has refilled passes. */
 static void length_check(struct rig *rig, const struct length_case *it, const char *source,
 			 bool insist)
 {

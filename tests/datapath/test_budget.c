@@ -52,7 +52,7 @@ static uint64_t bucket_passes(const struct sl_limit *budget, uint64_t cost, uint
 	return passes;
 }
 
-/* Checks that a budget without slices is exact. With slices, credit left in them may be missing. */
+/* Checks that a budget is exact. If it has slices, credit left in them can be missing. */
 static void exact_check(struct rig *rig, const struct exact_case *it)
 {
 	static const char *const nets[] = {"0.0.0.0/0", "::/0"};
@@ -71,7 +71,10 @@ static void exact_check(struct rig *rig, const struct exact_case *it)
 	cost = credit_cost(budget, 1, marches[0].frame.size);
 	slack = budget->slice ? credit_slices(budget) / cost + 1 : 0;
 	for (int step = 0; step < 150; step++) {
-		/* wait at least a jiffy if refusals can be cached until a jiffy ends */
+		/*
+		 * a cached refusal ends with the jiffy, so wait at least a jiffy if refusals are
+		 * cached
+		 */
 		uint64_t ticks =
 			rand() % (budget->burst / 5) + (budget->refuse_by_jiffy ? JIFFY : 0);
 		uint64_t count = rand() % (budget->burst / cost * 2 + 2);
@@ -95,7 +98,7 @@ static void exact_check(struct rig *rig, const struct exact_case *it)
 	rig_run_on(rig, 0);
 }
 
-/* A budget by packets or by bits is exact for both families together, over all CPUs. */
+/* A budget is exact over both families and all CPUs together. */
 TEST(test_exact)
 {
 	struct rig *rig = budget_rig(state);
@@ -113,7 +116,7 @@ TEST(test_exact)
 #define SPEED_NS      1000000000ULL
 #define PACKETS_LEAST 1000000 /* least packets per CPU, even if a thread starts late */
 
-/* Returns the time from the start of the first sender to the end of the last sender. */
+/* Returns the time from the first packet to the last packet of all floods. */
 static uint64_t floods_lasted(const struct flood *floods, unsigned int count)
 {
 	uint64_t begin = floods[0].begin, end = floods[0].end;
@@ -219,7 +222,7 @@ TEST(test_charges_go_back)
 	rig_check_counted(rig);
 }
 
-/* A limit that observes counts only packets that the other limits and the budget pass. */
+/* If another limit or the budget drops a packet, an observing limit does not count it. */
 TEST(test_observed_behind)
 {
 	struct rig *rig = budget_rig(state);

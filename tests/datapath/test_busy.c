@@ -11,7 +11,7 @@
 
 static const char *const sources[SL_FAMILIES] = {"192.0.2.1", "2001:db8::1"};
 
-/* Returns a rig with one limit of BURST packets, and with a budget unless `budget` is 0. */
+/* Returns a rig with a limit of BURST packets. Adds a budget if `budget` is not 0. */
 static struct rig *busy_begin(void **state, uint64_t budget)
 {
 	struct rig *rig = rig_begin(state);

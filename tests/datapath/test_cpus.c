@@ -18,7 +18,7 @@
 #define THREADS	 100
 #define ATTEMPTS 5 /* several, because other processes may use the CPUs */
 
-/* Sends the first packet of a source. Returns when it was judged, in ticks, from the state. */
+/* Sends the first packet of a source. Returns its time in ticks, read from the source's state. */
 static uint64_t first_packet(const struct rig *rig, int prog, const struct frame *frame)
 {
 	LIBBPF_OPTS(bpf_test_run_opts, opts, .data_in = frame->bytes, .data_size_in = frame->size,
@@ -135,7 +135,10 @@ static struct result speed_measure(struct rig *rig, const struct shipped *shippe
 
 	flood_all_cpus(floods, rig, &like);
 	if (it->hook == HOOK_XDP) {
-		/* XDP waits for grace periods before it sends, so send the last packets on TC */
+		/*
+		 * on XDP, a test run first waits for RCU grace periods, so the last packets are
+		 * sent on TC
+		 */
 		like.prog = shipped->prog[HOOK_INGRESS];
 		like.chunk = like.count = CHUNK;
 		like.first = true;

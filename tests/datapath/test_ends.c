@@ -74,7 +74,7 @@ static void end_check(struct rig *rig, const struct end_case *it, enum sl_access
 		      uint64_t lead, bool heard_at_once)
 {
 	bool allowed = list == SL_ACCESS_ALLOW;
-	unsigned int late = lead % 2; /* 1: the kernel counts each jiffy one jiffy late */
+	unsigned int late = lead % 2; /* 1: jiffies increase one jiffy late */
 	uint32_t until;
 
 	rig_empty(rig);
@@ -256,7 +256,10 @@ TEST(test_over_for_good)
 	rig_check_counted(rig);
 }
 
-/* A /64 stays split while a longer prefix in it has a rule, even if that rule has expired. */
+/*
+ * A /64 stays split until its last rule longer than /64 is removed. The expiry of the rule does not
+ * change this.
+ */
 TEST(test_ends_within_a_64)
 {
 	struct rig *rig = rig_begin(state);

@@ -70,7 +70,7 @@ TEST(test_fresh_burst)
 		      "3 mpps, XDP and TC\n");
 }
 
-/* Two CPUs send by turns. Neither can spend the credit in the other CPU's slice. */
+/* A CPU cannot spend credit in the slice of another CPU. */
 TEST(test_fresh_burst_of_two_cpus)
 {
 	struct rig *rig = rig_begin(state);
@@ -372,7 +372,7 @@ TEST(test_bit_rates)
 
 /* --- Merged packets ------------------------------------------------------------------------- */
 
-/* In buffers of 45 TCP packets merged by GRO, packets pass exactly at the limit's rate. */
+/* Packets that GRO has merged, up to 45 per buffer, pass exactly at the limit's rate. */
 TEST(test_merged_packets_get_their_rate)
 {
 	static const struct {
@@ -398,7 +398,7 @@ TEST(test_merged_packets_get_their_rate)
 			passed += rig_run_merged(rig, "192.0.2.1", cases[i].packets);
 			rig_clock_forward(rig, 4 * MS + 1);
 		}
-		/* at the end, credit for a part of a packet may be left; a full state gains none */
+		/* less than one packet of credit can be left; a full state gains no credit */
 		assert_in_range(passed * cost, cases[i].seconds * SEC * 98 / 100 - cost,
 				cases[i].seconds * SEC + cost);
 	}

@@ -11,7 +11,10 @@
 
 #define FLIPS 200
 
-/* While a rate alternates between two values, one of them judges each packet, and levels stay. */
+/*
+ * While commands alternate between two rates, each packet is judged by one of the rates, and levels
+ * stay.
+ */
 TEST(test_flips_under_fire)
 {
 	struct rig *rig = rig_begin(state);
@@ -157,7 +160,7 @@ static void fire_check(const struct rig *rig, const struct flood *floods)
 	assert_int_equal(passed[TARGET_LIMITED], LIMITED_BURST);
 }
 
-/* Changes alternate between two rulesets. No packet is judged by a mixture of them. */
+/* Commands alternate between two rulesets. Each packet is judged by one of the two. */
 TEST(test_swaps_under_fire)
 {
 	struct rig *rig = rig_begin(state);

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Tests of policies that inherit limits. An inherited limit uses the states of its original. */
+/*
+ * Tests of policies that inherit limits. A policy and its parent share the states of an inherited
+ * limit.
+ */
 #include "rig.h"
 
 #include <errno.h>
@@ -178,7 +181,7 @@ TEST(test_what_an_heir_has)
 
 /* --- The same limit ------------------------------------------------------------------------- */
 
-/* If sources have the same key, they share a state, even if different policies apply to them. */
+/* A policy and its parent share the state of a key under an inherited limit. */
 TEST(test_heir_and_parent_share_a_state)
 {
 	struct rig *rig = rig_begin(state);
@@ -196,7 +199,10 @@ TEST(test_heir_and_parent_share_a_state)
 	rig_check_tidy(rig, 3);
 }
 
-/* A source keeps its level if a policy is added or removed between its policy and the origin's. */
+/*
+ * A source keeps its level under an inherited limit if a policy between heir and origin is added or
+ * removed.
+ */
 TEST(test_levels_stay)
 {
 	struct rig *rig = rig_begin(state);
@@ -250,7 +256,9 @@ TEST(test_a_change_reaches_heirs)
 	}
 }
 
-/* If a limit gets the slot of another limit, it spends none of the credit in that slot's slices. */
+/*
+ * A limit spends only credit that it has borrowed itself, even if it reuses another limit's slot.
+ */
 TEST(test_slices_stay_with_their_limits)
 {
 	struct rig *rig = rig_begin(state);

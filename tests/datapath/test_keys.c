@@ -224,7 +224,6 @@ TEST(test_whole_addresses_exactly)
 	rig_check_counted(rig);
 }
 
-/* A rule for one link-local address does not affect the buckets of others. */
 TEST(test_rules_of_whole_addresses)
 {
 	struct rig *rig = rig_begin(state);

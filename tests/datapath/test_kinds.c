@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Tests of every kind of limit in the packet path: on any hook and CPU, and at full speed. Verdicts
- * are compared with the reports of `sluice check`. tests/unit/include/test_kinds.c proves the rest.
+ * Tests of every kind of limit in the packet path, on any hook and CPU. `sluice check` predicts
+ * each verdict.
  */
 #include "rig.h"
 
@@ -47,7 +47,7 @@ static enum sl_reason refusal_of(enum sl_kind kind)
 	return kind == SL_SHAPE ? SL_DROP_OVER_HORIZON : SL_DROP_OVER_LIMIT;
 }
 
-/* Sets the limit. The clock is at a random time within a jiffy and within a sub-window. */
+/* Sets the limit. Moves the clock to a random time. */
 static void begin_with(struct rig *rig, const struct kind_case *it)
 {
 	rig_empty(rig);
@@ -101,14 +101,13 @@ TEST(test_full_bucket_allows_capacity)
 		}
 }
 
-/* If all CPUs send at full speed with one new key, no more packets pass than the limit allows. */
 TEST(test_concurrent_allow_grants_at_most_capacity)
 {
 	static const struct {
 		const char *words;
 		enum hook hook;
 		uint64_t least, most; /* bounds of packets that pass at once */
-		uint64_t pps;	      /* packets per second that refill during the test */
+		uint64_t pps;	      /* credit that refills, in packets per second */
 	} cases[] = {
 		{"rate 1/h burst 1000", HOOK_INGRESS, 1000 - 1000 / 16, 1000, 0},
 		{"window 1000 per 10h", HOOK_INGRESS, 1000, 1000, 0},

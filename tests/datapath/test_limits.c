@@ -49,9 +49,11 @@ static const char *const sources[] = {"192.0.2.1", "2001:db8::1"};
 
 struct refund_case {
 	const char *name;
-	/* arguments of `sluice set`: limit `all` matches every packet; another limit drops UDP */
+	/*
+	 * arguments of `sluice set`; limit `all` matches all packets, and another limit drops UDP
+	 */
 	const char *limits[4];
-	uint64_t burst; /* packets of another protocol that pass, sent after the UDP packets */
+	uint64_t burst; /* number of packets of another protocol that pass after the UDP packets */
 	bool slices;
 	unsigned int udp; /* UDP packets that pass */
 };
@@ -165,7 +167,10 @@ TEST(test_observe_passes_and_counts)
 
 /* --- Starting empty ------------------------------------------------------------------------- */
 
-/* With `start share`, a new source gets a part of the burst, and other sources keep their level. */
+/*
+ * With `start share`, a new source starts with a part of the burst. Sources with a state keep their
+ * level.
+ */
 TEST(test_start_share)
 {
 	struct rig *rig = rig_begin(state);

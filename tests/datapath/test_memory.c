@@ -96,8 +96,8 @@ TEST(test_floods_are_met_alike_on_any_machine)
 #define CROWD 20000
 
 /*
- * Sends three packets from each source, one more than its burst. The table has far fewer entries
- * than there are sources, but they send so slowly that no flood begins.
+ * Sends three packets from each of CROWD sources, whose burst is two packets. The table has far
+ * fewer entries. The packets arrive so slowly that no flood begins.
  */
 static void send_flood(struct rig *rig, enum sl_family family)
 {
@@ -178,7 +178,9 @@ static uint64_t hammers_run(struct rig *rig, const struct hammer_case *it)
 	return sent;
 }
 
-/* Returns a rig in which no flood begins: new sources get no state only if their sets are full. */
+/*
+ * Returns a rig that never detects a flood. A new source gets no state only if its sets are full.
+ */
 static struct rig *hammer_rig(const struct hammer_case *it)
 {
 	struct gate_sizes sizes = {.sources = it->sources, .buckets = it->buckets};
@@ -277,7 +279,7 @@ TEST(test_a_table_at_full_speed)
 		{1, 4096, false, 0}, {1, 4096, true, 20}, {1, 1, false, 0},
 		{1, 1, true, 20},    {64, 64, true, 0},	  {64, 64, false, 20},
 	};
-	/* no insertion fails in a table with room for all keys, even if CPUs insert the same key */
+	/* this table has room for all keys, so no insertion fails */
 	static const struct hammer_case roomy = {4096, 4096, true, 0};
 	struct rig *rig = rig_begin(state);
 	uint64_t refused = 0;

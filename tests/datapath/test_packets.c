@@ -48,7 +48,7 @@ static void assert_counted(const struct rig *rig, const struct counts *before, c
 
 /* --- Frames of each kind -------------------------------------------------------------------- */
 
-/* Returns whether BPF_PROG_TEST_RUN refuses a frame: on TC, if its IP header is incomplete. */
+/* Returns whether BPF_PROG_TEST_RUN refuses a frame. On TC, it requires a complete IP header. */
 static bool is_refused_by_kernel(enum hook hook, const struct wire_frame *it, uint32_t size)
 {
 	bool ipv4 = it->bytes[12] == 0x08 && it->bytes[13] == 0x00;
@@ -105,7 +105,7 @@ TEST(test_each_frame_is_counted_by_its_reason)
 	rig_check_counted(rig);
 }
 
-/* A source's limit applies to frames of all kinds, which all spend the same burst. */
+/* Frames of all kinds spend the same burst of their source. */
 TEST(test_no_frame_evades_its_limit)
 {
 	struct rig *rig = rig_begin(state);

@@ -378,7 +378,9 @@ TEST(test_a_refusal_is_examined_once_in_a_jiffy)
 	ring_close(&ring);
 }
 
-/* In one jiffy, one source may exceed a limit of several keys. */
+/*
+ * A record is written for each key that crosses its limit, even if the keys belong to one source.
+ */
 TEST(test_each_key_of_a_source_crosses_its_limit)
 {
 	static const struct {
@@ -404,7 +406,7 @@ TEST(test_each_key_of_a_source_crosses_its_limit)
 	}
 }
 
-/* Fills all ways of map `offenders` with other keys, which were last refused `ago` SECONDs ago. */
+/* Fills map `offenders` with other keys, whose last refusal was `ago` SECONDs ago. */
 static void offenders_fill(struct rig *rig, uint32_t ago)
 {
 	uint64_t ns = *rig->clock_jiffies * rig->gate.machine.jiffy_ns;
@@ -648,7 +650,7 @@ TEST(test_shipped_programs_record_until_the_lease_ends)
 
 		rig_send_batch_through(rig, shipped.prog[HOOK_INGRESS], &frame, 5);
 		assert_int_equal(crossings_read(ring), !i);
-		/* jiffies_now() may be a hundredth of a second ahead of the kernel */
+		/* jiffies_now() can be 10 ms ahead of the kernel */
 		rig->gate.state->lease_until = jiffies_now() - 10;
 	}
 	shipped_free(&shipped);

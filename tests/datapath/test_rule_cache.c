@@ -325,7 +325,7 @@ TEST(test_shared_places)
 	rig_check_counted(rig);
 }
 
-/* If the rule that decides will expire, its result is not cached, in any kind of aggregate. */
+/* The verdict of a rule with an expiry is not cached. */
 TEST(test_ends)
 {
 	static const struct {

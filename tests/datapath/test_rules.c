@@ -101,7 +101,7 @@ TEST(test_delete_falls_back)
 	rig_check_counted(rig);
 }
 
-/* If a rule does not exist, deleting it does not delete the rule that covers its prefix. */
+/* Deleting a rule that does not exist does not delete the rule of a shorter prefix. */
 TEST(test_delete_what_is_not_there)
 {
 	struct rig *rig = rig_begin(state);
@@ -117,7 +117,7 @@ TEST(test_delete_what_is_not_there)
 
 /* --- A reader's copies ---------------------------------------------------------------------- */
 
-/* Opens the gate as a member of the gate's group does: only to read, with copies of maps. */
+/* Opens the gate read-only, with copies of maps, like a member of the gate's group. */
 static struct gate reader_of(const struct gate *gate)
 {
 	struct gate reader = GATE_CLOSED;
@@ -144,7 +144,7 @@ static void check_same_rules(const struct gate *gate, const struct gate *reader)
 	ruleset_free(&seen);
 }
 
-/* A reader sees each change, also if a new policy reuses the memory of a deleted one. */
+/* A reader sees each change. */
 TEST(test_a_reader_sees_each_change)
 {
 	struct rig *rig = rig_begin(state);

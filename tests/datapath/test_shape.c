@@ -85,7 +85,7 @@ static void next_jiffy(struct rig *rig)
 	rig_clock_forward(rig, 1);
 }
 
-/* The time between two departures is the cost of the first packet, for any size, CPU and time. */
+/* The time between two departures is the cost of the first packet. */
 TEST(test_departures_are_their_costs_apart)
 {
 	static const struct {
@@ -282,7 +282,7 @@ TEST(test_a_departure_stays_without_a_shape)
 	stamp_bpf__destroy(stamper.skel);
 }
 
-/* A packet's timestamp that fq would not accept as a departure time is replaced. */
+/* If fq would not accept the timestamp of a packet as a departure time, sluice replaces it. */
 TEST(test_a_time_of_no_clock_is_replaced)
 {
 	struct rig *rig = rig_begin(state);
@@ -353,7 +353,7 @@ TEST(test_a_drop_takes_no_slot_and_a_refusal_no_credit)
 	rig_check_counted(rig);
 }
 
-/* A shape does not delay packets of a source without a state. The budget, if any, is charged. */
+/* A limit that shapes does not delay packets of a source without a state. */
 TEST(test_newcomers_are_not_shaped)
 {
 	struct rig *rig = rig_begin(state);

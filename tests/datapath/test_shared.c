@@ -97,8 +97,8 @@ static uint64_t offer(struct rig *rig, enum hook hook, const struct frame *frame
 }
 
 /*
- * Waits until no CPU has a valid slice or cached refusal. Then sends a packet, whose charge adds
- * all earlier packets to the state's counters.
+ * Moves the clock until no CPU has a valid slice or cached refusal. Then sends a packet. Its charge
+ * adds all pending counts to the state.
  */
 static uint64_t settle(struct rig *rig, enum hook hook, const struct frame *frame,
 		       const struct sl_limit *limit)
@@ -180,7 +180,7 @@ TEST(test_a_source_within_its_limit_is_refused_nothing)
 		     (uint64_t)entry.count.shared.taken << limit->unit_shift);
 }
 
-/* The counters wrap at 32 bits. A reader that computes differences still gets right sums. */
+/* A reader that subtracts 32-bit counters gets correct sums after the counters wrap. */
 TEST(test_counters_wrap)
 {
 	static const uint32_t begins[][2] = {
@@ -264,7 +264,7 @@ struct two {
 	bool first_is_met;	    /* whether the first limit matches the packets */
 };
 
-/* The second limit refuses most packets. The first limit passes all, or matches none. */
+/* Pairs of limits. The second limit refuses most packets. The first limit refuses no packet. */
 static const struct two twos[] = {
 	{"name a rate 100kpps burst 10000 shared yes", "name b rate 1kpps burst 100 shared yes",
 	 true},
@@ -404,7 +404,10 @@ static void must_be_near(const char *words, const char *when, double part, doubl
 		fail_msg("%s: %s: %.4f of the rate, not %.4f", words, when, part, wanted);
 }
 
-/* If `sluice share` has stopped, each node divides shared limits from `divide_at` on. */
+/*
+ * After `sluice share` has stopped, a node divides shared limits by the number of nodes. The
+ * division begins at `divide_at`.
+ */
 TEST(test_a_limit_is_divided_from_a_moment_on)
 {
 	struct frame frame = frame_from(SOURCE, FRAME_LEAST);

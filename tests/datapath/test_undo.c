@@ -173,7 +173,9 @@ static void cut_off_check(struct rig *rig, const struct change *change, unsigned
 	}
 	rig_set(rig, "198.51.100.0/24", "1/h", "10");
 	rig_check_tidy(rig, 1 + (seen ? change->rules : base));
-	/* the recovery keeps levels: a source that has sent packets has no credit left */
+	/*
+	 * each source had spent its credit before the change, and the recovery must keep its level
+	 */
 	for (const struct edit *edit = change->edits; edit->prefix; edit++) {
 		uint64_t more = rig_burst_of(rig, edit->source);
 
@@ -182,7 +184,10 @@ static void cut_off_check(struct rig *rig, const struct change *change, unsigned
 	check_counted(rig, change, stop);
 }
 
-/* Kills a change at each of its system calls. heirs: whether policies inherit (heirs_add()). */
+/*
+ * Kills a change before and after each of its system calls. If `heirs`, some policies inherit
+ * limits.
+ */
 static void cut_off_everywhere(struct rig *rig, const struct change *change, bool heirs)
 {
 	unsigned int base = BASE_RULES + (heirs ? HEIRS : 0);
@@ -192,7 +197,7 @@ static void cut_off_everywhere(struct rig *rig, const struct change *change, boo
 		base_rules(rig);
 		if (heirs)
 			heirs_add(rig);
-		/* give sources states, whose levels a recovery must not change */
+		/* add states of sources, whose levels a recovery must keep */
 		rig_burst_of(rig, "192.0.2.99");
 		rig_burst_of(rig, "10.0.0.99");
 		cut = rig_change_cut_off(rig, change_rules(change), stop);
@@ -205,7 +210,8 @@ static void cut_off_everywhere(struct rig *rig, const struct change *change, boo
 }
 
 /*
- * Returns the rules before or after a change that gives a list another index, and removes a list.
+ * Returns the rules before or after the change. The change renumbers one list and removes another
+ * list.
  */
 static struct ruleset lists_rules(bool after)
 {

@@ -17,7 +17,7 @@ from lab import FILTER_MAC, PINS, SLUICE, TRAFFIC, frame, inside, run, run_sluic
 from store_lab import FIRST_PORT, StoreLab
 
 SOURCE = "192.0.2.7"
-# Messages of `sluice share`: when the store stops replying, and when it replies again.
+# `sluice share` logs these messages when the store stops replying and when it replies again.
 AWAY, BACK_AGAIN = "the store does not answer", "the store answers again"
 
 
@@ -156,9 +156,9 @@ class Cluster:
 
 
 class Run:
-    """Sends packets for some seconds and counts the packets that pass. The function offered(node,
-    seconds) returns the packet rate to a node at that second, as a multiple of the limit's rate.
-    `events` maps seconds since the start to functions, which are called then."""
+    """Sends packets for some seconds and counts passed packets. offered(node, second) is the packet
+    rate to a node, as a multiple of the limit's rate. `events` is a list of (second, function to
+    call)."""
 
     def __init__(self, cluster, seconds, offered, events=None, source=SOURCE):
         self.rate = cluster.rate

@@ -36,8 +36,8 @@ def start(words, err="/dev/null"):
 
 
 def run_interrupted(words, stops, call, err="/dev/null"):
-    """Runs sluice until it exits, and calls `call` at ptrace stop number `stops`. If `stops` is a
-    function, calls `call` at each stop for which stops(pid) is true. Returns the exit status."""
+    """Runs sluice until it exits. Calls `call` at ptrace stop `stops`, or at each stop for which
+    stops(pid) is true. Returns the exit status."""
     pid = start(words, err)
     _, status = os.waitpid(pid, 0)
     seen = 0
@@ -69,8 +69,8 @@ def count_bpf_calls(words):
 
 
 def run_stops(words, stops=None, steps=0, until=None):
-    """Kills sluice `steps` instructions after ptrace stop number `stops`, or at the first stop at
-    which until() is true. Without `stops` and `until`, sluice must succeed. Returns the number of
+    """Runs sluice and kills it `steps` instructions after ptrace stop `stops`, or at the first stop
+    for which until() is true. Without these arguments, sluice must succeed. Returns the number of
     stops."""
     pid = start(words)
     _, status = os.waitpid(pid, 0)

@@ -32,7 +32,7 @@ MAPS = ["gate", "hosts4", "hosts6", "prefixes", "splits", "lists", "policies", "
         "offenders", "secret"]
 # These maps contain the hash secret, hashed addresses or packets. Readers of a gate cannot open them.
 PRIVATE = {"secret", "sets", "in_use", "sketches", "host_cache", "events", "offenders"}
-# The first maps in MAPS contain sources and rules. The maps after them are arrays of fixed size.
+# Maps of sources and rules. The other MAPS are arrays of fixed size.
 LISTED = MAPS[:MAPS.index("admission")]
 
 SENDER_MAC, FILTER_MAC = "02:00:00:00:00:01", "02:00:00:00:00:02"
@@ -246,7 +246,7 @@ class Datagrams:
 
 
 def ask_for_stamps(receiver):
-    """Enables receive timestamps, which at first can be the time of the read instead."""
+    """Enables receive timestamps. The first timestamps can be the time of the read."""
     receiver.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
 
 
@@ -397,7 +397,7 @@ class Lab:
         return self.sluice("apply", "-", input=text, **options)
 
     def snapshot(self):
-        """Returns what a refused command must not change: rules, counters, attachments, pins."""
+        """Returns rules, counters, attachments and pins. A refused command changes none of them."""
         return self.rules(), self.json("stats"), self.attachments(), sorted(os.listdir(self.pins()))
 
     def expect(self, passed, dropped, gate=None):

@@ -99,9 +99,9 @@ class Client:
         return json.loads(line)
 
     def round(self, *items):
-        """Runs a round of the client. Each item is (key, amount for counter `taken`, amount for
-        `asked`). The result has for each item whether the store replied, whether the client sent
-        it, and the totals `taken` and `asked`."""
+        """Runs a round of the client. An item is (key, increment of `taken`, increment of `asked`).
+        Each item of the result is (whether the store replied, whether the client sent, total
+        `taken`, total `asked`)."""
         return self.ask("round", *(word for item in items for word in item))
 
     def totals(self, *items):

@@ -104,8 +104,8 @@ class Terminal:
         return self
 
     def __exit__(self, *_):
-        # With SIGHUP, a terminal that closes sends SIGCONT. That can cancel the SIGSTOP by which the
-        # leak check of the sanitizers stops the process, which then waits for the stop forever.
+        # A terminal that closes sends SIGHUP and SIGCONT. SIGCONT can cancel the SIGSTOP by which
+        # the leak check of the sanitizers stops the process. The leak check then waits forever.
         process = self.in_foreground()
         if process:
             with contextlib.suppress(ProcessLookupError):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""`sluice share` enforces one limit on the packets of several nodes. The bounds are wide enough for
-a busy machine; `make check-cluster` runs longer, with more nodes and narrower bounds."""
+"""Tests of `sluice share`, which enforces one limit on several nodes. The bounds suit a busy
+machine. `make check-cluster` has more nodes and narrower bounds."""
 
 import json
 import os
@@ -282,7 +282,7 @@ def test_a_process_that_was_killed_is_started_again_as_it_was(cluster):
 
 @pytest.mark.parametrize("number, there, left", [
     (signal.SIGKILL, [".share", ".share.json"], []),
-    # A stopped process keeps its lock, so another process must not delete its files.
+    # A stopped process still holds its lock, so its files must stay.
     (signal.SIGSTOP, [".share", ".share.json"], [".share", ".share.json"]),
     (signal.SIGTERM, [], [])])
 def test_what_a_process_leaves_goes_with_the_gate(cluster, number, there, left):

@@ -84,7 +84,7 @@ def test_options_before_and_after_the_command(lab):
     ("set default window 1000 per 1min", "groups per match", "window"), ("set default action block 10s", "escalate rate start", ""),
     ("set default action block 10s escalate 2", "max rate start", "")])
 def test_values_of_several_words(typed, there, absent):
-    """If a value can have another word, completion offers the word and the next keywords."""
+    """After a word of a value, completion offers more words of the value and the next keywords."""
     found = set(offered(*typed.split(), ""))
     assert set(there.split()) <= found and not set(absent.split()) & found
 
@@ -100,7 +100,7 @@ def test_all_that_is_offered(typed, words):
     assert offered("") == [command["name"] for command in tables()]
 
 
-# Maps arguments of `set` to the keywords that completion must not offer after these arguments.
+# Keywords of `set` that completion must not offer after these arguments.
 KINDS = {
     "rate 5pps": {"window", "groups", "shape", "horizon"}, "burst 5": {"window", "groups", "shape", "horizon"},
     "window 5 per 1s": {"rate", "burst", "shape", "horizon", "shared"},
@@ -162,7 +162,7 @@ def test_bash_asks_the_command(lab):
     assert in_bash(f"sluice -g {lab.gate} deny 1.2.3.4 as a:b") == []
     lab.attach("in0")
     lab.sluice("deny", "192.0.2.1", "as", "a:bad")
-    # A colon splits words in bash, so bash replaces only the part of a word after the colon.
+    # bash splits words at a colon, so it replaces only the text after the colon.
     assert in_bash(f"sluice -g {lab.gate} deny 1.2.3.4 as a:b") == ["bad"]
     assert in_bash(f"sluice -g {lab.gate} deny 1.2.3.4 as a:b", " \t\n") == ["a:bad"]
 
@@ -178,7 +178,6 @@ def test_names_with_signs_of_the_shell_are_quoted(lab):
 
 
 def test_a_name_with_a_newline_is_not_offered(lab):
-    """Completion skips a name with a newline, which bash would take for two names."""
     path = "/run/netns/sluice-a\nsluice-b"
     open(path, "w").close()
     try:

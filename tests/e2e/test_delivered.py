@@ -24,7 +24,8 @@ def of_type(ethertype, behind):
 
 
 def udp6(source, headers, first, size=0):
-    """Returns an IPv6 UDP frame with these extension headers; `first`: the first one's protocol."""
+    """Returns an IPv6 UDP frame with extension headers. `first` is the protocol number of the first
+    header."""
     here, there = socket.inet_pton(socket.AF_INET6, HERE6), socket.inet_pton(socket.AF_INET6, source)
     udp = struct.pack("!HHHH", 40000, PORT, 8 + size, 0) + bytes(size)
     sum6 = checksum(there + here + struct.pack("!II", len(udp), 17) + udp) or 0xFFFF
@@ -53,7 +54,8 @@ def with_byte(data, at, value):
 
 
 def mixes():
-    """Yields sequences of VLAN tags with VLAN id 0: all up to three tags, and some up to twelve."""
+    """Yields sequences of 802.1Q and 802.1ad tags with VLAN id 0: all sequences of up to three
+    tags, and some of up to twelve."""
     for depth in 1, 2, 3:
         yield from itertools.product((Q, AD), repeat=depth)
     for depth in range(4, 13):
@@ -67,7 +69,8 @@ def name_of(tags):
 
 
 def classes(source, family):
-    """Returns two dictionaries of functions: one makes frames that must arrive, one all others."""
+    """Returns two dictionaries of functions that make a frame. Frames of the first dictionary must
+    arrive."""
     arrive, rest = {}, {}
     ethertype, header = (0x0800, 20) if family == 4 else (0x86DD, 40)
     plain = frame(source)

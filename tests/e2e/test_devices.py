@@ -215,7 +215,7 @@ def refuse_sockets():
 
 @pytest.mark.parametrize("device", ["in0", "in*"])
 def test_a_device_that_cannot_be_looked_up_is_not_a_missing_one(devices, device):
-    """If apply cannot find out whether a device exists, it fails, and the device stays attached."""
+    """If looking up a device fails, apply fails, and the device stays attached."""
     text = file_of({"device": device, "optional": True})
     devices.apply(text)
     before = devices.attachments()

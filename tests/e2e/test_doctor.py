@@ -59,7 +59,8 @@ def type_in(command):
 
 
 def watched(lab, send, *words, full=False, of_all_gates=False):
-    """Runs doctor while send() is called. Returns all findings if `full`, else {id: object}."""
+    """Runs doctor while send() is called. Returns all findings if `full`. Otherwise returns {id:
+    object}."""
     gate = [] if of_all_gates else ["-g", lab.gate]
     with subprocess.Popen([SLUICE, "-n", lab.filter, *gate, "-j", "doctor", *words],
                           stdout=subprocess.PIPE, text=True) as process:

@@ -387,7 +387,8 @@ def milliseconds(event):
 
 
 def test_a_crossing_is_reported_with_its_own_time(attached, watching):
-    """The record of a crossing gives an event its exact time; counters are read once a second."""
+    """An event has the exact time from its record, although `sluice events` reads counters once a
+    second."""
     attached.sluice("set", "default", "name", "syn", "rate", "1/h", "burst", "5")
     attached.sluice("set", "10.0.0.0/8", "name", "hard", "rate", "1/h", "burst", "5", "action", "block", "1h",
                     "inherit", "no")

@@ -145,7 +145,8 @@ def difference(after, before):
 
 
 def refusing(check):
-    """Returns the limit that will drop the packet, or all observing limits that refuse it."""
+    """Returns the first limit that drops the packet. If there is none, returns all observing limits
+    that refuse it."""
     found = {verdict: [(limit["inherited_from"] or check["policy"], limit["name"])
                        for limit in check["limits"] if limit["verdict"] == verdict]
              for verdict in ("drop", "would-drop")}

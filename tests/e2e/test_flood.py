@@ -226,7 +226,7 @@ class Buckets:
 
     def __init__(self, lab, *abuser):
         self.lab, self.prefixes, self.next = lab, ["default", *abuser], 0
-        # An eighth of the budget is reserved for sources that send again.
+        # An eighth of the budget is reserved for sources that have already sent packets.
         self.newcomers = Bucket(BUDGET_RATE, BUDGET_BURST, "newcomer", "over-budget",
                                 BUDGET_BURST / 8)
         self.abuser = Bucket(ABUSER_RATE, ABUSER_BURST, "within-limit", "over-limit")

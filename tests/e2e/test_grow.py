@@ -98,7 +98,6 @@ def test_a_list_that_outgrows_prefixes(drained, tmp_path):
 
 @pytest.mark.quick
 def test_rules_that_divide_many_networks(drained, tmp_path):
-    """The map of /64 networks grows when it is full, even if the map of prefixes is not."""
     half = [f"2001:db8:{i:x}::1" for i in range(ROOM // 2 + 1)]
     assert drained.sluice("deny", "-f", listed(tmp_path, half)).err == ""
     (tmp_path / "nets").write_text("".join(f"2001:db9:{i:x}::/96\n" for i in range(ROOM // 2 + 1)))

@@ -469,7 +469,7 @@ def test_a_gate_in_next_that_is_none_is_named(lab):
 
 
 def test_states_of_another_shape_in_next(lab):
-    """A command removes directory `next`, which a killed resize left, whatever maps it contains."""
+    """A command removes directory `next` of a killed resize, whatever maps it contains."""
     lab.attach("in0", "policies", "64")
     lab.sluice("set", "default", "rate", "5/h")
     lab.send(SOURCE, 3)

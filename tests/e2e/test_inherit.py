@@ -39,7 +39,8 @@ def test_what_set_notes(gate):
 
 
 def test_a_name_that_replaces_a_limit_for_other_packets_is_noted(gate):
-    """A note names a limit that is replaced by a limit of the same name for other packets."""
+    """If a limit replaces a limit of the same name for other packets, a note names the replaced
+    limit."""
     named = "name", "one"
     gate.sluice("set", "default", *named, "rate", "10pps", "match", "tcp-syn")
     noted(gate.sluice("set", NET, *named, *DNS[2:]), (NET, "one", "default"))

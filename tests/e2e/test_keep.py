@@ -887,7 +887,7 @@ def test_events_of_files_that_are_lost(lab, keeping, tmp_path):
         most = int(file.read())
     keep = keeping(rules("in0"))
     with stopped(keep):
-        for _ in range(most // 3 + 1):  # three events: create, close, delete
+        for _ in range(most // 3 + 1):  # causes three inotify events: create, close, delete
             (tmp_path / "x").touch()
             (tmp_path / "x").unlink()
         lab.sluice("deny", OFFENDER)

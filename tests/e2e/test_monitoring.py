@@ -78,7 +78,6 @@ def test_promtool_accepts_each_expression(tmp_path):
 
 
 def test_alerts_fire():
-    """Each alert fires in the case that it is for, and not before."""
     names = re.findall(r"alert: (\w+)", read("alerts.yml"))
     assert sorted(names) == sorted(re.findall(r"- name: (\w+)", read("alerts-test.yml")))
     promtool("test", "rules", "alerts-test.yml")

@@ -52,7 +52,7 @@ class Names(Lab):
         self.sluice("newcomers", "default", "rate", "1kpps")
 
     def place(self):
-        """Returns the attachments and the rules of the gate, with its lists in order."""
+        """Returns the attachments and the rules of the gate, sorted."""
         attached = sorted((a["netns_inode"], a["ifindex"], a["hook"], a["mode"]) for a in self.attachments())
         dumped = self.json("dump", netns=self.odd)
         del dumped["attach"]
@@ -147,7 +147,7 @@ def test_no_command_prints_what_acts_on_a_terminal(names):
 
 
 def test_names_are_told_apart_from_what_is_around_them(names):
-    """If a label's value is a hostile name, `export` still prints a valid sample in one line."""
+    """`export` prints each sample in one valid line, even if it contains a hostile name."""
     names.fill()
     label = r'[a-z_]+="(?:[^"\\]|\\["\\n])*"'
     sample = re.compile(rf"[a-z0-9_]+\{{{label}(?:,{label})*\}} [0-9.]+")
@@ -208,7 +208,7 @@ def test_a_directory_of_another_name_is_no_gate(names):
 # --- What is to be typed --------------------------------------------------------------------------
 
 def test_what_show_prints_makes_the_same_gate(names):
-    """The commands that `show` prints create the same gate, whether `show` had -n or not."""
+    """The commands that `show` prints create the same gate, with and without option -n."""
     names.fill()
     shown, place, files = names.sluice("show"), names.place(), names.files()
     assert shown.err == "" and names.sluice("show", netns=names.odd) == shown == names.sluice("show", netns="")

@@ -290,7 +290,7 @@ def config_file(lab, tmp_path):
 @pytest.mark.parametrize("then", [["upgrade"], ["detach", "all"]], ids=["change", "detach"])
 @pytest.mark.parametrize("begun", [False, True], ids=["before", "behind"])
 def test_cut_off_at_the_turn(drained, config_file, begun, then):
-    """A resize is killed while it replaces pin `gate`. The next command completes the resize."""
+    """If a resize is killed while it replaces pin `gate`, the next command completes it."""
     sizes = {size: 2 * SIZE for size in SIZES if size != "sources"}
     before, rules, stats = maxima(drained), drained.rules(), drained.json("stats")
     gate = drained.pins("next", "gate")

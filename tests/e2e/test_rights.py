@@ -290,7 +290,6 @@ def test_another_namespace_takes_sys_admin(users):
 
 @pytest.mark.parametrize("hook", ["xdp", "egress"])
 def test_what_is_attached_elsewhere_is_not_taken_for_gone(users, hook):
-    """The owner does not treat a device in root's namespace as deleted."""
     words = ["attach", "out0", "hook", hook, *(["mode", "clsact"] if hook == "egress" else [])]
     users.sluice(*words, gate=users.gate2, netns=users.sender)
     try:

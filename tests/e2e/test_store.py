@@ -543,7 +543,6 @@ def test_a_store_that_lies_costs_the_time_of_a_call(stores, to):
 
 @pytest.mark.parametrize("depth,is_bad", [(6, False), (7, True), (60000, True)])
 def test_arrays_are_nested_no_deeper_than_a_map_is(fake, depth, is_bad):
-    """The client refuses deeply nested arrays, because hiredis frees nested arrays recursively."""
     fake.answers[b"CLUSTER"] = b"*1\r\n" * depth + b":1\r\n"
     done = fake.client().round(("{a}x", 1, 1))
     assert done["status"] == -errno.EPROTO and ("map" in done["error"]) != is_bad, done

@@ -5,7 +5,7 @@ count = 0
 
 
 def pytest_addoption(parser):
-    """Adds an option that pytest requires if its own reporter is disabled."""
+    """pytest requires this option if its own reporter is disabled."""
     parser.addoption("--verbose", dest="verbose", type=int, default=0)
 
 

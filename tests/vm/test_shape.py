@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Measures when each packet of a burst departs: with qdiscs, with departure times of the sender,
-and with limits that shape. Also tests what commands report about qdisc fq."""
+"""Measures when each packet of a burst departs, under qdiscs and under limits that shape. Tests
+also what commands print about qdisc fq."""
 
 import os
 import shutil
@@ -78,7 +78,7 @@ def test_a_shape_lets_a_burst_leave_at_its_rate(shaping):
 
 
 def test_beyond_the_horizon_a_shape_drops(limited):
-    """A shaper drops packets beyond its horizon. Packets that depart make room for others."""
+    """A shaper drops a packet whose departure would be after its horizon."""
     count, waiting = 3000, 2001
     limited.limit("shape", "10kpps", "horizon", "200ms")
     measured = limited.measure(count)
