@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Tests user/capture/capture.h. A file of arbitrary bytes must be refused, or read to its end or to
- * an error. Each packet must be within its bounds, and not earlier than the packet before it. The
- * first two bytes of the input select the packets that are read, and whether the file begins with a
- * sound header, because random bytes rarely do.
+ * Tests user/capture/capture.h. A file of arbitrary bytes must be refused, or read until its end or
+ * an error. Each packet must be within its bounds and not earlier than the previous packet. The
+ * first two bytes of the input select which packets are read, and whether the file begins with a
+ * valid header.
  */
 #include <stdint.h>
 #include <stdio.h>

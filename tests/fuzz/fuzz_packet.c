@@ -73,7 +73,9 @@ static size_t oracle_ethertype(const uint8_t *data, size_t size, struct finding 
 	return at;
 }
 
-/* Sets the end of the packet by IP's length field; padding may follow. Length 0 means unknown. */
+/*
+ * Sets the end of the packet from IP's length field. Bytes after it are padding. Length 0: unknown.
+ */
 static void oracle_length(struct finding *finding, size_t begin, uint16_t length)
 {
 	if (length && begin + length < finding->limit)
@@ -171,7 +173,7 @@ static void oracle_chain(struct finding *finding, const uint8_t *data, size_t si
 			finding->transport = TRANSPORT_HIDDEN;
 			finding->end = at;
 			finding->last_proto = type;
-			/* unknown, because a receiver uses the protocol in the first fragment */
+			/* unknown, because the first fragment determines the protocol */
 			finding->proto_known = false;
 			return;
 		}
@@ -309,7 +311,10 @@ static struct packet check(const uint8_t *start, size_t size, const uint8_t *lin
 	return packet;
 }
 
-/* Checks that the parser finds in a frame that was cut only what it finds in the whole frame. */
+/*
+ * Checks the result for the first part of a frame. It must not contain anything that the result for
+ * the whole frame lacks.
+ */
 static void check_cut(const struct packet *whole, const struct packet *cut)
 {
 	uint16_t supposed = cut->facts.facts & SL_FACT_UNREAD ? SL_FACT_UNREAD | SL_FACT_SYN : 0;

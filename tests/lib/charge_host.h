@@ -12,7 +12,7 @@
 #include "bpf_host.h"
 #include "rules/limit.h"
 
-/* Called before each compare-and-swap, to act as another CPU; may be NULL. */
+/* Called before each compare-and-swap to simulate another CPU; may be NULL. */
 static void (*host_before_swap)(const void *word);
 
 /* a macro does not expand its own name, so this name means the compiler's builtin */

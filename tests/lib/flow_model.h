@@ -136,7 +136,7 @@ static inline uint64_t world_units(uint64_t ticks)
 	return ticks >> FLOW_UNIT_SHIFT << FLOW_UNIT_SHIFT;
 }
 
-/* Charges the traffic of one step at a node. Returns the part of the traffic that is admitted. */
+/* Charges the traffic of one step to a node. Returns the admitted part of the traffic. */
 static inline uint64_t world_admit(struct world *world, struct world_node *node, double offered)
 {
 	uint32_t times = credit_times(node->division.at, world->nodes, world->now);

@@ -29,12 +29,12 @@ struct run {
 	struct sl_limit limit;
 	struct sl_limit_spec spec;
 	true_time now;
-	uint64_t epoch;		/* clock at time 0 of a CPU whose clock does not lag */
+	uint64_t epoch;		/* start value of a clock that is not late */
 	uint64_t lag[RUN_CPUS]; /* ticks by which each CPU's clock is late */
 	int cpus;
 	uint64_t stall_most; /* most ticks from a packet's arrival to its verdict */
-	bool comes_round;    /* the run is so long that the index of a window wraps */
-	bool sequential;     /* no packet arrives before the last packet's verdict */
+	bool comes_round;    /* the run lasts until the index of a window wraps */
+	bool sequential;     /* a packet arrives only after the verdict of the previous packet */
 	bool refunds; /* a second limit refuses some packets, so their charges are refunded */
 	bool buckets; /* each CPU has a bucket, which may be evicted at any time */
 	struct sl_bucket bucket[RUN_CPUS];
@@ -42,7 +42,7 @@ struct run {
 	uint64_t jiffy_late;	   /* delay in ticks of the kernel's jiffies counter */
 	uint64_t jiffies;	   /* number of jiffies since the start of the run */
 	struct sl_policy policy;   /* policy of the limit, for refunds */
-	true_time began[RUN_CPUS]; /* when each CPU's last packet arrived */
+	true_time began[RUN_CPUS]; /* arrival of the packet that each CPU judged last */
 	bool is_busy[RUN_CPUS];	   /* the CPU is judging a packet */
 	uint64_t passed, refused, contended;
 	/* reference models */
@@ -63,7 +63,7 @@ static inline bool run_one_in(uint64_t n)
 	return !run_choose(n);
 }
 
-/* Returns a random number from 1 to 2^bits, of any order of magnitude with equal probability. */
+/* Returns a random number from 1 to 2^bits. All orders of magnitude are equally likely. */
 static inline uint64_t run_scale(int bits)
 {
 	uint64_t top = 1ULL << run_choose(bits + 1);
@@ -93,7 +93,7 @@ static inline uint64_t run_epoch(void)
 
 	if (run_one_in(3))
 		return run_choose(1ULL << 62) << 2;
-	/* let many runs begin a few sub-windows, bursts or horizons before the clock wraps */
+	/* many runs must start shortly before the clock wraps */
 	if (run.limit.kind == SL_WINDOW && run_one_in(2))
 		return -run_choose(4 * (run.limit.groups + 1) * run.limit.period);
 	return around[run_choose(4)] - run_scale(50);
@@ -106,7 +106,7 @@ static inline uint64_t run_clock(int cpu)
 	return run.epoch + (uint64_t)run.now - run.lag[cpu];
 }
 
-/* Returns the value of jiffies64. It never decreases. */
+/* Returns jiffies64, which never decreases. */
 static inline uint64_t run_jiffies(void)
 {
 	true_time counted = (run.now - run.jiffy_late) / (true_time)run.jiffy;
@@ -116,7 +116,7 @@ static inline uint64_t run_jiffies(void)
 	return run.jiffies + (1 << 20);
 }
 
-/* Returns a CPU's clock as it would be without wrapping. */
+/* Returns a CPU's clock, without wrapping to 64 bits. */
 static inline true_time run_long_clock(int cpu)
 {
 	return (true_time)run.epoch + run.now - run.lag[cpu];
@@ -202,7 +202,10 @@ static inline bool run_has_slices(void)
 	return run.limit.kind == SL_TOKEN_BUCKET && run.limit.slice;
 }
 
-/* Gives the CPUs buckets. In some runs, the limit blocks, or new sources have no credit. */
+/*
+ * Chooses CPUs with buckets, and sometimes a limit that blocks, or sources that start without
+ * credit.
+ */
 static inline void run_draw_manner(enum sl_kind kind)
 {
 	uint64_t jiffy_ns = 1 + WINDOW_CLOCKS / SL_TICKS_PER_NS + run_scale(26);
@@ -217,7 +220,7 @@ static inline void run_draw_manner(enum sl_kind kind)
 	}
 	if (kind != SL_SHAPE && run_one_in(4))
 		run.spec.start = SL_START_EMPTY;
-	/* random bursts are rarely large enough for slices */
+	/* a larger burst, because a random burst is usually too small for slices */
 	if (kind == SL_TOKEN_BUCKET && run_one_in(2) && run.spec.rate_unit == SL_RATE_PPS)
 		run.spec.burst += 64ULL * run.cpus + 40 * run.spec.rate * jiffy_ns / 1000000000;
 	run.limit = spec_compile_for(&run.spec, &machine);
@@ -308,7 +311,9 @@ static inline void run_fail(const char *fault)
 		run.fault = fault;
 }
 
-/* Checks that a plain model gives the same verdict, which it must if packets do not overlap. */
+/*
+ * Checks that a model gives the same verdict. If packets overlap in time, the verdict may differ.
+ */
 static inline void run_compare(int cpu, uint64_t cost, bool passes, uint64_t departure)
 {
 	true_time clock = run_long_clock(cpu), depart;
@@ -428,7 +433,7 @@ static inline void run_packet(int cpu)
 	struct verdict verdict = {0};
 	enum sl_reason reason;
 
-	/* if the index of a window wraps, packets in old sub-windows count again */
+	/* an index that wraps counts the packets of old sub-windows again */
 	if (run.sequential && run.limit.kind == SL_WINDOW &&
 	    run_comes_round(host_state, credit_latest(packet.now, host_state->charged_at)))
 		window_plain_charge(&run.window_plain, arrival, window_total(host_state->window));
@@ -463,7 +468,7 @@ static inline void run_packet(int cpu)
 		run_log(at, arrival, cost, &packet, verdict.departure);
 	}
 	run.is_busy[cpu] = false;
-	host_notes = notes; /* packets of other CPUs, judged meanwhile, have changed it */
+	host_notes = notes; /* `host_notes` now belongs to a packet of another CPU, so restore it */
 }
 
 /* --- The promises --------------------------------------------------------------------------- */

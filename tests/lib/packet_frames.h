@@ -42,12 +42,12 @@ static const struct wire_frame {
 	size_t link;	       /* size of the Ethernet header and parsed VLAN tags */
 	enum sl_reason reason; /* what the parser must return for the whole frame */
 	uint32_t family;       /* 4 or 6; 0: no source, so the fields below are unused */
-	size_t end; /* end of the packet by the length field of IP; 0: end of the frame */
+	size_t end;	       /* end of the packet by IP's length field; 0: end of the frame */
 	enum packet_transport transport;
 	size_t transport_at;   /* offset of the transport header; may be beyond the frame */
 	size_t transport_size; /* bytes of the transport header; 0: the parser does not read it */
 	size_t fragment_at;    /* bytes from which the frame shows a fragment; 0: no fragment */
-	uint16_t facts; /* facts of the whole frame; without SL_FACT_FRAGMENT and SL_FACT_UNREAD */
+	uint16_t facts; /* facts of the whole frame, but never SL_FACT_FRAGMENT or SL_FACT_UNREAD */
 	uint8_t proto;
 	uint16_t port;
 	uint16_t vlan;

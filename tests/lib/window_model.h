@@ -73,8 +73,8 @@ struct window_plain {
 };
 
 /*
- * Returns the number of the sub-window at `clock`, which does not wrap. When the 64-bit clock of
- * the model wraps, the sub-window before and the sub-window after it are one, with the same number.
+ * Returns the number of the sub-window at time `clock`, which does not wrap. If the 64-bit clock
+ * wraps within a sub-window, the parts before and after this moment have the same number.
  */
 static inline __int128 window_plain_number(const struct sl_limit *limit, true_time clock)
 {

@@ -36,7 +36,7 @@ struct many_account {
 	struct flow flow;
 	struct debt debt;
 	struct flow_count own;
-	uint64_t begun_at, expiry_at; /* account's creation; last EXPIRE, 0: none */
+	uint64_t begun_at, expiry_at; /* time of creation; time of the last EXPIRE, 0: none */
 	uint32_t source;
 	bool is_used;
 };
@@ -62,7 +62,7 @@ struct many {
 	uint64_t cost;	/* cost of a packet in ticks */
 	struct many_node *node;
 	struct many_source *source;
-	struct choices come, leave; /* in a scan: sources to get an account, accounts to drop */
+	struct choices come, leave; /* in a scan: sources to get an account, accounts to end */
 	uint32_t *found;	    /* source of each item in `come` */
 	uint64_t now, begin, judged, random, step, owed, commands, left_out, scans;
 };
@@ -117,7 +117,7 @@ static inline void many_begin(struct many *many)
 	many->leave.list = many_alloc(many->most, sizeof(*many->leave.list));
 	many->come.most = many->leave.most = many->most;
 	many->random = RANDOM_BEGIN;
-	many->now = many->begin = 1000 * WORLD_SEC; /* late enough for empty_at 0 to mean full */
+	many->now = many->begin = 1000 * WORLD_SEC; /* late enough that empty_at 0 means full */
 	for (unsigned int i = 0; i < many->nodes; i++) {
 		struct many_node *node = &many->node[i];
 

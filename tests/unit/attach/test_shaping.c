@@ -161,7 +161,7 @@ TEST(test_a_cut_dump_is_refused)
 	free(whole.data);
 }
 
-/* A message is refused if its header has too small a length for its attributes. */
+/* A message is refused if the length in its header is too small for its attributes. */
 TEST(test_a_short_message_is_refused)
 {
 	struct bytes whole = bytes_of(FQ);

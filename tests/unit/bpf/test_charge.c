@@ -18,7 +18,7 @@ static void world_begin(enum sl_family family, uint32_t cpus)
 
 	host_gate_begin(family, SETS);
 	host_table.gate.params.flood_threshold = ~0U;
-	host_table.gate.params.interval_shift = 30; /* the first interval outlasts the test */
+	host_table.gate.params.interval_shift = 30; /* the test ends within the first interval */
 	limit = limit_of(RATE, BURST, cpus);
 	host_add(&limit);
 }
@@ -190,7 +190,7 @@ TEST(test_in_a_flood_known_sources_of_a_long_window_stay)
 	}
 }
 
-/* A refund subtracts exactly what the charge of the packet added to a count. */
+/* A refund subtracts from a count exactly what the packet's charge added to it. */
 TEST(test_a_refund_undoes_a_count)
 {
 	static const __s64 costs[] = {1, 999, 1 << 20, SL_TICKS_PER_SEC};
@@ -209,8 +209,9 @@ TEST(test_a_refund_undoes_a_count)
 }
 
 /*
- * While a slice stores a refusal, packets are refused without access to the shared state. Every
- * REFUSED_ALONE_JIFFIES the state is charged anyway, so that it shows that the source still sends.
+ * While a slice stores a refusal, its packets are refused without reading the shared state. But in
+ * every REFUSED_ALONE_JIFFIES, one packet is charged to the state, so that the state records that
+ * the source still sends.
  */
 TEST(test_a_long_refused_source_is_established)
 {
@@ -230,7 +231,10 @@ TEST(test_a_long_refused_source_is_established)
 	}
 }
 
-/* A source without a bucket is charged to its shared state, and gets exactly its burst. */
+/*
+ * If a source has no bucket, its packets are charged to its shared state. It can send exactly its
+ * burst.
+ */
 TEST(test_a_source_without_a_bucket_gets_its_burst)
 {
 	for (int family = 0; family < SL_FAMILIES; family++) {

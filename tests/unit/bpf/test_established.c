@@ -282,7 +282,10 @@ TEST(test_a_source_is_established_by_one_of_its_limits)
 	}
 }
 
-/* If two limits match, a source is established only when the slower burst could have refilled. */
+/*
+ * If two limits match a source, it becomes established when the slower of the two bursts could have
+ * refilled.
+ */
 TEST(test_a_fast_limit_does_not_establish_a_source_under_a_slow_one)
 {
 	static const struct flood slow = {"", .limit_rate = 10, .limit_burst = 600};
@@ -369,8 +372,9 @@ TEST(test_a_flood_under_a_limit_that_observes_inserts_little)
 }
 
 /*
- * Established sources fill a quarter of the table and are idle for up to 300 s. They stay
- * established, although spoofed sources that the budget allows could fill the table many times.
+ * Established sources fill a quarter of the table, and are idle for up to 300 s. The budget passes
+ * enough spoofed sources to fill the table many times. The established sources must keep their
+ * entries.
  */
 TEST(test_idle_sources_stay_established_in_a_flood)
 {

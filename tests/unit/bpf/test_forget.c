@@ -230,7 +230,7 @@ static struct outcome scene_run(const struct scene *scene, bool (*passes)(uint32
 		.rate = number, .rate_unit = unit, .burst = packets                                \
 	}
 
-/* each scene runs with 1, 3 and 10 packets per spoofed source */
+/* number of packets per spoofed source; each scene runs with each number */
 static const unsigned int sends[] = {1, 3, 10};
 
 /* Figures from docs/architecture.md for one limit and one kind of flood. */
@@ -346,7 +346,7 @@ static double later_run(unsigned int forged, unsigned int packets, bool (*passes
 TEST(test_later_abusers)
 {
 	static const struct {
-		unsigned int forged; /* spoofed sources per second */
+		unsigned int forged; /* rate of new spoofed sources, per second */
 		double least, most;  /* bounds of the packets that pass per abuser */
 		double lru;
 	} cases[] = {{20, 0, 0, 5}, {60, 2, 4, 5}, {200, 3, 5, 5}, {1000, 14, 22, 47}};

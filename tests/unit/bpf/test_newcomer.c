@@ -90,7 +90,10 @@ TEST(test_each_cpu_counts_hits_by_itself)
 	assert_int_equal(host_send(1), SL_PASS_WITHIN);
 }
 
-/* A packet counts as one new key, even if it matches two limits and so gets two states. */
+/*
+ * If a packet of a new source matches two limits, it creates two states but is counted as one new
+ * key.
+ */
 TEST(test_a_packet_is_one_new_key)
 {
 	const struct sl_event_count *event = host.admission[0].event;
@@ -282,7 +285,7 @@ TEST(test_a_source_has_a_bucket_while_it_is_hot)
 	assert_null(bucket_of(1));
 }
 
-/* One refused or observed source per jiffy gets a bucket. */
+/* At most one source per jiffy gets a bucket because it was refused or observed. */
 TEST(test_one_refused_source_in_a_jiffy_gets_a_bucket)
 {
 	struct sl_limit *limit;
@@ -311,7 +314,10 @@ TEST(test_one_refused_source_in_a_jiffy_gets_a_bucket)
 	}
 }
 
-/* Denied sources have a separate ration of buckets: one denied source per jiffy gets a bucket. */
+/*
+ * At most one denied source per jiffy gets a bucket. Sources that are over their limit do not
+ * affect this.
+ */
 TEST(test_denied_sources_have_their_own_ration)
 {
 	unsigned int claims = 0;
@@ -354,7 +360,9 @@ TEST(test_a_failed_insertion_is_counted_by_cause)
 	}
 }
 
-/* Insertions of buckets are counted per second, also if no new source sends. */
+/*
+ * Insertions of buckets are counted per second. The count is also updated if no new source sends.
+ */
 TEST(test_insertions_are_counted_by_second)
 {
 	const struct sl_event_count *rate = &host.admission[0].event[SL_EVENT_BUCKET_INSERTED];

@@ -169,7 +169,10 @@ TEST(test_a_frame_cut_anywhere_is_read_as_far)
 	}
 }
 
-/* The result does not depend on where the linear part ends, for a complete and for a cut frame. */
+/*
+ * The result must not depend on where the linear part ends. Tests whole frames and frames that were
+ * cut.
+ */
 TEST(test_a_frame_split_anywhere_is_read_the_same)
 {
 	size_t splits = 0;

@@ -182,7 +182,10 @@ static void birth_check(uint32_t source, uint32_t hits)
 		    (int64_t)(limit->burst - hits * limit->cost));
 }
 
-/* Checks that a key exceeds its plain bucket by at most `excused`, and lowers `excused`. */
+/*
+ * Checks that a key exceeds its plain bucket by at most `excused`. Subtracts the excess from
+ * `excused`.
+ */
 static void account_check(int which, uint32_t source)
 {
 	struct account *account = account_of(which, source);

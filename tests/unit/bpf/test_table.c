@@ -398,7 +398,7 @@ static void insert(struct new_entry new_entry, uint64_t blocked)
 	assert_int_equal(table_insert(&new_entry), 0);
 }
 
-/* Frees the first way of `set` with an entry that is not displaced: its primary set is `set`. */
+/* Frees the first way of `set` whose key has `set` as its primary set. */
 static void way_clear(uint32_t set)
 {
 	uint32_t way = 0;
@@ -568,7 +568,7 @@ static struct state_key stranger(unsigned int pattern, uint64_t number)
 		key.addr[0] = __builtin_bswap64(0x20010db8ULL << 32 | number);
 		key.limit ^= 1;
 		break;
-	case 5: /* consecutive addresses of one /64, under a limit per address */
+	case 5: /* consecutive addresses of one /64, with a key per address */
 		key.addr[0] = __builtin_bswap64(0x20010db8ULL << 32);
 		key.addr[1] = __builtin_bswap64(number);
 		key.limit ^= 1;
@@ -581,8 +581,8 @@ static struct state_key stranger(unsigned int pattern, uint64_t number)
 }
 
 /*
- * Checks that keys are spread over sets as evenly as by chance. The chi-square value is within six
- * standard deviations, and the fullest set is one that one of a million random tables would have.
+ * Checks that keys are distributed over sets as evenly as at random: by a chi-square test with six
+ * standard deviations, and by the size of the fullest set.
  */
 static void check_spread(unsigned int pattern)
 {

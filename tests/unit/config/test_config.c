@@ -72,7 +72,7 @@ TEST(test_keys_of_each_kind_are_read)
 		"sluice set 2001:db8::/32 shape 10mbit horizon 1s key dst inherit no\n");
 }
 
-/* A value in `defaults` is ignored for a limit whose kind does not have the field. */
+/* A value in `defaults` applies only to limits whose kind has this field. */
 TEST(test_defaults_are_those_of_the_kind)
 {
 	assert_string_equal(

@@ -99,7 +99,7 @@ TEST(test_bad_list_files_are_left_out)
 	unlink("good.txt");
 }
 
-/* If the sizes in `gate` are too small for all lists, the longest list is left out. */
+/* If the lists exceed the sizes in `gate`, the longest list is left out. */
 TEST(test_lists_that_are_too_long_are_left_out)
 {
 	static const struct {

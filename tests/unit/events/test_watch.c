@@ -609,7 +609,10 @@ static bool on_exists(const struct attachment *a)
 	return lan0_exists || strcmp(a->pinned.device, "lan0");
 }
 
-/* `sluice keep` detaches a deleted device, and attaches it when it is created again. */
+/*
+ * If a device is deleted, `sluice keep` detaches it. If the device is created again, `sluice keep`
+ * attaches it.
+ */
 TEST(test_a_kept_device_is_lost_and_back)
 {
 	uint64_t number;

@@ -310,7 +310,7 @@ TEST(test_a_slice_takes_a_refund_that_it_has_room_for)
 		{100, 0, 101, false},	{100, 60, 41, false},
 		{100, 99, 1, true},	{100, 100, 1, false}, /* the slice is full */
 		{100, -1, 1, false},			      /* the slice stores a refusal */
-		{100, -50, 120, false}, {0, 0, 1, false},     /* the limit has no slices */
+		{100, -50, 120, false}, {0, 0, 1, false},     /* the limit allows no slices */
 		{0, -1, 2, false},	{1ULL << 56, 1, SL_BURST_TICKS_MAX, false},
 	};
 
@@ -370,7 +370,7 @@ TEST(test_a_charge_fills_the_slice_with_what_is_left)
 		{0, 700, 20, 30, true, 50, 640}, /* the slice returns its credit first */
 		{0, 60, 0, 30, true, 30, 0},
 		{0, 29, 0, 30, false, -30, 29},
-		{0, 25, 4, 30, false, -30, 29}, /* refused, but the slice returned its credit */
+		{0, 25, 4, 30, false, -30, 29}, /* refused; the slice returns its credit */
 		{0, 25, 5, 30, true, 0, 0},
 		{0, 1500, 0, 1, true, 50, 1449},
 		{1600, 1600, 0, 1, true, 50, 1549},
@@ -542,7 +542,10 @@ TEST(test_large_packets_get_their_rate)
 	}
 }
 
-/* 65535 merged packets at 1 packet/h, the highest cost, leave a debt that is exactly repaid. */
+/*
+ * A packet is merged from 65535 packets and costs an hour for each of them. Its debt must be repaid
+ * exactly.
+ */
 TEST(test_the_greatest_cost_and_the_longest_burst)
 {
 	const uint64_t hour = 3600 * SEC, bursts[] = {hour, 8 * hour, SL_BURST_TICKS_MAX};

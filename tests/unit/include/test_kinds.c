@@ -67,8 +67,8 @@ static struct source source_with(const struct sl_limit_spec *spec, uint64_t now)
 }
 
 /*
- * Makes a limit block a source for `block` ticks. Each further block is `factor` times as long, up
- * to `most`. If `factor` is 0, all blocks have the same length.
+ * Makes the limit block its source for `block` ticks. Each further block is `factor` times longer,
+ * up to `most`. If `factor` is 0, all blocks have the same length.
  */
 static void source_blocks(struct source *source, uint64_t block, uint8_t factor, uint64_t most)
 {
@@ -202,7 +202,7 @@ static void start_empty(const struct kind_row *row, uint64_t epoch)
 	assert_false(source_send(&source, 1));
 	source.now++;
 	assert_true(source_send(&source, 1));
-	/* a state that starts empty refills as fast as a state whose credit was used */
+	/* an initially empty state refills as fast as any other state */
 	source = source_with(&spec, epoch);
 	source.now += whole_of(&source.limit);
 	assert_true(passes_exactly(&source, capacity_of(&source.limit)));
@@ -296,8 +296,8 @@ static void refill_correctness(const struct kind_row *row, uint64_t epoch)
 /* --- Rates ---------------------------------------------------------------------------------- */
 
 /*
- * If a source sends at twice its rate, half of its packets are refused. A window of N packets per
- * time T refuses a few more because it has aligned sub-windows, and never passes more than N in T.
+ * A source sends at twice its rate, so half of its packets pass. A window passes slightly less,
+ * because its sub-windows are aligned. It never passes more than N packets in a time T.
  */
 static void rate_enforcement(const struct kind_row *row, uint64_t epoch)
 {
@@ -403,7 +403,7 @@ static void no_fraction_lost_of_windows(const struct kind_row *row, uint64_t epo
 
 		assert_true(source_send(&source, 1));
 		for (uint64_t second = 1; second <= seconds; second++) {
-			/* two sub-windows are counted as one when the clock wraps */
+			/* two sub-windows become one when the clock wraps */
 			uint64_t wrap = source.now < epoch && source.now < 200 * SECOND;
 
 			source.now += SECOND;
@@ -482,7 +482,10 @@ static void cost_by_size(const struct kind_row *row, uint64_t epoch)
 
 /* --- Changes of a limit --------------------------------------------------------------------- */
 
-/* A new rate, burst or horizon applies from the next packet on. Earlier charges still count. */
+/*
+ * If the rate, burst or horizon of a limit changes, the next packet uses the new value. Earlier
+ * charges remain.
+ */
 static void first_limit_wins_until_changed(const struct kind_row *row, uint64_t epoch)
 {
 	struct source source = source_with(&row->spec, epoch);
@@ -490,7 +493,7 @@ static void first_limit_wins_until_changed(const struct kind_row *row, uint64_t 
 	struct sl_limit_spec spec = row->spec, more = row->spec, fewer = row->spec;
 
 	if (row->spec.kind == SL_WINDOW) {
-		more.rate = row->spec.rate * 4 / 3; /* so little more that counts keep their unit */
+		more.rate = row->spec.rate * 4 / 3; /* too little to change the unit of counts */
 		fewer.rate = row->spec.rate * 5 / 6;
 	} else if (row->spec.kind == SL_TOKEN_BUCKET) {
 		more.burst = row->spec.burst * 3 / 2;
@@ -1017,9 +1020,9 @@ static void others_come_round(void)
 }
 
 /*
- * A CPU stalls while it moves a window to the next sub-window, until the 16-bit index of the
- * sub-window has wrapped. Other CPUs meanwhile move the window as well, or charge packets to it.
- * The state may then have the same first word as before the stall.
+ * A CPU stalls in the middle of a move to the next sub-window. The 16-bit index of the sub-window
+ * wraps meanwhile, because other CPUs move the window and charge packets. The first word of the
+ * state may then have its old value again.
  */
 static void a_turn_that_stalls_until_the_index_comes_round(const struct kind_row *row,
 							   uint64_t epoch)

@@ -46,7 +46,7 @@ static void assert_no_fault(uint64_t seed)
 
 /* --- Without races -------------------------------------------------------------------------- */
 
-/* Checks that each verdict and departure time is the same as in the model of the kind of limit. */
+/* Compares each verdict and departure time with a reference model of the kind of limit. */
 static void run_alone(enum sl_kind kind, bool lags)
 {
 	uint64_t passed = 0, refused = 0;
@@ -127,7 +127,7 @@ static void test_bucket_with_slices_gets_its_share_at_twice_the_rate(void **stat
 static struct {
 	pthread_t thread;
 	sem_t turn;
-	true_time asleep; /* simulated time until which the CPU does not run */
+	true_time asleep; /* simulated time at which the CPU runs again */
 	bool done;
 } lanes[RUN_CPUS];
 

@@ -112,7 +112,7 @@ TEST(test_new_sources_are_mistaken_once_in_2_24_packets)
 		      "owner of a slot; 2^-24 of them are %.1f\n",
 		      SECRETS * STRANGERS, mistakes, bound);
 	assert_true(free_slots < SECRETS * SLOTS / 1000);
-	/* the count is Poisson distributed; it exceeds this bound in one of a million runs */
+	/* a Poisson distributed count exceeds this bound with a probability of one in a million */
 	assert_true(mistakes <= bound + 5 * sqrt(bound) + 3);
 }
 

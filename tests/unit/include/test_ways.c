@@ -272,7 +272,7 @@ TEST(test_costs_are_in_order)
 		entry_lacking(-1, 100),
 		entry_lacking(0.01, 100),
 		entry_lacking(0.2, 10),
-		entry_lacking(0.2, 100), /* costs more than the entry before, because it is older */
+		entry_lacking(0.2, 100), /* costs more because it is older */
 		entry_lacking(0.4, 10),
 		/* the deficit exceeds half a burst; entry_back() raises the cost */
 		entry_lacking(0.7, 1000),
@@ -330,7 +330,10 @@ TEST(test_a_full_state_of_a_new_key_is_evicted_first)
 	}
 }
 
-/* If an early clock stored a creation time in the future, the age of the entry counts as 0. */
+/*
+ * A CPU with an early clock can store a creation time in the future. The age of the entry is then
+ * 0.
+ */
 TEST(test_an_age_is_never_below_zero)
 {
 	const uint64_t unit = 1ULL << ENTRY_MOMENT_SHIFT;

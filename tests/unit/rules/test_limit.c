@@ -123,7 +123,7 @@ static void assert_one_burst(const struct sl_limit *limit, const struct machine 
 	assert_true(limit->refill <= limit->burst && limit->burst <= SL_BURST_TICKS_MAX);
 	assert_true(limit->slice * m->cpus <= slices);
 	assert_true(slices <= limit->burst / 16);
-	if (limit->slice) /* a kernel may count a jiffy late, so a slice may last a jiffy longer */
+	if (limit->slice) /* a kernel may count a jiffy late, so add one */
 		assert_true((limit->life + 1) * jiffy <= slices);
 	assert_int_equal(!limit->slice, !limit->life);
 	if (limit->slice)
@@ -162,7 +162,7 @@ TEST(test_slices_and_state_are_one_burst)
 	assert_true(compiled > 3000);
 }
 
-/* The cost of a packet or byte is rounded up, at most by a small part of the cost. */
+/* Costs are rounded up by a small part of the cost. */
 TEST(test_costs_are_never_too_small)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(rates); i++) {
@@ -221,7 +221,7 @@ TEST(test_a_unit_of_a_shared_limit_is_a_part_of_a_packet)
 	}
 }
 
-/* A limit whose burst is N bytes lets an idle source send a packet of N bytes. */
+/* If a limit has a burst of N bytes, an idle source can send a packet of N bytes. */
 TEST(test_a_burst_in_bytes_holds_them)
 {
 	static const char *const some_rates[] = {"1kbit", "3kbit", "1234567bit", "50mbit",

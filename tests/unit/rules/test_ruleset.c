@@ -326,7 +326,8 @@ TEST(test_lists_are_matched)
 }
 
 /*
- * Entries keep their expiry if their list gets another index. A rule with other expiries differs.
+ * If the index of a list changes, entries of the list keep their expiry. Rules differ if the
+ * expiries of their entries differ.
  */
 TEST(test_ends_on_lists)
 {

@@ -42,7 +42,10 @@ static void key_make(unsigned int index, uint64_t addr)
 	entry_make(&entries[index], &sets[index / SL_WAYS], index % SL_WAYS, addr, now);
 }
 
-/* Charges packets to the state and the counter of an entry. The level can become negative. */
+/*
+ * Charges packets to the state of an entry and adds them to the entry's counter. The level of the
+ * state can become negative.
+ */
 static void entry_take(unsigned int index, unsigned int packets)
 {
 	uint64_t ticks = packets * limit.limit.cost;
@@ -70,7 +73,7 @@ static unsigned int round_begin(void)
 	return accounts_report(&accounts, items, now);
 }
 
-/* Sets the store's reply to an item: both totals, `taken` and `asked`, are `total`. */
+/* Sets the reply of the store for an item. Both of its totals become `total`. */
 static void reply(struct store_item *item, int64_t total)
 {
 	item->answered = item->sent = true;
@@ -403,7 +406,7 @@ TEST(test_a_process_that_was_stopped_begins_again)
 	static const int64_t unsettled[] = {-(int64_t)SEC, SEC};
 
 	for (size_t i = 0; i < 2 * ARRAY_SIZE(unsettled); i++) {
-		bool reply_waits = i >= 2; /* the reply arrived during the stop */
+		bool reply_waits = i >= 2; /* the reply arrived before the process continued */
 		struct sl_state *state = entry_state(&entries[3]);
 		struct account *account;
 		uint64_t zero;

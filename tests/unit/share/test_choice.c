@@ -123,7 +123,7 @@ static void nodes_run(double seconds)
 		}
 }
 
-/* Returns how many keys passed at most 1.1 times their limit in `seconds`. */
+/* Returns how many keys passed at most 1.1 times their limit in a run of `seconds`. */
 static unsigned int keys_held(double seconds)
 {
 	unsigned int held = 0;

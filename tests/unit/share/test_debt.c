@@ -15,7 +15,7 @@
 static const struct state_key key = {.addr = {0x010200c0}, .limit = 9};
 static const struct state_key other = {.addr = {0x020200c0}, .limit = 9};
 
-static uint64_t refundable; /* argument of debt_charge() */
+static uint64_t refundable; /* the argument of debt_charge() with this name */
 
 /* Returns a limit of 1000 packets per second and a burst of 100. */
 static struct sl_limit limit_of(void)
@@ -154,7 +154,10 @@ TEST(test_what_is_charged_and_refunded)
 	}
 }
 
-/* Packets pass only if a plain token bucket with the same charges would let them pass. */
+/*
+ * Compares a limit with a plain token bucket that has the same charges. The limit must not pass a
+ * packet that the bucket refuses.
+ */
 TEST(test_packets_get_what_is_left)
 {
 	const struct sl_limit limit = limit_of();
@@ -367,7 +370,7 @@ TEST(test_nothing_is_lost_beside_packets)
 #define HANDED_OVER 15000000
 
 static bool race_has_ended;
-static uint64_t race_credit; /* number of times that `other` had credit */
+static uint64_t race_credit; /* how often the key `other` had credit, which is a fault */
 
 /* Writes a key into the entry in the same order as entry_write() in bpf/table.h. */
 static void entry_write(const struct state_key *to, uint64_t zero)

@@ -371,8 +371,8 @@ TEST(test_what_was_not_charged_is_owed_up_to_the_cap)
 }
 
 /*
- * In any sequence of rounds, charges and `unsettled` add up to what other nodes passed, less an
- * eighth of any overcharge, dropped in each round.
+ * The sum of charges and `unsettled` equals what other nodes passed. In each round, the node
+ * forgets an eighth of a negative `unsettled`.
  */
 TEST(test_the_books_balance)
 {
@@ -405,9 +405,9 @@ TEST(test_the_books_balance)
 }
 
 /*
- * Only this node has packets. Some reports are lost, and some are stored without a reply and up to
- * three rounds late. The node must not charge its own packets as packets of other nodes. Its demand
- * is below the rate, so that it does not assume demand elsewhere.
+ * Only this node has packets. Some reports are lost. Some are stored up to three rounds late,
+ * without a reply. The node must not mistake its own packets for packets of other nodes. Its demand
+ * is below the rate, so it assumes no demand at other nodes.
  */
 TEST(test_own_cost_never_comes_back)
 {
@@ -506,7 +506,9 @@ TEST(test_a_store_that_lies)
 
 static double arg; /* parameter of a demand function; see the comment of the function */
 
-/* Demand: 100 times the rate at the first world->level nodes, and 0.2 of the rate at the others. */
+/*
+ * Demand: 100 times the rate at the first world->level nodes. Each other node has 0.2 of the rate.
+ */
 static double offered_forged(const struct world *world, unsigned int node, double at)
 {
 	(void)at;

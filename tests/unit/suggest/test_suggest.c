@@ -24,7 +24,7 @@ struct stream {
 	uint16_t facts; /* beside SL_FACT_ANY */
 	uint8_t proto;
 	uint16_t port;
-	uint32_t bytes; /* 0: a length that differs between packets */
+	uint32_t bytes; /* 0: a length that depends on the time */
 };
 
 static struct suggest_packet packet_of(const struct stream *stream, uint64_t ns)
@@ -172,7 +172,7 @@ TEST(test_the_first_packet_of_a_source_counts)
 
 TEST(test_a_burst_refills_within_a_tenth_of_the_capture)
 {
-	/* each client sends 300 packets once: a burst of 300 would be enough at any rate */
+	/* each client sends a single burst of 300 packets, so any rate would suffice */
 	clients_make(clients, addresses, CLIENTS, (struct stream){.size = 300, .gap = 100000});
 	clients[CLIENTS] = (struct stream){.addr = "198.51.100.7", .size = 1, .gap = 1000};
 	run(clients, CLIENTS + 1, 20000, 0);
@@ -386,7 +386,7 @@ TEST(test_budget_of_new_sources)
 	static struct stream many[481];
 	const struct newcomer_proposal *budget = &suggest.budget;
 
-	many[0] = hundred; /* this source sends from time 0 on */
+	many[0] = hundred; /* a source that sends from the start */
 	for (unsigned int i = 0; i < 480; i++) {
 		snprintf(names[i], sizeof(names[i]), "10.1.%u.%u", i / 250, i % 250);
 		many[i + 1] =
