@@ -246,7 +246,7 @@ static int attach_find(const struct gate *gate, const struct netdev *device, enu
 	for (unsigned int i = 0; !err && i < count; i++) {
 		struct attachment *a = &all[i];
 
-		/* find the attachment of a removed device that had this name, too */
+		/* find the attachment of a removed device that had the same name */
 		if (a->hook != hook || a->netns != netns_current() ||
 		    (a->ifindex != device->ifindex &&
 		     !(a->device_gone && !strcmp(a->device, device->name))))
@@ -583,8 +583,8 @@ static int replacements_open(const struct gate *gate, struct replacements *repla
 }
 
 /*
- * Switches the program of an attachment. Returns 0 or a negative errno. Returns 0 if the attachment
- * is gone, because its device may have been removed.
+ * Switches the program of an attachment. Returns 0 on success, or if the attachment is gone because
+ * its device was removed. Otherwise returns a negative errno.
  */
 static int switch_or_gone(const struct gate *gate, struct attachment *a, int program_fd)
 {

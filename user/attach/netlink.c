@@ -49,7 +49,7 @@ uint8_t attr_u8(const struct nlattr *attr)
 /* --- Dumps ---------------------------------------------------------------------------------- */
 
 #define DUMP_SIZE 32768 /* in bytes: the kernel sends a dump in parts of this size or less */
-#define DUMPS_MAX 10	/* attempts to read a dump that no change interrupts */
+#define DUMPS_MAX 10	/* attempts to read a dump without interruption by a change */
 
 int message_failed(int err)
 {

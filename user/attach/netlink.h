@@ -9,7 +9,7 @@
 
 /* Table of the attributes of a message, indexed by attribute type. */
 struct attrs {
-	unsigned int max; /* highest type that the table has room for; ignore others */
+	unsigned int max; /* highest attribute type in the table; others are ignored */
 	const struct nlattr **table;
 };
 

@@ -360,7 +360,8 @@ static int placing_make(const struct gate *gate, struct programs *programs, stru
 }
 
 /*
- * Undoes the steps, the last step first. So it attaches devices again before it detaches devices.
+ * Undoes the steps, the last step first, so that devices are attached again before devices are
+ * detached.
  */
 int placings_undo(const struct gate *gate, struct placings *placings)
 {

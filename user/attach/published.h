@@ -19,7 +19,7 @@
 enum sight {
 	SIGHT_LINKS,	 /* the pinned links, which are up to date */
 	SIGHT_PUBLISHED, /* the published file, which may be out of date */
-	SIGHT_NONE,	 /* no source could be read, for a reason that a notice states */
+	SIGHT_NONE,	 /* unreadable; a notice states the reason */
 };
 
 struct seen {

@@ -135,8 +135,8 @@ static bool time_equal(const struct timespec *a, const struct timespec *b)
 }
 
 /*
- * Reads a file, and fails if a writer changes it in place meanwhile. If another file replaces it
- * meanwhile, reads the old file, because fd still refers to that.
+ * Reads a file. Fails if a writer changes the file during the reading. If the file is replaced
+ * during the reading, reads the old file, because fd refers to it.
  */
 static int file_read_path(const char *path, struct file *file)
 {

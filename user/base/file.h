@@ -27,8 +27,8 @@ struct file {
  * Reads a whole regular file, or standard input if the path is "-". Drops a byte order mark.
  * Refuses a device, a directory, a file above FILE_MAX, and a file with a NUL byte.
  *
- * Waits until the file has not changed for 0.1 s, or for 2.1 s if its mtime is in whole seconds and
- * so may be rounded, and refuses a file that changes while it is read. If a writer pauses for
+ * Waits until the file has not changed for 0.1 s. If its mtime is in whole seconds, it may be
+ * rounded, so waits for 2.1 s. Refuses a file that changes while it is read. If a writer pauses for
  * longer, the incomplete file is read, so writers should write a new file and rename it.
  */
 int file_read(const char *path, struct file *ret);

@@ -37,7 +37,10 @@ static int offer_gate(const char *name, void *typed)
 	return 0;
 }
 
-/* Prints names: of the gate's lists, or of the limits of the prefix on the command line. */
+/*
+ * Prints the names of the gate's lists, or the names of the limits of the prefix on the command
+ * line.
+ */
 static void offer_rules(const struct typed *typed, bool lists_wanted)
 {
 	const char *name = typed->line.option[OPTION_GATE];

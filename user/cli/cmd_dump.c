@@ -164,7 +164,10 @@ static int print_side(const struct diff *diff, const struct rule *rule, const st
 	return err;
 }
 
-/* Callback of ruleset_diff(): prints a rule of the gate (`from`) and the file's (`to`). */
+/*
+ * Callback of ruleset_diff(): prints a rule that differs in the gate (`from`) and in the file
+ * (`to`).
+ */
 static int print_rule_pair(void *data, const struct rule *from, const struct rule *to)
 {
 	struct diff *diff = data;

@@ -69,7 +69,7 @@ struct set_args {
 	bool no_fq;	      /* accept a limit that shapes on a device without qdisc fq */
 };
 
-/* Adds the error that the rule has too many limits, which it names, and returns the errno. */
+/* Adds the error that the rule has too many limits, with their names, and returns the errno. */
 static int refuse_fifth(const struct gate *gate, const struct rule *rule)
 {
 	/* room for SL_LIMITS_MAX old limits, and as many new limits */

@@ -140,8 +140,8 @@ enum kept_change {
 };
 
 /*
- * If `sluice keep` keeps the gate, adds a notice that names when it will revert the change. file:
- * the rules file that was applied, or NULL; no notice is added if `sluice keep` uses the same file.
+ * If `sluice keep` keeps the gate, adds a notice with the time when it will revert the change.
+ * file: the rules file that was applied, or NULL. If `sluice keep` uses this file, adds no notice.
  */
 void kept_note(const char *gate, enum kept_change change, const char *file);
 

@@ -19,7 +19,7 @@
  */
 #define LOOK_NS 200000000ULL
 
-/* A trial, in the memory of the process that waits for the trial's end. */
+/* A trial, as the waiting process stores it. */
 struct trial {
 	const struct sl_gate *state; /* value of map `gate`, mmap()ed */
 	char gate[GATE_NAME + 1];

@@ -17,7 +17,9 @@
 
 /* --- Attachments ---------------------------------------------------------------------------- */
 
-/* Warns if an attachment counts packets that GRO or GSO merged as one. Ignores missing devices. */
+/*
+ * Warns if an attachment counts merged packets (GRO, GSO) as one packet. Ignores missing devices.
+ */
 static void warn_merged(const struct attachment *a)
 {
 	_cleanup_netdevs_ struct netdevs devices = {0};
@@ -81,8 +83,8 @@ static void warn_afresh(const char *prefix, const struct sl_limit_spec *old,
 }
 
 /*
- * Returns whether a device is attached on hook ingress or egress, where packets may be merged. Also
- * returns true if no device is attached yet.
+ * Returns whether packets may be merged before the gate: a device is attached on hook ingress or
+ * egress, or no device is attached yet.
  */
 static bool may_be_merged(const struct gate *gate)
 {

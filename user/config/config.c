@@ -218,7 +218,10 @@ static int key_read(struct config_reader *reader, const struct node *node, const
 			: refuse_kind(reader, node, name, NODE_WORD);
 }
 
-/* Reads a YAML map by the keys of `map`. name: its name in errors. Returns 0 or the first error. */
+/*
+ * Reads a YAML map by the keys of `map`. name: name of the map in errors. Returns 0 or the first
+ * error.
+ */
 static int map_read(struct config_reader *reader, const struct node *node, const char *name,
 		    const struct map *map, void *parent)
 {

@@ -233,7 +233,10 @@ static struct netdevs netdevs_of(uint64_t netns)
 	return devices;
 }
 
-/* Adds the devices of a namespace to facts->traffic, once. Returns 0 or -ENOMEM. */
+/*
+ * Adds the devices of a namespace to facts->traffic, if they are not there yet. Returns 0 or
+ * -ENOMEM.
+ */
 static int traffic_add(struct doctor_facts *facts, uint64_t netns)
 {
 	struct netdevs links;

@@ -53,7 +53,7 @@ static void gate_leave(struct live *live)
 	live->counters_task.due = 0;
 }
 
-/* Entries in a part of the table of states. A refresh reads one part. */
+/* Number of entries in a part of the table of states. A refresh reads one part. */
 #define PART_ENTRIES 8192U
 
 static int gate_enter(struct live *live)
@@ -589,7 +589,7 @@ static void histories_refresh(struct live *live)
 
 /* --- A refresh ------------------------------------------------------------------------------ */
 
-/* Computes the part of one CPU that this process used during the last LIVE_COSTS refreshes. */
+/* Computes the share of a CPU that this process used during the last LIVE_COSTS refreshes. */
 static void cost_refresh(struct live *live)
 {
 	struct live_cost now = {uptime_ns(), clock_read(CLOCK_PROCESS_CPUTIME_ID)};

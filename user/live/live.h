@@ -50,7 +50,7 @@ struct live_source_history {
 /* The rates of a policy, or of another line of `stats`. */
 struct live_line {
 	const struct stats_line *line; /* NULL for the sum of all lines */
-	bool is_new;		       /* rates are 0: the previous refresh lacked this line */
+	bool is_new;		       /* rates are 0, because the last refresh had no such line */
 	struct live_rate passed, dropped;
 	struct live_rate reason[SL_REASONS];
 	struct live_rate refused[SL_LIMITS_MAX]; /* by slot */

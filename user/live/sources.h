@@ -25,8 +25,8 @@ struct live_rate {
 };
 
 /*
- * Returns the rate between two readings of a counter, `before` and, `ns` later, `now`. Returns 0 if
- * the counter was reset between them, or if `ns` is 0.
+ * Returns the rate of a counter from two readings: `before`, and `now`, which is `ns` later.
+ * Returns 0 if the counter was reset between the readings, or if `ns` is 0.
  */
 struct live_rate live_rate_of(const struct sl_cell *before, const struct sl_cell *now, uint64_t ns);
 

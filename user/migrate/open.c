@@ -65,7 +65,7 @@ static int refuse_small(const struct gate *gate, const struct gate_sizes *sizes,
 	return 0;
 }
 
-/* Copies the rules in force into those maps of rules that are new. */
+/* Copies the rules in force into the maps of rules that are new. */
 static int remake_copy_rules(const struct gate *gate, struct gate *next,
 			     const struct gate_sizes *sizes)
 {

@@ -78,7 +78,7 @@ struct command {
 	const struct apart *apart;
 	unsigned int apart_count;
 	size_t args_size;
-	int exit_failed; /* exit status after an error that is no misuse; 0 means 1 */
+	int exit_failed; /* exit status after an error other than a misuse; 0 means 1 */
 	/*
 	 * Runs the command. `args` points to args_size bytes. If the user did not write a word, its
 	 * field is 0. Returns 0, a negative errno after an error, or a positive exit status. If

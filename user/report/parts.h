@@ -18,7 +18,7 @@ struct lock_holder;
  */
 int gate_open_named(struct gate *gate, const char *name);
 
-/* Number of maps whose use reports list: those that hold sources and rules. */
+/* Number of maps that reports list: the maps of sources and rules. */
 #define MAPS_LISTED MAP_ADMISSION
 
 #define KEPT_TEXT (PATH_MAX + 64)

@@ -16,13 +16,12 @@
 #include "state/pressure.h"
 #include "state/stats.h"
 
-/* The output of status about a gate, which is read completely before it is printed. */
+/* The facts about a gate that status prints. All facts are read before any is printed. */
 struct facts {
 	unsigned int rules;
 	struct seen seen;
 	struct shaping shaping;
-	struct holding holding
-		[ATTACHMENTS_MAX]; /* whether the device of each attachment can delay packets */
+	struct holding holding[ATTACHMENTS_MAX]; /* by index in seen.all */
 	struct pressure pressure;
 	struct passing passing;
 	struct budget_use *budgets;

@@ -27,8 +27,8 @@ double limit_slack(const struct source_view *view, int index);
 bool limit_refuses(const struct limit_state *state);
 
 /*
- * Returns the index of the limit to show, or -1: the first limit that refuses and drops packets;
- * otherwise the first that refuses and observes; otherwise the limit with the least burst left.
+ * Returns the index of the limit to show, or -1. Prefers a limit that refuses and drops packets,
+ * then a limit that refuses and observes, then the limit with the least burst left.
  */
 int limit_shown(const struct source_view *view);
 

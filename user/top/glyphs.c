@@ -5,7 +5,7 @@
 
 #include "base/text.h"
 
-#define LEVELS 9 /* heights of a column of a sparkline, including 0 */
+#define LEVELS 9 /* number of heights of a bar in a sparkline, including 0 */
 
 static struct {
 	const char *spark[LEVELS];

@@ -37,7 +37,10 @@ static const char *bound_format(uint64_t ns, char text[DURATION_CELL])
 	return text;
 }
 
-/* Appends the median and 99 % of the packets' durations in recent refreshes, if any were timed. */
+/*
+ * Appends the median and the 99th percentile of packet durations in recent refreshes, if any packet
+ * was timed.
+ */
 static void build_durations(const struct live *live, char line[HEADER_LINE])
 {
 	struct durations sum = live->durations[DURATIONS_PASS];

@@ -263,7 +263,7 @@ int screen_key_wait(uint64_t until)
 			{.fd = STDIN_FILENO, .events = POLLIN},
 			{.fd = screen.signals, .events = POLLIN},
 		};
-		int key = getch(); /* returns keys that ncurses has already read, too */
+		int key = getch(); /* may return a key that ncurses has read before */
 		uint64_t now = uptime_ns();
 		struct timespec wait = {0};
 

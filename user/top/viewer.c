@@ -30,7 +30,10 @@ void viewer_fail(struct viewer *viewer, unsigned int mark)
 
 /* --- Reading -------------------------------------------------------------------------------- */
 
-/* Copies the order of the last refresh. If the cursor follows a source, moves it to the source. */
+/*
+ * Copies the order of the last refresh. If the cursor follows a source, moves the cursor to the
+ * source's row.
+ */
 static void order_take(struct viewer *viewer)
 {
 	struct live *live = viewer->live;
