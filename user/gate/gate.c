@@ -170,7 +170,7 @@ int gate_map_size(const struct gate *gate, enum gate_map map, uint32_t *ret)
 	return 0;
 }
 
-/* Waits for an RCU grace period by membarrier(2), so that running BPF programs have ended. */
+/* Waits until all BPF programs that run now have ended, by an RCU grace period: membarrier(2). */
 void synchronize_programs(void)
 {
 	/*
@@ -209,8 +209,8 @@ bool gate_note_first(const struct gate *gate, enum gate_note note)
 /* --- Trials --------------------------------------------------------------------------------- */
 
 /*
- * The number of a trial is its start time in units of 2^20 ns (about 1 ms). No two trials have the
- * same number, because two commands cannot begin a trial within 1 ms.
+ * A trial's number is its start time in units of 2^20 ns (about 1 ms). The number is unique,
+ * because two commands cannot begin a trial within 1 ms.
  */
 #define NUMBER_SHIFT 20
 
@@ -485,7 +485,7 @@ struct sl_cell counters_dropped(const struct sl_counters *counters)
 #define COUNTERS_BATCH 64
 
 /*
- * Reads the counters of `count` policies from number `first` on. Each batch starts after the last
+ * Reads the counters of `count` policies, from number `first` on. A batch begins after the last
  * index of the previous batch, because an array map returns its entries in order.
  */
 static int counters_read_range(const struct gate *gate, unsigned int first, unsigned int count,
@@ -498,7 +498,8 @@ static int counters_read_range(const struct gate *gate, unsigned int first, unsi
 
 	if (!copies)
 		return gate_map_unread(gate, MAP_COUNTERS, ENOMEM);
-	memset(ret, 0, count * sizeof(*ret)); /* policy numbers beyond the map have counters of 0 */
+	memset(ret, 0,
+	       count * sizeof(*ret)); /* the counters of policies beyond the end of the map are 0 */
 	for (unsigned int done = 0; done < count; done += room) {
 		uint32_t before = first + done - 1, got = count - done < room ? count - done : room;
 		int err =

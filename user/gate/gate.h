@@ -165,9 +165,9 @@ uint32_t gate_map_id(int fd);
 int gate_map_size(const struct gate *gate, enum gate_map map, uint32_t *ret);
 
 /*
- * Opens a view of the first `count` values of a map that has flag BPF_F_MMAPABLE. `value_size` is a
- * multiple of 8. If the view is a copy, its values are 0 until array_view_refresh() is called.
- * Returns 0, or -errno without adding an error.
+ * Opens a view of the first `count` values of a map that has flag BPF_F_MMAPABLE. `value_size` must
+ * be a multiple of 8. If `is_copied` is set, the view is a copy: its values are 0 until
+ * array_view_refresh(). Returns 0 or -errno. Does not call error_add().
  */
 int array_view_open(int fd, uint32_t count, uint32_t value_size, bool is_copied,
 		    struct array_view *ret);
@@ -213,7 +213,7 @@ enum gate_note {
 	GATE_NOTE_SHARE = 1 << 1,  /* a limit is shared, but `sluice share` does not run */
 };
 
-/* Returns whether a note was not printed yet, and marks it as printed. The gate must be locked. */
+/* Returns whether a note was not printed before. Marks it as printed. The gate must be locked. */
 bool gate_note_first(const struct gate *gate, enum gate_note note);
 
 /* --- Trials --------------------------------------------------------------------------------- */

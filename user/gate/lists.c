@@ -115,7 +115,7 @@ static int rules_merge(struct list_change *change, struct ruleset *all,
 	return err;
 }
 
-/* For at most this many prefixes, look up each rule. For more prefixes, read all rules. */
+/* Look up each rule if there are at most this many prefixes. Otherwise, read all rules. */
 #define LOOKUPS_MAX 512
 
 /* Adds to change->wanted all rules that the change of the list affects. */
@@ -153,7 +153,10 @@ static int change_commit(struct list_change *change, struct list_counts *ret)
 
 /* --- Changes -------------------------------------------------------------------------------- */
 
-/* Begins a change of list `name`, which must exist, or of a list chosen later if `name` is NULL. */
+/*
+ * Begins a change of list `name`. Returns an error if the list does not exist. If `name` is NULL,
+ * the caller chooses the list later.
+ */
 static int list_change_begin(struct list_change *change, const char *name)
 {
 	int err = ruleset_make_lists(&change->wanted), place;

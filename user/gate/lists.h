@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Gate: changes named lists. Each function makes either its whole change at once, or no change. */
+/*
+ * Gate: changes named lists. Each function makes its whole change at once, or changes nothing if it
+ * fails.
+ */
 #ifndef SLUICE_GATE_LISTS_H
 #define SLUICE_GATE_LISTS_H
 

@@ -95,7 +95,7 @@ void programs_close(struct programs *programs)
 #define ELEMENT_BYTES 48 /* size of an element of a hash map, without key and value */
 #define BUCKET_BYTES  16 /* size of a bucket of a hash map */
 #define NODE_BYTES    24 /* size of a node of a trie, without key and value */
-#define LENGTH_BYTES  4	 /* prefix length in a trie's key, which NODE_BYTES includes */
+#define LENGTH_BYTES  4	 /* size of the prefix length, which NODE_BYTES and the key both include */
 
 uint64_t map_memory(const struct bpf_map_info *info, uint32_t entries, unsigned int cpus)
 {
@@ -111,7 +111,7 @@ uint64_t map_memory(const struct bpf_map_info *info, uint32_t entries, unsigned 
 	case BPF_MAP_TYPE_RINGBUF: /* max_entries is a number of bytes */
 		return info->max_entries;
 	case BPF_MAP_TYPE_LPM_TRIE:
-		/* ignore the trie's inner nodes, which are fewer than its entries */
+		/* the inner nodes of a trie are ignored; they are fewer than its entries */
 		each = NODE_BYTES + (uint64_t)info->key_size - LENGTH_BYTES + info->value_size;
 		return entries * each;
 	default:
@@ -149,8 +149,8 @@ const char *memory_format(uint64_t bytes, char text[MEMORY_TEXT])
 /* --- Sizes ---------------------------------------------------------------------------------- */
 
 /*
- * Default numbers of rules and policies. New maps are small and grow with the rules, because making
- * an array allocates all its entries, and making a hash table all its buckets.
+ * Default numbers of rules and policies. New maps are small and grow with the rules, because the
+ * kernel allocates all entries of a new array, and all buckets of a new hash table.
  */
 #define RULES_USUAL    (1 << 14)
 #define POLICIES_USUAL (1024 + SL_POLICY_FIRST)
@@ -241,7 +241,9 @@ static uint32_t host_sets(const struct gate_sizes *sizes)
 	return power_of_two(MAX(2 * sizes->hosts / SL_HOST_WAYS, 1));
 }
 
-/* Interval of the flood detector, so short that it detects a flood before the table is full. */
+/*
+ * Interval of the flood detector. It is so short that a flood is detected before the table is full.
+ */
 #define INTERVAL_NS (64 * 1000000U)
 
 /*
@@ -425,7 +427,7 @@ int gate_make(struct gate *gate, const struct gate_sizes *wanted)
 {
 	struct gate_sizes sizes = gate_sizes_complete(wanted, &gate->machine);
 	_cleanup_object_ struct bpf_object *object = NULL;
-	int err = gate_dir_clear(gate); /* remove pins that a killed command may have left */
+	int err = gate_dir_clear(gate); /* a killed command may have left pins */
 
 	if (err)
 		return err;

@@ -43,13 +43,13 @@ void programs_close(struct programs *programs);
 /* --- Memory --------------------------------------------------------------------------------- */
 
 /*
- * Returns the memory of a map with `entries` entries, in bytes. If the kernel allocates all entries
- * when the map is made, counts info->max_entries instead. `info` is from the kernel, or has the
- * same fields set.
+ * Returns the memory of a map with `entries` entries, in bytes. `info` is from the kernel, or has
+ * the same fields set. If the kernel allocates all entries of a new map, info->max_entries replaces
+ * `entries`.
  */
 uint64_t map_memory(const struct bpf_map_info *info, uint32_t entries, unsigned int cpus);
 
-/* Stores the memory of one of the gate's maps, in bytes, as map_memory() returns it. */
+/* Stores the size of one of the gate's maps in memory, in bytes: map_memory(). */
 int gate_map_memory(const struct gate *gate, enum gate_map map, uint32_t entries, uint64_t *ret);
 
 /* Formats a number of bytes, such as "58.7 MB". Uses GB from 10 GB on. */
@@ -86,9 +86,9 @@ void gate_sizes_set(struct bpf_object *object, const struct gate_sizes *sizes,
 int gate_make(struct gate *gate, const struct gate_sizes *wanted);
 
 /*
- * Makes the next gate for a resize. It has these sizes, and shares with `gate` all maps whose
- * number of entries stays the same. All other maps are new and empty, except map `gate`, which has
- * the state of `gate` and the ids of the next gate's maps. Pins nothing.
+ * Makes the next gate for a resize, with the specified sizes. It shares all maps with `gate` whose
+ * number of entries does not change. All other maps are new and empty. The new map `gate` has the
+ * state of the old map, and the ids of the next gate's maps. Pins nothing.
  */
 int gate_make_next(const struct gate *gate, const struct gate_sizes *sizes, struct gate *ret);
 

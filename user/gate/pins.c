@@ -132,7 +132,10 @@ int pins_open(const struct pins *parent, const char *name, struct pins *ret)
 		return error_add(ENAMETOOLONG, "pins-open", pins.path, "the path is too long");
 	pins.fd = openat(parent->fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (pins.fd < 0 && errno == EACCES) {
-		/* an O_PATH fd cannot list or lock the directory, so a reader delays no owner */
+		/*
+		 * a reader gets an O_PATH fd, which cannot lock the directory, so it delays no
+		 * owner
+		 */
 		pins.fd = openat(parent->fd, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 		pins.reads_only = true;
 		if (pins.fd >= 0 && faccessat(pins.fd, ".", X_OK, AT_EACCESS)) {
@@ -160,7 +163,7 @@ static int bpffs_open(struct pins *ret)
 	struct stat st;
 
 	*ret = (struct pins)PINS_CLOSED;
-	/* pin_make() uses paths in SELF_FD, because BPF_F_PATH_FD needs Linux 6.5 and libbpf 1.3 */
+	/* pin_make() needs SELF_FD, because BPF_F_PATH_FD requires Linux 6.5 and libbpf 1.3 */
 	if (access(SELF_FD, X_OK))
 		return error_add(errno, "no-proc", SELF_FD,
 				 "cannot access it, which opening a pin requires: %s; mount /proc",
@@ -359,7 +362,7 @@ int gate_dir_open(struct gate *gate)
 	_cleanup_pins_ struct pins root = PINS_CLOSED;
 	int err = pins_open_root(false, &root) ?: pins_open(&root, gate->name, &gate->dir);
 
-	/* a reader may not open directory links/ */
+	/* a reader has no right to open directory links/ */
 	return err || gate->dir.reads_only ? err : pins_open(&gate->dir, GATE_LINKS, &gate->links);
 }
 
@@ -369,7 +372,7 @@ int gate_dir_open(struct gate *gate)
 
 /*
  * Opens and locks the gate's directory. Returns 0 and a closed gate->dir if the directory does not
- * exist, or if `detach` removed it before it was locked.
+ * exist, or was removed by `detach` before it was locked.
  */
 static int lock_try(struct gate *gate, const struct pins *root)
 {
@@ -440,7 +443,7 @@ bool gate_resize_is_interrupted(const struct gate *gate)
 
 int gate_dir_clear(struct gate *gate)
 {
-	/* remove pin `gate` first: other commands then see no gate */
+	/* remove pin `gate` first, so that other commands see no gate */
 	int err = pin_remove(&gate->dir, gate_map_names[MAP_GATE]);
 
 	if (err && err != -ENOENT)
@@ -456,7 +459,10 @@ int gate_dir_remove(struct gate *gate)
 			  ?: bpffs_open(&bpffs)
 			  ?: pins_open(&bpffs, PINS_ROOT, &root) ?: pins_remove(&root, gate->name);
 
-	/* unlinkat() fails if other gates exist; keep an administrator's shared PINS_ROOT */
+	/*
+	 * keep a shared PINS_ROOT, because an administrator made it; unlinkat() fails if other
+	 * gates exist
+	 */
 	if (!err && !pins_are_shared(&root))
 		unlinkat(bpffs.fd, PINS_ROOT, AT_REMOVEDIR);
 	return err;

@@ -49,13 +49,16 @@ int pins_open_root(bool make, struct pins *ret);
 int pins_open(const struct pins *parent, const char *name, struct pins *ret);
 
 /*
- * Creates directory `name` in `parent`. If `shared` is set, the group gets the same rights as on
- * the parent. Also returns 0 if the directory exists, or if the parent was removed; pins_open()
- * reports both cases.
+ * Creates directory `name` in `parent`. If `shared` is set, the group gets the rights that it has
+ * on the parent. Returns 0 even if the directory exists, or if the parent was removed, because
+ * pins_open() reports both cases.
  */
 int pins_make(const struct pins *parent, const char *name, bool shared);
 
-/* Returns whether the group may look up pins in the directory, and so open new maps for reading. */
+/*
+ * Returns whether members of the group may look up pins in the directory. They can then open new
+ * maps for reading.
+ */
 bool pins_are_shared(const struct pins *pins);
 
 /* Returns an error if mode or mount forbid the caller to remove files from the directory. */
@@ -105,9 +108,9 @@ int gate_dir_open(struct gate *gate);
 int gate_dir_lock(struct gate *gate, bool make);
 
 /*
- * Sets `ret` if the open directory contains a gate: pin `gate`, which is made last, or a pinned
- * link, whose program filters even if pin `gate` was lost. If the directory contains neither, a
- * command was killed while it made the gate.
+ * Sets `ret` if the open directory contains a gate. It then has pin `gate`, or a pinned link, whose
+ * program filters packets even without pin `gate`. If it has neither, a command was killed while it
+ * made the gate.
  */
 int gate_dir_holds_gate(const struct gate *gate, bool *ret);
 

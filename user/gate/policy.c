@@ -20,10 +20,9 @@ static bool slot_is_free(const struct sl_policy *policy, unsigned int slot)
 /* --- Compiling ------------------------------------------------------------------------------ */
 
 /*
- * Returns the rank of a limit. Packets charge limits of lower ranks first. Limits that drop come
- * before limits that block, so a packet that is dropped anyway does not begin a block. Limits that
- * shape follow, so a dropped packet does not delay other packets. Limits that observe come last,
- * because they count only packets that pass all other limits.
+ * Returns the rank of a limit. Packets charge limits of lower ranks first. The order is: limits
+ * that drop, that block, that shape, and that observe. So a dropped packet begins no block and
+ * delays no other packet. Limits that observe count only packets that pass all other limits.
  */
 static int charging_rank(const struct sl_limit_spec *spec)
 {
@@ -59,11 +58,17 @@ static void family_compile(struct sl_policy *policy, enum sl_family family,
 		list[at] = limit_compile(&limit, family, machine);
 		list[at].slot = slot;
 		list[at].mark = policy->origin[slot] ? SL_MARK_INHERITED(slot) : SL_MARK_OWN(slot);
-		/* without a budget, the first charge includes a new source's earlier packets */
+		/*
+		 * if the policy has no budget, the first charge includes earlier packets of a new
+		 * source
+		 */
 		list[at].charge_hits = !policy_has_budget(policy) &&
 				       spec->start != SL_START_EMPTY && spec->kind != SL_SHAPE;
 		list[at].budgeted = policy_has_budget(policy);
-		/* set the bit if the limit drops or blocks, and its key is a source or narrower */
+		/*
+		 * set the bit of a limit that drops or blocks and whose key is a source or a part
+		 * of it
+		 */
 		policy->by_source[family] |= (spec->action != SL_ACTION_OBSERVE && !spec->key_dst &&
 					      spec->per[family] >= source_bits[family])
 					     << slot;
@@ -101,10 +106,10 @@ _Static_assert(offsetof(struct sl_policy, since) == 0 && offsetof(struct sl_list
 	       "value_copy() reads `since` first");
 
 /*
- * Copies a value whose first word is the generation since which it is in force. A change clears
- * this word before it writes the rest. So the copy is complete if the word is the same before and
- * after copying. Returns whether the value is in force and the copy is complete. The fence also
- * prevents the compiler from reading the map again later instead of the copy.
+ * Copies a value whose first word is the generation since which it is in force. Returns whether it
+ * is in force and the copy is complete. A change clears the first word before it writes the rest.
+ * So the copy is complete if the first word is the same before and after copying. The fence also
+ * keeps the compiler from reading the map again instead of the copy.
  */
 static bool value_copy(void *to, const void *from, size_t size)
 {
@@ -153,13 +158,16 @@ static int version_copy(const struct gate *gate, uint32_t version, struct sl_pol
 	return in_force ? -EUCLEAN : 0;
 }
 
-/* Copies a version only once, because a version does not change while it is in force. */
+/* Uses an existing copy of the version, because a version does not change while it is in force. */
 const struct sl_policy *policy_version(const struct gate *gate, uint32_t version)
 {
 	uint32_t since = __atomic_load_n(&gate->policies[version].since, __ATOMIC_ACQUIRE);
 	struct sl_policy copy;
 
-	/* always copy versions of reserved policies, which have a base of counters but `since` 0 */
+	/*
+	 * `since` of a reserved policy is 0, so always copy its version, which has a base of
+	 * counters
+	 */
 	if (version >= SL_POLICY_VERSION(SL_POLICY_FIRST) && gate->checked[version].since == since)
 		return &gate->checked[version];
 	version_copy(gate, version, &copy);
@@ -179,9 +187,9 @@ bool policy_version_inherits(const struct gate *gate, uint32_t version, struct s
 }
 
 /*
- * If a policy has two versions, the version with the later `since` is in force. After an
- * interrupted change, a deleted policy may still have a version that is not free. So a version
- * counts only if the rule of its prefix refers to it.
+ * Of a policy's two versions, the version with the later `since` is in force. A version counts only
+ * if the rule of its prefix refers to it, because after an interrupted change a deleted policy may
+ * have a version that is not free.
  */
 const struct sl_policy *policy_in_force(const struct gate *gate, unsigned int number)
 {
@@ -442,7 +450,7 @@ void policy_add_shadows(const struct gate *gate, const struct sl_prefix *prefix,
 /* A limit that is written into a slot of a policy version. */
 struct version_limit {
 	struct limit limit;
-	uint32_t home; /* policy and slot that define an inherited limit; 0: not inherited */
+	uint32_t home; /* policy and slot of the limit that is inherited; 0: not inherited */
 };
 
 struct version_limits {
@@ -513,12 +521,10 @@ static int slot_of(const struct sl_policy *policy, const struct version_limit *c
 }
 
 /*
- * Writes a limit into a slot. `before` is the version in force if it has this limit in the same
- * slot, otherwise NULL.
- *
- * An inherited limit has the id of its origin. Any other limit keeps its id, and so its states, if
- * limit_keeps_states(). Its counter of refusals goes on unless its action changes from or to
- * `observe`, because a limit that observes drops nothing.
+ * Writes a limit into a slot. before: the version in force if it has this limit in the same slot,
+ * otherwise NULL. An inherited limit has the id of its origin. Any other limit keeps its id and its
+ * states if limit_keeps_states(). Its counter of refusals continues, unless its action changes from
+ * or to `observe`: a limit that observes drops nothing.
  */
 static void slot_write(struct gate *gate, struct sl_policy *policy, unsigned int slot,
 		       const struct version_limit *candidate, const struct sl_policy *before)
@@ -647,6 +653,6 @@ void policy_free(struct gate *gate, uint32_t version)
 	if (!version)
 		return;
 	__atomic_store_n(&gate->policies[version].since, 0, __ATOMIC_RELEASE);
-	if (gate->checked[version].since) /* if it was never used, do not allocate its memory */
+	if (gate->checked[version].since) /* writing an unused element would allocate its memory */
 		gate->checked[version] = (struct sl_policy){0};
 }

@@ -56,9 +56,9 @@ static inline bool policy_has_budget(const struct sl_policy *policy)
 }
 
 /*
- * Returns whether a flood of new sources would pass a policy that drops packets. This is the case
- * if the policy is for more than one address, has no budget, and has no limit that matches all
- * packets and is empty for a new source (`start empty`). Inherited limits count as well.
+ * Returns whether a flood of new sources would pass a policy that drops packets. The policy must be
+ * for more than one address, and have no budget. It must have no limit, own or inherited, that
+ * matches all packets and is empty for a new source (`start empty`).
  */
 bool policy_lacks_budget(const struct sl_policy *policy);
 
@@ -71,11 +71,11 @@ bool policy_lacks_budget(const struct sl_policy *policy);
 uint32_t policy_allocate(struct gate *gate, uint32_t before);
 
 /*
- * Writes the limits of a rule, and the limits of version `parent` if it is not 0, into a free
- * version for the next generation. `before` is the version of the rule in force, or 0. A limit
- * keeps its slot if `before` has a limit of the same name. If the key is also the same, the limit
- * keeps its id, and so the state of each source. A budget keeps its state. Returns 0, or -ECANCELED
- * with an error, for example if the policy would have more than SL_LIMITS_MAX limits.
+ * Writes a rule's limits, and the limits of version `parent` if it is not 0, into a free version
+ * for the next generation. `before` is the rule's version in force, or 0. A limit keeps its slot if
+ * `before` has a limit of the same name. It keeps its id and its states if the key is the same,
+ * too. A budget keeps its state. Returns 0, or -ECANCELED after error_add(), for example if the
+ * policy would have more than SL_LIMITS_MAX limits.
  */
 int policy_write(struct gate *gate, uint32_t version, uint32_t before, uint32_t parent,
 		 const struct rule *rule);
@@ -132,7 +132,7 @@ enum shadow_reason {
 
 #define SHADOWS_MAX 4
 
-/* Limits and budgets of parents that policies lack since a change. */
+/* Limits and budgets of parents that policies no longer inherit after a change. */
 struct shadowed {
 	struct shadow {
 		struct sl_prefix prefix;
@@ -144,8 +144,8 @@ struct shadowed {
 };
 
 /*
- * Adds to `ret` the parent's limits and budget that a policy lacks in `version`, but had in its
- * earlier version `before`, which is not freed yet. `before` is 0 if the policy is new.
+ * Adds to `ret` the limits and budgets of the parent that a policy inherited in version `before`,
+ * but does not have in `version`. `before` is not freed yet. It is 0 if the policy is new.
  */
 void policy_add_shadows(const struct gate *gate, const struct sl_prefix *prefix, uint32_t before,
 			uint32_t version, struct shadowed *ret);

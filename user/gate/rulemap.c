@@ -142,8 +142,8 @@ static uint64_t steps_most(int fd)
 }
 
 /*
- * Reads all hosts of one family. Each system call returns whole buckets of the hash table, and no
- * bucket has more than BATCH entries. May miss hosts that are added during the walk.
+ * Reads all hosts of one family. Each system call returns whole buckets of the hash table. A bucket
+ * has at most BATCH entries. Hosts that are added during the walk may be missing.
  */
 static int hosts_read(const struct gate *gate, enum gate_map map, struct entry_list *list)
 {

@@ -20,13 +20,18 @@ enum sl_access content_access(const struct sl_rule_content *content);
  */
 uint64_t content_lists(const struct gate *gate, const struct sl_rule_content *content);
 
-/* Returns whether a rule has no policy, runtime entry or list, including those that have ended. */
+/*
+ * Returns whether a rule has no policy, no runtime entry and no list. Entries and lists that have
+ * ended count, too.
+ */
 static inline bool content_is_empty(const struct sl_rule_content *content)
 {
 	return !content->version && !content->access && !content->list_mask;
 }
 
-/* Returns whether a rule has no policy, and no runtime entry or list in force. */
+/*
+ * Returns whether a rule has no effect: no policy, no runtime entry in force, and no list in force.
+ */
 bool content_has_ended(const struct gate *gate, const struct sl_rule_content *content);
 
 /* --- Maps of rules -------------------------------------------------------------------------- */
@@ -45,8 +50,8 @@ struct rulemap_entry {
 };
 
 /*
- * The functions below return a negative errno after a failure, and add no error. -EUCLEAN means
- * that the gate's owner has written a value that no command writes.
+ * If the functions below fail, they return a negative errno. They do not call error_add(). -EUCLEAN
+ * means that the gate's owner has written a value that no command writes.
  */
 
 /* Reads the rule of exactly this prefix. Returns 1, or 0 if there is no rule. */

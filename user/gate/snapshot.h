@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Gate: a snapshot of a gate, by which a service finds out what has changed in the gate. The
- * snapshot keeps the gate's maps open, so the service can pin them again. An update opens no file
- * in bpffs, because this would send an inotify event to processes that watch bpffs for commands,
- * and prevent unmounting.
+ * Gate: a snapshot of a gate, which shows a service what has changed in the gate. It keeps the
+ * gate's maps open, so the service can pin them again. An update opens no file in bpffs, because
+ * this would prevent unmounting, and send inotify events to processes that watch bpffs for
+ * commands.
  */
 #ifndef SLUICE_SNAPSHOT_H
 #define SLUICE_SNAPSHOT_H
@@ -46,7 +46,7 @@ const char *gate_path(const char *name, const char *below, char path[PINS_PATH])
 /* Takes a snapshot of an open gate, and moves the gate's maps and mapped state to the snapshot. */
 void gate_snapshot_take(struct gate *gate, struct gate_snapshot *snapshot);
 
-/* Returns whether a snapshot was taken of this gate. A resized gate is the same gate. */
+/* Returns whether a snapshot is of this gate. A gate remains the same gate after a resize. */
 bool gate_snapshot_is_of(const struct gate_snapshot *snapshot, const struct gate *gate);
 
 /* Returns whether another mount hides the path of the gate. Stores this mount. */

@@ -89,9 +89,9 @@ static void lists_recover(struct gate *gate, uint64_t ended)
 /* --- Recovery ------------------------------------------------------------------------------- */
 
 /*
- * Restores the content of a rule that packets see, without lists that have ended for its prefix.
- * Then chooses whether to write, keep or remove the rule. A rule is removed if this content has
- * ended, or if it is empty because the interrupted transaction added or deleted the rule.
+ * Restores the content of a rule that packets see, except lists that have ended for its prefix.
+ * Then chooses whether to write, keep or remove the rule. Removes a rule that has ended. Also
+ * removes a rule without content, which the interrupted transaction added or deleted.
  */
 static void entry_recover(const struct gate *gate, struct rulemap_entry *entry, uint32_t generation,
 			  uint64_t ended)
@@ -186,13 +186,13 @@ int rules_recover(struct gate *gate, unsigned int *ret_ended)
 
 /* --- Expiry --------------------------------------------------------------------------------- */
 
-/* A rule that has ended has no effect on packets, so it is removed without a new generation. */
+/* Needs no new generation, because a rule that has ended does not affect packets. */
 unsigned int rules_expire(struct gate *gate)
 {
 	unsigned int ended = 0, mark = error_count();
 
 	if (rules_recover(gate, &ended))
-		error_drop(mark); /* drop the errors, because the next command also recovers */
+		error_drop(mark); /* ignore the errors, because the next command recovers again */
 	return ended;
 }
 
@@ -206,7 +206,7 @@ void rules_expire_some(struct gate *gate)
 	unsigned int count = 0;
 	bool ended = false;
 
-	rulemap_read(gate, EXPIRE_RULES, &entries, &count); /* leaves `count` 0 after an error */
+	rulemap_read(gate, EXPIRE_RULES, &entries, &count); /* `count` is 0 after an error */
 	for (unsigned int i = 0; i < count; i++)
 		ended |= content_has_ended(gate, &entries[i].rule.cur);
 	lists_copy(gate, lists);
@@ -263,8 +263,8 @@ static bool policy_is(const struct gate *gate, uint32_t version, const struct ru
 }
 
 /*
- * Stores the version for the wanted policy, or 0 if the policy has no limits. The version is
- * `before` if neither the limits nor the parent change, and otherwise a new version.
+ * Stores the version for the wanted policy, or 0 if the policy has no limits. Keeps version
+ * `before` if neither the limits nor the parent change. Otherwise makes a new version.
  */
 static int version_prepare(struct gate *gate, const struct rule *wanted, uint32_t before,
 			   uint32_t *ret)
@@ -284,8 +284,8 @@ static int version_prepare(struct gate *gate, const struct rule *wanted, uint32_
 }
 
 /*
- * Prepares one rule. Raises counts before the rule is written, because packets skip a lookup while
- * the count of hosts, prefixes or runtime allows is 0.
+ * Prepares one rule. Raises the counts of rules first, because packets skip a lookup while the
+ * count of hosts, prefixes or runtime allows is 0.
  */
 static int entry_prepare(struct gate *gate, const struct rule *wanted, struct transaction *t)
 {
@@ -359,7 +359,7 @@ static int step_compare(const void *a, const void *b)
 			       ?: prefix_compare(&left->prefix, &right->prefix);
 }
 
-/* Lists the steps: the wanted rules, and all policies that inherit. */
+/* Makes a step for each wanted rule, and for each policy that inherits limits. */
 static int transaction_plan(const struct gate *gate, const struct ruleset *wanted,
 			    struct transaction *t)
 {
@@ -475,7 +475,10 @@ static int change_try(struct gate *gate, const struct ruleset *wanted, struct sh
 
 /* --- Room ----------------------------------------------------------------------------------- */
 
-/* Counts the entries that a change needs. The maps contain old and new rules until it ends. */
+/*
+ * Counts the entries that a change needs. Old and new rules count, because both are in the maps
+ * during the change.
+ */
 static int room_count(const struct gate *gate, const struct ruleset *wanted, struct room *room)
 {
 	_cleanup_free_ struct rulemap_entry *entries = NULL;
@@ -507,8 +510,8 @@ static int room_count(const struct gate *gate, const struct ruleset *wanted, str
 }
 
 /*
- * Enlarges the maps after a change failed with `err` for lack of room. Sets ret_grew to false and
- * returns 0 if the size that is too small was specified by a user, or is at its maximum.
+ * Enlarges the maps after a change failed because of lack of room (`err`). Sets ret_grew to false
+ * and returns 0 if a size is too small, but a user specified it, or it is at its maximum.
  */
 static int room_make(struct gate *gate, const struct ruleset *wanted, int err, bool *ret_grew)
 {
@@ -524,7 +527,7 @@ static int room_make(struct gate *gate, const struct ruleset *wanted, int err, b
 	if (failed)
 		return failed;
 	needed = room_sizes(&room);
-	/* `splits` is as large as `hosts` or `prefixes`; each IPv6 rule may divide another /64 */
+	/* `splits` has the size of `hosts` or `prefixes`; each IPv6 rule may need an entry */
 	splits = room.hosts[SL_IPV6] + room.prefixes;
 	if (err == NO_SPLIT && needed.hosts < splits)
 		needed.hosts = splits;
@@ -576,7 +579,7 @@ int rules_change(struct gate *gate, const struct ruleset *wanted, struct shadowe
 		err = -E2BIG;
 	else
 		err = change_try(gate, wanted, ret, &ended);
-	/* if recovery removed rules that had ended, there may be room now: try again */
+	/* try again, because recovery has made room by removing rules that had ended */
 	if (room_is_short(err) && ended)
 		err = change_try(gate, wanted, ret, &ended);
 	if (room_is_short(err)) {

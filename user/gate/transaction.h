@@ -37,8 +37,8 @@ int rules_recover(struct gate *gate, unsigned int *ret_ended);
 unsigned int rules_expire(struct gate *gate);
 
 /*
- * Calls rules_expire() if a list or one of the first 256 rules has ended. Reads no other rules, so
- * that a change of one rule stays fast.
+ * Calls rules_expire() if one of the lists or of the first 256 rules has ended. Reads no other
+ * rules, so that a change of one rule stays fast.
  */
 void rules_expire_some(struct gate *gate);
 

@@ -45,7 +45,7 @@ static void effects_count(struct apply *apply, const struct rule *from, const st
 	a.limits = b.limits = 0;
 	if (rule_equal(&a, &b))
 		return;
-	/* a runtime entry's access overrides the access of lists */
+	/* the access of a runtime entry overrides the access of lists */
 	before = from->access ?: lists_access(apply->before.lists, from->lists);
 	after = to->access ?: lists_access(apply->wanted.lists, to->lists);
 	if (after)
@@ -101,8 +101,8 @@ static int rules_prepare(struct gate *gate, struct config *config, struct apply 
 }
 
 /*
- * Computes the sizes after the change, and during the change, while old and new rules coexist. If
- * `may_resize` is set, sizes that the file does not specify may grow with the rules again.
+ * Computes the sizes during and after the change. During the change, old and new rules coexist. If
+ * `may_resize` is set, sizes that the file does not specify can grow with the rules.
  */
 static void sizes_plan(struct apply *apply, const struct gate *gate, bool may_resize)
 {
@@ -199,13 +199,13 @@ int apply_make(struct gate *gate, struct apply *apply)
 	if (!err && apply->has_rules) {
 		err = rules_change(gate, &apply->wanted, &apply->shadowed)
 			      ?: gate_sizes_read(gate, &now);
-		/* grown maps keep their size even if the change is undone */
+		/* store the sizes of grown maps, which an undo does not change */
 		for (unsigned int i = 0; !err && i < SIZES; i++)
 			if (!(apply->stated & SIZE_BIT(i)))
 				*size_of(&apply->has, i) = *size_of(&apply->during, i) =
 					*size_of(&apply->after, i) = *size_of(&now, i);
 	} else if (!err) {
-		/* no rule changes, but the time at which a list file changed may differ */
+		/* no rule changes, but the time of a list file may have changed */
 		lists_set_dates(gate, apply->wanted.lists);
 	}
 	if (err) {

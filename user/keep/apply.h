@@ -46,12 +46,13 @@ struct apply {
 
 struct apply_may {
 	bool resize;
-	bool lack_fq; /* the gate has a limit that shapes: if a device lacks fq, add a notice */
+	bool lack_fq; /* a device without fq causes a notice, if the gate has a limit that shapes */
 };
 
 /*
- * Computes the change. Fails if the change requires a resize that `may` forbids, if a device is
- * missing, or if a device cannot shape. The caller calls apply_free(), even after a failure.
+ * Computes the change. Returns an error if the change requires a resize that `may` forbids, if a
+ * device is missing, or if a device cannot shape. The caller calls apply_free() even after an
+ * error.
  */
 int apply_prepare(struct gate *gate, struct config *config, const struct apply_may *may,
 		  struct apply *ret);

@@ -56,17 +56,17 @@ enum step_name {
 struct step {
 	uint64_t due_ms;   /* when the step will run, in ms as from now_ms(); 0 if it is not due */
 	uint64_t retry_ms; /* delay before the retry of a failed run; 0 if the last run succeeded */
-	uint64_t rest_ms;  /* events make the step due at this time or later, not earlier */
+	uint64_t rest_ms;  /* events do not make the step due before this time */
 	char *logged;	   /* messages of the step's last run, each between newlines */
 };
 
 /* Kinds of events that make steps due. */
 enum watch_kind {
-	WATCH_FILES,   /* a file changed in the directory of the rules file or of a list file */
-	WATCH_GATE,    /* a command closed the gate's directory, or removed the gate */
-	WATCH_LINKS,   /* a pin of an attachment was added or removed */
-	WATCH_NETNS,   /* a namespace's name, or the directory of names, was added or removed */
-	WATCH_INOTIFY, /* number of kinds above, which inotify reports */
+	WATCH_FILES, /* a file changed in the directory of the rules file or of a list file */
+	WATCH_GATE,  /* a command closed the gate's directory, or removed the gate */
+	WATCH_LINKS, /* a pin of an attachment was added or removed */
+	WATCH_NETNS, /* the name of a namespace, or the directory of names, was added or removed */
+	WATCH_INOTIFY,		       /* number of kinds above, which inotify reports */
 	WATCH_DEVICES = WATCH_INOTIFY, /* a device changed that is attached or in the rules file */
 	WATCH_FILTERS,		       /* a qdisc or a filter of an attached device was removed */
 };
@@ -117,7 +117,7 @@ struct keep {
 	bool worked;		       /* the step that runs now changed something */
 	char lists_path[PATH_MAX + 8]; /* path of the state file with ".lists" appended */
 	struct state_file runtime;     /* runtime entries as last saved */
-	struct state_file saved;       /* entries that `lists_path` had at the start */
+	struct state_file saved;       /* entries in `lists_path` when this process started */
 
 	struct programs programs;
 	uint32_t programs_gate;			   /* id of the map `gate` that `programs` use */
@@ -147,7 +147,7 @@ void status_update(struct keep *keep);
 /* Returns the remaining time of the gate's trial in ms, or 0 if the gate is not on trial. */
 uint64_t keep_trial_left_ms(const struct keep *keep);
 
-/* Returns whether a list has entries that are no longer in its file, which cannot be read. */
+/* Returns whether a list is in force with old entries, because its file cannot be read now. */
 bool lists_are_bad(const struct keep *keep);
 
 /* --- Events of the kernel ------------------------------------------------------------------- */

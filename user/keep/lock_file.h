@@ -24,8 +24,8 @@ enum lock_kind {
 };
 
 /*
- * Locks a gate for this process. Writes the pid and `path` to the lock file; `path` is the rules
- * file or the store. Fails with -EBUSY if another process has the lock.
+ * Locks a gate for this process. Writes the pid and `path` to the lock file. `path` is the rules
+ * file or the store. Returns -EBUSY if another process has the lock.
  */
 int lock_file_take(enum lock_kind kind, const char *gate, const char *path, struct lock_file *ret);
 

@@ -199,7 +199,7 @@ void on_events(struct keep *keep, unsigned int events)
 		step_soon(keep, STEP_LOOK, GATE_WAIT_MS);
 	if (events & (EVENT(WATCH_LINKS) | EVENT(WATCH_FILTERS)))
 		attach_again(keep);
-	if (events & EVENT(WATCH_NETNS)) /* directory /run/netns may have been created or removed */
+	if (events & EVENT(WATCH_NETNS)) /* /run/netns was perhaps created or removed */
 		watch_netns(keep);
 	if (events & (EVENT(WATCH_DEVICES) | EVENT(WATCH_NETNS)))
 		step_soon(keep, STEP_ATTACH, DEVICE_WAIT_MS);

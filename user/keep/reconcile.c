@@ -90,7 +90,7 @@ static int rule_join(const struct rule *from, const int *places, struct rule *ru
 
 int rules_join(struct ruleset *set, const struct ruleset *other)
 {
-	unsigned int count = set->count; /* rules from here on are of `other`, and not sorted yet */
+	unsigned int count = set->count; /* later rules are of `other`, and not sorted yet */
 	int places[SL_LIST_PLACES];
 	int err = ruleset_make_lists(set);
 
@@ -100,7 +100,7 @@ int rules_join(struct ruleset *set, const struct ruleset *other)
 
 		list.since = list.gone = 0;
 		places[at] = -1;
-		/* lists_put() adds an error if the set has no room; the list is then skipped */
+		/* if the set has no room, lists_put() adds an error, and the list is skipped */
 		if (*list.name && lists_find(set->lists, list.name) < 0 &&
 		    !lists_put(set->lists, &list, place))
 			places[at] = place;
@@ -176,7 +176,10 @@ int rules_runtime(const struct ruleset *in_force, const struct ruleset *was,
 		enum sl_access by_lists =
 			now ? lists_access(lists_of(file), now->lists) : SL_ACCESS_NONE;
 
-		/* an allow is an exception to a list that denies, and does not contradict it */
+		/*
+		 * an `allow` entry does not contradict a list that denies, because it is an
+		 * exception
+		 */
 		if ((before && entry_equal(rule, before)) || (now && now->access) ||
 		    (by_lists && rule->access != SL_ACCESS_ALLOW && rule->access != by_lists))
 			rule->access = rule->until = 0;
@@ -196,7 +199,7 @@ static bool policy_equal(const struct rule *a, const struct rule *b)
 	return rule_equal(&x, &y);
 }
 
-/* Counts the prefixes that commands changed and that `wanted` changes back. */
+/* Counts the prefixes that commands changed, and whose old rules `wanted` restores. */
 static void undone_find(const struct ruleset *in_force, const struct ruleset *was,
 			const struct ruleset *wanted, struct undone *undone)
 {
@@ -238,7 +241,10 @@ int reconcile(const struct ruleset *in_force, const struct ruleset *file, const 
 		struct sl_list_info *list = &ret->lists[place];
 		int at = *list->name ? lists_find(lists_of(in_force), list->name) : -1;
 
-		/* `for` counts from when the file was applied, so a list in force keeps its end */
+		/*
+		 * a list in force keeps its end, because the time of `for` began when the file was
+		 * applied
+		 */
 		if (at >= 0 && in_force->lists[at].access == list->access)
 			list->until = in_force->lists[at].until;
 	}

@@ -42,15 +42,16 @@ int reconcile(const struct ruleset *in_force, const struct ruleset *file, const 
 	      enum renew renew, struct ruleset *ret, struct undone *ret_undone);
 
 /*
- * Finds the runtime entries and lists that commands made: `in_force` has them, `was` does not, and
- * `file` does not contradict them.
+ * Finds the runtime entries and lists that commands made. They are in `in_force`, but not in `was`,
+ * and `file` does not contradict them.
  */
 int rules_runtime(const struct ruleset *in_force, const struct ruleset *was,
 		  const struct ruleset *file, struct ruleset *ret);
 
 /*
- * Adds the lists of `other` that `set` lacks, with their entries. Adds the access and policy of
- * each rule of `other` if the rule of `set` lacks them. After a failure, `set` must be freed.
+ * Adds the lists of `other` that `set` does not have, with their entries. Adds the access and the
+ * policy of each rule of `other` if the rule of `set` has none. If this fails, the caller must free
+ * `set`.
  */
 int rules_join(struct ruleset *set, const struct ruleset *other);
 

@@ -17,9 +17,10 @@
 #include "migrate/open.h"
 
 /*
- * Interval of checks of attachments, because `bpftool link detach` and a mount over the gate cause
- * no event. It also limits how often this process reverts changes by others: two processes that
- * keep one gate, with locks in two directories, would replace each other's attachments endlessly.
+ * Interval of checks of attachments. `bpftool link detach`, and a mount over the gate, cause no
+ * event. The interval also limits how often this process reverts changes by others. Otherwise two
+ * processes that keep one gate, with locks in two directories, would replace each other's
+ * attachments all the time.
  */
 #define CHECK_EVERY_MS 3000
 
@@ -141,7 +142,7 @@ int attach_run(struct keep *keep)
 	err = places_make(keep, &gate);
 	if (keep->worked)
 		attachments_publish(&gate);
-	/* this process holds the gate's lock, so it caused these WATCH_LINKS events */
+	/* ignore WATCH_LINKS events, because this process has the gate's lock and caused them */
 	events |= watch_read(keep) & ~EVENT(WATCH_LINKS);
 	gate_close(&gate);
 	on_events(keep, events);

@@ -8,7 +8,7 @@
 #include "keep/keep.h"
 #include "migrate/open.h"
 
-/* A command that removes the gate needs less than this time to remove all pins. */
+/* Upper bound of the time in which a command that removes a gate removes all pins. */
 #define LOST_WAIT_MS 200
 
 bool gate_is_hidden(const struct keep *keep, struct mount *ret)
@@ -44,7 +44,8 @@ static int gate_follow(struct keep *keep)
 			gate_snapshot_take(&gate, &keep->snapshot);
 		}
 		watch_gate(keep);
-		step_soon(keep, STEP_ATTACH, GATE_WAIT_MS); /* loads programs that use new maps */
+		step_soon(keep, STEP_ATTACH,
+			  GATE_WAIT_MS); /* load programs that use the new maps */
 		/* save now, because no event reported earlier changes in the new maps */
 		step_soon(keep, STEP_SAVE, SAVE_WAIT_MS);
 		if (err)
@@ -87,7 +88,7 @@ static int pins_repair(struct keep *keep)
 		   lost);
 	watch_gate(keep);
 	step_at(keep, STEP_ATTACH, now_ms());
-	/* save, because this process ignored changes of rules while pins were missing */
+	/* save now, because this process did not react to changes while pins were missing */
 	step_soon(keep, STEP_SAVE, SAVE_WAIT_MS);
 	return 0;
 }

@@ -44,8 +44,8 @@ static int lists_complete(const struct keep *keep, const struct ruleset *in_forc
 }
 
 /*
- * Reconciles and applies the rules to the open gate. Restores the runtime entries if the gate is
- * new, or if another process made it after the boot.
+ * Reconciles the rules, and applies them to the open gate. Restores the runtime entries if the gate
+ * is new, or if the state file is from before the boot.
  */
 static int rules_make(struct keep *keep, struct gate *gate, struct config *config, enum renew renew)
 {

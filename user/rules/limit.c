@@ -94,8 +94,8 @@ static void bucket_split(struct sl_limit *limit, const struct machine *machine, 
 }
 
 /*
- * Divides the window's time, plus the largest difference of clocks, into sub-windows
- * (include/window.h). A refusal is cached for the rest of the jiffy only if a sub-window has at
+ * Divides the window's time into sub-windows (include/window.h), after adding the largest
+ * difference of clocks. A refusal is cached for the rest of the jiffy only if a sub-window has at
  * least two jiffies.
  */
 static void window_compile(const struct sl_limit_spec *spec, const struct machine *machine,
@@ -134,7 +134,7 @@ struct sl_limit limit_compile(const struct limit *limit, enum sl_family family,
 			      const struct machine *machine)
 {
 	const struct sl_limit_spec *spec = &limit->spec;
-	/* only limits whose key is as long as a source, `whole` bits, have slices */
+	/* only a limit whose key is a whole source (`whole` bits) has slices */
 	unsigned int bits = spec->per[family], whole = family == SL_IPV4 ? 32 : 64;
 	bool blocks = spec->action == SL_ACTION_BLOCK;
 	uint64_t unit;
@@ -167,7 +167,9 @@ struct sl_limit limit_compile(const struct limit *limit, enum sl_family family,
 	} else {
 		out.cost = cost_of(spec);
 		out.burst = burst_of(spec, out.cost);
-		/* a limit that blocks has no slices: a CPU would pass packets during a block */
+		/*
+		 * no slices if the limit blocks, because a CPU would use its slice during a block
+		 */
 		bucket_split(&out, machine, !spec->key_dst && bits == whole && !blocks);
 	}
 	out.span = short_make(limit_span(&out));
@@ -277,7 +279,7 @@ int limit_check(const struct sl_limit_spec *spec)
 					    out.by_bytes ? "byte" : "packet", rate);
 		return 0;
 	}
-	/* without room for a second packet, a shaper would drop packets, not delay them */
+	/* a shaper needs room for a second packet, because otherwise it would drop packets */
 	frame = credit_cost(&out, 1, FRAME_USUAL);
 	if ((wide)spec->span_ns * SL_TICKS_PER_NS >= frame)
 		return 0;

@@ -354,7 +354,7 @@ int spec_field_parse(const struct value_type *type, const char *what, const char
 	for (unsigned int i = 0; i < (count > 1 ? count : SL_LIMITS_MAX); i++) {
 		int err;
 
-		if (count > 1) { /* copy the next of the values between commas */
+		if (count > 1) { /* copy one of the values, which are separated by commas */
 			const char *value = text + strspn(text, " \t");
 
 			snprintf(part, SPEC_TEXT, "%.*s", (int)strcspn(value, ","), value);

@@ -111,7 +111,7 @@ static int entry_add_line(const struct list_reading *reading, char *line, unsign
 			     : value_parse(&value_moment, "until", value, &moment);
 	if (err)
 		return err;
-	if (ns) /* subtract the age, because the time began when the file was written */
+	if (ns) /* the time began when the file was written, so subtract the age of the file */
 		moment.until = ns > reading->age_ns ? until_after(ns - reading->age_ns) : ENDED;
 	return entry_add(reading, line, moment.has_passed ? ENDED : moment.until);
 }
@@ -266,9 +266,9 @@ static void comment_cut(char *line)
 }
 
 /*
- * Adds the entry of a line. If `skipped` is set, skips and counts a bad line. But a line of a
- * second ipset or with `nomatch` is always an error, because skipping it would change what other
- * lines mean.
+ * Adds the entry of a line. If `skipped` is set, skips and counts a bad line. A line of a second
+ * ipset or with `nomatch` is an error in any case, because skipping it would change the meaning of
+ * other lines.
  */
 static int line_add(struct list_reading *reading, char *line)
 {

@@ -38,9 +38,9 @@ static struct sl_prefix mapped(void)
 
 /*
  * Converts an IPv4-mapped prefix of /96 or longer to an IPv4 prefix, because dual-stack servers log
- * IPv4 sources as mapped addresses. Returns other prefixes unchanged. As a consequence, no rule can
- * cover IPv6 packets with a mapped source address. The kernel refuses TCP connections from such a
- * source, but accepts UDP packets.
+ * IPv4 sources as mapped addresses. Returns other prefixes unchanged. So no rule can cover IPv6
+ * packets with a mapped source. The kernel refuses TCP connections from such a source, but accepts
+ * UDP packets.
  */
 static struct sl_prefix prefix_unmap(const struct sl_prefix *prefix)
 {

@@ -479,7 +479,7 @@ static int rule_order(const void *a, const void *b)
 
 void ruleset_sort(struct ruleset *set)
 {
-	/* qsort() is slow even for sorted rules, so check the order first */
+	/* skip qsort() if the rules are sorted already, because it is slow even then */
 	for (unsigned int i = 1; i < set->count; i++)
 		if (rule_order(&set->rules[i - 1], &set->rules[i]) > 0) {
 			qsort(set->rules, set->count, sizeof(*set->rules), rule_order);

@@ -70,9 +70,9 @@ bool rule_budget_is_idle(const struct rule *rule);
 bool rule_sees_destinations(const struct rule *rule);
 
 /*
- * Recommends a budget: twice the rate that the rule's highest limit allows one source. The best
- * budget is the rate that the protected machines can handle, which is unknown here. If the rule is
- * unknown, `rule` is NULL.
+ * Recommends a budget: twice the rate that the rule's highest limit allows one source. `rule` may
+ * be NULL if it is unknown. The best budget would be the rate that the protected machines can
+ * handle, which is unknown here.
  */
 struct sl_limit_spec rule_advise_budget(const struct rule *rule);
 

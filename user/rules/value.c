@@ -133,7 +133,7 @@ static const char *units_format(const struct unit *units, uint64_t value, unsign
 			 (int)strcspn(units->names, "|"), units->names);
 		return text;
 	}
-	/* only an unknown kind of a later version has no unit of scale 1 */
+	/* a kind of a later version: any other kind has a unit of scale 1 */
 	return "?";
 }
 

@@ -83,7 +83,7 @@ int raw_parse(const struct value_type *type, const char *what, const char *text,
 		.name = "TIME", .parse = time_parse, .expected = VALUE_TIME_HINT,                  \
 		.least = (lowest), .most = (highest), .extent = VALUE_NUMBERS                      \
 	}
-/* Returns a pointer to a type that stores the text itself, for parsing it later. */
+/* Returns a pointer to a type that stores the text itself. The caller parses the text later. */
 #define VALUE_TEXT(placeholder, ...)                                                               \
 	(&(const struct value_type){.name = (placeholder), .parse = raw_parse, ##__VA_ARGS__})
 /*

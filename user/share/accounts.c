@@ -120,9 +120,9 @@ static struct counted counted_since(uint64_t then, uint64_t now)
 }
 
 /*
- * Reads how much an entry's counters have risen in the `passed` ticks since the previous read.
- * Returns false if the entry has another key. The 32-bit counters may wrap after COUNT_WRAPS. After
- * a longer time the result is 0, unless the limit is so slow that its counters cannot wrap.
+ * Reads the increase of an entry's counters in the `passed` ticks since the previous read. Returns
+ * false if the entry has another key. The 32-bit counters may wrap after COUNT_WRAPS ticks. If more
+ * ticks have passed, the increase is 0, unless the limit is so slow that its counters cannot wrap.
  */
 static bool sample_read(struct sample *sample, const struct sl_entry *entry,
 			const struct state_key *key, const struct sl_limit *limit, uint64_t passed,
@@ -199,7 +199,10 @@ static void account_set_entry(struct accounts *accounts, struct account *account
 	accounts->samples.list[entry].account = account - accounts->list + 1;
 }
 
-/* Notes that an account's key lost its entry. Its next entry then gets a block of the store. */
+/*
+ * Marks an account whose key has lost its entry. If the key gets an entry again, a block in the
+ * store applies to it.
+ */
 static void account_lose_entry(struct account *account)
 {
 	account->entry = NO_ENTRY;
@@ -272,15 +275,16 @@ struct report_candidate {
 struct scan {
 	uint64_t now, passed;	       /* time of this scan, and ticks since the last one */
 	uint64_t unreported, before;   /* `accounts->unreported` after this scan, and before it */
-	struct choices choices;	       /* the chosen candidates: `number` is an index in `list` */
+	struct choices choices;	       /* chosen candidates; each `number` is an index in `list` */
 	struct report_candidate *list; /* room for accounts->most candidates */
 	uint64_t due;		       /* number of candidates, chosen or not */
 };
 
 /*
- * Returns the weight that a candidate must exceed to replace an account. Free accounts are replaced
- * first, then accounts of quiet keys in the order in which they became quiet, and then accounts by
- * weight. An account with demand is kept if it is new, or if the store does not reply.
+ * Returns the weight that a candidate must exceed to replace an account. First, free accounts are
+ * replaced. Then accounts of quiet keys are replaced, in the order in which they became quiet.
+ * Other accounts are replaced by weight. An account with demand is kept if it is new, or if the
+ * store does not reply.
  */
 static double account_weight(const struct accounts *accounts, const struct account *account,
 			     uint64_t now)

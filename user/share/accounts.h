@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Share: accounts of a node. The node reports a key of a shared limit to the store in every round
- * if the key has an account. Other keys are limited by this node alone.
- *
- * The excess of a key is what it took without a report, except for 1 % of rate/nodes, which is
- * never reported. A key gets an account if flow_is_due(). The account is freed if flow_rests(), or
- * if another key needs it and this key is quiet (flow_is_quiet()) or has less weight (choice.h).
+ * Share: accounts of a node. A key with an account is reported to the store in every round. A key
+ * without an account is limited by this node alone. The excess of a key is what it took without a
+ * report, minus 1 % of rate/nodes, which is never reported. A key gets an account if flow_is_due().
+ * An account is freed if flow_rests(). Another key can replace this key if this key is quiet
+ * (flow_is_quiet()) or has less weight (choice.h).
  */
 #ifndef SLUICE_ACCOUNTS_H
 #define SLUICE_ACCOUNTS_H

@@ -32,7 +32,10 @@ static uint64_t mix(uint64_t word)
 
 double choice_weight(float demand, uint64_t meaning, const struct state_key *key)
 {
-	/* hash only fields that are in the key's store name, in the same byte order on all nodes */
+	/*
+	 * use only fields in the key's store name, and one byte order, so that all nodes get one
+	 * hash
+	 */
 	uint64_t mixed = mix(mix(mix(meaning) ^ be64toh(key->addr[0])) ^ be64toh(key->addr[1]));
 
 	return (demand < 1 ? demand : 1) * (1 + FACTOR_SPAN * (mixed >> 11) * 0x1p-53);

@@ -3,12 +3,13 @@
  * Share: chooses the keys that a node reports if there are more keys than accounts. Pure functions:
  * no clock, no map.
  *
- * A key is limited only if every node that gets its packets reports it. The nodes do not negotiate.
- * Instead all nodes sort keys by the same weight: the demand, at most 1 (the limit), times a factor
- * between 1 and 5/4, which is a hash of the key. Keys that exceed the limit on every node are
- * sorted by the factor only. For other keys, nodes measure slightly different demand, and the
- * factor makes their order more similar. With a larger range of factors, nodes would agree more
- * often, but would leave out more keys with high demand.
+ * A key is limited only if every node that gets its packets reports it. Nodes do not negotiate.
+ * Instead, they all sort keys by the same weight: demand times factor. Demand is at most 1 (the
+ * limit). The factor is a hash of the key, from 1 to 5/4.
+ *
+ * If keys exceed the limit at every node, only the factor sorts them. Nodes measure slightly
+ * different demand for other keys, and the factor makes their orders more similar. With larger
+ * factors, nodes would agree more often, but would leave out more keys with high demand.
  */
 #ifndef SLUICE_CHOICE_H
 #define SLUICE_CHOICE_H
@@ -19,9 +20,9 @@
 #include "ways.h"
 
 /*
- * Time over which demand is averaged, or the time of a burst if that is longer. A key with demand
- * keeps its account for at least this time, because a key with a new account can pass a burst and
- * two rounds too much.
+ * Demand is averaged over this time, or over the time of a burst if that is longer. A key with
+ * demand keeps its account for at least this time. Otherwise keys would get new accounts too often,
+ * and each new account lets a key pass a burst and two rounds too much.
  */
 #define CHOICE_TICKS (4 * SL_TICKS_PER_SEC)
 

@@ -251,8 +251,8 @@ static void cluster_node_read(struct cluster *cluster, struct store_node *node)
 /* --- Exchange ------------------------------------------------------------------------------- */
 
 /*
- * Returns whether a command that is sent now can get its reply before the end of the current call
- * (store.h). In the first eighth of a call, commands are always sent, because the round trip may be
+ * Returns whether a command that is sent now can get its reply before the current call ends
+ * (store.h). Always returns true in the first eighth of a call, because the round trip may be
  * shorter than rtt_ms.
  */
 static bool is_in_time(const struct cluster *cluster, const struct connection *connection)
@@ -495,7 +495,7 @@ static bool map_take(struct cluster *cluster, unsigned int number, const redisRe
 	if (!map)
 		return false;
 	slot_map_clear(map);
-	/* add the command line's addresses first, so that the map always has room for them */
+	/* add the addresses of the command line first, so that the map has room for them */
 	for (unsigned int i = 0; i < cluster->seeds; i++)
 		slot_map_node(map, &cluster->seed[i]);
 	has_slots = is_cluster ? cluster_map_read(map, reply, from)
@@ -551,7 +551,7 @@ static bool map_ask(struct cluster *cluster, unsigned int number, uint64_t end_m
 static bool map_ask_all(struct cluster *cluster)
 {
 	uint64_t timeout = cluster->setup.timeout_ms, now = store_now_ms(), patience;
-	/* if the slot map is known, leave half of the time for commands, which can use that map */
+	/* if a slot map is known, leave half of the time for commands, which can use it */
 	uint64_t end = cluster->map_is_known ? now + timeout / 2 : cluster->end_ms;
 	unsigned int nodes = cluster->map.nodes, turn = cluster->map_turn++;
 	unsigned int left = nodes;
@@ -567,7 +567,7 @@ static bool map_ask_all(struct cluster *cluster)
 			if (is_tried[number] || rank != (is_replica ? 2U : !is_ready))
 				continue;
 			is_tried[number] = true;
-			/* a store node without a connection gets 1/3 of the timeout, or less */
+			/* a store node without a connection gets at most 1/3 of the timeout */
 			patience = left-- > 3 ? timeout / 3 : (end - now) / (left + 1);
 			if (!map_ask(cluster, number, is_ready ? end : now + patience + 1))
 				continue;
@@ -592,7 +592,10 @@ int cluster_refresh(struct cluster *cluster)
 	cluster->map_is_stale = false;
 	if (!map_ask_all(cluster)) {
 		cluster->map_is_stale = true;
-		/* if a connection is being made, nothing has failed: the next call waits for it */
+		/*
+		 * a connection is still being made, which is not a failure: the next call waits for
+		 * it
+		 */
 		if (!cluster->setup.err)
 			return cluster->map_is_known ? 0 : -EAGAIN;
 		cluster->map_failures++;

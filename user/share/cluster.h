@@ -57,7 +57,7 @@ struct cluster {
 	struct store_node pool[NODES_MAX];  /* memory of the nodes in `node` */
 	bool map_is_known, map_is_stale;
 	unsigned int map_failures; /* consecutive reads of the map that failed */
-	unsigned int map_turn;	   /* the next read of the slot map begins with this node */
+	unsigned int map_turn;	   /* index of the first node of the next read of the slot map */
 	uint64_t map_rest_ms;	   /* earliest time at which to read the slot map again */
 
 	/* start and end of the current call of a function in store.h */

@@ -71,7 +71,10 @@ static struct name_lookup *lookup_begin(const char *host)
 	return NULL;
 }
 
-/* Formats an address of the host, another in each attempt. Returns false if the host has none. */
+/*
+ * Formats an address of the host. Chooses another address in each attempt. Returns false if the
+ * host has no address.
+ */
 static bool lookup_read(struct name_lookup *lookup, unsigned int attempt, char text[NI_MAXHOST])
 {
 	const struct addrinfo *one = lookup->request.ar_result;
@@ -277,9 +280,9 @@ typedef int array_size;
 #endif
 
 /*
- * Creates an array for hiredis. Returns NULL if the reply exceeds the limits. hiredis allocates as
- * many elements as the header of an array announces, so a reply of a few bytes could use gigabytes.
- * hiredis 1 accepts arrays of any depth, and frees them recursively.
+ * Creates an array for hiredis. Returns NULL if the reply exceeds the limits. Otherwise a reply of
+ * a few bytes could use gigabytes, because hiredis allocates as many elements as the header of an
+ * array announces. hiredis 1 also accepts arrays of any depth, and frees them recursively.
  */
 static void *array_create(const redisReadTask *task, array_size elements)
 {

@@ -48,7 +48,7 @@ struct connection {
 	redisContext *context;
 	struct ssl_st *ssl;	    /* TLS state, which `context` frees; NULL without TLS */
 	struct name_lookup *lookup; /* name lookup, perhaps of the previous host */
-	/* attempts to connect since the last reply, not counting replies to CLUSTER SLOTS */
+	/* attempts to connect since the last reply; replies to CLUSTER SLOTS do not count */
 	unsigned int attempts;
 	uint64_t give_up_ms; /* when to give up the current attempt to connect */
 	uint64_t retry_ms;   /* earliest time of the next attempt */
@@ -56,14 +56,15 @@ struct connection {
 	uint64_t rtt_ms;     /* smoothed round-trip time, rounded up; 0: unknown */
 	bool has_failed;     /* a failure occurred after the last reply */
 	bool has_output;     /* hiredis has commands that are not sent yet */
-	/* `functions` has array_create(); the reply may still contain `bytes` and `elements` */
+	/* array_create() is in `functions`; `bytes` and `elements` remain for the current reply */
 	redisReplyObjectFunctions functions, *defaults;
 	size_t bytes, elements;
 };
 
 /*
- * Creates a TLS context that accepts certificates signed by the CA in `ca_file`. On failure returns
- * NULL and sets errno: EOPNOTSUPP if this build has no TLS, EINVAL if ca_file cannot be read.
+ * Creates a TLS context that accepts certificates signed by the CA in `ca_file`. On failure,
+ * returns NULL and sets errno: EOPNOTSUPP if this build has no TLS; EINVAL if ca_file cannot be
+ * read.
  */
 struct ssl_ctx_st *tls_open(const char *ca_file);
 void tls_close(struct ssl_ctx_st *tls);

@@ -7,7 +7,7 @@
 /* Give up after 16 failed compare-and-swaps, like STATE_TRIES in the packet path. */
 #define TRIES 16
 
-/* Smallest limit of a source's debt: 20 ms, twice the time between two steps of this process. */
+/* Smallest bound of a source's debt: 20 ms, twice the time between two steps of this process. */
 #define DEBT_LEAST ((int64_t)SL_TICKS_PER_SEC / 50)
 
 /*
@@ -94,7 +94,7 @@ int64_t debt_step(const struct sl_limit *limit, struct sl_entry *entry, const st
 
 	if (!entry)
 		return 0;
-	/* if the state may have been full since the last step, earlier charges are not refunded */
+	/* do not refund charges from before a time at which the state may have been full */
 	debt->refundable -= credit_min(debt->refundable, over);
 	charged = debt_charge(limit, entry, key, cost, &debt->refundable, now);
 	flow_uncharged(flow, limit->burst, cost - charged);
@@ -144,7 +144,7 @@ bool division_step(struct division *division, uint64_t now)
 	/* use the condition under which the packet path divides limits */
 	bool divides = credit_times(division->at, FLOW_NODES_MAX, now) > 1;
 
-	/* division has begun because this process was late: the store must reply again to end it */
+	/* this process was late, so division has begun: only a new reply of the store ends it */
 	if (divides && !division->divides)
 		division->is_answered = false;
 	if (!divides && division->is_answered)

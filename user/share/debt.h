@@ -19,13 +19,12 @@ struct debt {
 };
 
 /*
- * Charges `cost` ticks to a state, even if its level is too low for a packet. A negative cost is a
- * refund. limit: a token bucket. The level falls at most to minus a burst, or to -20 ms if a burst
- * is shorter than 20 ms. *refundable is 0 at first, and is updated. A refund is at most
- * *refundable, so that a source never gets more than without sharing.
- *
- * Returns the ticks that were charged. Returns 0 if the entry has another key, or if packets
- * changed the state during every attempt.
+ * Charges `cost` ticks to the state of a token bucket, even if its level is too low for a packet. A
+ * negative cost is a refund. The level never falls below minus a burst, or below -20 ms if a burst
+ * is shorter than 20 ms. *refundable must be 0 at first, and is updated. A refund is at most
+ * *refundable, so a source never gets more than without sharing. Returns the ticks that were
+ * charged. Returns 0 if the entry has another key, or if packets changed the state during every
+ * attempt.
  */
 int64_t debt_charge(const struct sl_limit *limit, struct sl_entry *entry,
 		    const struct state_key *key, int64_t cost, uint64_t *refundable, uint64_t now);
@@ -39,9 +38,9 @@ int64_t debt_step(const struct sl_limit *limit, struct sl_entry *entry, const st
 		  struct flow *flow, struct debt *debt, uint64_t now);
 
 /*
- * Blocks the key of an entry until `until`, or for the longest block of the limit if that ends
- * earlier. Returns whether the key was blocked: false if the limit does not block, the key is
- * already blocked, the entry has another key, or a packet changed the block meanwhile.
+ * Blocks the key of an entry until `until`, but at most for the longest block of the limit. Returns
+ * whether the key was blocked. Returns false if the limit does not block, if the key is already
+ * blocked, if the entry has another key, or if a packet changed the block meanwhile.
  */
 bool debt_block(const struct sl_limit *limit, struct sl_entry *entry, const struct state_key *key,
 		uint64_t until, uint64_t now);

@@ -22,11 +22,16 @@
 #define NODES_EVERY_MS 1000 /* how often this process counts the nodes */
 #define NODES_ALIVE_MS 5000 /* how long a node is counted after its last report */
 
-/* How often a node reports its limits and its process, and how long these reports are valid. */
+/*
+ * Interval of a node's reports of its limits and its process, and time for which a report is valid.
+ */
 #define ALIKE_EVERY_MS (10 * NODES_EVERY_MS)
 #define ALIKE_MS       (5 * ALIKE_EVERY_MS / 2)
 
-/* Report nodes with other limits only after this time: after a flush, all nodes seem different. */
+/*
+ * Report nodes with other limits only after this time, because after a flush of the store the
+ * limits of all nodes seem different.
+ */
 #define UNLIKE_LASTS_MS (3 * ALIKE_EVERY_MS / 2)
 
 /*
@@ -37,8 +42,8 @@
 /* Number of nodes with other limits, or processes with this node's name. Times: store_now_ms(). */
 struct difference {
 	uint64_t counted_at; /* time of the last count; 0: the next count is due now */
-	uint64_t since;	     /* when other nodes or processes were first counted; 0: none now */
-	unsigned int count;  /* number of other nodes or processes; 0 until it lasts long enough */
+	uint64_t since;	     /* time of the first count above 0; 0: the last count was 0 */
+	unsigned int count;  /* the number; 0 until it has been above 0 for long enough */
 };
 
 struct exchange {
@@ -53,7 +58,7 @@ struct exchange {
 	int ended;		     /* eventfd that is written when a round has ended */
 	bool is_closing;
 
-	/* members that only the thread uses during a round; times are store_now_ms() */
+	/* only the thread uses these members during a round; times are store_now_ms() */
 	struct round round;
 	uint64_t counted_at;  /* when the nodes were last counted; 0: never */
 	bool is_counted;      /* whether the store replied to the last count of nodes */
@@ -81,10 +86,10 @@ static void nodes_set(struct exchange *exchange, unsigned int nodes, uint64_t no
 }
 
 /*
- * Adds `member` to the set `key` in the store, and counts the set. Does so every ALIKE_EVERY_MS,
- * and in each call while a difference is new. `difference` is the amount by which the count is
- * below `least` or above `most`; 0 means no bound. Stores it in difference->count when it has
- * lasted for `lasts` ms, and 0 as soon as it ends. Returns whether the set was counted.
+ * Adds `member` to the set `key` in the store, and counts the members of the set. Does this every
+ * ALIKE_EVERY_MS, and in each call while a difference is new. The difference is the number of
+ * members below `least` or above `most`; 0 means no bound. Stores it in difference->count after it
+ * has lasted for `lasts` ms. Stores 0 as soon as it ends. Returns whether the members were counted.
  */
 static bool difference_count(struct exchange *exchange, struct difference *difference,
 			     const char *key, const char *member, unsigned int least,
@@ -132,7 +137,10 @@ static void differences_count(struct exchange *exchange)
 	round->same_node = exchange->same_node.count;
 }
 
-/* Counts the nodes if their last count is too old. Returns whether their number is known. */
+/*
+ * Counts the nodes if the last count is older than NODES_EVERY_MS. Returns whether the number of
+ * nodes is known.
+ */
 static bool nodes_count(struct exchange *exchange)
 {
 	uint64_t now = store_now_ms();
@@ -146,7 +154,7 @@ static bool nodes_count(struct exchange *exchange)
 	if (exchange->is_counted) {
 		nodes_set(exchange, nodes, now);
 		differences_count(exchange);
-	} else { /* the store may have lost data: measure again how long differences last */
+	} else { /* measure differences again, because the store may have lost data */
 		exchange->unlike.since = exchange->same_node.since = 0;
 	}
 	return exchange->is_counted;

@@ -22,7 +22,10 @@
 /* If an overcharge cannot be refunded, each round drops 1/8 of it. */
 #define FADING 8
 
-/* Up to 4 rounds may have no totals from the store; a node may owe for them (docs/cluster.md). */
+/*
+ * Up to 4 rounds may have no totals from the store. A node may have debt from these rounds
+ * (docs/cluster.md).
+ */
 #define UNKNOWN_ROUNDS 4
 
 /* Returns a / b as a share of FLOW_RATE, at most FLOW_RATE. b must be > 0. */
@@ -82,7 +85,9 @@ struct flow_count flow_report(struct flow *flow, const struct flow_count *own, u
 	flow->sent.asked = credit_max(flow->sent.taken, credit_min(asked, most));
 	flow->offered = credit_min(flow->offered + flow->sent.asked, AMOUNT_MAX);
 	flow->length = span_of(flow->learned_at, now, 1, AMOUNT_MAX / FLOW_ASKED);
-	/* if a CPU returned a slice, `taken` has fallen: report nothing until it has risen again */
+	/*
+	 * if `taken` has fallen, because a CPU returned a slice, report 0 until it has risen again
+	 */
 	if (credit_span(flow->reported.taken, own->taken) > 0)
 		flow->reported.taken = own->taken;
 	flow->reported.asked = own->asked;
@@ -104,7 +109,7 @@ static uint64_t without_doubted(uint64_t amount, uint64_t *doubted)
 	return credit_min(amount - less, AMOUNT_MAX);
 }
 
-/* Adds what other nodes took, minus `assumed`, to `unsettled`. theirs: demand of other nodes. */
+/* Adds to `unsettled` what other nodes took beyond `assumed`. theirs: demand of other nodes. */
 static void flow_settle(struct flow *flow, uint64_t burst, uint64_t taken, uint64_t theirs,
 			unsigned int nodes)
 {
@@ -115,8 +120,7 @@ static void flow_settle(struct flow *flow, uint64_t burst, uint64_t taken, uint6
 							  flow_cap(burst, flow->length, nodes)));
 	/*
 	 * If all nodes have demand for their shares, other nodes took less because they repaid
-	 * debt. A refund would only move the debt to another node, and no debt would ever be
-	 * repaid.
+	 * debt. A refund would move the debt to another node, so no debt would ever be repaid.
 	 */
 	if (flow->unsettled < 0 && theirs >= flow->assumed && flow->offered >= flow->length / nodes)
 		flow->unsettled -= flow->unsettled / FADING;

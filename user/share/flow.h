@@ -87,7 +87,7 @@ struct flow {
 	bool waits;		    /* the report of this round has no reply yet */
 	bool was_lost;		    /* the last round had no reply */
 	bool has_totals; /* `totals` are valid: a reply came in the last FLOW_LOST rounds */
-	bool knows;	 /* two replies were compared, so the demand of other nodes is known */
+	bool knows;	 /* the demand of other nodes is known, because two replies were compared */
 	bool is_idle;	 /* no demand at this node in the last round */
 };
 
@@ -108,9 +108,9 @@ void flow_begin(struct flow *flow, const struct flow_count *reported, uint64_t n
 struct flow_count flow_report(struct flow *flow, const struct flow_count *own, uint64_t now);
 
 /*
- * Ends a round with a reply. totals: totals in the store, which include the report of this round.
- * nodes: number of nodes, including this node. The first totals, and totals that have fallen, are
- * only the baseline for the totals in the next reply.
+ * Ends a round with a reply. totals: totals in the store, including the report of this round.
+ * nodes: number of nodes, including this node. If `totals` are the first totals, or have fallen,
+ * they are only a baseline for the next reply.
  */
 void flow_learn(struct flow *flow, uint64_t burst, const struct flow_count *totals,
 		unsigned int nodes, uint64_t now);
@@ -131,9 +131,10 @@ void flow_lost(struct flow *flow, unsigned int rounds, bool was_sent);
 void flow_forget(struct flow *flow, uint64_t now);
 
 /*
- * Returns the ticks to charge now, or a refund if negative. A charge is at most `burst`, and at
- * most the time since the last step, or, if this node is idle, as much as leaves `level` at half of
- * a burst. burst: at least the usual time between two steps, because more time is not charged.
+ * Returns the ticks to charge now. A negative result is a refund. A charge is at most `burst`. It
+ * is also at most the time since the last step, or, if this node is idle, as much as leaves `level`
+ * at half of a burst. burst: at least the usual time between two steps, because time beyond it is
+ * not charged.
  */
 int64_t flow_step(struct flow *flow, uint64_t burst, int64_t level, uint64_t now);
 

@@ -228,8 +228,9 @@ static int gate_take(struct share *share, struct gate *gate)
 }
 
 /*
- * Writes the number of nodes to the gate. The packet path divides by this number the burst of a new
- * source under a limit with `start share`, and all shared limits after this process has died.
+ * Writes the number of nodes to the gate. The packet path divides the burst of a new source by this
+ * number if the limit has `start share`. After this process has died, it also divides all shared
+ * limits by this number.
  */
 static void nodes_publish(struct share *share)
 {
@@ -260,7 +261,7 @@ static int gate_follow(struct share *share)
 	int err = gate_take(share, &gate);
 
 	share->gate_is_new = false;
-	/* count once more for the old table, because accounts_follow() may replace it */
+	/* read the counters in the old table before accounts_follow() may replace it */
 	accounts_count(&share->accounts, share->state.nodes, uptime_ticks());
 	if (!err)
 		err = accounts_follow(&share->accounts, &gate);
@@ -365,7 +366,7 @@ static void round_end(struct share *share)
 	state->connects = round->counts.connects;
 	nodes_publish(share);
 	accounts_learn(&share->accounts, share->items, state->nodes, now);
-	/* if some keys got no reply, the round is lost: a part of the store may have failed */
+	/* the round is lost if any key got no reply, because a part of the store may have failed */
 	share->lost = round->is_answered ? share->accounts.lost : share->lost + 1;
 	if (share->words.on_loss == ON_LOSS_DIVIDE)
 		division_round(&share->division, share->lost, now);
@@ -382,7 +383,7 @@ static void round_begin(struct share *share)
 	share->state.left_out_now = accounts->left_out - before;
 	count = accounts_report(accounts, share->items, now);
 	share->in_round = true;
-	/* a key expires after twice the time of the longest burst */
+	/* a key expires after twice the longest burst time */
 	expiry_s = accounts->limits.burst_most / SL_TICKS_PER_SEC * 2;
 	exchange_begin(share->exchange, share->items, count,
 		       credit_max(EXPIRE_MIN_S, credit_min(expiry_s, INT32_MAX)),
@@ -499,12 +500,11 @@ static int share_open(struct share *share, const struct store_options *store)
 		return error_add(ENOMEM, "no-memory", gate_object(gate),
 				 "cannot share its limits: %s", why(ENOMEM));
 	/*
-	 * Begin the first round at a random time. If two nodes always reported at the same time,
-	 * the order of their reports would vary, so a reply would include two new reports of the
-	 * other node, or none.
+	 * Begin the first round at a random time. If two nodes reported at the same time in each
+	 * round, a reply would include one, two or no new reports of the other node.
 	 */
 	share->round_at = uptime_ns() + jitter(share->words.round_ns / NS_PER_MS) * NS_PER_MS;
-	/* use the number of nodes of the previous process until the store replies */
+	/* until the store replies, use the number of nodes that the previous process stored */
 	share->state.nodes = share->gate.state->nodes;
 	if (share->words.on_loss == ON_LOSS_DIVIDE)
 		share->division.at = share->gate.state->divide_at;

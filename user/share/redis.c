@@ -13,7 +13,7 @@
 #include "share/cluster.h"
 #include "share/store.h"
 
-#define NODE_LIVES 10 /* remove a node that has not reported for this many times `alive_ms` */
+#define NODE_LIVES 10		  /* remove a node after NODE_LIVES * alive_ms without a report */
 #define TIME_MAX_S 100000000000LL /* a reply to TIME beyond some 3,000 years is refused */
 
 struct store {
@@ -64,7 +64,7 @@ static void item_write(const struct store_item *item, unsigned int expire_s,
 {
 	const char *key = item->key, *block = item->block_key;
 
-	/* BITFIELD wraps on overflow, like the 64-bit totals whose differences nodes compute */
+	/* a counter may overflow: BITFIELD wraps, and nodes use only differences of totals */
 	commands[ITEM_COUNT] =
 		item_is_read(item) ? command_make(key, 2, "BITFIELD %s GET i64 #0 GET i64 #1", key)
 				   : command_make(key, 2,
@@ -103,9 +103,9 @@ static void item_read(struct store_item *item, const struct store_command comman
 }
 
 /*
- * Executes the commands of all items. If only_refused, deletes the keys that have another type, and
- * executes the commands of their items again. Another client can give a key another type, and the
- * key would then never get a reply, as if a part of the store had failed.
+ * Executes the commands of all items. If only_refused is set, handles only items whose key has
+ * another type: deletes the key, and executes the commands again. Otherwise such a key would never
+ * get a reply, as if a part of the store had failed.
  */
 static void items_exchange(struct store *store, struct store_item *items, size_t count,
 			   unsigned int expire_s, struct store_command (*commands)[ITEM_COMMANDS],

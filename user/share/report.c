@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Rounds of accounts: reports to the store, its replies, and charges for packets at other nodes.
- *
- * A node reports a block once, with its remaining time. The remaining time of a block in a reply
- * counts from before the request, so the block never ends later than in the store. A node reports a
- * block only if the block ends later than all blocks in replies, so nodes do not prolong each
- * other's blocks forever.
+ * Rounds of accounts: reports to the store, replies of the store, and charges for packets at other
+ * nodes. A node reports a block once, with its remaining time. The remaining time in a reply counts
+ * from before the request, so a block at this node never ends later than in the store. A node
+ * reports a block only if it ends later than all blocks in replies. Otherwise nodes would prolong
+ * each other's blocks forever.
  */
 #include "share/accounts.h"
 
 #include "kinds.h"
 
-/* After 10 s the expiry of a key, which is at least a minute, is set again. */
+/* Set the expiry of a key again after 10 s. An expiry is at least a minute. */
 #define EXPIRY_TICKS ((int64_t)(10 * SL_TICKS_PER_SEC))
 
 /*

@@ -67,14 +67,14 @@ static bool policy_add(struct shared_limits *limits, const struct sl_policy *pol
 			.since = policy->changed[slot],
 			.meaning = meaning_of(policy, slot, limit),
 		};
-		/* a sum, because nodes may have their limits in different orders */
+		/* use a sum, because the order of limits may differ between nodes */
 		limits->meaning += limits->list[limits->count - 1].meaning;
 		limits->burst_most = credit_max(limits->burst_most, limit->burst);
 	}
 	return true;
 }
 
-/* Returns the number by which entries of the table refer to a limit (`sl_entry.limit`). */
+/* Returns the number of a limit in entries of map `states` (`sl_entry.limit`). */
 static uint32_t number_of(const struct shared_limit *limit)
 {
 	return limit->limit.id << 3 | limit->limit.kind << 1 | (limit->family == SL_IPV4);

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Share: counters that several machines have in common, in a Redis or Valkey server or cluster.
- *
- * A command without a reply is never sent again. So packets may be missing in the counters, but are
- * never counted twice. A server can send a false reply, but cannot crash the caller, use unbounded
- * memory, or take longer than timeout_ms. Calls block, and only one thread may use a store. The
- * first call blocks SIGPIPE in this thread forever.
+ * Share: counters that several machines share in a Redis or Valkey server or cluster. A command is
+ * sent only once, even without a reply. So some packets may be missing in the counters, but no
+ * packet is counted twice. A server can send a false reply. It cannot crash the caller, make it use
+ * unbounded memory, or delay it beyond timeout_ms. Calls block, and only one thread may use a
+ * store. The first call blocks SIGPIPE in this thread forever.
  */
 #ifndef SLUICE_SHARE_STORE_H
 #define SLUICE_SHARE_STORE_H
@@ -27,12 +26,12 @@ struct store_fields {
 struct store_item {
 	char key[STORE_KEY];	   /* keys with equal {hash tags} are on the same store node */
 	struct store_fields delta; /* amounts to add; both 0: the key is only read */
-	bool lasts;		   /* the key has an expiry in the store, and needs no new expiry */
+	bool lasts;		   /* the key already has an expiry in the store */
 	char block_key[STORE_KEY]; /* key that exists during a block; "": blocks are not shared */
 	uint64_t block_ms;	   /* remaining ms of the block to report; 0: no block */
 
 	bool answered;		   /* the store has returned both fields of `total` */
-	bool expires;		   /* the expiry was set, or was not needed because `delta` is 0 */
+	bool expires;		   /* the expiry was set, or `delta` is 0 and no expiry is needed */
 	bool sent;		   /* `delta` may have been added: do not add it again */
 	struct store_fields total; /* the key's fields after the addition, if `answered` */
 	uint64_t blocked_ms;	   /* remaining ms of the block; 0: no block */
@@ -79,9 +78,9 @@ void store_close(struct store *store);
 int store_round(struct store *store, struct store_item *items, size_t count, unsigned int expire_s);
 
 /*
- * Adds `node` with the current time to a sorted set, and counts the nodes that were added in the
- * last alive_ms. The time is from the clock of the server that has the set, so all nodes use the
- * same clock. Needs two round trips. Sets ret_nodes to at least 1. Returns 0 or a negative errno.
+ * Adds `node` with the current time to a sorted set. Counts the nodes that were added in the last
+ * alive_ms. All nodes use the clock of the server that has the set. Needs two round trips. Sets
+ * ret_nodes to at least 1. Returns 0 or a negative errno.
  */
 int store_nodes(struct store *store, const char *key, const char *node, unsigned int alive_ms,
 		unsigned int *ret_nodes);

@@ -158,7 +158,7 @@ static void share_state_parse(const char *gate, struct sharing *sharing)
 		return;
 	object = json_loadb(file.text, file.size, 0, NULL);
 	state_unpack(object, sharing);
-	/* a user may paste this command: do not take it from another user's file */
+	/* a user may paste the command, so ignore it if another user owns the file */
 	if (file.owner != geteuid())
 		sharing->command[0] = '\0';
 	json_decref(object);

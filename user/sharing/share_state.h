@@ -83,7 +83,10 @@ struct sharing sharing_read(const struct gate *gate);
 #define SHARER_TEXT 32
 const char *sharer_format(const struct sharing *sharing, char text[SHARER_TEXT]);
 
-/* Formats the value of --most with which twice the keys of the last scan have accounts. */
+/*
+ * Recommends a value for --most: with this value, twice the keys of the last scan can have
+ * accounts.
+ */
 #define SHARING_ROOM 64
 const char *sharing_room(const struct sharing *sharing, char text[SHARING_ROOM]);
 

@@ -233,7 +233,10 @@ static int limit_order(const void *a, const void *b)
 	return (x->limit > y->limit) - (x->limit < y->limit);
 }
 
-/* Lists the limits of all policies whose keys are sources or longer. The caller frees *ret. */
+/*
+ * Lists the limits of all policies whose keys are sources or parts of sources. The caller frees
+ * *ret.
+ */
 static int limits_collect(const struct gate *gate, struct source_limit **ret,
 			  unsigned int *ret_count)
 {
@@ -271,7 +274,7 @@ static int limits_collect(const struct gate *gate, struct source_limit **ret,
 	return 0;
 }
 
-/* Adds the sources that have a state that is not full, even without buckets. */
+/* Adds the sources that have a state that is not full. They may have no buckets. */
 static int states_list(struct lister *lister, const struct table *table)
 {
 	_cleanup_free_ struct source_limit *limits = NULL;
@@ -299,7 +302,7 @@ static int states_list(struct lister *lister, const struct table *table)
 	return err;
 }
 
-/* Sorts by prefix. If two items have the same prefix, the item with counts comes first. */
+/* Sorts by prefix. Of two items with the same prefix, the item with counts comes first. */
 static int source_order(const void *a, const void *b)
 {
 	const struct listed_source *x = a, *y = b;

@@ -54,8 +54,8 @@ int buckets_page(const struct gate *gate, enum gate_map map, struct buckets_curs
 		 buckets_call *call, void *data, uint32_t *ret_count, bool *ret_ended);
 
 /*
- * Empties the slices of a source and removes its cached refusals. If a packet is charged at the
- * same time, its CPU may write the old slice back, or the packet may not be counted.
+ * Empties the slices of a source and removes its cached refusals. If a CPU charges a packet at the
+ * same time, it may write its old slice back, or the packet may not be counted.
  */
 int buckets_forgive(const struct gate *gate, const struct sl_prefix *address);
 

@@ -35,13 +35,13 @@ int pressure_read(const struct gate *gate, struct pressure *ret)
 
 	if (err)
 		return gate_map_unread(gate, MAP_ADMISSION, err);
-	/* read the clocks after the counters, so that no counter is from a later interval */
+	/* read the clocks last, because a counter must not be from a later interval */
 	second = uptime_ns() >> SL_SECOND_SHIFT;
 	jiffy = jiffies_now();
 	for (unsigned int cpu = 0; cpu < gate->machine.cpus; cpu++) {
 		struct sl_admission *here = &cpus[cpu];
 
-		/* begin the current interval, as the CPU will do when it sees its next new key */
+		/* update the interval, as the CPU does when it sees its next new key */
 		flood_count_interval(here);
 		flood_turn(here, second);
 		for (int event = 0; event < SL_EVENTS; event++) {
@@ -67,7 +67,10 @@ int pressure_read(const struct gate *gate, struct pressure *ret)
 
 /* --- Policies without a budget -------------------------------------------------------------- */
 
-/* Reads the counters of a policy, minus `base`, which earlier policies with its number counted. */
+/*
+ * Reads the counters of a policy. Subtracts `base`, which contains the counts of earlier policies
+ * with its number.
+ */
 static int policy_counters(const struct gate *gate, const struct sl_policy *policy,
 			   struct sl_counters *ret)
 {
@@ -123,7 +126,9 @@ int budgets_read(const struct gate *gate, struct budget_use **ret, unsigned int 
 		return error_add(ENOMEM, "no-memory", NULL,
 				 "cannot read the budgets of gate '%s': %s", gate->name,
 				 why(ENOMEM));
-	/* policies are sorted by prefix, so each precedes the policies that inherit its budget */
+	/*
+	 * a policy precedes the policies that inherit its budget, because they are sorted by prefix
+	 */
 	for (unsigned int i = 0; i < policy_count; i++) {
 		uint32_t own = SL_POLICY(policy_version_index(gate, policies[i]));
 		uint32_t home = policies[i]->newcomers_origin ?: own;

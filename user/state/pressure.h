@@ -19,7 +19,7 @@ struct pace {
 struct pressure {
 	struct pace event[SL_EVENTS];
 	unsigned int flooded; /* number of CPUs on which new sources wait for a state */
-	/* like `flooded`, for policies without a budget [0] and with a budget [1] */
+	/* values of `flooded` for policies without a budget [0] and with a budget [1] */
 	unsigned int flooded_by[2];
 	double bursts_lost;	 /* missing credit of evicted states, in bursts */
 	uint64_t crossings_lost; /* limits crossed without a record in map `events` */

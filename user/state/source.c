@@ -79,7 +79,7 @@ uint64_t burst_units(const struct sl_limit *limit)
 {
 	if (limit->kind == SL_WINDOW)
 		return limit->most;
-	/* a shaper accepts one packet more: it departs exactly at the horizon (kind_decide()) */
+	/* a shaper accepts one more packet, which departs exactly at the horizon (kind_decide()) */
 	return credit_units(limit, limit->burst) + (limit->kind == SL_SHAPE);
 }
 
@@ -93,7 +93,7 @@ struct state_key state_key_for(const struct sl_limit *limit, const struct sl_pre
 
 /* --- A trial charge ------------------------------------------------------------------------- */
 
-/* Copies of a state and its slices, and a packet, to compute whether the packet would pass. */
+/* A packet, and copies of a state and its slices. They show whether the packet would pass. */
 struct charge_question {
 	const struct sl_limit *limit;
 	struct sl_state state;
@@ -153,7 +153,7 @@ static void charge_ask(const struct charge_question *q, struct limit_state *stat
 	bool is_blocked = block_holds(q->limit, &q->state, q->now);
 	int64_t debt = is_bucket ? credit_span(q->now, q->state.empty_at) : 0;
 	struct decision decision;
-	uint64_t held = 0; /* credit in slices that are not void */
+	uint64_t held = 0; /* sum of the credit in valid slices */
 
 	for (unsigned int i = 0; is_bucket && i < q->count; i++) {
 		struct sl_slice slice = slice_of(q, i);
@@ -184,8 +184,8 @@ static void charge_ask(const struct charge_question *q, struct limit_state *stat
 
 /*
  * Reads the state of a limit for an address. If there is no state, computes the state that a packet
- * at `now` would create. Sets ret->age to the age of the entry if the key is established, or would
- * be with such a packet (entry_is_due()).
+ * at `now` would create. Sets ret->age to the age of the entry if the key is established, or if a
+ * packet at `now` would make it established (entry_is_due()).
  */
 static int source_state_find(const struct gate *gate, const struct table *table,
 			     const struct sl_limit *limit, const struct sl_prefix *address,
@@ -328,19 +328,20 @@ static struct sl_state bucket_rested(const struct sl_limit *limit, const struct 
 
 /*
  * Writes the words of a full state, in one try. The try succeeds if the first word is written.
- * `full_at` is written next. Until then, a packet finds the state filled only to `refill`. The
- * block is ended last, because otherwise a packet that finds the state empty would begin another
- * block.
  *
- * A token bucket becomes full at once, like a new state. Earlier charges must not count, so the
+ * `full_at` is the second word. Until it is written, a packet finds the state filled only to
+ * `refill`. The block is ended last, because otherwise a packet that finds the state empty would
+ * begin another block.
+ *
+ * A token bucket becomes full at once, like a new state. Earlier charges must not count. So the
  * caller empties the slices, and `charged_at` is set back before the first word is written. If a
  * packet is charged between both writes, the second write fails. If the bucket was idle, CPUs may
- * still have slices; then such a packet finds the full state that is about to be written.
+ * still have slices, and such a packet finds the full state that is about to be written.
  *
- * Packets may give the entry to another key at any time. After that, a write fails unless the new
- * key's state has the same word as the old state. In that case, the new key loses no more than the
- * old key would. `full_at`, or `charged_at` of a shaper, is then earlier than the insertion of the
- * new key, and has no effect.
+ * Packets may give the entry to another key at any time. A write then fails, unless the new key's
+ * state has the same word as the old state. In that case, the new key loses no more than the old
+ * key would. `full_at`, or `charged_at` of a shaper, is then earlier than the insertion of the new
+ * key, and has no effect.
  */
 bool state_try_fill(const struct sl_limit *limit, struct sl_entry *entry,
 		    const struct state_key *key, uint64_t now)

@@ -26,7 +26,7 @@ struct source {
 	struct sl_cell passed;
 	struct sl_cell dropped;
 	struct sl_cell observed; /* packets that passed, but exceeded a limit that observes */
-	/* buckets with packets of the source; slices that its next packet would discard are zero */
+	/* buckets that have counted packets of the source; slices no longer valid are 0 */
 	struct sl_bucket *buckets;
 	unsigned int count;
 	const struct table *table; /* table that has the states; NULL: read the map */

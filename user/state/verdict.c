@@ -77,14 +77,14 @@ static int newcomer_read(const struct gate *gate, const struct sl_limit *limit,
 			ret->shown = hits;
 	}
 	ret->has_room = least < EVICT_PART ||
-			ret->shown > 1; /* a key with earlier hits may evict any state */
+			ret->shown > 1; /* a key that was seen before may evict any state */
 	ret->is_refused = evict_is_deep(least);
 	return err ? gate_map_unread(gate, MAP_SKETCHES, err) : 0;
 }
 
 /* --- Reading the state ---------------------------------------------------------------------- */
 
-/* Reads whether new sources must wait, and the `newcomers` of keys without state. */
+/* Reads whether new sources must wait. Fills the `newcomers` of all keys that have no state. */
 static int newcomers_read(const struct gate *gate, struct check_verdict *verdict)
 {
 	const struct sl_policy *policy = verdict->source.policy;
@@ -169,7 +169,7 @@ static enum charge_result limit_charge_new(struct packet *packet, const struct s
 	const struct newcomer *newcomer = &check->newcomers[i];
 
 	(void)bucket;
-	if (newcomer->is_refused) { /* all states in both sets lack more than half a burst */
+	if (newcomer->is_refused) { /* all states in both sets lack at least half a burst */
 		check->lacks_room |= !limit->observe;
 		return check_refuse(check, limit, verdict, kind_refusal(limit, 0));
 	}
@@ -219,8 +219,8 @@ static enum sl_reason budget_charge(struct packet *packet, const struct sl_polic
 }
 
 /*
- * Returns whether the source is established: its oldest state under a limit by source is old enough
- * for all those limits under which the packet's key is not established.
+ * Returns whether a source is established. Its oldest state under a limit by source must be old
+ * enough for all limits by source under which the packet's key is not established.
  */
 static bool source_is_established(struct packet *packet, const struct sl_policy *policy,
 				  uint32_t limits, uint32_t is_new)
@@ -244,7 +244,7 @@ static bool source_is_established(struct packet *packet, const struct sl_policy 
 	return age >= due;
 }
 
-/* Nothing to refund, because `check` charges nothing. */
+/* Refunds nothing, because `check` charges nothing. */
 static int policy_refund(const struct packet *packet, const struct sl_policy *policy,
 			 struct sl_bucket *bucket, uint32_t limits, uint32_t is_new)
 {

@@ -22,9 +22,9 @@ struct check_verdict {
 	const struct sl_limit *limits; /* the policy's limits, in the order of charging them */
 	unsigned int count;
 	struct limit_state states[SL_LIMITS_MAX];
-	bool newcomer;	 /* the source has no state for a limit, or was charged to the budget */
-	bool pays;	 /* the budget is charged, because the source is not established */
-	bool waits;	 /* the packet's key gets no state yet */
+	bool newcomer; /* the source has no state for a limit, or was charged to the budget */
+	bool pays;  /* the packet is charged to the budget, because the source is not established */
+	bool waits; /* the packet's key gets no state yet */
 	bool lacks_room; /* the table has no room for a new key, or only for an empty state */
 	struct newcomer newcomers[SL_LIMITS_MAX]; /* one for each limit whose key has no state */
 	unsigned int flooded; /* number of CPUs on which new sources wait for a state */
