@@ -161,7 +161,9 @@ def test_a_cut_packet_counts_its_length_on_the_wire(files):
 @pytest.mark.quick
 def test_ports_that_were_cut_off_are_unread(files):
     packets = [(size, frame(A, 100)[:size], 100) for size in (10, 30, 34, 38)]
-    document = parsed(files(packets, rules("{name: dns, rate: 1/h, burst: 1, match: udp port 53}")))
+    result = files(packets, rules("{name: dns, rate: 1/h, burst: 1, match: udp port 53}"), status=1)
+    document = parsed(result)
+    assert "2 packets were not judged" in one_line(result._replace(out=""))
     assert (document["cut"], document["unread"], document["not_judged"]) == (4, 1, 2)
     assert packets_of(document["replays"][0]["totals"]) == counts(2, 0)
     assert packets_of(document["replays"][0]["policies"][0]["limits"][0]) == counts(1, 0)
@@ -219,6 +221,18 @@ def test_a_destination_and_an_interface_are_chosen(files):
     assert [i["name"] for i in parsed(files(None, rules("{rate: 1pps}"), data=data))["interfaces"]] == ["lan", "wan"]
 
 
+@pytest.mark.parametrize("data,words,message", [
+    (pcapng([(0, frame(A), 0), (1, frame(A), 1)], interfaces=("lan", "wan")), ("--interface", "typo"), "the capture has lan, wan"),
+    (pcap([(n, sll(4, A)) for n in range(3)], link=SLL), (), "all 3 were sent; try --out"),
+    (pcap([(0, frame(A))]), ("--to", SENDER_MAC), "no packet of 1 was chosen"),
+    (pcap([]), (), "the capture has no packets"),
+], ids=["interface", "direction", "destination", "empty"])
+def test_a_replay_of_no_packets_fails(files, data, words, message):
+    result = files(None, rules("{rate: 1pps}"), data=data, words=(*words, "--fail-if-dropped", "0.0.0.0/0"), status=1)
+    assert message in one_line(result._replace(out=""))
+    assert parsed(result)["packets"] == 0
+
+
 def test_a_packet_without_an_ethernet_header(files):
     data = pcap([(0, frame(A)[14:]), (1, frame(C)[14:])], link=RAW)
     sources = parsed(files(None, rules("{rate: 1pps}"), data=data))["replays"][0]["sources"]
@@ -257,7 +271,7 @@ def test_verdicts_are_comments(files, tmp_path):
 
 
 def test_a_packet_that_is_not_judged_has_a_comment(files, tmp_path):
-    files([(0, frame(A)[:20], 60)], rules("{rate: 1pps}"), words=("-w", str(tmp_path / "out")))
+    files([(0, frame(A)[:20], 60)], rules("{rate: 1pps}"), words=("-w", str(tmp_path / "out")), status=1)
     assert comments(tmp_path / "out") == [(frame(A)[:20], "not judged: its source was cut off")]
 
 

@@ -303,8 +303,10 @@ static bool is_chosen(struct capture *capture, const struct capture_packet *pack
 
 	if (choice->interface && !interface_is(choice->interface, packet->interface, name))
 		return false;
-	if (choice->direction && packet->direction && choice->direction != packet->direction)
+	if (choice->direction && packet->direction && choice->direction != packet->direction) {
+		capture->totals.other_way++;
 		return false;
+	}
 	if (!choice->has_to || packet->size < 2 * ETH_ALEN)
 		return true;
 	if (destination[0] & 1)

@@ -49,12 +49,13 @@ struct capture_packet {
 #define CAPTURE_INTERFACES 64
 
 /*
- * Counts of packets read so far. Only `left_out` and `interface` count packets that are not
- * selected.
+ * Counts of packets read so far. Only `left_out`, `other_way` and `interface` count packets
+ * that are not selected.
  */
 struct capture_totals {
 	uint64_t packets, cut, merged;
 	uint64_t left_out;  /* packets that the choice does not select */
+	uint64_t other_way; /* packets that are left out because of their direction */
 	uint64_t backward;  /* packets whose time was before the previous packet's */
 	uint64_t back_ns;   /* largest step back from a packet's time to the next one's, in ns */
 	uint64_t offset;    /* bytes read from the file */

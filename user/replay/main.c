@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /* The program sluice-replay: the commands that read captures. Only this program links libpcap. */
+#include <errno.h>
+#include <inttypes.h>
 #include <string.h>
 
 #include "base/array.h"
 #include "base/cleanup.h"
+#include "base/text.h"
 #include "replay/replay.h"
 #include "replay/show.h"
 #include "replay/suggest.h"
@@ -77,9 +80,73 @@ static bool condition_holds(const struct tally *tally, const char *list, bool is
 	return holds;
 }
 
+/* --- Packets that were not judged ----------------------------------------------------------- */
+
+#define INTERFACES_SHOWN 8
+
+/* Adds an error that lists interfaces of the capture. */
+static void interface_refuse(const struct capture_totals *totals, const char *wanted)
+{
+	char list[INTERFACES_SHOWN * (CAPTURE_NAME + 2)] = "";
+	size_t length = 0;
+
+	for (unsigned int i = 0; i < totals->interfaces && i < INTERFACES_SHOWN; i++) {
+		const char *name = totals->interface[i].name;
+		char digits[16];
+
+		snprintf(digits, sizeof(digits), "%u", totals->interface[i].number);
+		length += snprintf(list + length, sizeof(list) - length, "%s%s", i ? ", " : "",
+				   *name ? name : digits);
+	}
+	error_add(ENODATA, "nothing-judged", "--interface",
+		  "no packet is of interface '%s'; the capture has %s", name_shown(wanted), list);
+}
+
+/* Adds an error if no packet was chosen. */
+static void nothing_refuse(const struct replay *replay)
+{
+	const struct capture_totals *totals = capture_totals(replay->capture);
+	const char *interface = replay->choice.interface, *capture = replay->words->capture;
+
+	if (!totals->left_out)
+		error_add(ENODATA, "nothing-judged", capture, "the capture has no packets");
+	else if (totals->other_way == totals->left_out)
+		error_add(ENODATA, "nothing-judged", capture,
+			  "no packet was judged: all %" PRIu64 " were %s; try %s", totals->left_out,
+			  replay->words->is_out ? "received" : "sent",
+			  replay->words->is_out ? "--in" : "--out");
+	else if (interface && !replay->choice.has_to && !totals->other_way)
+		interface_refuse(totals, interface);
+	else
+		error_add(ENODATA, "nothing-judged", capture,
+			  "no packet of %" PRIu64 " was chosen; check --in, --out, --to and "
+			  "--interface",
+			  totals->left_out);
+}
+
+/* Returns whether all chosen packets were judged, and adds an error if not. */
+static bool all_are_judged(const struct replay *replay)
+{
+	const char *capture = replay->words->capture;
+
+	if (replay->cut)
+		error_add(ENODATA, "not-judged", capture,
+			  "%" PRIu64 " packets were not judged, because their source was cut off; "
+			  "capture with a larger -s",
+			  replay->cut);
+	if (replay->refused)
+		error_add(ENODATA, "not-judged", capture,
+			  "%" PRIu64 " packets were not judged, because the kernel runs no program "
+			  "on them",
+			  replay->refused);
+	if (!capture_totals(replay->capture)->packets)
+		nothing_refuse(replay);
+	return capture_totals(replay->capture)->packets && !replay->cut && !replay->refused;
+}
+
 /* --- The command ---------------------------------------------------------------------------- */
 
-/* Returns 0, 1 if a condition does not hold, or a negative errno. */
+/* Returns 0, 1 if a condition does not hold or a packet was not judged, or a negative errno. */
 static int replay_command(const struct context *context, const void *args)
 {
 	const struct replay_words *words = args;
@@ -94,7 +161,8 @@ static int replay_command(const struct context *context, const void *args)
 	err = show(&replay) ?: err;
 	if (err)
 		return err;
-	holds = condition_holds(&replay.tally[0], words->if_dropped, false);
+	holds = all_are_judged(&replay);
+	holds &= condition_holds(&replay.tally[0], words->if_dropped, false);
 	holds &= condition_holds(&replay.tally[0], words->unless_dropped, true);
 	return !holds;
 }

@@ -43,7 +43,7 @@ const struct command command_replay = {
 		"the capture.\n"
 		"No device and no running gate is changed. CAPTURE - is standard input. Exit "
 		"status 0: done;\n"
-		"1: a condition of --fail... is not met; 2: an error.",
+		"1: a condition of --fail... is not met, or packets were not judged; 2: an error.",
 	.question = "which capture?",
 	COMMAND_WORDS(replay_table, struct replay_words),
 	.exit_failed = 2,
