@@ -60,14 +60,14 @@ const char *event_format(const char *gate, const struct event *event, char line[
 		 event_kind_names[event->kind], event->phase == EVENT_INSTANT ? "" : " ",
 		 event->phase == EVENT_INSTANT ? "" : event_phase_names[event->phase],
 		 *object ? " " : "", object, event->text);
-	line[10] = ' '; /* instead of the T of RFC 3339 */
+	line[10] = ' '; /* a space replaces the T of RFC 3339 */
 	text_make_printable(line);
 	return line;
 }
 
 /* --- JSON ----------------------------------------------------------------------------------- */
 
-/* Returns a string, or null if the text is "" or not UTF-8. */
+/* Returns a JSON string, or a JSON null if the text is "" or not UTF-8. */
 static json_t *text_json(const char *text)
 {
 	return (*text ? json_string(text) : NULL) ?: json_null();
@@ -110,7 +110,7 @@ char *event_json(const char *gate, const struct event *event)
 	return line;
 }
 
-/* Parses a prefix, or null. Returns false if it is neither. */
+/* Parses a prefix or a JSON null. Returns false if the value is something else. */
 static bool prefix_unpack(json_t *object, const char *key, bool *ret_is_known,
 			  struct sl_prefix *ret)
 {
@@ -132,7 +132,7 @@ static uint64_t number_unpack(json_t *object, const char *key, bool *ret_is_know
 	return is_known ? json_integer_value(value) : 0;
 }
 
-/* Copies a string. Returns false if it is neither a string nor null. */
+/* Copies a JSON string, or "" for null. Returns false if the value is something else. */
 static bool text_unpack(json_t *object, const char *key, char *ret, size_t room)
 {
 	json_t *value = json_object_get(object, key);

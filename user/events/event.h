@@ -20,25 +20,25 @@
 #define EVENT_VERSION 1
 
 enum event_kind {
-	EVENT_SOURCE,	 /* packets of a source are dropped because it is over a limit */
+	EVENT_SOURCE,	 /* a source is over a limit, so its packets are dropped */
 	EVENT_BLOCK,	 /* a limit blocks a source */
-	EVENT_ENTRY,	 /* a runtime entry or a list has ended */
-	EVENT_FLOOD,	 /* new sources wait for a state */
+	EVENT_ENTRY,	 /* the time of a runtime entry or a list is over */
+	EVENT_FLOOD,	 /* a flood: new sources do not get a state at once */
 	EVENT_BUDGET,	 /* a budget for new sources is exhausted */
-	EVENT_TABLE,	 /* the table of states is too small */
+	EVENT_TABLE,	 /* the table of states has too few entries */
 	EVENT_CONTENDED, /* packets are dropped because CPUs contend for a state */
 	EVENT_RULES,	 /* the rules were changed */
-	EVENT_DEVICE,	 /* a device was attached or detached, or is lost */
+	EVENT_DEVICE,	 /* a device was attached, detached or lost */
 	EVENT_GENERIC,	 /* a program fell back from native to generic XDP */
-	EVENT_STORE,	 /* limits are not shared, although the rules require it */
-	EVENT_TRIAL,	 /* a change is on trial */
-	EVENT_LOST,	 /* events were left out */
+	EVENT_STORE,	 /* nodes do not share limits, although the rules require it */
+	EVENT_TRIAL,	 /* a change of the rules is on trial */
+	EVENT_LOST,	 /* some events were not reported, because there was no room */
 	EVENT_KINDS,
 };
 
 enum event_phase {
 	EVENT_BEGIN,
-	EVENT_END, /* the event with the same id ends */
+	EVENT_END, /* end of the event; the begin has the same id */
 	EVENT_INSTANT,
 	EVENT_PHASES,
 };
@@ -53,35 +53,35 @@ struct event {
 	enum event_kind kind;
 	enum event_phase phase;
 	uint64_t watch;		 /* first part of the id: CLOCK_BOOTTIME when the watch began */
-	uint64_t number;	 /* second part of the id: number of the event in its watch */
+	uint64_t number;	 /* second part of the id: counts the events of the watch */
 	uint64_t time_ns;	 /* CLOCK_REALTIME */
-	uint64_t lasted_ns;	 /* for EVENT_END: time since the begin */
-	struct sl_prefix source; /* the source, or the prefix of an entry; `bits` 0: none */
+	uint64_t lasted_ns;	 /* EVENT_END: time since the begin */
+	struct sl_prefix source; /* the source, or the prefix of a runtime entry; `bits` 0: none */
 	bool has_policy;
 	struct sl_prefix policy;
-	char limit[LIMIT_LABEL]; /* "" if the event is not about a limit, or it is not known */
+	char limit[LIMIT_LABEL]; /* "" if the event has no limit, or the limit is not known */
 	char device[IF_NAMESIZE];
 	bool is_counted;     /* whether `dropped` is known */
-	uint64_t dropped;    /* packets that were dropped since the begin because of the event */
-	uint64_t lost;	     /* for EVENT_LOST: number of events that were left out */
-	uint32_t generation; /* for EVENT_RULES: the new generation; otherwise 0 */
+	uint64_t dropped;    /* packets dropped since the begin, for the reason of the event */
+	uint64_t lost;	     /* EVENT_LOST: number of events that were not reported */
+	uint32_t generation; /* EVENT_RULES: the new generation of the rules; otherwise 0 */
 	bool has_user;	     /* whether `user` and `command` are known */
-	uid_t user;	     /* for EVENT_RULES: user that changed the rules */
+	uid_t user;	     /* EVENT_RULES: uid that changed the rules */
 	char command[EVENT_COMMAND];
-	char text[EVENT_TEXT]; /* what has happened, for a person */
+	char text[EVENT_TEXT]; /* text of the event for people */
 };
 
 /* --- Lines ---------------------------------------------------------------------------------- */
 
 /*
- * Returns an event as one line of JSON, without a newline. The caller frees it. Returns NULL if
+ * Returns an event as a line of JSON, without a newline. The caller frees the line. Returns NULL if
  * there is no memory.
  */
 char *event_json(const char *gate, const struct event *event);
 
 /*
- * Parses a line of event_json(), which another process has written. Returns 0, or -EINVAL without
- * adding an error. `ret_gate` has room for GATE_NAME + 1 bytes.
+ * Parses a line that event_json() of another process has made. Returns 0 or -EINVAL. Adds no error
+ * message. `ret_gate` has room for GATE_NAME + 1 bytes.
  */
 int event_parse(const char *line, char *ret_gate, struct event *ret);
 
@@ -93,22 +93,25 @@ const char *event_format(const char *gate, const struct event *event, char line[
 #define EVENT_ID 48
 const char *event_id(const struct event *event, char id[EVENT_ID]);
 
-/* Formats what an event is about: a source, device or policy, or "". */
+/* Formats the object of an event: a source, device or policy, or "". */
 #define EVENT_OBJECT 64
 const char *event_object(const struct event *event, char object[EVENT_OBJECT]);
 
-/* Formats the time of an event as in RFC 3339, in UTC with milliseconds. */
+/* Formats the time of an event in UTC, as in RFC 3339, with milliseconds. */
 #define EVENT_TIME 40
 const char *event_time(const struct event *event, char time[EVENT_TIME]);
 
 /* --- Filters -------------------------------------------------------------------------------- */
 
-/* Accepts an event if it satisfies all conditions. A filter of zeros accepts all events. */
+/*
+ * A filter accepts an event that satisfies all its conditions. A filter of zeros accepts all
+ * events.
+ */
 struct event_filter {
 	uint32_t kinds;		 /* a bit for each accepted kind; 0: all */
-	struct sl_prefix within; /* the event's source is within this prefix; `bits` 0: any */
+	struct sl_prefix within; /* accepts events of sources in this prefix; `bits` 0: all */
 	bool has_policy;
-	struct sl_prefix policy; /* the event is about this policy */
+	struct sl_prefix policy; /* accepts events of this policy */
 };
 
 bool event_matches(const struct event_filter *filter, const struct event *event);

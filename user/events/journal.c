@@ -9,7 +9,7 @@
 #include <string.h>
 #include <sys/uio.h>
 #include <syslog.h>
-/* the journal's macros would add the place in this file to each entry */
+/* without this, the journal's macros add a source file and line to each entry */
 #define SD_JOURNAL_SUPPRESS_LOCATION
 #include <systemd/sd-journal.h>
 
@@ -19,10 +19,9 @@
 #define FIELDS	   16
 #define FIELD_TEXT (EVENT_LINE + 32)
 
-/* The fields of an entry. */
 struct journal_fields {
 	char text[FIELDS][FIELD_TEXT];
-	struct iovec vector[FIELDS + 1]; /* one more for the JSON */
+	struct iovec vector[FIELDS + 1]; /* FIELDS, and the field SLUICE_JSON */
 	int count;
 };
 
@@ -43,7 +42,7 @@ static void fields_set(const char *gate, const struct event *event, struct journ
 	char line[EVENT_LINE], id[EVENT_ID], prefix[PREFIX_TEXT];
 
 	event_format(gate, event, line);
-	/* the journal has the time of the entry */
+	/* leave out the time, because the journal stores the time of each entry */
 	field_add(fields, "MESSAGE=%s", line + sizeof("2026-11-26 14:03:04"));
 	field_add(fields, "MESSAGE_ID=" JOURNAL_MESSAGE_ID);
 	field_add(fields, "PRIORITY=%d",
@@ -87,7 +86,10 @@ static int match_add(sd_journal *journal, const char *field, const char *value)
 	return sd_journal_add_match(journal, match, 0);
 }
 
-/* Selects the entries of the gate's unit. Names of gates need no quotes in names of units. */
+/*
+ * Selects the entries of unit sluice-events@GATE.service. Names of gates need no escapes in unit
+ * names.
+ */
 static int matches_add(sd_journal *journal, const char *gate)
 {
 	char unit[GATE_NAME + 32];
@@ -97,7 +99,7 @@ static int matches_add(sd_journal *journal, const char *gate)
 		       ?: match_add(journal, "_SYSTEMD_UNIT", unit);
 }
 
-/* Calls `call` for the current entry, if it is an event of the gate. */
+/* Calls `call` if the current entry is an event of the gate. */
 static void entry_call(sd_journal *journal, const char *gate, journal_call *call, void *data)
 {
 	static const char name[] = "SLUICE_JSON=";

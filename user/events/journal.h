@@ -10,18 +10,18 @@
 
 #include "events/event.h"
 
-/* MESSAGE_ID of all events. */
+/* MESSAGE_ID of the journal entries of all events. */
 #define JOURNAL_MESSAGE_ID "8f2c1e7ab3d64d0d9a55c0f4e2b7716b"
 
-/* Writes an event. Returns 0 or a negative errno, without adding an error. */
+/* Writes an event to the journal. Returns 0 or a negative errno. Adds no error message. */
 int event_journal(const char *gate, const struct event *event);
 
 typedef void journal_call(void *data, const char *gate, const struct event *event,
 			  const char *json);
 
 /*
- * Calls `call` for each event of a gate from a time on, in s since 1970, in the order in which they
- * were written. Reads only entries of the gate's unit, because any user can write to the journal.
+ * Calls `call` for each event of a gate since a time, in s since 1970. The order is that of the
+ * journal. Reads only entries of the gate's unit, because any user can write to the journal.
  * Returns 0, or a negative errno with an error.
  */
 int events_journal_read(const char *gate, time_t since, journal_call *call, void *data);

@@ -17,7 +17,7 @@
 #include "state/source.h"
 
 #define TASK_LEAST_NS NS_PER_SEC
-#define TASK_REST     200 /* a task rests for this many times the CPU time that it used */
+#define TASK_REST     200 /* a task sleeps this many times as long as it used the CPU */
 
 static uint64_t directory_inode(const struct gate *gate)
 {
@@ -61,7 +61,10 @@ static uint64_t task_due(uint64_t begun)
 
 /* --- Sources -------------------------------------------------------------------------------- */
 
-/* Makes live visit the sources of open events, in turn if there are too many. */
+/*
+ * Makes live visit the sources of open events. If there are too many sources, live visits them in
+ * turn.
+ */
 static void sources_watch(struct events_look *look, const struct events_watch *watch)
 {
 	struct live_wish *wish = &look->live.wish;
@@ -75,7 +78,7 @@ static void sources_watch(struct events_look *look, const struct events_watch *w
 		look->first_watched = 0;
 }
 
-/* Stores which limit refuses the packets of a source, and whether a limit blocks the source. */
+/* Stores the limit that refuses the packets of a source, and the limit that blocks it, if any. */
 static void limits_judge(const struct source *source, const struct limit_state *states,
 			 struct source_fact *fact)
 {
@@ -104,7 +107,7 @@ static void limits_judge(const struct source *source, const struct limit_state *
 	}
 }
 
-/* Reads the policy and the limits of a source. Ignores failures: the fact then lacks them. */
+/* Reads the policy and the limits of a source. If a read fails, leaves them out of the fact. */
 static void limits_read(struct events_look *look, struct source_fact *fact)
 {
 	struct table table = TABLE_CLOSED;
@@ -131,7 +134,6 @@ static void limits_read(struct events_look *look, struct source_fact *fact)
 	error_drop(mark);
 }
 
-/* Returns whether a policy version has a limit that blocks. */
 static bool version_blocks(const struct gate *gate, uint32_t version)
 {
 	const struct sl_policy *policy;
@@ -150,8 +152,9 @@ static bool version_blocks(const struct gate *gate, uint32_t version)
 }
 
 /*
- * Adds the fact of a source, if packets of it were dropped since its previous visit, or an event of
- * it is open. The count of a new source is only known to be new if all sources were read before.
+ * Adds the fact of a source if its packets were dropped since its previous visit, or if the source
+ * has an open event. If not all sources were read before, the counters of a new source may be old,
+ * so its drops are not counted.
  */
 static void source_add(struct events_look *look, const struct events_watch *watch,
 		       const struct live_source *source)
@@ -182,8 +185,8 @@ static void source_add(struct events_look *look, const struct events_watch *watc
 }
 
 /*
- * Adds the fact of a source that has an open event, but that live does not know: it has no bucket,
- * or was not visited yet.
+ * Adds the fact of a source with an open event, if live does not know the source. Such a source has
+ * no bucket, or live has not visited it yet.
  */
 static void unknown_add(struct events_look *look, const struct sl_prefix *source)
 {
@@ -249,7 +252,7 @@ void record_name(const struct gate *gate, const struct sl_record *record, struct
 		limit_label(&origin->spec[SL_ORIGIN_SLOT(record->origin)], ret->limit);
 }
 
-/* Returns how many packets of a source were dropped before a crossing. */
+/* Returns the number of packets of a source that were dropped before a crossing. */
 static uint64_t dropped_before(const struct events_look *look, const struct sl_prefix *source)
 {
 	const struct live_source *known = live_source_find(&look->live.sources, source);
@@ -265,7 +268,7 @@ static uint64_t dropped_before(const struct events_look *look, const struct sl_p
 		error_drop(mark);
 	for (unsigned int i = 0; i < count; i++)
 		dropped += buckets[i].dropped.packets;
-	return dropped ? dropped - 1 : 0; /* the crossing itself was counted */
+	return dropped ? dropped - 1 : 0; /* - 1: the packet of the crossing is counted already */
 }
 
 void events_look_cross(struct events_look *look, struct events_watch *watch,
@@ -323,7 +326,10 @@ static void flood_read(struct events_look *look)
 	facts->flood_has_policy = most && !prefix_parse(most->line->policy, &facts->flood_policy);
 }
 
-/* Adds up what each budget has dropped, also in policies that inherit it. */
+/*
+ * Sums the packets that each budget has dropped. Packets under policies that inherit the budget
+ * count, too.
+ */
 static void budgets_sum(struct events_look *look)
 {
 	const struct live *live = &look->live;
@@ -376,7 +382,7 @@ static void counters_read_all(struct events_look *look)
 
 /* --- Entries -------------------------------------------------------------------------------- */
 
-/* Reads the entries that have an end. Stores no generation if that fails. */
+/* Reads the runtime entries and lists that expire. If that fails, sets entries_generation to 0. */
 static void entries_read(struct events_look *look)
 {
 	uint64_t begun = clock_read(CLOCK_THREAD_CPUTIME_ID);
@@ -412,8 +418,8 @@ static void entries_read(struct events_look *look)
 }
 
 /*
- * After a change of the rules, removes the entries that this step would report as ended, although
- * the change removed them or gave them another end.
+ * Call it after a change of the rules, because entries may have got another expiry. Clears `until`
+ * of such an entry if this step would report that it has expired.
  */
 static void entries_check(struct events_look *look)
 {
@@ -454,7 +460,7 @@ static void store_read(struct events_look *look)
 	look->store_due = task_due(begun);
 }
 
-/* Returns whether the device of an attachment exists, also if that cannot be read. */
+/* Returns whether the device of an attachment exists. Returns true if that is not known. */
 static bool device_exists(const struct attachment *attachment)
 {
 	_cleanup_netns_ int back = -1;

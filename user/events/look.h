@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Events: reads the facts about a gate that events/watch.h compares. What is cheap is read in each
- * step. Entries, attachments and the state of sharing are read at most so often that they use 1/200
- * of a CPU each.
+ * Events: reads facts about a gate. events/watch.h compares these facts. Most facts are read in
+ * each step. Reads of entries, attachments and the state of sharing cost more, so each uses at most
+ * 1/200 of a CPU.
  */
 #ifndef SLUICE_EVENTS_LOOK_H
 #define SLUICE_EVENTS_LOOK_H
@@ -13,24 +13,24 @@
 #define EVENTS_STEP_NS 1000000000ULL /* time between two steps */
 
 #define EVENTS_FACTS_MAX 4096 /* sources of which a step has facts */
-#define EVENTS_READS_MAX 256  /* sources whose limits a step reads */
+#define EVENTS_READS_MAX 256  /* largest number of sources whose limits a step reads */
 
 #define EVENTS_TROUBLE 256
 
 struct events_look {
 	struct live live;
-	uint64_t directory; /* inode of the gate's directory; another inode is another gate */
+	uint64_t directory; /* inode of the gate's directory; differs if the gate was remade */
 	struct events_facts facts;
 	struct source_fact *sources;
-	bool all_were_read; /* a source that is not known had no bucket at the last step */
-	unsigned int reads; /* sources whose limits this step has read */
+	bool all_were_read; /* the last step read every source, so an unknown source is new */
+	unsigned int reads; /* number of sources whose limits this step has read */
 	struct budget_fact budgets[EVENTS_BUDGETS_MAX];
 	struct entry_facts entries;
-	uint32_t entries_generation;	 /* generation of `entries`; 0: not yet read */
+	uint32_t entries_generation;	 /* generation of the rules in `entries`; 0: not read yet */
 	uint64_t entries_due, store_due; /* uptime, in ns */
-	uint64_t attachments_due;	 /* when live reads the attachments again */
+	uint64_t attachments_due;	 /* time at which live reads the attachments again */
 	char store_trouble[EVENTS_TROUBLE];
-	unsigned int first_watched; /* position of the open event that is watched first */
+	unsigned int first_watched; /* position of the first open event to watch */
 };
 
 /* Opens a gate to read. The caller calls events_look_close(), after an error as well. */
@@ -44,13 +44,13 @@ void events_look_close(struct events_look *look);
  */
 int events_look_step(struct events_look *look, struct events_watch *watch);
 
-/* Begins the events of a crossing that the packet path has recorded. */
+/* Reports the crossing of a record: begins the events of its source. */
 void events_look_cross(struct events_look *look, struct events_watch *watch,
 		       const struct sl_crossing *crossing);
 
 /*
- * Stores the policy that decided about the packet of a record, and the limit that refused it, or ""
- * if the limit is not known.
+ * Stores the policy that decided about the packet of a record. Stores the limit that refused the
+ * packet, or "" if the limit is not known.
  */
 void record_name(const struct gate *gate, const struct sl_record *record, struct source_fact *ret);
 

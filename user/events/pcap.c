@@ -12,7 +12,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 
-/* Types of blocks and options, from the draft. */
+/* Values of pcapng, from the draft: types of blocks, codes of options, and flags. */
 enum {
 	BLOCK_SECTION = 0x0a0d0d0a,
 	BLOCK_INTERFACE = 1,
@@ -20,20 +20,20 @@ enum {
 	ORDER_MAGIC = 0x1a2b3c4d,
 	OPTION_END = 0,
 	OPTION_COMMENT = 1,
-	OPTION_APPLICATION = 4, /* in a section */
-	OPTION_FLAGS = 2,	/* in a packet */
-	OPTION_RESOLUTION = 9,	/* in an interface */
+	OPTION_APPLICATION = 4, /* in a section header block */
+	OPTION_FLAGS = 2,	/* in an enhanced packet block */
+	OPTION_RESOLUTION = 9,	/* in an interface description block */
 	LINK_ETHERNET = 1,
 	FLAG_RECEIVED = 1,
 	FLAG_SENT = 2,
 	NANOSECONDS = 9,
 	VLAN_BYTES = 4,
-	ADDRESSES_BYTES = 12, /* both addresses of an Ethernet header */
+	ADDRESSES_BYTES = 12, /* destination and source address of an Ethernet header */
 };
 
 /* A block in the byte order of this machine. */
 struct pcap_block {
-	uint32_t size; /* bytes in use */
+	uint32_t size; /* number of bytes in use */
 	uint8_t bytes[PCAP_FRAME + PCAP_COMMENT + 128];
 };
 
@@ -48,7 +48,7 @@ static void block_put32(struct pcap_block *block, uint32_t value)
 	block_put(block, &value, sizeof(value));
 }
 
-/* Fills up to a multiple of four bytes. */
+/* Pads a block with zeros to a multiple of four bytes. */
 static void block_pad(struct pcap_block *block)
 {
 	while (block->size % 4)
@@ -68,10 +68,10 @@ static void block_begin(struct pcap_block *block, uint32_t type)
 {
 	block->size = 0;
 	block_put32(block, type);
-	block_put32(block, 0); /* the length, which block_end() sets */
+	block_put32(block, 0); /* length of the block; block_end() sets it */
 }
 
-/* Completes a block, and writes it. Returns 0 or a negative errno. */
+/* Completes a block, and writes it to the file. Returns 0 or a negative errno. */
 static int block_write(struct pcap_block *block, int fd)
 {
 	uint32_t length;
@@ -109,7 +109,7 @@ int events_pcap_open(const char *path, unsigned int most, struct events_pcap *re
 		return pcap_failed(path, -errno);
 	block_begin(&block, BLOCK_SECTION);
 	block_put32(&block, ORDER_MAGIC);
-	block_put32(&block, 1); /* version 1.0: the minor number is in the upper half */
+	block_put32(&block, 1); /* version 1.0; the minor version is the upper half */
 	block_put(&block, &unknown_length, sizeof(unknown_length));
 	block_option(&block, OPTION_APPLICATION, application, sizeof(application) - 1);
 	err = block_write(&block, ret->fd);
@@ -117,7 +117,7 @@ int events_pcap_open(const char *path, unsigned int most, struct events_pcap *re
 		return pcap_failed(path, err);
 	block_begin(&block, BLOCK_INTERFACE);
 	block_put32(&block, LINK_ETHERNET);
-	block_put32(&block, 0); /* packets of any length */
+	block_put32(&block, 0); /* no limit on the length of packets */
 	block_option(&block, OPTION_RESOLUTION, &resolution, sizeof(resolution));
 	err = block_write(&block, ret->fd);
 	return err ? pcap_failed(path, err) : 0;
@@ -129,7 +129,7 @@ void events_pcap_close(struct events_pcap *pcap)
 	*pcap = (struct events_pcap){.fd = -1};
 }
 
-/* Puts the recorded part of a frame, with the tag that the device has removed. */
+/* Appends the recorded part of a frame. If the device has removed a VLAN tag, puts it back. */
 static void frame_put(struct pcap_block *block, const struct pcap_packet *packet, bool is_tagged)
 {
 	uint16_t tci = htobe16(packet->vlan_tci);
@@ -161,7 +161,7 @@ int events_pcap_write(struct events_pcap *pcap, const struct pcap_packet *packet
 	}
 	pcap->written++;
 	block_begin(&block, BLOCK_PACKET);
-	block_put32(&block, 0); /* number of the interface */
+	block_put32(&block, 0); /* index of the interface */
 	block_put32(&block, packet->time_ns >> 32);
 	block_put32(&block, packet->time_ns);
 	block_put32(&block, packet->length + tag);

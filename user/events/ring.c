@@ -15,11 +15,11 @@ struct event_ring {
 	struct ring_buffer *buffer;
 	ring_record_fn *fn;
 	void *data;
-	uint64_t lease; /* the value of `lease_until` that this process stored; 0 if none */
-	bool skips;	/* records are skipped, because they are older than the ring */
+	uint64_t lease; /* value that this process stored in `lease_until`; 0: none */
+	bool skips;	/* true in ring_open(), to skip records that are older than the ring */
 };
 
-/* Returns whether a record has the size of its kind. Only a damaged program writes others. */
+/* Returns whether a record has the size of its kind. Intact programs write no other sizes. */
 static bool record_is_whole(const struct sl_record *record, size_t size)
 {
 	const struct sl_sample *sample = (const void *)record;
@@ -44,13 +44,15 @@ static int record_handle(void *data, void *bytes, size_t size)
 	return err < 0 ? err : 0;
 }
 
-/* Returns the end of a lease that begins now, in jiffies. */
+/* Returns the jiffy at which a lease ends that begins now. */
 static uint64_t lease_end(const struct gate *gate)
 {
 	return jiffies_now() + RING_LEASE_NS / gate->machine.jiffy_ns;
 }
 
-/* Begins the lease. A lease of this process may have been copied to a remade gate. */
+/*
+ * Begins the lease. Accepts a lease of this process, because a remade gate may have a copy of it.
+ */
 static int lease_take(struct event_ring *ring, const struct ring_samples *samples)
 {
 	const struct gate *gate = ring->gate;

@@ -38,7 +38,7 @@ int events_runner_begin(const char *program, struct events_runner *ret)
 #define VARIABLES     8
 #define VARIABLE_TEXT 320
 
-/* Sets the variables of the environment from an event. */
+/* Makes the environment of the program from an event. */
 static void environment_make(const char *gate, const struct event *event,
 			     char text[VARIABLES][VARIABLE_TEXT], char *environment[VARIABLES + 2])
 {
@@ -64,7 +64,7 @@ static void environment_make(const char *gate, const struct event *event,
 	environment[1 + count] = NULL;
 }
 
-/* Returns an fd of a file in memory with the JSON and a newline, or -1. */
+/* Returns an fd of a memory file (memfd) that contains the JSON and a newline, or -1. */
 static int input_make(const char *json)
 {
 	_cleanup_close_ int fd = memfd_create("event", MFD_CLOEXEC);
@@ -94,7 +94,7 @@ program_execute(const char *program, char *const environment[], int input)
 	_exit(127);
 }
 
-/* Starts the program for the first event that waits. */
+/* Starts the program for the oldest waiting event. */
 static void program_start(struct events_runner *runner, uint64_t now)
 {
 	struct waiting_event *next = &runner->queue[runner->first];
@@ -115,7 +115,7 @@ static void program_start(struct events_runner *runner, uint64_t now)
 		runner->left_out++;
 		return;
 	}
-	setpgid(pid, pid); /* also here, because the child may not have run yet */
+	setpgid(pid, pid); /* as in the child, which may not have run yet */
 	while (runner->running[at].pid)
 		at++;
 	runner->running[at].pid = pid;
@@ -125,8 +125,8 @@ static void program_start(struct events_runner *runner, uint64_t now)
 }
 
 /*
- * If a program has exited, kills what is left of its group, and frees its place. The program is not
- * waited for before, so its number cannot belong to another process group.
+ * If a program has exited, kills the rest of its process group, and frees its element. Kills before
+ * it reaps the program, because after that another process group could get the same id.
  */
 static void program_reap(struct events_runner *runner, unsigned int at)
 {

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Events: runs a program for each event, without a shell. The program gets the event as JSON on its
- * standard input, and an environment of PATH and SLUICE_*. It runs in a process group of its own,
- * without capabilities of this process, and its output goes to standard error.
+ * standard input, and an environment of PATH and SLUICE_*. The program runs in its own process
+ * group, without the capabilities of this process. Its output goes to standard error.
  *
- * At most RUNNER_MOST programs run at once, and RUNNER_QUEUE events wait. The process group is
- * killed RUNNER_LIMIT_NS after the start, and when the program ends.
+ * At most RUNNER_MOST programs run at once, and at most RUNNER_QUEUE events wait. When a program
+ * ends, its process group is killed. A program that runs for RUNNER_LIMIT_NS is killed with its
+ * group.
  */
 #ifndef SLUICE_EVENTS_RUNNER_H
 #define SLUICE_EVENTS_RUNNER_H
@@ -19,38 +20,39 @@
 #define RUNNER_LIMIT_NS 10000000000ULL
 
 struct events_runner {
-	const char *program; /* path; NULL if no program is run */
+	const char *program; /* path of the program; NULL: run no program */
 	struct {
-		pid_t pid; /* also the number of the process group; 0 if free */
+		pid_t pid; /* process id and process group id; 0: this element is free */
 		uint64_t until;
 		bool is_killed;
 	} running[RUNNER_MOST];
 	unsigned int count;
 	struct waiting_event {
-		char *json; /* NULL if free */
+		char *json; /* NULL if this element is free */
 		char gate[GATE_NAME + 1];
 		struct event event;
-	} * queue; /* ring of RUNNER_QUEUE */
+	} * queue; /* ring buffer of RUNNER_QUEUE events */
 	unsigned int first, waiting;
 	/* totals */
-	uint64_t left_out; /* events for which there was no room, or no process */
-	uint64_t failed;   /* programs that could not be executed, or did not exit with 0 */
-	uint64_t killed;   /* programs that were killed at their time limit */
+	uint64_t left_out; /* events without a program, because there was no room or no process */
+	uint64_t failed;   /* programs that could not be executed, or whose exit status was not 0 */
+	uint64_t killed;   /* programs that were killed after RUNNER_LIMIT_NS */
 };
 
-/* Checks the program. Returns 0, or a negative errno with an error. */
+/* Checks that the program can be executed. Returns 0, or a negative errno with an error. */
 int events_runner_begin(const char *program, struct events_runner *ret);
 
-/* Kills all programs, and forgets the events that wait. */
+/* Kills all running programs, and drops the waiting events. */
 void events_runner_end(struct events_runner *runner);
 
-/* Runs the program for an event, now or when another program has ended. */
+/* Runs the program for an event. If RUNNER_MOST programs run, the event waits. */
 void events_runner_add(struct events_runner *runner, const char *gate, const struct event *event,
 		       uint64_t now);
 
 /*
- * Ends the programs that have exited (SIGCHLD), or whose time is over at uptime `now`, and starts
- * programs for events that wait. Returns the uptime of the next time limit, or UINT64_MAX.
+ * Reaps programs that have exited (SIGCHLD). Kills programs whose time limit is over at uptime
+ * `now`. Starts programs for waiting events. Returns the uptime of the next time limit, or
+ * UINT64_MAX.
  */
 uint64_t events_runner_step(struct events_runner *runner, uint64_t now);
 

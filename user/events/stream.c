@@ -14,7 +14,7 @@
 #include "base/owner.h"
 #include "keep/lock_file.h"
 
-/* Buffer of a client's socket, in bytes: several hundred events. */
+/* Send buffer of a client's socket, in bytes: room for several hundred events. */
 #define CLIENT_BUFFER (512 << 10)
 
 static struct sockaddr_un stream_address(const char *gate)
@@ -25,7 +25,10 @@ static struct sockaddr_un stream_address(const char *gate)
 	return address;
 }
 
-/* Opens RUN_DIR. Returns an fd, or -EPERM if an untrusted user may write to it. */
+/*
+ * Opens RUN_DIR. Returns an fd, -EPERM if an untrusted user may write to it, or another negative
+ * errno.
+ */
 static int run_dir_open(void)
 {
 	_cleanup_close_ int fd = open(RUN_DIR, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -38,7 +41,10 @@ static int run_dir_open(void)
 
 /* --- The server ----------------------------------------------------------------------------- */
 
-/* Binds the socket. Replaces the file of a killed process. Returns 0 or a negative errno. */
+/*
+ * Binds the socket. If a killed process has left its socket file, replaces the file. Returns 0 or a
+ * negative errno.
+ */
 static int socket_bind(int fd, const char *gate)
 {
 	const struct sockaddr_un address = stream_address(gate);
@@ -56,7 +62,7 @@ static int socket_bind(int fd, const char *gate)
 	return bind(fd, (const struct sockaddr *)&address, sizeof(address)) ? -errno : 0;
 }
 
-/* Makes the socket as the owner of RUN_DIR, for the group of the gate. */
+/* Makes the socket. Its owner is the owner of RUN_DIR, and its group is the group of the gate. */
 static int socket_make(int directory, int fd, const struct gate *gate)
 {
 	const struct sockaddr_un address = stream_address(gate->name);
@@ -68,10 +74,10 @@ static int socket_make(int directory, int fd, const struct gate *gate)
 
 	if (err)
 		return err;
-	mask = umask(0177); /* no client connects before the group is set */
+	mask = umask(0177); /* so no client can connect before the group is set */
 	err = socket_bind(fd, gate->name);
 	umask(mask);
-	/* ignore a failure: a user may not set a group without being in that group */
+	/* ignore a failure: only a member of the group may set it */
 	if (!err && !fstat(gate->dir.fd, &st) && lchown(address.sun_path, -1, st.st_gid))
 		errno = 0;
 	if (!err && (chmod(address.sun_path, 0660) || listen(fd, STREAM_CLIENTS_MAX)))
@@ -130,7 +136,7 @@ void events_server_accept(struct events_server *server)
 	char byte;
 	int fd;
 
-	/* close the clients that have gone */
+	/* close the sockets of clients that have disconnected */
 	for (unsigned int i = server->count; i-- > 0;)
 		if (!recv(server->client[i], &byte, 1, MSG_DONTWAIT))
 			client_close(server, i);

@@ -18,14 +18,14 @@
 #include "gate/gate.h"
 
 #define STREAM_CLIENTS_MAX 16
-#define STREAM_LINE	   4096 /* longest message, in bytes */
+#define STREAM_LINE	   4096 /* longest message (one event), in bytes */
 #define STREAM_PATH	   (sizeof("/run/sluice/.events") + GATE_NAME)
 
 struct events_server {
-	int fd; /* fd of the socket that accepts clients; -1 if there is no server */
+	int fd; /* listening socket; -1 if there is no server */
 	int client[STREAM_CLIENTS_MAX];
 	unsigned int count;
-	uint64_t disconnected; /* clients that were too slow */
+	uint64_t disconnected; /* clients disconnected because they were too slow */
 	char path[STREAM_PATH];
 };
 
@@ -37,32 +37,33 @@ struct events_server {
 
 /*
  * Offers the events of a gate. Returns 0, -EADDRINUSE if another process offers them, or another
- * negative errno, for example if /run/sluice does not exist or is not writable. Adds no error.
+ * negative errno, for example if /run/sluice does not exist or is not writable. Adds no error
+ * message.
  */
 int events_server_open(const struct gate *gate, struct events_server *ret);
 void events_server_close(struct events_server *server);
 
-/* Accepts the clients that wait. Refuses a client if there are STREAM_CLIENTS_MAX. */
+/* Accepts all waiting clients. If there are STREAM_CLIENTS_MAX, closes the new connection. */
 void events_server_accept(struct events_server *server);
 
-/* Sends a line of event_json() to all clients. */
+/* Sends an event to all clients. line: from event_json(). */
 void events_server_send(struct events_server *server, const char *line);
 
-/* Removes the socket that a killed process left, after its gate was removed. */
+/* Removes the socket of a gate that no longer exists, if a killed process has left the socket. */
 void events_server_forget(const char *gate);
 
 /* --- Clients -------------------------------------------------------------------------------- */
 
 /*
  * Connects to the process that offers the events of a gate. Returns a non-blocking fd for poll(2),
- * or a negative errno: -ENOENT or -ECONNREFUSED if there is no such process, and -EPERM if an
- * untrusted process offers them. Adds no error.
+ * or a negative errno: -ENOENT or -ECONNREFUSED if no process offers them, -EPERM if an untrusted
+ * process does. Adds no error message.
  */
 int events_connect(const char *gate);
 
 /*
- * Receives one event as a line of JSON without a newline. Returns its length, 0 if the stream has
- * ended, or -EAGAIN if there is no event now, or another negative errno.
+ * Receives one event as a line of JSON without a newline. Returns the length of the line, 0 if the
+ * stream has ended, -EAGAIN if there is no event now, or another negative errno.
  */
 ssize_t events_receive(int fd, char line[STREAM_LINE]);
 

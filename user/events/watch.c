@@ -12,17 +12,17 @@
 
 #define OBJECT_KEY 48
 
-/* An event that has begun. Its key is the kind, the source and `object`. */
+/* An open event. Kind, source and `object` are its key. */
 struct open_event {
-	struct event event; /* the begin, with the packets dropped so far */
+	struct event event; /* its begin; `dropped` is updated in each step */
 	char object[OBJECT_KEY];
 	uint64_t began_at;	      /* uptime, in ns */
-	uint64_t seen_at;	      /* EVENT_SOURCE: uptime of the last visit */
+	uint64_t seen_at;	      /* EVENT_SOURCE: uptime of the last visit of the source */
 	uint64_t true_at;	      /* uptime when the condition was last true */
-	uint64_t dropped_last;	      /* counter at the last step, from which `dropped` continues */
-	uint64_t blocked_until;	      /* EVENT_BLOCK: uptime, in ns */
+	uint64_t dropped_last;	      /* value of the counter of dropped packets at the last step */
+	uint64_t blocked_until;	      /* EVENT_BLOCK: uptime at which the block ends, in ns */
 	struct attachment attachment; /* EVENT_DEVICE */
-	unsigned int detached; /* EVENT_DEVICE: steps in which the device was there, but detached */
+	unsigned int detached;	      /* EVENT_DEVICE: steps in which the device was not attached */
 };
 
 int events_watch_begin(struct events_watch *watch, uint64_t began, unsigned int open_max,
@@ -30,7 +30,7 @@ int events_watch_begin(struct events_watch *watch, uint64_t began, unsigned int 
 {
 	*watch = (struct events_watch){
 		.began = began, .open_max = open_max, .call = call, .data = data};
-	/* two more, for the events `lost` */
+	/* two more elements, for events of kind `lost` */
 	watch->open = calloc(open_max + 2, sizeof(*watch->open));
 	watch->budgets = calloc(EVENTS_BUDGETS_MAX, sizeof(*watch->budgets));
 	watch->attachments = calloc(ATTACHMENTS_MAX, sizeof(*watch->attachments));
@@ -55,7 +55,10 @@ static int key_compare(const struct open_event *open, enum event_kind kind,
 	return memcmp(&open->event.source, source, sizeof(*source)) ?: strcmp(open->object, object);
 }
 
-/* Returns the position of a key among the open events, or where it belongs. */
+/*
+ * Returns the position of the open event with a key. If there is none, returns its position in the
+ * order.
+ */
 static unsigned int open_place(const struct events_watch *watch, enum event_kind kind,
 			       const struct sl_prefix *source, const char *object, bool *ret_found)
 {
@@ -90,8 +93,8 @@ static struct open_event *open_find(const struct events_watch *watch, enum event
 }
 
 /*
- * Notes that a condition is true. Returns its open event, or a new one, for which `ret_is_new` is
- * set and the caller calls begin(). Returns NULL if too many events are open.
+ * Notes that a condition is true in this step. Returns the open event, or adds an event and sets
+ * `ret_is_new`: then the caller calls begin(). Returns NULL if too many events are open.
  */
 static struct open_event *condition(struct events_watch *watch, enum event_kind kind,
 				    const struct sl_prefix *source, const char *object,
@@ -135,7 +138,7 @@ static void report(struct events_watch *watch, struct event *event, enum event_p
 	watch->call(watch->data, event);
 }
 
-/* Gives a new event its id, and reports its begin, or an instant. */
+/* Gives a new event its id, and reports it as a begin or an instant. */
 static void begin(struct events_watch *watch, struct event *event, enum event_phase phase)
 {
 	event->watch = watch->began;
@@ -143,7 +146,7 @@ static void begin(struct events_watch *watch, struct event *event, enum event_ph
 	report(watch, event, phase);
 }
 
-/* Ends and removes an open event. why: text before the numbers. */
+/* Ends an open event, and removes it. why: the reason, for the text of the end. */
 static void end_open(struct events_watch *watch, struct open_event *open, const char *why)
 {
 	struct event event = open->event;
@@ -162,7 +165,7 @@ static void end_open(struct events_watch *watch, struct open_event *open, const 
 
 /* --- Sources -------------------------------------------------------------------------------- */
 
-/* Formats "limit 'syn' of default", without the parts that are not known. */
+/* Formats "limit 'syn' of default". Leaves out the name or the policy if it is not known. */
 #define LIMIT_TEXT (LIMIT_LABEL + PREFIX_TEXT + 16)
 static const char *limit_text(const struct source_fact *fact, const char *limit,
 			      char text[LIMIT_TEXT])
@@ -175,7 +178,10 @@ static const char *limit_text(const struct source_fact *fact, const char *limit,
 	return text;
 }
 
-/* Adds the packets that were dropped since the last step. Returns their number. */
+/*
+ * Adds the packets that were dropped since the last step to an event. Returns the number of added
+ * packets.
+ */
 static uint64_t dropped_add(struct open_event *open, uint64_t dropped)
 {
 	uint64_t more = dropped >= open->dropped_last ? dropped - open->dropped_last : dropped;
@@ -199,7 +205,6 @@ static void source_begin(struct events_watch *watch, struct open_event *open,
 	begin(watch, event, EVENT_BEGIN);
 }
 
-/* Begins the event of a source that is over its limit. */
 static void over_begin(struct events_watch *watch, const struct source_fact *fact)
 {
 	char text[LIMIT_TEXT];
@@ -213,7 +218,6 @@ static void over_begin(struct events_watch *watch, const struct source_fact *fac
 	source_begin(watch, open, fact, fact->limit);
 }
 
-/* Begins the event of a source that is blocked. */
 static void block_begin(struct events_watch *watch, const struct source_fact *fact)
 {
 	char text[LIMIT_TEXT], left[UNITS_TEXT];
@@ -292,7 +296,10 @@ bool events_watch_has(const struct events_watch *watch, enum event_kind kind,
 
 /* --- The gate ------------------------------------------------------------------------------- */
 
-/* Begins or continues the event of a counter that has grown. Returns NULL if it has not. */
+/*
+ * If a counter has grown, begins or continues its event, and returns the event. Otherwise returns
+ * NULL.
+ */
 static struct open_event *grown(struct events_watch *watch, enum event_kind kind,
 				const char *object, uint64_t before, uint64_t now, bool *ret_is_new)
 {
@@ -415,7 +422,7 @@ static void rules_step(struct events_watch *watch, const struct events_facts *fa
 	begin(watch, &event, EVENT_INSTANT);
 }
 
-/* Reports the entries whose end lies between the last step and this step. */
+/* Reports the entries that expired between the last step and this step. */
 static void entries_step(struct events_watch *watch, const struct events_facts *facts)
 {
 	uint32_t from = watch->stepped_at >> SL_UNTIL_SHIFT, to = facts->now >> SL_UNTIL_SHIFT;
@@ -446,7 +453,7 @@ static void trial_step(struct events_watch *watch, const struct events_facts *fa
 
 	if (!facts->trial)
 		return;
-	/* no other command changes the rules during a trial */
+	/* no other command changes the rules during a trial, so a later change is the undo */
 	if (facts->now < facts->trial_until)
 		watch->is_undoing = false;
 	else if (facts->generation != watch->trial_generation)
@@ -476,14 +483,17 @@ static void store_step(struct events_watch *watch, const struct events_facts *fa
 
 /* --- Devices -------------------------------------------------------------------------------- */
 
-/* A device that is made again has another index, so its name and its namespace identify it. */
+/* Compares name and namespace, not the index: a device that is made again has another index. */
 static bool attachment_is_same(const struct attachment *a, const struct attachment *b)
 {
 	return a->hook == b->hook && a->pinned.netns == b->pinned.netns &&
 	       !strncmp(a->pinned.device, b->pinned.device, IF_NAMESIZE);
 }
 
-/* Returns the attachment of the same device and hook that has a program, or any, or NULL. */
+/*
+ * Returns the attachment with the same device and hook. Prefers an attachment with a program.
+ * Returns NULL if there is none.
+ */
 static const struct attachment *attachment_find(const struct attachment *all, unsigned int count,
 						const struct attachment *like)
 {
@@ -506,7 +516,7 @@ static void device_set(struct event *event, const struct attachment *a)
 	snprintf(event->device, sizeof(event->device), "%s", a->device);
 }
 
-/* Begins or continues the event of a device that is lost. */
+/* Begins the event of a lost device, or continues it. */
 static void device_lose(struct events_watch *watch, const struct attachment *a, const char *why)
 {
 	struct open_event *open;
@@ -523,7 +533,10 @@ static void device_lose(struct events_watch *watch, const struct attachment *a, 
 	begin(watch, &open->event, EVENT_BEGIN);
 }
 
-/* Begins or continues the events of one attachment. before: NULL if the device is new. */
+/*
+ * Begins or continues the events of an attachment. before: the attachment in the previous step;
+ * NULL if it is new.
+ */
 static void device_step(struct events_watch *watch, const struct attachment *before,
 			const struct attachment *now)
 {
@@ -557,7 +570,7 @@ static void device_instant(struct events_watch *watch, const struct attachment *
 	begin(watch, &event, EVENT_INSTANT);
 }
 
-/* Returns the attachment of an open event, as it is now, or NULL. */
+/* Returns the present attachment of the device of an open event, or NULL. */
 static const struct attachment *device_now(const struct events_watch *watch,
 					   const struct open_event *open)
 {
@@ -572,7 +585,10 @@ static const struct attachment *device_now(const struct events_watch *watch,
 	return found;
 }
 
-/* Reports an attachment that is gone. `sluice keep` removes the pin of a lost device. */
+/*
+ * Reports an attachment that no longer exists: its device is lost, or it was detached. `sluice
+ * keep` removes the pin of a lost device.
+ */
 static void device_vanish(struct events_watch *watch, const struct attachment *before,
 			  const struct events_facts *facts)
 {
@@ -629,7 +645,7 @@ static void devices_step(struct events_watch *watch, const struct events_facts *
 
 /* --- A step --------------------------------------------------------------------------------- */
 
-/* Returns whether the condition of an open event is still true, or was true recently. */
+/* Returns whether an open event continues: its condition is still true, or was true recently. */
 static bool open_goes_on(const struct events_watch *watch, const struct open_event *open,
 			 const struct events_facts *facts)
 {
@@ -647,7 +663,7 @@ static bool open_goes_on(const struct events_watch *watch, const struct open_eve
 	case EVENT_DEVICE: {
 		const struct attachment *now = device_now(watch, open);
 
-		/* `sluice keep` attaches a device some time after it was made */
+		/* a new device is detached until `sluice keep` attaches it */
 		return !facts->has_attachments || (!(now && now->program_id) && open->detached < 2);
 	}
 	case EVENT_GENERIC:

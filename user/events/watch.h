@@ -5,8 +5,8 @@
  *
  * Each begin has an end with the same id, because events_watch_end() ends all open events. A
  * condition that is true again within its hold time, such as a source that is over its limit again,
- * belongs to the same event. Memory is bounded: at most EVENTS_OPEN_MAX events are open. While that
- * many are open, further begins are left out, and an event `lost` is open.
+ * belongs to the same event. Memory is bounded: at most EVENTS_OPEN_MAX events are open. If more
+ * events begin, they are not reported, and an event `lost` is open.
  */
 #ifndef SLUICE_EVENTS_WATCH_H
 #define SLUICE_EVENTS_WATCH_H
@@ -16,85 +16,85 @@
 #include "gate/changed.h"
 
 #define EVENTS_OPEN_MAX	   1024
-#define EVENTS_BUDGETS_MAX 256	 /* policies whose budgets are compared */
-#define EVENTS_ENTRIES_MAX 65536 /* entries whose end is reported, about 3 MB */
+#define EVENTS_BUDGETS_MAX 256	 /* largest number of policies whose budgets are compared */
+#define EVENTS_ENTRIES_MAX 65536 /* entries whose expiry is reported, at most; about 3 MB */
 
 /*
- * Time without the condition after which an event ends. The event of a source ends when a visit of
- * the source has found no dropped packet for this time.
+ * An event ends if its condition was not true for this time (2 s). The event of a source ends when
+ * a visit of the source has found no dropped packet for this time.
  */
 #define EVENTS_HOLD_NS 2000000000ULL
 
-/* A source that was visited since the last facts. */
+/* Facts about a source that was visited in this step. */
 struct source_fact {
 	struct sl_prefix source;
-	bool is_gone; /* the source has no bucket, or no limits; ignore the members below */
+	bool is_gone; /* the source has no bucket or no limits, so ignore the members below */
 	bool has_policy;
 	struct sl_prefix policy;
-	char limit[LIMIT_LABEL]; /* limit that refuses its packets; "" if not known */
-	uint64_t dropped_before; /* dropped packets at the previous visit */
-	uint64_t dropped; /* dropped packets at this visit; smaller if the count began again */
-	uint64_t blocked_until; /* uptime, in ns; 0 if no limit blocks the source */
+	char limit[LIMIT_LABEL]; /* limit that refuses packets of the source; "" if not known */
+	uint64_t dropped_before; /* number of dropped packets at the previous visit */
+	uint64_t dropped; /* number of dropped packets at this visit; smaller if it was reset */
+	uint64_t blocked_until; /* uptime in ns when the block ends; 0: no limit blocks it */
 	char blocked_by[LIMIT_LABEL];
 };
 
-/* A budget, by the policy that specifies it. */
+/* The budget for new sources of a policy. */
 struct budget_fact {
 	struct sl_prefix policy;
-	uint64_t dropped; /* packets that the budget has dropped, in total */
+	uint64_t dropped; /* packets that the budget has dropped since the gate was made */
 };
 
-/* A runtime entry or a list that has an end. */
+/* A runtime entry or a list that expires. */
 struct entry_fact {
-	struct sl_prefix prefix; /* `bits` 0 if it is a list */
+	struct sl_prefix prefix; /* prefix of the runtime entry; `bits` is 0 for a list */
 	uint8_t access;		 /* enum sl_access */
-	uint32_t until;		 /* end, as from until_at() */
-	uint8_t list;		 /* index of the list in `lists` of the gate */
+	uint32_t until;		 /* expiry, in the unit of until_at() */
+	uint8_t list;		 /* `list_names` has the name of the list with this index */
 };
 
 struct entry_facts {
 	struct entry_fact *items;
 	unsigned int count;
-	char list_names[SL_LIST_PLACES][64]; /* by index of the list */
+	char list_names[SL_LIST_PLACES][64]; /* by the index of the list in the gate */
 };
 
-/* Facts about a gate at one moment. Counters are totals since the gate was made. */
+/* Facts about a gate at one moment. Counters count from the time when the gate was made. */
 struct events_facts {
 	uint64_t now;	  /* uptime, in ns */
 	uint64_t time_ns; /* CLOCK_REALTIME */
 	const struct source_fact *sources;
 	unsigned int source_count;
-	unsigned int sources_left_out; /* sources over a limit that are not in `sources` */
-	uint64_t contended;	       /* packets dropped because they were contended */
-	uint64_t crossings_lost;       /* crossings that the packet path did not record */
-	uint64_t table_lost; /* states that were evicted before they were full, or got no room */
+	unsigned int sources_left_out; /* sources over a limit for which `sources` has no room */
+	uint64_t contended;	       /* packets dropped because CPUs contended for their state */
+	uint64_t crossings_lost;       /* crossings of which the packet path made no record */
+	uint64_t table_lost; /* states that were evicted before they were full, or not inserted */
 	uint32_t table_sources;
 	unsigned int cpus_flooded, cpus;
-	bool flood_has_policy; /* the policy over which most of the flood comes is known */
+	bool flood_has_policy; /* whether `flood_policy`, which most of the flood hits, is known */
 	struct sl_prefix flood_policy;
-	bool flood_passes; /* the policy has no budget, so the flood passes */
+	bool flood_passes; /* `flood_policy` has no budget, so the flood passes */
 	const struct budget_fact *budgets;
 	unsigned int budget_count;
 	uint64_t budget_dropped; /* packets that all budgets have dropped */
 	uint32_t generation;
-	struct gate_change change; /* the last change; used if it has this generation */
-	uint32_t trial;		   /* number of the trial; 0 if no trial is open */
-	uint64_t trial_until;	   /* uptime when the trial is undone, in ns */
+	struct gate_change change; /* the last change of the rules; valid if it made `generation` */
+	uint32_t trial;		   /* number of the open trial; 0 if no trial is open */
+	uint64_t trial_until;	   /* uptime at which the change on trial is undone, in ns */
 	bool has_attachments;	   /* whether the attachments are known */
 	const struct attachment *attachments;
 	unsigned int attachment_count;
-	/* returns whether the device of an attachment still exists; NULL: they all do */
+	/* returns whether the device of an attachment exists; if NULL, all devices exist */
 	bool (*device_exists)(const struct attachment *attachment);
-	bool has_store;		   /* whether `store_trouble` is known */
-	const char *store_trouble; /* why limits are not shared; NULL if they are, or need not be */
-	const struct entry_facts *entries; /* entries of this generation; NULL if not yet read */
+	bool has_store;		   /* whether `store_trouble` was read in this step */
+	const char *store_trouble; /* why limits are not shared; NULL if there is no trouble */
+	const struct entry_facts *entries; /* entries with an end; NULL if not read yet */
 };
 
-/* A transition that the packet path reported. The dropped packets are counted by the next step. */
+/* A crossing that the packet path reported. The next step counts the dropped packets. */
 struct source_crossing {
 	uint64_t at;		 /* uptime, in ns */
 	uint64_t time_ns;	 /* CLOCK_REALTIME */
-	struct source_fact fact; /* `dropped` equals `dropped_before` */
+	struct source_fact fact; /* `dropped` and `dropped_before` are equal */
 };
 
 typedef void events_call(void *data, const struct event *event);
@@ -102,50 +102,53 @@ typedef void events_call(void *data, const struct event *event);
 struct open_event;
 
 struct events_watch {
-	uint64_t began; /* CLOCK_BOOTTIME, the first part of each id */
+	uint64_t began; /* CLOCK_BOOTTIME at the start; first part of each event's id */
 	uint64_t number;
-	events_call *call; /* is called for each event */
+	events_call *call; /* called for each event */
 	void *data;
-	struct open_event *open; /* sorted by kind, source and text of the key */
+	struct open_event *open; /* sorted by kind, source and object */
 	unsigned int open_count, open_max;
-	unsigned int left_out; /* begins that were left out in this step */
-	uint64_t now, time_ns; /* of the present step or crossing */
+	unsigned int left_out; /* number of events that had no room in this step */
+	uint64_t now, time_ns; /* times of the current step or crossing */
 
-	/* the previous facts */
+	/* facts of the previous step */
 	bool has_before;
-	uint64_t stepped_at; /* uptime, in ns */
+	uint64_t stepped_at; /* uptime of the previous step, in ns */
 	uint64_t contended, table_lost, crossings_lost;
 	struct budget_fact *budgets;
 	unsigned int budget_count;
 	uint32_t generation;
-	uint32_t trial_generation; /* generation when the trial was last seen open */
-	bool is_undoing;	   /* the rules were changed after the time of the trial */
+	uint32_t trial_generation; /* generation of the rules when the open trial was last seen */
+	bool is_undoing;	   /* the rules changed after the end of the trial */
 	bool knows_attachments;
 	struct attachment *attachments;
 	unsigned int attachment_count;
 };
 
 /*
- * Begins a watch with at most `open_max` open events. The caller calls events_watch_free(). Returns
- * 0, or -ENOMEM without an error.
+ * Begins a watch. At most `open_max` events are open at once. The caller calls events_watch_free().
+ * Returns 0 or -ENOMEM. Adds no error message.
  */
 int events_watch_begin(struct events_watch *watch, uint64_t began, unsigned int open_max,
 		       events_call *call, void *data);
 void events_watch_free(struct events_watch *watch);
 
-/* Compares facts with the previous facts. The first facts cause only begins, and no instants. */
+/*
+ * Compares facts with the facts of the previous step, and reports events. The first step only
+ * begins events: it reports no instants.
+ */
 void events_watch_step(struct events_watch *watch, const struct events_facts *facts);
 
-/* Begins the event of a source that has just exceeded its limit, unless it is open. */
+/* Begins the event of a source that has just exceeded its limit, if no such event is open. */
 void events_watch_cross(struct events_watch *watch, const struct source_crossing *crossing);
 
-/* Ends all open events, because the watch ends or the gate is gone. */
+/* Ends all open events. The caller ends the watch, or the gate is gone. */
 void events_watch_end(struct events_watch *watch, uint64_t now, uint64_t time_ns,
 		      const char *reason);
 
 /*
- * Stores the open events of sources, from position *at on, which begins at 0. Returns false after
- * the last source. A source with two open events may be stored twice.
+ * Stores the source of the next open event after position *at, and moves *at. Begin with *at = 0.
+ * Returns false if no source is left. A source with two open events may be stored twice.
  */
 bool events_watch_source(const struct events_watch *watch, unsigned int *at, struct sl_prefix *ret);
 

@@ -8,7 +8,10 @@
 #include "base/cleanup.h"
 #include "base/error.h"
 
-/* Blocks of pcapng, in the byte order of this machine. All are multiples of 4 bytes. */
+/*
+ * The pcapng blocks that are written, in the byte order of this machine. Their lengths are
+ * multiples of 4 bytes.
+ */
 struct section_block {
 	uint32_t type, size, magic;
 	uint16_t major, minor;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Replay: writes packets to a pcapng file, each with a comment that Wireshark shows. */
+/* Replay: writes packets to a pcapng file. Each packet has a comment, which Wireshark shows. */
 #ifndef SLUICE_REPLAY_ANNOTATE_H
 #define SLUICE_REPLAY_ANNOTATE_H
 
@@ -8,18 +8,21 @@
 #include "capture/capture.h"
 
 struct annotated {
-	FILE *file; /* NULL if nothing is written */
+	FILE *file; /* NULL: write no file */
 	const char *path;
 };
 
-/* Creates the file, or empties it. Refuses the file that `capture` names. */
+/*
+ * Creates the file, or empties an existing file. Refuses to write to the file `capture`. Returns 0,
+ * or a negative errno with an error.
+ */
 int annotated_open(const char *path, const char *capture, struct annotated *ret);
 
-/* Writes a packet. An error of the file is reported by annotated_close(). */
+/* Writes a packet. If that fails, annotated_close() returns the error. */
 void annotated_write(struct annotated *annotated, const struct capture_packet *packet,
 		     const char *comment);
 
-/* Closes the file. Returns 0, or a negative errno if it is not complete. */
+/* Closes the file. Returns 0, or a negative errno if a write has failed. */
 int annotated_close(struct annotated *annotated);
 
 #endif

@@ -14,16 +14,16 @@
 #include "sluice.skel.h"
 
 /*
- * Bytes of a frame that are given to a program; a longer frame is given as if it had been cut. An
- * XDP program gets a page and 17 fragments. Before TC programs got fragments, they got a page at
- * most.
+ * Largest number of bytes of a frame that BPF_PROG_TEST_RUN gets. A longer frame is cut to this
+ * size. XDP programs get at most a page and 17 fragments. TC programs of kernels without fragments
+ * get at most a page.
  */
 #define RUN_MAX	   (64 << 10)
 #define RUN_MAX_TC 2048
 
 /* --- Making --------------------------------------------------------------------------------- */
 
-/* Makes the gate with room for all rules, and changes its rules. */
+/* Makes the gate with room for all rules, and stores the rules in it. */
 static int gate_fill(const struct ruleset *rules, const struct gate_sizes *sizes, struct gate *gate)
 {
 	const struct room room = room_needed(rules);
@@ -41,14 +41,14 @@ static int gate_fill(const struct ruleset *rules, const struct gate_sizes *sizes
 	if (err)
 		return err;
 	snprintf(gate->name, sizeof(gate->name), "replay");
-	/* a random secret would make the results of two replays differ, by other evictions */
+	/* a fixed secret: with a random secret, two replays would evict different states */
 	for (int i = 0; i < SL_SECRETS; i++)
 		gate->secret[i] = (i + 1) * 0x9e3779b97f4a7c15ULL;
 	err = bpf_map_update_elem(gate->map[MAP_SECRET], &first, gate->secret, 0);
 	return err ? gate_map_unread(gate, MAP_SECRET, err) : rules_change(gate, rules, NULL);
 }
 
-/* Loads the programs on the gate's maps, and maps their variables into memory. */
+/* Loads the programs with the gate's maps, and maps the variables of the programs into memory. */
 static int programs_open(struct judge *judge)
 {
 	static const char *const names[HOOKS] = {"sluice_xdp", "sluice_ingress", "sluice_egress"};
@@ -122,7 +122,10 @@ static int program_run(int program, const uint8_t *bytes, uint32_t size)
 	return bpf_prog_test_run_opts(program, &opts);
 }
 
-/* Runs the program of the hook. Returns an errno if the kernel runs no program on the frame. */
+/*
+ * Runs the program of the hook. Returns a negative errno if the kernel does not run it on the
+ * frame.
+ */
 static int frame_run(const struct judge *judge, const uint8_t *bytes, uint32_t size)
 {
 	int err = program_run(judge->program[judge->hook], bytes, size);
@@ -142,7 +145,7 @@ enum judge_result judge_packet(struct judge *judge, const struct capture_packet 
 
 	*ret = (struct sl_judged){.reason = SL_PASS_SHORT};
 	if (packet->length < ETH_HLEN)
-		return JUDGE_DONE; /* as packet_parse() of bpf/packet.h decides */
+		return JUDGE_DONE; /* like packet_parse() of bpf/packet.h */
 	if (packet->size < ETH_HLEN)
 		return JUDGE_CUT;
 	clock_set(judge, packet->ns);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The program sluice-replay: the commands that read captures. Only this program links libpcap. */
+/* The program sluice-replay: the commands that read captures. Only this program needs libpcap. */
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
@@ -17,7 +17,7 @@
 
 /* --- Conditions ----------------------------------------------------------------------------- */
 
-/* Returns whether the first rules dropped a packet from a prefix. */
+/* Returns whether the first set of rules dropped a packet from a prefix. */
 static bool prefix_is_dropped(const struct tally *tally, const struct sl_prefix *prefix)
 {
 	const struct tally_sources *sources = &tally->sources;
@@ -32,7 +32,10 @@ static bool prefix_is_dropped(const struct tally *tally, const struct sl_prefix 
 	return false;
 }
 
-/* Parses the next prefix of a list that is separated by commas. Returns 1, 0, or an error. */
+/*
+ * Parses the next prefix of a comma-separated list. Returns 1, 0 at the end of the list, or a
+ * negative errno.
+ */
 static int prefix_next(const char **list, struct sl_prefix *ret)
 {
 	size_t length = strcspn(*list ?: "", ",");
@@ -49,7 +52,7 @@ static int prefix_next(const char **list, struct sl_prefix *ret)
 	return err ?: 1;
 }
 
-/* Checks the prefixes of a condition before the capture is read. */
+/* Checks that the prefixes of a condition are valid. Returns 0 or a negative errno. */
 static int condition_parse(const char *list)
 {
 	struct sl_prefix prefix;
@@ -60,7 +63,10 @@ static int condition_parse(const char *list)
 	return more;
 }
 
-/* Returns whether a condition holds for all its prefixes, and adds an error if it does not. */
+/*
+ * Returns whether a condition is true for all its prefixes. Adds an error for each prefix for which
+ * it is false.
+ */
 static bool condition_holds(const struct tally *tally, const char *list, bool is_dropped)
 {
 	struct sl_prefix prefix;
@@ -146,7 +152,7 @@ static bool all_are_judged(const struct replay *replay)
 
 /* --- The command ---------------------------------------------------------------------------- */
 
-/* Returns 0, 1 if a condition does not hold or a packet was not judged, or a negative errno. */
+/* Returns 0, 1 if a condition is false or a packet was not judged, or a negative errno. */
 static int replay_command(const struct context *context, const void *args)
 {
 	const struct replay_words *words = args;

@@ -16,12 +16,15 @@
 #include "report/parts.h"
 #include "rules/prefix.h"
 
-/* Show the progress after this many packets. */
+/* Update the progress after this many packets. */
 #define PROGRESS_PACKETS 4096
 
 /* --- Opening -------------------------------------------------------------------------------- */
 
-/* Converts an expiry by the uptime `now` of this host to an expiry in the replay. */
+/*
+ * Converts an expiry to the clock of the replay. now: the uptime of this host, which is the clock
+ * of the expiry.
+ */
 static void until_shift(uint32_t *until, uint64_t now)
 {
 	uint64_t end = (uint64_t)*until << SL_UNTIL_SHIFT;
@@ -30,7 +33,9 @@ static void until_shift(uint32_t *until, uint64_t now)
 		*until = until_after(end > now ? end - now : 0);
 }
 
-/* Changes the clock of this process to the time of the replay, and the expiries of the rules. */
+/*
+ * Sets the clock of this process to the start of the replay, and adapts the expiries of the rules.
+ */
 static void rules_shift(struct ruleset *rules)
 {
 	uint64_t now = uptime_ns();
@@ -44,7 +49,7 @@ static void rules_shift(struct ruleset *rules)
 		until_shift(&rules->lists[place].until, now);
 }
 
-/* Makes a gate with the rules of the running gate, which is only read. */
+/* Makes a gate with the rules and sizes of the running gate. Does not change the running gate. */
 static int judge_open_gate(struct replay *replay, const char *name, enum hook hook)
 {
 	_cleanup_(gate_close) struct gate gate = GATE_CLOSED;
@@ -60,13 +65,12 @@ static int judge_open_gate(struct replay *replay, const char *name, enum hook ho
 	return judge_open(&rules, &sizes, hook, &replay->judge[0]);
 }
 
-/* Makes a gate with the rules of a file. */
 static int judge_open_file(struct replay *replay, const char *path, enum hook hook)
 {
 	_cleanup_(config_free) struct config config = {0};
 	int err;
 
-	uptime_set(JUDGE_BEGUN_NS); /* expiries in the file begin now */
+	uptime_set(JUDGE_BEGUN_NS); /* expiries in the file count from the start of the replay */
 	err = config_read(path, &config);
 	if (err)
 		return err;
@@ -94,9 +98,9 @@ static int judges_open(struct replay *replay, const char *gate)
 }
 
 /*
- * Selects CPUs that this process may use, beginning with the current CPU. The process stays on the
- * selected CPU of each packet, because the kernel could otherwise move it to a CPU that has other
- * slices and buckets.
+ * Selects CPUs that this process may use, from the current CPU on. For each packet the process is
+ * pinned to one of these CPUs. Otherwise the kernel could move it to a CPU with other slices and
+ * buckets.
  */
 static int cpus_open(struct replay *replay)
 {
@@ -115,11 +119,11 @@ static int cpus_open(struct replay *replay)
 	for (int cpu = sched_getcpu(); replay->cpus < wanted; cpu = (cpu + 1) % CPU_SETSIZE)
 		if (cpu >= 0 && CPU_ISSET(cpu, &set))
 			replay->cpu[replay->cpus++] = cpu;
-	replay->on = wanted; /* no CPU: the first packet selects one */
+	replay->on = wanted; /* no CPU yet; cpu_select() selects a CPU for the first packet */
 	return 0;
 }
 
-/* Checks the words that select packets. */
+/* Checks and stores the options that select packets. */
 static int choice_make(struct replay *replay)
 {
 	const struct replay_words *words = replay->words;
@@ -179,7 +183,7 @@ static void stop(int signal)
 	is_stopped = 1;
 }
 
-/* Moves this process to the CPU that would receive the packet. */
+/* Pins this process to the CPU that would receive the packet. */
 static int cpu_select(struct replay *replay, const struct capture_packet *packet)
 {
 	unsigned int index = 0;
@@ -198,7 +202,7 @@ static int cpu_select(struct replay *replay, const struct capture_packet *packet
 	return 0;
 }
 
-/* Counts a packet whose fate differs under the two sets of rules. */
+/* Counts a packet if its fate differs between the two sets of rules. */
 static void difference_add(struct replay *replay, const struct capture_packet *packet,
 			   const struct sl_judged *judged, const enum fate fate[RULES_MAX])
 {
@@ -265,7 +269,7 @@ int replay_run(struct replay *replay)
 	}
 	progress_end();
 	if (is_stopped)
-		error_drop(mark); /* the signal has interrupted the read */
+		error_drop(mark); /* drop the error of the read that the signal interrupted */
 	else
 		err = err ?: more;
 	replay->is_complete = !err && !is_stopped;

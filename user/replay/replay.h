@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Replay: reads a capture, judges each packet under one or two sets of rules, and counts the
- * verdicts. With two sets, each packet is judged by both, so their verdicts can be compared.
+ * verdicts. If there are two sets, compares their verdicts.
  */
 #ifndef SLUICE_REPLAY_REPLAY_H
 #define SLUICE_REPLAY_REPLAY_H
@@ -17,7 +17,7 @@
 
 struct replay {
 	const struct replay_words *words;
-	char *rules_name[RULES_MAX]; /* the file, or the gate's name */
+	char *rules_name[RULES_MAX]; /* path of the file, or name of the gate */
 	unsigned int rules;
 	struct judge judge[RULES_MAX];
 	struct tally tally[RULES_MAX];
@@ -26,25 +26,29 @@ struct replay {
 	struct annotated out;
 
 	unsigned int cpus;
-	int *cpu;	 /* kernel's numbers of the CPUs on which packets are judged */
-	unsigned int on; /* index of the current CPU */
+	int *cpu;	 /* kernel's numbers of the selected CPUs */
+	unsigned int on; /* index in `cpu` of the current CPU */
 	uint64_t bytes;	 /* bytes of all packets that were read */
 	uint64_t first_ns, last_ns;
-	uint64_t cut;	  /* packets that end before their source address */
-	uint64_t refused; /* packets that the kernel did not run programs on */
+	uint64_t cut;	  /* packets whose source address was cut off */
+	uint64_t refused; /* packets that the kernel did not accept for BPF_PROG_TEST_RUN */
 	/*
-	 * Packets that fare differently under the second rules: PASSED and DROPPED count packets
-	 * that pass and are dropped only there, WOULD_DROP packets that pass under both.
+	 * Packets with another fate under the second rules. PASSED: only the first rules drop them.
+	 * DROPPED: only the second rules drop them. WOULD_DROP: both pass them, but only one would
+	 * drop them.
 	 */
 	struct fates differences;
-	struct tally_sources differs; /* the same by source */
-	bool is_complete;	      /* the capture was read to its end */
+	struct tally_sources differs; /* `differences` of each source */
+	bool is_complete;	      /* the whole capture was read */
 };
 
-/* Opens the capture, makes the gates, and selects CPUs. gate: name of the running gate, or NULL. */
+/*
+ * Opens the capture, makes a gate for each set of rules, and selects CPUs. gate: name of the
+ * running gate, or NULL. Returns 0, or a negative errno with an error.
+ */
 int replay_open(struct replay *replay, const struct replay_words *words, const char *gate);
 
-/* Judges all packets. After an error, the packets before it have been counted. */
+/* Judges all packets. If it returns an error, the counts contain the packets before the error. */
 int replay_run(struct replay *replay);
 void replay_close(struct replay *replay);
 

@@ -23,7 +23,7 @@ static uint16_t half_at(const uint8_t *bytes)
 	return bytes[0] << 8 | bytes[1];
 }
 
-/* Combines the 32 bits of the key at each bit of the input that is set. */
+/* Returns the xor of the 32-bit windows of the key at all bits of the input that are set. */
 static uint32_t toeplitz(const uint8_t *input, unsigned int size)
 {
 	uint32_t hash = 0, window;
@@ -41,7 +41,10 @@ static uint32_t toeplitz(const uint8_t *input, unsigned int size)
 	return hash;
 }
 
-/* Adds the ports, which directly follow the addresses in the input. Returns the input's size. */
+/*
+ * Appends the ports to the addresses in the input, if the packet is TCP or UDP. Returns the size of
+ * the input.
+ */
 static unsigned int ports_add(uint8_t *input, unsigned int size, uint8_t proto,
 			      const uint8_t *ports, const uint8_t *end)
 {

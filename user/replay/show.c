@@ -16,14 +16,14 @@
 #include "state/stats.h"
 
 #define TOP_USUAL 10
-#define BARS_MAX  20 /* most rows of the table of intervals */
+#define BARS_MAX  20 /* largest number of rows in the table of intervals */
 #define BAR_WIDTH 40
 
 /* --- Parts ---------------------------------------------------------------------------------- */
 
 #define INSTANT_TEXT (MOMENT_TEXT + 16)
 
-/* Formats a time since 1970 with its fraction, such as "2026-11-23T10:00:00.000125Z". */
+/* Formats a time since 1970 with microseconds, such as "2026-11-23T10:00:00.000125Z". */
 static const char *instant_format(uint64_t ns, char text[INSTANT_TEXT])
 {
 	char moment[MOMENT_TEXT];
@@ -33,7 +33,7 @@ static const char *instant_format(uint64_t ns, char text[INSTANT_TEXT])
 	return text;
 }
 
-/* Prints the counts of all fates in JSON. */
+/* Prints the number of packets of each fate in JSON. */
 static void print_fates(const struct fates *fates)
 {
 	const struct sl_cell passed = fates_passed(fates);
@@ -43,7 +43,7 @@ static void print_fates(const struct fates *fates)
 	print_packets("would_drop", &fates->of[FATE_WOULD_DROP]);
 }
 
-/* Prints the counts of packets in columns. */
+/* Prints the number of packets of each fate in a column. */
 static void print_columns(const struct fates *fates)
 {
 	print_text(" %12llu %12llu %12llu", fates_passed(fates).packets,
@@ -55,10 +55,13 @@ static void print_columns(const struct fates *fates)
 struct note {
 	const char *key;
 	uint64_t count;
-	const char *text; /* what the user should know */
+	const char *text; /* what the packets have in common, for the user */
 };
 
-/* Prints the counts of packets that a user may not expect. Text omits counts that are 0. */
+/*
+ * Prints the numbers of special packets, such as cut or merged packets. The text omits numbers that
+ * are 0.
+ */
 static void print_notes(const struct replay *replay)
 {
 	const struct capture_totals *totals = capture_totals(replay->capture);
@@ -155,7 +158,7 @@ static void print_first(const struct tally_limit *limit)
 	print_end();
 }
 
-/* Prints a limit of a policy, or its budget. */
+/* Prints a limit of a policy, or the budget of the policy. */
 static void print_limit(const char *name, const char *action, const struct tally_limit *limit)
 {
 	print_object(NULL);
@@ -217,7 +220,7 @@ static int print_policies(const struct tally *tally)
 
 /* --- Sources -------------------------------------------------------------------------------- */
 
-/* Prints the sources with the most dropped packets, as `sluice sources` prints sources. */
+/* Prints the sources with the most dropped packets, in the columns of `sluice sources`. */
 static int print_sources(const struct tally *tally, unsigned int top)
 {
 	unsigned int count;
@@ -261,7 +264,10 @@ static int print_sources(const struct tally *tally, unsigned int top)
 
 /* --- Time ----------------------------------------------------------------------------------- */
 
-/* Draws a bar: '#' passed, 'o' would be dropped, 'x' dropped. most: packets of a full bar. */
+/*
+ * Draws a bar: '#' for passed packets, 'o' for would-dropped, 'x' for dropped. most: number of
+ * packets of a full bar.
+ */
 static void bar_draw(const struct fates *fates, uint64_t most, char bar[BAR_WIDTH + 1])
 {
 	static const char marks[FATES] = {'#', 'o', 'x'};
@@ -271,7 +277,7 @@ static void bar_draw(const struct fates *fates, uint64_t most, char bar[BAR_WIDT
 		uint64_t packets = fates->of[fate].packets;
 		unsigned int marked = (packets * BAR_WIDTH + most / 2) / most;
 
-		/* a few packets are visible as well, but the bar never exceeds its width */
+		/* a fate with few packets gets one mark, unless the bar is full */
 		marked = packets && !marked ? 1 : marked;
 		for (; marked && length < BAR_WIDTH; marked--)
 			bar[length++] = marks[fate];
@@ -342,7 +348,7 @@ static int print_rules(struct replay *replay, unsigned int which)
 	return 0;
 }
 
-/* Prints which packets fare differently under the second rules, and their sources. */
+/* Prints the packets that have another fate under the second rules, and their sources. */
 static int print_differences(const struct replay *replay)
 {
 	unsigned int count;

@@ -5,7 +5,7 @@
 
 #include "replay/replay.h"
 
-/* Prints the report. Merges intervals of the tallies. */
+/* Prints the report. In text, merges the intervals of the tallies. */
 int show(struct replay *replay);
 
 #endif

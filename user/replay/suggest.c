@@ -17,20 +17,20 @@
 #include "suggest/from_gate.h"
 #include "suggest/suggest.h"
 
-/* Packets between two updates of the progress. */
+/* Update the progress after this many packets. */
 #define PROGRESS_PACKETS 4096
 
-/* A merged packet counts as its length divided by this, rounded up. */
+/* A merged packet counts as its length divided by MERGED_BYTES, rounded up. */
 #define MERGED_BYTES 1500
 
 /* A capture that can be read twice. */
 struct input {
 	const char *path;
 	struct capture_choice choice;
-	FILE *copy; /* copy of standard input, or NULL */
+	FILE *copy; /* copy of standard input; NULL if the capture is a file */
 };
 
-/* Copies standard input to a temporary file without a name. */
+/* Copies standard input to an unnamed temporary file, so that it can be read twice. */
 static int input_copy(struct input *input)
 {
 	static char block[1 << 16];
@@ -60,11 +60,14 @@ static int input_open(struct input *input, struct capture **ret)
 		stream = fdopen(fd, "r");
 	if (!stream)
 		return error_add(errno, "cannot-read", NULL, "standard input: %s", strerror(errno));
-	steal_fd(&fd); /* the stream closes it */
+	steal_fd(&fd); /* the stream closes the fd */
 	return capture_open_stream(steal_pointer(&stream), "standard input", &input->choice, ret);
 }
 
-/* Reads all packets, and calls suggest_add() or suggest_try(). Returns 0 or a negative errno. */
+/*
+ * Reads all packets, and gives them to suggest_add(), or the second time to suggest_try(). Returns
+ * 0 or a negative errno.
+ */
 static int input_read(struct input *input, struct suggest *suggest, bool is_second)
 {
 	_cleanup_(capture_close) struct capture *capture = NULL;
@@ -99,7 +102,7 @@ static int input_read(struct input *input, struct suggest *suggest, bool is_seco
 	return err;
 }
 
-/* Refuses to propose from too little traffic. */
+/* Returns an error if there is too little traffic to propose limits. */
 static int suggest_check(const struct suggest *suggest, const char *capture)
 {
 	if (suggest->proposal[SUGGEST_ALL][SUGGEST_SOURCES].refusal == SUGGEST_PROPOSED)
@@ -137,7 +140,6 @@ static int choice_make(const struct suggest_args *words, struct capture_choice *
 	return words->to ? mac_parse(words->to, ret->to) : 0;
 }
 
-/* Proposes from a capture, and prints the proposals. */
 static int suggest_capture(const struct suggest_args *words, struct suggest *suggest)
 {
 	_cleanup_fclose_ FILE *copy = NULL;
@@ -159,13 +161,15 @@ static int suggest_capture(const struct suggest_args *words, struct suggest *sug
 	mark = error_count();
 	if (suggest_must_try(suggest))
 		input_read(&input, suggest, true);
-	error_drop(mark); /* the same error as after the first reading */
+	error_drop(mark); /* the first reading has added the same error */
 	report_suggest(suggest, words->capture);
 	attack_warn(&suggest->attack, words->capture);
 	return damaged;
 }
 
-/* Proposes from the counters of a gate, which it reads once a second, and prints the proposals. */
+/*
+ * Reads the counters of a gate once a second. Proposes limits from them, and prints the proposals.
+ */
 static int suggest_gate(const char *name, uint64_t watch_ns, struct suggest *suggest)
 {
 	_cleanup_(gate_close) struct gate gate = GATE_CLOSED;

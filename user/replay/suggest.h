@@ -5,7 +5,7 @@
 
 #include "program/program.h"
 
-/* Returns 0 or a negative errno. */
+/* Runs command `suggest` of sluice-replay. Returns 0 or a negative errno. */
 int suggest_command(const struct context *context, const void *args);
 
 #endif

@@ -59,7 +59,7 @@ static uint64_t prefix_hash(const struct sl_prefix *prefix)
 	return hash ^ hash >> 32;
 }
 
-/* Returns the slot of a source, or the free slot where it belongs. */
+/* Returns the slot of a source. If the source has no slot, returns the free slot for it. */
 static struct tally_source *slot_find(const struct tally_sources *sources,
 				      const struct sl_prefix *prefix)
 {
@@ -70,7 +70,7 @@ static struct tally_source *slot_find(const struct tally_sources *sources,
 	return &sources->slot[at];
 }
 
-/* Doubles the number of slots. Returns false, and changes nothing, if there is no memory. */
+/* Doubles the number of slots. If there is no memory, changes nothing and returns false. */
 static bool slots_grow(struct tally_sources *sources)
 {
 	uint32_t slots = sources->slot ? 2 * (sources->mask + 1) : SLOTS_FIRST;
@@ -146,7 +146,7 @@ const struct tally_source **tally_top(const struct tally_sources *sources, unsig
 
 uint64_t tally_length(unsigned int scale, unsigned int *ret_merged)
 {
-	/* each length is a multiple of the length before it */
+	/* each length is a multiple of the previous length */
 	static const uint32_t lengths_ms[] = {1,     2,	     10,     20,      100,
 					      200,   1000,   2000,   10000,   20000,
 					      60000, 120000, 600000, 1200000, 3600000};
@@ -160,7 +160,7 @@ uint64_t tally_length(unsigned int scale, unsigned int *ret_merged)
 	return lengths_ms[scale] * NS_PER_MS;
 }
 
-/* Merges intervals to the next length. */
+/* Merges intervals, so they have the next length of tally_length(). */
 static void times_merge(struct tally_times *times)
 {
 	struct fates merged[TALLY_INTERVALS] = {0};
@@ -216,7 +216,10 @@ static void limit_add(struct tally_limit *limit, enum fate fate,
 	limit->first_source = judged->source;
 }
 
-/* Counts a packet in the limits that it met, where these are specified. */
+/*
+ * Counts a packet in each limit that refused it or passed it. An inherited limit is counted in the
+ * policy that specifies it.
+ */
 static void limits_add(struct tally *tally, const struct capture_packet *packet,
 		       const struct sl_judged *judged)
 {
@@ -225,7 +228,7 @@ static void limits_add(struct tally *tally, const struct capture_packet *packet,
 	struct sl_facts facts = judged->facts;
 	bool has_passed = judged->reason < SL_FIRST_DROP;
 
-	if (!facts.facts) /* no limit of the policy asked for more than the source */
+	if (!facts.facts) /* the policy needs only the source */
 		facts.facts = SL_FACT_ANY;
 	for (unsigned int i = 0; i < policy->limits[family]; i++) {
 		const struct sl_limit *limit = &policy->limit[family][i];

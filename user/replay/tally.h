@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Replay: counts what the rules did to the packets of a capture: in all, by reason, policy, limit,
- * source and interval of time. The counts are exact; the gate itself counts only some sources.
+ * Replay: counts the fates of the packets of a capture: in total, and by reason, policy, limit,
+ * source and interval of time. The counts are exact. A gate counts only the packets of some
+ * sources.
  */
 #ifndef SLUICE_REPLAY_TALLY_H
 #define SLUICE_REPLAY_TALLY_H
@@ -11,7 +12,10 @@
 
 struct capture_packet;
 
-/* The fate of a packet. A limit that observes passes a packet that it would have dropped. */
+/*
+ * The fate of a packet. If only limits that observe would drop a packet, it would be dropped, but
+ * passes.
+ */
 enum fate {
 	FATE_PASSED,
 	FATE_WOULD_DROP,
@@ -25,21 +29,23 @@ struct fates {
 
 /* --- Limits --------------------------------------------------------------------------------- */
 
-/* The index of the budget for new sources among the slots of its policy. */
+/* Index of the budget for new sources in `limit` of struct tally_policy. */
 #define TALLY_BUDGET SL_LIMITS_MAX
 
 struct tally_limit {
 	/*
-	 * Passed: the limit matched the packet, and no limit refused it. Otherwise: this limit
-	 * refused the packet.
+	 * PASSED counts packets that matched the limit, if no limit refused them. DROPPED and
+	 * WOULD_DROP count packets that this limit refused.
 	 */
 	struct fates fates;
-	uint64_t first_number; /* number of the first packet that it refused; 0 if none */
+	uint64_t first_number; /* number of the first packet that the limit refused; 0: none */
 	uint64_t first_ns;
 	struct sl_prefix first_source;
 };
 
-/* Counts of a policy: of the packets that it decided about, and of its own limits by slot. */
+/*
+ * Counts of a policy: the packets that it decided about, and the packets of its own limits by slot.
+ */
 struct tally_policy {
 	struct fates fates;
 	struct tally_limit limit[SL_LIMITS_MAX + 1];
@@ -48,25 +54,26 @@ struct tally_policy {
 /* --- Sources -------------------------------------------------------------------------------- */
 
 struct tally_source {
-	struct sl_prefix prefix; /* from prefix_source(); `bits` is 0 if the slot is free */
+	struct sl_prefix prefix; /* source, from prefix_source(); `bits` 0: this slot is free */
 	struct fates fates;
 };
 
 /* A hash table of sources. It grows up to a number of sources; later sources are only counted. */
 struct tally_sources {
 	struct tally_source *slot;
-	uint32_t count, mask; /* mask: number of slots minus 1; 0 if there are none */
-	uint64_t lost;	      /* packets of sources that found no room */
+	uint32_t count, mask; /* mask: number of slots minus 1; 0: no slots */
+	uint64_t lost;	      /* packets of sources for which there was no room */
 };
 
 #define TALLY_SOURCES_MAX (1U << 23)
 
-/* Returns the slot of a source, which is added if it is new. Returns NULL if there is no room. */
+/* Returns the slot of a source. Adds the source if it is new. Returns NULL if there is no room. */
 struct tally_source *tally_source(struct tally_sources *sources, const struct sl_prefix *prefix);
 
 /*
- * Returns the `top` sources with the most dropped packets, then would-dropped packets, then passed
- * packets, and stores their number. The caller frees the result, which is NULL without memory.
+ * Returns the `top` sources with the most dropped packets. If the numbers are equal, would-dropped
+ * packets decide, then passed packets. Stores the number of sources. The caller frees the result.
+ * Returns NULL if there is no memory.
  */
 const struct tally_source **tally_top(const struct tally_sources *sources, unsigned int top,
 				      unsigned int *ret_count);
@@ -75,27 +82,30 @@ const struct tally_source **tally_top(const struct tally_sources *sources, unsig
 
 #define TALLY_INTERVALS 1000
 
-/* Counts by intervals of equal length. If the array is full, intervals are merged. */
+/* Counts in intervals of equal length. If there are TALLY_INTERVALS, intervals are merged. */
 struct tally_times {
 	uint64_t begin_ns;
-	unsigned int scale; /* the length of an interval: tally_lengths() */
+	unsigned int scale; /* length of an interval, as an argument of tally_length() */
 	unsigned int count;
 	struct fates interval[TALLY_INTERVALS];
 };
 
-/* Returns the length of an interval in ns, and in `ret_merged` how many make the next length. */
+/*
+ * Returns the length of an interval in ns. Stores in `ret_merged` how many intervals make one of
+ * the next length.
+ */
 uint64_t tally_length(unsigned int scale, unsigned int *ret_merged);
 
-/* Counts a packet at a time, in ns since 1970. */
+/* Counts a packet of time `ns`, in ns since 1970. */
 void times_add(struct tally_times *times, uint64_t ns, enum fate fate, uint32_t bytes);
 
-/* Merges intervals until at most `most` are left. */
+/* Merges intervals until `times` has at most `most` intervals. */
 void tally_shorten(struct tally_times *times, unsigned int most);
 
 /* --- All ------------------------------------------------------------------------------------ */
 
 struct tally {
-	const struct gate *gate; /* the gate that judged the packets */
+	const struct gate *gate; /* the gate whose rules judged the packets */
 	bool is_egress;
 	struct fates total;
 	struct sl_cell reason[SL_REASONS];
@@ -103,22 +113,22 @@ struct tally {
 	unsigned int policies;
 	struct tally_sources sources;
 	struct tally_times times;
-	uint64_t unread; /* packets whose ports or flags were cut off, and a limit asks for them */
+	uint64_t unread; /* packets without captured ports or flags that a limit needs */
 };
 
-/* is_egress: the packets leave the device. */
+/* Initializes a tally. is_egress: the packets leave the device. Returns 0 or a negative errno. */
 int tally_open(const struct gate *gate, bool is_egress, struct tally *ret);
 void tally_close(struct tally *tally);
 
-/* Counts a packet. Returns what happened to it. */
+/* Counts a packet. Returns the fate of the packet. */
 enum fate tally_add(struct tally *tally, const struct capture_packet *packet,
 		    const struct sl_judged *judged);
 
 #define VERDICT_TEXT 256
 
 /*
- * Formats a verdict, its reason, and the limits that refused the packet, such as "drop over-limit,
- * limit 'all' of default".
+ * Formats a verdict with its reason and the limits that refused the packet, such as "drop
+ * over-limit, limit 'all' of default".
  */
 const char *verdict_format(const struct gate *gate, const struct sl_judged *judged,
 			   char text[VERDICT_TEXT]);
@@ -128,15 +138,15 @@ enum fate fate_of(const struct sl_judged *judged);
 /* Counts a packet of `bytes` bytes. */
 void fates_add(struct fates *fates, enum fate fate, uint32_t bytes);
 
-/* Returns the packets that passed, including those that would be dropped. */
+/* Returns the packets that passed. They include packets that a limit that observes would drop. */
 struct sl_cell fates_passed(const struct fates *fates);
 
-/* Returns the sum of all three fates. */
+/* Returns the sum of all fates. */
 struct sl_cell fates_sum(const struct fates *fates);
 
 /*
- * Returns the number of the policy that specifies a limit of a policy version, and stores the
- * limit's slot there.
+ * Returns the number of the policy that specifies limit `slot` of a policy version. Stores the slot
+ * of the limit in that policy.
  */
 uint32_t limit_home(const struct sl_policy *policy, uint32_t version, unsigned int slot,
 		    unsigned int *ret_slot);

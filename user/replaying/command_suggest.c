@@ -5,7 +5,7 @@
 
 #include "base/clock.h"
 
-#define PER_CENT 1000 /* thousandths in a per cent, the unit of quantiles */
+#define PER_CENT 1000 /* quantiles are in thousandths of a per cent */
 
 /* Parses a percentage from 50 to 100, such as 99.9, into thousandths of a per cent. */
 static int quantile_parse(const struct value_type *type, const char *what, const char *text,
@@ -21,7 +21,7 @@ static int quantile_parse(const struct value_type *type, const char *what, const
 	return 0;
 }
 
-/* Parses a percentage that may be 0, and stores it + 1. */
+/* Parses a percentage, which may be 0. Stores the percentage + 1, because 0 means the default. */
 static int headroom_parse(const struct value_type *type, const char *what, const char *text,
 			  void *ret)
 {

@@ -20,7 +20,7 @@ const struct suggest_words suggest_words[SUGGEST_CLASSES] = {
 
 bool suggest_read(const void *frame, uint32_t size, struct suggest_packet *ret)
 {
-	/* copy headers, because a captured frame is at any address */
+	/* read through copies of the headers, because a captured frame may be unaligned */
 	struct reader reader = {.ctx = (void *)frame, .size = size, .kind = READ_XDP};
 	struct packet packet = {0};
 
@@ -65,7 +65,7 @@ void suggest_mask(enum suggest_scope scope, bool ipv4, __u64 ret[2])
 bool suggest_is_of(const struct suggest *suggest, enum suggest_class class,
 		   const struct suggest_packet *packet)
 {
-	if (packet->facts.facts & SL_FACT_UNREAD) /* any class would only be a guess */
+	if (packet->facts.facts & SL_FACT_UNREAD) /* the class is not known */
 		return class == SUGGEST_ALL;
 	return match_packet(&suggest->match[class], &packet->facts);
 }
@@ -95,9 +95,9 @@ static uint64_t shape_of(const struct suggest_packet *packet)
 }
 
 /*
- * Counts a shape. If all places are taken by other shapes, each of them loses one packet. So a
- * shape of more than 1 in SHAPES + 1 packets keeps a place, and its count is too low by at most
- * this part of all packets.
+ * Counts a shape. If other shapes use all SHAPES places, each of their counts decreases by one. So
+ * a shape of more than 1 in SHAPES + 1 packets keeps a place. Its count is too low by at most this
+ * part of all packets.
  */
 static void shape_add(struct shape_count shapes[SHAPES], uint64_t shape)
 {

@@ -19,7 +19,7 @@ void counts_free(struct counts_reader *reader)
 	live_sources_free(&reader->known);
 }
 
-/* Returns the packets, and stores the bytes, that passed or were dropped. */
+/* Returns the sum of the packets and bytes that passed and that were dropped. */
 static struct sl_cell cells_sum(const struct sl_cell count[LIVE_COUNTERS])
 {
 	return (struct sl_cell){
@@ -53,7 +53,7 @@ int counts_add(struct counts_reader *reader, const struct sl_prefix *source,
 	return suggest_add(reader->suggest, &packet);
 }
 
-/* Adds a source, whose counters are summed over its buckets. A callback. */
+/* Callback: adds a source. Its counters are sums over its buckets. */
 static int buckets_add(void *data, const struct sl_prefix *source, const struct sl_bucket *buckets,
 		       unsigned int count)
 {

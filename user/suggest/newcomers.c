@@ -4,17 +4,17 @@
 #include "base/clock.h"
 
 /*
- * Ages at which a source is established, in ns: the time in which an empty state refills plus
- * SPAN_MORE_NS, and at most 66 s (span_due() in include/ways.h).
+ * Ages in ns at which a source may be established: the time in which an empty state refills, plus
+ * SPAN_MORE_NS, but at most 66 s (span_due() in include/ways.h).
  */
 static const uint64_t ages_ns[NEW_AGES] = {4 * NS_PER_SEC, 16 * NS_PER_SEC, 66 * NS_PER_SEC};
 #define SPAN_MORE_NS (3 * NS_PER_SEC)
 
-/* Times at the beginning of a capture, when each source looks new. */
+/* Possible warm-ups: times at the beginning of a capture in which every source looks new. */
 static const uint64_t warm_ups_ns[NEW_WARM_UPS] = {3 * NS_PER_SEC, 15 * NS_PER_SEC,
 						   120 * NS_PER_SEC};
 
-/* A warm-up may be at most this part of the capture. */
+/* A warm-up is at most a third of the capture. */
 #define WARM_UP_PART 3
 
 static void source_count(struct newcomer_counts *counts, uint64_t now, unsigned int sources)
@@ -46,7 +46,7 @@ void newcomers_add(struct suggest *suggest, const struct member *source, uint64_
 	}
 }
 
-/* Returns the least age at which the limit of all packets has established a source. */
+/* Returns the index of the lowest age at which a source is established under the limit `all`. */
 static int age_choose(const struct proposal *all)
 {
 	double refill = (double)all->limit.spec.burst / all->limit.spec.rate * NS_PER_SEC;

@@ -42,7 +42,10 @@ static bool is_in_sample(const struct population *population, struct digest dige
 	return !(digest.mark & ((1U << population->halvings) - 1));
 }
 
-/* Returns the element of the index that has the key, or the free element where it belongs. */
+/*
+ * Returns the element of the index for a key. If the key is not in the index, returns the free
+ * element for it.
+ */
 static uint32_t *index_of(const struct population *population, const __u64 addr[2], bool ipv4)
 {
 	uint32_t mask = population->index_size - 1;
@@ -68,7 +71,7 @@ static void index_fill(struct population *population)
 	}
 }
 
-/* Removes half of the members, by the next bit of their hashes. */
+/* Removes about half of the members: those with the next bit of their hash set. */
 static void population_halve(struct population *population)
 {
 	unsigned int kept = 0;
@@ -86,7 +89,7 @@ static void population_halve(struct population *population)
 	index_fill(population);
 }
 
-/* Doubles the room, at most to `most`. Returns 0 or -ENOMEM. */
+/* Doubles the room for members, up to `most`. Returns 0 or -ENOMEM. */
 static int population_grow(struct population *population)
 {
 	unsigned int room = population->room ? 2 * population->room : ROOM_FIRST;
@@ -110,7 +113,7 @@ static int population_grow(struct population *population)
 	return 0;
 }
 
-/* Makes room for one more member. Returns 0 or -ENOMEM. */
+/* Makes room for a new member. Returns 0 or -ENOMEM. */
 static int population_make_room(struct population *population)
 {
 	while (population->count == population->most)
@@ -118,7 +121,7 @@ static int population_make_room(struct population *population)
 	return population->count < population->room ? 0 : population_grow(population);
 }
 
-/* Adds packets to a member. A member that sent only one packet has no track yet. */
+/* Adds packets to a member. The member gets a track with its second packet. */
 static int member_add(struct member *member, uint64_t now, uint32_t packets)
 {
 	bool is_second = !member->track && member->packets;

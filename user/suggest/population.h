@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Suggest: the members of a population, which are sources or networks that sent packets of one
- * class, with a track of each.
+ * Suggest: a population contains the sources, or the networks, that sent packets of one class. It
+ * stores a track of each member.
  *
- * A population has at most `most` members. If it is full, it keeps a sample: it halves the number
- * of keys by a bit of their hash, and does not add the other half again. Each member that is left
- * has an exact track, so quantiles over the sample are quantiles over about `most` sources chosen
- * at random.
+ * A population has at most `most` members. If it is full, it removes the keys with a certain bit of
+ * their hash, about half of all keys, and does not add them again. The remaining members are a
+ * random sample, and their tracks are exact.
  */
 #ifndef SLUICE_POPULATION_H
 #define SLUICE_POPULATION_H
@@ -22,7 +21,7 @@
  */
 #define POPULATION_MAX 131072U
 
-/* What a proposed limit refuses of a member. */
+/* A member's state under the proposed limit, and its refused packets. */
 struct member_trial {
 	struct sl_state state;
 	uint64_t refused; /* packets */
@@ -32,25 +31,28 @@ struct member {
 	__u64 addr[2];	/* masked address in network byte order, as in struct sl_entry */
 	uint64_t first; /* time of the first packet, in ticks */
 	uint64_t packets;
-	uint64_t demand;	    /* track_demand(), set by population_measure() */
-	struct track *track;	    /* NULL if only one packet was seen */
-	struct member_trial *trial; /* NULL if the limit refuses nothing of the member */
+	uint64_t demand;	    /* set by population_measure(): result of track_demand() */
+	struct track *track;	    /* NULL if the member sent only one packet */
+	struct member_trial *trial; /* NULL if the proposed limit refuses no packet of the member */
 	bool ipv4;
 };
 
 struct population {
 	struct member *items;
 	unsigned int count, room;
-	uint32_t *index;	  /* hash table of positions in `items` + 1; 0 if free */
+	uint32_t *index;	  /* hash table; an element is a position in `items` + 1, or 0 */
 	uint32_t index_size;	  /* a power of two, at least twice `room` */
 	uint32_t most;		  /* POPULATION_MAX; smaller in tests */
 	unsigned int halvings;	  /* the members are a sample of 1 in 2^halvings keys */
-	unsigned int trials;	  /* members that have a trial */
-	uint64_t packets;	  /* packets of all keys, in the sample or not */
-	__u64 secret[SL_SECRETS]; /* secret of the hash, so that senders cannot choose collisions */
+	unsigned int trials;	  /* number of members whose `trial` is not NULL */
+	uint64_t packets;	  /* packets of all keys, even of keys outside the sample */
+	__u64 secret[SL_SECRETS]; /* secret of the hash, so that no sender can choose collisions */
 };
 
-/* Begins an empty population. Returns 0, or a negative errno if there are no random numbers. */
+/*
+ * Initializes an empty population. Returns 0, or a negative errno if the kernel has no random
+ * numbers.
+ */
 int population_begin(struct population *population, uint32_t most);
 void population_free(struct population *population);
 
@@ -65,13 +67,16 @@ int population_add(struct population *population, const __u64 addr[2], bool ipv4
 const struct member *population_find(const struct population *population, const __u64 addr[2],
 				     bool ipv4);
 
-/* Sets the demand of each member. */
+/* Sets `demand` of each member. */
 void population_measure(struct population *population);
 
-/* Returns the burst in packets that refuses nothing of a member at a rate of the ladder. */
+/*
+ * Returns the smallest burst, in packets, at which a rate of the ladder refuses no packet of a
+ * member.
+ */
 uint64_t member_burst(const struct member *member, unsigned int step);
 
-/* Returns the estimated number of keys. */
+/* Returns the number of keys. If the members are a sample, it is an estimate. */
 static inline uint64_t population_keys(const struct population *population)
 {
 	return (uint64_t)population->count << population->halvings;

@@ -48,7 +48,7 @@ void limit_of_curve(struct limit *limit, const struct suggest_curve *curve, unsi
 	limit->spec.burst_unit = SL_BURST_PACKETS;
 }
 
-/* Makes the limit of a class and scope, which observes. */
+/* Makes the limit of a class and scope. Its action is observe. */
 static void limit_make(const struct suggest *suggest, enum suggest_class class,
 		       enum suggest_scope scope, struct proposal *proposal)
 {
@@ -73,7 +73,6 @@ static int number_compare(const void *a, const void *b)
 	return one < other ? -1 : one > other;
 }
 
-/* Compares members: the highest demand first. */
 static int demand_compare(const void *a, const void *b)
 {
 	const struct member *one = *(const struct member *const *)a;
@@ -82,7 +81,7 @@ static int demand_compare(const void *a, const void *b)
 	return number_compare(&other->demand, &one->demand);
 }
 
-/* Returns the index of a quantile in `count` sorted numbers, by the nearest rank. */
+/* Returns the index of a quantile in `count` sorted numbers (nearest-rank method). */
 static unsigned int rank_of(unsigned int count, unsigned int quantile)
 {
 	uint64_t rank = ((uint64_t)count * quantile + SUGGEST_WHOLE - 1) / SUGGEST_WHOLE;
@@ -91,8 +90,9 @@ static unsigned int rank_of(unsigned int count, unsigned int quantile)
 }
 
 /*
- * Finds the outliers among members in descending order: at most three, or 1 % of all, if each needs
- * more than SUGGEST_OUTLIER_TIMES what any other member needs.
+ * Finds the outliers. `sorted` has the members with the highest demands first. At most three
+ * members are outliers, or 1 % of all members if that is more. The demand of each must exceed
+ * SUGGEST_OUTLIER_TIMES the demand of any other member.
  */
 static void outliers_find(const struct member *const *sorted, unsigned int count,
 			  struct proposal *proposal)
@@ -112,7 +112,9 @@ static void outliers_find(const struct member *const *sorted, unsigned int count
 	proposal->rest = sorted[proposal->outliers]->demand;
 }
 
-/* Fills in the demands, the outliers and the curve of a population that is not empty. */
+/*
+ * Sets the demands, the outliers and the curve of a population. The population must not be empty.
+ */
 static int curve_make(struct population *population, const struct suggest_settings *settings,
 		      struct proposal *proposal)
 {
@@ -142,9 +144,9 @@ static int curve_make(struct population *population, const struct suggest_settin
 }
 
 /*
- * Gives a full bucket to each member that the limit may refuse. A member is refused nothing if the
- * burst is enough for it at the next lower rate of the ladder. Slices would make the result depend
- * on the number of CPUs, so the limit has none.
+ * Gives a state with a full bucket to each member for which the limit may refuse packets. If the
+ * burst is enough for a member at the next lower rate of the ladder, the limit refuses nothing. The
+ * limit has no slices, because the result would depend on the number of CPUs.
  */
 static int trials_begin(struct population *population, struct proposal *proposal)
 {
@@ -173,7 +175,7 @@ static int trials_begin(struct population *population, struct proposal *proposal
 	return 0;
 }
 
-/* Returns whether a limit can be proposed. The limits before it have been proposed. */
+/* Returns SUGGEST_PROPOSED, or the reason why no limit is proposed for the class and scope. */
 static enum suggest_refusal refusal_of(const struct suggest *suggest, enum suggest_class class,
 				       enum suggest_scope scope)
 {
@@ -224,11 +226,16 @@ static int limit_propose(struct suggest *suggest, enum suggest_class class,
 
 /* --- An attack ------------------------------------------------------------------------------ */
 
-/* Shares of the packets from which on a few sources, or one shape, dominate, in per cent. */
+/*
+ * If a few sources, or one shape, send at least this share of the packets, in per cent, they
+ * dominate.
+ */
 #define FEW_SHARE   80
 #define SHAPE_SHARE 80
 
-/* At most this many sources are few, if they are at most a tenth of all. */
+/*
+ * Largest number of sources that count as a few. They must also be at most a tenth of all sources.
+ */
 #define FEW_SOURCES 3
 
 static unsigned int per_cent(uint64_t part, uint64_t whole)
@@ -236,7 +243,7 @@ static unsigned int per_cent(uint64_t part, uint64_t whole)
 	return whole ? part * 100 / whole : 0;
 }
 
-/* Finds whether a few sources dominate. */
+/* Stores whether a few sources send most of the packets. */
 static void few_find(const struct population *sources, struct suggest_attack *attack)
 {
 	uint64_t busiest[FEW_SOURCES] = {0}, sum = 0;
@@ -261,7 +268,7 @@ static void few_find(const struct population *sources, struct suggest_attack *at
 		sources->count >= 10 * attack->busiest && attack->busiest_share >= FEW_SHARE;
 }
 
-/* Returns whether at least half of the sources sent a single packet. */
+/* Returns whether at least half of the sources sent only one packet. */
 static bool are_single(const struct population *sources)
 {
 	uint64_t singles = 0;
@@ -272,8 +279,8 @@ static bool are_single(const struct population *sources)
 }
 
 /*
- * Finds whether one shape dominates. Acknowledgements of a download are alike as well, so TCP
- * without SYN counts only if most sources sent a single packet.
+ * Stores whether most packets have one shape. The ACKs of a download have one shape, too. So TCP
+ * without SYN counts only if at least half of the sources sent only one packet.
  */
 static void shape_find(const struct suggest *suggest, struct suggest_attack *attack)
 {
@@ -310,7 +317,7 @@ int suggest_propose(struct suggest *suggest)
 	return 0;
 }
 
-/* Charges packets of a member, by the arithmetic of the packet path. */
+/* Charges packets to a member's state with the functions of the packet path. */
 static void trial_charge(struct proposal *proposal, const struct member *member, uint64_t now,
 			 uint32_t packets)
 {
