@@ -10,8 +10,8 @@
 #define BENCH_OBJECT "build/bench/bench.bpf.o"
 
 /*
- * Entries of an LRU map per source. Fewer would evict entries: CPUs take free entries in batches of
- * 128, and a CPU that gets no batch evicts entries.
+ * Entries of an LRU map per source. CPUs take free entries in batches of 128, and a CPU without a
+ * batch evicts entries. So a map with one entry per source would lose entries.
  */
 #define ENTRIES_PER_SOURCE 2
 
@@ -46,7 +46,7 @@ struct bpf_object *bench_load(void)
 	return object_load(NULL);
 }
 
-/* Makes `prog` run after the source was changed. If that fails, closes `object`. */
+/* Puts `prog` into the map of the program to call. On failure, closes `object`. */
 static struct bpf_object *behind_put(struct bpf_object *object, int prog)
 {
 	int slots = bpf_object__find_map_fd_by_name(object, "under_test");

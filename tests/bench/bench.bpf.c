@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Programs that Sluice is compared with, which all use Sluice's parser, and programs that change
- * the source of a frame before the program under test runs.
+ * Two kinds of programs: limiters to compare with Sluice, which use Sluice's parser, and programs
+ * that change the source of a frame and then call the program under test.
  */
 #include "vary.h"
 #include <bpf/bpf_helpers.h>
@@ -215,7 +215,10 @@ int bench_naive(struct xdp_md *ctx)
 
 /* --- Programs that change the source, and call the program under test ------------------------ */
 
-/* The kernel compiles a tail call to a constant index of this map as a direct jump. */
+/*
+ * The program under test. Its index is constant, so the kernel compiles the tail call as a direct
+ * jump.
+ */
 struct {
 	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
 	__uint(max_entries, 1);

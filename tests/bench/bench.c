@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * bench [--quick] [NAME...]: measures the cost of a packet, prints tables, and writes
- * build/bench.json. NAME is a shell pattern of cases. Without NAME all cases run.
+ * bench [--quick] [NAME...]: measures the cost of a packet in the cases whose names match a shell
+ * pattern NAME, or in all cases. Prints tables and writes build/bench.json.
  */
 #include "program/program.h"
 #include "bench.h"

@@ -22,7 +22,7 @@ enum subject {
 	ON_FLOOR_TC,
 	ON_NAIVE_64K, /* the textbook limiter, in a map for 64 K sources */
 	ON_NAIVE_1M,
-	ON_LRU_PERCPU_64K, /* only looks a source up in this kind of map, with 64 K entries */
+	ON_LRU_PERCPU_64K, /* lookup only, in a map of this type with 64 K entries */
 	ON_LRU_64K,
 	ON_HASH_64K,
 	ON_ARRAY_64K,
@@ -32,7 +32,7 @@ enum subject {
 	ON_ARRAY_1M,
 	ON_SLUICE,   /* a gate of default size with policies for default and 100 prefixes */
 	ON_EGRESS,   /* the gate of ON_SLUICE on hook egress, where limits can shape */
-	ON_CROWD,    /* ON_SLUICE in a flood of sources so few that each gets an entry */
+	ON_CROWD,    /* ON_SLUICE in a flood, but each source has a state */
 	ON_WATCHED,  /* as ON_SLUICE, while a process reads map `events` */
 	ON_DENIED,   /* a gate that denies a million IPv4 hosts */
 	ON_DENIED6,  /* a gate that denies a million IPv6 hosts */
@@ -119,7 +119,7 @@ int subject_take_counts(const struct bench_case *bench, struct sl_counters *ret)
 struct result {
 	double figure[ROUNDS_MAX]; /* in each round: ns per packet, or Mpps */
 	unsigned int rounds;
-	double as_meant; /* smallest part of packets with the expected verdict, of all rounds */
+	double as_meant; /* smallest fraction of packets with the expected verdict in any round */
 };
 
 /* Number of rounds, and durations. */
@@ -150,7 +150,7 @@ struct veth_result {
 	const struct limiter *limiter;
 	char name[48]; /* limiter and sources, followed by "_2cpu" for two CPUs */
 	struct result mpps;
-	double passed;	 /* part of packets that passed the limiter in the last round */
+	double passed;	 /* fraction of packets that passed in the last round */
 	char remark[96]; /* why the result is missing or wrong; "" if it is neither */
 };
 

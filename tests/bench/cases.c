@@ -17,7 +17,7 @@
 /* A limit that users would set. It refuses most packets of a source at full speed. */
 #define USUAL .rate = "10kpps", .burst = "1000"
 
-/* A limit whose burst one packet spends. It refuses all packets in the rest of the benchmark. */
+/* A limit that passes only the first packet of the benchmark. */
 #define SPENT .rate = "1/min", .burst = "1"
 
 #define FORGED4 "0.0.0.0/0"

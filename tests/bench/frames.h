@@ -27,7 +27,7 @@ uint32_t sources_count(const struct sources *sources);
 /* Writes a UDP packet of the first source in `sources`, with a struct vary as its payload. */
 void frame_write(struct frame *frame, const struct sources *sources, uint64_t seed);
 
-/* Initializes a struct vary, so that a frame gets these sources. `seed` selects random sources. */
+/* Initializes a struct vary for these sources. `seed` selects the sequence of random sources. */
 void vary_write(struct vary *vary, const struct sources *sources, uint64_t seed);
 
 #endif

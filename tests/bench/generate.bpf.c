@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The packet generator. If BPF_PROG_TEST_RUN runs it with live frames, the kernel sends each frame
- * that it redirects. The kernel reuses a frame without restoring it, so the program computes the
- * checksum from the frame's previous checksum and source.
+ * The packet generator, a program for BPF_PROG_TEST_RUN with live frames. The kernel sends each
+ * frame and reuses it without restoring it. So the program updates the checksum from the previous
+ * source.
  */
 #include "vary.h"
 #include <bpf/bpf_helpers.h>

@@ -97,8 +97,8 @@ static int rules_deny_all(struct ruleset *rules, const struct sources *sources)
 }
 
 /*
- * Adds the rule for a case's sources. If there is one source, the rule is for its /24 or /48,
- * because a rule for a single address would slow down the packets of all cases.
+ * Adds the rule for the sources of a case. A rule for a single address would slow down all cases,
+ * so a single source gets a rule for its /24 or /48.
  */
 static int rules_case(struct ruleset *rules, const struct bench_case *bench)
 {

@@ -55,7 +55,10 @@ static const char nft_seen[] = "nft reset counter netdev bench seen" NFT_PACKETS
 
 /* --- iptables -------------------------------------------------------------------------------- */
 
-/* The first rule counts all packets; the second does not see packets that a full table drops. */
+/*
+ * The first rule counts all packets. hashlimit drops packets in front of the second rule if its
+ * table is full.
+ */
 static const char iptables_setup[] =
 	"iptables -w -t raw -A PREROUTING && iptables -w -t raw -A PREROUTING -m hashlimit"
 	" --hashlimit-name bench --hashlimit-mode srcip --hashlimit-above $RATE"

@@ -61,7 +61,7 @@ static int model_gate(struct gate *gate, struct programs *programs)
 	return status ?: programs_load(gate, HOOK_BIT(HOOK_XDP), programs);
 }
 
-/* A source, and the limit of its policy. */
+/* A source, its gate and its limit. */
 struct account {
 	const struct gate *gate;
 	const struct sl_limit *limit;

@@ -44,8 +44,8 @@ static double median_of(const char *name, const struct result *results)
 }
 
 /*
- * Returns the cost in ns of changing a packet's source. The results of cases with many sources
- * include this cost, which real packets do not have. Returns 0 for a case with one source.
+ * Returns the cost in ns of changing the source of a packet, which results of cases with many
+ * sources include. Returns 0 for a case with one source.
  */
 static double varying_of(const struct bench_case *bench, const struct result *results)
 {

@@ -14,7 +14,7 @@
 /* Packets in a run on the second CPU. A signal ends the run long before all are sent. */
 #define BESIDE_PACKETS 100000000U
 
-/* ns until a run on the second CPU begins: the kernel first waits for an RCU grace period. */
+/* Time in ns until the second CPU runs packets. The kernel first waits for an RCU grace period. */
 #define BESIDE_START_NS 60000000
 
 static unsigned int cpu_numbers[RUN_CPUS];
@@ -132,8 +132,8 @@ static int beside_start(struct beside *beside, struct run *run)
 }
 
 /*
- * Ends the run on the second CPU. Fails if that run ended earlier, because the first CPU then was
- * not measured beside another.
+ * Ends the run on the second CPU. Fails if this run has already ended, because the first CPU then
+ * ran alone.
  */
 static int beside_end(struct beside *beside)
 {

@@ -28,7 +28,7 @@ unsigned int run_cpus(void);
 void run_on(unsigned int index);
 
 /*
- * Gives this thread a real-time priority if this is permitted, so other processes do not affect the
+ * Gives this thread a real-time priority, if permitted, so that other processes do not disturb the
  * measurement. Priority 0 restores normal scheduling.
  */
 #define RUN_PRIORITY 1
@@ -38,8 +38,8 @@ uint64_t clock_ns(void);
 void sleep_ns(uint64_t ns);
 
 /*
- * Runs a program on a frame `count` times on this CPU. `frame` gets the bytes that the program
- * leaves. Returns 0 or a negative errno.
+ * Runs a program on a frame `count` times on this CPU. Stores the resulting bytes in `frame`.
+ * Returns 0 or a negative errno.
  */
 int frame_run(int prog, struct frame *frame, uint32_t count, uint32_t *ret_ns,
 	      uint32_t *ret_verdict);

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Three common kinds of rate limiters from textbooks, as XDP programs for scripts/beside-others.
- * Each should limit an IPv4 source to RATE packets per second with a burst of BURST packets, but
- * has a fault.
+ * Three textbook rate limiters as XDP programs, for scripts/beside-others. Each has a fault. The
+ * limit of an IPv4 source is RATE packets per second with a burst of BURST packets.
  */
 #include "vmlinux.h"
 #include <bpf/bpf_endian.h>

@@ -13,7 +13,7 @@
 #include "lanes.h"
 #include "limiters.h"
 
-/* In ns: traffic that spends bursts and fills tables before a measurement; the measurement. */
+/* Durations in ns. WARM_NS spends bursts and fills tables before the measurement. */
 #define WARM_NS 500000000
 #define RUN_NS	400000000
 
@@ -38,7 +38,7 @@ static const struct {
 
 #define RANDOM (ARRAY_SIZE(sources) - 1)
 
-/* The limiters to measure, some of them with random sources only. */
+/* Limiters to measure. random_only: only with random sources. */
 static const struct {
 	int limiter;
 	bool random_only;
@@ -268,7 +268,7 @@ int veth_run(unsigned int rounds, struct veth_result **ret, size_t *ret_count)
 	return 0;
 }
 
-/* Prints by how much Sluice is faster than another limiter with the same sources. */
+/* Prints the ratio of Sluice's packet rate to the rate of another limiter with the same sources. */
 static void rival_print(const struct veth_result *results, size_t count, int rival,
 			const struct veth_result *result)
 {

@@ -182,7 +182,6 @@ def test_the_link_to_the_store_is_down_for_30_seconds(cluster, agrees):
 
 
 def test_counters_that_are_flushed(cluster):
-    """Nodes keep the limit although all counters in the store are flushed ten times."""
     cluster.make(4, RATE)
     cluster.share()
     talks = [cluster.store.talk(port) for port in cluster.store.alive()]

@@ -98,9 +98,9 @@ void real_synchronize_programs(void) __asm__("__real_synchronize_programs");
 void rig_synchronize_programs(void) __asm__("__wrap_synchronize_programs");
 
 /*
- * Replaces synchronize_programs() in tests. It waits only during a flood: otherwise no packet is
- * judged during a change. It makes at least one system call, because tests kill changes at each
- * system call.
+ * Replaces synchronize_programs() in tests. Waits only during a flood, because otherwise no packet
+ * is judged meanwhile. Makes at least one system call, because tests kill a change at each system
+ * call.
  */
 void rig_synchronize_programs(void)
 {

@@ -39,10 +39,7 @@ struct rig {
 	unsigned int cpu[RIG_CPUS_MAX]; /* kernel's number of each online CPU */
 };
 
-/*
- * Make and remove the rig. They are arguments of TESTS(). If BPF is not permitted, tests are
- * skipped.
- */
+/* Arguments of TESTS() that make and remove the rig. Tests are skipped if BPF is not permitted. */
 int rig_setup(void **state);
 int rig_teardown(void **state);
 
@@ -167,7 +164,7 @@ uint64_t rig_send(struct rig *rig, enum hook hook, const struct frame *frame, ui
 /* Sends UDP packets in frames of FRAME_LEAST, on different hooks. Returns how many passed. */
 uint64_t rig_send_from(struct rig *rig, const char *source, uint64_t count);
 
-/* Packets to send to measure a burst: more than any burst that tests measure. */
+/* Number of packets that measures a burst. It is larger than each burst in tests. */
 #define ENOUGH 50
 
 /* Sends ENOUGH packets and returns how many pass. At a rate of 1/h, this is the burst. */

@@ -9,7 +9,7 @@
 
 char LICENSE[] SEC("license") = "GPL";
 
-volatile __u32 front; /* bytes to remove; at least 14 bytes of the linear part must be left */
+volatile __u32 front; /* bytes to remove; at least 14 must be left */
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);

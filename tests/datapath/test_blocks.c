@@ -76,7 +76,7 @@ static void length_check(struct rig *rig, const struct length_case *it, const ch
 	sent += rig->cpus * HOOKS;
 	assert_int_equal(rig_reason(rig, SL_DROP_BLOCKED), sent);
 	assert_int_equal(rig_reason(rig, SL_DROP_OVER_LIMIT), 1);
-	rig_clock_forward(rig, JIFFY); /* a CPU's cached refusal is valid until the jiffy ends */
+	rig_clock_forward(rig, JIFFY); /* ends all cached refusals */
 	most = it->after + JIFFY / rig_limit(rig, source)->cost + 1;
 	assert_in_range(rig_send(rig, HOOK_XDP, &frame, it->burst + 50), it->after,
 			most < it->burst ? most : it->burst);
@@ -99,8 +99,8 @@ TEST(test_length)
 /* --- Whom it hits --------------------------------------------------------------------------- */
 
 /*
- * If a source exceeds the limit of a shared key, all sources with this key are blocked on every
- * CPU, and other sources are not.
+ * A block applies to all sources with the same key, on every CPU. Sources with another key are not
+ * blocked.
  */
 TEST(test_shared_key)
 {

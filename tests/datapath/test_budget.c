@@ -114,7 +114,7 @@ TEST(test_exact)
 /* --- All CPUs at full speed ----------------------------------------------------------------- */
 
 #define SPEED_NS      1000000000ULL
-#define PACKETS_LEAST 1000000 /* least packets per CPU, even if a thread starts late */
+#define PACKETS_LEAST 1000000 /* minimum number of packets per CPU */
 
 /* Returns the time from the first packet to the last packet of all floods. */
 static uint64_t floods_lasted(const struct flood *floods, unsigned int count)
@@ -171,7 +171,7 @@ static void speed_check(struct rig *rig, const struct shipped *shipped, const ch
 		      rate, burst, sent, cpus, passed, most, passed / most,
 		      rig_reason(rig, SL_DROP_CONTENDED));
 	assert_true(passed <= most);
-	/* a low bound, because other processes may delay the threads that send */
+	/* low, because other processes can delay the senders */
 	assert_true(passed >= gained * 0.3);
 	assert_int_equal(passed + rig_reason(rig, SL_DROP_OVER_BUDGET) +
 				 rig_reason(rig, SL_DROP_CONTENDED),
@@ -193,10 +193,7 @@ TEST(test_full_speed)
 
 /* --- A drop costs nothing ------------------------------------------------------------------- */
 
-/*
- * If the budget refuses a packet of a source that is new under one of several limits, the charges
- * of the other limits are refunded.
- */
+/* If the budget drops a packet, the charges to all limits are refunded. */
 TEST(test_charges_go_back)
 {
 	struct rig *rig = budget_rig(state);
@@ -302,7 +299,7 @@ TEST(test_levels_stay)
 		struct rule rule;
 		struct sl_prefix all = prefix_of("default");
 
-		/* set other limits of the policy, whose budget stays */
+		/* a change of the limits keeps the budget of the policy */
 		assert_int_equal(rules_get(&rig->gate, &all, &rule), 0);
 		rule.limit[0].spec.burst++;
 		assert_int_equal(rules_change(&rig->gate,

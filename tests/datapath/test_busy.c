@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Tests of sets of the table that another CPU has locked. New sources of a locked set are treated
- * as newcomers without a state, and known sources are not affected.
+ * Tests of sets of the table that another CPU has locked. A new source of such a set gets no state.
+ * Known sources are not affected.
  */
 #include "rig.h"
 

@@ -28,7 +28,10 @@ TEST(test_limits_keep_their_levels)
 {
 	static const struct {
 		const char *words; /* the limit that replaces `rate 1/h burst 10` */
-		/* packets that then pass from a source whose credit was 4 packets */
+		/*
+		 * packets that pass after the change; before it, the source had credit for 4
+		 * packets
+		 */
 		uint64_t passes;
 	} cases[] = {
 		{"rate 1/h burst 10", 4},
@@ -190,7 +193,7 @@ static struct sl_state state_of(const struct rig *rig, const char *address)
 	return state;
 }
 
-/* If other rules change, the next packet is charged to the same slice as the packet before. */
+/* A change of other rules does not affect the slice to which packets are charged. */
 static void check_unnoticed(struct rig *rig, struct ruleset *set)
 {
 	struct sl_state state = state_of(rig, "192.0.2.1"), after;
@@ -296,7 +299,7 @@ TEST(test_limits_keep_their_slices)
 		t = credit_of(rig, "t");
 		u = credit_of(rig, "u");
 		rig_limits(rig, "default", limits[0], limits[1], limits[2], NULL);
-		/* a packet that no limit matches also updates the bucket */
+		/* even a packet that no limit matches updates the bucket */
 		assert_int_equal(rig_send(rig, HOOK_XDP, &gre, 1), 1);
 		if (i + 1 < ARRAY_SIZE(changes))
 			assert_int_equal(credit_of(rig, "t"), changes[i].stays[0] ? t : 0);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Tests with an attacker that knows the hash secret. All its addresses have the same two sets,
- * which have fewer ways than there are addresses.
+ * Tests of an attacker that knows the hash secret. Its addresses have the same two sets of the
+ * table, which have too few entries for all of them.
  */
 #include "rig.h"
 

@@ -66,7 +66,7 @@ static void result_check(const struct result *result)
 
 /* --- Two CPUs at full speed ----------------------------------------------------------------- */
 
-/* Rates of a tenth (SPEED_FIXED) and a third of what the machine can send. */
+/* Divisors of the machine's packet rate, which give the rates of limits. */
 #define SPEED_FIXED   10
 #define SPEED_HIGHEST 3
 

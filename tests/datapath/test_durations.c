@@ -94,7 +94,6 @@ TEST(test_a_slow_map_lookup_is_in_the_bucket_of_its_duration)
 	}
 }
 
-/* The kernel's clock may step back while a packet is timed. */
 TEST(test_a_clock_that_steps_back_is_no_duration)
 {
 	struct rig *rig = rig_begin(state);

@@ -47,7 +47,10 @@ static void clock_to(struct rig *rig, uint64_t moment)
 	rig_clock_forward(rig, moment - rig_now(rig));
 }
 
-/* Adds a prefix to all lists in a mask. Its entry on list number `timed` expires at `until`. */
+/*
+ * Adds a prefix to all lists in a mask. The entry on list `timed` expires at `until`. The other
+ * entries are permanent.
+ */
 static void listed_until(struct rig *rig, const char *prefix, uint64_t lists, int timed,
 			 uint32_t until)
 {
@@ -188,7 +191,7 @@ TEST(test_limits_take_over)
 		}
 }
 
-/* A source's slices keep their credit while a short runtime entry decides instead of the limit. */
+/* Slices keep their credit while a runtime entry decides instead of the limit. */
 TEST(test_slices_stay)
 {
 	struct rig *rig = rig_begin(state);

@@ -214,7 +214,7 @@ TEST(test_splits_full)
 	assert_int_equal(try_deny(rig, divider(HOSTS)), -ENOSPC);
 	rig_check_tidy(rig, HOSTS);
 	assert_int_equal(rig_burst_of(rig, "2001:db8:1:400::1"), ENOUGH);
-	/* `splits` already has an entry for 2001:db8:0:5::/64 */
+	/* needs no new entry of `splits` */
 	assert_int_equal(try_deny(rig, "2001:db8:0:5::/96"), 0);
 	assert_int_equal(try_deny(rig, "2001:db8:1:400::/64"), 0);
 	rig_check_tidy(rig, HOSTS + 2);
@@ -239,7 +239,7 @@ static void check_sweep(struct rig *rig, const char *(*name)(unsigned int), cons
 		rules_add_list(&set, name(i), SL_ACCESS_DENY, OVER);
 	assert_int_equal(rig_change(rig, &set), 0);
 	set = (struct ruleset){0};
-	/* two expired entries whose prefixes also have policies, so that their rules stay */
+	/* expired entries of prefixes with policies, so their rules stay */
 	for (unsigned int i = 10; i < 12; i++)
 		rules_add_limits(&set, name(i), "rate 1/h burst 4", NULL);
 	assert_int_equal(rig_change(rig, &set), 0);

@@ -36,7 +36,7 @@ static void sends(struct rig *rig, const char *source, uint8_t proto, uint64_t c
 
 struct said {
 	const char *prefix;
-	/* the limit, as arguments of `sluice set`; NULL: the rule is an allow that has expired */
+	/* arguments of `sluice set`; NULL: an expired allow instead of a limit */
 	const char *words;
 	bool inherits;
 };

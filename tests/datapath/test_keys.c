@@ -144,7 +144,7 @@ TEST(test_destination_of_merged_packets)
 
 /* --- Beside each other ---------------------------------------------------------------------- */
 
-/* Two sources, and whether they spend the same credit (include/identity.h). */
+/* Pairs of sources. `share`: whether they spend the same credit (include/identity.h). */
 static const struct {
 	const char *words, *one, *other;
 	bool share;
@@ -167,7 +167,7 @@ static const struct {
 	{"rate 1/h burst 10 per 32/48", "2001:db8::1", "2001:db8:0:1::1", true},
 };
 
-/* Link-local neighbours, and IPv4 hosts behind a NAT64 translator, each have a bucket. */
+/* Each link-local address and each NAT64 address is a source of its own. */
 TEST(test_sources_that_are_whole_addresses)
 {
 	struct rig *rig = rig_begin(state);

@@ -15,8 +15,8 @@
 static const char *const sources[] = {SOURCE, SOURCE6};
 
 /*
- * Each limit in the table passes 20 packets of FRAME_LEAST at once, and refills one packet in more
- * than a jiffy, or sooner if it shapes.
+ * Packets of FRAME_LEAST that each limit in the table passes at once. A refill of one packet lasts
+ * longer than a jiffy, except in limits that shape.
  */
 #define CAPACITY 20
 
@@ -239,7 +239,7 @@ TEST(test_oversize_never_passes)
 
 /* --- Two rates ------------------------------------------------------------------------------ */
 
-/* Returns the limit's first rate or, if `bits` is set, its second rate, which is in bits. */
+/* Returns the first rate of the limit (packets), or its second rate if `bits`. */
 static const struct sl_limit *rate_of(const struct rig *rig, bool bits)
 {
 	const struct sl_policy *policy = rig_policy(rig, SOURCE);
@@ -276,7 +276,6 @@ TEST(test_two_rates_are_charged_together_or_not_at_all)
 	assert_int_equal(counters.refused[packets].packets, 0);
 	assert_int_equal(counters.refused[bits].packets, 2);
 	rig_clock_forward(rig, 100 * SEC); /* refills the burst in bits */
-	/* the rate in packets refuses three packets */
 	assert_int_equal(rig_send(rig, HOOK_XDP, &small, 10), 7);
 	assert_int_equal(left_of(rig, false), 0);
 	assert_int_equal(left_of(rig, true), 3000 - 7 * FRAME_LEAST);
@@ -308,7 +307,9 @@ TEST(test_two_rates_have_two_slots_and_one_name)
 	ids[0] = rate_of(rig, false)->id;
 	ids[1] = rate_of(rig, true)->id;
 	assert_int_not_equal(ids[0], ids[1]);
-	/* a new burst keeps both states; removing one rate keeps the state of the other rate */
+	/*
+	 * a new burst keeps the states of both rates; a removed rate keeps the state of the other
+	 */
 	rig_limits(rig, "default", "rate 1/h 2kbit burst 12 4kB", "name x rate 1pps", NULL);
 	assert_int_equal(rate_of(rig, false)->id, ids[0]);
 	assert_int_equal(rate_of(rig, true)->id, ids[1]);

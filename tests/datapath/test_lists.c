@@ -99,7 +99,7 @@ TEST(test_list_over_limits)
 	}
 }
 
-/* Packets of an allowed or denied source are counted as such. The source gets no state. */
+/* An allowed or denied source gets no state. Its packets count under reason allowed or denied. */
 TEST(test_listed_are_counted)
 {
 	struct rig *rig = rig_begin(state);
@@ -287,7 +287,7 @@ TEST(test_lists_and_words_by_hand)
 	}
 }
 
-/* A list stores when it was changed last, even if a change left all its entries as they were. */
+/* Each change of a list updates its time of change, even if its entries stay the same. */
 TEST(test_date_of_a_list)
 {
 	static const struct {

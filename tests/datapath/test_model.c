@@ -85,7 +85,7 @@ struct model_limit {
 struct model {
 	struct model_limit limits[SL_LIMITS_MAX];
 	unsigned int count;
-	/* whether the CPU has a bucket for the source; the packet that inserts it caches nothing */
+	/* whether the CPU has a bucket for the source; a CPU without a bucket caches no refusal */
 	bool met[RIG_CPUS_MAX][SL_FAMILIES][ADDRESSES];
 	struct sl_counters expected;
 };
@@ -135,7 +135,7 @@ static unsigned int source_of(const struct sent *sent)
 	return key_of(sent->source, sent->family, sent->family == SL_IPV4 ? 32 : 64);
 }
 
-/* Returns the model's record of whether the packet's CPU has stored a block of its source. */
+/* Returns the entry of `remembered` for the packet's CPU and source. */
 static uint64_t *memory_of(struct model_limit *limit, const struct sent *sent)
 {
 	return &limit->remembered[sent->cpu][sent->family][source_of(sent)];
@@ -151,13 +151,13 @@ static bool limit_is_for(const struct model_limit *limit, const struct sent *sen
 	return is_for[limit->match][sent->kind] && (!limit->key_dst || sent->hook == HOOK_EGRESS);
 }
 
-/* Returns whether a packet passes at this level. At the level of the burst, any packet passes. */
+/* Returns whether a bucket at this level passes a packet. A full bucket passes any packet. */
 static bool level_affords(const struct model_limit *limit, int64_t level, uint64_t cost)
 {
 	return level >= (int64_t)(cost < limit->burst ? cost : limit->burst);
 }
 
-/* Returns whether a limit would pass a packet, and why not, without charging the packet. */
+/* Returns the reason that a limit gives for a packet. Does not charge the packet. */
 static enum sl_reason limit_answer(struct model_limit *limit, const struct sent *sent, bool met,
 				   uint64_t now, uint64_t jiffy)
 {
@@ -184,7 +184,10 @@ static int order_of(const struct model_limit *limit)
 	return limit->action == SL_ACTION_DROP ? 0 : limit->action == SL_ACTION_BLOCK ? 1 : 2;
 }
 
-/* Sorts limits as a packet is charged to them: by action, then by key, then as specified. */
+/*
+ * Sorts limits in the order in which a packet is charged: by action, by key, by position in the
+ * policy.
+ */
 static void order_limits(const struct model *model, enum sl_family family, unsigned int *ret)
 {
 	for (unsigned int i = 0; i < model->count; i++) {

@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * Tests of new and known sources during a flood (bpf/flood.h), in the packet path.
- * tests/unit/bpf/test_newcomer.c proves the details.
- */
+/* Tests of new and known sources during a flood (bpf/flood.h). */
 #include "rig.h"
 
 #define FLOOD 200000
@@ -88,7 +85,7 @@ TEST(test_floods_are_bounded)
 
 /* --- Known sources --------------------------------------------------------------------------- */
 
-/* Even if a source is refused for long, it borrows no slice and keeps its state. */
+/* A source that is refused for long keeps its state and borrows no slice. */
 TEST(test_refused_for_long)
 {
 	static const char *const words[] = {

@@ -16,7 +16,7 @@
 
 #define RECORDS_MAX 512
 
-/* The records that were read since records_of(). */
+/* Records read since records_of(). */
 static struct {
 	unsigned int crossings, samples;
 	struct sl_crossing crossing[RECORDS_MAX];
@@ -143,7 +143,7 @@ TEST(test_a_crossing_is_recorded_once)
 	}
 }
 
-/* A key that crosses its limit again is recorded again after a SECOND without refusals. */
+/* The next crossing of a key is recorded after a SECOND without refusals. */
 TEST(test_a_crossing_is_recorded_again_after_a_second_within_the_limit)
 {
 	struct rig *rig = rig_begin(state);

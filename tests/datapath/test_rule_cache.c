@@ -15,7 +15,7 @@
 
 struct model_rule {
 	struct sl_prefix prefix;
-	enum sl_access list; /* access of the rule; SL_ACCESS_NONE: the rule has a limit */
+	enum sl_access list; /* SL_ACCESS_NONE if the rule has a limit */
 	uint64_t end;	     /* expiry of the entry, in ticks; 0: none */
 };
 
@@ -206,7 +206,7 @@ static void verdict_check(struct rig *rig, const struct model *model, int round)
 	struct frame frame = frame_from(text, 62);
 
 	assert_int_equal(counters_read(&rig->gate, expected.number, &before), 0);
-	if (again) /* the bucket of the first packet may decide about this packet */
+	if (again) /* the source may already have a bucket */
 		rig_send(rig, rand() % HOOKS, &frame, 1);
 	else
 		send_cold(rig, rand() % HOOKS, &frame, 1);
@@ -463,7 +463,7 @@ TEST(test_hosts_without_room)
 	rig_free(rig);
 }
 
-/* A flood of one family evicts no cache entries of the other family, which has another range. */
+/* A flood of IPv4 or IPv6 sources evicts no cache entries of the other family. */
 TEST(test_families_apart)
 {
 	static const char *const sources[] = {"32.1.2.3", "2001:db8::1", "2001:db8:1:2::3"};
@@ -485,7 +485,7 @@ TEST(test_families_apart)
 
 #define FIRE_NS 3000000000ULL
 
-/* Networks whose verdict stays the same, although every change assigns them to other rules. */
+/* Networks whose verdict every change keeps. Each change moves them to other rules. */
 static const struct {
 	const char *net;
 	bool denied;

@@ -58,7 +58,7 @@ static void assert_refused(struct rig *rig, const struct frame *frame)
 
 /* --- The model ------------------------------------------------------------------------------ */
 
-/* The model of a key's shaper: when its next slot begins, in ticks. */
+/* Model of a shaper: start of its next slot in ticks. */
 struct slots {
 	uint64_t next;
 };
@@ -322,7 +322,8 @@ TEST(test_two_shapes_have_a_slot_each)
 }
 
 /*
- * A packet that another limit drops gets no slot. If a shape refuses a packet, it costs no credit.
+ * If another limit drops a packet, the packet gets no slot. If a limit that shapes refuses it, no
+ * limit is charged.
  */
 TEST(test_a_drop_takes_no_slot_and_a_refusal_no_credit)
 {

@@ -169,7 +169,7 @@ TEST(test_a_source_within_its_limit_is_refused_nothing)
 	limit = rig_limit(rig, SOURCE);
 	assert_true(limit->slice != 0);
 	for (int i = 0; i < 3000; i++) {
-		/* send in groups, with pauses in which slices expire */
+		/* slices expire in the pause after each 100 packets */
 		rig_clock_forward(rig, cost_of(limit) * (i % 100 ? 2 : 5000) +
 					       random_next(&random) % 1000);
 		assert_int_equal(rig_send(rig, i % 2 ? HOOK_XDP : HOOK_INGRESS, &frame, 1), 1);
@@ -345,7 +345,7 @@ TEST(test_a_merged_packet_counts_for_all)
 	limit = rig_limit(rig, SOURCE);
 	for (int i = 0; i < 10; i++)
 		rig_run_merged(rig, SOURCE, 20);
-	/* this packet's charge also counts earlier packets that the CPU refused from its cache */
+	/* the charge of this packet adds earlier cached refusals to the counters */
 	rig_clock_forward(rig, 20 * cost_of(limit));
 	rig_run_merged(rig, SOURCE, 20);
 	entry = entry_of(rig, limit, SOURCE);
@@ -459,7 +459,7 @@ TEST(test_what_is_divided_is_counted_once)
 	rig->gate.state->divide_at = rig->gate.state->nodes = 0;
 }
 
-/* In a divided limit, a refund returns a packet's whole charge, to the state or the slice. */
+/* If another limit refuses a packet, a divided limit refunds the whole charge. */
 TEST(test_what_another_limit_refuses_costs_a_divided_one_nothing)
 {
 	struct frame frame = frame_from(SOURCE, FRAME_LEAST);
@@ -487,7 +487,7 @@ TEST(test_what_another_limit_refuses_costs_a_divided_one_nothing)
 		assert_int_equal(passed, 50 - known);
 		entry = entry_of(rig, limit, SOURCE);
 		left = credit_level(limit, entry_state(&entry), *rig->clock_ticks) / cost_of(limit);
-		/* `known`: the slice still has credit that it borrowed from the state */
+		/* if `known`, a slice still holds borrowed credit */
 		assert_in_range(left, known ? 1000 - 50 - limit->slice / cost_of(limit) : 800,
 				known ? 1000 - 50 : 800);
 		rig->gate.state->divide_at = rig->gate.state->nodes = 0;

@@ -124,7 +124,7 @@ static struct ruleset change_rules(const struct change *change)
 	return set;
 }
 
-/* Returns true if packets are judged by all new rules, false if by all old. Fails if by both. */
+/* Returns whether the new rules judge packets. Fails if old and new rules both do. */
 static bool change_is_seen(struct rig *rig, const struct change *change, int stop)
 {
 	unsigned int old = 0, new = 0;
@@ -155,7 +155,7 @@ static void check_counted(const struct rig *rig, const struct change *change, in
 }
 
 /*
- * Checks that readers report the rules by which packets are judged. Another change recovers and
+ * Checks that readers report the rules by which packets are judged. Checks that the next change
  * keeps these rules, even if an earlier recovery was killed.
  */
 static void cut_off_check(struct rig *rig, const struct change *change, unsigned int base, int stop)
@@ -372,7 +372,7 @@ static void wreck_mark_gone(struct rig *rig)
 	mark_set(rig, "2001:db8:0:2::", 0);
 }
 
-/* Adds empty rules, as a killed change leaves them if it has not filled or removed them yet. */
+/* Adds empty rules, which a killed change can leave. */
 static void wreck_empty_rules(struct rig *rig)
 {
 	static const char *const prefixes[] = {"198.51.100.1", "2001:db8:0:9::1", "10.0.0.0/8",

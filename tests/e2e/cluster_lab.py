@@ -221,6 +221,6 @@ class Run:
         return sum(self.shares(first, last))
 
     def seconds(self, first, last):
-        """Returns mean() of the spans of 1 s that begin every half second between two times."""
+        """Returns mean() of 1 s spans between two times. A span begins every half second."""
         count = int(2 * (last - first - 1)) + 1
         return [self.mean(first + i / 2, first + i / 2 + 1) for i in range(count)]

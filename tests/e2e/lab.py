@@ -311,7 +311,8 @@ class Lab:
         for netns in (self.sender, self.filter):
             run("ip", "netns", "add", netns)
             self.closing.callback(run, "ip", "netns", "del", netns, check=False)
-        # The sender's kernel must send no packets, and the filter's kernel accept all sources.
+        # The sender's kernel must send no packets of its own. The filter's kernel must accept all
+        # sources.
         self.sysctl(self.sender, "net/ipv6/conf/all/disable_ipv6", 1)
         self.sysctl(self.sender, "net/ipv6/conf/default/disable_ipv6", 1)
         for scope in "all", "default":

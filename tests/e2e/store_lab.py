@@ -208,8 +208,8 @@ class StoreLab:
     # - clusters
 
     def start_cluster(self, masters=3, replicas=3):
-        """Starts a cluster, its masters at the first ports and then its replicas. Replica i belongs
-        to master i modulo `masters`. redis-cli would take ten seconds for this."""
+        """Starts a cluster without redis-cli, which would take ten seconds. Masters use the first
+        ports, and replicas the next ports. Replica i belongs to master i % masters."""
         ports = [self.start(FIRST_PORT + i, "--cluster-enabled", "yes", "--cluster-node-timeout",
                             str(NODE_TIMEOUT_MS), "--cluster-replica-validity-factor", "0")
                  for i in range(masters + replicas)]
@@ -283,9 +283,9 @@ def count_one(words):
 
 
 class FakeStore:
-    """A fake store that answers a command with `answers[first word]`, or `other` if the word is
-    missing. An answer is bytes, or a function that returns bytes for the words of the command, or
-    None to close the connection."""
+    """A fake store. `answers` maps the first word of a command to the answer, and `other` answers
+    all remaining commands. An answer is bytes, or a function of the words that returns bytes. None
+    closes the connection."""
 
     def __init__(self, netns):
         self.answers, self.other, self.pause = {b"PING": b"+PONG\r\n", b"CLUSTER": NO_CLUSTER}, b"", 0

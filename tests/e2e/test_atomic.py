@@ -13,7 +13,7 @@ pytestmark = pytest.mark.alone
 
 APPLIES = 500 if LONG else 100
 SAMPLE = 20
-# BURST is the burst of limits at 1/h. RATE and RATE_BURST are the limit of source `limited`.
+# BURST: burst of limits at 1/h. RATE, RATE_BURST: limit of source `limited`.
 BURST, RATE, RATE_BURST = 1000, 1000, 500
 
 # Each source has this number in its IPv4 and IPv6 address.

@@ -126,7 +126,7 @@ def test_modes_sizes_lists_and_ends_come_back(lab):
 
 
 def test_a_trial_ends_no_other_of_a_gate_of_its_name(lab):
-    """The end of a deleted gate's trial does not affect a new gate of that name and its trial."""
+    """A trial of a deleted gate does not affect a new gate of the same name."""
     on_trial(lab, BEFORE, seconds=5)
     lab.sluice("detach", "all")
     on_trial(lab, BEFORE)
@@ -320,7 +320,7 @@ def test_each_change_can_be_tried(lab, tmp_path):
 
 
 def test_stated_sizes_hold_what_comes_back(lab):
-    """A change is undone even if the gate's maps cannot hold the old and the new rules at once."""
+    """A change is undone even if the maps have no room for the old and the new rules together."""
     lab.attach("in0", "policies", "2", "prefixes", "2", "hosts", "2")
     lab.sluice("set", "default", "rate", "5pps")
     lab.sluice("set", "10.0.0.0/8", "rate", "5pps")

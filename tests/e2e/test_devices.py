@@ -315,7 +315,6 @@ def test_a_failure_puts_back_the_mode(devices, hook, mode):
 @pytest.mark.parametrize("hook,modes", [("xdp", ["generic", "native"]),
                                         ("ingress", ["clsact", "tcx"])])
 def test_kill_a_change_of_mode(devices, tmp_path, hook, modes):
-    """If apply is killed while it changes a mode, either the old or the new program is attached."""
     texts = [file_of({"device": "in0", "hook": hook, "mode": mode}) for mode in modes]
     devices.apply(texts[1])
     words = ["-g", devices.gate, "-n", devices.filter, "apply"]

@@ -91,7 +91,6 @@ def test_a_namespace_of_the_gate_is_deleted(stream):
 
 
 def test_another_xdp_program_that_comes_later(stream, foreign):
-    """If another XDP program is added later, hook xdp refuses it, and no packet passes."""
     words = ["link", "set", "in0", "xdp", "obj", foreign(), "sec", "xdp"]
     refused = bool(stream.ip(*words, check=False).code)
     assert refused == (stream.attachments()[0]["hook"] == "xdp")

@@ -72,7 +72,7 @@ TAGS = {"802.1Q": [(0x8100, 5)], "802.1ad": [(0x88A8, 7), (0x8100, 5)]}
 @pytest.mark.parametrize("tags", TAGS.values(), ids=TAGS)
 @pytest.mark.parametrize("hook,mode", [("xdp", "native"), ("xdp", "generic"), ("ingress", "auto")])
 def test_vlan_tagged_frames_are_limited_and_count_their_tags(lab, hook, mode, tags):
-    # A packet socket on in0 would also see frames before they are dropped, but a bridge does not.
+    # Count frames on a bridge. A packet socket on in0 would see frames before they are dropped.
     lab.ip("link", "add", "name", "bridge0", "type", "bridge")
     lab.ip("link", "set", "bridge0", "addrgenmode", "none", "promisc", "on", "up")
     lab.ip("link", "set", "in0", "master", "bridge0")

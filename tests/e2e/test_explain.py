@@ -184,7 +184,7 @@ def test_check_says_what_happens(gate, name):
     gate.apply({"policies": []})
     gate.apply(RULES[name])
     animals = animals_for(name)
-    # Spend most of the burst, so that the next packets spend credit of slices, and then the rest.
+    # Spend most of the burst, so that the next packets find little credit.
     if name == SLICES:
         gate.send_and_wait([animal.frame for animal in animals for _ in range(97)])
     stats = gate.json("stats")

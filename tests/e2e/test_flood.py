@@ -55,8 +55,8 @@ LOOK_SECONDS = 0.05  # interval at which the counters are read
 
 
 def rules(family, per):
-    """Returns the rules for a flood. During the flood, established sources send at half the rate of
-    limit `steady`. Before and after the flood, they spend limit `kept`."""
+    """Returns the rules for a flood. Established sources send below limit `steady` during the
+    flood. They spend limit `kept` before and after the flood."""
     net = NET[family]
     return {"policies": [
         {"prefix": "default", "limits": [{"rate": "10pps", "burst": 10, "per": per}],
@@ -158,7 +158,7 @@ class Arrivals:
                 self.last[source] = now
 
     def packets(self):
-        """Returns how many packets of each source passed; nearly all precede the source's state."""
+        """Returns the number of passed packets of each source."""
         return [self.received.by_source[source] for source in self.sources]
 
     def milliseconds(self):
@@ -177,9 +177,9 @@ def spend(lab, sources):
 
 class Bucket:
     """Compares the packets that a token bucket passes with its credit, from repeated reads of the
-    gate's counters. Each read happens at some time between `before` and `after`. The level at time
-    t is the least value of burst + rate * (t - s) minus the packets passed since s, over all
-    earlier times s. When the bucket refuses a packet, it is empty."""
+    counters. A read happens at some time between `before` and `after`. The bucket is empty when it
+    refuses a packet. Its level at time t is the minimum, over all earlier times s, of burst + rate
+    * (t - s) minus the packets passed since s."""
 
     def __init__(self, rate, burst, passes, refuses, kept=0):
         self.rate, self.burst, self.kept = rate, burst, kept
@@ -210,8 +210,8 @@ class Bucket:
                    for look, behind in zip(self.looks[:at], self.looks[1:]))
 
     def least(self, seconds):
-        """Returns the smallest ratio of passed packets to passed packets plus credit, over all
-        reads that saw a refusal. Checks that refusals lasted longer than `seconds`."""
+        """Returns passed / (passed + credit), the smallest of all reads that saw a refusal. Checks
+        that refusals lasted longer than `seconds`."""
         empty = self.empty()
         assert empty, "nothing was refused"
         lasted = self.looks[empty[-1]].before - self.looks[empty[0]].after

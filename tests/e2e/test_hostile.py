@@ -227,7 +227,7 @@ def hostile(made):
 
 STRUCTS = {"gate": "sl_gate", "hosts4": "sl_rule", "prefixes": "sl_rule", "lists": "sl_list_info",
            "policies": "sl_policy"}
-# Any value of these fields is valid, because commands only add the fields to other numbers.
+# Commands only add these fields to other numbers, so any value is valid.
 NOT_READ = ".base", ".opaque"
 PACKETS_READ = ".limit", ".newcomers."  # only BPF programs read these fields
 # Commands use these fields as array indices or as bounds of loops.

@@ -362,7 +362,7 @@ def test_a_list_that_changes_before_it_is_watched(lab, keeping, tmp_path):
 
 
 def test_a_file_that_changes_is_applied_at_a_reload_alone(lab, keeping):
-    """keep applies a changed rules file only on a reload, and only if the file is valid."""
+    """keep applies a changed rules file only on a reload."""
     keep = keeping(rules("in0"))
     keep.file.write_text(rules("in0", deny=[{"prefix": "192.0.2.9"}]))
     keep.wait_for_said(str(keep.file))
@@ -426,7 +426,7 @@ def test_bans_survive_the_gate(lab, keeping):
 
 
 def test_what_was_removed_while_it_was_away_stays_so(lab, keeping):
-    """keep does not restore entries that were removed from gate or file while keep was stopped."""
+    """keep does not restore an entry that was removed while keep was stopped."""
     keep = keeping(rules("in0", deny=["192.0.2.6"]))
     lab.sluice("deny", "192.0.2.7", "192.0.2.8")
     keep.end()
@@ -730,7 +730,7 @@ def test_it_sleeps_when_nothing_happens(lab, keeping):
     wait_until(lambda: settled(keep.process) and settled(keep.process) and settled(keep.process), "keep to be idle")
     before = cpu_ticks(keep.process), switches(keep.process)
     time.sleep(3)
-    # keep wakes up only to check whether its filters are still attached.
+    # While nothing changes, keep wakes up only to check its filters.
     assert cpu_ticks(keep.process) - before[0] <= 1 and switches(keep.process) - before[1] <= 16
     # `status` opens the directory of the gate, which causes an inotify event.
     lab.sluice("status")

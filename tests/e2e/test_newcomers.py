@@ -162,7 +162,7 @@ def test_what_keeps_a_budget_and_what_deletes_it(attached):
 
 @pytest.mark.quick
 def test_check_while_few_come(small):
-    """If there is no flood, a new source's packet is charged to the budget and to a new state."""
+    """Without a flood, the first packet of a source charges the budget and adds a state."""
     small.sluice("set", "default", "rate", "1/h", "burst", "3")
     small.sluice("set", "192.0.2.0/24", "rate", "1/h", "start", "empty")
     small.sluice("newcomers", "default", "rate", "1/h", "burst", "20")

@@ -380,7 +380,8 @@ SERVERS = {"iperf3": ["iperf3", "-s", "-1"], "curl": ["/usr/bin/python3", "-m", 
 
 @pytest.mark.parametrize("kind", TRAFFIC)
 def test_traffic_of_other_programs_is_judged_as_on_the_device(lab, tmp_path, kind):
-    """The limit only observes and hardly refills, so its counts do not depend on the time of the packets."""
+    """The limit only observes and hardly refills, so the result does not depend on the time between
+    packets."""
     tool = kind.split()[0]
     for program in tool, "tcpdump":
         if not shutil.which(program):
@@ -416,7 +417,8 @@ def test_traffic_of_other_programs_is_judged_as_on_the_device(lab, tmp_path, kin
 
 # --- Equal to real packets ------------------------------------------------------------------------
 
-# Packets: (ms, source, size, port). Limits have or lack half a packet, so delays change no verdict.
+# Packets are (ms, source, size, port). No limit has just enough credit for a packet, so delays
+# change no verdict.
 
 def bursts(source, count, times, size=100, port=9):
     return [(ms, source, size, port) for ms in times for _ in range(count)]

@@ -103,7 +103,7 @@ def test_each_size(drained, size, factor):
     drained.send("2001:db8::1", 10)
     drained.send(DENIED, 5)
     drained.send(OTHER, 5)
-    full = size == "sources"  # a new table of sources is empty, so every source has its burst again
+    full = size == "sources"  # the new table of sources is empty, so all bursts are full
     drained.expect(passed=14 + 5 + (5 + 10 if full else 6), dropped=8 + 5 + (0 if full else 5 + 4))
     drained.sluice("set", "2001:db8:1::/48", "rate", "5/h")
     drained.sluice("del", "192.0.2.0/24")

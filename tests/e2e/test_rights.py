@@ -167,7 +167,8 @@ def test_a_gate_grows_by_who_may_make_maps(users):
 
 
 def test_a_gate_with_a_device_in_another_namespace_grows(users):
-    """The owner can resize a gate from another network namespace, unless its mode is clsact."""
+    """The owner can resize a gate that has a device in another network namespace. In mode clsact,
+    this is refused."""
     gate = {"gate": users.gate2}
     for words, grows in (["hook", "ingress"], True), (["hook", "egress", "mode", "clsact"], False):
         users.owner("attach", "in0", *words, **gate)

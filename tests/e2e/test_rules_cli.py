@@ -21,7 +21,6 @@ COMMANDS = ["attach", "detach", "status", "doctor", "set", "newcomers", "allow",
     ("2001:db8::/32", "24", None), ("2001:db8::/32", "48", 48), ("fe80::/12", "8", 8),
     ("fe80::/12", "0", None)])
 def test_a_key_that_is_wider_than_its_prefix_is_one_for_all(gate, prefix, per, length):
-    """`set` prints no key length if one bucket serves all sources of the prefix."""
     key = gate.sluice("set", prefix, "rate", "5pps", "per", *per.split()).out.removeprefix(prefix)
     assert re.findall(r"/(\d+)", key) == ([] if length is None else [str(length)])
 

@@ -195,7 +195,8 @@ class Soak:
         return str(path)
 
     def a_change(self):
-        """Returns a random command that changes rules, and a function that changes a model alike."""
+        """Returns a random command that changes rules, and a function that makes the same change in
+        a model."""
         prefix, burst = self.random.choice(PREFIXES), self.random.choice(BURSTS)
         kind, model = self.random.randrange(10), self.model
         if kind < 3:

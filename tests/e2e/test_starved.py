@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Runs commands while calls fail: malloc, mmap and bpf(2) by build/starve.so, other system calls by
-strace. A command then succeeds, or prints an error and changes nothing. By default, some calls of
-each command fail, one per run; with SLUICE_EVERY=1, each call does."""
+"""Runs commands while one of their calls fails: malloc, mmap and bpf(2) by build/starve.so, other
+system calls by strace. The command must succeed, or print an error and change nothing.
+SLUICE_EVERY=1 makes every call fail once, instead of some calls."""
 
 import collections
 import errno
@@ -103,7 +103,8 @@ class Starved:
         return devices
 
     def starve(self, words, kind, fails):
-        """Runs a command. Call number `fails` of a kind fails; with 'N+', also all later calls."""
+        """Runs a command. Makes its call number `fails` of this kind fail, or also all later calls
+        if `fails` is "N+"."""
         environment = dict(os.environ, LD_PRELOAD=STARVE, STARVE=f"{kind}:{fails}", STARVE_COUNT=str(self.directory / "count"))
         return self.lab.sluice(*self.words(words), status=None, env=environment)
 

@@ -169,7 +169,6 @@ def test_a_cluster_has_each_key_where_it_belongs(stores):
 
 
 def test_a_slot_that_moves_while_rounds_run_counts_once(stores):
-    """While a slot moves to another master, each round is counted exactly once for each key."""
     ports = stores.start_cluster()
     client = stores.client()
     ledger = Ledger(client)
@@ -354,7 +353,8 @@ def test_a_store_that_stands_still_takes_no_more_than_the_time_of_a_call(stores)
 
 
 def test_a_node_that_stands_still_does_not_delay_the_others_keys(stores):
-    """A stopped master delays keys of other masters only until the client notices the stop."""
+    """A stopped master delays the keys of other masters only until the client notices that it has
+    stopped."""
     ports = stores.start_cluster(3, 0)
     for port in ports:
         stores.talk(port)("CONFIG", "SET", "cluster-require-full-coverage", "no")

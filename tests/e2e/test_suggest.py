@@ -178,7 +178,7 @@ def stretched(path, seconds):
 
 
 COUNT = 1200  # packets of each tool
-TOOLS = {  # command, whether its exit status is not 0, and the limit that counts its packets
+TOOLS = {  # command, whether it exits with an error, limit that counts its packets
     "nping": (["nping", "--udp", "-p", "53", "--rate", "2000", "-c", str(COUNT), "-N", HERE4], 0, "udp-53"),
     "hping3": (["hping3", "--udp", "-p", "443", "-i", "u500", "-c", str(COUNT), "-q", HERE4], 1, "udp-443"),
     "curl": (["curl", "-s", f"http://{HERE4}:81/[1-{COUNT}]"], 7, "tcp-syn"),

@@ -76,8 +76,8 @@ def message(data, delay):
 
 
 def set_times(messages):
-    """Adds AHEAD and the present time to the delays in messages. Returns the departure time of a
-    packet with delay 0 in CLOCK_REALTIME, up to a few microseconds too early."""
+    """Turns the delays in messages into departure times: now + AHEAD + delay. Returns the departure
+    time of delay 0 by CLOCK_REALTIME. The result can be a few microseconds too early."""
     start = time.time_ns()
     base = time.monotonic_ns() + AHEAD
     for one in messages:
@@ -250,8 +250,8 @@ class ShapeLab(Lab):
                                     if isinstance(value, int)})
 
     def bursts(self, count, destinations, rate=None, tag=None):
-        """Sends a burst to each destination, by turns. If `rate` is given, the sender sets
-        departure times, `rate` packets a second for each destination."""
+        """Sends `count` datagrams to each destination, by turns. If `rate` is given, requests
+        departure times at `rate` packets a second per destination."""
         frames = [datagram(number, to, tag=tag) for number in range(count) for to in destinations]
         delays = rate and [number * SEC // rate for number in range(count) for _ in destinations]
         start, before, after = send_all(self.out.fileno(), frames, delays)

@@ -43,8 +43,8 @@ def check_smooth(burst, free=0, rate=RATE, lost=0):
 
 
 def punctual(measure, tries=3):
-    """Repeats a measurement until no packet is late, but at most `tries` times. Another task may
-    delay packets in one measurement, but a faulty shaper delays packets in each."""
+    """Repeats a measurement until no packet is late, at most `tries` times. Another task delays
+    packets in some measurements. A faulty shaper delays packets in all of them."""
     for _ in range(tries):
         measured = measure()
         if measured.burst.lost or max(measured.burst.delays(RATE, 0)) <= LATE:
@@ -100,8 +100,8 @@ def test_a_shape_of_each_destination(limited):
 
 
 def test_departure_times_of_the_sender(limited):
-    """A shaper keeps the sender's departure time if it is later. Before Linux 6.11 a shaper
-    replaces it, because BPF programs cannot know to which clock the time belongs."""
+    """A shaper keeps a later departure time of the sender. Before Linux 6.11, it replaces this
+    time, because a BPF program cannot know the clock of the time."""
     limited.limit("shape", "10kpps")
     slower = limited.measure(COUNT // 2, rate=RATE // 2)
     faster = limited.measure(COUNT // 2, rate=RATE * 2)

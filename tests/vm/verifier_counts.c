@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * verifier_counts OBJECT: loads each program of a BPF object separately, and prints the program's
- * name and how many instructions the verifier processed. If the kernel refuses a program, prints
- * the end of the verifier's log to standard error.
+ * verifier_counts OBJECT: loads each program of a BPF object. Prints its name and the number of
+ * instructions that the verifier processed. If the kernel refuses a program, prints the end of the
+ * verifier's log to stderr.
  */
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
