@@ -38,7 +38,7 @@ static void packet_check(const struct capture_packet *packet, const struct captu
 	if (packet->is_cut != (packet->size < packet->length) && packet->size)
 		abort();
 	for (uint32_t i = 0; i < packet->size; i++) {
-		volatile uint8_t byte = packet->bytes[i]; /* the sanitizer checks the access */
+		volatile uint8_t byte = packet->bytes[i]; /* the sanitizer checks this read */
 
 		(void)byte;
 	}

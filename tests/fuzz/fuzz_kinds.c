@@ -16,7 +16,7 @@ static uint64_t run_choose(uint64_t bound);
 
 #include "kind_run.h"
 
-/* Reads a number below `bound` from as many bytes of input as needed, or 0 if no input is left. */
+/* Reads a number below `bound` from the input. Returns 0 if the input has ended. */
 static uint64_t run_choose(uint64_t bound)
 {
 	uint64_t number = 0;

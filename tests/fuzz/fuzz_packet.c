@@ -19,7 +19,7 @@ struct finding {
 	uint8_t destination[16];
 	uint8_t first_proto;
 	size_t payload; /* offset after the fixed part of the IP header, before IPv4 options */
-	size_t limit;	/* offset of the packet's end, by the length field of IP and the frame */
+	size_t limit;	/* end of the packet by IP's length field, at most the frame's end */
 	enum packet_transport transport;
 	size_t end; /* end of the last complete header in the frame */
 	uint8_t last_proto;
@@ -39,7 +39,10 @@ static bool oracle_is_snap(const uint8_t *llc)
 	       (llc[5] == 0 || llc[5] == 0xf8);
 }
 
-/* Returns the offset of the EtherType after all tags. If there is no EtherType, sets `reason`. */
+/*
+ * Returns the offset of the EtherType after all VLAN tags. If the frame has no EtherType, sets
+ * `reason`.
+ */
 static size_t oracle_ethertype(const uint8_t *data, size_t size, struct finding *finding)
 {
 	size_t at = 12;

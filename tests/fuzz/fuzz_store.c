@@ -74,7 +74,7 @@ static const char *const grammar[] = {
 	"\r\n",
 };
 
-/* Sends the next part of the input, which ends before a byte of 255. Makes a single system call. */
+/* Sends the next part of the input in one system call. A byte of 255 ends a part. */
 static void part_write(int fd)
 {
 	char text[PART_MAX];
@@ -103,7 +103,7 @@ int __wrap_poll(struct pollfd *fds, nfds_t count, int timeout);
 int __real_clock_gettime(clockid_t clock, struct timespec *ret);
 int __wrap_clock_gettime(clockid_t clock, struct timespec *ret);
 
-/* Replaces the connect function of hiredis by a connection to this process. */
+/* Replaces the connect function of hiredis. Connects to this process. */
 redisContext *__wrap_redisConnectNonBlock(const char *ip, int port)
 {
 	redisContext *context;

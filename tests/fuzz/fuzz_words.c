@@ -105,7 +105,7 @@ static void fuzz_match(const char *text)
 	expect(!memcmp(&match, &again, sizeof(match)));
 }
 
-/* Returns the prefix that a text specifies, or `default` if the text is not a prefix. */
+/* Parses a prefix. Returns the prefix `default` if the text is invalid. */
 static struct sl_prefix fuzz_prefix(const char *text)
 {
 	struct sl_prefix prefix = {0}, again;

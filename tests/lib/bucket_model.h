@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* A reference model for include/credit.h: a token bucket without states and slices. */
+/* A reference model for include/credit.h: a token bucket that has neither states nor slices. */
 #ifndef SLUICE_TEST_BUCKET_MODEL_H
 #define SLUICE_TEST_BUCKET_MODEL_H
 
@@ -10,9 +10,9 @@ typedef __int128 true_time;
 
 /*
  * A plain token bucket, in units of 1/65536 tick. It checks promise 1 of include/credit.h: in every
- * span [s, t], admitted cost <= burst + (t - s). The promise holds if this bucket, charged with
- * each admitted packet, never falls below zero. A packet that costs more than `refill` may take the
- * level below zero by the difference. This allowance shrinks while the bucket refills.
+ * span [s, t], admitted cost <= burst + (t - s). Each admitted packet is charged to this bucket.
+ * The promise holds if the level never falls below zero. If a packet costs more than `refill`, the
+ * level may fall below zero by the difference. This allowance shrinks while the bucket refills.
  */
 struct reference {
 	__int128 burst;
@@ -20,7 +20,7 @@ struct reference {
 	__int128 level;
 	__int128 leave;	 /* maximum debt that `level` may now have */
 	__int128 lowest; /* minimum of `level` + `leave` so far; a negative value is a fault */
-	true_time at;	 /* when `level` was computed */
+	true_time at;	 /* time for which `level` was computed */
 };
 
 static inline struct reference reference_full(const struct sl_limit *limit, true_time now)

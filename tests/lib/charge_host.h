@@ -173,7 +173,7 @@ static inline struct sl_bucket *bucket_of(uint32_t source)
 	return bucket_find(&packet, in_use_get());
 }
 
-/* Returns the entry of a source under a limit, or NULL if the table has no such entry. */
+/* Returns the entry of a source under a limit, or NULL if there is no such entry. */
 static inline struct sl_entry *entry_under(uint32_t source, const struct sl_limit *limit)
 {
 	struct packet packet = packet_from(source);

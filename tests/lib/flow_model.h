@@ -21,7 +21,7 @@
 
 #define WORLD_SEC SL_TICKS_PER_SEC
 
-/* After setting a TTL, a node sets it again after this time, as in user/share/accounts.c. */
+/* Ticks after which a node renews the TTL of a key, as in user/share/accounts.c. */
 #define WORLD_EXPIRY (10 * (int64_t)WORLD_SEC)
 
 struct world_node {
@@ -30,19 +30,19 @@ struct world_node {
 	struct debt debt;
 	struct sl_entry entry;	/* entry of the simulated key, with its state */
 	struct flow_count own;	/* traffic offered to the node, and admitted by it */
-	int64_t alone, lowest;	/* of a bucket that only this node charges: level, lowest level */
-	struct flow_count seen; /* `own` at the last round */
-	uint64_t seen_at;	/* when the last round began */
+	int64_t alone, lowest;	/* level and lowest level of a bucket that only this node charges */
+	struct flow_count seen; /* value of `own` at the last round */
+	uint64_t seen_at;	/* start of the last round */
 	uint64_t excess;	/* unreported traffic above 1/100 of rate/nodes */
-	uint64_t expiry_at;	/* when the node last set the key's TTL; 0: never */
+	uint64_t expiry_at;	/* time of the node's last EXPIRE for the key; 0: none */
 	struct flow_count answer;
-	uint64_t beat;	    /* when the next round should begin, without jitter */
-	uint64_t due;	    /* when the next round begins, with jitter */
-	uint64_t answer_at; /* when the reply arrives; 0: no reply is pending */
+	uint64_t beat;	    /* start of the next round, without jitter */
+	uint64_t due;	    /* start of the next round, with jitter */
+	uint64_t answer_at; /* arrival time of the reply; 0: no reply is pending */
 	unsigned int lost;  /* consecutive rounds without a reply */
 	bool shares;	    /* the node has an account for the key */
 	bool is_left_out;   /* the node never gets an account for the key */
-	bool sleeps;	    /* `sluice share` does not run, but packets are judged */
+	bool sleeps;	    /* `sluice share` is stopped, but packets are still judged */
 };
 
 struct world {
@@ -50,14 +50,14 @@ struct world {
 	unsigned int nodes;
 	uint64_t burst, round, step, delay;
 	double jitter;	    /* maximum random delay of a round, in rounds */
-	uint64_t late;	    /* maximum random delay of a reply, added to `delay` */
-	bool spread;	    /* rounds of different nodes begin at evenly spread times */
+	uint64_t late;	    /* a reply takes `delay` plus a random time up to this */
+	bool spread;	    /* the nodes' rounds start at evenly spaced times */
 	uint64_t seed;	    /* seed of random numbers */
-	bool divides;	    /* nodes divide their limit while the store does not reply */
+	bool divides;	    /* nodes divide the limit while the store does not reply */
 	bool starts_shared; /* a new state has 1/nodes of the burst */
 	unsigned int lose;  /* one of `lose` replies is lost, at random; 0: none is lost */
 	double (*offered)(const struct world *world, unsigned int node, double at);
-	double level; /* a parameter of offered(), often the rate of all nodes */
+	double level; /* parameter of offered(), often the rate of all nodes */
 	/* These fields may be set at any time. */
 	bool cut;     /* the store does not reply */
 	bool silent;  /* if `cut` is set: the store gets the reports, but does not reply */
@@ -68,9 +68,9 @@ struct world {
 	struct flow_count totals;
 	uint64_t now, begin, random;
 	uint64_t commands; /* commands from all nodes to the store so far */
-	double *passed;	   /* traffic admitted in each step, in seconds of the rate */
+	double *passed;	   /* admitted traffic of each step, in seconds of the rate */
 	size_t steps, room;
-	double judge, lowest; /* level of a bucket that all nodes charge, and lowest level; in s */
+	double judge, lowest; /* s: current and lowest level of a bucket that all nodes charge */
 };
 
 static const struct state_key world_key = {.limit = 9};

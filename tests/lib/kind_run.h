@@ -30,13 +30,13 @@ struct run {
 	struct sl_limit_spec spec;
 	true_time now;
 	uint64_t epoch;		/* start value of a clock that is not late */
-	uint64_t lag[RUN_CPUS]; /* ticks by which each CPU's clock is late */
+	uint64_t lag[RUN_CPUS]; /* ticks by which the clock of each CPU is late */
 	int cpus;
 	uint64_t stall_most; /* most ticks from a packet's arrival to its verdict */
 	bool comes_round;    /* the run lasts until the index of a window wraps */
 	bool sequential;     /* a packet arrives only after the verdict of the previous packet */
 	bool refunds; /* a second limit refuses some packets, so their charges are refunded */
-	bool buckets; /* each CPU has a bucket, which may be evicted at any time */
+	bool buckets; /* each CPU has a bucket, which can be evicted at any time */
 	struct sl_bucket bucket[RUN_CPUS];
 	uint64_t jiffy;		   /* length of a jiffy, in ticks */
 	uint64_t jiffy_late;	   /* delay in ticks of the kernel's jiffies counter */
@@ -419,7 +419,7 @@ static inline uint64_t run_block_left(void)
 							: 0;
 }
 
-/* Judges a packet that now arrives at `cpu`, which must be idle. Checks the verdict. */
+/* Judges a packet that arrives at `cpu` now. The CPU must be idle. Checks the verdict. */
 static inline void run_packet(int cpu)
 {
 	struct packet packet = host_packet(&run.limit, run_amount(), run_clock(cpu));

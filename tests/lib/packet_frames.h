@@ -11,9 +11,10 @@
 #define ICMP		       8, 0, 0, 0, 0, 1, 0, 1
 
 /*
- * These macros initialize fields of struct wire_frame. NO_SOURCE: why the frame has no source.
- * SOURCE: the IP version of the source. ENDS: the result of packet_inspect(), and the transport
- * header. FACTS: the facts that packet_inspect() finds.
+ * These macros initialize fields of struct wire_frame. NO_SOURCE sets the reason why the frame has
+ * no source. SOURCE sets the IP version of the source. ENDS sets the expected result of
+ * packet_inspect() and the position of the transport header. FACTS sets the facts that
+ * packet_inspect() must find.
  */
 #define NO_SOURCE(why, link_end)  .link = (link_end), .reason = (why)
 #define SOURCE(version, link_end) .link = (link_end), .reason = PARSED, .family = (version)

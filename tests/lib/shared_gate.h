@@ -81,7 +81,7 @@ static void entry_make(struct sl_entry *entry, struct sl_set *set, unsigned int 
 	set->tag[way] = 2;
 }
 
-/* Charges and counts a packet like the packet path. Returns whether it passes. */
+/* Charges and counts a packet as the packet path does. Returns whether the packet passes. */
 static bool packet_send(struct sl_entry *entry, uint64_t now)
 {
 	struct sl_slice slice = {0};

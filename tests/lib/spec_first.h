@@ -5,7 +5,7 @@
 
 #include "rules/limit_words.h"
 
-/* The text of each field of a limit, or NULL if the field is not specified. */
+/* Text of each field of a limit; NULL: the field is not specified. */
 struct spec_texts {
 	const char *text[SPEC_FIELDS];
 };
@@ -39,7 +39,7 @@ static inline int texts_parse(const struct spec_texts *texts, const struct sl_pr
 	return worst;
 }
 
-/* Like texts_parse(), but returns only the first limit. */
+/* Like texts_parse(), but returns only the first limit of the policy. */
 static inline int spec_parse_first(const struct spec_texts *texts, const struct sl_prefix *prefix,
 				   struct limit *ret)
 {
@@ -51,7 +51,7 @@ static inline int spec_parse_first(const struct spec_texts *texts, const struct 
 	return err;
 }
 
-/* Makes a budget from texts of its rate and burst. If `burst` is NULL, the burst is the default. */
+/* Makes a budget from the texts of its rate and its burst. NULL: the default burst. */
 static inline int budget_parse(const char *rate, const char *burst, struct limit *ret)
 {
 	struct spec spec = {0};

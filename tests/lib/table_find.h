@@ -18,7 +18,7 @@ static inline struct sl_entry *set_find(const struct sl_set *sets, struct sl_ent
 	return 0;
 }
 
-/* Returns the entry of a key, or NULL if the table does not contain it. */
+/* Returns the entry of a key, or NULL if the key has no entry. */
 static inline struct sl_entry *
 table_find_mapped(const struct sl_params *params, const __u64 secret[SL_SECRETS],
 		  const struct sl_set *sets, struct sl_entry *entries, const struct state_key *key)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The table of states on the host, as arrays in place of the maps gate, sets, states and sketches.
- * Include bpf/table.h before this file.
+ * The table of states on the host. Arrays replace the maps gate, sets, states and sketches. Include
+ * bpf/table.h before this file.
  *
  *   host_table_begin()   makes an empty table with a new secret
  *   host_table_find()    implements map_find() for these maps
- *   host_table_check()   fails if a key has two entries or cannot be found, or if a count is wrong
+ *   host_table_check()   fails if a key has two entries or cannot be found, or a count is wrong
  */
 #ifndef SLUICE_TEST_TABLE_HOST_H
 #define SLUICE_TEST_TABLE_HOST_H

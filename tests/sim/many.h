@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Simulates each packet of many sources on nodes that share their limits. The demand of sources
- * follows Zipf's law. A node reports at most `most` sources at a time. It chooses them by the rules
- * of user/share/accounts.c and choice.c, and charges them by user/share/flow.c and debt.c. A common
- * bucket of each source is charged for the source's packets on all nodes. It shows by how much the
- * source exceeds its limit.
+ * Simulates each packet of many sources. The nodes share the limits of all sources. The demand of
+ * sources follows Zipf's law. A node reports at most `most` sources. It uses the rules of
+ * user/share/accounts.c and choice.c to choose them, and user/share/flow.c and debt.c to charge
+ * them. Each source has a reference bucket that is charged for its packets on all nodes, which
+ * shows by how much the source exceeds its limit.
  *
  *   many_begin   makes idle sources
  *   many_run     simulates packets for some seconds
@@ -208,7 +208,7 @@ static inline void many_packet(struct many *many)
 	entry->excess += taken;
 }
 
-/* Returns whether a source should have an account, as entry_scan() in accounts.c decides. */
+/* Returns whether a source should have an account, by the rules of entry_scan() in accounts.c. */
 static inline bool many_is_near(struct many *many, struct many_node *node, struct many_entry *entry)
 {
 	uint64_t unreported = MANY_ROUND / 100 / many->nodes;

@@ -151,7 +151,7 @@ static double offered_turns(const struct world *world, unsigned int node, double
 	return (unsigned int)(at * turns_a_second) % world->nodes == node ? world->level : 0;
 }
 
-/* Returns a world to compare with real packets: burst and round are 0.1 s. */
+/* Returns a world for comparison with real packets. The burst and a round are 0.1 s. */
 static struct world world_real(unsigned int nodes, double level)
 {
 	return (struct world){

@@ -84,7 +84,7 @@ static double now(void)
 
 static void nothing(int signal)
 {
-	(void)signal; /* so that the signal interrupts the test run */
+	(void)signal; /* the signal only interrupts a system call */
 }
 
 /*

@@ -21,7 +21,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* The allocator of glibc, called without dlsym(), because dlsym() itself allocates memory. */
+/*
+ * The allocator of glibc. dlsym() cannot be used to find it, because dlsym() itself allocates
+ * memory.
+ */
 void *__libc_malloc(size_t size);
 void *__libc_calloc(size_t count, size_t size);
 void *__libc_realloc(void *old, size_t size);

@@ -159,7 +159,10 @@ static uint16_t sum_finish(uint32_t sum)
 	return htons((uint16_t)~sum);
 }
 
-/* Writes the IP header and the UDP header. UDP requires a checksum for IPv6, but not for IPv4. */
+/*
+ * Writes the IP and UDP headers. The UDP checksum is 0 for IPv4, because UDP requires a checksum
+ * only for IPv6.
+ */
 static void packet_write(uint8_t *packet, const struct source *source, const struct target *target)
 {
 	struct udphdr udp = {.source = htons(40000), .dest = htons(target->port)};

@@ -59,7 +59,7 @@ TEST(test_a_circle_ends)
 TEST(test_the_program_that_is_in_the_way)
 {
 	assert_null(netdevs_find_xdp(&links, 1));
-	list[2].has_xdp = true; /* bond0 already has an XDP program */
+	list[2].has_xdp = true; /* bond0 has an XDP program */
 	assert_string_equal(netdevs_find_xdp(&links, 1)->name, "bond0");
 	assert_null(netdevs_find_xdp(&links, 3));
 	assert_null(netdevs_find_xdp(&links, 6));

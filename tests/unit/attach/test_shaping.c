@@ -201,7 +201,10 @@ TEST(test_a_wrong_message_is_refused)
 	}
 }
 
-/* Overwrites each byte of a dump with wrong values. ASan reports reads past the end of the dump. */
+/*
+ * Overwrites each byte of a dump with wrong values. Reads past the end of the dump are reported by
+ * ASan.
+ */
 TEST(test_a_wrong_byte_does_no_harm)
 {
 	static const unsigned char wrong[] = {0, 1, 4, 0x7f, 0xff};
@@ -336,7 +339,7 @@ TEST(test_needs_of_limits)
 		  .rate = 400000000,
 		  .rate_unit = SL_RATE_BITS,
 		  .span_ns = SEC_NS / 20},
-		 1652}, /* 400 Mbit/s sends 1652 packets of 1514 bytes in 50 ms */
+		 1652}, /* 1652 packets of 1514 bytes are sent in 50 ms at 400 Mbit/s */
 		{{.kind = SL_TOKEN_BUCKET, .rate = 10000, .span_ns = SEC_NS}, 0},
 	};
 

@@ -161,7 +161,7 @@ TEST(test_moments_are_read_and_written_back)
 	static const struct {
 		const char *text;
 		time_t when;
-		const char *printed; /* text printed for `when`, if it differs from `text` */
+		const char *printed; /* printed text; NULL: same as `text` */
 	} cases[] = {
 		{"1970-01-01T00:00:00Z", 0, NULL},
 		{"2001-09-09T01:46:40Z", 1000000000, NULL},

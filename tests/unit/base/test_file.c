@@ -241,7 +241,10 @@ static void *append_later(void *data)
 	return NULL;
 }
 
-/* A file that changes during the read is refused, even if its file system rounds mtimes down. */
+/*
+ * A file must not change during the read. file_read() detects this even if the file system rounds
+ * mtimes down.
+ */
 TEST(test_a_file_with_a_rounded_time_that_changes_is_refused)
 {
 	int fd = open("file", O_WRONLY | O_CREAT, 0600);

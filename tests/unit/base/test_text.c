@@ -17,7 +17,7 @@ TEST(test_the_word_that_was_meant_is_found)
 		{"rax", NULL},	/* more than half of the letters differ */
 		{"rooe", "rate"},
 		{"xate", "rate"},
-		{"xatte", NULL}, /* two differences, of which one is the first letter */
+		{"xatte", NULL}, /* two letters differ, including the first letter */
 		{"resize", "--resize"},
 		{"pot", "port"}, /* of equally similar words, the longest is suggested */
 		{"rrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrr", NULL},

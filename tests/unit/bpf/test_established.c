@@ -12,7 +12,7 @@
 /* A flood under a limit per source. Rates are in packets/s. */
 struct flood {
 	const char *name;
-	unsigned int run;     /* consecutive packets of a source */
+	unsigned int run;     /* packets that a source sends in a row */
 	unsigned int sources; /* number of sources, by turns; 0: a new source for each run */
 	unsigned int rate;    /* rate of all sources together */
 	uint64_t limit_rate, limit_burst;
@@ -160,7 +160,10 @@ TEST(test_honest_sources_keep_all_packets)
 	}
 }
 
-/* An established source is not charged to the budget, neither in a flood nor after an idle hour. */
+/*
+ * Packets of an established source are never charged to the budget, neither in a flood nor after an
+ * idle hour.
+ */
 TEST(test_an_established_source_is_never_charged)
 {
 	static const struct flood flood = {"", .limit_rate = 50, .limit_burst = 50};

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Compares the table of sources with an LRU table of the same size. There are more sources than
- * entries, so abusers can exceed their limit if their state is evicted. Runs the packet path on the
- * host with a simulated clock. A spoofed source sends one, three or ten packets and never again. An
- * abuser exceeds its limit. An honest source sends four fifths of its limit. docs/architecture.md
- * quotes the lines that begin with `figure:`.
+ * Compares the table of states with an LRU table of the same size. There are more sources than
+ * entries. If an abuser's state is evicted, the abuser can exceed its limit.
+ *
+ * Runs the packet path on the host with a simulated clock. A spoofed source sends one, three or ten
+ * packets and never again. An abuser exceeds its limit. An honest source sends four fifths of its
+ * limit. docs/architecture.md quotes the lines that begin with `figure:`.
  */
 #include <math.h>
 #include "gate/maps.h" /* included first, because <net/if.h> must precede <linux/if.h> */

@@ -52,7 +52,7 @@ TEST(test_in_a_flood_a_key_needs_three_packets)
 	uint32_t source = 1000;
 
 	world_begin(SL_IPV4, MANY_CPUS);
-	/* advance the clock to the next interval of the flood detector */
+	/* advance to the next interval of the flood detector */
 	clock_advance(interval - test_clock_ticks % interval);
 	for (unsigned int i = 0; i < THRESHOLD; i++)
 		assert_int_equal(host_send(++source), SL_PASS_WITHIN);
@@ -264,7 +264,7 @@ TEST(test_the_first_sources_get_a_bucket_at_once)
 TEST(test_a_source_has_a_bucket_while_it_is_hot)
 {
 	world_begin(SL_IPV4, ONE_CPU);
-	for (int i = 0; i < 2 * HOT_SAMPLE; i++) { /* the source is too slow for a bucket */
+	for (int i = 0; i < 2 * HOT_SAMPLE; i++) { /* send too slowly for a bucket */
 		clock_advance(HOT_TICKS);
 		assert_int_equal(host_send(1), SL_PASS_WITHIN);
 		assert_null(bucket_of(1));

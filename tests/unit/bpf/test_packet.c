@@ -334,7 +334,7 @@ TEST(test_every_vlan_is_read)
 {
 	for (unsigned int tci = 0; tci < 65536; tci++) {
 		assert_int_equal(look_with("IPv4, 1 tag", 14, tci).facts.vlan, tci % 4096);
-		/* a tag whose VLAN id is 0 is skipped */
+		/* the parser ignores VLAN id 0 */
 		assert_int_equal(look_with("IPv6, 2 tags", 14, tci).facts.vlan,
 				 tci % 4096 ? tci % 4096 : 100);
 		assert_int_equal(look_with("IPv6, 2 tags", 18, tci).facts.vlan, 100);

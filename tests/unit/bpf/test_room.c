@@ -17,11 +17,11 @@ static void entry_goes(const unsigned int *limit);
 #define WAYS	(SETS * SL_WAYS)
 #define SOURCES 4096
 #define LIMITS	2 /* limit 0 has a key per source, limit 1 a key per four consecutive sources */
-#define WIDE	2 /* number of address bits that the second limit ignores */
+#define WIDE	2 /* number of address bits that limit 1 ignores */
 
 static struct {
 	struct sl_bucket bucket[HOST_CPUS][SOURCES];
-	struct state_key gone; /* key that was evicted last; 0 once gone_account() has handled it */
+	struct state_key gone; /* last evicted key; 0: gone_account() has handled it */
 	uint64_t evicted;      /* sum of deficits of evicted states, before this packet */
 } world;
 
@@ -39,7 +39,7 @@ static struct sl_limit room_limit(uint64_t rate, enum sl_rate_unit unit, uint64_
 		HOST_CPUS);
 }
 
-/* Returns a packet of a source. Sources with consecutive numbers share a prefix. */
+/* Returns a packet of a source. Consecutive sources share a prefix. */
 static struct packet packet_of(uint32_t source)
 {
 	return packet_from(__builtin_bswap32(source));
@@ -204,7 +204,7 @@ struct schedule {
 	uint32_t sources;   /* an eighth of these sources sends most packets and has buckets */
 	uint32_t threshold; /* packets of new keys in an interval that begin a flood */
 	uint32_t sketch;    /* slots in the sketch of each CPU */
-	uint64_t step;	    /* longest time between bursts of packets, in ticks */
+	uint64_t step;	    /* maximum gap between bursts of packets, in ticks */
 	uint32_t blocked;   /* number of sources that are blocked during the whole test */
 };
 
@@ -230,7 +230,7 @@ static enum sl_reason packet_send(uint32_t source, bool is_hot)
 			   is_hot ? &world.bucket[host_cpu][source] : NULL, &verdict);
 }
 
-/* Blocks the first sources for a day. */
+/* Blocks the sources below `sources` for a day. */
 static void block(uint32_t sources)
 {
 	const struct sl_limit *limit = host.policy.limit[SL_IPV4];

@@ -43,7 +43,10 @@ TEST(test_a_refund_is_repeated_until_it_counts)
 	assert_true(charges >= 2);
 }
 
-/* During a block, `charged_at` of a window does not change: it stores the block's begin. */
+/*
+ * If a window is blocked, `charged_at` stores the start of the block, and a charge does not change
+ * it.
+ */
 TEST(test_a_window_does_not_turn_inside_a_block)
 {
 	const struct machine machine = {.cpus = 2, .jiffy_ns = 1000000};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * bpf/table.h, compiled for the host: which entry an insertion evicts, compared with a naive
- * search; locked sets; insertions by several threads; and the distribution of keys over sets.
+ * bpf/table.h, compiled for the host. Tests which entry an insertion evicts, locked sets,
+ * insertions by several threads, and how evenly keys are distributed over sets.
  */
 #include <errno.h> /* the compiler then checks the error numbers in bpf/table.h */
 #include <math.h>
@@ -35,7 +35,10 @@ static uint64_t choose(uint64_t bound)
 
 #define SPAN SL_TICKS_PER_SEC
 
-/* Returns the key with this number. The keys are of three limits, and of IPv4 and IPv6. */
+/*
+ * Returns key number `number`. Keys differ in their limit (of three) and in their address, which is
+ * IPv4 or IPv6.
+ */
 static struct state_key key_of(uint32_t number)
 {
 	static const enum sl_kind kinds[] = {SL_TOKEN_BUCKET, SL_WINDOW, SL_SHAPE};
@@ -89,12 +92,12 @@ static struct sl_state state_draw(uint64_t now)
 	return state;
 }
 
-/* The entries that an insertion can evict: those in the primary and the secondary set of a key. */
+/* The entries that an insertion can evict, in both sets of a key. */
 struct choice {
-	uint32_t in[2]; /* the primary and the secondary set */
-	int free[2];	/* number of free ways in each set */
-	int room[2];	/* number of ways in each set that are free or whose state is full */
-	__s64 least[2]; /* lowest eviction cost in each set */
+	uint32_t in[2];
+	int free[2];
+	int room[2];	/* ways of each set that are free or have a full state */
+	__s64 least[2]; /* lowest eviction cost of an entry in each set */
 	int protected;
 };
 
@@ -137,7 +140,7 @@ static int room_seen(const struct choice *choice, int which)
 	return choice->free[which] >= WAYS_SPARE ? SL_WAYS : choice->room[which];
 }
 
-/* Returns whether an insertion should use the secondary set of its key. */
+/* Returns whether an insertion must choose the secondary set of its key. */
 static bool goes_away(const struct choice *choice)
 {
 	int home = room_seen(choice, 0), other = room_seen(choice, 1);
@@ -210,7 +213,7 @@ static void check_insertion(uint32_t number, uint64_t now)
 	assert_memory_equal(entry_state(entry), &new_entry.state, sizeof(new_entry.state));
 	assert_true(evict_cost == want_loss);
 	assert_int_equal(changed / SL_WAYS, choice.in[which]);
-	/* a protected entry is evicted only if all entries of both sets are protected */
+	/* protected entries are evicted only if both sets have no other entries */
 	if (evict_is_protected(evict_cost))
 		assert_int_equal(choice.protected, 2 * SL_WAYS);
 	seen.inserted++;
@@ -473,7 +476,7 @@ static struct new_entry new_entry_staying(uint32_t number)
 	return new_entry;
 }
 
-/* Inserts keys at random. There are more keys than entries. */
+/* Inserts random keys. There are more keys than entries. */
 static void *race_insert(void *data)
 {
 	uint64_t state = RANDOM_BEGIN + (uintptr_t)data, counts[2] = {0};
@@ -544,7 +547,10 @@ TEST(test_insertions_by_several_cpus)
 
 static uint32_t in_set[SETS];
 
-/* Returns a key of an address pattern that an attacker could choose without knowing the secret. */
+/*
+ * Returns a key of one of the address patterns that an attacker could choose. An attacker does not
+ * know the secret.
+ */
 static struct state_key stranger(unsigned int pattern, uint64_t number)
 {
 	struct state_key key = {.limit = 1 << 3 | 1};
@@ -615,7 +621,7 @@ TEST(test_strangers_fill_no_set_faster_than_chance)
 	}
 }
 
-/* Keys with the same primary set have many different secondary sets. */
+/* Keys that share a primary set have many different secondary sets. */
 TEST(test_the_keys_of_a_set_share_few_other_sets)
 {
 	struct sl_params params = {.set_mask = SETS - 1};

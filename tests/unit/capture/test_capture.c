@@ -333,7 +333,7 @@ TEST(test_an_ip_packet_above_the_mtu_is_merged)
 
 /* --- Hostile files -------------------------------------------------------------------------- */
 
-/* Changes a valid file with one packet so that it is refused. */
+/* A change to a valid file with one packet. The changed file must be refused. */
 typedef void spoil(struct capture_bytes *file);
 
 static void truncate_header(struct capture_bytes *file)

@@ -18,7 +18,7 @@ static inline int text_read(const char *text, struct config *ret)
 	return config_parse("rules.yaml", text, strlen(text), false, ret);
 }
 
-/* Returns the rules in this text of a rules file, as `sluice show` prints them. */
+/* Parses a text as a rules file. Returns its rules as `sluice show` prints them. */
 static inline const char *shown(const char *text)
 {
 	struct capture capture;

@@ -335,7 +335,7 @@ TEST(test_one_error_is_one_message)
 		assert_refusal(cases[i].text, cases[i].errors);
 }
 
-/* A list file that does not exist is reported as a failure, not as a misuse of the command. */
+/* If a list file does not exist, the error is a failure, and not a misuse of the command. */
 TEST(test_no_such_list)
 {
 	struct config config;
@@ -404,7 +404,7 @@ TEST(test_all_errors_are_reported_at_once)
 		 "mixed-list"},
 		/* each repetition of a key is reported */
 		{"deny: []\nallow: []\ndeny: []\ndeny: []\n", "3:1 key-twice; 4:1 key-twice"},
-		/* `defaults` has no key `rate`, so the limit has no rate */
+		/* `defaults` sets no rate, so the limit has no rate */
 		{"defaults: {rate: 5pps}\n"
 		 "policies: [{prefix: default, limits: [{burst: 5}]}]\n",
 		 "1:12 no-such-key; 2:39 no-rate"},

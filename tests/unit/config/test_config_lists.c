@@ -56,7 +56,7 @@ TEST(test_a_list_file_is_read_beside_the_rules_file)
 	assert_errors(path, line);
 }
 
-/* If list files are invalid, their lists are left out, and the rest of the rules file is used. */
+/* An invalid list file is left out. The rest of the rules file is used. */
 TEST(test_bad_list_files_are_left_out)
 {
 	static const char text[] = "deny: [{file: bad.txt, for: 1h}, {file: none.txt, list: n}, "
@@ -187,7 +187,7 @@ static void assert_list(const char *list, const char *keys, const char *errors)
 		config_free(&config);
 }
 
-/* A list file that is empty or has very short prefixes is refused without `force: true`. */
+/* An empty list file, or a list file with very short prefixes, is refused without `force: true`. */
 TEST(test_short_or_empty_list_files_take_force)
 {
 	static const char ipv4[] = "192.0.2.1\n10.0.0.0/7\n", ipv6[] = "2000::/15\n";
@@ -260,7 +260,7 @@ TEST(test_entries_of_a_list_may_have_an_end)
 	config_free(&config);
 }
 
-/* A prefix can have an expiry on only one of the lists that contain it. */
+/* If several lists contain a prefix, only one of them can have an expiry for it. */
 TEST(test_a_prefix_has_one_end_on_lists)
 {
 	char soon[MOMENT_TEXT], text[256];

@@ -200,7 +200,10 @@ TEST(test_ends_of_entries_read_the_same)
 #define BLOCK  1000
 #define BLOCKS 24
 
-/* Returns a rules file with `count` denied prefixes, unsorted, in entries of `block` prefixes. */
+/*
+ * Returns a rules file that denies `count` prefixes, in no order. Each YAML entry has `block`
+ * prefixes.
+ */
 static char *long_text(unsigned int count, unsigned int block)
 {
 	char *text = NULL;
@@ -215,7 +218,10 @@ static char *long_text(unsigned int count, unsigned int block)
 	return text;
 }
 
-/* Returns the CPU time to parse and write `files` files, and to compare each config with itself. */
+/*
+ * Parses and writes `files` rules files, and compares each config with itself. Returns the CPU time
+ * that this took.
+ */
 static clock_t files_time(unsigned int files, unsigned int blocks)
 {
 	char *text = long_text(blocks * BLOCK, BLOCK);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* user/doctor/findings.h: a finding is reported if and only if its conditions hold. */
+/* user/doctor/findings.h: reports a finding if and only if its conditions are true. */
 #include "test.h"
 #include "config/config.h"
 #include "doctor/findings.h"

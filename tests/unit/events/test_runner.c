@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* user/events/runner.h: a program for each event, its limits, and its process group. */
+/*
+ * user/events/runner.h: runs a program for each event. Tests the limits of programs and their
+ * process groups.
+ */
 #include <errno.h>
 #include <signal.h>
 #include <sys/stat.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* user/gate/maps.h: map_memory() returns the memory that maps use; memory_format() prints it. */
+/* user/gate/maps.h: map_memory() returns the memory use of maps. memory_format() formats it. */
 #include "test.h"
 
 #include <linux/bpf.h>

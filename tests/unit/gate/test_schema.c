@@ -83,7 +83,7 @@ static uint64_t digest_map(const struct btf *btf, const struct bpf_map *map)
 	digest_number(&digest, bpf_map__value_size(map));
 	if (bpf_map__btf_key_type_id(map)) /* the type id is 0 for the map of global variables */
 		digest_type(&digest, btf, bpf_map__btf_key_type_id(map));
-	if (bpf_map__btf_value_type_id(map)) /* a ring buffer has no values */
+	if (bpf_map__btf_value_type_id(map)) /* a ring buffer has no type of values */
 		digest_type(&digest, btf, bpf_map__btf_value_type_id(map));
 	return digest;
 }

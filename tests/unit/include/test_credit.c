@@ -8,7 +8,7 @@
 
 #define COST (SEC / 1000) /* ticks per packet, at 1000 packets per second */
 
-/* Start times, some of which let 64-bit arithmetic wrap during a test. */
+/* Start times. After some of them, 64-bit arithmetic wraps during a test. */
 static const uint64_t epochs[] = {
 	0,	    1,	   COST,  (1ULL << 32) - 1, 1ULL << 32, 1ULL << 60, (1ULL << 63) - COST,
 	1ULL << 63, -COST, -1ULL,
@@ -86,7 +86,9 @@ TEST(test_units_are_costs_rounded_down)
 			 2 * SL_BURST_TICKS_MAX / 16000);
 }
 
-/* credit_times(): 1 before the time `divide_at`, and the number of nodes from then on. */
+/*
+ * credit_times() returns 1 before the time `divide_at`, and the number of nodes from this time on.
+ */
 TEST(test_times_that_a_packet_is_charged)
 {
 	assert_int_equal(credit_times(0, 4, 0), 1);
@@ -367,7 +369,7 @@ TEST(test_a_charge_fills_the_slice_with_what_is_left)
 		int64_t slice, level; /* expected credits of the slice and of the state */
 	} cases[] = {
 		{0, 700, 0, 1, true, 50, 649},
-		{0, 700, 20, 30, true, 50, 640}, /* the slice returns its credit first */
+		{0, 700, 20, 30, true, 50, 640}, /* the slice first returns its credit */
 		{0, 60, 0, 30, true, 30, 0},
 		{0, 29, 0, 30, false, -30, 29},
 		{0, 25, 4, 30, false, -30, 29}, /* refused; the slice returns its credit */
@@ -408,7 +410,7 @@ TEST(test_a_charge_fills_the_slice_with_what_is_left)
 		}
 }
 
-/* A key's limit, state and slice on one CPU, and the time. */
+/* A source: its limit and state, its slice on one CPU, and the time. */
 struct source {
 	struct sl_limit limit;
 	struct sl_state state;

@@ -210,7 +210,9 @@ static void start_empty(const struct kind_row *row, uint64_t epoch)
 
 /* --- Refill --------------------------------------------------------------------------------- */
 
-/* If a packet is refused, `retry_after` is the number of ticks until it would pass. */
+/*
+ * If a packet is refused, `retry_after` is the exact number of ticks until the packet would pass.
+ */
 static void denial_carries_retry_after(const struct kind_row *row, uint64_t epoch)
 {
 	for (uint64_t amount = 1; amount <= 4000; amount = amount * 3 + 1) {
@@ -586,7 +588,7 @@ static void check_decision(const struct source *source, uint64_t amount)
 	later.now--;
 	then = source_decide(&later, 1);
 	assert_int_equal(then.full_in, 1);
-	/* a tick before it is full, a shaper in bytes lacks less than a byte, so it may pass all */
+	/* a tick before it is full, a shaper in bytes may already pass its capacity */
 	if (source->limit.kind != SL_SHAPE || !source->limit.by_bytes)
 		assert_false(passes_exactly(&later, capacity_of(&source->limit)));
 }
@@ -628,7 +630,7 @@ static void give_back_undoes_a_charge(const struct kind_row *row, uint64_t epoch
 	assert_int_equal(source_decide(&source, 1).remaining, capacity - 7);
 	if (row->spec.kind != SL_WINDOW)
 		return;
-	/* the first refund is a tick before the end of the sub-window, the second is after it */
+	/* one refund is a tick before the end of the sub-window, one at the end */
 	at = source.now;
 	assert_true(source_send(&source, 5));
 	source.now = window_begin(&source.limit, at, 1) - 1;
@@ -781,7 +783,7 @@ struct ask {
 
 static struct {
 	struct sl_limit limit;
-	uint64_t clock; /* time in ticks that all threads read */
+	uint64_t clock; /* simulated time in ticks, which all threads share */
 	uint64_t step;	/* ticks from one packet to the next */
 	struct ask asks[THREADS][ASKS];
 } shared;
@@ -808,7 +810,7 @@ static void *threads_run(void *data)
 	return NULL;
 }
 
-/* Sends packets of one source in 100 threads. Returns the number of packets that pass. */
+/* Sends packets of one source in 100 threads. Returns the number of passed packets. */
 static uint64_t threads_send(const struct kind_row *row, uint64_t epoch, uint64_t step)
 {
 	pthread_t threads[THREADS];

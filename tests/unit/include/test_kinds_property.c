@@ -132,7 +132,7 @@ static struct {
 } lanes[RUN_CPUS];
 
 static int current;
-static int steps_left; /* steps that all CPUs together may still make */
+static int steps_left; /* number of steps that all CPUs together may still run */
 static sem_t all_done;
 
 static int lane_next(void)

@@ -4,7 +4,7 @@
 
 #include "list_ends.h"
 
-/* A list is in effect before the time `until`, and no longer at that time. */
+/* A list is in effect until just before the time `until`. */
 TEST(test_a_list_ends_with_the_unit_of_its_expiry)
 {
 	static const struct {

@@ -209,7 +209,9 @@ TEST(test_every_port_matches_as_the_oracle_says)
 	}
 }
 
-/* match_packet() reads only the array of ports, even if a match claims more ports. */
+/*
+ * match_packet() never reads beyond the array of ports, even if a match claims to have more ports.
+ */
 TEST(test_count_of_ports_is_bounded)
 {
 	struct sl_match *match = calloc(1, sizeof(*match));
@@ -236,7 +238,7 @@ TEST(test_only_any_without_a_vlan_needs_no_look)
 		assert_false(match_packet(&cases[i].match, &not_looked));
 }
 
-/* A match that consists of zero bytes matches no packet. */
+/* A match of zero bytes matches no packet. */
 TEST(test_a_match_of_zeros_matches_nothing)
 {
 	static const struct sl_match none;

@@ -68,7 +68,7 @@ TEST(test_a_set_tells_whether_it_has_a_tag)
 		uint16_t tag = i % 4 ? run_choose(1 << 16) : 0xffffU << run_choose(17);
 		struct sl_set set = {.pad[0] = tag};
 
-		/* first fill the set with wrong tags, which differ in several bits or in one bit */
+		/* first store wrong tags, some of which differ in a single bit */
 		for (uint32_t way = 0; way < SL_WAYS; way++)
 			set.tag[way] =
 				tag ^ (i % 3 ? 1 + run_choose(0xffff) : 1U << run_choose(16));
@@ -308,7 +308,10 @@ static struct sl_entry entry_rested(unsigned int rest, bool established)
 	return entry;
 }
 
-/* A full entry of a source that is not established is evicted as if it were an hour older. */
+/*
+ * Full entries are evicted in the order of their age. An entry of a new source counts as an hour
+ * older.
+ */
 TEST(test_a_full_state_of_a_new_key_is_evicted_first)
 {
 	for (int flood = 0; flood < 2; flood++) {
@@ -348,7 +351,7 @@ TEST(test_an_age_is_never_below_zero)
 	}
 }
 
-/* An eviction cost contains the missing credit, in sixteenths of a burst, rounded up. */
+/* The eviction cost of an entry contains its deficit, in sixteenths of a burst and rounded up. */
 TEST(test_a_cost_has_the_parts_of_a_burst)
 {
 	for (int part = 0; part <= 64; part++) {

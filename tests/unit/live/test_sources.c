@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* user/live/sources.h: rates between two visits, sources that vanish, and a bounded memory. */
+/*
+ * user/live/sources.h: computes rates between two visits, removes idle sources, and limits its
+ * memory.
+ */
 #include "live/sources.h"
 #include "test.h"
 
@@ -20,7 +23,7 @@ static int end(void **state)
 	return 0;
 }
 
-/* Empties the set of sources, and gives it room for `most` sources. */
+/* Empties the set of sources. It then has room for `most` sources. */
 static void begin_with(uint32_t most)
 {
 	live_sources_free(&sources);
@@ -37,7 +40,7 @@ static struct sl_prefix host(unsigned int number)
 	return prefix;
 }
 
-/* Visits a host that has passed and dropped this many packets of 100 bytes; returns its source. */
+/* Visits a host whose counters have these values, in packets of 100 bytes. Returns the source. */
 static const struct live_source *visit(unsigned int number, uint64_t passed, uint64_t dropped,
 				       uint64_t now)
 {
@@ -119,7 +122,7 @@ TEST(test_a_source_whose_counters_began_again_is_new)
 	assert_true(!source->is_new && source->rate[LIVE_PASSED].packets == 10);
 }
 
-/* Two visits at almost the same time leave a source's rate unchanged. */
+/* If two visits are at almost the same time, the source's rate does not change. */
 TEST(test_a_visit_too_early_keeps_the_rate_and_the_counts_before)
 {
 	const struct live_source *source;
@@ -148,7 +151,7 @@ TEST(test_a_source_that_a_pass_did_not_see_is_removed)
 		assert_int_equal(is_known(i), i % 2 == 0);
 }
 
-/* The source's old bucket was evicted, and the source had a new one before the pass ended. */
+/* A source lost its bucket and got a new bucket within one pass. It counts as a new source. */
 TEST(test_a_source_that_was_gone_and_is_back_is_new)
 {
 	struct sl_prefix prefix = host(5);
@@ -174,7 +177,7 @@ TEST(test_memory_is_bounded_and_busy_sources_are_kept)
 		assert_int_equal(sources.left_out, 1000);
 		live_pass_end(&sources);
 	}
-	/* live_pass_end() removes sources that were idle since the last pass */
+	/* live_pass_end() removes sources without packets since the last pass */
 	assert_int_equal(sources.count, 10);
 	visit(2999, 1, 0, 3 * SECOND);
 	assert_true(is_known(2999) && is_known(9) && !is_known(10));

@@ -61,7 +61,7 @@ static const struct command deny = {.name = "deny", COMMAND_WORDS(deny_words, st
 
 static const struct command *const all[] = {&limit, &deny};
 
-/* A parsed command line, and the memory for its words. */
+/* A parsed command line, and a buffer for its words. */
 struct parsed {
 	char text[512];
 	char *argv[WORDS + 1], *words[WORDS + 1];
@@ -166,7 +166,9 @@ TEST(test_operands_and_the_trial_are_counted)
 
 #define X64 "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"
 
-/* An invalid command line causes one error, which has this id and whose text contains `named`. */
+/*
+ * An invalid command line causes one error. The error has this id, and its text contains `named`.
+ */
 TEST(test_wrong_lines_are_refused_and_named)
 {
 	static const struct {

@@ -5,7 +5,7 @@
 #include <arpa/inet.h>
 #include "test.h"
 
-/* Writes a TCP frame with these addresses and ports. Returns its size. */
+/* Writes a TCP frame with these addresses and ports. Returns the size of the frame. */
 static uint32_t frame_make(uint8_t frame[128], const char *from, const char *to, uint16_t sport,
 			   uint16_t dport, bool is_tagged)
 {
@@ -47,7 +47,7 @@ TEST(test_the_examples_of_the_specification)
 						   cases[i].sport, cases[i].dport, is_tagged);
 
 			assert_int_equal(rss_hash(frame, size), cases[i].hash);
-			/* if the frame is cut within the ports, only the addresses are hashed */
+			/* if the frame ends within the ports, only the addresses are hashed */
 			assert_int_equal(rss_hash(frame, size - 18), cases[i].hash_without_ports);
 			assert_int_equal(rss_hash(frame, size - 24), 0);
 		}

@@ -80,7 +80,10 @@ TEST(test_limits_compile_to_these_numbers)
 	}
 }
 
-/* A burst is refused if it is less than a packet (or a byte), or refills in more than two years. */
+/*
+ * A burst is refused if it is smaller than one packet, or one byte. It is also refused if it
+ * refills in more than two years.
+ */
 TEST(test_bursts_that_hold_nothing_or_too_much_are_refused)
 {
 	static const struct {
@@ -114,7 +117,7 @@ TEST(test_bursts_that_hold_nothing_or_too_much_are_refused)
 	}
 }
 
-/* Checks that a limit has the properties that include/credit.h relies on. */
+/* Checks the properties of a limit on which include/credit.h relies. */
 static void assert_one_burst(const struct sl_limit *limit, const struct machine *m)
 {
 	uint64_t slices = limit->burst - limit->refill;

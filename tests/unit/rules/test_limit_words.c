@@ -278,7 +278,9 @@ TEST(test_words_of_each_kind_mean_these_numbers)
 	}
 }
 
-/* The name "all" is omitted if the limit matches all packets: it is then the default name. */
+/*
+ * The default name is derived from the match. The name "all" is omitted if it is the default name.
+ */
 TEST(test_names_are_written_unless_all_is_the_default)
 {
 	static const struct {
@@ -297,7 +299,7 @@ TEST(test_names_are_written_unless_all_is_the_default)
 	}
 }
 
-/* A window and a shaper accept the common words of limits and their own words. */
+/* Windows and shapers accept words of their own, in addition to the words of all limits. */
 TEST(test_kinds_compose_with_the_other_words)
 {
 	static const char window[] =

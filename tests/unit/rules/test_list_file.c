@@ -309,7 +309,7 @@ TEST(test_a_long_list_is_read_in_order)
 
 	for (unsigned int i = 0; i < count; i++) {
 		uint32_t address =
-			i * 2654435761U; /* each address occurs once, because the factor is odd */
+			i * 2654435761U; /* the odd factor makes all addresses different */
 
 		fprintf(file, "%u.%u.%u.%u\n", address >> 24, address >> 16 & 255,
 			address >> 8 & 255, address & 255);

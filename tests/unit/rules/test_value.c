@@ -283,7 +283,7 @@ TEST(test_numbers_are_read_up_to_their_most)
 		{"-1", 9, -1, NULL},
 		{" 1", 9, -1, NULL},
 		{"99999999999999999999999", 0x7fffffff, -1, NULL},
-		{"18446744073709551640", 32, -1, NULL}, /* 2^64 + 24, which overflows */
+		{"18446744073709551640", 32, -1, NULL}, /* 2^64 + 24, too large for 64 bits */
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {

@@ -70,7 +70,7 @@ static struct sockaddr_storage address_of(uint32_t number)
 	return address;
 }
 
-/* Adds a connection of an address, with a descriptor that is not open. */
+/* Adds a connection from an address. Its descriptor is not open. */
 static bool add(int fd, uint32_t number, uint64_t now)
 {
 	struct sockaddr_storage address = address_of(number);

@@ -14,7 +14,7 @@ static struct sl_entry entries[ENTRIES];
 static struct sl_set sets[ENTRIES / SL_WAYS];
 static struct accounts accounts;
 static struct store_item items[MOST];
-static bool keeps_expiry; /* whether the store confirms that it has set an expiry */
+static bool keeps_expiry; /* whether replies of the store confirm a new TTL */
 static uint64_t now;
 
 /* --- A node --------------------------------------------------------------------------------- */
@@ -64,7 +64,7 @@ static void keys_take(unsigned int count)
 	}
 }
 
-/* Begins a round. Returns the number of items that the node reports. */
+/* Begins a round. Returns the number of keys that the node reports. */
 static unsigned int round_begin(void)
 {
 	now += ROUND;
@@ -521,8 +521,8 @@ TEST(test_nothing_is_given_back_that_was_full_between_steps)
 /* --- Blocks --------------------------------------------------------------------------------- */
 
 /*
- * Opens a node whose limit blocks for 30 s, or with `escalate` for up to 8 minutes. A packet just
- * blocked the key, and the node has not reported this block yet.
+ * Opens a node whose limit blocks for 30 s, or for up to 8 minutes with `escalate`. A packet has
+ * begun a block of the key. The node has not yet reported the block.
  */
 static void node_open_blocks(bool escalate)
 {
@@ -634,7 +634,7 @@ TEST(test_a_block_that_is_forgiven_does_not_come_back)
 	assert_true(is_blocked_after(25850));
 }
 
-/* If a block is removed after the node reported it, the reply does not restore the block. */
+/* A block is removed after the node reported it. The reply must not restore the block. */
 TEST(test_a_block_that_is_forgiven_while_it_is_reported_does_not_come_back)
 {
 	node_open_blocks(false);

@@ -364,7 +364,7 @@ TEST(test_what_demand_is)
 	}
 }
 
-/* choice_demand() returns a value between 0 and 2, whatever its arguments are. */
+/* choice_demand() returns a value from 0 to 2 for any arguments. */
 TEST(test_demand_of_any_numbers)
 {
 	static const int64_t words[] = {INT64_MIN, -1, 0, 1, SEC, 1LL << 60, INT64_MAX};

@@ -50,10 +50,10 @@ static bool packet_charge(const struct sl_limit *limit, struct sl_entry *entry, 
 /* --- Charges and refunds -------------------------------------------------------------------- */
 
 enum what {
-	CHARGE,	 /* charges `amount`, and checks that debt_charge() returns `is` */
+	CHARGE,	 /* checks that debt_charge() returns `is` for `amount` */
 	OTHER,	 /* checks that a call of debt_charge() for a second key returns `is` */
 	WAIT,	 /* waits until `amount` has refilled, at one burst per 0.1 s */
-	LEVEL,	 /* checks that the level is `is` */
+	LEVEL,	 /* checks that the level of the state is `is` */
 	PACKETS, /* sends packets until a packet is refused; checks that `is` packets passed */
 };
 
@@ -65,7 +65,7 @@ struct charge {
 
 static const struct charge_case {
 	const char *name;
-	double refill; /* `refill` of the limit; 0: the burst */
+	double refill; /* `refill` of the limit; 0: same as the burst */
 	double refundable;
 	bool has_level; /* the initial level of the state is `level`; false: a burst */
 	double level;
@@ -273,7 +273,10 @@ static bool is_blocked(const struct sl_limit *limit, struct sl_entry *entry, uin
 	return block_holds(limit, entry_state(entry), now);
 }
 
-/* A block from the store ends as the store reports, but is no longer than the limit allows. */
+/*
+ * A block that the store reports ends at the reported time, but is not longer than the limit
+ * allows.
+ */
 TEST(test_a_block_ends_when_it_is_reported_to_or_with_the_limit)
 {
 	static const struct {
@@ -298,7 +301,7 @@ TEST(test_a_block_ends_when_it_is_reported_to_or_with_the_limit)
 	}
 }
 
-/* A block soon after a block of another node is longer than that block. */
+/* A block begins soon after a block of another node. It is longer than the other block. */
 TEST(test_a_block_of_another_node_counts_as_a_step)
 {
 	const struct sl_limit limit = limit_that_blocks(true);
@@ -349,7 +352,7 @@ static void *packets_run(void *data)
 	return NULL;
 }
 
-/* the clock stands, so the level must be the burst less all packets and charges */
+/* the clock does not advance, so the level is the burst minus all charges */
 TEST(test_nothing_is_lost_beside_packets)
 {
 	const struct sl_limit_spec spec = spec_bucket(1000, SL_RATE_PPS, 4 * DRAWS);
@@ -372,7 +375,7 @@ TEST(test_nothing_is_lost_beside_packets)
 static bool race_has_ended;
 static uint64_t race_credit; /* how often the key `other` had credit, which is a fault */
 
-/* Writes a key into the entry in the same order as entry_write() in bpf/table.h. */
+/* Writes a key into the entry. The order of writes is that of entry_write() in bpf/table.h. */
 static void entry_write(const struct state_key *to, uint64_t zero)
 {
 	__atomic_exchange_n(&race_entry.limit, 0, __ATOMIC_SEQ_CST);

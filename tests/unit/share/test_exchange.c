@@ -16,7 +16,7 @@ static struct set nodes, alike, processes;
 static bool keys_are_away;
 static int exchanged;	 /* number of rounds that sent keys to the store since the last check */
 static uint64_t now;	 /* milliseconds */
-static uint64_t meaning; /* hash of this node's shared limits */
+static uint64_t meaning; /* hash of the limits that this node shares */
 static unsigned int expiry;
 static struct store_counts counts;
 

@@ -461,7 +461,7 @@ static uint64_t draw_hostile(uint64_t *random)
 				       : random_next(random) >> random_next(random) % 64;
 }
 
-/* The bounds in flow.h hold for random bursts, times, totals and numbers of nodes. */
+/* The bounds in flow.h are true for random bursts, times, totals and numbers of nodes. */
 TEST(test_a_store_that_lies)
 {
 	uint64_t random = RANDOM_BEGIN;
@@ -718,7 +718,7 @@ TEST(test_uneven_demand_and_replies_of_any_delay)
 	}
 }
 
-/* A fault between seconds 60 and 90. Amounts are relative to the limit. */
+/* A fault from second 60 to second 90. Amounts are multiples of the limit. */
 TEST(test_what_fails_for_a_while)
 {
 	static const struct {

@@ -31,7 +31,7 @@ static int limits_compile(void **state)
 	return 0;
 }
 
-/* Returns an entry that has spent all of its credit under a limit. */
+/* Returns an entry without credit, for a limit. */
 static struct sl_entry entry_spent(const struct sl_limit *limit)
 {
 	struct sl_entry entry = {.addr = {key.addr[0], key.addr[1]}, .limit = key.limit};

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* user/suggest/ladder.h: finds exactly the smallest burst with which credit.h passes a stream. */
+/*
+ * user/suggest/ladder.h: finds the smallest burst with which credit.h passes all packets of a
+ * stream.
+ */
 #include "suggest/ladder.h"
 
 #include "credit.h"
@@ -14,7 +17,7 @@ struct stream {
 	unsigned int count;
 };
 
-/* Makes a stream of bursts: `size` packets at once every `gap` ticks. */
+/* Makes a stream that has a burst of `size` packets every `gap` ticks. */
 static struct stream bursts_make(unsigned int bursts, unsigned int size, uint64_t gap)
 {
 	struct stream stream = {0};

@@ -253,7 +253,7 @@ TEST(test_a_class_whose_limit_would_be_useless)
 	dns.facts |= SL_FACT_PROTO | SL_FACT_PORT;
 	dns.port = 53;
 	clients_make(clients, addresses, CLIENTS, (struct stream){.size = 2, .gap = 200});
-	clients[CLIENTS] = dns; /* only this source sends DNS */
+	clients[CLIENTS] = dns; /* the only source that sends DNS packets */
 	run(clients, CLIENTS + 1, 20000, 0);
 	assert_int_equal(proposal_of(SUGGEST_DNS)->packets, 2000);
 	assert_int_equal(proposal_of(SUGGEST_DNS)->refusal, SUGGEST_TOO_LITTLE);
