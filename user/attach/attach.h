@@ -17,9 +17,8 @@ int attach_choose_hook(const struct netdev *device, enum mode mode, bool reports
  * `programs` lacks it. Hook xdp in mode auto is native XDP. If the device has no native XDP, uses
  * hook ingress, and adds a notice.
  *
- * If the gate is already attached to the hook in that mode, sets `ret_existed`, and stores the
- * existing attachment. Fails if the gate is attached to the hook in another mode, unless `beside`
- * is set.
+ * If the gate is attached to the hook in this mode already, sets `ret_existed`, and stores that
+ * attachment. Fails if it is attached in another mode, unless `beside` is set.
  */
 int attach_device(const struct gate *gate, struct programs *programs, const struct netdev *device,
 		  enum hook hook, enum mode mode, bool beside, struct attachment *ret,

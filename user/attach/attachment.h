@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Attach: reads and names attachments. An attachment is a program of a gate on a hook of a device.
- * Its pin is the file HOOK-MODE-NETNS-IFINDEX-DEVICE in the gate's directory links/. On XDP and
- * tcx, this file pins the link, and a second file pins the program. On clsact, which has no links,
- * this file pins the program. The program's id identifies the filter.
+ * On XDP and tcx, the file HOOK-MODE-NETNS-IFINDEX-DEVICE in the gate's directory links/ pins the
+ * link, and a second file pins the program. clsact has no links, so the first file pins the
+ * program. The id of this program identifies the filter.
  */
 #ifndef SLUICE_ATTACHMENT_H
 #define SLUICE_ATTACHMENT_H

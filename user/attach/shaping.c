@@ -235,9 +235,9 @@ static void options_format(const struct qdiscs *qdiscs, const struct fq_limits *
 }
 
 /*
- * Formats the command that adds an fq below each queue of a root mq. A single fq as the root would
- * also delay packets, but all queues would share its lock. tc reads the number of a queue as
- * hexadecimal. If the kernel made the mq, the mq has no handle, so the command first replaces it.
+ * Formats the command that adds an fq below each queue of a root mq. It does not make an fq the
+ * root, because all queues would share its lock. If the kernel made the mq, the mq has no handle,
+ * so the command first replaces it. tc requires hexadecimal queue numbers.
  */
 static char *queues_format(const char *device, const struct qdiscs *qdiscs,
 			   const struct fq_limits *need, const char *options)

@@ -102,11 +102,14 @@ void shaping_add(struct shaping *shaping, const struct rule *rule);
 int shaping_read(const struct gate *gate, struct shaping *ret);
 
 /*
- * Checks that each device can delay packets, if limits shape. Fails if the gate has attachments,
- * but none on hook egress. If no limit shapes, but limits with key dst need hook egress, only adds
- * a notice. If a device on hook egress has no fq, fails, and suggests the tc command that adds it.
- * If `may_lack` is set, only adds a notice. Adds a notice if an fq has room for fewer packets than
- * may wait. all: the attachments to check; NULL: all attachments of the gate.
+ * If limits shape, checks that devices can delay packets. Fails if the gate has attachments, but
+ * none on hook egress. Fails if a device on hook egress has no fq, and suggests the tc command that
+ * adds it. If `may_lack` is set, adds a notice instead of this error. Adds a notice if an fq has
+ * room for fewer packets than may wait.
+ *
+ * If no limit shapes, but limits with key dst need hook egress, only adds a notice.
+ *
+ * all: the attachments to check; NULL: all attachments of the gate.
  */
 int shaping_check(const struct gate *gate, const struct shaping *shaping,
 		  const struct attachment *all, unsigned int count, bool may_lack);

@@ -29,10 +29,11 @@ uint64_t clock_read(clockid_t clock)
 /* --- Time namespaces ------------------------------------------------------------------------ */
 
 /*
- * Returns how far CLOCK_MONOTONIC of this process is ahead of bpf_ktime_get_ns(), in ns, because of
- * a time namespace (Linux 5.6). TIMENS_OFFSETS has the offsets for this process's children. If
- * unshare(2) gave the children another time namespace, assumes that this process is in the initial
- * namespace.
+ * Returns the time in ns by which CLOCK_MONOTONIC of this process is ahead of bpf_ktime_get_ns(). A
+ * time namespace (Linux 5.6) causes the difference.
+ *
+ * TIMENS_OFFSETS has the offsets for this process's children. If the children are in another time
+ * namespace, because of unshare(2), assumes that this process is in the initial namespace.
  */
 static int64_t offset_ns(void)
 {

@@ -36,9 +36,9 @@ void uptime_set(uint64_t ns);
 uint32_t until_after(uint64_t ns);
 
 /*
- * until_at() converts seconds since 1970 to the unit of until_after(). If the time is past, returns
- * 1. until_time() converts the result back to the same second. It rounds any other end up to a
- * second, but the result may be up to one unit early.
+ * until_at() converts seconds since 1970 to an end. Returns 1 if the time is past. until_time()
+ * converts an end of until_at() back to the same second. It rounds any other end up to a second,
+ * but the result may be up to one unit early.
  */
 uint32_t until_at(time_t when);
 time_t until_time(uint32_t until);

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Base: errors, warnings and notices as values, because the library never prints.
- *
- * A function that fails returns a negative errno and adds a `struct sl_error` to the list of its
- * thread. Warnings and notices are added to the same list. A caller that can continue after a
- * failure removes the error from the list. At its end the program prints the list.
+ * Base: errors, warnings and notices as values, because the library never prints. A function that
+ * fails returns a negative errno, and adds a `struct sl_error` to the list of its thread. A caller
+ * that can continue after a failure removes the error. The program prints the list at its end.
  */
 #ifndef SLUICE_ERROR_H
 #define SLUICE_ERROR_H

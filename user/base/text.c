@@ -23,9 +23,9 @@ static bool letters_equal(char a, char b)
 }
 
 /*
- * Returns the optimal string alignment distance of two words: the least number of letters to
- * insert, delete, replace or swap with a neighbour, if no letter is changed twice. d[i][j] is the
- * distance between the first i letters of a and the first j letters of b.
+ * Returns the optimal string alignment distance of two words: the least number of edits. An edit
+ * inserts, deletes or replaces a letter, or swaps two neighbours. d[i][j] is the distance between
+ * the first i letters of a and the first j letters of b.
  */
 static unsigned int distance(const char *a, size_t rows, const char *b, size_t columns)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Capture: the stream by which libpcap reads a capture. libpcap does not report the interface of a
- * packet in a pcapng file. It also refuses a file whose interfaces differ in link type or snap
- * length. So this stream parses the blocks of pcapng, records the interfaces, and gives all
- * interfaces the same link type and snap length. It does not change pcap files.
+ * packet in a pcapng file, and it refuses a file whose interfaces differ in link type or snap
+ * length. So this stream parses the blocks of pcapng. It records the interfaces, and gives all
+ * interfaces the same link type and snap length.
  */
 #ifndef SLUICE_CAPTURE_STREAM_H
 #define SLUICE_CAPTURE_STREAM_H

@@ -289,8 +289,7 @@ static int refuse_elsewhere(const struct gate *gate, const struct attachment *a,
 
 /*
  * Adds the error that no device with this name is attached, and returns the errno. If the device is
- * attached on another hook, the error names it, because hook xdp in mode auto becomes ingress if
- * the driver lacks XDP.
+ * attached on another hook, the error names that hook.
  */
 static int refuse_unattached(const struct gate *gate, const struct detaching *detaching,
 			     const char *name)
@@ -327,8 +326,8 @@ static int refuse_unattached(const struct gate *gate, const struct detaching *de
 
 /*
  * Detaches the marked attachments. If the device or filter of an attachment is gone, removes its
- * pin. Stores the number of attachments that stay. Prints each attachment after it is detached, so
- * that the output is correct even if a later step fails.
+ * pin. Stores the number of attachments that stay. Prints each attachment after it is detached,
+ * because a later step may fail.
  */
 static int detach_marked(const struct gate *gate, const struct detaching *detaching,
 			 unsigned int *ret_left)

@@ -70,8 +70,8 @@ const char *entry_removal(const struct gate *gate, const struct judgement *decid
 
 /*
  * Opens a gate for a command that changes its rules. With --confirm, begins a trial: a background
- * process copies the rules in force. It restores these rules unless the user confirms the change.
- * It does so even if this command is killed.
+ * process restores the present rules unless the user confirms the change. The process survives this
+ * command.
  */
 int gate_open_to_try(struct gate *gate, const struct context *context);
 
@@ -84,9 +84,8 @@ void trial_finish(const struct context *context, int err);
 
 /*
  * Makes the change of `apply`, and puts it on trial for `ns` nanoseconds. A background process
- * waits for the end of the trial, and restores the previous rules unless `confirm` was run. The
- * process has no terminal, outlives the login session, and logs to syslog. SIGTERM ends the trial
- * at once. If the process cannot be started, undoes the change, and returns an error.
+ * restores the previous rules at the end of the trial, unless `confirm` was run. SIGTERM ends the
+ * trial at once. If the process cannot be started, undoes the change, and returns an error.
  */
 int change_try(struct gate *gate, struct apply *change, uint64_t ns);
 
@@ -94,8 +93,8 @@ int change_try(struct gate *gate, struct apply *change, uint64_t ns);
 
 /*
  * Prints an attachment that a command made or removed. In text, prints for example "eth0: attached
- * to gate 'main', hook xdp" if `what` is "attached to"; the caller ends the line. In JSON, opens an
- * object; the caller closes it.
+ * to gate 'main', hook xdp" if `what` is "attached to". The caller ends the line. In JSON, opens an
+ * object. The caller closes it.
  */
 void print_attachment_of(const struct gate *gate, const struct attachment *attachment,
 			 const char *state, const char *what);

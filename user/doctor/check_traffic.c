@@ -118,9 +118,9 @@ bool nothing_is_judged(struct subject *s)
 /* --- Packets on other devices --------------------------------------------------------------- */
 
 /*
- * Factor from which a device without a gate is suspicious: it receives over 100 times as many
- * packets as the gate judges. The user probably meant to attach the gate to that device. A lower
- * factor would report a gate that filters a quiet network on purpose.
+ * Factor for a finding: a device without a gate receives this many times as many packets as the
+ * gate judges. The user probably meant to attach the gate to that device. A lower factor would
+ * report a gate that filters a quiet network on purpose.
  */
 #define ELSEWHERE_TIMES 100
 

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Doctor: finds reasons why a gate does not filter, or how its configuration could be better. Each
- * finding has a command that corrects it. The table in findings.c has the id, severity, check, text
- * and advice of each finding, in the order of the report. Reasons why a gate does not filter are
- * first.
+ * finding has a command that corrects it. The table in findings.c has all findings, in the order of
+ * the report.
  */
 #ifndef SLUICE_FINDINGS_H
 #define SLUICE_FINDINGS_H

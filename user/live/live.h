@@ -142,11 +142,10 @@ int live_open(struct live *live, const char *name);
 void live_close(struct live *live);
 
 /*
- * Refreshes all rates, `interval_ns` after the last refresh. Visits the sources on the screen and
- * the busiest sources. Then visits further sources for at most 1/100 of the interval; the first two
- * passes may use more time. Reads attachments and findings at most every 5 s, with at most 1/200 of
- * a CPU for each. Reads the counters of policies each time, unless that uses more than 1/50 of a
- * CPU.
+ * Refreshes all rates, `interval_ns` after the last refresh. Visits the sources on the screen, the
+ * busiest sources, and then further sources for at most 1/100 of the interval. The first two passes
+ * may use more time. Reads attachments and findings at most every 5 s, with at most 1/200 of a CPU
+ * for each. Reads the counters of policies each time, unless that uses more than 1/50 of a CPU.
  */
 int live_refresh(struct live *live, uint64_t interval_ns);
 
@@ -160,9 +159,9 @@ int live_choose(struct live *live);
 const struct live_history *live_history_of(const struct live *live, const struct sl_prefix *prefix);
 
 /*
- * Opens a table with the states of these sources, for source_read(). If the caller may only read
- * the gate, and so cannot map its table, copies the states to which the sources' buckets refer. The
- * caller calls live_table_close().
+ * Opens a table with the states of these sources, for source_read(). A caller that may only read
+ * the gate cannot map its table, so this copies the sources' states. The caller calls
+ * live_table_close().
  */
 int live_table_open(const struct live *live, const struct sl_prefix *sources, unsigned int count,
 		    struct table *ret);

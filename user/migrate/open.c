@@ -207,9 +207,10 @@ static int next_end(const struct gate *gate)
 /* --- Steps 3 and 4: the switch -------------------------------------------------------------- */
 
 /*
- * Adds what was charged to the old budgets since the copy to the budgets of `next`. copied: each
- * budget's `empty_at` at the copy; NULL if the copying command was killed. If NULL, each budget of
- * `next` gets the later `empty_at` of the old and the new budget.
+ * Adds to the budgets of `next` what was charged to the old budgets after they were copied. copied:
+ * each budget's `empty_at` at the time of the copy. If `copied` is NULL, because the copying
+ * command was killed, each budget of `next` gets the later `empty_at` of the old and the new
+ * budget.
  */
 static void budgets_add(const struct gate *gate, struct gate *next, const uint64_t *copied)
 {
@@ -258,9 +259,9 @@ static int counters_add(const struct gate *gate, struct gate *next)
 }
 
 /*
- * Does steps 3 to 5. Switches all devices to `next` or, if that fails, none. After the switch,
- * `gate` refers to the next gate, and `next` is closed. This is true even if step 5 fails. Then the
- * next remake_recover() moves the remaining pins.
+ * Does steps 3 to 5 of a remake. Switches all devices to `next`, or none. After the switch, `gate`
+ * refers to the next gate, and `next` is closed, even if step 5 fails. The next remake_recover()
+ * then moves the remaining pins.
  */
 static int gate_switch(struct gate *gate, struct gate *next, const uint64_t *copied,
 		       bool *ret_switched)

@@ -28,10 +28,10 @@ int gate_open(struct gate *gate, const char *name, enum gate_access access,
 
 /*
  * Changes the sizes of a gate that is open for a change. Makes new maps where sizes differ, and
- * switches all devices to programs that use the new maps. Meanwhile every packet is judged, and no
- * rule or counter is lost. If the maps of states or buckets are new, they are empty, and a notice
- * reports this. Fails if the rules in force do not fit. A failure leaves the gate unchanged, or
- * adds a notice that the next command will finish the change.
+ * switches all devices to programs with the new maps. Meanwhile every packet is judged. Keeps rules
+ * and counters. New maps of states or buckets are empty, and a notice reports this. Fails if the
+ * rules in force do not fit. After a failure, the gate is unchanged, or a notice reports that the
+ * next command will finish the change.
  */
 int remake(struct gate *gate, const struct gate_sizes *sizes);
 

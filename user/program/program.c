@@ -262,9 +262,8 @@ int program_main(const struct program *program, int argc, char **argv)
 
 	/*
 	 * Opens /dev/null for each of the descriptors 0, 1 and 2 that is closed. Otherwise a file
-	 * that is opened later could become descriptor 2, and messages would be written to it.
-	 * Descriptor 0 is only for writing, and 1 and 2 are only for reading, so that any use
-	 * fails.
+	 * that is opened later could get descriptor 2, and messages would be written to the file.
+	 * Any use of these descriptors fails, because 0 is write-only, and 1 and 2 are read-only.
 	 */
 	for (int fd = 0; fd <= 2; fd++)
 		if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd ? O_RDONLY : O_WRONLY) != fd)

@@ -216,9 +216,9 @@ int options_parse(int argc, char **argv, struct command_line *line);
 
 /*
  * Parses the words of the command line by the table of the context's command. Stores the values in
- * `args`, which the caller has set to 0. Refuses a word that is not in the table, a keyword that is
- * repeated or lacks its value, and a missing operand. A value that is a text of several words is
- * valid until the next such value is parsed.
+ * `args`, which the caller has set to 0. Returns an error for an unexpected word, a repeated
+ * keyword, a missing value or a missing operand. A value of several words is valid until the next
+ * such value is parsed.
  */
 int words_parse(struct context *context, const struct command_line *line, void *args);
 

@@ -250,10 +250,9 @@ bool choice_word(const char *value, const char *first, unsigned int place, char 
  * Returns whether `word` belongs to a keyword's value, which has `count` words so far.
  *
  * The name of the value's type, such as "N per TIME", has a placeholder or a fixed word at each
- * position. A value of VALUE_NUMBERS may contain further numbers and units. An address is not part
- * of it, but an operand of allow and deny. `per` is part of it if a unit follows, as in "30 per
- * minute", and otherwise a keyword. A value of VALUE_WORDS contains all words up to the next
- * keyword.
+ * position. VALUE_NUMBERS: the value may contain further numbers and units, but no address. It
+ * contains `per` only before a unit, as in "30 per minute". VALUE_WORDS: the value ends before the
+ * next keyword.
  */
 static bool value_goes_on(const struct command *command, const struct word *keyword,
 			  unsigned int count, const char *word, const char *next)

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Prints Prometheus's text exposition format, version 0.0.4. The format requires consecutive
- * samples of a metric, so all gates are read first. No metric has a label for the source, because
- * the number of sources is unbounded. If a gate cannot be read, the exit status is still 0, so that
- * `sluice export >FILE && mv ...` updates the metrics of the other gates.
+ * Prints Prometheus's text exposition format, version 0.0.4. All gates are read first, because the
+ * samples of a metric must be consecutive. No metric has a label for the source, because the number
+ * of sources is unbounded. If a gate cannot be read, the exit status is 0, because `sluice export
+ * >FILE && mv ...` must update the metrics of the other gates.
  */
 #include <limits.h>
 #include <stdarg.h>
