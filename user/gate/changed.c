@@ -42,7 +42,7 @@ static size_t proc_read(const char *path, char *text, size_t room)
 	return got > 0 ? got : 0;
 }
 
-/* Formats the command line of this process, the program without its directory. */
+/* Formats the command line of this process. Omits the directory of the program. */
 static void command_read(char command[CHANGE_COMMAND])
 {
 	char text[CHANGE_COMMAND], *slash;

@@ -106,9 +106,9 @@ uint32_t gate_map_id(int fd)
 }
 
 /*
- * Types of the private maps, and sizes of their values in bytes; 0 for all other maps. Readers may
- * not open private maps. `in_use`, `sketches` and `host_cache` contain hashes or parts of hashes,
- * `sets` and `offenders` contain tags, which are parts of hashes, and `events` contains packets.
+ * Types of the private maps, and sizes of their values in bytes. Both are 0 for other maps. Readers
+ * may not open private maps, because these contain hashes, parts of hashes (tags), or packets
+ * (`events`).
  */
 static const struct {
 	uint32_t type, value_size;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Gate: a named set of BPF maps, which all filters of the gate use. The maps are pinned in
- * /sys/fs/bpf/sluice/NAME/ (gate/pins.h), so they outlive the command. This module opens and closes
- * the maps in memory, begins and ends trials, and reads counters.
+ * /sys/fs/bpf/sluice/NAME/ (gate/pins.h), so they remain after the command. This module opens and
+ * closes maps, begins and ends trials, and reads counters.
  */
 #ifndef SLUICE_GATE_H
 #define SLUICE_GATE_H
@@ -55,7 +55,7 @@ struct gate_sizes;
 /* An open directory of pins in bpffs; see gate/pins.h. */
 struct pins {
 	int fd;		      /* fd of the directory; -1 if it is not open */
-	bool reads_only;      /* the caller may only read, so maps are opened only for reading */
+	bool reads_only;      /* the caller is a reader, so maps are opened for reading only */
 	char path[PINS_PATH]; /* path of the directory, only for messages */
 };
 
@@ -65,9 +65,8 @@ struct pins {
 	}
 
 /*
- * The values of an array map in memory. A view is either made by mmap(), so packets change it at
- * any time, or it is a copy. A reader has copies, because the kernel refuses mmap() for a map's
- * read-only fd.
+ * The values of an array map in memory. A view is made by mmap(), so packets change it at any time.
+ * For a reader, a view is a copy, because the kernel refuses mmap() for a read-only fd of a map.
  */
 struct array_view {
 	void *values;
@@ -108,7 +107,7 @@ struct gate {
 	struct sl_state *budgets;   /* values of map `budgets`, indexed by policy number */
 	uint64_t *subrules;	    /* values of map `subrules`, rule counts of aggregates */
 	unsigned int policies_max;  /* number of policies that fit into the maps */
-	bool made;		    /* this command made the gate, so gate_undo() removes it */
+	bool made;		    /* this command made the gate; gate_undo() removes it */
 	gate_grow_fn *grow;	    /* enlarges full maps; NULL to keep the sizes */
 };
 
@@ -120,8 +119,8 @@ struct gate {
 	}
 
 /*
- * Returns whether a gate may have this name: 1 to GATE_NAME letters, digits, '-' or '_'. A name may
- * not begin with '-', because it would be a mistyped option.
+ * Returns whether a gate may have this name. A name has 1 to GATE_NAME letters, digits, '-' or '_'.
+ * It may not begin with '-', because it could be a mistyped option.
  */
 bool gate_name_is_valid(const char *name);
 /* Returns an error if gate_name_is_valid() is false. */
@@ -147,14 +146,14 @@ int gate_map_unread(const struct gate *gate, enum gate_map map, int err);
 
 /*
  * Returns whether readers may not open a map, because it contains the hash secret, or hashes that
- * would disclose the secret. The pin of such a map has mode 0600.
+ * disclose the secret. The pin of such a map has mode 0600.
  */
 bool gate_map_is_private(enum gate_map map);
 
 /*
- * Stores the type and the sizes of a map, as the kernel reports them. For a private map that a
- * reader has not opened, computes them from map `gate`. Returns 0, or -errno without adding an
- * error.
+ * Stores the type and the sizes of a map, as the kernel reports them. If a reader has not opened
+ * the map, because it is private, computes them from map `gate`. Returns 0 or -errno. Does not call
+ * error_add().
  */
 int gate_map_info(const struct gate *gate, enum gate_map map, struct bpf_map_info *ret);
 
@@ -173,14 +172,16 @@ int array_view_open(int fd, uint32_t count, uint32_t value_size, bool is_copied,
 		    struct array_view *ret);
 
 /*
- * If the view is a copy, reads the first `count` values from the map again. Returns 0, or -errno
- * without adding an error.
+ * If the view is a copy, reads the first `count` values from the map again. Returns 0 or -errno.
+ * Does not call error_add().
  */
 int array_view_refresh(const struct array_view *view, uint32_t count);
 
 void array_view_close(struct array_view *view);
 
-/* Open views of map `gate`, and of the array maps of rules. The fds of these maps must be open. */
+/*
+ * Open views of map `gate` and of the array maps of rules. The caller must have opened these maps.
+ */
 int gate_map_state(struct gate *gate);
 int gate_map_rules(struct gate *gate);
 
@@ -196,8 +197,8 @@ void synchronize_programs(void);
 uint32_t gate_generation(const struct gate *gate);
 
 /*
- * Returns 1 plus the highest policy number ever used, but at most policies_max, because the gate's
- * owner can write any number to map `gate`.
+ * Returns the highest policy number ever used, plus 1. Returns at most policies_max, because the
+ * gate's owner can write any number to map `gate`.
  */
 uint32_t gate_policies_seen(const struct gate *gate);
 
@@ -220,17 +221,20 @@ bool gate_note_first(const struct gate *gate, enum gate_note note);
 
 /*
  * A trial is a change that was made with --confirm. A background process (user/cli/confirm.c)
- * undoes the change at the end of the trial unless the user confirms it before. No other command
- * changes the gate during a trial.
+ * undoes the change when the trial ends, unless the user confirms the change first. No other
+ * command changes the gate during a trial.
  */
 
 /* Commands assume that the background process of a trial was killed if the trial ended 30 s ago. */
 #define TRIAL_GRACE_NS 30000000000ULL
 
-/* Begins a trial that lasts `ns`. Returns its number, which no other trial of this gate has. */
+/*
+ * Begins a trial that lasts `ns`. Returns the trial's number. No two trials of a gate have the same
+ * number.
+ */
 uint32_t trial_begin(struct gate *gate, uint64_t ns);
 
-/* Returns whether trial number `trial` is in progress, so it was neither confirmed nor undone. */
+/* Returns whether trial number `trial` is in progress: neither confirmed nor undone. */
 bool trial_goes_on(const struct sl_gate *state, uint32_t trial);
 
 /* Returns the time until the gate's trial ends, in ns, or 0 if there is no trial. */

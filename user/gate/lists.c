@@ -47,7 +47,10 @@ static int no_such_list(const struct gate *gate, const char *name)
 
 /* --- Rules that change ---------------------------------------------------------------------- */
 
-/* Plans the change of `rule`, and takes ownership of it. `entry`: specified prefix, or NULL. */
+/*
+ * Plans the change of `rule`, and takes ownership of the rule. entry: the specified prefix, or
+ * NULL.
+ */
 static int rule_plan(struct list_change *change, struct rule *rule, const struct rule *entry)
 {
 	bool was = rule->lists & change->from;
@@ -91,8 +94,8 @@ static int rule_plan(struct list_change *change, struct rule *rule, const struct
 }
 
 /*
- * Calls rule_plan() for each prefix in two sorted sets: `all` contains the gate's rules, and
- * `entries` the specified prefixes. Moves the rules in `all` to rule_plan().
+ * Calls rule_plan() for each prefix in two sorted sets: `all` (the gate's rules) and `entries` (the
+ * specified prefixes). Moves the rules of `all` to rule_plan().
  */
 static int rules_merge(struct list_change *change, struct ruleset *all,
 		       const struct ruleset *entries)

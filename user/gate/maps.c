@@ -227,15 +227,18 @@ static uint32_t power_of_two(uint32_t least)
 }
 
 /*
- * Returns the number of sets of the table of states. `sources` entries fill at most three quarters
- * of the table. If it were fuller, full sets would evict states although other sets have room.
+ * Returns the number of sets of map `states`. `sources` entries fill at most three quarters of the
+ * map. In a fuller map, full sets would evict states although other sets have room.
  */
 static uint32_t table_sets(const struct gate_sizes *sizes)
 {
 	return power_of_two(MAX((sizes->sources + 5) / (SL_WAYS * 3 / 4), 2));
 }
 
-/* Returns the number of sets of the host cache. It has room for twice as many hosts as `hosts4`. */
+/*
+ * Returns the number of sets of the host cache. The cache has room for twice as many hosts as
+ * `hosts4`.
+ */
 static uint32_t host_sets(const struct gate_sizes *sizes)
 {
 	return power_of_two(MAX(2 * sizes->hosts / SL_HOST_WAYS, 1));
@@ -247,9 +250,9 @@ static uint32_t host_sets(const struct gate_sizes *sizes)
 #define INTERVAL_NS (64 * 1000000U)
 
 /*
- * Bounds of `flood_threshold`, the number of new sources that a CPU may see in an interval:
- * `sources` / 16, at most 1024. It does not depend on the number of CPUs, because each CPU detects
- * floods separately.
+ * Bounds of `flood_threshold`, the number of new sources that a CPU may see in an interval. It is
+ * `sources` / 16, at most 1024. The number of CPUs does not matter, because each CPU detects floods
+ * separately.
  */
 #define FLOOD_PART 16
 #define FLOOD_MOST 1024

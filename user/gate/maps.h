@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Gate: makes the maps of a gate, chooses their sizes, and loads programs that use these maps. Maps
- * and programs are in the BPF object that is embedded in this binary.
+ * Gate: makes the maps of a gate, chooses their sizes, and loads programs that use them. Maps and
+ * programs are in the BPF object that this binary contains.
  */
 #ifndef SLUICE_GATE_MAPS_H
 #define SLUICE_GATE_MAPS_H
@@ -16,7 +16,9 @@ struct bpf_map;
 struct bpf_map_info;
 struct bpf_object;
 
-/* Opens the embedded BPF object without loading it. Returns NULL with an error if that fails. */
+/*
+ * Opens the embedded BPF object. Does not load it. If this fails, adds an error and returns NULL.
+ */
 struct bpf_object *object_open(void);
 void object_close(struct bpf_object **object);
 
@@ -36,7 +38,10 @@ struct programs {
 #define HOOK_BIT(hook) (1U << (hook))
 #define HOOKS_ALL      (HOOK_BIT(HOOKS) - 1)
 
-/* Loads the programs of these hooks (bits) that are not loaded yet. After an error, loads none. */
+/*
+ * Loads the programs of these hooks (bits), unless they are loaded already. If this fails, loads no
+ * program.
+ */
 int programs_load(const struct gate *gate, unsigned int hooks, struct programs *programs);
 void programs_close(struct programs *programs);
 
@@ -63,7 +68,10 @@ struct gate_sizes gate_sizes_default(const struct machine *machine);
 /* Reads the current sizes of an open gate. */
 int gate_sizes_read(const struct gate *gate, struct gate_sizes *ret);
 
-/* Reads the sizes that a user specified. Sets all other sizes to 0; these grow with the rules. */
+/*
+ * Reads the sizes that a user specified. Sets all other sizes to 0, because they grow with the
+ * rules.
+ */
 int gate_sizes_read_stated(const struct gate *gate, struct gate_sizes *ret);
 
 /* Returns a copy of `wanted` in which default sizes replace zeros. */
@@ -80,8 +88,8 @@ void gate_sizes_set(struct bpf_object *object, const struct gate_sizes *sizes,
 /* --- Making --------------------------------------------------------------------------------- */
 
 /*
- * Makes and pins the gate's maps. gate_undo() removes them again. The gate's directory must be
- * locked. `wanted` contains the sizes that the user specified, and 0 for default sizes.
+ * Makes and pins the gate's maps. gate_undo() removes them. The gate's directory must be locked.
+ * wanted: sizes that the user specified; 0: default size.
  */
 int gate_make(struct gate *gate, const struct gate_sizes *wanted);
 
@@ -92,7 +100,10 @@ int gate_make(struct gate *gate, const struct gate_sizes *wanted);
  */
 int gate_make_next(const struct gate *gate, const struct gate_sizes *sizes, struct gate *ret);
 
-/* Makes a gate without pins, which ends with this process: for tests, and for `sluice replay`. */
+/*
+ * Makes a gate without pins. The kernel removes it when this process ends. Used by tests, and by
+ * `sluice replay`.
+ */
 int gate_make_unpinned(struct gate *gate, const struct gate_sizes *sizes,
 		       const struct machine *machine);
 

@@ -19,8 +19,8 @@
 		   ##__VA_ARGS__, (gate)->name)
 
 /*
- * Returns an error if a map does not have the type and sizes of this schema, because another map
- * may have been pinned under its name.
+ * Returns an error if the type or a size of a map differs from this schema, because another map may
+ * be pinned under its name.
  */
 static int map_check(const struct gate *gate, const struct bpf_object *object, enum gate_map map)
 {
@@ -119,7 +119,7 @@ static int secret_read(struct gate *gate)
 /*
  * Checks the types and sizes of the open maps, and opens views of the rules. If a map had larger
  * values than this schema, the kernel would write beyond the buffer for a value. The ids in map
- * `gate` prove nothing, because the gate's owner can write any ids.
+ * `gate` cannot replace these checks, because the gate's owner can write any ids.
  */
 static int maps_accept(struct gate *gate, const struct bpf_object *object)
 {
@@ -136,8 +136,8 @@ static int maps_accept(struct gate *gate, const struct bpf_object *object)
 /* --- Opening -------------------------------------------------------------------------------- */
 
 /*
- * Opens the pin of a map in directory `dir`. Returns an fd, or -1 if the pin is missing, or is not
- * the map with the id in map `gate`.
+ * Opens the pin of a map in directory `dir`. Returns an fd. Returns -1 if the pin is missing, or if
+ * its id is not the id in map `gate`.
  */
 static int map_open_in(const struct gate *gate, enum gate_map map, const struct pins *dir)
 {
@@ -174,7 +174,9 @@ static enum gate_map maps_open(struct gate *gate)
 	return map;
 }
 
-/* Adds the error that a map cannot be opened, because its pin is missing or is another map. */
+/*
+ * Adds the error that a map cannot be opened, because its pin is missing or refers to another map.
+ */
 static int map_refuse(const struct gate *gate, const struct pins *pins, enum gate_map map)
 {
 	const char *name = gate_map_names[map];

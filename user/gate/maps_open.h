@@ -10,7 +10,7 @@
 
 /*
  * Opens the maps in the gate's open directory. Returns an error if a pin is missing, if a pin is
- * not the gate's map, or if the gate has another schema.
+ * another gate's map, or if the schema differs from this version's schema.
  */
 int gate_maps_open(struct gate *gate);
 

@@ -155,7 +155,7 @@ int pins_open(const struct pins *parent, const char *name, struct pins *ret)
 
 /*
  * Opens the root of bpffs. Returns 0 and a closed `ret` if bpffs is not mounted. Returns an error
- * if other users could rename files of root in it.
+ * if users other than root could rename root's files in it.
  */
 static int bpffs_open(struct pins *ret)
 {

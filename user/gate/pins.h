@@ -89,7 +89,7 @@ bool pin_exists(const struct pins *pins, const char *name);
 /* Adds the error "cannot WHAT PATH/NAME: ...". Returns a negative errno. */
 int pin_failed(const char *what, const struct pins *pins, const char *name, int err);
 
-/* Pins the maps whose bits are set in `which`, map `gate` last. Adds an error if that fails. */
+/* Pins the maps whose bits are set in `which`. Map `gate` is last. Adds an error if this fails. */
 int pin_maps(const struct pins *pins, const int map[GATE_MAPS], uint32_t which);
 
 /* --- The directory of a gate ---------------------------------------------------------------- */
@@ -101,8 +101,8 @@ int pin_maps(const struct pins *pins, const int map[GATE_MAPS], uint32_t which);
 int gate_dir_open(struct gate *gate);
 
 /*
- * Opens and locks the directory. If `make` is set, creates a missing directory; otherwise a missing
- * directory is an error. If another command has the lock, waits up to 3 seconds. Closing the
+ * Opens and locks the directory. If the directory is missing, creates it if `make` is set, and
+ * returns an error otherwise. If another command has the lock, waits up to 3 seconds. Closing the
  * directory unlocks it.
  */
 int gate_dir_lock(struct gate *gate, bool make);
@@ -123,7 +123,10 @@ int gate_dir_holds_gate(const struct gate *gate, bool *ret);
  */
 bool gate_resize_is_interrupted(const struct gate *gate);
 
-/* Removes all pins of the gate, and closes gate->links. Its directory remains, and stays locked. */
+/*
+ * Removes all pins of the gate, and closes gate->links. The gate's directory remains, and stays
+ * locked.
+ */
 int gate_dir_clear(struct gate *gate);
 
 /* Removes the gate's pins and directory. Also removes PINS_ROOT if no other gate is left. */
@@ -154,7 +157,10 @@ struct gate_names {
 /* Lists the names of all gates except gate `but`, which may be NULL. */
 int gates_list(const char *but, struct gate_names *ret);
 
-/* Adds the error that gate `name` does not exist, with the names of the existing gates. */
+/*
+ * Adds the error that gate `name` does not exist. The error contains the names of the existing
+ * gates.
+ */
 int gate_refuse_missing(const char *name);
 
 /* --- bpffs ---------------------------------------------------------------------------------- */

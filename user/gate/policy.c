@@ -324,7 +324,7 @@ const struct sl_prefix *limit_origin(const struct gate *gate, uint32_t home)
 }
 
 /*
- * Appends "NAME of PREFIX" to a text, or "the newcomers' budget of PREFIX" if `name` is NULL.
+ * Appends "NAME of PREFIX" to a text. If `name` is NULL, appends "the newcomers' budget of PREFIX".
  * Truncates the text if it is too long.
  */
 static void inherited_add(const struct gate *gate, const char *name, uint32_t home,

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Gate: compiles limits as users write them into policy versions, which packets read, and reads
- * limits from policy versions.
+ * Gate: policy versions, which packets read. Compiles limits into policy versions, and reads limits
+ * from policy versions.
  *
- * The maps of policies and lists may belong to an unprivileged user, and this user can write any
- * bytes to them at any time. So commands use only the copies of policy_version() and
- * list_info_read(). Each copy was checked like limits in a file, and its limits were compiled
- * again.
+ * An unprivileged user may own the maps of policies and lists, and can write any bytes to them at
+ * any time. So commands use only the copies of policy_version() and list_info_read(). Each copy was
+ * checked like limits in a file, and its limits were compiled again.
  */
 #ifndef SLUICE_POLICY_H
 #define SLUICE_POLICY_H
@@ -32,7 +31,7 @@ static inline uint32_t policy_version_index(const struct gate *gate, const struc
 	return policy - gate->checked;
 }
 
-/* Returns the version in force of policy `number`, or NULL if it has no version in force. */
+/* Returns the version in force of policy `number`. Returns NULL if no version is in force. */
 const struct sl_policy *policy_in_force(const struct gate *gate, unsigned int number);
 
 /*
@@ -104,7 +103,9 @@ int policy_parent(const struct gate *gate, const struct sl_prefix *prefix, uint3
  */
 bool policy_version_inherits(const struct gate *gate, uint32_t version, struct sl_prefix *ret);
 
-/* Returns the prefix of the policy that defines an inherited limit. home: its SL_ORIGIN(). */
+/*
+ * Returns the prefix of the policy that defines an inherited limit. home: SL_ORIGIN() of the limit.
+ */
 const struct sl_prefix *limit_origin(const struct gate *gate, uint32_t home);
 
 /* Length of a text with SL_LIMITS_MAX limits and a budget, each written as "NAME of PREFIX". */

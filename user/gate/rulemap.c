@@ -65,7 +65,10 @@ static const void *key_of(const struct sl_prefix *prefix)
 	return prefix_is_host(prefix) ? (const void *)prefix->addr : prefix;
 }
 
-/* Looks up a key in a map. Returns 1 and a checked rule, or 0 if there is no rule. */
+/*
+ * Looks up a key in a map of rules. Returns 1 and stores a checked rule, or returns 0 if there is
+ * no rule.
+ */
 static int rule_look_up(const struct gate *gate, enum gate_map map, const void *key, uint32_t most,
 			struct sl_rule *ret)
 {
@@ -130,8 +133,9 @@ static int entry_add(struct entry_list *list, const struct rulemap_entry *entry)
 #define BATCH 4096
 
 /*
- * Returns an upper bound of the steps of a walk over the keys of a map. The kernel restarts a walk
- * if the current key was deleted, so without a bound the gate's owner could make a walk endless.
+ * Returns an upper bound of the steps of a walk over the keys of a map. It is needed because the
+ * kernel restarts a walk if the current key was deleted, so the gate's owner could make a walk
+ * endless.
  */
 static uint64_t steps_most(int fd)
 {
@@ -229,7 +233,7 @@ int rulemap_read(const struct gate *gate, unsigned int most, struct rulemap_entr
 
 /* --- Writing and removing in batches -------------------------------------------------------- */
 
-/* Writes or removes in map `map` all `entries` that belong to this map and have this action. */
+/* Writes or removes all `entries` that belong to map `map` and have this action. */
 static int batches_run(const struct gate *gate, const struct rulemap_entry *entries,
 		       unsigned int count, enum rulemap_action action, enum gate_map map)
 {

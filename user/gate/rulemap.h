@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Gate: reads and writes the maps of rules. `hosts4` and `hosts6` contain rules of whole addresses,
- * `prefixes` contains all other rules.
+ * Gate: reads and writes the maps of rules. `hosts4` and `hosts6` contain rules of single
+ * addresses. `prefixes` contains all other rules.
  */
 #ifndef SLUICE_RULEMAP_H
 #define SLUICE_RULEMAP_H
@@ -58,8 +58,8 @@ struct rulemap_entry {
 int rulemap_get(const struct gate *gate, const struct sl_prefix *prefix, struct sl_rule *ret);
 
 /*
- * Reads the rule of the longest prefix that covers `prefix` and has at most `bits` bits, even if
- * the rule is not in force. Returns 1, or 0 if no rule covers `prefix`.
+ * Reads the rule of the longest prefix that covers `prefix` and has at most `bits` bits. The rule
+ * need not be in force. Returns 1, or 0 if no rule covers `prefix`.
  */
 int rulemap_cover(const struct gate *gate, const struct sl_prefix *prefix, uint32_t bits,
 		  struct sl_rule *ret);

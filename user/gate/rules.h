@@ -35,9 +35,9 @@ struct judgement {
 	struct sl_prefix prefix; /* prefix of the rule that decides */
 	bool found;		 /* false if no rule covers the address */
 	uint8_t access;		 /* enum sl_access of the runtime entry or lists that decide */
-	uint64_t lists;		 /* bits of the lists that decide; 0 if no list decides */
+	uint64_t lists;		 /* bits of the lists that decide; 0 if lists do not decide */
 	uint32_t until;		 /* end of the runtime entry in 2^SL_UNTIL_SHIFT ns; 0: no end */
-	uint32_t version;	 /* policy version that decides; 0: runtime entry or lists decide */
+	uint32_t version; /* policy version that decides; 0 if the runtime entry or lists decide */
 };
 
 int rules_judge(const struct gate *gate, const struct sl_prefix *address, struct judgement *ret);

@@ -19,7 +19,7 @@ struct gate_snapshot {
 	unsigned int lost; /* number of maps that are not pinned */
 	bool has_next;	   /* next/ exists: a resize is in progress or was interrupted */
 	dev_t bpffs;	   /* device number of the bpffs that contains the gate */
-	ino_t gate; /* inode of pin `gate`; it differs after the gate or its maps were replaced */
+	ino_t gate;	   /* inode of pin `gate`; a new gate or a resize changes it */
 	uint32_t generation, trial;
 	bool on_trial;
 	struct array_view view; /* the value of map `gate` in memory */

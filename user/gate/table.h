@@ -32,7 +32,7 @@ struct table {
 
 int table_open(const struct gate *gate, struct table *ret);
 
-/* Opens a table to read all of its entries. table_read() must not search it. */
+/* Opens a table to read all its entries. table_read() does not accept such a table. */
 int table_open_all(const struct gate *gate, struct table *ret);
 void table_close(struct table *table);
 
@@ -47,11 +47,11 @@ int table_read(const struct gate *gate, const struct table *table, const struct 
 	       struct found_entry *ret);
 
 /*
- * The functions below change a word of a state while packets change it. They use the same atomic
- * operations as packets: state_publish() in bpf/state.h.
+ * The functions below change a word of a state while packets change it. They use the atomic
+ * operations of packets: state_publish() in bpf/state.h.
  */
 
-/* Sets a word to `to` if it is equal to `from`. Returns whether it was equal. */
+/* Sets a word to `to` if the word equals `from`. Returns whether the word was set. */
 static inline bool word_swap(__u64 *word, __u64 from, __u64 to)
 {
 	return __atomic_compare_exchange_n(word, &from, to, false, __ATOMIC_SEQ_CST,

@@ -17,7 +17,10 @@
 
 /* --- Lists ---------------------------------------------------------------------------------- */
 
-/* Writes a list to a free index. No rule has the bit of this index, so packets ignore the list. */
+/*
+ * Writes a list to a free index. Packets ignore the list, because no rule has the bit of this index
+ * yet.
+ */
 static void list_write(struct gate *gate, unsigned int place, const struct sl_list_info *wanted)
 {
 	struct sl_gate *state = gate->state;
@@ -130,7 +133,7 @@ static void counts_set(struct gate *gate, const struct rulemap_entry *entries, u
 	__atomic_store_n(&gate->state->hosts, hosts, __ATOMIC_RELEASE);
 }
 
-/* Frees the policy versions that no rule refers to. Packets no longer use these versions. */
+/* Frees the policy versions that no rule refers to. No packet uses these versions now. */
 static void versions_free(struct gate *gate, const struct rulemap_entry *entries,
 			  unsigned int count)
 {
@@ -460,7 +463,7 @@ static int change_try(struct gate *gate, const struct ruleset *wanted, struct sh
 	err = transaction_plan(gate, wanted, &t) ?: transaction_prepare(gate, wanted, &t);
 	if (err)
 		return rules_recover(gate, ret_ended) ? -ECANCELED : err;
-	/* switch: each packet that arrives after this store uses the new generation */
+	/* from this store on, arriving packets use the new generation */
 	__atomic_store_n(&gate->state->generation, gate_generation(gate) + 1, __ATOMIC_RELEASE);
 	gate_change_record(gate);
 	synchronize_programs();

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Gate: changes the rules of a gate in one step. A transaction writes policy versions, lists and
- * rules for the next generation, which packets do not see yet, and then raises the generation. If a
- * command is killed during a transaction, the next change first undoes this transaction, or
- * completes it if it has raised the generation.
+ * Gate: changes the rules of a gate in one step, a transaction. A transaction first writes policy
+ * versions, lists and rules for the next generation, which packets do not see yet. Then it raises
+ * the generation. If a command is killed during a transaction, the next change completes the
+ * transaction if the generation was raised, and undoes it otherwise.
  */
 #ifndef SLUICE_TRANSACTION_H
 #define SLUICE_TRANSACTION_H
@@ -13,12 +13,12 @@
 #include "rules/ruleset.h"
 
 /*
- * Replaces the rules of the prefixes in `wanted`, each of which occurs once. Replaces the gate's
- * lists unless wanted->lists is NULL. A list that gets another access or end must have a new index
- * in wanted->lists. Deletes rules without entry, lists and limits. If a prefix already had a limit
- * of the same name and key, the limit keeps its id, and so the state of each source. If `ret` is
- * not NULL, adds the limits of parents that policies no longer inherit. The gate must be open for a
- * change. After an error the rules are unchanged.
+ * Replaces the rules of the prefixes in `wanted`. Each prefix must occur once. Replaces the gate's
+ * lists unless wanted->lists is NULL. A list whose access or end changes must have a new index in
+ * wanted->lists. Deletes rules that have no entry, lists and limits. A limit keeps its id and its
+ * states if the prefix already has a limit of the same name and key. If `ret` is not NULL, adds the
+ * limits of parents that policies no longer inherit. The gate must be open for a change. If this
+ * fails, the rules are unchanged.
  */
 int rules_change(struct gate *gate, const struct ruleset *wanted, struct shadowed *ret);
 
@@ -33,7 +33,10 @@ void lists_set_dates(struct gate *gate, const struct sl_list_info wanted[SL_LIST
  */
 int rules_recover(struct gate *gate, unsigned int *ret_ended);
 
-/* Removes rules and lists that have ended. Returns how many rules it removed; 0 after an error. */
+/*
+ * Removes rules and lists that have ended. Returns the number of removed rules, or 0 after an
+ * error.
+ */
 unsigned int rules_expire(struct gate *gate);
 
 /*

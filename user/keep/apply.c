@@ -74,7 +74,9 @@ static int rule_add_change(void *data, const struct rule *from, const struct rul
 					?: ruleset_add(&apply->wanted, &wanted);
 }
 
-/* Finds the rules that change. A list of the file keeps the index that it has in the gate. */
+/*
+ * Finds the rules that change. A list of the file gets the index that it already has in the gate.
+ */
 static int rules_prepare(struct gate *gate, struct config *config, struct apply *apply)
 {
 	_cleanup_(ruleset_free) struct ruleset in_force = {0};

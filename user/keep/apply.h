@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Keep: computes and makes the change that gives a gate the rules, sizes and devices of a rules
- * file. `sluice keep` attaches devices separately, in step_devices.c.
+ * Keep: computes and makes a change. The change gives a gate the rules, sizes and devices of a
+ * rules file. `sluice keep` attaches devices separately, in step_devices.c.
  */
 #ifndef SLUICE_APPLY_H
 #define SLUICE_APPLY_H
@@ -37,8 +37,8 @@ struct apply {
 	struct gate_sizes after;
 	bool resized;
 	/*
-	 * Values of sl_gate.sizes_stated before and after the change: a bit for each size that a
-	 * user specified. The gate chooses all other sizes, and grows them with the rules.
+	 * Values of sl_gate.sizes_stated before and after the change. They have a bit for each size
+	 * that a user specified. The gate chooses all other sizes, and they grow with the rules.
 	 */
 	uint32_t was_stated, stated;
 	struct placings placings;

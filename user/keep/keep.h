@@ -54,7 +54,7 @@ enum step_name {
 #define RETRY_MIN_MS   1000
 
 struct step {
-	uint64_t due_ms;   /* when the step will run, in ms as from now_ms(); 0 if it is not due */
+	uint64_t due_ms;   /* time of the next run, in ms of now_ms(); 0 if the step is not due */
 	uint64_t retry_ms; /* delay before the retry of a failed run; 0 if the last run succeeded */
 	uint64_t rest_ms;  /* events do not make the step due before this time */
 	char *logged;	   /* messages of the step's last run, each between newlines */
@@ -80,7 +80,7 @@ struct watch_socket {
 
 struct watch {
 	int inotify[WATCH_INOTIFY]; /* inotify fd of each kind; -1 if the kind is not watched */
-	unsigned int lacking;	    /* EVENT() bits of kinds for which no watch or no fd is left */
+	unsigned int lacking;	    /* EVENT() bits of kinds whose watch or fd was refused */
 	struct watch_socket *sockets;
 	unsigned int sockets_count, sockets_room;
 	bool sockets_changed; /* the last call of watch_devices() opened or closed a socket */
@@ -132,10 +132,10 @@ struct keep {
 /* Returns CLOCK_MONOTONIC in ms. */
 uint64_t now_ms(void);
 
-/* Makes a step due at time `ms`, as from now_ms(), unless it is due earlier. */
+/* Makes a step due at time `ms` of now_ms(), unless it is due earlier. */
 void step_at(struct keep *keep, enum step_name name, uint64_t ms);
 
-/* Makes a step due after `wait_ms` from now, but not before its `rest_ms`. */
+/* Makes a step due `wait_ms` from now, but not before its `rest_ms`. */
 void step_soon(struct keep *keep, enum step_name name, uint64_t wait_ms);
 
 /* Makes each step due that handles one of these events (EVENT() bits). */
@@ -179,9 +179,8 @@ int reload_run(struct keep *keep);
 int lists_run(struct keep *keep);
 
 /*
- * Applies a config to the gate, and creates the gate if it does not exist. Adds a list whose file
- * is bad to the config, with the entries of its file's last good version. Returns 0 or a negative
- * errno.
+ * Applies a config to the gate. Creates a missing gate. If a list's file is bad, adds the list to
+ * the config with the entries of its last valid file. Returns 0 or a negative errno.
  */
 int rules_apply(struct keep *keep, struct config *config, enum renew renew);
 

@@ -15,8 +15,9 @@
 #define LOCK_FILE_TEXT (PATH_MAX + 32)
 
 /*
- * A lock of fcntl(2). The kernel reports the pid of its holder, which, unlike the pid in the file,
- * is reliable. F_GETLK only tests the lock, so a reader never blocks a process that wants the lock.
+ * A lock of fcntl(2). The kernel reports the pid of the process that has the lock. This pid is
+ * reliable, but the pid in the file is not. F_GETLK only tests the lock, so a reader never blocks a
+ * process that requests the lock.
  */
 static const struct flock whole_file = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
 
@@ -27,7 +28,9 @@ static const char *path_format(enum lock_kind kind, const char *gate, char path[
 	return path;
 }
 
-/* Returns whether a process has the lock, and stores its pid; 0 if in another pid namespace. */
+/*
+ * Returns whether a process has the lock. Stores its pid, or 0 if it is in another pid namespace.
+ */
 static bool is_locked(int fd, pid_t *ret_pid)
 {
 	struct flock lock = whole_file;

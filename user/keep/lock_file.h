@@ -32,8 +32,8 @@ int lock_file_take(enum lock_kind kind, const char *gate, const char *path, stru
 void lock_file_release(struct lock_file *lock);
 
 /*
- * Removes the lock file of a killed process. If a process still has the lock, or if the caller may
- * not read the file, removes nothing, and returns false.
+ * Removes the lock file of a killed process. Removes nothing and returns false if a process still
+ * has the lock, or if the caller may not read the file.
  */
 bool lock_file_remove(enum lock_kind kind, const char *gate);
 
@@ -50,8 +50,8 @@ enum lock_state {
 };
 
 /*
- * Finds the process that has the lock of a gate, and stores it in `ret` if it exists. A file that
- * an untrusted user could have written counts as not locked.
+ * Finds the process that has the lock of a gate, and stores it in `ret`. If an untrusted user could
+ * have written the lock file, the gate counts as not locked.
  */
 enum lock_state lock_file_find(enum lock_kind kind, const char *gate, struct lock_holder *ret);
 

@@ -32,8 +32,8 @@
 #define RETRY_MAX_MS 60000
 
 /*
- * If a step's run changes nothing, the step rests for this many times the CPU time of the run, so
- * that events cannot use more than 10 % of a CPU.
+ * After a run that changes nothing, a step rests for this many times the CPU time of the run. So
+ * events cannot use more than 10 % of a CPU.
  */
 #define REST_TIMES 9
 
@@ -170,7 +170,7 @@ void status_update(struct keep *keep)
 	sd_notifyf(0, "STATUS=%s", text);
 }
 
-/* Runs the steps that are due. Returns 0, or the error of a step that ends the process. */
+/* Runs the steps that are due. Returns 0, or an error that must end the process. */
 static int pass(struct keep *keep)
 {
 	int err = 0;
@@ -214,7 +214,8 @@ static void on_signals(struct keep *keep)
 			keep->ends = true;
 			continue;
 		}
-		for (int i = 0; i < STEPS; i++) { /* forget logged messages, to print all again */
+		for (int i = 0; i < STEPS;
+		     i++) { /* forget the logged messages, so that they are printed again */
 			free(keep->steps[i].logged);
 			keep->steps[i].logged = NULL;
 		}
@@ -241,7 +242,7 @@ static void on_clock(struct keep *keep)
 	keep->suspended_ms = suspended;
 }
 
-/* Sends systemd's watchdog message if it is due. Returns the timeout for poll(), -1 for none. */
+/* Sends systemd's watchdog message if it is due. Returns the timeout for poll(); -1: none. */
 static int timeout_ms(struct keep *keep)
 {
 	uint64_t every_ms = keep->watchdog_us / 2000, now = now_ms(), next = UINT64_MAX;
@@ -302,7 +303,7 @@ static int fds_open(struct keep *keep)
 	sigaddset(&signals, SIGINT);
 	keep->signals = signalfd(-1, &signals, SFD_NONBLOCK | SFD_CLOEXEC);
 	keep->clock = timerfd_create(CLOCK_REALTIME, TFD_NONBLOCK | TFD_CLOEXEC);
-	/* this timer never expires, but setting the wall clock cancels it, so its fd is readable */
+	/* the timer never expires, but its fd becomes readable if the wall clock is set */
 	if (sigprocmask(SIG_BLOCK, &signals, NULL) || keep->signals < 0 || keep->clock < 0 ||
 	    timerfd_settime(keep->clock, TFD_TIMER_ABSTIME | TFD_TIMER_CANCEL_ON_SET, &never, NULL))
 		return error_add(errno, "events", NULL, "cannot wait for events: %s",

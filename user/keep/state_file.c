@@ -77,9 +77,10 @@ static bool list_parse(json_t *item, uint64_t passed_ms, struct ruleset *set)
 }
 
 /*
- * Parses a rule: "PREFIX ACCESS LEFT_MS LISTS TIMED LEFT_MS". LISTS has a bit for each list that
- * contains the prefix. TIMED is the index of the list on which the prefix has an end. The first
- * LEFT_MS is the remaining time of the access, the second of the prefix on that list; 0: no end.
+ * Parses a rule: "PREFIX ACCESS LEFT_MS LISTS TIMED LEFT_MS". The first LEFT_MS is the remaining
+ * time of the access. LISTS has a bit for each list that contains the prefix. TIMED is the index of
+ * the list on which the prefix has an end, and the last LEFT_MS is its remaining time there. A
+ * LEFT_MS of 0 means no end.
  */
 static bool rule_parse(json_t *item, uint64_t passed_ms, struct ruleset *set)
 {
@@ -171,7 +172,10 @@ void state_file_free(struct state_file *state)
 
 /* --- Formatting ----------------------------------------------------------------------------- */
 
-/* Returns the remaining time of an entry; 0 if it never ends; 1 ms if its end is past. */
+/*
+ * Returns the remaining time of an entry in ms. Returns 0 if the entry never ends, and 1 if it has
+ * already ended.
+ */
 static uint64_t left_ms_of(uint32_t until)
 {
 	return until ? until_left_ns(until) / NS_PER_MS ?: 1 : 0;

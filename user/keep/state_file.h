@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Keep: files that save entries and lists, so that a new gate has them after a reboot. FILE has the
- * runtime entries, and FILE.lists has the entries and lists of the rules file. Both are JSON, with
- * the remaining time of each entry and the wall-clock time of the save. If the clock is now before
- * the time of the save, nothing is subtracted from the remaining times.
+ * Keep: files that save entries and lists for a new gate after a reboot. FILE has the runtime
+ * entries. FILE.lists has the entries and lists of the rules file. The format is JSON, with the
+ * remaining time of each entry, and the wall-clock time of the save. Nothing is subtracted from the
+ * remaining times if the clock is now before the time of the save.
  */
 #ifndef SLUICE_STATE_FILE_H
 #define SLUICE_STATE_FILE_H
@@ -41,9 +41,9 @@ int state_file_check(const char *path);
 int state_file_check_apart(const char *path, const char *other, const struct stamp *stamp);
 
 /*
- * Reads a state file. A missing file counts as empty. A file that is damaged, or that an untrusted
- * user could have written, also counts as empty: it is renamed to PATH.bad, with a warning, so that
- * the rules file can be applied.
+ * Reads a state file. A missing file counts as empty. If the file is damaged, or if an untrusted
+ * user could have written it, renames it to PATH.bad, prints a warning, and treats it as empty, so
+ * that the rules file can be applied.
  */
 void state_file_read(const char *path, struct state_file *ret);
 int state_file_write(const char *path, const struct state_file *state);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Watches by inotify the rules file, its list files, the gate's pins, and the names of network
- * namespaces. Watches by netlink, in the current namespace and each namespace of the rules file,
- * devices that are added, removed or renamed (RTNLGRP_LINK), and qdiscs and filters that are
- * removed (RTNLGRP_TC).
+ * Watches files by inotify: the rules file, its list files, the gate's pins, and the names of
+ * network namespaces. Watches devices by netlink, in the current namespace and in each namespace of
+ * the rules file: added, removed and renamed devices (RTNLGRP_LINK), and removed qdiscs and filters
+ * (RTNLGRP_TC).
  */
 #include <errno.h>
 #include <fnmatch.h>
@@ -33,7 +33,10 @@
 #define GATE_MASK  (IN_CLOSE_NOWRITE | IN_DELETE | IN_MOVED_TO | IN_DELETE_SELF)
 #define LINKS_MASK (IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO)
 
-/* Number of netlink messages to read at once, so that a flood of messages blocks no other work. */
+/*
+ * Number of netlink messages to read at once. It is limited so that a flood of messages blocks no
+ * other work.
+ */
 #define READS_MAX 64
 
 void watch_close(struct watch *watch)

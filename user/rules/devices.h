@@ -42,7 +42,7 @@ extern const struct value_type value_netns;	 /* char[NETNS_NAME] */
 
 /* --- The devices of a rules file ------------------------------------------------------------ */
 
-/* An entry of `attach` in a rules file: the devices that a gate filters, and the hook. */
+/* An entry of `attach` in a rules file: devices that a gate filters, and the hook. */
 struct place {
 	char device[PLACE_DEVICE]; /* name of a device, or a pattern as in glob(7), such as eth* */
 	char netns[NETNS_NAME];	   /* network namespace; "" means the command's namespace */
@@ -54,7 +54,7 @@ struct place {
 struct places {
 	struct place *list;
 	unsigned int count, room;
-	bool specified; /* the file has key `attach`; without it, attachments stay unchanged */
+	bool specified; /* the file has key `attach`; if not, attachments stay unchanged */
 };
 
 static inline bool place_is_pattern(const struct place *place)

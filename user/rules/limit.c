@@ -32,9 +32,7 @@ static wide divide_up(wide dividend, wide divisor)
 	return (dividend + divisor - 1) / divisor;
 }
 
-/*
- * Returns the cost in ticks of a packet, or in 2^-SL_BYTE_COST_SHIFT ticks of a byte, rounded up.
- */
+/* Returns the cost of a packet in ticks, or of a byte in 2^-SL_BYTE_COST_SHIFT ticks. Rounds up. */
 static uint64_t cost_of(const struct sl_limit_spec *spec)
 {
 	switch (spec->rate_unit) {
@@ -49,7 +47,7 @@ static uint64_t cost_of(const struct sl_limit_spec *spec)
 	}
 }
 
-/* Returns the burst in ticks: the time in which an empty bucket refills. */
+/* Returns the burst in ticks, which is the time in which an empty bucket refills. */
 static wide burst_of(const struct sl_limit_spec *spec, uint64_t cost)
 {
 	switch (spec->burst_unit) {
@@ -123,9 +121,9 @@ unsigned int limit_escalations(const struct sl_limit_spec *spec)
 }
 
 /*
- * The counters of a shared limit have units of at most 1/32 packet or 16 bytes, and more than half
- * of that. A node must read the counters before 2^31 units have passed, or 2^32 units were refused:
- * within 1.6 s at 20 Mpps, within 1.3 s at 100 Gbit/s.
+ * The counters of a shared limit have a unit of at most 1/32 packet or 16 bytes, but more than half
+ * of that. A node must read the counters before 2^31 units have passed or 2^32 units were refused.
+ * This takes 1.6 s at 20 Mpps, and 1.3 s at 100 Gbit/s.
  */
 #define UNITS_A_PACKET 32
 #define UNIT_BYTES     16

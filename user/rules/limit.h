@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Rules: a limit as users specify it (struct limit), and as packets read it (struct sl_limit). */
+/*
+ * Rules: a limit as users specify it (struct limit), and a limit as packets read it (struct
+ * sl_limit).
+ */
 #ifndef SLUICE_LIMIT_H
 #define SLUICE_LIMIT_H
 
@@ -46,12 +49,12 @@ int limit_check(const struct sl_limit_spec *spec);
 bool limit_name_is_valid(const char name[SL_NAME]);
 
 /*
- * Returns whether the numbers of a limit are valid. A spec from a map must be checked, because all
- * other functions rely on valid numbers.
+ * Returns whether the numbers of a limit are valid. All other functions rely on this, so the caller
+ * must check a spec from a map.
  */
 bool limit_is_sound(const struct sl_limit_spec *spec);
 
-/* Returns after how many escalations a block reaches its longest time (include/kinds.h). */
+/* Returns the number of escalations after which a block has its longest time (include/kinds.h). */
 unsigned int limit_escalations(const struct sl_limit_spec *spec);
 
 /*

@@ -69,8 +69,8 @@ static const struct value_type value_shared = VALUE_CHOICE("yes|no|block", share
 
 /*
  * Splits a copy of a text into words. A number and its unit are one word. If `is_time` is set, a
- * time such as "1 hour 30 minutes" is also one word. Returns the number of words, or most + 1 if
- * the text has more words or is too long.
+ * time such as "1 hour 30 minutes" is also one word. Returns the number of words. Returns most + 1
+ * if there are more words, or if the text is too long.
  */
 static unsigned int words_split(const char *text, char copy[SPEC_TEXT], char **words,
 				unsigned int most, bool is_time)
@@ -84,7 +84,7 @@ static unsigned int words_split(const char *text, char copy[SPEC_TEXT], char **w
 		char *last = count ? words[count - 1] : "", *end = last + strlen(last);
 		bool is_amount = isdigit((unsigned char)*last);
 
-		/* append a unit to its number, and a further number to the time that precedes it */
+		/* append a unit to its number; append a further number to the time before it */
 		if (is_amount &&
 		    (isdigit((unsigned char)end[-1]) ? unit_is_known(word)
 						     : is_time && isdigit((unsigned char)*word))) {
@@ -399,10 +399,10 @@ bool spec_accepts(const struct spec *spec, enum spec_field field)
 /* --- Making limits -------------------------------------------------------------------------- */
 
 /*
- * Computes the default name of a limit: the words of its match, joined by '-', or "all" if it
+ * Computes the default name of a limit from its match: the words joined by '-', or "all" if it
  * matches any packet. Omits "port", and writes ',' as '_'. Appends `suffix`, which is "-24" or
- * empty. Cuts a name that is too long, and appends a hash, so different matches have different
- * names.
+ * empty. If the name is too long, cuts it and appends a hash, so that different matches have
+ * different names.
  */
 static void name_default(const struct sl_match *match, const char *suffix, char name[SL_NAME])
 {
@@ -521,7 +521,9 @@ static int per_set(const struct spec *spec, unsigned int index, const struct sl_
 	return 0;
 }
 
-/* Sets the name of limit number `index`: "all" if index is 0, "all-24" for others. */
+/*
+ * Sets the name of limit number `index`, such as "all" for index 0, and "all-24" for another index.
+ */
 static int name_set(const struct spec *spec, unsigned int index, struct limit *limit)
 {
 	char suffix[8] = "", whole[SL_NAME + sizeof(suffix)];
@@ -584,7 +586,7 @@ static int bursts_set(const struct spec *spec, struct limit *limit)
 	return burst_unit_check(&limit->spec) ?: (is_pair ? burst_unit_check(&second.spec) : 0);
 }
 
-/* Sets absent fields of a limit to their defaults, and checks that all fields fit each other. */
+/* Sets absent fields of a limit to their defaults. Checks that all fields fit each other. */
 static int parts_set(const struct spec *spec, struct limit *limit, enum spec_field *at)
 {
 	enum sl_kind kind = limit->spec.kind;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Rules: parses limits from words, and formats limits as words. Each field of a limit, on a command
- * line or in a rules file, is parsed into a `struct spec`. Then spec_make() makes limits from the
+ * Rules: parses limits from words, and formats limits as words. Stores each field of a limit, from
+ * a command line or a rules file, in a `struct spec`. Then spec_make() makes limits from the
  * fields.
  */
 #ifndef SLUICE_LIMIT_WORDS_H
@@ -35,8 +35,8 @@ extern const char *const kind_names[SL_KINDS];
 
 /*
  * The parsed fields of a limit; zero if no field was given. Each length of `per 32,24,16` makes one
- * limit. If there are several, rate, burst, window, shape and horizon have one value per length, or
- * one value for all limits.
+ * limit. Rate, burst, window, shape and horizon then have one value per length, or one value for
+ * all lengths.
  */
 struct spec {
 	uint16_t given;			    /* bit F is set if the user specified field F */
@@ -63,7 +63,10 @@ static inline bool spec_has(const struct spec *spec, enum spec_field field)
 	return spec->given >> field & 1;
 }
 
-/* Returns whether a field can still be given: it is not set, and the limit's kind accepts it. */
+/*
+ * Returns whether a user can still specify a field: it must be absent, and the limit's kind must
+ * accept it.
+ */
 bool spec_accepts(const struct spec *spec, enum spec_field field);
 
 /* All limits that spec_make() makes from one struct spec. */
@@ -77,13 +80,13 @@ struct limits {
  * `window` and `shape` must be given. The default name is made from the words of the match. Other
  * defaults are in burst_default() and limit_defaults.
  *
- * If the prefix is `default`, a single length of `per` is an IPv4 length up to 32, and an IPv6
- * length above 32. Several lengths must descend. If the prefix is `default`, lengths such as 32,24
- * are IPv4 lengths, and the IPv6 lengths are larger by 32. The first limit has the given name, and
- * other limits have their length appended: all, all-24.
+ * Several lengths of `per` must descend. The first limit has the given name. Each other limit has
+ * its length appended to this name: all, all-24. If the prefix is `default`, a single length is for
+ * IPv4 up to 32, and for IPv6 above 32. Several lengths such as 32,24 are then for IPv4, and the
+ * lengths for IPv6 are larger by 32.
  *
- * Returns 0, or -EINVAL and stores in *ret_field which field is wrong, or SPEC_FIELDS if no single
- * field is wrong.
+ * Returns 0, or -EINVAL. On failure, stores in *ret_field which field is wrong, or SPEC_FIELDS if
+ * no single field is wrong.
  */
 int spec_make(const struct spec *spec, const struct sl_prefix *prefix, struct limits *ret,
 	      enum spec_field *ret_field);
@@ -95,8 +98,9 @@ int spec_make(const struct spec *spec, const struct sl_prefix *prefix, struct li
 int spec_make_budget(const struct spec *spec, struct limit *ret, enum spec_field *ret_field);
 
 /*
- * Sets the default burst: one second of the rate, but at least 64 packets or 256 kB. This is large,
- * because honest clients send bursts far above their rate, and the kernel merges packets.
+ * Sets the default burst: one second of the rate, but at least 64 packets or 256 kB. It is this
+ * large because honest clients send bursts far above their rate, and because the kernel merges
+ * packets.
  */
 void burst_default(struct sl_limit_spec *spec);
 
@@ -110,9 +114,9 @@ extern const enum spec_field kind_fields[SL_KINDS]; /* SPEC_RATE, SPEC_WINDOW, S
 extern const struct limit limit_defaults;
 
 /*
- * Formats one field as words that can be parsed again. Returns NULL if the kind has no such field,
- * or if the value is the default. Three values are formatted even if they are the default: the
- * field of the kind, the burst of a token bucket, and the name of a limit with a match.
+ * Formats one field as words that can be parsed again. Returns NULL if the kind does not have this
+ * field. Also returns NULL if the field has its default value, except for the field of the kind,
+ * the burst of a token bucket, and the name of a limit with a match.
  */
 const char *spec_format(const struct limit *limit, const struct sl_prefix *prefix,
 			enum spec_field field, char text[SPEC_TEXT]);
@@ -121,7 +125,7 @@ const char *spec_format(const struct limit *limit, const struct sl_prefix *prefi
 const char *spec_format_whole(const struct limit *limit, const struct sl_prefix *prefix,
 			      enum spec_field field, char text[SPEC_TEXT]);
 
-/* Formats the words of `set` for a limit, without the prefix: " name dns rate 200pps ...". */
+/* Formats a limit as the words of `set`, without the prefix: " name dns rate 200pps ...". */
 #define LIMIT_TEXT 1024
 const char *limit_format(const struct limit *limit, const struct sl_prefix *prefix,
 			 char text[LIMIT_TEXT]);

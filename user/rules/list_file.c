@@ -28,7 +28,7 @@ struct list_reading {
 	const struct rule *entry;
 	const char *force;     /* hint for errors about wide prefixes, see entry_check_width() */
 	unsigned int *skipped; /* number of bad lines that were skipped; NULL to refuse bad lines */
-	uint64_t age_ns;       /* age of the file, which is subtracted from each time in it */
+	uint64_t age_ns;       /* age of the file; it is subtracted from each time in the file */
 	bool is_entry;	     /* the text is an entry in a rules file, where `for` is not allowed */
 	struct ruleset *set; /* set to which the entries are added */
 	const char *ipset;   /* name of the first ipset of the file, or NULL */
@@ -87,7 +87,10 @@ static int entry_add(const struct list_reading *reading, const char *text, uint3
 	return err;
 }
 
-/* Adds the entry of "PREFIX [for TIME|until MOMENT]". timeout: timeout of an ipset member, or 0. */
+/*
+ * Adds the entry of "PREFIX [for TIME|until MOMENT]". timeout: timeout of an ipset member in
+ * seconds; 0: none.
+ */
 static int entry_add_line(const struct list_reading *reading, char *line, unsigned int timeout)
 {
 	char *is_for = word_search(line, "for"), *end = is_for ?: word_search(line, "until");
@@ -197,7 +200,10 @@ static char *member_parse(char *line, struct ipset_member *ret)
 
 static int json_add(const struct list_reading *reading, json_t *value, const char *key);
 
-/* Adds the entry of a JSON object. Its prefix is the value of the only key that is in `keys`. */
+/*
+ * Adds the entry of a JSON object. Exactly one key of the object must be in `keys`. Its value is
+ * the prefix.
+ */
 static int object_add(const struct list_reading *reading, json_t *object)
 {
 	/* ip_prefix and ipv6_prefix are of AWS, ipv4Prefix and ipv6Prefix of Google */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Rules: list files. A line is an address, a prefix or a range FIRST-LAST. An entry that ends has
- * "for TIME" or "until MOMENT" after it. '#', ';' and '//' begin a comment. The parser also accepts
- * the output of `ipset save` and `ipset list` for one ipset, and lines of JSON, as in Spamhaus
- * DROP: an object with one of the keys cidr, prefix, ip, ip_prefix (AWS) and so on, an array of
- * such objects, or an array of entries.
+ * Rules: list files. A line is an address, a prefix or a range FIRST-LAST. "for TIME" or "until
+ * MOMENT" after it sets its end. '#', ';' and '//' begin a comment. The parser also accepts the
+ * output of `ipset save` and `ipset list` for one ipset. It also accepts lines of JSON, as in
+ * Spamhaus DROP: an object with one of the keys cidr, prefix, ip, ip_prefix (AWS) and so on, or an
+ * array of objects or entries.
  */
 #ifndef SLUICE_LIST_FILE_H
 #define SLUICE_LIST_FILE_H
@@ -24,8 +24,8 @@ int list_read(const char *path, const struct rule *entry, const char *force, uns
 	      struct ruleset *set);
 
 /*
- * Like list_read(), but reads a text in memory, which is overwritten. `name` and `age_ns` are the
- * name and the age of the file that contained the text.
+ * Parses a text in memory like list_read(). Overwrites the text. name, age_ns: name and age of the
+ * file that contained the text.
  */
 int list_parse(const char *name, char *text, uint64_t age_ns, const struct rule *entry,
 	       const char *force, unsigned int *skipped, struct ruleset *set);

@@ -56,8 +56,9 @@ static struct sl_prefix prefix_unmap(const struct sl_prefix *prefix)
 }
 
 /*
- * Returns whether a prefix of /81 to /95 contains all mapped addresses. Parsers refuse such a
- * prefix: it contains no other address in use, and rules for IPv4 packets must have IPv4 prefixes.
+ * Returns whether a prefix of /81 to /95 contains all IPv4-mapped addresses. Parsers refuse such a
+ * prefix, because it contains no other address that is used, and IPv4 packets need rules of IPv4
+ * prefixes.
  */
 static bool surrounds_mapped(const struct sl_prefix *prefix)
 {

@@ -12,8 +12,8 @@
 
 /*
  * Parses `default`, an address, or ADDRESS/LENGTH. Refuses an address with bits set beyond LENGTH.
- * An IPv4-mapped prefix of /96 or longer becomes an IPv4 prefix; a shorter prefix that contains all
- * mapped addresses is refused. Returns 0, or -EINVAL and adds an error.
+ * Converts an IPv4-mapped prefix of /96 or longer to an IPv4 prefix. Refuses a shorter prefix that
+ * contains all IPv4-mapped addresses. Returns 0, or adds an error and returns -EINVAL.
  */
 int prefix_parse(const char *text, struct sl_prefix *ret);
 
@@ -61,23 +61,26 @@ bool prefix_is_sound(const struct sl_prefix *prefix);
 /* Returns whether a prefix contains an address, or all of another prefix. */
 bool prefix_covers(const struct sl_prefix *prefix, const struct sl_prefix *address);
 
-/* Compares prefixes: `default`, IPv4, IPv6; then by address; then shorter prefixes first. */
+/*
+ * Compares prefixes. `default` is first, then IPv4, then IPv6. In a family, addresses are compared
+ * first, and then lengths (shorter prefixes first).
+ */
 int prefix_compare(const struct sl_prefix *a, const struct sl_prefix *b);
 
 /* Shortens a prefix to at most `bits` bits, including SL_FAMILY_BITS. 0 bits make `default`. */
 struct sl_prefix prefix_shorten(const struct sl_prefix *prefix, unsigned int bits);
 
 /*
- * Stores the largest prefix that begins at address `from` and does not extend beyond address `to`,
- * and moves `from` to the address after this prefix. Both addresses are of one family. Returns
- * false if no address is left.
+ * Stores the largest prefix that begins at address `from` and ends at or before address `to`. Sets
+ * `from` to the next address after this prefix. Both addresses are of one family. Returns false if
+ * no address is left.
  */
 bool prefix_of_range(struct sl_prefix *from, const struct sl_prefix *to, struct sl_prefix *ret);
 
 /* Returns the source of an address, such as the /64 of an IPv6 address (include/identity.h). */
 struct sl_prefix prefix_source(const struct sl_prefix *address);
 
-/* Returns the source as a prefix. key: from bucket_key(). */
+/* Returns the prefix of a source. key: from bucket_key(). */
 struct sl_prefix prefix_of_source(const __u64 key[2], bool ipv4);
 
 #endif

@@ -355,7 +355,7 @@ bool list_is_sound(const struct sl_list_info *list)
 
 /*
  * Stores the absolute path of a file, or "-" for standard input. Does not resolve symbolic links,
- * so the list of a link keeps its name if the link changes. Returns 0 or a negative errno.
+ * so that a list keeps its name if a link changes. Returns 0 or a negative errno.
  */
 static int path_of(const char *file, char path[PATH_MAX])
 {
@@ -468,7 +468,10 @@ static int rule_compare(const void *a, const void *b)
 	return prefix_compare(&left->prefix, &right->prefix);
 }
 
-/* Orders rules by prefix, then by the end on a list: no end first, then the latest end first. */
+/*
+ * Orders rules by prefix, and then by their end on a list. Rules without an end come first, and
+ * then the latest end.
+ */
 static int rule_order(const void *a, const void *b)
 {
 	const struct rule *left = a, *right = b;
@@ -593,7 +596,10 @@ const char *const size_names[SIZES] = {
 	[SIZE_HOSTS] = "hosts",	    [SIZE_PREFIXES] = "prefixes",
 };
 
-/* Entries of each size that the gate needs itself. Sizes that users specify do not include them. */
+/*
+ * Number of entries that the gate needs itself, for each size. Sizes that users specify do not
+ * include them.
+ */
 static const uint32_t size_own[SIZES] = {[SIZE_POLICIES] = SL_POLICY_FIRST};
 
 uint32_t size_specified(const struct gate_sizes *sizes, enum size size)

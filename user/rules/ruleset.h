@@ -17,9 +17,9 @@ enum inherit {
 };
 
 /*
- * The rule of one prefix: a runtime entry, the lists that contain the prefix, and a policy. If the
- * prefix has none of these, it has no rule. A policy consists of limits and an optional budget for
- * new sources. A budget has no effect without limits. The rule owns its policy.
+ * The rule of a prefix: a runtime entry, the lists that contain the prefix, and a policy. A prefix
+ * without these has no rule. A policy has limits, and may have a budget for new sources. A budget
+ * has no effect without limits. The rule owns its policy.
  */
 struct rule {
 	struct sl_prefix prefix;
@@ -36,7 +36,10 @@ struct rule {
 
 /* --- Policies ------------------------------------------------------------------------------- */
 
-/* Adds a limit to a rule, which must have fewer than SL_LIMITS_MAX limits and none of this name. */
+/*
+ * Adds a limit to a rule. The rule must have fewer than SL_LIMITS_MAX limits, and no limit of this
+ * name.
+ */
 int rule_add_limit(struct rule *rule, const struct limit *limit);
 
 struct limit *rule_find_limit(const struct rule *rule, const char *name);
@@ -60,7 +63,10 @@ static inline bool rule_inherits(const struct rule *rule)
 	return rule->limits && rule->inherit == INHERIT_YES;
 }
 
-/* Returns whether a rule's budget has no effect: all its limits only observe (bpf/charge.h). */
+/*
+ * Returns whether a rule's budget has no effect, because all limits of the rule only observe
+ * (bpf/charge.h).
+ */
 bool rule_budget_is_idle(const struct rule *rule);
 
 /*
@@ -105,7 +111,10 @@ static inline bool rule_is_empty(const struct rule *rule)
 
 /* --- Differences ---------------------------------------------------------------------------- */
 
-/* Return whether a and b are equal. Ignore ids, the order of limits, and budgets without limits. */
+/*
+ * Return whether a and b are equal. Ids, the order of limits, and budgets without limits do not
+ * matter.
+ */
 bool limit_equal(const struct limit *a, const struct limit *b);
 bool rule_equal(const struct rule *a, const struct rule *b);
 
@@ -118,8 +127,8 @@ int rule_difference(const struct rule *rule, const struct rule *other, struct ru
 /* --- Named lists ---------------------------------------------------------------------------- */
 
 /*
- * A set's named lists are an array of SL_LIST_PLACES elements. A list's place is its index in this
- * array, and the number of its bit in rules. A place is free if its element has no name.
+ * The named lists of a set are an array of SL_LIST_PLACES elements. A list's place is its index in
+ * the array, and the number of its bit in rules. A place is free if its element has no name.
  */
 
 /* Returns the place of the list with this name, or -1. */
@@ -153,7 +162,7 @@ bool list_is_sound(const struct sl_list_info *list);
 /* Checks a list's name: printable ASCII, below SL_LIST_NAME, no blanks, quotes, $ or backslash. */
 int list_name_check(const char *name);
 
-/* Stores a list's default name: the absolute path of its file, with links unresolved, or "-". */
+/* Stores a list's default name: the absolute path of its file, or "-". Does not resolve links. */
 int list_name_of(const char *file, char name[SL_LIST_NAME]);
 
 /* --- Access, by enum sl_access -------------------------------------------------------------- */
@@ -166,9 +175,9 @@ extern const char *const access_verbs[]; /* "allows" and "denies" */
 enum sl_access lists_access(const struct sl_list_info *lists, uint64_t bits);
 
 /*
- * Returns whether a prefix is shorter than /8 (IPv4) or /16 (IPv6). Entries of lists and entries
- * that deny require `force` for such a prefix, because it is probably a mistake that would lock out
- * the operator.
+ * Returns whether a prefix is shorter than /8 (IPv4) or /16 (IPv6). List entries and `deny` entries
+ * of such a prefix require `force`, because they are probably mistakes that would lock out the
+ * operator.
  */
 bool entry_is_wide(const struct sl_prefix *prefix);
 
@@ -194,12 +203,12 @@ int ruleset_add(struct ruleset *set, const struct rule *rule);
 int ruleset_add_words(struct ruleset *set, const struct rule *entry, const char *text);
 
 /*
- * Sorts the rules by prefix (prefix_compare()). For equal prefixes, rules without a list end come
- * first, then the latest list end.
+ * Sorts the rules by prefix (prefix_compare()). Rules of the same prefix are sorted by list end:
+ * first no end, and then the latest end.
  */
 void ruleset_sort(struct ruleset *set);
 
-/* Sorts the rules, and keeps only the first rule of each prefix. */
+/* Sorts the rules. If a prefix has several rules, keeps only the first. */
 void ruleset_unique(struct ruleset *set);
 
 /* Returns the rule of a prefix in a sorted set, or NULL. */
@@ -212,13 +221,19 @@ const struct rule *ruleset_find(const struct ruleset *set, const struct sl_prefi
 int ruleset_match_lists(struct ruleset *set, const struct sl_list_info *others);
 void ruleset_free(struct ruleset *set);
 
-/* A walk over the prefixes of two sets of rules. Both are sorted and contain no prefix twice. */
+/*
+ * A walk over the prefixes of two sets of rules. Each set must be sorted, and contain a prefix only
+ * once.
+ */
 struct rule_pairs {
 	const struct ruleset *from, *to;
 	unsigned int i, j;
 };
 
-/* Stores both rules of the next prefix; NULL if a set has none. Returns false at the end. */
+/*
+ * Stores the rules of the next prefix in both sets. A rule is NULL if a set does not have it.
+ * Returns false at the end.
+ */
 bool rule_pairs_next(struct rule_pairs *pairs, const struct rule **ret_from,
 		     const struct rule **ret_to);
 
@@ -257,7 +272,10 @@ static inline uint32_t *size_of(struct gate_sizes *sizes, enum size size)
 	return &sizes->sources + size;
 }
 
-/* Returns a size as users specify it: without the entries that the gate needs itself. */
+/*
+ * Returns a size as users specify it, which does not include the entries that the gate needs
+ * itself.
+ */
 uint32_t size_specified(const struct gate_sizes *sizes, enum size size);
 
 void size_set(struct gate_sizes *sizes, enum size which, uint32_t size);
@@ -278,7 +296,9 @@ void room_add(struct room *room, const struct rule *from, const struct rule *to)
 /* Returns the number of entries that a set of rules requires. Empty rules require no entry. */
 struct room room_needed(const struct ruleset *rules);
 
-/* Returns the smallest sizes with room for the rules. Sizes that do not depend on rules are 0. */
+/*
+ * Returns the smallest sizes with room for the rules. Sizes that do not depend on the rules are 0.
+ */
 struct gate_sizes room_sizes(const struct room *room);
 
 /* Returns whether each size in `has` is at least as large as in `needed`. */

@@ -13,8 +13,8 @@
 /* --- Units ---------------------------------------------------------------------------------- */
 
 /*
- * A unit and its spellings, separated by '|'. The first spelling is printed. A value is printed in
- * the first unit that divides it, so units of a kind are in descending order.
+ * A unit and its spellings, separated by '|'. The first spelling is printed. Units of a kind are in
+ * descending order, because a value is printed in the first unit that divides it.
  */
 struct unit {
 	const char *names;
@@ -38,7 +38,10 @@ static const struct unit burst_units[] = {
 	{"B|bytes|byte", 1, SL_BURST_BYTES},	  {0},
 };
 
-/* Go prints µ as U+00B5, others as U+03BC. Weeks are last, so that no time is printed in weeks. */
+/*
+ * µ is U+00B5 in times that Go prints, and U+03BC in others. Weeks are last, so that no time is
+ * printed in weeks.
+ */
 static const struct unit time_units[] = {
 	{"d|day|days", 86400000000000, SL_BURST_NS},
 	{"h|hour|hours|hr|hrs", 3600000000000, SL_BURST_NS},
@@ -102,8 +105,8 @@ static const struct unit *amount_unit_find(const char *name)
 }
 
 /*
- * Finds a unit of a burst: of packets, of bytes, or of times up to hours. The only one-letter names
- * of times that it accepts are s and h, because 5m could also mean 5 million packets.
+ * Finds a unit of packets, of bytes, or of a time up to hours. The only times of one letter are s
+ * and h, because 5m could also mean 5 million packets.
  */
 static const struct unit *burst_unit_find(const char *name)
 {
@@ -184,8 +187,8 @@ const char *words_join(const char *const words[], unsigned int count, char text[
 
 /*
  * Splits "1.5gbit" or "1.5 gbit" into digits (15), divisor (10) and unit ("gbit"). Returns false if
- * the text does not begin with a plain decimal number, or if the number has leading zeros or does
- * not fit into 64 bits.
+ * the text does not begin with a decimal number. Also returns false if the number has leading zeros
+ * or exceeds 64 bits.
  */
 static bool number_split(const char *text, uint64_t *ret_digits, uint64_t *ret_divisor,
 			 const char **ret_unit)
@@ -213,7 +216,7 @@ static bool number_split(const char *text, uint64_t *ret_digits, uint64_t *ret_d
 	return true;
 }
 
-/* Adds the error that `number`, a part of the text, is not a valid number. */
+/* Adds the error that `number` (a part of the text) is not a valid number. */
 static int refuse_number(const struct value_type *type, const char *what, const char *text,
 			 const char *number)
 {
@@ -347,7 +350,7 @@ static int refuse_fraction(const struct value_type *type, const char *what, cons
 	return value_refuse(type, "not-whole", what, text, "a fraction of its smallest unit");
 }
 
-/* Parses a number with its unit. `find` returns the unit of this name, or NULL. */
+/* Parses a number with its unit. find: returns the unit with this name, or NULL. */
 static int scaled_parse(const struct value_type *type, const char *what, const char *text,
 			const struct unit *find(const char *name), struct value_amount *ret)
 {
@@ -464,7 +467,7 @@ const char *amount_format(uint64_t amount, uint8_t rate_unit, char text[UNITS_TE
 
 /* --- Times ---------------------------------------------------------------------------------- */
 
-/* Parses a time such as 1h30m. Each part must have a smaller unit than the part before it. */
+/* Parses a time such as 1h30m. The unit of each part must be smaller than the unit before it. */
 int time_parse(const struct value_type *type, const char *what, const char *text, void *ret)
 {
 	char least[UNITS_TEXT], most[UNITS_TEXT];

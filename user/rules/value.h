@@ -23,9 +23,9 @@ enum value_extent {
 struct value_type {
 	const char *name; /* placeholder in help, such as "RATE" or "src|dst" */
 	/*
-	 * Parses a text, and stores the value in *ret. For errors, `what` is the keyword before the
-	 * value, or NULL. Returns 0. If the text is refused, adds an error, leaves *ret unchanged,
-	 * and returns -EINVAL.
+	 * Parses a text, and stores the value in *ret. Returns 0. If the text is invalid, adds an
+	 * error, leaves *ret unchanged, and returns -EINVAL. what: keyword before the value, for
+	 * errors, or NULL.
 	 */
 	int (*parse)(const struct value_type *type, const char *what, const char *text, void *ret);
 	const char *expected;	  /* hint in errors, such as "write 65536, 64k or 4m"; or NULL */
@@ -66,7 +66,7 @@ struct value_end {
 
 /*
  * Parsers for types with bounds, words or a placeholder. number_parse() and choice_parse() store an
- * unsigned int, time_parse() stores a uint64_t, and raw_parse() stores the pointer to the text.
+ * unsigned int. time_parse() stores a uint64_t. raw_parse() stores the pointer to the text.
  */
 int number_parse(const struct value_type *type, const char *what, const char *text, void *ret);
 int time_parse(const struct value_type *type, const char *what, const char *text, void *ret);
@@ -101,12 +101,14 @@ int raw_parse(const struct value_type *type, const char *what, const char *text,
 
 #define TEXT_CUT 128 /* size of a buffer for a shortened text in an error */
 
-/* Copies a text of `length` bytes. Cuts it after 120 bytes, but not within a character. */
+/*
+ * Copies a text of `length` bytes. If it has more than 120 bytes, cuts it between two characters.
+ */
 const char *text_cut(const char *text, size_t length, char cut[TEXT_CUT]);
 
 #define VALUE_OBJECT 160
 
-/* Formats the object of an error as "what 'text'", or as "'text'" if `what` is NULL. */
+/* Formats the object of an error: "what 'text'", or "'text'" if `what` is NULL. */
 const char *value_object(char object[VALUE_OBJECT], const char *what, const char *text);
 #define object_of(what, text) value_object((char[VALUE_OBJECT]){0}, what, text)
 
@@ -133,7 +135,7 @@ const char *amount_format(uint64_t amount, uint8_t rate_unit, char text[UNITS_TE
 const char *time_format(uint64_t ns, char text[UNITS_TEXT]);
 const char *size_format(uint32_t size, char text[SIZE_TEXT]);
 
-/* Formats a remaining time such as "27s", rounded up to whole seconds; below 1 s, to whole ms. */
+/* Formats a remaining time such as "27s". Rounds up to whole seconds, or to whole ms below 1 s. */
 const char *left_format(uint64_t ns, char text[UNITS_TEXT]);
 
 /* --- Numbers and units ---------------------------------------------------------------------- */
@@ -148,8 +150,8 @@ bool rate_is_sound(const struct sl_limit_spec *spec);
 double rate_per_second(const struct sl_limit_spec *spec);
 
 /*
- * Parses a number from 0 to `most` without leading zeros. Returns the rest of the text, or NULL if
- * it does not begin with such a number.
+ * Parses a number from 0 to `most` that has no leading zeros. Returns the text after the number.
+ * Returns NULL if the text does not begin with such a number.
  */
 const char *number_read(const char *text, unsigned int most, unsigned int *ret);
 

@@ -86,7 +86,10 @@ static uint32_t samples_next(const struct samples *samples, uint32_t index)
 	for (uint32_t index = samples_next(samples, 0); index < (samples)->table.count;            \
 	     index = samples_next(samples, (index) + 1))
 
-/* Copies the key of an entry. Returns false if it is unused, or gets another key meanwhile. */
+/*
+ * Copies the key of an entry. Returns false if the entry is unused, or if its key changes
+ * meanwhile.
+ */
 static bool sample_key(const struct sl_entry *entry, struct state_key *ret)
 {
 	ret->limit = table_once(entry->limit);

@@ -91,7 +91,7 @@ void account_free(struct accounts *accounts, struct account *account);
 /* Begins a round. items: room for accounts->most items. Returns the number of items to send. */
 unsigned int accounts_report(struct accounts *accounts, struct store_item *items, uint64_t now);
 
-/* Ends a round. items: as set by accounts_report(), with the replies of the store. */
+/* Ends a round. items: the items of accounts_report(), with the replies of the store. */
 void accounts_learn(struct accounts *accounts, const struct store_item *items, unsigned int nodes,
 		    uint64_t now);
 

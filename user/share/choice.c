@@ -46,7 +46,7 @@ bool choices_add(struct choices *choices, double weight, unsigned int *ret_numbe
 	struct choice *list = choices->list;
 	unsigned int i, child;
 
-	if (choices->count < choices->most) { /* append the item to the heap, then move it up */
+	if (choices->count < choices->most) { /* append the item to the heap, and move it up */
 		*ret_number = i = choices->count++;
 		for (; i && list[(i - 1) / 2].weight > weight; i = (i - 1) / 2)
 			list[i] = list[(i - 1) / 2];

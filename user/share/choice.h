@@ -28,12 +28,12 @@
 
 /*
  * Returns the average demand as a multiple of the limit, between 0 and 2. before: previous average.
- * asked: ticks that packets requested in the last `passed` ticks. If `asked` is 0 for long, the
- * average becomes 0.
+ * asked: ticks that packets requested in the last `passed` ticks. The average falls to 0 if `asked`
+ * remains 0.
  */
 float choice_demand(float before, int64_t asked, uint64_t passed, uint64_t burst);
 
-/* Returns the weight of a key. meaning: hash of the key's limit, the same on all nodes. */
+/* Returns the weight of a key. meaning: hash of the key's limit, equal on all nodes. */
 double choice_weight(float demand, uint64_t meaning, const struct state_key *key);
 
 struct choice {

@@ -346,7 +346,7 @@ static uint64_t replies_deadline(const struct cluster *cluster)
 	return until < cluster->end_ms ? until : cluster->end_ms;
 }
 
-/* Waits for replies, at most until time `until`, and reads them. */
+/* Waits for replies until time `until`, and reads them. */
 static void nodes_wait(struct cluster *cluster, uint64_t now, uint64_t until)
 {
 	struct pollfd ready[NODES_MAX];

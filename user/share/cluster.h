@@ -13,7 +13,7 @@
 #define SEEDS_MAX 16
 
 enum outcome {
-	WAITS,	 /* in a queue, or sent and without a reply */
+	WAITS,	 /* in a queue, or sent but without a reply */
 	REPLIED, /* executed, and the reply is valid */
 	UNSENT,	 /* not executed */
 	REFUSED, /* not executed, because the key has another type */
@@ -22,13 +22,13 @@ enum outcome {
 
 struct store_command {
 	const char *format; /* for redisFormatCommand(); begins with the name of the command */
-	char *text;	    /* encoded command; NULL after the outcome, or if there was no memory */
+	char *text;	    /* encoded command; NULL after its outcome, or if there was no memory */
 	int size;	    /* length of `text`, in bytes */
 	int values; /* how many numbers the reply must have; 0: a status; REPLY_WHOLE: any reply */
-	unsigned int slot;  /* cluster slot of the key */
-	unsigned int node;  /* index of the node to send to; NODE_NONE: the node of the slot */
+	unsigned int slot; /* cluster slot of the key */
+	unsigned int node; /* index of the node to send to; NODE_NONE: the node that has the slot */
 	unsigned int tries; /* number of redirects so far */
-	unsigned int due;   /* replies to wait for: 1, or 2 if ASKING precedes the command */
+	unsigned int due;   /* number of awaited replies: 1, or 2 if ASKING precedes it */
 	enum outcome outcome;
 	int64_t value[2];  /* numbers in the reply */
 	redisReply *whole; /* reply to a command with REPLY_WHOLE; the caller frees it */
@@ -65,12 +65,12 @@ struct cluster {
 	size_t open; /* number of commands without an outcome */
 };
 
-/* Returns the index of a store node, which is added if new, or NODE_NONE if there is no room. */
+/* Returns the index of a store node. Adds a new node. Returns NODE_NONE if there is no room. */
 unsigned int cluster_node(struct cluster *cluster, const struct endpoint *at);
 
 /*
  * Returns a command with the format and arguments of redisFormatCommand(). values: see struct
- * store_command. Without memory, `text` is NULL, and cluster_exchange() ignores the command.
+ * store_command. If there is no memory, `text` is NULL, and cluster_exchange() ignores the command.
  */
 struct store_command command_make(const char *key, int values, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
@@ -78,7 +78,7 @@ struct store_command command_make(const char *key, int values, const char *forma
 /* Executes commands. Returns when each command has an outcome, at the latest at cluster->end_ms. */
 void cluster_exchange(struct cluster *cluster, struct store_command *commands, size_t count);
 
-/* Reads the slot map unless a current map is known. Returns 0 if a map is known, or -errno. */
+/* Reads the slot map, unless the known map is current. Returns 0 if a map is known, or -errno. */
 int cluster_refresh(struct cluster *cluster);
 
 #endif

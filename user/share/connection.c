@@ -154,7 +154,7 @@ static const char *tls_error(const struct connection *connection)
 }
 
 /*
- * Begins the TLS handshake, which later reads and writes continue. The certificate must be for the
+ * Begins the TLS handshake. Later reads and writes continue it. The certificate must be for the
  * host of the connection. Returns NULL, or the text of the error.
  */
 static const char *tls_begin(struct connection *connection)
@@ -464,11 +464,11 @@ static bool opening_advance(struct connection *connection)
 }
 
 /*
- * Reads the reply to AUTH or PING. Returns whether the login succeeded, and otherwise closes the
- * connection. NOPERM after PING is a success, because the user may lack only the right to PING. A
- * server that does not know AUTH may quote its arguments, so the error may contain the password. So
- * only the code of the error, such as ERR, is reported, and only if the password does not begin
- * with that code.
+ * Reads the reply to AUTH or PING. Returns true if the login succeeded. Otherwise closes the
+ * connection and returns false. NOPERM after PING is a success, because the user may only lack the
+ * right to PING. A server that does not know AUTH may quote its arguments, so an error may contain
+ * the password. So this reports only the code of an error, such as ERR, and only if the password
+ * does not begin with this code.
  */
 static bool login_read(struct connection *connection, const redisReply *reply)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Share: a connection to a node of a store. No function blocks. In addition to hiredis, it has
- * asynchronous name lookup, limits for the size of replies, timeouts, and a back-off between
- * attempts to connect.
+ * Share: a connection to a node of a store. No function blocks. It adds to hiredis asynchronous
+ * name lookup, limits for the size of replies, timeouts, and a back-off between attempts to
+ * connect.
  */
 #ifndef SLUICE_SHARE_CONNECTION_H
 #define SLUICE_SHARE_CONNECTION_H
@@ -52,10 +52,10 @@ struct connection {
 	unsigned int attempts;
 	uint64_t give_up_ms; /* when to give up the current attempt to connect */
 	uint64_t retry_ms;   /* earliest time of the next attempt */
-	uint64_t asked_ms;   /* when a command was sent to the idle node; 0: it has replied */
-	uint64_t rtt_ms;     /* smoothed round-trip time, rounded up; 0: unknown */
-	bool has_failed;     /* a failure occurred after the last reply */
-	bool has_output;     /* hiredis has commands that are not sent yet */
+	uint64_t asked_ms; /* when the first unanswered command was sent; 0: the node has replied */
+	uint64_t rtt_ms;   /* smoothed round-trip time, rounded up; 0: unknown */
+	bool has_failed;   /* a failure occurred after the last reply */
+	bool has_output;   /* hiredis has commands that are not sent yet */
 	/* array_create() is in `functions`; `bytes` and `elements` remain for the current reply */
 	redisReplyObjectFunctions functions, *defaults;
 	size_t bytes, elements;
@@ -97,13 +97,18 @@ int connection_fd(const struct connection *connection, short *ret_events);
 bool connection_flush(struct connection *connection);
 bool connection_read(struct connection *connection);
 
-/* Returns the next complete reply. Returns NULL if it is incomplete or the connection failed. */
+/*
+ * Returns the next complete reply. Returns NULL if no reply is complete, or if the connection
+ * failed.
+ */
 redisReply *connection_reply(struct connection *connection);
 
 /* Closes an idle connection that the node has closed, so that it can reconnect at once. */
 void connection_check(struct connection *connection);
 
-/* Closes a connection, and assigns it to the store node at address `at`; NULL: to no node. */
+/*
+ * Closes a connection. Assigns it to the store node at address `at`, or to no node if `at` is NULL.
+ */
 void connection_reset(struct connection *connection, const struct endpoint *at);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Share: charges the states of this node for packets that passed at other nodes, and blocks keys
- * that other nodes block. The packet path changes the same states, so each change is a
- * compare-and-swap, which may fail.
+ * Share: charges the states of this node for packets that passed at other nodes. Also blocks keys
+ * that other nodes block. Each change of a state is a compare-and-swap, which fails if the packet
+ * path changes the state meanwhile.
  */
 #ifndef SLUICE_SHARE_DEBT_H
 #define SLUICE_SHARE_DEBT_H
@@ -58,8 +58,8 @@ bool debt_block(const struct sl_limit *limit, struct sl_entry *entry, const stru
 #define DIVISION_LEASE (3 * SL_TICKS_PER_SEC)
 
 /*
- * How long limits stay divided after the store replies again. Other nodes may reach the store a
- * little later; until then they use 1/nodes of the limits without a report.
+ * How long limits stay divided after the store replies again. Another node may reach the store a
+ * little later, and until then uses 1/nodes of the limits without a report.
  */
 #define DIVISION_GRACE (2 * SL_TICKS_PER_SEC)
 
@@ -70,12 +70,12 @@ struct division {
 	bool divides;	      /* whether limits were divided at the last step */
 };
 
-/* Returns whether limits are divided now. If so, nothing may be charged for other nodes. */
+/* Returns whether limits are divided now. If they are, nothing may be charged for other nodes. */
 bool division_step(struct division *division, uint64_t now);
 
 /*
- * Ends a round. Call it after division_step() with the same time `now`. lost: consecutive rounds
- * without a reply; 0: this round got a reply.
+ * Ends a round. Must be called after division_step() with an equal `now`. lost: number of
+ * consecutive rounds without a reply; 0: this round got a reply.
  */
 void division_round(struct division *division, unsigned int lost, uint64_t now);
 

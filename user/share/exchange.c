@@ -257,7 +257,7 @@ int exchange_open(const struct store_options *options, const char *name, const c
 	exchange->store = store_open(options);
 	if (!exchange->store)
 		return open_error(options, errno);
-	/* signals are handled by the main thread: block them in the new thread */
+	/* block signals in the new thread, because the main thread handles them */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	err = pthread_create(&exchange->thread, NULL, exchange_run, exchange);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Share: runs rounds with the store in a thread, because the calls of store.h block. At most one
- * round runs at a time.
+ * Share: runs rounds with the store in a thread, because the functions of store.h block. At most
+ * one round runs at a time.
  */
 #ifndef SLUICE_EXCHANGE_H
 #define SLUICE_EXCHANGE_H

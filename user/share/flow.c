@@ -39,7 +39,10 @@ static uint64_t amount_of(uint64_t share, uint64_t span)
 	return (unsigned __int128)share * span >> 32;
 }
 
-/* Returns now - then, limited to `least`..`most`. The arguments may be counters that wrap. */
+/*
+ * Returns now - then, but at least `least` and at most `most`. The arguments may be counters that
+ * wrap.
+ */
 static uint64_t span_of(uint64_t then, uint64_t now, uint64_t least, uint64_t most)
 {
 	return credit_min(credit_max(least, credit_span(then, now)), most);
@@ -254,8 +257,9 @@ bool flow_rests(const struct flow *flow, uint64_t burst, uint64_t now)
 {
 	int64_t most = AMOUNT_MAX / 4 / FLOW_NODES_MAX;
 	/*
-	 * If a key is dropped and returns, each node passes up to a burst and two rounds too much.
-	 * At half of the rate, unused credit compensates for this in twice the time.
+	 * If a key loses its account and gets a new one, each node passes up to a burst and two
+	 * rounds too much. If demand is half of the rate, unused credit compensates for this in
+	 * twice the time.
 	 */
 	int64_t rest =
 		2 * flow->nodes * (credit_min(burst, most) + credit_min(2 * flow->round, most));

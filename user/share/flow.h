@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Share: the protocol of docs/cluster.md for one key of a shared limit. Computes what this node
- * reports to the store, and what it charges its own state for packets that passed at other nodes.
- * Pure functions: no clock, socket or map; the time is an argument.
+ * reports to the store. Also computes what it charges its own state for packets that passed at
+ * other nodes. Pure functions: no clock, socket or map; the time is an argument.
  *
  * Amounts are in ticks at the rate of the limit, so the rate is 1. A packet of cost c adds c to
- * `asked`, and to `taken` if it passed. The amounts of a round are:
+ * `asked`. If it passes, it also adds c to `taken`.
  *
- * "expected": the demand of other nodes, or their share of all demand if demand exceeds the rate.
- * "repaid": 1/nodes of `unsettled`, which is what other nodes took beyond `expected`. If no node
- * has demand, all of it. If only this node has no demand, it repays more: as much as leaves its
- * level at half of a burst. "refunded": if other nodes took less than expected, this node's share
- * of the difference. "kept": this node's own demand, at most 0.9 x rate/nodes. expected + repaid <=
- * rate - kept.
+ * The amounts of a round are "expected", "repaid", "refunded" and "kept". "expected" is the demand
+ * of other nodes. If all demand exceeds the rate, it is the share of other nodes in all demand.
+ * "repaid" is 1/nodes of `unsettled`, the ticks that other nodes took beyond "expected". If no node
+ * has demand, all of `unsettled` is repaid. If only this node has no demand, it repays more: as
+ * much as leaves its level at half of a burst. "refunded" is this node's share of the difference if
+ * other nodes took less than "expected". "kept" is this node's own demand, at most 0.9 x
+ * rate/nodes. The sum of "expected" and "repaid" is at most rate - "kept".
  *
  * The store is not trusted. Whatever it replies, flow_step() keeps its bounds, and refunds at most
  * what it charged. `unsettled` is at most flow_cap(), so the effect of a false reply ends after a
@@ -45,17 +46,17 @@ static inline uint64_t flow_whole(uint64_t ticks)
 #define FLOW_UNREPORTED_PART 100
 
 /*
- * After this many rounds without a reply, the totals of the last reply are no longer used. After
- * fewer rounds without a reply, the next reply covers all of these rounds.
+ * If this many consecutive rounds get no reply, the totals of the last reply are no longer used. If
+ * fewer rounds get no reply, the next reply covers all of them.
  */
 #define FLOW_LOST 3
 
 /* How long after the next reply the store may still execute a report of a reset connection. */
 #define FLOW_DOUBT (SL_TICKS_PER_SEC / 2)
 
-#define FLOW_NODES_MAX 4096 /* if there are more nodes than this, assume this number */
+#define FLOW_NODES_MAX 4096 /* a larger number of nodes counts as this number */
 
-#define FLOW_RATE (1ULL << 32) /* the whole rate; a share of the rate is a fraction of it */
+#define FLOW_RATE (1ULL << 32) /* the whole rate; shares of the rate are fractions of this number */
 
 /* Ticks of packets that passed (`taken`), and of all packets (`asked`). The counters may wrap. */
 struct flow_count {
@@ -78,7 +79,7 @@ struct flow {
 	uint64_t stepped_at;
 	uint64_t expected; /* expected demand of other nodes, as a share of FLOW_RATE */
 	uint64_t assumed;  /* ticks charged for `expected` since the last reply */
-	int64_t unsettled; /* ticks that other nodes took and this node owes; < 0: overcharge */
+	int64_t unsettled; /* debt of this node for ticks that other nodes took; < 0: overcharge */
 	uint64_t repay;	   /* part of `unsettled` to charge in this round */
 	uint64_t repaying; /* rate of charging `repay`, as a share of FLOW_RATE */
 	uint64_t refund;   /* ticks that the next flow_step() refunds */
@@ -101,8 +102,8 @@ bool flow_is_due(uint64_t excess, int64_t level, uint64_t burst);
 void flow_begin(struct flow *flow, const struct flow_count *reported, uint64_t now);
 
 /*
- * Begins a round, after the last round has ended. own: counters of this node. Returns their
- * increase since the last report, which the caller adds to the totals in the store. An increase is
+ * Begins a round. The last round must have ended. own: counters of this node. Returns their
+ * increase since the last report. The caller adds it to the totals in the store. An increase is
  * returned only once, even if the report is lost.
  */
 struct flow_count flow_report(struct flow *flow, const struct flow_count *own, uint64_t now);
@@ -139,8 +140,8 @@ void flow_forget(struct flow *flow, uint64_t now);
 int64_t flow_step(struct flow *flow, uint64_t burst, int64_t level, uint64_t now);
 
 /*
- * Adds to the debt the `amount` of the last flow_step() that was not charged, up to flow_cap(). A
- * negative amount is a refund that failed; it is dropped.
+ * Adds to the debt the part of the last flow_step() that was not charged, `amount`. The debt is at
+ * most flow_cap(). Drops a negative `amount`, which is a failed refund.
  */
 void flow_uncharged(struct flow *flow, uint64_t burst, int64_t amount);
 
@@ -157,7 +158,7 @@ bool flow_is_quiet(const struct flow *flow, uint64_t burst);
  */
 bool flow_rests(const struct flow *flow, uint64_t burst, uint64_t now);
 
-/* Returns the largest debt, nodes x (burst + 4 x length). length: ticks of a round. */
+/* Returns the largest debt, which is nodes x (burst + 4 x length). length: ticks of a round. */
 int64_t flow_cap(uint64_t burst, uint64_t length, unsigned int nodes);
 
 #endif

@@ -106,7 +106,10 @@ static int store_check(const char *text)
 			    text);
 }
 
-/* Makes the default node name. Copies of an image have equal host names, but other boot ids. */
+/*
+ * Makes the default node name. It contains the boot id, because copies of a machine image have
+ * equal host names.
+ */
 static int node_default(const char *gate, char node[SHARE_NODE])
 {
 	char host[HOST_NAME_MAX + 1], boot[BOOT_ID + 1] = "";
@@ -142,8 +145,9 @@ static int node_name_read(const char *text, const char *gate, char node[SHARE_NO
 }
 
 /*
- * Reads the password, the first line of a file. Refuses a file that other users can access. If root
- * owns the file, its group may read it, because the service runs as user sluice in this group.
+ * Reads the password, which is the first line of a file. Refuses a file that other users can
+ * access. The file's group may read it if root owns the file, because the service runs as user
+ * sluice in this group.
  */
 static int password_read(const char *path, struct file *ret)
 {
@@ -172,7 +176,10 @@ static void password_free(struct file *file)
 	file_free(file);
 }
 
-/* Formats the command line of this process, which other commands print; "" if it is too long. */
+/*
+ * Formats the command line of this process. Other commands print it. The text is "" if it is too
+ * long.
+ */
 static void command_format(struct share *share)
 {
 	const struct share_words *words = &share->words;
@@ -254,7 +261,7 @@ static void states_charge(struct share *share, uint64_t now)
 		accounts_step(&share->accounts, now);
 }
 
-/* Opens the gate again after a change of its rules, or of its maps by a resize. */
+/* Opens the gate again after its rules have changed, or after a resize has replaced its maps. */
 static int gate_follow(struct share *share)
 {
 	struct gate gate = GATE_CLOSED;
@@ -278,7 +285,7 @@ static int gate_follow(struct share *share)
 
 /* --- Reports -------------------------------------------------------------------------------- */
 
-/* Writes the state file, which other commands read, and sends the status to systemd. */
+/* Writes the state file for other commands. Sends the status to systemd. */
 static void state_publish(struct share *share)
 {
 	const struct share_source source = {share->words.store, share->words.name, share->node,
@@ -484,7 +491,10 @@ static int fds_open(struct share *share)
 
 /* --- The command ---------------------------------------------------------------------------- */
 
-/* Opens what the process needs. store: options with the password. Returns 0, or -errno. */
+/*
+ * Opens the gate, its lock file, the store and all fds. store: options with the password. Returns 0
+ * or -errno.
+ */
 static int share_open(struct share *share, const struct store_options *store)
 {
 	const char *gate = share->gate_name;

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Implements store.h: makes the commands of a call, executes them by cluster.h, reads replies. */
+/*
+ * Implements store.h: makes the commands of a call, executes them (cluster.h), and reads the
+ * replies.
+ */
 #include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
@@ -96,7 +99,7 @@ static void item_read(struct store_item *item, const struct store_command comman
 	 * it yet
 	 */
 	item->expires = expiry->outcome == REPLIED && (expiry->value[0] == 1 || is_read);
-	/* PTTL is negative if the block's key does not exist, or has no expiry */
+	/* PTTL is negative if the block's key does not exist or has no expiry */
 	item->blocked_ms =
 		blocked->outcome == REPLIED && blocked->value[0] > 0 ? blocked->value[0] : 0;
 	item->total = (struct store_fields){count->value[0], count->value[1]};

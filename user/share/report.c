@@ -24,7 +24,10 @@
 /* Longest block that is accepted from the store: 2 years, in ms. */
 #define BLOCKED_MOST_MS (730LL * 24 * 3600 * 1000)
 
-/* Returns the remaining ms of a block that began at this node and is not yet reported, or 0. */
+/*
+ * Returns the remaining time in ms of a block that began at this node and is not reported yet.
+ * Returns 0 if there is no such block.
+ */
 static uint64_t block_unreported_ms(const struct accounts *accounts, const struct account *account,
 				    uint64_t now)
 {

@@ -49,7 +49,7 @@ static uint64_t meaning_of(const struct sl_policy *policy, unsigned int slot,
 	return hash_add(hash, &spec->second, sizeof(spec->second));
 }
 
-/* Adds the policy's own shared limits, without inherited limits. Returns false without memory. */
+/* Adds a policy's shared limits, except inherited limits. Returns false if there is no memory. */
 static bool policy_add(struct shared_limits *limits, const struct sl_policy *policy, int family)
 {
 	for (int i = 0; i < policy->limits[family]; i++) {

@@ -133,7 +133,7 @@ static size_t word_size(const char *text, size_t size)
 	return space ? (size_t)(space - text) : size;
 }
 
-/* Parses "SLOT HOST:PORT", the rest of a redirect. Returns false if it is invalid. */
+/* Parses "SLOT HOST:PORT" at the end of a redirect. Returns false if it is invalid. */
 static bool redirect_parse(const char *text, size_t size, unsigned int *ret_slot,
 			   struct endpoint *ret_to)
 {

@@ -13,7 +13,10 @@
 
 #define SLOTS 16384
 
-/* Returns the slot of a key: the CRC16 of its {hash tag}, or of the whole key if it has no tag. */
+/*
+ * Returns the slot of a key: the CRC16 of its {hash tag}. If it has no tag, the CRC16 is of the
+ * whole key.
+ */
 unsigned int slot_of_key(const char *key);
 
 #define HOST_TEXT 256 /* size of the longest DNS name, with its NUL */
@@ -53,7 +56,7 @@ struct slot_map {
 
 void slot_map_clear(struct slot_map *map);
 
-/* Returns the index of a store node, which is added if new, or NODE_NONE if there is no room. */
+/* Returns the index of a store node. Adds a new node. Returns NODE_NONE if there is no room. */
 unsigned int slot_map_node(struct slot_map *map, const struct endpoint *at);
 
 /* Assigns slots first..last to a store node. Returns false if the range or the node is invalid. */
@@ -72,7 +75,7 @@ enum refusal {
 };
 
 /*
- * Returns the kind of an error reply. For MOVED and ASK sets ret_slot and ret_to, or returns
+ * Returns the kind of an error reply. For MOVED and ASK, sets ret_slot and ret_to. Returns
  * REFUSAL_OTHER if these cannot be parsed.
  */
 enum refusal refusal_parse(const char *text, size_t size, unsigned int *ret_slot,

@@ -22,10 +22,12 @@ struct store_fields {
 	int64_t taken, asked;
 };
 
-/* A key and what this node adds to it. store_round() sets the members from `answered` on. */
+/*
+ * A key, and amounts that this node adds to it. store_round() sets the members from `answered` on.
+ */
 struct store_item {
 	char key[STORE_KEY];	   /* keys with equal {hash tags} are on the same store node */
-	struct store_fields delta; /* amounts to add; both 0: the key is only read */
+	struct store_fields delta; /* amounts to add; if both are 0, the key is only read */
 	bool lasts;		   /* the key already has an expiry in the store */
 	char block_key[STORE_KEY]; /* key that exists during a block; "": blocks are not shared */
 	uint64_t block_ms;	   /* remaining ms of the block to report; 0: no block */
@@ -62,18 +64,18 @@ struct store;
 bool store_address_is_valid(const char *address);
 
 /*
- * Makes a store with a copy of the options, without connecting. On failure returns NULL and sets
- * errno: EINVAL if the address is invalid, the timeout is 0, a user has no password, or ca_file
- * cannot be read; EOPNOTSUPP if ca_file is set and this build has no TLS.
+ * Makes a store with a copy of the options. Does not connect. On failure, returns NULL and sets
+ * errno. EINVAL: the address is invalid, the timeout is 0, a user has no password, or ca_file
+ * cannot be read. EOPNOTSUPP: ca_file is set, but this build has no TLS.
  */
 struct store *store_open(const struct store_options *options);
 void store_close(struct store *store);
 
 /*
- * Adds each item's `delta` to the fields of its key, sets the key's expiry, and reads its total and
- * block, in one round trip to all store nodes. Follows redirects. Deletes a key that has another
- * type, and retries. expire_s: seconds after which a key expires if nothing is added; not 0.
- * Returns 0, or a negative errno if no item got a reply.
+ * For each item, adds `delta` to the fields of its key, sets the key's expiry, and reads its total
+ * and its block. Needs one round trip to all store nodes. Follows redirects. If a key has another
+ * type, deletes it and retries. expire_s: expiry of a key in seconds after the last addition; not
+ * 0. Returns 0, or a negative errno if no item got a reply.
  */
 int store_round(struct store *store, struct store_item *items, size_t count, unsigned int expire_s);
 

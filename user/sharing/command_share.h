@@ -33,15 +33,19 @@ extern const char *const on_loss_words[ON_LOSS_DIVIDE + 1];
 
 /*
  * Default number of keys that a node reports in a round. A key needs 1 store command per round, and
- * 1 every 10 s; with `shared block` 1 more per round, and 1 for each block. With the default
- * interval, a node sends some 2,400 commands per second, and at most 2,800 if keys change often.
+ * 1 every 10 s. With `shared block` it needs 1 more per round, and 1 for each block. With the
+ * default interval, a node sends some 2,400 commands per second. If keys change often, it sends at
+ * most 2,800.
  */
 #define SHARE_MOST 256
 
 /* Largest --most: charging the states of so many keys takes a quarter of a 10 ms step. */
 #define SHARE_MOST_MAX 20000
 
-/* Command `share` without function `run`, because sluice-share, in another package, runs it. */
+/*
+ * Command `share`. It has no function `run`, because program sluice-share (in another package) runs
+ * it.
+ */
 extern const struct command command_share;
 
 #endif

@@ -79,7 +79,7 @@ struct sharing {
 /* Reads whether and how limits are shared. Ignores files that an untrusted user can write. */
 struct sharing sharing_read(const struct gate *gate);
 
-/* Formats the sharing process, as "process 4711", or "a process" if its PID is unknown. */
+/* Formats the sharing process as "process 4711", or as "a process" if its PID is unknown. */
 #define SHARER_TEXT 32
 const char *sharer_format(const struct sharing *sharing, char text[SHARER_TEXT]);
 
@@ -100,7 +100,10 @@ const char *sharing_why(const struct sharing *sharing);
 #define SHARING_TEXT (SHARE_TEXT + SHARE_WHY + 96)
 const char *sharing_trouble(const struct sharing *sharing, char text[SHARING_TEXT]);
 
-/* Formats how shared limits apply while they are not shared: to this node alone, or divided. */
+/*
+ * Formats the effect of shared limits while they are not shared: each node applies them alone, or
+ * divided.
+ */
 const char *sharing_effect(const struct sharing *sharing, char text[SHARING_TEXT]);
 
 #endif

@@ -16,8 +16,8 @@
 #include "ways.h"
 
 /*
- * Reads a source's buckets on all CPUs, and stores their map and key in *ret_map and ret_key. Sets
- * *ret to NULL if the map has no entry for the source. The caller frees *ret.
+ * Reads a source's buckets on all CPUs. Stores their map and key in *ret_map and ret_key. Sets *ret
+ * to NULL if the map has no entry for the source. The caller frees *ret.
  */
 static int buckets_lookup(const struct gate *gate, const struct sl_prefix *address,
 			  enum gate_map *ret_map, __u64 ret_key[2], struct sl_bucket **ret)

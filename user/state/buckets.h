@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * State: the buckets of sources in maps `buckets4` and `buckets6` (bpf/bucket.h), and the list of
- * all sources. Each CPU has its own bucket for a source. When a command reads an entry, the kernel
- * does not count this as a use, so reading does not change which entry is evicted next.
+ * all sources. Each CPU has its own bucket for a source. Reading an entry by a command does not
+ * change which entry is evicted next, because the kernel does not count it as a use.
  */
 #ifndef SLUICE_BUCKETS_H
 #define SLUICE_BUCKETS_H
@@ -25,9 +25,9 @@ typedef int buckets_call(void *data, const struct sl_prefix *source,
 			 const struct sl_bucket *buckets, unsigned int count);
 
 /*
- * Calls `call` for each source in map `buckets4` or `buckets6`. Reads the map in pages, so that the
- * kernel locks only one hash bucket at a time. May miss entries that are inserted or evicted during
- * the walk. If `call` is NULL, only counts the entries.
+ * Calls `call` for each source in map `buckets4` or `buckets6`. If `call` is NULL, only counts the
+ * entries. Reads the map in pages, so that the kernel locks only one hash bucket at a time. May
+ * miss entries that are inserted or evicted meanwhile.
  */
 int buckets_walk(const struct gate *gate, enum gate_map map, buckets_call *call, void *data,
 		 uint32_t *ret_count);

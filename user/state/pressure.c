@@ -219,7 +219,10 @@ static int known_limits_list(const struct gate *gate, struct known_limit **ret,
 	return 0;
 }
 
-/* Counts a state in fill->limited, and in fill->blocked, if it refuses the next packet. */
+/*
+ * Counts a state that refuses the next packet in fill->limited, and in fill->blocked if it is
+ * blocked.
+ */
 static void limited_count(struct table_fill *fill, struct sl_entry *entry,
 			  const struct known_limit *limits, unsigned int count, uint64_t now)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * State: the load of new sources on a gate: how many arrive, how many get a state, whether they
- * must wait, and how much of the budgets and of the table is left.
+ * State: the load of new sources on a gate. Reads how many new sources arrive, how many get a
+ * state, and whether they must wait. Also reads how much of the budgets and of the table is left.
  */
 #ifndef SLUICE_PRESSURE_H
 #define SLUICE_PRESSURE_H
@@ -45,7 +45,7 @@ int policy_passed_by(const struct gate *gate, const struct sl_policy *policy, bo
 
 /* Policies without a budget, whose new sources pass during a flood. */
 struct passing {
-	unsigned int policies;	/* number of policies that the flood passes; 0: no flood */
+	unsigned int policies;	/* number of these policies; 0: there is no flood */
 	struct sl_prefix first; /* the first of these policies, in the order of prefixes */
 };
 
@@ -72,7 +72,7 @@ struct table_fill {
 	uint32_t in_use;
 	uint32_t partial;   /* number of states that are not full */
 	uint32_t protected; /* number of partial states that are evicted last */
-	uint32_t limited;   /* number of states that refuse the next packet, and drop it */
+	uint32_t limited;   /* number of states that would drop the next packet */
 	uint32_t blocked;   /* number of limited states that are blocked */
 	uint32_t bytes;	    /* memory of the table in bytes, divided by `sources` */
 	uint32_t sources;   /* number of sources for which the gate was made */

@@ -294,9 +294,9 @@ int budget_state_read(const struct gate *gate, const struct sl_policy *policy, u
 #define FILL_TRIES 4096 /* a try fails if a packet is charged meanwhile */
 
 /*
- * Empties a window, with effect from the current sub-window on. First writes a value with a wrong
- * tag to `past`, so that packets ignore the counts in `past`. If another CPU has begun to turn the
- * window, its next step fails because `past` has changed, so it cannot write back old counts.
+ * Empties a window, with effect from the current sub-window on. First gives `past` a wrong tag, so
+ * that packets ignore its counts. If another CPU has begun to turn the window, its next step fails
+ * because `past` has changed. So it cannot write back old counts.
  *
  * While `past` is ignored, the window keeps new counts longer than necessary, never shorter. The
  * next turn clears `past` (window_settle()).

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * State: a source in a gate, with its rule, its buckets and its counters. Also computes how each
- * limit would decide about a packet now, by the same code that the BPF programs run. Reading a
- * source consumes no credit.
+ * limit would decide about a packet now, with the code of the BPF programs. Reading a source uses
+ * no credit.
  */
 #ifndef SLUICE_SOURCE_H
 #define SLUICE_SOURCE_H
@@ -33,8 +33,9 @@ struct source {
 };
 
 /*
- * Reads the source of an address. If the source has no bucket, its counters are 0. `table` is the
- * table in memory, for callers that read many sources, or NULL. The caller must call source_free().
+ * Reads the source of an address. If the source has no bucket, its counters are 0. table: map
+ * `states` in memory, for callers that read many sources, or NULL. The caller must call
+ * source_free().
  */
 int source_read(const struct gate *gate, const struct table *table, const struct sl_prefix *address,
 		struct source *ret);
@@ -56,7 +57,7 @@ struct packet_args {
 
 struct limit_state {
 	bool matches; /* the limit matches the packet */
-	bool known;   /* the packet's key is known; if not, the members below are unset */
+	bool known;   /* the packet's key is known; if not, the members below are not set */
 	bool fresh;   /* the key has no state */
 	uint32_t age; /* age of the key's entry, in units of `made`; 0 while the entry is new */
 	enum sl_reason reason;	 /* SL_PASS_WITHIN, or the reason why the packet is dropped */
@@ -73,16 +74,16 @@ struct limit_state {
 struct packet_args packet_args_of_source(const struct source *source, unsigned int bytes);
 
 /*
- * Computes the result of one of the source's limits for a packet at uptime `now`, in ticks. The
- * packet passes if it would pass on at least one CPU.
+ * Computes the result of one limit of a source for a packet at uptime `now`, in ticks. The packet
+ * passes if it would pass on at least one CPU.
  */
 int limit_state_read(const struct gate *gate, const struct source *source,
 		     const struct sl_limit *limit, const struct packet_args *packet, uint64_t now,
 		     struct limit_state *ret);
 
 /*
- * Computes the result of a policy's budget for a packet of a new source. If the packet passes,
- * `reason` is SL_PASS_NEWCOMER. waits: the packet's key gets no state with this packet.
+ * Computes the result of a policy's budget for a packet of a new source. `reason` is
+ * SL_PASS_NEWCOMER if the packet passes. waits: the packet gives its key no state.
  */
 int budget_state_read(const struct gate *gate, const struct sl_policy *policy, unsigned int bytes,
 		      uint64_t now, bool waits, struct limit_state *ret);
@@ -95,15 +96,15 @@ int source_states_read(const struct gate *gate, const struct source *source,
 struct state_key state_key_for(const struct sl_limit *limit, const struct sl_prefix *address);
 
 /*
- * Refills the state of a limit for an address, and ends its block. Does nothing if the state does
- * not exist. Returns 0, or -EBUSY if packets were charged during each try.
+ * Refills the state of a limit for an address, and ends its block. Does nothing if there is no
+ * state. Returns 0, or -EBUSY if a packet was charged during each try.
  */
 int state_fill(const struct gate *gate, const struct sl_limit *limit,
 	       const struct sl_prefix *address);
 
 /*
- * Tries to refill the state of a table entry, which packets may charge meanwhile. Returns false if
- * a packet was charged meanwhile. If the entry has another key, changes nothing and returns true.
+ * Tries to refill the state of a table entry. Returns false if a packet was charged meanwhile. If
+ * the entry now has another key, changes nothing and returns true.
  */
 bool state_try_fill(const struct sl_limit *limit, struct sl_entry *entry,
 		    const struct state_key *key, uint64_t now);

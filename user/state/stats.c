@@ -146,11 +146,13 @@ bool stats_line_has(const struct stats_line *line, enum sl_reason reason)
 
 /* --- Occupancy ------------------------------------------------------------------------------ */
 
-/* Count at most this many entries. Each needs a system call, so this takes about 20 ms. */
+/*
+ * Count at most this many entries, because each entry needs a system call. This takes about 20 ms.
+ */
 #define COUNT_MAX 65536
 
 /*
- * Counts the keys of a map without a lock that delays packets. Returns 1, or 0 if the map has more
+ * Counts the keys of a map. Takes no lock that delays packets. Returns 1, or 0 if the map has more
  * than COUNT_MAX keys, or -errno.
  */
 static int keys_count(int fd, uint32_t *ret)

@@ -40,7 +40,7 @@ struct stats {
 	struct stats_line *lines; /* sorted by kind, and lines of policies also by prefix */
 	unsigned int count;
 	unsigned int rules;	  /* number of lines whose kind is STATS_RULE */
-	struct sl_counters total; /* sums by reason; the sums of `refused` have no meaning */
+	struct sl_counters total; /* sums of all lines by reason; `refused` has no meaning */
 };
 
 /* Reads all counters of a gate. The caller must call stats_free(). */
@@ -58,7 +58,10 @@ struct occupancy {
 	bool counted; /* `entries` is valid; false for arrays, and maps that are too large */
 };
 
-/* Stores the number of entries that users can add to a map, without those that a gate reserves. */
+/*
+ * Stores the number of entries that users can add to a map. Entries that a gate reserves do not
+ * count.
+ */
 int map_max_entries(const struct gate *gate, enum gate_map map, uint32_t *ret);
 
 /*

@@ -141,7 +141,7 @@ static bool limit_is_for(const struct sl_policy *policy, const struct sl_limit *
 	return match_limit(limit, &policy->match[limit->slot], &packet->facts, packet->egress);
 }
 
-/* Refuses a packet. If the limit does not only observe, stores it as the limit that drops. */
+/* Refuses a packet. Stores the limit as the limit that drops, unless it only observes. */
 static enum charge_result check_refuse(struct check_verdict *check, const struct sl_limit *limit,
 				       struct verdict *verdict, enum sl_reason reason)
 {

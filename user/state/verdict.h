@@ -25,7 +25,7 @@ struct check_verdict {
 	bool newcomer; /* the source has no state for a limit, or was charged to the budget */
 	bool pays;  /* the packet is charged to the budget, because the source is not established */
 	bool waits; /* the packet's key gets no state yet */
-	bool lacks_room; /* the table has no room for a new key, or only for an empty state */
+	bool lacks_room; /* the table has no way for a new key, or only for an empty state */
 	struct newcomer newcomers[SL_LIMITS_MAX]; /* one for each limit whose key has no state */
 	unsigned int flooded; /* number of CPUs on which new sources wait for a state */
 	bool passes_by;	      /* the policy has no budget, so new sources pass during a flood */
