@@ -178,8 +178,8 @@ static int attach_link(const struct gate *gate, const struct programs *programs,
 }
 
 /*
- * Adds a filter, and a clsact qdisc unless the device has one. Makes the pin for a qdisc or a
- * filter first, because Sluice never removes a qdisc or filter without a pin.
+ * Adds a filter, and a clsact qdisc unless the device has one. Makes each pin before its qdisc or
+ * filter, because Sluice never removes a qdisc or filter without a pin.
  */
 static int attach_filter(const struct gate *gate, const struct programs *programs,
 			 const struct attachment *a)

@@ -7,8 +7,8 @@
 
 /*
  * Returns the mode that a rules file should specify for an attachment. If mode auto selects the
- * attachment's mode on this kernel, returns auto, so that the file works on a kernel without that
- * mode, too.
+ * attachment's mode on this kernel, returns auto. Then the file works even on a kernel without that
+ * mode.
  */
 enum mode attachment_mode(const struct attachment *attachment);
 
@@ -55,7 +55,7 @@ int placings_plan(const struct gate *gate, const struct places *places, enum mis
 		  bool *ret_missing, struct placings *ret);
 
 /*
- * Executes the plan. Attaches devices before it detaches others. If a step fails, undoes the
+ * Executes the plan. Attaches devices before it detaches other devices. If a step fails, undoes the
  * earlier steps. While a device's mode changes, a packet may be charged twice.
  */
 int placings_make(const struct gate *gate, struct placings *placings);

@@ -61,7 +61,7 @@ int file_read_own(const char *path, struct file *ret, bool *ret_is_there);
 
 /*
  * Reads the first bytes, at most `room`, of a file that the caller will replace. Stores a size of 0
- * if the file does not exist. Fails, without opening it, if it is not a regular file.
+ * if the file does not exist. If it is not a regular file, returns an error, and does not open it.
  */
 int file_begin(const char *path, char *text, size_t room, size_t *ret_size);
 

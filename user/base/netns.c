@@ -82,9 +82,9 @@ uint64_t netns_named(const char *name)
 }
 
 /*
- * Lists the named namespaces without allocating memory, so that an error for lack of memory can
- * still name a namespace. opendir(3) allocates, and glob(3) of glibc 2.36 frees paths twice if an
- * allocation fails.
+ * Lists the named namespaces without allocating memory, because an error about a lack of memory may
+ * need the name of a namespace. opendir(3) allocates memory, and glob(3) of glibc 2.36 frees paths
+ * twice if an allocation fails.
  */
 struct walk {
 	int fd;		    /* NETNS_DIR */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Base: texts of messages. The name of a device, namespace, file or list may contain any bytes:
- * name_shown() makes a name printable, and word_typed() and operand_typed() quote it for a shell.
+ * Base: texts of messages. The name of a device, namespace, file or list may contain any bytes.
+ * name_shown() makes a name printable. word_typed() and operand_typed() quote a name for a shell.
  */
 #ifndef SLUICE_TEXT_H
 #define SLUICE_TEXT_H

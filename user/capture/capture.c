@@ -177,9 +177,9 @@ static uint8_t *frame_room(struct capture *capture, uint32_t size)
 }
 
 /*
- * Replaces the first `skip` bytes of a packet by an Ethernet header. Its destination is zero.
- * source: MAC address, or NULL. type: EtherType in network byte order. Returns false if there is no
- * memory.
+ * Replaces the first `skip` bytes of a packet by an Ethernet header. The destination address is
+ * zero. source: MAC address, or NULL. type: EtherType in network byte order. Returns false if there
+ * is no memory.
  */
 static bool frame_make(struct capture *capture, struct capture_packet *packet, uint32_t skip,
 		       const uint8_t *source, uint16_t type)

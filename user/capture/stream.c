@@ -115,8 +115,8 @@ static uint64_t bytes_wanted(uint32_t type, uint64_t length)
 }
 
 /*
- * Reads the begin of the next block into `stage`. If the file ends or the block is malformed, reads
- * less; libpcap then reports the error. Returns false if there is no memory.
+ * Reads the begin of the next block into `stage`. If the file ends or the block is malformed,
+ * `stage` has fewer bytes, and libpcap reports the error. Returns false if there is no memory.
  */
 static bool block_begin(struct stream *stream)
 {

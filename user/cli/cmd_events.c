@@ -211,8 +211,8 @@ static int ring_begin(struct events_session *session)
 }
 
 /*
- * Extends the lease of the ring buffer. If the gate was made again, or the process that read the
- * ring buffer has ended, begins to read it.
+ * Extends the lease of the ring buffer. Begins to read the ring buffer if the gate was made again,
+ * or if the process that read the ring buffer has ended.
  */
 static int ring_step(struct events_session *session, uint64_t pinned)
 {

@@ -145,9 +145,9 @@ enum kept_change {
 void kept_note(const char *gate, enum kept_change change, const char *file);
 
 /*
- * Refuses entries that would deny the caller's ssh session, if the gate filters its packets. name:
- * list of the entries; NULL for runtime entries, which have precedence over lists. Returns 0 or a
- * negative errno.
+ * Refuses entries that would deny the caller's ssh session, if the gate filters the session's
+ * packets. name: list of the entries; NULL for runtime entries, which have precedence over lists.
+ * Returns 0 or a negative errno.
  */
 int ssh_check_denies(const struct gate *gate, const struct ruleset *denies, const char *name);
 

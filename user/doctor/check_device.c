@@ -137,9 +137,9 @@ bool mode_is_not_native(struct subject *s)
 			"; but only hook ingress sees packets from bpf_redirect_peer (Cilium) and "
 			"from 'mirred ingress redirect' of tc");
 	/*
-	 * Each command attaches a program before it detaches another, so that no packet passes
-	 * without a check. Hook xdp runs only one program, so a program in generic mode is first
-	 * replaced by one on hook ingress.
+	 * Each command attaches a program before it detaches another program, so that no packet
+	 * passes without a check. Hook xdp runs only one program, so a program on hook ingress
+	 * first replaces a program in generic mode.
 	 */
 	if (is_xdp)
 		subject_set(s, 4,

@@ -6,8 +6,8 @@
 #include "rules/ruleset.h"
 
 /*
- * The rules with one finding. Stores only the first rule and the number of rules, because a rules
- * file may repeat a mistake in up to a million rules.
+ * The rules that a finding reports. Stores only the first rule and the number of rules, because a
+ * rules file may repeat a mistake in up to a million rules.
  */
 struct rule_group {
 	const struct rule *rule; /* the first rule of the group */

@@ -77,9 +77,8 @@ int live_visit(struct live_sources *sources, const struct sl_prefix *prefix,
 	       const struct sl_cell count[LIVE_COUNTERS], uint32_t version, uint64_t now);
 
 /*
- * Ends a pass over all sources of the gate. Removes sources that are gone or were not visited
- * during the pass and, if the set is full, sources whose rates are 0. Pointers to sources become
- * invalid.
+ * Ends a pass over all sources of the gate. Removes a source that is gone, or that the pass did not
+ * visit. If the set is full, removes sources whose rates are 0. Pointers to sources become invalid.
  */
 void live_pass_end(struct live_sources *sources);
 

@@ -27,8 +27,8 @@ bool print_is_begun(void);
 
 /*
  * print_object(), print_row() and print_array() open an object or array in JSON. print_end() closes
- * the innermost object or array. They print nothing in text output. key: NULL for the document and
- * for items of an array.
+ * the innermost object or array. In text output, these functions print nothing. key: NULL for the
+ * document and for items of an array.
  */
 void print_object(const char *key);
 void print_row(const char *key); /* opens an object that is printed in one line */

@@ -306,7 +306,7 @@ static void print_node(const struct sharing *sharing)
 
 /*
  * Prints whether and how limits are shared. In JSON, "shared_by" is null if no process shares
- * limits. "shared" is null if that process does not publish its state.
+ * limits, and "shared" is null if the sharing process does not publish its state.
  */
 static void print_sharing(const struct gate *gate)
 {
