@@ -3,12 +3,13 @@
  * Buckets: what one CPU stores for a source, in two LRU_PERCPU_HASH maps.
  *
  * The kernel evicts entries of these maps. An insertion costs as much as five packets, so a CPU
- * inserts few. A bucket saves a hot source the charge of its shared state; for a slow source it
- * would only cost cache lines. So a CPU uses buckets only for its first sources, for hot sources,
- * and for sources that were refused or observed. It marks these sources in map `in_use`; a source
- * without a mark is charged directly to its shared state. A mark is one of 65,536 bits, selected by
- * a keyed hash. If two sources share a mark, packets of the source without a bucket need a lookup
- * that finds nothing. They then clear the shared mark, which the other source soon sets again.
+ * inserts few buckets. With a bucket, most packets of a hot source need no charge of the shared
+ * state. For a slow source, a bucket would only cost cache lines. So a CPU uses buckets only for
+ * its first sources, for hot sources, and for sources over a limit. It marks these sources in map
+ * `in_use`. Packets of a source without a mark are charged directly to the shared state. A mark is
+ * one of 65,536 bits, selected by a keyed hash. If two sources share a mark, packets of the source
+ * without a bucket need a lookup that finds nothing. They then clear the shared mark, which the
+ * other source soon sets again.
  *
  * Race: the kernel reuses an evicted entry at once, even while a program on another CPU uses it.
  * That program may then write to the bucket of another source. So bucket_find() compares `seal`,
@@ -21,7 +22,7 @@
 #include "flood.h"
 #include "rules.h"
 
-/* Stores in the packet the current jiffy, and the generation of the rules for the packet. */
+/* Stores the current jiffy and the generation of the rules in the packet. */
 static __always_inline void packet_begin(struct packet *packet, const struct sl_gate *gate)
 {
 	packet->jiffy = clock_jiffies();
@@ -31,11 +32,14 @@ static __always_inline void packet_begin(struct packet *packet, const struct sl_
 /* --- Marks ---------------------------------------------------------------------------------- */
 
 struct mark {
-	__u64 *word; /* word that contains the mark; never NULL, which the verifier cannot know */
+	__u64 *word; /* word of the mark; never NULL, but the verifier requires a test */
 	__u64 bit;
 };
 
-/* Returns the mark of a bucket's key. Its hash has a secret: senders cannot choose shared marks. */
+/*
+ * Returns the mark for a bucket's key. The hash is keyed, so senders cannot choose sources with the
+ * same mark.
+ */
 static __always_inline struct mark mark_of(const __u64 key[2], struct sl_in_use *here)
 {
 	__u32 hash = digest_sum(hash_secret, key) >> 48;
@@ -49,7 +53,7 @@ static __always_inline struct mark mark_of(const __u64 key[2], struct sl_in_use 
 
 /* --- Finding a bucket ------------------------------------------------------------------------ */
 
-/* Clears a bucket that this CPU has not used yet, or that has the data of another source. */
+/* Clears a bucket that is new, or that has the data of another source. */
 BPF_GLOBAL int bucket_clear(struct sl_bucket *bucket, __u64 seal0, __u64 seal1)
 {
 	if (bucket)
@@ -65,9 +69,9 @@ static __always_inline struct sl_bucket *bucket_get(const __u64 key[2], bool ipv
 }
 
 /*
- * Returns the bucket of the source, or NULL if this CPU uses none for the source. The bucket's key
- * is stored in the space of the packet's `destination`, so an inspected packet must be inspected
- * again if a limit needs it.
+ * Returns the bucket of the source. Returns NULL if this CPU uses no bucket for the source. Stores
+ * the bucket's key in packet->bucket_key, which overlaps `destination`. So if a limit needs the
+ * destination of an inspected packet, the packet must be inspected again.
  */
 static __always_inline struct sl_bucket *bucket_find(struct packet *packet, struct sl_in_use *here)
 {
@@ -88,21 +92,27 @@ static __always_inline struct sl_bucket *bucket_find(struct packet *packet, stru
 
 /* --- Which sources get a bucket --------------------------------------------------------------- */
 
-/* The first 1024 sources of a CPU get a bucket at once: a small network is listed completely. */
+/*
+ * Each CPU gives its first 1024 sources a bucket at once, so that `sluice sources` lists all
+ * sources of a small network.
+ */
 #define BUCKETS_FIRST 1024
 
-#define BUCKET_FIRST 1 /* value of `kept`: the CPU uses the bucket until it is evicted */
+#define BUCKET_FIRST 1 /* value of `kept`: the CPU uses the bucket until the kernel evicts it */
 
-/* One in 32 packets that find their source hot inserts a bucket: slow sources seldom look hot. */
+/*
+ * Of the packets that find a hot source, one in 32 inserts a bucket. A slow source seldom looks
+ * hot.
+ */
 #define HOT_SAMPLE 32
 
 /*
  * Use the bucket of a source for 4096 jiffies after a refusal (4 s at HZ=1000), even if the source
- * is not hot. So the counters of abusers are complete, except if the kernel evicts their bucket.
+ * is not hot. So the counters of abusers are complete, unless the kernel evicts the bucket.
  */
 #define REFUSED_JIFFIES 4096
 
-/* Records in a bucket that a packet of its source was refused in the current jiffy. */
+/* Stores in a bucket that its source was refused in the current jiffy. */
 static __always_inline void bucket_refuse(struct sl_bucket *bucket, const struct packet *packet)
 {
 	__u32 at = 2 * packet->jiffy;
@@ -120,20 +130,20 @@ static __always_inline bool bucket_is_kept(const struct sl_bucket *bucket,
 
 enum bucket_claim {
 	BUCKET_NONE,
-	BUCKET_RESTORE, /* mark a kept bucket again, whose mark another source's packet cleared */
+	BUCKET_RESTORE, /* mark a kept bucket again; another source's packet cleared its mark */
 	BUCKET_INSERT,
 };
 
-/* Returns whether packet number `count` is sampled: one in four is, spread evenly. */
+/* Returns whether packet number `count` is sampled. One in four packets is, evenly spread. */
 static __always_inline bool count_is_drawn(__u32 count)
 {
 	return count * 0x9e3779b1U < 1U << 30;
 }
 
 /*
- * Returns whether a source without a bucket gets one by this packet. passes: 1 if all limits passed
- * the packet. Sources that are not hot get at most one bucket of each ration per jiffy, so that
- * abusers are listed soon, but a flood causes at most 2 HZ insertions a second on each CPU.
+ * Returns whether the source of this packet gets a bucket. passes: 1 if all limits passed the
+ * packet. Sources that are not hot get at most one bucket per ration and jiffy. So abusers are
+ * listed soon, but a flood causes at most 2 HZ insertions a second on each CPU.
  */
 static __always_inline enum bucket_claim bucket_claim(const struct packet *packet,
 						      const struct verdict *verdict, bool passes,
@@ -157,7 +167,7 @@ static __always_inline enum bucket_claim bucket_claim(const struct packet *packe
 	return BUCKET_INSERT;
 }
 
-/* Returns whether the packet's source gets a bucket: not if the source got no state. */
+/* Returns whether the packet's source gets a bucket. A source without a state gets no bucket. */
 static __always_inline enum bucket_claim verdict_claim(const struct packet *packet,
 						       const struct verdict *verdict)
 {
@@ -172,7 +182,7 @@ static __always_inline enum bucket_claim verdict_claim(const struct packet *pack
 			    is_limited ? SL_RATION_LIMITED : SL_RATION_OTHER);
 }
 
-/* Counts the result of inserting a bucket. err: from bpf_map_update_elem() on Linux 6.1 to 6.18. */
+/* Counts the result of an insertion. err: result of bpf_map_update_elem() on Linux 6.1 to 6.18. */
 static __always_inline void bucket_count(struct sl_admission *here, long err)
 {
 	flood_turn(here, clock_second());
@@ -186,9 +196,9 @@ static __always_inline void bucket_count(struct sl_admission *here, long err)
 
 /*
  * Makes this CPU use a bucket for the source, and returns the bucket. Returns NULL if the kernel
- * has no free entry, or if the source's existing bucket need not be marked again. Looks the key up
- * first, because an update of an existing key would evict another entry. Uses BPF_NOEXIST, because
- * another CPU may have added the key meanwhile.
+ * has no free entry, or if an existing bucket must not be marked again. Looks up the key first,
+ * because an update of an existing key would evict another entry. Uses BPF_NOEXIST, because another
+ * CPU may insert the key meanwhile.
  */
 static __always_inline struct sl_bucket *bucket_start(const struct packet *packet,
 						      enum bucket_claim claim)
@@ -237,7 +247,7 @@ static __always_inline bool slices_are_empty(const struct sl_bucket *bucket)
 	return true;
 }
 
-/* Clears the mark of the packet's source; with `if_evicted`, only if its bucket was evicted. */
+/* Clears the mark of the packet's source. if_evicted: only if the bucket was evicted. */
 BPF_GLOBAL int bucket_unmark(const struct packet *packet, __u32 if_evicted)
 {
 	struct mark mark;
@@ -257,18 +267,18 @@ BPF_GLOBAL int bucket_unmark(const struct packet *packet, __u32 if_evicted)
 }
 
 /*
- * If a bucket was evicted, packets clear its mark in only one of 4096 jiffies, because another
- * source may share the mark. Only packets that charged a state do so, so spoofed sources clear
- * none.
+ * If a bucket was evicted, packets of its source clear its mark in one of 4096 jiffies only,
+ * because another source may have the same mark. Only packets that were charged to a state clear a
+ * mark, so spoofed sources clear no mark.
  */
 #define UNMARK_JIFFIES 4096
 
-/* Keep using a bucket that decides about at least 4 packets for each packet charged to a state. */
+/* A bucket is worth its cost if it decides about at least 4 packets for each charge of a state. */
 #define WORTH_SERVED 4
 
 /*
- * Called after a packet was charged to a shared state. Stops using a bucket whose source is not hot
- * any more, unless a slice has credit. bucket: NULL if this CPU uses no bucket for the source.
+ * Call it after a charge of a shared state. If the source is not hot any more and no slice has
+ * credit, stops using its bucket. bucket: NULL if this CPU uses no bucket for the source.
  */
 static __always_inline void bucket_review(const struct packet *packet,
 					  const struct verdict *verdict, struct sl_bucket *bucket)
@@ -292,8 +302,8 @@ static __always_inline void bucket_review(const struct packet *packet,
 /* --- The policy version ----------------------------------------------------------------------- */
 
 /*
- * Returns the last jiffy in which the result of a lookup is valid, or 0 if each packet must look up
- * again. until: expiry of the result; 0: never. Subtracts two jiffies, because the current jiffy
+ * Returns the last jiffy in which the result of a lookup is valid. Returns 0 if each packet needs a
+ * lookup. until: expiry of the result; 0: never. Subtracts two jiffies, because the current jiffy
  * has already begun, and the kernel may count a jiffy late.
  */
 static __always_inline __u64 until_jiffy(__u32 until, const struct sl_gate *gate, __u64 jiffy)
@@ -306,7 +316,10 @@ static __always_inline __u64 until_jiffy(__u32 until, const struct sl_gate *gate
 	return jiffies >= 2 ? jiffy + jiffies - 2 : 0;
 }
 
-/* Returns a pointer to a bucket's `generation` and `policy_version`, as one 64-bit word. */
+/*
+ * Returns a pointer to `generation` and `policy_version` of a bucket, which are read and written as
+ * one 64-bit word.
+ */
 static __always_inline __u64 *bucket_word(struct sl_bucket *bucket)
 {
 	return (__u64 *)&bucket->generation;
@@ -314,7 +327,7 @@ static __always_inline __u64 *bucket_word(struct sl_bucket *bucket)
 
 _Static_assert(__builtin_offsetof(struct sl_bucket, policy_version) == 4, "bucket_word()");
 
-/* Looks up the policy version that decides about the source, and stores it in the bucket. */
+/* Looks up the policy version that decides about the source. Stores it in the bucket. */
 BPF_GLOBAL __u32 bucket_refresh(const struct packet *packet, struct sl_bucket *bucket,
 				const struct sl_gate *gate)
 {
@@ -329,7 +342,7 @@ BPF_GLOBAL __u32 bucket_refresh(const struct packet *packet, struct sl_bucket *b
 	is_split = source_is_split(&key, gate);
 	found = rules_lookup(packet, gate);
 	policy = is_split ? NULL : bpf_map_lookup_elem(&policies, &found.version);
-	/* if the rules give no limits, the slices stay as they are */
+	/* keep the slices if the rules give no limits */
 	if (policy && SL_POLICY(found.version) >= SL_POLICY_FIRST)
 		slices_fit(bucket, policy, SL_POLICY(found.version));
 	bucket->until = until_jiffy(found.until, gate, packet->jiffy);
@@ -338,7 +351,10 @@ BPF_GLOBAL __u32 bucket_refresh(const struct packet *packet, struct sl_bucket *b
 	return found.version;
 }
 
-/* Returns the policy version that decides: as stored in the bucket, or looked up in the rules. */
+/*
+ * Returns the policy version that decides about the source, from the bucket or from a lookup of the
+ * rules.
+ */
 static __always_inline __u32 bucket_recall(const struct packet *packet, struct sl_bucket *bucket,
 					   const struct sl_gate *gate)
 {

@@ -9,9 +9,9 @@
  *         state_charge_KIND()    one state, by compare-and-swap (state.h)
  *           kind_charge()        the arithmetic of the kind (include/kinds.h)
  *
- * A budget is a token bucket whose state is never evicted. Packets of keys that get no state yet
- * are charged to it only while it holds more than an eighth of its credit. So if each source of a
- * flood sends a single packet, the rate of the budget is left to new sources that send again.
+ * A budget is a token bucket whose state is never evicted. Its last eighth is reserved for packets
+ * whose keys get a state. So if each source of a flood sends a single packet, new sources that send
+ * again can still use the budget.
  */
 #ifndef SLUICE_CHARGE_H
 #define SLUICE_CHARGE_H
@@ -22,14 +22,18 @@
 /* --- Slices ---------------------------------------------------------------------------------- */
 
 /*
- * A slice that stores a refusal refuses packets without reading the state, except in one of this
- * many jiffies. In that jiffy packets are charged to the state, so that its entry shows that the
- * key still sends. A shared limit charges more often, because nodes exchange refusals every 100 ms.
+ * If a slice stores a refusal, it refuses packets without reading the state. In one of 64 jiffies,
+ * packets are charged to the state nevertheless, so that its entry shows that the key still sends.
+ * A shared limit charges its state in one of 4 jiffies, because nodes exchange refusals every 100
+ * ms.
  */
 #define REFUSED_ALONE_JIFFIES	     64
 #define REFUSED_ALONE_JIFFIES_SHARED 4
 
-/* Returns a limit's slice, or NULL if addresses that share the bucket have separate states. */
+/*
+ * Returns this CPU's slice for a limit. Returns NULL if two packets of the bucket may have
+ * different states.
+ */
 static __always_inline struct sl_slice *limit_slice(const struct sl_limit *limit,
 						    struct sl_bucket *bucket)
 {
@@ -40,15 +44,15 @@ static __always_inline struct sl_slice *limit_slice(const struct sl_limit *limit
 	return &bucket->slice[limit->slot % SL_LIMITS_MAX];
 }
 
-/* Returns the credit in a slice; if the slice is NULL or stores a refusal, 0. */
+/* Returns the credit in a slice. Returns 0 if the slice is NULL or stores a refusal. */
 static __always_inline __s64 slice_credit(const struct sl_slice *slice)
 {
 	return slice ? credit_max(slice->credit, 0) : 0;
 }
 
 /*
- * Returns whether the refusal in a slice is still valid by the clock (`ready`), so that the state
- * need not be charged. If so, the slice alone refuses packets for the rest of the jiffy.
+ * Returns whether the refusal in a slice is valid at the present time, so that the state must not
+ * be charged. If it is valid, the slice refuses packets for the rest of the jiffy.
  */
 static __always_inline bool slice_refuses(struct packet *packet, const struct sl_limit *limit,
 					  struct sl_slice *slice, __u64 cost)
@@ -72,8 +76,8 @@ static __always_inline bool slice_refuses(struct packet *packet, const struct sl
 /* --- One limit ------------------------------------------------------------------------------- */
 
 /*
- * Stores the index of a limit's state in a bucket, for commands that know only the source. If the
- * state moves to another entry, the index is corrected when the policy version changes.
+ * Stores the index of a limit's state in a bucket. Commands that know only the source use this
+ * index. If the state moves to another entry, the index is wrong until the policy version changes.
  */
 BPF_GLOBAL int bucket_set_state(const struct packet *packet, const struct sl_limit *limit,
 				struct sl_bucket *bucket)
@@ -91,7 +95,9 @@ BPF_GLOBAL int bucket_set_state(const struct packet *packet, const struct sl_lim
 	return 0;
 }
 
-/* Returns a key's entry, or NULL. Except in a flood, prefetches the entry and reads the clock. */
+/*
+ * Returns a key's entry, or NULL. If there is no flood, prefetches the entry and reads the clock.
+ */
 static __always_inline struct sl_entry *entry_find(struct packet *packet,
 						   const struct sl_limit *limit,
 						   const struct sl_gate *gate, struct digest digest,
@@ -110,7 +116,7 @@ static __always_inline struct sl_entry *entry_find(struct packet *packet,
 
 /*
  * Updates an entry before a charge: the time in which its state refills, and whether its key is
- * established. If it is not, and packets of the limit's new keys charge a budget, sets the limit's
+ * established. If the key is not established and new keys are charged to a budget, sets the limit's
  * bit in verdict->is_new.
  */
 static __always_inline void entry_update(struct packet *packet, const struct sl_limit *limit,
@@ -119,7 +125,7 @@ static __always_inline void entry_update(struct packet *packet, const struct sl_
 	__u16 made = read_once(entry->made);
 	__u64 now;
 
-	if (entry->span != limit->span) /* the limit has changed since the entry's last charge */
+	if (entry->span != limit->span) /* the limit was changed after the entry's last charge */
 		write_once(entry->span, limit->span);
 	if (made & ENTRY_ESTABLISHED)
 		return;
@@ -134,7 +140,10 @@ static __always_inline void entry_update(struct packet *packet, const struct sl_
 		write_once(entry->made, made);
 }
 
-/* Charges a packet to its state under a limit. bucket: NULL if its slices are of another policy. */
+/*
+ * Charges a packet to its state under a limit. bucket: NULL if the bucket has slices of another
+ * policy.
+ */
 BPF_GLOBAL enum charge_result limit_charge_state(struct packet *packet,
 						 const struct sl_limit *limit,
 						 struct sl_bucket *bucket, struct verdict *verdict)
@@ -158,7 +167,7 @@ BPF_GLOBAL enum charge_result limit_charge_state(struct packet *packet,
 	key = packet_key(packet, limit);
 	digest = state_digest(hash_secret, &key);
 	entry = entry_find(packet, limit, gate, digest, &key);
-	if (!entry) /* the budget is not charged for limits that observe */
+	if (!entry) /* limits that observe do not charge the budget */
 		return sketch_admits(packet, limit->budgeted && !limit->observe, &gate->params,
 				     digest, verdict)
 			       ? CHARGE_ADMITTED
@@ -179,7 +188,7 @@ BPF_GLOBAL enum charge_result limit_charge_state(struct packet *packet,
 		else
 			result = state_charge_window(packet, limit, slice, state, verdict);
 		if (result == CHARGE_LOST && !entry_is(entry, &key))
-			return CHARGE_NO_STATE; /* the entry was given to another key */
+			return CHARGE_NO_STATE; /* another key has got the entry */
 		if (result == CHARGE_LOST)
 			continue;
 		if (limit->kind == SL_WINDOW)
@@ -188,7 +197,7 @@ BPF_GLOBAL enum charge_result limit_charge_state(struct packet *packet,
 			bool passes = result == CHARGE_PASSED;
 			__u64 refused = passes ? 0 : cost;
 
-			if (unasked) /* usually 0; the test avoids a division */
+			if (unasked) /* usually 0: then no division is needed */
 				refused += credit_multiply(cost / packet->packets, unasked);
 			entry_count_shared(limit, entry, packet->now,
 					   slice_credit(slice) - held + (passes ? cost : 0),
@@ -202,7 +211,7 @@ BPF_GLOBAL enum charge_result limit_charge_state(struct packet *packet,
 	return charge_refuse(verdict, SL_DROP_CONTENDED);
 }
 
-/* Makes the state of a new key, and charges the packet to it. */
+/* Makes the state of a new key, and charges the packet to this state. */
 static __always_inline enum charge_result limit_charge_new(struct packet *packet,
 							   const struct sl_limit *limit,
 							   struct sl_bucket *bucket,
@@ -211,11 +220,11 @@ static __always_inline enum charge_result limit_charge_new(struct packet *packet
 	enum insertion insertion = new_entry_insert(packet, limit);
 	enum charge_result result = CHARGE_NO_STATE;
 
-	if (insertion == INSERT_EMPTY) /* a new state would be empty, whichever state it evicts */
+	if (insertion == INSERT_EMPTY) /* a new state would have no credit */
 		return charge_refuse(verdict, kind_refusal(limit, 0));
 	if (insertion == INSERT_DONE)
 		result = limit_charge_state(packet, limit, bucket, verdict);
-	/* the charge of a new state does not show that its source is hot */
+	/* a new state is always recently charged, so it does not show a hot source */
 	verdict->is_hot = false;
 	return result;
 }
@@ -223,7 +232,8 @@ static __always_inline enum charge_result limit_charge_new(struct packet *packet
 /*
  * Charges a packet to one limit: to the slice if the slice can decide, otherwise to the shared
  * state. A slice belongs to one CPU and is updated without atomics. On PREEMPT_RT a packet may
- * interrupt another; each interruption can cause the credit of a slice to be spent at most twice.
+ * interrupt another packet. Then the credit of a slice may be spent twice, once for each
+ * interruption.
  */
 static __always_inline enum charge_result limit_charge(struct packet *packet,
 						       const struct sl_limit *limit,
@@ -240,7 +250,7 @@ static __always_inline enum charge_result limit_charge(struct packet *packet,
 		if (answer == CREDIT_PASS)
 			return CHARGE_PASSED;
 		if (answer == CREDIT_REFUSE) {
-			if (limit->shared) /* reading this again saves stack */
+			if (limit->shared) /* a second read of it saves stack */
 				credit_count_unasked(slice, read_once(packet->packets));
 			return charge_refuse(verdict, limit->block ? SL_DROP_BLOCKED
 								   : kind_refusal(limit, 0));
@@ -254,7 +264,7 @@ static __always_inline enum charge_result limit_charge(struct packet *packet,
 
 /* --- The budget ------------------------------------------------------------------------------ */
 
-/* Returns the reason for dropping a packet that a budget refuses. Begins a flood on this CPU. */
+/* Begins a flood on this CPU, because a budget refuses a packet. Returns the reason to drop. */
 static __always_inline enum sl_reason budget_refuse(const struct packet *packet)
 {
 	struct sl_admission *here = admission_get();
@@ -265,7 +275,7 @@ static __always_inline enum sl_reason budget_refuse(const struct packet *packet)
 	return SL_DROP_OVER_BUDGET;
 }
 
-/* Charges a packet to the budget of policy `number`. own: this CPU's slice of that budget. */
+/* Charges a packet to the budget of policy `number`. own: the slice of this CPU. */
 BPF_GLOBAL enum sl_reason budget_charge_state(struct packet *packet, const struct sl_limit *budget,
 					      struct sl_budget_slice *own, __u32 number,
 					      struct verdict *verdict)
@@ -299,7 +309,7 @@ BPF_GLOBAL enum sl_reason budget_charge_state(struct packet *packet, const struc
 	return SL_DROP_CONTENDED;
 }
 
-/* Charges a new source's packet to the budget. Returns SL_PASS_NEWCOMER, or a reason to drop. */
+/* Charges a packet of a new source to the budget. Returns SL_PASS_NEWCOMER, or a reason to drop. */
 static __always_inline enum sl_reason
 budget_charge(struct packet *packet, const struct sl_policy *policy, struct verdict *verdict)
 {
@@ -311,7 +321,7 @@ budget_charge(struct packet *packet, const struct sl_policy *policy, struct verd
 
 	if (!slice)
 		return SL_DROP_OVER_BUDGET;
-	/* drop the slice's credit if the policy had another budget when it was borrowed */
+	/* drop the credit of the slice if it was borrowed from another budget of the policy */
 	if (slice->since != policy->newcomers_since)
 		*slice = (struct sl_budget_slice){.since = policy->newcomers_since};
 	if (verdict->is_waiting && slice->low_at == (__u32)packet->jiffy)
@@ -327,7 +337,7 @@ budget_charge(struct packet *packet, const struct sl_policy *policy, struct verd
 
 /* --- A policy -------------------------------------------------------------------------------- */
 
-/* Returns whether a limit of the policy matches a packet. The packet was inspected. */
+/* Returns whether a limit of the policy matches a packet. The packet must be inspected. */
 BPF_GLOBAL int limit_is_for(const struct sl_policy *policy, const struct sl_limit *limit,
 			    const struct packet *packet)
 {
@@ -338,8 +348,8 @@ BPF_GLOBAL int limit_is_for(const struct sl_policy *policy, const struct sl_limi
 }
 
 /*
- * Refunds a packet to limits that passed it before a later limit or the budget refused it, so that
- * a dropped packet costs nothing. limits: the LIMIT_PASSED() bits of the limits to refund.
+ * Refunds a packet to the limits that passed it, because a later limit or the budget has refused
+ * it. So a dropped packet costs nothing. limits: the LIMIT_PASSED() bits of the limits to refund.
  */
 BPF_GLOBAL int policy_refund(const struct packet *packet, const struct sl_policy *policy,
 			     struct sl_bucket *bucket, __u32 limits, __u32 is_new)
@@ -358,9 +368,9 @@ BPF_GLOBAL int policy_refund(const struct packet *packet, const struct sl_policy
 		if (!(limits & LIMIT_PASSED(limit)))
 			continue;
 		/*
-		 * The state was charged when the slice was borrowed, so the refund goes to the
-		 * slice. For a new source it goes to the state, because the slice would pass a
-		 * packet without charging the budget.
+		 * If the slice has credit, the state was charged when the slice was borrowed, so
+		 * refund the slice. Refund the state of a new source, because a slice passes
+		 * packets without charging the budget.
 		 */
 		times = limit_times(limit, slice ? slice->at.borrowed : packet->now);
 		if (!slice || is_new & LIMIT_PASSED(limit) || limit->kind != SL_TOKEN_BUCKET ||
@@ -371,9 +381,9 @@ BPF_GLOBAL int policy_refund(const struct packet *packet, const struct sl_policy
 }
 
 /*
- * Returns whether any limit establishes the source: its key is the source, and its entry is old
- * enough for all limits whose bits are in is_new. `made` wraps, so in the first minute of every 4.9
- * hours an old entry may look too young.
+ * Returns whether a limit establishes the source. The key of the limit must be the source, and its
+ * entry must be old enough for all limits with bits in `is_new`. `made` wraps, so an old entry may
+ * look too young in the first minute of every 4.9 hours.
  */
 BPF_GLOBAL bool source_is_established(struct packet *packet, const struct sl_policy *policy,
 				      __u32 limits, __u32 is_new)
@@ -404,13 +414,15 @@ BPF_GLOBAL bool source_is_established(struct packet *packet, const struct sl_pol
 
 #include "decide.h"
 
-/* Charges a packet to the limits of its policy. bucket: NULL if no bucket has its slices. */
+/*
+ * Charges a packet to the limits of its policy. bucket: NULL if no bucket has slices of the policy.
+ */
 static __always_inline void policy_charge(struct packet *packet, const struct sl_policy *policy,
 					  struct sl_bucket *bucket, struct verdict *verdict)
 {
 	const struct sl_gate *gate = gate_get();
 
-	/* pass a 0 that the verifier cannot know, so that the verifier walks the loop only once */
+	/* the verifier must not know that this is 0; then it walks the loop only once */
 	policy_decide(packet, policy, bucket, verdict, gate ? gate->opaque_zero : 0);
 }
 

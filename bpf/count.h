@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Per-CPU counters, updated without atomics, because programs on one CPU run with bottom halves
- * off. On PREEMPT_RT programs may interrupt each other, so a packet may not be counted.
+ * Per-CPU counters. Updates need no atomics, because programs on one CPU run with bottom halves
+ * off. On PREEMPT_RT a program may interrupt another program, so a packet may not be counted.
  */
 #ifndef SLUICE_COUNT_H
 #define SLUICE_COUNT_H
@@ -15,7 +15,10 @@ static __always_inline void count_add(struct sl_cell *cell, const struct packet 
 	cell->bytes += packet->bytes;
 }
 
-/* Counts a packet in each inherited limit that refused it, at the policy that defines the limit. */
+/*
+ * Counts a packet for each inherited limit that refused it. The counters are those of the policy
+ * that defines the limit.
+ */
 BPF_GLOBAL int count_inherited(const struct packet *packet, __u32 version, __u32 refused)
 {
 	const struct sl_policy *policy = bpf_map_lookup_elem(&policies, &version);
@@ -35,7 +38,7 @@ BPF_GLOBAL int count_inherited(const struct packet *packet, __u32 version, __u32
 	return 0;
 }
 
-/* Counts a packet in each limit that refused it. entry: counters of the policy that decided. */
+/* Counts a packet for each limit that refused it. entry: counters of the policy that decided. */
 static __always_inline void count_refused(const struct packet *packet,
 					  const struct verdict *verdict, struct sl_counters *entry)
 {
@@ -72,7 +75,7 @@ static __always_inline void count_source(const struct packet *packet, struct sl_
 		count_add(&bucket->observed, packet);
 }
 
-/* Makes this CPU use a bucket for the packet's source, and counts the packet in the bucket. */
+/* Makes this CPU use a bucket for the source of a packet, and counts the packet in the bucket. */
 BPF_GLOBAL int count_first(const struct packet *packet, __u32 claim, __u32 reason, __u32 refused)
 {
 	struct sl_bucket *bucket;

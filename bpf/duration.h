@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Times one packet in SL_DURATION_SAMPLE, from its arrival at the program to its verdict. The
- * number of packets is in map `in_use`, because every packet reads that map: a lookup in another
- * map would cost 1 ns. A duration includes one reading of the clock. On PREEMPT_RT a packet that
- * interrupts the timed packet may shorten its duration.
+ * Times one packet in SL_DURATION_SAMPLE, from its arrival at the program to its verdict. Map
+ * `in_use` counts the packets, because every packet reads that map. A lookup in another map would
+ * cost 1 ns. A duration includes one reading of the clock. On PREEMPT_RT the duration may be too
+ * short if another packet interrupts the timed packet.
  */
 #ifndef SLUICE_DURATION_H
 #define SLUICE_DURATION_H
@@ -13,8 +13,8 @@
 #include "maps.h"
 
 /*
- * Counts a packet that arrives, and sets verdict->untimed. If the packet is timed, stores its
- * arrival. The verifier must not know the value of `untimed`, so it is stored before the test.
+ * Counts a packet that arrives, and sets verdict->untimed. If the packet is timed, stores the time.
+ * The store of `untimed` precedes the test, so that the verifier does not know its value.
  */
 static __always_inline void duration_begin(struct sl_in_use *here, struct verdict *verdict)
 {
@@ -25,7 +25,7 @@ static __always_inline void duration_begin(struct sl_in_use *here, struct verdic
 		here->timed_at = clock_ticks();
 }
 
-/* Returns the index of the histogram bucket that counts a duration. */
+/* Returns the index of the histogram bucket for a duration. */
 static __always_inline __u32 duration_bucket(__u64 ns)
 {
 	__u32 bucket = 0;
@@ -35,7 +35,7 @@ static __always_inline __u32 duration_bucket(__u64 ns)
 	return bucket;
 }
 
-/* If the packet is timed, adds its duration to the histogram of its verdict. */
+/* Adds the duration of a timed packet to the histogram of its verdict. */
 BPF_GLOBAL int duration_count(__u32 passes)
 {
 	struct sl_durations *durations = durations_get();
@@ -46,7 +46,7 @@ BPF_GLOBAL int duration_count(__u32 passes)
 
 	if (!durations || !here)
 		return 0;
-	/* the kernel's clock may step back by some ns when its speed is adjusted */
+	/* the kernel may set its clock back by some ns when it adjusts the speed */
 	ticks = clock_ticks() - here->timed_at;
 	ns = ticks > 0 ? ticks / SL_TICKS_PER_NS : 0;
 	duration = passes ? &durations->passed : &durations->dropped;

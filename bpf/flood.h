@@ -23,14 +23,17 @@
 #include "sketch.h"
 #include "table.h"
 
-/* Counts an event on this CPU, without atomics. On PREEMPT_RT a race may lose a count. */
+/* Counts an event on this CPU. Uses no atomics, so a race on PREEMPT_RT may lose a count. */
 static __always_inline void event_count(struct sl_admission *here, enum sl_event event)
 {
 	here->event[event].total++;
 	here->event[event].now++;
 }
 
-/* Returns whether this CPU sees a flood, for a limit's policy: with a budget, or without one. */
+/*
+ * Returns whether this CPU sees a flood of new keys under policies like the limit's: with or
+ * without a budget.
+ */
 static __always_inline bool flood_is_for(const struct packet *packet, const struct sl_limit *limit)
 {
 	const struct sl_admission *here = admission_get();
@@ -38,7 +41,7 @@ static __always_inline bool flood_is_for(const struct packet *packet, const stru
 	return here && flood_is_on(here, limit->budgeted, packet->jiffy);
 }
 
-/* Begins a new interval on this CPU. Before that, counts the new keys of the previous interval. */
+/* Counts the new keys of the previous interval, and begins a new interval on this CPU. */
 BPF_GLOBAL int flood_begin_interval(struct sl_admission *here, __u64 interval)
 {
 	if (!here)
@@ -49,14 +52,17 @@ BPF_GLOBAL int flood_begin_interval(struct sl_admission *here, __u64 interval)
 	return 0;
 }
 
-/* Begins a flood on this CPU, which lasts until the end of the next interval. */
+/* Begins a flood on this CPU. The flood lasts until the next interval ends. */
 static __always_inline void flood_begin(struct sl_admission *here, bool budgeted,
 					const struct sl_params *params, __u64 jiffy)
 {
 	here->flood_until[budgeted] = (flood_interval(params, jiffy) + 1) << params->interval_shift;
 }
 
-/* Counts a packet of a new key, once for all limits. budgeted: 1 if the policy has a budget. */
+/*
+ * Counts a packet of a new key. Counts each packet only once, not once for each limit. budgeted: 1
+ * if the policy has a budget.
+ */
 static __always_inline void flood_count_new(const struct packet *packet, struct sl_admission *here,
 					    bool budgeted, const struct sl_params *params,
 					    struct verdict *verdict)
@@ -72,7 +78,7 @@ static __always_inline void flood_count_new(const struct packet *packet, struct 
 		flood_begin(here, false, params, packet->jiffy);
 }
 
-/* Returns the time of a packet, in ticks. Reads the clock at the first call for a packet only. */
+/* Returns the time of a packet, in ticks. Reads the clock only at the first call for a packet. */
 static __always_inline __u64 packet_now(struct packet *packet)
 {
 	if (!packet->now)
@@ -80,7 +86,7 @@ static __always_inline __u64 packet_now(struct packet *packet)
 	return packet->now;
 }
 
-/* Returns the key to which a limit charges a packet. */
+/* Returns the key of the state to which a limit charges a packet. */
 static __always_inline struct state_key packet_key(const struct packet *packet,
 						   const struct sl_limit *limit)
 {
@@ -89,7 +95,10 @@ static __always_inline struct state_key packet_key(const struct packet *packet,
 	return state_key_of(limit, (const __u64 *)addr, packet_is_ipv4(packet));
 }
 
-/* Returns the slot of a key in this CPU's sketch: never NULL, which the verifier cannot know. */
+/*
+ * Returns the slot of a key in this CPU's sketch. The result is never NULL, but the verifier
+ * requires a test.
+ */
 static __always_inline __u32 *sketch_here(const struct sl_params *params, struct digest digest)
 {
 	__u32 line = sketch_line(params, digest, bpf_get_smp_processor_id());
@@ -98,7 +107,7 @@ static __always_inline __u32 *sketch_here(const struct sl_params *params, struct
 	return sketch ? &sketch->slot[sketch_slot(digest)] : NULL;
 }
 
-/* Counts a packet of a key without a state. Returns whether the key may get an entry. */
+/* Counts a packet whose key has no state. Returns whether the key may get an entry. */
 static __always_inline bool sketch_admits(const struct packet *packet, bool budgeted,
 					  const struct sl_params *params, struct digest digest,
 					  struct verdict *verdict)
@@ -113,7 +122,7 @@ static __always_inline bool sketch_admits(const struct packet *packet, bool budg
 	return !flood_is_on(here, budgeted, packet->jiffy) || hits > FLOOD_MIN_HITS;
 }
 
-/* Counts the result of inserting an entry. evict_cost: eviction cost of the replaced entry. */
+/* Counts the result of an insertion. evict_cost: eviction cost of the replaced entry. */
 static __always_inline void flood_count_insert(struct sl_admission *here, int err, __s64 evict_cost)
 {
 	if (err) {
@@ -129,8 +138,8 @@ static __always_inline void flood_count_insert(struct sl_admission *here, int er
 }
 
 /*
- * Sets the key and the state of a new entry. If no budget was charged for the key's earlier
- * packets, charges those that the sketch counted to the new state.
+ * Sets the key and the state of a new entry. If no budget was charged for earlier packets of the
+ * key, charges the packets that the sketch has counted to the new state.
  */
 BPF_GLOBAL int new_entry_fill(const struct packet *packet, const struct sl_limit *limit,
 			      struct new_entry *ret)
@@ -150,7 +159,7 @@ BPF_GLOBAL int new_entry_fill(const struct packet *packet, const struct sl_limit
 	ret->evicts = seen > 1;
 	if (seen < 2 || !limit->charge_hits)
 		return 0;
-	/* cost of one packet, because the buffer may contain several merged packets */
+	/* cost of one packet, because the buffer may contain several packets */
 	cost = credit_cost(limit, packet->packets, packet->bytes);
 	owed = credit_multiply(cost / packet->packets, seen - 1);
 	ret->state.empty_at += kind_debit(limit, &ret->state, owed, packet->now);
@@ -158,12 +167,12 @@ BPF_GLOBAL int new_entry_fill(const struct packet *packet, const struct sl_limit
 }
 
 enum insertion {
-	INSERT_NONE,  /* no entry: a set is locked, or no entry of it may be evicted */
-	INSERT_DONE,  /* the key has an entry, inserted now or by another CPU before */
-	INSERT_EMPTY, /* no entry: in both sets, each state lacks over half a burst */
+	INSERT_NONE,  /* the key has no entry: a set is locked, or the key may not evict */
+	INSERT_DONE,  /* the key has an entry, from this CPU or another CPU */
+	INSERT_EMPTY, /* the key has no entry: all states of its sets lack over half a burst */
 };
 
-/* Inserts an entry for the key to which a limit charges the packet. */
+/* Inserts an entry for the key of the packet under a limit. */
 BPF_GLOBAL enum insertion new_entry_insert(struct packet *packet, const struct sl_limit *limit)
 {
 	const struct sl_gate *gate = gate_get();
@@ -184,7 +193,7 @@ BPF_GLOBAL enum insertion new_entry_insert(struct packet *packet, const struct s
 	if (err == -EBUSY && table_wait(&gate->params, new_entry.digest))
 		err = table_insert(&new_entry);
 	flood_count_insert(here, err, new_entry.evict_cost);
-	if (!err) { /* the key has an entry: clear its sketch slot on this CPU; others decay */
+	if (!err) { /* clear the sketch slot of the key on this CPU, because it has an entry */
 		slot = sketch_here(&gate->params, new_entry.digest);
 		if (slot)
 			sketch_clear(slot, new_entry.digest);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The maps of a gate, each pinned by its name in /sys/fs/bpf/sluice/GATE/. include/sluice.h defines
- * the types of their values. A command sets their sizes when it makes the gate.
+ * The maps of a gate. Each map is pinned by its name in /sys/fs/bpf/sluice/GATE/. include/sluice.h
+ * defines the types of the values. A command sets the sizes when it makes the gate.
  */
 #ifndef SLUICE_MAPS_H
 #define SLUICE_MAPS_H
@@ -18,7 +18,7 @@
 		__type(value, value_type);                                                         \
 	} name SEC(".maps")
 
-/* Map `gate`: the generation of the rules, the numbers of rules, settings, and data of commands. */
+/* Map `gate`: generation of the rules, numbers of rules, settings, and data of commands. */
 MAP(gate, ARRAY, BPF_F_MMAPABLE, __u32, struct sl_gate);
 
 /* Maps of rules. If a map has no room for a change, the command refuses the change. */
@@ -26,13 +26,13 @@ MAP(hosts4, HASH, BPF_F_NO_PREALLOC, __u8[4], struct sl_rule);
 MAP(hosts6, HASH, BPF_F_NO_PREALLOC, __u8[16], struct sl_rule);
 MAP(prefixes, LPM_TRIE, BPF_F_NO_PREALLOC, struct sl_prefix, struct sl_rule);
 MAP(lists, ARRAY, BPF_F_MMAPABLE, __u32, struct sl_list_info);
-/* The number of rules longer than /64 in each /64 that has such rules. */
+/* For each /64 that contains longer rules: the number of these rules. */
 MAP(splits, HASH, BPF_F_NO_PREALLOC, __u64, __u32);
 
 MAP(policies, ARRAY, BPF_F_MMAPABLE, __u32, struct sl_policy);
 MAP(counters, PERCPU_ARRAY, 0, __u32, struct sl_counters);
 
-/* The table of states (include/ways.h). Commands change states; only packets insert states. */
+/* The table of states (include/ways.h). Commands change states. Only packets insert states. */
 MAP(sets, ARRAY, BPF_F_MMAPABLE, __u32, struct sl_set);
 MAP(states, ARRAY, BPF_F_MMAPABLE, __u32, struct sl_entry);
 _Static_assert(sizeof(struct sl_state_words) == sizeof(struct sl_state), "the same words");
@@ -44,37 +44,37 @@ MAP(in_use, PERCPU_ARRAY, 0, __u32, struct sl_in_use);
 
 /*
  * Maps for sources without a bucket. `sketches` and `rule_cache` are plain arrays with a part for
- * each CPU, because a per-CPU array reaches its values through a pointer, which costs a further
- * cache miss. A map with BPF_F_MMAPABLE begins at a page boundary, so that each set of `host_cache`
- * is one cache line.
+ * each CPU. A per-CPU array would cost one more cache miss, because it reaches its values through a
+ * pointer. A map with BPF_F_MMAPABLE begins at a page boundary, so each set of `host_cache` is one
+ * cache line.
  */
 MAP(admission, PERCPU_ARRAY, 0, __u32, struct sl_admission);
 MAP(sketches, ARRAY, BPF_F_MMAPABLE, __u32, struct sl_sketch);
 MAP(rule_cache, ARRAY, 0, __u32, struct sl_rule_cache);
 MAP(host_cache, ARRAY, BPF_F_MMAPABLE, __u32, struct sl_host_cache_set);
-/* How many longer rules each aggregate has (include/aggregate.h). Values are 8 bytes apart. */
+/* The number of longer rules in each aggregate (include/aggregate.h). Values are 8 bytes apart. */
 MAP(subrules, ARRAY, BPF_F_MMAPABLE, __u32, __u64);
 MAP(budgets, ARRAY, BPF_F_MMAPABLE, __u32, struct sl_state_words);
 MAP(budget_slices, PERCPU_ARRAY, 0, __u32, struct sl_budget_slice);
 
-/* Histograms of how long timed packets took (bpf/duration.h). */
+/* Histograms of the durations of timed packets (bpf/duration.h). */
 MAP(durations, PERCPU_ARRAY, 0, __u32, struct sl_durations);
 
-/* Records of crossings and dropped packets, while a process reads them (bpf/record.h). */
+/* Records of crossings and dropped packets, for the process that reads them (bpf/record.h). */
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, SL_EVENTS_BYTES);
 } events SEC(".maps");
 MAP(offenders, ARRAY, BPF_F_MMAPABLE, __u32, struct sl_offender_set);
 
-/* The secret of all hashes. It is global data, which programs read without a map lookup. */
+/* The secret of all hashes, as global data, because programs read it without a map lookup. */
 __u64 hash_secret[SL_SECRETS] SEC(".data.secret");
 
 /*
- * Looks up a key in one of two maps, each in a branch of its own. clang would merge both lookups
- * into one call with a variable map. The verifier could then not replace the call by the map's own
- * lookup function, and a packet would cost 42 ns instead of 29 ns. An empty asm with the map's name
- * keeps the calls apart.
+ * Looks up a key in one of two maps. Each lookup has its own branch. Otherwise clang would merge
+ * both lookups into one call with a variable map, which the verifier could not replace by the
+ * lookup function of the map. A packet would cost 42 ns instead of 29 ns. The empty asm with the
+ * map's name keeps the calls apart.
  */
 #define map_lookup(map, key)                                                                       \
 	({                                                                                         \
@@ -83,7 +83,7 @@ __u64 hash_secret[SL_SECRETS] SEC(".data.secret");
 		value_;                                                                            \
 	})
 
-/* Returns the only value of map `gate`. It always exists, but the verifier requires a NULL test. */
+/* Returns the value of map `gate`. It always exists, but the verifier requires a NULL test. */
 static __always_inline const struct sl_gate *gate_get(void)
 {
 	return bpf_map_lookup_elem(&gate, &(__u32){0});

@@ -56,14 +56,14 @@ struct vlan_hdr {
 };
 #endif
 
-/* EtherTypes: vmlinux.h, made from BTF, does not contain the kernel's macros. */
+/* EtherTypes. vmlinux.h has no macros, because it is made from BTF. */
 #define ETHERTYPE_IPV4	 0x0800
 #define ETHERTYPE_IPV6	 0x86DD
 #define ETHERTYPE_8021Q	 0x8100
 #define ETHERTYPE_8021AD 0x88A8
-#define ETHERTYPE_LEAST	 0x0600 /* smaller values are a length, and an LLC header follows */
+#define ETHERTYPE_LEAST	 0x0600 /* smaller values are a length, followed by an LLC header */
 
-/* Largest number of VLAN tags to skip, including a tag in the metadata. Networks use fewer. */
+/* Largest number of VLAN tags to skip, including a tag in the metadata. Networks use fewer tags. */
 #define VLAN_TAGS_MAX 8
 
 #define PROTO_HOPOPTS  0
@@ -74,14 +74,14 @@ struct vlan_hdr {
 
 /*
  * Largest number of IPv6 extension headers to skip. RFC 8200 section 4.1 lists seven. Linux accepts
- * more, but a packet with more gets SL_FACT_UNREAD.
+ * more. A packet with more than this number gets SL_FACT_UNREAD.
  */
 #define IPV6_EXT_MAX 8
 
 /*
- * Masks for frag_off in an IPv4 header and in an IPv6 fragment header. OFFSET_MASK selects the
- * offset, which is 0 in the first fragment. FRAGMENT selects the offset and the bit "more
- * fragments".
+ * Masks of frag_off in an IPv4 header, and of the offset field in an IPv6 fragment header.
+ * OFFSET_MASK selects the offset, which is 0 in the first fragment. FRAGMENT also selects the bit
+ * "more fragments".
  */
 #define IPV4_OFFSET_MASK 0x1FFF
 #define IPV4_FRAGMENT	 0x3FFF
@@ -90,7 +90,7 @@ struct vlan_hdr {
 
 #define VLAN_ID_MASK 0x0FFF
 
-/* Offset of two bytes in a TCP header: the data offset (header length), and the flags. */
+/* Offset in a TCP header of two bytes: the data offset (header length), and the flags. */
 #define TCP_WORD_OFFSET 12
 #define TCP_SYN		0x02
 #define TCP_ACK		0x10
@@ -98,33 +98,33 @@ struct vlan_hdr {
 /* --- Reading -------------------------------------------------------------------------------- */
 
 enum reader_kind {
-	READ_LINEAR, /* read in place, but only bytes of the linear part */
-	READ_XDP,    /* bpf_xdp_load_bytes() copies bytes from anywhere in the frame */
-	READ_SKB,    /* bpf_skb_load_bytes() copies bytes from anywhere in the frame */
+	READ_LINEAR, /* reads in place, but only from the linear part */
+	READ_XDP,    /* copies from the linear part or a fragment by bpf_xdp_load_bytes() */
+	READ_SKB,    /* copies from the linear part or a fragment by bpf_skb_load_bytes() */
 };
 
 /*
- * Reads the bytes of a frame, like the kernel's skb_header_pointer(). A driver may keep headers, or
- * all of a frame, in fragments after the linear part (mlx5 with a striding receive queue). So each
- * frame is read by READ_LINEAR, and if the linear part ends too early, again by READ_XDP or
- * READ_SKB, which copy. `kind` is a constant at every use, so each instance of the parser contains
- * one way of reading.
+ * Reads the bytes of a frame, like the kernel's skb_header_pointer(). A driver may store headers,
+ * or all of a frame, in fragments after the linear part (mlx5 with a striding receive queue). So
+ * each frame is first read by READ_LINEAR. If the linear part ends too early, the frame is read
+ * again by READ_XDP or READ_SKB. `kind` is a constant at every use, so each instance of the parser
+ * contains one way of reading.
  */
 struct reader {
-	void *start; /* start of the frame's linear part */
+	void *start; /* start of the linear part */
 	void *end;
-	void *ctx;  /* context for the copying helpers; in native builds: the frame */
-	__u32 size; /* size of the whole frame, in bytes */
+	void *ctx;  /* context for the helpers that copy; in native builds, the frame */
+	__u32 size; /* size of the frame with all its fragments, in bytes */
 	enum reader_kind kind;
 };
 
-/* Returns whether the frame has bytes beyond its linear part, which READ_LINEAR cannot read. */
+/* Returns whether the frame has fragments, which READ_LINEAR cannot read. */
 static __always_inline bool reader_is_partial(const struct reader *linear)
 {
 	return linear->end - linear->start < linear->size;
 }
 
-/* Returns whether a reader can read all of the first `end` bytes of the frame. */
+/* Returns whether a reader can read each of the first `end` bytes of the frame. */
 static __always_inline bool reader_has(const struct reader *reader, __u32 end)
 {
 	if (reader->kind == READ_LINEAR)
@@ -147,7 +147,10 @@ static __always_inline long reader_copy(const struct reader *reader, __u32 offse
 #endif
 }
 
-/* Returns `size` bytes at an offset of the frame: in place, in `buffer`, or NULL if unreadable. */
+/*
+ * Returns a pointer to `size` bytes at an offset of the frame, in place or in `buffer`. Returns
+ * NULL if they cannot be read.
+ */
 static __always_inline const void *reader_get(const struct reader *reader, __u32 offset, __u32 size,
 					      void *buffer)
 {
@@ -163,10 +166,10 @@ static __always_inline const void *reader_get(const struct reader *reader, __u32
 
 /* --- The source ----------------------------------------------------------------------------- */
 
-/* Result of packet_parse() for a frame that has a source address. */
+/* Result of packet_parse() if the frame has a source address. */
 #define PARSED SL_PASS_WITHIN
 
-/* Returns the reason for a frame whose EtherType, which ends at offset `end`, cannot be read. */
+/* Returns the reason to count if the EtherType cannot be read. end: offset of its end. */
 static __always_inline enum sl_reason link_refusal(const struct reader *reader, __u32 end)
 {
 	return reader_has(reader, end) ? SL_DROP_UNREADABLE : SL_PASS_SHORT;
@@ -183,8 +186,8 @@ static __always_inline bool type_is_length(__be16 type)
 }
 
 /*
- * Skips VLAN tags. *tags: number of tags skipped so far, which is updated. Sets the packet's VLAN
- * to the first id that is not 0, because a tag with the id 0 has only a priority.
+ * Skips VLAN tags, and adds their number to *tags. Sets the packet's VLAN to the first id that is
+ * not 0. A tag with id 0 has only a priority.
  */
 static __always_inline enum sl_reason parse_tags(const struct reader *reader, __u32 *tags,
 						 struct packet *packet, __u32 *offset, __be16 *type)
@@ -203,15 +206,18 @@ static __always_inline enum sl_reason parse_tags(const struct reader *reader, __
 	return type_is_tag(*type) ? SL_DROP_VLAN_DEPTH : PARSED;
 }
 
-/* Header of LLC (DSAP, SSAP, control) and SNAP (organization 0 or 0000f8, EtherType). */
+/* Header of LLC (DSAP, SSAP, control), then SNAP (organization 0 or 0000f8, EtherType). */
 struct snap_hdr {
 	__be16 sap;
-	__be16 control; /* control byte, and the first byte of the SNAP organization */
+	__be16 control; /* control byte of LLC, and first byte of the SNAP organization */
 	__be16 organization;
 	__be16 type;
 };
 
-/* Skips an LLC and SNAP header, and reads its EtherType. Without SNAP, returns SL_PASS_NOT_IP. */
+/*
+ * Skips the LLC and SNAP headers, and reads the EtherType from the SNAP header. Returns
+ * SL_PASS_NOT_IP if there is no SNAP header.
+ */
 static __always_inline enum sl_reason parse_snap(const struct reader *reader, __u32 *offset,
 						 __be16 *type)
 {
@@ -228,7 +234,7 @@ static __always_inline enum sl_reason parse_snap(const struct reader *reader, __
 	return PARSED;
 }
 
-/* Skips tags, LLC and SNAP, and reads the EtherType. tags: number of tags in the metadata. */
+/* Skips VLAN tags, LLC and SNAP, and reads the EtherType. tags: number of tags in the metadata. */
 static __always_inline enum sl_reason parse_link(const struct reader *reader, __u32 tags,
 						 struct packet *packet, __u32 *offset, __be16 *type)
 {
@@ -237,11 +243,11 @@ static __always_inline enum sl_reason parse_link(const struct reader *reader, __
 	if (reason != PARSED || !type_is_length(*type))
 		return reason;
 	reason = parse_snap(reader, offset, type);
-	/* a VLAN tag may follow SNAP: the kernel also skips such a tag */
+	/* the kernel also skips a VLAN tag after SNAP */
 	return reason != PARSED ? reason : parse_tags(reader, &tags, packet, offset, type);
 }
 
-/* Returns a 64-bit word of an address, from two 32-bit parts in network byte order. */
+/* Returns two 32-bit parts of an address, in network byte order, as one 64-bit word. */
 static __always_inline __u64 addr_word(__u32 first, __u32 second)
 {
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
@@ -252,9 +258,9 @@ static __always_inline __u64 addr_word(__u32 first, __u32 second)
 }
 
 /*
- * Stores the source address in two 64-bit words, because later loads are that wide. A load that is
- * wider than an earlier store waits until the store has left the CPU's store buffer, which costs a
- * third of the time of a hot packet.
+ * Stores the source address as two 64-bit words. Later loads have this width. If a load is wider
+ * than the earlier store, it waits until the store has left the CPU's store buffer. This wait costs
+ * a third of the time of a hot packet.
  */
 static __always_inline void source_set(struct packet *packet, __u64 upper, __u64 lower)
 {
@@ -301,8 +307,8 @@ static __always_inline enum sl_reason parse_ipv6(const struct reader *reader, __
 }
 
 /*
- * Finds the source address. Returns PARSED, or the reason for which the frame has none. The caller
- * has zeroed `packet`, except for `vlan`. tags: number of tags in the metadata.
+ * Finds the source address. Returns PARSED, or the reason to count if the frame has no source. The
+ * caller has set `packet` to zeros, except for `vlan`. tags: number of tags in the metadata.
  */
 static __always_inline enum sl_reason packet_parse(const struct reader *reader, __u32 tags,
 						   struct packet *packet)
@@ -316,7 +322,7 @@ static __always_inline enum sl_reason packet_parse(const struct reader *reader, 
 	if (!eth)
 		return link_refusal(reader, sizeof(*eth));
 	type = eth->h_proto;
-	/* compare with IP first, because most frames are untagged IP */
+	/* compare with IP first, because most frames are IP without a tag */
 	if (type != bpf_htons(ETHERTYPE_IPV4) && type != bpf_htons(ETHERTYPE_IPV6)) {
 		reason = parse_link(reader, tags, packet, &offset, &type);
 		if (reason != PARSED)
@@ -330,7 +336,10 @@ static __always_inline enum sl_reason packet_parse(const struct reader *reader, 
 	return SL_PASS_NOT_IP;
 }
 
-/* Returns whether a reader of all fragments may succeed, because the linear part ends too early. */
+/*
+ * Returns whether a reader of all fragments may succeed after a reader of the linear part has
+ * failed.
+ */
 static __always_inline bool parse_is_partial(const struct reader *linear, enum sl_reason reason)
 {
 	return (reason == SL_PASS_SHORT || reason == SL_DROP_UNREADABLE) &&
@@ -341,45 +350,49 @@ static __always_inline bool parse_is_partial(const struct reader *linear, enum s
 
 enum packet_transport {
 	TRANSPORT_OK,	   /* the offset of the transport header is known */
-	TRANSPORT_HIDDEN,  /* the packet is a later fragment, so it has no transport header */
-	TRANSPORT_SHORT,   /* the frame, or its linear part, ends before the transport header */
-	TRANSPORT_TOO_DEEP /* the packet has more extension headers than IPV6_EXT_MAX */
+	TRANSPORT_HIDDEN,  /* a fragment after the first, so it has no transport header */
+	TRANSPORT_SHORT,   /* the frame, or its linear part, lacks the transport header */
+	TRANSPORT_TOO_DEEP /* more extension headers than IPV6_EXT_MAX */
 };
 
-/* What is known of the headers from the IP header to the transport header. */
+/* What is known about the headers of a packet, from the IP header to the transport header. */
 struct layers {
 	/* end of the headers read so far; if TRANSPORT_OK, offset of the transport header */
 	__u32 offset;
-	__u32 end;  /* offset of the end of the IP packet, which padding may follow */
-	__u8 proto; /* protocol number in the header that was read last */
-	/* 1 if `proto` is the transport protocol; a later IPv6 fragment does not show it */
+	__u32 end;  /* offset of the end of the IP packet; padding may follow */
+	__u8 proto; /* protocol number from the last header that was read */
+	/* 1 if `proto` is the transport protocol; a later IPv6 fragment does not contain it */
 	__u8 has_transport;
-	/* IPV4_FRAGMENT or IPV6_FRAGMENT bits, in host order; 0 if not a fragment */
+	/* IPV4_FRAGMENT or IPV6_FRAGMENT bits, in host order; 0: not a fragment */
 	__u16 fragment;
 };
 
 /*
- * Returns the end of an IP packet. Receivers ignore the padding after the end, so padding must not
- * be read as a header. If the length field is 0 (BIG TCP, jumbograms), returns the largest number.
+ * Returns the end of an IP packet. Receivers ignore the padding after this end, so the parser must
+ * not read a header there. If the length field is 0 (BIG TCP, jumbograms), returns the largest
+ * number.
  */
 static __always_inline __u32 layers_end(__u32 start, __u32 length)
 {
 	return length ? start + length : ~0U;
 }
 
-/* Returns whether the first `end` bytes are within the IP packet and can be read. */
+/* Returns whether the first `end` bytes of the frame can be read and are not padding. */
 static __always_inline bool layers_have(const struct reader *reader, const struct layers *layers,
 					__u32 end)
 {
 	return end <= layers->end && reader_has(reader, end);
 }
 
-/* Extension headers to skip, as a bit mask: the verifier would follow each comparison. */
+/*
+ * Extension headers to skip, as a bit mask. A mask needs no branches, which would multiply the
+ * verifier's paths.
+ */
 #define IPV6_EXTENSIONS                                                                            \
 	(1ULL << PROTO_HOPOPTS | 1ULL << PROTO_ROUTING | 1ULL << PROTO_FRAGMENT |                  \
 	 1ULL << PROTO_AH | 1ULL << PROTO_DSTOPTS)
 
-/* Returns 1 if the mask has bit `proto`, otherwise 0. The empty asm prevents a branch. */
+/* Returns 1 if bit `proto` of the mask is set, otherwise 0. The empty asm prevents a branch. */
 static __always_inline __u32 proto_is_in(__u64 mask, __u8 proto)
 {
 	__asm__ volatile("" : "+r"(mask));
@@ -387,16 +400,16 @@ static __always_inline __u32 proto_is_in(__u64 mask, __u8 proto)
 }
 
 /*
- * Reads one IPv6 extension header: the protocol number of the next header, and the offset of a
- * fragment. Returns the header's size, or 0 if the packet ends too early. The size field is in
- * units of 8 bytes, minus 1 (RFC 8200). In AH it is in units of 4 bytes, minus 2 (RFC 4302). A
- * fragment header has no size field and is 8 bytes long.
+ * Reads one IPv6 extension header: the protocol number of the next header and, in a fragment
+ * header, the offset. Returns the size of the header, or 0 if the packet ends too early. The size
+ * field is in units of 8 bytes, minus 1 (RFC 8200). In AH it is in units of 4 bytes, minus 2 (RFC
+ * 4302). A fragment header has no size field. Its size is 8 bytes.
  */
 static __always_inline __u32 parse_ipv6_extension(const struct reader *reader,
 						  struct layers *layers)
 {
 	__u8 buffer[8];
-	/* bytes of the header: protocol number of the next header, size or reserved, ... */
+	/* first bytes of the header: next protocol number, size or reserved, ... */
 	const __u8 *header = reader_get(reader, layers->offset, sizeof(buffer), buffer);
 	__u32 is_ah = proto_is_in(1ULL << PROTO_AH, layers->proto);
 	__u32 is_fragment = proto_is_in(1ULL << PROTO_FRAGMENT, layers->proto);
@@ -407,13 +420,13 @@ static __always_inline __u32 parse_ipv6_extension(const struct reader *reader,
 	layers->fragment |= (header[2] << 8 | header[3]) & IPV6_FRAGMENT & -is_fragment;
 	layers->proto = header[0];
 	size = ((header[1] & (is_fragment - 1)) + 1 + is_ah) << (3 - is_ah);
-	/* the verifier needs this mask; clang would drop it, because it changes no value */
+	/* the verifier needs this mask; clang would remove it, because the value stays the same */
 	__asm__ volatile("" : "+r"(size));
 	size &= 0xfff;
 	return layers_have(reader, layers, layers->offset + size) ? size : 0;
 }
 
-/* Finds the transport header of an IPv6 packet for find_transport(). */
+/* IPv6 part of find_transport(). */
 static __always_inline enum packet_transport
 find_ipv6_transport(const struct reader *reader, struct packet *packet, struct layers *layers)
 {
@@ -442,7 +455,7 @@ find_ipv6_transport(const struct reader *reader, struct packet *packet, struct l
 	return layers->has_transport ? TRANSPORT_OK : TRANSPORT_TOO_DEEP;
 }
 
-/* Finds the transport header of an IPv4 packet for find_transport(). */
+/* IPv4 part of find_transport(). */
 static __always_inline enum packet_transport
 find_ipv4_transport(const struct reader *reader, struct packet *packet, struct layers *layers)
 {
@@ -462,18 +475,21 @@ find_ipv4_transport(const struct reader *reader, struct packet *packet, struct l
 	return layers_have(reader, layers, layers->offset) ? TRANSPORT_OK : TRANSPORT_SHORT;
 }
 
-/* Finds the transport header, after IPv4 options or IPv6 extensions. Copies the IP destination. */
+/*
+ * Finds the transport header after IPv4 options or IPv6 extension headers. Copies the destination
+ * address to the packet.
+ */
 static __always_inline enum packet_transport
 find_transport(const struct reader *reader, struct packet *packet, struct layers *layers)
 {
-	layers->offset = packet->ip_offset & 0xff; /* at most 54, but the verifier needs the mask */
+	layers->offset = packet->ip_offset & 0xff; /* at most 54; the mask is for the verifier */
 	return packet_is_ipv4(packet) ? find_ipv4_transport(reader, packet, layers)
 				      : find_ipv6_transport(reader, packet, layers);
 }
 
 /*
- * Reads the destination port and the TCP flags, and moves layers->offset to the end of the
- * transport header. Returns false if the packet ends within the fields that matches need.
+ * Reads the destination port and the TCP flags. Sets layers->offset to the end of the transport
+ * header. Returns false if the packet ends before the last field that matches need.
  */
 static __always_inline bool inspect_transport(const struct reader *reader, struct layers *layers,
 					      struct sl_facts *facts)
@@ -481,7 +497,7 @@ static __always_inline bool inspect_transport(const struct reader *reader, struc
 	__be16 ports_buffer[2];
 	__u8 word_buffer[2];
 	const __be16 *ports; /* TCP and UDP: {source port, destination port} */
-	const __u8 *word;    /* TCP: {header length in the upper 4 bits, flags} */
+	const __u8 *word;    /* TCP: {data offset in the upper 4 bits, flags} */
 
 	if (!(facts->facts & (SL_FACT_TCP | SL_FACT_UDP)))
 		return true;
@@ -505,8 +521,8 @@ static __always_inline bool inspect_transport(const struct reader *reader, struc
 }
 
 /*
- * Reads what matches and keys may need besides the source, from a packet for which packet_parse()
- * returned PARSED. Returns whether the transport header could be read.
+ * Reads the header fields, other than the source, that matches and keys may need. Call it after
+ * packet_parse() has returned PARSED. Returns TRANSPORT_OK if the transport header could be read.
  */
 static __always_inline enum packet_transport packet_inspect(const struct reader *reader,
 							    struct packet *packet)
@@ -535,22 +551,22 @@ static __always_inline enum packet_transport packet_inspect(const struct reader 
 
 /* --- Merged packets ------------------------------------------------------------------------- */
 
-/* Largest number of packets in one buffer: the kernel counts them in 16 bits. */
+/* Largest number of packets in one buffer. The kernel counts them in 16 bits. */
 #define SEGMENTS_MAX 65535
 
-/* A buffer of several packets, which GRO has merged or GSO will segment. */
+/* A buffer that contains several packets. GRO has merged them, or GSO will segment them. */
 struct merged {
 	__u32 size;	/* size of the buffer, in bytes */
-	__u32 gso_size; /* payload bytes of each packet; never 0 */
-	__u32 gso_segs; /* number of packets by the kernel's count; 0 if unknown */
-	__u32 tag;	/* bytes of the VLAN tag in the metadata; 0 if none */
+	__u32 gso_size; /* payload bytes of each packet in the buffer; never 0 */
+	__u32 gso_segs; /* kernel's number of packets in the buffer; 0: unknown */
+	__u32 tag;	/* bytes of the VLAN tag in the metadata; 0: no tag */
 };
 
 /*
  * Sets packet->packets and packet->bytes of an inspected buffer. On the wire, each packet has its
- * own headers and tag. Headers that could not be read, such as those within a tunnel, count as
- * payload, so the number may be too high. If the kernel does not segment the packets by size
- * (SCTP), uses the kernel's number.
+ * own headers and tag. Headers that cannot be read, such as headers within a tunnel, count as
+ * payload, so the number of packets may be too high. If the kernel does not segment by size (SCTP),
+ * uses the kernel's number.
  */
 static __always_inline void packet_unmerge(struct packet *packet, const struct merged *merged)
 {

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Records for the process that reads map `events`: crossings of limits, and samples of dropped
- * packets. The reader extends a lease, a jiffy in map `gate`. After that jiffy nothing is recorded,
- * even if the reader was killed. Without a reader, a packet costs one load, and a refused packet
- * also one branch.
+ * packets. The reader extends a lease, which ends at a jiffy in map `gate`. After that jiffy
+ * nothing is recorded, so a reader may be killed. If there is no reader, a packet costs one more
+ * load, and a refused packet one more branch.
  *
- * A crossing is recorded if a limit refuses a key that it has not refused for a whole second, or if
- * the limit begins to block a key: once per key and second, and at most SL_CROSSINGS_PER_SECOND per
- * CPU. Crossings without a record are counted in `crossings_lost`. Map `offenders` is a
- * set-associative table of the keys that are over their limits. If all ways of a set are in use,
- * the crossings of other keys in this set get no record.
+ * A crossing is recorded if a limit refuses a key after a whole second without refusals, or begins
+ * to block a key. At most one crossing is recorded per key and second, and at most
+ * SL_CROSSINGS_PER_SECOND per CPU and second. `crossings_lost` counts the crossings without a
+ * record. Map `offenders` is a set-associative table of the keys that are over their limits. If all
+ * ways of a set are in use, the crossings of other keys in this set get no record.
  *
  * An examination costs 50 ns if many sources are refused, so few refusals are examined. A bucket
  * stores the last refusal that was examined: equal refusals are examined once in a jiffy, unless a
@@ -24,21 +24,21 @@
 #include "charge.h"
 
 /*
- * Returns 1 if a process reads map `events` in this jiffy, and 0 otherwise. Computes this without a
- * branch, so that the verifier does not walk the rest of the program for each value.
+ * Returns 1 if a process reads map `events` in this jiffy, otherwise 0. Uses no branch, because the
+ * verifier would then walk the rest of the program twice.
  */
 static __always_inline __u8 record_is_wanted(const struct sl_gate *gate, __u64 jiffy)
 {
 	return (jiffy - read_once(gate->lease_until)) >> 63;
 }
 
-/* Returns the second in which a packet arrived, in the unit of sl_admission.record_second. */
+/* Returns the second in which a packet arrived, in units of 2^SL_SECOND_SHIFT ns. */
 static __always_inline __u32 record_second(const struct packet *packet, const struct sl_gate *gate)
 {
 	return packet->jiffy * gate->jiffy_ns >> SL_SECOND_SHIFT;
 }
 
-/* If a new second has begun, resets this CPU's counts of crossings and samples. */
+/* Resets this CPU's counts of crossings and samples if a new second has begun. */
 static __always_inline void record_turn(struct sl_admission *here, __u32 second)
 {
 	if (here->record_second == second)
@@ -48,7 +48,7 @@ static __always_inline void record_turn(struct sl_admission *here, __u32 second)
 	here->samples = 0;
 }
 
-/* Sets the members that crossings and samples have in common. */
+/* Sets the members that crossings and samples share. */
 static __always_inline void record_fill(struct sl_record *ret, const struct packet *packet,
 					const struct verdict *verdict, __u32 ifindex)
 {
@@ -64,12 +64,12 @@ static __always_inline void record_fill(struct sl_record *ret, const struct pack
 /* --- Crossings ------------------------------------------------------------------------------- */
 
 enum crossing {
-	CROSSING_NONE, /* no crossing: the key was over its limit, or another CPU records it */
+	CROSSING_NONE, /* no crossing: the key was over its limit, or another CPU recorded it */
 	CROSSING_DUE,
 	CROSSING_LOST,
 };
 
-/* Returns a pointer to `recorded` and `mark` (upper half) of a way, as one word. */
+/* Returns a pointer to `recorded` and `mark` of a way, as one word. `mark` is the upper half. */
 static __always_inline __u64 *offender_word(struct sl_offender *way)
 {
 	return (__u64 *)&way->recorded;
@@ -80,11 +80,11 @@ _Static_assert(__builtin_offsetof(struct sl_offender, mark) == 4, "offender_word
 /* Returns whether the key in a way is over its limit. */
 static __always_inline bool offender_is_over(const struct sl_offender *way, __u32 second)
 {
-	/* another CPU may already be in the next second */
+	/* `refused` may be a second ahead, because another CPU may have set it */
 	return read_once(way->mark) && (__s32)(second - read_once(way->refused)) < 2;
 }
 
-/* Updates a way when its key is refused. begins: the refusal begins a block. */
+/* Updates the way of a key that a limit has refused. begins: the refusal begins a block. */
 static __always_inline enum crossing offender_refuse(struct sl_offender *way, __u32 second,
 						     bool begins)
 {
@@ -104,8 +104,8 @@ static __always_inline enum crossing offender_refuse(struct sl_offender *way, __
 }
 
 /*
- * Updates the way of a refused key. A key without a way replaces a key that is within its limit. If
- * another CPU takes that way first, the key's next refusal counts as the crossing.
+ * Updates the way of a refused key. If the key has no way, it gets the way of a key that is within
+ * its limit. If another CPU takes that way first, the next refusal of the key is the crossing.
  */
 static __always_inline enum crossing offenders_refuse(struct sl_offender_set *set, __u32 mark,
 						      __u32 second, bool begins)
@@ -131,7 +131,10 @@ static __always_inline enum crossing offenders_refuse(struct sl_offender_set *se
 		       : CROSSING_NONE;
 }
 
-/* Returns the end of a key's block, in ns of CLOCK_MONOTONIC, or 0 if the key is not blocked. */
+/*
+ * Returns the time in ns at which the block of a key ends (CLOCK_MONOTONIC), or 0 if the key is not
+ * blocked.
+ */
 static __always_inline __u64 key_blocked_until(const struct sl_limit *limit,
 					       const struct state_key *key, struct digest digest)
 {
@@ -192,21 +195,22 @@ BPF_GLOBAL int crossing_record(const struct packet *packet, const struct verdict
 	return 0;
 }
 
-/* Returns the policy and slot that define the limit in a slot of a version, as SL_ORIGIN(). */
+/* Returns SL_ORIGIN() of a limit: the policy that defines it, and its slot there. */
 static __always_inline __u32 limit_origin(const struct sl_policy *policy, __u32 version, __u32 slot)
 {
 	return policy->origin[slot % SL_LIMITS_MAX] ?: SL_ORIGIN(SL_POLICY(version), slot);
 }
 
-/* Returns a refusal as a bucket stores it. */
+/* Returns a refusal in the form in which a bucket stores it. */
 static __always_inline __u64 refusal_of(const struct packet *packet, const struct verdict *verdict)
 {
 	return packet->jiffy << 16 | verdict->reason << 8 | verdict->refused;
 }
 
 /*
- * Records a crossing, if due, for each limit that refused the packet. Stores the refusal in the
- * source's bucket, or NULL, if the source has only one key under each of these limits.
+ * Records a crossing, if due, for each limit that refused the packet. If each of these limits has
+ * only one key for the source, stores the refusal in the bucket. bucket: the bucket of the source,
+ * or NULL.
  */
 BPF_GLOBAL int crossings_record(const struct packet *packet, const struct verdict *verdict,
 				struct sl_bucket *bucket, __u32 ifindex)
@@ -237,7 +241,9 @@ BPF_GLOBAL int crossings_record(const struct packet *packet, const struct verdic
 
 /* --- Samples of dropped packets -------------------------------------------------------------- */
 
-/* Returns whether the packet was dropped, and this CPU may record another sample in this second. */
+/*
+ * Returns whether the packet was dropped, and this CPU may record one more sample in this second.
+ */
 static __always_inline bool sample_is_due(const struct packet *packet,
 					  const struct verdict *verdict, const struct sl_gate *gate)
 {
@@ -252,7 +258,7 @@ static __always_inline bool sample_is_due(const struct packet *packet,
 	return true;
 }
 
-/* Sets the members of a sample that name the limit that dropped the packet, if a limit did. */
+/* Stores the limit that dropped the packet in a sample, or 0 if no limit dropped it. */
 static __always_inline void sample_set_limit(struct sl_record *record,
 					     const struct verdict *verdict)
 {
@@ -270,7 +276,7 @@ static __always_inline void sample_set_limit(struct sl_record *record,
 	}
 }
 
-/* Records a sample of a dropped packet. room: the size of `bytes`, a constant. */
+/* Records a sample of a dropped packet. room: size of `bytes`. It must be a constant. */
 static __always_inline int sample_write(void *ctx, bool is_xdp, const struct packet *packet,
 					const struct verdict *verdict, __u32 length, __u32 room)
 {
@@ -293,7 +299,7 @@ static __always_inline int sample_write(void *ctx, bool is_xdp, const struct pac
 		length = sample->size;
 	if (length > room)
 		length = room;
-	/* in this form, Linux 6.1 accepts that the length is at least 1 and at most `room` */
+	/* in this form, Linux 6.1 knows that the length is from 1 to `room` */
 	last = length - 1;
 	asm volatile("" : "+r"(last));
 	if (last >= room)
@@ -321,8 +327,8 @@ static __always_inline int sample_record(void *ctx, bool is_xdp, const struct pa
 /* --- Both ------------------------------------------------------------------------------------ */
 
 /*
- * Records the crossings of a packet if `examines` is set and, if it was dropped, a sample. bucket:
- * the bucket of its source, or NULL. Returns 0.
+ * Records a packet. If `examines` is set, records its crossings. If it was dropped, records a
+ * sample. bucket: the bucket of its source, or NULL. Returns 0.
  */
 static __always_inline int record_both(void *ctx, bool is_xdp, struct packet *packet,
 				       const struct verdict *verdict, struct sl_bucket *bucket,
@@ -332,7 +338,7 @@ static __always_inline int record_both(void *ctx, bool is_xdp, struct packet *pa
 
 	if (!packet || !verdict || !gate)
 		return 0;
-	if (!packet->jiffy) /* a frame without a source has no time yet */
+	if (!packet->jiffy) /* not set yet if the frame has no source */
 		packet->jiffy = clock_jiffies();
 	if (!record_is_wanted(gate, packet->jiffy))
 		return 0;
@@ -353,7 +359,9 @@ BPF_GLOBAL int skb_record(struct __sk_buff *skb, struct packet *packet,
 	return record_both(skb, false, packet, verdict, bucket, examines, skb->ifindex);
 }
 
-/* Returns whether this CPU may examine a further refusal of sources without a bucket now. */
+/*
+ * Returns whether this CPU may examine one more refusal of a source without a bucket in this jiffy.
+ */
 static __always_inline bool examination_is_due(const struct packet *packet)
 {
 	struct sl_admission *here = admission_get();
@@ -372,7 +380,10 @@ static __always_inline bool examination_is_due(const struct packet *packet)
 	return false;
 }
 
-/* Returns whether a packet's refusal must be examined. bucket: its source's bucket, or NULL. */
+/*
+ * Returns whether the refusal of a packet must be examined. bucket: the bucket of its source, or
+ * NULL.
+ */
 static __always_inline bool refusal_is_new(const struct packet *packet,
 					   const struct verdict *verdict,
 					   const struct sl_bucket *bucket)
@@ -382,7 +393,10 @@ static __always_inline bool refusal_is_new(const struct packet *packet,
 	return bucket ? bucket->refusal != refusal_of(packet, verdict) : examination_is_due(packet);
 }
 
-/* Records a packet that was refused or dropped, if due. bucket: its source's bucket, or NULL. */
+/*
+ * Records a packet that was refused or dropped, if a record is due. bucket: the bucket of its
+ * source, or NULL.
+ */
 static __always_inline void packet_record(void *ctx, bool is_xdp, struct packet *packet,
 					  const struct verdict *verdict, struct sl_bucket *bucket)
 {

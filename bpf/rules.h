@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Looks up the rules of a source: rules for hosts in hash maps, rules for prefixes in a trie. For
- * sources without a bucket, both results are cached. include/sluice.h, at enum sl_access, describes
- * rules and how a change switches their generation.
+ * Looks up the rules of a source: rules for hosts in hash maps, rules for prefixes in a trie. Both
+ * results are cached for sources without a bucket. The comment at enum sl_access in
+ * include/sluice.h describes rules and generations.
  */
 #ifndef SLUICE_RULES_H
 #define SLUICE_RULES_H
@@ -14,19 +14,22 @@
 #include "maps.h"
 #include "packet.h"
 
-/* Returns whether a command is changing the maps of rules. */
+/* Returns whether a command is changing the rules. */
 static __always_inline bool gate_is_changing(const struct sl_gate *gate)
 {
 	return read_once(gate->changing);
 }
 
-/* The result of a lookup of a host in `hosts4` or `hosts6`. */
+/* The rule of a host in `hosts4` or `hosts6`. */
 struct found {
 	struct sl_rule_content content;
-	__u64 bits; /* `bits` of the host's rule; 0 if the host has no rule */
+	__u64 bits; /* significant bits of the rule's prefix; 0: the host has no rule */
 };
 
-/* Looks up a host's rule into *found. Returns whether *found had this result already. */
+/*
+ * Looks up a host's rule and stores it in *found. Returns whether *found already had the same
+ * value.
+ */
 static __always_inline bool host_find(const struct sl_prefix *key, __u32 generation,
 				      struct found *found)
 {
@@ -42,8 +45,8 @@ static __always_inline bool host_find(const struct sl_prefix *key, __u32 generat
 }
 
 /*
- * Adds the rule of the source address, if there is one, to the lookup. Returns whether the lookup
- * is complete.
+ * Updates the lookup by the rule of the source address, if there is such a rule. Returns whether
+ * the lookup is complete.
  *
  * Race: while a command writes to a hash map, a lookup may miss its key, because an element is in
  * two places of a list for a moment. A lookup may also return the value of another key, because the
@@ -73,8 +76,9 @@ BPF_GLOBAL int host_lookup(const struct packet *packet, const struct sl_gate *ga
 #define PREFIX_END (-1)
 
 /*
- * Adds the longest rule in the trie that covers the first `bits` bits of the source. Returns
- * PREFIX_END if the lookup is complete, otherwise the `bits` that find the next shorter rule.
+ * Updates the lookup by the longest rule in the trie that covers the first `bits` bits of the
+ * source. Returns PREFIX_END if the lookup is complete. Otherwise returns the value of `bits` for
+ * the next shorter rule.
  */
 BPF_GLOBAL int prefix_lookup(const struct packet *packet, __u32 bits, const struct sl_gate *gate,
 			     struct lookup *lookup)
@@ -92,12 +96,12 @@ BPF_GLOBAL int prefix_lookup(const struct packet *packet, __u32 bits, const stru
 	return (int)rule->bits - 1;
 }
 
-/* The number of possible lengths of rules: `default`, and IPv6 prefixes of 0 to 128 bits. */
+/* Largest number of rule lengths: `default`, and prefixes of 0 to 128 bits. */
 #define PREFIX_LENGTHS 130
 
 /*
- * Adds the rules in the trie, the longest first, until the lookup is complete. The loop is needed
- * because the trie returns its longest rule even if that rule is not in force.
+ * Updates the lookup by the rules in the trie, the longest first, until the lookup is complete. One
+ * lookup in the trie is not enough, because the longest rule may not be in force.
  */
 BPF_GLOBAL int prefixes_lookup(const struct packet *packet, const struct sl_gate *gate,
 			       struct lookup *lookup)
@@ -123,9 +127,9 @@ static __always_inline struct lookup rules_lookup(const struct packet *packet,
 }
 
 /*
- * Returns whether the /64 of an IPv6 source has longer rules, so that a bucket cannot store one
- * policy version for the /64. Returns false if the source is a whole address. Repeats the lookup if
- * a concurrent writer may have hidden the element (host_lookup()).
+ * Returns whether the /64 of an IPv6 source contains longer rules. Then a bucket cannot store one
+ * policy version for the /64. Returns false if the source is a single address. Repeats a lookup
+ * that finds nothing if the rules are changing (host_lookup()).
  */
 static __always_inline bool source_is_split(const struct sl_prefix *source,
 					    const struct sl_gate *gate)
@@ -144,8 +148,8 @@ static __always_inline bool source_is_split(const struct sl_prefix *source,
 
 /*
  * Returns the element for an aggregate (include/aggregate.h) in this CPU's part of map
- * `rule_cache`. Without this cache, a trie lookup for each packet of a spoofed source would cost as
- * much as the rest of the packet path.
+ * `rule_cache`. The cache saves a trie lookup. In a flood of spoofed sources, that lookup would
+ * cost as much as the rest of the packet path.
  */
 static __always_inline struct sl_rule_cache *rule_cache_at(__u64 head, enum sl_aggregate_kind kind)
 {
@@ -154,7 +158,10 @@ static __always_inline struct sl_rule_cache *rule_cache_at(__u64 head, enum sl_a
 	return bpf_map_lookup_elem(&rule_cache, &index);
 }
 
-/* Finds the policy version of an aggregate in the cache. Returns false if it is not cached. */
+/*
+ * Finds the policy version of an aggregate in the cache. Returns false if the cache does not have
+ * it.
+ */
 static __always_inline bool rule_cache_find(__u64 head, enum sl_aggregate_kind kind,
 					    __u32 generation, __u32 *ret_version)
 {
@@ -168,8 +175,8 @@ static __always_inline bool rule_cache_find(__u64 head, enum sl_aggregate_kind k
 }
 
 /*
- * Caches the policy version of an aggregate. If the aggregate has longer rules, caches
- * SL_RULE_CACHE_SPLIT instead and returns true.
+ * Caches the policy version of an aggregate. If the aggregate contains longer rules, caches
+ * SL_RULE_CACHE_SPLIT instead, and returns true.
  */
 static __always_inline bool rule_cache_store(__u64 head, enum sl_aggregate_kind kind,
 					     __u32 generation, __u32 version)
@@ -188,7 +195,10 @@ static __always_inline bool rule_cache_store(__u64 head, enum sl_aggregate_kind 
 	return divided;
 }
 
-/* Looks up the policy version in the trie. Caches it, unless it expires or rules are changing. */
+/*
+ * Looks up the policy version in the trie. Caches the version if it does not expire and the rules
+ * are not changing.
+ */
 BPF_GLOBAL __u32 rule_cache_fill(const struct packet *packet, const struct sl_gate *gate)
 {
 	struct lookup lookup = {0};
@@ -229,7 +239,10 @@ static __always_inline struct sl_host_cache_set *host_cache_set(const struct sl_
 	return bpf_map_lookup_elem(&host_cache, &index);
 }
 
-/* Caches the policy version of a host, if possible in a way that has an older generation. */
+/*
+ * Caches the policy version of a host. If a way of the set has an older generation, replaces that
+ * way.
+ */
 static __always_inline void host_cache_store(struct sl_host_cache_set *set, __u64 digest,
 					     __u32 generation, __u32 version)
 {
@@ -280,7 +293,7 @@ BPF_GLOBAL int host_cache_lookup(const struct packet *packet, const struct sl_ga
 
 /* --- All rules ------------------------------------------------------------------------------- */
 
-/* Returns the policy version that decides about a source without a bucket. */
+/* Returns the policy version that decides about a packet, if its source has no bucket. */
 BPF_GLOBAL __u32 rule_cache_lookup(const struct packet *packet, const struct sl_gate *gate)
 {
 	__u32 version = SL_RULE_CACHE_SPLIT;
@@ -294,7 +307,7 @@ BPF_GLOBAL __u32 rule_cache_lookup(const struct packet *packet, const struct sl_
 
 	if (gate->hosts && host_cache_lookup(packet, gate, &lookup))
 		return lookup.version;
-	/* the cache ignores runtime allows of shorter rules, which override a list's deny */
+	/* rule_cache ignores runtime allows of shorter rules, which override the deny of a list */
 	if (lookup.listed) {
 		prefixes_lookup(packet, gate, &lookup);
 		return lookup.version;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The parser on TC: lets packet.h read an skb, and restores what was on the wire. The kernel may
- * have moved a VLAN tag to the metadata of the skb, and merged several packets into one buffer.
+ * The parser on TC. It reads an skb for packet.h, and computes what was on the wire. The kernel may
+ * have moved a VLAN tag to the metadata of the skb. It may have merged several packets into one
+ * buffer.
  */
 #ifndef SLUICE_SKB_H
 #define SLUICE_SKB_H
@@ -14,7 +15,9 @@
 
 #define VLAN_TAG_SIZE 4
 
-/* `tstamp_type` of the kernel's UAPI: `tstamp` is a departure time, by the monotonic clock. */
+/*
+ * Value of `tstamp_type` in the kernel's UAPI: `tstamp` is a departure time on the monotonic clock.
+ */
 #define BPF_SKB_TSTAMP_DELIVERY_MONO 1
 
 static __always_inline struct reader skb_reader(struct __sk_buff *skb, enum reader_kind kind)
@@ -29,26 +32,29 @@ static __always_inline struct reader skb_reader(struct __sk_buff *skb, enum read
 }
 
 /*
- * Returns 1 if the outer VLAN tag is in the metadata, otherwise 0. Has no branch: the verifier
- * would then walk the parser twice.
+ * Returns 1 if the outer VLAN tag is in the metadata, otherwise 0. Uses no branch, because the
+ * verifier would then walk the parser twice.
  */
 static __always_inline __u32 skb_tags(const struct __sk_buff *skb)
 {
 	return skb->vlan_present & 1;
 }
 
-/* Calls packet_parse() with the VLAN tag in the metadata; the frame itself has only inner tags. */
+/*
+ * Calls packet_parse() with the VLAN tag in the metadata. The frame itself contains only the inner
+ * tags.
+ */
 static __always_inline enum sl_reason
 skb_parse_by(struct __sk_buff *skb, const struct reader *reader, struct packet *packet)
 {
 	__u32 tags = skb_tags(skb);
 
-	/* mask out the id of a removed tag, which vlan_tci may have if `tags` is 0 */
+	/* if `tags` is 0, vlan_tci may have the id of a removed tag, so mask the id out */
 	packet->vlan = skb->vlan_tci & VLAN_ID_MASK & -tags;
 	return packet_parse(reader, tags, packet);
 }
 
-/* Calls packet_parse() with a reader that can read all fragments of an skb. */
+/* Parses an skb with all its fragments by packet_parse(). */
 BPF_GLOBAL int skb_parse_split(struct __sk_buff *skb, struct packet *packet)
 {
 	struct reader reader = skb_reader(skb, READ_SKB);
@@ -56,7 +62,7 @@ BPF_GLOBAL int skb_parse_split(struct __sk_buff *skb, struct packet *packet)
 	return packet ? skb_parse_by(skb, &reader, packet) : SL_DROP_UNREADABLE;
 }
 
-/* Calls packet_inspect() with a reader that can read all fragments of an skb. */
+/* Inspects an skb with all its fragments by packet_inspect(). */
 BPF_GLOBAL int skb_inspect_split(struct __sk_buff *skb, struct packet *packet)
 {
 	struct reader reader = skb_reader(skb, READ_SKB);
@@ -64,7 +70,10 @@ BPF_GLOBAL int skb_inspect_split(struct __sk_buff *skb, struct packet *packet)
 	return packet ? packet_inspect(&reader, packet) : TRANSPORT_SHORT;
 }
 
-/* Calls packet_inspect() for the linear part and, if that ends too early, for all fragments. */
+/*
+ * Inspects the linear part by packet_inspect(). If the linear part is too short, inspects all
+ * fragments.
+ */
 BPF_GLOBAL int skb_inspect(struct __sk_buff *skb, struct packet *packet)
 {
 	struct reader reader = skb_reader(skb, READ_LINEAR);
@@ -77,8 +86,8 @@ BPF_GLOBAL int skb_inspect(struct __sk_buff *skb, struct packet *packet)
 }
 
 /*
- * Calls packet_parse() for the linear part, and if that ends too early, for all fragments. Also
- * inspects a merged buffer, because its cost depends on the headers of its packets.
+ * Parses the linear part by packet_parse(). If the linear part is too short, parses all fragments.
+ * Inspects a merged buffer, because its cost depends on the headers of its packets.
  */
 static __always_inline enum sl_reason skb_parse(struct __sk_buff *skb, struct packet *packet)
 {
@@ -106,21 +115,21 @@ static __always_inline enum sl_reason skb_parse(struct __sk_buff *skb, struct pa
 }
 
 /*
- * Returns the departure time that TCP pacing or SO_TXTIME has set, in ticks, or 0 if there is none.
- * Ignores a time of another clock, as fq does. Linux before 6.12 does not report which clock the
- * SO_TXTIME of a packet socket uses, so on older kernels a shape replaces that time.
+ * Returns the departure time, in ticks, that TCP pacing or SO_TXTIME has set. Returns 0 if it is
+ * not set. Ignores a time of another clock, as fq does. Linux before 6.12 does not report the clock
+ * of a packet socket's SO_TXTIME, so there a shape replaces that time.
  */
 static __always_inline __u64 skb_earliest(const struct __sk_buff *skb)
 {
 	return skb->tstamp_type == BPF_SKB_TSTAMP_DELIVERY_MONO ? skb->tstamp * SL_TICKS_PER_NS : 0;
 }
 
-/* Sets the departure time of an skb, rounded up to 1 ns. The qdisc fq delays the skb until then. */
+/* Sets the departure time of an skb, rounded up to 1 ns. The fq qdisc delays the skb until then. */
 static __always_inline void skb_depart(struct __sk_buff *skb, __u64 ticks)
 {
 	__u64 ns = (ticks + SL_TICKS_PER_NS - 1) / SL_TICKS_PER_NS;
 
-	/* bpf_skb_set_tstamp() fails for a frame with a VLAN tag, but fq also delays such frames */
+	/* if the frame has a VLAN tag, bpf_skb_set_tstamp() fails, but fq can delay it */
 	if (bpf_skb_set_tstamp(skb, ns, BPF_SKB_TSTAMP_DELIVERY_MONO))
 		skb->tstamp = ns;
 }

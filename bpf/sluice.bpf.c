@@ -24,11 +24,14 @@
 char LICENSE[] SEC("license") = "GPL";
 
 #ifdef SL_TEST_CLOCK
-/* The last packet and its verdict, as a struct sl_judged. `sluice replay` reads them. */
+/* The last packet and its verdict, as a struct sl_judged, for `sluice replay`. */
 __u64 test_judged[sizeof(struct sl_judged) / sizeof(__u64)];
 #endif
 
-/* Sets verdict->reason by the policy version that decides. Charges the packet to its limits. */
+/*
+ * Sets verdict->reason according to verdict->version. If that version has limits, charges the
+ * packet to them.
+ */
 static __always_inline void judge(void *ctx, bool is_xdp, struct packet *packet,
 				  struct sl_bucket *bucket, struct verdict *verdict)
 {
@@ -43,7 +46,7 @@ static __always_inline void judge(void *ctx, bool is_xdp, struct packet *packet,
 	} else {
 		policy = bpf_map_lookup_elem(&policies, &verdict->version);
 		if (!policy)
-			return; /* never reached: every policy version is in the map */
+			return; /* never reached, because the map has every policy version */
 		if (policy->deep && !packet->inspected && is_xdp)
 			xdp_inspect(ctx, packet);
 		else if (policy->deep && !packet->inspected)
@@ -55,8 +58,8 @@ static __always_inline void judge(void *ctx, bool is_xdp, struct packet *packet,
 }
 
 /*
- * Decides about a packet and counts it. Returns whether it passes. The caller sets verdict->reason
- * to PARSED or, for a frame without a source, to the parser's reason.
+ * Decides about a packet, and counts it. Returns whether the packet passes. The caller has set
+ * verdict->reason to the result of the parser, which is PARSED if the frame has a source.
  */
 static __always_inline bool filter(void *ctx, bool is_xdp, struct packet *packet,
 				   struct verdict *verdict, struct sl_in_use *here)
@@ -130,7 +133,7 @@ static __always_inline int tc_filter(struct __sk_buff *skb, bool egress)
 		return TC_ACT_SHOT;
 	if (egress && verdict.departure != skb_earliest(skb))
 		skb_depart(skb, verdict.departure);
-	/* TC_ACT_OK would skip later programs and filters on this hook */
+	/* TC_ACT_OK would skip the later programs and filters of this hook */
 	return TC_ACT_UNSPEC;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Charges a packet to one shared state: of a limit and a key, or of a budget. include/kinds.h
- * computes the charge on copies, and a compare-and-swap publishes the result.
+ * Charges a packet to one shared state. The state is of a key under a limit, or of a budget.
+ * include/kinds.h computes the charge on copies, and a compare-and-swap publishes the result.
  */
 #ifndef SLUICE_STATE_H
 #define SLUICE_STATE_H
@@ -10,18 +10,18 @@
 #include "kinds.h"
 
 /*
- * Give up after 16 failed CAS, and drop the packet as SL_DROP_CONTENDED. A CAS only fails if
- * another CPU has just charged the state, so only many CPUs on one small limit fail that often.
+ * Give up after 16 failed CAS, and drop the packet as SL_DROP_CONTENDED. A CAS fails only if
+ * another CPU has just charged the state. So many failures need many CPUs on one small limit.
  */
 #define STATE_TRIES 16
 
 /*
- * A source is hot if its state was charged within the last 250 us. For a hot source, a bucket saves
- * more time than the cache lines of the bucket cost.
+ * A source is hot if its state was charged within the last 250 us. A bucket of a hot source saves
+ * more time than its cache lines cost.
  */
 #define HOT_TICKS ((__s64)SL_TICKS_PER_SEC / 4000)
 
-/* Returns how many times a limit charges one packet: credit_times() if the limit is shared. */
+/* Returns how many times a packet is charged to a limit: credit_times() if the limit is shared. */
 static __always_inline __u32 limit_times(const struct sl_limit *limit, __u64 at)
 {
 	const struct sl_gate *gate = limit->shared ? gate_get() : NULL;
@@ -44,7 +44,7 @@ static __always_inline struct sl_state state_read(const struct sl_state *state)
 	};
 }
 
-/* Moves a time in a state forward, but never back if `to` is earlier. */
+/* Moves a time in a state forward to `to`, if `to` is later. */
 static __always_inline void state_advance(__u64 *time, __u64 to)
 {
 	if (credit_span(read_once(*time), to) > 0)
@@ -52,8 +52,8 @@ static __always_inline void state_advance(__u64 *time, __u64 to)
 }
 
 /*
- * Publishes a charge. seen: the state before the charge; next: the state after it. Returns false if
- * another CPU has changed the state since this CPU read it.
+ * Publishes a charge. seen: the state before the charge. next: the state after the charge. Returns
+ * false if another CPU has changed the state in between.
  *
  * Races: `full_at` and `charged_at` are stored before the swap of `empty_at`, so a CPU that sees
  * the new `empty_at` also sees the other two. If a store is delayed until after another CPU's
@@ -65,7 +65,7 @@ static __always_inline bool state_publish(enum sl_kind kind, struct sl_state *st
 {
 	if (kind == SL_TOKEN_BUCKET)
 		state_advance(&state->full_at, next->full_at);
-	if (kind != SL_WINDOW) /* for windows, state_turn() moves `charged_at` */
+	if (kind != SL_WINDOW) /* state_turn() moves `charged_at` of a window */
 		state_advance(&state->charged_at, next->charged_at);
 	return next->empty_at == seen->empty_at ||
 	       __sync_val_compare_and_swap(&state->empty_at, seen->empty_at, next->empty_at) ==
@@ -74,8 +74,8 @@ static __always_inline bool state_publish(enum sl_kind kind, struct sl_state *st
 
 /*
  * Begins a sub-window, in the four steps of include/window.h. If another CPU was faster, a step
- * fails, and the caller reads the state again. `past` is read first, and swapped even if its value
- * stays the same. The swap proves that `past` had this value when `window` was read.
+ * fails, and the caller reads the state again. `past` is read first. It is swapped even if its
+ * value stays the same, because the swap proves that `past` had this value when `window` was read.
  */
 BPF_GLOBAL int state_turn(const struct sl_limit *limit, struct sl_state *state, __u64 now)
 {
@@ -99,9 +99,9 @@ BPF_GLOBAL int state_turn(const struct sl_limit *limit, struct sl_state *state, 
 }
 
 /*
- * Tries once to charge a packet to a state. slice: receives the borrowed credit or the refusal, and
- * stays unchanged if the result is CHARGE_LOST; may be NULL. kind: a constant, so that each caller
- * contains the code of one kind.
+ * Tries once to charge a packet to a state. slice: may be NULL; gets the borrowed credit or the
+ * refusal, unless the result is CHARGE_LOST. kind: a constant, so that each caller contains the
+ * code of one kind.
  */
 static __always_inline enum charge_result state_try(enum sl_kind kind, struct packet *packet,
 						    const struct sl_limit *limit,
@@ -124,20 +124,20 @@ static __always_inline enum charge_result state_try(enum sl_kind kind, struct pa
 	if (slice)
 		copy = *slice;
 	seen = state_read(state);
-	/* during a block, `charged_at` stores when it began: begin no sub-window */
+	/* begin no sub-window during a block, because `charged_at` stores when the block began */
 	if (kind == SL_WINDOW && window_is_over(limit, &seen, charge.now) &&
 	    !block_holds(limit, &seen, kind_now(kind, &seen, charge.now))) {
 		state_turn(limit, state, charge.now);
 		return CHARGE_LOST;
 	}
-	/* a window's entry has the time of the last packet: entry_count_window() */
+	/* for a window, entry_count_window() sets is_hot */
 	if (kind != SL_WINDOW)
 		verdict->is_hot |= credit_span(seen.charged_at, charge.now) < HOT_TICKS;
 	/*
-	 * Only a hot source borrows, because other sources may soon lose their bucket, including
-	 * its credit. A new source does not borrow, because packets that a slice passes do not
-	 * charge the budget. A packet that is charged several times does not borrow, because a
-	 * slice is charged only once, when it is borrowed.
+	 * Only a hot source borrows, because any other source may soon lose its bucket with the
+	 * credit. A new source does not borrow, because a slice passes packets without charging the
+	 * budget. A packet that is charged several times does not borrow, because a slice is
+	 * charged only once.
 	 */
 	if (slice && verdict->is_hot && !(verdict->is_new && limit->budgeted) && times == 1)
 		charge.borrow = limit->slice;
@@ -158,7 +158,10 @@ static __always_inline enum charge_result state_try(enum sl_kind kind, struct pa
 	return CHARGE_PASSED;
 }
 
-/* One function for each kind, so that the verifier walks each once, with its own stack frame. */
+/*
+ * One function for each kind, so that the verifier walks each function once, with its own stack
+ * frame.
+ */
 BPF_GLOBAL enum charge_result state_charge_bucket(struct packet *packet,
 						  const struct sl_limit *limit,
 						  struct sl_slice *slice, struct sl_state *state,
@@ -190,10 +193,9 @@ BPF_GLOBAL enum charge_result state_charge_shape(struct packet *packet,
 /* --- Entries of the table ------------------------------------------------------------------- */
 
 /*
- * Counts for the other nodes the credit that was taken from the state of a shared limit, and the
- * cost that the state refused. A packet that passes takes its cost. A CPU takes the credit that it
- * borrows, and subtracts the credit that it returns, so `taken` may be negative. A packet that
- * another limit refuses is not counted.
+ * Counts, for the other nodes, the credit of a shared limit that was used, and the cost of refused
+ * packets. Borrowed credit counts as used. Returned credit is subtracted, so `taken` may be
+ * negative. A packet that another limit refuses is not counted.
  *
  * Both counts are in units of 2^unit_shift ticks. A fraction of a unit is rounded up with a
  * probability equal to the fraction. The nanoseconds of the packet's time decide, so the cost of a
@@ -212,8 +214,8 @@ static __always_inline void entry_count_shared(const struct sl_limit *limit, str
 
 /*
  * Stores in a window's entry the time of this packet, and whether at most half of the window is
- * used. Returns whether the source is hot. If another CPU gives the entry to a key of a shared
- * limit at the same time, this store makes that key's counts wrong once.
+ * used. Returns whether the source is hot. Race: if another CPU gives the entry to a key of a
+ * shared limit, this store makes the counts of that key wrong once.
  */
 static __always_inline bool entry_count_window(const struct sl_limit *limit, struct sl_entry *entry,
 					       __u64 now)
@@ -229,12 +231,12 @@ static __always_inline bool entry_count_window(const struct sl_limit *limit, str
 }
 
 /*
- * Begins a block for the key of a refused packet, unless another CPU has begun a block. slice: also
- * stores the block; may be NULL.
+ * Begins a block for the key of a refused packet, unless another CPU has begun a block. slice: the
+ * block is stored there as well; may be NULL.
  *
  * Race: another CPU may give the entry to another key before the swap. So the key is compared after
- * the swap, and if it differs, the block is removed. If a CPU reads the state before that, it
- * refuses packets of the new key for the rest of the jiffy.
+ * the swap. If it differs, the block is removed. A CPU that has read the state before refuses
+ * packets of the new key for the rest of the jiffy.
  */
 BPF_GLOBAL int entry_block(const struct packet *packet, const struct sl_limit *limit,
 			   struct sl_slice *slice, struct sl_entry *entry)

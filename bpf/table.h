@@ -6,8 +6,8 @@
  * and searches the set again, so no key gets two states. If another CPU has locked the set, the
  * writer waits for the time that an insertion takes and tries once more. If the set is still
  * locked, the writer treats its packet like a packet of a new source without a state. A set stays
- * locked for longer if its CPU is interrupted: on PREEMPT_RT a program can be preempted, and a
- * virtual CPU may be descheduled.
+ * locked for longer if the CPU of the writer is interrupted. On PREEMPT_RT a program can be
+ * preempted. A virtual CPU may be descheduled.
  */
 #ifndef SLUICE_TABLE_H
 #define SLUICE_TABLE_H
@@ -31,13 +31,12 @@ static __always_inline struct sl_entry *entry_get(__u32 entry)
 	return bpf_map_lookup_elem(&states, &entry);
 }
 
-/* No table has an entry with this index: it means that a key has no entry. */
+/* The index of no entry. It means that a key has no entry. */
 #define ENTRY_NONE (~0U)
 
 /*
- * Returns the index of a key's entry in one set, or ENTRY_NONE. tag: the key's tag as that set
- * stores it. CPUs predict these branches for frequent keys as well as for unknown keys, so a CPU
- * does not wait for the tags.
+ * Returns the index of a key's entry in a set, or ENTRY_NONE. tag: the key's tag as the set stores
+ * it. CPUs predict the branches well, so a CPU does not wait for the tags.
  */
 static __always_inline __u32 way_find(const struct sl_set *set, __u32 index, __u16 tag,
 				      const struct state_key *key)
@@ -58,8 +57,8 @@ static __always_inline __u32 way_find(const struct sl_set *set, __u32 index, __u
 }
 
 /*
- * Returns the entry in which a key with this digest usually is: the first way of its primary set.
- * The caller compares the key by entry_is().
+ * Returns the entry at the first way of the primary set. Most keys with this digest have this
+ * entry. The caller compares the key by entry_is().
  */
 static __always_inline struct sl_entry *entry_first(const struct sl_params *params,
 						    struct digest digest)
@@ -70,8 +69,8 @@ static __always_inline struct sl_entry *entry_first(const struct sl_params *para
 }
 
 /*
- * Prefetches an entry while the CPU reads the clock, which waits for loads but not for stores. BPF
- * has no prefetch instruction, so this stores 0 to a byte that is 0 in every entry.
+ * Prefetches an entry while the CPU reads the clock. That read waits for loads, but not for stores.
+ * BPF has no prefetch instruction, so the function stores 0 to a byte that is 0 in every entry.
  */
 static __always_inline void entry_fetch(const struct sl_gate *gate, struct sl_entry *entry)
 {
@@ -79,7 +78,7 @@ static __always_inline void entry_fetch(const struct sl_gate *gate, struct sl_en
 		write_once(((__u8 *)&entry->limit)[ENTRY_ZERO_BYTE], 0);
 }
 
-/* Returns the index of a key's entry, or ENTRY_NONE. */
+/* Returns the index of a key's entry in the table, or ENTRY_NONE. */
 static __always_inline __u32 table_index(const struct sl_params *params, struct digest digest,
 					 const struct state_key *key)
 {
@@ -106,18 +105,18 @@ table_find(const struct sl_params *params, struct digest digest, const struct st
 
 /* --- Inserting ------------------------------------------------------------------------------ */
 
-/* An entry to insert into the table of states. */
+/* A new entry, to be inserted into the table of states. */
 struct new_entry {
 	struct state_key key;
-	struct digest digest; /* digest of `key`, which selects its sets */
+	struct digest digest; /* digest of `key`; it selects the two sets */
 	struct sl_state state;
-	__u64 left; /* kind_left() of the new state, before earlier packets are charged */
+	__u64 left; /* kind_left() of the new state, before it is charged for earlier packets */
 	__u64 now;
-	__s64 evict_cost; /* eviction cost of the replaced entry, set by table_insert() */
-	__u16 span;	  /* `span` of the new struct sl_entry */
+	__s64 evict_cost; /* eviction cost of the replaced entry; table_insert() sets it */
+	__u16 span;	  /* value for `span` of struct sl_entry */
 	__u16 made;
 	__u8 flood;  /* 1 if this CPU sees a flood of new keys */
-	__u8 evicts; /* 1 if the key may evict a state that is not full */
+	__u8 evicts; /* 1 if the key may replace a state that is not full */
 	__u16 pad;
 };
 
@@ -134,9 +133,9 @@ static __always_inline void set_unlock(struct sl_set *set)
 }
 
 /*
- * If another CPU holds a lock, a CPU reads it up to 1024 times: at most 8 us, four times as long as
- * an insertion without any cache hit. The usual reason is that two CPUs see a new source at once.
- * Without waiting, the second CPU would find no state, and pass packets beyond the burst.
+ * If another CPU holds a lock, read the lock up to 1024 times: at most 8 us, four times as long as
+ * an insertion without cache hits. Most often, two CPUs see a new source at once. If the second CPU
+ * did not wait, it would find no state, and pass packets beyond the burst.
  */
 #define LOCK_LOOKS 1024
 
@@ -154,7 +153,7 @@ static long lock_look(__u32 look, void *ctx)
 	return watch->is_free;
 }
 
-/* Waits until a set is unlocked. Returns whether it is now unlocked. */
+/* Waits until a set is unlocked. Returns false if it is still locked at the end. */
 static __always_inline bool set_wait(const struct sl_set *set)
 {
 	struct lock_watch watch = {.set = set};
@@ -163,7 +162,9 @@ static __always_inline bool set_wait(const struct sl_set *set)
 	return watch.is_free;
 }
 
-/* Waits until both sets of a key are unlocked. Returns false if any is still locked. */
+/*
+ * Waits until both sets of a key are unlocked. Returns false if a set is still locked at the end.
+ */
 static __always_inline bool table_wait(const struct sl_params *params, struct digest digest)
 {
 	struct slot_ref ref = slot_ref_of(params, digest);
@@ -173,7 +174,10 @@ static __always_inline bool table_wait(const struct sl_params *params, struct di
 	return primary && secondary && set_wait(primary) && set_wait(secondary);
 }
 
-/* EVICT_FREE, the cost of a free way, is below the costs of entries. EVICT_ANY is above them. */
+/*
+ * EVICT_FREE is the cost of a free way, below the cost of any entry. EVICT_ANY is above the cost of
+ * any entry.
+ */
 #define EVICT_FREE (-(1LL << 62))
 #define EVICT_ANY  (EVICT_BLOCKED * 2 * EVICT_PROTECTED)
 
@@ -190,14 +194,20 @@ BPF_GLOBAL __u64 entry_weigh(__u32 index, __u64 now, __u32 flood)
 	return entry_evict_cost(entry, &state, now, flood);
 }
 
-/* The entry of a set to replace: the entry whose eviction cost is lowest. */
+/*
+ * A way of a set that a new key may get: a free way, or the way of the entry with the lowest
+ * eviction cost.
+ */
 struct candidate {
 	__s64 evict_cost;
 	__u32 entry;
-	__u32 room; /* number of ways in this set that are free or have a full state */
+	__u32 room; /* number of ways in the set that are free or have a full state */
 };
 
-/* Returns the way of a set to replace: a free way, otherwise the way whose entry costs least. */
+/*
+ * Returns the way of a set that a new key may get: a free way, or the way of the entry with the
+ * lowest eviction cost.
+ */
 static __always_inline struct candidate set_choose(const struct sl_set *set, __u32 index,
 						   const struct new_entry *new_entry)
 {
@@ -212,7 +222,7 @@ static __always_inline struct candidate set_choose(const struct sl_set *set, __u
 		__u32 entry = entries + (way + i) % SL_WAYS;
 		__s64 evict_cost = entry_weigh(entry, new_entry->now, new_entry->flood);
 
-		/* count a way with a negative cost, which is free or has a full state */
+		/* a cost is negative if the way is free or its state is full: count such ways */
 		candidate.room += (__u64)(evict_cost - 1) >> 63;
 		if (evict_cost < candidate.evict_cost) {
 			candidate.evict_cost = evict_cost;
@@ -223,8 +233,8 @@ static __always_inline struct candidate set_choose(const struct sl_set *set, __u
 }
 
 /*
- * Chooses the entry to replace from both sets of a key (include/ways.h). Returns its index, or
- * -ENOSPC if the key may not evict that entry.
+ * Chooses the entry to replace in the two sets of a key (include/ways.h). Returns the index of the
+ * entry, or -ENOSPC if the key may not evict it.
  */
 BPF_GLOBAL __s64 table_choose(struct new_entry *new_entry, __u32 in, __u32 secondary)
 {
@@ -238,7 +248,7 @@ BPF_GLOBAL __s64 table_choose(struct new_entry *new_entry, __u32 in, __u32 secon
 	if (!primary || !set)
 		return -ENOSPC;
 	best = set_choose(primary, in, new_entry);
-	write_once(new_entry->evict_cost, best.evict_cost); /* kept in *new_entry to save stack */
+	write_once(new_entry->evict_cost, best.evict_cost); /* not in `best`, to save stack */
 	if (best.room < WAYS_SPARE ||
 	    (best.evict_cost != EVICT_FREE && way_free(set, 0) < SL_WAYS)) {
 		next = set_choose(set, secondary, new_entry);
@@ -288,12 +298,12 @@ static __always_inline void entry_write(struct sl_set *set, struct sl_entry *ent
 	write_once(state->full_at, new_entry->state.full_at);
 	write_once(state->charged_at, new_entry->state.charged_at);
 	write_once(state->blocked_until, new_entry->state.blocked_until);
-	/* the exchange and the store of the tag are visible in order, after all stores above */
+	/* other CPUs see the exchange, and then the tag, after all stores above */
 	__sync_lock_test_and_set(&entry->limit, new_entry->key.limit);
 	write_once(set->tag[way % SL_WAYS], tag);
 }
 
-/* Gives the chosen way of a locked set to a new key. */
+/* Writes a new key to the chosen way of a locked set, and updates `displaced`. */
 static __always_inline void way_take(const struct sl_params *params, __u32 index,
 				     const struct slot_ref *ref, const struct new_entry *new_entry)
 {
@@ -319,7 +329,10 @@ static __always_inline void way_take(const struct sl_params *params, __u32 index
 	entry_write(set, entry, way, tag, new_entry);
 }
 
-/* Returns whether a way that was chosen before the set was locked is still the right choice. */
+/*
+ * Returns whether a way is still the right choice, although another CPU may have changed the set
+ * before it was locked.
+ */
 static __always_inline bool choice_holds(const struct sl_set *set, __u32 entry,
 					 const struct new_entry *new_entry)
 {
@@ -328,7 +341,10 @@ static __always_inline bool choice_holds(const struct sl_set *set, __u32 entry,
 	return (__s64)entry_weigh(entry, new_entry->now, new_entry->flood) <= new_entry->evict_cost;
 }
 
-/* Inserts a key, while this CPU has its primary set locked. Returns the same as table_insert(). */
+/*
+ * Inserts a key. This CPU has locked the primary set of the key. Returns the result of
+ * table_insert().
+ */
 static __always_inline int table_insert_locked(const struct sl_params *params,
 					       const struct slot_ref *ref,
 					       struct new_entry *new_entry)

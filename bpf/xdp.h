@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* The parser on XDP: lets packet.h read an XDP buffer, which may consist of several fragments. */
+/* The parser on XDP. It reads an XDP buffer, which may have several fragments, for packet.h. */
 #ifndef SLUICE_XDP_H
 #define SLUICE_XDP_H
 
@@ -18,7 +18,7 @@ static __always_inline struct reader xdp_reader(struct xdp_md *ctx, enum reader_
 	};
 }
 
-/* Calls packet_parse() with a reader that can read all fragments of an XDP buffer. */
+/* Parses an XDP buffer with all its fragments by packet_parse(). */
 BPF_GLOBAL int xdp_parse_split(struct xdp_md *ctx, struct packet *packet)
 {
 	struct reader reader = xdp_reader(ctx, READ_XDP, packet);
@@ -26,7 +26,7 @@ BPF_GLOBAL int xdp_parse_split(struct xdp_md *ctx, struct packet *packet)
 	return packet ? packet_parse(&reader, 0, packet) : SL_DROP_UNREADABLE;
 }
 
-/* Calls packet_inspect() with a reader that can read all fragments of an XDP buffer. */
+/* Inspects an XDP buffer with all its fragments by packet_inspect(). */
 BPF_GLOBAL int xdp_inspect_split(struct xdp_md *ctx, struct packet *packet)
 {
 	struct reader reader = xdp_reader(ctx, READ_XDP, packet);
@@ -34,7 +34,10 @@ BPF_GLOBAL int xdp_inspect_split(struct xdp_md *ctx, struct packet *packet)
 	return packet ? packet_inspect(&reader, packet) : TRANSPORT_SHORT;
 }
 
-/* Calls packet_inspect() for the linear part and, if that ends too early, for all fragments. */
+/*
+ * Inspects the linear part by packet_inspect(). If the linear part is too short, inspects all
+ * fragments.
+ */
 BPF_GLOBAL int xdp_inspect(struct xdp_md *ctx, struct packet *packet)
 {
 	struct reader reader = xdp_reader(ctx, READ_LINEAR, packet);
@@ -46,7 +49,9 @@ BPF_GLOBAL int xdp_inspect(struct xdp_md *ctx, struct packet *packet)
 		       : transport;
 }
 
-/* Calls packet_parse() for the linear part. If that ends too early, calls it for all fragments. */
+/*
+ * Parses the linear part by packet_parse(). If the linear part is too short, parses all fragments.
+ */
 static __always_inline enum sl_reason xdp_parse(struct xdp_md *ctx, struct packet *packet)
 {
 	struct reader reader;
