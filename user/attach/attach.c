@@ -346,7 +346,7 @@ int attach_device(const struct gate *gate, struct programs *programs, const stru
 
 /* --- Detaching ------------------------------------------------------------------------------ */
 
-/* After a failed detach, adds the filter again if the kernel has removed it. */
+/* After a failed detach, adds the filter again if the filter is gone. */
 static void filter_restore(const struct gate *gate, const struct attachment *a, int program_fd)
 {
 	bool ingress = a->hook == HOOK_INGRESS, exists = false, is_new = false;
@@ -432,7 +432,7 @@ static int detach_clsact(const struct gate *gate, struct attachment a)
 	return err;
 }
 
-/* Detaches a link. If the kernel refuses, the link stays attached, and this pins it again. */
+/* Detaches a link. If the kernel refuses, the link stays attached, so pins the link again. */
 static int detach_link(const struct gate *gate, const struct attachment *a, int fd)
 {
 	struct pin_name name = attachment_pin(a, PIN_ATTACHMENT);

@@ -39,7 +39,7 @@ struct attachment attachment_of(const struct netdev *device, enum hook hook);
 
 enum attachment_pin {
 	PIN_ATTACHMENT, /* pin of the link or, on clsact, of the program */
-	PIN_PROGRAM,	/* pin of the program: opening a program by its id requires CAP_SYS_ADMIN */
+	PIN_PROGRAM,	/* pin of the program, because an open by id requires CAP_SYS_ADMIN */
 	PIN_NEXT,	/* pin of a new program, while it replaces the program of PIN_PROGRAM */
 	PIN_QDISC,	/* exists if Sluice added the clsact qdisc; then Sluice may remove it */
 };

@@ -92,10 +92,7 @@ static bool attachment_unpack(json_t *object, struct attachment *ret)
 	return true;
 }
 
-/*
- * Returns the inode of the gate's directory, which identifies the gate: a later gate of the same
- * name has another inode.
- */
+/* Returns the inode of the gate's directory. A later gate of the same name has another inode. */
 static json_int_t directory_number(const struct gate *gate)
 {
 	struct stat st;

@@ -15,10 +15,10 @@
 
 #include "attach/attachment.h"
 
-/* Source from which the attachments were read. */
+/* How the attachments were read. */
 enum sight {
-	SIGHT_LINKS,	 /* the pinned links, which are up to date */
-	SIGHT_PUBLISHED, /* the published file, which may be out of date */
+	SIGHT_LINKS,	 /* from the pinned links; up to date */
+	SIGHT_PUBLISHED, /* from the published file; may be out of date */
 	SIGHT_NONE,	 /* unreadable; a notice states the reason */
 };
 
@@ -26,7 +26,7 @@ struct seen {
 	struct attachment all[ATTACHMENTS_MAX];
 	unsigned int count;
 	enum sight sight;
-	uint64_t age_ns; /* age of the published file, if it is the source */
+	uint64_t age_ns; /* SIGHT_PUBLISHED: age of the file */
 };
 
 /* Reads the attachments of a gate. Sets SIGHT_NONE, and returns 0, if they cannot be read. */

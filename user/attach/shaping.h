@@ -26,7 +26,7 @@ struct fq_limits {
 
 /* A qdisc that packets pass last before the device: the root, or a qdisc below a root mq. */
 struct qdisc {
-	uint16_t queue; /* queue of the mq, from 1 on; 0: this is the root qdisc */
+	uint16_t queue; /* queue of the mq, from 1 on; 0: root qdisc */
 	bool is_fq;
 	struct fq_limits fq;
 };

@@ -200,7 +200,7 @@ int moment_parse(const char *text, time_t *ret)
 			"'%s%s' does not end in Z or an offset from UTC; write '+02:00'", date,
 			text);
 	is_real = strptime(date, "%Y-%m-%dT%H:%M:%S", &fields);
-	when = timegm(&fields); /* timegm() changes 31 November, which is invalid, to 1 December */
+	when = timegm(&fields); /* timegm() accepts 31 November as 1 December */
 	if (!is_real || strncmp(moment_format(when, again), date, length))
 		return error_misuse("no-such-moment", NULL,
 				    "'%s%s': the calendar has no such date or time", date, text);

@@ -111,8 +111,8 @@ static int file_fill(int fd, const char *name, struct file *file)
 }
 
 /*
- * Waits until the mtime of the file is STILL_MS old: write(2) sets the mtime before it writes, so
- * data may follow.
+ * Waits until the mtime of the file is STILL_MS old, because write(2) sets the mtime before it
+ * writes data.
  */
 static void file_settle(const struct stat *st)
 {
@@ -295,7 +295,7 @@ static int file_put(int directory, const char *name, const struct file *file, mo
 	if (fd < 0)
 		return -errno;
 	err = fd_write(fd, file->text, file->size);
-	/* ignore a failure: only members of a group may set it */
+	/* ignore a failure: users may set only groups to which they belong */
 	if (group != GROUP_KEPT && fchown(fd, -1, group))
 		errno = 0;
 	if (!err && (fchmod(fd, mode) || renameat(directory, fresh, directory, name)))

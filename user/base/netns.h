@@ -71,7 +71,10 @@ const char *netns_option(uint64_t netns, uint64_t from, char text[NETNS_OPTION])
 /* Converts "-n NETNS " to "ip netns exec NETNS ", for programs that have no option -n. */
 const char *netns_exec(const char *option, char text[NETNS_EXEC]);
 
-/* Formats netns_option() for a command that a user of netns_home() runs in this namespace. */
+/*
+ * Returns the option "-n NETNS " for a command that a user in namespace netns_home() runs in the
+ * current namespace.
+ */
 const char *netns_typed(void);
 
 #endif

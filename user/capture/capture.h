@@ -43,7 +43,7 @@ struct capture_packet {
 	uint32_t interface;   /* number in the pcapng section; SLL2: ifindex */
 	enum capture_direction direction;
 	bool is_cut;	/* the capture does not contain the whole frame */
-	bool is_merged; /* GRO or TSO merged packets to this packet before the capture */
+	bool is_merged; /* merged by GRO or TSO before the capture */
 };
 
 #define CAPTURE_INTERFACES 64

@@ -18,7 +18,7 @@ struct typed {
 	struct command_line line;
 	const struct command *command; /* the command that the line names, or NULL */
 	struct words_end end;
-	const char *begun; /* the last word, as far as it was typed */
+	const char *begun; /* the last word, as typed so far */
 };
 
 /*

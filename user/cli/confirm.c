@@ -13,10 +13,7 @@
 #include "gate/pins.h"
 #include "keep/apply.h"
 
-/*
- * Interval in which the waiting process checks whether the trial goes on, or retries gate_open(),
- * in ns.
- */
+/* Interval in which the waiting process checks the trial or retries gate_open(), in ns. */
 #define LOOK_NS 200000000ULL
 
 /* A trial, as the waiting process stores it. */

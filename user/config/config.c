@@ -20,7 +20,7 @@
 
 #define NAME_TEXT 160 /* size of a buffer for a YAML map's name in errors */
 #define KEYS_MAX  16  /* no YAML map has more keys */
-/* Report at most this many duplicate prefixes, because a repeated list may have a million. */
+/* Number of duplicate prefixes to report, because a repeated list may have a million. */
 #define TWICE_MAX 10
 
 struct config_reader;
@@ -825,7 +825,7 @@ static const struct key file_keys[] = {
 	{"deny", .map = &deny_map, .is_list = true},
 };
 
-/* Refuses a file without policies and entries: it would delete all rules, probably by mistake. */
+/* Refuses a file without policies and entries, because it would delete all rules. */
 static int file_finish(struct config_reader *reader, const struct item *item)
 {
 	const struct node *root = item->node;

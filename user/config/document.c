@@ -114,7 +114,10 @@ static int event_next(struct builder *builder, yaml_event_t *ret)
 			      "not YAML: %s%s%s%s", parser->context ?: "",
 			      parser->context ? ": " : "", parser->problem,
 			      syntax_hint(builder->text, &parser->problem_mark));
-	/* libyaml reports the offset of a byte that is not UTF-8: compute its line and column */
+	/*
+	 * compute the line and column of a byte that is not UTF-8, because libyaml reports only its
+	 * offset
+	 */
 	for (size_t i = 0; i < parser->problem_offset && builder->text[i]; i++) {
 		at.column++;
 		if (builder->text[i] == '\n')

@@ -120,8 +120,8 @@ static bool group_name(struct subject *s, const struct rule_group *group)
 }
 
 /*
- * Sets s->part[part] to a text such as "; the same for 2 other policies". If `others` is 0, leaves
- * it unchanged.
+ * Sets s->part[part] to a text such as "; the same for 2 other policies". If `others` is 0, does
+ * not change the part.
  */
 static void others_set(struct subject *s, unsigned int part, unsigned int others)
 {

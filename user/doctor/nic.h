@@ -11,7 +11,7 @@
 #define XDP_NATIVE 1U	     /* the driver runs XDP programs */
 #define XDP_FRAGS  (1U << 5) /* the driver accepts XDP programs for packets in several buffers */
 
-/* Properties of a device. If the driver does not report one, it is 0 or false. */
+/* Properties of a device. A property that the driver does not report is 0 or false. */
 struct nic {
 	char driver[NIC_DRIVER];
 	bool lro;			 /* the device merges received packets */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Runs a command or another program, and prints errors and other messages. */
+/* Runs a command or a separate program, and prints errors and messages. */
 #include "program/program.h"
 
 #include <ctype.h>

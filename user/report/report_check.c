@@ -66,7 +66,7 @@ static void print_match(const struct sl_limit *limit, const struct sl_match *mat
 			   match_format(match, text), packet_words(match, words));
 }
 
-/* Prints how much is left of a limit's or a budget's burst, and its debt. */
+/* Prints the remaining burst and the debt of a limit or a budget. */
 static void print_level(const struct sl_limit *limit, const struct limit_state *state)
 {
 	uint64_t burst = burst_units(limit);

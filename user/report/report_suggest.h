@@ -6,8 +6,8 @@
 #include "suggest/suggest.h"
 
 /*
- * Prints the proposals. capture: name of the capture as the user typed it. If the gate's counters
- * were read instead, the name of the gate.
+ * Prints the proposals. capture: name of the capture as the user typed it, or name of the gate
+ * whose counters were read.
  */
 void report_suggest(const struct suggest *suggest, const char *capture);
 

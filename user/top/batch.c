@@ -273,7 +273,7 @@ int batch_run(struct live *live, const struct top_words *words, bool json)
 	uint64_t due = uptime_ns();
 	int err;
 
-	setvbuf(stdout, NULL, _IOFBF, 1 << 16); /* so that most refreshes are one write */
+	setvbuf(stdout, NULL, _IOFBF, 1 << 16); /* write most refreshes with one call */
 	for (;;) {
 		struct timespec wait;
 		uint64_t now;

@@ -66,7 +66,7 @@ void grid_free(struct grid *grid)
 
 /* --- Sources -------------------------------------------------------------------------------- */
 
-/* Copies the limit at `index`, which limit_shown() chose, into the line. */
+/* Copies the limit at `index` into the line. */
 static void line_set_limit(struct source_line *line, const struct source_view *view, int index)
 {
 	const struct limit_state *state = &view->states[index];

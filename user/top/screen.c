@@ -138,7 +138,7 @@ int screen_begin(void)
 				    "'sluice top -b'");
 	if (!tcgetattr(STDIN_FILENO, &screen.before) && newterm(terminal, stdout, stdin)) {
 		screen.is_begun = true;
-		if (!cursor_address) /* such as TERM=dumb, on which ncurses writes garbage */
+		if (!cursor_address) /* on a terminal such as TERM=dumb, ncurses writes garbage */
 			screen_end();
 	}
 	if (!screen.is_begun)
