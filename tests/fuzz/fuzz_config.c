@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Tests user/config/config.h and user/rules/list_file.h. A file of arbitrary bytes must be refused
- * or read. If a rules file is read, it must be written back as an equal file. The first byte of the
- * input selects how the rest is used: as a list, as a rules file, or as choices from which a rules
- * file is made, because random bytes rarely form a valid file.
+ * or read. If a rules file is read, it must be written back as an equal file.
+ *
+ * The first byte of the input selects how the rest is used: as a list, as a rules file, or as
+ * choices. Choices select the keys and values of a rules file, because random bytes rarely form a
+ * valid file.
  */
 #include <stdint.h>
 #include <stdio.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Compares the arithmetic of each kind of limit (include/kinds.h) with a reference model. The input
- * chooses the limit, the clocks, the packets and the pauses (tests/lib/kind_run.h). While a CPU
- * charges a packet, the input also chooses what other CPUs do before each access to a shared word.
+ * Compares each kind of limit in include/kinds.h with a reference model. The input chooses the
+ * limit, the clocks, the packets and the pauses (tests/lib/kind_run.h). While a CPU charges a
+ * packet, the input also chooses what other CPUs do before each access to a shared word.
  */
 #include <stddef.h>
 #include <stdint.h>

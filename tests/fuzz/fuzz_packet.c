@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Compares bpf/packet.h with an oracle, a second parser that follows the RFCs. The frame and its
- * linear part are in buffers of exactly their sizes, so AddressSanitizer reports each read beyond
- * their ends.
+ * Compares bpf/packet.h with an oracle, which is a second parser written after the RFCs. The frame
+ * and its linear part are in buffers of exactly their sizes, so that AddressSanitizer reports reads
+ * past their ends.
  */
 #include <stddef.h>
 #include <stdint.h>
@@ -18,12 +18,12 @@ struct finding {
 	uint8_t addr[16];
 	uint8_t destination[16];
 	uint8_t first_proto;
-	size_t payload; /* offset after the fixed part of the IP header, before IPv4 options */
+	size_t payload; /* end of the fixed IP header; IPv4 options follow */
 	size_t limit;	/* end of the packet by IP's length field, at most the frame's end */
 	enum packet_transport transport;
 	size_t end; /* end of the last complete header in the frame */
 	uint8_t last_proto;
-	bool proto_known; /* whether `last_proto` is the transport protocol */
+	bool proto_known; /* `last_proto` is the transport protocol */
 	bool fragment;
 	struct sl_facts facts;
 };
@@ -120,7 +120,7 @@ static void oracle_ipv4(struct finding *finding, const uint8_t *data, size_t siz
 	}
 }
 
-/* Returns the size of an extension header, or 0 if `type` is no extension header. */
+/* Returns the size of an extension header, or 0 if `type` is not an extension header. */
 static size_t oracle_extension(const uint8_t *data, size_t at, uint8_t type)
 {
 	switch (type) {
@@ -204,7 +204,7 @@ static void oracle_ipv6(struct finding *finding, const uint8_t *data, size_t siz
 	oracle_chain(finding, data, finding->limit);
 }
 
-/* Reads the ports and TCP flags, if the frame contains them. */
+/* Reads the ports and the TCP flags that are in the frame. */
 static void oracle_transport(struct finding *finding, const uint8_t *data, size_t size)
 {
 	bool is_tcp = finding->last_proto == 6, is_udp = finding->last_proto == 17;
@@ -353,8 +353,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 }
 
 /*
- * Writes plausible EtherTypes and protocols into half of the mutated inputs. scripts/run-fuzzer has
- * no seeds, and random bytes rarely contain two valid numbers at once.
+ * Writes valid EtherTypes and protocols into half of the mutated inputs, because random bytes
+ * rarely contain two valid numbers at once.
  */
 size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max_size);
 

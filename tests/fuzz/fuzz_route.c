@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Tests route_parse(): a request target of any bytes is refused, or gives values within their
- * bounds. In the input, a byte from 128 on selects a word of a target.
+ * Tests route_parse(). It must refuse a request target of any bytes, or return values within their
+ * bounds. An input byte from 128 on selects a word of a target.
  */
 #include <errno.h>
 #include <stdint.h>

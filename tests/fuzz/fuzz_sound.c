@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Tests limits, states and slices of arbitrary bytes, because another program may write such bytes
- * to a gate's maps. If a limit passes the checks of user/rules, it must be compiled, printed and
+ * Tests limits, states and slices of arbitrary bytes, because the owner of a gate can write such
+ * bytes to its maps. If a limit passes the checks of user/rules, it can be compiled, printed and
  * charged without a fault.
  */
 #include <stdint.h>

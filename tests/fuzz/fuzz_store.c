@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Tests how the client in user/share/ reads the replies of a store. Each connection is one end of a
- * socket pair. When the client writes, the test sends the next part of the input from the other
- * end, and closes this end after the last part. Time passes only while the client waits without a
- * reply. A reply must be for an item that was sent, a call must end in time, the number of nodes
- * must be bounded, and errors must be printable.
+ * Tests how the client in user/share/ reads the replies of a store. Each connection is a socket
+ * pair. When the client writes, the test sends the next part of the input as a reply, and closes
+ * its end after the last part. Time passes only while the client waits for a reply. A reply must be
+ * for an item that was sent. A call must end in time. The number of nodes must be bounded. Errors
+ * must be printable.
  */
 #include <fcntl.h>
 #include <poll.h>

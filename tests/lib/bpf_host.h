@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Include this file before headers of bpf/, to compile them for the host. Their code runs on one
- * CPU at a time, with the test clock of bpf/base.h. A test defines or sets:
+ * Compiles headers of bpf/ for the host. Include this file before them. The code runs on one CPU at
+ * a time, and uses the test clock of bpf/base.h. A test defines or sets:
  *
  *   map_find()       implements bpf_map_lookup_elem(): returns the value of a key, or NULL
- *   host_cpu         the number of the CPU on which the code runs
- *   host_meanwhile   called between two iterations of bpf_loop(), as another CPU; may be NULL
+ *   host_cpu         number of the CPU on which the code runs
+ *   host_meanwhile   called between iterations of bpf_loop() to simulate another CPU; may be NULL
  */
 #ifndef SLUICE_TEST_BPF_HOST_H
 #define SLUICE_TEST_BPF_HOST_H

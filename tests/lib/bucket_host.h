@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Implements the maps of bpf/bucket.h on the host, for one CPU. A test can evict all entries, or
- * make insertions fail. Include this file between bpf_host.h and bucket.h.
+ * make insertions fail. Include this file after bpf_host.h and before bucket.h.
  */
 #ifndef SLUICE_TEST_BUCKET_HOST_H
 #define SLUICE_TEST_BUCKET_HOST_H
@@ -31,7 +31,7 @@ static void bucket_host_begin(void)
 	memset(&bucket_host, 0, sizeof(bucket_host));
 }
 
-/* Looks up a key. Returns NULL if the key has no entry, or if the map is not a map of buckets. */
+/* Looks up a key. Returns NULL if the key has no entry or the map has no buckets. */
 static inline void *bucket_host_find(const void *map, const void *key)
 {
 	size_t size = map == &buckets4 ? 4 : 16;
@@ -51,7 +51,7 @@ static inline bool bucket_host_has(const void *map)
 	return map == &buckets4 || map == &buckets6 || map == &in_use;
 }
 
-/* Inserts an entry for a key that has none. Returns 0 or a negative errno. */
+/* Inserts an entry for a new key. Returns 0 or a negative errno. */
 static long bucket_host_add(const void *map, const void *key, const void *value)
 {
 	assert_null(bucket_host_find(map, key));

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * A simulated gate with one policy for all sources: its maps, a test clock, and host_send(), which
- * handles a packet as filter() in bpf/sluice.bpf.c does. Before including this file, a test may
- * replace atomic builtins, and define HOST_CPUS and HOST_SKETCH of table_host.h.
+ * A simulated gate with one policy for all sources, its maps and a test clock. host_send() handles
+ * a packet as filter() in bpf/sluice.bpf.c does. Before including this file, a test may replace
+ * atomic builtins, and define HOST_CPUS and HOST_SKETCH (table_host.h).
  */
 #ifndef SLUICE_TEST_CHARGE_HOST_H
 #define SLUICE_TEST_CHARGE_HOST_H
@@ -15,7 +15,7 @@
 /* Called before each compare-and-swap to simulate another CPU; may be NULL. */
 static void (*host_before_swap)(const void *word);
 
-/* a macro does not expand its own name, so this name means the compiler's builtin */
+/* the inner name is the compiler's builtin, because macros do not recurse */
 #define __sync_val_compare_and_swap(word, old, next)                                               \
 	(host_before_swap ? host_before_swap(word) : (void)0,                                      \
 	 __sync_val_compare_and_swap(word, old, next))
@@ -188,7 +188,7 @@ static inline struct sl_entry *entry_of(uint32_t source)
 	return entry_under(source, host.policy.limit[host.family]);
 }
 
-/* Makes all CPUs detect a flood, which lasts until the end of the test. */
+/* Begins a flood on all CPUs, which lasts until the end of the test. */
 static inline void host_flood(void)
 {
 	for (int cpu = 0; cpu < HOST_CPUS; cpu++)

@@ -10,8 +10,8 @@
 #include "rules/value.h"
 
 /*
- * Returns the text, with each "until TIME" replaced by a duration in whole minutes ("in 1h"). The
- * result is valid until the next call.
+ * Replaces each "until TIME" in the text by a duration in whole minutes ("in 1h"). Returns the new
+ * text, which is valid until the next call.
  */
 static inline const char *ends_as_spans(const char *text)
 {

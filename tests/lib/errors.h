@@ -7,7 +7,10 @@
 #include "base/error.h"
 #include "test.h"
 
-/* Copies `*rest` up to the next '|', and moves `*rest` past the '|'. Returns false at the end. */
+/*
+ * Copies the text up to the next '|' from `*rest`, and advances `*rest` past the '|'. Returns false
+ * at the end.
+ */
 static inline bool part_next(const char **rest, char part[128])
 {
 	size_t length = *rest ? strcspn(*rest, "|") : 0;
@@ -19,7 +22,10 @@ static inline bool part_next(const char **rest, char part[128])
 	return true;
 }
 
-/* Fails unless the list has one error, with this id and with `part` in its object. Empties it. */
+/*
+ * Checks that the list has exactly one error, with this id and with `part` in its object. Empties
+ * the list.
+ */
 static inline void assert_one_error(const char *id, const char *part)
 {
 	const struct sl_error *error = error_last(0);
@@ -32,7 +38,7 @@ static inline void assert_one_error(const char *id, const char *part)
 	error_drop(0);
 }
 
-/* Returns the length of the positions that begin an object ("rules.yaml:3:7: list.txt:2"). */
+/* Returns the length of the positions at the start of an object ("rules.yaml:3:7: list.txt:2"). */
 static inline size_t places_length(const char *object)
 {
 	size_t length = 0;
@@ -51,9 +57,9 @@ static inline size_t places_length(const char *object)
 }
 
 /*
- * Formats the errors as positions in `file` and ids, such as "3:7 no-unit; 9:1 bad-name". If an
- * error has no position, its object is printed. Empties the list. The text is valid until the next
- * call.
+ * Returns the errors as positions in `file` and ids, such as "3:7 no-unit; 9:1 bad-name". If an
+ * error has no position, its object is printed instead. Empties the list. The text is valid until
+ * the next call.
  */
 static inline const char *errors_text(const char *file)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * A simulation of nodes that share the limit of one source through a store. Time advances in steps,
- * and traffic is a continuous amount instead of packets. Each node has a state, which traffic and
- * user/share/debt.h charge, and a flow (user/share/flow.h). One more bucket, the judge, is charged
- * with the traffic that all nodes admit.
+ * Simulates nodes that share the limit of one source through a store. Time advances in steps.
+ * Traffic is a continuous amount instead of packets. Each node has a state and a flow
+ * (user/share/flow.h). The state is charged for traffic, and by user/share/debt.h. The judge is a
+ * bucket that is charged with the traffic that all nodes admit.
  *
  *   world_begin()    starts with idle nodes
  *   world_run()      advances the time

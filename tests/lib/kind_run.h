@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Random runs of one source under one limit of any kind, for the property test and the fuzzer of
- * include/kinds.h. Several CPUs with different clocks run the code of bpf/charge.h, and reference
- * models check the packets that pass. In some runs, the CPUs have buckets with slices, the limit
- * blocks, or the source starts without credit.
+ * Runs random packets of one source under one random limit. The property test and the fuzzer of
+ * include/kinds.h use it. Several CPUs with different clocks run bpf/charge.h, and reference models
+ * check the packets that pass. In some runs, the CPUs have buckets with slices, the limit blocks,
+ * or the source starts without credit.
  *
  *   run_draw()     chooses a limit, clocks and a start time
  *   run_packet()   judges a packet on a CPU
  *   run_rest()     advances the time
  *   run_end()      checks all packets that passed; run.fault is the first fault
  *
- * A file that includes this one defines run_choose(), which returns random or a fuzzer's numbers.
+ * A file that includes this file must define run_choose(), which returns a random number or a
+ * number from the fuzzer.
  */
 #ifndef SLUICE_TEST_KIND_RUN_H
 #define SLUICE_TEST_KIND_RUN_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Frames of all kinds, and the results that bpf/packet.h must return for them. */
+/* Frames of all kinds, and the results that bpf/packet.h must return for these frames. */
 #ifndef SLUICE_TEST_PACKET_FRAMES_H
 #define SLUICE_TEST_PACKET_FRAMES_H
 
@@ -46,8 +46,8 @@ static const struct wire_frame {
 	size_t end;	       /* end of the packet by IP's length field; 0: end of the frame */
 	enum packet_transport transport;
 	size_t transport_at;   /* offset of the transport header; may be beyond the frame */
-	size_t transport_size; /* bytes of the transport header; 0: the parser does not read it */
-	size_t fragment_at;    /* bytes from which the frame shows a fragment; 0: no fragment */
+	size_t transport_size; /* size of the transport header; 0: the parser does not read it */
+	size_t fragment_at;    /* size from which a frame shows that it is a fragment; 0: none */
 	uint16_t facts; /* facts of the whole frame, but never SL_FACT_FRAGMENT or SL_FACT_UNREAD */
 	uint8_t proto;
 	uint16_t port;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Checks that the results of bpf/packet.h for any frame are consistent, for tests and a fuzzer. */
+/*
+ * Checks that the results of bpf/packet.h are consistent for any frame. Unit tests and a fuzzer use
+ * it.
+ */
 #ifndef SLUICE_TEST_PACKET_MODEL_H
 #define SLUICE_TEST_PACKET_MODEL_H
 
@@ -9,7 +12,7 @@
 #include <string.h>
 #include "packet.h"
 
-/* Returns whether the facts about a packet's protocol do not contradict each other. */
+/* Returns whether the facts about a packet's protocol are free of contradictions. */
 static inline bool proto_is_sound(const struct packet *packet)
 {
 	uint16_t facts = packet->facts.facts;
@@ -29,7 +32,7 @@ static inline bool proto_is_sound(const struct packet *packet)
 	return ipv4 || (proto != 0 && proto != 43 && proto != 44 && proto != 51 && proto != 60);
 }
 
-/* Returns whether no two facts of a packet contradict each other. */
+/* Returns whether the facts of a packet are free of contradictions. */
 static inline bool facts_are_sound(const struct packet *packet)
 {
 	uint16_t facts = packet->facts.facts;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Compiles bpf/charge.h and bpf/state.h for the host, with a table that has one entry.
+ * Compiles bpf/charge.h and bpf/state.h for the host. The table of states has one entry, to which
+ * every packet is charged.
  *
  *   host_begin()    assigns the entry to a limit
- *   host_state      the state in the entry, to which every packet is charged
- *   host_between    called before each access to shared memory, to act as another CPU; may be NULL
+ *   host_state      the state in the entry
+ *   host_between    called before each access to shared memory, acts as another CPU; may be NULL
  *   host_ask()      charges a packet
  *
  * Compare-and-swap is atomic, so several threads may charge the state concurrently.
@@ -26,7 +27,7 @@ static struct sl_state *const host_state = (struct sl_state *)&host_entry.state;
 
 /* Values that this CPU last wrote, if the limit is a window. */
 struct host_notes {
-	__u64 turned;  /* value of `charged_at` */
+	__u64 turned;  /* last value of `charged_at` */
 	__u64 charged; /* start of the sub-window to which this CPU charged its last packet */
 };
 
@@ -54,7 +55,7 @@ static inline void host_pause(void)
 #undef write_once
 #define read_once(x)	     (host_pause(), *(const volatile typeof(x) *)&(x))
 #define write_once(x, value) (host_pause(), *(volatile typeof(x) *)&(x) = (value))
-/* a macro does not expand its own name, so this name means the compiler's builtin */
+/* the inner name is the compiler's builtin, because macros do not recurse */
 #define __sync_val_compare_and_swap(word, old, next)                                               \
 	({                                                                                         \
 		host_pause();                                                                      \

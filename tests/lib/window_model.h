@@ -41,7 +41,7 @@ static inline void window_log_add(struct window_log *log, true_time at, __u64 co
 	log->entries[i] = (struct window_entry){.at = at, .cost = cost};
 }
 
-/* Returns the largest cost of packets that passed in any span (t - span, t]. */
+/* Returns the largest total cost of packets that passed in any span (t - span, t]. */
 static inline __int128 window_log_most(const struct window_log *log, true_time span)
 {
 	__int128 sum = 0, most = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Bytes of frames, whose source is 192.0.2.1 or 2001:db8:1:2::9. */
+/* Bytes of frames. The source is 192.0.2.1 or 2001:db8:1:2::9. */
 #ifndef SLUICE_TEST_WIRE_H
 #define SLUICE_TEST_WIRE_H
 
@@ -22,8 +22,8 @@
 		TAG_OF(0, 0x88a8), TAG_OF(0, 0x8100), TAG_OF(0, 0x8100)
 
 /*
- * IP headers. `first` is the first byte, `fragment` the fragment field of IPv4. `length` is the
- * length field; if it is 0, the packet ends with the frame.
+ * IP headers. `first` is the first byte. `fragment` is the fragment field of IPv4. `length` is the
+ * length field. If `length` is 0, the packet ends with the frame.
  */
 #define IPV4_OF(length, first, proto, fragment)                                                    \
 	first, 0, U16(length), U16(1), U16(fragment), 64, proto, 0, 0, SOURCE_4, TARGET_4

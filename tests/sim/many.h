@@ -21,13 +21,13 @@
 #define MANY_STEPS (SHARE_ROUND_MS / 10) /* steps of 10 ms in a round */
 #define MANY_ROUND (MANY_STEPS * (WORLD_SEC / 100))
 
-/* What a node stores about a source. */
+/* A node's data of a source. */
 struct many_entry {
 	uint64_t empty_at; /* as in struct sl_state */
 	uint64_t excess;   /* excess at the last scan, plus the packets since this scan */
 	uint32_t scanned;  /* number of this scan */
 	uint32_t asked;	   /* packets that arrived since this scan */
-	uint32_t account;  /* index of the source's account, plus 1; 0: none */
+	uint32_t account;  /* index of the source's account plus 1; 0: no account */
 	float demand;	   /* demand, estimated at this scan */
 	bool is_listed;	   /* whether the source is in `touched` */
 };
@@ -49,7 +49,7 @@ struct many_node {
 };
 
 struct many_source {
-	struct flow_count totals; /* the store's totals */
+	struct flow_count totals; /* totals in the store */
 	uint64_t judged_at;
 	int64_t judge, lowest;	/* ticks: current and lowest level of a bucket for all nodes */
 	uint32_t passed, asked; /* packets since many_judge(): passed packets, all packets */
@@ -195,7 +195,9 @@ static inline void many_packet(struct many *many)
 		node->account[entry->account - 1].own.asked += many->cost;
 		return;
 	}
-	/* scans that skipped the entry saw no packets: apply now what they would have subtracted */
+	/*
+	 * scans that skipped the entry have not reduced its excess and demand, so reduce them now
+	 */
 	if (entry->scanned < node->scan) {
 		uint64_t unreported =
 			MANY_ROUND / 100 / many->nodes * (node->scan - entry->scanned);
@@ -354,7 +356,7 @@ static inline void many_round(struct many *many, struct many_node *node,
 	many_forget(node, account);
 }
 
-/* Charges or refunds an entry. Without slices, `empty_at` is the whole state. */
+/* Charges or refunds a state. `empty_at` is all of the state, because there are no slices. */
 static inline void many_step(struct many *many, struct many_account *account,
 			     struct many_entry *entry)
 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The simulator of shared limits. It prints the tables in section "Simulated" of docs/cluster.md.
- * Charges are computed by user/share/flow.c and debt.c. Nodes, time and the store are models
- * (flow_model.h and many.h). Exits with status 1 if a figure is out of its range.
+ * Simulates shared limits, and prints the tables in section "Simulated" of docs/cluster.md.
+ * user/share/flow.c and debt.c compute the charges. flow_model.h and many.h simulate the nodes, the
+ * time and the store. Exits with status 1 if a figure is out of its range.
  *
  *   share          prints all tables (`make share-sim`)
  *   share short    simulates fewer nodes, sources and seconds, to test the simulator
@@ -98,8 +98,8 @@ static void table_one_source(void)
 /* --- Commands ------------------------------------------------------------------------------- */
 
 /*
- * Returns how many commands per packet a node sends if it reports SHARE_MOST keys, each of which
- * has `pps` packets per second at this node.
+ * Returns the number of commands per packet of a node. It reports SHARE_MOST keys. Each key has
+ * `pps` packets per second at this node.
  */
 static double commands_a_packet(double pps)
 {
@@ -274,15 +274,15 @@ static void table_many(void)
 
 /* --- What was measured ------------------------------------------------------------------------ */
 
-/* Faults that a simulation can have for some seconds. */
+/* Faults. Each fault lasts some seconds. */
 enum fault {
 	FAULT_NONE,
 	FAULT_CUT,    /* no node can reach the store */
-	FAULT_DIVIDE, /* no node can reach the store, and nodes divide the limits */
+	FAULT_DIVIDE, /* no node can reach the store, so nodes divide the limits */
 	FAULT_SLEEP,  /* the daemon of the first node is stopped */
 };
 
-/* A figure that tests/cluster/test_long.py measured on a machine without other load. */
+/* A figure that was measured by tests/cluster/test_long.py, on a machine without other load. */
 struct measured {
 	const char *what;
 	double real;
@@ -291,7 +291,7 @@ struct measured {
 	double (*offered)(const struct world *world, unsigned int node, double at);
 	double parameter;   /* number of flooded nodes, or moves per second; see `offered` */
 	double first, last; /* seconds at which the measurement begins and ends */
-	int node;	    /* number of the measured node, from 1; 0: all nodes */
+	int node;	    /* number of the node that is measured, from 1; 0: all */
 	double delay;	    /* seconds until a reply of the store arrives */
 	enum fault fault;
 	double from, to;  /* seconds at which the fault begins and ends */

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * forge: sends UDP frames from random sources of a prefix, over a veth pair of a test. It sends PPS
- * frames a second or, without PPS, as many as one CPU can. If RUN is given, it sends RUN IPv4
+ * frames per second. Without PPS, it sends as many as one CPU can. With RUN, it sends RUN IPv4
  * frames from each source.
  *
- * It works only in a named network namespace, so that it cannot flood a real network, and ends
- * after at most a minute. Then it prints one line of JSON:
+ * It works only in a named network namespace, so that it cannot flood a real network. It ends after
+ * at most a minute, and prints one line of JSON:
  *
  *   {"sent": 61240320, "begin": 8112.250114, "end": 8122.250398}
  *

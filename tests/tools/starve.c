@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A library for LD_PRELOAD that makes system or library calls fail, as if memory were full:
+ * A library for LD_PRELOAD that makes system or library calls fail, as if memory were full. KIND is
+ * malloc, mmap, bpf or watch. Calls of inotify_add_watch(2), kind watch, fail with ENOSPC. All
+ * other calls fail with ENOMEM.
  *
- *   STARVE=KIND:N      the Nth call of a kind fails. KIND is malloc, mmap or bpf, which fail with
- *                      ENOMEM, or watch, so inotify_add_watch(2) fails with ENOSPC
+ *   STARVE=KIND:N      the Nth call of a kind fails
  *   STARVE=KIND:N+     the Nth call of the kind and all later calls fail
  *   STARVE_WHILE=FILE  calls fail only while this file exists
  *   STARVE_COUNT=FILE  at exit, the number of calls of the kind is written to this file

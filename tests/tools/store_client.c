@@ -5,9 +5,9 @@
  * Reads commands from standard input, runs them by user/share/store.h, and prints a line of JSON
  * for each command. If USER is "-", it logs in without a user name.
  *
- *   round KEY TAKEN ASKED...   sends a round with these keys. '!' before a key sets the key's TTL.
- *                              KEY#MS also reads the key's block and, if MS is not 0, reports a
- *                              block of MS milliseconds.
+ *   round KEY TAKEN ASKED...   sends a round with these keys. !KEY also sets the key's TTL. KEY#0
+ *                              also reads the key's block. KEY#MS also reads the block, and
+ *                              reports a block of MS milliseconds.
  *   nodes KEY NODE ALIVE_MS    counts the nodes
  *   counts                     prints the counters of the store
  */

@@ -3,14 +3,14 @@
  * traffic: sends UDP frames of 64 bytes from several sources, each at its own rate, over a veth
  * pair of the demo or of a test.
  *
- * It refuses the initial network namespace, so that it cannot flood a real network, and ends after
+ * It refuses the initial network namespace, so that it cannot flood a real network. It ends after
  * at most ten minutes. Each second, and at the end, it prints one line of JSON:
  *
  *   {"t": 2.000, "sent": {"192.0.2.1": 200}, "span": {"192.0.2.1": 1.990}}
  *
  * `t` is the time since the start in seconds. `sent` is the number of frames that the kernel
- * accepted. `span` is the time in seconds from just before a source's first frame until just after
- * its last frame: the t of burst + rate x t.
+ * accepted. `span` is the time in seconds from just before the source's first frame until just
+ * after its last frame. The source's limit allows burst + rate x `span`.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -46,7 +46,7 @@
  */
 #define BATCH 32
 
-#define NAP_NS 50000 /* sleep in ns if no frame is due; the kernel does not sleep much shorter */
+#define NAP_NS 50000 /* sleep in ns if no frame is due; shorter sleeps are not exact */
 
 enum { EXIT_USAGE = 2 };
 
@@ -142,7 +142,7 @@ static void source_parse(char *text, struct source *source)
 		source->rate = number_parse(equals + 1, "a rate", RATE_MAX);
 }
 
-/* Adds `len` bytes to the sum of an Internet checksum (RFC 1071). `len` must be even. */
+/* Adds `len` bytes to an Internet checksum (RFC 1071). `len` must be even. */
 static uint32_t sum_add(uint32_t sum, const void *data, size_t len)
 {
 	const uint8_t *byte = data;
@@ -199,8 +199,9 @@ static void packet_write(uint8_t *packet, const struct source *source, const str
 }
 
 /*
- * Enters a network namespace. Exits if it is the initial namespace, the only namespace that has the
- * setting netdev_max_backlog. In a container, also exits if it is the namespace of process 1.
+ * Enters a network namespace. Exits if it is the initial namespace, which is the only namespace
+ * with the setting netdev_max_backlog. In a container, also exits if it is the namespace of process
+ * 1.
  */
 static void netns_enter(const char *name)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Replies to RTM_GETQDISC, in hexadecimal, recorded on Linux 6.12 and one on Linux 6.1. DEVICE is
- * the ifindex of a veth with two queues, whose qdiscs were added by `tc qdisc replace`. lo has
- * ifindex 1.
+ * Replies to RTM_GETQDISC, in hexadecimal. One reply was recorded on Linux 6.1, all others on Linux
+ * 6.12. DEVICE is the ifindex of a veth with two queues, whose qdiscs were added by `tc qdisc
+ * replace`. lo has ifindex 1.
  */
 #ifndef QDISC_DUMPS_H
 #define QDISC_DUMPS_H
@@ -61,7 +61,7 @@
 	"0000000000000000000000002c00030000000000000000000000000000000000000000000000000000000000" \
 	"000000000000000000000000"
 
-/* An fq_codel, which the kernel itself added below queue 2 of an mq. */
+/* An fq_codel below queue 2 of an mq. The kernel added it by default. */
 #define MQ_2_FQ_CODEL                                                                              \
 	"340100002400020001000000aa00000000000000090000000000000002000380010000000d00010066715f63" \
 	"6f64656c000000004400020008000100871300000800020000280000080003009f8601000800040001000000" \

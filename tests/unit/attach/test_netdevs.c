@@ -3,7 +3,10 @@
 #include "test.h"
 #include "attach/netdevs.h"
 
-/* Bond 3 has ports 1 and 2. VLAN 4 is on bond 3, and VLAN 5 is on VLAN 4. VLAN 8 is on device 6. */
+/*
+ * Devices: bond 3 has ports 1 and 2. VLAN device 4 is on bond 3, and VLAN device 5 is on device 4.
+ * VLAN device 8 is on device 6.
+ */
 static struct netdev list[] = {
 	{.ifindex = 1, .master = 3, .name = "eth0"},
 	{.ifindex = 2, .master = 3, .name = "eth1"},
@@ -42,7 +45,10 @@ TEST(test_which_device_is_above)
 			fail_msg("%s", cases[i].name);
 }
 
-/* The kernel prevents cycles of devices, but a dump can contain one if devices change meanwhile. */
+/*
+ * The kernel prevents cycles of devices. A dump can still contain a cycle if devices change during
+ * the dump.
+ */
 TEST(test_a_circle_ends)
 {
 	struct netdev circle[] = {

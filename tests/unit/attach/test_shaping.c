@@ -15,7 +15,9 @@ struct bytes {
 	size_t size;
 };
 
-/* Converts hexadecimal digits to bytes on the heap. ASan reports reads past the last byte. */
+/*
+ * Converts hexadecimal digits to bytes on the heap, so that ASan reports reads past the last byte.
+ */
 static struct bytes bytes_of(const char *hex)
 {
 	struct bytes bytes = {.size = strlen(hex) / 2};
@@ -144,7 +146,10 @@ static struct bytes first_bytes(const struct bytes *whole, size_t size)
 	return cut;
 }
 
-/* A dump that ends between two messages is incomplete. If it ends in a message, it is damaged. */
+/*
+ * If a dump ends between two messages, it is incomplete. If it ends within a message, it is
+ * damaged.
+ */
 TEST(test_a_cut_dump_is_refused)
 {
 	static const char *const parts[] = {"", LO_PFIFO, LO_PFIFO MQ, LO_PFIFO MQ MQ_2_FQ,

@@ -13,7 +13,7 @@
 #include "attach/shaping.h"
 #include "base/error.h"
 
-#define TAP_QUEUES 3 /* the tap has 3 queues in use, while Linux allocates at least 256 */
+#define TAP_QUEUES 3 /* queues in use; Linux allocates at least 256 */
 
 /* Enters a new network namespace, which exists until the next call or until the process exits. */
 static void begin_or_skip(void)

@@ -11,7 +11,7 @@
 
 #define UNIT (1ULL << SL_UNTIL_SHIFT)
 
-/* Maximum difference of two clock readings, between which the test may be preempted. */
+/* Maximum difference of two clock readings. The test may be preempted between the two readings. */
 #define SLACK SEC_NS
 
 /* --- Clocks --------------------------------------------------------------------------------- */
@@ -27,7 +27,7 @@
 
 /*
  * Makes a time namespace for child processes, in which CLOCK_MONOTONIC is ten days ahead. Returns
- * false without the permission, or if the kernel has no time namespaces.
+ * false if the kernel has no time namespaces or denies permission.
  */
 static bool namespace_make(void)
 {
@@ -71,7 +71,9 @@ static int clocks_try(uint64_t before)
 	return clock_is_right(before) ? exit_status_of(child) : WRONG;
 }
 
-/* This test runs first, because uptime_ns() reads the offset of the namespace only once. */
+/*
+ * This test must run first, because uptime_ns() reads the offset of the time namespace only once.
+ */
 TEST(test_a_time_namespace_changes_nothing)
 {
 	struct timespec now;
@@ -242,7 +244,7 @@ TEST(test_the_end_of_the_longest_span_can_be_read)
 	assert_true(until_equal(again, until));
 }
 
-/* Runs a BPF program that writes bpf_jiffies64() to its context, and returns the value. */
+/* Runs a BPF program that stores bpf_jiffies64() in its context. Returns the stored value. */
 static uint64_t jiffies_of_packets(void)
 {
 	static const struct bpf_insn instructions[] = {

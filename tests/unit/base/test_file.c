@@ -49,7 +49,7 @@ TEST(test_any_bytes_but_nul_are_read)
 		const char *bytes;
 		size_t size;
 		const char *error;
-		size_t skipped; /* length of the UTF-8 byte order mark, which file_read() skips */
+		size_t skipped; /* length of the byte order mark, which file_read() skips */
 	} cases[] = {
 		{"", 0, "", 0},
 		{"a\n\tb", 4, "", 0},
@@ -144,8 +144,8 @@ TEST(test_standard_input_may_be_of_any_kind)
 /* --- A file that changes -------------------------------------------------------------------- */
 
 /*
- * A file is read even if a writer has it open, or if its mtime is in the future after a clock
- * change.
+ * A file is read even if a writer has opened it. It is also read if its mtime is in the future,
+ * because a clock may change.
  */
 TEST(test_a_file_that_is_open_or_from_the_future_is_read)
 {
@@ -167,7 +167,7 @@ TEST(test_a_file_that_is_open_or_from_the_future_is_read)
 
 struct writer {
 	int fd;
-	char letter; /* letter that the writer stores at offset 0; 0: the writer appends instead */
+	char letter; /* byte that the writer stores at offset 0; 0: it appends a byte */
 	atomic_uint writes;
 	atomic_bool stop;
 };
@@ -189,8 +189,8 @@ static void *writer_run(void *data)
 }
 
 /*
- * Repeats file_read() until the writer changes the file during the call; a busy machine can need
- * several calls. Returns the id of the error.
+ * Repeats file_read() until the writer changes the file during a call. Returns the id of the error.
+ * A busy machine can need several calls.
  */
 static const char *refusal_amid(struct writer *writer)
 {
@@ -207,7 +207,7 @@ static const char *refusal_amid(struct writer *writer)
 	return "the writer did not get to write";
 }
 
-/* A file is refused if a writer appends to it or overwrites it during the read. */
+/* A file is refused if a writer changes it during the read. */
 TEST(test_a_file_that_changes_is_refused)
 {
 	for (int over = 0; over < 2; over++) {

@@ -11,7 +11,10 @@
 #define OWNER 4242
 #define GROUP 4243
 
-/* A directory that belongs to another user, and the path of a file of root elsewhere (`secret`). */
+/*
+ * A directory that belongs to another user. `secret` is the path of a file of root, in another
+ * directory.
+ */
 struct place {
 	char directory[32], secret[32];
 	int fd;
@@ -80,7 +83,10 @@ static void test_what_is_made_is_the_owners(void **state)
 	assert_int_equal(st.st_gid, getegid());
 }
 
-/* If a directory's owner plants a symbolic link in it, root does not write to the link's target. */
+/*
+ * The directory's owner replaces the file by a symbolic link. Root must not write to the link's
+ * target.
+ */
 static void test_it_has_the_rights_of_the_owner(void **state)
 {
 	const struct place *place = place_or_skip(state);

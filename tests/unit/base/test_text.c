@@ -13,13 +13,13 @@ TEST(test_the_word_that_was_meant_is_found)
 		{"rtae", "rate"},
 		{"tp", "pt"}, /* swapping two letters is one difference */
 		{"RATE", "rate"},
-		{"rate", NULL}, /* a correct word needs no suggestion */
-		{"rax", NULL},	/* more than half of the letters differ */
+		{"rate", NULL}, /* a correct word has no suggestion */
+		{"rax", NULL},	/* more than half of the letters are wrong */
 		{"rooe", "rate"},
 		{"xate", "rate"},
 		{"xatte", NULL}, /* two letters differ, including the first letter */
 		{"resize", "--resize"},
-		{"pot", "port"}, /* of equally similar words, the longest is suggested */
+		{"pot", "port"}, /* the longest of equally similar words is suggested */
 		{"rrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrr", NULL},
 	};
 

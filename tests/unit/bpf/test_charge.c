@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * bpf/charge.h, compiled for the host: sources that get no state, states that are evicted while a
- * packet is charged, and per-CPU buckets that hold credit.
+ * bpf/charge.h, compiled for the host. Tests sources that get no state, states that are evicted
+ * while a packet is charged, and per-CPU buckets with credit.
  */
 #include "charge_host.h"
 
@@ -35,7 +35,7 @@ static void check_events(uint64_t inserted, uint64_t evicted, uint64_t busy, uin
 
 /* --- Why a key gets no state ----------------------------------------------------------------- */
 
-/* Fills the table with sources that have spent their whole burst, which refills in an hour. */
+/* Fills the table with sources that have spent their burst. The burst refills in an hour. */
 static void table_fill(void)
 {
 	struct sl_limit full = limit_of(RATE, BURST, MANY_CPUS);
@@ -144,7 +144,7 @@ TEST(test_a_window_stores_whether_half_is_left)
 	}
 }
 
-/* A source that has used half of its window is evicted before a source with a spent window. */
+/* A source with half of its window left is evicted before a source with nothing left. */
 TEST(test_a_spent_window_is_evicted_last)
 {
 	enum { ABUSERS = SETS * SL_WAYS / 4, OTHERS = SETS * SL_WAYS - ABUSERS };

@@ -9,7 +9,7 @@
 #define SETS	1024
 #define SECONDS 20
 
-/* A flood under a limit per source. Rates are in packets/s. */
+/* A flood of sources, each with its own limit. Rates are in packets per second. */
 struct flood {
 	const char *name;
 	unsigned int run;     /* packets that a source sends in a row */
@@ -20,7 +20,7 @@ struct flood {
 
 static const uint64_t budget_rate = 100, budget_burst = 100;
 
-/* Sets the clock to `ticks` after the start of a test. */
+/* Sets the clock to `ticks` after the test's start. */
 static void time_set(uint64_t ticks)
 {
 	clock_set(1000 * SL_TICKS_PER_SEC + ticks);
@@ -100,7 +100,7 @@ static uint64_t flood_run(const struct flood *flood, unsigned int cpus, uint64_t
 
 static const unsigned int cpu_cases[] = {1, 2, HOST_CPUS};
 
-/* Spoofed sources use nearly all of the budget, and never exceed it. */
+/* Spoofed sources together use nearly all of the budget, and never exceed it. */
 TEST(test_forged_sources_pass_what_the_budget_allows)
 {
 	static const struct flood cases[] = {
@@ -190,7 +190,7 @@ TEST(test_an_established_source_is_never_charged)
 	}
 }
 
-/* A source is established when it has existed for as long as its burst takes to refill. */
+/* A source is established after the time in which its burst refills. */
 TEST(test_a_source_is_established_after_its_burst_could_refill)
 {
 	static const struct {
@@ -257,7 +257,7 @@ TEST(test_a_source_that_sends_again_gets_the_reserve)
 	for (uint32_t i = 0; i < 100000; i++) {
 		time_set(i * SL_TICKS_PER_SEC / 20000);
 		packet_send(1000 + i);
-		if (i < 20000 || i % 400) /* the source sends 50 packets/s */
+		if (i < 20000 || i % 400) /* source 1 sends 50 packets per second */
 			continue;
 		sent++;
 		passed += packet_send(1) < SL_FIRST_DROP;
@@ -359,7 +359,10 @@ TEST(test_a_late_clock_establishes_no_source)
 	assert_int_equal(packet_send(1), SL_PASS_NEWCOMER);
 }
 
-/* A limit that observes has no budget. In a flood, the threshold limits insertions of new keys. */
+/*
+ * A limit that only observes has no budget. In a flood, new keys are inserted at most at the rate
+ * of the threshold.
+ */
 TEST(test_a_flood_under_a_limit_that_observes_inserts_little)
 {
 	static const struct flood flood = {"", .limit_rate = 50, .limit_burst = 50};

@@ -22,12 +22,12 @@
 #define ENTRIES (SETS * SL_WAYS)
 #define EACH	50 /* number of abusers, and number of honest sources */
 
-static uint64_t unknown; /* packets of new sources that passed since the flood began */
+static uint64_t unknown; /* passed packets of new sources since the start of the flood */
 
 struct scene {
 	const char *name;
 	struct sl_limit_spec limit;
-	uint64_t budget;      /* budget for new sources in packets per second; 0: no budget */
+	uint64_t budget;      /* packets per second; 0: new sources have no budget */
 	unsigned int packets; /* packets per spoofed source */
 	unsigned int seconds;
 };
@@ -281,7 +281,7 @@ static void scenes_run(const char *name, struct sl_limit_spec limit, unsigned in
 		else
 			assert_stated(table.abusers, 1, .01);
 		assert_stated(other.abusers, stated[i / 2].lru, .1);
-		/* without a budget, all packets of honest sources pass */
+		/* if there is no budget, all packets of honest sources pass */
 		assert_stated(table.honest, scene.budget ? stated[i / 2].honest : 1, .01);
 		if (scene.budget)
 			assert_true(table.forged < other.forged);
@@ -317,8 +317,8 @@ TEST(test_a_very_slow_limit)
 #define LATER_SECONDS 200
 
 /*
- * Spoofed sources fill the table and keep sending. Then abusers begin to send a packet per second
- * each. Returns the number of packets that pass per abuser.
+ * Spoofed sources fill the table and keep sending. Then each abuser begins to send a packet per
+ * second. Returns the number of passed packets per abuser.
  */
 static double later_run(unsigned int forged, unsigned int packets, bool (*passes)(uint32_t source))
 {
@@ -343,12 +343,14 @@ static double later_run(unsigned int forged, unsigned int packets, bool (*passes
 	return (double)passed / EACH;
 }
 
-/* A table that is full of spoofed sources still limits abusers that begin to send later. */
+/*
+ * The table is full of spoofed sources when abusers begin to send. Limits must still apply to them.
+ */
 TEST(test_later_abusers)
 {
 	static const struct {
 		unsigned int forged; /* rate of new spoofed sources, per second */
-		double least, most;  /* bounds of the packets that pass per abuser */
+		double least, most;  /* bounds of the passed packets per abuser */
 		double lru;
 	} cases[] = {{20, 0, 0, 5}, {60, 2, 4, 5}, {200, 3, 5, 5}, {1000, 14, 22, 47}};
 

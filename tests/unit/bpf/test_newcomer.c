@@ -14,7 +14,7 @@
 #define THRESHOLD 100 /* packets of new keys in an interval that begin a flood */
 #define SHIFT	  4   /* an interval has 2^4 jiffies */
 
-/* Makes a gate with one limit of BURST packets, in which only hot sources get a bucket. */
+/* Makes a gate with one limit of BURST packets. Only fast sources get a bucket. */
 static void world_begin(enum sl_family family, uint32_t cpus)
 {
 	struct sl_limit limit;

@@ -18,7 +18,7 @@ static size_t size_min(size_t a, size_t b)
 	return a < b ? a : b;
 }
 
-/* A frame whose first `linear` bytes are in the linear part of the packet buffer. */
+/* A frame. Its first `linear` bytes are in the linear part of the packet buffer. */
 struct split {
 	uint8_t *linear_bytes; /* the linear part, in a buffer of exactly its size */
 	uint8_t *bytes;
@@ -88,12 +88,12 @@ static uint16_t expected_facts(const struct wire_frame *frame, size_t size)
 	return facts;
 }
 
-/* Returns the enum packet_transport that the parser should report for the first `size` bytes. */
+/* Returns the expected enum packet_transport after parsing the first `size` bytes of a frame. */
 static enum packet_transport expected_answer(const struct wire_frame *frame, size_t size)
 {
 	size_t least = 0;
 
-	/* the fixed IPv4 header shows whether the packet is a fragment */
+	/* in IPv4, the fixed header tells whether a packet is a fragment */
 	if (frame->family == 4 && frame->transport == TRANSPORT_HIDDEN)
 		return TRANSPORT_HIDDEN;
 	if (size < frame->transport_at)
@@ -185,7 +185,7 @@ TEST(test_a_frame_split_anywhere_is_read_the_same)
 		      ARRAY_SIZE(frames), splits);
 }
 
-/* If the kernel cannot copy bytes of a frame, the frame is reported as unreadable. */
+/* A frame is reported as unreadable if the kernel fails to copy bytes of it. */
 TEST(test_what_cannot_be_had_is_unreadable)
 {
 	struct reader reader = {.kind = READ_XDP, .ctx = NULL, .size = 60};
@@ -196,7 +196,9 @@ TEST(test_what_cannot_be_had_is_unreadable)
 	assert_int_equal(packet_parse(&reader, 0, &packet), SL_PASS_SHORT);
 }
 
-/* A VLAN tag that the kernel moved into the packet's metadata counts towards VLAN_TAGS_MAX. */
+/*
+ * The kernel can move a VLAN tag to the packet's metadata. This tag counts towards VLAN_TAGS_MAX.
+ */
 TEST(test_tags_before_the_frame)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(frames); i++) {
@@ -217,8 +219,8 @@ TEST(test_tags_before_the_frame)
 }
 
 /*
- * Checks that the parser does not read past the frame, whatever bytes it contains, and that the
- * facts of the packet do not contradict each other.
+ * Checks that the parser does not read past a frame of any bytes, and that the packet's facts do
+ * not contradict each other.
  */
 static void check_any(const uint8_t *bytes, size_t size)
 {
@@ -303,7 +305,7 @@ static const struct wire_frame *frame_find(const char *name)
 	return NULL;
 }
 
-/* Parses a copy of a frame, in which `number` replaces the two bytes at offset `at`. */
+/* Replaces the two bytes at offset `at` of a frame by `number`, and parses the frame. */
 static struct packet look_with(const char *name, size_t at, unsigned int number)
 {
 	const struct wire_frame *frame = frame_find(name);

@@ -54,7 +54,10 @@ TEST(test_every_key_is_read)
 	config_free(&config);
 }
 
-/* A limit can have two rates or several key lengths (`per`), or be a shaper. */
+/*
+ * A rules file can contain a limit with two rates, a limit with several key lengths (`per`), and a
+ * shaper.
+ */
 TEST(test_keys_of_each_kind_are_read)
 {
 	assert_string_equal(
@@ -221,7 +224,7 @@ static void keys_are(const char *text, const char *const words[], unsigned int c
 	error_drop(0);
 }
 
-/* The YAML keys of a limit and of `gate` are the same words as the keywords of the commands. */
+/* The YAML keys of a limit and of `gate` are the keywords of the commands. */
 TEST(test_keys_are_keywords)
 {
 	keys_are("policies: []\ngate: {zzzzzz: 5}", size_names, SIZES);
@@ -347,7 +350,7 @@ TEST(test_no_such_list)
 	error_drop(0);
 }
 
-/* The advice to quote a value is printed only if its colon is part of an IPv6 address. */
+/* An error advises to quote a value only if its colon is part of an IPv6 address. */
 TEST(test_only_an_address_is_to_be_quoted)
 {
 	static const char *const texts[] = {

@@ -13,9 +13,8 @@ static void text_make(const char *path, const char *text)
 }
 
 /*
- * The path of a list file is relative to the directory of the rules file. It is also the list's
- * name, unless the rules file specifies another name. Errors show the path and line of the list
- * file.
+ * The path of a list file is relative to the directory of the rules file. The path is also the
+ * default name of the list. Errors report the path and line of the list file.
  */
 TEST(test_a_list_file_is_read_beside_the_rules_file)
 {
@@ -142,7 +141,10 @@ TEST(test_lists_that_are_too_long_are_left_out)
 	unlink("wide.txt");
 }
 
-/* The time stored for a list is the mtime of its file, but at most the current time. */
+/*
+ * The stored time of a list is the mtime of its file. If the mtime is in the future, it is the
+ * current time.
+ */
 TEST(test_a_list_is_as_old_as_its_file)
 {
 	static const struct {
@@ -169,7 +171,7 @@ TEST(test_a_list_is_as_old_as_its_file)
 	unlink("list.txt");
 }
 
-/* Checks the errors of a rules file with one list, whose YAML keys are `file` and `keys`. */
+/* Checks the errors of a rules file with one list. `file` and `keys` are YAML keys of the list. */
 static void assert_list(const char *list, const char *keys, const char *errors)
 {
 	char text[128];
@@ -200,7 +202,7 @@ TEST(test_short_or_empty_list_files_take_force)
 	assert_list("", ", force: true", "");
 }
 
-/* With `skip: true`, invalid lines are skipped, but a file without any valid line is refused. */
+/* `skip: true` skips invalid lines. A file without any valid line is still refused. */
 TEST(test_bad_lines_of_a_list_file_are_skipped_if_asked)
 {
 	static const char text[] = "192.0.2.1\nx\n{\"cidr\":null}\n";

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* user/config/config_write.c: writes a config that is unchanged when read, in linear time. */
+/*
+ * user/config/config_write.c: writes a config as YAML. The config must be equal when it is read
+ * again. Writing must take linear time.
+ */
 #include <time.h>
 #include "test.h"
 #include "capture.h"
@@ -86,7 +89,9 @@ TEST(test_written_rules_read_the_same)
 	assert_written("deny: []", "policies: []\n");
 }
 
-/* Hooks and modes are written unless they are the default. An empty `attach` is written as well. */
+/*
+ * Hooks and modes are written if they differ from the default. An empty `attach` is written, too.
+ */
 TEST(test_devices_are_written_as_they_are_read)
 {
 	static const char text[] = "attach:\n"
@@ -241,9 +246,9 @@ static clock_t files_time(unsigned int files, unsigned int blocks)
 }
 
 /*
- * The time per prefix hardly depends on the number of prefixes in a file. If every prefix were
- * compared with all others, the time would be five times as long. The test uses the fastest of
- * several runs, because other processes can slow a run down.
+ * The time per prefix must not depend on the number of prefixes in a file. If every prefix were
+ * compared with all others, the time per prefix would be five times as long. The test uses the
+ * fastest of several runs, because other processes can slow a run down.
  */
 TEST(test_prefixes_of_one_file_take_linear_time)
 {

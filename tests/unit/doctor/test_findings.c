@@ -7,8 +7,8 @@
 #define HERE 4026531840ULL
 
 /*
- * Facts about a system, from which the doctor derives findings. Initially a gate in native XDP
- * mode, without any finding.
+ * Facts about a system, from which the doctor derives findings. The initial facts are of a gate in
+ * native XDP mode, and cause no finding.
  */
 struct world {
 	struct asked asked;
@@ -111,7 +111,7 @@ static void expect(struct world *w, const char *name, const char *found, const c
 	findings_free(&findings);
 }
 
-/* Runs the statements in the last argument, which change facts, and checks the findings. */
+/* Runs the statements in the last argument, which change facts. Then checks the findings. */
 #define CASE(name, found, advice, ...)                                                             \
 	do {                                                                                       \
 		struct world world, *w = &world;                                                   \

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* user/events/stream.h: the socket, its clients, and clients that are too slow. */
+/*
+ * user/events/stream.h: sends events to the clients of a socket, and drops clients that are too
+ * slow.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>

@@ -103,7 +103,7 @@ static void source_dropped(uint64_t before, uint64_t now)
 					  .dropped = now};
 }
 
-/* Makes all sources lose their buckets. */
+/* All buckets of all sources are evicted. */
 static void sources_leave(void)
 {
 	for (unsigned int i = 0; i < facts.source_count; i++)
@@ -576,7 +576,7 @@ TEST(test_a_device_is_attached_lost_back_and_detached)
 	assert_quiet();
 	facts.has_attachments = true;
 	assert_quiet();
-	/* lan0 has been created again, while its old attachment still exists */
+	/* lan0 was deleted and created again, but its old attachment still exists */
 	facts.attachment_count = 2;
 	attachments[1] = device("lan0", 9, MODE_NATIVE, 2);
 	step();

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * SL_SCHEMA is the version of the layout of a gate's maps. Each map's layout is hashed here, and
- * compared with its digest in schema RECORDED_SCHEMA.
- *
- * If a layout changes, increase SL_SCHEMA in include/sluice.h, and replace `recorded` and
- * RECORDED_SCHEMA by the lines that this test prints.
+ * SL_SCHEMA is the version of the layout of a gate's maps. This test hashes the layout of each map,
+ * and compares the digest with that of schema RECORDED_SCHEMA. If a layout changes, increase
+ * SL_SCHEMA in include/sluice.h. Then replace `recorded` and RECORDED_SCHEMA by the lines that this
+ * test prints.
  */
 #include "test.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Single cases for include/credit.h. test_kinds.c has the cases that all kinds of limit share.
- * test_kinds_property.c tests random schedules, races and late clocks.
+ * Tests single cases of include/credit.h. test_kinds.c tests all kinds of limit with the same
+ * cases. test_kinds_property.c tests random schedules, races and late clocks.
  */
 #include "test.h"
 #include "credit.h"

@@ -23,7 +23,9 @@ static uint64_t run_choose(uint64_t bound)
 
 /* --- Kinds ---------------------------------------------------------------------------------- */
 
-/* Limits of each kind and each unit, at 1000 packets per second or 1000 bytes per second. */
+/*
+ * Limits of each kind, in packets and in bytes. The rate is 1000 packets or 1000 bytes per second.
+ */
 static const struct kind_row {
 	const char *name;
 	struct sl_limit_spec spec;
@@ -120,7 +122,7 @@ static struct decision source_decide(const struct source *source, uint64_t amoun
 	return kind_decide(&source->limit, &source->state, 0, cost_of(source, amount), source->now);
 }
 
-/* Returns how many packets or bytes an idle source can send at once. */
+/* Returns the number of packets or bytes that an idle source can send at once. */
 static uint64_t capacity_of(const struct sl_limit *limit)
 {
 	if (limit->kind == SL_WINDOW)
@@ -225,7 +227,7 @@ static void denial_carries_retry_after(const struct kind_row *row, uint64_t epoc
 		wait = source_decide(&source, amount).retry_after;
 		assert_true(wait > 0);
 		if (row->spec.kind == SL_SHAPE)
-			amount = 1; /* a packet's size does not change the wait */
+			amount = 1; /* in a shaper, a packet's size does not change the wait */
 		if (row->spec.kind != SL_WINDOW)
 			assert_in_range(wait, cost_of(&source, amount) - cost_of(&source, 1) + 1,
 					cost_of(&source, amount));
@@ -421,7 +423,8 @@ static void no_fraction_lost_of_windows(const struct kind_row *row, uint64_t epo
 /* --- Keys and sizes ------------------------------------------------------------------------- */
 
 /*
- * Spent credit of a key does not affect other keys. `per` is the number of address bits in a key.
+ * If one key has spent its credit, other keys still have theirs. `per` is the number of address
+ * bits in a key.
  */
 static void per_key_isolated(const struct kind_row *row, uint64_t epoch)
 {
@@ -710,7 +713,9 @@ static void block_refuses_everything_until_its_end(const struct kind_row *row, u
 			source_decide(&free, 1).remaining);
 }
 
-/* `blocked_until` is 0 if a state has no block. A block that ends at time 0 still counts. */
+/*
+ * `blocked_until` is 0 if a state has no block. A block that ends at time 0 must still be a block.
+ */
 static void a_block_that_ends_at_time_0_is_a_block(const struct kind_row *row, uint64_t epoch)
 {
 	struct source source = source_with(&row->spec, -BLOCK);
@@ -752,7 +757,7 @@ static void block_and_escalate(const struct kind_row *row, uint64_t epoch)
 	}
 }
 
-/* A block is never longer than `block_max`, for any `escalate` and after any number of blocks. */
+/* A block is at most `block_max` long, for any `escalate` and any number of blocks. */
 static void block_is_never_longer_than_its_maximum(const struct kind_row *row, uint64_t epoch)
 {
 	static const uint32_t factors[] = {2, 3, 7, 100, 255};
@@ -913,7 +918,7 @@ static void concurrent_clock_never_grants_more(const struct kind_row *row, uint6
  */
 static struct {
 	struct source *source;
-	int pause, stall; /* accesses so far; the CPU stalls before access `stall` */
+	int pause, stall; /* accesses so far; the access before which the CPU stalls */
 	uint64_t later;	  /* clock of the stalled CPU when it continues, in ticks */
 	bool gives_up;	  /* another CPU stops in the middle of a move to the next sub-window */
 	true_time early;  /* time at which other CPUs also send; 0: never */
@@ -1007,7 +1012,10 @@ static void a_cpu_that_stalls_anywhere_lets_no_more_pass(const struct kind_row *
 	}
 }
 
-/* Sends as much as possible after the 16-bit index of the last charge has wrapped. */
+/*
+ * Simulates other CPUs, which send as much as possible. The 16-bit index of the last charge has
+ * wrapped.
+ */
 static void others_come_round(void)
 {
 	if (stall.pause++ != stall.stall)

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Tests the documented bounds of each kind of limit on random schedules, with any number of CPUs,
- * late clocks, pauses after which a window's index and tag wrap, refunds, slices, blocks and empty
- * starts. Models in tests/lib check the results. In tests of races, several CPUs run bpf/charge.h,
- * and a CPU can be interrupted before each access to a shared word. A failed test prints its seed;
- * `test_kinds_property SEED` repeats it.
+ * Tests the documented bounds of each kind of limit on random schedules. The schedules have any
+ * number of CPUs, late clocks, long pauses, refunds, slices, blocks and empty starts. Models in
+ * tests/lib check the results.
+ *
+ * In tests of races, several CPUs run bpf/charge.h, and a CPU can be interrupted before each access
+ * to a shared word. A failed test prints its seed; `test_kinds_property SEED` repeats it.
  */
 #include "test.h"
 #include <pthread.h>

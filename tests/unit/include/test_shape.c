@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* include/shape.h: what a charge to a shaper stores. test_kinds.c tests departure times. */
+/* include/shape.h: what a charge stores in a shaper's state. test_kinds.c tests departure times. */
 #include "test.h"
 
 #include "shape.h"

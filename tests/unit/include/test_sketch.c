@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
-/* include/sketch.h: the measured error rates of the sketch, and the flood detector. */
+/*
+ * include/sketch.h: the error rates of the sketch, which the test measures, and the flood detector.
+ */
 #include <math.h>
 #include "test.h"
 #include "random.h"
@@ -85,8 +87,8 @@ static void slots_take(const struct sl_params *params, unsigned int kind)
 }
 
 /*
- * If every slot belongs to a key with enough hits, the packet of a new source counts as a packet of
- * its slot's key with a probability of 2^-24.
+ * Every slot belongs to a key with enough hits. The packet of a new source is mistaken for a packet
+ * of its slot's key with a probability of 2^-24.
  */
 TEST(test_new_sources_are_mistaken_once_in_2_24_packets)
 {
@@ -203,7 +205,10 @@ TEST(test_a_slot_is_remembered_as_in_the_model)
 	}
 }
 
-/* If all slots are in use, a key gets a state after at most three more packets, on average. */
+/*
+ * If all slots of the sketch are in use, a new key needs at most three more packets on average
+ * before it gets a state.
+ */
 TEST(test_a_key_needs_three_packets_more_at_most)
 {
 	struct sl_params params = params_random();
@@ -259,7 +264,7 @@ TEST(test_new_keys_of_an_interval_are_counted_once)
 	assert_int_equal(here.new_keys[0] + here.new_keys[1], 0);
 }
 
-/* The number of new keys in a second is reported as the rate in the next second, and then 0. */
+/* The number of new keys in a second is reported as the rate during the next second. */
 TEST(test_a_rate_is_that_of_the_second_before)
 {
 	static const struct {

@@ -103,7 +103,7 @@ TEST(test_keys_of_two_limits_share_no_digest)
 
 /* --- Eviction costs -------------------------------------------------------------------------- */
 
-static uint16_t made; /* creation time of the entry under test */
+static uint16_t made; /* creation time of the tested entry */
 
 /* Sets run.limit to a random limit of a kind. The entry gets a new state of this limit. */
 static void limit_draw(enum sl_kind kind)
@@ -129,7 +129,7 @@ static void limit_draw(enum sl_kind kind)
 	made = host_entry.made = entry_moment(run_clock(0));
 }
 
-/* Checks that two states give the same verdicts, departure times and blocks. */
+/* Checks that two states lead to the same verdicts, departure times and blocks. */
 static void check_alike(struct sl_state one, struct sl_state other, uint64_t now)
 {
 	for (int i = 0; i < 30; i++) {
@@ -298,7 +298,7 @@ TEST(test_costs_are_in_order)
 	}
 }
 
-/* Returns a full entry that was last charged `rest` seconds ago. */
+/* Returns a full entry whose last charge was `rest` seconds ago. */
 static struct sl_entry entry_rested(unsigned int rest, bool established)
 {
 	struct sl_entry entry = entry_lacking(-(double)rest, 8000);
@@ -323,7 +323,9 @@ TEST(test_a_full_state_of_a_new_key_is_evicted_first)
 		assert_true(young > loss_of(entry_rested(3604, true), flood));
 		assert_true(young > loss_of(entry_rested(4, false), flood));
 	}
-	/* the entry lacks credit: whether its source is established does not change the cost */
+	/*
+	 * if the entry lacks credit, the cost does not depend on whether the source is established
+	 */
 	for (int lacks = 1; lacks < 16; lacks++) {
 		struct sl_entry entry = entry_lacking(lacks / 16., 8000), new = entry;
 

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* user/keep/reconcile.h: which rules are in force after a reload, and which changes it reverts. */
+/*
+ * user/keep/reconcile.h: decides which rules are in force after a reload, and which changes the
+ * reload reverts.
+ */
 #include "test.h"
 #include "base/clock.h"
 #include "capture.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* user/program/program.h: parses command lines by a table of words; tests journal_reads(). */
+/* user/program/program.h: parses command lines by a table of words. Also tests journal_reads(). */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -70,7 +70,7 @@ struct parsed {
 	struct context context;
 };
 
-/* Splits a text at blanks into argv, and returns argc. A ~ stands for a blank within a word. */
+/* Splits a text at blanks into argv. A ~ stands for a blank within a word. Returns argc. */
 static int split(struct parsed *parsed, const char *text)
 {
 	char *rest;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* user/replay/rss.h: hashes packets as Microsoft's specification of receive side scaling does. */
+/* user/replay/rss.h: hashes packets by Microsoft's specification of receive side scaling. */
 #include "replay/rss.h"
 
 #include <arpa/inet.h>

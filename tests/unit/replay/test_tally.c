@@ -39,7 +39,7 @@ TEST(test_each_of_many_sources_is_counted)
 
 TEST(test_sources_are_sorted_by_dropped_then_would_drop_then_passed)
 {
-	/* each source's numbers of packets by enum fate, in the expected order of the sources */
+	/* packets of each source by enum fate, in the expected order of sources */
 	static const unsigned int packets[][FATES] = {
 		{0, 0, 2}, {9, 3, 1}, {5, 2, 1}, {8, 0, 0}, {7, 0, 0}};
 	struct tally_sources sources = {0};

@@ -339,7 +339,7 @@ TEST(test_families_are_equal)
 	}
 }
 
-/* The key length for IPv4 does not change the limit for IPv6, and the reverse. */
+/* The key lengths for IPv4 and IPv6 do not affect each other. */
 TEST(test_families_are_apart)
 {
 	for (int family = 0; family < SL_FAMILIES; family++) {

@@ -130,7 +130,10 @@ static const struct sl_limit_spec block = {.rate = 1000,
 					   .block_max_ns = 32000000,
 					   .escalate = 2};
 
-/* Refuse a limit with a number out of range. Owners of gates can write any number to a map. */
+/*
+ * A limit with a number out of range is refused, because the owner of a gate can write any number
+ * to its maps.
+ */
 TEST(test_what_no_words_make_is_not_sound)
 {
 #define WRONG(base, field, number)                                                                 \

@@ -62,7 +62,7 @@ static struct spec_texts spec_back(const struct limit *limit, const struct sl_pr
 	return spec;
 }
 
-/* Checks that a limit is valid, and is the same after it was printed and parsed. */
+/* Checks that a limit is valid. Prints and parses the limit, and checks that it does not change. */
 static void assert_round_trip(const struct limit *limit, const struct sl_prefix *prefix)
 {
 	char text[SPEC_FIELDS][SPEC_TEXT];
@@ -659,7 +659,7 @@ TEST(test_wrong_words_of_kinds_and_lists_are_named)
 	}
 }
 
-/* A text that is too long for its buffer is refused, and not truncated. */
+/* If a text does not fit into its buffer, it is refused. It is not truncated. */
 TEST(test_long_values_are_refused_and_not_cut)
 {
 	static const enum spec_field fields[] = {SPEC_RATE, SPEC_BURST, SPEC_WINDOW, SPEC_ACTION,

@@ -253,7 +253,7 @@ TEST(test_bad_lines_are_refused_or_skipped)
 	static const struct {
 		const char *text;
 		const char *force;
-		int skipped; /* number of skipped lines; -1: the list is refused */
+		int skipped; /* number of skipped lines; -1: the file is refused */
 		unsigned int entries;
 		const char *errors;
 	} cases[] = {
@@ -300,7 +300,10 @@ TEST(test_bad_lines_are_refused_or_skipped)
 	}
 }
 
-/* A list of 20,000 unsorted prefixes. ASan's strict_string_checks make a longer test slow. */
+/*
+ * A list of 20,000 unsorted prefixes. A longer list takes too long with ASan's
+ * strict_string_checks.
+ */
 TEST(test_a_long_list_is_read_in_order)
 {
 	const unsigned int count = 20000;

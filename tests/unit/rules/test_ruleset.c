@@ -302,8 +302,8 @@ static void rule_put(struct ruleset *set, const char *prefix, uint64_t lists)
 }
 
 /*
- * If two rule sets have the same list, it gets the same index in both. Other lists get free
- * indexes. Lists with the same name and different access are different.
+ * If two rule sets have the same list, the list gets the same index in both. Every other list gets
+ * a free index. Two lists are the same if their names and accesses are equal.
  */
 TEST(test_lists_are_matched)
 {
@@ -398,7 +398,7 @@ TEST(test_a_rule_prints_as_its_commands)
 	rule_free(&rule);
 }
 
-/* A list with entries of different expiries is printed as several commands. */
+/* If entries of a list have different expiries, the list is printed as several commands. */
 TEST(test_ends_of_lists_and_of_their_entries_are_printed)
 {
 	struct rules_shown shown = {0};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* user/serve: headers of requests, limits of connections, and the formats of metrics. */
+/* user/serve: parses the headers of requests, limits connections, and formats metrics. */
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <sys/socket.h>

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* user/share/accounts.h: what a node reports to the store. The test fills the table of states. */
+/*
+ * user/share/accounts.h: chooses what a node reports to the store. The test fills the table of
+ * states.
+ */
 #include "test.h"
 #include "kind_specs.h"
 #include "shared_gate.h"

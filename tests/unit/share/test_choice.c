@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * user/share/choice.h: which keys a node reports if it has fewer accounts than keys to report. Runs
- * up to four nodes (user/share/accounts.h) with simulated tables, packets and store.
+ * user/share/choice.h: chooses the keys that a node reports if it has fewer accounts than keys to
+ * report. Runs up to four nodes (user/share/accounts.h) with simulated tables, packets and store.
  */
 #include <ctype.h>
 #include "test.h"
@@ -27,7 +27,7 @@ struct node {
 static struct node node[NODES_MOST];
 static double offers[NODES_MOST][KEYS_MAX]; /* demand per node and key; 1: the limit's rate */
 static unsigned int nodes, keys;
-static struct flow_count totals[KEYS_MAX]; /* the store's totals of each key */
+static struct flow_count totals[KEYS_MAX]; /* totals of each key in the store */
 static unsigned int passed[KEYS_MAX];	   /* packets of each key that passed */
 static uint64_t now, random_state;
 static bool store_is_away;
@@ -71,7 +71,7 @@ static bool key_send(struct node *at, unsigned int key)
 	return packet_send(entry, now);
 }
 
-/* Runs a round of a node. The store replies at once, or not at all if `store_is_away`. */
+/* Runs a round of a node. The store replies at once. If `store_is_away`, it does not reply. */
 static void node_round(struct node *at)
 {
 	unsigned int count;
@@ -336,7 +336,7 @@ TEST(test_what_demand_is)
 	static const struct {
 		const char *name;
 		double asked;	    /* demand for the key, as a multiple of the limit */
-		double burst, for_; /* burst of the limit, and duration of the demand, in seconds */
+		double burst, for_; /* seconds: burst of the limit, and duration of the demand */
 		double is;	    /* expected result */
 	} cases[] = {
 		{"nothing", 0, 1, 60, 0},

@@ -57,7 +57,7 @@ enum what {
 	PACKETS, /* sends packets until a packet is refused; checks that `is` packets passed */
 };
 
-/* A step of a case. `amount` and `is` are multiples of the burst. */
+/* A step of a test case. `amount` and `is` are multiples of the burst. */
 struct charge {
 	enum what what;
 	double amount, is;

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
-/* user/share/exchange.h: what a node exchanges and counts in a round. The store is simulated. */
+/*
+ * user/share/exchange.h: exchanges keys with the store, and counts nodes. The store is simulated.
+ */
 #include <poll.h>
 #include "test.h"
 #include "base/array.h"

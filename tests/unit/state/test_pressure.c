@@ -54,7 +54,7 @@ TEST(test_room_is_short_after_evictions_and_failures)
 	}
 }
 
-/* The owner of a gate could write invalid sizes into its maps. Such sizes have no effect. */
+/* The owner of a gate can write invalid sizes into its maps. These sizes must have no effect. */
 TEST(test_tables_that_no_gate_has)
 {
 	const struct pressure pressure = {.event[SL_EVENT_NO_ROOM].per_second = 1};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* user/state/source.h: refills a state while packets are charged. */
+/* user/state/source.h: refills a state while other CPUs charge packets to it. */
 #include "test.h"
 #include "base/clock.h"
 #include "kind_specs.h"
@@ -101,7 +101,7 @@ static bool swap(__u64 *word, uint64_t from, uint64_t to)
 	return true;
 }
 
-/* Moves a window to its next sub-window in four steps, and refills it before step `cut`. */
+/* Moves a window to its next sub-window in four steps. The window is refilled before step `cut`. */
 static void turn_and_fill(struct sl_entry *entry, int cut, uint64_t now)
 {
 	struct sl_state *state = entry_state(entry), seen = *state, next = seen;
@@ -139,7 +139,7 @@ TEST(test_a_turn_under_way_brings_nothing_back)
 	}
 }
 
-/* A refilled token bucket has exactly its burst, even with slices and a rounded `span`. */
+/* A refill gives a token bucket exactly its burst, even if it has slices or `span` is rounded. */
 TEST(test_nothing_is_lost_with_a_full_bucket)
 {
 	static const struct {

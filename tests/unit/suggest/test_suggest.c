@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
-/* user/suggest/suggest.h: proposals from simulated packets, for which the best limits are known. */
+/*
+ * user/suggest/suggest.h: proposes limits. The packets are simulated, so the best limits are known.
+ */
 #include "suggest/suggest.h"
 
 #include <arpa/inet.h>

@@ -49,7 +49,7 @@ TEST(test_sparklines)
 	assert_string_equal(sparkline_format(&history, history.passed, 6, text), "   _=#");
 	assert_string_equal(sparkline_format(&history, history.passed, 2, text), "=#");
 	assert_string_equal(sparkline_format(&history, history.dropped, 2, text), "  ");
-	/* the ring of rates has wrapped */
+	/* the ring buffer of rates has wrapped */
 	history.count = LIVE_HISTORY + 2;
 	assert_string_equal(sparkline_format(&history, history.passed, 2, text), " _");
 	assert_int_equal(strlen(sparkline_format(&history, history.passed, 999, text)),
@@ -58,7 +58,7 @@ TEST(test_sparklines)
 
 /* --- Columns -------------------------------------------------------------------------------- */
 
-/* Columns as the view of sources has them: see grid_of_sources(). */
+/* The columns of grid_of_sources(), which shows sources. */
 static const struct grid_column columns[] = {
 	{"SOURCE", .least = 15},
 	{"POLICY", .least = 7, .rank = 3},
@@ -124,7 +124,7 @@ TEST(test_columns_that_fit)
 	}
 }
 
-/* On a narrow screen, only the columns with rates and addresses are left. */
+/* A narrow screen shows only the columns with addresses and rates. */
 TEST(test_no_line_is_wider_than_the_screen)
 {
 	static const char *const names[] = {"a", "default", "203.0.113.0/24", "2001:db8:1234::/48"};
