@@ -197,7 +197,7 @@ static int attach_filter(const struct gate *gate, const struct programs *program
 	err = err ?: pin_make(links, name.text, fd);
 	if (!err) {
 		err = filter_add(a->ifindex, ingress, fd);
-		/* after an error, the filter may exist */
+		/* the kernel may have added the filter in spite of the error */
 		if (err && !filter_find(a->ifindex, ingress, program_id_of(fd), &exists) && exists)
 			err = 0;
 		if (err)
@@ -440,7 +440,7 @@ static int detach_link(const struct gate *gate, const struct attachment *a, int 
 
 	if (err)
 		return pin_failed("remove", &gate->links, name.text, err);
-	err = bpf_link_detach(fd); /* close(2) may detach later than this call */
+	err = bpf_link_detach(fd); /* detaches now; close(2) may detach later */
 	if (!err)
 		return 0;
 	error_add(err, "detach", NULL, "cannot detach from %s: %s", a->device, why(err));
@@ -514,7 +514,7 @@ static int attachment_switch(const struct gate *gate, struct attachment *a, int 
 	if (err)
 		return err;
 	err = program_replace(gate, a, program_fd);
-	/* after an error, the program may be replaced or not: if this is unknown, keep both pins */
+	/* after an error, keep both pins unless it is known which program runs */
 	if (err && !attachment_look(gate, &now)) {
 		if (now.program_id == program_id_of(program_fd))
 			err = 0;

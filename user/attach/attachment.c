@@ -105,7 +105,7 @@ int attachment_program_open(const struct gate *gate, const struct attachment *a)
 		if (fd >= 0 && program_id_of(fd) == a->program_id)
 			return steal_fd(&fd);
 	}
-	return bpf_prog_get_fd_by_id(a->program_id); /* the pins are missing */
+	return bpf_prog_get_fd_by_id(a->program_id); /* no pin of the program exists */
 }
 
 /* Returns whether the program runs on the XDP or tcx hook of device a->ifindex. */
@@ -259,7 +259,7 @@ int attachment_look(const struct gate *gate, struct attachment *a)
 		err = a->mode == MODE_CLSACT ? filter_look(gate, a, fd) : link_look(gate, a, fd);
 	if (err)
 		return pin_failed("read", &gate->links, name.text, err);
-	/* a device with another name has reused the ifindex */
+	/* if the name differs, another device has reused the ifindex */
 	a->device_gone = !a->program_id && (device_look(a, a->netns, 0, &seen) ||
 					    strcmp(seen.device, a->pinned.device));
 	return 0;

@@ -377,7 +377,7 @@ int placings_undo(const struct gate *gate, struct placings *placings)
 			continue;
 		placing->done = false;
 		if (placing->detaches && !placing->attachment.program_id)
-			continue; /* the attachment had no program */
+			continue; /* nothing to restore, because it ran no program */
 		if (placing->replaces)
 			back = (struct placing){.attachment = placing->before,
 						.before = placing->attachment,

@@ -91,7 +91,7 @@ uint32_t until_after(uint64_t ns)
 	if (__builtin_add_overflow(uptime_ns() + unit - 1, ns, &end))
 		return UINT32_MAX;
 	end >>= SL_UNTIL_SHIFT;
-	return end > UINT32_MAX ? UINT32_MAX : end; /* not 0, because it is rounded up */
+	return end > UINT32_MAX ? UINT32_MAX : end; /* not 0, because `end` is rounded up */
 }
 
 uint32_t until_at(time_t when)

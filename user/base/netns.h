@@ -54,7 +54,9 @@ bool netns_name(uint64_t netns, char name[NETNS_NAME]);
 /* Returns the inode of the namespace in which this process was before netns_enter(). */
 uint64_t netns_home(void);
 
-/* Returns the inode of a namespace of `ip netns`, or 0, with errno set, if it cannot be read. */
+/*
+ * Returns the inode of a namespace of `ip netns`. If it cannot be read, sets errno, and returns 0.
+ */
 uint64_t netns_named(const char *name);
 
 /* Returns the inode of the namespace of a process, or 0 if it cannot be read. */

@@ -15,7 +15,7 @@
 
 /*
  * The direction of a packet, as seen by the host that captured it. Only the link types SLL and SLL2
- * (tcpdump -i any) store it.
+ * (tcpdump -i any) store the direction.
  */
 enum capture_direction {
 	CAPTURE_ANY, /* in a packet: unknown; in a choice: both directions */
@@ -77,7 +77,10 @@ struct capture;
  */
 int capture_open(const char *path, const struct capture_choice *choice, struct capture **ret);
 
-/* Like capture_open(), for a stream. The capture owns `stream` from then on. name: for errors. */
+/*
+ * Like capture_open(), for a stream. The capture owns `stream` from then on. name: name of the
+ * stream in errors.
+ */
 int capture_open_stream(FILE *stream, const char *name, const struct capture_choice *choice,
 			struct capture **ret);
 

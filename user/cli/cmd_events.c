@@ -70,7 +70,7 @@ static void event_print(struct events_session *session, const char *gate, const 
 		session->ends = session->is_broken = true;
 }
 
-/* Prints or logs an event, and runs the program for it, if the filter accepts the event. */
+/* Prints or logs an event, and runs the program of --exec, if the filter accepts the event. */
 static void event_handle(struct events_session *session, const char *gate,
 			 const struct event *event, const char *json)
 {

@@ -84,7 +84,7 @@ static int pardon_run(const struct gate *gate, struct pardon *pardon)
 		return err;
 	if (!source->policy)
 		return refuse(gate, pardon);
-	/* limits with key dst charge the destination address */
+	/* for limits with key dst, use the address as destination */
 	packet = packet_args_of_source(source, FRAME_USUAL);
 	packet.source = packet.destination = pardon->address;
 	err = source_states_read(gate, source, &packet, pardon->before) ?: table_open(gate, &table);

@@ -444,7 +444,10 @@ struct del_args {
 	const char *file;
 };
 
-/* Removes a limit, or the whole policy. If the prefix has no policy, removes its runtime entry. */
+/*
+ * Removes a limit, or the whole policy. If the prefix has no policy, removes the prefix's runtime
+ * entry.
+ */
 static int rule_cut(const struct gate *gate, const char *name, struct rule *rule)
 {
 	struct limit *limit = name ? rule_find_limit(rule, name) : NULL;

@@ -15,7 +15,7 @@
 struct list_path {
 	char *path;
 	struct stamp stamp;
-	struct sl_list_info list; /* its name is "" if its entry in the rules file has ended */
+	struct sl_list_info list; /* name "": the list's entry has ended */
 	bool is_left_out;	  /* config_parse() has omitted this list */
 };
 

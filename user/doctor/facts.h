@@ -59,8 +59,8 @@ struct judged {
 
 struct gate_facts {
 	char name[GATE_NAME + 1];
-	char *unread; /* why the gate could not be read: then no fact is valid; otherwise NULL */
-	char *unseen; /* why the attachments could not be read; otherwise NULL */
+	char *unread;	    /* why the gate could not be read; NULL: the facts are valid */
+	char *unseen;	    /* why the attachments could not be read; otherwise NULL */
 	bool is_examined;   /* false if only the gate's attachments were read */
 	bool hides_devices; /* some attachments may be missing from `devices` */
 	struct device_facts *devices;

@@ -45,7 +45,7 @@ static const struct kind {
 	check_fn *check;
 	const char *text, *advice;
 } kinds[] = {
-	/* reasons why a gate does not filter */
+	/* findings with reasons why a gate does not filter */
 	{"bpf-refused", WRONG, HOST, bpf_is_refused, "refuses bpf(2) to this process: {1}; {2}",
 	 "{3}"},
 	{"bpffs", WRONG, HOST, bpffs_is_hidden, "{1}", "ls -ld /sys/fs/bpf /sys/fs/bpf/sluice"},
@@ -91,7 +91,7 @@ static const struct kind {
 	 "NEW SOURCES in sluice-limits(7){2}",
 	 "sluice {-g}newcomers {0} rate {3}"},
 	{"unshared", WRONG, GATE, limits_are_unshared, "its limits are not shared: {1}", "{2}"},
-	/* advice for a better configuration */
+	/* findings with advice for a better configuration */
 	{"trial", ADVICE, GATE, trial_is_open,
 	 "its rules are on trial, and are undone in {1} s unless they are confirmed",
 	 "sluice {-g}confirm"},

@@ -60,7 +60,7 @@ struct live_line {
 struct live_fill {
 	uint32_t in_use;
 	uint32_t entries;
-	uint32_t sources; /* number of sources that the gate was made for */
+	uint32_t sources; /* size of the gate: number of sources */
 };
 
 /* The viewer's choice of sources to list. */

@@ -226,7 +226,7 @@ void error_print(const struct sl_error *error)
 static int output_end(const struct context *context, int result)
 {
 	int exit_failed = context->command ? context->command->exit_failed ?: 1 : 1;
-	const struct sl_error *first = NULL; /* the first error is the cause */
+	const struct sl_error *first = NULL; /* the first error caused the later errors */
 	int exit = result;
 	bool failed;
 
@@ -255,7 +255,7 @@ static int output_end(const struct context *context, int result)
 int program_main(const struct program *program, int argc, char **argv)
 {
 	const struct option_table options = options_of(program->commands, program->count);
-	char *words[argc + 2]; /* argv is small: at most a quarter of the stack */
+	char *words[argc + 2]; /* argv uses at most a quarter of the stack */
 	struct command_line line = {.options = &options, .words = words};
 	struct context context = {.program = program};
 	int result;

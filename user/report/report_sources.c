@@ -115,7 +115,7 @@ struct ranked {
 	double urgency;
 };
 
-#define URGENCY_FREE  (-2) /* no counters and no limits */
+#define URGENCY_FREE  (-2) /* urgency of a source without counters and limits */
 #define URGENCY_KNOWN (-3) /* counters */
 
 /* Computes the rank (the value to sort by) and the urgency of a source. */
@@ -163,7 +163,7 @@ static int print_ranked(const struct gate *gate, const struct table *table,
 			const struct ranked *ranked, unsigned int count, unsigned int total)
 {
 	char address[PREFIX_TEXT];
-	int width = 15; /* with 15 characters for an IPv4 source, a line has 80 */
+	int width = 15; /* then a line with an IPv4 source has 80 characters */
 	int err = 0;
 
 	for (unsigned int i = 0; i < count; i++) {

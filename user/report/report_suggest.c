@@ -47,7 +47,10 @@ static double log2_about(uint64_t number)
 	return power + (double)number / (1ULL << power) - 1;
 }
 
-/* Returns the length of the bar for a burst, on a logarithmic scale in which `most` is longest. */
+/*
+ * Returns the length of the bar for a burst, on a logarithmic scale. The burst `most` has the
+ * longest bar.
+ */
 static int bar_length(uint64_t burst, uint64_t most)
 {
 	return most > 1 ? 1 + (PLOT_WIDTH - 1) * log2_about(burst) / log2_about(most) : 1;

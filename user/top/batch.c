@@ -214,7 +214,10 @@ static int print_plain(const struct live *live, const struct top_words *words,
 
 /* --- Refreshes ------------------------------------------------------------------------------ */
 
-/* Handler of signals during a write. Such a write may wait forever for the reader of a pipe. */
+/*
+ * Handler of signals that arrive during a write. Ends the process, because the write may wait
+ * forever for the reader of a pipe.
+ */
 static void signal_end(int number)
 {
 	(void)number;
@@ -279,7 +282,7 @@ int batch_run(struct live *live, const struct top_words *words, bool json)
 		uint64_t now;
 
 		err = live_refresh(live, words->interval_ns);
-		/* print nothing after the first refresh: it has no rates */
+		/* print nothing after the first refresh, because it has no rates */
 		if (!err && live->span_ns) {
 			err = print_refresh(live, words, json, &signals);
 			done++;

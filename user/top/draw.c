@@ -297,7 +297,7 @@ void viewer_draw(struct viewer *viewer)
 		draw_source(viewer, row, rows - 1, spark);
 	} else {
 		draw_view(viewer, row, rows - 1, width);
-		draw_tabs(viewer, row - 1); /* draw_view() may have moved the cursor */
+		draw_tabs(viewer, row - 1); /* draw again if draw_view() has moved the cursor */
 	}
 	draw_footer(viewer, rows - 1, width, header.footer);
 	screen_show();

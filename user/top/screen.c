@@ -195,7 +195,7 @@ void screen_line(unsigned int row, enum style style, const char *text)
 		return;
 	move(row, 0);
 	attrset(attributes_of(style));
-	/* addnstr() counts bytes: cut the text where its characters fill the width */
+	/* cut the text to the width in characters, because addnstr() counts bytes */
 	for (const char *c = text; *c && (unsigned int)getcurx(stdscr) < width;) {
 		int length = 1;
 

@@ -17,7 +17,9 @@ enum style {
 	STYLE_WARNS,	/* a flood of new sources, or a finding */
 };
 
-/* Takes over the terminal. Returns 0, or an error if standard input or output is not a terminal. */
+/*
+ * Initializes the terminal. Returns 0, or an error if standard input or output is not a terminal.
+ */
 int screen_begin(void);
 void screen_end(void);
 

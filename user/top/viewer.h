@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Top: the state of the screen. viewer.c changes it by keys, and draw.c draws it. */
+/* Top: the state of the screen. viewer.c changes the state by keys, and draw.c draws the state. */
 #ifndef SLUICE_TOP_VIEWER_H
 #define SLUICE_TOP_VIEWER_H
 
