@@ -46,7 +46,7 @@ struct bpf_object *bench_load(void)
 	return object_load(NULL);
 }
 
-/* Puts `prog` into the map of the program to call. On failure, closes `object`. */
+/* Makes `prog` the program that bench.bpf.c calls. On failure, closes `object`. */
 static struct bpf_object *behind_put(struct bpf_object *object, int prog)
 {
 	int slots = bpf_object__find_map_fd_by_name(object, "under_test");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Loads the programs of bench.bpf.c, and makes sources known to the program under test. */
+/* Loads the programs of bench.bpf.c. Makes gates add a state for each source. */
 #ifndef SLUICE_BENCH_BEHIND_H
 #define SLUICE_BENCH_BEHIND_H
 

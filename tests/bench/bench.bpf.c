@@ -226,7 +226,10 @@ struct {
 	__type(value, __u32);
 } under_test SEC(".maps");
 
-/* Writes a random or the next IPv4 source into a frame, and runs the program under test. */
+/*
+ * Writes the next IPv4 source, or a random IPv4 source, into a frame. Then runs the program under
+ * test.
+ */
 static __always_inline int source_vary4(struct xdp_md *ctx, bool is_walk)
 {
 	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
@@ -239,7 +242,10 @@ static __always_inline int source_vary4(struct xdp_md *ctx, bool is_walk)
 	return XDP_ABORTED;
 }
 
-/* Writes the next source, or a random source, in an IPv6 /64. Then runs the program under test. */
+/*
+ * Writes the next IPv6 source, or a random IPv6 source, into a frame. Then runs the program under
+ * test.
+ */
 static __always_inline int source_vary6(struct xdp_md *ctx, bool is_walk)
 {
 	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;

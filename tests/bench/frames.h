@@ -16,7 +16,7 @@ struct sources {
 };
 
 /*
- * Parses "192.0.2.1", "10.0.0.0/8" or "2001:db8::/32 by /64". "by /64": one source in each /64.
+ * Parses "192.0.2.1", "10.0.0.0/8" or "2001:db8::/32 by /64", which has one source in each /64.
  * Returns 0 or a negative errno.
  */
 int sources_parse(const char *text, struct sources *ret);

@@ -7,7 +7,10 @@
 #include "gate/gate.h"
 #include "rules/ruleset.h"
 
-/* Makes a subject's gate with the rules of its cases. The caller closes it even after an error. */
+/*
+ * Makes the gate of a program under test, with the rules of its cases. The caller closes it even
+ * after an error.
+ */
 int ground_make(enum subject which, struct gate *ret);
 
 /* Adds a policy with one limit to `rules`. */

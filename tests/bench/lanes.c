@@ -152,7 +152,7 @@ static int lane_start(struct lane *lane, const struct sources *sources)
 	return -pthread_create(&lane->thread, NULL, lane_run, lane);
 }
 
-/* Starts to send from random sources. Another run continues the sequence of random numbers. */
+/* Starts to send from random sources. Continues the random sequence of the last run. */
 static int lane_start_random(struct lane *lane, const struct sources *sources)
 {
 	struct vary *vary = &lane->state->vary;
@@ -215,7 +215,7 @@ int lanes_send(unsigned int count, const char *sources, uint64_t ns, struct sent
 
 	if (sources_parse(sources, &parsed))
 		return -EIO;
-	run_hurry(RUN_PRIORITY + 1); /* to measure the senders, this thread must preempt them */
+	run_hurry(RUN_PRIORITY + 1); /* this thread must preempt the senders to measure them */
 	for (; !err && started < count; started += !err)
 		err = lane_start_random(&lanes[started], &parsed);
 	if (!err)

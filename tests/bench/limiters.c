@@ -26,7 +26,10 @@ static const char sluice_xdp_budget[] =
 	SLUICE "attach in0 in1 hook xdp mode native" SIZE " && " LIMIT " && " BUDGET;
 static const char sluice_tc[] = SLUICE "attach in0 in1 hook ingress" SIZE " && " LIMIT;
 
-/* Prints the sum of the totals of passed and dropped packets, the first two lines of `stats`. */
+/*
+ * Prints the number of judged packets. The first two lines of `stats` are the passed and the
+ * dropped packets.
+ */
 static const char sluice_seen[] =
 	SLUICE "stats | awk '$1 == \"passed\" {n = $2} $1 == \"dropped\" {print n + $2; exit}'";
 

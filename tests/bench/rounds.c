@@ -6,7 +6,7 @@
 
 #include "run.h"
 
-/* Packets in a short run before all others, which estimates the cost of a packet. */
+/* Packets in a first short run, which estimates the cost of a packet. */
 #define TRIAL_PACKETS 20000
 
 struct work {

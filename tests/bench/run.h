@@ -12,13 +12,16 @@
 struct run {
 	const char *name;
 	int prog;
-	struct frame frame[RUN_CPUS]; /* each CPU's frame, with the source of its last packet */
+	struct frame frame[RUN_CPUS]; /* frame of each CPU; has the source of the last packet */
 	unsigned int cpus;
 	enum expect expect;
 	bool is_tc; /* a TC program, instead of an XDP program */
 };
 
-/* Finds the CPUs. Makes SIGUSR1 only interrupt test runs. Must be called first. */
+/*
+ * Must be called first. Finds the CPUs. Installs a SIGUSR1 handler, so that SIGUSR1 interrupts
+ * system calls.
+ */
 void run_init(void);
 
 /* Returns how many CPUs can run packets: the CPUs of this process's affinity, at most RUN_CPUS. */

@@ -50,7 +50,10 @@ static const struct sized_map sized_maps[SUBJECTS] = {
 	[ON_ARRAY_1M] = {"bench_lookup_index", "entries", BPF_MAP_TYPE_ARRAY, LINE, MOST},
 };
 
-/* Loads a program under test and, if it is an XDP program, the programs that change the source. */
+/*
+ * Loads a program under test. If it is an XDP program, loads also the programs that change the
+ * source.
+ */
 static int subject_make(enum subject which)
 {
 	struct subject_programs *subject = &subjects[which];

@@ -92,7 +92,7 @@ int per_cpu_bucket(struct xdp_md *ctx)
 	return bucket_charge(ctx, &per_cpu_buckets);
 }
 
-/* A limiter with a fault: two CPUs can read the same tokens, and both spend them. */
+/* A limiter with a fault: two CPUs can spend the same tokens. */
 SEC("xdp")
 int shared_bucket(struct xdp_md *ctx)
 {

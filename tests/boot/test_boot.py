@@ -14,7 +14,7 @@ import pytest
 from machine import Machine, install_guest, share_of, unpack
 
 ALLOWED, DENIED, BANNED = "192.0.2.7", "203.0.113.66", "203.0.113.9"
-CLOCK_SECONDS = 2  # an expiry may be this wrong: the machine's clock starts at a full second
+CLOCK_SECONDS = 2  # largest error of an expiry, because the machine's clock starts at a full second
 UNIT, SHARE_UNIT, EVENTS_UNIT = "sluice@main", "sluice-share@main", "sluice-events@main"
 CAP_NET_ADMIN, CAP_PERFMON, CAP_BPF = 12, 38, 39
 FILE = r"attach: [{device: %s}]\npolicies: [{prefix: default, limits: [{rate: 100kpps}]}]\ndeny: [%s]\n"

@@ -117,7 +117,7 @@ static uint32_t size_or(uint32_t size, uint32_t usual)
 	return size ? size : usual;
 }
 
-/* Returns params as for a machine with two CPUs, whatever the machine is. */
+/* Returns the params of a machine with two CPUs. */
 static struct sl_params params_of_two(const struct rig *rig, const struct gate_sizes *sizes)
 {
 	const struct machine two = {.cpus = 2, .jiffy_ns = rig->gate.machine.jiffy_ns};

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * A rig is a gate of unpinned maps. BPF_PROG_TEST_RUN runs its programs. `programs` are a test
- * build, whose clock the rig sets. rig_ship() loads the shipped programs on the same maps. Loading
- * takes most of a second, so a test binary has one rig, which is emptied before each test.
+ * A rig is a gate of unpinned maps for tests by BPF_PROG_TEST_RUN. `programs` are a test build with
+ * a clock that the rig sets. rig_ship() loads the shipped programs on the same maps. A test binary
+ * has one rig, because loading takes most of a second. The rig is emptied before each test.
  */
 #ifndef SLUICE_RIG_H
 #define SLUICE_RIG_H
@@ -24,7 +24,7 @@
 
 struct rig {
 	struct gate gate;
-	/* original params; a test may change gate.state->params, and rig_empty() restores them */
+	/* params of the new rig; rig_empty() restores them after a test has changed them */
 	struct sl_params params;
 	struct programs programs;
 	volatile __u64 *clock_ticks;
@@ -126,7 +126,7 @@ const struct sl_limit *rig_limit(const struct rig *rig, const char *address);
 const struct sl_limit *rig_limit_named(const struct rig *rig, const char *address,
 				       const char *name);
 
-/* Returns what `sluice check` reports of a limit for a packet of this address and size. */
+/* Returns the state of a limit that `sluice check` prints for a packet of this address and size. */
 struct limit_state rig_limit_state(const struct rig *rig, const struct sl_limit *limit,
 				   const char *address, uint32_t size);
 

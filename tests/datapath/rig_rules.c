@@ -368,7 +368,7 @@ static void check_counts(const struct rig *rig, const struct rulemap_entry *entr
 	assert_int_equal(versions_in_use(rig), policies);
 }
 
-/* Checks that map `splits` has, for each /64, the number of rules for longer prefixes in it. */
+/* Checks map `splits`, which has the number of rules longer than /64 in each /64. */
 static void check_splits(const struct rig *rig, const struct rulemap_entry *entries,
 			 unsigned int count)
 {
@@ -388,7 +388,7 @@ static void check_splits(const struct rig *rig, const struct rulemap_entry *entr
 	assert_int_equal(sum, rig->gate.state->split_rules);
 }
 
-/* Checks the count in map `subrules` of rules longer than each aggregate. */
+/* Checks map `subrules`, which has the number of rules of longer prefixes in each aggregate. */
 static void check_subrules(const struct rig *rig, const struct rulemap_entry *entries,
 			   unsigned int count)
 {

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Tests of action block: after a packet exceeds the limit, no matching packet passes for a time. */
+/*
+ * Tests of action block. After a packet has exceeded the limit, all matching packets are dropped
+ * for some time.
+ */
 #include "rig.h"
 
 #include <stdlib.h>

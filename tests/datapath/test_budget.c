@@ -282,7 +282,7 @@ TEST(test_not_for_others)
 
 /* --- Changes -------------------------------------------------------------------------------- */
 
-/* A budget keeps its level if its rate or the limits of its policy change. */
+/* A budget keeps its level if its rate changes, or if a limit of its policy changes. */
 TEST(test_levels_stay)
 {
 	struct rig *rig = budget_rig(state);

@@ -33,7 +33,7 @@ static void check_refused(const struct rig *rig, uint64_t packets)
 	rig_check_counted(rig);
 }
 
-/* While its set is locked, a new source passes without a state. Later it has its full burst. */
+/* A new source passes without a state while its set is locked. This does not use up its burst. */
 TEST(test_a_source_of_a_locked_set_passes_as_a_newcomer)
 {
 	for (int family = 0; family < SL_FAMILIES; family++) {

@@ -236,7 +236,7 @@ TEST(test_others_keep_their_slices)
 	rules_add_list(&set, "192.0.2.2", SL_ACCESS_NONE, 0);
 	rules_add_list(&set, "default", SL_ACCESS_DENY, 0);
 	check_unnoticed(rig, &set);
-	/* add and remove a rule for a longer prefix, which does not change the slice */
+	/* a rule of a longer prefix does not change the slice */
 	rig_limits(rig, "192.0.2.0/24", "rate 1/h burst 5", NULL);
 	rig_del(rig, "192.0.2.0/24");
 	rules_add_list(&set, "default", SL_ACCESS_NONE, 0);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Tests of one source that sends at full speed on all CPUs. The shipped program, with the kernel's
- * clock, passes at most burst + rate x t, and nearly as much.
+ * Tests of one source that sends at full speed on all CPUs. Nearly burst + rate x t packets pass,
+ * and never more. The shipped program uses the kernel's clock.
  */
 #include "rig.h"
 

@@ -8,7 +8,7 @@
 #include "credit.h"
 #include "rules/ruleset.h"
 
-/* Limits with long bursts have slices and cached refusals; limits with short bursts do not. */
+/* Only limits with long bursts have per-CPU slices and cached refusals. */
 struct limit_case {
 	const char *rate;
 	const char *burst;

@@ -192,7 +192,7 @@ TEST(test_swaps_under_fire)
 
 /* --- Rules that are written over ------------------------------------------------------------ */
 
-/* Changes write the rules of hosts again, while packets look up rules in the same /64. */
+/* Commands rewrite the rules of two hosts while packets look up rules in the same /64. */
 TEST(test_rewrites_under_fire)
 {
 	static const char *const hosts[] = {"2001:db8::1", "2001:db8::2"};

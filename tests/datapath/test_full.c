@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Tests of full maps of rules. A change without room removes expired rules, or has no effect. */
+/*
+ * Tests of full maps of rules. A change that finds no room removes expired rules first. If that is
+ * not enough, the change has no effect.
+ */
 #include <errno.h>
 #include "rig.h"
 #include "rules/ruleset.h"
@@ -295,7 +298,7 @@ TEST(test_sweep_is_not_enough)
 
 /* --- Over and over -------------------------------------------------------------------------- */
 
-/* Adding and deleting a rule leaves no entry in any map, beside 900 other rules. */
+/* A rule that was added and deleted leaves no entry in any map. The maps have 900 other rules. */
 TEST(test_set_and_delete_leak_nothing)
 {
 	static const char *const prefixes[] = {"default", "192.0.2.0/24", "2001:db8::/32",

@@ -12,7 +12,7 @@
 
 #define SCTP 132
 
-/* Sends ENOUGH packets. Returns how many pass: at 1/h, the credit that the source had. */
+/* Sends ENOUGH packets. Returns how many pass. At 1/h, this is the credit of the source. */
 static uint64_t passes(struct rig *rig, const char *source, uint8_t proto)
 {
 	struct frame frame = frame_of_proto(source, proto);
@@ -220,7 +220,9 @@ TEST(test_levels_stay)
 	rig_check_tidy(rig, 1);
 }
 
-/* A changed limit also changes in policies that inherit it. Levels stay unless its key changes. */
+/*
+ * A change of a limit applies also to policies that inherit it. Levels stay unless the key changes.
+ */
 TEST(test_a_change_reaches_heirs)
 {
 	static const struct {

@@ -243,7 +243,7 @@ TEST(test_rules_of_whole_addresses)
 	rig_check_counted(rig);
 }
 
-/* If a /64 is split by a longer prefix's rule, its hosts spend no credit in the /64's bucket. */
+/* If a longer rule splits a /64, its hosts spend no credit in the bucket of the /64. */
 TEST(test_hosts_of_a_divided_64_spend_no_slice)
 {
 	struct rig *rig = rig_begin(state);

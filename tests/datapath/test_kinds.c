@@ -285,7 +285,7 @@ TEST(test_two_rates_are_charged_together_or_not_at_all)
 	rig_check_counted(rig);
 }
 
-/* A limit with two rates has one name. Its two slots are added and removed together. */
+/* A limit with two rates has one name and two slots. */
 TEST(test_two_rates_have_two_slots_and_one_name)
 {
 	struct rig *rig = rig_begin(state);

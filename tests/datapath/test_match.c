@@ -267,7 +267,7 @@ TEST(test_stripped_tags)
 
 /* --- Merged packets ------------------------------------------------------------------------- */
 
-/* A VLAN tag in the metadata of a merged buffer counts in the size of each of its packets. */
+/* A VLAN tag in the metadata of merged packets adds to the size of each packet. */
 TEST(test_merged_and_stripped)
 {
 	static const uint8_t tcp[] = {ETH(0x0800), IPV4(6), TCP_TO(443, 5, ACK)};

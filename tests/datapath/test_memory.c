@@ -66,7 +66,7 @@ TEST(test_default_memory)
 	}
 }
 
-/* The number of new keys that begins a flood is the same for any number of CPUs and buckets. */
+/* The flood threshold does not depend on the number of CPUs and buckets. */
 TEST(test_floods_are_met_alike_on_any_machine)
 {
 	static const unsigned int cpus[] = {1, 2, 128};
@@ -206,7 +206,9 @@ static void hammer_print(const struct rig *rig, const struct hammer_case *it, ui
 		      rig_events(rig, SL_EVENT_NO_ROOM));
 }
 
-/* Checks that no key has two entries, that `displaced` is right, and that no set is locked. */
+/*
+ * Checks that each key has at most one entry, that `displaced` is right, and that no set is locked.
+ */
 static void table_check(const struct rig *rig)
 {
 	const struct sl_params params = rig->gate.state->params;
@@ -263,7 +265,7 @@ static uint64_t hammer_check(const struct hammer_case *it)
 	 * the same effect.
 	 */
 	refused = rig_refusals(rig);
-	/* a budget is charged for every packet until the packet's key gets a state */
+	/* a budget is charged for each packet whose key has no state */
 	if (!it->budget)
 		assert_true(newcomers <= refused + rig_events(rig, SL_EVENT_INSERTED));
 	assert_true(newcomers + counters.reason[SL_DROP_OVER_LIMIT].packets >= refused);

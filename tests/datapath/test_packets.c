@@ -205,7 +205,7 @@ TEST(test_frames_in_several_buffers)
 	print_message("figure: frames of up to 60000 bytes in several buffers: charged whole\n");
 }
 
-/* A packet that costs more than the burst passes if the token bucket is full, and leaves debt. */
+/* A full token bucket passes a packet that costs more than the burst. The excess becomes debt. */
 TEST(test_large_packets)
 {
 	static const char *const sources[HOOKS] = {"192.0.2.1", "192.0.2.2", "192.0.2.3"};
@@ -278,7 +278,7 @@ static void merged_check(struct rig *rig, const struct merged_case *it, uint32_t
 	assert_counted(rig, &before, name, SL_PASS_WITHIN, wire.packets, wire.bytes);
 }
 
-/* An skb of merged packets counts as these packets on the wire, each with headers. */
+/* Merged packets in an skb count as on the wire, each with its headers. */
 TEST(test_merged_packets)
 {
 	static const struct {

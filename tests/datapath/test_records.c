@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Records of crossings and of dropped packets (bpf/record.h), read by user/events/ring.h. */
+/* Tests of records of crossings and of dropped packets (bpf/record.h). */
 #include "rig.h"
 
 #include <errno.h>
@@ -322,8 +322,8 @@ static void first_buckets_end(struct rig *rig)
 }
 
 /*
- * Most of these sources have no bucket. Refusals of sources with a bucket are examined
- * additionally.
+ * Only SL_EXAMINED_PER_JIFFY refusals of sources without a bucket are examined in a jiffy. Few of
+ * these sources have a bucket.
  */
 TEST(test_few_refusals_of_sources_without_a_bucket_are_examined)
 {
@@ -344,7 +344,6 @@ TEST(test_few_refusals_of_sources_without_a_bucket_are_examined)
 	rig_check_counted(rig);
 }
 
-/* A reader of samples does not cause more examinations. */
 TEST(test_samples_do_not_cause_examinations)
 {
 	struct rig *rig = rig_begin(state);
@@ -617,7 +616,7 @@ TEST(test_a_new_reader_skips_old_records)
 	ring_close(&ring);
 }
 
-/* If the ring buffer is full, the record of a crossed limit is counted as lost. No packet waits. */
+/* If the ring buffer is full, the record of a crossing counts as lost. */
 TEST(test_a_full_ring_loses_crossings)
 {
 	struct rig *rig = rig_begin(state);

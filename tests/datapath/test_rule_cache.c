@@ -172,7 +172,7 @@ static uint64_t send_cold(struct rig *rig, enum hook hook, const struct frame *f
 
 /* --- Verdicts ------------------------------------------------------------------------------- */
 
-/* The expected result for a packet: the number of the policy that counts it, and the reason. */
+/* Expected verdict: number of the policy that counts the packet, and the reason. */
 struct expected {
 	unsigned int number;
 	enum sl_reason reason;

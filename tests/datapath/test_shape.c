@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Tests of limits that shape. The departure time of each packet is compared with a model of slots,
- * to the nanosecond, by the injected clock. The qdisc fq is not involved.
+ * Tests of limits that shape. A model of slots predicts each departure time to the nanosecond.
+ * Qdisc fq is not involved.
  */
 #include "rig.h"
 
@@ -298,7 +298,10 @@ TEST(test_a_time_of_no_clock_is_replaced)
 
 /* --- Beside other limits -------------------------------------------------------------------- */
 
-/* A packet under two shapes departs in the later slot. If one refuses it, it gets no slot. */
+/*
+ * Under two limits that shape, a packet departs in the later of its two slots. If one limit refuses
+ * the packet, it uses no slot.
+ */
 TEST(test_two_shapes_have_a_slot_each)
 {
 	struct rig *rig = rig_begin(state);
@@ -317,7 +320,7 @@ TEST(test_two_shapes_have_a_slot_each)
 	assert_refused(rig, &one);		    /* slot 6 of limit net is after its horizon */
 	next_jiffy(rig);
 	rig_clock_forward(rig, 2 * MS);
-	/* slot 3 of limit host, which is free because the refused packet did not get the slot */
+	/* slot 3 of limit host is still free, because the refused packet did not use it */
 	assert_departs(rig, &one, now + 30 * MS);
 }
 

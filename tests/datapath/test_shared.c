@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Tests of the counters `taken` and `refused` of a shared limit (entry_count_shared() in
- * bpf/state.h). The unit is 2^unit_shift ticks, and fractions of a unit are rounded at random.
- * `taken` can exceed the cost of passed packets by the credit in slices, burst / 16. Refusals from
- * a CPU's cache count when the state is charged next.
+ * bpf/state.h). Their unit is 2^unit_shift ticks. `taken` can exceed the cost of passed packets by
+ * the credit in slices, burst / 16.
  */
 #include "rig.h"
 
@@ -384,8 +383,8 @@ TEST(test_a_limit_that_becomes_shared_keeps_its_levels)
 /* --- Divided --------------------------------------------------------------------------------- */
 
 /*
- * Returns which fraction of the limit's rate a source gets after its burst, if it sends ten times
- * that rate.
+ * Spends the burst of a source, and then sends ten times the limit's rate. Returns the fraction of
+ * the rate that passes.
  */
 static double part_of(struct rig *rig, const struct frame *frame, const struct sl_limit *limit)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Tests of changes of rules whose process was killed. Packets are judged by all of the killed
- * change or by none of it, and the next change recovers.
+ * Tests of killed changes of rules. Packets are judged by the old rules or by the new rules. The
+ * next change recovers.
  */
 #include <errno.h>
 #include "rig.h"
@@ -167,7 +167,7 @@ static void cut_off_check(struct rig *rig, const struct change *change, unsigned
 	assert_int_equal(rules_read(&rig->gate, &now), 0);
 	assert_int_equal(now.count, seen ? change->rules : base);
 	ruleset_free(&now);
-	if (change == &changes[ARRAY_SIZE(changes) - 1]) { /* also kill the recovery */
+	if (change == &changes[ARRAY_SIZE(changes) - 1]) { /* kill the recovery, too */
 		rules_add_limits(&next, "198.51.100.0/24", "rate 1/h burst 10", NULL);
 		rig_change_cut_off(rig, next, stop);
 	}

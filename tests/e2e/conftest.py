@@ -25,7 +25,8 @@ def pytest_configure(config):
 
 
 def shares_a_lab(item):
-    """Returns whether a test uses a lab of all tests of its file, which one process must run."""
+    """Returns whether a test shares a lab with other tests of its file. One process must run these
+    tests."""
     return any(definition.scope == "module" for definitions in item._fixtureinfo.name2fixturedefs.values()
                for definition in definitions)
 

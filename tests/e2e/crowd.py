@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Fills a gate with sources that have sent packets, without sending any: writes its maps."""
+"""Writes states and buckets into the maps of a gate, as if many sources had sent packets."""
 
 import mmap
 import os

@@ -15,7 +15,8 @@ LIMIT = {"prefix": "default", "limits": [{"rate": "1/h", "burst": 5}]}
 
 
 def rules(*places, **more):
-    """Returns a rules file whose `attach` has these items; a text is short for {device: text}."""
+    """Returns a rules file that attaches these devices. Text "in0" is short for {"device":
+    "in0"}."""
     places = [{"device": place} if isinstance(place, str) else place for place in places]
     return json.dumps({"attach": places, "policies": [LIMIT], **more})
 

@@ -115,7 +115,7 @@ def written(path, text):
 
 
 def quickest(call):
-    """Returns the shortest duration of five calls of call(), because other processes delay some."""
+    """Returns the shortest duration of five calls of call(). Other processes can delay a call."""
     took = []
     for _ in range(5):
         begun = time.monotonic()
@@ -151,8 +151,8 @@ def inside(netns):
 
 @contextlib.contextmanager
 def own_mounts():
-    """Moves this thread into a new mount namespace, and back at the end of the with block. setns()
-    back to the old namespace leaves a chroot, so the thread enters its chroot again."""
+    """Moves this thread into a new mount namespace during the with block. setns() back leaves a
+    chroot, so the thread enters its chroot again."""
     home, root, place = os.open("/proc/self/ns/mnt", os.O_RDONLY), os.open("/", os.O_PATH), os.getcwd()
     assert libc.unshare(CLONE_NEWNS) == 0, os.strerror(ctypes.get_errno())
     try:
@@ -311,7 +311,7 @@ class Lab:
         for netns in (self.sender, self.filter):
             run("ip", "netns", "add", netns)
             self.closing.callback(run, "ip", "netns", "del", netns, check=False)
-        # The sender's kernel must send no packets of its own. The filter's kernel must accept all
+        # Keep the sender's kernel from sending packets. Make the filter's kernel accept all
         # sources.
         self.sysctl(self.sender, "net/ipv6/conf/all/disable_ipv6", 1)
         self.sysctl(self.sender, "net/ipv6/conf/default/disable_ipv6", 1)

@@ -44,7 +44,7 @@ class Objects:
                 and len(attachments) == len(self.lab.links()))
 
     def audit(self):
-        """Waits until no map, program or link of the gate exists without a pin or attachment."""
+        """Waits until each map, program and link of the gate has a pin or an attachment."""
         wait_until(self.are_those_of_pins, f"only objects of pins: {self.all()}, {self.lab.attachments()}")
         assert set(os.listdir(self.lab.pins())) == {*MAPS, "links"}
 

@@ -104,8 +104,7 @@ class Terminal:
         return self
 
     def __exit__(self, *_):
-        # A terminal that closes sends SIGHUP and SIGCONT. SIGCONT can cancel the SIGSTOP by which
-        # the leak check of the sanitizers stops the process. The leak check then waits forever.
+        # SIGCONT of a closed terminal can make the sanitizers' leak check wait forever.
         process = self.in_foreground()
         if process:
             with contextlib.suppress(ProcessLookupError):

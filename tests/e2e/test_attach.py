@@ -102,7 +102,8 @@ def stack(lab, kind):
 
 @pytest.mark.parametrize("kind", ["bridge", "macvlan"])
 def test_stacked_devices_that_charge_twice_are_noted(lab, kind):
-    """attach prints a note if packets are charged on a device and on a bridge or macvlan above."""
+    """attach prints a note if packets are charged twice: on a device, and on a bridge or macvlan on
+    top of it."""
     stack(lab, kind)
     lab.pair("out1", "in1")
     detach = f"'sluice -n {lab.filter} -g {lab.gate} detach up0 hook"

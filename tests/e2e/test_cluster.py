@@ -39,7 +39,8 @@ def cluster(tmp_path):
 
 
 def flood(nodes):
-    """Returns offered() for class Run: 20 times the limit in all, equal for each node."""
+    """Returns offered() for class Run. The nodes together get 20 times the limit, in equal
+    parts."""
     return lambda node, at: 20 / nodes
 
 

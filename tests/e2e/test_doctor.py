@@ -221,7 +221,7 @@ def own_files(gate, suffix, text):
 
 
 def test_a_resize_that_was_interrupted(healthy, tmp_path):
-    """doctor reports a resize that was killed, but not a resize that is running."""
+    """doctor reports a killed resize, but not a running resize."""
     sizes = tmp_path / "sizes.json"
     sizes.write_text(json.dumps(healthy.json("dump") | {"gate": {"sources": 4096}}))
 

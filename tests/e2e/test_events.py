@@ -46,7 +46,7 @@ class Events:
         return self.out.read_text().splitlines()
 
     def all(self, *words):
-        """Returns the events whose kind is the first and whose phase is the second of `words`."""
+        """Returns the events of kind words[0] and phase words[1]. Each word is optional."""
         found = [json.loads(line) for line in self.lines()]
         return [event for event in found if (event["kind"], event["phase"])[:len(words)] == words]
 

@@ -25,8 +25,7 @@ def heir(prefix, *limits):
     return {**policy(prefix, *limits), "inherit": True}
 
 
-# Rulesets by name. The test packets come from consecutive sources that start at 10.0.0.1 and
-# 2001:db8:0:1::1.
+# Rulesets by name. The packets have consecutive sources from 10.0.0.1 and 2001:db8:0:1::1 on.
 RULES = {
     "no rule": {"policies": []},
     "a rule for others": {"policies": [policy("192.0.2.0/24", limit()),
@@ -218,7 +217,7 @@ def test_the_table_has_teeth(gate):  # pylint: disable=unused-argument
 
 @pytest.mark.parametrize("source,later", [("10.0.0.1", []), ("2001:db8:0:1::1", ["udp"])])
 def test_a_later_fragment_has_neither_port_nor_syn(attached, source, later):
-    """`check` matches no ports and no TCP flags for a later fragment, which has neither."""
+    """A later fragment has no ports and no TCP flags, so `check` matches none."""
     for name, match in ("dns", "udp port 53"), ("syn", "tcp-syn"), ("udp", "udp"):
         attached.sluice("set", "default", "name", name, "rate", "1/h", "match", match)
     for words, matches in (("proto udp port 53 fragment first", ["dns", "udp"]), ("proto udp port 53 fragment later", ["udp"]),

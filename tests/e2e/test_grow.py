@@ -58,7 +58,8 @@ def note(lab, text):
 
 @pytest.mark.alone
 def test_a_file_with_many_hosts(drained, tmp_path):
-    """apply makes map `hosts` larger if a rules file without sizes has more hosts than it holds."""
+    """If a rules file without sizes has more hosts than map `hosts` holds, apply enlarges the
+    map."""
     count, room, text = (1_000_000, 1 << 20, "1m") if LONG else (100_000, 1 << 17, "128k")
     assert sizes(drained) == {"hosts": ROOM, "prefixes": ROOM, "policies": POLICIES}
     path = tmp_path / "rules.yaml"

@@ -62,8 +62,8 @@ class Layout:
         return kind
 
     def numbers(self, number, at=0, bits=0, path=""):
-        """Yields (path, first bit, number of bits) of each number in a type. Of an array, yields
-        only two elements."""
+        """Yields (path, first bit, number of bits) of each number in a type, but only of two
+        elements of an array."""
         kind = self.resolved(number)
         if kind["kind"] in ("STRUCT", "UNION"):
             for member in kind["members"]:
@@ -348,7 +348,8 @@ def test_a_damaged_rule_is_told(hostile, layout):
     ("policies", ".spec[0].name[0]", 16, [["show"], ["export"], ["-j", "stats"], ["set", "default", "rate", "9/h"]]),
     ("lists", ".name[0]", 256, [["lists"], ["show"], ["deny", "203.0.113.5", "as", "more"]])], ids=["limits", "lists"])
 def test_names_that_are_no_words_are_damage(hostile, layout, name, path, size, commands):
-    """Commands report unusual characters in a name as damage. Users paste names into shells."""
+    """Commands report a name with unusual characters as damage, because users paste names into
+    shells."""
     begin = offset_of(layout, STRUCTS[name], path)[0] // 8
     for bad in b"\x1b[2Jgone", b"a;reboot" if name == "policies" else b"a b", b"a\nb", b"$(reboot)", b"x" * size, b"\xff\xfe":
         hostile.write(name, lambda value, bad=bad: value[:begin] + bad.ljust(size, b"\0") + value[begin + size:]

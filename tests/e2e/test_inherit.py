@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A policy for a few addresses must not silently lift limits that apply to all addresses. `set`
-makes a policy that inherits the limits of the next shorter prefix; a note names each limit that a
-policy lacks."""
+"""Tests of inherited limits. `set` makes a policy that inherits the limits of the next shorter
+prefix. A note names each limit that a policy lacks."""
 
 import json
 import re
@@ -84,7 +83,7 @@ BUDGET = "budget"  # notes call the limit of new sources a budget
 
 @pytest.fixture
 def covered(gate):
-    """A gate whose policy default has a limit and a budget, which another prefix inherits."""
+    """A gate with two policies. 10.1.2.0/24 inherits the limit and the budget of default."""
     gate.sluice("set", "default", *SYN)
     gate.sluice("newcomers", "default", "rate", "10kpps")
     gate.sluice("set", "10.1.2.0/24", *DNS)

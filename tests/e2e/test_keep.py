@@ -24,7 +24,7 @@ from test_limits import OFFENDER, outcome
 from test_resize import is_whole, maxima
 
 
-# Parts of messages: of the status that keep reports to systemd, and of its log.
+# Parts of messages in keep's log and in the status that keep reports to systemd.
 NOT_APPLIED, NOT_SAVED, ON_TRIAL = "is not applied", "is not saved", "on trial"
 LIST_BAD, HIDDEN = "a list file is bad", "hidden by another mount"
 NOT_ALL_ATTACHED, NOT_ALL_HEARD = "not all devices can be attached", "not all changes"
@@ -230,7 +230,8 @@ def test_one_bad_list_at_the_start_costs_that_list_alone(lab, keeping, tmp_path,
 
 
 def test_a_list_that_comes_without_an_event_is_read(lab, keeping, tmp_path):
-    """keep retries a missing list, and so finds it on a new mount. A retry writes no state file."""
+    """keep retries a missing list, so it finds a list on a new mount. A retry writes no state
+    file."""
     with own_bpffs():
         (tmp_path / "mounted").mkdir()
         keep = keeping(rules("in0", deny=[{"file": "mounted/drop.txt"}]))
@@ -463,7 +464,7 @@ def test_a_gate_that_others_made_anew_gets_the_rules_of_the_file(lab, keeping):
 
 
 def test_a_resize_by_a_command_is_no_other_gate(lab, keeping):
-    """After a command has resized a gate, keep does not apply its file as to a new gate."""
+    """keep does not treat a resized gate as a new gate, so it does not apply its rules file."""
     keep = keeping(rules("in0", "in1"))
     lab.sluice("set", "10.0.0.0/8", "rate", "7pps")
     dump = lab.sluice("dump").out
@@ -667,7 +668,7 @@ def test_one_process_keeps_a_gate(lab, keeping):
 
 
 def test_a_signal_during_the_start_does_not_kill_it(lab, tmp_path):
-    """SIGHUP while keep starts, before the gate exists, does not end keep."""
+    """SIGHUP does not end keep while it starts."""
     (tmp_path / "drop.txt").write_text("192.0.2.1\n")
     (tmp_path / "main.yaml").write_text(rules("in0", deny=[{"file": "drop.txt"}]))
     os.utime(tmp_path / "drop.txt", (int(time.time()),) * 2)

@@ -16,7 +16,8 @@ BOTH = [DENIED, DENIED6]
 
 
 def verdicts(lab, *sources):
-    """Returns the verdicts that `check` predicts for sources. Confirms each by sending a packet."""
+    """Returns the verdicts that `check` predicts. Sends a packet of each source to confirm its
+    verdict."""
     said = [lab.json("check", source)["verdict"] for source in sources]
     before = lab.counts()
     lab.send_and_wait([frame(source) for source in sources])

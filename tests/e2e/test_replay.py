@@ -345,7 +345,7 @@ def test_a_capture_of_another_program(lab, files, tmp_path, tool):
         pytest.skip(f"{words[0]} is not installed")
     frames = [frame(source, 200) for source in (A, C) for _ in range(15)]
     path = str(tmp_path / "tool")
-    only = ["udp"] if words[0] == "tcpdump" else []  # no multicasts of the filter's kernel
+    only = ["udp"] if words[0] == "tcpdump" else []  # excludes multicasts of the filter's kernel
     lab.ip("link", "set", "lo", "up", netns=lab.sender)
     with inside(lab.sender):
         with subprocess.Popen([*words, "-c", str(len(frames)), "-w", path, *only], stderr=subprocess.PIPE) as process:
@@ -417,8 +417,7 @@ def test_traffic_of_other_programs_is_judged_as_on_the_device(lab, tmp_path, kin
 
 # --- Equal to real packets ------------------------------------------------------------------------
 
-# Packets are (ms, source, size, port). No limit has just enough credit for a packet, so delays
-# change no verdict.
+# Packets: (ms, source, size, port). No limit has just enough credit, so delays do not matter.
 
 def bursts(source, count, times, size=100, port=9):
     return [(ms, source, size, port) for ms in times for _ in range(count)]
@@ -480,7 +479,8 @@ def arrived(lab, call):
 @pytest.mark.alone
 @pytest.mark.parametrize("case", REAL if LONG else SHORT)
 def test_verdicts_equal_those_of_real_packets(lab, files, tmp_path, case):
-    """tcpreplay sends the capture at its own pace. The packets that arrive are those that pass in the replay."""
+    """tcpreplay sends a capture with its original timing. `sluice replay` predicts which packets
+    arrive."""
     if not shutil.which("tcpreplay"):
         pytest.skip("tcpreplay is not installed")
     text, packets = REAL[case]

@@ -301,7 +301,7 @@ class Stream:
         self.answer = self.connection.getresponse()
 
     def next(self):
-        """Returns the fields of the next message that is no comment."""
+        """Returns the fields of the next message. Skips comments."""
         fields = {}
         for line in self.answer:
             name, _, value = line.decode().rstrip("\n").partition(": ")
@@ -352,7 +352,7 @@ def test_a_stream_goes_on_after_an_interruption(server, users):
 
 
 def test_events_are_the_lines_of_sluice_events(users):
-    """If `sluice events` runs, a stream has the bytes that it prints."""
+    """A stream of the server has the same bytes as the output of a running `sluice events`."""
     with serving(users.filter) as server, users.start("-j", "events") as process:
         try:
             wait_until(lambda: os.path.exists(f"/run/sluice/{users.gate}.events"), "the socket of sluice events")
@@ -624,8 +624,8 @@ def answers_quickly(server):
 @pytest.mark.parametrize("begin", [b"", b"GET /metrics HTTP/1.1\r\n", b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n" * 3],
                          ids=["silent", "partial", "unread"])
 def test_500_connections_keep_nobody_out(users, begin):
-    """Clients that send nothing or a part of a request, or do not read the answer, cost no more
-    memory, and other clients are answered."""
+    """Clients that send no complete request, or do not read the answer, use bounded memory. Other
+    clients are answered."""
     with serving(users.filter) as server:
         for _ in range(3):
             server.get("/metrics")

@@ -30,7 +30,7 @@ def has_note(lab, done, device="out0"):
 
 
 def refused_on_hook(lab, hook, words, device="in0", **given):
-    """Checks that a limit that shapes is refused on this hook, because it requires hook egress."""
+    """Checks that a command fails because a limit that shapes requires hook egress."""
     lab.refuses(words, hook, device, f"'sluice -n {lab.filter} -g {lab.gate} attach DEV hook egress'", **given)
 
 

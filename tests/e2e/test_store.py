@@ -229,7 +229,7 @@ def test_only_the_right_word_opens(stores, user, password, right):
 
 
 @pytest.mark.parametrize("user,rights,options,error", [
-    # User default may not send PING.
+    # An ACL that denies PING.
     ("default", ["-@all", "+bitfield", "+expire", "+cluster|slots"], {}, None),
     (None, [], {"password": "s3cr3t"}, "ERR"), (None, [], {"user": "node", "password": "s3cr3t"}, "ERR")])
 def test_logins_that_a_store_refuses_otherwise(stores, user, rights, options, error):

@@ -196,7 +196,7 @@ def fixture_wire(lab):
 
 @contextlib.contextmanager
 def captured(wire, ready, *command):
-    """Runs a capture command at the filter in the with block. ready: its output when it captures."""
+    """Runs a capture command at the filter during the with block. Waits until it prints `ready`."""
     with inside(wire.filter):
         process = subprocess.Popen(command, stderr=subprocess.PIPE)
     with process:

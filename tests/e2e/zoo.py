@@ -71,7 +71,8 @@ def kinds(family):
         return IPv6(dst=HERE6) / IPv6ExtHdrFragment(nh=number, offset=offset, m=more, id=77)
 
     def proto_of(number):
-        """Returns words for the protocol number of a later fragment, which IPv6 does not have."""
+        """Returns the protocol of a later IPv4 fragment, as words for `check`. A later IPv6
+        fragment has none."""
         return f"proto {number} " if family == 4 else ""
 
     yield [ip, tcp(80, "S")], "proto tcp port 80 syn", None
@@ -97,7 +98,7 @@ def kinds(family):
     if family == 6:
         options = IPv6ExtHdrDestOpt(options=[PadN(optdata=bytes(4))])
         hops = IPv6ExtHdrHopByHop(options=[PadN(optdata=bytes(4))])
-        # The parser reads at most eight extension headers, so this packet is unread.
+        # The parser reads at most eight extension headers, so it does not reach the UDP header.
         yield [ip, hops, *[options] * 8, udp(53, 20)], "unread", None
         yield [ip, hops, options, tcp(80, "S")], "proto tcp port 80 syn", None
         yield [ip, AH(nh=17, payloadlen=4, spi=9, seq=1, icv=bytes(12)), udp(53, 20)], "proto udp port 53", None

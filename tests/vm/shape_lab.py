@@ -173,7 +173,8 @@ class Stamped:
             self.socket.bind((address, PORT))
 
     def read(self):
-        """Stores the arrival of each datagram that can be read, and returns how many there were."""
+        """Reads all pending datagrams and stores their times of arrival. Returns the number of
+        datagrams."""
         count = 0
         for data, _, moment in read_stamped(self.socket):
             number, = struct.unpack_from("!I", data)
@@ -290,7 +291,7 @@ class ShapeLab(Lab):
 # --- Tables ---------------------------------------------------------------------------------------
 
 class Measured(collections.namedtuple("Measured", "burst counts")):
-    """A burst, and by how much the qdisc's counters have increased."""
+    """A burst, and the increase of the qdisc's counters during the burst."""
 
     @property
     def drops(self):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Packets are charged twice if a gate filters a device and also the VLAN or bond on top of it."""
+"""If a gate filters a device and a VLAN or bond on top of it, packets are charged twice."""
 
 import re
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""On TC hooks, mode auto uses tcx, or a clsact filter before Linux 6.6."""
+"""On TC hooks, mode auto uses tcx. Before Linux 6.6, it uses a clsact filter."""
 
 import pytest
 
