@@ -25,7 +25,7 @@ void gate_change_record(const struct gate *gate);
 /* Reads the record of the last change. If there is no valid record, stores generation 0. */
 void gate_change_read(const struct gate *gate, struct gate_change *ret);
 
-/* Removes the record of the last change when its gate is removed. */
+/* Removes the record of the last change. Called when the gate is removed. */
 void gate_change_forget(const char *gate);
 
 #endif

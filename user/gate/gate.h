@@ -88,16 +88,16 @@ enum gate_view {
 	GATE_VIEWS,
 };
 
-/* Replaces the gate's maps of rules by larger maps. After an error the gate is unchanged. */
+/* Replaces the gate's maps of rules by larger maps. If this fails, the gate is unchanged. */
 typedef int gate_grow_fn(struct gate *gate, const struct gate_sizes *sizes);
 
 struct gate {
 	char name[GATE_NAME + 1];
 	struct machine machine;
-	struct pins dir;    /* the gate's directory; locked while a command changes the gate */
-	struct pins links;  /* the gate's subdirectory of attachments */
-	int map[GATE_MAPS]; /* fds; -1 if not open, such as private maps for a reader */
-	bool has_secret;    /* whether `secret` is set; false for a reader */
+	struct pins dir;   /* the gate's directory; it is locked while a command changes the gate */
+	struct pins links; /* the gate's subdirectory of attachments */
+	int map[GATE_MAPS];	  /* fds; -1 if not open, such as private maps for a reader */
+	bool has_secret;	  /* whether `secret` is set; false for a reader */
 	__u64 secret[SL_SECRETS]; /* secret key of the hashes: include/identity.h */
 	struct array_view view[GATE_VIEWS];
 	struct sl_gate *state;	    /* value of map `gate` */
@@ -129,7 +129,7 @@ int gate_check_name(const char *name);
 /* Initializes a closed gate with its name and the number of CPUs of this machine. */
 int gate_begin(struct gate *gate, const char *name);
 
-/* gate_maps_close() closes the maps. gate_close() closes the maps and the directories. */
+/* gate_maps_close() closes the maps. gate_close() also closes the directories. */
 void gate_maps_close(struct gate *gate);
 void gate_close(struct gate *gate);
 

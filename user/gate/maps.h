@@ -28,7 +28,10 @@ struct bpf_map *object_map(const struct bpf_object *object, enum gate_map map);
 
 /* --- Programs ------------------------------------------------------------------------------- */
 
-/* BPF programs that use a gate's maps. The kernel frees a program with its last fd and link. */
+/*
+ * BPF programs that use a gate's maps. The kernel frees a program when its last fd and link are
+ * closed.
+ */
 struct programs {
 	int fd[HOOKS];
 };
@@ -107,7 +110,7 @@ int gate_make_next(const struct gate *gate, const struct gate_sizes *sizes, stru
 int gate_make_unpinned(struct gate *gate, const struct gate_sizes *sizes,
 		       const struct machine *machine);
 
-/* Removes the gate's pins if this command made the gate. Called after an error. */
+/* Removes the gate's pins if this command made the gate. Must be called after an error. */
 void gate_undo(struct gate *gate);
 
 #endif

@@ -28,7 +28,7 @@ static int map_check(const struct gate *gate, const struct bpf_object *object, e
 	struct bpf_map_info info = {0};
 	__u32 size = sizeof(info);
 
-	if (gate->dir.reads_only && gate_map_is_private(map)) /* a reader does not open this map */
+	if (gate->dir.reads_only && gate_map_is_private(map)) /* a reader cannot open this map */
 		return 0;
 	if (bpf_obj_get_info_by_fd(gate->map[map], &info, &size))
 		return gate_map_unread(gate, map, errno);
@@ -43,7 +43,10 @@ static int map_check(const struct gate *gate, const struct bpf_object *object, e
 /* Largest value of map `gate` that is read to check its schema, in bytes. */
 #define ENTRY_MAX 4096
 
-/* Opens a view of map `gate`, which contains the ids of all maps. Another schema is an error. */
+/*
+ * Opens a view of map `gate`, which contains the ids of all maps. Returns an error if the schema
+ * differs.
+ */
 static int state_open(struct gate *gate, const struct bpf_object *object)
 {
 	struct bpf_map_info info = {0};
@@ -103,7 +106,7 @@ static int sizes_check(const struct gate *gate)
 	return 0;
 }
 
-/* Reads the hash secret. Does nothing for a reader, because map `secret` is not open. */
+/* Reads the hash secret. Does nothing for a reader, because a reader cannot open map `secret`. */
 static int secret_read(struct gate *gate)
 {
 	__u32 first = 0;
@@ -193,7 +196,10 @@ static int map_refuse(const struct gate *gate, const struct pins *pins, enum gat
 			  "its map '%s' could not be read once; try again", name);
 }
 
-/* Opens the gate whose map `gate` is in `pins`. Starts again if a resize replaces this map. */
+/*
+ * Opens the gate whose map `gate` is in `pins`. If a resize replaces this map meanwhile, starts
+ * again.
+ */
 static int maps_open_by(struct gate *gate, const struct pins *pins)
 {
 	const char *state = gate_map_names[MAP_GATE];

@@ -273,7 +273,7 @@ void pins_close(struct pins *pins)
 
 /* --- Pins ----------------------------------------------------------------------------------- */
 
-/* bpf_obj_get_opts() follows symlinks, so open the pin with O_PATH and check it first. */
+/* bpf_obj_get_opts() follows symlinks, so check the pin by an O_PATH fd first. */
 int pin_open(const struct pins *pins, const char *name)
 {
 	LIBBPF_OPTS(bpf_obj_get_opts, opts, .file_flags = pins->reads_only ? BPF_F_RDONLY : 0);

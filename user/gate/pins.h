@@ -61,7 +61,9 @@ int pins_make(const struct pins *parent, const char *name, bool shared);
  */
 bool pins_are_shared(const struct pins *pins);
 
-/* Returns an error if mode or mount forbid the caller to remove files from the directory. */
+/*
+ * Returns an error if the mode or the mount forbids the caller to remove files from the directory.
+ */
 int pins_check_writable(const struct pins *pins);
 
 /* Adds the error that only root or the owner may change files in the directory. */

@@ -571,7 +571,7 @@ static void slots_write(struct gate *gate, struct sl_policy *policy,
 	}
 }
 
-/* Sets the budget to the rule's budget or, if the rule has no budget, to the parent's budget. */
+/* Sets the budget to the rule's budget. If the rule has no budget, sets the parent's budget. */
 static void budget_choose(const struct gate *gate, const struct rule *rule,
 			  struct sl_policy *policy)
 {

@@ -79,7 +79,7 @@ uint32_t policy_allocate(struct gate *gate, uint32_t before);
 int policy_write(struct gate *gate, uint32_t version, uint32_t before, uint32_t parent,
 		 const struct rule *rule);
 
-/* Writes a policy into a free version, which is in force from generation `since` on. */
+/* Writes a policy into a free version. The version is in force from generation `since` on. */
 void policy_version_write(struct gate *gate, uint32_t version, const struct sl_policy *policy,
 			  uint32_t since);
 
@@ -138,7 +138,7 @@ struct shadowed {
 	struct shadow {
 		struct sl_prefix prefix;
 		enum shadow_reason reason;
-		unsigned int items_count;   /* number of names in `items`; 0: unused element */
+		unsigned int items_count;   /* number of names in `items`; 0: unused */
 		char items[INHERITED_TEXT]; /* names, as inherited_format() writes them */
 	} list[SHADOWS_MAX];
 	unsigned int more; /* number of limits that did not fit into `list` */

@@ -129,7 +129,7 @@ static int entry_add(struct entry_list *list, const struct rulemap_entry *entry)
 	return 0;
 }
 
-/* Entries to process per system call, which takes about 1 ms for 4096 entries. */
+/* Entries to process per system call. 4096 entries take about 1 ms. */
 #define BATCH 4096
 
 /*

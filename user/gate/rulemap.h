@@ -42,7 +42,7 @@ enum rulemap_action {
 	ENTRY_REMOVE,
 };
 
-/* A rule, and whether rulemap_write() shall write, keep or remove it. */
+/* A rule, and the action of rulemap_write() for it: write, keep or remove. */
 struct rulemap_entry {
 	struct sl_prefix prefix;
 	struct sl_rule rule;
@@ -64,11 +64,13 @@ int rulemap_get(const struct gate *gate, const struct sl_prefix *prefix, struct 
 int rulemap_cover(const struct gate *gate, const struct sl_prefix *prefix, uint32_t bits,
 		  struct sl_rule *ret);
 
-/* Reads at most `most` rules (UINT_MAX for all), in any order. The caller frees `ret`. */
+/* Reads at most `most` rules, in any order. UINT_MAX means all rules. The caller frees `ret`. */
 int rulemap_read(const struct gate *gate, unsigned int most, struct rulemap_entry **ret,
 		 unsigned int *ret_count);
 
-/* Writes and removes rules, as their actions specify. After an error, some rules may be changed. */
+/*
+ * Writes and removes rules, as their actions specify. If this fails, some rules may have changed.
+ */
 int rulemap_write(const struct gate *gate, const struct rulemap_entry *entries, unsigned int count);
 
 /*

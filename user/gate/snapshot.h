@@ -40,10 +40,13 @@ enum gate_changed {
 	CHANGED_TRIAL = 4, /* a trial has begun or ended */
 };
 
-/* Formats the path of a file in a gate's directory, or of the directory if `below` is "". */
+/*
+ * Formats the path of a file in a gate's directory. If `below` is "", formats the path of the
+ * directory.
+ */
 const char *gate_path(const char *name, const char *below, char path[PINS_PATH]);
 
-/* Takes a snapshot of an open gate, and moves the gate's maps and mapped state to the snapshot. */
+/* Takes a snapshot of an open gate. Moves the gate's maps and its mapped state to the snapshot. */
 void gate_snapshot_take(struct gate *gate, struct gate_snapshot *snapshot);
 
 /* Returns whether a snapshot is of this gate. A gate remains the same gate after a resize. */

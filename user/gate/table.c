@@ -8,7 +8,10 @@
 
 /* --- One entry ------------------------------------------------------------------------------ */
 
-/* Copies the value at an index from an open view or, if `view` is NULL, from the kernel's map. */
+/*
+ * Copies the value at an index from an open view. If `view` is NULL, copies it from the kernel's
+ * map.
+ */
 static int value_read(const struct gate *gate, enum gate_map map, const struct array_view *view,
 		      uint32_t index, void *ret)
 {

@@ -140,7 +140,7 @@ static void versions_free(struct gate *gate, const struct rulemap_entry *entries
 	uint32_t versions = SL_POLICY_VERSION(gate->policies_max);
 	_cleanup_free_ bool *used = calloc(versions, sizeof(*used));
 
-	/* if calloc() failed, the next recovery frees the versions */
+	/* without memory, leave the versions to the next recovery */
 	for (unsigned int i = 0; used && i < count; i++)
 		if (entries[i].action != ENTRY_REMOVE)
 			used[entries[i].rule.cur.version % versions] = true;
@@ -161,7 +161,7 @@ int rules_recover(struct gate *gate, unsigned int *ret_ended)
 
 	synchronize_programs();
 	err = rulemap_read(gate, UINT_MAX, &entries, &count);
-	if (!err) /* change nothing if the rules cannot be read */
+	if (!err) /* if the rules cannot be read, change nothing */
 		__atomic_store_n(&gate->state->changing, 1, __ATOMIC_RELEASE);
 	for (unsigned int i = 0; !err && i < count; i++) {
 		const struct sl_rule_content *seen = rule_content(&entries[i].rule, generation);
@@ -239,11 +239,13 @@ struct transaction_step {
 	const struct rule *wanted; /* rule to write; NULL: a policy that may inherit a change */
 };
 
-/* Steps are sorted by prefix length, so a policy is written before policies that inherit it. */
+/*
+ * Steps are sorted by prefix length, so that a policy is written before policies that inherit it.
+ */
 struct transaction {
 	struct transaction_step *steps;
 	unsigned int steps_count, steps_room;
-	struct rulemap_entry *entries; /* wanted rules, and policies that inherit their changes */
+	struct rulemap_entry *entries; /* wanted rules, and rules of inheriting policies */
 	unsigned int count;
 	bool rewrites; /* a policy changes, which may change policies that inherit from it */
 };
@@ -352,7 +354,7 @@ static int child_prepare(struct gate *gate, const struct sl_prefix *prefix, stru
 
 /* --- The transaction ------------------------------------------------------------------------ */
 
-/* Sorts steps by prefix length. If lengths are equal, wanted rules precede inheriting policies. */
+/* Sorts steps by prefix length. Of steps with one length, wanted rules are first. */
 static int step_compare(const void *a, const void *b)
 {
 	const struct transaction_step *left = a, *right = b;
@@ -421,7 +423,7 @@ static int transaction_prepare(struct gate *gate, const struct ruleset *wanted,
 	return err;
 }
 
-/* Removes rules and frees policy versions that packets no longer use. */
+/* Removes rules and frees policy versions that no packet uses now. */
 static int transaction_finish(struct gate *gate, const struct ruleset *wanted,
 			      struct transaction *t)
 {

@@ -25,8 +25,8 @@ enum effect {
 };
 
 struct apply {
-	struct ruleset wanted; /* the changed rules after the change; a rule to delete is empty */
-	struct ruleset before; /* the rules of `wanted` before the change; a new rule is empty */
+	struct ruleset wanted; /* rules after the change; a rule to delete is empty */
+	struct ruleset before; /* rules of these prefixes before the change; a new rule is empty */
 	bool has_rules;	       /* a rule or a list changes */
 	struct shadowed shadowed; /* limits and budgets that policies no longer inherit */
 	unsigned int effects[EFFECTS];

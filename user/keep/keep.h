@@ -32,7 +32,10 @@ struct keep_args {
 	bool resize;
 };
 
-/* Runs `sluice keep` until SIGTERM or SIGINT. Fails if the first reload of the rules file fails. */
+/*
+ * Runs `sluice keep` until SIGTERM or SIGINT. Returns an error if the first reload of the rules
+ * file fails.
+ */
 int keep_run(const struct keep_args *args);
 
 enum step_name {
@@ -46,7 +49,7 @@ enum step_name {
 	STEPS,
 };
 
-/* An event makes a step due after this many ms, so that one run handles several events. */
+/* A step runs this many ms after an event, so that one run handles several events. */
 #define DEVICE_WAIT_MS 20
 #define GATE_WAIT_MS   20
 #define SAVE_WAIT_MS   50
@@ -66,7 +69,7 @@ enum watch_kind {
 	WATCH_GATE,  /* a command closed the gate's directory, or removed the gate */
 	WATCH_LINKS, /* a pin of an attachment was added or removed */
 	WATCH_NETNS, /* the name of a namespace, or the directory of names, was added or removed */
-	WATCH_INOTIFY,		       /* number of kinds above, which inotify reports */
+	WATCH_INOTIFY,		       /* number of kinds that inotify reports: the kinds above */
 	WATCH_DEVICES = WATCH_INOTIFY, /* a device changed that is attached or in the rules file */
 	WATCH_FILTERS,		       /* a qdisc or a filter of an attached device was removed */
 };
@@ -100,7 +103,7 @@ struct keep {
 	uint64_t watchdog_us;  /* timeout of systemd's watchdog, in µs; 0 if it is off */
 	uint64_t fed_ms;       /* when the last watchdog message was sent */
 	bool ends;
-	bool is_ready;	   /* the first reload has ended: systemd gets READY=1 and the status */
+	bool is_ready;	   /* the first reload has ended, so systemd gets READY=1 and the status */
 	bool is_reloading; /* systemd waits for READY=1 after a reload */
 	char status[STATUS_TEXT];
 
@@ -108,7 +111,7 @@ struct keep {
 	struct config config; /* parsed `text`, with the lists as last read */
 	struct stamp stamp;   /* stamp of the rules file when it was last read or reported */
 	bool has_config;
-	bool file_is_bad;   /* the last reload failed: the rules file is invalid */
+	bool file_is_bad;   /* the last reload failed, because the rules file is invalid */
 	bool lists_are_new; /* `lists_path` must be written */
 
 	struct gate_snapshot snapshot;
@@ -172,10 +175,10 @@ unsigned int watch_read(struct keep *keep);
 
 /* --- Steps ---------------------------------------------------------------------------------- */
 
-/* Applies the rules file. If the first run fails, ends the process. */
+/* Applies the rules file. If this fails in the first run, the process ends. */
 int reload_run(struct keep *keep);
 
-/* Applies the lists if a list file changed. If the rules file changed, only prints a notice. */
+/* Applies the lists if a list file changed. Only prints a notice if the rules file changed. */
 int lists_run(struct keep *keep);
 
 /*

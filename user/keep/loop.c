@@ -38,8 +38,8 @@
 #define REST_TIMES 9
 
 /*
- * Timeout of systemd's watchdog while a step runs. Reloading 400,000 prefixes took 7 s, so millions
- * may take over 30 s on a loaded machine.
+ * Timeout of systemd's watchdog while a step runs. A reload of 400,000 prefixes took 7 s, so
+ * millions of prefixes may take over 30 s on a loaded machine.
  */
 #define STEP_MAX_US (600 * UINT64_C(1000000))
 
@@ -229,7 +229,7 @@ static uint64_t suspended_ms(void)
 	return clock_read(CLOCK_BOOTTIME) / NS_PER_MS - clock_read(CLOCK_MONOTONIC) / NS_PER_MS;
 }
 
-/* After the wall clock was set, makes STEP_SAVE due. After a suspension, makes STEP_RENEW due. */
+/* Makes STEP_SAVE due if the wall clock was set, and STEP_RENEW after a suspension. */
 static void on_clock(struct keep *keep)
 {
 	uint64_t expirations, suspended = suspended_ms();

@@ -175,7 +175,7 @@ int check_run(struct keep *keep)
 	if (!has_devices(keep))
 		return 0;
 	watched = watch_devices(keep);
-	if (keep->watch.sockets_changed) /* a network namespace was added or removed */
+	if (keep->watch.sockets_changed) /* a new or removed namespace changed the sockets */
 		step_soon(keep, STEP_ATTACH, 0);
 	err = gate_open(&gate, keep->args->gate, GATE_NO_MAPS, NULL)
 		      ?: attachments_read(&gate, all, &count);

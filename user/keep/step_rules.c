@@ -115,7 +115,10 @@ int rules_apply(struct keep *keep, struct config *config, enum renew renew)
 
 /* --- Reading files -------------------------------------------------------------------------- */
 
-/* Stores an applied config. Makes STEP_LISTS due, because unwatched files may have changed. */
+/*
+ * Stores an applied config. Makes STEP_LISTS due, because files that were not watched may have
+ * changed.
+ */
 static void config_take(struct keep *keep, struct config *config)
 {
 	keep->lists_are_new = true;

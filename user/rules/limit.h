@@ -18,7 +18,7 @@
 /* Longest horizon in ns. Qdisc fq drops packets whose departure is more than 10 s ahead. */
 #define HORIZON_MAX_NS 10000000000ULL
 
-/* A limit, in the user's units. */
+/* A limit as users specify it. */
 struct limit {
 	struct sl_limit_spec spec;
 	struct sl_match match;
@@ -64,7 +64,10 @@ unsigned int limit_escalations(const struct sl_limit_spec *spec);
 struct sl_limit limit_compile(const struct limit *limit, enum sl_family family,
 			      const struct machine *machine);
 
-/* Returns whether a window allows less than one packet that the kernel may merge (GRO). */
+/*
+ * Returns whether a window allows less than one packet of the largest size that the kernel makes by
+ * merging (GRO).
+ */
 bool limit_is_below_merged(const struct limit *limit);
 
 /*

@@ -40,7 +40,9 @@ const struct limit limit_defaults = {
 	.match = {.fact = SL_FACT_ANY},
 };
 
-/* Default of `max` in `escalate`. It is short, because forged packets can block a source. */
+/*
+ * Default of `max` in `escalate`. It is short, because forged packets can cause blocks of a source.
+ */
 #define BLOCK_MAX_NS (600 * NS_PER_SEC)
 
 static const struct value_type value_span = VALUE_TIME(NS_PER_MS, TIME_MAX_NS);
@@ -331,7 +333,7 @@ static int part_parse(enum spec_field field, const char *text, struct limit *lim
 		return match_parse(text, &limit->match);
 	if (field == SPEC_HORIZON)
 		return value_parse(&value_horizon, "horizon", text, &limit->spec.span_ns);
-	if (field == SPEC_SHARED) /* also accept the booleans of YAML and JSON */
+	if (field == SPEC_SHARED) /* accept the booleans of YAML and JSON, too */
 		text = !strcmp(text, "true") ? "yes" : !strcmp(text, "false") ? "no" : text;
 	return byte_parse(type->byte, spec_names[field], text, (uint8_t *)limit + type->offset);
 }
@@ -510,7 +512,7 @@ static int per_set(const struct spec *spec, unsigned int index, const struct sl_
 					    "several lengths on default are IPv4 lengths, 0 to 32; "
 					    "to also choose IPv6 lengths, write 24/56");
 		limit->spec.per[SL_IPV4] = bits;
-		/* length 0 means one key for all addresses of the family */
+		/* with length 0, all addresses of the family have one key */
 		limit->spec.per[SL_IPV6] = bits ? bits + 32 : 0;
 	} else if (!is_one) {
 		memcpy(limit->spec.per, given, sizeof(limit->spec.per));
@@ -560,7 +562,7 @@ static int burst_unit_check(const struct sl_limit_spec *spec)
 		"the burst of a packet rate is not in bytes; write 2000 (packets) or 250ms");
 }
 
-/* Sets the default burst of each token bucket, or checks the units of bursts that a user gave. */
+/* Sets the default burst of each token bucket. If a user specified bursts, checks their units. */
 static int bursts_set(const struct spec *spec, struct limit *limit)
 {
 	struct limit second = limit_second(limit);
@@ -680,7 +682,7 @@ _Static_assert(SPEC_TEXT >= MATCH_TEXT && SPEC_TEXT >= UNITS_TEXT, "room for any
 
 typedef const char *format_fn(const struct sl_limit_spec *spec, char text[UNITS_TEXT]);
 
-/* Formats the rates or the bursts of a limit. `format` is rate_format() or burst_format(). */
+/* Formats the rates or the bursts of a limit. format: rate_format() or burst_format(). */
 static const char *pair_format(const struct limit *limit, format_fn *format, char text[SPEC_TEXT])
 {
 	struct limit second = limit_second(limit);

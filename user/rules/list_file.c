@@ -23,11 +23,11 @@
 /* `until` of a list entry that has already ended. */
 #define ENDED 1
 
-/* What the parser of a list file needs to know of the file and of the caller. */
+/* Facts about a list file, and settings of the caller, for the parser. */
 struct list_reading {
 	const struct rule *entry;
 	const char *force;     /* hint for errors about wide prefixes, see entry_check_width() */
-	unsigned int *skipped; /* number of bad lines that were skipped; NULL to refuse bad lines */
+	unsigned int *skipped; /* number of skipped bad lines; NULL: a bad line is an error */
 	uint64_t age_ns;       /* age of the file; it is subtracted from each time in the file */
 	bool is_entry;	     /* the text is an entry in a rules file, where `for` is not allowed */
 	struct ruleset *set; /* set to which the entries are added */
@@ -206,7 +206,7 @@ static int json_add(const struct list_reading *reading, json_t *value, const cha
  */
 static int object_add(const struct list_reading *reading, json_t *object)
 {
-	/* ip_prefix and ipv6_prefix are of AWS, ipv4Prefix and ipv6Prefix of Google */
+	/* AWS uses ip_prefix and ipv6_prefix, and Google uses ipv4Prefix and ipv6Prefix */
 	static const char *const keys[] = {"cidr",	  "prefix",	"ip",	     "ip_prefix",
 					   "ipv6_prefix", "ipv4prefix", "ipv6prefix"};
 	const char *type = json_string_value(json_object_get(object, "type"));

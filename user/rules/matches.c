@@ -215,7 +215,7 @@ const char *match_format(const struct sl_match *match, char text[MATCH_TEXT])
 			   __VA_ARGS__)
 	*text = '\0';
 	if (!match->vlan || match->fact != SL_FACT_ANY)
-		append("%s", kind ? kind->name : "?"); /* print "?" for a fact of a later version */
+		append("%s", kind ? kind->name : "?"); /* "?" means a fact of a later version */
 	if (match->fact == SL_FACT_PROTO)
 		append(" %u", match->proto);
 	for (int i = 0; i < match->ports && i < SL_PORTS_MAX; i++)

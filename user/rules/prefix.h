@@ -55,7 +55,10 @@ static inline bool prefix_equal(const struct sl_prefix *a, const struct sl_prefi
 	return !memcmp(a, b, sizeof(*a));
 }
 
-/* Returns whether a prefix from a map is one that prefix_parse() could have stored. */
+/*
+ * Returns whether prefix_parse() could have stored this prefix. A prefix from a map must be
+ * checked.
+ */
 bool prefix_is_sound(const struct sl_prefix *prefix);
 
 /* Returns whether a prefix contains an address, or all of another prefix. */

@@ -181,7 +181,10 @@ enum sl_access lists_access(const struct sl_list_info *lists, uint64_t bits);
  */
 bool entry_is_wide(const struct sl_prefix *prefix);
 
-/* Refuses a wide prefix with an error whose hint is `force`. If `force` is NULL, accepts it. */
+/*
+ * Returns an error for a wide prefix, with the hint `force`. Accepts every prefix if `force` is
+ * NULL.
+ */
 int entry_check_width(const struct sl_prefix *prefix, const char *force);
 
 /* --- Sets ----------------------------------------------------------------------------------- */
@@ -193,13 +196,16 @@ struct ruleset {
 	struct sl_list_info *lists; /* array of SL_LIST_PLACES lists, indexed by place; or NULL */
 };
 
-/* Allocates the lists of a set, with all places free. Does nothing if the set has lists. */
+/*
+ * Allocates the lists of a set, whose places are all free. Does nothing if the set already has
+ * lists.
+ */
 int ruleset_make_lists(struct ruleset *set);
 
 /* Appends a rule, and takes ownership of its policy. After an error, frees the policy. */
 int ruleset_add(struct ruleset *set, const struct rule *rule);
 
-/* Appends a copy of `entry`, without a policy, for each prefix of "PREFIX" or "FIRST-LAST". */
+/* Appends a copy of `entry` for each prefix of "PREFIX" or "FIRST-LAST". `entry` has no policy. */
 int ruleset_add_words(struct ruleset *set, const struct rule *entry, const char *text);
 
 /*

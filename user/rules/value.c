@@ -70,7 +70,9 @@ static const struct unit *unit_find(const struct unit *units, const char *name, 
 	return NULL;
 }
 
-/* Finds a unit of time. Names of one or two letters are case-sensitive: 5M could be months. */
+/*
+ * Finds a unit of time. Names of one or two letters are case-sensitive, because 5M could be months.
+ */
 static const struct unit *time_unit_find(const char *name, size_t length)
 {
 	return unit_find(time_units, name, length, length > 2 ? strncasecmp : strncmp);
@@ -496,7 +498,7 @@ int time_parse(const struct value_type *type, const char *what, const char *text
 			return error_misuse("not-whole", object_of(what, text),
 					    "a fraction of 1ns; write a whole number of ns");
 		if (err || __builtin_add_overflow(ns, part, &ns) || ns > TIME_MAX_NS) {
-			ns = UINT64_MAX; /* longer than any type accepts, so the time is refused */
+			ns = UINT64_MAX; /* longer than any type accepts: refused */
 			break;
 		}
 		last = unit->scale;
@@ -518,7 +520,7 @@ const char *time_format(uint64_t ns, char text[UNITS_TEXT])
 {
 	if (ns)
 		return units_format(time_units, ns, SL_BURST_NS, text);
-	snprintf(text, UNITS_TEXT, "0s"); /* 0 is divisible by a day, but "0d" would be odd */
+	snprintf(text, UNITS_TEXT, "0s"); /* "0s", because "0d" would be odd */
 	return text;
 }
 

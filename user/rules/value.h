@@ -33,7 +33,7 @@ struct value_type {
 	unsigned int word_count;
 	uint64_t least, most; /* bounds of a number, or of a time in ns */
 	enum value_extent extent;
-	bool is_pair; /* the option may be given twice, and stores an array of two texts */
+	bool is_pair; /* the option can be given twice; stores an array of two texts */
 };
 
 static inline int value_parse(const struct value_type *type, const char *what, const char *text,
@@ -46,11 +46,12 @@ static inline int value_parse(const struct value_type *type, const char *what, c
 	(730 * 86400000000000ULL) /* the longest time is 2 years, below SL_BURST_TICKS_MAX */
 
 /* Types of values. The comments name the C type in which each type stores its value. */
-extern const struct value_type value_flag;   /* bool: true or false, yes or no */
-extern const struct value_type value_size;   /* uint32_t, from texts such as 65536, 64k, 4m */
-extern const struct value_type value_rate;   /* struct value_amount with enum sl_rate_unit */
-extern const struct value_type value_burst;  /* struct value_amount with enum sl_burst_unit */
-extern const struct value_type value_amount; /* struct value_amount: value_burst without times */
+extern const struct value_type value_flag;  /* bool: true or false, yes or no */
+extern const struct value_type value_size;  /* uint32_t, from texts such as 65536, 64k, 4m */
+extern const struct value_type value_rate;  /* struct value_amount with enum sl_rate_unit */
+extern const struct value_type value_burst; /* struct value_amount with enum sl_burst_unit */
+extern const struct value_type
+	value_amount; /* struct value_amount, like value_burst, but not a time */
 extern const struct value_type value_time;   /* uint64_t in ns, up to 2 years: 250ms, 1h 30m */
 extern const struct value_type value_moment; /* struct value_end: 2026-11-21T13:00:00Z */
 
@@ -143,7 +144,7 @@ const char *left_format(uint64_t ns, char text[UNITS_TEXT]);
 /* Returns whether a word is a unit of a rate, an amount or a time. */
 bool unit_is_known(const char *word);
 
-/* Returns whether a rate from a map is one that value_rate could have stored. */
+/* Returns whether value_rate could have stored this rate. A rate from a map must be checked. */
 bool rate_is_sound(const struct sl_limit_spec *spec);
 
 /* Returns a rate per second, in packets or bits. A window of N packets per T has rate N / T. */

@@ -15,13 +15,16 @@
  */
 #define TICKS_MOST (1LL << 60)
 
-/* Prefetch 16 sets of the table ahead, because used entries are far apart in memory. */
+/* Prefetch 16 sets of the table ahead, because the used entries are far apart in memory. */
 #define SETS_AHEAD 16
 
 /* In this time a saturated link can wrap an entry's 32-bit counters (see rules/limit.c). */
 #define COUNT_WRAPS ((uint64_t)(5 * SL_TICKS_PER_SEC / 4))
 
-/* CPUs that return unused slices reduce `taken` by at most 1/16 of a burst. Allow 1/8. */
+/*
+ * Allow `taken` to fall by 1/8 of a burst. Unused slices that CPUs return are at most 1/16 of a
+ * burst.
+ */
 #define FALL_PART 8
 
 static int64_t ticks_of(const struct sl_limit *limit, int64_t units)
@@ -117,7 +120,7 @@ static struct counted counted_since(uint64_t then, uint64_t now)
 {
 	int32_t taken = now - then;
 
-	/* the counters are `taken` and `refused`: asked = taken + refused */
+	/* the entry has counters `taken` and `refused`, and asked = taken + refused */
 	return (struct counted){.taken = taken,
 				.asked = (int64_t)((now - then - taken) >> 32) + taken};
 }

@@ -28,25 +28,25 @@ struct sample {
 struct samples {
 	struct table table;
 	struct sample *list; /* one sample for each entry of map `states` */
-	bool is_fresh;	     /* no scan yet: the first scan counts nothing */
+	bool is_fresh;	     /* no scan was made yet; the first scan counts nothing */
 };
 
 struct account {
 	struct state_key key;
 	const struct shared_limit *limit; /* limit of the key; NULL: the account is free */
-	uint64_t meaning;		  /* `limit->meaning` when the flow began */
+	uint64_t meaning;		  /* value of `limit->meaning` when the flow began */
 	uint32_t entry;			  /* index of the key's entry, or NO_ENTRY */
 	struct flow flow;
 	uint64_t begun_at;
 	struct flow_count own; /* what the key's packets took and requested here, in ticks */
 	unsigned int item;     /* index of the key's store_item in this round */
 	unsigned int lost;     /* consecutive rounds without a reply */
-	bool lasts;	       /* the key has an expiry in the store, as a reply has confirmed */
-	uint64_t expiry_at;    /* when this node last set the key's expiry in the store */
+	bool lasts;	       /* a reply has confirmed that the key has an expiry in the store */
+	uint64_t expiry_at;    /* when this node last set the expiry of the key in the store */
 	unsigned int endless;  /* consecutive replies without a confirmed expiry */
 	struct debt debt;
 	uint64_t block_end;  /* latest end of the blocks that the store reported */
-	bool block_is_known; /* whether the store has ever replied about blocks */
+	bool block_is_known; /* the store has replied about blocks at least once */
 };
 
 struct accounts {
@@ -74,7 +74,10 @@ void accounts_close(struct accounts *accounts);
 /* Reads the rules and maps of the gate again. Returns 0, or a negative errno after error_add(). */
 int accounts_follow(struct accounts *accounts, const struct gate *gate);
 
-/* Counts what keys took since the last scan. Gives accounts to keys that must be reported. */
+/*
+ * Counts the increase of all keys since the last scan. Gives accounts to keys that must be
+ * reported.
+ */
 void accounts_scan(struct accounts *accounts, unsigned int nodes, uint64_t now);
 
 /*

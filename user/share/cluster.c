@@ -100,7 +100,7 @@ static void command_route(struct cluster *cluster, struct store_command *command
 
 /* --- Replies -------------------------------------------------------------------------------- */
 
-/* Follows MOVED or ASK. The command fails after TRIES_MAX tries, or if a redirect is invalid. */
+/* Handles MOVED or ASK. The command fails after TRIES_MAX tries, or if a redirect is invalid. */
 static void command_redirect(struct cluster *cluster, const struct store_node *from,
 			     struct store_command *command, enum refusal refusal, unsigned int slot,
 			     struct endpoint *to)
@@ -203,7 +203,8 @@ static bool reply_handle(struct cluster *cluster, struct store_node *node, redis
 		return false;
 	}
 	if (command->due == 2) {
-		command->due = 1; /* the reply to ASKING; the reply to the command follows */
+		command->due =
+			1; /* this was the reply to ASKING; next is the reply to the command */
 	} else {
 		queue_take(&node->awaiting);
 		command->node = NODE_NONE;
@@ -458,7 +459,7 @@ static bool cluster_map_read(struct slot_map *map, const redisReply *reply,
 	return has_slots;
 }
 
-/* Replaces the slot map. Store nodes that are in both maps keep their connections. */
+/* Replaces the slot map. A store node in the old and the new map keeps its connection. */
 static void map_adopt(struct cluster *cluster, const struct slot_map *map)
 {
 	struct store_node *nodes[NODES_MAX] = {NULL};

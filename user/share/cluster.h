@@ -17,13 +17,13 @@ enum outcome {
 	REPLIED, /* executed, and the reply is valid */
 	UNSENT,	 /* not executed */
 	REFUSED, /* not executed, because the key has another type */
-	LOST,	 /* sent without a reply: perhaps executed */
+	LOST,	 /* sent but without a reply, so perhaps executed */
 };
 
 struct store_command {
 	const char *format; /* for redisFormatCommand(); begins with the name of the command */
 	char *text;	    /* encoded command; NULL after its outcome, or if there was no memory */
-	int size;	    /* length of `text`, in bytes */
+	int size;	    /* length of `text` in bytes */
 	int values; /* how many numbers the reply must have; 0: a status; REPLY_WHOLE: any reply */
 	unsigned int slot; /* cluster slot of the key */
 	unsigned int node; /* index of the node to send to; NODE_NONE: the node that has the slot */

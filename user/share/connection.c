@@ -17,7 +17,7 @@
 #include "base/text.h"
 
 #ifdef SL_STORE_TLS
-#include <hiredis/hiredis_ssl.h> /* hiredis_ssl.h needs hiredis.h before it */
+#include <hiredis/hiredis_ssl.h> /* must follow hiredis.h */
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
@@ -38,7 +38,7 @@ uint64_t jitter(uint64_t ms)
 {
 	uint32_t random;
 
-	/* if getrandom() fails early at boot, there is no jitter */
+	/* no jitter if getrandom() fails early at boot */
 	if (getrandom(&random, sizeof(random), GRND_NONBLOCK) != sizeof(random))
 		random = 0;
 	return ms / 2 + random % ms;
@@ -46,7 +46,9 @@ uint64_t jitter(uint64_t ms)
 
 /* --- Names ---------------------------------------------------------------------------------- */
 
-/* A name lookup in a thread of the C library: a name server can take longer than a round. */
+/*
+ * A name lookup in a thread of the C library, because a name server can take longer than a round.
+ */
 struct name_lookup {
 	struct gaicb request;
 	struct addrinfo hints;
@@ -210,7 +212,7 @@ int store_fail(struct connection_setup *setup, const struct endpoint *at, int er
 	va_end(args);
 	if (at)
 		endpoint_format(at, place);
-	/* shorten a long host name, so that the reason of the failure fits into the text */
+	/* shorten a long host name, because the text must have room for the reason */
 	snprintf(setup->error, sizeof(setup->error), "%.64s%s%.180s", place, *place ? ": " : "",
 		 what);
 	text_make_printable(setup->error);
@@ -315,7 +317,7 @@ int connection_fd(const struct connection *connection, short *ret_events)
 	return connection->context->fd;
 }
 
-/* Fails the connection with the error of hiredis. Returns false. */
+/* Closes the connection after an error of hiredis. Returns false. */
 static bool context_fail(struct connection *connection)
 {
 	const redisContext *context = connection->context;

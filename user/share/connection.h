@@ -16,7 +16,7 @@
 #include "share/slots.h"
 #include "share/store.h"
 
-/* Limits for a reply. CLUSTER SLOTS with 3,000 ranges of two replicas each is within them. */
+/* Limits for a reply. CLUSTER SLOTS may have 3,000 ranges of two replicas each. */
 #define REPLY_BYTES_MAX	   (2 << 20)
 #define REPLY_ELEMENTS_MAX (64 << 10)
 #define REPLY_DEPTH_MAX	   6 /* levels of nested arrays; CLUSTER SLOTS has 4 */
@@ -93,7 +93,7 @@ bool connection_advance(struct connection *connection);
 /* Returns a file descriptor for poll(), or -1 while a name is being looked up. */
 int connection_fd(const struct connection *connection, short *ret_events);
 
-/* Send pending output; read pending input. Return false if the connection failed. */
+/* Send pending output, or read pending input. Return false if the connection failed. */
 bool connection_flush(struct connection *connection);
 bool connection_read(struct connection *connection);
 

@@ -67,7 +67,7 @@ struct division {
 	uint64_t at;	      /* `divide_at` of the gate, written at each step; 0: never */
 	uint64_t answered_at; /* time of the store's first reply after its last outage */
 	bool is_answered;     /* the store has replied in one of the last FLOW_LOST rounds */
-	bool divides;	      /* whether limits were divided at the last step */
+	bool divides;	      /* limits were divided at the last step */
 };
 
 /* Returns whether limits are divided now. If they are, nothing may be charged for other nodes. */

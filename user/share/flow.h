@@ -27,7 +27,10 @@
 
 #include "sluice.h"
 
-/* Largest demand that a node reports, as a multiple of the rate. `taken` can be larger. */
+/*
+ * Largest demand that a node reports, as a multiple of the rate. The reported `taken` may be
+ * larger.
+ */
 #define FLOW_ASKED 16
 
 /*
@@ -51,7 +54,7 @@ static inline uint64_t flow_whole(uint64_t ticks)
  */
 #define FLOW_LOST 3
 
-/* How long after the next reply the store may still execute a report of a reset connection. */
+/* A store may execute a report of a reset connection until this time after the next reply. */
 #define FLOW_DOUBT (SL_TICKS_PER_SEC / 2)
 
 #define FLOW_NODES_MAX 4096 /* a larger number of nodes counts as this number */
@@ -68,8 +71,8 @@ struct flow {
 	struct flow_count reported; /* counters of this node at its last report */
 	struct flow_count sent;	    /* what this node reported to the store in this round */
 	struct flow_count totals;   /* totals of all nodes, from the last reply */
-	uint64_t reported_at;	    /* when this round began */
-	uint64_t learned_at;	    /* when the last round with a reply began */
+	uint64_t reported_at;	    /* time at which this round began */
+	uint64_t learned_at;	    /* time at which the last round with a reply began */
 	uint64_t round;		    /* ticks between the last two reports */
 	uint64_t length;	    /* ticks from `learned_at` to the last report */
 	uint64_t offered;	    /* sum of `sent.asked` of all reports within `length` */
@@ -84,10 +87,10 @@ struct flow {
 	uint64_t repaying; /* rate of charging `repay`, as a share of FLOW_RATE */
 	uint64_t refund;   /* ticks that the next flow_step() refunds */
 	struct flow_count in_doubt; /* reports without a reply, which the store may still execute */
-	uint64_t doubted_until;	    /* when `in_doubt` is cleared */
+	uint64_t doubted_until;	    /* time at which `in_doubt` is cleared */
 	bool waits;		    /* the report of this round has no reply yet */
 	bool was_lost;		    /* the last round had no reply */
-	bool has_totals; /* `totals` are valid: a reply came in the last FLOW_LOST rounds */
+	bool has_totals; /* `totals` are valid, because a reply came in the last FLOW_LOST rounds */
 	bool knows;	 /* the demand of other nodes is known, because two replies were compared */
 	bool is_idle;	 /* no demand at this node in the last round */
 };

@@ -38,14 +38,14 @@
 
 #define STEP_NS	      (10 * NS_PER_MS) /* how often to charge states for packets at other nodes */
 #define LOOK_NS	      NS_PER_SEC /* how often to check for new rules and write the state file */
-#define COUNT_TICKS   SL_TICKS_PER_SEC	/* time between scans: counters can wrap in 1.25 s */
+#define COUNT_TICKS   SL_TICKS_PER_SEC	/* time between scans; counters can wrap in 1.25 s */
 #define PUBLISH_AGAIN (60 * NS_PER_SEC) /* time until a retry if the state file cannot be written */
 #define WHY_LASTS_NS  (5 * NS_PER_SEC)	/* a new reason is logged if it lasts for this time */
 /* shortest timeout of a round; a connection requires several round trips */
 #define TIMEOUT_MIN_MS 1000
 #define EXPIRE_MIN_S   60 /* shortest expiry of a key, in seconds */
 
-/* The first 8 characters of the boot id, which are 32 bits, distinguish machines well enough. */
+/* Use 8 characters (32 bits) of the boot id. These distinguish machines well enough. */
 #define BOOT_ID	     8
 #define BOOT_ID_PATH "/proc/sys/kernel/random/boot_id"
 
@@ -60,7 +60,7 @@ struct share {
 	struct gate_snapshot snapshot;
 	struct accounts accounts;
 	struct exchange *exchange;
-	struct division division; /* used with ON_LOSS_DIVIDE only */
+	struct division division; /* used only with ON_LOSS_DIVIDE */
 	struct lock_file lock;
 	int signals, timer; /* fds; -1: not open */
 	struct store_item *items;

@@ -21,7 +21,7 @@
 
 #define TICKS_PER_MS (SL_TICKS_PER_SEC / 1000)
 
-/* Longest block that is accepted from the store: 2 years, in ms. */
+/* Longest block that this node accepts from the store: 2 years, in ms. */
 #define BLOCKED_MOST_MS (730LL * 24 * 3600 * 1000)
 
 /*

@@ -21,7 +21,7 @@ unsigned int slot_of_key(const char *key);
 
 #define HOST_TEXT 256 /* size of the longest DNS name, with its NUL */
 
-/* Address of a node. An empty host means the host of the node that reported the address. */
+/* Address of a node. If the host is empty, it is the host of the node that reported the address. */
 struct endpoint {
 	char host[HOST_TEXT];
 	uint16_t port;
@@ -47,7 +47,9 @@ const char *endpoint_format(const struct endpoint *at, char text[ENDPOINT_TEXT])
 #define NODES_MAX 64
 #define NODE_NONE 255
 
-/* The store node of each slot. Addresses of the command line are nodes even without slots. */
+/*
+ * The store node of each slot. Addresses of the command line are nodes, even if they have no slots.
+ */
 struct slot_map {
 	struct endpoint node[NODES_MAX];
 	unsigned int nodes;
@@ -62,7 +64,7 @@ unsigned int slot_map_node(struct slot_map *map, const struct endpoint *at);
 /* Assigns slots first..last to a store node. Returns false if the range or the node is invalid. */
 bool slot_map_give(struct slot_map *map, long long first, long long last, unsigned int node);
 
-/* Kinds of error replies. For each kind, the node has not executed the command. */
+/* Kinds of error replies. In each case, the node has not executed the command. */
 enum refusal {
 	REFUSAL_MOVED, /* MOVED: another node has the slot */
 	REFUSAL_ASK,   /* ASK: the slot is being moved, and another node already has the key */

@@ -26,7 +26,7 @@ struct store_fields {
  * A key, and amounts that this node adds to it. store_round() sets the members from `answered` on.
  */
 struct store_item {
-	char key[STORE_KEY];	   /* keys with equal {hash tags} are on the same store node */
+	char key[STORE_KEY];	   /* keys with the same {hash tag} are on the same store node */
 	struct store_fields delta; /* amounts to add; if both are 0, the key is only read */
 	bool lasts;		   /* the key already has an expiry in the store */
 	char block_key[STORE_KEY]; /* key that exists during a block; "": blocks are not shared */
@@ -35,7 +35,7 @@ struct store_item {
 	bool answered;		   /* the store has returned both fields of `total` */
 	bool expires;		   /* the expiry was set, or `delta` is 0 and no expiry is needed */
 	bool sent;		   /* `delta` may have been added: do not add it again */
-	struct store_fields total; /* the key's fields after the addition, if `answered` */
+	struct store_fields total; /* fields of the key after the addition; valid if `answered` */
 	uint64_t blocked_ms;	   /* remaining ms of the block; 0: no block */
 };
 
@@ -49,7 +49,7 @@ struct store_options {
 
 struct store_counts {
 	uint64_t commands;
-	uint64_t lost;		     /* items that were sent and got no reply */
+	uint64_t lost;		     /* items that were sent but got no reply */
 	uint64_t refusals[REFUSALS]; /* error replies of each kind */
 	uint64_t refused;	     /* commands that got an error reply */
 	uint64_t bad; /* replies that violate the protocol or do not fit their command */

@@ -39,7 +39,7 @@ extern const char *const on_loss_words[ON_LOSS_DIVIDE + 1];
  */
 #define SHARE_MOST 256
 
-/* Largest --most: charging the states of so many keys takes a quarter of a 10 ms step. */
+/* Largest --most. With this many keys, charging their states takes a quarter of a 10 ms step. */
 #define SHARE_MOST_MAX 20000
 
 /*

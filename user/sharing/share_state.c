@@ -22,7 +22,7 @@
 #define STATE_PATH    (sizeof(RUN_DIR) + GATE_NAME + 32)
 #define STATE_VERSION 2
 
-/* A state file older than this shows that the process is stopped. Equal to DIVISION_LEASE. */
+/* The process is stopped if its state file is older than this. Equal to DIVISION_LEASE. */
 #define STATE_OLD_NS (3 * NS_PER_SEC)
 
 #define NUMBER(member) offsetof(struct share_state, member)

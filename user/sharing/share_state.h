@@ -17,7 +17,7 @@
 
 /* The state that the process writes. The `help` texts in share_numbers describe the numbers. */
 struct share_state {
-	bool store_is_away;  /* the store did not reply in the last FLOW_LOST rounds */
+	bool store_is_away;  /* no reply of the store in the last FLOW_LOST rounds */
 	char why[SHARE_WHY]; /* printable reason why the store is away; "" if it is not away */
 	uint64_t nodes;	     /* number of nodes; 0: not yet known */
 	uint64_t unlike, same_node, reported, round_ms, rounds, rounds_lost, left_out, left_out_now,
@@ -49,7 +49,7 @@ int share_state_publish(const struct gate *gate, const struct share_source *sour
 			const struct share_state *state);
 void share_state_remove(const char *gate);
 
-/* Removes the files that a killed process left, when its gate is removed. */
+/* Removes files that a killed process left. Called when the gate is removed. */
 void share_state_forget(const char *gate);
 
 /* --- For other commands --------------------------------------------------------------------- */
@@ -72,8 +72,8 @@ struct sharing {
 	char store[SHARE_TEXT];	 /* store of the last process that shared limits; "": unknown */
 	char name[SHARE_TEXT];
 	char node[SHARE_TEXT];
-	char command[SHARE_COMMAND]; /* "": unknown, or from another user's file */
-	struct share_state state;    /* zeros unless `sharer` is SHARER_LIVES */
+	char command[SHARE_COMMAND]; /* "" if unknown, or if another user wrote the file */
+	struct share_state state;    /* only zeros unless `sharer` is SHARER_LIVES */
 };
 
 /* Reads whether and how limits are shared. Ignores files that an untrusted user can write. */

@@ -174,7 +174,7 @@ int buckets_walk(const struct gate *gate, enum gate_map map, buckets_call *call,
 struct lister {
 	const struct gate *gate;
 	const struct sl_prefix *within;
-	struct source_list list; /* found sources, not sorted, perhaps with duplicates */
+	struct source_list list; /* sources found so far; not sorted, and perhaps with duplicates */
 };
 
 /* Adds a source to the list if it is in the prefix. count: number of its buckets, or 0. */

@@ -32,7 +32,7 @@ typedef int buckets_call(void *data, const struct sl_prefix *source,
 int buckets_walk(const struct gate *gate, enum gate_map map, buckets_call *call, void *data,
 		 uint32_t *ret_count);
 
-/* A walk that reads one page at a time, with memory for a page. */
+/* A walk over a map that reads one page at a time. It has memory for one page. */
 struct buckets_cursor {
 	uint32_t token; /* the kernel's cursor: the next hash bucket to read */
 	bool is_begun;	/* false if the next page is the first of the map */

@@ -57,7 +57,10 @@ int pressure_read(const struct gate *gate, struct pressure *ret)
 	for (int event = 0; event < SL_EVENTS; event++) {
 		uint64_t *count = &pressure.event[event].per_second;
 
-		/* convert a rate per 2^SL_SECOND_SHIFT ns, about 1.07 s, to a rate per second */
+		/*
+		 * the interval of the rate is 2^SL_SECOND_SHIFT ns, about 1.07 s: convert it to a
+		 * rate per second
+		 */
 		*count = (*count * NS_PER_SEC + (1ULL << (SL_SECOND_SHIFT - 1))) >> SL_SECOND_SHIFT;
 	}
 	pressure.bursts_lost = (double)evicted / EVICT_PARTS;

@@ -76,7 +76,7 @@ struct table_fill {
 	uint32_t blocked;   /* number of limited states that are blocked */
 	uint32_t bytes;	    /* memory of the table in bytes, divided by `sources` */
 	uint32_t sources;   /* number of sources for which the gate was made */
-	/* number of sources to recommend, if the table is too small for the load; otherwise 0 */
+	/* recommended number of sources if the table is too small for the load; otherwise 0 */
 	uint32_t sources_short;
 };
 

@@ -355,14 +355,15 @@ bool state_try_fill(const struct sl_limit *limit, struct sl_entry *entry,
 	__u64 count = __atomic_load_n(&entry->count.word, __ATOMIC_SEQ_CST);
 
 	if (!entry_is(entry, key))
-		return true; /* without a state, the key has full credit */
+		return true; /* a key without a state has full credit */
 	if (limit->kind == SL_TOKEN_BUCKET && credit_span(full.charged_at, charged) > 0 &&
 	    !word_swap(&state->charged_at, charged, full.charged_at))
 		return false;
 	if (limit->kind == SL_WINDOW ? !window_empty(state)
 				     : !word_swap(&state->empty_at, first, full.empty_at))
 		return false;
-	if (limit->kind == SL_WINDOW) /* if this swap fails, the next packet sets ENTRY_HAS_HALF */
+	if (limit->kind ==
+	    SL_WINDOW) /* if word_swap() fails, the next packet sets ENTRY_HAS_HALF */
 		word_swap(&entry->count.word, count, count >> 32 << 32 | ENTRY_HAS_HALF);
 	if (limit->kind == SL_TOKEN_BUCKET)
 		moment_advance(&state->full_at, full.full_at);

@@ -15,13 +15,13 @@
 #include "match.h"
 #include "state/buckets.h"
 
-/* A source of packets. Counters are sums over all CPUs. */
+/* A source of packets. Its counters are sums over all CPUs. */
 struct source {
 	struct sl_prefix prefix;	/* the source, from prefix_source() */
-	bool split;			/* rules longer than /64 divide the source's /64 */
+	bool split;			/* the /64 of the source contains rules longer than /64 */
 	struct judgement rule;		/* the rule that decides about the given address */
 	const struct sl_policy *policy; /* the policy that applies to the source, or NULL */
-	const struct sl_limit *limits;	/* the policy's limits, in the order of charging them */
+	const struct sl_limit *limits;	/* the policy's limits, in the order of charges */
 	unsigned int limit_count;
 	struct sl_cell passed;
 	struct sl_cell dropped;
@@ -92,7 +92,7 @@ int budget_state_read(const struct gate *gate, const struct sl_policy *policy, u
 int source_states_read(const struct gate *gate, const struct source *source,
 		       const struct packet_args *packet, struct limit_state ret[SL_LIMITS_MAX]);
 
-/* Returns the key of a limit's state for an address, shortened to the limit's key length. */
+/* Returns the key of a limit's state for an address. Its length is the limit's key length. */
 struct state_key state_key_for(const struct sl_limit *limit, const struct sl_prefix *address);
 
 /*

@@ -241,7 +241,7 @@ int occupancy_read(const struct gate *gate, enum gate_map map, struct occupancy 
 	case MAP_STATES:
 		counted = 0;
 		break;
-	default: /* private maps are arrays without a count */
+	default: /* private maps are arrays, whose used entries are not counted */
 		counted = gate_map_is_private(map) ? 0 : keys_count(gate->map[map], &o.entries);
 	}
 	if (counted < 0)

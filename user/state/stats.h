@@ -28,7 +28,7 @@ struct stats_limit {
 struct stats_line {
 	enum stats_kind kind;
 	char policy[PREFIX_TEXT]; /* a prefix, "none", "allow", "deny" or "deleted" */
-	unsigned int number;	  /* number of the policy of `counters`; unset for "deleted" */
+	unsigned int number;	  /* policy number of `counters`; unset for "deleted" */
 	struct sl_counters counters;
 	bool blocks; /* the policy has a limit that blocks, own or inherited */
 	unsigned int limits;

@@ -19,7 +19,7 @@ struct check_verdict {
 	struct source source;
 	enum sl_reason reason;
 	const struct sl_limit *by;     /* the limit that drops the packet, or NULL */
-	const struct sl_limit *limits; /* the policy's limits, in the order of charging them */
+	const struct sl_limit *limits; /* the policy's limits, in the order of charges */
 	unsigned int count;
 	struct limit_state states[SL_LIMITS_MAX];
 	bool newcomer; /* the source has no state for a limit, or was charged to the budget */
@@ -34,7 +34,7 @@ struct check_verdict {
 	const struct sl_limit *empty;
 };
 
-/* Computes a gate's verdict on a packet. The caller calls source_free() for ret->source. */
+/* Computes a gate's verdict on a packet. The caller must call source_free() for ret->source. */
 int verdict_find(const struct gate *gate, const struct packet_args *packet,
 		 struct check_verdict *ret);
 
