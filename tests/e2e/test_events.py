@@ -469,7 +469,7 @@ def test_dropped_packets_are_written_as_pcapng(attached, watching, tmp_path):
     wait_until(lambda: len(packets_of(path)) >= 4, "packets")
     packets = packets_of(path)
     events.stop()
-    assert [packet[3] for packet in packets] == ["over-limit syn default"] * 3 + ["denied"]
+    assert [packet[3] for packet in packets] == ["over-limit, limit 'syn' of default"] * 3 + ["denied"]
     assert [packet[1:3] for packet in packets] == \
         [(frame(OFFENDER, size=200)[:96], 200)] * 3 + [(frame("203.0.113.7", size=80), 80)]
     assert all(before <= packet[0] <= time.time_ns() for packet in packets)
@@ -495,7 +495,23 @@ def test_the_sample_is_bounded_and_filtered(attached, watching, tmp_path):
 
 def test_only_one_process_reads_the_packet_path(attached, watching, tmp_path):
     watching()
-    refused(attached.sluice("events", "--pcap", str(tmp_path / "file"), status=None), "reads its events", code=1)
+    path = tmp_path / "file"
+    refused(attached.sluice("events", "--pcap", str(path), status=None), "--pcap needs the packet path", code=1)
+    assert not path.exists()
+
+
+def test_an_existing_file_is_not_overwritten(attached, tmp_path):
+    path = tmp_path / "file"
+    path.write_text("kept")
+    refused(attached.sluice("events", "--pcap", str(path), status=None), "already exists", code=1)
+    assert path.read_text() == "kept"
+
+
+@pytest.mark.parametrize("words,names", [
+    (["--pcap-rate", "5"], "--pcap-rate: it needs --pcap"), (["--pcap-whole"], "--pcap-whole: it needs --pcap"),
+    (["policy", "foo"], "write a prefix or default"), (["--since", "bogus"], "2h or 2026-11-21T13:00:00Z")])
+def test_words_that_are_refused(attached, words, names):
+    refused(attached.sluice("events", *words, status=None), names)
 
 
 # --- Programs -------------------------------------------------------------------------------------
@@ -515,7 +531,7 @@ def test_a_program_runs_for_each_event(attached, watching, tmp_path):
     wait_until(lambda: out.exists() and len(out.read_text().splitlines()) == 2, "a line of the program")
     line, variables = out.read_text().splitlines()
     assert json.loads(line) == event and variables == f"{attached.gate} rules"
-    wait_until(lambda: "1 with an error" in events.err.read_text(), events.err.read_text())
+    wait_until(lambda: "so far: 1 with an error\n" in events.err.read_text(), events.err.read_text())
     assert len(events.err.read_text().splitlines()) == 1
 
 

@@ -105,20 +105,34 @@ static void on_past(void *data, const char *gate, const struct event *event, con
 		event_print(session, gate, event, json);
 }
 
+#define CAUSES_TEXT 160
+
+/* Appends a number of failures and their cause, unless the number is 0. */
+static void count_add(char causes[CAUSES_TEXT], uint64_t count, const char *cause)
+{
+	size_t length = strlen(causes);
+
+	if (count)
+		snprintf(causes + length, CAUSES_TEXT - length, "%s%" PRIu64 " %s",
+			 length ? ", " : "", count, cause);
+}
+
 /* Warns of failures of the program of --exec, if their number has changed. */
 static void runner_report(struct events_session *session)
 {
 	const struct events_runner *runner = &session->runner;
 	uint64_t all = runner->left_out + runner->failed + runner->killed;
+	char causes[CAUSES_TEXT] = "", limit[32];
 
 	if (all == session->reported)
 		return;
 	session->reported = all;
-	error_warn("exec-failed", runner->program,
-		   "failed for %" PRIu64 " %s so far: %" PRIu64 " without a process, %" PRIu64
-		   " with an error, %" PRIu64 " killed after %llu s",
-		   all, plural(all, "event", "events"), runner->left_out, runner->failed,
-		   runner->killed, RUNNER_LIMIT_NS / NS_PER_SEC);
+	snprintf(limit, sizeof(limit), "killed after %llu s", RUNNER_LIMIT_NS / NS_PER_SEC);
+	count_add(causes, runner->left_out, "without a process");
+	count_add(causes, runner->failed, "with an error");
+	count_add(causes, runner->killed, limit);
+	error_warn("exec-failed", runner->program, "failed for %" PRIu64 " %s so far: %s", all,
+		   plural(all, "event", "events"), causes);
 }
 
 /* --- The packet path ------------------------------------------------------------------------ */
@@ -126,6 +140,11 @@ static void runner_report(struct events_session *session)
 #define PCAP_RATE     10   /* default number of packets to write per second */
 #define PCAP_FILTERED 1000 /* samples per second and CPU, if a filter selects packets */
 #define PCAP_BYTES    96   /* bytes of a packet to write: headers without long options */
+
+static unsigned int pcap_rate(const struct events_args *args)
+{
+	return args->pcap_rate ?: PCAP_RATE;
+}
 
 /* Writes a sample of a dropped packet to the file of --pcap, if the packet matches the filters. */
 static int sample_write(struct events_session *session, const struct sl_sample *sample)
@@ -150,8 +169,12 @@ static int sample_write(struct events_session *session, const struct sl_sample *
 	if (record->reason < SL_FIRST_DROP || record->reason >= SL_REASONS ||
 	    !event_matches(&session->filter, &event))
 		return 0;
-	snprintf(packet.comment, sizeof(packet.comment), "%s%s%s%s%s", reason_names[record->reason],
-		 *fact.limit ? " " : "", fact.limit, fact.has_policy ? " " : "",
+	snprintf(packet.comment, sizeof(packet.comment), "%s%s%s%s%s%s",
+		 reason_names[record->reason], *fact.limit ? ", limit '" : "", fact.limit,
+		 *fact.limit ? "'" : "",
+		 !fact.has_policy ? ""
+		 : *fact.limit	  ? " of "
+				  : ", policy ",
 		 fact.has_policy ? prefix_format(&fact.policy, policy) : "");
 	return events_pcap_write(&session->pcap, &packet);
 }
@@ -189,7 +212,7 @@ static int ring_begin(struct events_session *session)
 	const struct ring_samples samples = {
 		.per_second = !args->pcap  ? 0
 			      : has_filter ? PCAP_FILTERED
-					   : session->pcap.most,
+					   : pcap_rate(args),
 		.bytes = args->pcap_whole ? SL_SAMPLE_LONG : PCAP_BYTES,
 	};
 	unsigned int mark = error_count();
@@ -293,6 +316,16 @@ static void stream_follow(struct events_session *session, int fd)
 	}
 }
 
+/* Makes the file of --pcap, after all checks, so that a refused command leaves no file. */
+static int pcap_begin(struct events_session *session)
+{
+	const struct events_args *args = session->args;
+
+	if (!args->pcap)
+		return 0;
+	return events_pcap_open(args->pcap, pcap_rate(args), &session->pcap);
+}
+
 /* Watches the gate itself until a signal arrives, or the gate is removed. */
 static int gate_watch(struct events_session *session)
 {
@@ -307,7 +340,7 @@ static int gate_watch(struct events_session *session)
 	if (err)
 		return err;
 	events_server_open(&session->look.live.gate, &session->server);
-	err = ring_begin(session);
+	err = ring_begin(session) ?: pcap_begin(session);
 	while (!err && !session->ends) {
 		uint64_t now = uptime_ns();
 
@@ -340,15 +373,6 @@ static void session_close(struct events_session *session)
 	close_fd(&session->signals);
 }
 
-static int pcap_begin(struct events_session *session)
-{
-	const struct events_args *args = session->args;
-
-	if (!args->pcap)
-		return 0;
-	return events_pcap_open(args->pcap, args->pcap_rate ?: PCAP_RATE, &session->pcap);
-}
-
 /* Finds the gate to watch: the argument of -g or, without -g, the usual gate. */
 static int gate_find(const struct context *context, char name[GATE_NAME + 1])
 {
@@ -365,8 +389,7 @@ static int session_run(const struct context *context, struct events_session *ses
 	_cleanup_close_ int stream = -1;
 	int err = gate_find(context, session->name)
 			  ?: signals_open(session)
-			  ?: events_runner_begin(session->args->program, &session->runner)
-			  ?: pcap_begin(session);
+			  ?: events_runner_begin(session->args->program, &session->runner);
 
 	if (err)
 		return err;
@@ -389,10 +412,10 @@ static int past_print(const struct context *context, struct events_session *sess
 				    "--since prints events of the past; omit --exec, --pcap and "
 				    "--journal");
 	err = events_journal_read(context->gate, args->since, on_past, session);
-	if (!err && !session->past && geteuid())
-		error_notice("journal-rights", NULL,
-			     "no event was found; the group systemd-journal may read the journal "
-			     "of all services");
+	if (!err && !session->past)
+		error_notice("no-past", NULL, "the journal has no events of sluice-events@%s%s",
+			     context->gate,
+			     geteuid() ? ", or only group systemd-journal may read them" : "");
 	return err;
 }
 
@@ -414,6 +437,9 @@ static int events_run(const struct context *context, const void *data)
 
 	session.to_journal = args->journal || (!fstat(STDOUT_FILENO, &st) &&
 					       journal_reads(getenv("JOURNAL_STREAM"), &st));
+	if (!args->pcap && (args->pcap_rate || args->pcap_whole))
+		return error_misuse("no-pcap", args->pcap_rate ? "--pcap-rate" : "--pcap-whole",
+				    "it needs --pcap");
 	if (args->since)
 		return past_print(context, &session);
 	err = session_run(context, &session);
@@ -450,31 +476,36 @@ static int policy_parse(const struct value_type *type, const char *what, const c
 			void *ret)
 {
 	struct given_policy policy = {.is_given = true};
-	int err = value_parse(&value_prefix, what, text, &policy.prefix);
+	unsigned int mark = error_count();
 
-	(void)type;
-	if (!err)
-		*(struct given_policy *)ret = policy;
-	return err;
+	if (value_parse(&value_prefix, what, text, &policy.prefix)) {
+		error_drop(mark);
+		return value_refuse(type, "bad-policy", what, text, "not a prefix");
+	}
+	*(struct given_policy *)ret = policy;
+	return 0;
 }
 
 /* Parses a date and time, or a duration before now, into a Unix time. */
 static int since_parse(const struct value_type *type, const char *what, const char *text, void *ret)
 {
 	time_t since, now = time(NULL);
+	unsigned int mark = error_count();
 	uint64_t ago;
 	int err;
 
-	(void)type;
 	if (strchr(text, 'T') || strchr(text, 't')) {
 		err = moment_parse(text, &since);
 	} else {
 		err = value_parse(&value_time, what, text, &ago);
 		since = err ? 0 : now - (time_t)(ago / NS_PER_SEC);
 	}
-	if (!err)
-		*(time_t *)ret = since > 0 ? since : 1;
-	return err;
+	if (err) {
+		error_drop(mark);
+		return value_refuse(type, "bad-time", what, text, "not a time");
+	}
+	*(time_t *)ret = since > 0 ? since : 1;
+	return 0;
 }
 
 static const struct value_type kinds_type = {
@@ -487,8 +518,10 @@ static const struct value_type kinds_type = {
 	.word_count = EVENT_KINDS,
 };
 static const struct value_type pcap_rate_type = VALUE_NUMBER(1, 1000, "write 1 to 1000");
-static const struct value_type policy_type = {.name = "PREFIX", .parse = policy_parse};
-static const struct value_type since_type = {.name = "TIME", .parse = since_parse};
+static const struct value_type policy_type = {
+	.name = "PREFIX", .parse = policy_parse, .expected = "write a prefix or default"};
+static const struct value_type since_type = {
+	.name = "TIME", .parse = since_parse, .expected = "write 2h or 2026-11-21T13:00:00Z"};
 
 static const struct word events_words[] = {
 	{"ADDRESS|PREFIX", OPERAND, &value_prefix, offsetof(struct events_args, within), NULL},

@@ -103,8 +103,11 @@ int events_pcap_open(const char *path, unsigned int most, struct events_pcap *re
 	*ret = (struct events_pcap){
 		.path = path,
 		.most = most,
-		.fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600),
+		.fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600),
 	};
+	if (ret->fd < 0 && errno == EEXIST)
+		return error_add(EEXIST, "pcap-exists", path,
+				 "already exists; write the name of a new file");
 	if (ret->fd < 0)
 		return pcap_failed(path, -errno);
 	block_begin(&block, BLOCK_SECTION);

@@ -64,7 +64,8 @@ static int lease_take(struct event_ring *ring, const struct ring_samples *sample
 	if ((seen > jiffies_now() && state->lease_by != self) ||
 	    !__sync_bool_compare_and_swap(&state->lease_until, seen, until))
 		return gate_error(gate, EBUSY, "events-read",
-				  "process %u reads its events already; only one process can",
+				  "--pcap needs the packet path, which process %u reads; stop that "
+				  "process first",
 				  state->lease_by);
 	ring->lease = until;
 	state->lease_by = self;

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/text.h"
 
 #define OBJECT_KEY 48
@@ -146,6 +147,14 @@ static void begin(struct events_watch *watch, struct event *event, enum event_ph
 	report(watch, event, phase);
 }
 
+/* Formats a duration: rounded to the nearest second, or to a millisecond below a second. */
+static const char *duration_format(uint64_t ns, char text[UNITS_TEXT])
+{
+	if (ns >= NS_PER_SEC)
+		ns = (ns + NS_PER_SEC / 2) / NS_PER_SEC * NS_PER_SEC;
+	return left_format(ns, text);
+}
+
 /* Ends an open event, and removes it. why: the reason, for the text of the end. */
 static void end_open(struct events_watch *watch, struct open_event *open, const char *why)
 {
@@ -153,7 +162,7 @@ static void end_open(struct events_watch *watch, struct open_event *open, const 
 	char time[UNITS_TEXT];
 
 	event.lasted_ns = watch->now > open->began_at ? watch->now - open->began_at : 0;
-	left_format(event.lasted_ns, time);
+	duration_format(event.lasted_ns, time);
 	if (event.is_counted)
 		text_set(&event, "%s; %" PRIu64 " %s dropped in %s", why, event.dropped,
 			 plural(event.dropped, "packet", "packets"), time);
@@ -229,7 +238,7 @@ static void block_begin(struct events_watch *watch, const struct source_fact *fa
 		return;
 	open->blocked_until = fact->blocked_until;
 	text_set(&open->event, "blocked by %s for %s", limit_text(fact, fact->blocked_by, text),
-		 left_format(fact->blocked_until - watch->now, left));
+		 duration_format(fact->blocked_until - watch->now, left));
 	source_begin(watch, open, fact, fact->blocked_by);
 }
 
