@@ -12,6 +12,7 @@ import shutil
 import signal
 import socket
 import ssl
+import stat
 import subprocess
 import time
 
@@ -425,6 +426,19 @@ def test_health(lab):
     with serving(lab.filter, "-g", lab.gate) as server:
         degraded = server.json("/healthz", 503)
         assert degraded["status"] == "degraded" and degraded["reasons"][0]["gate"] == lab.gate
+
+
+def test_a_gate_that_cannot_be_read(users):
+    directory = f"/sys/fs/bpf/sluice/{users.gate}"
+    before = os.stat(directory).st_mode
+    os.chmod(directory, 0o700)
+    try:
+        with serving(users.filter, "-g", users.gate) as server:
+            assert [(r["id"], r["gate"]) for r in server.json("/healthz", 503)["reasons"]] == [("gate-unread", users.gate)]
+            known = server.json("/api/v1/gates")
+            assert (known["gates"], known["unreadable"]) == ([], [users.gate])
+    finally:
+        os.chmod(directory, stat.S_IMODE(before))
 
 
 @pytest.mark.alone

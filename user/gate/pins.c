@@ -484,8 +484,8 @@ int gate_exists(const char *name, bool *ret)
 	return gate_dir_open(&gate) ?: gate_dir_holds_gate(&gate, ret);
 }
 
-int gates_for_each(int (*call)(const char *gate, void *data), void (*unread)(const char *gate),
-		   void *data)
+int gates_for_each(int (*call)(const char *gate, void *data),
+		   void (*unread)(const char *gate, void *data), void *data)
 {
 	_cleanup_pins_ struct pins root = PINS_CLOSED;
 	struct dirent **names = NULL;
@@ -497,7 +497,7 @@ int gates_for_each(int (*call)(const char *gate, void *data), void (*unread)(con
 		int unreadable = err ? 0 : gate_exists(names[i]->d_name, &is_gate);
 
 		if (unreadable && unread)
-			unread(names[i]->d_name);
+			unread(names[i]->d_name, data);
 		else if (unreadable)
 			bad = unreadable;
 		if (is_gate)

@@ -143,8 +143,8 @@ int gate_exists(const char *name, bool *ret);
  * for each directory that cannot be read. If `unread` is NULL, returns the error of such a
  * directory after the last gate.
  */
-int gates_for_each(int (*call)(const char *gate, void *data), void (*unread)(const char *gate),
-		   void *data);
+int gates_for_each(int (*call)(const char *gate, void *data),
+		   void (*unread)(const char *gate, void *data), void *data);
 
 #define GATES_SHOWN 4 /* largest number of gates that a message names */
 #define GATES_TEXT  (GATES_SHOWN * (GATE_NAME + sizeof("'', ")) + sizeof(" ..."))

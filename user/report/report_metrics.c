@@ -390,8 +390,9 @@ static int exported_read(const char *name, struct exported *e)
 	return err ?: doctor_top(name, UINT_MAX, &e->findings);
 }
 
-static void print_unread(const char *gate)
+static void print_unread(const char *gate, void *data)
 {
+	(void)data;
 	print_text("sluice_gate_readable{gate=\"%s\"} 0\n", gate);
 }
 
@@ -408,12 +409,12 @@ static int gate_export(const char *name, void *data)
 
 	if (!exported) {
 		error_add(ENOMEM, "no-memory", NULL, "cannot read gate '%s': out of memory", name);
-		print_unread(name);
+		print_unread(name, data);
 		return 0;
 	}
 	*exported = (struct exported){0};
 	if (exported_read(name, exported)) {
-		print_unread(name);
+		print_unread(name, data);
 		exported_free(exported);
 		return 0;
 	}

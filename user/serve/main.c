@@ -75,7 +75,7 @@ static int files_read(struct serve *serve)
 
 	if (!words->certificate != !words->key)
 		return error_misuse("no-key", words->key ? "--tls-key" : "--tls-cert",
-				    "--tls-cert and --tls-key need each other");
+				    "it needs %s", words->key ? "--tls-cert" : "--tls-key");
 	if (words->client_ca && !words->certificate)
 		return error_misuse("no-tls", "--client-ca", "it needs TLS; add --tls-cert");
 	err = secret_read(words->token_file, &serve->token) ?: secret_read(words->key, &serve->key);

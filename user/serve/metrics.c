@@ -61,9 +61,10 @@ static int print_gate_sources(const char *name, void *data)
 	return 0;
 }
 
-static void ignore_gate(const char *gate)
+static void ignore_gate(const char *gate, void *data)
 {
 	(void)gate;
+	(void)data;
 }
 
 /* --- The document --------------------------------------------------------------------------- */

@@ -298,10 +298,11 @@ function chart_table(chart) {
 
 function numbers(live) {
 	const full = live.table.max ? Math.round(100 * live.table.in_use / live.table.max) : 0;
+	const rate = number => live.span_ms === null ? "-" : short(number);
 	const shown = [
-		[short(live.passed.packets), "packets passed/s"], [short(live.dropped.packets), "packets dropped/s"],
-		[short(live.passed.bits), "bit passed/s"], [short(live.dropped.bits), "bit dropped/s"],
-		[short(live.pressure.new_keys), "of new sources/s"], [short(live.table.limited), "states over their limit"],
+		[rate(live.passed.packets), "packets passed/s"], [rate(live.dropped.packets), "packets dropped/s"],
+		[rate(live.passed.bits), "bit passed/s"], [rate(live.dropped.bits), "bit dropped/s"],
+		[rate(live.pressure.new_keys), "of new sources/s"], [short(live.table.limited), "states over their limit"],
 		[short(live.table.blocked), "states blocked"], [`${full} %`, `of the table used, ${short(live.table.in_use)} of ${short(live.table.max)}`],
 	];
 	$("numbers").replaceChildren(...shown.map(([value, label]) => el("div", {className: "number"}, el("b", {}, value), el("span", {}, label))));
@@ -469,9 +470,10 @@ async function gates() {
 	$("version").textContent = `version ${known.version}`;
 	if (!known.gates.includes(state.gate))
 		state.gate = known.gates.includes("main") ? "main" : known.gates[0] || "";
-	$("gate").replaceChildren(...known.gates.map(name => el("option", {value: name, selected: name === state.gate}, name)));
+	$("gate").replaceChildren(...known.gates.map(name => el("option", {value: name, selected: name === state.gate}, name)),
+		...known.unreadable.map(name => el("option", {disabled: true}, `${name} (cannot be read)`)));
 	if (!known.gates.length)
-		throw new Refused("there is no gate; to make one: 'sluice attach DEV'");
+		throw new Refused(known.unreadable.length ? `gate ${known.unreadable.join(", ")} cannot be read by the user of sluice-serve` : "there is no gate; to make one: 'sluice attach DEV'");
 }
 
 async function second() {

@@ -109,7 +109,7 @@ static void print_table(const struct rates *rates)
 	print_end();
 	print_object("table");
 	print_number("in_use", NULL, live->fill.in_use);
-	print_number("max", NULL, live->fill.entries);
+	print_number("max", NULL, live->fill.sources); /* as `sluice top` */
 	print_number("limited", NULL, rates->fill.limited);
 	print_number("blocked", NULL, rates->fill.blocked);
 	print_end();

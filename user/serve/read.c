@@ -51,9 +51,22 @@ static int print_gate_name(const char *gate, void *data)
 	return 0;
 }
 
-static void ignore_gate(const char *gate)
+static int ignore_gate(const char *gate, void *data)
 {
 	(void)gate;
+	(void)data;
+	return 0;
+}
+
+static void ignore_unread(const char *gate, void *data)
+{
+	(void)gate;
+	(void)data;
+}
+
+static void print_unread_name(const char *gate, void *data)
+{
+	print_gate_name(gate, data);
 }
 
 static int print_gates(const char *only)
@@ -63,7 +76,10 @@ static int print_gates(const char *only)
 	print_object(NULL);
 	print_string("version", NULL, SL_VERSION);
 	print_array("gates");
-	err = gates_for_each(print_gate_name, ignore_gate, (void *)only);
+	err = gates_for_each(print_gate_name, ignore_unread, (void *)only);
+	print_end();
+	print_array("unreadable");
+	err = err ?: gates_for_each(ignore_gate, print_unread_name, (void *)only);
 	print_end();
 	print_end();
 	return err;
@@ -112,6 +128,16 @@ static int print_gate_health(const char *name, void *data)
 	return 0;
 }
 
+static void print_gate_unread(const char *name, void *data)
+{
+	struct health *health = data;
+
+	if (health->only && strcmp(health->only, name))
+		return;
+	health->gates++;
+	print_reason(health, "gate-unread", name, "the gate cannot be read");
+}
+
 /* Prints whether all gates work. Returns 0, or 1 if the state is degraded. */
 static int print_health(const char *only)
 {
@@ -121,7 +147,7 @@ static int print_health(const char *only)
 
 	print_object(NULL);
 	print_array("reasons");
-	err = gates_for_each(print_gate_health, ignore_gate, &health);
+	err = gates_for_each(print_gate_health, print_gate_unread, &health);
 	if (err || !health.gates)
 		print_reason(&health, "no-gate", only, "there is no gate that can be read");
 	error_drop(mark);
