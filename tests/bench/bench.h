@@ -151,7 +151,7 @@ struct veth_result {
 	char name[48]; /* limiter and sources, followed by "_2cpu" for two CPUs */
 	struct result mpps;
 	double passed;	 /* fraction of packets that passed in the last round */
-	char remark[96]; /* why the result is missing or wrong; "" if it is neither */
+	char remark[96]; /* reason of a missing or wrong result, or "" */
 };
 
 /* Sends real packets through each limiter, on one CPU and on two. The caller frees *ret. */

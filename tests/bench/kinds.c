@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Measures how many packets per second one CPU can charge to each kind of limit (include/kinds.h).
- * The packets use one state, or random states of a million. Maps, the parser and the clock are not
- * measured.
+ * All packets use one state, or each packet uses a random state of a million. Maps, the parser and
+ * the clock are not measured.
  */
 #include <stdint.h>
 #include <stdio.h>

@@ -62,7 +62,7 @@ def in_chroot(root, *words, user=0, **options):
 
 
 def build(root, folder):
-    """Builds the Debian packages as an unprivileged user, from a copy of this tree, and copies the
+    """Builds the Debian packages as an unprivileged user, from a copy of this tree. Copies the
     packages to `folder`. Returns the path of package sluice."""
     source = os.path.join(root, "src")
     os.mkdir(source)

@@ -14,7 +14,7 @@ from machine import in_chroot, unpack
 
 ALLOWED, DENIED = "192.0.2.7", "203.0.113.66"
 OLDER = "0.0.1"
-# Paths that files() ignores: dpkg changes them, or the package leaves its user in them.
+# files() ignores these paths, because dpkg or the creation of user sluice changes them.
 VOLATILE = ("/proc", "/sys", "/run", "/tmp", "/var/lib/dpkg", "/var/log", "/var/cache",
             *(f"/etc/{name}{backup}" for name in ("passwd", "group", "shadow", "gshadow") for backup in ("", "-")))
 
@@ -185,7 +185,8 @@ def test_it_goes_on_if_that_is_told_and_ends_with_the_purge(root, lab, package):
 
 
 def test_without_bpffs_each_script_succeeds(root, lab, package, older):
-    """Without bpffs and sysfs, as when an image is built, each script of the package succeeds."""
+    """Each script of the package succeeds without bpffs and sysfs, for example while an image is
+    built."""
     before = files(root)
     chroot = Chroot(root, lab, bpffs=False)
     for step in (lambda: chroot.install(older), lambda: chroot.install(package),

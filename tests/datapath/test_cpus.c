@@ -149,8 +149,8 @@ static struct result speed_measure(struct rig *rig, const struct shipped *shippe
 }
 
 /*
- * Returns whether the threads exceeded the limit and nearly all of the limit passed. On a busy
- * machine, either can fail.
+ * Returns whether the threads sent 1.5 times the limit, and 98 % of the limit passed. On a busy
+ * machine, the threads can send too slowly.
  */
 static bool speed_is_close(const struct result *result)
 {

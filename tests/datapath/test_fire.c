@@ -160,7 +160,7 @@ static void fire_check(const struct rig *rig, const struct flood *floods)
 	assert_int_equal(passed[TARGET_LIMITED], LIMITED_BURST);
 }
 
-/* Commands alternate between two rulesets. Each packet is judged by one of the two. */
+/* Commands alternate between two rulesets. Exactly one ruleset judges each packet. */
 TEST(test_swaps_under_fire)
 {
 	struct rig *rig = rig_begin(state);

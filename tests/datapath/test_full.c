@@ -276,7 +276,7 @@ TEST(test_sweep_prefixes)
 	assert_int_equal(rig_burst_of(rig, "172.32.12.1"), 0);
 }
 
-/* If a change has too little room even without the expired rules, it is refused. */
+/* A change is refused if the maps have too little room even after expired rules are removed. */
 TEST(test_sweep_is_not_enough)
 {
 	struct rig *rig = rig_begin(state);

@@ -116,7 +116,7 @@ TEST(test_destination_on_egress_only)
 	rig_check_counted(rig);
 }
 
-/* A limit by destination applies to merged packets, also if their source has a bucket. */
+/* A limit by destination applies to merged packets, even if their source has a bucket. */
 TEST(test_destination_of_merged_packets)
 {
 	static const char *const sources[SL_FAMILIES][2] = {{"192.0.2.1", "192.0.2.2"},

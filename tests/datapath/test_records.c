@@ -230,7 +230,7 @@ TEST(test_a_limit_that_observes_drops_nothing)
 	ring_close(&ring);
 }
 
-/* The begin of each block is recorded, but at most one per SECOND. */
+/* The begin of a block is recorded, at most once per SECOND. */
 TEST(test_the_begin_of_a_block_is_recorded)
 {
 	struct rig *rig = rig_begin(state);

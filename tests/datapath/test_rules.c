@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Tests of which rule decides about a packet, also after changes. test_lists.c and
+ * Tests of which rule decides about a packet, before and after changes. test_lists.c and
  * test_rule_cache.c prove that the longest prefix decides.
  */
 #include "rig.h"

@@ -59,7 +59,7 @@ def opened(path):
 
 
 def object_id(fd):
-    """Returns the id of a map or program. The kernel's info of both has the id at offset 4."""
+    """Returns the id of a map or program, which is at offset 4 of the kernel's info."""
     info = ctypes.create_string_buffer(8)
     call(OBJ_INFO, struct.pack("IIQ", fd, 8, address(info)))
     return struct.unpack("II", info)[1]
@@ -77,7 +77,8 @@ def map_delete(fd, key):
 
 
 def map_keys(fd, size):
-    """Returns all keys of a map. Some may be missing if a process changes the map meanwhile."""
+    """Returns all keys of a map. Keys can be missing if another process changes the map at the same
+    time."""
     found, last = [], 0
     with contextlib.suppress(FileNotFoundError):
         while True:

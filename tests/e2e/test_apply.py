@@ -108,7 +108,7 @@ deny:
 
 @pytest.mark.parametrize("name", GOOD)
 def test_apply_diff_dump_and_the_schema_agree(lab, tmp_path, name):
-    """The rules that `dump` prints are those of the applied file, and fit the JSON schema."""
+    """`dump` prints the rules of the applied file. The output of `dump` fits the JSON schema."""
     path = written(tmp_path / "rules", GOOD[name])
     validator().validate(loaded(GOOD[name]))
     lab.sluice("diff", path, status=1)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""`attach` and `detach`: kinds of devices, programs of others on a device, and refusals."""
+"""Tests of `attach` and `detach`: kinds of devices, programs of other owners on a device,
+refusals."""
 
 import json
 import os
@@ -340,7 +341,7 @@ def test_a_device_of_the_same_name_can_be_attached_again(lab, hook, mode):
         lab.sockets.pop("out1", None)  # close the socket that is bound to the deleted device
         lab.attach("in1", "hook", hook, "mode", mode)
         assert [a["state"] for a in lab.attachments()] == ["attached"]
-        # One pin is for the attachment, the other for its program or qdisc.
+        # The pins of the attachment, and of its program or qdisc.
         assert len(os.listdir(lab.pins("links"))) == 2
         lab.send(SOURCE, 5, device="out1")
         lab.expect(passed=packets, dropped=0)
@@ -461,7 +462,8 @@ def test_without_btf_of_the_kernel(lab, tmp_path):
 
 
 def where_pins_are_hidden(script, *words):
-    """Runs a script and then sluice in a new PID namespace, whose process 1 is the shell."""
+    """Runs a script, and then sluice, in a new PID namespace. The shell is process 1 of this
+    namespace."""
     return run("unshare", "--mount", "--pid", "--fork", "--mount-proc", "sh", "-c", f"{script} \"$@\"; exit $?", "sh",
                SLUICE, *words, check=False)
 
@@ -476,7 +478,8 @@ def test_ip_netns_exec_hides_pins_and_what_helps_is_named(lab, words):
 
 
 def test_private_mounts_without_bpffs_are_refused(lab):
-    """attach refuses to mount a bpffs in a private mount namespace, whose pins would be lost."""
+    """attach refuses to mount a bpffs in a private mount namespace, because its pins would be
+    lost."""
     done = where_pins_are_hidden("unshare --mount sh -c 'umount -l /sys/fs/bpf && exec \"$@\"' sh",
                                  "-g", lab.gate, "-n", lab.filter, "attach", "in0")
     refused(done, "'nsenter -t 1 -m sluice ...'", code=1)

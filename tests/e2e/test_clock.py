@@ -30,7 +30,7 @@ def elsewhen(request, shared):
 
 
 def test_an_entry_lasts_as_long_as_it_says(elsewhen, shared):
-    """`show` prints the right time left, both inside and outside of the time namespace."""
+    """`show` prints the right time left, inside and outside of the time namespace."""
     until = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + 3600))
     for entry in {"for": "1h"}, {"until": until}:
         elsewhen("apply", "-", input=json.dumps({"deny": [{"prefix": DENIED, **entry}]}))

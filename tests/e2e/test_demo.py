@@ -69,7 +69,7 @@ def children(parent, name):
 
 
 def starve(demo, ends):
-    """Stops the senders of the demo for one second in ten, as a busy machine could delay them."""
+    """Simulates a busy machine: stops the senders of the demo for one second in ten."""
     while not ends.wait(9):
         stopped = list(children(demo.pid, "traffic"))
         for number in (signal.SIGSTOP, signal.SIGCONT):

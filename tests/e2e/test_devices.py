@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The section `attach` of a rules file, as the commands apply, diff, dump and show use it."""
+"""Tests of section `attach` of a rules file, with the commands apply, diff, dump and show."""
 
 import ctypes
 import errno

@@ -26,7 +26,7 @@ ETHTOOL_GFLAGS, ETHTOOL_SFLAGS, ETH_FLAG_TXVLAN = 0x25, 0x26, 1 << 7
 PLACEHOLDER = re.compile(r"\b[A-Z]{3,}\b")  # a word in capitals stands for a name, such as DEV
 # With this option, doctor watches the traffic for 10 ms instead of two seconds.
 QUICKLY = ["--watch", "10ms"]
-NOT_IP = bytes(12) + b"\x88\x64" + bytes(46)  # PPPoE: the gate parses no IP in it
+NOT_IP = bytes(12) + b"\x88\x64" + bytes(46)  # a PPPoE frame, in which the gate finds no IP
 
 
 @pytest.fixture
@@ -271,7 +271,7 @@ def test_a_device_whose_name_a_shell_and_a_terminal_would_obey(healthy):
 
 
 def test_counters_that_move_to_another_map_meanwhile(healthy):
-    """doctor has no finding if a resize moves the counters to new maps meanwhile."""
+    """If a resize moves the counters to new maps while doctor runs, doctor has no finding."""
     larger = iter(["gate: {sources: 9000}\n" + healthy.sluice("dump").out])
 
     def resize_and_send():

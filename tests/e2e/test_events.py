@@ -51,7 +51,8 @@ class Events:
         return [event for event in found if (event["kind"], event["phase"])[:len(words)] == words]
 
     def wait_for(self, *words, count=1, that=lambda event: True):
-        """Waits for `count` events of all(*words) for which that() holds. Returns the last one."""
+        """Waits for `count` events of all(*words) for which that() is true. Returns the last
+        event."""
         wait_until(lambda: len([e for e in self.all(*words) if that(e)]) >= count or self.process.poll() is not None,
                    f"{count} events {words} in {self.out.read_text()} {self.err.read_text()}", SECONDS)
         found = [e for e in self.all(*words) if that(e)]

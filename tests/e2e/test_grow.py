@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Commands that add rules replace full maps by larger ones, while packets are judged. They never
-change a size that the user has specified."""
+"""A command that adds rules to a full map replaces the map by a larger map, while packets are
+judged. A size that the user has specified never changes."""
 
 import collections
 import json

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """The owner of a gate can write any data into its maps at any time. Commands that root runs on such
-a gate must not crash, hang, or print control characters. They are built with sanitizers."""
+a gate must not crash, hang, or print control characters. The commands are built with sanitizers."""
 
 import contextlib
 import json

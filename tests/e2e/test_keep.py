@@ -644,7 +644,7 @@ def test_a_reload_refuses_the_state_as_a_list(lab, keeping):
 
 
 def test_killed_it_leaves_all_in_force_and_finds_it_again(lab, keeping):
-    """keep is killed and started again: programs, counters and rules stay as they are."""
+    """If keep is killed and started again, programs, counters and rules stay the same."""
     keep = keeping(rules("in0"))
     assert outcome(lab, [frame(OFFENDER)] * 9)[:2] == (5, 4)
     before = lab.attachments(), lab.json("stats"), lab.json("status")["gates"][0]["generation"]

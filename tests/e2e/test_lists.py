@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""`allow` and `deny`: runtime entries and their ends, named lists, and files of prefixes."""
+"""Tests of `allow` and `deny`: runtime entries and their expiry, named lists, files of prefixes."""
 
 import calendar
 import os

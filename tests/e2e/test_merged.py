@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The filter counts a packet that GRO or GSO has merged as the packets that it consists of."""
+"""A packet that GRO or GSO has merged counts as the packets that it consists of."""
 
 import contextlib
 import errno

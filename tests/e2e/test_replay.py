@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""`sluice replay` judges captures as the gate judges packets on a device, and changes nothing."""
+"""`sluice replay` judges the packets of a capture like a gate on a device. It does not change the
+gate."""
 
 import contextlib
 import json

@@ -127,7 +127,7 @@ def test_rules_longer_than_64(attached):
 # --- Smaller --------------------------------------------------------------------------------------
 
 def test_levels_stay(attached):
-    """After a resize, each source has the same level as before, with each kind of limit."""
+    """A resize keeps the level of each source, under each kind of limit."""
     attached.sluice("set", "default", "rate", "1/h", "burst", "10")
     attached.sluice("set", "10.2.0.0/16", "name", "w", "window", "10", "per", "1h", "inherit", "no")
     attached.sluice("set", "default", "name", "nets", "rate", "1/h", "burst", "1000", "per", "16")

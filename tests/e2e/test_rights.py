@@ -511,7 +511,8 @@ def test_without_a_way_through_bpffs_that_is_told(users):
 
 
 def test_a_gate_of_roots_alone_stays_so(users):
-    """If the directory of all gates is closed to the group, the group cannot read pins either."""
+    """If the directory of all gates is closed to the group, the group cannot read the pins in
+    it."""
     os.chmod(PINS, 0o700)
     try:
         users.sluice("attach", "in0", "hook", "egress", gate=users.gate2)

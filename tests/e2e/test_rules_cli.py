@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Commands that set rules: printed commands can be typed again, wrong ones change nothing."""
+"""Tests of commands that set rules. A printed command is valid input. A wrong command changes
+nothing."""
 
 import json
 import re

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Limits that shape, on devices without qdisc fq: commands refuse them, or print a note."""
+"""Tests of limits that shape on devices without qdisc fq. A command refuses such a limit, or prints
+a note."""
 
 import json
 
@@ -21,7 +22,8 @@ def command(lab, device="out0", options=FLOW_LIMIT):
 
 
 def refused_without_fq(lab, words, device="out0", options=FLOW_LIMIT, **given):
-    """Checks that a command fails: the message names device, command to add fq, and `no-fq`."""
+    """Checks that a command fails. Its message names the device, the command that adds fq, and
+    `no-fq`."""
     lab.refuses(words, device, f"'{command(lab, device, options)}'", "no-fq", **given)
 
 
@@ -115,7 +117,7 @@ def test_without_fq_packets_leave_at_once_up_to_the_horizon(egress):
 
 @pytest.mark.parametrize("hook", ["xdp", "ingress"])
 def test_what_is_received_cannot_be_shaped(lab, hook):
-    """Received packets cannot be shaped: such a limit is refused, even with `no-fq`."""
+    """A limit that shapes is refused on hooks of received packets, even with `no-fq`."""
     lab.attach("in0", "hook", hook)
     before = lab.snapshot()
     for no_fq in [], ["no-fq"]:

@@ -37,7 +37,7 @@ def tables_of(text):
 
 
 def is_like(line, other):
-    """Returns whether two lines agree. Numbers may differ by 2 %, as they do between compilers."""
+    """Returns whether two lines agree. Numbers can differ by 2 % between compilers."""
     if NUMBER.sub("#", line).split() != NUMBER.sub("#", other).split():
         return False
     return all(abs(float(a) - float(b)) <= 0.02 * abs(float(b)) + 0.02 + ("%" in line) * 0.2

@@ -242,7 +242,7 @@ class Soak:
             self.model = after
 
     def step_two_at_once(self):
-        """Runs two commands at the same time, which change different prefixes. Both succeed."""
+        """Runs two commands at the same time. They change different prefixes, and both succeed."""
         prefixes = self.random.sample(PREFIXES, 2)
         started = [self.lab.start("set", prefix, "rate", "1/h", "burst", "5") for prefix in prefixes]
         for process, prefix in zip(started, prefixes):
@@ -271,7 +271,7 @@ class Soak:
             self.attach(self.random.choice(free), self.random.choice(HOOKS))
 
     def step_detach(self):
-        """Detaches a device, unless it is the last one, because that would delete the gate."""
+        """Detaches a device. Keeps the last device, because detaching it would delete the gate."""
         if len(self.attached) > 1:
             device = self.random.choice(list(self.attached))
             self.lab.sluice("detach", device)

@@ -51,7 +51,8 @@ class Browser:
         return json.loads(text)
 
     def call(self, method, **parameters):
-        """Calls a method, and returns its result. Stores the events that arrive meanwhile."""
+        """Calls a method of the DevTools protocol. Returns its result. Stores the events that
+        arrive before the result."""
         self.number += 1
         command = {"id": self.number, "method": method, "params": parameters}
         if self.session:

@@ -23,7 +23,7 @@ FRAME = 125  # bytes of a frame, so that 10 kpps are 10 Mbit/s
 AT_ONCE = 1024  # largest number of messages that the kernel accepts in one sendmmsg()
 SEC, MS, US = 10**9, 10**6, 10**3
 AHEAD = 20 * MS  # the qdisc gets all packets within this time, before the first departure
-QUIET_SECONDS = 1  # if nothing arrives for this long, all other datagrams count as lost
+QUIET_SECONDS = 1  # missing datagrams count as lost if nothing arrives for this long
 
 libc = ctypes.CDLL(None, use_errno=True)
 

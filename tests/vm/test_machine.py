@@ -73,7 +73,8 @@ def wall_clock_ahead(seconds):
 
 @pytest.mark.parametrize("days", [400, -400], ids=["forth", "back"])
 def test_a_wall_clock_that_is_set_changes_no_end(lab, days):
-    """Setting the wall clock affects no entry, block or level, which use the time since boot."""
+    """Entries, blocks and levels use the time since boot, so setting the wall clock does not affect
+    them."""
     lab.attach("in0", "mode", "native")
     lab.sluice("set", "default", "rate", "1/h", "burst", "5", "action", "block", "1h")
     lab.sluice("deny", DENIED, "for", "1h")
@@ -129,8 +130,8 @@ def write(path, text):
 
 
 def suspend(seconds):
-    """Suspends the machine to RAM. The hardware clock wakes it after `seconds`. Returns the seconds
-    for which the machine ran meanwhile, and the seconds for which it was suspended."""
+    """Suspends the machine to RAM. The hardware clock wakes it after `seconds`. Returns how many
+    seconds the machine ran, and how many seconds it was suspended."""
     ran, all_time = time.monotonic(), time.clock_gettime(time.CLOCK_BOOTTIME)
     write(WAKE_ALARM, "0")
     write(WAKE_ALARM, f"+{seconds}")
