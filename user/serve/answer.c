@@ -17,7 +17,7 @@ void answer_drop(struct answer *answer)
 	free(answer);
 }
 
-/* Appends a JSON string in ASCII. A character that JSON would escape becomes '?'. */
+/* Appends a JSON string. Replaces each character that JSON would escape by '?'. */
 static void string_append(FILE *out, const char *key, const char *value, const char *end)
 {
 	fprintf(out, "    \"%s\": \"", key);
@@ -26,7 +26,7 @@ static void string_append(FILE *out, const char *key, const char *value, const c
 	fprintf(out, "\"%s\n", end);
 }
 
-/* Formats without the writer, which belongs to the thread that reads. */
+/* Does not use the writer (program/writer.h), because the thread that reads documents uses it. */
 struct answer *answer_error(unsigned int status, const struct sl_error *error)
 {
 	struct answer *answer = calloc(1, sizeof(*answer));

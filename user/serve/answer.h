@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Serve: answers to requests. */
+/* Serve: complete answers to requests, shared by the clients that ask for the same document. */
 #ifndef SLUICE_ANSWER_H
 #define SLUICE_ANSWER_H
 
@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 
-/* A document that is complete. It is shared by all clients that asked for it, and never changes. */
+/* A complete document. All clients that asked for it share it. It never changes. */
 struct answer {
 	atomic_uint references;
 	unsigned int status; /* HTTP status */
@@ -20,13 +20,13 @@ struct answer {
 void answer_take(struct answer *answer);
 void answer_drop(struct answer *answer);
 
-/* Return an error as a document in the form of `sluice -j`, or NULL if there is no memory. */
+/* Return an error as a document in the form of `sluice -j`. Return NULL if there is no memory. */
 struct answer *answer_error(unsigned int status, const struct sl_error *error);
 struct answer *answer_refusal(unsigned int status, const char *id, const char *text);
 
-/* What is served. */
+/* The gates and metrics that the server offers. */
 struct serve_scope {
-	const char *gate; /* the only gate that is served, or NULL */
+	const char *gate; /* the only gate to serve; NULL: serve all gates */
 	unsigned int metrics_sources;
 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 #include "serve/assets.h"
 
-/* Embeds a file of this directory between the symbols NAME and NAME_end. */
+/* Embeds a file of this directory in the program, between the symbols NAME and NAME_end. */
 #define EMBED(name, file)                                                                          \
 	__asm__(".pushsection .rodata\n"                                                           \
 		".global " #name "\n" #name ":\n.incbin \"user/serve/" file "\"\n"                 \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Serve: the files of the page, which are part of the program. */
+/* Serve: the files of the web page, which are embedded in the program. */
 #ifndef SLUICE_ASSETS_H
 #define SLUICE_ASSETS_H
 
@@ -13,7 +13,7 @@ struct asset {
 	size_t length;
 };
 
-/* Returns the file of a route below ROUTES_FIXED. */
+/* Returns the embedded file of a route. The route must be below ROUTES_FIXED. */
 struct asset asset_of(enum route_id route);
 
 #endif

@@ -11,7 +11,10 @@
 #define IDLE_NS (20 * NS_PER_SEC)
 #define BUSY_NS (120 * NS_PER_SEC)
 
-/* Stores the family and the address. The lower half of an IPv6 address is easy to vary. */
+/*
+ * Stores the family and the address of a client. Leaves out the lower half of an IPv6 address,
+ * because a client can easily change it.
+ */
 static void address_key(const struct sockaddr_storage *address, uint8_t key[17])
 {
 	memset(key, 0, 17);
@@ -43,8 +46,8 @@ static bool client_has_left(const struct connection_entry *entry)
 }
 
 /*
- * Returns whether a connection may be closed for another client: it is idle, or its client has left
- * while the request was answered.
+ * Returns whether a connection may be closed to make room: it is idle, or its client has
+ * disconnected before it got the answer.
  */
 static bool entry_is_spare(const struct connection_entry *entry)
 {
@@ -52,7 +55,10 @@ static bool entry_is_spare(const struct connection_entry *entry)
 	       (entry->state == CONNECTION_BUSY && client_has_left(entry));
 }
 
-/* Closes the oldest connection that is spare, of an address if `key` is not NULL. */
+/*
+ * Closes the oldest connection that may be closed. key: only connections of this address; NULL: of
+ * any address.
+ */
 static bool oldest_shut(struct connections *all, const uint8_t *key, uint64_t now)
 {
 	struct connection_entry *oldest = NULL;
@@ -81,7 +87,10 @@ bool connection_add(struct connections *all, int fd, const struct sockaddr_stora
 	for (size_t i = 0; i < ARRAY_SIZE(all->entries); i++) {
 		struct connection_entry *entry = &all->entries[i];
 
-		/* a connection that could not be started was closed without notice */
+		/*
+		 * MHD has closed this fd without a notice, because it could not start the
+		 * connection
+		 */
 		if (entry->state != CONNECTION_FREE && entry->fd == fd)
 			entry->state = CONNECTION_FREE;
 		if (entry->state == CONNECTION_FREE)
@@ -130,7 +139,7 @@ bool connection_set(struct connections *all, struct connection_entry *entry,
 
 	pthread_mutex_lock(&all->lock);
 	fits = state != CONNECTION_STREAM || all->streams < STREAMS_MAX;
-	/* a connection that is shut stays so until it is removed */
+	/* a shut connection keeps its state until it is removed */
 	if (fits && (entry->state != CONNECTION_SHUT || state == CONNECTION_FREE)) {
 		all->streams += (state == CONNECTION_STREAM) - (entry->state == CONNECTION_STREAM);
 		entry->state = state;

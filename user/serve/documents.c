@@ -9,20 +9,20 @@
 #include "base/error.h"
 #include "serve/read.h"
 
-#define SLOTS	   64		     /* different documents that are kept */
-#define VARIED_MAX 32		     /* documents of is_varied() that wait at a time */
+#define SLOTS	   64		     /* largest number of different documents that are kept */
+#define VARIED_MAX 32		     /* largest number of waiting documents of is_varied() */
 #define FRESH_NS   (900 * NS_PER_MS) /* clients that ask once a second get a new document */
-#define REST	   10 /* a document is kept for this many times the CPU time of reading it */
-#define WAIT_NS	   (20 * NS_PER_SEC) /* clients wait at most this long */
-#define KEEP_NS	   (60 * NS_PER_SEC) /* a document that no client asked for is freed */
-#define IDLE_SLEEP 5		     /* seconds between looks for documents to free */
+#define REST	   10		     /* keep a document for 10 times the CPU time of reading it */
+#define WAIT_NS	   (20 * NS_PER_SEC) /* longest wait of a client */
+#define KEEP_NS	   (60 * NS_PER_SEC) /* free a document if no client asked for it in this time */
+#define IDLE_SLEEP 5		     /* free old documents every 5 s */
 
-/* A document that was asked for. `id` is ROUTES if the slot is free. */
+/* The slot of a document that a client has asked for. `route.id` is ROUTES if the slot is free. */
 struct slot {
 	struct route route;
-	struct answer *answer; /* NULL until it was read */
+	struct answer *answer; /* NULL: not read yet */
 	uint64_t read_at, fresh_until, asked_at;
-	uint64_t queued; /* place in the queue; 0 if it need not be read */
+	uint64_t queued; /* number in the queue; 0: not in the queue */
 	struct asker *askers;
 };
 
@@ -30,18 +30,21 @@ struct documents {
 	struct gates_reader reader;
 	struct feeds feeds;
 	pthread_t thread;
-	pthread_mutex_t lock; /* protects everything below */
+	pthread_mutex_t lock; /* protects the members below */
 	pthread_cond_t work;
 	struct slot slots[SLOTS];
-	uint64_t places; /* last place in the queue */
+	uint64_t places; /* last number that the queue has given */
 	bool stops, kicked;
 	uint64_t reading_since;
-	const struct slot *reading; /* slot that is read without the lock, or NULL */
+	const struct slot *reading; /* slot that the thread reads at present, or NULL */
 };
 
 /* --- Slots ---------------------------------------------------------------------------------- */
 
-/* Gives the slot's answer, or `answer` instead, to the clients that wait. Called with the lock. */
+/*
+ * Gives an answer to the clients that wait for a slot. NULL closes their connections. Called with
+ * the lock.
+ */
 static void askers_answer(struct slot *slot, struct answer *answer)
 {
 	struct asker *next;
@@ -63,8 +66,8 @@ static void slot_free(struct slot *slot)
 }
 
 /*
- * Returns whether clients can ask for very many different documents of this kind. They are read
- * after all others, so that no client delays the metrics and the page of the other clients.
+ * Returns whether a route has very many different documents. They are read last, so that a client
+ * cannot delay the metrics and the page of other clients.
  */
 static bool is_varied(const struct route *route)
 {
@@ -72,8 +75,8 @@ static bool is_varied(const struct route *route)
 }
 
 /*
- * Returns the slot of a route. Takes the slot that was not asked for longest. Returns NULL if all
- * slots wait.
+ * Returns the slot of a route. If the route has no slot, gives it the slot that no client has asked
+ * for for longest. Returns NULL if clients wait for all slots.
  */
 static struct slot *slot_find(struct documents *documents, const struct route *route)
 {
@@ -182,7 +185,10 @@ uint64_t documents_busy_ns(struct documents *documents)
 
 /* --- The thread ----------------------------------------------------------------------------- */
 
-/* Returns the slot to read next, or NULL: the slot that has waited longest, varied slots last. */
+/*
+ * Returns the slot to read next: the slot that has waited for longest. Slots of is_varied() are
+ * read last. Returns NULL if no slot waits.
+ */
 static struct slot *slot_next(struct documents *documents)
 {
 	struct slot *next = NULL;
@@ -200,7 +206,7 @@ static struct slot *slot_next(struct documents *documents)
 	return next;
 }
 
-/* Frees documents that no client asks for. Called with the lock. */
+/* Frees documents that no client has asked for within KEEP_NS. Called with the lock. */
 static void slots_forget(struct documents *documents)
 {
 	uint64_t now = uptime_ns();
@@ -213,7 +219,10 @@ static void slots_forget(struct documents *documents)
 	}
 }
 
-/* Waits for work, for at most IDLE_SLEEP, or until the events are due. Called with the lock. */
+/*
+ * Waits until a client asks for a document, until the events are due, or for IDLE_SLEEP. Called
+ * with the lock.
+ */
 static void work_wait(struct documents *documents, uint64_t due_in_ns)
 {
 	uint64_t wait = IDLE_SLEEP * NS_PER_SEC;
@@ -229,7 +238,10 @@ static void work_wait(struct documents *documents, uint64_t due_in_ns)
 	documents->kicked = false;
 }
 
-/* Reads a document without the lock. A queued slot keeps its route. */
+/*
+ * Reads a document. Called with the lock, and releases it during the read. The route of the slot
+ * does not change meanwhile, because the slot is in the queue.
+ */
 static void slot_read(struct documents *documents, struct slot *slot)
 {
 	uint64_t begun = clock_read(CLOCK_THREAD_CPUTIME_ID), least, rest;

@@ -16,24 +16,24 @@
 #include "events/stream.h"
 #include "events/watch.h"
 
-#define KEEP_NS	     (30 * NS_PER_SEC) /* a gate without streams is watched for this long */
-#define CONNECT_NS   (10 * NS_PER_SEC) /* time between tries to reach `sluice events` */
-#define SILENCE_NS   (15 * NS_PER_SEC) /* a comment is sent after this time without an event */
+#define KEEP_NS	     (30 * NS_PER_SEC) /* watch a gate for 30 s after its last stream has ended */
+#define CONNECT_NS   (10 * NS_PER_SEC) /* time between attempts to connect to `sluice events` */
+#define SILENCE_NS   (15 * NS_PER_SEC) /* after 15 s without an event, send a comment */
 #define UNIT_STEP_NS (250 * NS_PER_MS)
 
 struct feed {
 	char gate[GATE_NAME + 1];
 	struct feeds *feeds;
-	uint64_t wanted_at; /* uptime at which a stream was last seen, in ns */
+	uint64_t wanted_at; /* uptime at which the gate last had a stream, in ns */
 	uint64_t due;	    /* uptime of the next step, in ns */
 	uint64_t connect_due;
-	int unit; /* socket of `sluice events`; -1 if the gate is watched here */
+	int unit; /* socket of `sluice events`; -1: this process watches the gate */
 	bool watches;
 	struct events_look look;
 	struct events_watch watch;
-	/* the last events as JSON, of which event `number` is in kept[number % FEED_KEPT] */
+	/* the last events as JSON; event n is in kept[n % FEED_KEPT] */
 	char *kept[FEED_KEPT];
-	uint64_t first, last; /* numbers of the kept events; last < first: none */
+	uint64_t first, last; /* first and last number in `kept`; last < first: no event */
 };
 
 /* --- Streams -------------------------------------------------------------------------------- */
@@ -69,7 +69,7 @@ void feeds_leave(struct event_stream *stream)
 	free(stream->pending);
 }
 
-/* Wakes a stream that waits. Called with the lock. */
+/* Wakes a stream if it waits. Called with the lock. */
 static void stream_wake(struct event_stream *stream)
 {
 	if (!stream->waits)
@@ -86,7 +86,10 @@ static struct feed *feed_find(const struct feeds *feeds, const char *gate)
 	return NULL;
 }
 
-/* Formats the next text to send, or returns NULL. Called with the lock. */
+/*
+ * Formats the next text for a client. Returns NULL if there is nothing to send. Called with the
+ * lock.
+ */
 static char *stream_next(struct event_stream *stream)
 {
 	const struct feed *feed = feed_find(stream->feeds, stream->gate);
@@ -178,7 +181,9 @@ void feeds_stop(struct feeds *feeds)
 
 /* --- Events --------------------------------------------------------------------------------- */
 
-/* Keeps an event in place of the oldest, and wakes the streams. Takes the text. */
+/*
+ * Stores an event in place of the oldest event, and wakes the streams. The feed then owns `json`.
+ */
 static void feed_add(struct feed *feed, char *json)
 {
 	struct feeds *feeds = feed->feeds;
@@ -198,7 +203,7 @@ static void feed_add(struct feed *feed, char *json)
 	pthread_mutex_unlock(&feeds->lock);
 }
 
-/* Called for each event of the watch. */
+/* Called by the watch for each event. */
 static void on_event(void *data, const struct event *event)
 {
 	struct feed *feed = data;
@@ -229,7 +234,7 @@ static int watch_begin(struct feed *feed)
 	return err;
 }
 
-/* Reads the events that `sluice events` has sent. Returns false if it has ended. */
+/* Reads all events that `sluice events` has sent. Returns false if the connection has ended. */
 static bool unit_read(struct feed *feed)
 {
 	char line[STREAM_LINE], gate[GATE_NAME + 1];
@@ -237,12 +242,14 @@ static bool unit_read(struct feed *feed)
 	ssize_t got;
 
 	while ((got = events_receive(feed->unit, line)) > 0)
-		if (!event_parse(line, gate, &event)) /* written by another process */
+		if (!event_parse(line, gate, &event)) /* another process has written it */
 			feed_add(feed, event_json(gate, &event));
 	return got == -EAGAIN;
 }
 
-/* Sets the socket, under the lock because streams report the origin. */
+/*
+ * Sets the socket of `sluice events`. Takes the lock, because streams report the origin of events.
+ */
 static void unit_set(struct feed *feed, int fd)
 {
 	struct feeds *feeds = feed->feeds;
@@ -254,7 +261,7 @@ static void unit_set(struct feed *feed, int fd)
 	pthread_mutex_unlock(&feeds->lock);
 }
 
-/* Connects to `sluice events` if it runs; otherwise watches the gate. */
+/* Connects to `sluice events` if it runs. Otherwise watches the gate in this process. */
 static void feed_step(struct feed *feed)
 {
 	unsigned int mark = error_count();
@@ -292,7 +299,10 @@ static void feed_free(struct feed *feed)
 	free(feed);
 }
 
-/* Returns the feed of a stream's gate, which it begins if there is room. Called with the lock. */
+/*
+ * Returns the feed of a gate. If there is none, begins a feed, if there is room. Called with the
+ * lock.
+ */
 static struct feed *feed_of(struct feeds *feeds, const char *gate)
 {
 	struct feed *feed = feed_find(feeds, gate);
@@ -307,7 +317,7 @@ static struct feed *feed_of(struct feeds *feeds, const char *gate)
 		feed->feeds = feeds;
 		feed->unit = -1;
 		feed->look.live.gate = GATE_CLOSED;
-		/* ids grow over a restart of this process after less than 1000 events a second */
+		/* so ids also grow over a restart, if there were fewer than 1000 events a second */
 		feed->last = (uint64_t)time(NULL) * 1000;
 		feed->first = feed->last + 1;
 	}

@@ -16,9 +16,9 @@
 #include "serve/assets.h"
 #include "serve/route.h"
 
-#define CONNECTION_MEMORY 16384 /* bytes for the headers of a request and of its answer */
-#define TIMEOUT_S	  30	/* a connection without traffic is closed */
-#define BODY_MAX	  65536 /* bytes of a body, which is ignored */
+#define CONNECTION_MEMORY 16384 /* for the headers of a request and its answer, in bytes */
+#define TIMEOUT_S	  30	/* close a connection after 30 s without traffic */
+#define BODY_MAX	  65536 /* largest body of a request, in bytes; bodies are ignored */
 
 struct http {
 	struct MHD_Daemon *daemon;
@@ -27,17 +27,17 @@ struct http {
 	struct connections connections;
 };
 
-/* A request, from its first line until its answer was sent. */
+/* A request, from its first line until its answer is sent. */
 struct request {
-	struct asker asker; /* the first member: see request_ready() */
+	struct asker asker; /* must be first, because request_ready() casts it */
 	struct http *http;
 	struct MHD_Connection *connection;
 	struct connection_entry *entry;
 	char *target;
 	bool is_begun, is_resumed;
-	size_t body; /* bytes of the body so far */
+	size_t body; /* number of bytes of the body so far */
 	struct event_stream *stream;
-	uint64_t since; /* for events: number of the last event that the client has */
+	uint64_t since; /* number of the last event that the client has received */
 	bool wants_events;
 };
 
@@ -78,7 +78,7 @@ bool host_is_local(const char *header)
 	return !strcasecmp(host, "localhost") || inet_pton(AF_INET, host, address) == 1;
 }
 
-/* Returns whether the CA of the clients has signed the certificate of this client. */
+/* Returns whether the clients' CA has signed the certificate of this client. */
 static bool client_is_known(struct MHD_Connection *connection)
 {
 	const union MHD_ConnectionInfo *info =
@@ -101,7 +101,10 @@ static const char *const headers[][2] = {
 	{"X-Content-Type-Options", "nosniff"},
 };
 
-/* Sends a response, and drops it. Returns MHD_NO, which closes the connection, if it is NULL. */
+/*
+ * Sends a response, and drops the reference to it. If `response` is NULL, returns MHD_NO, which
+ * closes the connection.
+ */
 static enum MHD_Result response_send(struct MHD_Connection *connection, unsigned int status,
 				     const char *type, struct MHD_Response *response)
 {
@@ -127,7 +130,10 @@ static void answer_sent(void *answer)
 	answer_drop(answer);
 }
 
-/* Sends an answer, and drops the reference to it. Closes the connection if it is NULL. */
+/*
+ * Sends an answer, and drops the reference to it. If `answer` is NULL, returns MHD_NO, which closes
+ * the connection.
+ */
 static enum MHD_Result answer_send(struct MHD_Connection *connection, struct answer *answer)
 {
 	struct MHD_Response *response;
@@ -165,7 +171,7 @@ static const char *header_of(struct MHD_Connection *connection, const char *name
 	return MHD_lookup_connection_value(connection, MHD_HEADER_KIND, name);
 }
 
-/* Called by the thread that reads. */
+/* Called by the thread that reads documents. */
 static void request_ready(struct asker *asker)
 {
 	struct request *request = (struct request *)asker;
@@ -173,7 +179,7 @@ static void request_ready(struct asker *asker)
 	MHD_resume_connection(request->connection);
 }
 
-/* Called if the client of a request has left that waits for a document or for events. */
+/* Called if a client disconnects while its request waits for a document or an event. */
 static void request_abandon(void *data)
 {
 	struct request *request = data;
@@ -184,7 +190,10 @@ static void request_abandon(void *data)
 		MHD_resume_connection(request->connection);
 }
 
-/* Refuses a client that may not read. Returns whether it was answered, with *ret. */
+/*
+ * Refuses a request if the client may not read. Returns whether it was refused. Stores the result
+ * of the answer in *ret.
+ */
 static bool client_refuse(struct request *request, const struct route *route, enum MHD_Result *ret)
 {
 	const struct http_secrets *secrets = &request->http->secrets;
@@ -262,7 +271,7 @@ static enum MHD_Result stream_begin(struct request *request, const char *gate)
 							       on_stream, stream, NULL));
 }
 
-/* Sends a document, or begins the stream that was asked for. */
+/* Sends a document, or begins a stream if the client has asked for events. */
 static enum MHD_Result document_send(struct request *request)
 {
 	struct answer *answer = steal_pointer(&request->asker.answer);
@@ -277,7 +286,7 @@ static enum MHD_Result document_send(struct request *request)
 
 /* --- Requests ------------------------------------------------------------------------------- */
 
-/* Answers a wrong request with the error that route_parse() added. */
+/* Answers a request that route_parse() has refused. The answer is the error that it added. */
 static enum MHD_Result route_refuse(struct MHD_Connection *connection, int err, unsigned int mark)
 {
 	const struct sl_error *error = error_last(mark);
@@ -290,7 +299,7 @@ static enum MHD_Result route_refuse(struct MHD_Connection *connection, int err, 
 	return answer_send(connection, answer);
 }
 
-/* Answers a complete request, or suspends it until its document was read. */
+/* Answers a complete request. If the document must be read first, suspends the request. */
 static enum MHD_Result request_answer(struct request *request)
 {
 	struct MHD_Connection *connection = request->connection;
@@ -311,14 +320,14 @@ static enum MHD_Result request_answer(struct request *request)
 		return asset_send(connection, route.id);
 	request->wants_events = route.id == ROUTE_EVENTS;
 	request->since = route.since;
-	route.since = 0; /* all streams of a gate need the same document */
+	route.since = 0; /* so all streams of a gate ask for the same document */
 	accepted = header_of(connection, MHD_HTTP_HEADER_ACCEPT);
 	route.open_metrics = route.id == ROUTE_METRICS && accepted &&
 			     strstr(accepted, "application/openmetrics-text");
 	request->asker.ready = request_ready;
 	if (documents_ask(documents, &route, &request->asker, false))
 		return document_send(request);
-	/* suspend first, because the other thread may resume at once */
+	/* suspend before asking, because the other thread may resume at once */
 	request->is_resumed = true;
 	MHD_suspend_connection(connection);
 	if (documents_ask(documents, &route, &request->asker, true))
@@ -368,7 +377,7 @@ static int fd_of(struct MHD_Connection *connection)
 	return info ? info->connect_fd : -1;
 }
 
-/* Called with the target of a request, before its headers were parsed. */
+/* Called with the target of a request, before its headers are parsed. */
 static void *on_target(void *cls, const char *target, struct MHD_Connection *connection)
 {
 	struct http *http = cls;
@@ -428,7 +437,7 @@ int http_accept(struct http *http, int listener)
 		return 0;
 	}
 	if (MHD_add_connection(http->daemon, fd, (struct sockaddr *)&address, length) != MHD_YES)
-		connection_remove(&http->connections, fd); /* MHD has closed it */
+		connection_remove(&http->connections, fd); /* MHD has closed the fd */
 	return 0;
 }
 
@@ -440,7 +449,7 @@ void http_expire(struct http *http)
 
 /* --- The thread ----------------------------------------------------------------------------- */
 
-/* Drops messages of libmicrohttpd, which are about wrong requests. */
+/* Ignores messages of libmicrohttpd, because they are about wrong requests of clients. */
 static void ignore_message(void *cls, const char *format, va_list args)
 {
 	(void)cls;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Serve: answers requests by libmicrohttpd, in one thread. A request that must wait for a document
- * is suspended, so no client waits for the request of another client.
+ * Serve: answers requests with libmicrohttpd, in one thread. If a request must wait for a document,
+ * it is suspended, so no client waits for another client's request.
  */
 #ifndef SLUICE_HTTP_H
 #define SLUICE_HTTP_H
@@ -11,31 +11,34 @@
 
 struct http;
 
-/* Texts of files; NULL if they are not used. */
+/* Contents of the files with secrets. NULL: not used. */
 struct http_secrets {
 	const char *token;
 	const char *certificate, *key, *client_ca;
 };
 
-/* Starts the thread. Returns 0, or a negative errno with an error. */
+/* Starts the thread that answers requests. Returns 0, or a negative errno with an error. */
 int http_open(struct documents *documents, const struct http_secrets *secrets, struct http **ret);
 
-/* Accepts a connection that waits at a listening socket. Returns 0 or a negative errno. */
+/* Accepts a waiting connection of a listening socket. Returns 0 or a negative errno. */
 int http_accept(struct http *http, int listener);
 
 /* Closes connections that are too slow. Called once a second. */
 void http_expire(struct http *http);
 
-/* Ends the thread. No client may wait for a document. */
+/* Ends the thread. Call it when no client waits for a document. */
 void http_close(struct http *http);
 
-/* Returns whether a header "Authorization" has the token, in a time that does not depend on it. */
+/*
+ * Returns whether a header "Authorization" contains the token. The time of the comparison does not
+ * depend on the token.
+ */
 bool token_matches(const char *token, const char *header);
 
 /*
- * Returns whether a header "Host" names this machine: an address, or localhost. A page of another
- * host cannot make a browser send such a header, even if its name resolves to an address of this
- * machine.
+ * Returns whether a header "Host" contains an address or "localhost". A web page of another host
+ * cannot make a browser send such a header, even if the name of that host resolves to an address of
+ * this machine.
  */
 bool host_is_local(const char *header);
 

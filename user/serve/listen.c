@@ -55,7 +55,7 @@ static int address_read(const char *text, struct sockaddr_storage *ret, socklen_
 			    "[2001:db8::1]:9740");
 }
 
-/* Returns whether only this machine can reach an address. */
+/* Returns whether an address can be reached from this machine only. */
 static bool address_is_local(const struct sockaddr_storage *address)
 {
 	const struct sockaddr_in6 *six = (const struct sockaddr_in6 *)address;
@@ -88,7 +88,10 @@ static int fd_add(struct listeners *listeners, int fd)
 	return 0;
 }
 
-/* Opens a socket. may_lack: a family that this machine does not have is no error. */
+/*
+ * Opens a listening socket. may_lack: it is no error if this machine does not have the address
+ * family.
+ */
 static int address_open(struct listeners *listeners, const char *text, bool guarded, bool may_lack)
 {
 	struct sockaddr_storage address;
@@ -127,7 +130,7 @@ static int list_open(struct listeners *listeners, const char *list, bool guarded
 	return err;
 }
 
-/* Opens a UNIX socket, which replaces the socket of a process that has ended. */
+/* Opens a listening UNIX socket. Replaces the socket of a process that has ended. */
 static int path_open(struct listeners *listeners, const char *path, gid_t group)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -143,7 +146,7 @@ static int path_open(struct listeners *listeners, const char *path, gid_t group)
 		return error_add(errno, "no-socket", path, "cannot listen: %s", strerror(errno));
 	is_used =
 		!connect(fd, (struct sockaddr *)&address, sizeof(address)) || errno != ECONNREFUSED;
-	/* connect(2) returns ECONNREFUSED for regular files too */
+	/* check the type, because connect(2) returns ECONNREFUSED for regular files, too */
 	if (!is_used && !lstat(path, &st) && S_ISSOCK(st.st_mode))
 		unlink(path);
 	if (bind(fd, (struct sockaddr *)&address, sizeof(address)) ||
@@ -153,7 +156,7 @@ static int path_open(struct listeners *listeners, const char *path, gid_t group)
 	return fd_add(listeners, steal_fd(&fd));
 }
 
-/* Uses the sockets that systemd passes. */
+/* Adds the sockets that systemd passes. */
 static int passed_open(struct listeners *listeners, int count, bool guarded)
 {
 	int err = 0;

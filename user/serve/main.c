@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Serves what the reading commands print, by HTTP. This thread accepts connections, and ends those
- * that are too slow; serve/http.h has the thread that answers requests, and serve/documents.h the
- * thread that reads gates. The process has no capability, and opens gates only to read them.
+ * Serves by HTTP what the reading commands print. This thread accepts connections, and closes slow
+ * connections. A second thread answers requests (serve/http.h). A third thread reads gates
+ * (serve/documents.h). The process has no capabilities, and opens gates only to read them.
  */
 #include <errno.h>
 #include <grp.h>
@@ -36,7 +36,7 @@
 #define TOKEN_LEAST   16
 #define HANGS_NS      (60 * NS_PER_SEC) /* a document that takes longer stops the watchdog */
 #define NOBODY	      65534
-#define ACCEPTS_AGAIN 100 /* ms to wait after a failure such as EMFILE */
+#define ACCEPTS_AGAIN 100 /* ms to wait after accept(2) failed, for example with EMFILE */
 
 struct serve {
 	struct serve_words words;
@@ -45,7 +45,7 @@ struct serve {
 	struct documents *documents;
 	struct http *http;
 	int signals, timer;
-	uint64_t paused_until; /* uptime until which no connection is accepted */
+	uint64_t paused_until; /* uptime in ns at which the process accepts connections again */
 	bool ends;
 };
 
@@ -103,7 +103,7 @@ static void secret_free(struct file *file)
 
 /* --- Rights --------------------------------------------------------------------------------- */
 
-/* Returns the group that may read the gates, or 0 if only their owner may. */
+/* Returns the group whose members may read the gates, or 0 if only their owner may. */
 static gid_t readers_group(void)
 {
 	struct stat st;
@@ -114,8 +114,8 @@ static gid_t readers_group(void)
 }
 
 /*
- * Drops all capabilities. If root started the process, it also becomes a member of the group that
- * may read the gates. If there is no such group, it remains root, to open its own files.
+ * Drops all capabilities. If the process runs as root, it becomes user nobody (65534), in the group
+ * that may read the gates. If there is no such group, it remains root, to open root's files.
  */
 static int rights_drop(gid_t group)
 {
@@ -142,7 +142,7 @@ static void second_pass(struct serve *serve)
 		sd_notify(0, "WATCHDOG=1");
 }
 
-/* Accepts connections that wait at a socket. */
+/* Accepts the connections that wait at a listening socket, at most 16. */
 static void accept_some(struct serve *serve, int listener)
 {
 	int err = 0;
@@ -247,7 +247,7 @@ static int serve_run(const struct context *context, const void *data)
 	};
 	int err;
 
-	/* freed copies of tables return to the kernel, whatever was allocated since */
+	/* so that free() returns the memory of large tables to the kernel at once */
 	mallopt(M_MMAP_THRESHOLD, 128 << 10);
 	err = files_read(&serve) ?: serve_open(&serve, context->gate_given ? context->gate : NULL);
 

@@ -29,7 +29,7 @@ static int busier(const void *a, const void *b)
 	return prefix_compare(&left->prefix, &right->prefix);
 }
 
-/* Prints the counters of the sources that have sent most packets. */
+/* Prints the counters of the sources with the most packets. */
 static int print_gate_sources(const char *name, void *data)
 {
 	_cleanup_(gate_close) struct gate gate = GATE_CLOSED;
@@ -42,7 +42,7 @@ static int print_gate_sources(const char *name, void *data)
 	if ((scope->gate && strcmp(scope->gate, name)) || gate_open(&gate, name, GATE_READ, NULL) ||
 	    table_open(&gate, &table) ||
 	    sources_list(&gate, &table, &(struct sl_prefix){0}, &list)) {
-		error_drop(mark); /* sluice_gate_readable is 0 */
+		error_drop(mark); /* metric sluice_gate_readable reports it */
 		return 0;
 	}
 	qsort(list.items, list.count, sizeof(*list.items), busier);
@@ -111,9 +111,9 @@ int metrics_print(const struct serve_scope *scope, bool open, FILE *out)
 }
 
 /*
- * In OpenMetrics, the lines HELP and TYPE of a counter have its name without "_total", and the text
- * ends with EOF. The format requires nothing else of these metrics: their labels and help texts
- * have no characters that the formats escape differently, except '"' in help texts.
+ * OpenMetrics differs in three ways: the lines HELP and TYPE of a counter have its name without
+ * "_total", '"' is escaped in help texts, and the text ends with EOF. Labels contain no characters
+ * that the two formats escape differently.
  */
 void metrics_convert(const char *text, FILE *out)
 {
@@ -121,7 +121,7 @@ void metrics_convert(const char *text, FILE *out)
 
 	for (const char *line = text; *line;) {
 		size_t length = strcspn(line, "\n");
-		size_t name = strcspn(line, "#") ? 0 : 7; /* after "# HELP " or "# TYPE " */
+		size_t name = strcspn(line, "#") ? 0 : 7; /* skip "# HELP " or "# TYPE " */
 
 		if (name && length > name) {
 			size_t end = name + strcspn(line + name, " \n");

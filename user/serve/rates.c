@@ -17,11 +17,11 @@
 #include "rules/limit_words.h"
 
 #define INTERVAL_NS    (900 * NS_PER_MS) /* clients that ask once a second get new rates */
-#define KEEP_NS	       (30 * NS_PER_SEC) /* a gate that no client asks for is closed */
+#define KEEP_NS	       (30 * NS_PER_SEC) /* close a gate after 30 s without a request */
 #define POLICIES_SHOWN 100
 #define FINDINGS_SHOWN 20
 #define FILL_LEAST_NS  (5 * NS_PER_SEC)
-#define FILL_REST      200 /* the table rests for this many times the CPU time of reading it */
+#define FILL_REST      200 /* read the table again after 200 times the CPU time of the last read */
 
 /* --- Watching ------------------------------------------------------------------------------- */
 
@@ -39,7 +39,10 @@ void rates_rest(struct rates *all, unsigned int count)
 			rates_close(&all[i]);
 }
 
-/* Finds the rates of a gate. If they are not known, takes the place that was used least lately. */
+/*
+ * Finds the rates of a gate. If there are none, opens the gate in the element that was not used for
+ * longest.
+ */
 static int rates_find(struct rates *all, unsigned int count, const char *gate, struct rates **ret)
 {
 	struct rates *oldest = &all[0];
@@ -62,7 +65,7 @@ static int rates_find(struct rates *all, unsigned int count, const char *gate, s
 	return err;
 }
 
-/* Reads how many sources are limited, at most every FILL_LEAST_NS. */
+/* Reads the number of limited sources, at most once in FILL_LEAST_NS. */
 static int fill_refresh(struct rates *rates)
 {
 	uint64_t begun = clock_read(CLOCK_THREAD_CPUTIME_ID), rest;
@@ -115,7 +118,7 @@ static void print_table(const struct rates *rates)
 	print_end();
 }
 
-/* Prints the rates of policies, of which the first POLICIES_SHOWN. */
+/* Prints the rates of the first POLICIES_SHOWN policies. */
 static void print_policies(const struct live *live)
 {
 	unsigned int shown = 0;
@@ -170,7 +173,10 @@ static void print_devices(const struct live *live)
 
 /* --- Sources -------------------------------------------------------------------------------- */
 
-/* Prints the limit that decides about a source: its level from 0 to 1, or until when it refuses. */
+/*
+ * Prints the state of the limit that decides about a source: its level from 0 to 1 and, if it
+ * refuses packets, the time until it passes a packet.
+ */
 static void print_level(const struct source_view *view)
 {
 	int shown = limit_shown(view);
@@ -220,7 +226,7 @@ static int print_source(const struct live *live, const struct table *table,
 	return 0;
 }
 
-/* Prints the first sources in the order that a client asked for. */
+/* Prints the first sources, in the order that the client has asked for. */
 static int print_sources(struct live *live, const struct live_args *args)
 {
 	_cleanup_free_ struct sl_prefix *prefixes = NULL;

@@ -19,19 +19,19 @@
 #include "report/report.h"
 #include "serve/metrics.h"
 
-#define HEALTH_FINDINGS 8		 /* most findings that /healthz reports for a gate */
+#define HEALTH_FINDINGS 8		 /* largest number of findings of a gate in /healthz */
 #define WATCH_NS	(10 * NS_PER_MS) /* doctor watches packets; other documents wait for it */
-#define DOCTOR_NS	(5 * NS_PER_SEC) /* findings are valid for this long */
+#define DOCTOR_NS	(5 * NS_PER_SEC) /* findings of doctor are valid for 5 s */
 
 /* --- Gates ---------------------------------------------------------------------------------- */
 
-/* Returns the gate that a request names, or NULL. */
+/* Returns the gate that a request specifies, otherwise the only gate to serve, otherwise NULL. */
 static const char *gate_asked(const struct gates_reader *reader, const struct route *route)
 {
 	return *route->gate ? route->gate : reader->scope.gate;
 }
 
-/* Refuses a gate that is not served, or that is not a name. */
+/* Refuses a request for a gate that is not served, or whose name is not valid. */
 static int gate_check(const struct gates_reader *reader, const struct route *route)
 {
 	const char *only = reader->scope.gate;
@@ -102,7 +102,7 @@ static void print_reason(struct health *health, const char *id, const char *gate
 	print_end();
 }
 
-/* Prints why a gate does not do what it was configured to do. */
+/* Prints the reasons why a gate does not work as configured. */
 static int print_gate_health(const char *name, void *data)
 {
 	_cleanup_(gate_close) struct gate gate = GATE_CLOSED;
@@ -138,7 +138,7 @@ static void print_gate_unread(const char *name, void *data)
 	print_reason(health, "gate-unread", name, "the gate cannot be read");
 }
 
-/* Prints whether all gates work. Returns 0, or 1 if the state is degraded. */
+/* Prints whether all gates work as configured. Returns 0, or 1 if a gate does not. */
 static int print_health(const char *only)
 {
 	struct health health = {.only = only};
@@ -180,7 +180,7 @@ static int print_of_gate(struct gates_reader *reader, const struct route *route,
 		return report_lists(&gate);
 	case ROUTE_CHECK:
 		return report_check(&gate, &packet);
-	case ROUTE_EVENTS: /* the stream needs only the name of the gate */
+	case ROUTE_EVENTS: /* the stream needs only the gate's name */
 		print_text("%s", gate.name);
 		return 0;
 	default:
@@ -188,7 +188,10 @@ static int print_of_gate(struct gates_reader *reader, const struct route *route,
 	}
 }
 
-/* Prints a document. Returns 0, a negative errno with an error, or 1: see document_read(). */
+/*
+ * Prints a document. Returns 0, 1 if a gate does not work as configured, or a negative errno with
+ * an error.
+ */
 static int print_document(struct gates_reader *reader, const struct route *route, FILE *out)
 {
 	const char *gate = gate_asked(reader, route);
@@ -213,7 +216,7 @@ static int print_document(struct gates_reader *reader, const struct route *route
 	}
 }
 
-/* Returns the HTTP status for a document whose reading returned `err`. */
+/* Returns the HTTP status of a document. err: result of print_document(). */
 static unsigned int status_of(const struct route *route, int err, bool is_misuse)
 {
 	if (!err)
@@ -224,8 +227,9 @@ static unsigned int status_of(const struct route *route, int err, bool is_misuse
 }
 
 /*
- * Prints a document, or an error in the form of `sluice -j`, into answer->text. error: NULL for the
- * document. Returns what print_document() returned, or -ENOMEM without an error.
+ * Prints a document into answer->text. error: print this error instead of the document, in the form
+ * of `sluice -j`; may be NULL. Returns the result of print_document(), or -ENOMEM without an error
+ * message.
  */
 static int answer_print(struct gates_reader *reader, const struct route *route,
 			const struct sl_error *error, struct answer *answer)
@@ -246,7 +250,9 @@ static int answer_print(struct gates_reader *reader, const struct route *route,
 	return failed ? -ENOMEM : err;
 }
 
-/* Stores a document, or the first error of reading it. Returns false if there is no memory. */
+/*
+ * Stores a document or, if reading it fails, the first error. Returns false if there is no memory.
+ */
 static bool answer_fill(struct gates_reader *reader, const struct route *route,
 			struct answer *answer)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Serve: reads the gates, and prints a document of them. Used by one thread. */
+/* Serve: reads the gates, and prints documents about them. Only one thread uses these functions. */
 #ifndef SLUICE_READ_H
 #define SLUICE_READ_H
 
@@ -7,7 +7,7 @@
 #include "serve/rates.h"
 #include "serve/route.h"
 
-#define RATES_MAX 4 /* gates whose rates are known at a time; each takes up to 40 MB */
+#define RATES_MAX 4 /* largest number of gates with known rates; each needs up to 40 MB */
 
 struct gates_reader {
 	struct serve_scope scope;
@@ -15,13 +15,13 @@ struct gates_reader {
 };
 
 /*
- * Reads a document. Returns NULL if there is no memory. Stores how long it is valid at least, in
- * ns, or 0.
+ * Reads a document. Stores the time for which it is valid, in ns, or 0 for the default. Returns
+ * NULL if there is no memory.
  */
 struct answer *document_read(struct gates_reader *reader, const struct route *route,
 			     uint64_t *ret_least);
 
-/* Forgets the rates of gates that no client asks for. */
+/* Closes the rates of gates that no client has asked for in the last 30 s. */
 void reader_rest(struct gates_reader *reader);
 void reader_close(struct gates_reader *reader);
 

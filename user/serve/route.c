@@ -11,13 +11,13 @@
 #include "rules/prefix.h"
 #include "rules/value.h"
 
-#define VALUE_TEXT_MAX 128 /* longest decoded value; an IPv6 prefix has 43 characters */
+#define VALUE_TEXT_MAX 128 /* longest decoded value in bytes; an IPv6 prefix has 43 */
 
-/* A parameter of a query. type: NULL for a bool, which needs no value. */
+/* A parameter of a query. type: NULL for a flag, which needs no value. */
 struct parameter {
 	const char *name;
 	const struct value_type *type;
-	size_t field; /* offset in struct route */
+	size_t field; /* offset of the member in struct route */
 	bool is_required;
 };
 
@@ -134,7 +134,10 @@ static int hex_digit(char c)
 	return found ? (int)(found - digits) : -1;
 }
 
-/* Decodes "%3A" and "+" in a value of `length` bytes. Returns 0, or -EINVAL with an error. */
+/*
+ * Decodes escapes such as "%3A" and "+" in a value of `length` bytes. Returns 0, or -EINVAL with an
+ * error.
+ */
 static int value_decode(const char *name, const char *coded, size_t length,
 			char ret[VALUE_TEXT_MAX + 1])
 {
@@ -162,7 +165,7 @@ static int value_decode(const char *name, const char *coded, size_t length,
 	return 0;
 }
 
-/* Parses "name=value" of `length` bytes. *seen: bit i is set if parameter i was given. */
+/* Parses "name=value" of `length` bytes. *seen: bit i is set if parameter i was already given. */
 static int parameter_parse(const struct path *path, const char *text, size_t length, uint32_t *seen,
 			   struct route *route)
 {
@@ -213,7 +216,7 @@ int route_parse(const char *target, struct route *ret)
 		return -ENOENT;
 	}
 	for (const char *text = target + length; !err && *text; text += part) {
-		text++; /* '?' or '&' */
+		text++; /* skip '?' or '&' */
 		part = strcspn(text, "&");
 		if (part)
 			err = parameter_parse(path, text, part, &seen, ret);

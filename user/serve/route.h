@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Serve: what a request asks for, by its path and its query. The text comes from a client that is
- * not trusted. The functions allocate nothing and read no gate.
+ * Serve: parses the path and the query of a request. The text comes from a client that is not
+ * trusted. The functions allocate no memory and read no gate.
  */
 #ifndef SLUICE_ROUTE_H
 #define SLUICE_ROUTE_H
@@ -11,7 +11,7 @@
 #include "report/report.h"
 
 enum route_id {
-	/* parts of the page, which contain no data */
+	/* files of the web page, without data of gates */
 	ROUTE_PAGE,
 	ROUTE_SCRIPT,
 	ROUTE_STYLE,
@@ -34,32 +34,35 @@ enum route_id {
 	ROUTES,
 };
 
-/* The words of `live`: the sources to list, with their rates. */
+/* Parameters of `live`: which sources to list with their rates. */
 struct live_args {
 	struct sl_prefix within;
 	unsigned int order; /* enum live_order */
 	unsigned int top;   /* number of sources; 0: ROUTE_LIVE_TOP */
 };
 
-#define ROUTE_SOURCES_TOP 100	/* sources on a page, unless `top` is given */
-#define ROUTE_SOURCES_MAX 10000 /* most sources on a page, some 5 MB */
+#define ROUTE_SOURCES_TOP 100	/* default number of sources in a document */
+#define ROUTE_SOURCES_MAX 10000 /* largest number of sources in a document, about 5 MB */
 #define ROUTE_LIVE_TOP	  25
 #define ROUTE_LIVE_MAX	  100
 
-/* Two equal requests have equal bytes, because route_parse() clears the whole struct first. */
+/*
+ * The parameters of a request. Equal requests have equal bytes, because route_parse() first sets
+ * all bytes to 0.
+ */
 struct route {
 	enum route_id id;
-	bool open_metrics; /* /metrics in the format OpenMetrics; set by the caller */
+	bool open_metrics; /* /metrics: use the format OpenMetrics; the caller sets this */
 	char gate[GATE_NAME + 1];
 	struct sources_args sources;
 	struct check_args check;
 	struct live_args live;
-	uint64_t since; /* number of the last event that the client has */
+	uint64_t since; /* number of the last event that the client has received */
 };
 
 /*
- * Parses a request target, such as "/api/v1/sources?gate=main&top=10". Returns 0, -ENOENT if there
- * is no such path, or -EINVAL if the query is wrong, with an error.
+ * Parses a request target, such as "/api/v1/sources?gate=main&top=10". Returns 0, -ENOENT if the
+ * path does not exist, or -EINVAL if the query is wrong, with an error.
  */
 int route_parse(const char *target, struct route *ret);
 
