@@ -176,7 +176,7 @@ static void oracle_chain(struct finding *finding, const uint8_t *data, size_t si
 			finding->transport = TRANSPORT_HIDDEN;
 			finding->end = at;
 			finding->last_proto = type;
-			/* unknown, because the first fragment determines the protocol */
+			/* unknown: a receiver uses the protocol of the first fragment */
 			finding->proto_known = false;
 			return;
 		}
@@ -315,8 +315,8 @@ static struct packet check(const uint8_t *start, size_t size, const uint8_t *lin
 }
 
 /*
- * Checks the result for the first part of a frame. It must not contain anything that the result for
- * the whole frame lacks.
+ * Checks the facts that were found in the first part of a frame. The same facts must be found in
+ * the whole frame.
  */
 static void check_cut(const struct packet *whole, const struct packet *cut)
 {
@@ -342,7 +342,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		/* the first byte of the MAC address selects the length of the linear part */
 		part = size * data[0] / 256;
 		linear = frame_copy(data, part);
-		/* parse the split frame, and then its first part alone */
+		/* parse the split frame, and then only its first part */
 		check(whole, size, linear + FRAME_ALIGN, part);
 		cut = check(linear + FRAME_ALIGN, part, linear + FRAME_ALIGN, part);
 		check_cut(&packet, &cut);

@@ -103,7 +103,7 @@ int __wrap_poll(struct pollfd *fds, nfds_t count, int timeout);
 int __real_clock_gettime(clockid_t clock, struct timespec *ret);
 int __wrap_clock_gettime(clockid_t clock, struct timespec *ret);
 
-/* Replaces the connect function of hiredis. Connects to this process. */
+/* Replaces the function of hiredis that connects. Connects to this process. */
 redisContext *__wrap_redisConnectNonBlock(const char *ip, int port)
 {
 	redisContext *context;

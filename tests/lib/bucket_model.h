@@ -18,7 +18,7 @@ struct reference {
 	__int128 burst;
 	__int128 refill;
 	__int128 level;
-	__int128 leave;	 /* maximum debt that `level` may now have */
+	__int128 leave;	 /* maximum debt that `level` may have now */
 	__int128 lowest; /* minimum of `level` + `leave` so far; a negative value is a fault */
 	true_time at;	 /* time for which `level` was computed */
 };

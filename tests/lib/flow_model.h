@@ -2,8 +2,8 @@
 /*
  * Simulates nodes that share the limit of one source through a store. Time advances in steps.
  * Traffic is a continuous amount instead of packets. Each node has a state and a flow
- * (user/share/flow.h). The state is charged for traffic, and by user/share/debt.h. The judge is a
- * bucket that is charged with the traffic that all nodes admit.
+ * (user/share/flow.h). Traffic and user/share/debt.h charge the state. All admitted traffic is also
+ * charged to one bucket, the judge.
  *
  *   world_begin()    starts with idle nodes
  *   world_run()      advances the time
@@ -21,7 +21,7 @@
 
 #define WORLD_SEC SL_TICKS_PER_SEC
 
-/* Ticks after which a node renews the TTL of a key, as in user/share/accounts.c. */
+/* A node renews the TTL of a key after this time, as in user/share/accounts.c. */
 #define WORLD_EXPIRY (10 * (int64_t)WORLD_SEC)
 
 struct world_node {
@@ -60,7 +60,7 @@ struct world {
 	double level; /* parameter of offered(), often the rate of all nodes */
 	/* These fields may be set at any time. */
 	bool cut;     /* the store does not reply */
-	bool silent;  /* if `cut` is set: the store gets the reports, but does not reply */
+	bool silent;  /* if `cut`: the store gets reports, although it does not reply */
 	bool forgets; /* the store loses all reports */
 	/* results */
 	struct world_node *node;
@@ -155,7 +155,7 @@ static inline uint64_t world_admit(struct world *world, struct world_node *node,
 }
 
 /*
- * Starts to report the key if it is close to its limit. The first report contains `excess`, as in
+ * Starts to report the key when it is close to its limit. The first report contains `excess`, as in
  * user/share/accounts.c.
  */
 static inline void world_scan(struct world *world, struct world_node *node)

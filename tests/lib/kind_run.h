@@ -43,7 +43,7 @@ struct run {
 	uint64_t jiffy_late;	   /* delay in ticks of the kernel's jiffies counter */
 	uint64_t jiffies;	   /* number of jiffies since the start of the run */
 	struct sl_policy policy;   /* policy of the limit, for refunds */
-	true_time began[RUN_CPUS]; /* arrival of the packet that each CPU judged last */
+	true_time began[RUN_CPUS]; /* arrival time of each CPU's last packet */
 	bool is_busy[RUN_CPUS];	   /* the CPU is judging a packet */
 	uint64_t passed, refused, contended;
 	/* reference models */
@@ -94,7 +94,7 @@ static inline uint64_t run_epoch(void)
 
 	if (run_one_in(3))
 		return run_choose(1ULL << 62) << 2;
-	/* many runs must start shortly before the clock wraps */
+	/* let many runs start shortly before the clock wraps */
 	if (run.limit.kind == SL_WINDOW && run_one_in(2))
 		return -run_choose(4 * (run.limit.groups + 1) * run.limit.period);
 	return around[run_choose(4)] - run_scale(50);
@@ -173,7 +173,7 @@ static inline uint64_t run_span(void)
 		return run_to_edge();
 	case 5:
 		return run_choose(unit);
-	case 6: /* up to 18 sub-windows, because the tag in `past` has 4 bits */
+	case 6: /* up to 18 sub-windows, because the 4-bit tag in `past` wraps after 16 */
 		return unit * (1 + run_choose(18)) + run_choose(33) - 16;
 	default:
 		if (run.comes_round && run_one_in(2))
@@ -266,8 +266,8 @@ static inline void run_draw(enum sl_kind kind, bool lags, bool sequential)
 /* --- Packets -------------------------------------------------------------------------------- */
 
 /*
- * Returns a random size of a packet, in packets or bytes. The size is often all credit of the
- * limit.
+ * Returns a random size of a packet, in packets or bytes. Often, it is all that the limit passes
+ * now.
  */
 static inline uint32_t run_amount(void)
 {
@@ -286,7 +286,7 @@ static inline uint32_t run_amount(void)
 	case 2:
 		amount = 1 + run_choose(most);
 		break;
-	case 3: /* all credit of the limit, or one unit more */
+	case 3: /* all that the limit passes now, or one unit more */
 		if (run.limit.kind == SL_WINDOW)
 			amount = window_left(&run.limit, host_state) + run_choose(2);
 		else if (run.limit.kind == SL_TOKEN_BUCKET)
@@ -298,8 +298,7 @@ static inline uint32_t run_amount(void)
 }
 
 /*
- * Returns the largest possible error of a verdict's time, due to late clocks and to the duration of
- * verdicts.
+ * Returns the maximum error of the time of a verdict. Clocks can be late, and a verdict takes time.
  */
 static inline uint64_t run_slack(void)
 {
@@ -400,7 +399,7 @@ static inline int64_t run_holds(void)
 	return sum;
 }
 
-/* Returns whether all other CPUs are idle. A busy CPU may store a slice later. */
+/* Returns whether all other CPUs are idle. If a CPU is busy, it may later store a slice. */
 static inline bool run_is_quiet(int self)
 {
 	for (int cpu = 0; cpu < run.cpus; cpu++)
@@ -461,7 +460,7 @@ static inline void run_packet(int cpu)
 	if (reason != SL_PASS_WITHIN) {
 		run.refused++;
 	} else if (refund) {
-		/* another limit of the policy refuses the packet, so refund its charge */
+		/* simulate that another limit of the policy refuses the packet */
 		policy_refund(&packet, &run.policy, bucket, LIMIT_PASSED(&run.limit), 0);
 		run.shape_log.given_back += cost;
 	} else {

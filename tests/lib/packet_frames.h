@@ -42,7 +42,7 @@ static const struct wire_frame {
 	size_t size;
 	size_t link;	       /* size of the Ethernet header and parsed VLAN tags */
 	enum sl_reason reason; /* what the parser must return for the whole frame */
-	uint32_t family;       /* 4 or 6; 0: no source, so the fields below are unused */
+	uint32_t family;       /* 4 or 6; 0: there is no source, so the fields below are unused */
 	size_t end;	       /* end of the packet by IP's length field; 0: end of the frame */
 	enum packet_transport transport;
 	size_t transport_at;   /* offset of the transport header; may be beyond the frame */

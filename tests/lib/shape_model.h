@@ -38,7 +38,7 @@ static inline void shape_log_add(struct shape_log *log, const struct shape_entry
 
 /*
  * Checks the departures of all packets. Returns a text about the first fault, or NULL. Departures
- * can overlap by `given_back` in total, because a later packet can depart in the time of a refunded
+ * can overlap by `given_back` in total, because a later packet can use the time of a refunded
  * packet.
  */
 static inline const char *shape_log_fault(const struct shape_log *log, true_time horizon)

@@ -25,14 +25,14 @@ static struct sl_set host_cache_set;
 static struct sl_entry host_entry;
 static struct sl_state *const host_state = (struct sl_state *)&host_entry.state;
 
-/* Values that this CPU last wrote, if the limit is a window. */
+/* The last values that this CPU wrote to the state of a window. */
 struct host_notes {
-	__u64 turned;  /* last value of `charged_at` */
+	__u64 turned;  /* value of `charged_at` */
 	__u64 charged; /* start of the sub-window to which this CPU charged its last packet */
 };
 
 static _Thread_local struct host_notes host_notes;
-static __u64 host_begun; /* start of the sub-window in the state */
+static __u64 host_begun; /* start of the current sub-window of the state */
 
 static inline void host_note(const __u64 *word, __u64 old, __u64 next)
 {

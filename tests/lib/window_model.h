@@ -2,7 +2,7 @@
 /*
  * Two reference models for include/window.h. Their time does not wrap.
  *
- *   window_log     a list of all passed packets; finds the most packets in any span
+ *   window_log     a list of all passed packets; finds the span in which most packets passed
  *   window_plain   counters of aligned sub-windows; passes as much as a window may pass
  */
 #ifndef SLUICE_TEST_WINDOW_MODEL_H

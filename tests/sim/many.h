@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Simulates each packet of many sources. The nodes share the limits of all sources. The demand of
- * sources follows Zipf's law. A node reports at most `most` sources. It uses the rules of
- * user/share/accounts.c and choice.c to choose them, and user/share/flow.c and debt.c to charge
- * them. Each source has a reference bucket that is charged for its packets on all nodes, which
- * shows by how much the source exceeds its limit.
+ * Simulates each packet of many sources. Each source has a limit that the nodes share. The demand
+ * of sources follows Zipf's law. A node reports at most `most` sources. It chooses them by the
+ * rules of user/share/accounts.c and choice.c, and charges them by user/share/flow.c and debt.c.
+ *
+ * Each source also has a reference bucket, which is charged for the source's packets on all nodes.
+ * Its debt is the amount by which the source exceeds its limit.
  *
  *   many_begin   makes idle sources
  *   many_run     simulates packets for some seconds
@@ -24,11 +25,11 @@
 /* A node's data of a source. */
 struct many_entry {
 	uint64_t empty_at; /* as in struct sl_state */
-	uint64_t excess;   /* excess at the last scan, plus the packets since this scan */
-	uint32_t scanned;  /* number of this scan */
-	uint32_t asked;	   /* packets that arrived since this scan */
+	uint64_t excess;   /* excess at the source's last scan, plus its packets since then */
+	uint32_t scanned;  /* number of the scan that last examined this source */
+	uint32_t asked;	   /* packets of this source since its last scan */
 	uint32_t account;  /* index of the source's account plus 1; 0: no account */
-	float demand;	   /* demand, estimated at this scan */
+	float demand;	   /* demand that the last scan of this source estimated */
 	bool is_listed;	   /* whether the source is in `touched` */
 };
 
@@ -63,7 +64,7 @@ struct many {
 	struct many_node *node;
 	struct many_source *source;
 	struct choices come, leave; /* in a scan: sources to get an account, accounts to end */
-	uint32_t *found;	    /* source of each item in `come` */
+	uint32_t *found;	    /* source of each item in `come`, at the same index */
 	uint64_t now, begin, judged, random, step, owed, commands, left_out, scans;
 };
 
@@ -166,7 +167,7 @@ static inline void many_pass(struct many *many, struct many_source *source)
 	source->passed++;
 }
 
-/* Returns the time from the last scan that examined this entry to the last scan of the node. */
+/* Returns the time between the scan that last examined this entry and the last scan of the node. */
 static inline uint64_t many_since(const struct many_node *node, const struct many_entry *entry)
 {
 	return entry->scanned < node->scan ? MANY_ROUND * (node->scan - entry->scanned) : 0;

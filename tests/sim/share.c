@@ -65,7 +65,7 @@ static void one_source(unsigned int nodes, double round)
 	must_be_within(name, least, .98, 1.02);
 	must_be_within(name, most, .98, 1.02);
 	must_be_within(name, world_excess(&world), 0, bound);
-	/* debts repay only a part of the traffic that exceeded burst + rate x t */
+	/* debts repay only a part of the traffic above burst + rate x t */
 	snprintf(name, sizeof(name), "%u nodes, D %.2f s, left of the excess", nodes, round);
 	must_be_within(name, world_mean(&world, 0, end) * end - end - 1, -.25,
 		       world_excess(&world) / 4);
@@ -98,8 +98,8 @@ static void table_one_source(void)
 /* --- Commands ------------------------------------------------------------------------------- */
 
 /*
- * Returns the number of commands per packet of a node. It reports SHARE_MOST keys. Each key has
- * `pps` packets per second at this node.
+ * Returns the number of commands that a node sends per packet. The node reports SHARE_MOST keys,
+ * and each key has `pps` packets per second at this node.
  */
 static double commands_a_packet(double pps)
 {
@@ -182,7 +182,7 @@ static int order_of(const void *a, const void *b)
 }
 
 /*
- * Prints the number of sources that send above their limit, and the median, 99th percentile and
+ * Prints the number of sources that send above their limit. Prints the median, 99th percentile and
  * maximum of their pass rates, as multiples of the limit.
  */
 static void heavy_print(const struct many *many, double seconds)
@@ -201,8 +201,8 @@ static void heavy_print(const struct many *many, double seconds)
 }
 
 /*
- * Prints the percentage of sources that exceeded burst + rate x t by more than a packet, and the
- * 99th percentile and the maximum of their excess in bursts.
+ * Prints the percentage of sources that exceeded burst + rate x t by more than a packet. Prints the
+ * 99th percentile and the maximum of their excess, in bursts.
  */
 static void errors_print(const struct many *many)
 {
@@ -235,8 +235,8 @@ static void many_print(struct many *many, const char *when, double seconds)
 }
 
 /*
- * Simulates sources and prints the results. `demand` is the demand of all sources, as a multiple of
- * the limit of one source.
+ * Simulates sources and prints the results. `demand` is the demand of all sources together, as a
+ * multiple of one source's limit.
  */
 static void many_sources(unsigned int sources, double demand, double seconds)
 {
@@ -274,7 +274,7 @@ static void table_many(void)
 
 /* --- What was measured ------------------------------------------------------------------------ */
 
-/* Faults. Each fault lasts some seconds. */
+/* A fault that lasts for some seconds. */
 enum fault {
 	FAULT_NONE,
 	FAULT_CUT,    /* no node can reach the store */
@@ -289,7 +289,7 @@ struct measured {
 	unsigned int nodes;
 	double level;
 	double (*offered)(const struct world *world, unsigned int node, double at);
-	double parameter;   /* number of flooded nodes, or moves per second; see `offered` */
+	double parameter;   /* number of flooded nodes, or moves per second */
 	double first, last; /* seconds at which the measurement begins and ends */
 	int node;	    /* number of the node that is measured, from 1; 0: all */
 	double delay;	    /* seconds until a reply of the store arrives */

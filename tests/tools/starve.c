@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A library for LD_PRELOAD that makes system or library calls fail, as if memory were full. KIND is
- * malloc, mmap, bpf or watch. Calls of inotify_add_watch(2), kind watch, fail with ENOSPC. All
- * other calls fail with ENOMEM.
+ * A library for LD_PRELOAD that makes calls fail, as if memory were full. KIND is malloc, mmap, bpf
+ * or watch. The calls of kind watch are inotify_add_watch(2), and fail with ENOSPC. All other calls
+ * fail with ENOMEM.
  *
  *   STARVE=KIND:N      the Nth call of a kind fails
  *   STARVE=KIND:N+     the Nth call of the kind and all later calls fail
@@ -22,10 +22,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/*
- * The allocator of glibc. dlsym() cannot be used to find it, because dlsym() itself allocates
- * memory.
- */
+/* The allocator of glibc. It is called by name, because dlsym() itself allocates memory. */
 void *__libc_malloc(size_t size);
 void *__libc_calloc(size_t count, size_t size);
 void *__libc_realloc(void *old, size_t size);

@@ -63,8 +63,8 @@ static void tap_end(const int fds[TAP_QUEUES], unsigned int count)
 	"ip link set dev0 up"
 
 /*
- * Commands that set up device dev0. The expected root qdisc of dev0, and its expected number of
- * qdiscs.
+ * `setup` is a list of commands that set up device dev0. Afterwards, dev0 has this root qdisc and
+ * this number of qdiscs.
  */
 static const struct {
 	const char *name;

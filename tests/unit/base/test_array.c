@@ -22,7 +22,10 @@ TEST(test_growth_keeps_the_items_and_doubles_the_room)
 	free(items);
 }
 
-/* The array is said to have 2^31 items, so array_grow() must fail. It really has one byte. */
+/*
+ * array_grow() must fail if the array has 2^31 items. It must not access the memory, which has only
+ * one byte.
+ */
 TEST(test_room_that_would_overflow_is_refused)
 {
 	unsigned int room = 1U << 31;

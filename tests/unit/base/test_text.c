@@ -131,7 +131,7 @@ TEST(test_a_name_is_shown_without_what_acts_on_a_terminal)
 
 /*
  * A message can contain up to WORDS_LIVE texts of these functions, because each call uses the next
- * buffer.
+ * of WORDS_LIVE buffers.
  */
 TEST(test_words_live_beside_each_other)
 {

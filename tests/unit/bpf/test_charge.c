@@ -209,9 +209,9 @@ TEST(test_a_refund_undoes_a_count)
 }
 
 /*
- * While a slice stores a refusal, its packets are refused without reading the shared state. But in
- * every REFUSED_ALONE_JIFFIES, one packet is charged to the state, so that the state records that
- * the source still sends.
+ * While a slice stores a refusal, packets are refused without reading the shared state. Once in
+ * REFUSED_ALONE_JIFFIES, a packet is charged to the state all the same, so that the state records
+ * that the source still sends.
  */
 TEST(test_a_long_refused_source_is_established)
 {
@@ -232,8 +232,8 @@ TEST(test_a_long_refused_source_is_established)
 }
 
 /*
- * If a source has no bucket, its packets are charged to its shared state. It can send exactly its
- * burst.
+ * If a source has no bucket, its packets are charged to its shared state. The source can send
+ * exactly its burst.
  */
 TEST(test_a_source_without_a_bucket_gets_its_burst)
 {
@@ -252,7 +252,7 @@ TEST(test_a_source_without_a_bucket_gets_its_burst)
 
 /* Entry that give_entry() assigns to another key, before this CPU stores a block in it. */
 static struct sl_entry *given;
-static struct sl_state other_state; /* initial state of the other key */
+static struct sl_state other_state; /* state that give_entry() writes */
 
 static void give_entry(const void *word)
 {

@@ -13,7 +13,7 @@
 struct flood {
 	const char *name;
 	unsigned int run;     /* packets that a source sends in a row */
-	unsigned int sources; /* number of sources, by turns; 0: a new source for each run */
+	unsigned int sources; /* number of sources, which take turns; 0: new source per run */
 	unsigned int rate;    /* rate of all sources together */
 	uint64_t limit_rate, limit_burst;
 };
@@ -190,12 +190,12 @@ TEST(test_an_established_source_is_never_charged)
 	}
 }
 
-/* A source is established after the time in which its burst refills. */
+/* A source becomes established after the time in which its burst refills. */
 TEST(test_a_source_is_established_after_its_burst_could_refill)
 {
 	static const struct {
 		uint64_t rate, burst;
-		/* the source is not established after `not_yet` s, and is after `then` s */
+		/* in s: the source is new at `not_yet`, and established at `then` */
 		double not_yet, then;
 	} cases[] = {
 		{1000, 10, 1.0, 2.2}, /* established after the minimum of 1 s */
@@ -220,7 +220,7 @@ TEST(test_a_source_is_established_after_its_burst_could_refill)
 		}
 }
 
-/* If a packet is refused, neither its limit nor the budget is charged. */
+/* A refused packet is charged neither to its limit nor to the budget. */
 TEST(test_a_refused_packet_costs_nothing)
 {
 	static const struct flood flood = {"", .limit_rate = 1, .limit_burst = 3};
@@ -245,8 +245,8 @@ TEST(test_a_refused_packet_costs_nothing)
 }
 
 /*
- * A flood of sources that send only once cannot use a reserved part of the budget. Sources that
- * send again use this part.
+ * A part of the budget is reserved for sources that send again. A flood of sources that send only
+ * once cannot use it.
  */
 TEST(test_a_source_that_sends_again_gets_the_reserve)
 {
@@ -342,7 +342,7 @@ static uint64_t inserted(void)
 	return count;
 }
 
-/* A source is new if its entry was created in the future by this CPU's clock. */
+/* A source is new if, by this CPU's clock, its entry was created in the future. */
 TEST(test_a_late_clock_establishes_no_source)
 {
 	static const struct flood flood = {"", .limit_rate = 50, .limit_burst = 200};
@@ -379,8 +379,8 @@ TEST(test_a_flood_under_a_limit_that_observes_inserts_little)
 
 /*
  * Established sources fill a quarter of the table, and are idle for up to 300 s. The budget passes
- * enough spoofed sources to fill the table many times. The established sources must keep their
- * entries.
+ * enough spoofed sources to fill the table many times. The established sources must stay
+ * established.
  */
 TEST(test_idle_sources_stay_established_in_a_flood)
 {

@@ -56,7 +56,7 @@ static void world_begin(const struct scene *scene)
 	unknown = 0;
 	limit = spec_limit(scene->limit, 1);
 	limit.charge_hits = true;
-	limit.id = 1; /* the results depend on the id */
+	limit.id = 1; /* a fixed id, because the results depend on the id */
 	host_add(&limit);
 	host.policy.by_source[SL_IPV4] = 1;
 	if (scene->budget)
@@ -158,8 +158,8 @@ static bool lru_passes(uint32_t source)
 /* --- A scene --------------------------------------------------------------------------------- */
 
 /*
- * Parts of packets that pass. For abusers, 1 is what an exact token bucket would pass. For honest
- * and spoofed sources, 1 is what they sent.
+ * Passed packets, as a part of the packets that should pass. For abusers, these are the packets
+ * that an exact token bucket would pass. For honest and spoofed sources, these are all packets.
  */
 struct outcome {
 	double abusers;
@@ -194,7 +194,7 @@ static struct outcome scene_run(const struct scene *scene, bool (*passes)(uint32
 			      ((double)limit->burst / limit->cost / scene->seconds + rate) *
 			      STEP_NS / SEC_NS;
 		if (ns == flood) {
-			assert_true(sent[1] >= EACH); /* every honest source is now known */
+			assert_true(sent[1] >= EACH); /* so each honest source has a state */
 			unknown = 0;
 			sent[1] = passed[1] = 0;
 		}
@@ -234,7 +234,7 @@ static struct outcome scene_run(const struct scene *scene, bool (*passes)(uint32
 /* number of packets per spoofed source; each scene runs with each number */
 static const unsigned int sends[] = {1, 3, 10};
 
-/* Figures from docs/architecture.md for one limit and one kind of flood. */
+/* Figures that docs/architecture.md states for one limit and one kind of flood. */
 struct stated {
 	double lru;    /* passed packets of abusers with the LRU table, in multiples of the limit */
 	double honest; /* part of the honest packets that pass if new sources have a budget */

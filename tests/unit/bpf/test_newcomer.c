@@ -106,7 +106,7 @@ TEST(test_a_packet_is_one_new_key)
 		assert_int_equal(host.admission[0].new_keys[0], 5);
 		assert_int_equal(event[SL_EVENT_NEW_KEY].total, 0);
 		assert_int_equal(event[SL_EVENT_INSERTED].total, 10);
-		/* new keys of an interval are added to the total after the interval */
+		/* the total gets the new keys of an interval when the next interval begins */
 		clock_advance(JIFFY << SHIFT);
 		assert_int_equal(host_send(1), SL_PASS_WITHIN);
 		assert_int_equal(event[SL_EVENT_NEW_KEY].total, 0);
@@ -171,8 +171,8 @@ TEST(test_packets_that_a_budget_paid_are_not_charged_again)
 }
 
 /*
- * An entry stores the burst of its limit as `span`. After a change of the burst, the next packet of
- * the source updates `span`.
+ * An entry stores its limit's burst as `span`. If the burst changes, the next packet of the source
+ * updates `span`.
  */
 TEST(test_an_entry_follows_its_limit)
 {
@@ -191,7 +191,7 @@ TEST(test_an_entry_follows_its_limit)
 
 /*
  * A packet is charged while its entry gets another key. The packet passes as a packet of a new
- * source. The other key is not charged.
+ * source. It is not charged to the other key.
  */
 TEST(test_the_key_that_got_the_entry_is_not_charged)
 {
@@ -213,7 +213,8 @@ TEST(test_the_key_that_got_the_entry_is_not_charged)
 }
 
 /*
- * If an entry gets another key while a packet is charged, the slice does not borrow credit from it.
+ * If an entry gets another key while a packet is charged, the packet's slice borrows no credit from
+ * the entry.
  */
 TEST(test_the_key_that_got_the_entry_lends_no_credit)
 {
@@ -315,8 +316,8 @@ TEST(test_one_refused_source_in_a_jiffy_gets_a_bucket)
 }
 
 /*
- * At most one denied source per jiffy gets a bucket. Sources that are over their limit do not
- * affect this.
+ * At most one denied source per jiffy gets a bucket. Sources that exceed a limit are counted
+ * separately.
  */
 TEST(test_denied_sources_have_their_own_ration)
 {
@@ -414,7 +415,9 @@ TEST(test_a_reused_bucket_keeps_nothing)
 		host_send(1);
 		bucket = bucket_of(1);
 		seal = bucket->seal[1];
-		/* a late write: another CPU has already given the bucket to a second source */
+		/*
+		 * a late write: this CPU writes after another CPU gave the bucket to another source
+		 */
 		*bucket = (struct sl_bucket){
 			.seal = {bucket->seal[0], seal ^ 1},
 			.generation = 1,
@@ -432,7 +435,7 @@ TEST(test_a_reused_bucket_keeps_nothing)
 	}
 }
 
-/* A bucket of zeros is free, so key 0 does not match it. */
+/* A bucket of zeros is free. Key 0 does not match it. */
 TEST(test_zeroed_memory_is_no_bucket)
 {
 	world_begin(SL_IPV4, ONE_CPU);
@@ -443,8 +446,8 @@ TEST(test_zeroed_memory_is_no_bucket)
 }
 
 /*
- * One of the first BUCKETS_FIRST sources keeps its bucket in a flood of spoofed sources. The map
- * `in_use` has a bit for this source. If the bit is cleared, the source's next packets set it.
+ * One of the first BUCKETS_FIRST sources keeps its bucket in a flood of spoofed sources. If its bit
+ * in the map `in_use` is cleared, its next packets set the bit again.
  */
 TEST(test_a_kept_bucket_is_restored)
 {
@@ -462,7 +465,7 @@ TEST(test_a_kept_bucket_is_restored)
 	assert_non_null(bucket_of(1));
 	memset(bucket_host.in_use.word, 0, sizeof(bucket_host.in_use.word));
 	assert_null(bucket_of(1));
-	clock_advance(SL_TICKS_PER_SEC); /* the source now counts as slow */
+	clock_advance(SL_TICKS_PER_SEC); /* the source is no longer fast */
 	for (int i = 0; i < HOT_SAMPLE; i++) {
 		clock_advance(HOT_TICKS);
 		assert_int_equal(host_send(1), SL_PASS_WITHIN);
@@ -474,7 +477,7 @@ TEST(test_a_kept_bucket_is_restored)
 	assert_int_equal(bucket_of(1)->passed.packets, passed + 1);
 }
 
-/* A limit that only observes lets even a slow source keep its bucket. */
+/* If a limit only observes, its source keeps the bucket even if it is slow. */
 TEST(test_an_observed_source_keeps_its_bucket)
 {
 	struct sl_limit *limit = &host.policy.limit[SL_IPV4][0];
@@ -497,8 +500,8 @@ TEST(test_an_observed_source_keeps_its_bucket)
 }
 
 /*
- * Two sources can have the same bit in the map `in_use`. If one of the sources has no bucket, its
- * packet clears the bit. This changes no verdict.
+ * The map `in_use` has one bit for several sources. If one of them has no bucket, its packets clear
+ * the bit. This changes no verdict.
  */
 TEST(test_a_shared_mark_costs_a_lookup_and_no_verdict)
 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Parses a frame of each kind with bpf/packet.h: the whole frame, each shorter beginning of it, and
- * each split into a linear part and fragments. Every part is in a buffer of its exact size, so that
- * AddressSanitizer reports reads past its end.
+ * Parses a frame of each kind with bpf/packet.h: the whole frame, the frame cut at every length,
+ * and the frame with a linear part of every length. Every part is in a buffer of its exact size, so
+ * that AddressSanitizer reports reads past its end.
  */
 #include "test.h"
 #include "packet_frames.h"
@@ -170,8 +170,8 @@ TEST(test_a_frame_cut_anywhere_is_read_as_far)
 }
 
 /*
- * The result must not depend on where the linear part ends. Tests whole frames and frames that were
- * cut.
+ * The result must not depend on where the linear part ends. Tests whole frames and shortened
+ * frames.
  */
 TEST(test_a_frame_split_anywhere_is_read_the_same)
 {

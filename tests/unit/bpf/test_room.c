@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Sends random packets through bpf/charge.h, compiled for the host with two CPUs. There can be more
- * sources than entries. A key's credit must not exceed the credit of a plain token bucket. There
- * are two exceptions: evictions of the key's state, and packets that passed before the key had a
- * state.
+ * sources than entries. Each key also has a plain token bucket. A key's credit must not exceed the
+ * credit of this bucket, with two exceptions: evictions of the key's state, and packets that passed
+ * before the key had a state.
  */
 static void entry_goes(const unsigned int *limit);
 
@@ -22,7 +22,7 @@ static void entry_goes(const unsigned int *limit);
 static struct {
 	struct sl_bucket bucket[HOST_CPUS][SOURCES];
 	struct state_key gone; /* last evicted key; 0: gone_account() has handled it */
-	uint64_t evicted;      /* sum of deficits of evicted states, before this packet */
+	uint64_t evicted;      /* sum of deficits of evicted states, until this packet */
 } world;
 
 static uint64_t choose(uint64_t bound)
@@ -244,7 +244,7 @@ static void block(uint32_t sources)
 	}
 }
 
-/* Charges a packet to the gate and to its plain token buckets. Compares the results. */
+/* Charges a packet to the gate and to the plain token buckets. Compares the results. */
 static enum sl_reason room_charge(const struct schedule *schedule, uint32_t source, bool is_hot)
 {
 	bool is_known = entry_of_source(source, host.policy.limit[SL_IPV4]);

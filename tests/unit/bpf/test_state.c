@@ -7,7 +7,7 @@
 
 #define NOW (1000 * SL_TICKS_PER_SEC)
 
-static unsigned int pauses; /* the other CPU charges the state before this access; 0: never */
+static unsigned int pauses; /* access before which the other CPU charges the state; 0: never */
 static __u64 others;	    /* amount that the other CPU charges */
 
 static void other_charge(void)

@@ -3,7 +3,7 @@
  * bpf/table.h, compiled for the host. Tests which entry an insertion evicts, locked sets,
  * insertions by several threads, and how evenly keys are distributed over sets.
  */
-#include <errno.h> /* the compiler then checks the error numbers in bpf/table.h */
+#include <errno.h> /* a wrong error number in bpf/table.h is then a build error */
 #include <math.h>
 #include <pthread.h>
 #include "test.h"
@@ -150,10 +150,7 @@ static bool goes_away(const struct choice *choice)
 	return other > home || (other == home && loss_in(choice, 1) < loss_in(choice, 0));
 }
 
-/*
- * Returns the result that table_insert() should have. `which` is the expected set: 0 is the primary
- * set.
- */
+/* Returns the expected result of table_insert(). Sets `which` to the expected set (0: primary). */
 static int choice_expect(const struct choice *choice, const struct new_entry *new_entry, int *which,
 			 __s64 *evict_cost)
 {
@@ -446,7 +443,7 @@ TEST(test_a_choice_in_the_secondary_set_is_checked_again)
 			insert(rival, 0);
 		new_entry = new_entry_at(0);
 		meanwhile.set = 1;
-		meanwhile.lookups = 2; /* between the choice of the way and the lock */
+		meanwhile.lookups = 2; /* lookup 1 chooses the way; lookup 2 locks the set */
 		meanwhile.call = calls[i % 2];
 		assert_int_equal(table_insert(&new_entry), -EBUSY);
 		assert_int_equal(meanwhile.lookups, 0);
@@ -512,8 +509,8 @@ static void *race_read(void *data)
 }
 
 /*
- * Threads insert keys at the same time. Then no key has two entries, no set is locked, and all
- * counts are correct. A key with a block is always found.
+ * Threads insert keys at the same time. Afterwards, no key has two entries, no set is locked, and
+ * all counts are correct. A key with a block is found at all times.
  */
 TEST(test_insertions_by_several_cpus)
 {

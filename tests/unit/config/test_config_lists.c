@@ -55,7 +55,7 @@ TEST(test_a_list_file_is_read_beside_the_rules_file)
 	assert_errors(path, line);
 }
 
-/* An invalid list file is left out. The rest of the rules file is used. */
+/* If a list file is invalid, its list is left out. All other rules are used. */
 TEST(test_bad_list_files_are_left_out)
 {
 	static const char text[] = "deny: [{file: bad.txt, for: 1h}, {file: none.txt, list: n}, "

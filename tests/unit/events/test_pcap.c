@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * user/events/pcap.h: tests the maximum number of packets per second, and VLAN tags. test_events.py
- * reads the files that it writes.
+ * user/events/pcap.h: limits the number of packets per second, and restores VLAN tags.
+ * test_events.py reads the files.
  */
 #include <arpa/inet.h>
 #include <sys/stat.h>
@@ -59,7 +59,7 @@ TEST(test_a_second_has_a_bound)
 	packet = packet_at(8 * SEC_NS);
 	assert_int_equal(events_pcap_write(&pcap, &packet), 0);
 	assert_int_equal(pcap.left_out, 2);
-	packet.length = PCAP_FRAME; /* a frame that is too long, as in a damaged record */
+	packet.length = PCAP_FRAME; /* too long, as in a damaged record */
 	assert_int_equal(events_pcap_write(&pcap, &packet), 0);
 	assert_int_equal(pcap.left_out, 3);
 	events_pcap_close(&pcap);

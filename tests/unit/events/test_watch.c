@@ -91,7 +91,7 @@ static void assert_quiet(void)
 	}
 }
 
-/* Sets fact 0 to a source whose counter of dropped packets was `before` and is `now`. */
+/* Sets fact 0: a source whose count of dropped packets rose from `before` to `now`. */
 static void source_dropped(uint64_t before, uint64_t now)
 {
 	facts.source_count = 1;
@@ -486,16 +486,13 @@ TEST(test_a_trial_is_confirmed_or_undone)
 	assert_quiet();
 }
 
-/*
- * An undo first restores the rules, and then ends the trial. A step of the watch can fall in
- * between.
- */
+/* An undo first restores the rules, and then ends the trial. The watch can run in between. */
 TEST(test_a_trial_that_is_being_undone_is_not_confirmed)
 {
 	facts.trial = 4;
 	facts.trial_until = facts.now + 3 * SEC_NS;
 	step();
-	facts.generation = 8; /* the change on trial has generation 8 */
+	facts.generation = 8; /* the change on trial is in force as generation 8 */
 	step();
 	step();
 	facts.generation = 9;

@@ -51,7 +51,7 @@ TEST(test_bytes_cost_their_time_rounded_up)
 		{400000000000, 1514, 485}, /* the exact cost is 484.48 ticks */
 		/* the exact cost is 83886.08 ticks, but the cost of each byte is rounded up */
 		{400000000000, 1 << 18, 83888},
-		{7, 1 << 10, 18724571428572}, /* 18724571428571.4 ticks exactly */
+		{7, 1 << 10, 18724571428572}, /* the exact cost is 18724571428571.4 ticks */
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -156,11 +156,14 @@ TEST(test_a_level_rises_to_refill_and_at_rest_to_the_burst)
 	}
 }
 
-/* A state is full if a burst has passed since `empty_at`, and no charge was made for a while. */
+/*
+ * A state is full if a burst has passed since `empty_at`. It must also not have been charged for
+ * some time.
+ */
 TEST(test_a_state_is_full_when_it_had_time_to_fill_and_was_idle)
 {
 	static const struct {
-		int64_t drawn, whole; /* time of the last charge, and when the state is full */
+		int64_t drawn, whole; /* time of the last charge; time at which the state is full */
 	} cases[] = {{0, 1600}, {1399, 1600}, {1400, 1600}, {1401, 1601}, {1599, 1799}};
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -217,7 +220,7 @@ TEST(test_a_new_state_holds_its_burst_or_a_part)
 		}
 }
 
-/* The debt of a state has a maximum, so that its 64-bit credit cannot overflow. */
+/* The debt of a state has a maximum, so that the 64-bit credit cannot overflow. */
 TEST(test_debts_do_not_wrap)
 {
 	const struct sl_limit limit = {.cost = COST, .burst = 10 * COST, .refill = 10 * COST};
@@ -329,8 +332,8 @@ TEST(test_a_slice_takes_a_refund_that_it_has_room_for)
 }
 
 /*
- * A slice counts its refusals. The count does not change when the slice refuses, and a charge
- * resets it.
+ * A slice counts its refusals. The count does not affect how long it refuses packets. A charge
+ * resets the count.
  */
 TEST(test_a_count_of_refusals_leaves_the_slice_as_it_is)
 {
@@ -361,7 +364,7 @@ TEST(test_a_count_of_refusals_leaves_the_slice_as_it_is)
 TEST(test_a_charge_fills_the_slice_with_what_is_left)
 {
 	static const struct {
-		/* `full_at` and the time of the packet, in ticks after `empty_at` */
+		/* in ticks after `empty_at`: `full_at`, and the time of the packet */
 		int64_t born, now;
 		int64_t credit; /* credit that the slice borrowed at time `full_at` */
 		uint64_t cost;
@@ -545,8 +548,8 @@ TEST(test_large_packets_get_their_rate)
 }
 
 /*
- * A packet is merged from 65535 packets and costs an hour for each of them. Its debt must be repaid
- * exactly.
+ * A packet is merged from 65535 packets, and each of these costs an hour. The debt of the state
+ * must be repaid exactly.
  */
 TEST(test_the_greatest_cost_and_the_longest_burst)
 {

@@ -69,8 +69,8 @@ static struct source source_with(const struct sl_limit_spec *spec, uint64_t now)
 }
 
 /*
- * Makes the limit block its source for `block` ticks. Each further block is `factor` times longer,
- * up to `most`. If `factor` is 0, all blocks have the same length.
+ * Makes the limit block its source for `block` ticks. Each further block is `factor` times as long
+ * as the block before it, up to `most`. If `factor` is 0, all blocks have the same length.
  */
 static void source_blocks(struct source *source, uint64_t block, uint8_t factor, uint64_t most)
 {
@@ -300,8 +300,9 @@ static void refill_correctness(const struct kind_row *row, uint64_t epoch)
 /* --- Rates ---------------------------------------------------------------------------------- */
 
 /*
- * A source sends at twice its rate, so half of its packets pass. A window passes slightly less,
- * because its sub-windows are aligned. It never passes more than N packets in a time T.
+ * A source sends at twice its rate, so half of its packets pass. A window of N packets per time T
+ * passes slightly less, because its sub-windows are aligned. It never passes more than N packets in
+ * a time T.
  */
 static void rate_enforcement(const struct kind_row *row, uint64_t epoch)
 {
@@ -382,8 +383,8 @@ static void no_fraction_lost(const struct kind_row *row, uint64_t epoch)
 			source.now += SECOND;
 			passed += source_send(&source, 1);
 			/*
-			 * The rounding of costs takes less than a second in total. A shaper accepts
-			 * a packet up to a second before its departure.
+			 * Rounding up the costs delays packets by less than a second in total. A
+			 * shaper accepts a packet up to a second before its departure.
 			 */
 			assert_in_range(passed, (second - 1) * slow[i].packets / slow[i].seconds,
 					(second + (row->spec.kind == SL_SHAPE)) * slow[i].packets /
@@ -481,7 +482,7 @@ static void cost_by_size(const struct kind_row *row, uint64_t epoch)
 	assert_false(source_send(&source, capacity + 1));
 	assert_int_equal(kind_refusal(&source.limit, capacity + 1), SL_DROP_OVERSIZE);
 	assert_int_equal(kind_refusal(&source.limit, capacity), SL_DROP_OVER_LIMIT);
-	assert_int_equal(source.state.blocked_until, 0); /* too large for any window: no block */
+	assert_int_equal(source.state.blocked_until, 0); /* an oversize packet begins no block */
 	assert_true(source_send(&source, capacity));
 }
 
@@ -518,7 +519,8 @@ static void first_limit_wins_until_changed(const struct kind_row *row, uint64_t 
 		source.limit = spec_compile(i ? &fewer : &more);
 		most = capacity_of(&source.limit);
 		/*
-		 * a token bucket with a larger burst gets the additional credit only by refilling
+		 * a larger burst does not add credit to a token bucket at once; the bucket has to
+		 * refill
 		 */
 		if (row->spec.kind == SL_TOKEN_BUCKET)
 			most = capacity;
@@ -532,7 +534,9 @@ static void first_limit_wins_until_changed(const struct kind_row *row, uint64_t 
 
 /* --- Decisions ------------------------------------------------------------------------------ */
 
-/* Returns a source with a random state. Its clock is often earlier than its last charge. */
+/*
+ * Returns a source with a random state. The source's clock is often earlier than the last charge.
+ */
 static struct source source_at_random(const struct kind_row *row, uint64_t epoch)
 {
 	struct source source = source_with(&row->spec, epoch);
@@ -779,7 +783,7 @@ static void block_is_never_longer_than_its_maximum(const struct kind_row *row, u
 #define THREADS 100
 #define ASKS	60
 
-/* Times of a packet: its arrival, and after its verdict. */
+/* A packet: the time of its arrival, and a time just after its verdict. */
 struct ask {
 	uint64_t begin, end;
 	uint64_t departure;
@@ -877,8 +881,8 @@ static void concurrent_allow_grants_at_most_capacity(const struct kind_row *row,
 }
 
 /*
- * The clock runs through 40 sub-windows while threads send packets. In any time T, at most N
- * packets can both arrive and get the verdict "pass".
+ * The clock runs through 40 sub-windows while threads send packets. A window of N packets per time
+ * T must pass at most N packets in any time T.
  */
 static void concurrent_clock_never_grants_more(const struct kind_row *row, uint64_t epoch)
 {
@@ -942,7 +946,7 @@ static void stall_send(uint64_t amount)
 	host_notes = notes;
 }
 
-/* Other CPUs send as much as possible, now and in each of the next sub-windows. */
+/* Simulates other CPUs, which send as much as possible, now and in each of the next sub-windows. */
 static void stall_others(void)
 {
 	uint64_t most = stall.source->limit.most;
@@ -1043,7 +1047,7 @@ static void a_turn_that_stalls_until_the_index_comes_round(const struct kind_row
 
 	for (int i = 0; i < 24 * 8 * source.limit.groups; i++) {
 		uint64_t before = i / 24 / 8, takes = i / 24 & 1 ? most : most / 2;
-		/* clock of the stalled CPU in its sub-window: 0: start, 1: end */
+		/* 1: the stalled CPU's clock is at the end of its sub-window; 0: at the start */
 		bool last = i / 24 & 2;
 		true_time early;
 
@@ -1159,21 +1163,21 @@ static void plan_wrap(void **state)
 #define NOW (1000 * SECOND)
 
 /*
- * A new block has one escalation more than the previous block. If time has passed since the end of
- * the previous block, it has one less for each length of that block.
+ * A new block has one escalation more than the previous block. A pause after the previous block
+ * lowers this number by one for each length of that block.
  */
 static void test_block_steps(void **state)
 {
 	static const struct {
 		unsigned int steps;   /* escalations of the previous block */
-		unsigned int lengths; /* time since its end, in lengths of that block */
-		int more;	      /* further ticks since its end; can be negative */
+		unsigned int lengths; /* pause after this block, in lengths of the block */
+		int more;	      /* ticks that are added to the pause; can be negative */
 		unsigned int next;    /* expected escalations of the new block */
 	} cases[] = {
 		{0, 0, 0, 1}, {0, 1, -1, 1}, {0, 1, 0, 1}, {0, 1, 1, 0}, {0, 9, 0, 0},
 		{2, 0, 1, 3}, {2, 1, -1, 3}, {2, 1, 0, 3}, {2, 1, 1, 2}, {2, 2, -1, 2},
 		{2, 2, 0, 2}, {2, 2, 1, 1},  {2, 3, 0, 1}, {2, 3, 1, 0}, {2, 4, 1, 0},
-		{3, 0, 1, 4}, {4, 0, 1, 4}, /* `steps_max` was reached before */
+		{3, 0, 1, 4}, {4, 0, 1, 4}, /* the previous block already had `steps_max` */
 	};
 	const struct sl_limit limit = {
 		.block = BLOCK, .block_max = 16 * BLOCK, .escalate = 2, .steps_max = 4};

@@ -42,7 +42,7 @@ TEST(test_short_numbers_keep_their_order)
 /* --- Sets ----------------------------------------------------------------------------------- */
 
 /*
- * set_alternate() returns the second set of a key from the first set, and the first set from the
+ * set_alternate() returns the second set of a key for the first set, and the first set for the
  * second.
  */
 TEST(test_a_key_has_two_sets_and_finds_either_from_the_other)
@@ -68,7 +68,7 @@ TEST(test_a_set_tells_whether_it_has_a_tag)
 		uint16_t tag = i % 4 ? run_choose(1 << 16) : 0xffffU << run_choose(17);
 		struct sl_set set = {.pad[0] = tag};
 
-		/* first store wrong tags, some of which differ in a single bit */
+		/* fill the set with wrong tags; some differ from the tag in a single bit */
 		for (uint32_t way = 0; way < SL_WAYS; way++)
 			set.tag[way] =
 				tag ^ (i % 3 ? 1 + run_choose(0xffff) : 1U << run_choose(16));
@@ -157,9 +157,9 @@ static void check_alike(struct sl_state one, struct sl_state other, uint64_t now
 }
 
 /*
- * An entry has a time from which it is full. Checks that the entry then has the same credit,
- * slices, blocks and escalation as a new entry. The time must be soon after the state has all of
- * its credit.
+ * Checks that an entry is equal to a new entry from the time at which it is reported as full.
+ * Credit, slices, blocks and escalation must be equal. The reported time must be soon after the
+ * state has all of its credit.
  */
 static void check_whole(void)
 {
@@ -170,7 +170,7 @@ static void check_whole(void)
 	uint64_t full = kind_decide(&run.limit, &state, 0, 1, now).full_in;
 	uint64_t span = limit_span(&run.limit);
 
-	/* skipped if the clock or `made` has wrapped, because a window then becomes full later */
+	/* no check if the clock or `made` has wrapped, because a window then becomes full later */
 	if (then < state.charged_at || run.now >> (ENTRY_MOMENT_SHIFT + 15))
 		return;
 	/* if the index has wrapped, the window equals a new window only after one more period T */
@@ -309,8 +309,8 @@ static struct sl_entry entry_rested(unsigned int rest, bool established)
 }
 
 /*
- * Full entries are evicted in the order of their age. An entry of a new source counts as an hour
- * older.
+ * Full entries are evicted in the order of their age, the oldest first. The entry of a new source
+ * counts as an hour older.
  */
 TEST(test_a_full_state_of_a_new_key_is_evicted_first)
 {
@@ -421,13 +421,13 @@ TEST(test_the_idle_time_of_a_window)
 }
 
 /*
- * An entry with a block is protected during the block. The protection lasts until the block no
- * longer lengthens the next block (`escalate`), even if the source keeps sending.
+ * An entry is protected during its block, and as long as `escalate` makes the next block longer
+ * because of this block. Then the protection ends, even if the source keeps sending.
  */
 TEST(test_a_block_protects_an_entry_for_a_time)
 {
 	static const struct {
-		double begun, length, drawn; /* s: block's age, its length, last charge's age */
+		double begun, length, drawn; /* s: age and length of block, age of last charge */
 		bool protected;
 	} cases[] = {
 		{1, 600, 1.1, true},	   {599, 600, 600, true},     {601, 600, 602, true},

@@ -204,9 +204,9 @@ static uint64_t seconds_on(const struct ruleset *set, const char *list)
 }
 
 /*
- * If a command has added an entry to a list, the entry keeps its expiry across reloads and
- * restarts, even if the list's index changes. If the rules file sets an expiry of the prefix on
- * another list, the entry is removed.
+ * A command has added an entry to a list. The entry keeps its expiry across reloads and restarts,
+ * even if the list's index changes. If the rules file sets an expiry of the prefix on another list,
+ * the entry is removed.
  */
 TEST(test_an_entry_on_a_list_keeps_its_end)
 {
@@ -275,8 +275,8 @@ TEST(test_what_commands_gave)
 }
 
 /*
- * If the file of a list is invalid, the list keeps its saved entries. The rules file still sets the
- * expiry of the list.
+ * If the file of a list is invalid, the list keeps its saved entries. The expiry of the list still
+ * changes to that in the rules file.
  */
 TEST(test_lists_that_are_left_out_are_completed)
 {
@@ -299,7 +299,7 @@ TEST(test_lists_that_are_left_out_are_completed)
 	place = lists_find(file.rules.lists, "a");
 	assert_int_equal(file.rules.lists[place].until, 77);
 	assert_int_equal(file.rules.lists[place].replaced, 55);
-	file.rules.lists[place].until = 0; /* shown() then omits the command for the list */
+	file.rules.lists[place].until = 0; /* so that shown() omits the list */
 	assert_string_equal(shown(&file.rules),
 			    "sluice deny 192.0.2.1\nsluice deny 192.0.2.1 as a\n"
 			    "sluice deny 192.0.2.2 as a\nsluice deny 192.0.2.9 as c\n");

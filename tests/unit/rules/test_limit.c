@@ -32,8 +32,8 @@ TEST(test_limits_compile_to_these_numbers)
 		bool by_bytes, by_jiffy;
 	} cases[] = {
 		/*
-		 * all slices together are 1/16 of the burst; they expire a jiffy before this part
-		 * refills
+		 * all slices together hold 1/16 of the burst; they expire a jiffy before 1/16 of
+		 * the burst refills
 		 */
 		{"1kpps", "1000", SEC / 1000, SEC, SEC / 16 * 15, SEC / 32, 14, false, true},
 		{"1kpps", "1s", SEC / 1000, SEC, SEC / 16 * 15, SEC / 32, 14, false, true},
@@ -165,7 +165,7 @@ TEST(test_slices_and_state_are_one_burst)
 	assert_true(compiled > 3000);
 }
 
-/* Costs are rounded up by a small part of the cost. */
+/* The cost of a packet or byte is rounded up by a small part of the cost. */
 TEST(test_costs_are_never_too_small)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(rates); i++) {
@@ -196,8 +196,8 @@ TEST(test_id_and_start_are_compiled)
 }
 
 /*
- * The counter of a shared limit has 32 bits. Its unit is a small part of a packet, but the counter
- * must not wrap within a second.
+ * A shared limit has a 32-bit counter. The unit of the counter is a small part of a packet, but
+ * large enough that the counter wraps after a second or later.
  */
 TEST(test_a_unit_of_a_shared_limit_is_a_part_of_a_packet)
 {
@@ -276,11 +276,11 @@ static void check_sharing(const struct limit *limit, enum sl_family family)
 	struct sl_limit compiled = limit_compile(limit, family, &machine);
 	bool own_bucket = !spec->key_dst && spec->per[family] == bucket_bits[family];
 
-	/* only a limit with the key of a bucket, and without action block, has slices */
+	/* a limit has slices only if its key is a bucket's key and its action is not block */
 	assert_int_equal(!!compiled.slice, own_bucket && spec->action != SL_ACTION_BLOCK);
 	assert_int_equal(!!compiled.life, !!compiled.slice);
 	assert_int_equal(compiled.refill == compiled.burst, !compiled.slice);
-	/* the key is the destination, or longer than the key of a bucket */
+	/* `apart`: the key is the destination, or longer than a bucket's key */
 	assert_int_equal(compiled.apart, spec->key_dst || spec->per[family] > bucket_bits[family]);
 	assert_int_equal(compiled.key_dst, spec->key_dst);
 	assert_int_equal(compiled.observe, spec->action == SL_ACTION_OBSERVE);

@@ -34,7 +34,7 @@ TEST(test_windows_compile_to_these_numbers)
 		 false, true},
 		{"window 140737488355328 per 730d groups 2", 1ULL << 47, 63072000 * SEC, 2, 30, 18,
 		 false, true},
-		/* `by_jiffy` requires sub-windows of at least two jiffies, here 8 ms */
+		/* refusals by jiffy require sub-windows of at least two jiffies, here 8 ms */
 		{"window 9 per 8ms groups 1", 9, 8 * MS, 1, 48, 0, false, true},
 		{"window 9 per 7ms groups 1", 9, 7 * MS, 1, 48, 0, false, false},
 		{"window 9 per 39ms groups 5", 9, 39 * MS, 5, 12, 0, false, false},
@@ -229,7 +229,7 @@ TEST(test_a_changed_limit_keeps_its_states_where_it_can_read_them)
 		{"window 1000 per 1min", "window 1000 per 1min action observe", true},
 		{"window 1000 per 1min", "window 2000 per 1min", true},
 		{"window 1000 per 1min", "window 4096 per 1min",
-		 false}, /* above 4095, the unit of counts is two packets */
+		 false}, /* counts above 4095 packets have a unit of two packets */
 		{"window 1000 per 1min", "window 1000 per 2min", false},
 		{"window 1000 per 1min", "window 1kB per 1min", false},
 		{"window 1000 per 1min", "window 1000 per 1min groups 6", false},

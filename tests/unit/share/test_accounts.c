@@ -217,7 +217,7 @@ TEST(test_a_key_that_is_created_again_gets_an_expiry)
 {
 	static const struct {
 		unsigned int packets;
-		int64_t total; /* total of the key in the store; -1: no such key */
+		int64_t total; /* the key's total in the store; -1: no such key */
 		bool lasts;    /* false: the report asks the store to set a TTL */
 	} rounds[] = {
 		{300, -1, false}, {100, 900, true}, {10, -1, true}, {0, 400, false}, {0, 400, true},
@@ -319,14 +319,14 @@ TEST(test_a_long_round_loses_no_count)
 }
 
 /*
- * The process is stopped for 20 s. The 32-bit counter of the fast limit grows by 3 * 2^30 units,
- * which looks like a fall by 2^30. These packets are not counted, but later packets are.
+ * The process is stopped for 20 s. The 32-bit counter of the fast limit grows by 3 * 2^30 units, so
+ * it seems to fall by 2^30. Packets during the stop are not counted, but later packets are.
  */
 TEST(test_a_stop_makes_no_count_fall)
 {
 	static const struct {
 		uint64_t rate, packets;
-		bool is_known; /* the counter grew by less than 2^31 */
+		bool is_known; /* the counter grows by less than 2^31 */
 	} cases[] = {{5000000, 64424509, false}, {1000, 20000, true}};
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -435,7 +435,7 @@ TEST(test_a_process_that_was_stopped_begins_again)
 		accounts_learn(&accounts, items, NODES, now);
 		assert_int_equal(account->flow.unsettled, credit_max(0, unsettled[i % 2]));
 		/*
-		 * this node's demand exceeds the rate, so it leaves 9/10 of the rate to other nodes
+		 * the demand exceeds the rate, so the node leaves 9/10 of the rate to other nodes
 		 */
 		accounts_step(&accounts, now += STEP);
 		assert_in_range(state->empty_at - zero, STEP * 9 / 10 - 1, STEP * 9 / 10);
@@ -460,8 +460,9 @@ TEST(test_accounts_count_the_lost_rounds_of_each_key)
 /* --- Short bursts --------------------------------------------------------------------------- */
 
 /*
- * Returns the rate that passes at a node, as a multiple of the limit. Two nodes each have a demand
- * of twice the limit. The second node is simulated, and reports constant amounts.
+ * Returns the rate that passes at this node, as a multiple of the limit. This node and a second
+ * node each have a demand of twice the limit. The reports of the second node are simulated and
+ * constant.
  */
 static double node_passes(unsigned int burst)
 {
@@ -504,7 +505,7 @@ TEST(test_a_short_burst_is_shared)
 	}
 }
 
-/* Charges cannot be refunded if the state became full afterwards. */
+/* If the state has become full after a charge, this charge cannot be refunded. */
 TEST(test_nothing_is_given_back_that_was_full_between_steps)
 {
 	struct account *account = account_lend(50);
@@ -629,7 +630,7 @@ TEST(test_a_block_that_is_forgiven_does_not_come_back)
 	node_open_blocks(false);
 	assert_true(is_blocked_after(29900));
 	check_that_it_stays_forgiven(29900);
-	assert_true(is_blocked_after(29900)); /* a new block, because its end is later */
+	assert_true(is_blocked_after(29900)); /* a later end, so this is a new block */
 	check_that_it_stays_forgiven(29900);
 	entries[3].limit = 0;
 	round_blocked(26000);

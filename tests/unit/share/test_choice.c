@@ -167,7 +167,7 @@ TEST(test_nodes_choose_nearly_the_same_of_unequal_demand)
 	for (int i = 0; i < 2; i++) {
 		unsigned int reported = 0, least = 20;
 
-		offer(0, 40, .6); /* the sum at both nodes exceeds the limit */
+		offer(0, 40, .6); /* the sum of both nodes exceeds the limit */
 		for (unsigned int key = 0; i && key < 40; key++)
 			offers[1][key] = .9;
 		keys = 40;
@@ -199,7 +199,7 @@ TEST(test_those_that_ask_for_most_come_first)
 static unsigned int foremost; /* key with the highest weight */
 static unsigned int another;  /* any other key */
 
-/* Selects which keys have no demand. Each of the other keys has twice the limit. */
+/* The keys that have no demand. Each other key has a demand of twice the limit. */
 enum quiet {
 	NONE,
 	FOREMOST,
@@ -391,7 +391,7 @@ TEST(test_the_order_of_keys_goes_by_all_that_the_store_has_of_them)
 	for (size_t i = 0; i < ARRAY_SIZE(others); i++)
 		assert_true(choice_weight(1, 5, &others[i]) != weight);
 	assert_true(choice_weight(1, 6, &key) != weight);
-	/* the weight ignores the limit's number, because nodes can use different numbers */
+	/* the weight does not depend on the limit's number, which can differ between nodes */
 	assert_true(choice_weight(1, 5, &elsewhere) == weight);
 	assert_true(choice_weight(2, 5, &key) == weight);
 	assert_true(choice_weight(.5, 5, &key) == weight / 2);

@@ -15,7 +15,7 @@
 static const struct state_key key = {.addr = {0x010200c0}, .limit = 9};
 static const struct state_key other = {.addr = {0x020200c0}, .limit = 9};
 
-static uint64_t refundable; /* the argument of debt_charge() with this name */
+static uint64_t refundable; /* argument `refundable` of debt_charge() */
 
 /* Returns a limit of 1000 packets per second and a burst of 100. */
 static struct sl_limit limit_of(void)
@@ -67,7 +67,7 @@ static const struct charge_case {
 	const char *name;
 	double refill; /* `refill` of the limit; 0: same as the burst */
 	double refundable;
-	bool has_level; /* the initial level of the state is `level`; false: a burst */
+	bool has_level; /* the state starts at `level`; false: it starts full */
 	double level;
 	struct charge charges[8];
 } charge_cases[] = {
@@ -301,7 +301,7 @@ TEST(test_a_block_ends_when_it_is_reported_to_or_with_the_limit)
 	}
 }
 
-/* A block begins soon after a block of another node. It is longer than the other block. */
+/* A block begins soon after a block of another node, so it is longer than that block. */
 TEST(test_a_block_of_another_node_counts_as_a_step)
 {
 	const struct sl_limit limit = limit_that_blocks(true);
@@ -384,7 +384,7 @@ static void entry_write(const struct state_key *to, uint64_t zero)
 	__atomic_exchange_n(&race_entry.limit, to->limit, __ATOMIC_SEQ_CST);
 }
 
-/* Moves the entry between `key` and `other`. The key `other` has no credit and sends no packets. */
+/* Assigns the entry to `key` and `other` by turns. `other` has no credit and sends no packets. */
 static void *keys_run(void *data)
 {
 	(void)data;
@@ -401,7 +401,7 @@ static void *keys_run(void *data)
 }
 
 /*
- * A charge is undone if its entry got another key meanwhile. This key must not get the undone
+ * A charge is undone if its entry got another key meanwhile. The other key must not get the undone
  * credit.
  */
 TEST(test_a_key_gets_nothing_for_the_one_before)
@@ -431,7 +431,7 @@ enum event {
 	ANSWERED, /* `count` rounds in which the store replies */
 	LOST,	  /* `count` rounds in which the store does not reply */
 	STOPPED,  /* the process is stopped for `count` steps */
-	LATE,	  /* the process continues; it reads a reply that arrived while it was stopped */
+	LATE,	  /* the process continues; it reads a reply from before the stop */
 	WORD,	  /* the process starts; `divide_at` in the maps is `count` steps ahead */
 };
 
@@ -440,7 +440,7 @@ static const struct {
 	struct {
 		enum event what;
 		int count;
-		bool divides; /* whether the packet path then divides limits */
+		bool divides; /* whether limits are divided after this step */
 	} steps[8];
 } divisions[] = {
 	{"no division while one of three rounds gets a reply",
@@ -516,7 +516,10 @@ TEST(test_when_limits_are_divided)
 	assert_in_range(division.at - now, DIVISION_LEASE - STEP, DIVISION_LEASE);
 }
 
-/* `divide_at` is 0 while limits are not divided. If the computed time is 0, it is stored as 1. */
+/*
+ * `divide_at` is 0 while limits are not divided. If `divide_at` should become 0, it becomes 1
+ * instead.
+ */
 TEST(test_no_moment_is_never)
 {
 	division = (struct division){0};

@@ -70,7 +70,7 @@ static void bench_round(struct bench *bench, struct flow_count mine, struct flow
 
 static const struct flow_count nothing;
 
-/* Returns whether two amounts are nearly equal. */
+/* Returns whether two amounts are equal within 1/1000. */
 static bool near(double is, double expected)
 {
 	return is - expected < 0.001 && expected - is < 0.001;
@@ -262,7 +262,7 @@ static const struct script scripts[] = {
 	{"a debt of which each round repays a part does not keep a key", 4,
 	 "round, round .2 .2 3 3, round .2 .2 0 0 x64, debt, rests 1"},
 
-	/* wrong totals; limits that the packet path divides */
+	/* wrong totals; limits that the packet path has divided */
 	{"while the packet path divides limits, rounds continue, but charge nothing", 4,
 	 "round .25 10 1 1 x3, owed 1.0966, forget, wait 1, forget, others 1 1, report .25 "
 	 "10, learn,"
@@ -296,8 +296,8 @@ TEST(test_what_is_reported)
 {
 	static const struct {
 		const char *name;
-		int64_t taken, asked;	  /* ticks that are added to `taken` and `asked` */
-		int64_t sent, sent_asked; /* ticks of `taken` and `asked` that the node reports */
+		int64_t taken, asked;	  /* ticks that are added to this node's counters */
+		int64_t sent, sent_asked; /* ticks that the node reports, as `taken` and `asked` */
 	} reports[] = {
 		{"the increase of the counters", 100, 300, 100, 300},
 		{"nothing again, although the round was lost", 0, 0, 0, 0},
@@ -359,7 +359,7 @@ TEST(test_what_was_not_charged_is_owed_up_to_the_cap)
 	owed = bench.flow.unsettled;
 	bench.now += 10 * MS;
 	flow_uncharged(&bench.flow, BURST, flow_step(&bench.flow, BURST, BURST, bench.now));
-	/* the failed charge included the debt and the assumed traffic of other nodes */
+	/* the failed charge was the debt plus the assumed traffic of other nodes */
 	assert_int_equal(bench.flow.unsettled, owed + bench.flow.assumed);
 	flow_uncharged(&bench.flow, BURST, -1000);
 	assert_int_equal(bench.flow.unsettled, owed + bench.flow.assumed);
@@ -371,8 +371,8 @@ TEST(test_what_was_not_charged_is_owed_up_to_the_cap)
 }
 
 /*
- * The sum of charges and `unsettled` equals what other nodes passed. In each round, the node
- * forgets an eighth of a negative `unsettled`.
+ * Other nodes pass traffic. Charges and `unsettled` must add up to this traffic. In each round, an
+ * eighth of a negative `unsettled` is forgotten.
  */
 TEST(test_the_books_balance)
 {
@@ -394,7 +394,7 @@ TEST(test_the_books_balance)
 				     random_next(&random) % (4 * ROUND));
 			bench_learn(&bench, 4);
 			if (bench.flow.unsettled <= -(int64_t)BURST)
-				break; /* `unsettled` has reached its minimum */
+				break; /* `unsettled` is at its minimum */
 			fades = bench.flow.unsettled - (others - bench.charged + faded);
 			if (fades < 0 || fades > credit_max(0, -bench.flow.unsettled) / 7 + 1)
 				fail_msg("run %d round %d: unsettled %lld, of which %lld new", run,
@@ -581,9 +581,9 @@ static const struct world_case {
 	unsigned int lose;
 	double seconds, from;		  /* duration, and start of the average */
 	double least, most;		  /* bounds of the average rate */
-	double second;			  /* largest deviation of the rate in any second from 1 */
+	double second;			  /* maximum deviation of the rate in any second from 1 */
 	unsigned int honest;		  /* first of the nodes that are not flooded; 0: none */
-	double honest_least, honest_most; /* bounds of the rate of each honest node */
+	double honest_least, honest_most; /* bounds of the rate of each node from `honest` on */
 } worlds[] = {
 	{"2 nodes with equal demand, which pass equal parts", 2, .second = .1, .honest = 1,
 	 .honest_least = .43, .honest_most = .57},
@@ -644,7 +644,7 @@ TEST(test_one_limit_over_many_nodes)
 		for (unsigned int k = of->honest; k && k < of->nodes; k++)
 			must_be_within(of->name, world_part(&world, k), of->honest_least,
 				       of->honest_most);
-		/* sharing never lets a node pass more than its own limit */
+		/* a node never passes more than its own limit */
 		for (unsigned int k = 0; k < of->nodes; k++)
 			assert_true(world.node[k].lowest >= 0);
 		world_end(&world);

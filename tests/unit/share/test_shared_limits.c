@@ -96,7 +96,7 @@ TEST(test_limits_that_differ_have_other_keys)
 	OTHER("rate of two", limit.spec.second, 1);
 }
 
-/* Nodes share a limit even if its properties differ in this way. */
+/* The keys of a limit in the store do not depend on the properties that this test changes. */
 TEST(test_limits_that_act_otherwise_have_the_same_keys)
 {
 	const struct written written = written_new();

@@ -25,7 +25,7 @@ static int end(void **state)
 	return 0;
 }
 
-/* Simulates that the gate's counters contain only this source, and reads them. */
+/* Simulates a reading of the gate's counters. The gate has only this source. */
 static void read_source(const char *name, uint64_t passed, uint64_t dropped, uint32_t version)
 {
 	const struct sl_cell count[LIVE_COUNTERS] = {

@@ -11,7 +11,7 @@
 #include "test.h"
 #include "wire.h"
 
-#define STEP_NS 1000000ULL /* the bursts of a stream begin at multiples of this time */
+#define STEP_NS 1000000ULL /* ns between the times at which bursts can start */
 #define START	1700000000000000000ULL
 
 static struct suggest suggest;
@@ -208,7 +208,7 @@ TEST(test_outliers_are_named_and_do_not_raise_the_limit)
 	assert_int_equal(all->p50, 10);
 	assert_int_equal(all->limit.spec.rate, 10);
 	assert_int_equal(all->limit.spec.burst, 2);
-	/* the limit passes 2 packets, and then 10 per second for 20 s */
+	/* of 20,000 packets in 20 s, the limit passes 2, and then 10 per second */
 	assert_int_equal(all->refused_members, 1);
 	assert_int_equal(all->refused_packets, 20000 - 2 - 199);
 	end(NULL);
@@ -346,7 +346,7 @@ TEST(test_networks_and_sources)
 {
 	static const struct {
 		const char *addr;
-		unsigned int sources, networks; /* counts after this row's packet */
+		unsigned int sources, networks; /* expected counts after this row */
 	} rows[] = {
 		{"192.0.2.1", 1, 1},	     {"192.0.2.9", 2, 1},
 		{"192.0.3.1", 3, 2},	     {"2001:db8::1", 4, 3},
