@@ -76,6 +76,14 @@ def test_clients_of_many_sources_pass_by_the_proposal(suggest, tmp_path):
     assert dropped(tmp_path, packets, result.out) == 0
 
 
+def test_the_budget_refuses_no_packet_that_the_limits_pass(suggest, tmp_path):
+    late = [(ns + 20 * SECOND, frame(f"10.9.0.{1 + n}")) for n in range(40) for ns in range(n * 100 * MS, 5 * SECOND, 100 * MS)]
+    packets = merged(clients(50, seconds=30), late, [(n * MS, frame("198.51.100.7", 200)) for n in range(20000)])
+    result = suggest(packets)
+    assert json.loads(result.out)["newcomers"]["proposed"]
+    assert dropped(tmp_path, packets, suggest(packets, form=()).out) == limit_of(result)["refused_packets"]
+
+
 def test_a_gate_accepts_the_proposal(suggest, lab):
     lab.attach()
     text = suggest(clients(50), form=()).out

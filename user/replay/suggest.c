@@ -162,6 +162,7 @@ static int suggest_capture(const struct suggest_args *words, struct suggest *sug
 	if (suggest_must_try(suggest))
 		input_read(&input, suggest, true);
 	error_drop(mark); /* the first reading has added the same error */
+	suggest_finish(suggest);
 	report_suggest(suggest, words->capture);
 	attack_warn(&suggest->attack, words->capture);
 	return damaged;
@@ -190,6 +191,7 @@ static int suggest_gate(const char *name, uint64_t watch_ns, struct suggest *sug
 	err = err ?: suggest_propose(suggest) ?: suggest_check(suggest, gate.name);
 	if (err)
 		return err;
+	suggest_finish(suggest);
 	report_suggest(suggest, gate.name);
 	attack_warn(&suggest->attack, gate.name);
 	return 0;

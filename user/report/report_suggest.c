@@ -238,9 +238,12 @@ static void budget_print(const struct suggest *suggest)
 	print_text("    # New sources, after the first %s: %" PRIu64 ", at most %" PRIu64
 		   " in a second.\n",
 		   time_format(budget->warm_up_ns, text), budget->sources, budget->most);
-	print_text("    # The budget is for the packets of the first %s of each. It drops, but has "
-		   "no effect\n    # while all limits observe.\n    newcomers:\n",
-		   time_format(budget->age_ns, text));
+	print_text(
+		"    # The rate is for the packets of the first %s of each. The burst is for a "
+		"gate that begins,\n    # when all sources are new: this budget would have refused "
+		"0 packets that the limits pass.\n    # It drops, but has no effect while all "
+		"limits observe.\n    newcomers:\n",
+		time_format(budget->age_ns, text));
 	limit_print(&budget->limit, false, true);
 }
 

@@ -33,6 +33,9 @@ void newcomers_add(struct suggest *suggest, const struct member *source, uint64_
 {
 	uint32_t weight = 1U << suggest->population[SUGGEST_ALL][SUGGEST_SOURCES].halvings;
 
+	for (int age = 0; age < NEW_AGES; age++)
+		if (now - source->first < ages_ns[age] * SL_TICKS_PER_NS)
+			track_add(&suggest->start[age], now, packets * weight);
 	for (int i = 0; i < NEW_WARM_UPS; i++) {
 		struct newcomer_counts *counts = &suggest->newcomers[i];
 
@@ -46,15 +49,38 @@ void newcomers_add(struct suggest *suggest, const struct member *source, uint64_
 	}
 }
 
-/* Returns the index of the lowest age at which a source is established under the limit `all`. */
-static int age_choose(const struct proposal *all)
+void newcomers_try(struct suggest *suggest, const struct member *source, uint64_t now,
+		   uint32_t packets)
 {
-	double refill = (double)all->limit.spec.burst / all->limit.spec.rate * NS_PER_SEC;
+	struct newcomer_proposal *budget = &suggest->budget;
+	struct track *start = &suggest->start[budget->age];
+
+	if (!budget->is_tried)
+		*start = (struct track){0}; /* drop the packets of the first reading */
+	budget->is_tried = true;
+	if (source && now - source->first < budget->age_ns * SL_TICKS_PER_NS)
+		track_add(start, now,
+			  packets << suggest->population[SUGGEST_ALL][SUGGEST_SOURCES].halvings);
+}
+
+/* Returns the index of the lowest age at which each limit in the file has refilled. */
+static int age_choose(const struct suggest *suggest)
+{
+	unsigned int count = 0;
 	int age = 0;
 
-	if (all->refusal == SUGGEST_PROPOSED)
-		while (age < NEW_AGES - 1 && ages_ns[age] < refill + SPAN_MORE_NS)
-			age++;
+	for (int scope = 0; scope < SUGGEST_SCOPES; scope++)
+		for (int i = 0; i < SUGGEST_CLASSES; i++) {
+			const struct proposal *proposal = &suggest->proposal[i][scope];
+			const struct sl_limit_spec *spec = &proposal->limit.spec;
+
+			if (proposal->refusal != SUGGEST_PROPOSED || count++ >= SL_LIMITS_MAX)
+				continue;
+			while (age < NEW_AGES - 1 &&
+			       ages_ns[age] <
+				       (double)spec->burst / spec->rate * NS_PER_SEC + SPAN_MORE_NS)
+				age++;
+		}
 	return age;
 }
 
@@ -63,7 +89,7 @@ void newcomers_propose(struct suggest *suggest)
 	struct newcomer_proposal *budget = &suggest->budget;
 	uint64_t span_ns = suggest_span_ns(suggest);
 	const struct newcomer_counts *counts;
-	int age = age_choose(&suggest->proposal[SUGGEST_ALL][SUGGEST_SOURCES]), warm_up = 0;
+	int age = age_choose(suggest), warm_up = 0;
 
 	while (warm_up < NEW_WARM_UPS - 1 && warm_ups_ns[warm_up + 1] * WARM_UP_PART <= span_ns)
 		warm_up++;
@@ -73,6 +99,7 @@ void newcomers_propose(struct suggest *suggest)
 		.sources = counts->sources,
 		.most = counts->most,
 		.age_ns = ages_ns[age],
+		.age = age,
 	};
 	if (!counts->sources || span_ns < SUGGEST_SPAN_MIN_NS) {
 		budget->refusal = counts->sources ? SUGGEST_TOO_LITTLE : SUGGEST_NO_PACKETS;
@@ -82,4 +109,19 @@ void newcomers_propose(struct suggest *suggest)
 		budget->curve.burst[i] = track_burst(&counts->track[age], i);
 	curve_choose(&budget->curve, span_ns);
 	limit_of_curve(&budget->limit, &budget->curve, suggest->settings.headroom);
+}
+
+/*
+ * The rate is for sources that begin after the warm-up. The burst is larger, because all sources
+ * look new at the beginning of a capture, and when a gate begins. In a flood, new sources can use
+ * only 7/8 of the burst (credit_is_low() in include/credit.h).
+ */
+void suggest_finish(struct suggest *suggest)
+{
+	struct newcomer_proposal *budget = &suggest->budget;
+	uint64_t burst = track_burst(&suggest->start[budget->age], budget->curve.knee);
+
+	if (budget->refusal == SUGGEST_PROPOSED)
+		budget->limit.spec.burst =
+			headroom_add((burst * 8 + 6) / 7, suggest->settings.headroom);
 }

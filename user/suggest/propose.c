@@ -317,8 +317,11 @@ int suggest_propose(struct suggest *suggest)
 	return 0;
 }
 
-/* Charges packets to a member's state with the functions of the packet path. */
-static void trial_charge(struct proposal *proposal, const struct member *member, uint64_t now,
+/*
+ * Charges packets to a member's state with the functions of the packet path. Returns whether they
+ * pass.
+ */
+static bool trial_charge(struct proposal *proposal, const struct member *member, uint64_t now,
 			 uint32_t packets)
 {
 	const struct sl_limit *limit = &proposal->charged;
@@ -327,11 +330,12 @@ static void trial_charge(struct proposal *proposal, const struct member *member,
 
 	if (!trial ||
 	    credit_charge(limit, &trial->state, &slice, 0, credit_cost(limit, packets, 0), now, 0))
-		return;
+		return true;
 	if (!trial->refused)
 		proposal->refused_members += 1ULL << proposal->halvings;
 	trial->refused += packets;
 	proposal->refused_packets += (uint64_t)packets << proposal->halvings;
+	return false;
 }
 
 bool suggest_must_try(const struct suggest *suggest)
@@ -351,12 +355,16 @@ void suggest_try(struct suggest *suggest, const struct suggest_packet *packet)
 	for (int i = 0; i < SUGGEST_CLASSES; i++)
 		for (int scope = 0; scope < SUGGEST_SCOPES; scope++) {
 			const struct population *population = &suggest->population[i][scope];
+			bool is_all = i == SUGGEST_ALL && scope == SUGGEST_SOURCES;
+			const struct member *member;
 
-			if (!population->trials || !suggest_is_of(suggest, i, packet))
+			if (!(population->trials || is_all) || !suggest_is_of(suggest, i, packet))
 				continue;
 			suggest_key(scope, packet, key);
-			trial_charge(&suggest->proposal[i][scope],
-				     population_find(population, key, packet->ipv4), now,
-				     packet->packets);
+			member = population_find(population, key, packet->ipv4);
+			if (trial_charge(&suggest->proposal[i][scope], member, now,
+					 packet->packets) &&
+			    is_all)
+				newcomers_try(suggest, member, now, packet->packets);
 		}
 }

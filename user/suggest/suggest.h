@@ -139,6 +139,8 @@ struct newcomer_proposal {
 	uint64_t sources;    /* number of new sources, after the warm-up */
 	uint64_t most;	     /* largest number of new sources in a second */
 	uint64_t age_ns;     /* the budget is charged for sources that are younger than this */
+	unsigned int age;    /* index of age_ns */
+	bool is_tried;	     /* suggest_try() was called */
 	struct suggest_curve curve;
 	struct limit limit;
 };
@@ -186,6 +188,7 @@ struct suggest {
 	struct sl_match match[SUGGEST_CLASSES];
 	struct population population[SUGGEST_CLASSES][SUGGEST_SCOPES];
 	struct newcomer_counts newcomers[NEW_WARM_UPS];
+	struct track start[NEW_AGES]; /* for each age: packets of all sources that are younger */
 	struct shape_count shape[SHAPES];
 	/* set by suggest_propose() */
 	struct proposal proposal[SUGGEST_CLASSES][SUGGEST_SCOPES];
@@ -211,6 +214,9 @@ bool suggest_must_try(const struct suggest *suggest);
 
 /* Charges a packet to the proposed limits, and counts the packets that they refuse. */
 void suggest_try(struct suggest *suggest, const struct suggest_packet *packet);
+
+/* Sets the burst of the budget. The caller calls it after the last suggest_try(). */
+void suggest_finish(struct suggest *suggest);
 
 /* Returns the time from the first packet to the last. */
 static inline uint64_t suggest_span_ns(const struct suggest *suggest)

@@ -91,6 +91,7 @@ static void run(const struct stream *streams, unsigned int count, unsigned int m
 	assert_int_equal(suggest_propose(&suggest), 0);
 	if (suggest_must_try(&suggest))
 		hand_over(streams, count, ms, try);
+	suggest_finish(&suggest);
 }
 
 static int end(void **state)
@@ -400,7 +401,9 @@ TEST(test_budget_of_new_sources)
 	assert_int_equal(budget->sources, 360); /* 8 new sources per second, in 45 s */
 	assert_int_equal(budget->most, 8);
 	assert_int_equal(budget->limit.spec.rate, 30);
-	assert_int_equal(budget->limit.spec.burst, 3);
+	assert_int_equal(budget->curve.burst[budget->curve.knee], 3);
+	/* the source that sends from time 0 is new as well */
+	assert_int_equal(budget->limit.spec.burst, 7);
 	end(NULL);
 }
 
