@@ -206,10 +206,7 @@ TEST(test_a_wrong_message_is_refused)
 	}
 }
 
-/*
- * Overwrites each byte of a dump with wrong values. Reads past the end of the dump are reported by
- * ASan.
- */
+/* Overwrites each byte of a dump with wrong values. ASan reports reads past the end of the dump. */
 TEST(test_a_wrong_byte_does_no_harm)
 {
 	static const unsigned char wrong[] = {0, 1, 4, 0x7f, 0xff};

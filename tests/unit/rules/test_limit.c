@@ -196,8 +196,8 @@ TEST(test_id_and_start_are_compiled)
 }
 
 /*
- * A shared limit has a 32-bit counter. The unit of the counter is a small part of a packet, but
- * large enough that the counter wraps after a second or later.
+ * A shared limit has a 32-bit counter. The unit of the counter is a small part of a packet. The
+ * counter cannot wrap within a second.
  */
 TEST(test_a_unit_of_a_shared_limit_is_a_part_of_a_packet)
 {

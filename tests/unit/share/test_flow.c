@@ -576,7 +576,7 @@ static const struct world_case {
 	unsigned int nodes;
 	double (*offered)(const struct world *world, unsigned int node, double at);
 	double level, arg;
-	double jitter, delay; /* jitter: part of a round; delay: seconds */
+	double jitter, delay; /* jitter: in rounds; delay: in seconds */
 	bool spread;
 	unsigned int lose;
 	double seconds, from;		  /* duration, and start of the average */

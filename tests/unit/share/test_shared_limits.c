@@ -41,7 +41,7 @@ static struct written written_new(void)
 	return written;
 }
 
-/* Returns the hash of a limit, which nodes compare. */
+/* Returns the hash of a limit. Nodes compare these hashes. */
 static uint64_t meaning(const struct written *written)
 {
 	static const struct machine machine = {.cpus = 1, .jiffy_ns = SPEC_JIFFY_NS};
