@@ -14,7 +14,7 @@
 #define CHANGE_COMMAND 256
 
 struct gate_change {
-	uint32_t generation;	      /* generation of rules that the command made; 0: unknown */
+	uint32_t generation;	      /* generation of the rules after the command; 0 if unknown */
 	uid_t user;		      /* login uid of the process, or its real uid if it has none */
 	char command[CHANGE_COMMAND]; /* command line; may be truncated */
 };

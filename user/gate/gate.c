@@ -498,8 +498,7 @@ static int counters_read_range(const struct gate *gate, unsigned int first, unsi
 
 	if (!copies)
 		return gate_map_unread(gate, MAP_COUNTERS, ENOMEM);
-	memset(ret, 0,
-	       count * sizeof(*ret)); /* the counters of policies beyond the end of the map are 0 */
+	memset(ret, 0, count * sizeof(*ret)); /* policy numbers beyond the map have counters of 0 */
 	for (unsigned int done = 0; done < count; done += room) {
 		uint32_t before = first + done - 1, got = count - done < room ? count - done : room;
 		int err =

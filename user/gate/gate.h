@@ -78,13 +78,13 @@ struct array_view {
 
 #define ARRAY_VIEW_CLOSED ((struct array_view){0})
 
-/* The array maps whose values an open gate has in memory. */
+/* The array maps whose values are in memory while a gate is open. */
 enum gate_view {
 	VIEW_STATE,
 	VIEW_LISTS,
 	VIEW_POLICIES,
 	VIEW_BUDGETS,
-	VIEW_SUBRULES, /* map `subrules`, which is not open for a reader */
+	VIEW_SUBRULES, /* map `subrules`; a reader does not open it */
 	GATE_VIEWS,
 };
 

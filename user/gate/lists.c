@@ -121,7 +121,7 @@ static int rules_merge(struct list_change *change, struct ruleset *all,
 /* Look up each rule if there are at most this many prefixes. Otherwise, read all rules. */
 #define LOOKUPS_MAX 512
 
-/* Adds to change->wanted all rules that the change of the list affects. */
+/* Plans the change: adds each rule that the list's change affects to change->wanted. */
 static int rules_plan(struct list_change *change, struct ruleset *entries)
 {
 	bool others = change->from && (change->from != change->to || change->mode == LIST_REPLACE);

@@ -28,7 +28,7 @@ static int map_check(const struct gate *gate, const struct bpf_object *object, e
 	struct bpf_map_info info = {0};
 	__u32 size = sizeof(info);
 
-	if (gate->dir.reads_only && gate_map_is_private(map)) /* a reader cannot open this map */
+	if (gate->dir.reads_only && gate_map_is_private(map)) /* a reader cannot open it */
 		return 0;
 	if (bpf_obj_get_info_by_fd(gate->map[map], &info, &size))
 		return gate_map_unread(gate, map, errno);
@@ -44,8 +44,8 @@ static int map_check(const struct gate *gate, const struct bpf_object *object, e
 #define ENTRY_MAX 4096
 
 /*
- * Opens a view of map `gate`, which contains the ids of all maps. Returns an error if the schema
- * differs.
+ * Opens a view of map `gate`, which contains the ids of all maps. Returns an error if its schema
+ * differs from this version's schema.
  */
 static int state_open(struct gate *gate, const struct bpf_object *object)
 {

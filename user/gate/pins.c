@@ -362,7 +362,7 @@ int gate_dir_open(struct gate *gate)
 	_cleanup_pins_ struct pins root = PINS_CLOSED;
 	int err = pins_open_root(false, &root) ?: pins_open(&root, gate->name, &gate->dir);
 
-	/* a reader has no right to open directory links/ */
+	/* a reader may not open directory links/ */
 	return err || gate->dir.reads_only ? err : pins_open(&gate->dir, GATE_LINKS, &gate->links);
 }
 

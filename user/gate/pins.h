@@ -4,14 +4,13 @@
  * module knows the names of files in bpffs.
  *
  * The kernel mounts bpffs with mode 1777, so its root may contain files of an attacker. Therefore
- * each directory is opened relative to its parent, without following symbolic links. A directory is
- * refused unless it is in bpffs, belongs to root, the caller or user `sluice`, and is writable only
- * by its owner. Every later access is relative to the open directory, so replacing the directory
- * has no effect.
+ * each directory is opened relative to its parent. Symbolic links are not followed. A directory
+ * must be in bpffs, belong to root, the caller or user `sluice`, and be writable only by its owner.
+ * Every later access is relative to the open directory, so replacing the directory has no effect.
  *
- * A new file belongs to the owner and the group of its directory, whichever user makes it
- * (base/owner.h). By default only the owner may read: the modes are 0700 and 0600. If the group of
- * PINS_ROOT may read PINS_ROOT, members of that group are readers, and have these rights:
+ * A new file gets the owner and the group of its directory (base/owner.h). By default, only the
+ * owner may read: the modes are 0700 and 0600. If the group of PINS_ROOT may read PINS_ROOT, the
+ * members of this group are readers. Readers have these rights:
  *
  *   /sys/fs/bpf   0711  look up names
  *   PINS_ROOT     0750  list the gates
@@ -139,9 +138,9 @@ int gate_dir_remove(struct gate *gate);
 int gate_exists(const char *name, bool *ret);
 
 /*
- * Calls `call` for each gate in the order of names, until `call` returns an error. Calls `unread`
- * for each directory that cannot be read. If `unread` is NULL, returns the error of such a
- * directory after the last gate.
+ * Calls `call` for each gate, sorted by name, until `call` returns an error. Calls `unread` for
+ * each directory that cannot be read. If `unread` is NULL, the error of such a directory is
+ * returned after the last gate.
  */
 int gates_for_each(int (*call)(const char *gate, void *data),
 		   void (*unread)(const char *gate, void *data), void *data);

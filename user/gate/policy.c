@@ -50,7 +50,7 @@ static void family_compile(struct sl_policy *policy, enum sl_family family,
 			const struct sl_limit_spec *other = &policy->spec[list[at - 1].slot];
 			int order = charging_rank(spec) - charging_rank(other);
 
-			/* limits of equal rank: charge the limit with the narrower key first */
+			/* if ranks are equal, the limit with the narrower key is charged first */
 			if (order > 0 || (!order && spec->per[family] <= other->per[family]))
 				break;
 			list[at] = list[at - 1];
@@ -362,7 +362,7 @@ static enum shadow_reason budget_shadow(const struct sl_policy *policy,
 		return SHADOW_REASONS;
 	if (!policy_has_budget(policy))
 		return SHADOW_LIFTED;
-	/* if the policy does not inherit, its own budget replaces nothing */
+	/* a policy that does not inherit loses no budget of its parent */
 	return policy->inherits ? SHADOW_BUDGET : SHADOW_REASONS;
 }
 
@@ -450,7 +450,7 @@ void policy_add_shadows(const struct gate *gate, const struct sl_prefix *prefix,
 /* A limit that is written into a slot of a policy version. */
 struct version_limit {
 	struct limit limit;
-	uint32_t home; /* policy and slot of the limit that is inherited; 0: not inherited */
+	uint32_t home; /* SL_ORIGIN() of an inherited limit; 0 if it is not inherited */
 };
 
 struct version_limits {

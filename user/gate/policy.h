@@ -104,7 +104,8 @@ int policy_parent(const struct gate *gate, const struct sl_prefix *prefix, uint3
 bool policy_version_inherits(const struct gate *gate, uint32_t version, struct sl_prefix *ret);
 
 /*
- * Returns the prefix of the policy that defines an inherited limit. home: SL_ORIGIN() of the limit.
+ * Returns the prefix of the policy that defines an inherited limit. home: SL_ORIGIN() of this
+ * limit.
  */
 const struct sl_prefix *limit_origin(const struct gate *gate, uint32_t home);
 
@@ -126,7 +127,7 @@ enum shadow_reason {
 	SHADOW_LIFTED,	 /* the policy does not inherit limits */
 	SHADOW_REPLACED, /* the policy has a limit of the same name that matches other packets */
 	SHADOW_OBSERVED, /* the policy has a limit of the same name that only observes */
-	SHADOW_KEYED,	 /* the policy has a limit of the same name with key `dst` */
+	SHADOW_KEYED,	 /* the policy has a limit of the same name whose key is the destination */
 	SHADOW_BUDGET,	 /* the policy has its own budget, which replaces the parent's */
 	SHADOW_REASONS,
 };

@@ -81,8 +81,8 @@ int rulemap_write(const struct gate *gate, const struct rulemap_entry *entries, 
 int rule_count_add(struct gate *gate, const struct sl_prefix *prefix, int change);
 
 /*
- * Counts the rules in each /64 and each aggregate again, except rules to be removed. Sorts
- * `entries`.
+ * Counts the rules in each /64 and each aggregate again. Rules that are to be removed do not count.
+ * Sorts `entries`.
  */
 int splits_set(struct gate *gate, struct rulemap_entry *entries, unsigned int count);
 

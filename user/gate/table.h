@@ -20,11 +20,10 @@ struct found_entry {
 struct table {
 	struct sl_entry *entries;
 	uint32_t count;
-	uint32_t id;		  /* the kernel's id of map `states`; a resize changes it */
-	struct array_view sets;	  /* map `sets`; not open for a reader */
-	struct array_view states; /* map `states` */
-	const struct sl_entry *
-		*index; /* used entries, sorted by key; only for a reader, otherwise NULL */
+	uint32_t id;		       /* the kernel's id of map `states`; a resize changes it */
+	struct array_view sets;	       /* map `sets`; not open for a reader */
+	struct array_view states;      /* map `states` */
+	const struct sl_entry **index; /* used entries, sorted by key; NULL unless a reader */
 	uint32_t index_count;
 };
 
@@ -58,7 +57,7 @@ static inline bool word_swap(__u64 *word, __u64 from, __u64 to)
 					   __ATOMIC_SEQ_CST);
 }
 
-/* Stores `to`, unless the word contains a later time. */
+/* Stores `to` in a word, unless the word contains a later time. */
 static inline void moment_advance(__u64 *moment, __u64 to)
 {
 	if (credit_span(__atomic_load_n(moment, __ATOMIC_RELAXED), to) > 0)

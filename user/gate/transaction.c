@@ -233,7 +233,7 @@ static bool room_is_short(int err)
 	return err == -E2BIG || err == -ENOSPC || err == NO_POLICY || err == NO_SPLIT;
 }
 
-/* A rule that a transaction may write. */
+/* A step of a transaction: a rule that the transaction may write. */
 struct transaction_step {
 	struct sl_prefix prefix;
 	const struct rule *wanted; /* rule to write; NULL: a policy that may inherit a change */

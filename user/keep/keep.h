@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Keep: the process that keeps a gate as its rules file specifies. It waits for events, each of
- * which makes steps due, and the main loop runs the due steps in the order of enum step_name. Each
- * step is idempotent.
+ * Keep: the process that keeps a gate as its rules file specifies. It waits for events. An event
+ * makes steps due. The main loop runs the due steps in the order of enum step_name. Each step is
+ * idempotent. The modules are:
  *
  *  loop           waits for events, runs and retries steps, sends messages to systemd
  *  watch          receives events of the kernel: files, pins, namespaces and devices
@@ -49,7 +49,7 @@ enum step_name {
 	STEPS,
 };
 
-/* A step runs this many ms after an event, so that one run handles several events. */
+/* A step runs this long after an event, in ms, so that one run handles several events. */
 #define DEVICE_WAIT_MS 20
 #define GATE_WAIT_MS   20
 #define SAVE_WAIT_MS   50
@@ -59,7 +59,7 @@ enum step_name {
 struct step {
 	uint64_t due_ms;   /* time of the next run, in ms of now_ms(); 0 if the step is not due */
 	uint64_t retry_ms; /* delay before the retry of a failed run; 0 if the last run succeeded */
-	uint64_t rest_ms;  /* events do not make the step due before this time */
+	uint64_t rest_ms;  /* earliest time at which an event can make the step due */
 	char *logged;	   /* messages of the step's last run, each between newlines */
 };
 
@@ -117,7 +117,7 @@ struct keep {
 	struct gate_snapshot snapshot;
 	bool is_hidden;		       /* another mount hides the gate's path */
 	bool lost_pins;		       /* the last STEP_LOOK found that pins are missing */
-	bool worked;		       /* the step that runs now changed something */
+	bool worked;		       /* the current run of a step has changed something */
 	char lists_path[PATH_MAX + 8]; /* path of the state file with ".lists" appended */
 	struct state_file runtime;     /* runtime entries as last saved */
 	struct state_file saved;       /* entries in `lists_path` when this process started */

@@ -214,8 +214,7 @@ static void on_signals(struct keep *keep)
 			keep->ends = true;
 			continue;
 		}
-		for (int i = 0; i < STEPS;
-		     i++) { /* forget the logged messages, so that they are printed again */
+		for (int i = 0; i < STEPS; i++) { /* print all messages again */
 			free(keep->steps[i].logged);
 			keep->steps[i].logged = NULL;
 		}

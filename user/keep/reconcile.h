@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Keep: computes the rules that should be in force from the rules file and from the changes that
- * commands made. The rules file takes precedence over its lists, and its lists over commands.
+ * commands made. The rules file takes precedence over its lists. Its lists take precedence over
+ * commands. The source of each part is:
  *
  *                    at a reload             after a change of a list file
  *  limits            from the file           unchanged

@@ -54,7 +54,7 @@ static bool access_parse(const char *word, enum sl_access *ret)
 	return at >= 0;
 }
 
-/* Parses a list: {"place", "name", "access", "replaced", "left_ms"}. */
+/* Parses a list, which is an object with the keys place, name, access, replaced and left_ms. */
 static bool list_parse(json_t *item, uint64_t passed_ms, struct ruleset *set)
 {
 	json_int_t place, replaced, left_ms = 0;

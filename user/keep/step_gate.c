@@ -44,8 +44,7 @@ static int gate_follow(struct keep *keep)
 			gate_snapshot_take(&gate, &keep->snapshot);
 		}
 		watch_gate(keep);
-		step_soon(keep, STEP_ATTACH,
-			  GATE_WAIT_MS); /* load programs that use the new maps */
+		step_soon(keep, STEP_ATTACH, GATE_WAIT_MS); /* load programs for the new maps */
 		/* save now, because no event reported earlier changes in the new maps */
 		step_soon(keep, STEP_SAVE, SAVE_WAIT_MS);
 		if (err)

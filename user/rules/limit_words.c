@@ -86,7 +86,7 @@ static unsigned int words_split(const char *text, char copy[SPEC_TEXT], char **w
 		char *last = count ? words[count - 1] : "", *end = last + strlen(last);
 		bool is_amount = isdigit((unsigned char)*last);
 
-		/* append a unit to its number; append a further number to the time before it */
+		/* append a unit to the number before it; append a number to the time before it */
 		if (is_amount &&
 		    (isdigit((unsigned char)end[-1]) ? unit_is_known(word)
 						     : is_time && isdigit((unsigned char)*word))) {

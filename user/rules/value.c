@@ -138,7 +138,7 @@ static const char *units_format(const struct unit *units, uint64_t value, unsign
 			 (int)strcspn(units->names, "|"), units->names);
 		return text;
 	}
-	/* a kind of a later version: any other kind has a unit of scale 1 */
+	/* a later version has added this kind; every known kind has a unit of scale 1 */
 	return "?";
 }
 
@@ -224,8 +224,7 @@ static int refuse_number(const struct value_type *type, const char *what, const 
 {
 	bool has_zeros = *number == '0' && isdigit((unsigned char)number[1]);
 
-	if (!has_zeros &&
-	    strspn(number, "0123456789.") > 19) /* 64 bits hold any number of 19 digits */
+	if (!has_zeros && strspn(number, "0123456789.") > 19) /* 64 bits hold 19 digits */
 		return value_refuse(type, "out-of-range", what, text, "too many digits");
 	return value_refuse(type, "not-a-number", what, text,
 			    has_zeros ? "a number has no leading zeros" : "not a positive number");

@@ -46,12 +46,11 @@ static inline int value_parse(const struct value_type *type, const char *what, c
 	(730 * 86400000000000ULL) /* the longest time is 2 years, below SL_BURST_TICKS_MAX */
 
 /* Types of values. The comments name the C type in which each type stores its value. */
-extern const struct value_type value_flag;  /* bool: true or false, yes or no */
-extern const struct value_type value_size;  /* uint32_t, from texts such as 65536, 64k, 4m */
-extern const struct value_type value_rate;  /* struct value_amount with enum sl_rate_unit */
-extern const struct value_type value_burst; /* struct value_amount with enum sl_burst_unit */
-extern const struct value_type
-	value_amount; /* struct value_amount, like value_burst, but not a time */
+extern const struct value_type value_flag;   /* bool: true or false, yes or no */
+extern const struct value_type value_size;   /* uint32_t, from texts such as 65536, 64k, 4m */
+extern const struct value_type value_rate;   /* struct value_amount with enum sl_rate_unit */
+extern const struct value_type value_burst;  /* struct value_amount with enum sl_burst_unit */
+extern const struct value_type value_amount; /* struct value_amount, in packets or bytes */
 extern const struct value_type value_time;   /* uint64_t in ns, up to 2 years: 250ms, 1h 30m */
 extern const struct value_type value_moment; /* struct value_end: 2026-11-21T13:00:00Z */
 

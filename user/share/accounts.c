@@ -275,7 +275,7 @@ struct report_candidate {
 	struct state_key key;
 	const struct shared_limit *limit;
 	uint64_t excess; /* ticks that the key took, but this node did not report */
-	uint64_t asked;	 /* ticks that packets requested since the previous scan */
+	uint64_t asked;	 /* ticks that packets of the key requested since the previous scan */
 };
 
 struct scan {
@@ -330,7 +330,7 @@ static void account_begin(struct accounts *accounts, struct account *account,
 	};
 	flow_begin(&account->flow, &nothing, since);
 	sample->account = account - accounts->list + 1;
-	sample->excess = 0; /* `own` now counts the excess */
+	sample->excess = 0; /* the account's counters (`own`) now include the excess */
 	accounts->count++;
 }
 
@@ -361,7 +361,7 @@ static unsigned int accounts_choose(struct accounts *accounts, struct scan *scan
 
 /*
  * Adds the increase of a key's counters to its account. If the key has no account, adds it to the
- * candidate's excess.
+ * excess of the candidate.
  */
 static void count_add(struct accounts *accounts, struct sample *sample,
 		      struct report_candidate *candidate, const struct counted *counted,

@@ -18,7 +18,7 @@
 
 /* Values that the last scan read from an entry of map `states`. */
 struct sample {
-	uint64_t word;	  /* the entry's counters `taken` and `refused` */
+	uint64_t word;	  /* counters of the entry: `taken` and `refused` */
 	uint32_t hash;	  /* hash of the entry's key; 0 until a scan reads the key */
 	uint32_t excess;  /* credit taken without a report, in units of the limit (unit_shift) */
 	uint32_t account; /* index of the key's account + 1; 0: no account */
@@ -38,8 +38,8 @@ struct account {
 	uint32_t entry;			  /* index of the key's entry, or NO_ENTRY */
 	struct flow flow;
 	uint64_t begun_at;
-	struct flow_count own; /* what the key's packets took and requested here, in ticks */
-	unsigned int item;     /* index of the key's store_item in this round */
+	struct flow_count own; /* what packets of the key requested and took here, in ticks */
+	unsigned int item;     /* index of the item that reports the key in this round */
 	unsigned int lost;     /* consecutive rounds without a reply */
 	bool lasts;	       /* a reply has confirmed that the key has an expiry in the store */
 	uint64_t expiry_at;    /* when this node last set the expiry of the key in the store */
@@ -56,9 +56,9 @@ struct accounts {
 	struct shared_limits limits;
 	struct account *list; /* `most` accounts, in use or free */
 	unsigned int most, count;
-	unsigned int lost; /* largest `lost` of all accounts, after the last round */
+	unsigned int lost; /* largest `lost` of all accounts after the last round */
 	uint64_t scanned_at;
-	/* ticks that a key can have taken without a report since the start */
+	/* upper bound of the ticks that a key took without a report since the start */
 	uint64_t unreported;
 	uint64_t left_out, charged, blocked; /* totals, see struct share_state */
 };

@@ -203,8 +203,7 @@ static bool reply_handle(struct cluster *cluster, struct store_node *node, redis
 		return false;
 	}
 	if (command->due == 2) {
-		command->due =
-			1; /* this was the reply to ASKING; next is the reply to the command */
+		command->due = 1; /* only the reply to ASKING has arrived */
 	} else {
 		queue_take(&node->awaiting);
 		command->node = NODE_NONE;

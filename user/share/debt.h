@@ -14,7 +14,7 @@
 #include "ways.h"
 
 struct debt {
-	uint64_t refundable; /* ticks that this process charged and may still refund */
+	uint64_t refundable; /* ticks that this process charged to the state and may still refund */
 	uint64_t full_at;    /* when the state would be full if this process had charged nothing */
 };
 
@@ -64,7 +64,7 @@ bool debt_block(const struct sl_limit *limit, struct sl_entry *entry, const stru
 #define DIVISION_GRACE (2 * SL_TICKS_PER_SEC)
 
 struct division {
-	uint64_t at;	      /* `divide_at` of the gate, written at each step; 0: never */
+	uint64_t at; /* value that is written to `divide_at` of the gate at each step; 0: never */
 	uint64_t answered_at; /* time of the store's first reply after its last outage */
 	bool is_answered;     /* the store has replied in one of the last FLOW_LOST rounds */
 	bool divides;	      /* limits were divided at the last step */

@@ -42,7 +42,7 @@
 /* Number of nodes with other limits, or processes with this node's name. Times: store_now_ms(). */
 struct difference {
 	uint64_t counted_at; /* time of the last count; 0: the next count is due now */
-	uint64_t since;	     /* time of the first count above 0; 0: the last count was 0 */
+	uint64_t since;	     /* when the count last became more than 0; 0: it is 0 now */
 	unsigned int count;  /* the number; 0 until it has been above 0 for long enough */
 };
 
@@ -58,13 +58,13 @@ struct exchange {
 	int ended;		     /* eventfd that is written when a round has ended */
 	bool is_closing;
 
-	/* only the thread uses these members during a round; times are store_now_ms() */
+	/* members that only the thread uses during a round; times are from store_now_ms() */
 	struct round round;
 	uint64_t counted_at;  /* when the nodes were last counted; 0: never */
 	bool is_counted;      /* whether the store replied to the last count of nodes */
 	unsigned int lost;    /* consecutive rounds in which no key got a reply */
 	uint64_t fewer_since; /* time of the first count below `round.nodes`; 0: none */
-	uint64_t alike;	      /* value of `round.meaning` in the last report of limits */
+	uint64_t alike; /* hash of the limits (`round.meaning`) in the last report of limits */
 	struct difference unlike, same_node;
 };
 

@@ -17,7 +17,7 @@ struct round {
 	struct store_item *items;
 	unsigned int count;
 	unsigned int expire_s; /* expiry of a key, in seconds after the last addition by any node */
-	uint64_t meaning;      /* hash of all limits that this node shares */
+	uint64_t meaning;      /* sum of the hashes of all limits that this node shares */
 
 	bool is_answered;	/* a key got a reply or, if there are no keys, the count of nodes */
 	unsigned int nodes;	/* number of nodes, at most FLOW_NODES_MAX; 0: not yet known */

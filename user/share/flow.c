@@ -7,10 +7,7 @@
 /* Upper bound of an amount, in ticks. The sum of two such amounts does not overflow. */
 #define AMOUNT_MAX (1LL << 61)
 
-/*
- * A node reserves at most 0.9/nodes of the rate for its own demand. It can use the rest of its part
- * to repay debt.
- */
+/* A node reserves at most 0.9/nodes of the rate for its own demand. */
 #define KEPT (FLOW_RATE / 10 * 9)
 
 /*

@@ -61,7 +61,7 @@ static inline uint64_t flow_whole(uint64_t ticks)
 
 #define FLOW_RATE (1ULL << 32) /* the whole rate; shares of the rate are fractions of this number */
 
-/* Ticks of packets that passed (`taken`), and of all packets (`asked`). The counters may wrap. */
+/* Ticks of packets that passed (`taken`) and of all packets (`asked`). These counters may wrap. */
 struct flow_count {
 	uint64_t taken;
 	uint64_t asked;
@@ -69,30 +69,30 @@ struct flow_count {
 
 struct flow {
 	struct flow_count reported; /* counters of this node at its last report */
-	struct flow_count sent;	    /* what this node reported to the store in this round */
+	struct flow_count sent;	    /* what this node reported to the store in the current round */
 	struct flow_count totals;   /* totals of all nodes, from the last reply */
 	uint64_t reported_at;	    /* time at which this round began */
 	uint64_t learned_at;	    /* time at which the last round with a reply began */
-	uint64_t round;		    /* ticks between the last two reports */
-	uint64_t length;	    /* ticks from `learned_at` to the last report */
+	uint64_t round;		    /* time between the last two reports, in ticks */
+	uint64_t length;	    /* time between `learned_at` and the last report, in ticks */
 	uint64_t offered;	    /* sum of `sent.asked` of all reports within `length` */
 	float usual;	    /* average demand at this node, at most 0.9/nodes (choice_demand()) */
 	unsigned int nodes; /* number of nodes when the last reply arrived */
 	uint64_t busy_at;   /* when demand of all nodes last exceeded half of the rate */
 	uint64_t stepped_at;
 	uint64_t expected; /* expected demand of other nodes, as a share of FLOW_RATE */
-	uint64_t assumed;  /* ticks charged for `expected` since the last reply */
+	uint64_t assumed;  /* ticks charged for the demand of other nodes since the last reply */
 	int64_t unsettled; /* debt of this node for ticks that other nodes took; < 0: overcharge */
-	uint64_t repay;	   /* part of `unsettled` to charge in this round */
+	uint64_t repay;	   /* part of `unsettled` that is charged in this round */
 	uint64_t repaying; /* rate of charging `repay`, as a share of FLOW_RATE */
-	uint64_t refund;   /* ticks that the next flow_step() refunds */
+	uint64_t refund;   /* ticks that the next call of flow_step() refunds */
 	struct flow_count in_doubt; /* reports without a reply, which the store may still execute */
 	uint64_t doubted_until;	    /* time at which `in_doubt` is cleared */
-	bool waits;		    /* the report of this round has no reply yet */
+	bool waits;		    /* the report of the current round has no reply yet */
 	bool was_lost;		    /* the last round had no reply */
 	bool has_totals; /* `totals` are valid, because a reply came in the last FLOW_LOST rounds */
 	bool knows;	 /* the demand of other nodes is known, because two replies were compared */
-	bool is_idle;	 /* no demand at this node in the last round */
+	bool is_idle;	 /* this node had no demand in the last round */
 };
 
 /*

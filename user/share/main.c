@@ -373,7 +373,10 @@ static void round_end(struct share *share)
 	state->connects = round->counts.connects;
 	nodes_publish(share);
 	accounts_learn(&share->accounts, share->items, state->nodes, now);
-	/* the round is lost if any key got no reply, because a part of the store may have failed */
+	/*
+	 * if any key got no reply, the round counts as lost, because a part of the store may have
+	 * failed
+	 */
 	share->lost = round->is_answered ? share->accounts.lost : share->lost + 1;
 	if (share->words.on_loss == ON_LOSS_DIVIDE)
 		division_round(&share->division, share->lost, now);

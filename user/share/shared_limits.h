@@ -25,7 +25,7 @@ struct shared_limits {
 	struct shared_limit *list; /* array, sorted by id and family */
 	unsigned int count, room;
 	uint64_t burst_most; /* largest burst of these limits, in ticks; 0: no limits */
-	uint64_t meaning;    /* sum of `meaning` in `list`; equal on nodes with equal limits */
+	uint64_t meaning;    /* sum of all `meaning` in `list`; equal on nodes with equal limits */
 	uint32_t generation; /* generation of the rules before `list` was read */
 };
 

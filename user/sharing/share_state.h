@@ -69,10 +69,10 @@ struct sharing {
 	pid_t pid;		 /* 0: PID of another namespace, or the lock is unreadable */
 	uint64_t silent_ns;	 /* age of the state file; 0: the file does not exist */
 	unsigned int divided_by; /* number by which the packet path divides each shared limit */
-	char store[SHARE_TEXT];	 /* store of the last process that shared limits; "": unknown */
+	char store[SHARE_TEXT];	 /* store of the last process that shared limits; "" if unknown */
 	char name[SHARE_TEXT];
 	char node[SHARE_TEXT];
-	char command[SHARE_COMMAND]; /* "" if unknown, or if another user wrote the file */
+	char command[SHARE_COMMAND]; /* "" if it is unknown, or if another user wrote the file */
 	struct share_state state;    /* only zeros unless `sharer` is SHARER_LIVES */
 };
 

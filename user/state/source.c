@@ -41,7 +41,7 @@ int source_read(const struct gate *gate, const struct table *table, const struct
 		cell_add_to(&source.passed, &bucket->passed);
 		cell_add_to(&source.dropped, &bucket->dropped);
 		cell_add_to(&source.observed, &bucket->observed);
-		/* show no slices for a split /64, because its packets use none */
+		/* packets of a /64 that contains longer rules use no slices */
 		if (source.split || owner < SL_POLICY_FIRST)
 			memset(bucket->slice, 0, sizeof(bucket->slice));
 		else
@@ -167,7 +167,8 @@ static void charge_ask(const struct charge_question *q, struct limit_state *stat
 					   : kind_refusal(q->limit, q->cost);
 	state->remaining = decision.remaining / q->times;
 	/*
-	 * a bucket has debt after a large packet, a packet at another node, or a split of its burst
+	 * a bucket has debt after a large packet, after packets at other nodes, or after its burst
+	 * was divided
 	 */
 	if (debt > 0)
 		state->owed = credit_units(q->limit, credit_min(debt, 2 * SL_BURST_TICKS_MAX));
@@ -362,8 +363,7 @@ bool state_try_fill(const struct sl_limit *limit, struct sl_entry *entry,
 	if (limit->kind == SL_WINDOW ? !window_empty(state)
 				     : !word_swap(&state->empty_at, first, full.empty_at))
 		return false;
-	if (limit->kind ==
-	    SL_WINDOW) /* if word_swap() fails, the next packet sets ENTRY_HAS_HALF */
+	if (limit->kind == SL_WINDOW) /* if this swap fails, the next packet sets ENTRY_HAS_HALF */
 		word_swap(&entry->count.word, count, count >> 32 << 32 | ENTRY_HAS_HALF);
 	if (limit->kind == SL_TOKEN_BUCKET)
 		moment_advance(&state->full_at, full.full_at);

@@ -57,7 +57,7 @@ struct packet_args {
 
 struct limit_state {
 	bool matches; /* the limit matches the packet */
-	bool known;   /* the packet's key is known; if not, the members below are not set */
+	bool known;   /* the packet's key is known; otherwise the members below are not set */
 	bool fresh;   /* the key has no state */
 	uint32_t age; /* age of the key's entry, in units of `made`; 0 while the entry is new */
 	enum sl_reason reason;	 /* SL_PASS_WITHIN, or the reason why the packet is dropped */
@@ -70,7 +70,7 @@ struct limit_state {
 	uint64_t blocked_ms;		  /* time until the block ends; 0 if no block is active */
 };
 
-/* Returns a packet of a source. Only its source and its size are known. */
+/* Returns a packet with this source and this size. All its other facts are unknown. */
 struct packet_args packet_args_of_source(const struct source *source, unsigned int bytes);
 
 /*

@@ -30,7 +30,7 @@ struct stats_line {
 	char policy[PREFIX_TEXT]; /* a prefix, "none", "allow", "deny" or "deleted" */
 	unsigned int number;	  /* policy number of `counters`; unset for "deleted" */
 	struct sl_counters counters;
-	bool blocks; /* the policy has a limit that blocks, own or inherited */
+	bool blocks; /* one of the policy's limits, own or inherited, can block */
 	unsigned int limits;
 	/* the policy's own limits; they also count refusals in policies that inherit them */
 	struct stats_limit limit[SL_LIMITS_MAX];

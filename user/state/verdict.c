@@ -14,8 +14,8 @@
 /* --- New keys ------------------------------------------------------------------------------- */
 
 /*
- * Updates *least to the lowest eviction cost of the ways in a set, as in table_choose()
- * (bpf/table.h).
+ * Lowers *least to the eviction cost of an entry in a set of map `states`, if the cost is smaller.
+ * Counts like table_choose() (bpf/table.h).
  */
 static int set_weigh(const struct gate *gate, uint32_t set, uint64_t now, bool flood,
 		     int64_t *least)
@@ -25,7 +25,7 @@ static int set_weigh(const struct gate *gate, uint32_t set, uint64_t now, bool f
 
 	for (uint32_t way = 0; !err && way < SL_WAYS; way++) {
 		struct sl_entry entry;
-		int64_t cost = -1; /* eviction cost of a free way */
+		int64_t cost = -1; /* eviction cost of a way that is free */
 
 		if (ways.tag[way]) {
 			uint32_t index = set * SL_WAYS + way;
@@ -64,8 +64,8 @@ static int newcomer_read(const struct gate *gate, const struct sl_limit *limit,
 		      ?: set_weigh(gate, set_alternate(&params, ref.primary, ref.tag), now, flood,
 				   &least);
 	/*
-	 * use the largest number of hits on any CPU; the random number 0 only affects other keys'
-	 * slots
+	 * use the CPU that saw the key most often; the random number 0 only affects slots of other
+	 * keys
 	 */
 	for (uint32_t cpu = 0; !err && cpu < gate->machine.cpu_ids; cpu++) {
 		uint32_t line = sketch_line(&params, digest, cpu), hits;

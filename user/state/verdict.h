@@ -8,8 +8,8 @@
 
 /* How the gate would treat the next packet of a key that has no state (bpf/flood.h). */
 struct newcomer {
-	uint32_t shown;	 /* hits of the key in the sketch, including this packet */
-	bool has_room;	 /* a way for the key's state is free or can be evicted */
+	uint32_t shown;	 /* how often the sketch has seen the key, including this packet */
+	bool has_room;	 /* the key's state can get a free entry, or an entry that may be evicted */
 	bool is_refused; /* the key gets no state: all states in its sets lack half a burst */
 };
 
@@ -25,7 +25,7 @@ struct check_verdict {
 	bool newcomer; /* the source has no state for a limit, or was charged to the budget */
 	bool pays;  /* the packet is charged to the budget, because the source is not established */
 	bool waits; /* the packet's key gets no state yet */
-	bool lacks_room; /* the table has no way for a new key, or only for an empty state */
+	bool lacks_room; /* the table has no room for the key's state, or only for an empty state */
 	struct newcomer newcomers[SL_LIMITS_MAX]; /* one for each limit whose key has no state */
 	unsigned int flooded; /* number of CPUs on which new sources wait for a state */
 	bool passes_by;	      /* the policy has no budget, so new sources pass during a flood */
