@@ -70,7 +70,7 @@ static const char iptables_setup[] =
 static const char iptables_seen[] =
 	"iptables -w -t raw -L PREROUTING -v -x -n | awk 'NR == 3 {print $1}'";
 
-/* Deletes table `raw` too, because even an empty table would slow down the next limiter. */
+/* Deletes table `raw`, because even an empty table would slow down the next limiter. */
 static const char iptables_teardown[] =
 	"iptables -w -t raw -F; nft delete table ip raw 2>/dev/null || true";
 

@@ -47,7 +47,7 @@ static int work_begin(struct work *work, const struct bench_case *bench, uint64_
 	return 0;
 }
 
-/* Runs packets before the first round, and computes the number of packets in a round. */
+/* Runs packets before the first round, to compute the number of packets in a round. */
 static int work_warm(struct work *work, const struct plan *plan, enum expect expect)
 {
 	double packets = work->sources > KNOWN_SOURCES_MOST ? 0 : PACKETS_TO_KNOW * work->sources;

@@ -73,7 +73,7 @@ def test_a_machine_without_the_unit_sees_all_packets(host):
 
 
 def test_it_installs_and_enables_nothing(host):
-    """If a gate already filters, the installation of the package changes nothing in it."""
+    """Installing the package does not change a running gate."""
     host.run("dpkg-deb -x /root/sluice.deb /root/tree && "
              f"/root/tree/usr/sbin/sluice attach {host.device()} && /root/tree/usr/sbin/sluice deny {DENIED}")
     host.run("apt-get install -y /root/sluice.deb /root/sluice-share.deb")
@@ -224,7 +224,8 @@ def test_the_drop_in_gives_what_another_namespace_takes(host):
 
 
 def test_the_unit_of_sharing_is_in_touch_with_a_store(host):
-    """The unit sluice-share reports a source to a store, and charges packets of another node."""
+    """Unit sluice-share reports a source to a store, and charges the packets that another node
+    reports."""
     client = "redis-cli -a secret --no-auth-warning"
     host.run("ln -s /usr/bin/redis-check-rdb /run/redis-server && echo 127.0.0.1 store >>/etc/hosts && "
              "systemd-run --unit store /run/redis-server --bind 127.0.0.1 --save '' --requirepass secret")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Installs, upgrades, removes and purges the package in a root directory while a gate filters."""
+"""Tests that install, upgrade, remove and purge the package while a gate filters."""
 
 import hashlib
 import json

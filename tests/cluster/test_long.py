@@ -167,7 +167,8 @@ def test_a_master_killed_and_slots_moved(cluster, agrees):
 
 
 def test_the_link_to_the_store_is_down_for_30_seconds(cluster, agrees):
-    """Nodes divide the limit while the store is away. Afterwards the source has no extra credit."""
+    """While the store is away, nodes divide the limit. When it is back, the source has no extra
+    credit."""
     cluster.make(4, RATE)
     cluster.share("--on-loss", "divide")
     store = cluster.store

@@ -129,7 +129,7 @@ TEST(test_shared_key)
 	}
 }
 
-/* A block takes effect on every CPU at once, because a limit that blocks has no slices. */
+/* A block applies to all CPUs at once, because a limit that blocks has no slices. */
 TEST(test_on_every_cpu_at_once)
 {
 	struct rig *rig = rig_begin(state);

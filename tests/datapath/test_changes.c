@@ -72,7 +72,7 @@ TEST(test_limits_keep_their_levels)
 	}
 }
 
-/* If the key of a limit changes and changes back, the limit gets a new id each time. */
+/* Each change of a limit's key gives the limit a new id, even a change back to an earlier key. */
 TEST(test_ids_are_used_once)
 {
 	static const char *const words[] = {

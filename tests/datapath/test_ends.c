@@ -277,7 +277,7 @@ TEST(test_ends_within_a_64)
 	expect(rig, "2001:db8:5::3", false);
 	assert_int_equal(rig_send_from(rig, "2001:db8:5::1:0", 5), 5);
 	rig_clock_forward(rig, 2 * SEC);
-	expect(rig, "2001:db8:5::1", false); /* the rule of the /112 decides, and denies */
+	expect(rig, "2001:db8:5::1", false); /* the deny rule of the /112 applies */
 	expect(rig, "2001:db8:5::2", true);
 	rig_clock_forward(rig, 2 * SEC);
 	expect(rig, "2001:db8:5::2", false);

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Tests of changes of rules at the full packet rate. Shipped programs use the kernel's clock. */
+/*
+ * Tests of changes of rules at the full packet rate, with shipped programs and the kernel's clock.
+ */
 #include "rig.h"
 
 #include "gate/rulemap.h"

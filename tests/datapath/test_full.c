@@ -167,7 +167,7 @@ TEST(test_prefixes_full)
 	rig_check_counted(rig);
 }
 
-/* A change of several rules is refused if there is room for only some of them. */
+/* A change is refused if there is room for only some of its rules. */
 TEST(test_hosts_full_in_one_change)
 {
 	struct rig *rig = rig_begin(state);

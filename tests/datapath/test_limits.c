@@ -11,7 +11,7 @@
 #define SIZE   100  /* bytes of every frame, on which cases in bits depend */
 #define PLENTY 3000 /* more packets than any burst of the tests */
 
-/* Returns a packet of a source with this protocol. Limits match protocols. */
+/* Returns a packet of a source with this protocol. */
 static struct frame packet_of(const char *source, uint8_t proto)
 {
 	struct frame frame = frame_from(source, SIZE);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Tests of runtime entries and lists: the longest prefix of all rules decides. test_ends.c has
+ * Tests of runtime entries and lists. The longest prefix of all rules decides. test_ends.c tests
  * entries that expire.
  */
 #include "rig.h"

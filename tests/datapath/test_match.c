@@ -173,7 +173,7 @@ TEST(test_every_split)
 	rig_check_counted(rig);
 }
 
-/* Headers are read even after 8 extension headers of maximal size, far beyond the linear part. */
+/* The program reads headers after 8 extension headers of maximal size. */
 TEST(test_headers_of_16_kB)
 {
 	static const uint8_t start[] = {ETH(0x86dd), IPV6(60)};

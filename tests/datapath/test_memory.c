@@ -274,7 +274,7 @@ static uint64_t hammer_check(const struct hammer_case *it)
 	return refused;
 }
 
-/* Every packet is counted under its reason, and every failed insertion is counted. */
+/* Every packet counts under its reason. Every failed insertion is counted. */
 TEST(test_a_table_at_full_speed)
 {
 	static const struct hammer_case cases[] = {

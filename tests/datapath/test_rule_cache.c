@@ -354,7 +354,7 @@ TEST(test_ends)
 	}
 }
 
-/* If rules are changing while a packet looks up its rule, the result is not cached. */
+/* The result of a rule lookup is not cached if a change is running. */
 TEST(test_while_changing)
 {
 	struct rig *rig = rig_begin(state);
@@ -433,7 +433,7 @@ TEST(test_hosts)
 	rig_check_counted(rig);
 }
 
-/* If there are more host rules than cache entries, each host is still judged by its own rule. */
+/* Each host is judged by its own rule, even if there are more host rules than cache entries. */
 TEST(test_hosts_without_room)
 {
 	struct gate_sizes sizes = {.hosts = 32};

@@ -22,7 +22,7 @@ def rules(*places, **more):
 
 
 def state_text(*saved, boot="", saved_ms=0):
-    """Returns a state file of `sluice keep` in which these rules are saved."""
+    """Returns the text of a state file of `sluice keep` with these rules."""
     return json.dumps({"version": 1, "boot": boot, "saved_ms": saved_ms, "bpffs": 0, "lists": [], "rules": saved})
 
 

@@ -262,7 +262,8 @@ def read_stamped(receiver):
 
 
 def most_within(moments, span):
-    """Returns the largest number of the sorted moments in any closed interval of length `span`."""
+    """Returns the largest number of `moments`, which are sorted, in any closed interval of length
+    `span`."""
     return max(bisect.bisect_right(moments, first + span) - i for i, first in enumerate(moments))
 
 

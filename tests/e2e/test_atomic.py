@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A change of many rules is atomic: each packet is judged by either the old or the new rules."""
+"""Tests that a change of many rules is atomic: each packet is judged by the old rules or by the new
+rules."""
 
 import json
 import subprocess

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Runtime entries expire at the right time, even if the command that adds them runs in a time
-namespace, where CLOCK_MONOTONIC differs from the clock of the BPF programs."""
+"""Tests of expiry times if a command runs in a time namespace. Its CLOCK_MONOTONIC then differs
+from the clock of the BPF programs."""
 
 import json
 import time

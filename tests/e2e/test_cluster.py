@@ -185,7 +185,8 @@ def test_a_process_that_is_stopped_or_killed(cluster):
 
 
 def test_limits_are_divided_once_a_process_is_not_heard_of(cluster):
-    """A gate divides its limits if `share` is killed or stopped, but not if `share` exits."""
+    """If `share` is killed or stopped, the gate divides its limits. If `share` exits, the gate does
+    not."""
     cluster.store.start()
     nodes = cluster.make(2, RATE)
     cluster.share("--on-loss", "divide")
@@ -255,7 +256,7 @@ def test_a_mount_that_hides_the_gate_does_not_end_the_process(cluster):
         wait_until(lambda: node.up() == "1", "a process")
         run("mount", "-t", "bpf", "bpf", "/sys/fs/bpf")
         wait_until(lambda: "is hidden by a mount of type bpf on /sys/fs/bpf" in node.said(), "the warning")
-        # The process checks every second whether its gate is hidden, but warns only once.
+        # `share` checks every second whether its gate is hidden. It warns only once.
         time.sleep(2.5)
         assert node.process.poll() is None and node.said().count("is hidden") == 1
         run("umount", "/sys/fs/bpf")
@@ -337,7 +338,7 @@ def test_what_commands_tell(cluster):
 
 
 def test_nodes_that_share_other_limits_are_told(cluster):
-    """`status` reports how many nodes have shared limits that differ, here by the rate."""
+    """`status` prints how many nodes have a shared limit with another rate."""
     cluster.store.start()
     nodes = cluster.make(3, RATE)
     nodes[2].sluice("set", "default", "rate", f"{2 * RATE}pps", "burst", str(RATE // 10), "shared", "yes")

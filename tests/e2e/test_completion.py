@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Shell completion offers commands, keywords and options, and the names of existing objects."""
+"""Tests of shell completion: commands, keywords, options, and names of existing objects."""
 
 import fcntl
 import json

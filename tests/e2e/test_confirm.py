@@ -152,7 +152,7 @@ def test_a_gate_that_is_locked_for_long_goes_back_later(lab):
 
 
 def test_who_ends_the_process_ends_the_trial(lab):
-    """SIGTERM ends the trial and undoes the change. Signals of the terminal do not."""
+    """SIGTERM to the process of a trial undoes the change. Signals from the terminal do not."""
     lab.apply(BEFORE)
     before = state(lab)
     on_trial(lab)
@@ -167,7 +167,7 @@ def test_who_ends_the_process_ends_the_trial(lab):
 
 
 def test_the_trial_keeps_nothing_of_its_caller(lab):
-    """The process that waits for the end of a trial closes the file descriptors of its caller."""
+    """The process of a trial closes the file descriptors that it has inherited."""
     reads, writes = os.pipe()
     lab.apply(BEFORE)
     lab.sluice("apply", "-", "--confirm", "60s", input=AFTER, pass_fds=[writes])
@@ -208,7 +208,7 @@ def run_ended(words, stops, number):
 
 @pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGKILL])
 def test_a_signal_leaves_no_change_without_a_trial(lab, tmp_path, number):
-    """If a signal ends a command with `--confirm`, its change is on trial or not made."""
+    """A signal during a command with `--confirm` leaves no change without a trial."""
     lab.apply(BEFORE)
     before, path = state(lab), tmp_path / "rules"
     path.write_text(AFTER)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The demos: their tables, the packages that they install, and how nodes share a limit."""
+"""Tests of the demos: their tables, the packages that they install, and nodes that share a
+limit."""
 
 import contextlib
 import json
@@ -25,7 +26,7 @@ def stub(path, text):
 
 
 def test_no_row_shows_more_packets_judged_than_sent(tmp_path):
-    """The demo's numbers stay consistent if packets are judged after the senders' last report."""
+    """The demo never prints more judged packets than sent packets."""
     (tmp_path / "scripts").mkdir()
     shutil.copy(os.path.join(TOP, "scripts", "demo-table"), tmp_path / "scripts")
     counts = {"passed": {"packets": 105}, "dropped": {"packets": 2}}
@@ -83,7 +84,7 @@ def starve(demo, ends):
 @pytest.mark.nodes
 @pytest.mark.skipif(not SERVER, reason="redis-tools is not installed")
 def test_the_demo_keeps_what_it_promises_with_a_sender_that_is_starved():
-    """The demo keeps the promises in its table, even if its senders are paused again and again."""
+    """The demo's table is correct even if its senders are paused again and again."""
     ends = threading.Event()
     with subprocess.Popen([os.path.join(TOP, "scripts", "demo-cluster"), "--no-install"], stdin=subprocess.DEVNULL,
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as demo:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Runs the examples of docs/deployment.md for hosts without systemd and for containers. Each
-example runs on a simulated host, in the way that its daemon would run it."""
+"""Runs the examples of docs/deployment.md for hosts without systemd and for containers, on
+simulated hosts."""
 
 import os
 import re
@@ -110,7 +110,6 @@ def commands_of(title):
 @pytest.mark.parametrize("name,where", [("ifupdown", "/etc/network/if-pre-up.d"),
                                         ("networkd-dispatcher", "/etc/networkd-dispatcher/carrier.d")])
 def test_the_example_is_installed_where_its_daemon_calls_it(tmp_path, name, where):
-    """run-parts finds the example. ifupdown runs it after the script that creates VLAN devices."""
     script = "\n".join(["cd \"$EXAMPLES\"/../..", *(line for line in commands_of("Without systemd") if name in line),
                         f"touch {where}/vlan; chmod 755 {where}/vlan; cd /; run-parts --list {where}"])
     said = [os.path.basename(path) for path in host(tmp_path, script).split()]

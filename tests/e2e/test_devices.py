@@ -93,7 +93,8 @@ def test_what_the_file_does_not_name_is_detached(devices):
 
 
 def test_hooks_of_one_device_are_told_apart(devices):
-    """If a file omits some hooks of a device, its attachments to other hooks stay the same."""
+    """A file that names some hooks of a device does not change the attachments to its other
+    hooks."""
     places = [{"device": "in0"}, {"device": "in0", "hook": "ingress"},
               {"device": "in0", "hook": "egress"}]
     devices.apply(file_of(*places))
@@ -182,7 +183,7 @@ def test_a_device_that_goes_meanwhile_is_attached_or_all_is_as_before(devices, t
 
 @pytest.mark.parametrize("mode", ["tcx", "clsact"])
 def test_what_lost_its_filter_is_attached_anew(devices, mode):
-    """apply attaches a device again if its filter was removed although its pins exist."""
+    """If the filter of a device was removed, apply attaches it again, although its pins exist."""
     text = file_of({"device": "in0", "hook": "ingress", "mode": mode})
     devices.apply(text)
     if mode == "clsact":
@@ -287,7 +288,7 @@ def test_odd_names_are_told_as_they_are_or_not_at_all(devices):
 # --- Modes ----------------------------------------------------------------------------------------
 
 def test_another_mode_lets_no_packet_by(devices):
-    """Each packet is judged while apply changes the mode of an attachment."""
+    """While apply changes the mode of an attachment, no packet passes without a verdict."""
     egress = {"device": "in0", "hook": "egress"}
     devices.apply(file_of({"device": "in0", "mode": "generic"}, egress))
     came = devices.datagrams()

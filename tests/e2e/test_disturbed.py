@@ -16,7 +16,7 @@ CLOSING_LETS_PASS = 3
 
 @pytest.fixture(params=MODES, ids="-".join)
 def stream(request, lab):
-    """Sends packets of DENIED to in0 all the time. in0 has two receive queues."""
+    """Starts a process that sends packets of DENIED to in0. in0 has two receive queues."""
     hook, mode = request.param
     lab.ip("link", "del", "in0")
     lab.ip("link", "add", "out0", "address", SENDER_MAC, "type", "veth", "peer", "name", "in0",
@@ -65,7 +65,8 @@ def test_a_link_that_flaps(stream):
 
 
 def test_a_driver_that_begins_anew(stream):
-    """No packet passes while the driver resets a queue, because queues or the MTU change."""
+    """No packet passes while the driver resets a queue. A change of the queues or the MTU causes a
+    reset."""
     for i in range(TIMES):
         channels(stream, "in0", 5, 1 + i % 2)
         stream.ip("link", "set", "in0", "mtu", str(1400 + i))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The man pages agree with the help, the schema and the counters, and links are not broken."""
+"""Tests that the man pages match the help, the schema and the counters, and that links work."""
 
 import functools
 import glob

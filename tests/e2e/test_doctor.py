@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""doctor reports a finding for each problem of a real gate, and none for a healthy gate."""
+"""Tests of doctor. It reports each problem of a gate. It reports nothing for a healthy gate."""
 
 import array
 import contextlib
@@ -383,7 +383,7 @@ def test_a_limit_that_observes_is_told_once_it_has_refused(healthy):
 
 
 def test_a_table_that_is_too_small(lab):
-    """If a table of sources is too small, doctor advises a command that changes only its size."""
+    """doctor advises a larger table of sources if the table is too small."""
     lab.attach("in0", "sources", "10", "hosts", "4", "policies", "4")
     lab.apply({"policies": [{"prefix": "default", "limits": [{"rate": "1/h", "burst": "10"}], "newcomers": {"rate": "10kpps"}}]})
     assert examine(lab) == {}
@@ -427,7 +427,7 @@ def test_a_namespace_that_cannot_be_entered(healthy):
 
 
 def test_a_kernel_that_refuses_bpf(lab):
-    """doctor reports that the kernel refuses bpf(2) to root of another user namespace."""
+    """doctor reports it if root of another user namespace cannot call bpf(2)."""
     done = run("unshare", "-Ur", SLUICE, "-g", lab.gate, "-j", "doctor", check=False)
     assert done.code == 1 and "bpf-refused" in {finding["id"] for finding in json.loads(done.out)}
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
-"""`check` predicts what the gate does with the next packet: the verdict, the reason, and the limits
-that refuse it. The tests send packets of many kinds under several rulesets, and compare the
-counters with the predictions."""
+"""Tests of `check`, which predicts the verdict, the reason and the refusing limits of the next
+packet. The tests send packets of many kinds under several rulesets, and compare counters with
+predictions."""
 
 import time
 

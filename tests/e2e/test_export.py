@@ -208,7 +208,7 @@ def test_a_gate_that_is_not_there_is_not_readable():
 
 @pytest.mark.parametrize("how", ["others can write", "no bpffs"])
 def test_gates_that_cannot_be_listed_are_not_readable(lab, how):
-    """If the directory of gates cannot be read, `export` prints sluice_gate_readable 0."""
+    """`export` prints sluice_gate_readable 0 if it cannot read the directory of gates."""
     with own_bpffs():
         if how == "no bpffs":
             done = where_pins_are_hidden(f"umount -l /sys/fs/bpf; ip netns exec {lab.filter}", "export")

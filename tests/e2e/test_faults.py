@@ -107,7 +107,8 @@ def test_a_gate_of_another_schema(drained, tmp_path):
 
 
 def test_a_deleted_link_pin_ends_only_that_attachment(drained):
-    """Deleting the pin of a link detaches the program of this attachment. The gate remains."""
+    """If the pin of a link is deleted, the program of this attachment is detached. The gate
+    remains."""
     pin, = drained.links("in0")
     os.unlink(drained.pins("links", pin))
     assert drained.attachments() == []
@@ -357,7 +358,8 @@ def test_output_that_cannot_be_written_is_a_failure(attached, tmp_path, options)
 
 @pytest.mark.parametrize("closed", [(0,), (1,), (2,), (0, 2), (0, 1, 2)], ids=str)
 def test_closed_descriptors_get_nothing_else(lab, tmp_path, closed):
-    """If standard input, output or error is closed, sluice opens no other file in its place."""
+    """If standard input, output or error is closed, sluice does not open another file as this
+    descriptor."""
     def close():
         for fd in closed:
             os.close(fd)
@@ -376,6 +378,6 @@ def test_closed_descriptors_get_nothing_else(lab, tmp_path, closed):
 
 
 def test_a_limit_on_the_size_of_files_is_a_full_disk(lab, tmp_path):
-    """At the file size limit, a command prints an error, and is not killed by SIGXFSZ."""
+    """A command that reaches the file size limit prints an error. SIGXFSZ does not kill it."""
     done = run("sh", "-c", f'ulimit -f 0; exec "$0" help >{tmp_path}/out', SLUICE, check=False)
     assert done.code == 1 and os.strerror(errno.EFBIG) in done.err

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Floods of packets with forged sources at the full speed of a generator. Known sources lose no
-packet, new sources are admitted, and all forged sources together get no more than the budget.
-SLUICE_FLOOD_SECONDS sets the duration of each flood."""
+"""Tests of floods with forged sources at full speed. Known sources lose no packet. New sources are
+admitted. All forged sources together pass at most the budget. SLUICE_FLOOD_SECONDS sets the
+duration."""
 
 import contextlib
 import json

@@ -79,7 +79,7 @@ def test_a_file_with_many_hosts(drained, tmp_path):
 
 
 def test_a_list_that_outgrows_prefixes(drained, tmp_path):
-    """A map grows if it has no room for the old and the new version of a list at the same time."""
+    """A map grows if it cannot hold the old and the new version of a list together."""
     # The prefix of policy default uses one entry of map `prefixes`.
     path = listed(tmp_path, map(net, range(ROOM - 1)))
     assert drained.sluice("deny", "-f", path).err == ""

@@ -97,7 +97,7 @@ def poked(value, at, bits, number):
 # --- Root's commands ------------------------------------------------------------------------------
 
 def run_checked(lab, *words):
-    """Runs a command as root, which must end in time, and print no control characters."""
+    """Runs a command as root. Checks that it ends in time, and prints no control characters."""
     done = subprocess.run([COMMAND, "-g", lab.gate, "-n", lab.filter, *words], capture_output=True,
                           timeout=SECONDS, check=False, stdin=subprocess.DEVNULL,
                           env={**os.environ, **SANITIZERS})
@@ -109,7 +109,7 @@ def run_checked(lab, *words):
 
 
 def share_checked(lab):
-    """Runs `sluice share` for a round. `share` must refuse the gate, or exit on SIGTERM."""
+    """Runs `sluice share` for a round. Checks that it refuses the gate, or exits on SIGTERM."""
     told = f"/run/sluice/{lab.gate}.share.json"
     with contextlib.suppress(FileNotFoundError):
         os.unlink(told)
@@ -252,7 +252,7 @@ def test_a_gate_that_nobody_has_damaged(hostile):
 @pytest.mark.parametrize("number", [ONES, TOP, 200], ids=["ones", "top", "200"])
 @pytest.mark.parametrize("name", STRUCTS)
 def test_each_number_of_a_value(hostile, layout, name, number):
-    """Commands survive all values that the test writes to a number in a map's entries."""
+    """Commands do not crash, whatever value a number in a map has."""
     reader = ["check", SOURCE] if name in ("gate", "policies") else ["show"]
     numbers = [item for item in layout.of(STRUCTS[name]) if not item[0].startswith((*NOT_READ, *PACKETS_READ))]
     for _, at, bits in some(numbers):

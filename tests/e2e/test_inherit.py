@@ -70,7 +70,7 @@ def test_a_name_that_replaces_a_limit_and_stops_less_is_noted(gate, words):
         noted(gate.sluice(*own, *words), *unseen, *afresh, *idle, replaced)
         noted(gate.sluice("set", "10.0.0.2", "name", "x", "rate", "10pps", *words), *unseen, ("10.0.0.2", "all", "inherit no"))
         gate.apply("policies: []")
-    # No note is printed about a limit of default that, like the new limit, drops no packets.
+    # No note names a limit of default that only observes, like the new limit.
     gate.sluice("set", "default", "rate", "10pps", *words)
     noted(gate.sluice(*own, *words), *unseen)
     gate.apply("policies: []")

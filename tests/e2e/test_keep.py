@@ -161,7 +161,8 @@ def test_a_filter_that_another_program_removes_is_made_again(lab, keeping, mode,
 
 
 def test_two_that_keep_a_gate_do_not_fight_for_ever(lab, keeping, tmp_path):
-    """Two processes that keep the same gate wait longer and longer before they undo a change."""
+    """If two processes keep the same gate, each waits longer and longer before it undoes a
+    change."""
     lab.pair("out1", "in1")
     first = keeping(rules("in0"))
     (tmp_path / "other.yaml").write_text(rules("in1"))
@@ -306,7 +307,7 @@ def test_the_age_of_a_list_is_that_of_its_file(lab, keeping, tmp_path):
 
 
 def test_a_list_whose_directory_is_replaced_is_read_again(lab, keeping, tmp_path):
-    """keep reads a list again after a change of its directory: a rename, or a new symbolic link."""
+    """keep reads a list again if its directory is renamed or if a symbolic link to it changes."""
     for name in ("1", "2", "3"):
         (tmp_path / "lists" / name).mkdir(parents=True)
         (tmp_path / "lists" / name / "drop.txt").write_text(f"192.0.2.{name}\n")
@@ -438,7 +439,7 @@ def test_what_was_removed_while_it_was_away_stays_so(lab, keeping):
 
 
 def test_a_gate_that_is_removed_is_made_again(lab, keeping):
-    """keep creates a deleted gate again with its last rules, even if the file is invalid now."""
+    """keep creates a deleted gate again with its last rules, even if the rules file is invalid."""
     keep = keeping(rules("in0", deny=["192.0.2.9"]))
     lab.sluice("deny", OFFENDER)
     wait_until(lambda: banned(keep), "the ban")
@@ -798,7 +799,7 @@ def test_nothing_is_left_open(lab, keeping, tmp_path):
 
 
 def test_a_thousand_devices_at_once(lab, keeping):
-    """keep attaches many new devices, and closes all their files when they are deleted."""
+    """keep attaches a thousand new devices. It closes their files when they are deleted."""
     keep = keeping(rules({"device": "lan*", "hook": "ingress"}))
     matched, others = (200, 300) if LONG else (60, 60)
     names = [f"x{i}" for i in range(others)] + [f"lan{i}" for i in range(matched)]
@@ -923,7 +924,7 @@ def test_what_systemd_and_the_journal_get(lab, keeping, tmp_path):
 
 
 def test_the_interval_finds_what_inotify_does_not_tell(lab, keeping, tmp_path):
-    """keep reads its lists again every --interval, without an inotify event."""
+    """Option --interval makes keep read its lists again without an inotify event."""
     (tmp_path / "drop.txt").write_text("192.0.2.1\n")
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "drop.txt").write_text("192.0.2.2\n")
@@ -974,7 +975,7 @@ def test_what_it_refuses(lab, words, status, names):
 
 
 def test_causes_of_a_reload_and_of_lists_are_said_once(lab, keeping, tmp_path):
-    """If a reload and a list keep failing for the same causes, keep logs each cause once."""
+    """If a reload or a list fails again for the same cause, keep does not log the cause again."""
     (tmp_path / "drop.txt").write_text("192.0.2.1\n")
     keep = keeping(rules("in0", deny=[{"file": "drop.txt"}, {"prefix": "192.0.2.7", "until": "2020-01-01T00:00:00Z"}]))
     gate = f"/sys/fs/bpf/sluice/{lab.gate}"

@@ -19,7 +19,7 @@ ATTEMPTS = 5  # one attempt must succeed; other processes can slow down the rest
 
 @pytest.fixture
 def joined(lab):
-    """A sender and a filter that can exchange TCP packets, with GRO and GSO."""
+    """A lab whose sender and filter can exchange TCP packets, with GRO and GSO."""
     lab.ip("addr", "add", f"{SENDER4}/32", "dev", "out0", netns=lab.sender)
     lab.ip("route", "add", HERE4, "dev", "out0", netns=lab.sender)
     lab.ip("route", "add", SENDER4, "dev", "in0")

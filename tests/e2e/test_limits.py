@@ -74,7 +74,7 @@ def test_forgive_gives_a_full_bucket_to_one_source(gate, source, burst, action):
 
 @pytest.mark.parametrize("own", [False, True], ids=["one policy", "inherited"])
 def test_forgive_reaches_sources_that_share_a_state(gate, own):
-    """If the sources of a /24 share a state, `forgive` for one of them resets this state."""
+    """`forgive` for a source resets the state that all sources of its /24 share."""
     neighbour, far = "203.0.113.7", "203.0.112.7"
     gate.sluice("set", "default", "rate", "1/h", "burst", "5", "per", "24")
     if own:
@@ -148,7 +148,7 @@ def test_two_rates_are_one_limit_by_name(gate):
 
 @pytest.mark.quick
 def test_blocks_that_follow_are_longer_and_end_by_themselves(gate):
-    """Each block lasts three times as long as the one before, up to the maximum."""
+    """A block lasts three times as long as the block before, up to a maximum."""
     gate.sluice("set", "default", "rate", "1/h", "burst", "1", "action", "block", "500ms", "escalate", "3", "max", "2s")
 
     def still_blocked(seconds, begun):
@@ -187,7 +187,7 @@ KINDS = [
 
 @pytest.mark.parametrize("kind,words,more,source", KINDS, ids=[words for _, words, _, _ in KINDS])
 def test_a_packet_passes_at_the_time_that_check_tells_and_not_before(lab, kind, words, more, source):
-    """`check` predicts the time after which a packet of each kind of limit passes again."""
+    """`check` predicts when a packet passes again, for each kind of limit."""
     lab.attach("out0", "hook", "egress", netns=lab.sender)
     lab.sluice("set", "default", *words.split(), netns=lab.sender)
     one, holds = [frame(source, 1000)], 3

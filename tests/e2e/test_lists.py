@@ -31,7 +31,7 @@ def reasons(lab):
 
 
 def entries(lab):
-    """Returns the access (allow or deny) of each runtime entry, by prefix."""
+    """Returns {prefix: "allow" or "deny"} of all runtime entries."""
     return {rule["prefix"]: rule["list"] for rule in lab.json("show")["rules"] if "list" in rule}
 
 

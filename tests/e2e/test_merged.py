@@ -91,7 +91,8 @@ def test_native_veth_gets_each_packet(lab):
 
 
 def test_native_bond_is_native_below(lab):
-    """On a bond, native XDP runs on the ports, and counts the segments of merged packets."""
+    """With native XDP on a bond, its ports run the program. It counts the segments of merged
+    packets."""
     if lab.ip("link", "add", "name", "up0", "type", "bond", check=False).code:
         pytest.skip("this kernel has no bond")
     lab.ip("link", "set", "in0", "down")

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The dashboard and the alert rules of docs/monitoring use metrics that `sluice export` prints."""
+"""Tests that the dashboard and the alert rules of docs/monitoring match the metrics of `sluice
+export`."""
 
 import json
 import os

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Hostile names of devices, namespaces, gates, lists, files and sets. No command prints their
-control characters, and a printed command is correct if a shell runs it."""
+"""Tests of hostile names of devices, namespaces, gates, lists, files and sets. No command prints
+the control characters of a name. A printed command is correct shell input."""
 
 import json
 import os
@@ -168,7 +168,6 @@ def test_a_name_to_paste_is_quoted(names):
 
 
 def test_the_advice_of_doctor_names_devices_as_they_are(names):
-    """doctor prints a correct command for a device with a hostile name."""
     names.fill()
     found = names.json("doctor", "--watch", "10ms", status=None)
     typed = [run("sh", "-c", 'ip() { printf "%s\\0" "$@"; }; ' + finding["advice"]).out.split("\0")

@@ -117,7 +117,7 @@ def test_a_budget_is_of_a_policy(attached):
 
 
 def test_a_budget_of_limits_that_only_observe(attached):
-    """A note reports that a budget has no effect if all limits of its policy only observe."""
+    """If all limits of a policy only observe, a note says that its budget has no effect."""
     def noted(*words):
         return "default" in attached.sluice(*words).err
 
@@ -193,7 +193,7 @@ def test_check_while_few_come(small):
 
 @pytest.mark.alone
 def test_check_in_a_flood(small):
-    """During a flood, `check` predicts the verdict of a new source until the source has a state."""
+    """`check` predicts the verdict on a new source during a flood."""
     def meets(verdict, reason):
         answer, before = small.json("check", NEW), told(small, reason)
         assert (answer["verdict"], answer["reason"]) == (verdict, reason)
@@ -388,7 +388,8 @@ def test_more_memory_than_there_is(lab, tmp_path):
 
 @pytest.mark.skipif(kernel() < (6, 4), reason="older kernels report no exact figures")
 def test_the_help_tells_what_a_source_takes(lab):
-    """The help and `status` print the memory per source that the kernel accounts for."""
+    """The help and `status` print the memory per source. It equals the memory that the kernel
+    reports."""
     lab.attach("in0", "sources", "200k", "buckets", "32k")
     said = " ".join(run_sluice("help", "attach").out.split())
     least, most = map(int, re.search(r" sources .*? (\d+) to (\d+) bytes each", said).groups())

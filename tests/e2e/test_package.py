@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The Debian packages contain the right files, and tools of Debian and systemd accept them."""
+"""Tests of the Debian packages: their files, and checks by tools of Debian and systemd."""
 
 import glob
 import os

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Pastes the commands of README.md and docs/tour.md into a shell, as a user would. The commands
-print what the page shows, and the recipes of the README have their promised effect."""
+"""Pastes the commands of README.md and docs/tour.md into a shell, like a user. Compares the output
+with the page. Checks the effect of the recipes in the README."""
 
 import json
 import os

@@ -170,7 +170,8 @@ def test_a_size_that_is_too_small_is_refused(attached):
 
 
 def test_policies_keep_their_numbers(attached):
-    """A policy keeps its number when its map becomes smaller. Totals include deleted policies."""
+    """A resize to a smaller map of policies keeps the numbers of policies. Totals include deleted
+    policies."""
     for i in range(30):
         attached.sluice("set", f"10.{i}.0.0/16", "rate", "1/h", "burst", "10")
         attached.send(f"10.{i}.0.1", i + 1)
@@ -198,7 +199,7 @@ def test_policies_keep_their_numbers(attached):
 
 
 def test_a_full_gate_gets_other_policies(lab):
-    """`apply --resize` can replace all policies at once, even if the map of policies was full."""
+    """`apply --resize` replaces all policies at once, even if the map of policies is full."""
     def config(net):
         return {"gate": {"policies": 5}, "policies": [{"prefix": f"{net}.{i}.0.0/16", "limits": [{"rate": "1/h"}]}
                                                       for i in range(5)]}

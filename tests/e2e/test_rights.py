@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""User `sluice` changes gates with only three capabilities, members of its group read them, and
-other users have no access. All tests of this file share a bpffs, a /run and a password file."""
+"""Tests of access rights. User `sluice` changes gates with three capabilities. Members of its group
+can read gates, and other users cannot. All tests share a bpffs, a /run and a password file."""
 
 import contextlib
 import ctypes
@@ -325,7 +325,7 @@ def test_root_and_the_owner_change_one_gate(users):
 
 
 def test_what_roots_keep_leaves_is_the_owners(users, tmp_path):
-    """The lock file and the state file of a `keep` that root ran belong to user sluice."""
+    """If root runs `keep`, its lock file and state file belong to user sluice."""
     rules, state = tmp_path / "main.yaml", "/run/state"
     rules.write_text("policies: []\n")
     os.mkdir(state, 0o750)
@@ -389,7 +389,6 @@ def test_a_reader_sees_the_sizes_of_maps_that_it_cannot_open(users):
 
 
 def test_a_reader_is_told_what_doctor_finds(users):
-    """A reader gets doctor's findings about rules, and about devices in the published file."""
     found = {finding["id"]: finding for finding in json.loads(users.reader("-j", "doctor").out)}
     assert {"no-budget", "rights", "unseen"} <= set(found)
     assert all(finding["severity"] == "advice" for finding in found.values()), found
@@ -526,7 +525,7 @@ def test_a_gate_of_roots_alone_stays_so(users):
 
 
 def test_the_last_gate_leaves_the_directory_of_tmpfiles(tmp_path):
-    """When the last gate is detached, the directory of all gates, created by root, stays."""
+    """Detaching the last gate does not remove the directory of all gates, which root created."""
     with machine(tmp_path):
         with Users() as lab:
             for change in lab.owner, lab.sluice:
@@ -561,7 +560,7 @@ def test_what_is_attached_is_published(users):
 
 @pytest.mark.parametrize("user", ["owner", "sluice"])
 def test_each_change_is_published(users, user):
-    """A change of attachments, by owner or root, is written to the published file."""
+    """The published file is updated when the owner or root changes attachments."""
     change = getattr(users, user)
     users.pair("out5", "in5")
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""`sluice serve` answers HTTP requests with the documents of the reading commands. It runs as a user
-that may only read the gate, and no client can keep it from answering others."""
+"""Tests of `sluice serve`, which answers HTTP requests with the output of reading commands. It runs
+as a user that can only read the gate. A client cannot block other clients."""
 
 import contextlib
 import http.client
@@ -275,8 +275,7 @@ def test_an_error_is_as_described(server, target, status):
 # --- The page -------------------------------------------------------------------------------------
 
 def test_the_page_is_small_and_alone(server):
-    """The files of the page have less than 80 kB, and name no other host. tests/page opens it in a
-    browser."""
+    """The files of the page have less than 80 kB. They name no other host."""
     files = {target: server.ask(target) for target in ("/", "/page.js", "/page.css")}
     assert [headers["Content-Type"].split(";")[0] for _, headers, _ in files.values()] == ["text/html", "text/javascript", "text/css"]
     whole = "".join(body for _, _, body in files.values())
@@ -617,7 +616,7 @@ def test_systemd_is_told(users):
 
 
 def test_root_becomes_a_reader(users):
-    """If root starts the server, it becomes a member of the gate's group without capabilities."""
+    """A server that root starts drops its capabilities and joins the gate's group."""
     with serving(users.filter) as server:
         assert server.json("/api/v1/stats")["gate"] == users.gate
         with open(f"/proc/{server.process.pid}/status", encoding="ascii") as file:
@@ -679,7 +678,6 @@ def test_clients_that_vanish(users):
 
 
 def test_clients_that_vanish_leave_nothing(users):
-    """The leak sanitizer finds no memory of clients that closed their connections early."""
     if not os.access(SANITIZED, os.X_OK):
         pytest.skip("build/test/sluice-serve is missing")
     with serving(users.filter, program=SANITIZED) as server:

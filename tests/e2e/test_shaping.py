@@ -105,7 +105,7 @@ def test_status_tells_the_devices_that_hold_nothing_back(egress):
 
 @pytest.mark.quick
 def test_without_fq_packets_leave_at_once_up_to_the_horizon(egress):
-    """Without fq, packets leave at once, and are dropped if they would depart past the horizon."""
+    """Without fq, a limit that shapes delays no packet. It drops packets beyond its horizon."""
     received = egress.datagrams()
     egress.sluice("set", "default", "shape", "20/min", "horizon", "10s", "no-fq",
                   netns=egress.sender)

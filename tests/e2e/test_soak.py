@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Runs random commands, packets and faults for SLUICE_SOAK_SECONDS. After each step, the gate has
-the rules, devices and counters of a model. No kernel object leaks."""
+"""Runs random commands, packets and faults for SLUICE_SOAK_SECONDS. After each step, compares
+rules, devices and counters of the gate with a model. Finds leaked kernel objects."""
 
 import collections
 import copy
@@ -229,7 +229,8 @@ class Soak:
         model_change(self.model)
 
     def step_killed_change(self):
-        """Kills a command at a random moment. It must have made its whole change, or none."""
+        """Kills a command at a random moment. Checks that it has made its whole change, or no
+        change."""
         words, model_change = self.a_change()
         at, steps = self.random.randrange(350, 750), self.random.choice((0, 30, 300))
         self.last = [*words, "killed at", at, steps]

@@ -39,7 +39,8 @@ REMOVERS = (["undeny", "-f", "feed"], ["del", "10.1.0.0/16"], ["forgive", OTHER]
 
 
 def chosen(calls, words, some):
-    """Returns the calls to make fail: all if EVERY, otherwise the first and some random ones."""
+    """Returns the calls that should fail: all calls if EVERY, otherwise the first call and some
+    random calls."""
     if EVERY or len(calls) <= some:
         return calls
     return [calls[0], *sorted(random.Random(f"{SEED} {words}").sample(calls[1:], some - 1), key=calls.index)]

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """Tests the client of `sluice share` against real stores. Each amount that the client reports as
-counted is in the store exactly once. A call never lasts longer than its timeout, even if the store
-fails or sends wrong replies."""
+sent is in the store exactly once. A call ends by its timeout, whatever the store does."""
 
 import errno
 import shutil
@@ -67,7 +66,7 @@ class Ledger:
             assert self.least[key] <= taken <= self.most[key], key
 
     def check_exact(self, stores):
-        """Checks that the store's counts of each key are the sums that were sent."""
+        """Checks that each count in the store is the sum of the counts that were sent."""
         assert self.lost == 0
         for key in self.keys:
             assert stores.fields(key) == (self.least[key], 10 * self.least[key]), key
@@ -431,7 +430,6 @@ def test_a_far_node_that_failed_once_is_used_again(stores, before):
 
 @pytest.mark.alone
 def test_a_slow_store_is_used_where_an_answer_fits(stores):
-    """If a call may last 250 ms, the client uses a store whose replies arrive after 200 ms."""
     stores.start()
     stores.closing.enter_context(proxy(stores.netns, FIRST_PORT, FIRST_PORT + 1, 0.2))
     client = stores.client(f"127.0.0.1:{FIRST_PORT + 1}", timeout_ms=250)
@@ -597,7 +595,6 @@ def test_a_name_server_that_takes_long_is_waited_for(stores, tmp_path):
 
 
 def test_lookups_of_names_that_are_given_up_cost_no_memory(stores, fake, tmp_path):
-    """The client frees the memory of name lookups that it no longer waits for."""
     names = iter(range(1000))
 
     def slots(_):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""`sluice suggest` proposes limits that fit the packets of a capture and drop nothing."""
+"""Tests of `sluice suggest`, which proposes limits that drop no packet of a capture."""
 
 import contextlib
 import json

@@ -194,7 +194,7 @@ def test_a_change_is_made_only_after_a_question(busy, terminal):
 
 
 def test_a_network_of_ipv6_is_forgiven(busy, terminal):
-    """Most IPv6 sources are a /64, but `forgive` requires an address."""
+    """top passes an address of an IPv6 /64 to `forgive`, which accepts only addresses."""
     terminal.type("/2001:db8::/32")
     terminal.keys("Enter")
     terminal.wait_until(lambda lines: shown(lines) == ["2001:db8:1234:5678::/64"], "only one source")
@@ -357,7 +357,7 @@ def test_rates_times_seconds_are_the_packets(attached):
 
 
 def test_a_resized_gate_is_watched_on(attached):
-    """top continues after a resize, although a resize replaces the gate's maps."""
+    """top continues after a resize, which replaces the gate's maps."""
     attached.sluice("set", "default", "rate", "1/h", "burst", "60")
     rules = attached.json("dump")
     with Batch(attached) as batch:
@@ -370,7 +370,8 @@ def test_a_resized_gate_is_watched_on(attached):
 
 
 def test_signals_that_end_batch_mode(busy):
-    """Signals end `top -j` even if nothing reads its output, unless the caller ignores them."""
+    """A signal ends `top -j` even if its output is not read, unless the caller ignores the
+    signal."""
     top = [f"{BUILD}/sluice-top", "-g", busy.gate, "-j", "every", "200ms"]
     with subprocess.Popen(top, stdout=subprocess.PIPE) as process:
         fcntl.fcntl(process.stdout, fcntl.F_SETPIPE_SZ, 4096)

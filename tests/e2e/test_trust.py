@@ -149,7 +149,6 @@ MAP_IDS = 68  # offset of map_ids in struct sl_gate
 @pytest.mark.quick("policies")
 @pytest.mark.parametrize("name", ["hosts4", "lists", "policies", "counters", "states", "buckets4", "budgets"])
 def test_a_map_with_larger_values_is_not_read(lab, name):
-    """Commands refuse a map whose values are larger than their buffers."""
     lab.attach("in0", "policies", "64", gate="main")
     path = f"{ROOT}/main/{name}"
     shown = json.loads(run("bpftool", "-j", "map", "show", "pinned", path).out)
@@ -222,7 +221,8 @@ while True:
 
 
 def test_a_directory_that_is_swapped_under_the_command(lab, victim):
-    """Commands refuse a path that an attacker swaps between a directory and a symbolic link."""
+    """Commands refuse a path while an attacker replaces a directory in it by a symbolic link and
+    back."""
     attacker("mkdir", ROOT)
     attacker("ln", "-s", os.path.dirname(victim), BPFFS + "/other")
     swap = subprocess.Popen(["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups",

@@ -196,7 +196,7 @@ def test_one_that_fails_puts_the_others_back(lab, hook, mode):
 
 
 def test_the_program_of_a_link_without_its_pin_needs_the_capability(attached):
-    """If the pin of a link's program is missing, the first upgrade requires CAP_SYS_ADMIN."""
+    """If the pin of a program is missing, the first upgrade requires CAP_SYS_ADMIN."""
     link, = attached.links("in0")
     os.unlink(attached.pins("links", "program-" + link))
     before, drop = programs(attached), "-sys_admin"

@@ -62,7 +62,8 @@ def flood(lab, cpu, seconds):
 
 
 def test_no_span_has_more_than_the_window_says(lab):
-    """No span of a second has more packets than the window allows, even if two CPUs judge them."""
+    """No span of a second has more packets than the limit allows, even if two CPUs judge the
+    packets."""
     received = lab.receiver(Arrivals(lab))
     lab.attach("out0", "hook", "egress", netns=lab.sender)
     lab.sluice("set", "default", "window", f"{MOST} per 1s", "groups", str(GROUPS))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The page of sluice-serve works in headless Chromium: `make check-page`. It shows the numbers of the
-gate, sends requests to its own server only, and has no error."""
+"""Tests of the page of sluice-serve in headless Chromium: `make check-page`. The page shows the
+numbers of the gate, sends requests only to its own server, and has no errors."""
 
 import contextlib
 import os

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Tests that need a whole machine: CPUs go offline and online, the wall clock is set, and the machine is suspended."""
+"""Tests on a virtual machine: CPUs go offline and online, the wall clock is set, and the machine is
+suspended."""
 
 import calendar
 import contextlib
@@ -102,7 +103,8 @@ def left_by_the_calendar(keep):
 
 @pytest.mark.parametrize("days", [400, -400], ids=["forth", "back"])
 def test_a_ban_outlives_the_gate_after_the_wall_clock_was_set(lab, keeping, days):
-    """After the wall clock was set and the gate was removed, keep restores a ban for the time left."""
+    """keep restores a ban of a removed gate for its time left, even after the wall clock was
+    set."""
     keep = keeping(rules("in0"))
     lab.sluice("deny", DENIED, "for", "1h")
     wait_until(lambda: keep.state.exists() and banned(keep), "the ban")

@@ -87,7 +87,7 @@ def test_nothing_slips_by_below_vlan_devices(stacked, hook, mode):
 
 @pytest.mark.parametrize("hook,mode", [("xdp", "generic"), ("ingress", "auto"), ("ingress", "clsact")])
 def test_nothing_slips_by_on_a_vlan_device(stacked, hook, mode):
-    """The gate on in0.7 judges the frames of in0.7, and of in0.7.8 on top of in0.7."""
+    """A gate on in0.7 judges the frames of in0.7 and of in0.7.8, which is on top of in0.7."""
     received, frames = listen(stacked), frames_of([OURS])
     without = arrived(stacked, received, frames)
     stacked.attach("in0.7", "hook", hook, "mode", mode)
