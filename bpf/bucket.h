@@ -196,7 +196,7 @@ static __always_inline void bucket_count(struct sl_admission *here, long err)
 
 /*
  * Makes this CPU use a bucket for the source, and returns the bucket. Returns NULL if the kernel
- * has no free entry, or if an existing bucket must not be marked again. Looks up the key first,
+ * has no free entry, or if an existing bucket need not be marked again. Looks up the key first,
  * because an update of an existing key would evict another entry. Uses BPF_NOEXIST, because another
  * CPU may insert the key meanwhile.
  */

@@ -232,8 +232,7 @@ static __always_inline enum charge_result limit_charge_new(struct packet *packet
 /*
  * Charges a packet to one limit: to the slice if the slice can decide, otherwise to the shared
  * state. A slice belongs to one CPU and is updated without atomics. On PREEMPT_RT a packet may
- * interrupt another packet. Then the credit of a slice may be spent twice, once for each
- * interruption.
+ * interrupt another packet. Each interruption can spend the credit of a slice at most twice.
  */
 static __always_inline enum charge_result limit_charge(struct packet *packet,
 						       const struct sl_limit *limit,

@@ -21,7 +21,10 @@
 /* Map `gate`: generation of the rules, numbers of rules, settings, and data of commands. */
 MAP(gate, ARRAY, BPF_F_MMAPABLE, __u32, struct sl_gate);
 
-/* Maps of rules. If a map has no room for a change, the command refuses the change. */
+/*
+ * Maps of rules. If a map has no room for a change of the rules, the command that makes the change
+ * fails.
+ */
 MAP(hosts4, HASH, BPF_F_NO_PREALLOC, __u8[4], struct sl_rule);
 MAP(hosts6, HASH, BPF_F_NO_PREALLOC, __u8[16], struct sl_rule);
 MAP(prefixes, LPM_TRIE, BPF_F_NO_PREALLOC, struct sl_prefix, struct sl_rule);

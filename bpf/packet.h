@@ -580,7 +580,7 @@ static __always_inline void packet_unmerge(struct packet *packet, const struct m
 	if (segments > SEGMENTS_MAX)
 		segments = SEGMENTS_MAX;
 	packet->packets = segments;
-	/* the product is below 2^31, because `headers` is below 17,000 */
+	/* the product is less than 2^31, because `headers` is less than 17,000 */
 	packet->bytes += (segments - 1) * (packet->headers + merged->tag);
 }
 

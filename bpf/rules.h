@@ -66,7 +66,7 @@ BPF_GLOBAL int host_lookup(const struct packet *packet, const struct sl_gate *ga
 	key = packet->source;
 	at_rest = !gate_is_changing(gate);
 	host_find(&key, packet->generation, &found);
-	/* unrolled, because the verifier of Linux 6.1 rejects the loop that clang makes */
+	/* no loop, because the verifier of Linux 6.1 rejects the code that clang makes of it */
 	if ((!at_rest || gate_is_changing(gate)) && !host_find(&key, packet->generation, &found) &&
 	    !host_find(&key, packet->generation, &found))
 		host_find(&key, packet->generation, &found);
@@ -257,9 +257,9 @@ static __always_inline void host_cache_store(struct sl_host_cache_set *set, __u6
 }
 
 /*
- * Adds the rule of the source address, from the cache if possible, to the lookup. Returns whether
- * the lookup is complete. Among a million hosts, a lookup in the maps reads four or five cache
- * lines, and a lookup in the cache reads one.
+ * Updates the lookup by the rule of the source address, from the cache if possible. Returns whether
+ * the lookup is complete. In a table of a million hosts, a lookup in the maps reads four or five
+ * cache lines. A lookup in the cache reads one.
  */
 BPF_GLOBAL int host_cache_lookup(const struct packet *packet, const struct sl_gate *gate,
 				 struct lookup *lookup)

@@ -265,10 +265,10 @@ BPF_GLOBAL int entry_block(const struct packet *packet, const struct sl_limit *l
 }
 
 /*
- * Refunds a packet that another limit refused. If a token bucket has refilled to `refill`
- * meanwhile, the refund raises its level above `refill`, by at most the time that the packet took.
- * There is no refund if the entry was evicted, if the sub-window is over, or if other CPUs change
- * the state first at every try. times: number of times that the packet was charged.
+ * Refunds a packet that another limit refused. There is no refund if the entry was evicted, if the
+ * sub-window is over, or if every try fails because other CPUs change the state. times: number of
+ * times that the packet was charged. If a token bucket has refilled to `refill` meanwhile, the
+ * refund raises its level above `refill`, by at most the time that the packet took.
  */
 BPF_GLOBAL int entry_refund(const struct packet *packet, const struct sl_limit *limit, __u64 cost,
 			    __u32 times)

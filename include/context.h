@@ -54,7 +54,7 @@ struct verdict {
 	__u32 version;	 /* policy version that decides about the packet */
 	__u8 reason;	 /* enum sl_reason */
 	__u8 refusal;	 /* enum sl_reason of the last limit that refused (charge_refuse()) */
-	/* marks (SL_MARK_OWN or SL_MARK_INHERITED) of the limits that refused the packet */
+	/* SL_MARK_OWN or SL_MARK_INHERITED of each limit that refused the packet */
 	__u8 refused;
 	/*
 	 * a bit per limit under which the packet's key is new; new keys are charged to the budget
@@ -94,13 +94,13 @@ static __always_inline __u32 limit_if_new(const struct sl_limit *limit)
 	return (limit->budgeted && !limit->observe) * LIMIT_PASSED(limit);
 }
 
-/* The result of charging a packet to one limit. */
+/* The result of charging a packet to a limit. */
 enum charge_result {
 	CHARGE_PASSED,
 	CHARGE_REFUSED,	 /* the limit refuses the packet; verdict->refusal is the reason */
 	CHARGE_NO_STATE, /* the packet's key has no state, and does not get one from this packet */
 	CHARGE_ADMITTED, /* the key has no state; it gets one if all limits pass the packet */
-	CHARGE_LOST,	 /* another CPU changed the state meanwhile, so the caller tries again */
+	CHARGE_LOST,	 /* another CPU changed the state first, so the caller tries again */
 };
 
 static __always_inline enum charge_result charge_refuse(struct verdict *verdict,

@@ -171,7 +171,7 @@ static inline __s64 credit_level(const struct sl_limit *limit, const struct sl_s
 /* The last 1/8 of a budget's `refill` is reserved for packets whose keys get a state. */
 #define CREDIT_RESERVE 8
 
-/* Returns whether a budget holds less than 1/CREDIT_RESERVE of its `refill`. */
+/* Returns whether the level of a budget is below 1/CREDIT_RESERVE of its `refill`. */
 static inline bool credit_is_low(const struct sl_limit *budget, const struct sl_state *state,
 				 __u64 now)
 {
@@ -300,13 +300,19 @@ static inline void credit_refuse_jiffy(const struct sl_limit *limit, struct sl_s
 	slice->until = limit->refuse_by_jiffy ? jiffy : 0;
 }
 
-/* Stores in a slice, for one jiffy, that its key is blocked; `sluice forgive` may end the block. */
+/*
+ * Stores in a slice, for one jiffy, that its key is blocked. The jiffy limits this, because `sluice
+ * forgive` may end the block.
+ */
 static inline void credit_refuse_block(struct sl_slice *slice, __u64 now, __u64 jiffy)
 {
 	*slice = (struct sl_slice){.credit = -1, .at.ready = now, .until = jiffy};
 }
 
-/* Refunds `cost` to a slice. Returns false if the slice is full: refund the state instead. */
+/*
+ * Refunds `cost` to a slice. Returns false if the slice has no room. Then the caller must refund
+ * the state.
+ */
 static inline bool credit_give_back(const struct sl_limit *limit, struct sl_slice *slice,
 				    __u64 cost)
 {

@@ -57,7 +57,10 @@ static inline __u64 block_length(const struct sl_limit *limit, __u64 steps)
 	return length;
 }
 
-/* Returns the end of a block. If blocks escalate, clears its lowest bits, which count steps. */
+/*
+ * Returns the end of a block. If blocks escalate, clears the lowest bits of the end, because they
+ * count steps.
+ */
 static inline __u64 block_end(const struct sl_limit *limit, const struct sl_state *state)
 {
 	return limit->escalate ? state->blocked_until & ~BLOCK_STEPS_MAX : state->blocked_until;
@@ -105,7 +108,7 @@ static inline __u64 block_next(const struct sl_limit *limit, const struct sl_sta
 struct kind_charge {
 	__u64 cost;	/* cost of the packet, computed by credit_cost() */
 	__u64 borrow;	/* most credit to borrow into the slice, in addition to `cost` */
-	__u64 now;	/* time of the packet, from kind_now() */
+	__u64 now;	/* time of the packet, in ticks */
 	__u64 earliest; /* shape: time before which the packet must not depart; 0: none */
 	__u64 jiffy;
 };
@@ -200,11 +203,11 @@ static __always_inline bool kind_charge_unblocked(enum sl_kind kind, const struc
 }
 
 /*
- * Charges a packet to a state that kind_roll() has updated to the packet's time. Returns false if
- * the state refuses. `state` and `slice` are copies that the caller publishes, the state by one
- * compare-and-swap of its first word. Stores in the slice the borrowed credit, the refusal, or a
- * shape's departure time. kind: the limit's kind, a constant in callers with one function for each
- * kind.
+ * Charges a packet to a state. kind_roll() must have updated the state to the packet's time.
+ * Returns false if the state refuses. `state` and `slice` are copies. The caller publishes them,
+ * the state by one compare-and-swap of its first word. Stores in the slice the borrowed credit, the
+ * refusal, or the departure time of a shape. kind: the limit's kind. It is a constant in callers
+ * that have one function for each kind.
  */
 static __always_inline bool kind_charge(enum sl_kind kind, const struct sl_limit *limit,
 					struct sl_state *state, struct sl_slice *slice,
@@ -264,7 +267,7 @@ struct decision {
 	__u64 remaining;      /* packets or bytes that would pass now */
 	__u64 retry_after;    /* ticks until this packet would pass; KIND_NEVER: never */
 	__u64 remaining_then; /* packets or bytes that would pass at the end of `retry_after` */
-	__u64 full_in;	      /* ticks until the state is full */
+	__u64 full_in;	      /* ticks until the state is full, if nothing is charged */
 };
 
 static inline struct decision credit_decide(const struct sl_limit *limit,

@@ -24,7 +24,7 @@ static inline __u32 list_end_index(__u64 bit)
 	return bit * 0x03f79d71b4cb0a89ULL >> 58;
 }
 
-/* Returns the earlier of two expiries; 0 means never. */
+/* Returns the earlier of two expiries. The value 0 means never. */
 static inline __u32 end_first(__u32 a, __u32 b)
 {
 	return b && (!a || b < a) ? b : a;

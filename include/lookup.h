@@ -17,10 +17,11 @@
 #endif
 
 /*
- * The progress of one lookup. The longest rule in force decides, except that a runtime allow
- * (`sluice allow`) overrides a list's deny at a longer prefix. So if a list denies and the gate has
- * runtime allows, the lookup continues with shorter rules. If the longest rule with a runtime entry
- * allows, all denies by lists are ignored, and the longest of the remaining rules decides.
+ * The progress of one lookup. The longest rule in force decides. Exception: if a list denies at
+ * this rule, a runtime allow (`sluice allow`) at a shorter prefix overrides the list. So if a list
+ * denies and the gate has runtime allows, the lookup continues with shorter rules. If it finds a
+ * runtime allow first, it ignores all denies of lists, and the longest of the remaining rules
+ * decides.
  */
 struct lookup {
 	__u32 version; /* policy version that decides; 0: no rule decides */

@@ -132,7 +132,7 @@ static inline bool flood_is_any(const struct sl_admission *here, __u64 jiffy)
 	return flood_is_on(here, false, jiffy) || flood_is_on(here, true, jiffy);
 }
 
-/* Adds the interval's new keys to the event counts, if the interval has ended. */
+/* Adds the new keys of an interval to the event counts. Call it when the interval has ended. */
 static inline void flood_count_interval(struct sl_admission *here)
 {
 	for (int budgeted = 0; budgeted < 2; budgeted++) {
@@ -142,7 +142,9 @@ static inline void flood_count_interval(struct sl_admission *here)
 	}
 }
 
-/* Begins a new second of the event rates, and drops events from before the previous second. */
+/*
+ * Begins a new second of the event rates. Drops the counts of seconds before the previous second.
+ */
 static inline void flood_turn(struct sl_admission *here, __u32 second)
 {
 	if (second == here->second)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * The types that the packet path and the command line share: keys, values and enums of the maps.
- * Their layouts are the schema of a gate's pinned maps: a release that changes a layout raises
- * SL_SCHEMA, so that commands of other releases refuse the gate (tests/unit/gate/test_schema.c).
+ * The layouts are the schema of a gate's pinned maps. If a release changes a layout, it raises
+ * SL_SCHEMA. Then commands of other releases refuse the gate (tests/unit/gate/test_schema.c).
  */
 #ifndef SLUICE_H
 #define SLUICE_H
@@ -33,7 +33,7 @@ enum sl_reason {
 	SL_PASS_NO_LIMIT,   /* no limit of the policy matches the packet */
 	SL_PASS_NEWCOMER,   /* the source is new, and no limit or budget refused the packet */
 	SL_PASS_ALLOWED,    /* the rules allow the source */
-	SL_PASS_NO_RULE,    /* no rule covers the source */
+	SL_PASS_NO_RULE,    /* no rule in force covers the source */
 	SL_PASS_NOT_IP,	    /* the packet is neither IPv4 nor IPv6 */
 	SL_PASS_SHORT,	    /* the frame ends before its EtherType */
 	SL_PASS_BAD_HEADER, /* the IP header contradicts the EtherType, or is too short */
@@ -41,7 +41,7 @@ enum sl_reason {
 	SL_DROP_UNREADABLE,   /* the frame ends within its IP header, or could not be read */
 	SL_DROP_VLAN_DEPTH,   /* the frame has more than eight VLAN tags */
 	SL_DROP_OVER_LIMIT,   /* a limit had no credit */
-	SL_DROP_OVERSIZE,     /* the packet alone exceeds a window, so it can never pass */
+	SL_DROP_OVERSIZE,     /* the packet exceeds a window by itself, so it can never pass */
 	SL_DROP_OVER_HORIZON, /* a shape would delay the packet beyond the horizon */
 	SL_DROP_BLOCKED,      /* the packet's key is blocked, because it exceeded a limit before */
 	SL_DROP_OVER_BUDGET,  /* the source is new, and the budget for new sources had no credit */
@@ -71,7 +71,7 @@ struct sl_counters {
  * to it. Numbers below SL_POLICY_FIRST have counters, but no limits.
  */
 enum sl_policy_number {
-	SL_POLICY_NONE,	 /* no rule covers the source, or the frame has no source */
+	SL_POLICY_NONE,	 /* no rule in force covers the source, or the frame has no source */
 	SL_POLICY_ALLOW, /* the source is allowed */
 	SL_POLICY_DENY,	 /* the source is denied */
 	SL_POLICY_FIRST, /* first number of a policy that can have limits */
@@ -83,8 +83,8 @@ enum sl_policy_number {
 #define SL_POLICY(version)	((version) >> 1)
 
 /*
- * The key of the LPM trie `prefixes` begins with the address family in 32 bits, so one trie
- * contains both families. `default`, the rule of length 0, covers both.
+ * The key of the LPM trie `prefixes` begins with 32 bits of address family, so one trie has both
+ * families. `default`, the rule of length 0, covers both families.
  */
 #define SL_FAMILY_BITS 32
 #define SL_FAMILY_IPV4 4
@@ -124,7 +124,7 @@ enum sl_action {
 enum sl_start {
 	SL_START_FULL,
 	SL_START_EMPTY,
-	SL_START_SHARE, /* a new state has burst / number of nodes */
+	SL_START_SHARE, /* a new state gets burst / number of nodes */
 };
 
 enum sl_shared {
@@ -200,7 +200,7 @@ struct sl_limit_spec {
 	__u8 kind;	       /* enum sl_kind */
 	__u8 rate_unit;	       /* enum sl_rate_unit */
 	__u8 burst_unit;       /* enum sl_burst_unit */
-	__u8 groups;	       /* window: number of sub-windows into which its span is divided */
+	__u8 groups;	       /* window: number of sub-windows of its span */
 	__u8 action;	       /* enum sl_action */
 	__u8 escalate;	       /* factor by which blocks get longer; 0: all equally long */
 	__u8 per[SL_FAMILIES]; /* prefix length of the key, for each family */
@@ -219,7 +219,7 @@ struct sl_limit {
 	__u64 cost;
 	union {
 		__u64 burst;   /* token bucket: largest level of a state */
-		__u64 most;    /* window: N, the most that may pass in any span of T */
+		__u64 most;    /* window: N, the largest amount that may pass in any span of T */
 		__u64 horizon; /* shape: the longest time that a packet may wait */
 	};
 	union {
@@ -227,19 +227,19 @@ struct sl_limit {
 		__u64 period; /* window: length of a sub-window, in ticks, rounded up */
 	};
 	union {
-		__u64 slice;  /* token bucket: most credit in a slice, in ticks; 0: no slices */
+		__u64 slice;  /* token bucket: largest credit of a slice, in ticks; 0: no slices */
 		__u64 factor; /* window: a time step as a fraction of a sub-window */
 	};
 	__u64 block;	 /* length of a block after an overrun, in ticks; 0: never block */
 	__u64 block_max; /* length of the longest block, in ticks, if blocks escalate */
-	__u64 mask[2];	 /* mask that turns an address into the key, in network byte order */
+	__u64 mask[2];	 /* mask that turns an address into a key, in network byte order */
 	__u32 id;	 /* id of the limit, in the keys of its states; never reused in this gate */
-	__u32 life;	 /* jiffies for which a slice is valid */
+	__u32 life;	 /* number of jiffies for which a slice is valid */
 	__u8 kind;	 /* enum sl_kind */
 	__u8 by_bytes;
 	__u8 refuse_by_jiffy; /* 1 if a slice may store a refusal until the jiffy ends */
 	__u8 start_empty : 1;
-	__u8 start_share : 1; /* 1 if the limit has SL_START_SHARE */
+	__u8 start_share : 1; /* 1 if `start` of the limit is SL_START_SHARE */
 	__u8 observe : 1;
 	__u8 key_dst : 1;
 	__u8 apart : 1;	      /* 1 if two packets of the same source may have different keys */
@@ -255,7 +255,7 @@ struct sl_limit {
 	__u8 steps_max; /* escalation steps after which a block has length `block_max` */
 	__u16 span;	/* ticks in which an empty state refills, as short_make() stores them */
 	__u8 unit_shift; /* shared limit: its entries count credit in units of 2^unit_shift ticks */
-	__u8 budgeted;	 /* 1 if the limit's policy has a budget for new sources */
+	__u8 budgeted;	 /* 1 if the policy of the limit has a budget for new sources */
 };
 
 /*
@@ -280,17 +280,19 @@ struct sl_limit {
 struct sl_policy {
 	__u32 since; /* first generation that uses this version; 0: the version is unused */
 	__u8 limits[SL_FAMILIES]; /* number of limits for each family */
-	__u8 deep; /* 1 if a match or key needs more than the source: packets are then inspected */
+	__u8 deep; /* 1 if a match or a key needs more than the source, so packets are inspected */
 	__u8 inherits;
 	/* in charging order: drop, block, shape, observe; in an action, narrow keys first */
 	struct sl_limit limit[SL_FAMILIES][SL_LIMITS_MAX];
 	struct sl_match match[SL_LIMITS_MAX]; /* by slot */
 	struct sl_limit newcomers; /* budget that new sources share; no budget if `burst` is 0 */
-	__u32 newcomers_origin; /* number of the policy that specifies the budget; 0: this policy */
-	__u32 newcomers_since;	/* generation in which this budget was set at its origin */
-	/* by slot: policy and slot that define an inherited limit (SL_ORIGIN()); 0: own limit */
+	__u32 newcomers_origin;	   /* policy that specifies the budget, by number; 0: this policy */
+	__u32 newcomers_since;	   /* generation in which this budget was set at its origin */
+	/*
+	 * by slot: SL_ORIGIN() of an inherited limit, which has its policy and slot; 0: own limit
+	 */
 	__u32 origin[SL_LIMITS_MAX];
-	__u32 parent; /* policy version from which this version inherits; 0 if none */
+	__u32 parent; /* policy version from which this version inherits; 0: none */
 	/* by slot, as bits: the limit drops, and each of its keys belongs to a single source */
 	__u8 by_source[SL_FAMILIES];
 	__u16 pad;
@@ -325,7 +327,7 @@ enum sl_access {
 };
 
 struct sl_rule_content {
-	__u32 version : 30; /* policy version; 0 if the rule has no policy */
+	__u32 version : 30; /* policy version; 0: the rule has no policy */
 	__u32 access : 2;   /* enum sl_access of the runtime entry */
 	__u32 until; /* expiry of the runtime entry, in 2^SL_UNTIL_SHIFT ns of uptime; 0: never */
 	__u64 list_mask; /* a bit for each list that contains the prefix, by index in map `lists` */
@@ -334,7 +336,7 @@ struct sl_rule_content {
 	__u32 timed; /* index of the list on which the prefix expires at `list_until` */
 };
 
-/* Unit of expiries: 2^26 ns, or 67 ms. A count in 32 bits then lasts for nine years. */
+/* Unit of expiries: 2^26 ns, or 67 ms. So 32 bits are enough for nine years. */
 #define SL_UNTIL_SHIFT 26
 
 struct sl_rule {
@@ -356,7 +358,7 @@ struct sl_rule {
 struct sl_list_info {
 	__u32 since;	/* first generation in which the list is in force; 0: this index is free */
 	__u32 gone;	/* first generation after the list's removal; 0: not removed */
-	__u32 until;	/* expiry of the list, in the unit of sl_rule_content.until; 0: never */
+	__u32 until;	/* expiry of the list, as sl_rule_content.until; 0: never */
 	__u32 access;	/* enum sl_access */
 	__u64 replaced; /* time of the last write of the list's file or prefixes, in s since 1970 */
 	char name[SL_LIST_NAME];
@@ -429,7 +431,7 @@ enum sl_event {
 	SL_EVENT_EVICTED,	  /* a new key got the entry of a state that was not full */
 	SL_EVENT_BUSY,		  /* no entry for a new key: another CPU had locked the set */
 	SL_EVENT_NO_ROOM,	  /* no entry for a new key: each eviction would lose too much */
-	SL_EVENT_BUCKET_INSERTED, /* a CPU gave a source a bucket */
+	SL_EVENT_BUCKET_INSERTED, /* a CPU has given a source a bucket */
 	SL_EVENT_BUCKET_BUSY,	  /* no bucket for a source: the kernel had locked the map */
 	SL_EVENT_BUCKET_NO_ROOM,  /* no bucket for a source: the kernel found no entry to evict */
 	SL_EVENTS,
@@ -440,11 +442,11 @@ enum sl_event {
  */
 enum sl_ration {
 	SL_RATION_LIMITED, /* sources with packets over a limit, even if the limit only observes */
-	SL_RATION_OTHER,   /* sources that are denied, allowed or not limited */
+	SL_RATION_OTHER,   /* sources that are denied or allowed, or have no limits */
 	SL_RATIONS,
 };
 
-/* A count of events. A "second" is 2^SL_SECOND_SHIFT ns. */
+/* Counts of one kind of event. A second is 2^SL_SECOND_SHIFT ns here, 1.07 s. */
 #define SL_SECOND_SHIFT 30
 
 struct sl_event_count {
@@ -493,12 +495,12 @@ struct sl_gate {
 	__u64 lists_allow;    /* a bit for each list that allows; all other lists deny */
 	__u64 lists_ending;   /* a bit for each list that expires */
 	__u64 lease_until;    /* jiffy at which the lease of the reader of `events` ends; 0: none */
-	__u32 next_limit;     /* id for the next new limit */
+	__u32 next_limit;     /* id of the next new limit */
 	__u32 next_policy;    /* policy number at which the search for a free policy begins */
 	__u32 policies_seen;  /* highest policy number ever used, plus 1 */
 	__u32 map_ids[24];    /* kernel ids of the maps, in the order of the command line's table */
 	struct sl_params params;
-	__u64 opaque_zero; /* always 0, which the verifier cannot know (policy_charge()) */
+	__u64 opaque_zero; /* always 0; the verifier cannot know this (policy_charge()) */
 	__u32 list_ends[SL_LIST_PLACES]; /* expiry of each list, at list_end_index() */
 	__u64 trial_until;  /* uptime at which the trial of a change ends, in ns; 0: no trial */
 	__u32 trial;	    /* number of the latest trial */
@@ -542,7 +544,7 @@ struct sl_state_words {
 #define SL_WAYS 8
 
 struct sl_set {
-	/* tag of the key in each way; 0: the way is free; also read as two 64-bit words */
+	/* tag of the key in each way; 0: free way; aligned to be read as two 64-bit words */
 	__u16 tag[SL_WAYS] __attribute__((aligned(8)));
 	__u32 displaced; /* 2 x keys displaced to other sets, plus 1 if the set is locked */
 	__u32 pad[3];	 /* padding, so that two sets fill a cache line */
@@ -559,7 +561,7 @@ struct sl_entry {
 		struct {
 			__u32 taken; /* credit that was used: entry_count_shared() */
 			__u32 refused;
-		} shared; /* counters, if the limit is shared */
+		} shared; /* counters of a shared limit */
 		struct {
 			__u32 half; /* ENTRY_HAS_HALF if at most half of the window is used, or 0 */
 			__u32 seen; /* time of the key's last packet, in units of entry_seen() */
@@ -584,7 +586,7 @@ struct sl_slice {
 };
 
 struct sl_bucket {
-	__u32 generation;     /* generation in which the rules gave `policy_version`; 0: never */
+	__u32 generation;     /* generation of the rules that gave `policy_version`; 0: none */
 	__u32 policy_version; /* policy version that decides about the source, or SL_BUCKET_SPLIT */
 	__u64 until;	      /* last jiffy in which `policy_version` is valid */
 	struct sl_cell passed;
@@ -593,10 +595,10 @@ struct sl_bucket {
 	struct sl_cell observed; /* packets over a limit that observes; they passed */
 	__u64 seal[2]; /* complement of the bucket's key; any other value makes the bucket void */
 	__u32 state[SL_LIMITS_MAX]; /* by slot: index of the limit's state in map `states`, or 0 */
-	__u32 policy;		    /* number of the policy to which the slices belong */
+	__u32 policy;		    /* number of the policy under which the slices were borrowed */
 	__u32 policy_since;	    /* `since` of the policy version to which the slices belong */
 	__u32 served;  /* number of the source's packets when a state was last charged */
-	__u32 kept;    /* BUCKET_FIRST, or twice the jiffy of the source's last refusal */
+	__u32 kept;    /* BUCKET_FIRST, or 2 x the jiffy of the last refused packet of the source */
 	__u64 refusal; /* the last refusal that bpf/record.h examined: jiffy, reason and limits */
 };
 
@@ -613,13 +615,13 @@ struct sl_bucket {
 struct sl_in_use {
 	__u64 word[SL_IN_USE_BITS / 64];
 	__u64 first;	/* number of first sources on this CPU that have got a bucket */
-	__u64 packets;	/* packets that arrived on this CPU: one in SL_DURATION_SAMPLE is timed */
-	__u64 timed_at; /* arrival of the last timed packet, in ticks */
+	__u64 packets;	/* counts packets on this CPU, to time one in SL_DURATION_SAMPLE */
+	__u64 timed_at; /* arrival time of the last timed packet, in ticks */
 	/* zeros, to initialize a new bucket, which is too large for the BPF stack */
 	__u64 zero[sizeof(struct sl_bucket) / 8];
 };
 
-/* Slice of a policy's budget on one CPU, in map `budget_slices` by policy number. */
+/* The slice of a policy's budget on one CPU. Map `budget_slices` has it by policy number. */
 struct sl_budget_slice {
 	struct sl_slice slice;
 	__u32 since;  /* `newcomers_since` of the policy version that borrowed the slice */
@@ -628,7 +630,9 @@ struct sl_budget_slice {
 
 /* --- How long decisions take ----------------------------------------------------------------- */
 
-/* Each CPU times one packet in 4096, because two readings of the clock cost 50 ns. */
+/*
+ * Each CPU measures the duration of one packet in 4096. The two readings of the clock cost 50 ns.
+ */
 #define SL_DURATION_SAMPLE 4096
 
 /*
@@ -644,7 +648,7 @@ struct sl_duration {
 	__u64 ns;			   /* sum of all timed durations, in ns */
 };
 
-/* Value of map `durations`, per CPU: how long packets took from their arrival to their verdict. */
+/* Value of map `durations`, per CPU: durations of packets from their arrival to their verdict. */
 struct sl_durations {
 	struct sl_duration passed;
 	struct sl_duration dropped;
@@ -652,7 +656,10 @@ struct sl_durations {
 
 /* --- Records for a reader of map `events` ---------------------------------------------------- */
 
-/* Size of ring buffer `events`, in bytes: for 3600 crossings, or 150 samples of whole packets. */
+/*
+ * Size of ring buffer `events`, in bytes. It has room for 3600 crossings, or 150 samples of whole
+ * packets.
+ */
 #define SL_EVENTS_BYTES (1 << 18)
 
 /* Largest number of crossings that a CPU records in a second. */
@@ -669,13 +676,13 @@ enum sl_record_kind {
 	SL_RECORD_SAMPLE,   /* struct sl_sample */
 };
 
-/* The first members of each record in map `events`. */
+/* The first members of every record in map `events`. */
 struct sl_record {
-	__u64 ns; /* when the record was made, by CLOCK_MONOTONIC */
+	__u64 ns; /* time of the record, by CLOCK_MONOTONIC */
 	struct sl_prefix source;
-	__u32 version; /* policy version that decided */
-	__u32 limit;   /* id of the limit that refused; 0: no limit */
-	__u32 origin;  /* policy and slot that define this limit: SL_ORIGIN() */
+	__u32 version; /* policy version that decided about the packet */
+	__u32 limit;   /* id of the limit that refused the packet; 0: none */
+	__u32 origin;  /* policy and slot that define `limit`, as SL_ORIGIN() */
 	__u32 cpu;
 	__u32 ifindex; /* index of the device in its network namespace */
 	__u8 kind;     /* enum sl_record_kind */
@@ -684,7 +691,10 @@ struct sl_record {
 	__u8 egress;   /* 1 if the device sends the packet */
 };
 
-/* A crossing: a limit refuses a key that was within the limit, or begins to block a key. */
+/*
+ * A crossing: a limit refuses a packet of a key that was within the limit, or begins to block the
+ * key.
+ */
 struct sl_crossing {
 	struct sl_record record;
 	__u64 blocked_until; /* end of the key's block, in the unit of `ns`; 0: not blocked */
@@ -699,7 +709,7 @@ struct sl_sample {
 	struct sl_record record;
 	__u32 size;	  /* size of the frame, without the tag in `vlan_tci` */
 	__u32 length;	  /* number of bytes in `bytes` */
-	__u16 vlan_tci;	  /* VLAN tag that the device removed from the frame */
+	__u16 vlan_tci;	  /* TCI of the VLAN tag that the device removed from the frame */
 	__u16 vlan_proto; /* EtherType of the tag in `vlan_tci`, in network byte order; 0: no tag */
 	__u32 pad;
 	__u8 bytes[]; /* the first `length` bytes of the frame */

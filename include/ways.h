@@ -154,7 +154,7 @@ static inline bool set_has_tag(const struct sl_set *set, __u16 tag)
 	return (((lower - ones) & ~lower) | ((upper - ones) & ~upper)) & ones << 15;
 }
 
-/* A set has few ways to spare if fewer ways than this are free or have a full state. */
+/* A set has few ways to spare if fewer than WAYS_SPARE ways are free or have a full state. */
 #define WAYS_SPARE 3
 
 /*
@@ -413,7 +413,7 @@ static inline __u64 entry_age_rank(const struct sl_entry *entry, enum evict_clas
 	return ENTRY_MOMENTS + age;
 }
 
-/* Returns the cost of evicting an entry. */
+/* Returns the eviction cost of an entry. */
 static inline __s64 entry_evict_cost(const struct sl_entry *entry, const struct sl_state *state,
 				     __u64 now, bool flood)
 {

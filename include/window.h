@@ -61,7 +61,10 @@
 #define WINDOW_GROUPS_MAX 10
 #define WINDOW_MOST_MAX	  (1ULL << 47)
 
-/* Largest difference between the clocks of two CPUs: 2 us. Synchronized clocks differ far less. */
+/*
+ * Largest difference between two CPU clocks that a window allows for: 2 us. The clocks of a machine
+ * differ far less.
+ */
 #define WINDOW_CLOCKS (2000 * SL_TICKS_PER_NS)
 
 #define WINDOW_TOTAL_BITS 48
@@ -74,7 +77,7 @@
 #define WINDOW_STEP_BITS   20 /* a sub-window has 2^19 to 2^20 time steps, or one step per tick */
 #define WINDOW_FACTOR_BITS 44 /* a product has 20 more bits, for the number of the sub-window */
 
-/* Returns the size of one count in `past`, in bits, at most 48. groups: 1 to WINDOW_GROUPS_MAX. */
+/* Returns the size of one count in `past`: at most 48 bits. groups: 1 to WINDOW_GROUPS_MAX. */
 static inline __u32 window_bits(__u32 groups)
 {
 	return groups < 2 ? WINDOW_TOTAL_BITS : WINDOW_PAST_BITS / groups;
@@ -141,9 +144,9 @@ static inline __u64 window_sum(const struct sl_limit *limit, __u64 counts)
 }
 
 /*
- * Returns how many sub-windows have begun since the sub-window in the state's index; never too
- * many. If the clock has wrapped, the result is at most the number that have begun since time 0.
- * now: not before `charged_at`.
+ * Returns how many sub-windows have begun since the sub-window in the state's index. The result is
+ * never too high. If the clock has wrapped, the result is at most the number of sub-windows since
+ * time 0. now: not before `charged_at`.
  */
 static inline __u64 window_steps(const struct sl_limit *limit, const struct sl_state *state,
 				 __u64 now)
@@ -265,7 +268,10 @@ static inline bool window_charge(const struct sl_limit *limit, struct sl_state *
 	return true;
 }
 
-/* Undoes a charge made at time `now`. Returns false if `now` is not in the current sub-window. */
+/*
+ * Undoes a charge that was made at time `now`. Returns false if another sub-window has begun since
+ * `now`.
+ */
 static inline bool window_give_back(const struct sl_limit *limit, struct sl_state *state,
 				    __u64 cost, __u64 now)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Events: a change of a gate, such as a source that exceeds its limit, as a value. An event is
- * exchanged as one line of JSON (FIELDS OF AN EVENT in sluice-events(8)), and printed as one line
- * of text.
+ * Events: an event is a change of a gate; for example, a source exceeds its limit. Processes
+ * exchange an event as one line of JSON (FIELDS OF AN EVENT in sluice-events(8)). People read it as
+ * one line of text.
  */
 #ifndef SLUICE_EVENTS_EVENT_H
 #define SLUICE_EVENTS_EVENT_H

@@ -51,7 +51,10 @@ void events_look_close(struct events_look *look)
 	*look = (struct events_look){.live.gate = GATE_CLOSED};
 }
 
-/* Ends a run of a task that began at `begun` of the thread's CPU time. Returns when it is due. */
+/*
+ * Returns the uptime at which a task may run again. begun: CPU time of the thread when the task
+ * began.
+ */
 static uint64_t task_due(uint64_t begun)
 {
 	uint64_t rest = (clock_read(CLOCK_THREAD_CPUTIME_ID) - begun) * TASK_REST;
@@ -162,7 +165,7 @@ static void source_add(struct events_look *look, const struct events_watch *watc
 	uint64_t dropped = source->count[LIVE_DROPPED].packets, before = source->dropped_before;
 	bool is_over = events_watch_has(watch, EVENT_SOURCE, &source->prefix);
 	bool is_blocked = events_watch_has(watch, EVENT_BLOCK, &source->prefix);
-	/* without a policy no limit applies to the source, so a deny dropped its packets */
+	/* if a source has no policy, no limit applies, so a deny has dropped its packets */
 	bool has_limits = source->version >= SL_POLICY_VERSION(SL_POLICY_FIRST);
 	struct source_fact *fact = &look->sources[look->facts.source_count];
 

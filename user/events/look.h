@@ -10,9 +10,9 @@
 #include "events/watch.h"
 #include "live/live.h"
 
-#define EVENTS_STEP_NS 1000000000ULL /* time between two steps */
+#define EVENTS_STEP_NS 1000000000ULL /* time between two steps of the watch */
 
-#define EVENTS_FACTS_MAX 4096 /* sources of which a step has facts */
+#define EVENTS_FACTS_MAX 4096 /* largest number of sources of which a step has facts */
 #define EVENTS_READS_MAX 256  /* largest number of sources whose limits a step reads */
 
 #define EVENTS_TROUBLE 256
@@ -33,7 +33,10 @@ struct events_look {
 	unsigned int first_watched; /* position of the first open event to watch */
 };
 
-/* Opens a gate to read. The caller calls events_look_close(), after an error as well. */
+/*
+ * Opens a gate to read. The caller calls events_look_close(), even after an error. Returns 0, or a
+ * negative errno with an error.
+ */
 int events_look_open(struct events_look *look, const char *gate);
 void events_look_close(struct events_look *look);
 

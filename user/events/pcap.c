@@ -31,7 +31,7 @@ enum {
 	ADDRESSES_BYTES = 12, /* destination and source address of an Ethernet header */
 };
 
-/* A block in the byte order of this machine. */
+/* A pcapng block, in the byte order of this machine. */
 struct pcap_block {
 	uint32_t size; /* number of bytes in use */
 	uint8_t bytes[PCAP_FRAME + PCAP_COMMENT + 128];

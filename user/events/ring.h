@@ -22,7 +22,7 @@
 /* Length of a lease, 3 s. Call ring_renew() at least once a second. */
 #define RING_LEASE_NS 3000000000ULL
 
-/* Samples of dropped packets. */
+/* Settings for samples of dropped packets. */
 struct ring_samples {
 	uint32_t per_second; /* largest number of packets that a CPU records in a second; 0: none */
 	uint32_t bytes;	     /* bytes to record of each packet, from the Ethernet header on */
@@ -48,16 +48,18 @@ int ring_open(const struct gate *gate, const struct ring_samples *samples, ring_
 /* Returns whether no process reads the records of a gate at present. */
 bool ring_is_free(const struct gate *gate);
 
-/* Returns an fd for poll(2), which is readable if there are records. */
+/* Returns an fd for poll(2). The fd is readable if there are records. */
 int ring_fd(const struct event_ring *ring);
 
 /* Calls the function of ring_open() for each record. Returns 0, or the error of the function. */
 int ring_consume(struct event_ring *ring);
 
-/* Extends the lease. Returns -ESTALE with an error if another process reads the records now. */
+/*
+ * Extends the lease. Returns 0, or -ESTALE with an error if another process reads the records now.
+ */
 int ring_renew(struct event_ring *ring);
 
-/* Ends the lease, and frees the ring. */
+/* Ends the lease of this process, and frees the ring. */
 void ring_close(struct event_ring **ring);
 
 #endif

@@ -75,7 +75,10 @@ static int input_make(const char *json)
 	return steal_fd(&fd);
 }
 
-/* Executes the program in a child process. Calls only functions that are safe after fork(2). */
+/*
+ * Executes the program in a child process. Calls only functions that are allowed between fork(2)
+ * and execve(2).
+ */
 static void __attribute__((noreturn))
 program_execute(const char *program, char *const environment[], int input)
 {

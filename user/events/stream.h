@@ -2,11 +2,11 @@
 /*
  * Events: a stream of events for other processes. The process that watches a gate offers its events
  * as JSON on the socket /run/sluice/GATE.events (SOCK_SEQPACKET, mode 0660, owner of /run/sluice,
- * group of the gate). Each message is one event, as event_json() formats it. The socket does not
- * report earlier events.
+ * group of the gate). Each message is one event, as event_json() formats it. A client gets only the
+ * events after its connect(2).
  *
- * The server never waits for a client: if the buffer of a client's socket is full, the client is
- * disconnected.
+ * The server never waits for a client. If the buffer of a client's socket is full, the server
+ * closes the connection.
  */
 #ifndef SLUICE_EVENTS_STREAM_H
 #define SLUICE_EVENTS_STREAM_H

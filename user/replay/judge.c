@@ -134,7 +134,10 @@ static int frame_run(const struct judge *judge, const uint8_t *bytes, uint32_t s
 		return err;
 	if (size > RUN_MAX_TC)
 		return program_run(judge->program[judge->hook], bytes, RUN_MAX_TC);
-	/* an skb needs a byte after the Ethernet header; without a source the hook is irrelevant */
+	/*
+	 * a too short frame has no byte after the Ethernet header, which an skb needs. It has no
+	 * source, so every hook decides the same
+	 */
 	return program_run(judge->program[HOOK_XDP], bytes, size);
 }
 

@@ -28,7 +28,7 @@ struct sluice__bss;
 struct judge {
 	struct gate gate;
 	struct bpf_object *object;
-	int program[HOOKS];	 /* fds, which `object` owns */
+	int program[HOOKS];	 /* fds of the programs; `object` closes them */
 	struct sluice__bss *bss; /* variables of the BPF programs, mapped into memory */
 	enum hook hook;
 	uint64_t first_ns; /* time of the first judged packet, in ns since 1970 */

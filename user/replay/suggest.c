@@ -23,7 +23,7 @@
 /* A merged packet counts as its length divided by MERGED_BYTES, rounded up. */
 #define MERGED_BYTES 1500
 
-/* A capture that can be read twice. */
+/* A capture, which is read twice. Standard input is copied first. */
 struct input {
 	const char *path;
 	struct capture_choice choice;

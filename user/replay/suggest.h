@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Replay: the command `suggest`, which reads a capture twice. */
+/* Replay: the command `suggest` of sluice-replay. It reads a capture twice. */
 #ifndef SLUICE_REPLAY_SUGGEST_H
 #define SLUICE_REPLAY_SUGGEST_H
 

@@ -58,7 +58,10 @@ struct tally_source {
 	struct fates fates;
 };
 
-/* A hash table of sources. It grows up to a number of sources; later sources are only counted. */
+/*
+ * A hash table of sources. It grows up to TALLY_SOURCES_MAX sources. Packets of further sources are
+ * only counted in `lost`.
+ */
 struct tally_sources {
 	struct tally_source *slot;
 	uint32_t count, mask; /* mask: number of slots minus 1; 0: no slots */

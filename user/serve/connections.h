@@ -51,7 +51,7 @@ struct connections {
 bool connection_add(struct connections *all, int fd, const struct sockaddr_storage *address,
 		    uint64_t now);
 
-/* Returns the entry of an open connection. */
+/* Returns the entry of an open connection, or NULL. */
 struct connection_entry *connection_of(struct connections *all, int fd);
 
 /* Removes a connection. Call it before the fd is closed. */

@@ -11,7 +11,7 @@
 
 #define SLOTS	   64		     /* largest number of different documents that are kept */
 #define VARIED_MAX 32		     /* largest number of waiting documents of is_varied() */
-#define FRESH_NS   (900 * NS_PER_MS) /* clients that ask once a second get a new document */
+#define FRESH_NS   (900 * NS_PER_MS) /* below 1 s, for clients that ask once a second */
 #define REST	   10		     /* keep a document for 10 times the CPU time of reading it */
 #define WAIT_NS	   (20 * NS_PER_SEC) /* longest wait of a client */
 #define KEEP_NS	   (60 * NS_PER_SEC) /* free a document if no client asked for it in this time */

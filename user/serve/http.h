@@ -23,7 +23,7 @@ int http_open(struct documents *documents, const struct http_secrets *secrets, s
 /* Accepts a waiting connection of a listening socket. Returns 0 or a negative errno. */
 int http_accept(struct http *http, int listener);
 
-/* Closes connections that are too slow. Called once a second. */
+/* Closes slow connections. Called once a second. */
 void http_expire(struct http *http);
 
 /* Ends the thread. Call it when no client waits for a document. */

@@ -20,7 +20,7 @@
 #include "serve/metrics.h"
 
 #define HEALTH_FINDINGS 8		 /* largest number of findings of a gate in /healthz */
-#define WATCH_NS	(10 * NS_PER_MS) /* doctor watches packets; other documents wait for it */
+#define WATCH_NS	(10 * NS_PER_MS) /* doctor watches packets; other requests wait for it */
 #define DOCTOR_NS	(5 * NS_PER_SEC) /* findings of doctor are valid for 5 s */
 
 /* --- Gates ---------------------------------------------------------------------------------- */
@@ -159,7 +159,7 @@ static int print_health(const char *only)
 
 /* --- Documents ------------------------------------------------------------------------------ */
 
-/* Prints a document of one gate. */
+/* Prints a document about one gate. */
 static int print_of_gate(struct gates_reader *reader, const struct route *route, const char *name)
 {
 	_cleanup_(gate_close) struct gate gate = GATE_CLOSED;

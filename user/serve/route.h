@@ -38,7 +38,7 @@ enum route_id {
 struct live_args {
 	struct sl_prefix within;
 	unsigned int order; /* enum live_order */
-	unsigned int top;   /* number of sources; 0: ROUTE_LIVE_TOP */
+	unsigned int top;   /* number of sources to list; 0: ROUTE_LIVE_TOP */
 };
 
 #define ROUTE_SOURCES_TOP 100	/* default number of sources in a document */

@@ -21,7 +21,7 @@
 
 extern const uint32_t ladder_rate[LADDER_RATES];
 
-/* The cost of a packet at each rate, in ticks, as limit_compile() computes it. */
+/* The cost of a packet at each rate of the ladder, in ticks, as limit_compile() computes it. */
 extern const uint64_t ladder_cost[LADDER_RATES];
 
 /* The packets of one source or network. Initialize it with zeros. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Suggest: functions that the files of this directory share. */
+/* Suggest: functions that only the files of this directory use. */
 #ifndef SLUICE_SUGGEST_PARTS_H
 #define SLUICE_SUGGEST_PARTS_H
 
@@ -9,7 +9,7 @@
 bool suggest_is_of(const struct suggest *suggest, enum suggest_class class,
 		   const struct suggest_packet *packet);
 
-/* Returns the time of a packet in ticks since the first packet. */
+/* Returns the time from the first packet to a packet, in ticks. */
 uint64_t suggest_ticks(const struct suggest *suggest, const struct suggest_packet *packet);
 
 /* Stores the key of a packet under a limit of this scope. */

@@ -17,7 +17,8 @@
 #include "suggest/ladder.h"
 
 /*
- * Largest number of members. A member takes at most 480 bytes, and 72 if it sent one packet.
+ * Largest number of members. A member needs at most 480 bytes, or 72 bytes if it sent only one
+ * packet.
  */
 #define POPULATION_MAX 131072U
 
@@ -42,7 +43,7 @@ struct population {
 	unsigned int count, room;
 	uint32_t *index;	  /* hash table; an element is a position in `items` + 1, or 0 */
 	uint32_t index_size;	  /* a power of two, at least twice `room` */
-	uint32_t most;		  /* POPULATION_MAX; smaller in tests */
+	uint32_t most;		  /* largest number of members: POPULATION_MAX, or less in tests */
 	unsigned int halvings;	  /* the members are a sample of 1 in 2^halvings keys */
 	unsigned int trials;	  /* number of members whose `trial` is not NULL */
 	uint64_t packets;	  /* packets of all keys, even of keys outside the sample */
@@ -57,13 +58,13 @@ int population_begin(struct population *population, uint32_t most);
 void population_free(struct population *population);
 
 /*
- * Adds packets of a key at time `now`, in ticks. Stores the member, valid until the next call, or
- * NULL if the key is not in the sample. Returns 0 or -ENOMEM.
+ * Adds packets of a key at time `now`, in ticks. Stores the member of the key, or NULL if the key
+ * is not in the sample. The member is valid until the next call. Returns 0 or -ENOMEM.
  */
 int population_add(struct population *population, const __u64 addr[2], bool ipv4, uint64_t now,
 		   uint32_t packets, const struct member **ret);
 
-/* Returns the member of a key, or NULL. */
+/* Returns the member of a key. Returns NULL if the key has none. */
 const struct member *population_find(const struct population *population, const __u64 addr[2],
 				     bool ipv4);
 

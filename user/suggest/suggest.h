@@ -25,7 +25,7 @@ enum suggest_class {
 	SUGGEST_DNS,  /* UDP port 53 */
 	SUGGEST_QUIC, /* UDP port 443 */
 	SUGGEST_ICMP,
-	SUGGEST_UDP, /* UDP, other ports */
+	SUGGEST_UDP, /* UDP, all ports except 53 and 443 */
 	SUGGEST_CLASSES,
 };
 
@@ -196,7 +196,10 @@ struct suggest {
 	struct suggest_attack attack;
 };
 
-/* Begins. The caller calls suggest_free() even after an error. Returns 0 or a negative errno. */
+/*
+ * Initializes `suggest`. The caller calls suggest_free() even after an error. Returns 0 or a
+ * negative errno.
+ */
 int suggest_begin(struct suggest *suggest, const struct suggest_settings *settings);
 void suggest_free(struct suggest *suggest);
 
@@ -218,7 +221,7 @@ void suggest_try(struct suggest *suggest, const struct suggest_packet *packet);
 /* Sets the burst of the budget. The caller calls it after the last suggest_try(). */
 void suggest_finish(struct suggest *suggest);
 
-/* Returns the time from the first packet to the last. */
+/* Returns the time from the first packet to the last packet. */
 static inline uint64_t suggest_span_ns(const struct suggest *suggest)
 {
 	return suggest->last_ns - suggest->first_ns;
@@ -230,7 +233,7 @@ static inline uint64_t suggest_span_ns(const struct suggest *suggest)
  */
 uint64_t headroom_add(uint64_t number, unsigned int headroom);
 
-/* Returns the mask of a limit's key for a family, as in struct sl_limit. */
+/* Returns the mask that turns an address into the key of a limit, as in struct sl_limit. */
 void suggest_mask(enum suggest_scope scope, bool ipv4, __u64 ret[2]);
 
 #endif
