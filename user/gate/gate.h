@@ -258,8 +258,8 @@ int trial_refuse(struct gate *gate);
 extern const char *const reason_names[SL_REASONS];
 
 /*
- * Reads packets and bytes of policy `number` by reason and by limit, summed over all CPUs. They
- * include the counts of earlier policies that had this number.
+ * Reads packets and bytes of policy `number` by reason and by limit, summed over all CPUs. The
+ * result includes the counts of earlier policies that had this number.
  */
 int counters_read(const struct gate *gate, unsigned int number, struct sl_counters *ret);
 

@@ -85,8 +85,8 @@ static const struct {
 };
 
 /*
- * Checks the sizes of the pairs in `sized_alike`, because commands check an index against one map,
- * and then use it in the other map of the pair.
+ * Checks the sizes of the pairs in `sized_alike`. Commands need these sizes, because they check an
+ * index against one map, and then use the index in the other map.
  */
 static int sizes_check(const struct gate *gate)
 {

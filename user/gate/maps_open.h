@@ -9,8 +9,8 @@
 #include "gate/gate.h"
 
 /*
- * Opens the maps in the gate's open directory. Returns an error if a pin is missing, if a pin is
- * another gate's map, or if the schema differs from this version's schema.
+ * Opens the maps in the gate's open directory. Returns an error if a pin is missing or belongs to
+ * another gate, or if the schema differs from this version's schema.
  */
 int gate_maps_open(struct gate *gate);
 

@@ -66,8 +66,8 @@ static void family_compile(struct sl_policy *policy, enum sl_family family,
 				       spec->start != SL_START_EMPTY && spec->kind != SL_SHAPE;
 		list[at].budgeted = policy_has_budget(policy);
 		/*
-		 * set the bit of a limit that drops or blocks and whose key is a source or a part
-		 * of it
+		 * set the limit's bit if it drops or blocks, and if its key is a source or part of
+		 * a source
 		 */
 		policy->by_source[family] |= (spec->action != SL_ACTION_OBSERVE && !spec->key_dst &&
 					      spec->per[family] >= source_bits[family])
@@ -447,7 +447,7 @@ void policy_add_shadows(const struct gate *gate, const struct sl_prefix *prefix,
 
 /* --- Writing a version ---------------------------------------------------------------------- */
 
-/* A limit that is written into a slot of a policy version. */
+/* A limit to write into a policy version. */
 struct version_limit {
 	struct limit limit;
 	uint32_t home; /* SL_ORIGIN() of an inherited limit; 0 if it is not inherited */

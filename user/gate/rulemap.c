@@ -115,7 +115,7 @@ int rulemap_cover(const struct gate *gate, const struct sl_prefix *prefix, uint3
 struct entry_list {
 	struct rulemap_entry *items;
 	unsigned int count, room;
-	unsigned int most; /* `count` may not exceed this number */
+	unsigned int most; /* upper bound of `count` */
 };
 
 /* Appends a rule to a list. Returns -ECANCELED if the list already has `most` items. */
@@ -133,9 +133,9 @@ static int entry_add(struct entry_list *list, const struct rulemap_entry *entry)
 #define BATCH 4096
 
 /*
- * Returns an upper bound of the steps of a walk over the keys of a map. It is needed because the
- * kernel restarts a walk if the current key was deleted, so the gate's owner could make a walk
- * endless.
+ * Returns an upper bound of the steps of a walk over the keys of a map. Without a bound, the gate's
+ * owner could make a walk endless, because the kernel restarts a walk if the current key was
+ * deleted.
  */
 static uint64_t steps_most(int fd)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Keep: computes and makes a change. The change gives a gate the rules, sizes and devices of a
- * rules file. `sluice keep` attaches devices separately, in step_devices.c.
+ * Keep: computes and makes the change that gives a gate the rules, sizes and devices of a rules
+ * file. `sluice keep` attaches devices separately, in step_devices.c.
  */
 #ifndef SLUICE_APPLY_H
 #define SLUICE_APPLY_H

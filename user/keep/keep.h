@@ -99,7 +99,7 @@ struct keep {
 	struct step steps[STEPS];
 	struct watch watch;
 	int signals, clock;    /* a signalfd; a timerfd that reports changes of the wall clock */
-	uint64_t suspended_ms; /* how long the machine has been suspended since boot, in ms */
+	uint64_t suspended_ms; /* for how many ms the machine was suspended since boot */
 	uint64_t watchdog_us;  /* timeout of systemd's watchdog, in µs; 0 if it is off */
 	uint64_t fed_ms;       /* when the last watchdog message was sent */
 	bool ends;

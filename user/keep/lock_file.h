@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Keep: lock files in /run/sluice. The process that keeps a gate locks GATE.keep until it ends, and
- * the process that shares its limits locks GATE.share. Commands find both processes by these locks.
+ * Keep: lock files in /run/sluice. The process that keeps a gate locks GATE.keep until the process
+ * ends. The process that shares the gate's limits locks GATE.share. Commands find the processes by
+ * these locks.
  */
 #ifndef SLUICE_LOCK_FILE_H
 #define SLUICE_LOCK_FILE_H

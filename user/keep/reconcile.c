@@ -100,7 +100,7 @@ int rules_join(struct ruleset *set, const struct ruleset *other)
 
 		list.since = list.gone = 0;
 		places[at] = -1;
-		/* if the set has no room, lists_put() adds an error, and the list is skipped */
+		/* if the set has no room, lists_put() adds an error, and this list is skipped */
 		if (*list.name && lists_find(set->lists, list.name) < 0 &&
 		    !lists_put(set->lists, &list, place))
 			places[at] = place;

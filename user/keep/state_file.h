@@ -21,7 +21,7 @@ struct state_file {
 	struct ruleset entries; /* sorted rules without limits, and the lists of these rules */
 };
 
-/* Parses a state file, and drops entries that have ended. On failure, leaves `ret` unchanged. */
+/* Parses a state file. Omits entries that have ended. If this fails, leaves `ret` unchanged. */
 int state_file_parse(const char *name, const char *text, size_t size, struct state_file *ret);
 
 /* Formats a state file as JSON. Returns NULL if there is no memory. */

@@ -156,9 +156,9 @@ static int files_read(struct keep *keep, struct file *text, struct config *confi
 }
 
 /*
- * Returns 0 if the rules file is bad, so that it is read again only after the next SIGHUP. Returns
- * other errors, so that the main loop retries the step, for example if a command has locked the
- * gate, or the rules are on trial.
+ * Returns 0 if the rules file is invalid, so that it is read again only after the next SIGHUP.
+ * Returns any other error, so that the main loop retries the step. Such an error occurs if a
+ * command has locked the gate, or if the rules are on trial.
  */
 int reload_run(struct keep *keep)
 {

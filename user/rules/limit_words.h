@@ -27,7 +27,7 @@ enum spec_field {
 	SPEC_FIELDS,
 };
 
-/* The keywords of `set`, which are also the keys of a limit in a rules file. */
+/* The keywords of command `set`. A rules file uses the same words as keys of a limit. */
 extern const char *const spec_names[SPEC_FIELDS];
 
 /* The names of the kinds of limits. */

@@ -62,7 +62,7 @@ static const char *ports_format(const struct sl_ports *ports, char text[UNITS_TE
 	return text;
 }
 
-/* Parses a list of ports, such as "80,8000-8080". `text` is the whole match, for errors. */
+/* Parses a list of ports, such as "80,8000-8080". text: the whole match, for errors. */
 static int ports_parse(const char *text, const char *list, struct sl_match *match)
 {
 	char range[UNITS_TEXT], other[UNITS_TEXT];

@@ -243,7 +243,9 @@ struct rule_pairs {
 bool rule_pairs_next(struct rule_pairs *pairs, const struct rule **ret_from,
 		     const struct rule **ret_to);
 
-/* Calls `call` for each prefix whose rules in both sets differ, until `call` returns an error. */
+/*
+ * Calls `call` for each prefix whose rules differ between the sets, until `call` returns an error.
+ */
 int ruleset_diff(const struct ruleset *from, const struct ruleset *to,
 		 int (*call)(void *data, const struct rule *from, const struct rule *to),
 		 void *data);

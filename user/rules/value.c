@@ -39,8 +39,8 @@ static const struct unit burst_units[] = {
 };
 
 /*
- * µ is U+00B5 in times that Go prints, and U+03BC in others. Weeks are last, so that no time is
- * printed in weeks.
+ * Go writes µ as U+00B5. Other programs write U+03BC. Weeks are last, so that no time is printed in
+ * weeks.
  */
 static const struct unit time_units[] = {
 	{"d|day|days", 86400000000000, SL_BURST_NS},
@@ -497,7 +497,7 @@ int time_parse(const struct value_type *type, const char *what, const char *text
 			return error_misuse("not-whole", object_of(what, text),
 					    "a fraction of 1ns; write a whole number of ns");
 		if (err || __builtin_add_overflow(ns, part, &ns) || ns > TIME_MAX_NS) {
-			ns = UINT64_MAX; /* longer than any type accepts: refused */
+			ns = UINT64_MAX; /* too long for any type, so it is refused */
 			break;
 		}
 		last = unit->scale;

@@ -60,7 +60,7 @@ struct accounts {
 	uint64_t scanned_at;
 	/* upper bound of the ticks that a key took without a report since the start */
 	uint64_t unreported;
-	uint64_t left_out, charged, blocked; /* totals, see struct share_state */
+	uint64_t left_out, charged, blocked; /* totals; struct share_state describes them */
 };
 
 /*

@@ -22,7 +22,7 @@ float choice_demand(float before, int64_t asked, uint64_t passed, uint64_t burst
 	return demand < DEMAND_MOST ? demand : DEMAND_MOST;
 }
 
-/* The finalizer of MurmurHash3: every bit of the argument affects every bit of the result. */
+/* The finalizer of MurmurHash3. Each bit of the argument affects each bit of the result. */
 static uint64_t mix(uint64_t word)
 {
 	word = (word ^ word >> 33) * 0xff51afd7ed558ccd;

@@ -11,8 +11,8 @@
 #define DEBT_LEAST ((int64_t)SL_TICKS_PER_SEC / 50)
 
 /*
- * Returns the largest debt of a source. It exceeds a short burst. Otherwise a state could become
- * full between two steps, and part of each charge would be lost.
+ * Returns the largest debt of a source. It is more than a burst if a burst is short. Otherwise a
+ * state could become full between two steps, and part of each charge would be lost.
  */
 static uint64_t debt_most(const struct sl_limit *limit)
 {
@@ -103,8 +103,9 @@ int64_t debt_step(const struct sl_limit *limit, struct sl_entry *entry, const st
 }
 
 /*
- * Returns `blocked_until` for a block that ends at `until`. If the limit escalates, its low bits
- * count the escalations: the smallest number whose block is at least this long (kinds.h).
+ * Returns `blocked_until` for a block that ends at `until`. If the limit escalates, the low bits of
+ * the result contain a number of escalations: the smallest number whose block is at least this long
+ * (kinds.h).
  */
 static uint64_t block_word(const struct sl_limit *limit, uint64_t until, uint64_t now)
 {

@@ -42,8 +42,8 @@
 /* Number of nodes with other limits, or processes with this node's name. Times: store_now_ms(). */
 struct difference {
 	uint64_t counted_at; /* time of the last count; 0: the next count is due now */
-	uint64_t since;	     /* when the count last became more than 0; 0: it is 0 now */
-	unsigned int count;  /* the number; 0 until it has been above 0 for long enough */
+	uint64_t since;	     /* when the first of these was counted; 0: there are none */
+	unsigned int count;  /* number of these; 0 until there have been some for long enough */
 };
 
 struct exchange {

@@ -254,7 +254,7 @@ bool flow_rests(const struct flow *flow, uint64_t burst, uint64_t now)
 {
 	int64_t most = AMOUNT_MAX / 4 / FLOW_NODES_MAX;
 	/*
-	 * If a key loses its account and gets a new one, each node passes up to a burst and two
+	 * If a key loses its account and gets a new one, each node may pass up to a burst and two
 	 * rounds too much. If demand is half of the rate, unused credit compensates for this in
 	 * twice the time.
 	 */

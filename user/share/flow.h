@@ -54,7 +54,10 @@ static inline uint64_t flow_whole(uint64_t ticks)
  */
 #define FLOW_LOST 3
 
-/* A store may execute a report of a reset connection until this time after the next reply. */
+/*
+ * Time after the next reply in which the store may still execute a report of a connection that was
+ * reset.
+ */
 #define FLOW_DOUBT (SL_TICKS_PER_SEC / 2)
 
 #define FLOW_NODES_MAX 4096 /* a larger number of nodes counts as this number */
@@ -72,7 +75,7 @@ struct flow {
 	struct flow_count sent;	    /* what this node reported to the store in the current round */
 	struct flow_count totals;   /* totals of all nodes, from the last reply */
 	uint64_t reported_at;	    /* time at which this round began */
-	uint64_t learned_at;	    /* time at which the last round with a reply began */
+	uint64_t learned_at;	    /* time at which the last round that got a reply began */
 	uint64_t round;		    /* time between the last two reports, in ticks */
 	uint64_t length;	    /* time between `learned_at` and the last report, in ticks */
 	uint64_t offered;	    /* sum of `sent.asked` of all reports within `length` */
@@ -149,7 +152,7 @@ int64_t flow_step(struct flow *flow, uint64_t burst, int64_t level, uint64_t now
 void flow_uncharged(struct flow *flow, uint64_t burst, int64_t amount);
 
 /*
- * Returns whether the account of this key may be given to another key. The debt must be at most
+ * Returns whether another key may replace this key in its account. The debt must be at most
  * burst/1024. Replies must show that total demand was below half of the rate for the time of a
  * burst.
  */

@@ -41,7 +41,7 @@
 #define COUNT_TICKS   SL_TICKS_PER_SEC	/* time between scans; counters can wrap in 1.25 s */
 #define PUBLISH_AGAIN (60 * NS_PER_SEC) /* time until a retry if the state file cannot be written */
 #define WHY_LASTS_NS  (5 * NS_PER_SEC)	/* a new reason is logged if it lasts for this time */
-/* shortest timeout of a round; a connection requires several round trips */
+/* Shortest timeout of a round. To connect takes several round trips. */
 #define TIMEOUT_MIN_MS 1000
 #define EXPIRE_MIN_S   60 /* shortest expiry of a key, in seconds */
 

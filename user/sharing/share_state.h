@@ -15,7 +15,10 @@
 
 #define SHARE_WHY 160
 
-/* The state that the process writes. The `help` texts in share_numbers describe the numbers. */
+/*
+ * The state that the sharing process writes. share_numbers describes the numbers in its `help`
+ * texts.
+ */
 struct share_state {
 	bool store_is_away;  /* no reply of the store in the last FLOW_LOST rounds */
 	char why[SHARE_WHY]; /* printable reason why the store is away; "" if it is not away */

@@ -22,7 +22,7 @@ struct pressure {
 	/* values of `flooded` for policies without a budget [0] and with a budget [1] */
 	unsigned int flooded_by[2];
 	double bursts_lost;	 /* missing credit of evicted states, in bursts */
-	uint64_t crossings_lost; /* limits crossed without a record in map `events` */
+	uint64_t crossings_lost; /* crossings of limits not recorded in map `events` */
 };
 
 /* Reads map `admission`, by one system call, and computes the pressure. */

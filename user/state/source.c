@@ -41,7 +41,7 @@ int source_read(const struct gate *gate, const struct table *table, const struct
 		cell_add_to(&source.passed, &bucket->passed);
 		cell_add_to(&source.dropped, &bucket->dropped);
 		cell_add_to(&source.observed, &bucket->observed);
-		/* packets of a /64 that contains longer rules use no slices */
+		/* a /64 that contains longer rules uses no slices */
 		if (source.split || owner < SL_POLICY_FIRST)
 			memset(bucket->slice, 0, sizeof(bucket->slice));
 		else

@@ -65,8 +65,8 @@ struct occupancy {
 int map_max_entries(const struct gate *gate, enum gate_map map, uint32_t *ret);
 
 /*
- * Stores map_max_entries() and the number of entries. Counts the entries if map `gate` does not
- * have their number.
+ * Stores map_max_entries(), and the number of entries in the map. Reads the number from map `gate`
+ * if it is there. Otherwise counts the entries.
  */
 int occupancy_read(const struct gate *gate, enum gate_map map, struct occupancy *ret);
 
