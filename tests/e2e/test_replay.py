@@ -305,7 +305,8 @@ def test_standard_input_is_read_once(files):
 
 @pytest.mark.parametrize("words", [("-f", "a", "-f", "b", "-f", "c"), ("-w", "a", "-w", "b"), ("-g", "a", "-g", "b")])
 def test_only_the_rules_may_be_given_twice(files, words):
-    assert json.loads(files([(0, frame(A))], words=words, status=2).out)["error"]["id"] == "given-twice"
+    error = json.loads(files([(0, frame(A))], words=words, status=2).out)["error"]
+    assert error["id"] == "given-twice" and ("twice at most" in error["text"]) == (words[-1] == "c")
 
 
 # --- The running gate -----------------------------------------------------------------------------

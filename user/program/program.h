@@ -198,6 +198,7 @@ struct command_line {
 	/* values of the options: "" if an option has no value, NULL if it was not given */
 	const char *option[OPTIONS_MAX];
 	const char *again[OPTIONS_MAX]; /* second value of a repeated option, or NULL */
+	bool is_excess[OPTIONS_MAX];	/* the option was given more than twice */
 	bool options_ended;		/* the word "--" was found */
 	int lacks_value;    /* index of the last option if its value is missing, otherwise -1 */
 	int first;	    /* index of words[0] in argv; 0 if `words` is empty */

@@ -116,9 +116,11 @@ static int options_take(struct command_line *line, int argc, char **argv, int *a
 					    option->type->name);
 		}
 		joined = joined ? joined + 1 : argv[++*at];
-		if (line->option[i] && (line->again[i] || i < OPTION_COMMON))
+		if (line->option[i] && i < OPTION_COMMON)
 			return option_refuse_again(line, i, joined);
-		if (line->option[i])
+		if (line->again[i])
+			line->is_excess[i] = true;
+		else if (line->option[i])
 			line->again[i] = joined;
 		else
 			line->option[i] = joined;
@@ -412,6 +414,9 @@ static int options_store(struct filling *filling)
 					    "there is no option '--%s' here; see 'sluice help %s'",
 					    line->options->words[i].name, command->name);
 		err = value_store(filling, word, word->name, line->option[i]);
+		if (!err && line->is_excess[i] && word->type->is_pair)
+			return error_misuse("given-twice", NULL, "%s is accepted twice at most",
+					    word->name);
 		if (!err && line->again[i])
 			err = word->type->is_pair
 				      ? value_parse(word->type, word->name, line->again[i],
