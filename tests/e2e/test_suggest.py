@@ -13,7 +13,7 @@ import time
 
 import pytest
 
-from captures import pcap, pcapng
+from captures import SLL, pcap, pcapng
 from lab import FILTER_MAC, HERE4, SLUICE, frame, inside, one_line, refused, run, run_sluice, wait_until, written
 
 MS, SECOND = 10**6, 10**9
@@ -145,6 +145,27 @@ def test_a_lower_quantile_leaves_out_more_sources(suggest):
     loud = [(n * 5 * MS, frame(f"10.9.0.{1 + n % 5}")) for n in range(4000)]  # 5 sources of 40 pps beside 50 of 10 pps
     packets = merged(clients(50), loud)
     assert [limit_of(suggest(packets, "quantile", quantile, "headroom", "0"))["pps"] for quantile in ("100", "50")] == [50, 10]
+
+
+def test_more_outliers_than_are_shown(suggest):
+    loud = [(n * 10 * MS, frame(f"198.51.100.{1 + source}", 200)) for n in range(1100) for source in range(12)]
+    quiet = [(second * SECOND + source * 100, frame(f"10.0.{source // 200}.{1 + source % 200}")) for second in (0, 10) for source in range(1200)]
+    packets = merged(loud, quiet)
+    assert limit_of(suggest(packets))["outliers"] == 12
+    assert "pps action observe\n      #   and 2 more\n" in suggest(packets, form=()).out
+
+
+def sent_by_any(frames):
+    """Returns a capture of `tcpdump -i any` with packets that were sent."""
+    return pcap([(n * MS, struct.pack("!HHH8sH", 4, 1, 6, bytes(8), 0x0800) + data[14:]) for n, data in enumerate(frames)], link=SLL)
+
+
+@pytest.mark.parametrize("data,message", [
+    (sent_by_any([frame(A)] * 900), "900 packets were left out, because they were sent; try --out"),
+    (pcap([(n, frame(A)[:30], 60) for n in range(700)]), "700 packets have no source; capture with a larger -s"),
+], ids=["sent", "cut"])
+def test_packets_that_were_not_used_are_reported(suggest, data, message):
+    assert message in refused(suggest(None, data=data, status=1, form=()))
 
 
 @pytest.mark.parametrize("words", [(), ("x.pcap", "--from-gate"), ("x.pcap", "watch", "20s"), ("--from-gate", "watch", "11s")])

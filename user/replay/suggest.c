@@ -9,6 +9,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/text.h"
 #include "capture/capture.h"
 #include "program/progress.h"
 #include "replaying/command_suggest.h"
@@ -28,6 +29,9 @@ struct input {
 	const char *path;
 	struct capture_choice choice;
 	FILE *copy; /* copy of standard input; NULL if the capture is a file */
+	/* packets of the first reading that were not used */
+	uint64_t other_way; /* left out because of their direction */
+	uint64_t cut;	    /* cut off before their source */
 };
 
 /* Copies standard input to an unnamed temporary file, so that it can be read twice. */
@@ -90,6 +94,7 @@ static int input_read(struct input *input, struct suggest *suggest, bool is_seco
 				      "packets");
 		if (!suggest_read(packet.bytes, packet.size, &found)) {
 			suggest->sourceless += !is_second;
+			input->cut += !is_second && packet.is_cut;
 			continue;
 		}
 		suggest->merged += !is_second && packet.is_merged;
@@ -99,14 +104,30 @@ static int input_read(struct input *input, struct suggest *suggest, bool is_seco
 			err = suggest_add(suggest, &found);
 	}
 	progress_end();
+	if (capture)
+		input->other_way = capture_totals(capture)->other_way;
 	return err;
 }
 
-/* Returns an error if there is too little traffic to propose limits. */
-static int suggest_check(const struct suggest *suggest, const char *capture)
+/*
+ * Returns an error if there is too little traffic to propose limits. input: NULL for a gate, which
+ * has no packets to leave out.
+ */
+static int suggest_check(const struct suggest *suggest, const char *capture,
+			 const struct input *input)
 {
 	if (suggest->proposal[SUGGEST_ALL][SUGGEST_SOURCES].refusal == SUGGEST_PROPOSED)
 		return 0;
+	if (input && !suggest->packets && input->cut)
+		return error_add(ENODATA, "too-little", capture,
+				 "%" PRIu64 " packets have no source; capture with a larger -s",
+				 input->cut);
+	if (input && !suggest->packets && input->other_way)
+		return error_add(ENODATA, "too-little", capture,
+				 "%" PRIu64 " packets were left out, because they were %s; try %s",
+				 input->other_way,
+				 input->choice.direction == CAPTURE_OUT ? "received" : "sent",
+				 input->choice.direction == CAPTURE_OUT ? "--in" : "--out");
 	return error_add(ENODATA, "too-little", capture,
 			 "too little traffic to propose limits: %" PRIu64 " packets in %" PRIu64
 			 " s; capture %u packets over %u s",
@@ -155,7 +176,7 @@ static int suggest_capture(const struct suggest_args *words, struct suggest *sug
 	damaged = input_read(&input, suggest, false);
 	if (damaged && !suggest->packets)
 		return damaged;
-	err = suggest_propose(suggest) ?: suggest_check(suggest, words->capture);
+	err = suggest_propose(suggest) ?: suggest_check(suggest, words->capture, &input);
 	if (err)
 		return err;
 	mark = error_count();
@@ -188,7 +209,7 @@ static int suggest_gate(const char *name, uint64_t watch_ns, struct suggest *sug
 			poll(NULL, 0, (next - now) / NS_PER_MS + 1);
 	}
 	progress_end();
-	err = err ?: suggest_propose(suggest) ?: suggest_check(suggest, gate.name);
+	err = err ?: suggest_propose(suggest) ?: suggest_check(suggest, gate.name, NULL);
 	if (err)
 		return err;
 	suggest_finish(suggest);
@@ -209,9 +230,12 @@ int suggest_command(const struct context *context, const void *args)
 	_cleanup_(suggest_free) struct suggest suggest = {0};
 	int err = 0;
 
-	if (!words->capture == !words->from_gate)
+	if (!words->capture && !words->from_gate)
 		err = error_misuse("no-capture", NULL,
-				   "which capture?; write a file, - or --from-gate");
+				   "no capture is given; write a file, - or --from-gate");
+	else if (words->capture && words->from_gate)
+		err = error_misuse("unexpected", "--from-gate", "it reads no capture; omit %s",
+				   word_typed(words->capture));
 	else if (words->watch_ns && !words->from_gate)
 		err = error_misuse("unexpected", "watch", "only for --from-gate; omit it");
 	err = err ?: suggest_begin(&suggest, &settings);

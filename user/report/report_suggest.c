@@ -133,6 +133,8 @@ static void outliers_print(const struct suggest *suggest, const struct proposal 
 			   outlier->packets, outlier->demand,
 			   outlier_format(outlier, scope, source), rate_format(&spec, rate));
 	}
+	if (proposal->outliers > SUGGEST_OUTLIERS_SHOWN)
+		print_text("      #   and %u more\n", proposal->outliers - SUGGEST_OUTLIERS_SHOWN);
 }
 
 static void outliers_json(const struct proposal *proposal, enum suggest_scope scope)
@@ -415,10 +417,12 @@ void report_suggest(const struct suggest *suggest, const char *capture)
 			"# Test it on a capture:\n#   sluice suggest --from-gate | sluice replay "
 			"OTHER.pcap -f -\n");
 	else
-		print_text(
-			"# Test it on other traffic, and then on the gate:\n"
-			"#   sluice suggest %s | sluice replay OTHER.pcap -f -\n"
-			"#   sluice suggest %s | sluice apply -\n"
-			"# 'sluice sources' then counts under WOULD what the limits would drop.\n",
-			word_typed(capture), word_typed(capture));
+		print_text("# Test it on other traffic, compare it with the gate, and apply it:\n"
+			   "#   sluice suggest %s | sluice replay OTHER.pcap -f -\n"
+			   "#   sluice suggest %s | sluice diff -\n"
+			   "#   sluice suggest %s | sluice apply -\n"
+			   "# 'sluice apply' replaces all rules of the gate. 'sluice sources' then "
+			   "counts "
+			   "under\n# WOULD what the limits would drop.\n",
+			   word_typed(capture), word_typed(capture), word_typed(capture));
 }
