@@ -196,7 +196,7 @@ static const struct {
 
 const char *caps_missing(void)
 {
-	static char text[64];
+	static _Thread_local char text[64];
 	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
 	struct __user_cap_data_struct data[2] = {0};
 	unsigned long long effective;
@@ -224,7 +224,7 @@ int caps_require(void)
 
 const char *why(int err)
 {
-	static char text[128];
+	static _Thread_local char text[128];
 	const char *missing;
 
 	err = abs(err);

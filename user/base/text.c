@@ -143,8 +143,8 @@ void text_make_printable(char *text)
 
 static char *room_next(void)
 {
-	static char rooms[WORDS_LIVE][ROOM];
-	static unsigned int next;
+	static _Thread_local char rooms[WORDS_LIVE][ROOM];
+	static _Thread_local unsigned int next;
 
 	return rooms[next++ % WORDS_LIVE];
 }
@@ -230,7 +230,7 @@ int word_find(const char *const words[], int count, const char *word)
 
 const char *gate_option(const char *gate)
 {
-	static char text[64]; /* for "-g GATE " with GATE_NAME bytes */
+	static _Thread_local char text[64]; /* for "-g GATE " with GATE_NAME bytes */
 
 	if (!strcmp(gate, GATE_USUAL))
 		return "";

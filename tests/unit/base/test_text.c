@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* user/base/text.h: similar words, printable texts, names, and shell quoting. */
+#include <pthread.h>
 #include "test.h"
 #include "base/array.h"
 #include "base/text.h"
@@ -145,6 +146,25 @@ TEST(test_words_live_beside_each_other)
 	}
 	for (int i = 0; i < WORDS_LIVE; i++)
 		assert_int_equal(*words[i], 'a' + i);
+}
+
+static void *words_write(void *data)
+{
+	for (int i = 0; i < WORDS_LIVE; i++)
+		word_typed("other");
+	gate_option("other");
+	return data;
+}
+
+TEST(test_each_thread_has_its_own_words)
+{
+	const char *word = word_typed("word"), *option = gate_option("gate");
+	pthread_t thread;
+
+	assert_int_equal(pthread_create(&thread, NULL, words_write, NULL), 0);
+	pthread_join(thread, NULL);
+	assert_string_equal(word, "word");
+	assert_string_equal(option, "-g gate ");
 }
 
 TEST(test_the_longest_word_has_room)
