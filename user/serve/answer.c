@@ -21,8 +21,8 @@ void answer_drop(struct answer *answer)
 static void string_append(FILE *out, const char *key, const char *value, const char *end)
 {
 	fprintf(out, "    \"%s\": \"", key);
-	for (const char *c = value; *c; c++)
-		fputc(*c < 0x20 || *c == 0x7f || *c == '"' || *c == '\\' ? '?' : *c, out);
+	for (const unsigned char *c = (const unsigned char *)value; *c; c++)
+		fputc(*c < 0x20 || *c >= 0x7f || *c == '"' || *c == '\\' ? '?' : *c, out);
 	fprintf(out, "\"%s\n", end);
 }
 

@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 #include "test.h"
 #include "base/clock.h"
+#include "serve/answer.h"
 #include "serve/http.h"
 #include "serve/metrics.h"
 
@@ -56,6 +57,16 @@ TEST(test_hosts)
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
 		assert_int_equal(host_is_local(cases[i].header), cases[i].is_local);
+}
+
+TEST(test_errors_are_ascii)
+{
+	const struct sl_error error = {.id = "x", .object = "a\x1f\"\\\x7f\x80\xff~", .text = "b"};
+	struct answer *answer = answer_error(400, &error);
+
+	assert_non_null(answer);
+	assert_non_null(strstr(answer->text, "\"object\": \"a??????~\""));
+	answer_drop(answer);
 }
 
 /* --- Connections ---------------------------------------------------------------------------- */
