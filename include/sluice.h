@@ -288,9 +288,7 @@ struct sl_policy {
 	struct sl_limit newcomers; /* budget that new sources share; no budget if `burst` is 0 */
 	__u32 newcomers_origin;	   /* policy that specifies the budget, by number; 0: this policy */
 	__u32 newcomers_since;	   /* generation in which this budget was set at its origin */
-	/*
-	 * by slot: SL_ORIGIN() of an inherited limit, which has its policy and slot; 0: own limit
-	 */
+	/* by slot: SL_ORIGIN() of the limit that this slot inherits; 0: the policy's own limit */
 	__u32 origin[SL_LIMITS_MAX];
 	__u32 parent; /* policy version from which this version inherits; 0: none */
 	/* by slot, as bits: the limit drops, and each of its keys belongs to a single source */
@@ -472,7 +470,7 @@ struct sl_admission {
 	__u32 record_second; /* second to which `crossings` and `samples` belong */
 	__u32 crossings;     /* crossings in second `record_second`, with or without a record */
 	__u32 samples;	     /* samples in second `record_second`, with or without a record */
-	__u32 examined;	     /* refusals to examine in jiffy `examined_at`, examined or not */
+	__u32 examined;	     /* refusals in jiffy `examined_at` that were due for examination */
 	__u64 examined_at;
 	__u64 crossings_lost; /* crossings that got no record (bpf/record.h) */
 };
@@ -614,14 +612,16 @@ struct sl_bucket {
 
 struct sl_in_use {
 	__u64 word[SL_IN_USE_BITS / 64];
-	__u64 first;	/* number of first sources on this CPU that have got a bucket */
+	__u64 first;	/* number of sources on this CPU that got one of the first buckets */
 	__u64 packets;	/* counts packets on this CPU, to time one in SL_DURATION_SAMPLE */
 	__u64 timed_at; /* arrival time of the last timed packet, in ticks */
 	/* zeros, to initialize a new bucket, which is too large for the BPF stack */
 	__u64 zero[sizeof(struct sl_bucket) / 8];
 };
 
-/* The slice of a policy's budget on one CPU. Map `budget_slices` has it by policy number. */
+/*
+ * The slice of a policy's budget on one CPU, in map `budget_slices`. The key is the policy number.
+ */
 struct sl_budget_slice {
 	struct sl_slice slice;
 	__u32 since;  /* `newcomers_since` of the policy version that borrowed the slice */

@@ -3,20 +3,21 @@
  * The table of states is set-associative, with two sets for each key, in maps `sets` and `states`.
  *
  * A key has a primary set, and a secondary set that follows from the primary set and the key's tag.
- * In its set the key gets the way that its tag selects, if that way is free. `displaced` of a
- * primary set counts its keys that are in their secondary sets. So reading half a cache line
- * usually shows that a key has no state. Reading a state costs the cache line of its entry, and
- * half a line more if the entry is at another way. If the primary set has few ways to spare, a new
- * key is inserted into the set that has more ways to spare, so sets fill evenly.
+ * If a key is inserted into a set, it gets the way that its tag selects if that way is free,
+ * otherwise another way. `displaced` of a primary set counts its keys that are in their secondary
+ * sets. So reading half a cache line usually shows that a key has no state. Reading a state costs
+ * the cache line of its entry, and half a line more if the entry is at another way. If the primary
+ * set has few ways to spare, a new key is inserted into the set that has more ways to spare, so
+ * sets fill evenly.
  *
- * Eviction. A full state (refilled, not blocked, no slice borrowed) is like a new state, so its
- * eviction costs nothing. The eviction of any other state costs the part of the burst that it
- * lacks. If a set has no free way, it evicts the state that has been full for longest; the states
- * of established keys are evicted later (EVICT_ESTABLISHED). If no state in both sets is full, the
- * state that costs least is evicted, but only for a key that was seen before. States are protected
- * if they have less than half of their burst or are blocked. In a flood, states are also protected
- * if they were charged within the last minute, unless they are full and their keys are not
- * established. A protected state is evicted only if all ways of both sets are protected. A new
+ * Eviction. A full state (refilled, not blocked, without valid slices) is like a new state, so its
+ * eviction costs nothing. The eviction of any other state costs the part of the burst that the
+ * state lacks. If a set has no free way, it evicts the state that has been full for longest; the
+ * states of established keys are evicted later (EVICT_ESTABLISHED). If no state in both sets is
+ * full, the state that costs least is evicted, but only for a key that was seen before. States are
+ * protected if they have less than half of their burst or are blocked. In a flood, states are also
+ * protected if they were charged within the last minute, unless they are full and their keys are
+ * not established. A protected state is evicted only if all ways of both sets are protected. A new
  * state lacks what the evicted state lacked (evict_inherited()). If a limit starts empty, an
  * evicted key returns to a stricter state, never to a milder one.
  *

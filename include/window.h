@@ -3,10 +3,10 @@
  * The arithmetic of a sliding window: at most N (`most`) in any span of T, exact, on any number of
  * CPUs. Pure functions; the time is an argument.
  *
- * Time is cut into sub-windows of T/G, the same for all keys. A packet that passes is counted in
- * the sub-window of its time; it passes while the current sub-window and the G before it hold at
- * most N together. Any span of T touches at most G + 1 sub-windows, so at most N pass in it. A
- * source that sends all it may gets N every G + 1 sub-windows: G/(G+1) of N/T.
+ * Time is cut into sub-windows of T/G, the same for all keys. A packet passes if the current
+ * sub-window and the G sub-windows before it then hold at most N together. It is counted in the
+ * sub-window of its time. Any span of T touches at most G + 1 sub-windows, so at most N pass in it.
+ * A source that sends as much as possible gets N every G + 1 sub-windows: G/(G+1) of N/T.
  *
  * The state is three words, of which the first decides:
  *

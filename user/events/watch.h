@@ -49,7 +49,7 @@ struct entry_fact {
 	struct sl_prefix prefix; /* prefix of the runtime entry; `bits` is 0 for a list */
 	uint8_t access;		 /* enum sl_access */
 	uint32_t until;		 /* expiry, in the unit of until_at() */
-	uint8_t list;		 /* `list_names` has the name of the list with this index */
+	uint8_t list;		 /* index of the list, also in `list_names` */
 };
 
 struct entry_facts {

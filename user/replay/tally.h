@@ -13,8 +13,8 @@
 struct capture_packet;
 
 /*
- * The fate of a packet. If only limits that observe would drop a packet, it would be dropped, but
- * passes.
+ * The fate of a packet. FATE_WOULD_DROP: the packet passes, because only limits that observe would
+ * drop it.
  */
 enum fate {
 	FATE_PASSED,

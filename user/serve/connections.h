@@ -58,8 +58,8 @@ struct connection_entry *connection_of(struct connections *all, int fd);
 void connection_remove(struct connections *all, int fd);
 
 /*
- * Changes the state of a connection. Returns false if a stream is wanted, but there are
- * STREAMS_MAX.
+ * Changes the state of a connection. Returns false if `state` is CONNECTION_STREAM, but there are
+ * STREAMS_MAX streams.
  */
 bool connection_set(struct connections *all, struct connection_entry *entry,
 		    enum client_state state, uint64_t now);

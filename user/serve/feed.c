@@ -317,7 +317,10 @@ static struct feed *feed_of(struct feeds *feeds, const char *gate)
 		feed->feeds = feeds;
 		feed->unit = -1;
 		feed->look.live.gate = GATE_CLOSED;
-		/* so ids also grow over a restart, if there were fewer than 1000 events a second */
+		/*
+		 * ids start at 1000 x time, so they grow over a restart (below 1000 events a
+		 * second)
+		 */
 		feed->last = (uint64_t)time(NULL) * 1000;
 		feed->first = feed->last + 1;
 	}

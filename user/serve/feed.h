@@ -62,7 +62,7 @@ void stream_abandon(struct event_stream *stream);
 /* Wakes streams that have sent nothing for 15 s. Called once a second. */
 void feeds_refresh(struct feeds *feeds);
 
-/* Ends all streams. The clients get the end of their answers. */
+/* Ends all streams, because the server stops. */
 void feeds_stop(struct feeds *feeds);
 
 /*

@@ -46,7 +46,7 @@ extern const struct suggest_words suggest_words[SUGGEST_CLASSES];
 /* A packet. suggest_read() does not set `ns` and `packets`. */
 struct suggest_packet {
 	uint64_t ns;	  /* time since 1970 */
-	uint32_t packets; /* number of packets; more than 1 for a merged frame or a count */
+	uint32_t packets; /* number of packets; above 1 for a merged frame, or from counters */
 	uint32_t bytes;	  /* length of the frame on the wire */
 	__u64 addr[2];	  /* source address in network byte order; IPv4 in the first 32 bits */
 	bool ipv4;
