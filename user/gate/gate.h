@@ -105,7 +105,7 @@ struct gate {
 	struct sl_policy *policies; /* values of map `policies`: policy versions */
 	struct sl_policy *checked;  /* checked copies of `policies`, for policy_version() */
 	struct sl_state *budgets;   /* values of map `budgets`, indexed by policy number */
-	uint64_t *subrules;	    /* values of map `subrules`, rule counts of aggregates */
+	uint64_t *subrules;	    /* values of map `subrules`: numbers of rules in aggregates */
 	unsigned int policies_max;  /* number of policies that fit into the maps */
 	bool made;		    /* this command made the gate; gate_undo() removes it */
 	gate_grow_fn *grow;	    /* enlarges full maps; NULL to keep the sizes */

@@ -40,7 +40,7 @@ static int map_check(const struct gate *gate, const struct bpf_object *object, e
 			      gate_map_names[map], SL_SCHEMA);
 }
 
-/* Largest value of map `gate` that is read to check its schema, in bytes. */
+/* Largest value of map `gate` whose schema is checked, in bytes. */
 #define ENTRY_MAX 4096
 
 /*

@@ -77,8 +77,8 @@ static void family_compile(struct sl_policy *policy, enum sl_family family,
 }
 
 /*
- * Computes the fields that the packet path reads from the prefix, the limits and the budget as
- * users specified them.
+ * Computes the fields of a policy that packets read. Uses the prefix, the limits and the budget
+ * that users specified.
  */
 static void policy_compile(struct sl_policy *policy, const struct machine *machine)
 {

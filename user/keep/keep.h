@@ -158,10 +158,10 @@ bool lists_are_bad(const struct keep *keep);
 void watch_close(struct watch *watch);
 
 /*
- * Each of these functions opens a new inotify fd and watches: the rules file and list files; or the
- * gate's pins and the names of namespaces; or only these names. Unread events of the old fd are
- * lost. If the kernel refuses an fd or a watch, sets a bit of `lacking`. Skips directories that the
- * caller may not read.
+ * Each function opens a new inotify fd and watches files. watch_files() watches the rules file and
+ * list files. watch_gate() watches the gate's pins and the names of namespaces. watch_netns()
+ * watches only these names. Unread events of the old fd are lost. If the kernel refuses an fd or a
+ * watch, sets a bit of `lacking`. Skips directories that the caller may not read.
  */
 void watch_files(struct keep *keep);
 void watch_gate(struct keep *keep);

@@ -134,9 +134,8 @@ static void config_take(struct keep *keep, struct config *config)
 }
 
 /*
- * Reads the rules file. At the start, also reads the state files if the rules file is valid.
- * (state_file_read() renames a bad state file, so it must not run before a rules file can be
- * applied.)
+ * Reads the rules file. At the start, also reads the state files, but not if the rules file is
+ * invalid, because state_file_read() renames a bad state file.
  */
 static int files_read(struct keep *keep, struct file *text, struct config *config)
 {

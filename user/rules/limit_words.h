@@ -12,18 +12,18 @@
 
 enum spec_field {
 	SPEC_NAME,    /* "dns" */
-	SPEC_RATE,    /* such as "10kpps" or "10kpps 100mbit" */
-	SPEC_BURST,   /* such as "2500" or "2500 64kB" */
-	SPEC_WINDOW,  /* such as "1000 per 1min" or "10MB per 1h" */
+	SPEC_RATE,    /* a rate, such as "10kpps" or "10kpps 100mbit" */
+	SPEC_BURST,   /* a burst, such as "2500" or "2500 64kB" */
+	SPEC_WINDOW,  /* a window, such as "1000 per 1min" or "10MB per 1h" */
 	SPEC_GROUPS,  /* "5" */
 	SPEC_SHAPE,   /* "10mbit" */
 	SPEC_HORIZON, /* "200ms" */
-	SPEC_MATCH,   /* such as "udp port 53 vlan 10" */
-	SPEC_PER,     /* such as "24", "24/56" or "32,24,16" */
+	SPEC_MATCH,   /* a match, such as "udp port 53 vlan 10" */
+	SPEC_PER,     /* lengths of keys, such as "24", "24/56" or "32,24,16" */
 	SPEC_KEY,     /* "src", "dst" */
-	SPEC_ACTION,  /* such as "drop", "observe" or "block 30s escalate 2 max 1h" */
-	SPEC_START,   /* "full", "empty" or "share" */
-	SPEC_SHARED,  /* "yes", "no" or "block" */
+	SPEC_ACTION,  /* an action, such as "drop", "observe" or "block 30s escalate 2 max 1h" */
+	SPEC_START,   /* the level of a new state: "full", "empty" or "share" */
+	SPEC_SHARED,  /* whether nodes share the limit: "yes", "no" or "block" */
 	SPEC_FIELDS,
 };
 
@@ -121,7 +121,7 @@ extern const struct limit limit_defaults;
 const char *spec_format(const struct limit *limit, const struct sl_prefix *prefix,
 			enum spec_field field, char text[SPEC_TEXT]);
 
-/* Formats a field like spec_format(). Also formats a field that has its default value. */
+/* Formats a field like spec_format(), but formats a field with its default value, too. */
 const char *spec_format_whole(const struct limit *limit, const struct sl_prefix *prefix,
 			      enum spec_field field, char text[SPEC_TEXT]);
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Rules: parses and formats matches, such as any, udp port 53, tcp port 80,8000-8080 vlan 10. */
+/*
+ * Rules: parses and formats matches such as "any", "udp port 53" and "tcp port 80,8000-8080 vlan
+ * 10".
+ */
 #ifndef SLUICE_MATCHES_H
 #define SLUICE_MATCHES_H
 

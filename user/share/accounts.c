@@ -269,7 +269,7 @@ static void accounts_place(struct accounts *accounts)
 
 /* --- Choosing ------------------------------------------------------------------------------- */
 
-/* A key that should be reported but has no account. */
+/* A key without an account that should be reported. */
 struct report_candidate {
 	uint32_t entry;
 	struct state_key key;

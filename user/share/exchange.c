@@ -163,10 +163,10 @@ static bool nodes_count(struct exchange *exchange)
 /*
  * Runs a round. Returns whether the store replied.
  *
- * If the number of nodes is known, exchanges keys before counting nodes, because the set of nodes
+ * If the number of nodes is known, exchanges keys before it counts nodes, because the set of nodes
  * may be on a failed master. If no key gets a reply, does not count nodes for FLOW_LOST rounds,
- * because this would delay the detection of the loss. Then counts nodes again, so that other nodes
- * still count this node. If counting fails, counts less often.
+ * because counting would delay the detection of the loss. After these rounds, counts nodes again,
+ * so that other nodes still count this node. If counting fails, counts less often.
  */
 static bool round_run(struct exchange *exchange)
 {

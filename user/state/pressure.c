@@ -223,8 +223,8 @@ static int known_limits_list(const struct gate *gate, struct known_limit **ret,
 }
 
 /*
- * Counts a state that refuses the next packet in fill->limited, and in fill->blocked if it is
- * blocked.
+ * If a state refuses the next packet, increments fill->limited. If the state is blocked, also
+ * increments fill->blocked.
  */
 static void limited_count(struct table_fill *fill, struct sl_entry *entry,
 			  const struct known_limit *limits, unsigned int count, uint64_t now)
