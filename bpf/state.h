@@ -21,7 +21,10 @@
  */
 #define HOT_TICKS ((__s64)SL_TICKS_PER_SEC / 4000)
 
-/* Returns how many times a packet is charged to a limit: credit_times() if the limit is shared. */
+/*
+ * Returns how many times a packet is charged to a limit: 1, or under a shared limit perhaps the
+ * number of nodes (credit_times()).
+ */
 static __always_inline __u32 limit_times(const struct sl_limit *limit, __u64 at)
 {
 	const struct sl_gate *gate = limit->shared ? gate_get() : NULL;

@@ -127,7 +127,7 @@ static struct result speed_measure(struct rig *rig, const struct shipped *shippe
 		.chunk = it->hook == HOOK_XDP ? 50 * CHUNK : CHUNK,
 		.count = PACKETS_LEAST / rig->cpus + 1,
 		.until_ns = clock_ns() + RUN_NS,
-		/* real-time priority; on XDP, RCU grace periods require free CPUs */
+		/* on XDP without real-time priority, because it would delay RCU grace periods */
 		.first = it->hook == HOOK_INGRESS,
 	};
 	struct flood floods[2 * RIG_CPUS_MAX];

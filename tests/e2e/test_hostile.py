@@ -189,7 +189,7 @@ class Gate:
             self.maps[name].write(key, change(self.was[name][key]))
 
     def number(self, name, key, at, bits):
-        """Returns a number in an entry, as it was before the test changed it."""
+        """Returns a number of a map entry, from the copy that was read before the test changed the map."""
         return int.from_bytes(self.was[name][key], "little") >> at & (1 << bits) - 1
 
     def run(self, *words):

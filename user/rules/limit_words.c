@@ -500,8 +500,8 @@ static int per_set(const struct spec *spec, unsigned int index, const struct sl_
 	snprintf(text, sizeof(text), is_one ? "%u" : "%u/%u", given[0], given[1]);
 	if (prefix->bits && !is_one)
 		return error_misuse("bad-length", object_of("per", text),
-				    "%s is %s only; write one length", prefix_format(prefix, name),
-				    is_ipv4 ? "IPv4" : "IPv6");
+				    "two lengths for %s, which is %s; write one length",
+				    prefix_format(prefix, name), is_ipv4 ? "IPv4" : "IPv6");
 	if (is_ipv4 && bits > 32)
 		return error_misuse("bad-length", object_of("per", text),
 				    "%s is IPv4; write a length from 0 to 32",

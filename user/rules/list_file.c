@@ -224,7 +224,7 @@ static int object_add(const struct list_reading *reading, json_t *object)
 		if (is_entry && found)
 			return error_misuse(
 				"two-entries", object_of("key", key),
-				"this object also has '%s'; only one key can be the entry",
+				"'%s' in the same object is an address too; remove one of the keys",
 				found_key);
 		found = is_entry ? value : found;
 		found_key = is_entry ? key : found_key;

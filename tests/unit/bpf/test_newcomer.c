@@ -106,7 +106,7 @@ TEST(test_a_packet_is_one_new_key)
 		assert_int_equal(host.admission[0].new_keys[0], 5);
 		assert_int_equal(event[SL_EVENT_NEW_KEY].total, 0);
 		assert_int_equal(event[SL_EVENT_INSERTED].total, 10);
-		/* the total gets the new keys of an interval when the next interval begins */
+		/* the beginning of an interval adds the number of new keys of the last interval to the total */
 		clock_advance(JIFFY << SHIFT);
 		assert_int_equal(host_send(1), SL_PASS_WITHIN);
 		assert_int_equal(event[SL_EVENT_NEW_KEY].total, 0);

@@ -58,7 +58,7 @@ static struct sl_entry *entry_of_source(uint32_t source, const struct sl_limit *
 struct account {
 	int64_t level, lowest;
 	uint64_t at;
-	/* sum of deficits of the key's evicted states, by which `level` may be negative */
+	/* sum of deficits of the key's evicted states; `level` may be that far below 0 */
 	int64_t excused;
 };
 

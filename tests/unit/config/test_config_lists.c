@@ -171,7 +171,7 @@ TEST(test_a_list_is_as_old_as_its_file)
 	unlink("list.txt");
 }
 
-/* Checks the errors of a rules file with one list. `file` and `keys` are YAML keys of the list. */
+/* Checks the errors of a rules file with one list. keys: YAML text of other keys of the list. */
 static void assert_list(const char *list, const char *keys, const char *errors)
 {
 	char text[128];

@@ -157,9 +157,9 @@ static void check_alike(struct sl_state one, struct sl_state other, uint64_t now
 }
 
 /*
- * Checks that an entry is equal to a new entry from the time at which it is reported as full.
- * Credit, slices, blocks and escalation must be equal. The reported time must be soon after the
- * state has all of its credit.
+ * Checks the time at which an entry is reported as full: from then on, its credit, slices, blocks
+ * and escalation must be those of a new entry. The time must be soon after the state has all of its
+ * credit.
  */
 static void check_whole(void)
 {
