@@ -100,10 +100,7 @@ static __always_inline struct sl_bucket *bucket_find(struct packet *packet, stru
 
 #define BUCKET_FIRST 1 /* value of `kept`: the CPU uses the bucket until the kernel evicts it */
 
-/*
- * Of the packets that find a hot source, one in 32 inserts a bucket. A slow source seldom looks
- * hot.
- */
+/* One in 32 packets that find a hot source inserts a bucket. A slow source seldom looks hot. */
 #define HOT_SAMPLE 32
 
 /*

@@ -23,9 +23,8 @@
 
 /*
  * If a slice stores a refusal, it refuses packets without reading the state. In one of 64 jiffies,
- * packets are charged to the state nevertheless, so that its entry shows that the key still sends.
- * A shared limit charges its state in one of 4 jiffies, because nodes exchange refusals every 100
- * ms.
+ * packets are charged to the state, so that its entry shows that the key still sends. A shared
+ * limit charges its state in one of 4 jiffies, because nodes exchange refusals every 100 ms.
  */
 #define REFUSED_ALONE_JIFFIES	     64
 #define REFUSED_ALONE_JIFFIES_SHARED 4

@@ -16,8 +16,8 @@ static __always_inline void count_add(struct sl_cell *cell, const struct packet 
 }
 
 /*
- * Counts a packet for each inherited limit that refused it. The counters are those of the policy
- * that defines the limit.
+ * Counts a packet for each inherited limit that refused it. Uses the counters of the policy that
+ * defines the limit.
  */
 BPF_GLOBAL int count_inherited(const struct packet *packet, __u32 version, __u32 refused)
 {

@@ -32,9 +32,9 @@ struct source_fact {
 	bool has_policy;
 	struct sl_prefix policy;
 	char limit[LIMIT_LABEL]; /* limit that refuses packets of the source; "" if not known */
-	uint64_t dropped_before; /* number of dropped packets at the previous visit */
-	uint64_t dropped; /* number of dropped packets at this visit; smaller if it was reset */
-	uint64_t blocked_until; /* uptime in ns when the block ends; 0: no limit blocks it */
+	uint64_t dropped_before; /* dropped packets at the previous visit */
+	uint64_t dropped;	 /* dropped packets at this visit; fewer if the counter was reset */
+	uint64_t blocked_until;	 /* uptime in ns when the block ends; 0: no limit blocks it */
 	char blocked_by[LIMIT_LABEL];
 };
 
@@ -142,7 +142,9 @@ void events_watch_step(struct events_watch *watch, const struct events_facts *fa
 /* Begins the event of a source that has just exceeded its limit, if no such event is open. */
 void events_watch_cross(struct events_watch *watch, const struct source_crossing *crossing);
 
-/* Ends all open events. The caller ends the watch, or the gate is gone. */
+/*
+ * Ends all open events, when the watch ends or the gate is gone. reason: for the texts of the ends.
+ */
 void events_watch_end(struct events_watch *watch, uint64_t now, uint64_t time_ns,
 		      const char *reason);
 

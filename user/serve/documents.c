@@ -75,8 +75,8 @@ static bool is_varied(const struct route *route)
 }
 
 /*
- * Returns the slot of a route. If the route has no slot, gives it the slot that no client has asked
- * for for longest. Returns NULL if clients wait for all slots.
+ * Returns the slot of a route. If the route has no slot, gives it the slot with the oldest request.
+ * Returns NULL if clients wait for all slots.
  */
 static struct slot *slot_find(struct documents *documents, const struct route *route)
 {

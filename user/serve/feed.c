@@ -300,8 +300,8 @@ static void feed_free(struct feed *feed)
 }
 
 /*
- * Returns the feed of a gate. If there is none, begins a feed, if there is room. Called with the
- * lock.
+ * Returns the feed of a gate. If the gate has no feed, begins a feed. Returns NULL if there is no
+ * room. Called with the lock.
  */
 static struct feed *feed_of(struct feeds *feeds, const char *gate)
 {

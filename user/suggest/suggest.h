@@ -45,7 +45,7 @@ extern const struct suggest_words suggest_words[SUGGEST_CLASSES];
 
 /* A packet. suggest_read() does not set `ns` and `packets`. */
 struct suggest_packet {
-	uint64_t ns;	  /* time since 1970 */
+	uint64_t ns;	  /* time in ns since 1970 */
 	uint32_t packets; /* number of packets; above 1 for a merged frame, or from counters */
 	uint32_t bytes;	  /* length of the frame on the wire */
 	__u64 addr[2];	  /* source address in network byte order; IPv4 in the first 32 bits */
@@ -91,7 +91,7 @@ struct suggest_settings {
 
 #define SUGGEST_QUANTILE 99900U
 #define SUGGEST_HEADROOM 50U
-#define SUGGEST_WHOLE	 100000U /* the quantile 100 % */
+#define SUGGEST_WHOLE	 100000U /* 100 % in the unit of quantiles */
 
 enum suggest_refusal {
 	SUGGEST_PROPOSED,
