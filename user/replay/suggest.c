@@ -143,10 +143,11 @@ static void attack_warn(const struct suggest_attack *attack, const char *capture
 			   "sources; capture usual traffic",
 			   attack->busiest_share, attack->busiest);
 	if (attack->one_shape)
-		error_warn("attack", capture,
-			   "this looks like an attack: %u %% of the packets are alike; capture "
-			   "usual traffic",
-			   attack->shape_share);
+		error_warn(
+			"attack", capture,
+			"this looks like an attack: %u %% of the packets (%s) are alike; capture "
+			"usual traffic",
+			attack->shape_share, suggest_words[attack->shape_class].match);
 }
 
 static int choice_make(const struct suggest_args *words, struct capture_choice *ret)

@@ -277,10 +277,11 @@ static void attack_print(const struct suggest_attack *attack)
 			   attack->busiest, plural(attack->busiest, "source", "sources"),
 			   attack->busiest_share);
 	if (attack->one_shape)
-		print_text("# This looks like an attack: %u %% of the packets are %s%s of %u "
+		print_text("# This looks like an attack: %u %% of the packets (%s) are %s%s of %u "
 			   "bytes.\n",
-			   attack->shape_share, proto_name(attack->shape_proto),
-			   attack->shape_syn ? " SYN" : "", attack->shape_bytes);
+			   attack->shape_share, suggest_words[attack->shape_class].match,
+			   proto_name(attack->shape_proto), attack->shape_syn ? " SYN" : "",
+			   attack->shape_bytes);
 }
 
 static void head_print(const struct suggest *suggest, const char *capture)
@@ -395,6 +396,7 @@ static void json_print(const struct suggest *suggest)
 	print_number("busiest", NULL, attack->busiest);
 	print_number("busiest_percent", NULL, attack->busiest_share);
 	print_bool("one_shape", attack->one_shape);
+	print_string("shape_match", NULL, suggest_words[attack->shape_class].match);
 	print_number("shape_percent", NULL, attack->shape_share);
 	print_end();
 	limits_json(suggest);

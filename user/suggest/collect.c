@@ -129,11 +129,11 @@ int suggest_add(struct suggest *suggest, const struct suggest_packet *packet)
 	suggest->packets += packet->packets;
 	suggest->bytes += packet->bytes;
 	suggest->unread += packet->facts.facts & SL_FACT_UNREAD ? packet->packets : 0;
-	shape_add(suggest->shape, shape_of(packet));
 	now = suggest_ticks(suggest, packet);
 	for (int i = 0; i < SUGGEST_CLASSES; i++) {
 		if (!suggest_is_of(suggest, i, packet))
 			continue;
+		shape_add(suggest->shape[i], shape_of(packet));
 		for (int scope = 0; scope < SUGGEST_SCOPES && !err; scope++) {
 			struct population *population = &suggest->population[i][scope];
 			__u64 key[2];

@@ -238,6 +238,13 @@ static int limit_propose(struct suggest *suggest, enum suggest_class class,
  */
 #define FEW_SOURCES 3
 
+/*
+ * A class looks forged if it has this many sources, and if this share of its packets has one shape
+ * and this share of its sources sent at most two packets, in per cent.
+ */
+#define FORGED_SOURCES 1000
+#define FORGED_SHARE   90
+
 static unsigned int per_cent(uint64_t part, uint64_t whole)
 {
 	return whole ? part * 100 / whole : 0;
@@ -278,25 +285,67 @@ static bool are_single(const struct population *sources)
 	return 2 * singles >= sources->count;
 }
 
+/* Stores the most frequent shape of a class. */
+static void shape_read(const struct suggest *suggest, enum suggest_class class,
+		       struct suggest_attack *attack)
+{
+	const struct shape_count *shapes = suggest->shape[class], *most = shapes;
+
+	for (int i = 1; i < SHAPES; i++)
+		if (shapes[i].packets > most->packets)
+			most = &shapes[i];
+	attack->shape_class = class;
+	attack->shape_share =
+		per_cent(most->packets, suggest->population[class][SUGGEST_SOURCES].packets);
+	attack->shape_bytes = most->shape >> 16;
+	attack->shape_proto = most->shape >> 8;
+	attack->shape_syn = most->shape & 1;
+}
+
+/*
+ * Returns whether a class has many sources, and nearly all of them sent at most two packets of any
+ * class, as forged sources do. A client sends more packets than its SYN.
+ */
+static bool are_forged(const struct suggest *suggest, enum suggest_class class)
+{
+	const struct population *sources = &suggest->population[class][SUGGEST_SOURCES];
+	uint64_t known = 0, brief = 0;
+
+	if (population_keys(sources) < FORGED_SOURCES)
+		return false;
+	for (unsigned int i = 0; i < sources->count; i++) {
+		const struct member *source = &sources->items[i];
+
+		/* the populations have different samples, so a source may be in only one */
+		source = population_find(&suggest->population[SUGGEST_ALL][SUGGEST_SOURCES],
+					 source->addr, source->ipv4);
+		known += source != NULL;
+		brief += source && source->packets <= 2;
+	}
+	return per_cent(brief, known) >= FORGED_SHARE;
+}
+
 /*
  * Stores whether most packets have one shape. The ACKs of a download have one shape, too. So TCP
- * without SYN counts only if at least half of the sources sent only one packet.
+ * without SYN counts only if at least half of the sources sent only one packet. If not, finds a
+ * class in which nearly all packets have one shape and the sources look forged.
  */
 static void shape_find(const struct suggest *suggest, struct suggest_attack *attack)
 {
 	const struct population *sources = &suggest->population[SUGGEST_ALL][SUGGEST_SOURCES];
-	const struct shape_count *most = &suggest->shape[0];
 
-	for (int i = 1; i < SHAPES; i++)
-		if (suggest->shape[i].packets > most->packets)
-			most = &suggest->shape[i];
-	attack->shape_share = per_cent(most->packets, suggest->packets);
-	attack->shape_bytes = most->shape >> 16;
-	attack->shape_proto = most->shape >> 8;
-	attack->shape_syn = most->shape & 1;
+	shape_read(suggest, SUGGEST_ALL, attack);
 	attack->one_shape =
 		attack->shape_share >= SHAPE_SHARE && sources->count >= SUGGEST_SOURCES_MIN &&
 		(attack->shape_proto != PROTO_TCP || attack->shape_syn || are_single(sources));
+	for (int i = SUGGEST_ALL + 1; i < SUGGEST_CLASSES && !attack->one_shape; i++) {
+		struct suggest_attack found = *attack;
+
+		shape_read(suggest, i, &found);
+		found.one_shape = found.shape_share >= FORGED_SHARE && are_forged(suggest, i);
+		if (found.one_shape)
+			*attack = found;
+	}
 }
 
 /* --- All ------------------------------------------------------------------------------------ */

@@ -149,7 +149,8 @@ struct newcomer_proposal {
 struct suggest_attack {
 	bool few_sources; /* `busiest_share` per cent of the packets are from `busiest` sources */
 	unsigned int busiest, busiest_share;
-	bool one_shape; /* `shape_share` per cent of the packets have one shape */
+	bool one_shape; /* `shape_share` per cent of the packets of a class have one shape */
+	enum suggest_class shape_class;
 	unsigned int shape_share, shape_bytes;
 	uint8_t shape_proto;
 	bool shape_syn;
@@ -189,7 +190,7 @@ struct suggest {
 	struct population population[SUGGEST_CLASSES][SUGGEST_SCOPES];
 	struct newcomer_counts newcomers[NEW_WARM_UPS];
 	struct track start[NEW_AGES]; /* for each age: packets of all sources that are younger */
-	struct shape_count shape[SHAPES];
+	struct shape_count shape[SUGGEST_CLASSES][SHAPES];
 	/* set by suggest_propose() */
 	struct proposal proposal[SUGGEST_CLASSES][SUGGEST_SCOPES];
 	struct newcomer_proposal budget;

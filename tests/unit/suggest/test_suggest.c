@@ -298,6 +298,47 @@ TEST(test_one_shape_looks_like_an_attack)
 	end(NULL);
 }
 
+/* Adds a SYN of each of 1,000 sources, and `more` packets, while a client sends other TCP. */
+static void syns_run(unsigned int more)
+{
+	struct stream client = {.addr = "192.0.2.1", .facts = SL_FACT_TCP, .proto = 6};
+
+	begin_with(0, POPULATION_MAX);
+	for (unsigned int i = 0; i < 1000; i++) {
+		char name[INET6_ADDRSTRLEN];
+		struct stream syn = {.addr = name,
+				     .facts = SL_FACT_TCP | SL_FACT_SYN | SL_FACT_PROTO,
+				     .proto = 6,
+				     .bytes = 60};
+		struct suggest_packet packet;
+
+		snprintf(name, sizeof(name), "10.3.%u.%u", i / 250, i % 250);
+		packet = packet_of(&syn, START + i * 20 * STEP_NS);
+		add(&packet);
+		syn.facts = SL_FACT_TCP | SL_FACT_PROTO;
+		syn.bytes = 0;
+		packet = packet_of(&syn, START + i * 20 * STEP_NS);
+		for (unsigned int n = 0; n < more; n++)
+			add(&packet);
+		packet = packet_of(&client, START + i * 20 * STEP_NS);
+		add(&packet);
+	}
+	assert_int_equal(suggest_propose(&suggest), 0);
+}
+
+TEST(test_forged_sources_of_a_class_look_like_an_attack)
+{
+	syns_run(0);
+	assert_true(suggest.attack.one_shape);
+	assert_int_equal(suggest.attack.shape_class, SUGGEST_SYN);
+	assert_int_equal(suggest.attack.shape_share, 100);
+	end(NULL);
+	syns_run(3);
+	assert_false(suggest.attack.one_shape);
+	assert_int_equal(suggest.attack.shape_class, SUGGEST_ALL);
+	end(NULL);
+}
+
 static const struct {
 	const char *what;
 	uint16_t facts;
