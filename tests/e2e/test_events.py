@@ -143,9 +143,12 @@ def test_drops_before_the_watch_do_not_count(attached, watching):
 def test_an_entry_ends(attached, watching):
     events = watching()
     attached.sluice("deny", "203.0.113.7", "for", "5s")
+    attached.sluice("deny", "9.9.9.7", "as", "baz", "for", "7s")
     attached.sluice("allow", "203.0.113.0/24", "for", "1h")
     ended = events.wait_for("entry", "instant")
-    assert ended["source"] == "203.0.113.7" and "deny" in ended["text"]
+    assert ended["source"] == "203.0.113.7" and ended["text"] == "the time of its deny is over"
+    ended = events.wait_for("entry", "instant", count=2)
+    assert ended["source"] == "9.9.9.7" and ended["text"] == "the time of its deny on list 'baz' is over"
 
 
 def test_changed_rules_have_command_and_user(attached, watching):
@@ -378,6 +381,17 @@ def test_the_journal_has_the_fields_of_an_event_and_returns_it(attached, watchin
         assert attached.sluice("events", "--since", "2100-01-01T00:00:00Z").out == ""
         line, = attached.sluice("events", "--since", "1h").out.splitlines()
         assert f" {attached.gate} source end {OFFENDER}: no longer over its limit; 4 packets dropped in " in line
+
+
+def test_a_directory_to_which_others_may_write_is_not_used(attached, tmp_path):
+    with own_mounts():
+        os.makedirs("/run/sluice", exist_ok=True)
+        assert libc.mount(b"none", b"/run/sluice", b"tmpfs", 0, b"mode=1777") == 0
+        with contextlib.closing(Events(attached, tmp_path)) as events:
+            events.stop()
+            assert os.listdir("/run/sluice") == []
+    line, = events.err.read_text().splitlines()
+    assert line.startswith("sluice: /run/sluice: must belong to root"), line
 
 
 # --- The packet path ------------------------------------------------------------------------------

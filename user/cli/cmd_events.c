@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <systemd/sd-daemon.h>
 
+#include "base/owner.h"
 #include "cli/command.h"
 #include "events/journal.h"
 #include "events/look.h"
@@ -15,6 +16,7 @@
 #include "events/ring.h"
 #include "events/runner.h"
 #include "events/stream.h"
+#include "keep/lock_file.h"
 
 struct given_policy {
 	bool is_given;
@@ -339,7 +341,11 @@ static int gate_watch(struct events_session *session)
 		err = error_add(ENOMEM, "no-memory", NULL, "cannot watch: %s", why(ENOMEM));
 	if (err)
 		return err;
-	events_server_open(&session->look.live.gate, &session->server);
+	if (events_server_open(&session->look.live.gate, &session->server) == -EPERM)
+		error_warn("untrusted", RUN_DIR,
+			   "must belong to root, the caller or user '" OWNER_USER
+			   "', and only its owner may write; until then, events have no user, and "
+			   "no other process receives them");
 	err = ring_begin(session) ?: pcap_begin(session);
 	while (!err && !session->ends) {
 		uint64_t now = uptime_ns();

@@ -385,7 +385,13 @@ static void counters_read_all(struct events_look *look)
 
 /* --- Entries -------------------------------------------------------------------------------- */
 
-/* Reads the runtime entries and lists that expire. If that fails, sets entries_generation to 0. */
+static void entry_add(struct entry_facts *entries, struct entry_fact entry)
+{
+	if (entries->count < EVENTS_ENTRIES_MAX)
+		entries->items[entries->count++] = entry;
+}
+
+/* Reads the runtime entries, lists and entries on lists that expire. If that fails, sets entries_generation to 0. */
 static void entries_read(struct events_look *look)
 {
 	uint64_t begun = clock_read(CLOCK_THREAD_CPUTIME_ID);
@@ -398,24 +404,30 @@ static void entries_read(struct events_look *look)
 
 	error_drop(mark);
 	entries->count = 0;
-	for (unsigned int i = 0; !err && i < rules.count && entries->count < EVENTS_ENTRIES_MAX;
-	     i++) {
+	lists_copy(gate, lists);
+	for (int place = 0; place < SL_LIST_PLACES; place++) {
+		snprintf(entries->list_names[place], sizeof(entries->list_names[place]), "%.63s",
+			 lists[place].name);
+		if (lists[place].until)
+			entry_add(entries, (struct entry_fact){.access = lists[place].access,
+							       .until = lists[place].until,
+							       .list = place});
+	}
+	for (unsigned int i = 0; !err && i < rules.count; i++) {
 		const struct rule *rule = &rules.rules[i];
 
 		if (rule->access != SL_ACCESS_NONE && rule->until)
-			entries->items[entries->count++] = (struct entry_fact){
-				.prefix = rule->prefix, rule->access, rule->until};
+			entry_add(entries, (struct entry_fact){.prefix = rule->prefix,
+							       rule->access,
+							       rule->until});
+		if (rule->list_until)
+			entry_add(entries, (struct entry_fact){.prefix = rule->prefix,
+							       .access = lists[rule->timed].access,
+							       .until = rule->list_until,
+							       .list = rule->timed,
+							       .is_listed = true});
 	}
 	ruleset_free(&rules);
-	lists_copy(gate, lists);
-	for (int place = 0; place < SL_LIST_PLACES; place++) {
-		if (!lists[place].until || entries->count == EVENTS_ENTRIES_MAX)
-			continue;
-		entries->items[entries->count++] = (struct entry_fact){
-			.access = lists[place].access, .until = lists[place].until, .list = place};
-		snprintf(entries->list_names[place], sizeof(entries->list_names[place]), "%.63s",
-			 lists[place].name);
-	}
 	look->entries_generation = err ? 0 : look->facts.generation;
 	look->entries_due = task_due(begun);
 }
@@ -436,7 +448,10 @@ static void entries_check(struct events_look *look)
 		if (!entry->prefix.bits || entry->until > now)
 			continue;
 		if (!rules_get(&look->live.gate, &entry->prefix, &rule) &&
-		    rule.access != SL_ACCESS_NONE && rule.until != entry->until)
+		    (entry->is_listed
+			     ? rule.lists >> entry->list & 1 &&
+				       rule_list_end(&rule, entry->list) != entry->until
+			     : rule.access != SL_ACCESS_NONE && rule.until != entry->until))
 			entry->until = 0;
 		rule_free(&rule);
 		error_drop(mark);

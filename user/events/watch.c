@@ -445,7 +445,10 @@ static void entries_step(struct events_watch *watch, const struct events_facts *
 
 		if (!entry->until || entry->until <= from || entry->until > to)
 			continue;
-		if (entry->prefix.bits)
+		if (entry->is_listed)
+			text_set(&event, "the time of its %s on list '%s' is over", access,
+				 name_shown(facts->entries->list_names[entry->list]));
+		else if (entry->prefix.bits)
 			text_set(&event, "the time of its %s is over", access);
 		else
 			text_set(&event, "the time of list '%s' (%s) is over",

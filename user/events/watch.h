@@ -46,10 +46,11 @@ struct budget_fact {
 
 /* A runtime entry or a list that expires. */
 struct entry_fact {
-	struct sl_prefix prefix; /* prefix of the runtime entry; `bits` is 0 for a list */
+	struct sl_prefix prefix; /* prefix of the entry; `bits` is 0 for a list */
 	uint8_t access;		 /* enum sl_access */
 	uint32_t until;		 /* expiry, in the unit of until_at() */
 	uint8_t list;		 /* index of the list, also in `list_names` */
+	bool is_listed;		 /* `prefix` is an entry on list `list`, not a runtime entry */
 };
 
 struct entry_facts {
