@@ -143,7 +143,9 @@ def test_a_filter_by_prefix_policy_or_limit(terminal, typed, sources):
 
 def test_the_other_views(terminal):
     terminal.keys("Tab")
-    terminal.wait_for("[limits]", "REFUSED/s", "10.0.0.0/8", "web", "dns", "block")
+    lines = terminal.wait_for("[limits]", "REFUSED/s", "10.0.0.0/8", "web", "dns", "block")
+    limits = [line.split() for line in lines if line.split()[1:2] in (["web"], ["dns"])]
+    assert limits and all(line[3:5] == ["-", "-"] for line in limits), lines
     terminal.keys("Tab")
     terminal.wait_for("[devices]", "in0", "xdp", "native", "attached")
     terminal.keys("Tab")
@@ -169,6 +171,10 @@ def test_a_change_is_made_only_after_a_question(busy, terminal):
     terminal.type(f"/{CALM}")
     terminal.keys("Enter")
     terminal.wait_until(lambda lines: shown(lines) == [CALM], "only one source")
+    terminal.keys("d", "C-u")
+    terminal.type("1bogus")
+    terminal.keys("Enter")
+    terminal.wait_for("1bogus: not a unit of time")
     terminal.keys("d")
     terminal.wait_for(f"deny {CALM} for: 10min")
     terminal.keys("Enter")

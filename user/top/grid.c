@@ -244,10 +244,10 @@ int grid_of_sources(struct grid *grid, const struct live *live, const struct sl_
 
 /* --- Limits --------------------------------------------------------------------------------- */
 
-/* A row of the view of limits: a limit of a policy, or a policy without limits. */
+/* A row of the view of limits: a policy, or one of its limits. */
 struct limit_line {
 	const struct live_line *of;
-	int limit; /* index in the policy's limits; -1 if it has no limits */
+	int limit; /* index in the policy's limits; -1: the policy itself */
 	unsigned int place;
 };
 
@@ -298,16 +298,17 @@ static int limit_row_fill(struct grid *grid, const struct limit_line *line)
 	cell_set(grid, row, 0, of->policy);
 	cell_set(grid, row, 1, limit ? limit->name : "-");
 	cell_set(grid, row, 2, limit ? action_names[limit->action] : "-");
-	cell_set_rate(grid, row, 3, line->of->passed.packets);
-	cell_set_rate(grid, row, 4, line->of->dropped.packets);
+	for (int i = 3; i <= 6; i++)
+		cell_set(grid, row, i, "-");
 	if (limit) {
 		cell_set_rate(grid, row, 5, line->of->refused[limit->slot].packets);
 		cell_set_rate(grid, row, 6, line->of->refused[limit->slot].bits);
+		row->drops = line->of->refused[limit->slot].packets > 0;
 	} else {
-		cell_set(grid, row, 5, "-");
-		cell_set(grid, row, 6, "-");
+		cell_set_rate(grid, row, 3, line->of->passed.packets);
+		cell_set_rate(grid, row, 4, line->of->dropped.packets);
+		row->drops = line->of->dropped.packets > 0;
 	}
-	row->drops = line->of->dropped.packets > 0;
 	return 0;
 }
 
@@ -331,7 +332,7 @@ int grid_of_limits(struct grid *grid, const struct live *live, const struct live
 	for (unsigned int i = 0; !err && i < lines; i++) {
 		const struct stats_line *of = live->lines[i].line;
 
-		for (int j = of->limits ? 0 : -1; j < (int)of->limits; j++) {
+		for (int j = -1; j < (int)of->limits; j++) {
 			list[count] = (struct limit_line){&live->lines[i], j, count};
 			count += limit_line_matches(&list[count], live->wish.text);
 		}

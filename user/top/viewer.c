@@ -7,6 +7,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/text.h"
+#include "rules/value.h"
 #include "top/run.h"
 #include "top/screen.h"
 #include "top/top.h"
@@ -150,6 +151,24 @@ static void filter_set(struct viewer *viewer)
 	viewer_choose(viewer);
 }
 
+/* Uses the typed time for the command deny, or shows why it is not a time. */
+static void time_set(struct viewer *viewer)
+{
+	const struct sl_error *error;
+	unsigned int mark = error_count();
+	uint64_t ns;
+
+	if (value_parse(&value_time, "for", viewer->typed, &ns)) {
+		error = error_last(mark);
+		snprintf(viewer->message, sizeof(viewer->message), "%s: %s", viewer->typed,
+			 error ? error->text : why(ENOMEM));
+		error_drop(mark);
+		return;
+	}
+	snprintf(viewer->time, sizeof(viewer->time), "%s", viewer->typed);
+	command_ask(viewer, "deny");
+}
+
 static void typed_end(struct viewer *viewer)
 {
 	enum asks asks = viewer->asks;
@@ -158,8 +177,7 @@ static void typed_end(struct viewer *viewer)
 	if (asks == ASKS_FILTER) {
 		filter_set(viewer);
 	} else if (*viewer->typed) {
-		snprintf(viewer->time, sizeof(viewer->time), "%s", viewer->typed);
-		command_ask(viewer, "deny");
+		time_set(viewer);
 	}
 }
 
