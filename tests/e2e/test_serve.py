@@ -655,6 +655,25 @@ def test_500_connections_keep_nobody_out(users, begin):
         assert server.json("/api/v1/stats")["gate"] == users.gate
 
 
+def test_clients_that_read_slowly_keep_nobody_out(users):
+    """If all connections of an address send answers that their clients do not read, the oldest is
+    closed for the next client."""
+    def is_answered():
+        try:
+            return server.get("/api/v1/gates")
+        except (OSError, http.client.HTTPException):  # closed, because no connection was free
+            return False
+    with serving(users.filter) as server, contextlib.ExitStack() as stack:
+        for _ in range(140):
+            client = stack.enter_context(server.socket())
+            client.settimeout(1)
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            with contextlib.suppress(OSError):
+                client.sendall(b"GET /page.js HTTP/1.1\r\nHost: localhost\r\n\r\n" * 300)
+                client.recv(1)
+        wait_until(is_answered, "an answer before the connections time out", 10)
+
+
 def vanish(server, count):
     """Opens connections that ask for a document, and resets them at once."""
     for number in range(count):

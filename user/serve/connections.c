@@ -10,6 +10,7 @@
 
 #define IDLE_NS (20 * NS_PER_SEC)
 #define BUSY_NS (120 * NS_PER_SEC)
+#define SEND_NS NS_PER_SEC /* an answer that takes longer may be cut for another client */
 
 /*
  * Stores the family and the address of a client. Leaves out the lower half of an IPv6 address,
@@ -46,29 +47,41 @@ static bool client_has_left(const struct connection_entry *entry)
 }
 
 /*
- * Returns whether a connection may be closed to make room: it is idle, or its client has
- * disconnected before it got the answer.
+ * Returns how readily a connection is closed to make room: 2 if it is idle, or its client has
+ * disconnected before it got the answer; 1 if its client reads the answer slowly; otherwise 0, and
+ * it is not closed.
  */
-static bool entry_is_spare(const struct connection_entry *entry)
+static int entry_spare(const struct connection_entry *entry, uint64_t now)
 {
-	return entry->state == CONNECTION_IDLE ||
-	       (entry->state == CONNECTION_BUSY && client_has_left(entry));
+	if (entry->state == CONNECTION_IDLE)
+		return 2;
+	if (entry->state != CONNECTION_BUSY)
+		return 0;
+	if (client_has_left(entry))
+		return 2;
+	return !entry->waiter && now > entry->since + SEND_NS;
 }
 
 /*
- * Closes the oldest connection that may be closed. key: only connections of this address; NULL: of
- * any address.
+ * Closes the oldest of the connections that are closed most readily. key: only connections of this
+ * address; NULL: of any address.
  */
 static bool oldest_shut(struct connections *all, const uint8_t *key, uint64_t now)
 {
 	struct connection_entry *oldest = NULL;
+	int most = 1;
 
 	for (size_t i = 0; i < ARRAY_SIZE(all->entries); i++) {
 		struct connection_entry *entry = &all->entries[i];
+		int spare;
 
-		if ((!key || !memcmp(key, entry->address, sizeof(entry->address))) &&
-		    (!oldest || entry->since < oldest->since) && entry_is_spare(entry))
+		if (key && memcmp(key, entry->address, sizeof(entry->address)))
+			continue;
+		spare = entry_spare(entry, now);
+		if (spare > most || (spare == most && (!oldest || entry->since < oldest->since))) {
 			oldest = entry;
+			most = spare;
+		}
 	}
 	if (oldest)
 		entry_shut(all, oldest, now);

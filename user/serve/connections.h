@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Serve: the connections of clients, and their limits. If there are too many connections, the
- * connection that has been idle for longest is closed. So idle clients cannot block new clients.
+ * connection that has been idle for longest is closed, or else the one that has sent an answer for
+ * longest. So clients that send nothing or read nothing cannot block new clients.
  */
 #ifndef SLUICE_CONNECTIONS_H
 #define SLUICE_CONNECTIONS_H
@@ -44,9 +45,10 @@ struct connections {
 };
 
 /*
- * Adds a connection. If there are too many connections, closes a connection that is idle, or whose
- * client has disconnected. If too many are of one address, closes a connection of that address.
- * Returns false if no connection can be closed.
+ * Adds a connection. If there are too many connections, closes a connection that is idle, whose
+ * client has disconnected, or whose client has read an answer for more than a second. If too many
+ * are of one address, closes a connection of that address. Returns false if no connection can be
+ * closed.
  */
 bool connection_add(struct connections *all, int fd, const struct sockaddr_storage *address,
 		    uint64_t now);

@@ -361,10 +361,8 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *connection, 
 		*body_size = 0;
 		return request->body <= BODY_MAX ? MHD_YES : MHD_NO;
 	}
-	if (request->is_resumed)
-		return document_send(request);
 	connection_set(&http->connections, request->entry, CONNECTION_BUSY, uptime_ns());
-	return request_answer(request);
+	return request->is_resumed ? document_send(request) : request_answer(request);
 }
 
 /* --- Connections ---------------------------------------------------------------------------- */

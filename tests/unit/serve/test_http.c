@@ -130,6 +130,25 @@ TEST(test_busy_connections_are_not_closed_for_others)
 	assert_int_equal(state_of(1000), CONNECTION_BUSY);
 }
 
+TEST(test_a_client_that_reads_slowly_is_closed_for_others)
+{
+	const uint64_t s = NS_PER_SEC;
+	int request;
+
+	empty(NULL);
+	for (int i = 0; i < CONNECTIONS_EACH; i++) {
+		assert_true(add(1000 + i, 8, 0));
+		connection_set(&all, connection_of(&all, 1000 + i), CONNECTION_BUSY, i);
+	}
+	connection_wait(&all, connection_of(&all, 1000), &request);
+	assert_false(add(2000, 8, s));
+	assert_true(add(2000, 8, 2 * s));
+	assert_int_equal(state_of(1000), CONNECTION_BUSY);
+	assert_int_equal(state_of(1001), CONNECTION_SHUT);
+	assert_true(add(2001, 8, 2 * s));
+	assert_int_equal(state_of(2000), CONNECTION_SHUT); /* idle connections are closed first */
+}
+
 TEST(test_a_busy_connection_whose_client_has_left_is_closed)
 {
 	int pair[2];
