@@ -427,6 +427,11 @@ def test_health(lab):
         assert degraded["status"] == "degraded" and degraded["reasons"][0]["gate"] == lab.gate
 
 
+def test_the_address_is_printed(users):
+    server = Server(users.filter, [SERVE, "-n", users.filter, "--listen", f"127.0.0.1:{PORT + 1}"], port=PORT + 1)
+    assert server.close() == f"sluice: listening on http://127.0.0.1:{PORT + 1}/\n"
+
+
 def test_a_gate_that_cannot_be_read(users):
     directory = f"/sys/fs/bpf/sluice/{users.gate}"
     before = os.stat(directory).st_mode

@@ -7,12 +7,15 @@
 #include <errno.h>
 #include <grp.h>
 #include <malloc.h>
+#include <netdb.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/timerfd.h>
@@ -237,6 +240,27 @@ static void serve_close(struct serve *serve)
 	file_free(&serve->client_ca);
 }
 
+/* Informs the user of the addresses, unless the sockets are UNIX sockets. */
+static void listening_report(const struct serve *serve)
+{
+	for (unsigned int i = 0; i < serve->listeners.count; i++) {
+		struct sockaddr_storage address = {0};
+		socklen_t length = sizeof(address);
+		char host[INET6_ADDRSTRLEN], port[8];
+		bool is_ipv6;
+
+		if (getsockname(serve->listeners.fd[i], (struct sockaddr *)&address, &length) ||
+		    address.ss_family == AF_UNIX ||
+		    getnameinfo((struct sockaddr *)&address, length, host, sizeof(host), port,
+				sizeof(port), NI_NUMERICHOST | NI_NUMERICSERV))
+			continue;
+		is_ipv6 = address.ss_family == AF_INET6;
+		error_inform("listening", NULL, "listening on http%s://%s%s%s:%s/",
+			     serve->words.certificate ? "s" : "", is_ipv6 ? "[" : "", host,
+			     is_ipv6 ? "]" : "", port);
+	}
+}
+
 /* Serves until SIGTERM, SIGINT or SIGHUP. */
 static int serve_run(const struct context *context, const void *data)
 {
@@ -251,8 +275,10 @@ static int serve_run(const struct context *context, const void *data)
 	mallopt(M_MMAP_THRESHOLD, 128 << 10);
 	err = files_read(&serve) ?: serve_open(&serve, context->gate_given ? context->gate : NULL);
 
-	if (!err)
+	if (!err) {
+		listening_report(&serve);
 		sd_notify(0, "READY=1\nSTATUS=serving");
+	}
 	while (!err && !serve.ends) {
 		error_flush();
 		err = events_wait(&serve);
