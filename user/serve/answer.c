@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+static atomic_size_t bytes; /* of all answers that are counted */
+
 void answer_take(struct answer *answer)
 {
 	atomic_fetch_add(&answer->references, 1);
@@ -13,8 +15,20 @@ void answer_drop(struct answer *answer)
 {
 	if (!answer || atomic_fetch_sub(&answer->references, 1) > 1)
 		return;
+	atomic_fetch_sub(&bytes, answer->counted);
 	free(answer->text);
 	free(answer);
+}
+
+void answer_count(struct answer *answer)
+{
+	answer->counted = answer->length;
+	atomic_fetch_add(&bytes, answer->counted);
+}
+
+size_t answers_bytes(void)
+{
+	return atomic_load(&bytes);
 }
 
 /* Appends a JSON string. Replaces each character that JSON would escape by '?'. */

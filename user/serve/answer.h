@@ -15,10 +15,15 @@ struct answer {
 	const char *type;    /* media type */
 	char *text;
 	size_t length;
+	size_t counted; /* bytes that answers_bytes() includes for this answer */
 };
 
 void answer_take(struct answer *answer);
 void answer_drop(struct answer *answer);
+
+/* Includes an answer in answers_bytes(), until its last reference is dropped. */
+void answer_count(struct answer *answer);
+size_t answers_bytes(void);
 
 /* Return an error as a document in the form of `sluice -j`. Return NULL if there is no memory. */
 struct answer *answer_error(unsigned int status, const struct sl_error *error);

@@ -9,8 +9,9 @@
 #include "base/error.h"
 #include "serve/read.h"
 
-#define SLOTS	   64		     /* largest number of different documents that are kept */
-#define VARIED_MAX 32		     /* largest number of waiting documents of is_varied() */
+#define SLOTS	   64	      /* largest number of different documents that are kept */
+#define VARIED_MAX 32	      /* largest number of waiting documents of is_varied() */
+#define BYTES_MAX  (64 << 20) /* of all documents; above it, those of is_varied() are refused */
 #define FRESH_NS   (900 * NS_PER_MS) /* below 1 s, for clients that ask once a second */
 #define REST	   10		     /* keep a document for 10 times the CPU time of reading it */
 #define WAIT_NS	   (20 * NS_PER_SEC) /* longest wait of a client */
@@ -75,14 +76,31 @@ static bool is_varied(const struct route *route)
 }
 
 /*
+ * Returns whether there is memory for a further document of is_varied(). Drops kept documents first.
+ * A document that a client still reads needs memory until then.
+ */
+static bool bytes_fit(struct documents *documents)
+{
+	for (int i = 0; i < SLOTS && answers_bytes() > BYTES_MAX; i++) {
+		struct slot *slot = &documents->slots[i];
+
+		if (!slot->queued && is_varied(&slot->route))
+			slot_free(slot);
+	}
+	return answers_bytes() <= BYTES_MAX;
+}
+
+/*
  * Returns the slot of a route. If the route has no slot, gives it the slot with the oldest request.
- * Returns NULL if clients wait for all slots.
+ * Returns NULL if clients wait for all slots, or if there is no memory for the document.
  */
 static struct slot *slot_find(struct documents *documents, const struct route *route)
 {
 	struct slot *oldest = NULL;
 	unsigned int varied = 0;
 
+	if (is_varied(route) && !bytes_fit(documents))
+		return NULL;
 	for (int i = 0; i < SLOTS; i++) {
 		struct slot *slot = &documents->slots[i];
 
@@ -252,6 +270,8 @@ static void slot_read(struct documents *documents, struct slot *slot)
 	pthread_mutex_unlock(&documents->lock);
 	answer = document_read(&documents->reader, &slot->route, &least);
 	rest = (clock_read(CLOCK_THREAD_CPUTIME_ID) - begun) * REST;
+	if (answer)
+		answer_count(answer);
 	pthread_mutex_lock(&documents->lock);
 	documents->reading_since = 0;
 	documents->reading = NULL;

@@ -69,6 +69,20 @@ TEST(test_errors_are_ascii)
 	answer_drop(answer);
 }
 
+TEST(test_the_bytes_of_answers_are_counted)
+{
+	struct answer *answer = answer_refusal(503, "x", "text");
+
+	assert_non_null(answer);
+	answer_count(answer);
+	assert_int_equal(answers_bytes(), strlen(answer->text));
+	answer_take(answer);
+	answer_drop(answer);
+	assert_int_equal(answers_bytes(), strlen(answer->text));
+	answer_drop(answer);
+	assert_int_equal(answers_bytes(), 0);
+}
+
 /* --- Connections ---------------------------------------------------------------------------- */
 
 static struct connections all = {.lock = PTHREAD_MUTEX_INITIALIZER};
