@@ -351,11 +351,17 @@ def test_a_stream_goes_on_after_an_interruption(server, users):
     late.close()
 
 
+def accepts(path):
+    """Returns whether a connection to a socket of `sluice events` is accepted: it exists before it listens."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as client:
+        return client.connect_ex(path) == 0
+
+
 def test_events_are_the_lines_of_sluice_events(users):
     """A stream of the server has the same bytes as the output of a running `sluice events`."""
     with serving(users.filter) as server, users.start("-j", "events") as process:
         try:
-            wait_until(lambda: os.path.exists(f"/run/sluice/{users.gate}.events"), "the socket of sluice events")
+            wait_until(lambda: accepts(f"/run/sluice/{users.gate}.events"), "the socket of sluice events")
             stream = Stream(server)
             assert stream.next() == {"event": "origin", "data": '{"origin": "unit"}'}
             messages = events_of(users, "203.0.113.97", stream)
