@@ -412,7 +412,9 @@ def test_traffic_of_other_programs_is_judged_as_on_the_device(lab, tmp_path, kin
         wait_until(lambda: replayed()["packets"] == sum(lab.counts()) > 4, "all packets in the capture")
     document, stats = replayed(), lab.json("stats")
     replay, = document["replays"]
-    assert {name: cell["packets"] for name, cell in replay["reasons"].items()} == stats["reasons"]
+    judged = {name: cell["packets"] for name, cell in replay["reasons"].items()}
+    del judged["not-ip"], stats["reasons"]["not-ip"]  # an ARP request may arrive at any time
+    assert judged == stats["reasons"]
     assert replay["policies"][0]["limits"][0]["would_drop"] == stats["policies"][0]["limits"][0]["refused"]
     assert (document["cut"], document["not_judged"], document["refused_by_kernel"]) == (0, 0, 0)
 

@@ -28,7 +28,7 @@ def documents(out):
 
 def test_reports_in_one_process_are_the_output_of_the_commands(lab, tmp_path):
     lab.attach("in0", "mode", "native")
-    lab.sluice("set", "default", "rate", "100pps", "burst", "10")
+    lab.sluice("set", "default", "rate", "1/h", "burst", "10")
     lab.sluice("newcomers", "default", "rate", "1kpps")
     lab.sluice("set", "203.0.113.0/24", "name", "dns", "rate", "1/h", "burst", "3", "action", "observe")
     lab.sluice("set", "2001:db8:bad::/48", "rate", "1mbit")
