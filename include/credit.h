@@ -128,8 +128,8 @@ static inline __s64 credit_needed(const struct sl_limit *limit, __u64 cost)
 }
 
 /*
- * Returns S of a limit: the most credit that all slices together can hold. A slice is valid for the
- * same time, S ticks.
+ * Returns S, the most credit that all slices of a limit together can hold. S ticks is also the time
+ * for which a slice is valid.
  */
 static inline __u64 credit_slices(const struct sl_limit *limit)
 {

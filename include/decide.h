@@ -76,7 +76,7 @@ static __always_inline __u32 policy_charge_new(struct packet *packet,
 		reason = budget_charge(packet, policy, verdict);
 		if (reason >= SL_FIRST_DROP) {
 			verdict->reason = reason;
-			/* limits that observe do not count packets that the budget drops */
+			/* If the budget drops a packet, limits that observe do not count it. */
 			verdict->refused = 0;
 			return limits;
 		}

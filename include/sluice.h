@@ -465,7 +465,7 @@ struct sl_admission {
 	__u32 second;	      /* number of the current second; a second has 2^SL_SECOND_SHIFT ns */
 	__u32 sampled;	      /* counts packets that have no bucket, to sample some */
 	__u64 inserted_at[SL_RATIONS]; /* jiffy of the last new bucket under each ration */
-	__u64 evicted; /* total credit that evicted states lacked, in 1/16 of a burst */
+	__u64 evicted; /* credit missing from all evicted states, in 1/16 of a full burst */
 	struct sl_event_count event[SL_EVENTS];
 	__u32 record_second; /* second to which `crossings` and `samples` belong */
 	__u32 crossings;     /* crossings in second `record_second`, with or without a record */
@@ -505,7 +505,7 @@ struct sl_gate {
 	__u32 sizes_stated; /* sizes that the user specified, as bits (enum size) */
 	__u64 divide_at;    /* time from which each node uses 1/nodes of a shared limit; 0: never */
 	__u32 nodes;	    /* number of nodes that share limits by `sluice share`; 0: none */
-	__u32 policies;	    /* number of policies that the user requested; maps may have more */
+	__u32 policies;	    /* policies that the user requested; the maps may have room for more */
 	__u32 noted;	    /* notes that commands have printed, as bits (enum gate_note) */
 	__u32 lease_by;	    /* pid of the reader of map `events`; valid until `lease_until` */
 	__u32 samples;	    /* dropped packets that a CPU may record in a second */
@@ -544,7 +544,7 @@ struct sl_state_words {
 struct sl_set {
 	/* tag of the key in each way; 0: free way; aligned to be read as two 64-bit words */
 	__u16 tag[SL_WAYS] __attribute__((aligned(8)));
-	__u32 displaced; /* 2 x keys displaced to other sets, plus 1 if the set is locked */
+	__u32 displaced; /* bit 0: the set is locked; bits 1 to 31: number of its keys in other sets */
 	__u32 pad[3];	 /* padding, so that two sets fill a cache line */
 };
 
@@ -597,7 +597,7 @@ struct sl_bucket {
 	__u32 policy_since;	    /* `since` of the policy version to which the slices belong */
 	__u32 served;  /* number of the source's packets when a state was last charged */
 	__u32 kept;    /* BUCKET_FIRST, or 2 x the jiffy of the last refused packet of the source */
-	__u64 refusal; /* the last refusal that bpf/record.h examined: jiffy, reason and limits */
+	__u64 refusal; /* jiffy, reason and limits of the last refusal that bpf/record.h examined */
 };
 
 /* Value of `policy_version` if a /64 contains longer rules, so each packet needs a lookup. */
@@ -615,7 +615,10 @@ struct sl_in_use {
 	__u64 first;	/* number of sources on this CPU that got one of the first buckets */
 	__u64 packets;	/* counts packets on this CPU, to time one in SL_DURATION_SAMPLE */
 	__u64 timed_at; /* arrival time of the last timed packet, in ticks */
-	/* zeros, to initialize a new bucket, which is too large for the BPF stack */
+	/*
+	 * Zeros, to initialize a new bucket. They are in a map because a bucket is too large for
+	 * the BPF stack.
+	 */
 	__u64 zero[sizeof(struct sl_bucket) / 8];
 };
 

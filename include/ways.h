@@ -362,7 +362,7 @@ static inline __u32 entry_seen(__u64 now)
 static inline __s64 entry_idle(const struct sl_entry *entry, const struct sl_state *state,
 			       __u64 now)
 {
-	/* + 1 unit, so the result does not wrap if another CPU's clock is slightly ahead */
+	/* Add 1 unit. Otherwise the difference wraps if another CPU's clock is slightly ahead. */
 	__u32 seen = entry_seen(now) - table_once(entry->count.window.seen) + 1;
 
 	if (entry_kind(entry) == SL_WINDOW)

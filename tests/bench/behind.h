@@ -43,8 +43,8 @@ int bench_program(const struct bpf_object *object, const char *name);
 int sources_walk(const struct bpf_object *object, const char *sources);
 
 /*
- * Makes the gate add a state for each source. Raises the flood threshold during this time, because
- * the packets would otherwise be a flood.
+ * Sends a packet of each source, so that each source gets a state. Raises the flood threshold until
+ * the end, so that the gate does not treat these packets as a flood.
  */
 int establish(struct gate *gate, const struct bpf_object *object, const char *sources);
 

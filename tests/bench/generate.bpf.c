@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The packet generator, a program for BPF_PROG_TEST_RUN with live frames. The kernel sends each
- * frame and reuses it without restoring it. So the program updates the checksum from the previous
- * source.
+ * The packet generator, a program for BPF_PROG_TEST_RUN with live frames. The kernel reuses each
+ * frame after it is sent, and does not restore its bytes. So the frame still contains the previous
+ * source address. The program updates the checksum from the previous address to the new address.
  */
 #include "vary.h"
 #include <bpf/bpf_helpers.h>

@@ -102,7 +102,6 @@ static int counts_check(const struct bench_case *bench, uint64_t packets, struct
 		if (!reason_is_meant(bench, reason))
 			unmeant += counts.reason[reason].packets;
 	}
-	/* `all` includes the second CPU's packets; a program with a map counts only new sources */
 	part = 1 - (double)unmeant / (all > packets ? all : packets);
 	if (result->rounds == 1 || part < result->as_meant)
 		result->as_meant = part;

@@ -36,7 +36,10 @@ struct shipped rig_ship(const struct rig *rig)
 		assert_non_null(own);
 		assert_int_equal(bpf_map__reuse_fd(own, rig->gate.map[map]), 0);
 	}
-	/* only test builds have global variables, for their clock */
+	/*
+	 * The shipped programs have no global variables. Test builds use a global variable as
+	 * clock.
+	 */
 	assert_null(bpf_object__find_map_by_name(shipped.object, ".bss"));
 	assert_int_equal(bpf_object__load(shipped.object), 0);
 	shipped.prog[HOOK_XDP] = object_prog(shipped.object, "sluice_xdp");

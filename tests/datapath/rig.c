@@ -412,10 +412,7 @@ bool rig_run_merged(struct rig *rig, const char *source, uint32_t packets)
 	return rig_run_skb(rig, HOOK_INGRESS, frame.bytes, frame.size, &skb, &wire);
 }
 
-/*
- * Makes one system call per packet, because a call returns only one verdict. A call with `repeat`
- * would not be faster on XDP, because each call waits for two RCU grace periods.
- */
+/* Makes one system call per packet, because a system call returns only one verdict. */
 uint64_t rig_send(struct rig *rig, enum hook hook, const struct frame *frame, uint64_t count)
 {
 	uint64_t passed = 0;

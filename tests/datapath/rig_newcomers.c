@@ -18,7 +18,6 @@ static void admissions_read(const struct rig *rig, struct sl_admission *cpus)
 	uint32_t zero = 0;
 
 	assert_in_range(rig->gate.machine.cpus, 1, CPUS_MAX);
-	/* the gate can have more CPUs than this machine */
 	memset(cpus, 0, rig->gate.machine.cpus * sizeof(*cpus));
 	assert_int_equal(bpf_map_lookup_elem(rig->gate.map[MAP_ADMISSION], &zero, cpus), 0);
 }

@@ -45,7 +45,7 @@ struct length_case {
 	const char *words;
 	uint64_t burst;
 	uint64_t block; /* ticks */
-	uint64_t after; /* number of packets that pass when the block ends */
+	uint64_t after; /* number of packets that pass at once after the block ends */
 };
 
 static const struct length_case length_cases[] = {

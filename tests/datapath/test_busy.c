@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Tests of sets of the table that another CPU has locked. A new source of such a set gets no state.
- * Known sources are not affected.
+ * Tests of sets of the table that another CPU has locked. If its set is locked, a new source gets
+ * no state. Sources with a state are not affected.
  */
 #include "rig.h"
 

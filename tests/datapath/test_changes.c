@@ -262,7 +262,7 @@ TEST(test_limits_keep_their_slices)
 {
 	static const struct {
 		const char *limits[3];
-		bool stays[2]; /* whether limits t and u keep the credit in their slices */
+		bool stays[2]; /* whether the slices of t and u keep their credit */
 	} changes[] = {
 		{{"name t rate 1/min burst 1000 match tcp",
 		  "name u rate 1/min burst 1000 match udp", "name x rate 1/h burst 500"},

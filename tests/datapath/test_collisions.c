@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Tests of an attacker that knows the hash secret. Its addresses have the same two sets of the
- * table, which have too few entries for all of them.
+ * Tests of an attacker that knows the hash secret. It uses many addresses that hash to the same two
+ * sets of the table. The two sets have fewer entries than the attacker has addresses.
  */
 #include "rig.h"
 

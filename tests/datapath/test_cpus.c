@@ -149,8 +149,8 @@ static struct result speed_measure(struct rig *rig, const struct shipped *shippe
 }
 
 /*
- * Returns whether the threads sent 1.5 times the limit, and 98 % of the limit passed. On a busy
- * machine, the threads can send too slowly.
+ * Returns whether the threads sent at least 1.5 times the limit, and at least 98 % of the limit
+ * passed. On a busy machine, the threads may be too slow.
  */
 static bool speed_is_close(const struct result *result)
 {

@@ -83,7 +83,7 @@ static void end_check(struct rig *rig, const struct end_case *it, enum sl_access
 	rig_empty(rig);
 	rig_clock_start(rig, LATE + (uint64_t)rand() % (100 * MS));
 	until = rig_until(rig, 2 * SEC);
-	if (allowed) /* this limit drops packets after the allow entry has expired */
+	if (allowed) /* After the allow entry has expired, this limit drops all packets. */
 		rig_limits(rig, "default", "rate 1/h burst 9 start empty", NULL);
 	if (by_hand)
 		rig_list(rig, it->prefix, list, until);
@@ -296,7 +296,8 @@ TEST(test_an_entry_ends_and_its_other_lists_stay)
 	static const struct {
 		const char *name;
 		/*
-		 * lists of the prefix; bit 0: denies, bit 1: allows, bit 2: denies for one second
+		 * Lists that contain the prefix. Bit 0: a list that denies. Bit 1: a list that
+		 * allows. Bit 2: a list that denies, and whose entry expires after one second.
 		 */
 		uint64_t lists;
 		int timed;

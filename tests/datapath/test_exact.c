@@ -97,8 +97,8 @@ TEST(test_fresh_burst_of_two_cpus)
 /* --- Refill --------------------------------------------------------------------------------- */
 
 /*
- * Spends the credit of a new source in the last tick of a jiffy. A cached refusal then ends with
- * the next tick.
+ * Spends the credit of a new source in the last tick of a jiffy. A cached refusal is valid only
+ * within a jiffy, so it expires one tick later.
  */
 static struct frame drain_new(struct rig *rig, const struct limit_case *it)
 {

@@ -167,7 +167,7 @@ TEST(test_prefixes_full)
 	rig_check_counted(rig);
 }
 
-/* A change is refused if there is room for only some of its rules. */
+/* If a map has no room for all rules of a change, the whole change is refused. */
 TEST(test_hosts_full_in_one_change)
 {
 	struct rig *rig = rig_begin(state);
@@ -205,8 +205,8 @@ static const char *divider(unsigned int number)
 }
 
 /*
- * Map `splits` contains the /64 of each rule longer than /64. These rules are in two maps, so
- * `splits` can become full first.
+ * Map `splits` contains the /64 of each rule longer than /64. It can be full before the maps that
+ * contain these rules.
  */
 TEST(test_splits_full)
 {

@@ -385,7 +385,7 @@ TEST(test_an_inherited_budget_is_one)
 	rig_heir(rig, "10.2.0.0/16", SCTP_5, NULL);
 	rig_budget(rig, "default", "1/h", "2000");
 	rig_admit(rig, false);
-	/* send packets under all three policies, which share the slice */
+	/* The three policies spend the credit of one budget slice. */
 	for (unsigned int i = 0; i < 1000; i++) {
 		struct frame frame = frame_of(1 << 16 | i), other = frame_of(2 << 16 | i);
 		struct frame third = frame_of(9 << 16 | i);

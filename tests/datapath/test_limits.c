@@ -168,8 +168,8 @@ TEST(test_observe_passes_and_counts)
 /* --- Starting empty ------------------------------------------------------------------------- */
 
 /*
- * With `start share`, a new source starts with a part of the burst. Sources with a state keep their
- * level.
+ * With `start share`, a new source has only a part of the burst. Sources that already have a state
+ * keep their credit.
  */
 TEST(test_start_share)
 {

@@ -73,7 +73,7 @@ TEST(test_longest_prefix_of_all_rules)
 	rig_check_counted(rig);
 }
 
-/* A runtime entry overrides the limits of its prefix. Sources keep their levels. */
+/* A runtime entry overrides the limits of its prefix. The states of these limits do not change. */
 TEST(test_list_over_limits)
 {
 	static const char *const prefixes[] = {"192.0.2.1", "192.0.2.0/24", "default", "0.0.0.0/0"};

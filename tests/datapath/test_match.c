@@ -50,8 +50,8 @@ static struct sl_match set_match(struct rig *rig, const char *match)
 }
 
 /*
- * Returns whether a frame should pass a limit that drops all matching packets. `tags` is the number
- * of VLAN tags in the frame's metadata, 0 or 1. `vlan` is the id of this tag.
+ * Returns whether a frame should pass a limit that drops all matching packets. tags: number of VLAN
+ * tags in the metadata of the skb, 0 or 1. vlan: VLAN id of this tag.
  */
 static bool expected_pass(const struct sl_match *match, const struct wire_frame *it, uint32_t tags,
 			  uint16_t vlan)

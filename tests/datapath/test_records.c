@@ -321,10 +321,7 @@ static void first_buckets_end(struct rig *rig)
 	free(cpus);
 }
 
-/*
- * Only SL_EXAMINED_PER_JIFFY refusals of sources without a bucket are examined in a jiffy. Few of
- * these sources have a bucket.
- */
+/* In a jiffy, at most SL_EXAMINED_PER_JIFFY refusals of sources without a bucket are examined. */
 TEST(test_few_refusals_of_sources_without_a_bucket_are_examined)
 {
 	struct rig *rig = rig_begin(state);
@@ -552,7 +549,7 @@ TEST(test_nothing_is_recorded_without_a_lease)
 	rig_set(rig, "default", "1/h", "1");
 	first_buckets_end(rig);
 	for (int i = 0; i < 2; i++) {
-		gate->lease_until = i ? 0 : *rig->clock_jiffies; /* expired, or no lease */
+		gate->lease_until = i ? 0 : *rig->clock_jiffies; /* no lease, or an ended lease */
 		for (int hook = 0; hook < HOOKS; hook++)
 			rig_send(rig, hook, &frame, 5);
 		send_many(rig, 1, 2 * SL_EXAMINED_PER_JIFFY);

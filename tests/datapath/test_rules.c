@@ -59,7 +59,7 @@ TEST(test_split)
 	assert_int_equal(rig_burst_of(rig, "2001:db8:5::3"), 0);
 	assert_int_equal(rig_burst_of(rig, "2001:db8:6::1"), 8); /* another /64 */
 
-	/* the /64 stays split until both of its rules are deleted */
+	/* Until both rules in the /64 are deleted, each packet from the /64 needs a lookup. */
 	set_burst(rig, "2001:db8:5::4", 11);
 	assert_int_equal(rig_burst_of(rig, "2001:db8:5::4"), 11);
 	rig_check_tidy(rig, 3);

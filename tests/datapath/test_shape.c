@@ -352,7 +352,7 @@ TEST(test_a_drop_takes_no_slot_and_a_refusal_no_credit)
 	rig_clock_forward(rig, 90 * MS);
 	for (int n = 10; n < 14; n++)
 		assert_departs(rig, &tcp, now + n * 10 * MS);
-	assert_false(depart(rig, &tcp, &ns)); /* the window refuses this packet */
+	assert_false(depart(rig, &tcp, &ns)); /* the window limit refuses this packet */
 	assert_int_equal(rig_reason(rig, SL_DROP_OVER_LIMIT), 6);
 	rig_check_counted(rig);
 }

@@ -458,7 +458,6 @@ TEST(test_what_is_divided_is_counted_once)
 	rig->gate.state->divide_at = rig->gate.state->nodes = 0;
 }
 
-/* If another limit refuses a packet, a divided limit refunds the whole charge. */
 TEST(test_what_another_limit_refuses_costs_a_divided_one_nothing)
 {
 	struct frame frame = frame_from(SOURCE, FRAME_LEAST);
@@ -486,7 +485,7 @@ TEST(test_what_another_limit_refuses_costs_a_divided_one_nothing)
 		assert_int_equal(passed, 50 - known);
 		entry = entry_of(rig, limit, SOURCE);
 		left = credit_level(limit, entry_state(&entry), *rig->clock_ticks) / cost_of(limit);
-		/* if `known`, a slice still holds borrowed credit */
+		/* If the source has a bucket, its slice still contains part of the credit. */
 		assert_in_range(left, known ? 1000 - 50 - limit->slice / cost_of(limit) : 800,
 				known ? 1000 - 50 : 800);
 		rig->gate.state->divide_at = rig->gate.state->nodes = 0;

@@ -40,7 +40,7 @@ struct run {
 	bool buckets; /* each CPU has a bucket, which can be evicted at any time */
 	struct sl_bucket bucket[RUN_CPUS];
 	uint64_t jiffy;		   /* length of a jiffy, in ticks */
-	uint64_t jiffy_late;	   /* delay in ticks of the kernel's jiffies counter */
+	uint64_t jiffy_late;	   /* how late the kernel updates jiffies, in ticks */
 	uint64_t jiffies;	   /* number of jiffies since the start of the run */
 	struct sl_policy policy;   /* policy of the limit, for refunds */
 	true_time began[RUN_CPUS]; /* arrival time of each CPU's last packet */
