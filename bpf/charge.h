@@ -50,8 +50,8 @@ static __always_inline __s64 slice_credit(const struct sl_slice *slice)
 }
 
 /*
- * Returns whether the refusal in a slice is valid at the present time, so that the state must not
- * be charged. If it is valid, the slice refuses packets for the rest of the jiffy.
+ * Returns true if the slice stores a valid refusal of such a packet. Then the packet is refused,
+ * and the state must not be charged. The refusal stays valid for the rest of the jiffy.
  */
 static __always_inline bool slice_refuses(struct packet *packet, const struct sl_limit *limit,
 					  struct sl_slice *slice, __u64 cost)

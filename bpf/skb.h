@@ -129,7 +129,10 @@ static __always_inline void skb_depart(struct __sk_buff *skb, __u64 ticks)
 {
 	__u64 ns = (ticks + SL_TICKS_PER_NS - 1) / SL_TICKS_PER_NS;
 
-	/* if the frame has a VLAN tag, bpf_skb_set_tstamp() fails, but fq can delay it */
+	/*
+	 * If the frame has a VLAN tag, bpf_skb_set_tstamp() fails. Then `tstamp` is enough, because
+	 * fq reads the departure time from it.
+	 */
 	if (bpf_skb_set_tstamp(skb, ns, BPF_SKB_TSTAMP_DELIVERY_MONO))
 		skb->tstamp = ns;
 }

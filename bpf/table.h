@@ -248,7 +248,8 @@ BPF_GLOBAL __s64 table_choose(struct new_entry *new_entry, __u32 in, __u32 secon
 	if (!primary || !set)
 		return -ENOSPC;
 	best = set_choose(primary, in, new_entry);
-	write_once(new_entry->evict_cost, best.evict_cost); /* not in `best`, to save stack */
+	/* Store the cost in `new_entry`, because `best` is on the stack. */
+	write_once(new_entry->evict_cost, best.evict_cost);
 	if (best.room < WAYS_SPARE ||
 	    (best.evict_cost != EVICT_FREE && way_free(set, 0) < SL_WAYS)) {
 		next = set_choose(set, secondary, new_entry);
@@ -330,8 +331,8 @@ static __always_inline void way_take(const struct sl_params *params, __u32 index
 }
 
 /*
- * Returns whether a way is still the right choice, although another CPU may have changed the set
- * before it was locked.
+ * Returns whether the key may still get the chosen way. Another CPU may have changed the set after
+ * the choice and before the lock.
  */
 static __always_inline bool choice_holds(const struct sl_set *set, __u32 entry,
 					 const struct new_entry *new_entry)

@@ -82,7 +82,7 @@ struct verdict {
 #define LIMITS_NO_STATE	      (LIMITS_PASSED << SL_LIMITS_MAX)
 #define LIMITS_ADMITTED	      (LIMITS_PASSED << 2 * SL_LIMITS_MAX)
 #define LIMITS_MATCHED	      (1U << 3 * SL_LIMITS_MAX) /* at least one limit matched the packet */
-/* mask of the limits that drop packets and give the packet's key no state */
+/* mask of the limits that drop packets, and under which the packet's key has no state */
 #define LIMITS_WAITING(limits) ((limits)&LIMITS_NO_STATE & ~((limits) >> SL_LIMITS_MAX))
 
 /*

@@ -260,7 +260,7 @@ static inline void credit_count_unasked(struct sl_slice *slice, __u32 packets)
 enum credit_answer {
 	CREDIT_PASS,
 	CREDIT_REFUSE,
-	CREDIT_ASK, /* the slice is not enough to decide, so charge the state */
+	CREDIT_ASK, /* the slice has too little credit to decide; charge the state */
 };
 
 /* Returns whether the slice stores a refusal that applies to a packet of this cost. */

@@ -52,7 +52,8 @@ static inline __u64 block_length(const struct sl_limit *limit, __u64 steps)
 	/* no branch, because each branch would double the paths that the verifier walks */
 	for (int bit = 0; bit < BLOCK_STEPS_BITS; bit++) {
 		length *= 1 + (power - 1) * (steps >> bit & 1);
-		power *= power; /* may wrap, but then no higher bit of `steps` is set */
+		/* This may wrap, but only after the highest bit of `steps` that is set. */
+		power *= power;
 	}
 	return length;
 }
@@ -195,7 +196,7 @@ static __always_inline bool kind_charge_unblocked(enum sl_kind kind, const struc
 	if (kind == SL_WINDOW ? window_charge(limit, state, charge->cost)
 			      : shape_charge(limit, state, charge->cost, charge->now,
 					     charge->earliest, &slice->at.departs)) {
-		slice->credit = 0; /* remove an earlier refusal */
+		slice->credit = 0; /* remove the refusal that the slice stores */
 		return true;
 	}
 	kind_remember(limit, slice, charge);

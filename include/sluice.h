@@ -191,7 +191,7 @@ struct sl_match {
  */
 struct sl_limit_spec {
 	char name[SL_NAME]; /* name of the limit; empty if the slot is free */
-	__u64 rate;	/* rate in `rate_unit`; window: N, in bytes if SL_RATE_BITS, or packets */
+	__u64 rate;	/* rate in `rate_unit`; window: N in packets, or in bytes if SL_RATE_BITS */
 	__u64 burst;	/* token bucket: burst in `burst_unit` */
 	__u64 span_ns;	/* window: its span T, in ns; shape: horizon, in ns */
 	__u64 block_ns; /* action block: length of a block, in ns */
@@ -252,7 +252,7 @@ struct sl_limit {
 	__u8 shift;	/* window: a count in `past` is in units of 2^shift */
 	__u8 coarse;	/* window: a time step is 2^coarse ticks */
 	__u8 escalate;	/* factor by which blocks get longer; 0: all equally long */
-	__u8 steps_max; /* escalation steps after which a block has length `block_max` */
+	__u8 steps_max; /* number of escalation steps until a block has length `block_max` */
 	__u16 span;	/* ticks in which an empty state refills, as short_make() stores them */
 	__u8 unit_shift; /* shared limit: its entries count credit in units of 2^unit_shift ticks */
 	__u8 budgeted;	 /* 1 if the policy of the limit has a budget for new sources */
@@ -408,8 +408,9 @@ struct sl_rule_cache {
 
 /*
  * Map `host_cache` is shared by all CPUs. It stores what `hosts4` and `hosts6` return for an
- * address, by a 64-bit digest of the address. The stored digest is xored with the answer, because
- * two CPUs may write an entry at once: then no address matches the mixed entry.
+ * address, by a 64-bit digest of the address. If two CPUs write an entry at once, it may have the
+ * digest of one address and the answer of the other. So the digest is stored xored with the answer:
+ * then a mixed entry matches no address.
  */
 #define SL_HOST_WAYS 4
 
@@ -440,7 +441,7 @@ enum sl_event {
  */
 enum sl_ration {
 	SL_RATION_LIMITED, /* sources with packets over a limit, even if the limit only observes */
-	SL_RATION_OTHER,   /* sources that are denied or allowed, or have no limits */
+	SL_RATION_OTHER,   /* sources without limits, and denied or allowed sources */
 	SL_RATIONS,
 };
 
@@ -478,8 +479,8 @@ struct sl_admission {
 /* --- The gate and its states ---------------------------------------------------------------- */
 
 /*
- * Value of map `gate`. Every packet reads the first cache line. If it has no bucket, it also reads
- * `params`.
+ * Value of map `gate`. Every packet reads its first cache line. A packet without a bucket also
+ * reads `params`.
  */
 struct sl_gate {
 	__u32 schema;
@@ -544,7 +545,7 @@ struct sl_state_words {
 struct sl_set {
 	/* tag of the key in each way; 0: free way; aligned to be read as two 64-bit words */
 	__u16 tag[SL_WAYS] __attribute__((aligned(8)));
-	__u32 displaced; /* bit 0: the set is locked; bits 1 to 31: number of its keys in other sets */
+	__u32 displaced; /* bit 0: the set is locked; bits 1-31: number of its keys in other sets */
 	__u32 pad[3];	 /* padding, so that two sets fill a cache line */
 };
 

@@ -334,7 +334,7 @@ static inline __u64 entry_full_at(const struct sl_entry *entry, const struct sl_
 
 enum evict_class {
 	EVICT_LITTLE,  /* at least half of the state's burst is left */
-	EVICT_KNOWN,   /* in a flood, the state was charged within the last minute */
+	EVICT_KNOWN,   /* only during a flood: the state was charged within the last minute */
 	EVICT_DEEP,    /* less than half of the burst is left, or the next block would escalate */
 	EVICT_BLOCKED, /* the state is blocked */
 };

@@ -10,8 +10,8 @@
 #define BENCH_OBJECT "build/bench/bench.bpf.o"
 
 /*
- * Entries of an LRU map per source. CPUs take free entries in batches of 128, and a CPU without a
- * batch evicts entries. So a map with one entry per source would lose entries.
+ * Size of an LRU map: twice the number of sources. With one entry per source, the map would evict
+ * sources, because CPUs take free entries in batches of 128.
  */
 #define ENTRIES_PER_SOURCE 2
 

@@ -132,8 +132,8 @@ static int beside_start(struct beside *beside, struct run *run)
 }
 
 /*
- * Ends the run on the second CPU. Fails if this run has already ended, because the first CPU then
- * ran alone.
+ * Stops the second CPU. Fails if the second CPU had already stopped, because part of the
+ * measurement then had only one CPU.
  */
 static int beside_end(struct beside *beside)
 {

@@ -36,7 +36,7 @@ struct rig {
 	/* packets and bytes sent so far, by verdict, for rig_check_counted() */
 	struct sl_cell passed, dropped;
 	unsigned int cpus;		/* number of CPUs that are online */
-	unsigned int cpu[RIG_CPUS_MAX]; /* kernel's number of each online CPU */
+	unsigned int cpu[RIG_CPUS_MAX]; /* kernel's number of each CPU that is online */
 };
 
 /* Arguments of TESTS() that make and remove the rig. Tests are skipped if BPF is not permitted. */

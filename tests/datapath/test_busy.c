@@ -11,7 +11,10 @@
 
 static const char *const sources[SL_FAMILIES] = {"192.0.2.1", "2001:db8::1"};
 
-/* Returns a rig with a limit of BURST packets. Adds a budget if `budget` is not 0. */
+/*
+ * Returns a rig with a limit of BURST packets. Adds a budget of `budget` packets unless `budget` is
+ * 0.
+ */
 static struct rig *busy_begin(void **state, uint64_t budget)
 {
 	struct rig *rig = rig_begin(state);
@@ -45,7 +48,8 @@ TEST(test_a_source_of_a_locked_set_passes_as_a_newcomer)
 		assert_int_equal(rig_reason(rig, SL_PASS_NEWCOMER), PACKETS);
 		check_refused(rig, PACKETS);
 		rig_admit(rig, true);
-		rig_zero(rig, MAP_SKETCHES); /* clear the sketch's counts of the packets before */
+		/* delete the sketch's counts of the packets sent so far */
+		rig_zero(rig, MAP_SKETCHES);
 		assert_int_equal(rig_send(rig, HOOK_XDP, &frame, 2 * BURST), BURST);
 		rig_check_counted(rig);
 	}

@@ -243,7 +243,7 @@ TEST(test_another_end)
 	rig_check_counted(rig);
 }
 
-/* No change of any rule puts an expired entry into force again. */
+/* After an entry has expired, no change of other rules makes it valid again. */
 TEST(test_over_for_good)
 {
 	struct rig *rig = rig_begin(state);

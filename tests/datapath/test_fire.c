@@ -97,8 +97,8 @@ static void fire_change(struct rig *rig, bool first)
 		char text[32];
 
 		/*
-		 * without a different expiry, the rule stays the same, and the change does not
-		 * write it
+		 * The two rulesets have different expiries. Otherwise the change would not write
+		 * this rule again.
 		 */
 		snprintf(text, sizeof(text), "198.51.100.%d", i);
 		rules_add_list(&set, text, SL_ACCESS_DENY, first ? 0 : UINT32_MAX);

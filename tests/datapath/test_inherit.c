@@ -286,7 +286,8 @@ static uint64_t refused(const struct rig *rig, const char *address)
 }
 
 /*
- * A packet counts in the policy of its source. A refusal counts in the policy that sets the limit.
+ * A packet counts in the policy of its source. A refused packet counts also in the policy that
+ * specifies the limit.
  */
 TEST(test_counters)
 {
@@ -339,7 +340,7 @@ TEST(test_a_fifth_is_refused)
 {
 	static const struct said changes[] = {
 		{"10.1.0.0/16", LIMIT("e", "5"), true},
-		/* refused, because 10.1.2.0/24 would have five limits */
+		/* The change is refused, because 10.1.2.0/24 would have five limits. */
 		{"10.1.0.0/16", LIMIT("e", "5"), false},
 		{"default", LIMIT("e", "5"), false},
 	};

@@ -153,9 +153,7 @@ TEST(test_concurrent_allow_grants_at_most_capacity)
 
 /* --- Retry-after and refill ----------------------------------------------------------------- */
 
-/*
- * `check` predicts how many packets pass at a later time. They pass at that time, but not before.
- */
+/* The command `check` predicts when packets will pass. They pass at this time, but not before. */
 TEST(test_denial_carries_retry_after)
 {
 	struct rig *rig = rig_begin(state);

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <netinet/in.h>
 
-#define SIZE   100  /* bytes of every frame, on which cases in bits depend */
+#define SIZE   100  /* bytes of every frame; cases with a rate in bits depend on this size */
 #define PLENTY 3000 /* more packets than any burst of the tests */
 
 /* Returns a packet of a source with this protocol. */

@@ -39,7 +39,7 @@ static void assert_counted(const struct rig *rig, const struct counts *before, c
 	struct sl_counters *counters = judged ? &expected.rule : &expected.none;
 
 	cell_add_to(&counters->reason[reason], &(struct sl_cell){packets, bytes});
-	if (judged && reason >= SL_FIRST_DROP) /* the rule has one limit, which counts the drop */
+	if (judged && reason >= SL_FIRST_DROP) /* The rule has only one limit, in slot 0. */
 		cell_add_to(&counters->refused[0], &(struct sl_cell){packets, bytes});
 	if (memcmp(&expected, &after, sizeof(after)))
 		fail_msg("%s: not counted as '%s', and only so, with %u packets and %u bytes", name,
@@ -178,7 +178,10 @@ TEST(test_counters_by_policy_and_source)
 
 /* --- Lengths -------------------------------------------------------------------------------- */
 
-/* The parser reads only the first buffer of an XDP frame. All buffers are charged. */
+/*
+ * The parser reads only the first buffer of an XDP frame. A limit in bytes counts the bytes of all
+ * buffers.
+ */
 TEST(test_frames_in_several_buffers)
 {
 	static const uint32_t sizes[] = {3000, 4096, 9000, 16000, 30000, 60000};

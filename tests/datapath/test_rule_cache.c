@@ -485,7 +485,10 @@ TEST(test_families_apart)
 
 #define FIRE_NS 3000000000ULL
 
-/* Networks whose verdict every change keeps. Each change moves them to other rules. */
+/*
+ * Networks, and whether their packets are dropped. Each change gives them other rules with the same
+ * verdicts.
+ */
 static const struct {
 	const char *net;
 	bool denied;

@@ -299,8 +299,8 @@ TEST(test_a_time_of_no_clock_is_replaced)
 /* --- Beside other limits -------------------------------------------------------------------- */
 
 /*
- * Under two limits that shape, a packet departs in the later of its two slots. If one limit refuses
- * the packet, it uses no slot.
+ * If two limits shape a packet, it gets a slot of each limit and departs in the later slot. If one
+ * limit refuses the packet, it gets no slot of the other limit.
  */
 TEST(test_two_shapes_have_a_slot_each)
 {

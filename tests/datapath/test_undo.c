@@ -62,7 +62,7 @@ struct edit {
 struct change {
 	const char *name;
 	unsigned int rules; /* number of rules after this change */
-	/* terminated by an edit without a prefix */
+	/* The last element has no prefix. */
 	struct edit edits[EDITS_MAX + 1];
 };
 

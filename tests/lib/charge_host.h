@@ -15,7 +15,7 @@
 /* Called before each compare-and-swap to simulate another CPU; may be NULL. */
 static void (*host_before_swap)(const void *word);
 
-/* the inner name is the compiler's builtin, because macros do not recurse */
+/* Macros do not recurse, so the inner name is the compiler's builtin. */
 #define __sync_val_compare_and_swap(word, old, next)                                               \
 	(host_before_swap ? host_before_swap(word) : (void)0,                                      \
 	 __sync_val_compare_and_swap(word, old, next))

@@ -28,8 +28,9 @@ struct world_node {
 	struct flow flow;
 	struct division division;
 	struct debt debt;
-	struct sl_entry entry;	/* entry of the simulated key, with its state */
-	struct flow_count own;	/* traffic offered to the node, and admitted by it */
+	struct sl_entry entry; /* entry of the simulated key, with its state */
+	/* traffic that arrived at the node, and traffic that the node passed */
+	struct flow_count own;
 	int64_t alone, lowest;	/* level and lowest level of a bucket that only this node charges */
 	struct flow_count seen; /* value of `own` at the last round */
 	uint64_t seen_at;	/* start of the last round */
@@ -58,7 +59,7 @@ struct world {
 	unsigned int lose;  /* one of `lose` replies is lost, at random; 0: none is lost */
 	double (*offered)(const struct world *world, unsigned int node, double at);
 	double level; /* parameter of offered(), often the rate of all nodes */
-	/* These fields may be set at any time. */
+	/* A test may change these fields at any time. */
 	bool cut;     /* the store does not reply */
 	bool silent;  /* if `cut`: the store gets reports, although it does not reply */
 	bool forgets; /* the store loses all reports */

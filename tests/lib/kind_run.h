@@ -221,7 +221,7 @@ static inline void run_draw_manner(enum sl_kind kind)
 	}
 	if (kind != SL_SHAPE && run_one_in(4))
 		run.spec.start = SL_START_EMPTY;
-	/* a larger burst, because a random burst is usually too small for slices */
+	/* Make the burst larger, because a limit with a small burst has no slices. */
 	if (kind == SL_TOKEN_BUCKET && run_one_in(2) && run.spec.rate_unit == SL_RATE_PPS)
 		run.spec.burst += 64ULL * run.cpus + 40 * run.spec.rate * jiffy_ns / 1000000000;
 	run.limit = spec_compile_for(&run.spec, &machine);

@@ -38,8 +38,8 @@ static inline void shape_log_add(struct shape_log *log, const struct shape_entry
 
 /*
  * Checks the departures of all packets. Returns a text about the first fault, or NULL. Departures
- * can overlap by `given_back` in total, because a later packet can use the time of a refunded
- * packet.
+ * may overlap by `given_back` in total, because the limit gives the time of a refunded packet to a
+ * later packet.
  */
 static inline const char *shape_log_fault(const struct shape_log *log, true_time horizon)
 {
