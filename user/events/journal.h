@@ -20,9 +20,9 @@ typedef void journal_call(void *data, const char *gate, const struct event *even
 			  const char *json);
 
 /*
- * Calls `call` for each event of a gate since a time, in s since 1970. The order is that of the
- * journal. Reads only entries of the gate's unit, because any user can write to the journal.
- * Returns 0, or a negative errno with an error.
+ * Calls `call` for each event of a gate since a time, in s since 1970. Reads only entries of the
+ * gate's unit, because any user can write to the journal. Returns 0, or a negative errno with an
+ * error.
  */
 int events_journal_read(const char *gate, time_t since, journal_call *call, void *data);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Events: reads facts about a gate. events/watch.h compares these facts. Most facts are read in
- * each step. Reads of entries, attachments and the state of sharing cost more, so each uses at most
- * 1/200 of a CPU.
+ * each step. Entries, attachments and the state of sharing cost more. So they are read less often:
+ * the reads of each kind use at most 1/200 of a CPU.
  */
 #ifndef SLUICE_EVENTS_LOOK_H
 #define SLUICE_EVENTS_LOOK_H

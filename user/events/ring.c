@@ -51,7 +51,8 @@ static uint64_t lease_end(const struct gate *gate)
 }
 
 /*
- * Begins the lease. Accepts a lease of this process, because a remade gate may have a copy of it.
+ * Begins the lease. If this process already has the lease, renews it: a gate that was made again
+ * may have a copy of the lease.
  */
 static int lease_take(struct event_ring *ring, const struct ring_samples *samples)
 {

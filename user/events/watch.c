@@ -94,8 +94,9 @@ static struct open_event *open_find(const struct events_watch *watch, enum event
 }
 
 /*
- * Notes that a condition is true in this step. Returns the open event, or adds an event and sets
- * `ret_is_new`: then the caller calls begin(). Returns NULL if too many events are open.
+ * Notes that a condition is true in this step. Returns the open event of the condition. If there is
+ * none, adds an event and sets `ret_is_new`. The caller then calls begin(). Returns NULL if too
+ * many events are open.
  */
 static struct open_event *condition(struct events_watch *watch, enum event_kind kind,
 				    const struct sl_prefix *source, const char *object,
@@ -465,7 +466,10 @@ static void trial_step(struct events_watch *watch, const struct events_facts *fa
 
 	if (!facts->trial)
 		return;
-	/* no other command changes the rules during a trial, so a later change is the undo */
+	/*
+	 * During a trial, no command can change the rules. If they change after its end, the trial
+	 * is being undone.
+	 */
 	if (facts->now < facts->trial_until)
 		watch->is_undoing = false;
 	else if (facts->generation != watch->trial_generation)

@@ -17,7 +17,7 @@
 
 #define EVENTS_OPEN_MAX	   1024
 #define EVENTS_BUDGETS_MAX 256	 /* largest number of policies whose budgets are compared */
-#define EVENTS_ENTRIES_MAX 65536 /* entries whose expiry is reported, at most; about 3 MB */
+#define EVENTS_ENTRIES_MAX 65536 /* watch at most this many entries for expiry; about 3 MB */
 
 /*
  * An event ends if its condition was not true for this time (2 s). The event of a source ends when
@@ -50,13 +50,13 @@ struct entry_fact {
 	uint8_t access;		 /* enum sl_access */
 	uint32_t until;		 /* expiry, in the unit of until_at() */
 	uint8_t list;		 /* index of the list, also in `list_names` */
-	bool is_listed;		 /* `prefix` is an entry on list `list`, not a runtime entry */
+	bool is_listed;		 /* `prefix` is an entry of list `list`; false: a runtime entry */
 };
 
 struct entry_facts {
 	struct entry_fact *items;
 	unsigned int count;
-	char list_names[SL_LIST_PLACES][64]; /* by the index of the list in the gate */
+	char list_names[SL_LIST_PLACES][64]; /* element i: name of list i of the gate */
 };
 
 /* Facts about a gate at one moment. Counters count from the time when the gate was made. */
@@ -91,7 +91,7 @@ struct events_facts {
 	const struct entry_facts *entries; /* entries with an end; NULL if not read yet */
 };
 
-/* A crossing that the packet path reported. The next step counts the dropped packets. */
+/* A source that has exceeded a limit, as reported by the packet path. */
 struct source_crossing {
 	uint64_t at;		 /* uptime, in ns */
 	uint64_t time_ns;	 /* CLOCK_REALTIME */
@@ -135,8 +135,8 @@ int events_watch_begin(struct events_watch *watch, uint64_t began, unsigned int 
 void events_watch_free(struct events_watch *watch);
 
 /*
- * Compares facts with the facts of the previous step, and reports events. The first step only
- * begins events: it reports no instants.
+ * Compares facts with the facts of the previous step, and reports events. The first step reports
+ * only events that have a duration.
  */
 void events_watch_step(struct events_watch *watch, const struct events_facts *facts);
 

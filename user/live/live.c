@@ -195,8 +195,8 @@ static int part_count(struct live *live, uint32_t part)
 }
 
 /*
- * Reads the next part of the table of states. The first refresh reads all parts if the table is
- * mapped. Until all parts are read, assumes that unread parts are as full as read parts.
+ * Reads the next part of the table of states. If the table is mapped, the first refresh reads all
+ * parts. Assumes that unread parts are as full as the parts that were read.
  */
 static int fill_refresh(struct live *live)
 {
@@ -290,8 +290,8 @@ static int counters_refresh(struct live *live)
 }
 
 /*
- * Returns the durations timed between two readings. If a counter was reset, returns the later
- * reading.
+ * Returns the durations that were added between two readings. If a counter was reset, returns
+ * `now`.
  */
 static struct durations durations_since(const struct durations *before, const struct durations *now)
 {

@@ -50,7 +50,7 @@ struct live_source_history {
 /* The rates of a policy, or of another line of `stats`. */
 struct live_line {
 	const struct stats_line *line; /* NULL for the sum of all lines */
-	bool is_new;		       /* rates are 0, because the last refresh had no such line */
+	bool is_new; /* the previous refresh did not have this line, so its rates are 0 */
 	struct live_rate passed, dropped;
 	struct live_rate reason[SL_REASONS];
 	struct live_rate refused[SL_LIMITS_MAX]; /* by slot */
@@ -159,9 +159,9 @@ int live_choose(struct live *live);
 const struct live_history *live_history_of(const struct live *live, const struct sl_prefix *prefix);
 
 /*
- * Opens a table with the states of these sources, for source_read(). A caller that may only read
- * the gate cannot map its table, so this copies the sources' states. The caller calls
- * live_table_close().
+ * Opens a table with the states of these sources, for source_read(). If the caller may only read
+ * the gate, it cannot map the table of states. Then this function copies the states of the sources.
+ * The caller calls live_table_close().
  */
 int live_table_open(const struct live *live, const struct sl_prefix *sources, unsigned int count,
 		    struct table *ret);

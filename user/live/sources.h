@@ -16,7 +16,7 @@
 /* Largest number of sources to remember, which use about 40 MB. */
 #define LIVE_SOURCES_MAX 262144U
 
-/* Shortest time between two visits to compute a rate from, in ns. */
+/* Compute a rate only from two visits that are at least this time apart, in ns. */
 #define LIVE_SPAN_LEAST_NS 100000000ULL
 
 struct live_rate {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Replay: judges packets of a capture by the packet path, in a gate of its own that no device uses.
- * The gate is not pinned, so it ends with this process. BPF_PROG_TEST_RUN runs the programs of the
- * release, but built with a clock in a variable. Each run is one system call. This process shares
- * the variables with the programs: it sets the clock and the length of the packet, and the programs
- * store the verdict.
+ * The gate is not pinned, so it ends with this process. BPF_PROG_TEST_RUN runs the packet path, one
+ * system call for each packet. The programs are built from the released source, but read the time
+ * from a variable. This process sets the time and the length of the packet in shared variables. The
+ * programs store the verdict in a shared variable.
  */
 #ifndef SLUICE_REPLAY_JUDGE_H
 #define SLUICE_REPLAY_JUDGE_H

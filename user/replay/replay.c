@@ -98,9 +98,9 @@ static int judges_open(struct replay *replay, const char *gate)
 }
 
 /*
- * Selects CPUs that this process may use, from the current CPU on. For each packet the process is
- * pinned to one of these CPUs. Otherwise the kernel could move it to a CPU with other slices and
- * buckets.
+ * Selects CPUs that this process may use, from the current CPU on. The caller pins the process to
+ * one of these CPUs for each packet. Otherwise the kernel could move the process to another CPU,
+ * which has other buckets.
  */
 static int cpus_open(struct replay *replay)
 {

@@ -31,7 +31,7 @@ struct input {
 	FILE *copy; /* copy of standard input; NULL if the capture is a file */
 	/* packets of the first reading that were not used */
 	uint64_t other_way; /* left out because of their direction */
-	uint64_t cut;	    /* cut off before their source */
+	uint64_t cut;	    /* packets whose recorded part ends before the source address */
 };
 
 /* Copies standard input to an unnamed temporary file, so that it can be read twice. */

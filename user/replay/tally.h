@@ -34,7 +34,7 @@ struct fates {
 
 struct tally_limit {
 	/*
-	 * PASSED counts packets that matched the limit, if no limit refused them. DROPPED and
+	 * PASSED counts packets that matched this limit, and that no limit refused. DROPPED and
 	 * WOULD_DROP count packets that this limit refused.
 	 */
 	struct fates fates;

@@ -10,7 +10,7 @@
 
 #define IDLE_NS (20 * NS_PER_SEC)
 #define BUSY_NS (120 * NS_PER_SEC)
-#define SEND_NS NS_PER_SEC /* an answer that takes longer may be cut for another client */
+#define SEND_NS NS_PER_SEC /* if sending takes longer, a new client may replace this client */
 
 /*
  * Stores the family and the address of a client. Leaves out the lower half of an IPv6 address,
@@ -152,7 +152,7 @@ bool connection_set(struct connections *all, struct connection_entry *entry,
 
 	pthread_mutex_lock(&all->lock);
 	fits = state != CONNECTION_STREAM || all->streams < STREAMS_MAX;
-	/* a shut connection keeps its state until it is removed */
+	/* do not change CONNECTION_SHUT, except to CONNECTION_FREE */
 	if (fits && (entry->state != CONNECTION_SHUT || state == CONNECTION_FREE)) {
 		all->streams += (state == CONNECTION_STREAM) - (entry->state == CONNECTION_STREAM);
 		entry->state = state;

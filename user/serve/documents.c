@@ -9,9 +9,9 @@
 #include "base/error.h"
 #include "serve/read.h"
 
-#define SLOTS	   64	      /* largest number of different documents that are kept */
-#define VARIED_MAX 32	      /* largest number of waiting documents of is_varied() */
-#define BYTES_MAX  (64 << 20) /* of all documents; above it, those of is_varied() are refused */
+#define SLOTS	   64		     /* largest number of different documents that are kept */
+#define VARIED_MAX 32		     /* largest number of waiting documents of is_varied() */
+#define BYTES_MAX  (64 << 20)	     /* total size above which is_varied() documents are refused */
 #define FRESH_NS   (900 * NS_PER_MS) /* below 1 s, for clients that ask once a second */
 #define REST	   10		     /* keep a document for 10 times the CPU time of reading it */
 #define WAIT_NS	   (20 * NS_PER_SEC) /* longest wait of a client */

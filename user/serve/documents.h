@@ -42,8 +42,9 @@ struct asker {
 };
 
 /*
- * If a document was read recently, stores a reference to it in asker->answer, and returns true.
- * Otherwise returns false. waits: read the document, and call asker->ready() later.
+ * If a recent copy of a document exists, stores a reference in asker->answer, and returns true.
+ * Otherwise returns false. If `waits` is true, a thread then reads the document and calls
+ * asker->ready().
  */
 bool documents_ask(struct documents *documents, const struct route *route, struct asker *asker,
 		   bool waits);

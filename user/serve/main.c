@@ -271,7 +271,7 @@ static int serve_run(const struct context *context, const void *data)
 	};
 	int err;
 
-	/* so that free() returns the memory of large tables to the kernel at once */
+	/* With this threshold, free() returns the memory of large tables to the kernel at once. */
 	mallopt(M_MMAP_THRESHOLD, 128 << 10);
 	err = files_read(&serve) ?: serve_open(&serve, context->gate_given ? context->gate : NULL);
 

@@ -42,7 +42,7 @@ static int print_gate_sources(const char *name, void *data)
 	if ((scope->gate && strcmp(scope->gate, name)) || gate_open(&gate, name, GATE_READ, NULL) ||
 	    table_open(&gate, &table) ||
 	    sources_list(&gate, &table, &(struct sl_prefix){0}, &list)) {
-		error_drop(mark); /* metric sluice_gate_readable reports it */
+		error_drop(mark); /* metric sluice_gate_readable reports the failure */
 		return 0;
 	}
 	qsort(list.items, list.count, sizeof(*list.items), busier);
@@ -111,9 +111,8 @@ int metrics_print(const struct serve_scope *scope, bool open, FILE *out)
 }
 
 /*
- * OpenMetrics differs in three ways: the lines HELP and TYPE of a counter have its name without
- * "_total", '"' is escaped in help texts, and the text ends with EOF. Labels contain no characters
- * that the two formats escape differently.
+ * Converts metrics from the text format of Prometheus to OpenMetrics. OpenMetrics omits "_total" in
+ * the lines HELP and TYPE of a counter, escapes '"' in help texts, and ends with EOF.
  */
 void metrics_convert(const char *text, FILE *out)
 {

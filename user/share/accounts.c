@@ -259,7 +259,10 @@ static void accounts_place(struct accounts *accounts)
 		if (account->entry != NO_ENTRY ||
 		    table_read(accounts->gate, table, &account->key, &found) || !found.is_found)
 			continue;
-		/* the key may have a second account, if it moved to another entry during a scan */
+		/*
+		 * If the key moved to another entry during a scan, that entry may already have an
+		 * account.
+		 */
 		if (entry_sample(accounts, found.index, &account->key)->account)
 			account_free(accounts, account);
 		else
@@ -275,7 +278,7 @@ struct report_candidate {
 	struct state_key key;
 	const struct shared_limit *limit;
 	uint64_t excess; /* ticks that the key took, but this node did not report */
-	uint64_t asked;	 /* ticks that packets of the key requested since the previous scan */
+	uint64_t asked;	 /* cost of all packets of the key since the previous scan, in ticks */
 };
 
 struct scan {
@@ -461,8 +464,8 @@ void accounts_scan(struct accounts *accounts, unsigned int nodes, uint64_t now)
 /* --- Rules that change ---------------------------------------------------------------------- */
 
 /*
- * Ignores the past counts of an entry if its limit has changed, or was not shared before. Uses the
- * counts of a new limit, because they began at 0.
+ * Ignores the past counts of an entry if its limit has changed, or was not shared before. The
+ * counters of a new limit began at 0, so all their counts are used.
  */
 static void entries_follow(struct accounts *accounts, const struct shared_limits *before)
 {

@@ -28,7 +28,7 @@ struct sample {
 struct samples {
 	struct table table;
 	struct sample *list; /* one sample for each entry of map `states` */
-	bool is_fresh;	     /* no scan was made yet; the first scan counts nothing */
+	bool is_fresh;	     /* no scan was made yet; the first scan only reads the counters */
 };
 
 struct account {
@@ -54,13 +54,13 @@ struct accounts {
 	const struct gate *gate;
 	struct samples samples;
 	struct shared_limits limits;
-	struct account *list; /* `most` accounts, in use or free */
+	struct account *list; /* array of `most` accounts; an account without `limit` is free */
 	unsigned int most, count;
 	unsigned int lost; /* largest `lost` of all accounts after the last round */
 	uint64_t scanned_at;
 	/* upper bound of the ticks that a key took without a report since the start */
 	uint64_t unreported;
-	uint64_t left_out, charged, blocked; /* totals; struct share_state describes them */
+	uint64_t left_out, charged, blocked; /* copied to struct share_state */
 };
 
 /*
@@ -86,7 +86,7 @@ void accounts_scan(struct accounts *accounts, unsigned int nodes, uint64_t now);
  */
 void accounts_count(struct accounts *accounts, unsigned int nodes, uint64_t now);
 
-/* Frees an account. The ticks since its last report become the key's excess. */
+/* Frees an account. Ticks that it has not reported become the key's `excess`. */
 void account_free(struct accounts *accounts, struct account *account);
 
 /* --- Rounds: report.c ----------------------------------------------------------------------- */

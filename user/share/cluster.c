@@ -190,9 +190,7 @@ static bool reply_handle(struct cluster *cluster, struct store_node *node, redis
 	bool is_error = reply->type == REDIS_REPLY_ERROR;
 
 	if (command && command->values == REPLY_WHOLE) {
-		/*
-		 * do not clear `has_failed`, because a hung master may still reply to this command
-		 */
+		/* Do not clear `has_failed`: even a master that hangs may reply to this command. */
 		queue_take(&node->awaiting);
 		command->whole = reply;
 		command_end(cluster, command, REPLIED);

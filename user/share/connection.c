@@ -47,7 +47,8 @@ uint64_t jitter(uint64_t ms)
 /* --- Names ---------------------------------------------------------------------------------- */
 
 /*
- * A name lookup in a thread of the C library, because a name server can take longer than a round.
+ * A DNS lookup by getaddrinfo_a(3). It does not block, because a DNS server can take longer than a
+ * round.
  */
 struct name_lookup {
 	struct gaicb request;

@@ -30,8 +30,8 @@ static struct sl_state state_copy(const struct sl_state *state)
 }
 
 /*
- * Returns the state after a charge of `cost`. Stores the charged ticks. First reduces *refundable
- * to the credit that the state lacks, because refilled ticks cannot be refunded.
+ * Returns the state after a charge of `cost`. Stores the charged ticks. First limits *refundable to
+ * the credit that the state lacks, because a refund must not overfill the state.
  */
 static struct sl_state state_charged(const struct sl_limit *limit, struct sl_state state,
 				     int64_t cost, uint64_t *refundable, uint64_t now,
@@ -94,7 +94,7 @@ int64_t debt_step(const struct sl_limit *limit, struct sl_entry *entry, const st
 
 	if (!entry)
 		return 0;
-	/* do not refund charges from before a time at which the state may have been full */
+	/* If the state may have been full since a charge, do not refund that charge. */
 	debt->refundable -= credit_min(debt->refundable, over);
 	charged = debt_charge(limit, entry, key, cost, &debt->refundable, now);
 	flow_uncharged(flow, limit->burst, cost - charged);

@@ -54,7 +54,10 @@ bool debt_block(const struct sl_limit *limit, struct sl_entry *entry, const stru
  * If the store is away, the process sets the time to now.
  */
 
-/* Time between now and `divide_at`. It must exceed the delays by a busy machine or a resize. */
+/*
+ * Each step sets `divide_at` to this time from now. It must exceed the delay of a step on a busy
+ * machine or during a resize.
+ */
 #define DIVISION_LEASE (3 * SL_TICKS_PER_SEC)
 
 /*

@@ -29,8 +29,8 @@
 #define ALIKE_MS       (5 * ALIKE_EVERY_MS / 2)
 
 /*
- * Report nodes with other limits only after this time, because after a flush of the store the
- * limits of all nodes seem different.
+ * Report nodes with different limits only if they are seen for this long. After a flush of the
+ * store, the limits of all nodes seem different for a short time.
  */
 #define UNLIKE_LASTS_MS (3 * ALIKE_EVERY_MS / 2)
 
@@ -39,7 +39,9 @@
  */
 #define SAME_NODE_LASTS_MS (ALIKE_MS + NODES_EVERY_MS)
 
-/* Number of nodes with other limits, or processes with this node's name. Times: store_now_ms(). */
+/*
+ * Nodes with different limits, or processes with this node's name. Times are from store_now_ms().
+ */
 struct difference {
 	uint64_t counted_at; /* time of the last count; 0: the next count is due now */
 	uint64_t since;	     /* when the first of these was counted; 0: there are none */
@@ -58,7 +60,7 @@ struct exchange {
 	int ended;		     /* eventfd that is written when a round has ended */
 	bool is_closing;
 
-	/* members that only the thread uses during a round; times are from store_now_ms() */
+	/* During a round, only the thread uses the members below. Times are from store_now_ms(). */
 	struct round round;
 	uint64_t counted_at;  /* when the nodes were last counted; 0: never */
 	bool is_counted;      /* whether the store replied to the last count of nodes */
@@ -154,7 +156,7 @@ static bool nodes_count(struct exchange *exchange)
 	if (exchange->is_counted) {
 		nodes_set(exchange, nodes, now);
 		differences_count(exchange);
-	} else { /* measure differences again, because the store may have lost data */
+	} else { /* the store may have lost data, so forget since when the nodes differ */
 		exchange->unlike.since = exchange->same_node.since = 0;
 	}
 	return exchange->is_counted;
@@ -223,7 +225,7 @@ static void exchange_free(struct exchange **exchange)
 
 static int open_error(const struct store_options *options, int err)
 {
-	if (err == EINVAL) /* share_prepare() has accepted all other options */
+	if (err == EINVAL) /* share_prepare() has checked the other options */
 		return error_add(err, "bad-certificate", options->ca_file,
 				 "no CA certificate can be read from it");
 	if (err == EOPNOTSUPP)

@@ -16,7 +16,7 @@
  */
 #define NEGLIGIBLE 1024
 
-/* If an overcharge cannot be refunded, each round drops 1/8 of it. */
+/* A node must not refund some overcharges. Each round forgets 1/8 of such an overcharge. */
 #define FADING 8
 
 /*
@@ -97,9 +97,9 @@ struct flow_count flow_report(struct flow *flow, const struct flow_count *own, u
 }
 
 /*
- * Returns the part of `amount`, an increase of a total, that other nodes caused. *doubted is what
- * this node reported without a reply, so `amount` may contain it. Subtracts the smaller of the two
- * from both.
+ * Returns the part of `amount`, an increase of a total, that other nodes caused. *doubted is the
+ * sum of reports of this node that got no reply. `amount` may contain these reports. Subtracts the
+ * smaller value from `amount` and from *doubted.
  */
 static uint64_t without_doubted(uint64_t amount, uint64_t *doubted)
 {
@@ -109,7 +109,10 @@ static uint64_t without_doubted(uint64_t amount, uint64_t *doubted)
 	return credit_min(amount - less, AMOUNT_MAX);
 }
 
-/* Adds to `unsettled` what other nodes took beyond `assumed`. theirs: demand of other nodes. */
+/*
+ * Adds `taken` - `assumed` to `unsettled`. taken: ticks that other nodes took. theirs: demand of
+ * other nodes.
+ */
 static void flow_settle(struct flow *flow, uint64_t burst, uint64_t taken, uint64_t theirs,
 			unsigned int nodes)
 {
@@ -162,7 +165,9 @@ void flow_learn(struct flow *flow, uint64_t burst, const struct flow_count *tota
 
 	nodes = known_nodes(nodes);
 	flow->nodes = nodes;
-	/* with this maximum, the average falls immediately if a source moves to another node */
+	/*
+	 * A source may move to another node. With this maximum, the average then falls immediately.
+	 */
 	most = (float)KEPT / FLOW_RATE / nodes;
 	flow->usual = usual < most ? usual : most;
 	if (!flow->knows) {

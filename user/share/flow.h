@@ -55,8 +55,8 @@ static inline uint64_t flow_whole(uint64_t ticks)
 #define FLOW_LOST 3
 
 /*
- * Time after the next reply in which the store may still execute a report of a connection that was
- * reset.
+ * After a connection is reset, the store may still execute a report that the node sent over it. The
+ * node assumes that this takes at most this time after the next reply.
  */
 #define FLOW_DOUBT (SL_TICKS_PER_SEC / 2)
 
@@ -94,7 +94,7 @@ struct flow {
 	bool waits;		    /* the report of the current round has no reply yet */
 	bool was_lost;		    /* the last round had no reply */
 	bool has_totals; /* `totals` are valid, because a reply came in the last FLOW_LOST rounds */
-	bool knows;	 /* the demand of other nodes is known, because two replies were compared */
+	bool knows;	 /* two replies have arrived, so the demand of other nodes is known */
 	bool is_idle;	 /* this node had no demand in the last round */
 };
 
@@ -116,8 +116,8 @@ struct flow_count flow_report(struct flow *flow, const struct flow_count *own, u
 
 /*
  * Ends a round with a reply. totals: totals in the store, including the report of this round.
- * nodes: number of nodes, including this node. If `totals` are the first totals, or have fallen,
- * they are only a baseline for the next reply.
+ * nodes: number of nodes, including this node. The first totals are only a baseline for the next
+ * reply. So are totals that are lower than before.
  */
 void flow_learn(struct flow *flow, uint64_t burst, const struct flow_count *totals,
 		unsigned int nodes, uint64_t now);

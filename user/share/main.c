@@ -236,8 +236,8 @@ static int gate_take(struct share *share, struct gate *gate)
 
 /*
  * Writes the number of nodes to the gate. The packet path divides the burst of a new source by this
- * number if the limit has `start share`. After this process has died, it also divides all shared
- * limits by this number.
+ * number if the limit has `start share`. After this process has died, the packet path also divides
+ * all shared limits by this number.
  */
 static void nodes_publish(struct share *share)
 {
@@ -479,7 +479,7 @@ static int fds_open(struct share *share)
 	sigemptyset(&signals);
 	sigaddset(&signals, SIGTERM);
 	sigaddset(&signals, SIGINT);
-	/* end when the terminal is closed, unless nohup(1) ignores SIGHUP */
+	/* nohup(1) ignores SIGHUP; otherwise this process ends when the terminal is closed */
 	if (!sigaction(SIGHUP, NULL, &hangup) && hangup.sa_handler != SIG_IGN)
 		sigaddset(&signals, SIGHUP);
 	if (!sigprocmask(SIG_BLOCK, &signals, NULL))

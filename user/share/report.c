@@ -71,7 +71,7 @@ unsigned int accounts_report(struct accounts *accounts, struct store_item *items
 		*item = (struct store_item){
 			.delta = {.taken = sent.taken >> FLOW_UNIT_SHIFT,
 				  .asked = sent.asked >> FLOW_UNIT_SHIFT},
-			/* an idle key expires, because reading a key does not extend its expiry */
+			/* A read does not extend the expiry, so an idle key expires. */
 			.lasts = account->lasts &&
 				 (is_read || credit_span(account->expiry_at, now) < EXPIRY_TICKS),
 			.block_ms = block_unreported_ms(accounts, account, now),
@@ -111,9 +111,9 @@ static void counters_learn(struct account *account, const struct store_item *ite
 }
 
 /*
- * Blocks the key until the end of the store's block. Does nothing if the block ends sooner than the
- * time that the reply took. Also does nothing if this node has already reported or seen the block,
- * because a user may have removed it at this node.
+ * Blocks the key until the end of the store's block. Ignores a block that this node has already
+ * reported or seen, because a user may have removed the block at this node. Ignores a block that
+ * ends too soon: the reply took longer than the rest of the block.
  */
 static void block_learn(struct accounts *accounts, struct account *account,
 			const struct store_item *item, uint64_t now)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Share: counters that several machines share in a Redis or Valkey server or cluster. A command is
- * sent only once, even without a reply. So some packets may be missing in the counters, but no
- * packet is counted twice. A server can send a false reply. It cannot crash the caller, make it use
- * unbounded memory, or delay it beyond timeout_ms. Calls block, and only one thread may use a
- * store. The first call blocks SIGPIPE in this thread forever.
+ * sent only once, even if no reply arrives. So the counters may miss packets, but never count a
+ * packet twice. A malicious server can send false replies. It cannot crash the caller, exhaust
+ * memory, or delay the caller beyond timeout_ms. Calls block. Only one thread may use a store. The
+ * first call blocks SIGPIPE in this thread forever.
  */
 #ifndef SLUICE_SHARE_STORE_H
 #define SLUICE_SHARE_STORE_H
@@ -33,7 +33,7 @@ struct store_item {
 	uint64_t block_ms;	   /* remaining ms of the block to report; 0: no block */
 
 	bool answered;		   /* the store has returned both fields of `total` */
-	bool expires;		   /* the expiry was set, or `delta` is 0 and no expiry is needed */
+	bool expires;		   /* the store has set the expiry, or no expiry is needed */
 	bool sent;		   /* `delta` may have been added: do not add it again */
 	struct store_fields total; /* fields of the key after the addition; valid if `answered` */
 	uint64_t blocked_ms;	   /* remaining ms of the block; 0: no block */
@@ -80,9 +80,9 @@ void store_close(struct store *store);
 int store_round(struct store *store, struct store_item *items, size_t count, unsigned int expire_s);
 
 /*
- * Adds `node` with the current time to a sorted set. Counts the nodes that were added in the last
- * alive_ms. All nodes use the clock of the server that has the set. Needs two round trips. Sets
- * ret_nodes to at least 1. Returns 0 or a negative errno.
+ * Adds `node` to a sorted set, with the time of the server's clock. Then counts the nodes that were
+ * added in the last alive_ms. Needs two round trips. Sets ret_nodes to at least 1. Returns 0 or a
+ * negative errno.
  */
 int store_nodes(struct store *store, const char *key, const char *node, unsigned int alive_ms,
 		unsigned int *ret_nodes);

@@ -104,8 +104,8 @@ const char *sharing_why(const struct sharing *sharing);
 const char *sharing_trouble(const struct sharing *sharing, char text[SHARING_TEXT]);
 
 /*
- * Formats the effect of shared limits while they are not shared: each node applies them alone, or
- * divided.
+ * Formats what happens to the limits while the store is away: each node applies them whole, or
+ * divided by the number of nodes.
  */
 const char *sharing_effect(const struct sharing *sharing, char text[SHARING_TEXT]);
 

@@ -95,9 +95,9 @@ static uint64_t shape_of(const struct suggest_packet *packet)
 }
 
 /*
- * Counts a shape. If other shapes use all SHAPES places, each of their counts decreases by one. So
- * a shape of more than 1 in SHAPES + 1 packets keeps a place. Its count is too low by at most this
- * part of all packets.
+ * Counts a shape. If other shapes use all SHAPES places, decreases each of their counts by one. So
+ * a shape of more than 1/(SHAPES + 1) of all packets keeps a place. Its count is too low by at most
+ * 1/(SHAPES + 1) of all packets.
  */
 static void shape_add(struct shape_count shapes[SHAPES], uint64_t shape)
 {

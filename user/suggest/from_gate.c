@@ -19,7 +19,7 @@ void counts_free(struct counts_reader *reader)
 	live_sources_free(&reader->known);
 }
 
-/* Returns the sum of the packets and bytes that passed and that were dropped. */
+/* Returns the packets and bytes of a source, passed plus dropped. */
 static struct sl_cell cells_sum(const struct sl_cell count[LIVE_COUNTERS])
 {
 	return (struct sl_cell){

@@ -4,8 +4,8 @@
  * between two readings count as if they arrived at the second reading. So a proposed burst is never
  * too small, and at most the packets of one interval.
  *
- * Only sources with a bucket have counters (bpf/bucket.h), so earlier packets are not counted.
- * Counters do not contain the class of a packet. Denied sources are left out.
+ * The counters of a source are in its bucket (bpf/bucket.h), so packets before the bucket was made
+ * are missing. Counters do not contain the class of a packet. Denied sources are ignored.
  */
 #ifndef SLUICE_FROM_GATE_H
 #define SLUICE_FROM_GATE_H
@@ -30,7 +30,8 @@ void counts_free(struct counts_reader *reader);
 
 /*
  * Adds the packets that a source sent since the previous reading. The first reading only stores the
- * counters. If the counters were reset, adds all packets. version: policy version of the source.
+ * counters. If the counters were reset since then, adds their whole values. version: policy version
+ * of the source.
  */
 int counts_add(struct counts_reader *reader, const struct sl_prefix *source,
 	       const struct sl_cell count[LIVE_COUNTERS], uint32_t version);

@@ -17,8 +17,7 @@ void suggest_key(enum suggest_scope scope, const struct suggest_packet *packet, 
 
 /*
  * Sets curve->knee. A rate of the ladder qualifies if its burst refills within a second, or within
- * a tenth of the capture. The knee is the rate that lets the fewest packets pass in one second: the
- * lowest sum of rate and burst.
+ * a tenth of the capture. The knee is the qualified rate with the lowest sum of rate and burst.
  */
 void curve_choose(struct suggest_curve *curve, uint64_t span_ns);
 

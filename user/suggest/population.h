@@ -41,7 +41,7 @@ struct member {
 struct population {
 	struct member *items;
 	unsigned int count, room;
-	uint32_t *index;	  /* hash table; an element is a position in `items` + 1, or 0 */
+	uint32_t *index;	  /* hash table of positions in `items`, plus 1; 0: empty */
 	uint32_t index_size;	  /* a power of two, at least twice `room` */
 	uint32_t most;		  /* largest number of members: POPULATION_MAX, or less in tests */
 	unsigned int halvings;	  /* the members are a sample of 1 in 2^halvings keys */

@@ -303,8 +303,9 @@ static void shape_read(const struct suggest *suggest, enum suggest_class class,
 }
 
 /*
- * Returns whether a class has many sources, and nearly all of them sent at most two packets of any
- * class, as forged sources do. A client sends more packets than its SYN.
+ * Returns whether a class has many sources, and whether nearly all of these sources sent at most
+ * two packets. This is a sign of forged sources, because a real client sends more packets than its
+ * SYN.
  */
 static bool are_forged(const struct suggest *suggest, enum suggest_class class)
 {

@@ -124,7 +124,7 @@ struct proposal {
 	struct suggest_curve curve;
 	struct limit limit;
 	struct sl_limit charged; /* the limit as suggest_try() charges it */
-	/* members with far higher demands, left out of the curve; the highest are in `outlier` */
+	/* Members with far higher demands than the rest. The curve does not include them. */
 	unsigned int outliers;
 	struct suggest_outlier outlier[SUGGEST_OUTLIERS_SHOWN];
 	uint64_t rest; /* highest demand of a member that is not an outlier */
@@ -139,7 +139,7 @@ struct newcomer_proposal {
 	uint64_t sources;    /* number of new sources, after the warm-up */
 	uint64_t most;	     /* largest number of new sources in a second */
 	uint64_t age_ns;     /* the budget is charged for sources that are younger than this */
-	unsigned int age;    /* index of age_ns */
+	unsigned int age;    /* index of `age_ns` in the list of possible ages */
 	bool is_tried;	     /* suggest_try() was called */
 	struct suggest_curve curve;
 	struct limit limit;
@@ -147,7 +147,7 @@ struct newcomer_proposal {
 
 /* Signs that the capture contains an attack. */
 struct suggest_attack {
-	bool few_sources; /* `busiest_share` per cent of the packets are from `busiest` sources */
+	bool few_sources; /* `busiest` sources sent `busiest_share` per cent of the packets */
 	unsigned int busiest, busiest_share;
 	bool one_shape; /* `shape_share` per cent of the packets of a class have one shape */
 	enum suggest_class shape_class;
