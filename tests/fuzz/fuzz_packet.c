@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include "packet_model.h"
 
-/* Results of the oracle, which sets them in this order. */
+/* Results of the oracle, which is the test's own parser. It sets the fields in this order. */
 struct finding {
 	enum sl_reason reason;
 	size_t ip; /* offset of the IP header */
@@ -23,7 +23,7 @@ struct finding {
 	enum packet_transport transport;
 	size_t end; /* end of the last complete header in the frame */
 	uint8_t last_proto;
-	bool proto_known; /* `last_proto` is the transport protocol */
+	bool proto_known; /* whether `last_proto` is the transport protocol */
 	bool fragment;
 	struct sl_facts facts;
 };

@@ -23,7 +23,7 @@
 
 #define TIMEOUT_MS 100
 #define PART_MAX   (32 << 10) /* small enough for the send buffer of a socket */
-#define LATE_MS	   2000	      /* a call may end this late, because the machine may stall */
+#define LATE_MS	   2000	      /* maximum delay of a call in ms; the machine may stall */
 #define FDS	   4096
 
 static const uint8_t *rest;

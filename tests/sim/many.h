@@ -22,7 +22,7 @@
 #define MANY_STEPS (SHARE_ROUND_MS / 10) /* steps of 10 ms in a round */
 #define MANY_ROUND (MANY_STEPS * (WORLD_SEC / 100))
 
-/* A node's data of a source. */
+/* A node's data about a source. */
 struct many_entry {
 	uint64_t empty_at; /* as in struct sl_state */
 	uint64_t excess;   /* excess at the source's last scan, plus its packets since then */
@@ -357,7 +357,7 @@ static inline void many_round(struct many *many, struct many_node *node,
 	many_forget(node, account);
 }
 
-/* Charges or refunds a state. `empty_at` is all of the state, because there are no slices. */
+/* Charges or refunds a state. Without slices, `empty_at` contains the whole credit. */
 static inline void many_step(struct many *many, struct many_account *account,
 			     struct many_entry *entry)
 {

@@ -65,7 +65,7 @@ static void one_source(unsigned int nodes, double round)
 	must_be_within(name, least, .98, 1.02);
 	must_be_within(name, most, .98, 1.02);
 	must_be_within(name, world_excess(&world), 0, bound);
-	/* debts repay only a part of the traffic above burst + rate x t */
+	/* debts repay a part of the traffic that exceeds burst + rate x t */
 	snprintf(name, sizeof(name), "%u nodes, D %.2f s, left of the excess", nodes, round);
 	must_be_within(name, world_mean(&world, 0, end) * end - end - 1, -.25,
 		       world_excess(&world) / 4);
@@ -274,7 +274,7 @@ static void table_many(void)
 
 /* --- What was measured ------------------------------------------------------------------------ */
 
-/* A fault that lasts for some seconds. */
+/* A fault in the simulation, which lasts for some seconds. */
 enum fault {
 	FAULT_NONE,
 	FAULT_CUT,    /* no node can reach the store */

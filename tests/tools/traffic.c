@@ -199,9 +199,8 @@ static void packet_write(uint8_t *packet, const struct source *source, const str
 }
 
 /*
- * Enters a network namespace. Exits if it is the initial namespace, which is the only namespace
- * with the setting netdev_max_backlog. In a container, also exits if it is the namespace of process
- * 1.
+ * Enters a network namespace. Exits if it is the initial namespace or the namespace of process 1.
+ * Only the initial namespace has the setting netdev_max_backlog.
  */
 static void netns_enter(const char *name)
 {

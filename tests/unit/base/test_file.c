@@ -143,10 +143,7 @@ TEST(test_standard_input_may_be_of_any_kind)
 
 /* --- A file that changes -------------------------------------------------------------------- */
 
-/*
- * A file is read even if a writer has opened it. It is also read if its mtime is in the future,
- * because a clock may change.
- */
+/* A file is read even if a writer has it open, or if its mtime is in the future. */
 TEST(test_a_file_that_is_open_or_from_the_future_is_read)
 {
 	struct timespec times[2] = {{.tv_nsec = UTIME_NOW}, {.tv_sec = time(NULL) + 3600}};

@@ -168,9 +168,7 @@ TEST(test_a_spent_window_is_evicted_last)
 }
 
 /*
- * In a flood, a spoofed source cannot evict a source that sent within the last minute. The entry of
- * a window must store the time of the last packet, because `charged_at` is only the start of a
- * sub-window.
+ * In a flood, a source that sent within the last minute is not evicted, even if its window is long.
  */
 TEST(test_in_a_flood_known_sources_of_a_long_window_stay)
 {

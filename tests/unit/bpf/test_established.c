@@ -342,7 +342,10 @@ static uint64_t inserted(void)
 	return count;
 }
 
-/* A source is new if, by this CPU's clock, its entry was created in the future. */
+/*
+ * If a CPU's clock is late, an entry's creation time can be in the future. The CPU must then treat
+ * the source as new.
+ */
 TEST(test_a_late_clock_establishes_no_source)
 {
 	static const struct flood flood = {"", .limit_rate = 50, .limit_burst = 200};

@@ -273,9 +273,7 @@ static void scenes_run(const char *name, struct sl_limit_spec limit, unsigned in
 			"their limit (LRU %.2f), honest sources %.3f (%.3f), forged %.3f (%.3f)\n",
 			name, scene.packets, scene.budget ? "budget" : "none  ", table.abusers,
 			other.abusers, table.honest, other.honest, table.forged, other.forged);
-		/*
-		 * no abuser's state is evicted, but the budget may refuse an abuser's first packets
-		 */
+		/* the budget may refuse the first packets of an abuser */
 		if (scene.budget)
 			assert_true(table.abusers < 1.006);
 		else

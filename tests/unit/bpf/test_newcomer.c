@@ -153,10 +153,7 @@ TEST(test_hits_are_cleared_when_a_key_gets_a_state)
 	}
 }
 
-/*
- * If the budget was charged for a key's packet, the later state of the key is not charged for this
- * packet.
- */
+/* A packet that was charged to the budget is not charged to the key's later state. */
 TEST(test_packets_that_a_budget_paid_are_not_charged_again)
 {
 	world_begin(SL_IPV4, MANY_CPUS);
@@ -190,8 +187,8 @@ TEST(test_an_entry_follows_its_limit)
 /* --- Another CPU gives the entry to another key ---------------------------------------------- */
 
 /*
- * A packet is charged while its entry gets another key. The packet passes as a packet of a new
- * source. It is not charged to the other key.
+ * While a packet is charged, another CPU may give the entry to another key. The packet then passes,
+ * and the other key is not charged.
  */
 TEST(test_the_key_that_got_the_entry_is_not_charged)
 {
@@ -286,7 +283,9 @@ TEST(test_a_source_has_a_bucket_while_it_is_hot)
 	assert_null(bucket_of(1));
 }
 
-/* At most one source per jiffy gets a bucket because it was refused or observed. */
+/*
+ * At most one refused source per jiffy gets a bucket. This is also true if the limit only observes.
+ */
 TEST(test_one_refused_source_in_a_jiffy_gets_a_bucket)
 {
 	struct sl_limit *limit;
@@ -361,9 +360,7 @@ TEST(test_a_failed_insertion_is_counted_by_cause)
 	}
 }
 
-/*
- * Insertions of buckets are counted per second. The count is also updated if no new source sends.
- */
+/* The count of inserted buckets begins again each second, even if no new source sends. */
 TEST(test_insertions_are_counted_by_second)
 {
 	const struct sl_event_count *rate = &host.admission[0].event[SL_EVENT_BUCKET_INSERTED];
@@ -543,10 +540,7 @@ TEST(test_a_refused_source_keeps_its_bucket)
 	}
 }
 
-/*
- * A fast source under a window gets a bucket. The entry of a window must store the time of the last
- * packet, because `charged_at` is only the start of a sub-window.
- */
+/* A fast source gets a bucket, even if its limit is a window with long sub-windows. */
 TEST(test_a_hot_source_under_a_window_has_a_bucket)
 {
 	unsigned int counted = 0;

@@ -58,7 +58,7 @@ static struct sl_entry *entry_of_source(uint32_t source, const struct sl_limit *
 struct account {
 	int64_t level, lowest;
 	uint64_t at;
-	/* sum of deficits of the key's evicted states; `level` may be that far below 0 */
+	/* `level` may be this far below 0: the sum of the deficits of the key's evicted states */
 	int64_t excused;
 };
 
@@ -201,7 +201,7 @@ struct schedule {
 	struct sl_limit limit[LIMITS];
 	int limits;
 	bool budget;
-	uint32_t sources;   /* an eighth of these sources sends most packets and has buckets */
+	uint32_t sources;   /* number of sources; an eighth of them sends most of the packets */
 	uint32_t threshold; /* packets of new keys in an interval that begin a flood */
 	uint32_t sketch;    /* slots in the sketch of each CPU */
 	uint64_t step;	    /* maximum gap between bursts of packets, in ticks */

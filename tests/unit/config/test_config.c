@@ -338,7 +338,7 @@ TEST(test_one_error_is_one_message)
 		assert_refusal(cases[i].text, cases[i].errors);
 }
 
-/* If a list file does not exist, the error is a failure, and not a misuse of the command. */
+/* A list file that does not exist is not reported as a misuse of the command. */
 TEST(test_no_such_list)
 {
 	struct config config;

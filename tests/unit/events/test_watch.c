@@ -486,7 +486,7 @@ TEST(test_a_trial_is_confirmed_or_undone)
 	assert_quiet();
 }
 
-/* An undo first restores the rules, and then ends the trial. The watch can run in between. */
+/* `undo` first restores the rules and then ends the trial. A watch step may run between the two. */
 TEST(test_a_trial_that_is_being_undone_is_not_confirmed)
 {
 	facts.trial = 4;

@@ -253,7 +253,7 @@ TEST(test_what_is_left_in_a_slice_returns_to_the_state)
 		{0, 0, 100, 0, 100},
 		{0, 0, 100, 50, 150},
 		{0, 99, 100, 50, 150},
-		{0, 0, 100, -7, 100}, /* the slice stores a refusal, so it returns no credit */
+		{0, 0, 100, -7, 100}, /* a credit below 0 stores a refusal: nothing is returned */
 		{0, 0, 1490, 10, REFILL},
 		{0, 0, 1490, 50, 1540},
 		{0, 0, 1599, 50, 1550},
@@ -261,7 +261,7 @@ TEST(test_what_is_left_in_a_slice_returns_to_the_state)
 		{0, 0, 1600, 50, BURST},
 		{-99, -99, -30, 50, 20}, /* the returned credit reduces a debt */
 		{-99, -99, -30, 10, -20},
-		{50, 49, 100, 50, 100}, /* borrowed before `full_at`: the slice loses its credit */
+		{50, 49, 100, 50, 100}, /* borrowed before `full_at`: the credit expired */
 		{50, 50, 100, 50, 150},
 		{1550, 1555, 1560, 40, 1590},
 	};
@@ -314,7 +314,7 @@ TEST(test_a_slice_takes_a_refund_that_it_has_room_for)
 		{100, 0, 1, true},	{100, 0, 100, true},
 		{100, 0, 101, false},	{100, 60, 41, false},
 		{100, 99, 1, true},	{100, 100, 1, false}, /* the slice is full */
-		{100, -1, 1, false},			      /* the slice stores a refusal */
+		{100, -1, 1, false},			      /* a stored refusal: credit < 0 */
 		{100, -50, 120, false}, {0, 0, 1, false},     /* the limit allows no slices */
 		{0, -1, 2, false},	{1ULL << 56, 1, SL_BURST_TICKS_MAX, false},
 	};
@@ -364,7 +364,7 @@ TEST(test_a_count_of_refusals_leaves_the_slice_as_it_is)
 TEST(test_a_charge_fills_the_slice_with_what_is_left)
 {
 	static const struct {
-		/* in ticks after `empty_at`: `full_at`, and the time of the packet */
+		/* full_at and time of the packet, in ticks after `empty_at` */
 		int64_t born, now;
 		int64_t credit; /* credit that the slice borrowed at time `full_at` */
 		uint64_t cost;
@@ -372,14 +372,14 @@ TEST(test_a_charge_fills_the_slice_with_what_is_left)
 		int64_t slice, level; /* expected credits of the slice and of the state */
 	} cases[] = {
 		{0, 700, 0, 1, true, 50, 649},
-		{0, 700, 20, 30, true, 50, 640}, /* the slice first returns its credit */
+		{0, 700, 20, 30, true, 50, 640}, /* the slice returns 20, then borrows 50 */
 		{0, 60, 0, 30, true, 30, 0},
 		{0, 29, 0, 30, false, -30, 29},
-		{0, 25, 4, 30, false, -30, 29}, /* refused; the slice returns its credit */
+		{0, 25, 4, 30, false, -30, 29}, /* refused; the slice returns 4 */
 		{0, 25, 5, 30, true, 0, 0},
 		{0, 1500, 0, 1, true, 50, 1449},
 		{1600, 1600, 0, 1, true, 50, 1549},
-		{0, 1500, 0, 1600, true, 0, -100}, /* the credit is exactly `refill` */
+		{0, 1500, 0, 1600, true, 0, -100}, /* the credit equals `refill` */
 		{0, 1499, 0, 1600, false, -1500, 1499},
 		{0, 1600, 0, 1600, true, 0, 0},
 		{0, 1600, 50, 1, true, 50, 1549},

@@ -204,7 +204,7 @@ static void start_empty(const struct kind_row *row, uint64_t epoch)
 	assert_false(source_send(&source, 1));
 	source.now++;
 	assert_true(source_send(&source, 1));
-	/* an initially empty state refills as fast as any other state */
+	/* a state that begins without credit is full after whole_of() ticks */
 	source = source_with(&spec, epoch);
 	source.now += whole_of(&source.limit);
 	assert_true(passes_exactly(&source, capacity_of(&source.limit)));
@@ -408,7 +408,9 @@ static void no_fraction_lost_of_windows(const struct kind_row *row, uint64_t epo
 
 		assert_true(source_send(&source, 1));
 		for (uint64_t second = 1; second <= seconds; second++) {
-			/* two sub-windows become one when the clock wraps */
+			/*
+			 * when the clock wraps, two sub-windows merge into one of twice the length
+			 */
 			uint64_t wrap = source.now < epoch && source.now < 200 * SECOND;
 
 			source.now += SECOND;
@@ -595,7 +597,7 @@ static void check_decision(const struct source *source, uint64_t amount)
 	later.now--;
 	then = source_decide(&later, 1);
 	assert_int_equal(then.full_in, 1);
-	/* a tick before it is full, a shaper in bytes may already pass its capacity */
+	/* one tick before it is full, a shaper in bytes may already pass its whole capacity */
 	if (source->limit.kind != SL_SHAPE || !source->limit.by_bytes)
 		assert_false(passes_exactly(&later, capacity_of(&source->limit)));
 }
@@ -620,7 +622,7 @@ static bool source_give_back(struct source *source, uint64_t amount, uint64_t at
 	return kind_give_back(&source->limit, &source->state, cost_of(source, amount), at);
 }
 
-/* A refund restores the state. A window allows a refund only until the end of the sub-window. */
+/* A refund undoes a charge. A window allows this only until the sub-window of the charge ends. */
 static void give_back_undoes_a_charge(const struct kind_row *row, uint64_t epoch)
 {
 	struct source source = source_with(&row->spec, epoch), before;
@@ -637,7 +639,7 @@ static void give_back_undoes_a_charge(const struct kind_row *row, uint64_t epoch
 	assert_int_equal(source_decide(&source, 1).remaining, capacity - 7);
 	if (row->spec.kind != SL_WINDOW)
 		return;
-	/* one refund is a tick before the end of the sub-window, one at the end */
+	/* refund just before the end of the sub-window, and at its end */
 	at = source.now;
 	assert_true(source_send(&source, 5));
 	source.now = window_begin(&source.limit, at, 1) - 1;
@@ -711,7 +713,9 @@ static void block_refuses_everything_until_its_end(const struct kind_row *row, u
 	}
 	source.now += BLOCK / 10;
 	free.now = source.now;
-	/* a block may round up the counts of a window, so `free` can have more credit */
+	/*
+	 * a block may round up the counts of a window, so `source` may have less credit than `free`
+	 */
 	assert_in_range(source_decide(&source, 1).remaining,
 			source_decide(&free, 1).remaining - ((1ULL << source.limit.shift) - 1),
 			source_decide(&free, 1).remaining);
@@ -922,7 +926,7 @@ static void concurrent_clock_never_grants_more(const struct kind_row *row, uint6
  */
 static struct {
 	struct source *source;
-	int pause, stall; /* accesses so far; the access before which the CPU stalls */
+	int pause, stall; /* pause: accesses so far; stall: access before which the CPU stalls */
 	uint64_t later;	  /* clock of the stalled CPU when it continues, in ticks */
 	bool gives_up;	  /* another CPU stops in the middle of a move to the next sub-window */
 	true_time early;  /* time at which other CPUs also send; 0: never */

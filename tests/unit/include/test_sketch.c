@@ -105,7 +105,7 @@ TEST(test_new_sources_are_mistaken_once_in_2_24_packets)
 		for (unsigned int j = 0; j < STRANGERS; j++) {
 			struct digest digest = digest_number(i, (1ULL << 28) + j);
 
-			/* this random argument never lowers a count */
+			/* `digest.mark ^ 1` is a value of `coin` that never lowers a count */
 			mistakes +=
 				sketch_hit(slot_of(&params, digest), digest, digest.mark ^ 1) > 2;
 		}
@@ -185,9 +185,8 @@ static double part_remembered(const struct sl_params *params, uint64_t others)
 }
 
 /*
- * Sources with a count of 1 lose their slots to other sources. After k packets of other sources in
- * n slots, a part of e^(-k / 2n) is left. The factor 2 is due to the sketch, which replaces a
- * slot's source with a probability of 1/2.
+ * If a source has a count of 1, a packet of another source takes its slot with a probability of
+ * 1/2. After k packets of other sources in n slots, a part of e^(-k / 2n) of the sources is left.
  */
 TEST(test_a_slot_is_remembered_as_in_the_model)
 {

@@ -157,9 +157,8 @@ static void check_alike(struct sl_state one, struct sl_state other, uint64_t now
 }
 
 /*
- * Checks the time at which an entry is reported as full: from then on, its credit, slices, blocks
- * and escalation must be those of a new entry. The time must be soon after the state has all of its
- * credit.
+ * Checks the time at which an entry is reported as full. From this time on, its verdicts must equal
+ * the verdicts of a new entry. The state must get its last credit shortly before this time.
  */
 static void check_whole(void)
 {
@@ -173,7 +172,7 @@ static void check_whole(void)
 	/* no check if the clock or `made` has wrapped, because a window then becomes full later */
 	if (then < state.charged_at || run.now >> (ENTRY_MOMENT_SHIFT + 15))
 		return;
-	/* if the index has wrapped, the window equals a new window only after one more period T */
+	/* if the index has wrapped, the window needs another T until it equals a new window */
 	if (run.limit.kind == SL_WINDOW && run_comes_round(&state, then)) {
 		uint64_t total = window_total(state.window);
 
@@ -274,7 +273,7 @@ TEST(test_costs_are_in_order)
 		entry_lacking(0.2, 10),
 		entry_lacking(0.2, 100), /* costs more because it is older */
 		entry_lacking(0.4, 10),
-		/* the deficit exceeds half a burst; entry_back() raises the cost */
+		/* entries that lack more than half of their burst */
 		entry_lacking(0.7, 1000),
 		entry_lacking(1, 100),
 		entry_lacking(0.6, 10),
@@ -308,10 +307,7 @@ static struct sl_entry entry_rested(unsigned int rest, bool established)
 	return entry;
 }
 
-/*
- * Full entries are evicted in the order of their age, the oldest first. The entry of a new source
- * counts as an hour older.
- */
+/* The oldest full entry is evicted first. The entry of a new source counts as an hour older. */
 TEST(test_a_full_state_of_a_new_key_is_evicted_first)
 {
 	for (int flood = 0; flood < 2; flood++) {
@@ -396,8 +392,8 @@ TEST(test_deficits_of_debts_and_windows)
 }
 
 /*
- * The age of the last packet of a window is correct up to 13 days. It is negative if the clock of
- * the packet's CPU was early.
+ * The age of a window's last packet is correct up to 13 days. The age is negative if the packet's
+ * CPU had an early clock.
  */
 TEST(test_the_idle_time_of_a_window)
 {
@@ -421,13 +417,13 @@ TEST(test_the_idle_time_of_a_window)
 }
 
 /*
- * An entry is protected during its block, and as long as `escalate` makes the next block longer
- * because of this block. Then the protection ends, even if the source keeps sending.
+ * An entry is protected from eviction during its block, and while `escalate` would prolong the next
+ * block. After that, it can be evicted even if the source keeps sending.
  */
 TEST(test_a_block_protects_an_entry_for_a_time)
 {
 	static const struct {
-		double begun, length, drawn; /* s: age and length of block, age of last charge */
+		double begun, length, drawn; /* in s: age and length of block, age of charge */
 		bool protected;
 	} cases[] = {
 		{1, 600, 1.1, true},	   {599, 600, 600, true},     {601, 600, 602, true},

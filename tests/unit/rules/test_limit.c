@@ -39,10 +39,7 @@ TEST(test_limits_compile_to_these_numbers)
 		{"1kpps", "1s", SEC / 1000, SEC, SEC / 16 * 15, SEC / 32, 14, false, true},
 		{"1kpps", "128", MS, 128 * MS, 120 * MS, 4 * MS, 1, false, true},
 		{"200pps", "64", 5 * MS, 320 * MS, 300 * MS, 10 * MS, 4, false, true},
-		/*
-		 * bursts that are too small for slices; 7 packets also refill in less than two
-		 * jiffies
-		 */
+		/* bursts that are too small for slices */
 		{"1kpps", "127", MS, 127 * MS, 127 * MS, 0, 0, false, true},
 		{"1mpps", "127000", MS / 1000, 127 * MS, 127 * MS, 0, 0, false, true},
 		{"200pps", "63", 5 * MS, 315 * MS, 315 * MS, 0, 0, false, true},
@@ -165,7 +162,7 @@ TEST(test_slices_and_state_are_one_burst)
 	assert_true(compiled > 3000);
 }
 
-/* The cost of a packet or byte is rounded up by a small part of the cost. */
+/* The cost of a packet or byte is rounded up. The rounding error is a small part of the cost. */
 TEST(test_costs_are_never_too_small)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(rates); i++) {

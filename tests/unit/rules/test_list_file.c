@@ -113,7 +113,7 @@ TEST(test_formats_of_other_tools_are_read_or_refused)
 		 "192.0.2.66 192.0.2.67 192.0.2.68/31"},
 		{"a mapped prefix of less than 96 bits", "::ffff:0:0/95\n", NULL},
 		{"a range around mapped addresses", "::fffe:0:0-::1:0:0:1",
-		 NULL}, /* the range contains all IPv4-mapped addresses */
+		 NULL}, /* refused: it includes the mapped addresses */
 		{"the wrong way round", "1.2.3.9-1.2.3.4", NULL},
 		{"two families, upwards", "32.1.13.184-2001:db8::1", NULL},
 		{"ipset save",

@@ -102,7 +102,7 @@ TEST(test_every_word_of_a_kind_counts)
 		for (size_t j = 0; j < ARRAY_SIZE(specs); j++)
 			if (limit_equal(&limits[i], &limits[j]) != (i == j))
 				fail_msg("cases %zu and %zu", i, j);
-	other = limits[0]; /* limit_equal() ignores the fields of other kinds */
+	other = limits[0]; /* limit_equal() ignores fields that this kind of limit does not use */
 	other.spec.groups = 5;
 	other.spec.span_ns = 7;
 	other.spec.block_max_ns = 7;

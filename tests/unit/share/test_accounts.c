@@ -101,15 +101,24 @@ static unsigned int round_run(int64_t packets)
 /* --- Tests ---------------------------------------------------------------------------------- */
 
 /*
- * Commands of a script. At its start, key 7 has entry 3 and a full state.
+ * Commands of a script. Key 7 begins with entry 3 and a full state.
  *
- * "take N" charges N packets to the key. "full" refills its state. "make A" gives its entry to A.
- * "rate" changes the rate of the limit. "table" replaces the table of the gate.
- * "unshare" and "share" set whether the limit is shared. "since N" sets the limit's generation.
- * "follow" reads the rules, which have a new generation. "count" calls accounts_count().
- * "round R T" runs a round that must report R keys. The store replies with T packets per key.
- * "key K", "sent N" and "lasts B" check the key, packets and expiry of the first reported item.
- * "owed" checks that the first account has a debt. "accounts N" checks the number of accounts.
+ *   take N       charges N packets to the key
+ *   full         refills the key's state
+ *   make A       gives the key's entry to key A
+ *   rate         changes the rate of the limit
+ *   table        replaces the table of the gate
+ *   unshare      makes the limit local
+ *   share        makes the limit shared
+ *   since N      sets the limit's generation
+ *   follow       reads the rules, which have a new generation
+ *   count        calls accounts_count()
+ *   round R T    runs a round that must report R keys; the store replies with T packets per key
+ *   key K        checks the key of the first reported item
+ *   sent N       checks the packets of the first reported item
+ *   lasts B      checks the expiry of the first reported item
+ *   owed         checks that the first account has a debt
+ *   accounts N   checks the number of accounts
  */
 static const struct {
 	const char *name, *commands;
@@ -273,7 +282,7 @@ TEST(test_an_account_ends_once_its_key_in_the_store_has_an_expiry)
 	assert_int_equal(rounds_to_the_end(300), 100);
 }
 
-/* Returns an account after `steps` steps. Each step charged the whole rate for other nodes. */
+/* Runs `steps` steps, each of which charges the whole rate for other nodes. Returns the account. */
 static struct account *account_lend(unsigned int steps)
 {
 	keys_take(1);
@@ -319,8 +328,8 @@ TEST(test_a_long_round_loses_no_count)
 }
 
 /*
- * The process is stopped for 20 s. The 32-bit counter of the fast limit grows by 3 * 2^30 units, so
- * it seems to fall by 2^30. Packets during the stop are not counted, but later packets are.
+ * The process is stopped for 20 s. Meanwhile, the 32-bit counter of the fast limit grows by more
+ * than 2^31. Packets during the stop are then not counted, but later packets are.
  */
 TEST(test_a_stop_makes_no_count_fall)
 {
@@ -355,8 +364,8 @@ TEST(test_a_stop_makes_no_count_fall)
 TEST(test_a_line_that_a_key_lost_and_got_again_counts_from_0)
 {
 	static const struct {
-		bool is_anew; /* true: the key was evicted and then got a new entry */
-		int packets;  /* charged packets, or returned packets if negative */
+		bool is_anew; /* true: the key was evicted and got a new entry */
+		int packets;  /* number of charged packets; negative: returned packets */
 	} cases[] = {{true, 300}, {true, 0}, {false, 300}, {false, -62}, {false, -300}};
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -379,7 +388,7 @@ TEST(test_a_line_that_a_key_lost_and_got_again_counts_from_0)
 	}
 }
 
-/* An account ends during a round. Replies for other keys must still reach their accounts. */
+/* If an account is removed during a round, each reply must still reach the account of its key. */
 TEST(test_an_account_that_ends_within_a_round_shifts_no_answer)
 {
 	keys_take(2);
@@ -525,8 +534,8 @@ TEST(test_nothing_is_given_back_that_was_full_between_steps)
 /* --- Blocks --------------------------------------------------------------------------------- */
 
 /*
- * Opens a node whose limit blocks for 30 s, or for up to 8 minutes with `escalate`. A packet has
- * begun a block of the key. The node has not yet reported the block.
+ * Opens a node whose limit blocks for 30 s, or for up to 8 minutes with `escalate`. The key is
+ * blocked. The node has not yet reported this block.
  */
 static void node_open_blocks(bool escalate)
 {

@@ -71,7 +71,7 @@ static bool key_send(struct node *at, unsigned int key)
 	return packet_send(entry, now);
 }
 
-/* Runs a round of a node. The store replies at once. If `store_is_away`, it does not reply. */
+/* Runs a round of a node. The store replies at once, or never if `store_is_away`. */
 static void node_round(struct node *at)
 {
 	unsigned int count;
@@ -123,7 +123,10 @@ static void nodes_run(double seconds)
 		}
 }
 
-/* Returns how many keys passed at most 1.1 times their limit in a run of `seconds`. */
+/*
+ * Runs the nodes for `seconds`. Returns the number of keys that passed at most 1.1 times their
+ * limit.
+ */
 static unsigned int keys_held(double seconds)
 {
 	unsigned int held = 0;
@@ -335,7 +338,7 @@ TEST(test_what_demand_is)
 {
 	static const struct {
 		const char *name;
-		double asked;	    /* demand for the key, as a multiple of the limit */
+		double asked;	    /* demand for the key, as a multiple of the limit's rate */
 		double burst, for_; /* seconds: burst of the limit, and duration of the demand */
 		double is;	    /* expected result */
 	} cases[] = {

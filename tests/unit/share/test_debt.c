@@ -52,7 +52,7 @@ static bool packet_charge(const struct sl_limit *limit, struct sl_entry *entry, 
 enum what {
 	CHARGE,	 /* checks that debt_charge() returns `is` for `amount` */
 	OTHER,	 /* checks that a call of debt_charge() for a second key returns `is` */
-	WAIT,	 /* waits until `amount` has refilled, at one burst per 0.1 s */
+	WAIT,	 /* advances the clock by the time in which `amount` refills */
 	LEVEL,	 /* checks that the level of the state is `is` */
 	PACKETS, /* sends packets until a packet is refused; checks that `is` packets passed */
 };
@@ -154,10 +154,7 @@ TEST(test_what_is_charged_and_refunded)
 	}
 }
 
-/*
- * Compares a limit with a plain token bucket that has the same charges. The limit must not pass a
- * packet that the bucket refuses.
- */
+/* The limit must not pass a packet that a plain token bucket with the same charges refuses. */
 TEST(test_packets_get_what_is_left)
 {
 	const struct sl_limit limit = limit_of();
@@ -352,7 +349,10 @@ static void *packets_run(void *data)
 	return NULL;
 }
 
-/* the clock does not advance, so the level is the burst minus all charges */
+/*
+ * Another thread charges packets. The clock stands still, so the level is the burst minus all
+ * charges.
+ */
 TEST(test_nothing_is_lost_beside_packets)
 {
 	const struct sl_limit_spec spec = spec_bucket(1000, SL_RATE_PPS, 4 * DRAWS);
@@ -373,7 +373,7 @@ TEST(test_nothing_is_lost_beside_packets)
 #define HANDED_OVER 15000000
 
 static bool race_has_ended;
-static uint64_t race_credit; /* how often the key `other` had credit, which is a fault */
+static uint64_t race_credit; /* number of times that `other` got credit by mistake */
 
 /* Writes a key into the entry. The order of writes is that of entry_write() in bpf/table.h. */
 static void entry_write(const struct state_key *to, uint64_t zero)
@@ -401,8 +401,8 @@ static void *keys_run(void *data)
 }
 
 /*
- * A charge is undone if its entry got another key meanwhile. The other key must not get the undone
- * credit.
+ * If the entry gets another key during a charge, the charge is undone. The other key must not get
+ * credit for this.
  */
 TEST(test_a_key_gets_nothing_for_the_one_before)
 {

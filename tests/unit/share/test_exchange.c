@@ -101,20 +101,22 @@ static void round_run(unsigned int items)
 }
 
 /*
- * Commands of a script. At its start, a new node is in a store with 3 nodes.
+ * Commands of a script. At its start, the store knows this node and two other nodes.
  *
- * "nodes N" sets the number of nodes in the store, or no reply if N is -1.
- * "alike N" sets the number of nodes with the limits of this node, or no reply if N is -1.
- * "processes N" sets the number of processes with the name of this node.
- * "keys N" sets whether the store replies for keys: N is 0, or -1 if it does not reply.
- * "limits N" changes the limits of this node. "wait MS" advances the time.
- * "round B N MS" runs N rounds with a key, MS apart. B: whether each round gets a reply.
- * "empty B" runs such a round without keys.
- * "seconds N U S" runs N rounds without keys, a second apart, and checks the largest numbers that
- * they report: U nodes with other limits, and S other processes with the name of this node.
- * "known N" checks that the last round reports N nodes.
- * "counted N", "compared N" and "exchanged N" check how often nodes were counted, limits were
- * compared, and keys were exchanged since the last such check.
+ *   nodes N          sets the number of nodes in the store; -1: the store does not reply
+ *   alike N          sets the number of nodes with the limits of this node; -1: no reply
+ *   processes N      sets the number of processes with the name of this node
+ *   keys N           0: the store replies for keys; -1: it does not reply
+ *   limits N         changes the limits of this node
+ *   wait MS          advances the time
+ *   round B N MS     runs N rounds with a key, MS apart; B: whether each round gets a reply
+ *   empty B          runs a round without keys; B: whether it gets a reply
+ *   seconds N U S    runs N rounds without keys, a second apart; checks the largest reported
+ *                    numbers: U nodes with other limits, S other processes with this node's name
+ *   known N          checks that the last round reports N nodes
+ *   counted N        checks how often nodes were counted since the last check
+ *   compared N       checks how often limits were compared since the last check
+ *   exchanged N      checks how often keys were exchanged since the last check
  */
 static const struct {
 	const char *name, *commands;

@@ -206,7 +206,6 @@ static const struct script scripts[] = {
 	 "round 0 1 0 0, pass 1 0, report 0 1, learn, pass 1 0"},
 	{"nothing is assumed without demand", 4, "round, pass 1 0, report 0 0, learn, pass 1 0"},
 
-	/* a node refunds too high charges once, in proportion to its demand */
 	{"all is refunded with all demand", 4,
 	 "round, round 0 0 .9 .9, forgive, round 1 1 0 0, step 0 -.9, step 0 0"},
 	{"half is refunded with half of the demand", 4,
@@ -262,7 +261,7 @@ static const struct script scripts[] = {
 	{"a debt of which each round repays a part does not keep a key", 4,
 	 "round, round .2 .2 3 3, round .2 .2 0 0 x64, debt, rests 1"},
 
-	/* wrong totals; limits that the packet path has divided */
+	/* rounds while the packet path divides limits, and rounds with wrong totals */
 	{"while the packet path divides limits, rounds continue, but charge nothing", 4,
 	 "round .25 10 1 1 x3, owed 1.0966, forget, wait 1, forget, others 1 1, report .25 "
 	 "10, learn,"
@@ -359,7 +358,9 @@ TEST(test_what_was_not_charged_is_owed_up_to_the_cap)
 	owed = bench.flow.unsettled;
 	bench.now += 10 * MS;
 	flow_uncharged(&bench.flow, BURST, flow_step(&bench.flow, BURST, BURST, bench.now));
-	/* the failed charge was the debt plus the assumed traffic of other nodes */
+	/*
+	 * the failed charge is added to `unsettled` again, with the assumed traffic of other nodes
+	 */
 	assert_int_equal(bench.flow.unsettled, owed + bench.flow.assumed);
 	flow_uncharged(&bench.flow, BURST, -1000);
 	assert_int_equal(bench.flow.unsettled, owed + bench.flow.assumed);
@@ -461,7 +462,7 @@ static uint64_t draw_hostile(uint64_t *random)
 				       : random_next(random) >> random_next(random) % 64;
 }
 
-/* The bounds in flow.h are true for random bursts, times, totals and numbers of nodes. */
+/* Checks the bounds in flow.h with random bursts, times, totals and numbers of nodes. */
 TEST(test_a_store_that_lies)
 {
 	uint64_t random = RANDOM_BEGIN;
@@ -718,14 +719,14 @@ TEST(test_uneven_demand_and_replies_of_any_delay)
 	}
 }
 
-/* A fault from second 60 to second 90. Amounts are multiples of the limit. */
+/* A fault that lasts from second 60 to second 90. Rates are multiples of the limit's rate. */
 TEST(test_what_fails_for_a_while)
 {
 	static const struct {
 		const char *name;
 		bool cut, silent, forgets, flushed, sleeps, divides, is_left_out;
 		double least, most;		  /* bounds of the mean rate from 64 s to 90 s */
-		double behind_least, behind_most; /* bounds of the rate of each second after 91 s */
+		double behind_least, behind_most; /* bounds of the rate in each second after 91 s */
 	} cases[] = {
 		{"a store that is away", .cut = true, .least = 3.92, .most = 4.08,
 		 .behind_least = .9, .behind_most = 1.1},
@@ -772,7 +773,7 @@ TEST(test_what_fails_for_a_while)
 			must_be_within(name, world_second(&world, 59, 90, -1), .9, 2);
 		}
 		if (cases[i].behind_most) {
-			/* after the fault, nodes have neither too much credit nor a debt */
+			/* after the fault, the rate is near the limit again */
 			must_be_within(name, world_second(&world, 91, 150, 1), .9,
 				       cases[i].behind_most);
 			must_be_within(name, world_second(&world, 91, 150, -1),

@@ -101,7 +101,7 @@ static bool swap(__u64 *word, uint64_t from, uint64_t to)
 	return true;
 }
 
-/* Moves a window to its next sub-window in four steps. The window is refilled before step `cut`. */
+/* Moves a window to its next sub-window. Refills the window before step `cut` of the move. */
 static void turn_and_fill(struct sl_entry *entry, int cut, uint64_t now)
 {
 	struct sl_state *state = entry_state(entry), seen = *state, next = seen;

@@ -83,7 +83,7 @@ TEST(test_a_source_of_100_pps)
 	assert_int_equal(suggest_propose(&suggest), 0);
 	assert_int_equal(all->refusal, SUGGEST_PROPOSED);
 	assert_int_equal(all->limit.spec.rate, 100);
-	assert_int_equal(all->limit.spec.burst, 100); /* packets of a second can be one burst */
+	assert_int_equal(all->limit.spec.burst, 100); /* all packets of a second can be one burst */
 	assert_false(suggest.attack.one_shape);
 	end(NULL);
 }
