@@ -38,7 +38,10 @@ static __always_inline struct sl_slice *limit_slice(const struct sl_limit *limit
 {
 	if (!bucket || limit->apart)
 		return NULL;
-	/* without this, clang 19 adds the offset before the NULL test; the verifier rejects that */
+	/*
+	 * Without this asm, clang 19 adds the offset before the NULL test, and the verifier rejects
+	 * the program.
+	 */
 	__asm__ volatile("" : "+r"(bucket));
 	return &bucket->slice[limit->slot % SL_LIMITS_MAX];
 }

@@ -167,9 +167,12 @@ BPF_GLOBAL int new_entry_fill(const struct packet *packet, const struct sl_limit
 }
 
 enum insertion {
-	INSERT_NONE,  /* the key has no entry: a set is locked, or the key may not evict */
-	INSERT_DONE,  /* the key has an entry, from this CPU or another CPU */
-	INSERT_EMPTY, /* the key has no entry: all states of its sets lack over half a burst */
+	INSERT_NONE, /* the key has no entry: a set is locked, or the key may not evict */
+	INSERT_DONE, /* the key has an entry, from this CPU or another CPU */
+	/*
+	 * the key has no entry, because each state of its sets has less than half of its burst left
+	 */
+	INSERT_EMPTY,
 };
 
 /* Inserts an entry for the key of the packet under a limit. */

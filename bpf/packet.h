@@ -357,7 +357,10 @@ enum packet_transport {
 
 /* What is known about the headers of a packet, from the IP header to the transport header. */
 struct layers {
-	/* end of the headers read so far; if TRANSPORT_OK, offset of the transport header */
+	/*
+	 * offset of the end of the headers that were read, or of the transport header if
+	 * TRANSPORT_OK
+	 */
 	__u32 offset;
 	__u32 end;  /* offset of the end of the IP packet; padding may follow */
 	__u8 proto; /* protocol number from the last header that was read */
@@ -420,7 +423,10 @@ static __always_inline __u32 parse_ipv6_extension(const struct reader *reader,
 	layers->fragment |= (header[2] << 8 | header[3]) & IPV6_FRAGMENT & -is_fragment;
 	layers->proto = header[0];
 	size = ((header[1] & (is_fragment - 1)) + 1 + is_ah) << (3 - is_ah);
-	/* the verifier needs this mask; clang would remove it, because the value stays the same */
+	/*
+	 * The verifier needs this mask. The asm keeps clang from removing the mask, which never
+	 * changes `size`.
+	 */
 	__asm__ volatile("" : "+r"(size));
 	size &= 0xfff;
 	return layers_have(reader, layers, layers->offset + size) ? size : 0;

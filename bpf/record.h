@@ -64,7 +64,8 @@ static __always_inline void record_fill(struct sl_record *ret, const struct pack
 /* --- Crossings ------------------------------------------------------------------------------- */
 
 enum crossing {
-	CROSSING_NONE, /* no crossing: the key was over its limit, or another CPU recorded it */
+	/* no record: the key was already over its limit, or another CPU has made the record */
+	CROSSING_NONE,
 	CROSSING_DUE,
 	CROSSING_LOST,
 };
@@ -80,7 +81,7 @@ _Static_assert(__builtin_offsetof(struct sl_offender, mark) == 4, "offender_word
 /* Returns whether the key in a way is over its limit. */
 static __always_inline bool offender_is_over(const struct sl_offender *way, __u32 second)
 {
-	/* `refused` may be a second ahead, because another CPU may have set it */
+	/* Another CPU may have stored a time in `refused` that is a second later than `second`. */
 	return read_once(way->mark) && (__s32)(second - read_once(way->refused)) < 2;
 }
 

@@ -122,7 +122,8 @@ static __always_inline void policy_decide(struct packet *packet, const struct sl
 				limits |= result == CHARGE_ADMITTED ? LIMIT_ADMITTED(limit) : 0;
 				continue;
 			}
-			verdict->refusal = SL_DROP_OVER_LIMIT; /* a new state has no credit */
+			/* The limit starts empty, so a new state has no credit. */
+			verdict->refusal = SL_DROP_OVER_LIMIT;
 		}
 		verdict->refused |= limit->mark;
 		if (limit->observe)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Finds the content of a rule that is in force in a generation. Expired lists and expired list
- * entries are left out. Pure functions. Times are in the unit of struct sl_rule_content.
+ * Finds the content of a rule in a generation, without expired lists and list entries. Pure
+ * functions. Times are in the unit of struct sl_rule_content.
  */
 #ifndef SLUICE_LIST_ENDS_H
 #define SLUICE_LIST_ENDS_H

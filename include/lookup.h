@@ -28,11 +28,13 @@ struct lookup {
 	/* earliest time at which `version` may change, in the unit of sl_rule_content; 0: never */
 	__u32 until;
 	/*
-	 * version that decides if a runtime allow overrides the denies of lists; 0: none found yet
+	 * Policy version that decides if a runtime allow overrides the lists that deny. 0: not
+	 * found yet.
 	 */
 	__u32 without;
 	/*
-	 * 1 if a list denies the source, so only a runtime allow of a shorter prefix can allow it
+	 * 1 if a list denies the source. Then only a runtime allow of a shorter prefix can allow
+	 * it.
 	 */
 	__u32 listed;
 };

@@ -171,7 +171,7 @@ struct naive_bucket {
 	struct sl_cell dropped;
 };
 
-/* A case with many sources changes max_entries by struct sized_map (behind.h). */
+/* If a case has many sources, the loader makes this map larger. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_PERCPU_HASH);
 	__uint(max_entries, HOT_SOURCES);

@@ -17,7 +17,10 @@
 #define WARM_NS 500000000
 #define RUN_NS	400000000
 
-/* Maximum fraction of packets of known sources that may pass. The measurement is about refusals. */
+/*
+ * Maximum fraction of packets that may pass. If more packets pass, the measurement fails, because
+ * it measures the cost of refusals.
+ */
 #define KNOWN_PASS 0.05
 
 /*
@@ -76,7 +79,7 @@ static bool command_read(const char *command, const char *outputs, char said[SAI
 	if (fgets(said, SAID_SIZE, pipe))
 		said[strcspn(said, "\n")] = '\0';
 	while (fgets(rest, sizeof(rest), pipe))
-		; /* reads the rest, because a closed pipe would kill the command */
+		; /* Read the rest. Otherwise the closed pipe would kill the command. */
 	return !pclose(pipe);
 }
 

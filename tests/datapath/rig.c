@@ -172,7 +172,10 @@ static const char *missing(void)
 	if (fd < 0)
 		return errno == EPERM || errno == ENOSYS ? "a kernel that permits bpf(2)" : NULL;
 	close(fd);
-	/* libbpf finds a program's global variables by map id, which requires CAP_SYS_ADMIN */
+	/*
+	 * libbpf gets global variables of a program by the id of their map. This requires
+	 * CAP_SYS_ADMIN.
+	 */
 	return bpf_map_get_next_id(0, &id) && errno == EPERM ? "CAP_SYS_ADMIN" : NULL;
 }
 

@@ -311,7 +311,6 @@ static void check_policy(const struct rig *rig, const struct rulemap_entry *entr
 
 	assert_in_range(entry->rule.cur.version, SL_POLICY_VERSION(SL_POLICY_FIRST),
 			SL_POLICY_VERSION(rig->gate.policies_max) - 1);
-	/* commands and packet path must use the same version of the policy */
 	assert_memory_equal(policy, &rig->gate.policies[entry->rule.cur.version], sizeof(*policy));
 	assert_true(prefix_equal(&policy->prefix, &entry->prefix));
 	assert_in_range(policy->since, 1, rig->gate.state->generation);

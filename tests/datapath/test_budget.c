@@ -98,7 +98,7 @@ static void exact_check(struct rig *rig, const struct exact_case *it)
 	rig_run_on(rig, 0);
 }
 
-/* A budget is exact over both families and all CPUs together. */
+/* Both families and all CPUs together can spend exactly the budget. */
 TEST(test_exact)
 {
 	struct rig *rig = budget_rig(state);

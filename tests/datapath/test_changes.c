@@ -229,7 +229,7 @@ TEST(test_others_keep_their_slices)
 	rules_add_list(&set, "198.51.100.0/24", SL_ACCESS_DENY, 0);
 	rules_add_list(&set, "2001:db8::1", SL_ACCESS_DENY, 0);
 	check_unnoticed(rig, &set);
-	/* the limits of default and 192.0.0.0/16 stay the same */
+	/* The new ruleset contains the limits of default and 192.0.0.0/16 unchanged. */
 	rules_add_limits(&set, "192.0.0.0/16", "rate 1/min burst 1000", NULL);
 	rules_add_limits(&set, "default", "rate 2/h burst 5", NULL);
 	check_unnoticed(rig, &set);

@@ -16,7 +16,7 @@
 #define SPEED_NS 300000000ULL
 #define CHUNK	 20000 /* packets in one system call of a few milliseconds */
 #define THREADS	 100
-#define ATTEMPTS 5 /* several, because other processes may use the CPUs */
+#define ATTEMPTS 5 /* maximum number of runs of a test; other processes can make a run slow */
 
 /* Sends the first packet of a source. Returns its time in ticks, read from the source's state. */
 static uint64_t first_packet(const struct rig *rig, int prog, const struct frame *frame)
@@ -71,7 +71,7 @@ static void result_check(const struct result *result)
 #define SPEED_HIGHEST 3
 
 struct speed_case {
-	/* rate in packets per second; 0: a SPEED_HIGHEST-th of the machine's speed */
+	/* rate in packets per second; 0: 1/SPEED_HIGHEST of the rate that the machine can send */
 	uint32_t pps;
 	const char *burst;
 	enum hook hook;
@@ -136,8 +136,8 @@ static struct result speed_measure(struct rig *rig, const struct shipped *shippe
 	flood_all_cpus(floods, rig, &like);
 	if (it->hook == HOOK_XDP) {
 		/*
-		 * on XDP, a test run first waits for RCU grace periods, so the last packets are
-		 * sent on TC
+		 * On XDP, a test run waits for RCU grace periods before it sends. So the last
+		 * packets are sent on TC.
 		 */
 		like.prog = shipped->prog[HOOK_INGRESS];
 		like.chunk = like.count = CHUNK;

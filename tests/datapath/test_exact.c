@@ -8,7 +8,7 @@
 #include "credit.h"
 #include "rules/ruleset.h"
 
-/* Only limits with long bursts have per-CPU slices and cached refusals. */
+/* Limits, some with a burst that is large enough for slices and cached refusals. */
 struct limit_case {
 	const char *rate;
 	const char *burst;
@@ -270,7 +270,8 @@ static void any_span_check(struct rig *rig, const char *rate, uint32_t burst, in
 TEST(test_any_span)
 {
 	struct rig *rig = rig_begin(state);
-	uint32_t slices = 32 * rig->gate.machine.cpus; /* smallest burst with slices, in packets */
+	/* smallest burst in packets with which a limit has slices */
+	uint32_t slices = 32 * rig->gate.machine.cpus;
 
 	srand(2);
 	any_span_check(rig, "100pps", slices, 10000);

@@ -242,7 +242,7 @@ static void check_sweep(struct rig *rig, const char *(*name)(unsigned int), cons
 		rules_add_list(&set, name(i), SL_ACCESS_DENY, OVER);
 	assert_int_equal(rig_change(rig, &set), 0);
 	set = (struct ruleset){0};
-	/* expired entries of prefixes with policies, so their rules stay */
+	/* The prefixes of these expired entries have policies, so their rules are not removed. */
 	for (unsigned int i = 10; i < 12; i++)
 		rules_add_limits(&set, name(i), "rate 1/h burst 4", NULL);
 	assert_int_equal(rig_change(rig, &set), 0);

@@ -228,8 +228,8 @@ TEST(test_a_change_reaches_heirs)
 	static const struct {
 		const char *words; /* the limit that replaces `name a rate 1/h burst 10` */
 		/*
-		 * packets that pass after the change; before it, the source had credit for 4
-		 * packets
+		 * Packets that pass after the change. Before the change, the source had credit for
+		 * 4 packets.
 		 */
 		uint64_t passes;
 	} cases[] = {

@@ -219,7 +219,7 @@ TEST(test_oversize_never_passes)
 	assert_int_equal(rig_reason(rig, SL_DROP_OVERSIZE), 20);
 	assert_int_equal(rig_send(rig, HOOK_INGRESS, &least, 20), 1000 / FRAME_LEAST);
 	assert_int_equal(rig_send(rig, HOOK_INGRESS, &large, 1), 0);
-	/* the last packet was refused because of the block */
+	/* The last packet is not counted as oversize, because the block had already begun. */
 	assert_int_equal(rig_reason(rig, SL_DROP_OVERSIZE), 20);
 
 	rig_empty(rig);

@@ -48,8 +48,8 @@ static const struct flood_case flood_cases[] = {
 #define SHOWN_AGAIN 40
 
 /*
- * Checks how many states a flood inserts. The bound is the threshold plus SHOWN_AGAIN. With few
- * keys, each key repeats, so a third of the packets can insert a state.
+ * Checks that a flood inserts few states: at most the threshold plus SHOWN_AGAIN. If the flood has
+ * few keys, each key repeats, so a third of the packets may insert a state.
  */
 static void flood_check(struct rig *rig, const struct flood_case *it)
 {

@@ -16,7 +16,7 @@
 
 #define RECORDS_MAX 512
 
-/* Records read since records_of(). */
+/* Records read since the last call of records_of(). */
 static struct {
 	unsigned int crossings, samples;
 	struct sl_crossing crossing[RECORDS_MAX];
@@ -633,7 +633,7 @@ TEST(test_a_full_ring_loses_crossings)
 	ring_close(&ring);
 }
 
-/* Shipped programs compare the lease with the kernel's clock. */
+/* The shipped programs compare the end of the lease with the kernel's jiffies. */
 TEST(test_shipped_programs_record_until_the_lease_ends)
 {
 	struct rig *rig = rig_begin(state);

@@ -15,7 +15,7 @@
 #define SOURCE	"192.0.2.7"
 #define SOURCE6 "2001:db8:1:2::7"
 
-/* Only limits with long bursts have per-CPU slices and cached refusals. */
+/* Limits, and whether they have per-CPU slices. */
 static const struct {
 	const char *words;
 	bool has_slices;
@@ -168,7 +168,7 @@ TEST(test_a_source_within_its_limit_is_refused_nothing)
 	limit = rig_limit(rig, SOURCE);
 	assert_true(limit->slice != 0);
 	for (int i = 0; i < 3000; i++) {
-		/* slices expire in the pause after each 100 packets */
+		/* Each 100th packet comes after a pause in which the slices expire. */
 		rig_clock_forward(rig, cost_of(limit) * (i % 100 ? 2 : 5000) +
 					       random_next(&random) % 1000);
 		assert_int_equal(rig_send(rig, i % 2 ? HOOK_XDP : HOOK_INGRESS, &frame, 1), 1);
@@ -344,7 +344,7 @@ TEST(test_a_merged_packet_counts_for_all)
 	limit = rig_limit(rig, SOURCE);
 	for (int i = 0; i < 10; i++)
 		rig_run_merged(rig, SOURCE, 20);
-	/* the charge of this packet adds earlier cached refusals to the counters */
+	/* The counters get cached refusals when the next packet is charged to the state. */
 	rig_clock_forward(rig, 20 * cost_of(limit));
 	rig_run_merged(rig, SOURCE, 20);
 	entry = entry_of(rig, limit, SOURCE);
@@ -477,7 +477,10 @@ TEST(test_what_another_limit_refuses_costs_a_divided_one_nothing)
 		rig->gate.state->nodes = 4;
 		rig_clock_forward(rig, 1);
 		rig->gate.state->divide_at = *rig->clock_ticks;
-		/* returned credit can be spent only within the same jiffy */
+		/*
+		 * Each packet is in a new jiffy, so the credit that a slice returned cannot be
+		 * spent.
+		 */
 		for (int i = 0; i < 300; i++) {
 			passed += rig_send(rig, HOOK_XDP, &frame, 1);
 			rig_clock_forward(rig, 10 * MS);

@@ -372,7 +372,7 @@ static void wreck_mark_gone(struct rig *rig)
 	mark_set(rig, "2001:db8:0:2::", 0);
 }
 
-/* Adds empty rules, which a killed change can leave. */
+/* Adds rules without content. A change that is killed can leave such rules. */
 static void wreck_empty_rules(struct rig *rig)
 {
 	static const char *const prefixes[] = {"198.51.100.1", "2001:db8:0:9::1", "10.0.0.0/8",

@@ -204,8 +204,8 @@ static inline bool run_has_slices(void)
 }
 
 /*
- * Chooses CPUs with buckets, and sometimes a limit that blocks, or sources that start without
- * credit.
+ * Chooses a run: whether the CPUs have buckets, whether the limit blocks, and whether sources start
+ * without credit.
  */
 static inline void run_draw_manner(enum sl_kind kind)
 {
@@ -433,7 +433,10 @@ static inline void run_packet(int cpu)
 	struct verdict verdict = {0};
 	enum sl_reason reason;
 
-	/* an index that wraps counts the packets of old sub-windows again */
+	/*
+	 * If the index of a window wraps, the window counts packets of old sub-windows again. The
+	 * model must count them, too.
+	 */
 	if (run.sequential && run.limit.kind == SL_WINDOW &&
 	    run_comes_round(host_state, credit_latest(packet.now, host_state->charged_at)))
 		window_plain_charge(&run.window_plain, arrival, window_total(host_state->window));

@@ -47,7 +47,8 @@ static const struct wire_frame {
 	enum packet_transport transport;
 	size_t transport_at;   /* offset of the transport header; may be beyond the frame */
 	size_t transport_size; /* size of the transport header; 0: the parser does not read it */
-	size_t fragment_at;    /* size from which a frame shows that it is a fragment; 0: none */
+	/* shortest length at which a truncated frame still shows that it is a fragment; 0: never */
+	size_t fragment_at;
 	uint16_t facts; /* facts of the whole frame, but never SL_FACT_FRAGMENT or SL_FACT_UNREAD */
 	uint8_t proto;
 	uint16_t port;
