@@ -174,7 +174,7 @@ int gate_map_size(const struct gate *gate, enum gate_map map, uint32_t *ret)
 void synchronize_programs(void)
 {
 	/*
-	 * membarrier(2) fails with nohz_full: sleep 100 ms instead, because programs run for
+	 * membarrier(2) fails with nohz_full; 100 ms are enough, because programs run for
 	 * microseconds
 	 */
 	if (syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0))
@@ -283,8 +283,8 @@ int array_view_open(int fd, uint32_t count, uint32_t value_size, bool is_copied,
 }
 
 /*
- * Copies the values again. bpf_map_lookup_batch() returns the values of an array in the order of
- * their indexes.
+ * Reads a copied view again. bpf_map_lookup_batch() returns array values in the order of their
+ * indexes.
  */
 int array_view_refresh(const struct array_view *view, uint32_t count)
 {
@@ -339,7 +339,7 @@ static int views_refresh(const struct gate *gate)
 }
 
 /*
- * If the kernel cannot read the maps, the copies of a reader stay unchanged. This is not expected.
+ * If the kernel cannot read the maps, a reader keeps its old copies. This failure is not expected.
  */
 uint32_t gate_generation(const struct gate *gate)
 {
@@ -485,8 +485,8 @@ struct sl_cell counters_dropped(const struct sl_counters *counters)
 #define COUNTERS_BATCH 64
 
 /*
- * Reads the counters of `count` policies, from number `first` on. A batch begins after the last
- * index of the previous batch, because an array map returns its entries in order.
+ * Reads the counters of `count` policies, starting with number `first`. An array map returns its
+ * entries in order, so each batch starts after the last index of the previous batch.
  */
 static int counters_read_range(const struct gate *gate, unsigned int first, unsigned int count,
 			       struct sl_counters *ret)
@@ -498,14 +498,14 @@ static int counters_read_range(const struct gate *gate, unsigned int first, unsi
 
 	if (!copies)
 		return gate_map_unread(gate, MAP_COUNTERS, ENOMEM);
-	memset(ret, 0, count * sizeof(*ret)); /* policy numbers beyond the map have counters of 0 */
+	memset(ret, 0, count * sizeof(*ret)); /* policies that are not in the map have no counts */
 	for (unsigned int done = 0; done < count; done += room) {
 		uint32_t before = first + done - 1, got = count - done < room ? count - done : room;
 		int err =
 			bpf_map_lookup_batch(gate->map[MAP_COUNTERS], first + done ? &before : NULL,
 					     &last, keys, copies, &got, NULL);
 
-		if (err && err != -ENOENT) /* ENOENT means that this is the last batch */
+		if (err && err != -ENOENT) /* ENOENT marks the last batch */
 			return gate_map_unread(gate, MAP_COUNTERS, err);
 		for (unsigned int i = 0; i < got; i++)
 			for (unsigned int cpu = 0; cpu < cpus; cpu++)

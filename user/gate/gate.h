@@ -266,7 +266,9 @@ int counters_read(const struct gate *gate, unsigned int number, struct sl_counte
 /* Reads the counters of policies 0 to count - 1. The caller frees `ret`. */
 int counters_read_first(const struct gate *gate, unsigned int count, struct sl_counters **ret);
 
-/* Return the packets that passed, and the packets that were dropped, summed over all reasons. */
+/*
+ * Return the number of passed packets, and the number of dropped packets, summed over all reasons.
+ */
 struct sl_cell counters_passed(const struct sl_counters *counters);
 struct sl_cell counters_dropped(const struct sl_counters *counters);
 

@@ -140,7 +140,7 @@ static int rules_plan(struct list_change *change, struct ruleset *entries)
 	return err;
 }
 
-/* Makes the planned change. If it changes no rule, stores only the `replaced` of lists. */
+/* Makes the planned change. If no rule changes, updates only the field `replaced` of lists. */
 static int change_commit(struct list_change *change, struct list_counts *ret)
 {
 	int err = 0;
@@ -176,9 +176,9 @@ static int list_change_begin(struct list_change *change, const char *name)
 }
 
 /*
- * Checks whether entries can be added to the existing list of this name. Copies the end of the
- * existing list to `list`. Returns an error if `list` has another access or end, because this would
- * change all existing entries.
+ * Checks whether a change can add entries to an existing list. Copies the list's end to `list`.
+ * Returns an error if `list` has another access or end, because this would change all existing
+ * entries.
  */
 static int list_join(const struct list_change *change, struct sl_list_info *list)
 {
@@ -209,8 +209,8 @@ static int list_join(const struct list_change *change, struct sl_list_info *list
 }
 
 /*
- * Stores a list at its index after the change. If the list is new, or if its access or end changes,
- * it gets a free index.
+ * Stores a list at its index after the change. A new list gets a free index. A list whose access or
+ * end changes also gets a free index.
  */
 static int list_place(struct list_change *change, const struct sl_list_info *list)
 {

@@ -21,11 +21,11 @@ struct list_counts {
 };
 
 /*
- * Adds the prefixes of `entries` to a list, each until its `list_until`. Creates a missing list
- * with the access and the end of `list`. If the list exists, another access or end in `list` is an
- * error. If `list` has no end, it gets the end of the existing list. If `replace` is set, the
- * existing list gets the access and the end of `list`, and loses all prefixes that are not in
- * `entries`.
+ * Adds the prefixes of `entries` to a list, each until its `list_until`. If the list does not
+ * exist, creates it with the access and the end of `list`. If the list exists, its access and end
+ * must equal those in `list`. If `list` has no end, it gets the end of the existing list. If
+ * `replace` is set, the existing list gets the access and the end of `list`, and loses all prefixes
+ * that are not in `entries`.
  */
 int list_put(struct gate *gate, struct sl_list_info *list, bool replace, struct ruleset *entries,
 	     struct list_counts *ret);

@@ -467,9 +467,10 @@ void gate_undo(struct gate *gate)
 }
 
 /*
- * Returns whether a resized gate can use a map of the old gate. Map `gate` is always new. If
- * `states` is new, buckets must be new, because they contain credit of states. If the buckets are
- * new, `in_use` must be new, because it refers to them. Must be called in the order of map numbers.
+ * Returns whether a resized gate can reuse a map of the old gate. Map `gate` is never reused.
+ * Buckets contain credit of states, so they are reused only with map `states`. Map `in_use` refers
+ * to buckets, so it is reused only with the maps of buckets. Must be called in the order of map
+ * numbers.
  */
 static bool map_may_stay(const struct bpf_object *object, enum gate_map map)
 {

@@ -72,8 +72,8 @@ struct gate_sizes gate_sizes_default(const struct machine *machine);
 int gate_sizes_read(const struct gate *gate, struct gate_sizes *ret);
 
 /*
- * Reads the sizes that a user specified. Sets all other sizes to 0, because they grow with the
- * rules.
+ * Reads the sizes that a user specified. Sizes that were not specified are 0, because they grow
+ * with the rules.
  */
 int gate_sizes_read_stated(const struct gate *gate, struct gate_sizes *ret);
 
@@ -91,8 +91,8 @@ void gate_sizes_set(struct bpf_object *object, const struct gate_sizes *sizes,
 /* --- Making --------------------------------------------------------------------------------- */
 
 /*
- * Makes and pins the gate's maps. gate_undo() removes them. The gate's directory must be locked.
- * wanted: sizes that the user specified; 0: default size.
+ * Makes and pins the gate's maps. The caller must have the lock of the gate's directory. wanted:
+ * sizes that the user specified, or 0 for a default size. gate_undo() removes the maps.
  */
 int gate_make(struct gate *gate, const struct gate_sizes *wanted);
 

@@ -362,7 +362,7 @@ int gate_dir_open(struct gate *gate)
 	_cleanup_pins_ struct pins root = PINS_CLOSED;
 	int err = pins_open_root(false, &root) ?: pins_open(&root, gate->name, &gate->dir);
 
-	/* a reader may not open directory links/ */
+	/* a reader has no permission for directory links/ */
 	return err || gate->dir.reads_only ? err : pins_open(&gate->dir, GATE_LINKS, &gate->links);
 }
 
@@ -460,8 +460,8 @@ int gate_dir_remove(struct gate *gate)
 			  ?: pins_open(&bpffs, PINS_ROOT, &root) ?: pins_remove(&root, gate->name);
 
 	/*
-	 * keep a shared PINS_ROOT, because an administrator made it; unlinkat() fails if other
-	 * gates exist
+	 * keep a PINS_ROOT that an administrator has shared; unlinkat() fails if it contains
+	 * another gate
 	 */
 	if (!err && !pins_are_shared(&root))
 		unlinkat(bpffs.fd, PINS_ROOT, AT_REMOVEDIR);

@@ -48,9 +48,9 @@ int pins_open_root(bool make, struct pins *ret);
 int pins_open(const struct pins *parent, const char *name, struct pins *ret);
 
 /*
- * Creates directory `name` in `parent`. If `shared` is set, the group gets the rights that it has
- * on the parent. Returns 0 even if the directory exists, or if the parent was removed, because
- * pins_open() reports both cases.
+ * Creates directory `name` in `parent`. If `shared` is set, gives the group the rights that it has
+ * on the parent. Returns 0 even if the directory exists or the parent was removed. pins_open()
+ * reports both cases.
  */
 int pins_make(const struct pins *parent, const char *name, bool shared);
 
@@ -116,11 +116,10 @@ int gate_dir_lock(struct gate *gate, bool make);
 int gate_dir_holds_gate(const struct gate *gate, bool *ret);
 
 /*
- * Returns whether a resize was interrupted before it moved pin `gate` out of next/. Until the
- * resize is finished, some devices may use the old maps and others the new maps. Returns false
- * while a command has the lock. A reader cannot test the lock, so for a reader this also returns
- * true during a resize. The caller must not have the lock (GATE_READ), because the test would
- * release it.
+ * Returns whether a resize was interrupted before it moved pin `gate` out of next/. In this case,
+ * some devices may use the old maps, and others the new maps. Returns false while a command has the
+ * lock. A reader cannot test the lock, so for a reader this also returns true during a resize. The
+ * caller must not have the lock (GATE_READ), because the test would release it.
  */
 bool gate_resize_is_interrupted(const struct gate *gate);
 

@@ -20,9 +20,9 @@ static bool slot_is_free(const struct sl_policy *policy, unsigned int slot)
 /* --- Compiling ------------------------------------------------------------------------------ */
 
 /*
- * Returns the rank of a limit. Packets charge limits of lower ranks first. The order is: limits
- * that drop, that block, that shape, and that observe. So a dropped packet begins no block and
- * delays no other packet. Limits that observe count only packets that pass all other limits.
+ * Returns the rank of a limit. A packet is charged to limits in the order of their ranks: limits
+ * that drop, that block, that shape, and that observe. So a dropped packet causes no block and no
+ * delay. Limits that observe count only packets that all other limits pass.
  */
 static int charging_rank(const struct sl_limit_spec *spec)
 {
@@ -59,8 +59,7 @@ static void family_compile(struct sl_policy *policy, enum sl_family family,
 		list[at].slot = slot;
 		list[at].mark = policy->origin[slot] ? SL_MARK_INHERITED(slot) : SL_MARK_OWN(slot);
 		/*
-		 * if the policy has no budget, the first charge includes earlier packets of a new
-		 * source
+		 * without a budget, the first charge of a new source includes its earlier packets
 		 */
 		list[at].charge_hits = !policy_has_budget(policy) &&
 				       spec->start != SL_START_EMPTY && spec->kind != SL_SHAPE;
@@ -164,10 +163,7 @@ const struct sl_policy *policy_version(const struct gate *gate, uint32_t version
 	uint32_t since = __atomic_load_n(&gate->policies[version].since, __ATOMIC_ACQUIRE);
 	struct sl_policy copy;
 
-	/*
-	 * `since` of a reserved policy is 0, so always copy its version, which has a base of
-	 * counters
-	 */
+	/* `since` of a reserved policy is always 0, so it does not show whether a copy exists */
 	if (version >= SL_POLICY_VERSION(SL_POLICY_FIRST) && gate->checked[version].since == since)
 		return &gate->checked[version];
 	version_copy(gate, version, &copy);
@@ -187,9 +183,9 @@ bool policy_version_inherits(const struct gate *gate, uint32_t version, struct s
 }
 
 /*
- * Of a policy's two versions, the version with the later `since` is in force. A version counts only
- * if the rule of its prefix refers to it, because after an interrupted change a deleted policy may
- * have a version that is not free.
+ * A policy has two versions. The version with the later `since` is in force. A version is ignored
+ * if the rule of its prefix does not refer to it, because an interrupted change may leave a version
+ * of a deleted policy.
  */
 const struct sl_policy *policy_in_force(const struct gate *gate, unsigned int number)
 {
@@ -362,7 +358,7 @@ static enum shadow_reason budget_shadow(const struct sl_policy *policy,
 		return SHADOW_REASONS;
 	if (!policy_has_budget(policy))
 		return SHADOW_LIFTED;
-	/* a policy that does not inherit loses no budget of its parent */
+	/* a policy that does not inherit never uses its parent's budget */
 	return policy->inherits ? SHADOW_BUDGET : SHADOW_REASONS;
 }
 
@@ -397,8 +393,8 @@ static enum shadow_reason limit_shadow(const struct sl_policy *policy,
 }
 
 /*
- * Adds to `ret` that a policy does not inherit a limit for `reason`. name: the limit, or NULL for
- * the budget.
+ * Adds to `ret` the reason why a policy does not inherit a limit. name: name of the limit, or NULL
+ * for the budget.
  */
 static void shadow_add(const struct gate *gate, const struct sl_prefix *prefix,
 		       enum shadow_reason reason, const char *name, uint32_t home,

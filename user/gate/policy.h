@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Gate: policy versions, which packets read. Compiles limits into policy versions, and reads limits
- * from policy versions.
- *
- * An unprivileged user may own the maps of policies and lists, and can write any bytes to them at
- * any time. So commands use only the copies of policy_version() and list_info_read(). Each copy was
- * checked like limits in a file, and its limits were compiled again.
+ * Gate: compiles limits into policy versions, which packets read, and reads limits from policy
+ * versions. An unprivileged user may own the maps of policies and lists, and can write any bytes to
+ * them at any time. So commands use only the copies that policy_version() and list_info_read()
+ * return. These functions check each copy like limits in a file, and compile its limits again.
  */
 #ifndef SLUICE_POLICY_H
 #define SLUICE_POLICY_H
@@ -35,8 +33,8 @@ static inline uint32_t policy_version_index(const struct gate *gate, const struc
 const struct sl_policy *policy_in_force(const struct gate *gate, unsigned int number);
 
 /*
- * Copies the list at an index. If the list is free or damaged, the copy has `since` 0 and no name.
- * Returns 0, or -EUCLEAN if the list is damaged. Does not call error_add().
+ * Copies the list at an index. Returns 0, or -EUCLEAN if the list is damaged. The copy of a free or
+ * damaged list has no name, and its `since` is 0. Does not call error_add().
  */
 int list_info_read(const struct gate *gate, unsigned int index, struct sl_list_info *ret);
 
@@ -70,11 +68,11 @@ bool policy_lacks_budget(const struct sl_policy *policy);
 uint32_t policy_allocate(struct gate *gate, uint32_t before);
 
 /*
- * Writes a rule's limits, and the limits of version `parent` if it is not 0, into a free version
- * for the next generation. `before` is the rule's version in force, or 0. A limit keeps its slot if
- * `before` has a limit of the same name. It keeps its id and its states if the key is the same,
- * too. A budget keeps its state. Returns 0, or -ECANCELED after error_add(), for example if the
- * policy would have more than SL_LIMITS_MAX limits.
+ * Writes the limits of a rule into a free policy version for the next generation. parent: version
+ * whose limits are inherited, or 0. before: the rule's version in force, or 0. A limit keeps its
+ * slot if `before` has a limit of the same name. It keeps its id and its states if their keys are
+ * equal, too. A budget keeps its state. Returns 0, or -ECANCELED after error_add(), for example if
+ * the policy would have more than SL_LIMITS_MAX limits.
  */
 int policy_write(struct gate *gate, uint32_t version, uint32_t before, uint32_t parent,
 		 const struct rule *rule);
@@ -97,9 +95,8 @@ int policy_parent(const struct gate *gate, const struct sl_prefix *prefix, uint3
 		  uint32_t *ret);
 
 /*
- * Returns whether a version is in use and inherits limits. Stores the prefix of the version. Makes
- * no copy of the version (unlike policy_version()), because each change calls this function for all
- * versions.
+ * Returns whether a version is in use and inherits limits. If so, stores its prefix. Makes no copy
+ * of the version, because each change calls this function for all versions.
  */
 bool policy_version_inherits(const struct gate *gate, uint32_t version, struct sl_prefix *ret);
 
@@ -147,7 +144,8 @@ struct shadowed {
 
 /*
  * Adds to `ret` the limits and budgets of the parent that a policy inherited in version `before`,
- * but does not have in `version`. `before` is not freed yet. It is 0 if the policy is new.
+ * but does not have in `version`. `before` must not be freed yet. If the policy is new, `before` is
+ * 0.
  */
 void policy_add_shadows(const struct gate *gate, const struct sl_prefix *prefix, uint32_t before,
 			uint32_t version, struct shadowed *ret);

@@ -167,7 +167,7 @@ static int hosts_read(const struct gate *gate, enum gate_map map, struct entry_l
 		uint32_t count = BATCH;
 
 		if (bpf_map_lookup_batch(gate->map[map], last, &token, keys, rules, &count, NULL)) {
-			if (errno != ENOENT) /* the kernel returns ENOENT with the last batch */
+			if (errno != ENOENT) /* ENOENT marks the last batch */
 				return -errno;
 			more = false;
 		}
@@ -340,8 +340,8 @@ static int net_compare(const void *a, const void *b)
 }
 
 /*
- * Deletes the entries of map `splits` that are not in the sorted array `nets`. Gets the next key
- * before it deletes a key, because the kernel restarts a walk at a deleted key.
+ * Deletes each entry of map `splits` whose key is not in the sorted array `nets`. Reads the next
+ * key before each deletion, because the kernel restarts a walk at a deleted key.
  */
 static int splits_clear(const struct gate *gate, const uint64_t *nets, unsigned int count)
 {

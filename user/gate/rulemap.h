@@ -69,7 +69,8 @@ int rulemap_read(const struct gate *gate, unsigned int most, struct rulemap_entr
 		 unsigned int *ret_count);
 
 /*
- * Writes and removes rules, as their actions specify. If this fails, some rules may have changed.
+ * Writes or removes each rule, as its action specifies. After an error, some rules may have
+ * changed.
  */
 int rulemap_write(const struct gate *gate, const struct rulemap_entry *entries, unsigned int count);
 
@@ -81,8 +82,8 @@ int rulemap_write(const struct gate *gate, const struct rulemap_entry *entries, 
 int rule_count_add(struct gate *gate, const struct sl_prefix *prefix, int change);
 
 /*
- * Counts the rules in each /64 and each aggregate again. Rules that are to be removed do not count.
- * Sorts `entries`.
+ * Recounts the rules in each /64 and in each aggregate. Ignores rules that are to be removed. Sorts
+ * `entries`.
  */
 int splits_set(struct gate *gate, struct rulemap_entry *entries, unsigned int count);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Gate: a snapshot of a gate, which shows a service what has changed in the gate. It keeps the
- * gate's maps open, so the service can pin them again. An update opens no file in bpffs, because
- * this would prevent unmounting, and send inotify events to processes that watch bpffs for
- * commands.
+ * Gate: a snapshot of a gate. A service uses it to detect changes of the gate. The snapshot keeps
+ * the gate's maps open, so the service can pin them again. An update opens no file in bpffs. An
+ * open file would prevent unmounting, and opening it would send inotify events to processes that
+ * watch bpffs.
  */
 #ifndef SLUICE_SNAPSHOT_H
 #define SLUICE_SNAPSHOT_H

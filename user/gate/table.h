@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Gate: reads and changes entries of map `states` (include/ways.h) while packets change them.
- * Commands never insert entries, because only BPF programs can lock the sets of the map.
+ * Gate: reads and changes entries of map `states` (include/ways.h) while BPF programs change them.
+ * Commands never insert entries. An insertion must lock a set of the map, and only BPF programs can
+ * lock a set.
  */
 #ifndef SLUICE_GATE_TABLE_H
 #define SLUICE_GATE_TABLE_H
@@ -23,7 +24,7 @@ struct table {
 	uint32_t id;		       /* the kernel's id of map `states`; a resize changes it */
 	struct array_view sets;	       /* map `sets`; not open for a reader */
 	struct array_view states;      /* map `states` */
-	const struct sl_entry **index; /* used entries, sorted by key; NULL unless a reader */
+	const struct sl_entry **index; /* for a reader: used entries by key; otherwise NULL */
 	uint32_t index_count;
 };
 
@@ -46,8 +47,8 @@ int table_read(const struct gate *gate, const struct table *table, const struct 
 	       struct found_entry *ret);
 
 /*
- * The functions below change a word of a state while packets change it. They use the atomic
- * operations of packets: state_publish() in bpf/state.h.
+ * The functions below change a word of a state that BPF programs may change at the same time. They
+ * use atomic operations, like state_publish() in bpf/state.h.
  */
 
 /* Sets a word to `to` if the word equals `from`. Returns whether the word was set. */

@@ -140,7 +140,7 @@ static void versions_free(struct gate *gate, const struct rulemap_entry *entries
 	uint32_t versions = SL_POLICY_VERSION(gate->policies_max);
 	_cleanup_free_ bool *used = calloc(versions, sizeof(*used));
 
-	/* without memory, leave the versions to the next recovery */
+	/* out of memory: the next recovery frees the versions */
 	for (unsigned int i = 0; used && i < count; i++)
 		if (entries[i].action != ENTRY_REMOVE)
 			used[entries[i].rule.cur.version % versions] = true;
@@ -195,7 +195,7 @@ unsigned int rules_expire(struct gate *gate)
 	unsigned int ended = 0, mark = error_count();
 
 	if (rules_recover(gate, &ended))
-		error_drop(mark); /* ignore the errors, because the next command recovers again */
+		error_drop(mark); /* ignore errors, because the next command recovers again */
 	return ended;
 }
 
@@ -247,7 +247,7 @@ struct transaction {
 	unsigned int steps_count, steps_room;
 	struct rulemap_entry *entries; /* wanted rules, and rules of inheriting policies */
 	unsigned int count;
-	bool rewrites; /* a policy changes, which may change policies that inherit from it */
+	bool rewrites; /* policies that inherit from this policy may change */
 };
 
 /* Returns whether a version has exactly the limits, the budget and the inheritance of `wanted`. */
@@ -465,7 +465,7 @@ static int change_try(struct gate *gate, const struct ruleset *wanted, struct sh
 	err = transaction_plan(gate, wanted, &t) ?: transaction_prepare(gate, wanted, &t);
 	if (err)
 		return rules_recover(gate, ret_ended) ? -ECANCELED : err;
-	/* from this store on, arriving packets use the new generation */
+	/* packets that arrive after this store use the new generation */
 	__atomic_store_n(&gate->state->generation, gate_generation(gate) + 1, __ATOMIC_RELEASE);
 	gate_change_record(gate);
 	synchronize_programs();
@@ -515,8 +515,9 @@ static int room_count(const struct gate *gate, const struct ruleset *wanted, str
 }
 
 /*
- * Enlarges the maps after a change failed because of lack of room (`err`). Sets ret_grew to false
- * and returns 0 if a size is too small, but a user specified it, or it is at its maximum.
+ * Enlarges the maps after a change failed with `err` because a map was full. Sets ret_grew to false
+ * and returns 0 if a full map must not grow. This is so if a user specified its size, or if the
+ * size is the maximum.
  */
 static int room_make(struct gate *gate, const struct ruleset *wanted, int err, bool *ret_grew)
 {
@@ -577,14 +578,14 @@ int rules_change(struct gate *gate, const struct ruleset *wanted, struct shadowe
 
 	if (gate_sizes_read(gate, &has))
 		return -ECANCELED;
-	/* before any change, return an error if the wanted rules alone do not fit */
+	/* return an error before any change if the wanted rules alone do not fit */
 	if (needed.policies > has.policies)
 		err = NO_POLICY;
 	else if (!sizes_hold(&has, &needed))
 		err = -E2BIG;
 	else
 		err = change_try(gate, wanted, ret, &ended);
-	/* try again, because recovery has made room by removing rules that had ended */
+	/* try again, because recovery has removed rules that had ended */
 	if (room_is_short(err) && ended)
 		err = change_try(gate, wanted, ret, &ended);
 	if (room_is_short(err)) {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Gate: changes the rules of a gate in one step, a transaction. A transaction first writes policy
- * versions, lists and rules for the next generation, which packets do not see yet. Then it raises
- * the generation. If a command is killed during a transaction, the next change completes the
- * transaction if the generation was raised, and undoes it otherwise.
+ * Gate: changes the rules of a gate in one step, a transaction. A transaction first writes the new
+ * rules for the next generation. Packets ignore these rules until the transaction raises the
+ * generation. If a command is killed during a transaction, the next change recovers the gate. It
+ * completes the transaction if the generation was raised. Otherwise it undoes the transaction.
  */
 #ifndef SLUICE_TRANSACTION_H
 #define SLUICE_TRANSACTION_H
@@ -13,12 +13,12 @@
 #include "rules/ruleset.h"
 
 /*
- * Replaces the rules of the prefixes in `wanted`. Each prefix must occur once. Replaces the gate's
- * lists unless wanted->lists is NULL. A list whose access or end changes must have a new index in
- * wanted->lists. Deletes rules that have no entry, lists and limits. A limit keeps its id and its
- * states if the prefix already has a limit of the same name and key. If `ret` is not NULL, adds the
- * limits of parents that policies no longer inherit. The gate must be open for a change. If this
- * fails, the rules are unchanged.
+ * Replaces the rules of the prefixes in `wanted`. Each prefix must occur once. Deletes a rule if
+ * its new rule has no entry, no lists and no limits. Replaces the gate's lists unless wanted->lists
+ * is NULL. A list whose access or end changes must have a new index in wanted->lists. A limit keeps
+ * its id and its states if the prefix already has a limit of the same name and key. If `ret` is not
+ * NULL, adds the limits of parents that policies no longer inherit. The gate must be open for a
+ * change. If this fails, the rules are unchanged.
  */
 int rules_change(struct gate *gate, const struct ruleset *wanted, struct shadowed *ret);
 

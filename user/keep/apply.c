@@ -201,7 +201,7 @@ int apply_make(struct gate *gate, struct apply *apply)
 	if (!err && apply->has_rules) {
 		err = rules_change(gate, &apply->wanted, &apply->shadowed)
 			      ?: gate_sizes_read(gate, &now);
-		/* store the sizes of grown maps, which an undo does not change */
+		/* store the sizes of maps that grew, because an undo does not shrink maps */
 		for (unsigned int i = 0; !err && i < SIZES; i++)
 			if (!(apply->stated & SIZE_BIT(i)))
 				*size_of(&apply->has, i) = *size_of(&apply->during, i) =

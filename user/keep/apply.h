@@ -30,10 +30,10 @@ struct apply {
 	bool has_rules;	       /* a rule or a list changes */
 	struct shadowed shadowed; /* limits and budgets that policies no longer inherit */
 	unsigned int effects[EFFECTS];
-	struct room room;	     /* room for the old and the new rules during the change */
+	struct room room;	     /* map entries for the old and the new rules */
 	struct gate_sizes specified; /* sizes in the rules file; 0 if not specified */
 	struct gate_sizes has;	     /* sizes of the gate before the change */
-	struct gate_sizes during;    /* sizes of the gate while old and new rules coexist */
+	struct gate_sizes during;    /* sizes with room for the old and the new rules */
 	struct gate_sizes after;
 	bool resized;
 	/*
@@ -46,7 +46,7 @@ struct apply {
 
 struct apply_may {
 	bool resize;
-	bool lack_fq; /* a device without fq causes a notice, if the gate has a limit that shapes */
+	bool lack_fq; /* a device without fq adds a notice; if false, an error */
 };
 
 /*

@@ -49,7 +49,7 @@ enum step_name {
 	STEPS,
 };
 
-/* A step runs this long after an event, in ms, so that one run handles several events. */
+/* Delay of a step after an event, in ms. The step then handles all events of this time. */
 #define DEVICE_WAIT_MS 20
 #define GATE_WAIT_MS   20
 #define SAVE_WAIT_MS   50
@@ -69,7 +69,7 @@ enum watch_kind {
 	WATCH_GATE,  /* a command closed the gate's directory, or removed the gate */
 	WATCH_LINKS, /* a pin of an attachment was added or removed */
 	WATCH_NETNS, /* the name of a namespace, or the directory of names, was added or removed */
-	WATCH_INOTIFY,		       /* number of kinds that inotify reports: the kinds above */
+	WATCH_INOTIFY,		       /* number of the kinds above, which inotify reports */
 	WATCH_DEVICES = WATCH_INOTIFY, /* a device changed that is attached or in the rules file */
 	WATCH_FILTERS,		       /* a qdisc or a filter of an attached device was removed */
 };
@@ -182,8 +182,8 @@ int reload_run(struct keep *keep);
 int lists_run(struct keep *keep);
 
 /*
- * Applies a config to the gate. Creates a missing gate. If a list's file is bad, adds the list to
- * the config with the entries of its last valid file. Returns 0 or a negative errno.
+ * Applies a config to the gate. If the gate does not exist, creates it. If a list file is bad, uses
+ * the entries of its last valid version. Returns 0 or a negative errno.
  */
 int rules_apply(struct keep *keep, struct config *config, enum renew renew);
 

@@ -75,7 +75,10 @@ bool lists_are_bad(const struct keep *keep)
 
 /* --- The pass ------------------------------------------------------------------------------- */
 
-/* Prints the messages of a step's run. Omits messages that occurred in the last run of any step. */
+/*
+ * Prints the messages of a step's run. Omits a message if the previous run of any step had the same
+ * message.
+ */
 static void messages_flush(struct keep *keep, struct step *step)
 {
 	char *logged = NULL, *before;

@@ -28,7 +28,7 @@ enum parts {
 	PARTS_ALL,     /* copy lists, runtime entries and policies */
 };
 
-/* Copies `parts` of each rule of `set`, but only the lists whose bits are set in `lists`. */
+/* Copies `parts` of each rule of `set`. Copies only lists whose bits are set in `lists`. */
 static int reconcile_copy_rules(const struct ruleset *set, uint64_t lists, enum parts parts,
 				struct ruleset *ret)
 {
@@ -149,7 +149,10 @@ int rules_complete(struct ruleset *file, const struct list_paths *paths,
 
 /* --- Reconciling ---------------------------------------------------------------------------- */
 
-/* Returns the lists of `set` that are not in `others`, as bits of their indexes in `set`. */
+/*
+ * Returns the lists of `set` that are not in `others`. Bit N stands for the list at index N of
+ * `set`.
+ */
 static uint64_t lists_own(const struct ruleset *set, const struct ruleset *others)
 {
 	uint64_t bits = 0;
@@ -242,8 +245,8 @@ int reconcile(const struct ruleset *in_force, const struct ruleset *file, const 
 		int at = *list->name ? lists_find(lists_of(in_force), list->name) : -1;
 
 		/*
-		 * a list in force keeps its end, because the time of `for` began when the file was
-		 * applied
+		 * a list in force keeps its end, because `for` counts from the time when the file
+		 * was applied
 		 */
 		if (at >= 0 && in_force->lists[at].access == list->access)
 			list->until = in_force->lists[at].until;

@@ -19,7 +19,7 @@
 #define VERSION	  1
 #define BOOT_TEXT 40 /* buffer size for the kernel's boot_id and a newline */
 
-/* longest remaining time of an entry: two years */
+/* Maximum remaining time of an entry in a state file: two years, in ms. */
 #define LEFT_MAX_MS (730 * 86400000LL)
 
 /* Reads the kernel's boot_id, or stores "" after a failure. */

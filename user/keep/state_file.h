@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Keep: files that save entries and lists for a new gate after a reboot. FILE has the runtime
- * entries. FILE.lists has the entries and lists of the rules file. The format is JSON, with the
- * remaining time of each entry, and the wall-clock time of the save. Nothing is subtracted from the
- * remaining times if the clock is now before the time of the save.
+ * Keep: state files, from which a new gate gets its entries and lists after a reboot. FILE contains
+ * the runtime entries. FILE.lists contains the entries and lists of the rules file. The format is
+ * JSON. A file contains the remaining time of each entry, and the wall-clock time of the save. If
+ * the clock is now before this time, the remaining times stay unchanged.
  */
 #ifndef SLUICE_STATE_FILE_H
 #define SLUICE_STATE_FILE_H

@@ -17,10 +17,9 @@
 #include "migrate/open.h"
 
 /*
- * Interval of checks of attachments. `bpftool link detach`, and a mount over the gate, cause no
- * event. The interval also limits how often this process reverts changes by others. Otherwise two
- * processes that keep one gate, with locks in two directories, would replace each other's
- * attachments all the time.
+ * Interval of checks of attachments, in ms. The checks find changes that cause no event: a detached
+ * link, or a mount over the gate. A shorter interval would cost more if two processes keep one
+ * gate, because they replace each other's attachments.
  */
 #define CHECK_EVERY_MS 3000
 
@@ -187,7 +186,7 @@ int check_run(struct keep *keep)
 
 /*
  * Replaces the attached programs by new programs. virtio_net loses its XDP program during a
- * suspension, although the link still exists. Updating the link to the same program has no effect.
+ * suspension, but keeps the link. Updating the link to the old program has no effect.
  */
 int renew_run(struct keep *keep)
 {

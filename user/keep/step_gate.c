@@ -27,9 +27,8 @@ bool gate_is_hidden(const struct keep *keep, struct mount *ret)
 /* --- Commands ------------------------------------------------------------------------------- */
 
 /*
- * Handles a gate that was removed or replaced. If only its maps were replaced, as by a resize,
- * applies nothing. Otherwise applies the last valid config again, because the rules file may now be
- * invalid.
+ * Handles a gate that was removed or replaced. If a resize has replaced only its maps, applies
+ * nothing. Otherwise applies the last valid config, because the rules file may now be invalid.
  */
 static int gate_follow(struct keep *keep)
 {
@@ -153,9 +152,7 @@ int save_run(struct keep *keep)
 	if (err || !keep->args->state || !keep->lists_are_new)
 		return err;
 	err = rules_runtime(file, &none, &none, &lists.entries);
-	/*
-	 * save lists without their ends, because the file's `for` starts again when it is applied
-	 */
+	/* save lists without their ends, because the next apply of the file starts `for` again */
 	for (int place = 0; !err && place < SL_LIST_PLACES; place++)
 		lists.entries.lists[place].until = 0;
 	err = err ?: state_file_write(keep->lists_path, &lists);

@@ -116,8 +116,8 @@ int rules_apply(struct keep *keep, struct config *config, enum renew renew)
 /* --- Reading files -------------------------------------------------------------------------- */
 
 /*
- * Stores an applied config. Makes STEP_LISTS due, because files that were not watched may have
- * changed.
+ * Stores an applied config. Makes STEP_LISTS due, because a list file may have changed before it
+ * was watched.
  */
 static void config_take(struct keep *keep, struct config *config)
 {
@@ -218,7 +218,7 @@ int lists_run(struct keep *keep)
 		return 0;
 	err = config_parse(keep->args->file, keep->text.text, keep->text.size, true, &config);
 	if (!err && !changed && list_paths_left_out(&config.files))
-		return -EAGAIN; /* retry, because a list file is still invalid */
+		return -EAGAIN; /* retry later, because a list file is still invalid */
 	err = err ?: rules_apply(keep, &config, RENEW_LISTS);
 	if (err) {
 		error_warn("lists-unread", keep->object,

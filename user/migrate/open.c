@@ -207,10 +207,9 @@ static int next_end(const struct gate *gate)
 /* --- Steps 3 and 4: the switch -------------------------------------------------------------- */
 
 /*
- * Adds to the budgets of `next` what was charged to the old budgets after they were copied. copied:
- * each budget's `empty_at` at the time of the copy. If `copied` is NULL, because the copying
- * command was killed, each budget of `next` gets the later `empty_at` of the old and the new
- * budget.
+ * Adds to the budgets of `next` what packets charged to the old budgets after the copy. copied:
+ * `empty_at` of each budget at the time of the copy. If the copying command was killed, `copied` is
+ * NULL. Then each budget of `next` gets the later `empty_at` of the old and the new budget.
  */
 static void budgets_add(const struct gate *gate, struct gate *next, const uint64_t *copied)
 {

@@ -27,11 +27,11 @@ int gate_open(struct gate *gate, const char *name, enum gate_access access,
 	      const struct gate_sizes *sizes);
 
 /*
- * Changes the sizes of a gate that is open for a change. Makes new maps where sizes differ, and
- * switches all devices to programs with the new maps. Meanwhile every packet is judged. Keeps rules
- * and counters. New maps of states or buckets are empty, and a notice reports this. Fails if the
- * rules in force do not fit. After a failure, the gate is unchanged, or a notice reports that the
- * next command will finish the change.
+ * Changes the sizes of a gate that is open for a change. Replaces each map whose size differs, and
+ * switches all devices to programs that use the new maps. Every packet is judged meanwhile. Keeps
+ * rules and counters. If the map of states or buckets is new, it is empty, and a notice reports
+ * this. Fails if the rules in force do not fit. After a failure, the gate is unchanged, or a notice
+ * reports that the next command will finish the change.
  */
 int remake(struct gate *gate, const struct gate_sizes *sizes);
 

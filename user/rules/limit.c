@@ -15,7 +15,8 @@
 #define SLICES_PART 16
 
 /*
- * A limit uses slices only if each slice is worth 2 packets. Smaller slices are used up too soon.
+ * Smallest slice, in packets. A limit whose slices would be smaller has no slices, because CPUs
+ * would use them up too soon.
  */
 #define SLICE_PACKETS_MIN 2
 
@@ -92,8 +93,8 @@ static void bucket_split(struct sl_limit *limit, const struct machine *machine, 
 }
 
 /*
- * Divides the window's time into sub-windows (include/window.h), after adding the largest
- * difference of clocks. A refusal is cached for the rest of the jiffy only if a sub-window has at
+ * Divides a window into sub-windows (include/window.h). Adds the largest clock difference to the
+ * window's time first. Lets CPUs cache a refusal until the next jiffy only if a sub-window has at
  * least two jiffies.
  */
 static void window_compile(const struct sl_limit_spec *spec, const struct machine *machine,
@@ -132,7 +133,7 @@ struct sl_limit limit_compile(const struct limit *limit, enum sl_family family,
 			      const struct machine *machine)
 {
 	const struct sl_limit_spec *spec = &limit->spec;
-	/* only a limit whose key is a whole source (`whole` bits) has slices */
+	/* a limit has slices only if its key is a whole source (`whole` bits) */
 	unsigned int bits = spec->per[family], whole = family == SL_IPV4 ? 32 : 64;
 	bool blocks = spec->action == SL_ACTION_BLOCK;
 	uint64_t unit;

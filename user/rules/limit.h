@@ -49,8 +49,8 @@ int limit_check(const struct sl_limit_spec *spec);
 bool limit_name_is_valid(const char name[SL_NAME]);
 
 /*
- * Returns whether the numbers of a limit are valid. All other functions rely on this, so the caller
- * must check a spec from a map.
+ * Returns whether the numbers of a limit are valid. A caller that reads a spec from a map must call
+ * this first, because all other functions require valid numbers.
  */
 bool limit_is_sound(const struct sl_limit_spec *spec);
 
@@ -71,8 +71,8 @@ struct sl_limit limit_compile(const struct limit *limit, enum sl_family family,
 bool limit_is_below_merged(const struct limit *limit);
 
 /*
- * Returns whether a limit keeps its states when it is changed. Key and kind must not change. The
- * units and the sub-windows of a window must not change either.
+ * Returns whether a changed limit keeps its states. It keeps them if its key, its kind, and the
+ * units and sub-windows of a window do not change.
  */
 bool limit_keeps_states(const struct sl_limit_spec *old, const struct sl_limit_spec *new);
 

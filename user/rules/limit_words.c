@@ -86,7 +86,7 @@ static unsigned int words_split(const char *text, char copy[SPEC_TEXT], char **w
 		char *last = count ? words[count - 1] : "", *end = last + strlen(last);
 		bool is_amount = isdigit((unsigned char)*last);
 
-		/* append a unit to the number before it; append a number to the time before it */
+		/* join "10" and "mbit"; if `is_time` is set, join "1 hour" and "30" */
 		if (is_amount &&
 		    (isdigit((unsigned char)end[-1]) ? unit_is_known(word)
 						     : is_time && isdigit((unsigned char)*word))) {
@@ -212,11 +212,11 @@ static int shape_parse(const char *text, struct limit *limit)
 	return 0;
 }
 
-#define ONE_LENGTH 255 /* value of the second (IPv6) length if there is only one length */
+#define ONE_LENGTH 255 /* stored as the IPv6 length if only one length is given */
 
 /*
- * Parses one or two lengths, such as "24" or "24/56". If there is only one, the second is
- * ONE_LENGTH.
+ * Parses one or two lengths, such as "24" or "24/56". If the text has one length, stores ONE_LENGTH
+ * as the second length.
  */
 static int per_parse(const char *text, struct limit *limit)
 {
@@ -356,7 +356,7 @@ int spec_field_parse(const struct value_type *type, const char *what, const char
 	for (unsigned int i = 0; i < (count > 1 ? count : SL_LIMITS_MAX); i++) {
 		int err;
 
-		if (count > 1) { /* copy one of the values, which are separated by commas */
+		if (count > 1) { /* copy the next value, up to the comma */
 			const char *value = text + strspn(text, " \t");
 
 			snprintf(part, SPEC_TEXT, "%.*s", (int)strcspn(value, ","), value);
@@ -401,9 +401,9 @@ bool spec_accepts(const struct spec *spec, enum spec_field field)
 /* --- Making limits -------------------------------------------------------------------------- */
 
 /*
- * Computes the default name of a limit from its match: the words joined by '-', or "all" if it
- * matches any packet. Omits "port", and writes ',' as '_'. Appends `suffix`, which is "-24" or
- * empty. If the name is too long, cuts it and appends a hash, so that different matches have
+ * Computes the default name of a limit from its match. Joins the words with '-', omits "port", and
+ * writes ',' as '_'. If the limit matches any packet, the name is "all". Appends `suffix`, such as
+ * "-24". If the name is too long, cuts it and appends a hash, so that different matches have
  * different names.
  */
 static void name_default(const struct sl_match *match, const char *suffix, char name[SL_NAME])
@@ -445,9 +445,9 @@ void burst_default(struct sl_limit_spec *spec)
 #define refuse(at, field, id, ...) (*(at) = (field), error_misuse(id, __VA_ARGS__))
 
 /*
- * Stores the kind of a limit. Exactly one of `rate`, `window` and `shape` must be given, and
- * specifies the kind. Checks that all given fields are valid for this kind. A field must have one
- * value, or as many values as `per` has lengths.
+ * Checks whether the given fields are valid together, and stores the limit's kind. Exactly one of
+ * `rate`, `window` and `shape` must be given, because it determines the kind. Each field must have
+ * one value, or one value for each length of `per`.
  */
 static int fields_check(const struct spec *spec, unsigned int lengths, enum sl_kind *ret,
 			enum spec_field *at)
@@ -512,7 +512,7 @@ static int per_set(const struct spec *spec, unsigned int index, const struct sl_
 					    "several lengths on default are IPv4 lengths, 0 to 32; "
 					    "to also choose IPv6 lengths, write 24/56");
 		limit->spec.per[SL_IPV4] = bits;
-		/* with length 0, all addresses of the family have one key */
+		/* length 0: all addresses of the family have one key */
 		limit->spec.per[SL_IPV6] = bits ? bits + 32 : 0;
 	} else if (!is_one) {
 		memcpy(limit->spec.per, given, sizeof(limit->spec.per));

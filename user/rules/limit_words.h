@@ -76,15 +76,12 @@ struct limits {
 };
 
 /*
- * Makes the limits of a prefix, and checks that their fields fit each other. Exactly one of `rate`,
- * `window` and `shape` must be given. The default name is made from the words of the match. Other
- * defaults are in burst_default() and limit_defaults.
- *
- * Several lengths of `per` must descend. The first limit has the given name. Each other limit has
- * its length appended to this name: all, all-24. If the prefix is `default`, a single length is for
- * IPv4 up to 32, and for IPv6 above 32. Several lengths such as 32,24 are then for IPv4, and the
- * lengths for IPv6 are larger by 32.
- *
+ * Makes the limits of a prefix, and checks whether their fields fit each other. Exactly one of
+ * `rate`, `window` and `shape` must be given. The default name is made from the words of the match.
+ * Other defaults are in burst_default() and limit_defaults. Several lengths of `per` must descend,
+ * and each makes one limit. The first limit has the given name. The other limits have this name and
+ * their length, as in all-24. If the prefix is `default`, a single length applies to IPv4 up to 32,
+ * and to IPv6 above 32. Several lengths apply to IPv4, and the lengths for IPv6 are larger by 32.
  * Returns 0, or -EINVAL. On failure, stores in *ret_field which field is wrong, or SPEC_FIELDS if
  * no single field is wrong.
  */
@@ -114,9 +111,10 @@ extern const enum spec_field kind_fields[SL_KINDS]; /* SPEC_RATE, SPEC_WINDOW, S
 extern const struct limit limit_defaults;
 
 /*
- * Formats one field as words that can be parsed again. Returns NULL if the kind does not have this
- * field. Also returns NULL if the field has its default value, except for the field of the kind,
- * the burst of a token bucket, and the name of a limit with a match.
+ * Formats one field as words that can be parsed again. Returns NULL if the limit's kind does not
+ * have this field, or if the field has its default value. Three fields are formatted even if they
+ * have their default value: the field of the kind, the burst of a token bucket, and the name of a
+ * limit with a match.
  */
 const char *spec_format(const struct limit *limit, const struct sl_prefix *prefix,
 			enum spec_field field, char text[SPEC_TEXT]);

@@ -122,8 +122,8 @@ static int entry_add_line(const struct list_reading *reading, char *line, unsign
 /* --- ipset ---------------------------------------------------------------------------------- */
 
 /*
- * Refuses a line of a second ipset. `ipset save` without a name prints all ipsets. Some of them may
- * be meant to allow prefixes, and others to deny prefixes.
+ * Refuses a second ipset in a file. `ipset save` without a name prints all ipsets. Some may be
+ * meant to allow prefixes, and others to deny prefixes.
  */
 static int check_one_ipset(struct list_reading *reading, const char *line)
 {

@@ -13,12 +13,12 @@
 #include "rules/ruleset.h"
 
 /*
- * Adds a copy of `entry`, which has no policy, to the set for each prefix of the file. Times in the
- * file count from its last change. Entries that have ended are added with an end in the past. If
- * `skipped` is not NULL, skips bad lines, and adds their number to *skipped. A second ipset and an
- * exception (`nomatch`) are always errors, because skipping them would change the meaning of other
- * lines. force: see entry_check_width(). Returns 0; or -EINVAL, and adds an error for each of the
- * first ten bad lines; or another negative errno.
+ * Reads a list file. For each prefix of the file, adds a copy of `entry` to the set. `entry` must
+ * have no policy. Times in the file count from the file's last change. If an entry has expired,
+ * adds it with an end in the past. If `skipped` is not NULL, skips bad lines and adds their number
+ * to *skipped. A second ipset or `nomatch` is always an error, because skipping it would change the
+ * meaning of other lines. force: see entry_check_width(). Returns 0 or a negative errno. If lines
+ * are bad, adds an error for each of the first ten, and returns -EINVAL.
  */
 int list_read(const char *path, const struct rule *entry, const char *force, unsigned int *skipped,
 	      struct ruleset *set);

@@ -37,10 +37,9 @@ static struct sl_prefix mapped(void)
 }
 
 /*
- * Converts an IPv4-mapped prefix of /96 or longer to an IPv4 prefix, because dual-stack servers log
- * IPv4 sources as mapped addresses. Returns other prefixes unchanged. So no rule can cover IPv6
- * packets with a mapped source. The kernel refuses TCP connections from such a source, but accepts
- * UDP packets.
+ * Converts an IPv4-mapped prefix of /96 or longer to an IPv4 prefix. Dual-stack servers log IPv4
+ * sources as mapped addresses. Returns other prefixes unchanged. Therefore no rule can cover IPv6
+ * packets whose source is a mapped address.
  */
 static struct sl_prefix prefix_unmap(const struct sl_prefix *prefix)
 {
@@ -57,8 +56,7 @@ static struct sl_prefix prefix_unmap(const struct sl_prefix *prefix)
 
 /*
  * Returns whether a prefix of /81 to /95 contains all IPv4-mapped addresses. Parsers refuse such a
- * prefix, because it contains no other address that is used, and IPv4 packets need rules of IPv4
- * prefixes.
+ * prefix, because IPv4 packets match only IPv4 prefixes.
  */
 static bool surrounds_mapped(const struct sl_prefix *prefix)
 {

@@ -482,7 +482,7 @@ static int rule_order(const void *a, const void *b)
 
 void ruleset_sort(struct ruleset *set)
 {
-	/* skip qsort() if the rules are sorted already, because it is slow even then */
+	/* skip qsort() if the rules are sorted, because it is slow even for sorted rules */
 	for (unsigned int i = 1; i < set->count; i++)
 		if (rule_order(&set->rules[i - 1], &set->rules[i]) > 0) {
 			qsort(set->rules, set->count, sizeof(*set->rules), rule_order);
@@ -597,8 +597,7 @@ const char *const size_names[SIZES] = {
 };
 
 /*
- * Number of entries that the gate needs itself, for each size. Sizes that users specify do not
- * include them.
+ * Number of entries of each map that the gate reserves. A size that a user specifies excludes them.
  */
 static const uint32_t size_own[SIZES] = {[SIZE_POLICIES] = SL_POLICY_FIRST};
 

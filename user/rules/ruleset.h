@@ -11,7 +11,7 @@
 
 /* Whether a policy inherits the limits of the policy of the next shorter prefix. */
 enum inherit {
-	INHERIT_UNSPECIFIED, /* means INHERIT_NO in a rule, and "unchanged" in a difference */
+	INHERIT_UNSPECIFIED, /* INHERIT_NO in a rule; no change in a rule_difference() */
 	INHERIT_NO,
 	INHERIT_YES,
 };
@@ -25,11 +25,11 @@ struct rule {
 	struct sl_prefix prefix;
 	uint64_t lists;	     /* bit P is set if the list at place P contains the prefix */
 	uint32_t until;	     /* end of the runtime entry, in the unit of until_at(); 0: no end */
-	uint32_t list_until; /* end of the prefix on list `timed`; 0 if it has no end */
+	uint32_t list_until; /* end of the prefix on list `timed`; 0: no end */
 	uint8_t access;	     /* enum sl_access of the runtime entry */
 	uint8_t limits;	     /* number of elements of `limit`, at most SL_LIMITS_MAX */
 	uint8_t inherit;     /* enum inherit */
-	uint8_t timed;	     /* place of the list on which the prefix ends at `list_until` */
+	uint8_t timed;	     /* place of the list to which `list_until` applies */
 	struct limit *limit;
 	struct limit *newcomers; /* budget for new sources, or NULL */
 };
@@ -127,8 +127,9 @@ int rule_difference(const struct rule *rule, const struct rule *other, struct ru
 /* --- Named lists ---------------------------------------------------------------------------- */
 
 /*
- * The named lists of a set are an array of SL_LIST_PLACES elements. A list's place is its index in
- * the array, and the number of its bit in rules. A place is free if its element has no name.
+ * The named lists of a set are an array of SL_LIST_PLACES elements. The place of a list is its
+ * index in the array. Bit P of a rule stands for the list at place P. An element without a name is
+ * free.
  */
 
 /* Returns the place of the list with this name, or -1. */
@@ -171,7 +172,10 @@ extern const char *const access_words[]; /* "allow" and "deny", also the names o
 extern const char *const access_done[];	 /* "allowed" and "denied" */
 extern const char *const access_verbs[]; /* "allows" and "denies" */
 
-/* Returns the access of a prefix on these lists. Lists that allow override lists that deny. */
+/*
+ * Returns the access of a prefix on the lists whose bits are set. A list that allows overrides a
+ * list that denies.
+ */
 enum sl_access lists_access(const struct sl_list_info *lists, uint64_t bits);
 
 /*
@@ -244,7 +248,8 @@ bool rule_pairs_next(struct rule_pairs *pairs, const struct rule **ret_from,
 		     const struct rule **ret_to);
 
 /*
- * Calls `call` for each prefix whose rules differ between the sets, until `call` returns an error.
+ * Calls `call` for each prefix that has different rules in `from` and `to`. Stops if `call` returns
+ * an error.
  */
 int ruleset_diff(const struct ruleset *from, const struct ruleset *to,
 		 int (*call)(void *data, const struct rule *from, const struct rule *to),
@@ -296,8 +301,8 @@ struct room {
 };
 
 /*
- * Adds the entries that are needed to replace rule `from` by rule `to`. Both have the same prefix.
- * `from` may be NULL.
+ * Adds to `room` the map entries that a change from rule `from` to rule `to` needs. Both rules have
+ * the same prefix. `from` may be NULL.
  */
 void room_add(struct room *room, const struct rule *from, const struct rule *to);
 

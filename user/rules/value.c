@@ -138,7 +138,7 @@ static const char *units_format(const struct unit *units, uint64_t value, unsign
 			 (int)strcspn(units->names, "|"), units->names);
 		return text;
 	}
-	/* a later version has added this kind; every known kind has a unit of scale 1 */
+	/* this kind is from a later version, because every known kind has a unit of scale 1 */
 	return "?";
 }
 
@@ -318,7 +318,9 @@ bool rate_is_sound(const struct sl_limit_spec *spec)
 	       spec->rate <= rate_ranges[spec->rate_unit].most;
 }
 
-/* Refuses units such as "Mbps", which means megabits in most tools and megabytes in tc. */
+/*
+ * Refuses an ambiguous unit such as "Mbps". It means megabits in most tools, but megabytes in tc.
+ */
 static int refuse_bps(const char *what, const char *text, const char *name)
 {
 	char scale[2] = {tolower((unsigned char)*name)};

@@ -77,8 +77,7 @@ int buckets_forgive(const struct gate *gate, const struct sl_prefix *address)
 		memset(buckets[cpu].slice, 0, sizeof(buckets[cpu].slice));
 	}
 	/*
-	 * BPF_EXIST: do not insert an entry that was evicted, because this would evict another
-	 * entry
+	 * BPF_EXIST: fail if the entry was evicted, because an insertion would evict another entry
 	 */
 	err = bpf_map_update_elem(gate->map[map], key, buckets, BPF_EXIST);
 	if (err && err != -ENOENT)
@@ -223,7 +222,7 @@ static int buckets_list(struct lister *lister)
 /* A limit whose keys are sources, or parts of sources. */
 struct source_limit {
 	__u32 limit;	 /* limit id and family, in the format of struct sl_entry */
-	bool only_whole; /* keys are single addresses, not /64s: identity_key() */
+	bool only_whole; /* each key is an address, not a /64: identity_key() */
 };
 
 static int limit_order(const void *a, const void *b)

@@ -18,8 +18,8 @@ int buckets_read(const struct gate *gate, const struct sl_prefix *address, struc
 		 unsigned int *ret_count);
 
 /*
- * Callback for each source and its buckets, which are valid only during the call. A result other
- * than 0 ends the walk, and becomes its result.
+ * Callback for each source and its buckets. The buckets are valid only during the call. If the
+ * callback returns a value other than 0, the walk ends and returns this value.
  */
 typedef int buckets_call(void *data, const struct sl_prefix *source,
 			 const struct sl_bucket *buckets, unsigned int count);

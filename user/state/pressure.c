@@ -41,7 +41,9 @@ int pressure_read(const struct gate *gate, struct pressure *ret)
 	for (unsigned int cpu = 0; cpu < gate->machine.cpus; cpu++) {
 		struct sl_admission *here = &cpus[cpu];
 
-		/* update the interval, as the CPU does when it sees its next new key */
+		/*
+		 * update the copy's interval, because the CPU updates it only at its next new key
+		 */
 		flood_count_interval(here);
 		flood_turn(here, second);
 		for (int event = 0; event < SL_EVENTS; event++) {
@@ -71,8 +73,8 @@ int pressure_read(const struct gate *gate, struct pressure *ret)
 /* --- Policies without a budget -------------------------------------------------------------- */
 
 /*
- * Reads the counters of a policy. Subtracts `base`, which contains the counts of earlier policies
- * with its number.
+ * Reads the counters of a policy. Subtracts `base`, the counts of earlier policies with this
+ * number.
  */
 static int policy_counters(const struct gate *gate, const struct sl_policy *policy,
 			   struct sl_counters *ret)
@@ -166,7 +168,7 @@ void table_fill_judge(struct table_fill *fill, const struct pressure *pressure)
 {
 	uint64_t table = (uint64_t)fill->entries * sizeof(struct sl_entry) +
 			 fill->entries / SL_WAYS * sizeof(struct sl_set);
-	/* with this number of sources, a new table is larger than the current table */
+	/* smallest number of sources whose table is larger than the current table */
 	uint64_t above = (uint64_t)fill->entries * 3 / 4 + 1;
 
 	fill->bytes = fill->sources ? (table + fill->sources - 1) / fill->sources : 0;

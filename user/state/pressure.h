@@ -38,8 +38,9 @@ extern const char *const cause_names[CAUSES];
 /* --- Policies without a budget -------------------------------------------------------------- */
 
 /*
- * Stores whether new sources have passed a policy that has limits that drop, but no budget.
- * Counters show this. Rules do not: all packets may be denied, or match no limit.
+ * Stores whether new sources have passed a policy that has limits that drop, but no budget. Reads
+ * counters, because the rules do not show this: they may deny all packets, or their limits may
+ * match none.
  */
 int policy_passed_by(const struct gate *gate, const struct sl_policy *policy, bool *ret);
 
@@ -74,7 +75,7 @@ struct table_fill {
 	uint32_t protected; /* number of partial states that are evicted last */
 	uint32_t limited;   /* number of states that would drop the next packet */
 	uint32_t blocked;   /* number of limited states that are blocked */
-	uint32_t bytes;	    /* memory of the table in bytes, divided by `sources` */
+	uint32_t bytes;	    /* memory of the table per source, in bytes */
 	uint32_t sources;   /* number of sources for which the gate was made */
 	/* recommended number of sources if the table is too small for the load; otherwise 0 */
 	uint32_t sources_short;

@@ -23,7 +23,7 @@ int source_read(const struct gate *gate, const struct table *table, const struct
 
 	if (err)
 		return err;
-	/* use the conditions of source_is_split() in bpf/rules.h */
+	/* the conditions are those of source_is_split() in bpf/rules.h */
 	source.split = prefix_is_ipv6(&source.prefix) &&
 		       source.prefix.bits == SL_FAMILY_BITS + 64 && gate->state->split_rules &&
 		       !bpf_map_lookup_elem(gate->map[MAP_SPLITS], source.prefix.addr, &rules);
@@ -79,7 +79,7 @@ uint64_t burst_units(const struct sl_limit *limit)
 {
 	if (limit->kind == SL_WINDOW)
 		return limit->most;
-	/* a shaper accepts one more packet, which departs exactly at the horizon (kind_decide()) */
+	/* add the packet that departs exactly at the horizon, because kind_decide() passes it */
 	return credit_units(limit, limit->burst) + (limit->kind == SL_SHAPE);
 }
 
@@ -93,7 +93,10 @@ struct state_key state_key_for(const struct sl_limit *limit, const struct sl_pre
 
 /* --- A trial charge ------------------------------------------------------------------------- */
 
-/* A packet, and copies of a state and its slices. They show whether the packet would pass. */
+/*
+ * The data that decide whether a packet would pass: the packet, and copies of a state and its
+ * slices.
+ */
 struct charge_question {
 	const struct sl_limit *limit;
 	struct sl_state state;
@@ -122,7 +125,10 @@ static struct sl_slice slice_of(const struct charge_question *q, unsigned int in
 	return slice;
 }
 
-/* Returns whether at least one CPU would pass the packet, as limit_charge() does (bpf/charge.h). */
+/*
+ * Returns whether at least one CPU would pass the packet. Decides like limit_charge()
+ * (bpf/charge.h).
+ */
 static bool charge_passes(const struct charge_question *q)
 {
 	for (unsigned int i = 0; i < q->cpus && i <= q->count; i++) {
@@ -166,10 +172,7 @@ static void charge_ask(const struct charge_question *q, struct limit_state *stat
 			: charge_passes(q) ? SL_PASS_WITHIN
 					   : kind_refusal(q->limit, q->cost);
 	state->remaining = decision.remaining / q->times;
-	/*
-	 * a bucket has debt after a large packet, after packets at other nodes, or after its burst
-	 * was divided
-	 */
+	/* causes of debt: a large packet, packets at other nodes, or a burst that was divided */
 	if (debt > 0)
 		state->owed = credit_units(q->limit, credit_min(debt, 2 * SL_BURST_TICKS_MAX));
 	state->remaining_after_waiting = decision.remaining_then / q->times;
@@ -275,7 +278,7 @@ int budget_state_read(const struct gate *gate, const struct sl_policy *policy, u
 		err = bpf_map_lookup_elem(gate->map[MAP_BUDGET_SLICES], &number, slices);
 	if (err)
 		return gate_map_unread(gate, MAP_BUDGET_SLICES, err);
-	/* ignore slices from before the budget was set, like budget_charge() (bpf/charge.h) */
+	/* ignore slices from before the budget was set, as budget_charge() does (bpf/charge.h) */
 	for (unsigned int cpu = 0; cpu < gate->machine.cpus; cpu++)
 		if (slices[cpu].since == policy->newcomers_since)
 			cpus[cpu].slice[policy->newcomers.slot] = slices[cpu].slice;
@@ -363,7 +366,7 @@ bool state_try_fill(const struct sl_limit *limit, struct sl_entry *entry,
 	if (limit->kind == SL_WINDOW ? !window_empty(state)
 				     : !word_swap(&state->empty_at, first, full.empty_at))
 		return false;
-	if (limit->kind == SL_WINDOW) /* if this swap fails, the next packet sets ENTRY_HAS_HALF */
+	if (limit->kind == SL_WINDOW) /* on failure, the next packet sets ENTRY_HAS_HALF */
 		word_swap(&entry->count.word, count, count >> 32 << 32 | ENTRY_HAS_HALF);
 	if (limit->kind == SL_TOKEN_BUCKET)
 		moment_advance(&state->full_at, full.full_at);

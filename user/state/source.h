@@ -60,11 +60,11 @@ struct limit_state {
 	bool known;   /* the packet's key is known; otherwise the members below are not set */
 	bool fresh;   /* the key has no state */
 	uint32_t age; /* age of the key's entry, in units of `made`; 0 while the entry is new */
-	enum sl_reason reason;	 /* SL_PASS_WITHIN, or the reason why the packet is dropped */
-	bool never;		 /* the packet never passes, because it is too large */
-	uint64_t remaining;	 /* packets that may pass now, or bytes for a bit rate */
-	uint64_t owed;		 /* debt of a token bucket, in units of `remaining` */
-	uint64_t retry_after_ms; /* time until the packet passes; 0 if it passes now */
+	enum sl_reason reason; /* SL_PASS_WITHIN, or the reason why the packet is dropped */
+	bool never;	       /* the packet never passes, because it is too large */
+	uint64_t remaining;    /* amount that may pass now, in packets; for a bit rate, in bytes */
+	uint64_t owed;	       /* debt of a token bucket, in the unit of `remaining` */
+	uint64_t retry_after_ms;	  /* time until the packet passes; 0 if it passes now */
 	uint64_t remaining_after_waiting; /* `remaining` at the end of the wait */
 	uint64_t full_in_ms;		  /* time until the state is full */
 	uint64_t blocked_ms;		  /* time until the block ends; 0 if no block is active */
@@ -74,16 +74,16 @@ struct limit_state {
 struct packet_args packet_args_of_source(const struct source *source, unsigned int bytes);
 
 /*
- * Computes the result of one limit of a source for a packet at uptime `now`, in ticks. The packet
- * passes if it would pass on at least one CPU.
+ * Computes whether one limit of a source would pass a packet at uptime `now`, in ticks. The packet
+ * passes if at least one CPU would pass it.
  */
 int limit_state_read(const struct gate *gate, const struct source *source,
 		     const struct sl_limit *limit, const struct packet_args *packet, uint64_t now,
 		     struct limit_state *ret);
 
 /*
- * Computes the result of a policy's budget for a packet of a new source. `reason` is
- * SL_PASS_NEWCOMER if the packet passes. waits: the packet gives its key no state.
+ * Computes whether a policy's budget would pass a packet of a new source. If so, sets `reason` to
+ * SL_PASS_NEWCOMER. waits: the packet creates no state for its key.
  */
 int budget_state_read(const struct gate *gate, const struct sl_policy *policy, unsigned int bytes,
 		      uint64_t now, bool waits, struct limit_state *ret);

@@ -147,13 +147,14 @@ bool stats_line_has(const struct stats_line *line, enum sl_reason reason)
 /* --- Occupancy ------------------------------------------------------------------------------ */
 
 /*
- * Count at most this many entries, because each entry needs a system call. This takes about 20 ms.
+ * Largest number of entries to count. Each entry needs a system call, so counting takes up to 20
+ * ms.
  */
 #define COUNT_MAX 65536
 
 /*
- * Counts the keys of a map. Takes no lock that delays packets. Returns 1, or 0 if the map has more
- * than COUNT_MAX keys, or -errno.
+ * Counts the keys of a map. Takes no lock that packets need. Returns 1 if it has counted all keys,
+ * 0 if the map has more than COUNT_MAX keys, or -errno.
  */
 static int keys_count(int fd, uint32_t *ret)
 {

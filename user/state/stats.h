@@ -9,7 +9,7 @@
 #include "rules/prefix.h"
 
 enum stats_kind {
-	STATS_NONE,    /* the line counts packets without a rule */
+	STATS_NONE,    /* the line counts packets that match no rule */
 	STATS_ALLOW,   /* the line counts packets that a rule allows */
 	STATS_DENY,    /* the line counts packets that a rule denies */
 	STATS_RULE,    /* the line counts packets of one policy */
@@ -32,7 +32,7 @@ struct stats_line {
 	struct sl_counters counters;
 	bool blocks; /* one of the policy's limits, own or inherited, can block */
 	unsigned int limits;
-	/* the policy's own limits; they also count refusals in policies that inherit them */
+	/* the policy's own limits; counts include refusals in policies that inherit a limit */
 	struct stats_limit limit[SL_LIMITS_MAX];
 };
 
@@ -59,8 +59,8 @@ struct occupancy {
 };
 
 /*
- * Stores the number of entries that users can add to a map. Entries that a gate reserves do not
- * count.
+ * Stores the number of entries that users can add to a map. Excludes entries that the gate
+ * reserves.
  */
 int map_max_entries(const struct gate *gate, enum gate_map map, uint32_t *ret);
 

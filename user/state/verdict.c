@@ -14,8 +14,8 @@
 /* --- New keys ------------------------------------------------------------------------------- */
 
 /*
- * Lowers *least to the eviction cost of an entry in a set of map `states`, if the cost is smaller.
- * Counts like table_choose() (bpf/table.h).
+ * Computes the lowest eviction cost in a set of map `states`, like table_choose() (bpf/table.h).
+ * Stores it in *least if it is lower than *least.
  */
 static int set_weigh(const struct gate *gate, uint32_t set, uint64_t now, bool flood,
 		     int64_t *least)
@@ -43,8 +43,8 @@ static int set_weigh(const struct gate *gate, uint32_t set, uint64_t now, bool f
 
 /*
  * Computes how the gate would treat the next packet of a key that has no state. flood: new sources
- * must wait. A reader does not have the hash secret, so it cannot find the key's hits and sets. It
- * assumes one hit and a free way.
+ * must wait. A reader lacks the hash secret that locates the key's hits and sets. For a reader,
+ * this assumes one hit and a free way.
  */
 static int newcomer_read(const struct gate *gate, const struct sl_limit *limit,
 			 const struct sl_prefix *address, uint64_t now, bool flood,
@@ -64,8 +64,7 @@ static int newcomer_read(const struct gate *gate, const struct sl_limit *limit,
 		      ?: set_weigh(gate, set_alternate(&params, ref.primary, ref.tag), now, flood,
 				   &least);
 	/*
-	 * use the CPU that saw the key most often; the random number 0 only affects slots of other
-	 * keys
+	 * use the hits of the CPU that saw the key most often; random number 0 does not affect them
 	 */
 	for (uint32_t cpu = 0; !err && cpu < gate->machine.cpu_ids; cpu++) {
 		uint32_t line = sketch_line(&params, digest, cpu), hits;
@@ -77,7 +76,7 @@ static int newcomer_read(const struct gate *gate, const struct sl_limit *limit,
 			ret->shown = hits;
 	}
 	ret->has_room = least < EVICT_PART ||
-			ret->shown > 1; /* a key that was seen before may evict any state */
+			ret->shown > 1; /* from its second hit on, a key may evict any state */
 	ret->is_refused = evict_is_deep(least);
 	return err ? gate_map_unread(gate, MAP_SKETCHES, err) : 0;
 }
@@ -141,7 +140,7 @@ static bool limit_is_for(const struct sl_policy *policy, const struct sl_limit *
 	return match_limit(limit, &policy->match[limit->slot], &packet->facts, packet->egress);
 }
 
-/* Refuses a packet. Stores the limit as the limit that drops, unless it only observes. */
+/* Refuses a packet. Stores which limit drops the packet, unless the limit only observes. */
 static enum charge_result check_refuse(struct check_verdict *check, const struct sl_limit *limit,
 				       struct verdict *verdict, enum sl_reason reason)
 {
@@ -151,8 +150,7 @@ static enum charge_result check_refuse(struct check_verdict *check, const struct
 }
 
 /*
- * Returns the result for a key that gets no state. The limit refuses the key if it has `start
- * empty`.
+ * Returns the result for a key that gets no state. It is a refusal if the limit has `start empty`.
  */
 static enum charge_result check_wait(struct check_verdict *check, const struct sl_limit *limit,
 				     struct verdict *verdict)
