@@ -107,8 +107,8 @@ def test_it_runs_with_three_capabilities_and_no_root(host):
 
 
 def test_its_events_are_in_the_journal(host):
-    """The unit that runs `sluice events` has one capability. It writes journal fields that
-    `--since` reads."""
+    """The unit of `sluice events` runs with one capability. `sluice events --since` reads the
+    events from the journal."""
     host.run(f"systemctl start {EVENTS_UNIT}")
     assert runs_with(host, EVENTS_UNIT, CAP_BPF)
     host.run("sluice allow 192.0.2.99")

@@ -167,7 +167,7 @@ def test_it_goes_on_if_that_is_told_and_ends_with_the_purge(root, lab, package):
     chroot = Chroot(root, lab)
     chroot.install(package)
     gate = Gate(chroot, lab)
-    chroot.sluice("attach", "in0", "hook", "egress", "mode", "clsact")  # a clsact filter has no pinned link
+    chroot.sluice("attach", "in0", "hook", "egress", "mode", "clsact")  # this filter has no pinned link
     with open(f"{root}/etc/default/sluice", "w", encoding="ascii") as file:
         file.write("KEEP_FILTER=yes\n")
     chroot.run("dpkg", "--remove", "sluice")

@@ -223,7 +223,7 @@ def test_commands_a_packet_of_as_many_sources_as_are_told_of(cluster):
         return sum(sum(node.judged()) for node in nodes), sum(node.status()["commands"] for node in nodes)
     with nodes[0].flood(110, sources), nodes[1].flood(110, sources):
         wait_until(lambda: all(node.status()["reported"] == 256 for node in nodes), "256 sources", 30)
-        time.sleep(1.5)  # in this time, each process publishes its state once
+        time.sleep(1.5)  # wait until each `share` process has published its state
         before = read()
         time.sleep(20)
         packets, commands = (b - a for a, b in zip(before, read()))

@@ -23,7 +23,8 @@ def block(order, kind, body):
 
 
 def pcapng(packets, interfaces=("eth0",), link=ETHERNET, order="<"):
-    """Returns a pcapng file. Each packet is (ns after BEGIN, bytes), or (ns, bytes, index of the interface)."""
+    """Returns a pcapng file. Each packet is (ns after BEGIN, bytes) or (ns after BEGIN, bytes,
+    interface index)."""
     parts = [block(order, 0x0A0D0D0A, struct.pack(order + "IHHq", 0x1A2B3C4D, 1, 0, -1))]
     for name in interfaces:
         padded = name.encode() + bytes(-len(name) % 4)

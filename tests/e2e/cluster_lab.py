@@ -84,7 +84,8 @@ class Node:
         return after
 
     def share(self, store, *options, within=(), before=(), is_named=True):
-        """Starts `sluice share`. `before`: options of sluice. `within`: a command prefix."""
+        """Starts `sluice share`. `before` are options before the word share. `within` is a command
+        that executes sluice."""
         name = ["--node", self.gate] if is_named else []
         with inside(self.cluster.netns), open(self.log, "ab") as log:
             self.process = subprocess.Popen(  # pylint: disable=consider-using-with
@@ -176,7 +177,7 @@ class Run:
         sampling.result()
 
     def sample(self, cluster):
-        """Stores the counters of all nodes every half second. The sender does not wait for this."""
+        """Stores the counters of all nodes every half second."""
         begin = time.monotonic()
         while not self.ends.wait(max(0, begin + 0.5 * len(self.samples) - time.monotonic())):
             asked = time.monotonic() - begin
@@ -185,8 +186,8 @@ class Run:
 
     @staticmethod
     def happen(events, seconds):
-        """Calls each event at its time, in the main thread. A `share` process gets SIGKILL when the
-        thread that started it ends."""
+        """Calls each event at its time. Runs in the main thread, because a `share` process gets
+        SIGKILL when the thread that started it exits."""
         begin = time.monotonic()
         for at, event in events:
             time.sleep(max(0, begin + at - time.monotonic()))

@@ -25,8 +25,8 @@ def pytest_configure(config):
 
 
 def shares_a_lab(item):
-    """Returns whether a test shares a lab with other tests of its file. One process must run these
-    tests."""
+    """Returns whether a test shares a lab with other tests of its file. Such tests must run in one
+    process."""
     return any(definition.scope == "module" for definitions in item._fixtureinfo.name2fixturedefs.values()
                for definition in definitions)
 
@@ -61,8 +61,8 @@ def is_taken(name):
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_protocol(item, nextitem):
-    """Runs a test, unless another process has claimed it. Returns true, because pytest must not run
-    it."""
+    """Runs a test unless another process has claimed it. Returns true, so that pytest does not run
+    the test itself."""
     if not SHARE:
         return None
     if is_taken(item.path.name if shares_a_lab(item) else item.nodeid):

@@ -15,7 +15,8 @@ def opened(lab, name, gate=None):
 
 
 def fill_states(lab, count, limit=1):
-    """Adds `count` sources, from 16.0.0.0 on, to every second set of the table of states."""
+    """Adds `count` sources to the table of states, from 16.0.0.0 on. Uses every second set of the
+    table."""
     entries = bytearray(b"".join(struct.pack("<IIQIHHQ4Q", 0, 0, 0, limit << 3 | 1, 0x4000, 1, 0, 0, 0, 0, 0)
                                  for _ in range(WAYS)))
     states, sets = opened(lab, "states"), opened(lab, "sets")

@@ -54,7 +54,7 @@ class Keep:
             self.ready = self.wait_for_told("READY=1")
 
     def hear(self):
-        """Reads messages to systemd. Returns all that wait_for_told() has not discarded."""
+        """Reads keep's messages to systemd. Returns all messages since the last wait_for_told()."""
         with contextlib.suppress(BlockingIOError):
             while True:
                 self.told.append(self.socket.recv(4096).decode())

@@ -69,9 +69,9 @@ def count_bpf_calls(words):
 
 
 def run_stops(words, stops=None, steps=0, until=None):
-    """Runs sluice and kills it `steps` instructions after ptrace stop `stops`, or at the first stop
-    for which until() is true. Without these arguments, sluice must succeed. Returns the number of
-    stops."""
+    """Runs sluice under ptrace. Kills it `steps` instructions after stop number `stops`, or after
+    the first stop for which until() is true. If neither is given, checks that sluice succeeds.
+    Returns the number of stops."""
     pid = start(words)
     _, status = os.waitpid(pid, 0)
     seen = 0
@@ -92,8 +92,8 @@ def run_stops(words, stops=None, steps=0, until=None):
 
 
 def moments(stops, first, count):
-    """Yields random moments at which a test kills a command. The moments are spread evenly over the
-    command's ptrace stops, from fraction `first` on."""
+    """Yields random moments at which a test kills a command. They are spread evenly over the
+    command's ptrace stops. The fraction `first` of the stops is skipped."""
     print(f"SLUICE_SEED={SEED}")
     chosen = random.Random(SEED)
     if not LONG:

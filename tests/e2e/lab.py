@@ -32,7 +32,7 @@ MAPS = ["gate", "hosts4", "hosts6", "prefixes", "splits", "lists", "policies", "
         "offenders", "secret"]
 # These maps contain the hash secret, hashed addresses or packets. Readers of a gate cannot open them.
 PRIVATE = {"secret", "sets", "in_use", "sketches", "host_cache", "events", "offenders"}
-# Maps of sources and rules. The other MAPS are arrays of fixed size.
+# Maps of sources and rules. The other maps in MAPS have fixed sizes.
 LISTED = MAPS[:MAPS.index("admission")]
 
 SENDER_MAC, FILTER_MAC = "02:00:00:00:00:01", "02:00:00:00:00:02"
@@ -115,7 +115,7 @@ def written(path, text):
 
 
 def quickest(call):
-    """Returns the shortest duration of five calls of call(). Other processes can delay a call."""
+    """Returns the shortest duration of five calls of call()."""
     took = []
     for _ in range(5):
         begun = time.monotonic()

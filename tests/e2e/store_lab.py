@@ -99,9 +99,9 @@ class Client:
         return json.loads(line)
 
     def round(self, *items):
-        """Runs a round of the client. An item is (key, increment of `taken`, increment of `asked`).
-        Each item of the result is (whether the store replied, whether the client sent, total
-        `taken`, total `asked`)."""
+        """Runs a round of the client. `items` are (key, increment of `taken`, increment of
+        `asked`). The result has a tuple for each item: (store replied, client sent, total `taken`,
+        total `asked`)."""
         return self.ask("round", *(word for item in items for word in item))
 
     def totals(self, *items):
@@ -134,7 +134,7 @@ class StoreLab:
 
     def __init__(self, directory):
         self.netns = f"sluice-e2e-{secrets.token_hex(3)}-store"
-        self.hosts = ["127.0.0.1"]  # addresses of stores; in a cluster, each announces hosts[0]
+        self.hosts = ["127.0.0.1"]  # addresses of the stores; a cluster announces hosts[0]
         self.directory = directory
         self.server = directory / SERVER_NAME
         self.server.symlink_to(SERVER)
@@ -184,7 +184,8 @@ class StoreLab:
     # - Link that tests can set down
 
     def far(self):
-        """Creates a namespace with a veth link to the stores at FAR_STORE. Returns its name."""
+        """Creates a network namespace that reaches the stores at FAR_STORE over a veth pair.
+        Returns the name of the namespace."""
         netns = self.netns.replace("-store", "-far")
         run("ip", "netns", "add", netns)
         self.closing.callback(run, "ip", "netns", "del", netns, check=False)
@@ -194,7 +195,7 @@ class StoreLab:
         for (place, device, address, own), (_, _, peer, other) in zip(ends, ends[::-1]):
             run("ip", "-n", place, "link", "set", "dev", device, "address", own, "up")
             run("ip", "-n", place, "address", "add", f"{address}/24", "dev", device)
-            # Permanent ARP entries keep packets from waiting for ARP until the link is up again.
+            # Add permanent ARP entries, so that no packet waits for ARP after link("up").
             run("ip", "-n", place, "neighbour", "add", peer, "lladdr", other, "dev", device)
         # FAR_STORE is also on lo, so that the stores reach each other while the link is down.
         run("ip", "-n", self.netns, "address", "add", f"{FAR_STORE}/32", "dev", "lo")
@@ -368,7 +369,7 @@ def proxy(netns, port, at, delay):
                     due.append((time.monotonic() + delay / 2, data))
                 while due and due[0][0] <= time.monotonic():
                     target.sendall(due.popleft()[1])
-        for end in source, target:  # this ends the thread of the other direction
+        for end in source, target:  # end the thread that copies in the opposite direction
             with contextlib.suppress(OSError):
                 end.shutdown(socket.SHUT_RDWR)
 

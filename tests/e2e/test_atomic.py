@@ -17,7 +17,6 @@ SAMPLE = 20
 # BURST: burst of limits at 1/h. RATE, RATE_BURST: limit of source `limited`.
 BURST, RATE, RATE_BURST = 1000, 1000, 500
 
-# Each source has this number in its IPv4 and IPv6 address.
 HOSTS = {"first": 1, "second": 2, "denied": 3, "free": 4, "drained": 5, "limited": 6, "changing": 7,
          "inside": 8, "outside": 9}
 PASSES, DROPS = ["free", "inside"], ["denied", "outside"]
@@ -95,7 +94,7 @@ def stop_sending(lab):
 
 
 def counts(lab):
-    """Returns the numbers of passed and dropped packets, by source name and IP version."""
+    """Returns {(source, IP version): (passed packets, dropped packets)}."""
     found = {source["address"]: (source["passed"]["packets"], source["dropped"]["packets"])
              for source in lab.sources()}
     return {(who, family): found.get(address(who, family) if family == 4 else
@@ -104,7 +103,8 @@ def counts(lab):
 
 
 def look_closely(lab, even):
-    """Checks that all packets of the denied source are dropped, and none of the free source."""
+    """Checks that all packets of the denied source are dropped and all packets of the other source
+    pass."""
     denied, free = ("first", "second") if even else ("second", "first")
     before, later = counts(lab), {}
     keep_sending(lab)

@@ -39,8 +39,8 @@ def cluster(tmp_path):
 
 
 def flood(nodes):
-    """Returns offered() for class Run. The nodes together get 20 times the limit, in equal
-    parts."""
+    """Returns a function `offered` for class Run. All nodes together get 20 times the rate of the
+    limit."""
     return lambda node, at: 20 / nodes
 
 
@@ -127,7 +127,8 @@ def test_nodes_of_one_name_count_as_one_and_say_so(cluster):
 
 
 def test_a_longer_burst_begins_nothing_anew(cluster):
-    """`sluice share` keeps its connection and counters if a longer burst requires longer TTLs."""
+    """A longer burst requires longer TTLs. `sluice share` sets them without a new connection, and
+    keeps its counters."""
     talk = cluster.store.talk(cluster.store.start())
     node, = cluster.make(1, RATE)
     cluster.share()

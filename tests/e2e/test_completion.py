@@ -21,7 +21,8 @@ def offered(*words):
 
 
 def in_bash(line, breaks=" \t\n:", program=SLUICE):
-    """Returns the words that bash offers for a command line. `breaks` is bash's COMP_WORDBREAKS."""
+    """Returns the words that bash offers for a command line. `breaks` is the value of
+    COMP_WORDBREAKS."""
     script = (f"compopt() {{ echo FILES; }}; source {shlex.quote(SCRIPT)}; COMP_LINE={shlex.quote(line)}; "
               f"COMP_POINT=${{#COMP_LINE}}; COMP_WORDBREAKS={shlex.quote(breaks)}; _sluice {shlex.quote(program)}; printf '%s\\n' \"${{COMPREPLY[@]}}\"")
     return run("bash", "-c", script).out.split()

@@ -189,8 +189,8 @@ def test_no_process_waits_for_a_trial_that_is_over(lab):
 
 
 def run_ended(words, stops, number):
-    """Runs a command and sends it a signal at ptrace stop `stops`. Returns false if the command
-    exits earlier."""
+    """Runs a command, and sends signal `number` at ptrace stop `stops`. Returns false if the
+    command exits before."""
     pid = start(words)
     _, status = os.waitpid(pid, 0)
     for _ in range(stops):

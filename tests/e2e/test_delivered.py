@@ -139,7 +139,7 @@ def source_of(name, number):
 
 
 def all_classes():
-    """Returns two dictionaries of (source, frame). Frames of the first dictionary must arrive."""
+    """Returns two dictionaries {source: frame}. Frames of the first dictionary must arrive."""
     found = []
     for kind in 0, 1:
         named = {}

@@ -35,7 +35,7 @@ HOST = """
     ip link set eth0 up
 """
 
-# Shell code of a simulated container: a root directory with the host's programs and volumes.
+# Shell code of a simulated container: a root directory with the programs of the host.
 CONTAINER = r"""
     mkdir root
     mount -t tmpfs tmpfs root
@@ -156,7 +156,7 @@ def test_the_recipe_names_what_is_tried_here():
     assert volumes() == ["/sys/fs/bpf", "/run/sluice", "/var/lib/sluice"]
 
 
-# Shell functions that run `keep` in the container and on the host. last() finds the process.
+# Shell code that runs `keep` in the container and on the host.
 KEEP = """
     last() {
         local children=($(</proc/$1/task/$1/children))

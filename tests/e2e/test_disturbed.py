@@ -40,8 +40,8 @@ def goes_on(lab):
 
 
 def nothing_passed(lab, closed=False):
-    """Ends the stream of stream(). Checks that at most CLOSING_LETS_PASS of its packets passed if
-    `closed`, or no packet otherwise."""
+    """Stops the process of stream(). Checks that none of its packets passed. If `closed`, up to
+    CLOSING_LETS_PASS packets may pass."""
     goes_on(lab)
     lab.stream.kill()
     lab.stream.wait()

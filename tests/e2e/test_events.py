@@ -46,7 +46,8 @@ class Events:
         return self.out.read_text().splitlines()
 
     def all(self, *words):
-        """Returns the events of kind words[0] and phase words[1]. Each word is optional."""
+        """Returns the events with this kind and this phase. `words` is (kind, phase), (kind,) or
+        empty."""
         found = [json.loads(line) for line in self.lines()]
         return [event for event in found if (event["kind"], event["phase"])[:len(words)] == words]
 
@@ -75,7 +76,8 @@ def socket_of(lab):
 
 @pytest.fixture
 def watching(attached, tmp_path):
-    """Returns a function that starts `sluice events`, and waits until it has read the gate."""
+    """Returns a function that starts `sluice events` and waits until the process has read the
+    gate."""
     with contextlib.ExitStack() as closing:
         def start(*words, **options):
             events = Events(attached, tmp_path, *words, **options)
@@ -402,8 +404,6 @@ def milliseconds(event):
 
 
 def test_a_crossing_is_reported_with_its_own_time(attached, watching):
-    """An event has the exact time from its record, although `sluice events` reads counters once a
-    second."""
     attached.sluice("set", "default", "name", "syn", "rate", "1/h", "burst", "5")
     attached.sluice("set", "10.0.0.0/8", "name", "hard", "rate", "1/h", "burst", "5", "action", "block", "1h",
                     "inherit", "no")
@@ -433,7 +433,7 @@ def test_the_ring_is_read_again_after_a_resize(attached, watching):
 
 
 def reader_of(lab):
-    """Returns the process that last began to read the ring."""
+    """Returns the id of the process that began last to read the ring of events."""
     dump = json.loads(run("bpftool", "-j", "map", "dump", "pinned", lab.pins("gate")).out)
     return dump[0]["formatted"]["value"]["lease_by"]
 

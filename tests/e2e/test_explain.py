@@ -25,7 +25,7 @@ def heir(prefix, *limits):
     return {**policy(prefix, *limits), "inherit": True}
 
 
-# Rulesets by name. The packets have consecutive sources from 10.0.0.1 and 2001:db8:0:1::1 on.
+# Rulesets by name. The sources of the packets begin at 10.0.0.1 and 2001:db8:0:1::1.
 RULES = {
     "no rule": {"policies": []},
     "a rule for others": {"policies": [policy("192.0.2.0/24", limit()),
@@ -104,7 +104,7 @@ RULES = {
         "default", limit("net", key="dst", per="24/48", burst=20, action="block 1h"),
         limit("seen", key="dst", per="32/128", burst=8, action="observe"))]},
 }
-# The rates of these rulesets are so high that credit refills between packets of a test.
+# Under these rulesets, credit refills between two packets, because the rates are high.
 EARNING = "bits", "two rates, and keys of two lengths"
 SLICES = "slices"
 ON_EGRESS = ["four limits", "windows", "blocks", "lists", "destinations", "destinations by prefix"]
@@ -144,8 +144,8 @@ def difference(after, before):
 
 
 def refusing(check):
-    """Returns the first limit that drops the packet. If there is none, returns all observing limits
-    that refuse it."""
+    """Returns the first limit that would drop the packet. If no limit drops it, returns the limits
+    with action observe that refuse it."""
     found = {verdict: [(limit["inherited_from"] or check["policy"], limit["name"])
                        for limit in check["limits"] if limit["verdict"] == verdict]
              for verdict in ("drop", "would-drop")}
@@ -157,7 +157,7 @@ def levels(check):
 
 
 def send(gate, data, before):
-    """Sends a packet, and waits until it is judged. Then returns the counters."""
+    """Sends a packet. Returns the counters after the gate has judged it."""
     gate.send_frames([data])
     end = time.monotonic() + 10
     while True:
@@ -183,7 +183,6 @@ def test_check_says_what_happens(gate, name):
     gate.apply({"policies": []})
     gate.apply(RULES[name])
     animals = animals_for(name)
-    # Spend most of the burst, so that the next packets find little credit.
     if name == SLICES:
         gate.send_and_wait([animal.frame for animal in animals for _ in range(97)])
     stats = gate.json("stats")

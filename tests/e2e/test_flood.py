@@ -22,7 +22,8 @@ pytestmark = pytest.mark.alone
 FORGE = os.path.join(BUILD, "forge")
 CPUS = sorted(os.sched_getaffinity(0))
 
-# Columns: prefix of the forged sources, seconds, key, consecutive packets per source (0: one).
+# Columns: prefix of the forged sources, duration in seconds, key, packets in a row per source. 0
+# packets in a row mean 1.
 FLOODS = {
     "IPv4": ("128.0.0.0/2", 10, "32/64", 0),
     # 12 consecutive packets exceed the burst of 10.
@@ -66,7 +67,6 @@ def rules(family, per):
             {"name": "kept", "rate": "1/h", "burst": BURST, "match": f"udp port {KEPT_PORT}"}]},
         {"prefix": net["abuser"],
          "limits": [{"rate": f"{ABUSER_RATE}pps", "burst": ABUSER_BURST}]},
-        # With a burst of 1, a late source passes few packets once it has a state.
         {"prefix": net["late"], "limits": [{"rate": "1/h", "burst": 1}]},
     ]}
 
@@ -90,7 +90,8 @@ def gate(lab):
 
 
 class Stream:
-    """A process that sends packets on the CPU that judges the flood, and prints JSON reports."""
+    """A process that sends packets and prints JSON reports. It runs on the CPU that judges the
+    flood."""
 
     def __init__(self, lab, *words):
         self.out = lab.closing.enter_context(tempfile.TemporaryFile("w+"))
@@ -128,7 +129,7 @@ def judged(policy):
 
 
 def by_reason(lab, *prefixes):
-    """Returns how many packets of each policy the gate counted under each reason."""
+    """Returns [{reason: packets}] from `export`, with a dictionary for each policy."""
     found = samples(lab.sluice("export").out)
     return [{reason: int(total(found, "sluice_packets_total", policy=prefix, reason=reason))
              for reason in ("newcomer", "over-budget", "within-limit", "over-limit", "contended")}
@@ -167,7 +168,8 @@ class Arrivals:
 
 
 def spend(lab, sources):
-    """Sends SPENT packets of each source, which spends a part of its burst before the flood."""
+    """Sends SPENT packets from each source before the flood. They fit into the burst of limit
+    `kept`."""
     received = lab.receiver(Datagrams(lab.filter, KEPT_PORT))
     lab.send_and_wait([frame(source, port=KEPT_PORT) for _ in range(SPENT) for source in sources], "out1")
     for source in sources:
@@ -176,10 +178,8 @@ def spend(lab, sources):
 
 
 class Bucket:
-    """Compares the packets that a token bucket passes with its credit, from repeated reads of the
-    counters. A read happens at some time between `before` and `after`. The bucket is empty when it
-    refuses a packet. Its level at time t is the minimum, over all earlier times s, of burst + rate
-    * (t - s) minus the packets passed since s."""
+    """Reads the counters of a token bucket repeatedly, and computes bounds of its credit. `before`
+    and `after` are the times around each read."""
 
     def __init__(self, rate, burst, passes, refuses, kept=0):
         self.rate, self.burst, self.kept = rate, burst, kept
@@ -203,15 +203,14 @@ class Bucket:
                    for look in self.looks)
 
     def held(self, at):
-        """Returns the smallest credit that the bucket can have had between reads `at` - 1 and
-        `at`."""
+        """Returns a lower bound of the bucket's credit between reads `at` - 1 and `at`."""
         return min(self.burst - (self.looks[at].passed - look.passed) +
                    self.rate * max(0, self.looks[at - 1].before - behind.after)
                    for look, behind in zip(self.looks[:at], self.looks[1:]))
 
     def least(self, seconds):
-        """Returns passed / (passed + credit), the smallest of all reads that saw a refusal. Checks
-        that refusals lasted longer than `seconds`."""
+        """Returns the smallest passed / (passed + credit) of all reads that saw a refusal. Fails if
+        the refusals lasted at most `seconds`."""
         empty = self.empty()
         assert empty, "nothing was refused"
         lasted = self.looks[empty[-1]].before - self.looks[empty[0]].after
@@ -221,12 +220,12 @@ class Bucket:
 
 
 class Buckets:
-    """Bounds of the credit in the budget and in an abuser's bucket, computed from the same reads of
-    counters."""
+    """Computes bounds of the credit of two token buckets: the budget for new sources and the limit
+    of an abuser."""
 
     def __init__(self, lab, *abuser):
         self.lab, self.prefixes, self.next = lab, ["default", *abuser], 0
-        # An eighth of the budget is reserved for sources that have already sent packets.
+        # The gate reserves an eighth of the budget for sources that have already sent packets.
         self.newcomers = Bucket(BUDGET_RATE, BUDGET_BURST, "newcomer", "over-budget",
                                 BUDGET_BURST / 8)
         self.abuser = Bucket(ABUSER_RATE, ABUSER_BURST, "within-limit", "over-limit")
@@ -243,7 +242,8 @@ class Buckets:
 
 
 def watch(lab, flood, arrivals, buckets, seconds):
-    """Lets new sources send during a flood. Returns `pressure` in `status` during the flood."""
+    """Sends packets of new sources during a flood. Returns the value `pressure` that `status`
+    prints."""
     begin, comers, most = time.monotonic(), None, None
     while flood.goes_on():
         arrivals.look()

@@ -155,7 +155,8 @@ def test_stated_by_attach(lab, tmp_path):
 
 
 def test_stated_by_a_file(attached):
-    """A size from a rules file stays, until `apply --resize` of a file without this size."""
+    """If a rules file sets a size, the size stays until `apply --resize` applies a file that does
+    not set it."""
     attached.apply(f"gate: {{policies: {POLICIES}}}\npolicies: []\n")
     assert attached.json("dump")["gate"] == {"policies": POLICIES}
     before = attached.snapshot()

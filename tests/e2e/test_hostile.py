@@ -189,7 +189,8 @@ class Gate:
             self.maps[name].write(key, change(self.was[name][key]))
 
     def number(self, name, key, at, bits):
-        """Returns a number of a map entry, from the copy that was read before the test changed the map."""
+        """Returns a field of a map entry before the test changed the map. The field has `bits` bits
+        at bit `at`."""
         return int.from_bytes(self.was[name][key], "little") >> at & (1 << bits) - 1
 
     def run(self, *words):
@@ -294,7 +295,7 @@ def test_the_state_of_sources(hostile, name):
 @pytest.mark.parametrize("credit", [1 << 63, (1 << 63) - 1, 1 << 62])
 @pytest.mark.parametrize("name, kind", [("buckets4", "sl_bucket"), ("budget_slices", "sl_budget_slice")])
 def test_slices_that_no_packet_leaves(hostile, layout, name, kind, credit):
-    """Commands accept a slice with an impossible amount of credit."""
+    """Commands accept a slice with a credit that the gate itself never stores."""
     there, cpus = hostile.maps[name], bpf.possible_cpus()
     before = there.read()
     places = [at for path, at, _ in layout.of(kind) if path.endswith(".credit")]

@@ -112,7 +112,8 @@ def test_a_budget_that_takes_the_place_of_an_inherited_one_is_noted(covered):
 
 
 def test_apply_of_a_file_notes_the_same(covered):
-    """The note of apply names four policies that lack a limit, and counts all further ones."""
+    """If many policies lack a limit, the note of apply names four of them and prints the number of
+    the others."""
     dump = covered.json("dump")
     web = {"prefix": NET, "limits": [{"name": "web", "rate": "5pps"}], "inherit": False}
     noted(covered.apply({**dump, "policies": [*dump["policies"], web]}),

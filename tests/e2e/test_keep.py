@@ -223,7 +223,7 @@ def test_one_bad_list_at_the_start_costs_that_list_alone(lab, keeping, tmp_path,
     assert attached_to(lab) == ["in0 xdp native"] and denied(lab) == [OFFENDER]
     assert outcome(lab, [frame(OFFENDER)] * 9)[:2] == (0, 9)
     assert outcome(lab, [frame("198.51.100.1")] * 9)[:2] == (5, 4)
-    time.sleep(2)  # keep now reads the bad list again, but prints no second warning
+    time.sleep(2)  # in this time, keep reads the bad list again
     assert keep.said().count(f"list {tmp_path}/bad.txt is bad") == 1
     (tmp_path / "bad.txt").write_text("192.0.2.1\n")
     wait_until(lambda: denied(lab) == sorted(["192.0.2.1", OFFENDER]), "the good list")
@@ -697,7 +697,7 @@ def test_commands_note_that_the_gate_is_kept(lab, keeping, tmp_path):
         noted(lab.sluice(*words), kept)
     keep.wait_for_told("0 attachments")
     keep.wait_for_told("1 attachment")
-    keep.end(signal.SIGKILL)  # the lock file of a killed process is left
+    keep.end(signal.SIGKILL)  # SIGKILL leaves keep's lock file in place
     assert lab.json("status")["gates"][0]["kept"] is None and str(keep.file) not in lab.sluice("detach", "in0").err
     assert not os.path.exists(f"/run/sluice/{lab.gate}.keep"), "it is removed with the gate"
 
@@ -734,7 +734,7 @@ def test_it_sleeps_when_nothing_happens(lab, keeping):
     time.sleep(3)
     # While nothing changes, keep wakes up only to check its filters.
     assert cpu_ticks(keep.process) - before[0] <= 1 and switches(keep.process) - before[1] <= 16
-    # `status` opens the directory of the gate, which causes an inotify event.
+    # `status` opens the gate's directory. This wakes keep by an inotify event.
     lab.sluice("status")
     time.sleep(0.3)
     wait_until(lambda: settled(keep.process), "keep to be idle")
@@ -840,7 +840,7 @@ def test_without_file_descriptors_for_a_while(lab, keeping, tmp_path):
     run("ip", "-n", name, "link", "add", "in2", "type", "veth", "peer", "name", "out2")
     lab.sluice("deny", OFFENDER)
     keep.wait_for_said("Too many open files")
-    time.sleep(0.7)  # each task has failed once by now
+    time.sleep(0.7)  # by now, each task of keep has failed once
     said = keep.said()
     time.sleep(3)  # each task retries twice in this time
     assert keep.said() == said
@@ -889,7 +889,7 @@ def test_events_of_files_that_are_lost(lab, keeping, tmp_path):
         most = int(file.read())
     keep = keeping(rules("in0"))
     with stopped(keep):
-        for _ in range(most // 3 + 1):  # causes three inotify events: create, close, delete
+        for _ in range(most // 3 + 1):  # each iteration causes three inotify events
             (tmp_path / "x").touch()
             (tmp_path / "x").unlink()
         lab.sluice("deny", OFFENDER)
@@ -986,7 +986,7 @@ def test_causes_of_a_reload_and_of_lists_are_said_once(lab, keeping, tmp_path):
     def causes():
         return [line for line in keep.said().splitlines() if f"gate '{lab.gate}': " in line and str(keep.file) in line]
     wait_until(lambda: len(causes()) == 2, "both causes")
-    time.sleep(4)  # keep retries the reload and the list, and logs neither cause again
+    time.sleep(4)  # in this time, keep retries the reload and the list
     assert len(causes()) == 2, keep.said()
     os.rename(f"{gate}/elsewhere", f"{gate}/policies")
     wait_until(lambda: denied(lab) == ["192.0.2.2"], "the list")

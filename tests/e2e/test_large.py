@@ -85,8 +85,7 @@ def tap(joined):
 
 
 def greedy_stream(lab, listener, tap):
-    """Sends a TCP stream, to which a limit applies after 1 s. Returns counts of the limited
-    packets."""
+    """Sends a TCP stream, and limits it after 1 s. Returns counts of the packets after that."""
     got = []
     # Daemon threads do not keep pytest from exiting.
     until = time.monotonic() + 1 + SECONDS

@@ -58,7 +58,7 @@ def test_a_limit_of_syns_with_a_block(gate):
 # --- Forgive --------------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("source,burst,action", [
-    # A limit has per-CPU slices with a burst of 200, and none with a burst of 5.
+    # The gate divides a burst of 200 into per-CPU slices. It does not divide a burst of 5.
     (OFFENDER, 200, "drop"), (OFFENDER6, 5, "block 1h")])
 def test_forgive_gives_a_full_bucket_to_one_source(gate, source, burst, action):
     gate.sluice("set", "default", "rate", "1/h", "burst", str(burst), "action", *action.split())
@@ -178,7 +178,8 @@ OF_EVERY_KIND = {"name", "match", "key", "action", "kind", "rate", "burst", "uni
                  "blocked_ms", "matches", "verdict", "inherited_from"}
 
 KINDS = [
-    # Columns: kind, arguments of `set`, additional keys in `check`, source.
+    # Columns: kind of limit, arguments of `set`, keys that `check -j` prints for this kind only,
+    # source.
     ("bucket", "rate 8kbit burst 3kB", set(), OFFENDER6),
     ("window", "window 3 per 1s", {"window", "groups"}, OFFENDER6),
     ("shape", "shape 2pps horizon 1s no-fq", {"shape", "horizon"}, OFFENDER),
@@ -209,7 +210,7 @@ def test_a_packet_passes_at_the_time_that_check_tells_and_not_before(lab, kind, 
             pass
         refusal, begun = told(), time.monotonic()
         if refusal["reason"] == "within-limit":
-            continue  # the machine was so busy that credit has refilled already
+            continue  # retry: credit refilled, because the machine was busy
         assert refusal["reason"] == ("over-horizon" if kind == "shape" else "over-limit")
         assert refusal["remaining"] < size or kind == "shape"
         assert 0 < refusal["retry_after_ms"] <= refusal["full_in_ms"] <= 4000

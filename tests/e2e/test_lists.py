@@ -396,7 +396,7 @@ def test_a_list_says_one_word(attached):
 
 
 def ends(lab):
-    """Returns the seconds left until each list expires, by name; None: never."""
+    """Returns {list: seconds until it expires}. The value of a permanent list is None."""
     return {one["name"]: one.get("seconds_left") for one in lab.json("lists")["lists"]}
 
 

@@ -84,7 +84,7 @@ def test_native_veth_gets_each_packet(lab):
     noted(lab.attach("in0"))
     assert [a["mode"] for a in lab.attachments()] == ["native"]
     limit(lab)
-    # Each merged packet becomes 20 packets in the veth queue, which holds 256.
+    # Each of these becomes 20 packets. The veth queue has room for 256 packets.
     send_merged(lab, FILTER_MAC, 10)
     assert judged(lab, 10 * SEGMENTS) == (LIMIT, 10 * SEGMENTS - LIMIT)
     received.wait_for(SENDER4, LIMIT)

@@ -26,7 +26,8 @@ def test_messages(lab, tmp_path):
         return ["nsenter", f"--net=/run/netns/{lab.filter}", "setpriv", *rights]
 
     def typed(words):
-        """Runs a command. Returns its exit status and messages, and doctor's standard output."""
+        """Runs a command. Returns its exit status and its lines on stderr. For `doctor`, includes
+        stdout."""
         before, words = (users[words[0]], words[1:]) if words[0] in users else ([], words)
         netns = [] if before else ["-n", lab.filter]
         gate = [] if "-g" in words else ["-g", lab.gate]

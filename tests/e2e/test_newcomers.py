@@ -56,11 +56,12 @@ def crowding(lab):
     out = lab.raw_socket("out0")
 
     def send():
-        # The flood would end if this process did not send for 0.1 s.
+        # Raise the priority, because a pause of 0.1 s would end the flood.
         os.setpriority(os.PRIO_PROCESS, 0, -20)
         with on_one_cpu():
             for i in itertools.count(random.randrange(1 << 12)):
-                # Two intervals can share these packets, so send more than 2 * FEW.
+                # If an interval ends between these packets, one of the two intervals still gets
+                # more than FEW packets.
                 for j in range(1, 2 * FEW + 3):
                     with contextlib.suppress(OSError):  # the queue of the veth device may be full
                         out.send(frame(f"100.{64 + (i >> 6) % 64}.{i & 63}.{j}"))
@@ -81,7 +82,7 @@ def state(lab):
 
 
 def told(lab, reason, policy="default"):
-    """Returns how many packets of a policy `export` counts under a reason."""
+    """Returns the packets that `export` counts for a policy and a reason."""
     return total(samples(lab.sluice("export").out), "sluice_packets_total", policy=policy,
                  reason=reason)
 

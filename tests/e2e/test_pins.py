@@ -71,7 +71,7 @@ def test_bpftool_shows_named_fields(lab):
         return [entry.get("formatted", entry) for entry in json.loads(text)]
 
     def used(name, of):
-        """Returns the entries of an array map, by index, for whose values of() returns true."""
+        """Returns {index: value} for the entries of an array map for which of(value) is true."""
         return {entry["key"]: entry["value"] for entry in dump(name) if of(entry["value"])}
 
     gate = dump("gate")[0]["value"]

@@ -413,7 +413,7 @@ def test_traffic_of_other_programs_is_judged_as_on_the_device(lab, tmp_path, kin
     document, stats = replayed(), lab.json("stats")
     replay, = document["replays"]
     judged = {name: cell["packets"] for name, cell in replay["reasons"].items()}
-    del judged["not-ip"], stats["reasons"]["not-ip"]  # an ARP request may arrive at any time
+    del judged["not-ip"], stats["reasons"]["not-ip"]  # ARP requests arrive at random times
     assert judged == stats["reasons"]
     assert replay["policies"][0]["limits"][0]["would_drop"] == stats["policies"][0]["limits"][0]["refused"]
     assert (document["cut"], document["not_judged"], document["refused_by_kernel"]) == (0, 0, 0)
@@ -421,7 +421,7 @@ def test_traffic_of_other_programs_is_judged_as_on_the_device(lab, tmp_path, kin
 
 # --- Equal to real packets ------------------------------------------------------------------------
 
-# Packets: (ms, source, size, port). No limit has just enough credit, so delays do not matter.
+# Packets: (ms, source, size, port). Small delays of packets do not change the verdicts.
 
 def bursts(source, count, times, size=100, port=9):
     return [(ms, source, size, port) for ms in times for _ in range(count)]

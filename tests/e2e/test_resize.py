@@ -103,7 +103,7 @@ def test_each_size(drained, size, factor):
     drained.send("2001:db8::1", 10)
     drained.send(DENIED, 5)
     drained.send(OTHER, 5)
-    full = size == "sources"  # the new table of sources is empty, so all bursts are full
+    full = size == "sources"  # a resize of the table of sources makes all bursts full
     drained.expect(passed=14 + 5 + (5 + 10 if full else 6), dropped=8 + 5 + (0 if full else 5 + 4))
     drained.sluice("set", "2001:db8:1::/48", "rate", "5/h")
     drained.sluice("del", "192.0.2.0/24")
@@ -170,8 +170,7 @@ def test_a_size_that_is_too_small_is_refused(attached):
 
 
 def test_policies_keep_their_numbers(attached):
-    """A resize to a smaller map of policies keeps the numbers of policies. Totals include deleted
-    policies."""
+    """A resize to a smaller map of policies keeps the numbers of policies."""
     for i in range(30):
         attached.sluice("set", f"10.{i}.0.0/16", "rate", "1/h", "burst", "10")
         attached.send(f"10.{i}.0.1", i + 1)
@@ -354,8 +353,7 @@ def test_budgets_are_charged_for_what_the_old_map_was(attached, config_file, is_
 
 @pytest.mark.parametrize("anew", [False, True], ids=["other sizes", "sources"])
 def test_kill_a_resize(lab, config_file, anew):
-    """After a resize was killed, the next change completes it. Each packet is counted once. Sources
-    keep their levels unless option `sources` changes."""
+    """If a resize is killed, the next change completes it. Each packet is counted once."""
     lab.pair("out1", "in1")
     lab.attach("in0", "in1")
     resize(lab, **{size: SIZE for size in SIZES})

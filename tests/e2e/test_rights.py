@@ -510,8 +510,7 @@ def test_without_a_way_through_bpffs_that_is_told(users):
 
 
 def test_a_gate_of_roots_alone_stays_so(users):
-    """If the directory of all gates is closed to the group, the group cannot read the pins in
-    it."""
+    """If the group cannot enter the directory of all gates, the pins have mode 0600."""
     os.chmod(PINS, 0o700)
     try:
         users.sluice("attach", "in0", "hook", "egress", gate=users.gate2)

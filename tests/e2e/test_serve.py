@@ -593,7 +593,7 @@ def test_certificates_of_clients(lab, tmp_path):
 
 def test_a_unix_socket(users):
     path = "/run/sluice-serve.socket"
-    for _ in range(2):  # the second process replaces the socket of the first, which was killed
+    for _ in range(2):  # the second server replaces the socket that the first left
         server = Server(users.filter, [SERVE, "-n", users.filter, "--socket", path], path=path)
         st = os.stat(path)
         assert (st.st_gid, st.st_mode & 0o777) == (GROUP, 0o660)

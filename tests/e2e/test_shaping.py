@@ -7,7 +7,7 @@ import json
 import pytest
 
 SOURCE = "203.0.113.66"
-FLOW_LIMIT = " flow_limit 2001"  # enough for 200 ms at 10 kpps in the queue of one flow of fq
+FLOW_LIMIT = " flow_limit 2001"  # packets per flow in fq; 10 kpps for 200 ms are 2000
 
 
 @pytest.fixture
@@ -130,7 +130,7 @@ def test_what_is_received_cannot_be_shaped(lab, hook):
 def test_a_gate_that_shapes_cannot_be_attached_where_only_receiving_is_seen(lab, hook):
     lab.attach("out0", "hook", "egress", netns=lab.sender)
     lab.sluice("set", "default", "shape", "10kpps", "no-fq", netns=lab.sender)
-    lab.attach("in0", "hook", "ingress")  # the gate still exists when out0 is detached
+    lab.attach("in0", "hook", "ingress")  # otherwise detaching out0 would delete the gate
     lab.sluice("detach", "out0", netns=lab.sender)
     lab.pair("out1", "in1")
     refused_on_hook(lab, hook, ["attach", "in1", "hook", hook, "no-fq"], "in1")

@@ -54,7 +54,7 @@ def test_the_document_has_its_tables(printed, title, lines):
 
 
 def test_many_sources_stay_within_their_commands(printed):
-    """A node reports at most 256 of its 100,000 sources per round. Each report is one command."""
+    """A node reports at most 256 sources per round, with one command per source."""
     rows = [[float(word) for word in NUMBER.findall(line)] for line in printed["100000 sources"]]
     assert len(rows) == 2
     for row in rows:

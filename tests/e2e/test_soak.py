@@ -67,7 +67,8 @@ class Gate:
         return self.bursts, self.hand, self.listed
 
     def decides(self, source):
-        """Returns what applies to a source: "allow", "deny", the prefix of a limit, or None."""
+        """Returns the rule that applies to a source: "allow", "deny", the prefix of a limit, or
+        None."""
         by_hand = next((self.hand[p] for p in COVERING[source] if p in self.hand), None)
         for prefix in COVERING[source]:
             if prefix in self.hand:
@@ -79,7 +80,7 @@ class Gate:
         return None
 
     def judge(self, source):
-        """Charges and counts a packet of a source. Returns whether it passes."""
+        """Charges a packet of a source to its limit. Returns whether the packet passes."""
         word = self.decides(source)
         passes = word != "deny"
         if word in self.bursts:
@@ -93,7 +94,7 @@ class Gate:
     # - Commands
 
     def set(self, prefix, burst):
-        """Sets the burst of a prefix. judge() later lowers levels above this burst."""
+        """Sets the burst of the limit of a prefix."""
         self.bursts[prefix] = burst
 
     def delete(self, prefix):
@@ -144,7 +145,7 @@ class Soak:
         assert not self.processes()
 
     def processes(self):
-        """Returns the pids of sluice processes of the gate, such as the process of a trial."""
+        """Returns the pids of all sluice processes that work on the gate."""
         found = []
         for pid in filter(str.isdigit, os.listdir("/proc")):
             try:

@@ -104,19 +104,20 @@ class Starved:
         return devices
 
     def starve(self, words, kind, fails):
-        """Runs a command. Makes its call number `fails` of this kind fail, or also all later calls
-        if `fails` is "N+"."""
+        """Runs a command in which call number `fails` of this kind fails. "N+" makes call N and all
+        later calls fail."""
         environment = dict(os.environ, LD_PRELOAD=STARVE, STARVE=f"{kind}:{fails}", STARVE_COUNT=str(self.directory / "count"))
         return self.lab.sluice(*self.words(words), status=None, env=environment)
 
     def count(self, words, kind):
-        """Runs a command. Returns the range of numbers of its calls of this kind, from 1, and its
+        """Runs a command. Returns the range from 1 to the number of its calls of this kind, and its
         result."""
         done = self.starve(words, kind, 0)
         return range(1, int((self.directory / "count").read_text()) + 1), done
 
     def system_calls(self, words):
-        """Returns (name, n) of each system call after the first use of the bpffs, from strace."""
+        """Returns (name, n) for the system calls of a command that follow its first use of the
+        bpffs. n counts the calls of this name."""
         if not shutil.which("strace"):
             pytest.skip("strace is missing")
         log, counts, found, begun = self.directory / "strace", collections.Counter(), [], False
@@ -213,7 +214,7 @@ def test_a_device_filters_until_it_is_reported_detached(starved, words):
         detached = set(re.findall(r"^(\w+): detached from", done.out, re.M))
         assert starved.filtering() == BOTH - detached, (call, done)
         assert detached <= asked and (done.code or detached == asked), (call, done)
-        again = starved.lab.sluice(*words, status=None)  # an error if the first detach removed all
+        again = starved.lab.sluice(*words, status=None)  # fails if nothing is left to detach
         assert starved.filtering() == BOTH - asked, (call, done, again)
         assert os.path.isdir(starved.lab.pins()) == (words[1] != "all"), (call, done, again)
         failed += done.code != 0

@@ -1,4 +1,5 @@
-# SPDX-License-Identifier: GPL-2.0
+# Tests the client of `sluice share` against real stores. Each amount that the client reports as
+# sent is added to the store exactly once. A call ends by its timeout even if the store hangs.
 """Tests the client of `sluice share` against real stores. Each amount that the client reports as
 sent is in the store exactly once. A call ends by its timeout, whatever the store does."""
 
@@ -377,7 +378,7 @@ def test_a_node_that_stands_still_does_not_delay_the_others_keys(stores):
 
 
 class Silent(FakeStore):
-    """A fake master that replies only to PING and CLUSTER SLOTS while `is_silent`."""
+    """A fake master. While `is_silent`, it replies only to PING and CLUSTER SLOTS."""
 
     def __init__(self, netns, is_silent=True):
         super().__init__(netns)
@@ -576,7 +577,7 @@ def test_what_got_no_answer_is_not_carried_out_later(stores):
     done = client.round(("{a}x", 10, 10))
     assert done["items"] == [[False, True, 0, 0]], done
     stores.link("up")
-    time.sleep(5)  # TCP would retransmit within 3 s
+    time.sleep(5)  # TCP would send the lost packets of the round again within 3 s
     assert stores.talk().fields("{a}x")[0] == 1
     wait_until(lambda: client.round(("{a}x", 1, 1))["status"] == 0, "a store that is in reach again")
     assert stores.talk().fields("{a}x")[0] == 2
@@ -588,7 +589,7 @@ def test_a_name_server_that_takes_long_is_waited_for(stores, tmp_path):
     with name_server(stores.netns, 1.5) as asked:
         client = stores.client(f"store.example:{FIRST_PORT}", timeout_ms=100,
                                within=by_name_server(tmp_path))
-        client.counts()  # after this reply, the client is running
+        client.counts()  # wait until the client has started
         wait_until(lambda: client.round(("{a}x", 1, 1))["status"] == 0, "a store by its name")
         assert client.counts()["connects"] > 2
         assert len(asked) == 2, "one query for the IPv4 and one for the IPv6 address"
@@ -604,7 +605,7 @@ def test_lookups_of_names_that_are_given_up_cost_no_memory(stores, fake, tmp_pat
     with name_server(stores.netns, 0.5) as asked:
         fake.answers[b"CLUSTER"], fake.other = slots, count_one
         client = fake.client(timeout_ms=100, within=by_name_server(tmp_path))
-        client.counts()  # after this reply, the client is running
+        client.counts()  # wait until the client has started
         wait_until(lambda: client.round(("{a}x", 1, 1)) and len(asked) > 20, "lookups")
         fake.answers[b"CLUSTER"] = NO_CLUSTER
         wait_until(lambda: client.round(("{a}x", 1, 1))["status"] == 0, "a store without names")

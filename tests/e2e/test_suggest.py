@@ -142,7 +142,7 @@ def test_numbers_out_of_range(suggest, words):
 
 
 def test_a_lower_quantile_leaves_out_more_sources(suggest):
-    loud = [(n * 5 * MS, frame(f"10.9.0.{1 + n % 5}")) for n in range(4000)]  # 5 sources of 40 pps beside 50 of 10 pps
+    loud = [(n * 5 * MS, frame(f"10.9.0.{1 + n % 5}")) for n in range(4000)]  # 5 sources at 40 pps each
     packets = merged(clients(50), loud)
     assert [limit_of(suggest(packets, "quantile", quantile, "headroom", "0"))["pps"] for quantile in ("100", "50")] == [50, 10]
 
@@ -207,7 +207,7 @@ def stretched(path, seconds):
 
 
 COUNT = 1200  # packets of each tool
-TOOLS = {  # command, whether it exits with an error, limit that counts its packets
+TOOLS = {  # arguments of the tool, its exit status, limit that counts its packets
     "nping": (["nping", "--udp", "-p", "53", "--rate", "2000", "-c", str(COUNT), "-N", HERE4], 0, "udp-53"),
     "hping3": (["hping3", "--udp", "-p", "443", "-i", "u500", "-c", str(COUNT), "-q", HERE4], 1, "udp-443"),
     "curl": (["curl", "-s", f"http://{HERE4}:81/[1-{COUNT}]"], 7, "tcp-syn"),

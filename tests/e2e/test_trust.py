@@ -110,8 +110,8 @@ def look():
 
 
 def test_what_is_below_is_not_trusted_more(lab, victim):
-    """`attach` removes a directory of root in place of a pin. It refuses a directory of another
-    user."""
+    """If root owns a directory in the place of a pin, `attach` removes the directory. If another
+    user owns it, `attach` fails."""
     os.mkdir(ROOT, 0o700)
     os.makedirs(ROOT + "/main/strange", 0o700)
     os.symlink(victim, ROOT + "/main/strange/link")

@@ -80,5 +80,5 @@ def test_no_span_has_more_than_the_window_says(lab):
     assert len(moments) == passed
     assert dropped > 10 * passed
     assert most == MOST
-    # int() excludes the last, incomplete period.
+    # int() drops the last period, because it can be incomplete.
     assert len(moments) >= MOST * int(min(spans) / (1 + 1 / GROUPS))

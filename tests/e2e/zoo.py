@@ -71,8 +71,8 @@ def kinds(family):
         return IPv6(dst=HERE6) / IPv6ExtHdrFragment(nh=number, offset=offset, m=more, id=77)
 
     def proto_of(number):
-        """Returns the protocol of a later IPv4 fragment, as words for `check`. A later IPv6
-        fragment has none."""
+        """Returns the words of `check` that specify the protocol of a later IPv4 fragment. Returns
+        "" for IPv6."""
         return f"proto {number} " if family == 4 else ""
 
     yield [ip, tcp(80, "S")], "proto tcp port 80 syn", None

@@ -38,7 +38,7 @@ class Browser:
             self.call(f"{domain}.enable")
 
     def receive(self, seconds):
-        """Returns the next message, or None after this time."""
+        """Returns the next message, or None if no message arrives within `seconds`."""
         end = time.monotonic() + seconds
         while b"\0" not in self.received:
             left = end - time.monotonic()

@@ -22,7 +22,7 @@ THERE4 = "198.51.100.2"  # a second address of the receiver
 FRAME = 125  # bytes of a frame, so that 10 kpps are 10 Mbit/s
 AT_ONCE = 1024  # largest number of messages that the kernel accepts in one sendmmsg()
 SEC, MS, US = 10**9, 10**6, 10**3
-AHEAD = 20 * MS  # the qdisc gets all packets within this time, before the first departure
+AHEAD = 20 * MS  # the first packet departs this long after now, when the qdisc has all packets
 QUIET_SECONDS = 1  # missing datagrams count as lost if nothing arrives for this long
 
 libc = ctypes.CDLL(None, use_errno=True)
@@ -76,8 +76,8 @@ def message(data, delay):
 
 
 def set_times(messages):
-    """Turns the delays in messages into departure times: now + AHEAD + delay. Returns the departure
-    time of delay 0 by CLOCK_REALTIME. The result can be a few microseconds too early."""
+    """Adds now + AHEAD to the departure time of each message. Returns now + AHEAD in ns of
+    CLOCK_REALTIME. The result can be a few microseconds early."""
     start = time.time_ns()
     base = time.monotonic_ns() + AHEAD
     for one in messages:
@@ -104,8 +104,9 @@ def send_messages(fd, messages):
 
 
 def send_all(fd, frames, delays=None):
-    """Sends all frames at once. `delays` requests departure times. Returns three times in ns of
-    CLOCK_REALTIME: departure of a packet with delay 0, begin and end of sending."""
+    """Sends all frames at once. `delays` are added to the time of the first departure. Returns
+    three times in ns of CLOCK_REALTIME: the departure for delay 0, the begin and the end of
+    sending."""
     messages = messages_of(frames, delays)
     origin = set_times(messages) if delays else None
     before = time.time_ns()
@@ -114,9 +115,9 @@ def send_all(fd, frames, delays=None):
 
 
 class Burst(collections.namedtuple("Burst", "sent start took arrivals")):
-    """A burst of `sent` datagrams. `start` is the time of the first send or of the first requested
-    departure. `took` is the duration of sending. `arrivals` maps datagram numbers to times of
-    arrival. The unit is ns of CLOCK_REALTIME."""
+    """`sent`: number of datagrams. `start`: time of the first send or departure. `took`: duration
+    of sending. `arrivals`: {datagram number: time of arrival}. All times are in ns of
+    CLOCK_REALTIME."""
 
     @property
     def moments(self):
@@ -212,11 +213,12 @@ class ShapeLab(Lab):
         self.out.setsockopt(socket.SOL_SOCKET, SO_SNDBUFFORCE, 64 << 20)
         self.out.setsockopt(socket.SOL_SOCKET, SO_TXTIME,
                             struct.pack("@iI", time.CLOCK_MONOTONIC, 0))
-        # After a socket enables timestamps, the kernel needs some time to begin.
+        # Wait, because the kernel enables timestamps with a delay.
         wait_until(self.stamps_run, "timestamps")
 
     def stamps_run(self):
-        """Returns whether timestamps are arrival times, instead of the times of the read call."""
+        """Returns whether the kernel already sets timestamps when datagrams arrive. Before that, a
+        timestamp is the time of the read."""
         for address in self.receivers:
             burst = self.burst(1, address)
             if burst.lost or not burst.start <= burst.moments[0] <= burst.start + burst.took:

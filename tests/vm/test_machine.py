@@ -144,8 +144,8 @@ def suspend(seconds):
 
 @pytest.mark.usefixtures("sleeper")
 def test_a_suspension_is_no_time(lab, keeping):
-    """While the machine is suspended, no bucket refills, and the time left of an entry does not
-    decrease."""
+    """Buckets do not refill while the machine is suspended. The time until an entry expires stays
+    the same."""
     keep = keeping(rules("in0"))
     lab.sluice("set", "default", "rate", "1pps", "burst", "60")
     lab.sluice("deny", DENIED, "for", "1h")
@@ -157,7 +157,7 @@ def test_a_suspension_is_no_time(lab, keeping):
     lab.send(SOURCE, 60)
     wait_until(lambda: sum(lab.counts()) == 120, "all judged")
     ran = time.monotonic() - began
-    assert away > ran + 10  # with less, the test would prove nothing
+    assert away > ran + 10  # otherwise a refill during the suspension would not be visible
     assert 60 <= lab.counts()[0] <= 60 + ran + 1
     rule, = (r for r in lab.json("show")["rules"] if r["prefix"] == DENIED)
     assert 3600 - 2 * ran - 10 < rule["seconds_left"] <= 3600

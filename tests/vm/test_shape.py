@@ -43,8 +43,8 @@ def check_smooth(burst, free=0, rate=RATE, lost=0):
 
 
 def punctual(measure, tries=3):
-    """Repeats a measurement until no packet is late, at most `tries` times. Another task delays
-    packets in some measurements. A faulty shaper delays packets in all of them."""
+    """Repeats a measurement up to `tries` times, until no packet is late. Packets can be late
+    because other tasks use the CPU."""
     for _ in range(tries):
         measured = measure()
         if measured.burst.lost or max(measured.burst.delays(RATE, 0)) <= LATE:
@@ -110,7 +110,6 @@ def test_departure_times_of_the_sender(limited):
     assert slower.drops == faster.drops == 0
     if tuple(map(int, os.uname().release.split(".")[:2])) >= (6, 11):
         check_smooth(slower.burst, rate=RATE // 2)
-        # The sender requests later departures than the shaper, so no packet departs early.
         assert min(faster.burst.delays(RATE * 2)) >= 0
         assert faster.burst.largest(100 * MS) == COUNT // 2
         assert COUNT // 2 * SEC // (RATE * 2) < faster.burst.span <= COUNT // 2 * SEC // RATE
