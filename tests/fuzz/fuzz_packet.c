@@ -19,7 +19,7 @@ struct finding {
 	uint8_t destination[16];
 	uint8_t first_proto;
 	size_t payload; /* end of the fixed IP header; IPv4 options follow */
-	size_t limit;	/* end of the packet by IP's length field, at most the frame's end */
+	size_t limit;	/* end of the packet by IP's length field, but not after the frame's end */
 	enum packet_transport transport;
 	size_t end; /* end of the last complete header in the frame */
 	uint8_t last_proto;
@@ -176,7 +176,10 @@ static void oracle_chain(struct finding *finding, const uint8_t *data, size_t si
 			finding->transport = TRANSPORT_HIDDEN;
 			finding->end = at;
 			finding->last_proto = type;
-			/* unknown: a receiver uses the protocol of the first fragment */
+			/*
+			 * unknown, because only the first fragment has the protocol that a receiver
+			 * uses
+			 */
 			finding->proto_known = false;
 			return;
 		}
@@ -342,7 +345,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		/* the first byte of the MAC address selects the length of the linear part */
 		part = size * data[0] / 256;
 		linear = frame_copy(data, part);
-		/* parse the split frame, and then only its first part */
+		/* parse the frame in two parts, then parse the first part as a whole frame */
 		check(whole, size, linear + FRAME_ALIGN, part);
 		cut = check(linear + FRAME_ALIGN, part, linear + FRAME_ALIGN, part);
 		check_cut(&packet, &cut);

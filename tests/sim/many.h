@@ -196,9 +196,7 @@ static inline void many_packet(struct many *many)
 		node->account[entry->account - 1].own.asked += many->cost;
 		return;
 	}
-	/*
-	 * scans that skipped the entry have not reduced its excess and demand, so reduce them now
-	 */
+	/* if scans skipped the entry, subtract what they would have subtracted */
 	if (entry->scanned < node->scan) {
 		uint64_t unreported =
 			MANY_ROUND / 100 / many->nodes * (node->scan - entry->scanned);

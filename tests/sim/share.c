@@ -295,7 +295,7 @@ struct measured {
 	double delay;	    /* seconds until a reply of the store arrives */
 	enum fault fault;
 	double from, to;  /* seconds at which the fault begins and ends */
-	const char *note; /* why `real` may differ from the simulation; NULL: it must not differ */
+	const char *note; /* why the simulation may differ from `real`; NULL: it must not differ */
 };
 
 static double simulated(const struct measured *row)

@@ -88,8 +88,8 @@ static void nothing(int signal)
 }
 
 /*
- * Sends SIGALRM after `seconds`. The signal repeats, because a signal between two test runs ends
- * neither of them.
+ * Sends SIGALRM after `seconds`. The signal repeats, because a test run misses a signal that
+ * arrives before it.
  */
 static void alarm_set(unsigned int seconds)
 {

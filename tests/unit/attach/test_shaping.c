@@ -147,7 +147,7 @@ static struct bytes first_bytes(const struct bytes *whole, size_t size)
 }
 
 /*
- * If a dump ends between two messages, it is incomplete. If it ends within a message, it is
+ * A dump that ends between two messages is incomplete. A dump that ends within a message is
  * damaged.
  */
 TEST(test_a_cut_dump_is_refused)

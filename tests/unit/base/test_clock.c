@@ -55,10 +55,7 @@ static bool clock_is_right(uint64_t before)
 	return now + SLACK > before && now < before + SLACK;
 }
 
-/*
- * Creates a time namespace for child processes. Checks the clock in this process, which stays
- * outside, and in a child process inside the namespace.
- */
+/* Checks the clock in this process and in a child process inside a new time namespace. */
 static int clocks_try(uint64_t before)
 {
 	pid_t child;

@@ -207,9 +207,8 @@ TEST(test_a_refund_undoes_a_count)
 }
 
 /*
- * While a slice stores a refusal, packets are refused without reading the shared state. Once in
- * REFUSED_ALONE_JIFFIES, a packet is charged to the state all the same, so that the state records
- * that the source still sends.
+ * If a slice stores a refusal, it refuses packets alone. Once in REFUSED_ALONE_JIFFIES, a packet is
+ * still charged to the state, so that the state records the source's activity.
  */
 TEST(test_a_long_refused_source_is_established)
 {
@@ -307,7 +306,7 @@ TEST(test_a_block_of_the_key_itself_stays)
 
 /* --- A bucket that is not used any more ------------------------------------------------------ */
 
-/* A bucket is not dropped while one of its slices has credit. */
+/* If a slice of a bucket has credit, the bucket is not dropped. */
 TEST(test_a_bucket_with_credit_is_kept)
 {
 	for (int family = 0; family < SL_FAMILIES; family++) {
@@ -317,7 +316,7 @@ TEST(test_a_bucket_with_credit_is_kept)
 
 		world_begin(family, ONE_CPU);
 		bucket_host.in_use.first = BUCKETS_FIRST;
-		clock_advance(SL_TICKS_PER_SEC * 60); /* so that no refusal is recent */
+		clock_advance(SL_TICKS_PER_SEC * 60); /* old refusals must not keep the bucket */
 		packet = packet_from(1);
 		assert_non_null(bucket_start(&packet, BUCKET_INSERT));
 		bucket = bucket_find(&packet, in_use_get());

@@ -12,8 +12,8 @@
 #include "charge_host.h"
 
 /*
- * The test simulates a gate of default size and a flood of 2.56 million packets per second. Both
- * are divided by PART, so that the test runs faster.
+ * The simulated gate has 1/PART of the default size. The flood has 1/PART of 2.56 million packets
+ * per second.
  */
 #define PART   128
 #define FORGED (2560000 / PART) /* spoofed packets per second */
@@ -194,7 +194,7 @@ static struct outcome scene_run(const struct scene *scene, bool (*passes)(uint32
 			      ((double)limit->burst / limit->cost / scene->seconds + rate) *
 			      STEP_NS / SEC_NS;
 		if (ns == flood) {
-			assert_true(sent[1] >= EACH); /* so each honest source has a state */
+			assert_true(sent[1] >= EACH); /* each source has a state */
 			unknown = 0;
 			sent[1] = passed[1] = 0;
 		}

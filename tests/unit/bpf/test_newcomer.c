@@ -28,7 +28,7 @@ static void world_begin(enum sl_family family, uint32_t cpus)
 	host_add(&limit);
 }
 
-/* Entry that give_entry() assigns to another key, before this CPU changes the state in it. */
+/* give_entry() assigns this entry to another key, before this CPU changes its state. */
 static struct sl_entry *given;
 
 static void give_entry(const void *word)
@@ -106,7 +106,7 @@ TEST(test_a_packet_is_one_new_key)
 		assert_int_equal(host.admission[0].new_keys[0], 5);
 		assert_int_equal(event[SL_EVENT_NEW_KEY].total, 0);
 		assert_int_equal(event[SL_EVENT_INSERTED].total, 10);
-		/* the beginning of an interval adds the number of new keys of the last interval to the total */
+		/* a new interval adds the last interval's new keys to the total */
 		clock_advance(JIFFY << SHIFT);
 		assert_int_equal(host_send(1), SL_PASS_WITHIN);
 		assert_int_equal(event[SL_EVENT_NEW_KEY].total, 0);
@@ -262,7 +262,7 @@ TEST(test_the_first_sources_get_a_bucket_at_once)
 TEST(test_a_source_has_a_bucket_while_it_is_hot)
 {
 	world_begin(SL_IPV4, ONE_CPU);
-	for (int i = 0; i < 2 * HOT_SAMPLE; i++) { /* send too slowly for a bucket */
+	for (int i = 0; i < 2 * HOT_SAMPLE; i++) { /* this rate is too low for a bucket */
 		clock_advance(HOT_TICKS);
 		assert_int_equal(host_send(1), SL_PASS_WITHIN);
 		assert_null(bucket_of(1));

@@ -93,7 +93,7 @@ static enum packet_transport expected_answer(const struct wire_frame *frame, siz
 {
 	size_t least = 0;
 
-	/* in IPv4, the fixed header tells whether a packet is a fragment */
+	/* the fixed header of IPv4 shows whether a packet is a fragment */
 	if (frame->family == 4 && frame->transport == TRANSPORT_HIDDEN)
 		return TRANSPORT_HIDDEN;
 	if (size < frame->transport_at)
@@ -143,7 +143,7 @@ static void check_frame(const struct wire_frame *frame, size_t size, size_t line
 		check_source(frame, &packet);
 		check_facts(frame, &packet, inspect_both(&split.linear, &split.whole, &packet),
 			    size);
-		/* a second inspection of a packet gives the same result */
+		/* a second inspection gives the same facts */
 		first = packet;
 		packet.facts = (struct sl_facts){0xffff, 0xff, 0xff, 0xffff, 0xffff};
 		inspect_both(&split.linear, &split.whole, &packet);

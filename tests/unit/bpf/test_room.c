@@ -152,8 +152,8 @@ static uint32_t *slot_of(uint32_t source, const struct sl_limit *limit)
 }
 
 /*
- * Returns the number of earlier packets that this CPU charges to a new state of limit 0. It is 0 if
- * the key of limit 1 has cleared the count, because both keys have the same slot of the sketch.
+ * Returns the number of earlier packets that this CPU charges to a new state of limit 0. Returns 0
+ * if the key of limit 1 cleared the slot. Both keys have the same slot of the sketch.
  */
 static uint32_t hits_of(uint32_t source)
 {

@@ -39,7 +39,7 @@ TEST(test_a_refund_is_repeated_until_it_counts)
 		charges += !pauses;
 		assert_int_equal(host_state->empty_at, NOW - 70000 - 1000 + (pauses ? 0 : others));
 	}
-	/* in at least two iterations, the other CPU charged the state during the refund */
+	/* the other CPU interrupted at least two of the refunds */
 	assert_true(charges >= 2);
 }
 

@@ -411,7 +411,10 @@ TEST(test_all_errors_are_reported_at_once)
 		{"defaults: {rate: 5pps}\n"
 		 "policies: [{prefix: default, limits: [{burst: 5}]}]\n",
 		 "1:12 no-such-key; 2:39 no-rate"},
-		/* only the first nine repeated prefixes cause an error each */
+		/*
+		 * each of the first nine repeated prefixes is an error; one error stands for all
+		 * later repetitions
+		 */
 		{"deny: [1.1.1.1,1.1.1.1,1.1.1.1,1.1.1.1,1.1.1.1,1.1.1.1,1.1.1.1,1.1.1.1,1.1.1.1,"
 		 "1.1.1.1,1.1.1.1,1.1.1.1,1.1.1.1]",
 		 "1:16 prefix-twice; 1:24 prefix-twice; 1:32 prefix-twice; 1:40 prefix-"

@@ -87,7 +87,7 @@ TEST(test_bad_list_files_are_left_out)
 	config_free(&config);
 	error_drop(0);
 	assert_int_not_equal(config_parse("rules.yaml", text, strlen(text), false, &config), 0);
-	/* errors in the rules file cause a failure, unlike errors in list files */
+	/* an error in a rules file is fatal; an error in a list file is not */
 	error_drop(0);
 	assert_int_equal(
 		config_parse("rules.yaml", "deny: [{file: bad.txt, for: x}]", 31, true, &config),

@@ -52,7 +52,7 @@ static void digest_number(uint64_t *digest, uint32_t number)
 static void digest_type(uint64_t *digest, const struct btf *btf, uint32_t id)
 {
 	const struct btf_type *type;
-	int base = btf__resolve_type(btf, id); /* skips typedefs and qualifiers */
+	int base = btf__resolve_type(btf, id); /* typedefs and qualifiers are skipped */
 
 	assert_true(base >= 0);
 	type = btf__type_by_id(btf, base);

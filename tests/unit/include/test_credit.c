@@ -156,10 +156,7 @@ TEST(test_a_level_rises_to_refill_and_at_rest_to_the_burst)
 	}
 }
 
-/*
- * A state is full if a burst has passed since `empty_at`. It must also not have been charged for
- * some time.
- */
+/* A state is full if its burst has refilled and it was idle for some time. */
 TEST(test_a_state_is_full_when_it_had_time_to_fill_and_was_idle)
 {
 	static const struct {
@@ -220,7 +217,7 @@ TEST(test_a_new_state_holds_its_burst_or_a_part)
 		}
 }
 
-/* The debt of a state has a maximum, so that the 64-bit credit cannot overflow. */
+/* A state's debt has an upper bound, so that a 64-bit credit cannot overflow. */
 TEST(test_debts_do_not_wrap)
 {
 	const struct sl_limit limit = {.cost = COST, .burst = 10 * COST, .refill = 10 * COST};
@@ -315,7 +312,7 @@ TEST(test_a_slice_takes_a_refund_that_it_has_room_for)
 		{100, 0, 101, false},	{100, 60, 41, false},
 		{100, 99, 1, true},	{100, 100, 1, false}, /* the slice is full */
 		{100, -1, 1, false},			      /* a stored refusal: credit < 0 */
-		{100, -50, 120, false}, {0, 0, 1, false},     /* the limit allows no slices */
+		{100, -50, 120, false}, {0, 0, 1, false},     /* a limit without slices */
 		{0, -1, 2, false},	{1ULL << 56, 1, SL_BURST_TICKS_MAX, false},
 	};
 
@@ -332,8 +329,8 @@ TEST(test_a_slice_takes_a_refund_that_it_has_room_for)
 }
 
 /*
- * A slice counts its refusals. The count does not affect how long it refuses packets. A charge
- * resets the count.
+ * A slice counts its refusals. The count does not change the time until which the slice refuses
+ * packets. A charge resets the count.
  */
 TEST(test_a_count_of_refusals_leaves_the_slice_as_it_is)
 {

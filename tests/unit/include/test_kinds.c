@@ -383,8 +383,8 @@ static void no_fraction_lost(const struct kind_row *row, uint64_t epoch)
 			source.now += SECOND;
 			passed += source_send(&source, 1);
 			/*
-			 * Rounding up the costs delays packets by less than a second in total. A
-			 * shaper accepts a packet up to a second before its departure.
+			 * Costs are rounded up, which delays packets by less than a second in
+			 * total. A shaper accepts a packet up to a second before its departure.
 			 */
 			assert_in_range(passed, (second - 1) * slow[i].packets / slow[i].seconds,
 					(second + (row->spec.kind == SL_SHAPE)) * slow[i].packets /
@@ -897,7 +897,7 @@ static void concurrent_clock_never_grants_more(const struct kind_row *row, uint6
 							     : 8 * limit.horizon) /
 			(THREADS * ASKS);
 
-	passed = threads_send(row, epoch, step | 1); /* odd, because a clock must never be 0 */
+	passed = threads_send(row, epoch, step | 1); /* odd, so that no clock reading is 0 */
 	if (row->spec.kind == SL_SHAPE) {
 		check_departures();
 	} else if (row->spec.kind == SL_TOKEN_BUCKET) {
@@ -973,8 +973,7 @@ static void stall_others(void)
 
 /*
  * A CPU stalls before it accesses a shared word, for up to several sub-windows. Other CPUs send as
- * much as possible meanwhile. The stalled CPU then continues with an old copy of the state. The
- * window must not pass more packets than it allows.
+ * much as possible during the stall. The window must not pass more packets than it allows.
  */
 static void a_cpu_that_stalls_anywhere_lets_no_more_pass(const struct kind_row *row, uint64_t epoch)
 {
@@ -1051,7 +1050,9 @@ static void a_turn_that_stalls_until_the_index_comes_round(const struct kind_row
 
 	for (int i = 0; i < 24 * 8 * source.limit.groups; i++) {
 		uint64_t before = i / 24 / 8, takes = i / 24 & 1 ? most : most / 2;
-		/* 1: the stalled CPU's clock is at the end of its sub-window; 0: at the start */
+		/*
+		 * whether the stalled CPU's clock is at the end of its sub-window, not at the start
+		 */
 		bool last = i / 24 & 2;
 		true_time early;
 

@@ -74,8 +74,8 @@ static void run_alone(enum sl_kind kind, bool lags)
 #define SHARE_STEPS 6000
 
 /*
- * A source sends at twice its rate through all CPUs. It must get its rate, except for 1 %, a
- * packet, the credit that is left in slices, and a jiffy if refusals last until the end of a jiffy.
+ * A source sends at twice its rate through all CPUs. The passed traffic must reach the limit's
+ * rate, except for 1 %, a packet, the credit in slices, and a jiffy of refusals.
  */
 static void share_check(uint64_t seed)
 {
@@ -95,7 +95,7 @@ static void share_check(uint64_t seed)
 		packet.bytes = 60 + run_choose(1455);
 		packet.jiffy = run_jiffies();
 		cost = host_cost(limit, &packet);
-		run.now += run_choose(cost + 1); /* on average twice the limit's rate */
+		run.now += run_choose(cost + 1); /* twice the limit's rate, on average */
 		if (host_ask(limit, &packet, &run.bucket[cpu], &verdict) == SL_PASS_WITHIN)
 			passed += cost;
 		if (run_one_in(4))
@@ -155,7 +155,7 @@ static int lane_next(void)
 	return first;
 }
 
-/* Lets a random CPU run, possibly this CPU. Returns when this CPU may run again. */
+/* Chooses a random CPU to run next. Waits until this CPU is chosen. */
 static void lane_yield(int self)
 {
 	int next = lane_next();

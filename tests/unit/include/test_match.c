@@ -37,7 +37,7 @@ enum kind {
 	HOPOPT,	       /* an IPv4 packet with protocol 0 */
 	PROTO_255,     /* a packet with the reserved protocol 255 */
 	UNKNOWN,       /* a packet with more extension headers than the parser reads */
-	UNKNOWN_FIRST, /* a first fragment with too many extension headers for the parser, in VLAN 10 */
+	UNKNOWN_FIRST, /* a first fragment with too many extension headers, in VLAN 10 */
 	LATER_V6,      /* a later IPv6 fragment, whose protocol is unknown */
 	KINDS,
 };

@@ -356,7 +356,7 @@ TEST(test_a_cost_has_the_parts_of_a_burst)
 		struct sl_entry entry = entry_lacking(part / 64., 100);
 		uint64_t parts = evict_parts(loss_of(entry, false));
 
-		if (part) /* the bounds allow for a `span` that was rounded up by 0.2 % */
+		if (part) /* `span` may be rounded up by 0.2 % */
 			assert_in_range(parts, (part + 3) / 4, (part + 4) / 4);
 		assert_int_equal(evict_parts(loss_of(entry, true)),
 				 entry_full_at(&entry, entry_state(&entry)) < NOW ? 0 : parts);
@@ -364,8 +364,8 @@ TEST(test_a_cost_has_the_parts_of_a_burst)
 }
 
 /*
- * A debt counts in full, even if it exceeds a burst. The deficit of a window is rounded up to half
- * a burst or a whole burst.
+ * A debt of more than a burst counts in full. The deficit of a window is rounded up to half a burst
+ * or a whole burst.
  */
 TEST(test_deficits_of_debts_and_windows)
 {

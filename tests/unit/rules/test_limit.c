@@ -32,8 +32,8 @@ TEST(test_limits_compile_to_these_numbers)
 		bool by_bytes, by_jiffy;
 	} cases[] = {
 		/*
-		 * all slices together hold 1/16 of the burst; they expire a jiffy before 1/16 of
-		 * the burst refills
+		 * all slices together have 1/16 of the burst; a slice expires a jiffy before 1/16
+		 * refills
 		 */
 		{"1kpps", "1000", SEC / 1000, SEC, SEC / 16 * 15, SEC / 32, 14, false, true},
 		{"1kpps", "1s", SEC / 1000, SEC, SEC / 16 * 15, SEC / 32, 14, false, true},
@@ -123,7 +123,7 @@ static void assert_one_burst(const struct sl_limit *limit, const struct machine 
 	assert_true(limit->refill <= limit->burst && limit->burst <= SL_BURST_TICKS_MAX);
 	assert_true(limit->slice * m->cpus <= slices);
 	assert_true(slices <= limit->burst / 16);
-	if (limit->slice) /* a kernel may count a jiffy late, so add one */
+	if (limit->slice) /* plus one, because a kernel may count a jiffy late */
 		assert_true((limit->life + 1) * jiffy <= slices);
 	assert_int_equal(!limit->slice, !limit->life);
 	if (limit->slice)

@@ -34,7 +34,7 @@ TEST(test_windows_compile_to_these_numbers)
 		 false, true},
 		{"window 140737488355328 per 730d groups 2", 1ULL << 47, 63072000 * SEC, 2, 30, 18,
 		 false, true},
-		/* refusals by jiffy require sub-windows of at least two jiffies, here 8 ms */
+		/* `by_jiffy` requires sub-windows of at least two jiffies, here 8 ms */
 		{"window 9 per 8ms groups 1", 9, 8 * MS, 1, 48, 0, false, true},
 		{"window 9 per 7ms groups 1", 9, 7 * MS, 1, 48, 0, false, false},
 		{"window 9 per 39ms groups 5", 9, 39 * MS, 5, 12, 0, false, false},
@@ -176,7 +176,7 @@ TEST(test_what_no_words_make_is_not_sound)
 	WRONG(block, block_max_ns, 0);
 	WRONG(block, block_max_ns, ~0ULL);
 	WRONG(block, escalate, 1);
-	WRONG(block, block_max_ns, 1ULL << 40); /* needs too many escalations */
+	WRONG(block, block_max_ns, 1ULL << 40); /* more escalations than are allowed */
 }
 
 TEST(test_a_name_that_does_not_end_is_none)

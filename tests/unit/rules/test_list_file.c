@@ -311,8 +311,7 @@ TEST(test_a_long_list_is_read_in_order)
 	FILE *file = fopen("long.txt", "w");
 
 	for (unsigned int i = 0; i < count; i++) {
-		uint32_t address =
-			i * 2654435761U; /* the odd factor makes all addresses different */
+		uint32_t address = i * 2654435761U; /* an odd factor gives different addresses */
 
 		fprintf(file, "%u.%u.%u.%u\n", address >> 24, address >> 16 & 255,
 			address >> 8 & 255, address & 255);

@@ -295,7 +295,7 @@ TEST(test_each_bit_of_a_source_counts_and_no_more)
 	static const struct {
 		const char *address;
 		unsigned int bits;
-		unsigned int other; /* bit that makes it the second NAT64 prefix; 0: none */
+		unsigned int other; /* flipping this bit gives the second NAT64 prefix; 0: none */
 	} cases[] = {
 		{"fe80::ffff:0:0:1", 10, 0},
 		{"64:ff9b::c000:201", 96, 47},

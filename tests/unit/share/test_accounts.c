@@ -360,7 +360,7 @@ TEST(test_a_stop_makes_no_count_fall)
 	}
 }
 
-/* If a count falls, either the key has a new entry, or slices have returned credit. */
+/* An entry's count falls if the entry gets a new key, or if slices return credit. */
 TEST(test_a_line_that_a_key_lost_and_got_again_counts_from_0)
 {
 	static const struct {
@@ -410,8 +410,8 @@ TEST(test_an_account_that_ends_within_a_round_shifts_no_answer)
 }
 
 /*
- * The process is stopped for 20 s during a round. The packet path then divides the limit, so the
- * node must neither charge nor refund other nodes' traffic of these 20 s. It keeps its older debt.
+ * The process is stopped for 20 s during a round. Other nodes' traffic of these 20 s is neither
+ * charged nor refunded, because the packet path divides the limit meanwhile.
  */
 TEST(test_a_process_that_was_stopped_begins_again)
 {
@@ -443,9 +443,7 @@ TEST(test_a_process_that_was_stopped_begins_again)
 		reply(&items[0], 1LL << 40);
 		accounts_learn(&accounts, items, NODES, now);
 		assert_int_equal(account->flow.unsettled, credit_max(0, unsettled[i % 2]));
-		/*
-		 * the demand exceeds the rate, so the node leaves 9/10 of the rate to other nodes
-		 */
+		/* the demand exceeds the rate, so 9/10 of the rate is charged for other nodes */
 		accounts_step(&accounts, now += STEP);
 		assert_in_range(state->empty_at - zero, STEP * 9 / 10 - 1, STEP * 9 / 10);
 	}
@@ -521,7 +519,7 @@ TEST(test_nothing_is_given_back_that_was_full_between_steps)
 	uint64_t later;
 
 	assert_true(account->debt.refundable > SEC / 4);
-	/* the process sleeps while the state fills, and then packets spend the burst */
+	/* the state fills during a sleep of 5 s, and then packets spend the burst */
 	later = now + 5 * SEC;
 	entry_state(&entries[3])->empty_at = entry_state(&entries[3])->charged_at = later;
 	account->flow.expected = 0;
@@ -647,7 +645,7 @@ TEST(test_a_block_that_is_forgiven_does_not_come_back)
 	assert_true(is_blocked_after(25850));
 }
 
-/* A block is removed after the node reported it. The reply must not restore the block. */
+/* A block is removed between the report and the reply. The reply must not restore the block. */
 TEST(test_a_block_that_is_forgiven_while_it_is_reported_does_not_come_back)
 {
 	node_open_blocks(false);

@@ -200,7 +200,8 @@ TEST(test_those_that_ask_for_most_come_first)
 /* --- Which accounts make room --------------------------------------------------------------- */
 
 static unsigned int foremost; /* key with the highest weight */
-static unsigned int another;  /* any other key */
+static unsigned int
+	another; /* The keys without demand. All other keys have a demand of twice the limit. */
 
 /* The keys that have no demand. Each other key has a demand of twice the limit. */
 enum quiet {
@@ -308,7 +309,7 @@ TEST(test_what_was_not_reported_yet_is_not_lost)
 	for (int i = 0; i < 100 && is_reported(another); i++)
 		quiet_run(.1, NONE);
 	assert_false(is_reported(another));
-	/* the excess contains about ten unreported packets */
+	/* about ten packets of `another` were not reported */
 	assert_true(node[0].accounts.samples.list[another * SL_WAYS].excess >=
 		    5 * (limit.limit.cost >> limit.limit.unit_shift));
 }
@@ -394,7 +395,7 @@ TEST(test_the_order_of_keys_goes_by_all_that_the_store_has_of_them)
 	for (size_t i = 0; i < ARRAY_SIZE(others); i++)
 		assert_true(choice_weight(1, 5, &others[i]) != weight);
 	assert_true(choice_weight(1, 6, &key) != weight);
-	/* the weight does not depend on the limit's number, which can differ between nodes */
+	/* the id of a limit can differ between nodes, so the weight must not depend on it */
 	assert_true(choice_weight(1, 5, &elsewhere) == weight);
 	assert_true(choice_weight(2, 5, &key) == weight);
 	assert_true(choice_weight(.5, 5, &key) == weight / 2);

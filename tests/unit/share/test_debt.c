@@ -178,7 +178,7 @@ TEST(test_packets_get_what_is_left)
 	}
 }
 
-/* Charges and refunds for other nodes never let a node pass more packets. */
+/* A node passes at most as many packets as a node without charges and refunds for other nodes. */
 TEST(test_no_source_gets_more_than_without)
 {
 	const struct sl_limit limit = limit_of();
@@ -431,8 +431,8 @@ enum event {
 	ANSWERED, /* `count` rounds in which the store replies */
 	LOST,	  /* `count` rounds in which the store does not reply */
 	STOPPED,  /* the process is stopped for `count` steps */
-	LATE,	  /* the process continues; it reads a reply from before the stop */
-	WORD,	  /* the process starts; `divide_at` in the maps is `count` steps ahead */
+	LATE,	  /* the process continues, and reads a reply that was sent before the stop */
+	WORD,	  /* the process starts; `divide_at` in the maps is `count` steps in the future */
 };
 
 static const struct {
@@ -517,8 +517,7 @@ TEST(test_when_limits_are_divided)
 }
 
 /*
- * `divide_at` is 0 while limits are not divided. If `divide_at` should become 0, it becomes 1
- * instead.
+ * If limits are not divided, `divide_at` is 0. If the division begins at time 0, `divide_at` is 1.
  */
 TEST(test_no_moment_is_never)
 {

@@ -193,8 +193,8 @@ static const struct script scripts[] = {
 	 "round, wait 1000, report 50 50, learn, usual .05"},
 
 	/*
-	 * if its demand exceeds the rate, a node assumes equal demand at other nodes until the
-	 * second reply
+	 * if a node's demand exceeds the rate, it assumes that the other nodes have equal demand;
+	 * the assumption ends with the second reply
 	 */
 	{"assumed demand of 4 nodes; there was none, so the charge is refunded", 4,
 	 "round 0 16 0 0, pass 1 .75, report 0 16, learn, pass 1 -.75"},
@@ -249,7 +249,7 @@ static const struct script scripts[] = {
 	 "round x2, wait 1, report 100 100, flush, lost 1, round, round 0 0 1 1, pass 1 0,"
 	 "round 0 0 1 1 x6, pass 1 .633"},
 
-	/* when an account may be dropped */
+	/* conditions under which flow_rests() allows an account to end */
 	{"24 rounds = 2 x nodes x (burst + 2 rounds) without demand", 4,
 	 "round, round 0 0 3 3, rests 0, round x2, quiet 0, round, quiet 1, charged 3, "
 	 "round x20,"
@@ -338,7 +338,7 @@ TEST(test_what_is_usual_is_kept_while_others_ask)
 	assert_true(near((double)bench_pass(&bench, ROUND) / ROUND, 1 - bench.flow.usual));
 	bench_round(&bench, nothing, nothing, 4);
 	assert_true(near((double)bench_pass(&bench, ROUND) / ROUND, 1));
-	/* after 20 s, the average `usual` is close to 0 */
+	/* 20 s without packets of this node lower `usual` to almost 0 */
 	for (int i = 0; i < 200; i++)
 		bench_round(&bench, nothing, flood, 4);
 	assert_true(bench.flow.usual < .01);
@@ -543,8 +543,8 @@ static double offered_greedy(const struct world *world, unsigned int node, doubl
 }
 
 /*
- * Demand: each node gets packets for 20 ms, once every `arg` seconds. Between its packets, an
- * account must not end, because a new account would grant a new burst.
+ * Demand: each node gets packets for 20 ms, once every `arg` seconds. An account must survive the
+ * pause, because a new account would grant a new burst.
  */
 static double offered_pulses(const struct world *world, unsigned int node, double at)
 {

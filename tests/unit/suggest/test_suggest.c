@@ -209,7 +209,7 @@ TEST(test_outliers_are_named_and_do_not_raise_the_limit)
 	assert_int_equal(all->p50, 10);
 	assert_int_equal(all->limit.spec.rate, 10);
 	assert_int_equal(all->limit.spec.burst, 2);
-	/* of 20,000 packets in 20 s, the limit passes 2, and then 10 per second */
+	/* the limit passes a burst of 2, and then 10 packets per second */
 	assert_int_equal(all->refused_members, 1);
 	assert_int_equal(all->refused_packets, 20000 - 2 - 199);
 	end(NULL);
