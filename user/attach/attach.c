@@ -302,9 +302,9 @@ static int attach_here(const struct gate *gate, struct programs *programs,
 }
 
 /*
- * In mode auto, uses hook ingress instead of XDP on a tap, and on a device without native XDP. Such
- * a device may deliver merged packets. XDP would count up to 45 segments as one packet. Hook
- * ingress counts the segments.
+ * In mode auto, uses hook ingress on a tap and on a device without native XDP, because such a
+ * device may deliver merged packets. XDP would count a merged packet of up to 45 segments as one
+ * packet. Hook ingress counts the segments.
  */
 int attach_device(const struct gate *gate, struct programs *programs, const struct netdev *device,
 		  enum hook hook, enum mode mode, bool beside, struct attachment *ret,

@@ -13,12 +13,11 @@
 int attach_choose_hook(const struct netdev *device, enum mode mode, bool reports, enum hook *hook);
 
 /*
- * Attaches the gate's program to a device of the current network namespace. Loads the program if
- * `programs` lacks it. Hook xdp in mode auto is native XDP. If the device has no native XDP, uses
- * hook ingress, and adds a notice.
- *
- * If the gate is attached to the hook in this mode already, sets `ret_existed`, and stores that
- * attachment. Fails if it is attached in another mode, unless `beside` is set.
+ * Attaches the gate's program to a device of the current network namespace. Loads the program if it
+ * is not in `programs`. In mode auto, hook xdp means native XDP; if the device has no native XDP,
+ * uses hook ingress and adds a notice. If the gate is attached to the device on this hook in this
+ * mode already, stores that attachment and sets `ret_existed`. If the gate is attached in another
+ * mode, fails unless `beside` is set.
  */
 int attach_device(const struct gate *gate, struct programs *programs, const struct netdev *device,
 		  enum hook hook, enum mode mode, bool beside, struct attachment *ret,

@@ -20,7 +20,8 @@
 struct attachment {
 	enum hook hook;
 	enum mode mode; /* never MODE_AUTO */
-	/* The device as it is now or, if it was not found, as when it was attached. */
+	/* The present device. If the device was not found, the device to which the gate was
+	 * attached. */
 	uint64_t netns;
 	unsigned int ifindex;
 	char device[IF_NAMESIZE];
@@ -57,7 +58,8 @@ struct pin_name attachment_pin(const struct attachment *attachment, enum attachm
 #define TCX_INGRESS 46
 #define TCX_EGRESS  47
 
-#define TCX_FIRST (1U << 3) /* BPF_F_BEFORE: run first, because other programs may end the chain */
+/* BPF_F_BEFORE: run first, because a tcx program can end the chain */
+#define TCX_FIRST (1U << 3)
 
 #define TCX_PROGRAMS_MAX 64 /* the kernel allows at most 64 programs on one hook of a device */
 

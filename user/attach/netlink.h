@@ -13,7 +13,8 @@ struct attrs {
 	const struct nlattr **table;
 };
 
-/* Callback of mnl_attr_parse(): adds an attribute to a table. data: a struct attrs. */
+/* Callback for mnl_attr_parse(). Stores a pointer to an attribute in a table. data: struct attrs.
+ * */
 int attr_keep(const struct nlattr *attr, void *data);
 
 /* Parses nested attributes into a table. The table stays empty if they are missing or invalid. */

@@ -129,7 +129,8 @@ static int devices_want(const struct place *place, enum missing missing, struct 
 	return err;
 }
 
-/* Plans to attach the devices of an item. Stores in *ret_found whether it matches a device. */
+/* Plans to attach the devices that an item matches. Sets *ret_found if the item matches a device.
+ * */
 static int place_want(const struct place *place, enum missing missing, struct placings *placings,
 		      bool *ret_found)
 {

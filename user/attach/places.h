@@ -32,7 +32,7 @@ struct placings {
 	struct placing list[2 * ATTACHMENTS_MAX];
 	struct attachment wanted[ATTACHMENTS_MAX]; /* attachments that the rules file specifies */
 	unsigned int count, wanted_count;
-	unsigned int failed; /* number of items and steps that failed */
+	unsigned int failed; /* number of items and changes that failed */
 };
 
 /* What placings_plan() does if an `attach` item matches no device. */

@@ -152,8 +152,8 @@ static int published_read(const struct gate *gate, struct seen *ret)
 }
 
 /*
- * Adds a notice, and drops the errors from index `mark` on. The arguments of the notice may be
- * texts of these errors.
+ * Adds a notice, and removes the errors from index `mark` on. A `%s` argument may be the text of a
+ * removed error.
  */
 #define notice_instead(mark, id, ...)                                                              \
 	do {                                                                                       \

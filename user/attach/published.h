@@ -15,10 +15,10 @@
 
 #include "attach/attachment.h"
 
-/* How the attachments were read. */
+/* How the list of attachments was obtained. */
 enum sight {
-	SIGHT_LINKS,	 /* from the pinned links; up to date */
-	SIGHT_PUBLISHED, /* from the published file; may be out of date */
+	SIGHT_LINKS,	 /* read from the pinned bpf links, so they are up to date */
+	SIGHT_PUBLISHED, /* read from the published file, so they may be out of date */
 	SIGHT_NONE,	 /* unreadable; a notice states the reason */
 };
 

@@ -143,7 +143,8 @@ static void qdiscs_restart(void *data)
 
 int qdiscs_read(unsigned int ifindex, const char *device, struct qdiscs *ret)
 {
-	const struct tcmsg header = {0}; /* a dump contains all devices */
+	/* an ifindex of 0 requests the qdiscs of all devices */
+	const struct tcmsg header = {0};
 	char name[IF_NAMESIZE];
 	int err;
 
@@ -216,7 +217,7 @@ struct fq_limits fq_least(const struct qdiscs *qdiscs, const struct fq_limits *n
 
 #define FQ_OPTIONS sizeof(" limit 4294967295 flow_limit 4294967295 horizon 18446744073709552us")
 
-/* Formats options for tc, one for each limit of the fq that is lower than in `need`. */
+/* Formats tc options that raise each limit of an fq that is below the limit in `need`. */
 static void options_format(const struct qdiscs *qdiscs, const struct fq_limits *need,
 			   char text[FQ_OPTIONS])
 {

@@ -21,7 +21,8 @@ struct fq_limits {
 	uint32_t limit;	     /* most packets in the fq, in all flows together */
 	uint32_t flow_limit; /* most packets of one flow, such as a socket */
 	uint64_t horizon_ns; /* longest delay; UINT64_MAX if the kernel has no limit */
-	bool horizon_drop;   /* drops packets beyond the horizon, instead of shortening the delay */
+	/* true: drop a packet beyond the horizon; false: send it at the horizon */
+	bool horizon_drop;
 };
 
 /* A qdisc that packets pass last before the device: the root, or a qdisc below a root mq. */
@@ -39,7 +40,7 @@ struct qdisc {
  */
 struct qdiscs {
 	char root[QDISC_KIND]; /* kind of the root qdisc; "noop" on a device that was never up */
-	uint32_t handle;       /* handle of the root; 0 if the kernel made the root */
+	uint32_t handle;       /* handle of the root qdisc; 0 if tc did not create this qdisc */
 	struct qdisc *list;
 	unsigned int count, room;
 	unsigned int ifindex;

@@ -209,8 +209,8 @@ int moment_parse(const char *text, time_t *ret)
 }
 
 /*
- * Latest accepted end of an entry: in 731 days. The longest duration is 730 days. One more day is
- * accepted, because printed ends are rounded up, and the clock may be set back.
+ * The latest end of an entry that is accepted is in 731 days. That is a day more than the longest
+ * duration (730 days), because printed ends are rounded up, and the clock may be set back.
  */
 #define UNTIL_MAX_SEC (731 * 86400L)
 

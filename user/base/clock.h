@@ -49,8 +49,8 @@ time_t until_time(uint32_t until);
 bool until_equal(uint32_t a, uint32_t b);
 
 /*
- * Returns whether `now`, the new end of an entry, is over a second before its old end `was`. 0
- * means no end.
+ * Returns whether an entry would end over a second earlier than before. now: new end. was: old end.
+ * An end of 0 means never.
  */
 bool until_is_cut(uint32_t was, uint32_t now);
 

@@ -64,8 +64,8 @@ static void error_free(struct sl_error *error)
 }
 
 /*
- * Appends an item to the list. If its text needs more memory than there is, appends "out of
- * memory". If the list cannot grow, sets has_lost.
+ * Appends an error to the list. If there is no memory for its text, appends "out of memory". If
+ * there is no memory for a new item, sets has_lost.
  */
 static void append(struct sl_error error, const char *object, const char *format, va_list args)
 {

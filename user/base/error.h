@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Base: errors, warnings and notices as values, because the library never prints. A function that
- * fails returns a negative errno, and adds a `struct sl_error` to the list of its thread. A caller
- * that can continue after a failure removes the error. The program prints the list at its end.
+ * fails adds a `struct sl_error` to its thread's list, and returns a negative errno. A caller that
+ * continues after a failure removes this error from the list. The program prints the list when the
+ * command ends.
  */
 #ifndef SLUICE_ERROR_H
 #define SLUICE_ERROR_H
@@ -62,7 +63,8 @@ void error_drop(unsigned int mark);
 /* Removes the item at an index. */
 void error_remove(unsigned int index);
 
-/* Puts a position such as "rules.yaml:3:7" before the object of each item from index `mark` on. */
+/* Inserts a position such as "rules.yaml:3:7" before the object of each error from index `mark` on.
+ * */
 void error_place(unsigned int mark, const char *place);
 
 /* Formats "OBJECT: text; hint". The caller frees the result, which is NULL if out of memory. */

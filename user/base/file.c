@@ -123,7 +123,8 @@ static void file_settle(const struct stat *st)
 	age = (now.tv_sec - st->st_mtim.tv_sec) * 1000LL +
 	      (now.tv_nsec - st->st_mtim.tv_nsec) / 1000000;
 	wait = STILL_MS + (st->st_mtim.tv_nsec ? 0 : ROUNDED_MS) - age;
-	if (age <= 0) /* the clock was set back, or another host set the mtime */
+	/* the mtime is in the future, after a change of the clock or from another host */
+	if (age <= 0)
 		wait = STILL_MS;
 	if (wait > 0)
 		nanosleep(&(struct timespec){wait / 1000, wait % 1000 * 1000000}, NULL);

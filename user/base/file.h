@@ -19,8 +19,8 @@
 struct file {
 	char *text;  /* content, followed by a NUL byte that `size` does not include */
 	size_t size; /* bytes */
-	uid_t owner; /* set by file_read_own() */
-	mode_t mode; /* permissions, set by file_read_own() */
+	uid_t owner; /* set by file_read_own() only */
+	mode_t mode; /* permissions; set by file_read_own() only */
 };
 
 /*

@@ -167,7 +167,7 @@ int netns_visit(uint64_t netns, int *ret_back)
 	err = netns_path(netns, path);
 	if (err)
 		return err;
-	home = netns_home(); /* netns_home() returns this inode during the visit */
+	home = netns_home(); /* netns_home() returns this saved inode until netns_return() */
 	here = open(NETNS_SELF, O_RDONLY | O_CLOEXEC);
 	there = open(path, O_RDONLY | O_CLOEXEC);
 	if (here < 0 || there < 0 || setns(there, CLONE_NEWNET))

@@ -36,7 +36,7 @@ void netns_return(int *back);
 
 #define _cleanup_netns_ _cleanup_(netns_return)
 
-/* Explains an errno of netns_visit(). */
+/* Returns a text for an errno that netns_visit() returned. */
 const char *netns_why(int err);
 
 /*

@@ -65,7 +65,7 @@ struct capture_totals {
 	struct capture_interface {
 		uint32_t number;
 		uint64_t packets;
-		char name[CAPTURE_NAME]; /* "" if the capture does not name it */
+		char name[CAPTURE_NAME]; /* "" if the capture file lacks the name */
 	} interface[CAPTURE_INTERFACES];
 };
 

@@ -44,7 +44,8 @@ static bool stage_read(struct stream *stream, uint32_t size)
 	return stream->staged == size;
 }
 
-/* Copies the name of the interface that the staged block describes, or "". */
+/* Copies the interface name from the interface description block in `stage`. Copies "" if it has no
+ * name. */
 static void name_find(const struct stream *stream, char ret[CAPTURE_NAME])
 {
 	unsigned int at = INTERFACE_HEAD;

@@ -111,15 +111,15 @@ static void report_begin(const struct listing *listing, enum sl_access access, c
 
 /* --- allow and deny ------------------------------------------------------------------------- */
 
-/* An entry's or a list's access and end before the change. */
+/* The previous access and end of an entry or a list. */
 struct was {
 	enum sl_access access;
 	uint32_t until;
 };
 
 /*
- * Reads the entries of the file. Refuses a file without entries, because a download may have
- * failed. With `replace` and `force`, accepts such a file, so that the list becomes empty.
+ * Reads a list file. Returns an error if the file has no prefixes, because a download may have
+ * failed. With options replace and force, an empty file empties the list.
  */
 static int file_take(struct listing *listing)
 {
@@ -146,7 +146,7 @@ static int listing_parse(struct listing *listing)
 {
 	const struct entry_args *args = listing->args;
 	const char *command = listing->context->command->name;
-	/* a runtime `allow` of a wide prefix needs no `force`, because it locks out no operator */
+	/* skip the lockout check: an entry that allows packets cannot lock out the operator */
 	bool may_be_wide =
 		args->force || (listing->access == SL_ACCESS_ALLOW && !args->file && !args->name);
 	int err = entries_parse(listing);

@@ -71,7 +71,8 @@ static int devices_find(const struct operands *names, struct attaching all[ATTAC
 	return 0;
 }
 
-/* Refuses sizes other than the sizes of an existing gate, because attach does not resize. */
+/* Returns an error if the command line specifies a size that differs from the size of an existing
+ * gate, because attach cannot resize a gate. */
 static int attach_check_sizes(const struct gate *gate, const uint32_t size[SIZES])
 {
 	struct gate_sizes has;

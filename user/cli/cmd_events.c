@@ -302,7 +302,7 @@ static bool session_wait(struct events_session *session, int fd, uint64_t until)
 
 /* --- Sources of events ---------------------------------------------------------------------- */
 
-/* Prints the events that another `events` process sends, until that process ends. */
+/* Prints events that another `events` process reads and forwards, until that process ends. */
 static void stream_follow(struct events_session *session, int fd)
 {
 	char line[STREAM_LINE], gate[GATE_NAME + 1];
@@ -460,7 +460,7 @@ static int events_run(const struct context *context, const void *data)
 
 /* --- Words ---------------------------------------------------------------------------------- */
 
-/* Parses names of kinds of events, separated by commas, into bits. */
+/* Parses a list of event kinds, separated by commas, to a bit mask. */
 static int kinds_parse(const struct value_type *type, const char *what, const char *text, void *ret)
 {
 	_cleanup_free_ char *copy = strdup(text);

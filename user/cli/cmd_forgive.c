@@ -10,7 +10,7 @@ struct pardon {
 	struct limit_state before[SL_LIMITS_MAX];
 };
 
-/* Adds an error with the reason why no limit applies to the source, and returns the errno. */
+/* Adds an error that explains why no limit applies to the source. Returns the error's errno. */
 static int refuse(const struct gate *gate, const struct pardon *pardon)
 {
 	const struct judgement *rule = &pardon->source.rule;
@@ -33,8 +33,8 @@ static int refuse(const struct gate *gate, const struct pardon *pardon)
 }
 
 /*
- * Returns the shortest prefix whose addresses share a state with the source. If the source shares
- * no state, returns the source's prefix.
+ * Returns the shortest prefix such that a limit counts all its addresses in one state. If each
+ * limit has a separate state for this source, returns the source's prefix.
  */
 static struct sl_prefix pardon_reach(const struct pardon *pardon)
 {
@@ -54,8 +54,8 @@ static struct sl_prefix pardon_reach(const struct pardon *pardon)
 }
 
 /*
- * Takes back the budget slices that CPUs hold for an address, if a limit of the address and a limit
- * of the forgiven source have the same id. Such limits share a state.
+ * If a limit of `address` and a limit of the forgiven source share a state, takes back the budget
+ * slices that CPUs borrowed for `address`. Limits with equal ids share a state.
  */
 static int sharer_forget(const struct gate *gate, const struct table *table,
 			 const struct pardon *pardon, const struct sl_prefix *address)

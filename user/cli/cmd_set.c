@@ -66,7 +66,7 @@ struct set_args {
 	struct sl_prefix prefix;
 	struct spec spec;     /* the limit as typed: rate, burst, match and so on */
 	unsigned int inherit; /* enum inherit */
-	bool no_fq;	      /* accept a limit that shapes on a device without qdisc fq */
+	bool no_fq;	      /* permit a limit that shapes although a device lacks qdisc fq */
 };
 
 /* Adds the error that the rule has too many limits, with their names, and returns the errno. */
@@ -91,9 +91,9 @@ static int refuse_fifth(const struct gate *gate, const struct rule *rule)
 }
 
 /*
- * Adds limits to a rule. A new limit replaces an old limit of the same name. If the name is a
- * default, refuses to replace a limit that has another match: for example, udp-24 is the default
- * name for port 24 and for each /24.
+ * Adds limits to a rule. A new limit replaces the old limit with its name. If the user gave no
+ * name, and the old limit has another match, returns an error. For example, udp-24 is the default
+ * name both for UDP port 24 and for UDP per /24.
  */
 static int limits_put(const struct gate *gate, const struct limits *limits, bool is_named,
 		      struct rule *rule)

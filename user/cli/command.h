@@ -83,9 +83,9 @@ int gate_open_to_try(struct gate *gate, const struct context *context);
 void trial_finish(const struct context *context, int err);
 
 /*
- * Makes the change of `apply`, and puts it on trial for `ns` nanoseconds. A background process
- * restores the previous rules at the end of the trial, unless `confirm` was run. SIGTERM ends the
- * trial at once. If the process cannot be started, undoes the change, and returns an error.
+ * Applies `change` for a trial of `ns` nanoseconds. If the user does not run `confirm` in this
+ * time, a background process restores the previous rules. SIGTERM to this process ends the trial
+ * early. If the process cannot be started, undoes the change, and returns an error.
  */
 int change_try(struct gate *gate, struct apply *change, uint64_t ns);
 

@@ -13,7 +13,8 @@
 #include "gate/pins.h"
 #include "keep/apply.h"
 
-/* Interval in which the waiting process checks the trial or retries gate_open(), in ns. */
+/* Interval in ns between two reads of the trial's state, and between two attempts to open the gate.
+ * */
 #define LOOK_NS 200000000ULL
 
 /* A trial, as the waiting process stores it. */
@@ -23,10 +24,10 @@ struct trial {
 	uint32_t number;
 	struct apply *change; /* change by `apply`; NULL for another command */
 	struct config before; /* if `change` is NULL, the rules before the change */
-	bool existed;	      /* the gate existed before the change; otherwise an undo removes it */
+	bool existed; /* the gate existed before the change; false: an undo removes the gate */
 };
 
-/* Applies the rules from before the change. Does not change the gate's sizes. */
+/* Applies the rules that the gate had before the trial. Keeps the gate's present sizes. */
 static int rules_restore(struct gate *gate, struct config *before)
 {
 	const struct apply_may may = {.resize = true, .lack_fq = true};

@@ -30,7 +30,7 @@ struct map;
 struct key {
 	const char *name;
 	const struct value_type *type; /* parses a scalar; NULL if a scalar is not accepted */
-	const struct map *map;	       /* keys of a YAML map; NULL if a map is not accepted */
+	const struct map *map;	       /* keys of the YAML map; NULL if a YAML map is wrong here */
 	bool is_list;
 	size_t offset; /* offset of the value in item->data; 0 for a list */
 };
@@ -41,10 +41,10 @@ struct item {
 	const struct node *node;
 	void *data;   /* the YAML map's values, such as a struct place */
 	void *parent; /* values of the enclosing YAML map, such as a struct config_policy */
-	int err;      /* first error in one of the YAML map's values, or 0 */
+	int err;      /* errno of the first wrong value in the map, or 0 */
 };
 
-/* Describes a kind of YAML map. docs/sluice.schema.json must describe it equally. */
+/* Describes the keys of one kind of YAML map. docs/sluice.schema.json describes the same keys. */
 struct map {
 	const struct key *keys;
 	unsigned int count;
@@ -52,7 +52,7 @@ struct map {
 	bool or_word;	  /* a list item may be a scalar: the value of the first key */
 	int access;	  /* enum sl_access, for `allow` and `deny` */
 	const char *many; /* what a list of scalars contains, such as "prefixes", for errors */
-	bool ends_bad;	  /* call `finish` even after an error in a value */
+	bool ends_bad;	  /* call `finish` although a value of the map is wrong */
 	int (*finish)(struct config_reader *reader, const struct item *item);
 };
 
@@ -148,7 +148,7 @@ struct config_entry {
 	struct value_end until;
 };
 
-/* Size of the largest item->data of all kinds of YAML maps. */
+/* Largest size in bytes of the struct that a YAML map fills. */
 #define DATA_MAX sizeof(struct spec)
 _Static_assert(DATA_MAX >= sizeof(struct place) && DATA_MAX >= sizeof(struct config_entry),
 	       "DATA_MAX");
@@ -300,7 +300,7 @@ static int refuse_twice(struct config_reader *reader, const struct claim *claim,
 		      first->at.line, first->at.column);
 }
 
-/* Merges all claims of one prefix into one rule. */
+/* Merges the claims of each prefix into one rule. */
 static int prefix_merge(struct config_reader *reader, struct claim *claims, unsigned int count)
 {
 	struct rule rule = {.prefix = claims->rule.prefix};
@@ -748,8 +748,7 @@ static int entry_check(struct config_reader *reader, const struct item *item, st
 	if (!entry->until.has_passed)
 		return 0;
 	/*
-	 * ignore an ended entry without an error, because a user may apply the file again after the
-	 * end
+	 * ignore an entry whose end is past, because users apply a rules file repeatedly
 	 */
 	rule->access = SL_ACCESS_NONE;
 	if (!reader->ended++ || until->at.line < reader->first_ended.line)
@@ -842,7 +841,8 @@ static const struct map file_map = {
 	.keys = file_keys, .count = ARRAY_SIZE(file_keys), .ends_bad = true, .finish = file_finish};
 
 /*
- * Returns the value of `size` that the rules on list `place` require. place: -1 selects all rules.
+ * Returns the gate size `size` that rules on list `place` need. If `place` is -1, returns the size
+ * that all rules need.
  */
 static uint32_t rules_require(const struct ruleset *rules, int place, enum size size)
 {

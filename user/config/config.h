@@ -15,7 +15,7 @@
 struct list_path {
 	char *path;
 	struct stamp stamp;
-	struct sl_list_info list; /* name "": the list's entry has ended */
+	struct sl_list_info list; /* name "": the end of this list is past */
 	bool is_left_out;	  /* config_parse() has omitted this list */
 };
 
@@ -24,7 +24,8 @@ struct list_paths {
 	unsigned int count, room;
 };
 
-/* Returns whether config_parse() has omitted any list. */
+/* Returns whether config_parse() omitted a list, because its file was bad or the list was too long.
+ * */
 bool list_paths_left_out(const struct list_paths *paths);
 
 struct config {
@@ -41,11 +42,10 @@ struct config {
 int config_read(const char *path, struct config *ret);
 
 /*
- * Like config_read(), for a text in memory that ends in a NUL. Paths of list files are relative to
- * the directory of `path`.
- *
- * If `leaves_out` is set, omits a list whose file is bad, and adds an error. If the sizes in the
- * rules file are too small for all lists, omits the longest lists.
+ * Like config_read(), for a NUL-terminated text. `path` is the file from which the text was read;
+ * list files are relative to its directory. leaves_out: omit a list whose file is bad, and add an
+ * error for the list. If the sizes in the rules file are too small for all lists, omit the longest
+ * lists.
  */
 int config_parse(const char *path, const char *text, size_t size, bool leaves_out,
 		 struct config *ret);

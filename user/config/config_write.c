@@ -70,7 +70,7 @@ static void entry_append(json_t *array, const char *list, json_t *prefixes, uint
 				 until ? moment_format(until_time(until), text) : NULL));
 }
 
-/* Returns an array or object if it has items. Otherwise frees it, and returns NULL. */
+/* Returns `value` if it has items. Otherwise frees the empty array or object, and returns NULL. */
 static json_t *unless_empty(json_t *tree)
 {
 	if (json_array_size(tree) || json_object_size(tree))

@@ -19,7 +19,7 @@
 /* A block of memory. Nodes and scalars of a document are allocated from its chunks. */
 struct chunk {
 	struct chunk *next;
-	size_t left; /* free bytes, at the begin of `bytes` */
+	size_t left; /* number of free bytes; the free bytes begin at `bytes` */
 	_Alignas(struct node) char bytes[];
 };
 

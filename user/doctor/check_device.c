@@ -97,7 +97,8 @@ static bool vlan_matches(const struct subject *s, unsigned int id)
 	return id && id < VLAN_IDS && s->gate->rule.vlans[id / 64] >> id % 64 & 1;
 }
 
-/* Returns a VLAN id that a limit matches, but whose tag the device strips before XDP runs, or 0. */
+/* Returns a VLAN id that a limit matches, if the device strips VLAN tags before XDP runs. Otherwise
+ * returns 0. */
 static unsigned int vlan_stripped(const struct subject *s)
 {
 	for (unsigned int id = 1; s->device->nic.vlan_strip && id < VLAN_IDS; id++)

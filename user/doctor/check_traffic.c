@@ -47,9 +47,9 @@ static bool is_alive(const struct device_facts *device)
 /* --- Packets that the gate's own devices moved ---------------------------------------------- */
 
 /*
- * If the gate judged less than three quarters of the packets of its devices, returns the busiest
- * device, otherwise NULL. Stores the number of packets of its devices. Compares sums, because a
- * gate's counters do not distinguish devices or directions.
+ * Returns the gate's busiest device if the gate judged less than three quarters of the packets of
+ * its devices. Otherwise returns NULL. Stores the number of these packets in *ret_moved. Compares
+ * sums, because the gate's counters are not per device.
  */
 static const struct device_facts *unjudged_find(const struct subject *s, uint64_t *ret_moved)
 {

@@ -16,7 +16,7 @@ struct subject {
 	const struct named_facts *named;   /* the named device, if the scope is NAMED */
 	const struct gate_facts *gate;	   /* the gate, if the check is for a gate or its devices */
 	const struct device_facts *device; /* the device, if the check is for a device */
-	/* Prefixes of commands that must run in the namespace of `device`. */
+	/* prefixes for commands that the finding prints, such as "sluice -n NETNS " */
 	char netns[NETNS_OPTION];				       /* "-n NETNS " */
 	char exec[NETNS_EXEC];					       /* "ip netns exec NETNS " */
 	char sluice[NETNS_OPTION + GATE_NAME + sizeof("sluice -g  ")]; /* sluice -n NETNS -g GATE */
@@ -25,7 +25,7 @@ struct subject {
 	 * finding. If it is NULL, the object is the name of the subject.
 	 */
 	char *part[SUBJECT_PARTS];
-	bool failed; /* there was no memory for a text in `part` */
+	bool failed; /* whether an allocation for a text in `part` failed */
 };
 
 void subject_set(struct subject *s, unsigned int part, const char *format, ...)
@@ -46,11 +46,11 @@ void advise_attaching(struct subject *s, uint64_t netns, const char *gate,
 
 typedef bool check_fn(struct subject *s);
 
-/* checks of the host, and of devices that the user named, in check_host.c */
+/* Checks of the host, and of devices that the command line names. Defined in check_host.c. */
 check_fn bpf_is_refused, bpffs_is_hidden, gate_is_missing, device_is_unattached, jit_is_off,
 	rights_are_missing;
 
-/* checks of a gate, in check_gate.c */
+/* Checks of a gate. Defined in check_gate.c. */
 check_fn gate_is_unread, resize_is_interrupted, gate_has_no_device, gate_has_no_rules,
 	all_is_allowed, all_is_denied, limits_are_covered, flood_passes, entry_is_over_limits,
 	program_is_older, trial_is_open, gate_is_not_kept, limit_observes, budget_is_missing,

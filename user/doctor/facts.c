@@ -306,9 +306,9 @@ static void judged_compare(struct gate_facts *gate)
 }
 
 /*
- * Counts the packets of devices and gates during a pause of asked->watch_ns. Before the pause,
- * reads gates before devices. After the pause, reads devices before gates. So a gate counts each
- * packet that a device counts. Returns 0 or -ENOMEM.
+ * Counts the packets of devices and gates during a pause of asked->watch_ns. A gate's interval
+ * contains the interval of its devices, so the gate counts each packet that a device counts.
+ * Returns 0 or -ENOMEM.
  */
 static int traffic_read(struct doctor_facts *facts)
 {

@@ -47,7 +47,7 @@ struct device_facts {
 	bool is_asked;		       /* report findings about this device */
 	const struct traffic *traffic; /* NULL if the device is gone or cannot be read */
 	struct nic nic;
-	struct xdp_owner owner; /* owner of the program on hook xdp */
+	struct xdp_owner owner; /* owner of the XDP program on this device */
 	uint64_t loaded_at;	/* when the program was loaded: CLOCK_BOOTTIME in ns; 0: unknown */
 };
 
@@ -60,7 +60,7 @@ struct judged {
 struct gate_facts {
 	char name[GATE_NAME + 1];
 	char *unread;	    /* why the gate could not be read; NULL: the facts are valid */
-	char *unseen;	    /* why the attachments could not be read; otherwise NULL */
+	char *unseen;	    /* why the attachments could not be read; NULL if they were read */
 	bool is_examined;   /* false if only the gate's attachments were read */
 	bool hides_devices; /* some attachments may be missing from `devices` */
 	struct device_facts *devices;
@@ -76,7 +76,7 @@ struct gate_facts {
 	enum lock_state kept;
 	struct sharing sharing;
 	struct table_fill fill;
-	struct passing passing;	 /* policies that let a flood pass, because they lack a budget */
+	struct passing passing;	 /* policies that let a flood of new sources pass */
 	unsigned int unbudgeted; /* number of policies without a budget */
 	struct sl_prefix first_unbudgeted;
 	unsigned int spent; /* number of empty budgets that have dropped packets */

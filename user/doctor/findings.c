@@ -21,7 +21,7 @@ const char *const severity_names[] = {
 /* The subjects of a check. The check is called once for each subject. */
 enum scope {
 	HOST,
-	NAMED,	    /* each device that the user named */
+	NAMED,	    /* once for each device that the command line names */
 	UNREAD,	    /* each gate, even if it could not be read */
 	GATE,	    /* each gate that could be read */
 	ATTACHMENT, /* each attachment that the user asked about */
@@ -45,7 +45,7 @@ static const struct kind {
 	check_fn *check;
 	const char *text, *advice;
 } kinds[] = {
-	/* findings with reasons why a gate does not filter */
+	/* these findings explain why a gate does not filter packets */
 	{"bpf-refused", WRONG, HOST, bpf_is_refused, "refuses bpf(2) to this process: {1}; {2}",
 	 "{3}"},
 	{"bpffs", WRONG, HOST, bpffs_is_hidden, "{1}", "ls -ld /sys/fs/bpf /sys/fs/bpf/sluice"},
@@ -269,7 +269,7 @@ static int subject_check(struct findings *findings, const struct kind *kind, str
 	return err;
 }
 
-/* Calls a check for each subject of its scope. */
+/* Calls a check for each subject of the check's scope, such as each gate. */
 static int kind_check(struct findings *findings, const struct kind *kind,
 		      const struct doctor_facts *facts)
 {

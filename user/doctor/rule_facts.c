@@ -24,7 +24,7 @@ enum sl_access rule_entry(const struct rule *rule, const struct sl_list_info *li
 
 /* --- Coverage ------------------------------------------------------------------------------- */
 
-/* The share of a prefix that longer prefixes cover. COVER_ALL is the whole prefix. */
+/* The part of a prefix that longer prefixes cover, as a fixed-point number. COVER_ALL is 1. */
 typedef unsigned __int128 coverage;
 
 #define COVER_ALL ((coverage)1 << 127)
@@ -85,8 +85,9 @@ static bool denies_all(const struct ruleset *set, unsigned int index)
 }
 
 /*
- * Returns whether a rule with a longer prefix, within the prefix of rule `index`, may drop packets.
- * If a runtime entry allows the prefix of rule `index`, lists that deny have no effect.
+ * Returns whether the prefix of rule `index` contains a longer prefix whose rule may drop packets.
+ * If a runtime entry allows the prefix of rule `index`, a list on which the longer prefix is denied
+ * has no effect.
  */
 static bool has_exception(const struct ruleset *set, unsigned int index)
 {

@@ -8,7 +8,7 @@
 
 /* State that print_commands() keeps between rules whose commands will be run together. */
 struct rules_shown {
-	uint64_t ends; /* bit i: a printed command sets the end of list i */
+	uint64_t ends; /* bit i: a printed command specifies when list i ends */
 	bool lacks_fq; /* add `no-fq` to commands with limits that shape */
 };
 

@@ -195,7 +195,8 @@ int option_find(const struct option_table *options, const char *word);
 
 struct command_line {
 	const struct option_table *options;
-	/* values of the options: "" if an option has no value, NULL if it was not given */
+	/* Values of the options. The value is "" for an option without an argument, and NULL if the
+	 * option was not given. */
 	const char *option[OPTIONS_MAX];
 	const char *again[OPTIONS_MAX]; /* second value of a repeated option, or NULL */
 	bool is_excess[OPTIONS_MAX];	/* the option was given more than twice */
@@ -239,8 +240,8 @@ struct words_end {
 };
 
 /*
- * Parses the words after the command's name. Returns the parser's state at their end. Ignores wrong
- * words.
+ * Parses the words after the command's name, and skips wrong words. Returns the state of the parser
+ * after the last word.
  */
 struct words_end words_scan(const struct command *command, char *const words[], unsigned int count);
 

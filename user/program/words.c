@@ -249,11 +249,9 @@ bool choice_word(const char *value, const char *first, unsigned int place, char 
 }
 
 /*
- * Returns whether `word` belongs to a keyword's value, which has `count` words so far.
- *
- * The name of the value's type, such as "N per TIME", has a placeholder or a fixed word at each
- * position. VALUE_NUMBERS: the value may contain further numbers and units, but no address. It
- * contains `per` only before a unit, as in "30 per minute". VALUE_WORDS: the value ends before the
+ * Returns whether `word` continues the value of `keyword`. count: number of words that the value
+ * has so far. A value of VALUE_NUMBERS may contain more numbers and units, but no address; it
+ * contains `per` only before a unit, as in "30 per minute". A value of VALUE_WORDS ends before the
  * next keyword.
  */
 static bool value_goes_on(const struct command *command, const struct word *keyword,
@@ -382,8 +380,7 @@ static int operand_take(struct filling *filling, char *text)
 	    (operand->kind != OPERANDS_ANYWHERE && filling->keywords))
 		return unexpected(command, text);
 	/*
-	 * an optional operand that is similar to a keyword, and not to a prefix, is a typing
-	 * mistake
+	 * if an optional operand resembles a keyword and is no prefix, report a misspelled keyword
 	 */
 	if (!command->question && !text[strcspn(text, ".:/")] && keyword_nearly(command, text))
 		return unexpected(command, text);

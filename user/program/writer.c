@@ -83,7 +83,8 @@ static void string_write(const char *text)
 	fputc('"', writer.out);
 }
 
-/* In JSON, writes the comma and the key before a value. Returns false if the output is text. */
+/* Begins a value in JSON: writes a comma and the key. In text, writes nothing, and returns false.
+ * */
 static bool value_begin(const char *key)
 {
 	if (!writer.is_json)

@@ -21,8 +21,8 @@ struct serve_words {
 #define SERVE_METRICS_SOURCES 1000
 
 /*
- * The description of command `serve`. It has no function `run`, because sluice-serve, in another
- * package, runs the command.
+ * Describes the words of command `serve`. The program sluice-serve has the function that runs the
+ * command.
  */
 extern const struct command command_serve;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Report: functions that several reports and commands use. */
+/* Report: functions that more than one command of the report uses. */
 #ifndef SLUICE_PARTS_H
 #define SLUICE_PARTS_H
 
@@ -24,13 +24,14 @@ int gate_open_named(struct gate *gate, const char *name);
 #define KEPT_TEXT (PATH_MAX + 64)
 
 /*
- * Finds the `sluice keep` process of a gate, and formats "kept by process 4711 as
- * /etc/sluice/main". Returns false if no process keeps the gate, or the caller may not read the
- * lock.
+ * Finds the `sluice keep` process of a gate. Formats a text such as "kept by process 4711 as
+ * /etc/sluice/main". Returns false if there is no such process, or if this user may not read the
+ * gate's lock.
  */
 bool keeper_find(const char *gate, struct lock_holder *ret, char text[KEPT_TEXT]);
 
-/* Prints a finding in two lines. of_several: prints its gate, unless the gate is its object. */
+/* Prints a finding in two lines. of_several: the report is about several gates, so print the gate's
+ * name if the finding's object is not the gate. */
 void print_finding(const struct finding *finding, bool of_several, const char *indent);
 
 /* Prints the JSON fields of an attachment. state: its state; NULL: "attached" or "gone". */

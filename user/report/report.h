@@ -17,8 +17,8 @@
 struct asked;
 
 /*
- * Report a gate, or all gates if `gate` is NULL. report_status() reports the other gates if a gate
- * cannot be read, and then returns an error.
+ * Report one gate, or all gates if `gate` is NULL. If a gate cannot be read, report_status()
+ * reports the remaining gates, and then returns an error.
  */
 int report_status(const char *gate);
 int report_metrics(const char *gate); /* output of `export`, always text */

@@ -115,7 +115,7 @@ struct ranked {
 	double urgency;
 };
 
-#define URGENCY_FREE  (-2) /* urgency of a source without counters and limits */
+#define URGENCY_FREE  (-2) /* a source without counters to which no limit applies */
 #define URGENCY_KNOWN (-3) /* counters */
 
 /* Computes the rank (the value to sort by) and the urgency of a source. */

@@ -7,7 +7,7 @@
 #include "state/durations.h"
 #include "state/stats.h"
 
-/* Options of the output. Text has lines whose counts are 0 only if the user wrote `all`. */
+/* Options of the output. If the user did not write `all`, text output omits counts of 0. */
 struct stats_output {
 	bool all, has_hidden; /* has_hidden: a line was omitted because its count is 0 */
 };
@@ -49,8 +49,8 @@ static void print_totals(const struct stats *stats, struct stats_output *output)
 }
 
 /*
- * Prints the packets that a policy passed and dropped, and the packets that its limits refused.
- * JSON output omits lines that belong to no policy. Text output omits lines without packets.
+ * Prints the counts of a policy: packets that passed, packets that were dropped, and packets that
+ * each limit refused. Text output omits counts of 0 unless the user wrote `all`.
  */
 static void print_policy(const struct stats_line *line, struct stats_output *output)
 {

@@ -85,8 +85,9 @@ static void curve_json(const struct suggest_curve *curve)
 /* --- A limit -------------------------------------------------------------------------------- */
 
 /*
- * Prints a limit as YAML. is_comment: print it as a comment, because the policy has no room for it.
- * budget: it is the budget for new sources, so print only rate and burst.
+ * Prints a limit as YAML. is_comment: print it as a YAML comment, because the policy already has
+ * the maximum number of limits. budget: print only rate and burst, because the limit is a budget
+ * for new sources.
  */
 static void limit_print(const struct limit *limit, bool is_comment, bool budget)
 {

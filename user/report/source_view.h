@@ -27,8 +27,9 @@ double limit_slack(const struct source_view *view, int index);
 bool limit_refuses(const struct limit_state *state);
 
 /*
- * Returns the index of the limit to show, or -1. Prefers a limit that refuses and drops packets,
- * then a limit that refuses and observes, then the limit with the least burst left.
+ * Returns the index of the limit to show, or -1 if there is none. The first choice is a limit that
+ * drops packets now. The second is a limit with action observe that refuses packets now. The third
+ * is the limit with the smallest part of its burst left.
  */
 int limit_shown(const struct source_view *view);
 

@@ -224,7 +224,7 @@ static void signal_end(int number)
 	_exit(0);
 }
 
-/* Prints a refresh. signals: signals that may end the process during the write. */
+/* Prints a refresh. signals: if one of these signals arrives during the write, the process ends. */
 static int print_refresh(struct live *live, const struct top_words *words, bool json,
 			 const sigset_t *signals)
 {
@@ -276,7 +276,7 @@ int batch_run(struct live *live, const struct top_words *words, bool json)
 	uint64_t due = uptime_ns();
 	int err;
 
-	setvbuf(stdout, NULL, _IOFBF, 1 << 16); /* write most refreshes with one call */
+	setvbuf(stdout, NULL, _IOFBF, 1 << 16); /* most refreshes fit into the buffer */
 	for (;;) {
 		struct timespec wait;
 		uint64_t now;

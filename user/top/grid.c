@@ -111,7 +111,7 @@ int source_line_read(const struct live *live, const struct table *table,
 struct arranged {
 	const struct live_source *source;
 	struct source_line line;
-	unsigned int place; /* index in live->rows before the sorting */
+	unsigned int place; /* index of the row in live->rows before the rows are sorted */
 };
 
 /* Callback of qsort_r(): compares sources by the order of `data`, a struct live_sorting. */

@@ -50,7 +50,7 @@ struct grid {
 struct source_line {
 	const struct live_source *rates; /* NULL if the source has no bucket */
 	char policy[PREFIX_TEXT];
-	char limit[LIMIT_LABEL]; /* limit that refuses, or with the least left; "": no limit */
+	char limit[LIMIT_LABEL]; /* name of the limit to show; "" if no limit applies */
 	double level;		 /* part of the limit's burst that is left; -1 without a limit */
 	bool refuses;
 	bool observes;		 /* `limit` only observes */
@@ -84,7 +84,7 @@ void grid_fit(struct grid *grid, unsigned int width);
 
 #define GRID_LINE 1024
 
-/* Format the titles, or a row, with the widths from grid_fit(). */
+/* Format the titles, or one row. grid_fit() has set the widths of the columns. */
 const char *grid_titles(const struct grid *grid, char text[GRID_LINE]);
 const char *grid_line(const struct grid *grid, const struct grid_row *row, char text[GRID_LINE]);
 

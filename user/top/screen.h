@@ -13,7 +13,7 @@ enum style {
 	STYLE_PLAIN,
 	STYLE_TITLE,	/* titles of columns */
 	STYLE_SELECTED, /* the row with the cursor */
-	STYLE_DROPS,	/* a row of a source, limit or reason whose packets are dropped */
+	STYLE_DROPS,	/* row of a source, limit or reason with dropped packets */
 	STYLE_WARNS,	/* a flood of new sources, or a finding */
 };
 

@@ -63,7 +63,7 @@ static void viewer_refresh(struct viewer *viewer)
 		order_take(viewer);
 }
 
-/* Shows a changed filter or order at once, without waiting for the next refresh. */
+/* Updates the screen at once after the filter or the order has changed. */
 static void viewer_choose(struct viewer *viewer)
 {
 	unsigned int mark = error_count();
@@ -151,7 +151,8 @@ static void filter_set(struct viewer *viewer)
 	viewer_choose(viewer);
 }
 
-/* Uses the typed time for the command deny, or shows why it is not a time. */
+/* Denies the selected source for the time that the user typed. If the time is invalid, shows an
+ * error. */
 static void time_set(struct viewer *viewer)
 {
 	const struct sl_error *error;
@@ -291,7 +292,8 @@ static void wish_key(struct viewer *viewer, int key)
 		viewer_choose(viewer);
 }
 
-/* Closes a pane, so that the view is shown. Returns false if no pane is open. */
+/* Closes the source pane or the help, and shows the view again. Returns false if neither is open.
+ * */
 static bool pane_leave(struct viewer *viewer)
 {
 	if (viewer->pane == PANE_VIEW)

@@ -8,11 +8,11 @@
 
 #define TYPED 64
 
-/* The question in the last line of the screen. */
+/* What the last line of the screen asks the user. */
 enum asks {
 	ASKS_NOTHING,
 	ASKS_FILTER,
-	ASKS_TIME, /* for how long to deny the source */
+	ASKS_TIME, /* The user types for how long to deny the source. */
 	ASKS_YES,  /* confirms `command` */
 };
 
