@@ -17,8 +17,8 @@
 /* --- Refusals ------------------------------------------------------------------------------- */
 
 /*
- * Formats the command that attaches the gate on hook ingress. An XDP program on the device does not
- * prevent that.
+ * Formats the command that attaches the gate on hook ingress. Hook ingress works on a device with
+ * another XDP program.
  */
 static const char *other_hook(const struct gate *gate, const struct netdev *device,
 			      char text[COMMAND_TEXT])
@@ -385,7 +385,9 @@ static int filter_remove(const struct attachment *a, bool qdisc_is_ours, bool *r
 		       : qdisc_remove_if_empty(a->ifindex, ret_qdisc_is_gone);
 }
 
-/* Removes the pins last, because later commands find the filter and the qdisc by their pins. */
+/*
+ * Removes the pins last, because a repeated command finds the filter and the qdisc by their pins.
+ */
 static int detach_clsact(const struct gate *gate, struct attachment a)
 {
 	struct pin_name name = attachment_pin(&a, PIN_ATTACHMENT),
@@ -432,7 +434,7 @@ static int detach_clsact(const struct gate *gate, struct attachment a)
 	return err;
 }
 
-/* Detaches a link. If the kernel refuses, the link stays attached, so pins the link again. */
+/* Detaches a link. If the kernel refuses, pins the link again, because the program still runs. */
 static int detach_link(const struct gate *gate, const struct attachment *a, int fd)
 {
 	struct pin_name name = attachment_pin(a, PIN_ATTACHMENT);
@@ -492,9 +494,9 @@ static int program_replace(const struct gate *gate, const struct attachment *a, 
 }
 
 /*
- * Replaces the program of an attachment, and updates its program_id. The running program is always
- * pinned, as PIN_PROGRAM or PIN_NEXT. If the command is killed, an extra pin may be left. The next
- * replacement removes it.
+ * Replaces the program of an attachment, and updates its program_id. At any time, PIN_PROGRAM or
+ * PIN_NEXT pins the running program. If the command is killed, it may leave the other pin, which
+ * the next replacement removes.
  */
 static int attachment_switch(const struct gate *gate, struct attachment *a, int program_fd)
 {
@@ -514,7 +516,7 @@ static int attachment_switch(const struct gate *gate, struct attachment *a, int 
 	if (err)
 		return err;
 	err = program_replace(gate, a, program_fd);
-	/* after an error, keep both pins unless it is known which program runs */
+	/* if it is unknown which program runs, keep both pins */
 	if (err && !attachment_look(gate, &now)) {
 		if (now.program_id == program_id_of(program_fd))
 			err = 0;

@@ -28,7 +28,9 @@ static const char *const leads[] = {
 	[PIN_NEXT] = "next-",
 };
 
-/* Replaces `from` by `to`, because bpffs forbids '.' in names: pins have ':' instead. */
+/*
+ * Replaces character `from` by `to`. bpffs forbids '.' in names, so a pin's name has ':' for '.'.
+ */
 static void replace(char *text, char from, char to)
 {
 	while ((text = strchr(text, from)))
@@ -137,8 +139,8 @@ struct sighting {
 };
 
 /*
- * Finds the name of device a->ifindex in a namespace. Finds whether the device runs program_id,
- * unless that is 0. Returns 0 or a negative errno. Adds no error.
+ * Finds the name of device a->ifindex in a network namespace. If a->program_id is not 0, finds
+ * whether the device runs that program. Returns 0 or a negative errno, and adds no error.
  */
 static int device_look(const struct attachment *a, uint64_t netns, uint32_t program_id,
 		       struct sighting *ret)
@@ -160,8 +162,8 @@ static int device_look(const struct attachment *a, uint64_t netns, uint32_t prog
 }
 
 /*
- * Returns whether the device of this name is the device of another attachment of the gate. The
- * ifindex is not sufficient, because it is unique only within a namespace.
+ * Returns whether another attachment of the gate has this device. Compares names, because an
+ * ifindex is unique only within a namespace.
  */
 static bool is_of_another(const struct gate *gate, const struct attachment *a, uint64_t netns,
 			  const char *device)
@@ -214,10 +216,10 @@ static int link_look(const struct gate *gate, struct attachment *a, int link_fd)
 }
 
 /*
- * Finds the filter that runs the program of `program_fd` or of pin PIN_NEXT. Searches the namespace
- * in the pin's name, because a device that moves to another namespace loses its filters. If the
- * caller may not enter the namespace, assumes that the filter exists. Returns 0 or a negative
- * errno.
+ * Finds the filter that runs program `program_fd`, or the program that PIN_NEXT pins. Searches the
+ * network namespace in the pin's name, because a device loses its filters when it moves to another
+ * namespace. If this user may not enter the namespace, assumes that the filter exists. Returns 0 or
+ * a negative errno.
  */
 static int filter_look(const struct gate *gate, struct attachment *a, int program_fd)
 {

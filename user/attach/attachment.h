@@ -20,8 +20,10 @@
 struct attachment {
 	enum hook hook;
 	enum mode mode; /* never MODE_AUTO */
-	/* The present device. If the device was not found, the device to which the gate was
-	 * attached. */
+	/*
+	 * The present device. If the device was not found, the device to which the gate was
+	 * attached.
+	 */
 	uint64_t netns;
 	unsigned int ifindex;
 	char device[IF_NAMESIZE];
@@ -73,8 +75,8 @@ int attachments_read(const struct gate *gate, struct attachment ret[ATTACHMENTS_
 		     unsigned int *ret_count);
 
 /*
- * Removes pins of programs without an attachment, which a killed command may have left. Requires
- * the lock.
+ * Removes pins that have no attachment. A killed command may have left them. The caller must have
+ * the gate's lock.
  */
 int attachments_expire(const struct gate *gate);
 
@@ -88,8 +90,8 @@ int attachment_look(const struct gate *gate, struct attachment *attachment);
 int attachment_program_open(const struct gate *gate, const struct attachment *attachment);
 
 /*
- * Returns whether the program sees merged packets as one packet, without their number. Generic XDP
- * runs after GRO. On a tap, native XDP sees packets that a process merged.
+ * Returns whether the program may see several merged packets as one packet, and cannot read their
+ * number. Generic XDP runs after GRO. On a tap, a process such as a VM may write merged packets.
  */
 bool attachment_merges(const struct attachment *attachment, bool is_tap);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Attach: bpf filters in a clsact qdisc. On kernels without tcx (before Linux 6.6), a filter runs
- * the program. A filter cannot be pinned, so it is found by the id of its program.
+ * Attach: filters (cls_bpf) in a clsact qdisc, which run the gate's program on kernels without tcx
+ * (before Linux 6.6). A filter cannot be pinned, so functions find it by the id of its program.
  */
 #ifndef SLUICE_FILTER_H
 #define SLUICE_FILTER_H

@@ -50,7 +50,9 @@ int device_find(const char *name, struct netdev *ret);
 /* Like device_find(), for a list that netdevs_read() returned. */
 int device_find_in(const struct netdevs *devices, const char *name, struct netdev *ret);
 
-/* Returns whether packets that `lower` receives get to `upper`, perhaps through devices between. */
+/*
+ * Returns whether packets that `lower` receives reach `upper`, directly or through other devices.
+ */
 bool netdevs_are_stacked(const struct netdevs *devices, unsigned int upper, unsigned int lower);
 
 /*

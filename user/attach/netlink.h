@@ -13,8 +13,9 @@ struct attrs {
 	const struct nlattr **table;
 };
 
-/* Callback for mnl_attr_parse(). Stores a pointer to an attribute in a table. data: struct attrs.
- * */
+/*
+ * Callback for mnl_attr_parse(). Stores a pointer to an attribute in a table. data: struct attrs.
+ */
 int attr_keep(const struct nlattr *attr, void *data);
 
 /* Parses nested attributes into a table. The table stays empty if they are missing or invalid. */
@@ -30,16 +31,16 @@ uint8_t attr_u8(const struct nlattr *attr);
 int message_failed(int err);
 
 /*
- * Calls `call` for each message in one part of a dump. Returns 0 at the end of the dump, 1 if
- * another part follows, -EBADMSG if a message is truncated, or the negative errno that `call`
- * passed to message_failed().
+ * Calls `call` for each message in one part of a dump. Returns 0 after the last part, 1 if another
+ * part follows, or -EBADMSG if a message is truncated. If `call` failed, returns the errno from
+ * message_failed().
  */
 int messages_run(const void *messages, size_t size, mnl_cb_t call, void *data);
 
 /*
  * Requests a dump, and calls `call` for each message. If the kernel reports that a change
- * interrupted the dump, calls `restart`, which must discard the results so far, and repeats the
- * request. Gives up after 10 requests. Returns 0 or a negative errno.
+ * interrupted the dump, calls `restart` and requests the dump again. `restart` must discard the
+ * results. Gives up after 10 requests. Returns 0 or a negative errno.
  */
 int route_dump(uint16_t type, const void *header, size_t header_size, void (*restart)(void *data),
 	       mnl_cb_t call, void *data);

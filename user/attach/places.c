@@ -96,9 +96,9 @@ static int device_want(const struct place *place, const struct netdev *device, e
 }
 
 /*
- * Plans to attach the devices of an item in the current namespace. A pattern matches only Ethernet
- * devices other than loopback. For an ifb, the hook must be egress, because packets pass only this
- * hook of an ifb.
+ * Plans to attach the devices of an item in the current namespace. A pattern such as eth* matches
+ * only Ethernet devices, and not loopback. Requires hook egress on an ifb, because packets in an
+ * ifb pass no other hook.
  */
 static int devices_want(const struct place *place, enum missing missing, struct placings *placings,
 			bool *ret_found)
@@ -129,8 +129,9 @@ static int devices_want(const struct place *place, enum missing missing, struct 
 	return err;
 }
 
-/* Plans to attach the devices that an item matches. Sets *ret_found if the item matches a device.
- * */
+/*
+ * Plans to attach the devices that an item matches. Sets *ret_found if the item matches a device.
+ */
 static int place_want(const struct place *place, enum missing missing, struct placings *placings,
 		      bool *ret_found)
 {

@@ -21,7 +21,7 @@ int gate_places(const struct gate *gate, struct places *ret);
 
 /* One step: attaches a device, detaches a device, or replaces its attachment to change the mode. */
 struct placing {
-	struct attachment attachment; /* the attachment that this step adds or removes */
+	struct attachment attachment; /* attachment to add or to remove */
 	struct attachment before;     /* if `replaces` is set: the replaced attachment */
 	bool detaches;
 	bool replaces;
@@ -43,20 +43,18 @@ enum missing {
 };
 
 /*
- * Plans the steps that attach a gate to the devices of `places`, and detach it from other devices.
- * If several items match a device and hook, uses the first item. Plans nothing if the rules file
- * has no `attach`. Does not detach devices that rules files cannot name.
- *
- * With MISSING_SILENT, a failure of an item adds an error, and increments `failed`. The plan then
- * detaches nothing. If `ret_missing` is not NULL, sets element i if item i is not optional and
- * matches no device.
+ * Plans to attach a gate to the devices of `places`, and to detach it from all other devices. If
+ * several items match a device and hook, uses the first item. Plans nothing if the rules file has
+ * no `attach`. Keeps attachments that no rules file can specify. With MISSING_SILENT, an item that
+ * fails adds an error, increments `failed`, and the plan detaches nothing. If `ret_missing` is not
+ * NULL, sets element i if item i is not optional and matches no device.
  */
 int placings_plan(const struct gate *gate, const struct places *places, enum missing missing,
 		  bool *ret_missing, struct placings *ret);
 
 /*
- * Executes the plan. Attaches devices before it detaches other devices. If a step fails, undoes the
- * earlier steps. While a device's mode changes, a packet may be charged twice.
+ * Executes the plan. Attaches devices before it detaches devices. If a step fails, undoes the
+ * earlier steps. During a change of mode, both programs may charge a packet.
  */
 int placings_make(const struct gate *gate, struct placings *placings);
 

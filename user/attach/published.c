@@ -100,7 +100,9 @@ static json_int_t directory_number(const struct gate *gate)
 	return fstat(gate->dir.fd, &st) ? 0 : st.st_ino;
 }
 
-/* Parses the published file. Returns NULL, or a text why the file cannot be used. */
+/*
+ * Parses the published file. Returns NULL if it is valid, otherwise a text that says why it is not.
+ */
 static const char *document_unpack(const struct gate *gate, json_t *document, struct seen *ret)
 {
 	json_int_t version, directory, uptime;

@@ -33,9 +33,9 @@ struct seen {
 int attachments_see(const struct gate *gate, struct seen *ret);
 
 /*
- * attachments_publish() writes the attachments of a gate to its file. If the write fails, it adds a
- * notice instead of an error, because packets are filtered without the file.
- * attachments_unpublish() removes the file when the gate is removed.
+ * attachments_publish() writes the gate's attachments to its published file. If that fails, adds a
+ * notice instead of an error, because the gate filters packets without the file.
+ * attachments_unpublish() removes the file of a removed gate.
  */
 void attachments_publish(const struct gate *gate);
 void attachments_unpublish(const struct gate *gate);

@@ -236,9 +236,9 @@ static void options_format(const struct qdiscs *qdiscs, const struct fq_limits *
 }
 
 /*
- * Formats the command that adds an fq below each queue of a root mq. It does not make an fq the
- * root, because all queues would share its lock. If the kernel made the mq, the mq has no handle,
- * so the command first replaces it. tc requires hexadecimal queue numbers.
+ * Formats a tc command that adds an fq below each queue of a root mq. Does not replace the mq by a
+ * single fq, because all queues would share its lock. If the mq has no handle, because the kernel
+ * created it, the command first replaces the mq. tc requires hexadecimal queue numbers.
  */
 static char *queues_format(const char *device, const struct qdiscs *qdiscs,
 			   const struct fq_limits *need, const char *options)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Attach: checks that devices can delay packets, for limits that shape. Such a limit sets the
- * departure time of a packet on hook egress, and the qdisc fq delays the packet until then. Other
- * qdiscs send the packet at once. So every packet must pass an fq, as the root qdisc or below each
+ * Attach: checks that devices can delay packets, as limits with action shape require. Such a limit
+ * sets a packet's departure time on hook egress. The qdisc fq delays the packet until this time;
+ * other qdiscs send it at once. So each packet must pass an fq: as the root qdisc, or below each
  * queue of a root mq.
  */
 #ifndef SLUICE_SHAPING_H
@@ -33,10 +33,10 @@ struct qdisc {
 };
 
 /*
- * The qdiscs of a device. Below a root mq, the kernel lists a qdisc for each queue in use
- * (real_num_tx_queues), and the qdiscs that tc added to unused queues. All are checked, because the
- * device may use these queues later. If tc deleted the qdisc of a queue, the kernel does not list
- * the queue, and the queue drops its packets.
+ * The qdiscs of a device. Below a root mq, the kernel lists the qdiscs of queues in use
+ * (real_num_tx_queues), and qdiscs that tc added to unused queues. All are checked, because the
+ * device may use the unused queues later. If tc deleted the qdisc of a queue, the kernel omits the
+ * queue, and the queue drops packets.
  */
 struct qdiscs {
 	char root[QDISC_KIND]; /* kind of the root qdisc; "noop" on a device that was never up */
@@ -72,9 +72,9 @@ void qdiscs_free(struct qdiscs *qdiscs);
 bool fq_everywhere(const struct qdiscs *qdiscs);
 
 /*
- * Returns the lowest value of each limit among the fqs of a device. If the device has no fq,
- * returns the defaults of a new fq. If `need` is not NULL, ignores fqs that satisfy `need`, and
- * assumes that another kind of qdisc will be replaced by an fq with default options.
+ * Returns the lowest value of each limit among the fqs of a device, or the defaults of a new fq if
+ * there is no fq. If `need` is not NULL, ignores fqs that satisfy `need`, and counts a qdisc of
+ * another kind as a new fq.
  */
 struct fq_limits fq_least(const struct qdiscs *qdiscs, const struct fq_limits *need);
 
@@ -87,7 +87,7 @@ char *fq_command(const char *device, const struct qdiscs *qdiscs, const struct f
 
 /* --- Limits that shape ----------------------------------------------------------------------- */
 
-/* What the limits of a gate require of the devices to which it is attached. */
+/* What the gate's limits require of its devices. */
 struct shaping {
 	bool any; /* at least one limit shapes */
 	struct fq_limits need;
@@ -122,7 +122,7 @@ int shaping_check(const struct gate *gate, const struct shaping *shaping,
 int shaping_check_new(const struct gate *gate, const struct shaping *shaping,
 		      const struct attachment *attachment, bool may_lack);
 
-/* Whether a device can delay packets, as shaping_look() found. */
+/* Result of shaping_look(): whether a device can delay packets. */
 struct holding {
 	bool holds;    /* the device has an fq for every packet, or its qdiscs cannot be read */
 	bool is_short; /* the fq is too small for the packets that may wait, and drops the rest */

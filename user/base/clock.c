@@ -29,11 +29,10 @@ uint64_t clock_read(clockid_t clock)
 /* --- Time namespaces ------------------------------------------------------------------------ */
 
 /*
- * Returns the time in ns by which CLOCK_MONOTONIC of this process is ahead of bpf_ktime_get_ns(). A
- * time namespace (Linux 5.6) causes the difference.
- *
- * TIMENS_OFFSETS has the offsets for this process's children. If the children are in another time
- * namespace, because of unshare(2), assumes that this process is in the initial namespace.
+ * Returns CLOCK_MONOTONIC of this process minus bpf_ktime_get_ns(), in ns. They differ in a time
+ * namespace (Linux 5.6). Reads TIMENS_OFFSETS, which applies to children of this process. If
+ * unshare(2) gave the children another time namespace, assumes that this process is in the initial
+ * time namespace.
  */
 static int64_t offset_ns(void)
 {

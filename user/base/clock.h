@@ -23,8 +23,8 @@ uint64_t uptime_ns(void);
 uint64_t uptime_ticks(void);
 
 /*
- * Makes uptime_ns() and uptime_ticks() return this time from now on. `sluice replay` reads states
- * at the time of the last packet that it judged.
+ * Makes uptime_ns() and uptime_ticks() return this time from now on. `sluice replay` uses the time
+ * of the last packet that it judged.
  */
 void uptime_set(uint64_t ns);
 
@@ -43,7 +43,10 @@ uint32_t until_after(uint64_t ns);
 uint32_t until_at(time_t when);
 time_t until_time(uint32_t until);
 
-/* until_equal() ignores smaller differences, because rules files store whole seconds. */
+/*
+ * until_equal() treats ends as equal up to this difference, because rules files store whole
+ * seconds.
+ */
 #define UNTIL_SAME_NS 2000000000ULL
 
 bool until_equal(uint32_t a, uint32_t b);

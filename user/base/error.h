@@ -63,8 +63,9 @@ void error_drop(unsigned int mark);
 /* Removes the item at an index. */
 void error_remove(unsigned int index);
 
-/* Inserts a position such as "rules.yaml:3:7" before the object of each error from index `mark` on.
- * */
+/*
+ * Inserts a position such as "rules.yaml:3:7" before the object of each error from index `mark` on.
+ */
 void error_place(unsigned int mark, const char *place);
 
 /* Formats "OBJECT: text; hint". The caller frees the result, which is NULL if out of memory. */
@@ -73,8 +74,9 @@ char *error_format(const struct sl_error *error);
 /* --- Errno and capabilities ----------------------------------------------------------------- */
 
 /*
- * Explains an errno of a system call such as bpf(2): the missing capability, or that memory or a
- * map is full. `err` may be positive or negative. The text is valid until the next call.
+ * Returns a text for the errno of a system call such as bpf(2). The text names a missing
+ * capability, or says that memory or a map is full. `err` may be positive or negative. The text is
+ * valid until the next call.
  */
 const char *why(int err);
 

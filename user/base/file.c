@@ -15,7 +15,7 @@
 #include "base/cleanup.h"
 #include "base/owner.h"
 
-/* A file is read when it has been unchanged for this time, in ms. */
+/* Read a file only after its mtime has been unchanged for this time, in ms. */
 #define STILL_MS 100
 
 /* Largest rounding of an mtime: ext4 with 128-byte inodes rounds down to 1 s, FAT to 2 s. */
@@ -58,8 +58,8 @@ static int kind_check(const char *path, mode_t mode)
 }
 
 /*
- * Opens a regular file of at most FILE_MAX bytes. Refuses a FIFO or a device. O_NONBLOCK prevents
- * that open(2) waits for a writer of a FIFO.
+ * Opens a regular file of at most FILE_MAX bytes. Returns an error for a FIFO or a device. Uses
+ * O_NONBLOCK, because open(2) of a FIFO would wait for a writer.
  */
 static int file_open(const char *path, int flags, int *ret_fd, struct stat *ret_stat)
 {
@@ -110,10 +110,7 @@ static int file_fill(int fd, const char *name, struct file *file)
 	return 0;
 }
 
-/*
- * Waits until the mtime of the file is STILL_MS old, because write(2) sets the mtime before it
- * writes data.
- */
+/* Waits until the file's mtime is STILL_MS old, because a process may still write data. */
 static void file_settle(const struct stat *st)
 {
 	int64_t age, wait;
@@ -319,8 +316,8 @@ int file_replace(const char *path, const char *text, size_t size, mode_t mode, g
 	struct stat st;
 
 	/*
-	 * as root, write the file as the directory's owner; a file of an untrusted owner would not
-	 * be read
+	 * as root, use the directory owner's ids, because a file of an untrusted owner would be
+	 * refused
 	 */
 	if (!err && !geteuid() && !fstat(directory, &st) && owner_is_trusted(st.st_uid)) {
 		err = owner_become(directory, &self);

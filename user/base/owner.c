@@ -52,7 +52,9 @@ int owner_become(int directory, struct owner *ret_before)
 
 	if (fstat(directory, &st))
 		return -errno;
-	/* skip a call that changes nothing, because a unit's SystemCallFilter= may forbid it */
+	/*
+	 * skip a call that would change nothing, because seccomp (SystemCallFilter=) may forbid it
+	 */
 	if (st.st_gid != getegid())
 		before.group = setfsgid(st.st_gid);
 	if (st.st_uid != geteuid())

@@ -30,10 +30,10 @@ struct owner {
 };
 
 /*
- * Accesses files with the ids of a directory's owner and group until owner_leave(). New files then
- * belong to the owner, and the kernel checks the owner's permissions. So a symbolic link by the
- * owner cannot make root change other files. Returns 0, -EACCES without CAP_SETUID, or another
- * negative errno.
+ * Until owner_leave(), accesses files with the user and group of a directory's owner. The owner
+ * then has new files, and the kernel checks the owner's permissions. So a symbolic link by the
+ * owner cannot make root change another user's files. Returns 0, -EACCES without CAP_SETUID, or
+ * another negative errno.
  */
 int owner_become(int directory, struct owner *ret_before);
 void owner_leave(const struct owner *before);

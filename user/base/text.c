@@ -6,10 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/*
- * Largest length of a word that is compared, in letters. The longest word of the command line has
- * 22 letters.
- */
+/* Longest word to compare, in letters. The longest keyword has 22 letters. */
 #define LETTERS_MAX 24
 
 static unsigned int least(unsigned int a, unsigned int b)
@@ -65,7 +62,8 @@ const char *nearly_find(const char *typed, const char *const words[], size_t cou
 		if (far > 1 &&
 		    !letters_equal(typed[strspn(typed, "-")], words[i][strspn(words[i], "-")]))
 			continue;
-		if (!strcmp(typed, words[i])) /* `typed` is a known word that is wrong here */
+		/* `typed` is a known word, so it is not misspelled */
+		if (!strcmp(typed, words[i]))
 			return NULL;
 		/*
 		 * if words are equally similar, prefer the longest, because users omit letters more

@@ -18,7 +18,7 @@
 /* Longest frame that a capture may contain, in bytes. GRO and TSO merge up to 512 KiB (BIG TCP). */
 #define LENGTH_MAX (1U << 20)
 
-/* LINKTYPE_ numbers of the file format, for which libpcap does not define these names. */
+/* Numbers of link types in capture files. libpcap does not define these names. */
 #define LINK_ETHERNET	 1
 #define LINK_RAW	 101
 #define LINK_RAW_BSD	 12

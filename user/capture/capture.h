@@ -37,7 +37,7 @@ struct capture_choice {
 struct capture_packet {
 	uint64_t number;      /* counts all packets of the capture from 1, selected or not */
 	uint64_t ns;	      /* time since 1970; never decreases from packet to packet */
-	uint32_t length;      /* bytes that the frame had on the wire, without its checksum */
+	uint32_t length;      /* bytes of the frame on the wire, without the frame check sequence */
 	uint32_t size;	      /* bytes of the frame that the capture contains */
 	const uint8_t *bytes; /* the captured bytes; valid until the next packet is read */
 	uint32_t interface;   /* number in the pcapng section; SLL2: ifindex */

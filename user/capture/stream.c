@@ -44,8 +44,10 @@ static bool stage_read(struct stream *stream, uint32_t size)
 	return stream->staged == size;
 }
 
-/* Copies the interface name from the interface description block in `stage`. Copies "" if it has no
- * name. */
+/*
+ * Copies the interface name from the interface description block in `stage`. Copies "" if it has no
+ * name.
+ */
 static void name_find(const struct stream *stream, char ret[CAPTURE_NAME])
 {
 	unsigned int at = INTERFACE_HEAD;
@@ -68,7 +70,10 @@ static void name_find(const struct stream *stream, char ret[CAPTURE_NAME])
 	}
 }
 
-/* Records the interface in `stage`. Gives it the link type and snap length that libpcap expects. */
+/*
+ * Stores the interface of the block in `stage`. libpcap requires that all interfaces have equal
+ * link types and snap lengths, so replaces them in `stage`.
+ */
 static bool interface_add(struct stream *stream)
 {
 	struct stream_interface *interface;

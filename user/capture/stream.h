@@ -14,7 +14,7 @@
 
 #define CAPTURE_NAME 32 /* size of the name of an interface, with its NUL */
 
-/* Largest interface description block, in bytes, in which the stream looks for the name. */
+/* Bytes of an interface description block in which the stream searches the interface's name. */
 #define STREAM_STAGED 4096
 
 struct stream_interface {

@@ -188,8 +188,8 @@ static uint32_t listing_end(const struct listing *listing)
 }
 
 /*
- * Prints the previous entry, such as " (was denied for 3h more)", if it would have lasted longer
- * than until `until`. Otherwise prints " (was denied)" if `always` is set.
+ * Prints the previous entry, such as " (was denied for 3h more)", if its end is later than `until`.
+ * If its end is not later and `always` is set, prints only " (was denied)".
  */
 static void was_print(const struct was *was, uint32_t until, bool always)
 {

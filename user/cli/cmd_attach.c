@@ -41,8 +41,8 @@ struct attaching {
 };
 
 /*
- * Finds the devices that the command line names. If a device does not exist, but its name is
- * similar to a keyword, the error suggests the keyword.
+ * Finds the devices that the command line names. If a device does not exist, and its name resembles
+ * a keyword, the error suggests this keyword.
  */
 static int devices_find(const struct operands *names, struct attaching all[ATTACHMENTS_MAX])
 {
@@ -71,8 +71,10 @@ static int devices_find(const struct operands *names, struct attaching all[ATTAC
 	return 0;
 }
 
-/* Returns an error if the command line specifies a size that differs from the size of an existing
- * gate, because attach cannot resize a gate. */
+/*
+ * Returns an error if the command line specifies a size that differs from the size of an existing
+ * gate, because attach cannot resize a gate.
+ */
 static int attach_check_sizes(const struct gate *gate, const uint32_t size[SIZES])
 {
 	struct gate_sizes has;
@@ -326,9 +328,9 @@ static int refuse_unattached(const struct gate *gate, const struct detaching *de
 }
 
 /*
- * Detaches the marked attachments. If the device or filter of an attachment is gone, removes its
- * pin. Stores the number of attachments that stay. Prints each attachment after it is detached,
- * because a later step may fail.
+ * Detaches the marked attachments. If a device or a filter is gone, removes its pin. Stores the
+ * number of remaining attachments. Prints each attachment at once, because detaching the next may
+ * fail.
  */
 static int detach_marked(const struct gate *gate, const struct detaching *detaching,
 			 unsigned int *ret_left)
@@ -378,8 +380,8 @@ int gate_remove(struct gate *gate)
 }
 
 /*
- * Detaches the attachments that the command line selects. Removes the gate if no attachment is
- * left. Refuses a name that matches no attachment.
+ * Detaches the attachments that the command line selects. If no attachment is left, removes the
+ * gate. Returns an error if no attachment has a typed name.
  */
 static int detach_from(struct gate *gate, const struct detach_args *args, bool is_all)
 {
@@ -450,7 +452,10 @@ static int detach_run(const struct context *context, const void *data)
 		return err;
 	gate_close(&gate);
 	kept_note(context->gate, KEPT_ATTACHMENTS, NULL);
-	/* without -g, a user may think that `all` selects the devices of all gates */
+	/*
+	 * without -g, name the other gates, because a user may expect that `all` includes their
+	 * devices
+	 */
 	if (is_all && !context->gate_given && !gates_list(context->gate, &others) && others.count)
 		error_notice(
 			"other-gates", NULL,

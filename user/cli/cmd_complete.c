@@ -123,8 +123,8 @@ static void offer_value(const struct typed *typed, const char *value)
 }
 
 /*
- * Prints the next word of a keyword's value, such as `per` after "window 1000". Returns whether the
- * value may be complete already.
+ * Prints the word that can follow in a keyword's value, such as `per` after "window 1000". Returns
+ * whether the value is valid without this word.
  */
 static bool offer_more(const struct typed *typed)
 {
@@ -244,7 +244,7 @@ static int complete_run(const struct context *context, const void *data)
 	int err;
 
 	memset(left, 0, sizeof(left));
-	/* options_parse() skips words[-1], the name "complete", like argv[0] */
+	/* options_parse() skips its first word, which here is "complete" */
 	err = options_parse(words->count, words->words - 1, line);
 	if (line->count)
 		typed.command = command_find(program, left[0]);

@@ -54,8 +54,8 @@ const struct command command_show = {
 /* --- diff ----------------------------------------------------------------------------------- */
 
 /*
- * A comparison of a gate with a rules file. A gate that does not exist is compared as a gate
- * without rules and devices, and its sizes are not compared.
+ * A comparison of a gate with a rules file. A gate that does not exist counts as a gate without
+ * rules and devices; its sizes are not compared.
  */
 struct diff {
 	const char *gate;
@@ -149,8 +149,8 @@ static void print_placings(struct diff *diff)
 }
 
 /*
- * Prints the commands for the parts of `rule` that `other` lacks. `rule` or `other` may be NULL,
- * which means an empty rule.
+ * Prints commands that add what `rule` has and `other` does not have. NULL means a rule without
+ * limits and entries.
  */
 static int print_side(const struct diff *diff, const struct rule *rule, const struct rule *other,
 		      const struct ruleset *set, struct rules_shown *shown, const char *lead)

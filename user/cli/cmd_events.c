@@ -30,7 +30,8 @@ struct events_args {
 	time_t since; /* print past events from this Unix time on; 0: not given */
 	const char *program;
 	const char *pcap;
-	unsigned int pcap_rate; /* packets per second to write to `pcap`; 0: PCAP_RATE */
+	/* number of packets per second to write with --pcap; 0: PCAP_RATE */
+	unsigned int pcap_rate;
 	bool pcap_whole;
 	bool journal;
 };
@@ -139,9 +140,10 @@ static void runner_report(struct events_session *session)
 
 /* --- The packet path ------------------------------------------------------------------------ */
 
-#define PCAP_RATE     10   /* default number of packets to write per second */
-#define PCAP_FILTERED 1000 /* samples per second and CPU, if a filter selects packets */
-#define PCAP_BYTES    96   /* bytes of a packet to write: headers without long options */
+#define PCAP_RATE 10 /* default number of packets to write per second */
+/* with a filter: samples per second and CPU, because most may not match the filter */
+#define PCAP_FILTERED 1000
+#define PCAP_BYTES    96 /* bytes of a packet to write: headers without long options */
 
 static unsigned int pcap_rate(const struct events_args *args)
 {
@@ -203,13 +205,13 @@ static void ring_end(struct events_session *session)
 }
 
 /*
- * Begins to read the ring buffer. If that fails, or another process reads it, finds events by
- * counters alone; with --pcap, returns an error instead.
+ * Begins to read the ring buffer. If that fails, or another process reads the ring buffer, finds
+ * events from counters only. With --pcap, returns an error instead.
  */
 static int ring_begin(struct events_session *session)
 {
 	const struct events_args *args = session->args;
-	/* get more samples if a filter is set, because the first samples may not match it */
+	/* with a filter, request more samples, because most samples may not match */
 	bool has_filter = args->within.bits || args->policy.is_given;
 	const struct ring_samples samples = {
 		.per_second = !args->pcap  ? 0
@@ -318,7 +320,10 @@ static void stream_follow(struct events_session *session, int fd)
 	}
 }
 
-/* Makes the file of --pcap, after all checks, so that a refused command leaves no file. */
+/*
+ * Creates the file of --pcap after all checks, so that a command that fails a check creates no
+ * file.
+ */
 static int pcap_begin(struct events_session *session)
 {
 	const struct events_args *args = session->args;
@@ -449,7 +454,8 @@ static int events_run(const struct context *context, const void *data)
 	if (args->since)
 		return past_print(context, &session);
 	err = session_run(context, &session);
-	error_flush(); /* print errors as text, because JSON output is a stream of events */
+	/* errors are text, because standard output is a stream of JSON events */
+	error_flush();
 	if (session.is_broken) {
 		session_close(&session);
 		signal(SIGPIPE, SIG_DFL);

@@ -3,7 +3,7 @@
 #include "cli/command.h"
 #include "state/buckets.h"
 
-/* A source to forgive. before: its state under each limit before the command. */
+/* A source to forgive. before: the states of its limits before they are refilled. */
 struct pardon {
 	struct sl_prefix address;
 	struct source source;

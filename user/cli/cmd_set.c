@@ -335,7 +335,7 @@ struct newcomers_args {
 	bool none;
 };
 
-/* Prints which budget applies to new sources if the policy has no budget of its own. */
+/* Prints the inherited budget of new sources, for a policy that has no own budget. */
 static void none_print(const struct gate *gate, const struct sl_policy *policy)
 {
 	char text[PREFIX_TEXT];

@@ -69,16 +69,16 @@ const char *entry_removal(const struct gate *gate, const struct judgement *decid
 /* --- Trials: confirm.c ---------------------------------------------------------------------- */
 
 /*
- * Opens a gate for a command that changes its rules. With --confirm, begins a trial: a background
- * process restores the present rules unless the user confirms the change. The process survives this
- * command.
+ * Opens a gate for a command that changes rules. With --confirm, begins a trial: a background
+ * process restores the present rules if the user does not confirm the change in time. The
+ * background process continues after this command ends.
  */
 int gate_open_to_try(struct gate *gate, const struct context *context);
 
 /*
- * Finishes a command that changes rules. err: result of the command. If it failed, undoes and ends
- * the trial that gate_open_to_try() began. If it succeeded during a trial, prints when the trial
- * ends.
+ * Finishes a command that changes rules. err: result of the command. If the command failed, undoes
+ * its change, and ends the trial of gate_open_to_try(). If it succeeded during a trial, prints when
+ * the trial ends.
  */
 void trial_finish(const struct context *context, int err);
 
@@ -108,18 +108,17 @@ void print_attachment_of(const struct gate *gate, const struct attachment *attac
 int warn_attached(const struct gate *gate, const struct attachment *made, unsigned int count);
 
 /*
- * Warns of side effects of changed rules: a limit loses its states, a limit that dropped now only
- * observes, one merged packet may exceed a window, or a budget for new sources drops nothing.
- * Prints each of the last three warnings at most once. before: the rules of the same prefixes
- * before the change, in the same order.
+ * Warns of side effects of changed rules. Examples: a limit loses its states, or a limit no longer
+ * drops packets, because it now only observes. Prints most warnings only once. before: the previous
+ * rules of the prefixes in `after`, in the same order.
  */
 void warn_rules(const struct gate *gate, const struct rule *before, const struct rule *after,
 		unsigned int count);
 
 /*
- * After `set`, warns of side effects of the rule's policy. If `inherits` is set, lists the
- * inherited limits. Warns once for each gate that `default` has no budget for new sources, or that
- * no process shares limits.
+ * Warns of side effects of a policy that `set` has changed. inherits: also lists the inherited
+ * limits. Once for each gate, warns that `default` has no budget for new sources, or that no
+ * process shares limits.
  */
 void warn_policy(const struct gate *gate, const struct rule *rule, bool inherits);
 
@@ -139,8 +138,9 @@ enum kept_change {
 };
 
 /*
- * If `sluice keep` keeps the gate, adds a notice with the time when it will revert the change.
- * file: the rules file that was applied, or NULL. If `sluice keep` uses this file, adds no notice.
+ * If `sluice keep` keeps the gate, adds a notice that says when it will revert the change. file:
+ * the rules file that `apply` applied, or NULL. If `sluice keep` uses that file, it will not revert
+ * the change, so adds no notice.
  */
 void kept_note(const char *gate, enum kept_change change, const char *file);
 

@@ -13,8 +13,9 @@
 #include "gate/pins.h"
 #include "keep/apply.h"
 
-/* Interval in ns between two reads of the trial's state, and between two attempts to open the gate.
- * */
+/*
+ * Interval in ns between two reads of the trial's state, and between two attempts to open the gate.
+ */
 #define LOOK_NS 200000000ULL
 
 /* A trial, as the waiting process stores it. */
@@ -83,9 +84,9 @@ static bool trial_is_open(const struct trial *trial)
 }
 
 /*
- * Opens the gate of the trial, and returns whether that succeeded. If another command has the
- * gate's lock, retries until the trial ends, or until commands assume that this process is dead
- * (TRIAL_GRACE_NS). Tries at least once, even if this process was stopped for longer.
+ * Opens the gate of the trial. Returns whether it was opened. While another command has the gate's
+ * lock, tries again until TRIAL_GRACE_NS after the trial's end. Tries at least once, even if
+ * SIGSTOP stopped this process for longer.
  */
 static bool trial_open(const struct trial *trial, struct gate *gate)
 {
@@ -101,8 +102,8 @@ static bool trial_open(const struct trial *trial, struct gate *gate)
 }
 
 /*
- * Waits until the trial's time is over, SIGTERM arrives, or a command ends the trial. If no command
- * has ended the trial, undoes the change.
+ * Waits until the trial's time is over, SIGTERM arrives, or a command ends the trial. In the first
+ * two cases, undoes the change.
  */
 static void trial_keep(struct trial *trial)
 {
@@ -247,7 +248,8 @@ int change_try(struct gate *gate, struct apply *change, uint64_t ns)
 	struct trial trial = {.change = change};
 	int err = apply_make(gate, change);
 
-	if (!err) /* fork before any output, which the new rules may block */
+	/* fork before this process writes output, because the new rules may block the output */
+	if (!err)
 		err = trial_leave(gate, &trial, ns);
 	sigprocmask(SIG_SETMASK, &before, NULL);
 	return err;

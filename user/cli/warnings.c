@@ -83,8 +83,8 @@ static void warn_afresh(const char *prefix, const struct sl_limit_spec *old,
 }
 
 /*
- * Returns whether packets may be merged before the gate: a device is attached on hook ingress or
- * egress, or no device is attached yet.
+ * Returns whether the gate may see merged packets. It may if it is attached on hook ingress or
+ * egress, or if it has no attachment yet.
  */
 static bool may_be_merged(const struct gate *gate)
 {
@@ -182,7 +182,7 @@ void warn_policy(const struct gate *gate, const struct rule *rule, bool inherits
 /* --- Shadowed limits ------------------------------------------------------------------------ */
 
 /*
- * Warns that limits of a shorter prefix are not inherited by a policy. shadow->reason: the cause.
+ * Warns that a policy does not inherit limits of a shorter prefix. shadow->reason: why it does not.
  */
 static void warn_shadow(const struct gate *gate, const struct shadow *shadow, bool file)
 {
@@ -292,9 +292,9 @@ static unsigned int owner_of(const char *address, bool *ret_is_loopback)
 }
 
 /*
- * Returns whether packets to a local address pass the gate. They do if the gate is attached to the
- * device that has the address, or to a device below it, such as a port of a bridge. Packets to an
- * address of lo may arrive on any device.
+ * Returns whether packets to a local address pass the gate. Finds the device that has the address.
+ * Returns true if the gate is attached to this device, or to a device below it, such as a port of a
+ * bridge. For an address of lo, any device counts.
  */
 static bool filters(const struct gate *gate, const char *address)
 {

@@ -76,7 +76,9 @@ struct config_reader {
 	uint8_t defaults_per[SL_FAMILIES];
 	struct claim *claims;
 	unsigned int claim_count, claim_room, twice;
-	/* the last value of `for`, and its end: entries with equal `for` get equal ends */
+	/*
+	 * the last `for` and the end computed from it, so that equal values of `for` get equal ends
+	 */
 	uint64_t for_ns;
 	uint32_t for_until;
 	/* entries whose `until` has passed: their number, and the position of the first entry */
@@ -164,8 +166,8 @@ static int map_read(struct config_reader *reader, const struct node *node, const
 		    const struct map *map, void *parent);
 
 /*
- * Reads the items of a list: only scalars or only maps, depending on the first item. If the key has
- * no map, skips scalars, because the `finish` of the enclosing map parses them.
+ * Reads the items of a list. The first item determines whether all must be scalars or all must be
+ * maps. If key->map is NULL, skips scalars, because the `finish` of the enclosing map parses them.
  */
 static int items_read(struct config_reader *reader, const struct node *list, const struct key *key,
 		      void *parent)
@@ -271,7 +273,7 @@ static int claim(struct config_reader *reader, const struct rule *rule, struct p
 	return 0;
 }
 
-/* Orders claims by prefix, and claims of one prefix by their position in the file. */
+/* Compares claims by prefix. Compares claims of one prefix by their position in the file. */
 static int claim_compare(const void *a, const void *b)
 {
 	const struct claim *x = a, *y = b;
@@ -410,10 +412,7 @@ static int field_fail(struct config_reader *reader, const struct node *map, enum
 	return fail_at(reader, (node ?: map)->at, err);
 }
 
-/*
- * Checks `defaults` like the fields of a limit, so that its errors are reported once, not for each
- * limit.
- */
+/* Parses `defaults` once, because otherwise each limit would report its errors. */
 static int defaults_finish(struct config_reader *reader, const struct item *item)
 {
 	const struct sl_prefix everything = {0};
@@ -451,8 +450,9 @@ struct config_policy {
 };
 
 /*
- * Sets the fields that a limit lacks to the values in the map `defaults`. If the prefix is not
- * `default`, `per` is the length for its address family.
+ * Sets the fields that a limit does not specify to the values in `defaults`. Uses the default of
+ * `per` for the address family of the prefix. If the prefix is `default`, uses the defaults for
+ * both families.
  */
 static void defaults_add(const struct config_reader *reader, const struct sl_prefix *prefix,
 			 struct spec *spec)
@@ -478,7 +478,8 @@ static int limit_finish(struct config_reader *reader, const struct item *item)
 	struct limits limits;
 	int err;
 
-	if (rule_slots(rule) > SL_LIMITS_MAX) /* the error was added for an earlier limit */
+	/* an earlier limit has already added this error */
+	if (rule_slots(rule) > SL_LIMITS_MAX)
 		return 0;
 	defaults_add(reader, &policy->prefix, item->data);
 	err = spec_make(item->data, &policy->prefix, &limits, &field);
@@ -605,8 +606,8 @@ static char *list_path(const struct config_reader *reader, const char *file)
 }
 
 /*
- * Appends a claim for each rule of a set. Skips rules without access and lists, and rules whose end
- * on a list has passed.
+ * Appends a claim for each rule of a set. Skips a rule that has no runtime entry and is on no list.
+ * Skips a rule whose end on a list is past.
  */
 static int rules_claim(struct config_reader *reader, const struct ruleset *set, struct position at)
 {
@@ -691,9 +692,8 @@ static int file_claim(struct config_reader *reader, const struct config_entry *e
 }
 
 /*
- * Creates the list of an entry that has `file` or `list`. The list's name is the value of `list`,
- * or otherwise the path of the file. The list gets the access and the end of `rule`, and `rule`
- * loses them.
+ * Creates the list for an entry with `file` or `list`. Names it by `list` or, without `list`, by
+ * the path of the file. Moves the access and the end from `rule` to the list.
  */
 static int list_make(struct config_reader *reader, const struct config_entry *entry,
 		     struct rule *rule)
@@ -747,9 +747,7 @@ static int entry_check(struct config_reader *reader, const struct item *item, st
 	rule->until = entry->for_ns ? reader->for_until : entry->until.until;
 	if (!entry->until.has_passed)
 		return 0;
-	/*
-	 * ignore an entry whose end is past, because users apply a rules file repeatedly
-	 */
+	/* ignore an entry whose end is past, because users apply a rules file repeatedly */
 	rule->access = SL_ACCESS_NONE;
 	if (!reader->ended++ || until->at.line < reader->first_ended.line)
 		reader->first_ended = until->at;

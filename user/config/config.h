@@ -24,8 +24,9 @@ struct list_paths {
 	unsigned int count, room;
 };
 
-/* Returns whether config_parse() omitted a list, because its file was bad or the list was too long.
- * */
+/*
+ * Returns whether config_parse() omitted a list, because its file was bad or the list was too long.
+ */
 bool list_paths_left_out(const struct list_paths *paths);
 
 struct config {

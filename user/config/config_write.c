@@ -161,8 +161,8 @@ json_t *config_json(const struct config *config)
 /* --- YAML ----------------------------------------------------------------------------------- */
 
 /*
- * Returns whether every YAML parser reads the unquoted text as a string. Refuses a colon, because
- * some parsers read "1:2" as a key, a base-60 number or a date.
+ * Returns whether every YAML parser reads the text without quotes as a string. Returns false for a
+ * text with a colon, which may be a key, a base-60 number or a date.
  */
 static bool is_plain(const char *text)
 {

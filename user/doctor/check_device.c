@@ -97,8 +97,10 @@ static bool vlan_matches(const struct subject *s, unsigned int id)
 	return id && id < VLAN_IDS && s->gate->rule.vlans[id / 64] >> id % 64 & 1;
 }
 
-/* Returns a VLAN id that a limit matches, if the device strips VLAN tags before XDP runs. Otherwise
- * returns 0. */
+/*
+ * Returns a VLAN id that a limit matches, if the device strips VLAN tags before XDP runs. Otherwise
+ * returns 0.
+ */
 static unsigned int vlan_stripped(const struct subject *s)
 {
 	for (unsigned int id = 1; s->device->nic.vlan_strip && id < VLAN_IDS; id++)
@@ -181,8 +183,8 @@ bool xdp_is_held(struct subject *s)
 /* --- VLANs ---------------------------------------------------------------------------------- */
 
 /*
- * Returns whether a limit matches a VLAN tag that the program does not see. A VLAN device removes
- * its own tag. A network card, or the peer of a veth, may remove the outer tag before XDP runs.
+ * Returns whether a limit matches a VLAN id whose tag the program cannot see. A VLAN device removes
+ * its tag. A network card, or the peer of a veth, may remove the outer tag before XDP runs.
  */
 bool vlan_is_hidden(struct subject *s)
 {

@@ -16,7 +16,10 @@
 
 /* --- The gate ------------------------------------------------------------------------------- */
 
-/* Sets s->part[2] to "sudo sluice doctor" if a capability is missing, or to "sluice -v status". */
+/*
+ * Sets the advice (part 2) to "sudo sluice doctor" if the process lacks a capability. Otherwise
+ * sets it to "sluice -v status".
+ */
 static void advise_looking(struct subject *s)
 {
 	subject_set(s, 2, s->facts->host.missing ? "sudo sluice doctor" : "sluice -v status");

@@ -61,9 +61,9 @@ void advise_attaching(struct subject *s, uint64_t netns, const char *gate,
 }
 
 /*
- * Sets s->part[2] to the command that attaches a gate to the busiest device of the current network
- * namespace, by received packets. Returns "", or an addition to the finding's text if no device is
- * up.
+ * Finds the device of the current network namespace that received the most packets. Sets the advice
+ * (part 2) to the command that attaches a gate to it. Returns "", or words to append to the
+ * finding's text if no device is up.
  */
 static const char *advise_busiest(struct subject *s, const char *gate)
 {

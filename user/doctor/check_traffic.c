@@ -9,9 +9,9 @@
 #include "rules/value.h"
 
 /*
- * Least number of packets in 2 s for the checks of traffic, because fewer packets may be ARP and
- * neighbour discovery. A shorter measurement requires the same number, because these packets arrive
- * in bursts.
+ * Check traffic only if at least this many packets arrive in 2 s, because fewer may be ARP and
+ * neighbour discovery. A shorter time requires the same number, because such packets arrive in
+ * bursts.
  */
 #define FLOW_LEAST	   20
 #define FLOW_LEAST_SECONDS 2
@@ -118,9 +118,9 @@ bool nothing_is_judged(struct subject *s)
 /* --- Packets on other devices --------------------------------------------------------------- */
 
 /*
- * Factor for a finding: a device without a gate receives this many times as many packets as the
- * gate judges. The user probably meant to attach the gate to that device. A lower factor would
- * report a gate that filters a quiet network on purpose.
+ * Report a device without a gate if it receives 100 times as many packets as the gate judges,
+ * because the user probably meant that device. A lower factor would report gates that are attached
+ * to a quiet network on purpose.
  */
 #define ELSEWHERE_TIMES 100
 
@@ -165,9 +165,9 @@ bool traffic_is_elsewhere(struct subject *s)
 /* --- Packets that cannot be limited --------------------------------------------------------- */
 
 /*
- * Least number of non-IP packets, since the gate was created, for a finding. The check also
- * requires traffic while doctor counts, because ARP and spanning tree packets on an idle port
- * slowly add up.
+ * Report non-IP packets only if their number since the gate's creation is at least this. The check
+ * requires that packets arrive now, because on an idle port the number of ARP and spanning tree
+ * packets slowly reaches any bound.
  */
 #define NOT_IP_LEAST 1000
 

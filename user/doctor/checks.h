@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Doctor: the checks of the table in findings.c. A check reads only the facts. It returns whether
- * its finding applies to the subject (a gate, a device, or the host), and sets the variable parts
+ * Doctor: the checks that the table in findings.c lists. A check reads only the facts. It returns
+ * whether the subject (a gate, a device, or the host) has the problem, and sets the variable parts
  * of the finding's text and advice.
  */
 #ifndef SLUICE_CHECKS_H
@@ -22,7 +22,7 @@ struct subject {
 	char sluice[NETNS_OPTION + GATE_NAME + sizeof("sluice -g  ")]; /* sluice -n NETNS -g GATE */
 	/*
 	 * The texts for {0} to {4} in the finding's text and advice. part[0] is the object of the
-	 * finding. If it is NULL, the object is the name of the subject.
+	 * finding; NULL: the subject's name.
 	 */
 	char *part[SUBJECT_PARTS];
 	bool failed; /* whether an allocation for a text in `part` failed */
@@ -31,7 +31,10 @@ struct subject {
 void subject_set(struct subject *s, unsigned int part, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
-/* Sets s->device, and the prefixes of commands for its namespace; NULL: the current namespace. */
+/*
+ * Sets s->device, and the command prefixes for its network namespace. If `device` is NULL, the
+ * prefixes are for the current namespace.
+ */
 void subject_set_device(struct subject *s, const struct device_facts *device);
 
 /* Sets s->part[part] to commands that attach `device`, and then detach s->device. */

@@ -24,7 +24,7 @@
 #include "state/pressure.h"
 #include "state/stats.h"
 
-/* Drops the errors and notices from index `mark` on. Returns their texts, joined by "; ". */
+/* Removes the errors and notices from index `mark` on, and returns their texts, joined by "; ". */
 static char *errors_take(unsigned int mark)
 {
 	char *joined = NULL;
@@ -288,8 +288,8 @@ static void traffic_compare(struct doctor_facts *facts)
 }
 
 /*
- * Reads the counters of a gate again. Opens the gate by its name, because a resize may have moved
- * the counters to other maps. If the gate was removed or replaced, leaves `after` equal to
+ * Reads the counters of a gate again. Opens the gate by its name, because a resize replaces the
+ * maps that contain the counters. If the gate was removed or replaced, `after` stays equal to
  * `before`.
  */
 static void judged_compare(struct gate_facts *gate)

@@ -103,7 +103,7 @@ struct doctor_facts {
 	struct host_facts host;
 	bool host_is_read;
 	bool has_gates;	    /* asked->gate exists or, if it is NULL, any gate */
-	bool hides_devices; /* unreadable gates may have attached devices */
+	bool hides_devices; /* devices may be attached to gates that could not be read */
 	struct gate_facts *gates;
 	unsigned int count, room;
 	bool has_file; /* /etc/sluice/GATE.yaml exists for asked->gate or the usual gate */

@@ -24,7 +24,7 @@ enum scope {
 	NAMED,	    /* once for each device that the command line names */
 	UNREAD,	    /* each gate, even if it could not be read */
 	GATE,	    /* each gate that could be read */
-	ATTACHMENT, /* each attachment that the user asked about */
+	ATTACHMENT, /* once for each attachment that the command line selects */
 	DEVICE,	    /* each attachment that the user asked about, if its device could be read */
 };
 

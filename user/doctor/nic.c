@@ -74,7 +74,7 @@ static void xdp_read(unsigned int ifindex, struct nic *nic)
 
 /* --- Ethtool -------------------------------------------------------------------------------- */
 
-/* Sends an ethtool ioctl. The reply replaces *command. Returns false if the ioctl fails. */
+/* Calls an ethtool ioctl, which replaces the content of *command. Returns false if it fails. */
 static bool ethtool_ask(int fd, const char *name, void *command)
 {
 	struct ifreq request = {.ifr_data = command};

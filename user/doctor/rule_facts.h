@@ -25,7 +25,8 @@ struct rule_facts {
 	struct rule_group denied_all;
 	struct rule_group allowed_all; /* rules that allow IPv4 and IPv6 without exception */
 	struct rule_group entries;     /* rules with limits whose prefix is allowed or denied */
-	struct rule_group covered;     /* rules with limits that longer rules cover completely */
+	/* rules whose limits have no effect, because rules of longer prefixes cover the prefix */
+	struct rule_group covered;
 	uint64_t vlans[VLAN_IDS / 64]; /* a bit for each VLAN that a limit matches */
 };
 

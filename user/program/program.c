@@ -73,8 +73,8 @@ int program_exec(const char *name, char **argv)
 }
 
 /*
- * Executes the program sluice-COMMAND, where COMMAND is argv[at], with the other words as
- * arguments. If the program has several commands, COMMAND is an argument as well.
+ * Executes the program sluice-COMMAND. COMMAND is argv[at], and the words after it are the
+ * arguments. If the program has several commands, its first argument is COMMAND.
  */
 static int command_exec(const struct program *program, char **argv, int at)
 {
@@ -115,8 +115,9 @@ bool journal_reads(const char *stream, const struct stat *st)
 	return !stream[length] && device == st->st_dev && inode == st->st_ino;
 }
 
-static bool last_is_misuse; /* the last printed error was a misuse (wrong argument or file) */
-static bool has_failed;	    /* an error was printed */
+/* the last printed error was a wrong argument or a wrong file */
+static bool last_is_misuse;
+static bool has_failed; /* an error was printed */
 
 void message_print(const struct sl_error *error)
 {
@@ -226,7 +227,8 @@ void error_print(const struct sl_error *error)
 static int output_end(const struct context *context, int result)
 {
 	int exit_failed = context->command ? context->command->exit_failed ?: 1 : 1;
-	const struct sl_error *first = NULL; /* the first error caused the later errors */
+	/* the first error is the cause of the later errors */
+	const struct sl_error *first = NULL;
 	int exit = result;
 	bool failed;
 
@@ -261,9 +263,9 @@ int program_main(const struct program *program, int argc, char **argv)
 	int result;
 
 	/*
-	 * Opens /dev/null for each of the descriptors 0, 1 and 2 that is closed. Otherwise a file
-	 * that is opened later could get descriptor 2, and messages would be written to the file.
-	 * Any use of these descriptors fails, because 0 is write-only, and 1 and 2 are read-only.
+	 * Opens /dev/null for each closed descriptor of 0, 1 and 2. Otherwise the next opened file
+	 * could get descriptor 2, and error messages would go into it. Descriptor 0 is opened
+	 * write-only, and 1 and 2 read-only, so that using them fails.
 	 */
 	for (int fd = 0; fd <= 2; fd++)
 		if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd ? O_RDONLY : O_WRONLY) != fd)

@@ -18,9 +18,9 @@
 /* --- Tables --------------------------------------------------------------------------------- */
 
 /*
- * Kinds of words of a command. The parser stores the value of a word in the command's arguments, at
- * offset `field`. It stores `true` for a word without a type. A table has operands first, then
- * keywords, then options.
+ * Kinds of words of a command. The parser stores a word's value at offset `field` of the command's
+ * arguments. It stores `true` for a word that has no value. A table of words begins with operands,
+ * then has keywords, then options.
  */
 enum word_kind {
 	OPERAND,	   /* one word, before all keywords */
@@ -90,7 +90,7 @@ struct command {
 	const char *package; /* Debian package that contains the separate program */
 };
 
-/* Sets the members of a command that describe its words and the size of its arguments. */
+/* Initializers of a command: its words, and the size of its arguments. */
 #define COMMAND_WORDS(table, arguments)                                                            \
 	.words = (table), .word_count = ARRAY_SIZE(table), .args_size = sizeof(arguments)
 
@@ -124,9 +124,9 @@ int program_main(const struct program *program, int argc, char **argv);
 const struct command *command_find(const struct program *program, const char *name);
 
 /*
- * Replaces this process by the program sluice-NAME, and sets argv[0]. Returns only on failure. If
- * the program does not exist, returns -ENOENT and adds no error. Otherwise returns another negative
- * errno.
+ * Executes the program sluice-NAME in this process, and sets argv[0]. Does not return on success.
+ * Returns -ENOENT without an error in the list if the program does not exist. Otherwise adds an
+ * error, and returns another negative errno.
  */
 int program_exec(const char *name, char **argv);
 
@@ -134,7 +134,7 @@ int program_exec(const char *name, char **argv);
 int no_such_command(const struct program *program, const char *name);
 
 /*
- * usage_print() prints the help of a program, on standard error if `is_error` is set.
+ * usage_print() prints the help of a program. It prints on standard error if `is_error` is set.
  * command_print() prints the help of a command.
  */
 void usage_print(const struct program *program, bool is_error);
@@ -195,8 +195,10 @@ int option_find(const struct option_table *options, const char *word);
 
 struct command_line {
 	const struct option_table *options;
-	/* Values of the options. The value is "" for an option without an argument, and NULL if the
-	 * option was not given. */
+	/*
+	 * Values of the options. The value is "" for an option without an argument, and NULL if the
+	 * option was not given.
+	 */
 	const char *option[OPTIONS_MAX];
 	const char *again[OPTIONS_MAX]; /* second value of a repeated option, or NULL */
 	bool is_excess[OPTIONS_MAX];	/* the option was given more than twice */
@@ -208,9 +210,9 @@ struct command_line {
 };
 
 /*
- * Separates the options of argv from the words. A single "-" and everything after "--" are words.
- * Refuses an unknown option, an option without its value, and a repeated option. After an error,
- * stores the words and options that precede the wrong option.
+ * Separates options from other words in argv. A single "-" and everything after "--" are words.
+ * Returns an error for an unknown option, an option without its argument, or a repeated option.
+ * After an error, the result has the words and options before the wrong option.
  */
 int options_parse(int argc, char **argv, struct command_line *line);
 
@@ -248,9 +250,9 @@ struct words_end words_scan(const struct command *command, char *const words[], 
 #define WORD_TEXT 64 /* buffer size for a word in a table, in bytes */
 
 /*
- * Copies word number `place` of the alternative in `value` that begins with `first`. For
- * "drop|block TIME [escalate N]", first = "block" and place = 2, copies "[escalate". If `value` has
- * only one alternative, ignores `first`. Returns false if the alternative has no such word.
+ * Copies word number `place` of the alternative in `value` that begins with `first`. Example: if
+ * `value` is "drop|block TIME [escalate N]" and `first` is "block", word 2 is "[escalate". If
+ * `value` has one alternative, ignores `first`. Returns false if there is no such word.
  */
 bool choice_word(const char *value, const char *first, unsigned int place, char ret[WORD_TEXT]);
 

@@ -278,9 +278,9 @@ static bool value_goes_on(const struct command *command, const struct word *keyw
 }
 
 /*
- * Returns the number of words after a keyword that belong to its value. Stores in `ret_values` how
- * many of these are not units. A quoted word counts as the number of words in it, or as 1 if it is
- * empty.
+ * Returns how many of the words after a keyword belong to its value. Stores in `ret_values` the
+ * number of words without units. Counts the words in a quoted word; an empty quoted word counts as
+ * 1.
  */
 static unsigned int value_words(const struct command *command, const struct word *keyword,
 				char *const words[], unsigned int count, unsigned int *ret_values)
@@ -365,7 +365,7 @@ static int keyword_take(struct filling *filling, const struct word *keyword)
 }
 
 /*
- * Parses an operand. Stores operands at the begin of line->words, over words that are already
+ * Parses an operand, and stores it at the begin of line->words. Overwrites words that are already
  * parsed.
  */
 static int operand_take(struct filling *filling, char *text)

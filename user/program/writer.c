@@ -83,8 +83,9 @@ static void string_write(const char *text)
 	fputc('"', writer.out);
 }
 
-/* Begins a value in JSON: writes a comma and the key. In text, writes nothing, and returns false.
- * */
+/*
+ * Begins a value in JSON: writes a comma and the key. In text, writes nothing, and returns false.
+ */
 static bool value_begin(const char *key)
 {
 	if (!writer.is_json)

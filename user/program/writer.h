@@ -36,9 +36,9 @@ void print_array(const char *key);
 void print_end(void);
 
 /*
- * Print a value. format: printf format for text, with one conversion of the value's type; NULL:
- * print nothing in text. If `value` is NULL, prints null in JSON, and nothing in text. In text,
- * replaces unprintable bytes of a string by '?'.
+ * Print a value. format: printf format of the text, with one conversion for the value; if it is
+ * NULL, text output omits the value. If `value` is NULL, prints null in JSON, and nothing in text.
+ * In text, prints '?' for each unprintable byte of a string.
  */
 void print_string(const char *key, const char *format, const char *value);
 void print_number(const char *key, const char *format, uint64_t value); /* "%" PRIu64 */
@@ -56,9 +56,7 @@ void print_text(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* --- Memory --------------------------------------------------------------------------------- */
 
-/*
- * Returns false if parts of a tree were omitted since print_begin(), because jansson lacked memory.
- */
+/* Returns false if the output since print_begin() is incomplete, because jansson had no memory. */
 bool print_is_whole(void);
 
 #endif

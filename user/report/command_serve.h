@@ -17,7 +17,7 @@ struct serve_words {
 
 #define SERVE_PORT 9740
 
-/* Largest number of sources for which `serve` may export metrics, so that a scrape stays small. */
+/* Most sources in the metrics of `serve`, so that a scrape stays small. */
 #define SERVE_METRICS_SOURCES 1000
 
 /*

@@ -30,17 +30,19 @@ int gate_open_named(struct gate *gate, const char *name);
  */
 bool keeper_find(const char *gate, struct lock_holder *ret, char text[KEPT_TEXT]);
 
-/* Prints a finding in two lines. of_several: the report is about several gates, so print the gate's
- * name if the finding's object is not the gate. */
+/*
+ * Prints a finding in two lines. of_several: the report is about several gates, so print the gate's
+ * name if the finding's object is not the gate.
+ */
 void print_finding(const struct finding *finding, bool of_several, const char *indent);
 
 /* Prints the JSON fields of an attachment. state: its state; NULL: "attached" or "gone". */
 void print_attachment(const struct attachment *attachment, const char *state);
 
 /*
- * Prints the command that makes an attachment, for a shell in the network namespace in which sluice
- * was started. sizes: sizes of the gate that the command specifies; 0: omitted. If -n cannot name
- * the namespace of the device, prints nothing, and returns false.
+ * Prints the command that creates an attachment, for the shell from which sluice was started.
+ * sizes: sizes of the gate to write into the command; 0: none. If the device's network namespace
+ * has no name, prints nothing, and returns false.
  */
 bool print_attach_command(const struct attachment *attachment, struct gate_sizes sizes,
 			  const char *gate, const char *lead);

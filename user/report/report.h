@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Report: prints the output of the commands that read a gate. Each command has a function of the
- * same name. print_begin() selects the stream, and text or JSON. After an error, the output is
- * incomplete. A process can print any number of reports, one after the other.
+ * Report: the output of commands that read a gate. The function of a command has the command's
+ * name. print_begin() selects the stream, and text or JSON. If a function returns an error, its
+ * output is incomplete. A process can print several reports.
  */
 #ifndef SLUICE_REPORT_H
 #define SLUICE_REPORT_H
@@ -75,8 +75,8 @@ struct check_args {
 };
 
 /*
- * Types of the members of check_args. A member stores number N as N + 1, because 0 means that the
- * word is absent.
+ * Types of the members of check_args. A number N is stored as N + 1; 0 means that the word was not
+ * given.
  */
 extern const struct value_type value_proto, value_port, value_fragment, value_vlan, value_frame;
 

@@ -66,8 +66,10 @@ static void print_match(const struct sl_limit *limit, const struct sl_match *mat
 			   match_format(match, text), packet_words(match, words));
 }
 
-/* Prints how much of its burst a limit has left, and how much it owes if a packet exceeded the
- * burst. */
+/*
+ * Prints how much of its burst a limit has left, and how much it owes if a packet exceeded the
+ * burst.
+ */
 static void print_level(const struct sl_limit *limit, const struct limit_state *state)
 {
 	uint64_t burst = burst_units(limit);

@@ -38,7 +38,7 @@ static int entries_count(const struct gate *gate, unsigned int ret[SL_LIST_PLACE
 	return 0;
 }
 
-/* Prints a list. timed: a prefix on the list has its own end. */
+/* Prints a list. timed: at least one prefix on the list has its own end. */
 static void print_list(const struct sl_list_info *list, unsigned int entries, bool timed)
 {
 	uint64_t now = time(NULL), age = now > list->replaced ? now - list->replaced : 0;

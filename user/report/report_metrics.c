@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Prints Prometheus's text exposition format, version 0.0.4. All gates are read first, because the
- * samples of a metric must be consecutive. No metric has a label for the source, because the number
- * of sources is unbounded. If a gate cannot be read, the exit status is 0, because `sluice export
- * >FILE && mv ...` must update the metrics of the other gates.
+ * Prints the text exposition format 0.0.4 of Prometheus. Reads all gates first, because the samples
+ * of one metric must be consecutive. No label contains a source, because there may be millions. If
+ * a gate cannot be read, exits with status 0, so that `sluice export >FILE && mv ...` updates the
+ * metrics of the readable gates.
  */
 #include <limits.h>
 #include <stdarg.h>

@@ -13,9 +13,9 @@
 #include "report/report.h"
 
 /*
- * Prints the commands that attach the gate to its present devices. The first command creates the
- * gate, so it includes the gate's sizes. Sets `ret_lacks_fq` if a limit shapes and a device on hook
- * egress lacks the qdisc fq.
+ * Prints commands that attach the gate to its present devices. The first command specifies the
+ * gate's sizes, because it creates the gate. Sets `ret_lacks_fq` if a limit shapes but a device on
+ * hook egress has no fq.
  */
 static int dump_attachments(const struct gate *gate, bool *ret_lacks_fq)
 {

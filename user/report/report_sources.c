@@ -49,13 +49,17 @@ static void print_limit(const struct source_view *view, int index)
 	else
 		snprintf(level, sizeof(level), "%u%%",
 			 (unsigned int)(100.0 * state->remaining / burst_units(limit)));
-	if (length > 15) /* cut the middle of a label, because its end may be ":bits" */
+	/* cut the middle of a long label, because ":bits" at its end is needed */
+	if (length > 15)
 		print_text(" %.9s~%s %5s\n", label, label + length - 5, level);
 	else
 		print_text(" %-15s %5s\n", label, level);
 }
 
-/* Prints a source as columns: counts of at most 5 characters, and the limit of limit_shown(). */
+/*
+ * Prints the counters and one limit of a source in columns. limit_shown() selects the limit. A
+ * count has at most 5 characters.
+ */
 static void print_source_text(const struct source_view *view)
 {
 	const struct source *source = &view->source;
@@ -104,10 +108,10 @@ void print_source_view(const struct source_view *view, int width)
 /* --- Ranking -------------------------------------------------------------------------------- */
 
 /*
- * A source with its position in the output. Sources with a higher rank are printed first. If ranks
- * are equal, sources with a higher urgency are printed first. The urgency of a source without
- * counters is -limit_slack() of the printed limit. A source with counters has the least urgency,
- * because a source without counters may have sent many packets.
+ * A source and its sort keys. Sources are printed by descending rank; equal ranks by descending
+ * urgency. The urgency of a source without counters is -limit_slack() of the limit to print. A
+ * source with counters has the lowest urgency, because an uncounted source may have sent more
+ * packets.
  */
 struct ranked {
 	const struct listed_source *source;

@@ -9,7 +9,7 @@
 
 /* Options of the output. If the user did not write `all`, text output omits counts of 0. */
 struct stats_output {
-	bool all, has_hidden; /* has_hidden: a line was omitted because its count is 0 */
+	bool all, has_hidden; /* has_hidden: at least one line with count 0 was omitted */
 };
 
 static bool is_shown(struct stats_output *output, unsigned long long count)

@@ -116,7 +116,7 @@ static void print_attachments(const struct gate *gate, const struct facts *facts
 
 /* --- New sources ---------------------------------------------------------------------------- */
 
-/* Prints the rate and the number of an event. lead: text before the event's name. */
+/* Prints the rate and the total of an event. lead: prefix of the line, before the event's name. */
 static void print_pace(const char *key, const char *lead, const char *what, const struct pace *pace)
 {
 	print_row(key);
@@ -126,7 +126,10 @@ static void print_pace(const char *key, const char *lead, const char *what, cons
 	print_end();
 }
 
-/* Prints the rate and the number of an event for each cause. first: array of CAUSES elements. */
+/*
+ * Prints the rate and the total of an event for each of its CAUSES causes. first: array with an
+ * element for each cause.
+ */
 static void print_causes(const char *key, const char *lead, const struct pace *first)
 {
 	print_object(key);

@@ -21,7 +21,8 @@ const struct value_type value_skip = VALUE_NUMBER(0, 1000000000, NULL);
 
 /* --- A packet ------------------------------------------------------------------------------- */
 
-#define ICMP_OF_FAMILY 257 /* `proto icmp`: ICMP or ICMPv6, as the source's family */
+/* `proto icmp` means ICMP or ICMPv6, depending on the source's family */
+#define ICMP_OF_FAMILY 257
 
 enum { FRAGMENT_FIRST = 1, FRAGMENT_LATER };
 

@@ -14,8 +14,9 @@ struct source_view {
 };
 
 /*
- * Reads a source, and its state under each limit. If longer rules divide the source's /64, reads no
- * limits, because its addresses may have different policies. source_free() frees view->source.
+ * Reads a source, and its state under each limit. Reads no limits for a /64 if rules exist for
+ * longer prefixes in this /64, because its addresses may have different policies. source_free()
+ * frees view->source.
  */
 int view_read(const struct gate *gate, const struct table *table, const struct sl_prefix *address,
 	      struct source_view *view);

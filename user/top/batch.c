@@ -282,7 +282,7 @@ int batch_run(struct live *live, const struct top_words *words, bool json)
 		uint64_t now;
 
 		err = live_refresh(live, words->interval_ns);
-		/* print nothing after the first refresh, because it has no rates */
+		/* print nothing after the first refresh, because a rate needs two */
 		if (!err && live->span_ns) {
 			err = print_refresh(live, words, json, &signals);
 			done++;

@@ -11,7 +11,7 @@
 #include "top/screen.h"
 #include "top/viewer.h"
 
-#define REST 100 /* pause between two runs of `check`, in multiples of the run's CPU time */
+#define REST 100 /* after a run of `check`, pause for 100 times the CPU time of this run */
 
 static const char *const help[] = {
 	"Tab Shift-Tab   next or previous view",

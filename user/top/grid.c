@@ -439,7 +439,8 @@ static unsigned int width_least(const struct grid_column *column)
 }
 
 /*
- * Sets columns to their least width, if they fit on the screen. Handles the ranks `from` to `to`.
+ * Sets each column of ranks `from` to `to` to its least width. Skips columns that do not fit on the
+ * screen.
  */
 static void columns_place(struct grid *grid, unsigned int from, unsigned int to, unsigned int width,
 			  unsigned int *used)
@@ -457,9 +458,7 @@ static void columns_place(struct grid *grid, unsigned int from, unsigned int to,
 	}
 }
 
-/*
- * Widens columns up to their widest cells while the screen has room. Starts with the lowest rank.
- */
+/* Widens columns to their widest cells while the screen has room. Begins with rank 0. */
 static void columns_widen(struct grid *grid, unsigned int width, unsigned int *used)
 {
 	for (unsigned int rank = 0; rank <= RANK_SPARE; rank++) {

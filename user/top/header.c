@@ -38,8 +38,8 @@ static const char *bound_format(uint64_t ns, char text[DURATION_CELL])
 }
 
 /*
- * Appends the median and the 99th percentile of packet durations in recent refreshes, if any packet
- * was timed.
+ * Appends the median and the 99th percentile of the program's run time in recent refreshes. Appends
+ * nothing if no run was timed.
  */
 static void build_durations(const struct live *live, char line[HEADER_LINE])
 {
@@ -79,7 +79,8 @@ static void build_rate(const char *name, const struct live_rate *rate,
 {
 	char packets[CELL_TEXT], bits[CELL_TEXT], sparkline[GLYPHS_TEXT(LIVE_HISTORY)];
 
-	if (spark) /* 20 characters and 60 rates fit in 80 columns */
+	/* sparklines of 60 rates need 80 columns, because the labels have 20 characters */
+	if (spark)
 		append(line, "%-6.4s%6s%6sb %s", name, rate_cell(rate->packets, packets),
 		       rate_cell(rate->bits, bits),
 		       sparkline_format(history, rates, spark, sparkline));

@@ -25,7 +25,7 @@ struct header {
 	bool warns; /* new sources flood the gate, or the gate has a finding */
 };
 
-/* spark: width of the sparklines, in characters; 0 omits sparklines */
+/* spark: width of a sparkline in characters; 0: no sparklines */
 void header_build(const struct live *live, uint64_t interval_ns, unsigned int spark,
 		  struct header *ret);
 

@@ -20,8 +20,8 @@ extern char **environ;
 #define PREFIX	      "sluice: "
 
 /*
- * Starts `sluice` from this program's directory. If it is not there, starts it from $PATH. Returns
- * 0 or -errno.
+ * Executes `sluice` in the directory of this program. If that directory has no `sluice`, executes
+ * `sluice` from $PATH. Returns 0 or -errno.
  */
 static int sluice_start(char *const arguments[], int output, pid_t *ret)
 {

@@ -22,7 +22,10 @@
 
 #define ESCAPE_MS 25 /* time in which the bytes after the ESC of a key's sequence arrive, in ms */
 
-/* Signals that do not kill the process. The process reads the first three by a signalfd. */
+/*
+ * Signals without a handler that restores the terminal and then ends the process. A signalfd
+ * reports the first three.
+ */
 static const int survived[] = {SIGINT,	SIGTERM, SIGHUP,  SIGCHLD, SIGCONT,
 			       SIGTSTP, SIGTTIN, SIGTTOU, SIGURG,  SIGWINCH};
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Top: the terminal, by ncurses. Restores the terminal at the end of the process, even after any
- * signal but SIGKILL. A style only emphasizes a text; the text alone has all information.
+ * Top: shows text on the terminal, by ncurses. Restores the terminal when the process ends, except
+ * after SIGKILL. Styles only emphasize: the text is complete without colors.
  */
 #ifndef SLUICE_TOP_SCREEN_H
 #define SLUICE_TOP_SCREEN_H
@@ -40,7 +40,7 @@ void screen_cursor(unsigned int row, int column);
 void screen_redraw(void);
 
 enum screen_key {
-	SCREEN_NONE, /* `until` has passed */
+	SCREEN_NONE, /* no key until the time `until` */
 	SCREEN_END,  /* a signal ends the process, or the terminal was closed */
 	SCREEN_UP = 256,
 	SCREEN_DOWN,

@@ -151,8 +151,10 @@ static void filter_set(struct viewer *viewer)
 	viewer_choose(viewer);
 }
 
-/* Denies the selected source for the time that the user typed. If the time is invalid, shows an
- * error. */
+/*
+ * Denies the selected source for the time that the user typed. If the time is invalid, shows an
+ * error.
+ */
 static void time_set(struct viewer *viewer)
 {
 	const struct sl_error *error;
@@ -292,8 +294,9 @@ static void wish_key(struct viewer *viewer, int key)
 		viewer_choose(viewer);
 }
 
-/* Closes the source pane or the help, and shows the view again. Returns false if neither is open.
- * */
+/*
+ * Closes the source pane or the help, and shows the view again. Returns false if neither is open.
+ */
 static bool pane_leave(struct viewer *viewer)
 {
 	if (viewer->pane == PANE_VIEW)
