@@ -37,8 +37,8 @@ struct mark {
 };
 
 /*
- * Returns the mark for a bucket's key. The hash is keyed, so senders cannot choose sources with the
- * same mark.
+ * Returns the mark for the key of a bucket. The hash has a secret, so senders cannot choose sources
+ * with equal marks.
  */
 static __always_inline struct mark mark_of(const __u64 key[2], struct sl_in_use *here)
 {
@@ -93,8 +93,8 @@ static __always_inline struct sl_bucket *bucket_find(struct packet *packet, stru
 /* --- Which sources get a bucket --------------------------------------------------------------- */
 
 /*
- * Each CPU gives its first 1024 sources a bucket at once, so that `sluice sources` lists all
- * sources of a small network.
+ * Each CPU gives a bucket to each of its first 1024 sources. So `sluice sources` lists all sources
+ * of a small network.
  */
 #define BUCKETS_FIRST 1024
 
@@ -270,7 +270,7 @@ BPF_GLOBAL int bucket_unmark(const struct packet *packet, __u32 if_evicted)
  */
 #define UNMARK_JIFFIES 4096
 
-/* A bucket is worth its cost if it decides about at least 4 packets for each charge of a state. */
+/* Keep a bucket only if it decides about at least 4 packets for each charge of a shared state. */
 #define WORTH_SERVED 4
 
 /*

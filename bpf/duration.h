@@ -46,7 +46,7 @@ BPF_GLOBAL int duration_count(__u32 passes)
 
 	if (!durations || !here)
 		return 0;
-	/* the kernel may set its clock back by some ns when it adjusts the speed */
+	/* The difference may be negative, because the kernel may set its clock back by some ns. */
 	ticks = clock_ticks() - here->timed_at;
 	ns = ticks > 0 ? ticks / SL_TICKS_PER_NS : 0;
 	duration = passes ? &durations->passed : &durations->dropped;

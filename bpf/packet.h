@@ -209,7 +209,7 @@ static __always_inline enum sl_reason parse_tags(const struct reader *reader, __
 /* Header of LLC (DSAP, SSAP, control), then SNAP (organization 0 or 0000f8, EtherType). */
 struct snap_hdr {
 	__be16 sap;
-	__be16 control; /* control byte of LLC, and first byte of the SNAP organization */
+	__be16 control; /* control field of LLC, then the first byte of the SNAP organization */
 	__be16 organization;
 	__be16 type;
 };
@@ -243,7 +243,7 @@ static __always_inline enum sl_reason parse_link(const struct reader *reader, __
 	if (reason != PARSED || !type_is_length(*type))
 		return reason;
 	reason = parse_snap(reader, offset, type);
-	/* the kernel also skips a VLAN tag after SNAP */
+	/* As the kernel does, skip a VLAN tag that follows the SNAP header. */
 	return reason != PARSED ? reason : parse_tags(reader, &tags, packet, offset, type);
 }
 

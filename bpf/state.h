@@ -22,8 +22,8 @@
 #define HOT_TICKS ((__s64)SL_TICKS_PER_SEC / 4000)
 
 /*
- * Returns how many times a packet is charged to a limit: 1, or under a shared limit perhaps the
- * number of nodes (credit_times()).
+ * Returns how many times a packet is charged to a limit. The number is 1, except when a shared
+ * limit is divided by the number of nodes (credit_times()).
  */
 static __always_inline __u32 limit_times(const struct sl_limit *limit, __u64 at)
 {
@@ -127,7 +127,10 @@ static __always_inline enum charge_result state_try(enum sl_kind kind, struct pa
 	if (slice)
 		copy = *slice;
 	seen = state_read(state);
-	/* begin no sub-window during a block, because `charged_at` stores when the block began */
+	/*
+	 * During a block, begin no sub-window. It would overwrite `charged_at`, which is the start
+	 * of the block.
+	 */
 	if (kind == SL_WINDOW && window_is_over(limit, &seen, charge.now) &&
 	    !block_holds(limit, &seen, kind_now(kind, &seen, charge.now))) {
 		state_turn(limit, state, charge.now);
@@ -162,8 +165,8 @@ static __always_inline enum charge_result state_try(enum sl_kind kind, struct pa
 }
 
 /*
- * One function for each kind, so that the verifier walks each function once, with its own stack
- * frame.
+ * Each kind has a function of its own. So the verifier walks each function once, with a stack frame
+ * of its own.
  */
 BPF_GLOBAL enum charge_result state_charge_bucket(struct packet *packet,
 						  const struct sl_limit *limit,

@@ -29,7 +29,7 @@
 /* Why a packet passed or was dropped. Each packet is counted under exactly one reason. */
 enum sl_reason {
 	/* reasons to pass */
-	SL_PASS_WITHIN,	    /* every limit that matches the packet had credit */
+	SL_PASS_WITHIN,	    /* all limits that match the packet had enough credit */
 	SL_PASS_NO_LIMIT,   /* no limit of the policy matches the packet */
 	SL_PASS_NEWCOMER,   /* the source is new, and no limit or budget refused the packet */
 	SL_PASS_ALLOWED,    /* the rules allow the source */
@@ -329,7 +329,7 @@ struct sl_rule_content {
 	__u32 access : 2;   /* enum sl_access of the runtime entry */
 	__u32 until; /* expiry of the runtime entry, in 2^SL_UNTIL_SHIFT ns of uptime; 0: never */
 	__u64 list_mask; /* a bit for each list that contains the prefix, by index in map `lists` */
-	/* expiry of the prefix on list `timed`, in the unit of `until`; 0: never */
+	/* time at which the prefix expires on list `timed`, in the unit of `until`; 0: never */
 	__u32 list_until;
 	__u32 timed; /* index of the list on which the prefix expires at `list_until` */
 };
@@ -691,7 +691,7 @@ struct sl_record {
 	__u32 ifindex; /* index of the device in its network namespace */
 	__u8 kind;     /* enum sl_record_kind */
 	__u8 reason;   /* enum sl_reason; a reason to pass if the limit only observes */
-	__u8 slot;     /* slot of the limit in the policy that decided */
+	__u8 slot;     /* slot of the limit in the policy of the source */
 	__u8 egress;   /* 1 if the device sends the packet */
 };
 

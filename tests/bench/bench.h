@@ -60,7 +60,8 @@ struct bench_limit {
 
 struct bench_case {
 	const char *name;
-	const char *source; /* text for sources_parse(); each packet has a random source of these */
+	/* prefixes for sources_parse(); each packet gets a random source in these prefixes */
+	const char *source;
 	struct bench_limit limit[SL_LIMITS_MAX]; /* limits of the policy */
 	bool deny;				 /* a rule denies the sources */
 	enum subject subject;

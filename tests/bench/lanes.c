@@ -215,7 +215,8 @@ int lanes_send(unsigned int count, const char *sources, uint64_t ns, struct sent
 
 	if (sources_parse(sources, &parsed))
 		return -EIO;
-	run_hurry(RUN_PRIORITY + 1); /* this thread must preempt the senders to measure them */
+	/* This thread needs a higher priority than the senders, to run while they send. */
+	run_hurry(RUN_PRIORITY + 1);
 	for (; !err && started < count; started += !err)
 		err = lane_start_random(&lanes[started], &parsed);
 	if (!err)
@@ -223,7 +224,7 @@ int lanes_send(unsigned int count, const char *sources, uint64_t ns, struct sent
 	for (unsigned int i = 0; i < started; i++) {
 		struct lane *lane = &lanes[i];
 
-		/* run_end() sends a signal, which stops the test run with EINTR */
+		/* The signal from run_end() stops the test run. The test run then returns EINTR. */
 		run_end(lane->thread, &lane->ended);
 		lane->random = lane->state->vary.state;
 		if (lane->err != -EINTR)

@@ -124,11 +124,14 @@ int subject_program(const struct bench_case *bench, const struct sl_prefix *sour
 int subject_refresh(const struct bench_case *bench)
 {
 	if (bench->subject < SUBJECTS_SLUICE || !case_is_established(bench))
-		return 0; /* maps of bench.bpf.c evict no entry */
+		return 0; /* The maps of bench.bpf.c are large enough to keep all sources. */
 	return sources_walk(subjects[bench->subject].object, bench->source);
 }
 
-/* Reads the counters of a program under test. If it has a map, only new sources are counted. */
+/*
+ * Reads the counters of a program under test. A program of bench.bpf.c with a map counts only
+ * packets of new sources.
+ */
 static int counts_read(enum subject which, struct sl_counters *ret)
 {
 	struct stats stats;

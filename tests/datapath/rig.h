@@ -29,7 +29,10 @@ struct rig {
 	struct programs programs;
 	volatile __u64 *clock_ticks;
 	volatile __u64 *clock_jiffies;
-	/* ticks that the injected clock moves forward at each lookup of a bucket */
+	/*
+	 * To simulate slow lookups, each lookup of a bucket moves the clock forward by this number
+	 * of ticks.
+	 */
 	volatile __u64 *lookup_ticks;
 	uint64_t phase;	 /* ticks from the start of the current jiffy to now */
 	uint64_t behind; /* ticks by which the clock was set back; jiffies are never set back */
@@ -273,7 +276,8 @@ struct flood {
 	uint64_t count;	   /* minimum number of packets to send */
 	uint64_t until_ns; /* monotonic time */
 	const bool *stop;  /* if not NULL, the thread ends when *stop is true */
-	bool first;	   /* whether the thread gets a real-time priority, if permitted */
+	/* whether the thread asks for a real-time priority; it sends even without the permission */
+	bool first;
 	/* results */
 	uint64_t sent;
 	uint64_t begin, end; /* begin of the first call and end of the last call, in ticks */

@@ -52,7 +52,10 @@ static uint64_t bucket_passes(const struct sl_limit *budget, uint64_t cost, uint
 	return passes;
 }
 
-/* Checks that a budget is exact. If it has slices, credit left in them can be missing. */
+/*
+ * Checks how many packets a budget passes. If the budget has slices, fewer packets may pass,
+ * because credit stays in the slices.
+ */
 static void exact_check(struct rig *rig, const struct exact_case *it)
 {
 	static const char *const nets[] = {"0.0.0.0/0", "::/0"};

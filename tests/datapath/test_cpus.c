@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Tests of one source that sends at full speed on all CPUs. Nearly burst + rate x t packets pass,
- * and never more. The shipped program uses the kernel's clock.
+ * Tests of one source that sends at full speed on all CPUs. At most burst + rate x t packets may
+ * pass, and at least 98 % of this number must pass. The shipped programs use the kernel's clock.
  */
 #include "rig.h"
 

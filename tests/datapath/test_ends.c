@@ -77,7 +77,7 @@ static void end_check(struct rig *rig, const struct end_case *it, enum sl_access
 		      uint64_t lead, bool heard_at_once)
 {
 	bool allowed = list == SL_ACCESS_ALLOW;
-	unsigned int late = lead % 2; /* 1: jiffies increase one jiffy late */
+	unsigned int late = lead % 2; /* 1 if the kernel updates jiffies one jiffy late */
 	uint32_t until;
 
 	rig_empty(rig);
@@ -215,7 +215,7 @@ TEST(test_slices_stay)
 	rig_check_counted(rig);
 }
 
-/* A changed expiry applies to the next packet. */
+/* After a change of an expiry, the next packet is judged by the new expiry. */
 TEST(test_another_end)
 {
 	struct rig *rig = rig_begin(state);
@@ -260,8 +260,8 @@ TEST(test_over_for_good)
 }
 
 /*
- * A /64 stays split until its last rule longer than /64 is removed. The expiry of the rule does not
- * change this.
+ * A /64 needs a lookup for each packet while it contains a longer rule, even if this rule has
+ * expired.
  */
 TEST(test_ends_within_a_64)
 {

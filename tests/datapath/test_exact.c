@@ -373,7 +373,7 @@ TEST(test_bit_rates)
 
 /* --- Merged packets ------------------------------------------------------------------------- */
 
-/* Packets that GRO has merged, up to 45 per buffer, pass exactly at the limit's rate. */
+/* Buffers of up to 45 packets, merged by GRO, pass exactly at the limit's rate. */
 TEST(test_merged_packets_get_their_rate)
 {
 	static const struct {

@@ -63,7 +63,8 @@ TEST(test_flips_under_fire)
 
 /* --- Rulesets that swap --------------------------------------------------------------------- */
 
-#define LISTED 16 /* number of deny rules and of allow rules that each change writes */
+/* Each change writes this number of rules that deny, and the same number of rules that allow. */
+#define LISTED 16
 
 enum target {
 	TARGET_ONE,   /* only the first ruleset denies the source */

@@ -176,7 +176,10 @@ TEST(test_hosts_full_in_one_change)
 	plant_denied(rig, host, HOSTS - 2, 0);
 	rules_add_limits(&set, "default", "rate 1/h burst 9", NULL);
 	rules_add_list(&set, "192.0.2.1", SL_ACCESS_DENY, 0);
-	/* a change adds rules before it deletes rules, so this deletion frees no entry in time */
+	/*
+	 * A change adds rules before it deletes rules. So this deletion makes no room for the new
+	 * rules.
+	 */
 	rules_add_list(&set, host(0), SL_ACCESS_NONE, 0);
 	rules_add_list(&set, "192.0.2.2", SL_ACCESS_DENY, 0);
 	rules_add_list(&set, "192.0.2.3", SL_ACCESS_DENY, 0);
@@ -194,7 +197,7 @@ TEST(test_hosts_full_in_one_change)
 	rig_check_counted(rig);
 }
 
-/* Returns prefix number `number`, which is longer than /64. No two of them share a /64. */
+/* Returns a prefix longer than /64, for number `number`. Each number has a different /64. */
 static const char *divider(unsigned int number)
 {
 	static char text[PREFIX_TEXT];

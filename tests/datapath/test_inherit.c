@@ -200,8 +200,8 @@ TEST(test_heir_and_parent_share_a_state)
 }
 
 /*
- * A source keeps its level under an inherited limit if a policy between heir and origin is added or
- * removed.
+ * Policy A inherits a limit from policy B. If a policy between A and B is added or removed, the
+ * states of the limit do not change.
  */
 TEST(test_levels_stay)
 {

@@ -273,7 +273,7 @@ TEST(test_two_rates_are_charged_together_or_not_at_all)
 	counters = rig_counters_of(rig, SOURCE);
 	assert_int_equal(counters.refused[packets].packets, 0);
 	assert_int_equal(counters.refused[bits].packets, 2);
-	rig_clock_forward(rig, 100 * SEC); /* refills the burst in bits */
+	rig_clock_forward(rig, 100 * SEC); /* The burst in bits is full again. */
 	assert_int_equal(rig_send(rig, HOOK_XDP, &small, 10), 7);
 	assert_int_equal(left_of(rig, false), 0);
 	assert_int_equal(left_of(rig, true), 3000 - 7 * FRAME_LEAST);
@@ -306,7 +306,8 @@ TEST(test_two_rates_have_two_slots_and_one_name)
 	ids[1] = rate_of(rig, true)->id;
 	assert_int_not_equal(ids[0], ids[1]);
 	/*
-	 * a new burst keeps the states of both rates; a removed rate keeps the state of the other
+	 * A change of the burst keeps the states of both rates. A change that removes one rate
+	 * keeps the state of the other rate.
 	 */
 	rig_limits(rig, "default", "rate 1/h 2kbit burst 12 4kB", "name x rate 1pps", NULL);
 	assert_int_equal(rate_of(rig, false)->id, ids[0]);

@@ -127,7 +127,7 @@ TEST(test_listed_are_counted)
 
 /* --- Named lists ---------------------------------------------------------------------------- */
 
-/* Numbers of lists: BAD and WORSE deny, GOOD allows, BRIEF denies for a second. */
+/* Numbers of lists. BAD and WORSE deny. GOOD allows. BRIEF denies and expires after one second. */
 enum { BAD, WORSE, GOOD, BRIEF };
 
 #define ON(list) (1ULL << (list))

@@ -178,9 +178,7 @@ static uint64_t hammers_run(struct rig *rig, const struct hammer_case *it)
 	return sent;
 }
 
-/*
- * Returns a rig that never detects a flood. A new source gets no state only if its sets are full.
- */
+/* Returns a rig in which no CPU ever detects a flood. */
 static struct rig *hammer_rig(const struct hammer_case *it)
 {
 	struct gate_sizes sizes = {.sources = it->sources, .buckets = it->buckets};
@@ -265,7 +263,10 @@ static uint64_t hammer_check(const struct hammer_case *it)
 	 * the same effect.
 	 */
 	refused = rig_refusals(rig);
-	/* a budget is charged for each packet whose key has no state */
+	/*
+	 * With a budget, `newcomers` may be higher. Each packet of a key without a state is charged
+	 * to the budget.
+	 */
 	if (!it->budget)
 		assert_true(newcomers <= refused + rig_events(rig, SL_EVENT_INSERTED));
 	assert_true(newcomers + counters.reason[SL_DROP_OVER_LIMIT].packets >= refused);

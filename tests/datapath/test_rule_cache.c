@@ -157,7 +157,7 @@ static void model_change(struct rig *rig, struct model *model)
 	assert_int_equal(rig_change(rig, &set), 0);
 }
 
-/* Removes a source's bucket on this CPU, and then sends packets of the source. */
+/* Sends packets of a source. Before each packet, removes the bucket of the source on this CPU. */
 static uint64_t send_cold(struct rig *rig, enum hook hook, const struct frame *frame,
 			  unsigned int count)
 {

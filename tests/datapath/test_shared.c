@@ -137,7 +137,11 @@ static void counts_of(struct rig *rig, size_t i, const char *source, enum hook h
 	passed = offer(rig, hook, &frame, limit, count);
 	passed += settle(rig, hook, &frame, limit);
 	entry = entry_of(rig, limit, source);
-	if (limit->observe) /* a limit that observes passes all packets, so `passed` is unknown */
+	/*
+	 * A limit that observes passes every packet. Compute from `taken` how many packets it did
+	 * not refuse.
+	 */
+	if (limit->observe)
 		passed = ticks_of(limit, entry.count.shared.taken) / cost_of(limit);
 	check_counts(limits[i].words, limit, &entry, passed * cost_of(limit),
 		     (count + 1) * cost_of(limit));
@@ -296,7 +300,7 @@ static void check_two(struct rig *rig, const struct two *two, const char *source
 		     (count + 1) * cost_of(second));
 	if (!two->first_is_met)
 		return;
-	/* a packet that the second limit refuses is not charged to the first limit */
+	/* The first limit does not count packets that the second limit refuses. */
 	entry = entry_of(rig, first, source);
 	check_counts(two->first, first, &entry, passed * cost_of(first), passed * cost_of(first));
 }

@@ -399,7 +399,10 @@ static inline int64_t run_holds(void)
 	return sum;
 }
 
-/* Returns whether all other CPUs are idle. If a CPU is busy, it may later store a slice. */
+/*
+ * Returns whether all other CPUs are idle. A CPU that is busy may still borrow credit into its
+ * slice.
+ */
 static inline bool run_is_quiet(int self)
 {
 	for (int cpu = 0; cpu < run.cpus; cpu++)
