@@ -127,7 +127,8 @@ static __always_inline bool bucket_is_kept(const struct sl_bucket *bucket,
 
 enum bucket_claim {
 	BUCKET_NONE,
-	BUCKET_RESTORE, /* mark a kept bucket again; another source's packet cleared its mark */
+	/* set the mark of the bucket again; a packet of another source has cleared it */
+	BUCKET_RESTORE,
 	BUCKET_INSERT,
 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Per-CPU counters. Updates need no atomics, because programs on one CPU run with bottom halves
- * off. On PREEMPT_RT a program may interrupt another program, so a packet may not be counted.
+ * off. On PREEMPT_RT a program may interrupt another program, so a count may be lost.
  */
 #ifndef SLUICE_COUNT_H
 #define SLUICE_COUNT_H

@@ -60,8 +60,8 @@ static __always_inline void flood_begin(struct sl_admission *here, bool budgeted
 }
 
 /*
- * Counts a packet of a new key. Counts each packet only once, not once for each limit. budgeted: 1
- * if the policy has a budget.
+ * Counts a packet of a new key. A packet is counted only once, even if its keys under several
+ * limits are new. budgeted: 1 if the policy has a budget.
  */
 static __always_inline void flood_count_new(const struct packet *packet, struct sl_admission *here,
 					    bool budgeted, const struct sl_params *params,

@@ -395,8 +395,8 @@ static __always_inline bool refusal_is_new(const struct packet *packet,
 }
 
 /*
- * Records a packet that was refused or dropped, if a record is due. bucket: the bucket of its
- * source, or NULL.
+ * Records a packet that was dropped or that a limit refused, if a record is due. bucket: the bucket
+ * of the packet's source, or NULL.
  */
 static __always_inline void packet_record(void *ctx, bool is_xdp, struct packet *packet,
 					  const struct verdict *verdict, struct sl_bucket *bucket)

@@ -36,7 +36,7 @@ static __always_inline struct sl_entry *entry_get(__u32 entry)
 
 /*
  * Returns the index of a key's entry in a set, or ENTRY_NONE. tag: the key's tag as the set stores
- * it. CPUs predict the branches well, so a CPU does not wait for the tags.
+ * it. Uses branches, because CPUs predict these branches well.
  */
 static __always_inline __u32 way_find(const struct sl_set *set, __u32 index, __u16 tag,
 				      const struct state_key *key)

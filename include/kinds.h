@@ -115,8 +115,8 @@ struct kind_charge {
 };
 
 /*
- * Returns the time of a packet, or the time of the last charge if that is later, because CPU clocks
- * differ.
+ * Returns the later of two times: the time of the packet, and the time of the state's last charge.
+ * CPU clocks differ, so the packet's time may be earlier.
  */
 static inline __u64 kind_now(enum sl_kind kind, const struct sl_state *state, __u64 now)
 {
@@ -242,7 +242,7 @@ static inline bool kind_give_back(const struct sl_limit *limit, struct sl_state 
 {
 	if (limit->kind == SL_WINDOW)
 		return window_give_back(limit, state, cost, at);
-	state->empty_at -= cost; /* for a shape this word is `ready_at` */
+	state->empty_at -= cost; /* `ready_at` of a shape is the same word */
 	return true;
 }
 

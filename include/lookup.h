@@ -60,8 +60,8 @@ BPF_GLOBAL __u64 lookup_lists(__u64 lists, __u32 until, __u32 timed, const struc
 }
 
 /*
- * Returns what the lists of a prefix decide: allow if one of its lists allows, otherwise deny, or
- * SL_ACCESS_NONE if no list of the prefix is in force.
+ * Returns SL_ACCESS_NONE if no list of the prefix is in force. Otherwise returns allow if at least
+ * one list allows, and deny if all lists deny.
  */
 static __always_inline enum sl_access lookup_list_access(const struct sl_rule_content *content,
 							 const struct sl_gate *gate,

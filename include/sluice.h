@@ -37,7 +37,10 @@ enum sl_reason {
 	SL_PASS_NOT_IP,	    /* the packet is neither IPv4 nor IPv6 */
 	SL_PASS_SHORT,	    /* the frame ends before its EtherType */
 	SL_PASS_BAD_HEADER, /* the IP header contradicts the EtherType, or is too short */
-	/* reasons to drop; if the gate has no rules, packets with the first two pass (packet.h) */
+	/*
+	 * Reasons to drop. If the gate has no rules, a packet with SL_DROP_UNREADABLE or
+	 * SL_DROP_VLAN_DEPTH passes (packet.h).
+	 */
 	SL_DROP_UNREADABLE,   /* the frame ends within its IP header, or could not be read */
 	SL_DROP_VLAN_DEPTH,   /* the frame has more than eight VLAN tags */
 	SL_DROP_OVER_LIMIT,   /* a limit had no credit */

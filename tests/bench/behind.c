@@ -95,8 +95,8 @@ int bench_program(const struct bpf_object *object, const char *name)
 /* --- Known sources --------------------------------------------------------------------------- */
 
 /*
- * Time in ns until a new flood threshold applies and a flood has ended. It covers several 64 ms
- * intervals.
+ * Wait this time in ns after a change of the flood threshold. It is several 64 ms intervals, so a
+ * flood ends in this time.
  */
 #define NOTICE_NS 300000000
 

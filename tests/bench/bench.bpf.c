@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Two kinds of programs: limiters to compare with Sluice, which use Sluice's parser, and programs
- * that change the source of a frame and then call the program under test.
+ * Two kinds of programs. Some programs are limiters with Sluice's parser, to compare them with
+ * Sluice. The other programs change the source of a frame and then call the program under test.
  */
 #include "vary.h"
 #include <bpf/bpf_helpers.h>
@@ -53,7 +53,7 @@ int bench_parse(struct xdp_md *ctx)
 {
 	struct packet packet;
 
-	/* reads all of the source, so that the compiler keeps the whole parser */
+	/* Use the whole source. Otherwise the compiler would remove parts of the parser. */
 	if (!source_parse(ctx, &packet) || !(packet.source.bits | packet.source.addr[3]))
 		return XDP_DROP;
 	return XDP_PASS;

@@ -120,7 +120,7 @@ int subject_take_counts(const struct bench_case *bench, struct sl_counters *ret)
 struct result {
 	double figure[ROUNDS_MAX]; /* in each round: ns per packet, or Mpps */
 	unsigned int rounds;
-	double as_meant; /* smallest fraction of packets with the expected verdict in any round */
+	double as_meant; /* smallest fraction of a round's packets with the expected verdict */
 };
 
 /* Number of rounds, and durations. */

@@ -14,7 +14,7 @@
 /* A limit without per-CPU slices, because its burst is small. */
 #define AMPLE_EXACT .rate = "200mpps", .burst = "30"
 
-/* A limit that users would set. It refuses most packets of a source at full speed. */
+/* A typical limit. It refuses most packets of a source that sends at full speed. */
 #define USUAL .rate = "10kpps", .burst = "1000"
 
 /* A limit that passes only the first packet of the benchmark. */

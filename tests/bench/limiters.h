@@ -20,7 +20,7 @@ struct limiter {
 struct demand {
 	const char *rate;
 	const char *burst;
-	const char *sources; /* size of the limiter's table of sources */
+	const char *sources; /* number of sources for which the limiter's table has room */
 	const char *buckets; /* buckets of the hash table, if it cannot grow */
 };
 

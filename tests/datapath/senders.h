@@ -17,7 +17,7 @@ struct senders {
 	__u32 bits[2]; /* low bits that change, in each half of the address */
 	__u32 times;   /* consecutive packets per address */
 	__u32 sent;    /* packets already sent from this address */
-	__u32 to;      /* 1 if destinations change, 0 if sources change */
+	__u32 to;      /* 1: the destination address changes; 0: the source address changes */
 	__u32 pad;
 };
 

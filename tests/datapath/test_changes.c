@@ -129,7 +129,10 @@ TEST(test_slots)
 	assert_int_equal(refused(rig, "192.0.2.1", "d"), 6);
 	assert_int_equal(refused(rig, "192.0.2.1", "a"), 20);
 
-	/* remove all limits except a, which keeps its id, slot and count of refusals */
+	/*
+	 * Remove all limits except a. Limit a keeps its id, its slot and its number of refused
+	 * packets.
+	 */
 	rig_limits(rig, "default", "name a rate 1/h burst 11 match udp", NULL);
 	assert_int_equal(id_of(rig, "192.0.2.1", "a"), ids[0]);
 	assert_int_equal(slot_of(rig, "192.0.2.1", "a"), slots[0]);
@@ -311,7 +314,7 @@ TEST(test_limits_keep_their_slices)
 	rig_check_counted(rig);
 }
 
-/* Credit returns only to the state from which it was borrowed, even after many changes. */
+/* Unused credit of a slice returns only to the state from which it was borrowed. */
 TEST(test_slices_are_of_their_states)
 {
 	struct rig *rig = rig_begin(state);

@@ -13,7 +13,7 @@
 #define SECONDS	   (PACKETS / PER_SECOND)
 #define WAYS	   (2 * SL_WAYS)
 
-/* Returns frames of sources in 10.0.0.0/8 whose keys under a limit have the same two sets. */
+/* Returns frames of sources in 10.0.0.0/8. The keys of all these sources have the same two sets. */
 static void addresses_choose(const struct rig *rig, const struct sl_limit *limit,
 			     struct frame chosen[CHOSEN_MAX])
 {

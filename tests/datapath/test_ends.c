@@ -166,8 +166,8 @@ TEST(test_nested)
 }
 
 /*
- * After an entry has expired, the limits of its prefix or of a shorter prefix apply. Sources keep
- * their levels.
+ * After an entry has expired, the limits of its prefix or of a shorter prefix apply again. The
+ * states of these limits remain.
  */
 TEST(test_limits_take_over)
 {

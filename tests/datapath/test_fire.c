@@ -14,8 +14,8 @@
 #define FLIPS 200
 
 /*
- * While commands alternate between two rates, each packet is judged by one of the rates, and levels
- * stay.
+ * Commands alternate between two rates of a limit. Each packet is judged by one of these rates, and
+ * all states remain.
  */
 TEST(test_flips_under_fire)
 {

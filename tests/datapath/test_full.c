@@ -279,7 +279,7 @@ TEST(test_sweep_prefixes)
 	assert_int_equal(rig_burst_of(rig, "172.32.12.1"), 0);
 }
 
-/* A change is refused if the maps have too little room even after expired rules are removed. */
+/* A change is refused if the maps have too little room, even if all expired rules are removed. */
 TEST(test_sweep_is_not_enough)
 {
 	struct rig *rig = rig_begin(state);

@@ -12,7 +12,10 @@
 
 #define SCTP 132
 
-/* Sends ENOUGH packets. Returns how many pass. At 1/h, this is the credit of the source. */
+/*
+ * Sends ENOUGH packets. Returns how many pass. The rate is 1/h, so this number is the credit of the
+ * source.
+ */
 static uint64_t passes(struct rig *rig, const char *source, uint8_t proto)
 {
 	struct frame frame = frame_of_proto(source, proto);
@@ -259,7 +262,8 @@ TEST(test_a_change_reaches_heirs)
 }
 
 /*
- * A limit spends only credit that it has borrowed itself, even if it reuses another limit's slot.
+ * A limit spends only credit that was borrowed from its own states, even if it gets the slot of a
+ * removed limit.
  */
 TEST(test_slices_stay_with_their_limits)
 {

@@ -243,7 +243,9 @@ TEST(test_rules_of_whole_addresses)
 	rig_check_counted(rig);
 }
 
-/* If a longer rule splits a /64, its hosts spend no credit in the bucket of the /64. */
+/*
+ * If a /64 contains a longer rule, its hosts spend no credit from slices in the bucket of the /64.
+ */
 TEST(test_hosts_of_a_divided_64_spend_no_slice)
 {
 	struct rig *rig = rig_begin(state);

@@ -50,7 +50,8 @@ static const char *const sources[] = {"192.0.2.1", "2001:db8::1"};
 struct refund_case {
 	const char *name;
 	/*
-	 * arguments of `sluice set`; limit `all` matches all packets, and another limit drops UDP
+	 * Arguments of `sluice set`. Limit `all` matches all packets. Another limit drops UDP
+	 * packets.
 	 */
 	const char *limits[4];
 	uint64_t burst; /* number of packets of another protocol that pass after the UDP packets */

@@ -26,7 +26,8 @@ static uint64_t flood(struct rig *rig, const struct march *march, uint64_t count
 struct flood_case {
 	const char *name, *net, *limit;
 	enum hook hook;
-	bool to;	   /* whether destinations change, instead of sources */
+	/* whether the destination address changes, instead of the source address */
+	bool to;
 	unsigned int keys; /* number of keys; 0: more keys than packets */
 };
 
@@ -85,7 +86,7 @@ TEST(test_floods_are_bounded)
 
 /* --- Known sources --------------------------------------------------------------------------- */
 
-/* A source that is refused for long keeps its state and borrows no slice. */
+/* A source that is always refused keeps its state. It borrows no credit into a slice. */
 TEST(test_refused_for_long)
 {
 	static const char *const words[] = {

@@ -230,7 +230,7 @@ TEST(test_a_limit_that_observes_drops_nothing)
 	ring_close(&ring);
 }
 
-/* The begin of a block is recorded, at most once per SECOND. */
+/* The start of a block is recorded, but at most once per SECOND. */
 TEST(test_the_begin_of_a_block_is_recorded)
 {
 	struct rig *rig = rig_begin(state);
@@ -502,7 +502,7 @@ TEST(test_each_cpu_samples_at_most_n_packets_in_a_second)
 	ring_close(&ring);
 }
 
-/* A packet that passes is not sampled, even if an observing limit refuses it. */
+/* If a limit that observes refuses a packet, the packet passes. So it is not sampled. */
 TEST(test_only_dropped_packets_are_sampled)
 {
 	struct rig *rig = rig_begin(state);

@@ -476,7 +476,10 @@ TEST(test_families_apart)
 
 		assert_int_equal(send_cold(rig, HOOK_INGRESS, &frame, 1), 1);
 	}
-	/* cache entries: an IPv4 /14, an IPv6 /14 that contains both IPv6 sources, two /48s */
+	/*
+	 * The cache has entries for an IPv4 /14, an IPv6 /14 that contains both IPv6 sources, and
+	 * two /48s.
+	 */
 	assert_int_equal(rule_cache_in_use(rig), 4);
 	rig_check_counted(rig);
 }

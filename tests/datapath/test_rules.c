@@ -52,7 +52,7 @@ TEST(test_split)
 	struct frame one = frame_from("2001:db8:5::1", 60), two = frame_from("2001:db8:5::2", 60);
 
 	set_burst(rig, "2001:db8::/32", 8);
-	assert_int_equal(rig_send(rig, HOOK_XDP, &one, 3), 3); /* these packets insert a bucket */
+	assert_int_equal(rig_send(rig, HOOK_XDP, &one, 3), 3); /* the source gets a bucket */
 	set_burst(rig, "2001:db8:5::1", 20);
 	assert_int_equal(rig_send(rig, HOOK_XDP, &one, ENOUGH), 20);
 	assert_int_equal(rig_send(rig, HOOK_INGRESS, &two, ENOUGH), 5);

@@ -114,7 +114,7 @@ static void check_counts(const char *what, const struct sl_limit *limit,
 		 has_asked =
 			 ticks_of(limit, entry->count.shared.taken + entry->count.shared.refused);
 
-	/* allow 2 %, because fractions of a unit are rounded at random */
+	/* Accept an error of 2 %, because fractions of a unit are rounded at random. */
 	if (has_taken < taken * 98 / 100 || has_taken > taken * 102 / 100 + slices)
 		fail_msg("%s: taken %" PRIu64 " of %" PRIu64, what, has_taken, taken);
 	if (has_asked < asked * 98 / 100 || has_asked > asked * 102 / 100)
@@ -238,7 +238,7 @@ TEST(test_each_cpu_adds_its_own)
 	check_counts("two CPUs", limit, &entry, passed * cost_of(limit), 40002 * cost_of(limit));
 }
 
-/* If a policy inherits a limit, its packets count in the state of the parent's limit. */
+/* If a policy inherits a limit, it counts its packets in the entries of the parent's limit. */
 TEST(test_an_heir_counts_on_the_entry_of_its_parent)
 {
 	struct frame frame = frame_from(SOURCE, FRAME_LEAST);

@@ -124,7 +124,10 @@ static struct ruleset change_rules(const struct change *change)
 	return set;
 }
 
-/* Returns whether the new rules judge packets. Fails if old and new rules both do. */
+/*
+ * Returns whether packets are judged by the new rules. Fails if some packets are judged by the new
+ * rules, and others by the old rules.
+ */
 static bool change_is_seen(struct rig *rig, const struct change *change, int stop)
 {
 	unsigned int old = 0, new = 0;
@@ -155,7 +158,7 @@ static void check_counted(const struct rig *rig, const struct change *change, in
 }
 
 /*
- * Checks that readers report the rules by which packets are judged. Checks that the next change
+ * Checks that commands report the rules by which packets are judged. Checks that the next change
  * keeps these rules, even if an earlier recovery was killed.
  */
 static void cut_off_check(struct rig *rig, const struct change *change, unsigned int base, int stop)
@@ -174,7 +177,8 @@ static void cut_off_check(struct rig *rig, const struct change *change, unsigned
 	rig_set(rig, "198.51.100.0/24", "1/h", "10");
 	rig_check_tidy(rig, 1 + (seen ? change->rules : base));
 	/*
-	 * each source had spent its credit before the change, and the recovery must keep its level
+	 * The source had spent its credit before the change. The recovery must not give it new
+	 * credit.
 	 */
 	for (const struct edit *edit = change->edits; edit->prefix; edit++) {
 		uint64_t more = rig_burst_of(rig, edit->source);

@@ -7,7 +7,7 @@
 #ifndef SLUICE_TEST_CHARGE_HOST_H
 #define SLUICE_TEST_CHARGE_HOST_H
 
-#include <errno.h> /* a wrong error number in bpf/table.h is then a build error */
+#include <errno.h> /* so that a wrong error number in bpf/table.h is a build error */
 #include "test.h"
 #include "bpf_host.h"
 #include "rules/limit.h"

@@ -156,8 +156,8 @@ static inline uint64_t world_admit(struct world *world, struct world_node *node,
 }
 
 /*
- * Starts to report the key when it is close to its limit. The first report contains `excess`, as in
- * user/share/accounts.c.
+ * If the key is close to its limit, starts to report the key. The first report contains `excess`,
+ * as in user/share/accounts.c.
  */
 static inline void world_scan(struct world *world, struct world_node *node)
 {

@@ -298,7 +298,8 @@ static inline uint32_t run_amount(void)
 }
 
 /*
- * Returns the maximum error of the time of a verdict. Clocks can be late, and a verdict takes time.
+ * Returns the maximum error of the time of a verdict. CPUs have different clocks, and a verdict
+ * takes time.
  */
 static inline uint64_t run_slack(void)
 {

@@ -43,7 +43,8 @@ static const struct wire_frame {
 	size_t link;	       /* size of the Ethernet header and parsed VLAN tags */
 	enum sl_reason reason; /* what the parser must return for the whole frame */
 	uint32_t family;       /* 4 or 6; 0: there is no source, so the fields below are unused */
-	size_t end;	       /* end of the packet by IP's length field; 0: end of the frame */
+	/* end of the packet by the length field of IP; 0: end of the frame */
+	size_t end;
 	enum packet_transport transport;
 	size_t transport_at;   /* offset of the transport header; may be beyond the frame */
 	size_t transport_size; /* size of the transport header; 0: the parser does not read it */

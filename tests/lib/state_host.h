@@ -55,7 +55,7 @@ static inline void host_pause(void)
 #undef write_once
 #define read_once(x)	     (host_pause(), *(const volatile typeof(x) *)&(x))
 #define write_once(x, value) (host_pause(), *(volatile typeof(x) *)&(x) = (value))
-/* the inner name is the compiler's builtin, because macros do not recurse */
+/* Macros do not recurse, so the inner name is the compiler's builtin. */
 #define __sync_val_compare_and_swap(word, old, next)                                               \
 	({                                                                                         \
 		host_pause();                                                                      \
