@@ -21,7 +21,8 @@
 
 struct journal_fields {
 	char text[FIELDS][FIELD_TEXT];
-	struct iovec vector[FIELDS + 1]; /* FIELDS, and the field SLUICE_JSON */
+	struct iovec
+		vector[FIELDS + 1]; /* one element for each of FIELDS, and one for SLUICE_JSON */
 	int count;
 };
 

@@ -52,8 +52,8 @@ void events_look_close(struct events_look *look)
 }
 
 /*
- * Returns the uptime at which a task may run again. begun: CPU time of the thread when the task
- * began.
+ * Returns the uptime at which a task may run again. begun: CPU time of this thread at the start of
+ * the task.
  */
 static uint64_t task_due(uint64_t begun)
 {

@@ -30,7 +30,7 @@ struct events_look {
 	uint64_t entries_due, store_due; /* uptime, in ns */
 	uint64_t attachments_due;	 /* time at which live reads the attachments again */
 	char store_trouble[EVENTS_TROUBLE];
-	unsigned int first_watched; /* position of the first open event to watch */
+	unsigned int first_watched; /* position of the open event that the next step visits first */
 };
 
 /*
@@ -47,7 +47,9 @@ void events_look_close(struct events_look *look);
  */
 int events_look_step(struct events_look *look, struct events_watch *watch);
 
-/* Reports the crossing of a record: begins the events of its source. */
+/*
+ * Begins the events of a source that has exceeded a limit. crossing: a record of the packet path.
+ */
 void events_look_cross(struct events_look *look, struct events_watch *watch,
 		       const struct sl_crossing *crossing);
 

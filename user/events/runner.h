@@ -34,7 +34,7 @@ struct events_runner {
 	} * queue; /* ring buffer of RUNNER_QUEUE events */
 	unsigned int first, waiting;
 	/* totals */
-	uint64_t left_out; /* events without a program, because there was no room or no process */
+	uint64_t left_out; /* events for which no program could be started */
 	uint64_t failed;   /* programs that could not be executed, or whose exit status was not 0 */
 	uint64_t killed;   /* programs that were killed after RUNNER_LIMIT_NS */
 };

@@ -20,7 +20,7 @@ struct open_event {
 	uint64_t began_at;	      /* uptime, in ns */
 	uint64_t seen_at;	      /* EVENT_SOURCE: uptime of the last visit of the source */
 	uint64_t true_at;	      /* uptime when the condition was last true */
-	uint64_t dropped_last;	      /* value of the counter of dropped packets at the last step */
+	uint64_t dropped_last;	      /* counter of dropped packets at the last step */
 	uint64_t blocked_until;	      /* EVENT_BLOCK: uptime at which the block ends, in ns */
 	struct attachment attachment; /* EVENT_DEVICE */
 	unsigned int detached;	      /* EVENT_DEVICE: steps in which the device was not attached */
@@ -601,10 +601,7 @@ static const struct attachment *device_now(const struct events_watch *watch,
 	return found;
 }
 
-/*
- * Reports an attachment that no longer exists: its device is lost, or it was detached. `sluice
- * keep` removes the pin of a lost device.
- */
+/* Reports that a program was detached, or that its device is lost. */
 static void device_vanish(struct events_watch *watch, const struct attachment *before,
 			  const struct events_facts *facts)
 {

@@ -68,7 +68,7 @@ struct events_facts {
 	unsigned int sources_left_out; /* sources over a limit for which `sources` has no room */
 	uint64_t contended;	       /* packets dropped because CPUs contended for their state */
 	uint64_t crossings_lost;       /* crossings of which the packet path made no record */
-	uint64_t table_lost; /* states that were evicted before they were full, or not inserted */
+	uint64_t table_lost; /* number of states that were evicted too early or not inserted */
 	uint32_t table_sources;
 	unsigned int cpus_flooded, cpus;
 	bool flood_has_policy; /* whether `flood_policy`, which most of the flood hits, is known */

@@ -130,10 +130,7 @@ static void task_end(struct live_task *task, uint64_t begun)
 	task->due = uptime_ns() + (rest > TASK_LEAST_NS ? rest : TASK_LEAST_NS);
 }
 
-/*
- * Reads the attachments. Drops errors, because `seen.sight` shows that the attachments could not be
- * read.
- */
+/* Reads the attachments. Drops error messages, because `seen.sight` records a failure. */
 static void attachments_refresh(struct live *live)
 {
 	unsigned int mark = error_count();

@@ -148,7 +148,7 @@ enum judge_result judge_packet(struct judge *judge, const struct capture_packet 
 
 	*ret = (struct sl_judged){.reason = SL_PASS_SHORT};
 	if (packet->length < ETH_HLEN)
-		return JUDGE_DONE; /* packet_parse() (bpf/packet.h) decides the same */
+		return JUDGE_DONE; /* packet_parse() (bpf/packet.h) passes short packets, too */
 	if (packet->size < ETH_HLEN)
 		return JUDGE_CUT;
 	clock_set(judge, packet->ns);

@@ -17,7 +17,7 @@
 
 /* --- Conditions ----------------------------------------------------------------------------- */
 
-/* Returns whether the first set of rules dropped a packet from a prefix. */
+/* Returns whether the first set of rules dropped a packet whose source is in `prefix`. */
 static bool prefix_is_dropped(const struct tally *tally, const struct sl_prefix *prefix)
 {
 	const struct tally_sources *sources = &tally->sources;

@@ -43,7 +43,7 @@ static void print_fates(const struct fates *fates)
 	print_packets("would_drop", &fates->of[FATE_WOULD_DROP]);
 }
 
-/* Prints the number of packets of each fate in a column. */
+/* Prints a column for each fate: the number of packets with this fate. */
 static void print_columns(const struct fates *fates)
 {
 	print_text(" %12llu %12llu %12llu", fates_passed(fates).packets,

@@ -183,7 +183,7 @@ static int suggest_capture(const struct suggest_args *words, struct suggest *sug
 	mark = error_count();
 	if (suggest_must_try(suggest))
 		input_read(&input, suggest, true);
-	error_drop(mark); /* the first reading has added the same error */
+	error_drop(mark); /* the first reading has already added this error */
 	suggest_finish(suggest);
 	report_suggest(suggest, words->capture);
 	attack_warn(&suggest->attack, words->capture);

@@ -94,7 +94,7 @@ struct tally_times {
 };
 
 /*
- * Returns the length of an interval in ns. Stores in `ret_merged` how many intervals make one of
+ * Returns the length of an interval in ns. ret_merged: number of these intervals in an interval of
  * the next length.
  */
 uint64_t tally_length(unsigned int scale, unsigned int *ret_merged);

@@ -63,7 +63,7 @@ static int entry_spare(const struct connection_entry *entry, uint64_t now)
 }
 
 /*
- * Closes the oldest of the connections that are closed most readily. key: only connections of this
+ * Closes the oldest connection of the kind that is closed first. key: only connections of this
  * address; NULL: of any address.
  */
 static bool oldest_shut(struct connections *all, const uint8_t *key, uint64_t now)
@@ -101,8 +101,8 @@ bool connection_add(struct connections *all, int fd, const struct sockaddr_stora
 		struct connection_entry *entry = &all->entries[i];
 
 		/*
-		 * MHD has closed this fd without a notice, because it could not start the
-		 * connection
+		 * If MHD cannot start a connection, it closes the fd without a callback. Then the
+		 * kernel may use the fd again for this connection.
 		 */
 		if (entry->state != CONNECTION_FREE && entry->fd == fd)
 			entry->state = CONNECTION_FREE;

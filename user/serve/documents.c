@@ -76,8 +76,8 @@ static bool is_varied(const struct route *route)
 }
 
 /*
- * Returns whether there is memory for a further document of is_varied(). Drops kept documents first.
- * A document that a client still reads needs memory until then.
+ * Returns whether there is memory for one more document of is_varied(). Drops old documents first.
+ * If a client still reads a document, its memory is not free yet.
  */
 static bool bytes_fit(struct documents *documents)
 {

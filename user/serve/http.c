@@ -320,7 +320,7 @@ static enum MHD_Result request_answer(struct request *request)
 		return asset_send(connection, route.id);
 	request->wants_events = route.id == ROUTE_EVENTS;
 	request->since = route.since;
-	route.since = 0; /* so all streams of a gate ask for the same document */
+	route.since = 0; /* all streams of a gate ask for the same document */
 	accepted = header_of(connection, MHD_HTTP_HEADER_ACCEPT);
 	route.open_metrics = route.id == ROUTE_METRICS && accepted &&
 			     strstr(accepted, "application/openmetrics-text");

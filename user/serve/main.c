@@ -117,8 +117,9 @@ static gid_t readers_group(void)
 }
 
 /*
- * Drops all capabilities. If the process runs as root, it becomes user nobody (65534), in the group
- * that may read the gates. If there is no such group, it remains root, to open root's files.
+ * Drops all capabilities. If the process runs as root, changes to user nobody (65534) and to the
+ * group that may read the gates. If there is no such group, remains root, so that it can open files
+ * that root owns.
  */
 static int rights_drop(gid_t group)
 {

@@ -112,7 +112,7 @@ static void print_table(const struct rates *rates)
 	print_end();
 	print_object("table");
 	print_number("in_use", NULL, live->fill.in_use);
-	print_number("max", NULL, live->fill.sources); /* as `sluice top` */
+	print_number("max", NULL, live->fill.sources); /* the same value as in `sluice top` */
 	print_number("limited", NULL, rates->fill.limited);
 	print_number("blocked", NULL, rates->fill.blocked);
 	print_end();
@@ -175,7 +175,7 @@ static void print_devices(const struct live *live)
 
 /*
  * Prints the state of the limit that decides about a source: its level from 0 to 1 and, if it
- * refuses packets, the time until it passes a packet.
+ * refuses packets, the time until it lets a packet pass.
  */
 static void print_level(const struct source_view *view)
 {

@@ -18,12 +18,12 @@
 /* Prefetch 16 sets of the table ahead, because the used entries are far apart in memory. */
 #define SETS_AHEAD 16
 
-/* In this time a saturated link can wrap an entry's 32-bit counters (see rules/limit.c). */
+/* Time in ticks in which a saturated link can wrap the 32-bit counters of an entry. */
 #define COUNT_WRAPS ((uint64_t)(5 * SL_TICKS_PER_SEC / 4))
 
 /*
- * Allow `taken` to fall by 1/8 of a burst. Unused slices that CPUs return are at most 1/16 of a
- * burst.
+ * A fall of `taken` by more than 1/8 of a burst means that the entry was evicted. A smaller fall is
+ * normal, because CPUs return unused credit of up to 1/16 of a burst.
  */
 #define FALL_PART 8
 
@@ -143,9 +143,9 @@ static bool sample_read(struct sample *sample, const struct sl_entry *entry,
 		return false;
 	*ret = counted_since(sample->word, word);
 	/*
-	 * Detect an evicted key that soon got the same entry again, which does not change `made`.
-	 * In this case, `taken` has fallen by more than the returned slices explain. Its new value
-	 * is one that a new entry can reach in this time.
+	 * Detect a key that was evicted, and soon got the same entry again. Then `taken` has fallen
+	 * by more than a return of unused credit explains. A new entry can have reached the new
+	 * value since the last scan.
 	 */
 	if (ret->taken < -fall_most && ever.taken >= -fall_most && ever.taken <= made_most) {
 		*ret = ever;

@@ -38,12 +38,13 @@ struct account {
 	uint32_t entry;			  /* index of the key's entry, or NO_ENTRY */
 	struct flow flow;
 	uint64_t begun_at;
-	struct flow_count own; /* what packets of the key requested and took here, in ticks */
-	unsigned int item;     /* index of the item that reports the key in this round */
-	unsigned int lost;     /* consecutive rounds without a reply */
-	bool lasts;	       /* a reply has confirmed that the key has an expiry in the store */
-	uint64_t expiry_at;    /* when this node last set the expiry of the key in the store */
-	unsigned int endless;  /* consecutive replies without a confirmed expiry */
+	struct flow_count
+		own; /* this node's packets of the key, in ticks: all packets, and passed packets */
+	unsigned int item;    /* index of the item that reports the key in this round */
+	unsigned int lost;    /* consecutive rounds without a reply */
+	bool lasts;	      /* a reply has confirmed that the key has an expiry in the store */
+	uint64_t expiry_at;   /* when this node last set the expiry of the key in the store */
+	unsigned int endless; /* consecutive replies without a confirmed expiry */
 	struct debt debt;
 	uint64_t block_end;  /* latest end of the blocks that the store reported */
 	bool block_is_known; /* the store has replied about blocks at least once */
@@ -58,7 +59,7 @@ struct accounts {
 	unsigned int most, count;
 	unsigned int lost; /* largest `lost` of all accounts after the last round */
 	uint64_t scanned_at;
-	/* upper bound of the ticks that a key took without a report since the start */
+	/* No key took more ticks than this without a report since the start. */
 	uint64_t unreported;
 	uint64_t left_out, charged, blocked; /* copied to struct share_state */
 };

@@ -20,9 +20,9 @@
 #include "ways.h"
 
 /*
- * Demand is averaged over this time, or over the time of a burst if that is longer. A key with
- * demand keeps its account for at least this time. Otherwise keys would get new accounts too often,
- * and each new account lets a key pass a burst and two rounds too much.
+ * Average demand over this time, or over the time of a burst if that is longer. A key with demand
+ * also keeps its account for this time, because each change of accounts lets a key exceed its limit
+ * by a burst and two rounds.
  */
 #define CHOICE_TICKS (4 * SL_TICKS_PER_SEC)
 

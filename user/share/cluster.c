@@ -591,8 +591,8 @@ int cluster_refresh(struct cluster *cluster)
 	if (!map_ask_all(cluster)) {
 		cluster->map_is_stale = true;
 		/*
-		 * a connection is still being made, which is not a failure: the next call waits for
-		 * it
+		 * A connection is still being made. This is not a failure, because the next call
+		 * waits for it.
 		 */
 		if (!cluster->setup.err)
 			return cluster->map_is_known ? 0 : -EAGAIN;

@@ -11,8 +11,9 @@
 #define DEBT_LEAST ((int64_t)SL_TICKS_PER_SEC / 50)
 
 /*
- * Returns the largest debt of a source. It is more than a burst if a burst is short. Otherwise a
- * state could become full between two steps, and part of each charge would be lost.
+ * Returns the largest debt of a source. If the burst is small, the debt may exceed it. Otherwise
+ * the state could refill completely between two steps, and later packets would not pay for all of
+ * the charge.
  */
 static uint64_t debt_most(const struct sl_limit *limit)
 {
@@ -145,7 +146,10 @@ bool division_step(struct division *division, uint64_t now)
 	/* use the condition under which the packet path divides limits */
 	bool divides = credit_times(division->at, FLOW_NODES_MAX, now) > 1;
 
-	/* this process was late, so division has begun: only a new reply of the store ends it */
+	/*
+	 * This process was late, so the packet path divides limits. Only a new reply of the store
+	 * ends this.
+	 */
 	if (divides && !division->divides)
 		division->is_answered = false;
 	if (!divides && division->is_answered)

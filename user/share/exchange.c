@@ -35,7 +35,8 @@
 #define UNLIKE_LASTS_MS (3 * ALIKE_EVERY_MS / 2)
 
 /*
- * A process that has ended still counts for ALIKE_MS, so report processes of the same name later.
+ * Report a process with the same name only after this time, because a process that has ended still
+ * counts for ALIKE_MS.
  */
 #define SAME_NODE_LASTS_MS (ALIKE_MS + NODES_EVERY_MS)
 
@@ -44,8 +45,8 @@
  */
 struct difference {
 	uint64_t counted_at; /* time of the last count; 0: the next count is due now */
-	uint64_t since;	     /* when the first of these was counted; 0: there are none */
-	unsigned int count;  /* number of these; 0 until there have been some for long enough */
+	uint64_t since;	     /* time of the first count that was not 0; 0: the last count was 0 */
+	unsigned int count;  /* size of the difference; 0 until it has lasted for long enough */
 };
 
 struct exchange {
@@ -90,8 +91,9 @@ static void nodes_set(struct exchange *exchange, unsigned int nodes, uint64_t no
 /*
  * Adds `member` to the set `key` in the store, and counts the members of the set. Does this every
  * ALIKE_EVERY_MS, and in each call while a difference is new. The difference is the number of
- * members below `least` or above `most`; 0 means no bound. Stores it in difference->count after it
- * has lasted for `lasts` ms. Stores 0 as soon as it ends. Returns whether the members were counted.
+ * members that are missing to `least` or too many for `most`; 0: no bound. If the difference has
+ * lasted for `lasts` ms, stores it in difference->count, otherwise 0. Returns whether the members
+ * were counted.
  */
 static bool difference_count(struct exchange *exchange, struct difference *difference,
 			     const char *key, const char *member, unsigned int least,

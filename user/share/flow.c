@@ -85,9 +85,7 @@ struct flow_count flow_report(struct flow *flow, const struct flow_count *own, u
 	flow->sent.asked = credit_max(flow->sent.taken, credit_min(asked, most));
 	flow->offered = credit_min(flow->offered + flow->sent.asked, AMOUNT_MAX);
 	flow->length = span_of(flow->learned_at, now, 1, AMOUNT_MAX / FLOW_ASKED);
-	/*
-	 * if `taken` has fallen, because a CPU returned a slice, report 0 until it has risen again
-	 */
+	/* `taken` falls if a CPU returns unused credit. Then report 0 until it has risen again. */
 	if (credit_span(flow->reported.taken, own->taken) > 0)
 		flow->reported.taken = own->taken;
 	flow->reported.asked = own->asked;
@@ -209,7 +207,7 @@ void flow_lost(struct flow *flow, unsigned int rounds, bool was_sent)
 {
 	struct flow_count *in_doubt = &flow->in_doubt;
 
-	/* the store may execute this report later, so any later reply may include it */
+	/* The store may execute this report later. So its packets may be in any later reply. */
 	if (flow->waits && was_sent) {
 		in_doubt->taken = credit_min(in_doubt->taken + flow->sent.taken, AMOUNT_MAX);
 		in_doubt->asked = credit_min(in_doubt->asked + flow->sent.asked, AMOUNT_MAX);

@@ -45,7 +45,7 @@ static inline uint64_t flow_whole(uint64_t ticks)
 	return ticks >> FLOW_UNIT_SHIFT << FLOW_UNIT_SHIFT;
 }
 
-/* Without a report, a key can take at most 1/100 of its rate, at all nodes together. */
+/* All nodes together let at most 1/100 of the rate of a key pass without a report. */
 #define FLOW_UNREPORTED_PART 100
 
 /*
@@ -85,7 +85,7 @@ struct flow {
 	uint64_t stepped_at;
 	uint64_t expected; /* expected demand of other nodes, as a share of FLOW_RATE */
 	uint64_t assumed;  /* ticks charged for the demand of other nodes since the last reply */
-	int64_t unsettled; /* debt of this node for ticks that other nodes took; < 0: overcharge */
+	int64_t unsettled; /* ticks of other nodes that are not charged yet; < 0: overcharge */
 	uint64_t repay;	   /* part of `unsettled` that is charged in this round */
 	uint64_t repaying; /* rate of charging `repay`, as a share of FLOW_RATE */
 	uint64_t refund;   /* ticks that the next call of flow_step() refunds */
@@ -159,8 +159,9 @@ void flow_uncharged(struct flow *flow, uint64_t burst, int64_t amount);
 bool flow_is_quiet(const struct flow *flow, uint64_t burst);
 
 /*
- * Returns whether the account can be dropped: the key was quiet for 2 x nodes x (burst + 2 rounds).
- * The credit unused in this time exceeds the excess that the key can pass if it gets a new account.
+ * Returns whether the account can be dropped, because the key was quiet for 2 x nodes x (burst + 2
+ * rounds). The key may later exceed its limit when it gets a new account, but by less than the
+ * credit that it left unused in this time.
  */
 bool flow_rests(const struct flow *flow, uint64_t burst, uint64_t now);
 

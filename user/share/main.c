@@ -441,7 +441,10 @@ static int step(struct share *share)
 		err = gate_follow(share);
 	if (err || now < share->round_at)
 		return err;
-	/* after a delay of more than one interval, wait one full interval again */
+	/*
+	 * If this round is late by more than an interval, begin the next round a full interval from
+	 * now.
+	 */
 	share->round_at += share->words.round_ns;
 	if (share->round_at < now)
 		share->round_at = now + share->words.round_ns;

@@ -67,7 +67,10 @@ static void item_write(const struct store_item *item, unsigned int expire_s,
 {
 	const char *key = item->key, *block = item->block_key;
 
-	/* a counter may overflow: BITFIELD wraps, and nodes use only differences of totals */
+	/*
+	 * BITFIELD wraps a counter that overflows. Nodes use only differences of totals, so a wrap
+	 * is harmless.
+	 */
 	commands[ITEM_COUNT] =
 		item_is_read(item) ? command_make(key, 2, "BITFIELD %s GET i64 #0 GET i64 #1", key)
 				   : command_make(key, 2,

@@ -21,7 +21,7 @@ unsigned int slot_of_key(const char *key);
 
 #define HOST_TEXT 256 /* size of the longest DNS name, with its NUL */
 
-/* Address of a node. If the host is empty, it is the host of the node that reported the address. */
+/* Address of a store node. An empty host means the host of the node that reported the address. */
 struct endpoint {
 	char host[HOST_TEXT];
 	uint16_t port;

@@ -16,8 +16,8 @@
 #define SHARE_WHY 160
 
 /*
- * The state that the sharing process writes. share_numbers describes the numbers in its `help`
- * texts.
+ * The state that the sharing process writes. The `help` texts of share_numbers describe the members
+ * that are numbers.
  */
 struct share_state {
 	bool store_is_away;  /* no reply of the store in the last FLOW_LOST rounds */

@@ -112,9 +112,9 @@ void newcomers_propose(struct suggest *suggest)
 }
 
 /*
- * The rate is for sources that begin after the warm-up. The burst is larger, because all sources
- * look new at the beginning of a capture, and when a gate begins. In a flood, new sources can use
- * only 7/8 of the burst (credit_is_low() in include/credit.h).
+ * Sets the burst of the budget. It is computed from all sources, because all sources are new when a
+ * gate starts. The rate is computed from sources that appear after the warm-up. In a flood, new
+ * sources can use only 7/8 of the burst (credit_is_low() in include/credit.h).
  */
 void suggest_finish(struct suggest *suggest)
 {

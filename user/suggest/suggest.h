@@ -43,7 +43,7 @@ struct suggest_words {
 
 extern const struct suggest_words suggest_words[SUGGEST_CLASSES];
 
-/* A packet. suggest_read() does not set `ns` and `packets`. */
+/* A packet. The caller of suggest_read() must set `ns` and `packets`. */
 struct suggest_packet {
 	uint64_t ns;	  /* time in ns since 1970 */
 	uint32_t packets; /* number of packets; above 1 for a merged frame, or from counters */
@@ -71,8 +71,8 @@ bool suggest_read(const void *frame, uint32_t size, struct suggest_packet *ret);
 #define SUGGEST_SPAN_MIN_NS 10000000000ULL
 
 /*
- * Members are outliers if the demand of each is more than SUGGEST_OUTLIER_TIMES times the demand of
- * any other member.
+ * A group of members are outliers if each demand is more than SUGGEST_OUTLIER_TIMES times the
+ * demand of any member outside the group.
  */
 #define SUGGEST_OUTLIER_TIMES 10
 
@@ -169,8 +169,8 @@ struct shape_count {
 };
 
 /*
- * Counts of new sources. The budget is charged until a source is established. The time until then
- * depends on the proposed limit, and the warm-up depends on the length of the capture. So each
+ * Counts of new sources, for the proposed budget. They depend on the age at which a source is
+ * established, and on the warm-up. Both are known only at the end of the capture, so each
  * combination has a track.
  */
 #define NEW_AGES     3
@@ -184,7 +184,7 @@ struct newcomer_counts {
 struct suggest {
 	struct suggest_settings settings;
 	uint64_t packets, bytes, unread; /* unread: their ports or flags were not captured */
-	uint64_t sourceless, merged;	 /* frames without a source; merged frames */
+	uint64_t sourceless, merged; /* number of frames without a source, and of merged frames */
 	uint64_t first_ns, last_ns;
 	struct sl_match match[SUGGEST_CLASSES];
 	struct population population[SUGGEST_CLASSES][SUGGEST_SCOPES];
