@@ -96,7 +96,7 @@ class Wire:
     def send(self):
         while not self.ends.wait(FRAME_SECONDS):
             if self.goes.is_set():
-                with contextlib.suppress(OSError):  # sendto() fails while QEMU does not run
+                with contextlib.suppress(OSError):  # fails while QEMU does not run
                     self.socket.sendto(next(self.frames), self.nic)
             with contextlib.suppress(BlockingIOError):
                 while self.socket.recv(2048):

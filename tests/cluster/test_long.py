@@ -21,7 +21,7 @@ from store_lab import SERVER, proxy, slot_of
 pytestmark = pytest.mark.skipif(not SERVER, reason="redis-tools is not installed")
 
 RATE = 1000
-SETTLED = 30  # seconds after which the rates no longer contain the initial bursts
+SETTLED = 30  # after this many seconds, the rates no longer contain the initial bursts
 MOST_CPU = 2  # % of a CPU that a process may use
 FOUND = 1.5  # seconds after which all nodes use a new master
 
@@ -167,8 +167,8 @@ def test_a_master_killed_and_slots_moved(cluster, agrees):
 
 
 def test_the_link_to_the_store_is_down_for_30_seconds(cluster, agrees):
-    """While the store is away, nodes divide the limit. When it is back, the source has no extra
-    credit."""
+    """While the store is unreachable, nodes divide the limit. When the store is reachable again,
+    the source gets no extra credit."""
     cluster.make(4, RATE)
     cluster.share("--on-loss", "divide")
     store = cluster.store
@@ -257,7 +257,7 @@ def test_a_hundred_thousand_sources_by_zipf(cluster):
     weights = list(itertools.accumulate(1 / rank for rank in range(1, 100001)))
     drawn = random.Random(1).choices(range(100000), cum_weights=weights, k=1000000)
     frames, sources, told = Frames(node), itertools.cycle(drawn), []
-    frames.send(sources, 38000, 10)  # in these 10 s, sources spend their initial bursts
+    frames.send(sources, 38000, 10)  # sources spend their initial bursts in these 10 s
     sent, before = frames.sent, node.status()
     for _ in range(20):
         frames.send(sources, 38000, 1)
@@ -271,7 +271,7 @@ def test_a_hundred_thousand_sources_by_zipf(cluster):
           f"{commands:.0f} commands a second, CPU of the process {cpu:.1f} %")
     assert pps > 20000
     assert 50 < reported <= 256
-    # each key costs a command per round, and an EXPIRE when it is new
+    # The process sends a command per key and round, and EXPIRE for each new key.
     assert 1000 < commands < 2800
     assert cpu < 5
 

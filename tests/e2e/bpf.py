@@ -36,7 +36,7 @@ def map_create(kind, key, value, entries, flags=0, name=""):
 
 
 def map_update(fd, key, value):
-    """Stores a value. A value of a per-CPU map consists of one item per possible CPU, each padded
+    """Stores a value in a map. For a per-CPU map, the value has one item per possible CPU, padded
     to 8 bytes."""
     key, value = ctypes.create_string_buffer(key), ctypes.create_string_buffer(value)
     call(MAP_UPDATE, struct.pack("IxxxxQQQ", fd, address(key), address(value), 0))

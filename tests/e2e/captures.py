@@ -8,8 +8,8 @@ BEGIN = 1_700_000_000 * 10**9  # time of the first packet, in ns
 
 
 def pcap(packets, link=ETHERNET, order="<"):
-    """Returns a pcap file. A packet is (ns after BEGIN, bytes) or, if it is truncated, (ns, bytes,
-    length on the wire)."""
+    """Returns a pcap file. A packet is (ns after BEGIN, bytes). A truncated packet is (ns after
+    BEGIN, bytes, length on the wire)."""
     parts = [struct.pack(order + "IHHIIII", 0xA1B23C4D, 2, 4, 0, 0, 262144, link)]
     for ns, data, *length in packets:
         seconds, rest = divmod(BEGIN + ns, 10**9)

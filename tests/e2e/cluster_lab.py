@@ -1,4 +1,6 @@
-# SPDX-License-Identifier: GPL-2.0
+# A lab of nodes that share limits through a store. Each node has a gate, a device and a process of
+# `sluice share`. A sender sends packets of one source to all nodes. The rate can differ for each
+# node.
 """A lab of nodes that share limits through a store. Each node has a gate, a device and a process of
 `sluice share`. A sender sends packets of the same source to all nodes, at a different rate to each
 node."""
@@ -157,9 +159,9 @@ class Cluster:
 
 
 class Run:
-    """Sends packets for some seconds and counts passed packets. offered(node, second) is the packet
-    rate to a node, as a multiple of the limit's rate. `events` is a list of (second, function to
-    call)."""
+    """Sends packets for `seconds`, and counts passed packets. offered(node, second) returns the
+    packet rate to a node, divided by the rate of the limit. `events` is a list of (second, function
+    to call)."""
 
     def __init__(self, cluster, seconds, offered, events=None, source=SOURCE):
         self.rate = cluster.rate
@@ -222,6 +224,7 @@ class Run:
         return sum(self.shares(first, last))
 
     def seconds(self, first, last):
-        """Returns mean() of 1 s spans between two times. A span begins every half second."""
+        """Returns mean() of each span of 1 s between two times. The spans begin every half
+        second."""
         count = int(2 * (last - first - 1)) + 1
         return [self.mean(first + i / 2, first + i / 2 + 1) for i in range(count)]

@@ -51,7 +51,7 @@ Result = collections.namedtuple("Result", "code out err")
 
 
 def run(*words, check=True, seconds=120, **options):
-    """Runs a command. Bytes of its output that are not UTF-8 become surrogates."""
+    """Runs a command. In its output, bytes that are not UTF-8 become surrogates."""
     done = subprocess.run(words, capture_output=True, text=True, errors="surrogateescape",
                           timeout=seconds, **options)
     assert not check or done.returncode == 0, f"{words}: {done.returncode}\n{done.stderr}"
@@ -151,8 +151,8 @@ def inside(netns):
 
 @contextlib.contextmanager
 def own_mounts():
-    """Moves this thread into a new mount namespace during the with block. setns() back leaves a
-    chroot, so the thread enters its chroot again."""
+    """Moves this thread into a new mount namespace during the with block. Afterwards the thread
+    enters its chroot again, because setns() leaves it."""
     home, root, place = os.open("/proc/self/ns/mnt", os.O_RDONLY), os.open("/", os.O_PATH), os.getcwd()
     assert libc.unshare(CLONE_NEWNS) == 0, os.strerror(ctypes.get_errno())
     try:
@@ -246,7 +246,8 @@ class Datagrams:
 
 
 def ask_for_stamps(receiver):
-    """Enables receive timestamps. The first timestamps can be the time of the read."""
+    """Enables receive timestamps. The timestamps of the first datagrams can be the times of their
+    reads."""
     receiver.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
 
 

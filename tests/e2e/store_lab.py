@@ -105,7 +105,8 @@ class Client:
         return self.ask("round", *(word for item in items for word in item))
 
     def totals(self, *items):
-        """Runs a round in which the store replies to every item. Returns [(taken, asked)]."""
+        """Runs a round, and checks that the store replies to every item. Returns [(taken,
+        asked)]."""
         done = self.round(*items)
         assert done["status"] == 0 and all(item[0] for item in done["items"]), done
         return [tuple(item[2:]) for item in done["items"]]

@@ -38,8 +38,8 @@ def policy(prefix, *limits):
 
 
 def rules(even):
-    """Returns one of two rulesets. They differ in the verdict on sources `first` and `second`. A
-    mixture of both rulesets would drop `inside` or pass `outside`."""
+    """Returns one of two rulesets with different verdicts on sources `first` and `second`. A
+    mixture of both would drop `inside` or pass `outside`."""
     entries = {"allow": [], "deny": []}
     policies = [policy("default", {"rate": f"{200 if even else 199}mpps", "burst": 4000000})]
 
@@ -78,7 +78,8 @@ def gate(lab, request):
 
 
 def keep_sending(lab):
-    """Starts two processes that send packets of all sources at full speed, to an unused address."""
+    """Starts two processes that send packets at full speed from all sources. Nothing listens at the
+    destination address."""
     sources = [f"{address(who, family)}=max" for who in HOSTS for family in (4, 6)]
     for device in "out0", "out1":
         if device not in lab.sending or lab.sending[device].poll() is not None:
@@ -145,7 +146,7 @@ def check_counts(lab, spent):
             assert dropped == 0 and passed > 1000, (who, family, passed, dropped)
         elif who in DROPS:
             assert passed == 0 and dropped > 1000, (who, family, passed, dropped)
-        # No credit was lost or added by the changes, so exactly the burst passes.
+        # Exactly the burst passes, because changes of rules neither add nor remove credit.
         elif who in ("drained", "changing"):
             assert passed == BURST, (who, family, passed)
         elif who == "limited":

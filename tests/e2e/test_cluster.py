@@ -1,4 +1,5 @@
-# SPDX-License-Identifier: GPL-2.0
+# Tests of `sluice share`, which enforces one limit on several nodes. The bounds are wide, because
+# the machine can be busy. `make check-cluster` has more nodes and narrower bounds.
 """Tests of `sluice share`, which enforces one limit on several nodes. The bounds suit a busy
 machine. `make check-cluster` has more nodes and narrower bounds."""
 
@@ -63,7 +64,7 @@ def test_what_is_not_shared_is_not(cluster):
     cluster.share()
     assert Run(cluster, 3, flood(2)).mean(1, 2.5) > 1.8
     assert all(node.status()["reported"] == 0 for node in cluster.nodes)
-    for node in cluster.nodes:  # `sluice share` notices that the limit is now shared
+    for node in cluster.nodes:  # `sluice share` now sees that the limit is shared
         node.sluice("set", "default", "rate", f"{RATE}pps", "burst", str(RATE // 10), "shared", "yes")
     assert Run(cluster, 5, flood(2)).mean(2.5, 4.5) < 1.3
 
@@ -187,7 +188,7 @@ def test_a_process_that_is_stopped_or_killed(cluster):
 
 def test_limits_are_divided_once_a_process_is_not_heard_of(cluster):
     """If `share` is killed or stopped, the gate divides its limits. If `share` exits, the gate does
-    not."""
+    not divide them."""
     cluster.store.start()
     nodes = cluster.make(2, RATE)
     cluster.share("--on-loss", "divide")
@@ -274,7 +275,7 @@ def test_a_process_that_was_killed_is_started_again_as_it_was(cluster):
     node, = cluster.make(1, RATE)
     options = ["--node", "it's$me", "--round", "200ms", "--on-loss", "divide", "--most", "7"]
     node.share(cluster.address, *options, is_named=False, before=["-n", cluster.netns],
-               # This namespace cannot reach the store, so the command needs its option -n.
+               # doctor must print option -n, because this namespace cannot reach the store.
                within=["nsenter", f"--net=/run/netns/{cluster.senders}"])
     wait_until(lambda: (node.status() or {}).get("rounds"), "a process")
     node.end(signal.SIGKILL)
@@ -285,7 +286,7 @@ def test_a_process_that_was_killed_is_started_again_as_it_was(cluster):
 
 @pytest.mark.parametrize("number, there, left", [
     (signal.SIGKILL, [".share", ".share.json"], []),
-    # A stopped process still holds its lock, so its files must stay.
+    # A stopped process still holds its lock, so `detach` leaves its files.
     (signal.SIGSTOP, [".share", ".share.json"], [".share", ".share.json"]),
     (signal.SIGTERM, [], [])])
 def test_what_a_process_leaves_goes_with_the_gate(cluster, number, there, left):
@@ -400,7 +401,7 @@ def test_sources_that_are_left_out_and_a_store_that_is_away_are_told(cluster):
 
 
 def test_why_a_store_is_away_is_told_as_it_is_now(cluster):
-    """`status` reports why the store is not used at present."""
+    """`status` prints the current reason for which the store is not used."""
     password = cluster.directory / "password"
     password.write_text("word\n")
     password.chmod(0o600)

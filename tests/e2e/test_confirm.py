@@ -152,7 +152,8 @@ def test_a_gate_that_is_locked_for_long_goes_back_later(lab):
 
 
 def test_who_ends_the_process_ends_the_trial(lab):
-    """SIGTERM to the process of a trial undoes the change. Signals from the terminal do not."""
+    """If the process of a trial gets SIGTERM, it undoes the change. It ignores signals from the
+    terminal."""
     lab.apply(BEFORE)
     before = state(lab)
     on_trial(lab)

@@ -10,7 +10,7 @@ from test_doctor import channels
 DENIED, OTHER = "203.0.113.66", "192.0.2.1"
 MODES = [("xdp", "native"), ("xdp", "generic"), ("ingress", "tcx"), ("ingress", "clsact")]
 TIMES = 4
-# While veth closes its queues, this many packets may skip the XDP program.
+# At most this many packets skip the XDP program while veth closes its queues.
 CLOSING_LETS_PASS = 3
 
 

@@ -252,7 +252,7 @@ def test_the_examples_of_rules_can_be_applied(gate, tmp_path):
         path = tmp_path / f"{number}.yaml"
         path.write_text(text)
         gate.sluice("apply", "--resize", str(path))
-        # diff lists only entries with `for`, because their expiry depends on the current time.
+        # diff prints only entries with `for`, whose expiry is relative to the current time.
         assert all(" until " in line for line in gate.sluice("diff", str(path), status=None).out.splitlines())
 
 

@@ -59,8 +59,8 @@ def type_in(command):
 
 
 def watched(lab, send, *words, full=False, of_all_gates=False):
-    """Runs doctor while send() is called. Returns all findings if `full`. Otherwise returns {id:
-    object}."""
+    """Runs doctor during send(). Returns all findings if `full` is true, and {id: object}
+    otherwise."""
     gate = [] if of_all_gates else ["-g", lab.gate]
     with subprocess.Popen([SLUICE, "-n", lab.filter, *gate, "-j", "doctor", *words],
                           stdout=subprocess.PIPE, text=True) as process:
@@ -277,7 +277,7 @@ def test_counters_that_move_to_another_map_meanwhile(healthy):
     def resize_and_send():
         healthy.send(SOURCE, 10)
         for text in larger:
-            time.sleep(0.5)  # in this time, doctor reads the counters once
+            time.sleep(0.5)  # doctor reads the counters once in this time
             healthy.sluice("apply", "-", "--resize", input=text)
         healthy.send(SOURCE, 10)
     assert watched(healthy, resize_and_send) == {}
@@ -305,7 +305,8 @@ def test_queues_that_keep_a_veth_from_native_xdp(lab):
 
 
 def channels(lab, device, place, count, netns=None):
-    """Sets the receive (`place` 5) or transmit queues (6) of a device, as `ethtool -L` does."""
+    """Sets the number of receive queues (`place` 5) or of transmit queues (`place` 6) of a
+    device."""
     with inside(netns or lab.filter), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
         fields = array.array("I", [ETHTOOL_GCHANNELS] + [0] * 8)
         request = struct.pack("16sP16x", device.encode(), fields.buffer_info()[0])
@@ -360,7 +361,7 @@ def test_packets_of_redirect_peer_pass_native_xdp(healthy, redirecting):
 
 def test_frames_that_are_not_ip(healthy):
     healthy.send_and_wait([NOT_IP] * 999)
-    assert examine(healthy) == {}  # doctor counts no frames from before its start
+    assert examine(healthy) == {}  # doctor ignores frames that arrived before it started
     assert watched(healthy, lambda: healthy.send_and_wait([NOT_IP] * 50)) == {"not-ip": healthy.gate}
     assert watched(healthy, lambda: healthy.send_and_wait([frame(SOURCE)] * 100)) == {}
 

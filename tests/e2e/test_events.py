@@ -52,8 +52,8 @@ class Events:
         return [event for event in found if (event["kind"], event["phase"])[:len(words)] == words]
 
     def wait_for(self, *words, count=1, that=lambda event: True):
-        """Waits for `count` events of all(*words) for which that() is true. Returns the last
-        event."""
+        """Waits until all(*words) has `count` events for which that() is true. Returns the last of
+        these events."""
         wait_until(lambda: len([e for e in self.all(*words) if that(e)]) >= count or self.process.poll() is not None,
                    f"{count} events {words} in {self.out.read_text()} {self.err.read_text()}", SECONDS)
         found = [e for e in self.all(*words) if that(e)]
@@ -262,7 +262,7 @@ def test_a_second_process_reads_the_stream_of_the_first(attached, watching):
     first.stop()
     assert second.wait_for("source", "end")["text"].startswith("the watch has ended")
     assert first.lines() == second.lines()
-    # `second` reads the gate itself after `first` has ended
+    # After `first` has ended, `second` reads the events from the gate.
     wait_until(lambda: os.path.exists(path), "another server")
     second.stop()
     text.stop()

@@ -119,7 +119,7 @@ def animals_for(name):
 CASES = TIMES * sum(len(animals_for(name)) for name in [*RULES, *ON_EGRESS])
 
 
-SAID = set()  # (verdict, reason, whether a limit refuses the packet) of each `check`
+SAID = set()  # (verdict, reason, whether a limit refuses the packet), as `check` printed them
 
 
 @pytest.fixture(scope="module")
@@ -203,7 +203,7 @@ def test_check_says_what_happens(gate, name):
 
 
 @pytest.mark.parametrize("gate", ["ingress"], indirect=True)
-def test_the_table_has_teeth(gate):  # pylint: disable=unused-argument
+def test_the_table_has_teeth(gate):  # The tests of this file cause every verdict and every reason.
     """The tests of this file produced each verdict and each reason."""
     assert CASES >= 200
     print(f"figure: check and the packet agree in {CASES} cases of {len(RULES)} rulesets")
@@ -246,7 +246,7 @@ def test_a_frame_of_more_than_the_burst(attached, source):
     assert check["limits"][0]["burst"] == check["limits"][0]["remaining"] == 100
     attached.send(source, size=1000)
     attached.expect(passed=1, dropped=0)
-    for size, seconds in (1000, 8), (100, 8), (60, 7.68):  # the limit refills 125 bytes per second
+    for size, seconds in (1000, 8), (100, 8), (60, 7.68):  # the limit refills 125 bytes a second
         check = attached.json("check", source, "size", str(size))
         assert (check["verdict"], check["reason"]) == ("drop", "over-limit")
         assert check["limits"][0]["remaining"] == 0

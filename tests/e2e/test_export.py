@@ -76,7 +76,8 @@ def test_values_agree_with_stats_and_status(busy):
 
 
 def test_durations_agree_with_stats(attached):
-    """Each CPU times one of its packets in 4096. `stats` and `export` print the same histograms."""
+    """`stats` and `export` print the same histograms of durations. Each CPU measures one packet in
+    4096."""
     attached.sluice("deny", SOURCE)
     attached.send(SOURCE, 5 * 4096)
     attached.send("192.0.2.1", 3 * 4096)

@@ -128,7 +128,7 @@ def test_a_held_lock_is_told_after_a_short_wait(shared):
     started = [subprocess.Popen([SLUICE, "-g", shared.gate, "-n", shared.filter, *words], text=True,
                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE)
                for words in WRITERS + [["detach", "all"]]]
-    assert shared.snapshot() == before  # readers of a gate do not wait for its lock
+    assert shared.snapshot() == before  # commands that read a gate do not wait for its lock
     for process in started:
         out, err = process.communicate(timeout=30)
         assert process.returncode == 1 and out == "" and err.count("\n") == 1
@@ -151,7 +151,7 @@ def test_a_command_waits_for_another(shared):
 
 
 def test_twenty_writers_at_once(drained):
-    prefixes = [f"198.51.{i % 10}.0/24" for i in range(20)]  # each prefix is set by two commands
+    prefixes = [f"198.51.{i % 10}.0/24" for i in range(20)]  # two commands set each prefix
     started = [subprocess.Popen([SLUICE, "-g", drained.gate, "set", prefix, "rate", f"{i + 1}/h"],
                                 stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
                for i, prefix in enumerate(prefixes)]
@@ -180,7 +180,7 @@ def test_attach_while_the_last_gate_goes(lab):
     """attach succeeds even if the directory of all gates is deleted while attach runs."""
     attach = ["-g", lab.gate2, "-n", lab.filter, "attach", "in1"]
     lab.pair("out1", "in1")
-    with own_bpffs():  # another gate would keep the directory of all gates
+    with own_bpffs():  # so that no other gate is in the directory of all gates
         lab.attach("in0")
         made = run_stops(attach, until=lambda: os.path.exists(lab.pins(gate=lab.gate2)))
         lab.sluice("detach", "all", gate=lab.gate2)
@@ -306,7 +306,7 @@ def little(lab):
 @pytest.mark.parametrize("words", ["deny 10.0.0.{}", "set 10.0.{}.0/24 rate 5/h", "deny 2001:db8:0:{}::1"],
                          ids=["hosts", "policies", "splits"])
 def test_the_tables_of_rules_full(little, words):
-    """A command that needs more room than the maps have fails, and changes nothing."""
+    """If a map of rules is full, a command that adds more rules fails and changes nothing."""
     for i in range(2 * ROOM):
         before = little.rules(), little.json("stats")["generation"], entries(little)
         done = little.sluice(*words.format(i).split(), status=None)

@@ -56,8 +56,8 @@ LOOK_SECONDS = 0.05  # interval at which the counters are read
 
 
 def rules(family, per):
-    """Returns the rules for a flood. Established sources send below limit `steady` during the
-    flood. They spend limit `kept` before and after the flood."""
+    """Returns the rules for a flood. Established sources stay below limit `steady` during the
+    flood. They spend the burst of limit `kept` before and after it."""
     net = NET[family]
     return {"policies": [
         {"prefix": "default", "limits": [{"rate": "10pps", "burst": 10, "per": per}],
@@ -83,7 +83,8 @@ def before_others():
 
 @pytest.fixture
 def gate(lab):
-    """A gate on two devices: in0 gets the forged packets, in1 gets all others."""
+    """A gate on two devices. in0 receives the forged packets, and in1 receives the other
+    packets."""
     lab.pair("out1", "in1")
     lab.attach("in0", "in1", "mode", "native")
     return lab
@@ -262,7 +263,7 @@ def watch(lab, flood, arrivals, buckets, seconds):
 
 
 def run_flood(lab, family, prefix, seconds, run):
-    """Floods a gate. Returns the counters before and after, and the start and end time."""
+    """Runs a flood. Returns counters before and after the flood, and its start and end time."""
     flood = SimpleNamespace(family=family, sources=established(family), net=NET[family],
                             lasts=seconds)
     spend(lab, flood.sources)
@@ -293,7 +294,8 @@ def run_flood(lab, family, prefix, seconds, run):
 
 
 def check_established(lab, flood):
-    """Checks that established sources lost no packet, and can spend the rest of limit `kept`."""
+    """Checks that no packet of an established source was lost. Checks that each can still spend the
+    rest of limit `kept`."""
     theirs, abuser = (flood.counts[flood.net[who]] for who in ("established", "abuser"))
     assert theirs["dropped"]["packets"] == 0
     packets = judged(theirs) - judged(flood.before[flood.net["established"]])
@@ -327,7 +329,8 @@ def check_forged(flood):
 def check_arrivals(lab, flood):
     arrivals = flood.arrivals
     packets, times = arrivals.packets(), arrivals.milliseconds()
-    # The policy of late sources has no budget, so their packets pass without a state.
+    # The policy of these sources has no budget, so their packets pass before the sources have a
+    # state.
     assert flood.counts[flood.net["late"]]["passed"]["packets"] == sum(packets)
     assert statistics.median(packets) <= 15 and max(packets) <= 75, packets
     assert all(lab.json("check", source)["newcomer"] is None for source in arrivals.sources)

@@ -184,7 +184,7 @@ def test_a_rule_that_is_refused_leaves_all_as_it_was(attached):
 
 @pytest.fixture
 def fill(drained):
-    """Fills map hosts4. Returns a function that shrinks the map to its first size and fills it
+    """Fills map hosts4. Returns a function that shrinks hosts4 to its first size and fills hosts4
     again."""
     full = {"policies": [{"prefix": "default", "limits": [{"rate": "1/h", "burst": 10}]}],
             "deny": [{"prefixes": [*map(host, range(ROOM))]}]}

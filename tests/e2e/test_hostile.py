@@ -62,8 +62,8 @@ class Layout:
         return kind
 
     def numbers(self, number, at=0, bits=0, path=""):
-        """Yields (path, first bit, number of bits) of each number in a type, but only of two
-        elements of an array."""
+        """Yields (path, first bit, number of bits) of each number in a type. Of an array, yields
+        the numbers of only two elements."""
         kind = self.resolved(number)
         if kind["kind"] in ("STRUCT", "UNION"):
             for member in kind["members"]:
@@ -109,7 +109,8 @@ def run_checked(lab, *words):
 
 
 def share_checked(lab):
-    """Runs `sluice share` for a round. Checks that it refuses the gate, or exits on SIGTERM."""
+    """Runs `sluice share` for one round. Checks that `share` either refuses the gate or exits on
+    SIGTERM."""
     told = f"/run/sluice/{lab.gate}.share.json"
     with contextlib.suppress(FileNotFoundError):
         os.unlink(told)
@@ -228,7 +229,7 @@ def hostile(made):
 
 STRUCTS = {"gate": "sl_gate", "hosts4": "sl_rule", "prefixes": "sl_rule", "lists": "sl_list_info",
            "policies": "sl_policy"}
-# Commands only add these fields to other numbers, so any value is valid.
+# Any value of these fields is valid, because commands only add them to other numbers.
 NOT_READ = ".base", ".opaque"
 PACKETS_READ = ".limit", ".newcomers."  # only BPF programs read these fields
 # Commands use these fields as array indices or as bounds of loops.

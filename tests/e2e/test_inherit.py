@@ -70,7 +70,6 @@ def test_a_name_that_replaces_a_limit_and_stops_less_is_noted(gate, words):
         noted(gate.sluice(*own, *words), *unseen, *afresh, *idle, replaced)
         noted(gate.sluice("set", "10.0.0.2", "name", "x", "rate", "10pps", *words), *unseen, ("10.0.0.2", "all", "inherit no"))
         gate.apply("policies: []")
-    # No note names a limit of default that only observes, like the new limit.
     gate.sluice("set", "default", "rate", "10pps", *words)
     noted(gate.sluice(*own, *words), *unseen)
     gate.apply("policies: []")
@@ -179,7 +178,7 @@ def test_a_resize_keeps_heirs_what_they_are(attached):
         {"prefix": "10.1.0.0/16", "inherit": True, "limits": [{"name": "dns", "rate": "5pps", "match": "udp port 53"}]},
         {"prefix": "10.1.2.0/24", "inherit": True, "limits": [{"name": "ntp", "rate": "5pps", "match": "udp port 123"}]}]}
     attached.apply({"policies": others})
-    # The policies of `heirs` now occupy the end of the map of policies.
+    # The policies of `heirs` get the last entries of the map of policies.
     attached.apply({"policies": others + heirs["policies"]})
     attached.apply(heirs)
     assert outcome(attached, [syn(INSIDE)] * 6)[:2] == (6, 0)
@@ -250,7 +249,8 @@ def test_a_flood_that_passes_by_is_told(small):
 
 
 def is_passed_by(lab, sources, policies):
-    """Sends a flood. Returns whether `status` and `export` report that its packets pass."""
+    """Sends a flood. Returns whether `status` and `export` report that packets of the flood
+    pass."""
     flood_with(lab, [frame(source) for source in sources])
     return budget_of(lab) == "default" and gauge(lab) == policies
 
@@ -263,7 +263,7 @@ def passes_by_in_a_flood(lab):
     assert lab.json("status")["gates"][0]["pressure"]["policies_passed_by"] == 2
     assert gauge(lab) == 2
     assert lab.json("check", "10.9.9.9")["newcomer"]["passes_by"] is True
-    lab.sluice("newcomers", "default", "rate", "1kpps")  # 10.1.0.0/16 inherits this budget
+    lab.sluice("newcomers", "default", "rate", "1kpps")  # 10.1.0.0/16 inherits the budget
     assert budget_of(lab) is None and gauge(lab) == 0
     assert lab.json("check", "10.1.9.9")["newcomer"]["budget"]["inherited_from"] == "default"
     lab.sluice("newcomers", "default", "none")

@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0
+# Tests of `sluice keep`. It applies a rules file while devices, lists and gates change.
 """`sluice keep` makes a gate follow its rules file while devices, lists and gates change."""
 
 import contextlib
@@ -150,7 +150,7 @@ def link_is_detached(lab):
 
 @pytest.mark.parametrize("mode, remove", [("clsact", lambda lab: lab.tc("qdisc", "del", "dev", "in0", "clsact")), ("tcx", link_is_detached)])
 def test_a_filter_that_another_program_removes_is_made_again(lab, keeping, mode, remove):
-    """keep restores a filter that another program removed, although no event occurs."""
+    """If another program removes a filter without an event, keep restores the filter."""
     keep = keeping(rules({"device": "in0", "hook": "ingress", "mode": mode}))
     assert outcome(lab, [frame(OFFENDER)] * 9)[:2] == (5, 4)
     wait_until(lambda: settled(keep.process), "keep to be idle")
@@ -161,8 +161,7 @@ def test_a_filter_that_another_program_removes_is_made_again(lab, keeping, mode,
 
 
 def test_two_that_keep_a_gate_do_not_fight_for_ever(lab, keeping, tmp_path):
-    """If two processes keep the same gate, each waits longer and longer before it undoes a
-    change."""
+    """If two keep processes undo each other's changes, each waits longer before every attempt."""
     lab.pair("out1", "in1")
     first = keeping(rules("in0"))
     (tmp_path / "other.yaml").write_text(rules("in1"))
@@ -176,7 +175,6 @@ def test_two_that_keep_a_gate_do_not_fight_for_ever(lab, keeping, tmp_path):
         wait_until(lambda: first.said().count("in0: attached") == 5, "twice more", 20)
         assert time.monotonic() - before > 5
         second.terminate()
-    # keep attaches a new device at once.
     lab.ip("link", "del", "in0")
     lab.pair("out0", "in0")
     wait_until(lambda: "in0 xdp native" in attached_to(lab), "in0 attached")
@@ -192,7 +190,7 @@ def test_a_list_file_that_changes_is_in_force(lab, keeping, tmp_path):
     (tmp_path / "drop.txt").write_text("192.0.2.1\n")
     keep = keeping(rules("in0", deny=[{"file": "drop.txt"}]))
     lab.sluice("set", "10.0.0.0/8", "rate", "7pps")
-    (tmp_path / "drop.txt").write_text("192.0.2.2\n")  # changes the file without a new inode
+    (tmp_path / "drop.txt").write_text("192.0.2.2\n")  # writes to the same inode
     wait_until(lambda: denied(lab) == ["192.0.2.2"], "the list in place")
     (tmp_path / "new.txt").write_text("192.0.2.3\n")
     os.rename(tmp_path / "new.txt", tmp_path / "drop.txt")
@@ -205,7 +203,7 @@ def test_a_list_file_that_changes_is_in_force(lab, keeping, tmp_path):
     assert denied(lab) == ["192.0.2.3"]
     (tmp_path / "drop.txt").write_text("192.0.2.4\n")
     wait_until(lambda: denied(lab) == ["192.0.2.4"], "the list that is back")
-    assert "7pps" in lab.rules()  # keep does not undo limits that `set` added
+    assert "7pps" in lab.rules()  # keep does not remove a limit that `set` added
 
 
 BAD_LISTS = {"empty": "", "HTML": "<!DOCTYPE html>\n<html>\n", "all of IPv4": "0.0.0.0/0\n", "missing": None}
@@ -231,8 +229,8 @@ def test_one_bad_list_at_the_start_costs_that_list_alone(lab, keeping, tmp_path,
 
 
 def test_a_list_that_comes_without_an_event_is_read(lab, keeping, tmp_path):
-    """keep retries a missing list, so it finds a list on a new mount. A retry writes no state
-    file."""
+    """keep retries to read a missing list, because a new mount causes no event. A retry does not
+    write the state file."""
     with own_bpffs():
         (tmp_path / "mounted").mkdir()
         keep = keeping(rules("in0", deny=[{"file": "mounted/drop.txt"}]))
@@ -267,7 +265,7 @@ def test_the_last_good_copy_of_a_list_comes_in_force_after_a_boot(lab, keeping, 
     assert (shown["name"], shown["entries"], shown["replaced"]) == (str(drop), 2, "2023-11-14T22:13:20Z")
     keep.reload()
     keep.end()
-    copy.write_text("{")  # a damaged copy of the lists
+    copy.write_text("{")  # damages the saved copy of the lists
     keep.start()
     assert denied(lab) == sorted([OFFENDER, "2001:db8::/48"])
     keep.end()
@@ -665,7 +663,7 @@ def test_one_process_keeps_a_gate(lab, keeping):
     assert not os.path.exists(f"/run/sluice/{lab.gate}.keep")
     keep.start()
     keep.end(signal.SIGKILL)
-    keep.start()  # the lock of the killed process is free
+    keep.start()  # keep starts, because the killed process holds no lock
 
 
 def test_a_signal_during_the_start_does_not_kill_it(lab, tmp_path):
@@ -728,7 +726,7 @@ def test_a_lock_that_something_else_wrote(lab, text, mode, kept):
 
 def test_it_sleeps_when_nothing_happens(lab, keeping):
     keep = keeping(rules("in0", "in9"))
-    # keep repeats some tasks once right after its start.
+    # Wait, because keep repeats some tasks after its start.
     wait_until(lambda: settled(keep.process) and settled(keep.process) and settled(keep.process), "keep to be idle")
     before = cpu_ticks(keep.process), switches(keep.process)
     time.sleep(3)
@@ -799,7 +797,7 @@ def test_nothing_is_left_open(lab, keeping, tmp_path):
 
 
 def test_a_thousand_devices_at_once(lab, keeping):
-    """keep attaches a thousand new devices. It closes their files when they are deleted."""
+    """keep attaches a thousand new devices, and closes its file descriptors of deleted devices."""
     keep = keeping(rules({"device": "lan*", "hook": "ingress"}))
     matched, others = (200, 300) if LONG else (60, 60)
     names = [f"x{i}" for i in range(others)] + [f"lan{i}" for i in range(matched)]
@@ -924,7 +922,7 @@ def test_what_systemd_and_the_journal_get(lab, keeping, tmp_path):
 
 
 def test_the_interval_finds_what_inotify_does_not_tell(lab, keeping, tmp_path):
-    """Option --interval makes keep read its lists again without an inotify event."""
+    """With option --interval, keep also reads its lists again without an inotify event."""
     (tmp_path / "drop.txt").write_text("192.0.2.1\n")
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "drop.txt").write_text("192.0.2.2\n")

@@ -14,7 +14,7 @@ from lab import ETH_P_ALL, HERE4, SO_RCVBUFFORCE, inside
 SENDER4 = "198.51.100.2"
 PORT, SECONDS, RATE, BURST = 5001, 5, 100, 25
 SEGMENT, MERGED_MOST = 1448, 46  # 46 segments fill 64 KiB, the largest merged packet
-ATTEMPTS = 5  # one attempt must succeed; other processes can slow down the rest
+ATTEMPTS = 5  # one attempt must succeed; others can fail on a busy machine
 
 
 @pytest.fixture
@@ -87,7 +87,7 @@ def tap(joined):
 def greedy_stream(lab, listener, tap):
     """Sends a TCP stream, and limits it after 1 s. Returns counts of the packets after that."""
     got = []
-    # Daemon threads do not keep pytest from exiting.
+    # A daemon thread does not prevent pytest from exiting.
     until = time.monotonic() + 1 + SECONDS
     reader = threading.Thread(target=receive, args=(listener, got, until), daemon=True)
     reader.start()

@@ -155,7 +155,7 @@ def test_blocks_that_follow_are_longer_and_end_by_themselves(gate):
         left = only(gate, OFFENDER6)
         least = seconds - (time.monotonic() - begun)
         assert 1000 * least <= left["blocked_ms"] <= 1000 * seconds and left["retry_after_ms"] >= left["blocked_ms"]
-        if least > 0 or left["blocked_ms"]:  # a slow machine reads this after the block has ended
+        if least > 0 or left["blocked_ms"]:  # on a slow machine, the block may have ended
             assert (left["reason"], left["remaining"]) == ("blocked", 0)
 
     begun = time.monotonic()
@@ -251,7 +251,7 @@ def test_key_dst_has_no_effect_without_hook_egress(lab):
 
 
 def test_a_change_of_kind_counts_afresh(gate):
-    """After a change of its kind or key, a limit starts with full buckets."""
+    """If a limit gets another kind or another key, its buckets start full."""
     def change(words):
         return "'all'" in gate.sluice("set", "default", *words.split()).err
 

@@ -344,8 +344,8 @@ def test_the_name_of_a_list(attached, tmp_path, monkeypatch):
 
 
 def test_a_list_that_two_names_may_mean(attached, tmp_path, monkeypatch):
-    """`deny -f bl` and `deny as bl` make two lists. The first list is named by the absolute path of
-    bl."""
+    """`deny -f bl` and `deny as bl` make two lists. The name of the first list is the absolute path
+    of bl."""
     path = written(tmp_path / "bl", f"{DENIED}\n")
     monkeypatch.chdir(tmp_path)
     attached.sluice("deny", "-f", "bl")

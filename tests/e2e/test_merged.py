@@ -91,7 +91,7 @@ def test_native_veth_gets_each_packet(lab):
 
 
 def test_native_bond_is_native_below(lab):
-    """With native XDP on a bond, its ports run the program. It counts the segments of merged
+    """If a bond has native XDP, its ports run the program, which counts the segments of merged
     packets."""
     if lab.ip("link", "add", "name", "up0", "type", "bond", check=False).code:
         pytest.skip("this kernel has no bond")

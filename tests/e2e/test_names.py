@@ -1,4 +1,5 @@
-# SPDX-License-Identifier: GPL-2.0
+# Tests of hostile names of devices, namespaces, gates, lists, files and sets. Commands print no
+# control characters of a name. Each command that they print is correct shell input.
 """Tests of hostile names of devices, namespaces, gates, lists, files and sets. No command prints
 the control characters of a name. A printed command is correct shell input."""
 
@@ -176,7 +177,8 @@ def test_the_advice_of_doctor_names_devices_as_they_are(names):
 
 
 def test_the_file_of_a_process_that_keeps_the_gate(names):
-    """Only `status -j` prints the control characters in the name of the rules file."""
+    """Commands do not print control characters in the name of the rules file. Only `status -j`
+    prints them, in JSON."""
     path = os.path.realpath(os.path.join(names.path, f"rules{ESCAPE}.json"))
     with open(path, "w", encoding="ascii") as file:
         json.dump({"attach": [{"device": "in0"}], "deny": ["192.0.2.1"]}, file)

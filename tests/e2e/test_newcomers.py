@@ -32,7 +32,7 @@ def small(lab):
     return lab
 
 
-SHOWS = 2  # a new source with this many packets in a flood gets no bucket
+SHOWS = 2  # packets of a new source that do not suffice for a bucket during a flood
 FLOOD = 250 * SHOWS
 
 
@@ -217,7 +217,7 @@ def test_check_in_a_flood(small):
         meets("pass", "newcomer")
         assert small.json("check", "192.0.2.1")["newcomer"] is None
         assert small.json("check", "192.0.2.1")["limits"][0]["remaining"] == 2
-        while newcomer(small)["waits"]:  # other new sources may lower this source's hits
+        while newcomer(small)["waits"]:  # other sources can lower its hits
             meets("pass", "newcomer")
         assert small.json("check", NEW)["reason"] == "within-limit"
         small.send(NEW)
@@ -225,7 +225,8 @@ def test_check_in_a_flood(small):
 
 
 def test_sources_that_are_not_at_hand_are_listed(lab):
-    """`sources` prints sources with dropped packets first, and then sources without a bucket."""
+    """`sources` lists sources with dropped packets first. It then lists sources that have no
+    bucket."""
     lab.attach("in0", "mode", "native", "buckets", "1")
     lab.sluice("set", "default", "rate", "1/h", "burst", "9")
     for i in range(1, 21):

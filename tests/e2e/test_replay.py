@@ -382,8 +382,8 @@ SERVERS = {"iperf3": ["iperf3", "-s", "-1"], "curl": ["/usr/bin/python3", "-m", 
 
 @pytest.mark.parametrize("kind", TRAFFIC)
 def test_traffic_of_other_programs_is_judged_as_on_the_device(lab, tmp_path, kind):
-    """The limit only observes and hardly refills, so the result does not depend on the time between
-    packets."""
+    """`replay` gives the same verdicts as a gate that judges the captured packets. The limit hardly
+    refills, so delays have no effect."""
     tool = kind.split()[0]
     for program in tool, "tcpdump":
         if not shutil.which(program):

@@ -188,7 +188,7 @@ def test_policies_keep_their_numbers(attached):
     passed, dropped = (stats["totals"][verdict]["packets"] for verdict in ("passed", "dropped"))
     attached.expect(passed=passed + 4 + 3 + 2 + 1, dropped=dropped + 1 + 2 + 3 + 4 + 5)
     assert by_rule(attached)["10.9.0.0/16"] == (10, 5)
-    for i in range(5):  # these policies get numbers of deleted policies
+    for i in range(5):  # these policies get the numbers of deleted policies
         attached.sluice("set", f"10.{i}.0.0/16", "rate", "1/h", "burst", "10")
     assert by_rule(attached)["10.3.0.0/16"] == (0, 0)
     assert "10 policies" in one_line(attached.sluice("set", "10.99.0.0/16", "rate", "1/h", status=1))

@@ -255,7 +255,8 @@ def test_many_policies_are_listed_if_they_have_counted(attached):
 
 
 def test_refusals_of_packets_of_heirs_are_not_hidden(attached):
-    """`stats` counts refusals by a limit in all policies that inherit the limit."""
+    """If several policies inherit a limit, `stats` counts the packets that the limit refuses in
+    each of them."""
     attached.sluice("set", "default", "rate", "1/h", "burst", "1")
     attached.sluice("set", "192.0.2.0/24", "name", "more", "rate", "1/h", "burst", "99", "inherit", "yes")
     attached.send("192.0.2.1", 5)

@@ -352,7 +352,8 @@ def test_a_stream_goes_on_after_an_interruption(server, users):
 
 
 def accepts(path):
-    """Returns whether a connection to a socket of `sluice events` is accepted: it exists before it listens."""
+    """Returns whether a connection to the socket of `sluice events` succeeds. The socket exists
+    shortly before it accepts connections."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as client:
         return client.connect_ex(path) == 0
 
@@ -667,12 +668,12 @@ def test_500_connections_keep_nobody_out(users, begin):
 
 
 def test_clients_that_read_slowly_keep_nobody_out(users):
-    """If all connections of an address send answers that their clients do not read, the oldest is
-    closed for the next client."""
+    """The clients use all connections of an address and do not read the answers. The server closes
+    the oldest connection when another client connects."""
     def is_answered():
         try:
             return server.get("/api/v1/gates")
-        except (OSError, http.client.HTTPException):  # closed, because no connection was free
+        except (OSError, http.client.HTTPException):  # no connection was free
             return False
     with serving(users.filter) as server, contextlib.ExitStack() as stack:
         for _ in range(140):

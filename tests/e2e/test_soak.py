@@ -128,7 +128,7 @@ class Soak:
     def __init__(self, lab, directory):
         self.lab, self.directory = lab, directory
         self.objects, self.random = Objects(lab), random.Random(SEED)
-        self.model, self.attached = Gate(), {}  # `attached`: hook of each device
+        self.model, self.attached = Gate(), {}  # `attached`: {device: hook}
         self.received, self.delivered = lab.datagrams(), collections.Counter()
         self.done, self.last = collections.Counter(), None
         lab.pair("out1", "in1")
@@ -230,8 +230,8 @@ class Soak:
         model_change(self.model)
 
     def step_killed_change(self):
-        """Kills a command at a random moment. Checks that it has made its whole change, or no
-        change."""
+        """Kills a command at a random moment. Checks that the gate has either all changes of the
+        command or none."""
         words, model_change = self.a_change()
         at, steps = self.random.randrange(350, 750), self.random.choice((0, 30, 300))
         self.last = [*words, "killed at", at, steps]

@@ -37,12 +37,13 @@ def fake(stores):
 
 
 class Ledger:
-    """Sends rounds to a store. `least` and `most` bound the total of each key in the store."""
+    """Sends rounds to a store. Computes a lower bound `least` and an upper bound `most` of each
+    key's total."""
 
     def __init__(self, client, keys=tuple(KEYS)):
         self.client, self.keys = client, keys
         self.least, self.most = dict.fromkeys(keys, 0), dict.fromkeys(keys, 0)
-        self.owed = dict.fromkeys(keys, 0)  # unsent counts of earlier rounds, by key
+        self.owed = dict.fromkeys(keys, 0)  # {key: counts of earlier rounds that were not sent}
         self.lost = self.slowest = 0
 
     def round(self):
@@ -112,8 +113,8 @@ def test_a_block_is_a_key_that_ends_by_itself(stores):
 @pytest.mark.parametrize("answer,of_added,of_read", [
     (b":1\r\n", True, True), (b":0\r\n", False, True), (b"-NOPERM no permissions\r\n", False, False)])
 def test_a_key_expires_once_the_store_has_said_so(fake, answer, of_added, of_read):
-    """The client reports a missing TTL if EXPIRE returns 0 for a key to which the client has
-    added."""
+    """If EXPIRE returns 0 for a key that this round incremented, the client reports that the key
+    has no TTL."""
     fake.answers |= {b"BITFIELD": b"*2\r\n:1\r\n:1\r\n", b"EXPIRE": answer}
     done = fake.client().round(("{a}x", 1, 1), ("{a}y", 0, 0), ("!{a}z", 1, 1))
     assert all(item[0] for item in done["items"]) and done["expires"] == [of_added, of_read, False], done
@@ -364,7 +365,7 @@ def test_a_node_that_stands_still_does_not_delay_the_others_keys(stores):
     stores.nodes[ports[0]].send_signal(signal.SIGSTOP)
     slow, of_node = [], next(key for key in KEYS if slot_of(key) <= 16384 // 3)
     begun = time.monotonic()
-    while time.monotonic() < begun + 4:  # four seconds are enough for several attempts to connect
+    while time.monotonic() < begun + 4:  # long enough for several attempts to connect
         done = ledger.round()
         for key, item in zip(KEYS, done["items"]):
             assert item[0] == (slot_of(key) > 16384 // 3), (key, done)
@@ -514,7 +515,7 @@ HOSTILE = {
 
 @pytest.mark.parametrize("to", ["map", "command", "greeting"])
 def test_a_store_that_lies_costs_the_time_of_a_call(stores, to):
-    """Whatever a store replies, a call ends at its timeout, and the client needs no more memory."""
+    """A call ends at its timeout and uses no more memory, whatever a store replies."""
     memory = 0
     for name, lie in HOSTILE.items():
         slot = slot_of("{a}x")
@@ -568,7 +569,7 @@ def test_what_got_no_answer_is_never_sent_again(fake):
 
 
 def test_what_got_no_answer_is_not_carried_out_later(stores):
-    """The store never counts a command that was lost on a broken link."""
+    """If the link breaks while a command is sent, the store never executes the command."""
     far = stores.far()
     stores.start(FIRST_PORT, "--bind", "0.0.0.0", "--protected-mode", "no")
     client = stores.client(f"{FAR_STORE}:{FIRST_PORT}", far, timeout_ms=300)

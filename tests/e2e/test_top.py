@@ -56,7 +56,7 @@ def shown(lines):
 
 
 def column(lines, title):
-    """Returns the texts in a column, by source. The column's title ends where its numbers end."""
+    """Returns {source: text} of a column. Numbers are aligned to the end of the title."""
     head = next(line for line in lines if line.startswith("SOURCE "))
     end = head.index(title) + len(title)
     begin = head.rindex(" ", 0, head.index(title)) + 1 if title != "LIMIT" else head.index(title)
@@ -151,7 +151,7 @@ def test_the_other_views(terminal):
     terminal.keys("Tab")
     lines = terminal.wait_for("[reasons]", "over-limit", "blocked")
     first, = [after for line, after in zip(lines, lines[1:]) if line.startswith("VERDICT")]
-    assert first.split()[1] in ("over-limit", "within-limit")  # the reason with most packets
+    assert first.split()[1] in ("over-limit", "within-limit")  # the most frequent reason
     terminal.keys("BTab", "BTab", "BTab")
     terminal.wait_for("[sources]")
 
@@ -392,8 +392,8 @@ def test_signals_that_end_batch_mode(busy):
 
 
 def test_the_first_line_has_rates_although_policies_are_many(attached):
-    """The first line of top has the rates of all policies. Later, top reads many policies less
-    often."""
+    """top prints the rates of all policies at once. Later, top reads a large number of policies
+    less often."""
     limits = [{"rate": "1kpps", "burst": 1000}]
     prefixes = ["default", *(f"10.{i >> 8}.{i & 255}.0/24" for i in range(4000))]
     attached.sluice("apply", "-", input=json.dumps({

@@ -48,7 +48,7 @@ def attacker(*words):
 
 
 def at(*below, mode=0o700, owner=0):
-    """Creates a directory below the directory of all gates. Returns its path."""
+    """Creates a directory below ROOT. Returns the path of the directory."""
     path = "/".join([ROOT, *below])
     os.makedirs(path, 0o700)
     os.chmod(path, mode)

@@ -14,7 +14,7 @@ NET = "/sys/class/net"
 
 def name_of(mac):
     """Returns the name of the NIC with this MAC address, or None if the NIC is not in the initial
-    namespace. A NIC returns there when its namespace is deleted."""
+    namespace. The kernel moves a NIC there when its namespace is deleted."""
     for name in os.listdir(NET):
         if not os.path.exists(f"{NET}/{name}/device"):  # skip virtual devices
             continue

@@ -23,7 +23,7 @@ FRAME = 125  # bytes of a frame, so that 10 kpps are 10 Mbit/s
 AT_ONCE = 1024  # largest number of messages that the kernel accepts in one sendmmsg()
 SEC, MS, US = 10**9, 10**6, 10**3
 AHEAD = 20 * MS  # the first packet departs this long after now, when the qdisc has all packets
-QUIET_SECONDS = 1  # missing datagrams count as lost if nothing arrives for this long
+QUIET_SECONDS = 1  # if nothing arrives for this long, missing datagrams count as lost
 
 libc = ctypes.CDLL(None, use_errno=True)
 
@@ -90,13 +90,14 @@ def messages_of(frames, delays=None):
 
 
 def send_messages(fd, messages):
-    """Sends messages as fast as the kernel accepts them. Does not resend a dropped message."""
+    """Sends messages as fast as the kernel accepts them. If the kernel drops a message, continues
+    with the next message."""
     at = 0
     while at < len(messages):
         first = ctypes.byref(messages, at * ctypes.sizeof(Message))
         count = min(AT_ONCE, len(messages) - at)
         sent = libc.sendmmsg(fd, first, count, 0)
-        if sent < count:  # the kernel stops after a message that was dropped
+        if sent < count:  # sendmmsg() stops after a dropped message
             error = ctypes.get_errno()
             assert sent > 0 or error == errno.ENOBUFS, os.strerror(error)
             sent = max(0, sent) + 1
@@ -154,8 +155,9 @@ class Burst(collections.namedtuple("Burst", "sent start took arrivals")):
         return most_within(self.moments, window)
 
     def delays(self, rate, free=0):
-        """Returns how long each datagram was delayed, in order of arrival. A datagram that arrived
-        early has a negative delay. A limiter at `rate` passes 1 + `free` datagrams at once."""
+        """Returns the delay of each datagram, in order of arrival, compared with a limiter that
+        passes 1 + `free` datagrams at once and then `rate` per second. The delay of an early
+        datagram is negative."""
         return [moment - self.start - max(0, i - free) * SEC // rate
                 for i, moment in enumerate(self.moments)]
 
@@ -185,7 +187,8 @@ class Stamped:
         return count
 
     def take(self, count):
-        """Waits until `count` datagrams arrived, or none in QUIET_SECONDS. Returns the arrivals."""
+        """Waits until `count` datagrams have arrived, or until no datagram arrives for
+        QUIET_SECONDS. Returns the arrivals."""
         heard = time.monotonic()
         while len(self.arrivals) < count and time.monotonic() < heard + QUIET_SECONDS:
             if self.read():
@@ -209,7 +212,7 @@ class ShapeLab(Lab):
         self.receivers = {address: self.receiver(Stamped(self.filter, address))
                           for address in (HERE4, THERE4)}
         self.out = self.raw_socket("out0")
-        # A full send buffer blocks the sender. Packets in the qdisc count in this buffer.
+        # Packets in the qdisc fill the send buffer. A full send buffer would block the sender.
         self.out.setsockopt(socket.SOL_SOCKET, SO_SNDBUFFORCE, 64 << 20)
         self.out.setsockopt(socket.SOL_SOCKET, SO_TXTIME,
                             struct.pack("@iI", time.CLOCK_MONOTONIC, 0))
@@ -253,8 +256,8 @@ class ShapeLab(Lab):
                                     if isinstance(value, int)})
 
     def bursts(self, count, destinations, rate=None, tag=None):
-        """Sends `count` datagrams to each destination, by turns. If `rate` is given, requests
-        departure times at `rate` packets a second per destination."""
+        """Sends `count` datagrams to each destination in turn. `rate` is the rate of the requested
+        departure times, in packets per second and destination."""
         frames = [datagram(number, to, tag=tag) for number in range(count) for to in destinations]
         delays = rate and [number * SEC // rate for number in range(count) for _ in destinations]
         start, before, after = send_all(self.out.fileno(), frames, delays)
@@ -277,8 +280,8 @@ class ShapeLab(Lab):
         return one
 
     def measure_all(self, count, destinations, **options):
-        """Sends a burst to each destination. Returns one Measured per burst. All of them contain
-        the same qdisc counters."""
+        """Sends a burst to each destination. Returns one Measured per burst. Each contains the
+        qdisc counters of all bursts together."""
         before = self.qdisc_counts()
         bursts = self.bursts(count, destinations, **options)
         counts = self.qdisc_counts()

@@ -100,8 +100,9 @@ def test_a_shape_of_each_destination(limited):
 
 
 def test_departure_times_of_the_sender(limited):
-    """A shaper keeps a later departure time of the sender. Before Linux 6.11, it replaces this
-    time, because a BPF program cannot know the clock of the time."""
+    """A shaper delays a packet at least until the departure time that the sender has requested.
+    Before Linux 6.11, the shaper replaces this time, because a BPF program cannot see to which
+    clock it refers."""
     limited.limit("shape", "10kpps")
     slower = limited.measure(COUNT // 2, rate=RATE // 2)
     faster = limited.measure(COUNT // 2, rate=RATE * 2)
@@ -193,7 +194,7 @@ def test_beside_other_limiters(shaping):
         if name.startswith("window"):
             assert rows[f"sluice {name}"].burst.largest(100 * MS) == 1000
     shape = rows["sluice shape 10kpps"]
-    # This machine has one CPU, which also sends packets. So fq may be late by some milliseconds.
+    # One CPU sends packets and runs fq, so fq can be late by some milliseconds.
     assert RATE * 0.99 <= shape.burst.rate <= RATE * 1.01
     assert shape.burst.largest(100 * MS) <= 1 + (100 * MS + 10 * MS) * RATE // SEC
     assert shape.drops == 0
