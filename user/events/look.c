@@ -165,7 +165,7 @@ static void source_add(struct events_look *look, const struct events_watch *watc
 	uint64_t dropped = source->count[LIVE_DROPPED].packets, before = source->dropped_before;
 	bool is_over = events_watch_has(watch, EVENT_SOURCE, &source->prefix);
 	bool is_blocked = events_watch_has(watch, EVENT_BLOCK, &source->prefix);
-	/* if a source has no policy, no limit applies, so a deny has dropped its packets */
+	/* A source without a policy has no limits. Its packets are dropped by `deny`. */
 	bool has_limits = source->version >= SL_POLICY_VERSION(SL_POLICY_FIRST);
 	struct source_fact *fact = &look->sources[look->facts.source_count];
 
@@ -271,7 +271,7 @@ static uint64_t dropped_before(const struct events_look *look, const struct sl_p
 		error_drop(mark);
 	for (unsigned int i = 0; i < count; i++)
 		dropped += buckets[i].dropped.packets;
-	return dropped ? dropped - 1 : 0; /* - 1: the packet of the crossing is counted already */
+	return dropped ? dropped - 1 : 0; /* - 1: omit the packet of the crossing */
 }
 
 void events_look_cross(struct events_look *look, struct events_watch *watch,
@@ -391,7 +391,7 @@ static void entry_add(struct entry_facts *entries, struct entry_fact entry)
 		entries->items[entries->count++] = entry;
 }
 
-/* Reads the runtime entries, lists and entries on lists that expire. If that fails, sets entries_generation to 0. */
+/* Reads all entries and lists that expire. If a read fails, sets entries_generation to 0. */
 static void entries_read(struct events_look *look)
 {
 	uint64_t begun = clock_read(CLOCK_THREAD_CPUTIME_ID);
@@ -433,8 +433,8 @@ static void entries_read(struct events_look *look)
 }
 
 /*
- * Call it after a change of the rules, because entries may have got another expiry. Clears `until`
- * of such an entry if this step would report that it has expired.
+ * Must be called after a change of the rules, because the change may have extended the expiry of
+ * entries. Clears `until` of such an entry, so that this step does not report it as expired.
  */
 static void entries_check(struct events_look *look)
 {

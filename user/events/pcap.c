@@ -112,7 +112,7 @@ int events_pcap_open(const char *path, unsigned int most, struct events_pcap *re
 		return pcap_failed(path, -errno);
 	block_begin(&block, BLOCK_SECTION);
 	block_put32(&block, ORDER_MAGIC);
-	block_put32(&block, 1); /* version 1.0; the minor version is the upper half */
+	block_put32(&block, 1); /* version 1.0: the lower half is the major version */
 	block_put(&block, &unknown_length, sizeof(unknown_length));
 	block_option(&block, OPTION_APPLICATION, application, sizeof(application) - 1);
 	err = block_write(&block, ret->fd);

@@ -118,7 +118,7 @@ static void program_start(struct events_runner *runner, uint64_t now)
 		runner->left_out++;
 		return;
 	}
-	setpgid(pid, pid); /* as in the child, which may not have run yet */
+	setpgid(pid, pid); /* the child does the same, but may not have run yet */
 	while (runner->running[at].pid)
 		at++;
 	runner->running[at].pid = pid;

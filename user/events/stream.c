@@ -77,7 +77,7 @@ static int socket_make(int directory, int fd, const struct gate *gate)
 	mask = umask(0177); /* so no client can connect before the group is set */
 	err = socket_bind(fd, gate->name);
 	umask(mask);
-	/* ignore a failure: only a member of the group may set it */
+	/* lchown() fails if this user is not in the group. Ignore that. */
 	if (!err && !fstat(gate->dir.fd, &st) && lchown(address.sun_path, -1, st.st_gid))
 		errno = 0;
 	if (!err && (chmod(address.sun_path, 0660) || listen(fd, STREAM_CLIENTS_MAX)))

@@ -31,7 +31,7 @@ int events_watch_begin(struct events_watch *watch, uint64_t began, unsigned int 
 {
 	*watch = (struct events_watch){
 		.began = began, .open_max = open_max, .call = call, .data = data};
-	/* two more elements, for events of kind `lost` */
+	/* plus 2 for events of kind `lost`, which do not count as open */
 	watch->open = calloc(open_max + 2, sizeof(*watch->open));
 	watch->budgets = calloc(EVENTS_BUDGETS_MAX, sizeof(*watch->budgets));
 	watch->attachments = calloc(ATTACHMENTS_MAX, sizeof(*watch->attachments));
@@ -676,7 +676,10 @@ static bool open_goes_on(const struct events_watch *watch, const struct open_eve
 	case EVENT_DEVICE: {
 		const struct attachment *now = device_now(watch, open);
 
-		/* a new device is detached until `sluice keep` attaches it */
+		/*
+		 * A device that is made again has no program until `sluice keep` attaches it. Wait
+		 * for that.
+		 */
 		return !facts->has_attachments || (!(now && now->program_id) && open->detached < 2);
 	}
 	case EVENT_GENERIC:

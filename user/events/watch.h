@@ -3,10 +3,10 @@
  * Events: compares successive facts about a gate, and reports what has changed as events. Uses no
  * system call, and its only clocks are the times in the facts.
  *
- * Each begin has an end with the same id, because events_watch_end() ends all open events. A
- * condition that is true again within its hold time, such as a source that is over its limit again,
- * belongs to the same event. Memory is bounded: at most EVENTS_OPEN_MAX events are open. If more
- * events begin, they are not reported, and an event `lost` is open.
+ * Each begin has an end with the same id, because events_watch_end() ends all open events. If a
+ * condition is true again within EVENTS_HOLD_NS, its event continues. Memory is bounded: at most
+ * EVENTS_OPEN_MAX events are open. If more events begin, they are not reported, and an event `lost`
+ * is open.
  */
 #ifndef SLUICE_EVENTS_WATCH_H
 #define SLUICE_EVENTS_WATCH_H
@@ -20,8 +20,8 @@
 #define EVENTS_ENTRIES_MAX 65536 /* watch at most this many entries for expiry; about 3 MB */
 
 /*
- * An event ends if its condition was not true for this time (2 s). The event of a source ends when
- * a visit of the source has found no dropped packet for this time.
+ * An event ends when its condition has been false for 2 s. The event of a source ends when visits
+ * of the source have found no dropped packet for 2 s.
  */
 #define EVENTS_HOLD_NS 2000000000ULL
 
@@ -73,7 +73,7 @@ struct events_facts {
 	unsigned int cpus_flooded, cpus;
 	bool flood_has_policy; /* whether `flood_policy`, which most of the flood hits, is known */
 	struct sl_prefix flood_policy;
-	bool flood_passes; /* `flood_policy` has no budget, so the flood passes */
+	bool flood_passes; /* `flood_policy` has no budget, so packets of the flood pass */
 	const struct budget_fact *budgets;
 	unsigned int budget_count;
 	uint64_t budget_dropped; /* packets that all budgets have dropped */

@@ -114,7 +114,7 @@ void live_close(struct live *live)
 #define COUNTERS_REST	50  /* TASK_REST for reading the counters of policies */
 #define WALK_SHARE	100 /* a walk over sources uses at most interval / 100 of CPU time */
 #define WALK_LEAST_NS	(2 * NS_PER_MS)
-#define FIRST_WALK_NS	(200 * NS_PER_MS) /* for a walk in the first PASSES_AT_FIRST passes */
+#define FIRST_WALK_NS	(200 * NS_PER_MS) /* CPU time, in the first PASSES_AT_FIRST passes */
 #define PASSES_AT_FIRST 2
 
 static uint64_t cpu_now(void)
@@ -281,7 +281,7 @@ static int counters_refresh(struct live *live)
 			line_rates(&other->counters, &line->line->counters, span, line);
 	}
 	live->counters_at = now;
-	if (span) /* read again without a delay, because rates require two readings */
+	if (span) /* no delay after the first reading, because a rate requires two readings */
 		live->counters_task.due = now + (cpu_now() - begun) * COUNTERS_REST;
 	return 0;
 }
@@ -351,7 +351,7 @@ static int source_look(struct live *live, const struct sl_prefix *prefix)
 	int err;
 
 	if (source && uptime_ns() < source->visited_at + LIVE_SPAN_LEAST_NS)
-		return 0; /* the last visit is too recent for a new rate */
+		return 0; /* too early for a new rate */
 	err = buckets_read(&live->gate, prefix, &buckets, &count);
 	if (!err && count)
 		return source_visit(live, prefix, buckets, count);
@@ -610,7 +610,7 @@ static int refresh(struct live *live, uint64_t interval_ns)
 	err = live->gate.state ? 0 : gate_enter(live);
 	if (err)
 		return err;
-	gate_generation(&live->gate); /* for a reader, updates its copies of maps */
+	gate_generation(&live->gate); /* a reader has copies of maps: update them */
 	live->span_ns = live->at ? now - live->at : 0;
 	live->at = now;
 	err = counters_refresh(live) ?: pressure_read(&live->gate, &live->pressure)

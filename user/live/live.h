@@ -145,7 +145,8 @@ void live_close(struct live *live);
  * Refreshes all rates, `interval_ns` after the last refresh. Visits the sources on the screen, the
  * busiest sources, and then further sources for at most 1/100 of the interval. The first two passes
  * may use more time. Reads attachments and findings at most every 5 s, with at most 1/200 of a CPU
- * for each. Reads the counters of policies each time, unless that uses more than 1/50 of a CPU.
+ * for each. Reads the counters of policies in each refresh, or less often if this would use more
+ * than 1/50 of a CPU.
  */
 int live_refresh(struct live *live, uint64_t interval_ns);
 

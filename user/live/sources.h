@@ -90,7 +90,7 @@ enum live_order {
 	LIVE_BY_DROPPED,
 	LIVE_BY_OBSERVED,
 	LIVE_BY_ALL, /* sum of passed and dropped packets */
-	/* for these orders, live_choose() chooses the busiest sources, and the viewer sorts them */
+	/* In the orders below, live_choose() chooses the busiest sources. The viewer sorts them. */
 	LIVE_BY_POLICY,
 	LIVE_BY_LIMIT,
 	LIVE_BY_LEVEL,
@@ -105,8 +105,8 @@ struct live_sorting {
 };
 
 /*
- * Returns a number below 0 if source `a` is before `b` in the order. The source with the higher
- * rate is first. If rates are equal, compares by LIVE_BY_ALL, and then by prefix.
+ * Compares two sources: returns a number below 0 if `a` comes before `b`. The higher rate comes
+ * first. If rates are equal, compares by LIVE_BY_ALL, and then by prefix.
  */
 int live_compare(const struct live_source *a, const struct live_source *b,
 		 const struct live_sorting *sorting);

@@ -135,8 +135,8 @@ static int frame_run(const struct judge *judge, const uint8_t *bytes, uint32_t s
 	if (size > RUN_MAX_TC)
 		return program_run(judge->program[judge->hook], bytes, RUN_MAX_TC);
 	/*
-	 * a too short frame has no byte after the Ethernet header, which an skb needs. It has no
-	 * source, so every hook decides the same
+	 * An skb needs a byte after the Ethernet header, so run the XDP program. The frame has no
+	 * source, so all hooks have the same verdict.
 	 */
 	return program_run(judge->program[HOOK_XDP], bytes, size);
 }

@@ -33,9 +33,9 @@ struct replay {
 	uint64_t cut;	  /* packets whose source address was cut off */
 	uint64_t refused; /* packets that the kernel did not accept for BPF_PROG_TEST_RUN */
 	/*
-	 * Packets with another fate under the second rules. PASSED: only the first rules drop them.
-	 * DROPPED: only the second rules drop them. WOULD_DROP: both pass them, but only one would
-	 * drop them.
+	 * Packets whose fate differs between the two sets of rules. PASSED: only the first rules
+	 * drop the packet. DROPPED: only the second rules drop the packet. WOULD_DROP: both pass
+	 * the packet, but one of them counts it as would-drop.
 	 */
 	struct fates differences;
 	struct tally_sources differs; /* `differences` of each source */

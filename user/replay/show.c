@@ -55,7 +55,7 @@ static void print_columns(const struct fates *fates)
 struct note {
 	const char *key;
 	uint64_t count;
-	const char *text; /* what the packets have in common, for the user */
+	const char *text; /* reason why the packets are special, printed in the report */
 };
 
 /*
@@ -277,7 +277,7 @@ static void bar_draw(const struct fates *fates, uint64_t most, char bar[BAR_WIDT
 		uint64_t packets = fates->of[fate].packets;
 		unsigned int marked = (packets * BAR_WIDTH + most / 2) / most;
 
-		/* a fate with few packets gets one mark, unless the bar is full */
+		/* A fate with few packets gets one character, unless the bar is full. */
 		marked = packets && !marked ? 1 : marked;
 		for (; marked && length < BAR_WIDTH; marked--)
 			bar[length++] = marks[fate];

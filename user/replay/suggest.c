@@ -29,8 +29,8 @@ struct input {
 	const char *path;
 	struct capture_choice choice;
 	FILE *copy; /* copy of standard input; NULL if the capture is a file */
-	/* packets of the first reading that were not used */
-	uint64_t other_way; /* left out because of their direction */
+	/* Packets that the first reading skipped. */
+	uint64_t other_way; /* skipped because of their direction */
 	uint64_t cut;	    /* packets whose recorded part ends before the source address */
 };
 
@@ -110,8 +110,8 @@ static int input_read(struct input *input, struct suggest *suggest, bool is_seco
 }
 
 /*
- * Returns an error if there is too little traffic to propose limits. input: NULL for a gate, which
- * has no packets to leave out.
+ * Returns an error if there is too little traffic to propose limits. input: the capture; NULL: the
+ * counters of a gate.
  */
 static int suggest_check(const struct suggest *suggest, const char *capture,
 			 const struct input *input)

@@ -228,7 +228,7 @@ static void limits_add(struct tally *tally, const struct capture_packet *packet,
 	struct sl_facts facts = judged->facts;
 	bool has_passed = judged->reason < SL_FIRST_DROP;
 
-	if (!facts.facts) /* no limit of the policy needs more than the source */
+	if (!facts.facts) /* the policy has no limit that reads more than the source */
 		facts.facts = SL_FACT_ANY;
 	for (unsigned int i = 0; i < policy->limits[family]; i++) {
 		const struct sl_limit *limit = &policy->limit[family][i];

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static atomic_size_t bytes; /* of all answers that are counted */
+static atomic_size_t bytes; /* bytes of all answers passed to answer_count() */
 
 void answer_take(struct answer *answer)
 {

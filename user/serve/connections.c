@@ -47,9 +47,9 @@ static bool client_has_left(const struct connection_entry *entry)
 }
 
 /*
- * Returns how readily a connection is closed to make room: 2 if it is idle, or its client has
- * disconnected before it got the answer; 1 if its client reads the answer slowly; otherwise 0, and
- * it is not closed.
+ * Returns whether a connection may be closed to make room. 2: close it first, because it is idle,
+ * or its client has disconnected. 1: close it next, because its client reads the answer slowly. 0:
+ * do not close it.
  */
 static int entry_spare(const struct connection_entry *entry, uint64_t now)
 {
@@ -63,8 +63,8 @@ static int entry_spare(const struct connection_entry *entry, uint64_t now)
 }
 
 /*
- * Closes the oldest connection of the kind that is closed first. key: only connections of this
- * address; NULL: of any address.
+ * Closes a connection with the highest entry_spare(): the oldest of these. key: only connections of
+ * this address; NULL: of any address.
  */
 static bool oldest_shut(struct connections *all, const uint8_t *key, uint64_t now)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Serve: the connections of clients, and their limits. If there are too many connections, the
- * connection that has been idle for longest is closed, or else the one that has sent an answer for
- * longest. So clients that send nothing or read nothing cannot block new clients.
+ * Serve: the connections of clients, and their limits. If there are too many connections, closes
+ * the connection that was idle for longest. If no connection is idle, closes the connection that
+ * has been sending an answer for longest. So clients that send nothing or read nothing cannot block
+ * new clients.
  */
 #ifndef SLUICE_CONNECTIONS_H
 #define SLUICE_CONNECTIONS_H

@@ -320,8 +320,8 @@ static struct feed *feed_of(struct feeds *feeds, const char *gate)
 		feed->unit = -1;
 		feed->look.live.gate = GATE_CLOSED;
 		/*
-		 * ids start at 1000 x time, so they grow over a restart (below 1000 events a
-		 * second)
+		 * The first id is 1000 x time. So ids are larger after a restart, unless there were
+		 * more than 1000 events per second.
 		 */
 		feed->last = (uint64_t)time(NULL) * 1000;
 		feed->first = feed->last + 1;

@@ -286,7 +286,7 @@ static enum MHD_Result document_send(struct request *request)
 
 /* --- Requests ------------------------------------------------------------------------------- */
 
-/* Answers a request that route_parse() has refused. The answer is the error that it added. */
+/* Answers a request that route_parse() has refused, with the error message of route_parse(). */
 static enum MHD_Result route_refuse(struct MHD_Connection *connection, int err, unsigned int mark)
 {
 	const struct sl_error *error = error_last(mark);

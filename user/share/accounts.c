@@ -120,15 +120,15 @@ static struct counted counted_since(uint64_t then, uint64_t now)
 {
 	int32_t taken = now - then;
 
-	/* the entry has counters `taken` and `refused`, and asked = taken + refused */
+	/* The upper half of the word is the counter `refused`; asked = taken + refused. */
 	return (struct counted){.taken = taken,
 				.asked = (int64_t)((now - then - taken) >> 32) + taken};
 }
 
 /*
  * Reads the increase of an entry's counters in the `passed` ticks since the previous read. Returns
- * false if the entry has another key. The 32-bit counters may wrap after COUNT_WRAPS ticks. If more
- * ticks have passed, the increase is 0, unless the limit is so slow that its counters cannot wrap.
+ * false if the entry has another key. If the counters may have wrapped in this time, the increase
+ * is 0.
  */
 static bool sample_read(struct sample *sample, const struct sl_entry *entry,
 			const struct state_key *key, const struct sl_limit *limit, uint64_t passed,
@@ -206,8 +206,8 @@ static void account_set_entry(struct accounts *accounts, struct account *account
 }
 
 /*
- * Marks an account whose key has lost its entry. If the key gets an entry again, a block in the
- * store applies to it.
+ * Marks an account whose key was evicted from the table of states. If the key gets an entry again,
+ * a block in the store applies to it.
  */
 static void account_lose_entry(struct account *account)
 {
@@ -372,7 +372,7 @@ static void count_add(struct accounts *accounts, struct sample *sample,
 {
 	const struct sl_entry *entry = &accounts->samples.table.entries[candidate->entry];
 	const struct sl_limit *limit = &candidate->limit->limit;
-	/* subtract rounded sums, because rounding each difference would lose small amounts */
+	/* Subtract rounded sums. If each difference was rounded, small amounts would be lost. */
 	int64_t least =
 		(scan->unreported >> limit->unit_shift) - (scan->before >> limit->unit_shift);
 	unsigned int number;

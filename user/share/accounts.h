@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Share: accounts of a node. A key with an account is reported to the store in every round. A key
- * without an account is limited by this node alone. The excess of a key is what it took without a
- * report, minus 1 % of rate/nodes, which is never reported. A key gets an account if flow_is_due().
- * An account is freed if flow_rests(). Another key can replace this key if this key is quiet
+ * without an account is limited by this node alone. The excess of a key is the number of ticks that
+ * it took without a report, minus 1 % of rate/nodes. A key gets an account if flow_is_due(). An
+ * account is freed if flow_rests(). Another key can replace this key if this key is quiet
  * (flow_is_quiet()) or has less weight (choice.h).
  */
 #ifndef SLUICE_ACCOUNTS_H

@@ -33,8 +33,8 @@ static uint64_t mix(uint64_t word)
 double choice_weight(float demand, uint64_t meaning, const struct state_key *key)
 {
 	/*
-	 * use only fields in the key's store name, and one byte order, so that all nodes get one
-	 * hash
+	 * All nodes must compute the same hash. So hash only fields in the name of the key in the
+	 * store, in a fixed byte order.
 	 */
 	uint64_t mixed = mix(mix(mix(meaning) ^ be64toh(key->addr[0])) ^ be64toh(key->addr[1]));
 

@@ -48,9 +48,9 @@ struct choices {
 };
 
 /*
- * Adds an item. If the heap is full, the item replaces list[0], but only if list[0] has a smaller
- * weight. Returns whether the item was added. Stores its number in ret_number: the number of the
- * replaced item, or the next free number.
+ * Adds an item. If the heap is full, replaces list[0] if it has a smaller weight. Returns whether
+ * the item was added. Stores the number of the item in ret_number: the number of the replaced item,
+ * or the next free number.
  */
 bool choices_add(struct choices *choices, double weight, unsigned int *ret_number);
 

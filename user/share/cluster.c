@@ -250,8 +250,7 @@ static void cluster_node_read(struct cluster *cluster, struct store_node *node)
 
 /*
  * Returns whether a command that is sent now can get its reply before the current call ends
- * (store.h). Always returns true in the first eighth of a call, because the round trip may be
- * shorter than rtt_ms.
+ * (store.h). Always returns true in the first eighth of a call, because rtt_ms may be too large.
  */
 static bool is_in_time(const struct cluster *cluster, const struct connection *connection)
 {
@@ -549,7 +548,10 @@ static bool map_ask(struct cluster *cluster, unsigned int number, uint64_t end_m
 static bool map_ask_all(struct cluster *cluster)
 {
 	uint64_t timeout = cluster->setup.timeout_ms, now = store_now_ms(), patience;
-	/* if a slot map is known, leave half of the time for commands, which can use it */
+	/*
+	 * If a slot map is known, leave half of the time for commands, because they can use the
+	 * known map.
+	 */
 	uint64_t end = cluster->map_is_known ? now + timeout / 2 : cluster->end_ms;
 	unsigned int nodes = cluster->map.nodes, turn = cluster->map_turn++;
 	unsigned int left = nodes;

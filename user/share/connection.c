@@ -38,7 +38,7 @@ uint64_t jitter(uint64_t ms)
 {
 	uint32_t random;
 
-	/* no jitter if getrandom() fails early at boot */
+	/* getrandom() may fail early at boot; then use no jitter */
 	if (getrandom(&random, sizeof(random), GRND_NONBLOCK) != sizeof(random))
 		random = 0;
 	return ms / 2 + random % ms;
@@ -246,7 +246,7 @@ bool connection_end(struct connection *connection)
 
 	connection_drop(connection);
 	connection->has_failed = true;
-	/* measure the round trip again, because logins may time out if it is longer now */
+	/* Logins may time out because the round trip is longer now. So measure it again. */
 	if (connection->attempts % MEASURE_EVERY == 0)
 		connection->rtt_ms = 0;
 	for (unsigned int i = 1; i < connection->attempts && wait < BACKOFF_MAX_MS; i++)
@@ -429,7 +429,10 @@ static bool lookup_advance(struct connection *connection)
 	return socket_open(connection, address);
 }
 
-/* Sends AUTH or PING. Commands wait for the reply, so that a dead node loses no command. */
+/*
+ * Sends AUTH or PING. Commands are sent only after the reply, so that no command is sent to a dead
+ * node.
+ */
 static bool login_begin(struct connection *connection)
 {
 	const struct connection_setup *setup = connection->setup;
@@ -469,9 +472,9 @@ static bool opening_advance(struct connection *connection)
 /*
  * Reads the reply to AUTH or PING. Returns true if the login succeeded. Otherwise closes the
  * connection and returns false. NOPERM after PING is a success, because the user may only lack the
- * right to PING. A server that does not know AUTH may quote its arguments, so an error may contain
- * the password. So this reports only the code of an error, such as ERR, and only if the password
- * does not begin with this code.
+ * right to PING. The text of an error may contain the password, because some servers quote the
+ * arguments of an unknown command. So this reports only the code of an error, such as ERR. It omits
+ * even the code if the password begins with it.
  */
 static bool login_read(struct connection *connection, const redisReply *reply)
 {

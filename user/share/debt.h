@@ -21,10 +21,10 @@ struct debt {
 /*
  * Charges `cost` ticks to the state of a token bucket, even if its level is too low for a packet. A
  * negative cost is a refund. The level never falls below minus a burst, or below -20 ms if a burst
- * is shorter than 20 ms. *refundable must be 0 at first, and is updated. A refund is at most
- * *refundable, so a source never gets more than without sharing. Returns the ticks that were
- * charged. Returns 0 if the entry has another key, or if packets changed the state during every
- * attempt.
+ * is shorter than 20 ms. A refund is at most *refundable, the ticks that this process has charged.
+ * So a source never gets more credit than without sharing. The caller sets *refundable to 0 before
+ * the first call. Returns the ticks that were charged. Returns 0 if the entry has another key, or
+ * if packets changed the state during every attempt.
  */
 int64_t debt_charge(const struct sl_limit *limit, struct sl_entry *entry,
 		    const struct state_key *key, int64_t cost, uint64_t *refundable, uint64_t now);
@@ -49,9 +49,9 @@ bool debt_block(const struct sl_limit *limit, struct sl_entry *entry, const stru
 
 /*
  * Computes `divide_at` of a gate, for `--on-loss divide`. After this time, the packet path divides
- * shared limits by the number of nodes. At each step while the store replies, the process moves the
- * time into the future, like a lease. So division begins even if the process is stopped or killed.
- * If the store is away, the process sets the time to now.
+ * shared limits by the number of nodes. While the store replies, each step moves this time into the
+ * future, like a lease. So division begins even if the process is stopped or killed. If the store
+ * is away, the process sets the time to now.
  */
 
 /*
@@ -61,8 +61,8 @@ bool debt_block(const struct sl_limit *limit, struct sl_entry *entry, const stru
 #define DIVISION_LEASE (3 * SL_TICKS_PER_SEC)
 
 /*
- * How long limits stay divided after the store replies again. Another node may reach the store a
- * little later, and until then uses 1/nodes of the limits without a report.
+ * Limits stay divided for this time after the store replies again. Another node may reach the store
+ * later. Until then it does not report what it takes, up to 1/nodes of each limit.
  */
 #define DIVISION_GRACE (2 * SL_TICKS_PER_SEC)
 

@@ -23,7 +23,7 @@
 #define NODES_ALIVE_MS 5000 /* how long a node is counted after its last report */
 
 /*
- * Interval of a node's reports of its limits and its process, and time for which a report is valid.
+ * A node reports its limits and its process every ALIKE_EVERY_MS. A report is valid for ALIKE_MS.
  */
 #define ALIKE_EVERY_MS (10 * NODES_EVERY_MS)
 #define ALIKE_MS       (5 * ALIKE_EVERY_MS / 2)
@@ -67,7 +67,7 @@ struct exchange {
 	bool is_counted;      /* whether the store replied to the last count of nodes */
 	unsigned int lost;    /* consecutive rounds in which no key got a reply */
 	uint64_t fewer_since; /* time of the first count below `round.nodes`; 0: none */
-	uint64_t alike; /* hash of the limits (`round.meaning`) in the last report of limits */
+	uint64_t alike;	      /* `round.meaning` in this node's last report of its limits */
 	struct difference unlike, same_node;
 };
 
@@ -167,10 +167,10 @@ static bool nodes_count(struct exchange *exchange)
 /*
  * Runs a round. Returns whether the store replied.
  *
- * If the number of nodes is known, exchanges keys before it counts nodes, because the set of nodes
- * may be on a failed master. If no key gets a reply, does not count nodes for FLOW_LOST rounds,
- * because counting would delay the detection of the loss. After these rounds, counts nodes again,
- * so that other nodes still count this node. If counting fails, counts less often.
+ * If the number of nodes is known, exchanges keys first, because the set of nodes may be on a
+ * failed master. During the first FLOW_LOST rounds without a reply, does not count nodes, because
+ * this would delay the detection of the loss. Later rounds count nodes again, so that other nodes
+ * still count this node.
  */
 static bool round_run(struct exchange *exchange)
 {

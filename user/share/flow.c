@@ -147,7 +147,10 @@ static void flow_plan(struct flow *flow, uint64_t theirs, unsigned int nodes)
 	flow->expected = credit_min(share_of(theirs, credit_max(demand, length)), FLOW_RATE - kept);
 	flow->is_idle = !flow->offered;
 	flow->refund = credit_max(-part, 0);
-	/* if rounds get shorter, `repaying` cannot charge all of `repay` in one round */
+	/*
+	 * `repaying` assumes rounds of equal length. A shorter round charges only a part of
+	 * `repay`.
+	 */
 	flow->repay = credit_max(part, 0);
 	flow->repaying =
 		credit_min(share_of(flow->repay, length), FLOW_RATE - kept - flow->expected);
@@ -257,9 +260,9 @@ bool flow_rests(const struct flow *flow, uint64_t burst, uint64_t now)
 {
 	int64_t most = AMOUNT_MAX / 4 / FLOW_NODES_MAX;
 	/*
-	 * If a key loses its account and gets a new one, each node may pass up to a burst and two
-	 * rounds too much. If demand is half of the rate, unused credit compensates for this in
-	 * twice the time.
+	 * If a key gets a new account, each node may let it exceed its limit by a burst and two
+	 * rounds. While demand is half of the rate, unused credit makes up for this in twice the
+	 * time.
 	 */
 	int64_t rest =
 		2 * flow->nodes * (credit_min(burst, most) + credit_min(2 * flow->round, most));

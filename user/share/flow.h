@@ -49,8 +49,8 @@ static inline uint64_t flow_whole(uint64_t ticks)
 #define FLOW_UNREPORTED_PART 100
 
 /*
- * If this many consecutive rounds get no reply, the totals of the last reply are no longer used. If
- * fewer rounds get no reply, the next reply covers all of them.
+ * After this many consecutive rounds without a reply, discard the totals of the last reply. After
+ * fewer such rounds, the next reply includes the changes of all these rounds.
  */
 #define FLOW_LOST 3
 
@@ -146,8 +146,8 @@ void flow_forget(struct flow *flow, uint64_t now);
 int64_t flow_step(struct flow *flow, uint64_t burst, int64_t level, uint64_t now);
 
 /*
- * Adds to the debt the part of the last flow_step() that was not charged, `amount`. The debt is at
- * most flow_cap(). Drops a negative `amount`, which is a failed refund.
+ * Adds `amount` to the debt, because this part of the last flow_step() was not charged. The debt is
+ * at most flow_cap(). Ignores a negative `amount`, which is a failed refund.
  */
 void flow_uncharged(struct flow *flow, uint64_t burst, int64_t amount);
 

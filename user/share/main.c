@@ -204,7 +204,7 @@ static void command_format(struct share *share)
 
 		if (!value)
 			continue;
-		if (strlen(value) <= WORD_TYPED) /* word_typed() truncates a longer word */
+		if (strlen(value) <= WORD_TYPED) /* word_typed() truncates longer words */
 			length += snprintf(text + length, SHARE_COMMAND - length, "%s %s",
 					   options[i][0], word_typed(value));
 		if (strlen(value) > WORD_TYPED || length >= SHARE_COMMAND) {
@@ -374,8 +374,8 @@ static void round_end(struct share *share)
 	nodes_publish(share);
 	accounts_learn(&share->accounts, share->items, state->nodes, now);
 	/*
-	 * if any key got no reply, the round counts as lost, because a part of the store may have
-	 * failed
+	 * If any key got no reply, count the round as lost, because one node of the store may have
+	 * failed.
 	 */
 	share->lost = round->is_answered ? share->accounts.lost : share->lost + 1;
 	if (share->words.on_loss == ON_LOSS_DIVIDE)

@@ -79,7 +79,7 @@ static void item_write(const struct store_item *item, unsigned int expire_s,
 						  key, item->delta.taken, item->delta.asked);
 	if (!item->lasts)
 		commands[ITEM_EXPIRY] = command_make(key, 1, "EXPIRE %s %u", key, expire_s);
-	/* the block's key expires when the block ends, so that nodes need no common clock */
+	/* The key expires when the block ends. So nodes need no common clock. */
 	if (*block && item->block_ms)
 		commands[ITEM_BLOCK] =
 			command_make(block, 0, "PSETEX %s %" PRIu64 " 1", block, item->block_ms);
@@ -95,12 +95,9 @@ static void item_read(struct store_item *item, const struct store_command comman
 	bool is_read = item_is_read(item);
 
 	item->answered = count->outcome == REPLIED;
-	/* a GET without a reply has added nothing */
+	/* a GET adds nothing, so its loss is harmless */
 	item->sent = item->answered || (!is_read && count->outcome == LOST);
-	/*
-	 * EXPIRE returns 0 if the key does not exist, because a redirected INCRBY has not created
-	 * it yet
-	 */
+	/* EXPIRE returns 0 if the key does not exist yet, because INCRBY was redirected. */
 	item->expires = expiry->outcome == REPLIED && (expiry->value[0] == 1 || is_read);
 	/* PTTL is negative if the block's key does not exist or has no expiry */
 	item->blocked_ms =
@@ -109,9 +106,8 @@ static void item_read(struct store_item *item, const struct store_command comman
 }
 
 /*
- * Executes the commands of all items. If only_refused is set, handles only items whose key has
- * another type: deletes the key, and executes the commands again. Otherwise such a key would never
- * get a reply, as if a part of the store had failed.
+ * Executes the commands of all items. If only_refused is set, handles only items whose key in the
+ * store has the wrong type: deletes the key, and executes the commands again.
  */
 static void items_exchange(struct store *store, struct store_item *items, size_t count,
 			   unsigned int expire_s, struct store_command (*commands)[ITEM_COMMANDS],

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Rounds of accounts: reports to the store, replies of the store, and charges for packets at other
- * nodes. A node reports a block once, with its remaining time. The remaining time in a reply counts
- * from before the request, so a block at this node never ends later than in the store. A node
- * reports a block only if it ends later than all blocks in replies. Otherwise nodes would prolong
- * each other's blocks forever.
+ * nodes. A node reports a block once, with its remaining time. When a node reads a remaining time,
+ * it counts from the time of the request, so its block never ends later than in the store. A node
+ * reports a block only if it ends later than all blocks that the node has read. Otherwise nodes
+ * would extend each other's blocks forever.
  */
 #include "share/accounts.h"
 
@@ -37,8 +37,8 @@ static uint64_t block_unreported_ms(const struct accounts *accounts, const struc
 	if (!account->limit->shares_blocks || account->entry == NO_ENTRY)
 		return 0;
 	/*
-	 * wait for a reply about blocks, because PSETEX could replace a longer block of another
-	 * node
+	 * Wait for a reply about blocks. Otherwise PSETEX could replace a longer block of another
+	 * node.
 	 */
 	if (limit->escalate && !account->block_is_known)
 		return 0;

@@ -61,7 +61,10 @@ void slot_map_clear(struct slot_map *map);
 /* Returns the index of a store node. Adds a new node. Returns NODE_NONE if there is no room. */
 unsigned int slot_map_node(struct slot_map *map, const struct endpoint *at);
 
-/* Assigns slots first..last to a store node. Returns false if the range or the node is invalid. */
+/*
+ * Assigns the slots from `first` to `last` to a store node. Returns false if the range or the node
+ * is invalid.
+ */
 bool slot_map_give(struct slot_map *map, long long first, long long last, unsigned int node);
 
 /* Kinds of error replies. In each case, the node has not executed the command. */

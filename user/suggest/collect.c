@@ -20,7 +20,7 @@ const struct suggest_words suggest_words[SUGGEST_CLASSES] = {
 
 bool suggest_read(const void *frame, uint32_t size, struct suggest_packet *ret)
 {
-	/* read through copies of the headers, because a captured frame may be unaligned */
+	/* Copy the headers, because the captured frame may be unaligned. */
 	struct reader reader = {.ctx = (void *)frame, .size = size, .kind = READ_XDP};
 	struct packet packet = {0};
 

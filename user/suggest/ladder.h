@@ -38,9 +38,9 @@ void track_add(struct track *track, uint64_t now, uint32_t packets);
 uint64_t track_burst(const struct track *track, unsigned int step);
 
 /*
- * Returns the demand: the rate that a source needs if the burst is the packets of one second. It is
- * the lowest number N for which a rate of the ladder, not above N, needs a burst of at most N
- * packets.
+ * Returns the demand: the lowest rate that refuses nothing of a source if the burst is one second
+ * of this rate. It is the lowest N for which a rate of the ladder, at most N, needs a burst of at
+ * most N packets.
  */
 uint64_t track_demand(const struct track *track);
 

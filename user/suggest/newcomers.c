@@ -63,7 +63,7 @@ void newcomers_try(struct suggest *suggest, const struct member *source, uint64_
 			  packets << suggest->population[SUGGEST_ALL][SUGGEST_SOURCES].halvings);
 }
 
-/* Returns the index of the lowest age at which each limit in the file has refilled. */
+/* Returns the index of the lowest age at which all proposed limits have refilled. */
 static int age_choose(const struct suggest *suggest)
 {
 	unsigned int count = 0;

@@ -91,8 +91,8 @@ static unsigned int rank_of(unsigned int count, unsigned int quantile)
 
 /*
  * Finds the outliers. `sorted` has the members with the highest demands first. At most three
- * members are outliers, or 1 % of all members if that is more. The demand of each must exceed
- * SUGGEST_OUTLIER_TIMES the demand of any other member.
+ * members are outliers, or 1 % of all members if that is more. The demand of each outlier exceeds
+ * SUGGEST_OUTLIER_TIMES the demand of any member that is not an outlier.
  */
 static void outliers_find(const struct member *const *sorted, unsigned int count,
 			  struct proposal *proposal)
@@ -144,9 +144,9 @@ static int curve_make(struct population *population, const struct suggest_settin
 }
 
 /*
- * Gives a state with a full bucket to each member for which the limit may refuse packets. If the
- * burst is enough for a member at the next lower rate of the ladder, the limit refuses nothing. The
- * limit has no slices, because the result would depend on the number of CPUs.
+ * Gives a full token bucket to each member for which the limit may refuse packets. The limit
+ * refuses nothing of a member whose packets fit in the burst even at the next lower rate of the
+ * ladder. The limit has no slices, so the result does not depend on the number of CPUs.
  */
 static int trials_begin(struct population *population, struct proposal *proposal)
 {
@@ -227,8 +227,8 @@ static int limit_propose(struct suggest *suggest, enum suggest_class class,
 /* --- An attack ------------------------------------------------------------------------------ */
 
 /*
- * If a few sources, or one shape, send at least this share of the packets, in per cent, they
- * dominate.
+ * A few sources dominate if they send at least this share of the packets, in per cent. One shape
+ * dominates if at least this share of the packets has it.
  */
 #define FEW_SHARE   80
 #define SHAPE_SHARE 80
@@ -239,8 +239,8 @@ static int limit_propose(struct suggest *suggest, enum suggest_class class,
 #define FEW_SOURCES 3
 
 /*
- * A class looks forged if it has this many sources, and if this share of its packets has one shape
- * and this share of its sources sent at most two packets, in per cent.
+ * A class looks forged if it has at least FORGED_SOURCES sources, if FORGED_SHARE per cent of its
+ * packets have one shape, and if FORGED_SHARE per cent of its sources sent at most two packets.
  */
 #define FORGED_SOURCES 1000
 #define FORGED_SHARE   90

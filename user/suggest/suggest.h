@@ -189,7 +189,7 @@ struct suggest {
 	struct sl_match match[SUGGEST_CLASSES];
 	struct population population[SUGGEST_CLASSES][SUGGEST_SCOPES];
 	struct newcomer_counts newcomers[NEW_WARM_UPS];
-	struct track start[NEW_AGES]; /* for each age: packets of all sources that are younger */
+	struct track start[NEW_AGES]; /* for each age: packets of all sources below this age */
 	struct shape_count shape[SUGGEST_CLASSES][SHAPES];
 	/* set by suggest_propose() */
 	struct proposal proposal[SUGGEST_CLASSES][SUGGEST_SCOPES];
