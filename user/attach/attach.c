@@ -29,8 +29,8 @@ static const char *other_hook(const struct gate *gate, const struct netdev *devi
 }
 
 /*
- * If a device above or below this device has an XDP program, returns -EBUSY with an error that
- * names that device. The kernel then refuses an XDP program on this device. Otherwise returns 0.
+ * If a device above or below this device has an XDP program, the kernel refuses an XDP program on
+ * this device. Then returns -EBUSY, with an error that names the other device. Otherwise returns 0.
  */
 static int xdp_relative_refuse(const struct gate *gate, const struct netdev *device)
 {
@@ -48,8 +48,8 @@ static int xdp_relative_refuse(const struct gate *gate, const struct netdev *dev
 		return 0;
 	owner = xdp_owner_find(relative->ifindex);
 	/*
-	 * do not advise another hook on `device` if this gate attached `relative`, because packets
-	 * would be charged twice
+	 * if this gate is attached to `relative`, do not advise another hook on `device`, because
+	 * the gate would charge each packet twice
 	 */
 	is_ours = !strcmp(owner.gate, gate->name);
 	return error_add(
@@ -106,7 +106,7 @@ static int attach_failed(const struct gate *gate, const struct netdev *device,
 
 	if (err == -EBUSY || (err == -EEXIST && a->hook == HOOK_XDP))
 		return xdp_owner_refuse(gate, device);
-	/* explain ENOSPC, which here means that the device has too few RX queues */
+	/* ENOSPC here means that the device has too few RX queues */
 	if (peer_is_wider(device, a, err))
 		return error_add(
 			err, "peer-wider", NULL,
@@ -152,8 +152,9 @@ int attach_choose_hook(const struct netdev *device, enum mode mode, bool reports
 /* --- Attaching ------------------------------------------------------------------------------ */
 
 /*
- * Creates a link and pins it, because closing a link without a pin detaches its program. Pins the
- * program before the link, so that a killed command leaves no link without a pinned program.
+ * Creates a link and pins it, because a link without a pin is detached when its fd is closed. Pins
+ * the program before the link, so that each link has a pinned program even if the command is
+ * killed.
  */
 static int attach_link(const struct gate *gate, const struct programs *programs,
 		       const struct attachment *a)
@@ -178,8 +179,8 @@ static int attach_link(const struct gate *gate, const struct programs *programs,
 }
 
 /*
- * Adds a filter, and a clsact qdisc unless the device has one. Makes each pin before its qdisc or
- * filter, because Sluice never removes a qdisc or filter without a pin.
+ * Adds a filter. If the device has no clsact qdisc, first adds the qdisc. Pins the program before
+ * it adds the qdisc or filter, because Sluice only removes qdiscs and filters that have a pin.
  */
 static int attach_filter(const struct gate *gate, const struct programs *programs,
 			 const struct attachment *a)
@@ -211,8 +212,8 @@ static int attach_filter(const struct gate *gate, const struct programs *program
 }
 
 /*
- * Attaches in mode `mode`. MODE_AUTO means native XDP on hook xdp. On another hook, it means tcx,
- * or clsact if the kernel refuses tcx.
+ * Attaches in mode `mode`. On hook xdp, MODE_AUTO means native XDP. On another hook, MODE_AUTO
+ * means tcx; if the kernel has no tcx, it means clsact.
  */
 static int attach_to_hook(const struct gate *gate, const struct programs *programs, enum mode mode,
 			  struct attachment *a)
@@ -232,8 +233,8 @@ static int attach_to_hook(const struct gate *gate, const struct programs *progra
 
 /*
  * Finds the gate's attachment on a hook of a device. Detaches attachments on this hook whose
- * program is gone. Fails if the found attachment has another mode than `mode`, or if the gate has
- * no room for one more attachment.
+ * program is gone. Returns an error if the attachment has another mode than `mode`, or if the gate
+ * already has the largest number of attachments.
  */
 static int attach_find(const struct gate *gate, const struct netdev *device, enum hook hook,
 		       enum mode mode, struct attachment *ret, bool *ret_found)
@@ -275,9 +276,9 @@ static int attach_find(const struct gate *gate, const struct netdev *device, enu
 }
 
 /*
- * Loads the program, and attaches it. If the kernel refuses the mode, and `ret_falls_back` is not
- * NULL, sets *ret_falls_back, so that the caller can try another hook. It then returns the errno,
- * and adds no error.
+ * Loads the program, and attaches it. If the kernel refuses the mode and `ret_falls_back` is not
+ * NULL, sets *ret_falls_back, adds no error, and returns the errno. The caller can then try another
+ * hook.
  */
 static int attach_here(const struct gate *gate, struct programs *programs,
 		       const struct netdev *device, enum hook hook, enum mode mode,
@@ -346,7 +347,7 @@ int attach_device(const struct gate *gate, struct programs *programs, const stru
 
 /* --- Detaching ------------------------------------------------------------------------------ */
 
-/* After a failed detach, adds the filter again if the filter is gone. */
+/* If detaching failed after the filter was removed, adds the filter again. */
 static void filter_restore(const struct gate *gate, const struct attachment *a, int program_fd)
 {
 	bool ingress = a->hook == HOOK_INGRESS, exists = false, is_new = false;
@@ -368,8 +369,8 @@ static void filter_restore(const struct gate *gate, const struct attachment *a, 
 }
 
 /*
- * Removes the filter. Then removes the clsact qdisc if Sluice added it and it has no filters. Runs
- * in the device's network namespace. Returns 0 or a negative errno.
+ * Removes the filter. If Sluice added the clsact qdisc, and no filter is left, removes the qdisc as
+ * well. The caller has entered the device's network namespace. Returns 0 or a negative errno.
  */
 static int filter_remove(const struct attachment *a, bool qdisc_is_ours, bool *ret_qdisc_is_gone)
 {
@@ -451,9 +452,9 @@ static int detach_link(const struct gate *gate, const struct attachment *a, int 
 }
 
 /*
- * Detaches a device. First checks permissions, because after a failure the device must filter as
- * before. Removes the pins of programs last. If the command is killed before that,
- * attachments_expire() removes these pins later.
+ * Detaches a device. Checks permissions first, because the device must filter as before if this
+ * fails. Removes the pins of programs last. If the command is killed before, attachments_expire()
+ * removes them later.
  */
 int detach(const struct gate *gate, const struct attachment *a)
 {
@@ -599,7 +600,7 @@ static int switch_or_gone(const struct gate *gate, struct attachment *a, int pro
 	return err;
 }
 
-/* Switches back to the old programs. Returns whether every attachment has its old program. */
+/* Attaches the old programs again. Returns whether every attachment has its old program. */
 static bool programs_restore(const struct gate *gate, struct replacements *replacements)
 {
 	bool restored = true;

@@ -6,9 +6,9 @@
 #include "attach/attachment.h"
 
 /*
- * Chooses the hook of an ifb. Redirected packets pass only hook egress of an ifb, so changes hook
- * xdp in mode auto to egress. Returns an error for any other hook or mode on an ifb. If `reports`
- * is set, adds a notice of the change.
+ * Chooses the hook of an ifb. In an ifb, redirected packets pass only hook egress, so changes hook
+ * xdp in mode auto to egress. Returns an error for any other hook or mode on an ifb. reports: add a
+ * notice of the change.
  */
 int attach_choose_hook(const struct netdev *device, enum mode mode, bool reports, enum hook *hook);
 
@@ -24,8 +24,8 @@ int attach_device(const struct gate *gate, struct programs *programs, const stru
 		  bool *ret_existed);
 
 /*
- * Detaches an attachment in any network namespace, and removes its pins. If the program is no
- * longer attached, only removes the pins. After a failure, the device filters as before.
+ * Detaches an attachment in any network namespace, and removes its pins. If the program is already
+ * detached, only removes the pins. If this fails, the device still filters packets.
  */
 int detach(const struct gate *gate, const struct attachment *attachment);
 
@@ -41,10 +41,10 @@ struct replacements {
 };
 
 /*
- * Replaces the programs of all attachments by this binary's program, with the maps of `next`, which
- * may equal `gate`. Skips an attachment whose device or filter is gone, and adds a notice. If a
+ * Replaces the programs of all attachments by the program in this binary, which uses the maps of
+ * `next`. `next` may be `gate`. If a device or filter is gone, adds a notice instead. If a
  * replacement fails, undoes the earlier replacements. `gate` must be open for a change. The caller
- * later calls replacements_close().
+ * must call replacements_close().
  */
 int programs_replace(const struct gate *gate, const struct gate *next, struct replacements *ret);
 

@@ -179,9 +179,9 @@ static bool is_of_another(const struct gate *gate, const struct attachment *a, u
 }
 
 /*
- * Finds the device of a link. The kernel reports the link's ifindex but not its namespace. So this
- * searches the namespace in which the link was attached, and then all namespaces. Returns 0 or a
- * negative errno.
+ * Finds the device of a link. The kernel reports the link's ifindex, but not the network namespace.
+ * So this searches first the namespace in which the link was attached, then all namespaces. Returns
+ * 0 or a negative errno.
  */
 static int link_look(const struct gate *gate, struct attachment *a, int link_fd)
 {
@@ -240,7 +240,7 @@ static int filter_look(const struct gate *gate, struct attachment *a, int progra
 		a->program_id = id;
 	if (seen.runs)
 		memcpy(a->device, seen.device, sizeof(a->device));
-	/* -ENOENT: the namespace is gone, and the filter with it */
+	/* -ENOENT: the network namespace no longer exists, so the filter does not either */
 	return err == -EPERM || err == -ENOENT ? 0 : err;
 }
 
@@ -405,8 +405,8 @@ const char *xdp_owner_format(const struct xdp_owner *owner, char text[XDP_OWNER_
 /* --- Stacked attachments --------------------------------------------------------------------- */
 
 /*
- * Two attachments that filter the same packets, because the device of `lower` is below the device
- * of `upper`.
+ * Two attachments that filter the same packets, because the device of `lower` is a lower device of
+ * `upper`.
  */
 struct stacked {
 	const struct attachment *upper, *lower;
@@ -445,9 +445,9 @@ static bool is_among(const struct attachment *a, const struct attachment *made, 
 }
 
 /*
- * Finds pairs of attachments on stacked devices of one network namespace that filter the same
- * direction. A pair must include an attachment in `made`. Returns the number of pairs, and stores
- * the first pair.
+ * Finds pairs of attachments that filter the same packets twice: their devices are stacked, in one
+ * network namespace, and they filter the same direction. At least one of a pair is in `made`.
+ * Returns the number of pairs, and stores the first pair.
  */
 static unsigned int stacked_find(const struct netdevs *links, uint64_t netns,
 				 const struct attachment *all, unsigned int count,

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Attach: reads and names attachments. An attachment is a program of a gate on a hook of a device.
- * On XDP and tcx, the file HOOK-MODE-NETNS-IFINDEX-DEVICE in the gate's directory links/ pins the
- * link, and a second file pins the program. clsact has no links, so the first file pins the
- * program. The id of this program identifies the filter.
+ * For XDP and tcx, the pin HOOK-MODE-NETNS-IFINDEX-DEVICE in the gate's directory links/ is the bpf
+ * link, and a second pin is the program. clsact has no bpf links, so the first pin is the program;
+ * the program's id identifies the filter.
  */
 #ifndef SLUICE_ATTACHMENT_H
 #define SLUICE_ATTACHMENT_H

@@ -56,8 +56,8 @@ int device_find_in(const struct netdevs *devices, const char *name, struct netde
 bool netdevs_are_stacked(const struct netdevs *devices, unsigned int upper, unsigned int lower);
 
 /*
- * Returns a device that has an XDP program, and is above or below this device. Returns NULL if
- * there is none. If such a device exists, the kernel may refuse an XDP program on this device.
+ * Returns a device above or below this device that has an XDP program, or NULL. If there is such a
+ * device, the kernel may refuse an XDP program on this device.
  */
 const struct netdev *netdevs_find_xdp(const struct netdevs *devices, unsigned int ifindex);
 

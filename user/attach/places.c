@@ -179,10 +179,10 @@ static bool mode_serves(enum mode has, enum mode wanted)
 }
 
 /*
- * Returns the index of the existing attachment that satisfies `wanted`, or that `wanted` replaces.
- * Returns -1 if there is none. If a killed command left attachments in two modes on the hook,
- * prefers the wanted mode. If hook xdp is wanted in mode auto, accepts hook ingress, because
- * attach_device() uses it if native XDP fails.
+ * Returns the index of the existing attachment that is equal to `wanted`, or that `wanted` will
+ * replace. Returns -1 if there is none. If the hook has attachments in two modes, after a killed
+ * command, prefers the wanted mode. Hook ingress is accepted for hook xdp in mode auto, because
+ * attach_device() uses hook ingress if native XDP fails.
  */
 static int find_there(const struct attachment *all, unsigned int count,
 		      const struct attachment *wanted)
@@ -204,9 +204,9 @@ static int find_there(const struct attachment *all, unsigned int count,
 }
 
 /*
- * Plans the steps from the existing to the wanted attachments. First detaches attachments without a
- * program, because their pins may have the names that wanted attachments need. Does not detach a
- * device that rules files cannot name.
+ * Plans the steps from the existing to the wanted attachments. First detaches attachments whose
+ * program is gone, because a wanted attachment may need the name of their pins. Keeps the
+ * attachments of devices that no rules file can name.
  */
 static void plan_make(struct placings *placings, const struct attachment *all, unsigned int count,
 		      bool detaches)
@@ -273,10 +273,10 @@ int placings_plan(const struct gate *gate, const struct places *places, enum mis
 /* --- Executing the plan --------------------------------------------------------------------- */
 
 /*
- * Attaches the gate in the namespace of the device. Finds the device by its ifindex, because its
- * name may have changed. If the ifindex does not exist, finds it by its name. If `beside` is set,
- * the hook may have an attachment in another mode. Sets `ret_existed` if the gate was attached
- * before.
+ * Attaches the gate in the network namespace of the device. Finds the device by its ifindex,
+ * because it may have been renamed. If this ifindex does not exist, finds the device by its name.
+ * beside: permit that the hook has an attachment in another mode. Sets `ret_existed` if the gate
+ * was already attached.
  */
 static int attach_there(const struct gate *gate, struct programs *programs, struct attachment *a,
 			bool beside, bool *ret_existed)
@@ -298,7 +298,7 @@ static int attach_there(const struct gate *gate, struct programs *programs, stru
 
 /*
  * Changes the mode on hook ingress or egress. Attaches the new program before it detaches the old
- * program, so that every packet is checked. A packet that runs both programs is charged twice.
+ * program, so that a program checks every packet. Both programs may charge a packet.
  */
 static int replace_tc(const struct gate *gate, struct programs *programs, struct placing *placing)
 {
@@ -314,8 +314,8 @@ static int replace_tc(const struct gate *gate, struct programs *programs, struct
 }
 
 /*
- * Changes the mode on hook xdp, which runs only one program. During the change, a program on hook
- * ingress filters the packets.
+ * Changes the mode on hook xdp, which runs only one program. A temporary program on hook ingress
+ * filters packets during the change.
  */
 static int replace_xdp(const struct gate *gate, struct programs *programs, struct placing *placing)
 {
@@ -362,8 +362,8 @@ static int placing_make(const struct gate *gate, struct programs *programs, stru
 }
 
 /*
- * Undoes the steps, the last step first, so that devices are attached again before devices are
- * detached.
+ * Undoes the steps in reverse order, so that old attachments are restored before new attachments
+ * are removed.
  */
 int placings_undo(const struct gate *gate, struct placings *placings)
 {

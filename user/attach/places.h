@@ -6,9 +6,8 @@
 #include "attach/attachment.h"
 
 /*
- * Returns the mode that a rules file should specify for an attachment. If mode auto selects the
- * attachment's mode on this kernel, returns auto. Then the file works even on a kernel without that
- * mode.
+ * Returns the mode that a rules file should specify for an attachment. If mode auto gives this mode
+ * on this kernel, returns auto, so that the file works on other kernels as well.
  */
 enum mode attachment_mode(const struct attachment *attachment);
 
@@ -19,7 +18,9 @@ enum mode attachment_mode(const struct attachment *attachment);
  */
 int gate_places(const struct gate *gate, struct places *ret);
 
-/* One step: attaches a device, detaches a device, or replaces its attachment to change the mode. */
+/*
+ * A step of the plan: attaches a device, detaches a device, or changes the mode of an attachment.
+ */
 struct placing {
 	struct attachment attachment; /* attachment to add or to remove */
 	struct attachment before;     /* if `replaces` is set: the replaced attachment */
@@ -59,8 +60,8 @@ int placings_plan(const struct gate *gate, const struct places *places, enum mis
 int placings_make(const struct gate *gate, struct placings *placings);
 
 /*
- * Executes the plan. If a step fails, adds an error, counts it in `failed`, and continues. The
- * caller repeats the call later, and keeps `programs` open until then.
+ * Executes the plan. If a step fails, adds an error, increments `failed`, and executes the next
+ * step. The caller calls this again later, with the same `programs`.
  */
 void placings_make_present(const struct gate *gate, struct programs *programs,
 			   struct placings *placings);

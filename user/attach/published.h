@@ -19,7 +19,7 @@
 enum sight {
 	SIGHT_LINKS,	 /* read from the pinned bpf links, so they are up to date */
 	SIGHT_PUBLISHED, /* read from the published file, so they may be out of date */
-	SIGHT_NONE,	 /* unreadable; a notice states the reason */
+	SIGHT_NONE,	 /* the attachments cannot be read; a notice has the reason */
 };
 
 struct seen {

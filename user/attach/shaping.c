@@ -399,8 +399,8 @@ static int device_check(const struct shaping *shaping, const struct attachment *
 }
 
 /*
- * Checks that an attachment is on hook egress. Otherwise fails if a limit shapes, or adds a notice
- * if a limit has key dst. Accepts a gate without attachments.
+ * Checks that an attachment is on hook egress. If it is not, returns an error for a limit that
+ * shapes, or adds a notice for a limit with key dst. Accepts a gate without attachments.
  */
 static int hooks_check(const struct gate *gate, const struct shaping *shaping,
 		       const struct attachment *all, unsigned int count)

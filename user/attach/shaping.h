@@ -79,9 +79,9 @@ bool fq_everywhere(const struct qdiscs *qdiscs);
 struct fq_limits fq_least(const struct qdiscs *qdiscs, const struct fq_limits *need);
 
 /*
- * Returns a tc command that gives the device an fq for every packet, with at least the limits in
- * `need`. The command does not change a sufficient fq. Returns "" if no command is needed, or NULL
- * if there is no memory. The caller frees the text.
+ * Returns a tc command after which each packet passes an fq with at least the limits in `need`.
+ * Returns "" if the device already has such an fq, or NULL if there is no memory. The caller frees
+ * the text.
  */
 char *fq_command(const char *device, const struct qdiscs *qdiscs, const struct fq_limits *need);
 
@@ -103,14 +103,11 @@ void shaping_add(struct shaping *shaping, const struct rule *rule);
 int shaping_read(const struct gate *gate, struct shaping *ret);
 
 /*
- * If limits shape, checks that devices can delay packets. Fails if the gate has attachments, but
- * none on hook egress. Fails if a device on hook egress has no fq, and suggests the tc command that
- * adds it. If `may_lack` is set, adds a notice instead of this error. Adds a notice if an fq has
- * room for fewer packets than may wait.
- *
- * If no limit shapes, but limits with key dst need hook egress, only adds a notice.
- *
- * all: the attachments to check; NULL: all attachments of the gate.
+ * If limits shape, checks that devices can delay packets. Returns an error if the gate has
+ * attachments, but none on hook egress. Returns an error, which suggests a tc command, if a device
+ * on hook egress has no fq; if `may_lack` is set, adds a notice instead. Adds a notice if an fq may
+ * have room for too few packets. If no limit shapes, but limits with key dst need hook egress, only
+ * adds a notice. all: attachments to check; NULL: all attachments of the gate.
  */
 int shaping_check(const struct gate *gate, const struct shaping *shaping,
 		  const struct attachment *all, unsigned int count, bool may_lack);

@@ -11,12 +11,10 @@
 #define ARRAY_ROOM_FIRST 64
 
 /*
- * Makes room for one more item at the end of an array. Returns false, and leaves the array
- * unchanged, if there is no memory.
- *
- * items: the variable that points to the array, NULL at first; it may change. count: the number of
- * items in use. room: the variable with the number of items that fit, 0 at first; it doubles. The
- * caller frees `items`.
+ * Makes room for one more item at the end of an array. Returns false, and does not change the
+ * array, if there is no memory. items: variable that points to the array; initially NULL; the array
+ * may move. count: number of used items. room: variable with the number of items that fit;
+ * initially 0; it doubles. The caller frees `items`.
  */
 #define array_grow(items, count, room)                                                             \
 	({                                                                                         \
@@ -27,8 +25,7 @@
 	})
 
 /*
- * Makes room for array_grow(). Returns the array, which may have moved. Returns NULL if there is no
- * memory.
+ * Makes room for array_grow(). Returns the array at its new address, or NULL if there is no memory.
  */
 static inline void *array_room(void *items, unsigned int count, unsigned int *room, size_t size)
 {

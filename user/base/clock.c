@@ -105,10 +105,9 @@ uint32_t until_at(time_t when)
 }
 
 /*
- * Converts an end to a time. `until` is up to one unit late, because until_after() rounded it up,
- * and up to another unit, because two clocks were read. So this subtracts two units, and then
- * rounds up to a whole second. An end in whole seconds is returned unchanged. Any other end is at
- * most one unit early.
+ * Converts an end to a time, rounded up to a second. First subtracts two units: until_after()
+ * rounds up by at most one unit, and reading two clocks adds at most one. So a time in whole
+ * seconds is converted back to itself. Any other result is at most one unit early.
  */
 time_t until_time(uint32_t until)
 {

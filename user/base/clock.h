@@ -16,8 +16,8 @@
 uint64_t clock_read(clockid_t clock);
 
 /*
- * Return the time of bpf_ktime_get_ns(), in ns or in ticks. This is CLOCK_MONOTONIC without the
- * offset of a time namespace. It stops while the machine is suspended.
+ * Return the time since boot without suspend, in ns or in ticks, as bpf_ktime_get_ns() does. The
+ * time of a time namespace is ignored.
  */
 uint64_t uptime_ns(void);
 uint64_t uptime_ticks(void);
@@ -36,9 +36,9 @@ void uptime_set(uint64_t ns);
 uint32_t until_after(uint64_t ns);
 
 /*
- * until_at() converts seconds since 1970 to an end. Returns 1 if the time is past. until_time()
- * converts an end of until_at() back to the same second. It rounds any other end up to a second,
- * but the result may be up to one unit early.
+ * until_at() converts a time in seconds since 1970 to an end; a time in the past gives 1.
+ * until_time() converts an end to seconds since 1970, rounded up. It returns exactly the time that
+ * until_at() got; for any other end, the result may be one unit early.
  */
 uint32_t until_at(time_t when);
 time_t until_time(uint32_t until);

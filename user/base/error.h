@@ -29,8 +29,8 @@ struct sl_error {
 
 /*
  * Add an error. error_add() returns -abs(err), or -EIO if err is 0. error_misuse() returns -EINVAL.
- * object: may be NULL. format: "what is wrong; what to do". The text is the part before the first
- * "; " of the format, and the hint is the part after it. Replaces unprintable bytes by '?'.
+ * object: may be NULL. format: "what is wrong; what to do". The part of the format before the first
+ * "; " is the text, the rest is the hint. Each unprintable byte becomes '?'.
  */
 int error_add(int err, const char *id, const char *object, const char *format, ...)
 	__attribute__((format(printf, 4, 5)));
@@ -46,8 +46,8 @@ void error_inform(const char *id, const char *object, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
 /*
- * Returns the number of items in the list. The functions below accept it as `mark`: they then
- * handle only items that were added later.
+ * Returns the number of items in the list. If the caller passes this number as `mark` to a function
+ * below, the function handles only items that were added later.
  */
 unsigned int error_count(void);
 
@@ -87,7 +87,8 @@ const char *why(int err);
 const char *caps_missing(void);
 
 /*
- * Returns 0. If this process lacks capabilities, returns -EPERM, and adds an error that names them.
+ * Returns 0 if this process has all required capabilities. Otherwise adds an error that names the
+ * missing capabilities, and returns -EPERM.
  */
 int caps_require(void);
 

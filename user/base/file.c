@@ -133,8 +133,8 @@ static bool time_equal(const struct timespec *a, const struct timespec *b)
 }
 
 /*
- * Reads a file. Fails if a writer changes the file during the reading. If the file is replaced
- * during the reading, reads the old file, because fd refers to it.
+ * Reads a file. Returns an error if a writer changes the file during the reading. If another file
+ * replaces it, fd still reads the old file.
  */
 static int file_read_path(const char *path, struct file *file)
 {

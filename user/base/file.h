@@ -25,11 +25,10 @@ struct file {
 
 /*
  * Reads a whole regular file, or standard input if the path is "-". Drops a byte order mark.
- * Refuses a device, a directory, a file above FILE_MAX, and a file with a NUL byte.
- *
- * Waits until the file has not changed for 0.1 s. If its mtime is in whole seconds, it may be
- * rounded, so waits for 2.1 s. Refuses a file that changes while it is read. If a writer pauses for
- * longer, the incomplete file is read, so writers should write a new file and rename it.
+ * Returns an error for a device, a directory, a file above FILE_MAX, or a file with a NUL byte.
+ * Waits until the file has not changed for 0.1 s, or 2.1 s if its mtime is in whole seconds and
+ * thus may be rounded. Returns an error if the file changes during the reading. A writer that
+ * pauses longer is not detected, so writers should write a new file and rename it.
  */
 int file_read(const char *path, struct file *ret);
 void file_free(struct file *file);
@@ -44,7 +43,9 @@ struct stamp {
 
 struct stamp stamp_of(const char *path);
 
-/* Returns the mtime in seconds since 1970, but not more than the present time. */
+/*
+ * Returns the mtime in seconds since 1970. If the mtime is in the future, returns the present time.
+ */
 uint64_t stamp_written(const struct stamp *stamp);
 
 bool stamp_equal(const struct stamp *a, const struct stamp *b);

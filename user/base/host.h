@@ -38,8 +38,8 @@ struct mount {
 };
 
 /*
- * Returns whether the file system `device`, mounted at `path`, is hidden by a later mount, and
- * stores the later mount in `ret`. Returns false if `device` is not mounted there.
+ * Returns whether a later mount hides the mount of file system `device` at `path`. Stores the later
+ * mount in `ret`. Returns false if `device` is not mounted at `path`.
  */
 bool mount_hides(const char *path, dev_t device, struct mount *ret);
 

@@ -104,8 +104,8 @@ static void walk_end(struct walk *walk)
 }
 
 /*
- * Finds the next named namespace, and returns its inode. Returns 0 at the end of the directory, or
- * after an error of getdents64(2). Sets errno to that error, or to 0.
+ * Finds the next named network namespace, and returns its inode. Returns 0 at the end of the
+ * directory with errno 0, or after a failed getdents64(2) with its errno.
  */
 static uint64_t named_next(struct walk *walk, char path[NETNS_PATH])
 {

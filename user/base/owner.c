@@ -42,7 +42,7 @@ const char *group_name(gid_t group)
 	return found ? found->gr_name : number;
 }
 
-/* An invalid id. With it, setfsuid(2) and setfsgid(2) return the present id, and change nothing. */
+/* An invalid id: setfsuid(2) and setfsgid(2) then only return the present id. */
 #define ID_SAME ((uid_t)-1)
 
 int owner_become(int directory, struct owner *ret_before)

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Base: decides by the owner of a file or directory whether it is trusted. A file that a command
- * creates gets the owner and group of its directory, so that root and the user OWNER_USER can
- * change the same gate.
+ * Base: trusts a file or directory by its owner. A file that a command creates gets the owner and
+ * group of its directory, so that root and the user OWNER_USER can change the same gate.
  */
 #ifndef SLUICE_OWNER_H
 #define SLUICE_OWNER_H

@@ -58,7 +58,7 @@ const char *nearly_find(const char *typed, const char *const words[], size_t cou
 		unsigned int far =
 			letters > LETTERS_MAX ? best : distance(typed, length, words[i], letters);
 
-		/* two differences that include the first letter are rarely a typing mistake */
+		/* two mistakes, one of them in the first letter, are rarely typing mistakes */
 		if (far > 1 &&
 		    !letters_equal(typed[strspn(typed, "-")], words[i][strspn(words[i], "-")]))
 			continue;

@@ -13,10 +13,9 @@
 #include <stdio.h>
 
 /*
- * Finds the word that a user probably meant by `typed`. Ignores case. Accepts up to two missing,
- * added, wrong or swapped letters, but at most half of the letters. If the first letters after '-'
- * differ, accepts only one such mistake. Returns NULL if no word is similar, or if a word is equal
- * to `typed`.
+ * Returns the word that a user probably meant by `typed`. Ignores case. Accepts up to two missing,
+ * extra, wrong or swapped letters, but at most half of all letters. If the first letter is wrong,
+ * accepts only one mistake. Returns NULL if no word is similar, or if `typed` is one of the words.
  */
 const char *nearly_find(const char *typed, const char *const words[], size_t count);
 
@@ -33,8 +32,8 @@ bool text_is_printable(const char *text);
 void text_make_printable(char *text);
 
 /*
- * Returns a printable copy of a name. It is valid for WORDS_LIVE - 1 further calls of this
- * function, word_typed() or operand_typed().
+ * Returns a printable copy of a name. The copy is valid until this function, word_typed() or
+ * operand_typed() has been called WORDS_LIVE times more.
  */
 const char *name_shown(const char *name);
 

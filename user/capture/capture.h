@@ -26,7 +26,8 @@ enum capture_direction {
 /* Selects packets of a capture. If all members are zero, selects every packet. */
 struct capture_choice {
 	enum capture_direction direction; /* packets of an unknown direction are always selected */
-	bool has_to;	       /* accept frames to `to`, and multicast from other MAC addresses */
+	/* accept frames to MAC address `to`, and multicast frames from other MAC addresses */
+	bool has_to;
 	uint8_t to[6];	       /* MAC address */
 	const char *interface; /* select this interface, by number or name; NULL: all */
 	uint32_t mtu;	       /* MTU, to detect packets that GRO or GSO merged; 0: CAPTURE_MTU */

@@ -12,7 +12,7 @@
 #include "report/report.h"
 #include "rules/list_file.h"
 
-#define FORCE "write 'force'" /* hint of errors that the word `force` avoids */
+#define FORCE "write 'force'" /* hint for an error that the word `force` would prevent */
 
 struct entry_args {
 	struct operands prefixes;
@@ -440,7 +440,9 @@ const char *entry_removal(const struct gate *gate, const struct judgement *decid
 	return text;
 }
 
-/* Adds the error that a prefix has no entry. Names a shorter prefix whose entry covers it. */
+/*
+ * Adds the error that a prefix has no entry. If a shorter prefix has an entry, the error names it.
+ */
 static int refuse_uncovered(const struct gate *gate, const struct sl_prefix *prefix,
 			    enum sl_access access)
 {
@@ -507,8 +509,8 @@ prefixes_print(const char *key, const struct ruleset *entries, const char *forma
 }
 
 /*
- * Removes runtime entries. If a prefix has no such entry, returns an error. With `force`, adds the
- * prefix to `absent` instead.
+ * Removes runtime entries. If a prefix has no runtime entry, returns an error. With `force`, adds
+ * the prefix to `absent` instead of the error.
  */
 static int runtime_remove(struct gate *gate, struct listing *listing)
 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The command complete, for docs/sluice.bash: prints the words that may continue a command line,
- * one per line. The words are from the tables of the commands. If names of gates, rules or devices
- * cannot be read, it prints fewer words, and no error.
+ * The command complete, for docs/sluice.bash: prints the words that can follow on a command line,
+ * one per line. The tables of the commands contain these words. If the names of gates, rules or
+ * devices cannot be read, prints fewer words, without an error.
  */
 #include <ctype.h>
 #include <dirent.h>
@@ -22,8 +22,8 @@ struct typed {
 };
 
 /*
- * Prints a candidate if it begins with the last word as typed. Omits a name with control
- * characters, because a newline would split the name into two words.
+ * Prints a candidate if it begins with the typed part of the last word. Omits a name with control
+ * characters, because the shell would read a newline in the name as the end of a word.
  */
 static void offer(const struct typed *typed, const char *word)
 {
@@ -95,9 +95,8 @@ static void offer_placeholder(const struct typed *typed, const char *name)
 }
 
 /*
- * Prints the first word of each alternative in a value such as "drop|observe|block TIME". If the
- * user has typed a word of the value, also prints optional words, such as `port` in "tcp|udp [port
- * N]".
+ * Prints the first word of each alternative of a value such as "drop|observe|block TIME". If the
+ * user has begun the value, also prints its optional words, such as `port` of "tcp|udp [port N]".
  */
 static void offer_value(const struct typed *typed, const char *value)
 {

@@ -46,9 +46,9 @@ struct events_session {
 	bool is_broken; /* the reader closed standard output */
 	struct events_look look;
 	struct events_watch watch;
-	struct gate gate;	 /* gate of `ring`, opened apart from the gate of `look` */
+	struct gate gate;	 /* the gate of `ring`; opened separately from the gate of `look` */
 	struct event_ring *ring; /* ring buffer of map `events`; NULL if it cannot be read */
-	bool is_busy;		 /* another process reads the ring buffer */
+	bool is_busy;		 /* another process reads the ring buffer, so this process cannot */
 	struct events_pcap pcap;
 	struct events_server server;
 	struct events_runner runner;
@@ -110,7 +110,7 @@ static void on_past(void *data, const char *gate, const struct event *event, con
 
 #define CAUSES_TEXT 160
 
-/* Appends a number of failures and their cause, unless the number is 0. */
+/* Appends to `causes` a number of failures and their cause. If the number is 0, appends nothing. */
 static void count_add(char causes[CAUSES_TEXT], uint64_t count, const char *cause)
 {
 	size_t length = strlen(causes);
@@ -238,8 +238,8 @@ static int ring_begin(struct events_session *session)
 }
 
 /*
- * Extends the lease of the ring buffer. Begins to read the ring buffer if the gate was made again,
- * or if the process that read the ring buffer has ended.
+ * Extends this process's claim on the ring buffer. Begins to read the ring buffer if the gate was
+ * created again, or if the process that read it has ended.
  */
 static int ring_step(struct events_session *session, uint64_t pinned)
 {

@@ -120,8 +120,8 @@ static int limits_put(const struct gate *gate, const struct limits *limits, bool
 }
 
 /*
- * Sets the limits of a policy. A new policy inherits by default. Otherwise a limit for a few
- * addresses would remove the limits that protect all addresses.
+ * Sets the limits of a policy. By default, a new policy inherits the limits of shorter prefixes;
+ * otherwise a limit for a few addresses would remove the limits that protect all addresses.
  */
 static int set_apply(struct gate *gate, const struct set_args *args, struct limits *limits,
 		     struct change *change)
@@ -150,9 +150,9 @@ static int set_apply(struct gate *gate, const struct set_args *args, struct limi
 }
 
 /*
- * Returns whether all sources of the prefix share one state, because the limit's key is shorter
- * than the prefix. Returns false for IPv6 addresses that are counted separately in their /64,
- * except with `per 0`; see identity_key().
+ * Returns whether all sources of the prefix share one state. They do if the limit's key (`per`) is
+ * shorter than the prefix. Returns false if the addresses of a /64 may have separate states; see
+ * identity_key().
  */
 static bool key_is_one(const struct sl_prefix *prefix, const struct sl_limit_spec *spec)
 {
@@ -304,7 +304,10 @@ static const struct word set_words[] = {
 	WORD_CONFIRM,
 };
 
-/* Words that exclude each other: no word of `these` may be in one limit with a word of `those`. */
+/*
+ * Words that exclude each other: a limit that has a word of `these` must not have a word of
+ * `those`.
+ */
 static const struct apart set_apart[] = {
 	{"|rate|burst|", "|window|groups|shape|horizon|"},
 	{"|window|groups|", "|shape|horizon|shared|"},

@@ -159,9 +159,9 @@ static void session_leave(void)
 }
 
 /*
- * Blocks all signals, so that no signal ends the command between its change and the fork of the
- * waiting process. The waiting process inherits the mask, and accepts only SIGTERM, in
- * trial_keep(). Returns the previous mask.
+ * Blocks all signals until the background process is forked, because a signal could end the command
+ * between its change and the fork. The background process inherits the mask; trial_keep() reads
+ * SIGTERM. Returns the old mask.
  */
 static sigset_t signals_hold(void)
 {
@@ -209,7 +209,7 @@ static int trial_leave(struct gate *gate, struct trial *trial, uint64_t ns)
 
 /* --- Commands that change rules ------------------------------------------------------------- */
 
-/* The trial that this command began. `number` is 0 if it began none. */
+/* The trial that this command began; `number` is 0 if there is no trial. */
 static struct trial tried;
 
 int gate_open_to_try(struct gate *gate, const struct context *context)

@@ -252,8 +252,8 @@ void kept_note(const char *gate, enum kept_change change, const char *file)
 /* --- The operator's ssh session ------------------------------------------------------------- */
 
 /*
- * Smallest rates that an interactive ssh session needs: a packet for each key stroke, and an ACK
- * for every second packet that it receives.
+ * Lowest rates for an interactive ssh session: a packet for each key stroke, and an ACK for every
+ * second received packet.
  */
 #define RATE_LEAST_PPS	10
 #define RATE_LEAST_BITS 10000
@@ -355,8 +355,8 @@ int ssh_check_denies(const struct gate *gate, const struct ruleset *denies, cons
 		const struct sl_prefix *prefix = &denies->rules[i].prefix;
 		bool is_longer = now->found && now->prefix.bits > prefix->bits;
 		/*
-		 * order of precedence: a runtime entry that allows, a list that allows, a list that
-		 * denies
+		 * a runtime entry has precedence over a list; a list that allows has precedence
+		 * over a list that denies
 		 */
 		bool is_allowed = name && now->access == SL_ACCESS_ALLOW &&
 				  (!now->lists || now->prefix.bits == prefix->bits);

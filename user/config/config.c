@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Reads the YAML tree of a rules file by tables of keys. Each key has a type that parses its value.
- * After an error, continues to read, to report all errors with their positions.
+ * Reads a rules file by tables of keys. Each key has a type that parses its value. After an error,
+ * reads on, so that one run reports all errors with their positions.
  */
 #include "config/config.h"
 
@@ -81,11 +81,11 @@ struct config_reader {
 	 */
 	uint64_t for_ns;
 	uint32_t for_until;
-	/* entries whose `until` has passed: their number, and the position of the first entry */
+	/* entries whose end is past: number, and position of the first of them */
 	unsigned int ended;
 	struct position first_ended;
-	unsigned int mark; /* index of the first error that has no position yet */
-	int err;	   /* first error; an errno other than -EINVAL replaces it */
+	unsigned int mark; /* errors from this index on have no position yet */
+	int err;	   /* first errno; an errno other than -EINVAL replaces -EINVAL */
 };
 
 /* --- Errors --------------------------------------------------------------------------------- */
@@ -98,7 +98,10 @@ static int fail(struct config_reader *reader, int err)
 	return err;
 }
 
-/* Puts position `at` into errors and notices that have no position. Records and returns `err`. */
+/*
+ * Adds position `at` to all errors and notices that have no position. Stores `err` in the reader,
+ * and returns it.
+ */
 static int fail_at(struct config_reader *reader, struct position at, int err)
 {
 	document_place(&reader->document, reader->mark, at);
@@ -204,7 +207,7 @@ static int items_read(struct config_reader *reader, const struct node *list, con
 	return first;
 }
 
-/* Reads the value of a key: a scalar, a list or a map, as the key specifies. */
+/* Reads the value of a key. The key specifies whether it is a scalar, a list or a map. */
 static int key_read(struct config_reader *reader, const struct node *node, const struct key *key,
 		    void *data)
 {
@@ -403,7 +406,9 @@ static const struct key limit_keys[SPEC_FIELDS] = {
 	LIMIT_KEY(SPEC_SHARED, "shared"),
 };
 
-/* Adds to an error the position of a field or, if the YAML map lacks the field, of the map. */
+/*
+ * Adds a position to an error: the position of the field or, if the field is missing, of the map.
+ */
 static int field_fail(struct config_reader *reader, const struct node *map, enum spec_field field,
 		      int err)
 {
@@ -855,8 +860,8 @@ static uint32_t rules_require(const struct ruleset *rules, int place, enum size 
 }
 
 /*
- * Omits the list file that requires the largest share of `size`. Returns false if no list file
- * requires any.
+ * Omits the list file that needs the largest part of `size`. Returns false if no list file needs
+ * any.
  */
 static bool longest_leave_out(struct config *config, enum size size)
 {
@@ -893,8 +898,8 @@ static bool longest_leave_out(struct config *config, enum size size)
 }
 
 /*
- * Returns an error if the sizes in the file are too small for its rules. If `leaves_out` is set,
- * omits lists instead, because list files may grow without the administrator's knowledge.
+ * Returns an error if the file specifies a size that is too small for its rules. If `leaves_out` is
+ * set, omits list files instead, because a list file may grow without a change of the rules file.
  */
 static int config_check_sizes(struct config_reader *reader)
 {

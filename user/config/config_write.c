@@ -80,8 +80,8 @@ static json_t *unless_empty(json_t *tree)
 }
 
 /*
- * Returns the entries of `allow` or `deny`, or NULL if there are none. All prefixes without an end
- * share an entry. Adjacent prefixes with equal ends share an entry. Each list has an entry.
+ * Returns the `allow` or `deny` entries, or NULL if there are none. One entry has all prefixes
+ * without an end. An entry has adjacent prefixes with equal ends. Each list has its own entry.
  */
 static json_t *entries_json(const struct ruleset *rules, enum sl_access access)
 {
@@ -203,8 +203,8 @@ static void scalar_write(FILE *out, json_t *node)
 }
 
 /*
- * Writes the value after "key:" or "-". after_dash: write the first key of a map on the same line
- * as the dash.
+ * Writes the value that follows "key:" or "-". after_dash: the value is an item of a list, so its
+ * first key is on the line of the dash.
  */
 static void node_write(FILE *out, json_t *node, int indent, bool after_dash)
 {

@@ -140,9 +140,9 @@ bool mode_is_not_native(struct subject *s)
 			"; but only hook ingress sees packets from bpf_redirect_peer (Cilium) and "
 			"from 'mirred ingress redirect' of tc");
 	/*
-	 * Each command attaches a program before it detaches another program, so that no packet
-	 * passes without a check. Hook xdp runs only one program, so a program on hook ingress
-	 * first replaces a program in generic mode.
+	 * Each command line attaches a program before it detaches one, so that the gate sees every
+	 * packet. Hook xdp runs only one program. So a program on hook ingress filters while the
+	 * generic program on hook xdp is replaced.
 	 */
 	if (is_xdp)
 		subject_set(s, 4,

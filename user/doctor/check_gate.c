@@ -123,8 +123,8 @@ static bool group_name(struct subject *s, const struct rule_group *group)
 }
 
 /*
- * Sets s->part[part] to a text such as "; the same for 2 other policies". If `others` is 0, does
- * not change the part.
+ * Sets part[part] of `s` to a text such as "; the same for 2 other policies". If `others` is 0,
+ * leaves the part as it is.
  */
 static void others_set(struct subject *s, unsigned int part, unsigned int others)
 {
@@ -269,7 +269,7 @@ bool table_is_short(struct subject *s)
 	}
 	subject_set(s, 1, "sources is %" PRIu32 ", and should be %" PRIu32 " or more",
 		    fill->sources, fill->sources_short);
-	/* the command works with and without a section `gate:` in the output of `dump` */
+	/* a command that works whether or not `dump` prints a section `gate:` */
 	subject_set(s, 2,
 		    "sluice -g %s dump | sed -e '1i gate:\\n  %s: %" PRIu32 "' "
 		    "-e '/^gate:$/d; /^  %s: /d' | sluice -g %s apply - --resize",

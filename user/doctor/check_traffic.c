@@ -65,8 +65,8 @@ static const struct device_facts *unjudged_find(const struct subject *s, uint64_
 			continue;
 		link = &device->traffic->link;
 		/*
-		 * skip a device if the gate does not see each packet: packets may be merged, or an
-		 * XDP program may drop packets before hook ingress
+		 * skip a device if the gate may see fewer packets than the device: packets are
+		 * merged, or an XDP program drops packets before hook ingress
 		 */
 		if (judged && (attachment_merges(&device->at, !strcmp(link->kind, "tun")) ||
 			       (device->at.hook == HOOK_INGRESS && link->has_xdp)))

@@ -37,7 +37,7 @@ void subject_set(struct subject *s, unsigned int part, const char *format, ...)
  */
 void subject_set_device(struct subject *s, const struct device_facts *device);
 
-/* Sets s->part[part] to commands that attach `device`, and then detach s->device. */
+/* Sets part[part] of `s` to commands that first attach `device`, and then detach s->device. */
 void advise_moving(struct subject *s, unsigned int part, const char *device, const char *hook);
 
 /*

@@ -165,8 +165,8 @@ static struct gate_facts *gate_append(struct doctor_facts *facts, const char *na
 }
 
 /*
- * Callback of gates_for_each(). Reads a gate. If the user asked about a different gate, only reads
- * its attachments.
+ * Callback of gates_for_each(): reads a gate. If the user asked about another gate, reads only the
+ * attachments of this gate.
  */
 static int gate_read(const char *name, void *data)
 {
@@ -403,8 +403,8 @@ static int named_read(struct doctor_facts *facts)
 /* --- Facts from maps and files -------------------------------------------------------------- */
 
 /*
- * Counts the limits with action observe that have refused packets. Users often forget such limits
- * after they have seen the counts.
+ * Counts limits with action observe that have refused packets. Users often forget to change such
+ * limits to drop.
  */
 static int observing_read(struct gate_facts *gate)
 {

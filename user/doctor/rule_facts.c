@@ -30,8 +30,8 @@ typedef unsigned __int128 coverage;
 #define COVER_ALL ((coverage)1 << 127)
 
 /*
- * Returns the share of a rule's prefix where its limits have no effect, because a longer rule
- * allows or denies these packets, or has limits and does not inherit.
+ * Returns the part of a rule's prefix in which the rule's limits have no effect. A rule with a
+ * longer prefix has this effect if it allows or denies, or if it has limits and does not inherit.
  */
 static coverage coverage_of(const struct ruleset *set, unsigned int index)
 {
@@ -70,7 +70,7 @@ static bool denies_all(const struct ruleset *set, unsigned int index)
 
 	if (entry_now(rule, set->lists) != SL_ACCESS_DENY)
 		return false;
-	/* a runtime entry that allows `default` overrides lists that deny */
+	/* a runtime entry that allows `default` has precedence over lists that deny */
 	if (!rule->access && !first->prefix.bits && first->access == SL_ACCESS_ALLOW)
 		return false;
 	for (unsigned int i = index + 1; i < set->count; i++) {

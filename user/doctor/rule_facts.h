@@ -6,8 +6,8 @@
 #include "rules/ruleset.h"
 
 /*
- * The rules that a finding reports. Stores only the first rule and the number of rules, because a
- * rules file may repeat a mistake in up to a million rules.
+ * A group of rules that a finding reports. Stores the first rule and the number of rules, because a
+ * group may have a million rules.
  */
 struct rule_group {
 	const struct rule *rule; /* the first rule of the group */

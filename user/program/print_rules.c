@@ -21,8 +21,8 @@ static void print_command(const char *lead, const char *gate, const char *comman
 }
 
 /*
- * Prints the command that adds an entry. Omits an entry that has ended. list: name of its list, or
- * NULL for a runtime entry. makes: `until` is the end of the whole list.
+ * Prints the command that adds an entry, unless the entry has ended. list: name of the list; NULL:
+ * a runtime entry. makes: `until` is the end of the list, not of the entry.
  */
 static void print_entry(const struct sl_prefix *prefix, enum sl_access access, uint32_t until,
 			const char *list, bool makes, const char *gate, const char *lead)

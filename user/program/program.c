@@ -169,7 +169,8 @@ static int run(struct context *context, struct command_line *line, int argc, cha
 	if (line->count)
 		command = context->command = command_find(program, line->words[0]);
 	if (line->count && !command) {
-		error_drop(mark); /* sluice-COMMAND may have the option */
+		/* ignore the unknown option, because the program sluice-COMMAND may have it */
+		error_drop(mark);
 		return command_exec(program, argv, line->first);
 	}
 	if (err)
@@ -221,8 +222,8 @@ void error_print(const struct sl_error *error)
 }
 
 /*
- * Prints the errors, and returns the exit status. If an earlier write to standard output failed,
- * adds an error. The errno of that write is lost, so this writes again, and gets the same errno.
+ * Prints the errors, and returns the exit status. If a write to standard output failed earlier,
+ * writes again to get the errno, and adds an error.
  */
 static int output_end(const struct context *context, int result)
 {

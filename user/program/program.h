@@ -34,7 +34,11 @@ struct word {
 	const char *name; /* such as "rate", "-f", "--resize"; placeholder of an operand: "DEV" */
 	enum word_kind kind;
 	const struct value_type *type; /* type of the value; NULL for OPERANDS or no value */
-	size_t field; /* offset in the command's arguments; FIELD_CONTEXT: in context.trial_ns */
+	/*
+	 * offset of the value in the command's arguments; FIELD_CONTEXT: the value is
+	 * context.trial_ns
+	 */
+	size_t field;
 	const char *help; /* lines of text, or NULL */
 };
 
@@ -71,8 +75,9 @@ struct context {
 struct command {
 	const char *name;
 	const char *brief;
-	const char *details;  /* lines of text, or NULL */
-	const char *question; /* error if the operand is missing; NULL: the operand is optional */
+	const char *details; /* lines of text, or NULL */
+	/* error text if this operand is missing; NULL: the operand is optional */
+	const char *question;
 	const struct word *words;
 	unsigned int word_count;
 	const struct apart *apart;
@@ -80,9 +85,9 @@ struct command {
 	size_t args_size;
 	int exit_failed; /* exit status after an error other than a misuse; 0 means 1 */
 	/*
-	 * Runs the command. `args` points to args_size bytes. If the user did not write a word, its
-	 * field is 0. Returns 0, a negative errno after an error, or a positive exit status. If
-	 * `run` is NULL, the command is the separate program sluice-NAME.
+	 * Runs the command. `args` points to args_size bytes; the field of an absent word is 0.
+	 * Returns 0, a negative errno after an error, or a positive exit status. If `run` is NULL,
+	 * the program sluice-NAME runs the command.
 	 */
 	int (*run)(const struct context *context, const void *args);
 	/* name of the program without "sluice-"; NULL: the name of the command */
@@ -109,14 +114,11 @@ struct program {
 /* --- Running -------------------------------------------------------------------------------- */
 
 /*
- * Parses the command line, runs its command, and returns the exit status. Prints errors on standard
- * error.
- *
- * With -j, prints the first error as {"error": ...} on standard output, unless a part of a JSON
- * document was already printed.
- *
- * If the command is unknown or has no `run`, executes the program sluice-COMMAND with the same
- * options, from the directory of this program, or otherwise from $PATH.
+ * Parses the command line, runs the command, and returns the exit status. Prints errors on standard
+ * error. With -j, prints the first error on standard output as {"error": ...} unless a JSON
+ * document has already begun. If the command is unknown or has no `run`, executes the program
+ * sluice-COMMAND with the same options. Searches it in the directory of this program, then in
+ * $PATH.
  */
 int program_main(const struct program *program, int argc, char **argv);
 
@@ -146,8 +148,8 @@ extern const struct command command_help, command_version;
 /* --- Messages ------------------------------------------------------------------------------- */
 
 /*
- * A callback of error_set_printer(): prints "sluice: OBJECT: text; hint" on standard error. If
- * journald reads standard error, puts the priority before the line, as in sd-daemon(3).
+ * Callback for error_set_printer(): prints "sluice: OBJECT: text; hint" on standard error. If
+ * journald reads standard error, prints the priority before the line, as sd-daemon(3) specifies.
  */
 void message_print(const struct sl_error *error);
 
@@ -206,7 +208,8 @@ struct command_line {
 	int lacks_value;    /* index of the last option if its value is missing, otherwise -1 */
 	int first;	    /* index of words[0] in argv; 0 if `words` is empty */
 	unsigned int count; /* number of words */
-	char **words;	    /* the words: the command and its operands; has room for argv */
+	/* the words: first the command, then its operands; the array has room for all of argv */
+	char **words;
 };
 
 /*
@@ -219,10 +222,10 @@ int options_parse(int argc, char **argv, struct command_line *line);
 /* --- Words ---------------------------------------------------------------------------------- */
 
 /*
- * Parses the words of the command line by the table of the context's command. Stores the values in
- * `args`, which the caller has set to 0. Returns an error for an unexpected word, a repeated
- * keyword, a missing value or a missing operand. A value of several words is valid until the next
- * such value is parsed.
+ * Parses the words of the command line by the table of the command. Stores the values in `args`,
+ * which must be zero before. Returns an error for an unexpected word, a repeated keyword, a missing
+ * value or a missing operand. If a value has several words, it is valid until the next value with
+ * several words is parsed.
  */
 int words_parse(struct context *context, const struct command_line *line, void *args);
 
@@ -236,7 +239,7 @@ const char *keyword_nearly(const struct command *command, const char *typed);
 struct words_end {
 	const struct word *keyword; /* last keyword if its value may be incomplete, or NULL */
 	unsigned int values;	    /* number of words of the keyword's value so far */
-	const char *first_value;    /* first word of the keyword's value */
+	const char *first_value;    /* first word of the value of `keyword` */
 	uint64_t keywords;	    /* bit i is set if word i of the table was typed */
 	const char *operand;	    /* the first operand, or NULL */
 };

@@ -6,9 +6,9 @@
 #include <stdint.h>
 
 /*
- * Shows the progress, such as bytes read: `done` of `total`, or 0 if the total is unknown. Shows
- * the number of `items` so far, with their name `what`. Prints at most five times a second, and
- * only if standard error is a terminal.
+ * Shows progress at most five times a second, if standard error is a terminal. done: amount of work
+ * that is done, such as bytes read. total: total amount, or 0 if it is unknown. items: number of
+ * items so far; `what` is their name.
  */
 void progress_show(uint64_t done, uint64_t total, uint64_t items, const char *what);
 

@@ -78,8 +78,9 @@ static int option_refuse_again(const struct command_line *line, int option, cons
 }
 
 /*
- * Parses argv[*at], which has one option or several short options, such as "--gate=main" or "-jv".
- * If the next word is the value, increments *at. Stores the index of the last option in `ret_last`.
+ * Parses argv[*at], which has one option, or several short options, such as "--gate=main" or "-jv".
+ * If the option's argument is the next word of argv, increments *at. Stores the index of the last
+ * option in `ret_last`.
  */
 static int options_take(struct command_line *line, int argc, char **argv, int *at, int *ret_last)
 {

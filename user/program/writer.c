@@ -188,7 +188,7 @@ void print_null(const char *key)
 	print_string(key, NULL, NULL);
 }
 
-/* In JSON, prints an integer as 1.0, so that readers always get a float. */
+/* in JSON, print 1 as 1.0, so that parsers always read a float */
 void print_real(const char *key, double value)
 {
 	char text[32];

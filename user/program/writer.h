@@ -16,8 +16,8 @@
 #include <stdio.h>
 
 /*
- * Begins a document, as JSON or as text, which the functions below write to `out`. The previous
- * document may be incomplete.
+ * Begins a document, which print_*() write to `out` as JSON or text. A previous document may be
+ * incomplete.
  */
 void print_begin(FILE *out, bool json);
 bool print_is_json(void);

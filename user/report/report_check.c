@@ -18,7 +18,8 @@
 /* --- A limit -------------------------------------------------------------------------------- */
 
 /*
- * Prints the policy that defines an inherited limit or budget. home: SL_ORIGIN(); 0: not inherited.
+ * Prints the policy from which a limit or budget is inherited. home: SL_ORIGIN() of this policy; 0
+ * if it is not inherited.
  */
 static void print_home(const struct gate *gate, uint32_t home)
 {

@@ -397,8 +397,8 @@ static void print_unread(const char *gate, void *data)
 }
 
 /*
- * Reads a gate, and prints whether that succeeded. Returns 0 even after a failure, so that the next
- * gates are read.
+ * Reads a gate, and prints whether this succeeded. Always returns 0, so that the caller reads the
+ * next gate.
  */
 static int gate_export(const char *name, void *data)
 {

@@ -28,8 +28,9 @@ struct facts {
 	unsigned int budget_count;
 	struct table_fill fill;
 	struct occupancy maps[GATE_MAPS];
-	uint64_t memory[GATE_MAPS]; /* memory of used entries; of all entries if use is unknown */
-	struct findings findings;   /* the FINDINGS_SHOWN most important findings */
+	/* bytes of used entries; of all entries if the number of used entries is unknown */
+	uint64_t memory[GATE_MAPS];
+	struct findings findings; /* the FINDINGS_SHOWN most important findings */
 };
 
 #define FINDINGS_SHOWN 3
@@ -207,8 +208,8 @@ static void print_sources(const struct facts *facts)
 }
 
 /*
- * Prints the maps. Text output has no row for some maps, such as an index. It adds their memory to
- * the next row, so that the sum of all rows is the memory of the gate.
+ * Prints the maps in rows. In text, a small map such as an index has no row; the next row includes
+ * its memory, so that the sum of the rows is the memory of the gate.
  */
 static void print_maps(const struct facts *facts)
 {
@@ -308,8 +309,8 @@ static void print_node(const struct sharing *sharing)
 }
 
 /*
- * Prints whether and how limits are shared. In JSON, "shared_by" is null if no process shares
- * limits, and "shared" is null if the sharing process does not publish its state.
+ * Prints how limits are shared. In JSON, "shared_by" is null if no process shares limits; "shared"
+ * is null if the process publishes no state.
  */
 static void print_sharing(const struct gate *gate)
 {

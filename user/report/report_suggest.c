@@ -156,7 +156,10 @@ static void outliers_json(const struct proposal *proposal, enum suggest_scope sc
 	print_end();
 }
 
-/* Prints comments about a proposed limit: what it is based on, and what it would have refused. */
+/*
+ * Prints comments about a proposed limit: the traffic from which it was computed, and the packets
+ * that it would have refused.
+ */
 static void proposal_explain(const struct suggest *suggest, enum suggest_class class,
 			     enum suggest_scope scope)
 {
@@ -333,8 +336,8 @@ static void refusals_print(const struct suggest *suggest)
 }
 
 /*
- * Prints the limits, limits by source first, in the order of the classes. A policy has at most
- * SL_LIMITS_MAX limits, so prints further limits as comments.
+ * Prints the limits: first limits for each source, then limits for all sources. A policy has at
+ * most SL_LIMITS_MAX limits, so the rest is printed as comments.
  */
 static void limits_print(const struct suggest *suggest)
 {

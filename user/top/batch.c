@@ -247,8 +247,8 @@ static int print_refresh(struct live *live, const struct top_words *words, bool 
 }
 
 /*
- * Blocks the signals that end this process, and stores them in *ret. Does not block a signal that
- * the caller of this program ignores, as `nohup` does. Returns a signalfd, or -1.
+ * Blocks the signals that end this process, and stores the set in *ret. Leaves out a signal that
+ * this process inherited as ignored, as from nohup(1). Returns a signalfd, or -1.
  */
 static int signals_open(sigset_t *ret)
 {

@@ -195,7 +195,7 @@ static void source_row_fill(struct grid *grid, struct grid_row *row, const struc
 	else
 		cell_set(grid, row, BITS, "-");
 	row->drops = rates && rates->rate[LIVE_DROPPED].packets > 0;
-	/* these columns have a number, so a narrow screen omits other columns first */
+	/* columns with numbers: on a narrow screen, other columns are omitted before these */
 	if (rates && rates->rate[LIVE_OBSERVED].packets > 0)
 		grid->column[WOULD].rank = 2;
 	if (line->blocked_ms)

@@ -21,7 +21,8 @@ extern const char *const view_names[TOP_VIEWS];
 
 #define GRID_COLUMNS 10
 #define GRID_CELL    64
-#define RANK_SPARE   5 /* rank of columns that get only space that is left */
+/* columns of this rank get only the width that all other columns leave */
+#define RANK_SPARE 5
 
 struct grid_column {
 	const char *title;
@@ -67,10 +68,9 @@ int grid_of_sources(struct grid *grid, const struct live *live, const struct sl_
 		    unsigned int count, bool by_bits);
 
 /*
- * Sorts live->rows if the order is by policy, limit, level or block. Names are ascending. The
- * lowest level is first, and the block with the longest rest is first. Sources without a limit are
- * last, unless the order is by policy. Sources that compare equal keep their order. Returns 0, or a
- * negative errno after adding an error.
+ * Sorts live->rows if the order is by policy, limit, level or block: names ascending, lowest level
+ * first, longest block first. Sources without a limit are last, except by policy. The sort is
+ * stable. Returns 0, or adds an error and returns a negative errno.
  */
 int rows_arrange(struct live *live);
 

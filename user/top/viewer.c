@@ -360,7 +360,8 @@ int viewer_run(struct live *live, const struct top_words *words)
 	if (err)
 		return err;
 	viewer_refresh(&viewer);
-	due = uptime_ns() + NS_PER_SEC / 4; /* refresh soon, because rates require two refreshes */
+	/* refresh again after 250 ms, because a rate needs two refreshes */
+	due = uptime_ns() + NS_PER_SEC / 4;
 	while (!viewer.ends) {
 		int key;
 
@@ -375,7 +376,8 @@ int viewer_run(struct live *live, const struct top_words *words)
 			typed_key(&viewer, key);
 		} else if (key != SCREEN_RESIZED) {
 			plain_key(&viewer, key);
-			if (due > uptime_ns() + viewer.interval_ns) /* the interval was shortened */
+			/* the user has chosen a shorter interval, so the next refresh is earlier */
+			if (due > uptime_ns() + viewer.interval_ns)
 				due = uptime_ns() + viewer.interval_ns;
 		}
 	}

@@ -31,7 +31,10 @@ struct viewer {
 	struct sl_prefix order[LIVE_ROWS]; /* the sources, in the order on the screen */
 	unsigned int order_count;
 	struct sl_prefix selected; /* source at the cursor */
-	bool follows; /* the user has moved the cursor: it stays on its source when rows move */
+	/*
+	 * the user has moved the cursor, so it stays on its source when the rows are sorted again
+	 */
+	bool follows;
 	unsigned int cursor, first; /* rows of the cursor, and of the first line on the screen */
 	unsigned int row_count;	    /* number of rows of the view or pane */
 	struct grid grid;
