@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Tests user/capture/capture.h. A file of arbitrary bytes must be refused, or read until its end or
- * an error. Each packet must be within its bounds and not earlier than the previous packet. The
- * first two bytes of the input select which packets are read, and whether the file begins with a
- * valid header.
+ * Tests user/capture/capture.h with files of arbitrary bytes. Each packet that it reads must be
+ * within its bounds and not earlier than the previous packet. The first two bytes of the input
+ * select the packets to read, and whether the file begins with a valid header.
  */
 #include <stdint.h>
 #include <stdio.h>

@@ -17,9 +17,8 @@
 #define ARRAY_SIZE(array) (sizeof(array) / sizeof((array)[0]))
 
 /*
- * Commands per second of a node, apart from its reports of keys. It sends 5 per second to count all
- * nodes, 5 per 10 s to count nodes with the same limits, and 5 per 10 s to count processes with its
- * name.
+ * Commands per second that a node sends apart from its reports: 5 to count all nodes, 0.5 to count
+ * nodes with the same limits, and 0.5 to count processes with its name.
  */
 #define NODES_COMMANDS 6
 

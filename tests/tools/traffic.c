@@ -250,9 +250,9 @@ static uint64_t now_ns(void)
 }
 
 /*
- * Sends the frames of a source that are due, but at most BATCH frames. The first frame is due at
- * the start, and later frames follow at equal intervals. Returns true if more frames are due. The
- * caller must then not sleep.
+ * Sends the due frames of a source, but at most BATCH. The first frame is due at the start. Later
+ * frames follow at equal intervals. If the result is true, more frames are due, and the caller must
+ * not sleep.
  */
 static bool source_send(struct source *source, const struct run *run, uint64_t elapsed_ns)
 {

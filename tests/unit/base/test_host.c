@@ -59,7 +59,10 @@ TEST(test_the_end_of_a_cpu_list_is_behind_its_highest)
 #define BPF  "3 2 0:30 / /sys/fs/bpf rw shared:9 - bpf bpf rw,mode=700\n"
 
 static const struct {
-	/* `hides`: type and mount point of a mount on top of the bpffs; NULL: no such mount */
+	/*
+	 * hides: expected type and mount point of the mount that hides the bpffs; NULL: no such
+	 * mount
+	 */
 	const char *name, *text, *hides;
 } cases[] = {
 	{"it is there", ROOT SYS BPF, NULL},

@@ -124,8 +124,8 @@ TEST(test_forged_sources_pass_what_the_budget_allows)
 }
 
 /*
- * 20,000 sources send a packet every 2 seconds. Each source that becomes established needs at least
- * one packet of the budget.
+ * 20,000 sources send a packet every 2 seconds. The budget must pay at least one packet of each
+ * source that becomes established.
  */
 TEST(test_the_budget_limits_how_many_sources_become_established)
 {
@@ -161,7 +161,7 @@ TEST(test_honest_sources_keep_all_packets)
 }
 
 /*
- * Packets of an established source are never charged to the budget, neither in a flood nor after an
+ * The budget is never charged for packets of an established source, even in a flood or after an
  * idle hour.
  */
 TEST(test_an_established_source_is_never_charged)

@@ -158,8 +158,8 @@ static bool lru_passes(uint32_t source)
 /* --- A scene --------------------------------------------------------------------------------- */
 
 /*
- * Passed packets, as a part of the packets that should pass. For abusers, these are the packets
- * that an exact token bucket would pass. For honest and spoofed sources, these are all packets.
+ * Passed packets divided by the packets that should pass. An exact token bucket determines how many
+ * packets of an abuser should pass. All packets of other sources should pass.
  */
 struct outcome {
 	double abusers;

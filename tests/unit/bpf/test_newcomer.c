@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * bpf/flood.h and bpf/bucket.h, compiled for the host. Tests the detection of floods, the choice of
- * sources that get a bucket, and entries that get another key while a packet is charged.
+ * bpf/flood.h and bpf/bucket.h, compiled for the host. Tests flood detection, the choice of sources
+ * for buckets, and entries that get another key during a charge.
  */
 #include "charge_host.h"
 
@@ -43,8 +43,8 @@ static void give_entry(const void *word)
 /* --- Floods ---------------------------------------------------------------------------------- */
 
 /*
- * A new key gets a state with its first packet, but during a flood only with its third packet. A
- * flood begins when an interval has more packets of new keys than the threshold.
+ * A new key gets a state with its first packet, but in a flood only with its third packet. In a
+ * flood, an interval has more packets of new keys than the threshold.
  */
 TEST(test_in_a_flood_a_key_needs_three_packets)
 {
@@ -61,7 +61,7 @@ TEST(test_in_a_flood_a_key_needs_three_packets)
 	assert_int_equal(host_send(1), SL_PASS_NEWCOMER);
 	assert_null(entry_of(1));
 	assert_int_equal(host_send(1), SL_PASS_WITHIN);
-	/* all three packets are charged, although the first two had no state */
+	/* also charged for the two packets that were sent before the state existed */
 	assert_int_equal(entry_of(1)->state.empty_at,
 			 test_clock_ticks - host.policy.limit[SL_IPV4][0].burst + 3 * COST);
 	clock_advance(interval);
@@ -71,8 +71,8 @@ TEST(test_in_a_flood_a_key_needs_three_packets)
 }
 
 /*
- * In a flood, a key gets a state with its third packet on one CPU. The state is charged for all
- * three packets.
+ * In a flood, a key gets a state with its third packet on a CPU. All three packets are charged to
+ * the state.
  */
 TEST(test_each_cpu_counts_hits_by_itself)
 {
@@ -90,10 +90,7 @@ TEST(test_each_cpu_counts_hits_by_itself)
 	assert_int_equal(host_send(1), SL_PASS_WITHIN);
 }
 
-/*
- * If a packet of a new source matches two limits, it creates two states but is counted as one new
- * key.
- */
+/* A new source's packet matches two limits. It creates two states, but counts as one new key. */
 TEST(test_a_packet_is_one_new_key)
 {
 	const struct sl_event_count *event = host.admission[0].event;
@@ -210,8 +207,8 @@ TEST(test_the_key_that_got_the_entry_is_not_charged)
 }
 
 /*
- * If an entry gets another key while a packet is charged, the packet's slice borrows no credit from
- * the entry.
+ * An entry gets another key while a packet is charged. The packet's slice must not borrow credit
+ * from the entry.
  */
 TEST(test_the_key_that_got_the_entry_lends_no_credit)
 {
@@ -314,10 +311,7 @@ TEST(test_one_refused_source_in_a_jiffy_gets_a_bucket)
 	}
 }
 
-/*
- * At most one denied source per jiffy gets a bucket. Sources that exceed a limit are counted
- * separately.
- */
+/* At most one denied source per jiffy gets a bucket. Refused sources have a separate count. */
 TEST(test_denied_sources_have_their_own_ration)
 {
 	unsigned int claims = 0;
@@ -377,10 +371,7 @@ TEST(test_insertions_are_counted_by_second)
 	assert_int_equal(rate->total, 3);
 }
 
-/*
- * An eviction of a bucket loses the credit in the bucket. A source therefore never passes more than
- * its burst.
- */
+/* A source never passes more than its burst, because an evicted bucket loses its credit. */
 TEST(test_an_evicted_source_is_charged_at_its_state)
 {
 	for (int family = 0; family < SL_FAMILIES; family++) {
@@ -398,9 +389,7 @@ TEST(test_an_evicted_source_is_charged_at_its_state)
 	}
 }
 
-/*
- * The kernel reuses evicted buckets. If a source gets such a bucket, it ignores the old contents.
- */
+/* If a source gets a bucket that the kernel reuses, the old contents are ignored. */
 TEST(test_a_reused_bucket_keeps_nothing)
 {
 	for (int family = 0; family < SL_FAMILIES; family++) {
@@ -412,9 +401,7 @@ TEST(test_a_reused_bucket_keeps_nothing)
 		host_send(1);
 		bucket = bucket_of(1);
 		seal = bucket->seal[1];
-		/*
-		 * a late write: this CPU writes after another CPU gave the bucket to another source
-		 */
+		/* this CPU writes to the bucket after another CPU gave it to another source */
 		*bucket = (struct sl_bucket){
 			.seal = {bucket->seal[0], seal ^ 1},
 			.generation = 1,
@@ -444,7 +431,7 @@ TEST(test_zeroed_memory_is_no_bucket)
 
 /*
  * One of the first BUCKETS_FIRST sources keeps its bucket in a flood of spoofed sources. If its bit
- * in the map `in_use` is cleared, its next packets set the bit again.
+ * in `in_use` is cleared, its next packets set the bit again.
  */
 TEST(test_a_kept_bucket_is_restored)
 {
@@ -474,7 +461,7 @@ TEST(test_a_kept_bucket_is_restored)
 	assert_int_equal(bucket_of(1)->passed.packets, passed + 1);
 }
 
-/* If a limit only observes, its source keeps the bucket even if it is slow. */
+/* A slow source keeps its bucket if its limit only observes. */
 TEST(test_an_observed_source_keeps_its_bucket)
 {
 	struct sl_limit *limit = &host.policy.limit[SL_IPV4][0];
@@ -497,8 +484,8 @@ TEST(test_an_observed_source_keeps_its_bucket)
 }
 
 /*
- * The map `in_use` has one bit for several sources. If one of them has no bucket, its packets clear
- * the bit. This changes no verdict.
+ * Several sources share a bit of the map `in_use`. A source without a bucket clears this bit.
+ * Verdicts do not depend on the bit.
  */
 TEST(test_a_shared_mark_costs_a_lookup_and_no_verdict)
 {
@@ -510,14 +497,14 @@ TEST(test_a_shared_mark_costs_a_lookup_and_no_verdict)
 	host.admission[0].sampled = 1;
 	assert_int_equal(host_send(1), SL_PASS_WITHIN);
 	assert_null(bucket_of(1));
-	/* if the bit is 0, a packet does not look up the bucket */
+	/* a packet does not look up the bucket if the bit is 0 */
 	bucket_host.entry[0].map = &buckets4;
 	memcpy(bucket_host.entry[0].key, &(uint32_t){1}, sizeof(uint32_t));
 	assert_null(bucket_of(1));
 	assert_non_null(bucket_host_find(&buckets4, &(uint32_t){1}));
 }
 
-/* If a source was refused, it keeps its bucket for REFUSED_JIFFIES. Its rate does not matter. */
+/* A refused source keeps its bucket for REFUSED_JIFFIES, at any rate of packets. */
 TEST(test_a_refused_source_keeps_its_bucket)
 {
 	struct sl_bucket *bucket = NULL;

@@ -255,10 +255,7 @@ TEST(test_every_byte_spoilt)
 
 /* --- TCP's flags ----------------------------------------------------------------------------- */
 
-/*
- * A TCP packet with SYN and without ACK counts as SYN. All other flags are ignored: the other four
- * flags of RFC 793, both ECN flags, and NS, which is in the byte before.
- */
+/* A TCP packet with SYN and without ACK counts as SYN. All other flags of TCP are ignored. */
 static void check_flags(const struct wire_frame *frame, unsigned int flags)
 {
 	uint8_t *buffer = frame_copy(frame->bytes, frame->size);

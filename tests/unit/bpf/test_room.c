@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Sends random packets through bpf/charge.h, compiled for the host with two CPUs. There can be more
- * sources than entries. Each key also has a plain token bucket. A key's credit must not exceed the
- * credit of this bucket, with two exceptions: evictions of the key's state, and packets that passed
- * before the key had a state.
+ * sources than entries. The credit of a key must not exceed the credit of a plain token bucket.
+ * There are two exceptions: the key's state was evicted, or packets passed before the key had a
+ * state.
  */
 static void entry_goes(const unsigned int *limit);
 

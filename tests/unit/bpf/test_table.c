@@ -134,13 +134,13 @@ static __s64 loss_in(const struct choice *choice, int which)
 	return choice->free[which] ? EVICT_FREE : choice->least[which];
 }
 
-/* Returns the number of free or full ways of a set, as an insertion estimates it. */
+/* Returns an insertion's estimate of the ways in a set that are free or have a full state. */
 static int room_seen(const struct choice *choice, int which)
 {
 	return choice->free[which] >= WAYS_SPARE ? SL_WAYS : choice->room[which];
 }
 
-/* Returns whether an insertion must choose the secondary set of its key. */
+/* Returns whether an insertion must use the key's secondary set. */
 static bool goes_away(const struct choice *choice)
 {
 	int home = room_seen(choice, 0), other = room_seen(choice, 1);
@@ -220,10 +220,7 @@ static void check_insertion(uint32_t number, uint64_t now)
 	seen.protected += evict_is_protected(evict_cost);
 }
 
-/*
- * An insertion evicts the entry with the lowest eviction cost in the two sets of the key. The test
- * has between half and three times as many keys as entries.
- */
+/* An insertion evicts the entry with the lowest eviction cost in the two sets of its key. */
 TEST(test_the_cheapest_entry_is_evicted)
 {
 	for (int i = 0; i < 20; i++) {
@@ -509,8 +506,8 @@ static void *race_read(void *data)
 }
 
 /*
- * Threads insert keys at the same time. Afterwards, no key has two entries, no set is locked, and
- * all counts are correct. A key with a block is found at all times.
+ * Threads insert keys at the same time. Then no key may have two entries, no set may be locked, and
+ * all counts must be correct. A blocked key must be found at all times.
  */
 TEST(test_insertions_by_several_cpus)
 {
@@ -584,8 +581,8 @@ static struct state_key stranger(unsigned int pattern, uint64_t number)
 }
 
 /*
- * Checks that keys are distributed over sets as evenly as at random: by a chi-square test with six
- * standard deviations, and by the size of the fullest set.
+ * Checks that the distribution of keys over sets looks random. Uses a chi-square test with six
+ * standard deviations, and the size of the fullest set.
  */
 static void check_spread(unsigned int pattern)
 {

@@ -545,8 +545,8 @@ TEST(test_large_packets_get_their_rate)
 }
 
 /*
- * A packet is merged from 65535 packets, and each of these costs an hour. The debt of the state
- * must be repaid exactly.
+ * 65535 packets are merged into one. Each of the 65535 costs an hour. The debt of the state must be
+ * repaid exactly.
  */
 TEST(test_the_greatest_cost_and_the_longest_burst)
 {

@@ -739,8 +739,8 @@ static void a_block_that_ends_at_time_0_is_a_block(const struct kind_row *row, u
 }
 
 /*
- * A case: a packet is refused `gap` seconds plus `gap_ns` after the end of the last block. This
- * refusal begins a block of `length` seconds. Repeated blocks grow from 10 s to at most 200 s.
+ * A packet is refused `gap` seconds plus `gap_ns` after the end of the last block. The refusal
+ * begins a block of `length` seconds. Repeated blocks grow from 10 s to at most 200 s.
  */
 struct overrun {
 	uint64_t gap, gap_ns, length;
@@ -1020,7 +1020,7 @@ static void a_cpu_that_stalls_anywhere_lets_no_more_pass(const struct kind_row *
 }
 
 /*
- * Simulates other CPUs, which send as much as possible. The 16-bit index of the last charge has
+ * Simulates other CPUs, which send as much as possible after the 16-bit index of the sub-window has
  * wrapped.
  */
 static void others_come_round(void)
@@ -1037,9 +1037,9 @@ static void others_come_round(void)
 }
 
 /*
- * A CPU stalls in the middle of a move to the next sub-window. The 16-bit index of the sub-window
- * wraps meanwhile, because other CPUs move the window and charge packets. The first word of the
- * state may then have its old value again.
+ * A CPU stalls while it moves the window to the next sub-window. Other CPUs meanwhile move the
+ * window until its 16-bit index wraps. The first word of the state can then have its old value
+ * again.
  */
 static void a_turn_that_stalls_until_the_index_comes_round(const struct kind_row *row,
 							   uint64_t epoch)
@@ -1168,8 +1168,8 @@ static void plan_wrap(void **state)
 #define NOW (1000 * SECOND)
 
 /*
- * A new block has one escalation more than the previous block. A pause after the previous block
- * lowers this number by one for each length of that block.
+ * A new block has one escalation more than the last block. A pause between the two blocks lowers
+ * the number of escalations by one for each length of the last block.
  */
 static void test_block_steps(void **state)
 {

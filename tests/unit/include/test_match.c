@@ -13,7 +13,7 @@
 #define FRAG   SL_FACT_FRAGMENT
 #define UNREAD SL_FACT_UNREAD
 
-/* Kinds of packets. The cases below list the kinds that each match should accept, as a bit mask. */
+/* Kinds of packets. Each case below has a bit mask of the kinds that a match accepts. */
 enum kind {
 	TCP_SYN,     /* a SYN to port 80 */
 	TCP_ACK,     /* an ACK to port 80 */

@@ -275,8 +275,8 @@ TEST(test_what_commands_gave)
 }
 
 /*
- * If the file of a list is invalid, the list keeps its saved entries. The expiry of the list still
- * changes to that in the rules file.
+ * If a list file is invalid, the list keeps its saved entries, but gets the expiry in the rules
+ * file.
  */
 TEST(test_lists_that_are_left_out_are_completed)
 {

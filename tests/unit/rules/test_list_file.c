@@ -245,8 +245,7 @@ TEST(test_a_time_begins_when_the_file_is_written)
 
 /*
  * The first ten invalid lines are reported with their numbers. With `skip`, invalid lines are only
- * counted. `skip` cannot skip an exception or a second ipset, because the list would then have
- * another meaning.
+ * counted. An exception or a second ipset is an error even with `skip`.
  */
 TEST(test_bad_lines_are_refused_or_skipped)
 {

@@ -289,7 +289,7 @@ TEST(test_the_source_of_an_address_is_its_64_or_all_of_it)
 	}
 }
 
-/* In these prefixes, each address is a source. In all other IPv6 prefixes, each /64 is a source. */
+/* Each address in these prefixes is a source. In all other IPv6 prefixes, a source is a /64. */
 TEST(test_each_bit_of_a_source_counts_and_no_more)
 {
 	static const struct {

@@ -302,8 +302,8 @@ static void rule_put(struct ruleset *set, const char *prefix, uint64_t lists)
 }
 
 /*
- * If two rule sets have the same list, the list gets the same index in both. Every other list gets
- * a free index. Two lists are the same if their names and accesses are equal.
+ * Two lists are the same if their names and accesses are equal. Such a list gets the same index in
+ * both rule sets. Every other list gets a free index.
  */
 TEST(test_lists_are_matched)
 {

@@ -219,8 +219,8 @@ TEST(test_a_trickle_of_a_slow_limit_is_not_reported)
 }
 
 /*
- * If the store has lost a key, the next report creates the key, and the report after that sets the
- * key's TTL.
+ * If the store has lost a key, the next report creates the key. The following report sets the key's
+ * TTL.
  */
 TEST(test_a_key_that_is_created_again_gets_an_expiry)
 {
@@ -248,8 +248,8 @@ TEST(test_a_key_that_is_created_again_gets_an_expiry)
 }
 
 /*
- * Returns the number of rounds until the account of an idle key ends, at most 300. The store does
- * not reply in the first round. Its next `without_expiry` replies report that no expiry is set.
+ * Returns the number of rounds until the account of an idle key ends, at most 300. The store loses
+ * the first round. In the next `without_expiry` rounds, it replies that the key has no TTL.
  */
 static unsigned int rounds_to_the_end(unsigned int without_expiry)
 {
@@ -270,8 +270,8 @@ static unsigned int rounds_to_the_end(unsigned int without_expiry)
 }
 
 /*
- * An account ends when the store confirms that the key has a TTL. It also ends after EXPIRY_TRIES
- * rounds without this confirmation.
+ * An account ends when the store confirms the TTL of the key. Without this confirmation, it ends
+ * after EXPIRY_TRIES rounds.
  */
 TEST(test_an_account_ends_once_its_key_in_the_store_has_an_expiry)
 {

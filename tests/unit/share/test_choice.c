@@ -200,10 +200,9 @@ TEST(test_those_that_ask_for_most_come_first)
 /* --- Which accounts make room --------------------------------------------------------------- */
 
 static unsigned int foremost; /* key with the highest weight */
-static unsigned int
-	another; /* The keys without demand. All other keys have a demand of twice the limit. */
+static unsigned int another;  /* a key other than `foremost` */
 
-/* The keys that have no demand. Each other key has a demand of twice the limit. */
+/* Selects keys without demand. All other keys have a demand of twice the limit. */
 enum quiet {
 	NONE,
 	FOREMOST,
@@ -301,7 +300,9 @@ TEST(test_which_accounts_make_room)
 	}
 }
 
-/* When an account ends, its packets that were not reported are added to the excess of the key. */
+/*
+ * If an account ends before its packets are reported, these packets are added to the key's excess.
+ */
 TEST(test_what_was_not_reported_yet_is_not_lost)
 {
 	one_node_open(2, 1);

@@ -406,9 +406,8 @@ TEST(test_the_books_balance)
 }
 
 /*
- * Only this node has packets. Some reports are lost. Some are stored up to three rounds late,
- * without a reply. The node must not mistake its own packets for packets of other nodes. Its demand
- * is below the rate, so it assumes no demand at other nodes.
+ * Only this node has packets. Reports are lost, or stored up to three rounds late without a reply.
+ * The node must not mistake its own packets for packets of other nodes.
  */
 TEST(test_own_cost_never_comes_back)
 {

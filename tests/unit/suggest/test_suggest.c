@@ -82,7 +82,10 @@ static void begin_with(unsigned int headroom, uint32_t most)
 	assert_int_equal(suggest_begin(&suggest, &settings), 0);
 }
 
-/* Adds the packets of all streams, computes proposals, and counts what these would refuse. */
+/*
+ * Adds the packets of all streams, and computes proposals. Counts the packets that the proposals
+ * would refuse.
+ */
 static void run(const struct stream *streams, unsigned int count, unsigned int ms,
 		unsigned int headroom)
 {
