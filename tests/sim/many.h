@@ -25,11 +25,11 @@
 /* A node's data about a source. */
 struct many_entry {
 	uint64_t empty_at; /* as in struct sl_state */
-	uint64_t excess;   /* excess at the source's last scan, plus its packets since then */
+	uint64_t excess;   /* excess at the last scan, plus the source's packets since then */
 	uint32_t scanned;  /* number of the scan that last examined this source */
 	uint32_t asked;	   /* packets of this source since its last scan */
 	uint32_t account;  /* index of the source's account plus 1; 0: no account */
-	float demand;	   /* demand that the last scan of this source estimated */
+	float demand;	   /* demand, as the last scan estimated it */
 	bool is_listed;	   /* whether the source is in `touched` */
 };
 
@@ -209,7 +209,9 @@ static inline void many_packet(struct many *many)
 	entry->excess += taken;
 }
 
-/* Returns whether a source should have an account, by the rules of entry_scan() in accounts.c. */
+/*
+ * Returns whether a source should have an account. entry_scan() in accounts.c has the same rules.
+ */
 static inline bool many_is_near(struct many *many, struct many_node *node, struct many_entry *entry)
 {
 	uint64_t unreported = MANY_ROUND / 100 / many->nodes;
@@ -260,7 +262,7 @@ static inline void many_account(struct many *many, struct many_node *node,
 	node->accounts++;
 }
 
-/* Returns the weight of an account, as account_weight() in accounts.c does. */
+/* Returns the weight of an account. account_weight() in accounts.c has the same rules. */
 static inline double many_account_weight(const struct many *many, const struct many_node *node,
 					 const struct many_account *account)
 {
@@ -294,10 +296,7 @@ static inline void many_choose(struct many *many, struct many_node *node)
 	}
 }
 
-/*
- * Scans all sources in `touched`. If a source should have an account but gets none, it stays in
- * `touched`.
- */
+/* Scans all sources in `touched`. A source stays in `touched` if no account is free for it. */
 static inline void many_scan(struct many *many, struct many_node *node)
 {
 	uint32_t due = 0;

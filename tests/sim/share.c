@@ -181,8 +181,8 @@ static int order_of(const void *a, const void *b)
 }
 
 /*
- * Prints the number of sources that send above their limit. Prints the median, 99th percentile and
- * maximum of their pass rates, as multiples of the limit.
+ * Prints the number of sources that send more than their limit. Prints the median, 99th percentile
+ * and maximum of the rates that passed, as multiples of the limit.
  */
 static void heavy_print(const struct many *many, double seconds)
 {
@@ -201,7 +201,7 @@ static void heavy_print(const struct many *many, double seconds)
 
 /*
  * Prints the percentage of sources that exceeded burst + rate x t by more than a packet. Prints the
- * 99th percentile and the maximum of their excess, in bursts.
+ * 99th percentile and the maximum of the excess of all sources, in bursts.
  */
 static void errors_print(const struct many *many)
 {
@@ -281,14 +281,14 @@ enum fault {
 	FAULT_SLEEP,  /* the daemon of the first node is stopped */
 };
 
-/* A figure that was measured by tests/cluster/test_long.py, on a machine without other load. */
+/* A result of tests/cluster/test_long.py on a machine without other load. */
 struct measured {
 	const char *what;
 	double real;
 	unsigned int nodes;
 	double level;
 	double (*offered)(const struct world *world, unsigned int node, double at);
-	double parameter;   /* number of flooded nodes, or moves per second */
+	double parameter;   /* number of flooded nodes; or moves per second of the source */
 	double first, last; /* seconds at which the measurement begins and ends */
 	int node;	    /* number of the node that is measured, from 1; 0: all */
 	double delay;	    /* seconds until a reply of the store arrives */

@@ -97,7 +97,10 @@ TEST(test_the_clock_runs)
 
 /* --- Ends of list entries ------------------------------------------------------------------- */
 
-/* A list entry is in effect for the requested time, or longer by at most one unit of `until`. */
+/*
+ * A list entry is in effect at least for the requested time, and at most one unit of `until`
+ * longer.
+ */
 TEST(test_the_end_of_an_entry)
 {
 	static const uint64_t spans[] = {0,    1,	 1000000,	UNIT - 1,

@@ -82,8 +82,8 @@ TEST(test_a_new_key_waits_for_a_lock)
 }
 
 /*
- * The table is full of states without credit. A new source gets a state with its second packet,
- * which evicts the youngest state. The new state gets the deficit of the evicted state.
+ * The table is full of states without credit. The second packet of a new source evicts the youngest
+ * of these states. The new state gets the deficit of the evicted state.
  */
 TEST(test_a_source_that_sends_again_evicts)
 {
@@ -330,8 +330,8 @@ TEST(test_a_bucket_with_credit_is_kept)
 }
 
 /*
- * A slow source that sends a few packets at once gets its whole rate, because its bucket is not
- * dropped while the slice has credit.
+ * The bucket of a slow source is not dropped while its slice has credit. The source can therefore
+ * send at its whole rate.
  */
 TEST(test_a_slow_source_loses_no_credit)
 {

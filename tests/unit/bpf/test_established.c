@@ -195,7 +195,7 @@ TEST(test_a_source_is_established_after_its_burst_could_refill)
 {
 	static const struct {
 		uint64_t rate, burst;
-		/* in s: the source is new at `not_yet`, and established at `then` */
+		/* seconds: the source is still new at `not_yet`, and is established at `then` */
 		double not_yet, then;
 	} cases[] = {
 		{1000, 10, 1.0, 2.2}, /* established after the minimum of 1 s */
@@ -257,7 +257,7 @@ TEST(test_a_source_that_sends_again_gets_the_reserve)
 	for (uint32_t i = 0; i < 100000; i++) {
 		time_set(i * SL_TICKS_PER_SEC / 20000);
 		packet_send(1000 + i);
-		if (i < 20000 || i % 400) /* source 1 sends 50 packets per second */
+		if (i < 20000 || i % 400) /* only source 1 sends often: 50 packets per second */
 			continue;
 		sent++;
 		passed += packet_send(1) < SL_FIRST_DROP;
@@ -381,9 +381,9 @@ TEST(test_a_flood_under_a_limit_that_observes_inserts_little)
 }
 
 /*
- * Established sources fill a quarter of the table, and are idle for up to 300 s. The budget passes
- * enough spoofed sources to fill the table many times. The established sources must stay
- * established.
+ * Established sources fill a quarter of the table, and are idle for up to 300 s. Meanwhile, spoofed
+ * sources that use the budget need many times the space of the table. The established sources must
+ * keep their states.
  */
 TEST(test_idle_sources_stay_established_in_a_flood)
 {

@@ -3,8 +3,8 @@
  * Compares the table of states with an LRU table of the same size. There are more sources than
  * entries. If an abuser's state is evicted, the abuser can exceed its limit.
  *
- * Runs the packet path on the host with a simulated clock. A spoofed source sends one, three or ten
- * packets and never again. An abuser exceeds its limit. An honest source sends four fifths of its
+ * Runs the packet path on the host with a simulated clock. Each spoofed source sends one, three or
+ * ten packets. Each abuser sends more than its limit. Each honest source sends four fifths of its
  * limit. docs/architecture.md quotes the lines that begin with `figure:`.
  */
 #include <math.h>
@@ -234,7 +234,7 @@ static struct outcome scene_run(const struct scene *scene, bool (*passes)(uint32
 /* number of packets per spoofed source; each scene runs with each number */
 static const unsigned int sends[] = {1, 3, 10};
 
-/* Figures that docs/architecture.md states for one limit and one kind of flood. */
+/* Figures in docs/architecture.md for one limit and one kind of flood. */
 struct stated {
 	double lru;    /* passed packets of abusers with the LRU table, in multiples of the limit */
 	double honest; /* part of the honest packets that pass if new sources have a budget */
@@ -246,8 +246,8 @@ static void assert_stated(double figure, double stated, double digit)
 }
 
 /*
- * Checks that new sources use nearly all of the budget in the flood, and never exceed it. If each
- * spoofed source sends ten packets, half of the budget is enough, because limits refuse many
+ * Checks that new sources use nearly all of the budget in the flood, and never exceed it. A use of
+ * half is enough if each spoofed source sends ten packets, because limits refuse many of these
  * packets.
  */
 static void assert_budget(const struct scene *scene)

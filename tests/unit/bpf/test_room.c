@@ -16,13 +16,13 @@ static void entry_goes(const unsigned int *limit);
 #define SETS	64
 #define WAYS	(SETS * SL_WAYS)
 #define SOURCES 4096
-#define LIMITS	2 /* limit 0 has a key per source, limit 1 a key per four consecutive sources */
+#define LIMITS	2 /* limit 0: a key per source; limit 1: a key per 4 consecutive sources */
 #define WIDE	2 /* number of address bits that limit 1 ignores */
 
 static struct {
 	struct sl_bucket bucket[HOST_CPUS][SOURCES];
-	struct state_key gone; /* last evicted key; 0: gone_account() has handled it */
-	uint64_t evicted;      /* sum of deficits of evicted states, until this packet */
+	struct state_key gone; /* last evicted key; 0 after gone_account() has handled this key */
+	uint64_t evicted;      /* sum of the deficits of all evicted states so far */
 } world;
 
 static uint64_t choose(uint64_t bound)
@@ -112,8 +112,8 @@ static void entry_goes(const __u32 *limit)
 }
 
 /*
- * Returns the total credit of a source under a limit, in its state and its slices. A source without
- * a state has a full state.
+ * Returns the credit of a source under a limit: in its state and in its slices. If the source has
+ * no state, its state counts as full.
  */
 static int64_t held(int which, uint32_t source)
 {
@@ -183,8 +183,8 @@ static void birth_check(uint32_t source, uint32_t hits)
 }
 
 /*
- * Checks that a key exceeds its plain bucket by at most `excused`. Subtracts the excess from
- * `excused`.
+ * Checks that a key has at most `excused` more credit than its plain token bucket. Subtracts the
+ * difference from `excused`.
  */
 static void account_check(int which, uint32_t source)
 {
@@ -274,7 +274,7 @@ static uint64_t evictions(void)
 	       host.admission[1].event[SL_EVENT_EVICTED].total;
 }
 
-/* Runs a schedule. Returns the number of packets that left credit in the slice of their source. */
+/* Runs a schedule. Returns how many packets left credit in a slice. */
 static uint64_t schedule_run(const struct schedule *schedule)
 {
 	const struct sl_limit *limit = host.policy.limit[SL_IPV4];
@@ -330,8 +330,8 @@ static uint64_t schedule_run(const struct schedule *schedule)
 }
 
 /*
- * A source can exceed its plain token bucket only because states were evicted. The sum of their
- * deficits bounds the excess.
+ * A source can exceed its plain token bucket only if states were evicted, and at most by the sum of
+ * the deficits of these states.
  */
 TEST(test_no_source_gets_more_than_was_counted)
 {
@@ -360,7 +360,7 @@ TEST(test_no_source_gets_more_than_was_counted)
 		};
 
 		slices += schedule_run(&schedule);
-		/* with so few sources, a key always has a free way in one of its sets */
+		/* with so few sources, each key has a free way */
 		if (schedule.sources <= WAYS / 4)
 			assert_int_equal(evictions(), 0);
 	}

@@ -74,7 +74,7 @@ TEST(test_a_window_does_not_turn_inside_a_block)
 	}
 }
 
-/* A charge to a shaper stores its time in `charged_at`. */
+/* A charge to a shaper stores the time of the charge in `charged_at`. */
 TEST(test_a_charge_of_a_shape_stores_its_time)
 {
 	const struct sl_limit limit = {.kind = SL_SHAPE,

@@ -210,7 +210,7 @@ static void check_insertion(uint32_t number, uint64_t now)
 	assert_memory_equal(entry_state(entry), &new_entry.state, sizeof(new_entry.state));
 	assert_true(evict_cost == want_loss);
 	assert_int_equal(changed / SL_WAYS, choice.in[which]);
-	/* protected entries are evicted only if both sets have no other entries */
+	/* a protected entry is evicted only if all entries in both sets are protected */
 	if (evict_is_protected(evict_cost))
 		assert_int_equal(choice.protected, 2 * SL_WAYS);
 	seen.inserted++;
@@ -420,8 +420,8 @@ static void rival_is_blocked(void)
 }
 
 /*
- * An insertion chooses a way of the secondary set before it locks the set. If another CPU changes
- * this way before the lock, the insertion fails.
+ * An insertion chooses a way before it locks the secondary set. If another CPU changes the way
+ * before the lock, the insertion fails.
  */
 TEST(test_a_choice_in_the_secondary_set_is_checked_again)
 {
@@ -527,7 +527,7 @@ TEST(test_insertions_by_several_cpus)
 	__atomic_store_n(&race.over, true, __ATOMIC_RELAXED);
 	pthread_join(reader, NULL);
 	host_table_check();
-	/* a preempted thread can lock a set for long, and insertions into this set then fail */
+	/* if a thread is preempted while it locks a set, insertions into this set fail */
 	assert_true(race.inserted > RACES / 100 && race.found > 0);
 	print_message(
 		"figure: %lu insertions by %d threads into 64 entries; %lu found a set locked\n",

@@ -438,7 +438,7 @@ static struct source source_drained(uint64_t burst, bool slices, uint64_t now)
 static bool source_send(struct source *source, uint64_t packets)
 {
 	uint64_t cost = credit_cost(&source->limit, packets, 60);
-	/* never 0, because 0 in `until` means that the slice stores no refusal */
+	/* at least 1, because a slice with `until` 0 stores no refusal */
 	uint64_t jiffy = source->now / JIFFY + 1;
 	enum credit_answer answer = credit_spend(&source->slice, cost, jiffy);
 
@@ -456,7 +456,7 @@ static bool source_send(struct source *source, uint64_t packets)
 TEST(test_refused_until_the_slice_says)
 {
 	static const struct {
-		uint64_t burst, packets; /* `burst`: in units of COST; `packets`: merged packets */
+		uint64_t burst, packets; /* burst: in packets; packets: merged into one */
 		bool slices;
 	} cases[] = {
 		{1, 1, false},

@@ -38,8 +38,8 @@ static uint32_t *slot_of(const struct sl_params *params, struct digest digest)
 }
 
 /*
- * Returns the digest of IPv4 address number `number`. Consecutive addresses are the worst case of
- * the digest, which is a universal hash.
+ * Returns the digest of IPv4 address number `number`. Consecutive addresses are the worst case for
+ * this universal hash.
  */
 static struct digest digest_ipv4(uint32_t number)
 {
@@ -87,8 +87,8 @@ static void slots_take(const struct sl_params *params, unsigned int kind)
 }
 
 /*
- * Every slot belongs to a key with enough hits. The packet of a new source is mistaken for a packet
- * of its slot's key with a probability of 2^-24.
+ * All slots belong to keys with enough hits. With a probability of 2^-24, a new source's packet is
+ * counted for the key of its slot.
  */
 TEST(test_new_sources_are_mistaken_once_in_2_24_packets)
 {
@@ -114,7 +114,7 @@ TEST(test_new_sources_are_mistaken_once_in_2_24_packets)
 		      "owner of a slot; 2^-24 of them are %.1f\n",
 		      SECRETS * STRANGERS, mistakes, bound);
 	assert_true(free_slots < SECRETS * SLOTS / 1000);
-	/* a Poisson distributed count exceeds this bound with a probability of one in a million */
+	/* bound that a Poisson distributed count exceeds with a probability of 10^-6 */
 	assert_true(mistakes <= bound + 5 * sqrt(bound) + 3);
 }
 
@@ -128,8 +128,8 @@ TEST(test_each_cpu_has_lines_of_its_own)
 }
 
 /*
- * A packet may lower the count of a slot that belongs to a different key. If the count is 1, the
- * packet's key gets the slot.
+ * A packet may lower the count in the slot of a different key. If this count is 1, the slot is
+ * given to the packet's key.
  */
 TEST(test_another_key_lowers_a_count_by_one)
 {
@@ -165,8 +165,8 @@ static uint32_t see(const struct sl_params *params, uint64_t number, uint32_t co
 }
 
 /*
- * Returns the part of the sources that still have their slots after `others` packets of other
- * sources. Each of these sources has sent one packet.
+ * Each source sends one packet. Then other sources send `others` packets. Returns the part of the
+ * sources that still have their slots.
  */
 static double part_remembered(const struct sl_params *params, uint64_t others)
 {
@@ -205,8 +205,8 @@ TEST(test_a_slot_is_remembered_as_in_the_model)
 }
 
 /*
- * If all slots of the sketch are in use, a new key needs at most three more packets on average
- * before it gets a state.
+ * If all slots of the sketch are in use, a new key needs at most three additional packets on
+ * average to get a state.
  */
 TEST(test_a_key_needs_three_packets_more_at_most)
 {
@@ -263,7 +263,7 @@ TEST(test_new_keys_of_an_interval_are_counted_once)
 	assert_int_equal(here.new_keys[0] + here.new_keys[1], 0);
 }
 
-/* The number of new keys in a second is reported as the rate during the next second. */
+/* The reported rate of new keys is the number of new keys in the last second. */
 TEST(test_a_rate_is_that_of_the_second_before)
 {
 	static const struct {

@@ -290,9 +290,7 @@ TEST(test_costs_are_in_order)
 	for (size_t i = 0; i < ARRAY_SIZE(entries); i++) {
 		assert_int_equal(loss_of(entries[i], false) < 0, i < 3);
 		assert_int_equal(evict_is_protected(loss_of(entries[i], false)), i >= 7);
-		/*
-		 * in a flood, an entry is also protected if it was charged within the last minute
-		 */
+		/* a flood also protects entries that were charged within the last minute */
 		assert_int_equal(evict_is_protected(loss_of(entries[i], true)), i >= 1);
 	}
 }
@@ -331,10 +329,7 @@ TEST(test_a_full_state_of_a_new_key_is_evicted_first)
 	}
 }
 
-/*
- * A CPU with an early clock can store a creation time in the future. The age of the entry is then
- * 0.
- */
+/* If an early clock sets a creation time in the future, the age of the entry is 0. */
 TEST(test_an_age_is_never_below_zero)
 {
 	const uint64_t unit = 1ULL << ENTRY_MOMENT_SHIFT;

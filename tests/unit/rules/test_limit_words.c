@@ -345,7 +345,7 @@ TEST(test_two_rates_are_one_limit)
 	}
 }
 
-/* limit_second() returns a limit with the second rate of a limit. */
+/* If a limit has two rates, limit_second() returns its second rate as a separate limit. */
 TEST(test_the_second_rate_is_a_limit_of_bits)
 {
 #define WEB(rate, burst)                                                                           \

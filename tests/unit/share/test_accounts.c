@@ -57,7 +57,7 @@ static void entry_take(unsigned int index, unsigned int packets)
 	entry_state(&entries[index])->empty_at += ticks;
 }
 
-/* Adds `count` keys to the table, from entry 3 on. Each key has spent its whole burst. */
+/* Adds `count` keys to the table, beginning at entry 3. Each key has spent its whole burst. */
 static void keys_take(unsigned int count)
 {
 	node_open(1000);
@@ -76,7 +76,7 @@ static unsigned int round_begin(void)
 	return accounts_report(&accounts, items, now);
 }
 
-/* Sets the reply of the store for an item. Both of its totals become `total`. */
+/* Sets the reply of the store for an item. Sets both totals in the reply to `total`. */
 static void reply(struct store_item *item, int64_t total)
 {
 	item->answered = item->sent = true;
@@ -439,7 +439,7 @@ TEST(test_a_process_that_was_stopped_begins_again)
 		if (!reply_waits)
 			accounts_step(&accounts, now += STEP);
 		assert_int_equal(state->empty_at, zero);
-		/* the first totals after a stop are only a baseline, so the node charges nothing */
+		/* the first totals after a stop cause no charge */
 		reply(&items[0], 1LL << 40);
 		accounts_learn(&accounts, items, NODES, now);
 		assert_int_equal(account->flow.unsettled, credit_max(0, unsettled[i % 2]));
@@ -467,9 +467,8 @@ TEST(test_accounts_count_the_lost_rounds_of_each_key)
 /* --- Short bursts --------------------------------------------------------------------------- */
 
 /*
- * Returns the rate that passes at this node, as a multiple of the limit. This node and a second
- * node each have a demand of twice the limit. The reports of the second node are simulated and
- * constant.
+ * Returns the rate that passes at this node, as a multiple of the limit. Two nodes each have a
+ * demand of twice the limit. The reports of the second node are simulated and constant.
  */
 static double node_passes(unsigned int burst)
 {
@@ -512,7 +511,7 @@ TEST(test_a_short_burst_is_shared)
 	}
 }
 
-/* If the state has become full after a charge, this charge cannot be refunded. */
+/* A charge cannot be refunded after the state was full. */
 TEST(test_nothing_is_given_back_that_was_full_between_steps)
 {
 	struct account *account = account_lend(50);
@@ -621,8 +620,8 @@ static bool is_blocked_after(uint64_t blocked_ms)
 }
 
 /*
- * Removes the block at this node. The store still reports the block for `blocked_ms`. Checks that
- * the replies of the store, at uneven times, do not restore the block.
+ * Removes the block at this node. Later replies of the store contain this block. Checks that these
+ * replies do not restore it.
  */
 static void check_that_it_stays_forgiven(uint64_t blocked_ms)
 {
@@ -637,7 +636,7 @@ TEST(test_a_block_that_is_forgiven_does_not_come_back)
 	node_open_blocks(false);
 	assert_true(is_blocked_after(29900));
 	check_that_it_stays_forgiven(29900);
-	assert_true(is_blocked_after(29900)); /* a later end, so this is a new block */
+	assert_true(is_blocked_after(29900)); /* a new block, because it ends later */
 	check_that_it_stays_forgiven(29900);
 	entries[3].limit = 0;
 	round_blocked(26000);

@@ -100,7 +100,8 @@ static void offer(unsigned int first, unsigned int end, double amount)
 }
 
 /*
- * Runs all nodes. Packets arrive at random times, so the nodes measure different demand for a key.
+ * Runs all nodes. Packets arrive at random times, so each node measures a different demand for a
+ * key.
  */
 static void nodes_run(double seconds)
 {

@@ -200,7 +200,7 @@ TEST(test_no_source_gets_more_than_without)
 
 /* --- Debts of a flow ------------------------------------------------------------------------ */
 
-/* Returns a flow with a debt of one burst. The next step charges the whole debt. */
+/* Returns a flow with a debt of one burst, which the next step charges. */
 static struct flow flow_owing(const struct sl_limit *limit)
 {
 	const struct flow_count nothing = {0};
@@ -271,7 +271,7 @@ static bool is_blocked(const struct sl_limit *limit, struct sl_entry *entry, uin
 }
 
 /*
- * A block that the store reports ends at the reported time, but is not longer than the limit
+ * A block from the store ends at the time in the store's reply. It is not longer than the limit
  * allows.
  */
 TEST(test_a_block_ends_when_it_is_reported_to_or_with_the_limit)
@@ -298,7 +298,7 @@ TEST(test_a_block_ends_when_it_is_reported_to_or_with_the_limit)
 	}
 }
 
-/* A block begins soon after a block of another node, so it is longer than that block. */
+/* A block that begins soon after a block of another node is longer than the other node's block. */
 TEST(test_a_block_of_another_node_counts_as_a_step)
 {
 	const struct sl_limit limit = limit_that_blocks(true);
@@ -384,7 +384,10 @@ static void entry_write(const struct state_key *to, uint64_t zero)
 	__atomic_exchange_n(&race_entry.limit, to->limit, __ATOMIC_SEQ_CST);
 }
 
-/* Assigns the entry to `key` and `other` by turns. `other` has no credit and sends no packets. */
+/*
+ * Assigns the entry to `key` and `other` by turns. `other` sends no packets and must never have
+ * credit.
+ */
 static void *keys_run(void *data)
 {
 	(void)data;

@@ -49,7 +49,7 @@ TEST(test_sparklines)
 	assert_string_equal(sparkline_format(&history, history.passed, 6, text), "   _=#");
 	assert_string_equal(sparkline_format(&history, history.passed, 2, text), "=#");
 	assert_string_equal(sparkline_format(&history, history.dropped, 2, text), "  ");
-	/* the ring buffer of rates has wrapped */
+	/* the ring buffer of the history has wrapped */
 	history.count = LIVE_HISTORY + 2;
 	assert_string_equal(sparkline_format(&history, history.passed, 2, text), " _");
 	assert_int_equal(strlen(sparkline_format(&history, history.passed, 999, text)),
