@@ -107,7 +107,7 @@ uint32_t gate_map_id(int fd)
 
 /*
  * Types of the private maps, and sizes of their values in bytes. Both are 0 for other maps. Readers
- * may not open private maps, because these contain hashes, parts of hashes (tags), or packets
+ * may not open private maps. Private maps contain hashes, tags (parts of hashes), or packets
  * (`events`).
  */
 static const struct {
@@ -318,7 +318,10 @@ void array_view_close(struct array_view *view)
 /* Give up after 100 failed copies. A copy fails if a command changes the rules meanwhile. */
 #define COPY_TRIES 100
 
-/* Copies lists, policies and budgets of one generation. Omits never-used policy versions. */
+/*
+ * Copies the lists, policies and budgets of one generation. Skips policy versions that were never
+ * used.
+ */
 static int views_refresh(const struct gate *gate)
 {
 	uint32_t generation, seen;

@@ -240,7 +240,10 @@ bool trial_goes_on(const struct sl_gate *state, uint32_t trial);
 /* Returns the time until the gate's trial ends, in ns, or 0 if there is no trial. */
 uint64_t trial_left_ns(const struct sl_gate *state);
 
-/* Returns whether the background process may be alive: until TRIAL_GRACE_NS after the trial. */
+/*
+ * Returns whether the background process may be alive. It may live until TRIAL_GRACE_NS after the
+ * end of the trial.
+ */
 bool trial_is_awaited(const struct sl_gate *state);
 
 /* Ends the trial without undoing the change. */

@@ -94,8 +94,8 @@ static int rule_plan(struct list_change *change, struct rule *rule, const struct
 }
 
 /*
- * Calls rule_plan() for each prefix in two sorted sets: `all` (the gate's rules) and `entries` (the
- * specified prefixes). Moves the rules of `all` to rule_plan().
+ * Calls rule_plan() for each prefix in two sorted sets. `all` has the gate's rules, and `entries`
+ * has the specified prefixes. rule_plan() takes ownership of the rules of `all`.
  */
 static int rules_merge(struct list_change *change, struct ruleset *all,
 		       const struct ruleset *entries)
@@ -118,7 +118,7 @@ static int rules_merge(struct list_change *change, struct ruleset *all,
 	return err;
 }
 
-/* Look up each rule if there are at most this many prefixes. Otherwise, read all rules. */
+/* If a change has at most this many prefixes, look up each rule. Otherwise, read all rules. */
 #define LOOKUPS_MAX 512
 
 /* Plans the change: adds each rule that the list's change affects to change->wanted. */

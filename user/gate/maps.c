@@ -111,7 +111,7 @@ uint64_t map_memory(const struct bpf_map_info *info, uint32_t entries, unsigned 
 	case BPF_MAP_TYPE_RINGBUF: /* max_entries is a number of bytes */
 		return info->max_entries;
 	case BPF_MAP_TYPE_LPM_TRIE:
-		/* the inner nodes of a trie are ignored; they are fewer than its entries */
+		/* ignore the inner nodes of a trie, because they are fewer than its entries */
 		each = NODE_BYTES + (uint64_t)info->key_size - LENGTH_BYTES + info->value_size;
 		return entries * each;
 	default:

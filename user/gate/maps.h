@@ -52,8 +52,8 @@ void programs_close(struct programs *programs);
 
 /*
  * Returns the memory of a map with `entries` entries, in bytes. `info` is from the kernel, or has
- * the same fields set. If the kernel allocates all entries of a new map, info->max_entries replaces
- * `entries`.
+ * the same fields set. If the kernel allocates all entries when it makes the map, uses
+ * info->max_entries instead of `entries`.
  */
 uint64_t map_memory(const struct bpf_map_info *info, uint32_t entries, unsigned int cpus);
 

@@ -74,7 +74,10 @@ static int state_open(struct gate *gate, const struct bpf_object *object)
 	return err ?: gate_map_state(gate);
 }
 
-/* Pairs of maps with related indexes. `other` must have `each` times as many entries as `map`. */
+/*
+ * Pairs of maps with related indexes. Map `other` must have `each` times as many entries as map
+ * `map`.
+ */
 static const struct {
 	enum gate_map map, other;
 	uint32_t each;
@@ -85,8 +88,8 @@ static const struct {
 };
 
 /*
- * Checks the sizes of the pairs in `sized_alike`. Commands need these sizes, because they check an
- * index against one map, and then use the index in the other map.
+ * Checks the sizes of the pairs in `sized_alike`. Commands check an index against one map of a
+ * pair, and then use it in the other map.
  */
 static int sizes_check(const struct gate *gate)
 {
@@ -121,8 +124,8 @@ static int secret_read(struct gate *gate)
 
 /*
  * Checks the types and sizes of the open maps, and opens views of the rules. If a map had larger
- * values than this schema, the kernel would write beyond the buffer for a value. The ids in map
- * `gate` cannot replace these checks, because the gate's owner can write any ids.
+ * values than this schema, the kernel would write beyond a buffer. The ids in map `gate` do not
+ * prevent this, because the gate's owner can write any ids.
  */
 static int maps_accept(struct gate *gate, const struct bpf_object *object)
 {
@@ -151,9 +154,9 @@ static int map_open_in(const struct gate *gate, enum gate_map map, const struct 
 
 /*
  * Opens all maps except `gate`. For a reader, omits private maps. Returns the first map that cannot
- * be opened, or GATE_MAPS if all are open. During a resize, a map can be moved from next/ to the
- * gate's directory at any time. So this looks in the gate's directory, then in next/, and then in
- * the gate's directory again.
+ * be opened, or GATE_MAPS if all are open. A resize can move a pin from next/ to the gate's
+ * directory at any time. So this looks for each pin in the gate's directory, then in next/, and
+ * then in the gate's directory again.
  */
 static enum gate_map maps_open(struct gate *gate)
 {

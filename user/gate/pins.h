@@ -109,9 +109,9 @@ int gate_dir_open(struct gate *gate);
 int gate_dir_lock(struct gate *gate, bool make);
 
 /*
- * Sets `ret` if the open directory contains a gate. It then has pin `gate`, or a pinned link, whose
- * program filters packets even without pin `gate`. If it has neither, a command was killed while it
- * made the gate.
+ * Sets `ret` if the open directory contains a gate. A gate has pin `gate`, or a pinned link. The
+ * program of a link filters packets even without pin `gate`. If the directory has neither, a
+ * command was killed while it made the gate.
  */
 int gate_dir_holds_gate(const struct gate *gate, bool *ret);
 

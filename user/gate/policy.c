@@ -105,10 +105,10 @@ _Static_assert(offsetof(struct sl_policy, since) == 0 && offsetof(struct sl_list
 	       "value_copy() reads `since` first");
 
 /*
- * Copies a value whose first word is the generation since which it is in force. Returns whether it
- * is in force and the copy is complete. A change clears the first word before it writes the rest.
- * So the copy is complete if the first word is the same before and after copying. The fence also
- * keeps the compiler from reading the map again instead of the copy.
+ * Copies a value whose first word is the generation since which it is in force. Returns whether the
+ * value is in force and the copy is complete. A change clears the first word before it writes the
+ * rest. So the copy is complete if the first word is the same after copying. The fence keeps the
+ * compiler from reading the map again instead of the copy.
  */
 static bool value_copy(void *to, const void *from, size_t size)
 {
@@ -519,8 +519,8 @@ static int slot_of(const struct sl_policy *policy, const struct version_limit *c
 /*
  * Writes a limit into a slot. before: the version in force if it has this limit in the same slot,
  * otherwise NULL. An inherited limit has the id of its origin. Any other limit keeps its id and its
- * states if limit_keeps_states(). Its counter of refusals continues, unless its action changes from
- * or to `observe`: a limit that observes drops nothing.
+ * states if limit_keeps_states() returns true. Its counter of refusals begins at 0 if its action
+ * changes from or to `observe`.
  */
 static void slot_write(struct gate *gate, struct sl_policy *policy, unsigned int slot,
 		       const struct version_limit *candidate, const struct sl_policy *before)
@@ -567,7 +567,10 @@ static void slots_write(struct gate *gate, struct sl_policy *policy,
 	}
 }
 
-/* Sets the budget to the rule's budget. If the rule has no budget, sets the parent's budget. */
+/*
+ * Sets the policy's budget. This is the rule's budget, or the parent's budget if the rule has no
+ * budget.
+ */
 static void budget_choose(const struct gate *gate, const struct rule *rule,
 			  struct sl_policy *policy)
 {

@@ -53,9 +53,9 @@ static inline bool policy_has_budget(const struct sl_policy *policy)
 }
 
 /*
- * Returns whether a flood of new sources would pass a policy that drops packets. The policy must be
- * for more than one address, and have no budget. It must have no limit, own or inherited, that
- * matches all packets and is empty for a new source (`start empty`).
+ * Returns whether a flood of new sources would pass a policy that drops packets. This needs a
+ * policy for more than one address, without a budget. A limit that matches all packets and has
+ * `start empty` stops the flood, even if it is inherited.
  */
 bool policy_lacks_budget(const struct sl_policy *policy);
 

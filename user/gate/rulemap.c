@@ -361,9 +361,9 @@ static int splits_clear(const struct gate *gate, const uint64_t *nets, unsigned 
 }
 
 /*
- * Adds missing counts of rules per /64 before it removes unneeded counts. Otherwise a bucket could
- * serve a whole /64 that a rule in force divides. Sorts the entries, so that entries of a /64 are
- * adjacent.
+ * First adds missing counts of rules per /64, and then removes unneeded counts. In the reverse
+ * order, a bucket could serve a whole /64 that a rule in force divides. Sorts the entries, so that
+ * entries of a /64 are adjacent.
  */
 int splits_set(struct gate *gate, struct rulemap_entry *entries, unsigned int count)
 {

@@ -21,8 +21,8 @@ enum sl_access content_access(const struct sl_rule_content *content);
 uint64_t content_lists(const struct gate *gate, const struct sl_rule_content *content);
 
 /*
- * Returns whether a rule has no policy, no runtime entry and no list. Entries and lists that have
- * ended count, too.
+ * Returns whether a rule has no policy, no runtime entry and no list. A rule whose entry or list
+ * has ended is not empty.
  */
 static inline bool content_is_empty(const struct sl_rule_content *content)
 {
@@ -75,9 +75,8 @@ int rulemap_read(const struct gate *gate, unsigned int most, struct rulemap_entr
 int rulemap_write(const struct gate *gate, const struct rulemap_entry *entries, unsigned int count);
 
 /*
- * Adds `change` to the number of hosts or prefixes of the gate. Also adds it to the number of rules
- * in the /64, and in each aggregate, that contains the prefix. Changes nothing if it returns an
- * error.
+ * Adds `change` to the gate's number of hosts or prefixes. Also adds it to the rule counts of the
+ * /64 and of each aggregate that contains the prefix. Changes nothing if it returns an error.
  */
 int rule_count_add(struct gate *gate, const struct sl_prefix *prefix, int change);
 

@@ -46,8 +46,8 @@ int rules_unread(const struct gate *gate, int err)
 }
 
 /*
- * Makes a rule from the content that packets see. known: bits of the existing lists. Other bits,
- * which only a damaged rule has, are ignored.
+ * Makes a rule from the content that packets see. known: bits of the existing lists. Ignores other
+ * bits, which only a damaged rule has.
  */
 static int rule_from(const struct gate *gate, const struct sl_prefix *prefix,
 		     const struct sl_rule_content *content, uint64_t known, struct rule *ret)

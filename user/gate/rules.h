@@ -10,7 +10,7 @@
 int rules_read(const struct gate *gate, struct ruleset *ret);
 
 /*
- * Stores the number of rules. During a change, or after an interrupted change, reads all rules to
+ * Stores the number of rules. If a change is in progress or was interrupted, reads all rules to
  * count them.
  */
 int rules_count(const struct gate *gate, unsigned int *ret);

@@ -92,9 +92,9 @@ static void lists_recover(struct gate *gate, uint64_t ended)
 /* --- Recovery ------------------------------------------------------------------------------- */
 
 /*
- * Restores the content of a rule that packets see, except lists that have ended for its prefix.
- * Then chooses whether to write, keep or remove the rule. Removes a rule that has ended. Also
- * removes a rule without content, which the interrupted transaction added or deleted.
+ * Restores the content of a rule that packets see, except lists on which the prefix has ended. Then
+ * chooses whether to write, keep or remove the rule. Removes a rule that has ended. Also removes a
+ * rule without content, because the interrupted transaction added or deleted it.
  */
 static void entry_recover(const struct gate *gate, struct rulemap_entry *entry, uint32_t generation,
 			  uint64_t ended)
@@ -189,7 +189,7 @@ int rules_recover(struct gate *gate, unsigned int *ret_ended)
 
 /* --- Expiry --------------------------------------------------------------------------------- */
 
-/* Needs no new generation, because a rule that has ended does not affect packets. */
+/* Does not raise the generation, because a rule that has ended does not affect packets. */
 unsigned int rules_expire(struct gate *gate)
 {
 	unsigned int ended = 0, mark = error_count();
@@ -225,7 +225,7 @@ void rules_expire_some(struct gate *gate)
  * Errors of the functions below. -ECANCELED means that error_add() was called. For any other errno,
  * error_add() was not called.
  */
-#define NO_POLICY (-EDQUOT) /* errno if no policy is free */
+#define NO_POLICY (-EDQUOT) /* errno if all policies are in use */
 #define NO_SPLIT  (-EXFULL) /* errno if map `splits` is full */
 
 static bool room_is_short(int err)

@@ -23,13 +23,13 @@
 int rules_change(struct gate *gate, const struct ruleset *wanted, struct shadowed *ret);
 
 /*
- * Stores the `replaced` of each list. All other fields of `wanted` must equal the lists in force.
+ * Stores field `replaced` of each list. All other fields of `wanted` must equal the lists in force.
  */
 void lists_set_dates(struct gate *gate, const struct sl_list_info wanted[SL_LIST_PLACES]);
 
 /*
- * Recovers from an interrupted transaction. Restores the rules that packets see. Removes rules and
- * lists that have ended. Stores the number of these rules in `ret_ended`, unless that is NULL.
+ * Recovers from an interrupted transaction. Restores the rules that packets see. Also removes rules
+ * and lists that have ended. If `ret_ended` is not NULL, stores the number of rules that had ended.
  */
 int rules_recover(struct gate *gate, unsigned int *ret_ended);
 
@@ -40,8 +40,8 @@ int rules_recover(struct gate *gate, unsigned int *ret_ended);
 unsigned int rules_expire(struct gate *gate);
 
 /*
- * Calls rules_expire() if one of the lists or of the first 256 rules has ended. Reads no other
- * rules, so that a change of one rule stays fast.
+ * Calls rules_expire() if a list, or one of the first 256 rules, has ended. Reads no other rules,
+ * so that a change of one rule stays fast.
  */
 void rules_expire_some(struct gate *gate);
 

@@ -207,7 +207,7 @@ int apply_make(struct gate *gate, struct apply *apply)
 				*size_of(&apply->has, i) = *size_of(&apply->during, i) =
 					*size_of(&apply->after, i) = *size_of(&now, i);
 	} else if (!err) {
-		/* no rule changes, but the time of a list file may have changed */
+		/* store the times of list files, even if no rule changes */
 		lists_set_dates(gate, apply->wanted.lists);
 	}
 	if (err) {

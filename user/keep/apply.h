@@ -37,8 +37,8 @@ struct apply {
 	struct gate_sizes after;
 	bool resized;
 	/*
-	 * Values of sl_gate.sizes_stated before and after the change. They have a bit for each size
-	 * that a user specified. The gate chooses all other sizes, and they grow with the rules.
+	 * Values of sl_gate.sizes_stated before and after the change. A bit is set if a user
+	 * specified the size. The gate chooses all other sizes, and they grow with the rules.
 	 */
 	uint32_t was_stated, stated;
 	struct placings placings;
@@ -58,9 +58,10 @@ int apply_prepare(struct gate *gate, struct config *config, const struct apply_m
 		  struct apply *ret);
 
 /*
- * Enlarges the gate for old and new rules. Then changes the rules, and gives the gate the sizes in
- * the file. Attaches and detaches devices last, so that a new device finds all rules in force. If a
- * step fails, undoes the earlier steps. If the process is killed, nothing is undone.
+ * Makes the change. First enlarges the gate, because old and new rules must fit. Then changes the
+ * rules, and gives the gate the sizes in the file. Changes devices last, so that a new device finds
+ * all rules in force. If a step fails, undoes the earlier steps. If the process is killed, nothing
+ * is undone.
  */
 int apply_make(struct gate *gate, struct apply *apply);
 

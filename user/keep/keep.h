@@ -178,7 +178,7 @@ unsigned int watch_read(struct keep *keep);
 /* Applies the rules file. If this fails in the first run, the process ends. */
 int reload_run(struct keep *keep);
 
-/* Applies the lists if a list file changed. Only prints a notice if the rules file changed. */
+/* Applies the lists if a list file changed. If the rules file changed, only prints a notice. */
 int lists_run(struct keep *keep);
 
 /*

@@ -15,9 +15,9 @@
 #define LOCK_FILE_TEXT (PATH_MAX + 32)
 
 /*
- * A lock of fcntl(2). The kernel reports the pid of the process that has the lock. This pid is
- * reliable, but the pid in the file is not. F_GETLK only tests the lock, so a reader never blocks a
- * process that requests the lock.
+ * A lock of fcntl(2). The kernel reports the pid of the process that has the lock. The pid in the
+ * file is not reliable. A reader tests the lock by F_GETLK, so it never blocks a process that
+ * requests the lock.
  */
 static const struct flock whole_file = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
 

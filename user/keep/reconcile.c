@@ -90,7 +90,7 @@ static int rule_join(const struct rule *from, const int *places, struct rule *ru
 
 int rules_join(struct ruleset *set, const struct ruleset *other)
 {
-	unsigned int count = set->count; /* later rules are of `other`, and not sorted yet */
+	unsigned int count = set->count; /* rules from this index on are from `other`, not sorted */
 	int places[SL_LIST_PLACES];
 	int err = ruleset_make_lists(set);
 

@@ -43,22 +43,22 @@ int reconcile(const struct ruleset *in_force, const struct ruleset *file, const 
 	      enum renew renew, struct ruleset *ret, struct undone *ret_undone);
 
 /*
- * Finds the runtime entries and lists that commands made. They are in `in_force`, but not in `was`,
- * and `file` does not contradict them.
+ * Stores the runtime entries and lists that commands made. They are in `in_force`, but not in
+ * `was`. Omits entries and lists that `file` contradicts.
  */
 int rules_runtime(const struct ruleset *in_force, const struct ruleset *was,
 		  const struct ruleset *file, struct ruleset *ret);
 
 /*
- * Adds the lists of `other` that `set` does not have, with their entries. Adds the access and the
- * policy of each rule of `other` if the rule of `set` has none. If this fails, the caller must free
- * `set`.
+ * Adds the lists of `other` that `set` does not have, with their entries. If a rule of `set` has no
+ * access, adds the access of the rule of `other`. If it has no policy, adds the policy. After an
+ * error, the caller must free `set`.
  */
 int rules_join(struct ruleset *set, const struct ruleset *other);
 
 /*
- * Adds each list that was omitted because its file is bad, with its entries in `known`. Skips a
- * list that `file` already has, and a list that `known` does not have.
+ * Adds each list that was omitted because its file is bad. Takes the list's entries from `known`.
+ * Skips a list that `file` already has, and a list that `known` does not have.
  */
 int rules_complete(struct ruleset *file, const struct list_paths *paths,
 		   const struct ruleset *known);

@@ -102,7 +102,7 @@ static bool rule_parse(json_t *item, uint64_t passed_ms, struct ruleset *set)
 	rule.access = has_ended ? SL_ACCESS_NONE : word;
 	if (!rule.access)
 		rule.until = 0;
-	/* remove the prefix from lists that have ended, which list_parse() has dropped */
+	/* remove the bits of lists that list_parse() has dropped because they had ended */
 	rule.lists &= lists_bits(set->lists);
 	if (list_has_ended)
 		rule.lists &= ~(1ULL << timed);

@@ -44,7 +44,7 @@ static int gate_follow(struct keep *keep)
 		}
 		watch_gate(keep);
 		step_soon(keep, STEP_ATTACH, GATE_WAIT_MS); /* load programs for the new maps */
-		/* save now, because no event reported earlier changes in the new maps */
+		/* save now, because earlier changes in the new maps caused no event */
 		step_soon(keep, STEP_SAVE, SAVE_WAIT_MS);
 		if (err)
 			return err;
@@ -66,8 +66,8 @@ static int gate_follow(struct keep *keep)
 }
 
 /*
- * Pins maps again whose pins were removed. The first call only schedules STEP_LOOK in LOST_WAIT_MS,
- * because a command may be removing the gate, whose pins disappear one by one.
+ * Pins maps again if their pins were removed. The first call only schedules STEP_LOOK in
+ * LOST_WAIT_MS, because a command that removes the gate removes its pins one by one.
  */
 static int pins_repair(struct keep *keep)
 {
@@ -86,7 +86,7 @@ static int pins_repair(struct keep *keep)
 		   lost);
 	watch_gate(keep);
 	step_at(keep, STEP_ATTACH, now_ms());
-	/* save now, because this process did not react to changes while pins were missing */
+	/* save now, because changes were not handled while pins were missing */
 	step_soon(keep, STEP_SAVE, SAVE_WAIT_MS);
 	return 0;
 }

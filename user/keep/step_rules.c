@@ -134,8 +134,8 @@ static void config_take(struct keep *keep, struct config *config)
 }
 
 /*
- * Reads the rules file. At the start, also reads the state files, but not if the rules file is
- * invalid, because state_file_read() renames a bad state file.
+ * Reads the rules file. At the start, also reads the state files. If the rules file is invalid,
+ * does not read the state files, because state_file_read() renames a bad state file.
  */
 static int files_read(struct keep *keep, struct file *text, struct config *config)
 {
@@ -156,8 +156,8 @@ static int files_read(struct keep *keep, struct file *text, struct config *confi
 
 /*
  * Returns 0 if the rules file is invalid, so that it is read again only after the next SIGHUP.
- * Returns any other error, so that the main loop retries the step. Such an error occurs if a
- * command has locked the gate, or if the rules are on trial.
+ * Returns any other error, for example if a command has locked the gate. The main loop then retries
+ * the step.
  */
 int reload_run(struct keep *keep)
 {
@@ -196,7 +196,7 @@ int reload_run(struct keep *keep)
 	return is_misuse ? 0 : err;
 }
 
-/* Reads the lists that the rules file named when it was last applied. */
+/* Reads the list files that the rules file named when it was last applied. */
 int lists_run(struct keep *keep)
 {
 	_cleanup_(config_free) struct config config = {0};

@@ -34,8 +34,8 @@
 #define LINKS_MASK (IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO)
 
 /*
- * Number of netlink messages to read at once. It is limited so that a flood of messages blocks no
- * other work.
+ * Largest number of netlink messages to read at once. A flood of messages must not block other
+ * work.
  */
 #define READS_MAX 64
 

@@ -96,8 +96,8 @@ static int remake_copy_rules(const struct gate *gate, struct gate *next,
 }
 
 /*
- * Returns the state of a budget. For a full budget, `empty_at` is as if the budget became full at
- * `now`, so that budgets_add() can compute later charges from the change of `empty_at`.
+ * Returns the state of a budget. For a full budget, sets `empty_at` as if the budget became full at
+ * `now`. budgets_add() can then compute later charges from the change of `empty_at`.
  */
 static struct sl_state remake_read_budget(const struct gate *gate, uint32_t number, uint64_t now)
 {

@@ -19,9 +19,9 @@ enum gate_access {
 };
 
 /*
- * Opens a gate. Waits up to 3 s for its lock. For GATE_MAKE, `sizes` has the sizes that the user
- * specified, and 0 for default sizes. After an error, removes the gate if this call made it; the
- * caller may then only close `gate`.
+ * Opens a gate. Waits up to 3 s for its lock. sizes: for GATE_MAKE, the sizes that the user
+ * specified, and 0 for default sizes. If this call made the gate and then fails, it removes the
+ * gate. After an error, the caller may only close `gate`.
  */
 int gate_open(struct gate *gate, const char *name, enum gate_access access,
 	      const struct gate_sizes *sizes);

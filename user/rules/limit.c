@@ -21,8 +21,8 @@
 #define SLICE_PACKETS_MIN 2
 
 /*
- * CPUs stop using a slice one jiffy before its end, because a CPU's jiffies may be late, and clocks
- * differ between CPUs.
+ * CPUs stop using a slice one jiffy before its end. A CPU's jiffies may be late, and the clocks of
+ * CPUs differ.
  */
 #define JIFFIES_LATE 1
 
@@ -33,7 +33,10 @@ static wide divide_up(wide dividend, wide divisor)
 	return (dividend + divisor - 1) / divisor;
 }
 
-/* Returns the cost of a packet in ticks, or of a byte in 2^-SL_BYTE_COST_SHIFT ticks. Rounds up. */
+/*
+ * Returns the cost of a packet in ticks. For a bit rate, returns the cost of a byte in
+ * 2^-SL_BYTE_COST_SHIFT ticks. Rounds up.
+ */
 static uint64_t cost_of(const struct sl_limit_spec *spec)
 {
 	switch (spec->rate_unit) {
@@ -68,8 +71,8 @@ const char *limit_label(const struct sl_limit_spec *spec, char text[LIMIT_LABEL]
 }
 
 /*
- * Longest life of a slice, in ticks. Because slices end, an active source charges its state at
- * least this often, so a flood that evicts idle states does not evict it.
+ * Longest life of a slice, in ticks. An active source charges its state whenever its slices end. So
+ * a flood that evicts idle states does not evict this state.
  */
 #define SLICE_LIFE_MAX (2 * SL_TICKS_PER_SEC)
 
@@ -167,7 +170,8 @@ struct sl_limit limit_compile(const struct limit *limit, enum sl_family family,
 		out.cost = cost_of(spec);
 		out.burst = burst_of(spec, out.cost);
 		/*
-		 * no slices if the limit blocks, because a CPU would use its slice during a block
+		 * a limit that blocks has no slices, because a CPU would use its slice during a
+		 * block
 		 */
 		bucket_split(&out, machine, !spec->key_dst && bits == whole && !blocks);
 	}

@@ -58,8 +58,9 @@ bool limit_is_sound(const struct sl_limit_spec *spec);
 unsigned int limit_escalations(const struct sl_limit_spec *spec);
 
 /*
- * Compiles a limit for packets (include/kinds.h); if the limit has two rates, only the first. The
- * limit must be valid: limit_check(). The compiled limit has the id of `limit`, and slot 0.
+ * Compiles a limit for packets (include/kinds.h). If the limit has two rates, compiles only the
+ * first. The limit must be valid: limit_check(). The compiled limit has the id of `limit`, and slot
+ * 0.
  */
 struct sl_limit limit_compile(const struct limit *limit, enum sl_family family,
 			      const struct machine *machine);

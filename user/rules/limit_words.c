@@ -297,8 +297,8 @@ static int action_parse(const char *text, struct limit *limit)
 #define BYTE(member, type) .byte = &(type), .offset = offsetof(struct limit, spec.member)
 
 /*
- * Each field has a parser: function `parse`, or type `byte` if its value is one byte. part_parse()
- * parses the fields that have neither.
+ * Each field has function `parse`, or type `byte` if its value is one byte. part_parse() parses the
+ * other fields.
  */
 static const struct field {
 	uint8_t kinds;	/* bit mask of the kinds of limits that accept this field */

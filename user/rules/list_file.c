@@ -15,7 +15,7 @@
 #include "rules/prefix.h"
 #include "rules/value.h"
 
-/* Report at most 10 bad lines, because every line is bad in a file of an unknown format. */
+/* Report at most 10 bad lines. In a file of an unknown format, every line is bad. */
 #define BAD_LINES_MAX 10
 
 #define BLANKS " \t\r\v\f"
@@ -201,8 +201,8 @@ static char *member_parse(char *line, struct ipset_member *ret)
 static int json_add(const struct list_reading *reading, json_t *value, const char *key);
 
 /*
- * Adds the entry of a JSON object. Exactly one key of the object must be in `keys`. Its value is
- * the prefix.
+ * Adds the entry of a JSON object. The object must have exactly one of the keys in `keys`. The
+ * value of this key is the prefix.
  */
 static int object_add(const struct list_reading *reading, json_t *object)
 {
@@ -272,9 +272,8 @@ static void comment_cut(char *line)
 }
 
 /*
- * Adds the entry of a line. If `skipped` is set, skips and counts a bad line. A line of a second
- * ipset or with `nomatch` is an error in any case, because skipping it would change the meaning of
- * other lines.
+ * Adds the entry of a line. If `skipped` is set, skips and counts a bad line. A second ipset or
+ * `nomatch` is always an error, because skipping it would change the meaning of other lines.
  */
 static int line_add(struct list_reading *reading, char *line)
 {

@@ -112,8 +112,7 @@ static inline bool rule_is_empty(const struct rule *rule)
 /* --- Differences ---------------------------------------------------------------------------- */
 
 /*
- * Return whether a and b are equal. Ids, the order of limits, and budgets without limits do not
- * matter.
+ * Return whether a and b are equal. Ignore ids, the order of limits, and a budget without limits.
  */
 bool limit_equal(const struct limit *a, const struct limit *b);
 bool rule_equal(const struct rule *a, const struct rule *b);
@@ -200,10 +199,7 @@ struct ruleset {
 	struct sl_list_info *lists; /* array of SL_LIST_PLACES lists, indexed by place; or NULL */
 };
 
-/*
- * Allocates the lists of a set, whose places are all free. Does nothing if the set already has
- * lists.
- */
+/* Allocates the lists of a set, with all places free. Does nothing if the set already has lists. */
 int ruleset_make_lists(struct ruleset *set);
 
 /* Appends a rule, and takes ownership of its policy. After an error, frees the policy. */
@@ -225,8 +221,8 @@ void ruleset_unique(struct ruleset *set);
 const struct rule *ruleset_find(const struct ruleset *set, const struct sl_prefix *prefix);
 
 /*
- * Moves each list to the place that it has in `others`, or to a place that is free in `others`.
- * `others` may be NULL.
+ * Gives each list the place that it has in `others`. If `others` does not have the list, gives it a
+ * place that is free in `others`. `others` may be NULL.
  */
 int ruleset_match_lists(struct ruleset *set, const struct sl_list_info *others);
 void ruleset_free(struct ruleset *set);
@@ -318,9 +314,9 @@ struct gate_sizes room_sizes(const struct room *room);
 bool sizes_hold(const struct gate_sizes *sizes, const struct gate_sizes *needed);
 
 /*
- * Returns the sizes in `has`, but enlarges each size that is smaller than in `needed`: to a power
- * of two, at least twice the old size. Sizes whose bit (SIZE_BIT) is set in `fixed` do not grow. No
- * size exceeds SIZE_MAX_ENTRIES, so a returned size can still be too small.
+ * Returns the sizes in `has`, but enlarges sizes that are smaller than in `needed`. The new size is
+ * a power of two, at least twice the old size, and at most SIZE_MAX_ENTRIES. So it can still be too
+ * small. Sizes whose bit (SIZE_BIT) is set in `fixed` do not grow.
  */
 struct gate_sizes sizes_grown(const struct gate_sizes *has, const struct gate_sizes *needed,
 			      uint32_t fixed);

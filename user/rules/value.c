@@ -107,8 +107,8 @@ static const struct unit *amount_unit_find(const char *name)
 }
 
 /*
- * Finds a unit of packets, of bytes, or of a time up to hours. The only times of one letter are s
- * and h, because 5m could also mean 5 million packets.
+ * Finds a unit of packets, of bytes, or of a time up to hours. Of the times of one letter, finds
+ * only s and h, because 5m could also mean 5 million packets.
  */
 static const struct unit *burst_unit_find(const char *name)
 {
@@ -224,7 +224,8 @@ static int refuse_number(const struct value_type *type, const char *what, const 
 {
 	bool has_zeros = *number == '0' && isdigit((unsigned char)number[1]);
 
-	if (!has_zeros && strspn(number, "0123456789.") > 19) /* 64 bits hold 19 digits */
+	if (!has_zeros &&
+	    strspn(number, "0123456789.") > 19) /* a number of up to 19 digits fits into 64 bits */
 		return value_refuse(type, "out-of-range", what, text, "too many digits");
 	return value_refuse(type, "not-a-number", what, text,
 			    has_zeros ? "a number has no leading zeros" : "not a positive number");

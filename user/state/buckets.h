@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * State: the buckets of sources in maps `buckets4` and `buckets6` (bpf/bucket.h), and the list of
- * all sources. Each CPU has its own bucket for a source. Reading an entry by a command does not
- * change which entry is evicted next, because the kernel does not count it as a use.
+ * all sources. Each CPU has its own bucket for a source. A command that reads an entry does not
+ * delay its eviction, because the kernel does not count this as a use.
  */
 #ifndef SLUICE_BUCKETS_H
 #define SLUICE_BUCKETS_H

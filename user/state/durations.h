@@ -28,7 +28,7 @@ extern const char *const durations_names[DURATIONS_VERDICTS];
 /* Reads map `durations`, summed over all CPUs. */
 int durations_read(const struct gate *gate, struct durations ret[DURATIONS_VERDICTS]);
 
-/* The upper bound of the last bucket of the histogram, which is unbounded. */
+/* Stands for the upper bound of the last histogram bucket, which has no upper bound. */
 #define DURATION_UNBOUNDED UINT64_MAX
 
 /* Returns the upper bound, in ns, of a bucket of the histogram, or DURATION_UNBOUNDED. */

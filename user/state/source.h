@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * State: a source in a gate, with its rule, its buckets and its counters. Also computes how each
- * limit would decide about a packet now, with the code of the BPF programs. Reading a source uses
- * no credit.
+ * State: reads a source of a gate, its rule, its buckets and its counters. Also computes how each
+ * limit would judge a packet that arrives now. This uses the code of the BPF programs, but charges
+ * nothing.
  */
 #ifndef SLUICE_SOURCE_H
 #define SLUICE_SOURCE_H
@@ -97,7 +97,7 @@ struct state_key state_key_for(const struct sl_limit *limit, const struct sl_pre
 
 /*
  * Refills the state of a limit for an address, and ends its block. Does nothing if there is no
- * state. Returns 0, or -EBUSY if a packet was charged during each try.
+ * state. Returns 0, or -EBUSY if every try failed because a packet was charged meanwhile.
  */
 int state_fill(const struct gate *gate, const struct sl_limit *limit,
 	       const struct sl_prefix *address);

@@ -30,7 +30,7 @@ struct stats_line {
 	char policy[PREFIX_TEXT]; /* a prefix, "none", "allow", "deny" or "deleted" */
 	unsigned int number;	  /* policy number of `counters`; unset for "deleted" */
 	struct sl_counters counters;
-	bool blocks; /* one of the policy's limits, own or inherited, can block */
+	bool blocks; /* the policy has or inherits a limit that can block */
 	unsigned int limits;
 	/* the policy's own limits; counts include refusals in policies that inherit a limit */
 	struct stats_limit limit[SL_LIMITS_MAX];
@@ -65,8 +65,8 @@ struct occupancy {
 int map_max_entries(const struct gate *gate, enum gate_map map, uint32_t *ret);
 
 /*
- * Stores map_max_entries(), and the number of entries in the map. Reads the number from map `gate`
- * if it is there. Otherwise counts the entries.
+ * Stores map_max_entries(), and the number of entries in the map. Uses the number in map `gate` if
+ * it exists. Otherwise counts the entries.
  */
 int occupancy_read(const struct gate *gate, enum gate_map map, struct occupancy *ret);
 

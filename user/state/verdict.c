@@ -217,8 +217,9 @@ static enum sl_reason budget_charge(struct packet *packet, const struct sl_polic
 }
 
 /*
- * Returns whether a source is established. Its oldest state under a limit by source must be old
- * enough for all limits by source under which the packet's key is not established.
+ * Returns whether a source is established. Uses the age of the source's oldest state, and only
+ * limits whose key is the source. The age must suffice for each limit under which the packet's key
+ * is not established.
  */
 static bool source_is_established(struct packet *packet, const struct sl_policy *policy,
 				  uint32_t limits, uint32_t is_new)
