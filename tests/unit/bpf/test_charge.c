@@ -144,7 +144,7 @@ TEST(test_a_window_stores_whether_half_is_left)
 	}
 }
 
-/* A source with half of its window left is evicted before a source with nothing left. */
+/* A source with half of its window left is evicted first. A source with nothing left stays. */
 TEST(test_a_spent_window_is_evicted_last)
 {
 	enum { ABUSERS = SETS * SL_WAYS / 4, OTHERS = SETS * SL_WAYS - ABUSERS };
@@ -188,7 +188,7 @@ TEST(test_in_a_flood_known_sources_of_a_long_window_stay)
 	}
 }
 
-/* A refund subtracts from a count exactly what the packet's charge added to it. */
+/* A refund subtracts what the charge of the packet added to the count. */
 TEST(test_a_refund_undoes_a_count)
 {
 	static const __s64 costs[] = {1, 999, 1 << 20, SL_TICKS_PER_SEC};
@@ -229,7 +229,7 @@ TEST(test_a_long_refused_source_is_established)
 }
 
 /*
- * If a source has no bucket, its packets are charged to its shared state. The source can send
+ * The packets of a source without a bucket are charged to its shared state. The source can send
  * exactly its burst.
  */
 TEST(test_a_source_without_a_bucket_gets_its_burst)
@@ -247,7 +247,7 @@ TEST(test_a_source_without_a_bucket_gets_its_burst)
 
 /* --- Another CPU gives the entry to another key ---------------------------------------------- */
 
-/* Entry that give_entry() assigns to another key, before this CPU stores a block in it. */
+/* give_entry() assigns this entry to another key, before this CPU stores a block in it. */
 static struct sl_entry *given;
 static struct sl_state other_state; /* state that give_entry() writes */
 
@@ -261,7 +261,7 @@ static void give_entry(const void *word)
 }
 
 /*
- * If an entry gets another key while a block of the old key is stored in it, the CPU removes this
+ * If an entry gets another key while this CPU stores a block for the old key, this CPU removes the
  * block.
  */
 TEST(test_a_block_in_a_reused_state_is_removed)

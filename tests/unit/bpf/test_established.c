@@ -13,7 +13,7 @@
 struct flood {
 	const char *name;
 	unsigned int run;     /* packets that a source sends in a row */
-	unsigned int sources; /* number of sources, which take turns; 0: new source per run */
+	unsigned int sources; /* sources that send by turns; 0: each run has a new source */
 	unsigned int rate;    /* rate of all sources together */
 	uint64_t limit_rate, limit_burst;
 };
@@ -38,9 +38,7 @@ static void world_begin(const struct flood *flood, unsigned int cpus)
 	host_set_budget(limit_of(budget_rate, budget_burst, cpus));
 }
 
-/*
- * Sends a packet of a source with a bucket. Checks that the bucket of a new source gets no credit.
- */
+/* Sends a packet of a source with a bucket. If the source is new, its bucket must get no credit. */
 static enum sl_reason packet_send(uint32_t source)
 {
 	struct sl_bucket bucket = {0};
@@ -61,9 +59,9 @@ static uint64_t budget_allows(void)
 }
 
 /*
- * Sends a flood through all CPUs. Checks after every packet that the budget is not exceeded.
- * Returns the number of passed packets of new sources. *ret_established is the number of passed
- * packets of established sources.
+ * Sends a flood through all CPUs. Checks after each packet that the budget is not exceeded. Returns
+ * the number of packets of new sources that pass. Sets *ret_established to the number of packets of
+ * established sources that pass.
  */
 static uint64_t flood_run(const struct flood *flood, unsigned int cpus, uint64_t *ret_established)
 {
@@ -245,8 +243,8 @@ TEST(test_a_refused_packet_costs_nothing)
 }
 
 /*
- * A part of the budget is reserved for sources that send again. A flood of sources that send only
- * once cannot use it.
+ * A part of the budget is reserved for sources that send more than one packet. A flood of sources
+ * with one packet each cannot use this part.
  */
 TEST(test_a_source_that_sends_again_gets_the_reserve)
 {
@@ -285,10 +283,7 @@ TEST(test_a_source_is_established_by_one_of_its_limits)
 	}
 }
 
-/*
- * If two limits match a source, it becomes established when the slower of the two bursts could have
- * refilled.
- */
+/* A source with two limits becomes established after the slower of the two bursts could refill. */
 TEST(test_a_fast_limit_does_not_establish_a_source_under_a_slow_one)
 {
 	static const struct flood slow = {"", .limit_rate = 10, .limit_burst = 600};
@@ -363,8 +358,8 @@ TEST(test_a_late_clock_establishes_no_source)
 }
 
 /*
- * A limit that only observes has no budget. In a flood, new keys are inserted at most at the rate
- * of the threshold.
+ * A limit that only observes has no budget. In a flood, new keys get entries at most at the rate of
+ * the threshold.
  */
 TEST(test_a_flood_under_a_limit_that_observes_inserts_little)
 {

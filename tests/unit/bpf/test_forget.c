@@ -315,8 +315,8 @@ TEST(test_a_very_slow_limit)
 #define LATER_SECONDS 200
 
 /*
- * Spoofed sources fill the table and keep sending. Then each abuser begins to send a packet per
- * second. Returns the number of passed packets per abuser.
+ * First, spoofed sources fill the table and keep sending. Then each abuser begins to send a packet
+ * per second. Returns the number of packets that pass per abuser.
  */
 static double later_run(unsigned int forged, unsigned int packets, bool (*passes)(uint32_t source))
 {
@@ -342,7 +342,8 @@ static double later_run(unsigned int forged, unsigned int packets, bool (*passes
 }
 
 /*
- * The table is full of spoofed sources when abusers begin to send. Limits must still apply to them.
+ * Abusers begin to send when spoofed sources have filled the table. Limits must still apply to
+ * abusers.
  */
 TEST(test_later_abusers)
 {

@@ -244,7 +244,9 @@ static void block(uint32_t sources)
 	}
 }
 
-/* Charges a packet to the gate and to the plain token buckets. Compares the results. */
+/*
+ * Sends a packet through the gate and through the plain token buckets, and compares their credits.
+ */
 static enum sl_reason room_charge(const struct schedule *schedule, uint32_t source, bool is_hot)
 {
 	bool is_known = entry_of_source(source, host.policy.limit[SL_IPV4]);

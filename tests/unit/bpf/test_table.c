@@ -35,10 +35,7 @@ static uint64_t choose(uint64_t bound)
 
 #define SPAN SL_TICKS_PER_SEC
 
-/*
- * Returns key number `number`. Keys differ in their limit (of three) and in their address, which is
- * IPv4 or IPv6.
- */
+/* Returns key number `number`: an IPv4 or IPv6 address under one of three limits. */
 static struct state_key key_of(uint32_t number)
 {
 	static const enum sl_kind kinds[] = {SL_TOKEN_BUCKET, SL_WINDOW, SL_SHAPE};
@@ -78,8 +75,8 @@ static uint32_t other_of(const struct new_entry *new_entry)
 /* --- What is forgotten ---------------------------------------------------------------------- */
 
 /*
- * Returns a random state. It is full, or has a small or large deficit. It may also have a current
- * or past block.
+ * Returns a random state: full, or with a small or large deficit. The state can have a current or
+ * past block.
  */
 static struct sl_state state_draw(uint64_t now)
 {
@@ -276,8 +273,8 @@ TEST(test_a_new_key_has_counted_nothing)
 /* --- Locks ---------------------------------------------------------------------------------- */
 
 /*
- * Checks that an insertion into a locked set fails and changes nothing. Checks that it succeeds
- * after the set is unlocked.
+ * Checks that an insertion into a locked set fails and changes nothing. After the set is unlocked,
+ * the insertion must succeed.
  */
 static void check_refusal(struct new_entry *new_entry, uint32_t set)
 {
@@ -329,7 +326,7 @@ TEST(test_a_locked_set_is_read)
 	}
 }
 
-/* Another CPU unlocks `set` when its lock is read for the `look`th time. */
+/* Simulates another CPU, which unlocks `set` at the `look`th read of its lock. */
 static struct {
 	uint32_t set, look;
 } unlocking;
@@ -340,7 +337,9 @@ static void unlock(uint32_t look)
 		host_table.set[unlocking.set].displaced &= ~1U;
 }
 
-/* Returns the result of table_wait(). Another CPU unlocks `set` after `look` reads of its lock. */
+/*
+ * Returns the result of table_wait() if another CPU unlocks `set` at the `look`th read of its lock.
+ */
 static bool waits_out(const struct new_entry *new_entry, uint32_t set, uint32_t look)
 {
 	bool waits;
@@ -395,7 +394,7 @@ static void insert(struct new_entry new_entry, uint64_t blocked)
 	assert_int_equal(table_insert(&new_entry), 0);
 }
 
-/* Frees the first way of `set` whose key has `set` as its primary set. */
+/* Frees the first way of `set` that stores a key with `set` as its primary set. */
 static void way_clear(uint32_t set)
 {
 	uint32_t way = 0;
@@ -542,8 +541,8 @@ TEST(test_insertions_by_several_cpus)
 static uint32_t in_set[SETS];
 
 /*
- * Returns a key of one of the address patterns that an attacker could choose. An attacker does not
- * know the secret.
+ * Returns key number `number` of an address pattern that an attacker could choose without the
+ * secret.
  */
 static struct state_key stranger(unsigned int pattern, uint64_t number)
 {
@@ -637,7 +636,7 @@ TEST(test_the_keys_of_a_set_share_few_other_sets)
 
 #define ROOMS 20 /* number of tables, whose results are averaged */
 
-/* Inserts new keys. Returns the part of the keys that found no free entry with the first packet. */
+/* Inserts new keys. Returns the part of the keys that get no entry with their first packet. */
 static double part_refused(uint32_t *number, unsigned int newcomers)
 {
 	unsigned int refused = 0;
@@ -652,8 +651,8 @@ static double part_refused(uint32_t *number, unsigned int newcomers)
 }
 
 /*
- * Few new keys find no free entry while the table fills, although keys are spread unevenly over
- * sets. docs/architecture.md quotes the printed numbers.
+ * Keys are spread unevenly over sets, but few new keys find no free entry while the table fills.
+ * docs/architecture.md quotes the printed numbers.
  */
 TEST(test_how_full_a_table_is_when_newcomers_wait)
 {

@@ -11,7 +11,7 @@
 #define ROUND (100 * MS)
 #define NOW   (0 - 5 * SEC) /* the clock wraps 5 s after a test starts */
 
-/* A node and the totals of the store. A test adds the packets of other nodes to the totals. */
+/* A node, and the totals in the store, to which tests add the packets of other nodes. */
 struct bench {
 	struct flow flow;
 	struct flow_count own, totals;
@@ -79,19 +79,29 @@ static bool near(double is, double expected)
 /* --- Rounds of one node --------------------------------------------------------------------- */
 
 /*
- * A script is a list of commands, separated by commas. Amounts are multiples of ROUND. A command
- * that ends with xN is repeated N times.
+ * Commands of a script, separated by commas. Amounts are multiples of ROUND. A command that ends
+ * with xN is repeated N times.
  *
- * "round MT MA TT TA" runs a round: MT of MA packets pass at this node, TT of TA at other nodes.
- * "wait S", "report T A", "others T A" and "learn" run the parts of a round one by one.
- * "lost N" loses the reply of the Nth round in a row, and "unsent N" its report.
- * "flush" deletes the data of the store. "forget" calls flow_forget().
- * "forgive" sets the debt to 0, and "alone" the expected demand of other nodes.
- * "pass S C" checks that C is charged within S rounds.
- * "step L C S" checks that a step after S rounds (default 0.1) charges C at level L.
- * "owed C", "debt" and "credit" check that `unsettled` is C, positive or negative.
- * "usual C" checks `usual`, and "charged C" the sum of all charges.
- * "quiet B" and "rests B" check the results of flow_is_quiet() and flow_rests().
+ *   round MT MA TT TA   runs a round; this node passes MT of MA, other nodes pass TT of TA
+ *   wait S              waits for S rounds
+ *   report T A          reports that this node passed T of A
+ *   others T A          adds T of A for other nodes to the totals in the store
+ *   learn               reads the totals in the store
+ *   lost N              loses the reply of a round, as the Nth lost round in a row
+ *   unsent N            loses the report of a round, as the Nth lost round in a row
+ *   flush               deletes the data of the store
+ *   forget              calls flow_forget()
+ *   forgive             sets the debt to 0
+ *   alone               sets the expected demand of other nodes to 0
+ *   pass S C            checks that C is charged within S rounds
+ *   step L C S          checks that a step after S rounds (default 0.1) charges C at level L
+ *   owed C              checks that `unsettled` is C
+ *   debt                checks that `unsettled` is positive
+ *   credit              checks that `unsettled` is negative
+ *   usual C             checks that `usual` is C
+ *   charged C           checks that the sum of all charges is C
+ *   quiet B             checks that flow_is_quiet() returns B
+ *   rests B             checks that flow_rests() returns B
  */
 struct script {
 	const char *name;
@@ -290,7 +300,7 @@ TEST(test_rounds_of_one_node)
 	}
 }
 
-/* A report has whole units of the store. The remainder is added to the next report. */
+/* A report has whole units of the store. The next report also has the rest. */
 TEST(test_what_is_reported)
 {
 	static const struct {
@@ -323,8 +333,8 @@ TEST(test_what_is_reported)
 }
 
 /*
- * A source sends only in every fifth round, and its mean rate is a fifth of the limit. It passes
- * although other nodes are flooded.
+ * A source sends in every fifth round, at a mean rate of a fifth of the limit. Its packets pass
+ * even if other nodes are flooded.
  */
 TEST(test_what_is_usual_is_kept_while_others_ask)
 {
@@ -372,8 +382,8 @@ TEST(test_what_was_not_charged_is_owed_up_to_the_cap)
 }
 
 /*
- * Other nodes pass traffic. Charges and `unsettled` must add up to this traffic. In each round, an
- * eighth of a negative `unsettled` is forgotten.
+ * Other nodes pass traffic. Charges plus `unsettled` must equal this traffic, but an eighth of a
+ * negative `unsettled` is dropped in each round.
  */
 TEST(test_the_books_balance)
 {
@@ -395,7 +405,7 @@ TEST(test_the_books_balance)
 				     random_next(&random) % (4 * ROUND));
 			bench_learn(&bench, 4);
 			if (bench.flow.unsettled <= -(int64_t)BURST)
-				break; /* `unsettled` is at its minimum */
+				break; /* `unsettled` cannot fall further */
 			fades = bench.flow.unsettled - (others - bench.charged + faded);
 			if (fades < 0 || fades > credit_max(0, -bench.flow.unsettled) / 7 + 1)
 				fail_msg("run %d round %d: unsettled %lld, of which %lld new", run,
@@ -507,7 +517,8 @@ TEST(test_a_store_that_lies)
 static double arg; /* parameter of a demand function; see the comment of the function */
 
 /*
- * Demand: 100 times the rate at the first world->level nodes. Each other node has 0.2 of the rate.
+ * Demand: the first world->level nodes get 100 times the rate. Each other node gets 0.2 of the
+ * rate.
  */
 static double offered_forged(const struct world *world, unsigned int node, double at)
 {
@@ -516,8 +527,8 @@ static double offered_forged(const struct world *world, unsigned int node, doubl
 }
 
 /*
- * Demand: 20 times the rate at the first world->level nodes. All other nodes get a fifth of the
- * rate, in packets that arrive within 20 ms of every `arg` seconds.
+ * Demand: the first world->level nodes get 20 times the rate. All other nodes get a fifth of the
+ * rate, as pulses of 20 ms every `arg` seconds.
  */
 static double offered_clumps(const struct world *world, unsigned int node, double at)
 {
@@ -528,13 +539,17 @@ static double offered_clumps(const struct world *world, unsigned int node, doubl
 	return (turn - floor(turn)) * arg < .02 ? .2 * arg / .02 : 0;
 }
 
-/* Demand: one source, which moves to the next node `arg` times per second. */
+/*
+ * Demand: one source sends to one node at a time. It moves to the next node `arg` times per second.
+ */
 static double offered_turns(const struct world *world, unsigned int node, double at)
 {
 	return (unsigned int)(at * arg) % world->nodes == node ? 20 : 0;
 }
 
-/* Demand: 20 times the rate at the first node. Each other node has world->level times the rate. */
+/*
+ * Demand: the first node gets 20 times the rate. Each other node gets world->level times the rate.
+ */
 static double offered_greedy(const struct world *world, unsigned int node, double at)
 {
 	(void)at;
@@ -569,7 +584,8 @@ static void must_be_within(const char *what, double is, double least, double mos
 }
 
 /*
- * Simulations. They check the rate that all nodes pass together, as a multiple of the limit's rate.
+ * Simulations of many nodes. Checks the rate that all nodes pass together, as a multiple of the
+ * limit's rate.
  */
 static const struct world_case {
 	const char *name;
@@ -581,9 +597,9 @@ static const struct world_case {
 	unsigned int lose;
 	double seconds, from;		  /* duration, and start of the average */
 	double least, most;		  /* bounds of the average rate */
-	double second;			  /* maximum deviation of the rate in any second from 1 */
+	double second;			  /* maximum difference from 1 of the rate in any second */
 	unsigned int honest;		  /* first of the nodes that are not flooded; 0: none */
-	double honest_least, honest_most; /* bounds of the rate of each node from `honest` on */
+	double honest_least, honest_most; /* bounds of the rate of each node that is not flooded */
 } worlds[] = {
 	{"2 nodes with equal demand, which pass equal parts", 2, .second = .1, .honest = 1,
 	 .honest_least = .43, .honest_most = .57},
@@ -644,14 +660,16 @@ TEST(test_one_limit_over_many_nodes)
 		for (unsigned int k = of->honest; k && k < of->nodes; k++)
 			must_be_within(of->name, world_part(&world, k), of->honest_least,
 				       of->honest_most);
-		/* a node never passes more than its own limit */
+		/* no node passes more than the limit */
 		for (unsigned int k = 0; k < of->nodes; k++)
 			assert_true(world.node[k].lowest >= 0);
 		world_end(&world);
 	}
 }
 
-/* If a source sends in few rounds, all of its packets pass. Another node is flooded meanwhile. */
+/*
+ * If a source sends only in few rounds, all of its packets pass, even if another node is flooded.
+ */
 TEST(test_a_forged_flood_starves_no_source_that_comes_now_and_then)
 {
 	for (arg = .1; arg < 2; arg *= 1.7) {
@@ -697,7 +715,10 @@ TEST(test_a_source_that_comes_in_pulses)
 		}
 }
 
-/* A node must not charge the same traffic twice if replies arrive after random times. */
+/*
+ * If replies arrive after random times, a node must still charge each packet of other nodes only
+ * once.
+ */
 TEST(test_uneven_demand_and_replies_of_any_delay)
 {
 	static const double late[] = {.08, .16, .4}, levels[] = {.2, .3, .6, 2};
