@@ -499,7 +499,10 @@ static void store_step(struct events_watch *watch, const struct events_facts *fa
 
 /* --- Devices -------------------------------------------------------------------------------- */
 
-/* Compares name and namespace, not the index: a device that is made again has another index. */
+/*
+ * Compares the names and namespaces of devices. A device that is made again gets a new ifindex, so
+ * the ifindex is not compared.
+ */
 static bool attachment_is_same(const struct attachment *a, const struct attachment *b)
 {
 	return a->hook == b->hook && a->pinned.netns == b->pinned.netns &&

@@ -71,7 +71,7 @@ struct events_facts {
 	uint64_t table_lost; /* number of states that were evicted too early or not inserted */
 	uint32_t table_sources;
 	unsigned int cpus_flooded, cpus;
-	bool flood_has_policy; /* whether `flood_policy`, which most of the flood hits, is known */
+	bool flood_has_policy; /* the policy of most packets of the flood is known */
 	struct sl_prefix flood_policy;
 	bool flood_passes; /* `flood_policy` has no budget, so packets of the flood pass */
 	const struct budget_fact *budgets;

@@ -663,7 +663,7 @@ static int states_copy(const struct live *live, const struct sl_prefix *source, 
 int live_table_open(const struct live *live, const struct sl_prefix *sources, unsigned int count,
 		    struct table *ret)
 {
-	/* index_count is the capacity at first, and later the number of entries */
+	/* At first, index_count is the capacity. Later it is the number of entries. */
 	struct table table = {.index_count = count * live->gate.machine.cpus * SL_LIMITS_MAX};
 	int err = 0;
 

@@ -15,8 +15,8 @@
 
 /*
  * Largest number of bytes of a frame that BPF_PROG_TEST_RUN gets. A longer frame is cut to this
- * size. XDP programs get at most a page and 17 fragments. TC programs of kernels without fragments
- * get at most a page.
+ * size. An XDP frame has at most a page and 17 fragments. Some kernels do not support fragments for
+ * TC: then a frame has at most a page.
  */
 #define RUN_MAX	   (64 << 10)
 #define RUN_MAX_TC 2048

@@ -90,7 +90,9 @@ static bool condition_holds(const struct tally *tally, const char *list, bool is
 
 #define INTERFACES_SHOWN 8
 
-/* Adds an error that lists interfaces of the capture. */
+/*
+ * Adds the error that no packet is of interface `wanted`. It lists the interfaces of the capture.
+ */
 static void interface_refuse(const struct capture_totals *totals, const char *wanted)
 {
 	char list[INTERFACES_SHOWN * (CAPTURE_NAME + 2)] = "";

@@ -85,7 +85,10 @@ const struct tally_source **tally_top(const struct tally_sources *sources, unsig
 
 #define TALLY_INTERVALS 1000
 
-/* Counts in intervals of equal length. If there are TALLY_INTERVALS, intervals are merged. */
+/*
+ * Counts in intervals of equal length. If there would be more than TALLY_INTERVALS intervals,
+ * merges neighboring intervals.
+ */
 struct tally_times {
 	uint64_t begin_ns;
 	unsigned int scale; /* length of an interval, as an argument of tally_length() */

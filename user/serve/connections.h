@@ -67,7 +67,10 @@ void connection_remove(struct connections *all, int fd);
 bool connection_set(struct connections *all, struct connection_entry *entry,
 		    enum client_state state, uint64_t now);
 
-/* Stores that a request of the connection waits. The next call of connection_set() clears this. */
+/*
+ * Stores `waiter`, a request of the connection that waits. The next call of connection_set() clears
+ * `waiter`.
+ */
 void connection_wait(struct connections *all, struct connection_entry *entry, void *waiter);
 
 /*

@@ -9,10 +9,10 @@
 #include "base/error.h"
 #include "serve/read.h"
 
-#define SLOTS	   64		     /* largest number of different documents that are kept */
+#define SLOTS	   64		     /* largest number of documents in memory */
 #define VARIED_MAX 32		     /* largest number of waiting documents of is_varied() */
 #define BYTES_MAX  (64 << 20)	     /* total size above which is_varied() documents are refused */
-#define FRESH_NS   (900 * NS_PER_MS) /* below 1 s, for clients that ask once a second */
+#define FRESH_NS   (900 * NS_PER_MS) /* clients ask once a second, so use less than 1 s */
 #define REST	   10		     /* keep a document for 10 times the CPU time of reading it */
 #define WAIT_NS	   (20 * NS_PER_SEC) /* longest wait of a client */
 #define KEEP_NS	   (60 * NS_PER_SEC) /* free a document if no client asked for it in this time */
@@ -67,8 +67,8 @@ static void slot_free(struct slot *slot)
 }
 
 /*
- * Returns whether a route has very many different documents. They are read last, so that a client
- * cannot delay the metrics and the page of other clients.
+ * Returns whether a route has very many different documents. The thread reads these documents last.
+ * Otherwise a client that requests many of them could delay the metrics and the web page.
  */
 static bool is_varied(const struct route *route)
 {

@@ -38,7 +38,7 @@ struct asker {
 	 */
 	void (*ready)(struct asker *asker);
 	struct answer *answer;
-	uint64_t asked_at; /* uptime, in ns */
+	uint64_t asked_at; /* uptime of the request, in ns */
 };
 
 /*
@@ -50,8 +50,8 @@ bool documents_ask(struct documents *documents, const struct route *route, struc
 		   bool waits);
 
 /*
- * Removes a waiting client. Returns false if the client does not wait any more: ready() was called,
- * or is being called. If no client waits for a document, it is not read.
+ * Removes a waiting client. Returns false if ready() was already called for the client, or is being
+ * called.
  */
 bool documents_cancel(struct documents *documents, const struct asker *asker);
 

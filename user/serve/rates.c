@@ -16,7 +16,7 @@
 #include "report/source_view.h"
 #include "rules/limit_words.h"
 
-#define INTERVAL_NS    (900 * NS_PER_MS) /* below 1 s, for clients that ask once a second */
+#define INTERVAL_NS    (900 * NS_PER_MS) /* clients ask once a second, so use less than 1 s */
 #define KEEP_NS	       (30 * NS_PER_SEC) /* close a gate after 30 s without a request */
 #define POLICIES_SHOWN 100
 #define FINDINGS_SHOWN 20

@@ -290,10 +290,9 @@ struct scan {
 };
 
 /*
- * Returns the weight that a candidate must exceed to replace an account. First, free accounts are
- * replaced. Then accounts of quiet keys are replaced, in the order in which they became quiet.
- * Other accounts are replaced by weight. An account with demand is kept if it is new, or if the
- * store does not reply.
+ * Returns the weight that a candidate must exceed to replace an account. The lowest weights have
+ * free accounts, and then accounts of quiet keys. An account with demand is never replaced while it
+ * is new, or while the store does not reply.
  */
 static double account_weight(const struct accounts *accounts, const struct account *account,
 			     uint64_t now)
@@ -491,7 +490,8 @@ static void entries_follow(struct accounts *accounts, const struct shared_limits
 }
 
 /*
- * Begins a new flow for an account whose limit has changed, because its store keys have new names.
+ * Begins a new flow for an account whose limit has changed. The key then has a new name in the
+ * store.
  */
 static void account_restart(struct account *account)
 {

@@ -57,11 +57,11 @@ struct accounts {
 	struct shared_limits limits;
 	struct account *list; /* array of `most` accounts; an account without `limit` is free */
 	unsigned int most, count;
-	unsigned int lost; /* largest `lost` of all accounts after the last round */
+	unsigned int lost; /* largest `lost` of an account (struct account) in the last round */
 	uint64_t scanned_at;
 	/* No key took more ticks than this without a report since the start. */
 	uint64_t unreported;
-	uint64_t left_out, charged, blocked; /* copied to struct share_state */
+	uint64_t left_out, charged, blocked; /* totals, copied to struct share_state */
 };
 
 /*

@@ -55,7 +55,7 @@ bool choices_add(struct choices *choices, double weight, unsigned int *ret_numbe
 	}
 	if (!choices->count || list[0].weight >= weight)
 		return false;
-	*ret_number = list[0].number; /* replace the heap's smallest item, and move it down */
+	*ret_number = list[0].number; /* replace the smallest item by the new item */
 	for (i = 0; (child = 2 * i + 1) < choices->count; i = child) {
 		if (child + 1 < choices->count && list[child + 1].weight < list[child].weight)
 			child++;

@@ -3,13 +3,13 @@
  * Share: chooses the keys that a node reports if there are more keys than accounts. Pure functions:
  * no clock, no map.
  *
- * A key is limited only if every node that gets its packets reports it. Nodes do not negotiate.
- * Instead, they all sort keys by the same weight: demand times factor. Demand is at most 1 (the
- * limit). The factor is a hash of the key, from 1 to 5/4.
+ * The limit of a key works only if all nodes that get its packets report the key. Nodes do not
+ * negotiate which keys to report. Instead, all nodes sort keys by the same weight: demand times
+ * factor. Demand is at most 1 (the limit). The factor is a hash of the key, from 1 to 5/4.
  *
- * If keys exceed the limit at every node, only the factor sorts them. Nodes measure slightly
- * different demand for other keys, and the factor makes their orders more similar. With larger
- * factors, nodes would agree more often, but would leave out more keys with high demand.
+ * Keys above the limit have demand 1, so all nodes sort them equally. For other keys, nodes measure
+ * slightly different demand. The factor makes their orders more similar. A larger range of factors
+ * would make nodes agree more often, but would exclude more keys with high demand.
  */
 #ifndef SLUICE_CHOICE_H
 #define SLUICE_CHOICE_H

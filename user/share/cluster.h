@@ -16,7 +16,7 @@ enum outcome {
 	WAITS,	 /* in a queue, or sent but without a reply */
 	REPLIED, /* executed, and the reply is valid */
 	UNSENT,	 /* not executed */
-	REFUSED, /* not executed, because the key has another type */
+	REFUSED, /* not executed, because the key has the wrong type */
 	LOST,	 /* sent but without a reply, so perhaps executed */
 };
 
@@ -28,7 +28,7 @@ struct store_command {
 	unsigned int slot; /* cluster slot of the key */
 	unsigned int node; /* index of the node to send to; NODE_NONE: the node that has the slot */
 	unsigned int tries; /* number of redirects so far */
-	unsigned int due;   /* number of awaited replies: 1, or 2 if ASKING precedes it */
+	unsigned int due;   /* number of awaited replies: 1; 2 if ASKING was sent first */
 	enum outcome outcome;
 	int64_t value[2];  /* numbers in the reply */
 	redisReply *whole; /* reply to a command with REPLY_WHOLE; the caller frees it */

@@ -56,7 +56,10 @@ struct connection {
 	uint64_t rtt_ms;   /* smoothed round-trip time, rounded up; 0: unknown */
 	bool has_failed;   /* a failure occurred after the last reply */
 	bool has_output;   /* hiredis has commands that are not sent yet */
-	/* array_create() is in `functions`; `bytes` and `elements` remain for the current reply */
+	/*
+	 * `functions` contains array_create(). The current reply may use `bytes` and `elements`
+	 * more.
+	 */
 	redisReplyObjectFunctions functions, *defaults;
 	size_t bytes, elements;
 };

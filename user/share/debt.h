@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Share: charges the states of this node for packets that passed at other nodes. Also blocks keys
- * that other nodes block. Each change of a state is a compare-and-swap, which fails if the packet
- * path changes the state meanwhile.
+ * that other nodes block. The packet path may change a state at any time, so this file changes
+ * states by compare-and-swap.
  */
 #ifndef SLUICE_SHARE_DEBT_H
 #define SLUICE_SHARE_DEBT_H

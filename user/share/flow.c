@@ -148,8 +148,8 @@ static void flow_plan(struct flow *flow, uint64_t theirs, unsigned int nodes)
 	flow->is_idle = !flow->offered;
 	flow->refund = credit_max(-part, 0);
 	/*
-	 * `repaying` assumes rounds of equal length. A shorter round charges only a part of
-	 * `repay`.
+	 * `repaying` assumes that the next round has this length. A shorter round charges only a
+	 * part of `repay`.
 	 */
 	flow->repay = credit_max(part, 0);
 	flow->repaying =

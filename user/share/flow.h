@@ -131,17 +131,16 @@ void flow_learn(struct flow *flow, uint64_t burst, const struct flow_count *tota
 void flow_lost(struct flow *flow, unsigned int rounds, bool was_sent);
 
 /*
- * Discards all data about other nodes, as after FLOW_LOST rounds without a reply. The totals in the
- * next reply are only a baseline. Nothing is charged for the time until `now`. An overcharge is not
- * refunded. A debt (`unsettled` > 0) remains.
+ * Discards all data about other nodes. The totals in the next reply are only a baseline. Time until
+ * `now` is not charged. An overcharge is not refunded. A debt (`unsettled` > 0) remains.
  */
 void flow_forget(struct flow *flow, uint64_t now);
 
 /*
- * Returns the ticks to charge now. A negative result is a refund. A charge is at most `burst`. It
- * is also at most the time since the last step, or, if this node is idle, as much as leaves `level`
- * at half of a burst. burst: at least the usual time between two steps, because time beyond it is
- * not charged.
+ * Returns the ticks to charge now. A negative result is a refund. A charge is at most `burst`, and
+ * at most the time since the last step. If this node is idle, a charge may be larger: it may reduce
+ * `level` to half of a burst. burst: at least the usual time between two steps, because longer
+ * times are not charged.
  */
 int64_t flow_step(struct flow *flow, uint64_t burst, int64_t level, uint64_t now);
 

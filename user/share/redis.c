@@ -49,7 +49,7 @@ static int call_error(const struct store *store)
 
 /* Commands for a store_item, in the order of sending. */
 enum item_command {
-	ITEM_CLEAR,   /* deletes a key that has another type */
+	ITEM_CLEAR,   /* deletes a key that has the wrong type */
 	ITEM_COUNT,   /* adds amounts to both fields of the key; or reads both fields */
 	ITEM_EXPIRY,  /* sets the expiry of the key */
 	ITEM_BLOCK,   /* reports a block */

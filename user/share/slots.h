@@ -48,7 +48,8 @@ const char *endpoint_format(const struct endpoint *at, char text[ENDPOINT_TEXT])
 #define NODE_NONE 255
 
 /*
- * The store node of each slot. Addresses of the command line are nodes, even if they have no slots.
+ * The known store nodes, and the node of each slot. Addresses on the command line are always known
+ * nodes.
  */
 struct slot_map {
 	struct endpoint node[NODES_MAX];
@@ -74,7 +75,7 @@ enum refusal {
 	REFUSAL_LATER, /* LOADING, BUSY, CLUSTERDOWN, MASTERDOWN, TRYAGAIN: retry later */
 	REFUSAL_ROLE,  /* READONLY: the node has become a replica */
 	REFUSAL_RIGHT, /* NOAUTH, WRONGPASS or NOPERM: the user lacks a right */
-	REFUSAL_KEY,   /* WRONGTYPE: the key has another type */
+	REFUSAL_KEY,   /* WRONGTYPE: the key has the wrong type */
 	REFUSAL_OTHER, /* any other error */
 	REFUSALS
 };

@@ -31,7 +31,7 @@ void limit_of_curve(struct limit *limit, const struct suggest_curve *curve, unsi
 void newcomers_add(struct suggest *suggest, const struct member *source, uint64_t now,
 		   uint32_t packets);
 
-/* Counts a packet of the second reading, if limit `all` passes it, for the burst of the budget. */
+/* Second reading: adds a packet that limit `all` passes to the burst of the budget. */
 void newcomers_try(struct suggest *suggest, const struct member *source, uint64_t now,
 		   uint32_t packets);
 

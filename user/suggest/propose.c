@@ -317,7 +317,10 @@ static bool are_forged(const struct suggest *suggest, enum suggest_class class)
 	for (unsigned int i = 0; i < sources->count; i++) {
 		const struct member *source = &sources->items[i];
 
-		/* the populations have different samples, so a source may be in only one */
+		/*
+		 * Each population has its own sample. So a source of this population may be missing
+		 * in the population of all packets.
+		 */
 		source = population_find(&suggest->population[SUGGEST_ALL][SUGGEST_SOURCES],
 					 source->addr, source->ipv4);
 		known += source != NULL;

@@ -107,8 +107,8 @@ struct suggest_outlier {
 };
 
 /*
- * A curve: for each rate of the ladder, the smallest burst in packets. `knee` is the index of the
- * rate to use.
+ * A curve. `burst` contains, for each rate of the ladder, the smallest burst in packets that fits
+ * the traffic. `knee` is the index of the rate to use.
  */
 struct suggest_curve {
 	uint64_t burst[LADDER_RATES];
@@ -135,7 +135,7 @@ struct proposal {
 /* The proposed budget for new sources. */
 struct newcomer_proposal {
 	enum suggest_refusal refusal;
-	uint64_t warm_up_ns; /* a source seen in this time after the first packet is not new */
+	uint64_t warm_up_ns; /* initial part of the capture, in which no source counts as new */
 	uint64_t sources;    /* number of new sources, after the warm-up */
 	uint64_t most;	     /* largest number of new sources in a second */
 	uint64_t age_ns;     /* the budget is charged for sources that are younger than this */
@@ -191,7 +191,7 @@ struct suggest {
 	struct newcomer_counts newcomers[NEW_WARM_UPS];
 	struct track start[NEW_AGES]; /* for each age: packets of all sources below this age */
 	struct shape_count shape[SUGGEST_CLASSES][SHAPES];
-	/* set by suggest_propose() */
+	/* suggest_propose() sets the members below. */
 	struct proposal proposal[SUGGEST_CLASSES][SUGGEST_SCOPES];
 	struct newcomer_proposal budget;
 	struct suggest_attack attack;
