@@ -100,7 +100,10 @@ static __always_inline struct sl_bucket *bucket_find(struct packet *packet, stru
 
 #define BUCKET_FIRST 1 /* value of `kept`: the CPU uses the bucket until the kernel evicts it */
 
-/* One in 32 packets that find a hot source inserts a bucket. A slow source seldom looks hot. */
+/*
+ * One in 32 packets of a hot source inserts a bucket. So a slow source, which is seldom hot, seldom
+ * gets a bucket.
+ */
 #define HOT_SAMPLE 32
 
 /*
@@ -340,7 +343,7 @@ BPF_GLOBAL __u32 bucket_refresh(const struct packet *packet, struct sl_bucket *b
 	is_split = source_is_split(&key, gate);
 	found = rules_lookup(packet, gate);
 	policy = is_split ? NULL : bpf_map_lookup_elem(&policies, &found.version);
-	/* keep the slices if the rules give no limits */
+	/* If a rule allows or denies the source, or no rule applies, keep the slices. */
 	if (policy && SL_POLICY(found.version) >= SL_POLICY_FIRST)
 		slices_fit(bucket, policy, SL_POLICY(found.version));
 	bucket->until = until_jiffy(found.until, gate, packet->jiffy);

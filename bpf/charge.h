@@ -30,8 +30,8 @@
 #define REFUSED_ALONE_JIFFIES_SHARED 4
 
 /*
- * Returns this CPU's slice for a limit. Returns NULL if two packets of the bucket may have
- * different states.
+ * Returns this CPU's slice for a limit. Returns NULL if the source has no bucket, or if two packets
+ * of the source may have different keys under the limit.
  */
 static __always_inline struct sl_slice *limit_slice(const struct sl_limit *limit,
 						    struct sl_bucket *bucket)

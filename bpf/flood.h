@@ -138,8 +138,8 @@ static __always_inline void flood_count_insert(struct sl_admission *here, int er
 }
 
 /*
- * Sets the key and the state of a new entry. If no budget was charged for earlier packets of the
- * key, charges the packets that the sketch has counted to the new state.
+ * Sets the key and the state of a new entry. The sketch has counted earlier packets of the key.
+ * They are charged to the new state, unless they were charged to a budget.
  */
 BPF_GLOBAL int new_entry_fill(const struct packet *packet, const struct sl_limit *limit,
 			      struct new_entry *ret)

@@ -307,8 +307,9 @@ static __always_inline enum sl_reason parse_ipv6(const struct reader *reader, __
 }
 
 /*
- * Finds the source address. Returns PARSED, or the reason to count if the frame has no source. The
- * caller has set `packet` to zeros, except for `vlan`. tags: number of tags in the metadata.
+ * Finds the source address of a frame. Returns PARSED, or if the frame has no source, the reason
+ * under which the frame is counted. The caller has set `packet` to zeros, except for `vlan`. tags:
+ * number of tags in the metadata.
  */
 static __always_inline enum sl_reason packet_parse(const struct reader *reader, __u32 tags,
 						   struct packet *packet)
@@ -337,8 +338,8 @@ static __always_inline enum sl_reason packet_parse(const struct reader *reader, 
 }
 
 /*
- * Returns whether a reader of all fragments may succeed after a reader of the linear part has
- * failed.
+ * The parser has failed on the linear part of a frame. Returns whether it may succeed if it reads
+ * all fragments.
  */
 static __always_inline bool parse_is_partial(const struct reader *linear, enum sl_reason reason)
 {
@@ -351,7 +352,7 @@ static __always_inline bool parse_is_partial(const struct reader *linear, enum s
 enum packet_transport {
 	TRANSPORT_OK,	   /* the offset of the transport header is known */
 	TRANSPORT_HIDDEN,  /* a fragment after the first, so it has no transport header */
-	TRANSPORT_SHORT,   /* the frame, or its linear part, lacks the transport header */
+	TRANSPORT_SHORT,   /* the transport header is not in the frame, or not in its linear part */
 	TRANSPORT_TOO_DEEP /* more extension headers than IPV6_EXT_MAX */
 };
 

@@ -105,8 +105,9 @@ static __always_inline enum crossing offender_refuse(struct sl_offender *way, __
 }
 
 /*
- * Updates the way of a refused key. If the key has no way, it gets the way of a key that is within
- * its limit. If another CPU takes that way first, the next refusal of the key is the crossing.
+ * Updates the way of a key that was refused. If the key has no way, replaces a key that is within
+ * its limit. If another CPU uses that way first, the crossing is recorded at the next refusal of
+ * the key.
  */
 static __always_inline enum crossing offenders_refuse(struct sl_offender_set *set, __u32 mark,
 						      __u32 second, bool begins)

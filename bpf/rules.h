@@ -66,7 +66,10 @@ BPF_GLOBAL int host_lookup(const struct packet *packet, const struct sl_gate *ga
 	key = packet->source;
 	at_rest = !gate_is_changing(gate);
 	host_find(&key, packet->generation, &found);
-	/* no loop, because the verifier of Linux 6.1 rejects the code that clang makes of it */
+	/*
+	 * This is not a loop, because the verifier of Linux 6.1 rejects the code to which clang
+	 * compiles the loop.
+	 */
 	if ((!at_rest || gate_is_changing(gate)) && !host_find(&key, packet->generation, &found) &&
 	    !host_find(&key, packet->generation, &found))
 		host_find(&key, packet->generation, &found);
@@ -307,7 +310,10 @@ BPF_GLOBAL __u32 rule_cache_lookup(const struct packet *packet, const struct sl_
 
 	if (gate->hosts && host_cache_lookup(packet, gate, &lookup))
 		return lookup.version;
-	/* rule_cache ignores runtime allows of shorter rules, which override the deny of a list */
+	/*
+	 * If a list denies the source, a runtime allow of a shorter rule may override the list.
+	 * rule_cache does not contain such results.
+	 */
 	if (lookup.listed) {
 		prefixes_lookup(packet, gate, &lookup);
 		return lookup.version;

@@ -81,7 +81,10 @@ enum sl_policy_number {
 };
 #define SL_POLICY_VERSION(policy) ((policy) << 1)
 
-/* A version that no policy uses. Its `base` sums the counters of replaced maps `counters`. */
+/*
+ * This version belongs to no policy. Its `base` is the sum of the counters in replaced maps
+ * `counters`.
+ */
 #define SL_POLICY_VERSION_MOVED (SL_POLICY_VERSION(SL_POLICY_NONE) + 1)
 #define SL_POLICY(version)	((version) >> 1)
 
@@ -693,9 +696,10 @@ struct sl_record {
 	__u32 cpu;
 	__u32 ifindex; /* index of the device in its network namespace */
 	__u8 kind;     /* enum sl_record_kind */
-	__u8 reason;   /* enum sl_reason; a reason to pass if the limit only observes */
-	__u8 slot;     /* slot of the limit in the policy of the source */
-	__u8 egress;   /* 1 if the device sends the packet */
+	/* enum sl_reason; if the limit only observes, the reason why the packet passed */
+	__u8 reason;
+	__u8 slot;   /* slot of the limit in the policy of the source */
+	__u8 egress; /* 1 if the device sends the packet */
 };
 
 /*

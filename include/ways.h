@@ -340,8 +340,8 @@ enum evict_class {
 };
 
 /*
- * Value of `half`: at most half of the window was used at the key's last packet. The value 0 means
- * that more was used, or that it is not known.
+ * Value of `half`: at the key's last packet, at most half of the window was used. The value 0 means
+ * that more than half was used, or that the use is not known.
  */
 #define ENTRY_HAS_HALF 1
 

@@ -299,7 +299,10 @@ static inline __u64 window_begin(const struct sl_limit *limit, __u64 now, __u64 
 
 	if (begin <= ~0ULL >> limit->coarse)
 		return begin << limit->coarse;
-	/* the clock wraps before that time, so count only the sub-windows after the wrap */
+	/*
+	 * The clock wraps before that time, and then sub-windows are numbered from 0 again. So
+	 * count only the sub-windows after the wrap.
+	 */
 	steps -= (window_number(limit, ~0ULL) - window_number(limit, now)) & WINDOW_INDEX_MASK;
 	return (steps * whole + limit->factor - 1) / limit->factor << limit->coarse;
 }
@@ -314,7 +317,7 @@ static inline __u64 window_when(const struct sl_limit *limit, const struct sl_st
 {
 	__u64 then = now = credit_latest(now, state->charged_at);
 
-	/* G + 3 steps instead of G + 1: two sub-windows may count as one when the clock wraps */
+	/* Take G + 3 steps, because two sub-windows may count as one when the clock wraps. */
 	for (__u64 step = 1; step <= WINDOW_GROUPS_MAX + 3 && step <= limit->groups + 3ULL;
 	     step++) {
 		*ret = *state;

@@ -65,10 +65,11 @@ struct bench_case {
 	struct bench_limit limit[SL_LIMITS_MAX]; /* limits of the policy */
 	bool deny;				 /* a rule denies the sources */
 	enum subject subject;
-	enum expect expect;  /* expected verdict of every packet */
-	bool essential;	     /* option --quick runs the case */
-	unsigned int cpus;   /* CPUs that send at the same time; 0: one */
-	double target;	     /* maximum ratio to `against`; 0: none */
+	enum expect expect; /* expected verdict of every packet */
+	bool essential;	    /* option --quick runs the case */
+	unsigned int cpus;  /* CPUs that send at the same time; 0: one */
+	/* maximum ratio of the result to the result of `against`; 0: no maximum */
+	double target;
 	const char *against; /* name of the case to compare with; NULL: "floor" */
 };
 

@@ -17,8 +17,8 @@
 #define PREFIXES6 40 /* policies of IPv6 prefixes, /32 to /48 */
 
 /*
- * Expiry of the reader's lease on map `events`, in jiffies. It never passes, so records are
- * written.
+ * Expiry of the lease on map `events`, in jiffies. This time never comes, so the programs write
+ * records.
  */
 #define LEASE_FOREVER (1ULL << 62)
 

@@ -12,7 +12,7 @@
 
 #define LANES_MAX RUN_CPUS
 
-/* Prefix of the receiving devices' names: in0, in1. */
+/* The names of the receiving devices begin with this prefix: in0, in1. */
 #define LANE_DEVICE "in"
 
 /* Enters the network namespace of the receiving ends, and loads a generator for each lane. */

@@ -41,8 +41,8 @@ enum {
 extern const struct limiter limiters[LIMITERS];
 
 /*
- * Commands for an nftables chain that counts and drops the packets that a limiter passed. end_take
- * prints and resets the counter.
+ * Commands for an nftables chain. The chain counts and drops the packets that a limiter passed.
+ * end_take prints and resets the counter.
  */
 extern const char end_setup[], end_take[], end_teardown[];
 

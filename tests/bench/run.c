@@ -11,10 +11,16 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 
-/* Packets in a run on the second CPU. A signal ends the run long before all are sent. */
+/*
+ * Number of packets in a run on the second CPU. The run never sends all of them, because a signal
+ * ends it earlier.
+ */
 #define BESIDE_PACKETS 100000000U
 
-/* Time in ns until the second CPU runs packets. The kernel first waits for an RCU grace period. */
+/*
+ * Time in ns after which the second CPU sends packets. Before that, the kernel waits for an RCU
+ * grace period.
+ */
 #define BESIDE_START_NS 60000000
 
 static unsigned int cpu_numbers[RUN_CPUS];

@@ -12,7 +12,8 @@
 struct run {
 	const char *name;
 	int prog;
-	struct frame frame[RUN_CPUS]; /* frame of each CPU, with its last source */
+	/* frame of each CPU; it contains the source of the last packet */
+	struct frame frame[RUN_CPUS];
 	unsigned int cpus;
 	enum expect expect;
 	bool is_tc; /* a TC program, instead of an XDP program */

@@ -46,7 +46,10 @@ static inline __u64 vary_random(struct vary *vary)
 	return x * 2685821657736338717ULL;
 }
 
-/* Returns a random IPv4 source. The high bits of a random number are the most random bits. */
+/*
+ * Returns a random IPv4 source. Uses the high 32 bits, because they are more random than the low 32
+ * bits.
+ */
 static inline __u32 vary_next4(struct vary *vary)
 {
 	return vary->base[0] | (vary_random(vary) >> 32 & vary->mask[0]);

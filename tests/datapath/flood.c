@@ -101,8 +101,8 @@ void real_synchronize_programs(void) __asm__("__real_synchronize_programs");
 void rig_synchronize_programs(void) __asm__("__wrap_synchronize_programs");
 
 /*
- * Replaces synchronize_programs() in tests. Waits only during a flood, because otherwise no packet
- * is judged meanwhile. Makes at least one system call, because tests kill a change at each system
+ * Replaces synchronize_programs() in tests. Waits only if a flood is running, because otherwise no
+ * program is running. Makes at least one system call, because tests kill a change at each system
  * call.
  */
 void rig_synchronize_programs(void)

@@ -203,7 +203,7 @@ struct rig *rig_begin(void **state)
 
 static void map_empty(int fd)
 {
-	/* large enough for the key of any map */
+	/* This size is enough for the key of any map. */
 	char key[sizeof(struct sl_prefix)];
 
 	while (!bpf_map_get_next_key(fd, NULL, key))

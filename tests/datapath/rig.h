@@ -24,7 +24,7 @@
 
 struct rig {
 	struct gate gate;
-	/* params of the new rig; rig_empty() restores them after a test has changed them */
+	/* rig_empty() restores these params, because a test may change the params of the gate */
 	struct sl_params params;
 	struct programs programs;
 	volatile __u64 *clock_ticks;
@@ -219,8 +219,8 @@ uint64_t rig_march(struct rig *rig, const struct march *march, uint64_t count);
  */
 void rig_flood(struct rig *rig, bool on);
 /*
- * Unlocks all sets of the table of states if `admit`. Otherwise, locks these sets, so no new key
- * gets a state.
+ * If `admit`, unlocks all sets of the table of states. Otherwise locks all sets, so no new key gets
+ * a state.
  */
 void rig_admit(struct rig *rig, bool admit);
 /* Returns the length of the flood detector's interval in ticks. */

@@ -8,7 +8,10 @@
 
 #include "sluice.h"
 
-/* Maximum number of struct senders in use at once. A frame contains the index of its senders. */
+/*
+ * Maximum number of struct senders that are used at the same time. Each frame contains the index of
+ * its struct senders.
+ */
 #define SENDERS_MAX 16
 
 struct senders {

@@ -60,7 +60,10 @@ static const struct length_case length_cases[] = {
 	{"rate 10pps burst 20 per 32/128 action block 1s", 20, SEC, 10},
 };
 
-/* Checks that no packet passes during a block. Afterwards, the credit that has refilled passes. */
+/*
+ * Checks that no packet passes during a block. After the block, packets can spend the credit that
+ * has refilled.
+ */
 static void length_check(struct rig *rig, const struct length_case *it, const char *source,
 			 bool insist)
 {

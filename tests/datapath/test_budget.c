@@ -75,8 +75,8 @@ static void exact_check(struct rig *rig, const struct exact_case *it)
 	slack = budget->slice ? credit_slices(budget) / cost + 1 : 0;
 	for (int step = 0; step < 150; step++) {
 		/*
-		 * a cached refusal ends with the jiffy, so wait at least a jiffy if refusals are
-		 * cached
+		 * A cached refusal is valid until the jiffy ends. If refusals are cached, wait at
+		 * least one jiffy.
 		 */
 		uint64_t ticks =
 			rand() % (budget->burst / 5) + (budget->refuse_by_jiffy ? JIFFY : 0);
@@ -174,7 +174,7 @@ static void speed_check(struct rig *rig, const struct shipped *shipped, const ch
 		      rate, burst, sent, cpus, passed, most, passed / most,
 		      rig_reason(rig, SL_DROP_CONTENDED));
 	assert_true(passed <= most);
-	/* low, because other processes can delay the senders */
+	/* This bound is low, because other processes can delay the senders. */
 	assert_true(passed >= gained * 0.3);
 	assert_int_equal(passed + rig_reason(rig, SL_DROP_OVER_BUDGET) +
 				 rig_reason(rig, SL_DROP_CONTENDED),
@@ -317,7 +317,7 @@ TEST(test_levels_stay)
 	rig_check_counted(rig);
 }
 
-/* A packet cannot spend credit that a slice has borrowed from another budget. */
+/* If a slice contains credit of another budget, packets cannot spend this credit. */
 TEST(test_slices_are_void)
 {
 	struct rig *rig = budget_rig(state);

@@ -26,7 +26,7 @@ static struct rig *busy_begin(void **state, uint64_t budget)
 	return rig;
 }
 
-/* Checks that no packet got a state, and that the reason was a locked set each time. */
+/* Checks that no packet got a state, because the set of its key was locked. */
 static void check_refused(const struct rig *rig, uint64_t packets)
 {
 	assert_int_equal(rig_events(rig, SL_EVENT_BUSY), packets);
@@ -36,7 +36,10 @@ static void check_refused(const struct rig *rig, uint64_t packets)
 	rig_check_counted(rig);
 }
 
-/* A new source passes without a state while its set is locked. This does not use up its burst. */
+/*
+ * If the set of a new source is locked, its packets pass without a state. They do not use up the
+ * burst of the source.
+ */
 TEST(test_a_source_of_a_locked_set_passes_as_a_newcomer)
 {
 	for (int family = 0; family < SL_FAMILIES; family++) {

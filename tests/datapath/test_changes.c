@@ -29,8 +29,8 @@ TEST(test_limits_keep_their_levels)
 	static const struct {
 		const char *words; /* the limit that replaces `rate 1/h burst 10` */
 		/*
-		 * packets that pass after the change; before it, the source had credit for 4
-		 * packets
+		 * Packets that pass after the change. Before the change, the source had credit for
+		 * 4 packets.
 		 */
 		uint64_t passes;
 	} cases[] = {
@@ -48,7 +48,10 @@ TEST(test_limits_keep_their_levels)
 		{"rate 1/h burst 10 per 32/56", 10},
 		{"rate 1/h burst 10 key dst", 10},
 		{"name other rate 1/h burst 10", 10},
-		/* the default name of a limit depends on its match */
+		/*
+		 * The default name of a limit depends on its match, so these limits have new
+		 * states.
+		 */
 		{"rate 1/h burst 10 match udp", 10},
 		{"rate 1/h burst 10 match tcp", 2000},
 		{"window 12 per 1h", 12}, /* a limit of another kind has new states */
@@ -97,7 +100,10 @@ TEST(test_ids_are_used_once)
 	rig_check_counted(rig);
 }
 
-/* A limit keeps its id, slot and refusals while other limits are added and removed. */
+/*
+ * If other limits are added or removed, a limit keeps its id, its slot and its number of refused
+ * packets.
+ */
 TEST(test_slots)
 {
 	struct rig *rig = rig_begin(state);
@@ -115,7 +121,9 @@ TEST(test_slots)
 	assert_int_equal(rig_send(rig, HOOK_XDP, &tcp, 12), 5);
 	assert_int_equal(refused(rig, "192.0.2.1", "b"), 7);
 
-	/* limit d reuses the slot of b, and its counters start at 0; limit e gets the last slot */
+	/*
+	 * Limit d reuses the slot of b. The counters of d start at 0. Limit e gets the last slot.
+	 */
 	rig_limits(rig, "default", "name e rate 1/h burst 90", "name d rate 1/h burst 3 match tcp",
 		   "name c rate 1/h burst 80", "name a rate 1/h burst 10 match udp", NULL);
 	assert_int_equal(id_of(rig, "192.0.2.1", "a"), ids[0]);
@@ -239,7 +247,7 @@ TEST(test_others_keep_their_slices)
 	rules_add_list(&set, "192.0.2.2", SL_ACCESS_NONE, 0);
 	rules_add_list(&set, "default", SL_ACCESS_DENY, 0);
 	check_unnoticed(rig, &set);
-	/* a rule of a longer prefix does not change the slice */
+	/* A change of a rule with a longer prefix does not change the slice. */
 	rig_limits(rig, "192.0.2.0/24", "rate 1/h burst 5", NULL);
 	rig_del(rig, "192.0.2.0/24");
 	rules_add_list(&set, "default", SL_ACCESS_NONE, 0);

@@ -66,7 +66,7 @@ static void result_check(const struct result *result)
 
 /* --- Two CPUs at full speed ----------------------------------------------------------------- */
 
-/* Divisors of the machine's packet rate, which give the rates of limits. */
+/* The rate of a limit is the packet rate of the machine, divided by one of these numbers. */
 #define SPEED_FIXED   10
 #define SPEED_HIGHEST 3
 

@@ -14,8 +14,8 @@
 #include "gate/transaction.h"
 
 /*
- * Start of the test clock, in ticks: eight years of uptime. Commands use the real clock, so they
- * never see an expired entry.
+ * Start of the test clock, in ticks: eight years of uptime. Commands read the real clock, by which
+ * no entry has expired.
  */
 #define LATE (8ULL * 365 * 86400 * SEC)
 
@@ -181,7 +181,11 @@ TEST(test_limits_take_over)
 			rig_limits(rig, own ? prefixes[i] : "0.0.0.0/0", "rate 1/h burst 10", NULL);
 			assert_int_equal(rig_send_from(rig, "192.0.2.1", 4), 4);
 			if (!own && !strcmp(prefixes[i], "default"))
-				continue; /* 0.0.0.0/0, which is longer than default, decides */
+				/*
+				 * 0.0.0.0/0 is longer than default, so an entry of default has no
+				 * effect
+				 */
+				continue;
 			rig_list(rig, prefixes[i], SL_ACCESS_DENY, rig_until(rig, SEC));
 			assert_int_equal(rig_send_from(rig, "192.0.2.1", 4), 0);
 			rig_clock_forward(rig, 2 * SEC);

@@ -329,7 +329,7 @@ static void run_bytes(struct rig *rig, const struct bits_case *it, const uint32_
 	for (size_t i = 0; rig_now(rig) - start <= span; i++) {
 		uint64_t passed = rig->passed.packets;
 
-		/* send frames of this size until one is refused */
+		/* Send frames of one size until a frame is refused. */
 		while (rig_send(rig, i % HOOKS, &frames[i % count], 1))
 			assert_true(rig->passed.packets - passed <= it->burst_bytes);
 		rig_clock_forward(rig, step);
@@ -347,7 +347,10 @@ static void bits_check(struct rig *rig, const struct bits_case *it, const uint32
 	run_bytes(rig, it, sizes, count, span);
 	rig_clock_back(rig, span / 4000); /* back to the time of the last frames */
 	most = it->burst_bytes + it->byte_ps * (rig_now(rig) - start) / SEC;
-	/* one frame, and the credit that accrues while a refusal is cached */
+	/*
+	 * The difference is at most one frame, plus the credit that refills while a refusal is
+	 * cached.
+	 */
 	slack = sizes[count - 1] + it->byte_ps * (JIFFY + span / 4000) / SEC;
 	print_message("%s %s, frames of %u: %llu bytes passed, at most %lu\n", it->rate, it->burst,
 		      sizes[0], rig->passed.bytes, most);

@@ -9,7 +9,7 @@
 
 #include <bpf/bpf.h>
 
-#define OVER 1 /* an expiry in the past, by every clock */
+#define OVER 1 /* expiry of an entry that has already expired */
 
 #define HOSTS	 1024 /* size of each map of hosts in the rig */
 #define PREFIXES 1024

@@ -53,7 +53,7 @@ static const struct key_case cases[] = {
 	{0, 0, "0.0.0.0", "::", false},
 	{24, 56, "10.1.2.3", "a01:203::", false},
 	{32, 64, "10.1.2.3", "::ffff:10.1.2.3", false},
-	/* IPv6 addresses that begin with the four bytes of the IPv4 address */
+	/* The IPv6 address begins with the bytes of the IPv4 address, but is another key. */
 	{32, 64, "10.1.2.3", "a01:203:100::", false},
 	{32, 64, "10.1.2.3", "a01:203:200::", false},
 	{32, 64, "10.1.2.3", "a01:203:0:1::", false},

@@ -15,8 +15,8 @@
 static const char *const sources[] = {SOURCE, SOURCE6};
 
 /*
- * Packets of FRAME_LEAST that each limit in the table passes at once. A refill of one packet lasts
- * longer than a jiffy, except in limits that shape.
+ * Each limit in the table passes this number of packets of FRAME_LEAST bytes at once. The next
+ * packet passes only after more than a jiffy, except under limits that shape.
  */
 #define CAPACITY 20
 
@@ -212,7 +212,10 @@ TEST(test_oversize_never_passes)
 		assert_int_equal(stated.reason, SL_DROP_OVERSIZE);
 		assert_true(stated.never);
 		assert_int_equal(stated.retry_after_ms, 0);
-		/* a packet that is too large causes neither a block nor a cached refusal */
+		/*
+		 * A packet that is too large to pass does not begin a block. Its refusal is not
+		 * cached.
+		 */
 		assert_int_equal(rig_send(rig, HOOK_INGRESS, &fits, 1), 1);
 		rig_clock_forward(rig, 2 * SEC);
 	}

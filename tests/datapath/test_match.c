@@ -100,7 +100,7 @@ TEST(test_each_match_and_frame)
 
 /* --- Headers outside the linear part -------------------------------------------------------- */
 
-#define LINEAR_LEAST 14 /* shortest linear part in bytes that the kernel makes */
+#define LINEAR_LEAST 14 /* minimum size in bytes of the linear part of an skb */
 
 struct splitter {
 	struct split_bpf *skel;

@@ -205,7 +205,8 @@ static void hammer_print(const struct rig *rig, const struct hammer_case *it, ui
 }
 
 /*
- * Checks that each key has at most one entry, that `displaced` is right, and that no set is locked.
+ * Checks that each key has at most one entry, that each `displaced` is correct, and that no set is
+ * locked.
  */
 static void table_check(const struct rig *rig)
 {

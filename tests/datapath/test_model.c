@@ -253,8 +253,8 @@ static unsigned int pick(unsigned int count)
 }
 
 /*
- * Picks a random rate and burst. The bucket fills within two jiffies, or within 200 ms or more if
- * `large`.
+ * Chooses a random rate and burst. If `large`, an empty bucket refills in 200 ms or more, otherwise
+ * within two jiffies.
  */
 static void pick_rate(struct model_limit *limit, bool large, char *text, size_t size)
 {

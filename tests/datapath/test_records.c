@@ -202,7 +202,7 @@ TEST(test_what_a_crossing_contains)
 	ring_close(&ring);
 }
 
-/* Limit "seen" observes, and limit "hard" drops. A packet can exceed both. */
+/* Limit "seen" observes. Limit "hard" drops. A packet can exceed both limits. */
 TEST(test_a_limit_that_observes_drops_nothing)
 {
 	struct rig *rig = rig_begin(state);

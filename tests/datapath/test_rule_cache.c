@@ -291,7 +291,7 @@ TEST(test_shared_places)
 
 	rig_list(rig, "2001:db8::/32", SL_ACCESS_ALLOW, 0);
 	rig_admit(rig, false);
-	/* deny every 97th /48 within a wide aggregate */
+	/* Deny 200 networks /48 within one wide aggregate. */
 	for (unsigned int i = 0; i < 200; i++) {
 		struct rulemap_entry entry;
 

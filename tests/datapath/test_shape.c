@@ -282,7 +282,10 @@ TEST(test_a_departure_stays_without_a_shape)
 	stamp_bpf__destroy(stamper.skel);
 }
 
-/* If fq would not accept the timestamp of a packet as a departure time, sluice replaces it. */
+/*
+ * If fq would not use the timestamp of a packet as its departure time, sluice replaces the
+ * timestamp.
+ */
 TEST(test_a_time_of_no_clock_is_replaced)
 {
 	struct rig *rig = rig_begin(state);
@@ -325,8 +328,8 @@ TEST(test_two_shapes_have_a_slot_each)
 }
 
 /*
- * If another limit drops a packet, the packet gets no slot. If a limit that shapes refuses it, no
- * limit is charged.
+ * If another limit drops a packet, the packet uses no slot. If a limit that shapes refuses a
+ * packet, the packet is charged to no limit.
  */
 TEST(test_a_drop_takes_no_slot_and_a_refusal_no_credit)
 {

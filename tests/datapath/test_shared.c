@@ -96,8 +96,8 @@ static uint64_t offer(struct rig *rig, enum hook hook, const struct frame *frame
 }
 
 /*
- * Moves the clock until no CPU has a valid slice or cached refusal. Then sends a packet. Its charge
- * adds all pending counts to the state.
+ * Moves the clock until all slices and cached refusals have expired. Then sends a packet. The
+ * charge of this packet adds all pending counts to the state.
  */
 static uint64_t settle(struct rig *rig, enum hook hook, const struct frame *frame,
 		       const struct sl_limit *limit)

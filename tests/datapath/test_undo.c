@@ -423,7 +423,7 @@ TEST(test_between_stores)
 	rig_check_counted(rig);
 }
 
-/* A recovery removes rules that have expired, but keeps the limits of their prefixes. */
+/* A recovery removes expired entries. It keeps the limits of their prefixes. */
 TEST(test_a_recovery_removes_what_has_ended)
 {
 	struct rig *rig = rig_begin(state);

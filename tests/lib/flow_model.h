@@ -51,7 +51,7 @@ struct world {
 	unsigned int nodes;
 	uint64_t burst, round, step, delay;
 	double jitter;	    /* maximum random delay of a round, in rounds */
-	uint64_t late;	    /* a reply takes `delay` plus a random time up to this */
+	uint64_t late;	    /* maximum random delay of a reply, in addition to `delay` */
 	bool spread;	    /* the nodes' rounds start at evenly spaced times */
 	uint64_t seed;	    /* seed of random numbers */
 	bool divides;	    /* nodes divide the limit while the store does not reply */

@@ -123,7 +123,10 @@ static inline true_time run_long_clock(int cpu)
 	return (true_time)run.epoch + run.now - run.lag[cpu];
 }
 
-/* Returns the time until the first pending verdict is due. The clock must not advance further. */
+/*
+ * Returns the largest time by which the clock may advance. After that, the first pending verdict
+ * would be late.
+ */
 static inline true_time run_patience(void)
 {
 	true_time most = (true_time)1 << 62;
@@ -313,7 +316,8 @@ static inline void run_fail(const char *fault)
 }
 
 /*
- * Checks that a model gives the same verdict. If packets overlap in time, the verdict may differ.
+ * Checks that the verdict equals the verdict of a model. The verdicts may differ if packets overlap
+ * in time.
  */
 static inline void run_compare(int cpu, uint64_t cost, bool passes, uint64_t departure)
 {

@@ -28,7 +28,7 @@ static inline bool proto_is_sound(const struct packet *packet)
 		return false;
 	if (!known)
 		return !proto && !ipv4;
-	/* the parser skips these IPv6 extension headers, so they are not the protocol */
+	/* The parser skips extension headers, so it never returns their numbers as the protocol. */
 	return ipv4 || (proto != 0 && proto != 43 && proto != 44 && proto != 51 && proto != 60);
 }
 
