@@ -188,9 +188,10 @@ static int keep_command_run(const struct context *context, const void *data)
 
 	args.gate = context->gate;
 	if (!strcmp(args.file, "-"))
-		return error_misuse("no-file", "keep",
-				    "the file is read again, so it cannot be standard input; write "
-				    "its name");
+		return error_misuse(
+			"no-file", "keep",
+			"it reads the rules file repeatedly, so the file cannot be standard input; "
+			"write its name");
 	return keep_run(&args);
 }
 

@@ -47,7 +47,8 @@ struct attaching {
 static int devices_find(const struct operands *names, struct attaching all[ATTACHMENTS_MAX])
 {
 	if (names->count > ATTACHMENTS_MAX)
-		return error_misuse("too-many", "attach", "at most %d devices can be attached",
+		return error_misuse("too-many", "attach",
+				    "at most %d devices can be attached; name fewer",
 				    ATTACHMENTS_MAX);
 	for (unsigned int i = 0; i < names->count; i++) {
 		const char *name = names->words[i], *nearly = keyword_nearly(&command_attach, name);
@@ -425,8 +426,8 @@ static int refuse_no_gate(const struct context *context)
 		return error_add(ENOENT, "no-gate", NULL,
 				 "there is no gate '%s'; nothing to detach", context->gate);
 	return error_add(ENOENT, "no-gate", NULL,
-			 "there is no gate '%s', only %s; nothing to detach, or write 'sluice -g "
-			 "%s detach ...'",
+			 "there is no gate '%s', so there is nothing to detach; the gates are %s: "
+			 "'sluice -g %s detach ...'",
 			 context->gate, others.text, others.first);
 }
 

@@ -349,8 +349,8 @@ static int gate_watch(struct events_session *session)
 	if (events_server_open(&session->look.live.gate, &session->server) == -EPERM)
 		error_warn("untrusted", RUN_DIR,
 			   "must belong to root, the caller or user '" OWNER_USER
-			   "', and only its owner may write; until then, events have no user, and "
-			   "no other process receives them");
+			   "', and only its owner may write; until then, events do not name the "
+			   "user, and other processes do not receive events");
 	err = ring_begin(session) ?: pcap_begin(session);
 	while (!err && !session->ends) {
 		uint64_t now = uptime_ns();
@@ -419,9 +419,9 @@ static int past_print(const struct context *context, struct events_session *sess
 	int err;
 
 	if (args->program || args->pcap || args->journal)
-		return error_misuse("since-with", NULL,
-				    "--since prints events of the past; omit --exec, --pcap and "
-				    "--journal");
+		return error_misuse(
+			"since-with", NULL,
+			"--since prints past events; omit --exec, --pcap and --journal");
 	err = events_journal_read(context->gate, args->since, on_past, session);
 	if (!err && !session->past)
 		error_notice("no-past", NULL, "the journal has no events of sluice-events@%s%s",

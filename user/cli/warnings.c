@@ -74,7 +74,7 @@ static void warn_afresh(const char *prefix, const struct sl_limit_spec *old,
 
 	if (old->kind != new->kind)
 		error_notice("counts-afresh", prefix,
-			     "limit '%s' was a %s and is a %s, so its counts start again",
+			     "limit '%s' changed from %s to %s, so its counts start again",
 			     new->name, kind_names[old->kind], kind_names[new->kind]);
 	else
 		error_notice("counts-afresh", prefix,
@@ -221,7 +221,8 @@ void warn_shadowed(const struct gate *gate, const struct shadowed *shadowed, boo
 		warn_shadow(gate, &shadowed->list[i], file);
 	if (shadowed->more)
 		error_notice("limit-shadowed", NULL,
-			     "policies lack %u more limits of shorter prefixes", shadowed->more);
+			     "policies do not inherit %u more limits of shorter prefixes",
+			     shadowed->more);
 }
 
 /* --- The process that keeps the gate -------------------------------------------------------- */

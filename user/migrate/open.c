@@ -289,10 +289,10 @@ static int gate_switch(struct gate *gate, struct gate *next, const uint64_t *cop
 		return err;
 	if (map_is_new(gate, next, MAP_STATES))
 		error_notice("state-reset", gate_object(gate->name),
-			     "reset the state of all sources; counters of policies stay");
+			     "the state of all sources was reset; policies keep their counters");
 	else if (map_is_new(gate, next, MAP_BUCKETS4))
 		error_notice("state-reset", gate_object(gate->name),
-			     "reset the counters of single sources");
+			     "the counters of each source were reset");
 	next->dir = gate->dir;
 	next->links = gate->links;
 	next->made = gate->made;
@@ -386,14 +386,16 @@ static int remake_grow(struct gate *gate, const struct gate_sizes *sizes)
 					   size_format(size_specified(&has, i), from),
 					   size_format(size_specified(sizes, i), to));
 	if (missing)
-		return gate_error(gate, EPERM, "grow-rights",
-				  "has no room, and growing it (%s) requires %s; run this as root, "
-				  "or delete rules first",
-				  text, missing);
+		return gate_error(
+			gate, EPERM, "grow-rights",
+			"is full, and enlarging it (%s) requires %s; run this as root, or "
+			"delete rules first",
+			text, missing);
 	err = remake(gate, sizes);
 	if (err)
 		error_notice("grow-failed", gate_object(gate->name),
-			     "could not grow (%s); to change it now, delete rules first", text);
+			     "could not be enlarged (%s); to change it now, delete rules first",
+			     text);
 	else
 		error_notice("grown", gate_object(gate->name), "grew: %s", text);
 	return err;

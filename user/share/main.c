@@ -137,7 +137,7 @@ static int node_name_read(const char *text, const char *gate, char node[SHARE_NO
 	if (!length || text[length] || length >= SHARE_NODE)
 		return error_misuse(
 			"bad-node", object_of("--node", text),
-			"it is no node name; write 1 to %d ASCII letters, digits or signs, "
+			"not a node name; write 1 to %d ASCII letters, digits or signs, "
 			"without blanks",
 			SHARE_NODE - 1);
 	strcpy(node, text);
@@ -356,10 +356,11 @@ static void round_end(struct share *share)
 	states_charge(share, now);
 	share->in_round = false;
 	if (round->same_node && !state->same_node)
-		error_warn("same-node", gate_object(share->gate_name),
-			   "another process shares as node '%s', so both count as one node and a "
-			   "source gets more than its limit; give each its own --node",
-			   share->node);
+		error_warn(
+			"same-node", gate_object(share->gate_name),
+			"another process has the same node name '%s', so a source can exceed its "
+			"limit; give each process its own --node",
+			share->node);
 	if (round->nodes)
 		state->nodes = round->nodes;
 	state->unlike = round->unlike;
@@ -564,8 +565,8 @@ static int share_prepare(struct share *share, struct store_options *store, struc
 	if (words->name && !gate_name_is_valid(words->name))
 		return error_misuse(
 			"bad-name", object_of("--name", words->name),
-			"not a name; write at most %d letters, digits, - and _, but no - "
-			"first",
+			"not a name; write at most %d letters, digits, - and _, and do not "
+			"begin with -",
 			GATE_NAME);
 	if (words->user && !words->password_file)
 		return error_misuse("no-password", object_of("--user", words->user),
