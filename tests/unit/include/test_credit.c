@@ -87,7 +87,8 @@ TEST(test_units_are_costs_rounded_down)
 }
 
 /*
- * credit_times() returns 1 before the time `divide_at`, and the number of nodes from this time on.
+ * Before the time `divide_at`, credit_times() returns 1. After it, credit_times() returns the
+ * number of nodes.
  */
 TEST(test_times_that_a_packet_is_charged)
 {
@@ -174,8 +175,8 @@ TEST(test_a_state_is_full_when_it_had_time_to_fill_and_was_idle)
 }
 
 /*
- * The credit is at most the burst. A CPU can set `full_at` and then fail to charge, so that
- * `full_at` - `empty_at` exceeds the burst.
+ * The credit must not exceed the burst. `full_at` - `empty_at` can exceed the burst if a CPU sets
+ * `full_at` and then fails to charge.
  */
 TEST(test_the_level_after_a_lost_charge)
 {
@@ -256,7 +257,7 @@ TEST(test_what_is_left_in_a_slice_returns_to_the_state)
 		{0, 0, 1599, 50, 1550},
 		{0, 0, 1599, 150, BURST},
 		{0, 0, 1600, 50, BURST},
-		{-99, -99, -30, 50, 20}, /* the returned credit reduces a debt */
+		{-99, -99, -30, 50, 20}, /* returned credit reduces the debt */
 		{-99, -99, -30, 10, -20},
 		{50, 49, 100, 50, 100}, /* borrowed before `full_at`: the credit expired */
 		{50, 50, 100, 50, 150},
@@ -410,7 +411,7 @@ TEST(test_a_charge_fills_the_slice_with_what_is_left)
 		}
 }
 
-/* A source: its limit and state, its slice on one CPU, and the time. */
+/* A source with its limit, its state, its slice on one CPU, and the time. */
 struct source {
 	struct sl_limit limit;
 	struct sl_state state;
@@ -418,7 +419,7 @@ struct source {
 	uint64_t now;
 };
 
-/* Returns a source without credit. If `slices`, a sixteenth of the burst is for slices. */
+/* Returns a source without credit. If `slices` is true, a sixteenth of the burst is for slices. */
 static struct source source_drained(uint64_t burst, bool slices, uint64_t now)
 {
 	struct source source = {
@@ -452,7 +453,7 @@ static bool source_send(struct source *source, uint64_t packets)
 			     cost, source->now, jiffy);
 }
 
-/* After a slice has refused a packet, it refuses all packets until the state has enough credit. */
+/* If a slice refuses a packet, it refuses all packets until the state has enough credit. */
 TEST(test_refused_until_the_slice_says)
 {
 	static const struct {
@@ -497,7 +498,7 @@ TEST(test_refused_until_the_slice_says)
 }
 
 /*
- * After a refusal, a slice may refuse packets until the end of the jiffy. The source's state keeps
+ * A slice that refuses a packet may refuse packets until the end of the jiffy. The state keeps
  * refilling meanwhile.
  */
 TEST(test_refused_by_jiffy)
@@ -514,13 +515,13 @@ TEST(test_refused_by_jiffy)
 	while (source_send(&source, 1))
 		passed++;
 	assert_int_equal(passed, JIFFY / COST);
-	/* a slice refuses all packets until the end of the jiffy if the source is blocked */
+	/* if the source is blocked, a slice refuses all packets until the end of the jiffy */
 	credit_refuse_block(&source.slice, source.now, 4);
 	assert_int_equal(credit_spend(&source.slice, 1, 4), CREDIT_REFUSE);
 	assert_int_equal(credit_spend(&source.slice, 1, 5), CREDIT_ASK);
 }
 
-/* A source can send at its full rate even if one merged packet costs more than the burst. */
+/* If one merged packet costs more than the burst, the source can still send at its full rate. */
 TEST(test_large_packets_get_their_rate)
 {
 	static const struct {
@@ -576,7 +577,8 @@ TEST(test_slices_belong_to_the_limits_of_one_policy)
 {
 	static const struct {
 		const char *what;
-		__u32 policy, since, changed; /* of the packet; the bucket has policy 3, since 7 */
+		__u32 policy, since,
+			changed; /* of the packet; policy 3 and since 7 are in the bucket */
 		__s64 credit, left;
 		__u64 until; /* `until` after the call; it is 99 before the call */
 	} cases[] = {

@@ -69,8 +69,8 @@ static struct source source_with(const struct sl_limit_spec *spec, uint64_t now)
 }
 
 /*
- * Makes the limit block its source for `block` ticks. Each further block is `factor` times as long
- * as the block before it, up to `most`. If `factor` is 0, all blocks have the same length.
+ * Makes the limit block its source for `block` ticks. Each repeated block is `factor` times as long
+ * as the last block, up to `most`. If `factor` is 0, all blocks have the length `block`.
  */
 static void source_blocks(struct source *source, uint64_t block, uint8_t factor, uint64_t most)
 {
@@ -132,7 +132,10 @@ static uint64_t capacity_of(const struct sl_limit *limit)
 	return credit_units(limit, limit->horizon) + 1;
 }
 
-/* Sends all that the limit allows now, in two parts. The second part is one packet or byte. */
+/*
+ * Sends all that the limit allows now: first all but one packet or byte, then the last packet or
+ * byte.
+ */
 static void source_drain(struct source *source)
 {
 	uint64_t remaining = source_decide(source, 1).remaining;
@@ -157,8 +160,8 @@ static bool passes_exactly(const struct source *source, uint64_t amount)
 }
 
 /*
- * Returns a number of ticks after which any state is full. A window needs longer, because the clock
- * may wrap.
+ * Returns a number of ticks after which any state is full. The number is larger for a window,
+ * because the clock may wrap.
  */
 static uint64_t whole_of(const struct sl_limit *limit)
 {
@@ -242,8 +245,8 @@ static void denial_carries_retry_after(const struct kind_row *row, uint64_t epoc
 }
 
 /*
- * A window stops counting the packets of a sub-window exactly when the sub-window leaves the
- * window.
+ * When a sub-window leaves the window, its packets must not be counted any more. Until then, they
+ * must be counted.
  */
 static void window_restores(const struct kind_row *row, uint64_t epoch)
 {
@@ -300,9 +303,8 @@ static void refill_correctness(const struct kind_row *row, uint64_t epoch)
 /* --- Rates ---------------------------------------------------------------------------------- */
 
 /*
- * A source sends at twice its rate, so half of its packets pass. A window of N packets per time T
- * passes slightly less, because its sub-windows are aligned. It never passes more than N packets in
- * a time T.
+ * A source sends at twice its rate, so half of its packets pass. A window passes slightly less,
+ * because its sub-windows are aligned.
  */
 static void rate_enforcement(const struct kind_row *row, uint64_t epoch)
 {
@@ -337,7 +339,10 @@ static void rate_enforcement(const struct kind_row *row, uint64_t epoch)
 	window_log_end(&log);
 }
 
-/* A source sends as much as possible in each sub-window. It gets the rate that window.h states. */
+/*
+ * A source sends as much as possible in each sub-window. The rate that passes must be the rate in
+ * window.h.
+ */
 static void greedy_gets_the_promised_share(const struct kind_row *row, uint64_t epoch)
 {
 	struct source source = source_with(&row->spec, epoch);
@@ -357,7 +362,7 @@ static void greedy_gets_the_promised_share(const struct kind_row *row, uint64_t 
 }
 
 /*
- * Rounding must not lower the rate if a source sends once per second for hours. The period of 7
+ * If a source sends once per second for hours, rounding must not lower its rate. The period of 7
  * packets per hour is not a whole number of ticks.
  */
 static void no_fraction_lost(const struct kind_row *row, uint64_t epoch)
@@ -395,8 +400,8 @@ static void no_fraction_lost(const struct kind_row *row, uint64_t epoch)
 }
 
 /*
- * If a window of G sub-windows allows 1 packet per minute, a packet passes after at most 1 + 1/G
- * minutes.
+ * A window of G sub-windows allows 1 packet per minute. The next packet passes after at most 1 +
+ * 1/G minutes.
  */
 static void no_fraction_lost_of_windows(const struct kind_row *row, uint64_t epoch)
 {
@@ -426,8 +431,8 @@ static void no_fraction_lost_of_windows(const struct kind_row *row, uint64_t epo
 /* --- Keys and sizes ------------------------------------------------------------------------- */
 
 /*
- * If one key has spent its credit, other keys still have theirs. `per` is the number of address
- * bits in a key.
+ * A key that has spent its credit does not affect other keys. `per` is the number of address bits
+ * in a key.
  */
 static void per_key_isolated(const struct kind_row *row, uint64_t epoch)
 {
@@ -491,8 +496,8 @@ static void cost_by_size(const struct kind_row *row, uint64_t epoch)
 /* --- Changes of a limit --------------------------------------------------------------------- */
 
 /*
- * If the rate, burst or horizon of a limit changes, the next packet uses the new value. Earlier
- * charges remain.
+ * If the rate, burst or horizon of a limit changes, the new value applies to the next packet.
+ * Earlier charges remain.
  */
 static void first_limit_wins_until_changed(const struct kind_row *row, uint64_t epoch)
 {
@@ -501,7 +506,7 @@ static void first_limit_wins_until_changed(const struct kind_row *row, uint64_t 
 	struct sl_limit_spec spec = row->spec, more = row->spec, fewer = row->spec;
 
 	if (row->spec.kind == SL_WINDOW) {
-		more.rate = row->spec.rate * 4 / 3; /* too little to change the unit of counts */
+		more.rate = row->spec.rate * 4 / 3; /* the unit of counts stays the same */
 		fewer.rate = row->spec.rate * 5 / 6;
 	} else if (row->spec.kind == SL_TOKEN_BUCKET) {
 		more.burst = row->spec.burst * 3 / 2;
@@ -520,10 +525,7 @@ static void first_limit_wins_until_changed(const struct kind_row *row, uint64_t 
 
 		source.limit = spec_compile(i ? &fewer : &more);
 		most = capacity_of(&source.limit);
-		/*
-		 * a larger burst does not add credit to a token bucket at once; the bucket has to
-		 * refill
-		 */
+		/* a larger burst adds no credit to a token bucket at once */
 		if (row->spec.kind == SL_TOKEN_BUCKET)
 			most = capacity;
 		assert_in_range(source_decide(&source, 1).remaining, most - taken - 1,
@@ -536,9 +538,7 @@ static void first_limit_wins_until_changed(const struct kind_row *row, uint64_t 
 
 /* --- Decisions ------------------------------------------------------------------------------ */
 
-/*
- * Returns a source with a random state. The source's clock is often earlier than the last charge.
- */
+/* Returns a source with a random state. The source's clock can be earlier than the last charge. */
 static struct source source_at_random(const struct kind_row *row, uint64_t epoch)
 {
 	struct source source = source_with(&row->spec, epoch);
@@ -673,7 +673,7 @@ static void give_back_undoes_any_charge(const struct kind_row *row, uint64_t epo
 
 #define BLOCK (10 * SECOND)
 
-/* Sends a packet that is refused. Checks that the refusal begins a block of exactly this length. */
+/* Sends a packet, which must be refused and begin a block of exactly this length. */
 static void check_block(struct source *source, uint64_t length)
 {
 	uint64_t begin = source->now;
@@ -695,7 +695,10 @@ static void check_block(struct source *source, uint64_t length)
 	assert_int_equal(source_decide(source, 1).retry_after == 0, source_passes(source, 1, 0));
 }
 
-/* A block refuses every packet and charges none. A refused packet does not prolong the block. */
+/*
+ * During a block, every packet is refused, and none is charged. A refused packet does not prolong
+ * the block.
+ */
 static void block_refuses_everything_until_its_end(const struct kind_row *row, uint64_t epoch)
 {
 	struct source source = source_with(&row->spec, epoch & ~15ULL), free;
@@ -722,7 +725,8 @@ static void block_refuses_everything_until_its_end(const struct kind_row *row, u
 }
 
 /*
- * `blocked_until` is 0 if a state has no block. A block that ends at time 0 must still be a block.
+ * `blocked_until` is 0 if there is no block. A block that ends at time 0 must still
+ * be in force.
  */
 static void a_block_that_ends_at_time_0_is_a_block(const struct kind_row *row, uint64_t epoch)
 {
@@ -885,7 +889,7 @@ static void concurrent_allow_grants_at_most_capacity(const struct kind_row *row,
 }
 
 /*
- * The clock runs through 40 sub-windows while threads send packets. A window of N packets per time
+ * Threads send packets while the clock runs through 40 sub-windows. A window of N packets per time
  * T must pass at most N packets in any time T.
  */
 static void concurrent_clock_never_grants_more(const struct kind_row *row, uint64_t epoch)
@@ -928,7 +932,7 @@ static struct {
 	struct source *source;
 	int pause, stall; /* pause: accesses so far; stall: access before which the CPU stalls */
 	uint64_t later;	  /* clock of the stalled CPU when it continues, in ticks */
-	bool gives_up;	  /* another CPU stops in the middle of a move to the next sub-window */
+	bool gives_up;	  /* whether another CPU stops while it moves to the next sub-window */
 	true_time early;  /* time at which other CPUs also send; 0: never */
 	struct window_log *log;
 	true_time now;
@@ -950,7 +954,10 @@ static void stall_send(uint64_t amount)
 	host_notes = notes;
 }
 
-/* Simulates other CPUs, which send as much as possible, now and in each of the next sub-windows. */
+/*
+ * Simulates other CPUs, which send as much as possible in the current and in each of the next
+ * sub-windows.
+ */
 static void stall_others(void)
 {
 	uint64_t most = stall.source->limit.most;
@@ -993,7 +1000,7 @@ static void a_cpu_that_stalls_anywhere_lets_no_more_pass(const struct kind_row *
 		stall = (typeof(stall)){
 			.source = &source, .stall = -1, .log = &log, .epoch = epoch};
 		host_between = stall_others;
-		/* send packets in three sub-windows, so that the window has several counts */
+		/* fill the counts of three sub-windows */
 		for (int part = 0; part < 3; part++) {
 			stall_send(most / 4);
 			stall.now += period;
@@ -1130,7 +1137,7 @@ static bool case_is_for(const struct kind_case *it, const struct kind_row *row)
 }
 
 /*
- * A test: it runs one case with one kind of limit. If `it` is NULL, it runs all cases of the kind.
+ * A test of one case with one kind of limit. If `it` is NULL, the test runs all cases of the kind.
  */
 struct plan {
 	const struct kind_case *it;
@@ -1174,15 +1181,16 @@ static void plan_wrap(void **state)
 static void test_block_steps(void **state)
 {
 	static const struct {
-		unsigned int steps;   /* escalations of the previous block */
-		unsigned int lengths; /* pause after this block, in lengths of the block */
-		int more;	      /* ticks that are added to the pause; can be negative */
-		unsigned int next;    /* expected escalations of the new block */
+		unsigned int steps; /* escalations of the previous block */
+		unsigned int
+			lengths;   /* pause between the two blocks, in lengths of the first block */
+		int more;	   /* is added to the pause, in ticks */
+		unsigned int next; /* expected escalations of the new block */
 	} cases[] = {
 		{0, 0, 0, 1}, {0, 1, -1, 1}, {0, 1, 0, 1}, {0, 1, 1, 0}, {0, 9, 0, 0},
 		{2, 0, 1, 3}, {2, 1, -1, 3}, {2, 1, 0, 3}, {2, 1, 1, 2}, {2, 2, -1, 2},
 		{2, 2, 0, 2}, {2, 2, 1, 1},  {2, 3, 0, 1}, {2, 3, 1, 0}, {2, 4, 1, 0},
-		{3, 0, 1, 4}, {4, 0, 1, 4}, /* the previous block already had `steps_max` */
+		{3, 0, 1, 4}, {4, 0, 1, 4}, /* the previous block had `steps_max` escalations */
 	};
 	const struct sl_limit limit = {
 		.block = BLOCK, .block_max = 16 * BLOCK, .escalate = 2, .steps_max = 4};

@@ -124,7 +124,7 @@ static void test_bucket_with_slices_gets_its_share_at_twice_the_rate(void **stat
 
 /* --- Races ---------------------------------------------------------------------------------- */
 
-/* Each CPU is a thread. Only one thread runs at a time, so a test can repeat a schedule. */
+/* Each CPU is a thread. Threads run one at a time, so that a schedule can be repeated. */
 static struct {
 	pthread_t thread;
 	sem_t turn;
@@ -133,7 +133,7 @@ static struct {
 } lanes[RUN_CPUS];
 
 static int current;
-static int steps_left; /* number of steps that all CPUs together may still run */
+static int steps_left; /* remaining steps of all CPUs together */
 static sem_t all_done;
 
 static int lane_next(void)

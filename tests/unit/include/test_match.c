@@ -38,7 +38,7 @@ enum kind {
 	PROTO_255,     /* a packet with the reserved protocol 255 */
 	UNKNOWN,       /* a packet with more extension headers than the parser reads */
 	UNKNOWN_FIRST, /* a first fragment with too many extension headers, in VLAN 10 */
-	LATER_V6,      /* a later IPv6 fragment, whose protocol is unknown */
+	LATER_V6,      /* a later IPv6 fragment; the protocol is unknown */
 	KINDS,
 };
 
@@ -71,9 +71,7 @@ static const struct sl_facts packets[KINDS] = {
 
 #define BIT(kind) (1U << (kind))
 #define ALL	  (BIT(KINDS) - 1)
-/*
- * Packets without a readable transport header. A match on a transport header matches all of them.
- */
+/* Packets without a readable transport header. Each match on a transport header accepts them. */
 #define ALL_UNKNOWN (BIT(UNKNOWN) | BIT(UNKNOWN_FIRST))
 #define ALL_TCP                                                                                    \
 	(BIT(TCP_SYN) | BIT(TCP_ACK) | BIT(TCP_443) | BIT(TCP_CUT) | BIT(TCP_NO_PORT) |            \
@@ -89,7 +87,7 @@ static const struct sl_facts packets[KINDS] = {
 	(BIT(TCP_FIRST) | BIT(TCP_LATER) | BIT(UDP_FIRST) | BIT(UDP_LATER) | BIT(ICMP_LATER) |     \
 	 BIT(LATER_V6) | ALL_UNKNOWN)
 #define VLAN_10 (BIT(TCP_443) | BIT(UDP_LATER) | BIT(GRE) | BIT(UNKNOWN_FIRST))
-/* Packets whose ports cannot be read. They match every match on a port of their protocol. */
+/* Packets whose ports cannot be read. A match on a port of their protocol always accepts them. */
 #define NO_PORT_TCP (BIT(TCP_NO_PORT) | ALL_UNKNOWN)
 #define NO_PORT_UDP (BIT(UDP_NO_PORT) | ALL_UNKNOWN)
 #define PORT_80	    (BIT(TCP_SYN) | BIT(TCP_ACK) | BIT(TCP_CUT) | BIT(TCP_FIRST) | NO_PORT_TCP)
@@ -112,7 +110,7 @@ static const struct {
 	{"icmp", ON(ICMP), ALL_ICMP},
 	{"tcp-syn", ON(SYN), ALL_SYN},
 	{"fragment", ON(FRAGMENT), ALL_FRAG},
-	/* protocols by number, also tcp, udp and icmp */
+	/* protocols by number or name */
 	{"proto 6", ON(PROTO, .proto = 6), ALL_TCP},
 	{"proto 17", ON(PROTO, .proto = 17), ALL_UDP},
 	{"proto 1", ON(PROTO, .proto = 1),
@@ -210,7 +208,8 @@ TEST(test_every_port_matches_as_the_oracle_says)
 }
 
 /*
- * match_packet() never reads beyond the array of ports, even if a match claims to have more ports.
+ * match_packet() never reads beyond the array of ports, even if the match has a wrong number of
+ * ports.
  */
 TEST(test_count_of_ports_is_bounded)
 {

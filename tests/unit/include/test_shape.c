@@ -28,10 +28,7 @@ TEST(test_a_charge_writes_its_time)
 	}
 }
 
-/*
- * A sender may request a departure time for its packet. The packet passes if this time is within
- * the horizon.
- */
+/* A packet with a departure time of its sender passes if this time is within the horizon. */
 TEST(test_a_sender_may_delay_a_packet_up_to_the_horizon)
 {
 	const struct sl_limit limit = {.kind = SL_SHAPE, .cost = 100, .horizon = 1000};

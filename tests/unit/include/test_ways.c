@@ -42,8 +42,8 @@ TEST(test_short_numbers_keep_their_order)
 /* --- Sets ----------------------------------------------------------------------------------- */
 
 /*
- * set_alternate() returns the second set of a key for the first set, and the first set for the
- * second.
+ * set_alternate() returns the second set if it gets the first set of a key, and the first set if it
+ * gets the second.
  */
 TEST(test_a_key_has_two_sets_and_finds_either_from_the_other)
 {
@@ -68,7 +68,7 @@ TEST(test_a_set_tells_whether_it_has_a_tag)
 		uint16_t tag = i % 4 ? run_choose(1 << 16) : 0xffffU << run_choose(17);
 		struct sl_set set = {.pad[0] = tag};
 
-		/* fill the set with wrong tags; some differ from the tag in a single bit */
+		/* fill the set with other tags, some of which differ in a single bit */
 		for (uint32_t way = 0; way < SL_WAYS; way++)
 			set.tag[way] =
 				tag ^ (i % 3 ? 1 + run_choose(0xffff) : 1U << run_choose(16));
@@ -78,10 +78,7 @@ TEST(test_a_set_tells_whether_it_has_a_tag)
 	}
 }
 
-/*
- * If two keys differ in the same bits of the limit and of the address, the differences must not
- * cancel out in the digest.
- */
+/* Two keys differ in the same bits of the limit and of the address. Their digests must differ. */
 TEST(test_keys_of_two_limits_share_no_digest)
 {
 	for (int i = 0; i < 1000000; i++) {
@@ -105,7 +102,7 @@ TEST(test_keys_of_two_limits_share_no_digest)
 
 static uint16_t made; /* creation time of the tested entry */
 
-/* Sets run.limit to a random limit of a kind. The entry gets a new state of this limit. */
+/* Sets run.limit to a random limit of this kind, and gives the entry a new state. */
 static void limit_draw(enum sl_kind kind)
 {
 	static const unsigned int cpus[] = {1, 2, 128, 1U << 31};
@@ -169,7 +166,10 @@ static void check_whole(void)
 	uint64_t full = kind_decide(&run.limit, &state, 0, 1, now).full_in;
 	uint64_t span = limit_span(&run.limit);
 
-	/* no check if the clock or `made` has wrapped, because a window then becomes full later */
+	/*
+	 * if the clock or `made` has wrapped, skip the check, because a window then becomes full
+	 * later
+	 */
 	if (then < state.charged_at || run.now >> (ENTRY_MOMENT_SHIFT + 15))
 		return;
 	/* if the index has wrapped, the window needs another T until it equals a new window */
@@ -271,7 +271,7 @@ TEST(test_costs_are_in_order)
 		entry_lacking(-1, 100),
 		entry_lacking(0.01, 100),
 		entry_lacking(0.2, 10),
-		entry_lacking(0.2, 100), /* costs more because it is older */
+		entry_lacking(0.2, 100), /* costs more, because the entry is older */
 		entry_lacking(0.4, 10),
 		/* entries that lack more than half of their burst */
 		entry_lacking(0.7, 1000),
@@ -317,9 +317,7 @@ TEST(test_a_full_state_of_a_new_key_is_evicted_first)
 		assert_true(young > loss_of(entry_rested(3604, true), flood));
 		assert_true(young > loss_of(entry_rested(4, false), flood));
 	}
-	/*
-	 * if the entry lacks credit, the cost does not depend on whether the source is established
-	 */
+	/* the cost of an entry with a deficit does not depend on `established` */
 	for (int lacks = 1; lacks < 16; lacks++) {
 		struct sl_entry entry = entry_lacking(lacks / 16., 8000), new = entry;
 
@@ -344,7 +342,9 @@ TEST(test_an_age_is_never_below_zero)
 	}
 }
 
-/* The eviction cost of an entry contains its deficit, in sixteenths of a burst and rounded up. */
+/*
+ * The eviction cost of an entry contains its deficit, which is rounded up to sixteenths of a burst.
+ */
 TEST(test_a_cost_has_the_parts_of_a_burst)
 {
 	for (int part = 0; part <= 64; part++) {
