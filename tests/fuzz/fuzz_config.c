@@ -67,7 +67,7 @@ static const struct key {
   policy_keys[] = {{"newcomers", budgets}, {0}},
   end_keys[] = {{"for", times}, {"until", moments}, {"force", truths}, {0}};
 
-/* Writes one of `values`, or a few bytes of the input. */
+/* Writes one of `values`, or a few bytes of the input instead. */
 static void value_make(FILE *out, struct input *input, const char *const *values)
 {
 	uint8_t choice = take(input);
@@ -85,9 +85,7 @@ static void value_make(FILE *out, struct input *input, const char *const *values
 	fputc('\n', out);
 }
 
-/*
- * Reads a byte of input. For each bit that is set, writes one of the keys in `some` with a value.
- */
+/* Reads a byte of input. Each bit selects a key in `some`. Writes the selected keys with values. */
 static void keys_make(FILE *out, struct input *input, const struct key *some, const char *indent)
 {
 	for (uint8_t which = take(input); some->name; some++, which >>= 1) {

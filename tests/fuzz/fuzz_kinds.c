@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Compares each kind of limit in include/kinds.h with a reference model. The input chooses the
- * limit, the clocks, the packets and the pauses (tests/lib/kind_run.h). While a CPU charges a
- * packet, the input also chooses what other CPUs do before each access to a shared word.
+ * Compares each kind of limit in include/kinds.h with a reference model. The input selects the
+ * limit, the clocks, the packets and the pauses (tests/lib/kind_run.h). The input also selects how
+ * other CPUs change a shared word before a CPU accesses the word.
  */
 #include <stddef.h>
 #include <stdint.h>
@@ -27,8 +27,8 @@ static uint64_t run_choose(uint64_t bound)
 }
 
 /*
- * Reads a byte of input. A few values send a packet on an idle CPU, and a few advance the time. All
- * other values do nothing.
+ * Reads a byte of input. Some values send a packet on an idle CPU. Some values advance the time.
+ * All other values do nothing.
  */
 static void between(void)
 {

@@ -76,9 +76,7 @@ static size_t oracle_ethertype(const uint8_t *data, size_t size, struct finding 
 	return at;
 }
 
-/*
- * Sets the end of the packet from IP's length field. Bytes after it are padding. Length 0: unknown.
- */
+/* Sets the end of the packet from IP's length field. A length of 0 means an unknown end. */
 static void oracle_length(struct finding *finding, size_t begin, uint16_t length)
 {
 	if (length && begin + length < finding->limit)
@@ -317,10 +315,7 @@ static struct packet check(const uint8_t *start, size_t size, const uint8_t *lin
 	return packet;
 }
 
-/*
- * Checks the facts that were found in the first part of a frame. The same facts must be found in
- * the whole frame.
- */
+/* Checks that the facts from the first part of a frame equal the facts from the whole frame. */
 static void check_cut(const struct packet *whole, const struct packet *cut)
 {
 	uint16_t supposed = cut->facts.facts & SL_FACT_UNREAD ? SL_FACT_UNREAD | SL_FACT_SYN : 0;
@@ -342,7 +337,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	size_t part;
 
 	if (size) {
-		/* the first byte of the MAC address selects the length of the linear part */
+		/* the first byte selects the length of the linear part */
 		part = size * data[0] / 256;
 		linear = frame_copy(data, part);
 		/* parse the frame in two parts, then parse the first part as a whole frame */
@@ -356,8 +351,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 }
 
 /*
- * Writes valid EtherTypes and protocols into half of the mutated inputs, because random bytes
- * rarely contain two valid numbers at once.
+ * Writes valid EtherTypes and protocols into half of the mutated inputs. Random bytes rarely
+ * contain two valid numbers.
  */
 size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max_size);
 

@@ -73,7 +73,9 @@ static size_t text_make(const uint8_t *data, size_t size, char text[TEXT_MAX])
 	return length + strlen(tails[kind]);
 }
 
-/* Checks that two rulesets are equal. An entry may have expired between reading `a` and `b`. */
+/*
+ * Checks that two rule sets are equal, except for entries that expired between reading `a` and `b`.
+ */
 static void rules_expect_equal(const struct ruleset *a, const struct ruleset *b)
 {
 	expect(a->count >= b->count && lists_count(a->lists) >= lists_count(b->lists));

@@ -22,7 +22,7 @@
 #include "share/store.h"
 
 #define TIMEOUT_MS 100
-#define PART_MAX   (32 << 10) /* small enough for the send buffer of a socket */
+#define PART_MAX   (32 << 10) /* bytes; they fit into the send buffer of a socket */
 #define LATE_MS	   2000	      /* maximum delay of a call in ms; the machine may stall */
 #define FDS	   4096
 
@@ -103,7 +103,7 @@ int __wrap_poll(struct pollfd *fds, nfds_t count, int timeout);
 int __real_clock_gettime(clockid_t clock, struct timespec *ret);
 int __wrap_clock_gettime(clockid_t clock, struct timespec *ret);
 
-/* Replaces the function of hiredis that connects. Connects to this process. */
+/* Replaces a function of hiredis. Connects to this process, not to a server. */
 redisContext *__wrap_redisConnectNonBlock(const char *ip, int port)
 {
 	redisContext *context;

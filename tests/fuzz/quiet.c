@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Replaces user/base/error.c, without formatting texts, because most inputs cause errors. */
+/*
+ * Replaces user/base/error.c. Most inputs cause errors, and formatting the errors would slow down
+ * the fuzzer.
+ */
 #include <errno.h>
 #include <stddef.h>
 #include <stdlib.h>

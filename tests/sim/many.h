@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Simulates each packet of many sources. Each source has a limit that the nodes share. The demand
- * of sources follows Zipf's law. A node reports at most `most` sources. It chooses them by the
- * rules of user/share/accounts.c and choice.c, and charges them by user/share/flow.c and debt.c.
+ * of sources follows Zipf's law.
  *
- * Each source also has a reference bucket, which is charged for the source's packets on all nodes.
- * Its debt is the amount by which the source exceeds its limit.
+ * A node reports at most `most` sources. user/share/accounts.c and choice.c choose these sources.
+ * user/share/flow.c and debt.c charge them. Each source also has a reference bucket, which is
+ * charged for its packets on all nodes. The debt of this bucket is the amount by which the source
+ * exceeds its limit.
  *
- *   many_begin   makes idle sources
- *   many_run     simulates packets for some seconds
- *   many_judge   begins to measure the excess
+ *   many_begin    makes idle sources
+ *   many_run      simulates packets for some seconds
+ *   many_judge    begins to measure the excess
  */
 #ifndef SLUICE_SIM_MANY_H
 #define SLUICE_SIM_MANY_H
@@ -22,7 +23,7 @@
 #define MANY_STEPS (SHARE_ROUND_MS / 10) /* steps of 10 ms in a round */
 #define MANY_ROUND (MANY_STEPS * (WORLD_SEC / 100))
 
-/* A node's data about a source. */
+/* A node's data about one source. */
 struct many_entry {
 	uint64_t empty_at; /* as in struct sl_state */
 	uint64_t excess;   /* excess at the last scan, plus the source's packets since then */
@@ -52,8 +53,8 @@ struct many_node {
 struct many_source {
 	struct flow_count totals; /* totals in the store */
 	uint64_t judged_at;
-	int64_t judge, lowest;	/* ticks: current and lowest level of a bucket for all nodes */
-	uint32_t passed, asked; /* packets since many_judge(): passed packets, all packets */
+	int64_t judge, lowest;	/* level of the reference bucket in ticks: current, and lowest */
+	uint32_t passed, asked; /* packets since many_judge(): passed, and all */
 };
 
 struct many {
@@ -63,7 +64,7 @@ struct many {
 	uint64_t cost;	/* cost of a packet in ticks */
 	struct many_node *node;
 	struct many_source *source;
-	struct choices come, leave; /* in a scan: sources to get an account, accounts to end */
+	struct choices come, leave; /* sources that get an account, accounts that end */
 	uint32_t *found;	    /* source of each item in `come`, at the same index */
 	uint64_t now, begin, judged, random, step, owed, commands, left_out, scans;
 };
@@ -153,10 +154,7 @@ static inline void many_charge(const struct many *many, struct many_entry *entry
 	entry->empty_at = credit_latest(entry->empty_at, many->now - many->burst) + cost;
 }
 
-/*
- * Counts a packet that passed, and charges it to the source's reference bucket, which all nodes
- * share.
- */
+/* Counts a packet that passed on any node, and charges it to the source's reference bucket. */
 static inline void many_pass(struct many *many, struct many_source *source)
 {
 	int64_t level = source->judge + credit_span(source->judged_at, many->now);
@@ -167,7 +165,7 @@ static inline void many_pass(struct many *many, struct many_source *source)
 	source->passed++;
 }
 
-/* Returns the time between the scan that last examined this entry and the last scan of the node. */
+/* Returns the time from the last scan of this entry to the last scan of the node. */
 static inline uint64_t many_since(const struct many_node *node, const struct many_entry *entry)
 {
 	return entry->scanned < node->scan ? MANY_ROUND * (node->scan - entry->scanned) : 0;

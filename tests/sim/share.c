@@ -35,7 +35,7 @@ static void must_be_within(const char *what, double is, double least, double mos
 
 /* --- One source through all nodes ----------------------------------------------------------- */
 
-/* Returns the number of seconds until the initial excess is repaid from a tenth of the rate. */
+/* Returns the number of seconds in which a tenth of the rate repays the initial excess. */
 static double repaid_at(const struct world *world)
 {
 	double round = (double)world->round / WORLD_SEC, burst = (double)world->burst / WORLD_SEC;
@@ -97,8 +97,8 @@ static void table_one_source(void)
 /* --- Commands ------------------------------------------------------------------------------- */
 
 /*
- * Returns the number of commands that a node sends per packet. The node reports SHARE_MOST keys,
- * and each key has `pps` packets per second at this node.
+ * Returns the number of commands per packet that a node sends to the store. It reports SHARE_MOST
+ * keys, each with `pps` packets per second.
  */
 static double commands_a_packet(double pps)
 {
@@ -163,8 +163,8 @@ static struct world world_real(unsigned int nodes, double level)
 }
 
 /*
- * Returns the rate that a node admitted in the last `span` seconds, as a multiple of the limit's
- * rate. `taken` is the value of the node's counter before these seconds.
+ * Returns the rate that a node passed in the last `span` seconds, as a multiple of the limit's
+ * rate. `taken` is the earlier value of the node's counter.
  */
 static double part_since(const struct world *world, unsigned int node, uint64_t taken, double span)
 {
@@ -234,8 +234,8 @@ static void many_print(struct many *many, const char *when, double seconds)
 }
 
 /*
- * Simulates sources and prints the results. `demand` is the demand of all sources together, as a
- * multiple of one source's limit.
+ * Simulates sources and prints the results. `demand` is the total demand of all sources, in
+ * multiples of one source's limit.
  */
 static void many_sources(unsigned int sources, double demand, double seconds)
 {

@@ -17,7 +17,7 @@ int forge_ipv6(struct xdp_md *ctx)
 	return bpf_redirect(lane.ifindex, 0);
 }
 
-/* Number of consecutive IPv4 frames from each source. */
+/* Each source sends this number of consecutive IPv4 frames. */
 __u32 run_length = 1;
 __u32 run_source;
 

@@ -38,7 +38,7 @@
 #define FRAMES_MAX  1000000000 /* more frames than a test run can send */
 #define PPS_MAX	    100000000
 #define TURN_NS	    5000000 /* if PPS is given: interval in ns at which frames are sent */
-#define BATCH	    64	    /* frames in a batch, as in a driver; a veth queue has room for 256 */
+#define BATCH	    64	    /* frames in a batch of a driver; a veth queue has room for 256 */
 
 struct job {
 	struct sources sources;
@@ -111,10 +111,7 @@ static int frames_send(const struct bpf_program *program, struct frame *frame, u
 	return err == -EINTR ? 0 : err;
 }
 
-/*
- * Sends the frames of an interval. If the device is too slow, the missing frames are not sent
- * later.
- */
+/* Sends the frames of an interval. If the device is too slow, drops the rest of these frames. */
 static int job_turn(const struct job *job, const struct bpf_program *program, struct frame *frame)
 {
 	const struct timespec turn = {.tv_nsec = TURN_NS};

@@ -22,7 +22,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* The allocator of glibc. It is called by name, because dlsym() itself allocates memory. */
+/* The allocator of glibc. dlsym() allocates memory, so it cannot look up the allocator. */
 void *__libc_malloc(size_t size);
 void *__libc_calloc(size_t count, size_t size);
 void *__libc_realloc(void *old, size_t size);
@@ -62,7 +62,7 @@ __attribute__((destructor)) static void starve_end(void)
 	}
 }
 
-/* Counts a call of a kind. Returns true and sets errno if the call must fail. */
+/* Counts a call of this kind. If the call must fail, sets errno and returns true. */
 static bool starves(enum kind kind)
 {
 	if (kind != starved)

@@ -31,7 +31,10 @@ static int64_t milliseconds(void)
 	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-/* Prints status, duration and error of a reply. Prints "'" for each quote and backslash. */
+/*
+ * Prints the status, duration and error of a reply. In the text of the error, prints "'" instead of
+ * each quote and backslash.
+ */
 static void answer_end(const struct store *store, int status, int64_t begun)
 {
 	printf("\"status\": %d, \"ms\": %" PRId64 ", \"error\": \"", status,

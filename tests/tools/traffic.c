@@ -9,8 +9,8 @@
  *   {"t": 2.000, "sent": {"192.0.2.1": 200}, "span": {"192.0.2.1": 1.990}}
  *
  * `t` is the time since the start in seconds. `sent` is the number of frames that the kernel
- * accepted. `span` is the time in seconds from just before the source's first frame until just
- * after its last frame. The source's limit allows burst + rate x `span`.
+ * accepted. `span` is the time in seconds from the source's first frame to its last frame. The
+ * source's limit allows burst + rate x `span`.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -41,9 +41,7 @@
 #define FRAME_LEN    64
 #define NSEC_PER_SEC 1000000000ULL
 
-/*
- * Frames per system call. A larger batch delays other sources. A smaller batch costs more CPU time.
- */
+/* Frames per system call. A large batch delays other sources. A small batch costs CPU time. */
 #define BATCH 32
 
 #define NAP_NS 50000 /* sleep in ns if no frame is due; shorter sleeps are not exact */

@@ -577,8 +577,7 @@ TEST(test_slices_belong_to_the_limits_of_one_policy)
 {
 	static const struct {
 		const char *what;
-		__u32 policy, since,
-			changed; /* of the packet; policy 3 and since 7 are in the bucket */
+		__u32 policy, since, changed; /* of the packet; in the bucket, 3 and 7 */
 		__s64 credit, left;
 		__u64 until; /* `until` after the call; it is 99 before the call */
 	} cases[] = {

@@ -1181,11 +1181,10 @@ static void plan_wrap(void **state)
 static void test_block_steps(void **state)
 {
 	static const struct {
-		unsigned int steps; /* escalations of the previous block */
-		unsigned int
-			lengths;   /* pause between the two blocks, in lengths of the first block */
-		int more;	   /* is added to the pause, in ticks */
-		unsigned int next; /* expected escalations of the new block */
+		unsigned int steps;   /* escalations of the previous block */
+		unsigned int lengths; /* pause between the blocks, in lengths of the first */
+		int more;	      /* is added to the pause, in ticks */
+		unsigned int next;    /* expected escalations of the new block */
 	} cases[] = {
 		{0, 0, 0, 1}, {0, 1, -1, 1}, {0, 1, 0, 1}, {0, 1, 1, 0}, {0, 9, 0, 0},
 		{2, 0, 1, 3}, {2, 1, -1, 3}, {2, 1, 0, 3}, {2, 1, 1, 2}, {2, 2, -1, 2},

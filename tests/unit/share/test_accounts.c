@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * user/share/accounts.h: chooses what a node reports to the store. The test fills the table of
- * states.
+ * user/share/accounts.h: chooses the keys that a node reports to the store. The test fills the
+ * table of states.
  */
 #include "test.h"
 #include "kind_specs.h"
@@ -45,10 +45,7 @@ static void key_make(unsigned int index, uint64_t addr)
 	entry_make(&entries[index], &sets[index / SL_WAYS], index % SL_WAYS, addr, now);
 }
 
-/*
- * Charges packets to the state of an entry and adds them to the entry's counter. The level of the
- * state can become negative.
- */
+/* Charges packets to an entry: to its counter and to its state, whose level can become negative. */
 static void entry_take(unsigned int index, unsigned int packets)
 {
 	uint64_t ticks = packets * limit.limit.cost;
@@ -227,7 +224,7 @@ TEST(test_a_key_that_is_created_again_gets_an_expiry)
 	static const struct {
 		unsigned int packets;
 		int64_t total; /* the key's total in the store; -1: no such key */
-		bool lasts;    /* false: the report asks the store to set a TTL */
+		bool lasts;    /* whether the store already has a TTL; if not, the report sets it */
 	} rounds[] = {
 		{300, -1, false}, {100, 900, true}, {10, -1, true}, {0, 400, false}, {0, 400, true},
 		{0, 0, true},	  {100, 100, true}, {1, -1, true},  {1, 101, false}, {1, 102, true},
@@ -308,7 +305,7 @@ TEST(test_what_was_lent_can_be_refunded_after_a_change_of_other_rules)
 	assert_in_range(zero - entry_state(&entries[3])->empty_at, lent * 7 / 8, lent);
 }
 
-/* Counts are correct if accounts_count() runs every second, although a 32-bit counter wraps. */
+/* If accounts_count() runs every second, counts are correct even when a 32-bit counter wraps. */
 TEST(test_a_long_round_loses_no_count)
 {
 	const uint64_t packets = 50000000;
@@ -568,8 +565,8 @@ TEST(test_a_block_is_reported_once)
 	static const struct {
 		const char *name;
 		bool escalate;
-		uint64_t stored[2];   /* remaining ms of the block in the store, at each round */
-		uint64_t reported[2]; /* remaining ms of the block in the report, at each round */
+		uint64_t stored[2];   /* remaining ms of the block in the store, in each round */
+		uint64_t reported[2]; /* remaining ms of the block, as reported in each round */
 	} cases[] = {
 		{"a block", false, {29900, 29750}, {29900, 0}},
 		{"a block that escalates, and the store knows a longer block",
@@ -644,7 +641,7 @@ TEST(test_a_block_that_is_forgiven_does_not_come_back)
 	assert_true(is_blocked_after(25850));
 }
 
-/* A block is removed between the report and the reply. The reply must not restore the block. */
+/* If a block is removed between the report and the reply, the reply must not restore the block. */
 TEST(test_a_block_that_is_forgiven_while_it_is_reported_does_not_come_back)
 {
 	node_open_blocks(false);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * user/share/choice.h: chooses the keys that a node reports if it has fewer accounts than keys to
- * report. Runs up to four nodes (user/share/accounts.h) with simulated tables, packets and store.
+ * user/share/choice.h: chooses the keys that a node reports if it has more keys than accounts. Runs
+ * up to four nodes (user/share/accounts.h) with simulated tables, packets and store.
  */
 #include <ctype.h>
 #include "test.h"
@@ -171,7 +171,7 @@ TEST(test_nodes_choose_nearly_the_same_of_unequal_demand)
 	for (int i = 0; i < 2; i++) {
 		unsigned int reported = 0, least = 20;
 
-		offer(0, 40, .6); /* the sum of both nodes exceeds the limit */
+		offer(0, 40, .6); /* both nodes together exceed the limit */
 		for (unsigned int key = 0; i && key < 40; key++)
 			offers[1][key] = .9;
 		keys = 40;
@@ -231,7 +231,7 @@ static bool is_reported(unsigned int key)
 	return false;
 }
 
-/* Opens a single node with `count` keys and at most `most` accounts. */
+/* Opens one node for `count` keys, with at most `most` accounts. */
 static void one_node_open(unsigned int count, unsigned int most)
 {
 	double heaviest = 0;
@@ -258,7 +258,8 @@ static const struct {
 		enum quiet quiet;
 		bool store_is_away;
 		/*
-		 * F: `foremost` has an account; A: `another` has an account; f, a: has no account
+		 * F: `foremost` has an account; f: it has none; A: `another` has an account; a: it
+		 * has none
 		 */
 		const char *reported;
 	} times[3];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * user/share/debt.h: charges for other nodes, and the decision to divide limits. Compares charges
- * with a plain token bucket, and runs them while other threads charge packets.
+ * user/share/debt.h: charges for packets of other nodes, and the decision to divide limits.
+ * Compares charges with a plain token bucket. Charges while other threads charge packets.
  */
 #include <pthread.h>
 #include "test.h"
@@ -51,13 +51,13 @@ static bool packet_charge(const struct sl_limit *limit, struct sl_entry *entry, 
 
 enum what {
 	CHARGE,	 /* checks that debt_charge() returns `is` for `amount` */
-	OTHER,	 /* checks that a call of debt_charge() for a second key returns `is` */
+	OTHER,	 /* checks that debt_charge() for a second key returns `is` */
 	WAIT,	 /* advances the clock by the time in which `amount` refills */
 	LEVEL,	 /* checks that the level of the state is `is` */
 	PACKETS, /* sends packets until a packet is refused; checks that `is` packets passed */
 };
 
-/* A step of a test case. `amount` and `is` are multiples of the burst. */
+/* A step of a test case. The unit of `amount` and `is` is the burst. */
 struct charge {
 	enum what what;
 	double amount, is;
@@ -67,7 +67,7 @@ static const struct charge_case {
 	const char *name;
 	double refill; /* `refill` of the limit; 0: same as the burst */
 	double refundable;
-	bool has_level; /* the state starts at `level`; false: it starts full */
+	bool has_level; /* false: the state starts full, not at `level` */
 	double level;
 	struct charge charges[8];
 } charge_cases[] = {
@@ -375,7 +375,7 @@ TEST(test_nothing_is_lost_beside_packets)
 static bool race_has_ended;
 static uint64_t race_credit; /* number of times that `other` got credit by mistake */
 
-/* Writes a key into the entry. The order of writes is that of entry_write() in bpf/table.h. */
+/* Writes a key into the entry, in the same order of writes as entry_write() in bpf/table.h. */
 static void entry_write(const struct state_key *to, uint64_t zero)
 {
 	__atomic_exchange_n(&race_entry.limit, 0, __ATOMIC_SEQ_CST);

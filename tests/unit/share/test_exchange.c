@@ -8,7 +8,7 @@
 #include "share/exchange.h"
 #include "share/flow.h"
 
-/* A set of names in the simulated store. */
+/* A set in the simulated store, which has the names of nodes. */
 struct set {
 	long members; /* size of the set in the store; -1: the store does not reply */
 	int counted;  /* how often the node read `members` since the last check */
@@ -16,7 +16,7 @@ struct set {
 
 static struct set nodes, alike, processes;
 static bool keys_are_away;
-static int exchanged;	 /* number of rounds that sent keys to the store since the last check */
+static int exchanged;	 /* rounds that sent keys to the store, since the last check */
 static uint64_t now;	 /* milliseconds */
 static uint64_t meaning; /* hash of the limits that this node shares */
 static unsigned int expiry;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * user/share/shared_limits.h: names limits in the store. Different limits must have different keys.
+ * user/share/shared_limits.h: names of limits in the store. Different limits must have different
+ * names.
  */
 #include "test.h"
 #include "kind_specs.h"

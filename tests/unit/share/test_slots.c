@@ -61,7 +61,7 @@ TEST(test_places)
 		if (endpoint_parse(invalid[i], strlen(invalid[i]), &at))
 			fail_msg("'%s' is valid", invalid[i]);
 	assert_false(endpoint_set("a\0b", 3, 1, &at));
-	/* the longest host name, and one that is a character too long */
+	/* a host name of maximum length, and a host name that is one character longer */
 	memset(text, 'a', sizeof(text));
 	memcpy(text + HOST_TEXT - 1, ":1", 2);
 	assert_true(endpoint_parse(text, HOST_TEXT + 1, &at));
