@@ -62,7 +62,8 @@ def tell(what, done, first, last):
 
 
 def key_of(cluster):
-    """Returns the store's key of the only source. Keys of nodes have no ':' after the gate."""
+    """Returns the key of the only source in the store. The pattern excludes keys of nodes, which
+    have no ':' after the gate."""
     pattern = f"sluice:{{{cluster.name}:*}}"
     key, = {key for port in cluster.store.alive() for key in cluster.store.talk(port)("KEYS", pattern)}
     return key

@@ -263,8 +263,8 @@ def read_stamped(receiver):
 
 
 def most_within(moments, span):
-    """Returns the largest number of `moments`, which are sorted, in any closed interval of length
-    `span`."""
+    """Returns the largest number of `moments` in a closed interval of length `span`. `moments` must
+    be sorted."""
     return max(bisect.bisect_right(moments, first + span) - i for i, first in enumerate(moments))
 
 
@@ -412,7 +412,8 @@ class Lab:
     # - packets
 
     def send(self, source, count=1, device="out0", **options):
-        """Sends `count` frames of a source, at most 255, because a veth queue holds 256 frames."""
+        """Sends `count` frames of a source. `count` must be at most 255, because a veth queue holds
+        256 frames."""
         self.send_frames([frame(source, **options)] * count, device)
 
     def raw_socket(self, device):
@@ -436,7 +437,7 @@ class Lab:
                         self.sockets.pop(device, None)
 
     def send_and_wait(self, frames, device="out0", gate=None):
-        """Sends frames in groups of 100, each after the gate has judged the group before."""
+        """Sends frames in groups of 100. Waits after each group until the gate has judged it."""
         for i in range(0, len(frames), 100):
             some, before = frames[i:i + 100], sum(self.counts(gate))
             self.send_frames(some, device)

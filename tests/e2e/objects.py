@@ -36,8 +36,8 @@ class Objects:
         return maps, ids, {link["id"] for link in shown("link") if link.get("prog_id") in ids}
 
     def are_those_of_pins(self):
-        """Returns whether all maps and links of the gate are pinned, and whether all its programs
-        are attached."""
+        """Returns true if all maps and links of the gate are pinned and all its programs are
+        attached."""
         maps, programs, links = self.all()
         attachments = self.lab.attachments()
         return (maps <= self.pinned() and programs == {a["program_id"] for a in attachments}

@@ -43,7 +43,7 @@ class Refused(Exception):
 
 
 class Talk:
-    """A connection to a store without the client, so that a test can check the client."""
+    """A direct connection to a store, by which a test checks what the client has stored."""
 
     def __init__(self, netns, port, password=None):
         with inside(netns):
@@ -285,9 +285,9 @@ def count_one(words):
 
 
 class FakeStore:
-    """A fake store. `answers` maps the first word of a command to the answer, and `other` answers
-    all remaining commands. An answer is bytes, or a function of the words that returns bytes. None
-    closes the connection."""
+    """A fake store. `answers` maps the first word of a command to its answer. `other` answers all
+    other commands. An answer is bytes, or a function of the words that returns bytes. If an answer
+    is None, the store closes the connection."""
 
     def __init__(self, netns):
         self.answers, self.other, self.pause = {b"PING": b"+PONG\r\n", b"CLUSTER": NO_CLUSTER}, b"", 0

@@ -341,7 +341,7 @@ def test_a_device_of_the_same_name_can_be_attached_again(lab, hook, mode):
         lab.sockets.pop("out1", None)  # close the socket that is bound to the deleted device
         lab.attach("in1", "hook", hook, "mode", mode)
         assert [a["state"] for a in lab.attachments()] == ["attached"]
-        # The pins of the attachment, and of its program or qdisc.
+        # one pin of the attachment, one pin of its program or qdisc
         assert len(os.listdir(lab.pins("links"))) == 2
         lab.send(SOURCE, 5, device="out1")
         lab.expect(passed=packets, dropped=0)
@@ -462,8 +462,8 @@ def test_without_btf_of_the_kernel(lab, tmp_path):
 
 
 def where_pins_are_hidden(script, *words):
-    """Runs a script, and then sluice, in a new PID namespace. The shell is process 1 of this
-    namespace."""
+    """Runs a script and then sluice in a shell in a new PID and mount namespace. The script hides
+    the pins."""
     return run("unshare", "--mount", "--pid", "--fork", "--mount-proc", "sh", "-c", f"{script} \"$@\"; exit $?", "sh",
                SLUICE, *words, check=False)
 

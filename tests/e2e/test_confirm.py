@@ -209,7 +209,8 @@ def run_ended(words, stops, number):
 
 @pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGKILL])
 def test_a_signal_leaves_no_change_without_a_trial(lab, tmp_path, number):
-    """A signal during a command with `--confirm` leaves no change without a trial."""
+    """If a signal ends a command with `--confirm`, the gate is unchanged or the change is on
+    trial."""
     lab.apply(BEFORE)
     before, path = state(lab), tmp_path / "rules"
     path.write_text(AFTER)

@@ -10,7 +10,7 @@ import pytest
 
 from lab import FILTER_MAC, HERE6, PORT, SENDER_MAC, checksum, frame, mac, wait_until
 
-# Allowed sources. A frame of these sources arrives after all earlier frames have been judged.
+# Allowed sources. When a frame of such a source arrives, the gate has judged all earlier frames.
 SENTINEL, SENTINEL6 = "198.18.0.9", "2001:db8:2::9"
 Q, AD = 0x8100, 0x88A8
 HOOKS = {"xdp-native": ("xdp", "native"), "xdp-generic": ("xdp", "generic"),

@@ -103,7 +103,8 @@ def denied(*words):
     return lambda lab: lab.sluice("deny", *words, "force")
 
 
-# Columns: change to a healthy gate, expected findings, whether the first advised command helps.
+# Columns: change to a healthy gate, expected findings, whether the first command that doctor
+# advises removes these findings.
 FINDINGS = [
     (lambda lab: None, {}, False),
     (lambda lab: lab.sluice("detach", "in0") and rules_of(lab), {"no-device": "GATE"}, True),

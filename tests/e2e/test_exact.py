@@ -13,7 +13,7 @@ HOOKS = [("xdp", "native"), ("xdp", "generic"), ("ingress", "tcx"), ("ingress", 
 
 
 def attach(lab, hook, mode):
-    """Attaches to hook egress of the sender's device, or to hook xdp or ingress of the filter's."""
+    """Attaches the gate. The device is out0 for hook egress, and in0 for the other hooks."""
     device, netns = ("out0", lab.sender) if hook == "egress" else ("in0", lab.filter)
     lab.attach(device, "hook", hook, "mode", mode, netns=netns)
 

@@ -49,7 +49,7 @@ ABUSER = {4: "12.0.0.66", 6: "2001:db8:3::66"}
 NET = {4: {"established": "10.0.0.0/8", "late": "11.0.0.0/8", "abuser": "12.0.0.0/8"},
        6: {"established": "2001:db8:1::/48", "late": "2001:db8:2::/48",
            "abuser": "2001:db8:3::/48"}}
-# The burst lasts ten seconds, in case another process keeps the CPU busy for that long.
+# The burst suffices for ten seconds, because another process can occupy the CPU for that long.
 ABUSER_SENDS, ABUSER_RATE, ABUSER_BURST = 8000, 1000, 10000
 BUDGET_RATE, BUDGET_BURST = 5000, 50000
 LOOK_SECONDS = 0.05  # interval at which the counters are read

@@ -472,7 +472,8 @@ def test_a_gate_in_next_that_is_none_is_named(lab):
 
 
 def test_states_of_another_shape_in_next(lab):
-    """A command removes directory `next` of a killed resize, whatever maps it contains."""
+    """After a killed resize, the next command removes directory `next`, whatever maps the directory
+    contains."""
     lab.attach("in0", "policies", "64")
     lab.sluice("set", "default", "rate", "5/h")
     lab.send(SOURCE, 3)

@@ -463,7 +463,7 @@ def test_a_gate_that_others_made_anew_gets_the_rules_of_the_file(lab, keeping):
 
 
 def test_a_resize_by_a_command_is_no_other_gate(lab, keeping):
-    """keep does not treat a resized gate as a new gate, so it does not apply its rules file."""
+    """After a resize, keep does not apply its rules file, because the gate is the same."""
     keep = keeping(rules("in0", "in1"))
     lab.sluice("set", "10.0.0.0/8", "rate", "7pps")
     dump = lab.sluice("dump").out

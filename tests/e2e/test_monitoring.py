@@ -85,7 +85,8 @@ def test_alerts_fire():
 
 
 def test_dashboard_has_variables():
-    """The dashboard lets the user choose the data source, the gates and the instances, and no two panels overlap."""
+    """The dashboard lets the user choose the data source, the gates and the instances. No two
+    panels overlap."""
     dashboard = json.loads(read("dashboard.json"))
     assert [v["name"] for v in dashboard["templating"]["list"]] == ["datasource", "gate", "instance"]
     cells = [(x, y) for panel in dashboard["panels"] for at in [panel["gridPos"]]

@@ -41,7 +41,8 @@ def flood(lab, net="10.1"):
 
 
 def flood_with(lab, frames):
-    """Sends frames of many new sources from one CPU. The flood ends 0.1 s after the last frame."""
+    """Sends SHOWS copies of each frame from one CPU. This causes a flood, which ends 0.1 s after
+    the last frame."""
     with on_one_cpu():
         lab.send_and_wait([data for data in frames for _ in range(SHOWS)])
 
@@ -51,7 +52,8 @@ CROWD = "100.64.0.0/10"
 
 @contextlib.contextmanager
 def crowding(lab):
-    """Sends a flood of new sources during the with block. All its packets are dropped."""
+    """Sends a flood of new sources during the with block. The gate drops all packets of the
+    flood."""
     lab.sluice("set", CROWD, "rate", "1/h", "start", "empty", "inherit", "no")
     out = lab.raw_socket("out0")
 

@@ -86,7 +86,8 @@ def found(name):
 
 
 def unpacked(package, folder):
-    """Unpacks a package, with its control files in DEBIAN. Returns the directory."""
+    """Unpacks a package into a directory, and its control files into DEBIAN there. Returns the
+    directory."""
     run("dpkg-deb", "-R", package, str(folder))
     return folder
 

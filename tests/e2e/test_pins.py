@@ -24,7 +24,7 @@ def test_maps_by_name_and_links(lab):
     lab.attach("in0", preexec_fn=lambda: os.umask(0))
     lab.attach("in0", "hook", "ingress", preexec_fn=lambda: os.umask(0))
     assert sorted(os.listdir(lab.pins())) == sorted(MAPS + ["links"])
-    # Pin qdisc-* shows that sluice created the qdisc, in mode clsact.
+    # In mode clsact, pin qdisc-* marks a qdisc that sluice has created.
     pinned = os.listdir(lab.pins("links"))
     assert sorted(pin.split("-")[0] for pin in pinned if "program" not in pin and
                   "qdisc" not in pin) == ["ingress", "xdp"]

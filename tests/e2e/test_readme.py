@@ -15,7 +15,7 @@ from lab import BUILD, TOP
 README, TOUR = "README.md", "docs/tour.md"
 SECONDS = 120  # timeout of a session, which takes 4 s
 
-# A shell with a bpffs and a /run/netns of its own, which the kernel frees when it exits.
+# A shell with its own bpffs and its own /run/netns. The kernel frees both when the shell exits.
 PRIVATE_SHELL = ["unshare", "--mount", "--propagation", "private", "sh", "-ec", """
     mount -t bpf -o mode=0700 bpf /sys/fs/bpf
     mkdir -p /run/netns
@@ -43,7 +43,8 @@ def literal(line):
 
 
 def is_near(shown, got):
-    """Returns whether two numbers agree within a factor of two. Any two levels agree."""
+    """Returns whether two numbers differ at most by a factor of two. Returns true for any two
+    levels."""
     return shown.lastgroup in ("level", "state", "full", "end") or int(shown[0]) <= 2 * int(got[0]) <= 4 * int(shown[0])
 
 

@@ -361,7 +361,7 @@ def test_kill_a_resize(lab, config_file, anew):
     lab.sluice("deny", DENIED)
     lab.send(SOURCE, 11)
     lab.expect(passed=10, dropped=1)
-    # Attach to hook egress after expect(), because the kernel itself also sends packets.
+    # Attach to hook egress only now, because the gate then also counts packets of the kernel.
     lab.attach("in0", "hook", "egress", "mode", "clsact")
     received = lab.datagrams()
     denied, ends = 0, collections.Counter()

@@ -410,7 +410,8 @@ def test_a_reader_makes_no_gate(users, words):
 
 
 def in_child(user, group, call):
-    """Returns the errno (0: none) of call() in a child process with this user and group."""
+    """Calls call() in a child process with this user and group. Returns its errno, or 0 if call()
+    succeeds."""
     pid = os.fork()
     if not pid:
         result = 255
@@ -457,7 +458,8 @@ def map_bytes(path):
 
 
 def test_no_map_of_a_reader_has_the_secret(users):
-    """No map that a reader can open contains the hash secret, or an address combined with it."""
+    """No map that a reader can open contains a word of the hash secret, or such a word combined
+    with an address."""
     secret = struct.unpack("10Q", map_bytes(users.pins("secret")))
     address, = struct.unpack("<Q", socket.inet_aton(SOURCE) + bytes(4))
     assert len(set(secret)) == 10
@@ -524,7 +526,7 @@ def test_a_gate_of_roots_alone_stays_so(users):
 
 
 def test_the_last_gate_leaves_the_directory_of_tmpfiles(tmp_path):
-    """Detaching the last gate does not remove the directory of all gates, which root created."""
+    """If root created the directory of all gates, detaching the last gate does not remove it."""
     with machine(tmp_path):
         with Users() as lab:
             for change in lab.owner, lab.sluice:

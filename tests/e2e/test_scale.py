@@ -100,7 +100,7 @@ def judged(lab):
 
 
 def send(lab, frames):
-    """Sends frames and waits until all are judged. Reads counters of sources, not of policies."""
+    """Sends frames, and waits until the gate has judged them all."""
     for i in range(0, len(frames), 100):
         some, before = frames[i:i + 100], sum(map(sum, judged(lab).values()))
         lab.send_frames(some)

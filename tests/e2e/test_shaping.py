@@ -54,7 +54,8 @@ def status_line(lab, device, **options):
 # --- A device without fq --------------------------------------------------------------------------
 
 def test_the_command_is_for_the_namespace_of_the_device(egress):
-    """The error message has a command for the namespace of the device, wherever `set` runs."""
+    """The command in the error message of `set` is for the namespace of the device, even if `set`
+    runs in another namespace."""
     for netns in "", egress.filter, egress.sender:
         refused_without_fq(egress, ["set", "default", "shape", "10kpps"], netns=netns)
 

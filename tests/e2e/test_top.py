@@ -314,7 +314,8 @@ class Batch:
         self.packets, self.seen = {}, set()
 
     def read(self):
-        """Reads one JSON line of `top`. Adds rate * seconds of each source to self.packets."""
+        """Reads a JSON line of `top`. Adds the packets of each source, which are rate * seconds, to
+        self.packets."""
         line = json.loads(self.process.stdout.readline())
         cells = [("all", line), *((source["address"], source) for source in line["sources"])]
         for name, cell in cells:
@@ -376,8 +377,8 @@ def test_a_resized_gate_is_watched_on(attached):
 
 
 def test_signals_that_end_batch_mode(busy):
-    """A signal ends `top -j` even if its output is not read, unless the caller ignores the
-    signal."""
+    """A signal ends `top -j` even if the output pipe is full. If the caller ignores the signal,
+    `top -j` ignores it."""
     top = [f"{BUILD}/sluice-top", "-g", busy.gate, "-j", "every", "200ms"]
     with subprocess.Popen(top, stdout=subprocess.PIPE) as process:
         fcntl.fcntl(process.stdout, fcntl.F_SETPIPE_SZ, 4096)

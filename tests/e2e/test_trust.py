@@ -127,7 +127,8 @@ def test_what_is_below_is_not_trusted_more(lab, victim):
 @pytest.mark.quick
 @pytest.mark.parametrize("below", ["", "/links"], ids=["map", "link"])
 def test_a_pin_that_is_a_link_is_not_followed(lab, below):
-    """Commands follow no symbolic link in place of a pin, here a link to another gate's pin."""
+    """If a symbolic link to a pin of another gate replaces a pin, commands do not follow the
+    link."""
     lab.attach("in0", gate="main")
     lab.attach("in0", "hook", "ingress", gate="other")
     name, = lab.links("in0", gate="main") if below else ["hosts4"]

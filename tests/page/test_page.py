@@ -84,7 +84,7 @@ def test_an_address_is_explained(busy, tmp_path):
         browser.value("document.getElementById('ask-address').value = '<img src=x>'; document.querySelector('#ask button').click()")
         browser.wait("document.getElementById('verdict').textContent.includes('not an address')")
         assert browser.value("document.images.length") == 0
-        # ignore the console's error about status 400, the server's answer to the bad address
+        # ignore the error in the console: the server has answered the bad address with status 400
         browser.events = [e for e in browser.events if "400" not in str(e["params"].get("entry", {}).get("text"))]
 
 

@@ -44,7 +44,7 @@ def test_memory_of_a_gate(lab):
 
 
 def test_small_sizes(lab):
-    """A gate of the smallest useful sizes limits a source exactly."""
+    """If all maps of a gate have the smallest useful size, the gate limits a source exactly."""
     before = megabytes("Percpu")
     least = str(256 * possible_cpus())
     lab.attach("in0", "mode", "native", "sources", least, "buckets", least, "policies", "64")

@@ -37,7 +37,7 @@ TAGS = {"802.1Q": [(0x8100, 5)], "802.1ad": [(0x88A8, 7), (0x8100, 5)]}
 
 @pytest.mark.parametrize("tags", TAGS.values(), ids=TAGS)
 def test_native_xdp_reads_tags(nics, tags):
-    # If it is not promiscuous, the NIC drops frames of VLANs that have no device.
+    # A NIC that is not promiscuous drops frames of VLANs that have no device.
     nics.ip("link", "set", "in0", "promisc", "on")
     nics.attach("in0", "mode", "native")
     nics.sluice("set", "default", "rate", "1/h", "burst", "20")
