@@ -21,8 +21,7 @@
 
 struct journal_fields {
 	char text[FIELDS][FIELD_TEXT];
-	struct iovec
-		vector[FIELDS + 1]; /* one element for each of FIELDS, and one for SLUICE_JSON */
+	struct iovec vector[FIELDS + 1]; /* all fields and SLUICE_JSON */
 	int count;
 };
 

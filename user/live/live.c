@@ -383,8 +383,8 @@ static void pass_end(struct live *live)
 }
 
 /*
- * Reads pages of sources until its CPU time is used up. After the last page, continues with the
- * first page, unless this call has read all pages.
+ * Reads pages of sources until the CPU time for this call is used up. After the last page,
+ * continues with the first page, unless this call has read all pages.
  */
 static int sources_walk(struct live *live, uint64_t interval_ns)
 {

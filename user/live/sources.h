@@ -113,8 +113,7 @@ int live_compare(const struct live_source *a, const struct live_source *b,
 
 /* The first `most` sources in an order. The caller offers each source to live_choice_add(). */
 struct live_choice {
-	const struct live_source *
-		*list; /* a heap during the selection, with the last source on top; then sorted */
+	const struct live_source **list; /* heap with the last source on top; finally sorted */
 	unsigned int count, most;
 	struct live_sorting sorting;
 };

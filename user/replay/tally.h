@@ -151,8 +151,8 @@ struct sl_cell fates_passed(const struct fates *fates);
 struct sl_cell fates_sum(const struct fates *fates);
 
 /*
- * Returns the number of the policy that specifies limit `slot` of a policy version. Stores the slot
- * of the limit in that policy.
+ * A policy may inherit limits. Returns the number of the policy that specifies limit `slot` of a
+ * policy version. Stores the slot of the limit in that policy.
  */
 uint32_t limit_home(const struct sl_policy *policy, uint32_t version, unsigned int slot,
 		    unsigned int *ret_slot);

@@ -242,9 +242,7 @@ static bool unit_read(struct feed *feed)
 	ssize_t got;
 
 	while ((got = events_receive(feed->unit, line)) > 0)
-		if (!event_parse(
-			    line, gate,
-			    &event)) /* skip an invalid line, because another process wrote it */
+		if (!event_parse(line, gate, &event)) /* skip invalid lines */
 			feed_add(feed, event_json(gate, &event));
 	return got == -EAGAIN;
 }

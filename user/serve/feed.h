@@ -34,7 +34,7 @@ struct event_stream {
 	char gate[GATE_NAME + 1];
 	uint64_t sent;		      /* number of the last event that was sent to the client */
 	uint64_t sent_at;	      /* uptime, in ns */
-	bool knows_origin, from_unit; /* value that was last sent to the client */
+	bool knows_origin, from_unit; /* whether the client knows `from_unit`, and its value */
 	char *pending;		      /* text of which only the first `offset` bytes were sent */
 	size_t offset, length;
 	bool ends;  /* the client has disconnected */

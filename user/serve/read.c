@@ -20,7 +20,7 @@
 #include "serve/metrics.h"
 
 #define HEALTH_FINDINGS 8		 /* largest number of findings of a gate in /healthz */
-#define WATCH_NS	(10 * NS_PER_MS) /* doctor watches packets; other requests wait for it */
+#define WATCH_NS	(10 * NS_PER_MS) /* time for which doctor counts packets */
 #define DOCTOR_NS	(5 * NS_PER_SEC) /* findings of doctor are valid for 5 s */
 
 /* --- Gates ---------------------------------------------------------------------------------- */

@@ -290,9 +290,9 @@ struct scan {
 };
 
 /*
- * Returns the weight that a candidate must exceed to replace an account. The lowest weights have
- * free accounts, and then accounts of quiet keys. An account with demand is never replaced while it
- * is new, or while the store does not reply.
+ * Returns the weight that a candidate must exceed to replace an account. Free accounts have the
+ * lowest weight. Accounts of quiet keys have the next lowest weights. An account with demand is
+ * never replaced while it is new, or while the store does not reply.
  */
 static double account_weight(const struct accounts *accounts, const struct account *account,
 			     uint64_t now)

@@ -38,13 +38,12 @@ struct account {
 	uint32_t entry;			  /* index of the key's entry, or NO_ENTRY */
 	struct flow flow;
 	uint64_t begun_at;
-	struct flow_count
-		own; /* this node's packets of the key, in ticks: all packets, and passed packets */
-	unsigned int item;    /* index of the item that reports the key in this round */
-	unsigned int lost;    /* consecutive rounds without a reply */
-	bool lasts;	      /* a reply has confirmed that the key has an expiry in the store */
-	uint64_t expiry_at;   /* when this node last set the expiry of the key in the store */
-	unsigned int endless; /* consecutive replies without a confirmed expiry */
+	struct flow_count own; /* ticks of the key's packets at this node */
+	unsigned int item;     /* index of the item that reports the key in this round */
+	unsigned int lost;     /* consecutive rounds without a reply */
+	bool lasts;	       /* a reply has confirmed that the key has an expiry in the store */
+	uint64_t expiry_at;    /* when this node last set the expiry of the key in the store */
+	unsigned int endless;  /* consecutive replies without a confirmed expiry */
 	struct debt debt;
 	uint64_t block_end;  /* latest end of the blocks that the store reported */
 	bool block_is_known; /* the store has replied about blocks at least once */

@@ -56,10 +56,7 @@ struct connection {
 	uint64_t rtt_ms;   /* smoothed round-trip time, rounded up; 0: unknown */
 	bool has_failed;   /* a failure occurred after the last reply */
 	bool has_output;   /* hiredis has commands that are not sent yet */
-	/*
-	 * `functions` contains array_create(). The current reply may use `bytes` and `elements`
-	 * more.
-	 */
+	/* hiredis calls array_create() by `functions`. It limits a reply to `elements` elements. */
 	redisReplyObjectFunctions functions, *defaults;
 	size_t bytes, elements;
 };

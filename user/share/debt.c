@@ -41,7 +41,7 @@ static struct sl_state state_charged(const struct sl_limit *limit, struct sl_sta
 	int64_t level, charged;
 
 	now = kind_now(SL_TOKEN_BUCKET, &state, now);
-	if (credit_is_full(limit, &state, now)) /* like packets that borrow, update `full_at` */
+	if (credit_is_full(limit, &state, now)) /* update `full_at`, as the packet path does */
 		state.full_at = now;
 	level = credit_level(limit, &state, now);
 	*refundable = credit_min(*refundable, credit_max(0, (int64_t)limit->refill - level));

@@ -31,8 +31,8 @@ int64_t debt_charge(const struct sl_limit *limit, struct sl_entry *entry,
 
 /*
  * Charges or refunds the amount that flow_step() returns. If a charge fails, the amount is added to
- * the debt. If the key has no entry (`entry` is NULL), the amount counts as charged, because a
- * missing state is full. Returns the ticks that were charged.
+ * the debt. If the key has no entry (`entry` is NULL), charges nothing and forgets the amount,
+ * because a missing state is full. Returns the ticks that were charged.
  */
 int64_t debt_step(const struct sl_limit *limit, struct sl_entry *entry, const struct state_key *key,
 		  struct flow *flow, struct debt *debt, uint64_t now);

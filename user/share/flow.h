@@ -55,8 +55,9 @@ static inline uint64_t flow_whole(uint64_t ticks)
 #define FLOW_LOST 3
 
 /*
- * After a connection is reset, the store may still execute a report that the node sent over it. The
- * node assumes that this takes at most this time after the next reply.
+ * After a connection was reset, the store may still execute a report that was sent over it. If the
+ * store has not executed the report until this time after the next reply, the node assumes that the
+ * report is lost.
  */
 #define FLOW_DOUBT (SL_TICKS_PER_SEC / 2)
 

@@ -4,8 +4,8 @@
 #include "base/clock.h"
 
 /*
- * Ages in ns at which a source may be established: the time in which an empty state refills, plus
- * SPAN_MORE_NS, but at most 66 s (span_due() in include/ways.h).
+ * Possible ages, in ns, from which a source counts as established: the time in which its empty
+ * state refills, plus SPAN_MORE_NS, but at most 66 s (span_due() in include/ways.h).
  */
 static const uint64_t ages_ns[NEW_AGES] = {4 * NS_PER_SEC, 16 * NS_PER_SEC, 66 * NS_PER_SEC};
 #define SPAN_MORE_NS (3 * NS_PER_SEC)

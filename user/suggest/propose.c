@@ -331,8 +331,8 @@ static bool are_forged(const struct suggest *suggest, enum suggest_class class)
 
 /*
  * Stores whether most packets have one shape. The ACKs of a download have one shape, too. So TCP
- * without SYN counts only if at least half of the sources sent only one packet. If not, finds a
- * class in which nearly all packets have one shape and the sources look forged.
+ * without SYN counts only if at least half of the sources sent only one packet. If no shape is so
+ * frequent, finds a class in which nearly all packets have one shape and the sources look forged.
  */
 static void shape_find(const struct suggest *suggest, struct suggest_attack *attack)
 {
