@@ -56,7 +56,10 @@ struct connection {
 	uint64_t rtt_ms;   /* smoothed round-trip time, rounded up; 0: unknown */
 	bool has_failed;   /* a failure occurred after the last reply */
 	bool has_output;   /* hiredis has commands that are not sent yet */
-	/* hiredis calls array_create() by `functions`. It limits a reply to `elements` elements. */
+	/*
+	 * array_create() is in `functions`. The current reply may use `bytes` more bytes and
+	 * `elements` more elements.
+	 */
 	redisReplyObjectFunctions functions, *defaults;
 	size_t bytes, elements;
 };
