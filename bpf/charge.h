@@ -98,7 +98,8 @@ BPF_GLOBAL int bucket_set_state(const struct packet *packet, const struct sl_lim
 }
 
 /*
- * Returns a key's entry, or NULL. If there is no flood, prefetches the entry and reads the clock.
+ * Returns the entry of a key, or NULL if the key has no entry. If there is no flood, also
+ * prefetches the entry and reads the clock.
  */
 static __always_inline struct sl_entry *entry_find(struct packet *packet,
 						   const struct sl_limit *limit,
@@ -117,9 +118,9 @@ static __always_inline struct sl_entry *entry_find(struct packet *packet,
 }
 
 /*
- * Updates an entry before a charge: the time in which its state refills, and whether its key is
- * established. If the key is not established and new keys are charged to a budget, sets the limit's
- * bit in verdict->is_new.
+ * Prepares an entry for a charge. Updates the time in which its state refills, and whether its key
+ * is established. If the key is not established and new keys are charged to a budget, sets the
+ * limit's bit in verdict->is_new.
  */
 static __always_inline void entry_update(struct packet *packet, const struct sl_limit *limit,
 					 struct sl_entry *entry, struct verdict *verdict)
@@ -226,7 +227,7 @@ static __always_inline enum charge_result limit_charge_new(struct packet *packet
 		return charge_refuse(verdict, kind_refusal(limit, 0));
 	if (insertion == INSERT_DONE)
 		result = limit_charge_state(packet, limit, bucket, verdict);
-	/* a new state is always recently charged, so it does not show a hot source */
+	/* Each new state was charged just now. That does not mean that the source is hot. */
 	verdict->is_hot = false;
 	return result;
 }
@@ -251,7 +252,8 @@ static __always_inline enum charge_result limit_charge(struct packet *packet,
 		if (answer == CREDIT_PASS)
 			return CHARGE_PASSED;
 		if (answer == CREDIT_REFUSE) {
-			if (limit->shared) /* a second read of it saves stack */
+			/* read `shared` again instead of keeping it on the stack */
+			if (limit->shared)
 				credit_count_unasked(slice, read_once(packet->packets));
 			return charge_refuse(verdict, limit->block ? SL_DROP_BLOCKED
 								   : kind_refusal(limit, 0));
@@ -322,7 +324,9 @@ budget_charge(struct packet *packet, const struct sl_policy *policy, struct verd
 
 	if (!slice)
 		return SL_DROP_OVER_BUDGET;
-	/* drop the credit of the slice if it was borrowed from another budget of the policy */
+	/*
+	 * If the policy has a new budget, discard the credit that was borrowed from the old budget.
+	 */
 	if (slice->since != policy->newcomers_since)
 		*slice = (struct sl_budget_slice){.since = policy->newcomers_since};
 	if (verdict->is_waiting && slice->low_at == (__u32)packet->jiffy)

@@ -301,7 +301,7 @@ static __always_inline int sample_write(void *ctx, bool is_xdp, const struct pac
 		length = sample->size;
 	if (length > room)
 		length = room;
-	/* in this form, Linux 6.1 knows that the length is from 1 to `room` */
+	/* After this test, the verifier of Linux 6.1 knows that the length is from 1 to `room`. */
 	last = length - 1;
 	asm volatile("" : "+r"(last));
 	if (last >= room)
@@ -340,7 +340,7 @@ static __always_inline int record_both(void *ctx, bool is_xdp, struct packet *pa
 
 	if (!packet || !verdict || !gate)
 		return 0;
-	if (!packet->jiffy) /* not set yet if the frame has no source */
+	if (!packet->jiffy) /* if the frame has no source, `jiffy` is not set yet */
 		packet->jiffy = clock_jiffies();
 	if (!record_is_wanted(gate, packet->jiffy))
 		return 0;

@@ -222,7 +222,10 @@ static __always_inline struct candidate set_choose(const struct sl_set *set, __u
 		__u32 entry = entries + (way + i) % SL_WAYS;
 		__s64 evict_cost = entry_weigh(entry, new_entry->now, new_entry->flood);
 
-		/* a cost is negative if the way is free or its state is full: count such ways */
+		/*
+		 * Count the ways that are free or have a full state. Only these ways have a
+		 * negative cost.
+		 */
 		candidate.room += (__u64)(evict_cost - 1) >> 63;
 		if (evict_cost < candidate.evict_cost) {
 			candidate.evict_cost = evict_cost;
@@ -233,8 +236,8 @@ static __always_inline struct candidate set_choose(const struct sl_set *set, __u
 }
 
 /*
- * Chooses the entry to replace in the two sets of a key (include/ways.h). Returns the index of the
- * entry, or -ENOSPC if the key may not evict it.
+ * Chooses the entry that a new key replaces in its two sets (include/ways.h). Returns the index of
+ * the entry, or -ENOSPC if the new key may replace no entry.
  */
 BPF_GLOBAL __s64 table_choose(struct new_entry *new_entry, __u32 in, __u32 secondary)
 {

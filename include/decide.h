@@ -18,9 +18,9 @@
 #include "context.h"
 
 /*
- * Makes a state for each key of a new source that gets one (LIMIT_ADMITTED()), and charges the
- * packet to it. If a limit that drops refuses the packet, sets verdict->reason. Returns the updated
- * `limits` (LIMIT_PASSED() and the masks after it).
+ * Makes the states that a new source gets, and charges the packet to these states. LIMIT_ADMITTED()
+ * in `limits` selects the limits. If a limit that drops refuses the packet, sets verdict->reason.
+ * Returns the updated `limits`.
  */
 static __always_inline __u32 policy_admit(struct packet *packet, const struct sl_policy *policy,
 					  struct sl_bucket *bucket, struct verdict *verdict,

@@ -44,7 +44,7 @@ static inline __u16 facts_of_proto(__u8 proto, bool ipv4)
 /* Returns the facts of a packet if matches need more of its transport header than can be read. */
 static inline __u16 facts_unread(__u16 facts)
 {
-	/* if the TCP flags cannot be read, as in a first fragment of 8 bytes, assume SYN */
+	/* If the TCP flags cannot be read, assume SYN. A first fragment of 8 bytes has no flags. */
 	return facts | SL_FACT_UNREAD | (facts & SL_FACT_TCP ? SL_FACT_SYN : 0);
 }
 

@@ -58,7 +58,7 @@ static inline bool shape_charge(const struct sl_limit *limit, struct sl_state *s
 		return false;
 	state->ready_at = slot + cost;
 	state->charged_at = credit_latest(state->charged_at, now);
-	/* compare `earliest` only if it is not 0: times wrap, so 0 may be later than `slot` */
+	/* If `earliest` is 0, it is not a time. Times wrap, so 0 could be later than `slot`. */
 	*ret = earliest ? credit_latest(slot, earliest) : slot;
 	return true;
 }

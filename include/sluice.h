@@ -288,7 +288,11 @@ struct sl_policy {
 	__u8 limits[SL_FAMILIES]; /* number of limits for each family */
 	__u8 deep; /* 1 if a match or a key needs more than the source, so packets are inspected */
 	__u8 inherits;
-	/* in charging order: drop, block, shape, observe; in an action, narrow keys first */
+	/*
+	 * Limits in the order in which packets are charged: first limits that drop, then block,
+	 * shape and observe. Limits of one action are in the order of their keys, narrow keys
+	 * first.
+	 */
 	struct sl_limit limit[SL_FAMILIES][SL_LIMITS_MAX];
 	struct sl_match match[SL_LIMITS_MAX]; /* by slot */
 	struct sl_limit newcomers; /* budget that new sources share; no budget if `burst` is 0 */
@@ -521,7 +525,8 @@ struct sl_gate {
 
 /* The state of one limit for one key, shared by all CPUs. All times are in ticks. */
 struct sl_state {
-	union {			/* the word that decides; it changes only by compare-and-swap */
+	/* This word decides about packets. It changes only by compare-and-swap. */
+	union {
 		__u64 empty_at; /* token bucket: when the bucket was empty */
 		__u64 window;	/* window: index of the current sub-window, and the total */
 		__u64 ready_at; /* shape: earliest departure of the next packet */

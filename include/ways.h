@@ -257,8 +257,8 @@ static inline __u32 span_due(__u16 span)
 	__u64 units = short_value(span) >> ENTRY_MOMENT_SHIFT;
 
 	/*
-	 * 1 to round up, and 1 because an age of n units may be slightly more than n - 1 units of
-	 * time
+	 * Add 1 to round up. Add 1 more, because the time of n units of age may be as short as n -
+	 * 1 units.
 	 */
 	return 2 + (units < ENTRY_DUE_MAX ? units : ENTRY_DUE_MAX - 1);
 }

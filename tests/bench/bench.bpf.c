@@ -107,7 +107,7 @@ int bench_floor_tc(struct __sk_buff *skb)
 
 /* --- A bare lookup in a map of many sources --------------------------------------------------- */
 
-/* User space sets the type and sizes of this map by struct sized_map (behind.h) before loading. */
+/* The loader sets the type and the sizes of this map (struct sized_map in behind.h). */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 1);

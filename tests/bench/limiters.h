@@ -21,7 +21,8 @@ struct demand {
 	const char *rate;
 	const char *burst;
 	const char *sources; /* number of sources for which the limiter's table has room */
-	const char *buckets; /* buckets of the hash table, if it cannot grow */
+	/* number of buckets of the limiter's hash table; unused if the table can grow */
+	const char *buckets;
 };
 
 /* Stores the limit in environment variables, which the commands of the limiters read. */

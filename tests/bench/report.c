@@ -44,8 +44,8 @@ static double median_of(const char *name, const struct result *results)
 }
 
 /*
- * Returns the cost in ns of changing the source of a packet, which results of cases with many
- * sources include. Returns 0 for a case with one source.
+ * If a case has many sources, a program changes the source of each packet. Returns the cost of this
+ * change in ns, which is part of the result. Returns 0 for a case with one source.
  */
 static double varying_of(const struct bench_case *bench, const struct result *results)
 {

@@ -30,7 +30,10 @@ static const char *const other_names[SUBJECTS] = {
 #define MANY (1 << 16)
 #define MOST (1 << 20)
 
-/* Bytes of a value: a cache line in shared maps, Sluice's bucket in per-CPU maps. */
+/*
+ * Size of a value in bytes. LINE is a cache line, for shared maps. BUCKET is Sluice's bucket, for
+ * per-CPU maps.
+ */
 #define LINE   64
 #define BUCKET sizeof(struct sl_bucket)
 

@@ -172,7 +172,7 @@ void rig_forget_bucket(struct rig *rig, const struct sl_prefix *address)
 	const struct sl_prefix source = prefix_source(address);
 	enum gate_map map = prefix_is_ipv4(address) ? MAP_BUCKETS4 : MAP_BUCKETS6;
 
-	/* deleting a bucket has the same effect as an eviction by the kernel */
+	/* Delete the bucket. The effect is the same as if the kernel evicts it. */
 	assert_true(rig_has_bucket(rig, address));
 	assert_int_equal(bpf_map_delete_elem(rig->gate.map[map], source.addr), 0);
 }

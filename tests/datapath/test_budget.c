@@ -222,7 +222,7 @@ TEST(test_charges_go_back)
 	rig_check_counted(rig);
 }
 
-/* If another limit or the budget drops a packet, an observing limit does not count it. */
+/* A limit that observes does not count packets that another limit or the budget drops. */
 TEST(test_observed_behind)
 {
 	struct rig *rig = budget_rig(state);
@@ -285,7 +285,7 @@ TEST(test_not_for_others)
 
 /* --- Changes -------------------------------------------------------------------------------- */
 
-/* A budget keeps its level if its rate changes, or if a limit of its policy changes. */
+/* If the rate of a budget or a limit of its policy changes, the budget keeps its credit. */
 TEST(test_levels_stay)
 {
 	struct rig *rig = budget_rig(state);

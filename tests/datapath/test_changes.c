@@ -23,7 +23,7 @@ static uint64_t refused(const struct rig *rig, const char *address, const char *
 
 /* --- What a limit keeps --------------------------------------------------------------------- */
 
-/* If a limit keeps its name, kind and key, it keeps its id, and so the levels of its sources. */
+/* If the name, kind and key of a limit stay the same, the limit keeps its id and its states. */
 TEST(test_limits_keep_their_levels)
 {
 	static const struct {
@@ -44,7 +44,7 @@ TEST(test_limits_keep_their_levels)
 		{"name all rate 1/h burst 10 match udp port 0", 4},
 		{"rate 1/h burst 10 action block 1h", 4},
 		{"rate 1/h burst 10 per 32/64", 4},
-		{"rate 1/h burst 10 per 24", 10}, /* a limit with another key has new states */
+		{"rate 1/h burst 10 per 24", 10}, /* a limit with a new key gets new states */
 		{"rate 1/h burst 10 per 32/56", 10},
 		{"rate 1/h burst 10 key dst", 10},
 		{"name other rate 1/h burst 10", 10},

@@ -69,8 +69,8 @@ static uint64_t collide(struct rig *rig, const struct collision *it, const struc
 }
 
 /*
- * If sources evict each other's states, a new state inherits the deficit of the evicted state. So
- * all sources of a set pass no more than WAYS sources.
+ * The sources of a set evict each other's states. Each new state inherits the deficit of the
+ * evicted state. So all these sources together pass at most as many packets as WAYS sources.
  */
 TEST(test_chosen_sources_pass_no_more_than_their_limits)
 {

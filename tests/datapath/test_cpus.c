@@ -11,7 +11,10 @@
 #define NEIGHBOUR "192.0.2.%u" /* format of addresses in one /24 */
 
 #define PACKETS_LEAST 10000000ULL
-/* Duration of sending in ns. After this time, less than 2 % of the credit is still in slices. */
+/*
+ * Time in ns for which the threads send. It is long, so less than 2 % of the credit stays unused in
+ * slices.
+ */
 #define RUN_NS	 1500000000ULL
 #define SPEED_NS 300000000ULL
 #define CHUNK	 20000 /* packets in one system call of a few milliseconds */
@@ -200,7 +203,7 @@ TEST(test_full_speed)
 
 /* --- Many threads --------------------------------------------------------------------------- */
 
-/* Sends from one source per thread. All these sources share a key. */
+/* Each thread sends from its own source. All these sources have the same key under the limit. */
 static struct result flood_neighbours(struct rig *rig, int prog)
 {
 	struct frame frames[THREADS], first = frame_from(ADDRESS, 60);

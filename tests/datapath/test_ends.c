@@ -355,8 +355,8 @@ static void put_ended(struct rig *rig)
 }
 
 /*
- * A new list can reuse the number of a deleted list, whose expired entry still exists. This entry
- * is not an entry of the new list.
+ * A list is deleted, but its expired entry remains in a rule. A new list can reuse the number of
+ * the deleted list. The expired entry does not belong to the new list.
  */
 TEST(test_an_entry_that_ended_is_on_no_later_list_of_its_place)
 {

@@ -144,7 +144,10 @@ TEST(test_destination_of_merged_packets)
 
 /* --- Beside each other ---------------------------------------------------------------------- */
 
-/* Pairs of sources. `share`: whether they spend the same credit (include/identity.h). */
+/*
+ * Pairs of sources. `share`: whether both sources spend the credit of one state
+ * (include/identity.h).
+ */
 static const struct {
 	const char *words, *one, *other;
 	bool share;

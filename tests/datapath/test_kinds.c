@@ -269,7 +269,7 @@ TEST(test_two_rates_are_charged_together_or_not_at_all)
 	assert_int_equal(rig_policy(rig, SOURCE)->limits[SL_IPV4], 2);
 	packets = rate_of(rig, false)->slot;
 	bits = rate_of(rig, true)->slot;
-	/* the rate in bits refuses two packets */
+	/* Two packets exceed the rate in bits. */
 	assert_int_equal(rig_send(rig, HOOK_XDP, &large, 5), 3);
 	assert_int_equal(left_of(rig, false), 7);
 	assert_int_equal(left_of(rig, true), 0);

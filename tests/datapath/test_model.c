@@ -263,7 +263,7 @@ static void pick_rate(struct model_limit *limit, bool large, char *text, size_t 
 	limit->by_bytes = !pick(4);
 	if (limit->by_bytes) {
 		limit->cost = 16000ULL << SL_BYTE_COST_SHIFT;
-		/* burst in bytes; some packets are larger */
+		/* The burst in bytes is less than the size of some packets. */
 		unsigned int bytes = ms * (large ? 1000 : 300);
 
 		limit->burst = 16000ULL * bytes;

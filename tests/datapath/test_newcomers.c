@@ -45,7 +45,10 @@ static const struct flood_case flood_cases[] = {
 	{"IPv6 destinations", "::/0", "rate 1/h burst 5 key dst per 32/128", HOOK_EGRESS, true, 0},
 };
 
-/* Maximum number of random sources that send three packets in the memory time of the sketch. */
+/*
+ * Maximum number of random sources that send three packets before the sketch forgets the first
+ * packet.
+ */
 #define SHOWN_AGAIN 40
 
 /*
@@ -73,7 +76,7 @@ static void flood_check(struct rig *rig, const struct flood_case *it)
 		      it->name, FLOOD, windows, inserted, most);
 }
 
-/* A flood inserts a bounded number of keys, for any addresses and any key lengths. */
+/* The number of states that a flood inserts is bounded, for all addresses and key lengths. */
 TEST(test_floods_are_bounded)
 {
 	struct rig *rig = rig_begin(state);

@@ -70,7 +70,7 @@ static uint64_t lost(const struct rig *rig)
 	return pressure.crossings_lost;
 }
 
-/* Moves the clock into the second or third jiffy of the next SECOND. */
+/* Moves the clock to the start of the next SECOND, plus one or two jiffies. */
 static void second_begin(struct rig *rig)
 {
 	uint64_t unit = 1ULL << SL_SECOND_SHIFT;

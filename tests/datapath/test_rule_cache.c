@@ -374,8 +374,8 @@ TEST(test_while_changing)
 /* --- Hosts ---------------------------------------------------------------------------------- */
 
 /*
- * Returns how many host cache entries have the current generation. If `mixed`, replaces these
- * entries by wrong entries.
+ * Returns how many entries of `host_cache` have the current generation. If `mixed`, changes the
+ * answers of these entries, so that each entry is a mix of two entries.
  */
 static unsigned int host_cache(const struct rig *rig, bool mixed)
 {

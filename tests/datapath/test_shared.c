@@ -370,7 +370,7 @@ TEST(test_a_limit_that_is_not_shared_counts_nothing)
 	assert_int_equal(entry.count.shared.refused, 0);
 }
 
-/* If option `shared` of a limit changes, sources keep their levels. */
+/* If a change of a limit sets or clears option `shared`, the limit keeps its states. */
 TEST(test_a_limit_that_becomes_shared_keeps_its_levels)
 {
 	struct frame frame = frame_from(SOURCE, FRAME_LEAST);
@@ -434,8 +434,8 @@ TEST(test_a_limit_is_divided_from_a_moment_on)
 		must_be_near(words, "from then on", part_of(rig, &frame, limit), .25);
 		gate->nodes = 10;
 		/*
-		 * if the burst is less than ten packets, ten nodes pass a packet only after a full
-		 * refill
+		 * With ten nodes, a packet is charged ten times. If the burst is less than ten
+		 * packets, a packet passes only if the bucket is full.
 		 */
 		must_be_near(words, "ten nodes", part_of(rig, &frame, limit),
 			     limit->burst < 10 * cost_of(limit) ? .095 : .1);

@@ -51,7 +51,9 @@ static void heirs_add(struct rig *rig)
 struct edit {
 	const char *prefix;
 	const char *words; /* the new limit, as arguments of `sluice set` */
-	/* new access; if it is 0 and `words` is NULL, the change deletes the rule */
+	/*
+	 * The new runtime entry. If `list` is 0 and `words` is NULL, the change deletes the rule.
+	 */
 	enum sl_access list;
 	const char *source;
 	unsigned int before, after;

@@ -72,7 +72,9 @@ void shared_key_format(const char *name, const struct shared_limit *of, const st
 	snprintf(block, STORE_KEY, "%s", of->shares_blocks ? "block" : "");
 }
 
-/* Writes an entry with a full state for key `addr`. Writes the key's tag to way `way` of `set`. */
+/*
+ * Makes an entry with a full state for the key `addr`. Stores the key's tag in way `way` of `set`.
+ */
 static void entry_make(struct sl_entry *entry, struct sl_set *set, unsigned int way, uint64_t addr,
 		       uint64_t now)
 {
