@@ -511,7 +511,7 @@ static int attachment_switch(const struct gate *gate, struct attachment *a, int 
 	if (fd < 0 || program_id_of(fd) != a->program_id)
 		err = pin_rename(links, next.text, links, name.text);
 	if (err == -ENOENT && a->mode != MODE_CLSACT)
-		/* a link works without the pin of its program */
+		/* a link keeps its program even if the program has no pin */
 		err = 0;
 	err = err ?: pin_replace(links, next.text, program_fd);
 	if (err)

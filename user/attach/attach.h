@@ -42,9 +42,9 @@ struct replacements {
 
 /*
  * Replaces the programs of all attachments by the program in this binary, which uses the maps of
- * `next`. `next` may be `gate`. If a device or filter is gone, adds a notice instead. If a
- * replacement fails, undoes the earlier replacements. `gate` must be open for a change. The caller
- * must call replacements_close().
+ * `next`. `next` may be `gate`. An attachment whose device or filter is gone only adds a notice. If
+ * a replacement fails, undoes the earlier replacements. `gate` must be open for a change. The
+ * caller must call replacements_close().
  */
 int programs_replace(const struct gate *gate, const struct gate *next, struct replacements *ret);
 

@@ -21,8 +21,8 @@ struct attachment {
 	enum hook hook;
 	enum mode mode; /* never MODE_AUTO */
 	/*
-	 * The present device. If the device was not found, the device to which the gate was
-	 * attached.
+	 * The present name, ifindex and namespace of the device. If the device was not found, their
+	 * values when the gate was attached.
 	 */
 	uint64_t netns;
 	unsigned int ifindex;
@@ -90,7 +90,7 @@ int attachment_look(const struct gate *gate, struct attachment *attachment);
 int attachment_program_open(const struct gate *gate, const struct attachment *attachment);
 
 /*
- * Returns whether the program may see several merged packets as one packet, and cannot read their
+ * Returns whether the program counts several merged packets as one, because it cannot read their
  * number. Generic XDP runs after GRO. On a tap, a process such as a VM may write merged packets.
  */
 bool attachment_merges(const struct attachment *attachment, bool is_tap);
@@ -116,7 +116,7 @@ uint32_t program_id_of(int program_fd);
 /* Owner of the only XDP program that a device can have: a gate, or other software. */
 struct xdp_owner {
 	unsigned int ifindex;
-	uint32_t program_id;	  /* id of the program; 0 if the device has no XDP program */
+	uint32_t program_id;	  /* id of the XDP program; 0 if the device has none */
 	char name[16];		  /* name of the program; "" if this process may not read it */
 	char gate[GATE_NAME + 1]; /* gate that attached the program; "" if no gate did */
 };
@@ -133,12 +133,10 @@ bool xdp_owner_is_libxdp(const struct xdp_owner *owner);
 const char *xdp_owner_format(const struct xdp_owner *owner, char text[XDP_OWNER_TEXT]);
 
 /*
- * Adds one notice if the device of a new attachment (`made`) is stacked with the device of another
- * attachment of the gate, because both would charge each packet. A VLAN, macvlan or ipvlan is
- * stacked on its lower device, and a bridge, bond or team on its ports.
- *
- * Compares only devices in one network namespace. Ignores a VRF, because packets of its ports pass
- * no hook of the VRF device.
+ * Adds one notice if the device of a new attachment (`made`) is above or below the device of
+ * another attachment of the gate, because both would charge each packet. Compares only devices in
+ * one network namespace. Ignores a VRF, because packets of its ports pass no hook of the VRF
+ * device.
  */
 int stacked_note(const struct gate *gate, const struct attachment *made, unsigned int count);
 

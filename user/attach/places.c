@@ -180,9 +180,8 @@ static bool mode_serves(enum mode has, enum mode wanted)
 
 /*
  * Returns the index of the existing attachment that is equal to `wanted`, or that `wanted` will
- * replace. Returns -1 if there is none. If the hook has attachments in two modes, after a killed
- * command, prefers the wanted mode. Hook ingress is accepted for hook xdp in mode auto, because
- * attach_device() uses hook ingress if native XDP fails.
+ * replace. Returns -1 if there is none. Prefers an attachment in the wanted mode. For hook xdp in
+ * mode auto, accepts hook ingress, because attach_device() uses hook ingress if native XDP fails.
  */
 static int find_there(const struct attachment *all, unsigned int count,
 		      const struct attachment *wanted)
@@ -273,10 +272,9 @@ int placings_plan(const struct gate *gate, const struct places *places, enum mis
 /* --- Executing the plan --------------------------------------------------------------------- */
 
 /*
- * Attaches the gate in the network namespace of the device. Finds the device by its ifindex,
- * because it may have been renamed. If this ifindex does not exist, finds the device by its name.
- * beside: permit that the hook has an attachment in another mode. Sets `ret_existed` if the gate
- * was already attached.
+ * Attaches the gate in the network namespace of the device. Finds the device by its ifindex or, if
+ * that does not exist, by its name. beside: permit that the hook has an attachment in another mode.
+ * Sets `ret_existed` if the gate was already attached.
  */
 static int attach_there(const struct gate *gate, struct programs *programs, struct attachment *a,
 			bool beside, bool *ret_existed)

@@ -6,8 +6,8 @@
 #include "attach/attachment.h"
 
 /*
- * Returns the mode that a rules file should specify for an attachment. If mode auto gives this mode
- * on this kernel, returns auto, so that the file works on other kernels as well.
+ * Returns the mode that a rules file should specify for an attachment. If mode auto selects this
+ * mode on this kernel, returns auto, so that the file also works on other kernels.
  */
 enum mode attachment_mode(const struct attachment *attachment);
 

@@ -17,8 +17,8 @@
 
 /* How the list of attachments was obtained. */
 enum sight {
-	SIGHT_LINKS,	 /* read from the pinned bpf links, so they are up to date */
-	SIGHT_PUBLISHED, /* read from the published file, so they may be out of date */
+	SIGHT_LINKS,	 /* read from the pinned bpf links, so `all` is up to date */
+	SIGHT_PUBLISHED, /* read from the published file, so `all` may be out of date */
 	SIGHT_NONE,	 /* the attachments cannot be read; a notice has the reason */
 };
 

@@ -237,8 +237,8 @@ static void options_format(const struct qdiscs *qdiscs, const struct fq_limits *
 
 /*
  * Formats a tc command that adds an fq below each queue of a root mq. Does not replace the mq by a
- * single fq, because all queues would share its lock. If the mq has no handle, because the kernel
- * created it, the command first replaces the mq. tc requires hexadecimal queue numbers.
+ * single fq, because all queues would share its lock. If the kernel created the mq, the command
+ * first replaces it, because tc needs a handle.
  */
 static char *queues_format(const char *device, const struct qdiscs *qdiscs,
 			   const struct fq_limits *need, const char *options)

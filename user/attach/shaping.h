@@ -103,11 +103,10 @@ void shaping_add(struct shaping *shaping, const struct rule *rule);
 int shaping_read(const struct gate *gate, struct shaping *ret);
 
 /*
- * If limits shape, checks that devices can delay packets. Returns an error if the gate has
- * attachments, but none on hook egress. Returns an error, which suggests a tc command, if a device
- * on hook egress has no fq; if `may_lack` is set, adds a notice instead. Adds a notice if an fq may
- * have room for too few packets. If no limit shapes, but limits with key dst need hook egress, only
- * adds a notice. all: attachments to check; NULL: all attachments of the gate.
+ * If limits shape, checks that the devices in `all` can delay packets; NULL means all attachments
+ * of the gate. Returns an error if no attachment is on hook egress, or if a device on hook egress
+ * has no fq. If `may_lack` is set, a missing fq only adds a notice. An fq with too little room adds
+ * a notice. If no limit shapes, but limits with key dst need hook egress, adds a notice.
  */
 int shaping_check(const struct gate *gate, const struct shaping *shaping,
 		  const struct attachment *all, unsigned int count, bool may_lack);

@@ -11,10 +11,10 @@
 #define ARRAY_ROOM_FIRST 64
 
 /*
- * Makes room for one more item at the end of an array. Returns false, and does not change the
- * array, if there is no memory. items: variable that points to the array; initially NULL; the array
- * may move. count: number of used items. room: variable with the number of items that fit;
- * initially 0; it doubles. The caller frees `items`.
+ * Makes room for one more item at the end of an array, which may move. Returns false, and does not
+ * change the array, if there is no memory. items: variable that points to the array; initially
+ * NULL. count: number of used items. room: variable with the number of items that fit; initially 0.
+ * The caller frees `items`.
  */
 #define array_grow(items, count, room)                                                             \
 	({                                                                                         \

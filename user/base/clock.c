@@ -29,10 +29,9 @@ uint64_t clock_read(clockid_t clock)
 /* --- Time namespaces ------------------------------------------------------------------------ */
 
 /*
- * Returns CLOCK_MONOTONIC of this process minus bpf_ktime_get_ns(), in ns. They differ in a time
- * namespace (Linux 5.6). Reads TIMENS_OFFSETS, which applies to children of this process. If
- * unshare(2) gave the children another time namespace, assumes that this process is in the initial
- * time namespace.
+ * Returns CLOCK_MONOTONIC of this process minus bpf_ktime_get_ns(), in ns. It is not 0 in a time
+ * namespace (Linux 5.6). If unshare(2) gave children another time namespace, assumes that this
+ * process is in the initial time namespace.
  */
 static int64_t offset_ns(void)
 {

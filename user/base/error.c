@@ -17,7 +17,7 @@
 static _Thread_local struct {
 	struct sl_error *items;
 	unsigned int count, room;
-	bool has_lost; /* an item was not added, because there was no memory */
+	bool has_lost; /* an error was lost, because there was no memory to store it */
 } list;
 
 static char out_of_memory[] = "out of memory";

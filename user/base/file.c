@@ -15,7 +15,7 @@
 #include "base/cleanup.h"
 #include "base/owner.h"
 
-/* Read a file only after its mtime has been unchanged for this time, in ms. */
+/* Read a file only if its mtime is older than this time, in ms. */
 #define STILL_MS 100
 
 /* Largest rounding of an mtime: ext4 with 128-byte inodes rounds down to 1 s, FAT to 2 s. */

@@ -2,7 +2,7 @@
 /*
  * Capture: reads the packets of a pcap or pcapng file as Ethernet frames, in the order of the file.
  * libpcap reads the formats; capture/stream.h reads the fields that libpcap omits. A bad packet
- * ends the reading with an error that has the packet's number. Only sluice-replay links libpcap.
+ * ends the reading with an error. Only sluice-replay links libpcap.
  */
 #ifndef SLUICE_CAPTURE_H
 #define SLUICE_CAPTURE_H

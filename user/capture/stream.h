@@ -24,9 +24,13 @@ struct stream_interface {
 
 /* Facts about a packet of a pcapng file that libpcap does not report. */
 struct stream_packet {
-	uint32_t number;    /* number of the packet's interface within its section */
-	uint32_t interface; /* the interface's index in stream.interface; UINT32_MAX: missing */
-	bool has_no_time;   /* the packet is in a simple packet block */
+	uint32_t number; /* number of the packet's interface within its section */
+	/*
+	 * index in stream.interface of the packet's interface; UINT32_MAX: the file does not
+	 * describe it
+	 */
+	uint32_t interface;
+	bool has_no_time; /* the packet is in a simple packet block */
 };
 
 /* Bytes that libpcap reads ahead. A block has at most one packet, and at least 12 bytes. */

@@ -149,8 +149,8 @@ static void print_placings(struct diff *diff)
 }
 
 /*
- * Prints commands that add what `rule` has and `other` does not have. NULL means a rule without
- * limits and entries.
+ * Prints commands that add the parts of `rule` that `other` does not have. NULL means a rule
+ * without limits and entries.
  */
 static int print_side(const struct diff *diff, const struct rule *rule, const struct rule *other,
 		      const struct ruleset *set, struct rules_shown *shown, const char *lead)

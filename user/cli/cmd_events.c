@@ -53,7 +53,7 @@ struct events_session {
 	struct events_server server;
 	struct events_runner runner;
 	uint64_t past;	   /* events that the journal has */
-	uint64_t reported; /* failures of `program` in the last warning */
+	uint64_t reported; /* failures of `program` that the last warning reported */
 };
 
 /* --- Events --------------------------------------------------------------------------------- */
@@ -183,7 +183,7 @@ static int sample_write(struct events_session *session, const struct sl_sample *
 	return events_pcap_write(&session->pcap, &packet);
 }
 
-/* Callback of the ring, for each record. */
+/* Callback for each record of the ring buffer. */
 static int on_record(const struct sl_record *record, size_t size, void *data)
 {
 	struct events_session *session = data;

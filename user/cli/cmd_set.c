@@ -91,9 +91,9 @@ static int refuse_fifth(const struct gate *gate, const struct rule *rule)
 }
 
 /*
- * Adds limits to a rule. A new limit replaces the old limit with its name. If the user gave no
- * name, and the old limit has another match, returns an error. For example, udp-24 is the default
- * name both for UDP port 24 and for UDP per /24.
+ * Adds limits to a rule. A new limit replaces an old limit of the same name. If the user gave no
+ * name, and the old limit has another match, returns an error, because default names are not
+ * unique: udp-24 is UDP port 24, and UDP per /24.
  */
 static int limits_put(const struct gate *gate, const struct limits *limits, bool is_named,
 		      struct rule *rule)
@@ -338,7 +338,7 @@ struct newcomers_args {
 	bool none;
 };
 
-/* Prints the inherited budget of new sources, for a policy that has no own budget. */
+/* Prints the budget of new sources that a policy without a budget inherits. */
 static void none_print(const struct gate *gate, const struct sl_policy *policy)
 {
 	char text[PREFIX_TEXT];

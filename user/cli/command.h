@@ -84,8 +84,8 @@ void trial_finish(const struct context *context, int err);
 
 /*
  * Applies `change` for a trial of `ns` nanoseconds. If the user does not run `confirm` in this
- * time, a background process restores the previous rules. SIGTERM to this process ends the trial
- * early. If the process cannot be started, undoes the change, and returns an error.
+ * time, a background process restores the previous rules. If the background process cannot be
+ * started, undoes the change, and returns an error.
  */
 int change_try(struct gate *gate, struct apply *change, uint64_t ns);
 

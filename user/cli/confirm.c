@@ -18,7 +18,7 @@
  */
 #define LOOK_NS 200000000ULL
 
-/* A trial, as the waiting process stores it. */
+/* A trial, as its background process stores it. */
 struct trial {
 	const struct sl_gate *state; /* value of map `gate`, mmap()ed */
 	char gate[GATE_NAME + 1];
@@ -102,8 +102,8 @@ static bool trial_open(const struct trial *trial, struct gate *gate)
 }
 
 /*
- * Waits until the trial's time is over, SIGTERM arrives, or a command ends the trial. In the first
- * two cases, undoes the change.
+ * Waits until the trial's time is over, SIGTERM arrives, or a command ends the trial. Unless a
+ * command has ended the trial, undoes the change.
  */
 static void trial_keep(struct trial *trial)
 {

@@ -844,8 +844,8 @@ static const struct map file_map = {
 	.keys = file_keys, .count = ARRAY_SIZE(file_keys), .ends_bad = true, .finish = file_finish};
 
 /*
- * Returns the gate size `size` that rules on list `place` need. If `place` is -1, returns the size
- * that all rules need.
+ * Returns the value of size `size` that the rules on list `place` need, or that all rules need if
+ * `place` is -1.
  */
 static uint32_t rules_require(const struct ruleset *rules, int place, enum size size)
 {
@@ -860,8 +860,7 @@ static uint32_t rules_require(const struct ruleset *rules, int place, enum size 
 }
 
 /*
- * Omits the list file that needs the largest part of `size`. Returns false if no list file needs
- * any.
+ * Omits the list file that needs most entries of `size`. Returns false if no list file needs any.
  */
 static bool longest_leave_out(struct config *config, enum size size)
 {
@@ -898,8 +897,8 @@ static bool longest_leave_out(struct config *config, enum size size)
 }
 
 /*
- * Returns an error if the file specifies a size that is too small for its rules. If `leaves_out` is
- * set, omits list files instead, because a list file may grow without a change of the rules file.
+ * Returns an error if a size in the file is too small for its rules. If `leaves_out` is set, omits
+ * list files instead, because a list file may grow without a change of the rules file.
  */
 static int config_check_sizes(struct config_reader *reader)
 {

@@ -43,10 +43,9 @@ struct config {
 int config_read(const char *path, struct config *ret);
 
 /*
- * Like config_read(), for a NUL-terminated text. `path` is the file from which the text was read;
- * list files are relative to its directory. leaves_out: omit a list whose file is bad, and add an
- * error for the list. If the sizes in the rules file are too small for all lists, omit the longest
- * lists.
+ * Like config_read(), for a NUL-terminated text. List files are relative to the directory of
+ * `path`. leaves_out: omit a list whose file is bad, and add an error. If the sizes in the rules
+ * file are too small for all lists, omit the longest lists.
  */
 int config_parse(const char *path, const char *text, size_t size, bool leaves_out,
 		 struct config *ret);

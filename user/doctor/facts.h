@@ -19,7 +19,7 @@
 struct asked {
 	const char *gate;     /* name of the gate; NULL for all gates */
 	char *const *devices; /* names of devices in the current network namespace */
-	unsigned int count;   /* number of names; 0 for all attached devices */
+	unsigned int count;   /* number of elements in `devices`; 0: all attached devices */
 	uint64_t watch_ns;    /* how long to count packets, in ns; 0 skips the checks of traffic */
 };
 

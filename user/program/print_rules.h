@@ -6,10 +6,11 @@
 #include "program/writer.h"
 #include "rules/ruleset.h"
 
-/* State that print_commands() keeps between rules whose commands will be run together. */
+/* State of print_commands() for several rules whose commands will be run together. */
 struct rules_shown {
 	uint64_t ends; /* bit i: a printed command specifies when list i ends */
-	bool lacks_fq; /* add `no-fq` to commands with limits that shape */
+	/* a device lacks qdisc fq, so commands with limits that shape need `no-fq` */
+	bool lacks_fq;
 };
 
 /*

@@ -27,7 +27,7 @@ enum word_kind {
 	OPERANDS,	   /* any number of words; stored unparsed as struct operands */
 	OPERANDS_ANYWHERE, /* like OPERANDS, but also allowed after keywords */
 	KEYWORD,	   /* a keyword, followed by a value if it has a type */
-	OPTION,		   /* an option of some commands only */
+	OPTION,		   /* an option that only some commands have */
 };
 
 struct word {
@@ -35,7 +35,7 @@ struct word {
 	enum word_kind kind;
 	const struct value_type *type; /* type of the value; NULL for OPERANDS or no value */
 	/*
-	 * offset of the value in the command's arguments; FIELD_CONTEXT: the value is
+	 * offset of the value in the command's arguments; FIELD_CONTEXT: store it in
 	 * context.trial_ns
 	 */
 	size_t field;
@@ -105,7 +105,7 @@ struct program {
 	unsigned int count; /* number of commands; if 1, users do not type its name */
 	const char *usage;  /* text that the help prints after the options */
 	/*
-	 * Called after each command with the command's result, to undo or report a trial. May be
+	 * Called after each command with the command's result. Undoes or reports a trial. May be
 	 * NULL.
 	 */
 	void (*finish)(const struct context *context, int err);

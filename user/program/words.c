@@ -251,9 +251,8 @@ bool choice_word(const char *value, const char *first, unsigned int place, char 
 
 /*
  * Returns whether `word` continues the value of `keyword`. count: number of words that the value
- * has so far. A value of VALUE_NUMBERS may contain more numbers and units, but no address; it
- * contains `per` only before a unit, as in "30 per minute". A value of VALUE_WORDS ends before the
- * next keyword.
+ * has so far. A value of VALUE_NUMBERS has numbers and units. A value of VALUE_WORDS ends before
+ * the next keyword.
  */
 static bool value_goes_on(const struct command *command, const struct word *keyword,
 			  unsigned int count, const char *word, const char *next)
@@ -279,9 +278,9 @@ static bool value_goes_on(const struct command *command, const struct word *keyw
 }
 
 /*
- * Returns how many of the words after a keyword belong to its value. Stores in `ret_values` the
- * number of words without units. Counts the words in a quoted word; an empty quoted word counts as
- * 1.
+ * Returns how many of the words after a keyword belong to its value. Stores in `ret_values` how
+ * many of them are not units. A quoted word counts as the words in it; an empty quoted word counts
+ * as 1.
  */
 static unsigned int value_words(const struct command *command, const struct word *keyword,
 				char *const words[], unsigned int count, unsigned int *ret_values)

@@ -68,8 +68,8 @@ static void print_match(const struct sl_limit *limit, const struct sl_match *mat
 }
 
 /*
- * Prints how much of its burst a limit has left, and how much it owes if a packet exceeded the
- * burst.
+ * Prints how much of its burst a limit has left. If a packet exceeded the burst, prints how much
+ * the limit owes.
  */
 static void print_level(const struct sl_limit *limit, const struct limit_state *state)
 {

@@ -109,9 +109,8 @@ void print_source_view(const struct source_view *view, int width)
 
 /*
  * A source and its sort keys. Sources are printed by descending rank; equal ranks by descending
- * urgency. The urgency of a source without counters is -limit_slack() of the limit to print. A
- * source with counters has the lowest urgency, because an uncounted source may have sent more
- * packets.
+ * urgency. A source with counters has the lowest urgency, because an uncounted source may have sent
+ * more packets.
  */
 struct ranked {
 	const struct listed_source *source;

@@ -44,7 +44,7 @@ struct grid {
 	unsigned int columns;
 	struct grid_row *rows;
 	unsigned int count, room;
-	bool has_bars; /* column LEVEL has bars instead of numbers */
+	bool has_bars; /* print the column LEVEL as bars instead of numbers */
 };
 
 /* What a row of the view of sources shows except rates. */
@@ -54,7 +54,7 @@ struct source_line {
 	char limit[LIMIT_LABEL]; /* name of the limit to show; "" if no limit applies */
 	double level;		 /* part of the limit's burst that is left; -1 without a limit */
 	bool refuses;
-	bool observes;		 /* `limit` only observes */
+	bool observes;		 /* the limit in `limit` only observes */
 	uint64_t retry_after_ms; /* time until `limit` passes a packet; 0: now, or never */
 	uint64_t blocked_ms;
 };

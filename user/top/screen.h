@@ -14,7 +14,7 @@ enum style {
 	STYLE_TITLE,	/* titles of columns */
 	STYLE_SELECTED, /* the row with the cursor */
 	STYLE_DROPS,	/* row of a source, limit or reason with dropped packets */
-	STYLE_WARNS,	/* a flood of new sources, or a finding */
+	STYLE_WARNS,	/* row about a flood of new sources, or about a finding */
 };
 
 /*
