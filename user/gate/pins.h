@@ -55,8 +55,8 @@ int pins_open(const struct pins *parent, const char *name, struct pins *ret);
 int pins_make(const struct pins *parent, const char *name, bool shared);
 
 /*
- * Returns whether members of the group may look up pins in the directory. They can then open new
- * maps for reading.
+ * Returns whether members of the directory's group may look up pins in the directory. If so, new
+ * maps are readable for the group.
  */
 bool pins_are_shared(const struct pins *pins);
 
@@ -169,9 +169,9 @@ int gate_refuse_missing(const char *name);
 int bpffs_mount(void);
 
 /*
- * Returns an error if the kernel would remove a new bpffs together with this mount namespace, as
- * under `ip netns exec`. This is assumed if the mount namespace has no bpffs, and an ancestor
- * process has another mount namespace. The error names the mount namespace that contains the gates.
+ * Returns an error if a new bpffs would disappear with this mount namespace, as under `ip netns
+ * exec`. This is assumed if the mount namespace has no bpffs, and an ancestor process has another
+ * mount namespace. The error names the mount namespace that contains the gates.
  */
 int bpffs_refuse_private(void);
 

@@ -53,9 +53,9 @@ static inline bool policy_has_budget(const struct sl_policy *policy)
 }
 
 /*
- * Returns whether a flood of new sources would pass a policy that drops packets. This needs a
- * policy for more than one address, without a budget. A limit that matches all packets and has
- * `start empty` stops the flood, even if it is inherited.
+ * Returns whether a flood of new sources would pass a policy that drops packets. Returns false if
+ * the policy is for one address, or has a budget. Also returns false if a limit of the policy, even
+ * an inherited limit, matches all packets and has `start empty`.
  */
 bool policy_lacks_budget(const struct sl_policy *policy);
 
@@ -87,9 +87,9 @@ void policy_free(struct gate *gate, uint32_t version);
 /* --- Inheritance ---------------------------------------------------------------------------- */
 
 /*
- * Stores the parent of a policy in a generation: the version of the next shorter prefix that has a
- * policy, or 0 if there is none. For the next generation, rules of shorter prefixes must already be
- * written. Returns 0 or -errno. Does not call error_add().
+ * Stores the version of a policy's parent in a generation, or 0 if it has no parent. The parent is
+ * the policy of the next shorter prefix that has a policy. For the next generation, rules of
+ * shorter prefixes must already be written. Returns 0 or -errno. Does not call error_add().
  */
 int policy_parent(const struct gate *gate, const struct sl_prefix *prefix, uint32_t generation,
 		  uint32_t *ret);

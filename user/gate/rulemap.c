@@ -42,8 +42,8 @@ static bool content_is_sound(const struct gate *gate, const struct sl_rule_conte
 
 /*
  * Returns whether a command could have written this rule for a prefix of at most `most` bits. The
- * gate's owner can write any value to the map. Policy versions must be valid array indexes. Lengths
- * must be valid, because otherwise a walk to shorter rules would never end.
+ * gate's owner can write any value to the map. A wrong policy version would be used as an array
+ * index. A wrong length would make a walk to shorter rules endless.
  */
 static bool rule_is_sound(const struct gate *gate, const struct sl_rule *rule, uint32_t most)
 {

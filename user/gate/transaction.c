@@ -533,7 +533,7 @@ static int room_make(struct gate *gate, const struct ruleset *wanted, int err, b
 	if (failed)
 		return failed;
 	needed = room_sizes(&room);
-	/* `splits` has the size of `hosts` or `prefixes`; each IPv6 rule may need an entry */
+	/* a larger `hosts` enlarges `splits`, which may need an entry for each IPv6 rule */
 	splits = room.hosts[SL_IPV6] + room.prefixes;
 	if (err == NO_SPLIT && needed.hosts < splits)
 		needed.hosts = splits;

@@ -44,9 +44,9 @@ static bool is_locked(int fd, pid_t *ret_pid)
 /* --- Locking -------------------------------------------------------------------------------- */
 
 /*
- * Opens the lock file. Root opens it as the owner of its directory, because this owner must be able
- * to open a file that a killed process of root has left. The mode is 0600, so that other users
- * cannot lock the file. Returns an fd or a negative errno.
+ * Opens the lock file. Root opens it as the owner of its directory. Otherwise a killed process of
+ * root would leave a file that this owner cannot open. The mode is 0600, so that other users cannot
+ * lock the file. Returns an fd or a negative errno.
  */
 static int file_open(int dir, const char *path)
 {

@@ -217,7 +217,7 @@ static void on_signals(struct keep *keep)
 			keep->ends = true;
 			continue;
 		}
-		for (int i = 0; i < STEPS; i++) { /* print all messages again */
+		for (int i = 0; i < STEPS; i++) { /* a reload prints all messages again */
 			free(keep->steps[i].logged);
 			keep->steps[i].logged = NULL;
 		}

@@ -79,7 +79,7 @@ static int programs_prepare(struct keep *keep, const struct gate *gate)
 	for (unsigned int i = 0; i < places->count; i++)
 		hooks |= HOOK_BIT(places->list[i].hook);
 	err = programs_load(gate, hooks, &keep->programs);
-	/* loading programs counts as work, so the step is not delayed */
+	/* report that this run changed something, so that the step does not rest */
 	keep->worked |= memcmp(&before, &keep->programs, sizeof(before)) != 0;
 	return err;
 }

@@ -259,7 +259,7 @@ unsigned int watch_read(struct keep *keep)
 				mnl_cb_run(buffer, got, 0, 0, on_message, keep);
 			else if (got == 0 || errno != ENOBUFS)
 				break;
-			else /* events were lost: make STEP_ATTACH check all devices */
+			else /* the kernel lost events, so STEP_ATTACH must check all devices */
 				watch->events |= EVENT(WATCH_DEVICES);
 		}
 	return watch->events;

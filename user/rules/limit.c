@@ -125,9 +125,9 @@ unsigned int limit_escalations(const struct sl_limit_spec *spec)
 }
 
 /*
- * The counters of a shared limit have a unit of at most 1/32 packet or 16 bytes, but more than half
- * of that. A node must read the counters before 2^31 units have passed or 2^32 units were refused.
- * This takes 1.6 s at 20 Mpps, and 1.3 s at 100 Gbit/s.
+ * Largest unit of the counters of a shared limit: 1/32 packet, or 16 bytes. Each unit is more than
+ * half of this. A node must read a counter before 2^31 units have passed or 2^32 units were
+ * refused. This takes 1.6 s at 20 Mpps, and 1.3 s at 100 Gbit/s.
  */
 #define UNITS_A_PACKET 32
 #define UNIT_BYTES     16

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Rules: list files. A line is an address, a prefix or a range FIRST-LAST. "for TIME" or "until
- * MOMENT" after it sets its end. '#', ';' and '//' begin a comment. The parser also accepts the
- * output of `ipset save` and `ipset list` for one ipset. It also accepts lines of JSON, as in
- * Spamhaus DROP: an object with one of the keys cidr, prefix, ip, ip_prefix (AWS) and so on, or an
- * array of objects or entries.
+ * Rules: list files. A line is an address, a prefix or a range FIRST-LAST. It may end with "for
+ * TIME" or "until MOMENT", which sets the end of the entry. '#', ';' and '//' begin a comment. The
+ * parser also accepts the output of `ipset save` and `ipset list` for one ipset, and JSON lines, as
+ * in Spamhaus DROP. A JSON line is an object with one of the keys cidr, prefix, ip, ip_prefix (AWS)
+ * and so on, or an array of objects or entries.
  */
 #ifndef SLUICE_LIST_FILE_H
 #define SLUICE_LIST_FILE_H

@@ -70,15 +70,15 @@ static inline bool rule_inherits(const struct rule *rule)
 bool rule_budget_is_idle(const struct rule *rule);
 
 /*
- * Returns whether all limits that drop have destinations as keys. The budget then has destinations
- * as keys, too.
+ * Returns whether all limits that drop have destinations as keys. If so, the key of the budget is
+ * the destination, too.
  */
 bool rule_sees_destinations(const struct rule *rule);
 
 /*
  * Recommends a budget: twice the rate that the rule's highest limit allows one source. `rule` may
- * be NULL if it is unknown. The best budget would be the rate that the protected machines can
- * handle, which is unknown here.
+ * be NULL if the rule is unknown. The rate that the protected machines can handle would be better,
+ * but it is unknown here.
  */
 struct sl_limit_spec rule_advise_budget(const struct rule *rule);
 

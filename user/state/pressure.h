@@ -19,7 +19,7 @@ struct pace {
 struct pressure {
 	struct pace event[SL_EVENTS];
 	unsigned int flooded; /* number of CPUs on which new sources wait for a state */
-	/* values of `flooded` for policies without a budget [0] and with a budget [1] */
+	/* the same number: [0] for policies without a budget, [1] for policies with a budget */
 	unsigned int flooded_by[2];
 	double bursts_lost;	 /* missing credit of evicted states, in bursts */
 	uint64_t crossings_lost; /* crossings of limits not recorded in map `events` */
@@ -57,8 +57,8 @@ int passing_read(const struct gate *gate, const struct pressure *pressure, struc
 /* The use of a budget by its policy and by the policies that inherit it. */
 struct budget_use {
 	const struct sl_policy *policy; /* the policy that owns the budget, in the gate's memory */
-	uint64_t left;			/* remaining burst in packets, or in bytes for a bit rate */
-	/* packets of new sources that passed, including packets before the budget was set */
+	uint64_t left;			/* remaining burst, in packets; for a bit rate, in bytes */
+	/* packets of new sources that passed; includes packets from before the budget was set */
 	uint64_t passed;
 	uint64_t dropped; /* packets that the budget dropped */
 };

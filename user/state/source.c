@@ -223,7 +223,7 @@ int limit_state_read(const struct gate *gate, const struct source *source,
 		.count = limit->apart ? 0 : source->count,
 		.cpus = gate->machine.cpus,
 	};
-	/* if keys are longer than /64, a /64 is not one key, so the packet's key is unknown */
+	/* if keys are longer than /64, a /64 has many keys, so the packet's key is unknown */
 	bool is_part = prefix_is_ipv6(address) && address->bits < SL_FAMILY_BITS + 128;
 	int err;
 
@@ -295,7 +295,7 @@ int budget_state_read(const struct gate *gate, const struct sl_policy *policy, u
 
 /* --- Filling a state ----------------------------------------------------------------------- */
 
-#define FILL_TRIES 4096 /* a try fails if a packet is charged meanwhile */
+#define FILL_TRIES 4096 /* number of tries to fill a state; a charge makes a try fail */
 
 /*
  * Empties a window, with effect from the current sub-window on. First gives `past` a wrong tag, so

@@ -196,7 +196,7 @@ int map_max_entries(const struct gate *gate, enum gate_map map, uint32_t *ret)
 	case MAP_BUDGET_SLICES: /* omit the reserved policies */
 		*ret = gate->policies_max - SL_POLICY_FIRST;
 		return 0;
-	case MAP_STATES: /* the table has more entries, to leave room in sets */
+	case MAP_STATES: /* the map is larger than this, so that its sets are rarely full */
 		*ret = gate->state->params.sources;
 		return 0;
 	case MAP_LISTS: /* omit the places that are reserved for changes */
