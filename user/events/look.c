@@ -110,7 +110,7 @@ static void limits_judge(const struct source *source, const struct limit_state *
 	}
 }
 
-/* Reads the policy and the limits of a source. If a read fails, leaves them out of the fact. */
+/* Reads the policy and the limits of a source. If a read fails, omits them. */
 static void limits_read(struct events_look *look, struct source_fact *fact)
 {
 	struct table table = TABLE_CLOSED;

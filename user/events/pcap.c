@@ -20,9 +20,9 @@ enum {
 	ORDER_MAGIC = 0x1a2b3c4d,
 	OPTION_END = 0,
 	OPTION_COMMENT = 1,
-	OPTION_APPLICATION = 4, /* in a section header block */
-	OPTION_FLAGS = 2,	/* in an enhanced packet block */
-	OPTION_RESOLUTION = 9,	/* in an interface description block */
+	OPTION_APPLICATION = 4, /* option of a section header block */
+	OPTION_FLAGS = 2,	/* option of an enhanced packet block */
+	OPTION_RESOLUTION = 9,	/* option of an interface description block */
 	LINK_ETHERNET = 1,
 	FLAG_RECEIVED = 1,
 	FLAG_SENT = 2,

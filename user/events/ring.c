@@ -19,7 +19,7 @@ struct event_ring {
 	bool skips;	/* true in ring_open(), to skip records that are older than the ring */
 };
 
-/* Returns whether a record has the size of its kind. Intact programs write no other sizes. */
+/* Returns whether a record has the size of its kind. The packet path writes no other sizes. */
 static bool record_is_whole(const struct sl_record *record, size_t size)
 {
 	const struct sl_sample *sample = (const void *)record;

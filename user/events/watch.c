@@ -57,8 +57,8 @@ static int key_compare(const struct open_event *open, enum event_kind kind,
 }
 
 /*
- * Returns the position of the open event with a key. If there is none, returns its position in the
- * order.
+ * Returns the position of the open event with a key. If there is none, returns the position at
+ * which to insert it.
  */
 static unsigned int open_place(const struct events_watch *watch, enum event_kind kind,
 			       const struct sl_prefix *source, const char *object, bool *ret_found)

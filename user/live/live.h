@@ -128,7 +128,7 @@ struct live {
 	uint32_t parts;
 	uint64_t parts_read; /* number of parts read so far; a repeated part counts again */
 	uint64_t used;	     /* number of used entries in all parts: sum of `in_use` */
-	char *copy;	     /* for a reader: room for a part of the table */
+	char *copy;	     /* copy of a part of the table, for a process that may only read */
 	struct sl_prefix busiest[LIVE_BUSIEST + LIVE_NEWEST];
 	unsigned int busiest_count;
 	struct live_source_history *histories;

@@ -132,7 +132,7 @@ int live_visit(struct live_sources *sources, const struct sl_prefix *prefix,
 		source->dropped_before = 0;
 		source->is_new = true;
 	} else if (now < source->visited_at + LIVE_SPAN_LEAST_NS) {
-		source->pass = sources->pass; /* too early for a new rate */
+		source->pass = sources->pass; /* visited, but too early for a new rate */
 		return 0;
 	} else {
 		rates_set(source, count, now);

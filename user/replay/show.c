@@ -59,8 +59,8 @@ struct note {
 };
 
 /*
- * Prints the numbers of special packets, such as cut or merged packets. The text omits numbers that
- * are 0.
+ * Prints the numbers of special packets, such as cut or merged packets. Text output omits numbers
+ * that are 0.
  */
 static void print_notes(const struct replay *replay)
 {

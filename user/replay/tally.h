@@ -43,9 +43,7 @@ struct tally_limit {
 	struct sl_prefix first_source;
 };
 
-/*
- * Counts of a policy: the packets that it decided about, and the packets of its own limits by slot.
- */
+/* Counts of a policy, and of each limit that the policy specifies, by slot. */
 struct tally_policy {
 	struct fates fates;
 	struct tally_limit limit[SL_LIMITS_MAX + 1];

@@ -43,8 +43,8 @@ struct documents {
 /* --- Slots ---------------------------------------------------------------------------------- */
 
 /*
- * Gives an answer to the clients that wait for a slot. NULL closes their connections. Called with
- * the lock.
+ * Gives an answer to the clients that wait for a slot. If `answer` is NULL, closes their
+ * connections. Called with the lock.
  */
 static void askers_answer(struct slot *slot, struct answer *answer)
 {

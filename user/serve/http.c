@@ -327,7 +327,10 @@ static enum MHD_Result request_answer(struct request *request)
 	request->asker.ready = request_ready;
 	if (documents_ask(documents, &route, &request->asker, false))
 		return document_send(request);
-	/* suspend before asking, because the other thread may resume at once */
+	/*
+	 * Suspend before documents_ask(), because the other thread may resume the connection at
+	 * once.
+	 */
 	request->is_resumed = true;
 	MHD_suspend_connection(connection);
 	if (documents_ask(documents, &route, &request->asker, true))

@@ -240,7 +240,7 @@ static struct sample *entry_sample(struct accounts *accounts, uint32_t index,
 	return sample;
 }
 
-/* Finds the new entries of accounts whose entries were evicted. */
+/* If the entry of an account was evicted, finds the new entry of the key. */
 static void accounts_place(struct accounts *accounts)
 {
 	const struct table *table = &accounts->samples.table;

@@ -81,8 +81,8 @@ int accounts_follow(struct accounts *accounts, const struct gate *gate);
 void accounts_scan(struct accounts *accounts, unsigned int nodes, uint64_t now);
 
 /*
- * Does the same as accounts_scan(), but adds no accounts. Must be called during rounds that are
- * longer than COUNT_WRAPS.
+ * Scans like accounts_scan(), but adds no accounts. Must be called during rounds that are longer
+ * than COUNT_WRAPS.
  */
 void accounts_count(struct accounts *accounts, unsigned int nodes, uint64_t now);
 

@@ -65,7 +65,10 @@ struct cluster {
 	size_t open; /* number of commands without an outcome */
 };
 
-/* Returns the index of a store node. Adds a new node. Returns NODE_NONE if there is no room. */
+/*
+ * Returns the index of a store node. Adds the node if it is not known. Returns NODE_NONE if there
+ * is no room.
+ */
 unsigned int cluster_node(struct cluster *cluster, const struct endpoint *at);
 
 /*

@@ -143,7 +143,7 @@ bool debt_block(const struct sl_limit *limit, struct sl_entry *entry, const stru
 
 bool division_step(struct division *division, uint64_t now)
 {
-	/* use the condition under which the packet path divides limits */
+	/* The packet path divides limits under the same condition. */
 	bool divides = credit_times(division->at, FLOW_NODES_MAX, now) > 1;
 
 	/*

@@ -73,7 +73,7 @@ struct division {
 	bool divides;	      /* limits were divided at the last step */
 };
 
-/* Returns whether limits are divided now. If they are, nothing may be charged for other nodes. */
+/* Returns whether limits are divided now. If so, the caller must not charge for other nodes. */
 bool division_step(struct division *division, uint64_t now);
 
 /*

@@ -517,8 +517,8 @@ static int share_open(struct share *share, const struct store_options *store)
 		return error_add(ENOMEM, "no-memory", gate_object(gate),
 				 "cannot share its limits: %s", why(ENOMEM));
 	/*
-	 * Begin the first round at a random time. If two nodes reported at the same time in each
-	 * round, a reply would include one, two or no new reports of the other node.
+	 * Begin the first round at a random time. Otherwise two nodes might always report at the
+	 * same time. Then a reply may contain no new report of the other node, or two.
 	 */
 	share->round_at = uptime_ns() + jitter(share->words.round_ns / NS_PER_MS) * NS_PER_MS;
 	/* until the store replies, use the number of nodes that the previous process stored */

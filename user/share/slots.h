@@ -59,7 +59,10 @@ struct slot_map {
 
 void slot_map_clear(struct slot_map *map);
 
-/* Returns the index of a store node. Adds a new node. Returns NODE_NONE if there is no room. */
+/*
+ * Returns the index of a store node. Adds the node if it is not known. Returns NODE_NONE if there
+ * is no room.
+ */
 unsigned int slot_map_node(struct slot_map *map, const struct endpoint *at);
 
 /*

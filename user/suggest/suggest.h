@@ -128,7 +128,7 @@ struct proposal {
 	unsigned int outliers;
 	struct suggest_outlier outlier[SUGGEST_OUTLIERS_SHOWN];
 	uint64_t rest; /* highest demand of a member that is not an outlier */
-	/* what the limit refused in suggest_try() */
+	/* Members and packets that the limit refused in suggest_try(). */
 	uint64_t refused_members, refused_packets;
 };
 
