@@ -34,7 +34,8 @@ static void until_shift(uint32_t *until, uint64_t now)
 }
 
 /*
- * Sets the clock of this process to the start of the replay, and adapts the expiries of the rules.
+ * Sets the clock of this process to the start of the replay. Converts the expiries in the rules to
+ * this clock.
  */
 static void rules_shift(struct ruleset *rules)
 {

@@ -348,7 +348,7 @@ static int print_rules(struct replay *replay, unsigned int which)
 	return 0;
 }
 
-/* Prints the packets that have another fate under the second rules, and their sources. */
+/* Prints the packets whose fate differs between the two sets of rules, and their sources. */
 static int print_differences(const struct replay *replay)
 {
 	unsigned int count;

@@ -21,7 +21,7 @@
 /* Update the progress after this many packets. */
 #define PROGRESS_PACKETS 4096
 
-/* A merged packet counts as its length divided by MERGED_BYTES, rounded up. */
+/* A merged frame counts as several packets: its length divided by MERGED_BYTES, rounded up. */
 #define MERGED_BYTES 1500
 
 /* A capture, which is read twice. Standard input is copied first. */

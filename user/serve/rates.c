@@ -40,8 +40,8 @@ void rates_rest(struct rates *all, unsigned int count)
 }
 
 /*
- * Finds the rates of a gate. If there are none, opens the gate in the element that was not used for
- * longest.
+ * Finds the rates of a gate. If the gate has none, opens the gate in the least recently used
+ * element.
  */
 static int rates_find(struct rates *all, unsigned int count, const char *gate, struct rates **ret)
 {

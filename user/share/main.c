@@ -394,7 +394,7 @@ static void round_begin(struct share *share)
 	share->state.left_out_now = accounts->left_out - before;
 	count = accounts_report(accounts, share->items, now);
 	share->in_round = true;
-	/* a key expires after twice the longest burst time */
+	/* keys expire after twice the longest time in which a burst refills */
 	expiry_s = accounts->limits.burst_most / SL_TICKS_PER_SEC * 2;
 	exchange_begin(share->exchange, share->items, count,
 		       credit_max(EXPIRE_MIN_S, credit_min(expiry_s, INT32_MAX)),

@@ -233,9 +233,7 @@ static int limit_propose(struct suggest *suggest, enum suggest_class class,
 #define FEW_SHARE   80
 #define SHAPE_SHARE 80
 
-/*
- * Largest number of sources that count as a few. They must also be at most a tenth of all sources.
- */
+/* "A few sources" are at most this many sources, and at most a tenth of all sources. */
 #define FEW_SOURCES 3
 
 /*

@@ -80,8 +80,8 @@ bool suggest_read(const void *frame, uint32_t size, struct suggest_packet *ret);
 
 struct suggest_settings {
 	/*
-	 * part of the members for which the limit refuses nothing, in thousandths of a per cent:
-	 * 99900
+	 * Share of the members for which the limit refuses nothing, in thousandths of a per cent.
+	 * 99900 is 99.9 %.
 	 */
 	unsigned int quantile;
 	unsigned int headroom; /* added to the rate and to the burst, in per cent */
