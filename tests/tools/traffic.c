@@ -9,8 +9,8 @@
  *   {"t": 2.000, "sent": {"192.0.2.1": 200}, "span": {"192.0.2.1": 1.990}}
  *
  * `t` is the time since the start in seconds. `sent` is the number of frames that the kernel
- * accepted. `span` is the time in seconds from the source's first frame to its last frame. The
- * source's limit allows burst + rate x `span`.
+ * accepted. `span` is the time in seconds from just before the first frame until just after the
+ * last frame of the source. The source's limit allows burst + rate x `span`.
  */
 #include <arpa/inet.h>
 #include <errno.h>

@@ -4,8 +4,8 @@
 #include "attach/netdevs.h"
 
 /*
- * Devices: bond 3 has ports 1 and 2. VLAN device 4 is on bond 3, and VLAN device 5 is on device 4.
- * VLAN device 8 is on device 6.
+ * Devices: ports 1 and 2 of bond 3; VLAN device 4 on bond 3; VLAN device 5 on device 4; VLAN device
+ * 8 on device 6.
  */
 static struct netdev list[] = {
 	{.ifindex = 1, .master = 3, .name = "eth0"},
@@ -46,8 +46,8 @@ TEST(test_which_device_is_above)
 }
 
 /*
- * The kernel prevents cycles of devices. A dump can still contain a cycle if devices change during
- * the dump.
+ * The kernel prevents cycles of devices. A dump can contain a cycle if devices change while it is
+ * read.
  */
 TEST(test_a_circle_ends)
 {
@@ -70,7 +70,7 @@ TEST(test_the_program_that_is_in_the_way)
 	assert_null(netdevs_find_xdp(&links, 3));
 	assert_null(netdevs_find_xdp(&links, 6));
 	list[2].has_xdp = false;
-	list[1].has_xdp = true; /* bond0 cannot have a program if its port eth1 has one; eth0 can */
+	list[1].has_xdp = true; /* eth1 has a program, so its bond bond0 cannot have one */
 	assert_string_equal(netdevs_find_xdp(&links, 3)->name, "eth1");
 	assert_null(netdevs_find_xdp(&links, 1));
 	list[1].has_xdp = false;

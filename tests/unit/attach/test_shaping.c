@@ -32,7 +32,7 @@ static struct bytes bytes_of(const char *hex)
 	return bytes;
 }
 
-/* Returns the result of qdiscs_parse() for the first `size` bytes, and frees all bytes. */
+/* Parses the first `size` bytes, then frees all bytes. Returns the result of qdiscs_parse(). */
 static int parse(struct bytes bytes, size_t size, unsigned int ifindex, struct qdiscs *ret)
 {
 	int more;
@@ -206,7 +206,7 @@ TEST(test_a_wrong_message_is_refused)
 	}
 }
 
-/* Overwrites each byte of a dump with wrong values. ASan reports reads past the end of the dump. */
+/* Overwrites each byte of a dump. ASan reports reads past the end of the dump. */
 TEST(test_a_wrong_byte_does_no_harm)
 {
 	static const unsigned char wrong[] = {0, 1, 4, 0x7f, 0xff};

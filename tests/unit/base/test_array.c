@@ -23,8 +23,8 @@ TEST(test_growth_keeps_the_items_and_doubles_the_room)
 }
 
 /*
- * array_grow() must fail if the array has 2^31 items. It must not access the memory, which has only
- * one byte.
+ * array_grow() must fail if the array has 2^31 items. It must not access these items: the array has
+ * only one byte of memory.
  */
 TEST(test_room_that_would_overflow_is_refused)
 {

@@ -26,7 +26,7 @@
 #define NOT_HERE 77
 
 /*
- * Makes a time namespace for child processes, in which CLOCK_MONOTONIC is ten days ahead. Returns
+ * Makes a time namespace for child processes. CLOCK_MONOTONIC is ten days ahead in it. Returns
  * false if the kernel has no time namespaces or denies permission.
  */
 static bool namespace_make(void)
@@ -135,7 +135,7 @@ TEST(test_moments_of_the_calendar)
 			3600 * SEC_NS + UNIT);
 }
 
-/* An expiry changes by at most 1 s if it is converted to seconds and back. */
+/* Converting an expiry to seconds and back changes the expiry by at most 1 s. */
 TEST(test_there_and_back)
 {
 	assert_int_equal(until_at(until_time(1)), 1);
@@ -147,7 +147,7 @@ TEST(test_there_and_back)
 	}
 }
 
-/* An expiry does not change if it is printed and parsed repeatedly. */
+/* Repeated printing and parsing does not change an expiry. */
 TEST(test_a_moment_stays_as_it_is)
 {
 	time_t now = time(NULL);
@@ -232,7 +232,10 @@ TEST(test_wrong_moments_are_refused)
 	}
 }
 
-/* The longest expiry is in 730 days. It is printed rounded up, and this text can be parsed. */
+/*
+ * The longest expiry is 730 days. The printed text is rounded up, and must be accepted by the
+ * parser.
+ */
 TEST(test_the_end_of_the_longest_span_can_be_read)
 {
 	uint32_t until = until_after(730 * 86400 * SEC_NS), again;

@@ -10,7 +10,10 @@
 #include "base/file.h"
 #include "scratch.h"
 
-/* Returns what file_read() returns for a temporary file with the first `size` bytes of `text`. */
+/*
+ * Writes the first `size` bytes of `text` to a temporary file. Returns the result of file_read()
+ * for this file.
+ */
 static int bytes_read(const char *text, size_t size, struct file *ret)
 {
 	int status;
@@ -31,7 +34,7 @@ static const char *error_taken(void)
 	return id;
 }
 
-/* Checks that file_read() fails with this error and does not change `ret`. */
+/* Checks that file_read() fails with this error, and leaves `ret` unchanged. */
 static void expect_refused(const char *path, int err, const char *id)
 {
 	struct file file = {.size = 42};
@@ -164,7 +167,7 @@ TEST(test_a_file_that_is_open_or_from_the_future_is_read)
 
 struct writer {
 	int fd;
-	char letter; /* byte that the writer stores at offset 0; 0: it appends a byte */
+	char letter; /* byte that the writer stores at offset 0; 0: the writer appends a byte */
 	atomic_uint writes;
 	atomic_bool stop;
 };
@@ -187,7 +190,6 @@ static void *writer_run(void *data)
 
 /*
  * Repeats file_read() until the writer changes the file during a call. Returns the id of the error.
- * A busy machine can need several calls.
  */
 static const char *refusal_amid(struct writer *writer)
 {
@@ -239,8 +241,8 @@ static void *append_later(void *data)
 }
 
 /*
- * A file must not change during the read. file_read() detects this even if the file system rounds
- * mtimes down.
+ * file_read() detects that a file changes during the read, even if the file system rounds mtimes
+ * down.
  */
 TEST(test_a_file_with_a_rounded_time_that_changes_is_refused)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* user/base/owner.h: lets root create a file with the permissions of the directory's owner. */
+/* user/base/owner.h: root creates a file with the permissions of the directory's owner. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -11,10 +11,7 @@
 #define OWNER 4242
 #define GROUP 4243
 
-/*
- * A directory that belongs to another user. `secret` is the path of a file of root, in another
- * directory.
- */
+/* A directory of another user. `secret` is the path of root's file in a different directory. */
 struct place {
 	char directory[32], secret[32];
 	int fd;

@@ -20,7 +20,7 @@ TEST(test_the_word_that_was_meant_is_found)
 		{"xate", "rate"},
 		{"xatte", NULL}, /* two letters differ, including the first letter */
 		{"resize", "--resize"},
-		{"pot", "port"}, /* the longest of equally similar words is suggested */
+		{"pot", "port"}, /* equally similar words: the longer word is suggested */
 		{"rrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrr", NULL},
 	};
 
@@ -131,8 +131,8 @@ TEST(test_a_name_is_shown_without_what_acts_on_a_terminal)
 }
 
 /*
- * A message can contain up to WORDS_LIVE texts of these functions, because each call uses the next
- * of WORDS_LIVE buffers.
+ * A message can contain up to WORDS_LIVE texts, because these functions use WORDS_LIVE buffers by
+ * turns.
  */
 TEST(test_words_live_beside_each_other)
 {

@@ -12,7 +12,7 @@
 #include "ends.h"
 #include "errors.h"
 
-/* Reads a text as if it were the file "rules.yaml". */
+/* Parses a text as a rules file with the name "rules.yaml". */
 static inline int text_read(const char *text, struct config *ret)
 {
 	return config_parse("rules.yaml", text, strlen(text), false, ret);
@@ -63,7 +63,7 @@ static inline char *written(const struct config *config)
 	return text;
 }
 
-/* Callback of ruleset_diff(): prints a rule that is different in the two rule sets. */
+/* Callback of ruleset_diff(), which calls it for each difference. Prints the different rule. */
 static inline int differs(void *data, const struct rule *from, const struct rule *to)
 {
 	(void)data;

@@ -75,7 +75,7 @@ TEST(test_keys_of_each_kind_are_read)
 		"sluice set 2001:db8::/32 shape 10mbit horizon 1s key dst inherit no\n");
 }
 
-/* A value in `defaults` applies only to limits whose kind has this field. */
+/* A value in `defaults` applies to a limit only if the limit's kind has such a field. */
 TEST(test_defaults_are_those_of_the_kind)
 {
 	assert_string_equal(
@@ -113,7 +113,10 @@ TEST(test_other_spellings_mean_the_same)
 			    "tcp-syn port 80 per 24/64\n");
 }
 
-/* If a rules file has expired entries, one notice reports the position of the first of them. */
+/*
+ * A rules file with expired entries causes one notice, with the position of the first expired
+ * entry.
+ */
 TEST(test_until_that_has_passed)
 {
 #define OVER "until: 2001-01-01T00:00:00Z"
@@ -172,7 +175,7 @@ TEST(test_a_budget_is_read_beside_the_limits)
 		"sluice newcomers 10.0.0.2 rate 50mbit burst 6250kB\n");
 }
 
-/* If a policy and an entry of `allow` or `deny` have the same prefix, they become one rule. */
+/* A policy and an entry of `allow` or `deny` with the same prefix are combined in one rule. */
 TEST(test_one_rule_a_prefix)
 {
 	struct config config;
@@ -212,7 +215,7 @@ TEST(test_defaults_hold_for_limits_that_say_nothing_else)
 			    "sluice set 2001:db8::/32 rate 5pps burst 64 inherit no\n");
 }
 
-/* Checks that the error for an unknown key suggests exactly these keys, in this order. */
+/* Checks that the error for an unknown key suggests these keys in this order. */
 static void keys_are(const char *text, const char *const words[], unsigned int count)
 {
 	char joined[WORDS_TEXT], hint[WORDS_TEXT + 8];
@@ -224,7 +227,7 @@ static void keys_are(const char *text, const char *const words[], unsigned int c
 	error_drop(0);
 }
 
-/* The YAML keys of a limit and of `gate` are the keywords of the commands. */
+/* A limit and `gate` have the same keywords in a rules file as in commands. */
 TEST(test_keys_are_keywords)
 {
 	keys_are("policies: []\ngate: {zzzzzz: 5}", size_names, SIZES);
@@ -350,7 +353,10 @@ TEST(test_no_such_list)
 	error_drop(0);
 }
 
-/* An error advises to quote a value only if its colon is part of an IPv6 address. */
+/*
+ * If a value contains a colon of an IPv6 address, the error advises quotes. It gives no such advice
+ * for other colons.
+ */
 TEST(test_only_an_address_is_to_be_quoted)
 {
 	static const char *const texts[] = {
@@ -411,10 +417,7 @@ TEST(test_all_errors_are_reported_at_once)
 		{"defaults: {rate: 5pps}\n"
 		 "policies: [{prefix: default, limits: [{burst: 5}]}]\n",
 		 "1:12 no-such-key; 2:39 no-rate"},
-		/*
-		 * each of the first nine repeated prefixes is an error; one error stands for all
-		 * later repetitions
-		 */
+		/* each of the first nine repeated prefixes causes an error */
 		{"deny: [1.1.1.1,1.1.1.1,1.1.1.1,1.1.1.1,1.1.1.1,1.1.1.1,1.1.1.1,1.1.1.1,1.1.1.1,"
 		 "1.1.1.1,1.1.1.1,1.1.1.1,1.1.1.1]",
 		 "1:16 prefix-twice; 1:24 prefix-twice; 1:32 prefix-twice; 1:40 prefix-"

@@ -13,8 +13,8 @@ static void text_make(const char *path, const char *text)
 }
 
 /*
- * The path of a list file is relative to the directory of the rules file. The path is also the
- * default name of the list. Errors report the path and line of the list file.
+ * A relative path of a list file begins at the directory of the rules file. The path is the default
+ * name of the list. Errors report the path and the line.
  */
 TEST(test_a_list_file_is_read_beside_the_rules_file)
 {
@@ -142,8 +142,8 @@ TEST(test_lists_that_are_too_long_are_left_out)
 }
 
 /*
- * The stored time of a list is the mtime of its file. If the mtime is in the future, it is the
- * current time.
+ * The stored time of a list is the mtime of its file, or the current time if the mtime is in the
+ * future.
  */
 TEST(test_a_list_is_as_old_as_its_file)
 {
@@ -171,7 +171,9 @@ TEST(test_a_list_is_as_old_as_its_file)
 	unlink("list.txt");
 }
 
-/* Checks the errors of a rules file with one list. keys: YAML text of other keys of the list. */
+/*
+ * Checks the errors of a rules file with one list. `keys` is YAML text that is added to the list.
+ */
 static void assert_list(const char *list, const char *keys, const char *errors)
 {
 	char text[128];
@@ -202,7 +204,7 @@ TEST(test_short_or_empty_list_files_take_force)
 	assert_list("", ", force: true", "");
 }
 
-/* `skip: true` skips invalid lines. A file without any valid line is still refused. */
+/* `skip: true` skips invalid lines. A file must still have a valid line. */
 TEST(test_bad_lines_of_a_list_file_are_skipped_if_asked)
 {
 	static const char text[] = "192.0.2.1\nx\n{\"cidr\":null}\n";
@@ -262,7 +264,7 @@ TEST(test_entries_of_a_list_may_have_an_end)
 	config_free(&config);
 }
 
-/* If several lists contain a prefix, only one of them can have an expiry for it. */
+/* If several lists contain the same prefix, at most one of these lists can have an expiry. */
 TEST(test_a_prefix_has_one_end_on_lists)
 {
 	char soon[MOMENT_TEXT], text[256];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * user/config/config_write.c: writes a config as YAML. The config must be equal when it is read
- * again. Writing must take linear time.
+ * user/config/config_write.c: writes a config as YAML in linear time. The parser must read an equal
+ * config from this YAML.
  */
 #include <time.h>
 #include "test.h"
@@ -90,7 +90,8 @@ TEST(test_written_rules_read_the_same)
 }
 
 /*
- * Hooks and modes are written if they differ from the default. An empty `attach` is written, too.
+ * Hooks and modes are written if they differ from the default. `attach` is written even if it is
+ * empty.
  */
 TEST(test_devices_are_written_as_they_are_read)
 {
@@ -224,8 +225,8 @@ static char *long_text(unsigned int count, unsigned int block)
 }
 
 /*
- * Parses and writes `files` rules files, and compares each config with itself. Returns the CPU time
- * that this took.
+ * Parses and writes `files` rules files. Compares each config with itself. Returns the CPU time
+ * used.
  */
 static clock_t files_time(unsigned int files, unsigned int blocks)
 {
@@ -246,9 +247,8 @@ static clock_t files_time(unsigned int files, unsigned int blocks)
 }
 
 /*
- * The time per prefix must not depend on the number of prefixes in a file. If every prefix were
- * compared with all others, the time per prefix would be five times as long. The test uses the
- * fastest of several runs, because other processes can slow a run down.
+ * The time per prefix must not depend on the number of prefixes in a file. The fastest of several
+ * runs counts, because other processes can slow down a run.
  */
 TEST(test_prefixes_of_one_file_take_linear_time)
 {

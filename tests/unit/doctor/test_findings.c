@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* user/doctor/findings.h: reports a finding if and only if its conditions are true. */
+/* user/doctor/findings.h: reports each finding only if all of its conditions are true. */
 #include "test.h"
 #include "config/config.h"
 #include "doctor/findings.h"
@@ -7,8 +7,8 @@
 #define HERE 4026531840ULL
 
 /*
- * Facts about a system, from which the doctor derives findings. The initial facts are of a gate in
- * native XDP mode, and cause no finding.
+ * The facts from which the doctor derives findings. The initial facts describe a gate in native XDP
+ * mode, and cause no finding.
  */
 struct world {
 	struct asked asked;
@@ -85,7 +85,7 @@ static bool has_placeholder(const char *command)
 
 /*
  * Checks the findings. `found` has the form "id: object; id: object". `advice` is the expected
- * advice of the first finding; NULL: any.
+ * advice of the first finding, or NULL if any advice is accepted.
  */
 static void expect(struct world *w, const char *name, const char *found, const char *advice)
 {

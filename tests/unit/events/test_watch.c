@@ -75,7 +75,7 @@ static void assert_seen(unsigned int at, enum event_kind kind, enum event_phase 
 	assert_string_equal(event_phase_names[seen[at].phase], event_phase_names[phase]);
 }
 
-/* Checks that the last step reported exactly one event, with this kind and phase. */
+/* Checks that the last step reported one event, of this kind and phase. */
 static void assert_only(enum event_kind kind, enum event_phase phase)
 {
 	assert_seen(0, kind, phase);
@@ -528,7 +528,7 @@ TEST(test_the_store_is_away_and_back)
 	facts.store_trouble = "the store does not answer";
 	step();
 	assert_only(EVENT_STORE, EVENT_BEGIN);
-	facts.has_store = false; /* the facts of this step were collected without the store */
+	facts.has_store = false; /* the store was not read in this step */
 	facts.store_trouble = NULL;
 	step();
 	assert_int_equal(seen_count, 0);

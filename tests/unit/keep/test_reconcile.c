@@ -172,8 +172,8 @@ TEST(test_what_is_in_force_behind_a_reload)
 }
 
 /*
- * If the rules file is reloaded, the duration `for` of a list begins again. If only list files are
- * reloaded, it does not.
+ * A reload of the rules file restarts the duration `for` of a list. A reload of only the list files
+ * does not.
  */
 TEST(test_a_list_that_is_read_again_keeps_its_end)
 {
@@ -204,9 +204,9 @@ static uint64_t seconds_on(const struct ruleset *set, const char *list)
 }
 
 /*
- * A command has added an entry to a list. The entry keeps its expiry across reloads and restarts,
- * even if the list's index changes. If the rules file sets an expiry of the prefix on another list,
- * the entry is removed.
+ * An entry that a command added keeps its expiry across reloads and restarts, even if the list's
+ * index changes. If the rules file sets an expiry of the prefix on a different list, the entry is
+ * removed.
  */
 TEST(test_an_entry_on_a_list_keeps_its_end)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * user/keep/state_file.h: tests that saved entries keep their expiry if the clock changes, and that
- * a damaged file is refused.
+ * user/keep/state_file.h: saved entries keep their expiry if the clock changes. A damaged file is
+ * refused.
  */
 #include <sys/stat.h>
 #include "test.h"
@@ -116,7 +116,9 @@ TEST(test_what_is_damaged_is_refused_whole)
 	}
 }
 
-/* The file was saved decades ago. List b and all entries with an expiry have expired since then. */
+/*
+ * The state file was saved decades ago. List b and all entries with an expiry have expired since.
+ */
 TEST(test_entries_that_have_ended_are_dropped)
 {
 	static const char text[] = STATE(

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * user/live/sources.h: computes rates between two visits, removes idle sources, and limits its
- * memory.
+ * user/live/sources.h: computes the rates of sources between two visits, and removes idle sources.
  */
 #include "live/sources.h"
 #include "test.h"
@@ -23,7 +22,7 @@ static int end(void **state)
 	return 0;
 }
 
-/* Empties the set of sources. It then has room for `most` sources. */
+/* Makes an empty set with room for `most` sources. */
 static void begin_with(uint32_t most)
 {
 	live_sources_free(&sources);
@@ -40,7 +39,7 @@ static struct sl_prefix host(unsigned int number)
 	return prefix;
 }
 
-/* Visits a host whose counters have these values, in packets of 100 bytes. Returns the source. */
+/* Visits a host with these values of its counters, for packets of 100 bytes. Returns the source. */
 static const struct live_source *visit(unsigned int number, uint64_t passed, uint64_t dropped,
 				       uint64_t now)
 {
@@ -151,7 +150,7 @@ TEST(test_a_source_that_a_pass_did_not_see_is_removed)
 		assert_int_equal(is_known(i), i % 2 == 0);
 }
 
-/* A source lost its bucket and got a new bucket within one pass. It counts as a new source. */
+/* A source that loses its bucket and gets a new bucket within one pass counts as new. */
 TEST(test_a_source_that_was_gone_and_is_back_is_new)
 {
 	struct sl_prefix prefix = host(5);

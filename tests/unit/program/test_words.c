@@ -166,9 +166,7 @@ TEST(test_operands_and_the_trial_are_counted)
 
 #define X64 "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"
 
-/*
- * An invalid command line causes one error. The error has this id, and its text contains `named`.
- */
+/* An invalid command line causes one error, which has this id and contains the text `named`. */
 TEST(test_wrong_lines_are_refused_and_named)
 {
 	static const struct {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* user/program/writer.h: the same calls print either text or JSON. */
+/* user/program/writer.h: prints text or JSON by the same calls. */
 #include <inttypes.h>
 #include "test.h"
 #include "program/writer.h"

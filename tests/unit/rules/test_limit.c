@@ -78,8 +78,8 @@ TEST(test_limits_compile_to_these_numbers)
 }
 
 /*
- * A burst is refused if it is smaller than one packet, or one byte. It is also refused if it
- * refills in more than two years.
+ * A burst is refused if it is smaller than one packet or one byte, or if its refill takes more than
+ * two years.
  */
 TEST(test_bursts_that_hold_nothing_or_too_much_are_refused)
 {
@@ -114,7 +114,7 @@ TEST(test_bursts_that_hold_nothing_or_too_much_are_refused)
 	}
 }
 
-/* Checks the properties of a limit on which include/credit.h relies. */
+/* Checks the properties of a limit that include/credit.h requires. */
 static void assert_one_burst(const struct sl_limit *limit, const struct machine *m)
 {
 	uint64_t slices = limit->burst - limit->refill;
@@ -315,9 +315,7 @@ TEST(test_every_key_and_action)
 
 /* --- Families -------------------------------------------------------------------------------- */
 
-/*
- * A limit has different key masks for IPv4 and IPv6, but is otherwise compiled to the same numbers.
- */
+/* A limit is compiled to the same numbers for IPv4 and IPv6, except for the key masks. */
 TEST(test_families_are_equal)
 {
 	static const struct {

@@ -227,8 +227,8 @@ TEST(test_families_addresses_and_lengths_are_in_order)
 }
 
 /*
- * If an address is shortened to a prefix, the prefix contains the address. The prefix does not
- * change if it is printed and parsed.
+ * A prefix made from an address contains this address. Printing and parsing does not change the
+ * prefix.
  */
 TEST(test_shorten_to_every_length)
 {

@@ -62,7 +62,7 @@ TEST(test_rules_are_equal_whatever_their_ids_and_order)
 	rule_free(&b);
 }
 
-/* Two limits are equal if the fields of their kind are equal, and their second rates are equal. */
+/* Two limits are equal if the fields of their kind and their second rates are equal. */
 TEST(test_every_word_of_a_kind_counts)
 {
 	static const char *const specs[] = {
@@ -221,8 +221,8 @@ TEST(test_a_set_is_sorted_by_prefix)
 }
 
 /*
- * Callback of ruleset_diff(). Appends "-P" for a removed prefix P, "+P" for an added prefix P, and
- * "*P" for a changed prefix P.
+ * Callback of ruleset_diff(). For a prefix P, appends "-P" if it was removed, "+P" if it was added,
+ * and "*P" if it was changed.
  */
 static int diff_note(void *data, const struct rule *from, const struct rule *to)
 {
@@ -398,7 +398,7 @@ TEST(test_a_rule_prints_as_its_commands)
 	rule_free(&rule);
 }
 
-/* If entries of a list have different expiries, the list is printed as several commands. */
+/* A list whose entries have different expiries is printed as several commands. */
 TEST(test_ends_of_lists_and_of_their_entries_are_printed)
 {
 	struct rules_shown shown = {0};

@@ -57,7 +57,7 @@ static const struct {
 	{"140TB", 140000000000000, SL_BURST_BYTES, NULL},
 };
 
-/* An amount has the same units as a burst, apart from units of time. */
+/* An amount has the units of a burst, except for units of time. */
 TEST(test_bursts_and_amounts_are_read_and_written_back)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(bursts); i++) {

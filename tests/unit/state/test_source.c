@@ -92,7 +92,10 @@ TEST(test_an_entry_of_another_key_stays_as_it_is)
 		}
 }
 
-/* Writes `to` if the word is still `from`. Each step of state_turn() in bpf/state.h does this. */
+/*
+ * Writes `to` if the word has the value `from`, in the same way as each step of state_turn() in
+ * bpf/state.h.
+ */
 static bool swap(__u64 *word, uint64_t from, uint64_t to)
 {
 	if (*word != from)

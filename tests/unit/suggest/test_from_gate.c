@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* user/suggest/from_gate.h: packets between two readings of the counters of sources. */
+/*
+ * user/suggest/from_gate.h: computes the packets of each source from two readings of the gate's
+ * counters.
+ */
 #include "suggest/from_gate.h"
 
 #include "test.h"
@@ -25,7 +28,7 @@ static int end(void **state)
 	return 0;
 }
 
-/* Simulates a reading of the gate's counters. The gate has only this source. */
+/* Simulates a reading of the counters of a gate with one source. */
 static void read_source(const char *name, uint64_t passed, uint64_t dropped, uint32_t version)
 {
 	const struct sl_cell count[LIVE_COUNTERS] = {

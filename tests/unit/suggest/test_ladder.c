@@ -36,7 +36,7 @@ static struct track track_of(const struct stream *stream)
 	return track;
 }
 
-/* Returns how many packets a token bucket without slices refuses. */
+/* Returns the number of packets that a token bucket without slices refuses. */
 static unsigned int refused(const struct stream *stream, uint64_t cost, uint64_t burst)
 {
 	struct sl_limit limit = {.cost = cost, .burst = burst, .refill = burst};

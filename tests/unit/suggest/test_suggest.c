@@ -16,17 +16,14 @@
 
 static struct suggest suggest;
 
-/*
- * A stream of packets. From time `from` to time `to`, it has a burst of `size` packets every `gap`.
- * All times are in ms.
- */
+/* A stream of packets: a burst of `size` packets every `gap` ms, from `from` ms to `to` ms. */
 struct stream {
 	const char *addr;
 	unsigned int size, gap, from, to;
 	uint16_t facts; /* beside SL_FACT_ANY */
 	uint8_t proto;
 	uint16_t port;
-	uint32_t bytes; /* 0: a length that depends on the time */
+	uint32_t bytes; /* length of each packet; 0: depends on the time */
 };
 
 static struct suggest_packet packet_of(const struct stream *stream, uint64_t ns)
@@ -109,7 +106,10 @@ static const struct proposal *proposal_of(enum suggest_class class)
 	return &suggest.proposal[class][SUGGEST_SOURCES];
 }
 
-/* Fills addresses and streams: `count` equal sources, whose bursts begin at different times. */
+/*
+ * Fills addresses and streams with `count` sources, whose bursts are equal but begin at different
+ * times.
+ */
 static void clients_make(struct stream *streams, char (*addr)[INET6_ADDRSTRLEN], unsigned int count,
 			 struct stream model)
 {
@@ -139,7 +139,9 @@ TEST(test_a_source_of_100_pps_in_bursts_of_20)
 	end(NULL);
 }
 
-/* Sends the packets of stream `hundred` to a token bucket. Returns how many packets are refused. */
+/*
+ * Sends the packets of stream `hundred` to a token bucket. Returns the number of refused packets.
+ */
 static uint64_t hundred_refused(uint64_t rate, uint64_t burst)
 {
 	struct sl_limit limit = {.cost = SEC / rate, .burst = burst * (SEC / rate)};
@@ -227,7 +229,7 @@ TEST(test_no_outlier_if_the_demands_have_no_gap)
 		clients[i].size = sizes[i];
 	run(clients, CLIENTS, 20000, 0);
 	assert_int_equal(proposal_of(SUGGEST_ALL)->outliers, 0);
-	assert_int_equal(proposal_of(SUGGEST_ALL)->max, 500); /* 400, rounded up by ladder.h */
+	assert_int_equal(proposal_of(SUGGEST_ALL)->max, 500); /* 400 is rounded up by ladder.h */
 	end(NULL);
 }
 
@@ -446,7 +448,7 @@ TEST(test_budget_of_new_sources)
 	assert_int_equal(budget->most, 8);
 	assert_int_equal(budget->limit.spec.rate, 30);
 	assert_int_equal(budget->curve.burst[budget->curve.knee], 3);
-	/* the source that sends from time 0 is new as well */
+	/* includes the source that sends from time 0 */
 	assert_int_equal(budget->limit.spec.burst, 7);
 	end(NULL);
 }
