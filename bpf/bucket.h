@@ -278,8 +278,9 @@ BPF_GLOBAL int bucket_unmark(const struct packet *packet, __u32 if_evicted)
 #define WORTH_SERVED 4
 
 /*
- * Call it after a charge of a shared state. If the source is not hot any more and no slice has
- * credit, stops using its bucket. bucket: NULL if this CPU uses no bucket for the source.
+ * Call this function after a charge of a shared state. If the source is no longer hot and no slice
+ * has credit, this CPU stops using the bucket. bucket: NULL if this CPU uses no bucket for the
+ * source.
  */
 static __always_inline void bucket_review(const struct packet *packet,
 					  const struct verdict *verdict, struct sl_bucket *bucket)

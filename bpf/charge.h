@@ -373,8 +373,8 @@ BPF_GLOBAL int policy_refund(const struct packet *packet, const struct sl_policy
 		if (!(limits & LIMIT_PASSED(limit)))
 			continue;
 		/*
-		 * If the slice has credit, the state was charged when the slice was borrowed, so
-		 * refund the slice. Refund the state of a new source, because a slice passes
+		 * If the slice has credit, the state was charged when the credit was borrowed. So
+		 * refund the slice. If the source is new, refund the state, because a slice passes
 		 * packets without charging the budget.
 		 */
 		times = limit_times(limit, slice ? slice->at.borrowed : packet->now);
@@ -427,7 +427,10 @@ static __always_inline void policy_charge(struct packet *packet, const struct sl
 {
 	const struct sl_gate *gate = gate_get();
 
-	/* the verifier must not know that this is 0; then it walks the loop only once */
+	/*
+	 * The last argument is always 0. If the verifier knew this, it would walk the loop several
+	 * times.
+	 */
 	policy_decide(packet, policy, bucket, verdict, gate ? gate->opaque_zero : 0);
 }
 

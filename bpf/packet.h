@@ -169,7 +169,10 @@ static __always_inline const void *reader_get(const struct reader *reader, __u32
 /* Result of packet_parse() if the frame has a source address. */
 #define PARSED SL_PASS_WITHIN
 
-/* Returns the reason to count if the EtherType cannot be read. end: offset of its end. */
+/*
+ * Call this if the EtherType cannot be read. Returns the reason under which the frame is counted.
+ * end: offset of the end of the EtherType.
+ */
 static __always_inline enum sl_reason link_refusal(const struct reader *reader, __u32 end)
 {
 	return reader_has(reader, end) ? SL_DROP_UNREADABLE : SL_PASS_SHORT;

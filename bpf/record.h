@@ -187,7 +187,8 @@ BPF_GLOBAL int crossing_record(const struct packet *packet, const struct verdict
 	}
 	record_fill(&crossing->record, packet, verdict, ifindex);
 	crossing->record.kind = SL_RECORD_CROSSING;
-	if (limit->observe) /* another limit may have dropped the packet */
+	/* this limit passed the packet, even if another limit dropped the packet */
+	if (limit->observe)
 		crossing->record.reason = SL_PASS_WITHIN;
 	crossing->record.limit = limit->id;
 	crossing->record.origin = origin;

@@ -49,7 +49,9 @@ skb_parse_by(struct __sk_buff *skb, const struct reader *reader, struct packet *
 {
 	__u32 tags = skb_tags(skb);
 
-	/* if `tags` is 0, vlan_tci may have the id of a removed tag, so mask the id out */
+	/*
+	 * If `tags` is 0, vlan_tci may contain the id of a removed tag. The mask makes this id 0.
+	 */
 	packet->vlan = skb->vlan_tci & VLAN_ID_MASK & -tags;
 	return packet_parse(reader, tags, packet);
 }

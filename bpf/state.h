@@ -68,7 +68,7 @@ static __always_inline bool state_publish(enum sl_kind kind, struct sl_state *st
 {
 	if (kind == SL_TOKEN_BUCKET)
 		state_advance(&state->full_at, next->full_at);
-	if (kind != SL_WINDOW) /* state_turn() moves `charged_at` of a window */
+	if (kind != SL_WINDOW) /* only state_turn() changes `charged_at` of a window */
 		state_advance(&state->charged_at, next->charged_at);
 	return next->empty_at == seen->empty_at ||
 	       __sync_val_compare_and_swap(&state->empty_at, seen->empty_at, next->empty_at) ==

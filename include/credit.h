@@ -301,7 +301,7 @@ static inline void credit_refuse_jiffy(const struct sl_limit *limit, struct sl_s
 }
 
 /*
- * Stores in a slice, for one jiffy, that its key is blocked. The jiffy limits this, because `sluice
+ * Stores in a slice that its key is blocked. This is valid for one jiffy only, because `sluice
  * forgive` may end the block.
  */
 static inline void credit_refuse_block(struct sl_slice *slice, __u64 now, __u64 jiffy)

@@ -135,12 +135,15 @@ static inline struct sl_state kind_new(enum sl_kind kind, const struct sl_limit 
 	return kind == SL_SHAPE ? shape_full(now) : credit_new(limit, nodes, now);
 }
 
-/* Returns how much more a new state can be charged: ticks, or for a window packets or bytes. */
+/*
+ * Returns how much more can be charged to a new state, in ticks. For a window, the unit is packets
+ * or bytes.
+ */
 static inline __u64 kind_left(const struct sl_limit *limit, const struct sl_state *state, __u64 now)
 {
 	if (limit->kind == SL_WINDOW)
 		return window_left(limit, state);
-	if (limit->kind == SL_SHAPE) /* + 1, because a packet may wait for exactly the horizon */
+	if (limit->kind == SL_SHAPE) /* Add 1, because a packet may wait for exactly the horizon. */
 		return limit->horizon + 1 - shape_wait(state, now);
 	return credit_max(0, credit_span(state->empty_at, now));
 }
@@ -321,7 +324,7 @@ static inline struct decision shape_decide(const struct sl_limit *limit,
 
 	return (struct decision){
 		.allowed = allowed,
-		/* + 1, because one more packet may wait for exactly the horizon */
+		/* Add 1, because one more packet may wait for exactly the horizon. */
 		.remaining = allowed ? credit_units(limit, horizon - wait) + 1 : 0,
 		.retry_after = allowed ? 0 : wait - horizon,
 		.remaining_then = allowed ? credit_units(limit, horizon - wait) + 1 : 1,
@@ -345,7 +348,7 @@ static inline struct decision kind_decide(const struct sl_limit *limit,
 
 	if (blocked)
 		at = block_end(limit, state);
-	else if (limit->kind == SL_SHAPE) /* a shape uses the clock of the packet's CPU */
+	else if (limit->kind == SL_SHAPE) /* for a shape, use the clock of the packet's CPU */
 		at = now;
 	if (limit->kind == SL_WINDOW)
 		decision = window_decide(limit, state, cost, at);

@@ -532,8 +532,9 @@ struct sl_state {
 		__u64 ready_at; /* shape: earliest departure of the next packet */
 	};
 	union {
-		__u64 full_at; /* token bucket: last time when it was full, without valid slices */
-		__u64 past;    /* window: counts of the sub-windows before the current one */
+		/* token bucket: last time at which the state was full and no slice was valid */
+		__u64 full_at;
+		__u64 past; /* window: counts of the sub-windows before the current one */
 	};
 	__u64 charged_at;    /* time of the last charge; window: a time in the current sub-window */
 	__u64 blocked_until; /* end of the current or last block; 0: never blocked */

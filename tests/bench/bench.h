@@ -106,7 +106,7 @@ void subjects_free(void);
  */
 int subject_program(const struct bench_case *bench, const struct sl_prefix *source);
 
-/* Keeps the sources of a case from eviction by a packet from each of them. */
+/* Sends a packet from each source of a case, so that no state of these sources is evicted. */
 int subject_refresh(const struct bench_case *bench);
 
 /*
@@ -139,8 +139,9 @@ int cases_run(const struct plan *plan, struct result *results);
 void report_cases(const struct result *results);
 
 /*
- * Estimates the cost of a source on 64 CPUs. Sends the packets of one of these CPUs, and counts how
- * often it borrows a slice. Each loan would move the state's cache line from another CPU.
+ * Estimates the cost of a packet if 64 CPUs receive packets of the same source. Sends the packets
+ * of one of these CPUs, and counts how often this CPU borrows a slice. Each time, the state's cache
+ * line would move from another CPU.
  */
 int model_run(void);
 

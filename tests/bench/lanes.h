@@ -31,7 +31,10 @@ struct sent {
 	uint64_t packets; /* sent by all lanes */
 };
 
-/* Sends packets from random sources on the first `count` lanes, at the same time, for `ns`. */
+/*
+ * Sends packets from random sources for `ns` nanoseconds. The first `count` lanes send at the same
+ * time.
+ */
 int lanes_send(unsigned int count, const char *sources, uint64_t ns, struct sent *ret);
 
 /*

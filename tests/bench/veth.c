@@ -41,7 +41,7 @@ static const struct {
 
 #define RANDOM (ARRAY_SIZE(sources) - 1)
 
-/* Limiters to measure. random_only: only with random sources. */
+/* Limiters to measure. If `random_only`, a limiter is measured only with random sources. */
 static const struct {
 	int limiter;
 	bool random_only;

@@ -49,7 +49,7 @@ int rig_teardown(void **state);
 /* Returns the emptied rig, with the first CPU and an uptime of one hour, or skips the test. */
 struct rig *rig_begin(void **state);
 
-/* Makes another rig with maps of these sizes. Size 0 means the size in the first rig. */
+/* Makes another rig. sizes: the sizes of its maps; 0: the size in the first rig. */
 struct rig *rig_make(const struct gate_sizes *sizes);
 void rig_free(struct rig *rig);
 
@@ -167,7 +167,7 @@ uint64_t rig_send(struct rig *rig, enum hook hook, const struct frame *frame, ui
 /* Sends UDP packets in frames of FRAME_LEAST, on different hooks. Returns how many passed. */
 uint64_t rig_send_from(struct rig *rig, const char *source, uint64_t count);
 
-/* Number of packets that measures a burst. It is larger than each burst in tests. */
+/* To measure a burst, tests send this number of packets. It is larger than each burst in tests. */
 #define ENOUGH 50
 
 /* Sends ENOUGH packets and returns how many pass. At a rate of 1/h, this is the burst. */
@@ -204,8 +204,8 @@ struct march {
 };
 
 /*
- * Prepares packets of many senders for TC program `prog`. `place` is an unused index below
- * SENDERS_MAX.
+ * Prepares packets of many senders. prog: the TC program that gets the packets. place: an index
+ * below SENDERS_MAX that is not in use.
  */
 struct march march_from(unsigned int place, const char *net, int prog);
 /* Sends the next `count` packets. Returns how many passed. */

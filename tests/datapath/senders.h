@@ -17,7 +17,7 @@
 struct senders {
 	__u64 next;    /* number of the next packet's address */
 	__u64 base[2]; /* first address in host byte order; an IPv4 address is in base[1] */
-	__u32 bits[2]; /* low bits that change, in each half of the address */
+	__u32 bits[2]; /* number of low bits that change, in each half of the address */
 	__u32 times;   /* consecutive packets per address */
 	__u32 sent;    /* packets already sent from this address */
 	__u32 to;      /* 1: the destination address changes; 0: the source address changes */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Tests of changes of rules: which limits keep their ids, and so the levels of their sources. */
+/* Tests of changes of rules. A limit that keeps its id keeps the states of its sources. */
 #include "rig.h"
 
 #include <stdlib.h>
@@ -54,7 +54,7 @@ TEST(test_limits_keep_their_levels)
 		 */
 		{"rate 1/h burst 10 match udp", 10},
 		{"rate 1/h burst 10 match tcp", 2000},
-		{"window 12 per 1h", 12}, /* a limit of another kind has new states */
+		{"window 12 per 1h", 12}, /* a limit of another kind gets new states */
 		{"shape 1pps horizon 10s", 11},
 	};
 	struct rig *rig = rig_begin(state);
@@ -155,7 +155,9 @@ TEST(test_slots)
 
 /* --- Counters ------------------------------------------------------------------------------- */
 
-/* A new policy can reuse the number of a deleted policy. Its counters start at 0. */
+/*
+ * A new policy can get the number of a deleted policy. The counters of the new policy start at 0.
+ */
 TEST(test_numbers_are_used_again)
 {
 	struct rig *rig = rig_begin(state);
@@ -266,8 +268,8 @@ static int64_t credit_of(const struct rig *rig, const char *name)
 }
 
 /*
- * After a change of limits, the next packet returns the credit of slices to the states. If the key
- * of a limit changes, this credit is lost.
+ * After a change of limits, the next packet returns unused credit from the slices to the states. If
+ * the key of a limit changes, this credit is lost.
  */
 TEST(test_limits_keep_their_slices)
 {

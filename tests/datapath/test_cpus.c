@@ -21,7 +21,10 @@
 #define THREADS	 100
 #define ATTEMPTS 5 /* maximum number of runs of a test; other processes can make a run slow */
 
-/* Sends the first packet of a source. Returns its time in ticks, read from the source's state. */
+/*
+ * Sends the first packet of a source. Returns the time of its charge in ticks, read from the
+ * source's state.
+ */
 static uint64_t first_packet(const struct rig *rig, int prog, const struct frame *frame)
 {
 	LIBBPF_OPTS(bpf_test_run_opts, opts, .data_in = frame->bytes, .data_size_in = frame->size,
@@ -130,7 +133,10 @@ static struct result speed_measure(struct rig *rig, const struct shipped *shippe
 		.chunk = it->hook == HOOK_XDP ? 50 * CHUNK : CHUNK,
 		.count = PACKETS_LEAST / rig->cpus + 1,
 		.until_ns = clock_ns() + RUN_NS,
-		/* on XDP without real-time priority, because it would delay RCU grace periods */
+		/*
+		 * On XDP, send without real-time priority, because a real-time thread would delay
+		 * RCU grace periods.
+		 */
 		.first = it->hook == HOOK_INGRESS,
 	};
 	struct flood floods[2 * RIG_CPUS_MAX];

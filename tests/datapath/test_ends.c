@@ -69,9 +69,9 @@ static void listed_until(struct rig *rig, const char *prefix, uint64_t lists, in
 }
 
 /*
- * Checks that an entry is in force until the last tick before its expiry. If `heard_at_once`, the
- * source also sends right after the entry is added. If `lead` is not 0, the source also sends
- * `lead` ticks before the expiry.
+ * Checks that an entry is in force until the last tick before its expiry. If `heard_at_once`, sends
+ * a packet right after the entry is added. If `lead` is not 0, sends a packet `lead` ticks before
+ * the expiry.
  */
 static void end_check(struct rig *rig, const struct end_case *it, enum sl_access list, bool by_hand,
 		      uint64_t lead, bool heard_at_once)

@@ -220,7 +220,7 @@ TEST(test_splits_full)
 	assert_int_equal(try_deny(rig, divider(HOSTS)), -ENOSPC);
 	rig_check_tidy(rig, HOSTS);
 	assert_int_equal(rig_burst_of(rig, "2001:db8:1:400::1"), ENOUGH);
-	/* needs no new entry of `splits` */
+	/* These two rules need no new entry in `splits`. */
 	assert_int_equal(try_deny(rig, "2001:db8:0:5::/96"), 0);
 	assert_int_equal(try_deny(rig, "2001:db8:1:400::/64"), 0);
 	rig_check_tidy(rig, HOSTS + 2);
@@ -301,7 +301,10 @@ TEST(test_sweep_is_not_enough)
 
 /* --- Over and over -------------------------------------------------------------------------- */
 
-/* A rule that was added and deleted leaves no entry in any map. The maps have 900 other rules. */
+/*
+ * If a rule is added and deleted, no map keeps an entry of this rule. The maps have 900 other
+ * rules.
+ */
 TEST(test_set_and_delete_leak_nothing)
 {
 	static const char *const prefixes[] = {"default", "192.0.2.0/24", "2001:db8::/32",

@@ -39,7 +39,7 @@ static void sends(struct rig *rig, const char *source, uint8_t proto, uint64_t c
 
 struct said {
 	const char *prefix;
-	/* arguments of `sluice set`; NULL: an expired allow instead of a limit */
+	/* arguments of `sluice set`; NULL: no limit, but an expired runtime allow */
 	const char *words;
 	bool inherits;
 };

@@ -225,7 +225,7 @@ TEST(test_four_slices)
 			   "name b rate 1/min burst 900 match udp",
 			   "name c rate 1/min burst 800 match proto 47",
 			   "name d rate 1/min burst 700 match proto 50", NULL);
-		/* no limit matches this packet, which only adds a bucket on this CPU */
+		/* No limit matches this packet. It only makes this CPU add a bucket. */
 		frames[0] = packet_of(sources[s], 89);
 		assert_true(rig_send(rig, HOOK_INGRESS, &frames[0], 1));
 		for (int i = 0; i < 4; i++) {

@@ -423,8 +423,8 @@ TEST(test_small_limits_answer_as_the_model)
 /* --- Never above the model ------------------------------------------------------------------ */
 
 /*
- * Charges a passed packet to the model's bucket of each limit that matches. Fails if a bucket has
- * too little credit.
+ * Charges a packet that passed to the model's buckets of all limits that match. Fails if a bucket
+ * has too little credit.
  */
 static void model_afford(struct model *model, const struct sent *sent, uint64_t now, bool passed,
 			 const struct sl_counters *before, const struct sl_counters *after)

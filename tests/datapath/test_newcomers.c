@@ -7,8 +7,8 @@
 #define JIFFY_PACKETS 500 /* packets of a flood in each jiffy */
 
 /*
- * Sends `count` packets at JIFFY_PACKETS per jiffy. Returns how many intervals of the flood
- * detector passed.
+ * Sends `count` packets, JIFFY_PACKETS of them in each jiffy. Returns how many intervals of the
+ * flood detector this takes.
  */
 static uint64_t flood(struct rig *rig, const struct march *march, uint64_t count)
 {

@@ -208,7 +208,10 @@ TEST(test_frames_in_several_buffers)
 	print_message("figure: frames of up to 60000 bytes in several buffers: charged whole\n");
 }
 
-/* A full token bucket passes a packet that costs more than the burst. The excess becomes debt. */
+/*
+ * A full token bucket passes a packet even if the packet costs more than the burst. The excess
+ * becomes debt.
+ */
 TEST(test_large_packets)
 {
 	static const char *const sources[HOOKS] = {"192.0.2.1", "192.0.2.2", "192.0.2.3"};

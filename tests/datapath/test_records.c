@@ -12,7 +12,7 @@
 #include "gate/policy.h"
 #include "state/pressure.h"
 
-#define SECOND (1ULL << SL_SECOND_SHIFT << 4) /* a second of map `offenders`, in ticks */
+#define SECOND (1ULL << SL_SECOND_SHIFT << 4) /* length of a second of map `offenders`, in ticks */
 
 #define RECORDS_MAX 512
 
@@ -104,8 +104,8 @@ static const struct {
 };
 
 /*
- * Sends refused packets eight times, every half SECOND. Evicts the source's bucket each time unless
- * `on_bucket`.
+ * Sends packets that are refused, eight times, every half SECOND. Unless `on_bucket`, evicts the
+ * bucket of the source each time.
  */
 static void send_refused(struct rig *rig, size_t i, bool on_bucket)
 {
@@ -278,7 +278,7 @@ TEST(test_one_cpu_records_a_crossing)
 	ring_close(&ring);
 }
 
-/* Sends two packets from each of `count` addresses. The limit refuses the second. */
+/* Sends two packets from each of `count` addresses. The limit refuses the second packet. */
 static void send_many(struct rig *rig, uint32_t first, uint32_t count)
 {
 	for (uint32_t i = first; i < first + count; i++) {
@@ -374,9 +374,7 @@ TEST(test_a_refusal_is_examined_once_in_a_jiffy)
 	ring_close(&ring);
 }
 
-/*
- * A record is written for each key that crosses its limit, even if the keys belong to one source.
- */
+/* If several keys of one source cross a limit, a record is written for each key. */
 TEST(test_each_key_of_a_source_crosses_its_limit)
 {
 	static const struct {

@@ -206,7 +206,7 @@ static void verdict_check(struct rig *rig, const struct model *model, int round)
 	struct frame frame = frame_from(text, 62);
 
 	assert_int_equal(counters_read(&rig->gate, expected.number, &before), 0);
-	if (again) /* the source may already have a bucket */
+	if (again) /* the source may have a bucket from an earlier packet */
 		rig_send(rig, rand() % HOOKS, &frame, 1);
 	else
 		send_cold(rig, rand() % HOOKS, &frame, 1);

@@ -360,7 +360,7 @@ TEST(test_a_drop_takes_no_slot_and_a_refusal_no_credit)
 	rig_check_counted(rig);
 }
 
-/* A limit that shapes does not delay packets of a source without a state. */
+/* If a source has no state, a limit that shapes does not delay its packets. */
 TEST(test_newcomers_are_not_shaped)
 {
 	struct rig *rig = rig_begin(state);

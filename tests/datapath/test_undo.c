@@ -216,8 +216,8 @@ static void cut_off_everywhere(struct rig *rig, const struct change *change, boo
 }
 
 /*
- * Returns the rules before or after the change. The change renumbers one list and removes another
- * list.
+ * Returns the rules before the change, or the rules after the change if `after`. The change gives
+ * one list another number, and removes another list.
  */
 static struct ruleset lists_rules(bool after)
 {
@@ -306,7 +306,7 @@ static int differs(void *data, const struct rule *from, const struct rule *to)
 	return -EIO;
 }
 
-/* Checks that readers report the rules by which packets are judged. */
+/* Checks that commands report the rules by which packets are judged. */
 static void check_same_rules(const struct rig *rig, const struct ruleset *rules)
 {
 	struct ruleset now = {0};
@@ -411,7 +411,7 @@ TEST(test_between_stores)
 		base_rules(rig);
 		rig->gate.state->changing = 1;
 		wrecks[i](rig);
-		/* every change calls rules_recover() first */
+		/* Every change calls this function first. */
 		assert_int_equal(rules_recover(&rig->gate, NULL), 0);
 		assert_int_equal(rig->gate.state->changing, 0);
 		rig_check_tidy(rig, BASE_RULES);

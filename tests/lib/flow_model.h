@@ -69,7 +69,7 @@ struct world {
 	struct flow_count totals;
 	uint64_t now, begin, random;
 	uint64_t commands; /* commands from all nodes to the store so far */
-	double *passed;	   /* admitted traffic of each step, in seconds of the rate */
+	double *passed;	   /* traffic that the nodes passed in each step, divided by the rate */
 	size_t steps, room;
 	double judge, lowest; /* s: current and lowest level of a bucket that all nodes charge */
 };
@@ -237,7 +237,7 @@ static inline void world_daemon(struct world *world, struct world_node *node)
 		world_answer(world, node);
 	if (credit_span(node->due, world->now) < 0 || node->answer_at)
 		return;
-	/* a late round does not move the times of later rounds */
+	/* If a round is late, the times of later rounds do not change. */
 	while (credit_span(node->due, world->now) >= 0) {
 		node->beat += world->round;
 		node->due =
@@ -341,7 +341,10 @@ static inline double world_part(const struct world *world, unsigned int node)
 	return (double)(world->node[node].own.taken + 1000 * node) / WORLD_SEC / world_at(world);
 }
 
-/* Returns the largest excess of all nodes together over burst + rate x t, divided by the rate. */
+/*
+ * Compares the traffic that all nodes passed with burst + rate x t. Returns the largest excess,
+ * divided by the rate.
+ */
 static inline double world_excess(const struct world *world)
 {
 	return -world->lowest;

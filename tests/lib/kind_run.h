@@ -269,8 +269,8 @@ static inline void run_draw(enum sl_kind kind, bool lags, bool sequential)
 /* --- Packets -------------------------------------------------------------------------------- */
 
 /*
- * Returns a random size of a packet, in packets or bytes. Often, it is all that the limit passes
- * now.
+ * Returns a random size of a packet, in packets or bytes. Often, the size is all that the limit
+ * passes now.
  */
 static inline uint32_t run_amount(void)
 {
@@ -289,7 +289,7 @@ static inline uint32_t run_amount(void)
 	case 2:
 		amount = 1 + run_choose(most);
 		break;
-	case 3: /* all that the limit passes now, or one unit more */
+	case 3: /* the amount that the limit passes now, or one unit more */
 		if (run.limit.kind == SL_WINDOW)
 			amount = window_left(&run.limit, host_state) + run_choose(2);
 		else if (run.limit.kind == SL_TOKEN_BUCKET)

@@ -92,7 +92,8 @@ static inline uint8_t *frame_copy(const uint8_t *bytes, size_t size)
 }
 
 /*
- * Returns a reader of a frame with `size` bytes, of which it can only read the first `linear_size`.
+ * Returns a reader of a frame of `size` bytes. The reader can read only the first `linear_size`
+ * bytes.
  */
 static inline struct reader reader_linear(const uint8_t *linear, size_t linear_size, size_t size)
 {

@@ -80,8 +80,8 @@ static inline void host_table_check(void)
 						      : ref.primary);
 		away[ref.primary] += tag & TAG_DISPLACED;
 		/*
-		 * the search returns the first entry of a key, so a second entry would fail this
-		 * check
+		 * The search finds only the first entry of a key. So this check fails if the key
+		 * has a second entry.
 		 */
 		assert_ptr_equal(table_find_mapped(params, hash_secret, host_table.set,
 						   host_table.entry, &key),
