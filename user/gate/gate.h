@@ -225,7 +225,7 @@ bool gate_note_first(const struct gate *gate, enum gate_note note);
  * command changes the gate during a trial.
  */
 
-/* Commands assume that the background process of a trial was killed if the trial ended 30 s ago. */
+/* If a trial still exists 30 s after its end, its background process is assumed to be dead. */
 #define TRIAL_GRACE_NS 30000000000ULL
 
 /*

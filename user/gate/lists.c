@@ -22,9 +22,9 @@ enum list_mode {
 struct list_change {
 	struct gate *gate;
 	enum list_mode mode;
-	bool strict;   /* a specified prefix that is not on the list is an error */
-	uint64_t from; /* bit of the list before the change, or 0 if the list is new */
-	uint64_t to;   /* bit of the list after the change, or 0 if the change removes the list */
+	bool strict;	       /* a specified prefix that is not on the list is an error */
+	uint64_t from;	       /* old bit of the list in rules; 0 if the list is new */
+	uint64_t to;	       /* new bit of the list in rules; 0 if the change removes the list */
 	struct ruleset wanted; /* rules to write, and all lists as they are after the change */
 	struct list_counts counts;
 };

@@ -163,7 +163,7 @@ static int bpffs_open(struct pins *ret)
 	struct stat st;
 
 	*ret = (struct pins)PINS_CLOSED;
-	/* pin_make() needs SELF_FD, because BPF_F_PATH_FD requires Linux 6.5 and libbpf 1.3 */
+	/* pin_make() needs SELF_FD, because Linux before 6.5 does not have BPF_F_PATH_FD */
 	if (access(SELF_FD, X_OK))
 		return error_add(errno, "no-proc", SELF_FD,
 				 "cannot access it, which opening a pin requires: %s; mount /proc",

@@ -446,7 +446,7 @@ void policy_add_shadows(const struct gate *gate, const struct sl_prefix *prefix,
 /* A limit to write into a policy version. */
 struct version_limit {
 	struct limit limit;
-	uint32_t home; /* SL_ORIGIN() of an inherited limit; 0 if it is not inherited */
+	uint32_t home; /* SL_ORIGIN() if the limit is inherited, otherwise 0 */
 };
 
 struct version_limits {

@@ -218,7 +218,7 @@ static struct judgement content_judge(const struct gate *gate, const struct sl_p
 int rules_judge(const struct gate *gate, const struct sl_prefix *address, struct judgement *ret)
 {
 	uint32_t generation = gate_generation(gate), bits = address->bits;
-	struct judgement found = {0}, without = {0}; /* results for lookup.version, .without */
+	struct judgement found = {0}, without = {0}; /* of lookup.version and lookup.without */
 	struct lookup lookup = {0};
 	bool is_complete = false;
 	struct sl_rule rule;

@@ -236,7 +236,7 @@ static bool room_is_short(int err)
 /* A step of a transaction: a rule that the transaction may write. */
 struct transaction_step {
 	struct sl_prefix prefix;
-	const struct rule *wanted; /* rule to write; NULL: a policy that may inherit a change */
+	const struct rule *wanted; /* rule to write; NULL if only inherited limits may change */
 };
 
 /*
@@ -245,9 +245,9 @@ struct transaction_step {
 struct transaction {
 	struct transaction_step *steps;
 	unsigned int steps_count, steps_room;
-	struct rulemap_entry *entries; /* wanted rules, and rules of inheriting policies */
+	struct rulemap_entry *entries; /* wanted rules, and rules whose policies inherit a change */
 	unsigned int count;
-	bool rewrites; /* policies that inherit from this policy may change */
+	bool rewrites; /* a policy changes, so policies that inherit it may change */
 };
 
 /* Returns whether a version has exactly the limits, the budget and the inheritance of `wanted`. */

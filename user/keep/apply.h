@@ -46,7 +46,7 @@ struct apply {
 
 struct apply_may {
 	bool resize;
-	bool lack_fq; /* a device without fq adds a notice; if false, an error */
+	bool lack_fq; /* a device without fq causes a notice instead of an error */
 };
 
 /*

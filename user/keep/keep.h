@@ -83,7 +83,7 @@ struct watch_socket {
 
 struct watch {
 	int inotify[WATCH_INOTIFY]; /* inotify fd of each kind; -1 if the kind is not watched */
-	unsigned int lacking;	    /* EVENT() bits of kinds whose watch or fd was refused */
+	unsigned int lacking;	    /* EVENT() bits of kinds whose watch or fd the kernel refused */
 	struct watch_socket *sockets;
 	unsigned int sockets_count, sockets_room;
 	bool sockets_changed; /* the last call of watch_devices() opened or closed a socket */
@@ -101,7 +101,7 @@ struct keep {
 	int signals, clock;    /* a signalfd; a timerfd that reports changes of the wall clock */
 	uint64_t suspended_ms; /* for how many ms the machine was suspended since boot */
 	uint64_t watchdog_us;  /* timeout of systemd's watchdog, in µs; 0 if it is off */
-	uint64_t fed_ms;       /* when the last watchdog message was sent */
+	uint64_t fed_ms;       /* time of the last watchdog message */
 	bool ends;
 	bool is_ready;	   /* the first reload has ended, so systemd gets READY=1 and the status */
 	bool is_reloading; /* systemd waits for READY=1 after a reload */
@@ -112,7 +112,7 @@ struct keep {
 	struct stamp stamp;   /* stamp of the rules file when it was last read or reported */
 	bool has_config;
 	bool file_is_bad;   /* the last reload failed, because the rules file is invalid */
-	bool lists_are_new; /* `lists_path` must be written */
+	bool lists_are_new; /* the lists have changed since `lists_path` was written */
 
 	struct gate_snapshot snapshot;
 	bool is_hidden;		       /* another mount hides the gate's path */
@@ -126,7 +126,7 @@ struct keep {
 	uint32_t programs_gate;			   /* id of the map `gate` that `programs` use */
 	struct attachment wanted[ATTACHMENTS_MAX]; /* attachments that the file specifies */
 	unsigned int wanted_count;
-	unsigned int attached; /* number of attachments that exist */
+	unsigned int attached; /* number of existing attachments */
 	uint64_t attached_ms;  /* time at which attachments were last changed */
 	bool is_waiting;       /* a device of the rules file does not exist */
 	bool failed;	       /* devices of the rules file could not be attached */

@@ -8,7 +8,7 @@
 #include "keep/keep.h"
 #include "migrate/open.h"
 
-/* Upper bound of the time in which a command that removes a gate removes all pins. */
+/* A command that removes a gate removes all its pins within this time, in ms. */
 #define LOST_WAIT_MS 200
 
 bool gate_is_hidden(const struct keep *keep, struct mount *ret)

@@ -485,7 +485,7 @@ static int fields_check(const struct spec *spec, unsigned int lengths, enum sl_k
 	return 0;
 }
 
-/* Sets the key lengths of limit number `index` of a spec. */
+/* Sets the key lengths of the limit that the spec makes for length number `index` of `per`. */
 static int per_set(const struct spec *spec, unsigned int index, const struct sl_prefix *prefix,
 		   struct limit *limit)
 {

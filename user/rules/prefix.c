@@ -278,7 +278,7 @@ bool prefix_of_range(struct sl_prefix *from, const struct sl_prefix *to, struct 
 	*from = last;
 	while (byte >= 0 && !++from->addr[byte])
 		byte--;
-	if (byte < 0) /* all bytes overflow if `to` is the last address of the family */
+	if (byte < 0) /* no address follows the last address of the family */
 		from->bits = 0;
 	*ret = prefix_unmap(&part);
 	return true;

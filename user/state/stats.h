@@ -12,7 +12,7 @@ enum stats_kind {
 	STATS_NONE,    /* the line counts packets that match no rule */
 	STATS_ALLOW,   /* the line counts packets that a rule allows */
 	STATS_DENY,    /* the line counts packets that a rule denies */
-	STATS_RULE,    /* the line counts packets of one policy */
+	STATS_RULE,    /* the line counts packets that one policy judges */
 	STATS_DELETED, /* the line counts packets of deleted policies */
 };
 

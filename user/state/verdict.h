@@ -24,7 +24,7 @@ struct check_verdict {
 	struct limit_state states[SL_LIMITS_MAX];
 	bool newcomer; /* the source has no state for a limit, or was charged to the budget */
 	bool pays;  /* the packet is charged to the budget, because the source is not established */
-	bool waits; /* the packet's key gets no state yet */
+	bool waits; /* the packet's key must wait for a state */
 	bool lacks_room; /* the table has no room for the key's state, or only for an empty state */
 	struct newcomer newcomers[SL_LIMITS_MAX]; /* one for each limit whose key has no state */
 	unsigned int flooded; /* number of CPUs on which new sources wait for a state */
