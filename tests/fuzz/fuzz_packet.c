@@ -105,7 +105,7 @@ static void oracle_ipv4(struct finding *finding, const uint8_t *data, size_t siz
 	finding->first_proto = finding->last_proto = data[ip + 9];
 	finding->proto_known = true;
 	finding->payload = ip + 20;
-	/* with the more-fragments flag or an offset other than 0, the packet is a fragment */
+	/* the more-fragments flag or an offset above 0 marks a fragment */
 	finding->fragment = read16(data, ip + 6) % 0x4000;
 	if (read16(data, ip + 6) % 0x2000) {
 		finding->transport = TRANSPORT_HIDDEN;

@@ -29,7 +29,7 @@
 static const uint8_t *rest;
 static size_t rest_size;
 
-static int other[FDS]; /* the test's end of each connection, by fd; 0: no connection */
+static int other[FDS]; /* indexed by fd of the client: fd of the test; 0: no connection */
 static uint64_t waited_ms;
 
 static void expect(bool truth)

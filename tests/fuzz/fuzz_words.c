@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Tests the parsers of rates, bursts, times, prefixes, matches and whole limits. An accepted value
- * must be in its range. Its printed form must be parsed to an equal value. If a text is refused,
- * nothing may change.
+ * must be in its range, and must not change when it is printed and parsed. A refused text must
+ * change nothing.
  *
- * The input consists of lines. The first byte of a line selects a field of a limit, or its prefix.
- * Each later byte below 128 is a character. Each byte from 128 on selects a word of the grammar.
+ * The input consists of lines. The first byte of a line selects the parser. Each later byte below
+ * 128 is a character. Each other byte selects a word of the grammar.
  */
 #include <errno.h>
 #include <stdarg.h>

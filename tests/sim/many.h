@@ -119,7 +119,7 @@ static inline void many_begin(struct many *many)
 	many->leave.list = many_alloc(many->most, sizeof(*many->leave.list));
 	many->come.most = many->leave.most = many->most;
 	many->random = RANDOM_BEGIN;
-	many->now = many->begin = 1000 * WORLD_SEC; /* late enough that empty_at 0 means full */
+	many->now = many->begin = 1000 * WORLD_SEC; /* so that `empty_at` 0 means full */
 	for (unsigned int i = 0; i < many->nodes; i++) {
 		struct many_node *node = &many->node[i];
 

@@ -291,7 +291,7 @@ struct measured {
 	double parameter;   /* number of flooded nodes; or moves per second of the source */
 	double first, last; /* seconds at which the measurement begins and ends */
 	int node;	    /* number of the node that is measured, from 1; 0: all */
-	double delay;	    /* seconds until a reply of the store arrives */
+	double delay;	    /* delay of the store's replies, in seconds */
 	enum fault fault;
 	double from, to;  /* seconds at which the fault begins and ends */
 	const char *note; /* why the simulation may differ from `real`; NULL: it must not differ */

@@ -84,7 +84,7 @@ static double now(void)
 
 static void nothing(int signal)
 {
-	(void)signal; /* the signal only has to interrupt the test run */
+	(void)signal; /* the signal interrupts the test run, and has no other effect */
 }
 
 /*

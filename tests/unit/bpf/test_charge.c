@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * bpf/charge.h, compiled for the host. Tests sources that get no state, states that are evicted
- * while a packet is charged, and per-CPU buckets with credit.
+ * bpf/charge.h, compiled for the host. Tests sources without a state, states that are evicted
+ * during a charge, and per-CPU buckets with credit.
  */
 #include "charge_host.h"
 
@@ -9,7 +9,7 @@
 #define COST	  (SL_TICKS_PER_SEC / RATE)
 #define BURST	  1000
 #define ONE_CPU	  1
-#define MANY_CPUS 64 /* too many CPUs for per-CPU slices */
+#define MANY_CPUS 64 /* with so many CPUs, the limits have no per-CPU slices */
 #define SETS	  2
 
 static void world_begin(enum sl_family family, uint32_t cpus)
@@ -249,7 +249,7 @@ TEST(test_a_source_without_a_bucket_gets_its_burst)
 
 /* give_entry() assigns this entry to another key, before this CPU stores a block in it. */
 static struct sl_entry *given;
-static struct sl_state other_state; /* state that give_entry() writes */
+static struct sl_state other_state; /* state that give_entry() writes for the other key */
 
 static void give_entry(const void *word)
 {

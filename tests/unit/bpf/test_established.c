@@ -188,7 +188,7 @@ TEST(test_an_established_source_is_never_charged)
 	}
 }
 
-/* A source becomes established after the time in which its burst refills. */
+/* A source becomes established when its burst could have refilled since its first packet. */
 TEST(test_a_source_is_established_after_its_burst_could_refill)
 {
 	static const struct {
@@ -196,10 +196,10 @@ TEST(test_a_source_is_established_after_its_burst_could_refill)
 		/* seconds: the source is still new at `not_yet`, and is established at `then` */
 		double not_yet, then;
 	} cases[] = {
-		{1000, 10, 1.0, 2.2}, /* established after the minimum of 1 s */
-		{50, 200, 4.0, 6.5},  /* established when the burst has refilled, in 4 s */
-		{10, 500, 50, 52.5},  /* established when the burst has refilled, in 50 s */
-		{1, 1000, 64, 66.6},  /* established after the maximum of about a minute */
+		{1000, 10, 1.0, 2.2}, /* established after 1 s, which is the minimum */
+		{50, 200, 4.0, 6.5},  /* established when the burst could refill: after 4 s */
+		{10, 500, 50, 52.5},  /* established when the burst could refill: after 50 s */
+		{1, 1000, 64, 66.6},  /* established after about a minute, which is the maximum */
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
@@ -265,7 +265,9 @@ TEST(test_a_source_that_sends_again_gets_the_reserve)
 	assert_true(passed >= sent - 4);
 }
 
-/* If a source is established under one of its limits, its packets are not charged to the budget. */
+/*
+ * A source is established under one of its two limits. Its packets are not charged to the budget.
+ */
 TEST(test_a_source_is_established_by_one_of_its_limits)
 {
 	static const struct flood flood = {"", .limit_rate = 50, .limit_burst = 50};
@@ -306,7 +308,7 @@ TEST(test_a_fast_limit_does_not_establish_a_source_under_a_slow_one)
 }
 
 /*
- * A limit that only observes charges nothing to the budget. If a state starts without credit, its
+ * A limit that only observes charges nothing to the budget. If states begin without credit, the
  * first packet is refused.
  */
 TEST(test_other_limits)

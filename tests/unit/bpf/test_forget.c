@@ -81,7 +81,7 @@ static bool table_passes(uint32_t source)
 static struct {
 	uint32_t source[LRU_ROOM];
 	struct sl_state state[LRU_ROOM];
-	/* a hash table with chains: `head` is the first slot of a chain, `next` the next slot */
+	/* a hash table: `head` is the first slot of a chain, `next` is the next slot */
 	int next[LRU_ROOM], head[HEADS];
 	int newer[LRU_ROOM], older[LRU_ROOM];
 	int newest, oldest, count;
@@ -279,7 +279,7 @@ static void scenes_run(const char *name, struct sl_limit_spec limit, unsigned in
 		else
 			assert_stated(table.abusers, 1, .01);
 		assert_stated(other.abusers, stated[i / 2].lru, .1);
-		/* if there is no budget, all packets of honest sources pass */
+		/* without a budget, all packets of honest sources pass */
 		assert_stated(table.honest, scene.budget ? stated[i / 2].honest : 1, .01);
 		if (scene.budget)
 			assert_true(table.forged < other.forged);

@@ -9,7 +9,7 @@
 #define COST	  (SL_TICKS_PER_SEC / RATE)
 #define BURST	  1000
 #define ONE_CPU	  1
-#define MANY_CPUS 64 /* too many CPUs for per-CPU slices */
+#define MANY_CPUS 64 /* with so many CPUs, limits have no per-CPU slices */
 #define SETS	  64
 #define THRESHOLD 100 /* packets of new keys in an interval that begin a flood */
 #define SHIFT	  4   /* an interval has 2^4 jiffies */
@@ -164,10 +164,7 @@ TEST(test_packets_that_a_budget_paid_are_not_charged_again)
 			 test_clock_ticks - host.policy.limit[SL_IPV4][0].burst + COST);
 }
 
-/*
- * An entry stores its limit's burst as `span`. If the burst changes, the next packet of the source
- * updates `span`.
- */
+/* If the burst of a limit changes, the next packet of the source updates `span` in its entry. */
 TEST(test_an_entry_follows_its_limit)
 {
 	struct sl_limit *limit = &host.policy.limit[SL_IPV4][0];
@@ -235,8 +232,8 @@ TEST(test_the_key_that_got_the_entry_lends_no_credit)
 /* --- Buckets --------------------------------------------------------------------------------- */
 
 /*
- * The first BUCKETS_FIRST sources get a bucket at their first packet. They keep it even if they are
- * slow.
+ * Each of the first BUCKETS_FIRST sources gets a bucket at its first packet. A slow source also
+ * keeps this bucket.
  */
 TEST(test_the_first_sources_get_a_bucket_at_once)
 {
@@ -272,7 +269,7 @@ TEST(test_a_source_has_a_bucket_while_it_is_hot)
 	for (int i = 0; i < 100; i++)
 		assert_int_equal(host_send(1), SL_PASS_WITHIN);
 	assert_int_equal(bucket_of(1)->passed.packets, 101);
-	/* a slow source's bucket is dropped when the slice has no credit left */
+	/* without credit in its slice, a slow source's bucket is dropped */
 	for (int i = 0; i < 3; i++) {
 		clock_advance(SL_TICKS_PER_SEC);
 		assert_int_equal(host_send(1), SL_PASS_WITHIN);
@@ -419,7 +416,7 @@ TEST(test_a_reused_bucket_keeps_nothing)
 	}
 }
 
-/* A bucket of zeros is free. Key 0 does not match it. */
+/* A free bucket consists of zeros. It must not match key 0. */
 TEST(test_zeroed_memory_is_no_bucket)
 {
 	world_begin(SL_IPV4, ONE_CPU);
@@ -449,7 +446,7 @@ TEST(test_a_kept_bucket_is_restored)
 	assert_non_null(bucket_of(1));
 	memset(bucket_host.in_use.word, 0, sizeof(bucket_host.in_use.word));
 	assert_null(bucket_of(1));
-	clock_advance(SL_TICKS_PER_SEC); /* the source is no longer fast */
+	clock_advance(SL_TICKS_PER_SEC); /* after this pause, the source is not fast */
 	for (int i = 0; i < HOT_SAMPLE; i++) {
 		clock_advance(HOT_TICKS);
 		assert_int_equal(host_send(1), SL_PASS_WITHIN);

@@ -169,10 +169,7 @@ TEST(test_a_frame_cut_anywhere_is_read_as_far)
 	}
 }
 
-/*
- * The result must not depend on where the linear part ends. Tests whole frames and shortened
- * frames.
- */
+/* Parses whole and shortened frames. The size of the linear part must not affect the result. */
 TEST(test_a_frame_split_anywhere_is_read_the_same)
 {
 	size_t splits = 0;
@@ -185,7 +182,7 @@ TEST(test_a_frame_split_anywhere_is_read_the_same)
 		      ARRAY_SIZE(frames), splits);
 }
 
-/* A frame is reported as unreadable if the kernel fails to copy bytes of it. */
+/* If the kernel fails to copy bytes of a frame, the parser reports the frame as unreadable. */
 TEST(test_what_cannot_be_had_is_unreadable)
 {
 	struct reader reader = {.kind = READ_XDP, .ctx = NULL, .size = 60};
@@ -197,7 +194,8 @@ TEST(test_what_cannot_be_had_is_unreadable)
 }
 
 /*
- * The kernel can move a VLAN tag to the packet's metadata. This tag counts towards VLAN_TAGS_MAX.
+ * The kernel can move a VLAN tag from the frame to the packet's metadata. VLAN_TAGS_MAX also
+ * includes this tag.
  */
 TEST(test_tags_before_the_frame)
 {
@@ -219,8 +217,8 @@ TEST(test_tags_before_the_frame)
 }
 
 /*
- * Checks that the parser does not read past a frame of any bytes, and that the packet's facts do
- * not contradict each other.
+ * Parses arbitrary bytes. The parser must not read past the frame, and the packet's facts must not
+ * contradict each other.
  */
 static void check_any(const uint8_t *bytes, size_t size)
 {
@@ -302,7 +300,7 @@ static const struct wire_frame *frame_find(const char *name)
 	return NULL;
 }
 
-/* Replaces the two bytes at offset `at` of a frame by `number`, and parses the frame. */
+/* Writes `number` to the two bytes at offset `at` of a frame, and parses the frame. */
 static struct packet look_with(const char *name, size_t at, unsigned int number)
 {
 	const struct wire_frame *frame = frame_find(name);
@@ -383,8 +381,8 @@ TEST(test_every_protocol_is_read)
 /* --- Long extension headers ------------------------------------------------------------------ */
 
 /*
- * Parses a UDP packet with `count` extension headers of this type and length. The frame lacks its
- * last `missing` bytes.
+ * Parses a UDP packet with `count` extension headers of this type and length, without the last
+ * `missing` bytes of the frame.
  */
 static struct packet look_behind(uint8_t type, uint8_t length, int count, size_t missing,
 				 enum packet_transport *ret_answer)

@@ -168,7 +168,7 @@ static uint32_t hits_of(uint32_t source)
 	return credit_min(*slot & SKETCH_COUNT, SKETCH_MOST - 1);
 }
 
-/* Checks that a new state of limit 0 was charged for the earlier packets of the source. */
+/* Checks that the earlier packets of the source were charged to its new state of limit 0. */
 static void birth_check(uint32_t source, uint32_t hits)
 {
 	const struct sl_limit *limit = host.policy.limit[SL_IPV4];

@@ -7,8 +7,8 @@
 
 #define NOW (1000 * SL_TICKS_PER_SEC)
 
-static unsigned int pauses; /* access before which the other CPU charges the state; 0: never */
-static __u64 others;	    /* amount that the other CPU charges */
+static unsigned int pauses; /* the other CPU charges the state before this access; 0: never */
+static __u64 others;	    /* amount that the other CPU charges, in ticks */
 
 static void other_charge(void)
 {
@@ -44,8 +44,7 @@ TEST(test_a_refund_is_repeated_until_it_counts)
 }
 
 /*
- * If a window is blocked, `charged_at` stores the start of the block, and a charge does not change
- * it.
+ * During a block of a window, `charged_at` stores the start of the block. Charges do not change it.
  */
 TEST(test_a_window_does_not_turn_inside_a_block)
 {

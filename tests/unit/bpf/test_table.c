@@ -3,7 +3,7 @@
  * bpf/table.h, compiled for the host. Tests which entry an insertion evicts, locked sets,
  * insertions by several threads, and how evenly keys are distributed over sets.
  */
-#include <errno.h> /* a wrong error number in bpf/table.h is then a build error */
+#include <errno.h> /* included first, so that a wrong error number in table.h breaks the build */
 #include <math.h>
 #include <pthread.h>
 #include "test.h"
@@ -93,7 +93,7 @@ static struct sl_state state_draw(uint64_t now)
 struct choice {
 	uint32_t in[2];
 	int free[2];
-	int room[2];	/* ways of each set that are free or have a full state */
+	int room[2];	/* number of ways of each set that are free or have a full state */
 	__s64 least[2]; /* lowest eviction cost of an entry in each set */
 	int protected;
 };
@@ -147,7 +147,10 @@ static bool goes_away(const struct choice *choice)
 	return other > home || (other == home && loss_in(choice, 1) < loss_in(choice, 0));
 }
 
-/* Returns the expected result of table_insert(). Sets `which` to the expected set (0: primary). */
+/*
+ * Returns the expected result of table_insert(). `which` becomes the index of the expected set (0:
+ * primary).
+ */
 static int choice_expect(const struct choice *choice, const struct new_entry *new_entry, int *which,
 			 __s64 *evict_cost)
 {
@@ -555,7 +558,7 @@ static struct state_key stranger(unsigned int pattern, uint64_t number)
 	case 1: /* one address in each of many consecutive /24s */
 		key.addr[0] = (uint32_t)number;
 		break;
-	case 2: /* four keys per IPv4 address, for four limits */
+	case 2: /* each IPv4 address under four limits */
 		key.addr[0] = __builtin_bswap32((uint32_t)number / 4);
 		key.limit = (number % 4 + 1) << 3 | 1;
 		break;

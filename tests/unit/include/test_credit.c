@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Tests single cases of include/credit.h. test_kinds.c tests all kinds of limit with the same
- * cases. test_kinds_property.c tests random schedules, races and late clocks.
+ * Tests single cases of include/credit.h. test_kinds.c tests cases for all kinds of limit.
+ * test_kinds_property.c tests random schedules, races and late clocks.
  */
 #include "test.h"
 #include "credit.h"
@@ -136,7 +136,7 @@ static const struct sl_limit small = {.cost = 1, .burst = BURST, .refill = REFIL
 TEST(test_a_level_rises_to_refill_and_at_rest_to_the_burst)
 {
 	static const struct {
-		int64_t born, now, level; /* in ticks after ZERO; `born` is `full_at` */
+		int64_t born, now, level; /* `full_at`, time and level, in ticks after ZERO */
 	} cases[] = {
 		{0, 0, 0},	    {0, 700, 700},	{0, 1500, 1500},
 		{0, 1501, 1500},    {0, 1599, 1500},	{0, 1600, 1600},
@@ -281,7 +281,7 @@ TEST(test_a_slice_answers_until_its_jiffy)
 {
 	static const struct {
 		int64_t credit;
-		uint64_t cost, jiffy; /* cost of the packet, and jiffy of its arrival */
+		uint64_t cost, jiffy; /* cost of the packet; jiffy of its arrival */
 		enum credit_answer answer;
 		int64_t left;
 	} cases[] = {

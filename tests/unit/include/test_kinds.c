@@ -57,7 +57,7 @@ struct source {
 	struct sl_limit limit;
 	struct sl_state state;
 	uint64_t now;
-	uint64_t departure; /* departure time of the last packet, under a shaper */
+	uint64_t departure; /* departure time of the last packet, if the limit is a shaper */
 };
 
 static struct source source_with(const struct sl_limit_spec *spec, uint64_t now)
@@ -147,7 +147,7 @@ static void source_drain(struct source *source)
 	assert_false(source_send(source, 1));
 }
 
-/* Returns whether `amount` is exactly what the limit would pass now. */
+/* Returns whether the limit would pass `amount` now, but not more. */
 static bool passes_exactly(const struct source *source, uint64_t amount)
 {
 	struct source copy = *source;
@@ -173,7 +173,7 @@ static uint64_t whole_of(const struct sl_limit *limit)
 
 /* --- Capacity ------------------------------------------------------------------------------- */
 
-/* A source that is new or was idle for long can send exactly the capacity of its limit at once. */
+/* A source that is new or was idle can send the capacity of its limit at once. */
 static void full_bucket_allows_capacity(const struct kind_row *row, uint64_t epoch)
 {
 	struct source source = source_with(&row->spec, epoch);
@@ -285,7 +285,7 @@ static void refill_restores_tokens(const struct kind_row *row, uint64_t epoch)
 	}
 }
 
-/* A drained source passes exactly n packets after the refill time of n packets. */
+/* A source without credit can send exactly n packets after the refill time of n packets. */
 static void refill_correctness(const struct kind_row *row, uint64_t epoch)
 {
 	struct source source = source_with(&row->spec, epoch);
@@ -461,7 +461,7 @@ static void per_key_isolated(const struct kind_row *row, uint64_t epoch)
 	}
 }
 
-/* A packet of N bytes costs N bytes. A packet that is larger than the window never passes. */
+/* A packet of N bytes costs N bytes. A packet larger than the whole window never passes. */
 static void cost_by_size(const struct kind_row *row, uint64_t epoch)
 {
 	struct source source = source_with(&row->spec, epoch);
@@ -651,7 +651,7 @@ static void give_back_undoes_a_charge(const struct kind_row *row, uint64_t epoch
 	assert_int_equal(source_decide(&source, 1).remaining, capacity - 12);
 }
 
-/* A shaper can refund a packet even if later packets were charged. */
+/* A shaper can refund a packet after it has charged later packets. */
 static void give_back_undoes_any_charge(const struct kind_row *row, uint64_t epoch)
 {
 	struct source source = source_with(&row->spec, epoch);
@@ -979,8 +979,8 @@ static void stall_others(void)
 }
 
 /*
- * A CPU stalls before it accesses a shared word, for up to several sub-windows. Other CPUs send as
- * much as possible during the stall. The window must not pass more packets than it allows.
+ * A CPU stalls before it accesses a shared word, for up to several sub-windows. Meanwhile, other
+ * CPUs send as much as possible. The window must not pass more packets than it allows.
  */
 static void a_cpu_that_stalls_anywhere_lets_no_more_pass(const struct kind_row *row, uint64_t epoch)
 {

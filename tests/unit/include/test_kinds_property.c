@@ -128,7 +128,7 @@ static void test_bucket_with_slices_gets_its_share_at_twice_the_rate(void **stat
 static struct {
 	pthread_t thread;
 	sem_t turn;
-	true_time asleep; /* simulated time at which the CPU runs again */
+	true_time asleep; /* simulated time at which the sleeping CPU runs again */
 	bool done;
 } lanes[RUN_CPUS];
 

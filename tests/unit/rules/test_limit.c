@@ -193,8 +193,8 @@ TEST(test_id_and_start_are_compiled)
 }
 
 /*
- * A shared limit has a 32-bit counter. The unit of the counter is a small part of a packet. The
- * counter cannot wrap within a second.
+ * A shared limit has a 32-bit counter, which cannot wrap within a second. The counter's unit is a
+ * small part of a packet.
  */
 TEST(test_a_unit_of_a_shared_limit_is_a_part_of_a_packet)
 {
@@ -277,14 +277,14 @@ static void check_sharing(const struct limit *limit, enum sl_family family)
 	assert_int_equal(!!compiled.slice, own_bucket && spec->action != SL_ACTION_BLOCK);
 	assert_int_equal(!!compiled.life, !!compiled.slice);
 	assert_int_equal(compiled.refill == compiled.burst, !compiled.slice);
-	/* `apart`: the key is the destination, or longer than a bucket's key */
+	/* `apart` is true if the key is a destination, or is longer than a bucket's key */
 	assert_int_equal(compiled.apart, spec->key_dst || spec->per[family] > bucket_bits[family]);
 	assert_int_equal(compiled.key_dst, spec->key_dst);
 	assert_int_equal(compiled.observe, spec->action == SL_ACTION_OBSERVE);
 	assert_int_equal(compiled.block, spec->action == SL_ACTION_BLOCK ? 80 : 0);
 }
 
-/* A slice expires after at most two seconds, even if the burst is large. */
+/* A slice expires after at most two seconds, for any burst. */
 TEST(test_slices_end_soon)
 {
 	struct limit limit = limit_of("100pps", "30000");
@@ -334,7 +334,7 @@ TEST(test_families_are_equal)
 	}
 }
 
-/* The key lengths for IPv4 and IPv6 do not affect each other. */
+/* The key length of a limit for IPv4 does not affect its key length for IPv6, and vice versa. */
 TEST(test_families_are_apart)
 {
 	for (int family = 0; family < SL_FAMILIES; family++) {

@@ -53,7 +53,7 @@ TEST(test_windows_compile_to_these_numbers)
 		assert_int_equal(limit.refuse_by_jiffy, cases[i].by_jiffy);
 		/* a window in packets counts 3 packets; a window in bytes counts 777 bytes */
 		assert_int_equal(credit_cost(&limit, 3, 777), cases[i].by_bytes ? 777 : 3);
-		/* the length of a sub-window, rounded up by less than 1/100000 + 16 ticks */
+		/* a sub-window's length, which is rounded up by less than 1/100000 + 16 ticks */
 		assert_in_range(limit.period, least, least + least / 100000 + 16);
 	}
 }
@@ -84,10 +84,7 @@ TEST(test_shapers_compile_to_these_numbers)
 	}
 }
 
-/*
- * A window and a token bucket are compiled to the same escalating blocks. A shaper is compiled
- * without blocks.
- */
+/* Windows and token buckets have the same escalating blocks. Shapers have no blocks. */
 TEST(test_escalating_blocks_compile_to_these_numbers)
 {
 	static const struct {
@@ -207,8 +204,8 @@ TEST(test_matches_that_no_words_make_are_not_sound)
 }
 
 /*
- * A changed limit keeps its states if its kind and key stay the same. A window must also keep its
- * number of sub-windows and the unit of its counts.
+ * If the kind or the key of a limit changes, its states are dropped. The states of a window are
+ * also dropped if its number of sub-windows or the unit of its counts changes.
  */
 TEST(test_a_changed_limit_keeps_its_states_where_it_can_read_them)
 {
@@ -229,7 +226,7 @@ TEST(test_a_changed_limit_keeps_its_states_where_it_can_read_them)
 		{"window 1000 per 1min", "window 1000 per 1min action observe", true},
 		{"window 1000 per 1min", "window 2000 per 1min", true},
 		{"window 1000 per 1min", "window 4096 per 1min",
-		 false}, /* counts above 4095 packets have a unit of two packets */
+		 false}, /* counts above 4095 packets are stored in units of two packets */
 		{"window 1000 per 1min", "window 1000 per 2min", false},
 		{"window 1000 per 1min", "window 1kB per 1min", false},
 		{"window 1000 per 1min", "window 1000 per 1min groups 6", false},

@@ -50,7 +50,10 @@ static struct limit limit_of(const char *prefix_text, enum spec_field field, con
 	return limit;
 }
 
-/* Prints the fields of a limit as texts. If `whole` is false, omits fields with default values. */
+/*
+ * Prints the fields of a limit as texts. If `whole` is false, leaves out fields with default
+ * values.
+ */
 static struct spec_texts spec_back(const struct limit *limit, const struct sl_prefix *prefix,
 				   bool whole, char text[SPEC_FIELDS][SPEC_TEXT])
 {
@@ -155,7 +158,7 @@ TEST(test_each_field_reads_back_from_its_words)
 	}
 }
 
-/* The default name of a limit is derived from its match. It differs between different matches. */
+/* Different matches give different default names of limits. */
 TEST(test_the_default_name_is_that_of_the_match)
 {
 	static const struct {
@@ -640,7 +643,7 @@ TEST(test_wrong_words_of_kinds_and_lists_are_named)
 		{"default", "rate 1kpps per 32,24 name thirteen-long",
 		 "name: name 'thirteen-long' bad-name"},
 		{"default", "rate 1kpps,5 per 32,24", "rate: rate '5' no-unit"},
-		/* every wrong field is reported; a burst is only checked if the rate is valid */
+		/* each wrong field is reported; the burst is checked only if the rate is valid */
 		{"default",
 		 "rate 1kpps per x name a b burst 1us match port 5 key x action x start x",
 		 "name: name 'a b' bad-name; match: match 'port 5' bad-match; per: per 'x' "
@@ -659,7 +662,7 @@ TEST(test_wrong_words_of_kinds_and_lists_are_named)
 	}
 }
 
-/* If a text does not fit into its buffer, it is refused. It is not truncated. */
+/* A text that does not fit into its buffer is refused, not truncated. */
 TEST(test_long_values_are_refused_and_not_cut)
 {
 	static const enum spec_field fields[] = {SPEC_RATE, SPEC_BURST, SPEC_WINDOW, SPEC_ACTION,

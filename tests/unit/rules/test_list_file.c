@@ -224,7 +224,7 @@ TEST(test_lines_may_have_an_end)
 	}
 }
 
-/* A duration after `for` starts at the mtime of the file, not when the file is read. */
+/* A duration after `for` begins at the mtime of the list file. */
 TEST(test_a_time_begins_when_the_file_is_written)
 {
 	static const char text[] = "192.0.2.1 for 1h\n192.0.2.2 timeout 1000\n192.0.2.3\n";

@@ -326,8 +326,8 @@ TEST(test_lists_are_matched)
 }
 
 /*
- * If the index of a list changes, entries of the list keep their expiry. Rules differ if the
- * expiries of their entries differ.
+ * A list's entries keep their expiry if the list's index changes. Rules with different expiries of
+ * entries differ.
  */
 TEST(test_ends_on_lists)
 {

@@ -497,7 +497,7 @@ static double node_passes(unsigned int burst)
 	return passed / 50000.0;
 }
 
-/* Nodes share a limit correctly even if its burst refills within one step. */
+/* Nodes also share a limit whose burst refills within one step. */
 TEST(test_a_short_burst_is_shared)
 {
 	for (unsigned int burst = 10; burst <= 1000; burst *= 10) {

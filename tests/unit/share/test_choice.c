@@ -28,7 +28,7 @@ static struct node node[NODES_MOST];
 static double offers[NODES_MOST][KEYS_MAX]; /* demand per node and key; 1: the limit's rate */
 static unsigned int nodes, keys;
 static struct flow_count totals[KEYS_MAX]; /* totals of each key in the store */
-static unsigned int passed[KEYS_MAX];	   /* packets of each key that passed */
+static unsigned int passed[KEYS_MAX];	   /* number of packets of each key that passed */
 static uint64_t now, random_state;
 static bool store_is_away;
 

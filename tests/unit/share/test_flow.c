@@ -305,8 +305,8 @@ TEST(test_what_is_reported)
 {
 	static const struct {
 		const char *name;
-		int64_t taken, asked;	  /* ticks that are added to this node's counters */
-		int64_t sent, sent_asked; /* ticks that the node reports, as `taken` and `asked` */
+		int64_t taken, asked;	  /* increments of this node's two counters, in ticks */
+		int64_t sent, sent_asked; /* ticks in the report, for each counter */
 	} reports[] = {
 		{"the increase of the counters", 100, 300, 100, 300},
 		{"nothing again, although the round was lost", 0, 0, 0, 0},
@@ -595,7 +595,7 @@ static const struct world_case {
 	double jitter, delay; /* jitter: in rounds; delay: in seconds */
 	bool spread;
 	unsigned int lose;
-	double seconds, from;		  /* duration, and start of the average */
+	double seconds, from;		  /* duration; begin of the average */
 	double least, most;		  /* bounds of the average rate */
 	double second;			  /* maximum difference from 1 of the rate in any second */
 	unsigned int honest;		  /* first of the nodes that are not flooded; 0: none */
