@@ -386,9 +386,9 @@ BPF_GLOBAL int policy_refund(const struct packet *packet, const struct sl_policy
 }
 
 /*
- * Returns whether a limit establishes the source. The key of the limit must be the source, and its
- * entry must be old enough for all limits with bits in `is_new`. `made` wraps, so an old entry may
- * look too young in the first minute of every 4.9 hours.
+ * Returns whether a limit establishes the source. The key of this limit must be the source. The
+ * entry of this key must be old enough for all limits with bits in `is_new`. `made` wraps, so an
+ * old entry may look too young in the first minute of every 4.9 hours.
  */
 BPF_GLOBAL bool source_is_established(struct packet *packet, const struct sl_policy *policy,
 				      __u32 limits, __u32 is_new)

@@ -168,7 +168,7 @@ BPF_GLOBAL int new_entry_fill(const struct packet *packet, const struct sl_limit
 
 enum insertion {
 	INSERT_NONE, /* the key has no entry: a set is locked, or the key may not evict */
-	INSERT_DONE, /* the key has an entry, from this CPU or another CPU */
+	INSERT_DONE, /* the key has an entry, which this CPU or another CPU has inserted */
 	/*
 	 * the key has no entry, because each state of its sets has less than half of its burst left
 	 */

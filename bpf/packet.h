@@ -98,7 +98,7 @@ struct vlan_hdr {
 /* --- Reading -------------------------------------------------------------------------------- */
 
 enum reader_kind {
-	READ_LINEAR, /* reads in place, but only from the linear part */
+	READ_LINEAR, /* reads the linear part in place; cannot read fragments */
 	READ_XDP,    /* copies from the linear part or a fragment by bpf_xdp_load_bytes() */
 	READ_SKB,    /* copies from the linear part or a fragment by bpf_skb_load_bytes() */
 };
@@ -261,9 +261,9 @@ static __always_inline __u64 addr_word(__u32 first, __u32 second)
 }
 
 /*
- * Stores the source address as two 64-bit words. Later loads have this width. If a load is wider
- * than the earlier store, it waits until the store has left the CPU's store buffer. This wait costs
- * a third of the time of a hot packet.
+ * Stores the source address as two 64-bit words. Later loads have this width. A load that is wider
+ * than the earlier store would wait until the store has left the CPU's store buffer. This wait
+ * costs a third of the time of a hot packet.
  */
 static __always_inline void source_set(struct packet *packet, __u64 upper, __u64 lower)
 {

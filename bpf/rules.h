@@ -27,8 +27,8 @@ struct found {
 };
 
 /*
- * Looks up a host's rule and stores it in *found. Returns whether *found already had the same
- * value.
+ * Looks up a host's rule and stores it in *found. Returns whether the new value of *found equals
+ * the old value.
  */
 static __always_inline bool host_find(const struct sl_prefix *key, __u32 generation,
 				      struct found *found)
@@ -130,9 +130,10 @@ static __always_inline struct lookup rules_lookup(const struct packet *packet,
 }
 
 /*
- * Returns whether the /64 of an IPv6 source contains longer rules. Then a bucket cannot store one
- * policy version for the /64. Returns false if the source is a single address. Repeats a lookup
- * that finds nothing if the rules are changing (host_lookup()).
+ * Returns whether the /64 of an IPv6 source contains longer rules. Then the sources in the /64 may
+ * have different policy versions, so a bucket cannot store the version. Returns false if the source
+ * is a single address. If the rules are changing, repeats a lookup that finds nothing
+ * (host_lookup()).
  */
 static __always_inline bool source_is_split(const struct sl_prefix *source,
 					    const struct sl_gate *gate)

@@ -89,7 +89,8 @@ BPF_GLOBAL int skb_inspect(struct __sk_buff *skb, struct packet *packet)
 
 /*
  * Parses the linear part by packet_parse(). If the linear part is too short, parses all fragments.
- * Inspects a merged buffer, because its cost depends on the headers of its packets.
+ * If the buffer contains merged packets, also inspects it, because the cost depends on the headers
+ * of these packets.
  */
 static __always_inline enum sl_reason skb_parse(struct __sk_buff *skb, struct packet *packet)
 {

@@ -302,7 +302,7 @@ static __always_inline void entry_write(struct sl_set *set, struct sl_entry *ent
 	write_once(state->full_at, new_entry->state.full_at);
 	write_once(state->charged_at, new_entry->state.charged_at);
 	write_once(state->blocked_until, new_entry->state.blocked_until);
-	/* other CPUs see the exchange, and then the tag, after all stores above */
+	/* Other CPUs see all stores above before they see the exchange, and then the tag. */
 	__sync_lock_test_and_set(&entry->limit, new_entry->key.limit);
 	write_once(set->tag[way % SL_WAYS], tag);
 }

@@ -52,7 +52,10 @@ static inline __u64 block_length(const struct sl_limit *limit, __u64 steps)
 	/* no branch, because each branch would double the paths that the verifier walks */
 	for (int bit = 0; bit < BLOCK_STEPS_BITS; bit++) {
 		length *= 1 + (power - 1) * (steps >> bit & 1);
-		/* This may wrap, but only after the highest bit of `steps` that is set. */
+		/*
+		 * This may wrap. Then `steps` has no higher bit that is set, so the result is not
+		 * used.
+		 */
 		power *= power;
 	}
 	return length;
@@ -236,9 +239,10 @@ static inline bool kind_blocks(const struct sl_limit *limit, __u64 cost)
 }
 
 /*
- * Undoes a charge of time `at`, on a copy of a state. Returns false if a window cannot separate the
- * charge from later charges. A shape's next slot becomes earlier. If another packet was charged
- * meanwhile, two packets may depart together, but their number by then stays within the rate.
+ * Undoes a charge of time `at`, on a copy of a state. Returns false if the state is a window in
+ * which the charge cannot be separated from later charges. The next slot of a shape becomes
+ * earlier. If another packet was charged in the meantime, two packets may depart together, but the
+ * number of packets until then stays within the rate.
  */
 static inline bool kind_give_back(const struct sl_limit *limit, struct sl_state *state, __u64 cost,
 				  __u64 at)

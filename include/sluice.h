@@ -44,12 +44,13 @@ enum sl_reason {
 	SL_DROP_UNREADABLE,   /* the frame ends within its IP header, or could not be read */
 	SL_DROP_VLAN_DEPTH,   /* the frame has more than eight VLAN tags */
 	SL_DROP_OVER_LIMIT,   /* a limit had no credit */
-	SL_DROP_OVERSIZE,     /* the packet exceeds a window by itself, so it can never pass */
+	SL_DROP_OVERSIZE,     /* the packet alone exceeds a window, so it can never pass */
 	SL_DROP_OVER_HORIZON, /* a shape would delay the packet beyond the horizon */
 	SL_DROP_BLOCKED,      /* the packet's key is blocked, because it exceeded a limit before */
 	SL_DROP_OVER_BUDGET,  /* the source is new, and the budget for new sources had no credit */
 	SL_DROP_DENIED,	      /* the rules deny the source */
-	SL_DROP_CONTENDED,    /* at each try to charge the state, another CPU changed it first */
+	/* each try to charge the state failed, because another CPU changed it first */
+	SL_DROP_CONTENDED,
 	SL_REASONS,
 	SL_FIRST_DROP = SL_DROP_UNREADABLE,
 };
@@ -152,8 +153,9 @@ enum sl_fact {
 	SL_FACT_ANY = 1 << 0,
 	SL_FACT_TCP = 1 << 1,
 	SL_FACT_UDP = 1 << 2,
-	SL_FACT_ICMP = 1 << 3,	   /* the packet is ICMP on IPv4, or ICMPv6 on IPv6 */
-	SL_FACT_SYN = 1 << 4,	   /* TCP, with SYN and without ACK, or its flags are unreadable */
+	SL_FACT_ICMP = 1 << 3, /* the packet is ICMP on IPv4, or ICMPv6 on IPv6 */
+	/* TCP with SYN and without ACK, or TCP with flags that cannot be read */
+	SL_FACT_SYN = 1 << 4,
 	SL_FACT_FRAGMENT = 1 << 5, /* the packet is a fragment, perhaps the first */
 	SL_FACT_PROTO = 1 << 6,	   /* the transport protocol could be read */
 	SL_FACT_PORT = 1 << 7,	   /* the destination port could be read */
@@ -212,7 +214,7 @@ struct sl_limit_spec {
 	__u8 per[SL_FAMILIES]; /* prefix length of the key, for each family */
 	__u8 key_dst;	       /* 1 if the key is the destination address; egress only */
 	__u8 start;	       /* enum sl_start */
-	__u8 second;	       /* 1 for the second of two limits with the same name */
+	__u8 second;	       /* 1 if this limit is the second of two limits with the same name */
 	__u8 shared;	       /* enum sl_shared */
 };
 
@@ -359,9 +361,10 @@ struct sl_rule {
  * expiry in struct sl_gate. Both are constant while a rule refers to the list. To change them, a
  * command moves the list to another index, so all its rules change in one generation.
  */
-#define SL_LISTS_MAX   32
-#define SL_LIST_PLACES (2 * SL_LISTS_MAX) /* twice, so that one change can replace every list */
-#define SL_LIST_NAME   256		  /* size of a list's name, including its NUL */
+#define SL_LISTS_MAX 32
+/* twice the number of lists, so that one change can replace all lists */
+#define SL_LIST_PLACES (2 * SL_LISTS_MAX)
+#define SL_LIST_NAME   256 /* size of a list's name, including its NUL */
 
 struct sl_list_info {
 	__u32 since;	/* first generation in which the list is in force; 0: this index is free */

@@ -100,7 +100,7 @@ static inline struct sl_state *entry_state(struct sl_entry *entry)
 
 /* --- Sets and ways -------------------------------------------------------------------------- */
 
-/* The lowest bit of a tag in a set. It is 1 if the key is in its secondary set. */
+/* The lowest bit of a tag in a set. The bit is 1 if the key is in its secondary set. */
 #define TAG_DISPLACED 1
 
 struct slot_ref {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Measures how many packets per second one CPU can charge to each kind of limit (include/kinds.h).
- * All packets use one state, or each packet uses a random state of a million. Maps, the parser and
- * the clock are not measured.
+ * In one run, all packets use one state. In another run, each packet uses a random state of a
+ * million. The cost of maps, the parser and the clock is not measured.
  */
 #include <stdint.h>
 #include <stdio.h>

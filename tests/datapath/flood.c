@@ -68,7 +68,7 @@ static bool flood_goes_on(const struct flood *flood)
 	return flood->sent < flood->count || clock_ns() < flood->until_ns;
 }
 
-/* Runs in its own thread, so it cannot use cmocka assertions. */
+/* This function runs in a thread of its own, so it cannot use cmocka assertions. */
 static void *flood_run(void *data)
 {
 	struct flood *flood = data;

@@ -214,7 +214,7 @@ uint64_t rig_march(struct rig *rig, const struct march *march, uint64_t count);
 /* --- Newcomers ------------------------------------------------------------------------------- */
 
 /*
- * Begins a flood, which lasts until the end of the next interval, if `on`. Otherwise ends the
+ * If `on`, begins a flood, which lasts until the end of the next interval. Otherwise ends the
  * flood.
  */
 void rig_flood(struct rig *rig, bool on);

@@ -38,8 +38,8 @@ static const struct exact_case exact_cases[] = {
 };
 
 /*
- * Refills an exact token bucket for `ticks`. Returns how many of `count` packets it passes. An
- * eighth of the bucket stays reserved.
+ * Refills an exact token bucket for `ticks`. Returns how many of `count` packets the bucket passes.
+ * 1/8 of the bucket stays reserved.
  */
 static uint64_t bucket_passes(const struct sl_limit *budget, uint64_t cost, uint64_t *level,
 			      uint64_t ticks, uint64_t count)
@@ -285,7 +285,7 @@ TEST(test_not_for_others)
 
 /* --- Changes -------------------------------------------------------------------------------- */
 
-/* If the rate of a budget or a limit of its policy changes, the budget keeps its credit. */
+/* A budget keeps its credit if its own rate changes, or if a limit of its policy changes. */
 TEST(test_levels_stay)
 {
 	struct rig *rig = budget_rig(state);

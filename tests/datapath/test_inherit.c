@@ -144,8 +144,8 @@ static void said_add(const struct said *said, struct ruleset *set)
 }
 
 /*
- * Adds the rules in one change if `at_once`. Otherwise, it adds one rule per change, longest prefix
- * first.
+ * If `at_once`, adds the rules in one change. Otherwise, adds one rule per change, the longest
+ * prefix first.
  */
 static void rules_make(struct rig *rig, const struct heir_case *it, bool at_once)
 {

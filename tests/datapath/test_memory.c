@@ -259,9 +259,9 @@ static uint64_t hammer_check(const struct hammer_case *it)
 	else
 		assert_int_equal(counters.reason[SL_DROP_OVER_BUDGET].packets, 0);
 	/*
-	 * A failed insertion makes the packet count as a packet of a new source, or drops the
-	 * packet if all states in both sets are empty. An eviction right after the insertion has
-	 * the same effect.
+	 * If an insertion fails, the packet counts as a packet of a new source, or is dropped if
+	 * all states in both sets are empty. The same happens if a state is evicted right after its
+	 * insertion.
 	 */
 	refused = rig_refusals(rig);
 	/*

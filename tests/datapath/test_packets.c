@@ -48,7 +48,10 @@ static void assert_counted(const struct rig *rig, const struct counts *before, c
 
 /* --- Frames of each kind -------------------------------------------------------------------- */
 
-/* Returns whether BPF_PROG_TEST_RUN refuses a frame. On TC, it requires a complete IP header. */
+/*
+ * Returns whether BPF_PROG_TEST_RUN refuses a frame. On TC, the frame must have a complete IP
+ * header.
+ */
 static bool is_refused_by_kernel(enum hook hook, const struct wire_frame *it, uint32_t size)
 {
 	bool ipv4 = it->bytes[12] == 0x08 && it->bytes[13] == 0x00;
@@ -284,7 +287,7 @@ static void merged_check(struct rig *rig, const struct merged_case *it, uint32_t
 	assert_counted(rig, &before, name, SL_PASS_WITHIN, wire.packets, wire.bytes);
 }
 
-/* Merged packets in an skb count as on the wire, each with its headers. */
+/* Merged packets in an skb are counted as separate packets, each with its own headers. */
 TEST(test_merged_packets)
 {
 	static const struct {

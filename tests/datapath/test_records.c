@@ -603,7 +603,7 @@ TEST(test_a_new_reader_skips_old_records)
 	send_many(rig, 0, 5);
 	ring_close(&ring);
 	got.crossings = 0;
-	ring = reader(rig, 0, 0); /* reads the old records, but does not call record_keep() */
+	ring = reader(rig, 0, 0); /* reads all old records; record_keep() is not called */
 	assert_int_equal(got.crossings, 0);
 	assert_int_equal(crossings_read(ring), 0);
 	send_many(rig, 5, 1);

@@ -233,8 +233,8 @@ static struct ruleset lists_rules(bool after)
 }
 
 /*
- * Kills a change of lists at stop number `stop`. Checks that all or none of it applies. Returns
- * false if the change ends earlier.
+ * Kills a change of lists at stop number `stop`. Checks that packets are judged by all of the
+ * change or by none of it. Returns false if the change ends before this stop.
  */
 static bool cut_off_lists(struct rig *rig, int stop)
 {

@@ -147,7 +147,7 @@ static inline uint64_t run_unit(void)
 	return run.limit.kind == SL_SHAPE ? run.limit.horizon / 4 + 1 : run.limit.burst / 4 + 1;
 }
 
-/* Returns a time after which the verdict may change, at random one tick earlier or later. */
+/* Returns the time until the verdict may change. At random, adds or subtracts one tick, or nothing. */
 static inline uint64_t run_to_edge(void)
 {
 	uint64_t now = run_clock(0), edge = now;

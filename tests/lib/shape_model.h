@@ -10,7 +10,7 @@
 #include "bucket_model.h"
 
 struct shape_entry {
-	true_time arrival; /* by the clock of the CPU on which the packet arrived */
+	true_time arrival; /* arrival time, by the clock of the CPU that received the packet */
 	true_time departure;
 	__u64 cost;
 };

@@ -105,9 +105,9 @@ static inline __u64 host_cost(const struct sl_limit *limit, const struct packet 
 }
 
 /*
- * Charges a packet to the slice of its CPU, or to the state if `bucket` is NULL. Returns
- * SL_PASS_WITHIN, or the reason of the refusal. host_between() may change the clock, so this
- * function restores it.
+ * Charges a packet to the slice of its CPU. If `bucket` is NULL, charges the packet to the state.
+ * Returns SL_PASS_WITHIN, or the reason of the refusal. host_between() may change the clock, so
+ * this function restores the clock.
  */
 static inline enum sl_reason host_ask(const struct sl_limit *limit, struct packet *packet,
 				      struct sl_bucket *bucket, struct verdict *verdict)
