@@ -198,7 +198,7 @@ static int attach_filter(const struct gate *gate, const struct programs *program
 	err = err ?: pin_make(links, name.text, fd);
 	if (!err) {
 		err = filter_add(a->ifindex, ingress, fd);
-		/* the kernel may have added the filter in spite of the error */
+		/* after an error, the kernel may still have added the filter */
 		if (err && !filter_find(a->ifindex, ingress, program_id_of(fd), &exists) && exists)
 			err = 0;
 		if (err)
@@ -386,9 +386,7 @@ static int filter_remove(const struct attachment *a, bool qdisc_is_ours, bool *r
 		       : qdisc_remove_if_empty(a->ifindex, ret_qdisc_is_gone);
 }
 
-/*
- * Removes the pins last, because a repeated command finds the filter and the qdisc by their pins.
- */
+/* Removes the pins last, so that a repeated command can still find the filter and the qdisc. */
 static int detach_clsact(const struct gate *gate, struct attachment a)
 {
 	struct pin_name name = attachment_pin(&a, PIN_ATTACHMENT),
@@ -659,7 +657,8 @@ int programs_replace(const struct gate *gate, const struct gate *next, struct re
 	count = ret->count;
 	ret->count = 0;
 	for (unsigned int i = 0; i < count; i++) {
-		if (!ret->one[i].attachment.program_id) { /* the device or the filter is gone */
+		/* the attachment runs no program, because its device or filter is gone */
+		if (!ret->one[i].attachment.program_id) {
 			note_skipped(&ret->one[i].attachment);
 			close(ret->one[i].program_fd);
 			continue;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Attach: attaches a gate's programs to devices, replaces and detaches them. */
+/* Attach: attaches a gate's programs to devices, replaces the programs, and detaches them. */
 #ifndef SLUICE_ATTACH_H
 #define SLUICE_ATTACH_H
 
@@ -33,8 +33,8 @@ int detach(const struct gate *gate, const struct attachment *attachment);
 
 struct replacements {
 	struct replaced {
-		struct attachment attachment; /* its program_id is the id of the new program */
-		uint32_t before;	      /* id of the program that was replaced */
+		struct attachment attachment; /* the attachment with its new program_id */
+		uint32_t before;	      /* id of the old program */
 		int program_fd; /* fd of the replaced program, to undo the replacement */
 	} one[ATTACHMENTS_MAX];
 	unsigned int count;

@@ -239,7 +239,7 @@ static int filter_look(const struct gate *gate, struct attachment *a, int progra
 		a->program_id = id;
 	if (seen.runs)
 		memcpy(a->device, seen.device, sizeof(a->device));
-	/* -ENOENT: the network namespace no longer exists, so the filter does not either */
+	/* -ENOENT: the filter is gone, because its network namespace is gone */
 	return err == -EPERM || err == -ENOENT ? 0 : err;
 }
 

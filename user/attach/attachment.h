@@ -81,8 +81,8 @@ int attachments_read(const struct gate *gate, struct attachment ret[ATTACHMENTS_
 int attachments_expire(const struct gate *gate);
 
 /*
- * Sets attachment's program_id, device_gone, present device and namespace, as the kernel reports
- * them.
+ * Asks the kernel for the state of an attachment, and sets its program_id, device_gone, present
+ * device and namespace.
  */
 int attachment_look(const struct gate *gate, struct attachment *attachment);
 
@@ -113,7 +113,7 @@ uint32_t program_id_of(int program_fd);
 
 /* --- The owner of a device's XDP program ----------------------------------------------------- */
 
-/* Owner of the only XDP program that a device can have: a gate, or other software. */
+/* Owner of the XDP program of a device: a gate, or other software. */
 struct xdp_owner {
 	unsigned int ifindex;
 	uint32_t program_id;	  /* id of the XDP program; 0 if the device has none */

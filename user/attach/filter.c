@@ -18,7 +18,10 @@ struct search {
 	bool has_others; /* the hook has other filters */
 };
 
-/* Parses a filter of the dump. Ignores the entry for a whole chain, which has no handle. */
+/*
+ * Parses a filter of the dump. Ignores an entry without a handle, because it describes a whole
+ * chain.
+ */
 static int search_one(const struct nlmsghdr *message, void *data)
 {
 	const struct nlattr *table[TCA_MAX + 1] = {0}, *options[TCA_BPF_MAX + 1] = {0};

@@ -377,7 +377,8 @@ int placings_undo(const struct gate *gate, struct placings *placings)
 			continue;
 		placing->done = false;
 		if (placing->detaches && !placing->attachment.program_id)
-			continue; /* nothing to restore, because it ran no program */
+			/* it ran no program before this change, so there is nothing to restore */
+			continue;
 		if (placing->replaces)
 			back = (struct placing){.attachment = placing->before,
 						.before = placing->attachment,

@@ -38,9 +38,10 @@ struct placings {
 
 /* What placings_plan() does if an `attach` item matches no device. */
 enum missing {
-	MISSING_FAILS,	/* a missing device is an error, unless the item is optional */
-	MISSING_NOTED,	/* a missing device adds a notice */
-	MISSING_SILENT, /* no report: the caller will try again */
+	MISSING_FAILS, /* a missing device is an error, unless the item is optional */
+	MISSING_NOTED, /* a missing device adds a notice */
+	/* a missing device adds no message, because the caller will try again */
+	MISSING_SILENT,
 };
 
 /*
@@ -61,7 +62,7 @@ int placings_make(const struct gate *gate, struct placings *placings);
 
 /*
  * Executes the plan. If a step fails, adds an error, increments `failed`, and executes the next
- * step. The caller calls this again later, with the same `programs`.
+ * step. The caller executes the plan again later, with the same `programs`.
  */
 void placings_make_present(const struct gate *gate, struct programs *programs,
 			   struct placings *placings);

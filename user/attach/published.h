@@ -26,10 +26,13 @@ struct seen {
 	struct attachment all[ATTACHMENTS_MAX];
 	unsigned int count;
 	enum sight sight;
-	uint64_t age_ns; /* SIGHT_PUBLISHED: age of the file */
+	uint64_t age_ns; /* age of the published file in ns, if `sight` is SIGHT_PUBLISHED */
 };
 
-/* Reads the attachments of a gate. Sets SIGHT_NONE, and returns 0, if they cannot be read. */
+/*
+ * Reads the attachments of a gate. If they cannot be read, sets SIGHT_NONE, adds a notice, and
+ * returns 0.
+ */
 int attachments_see(const struct gate *gate, struct seen *ret);
 
 /*

@@ -106,7 +106,8 @@ static int qdisc_parse(const struct nlmsghdr *message, void *data)
 	} else if (!strcmp(qdiscs->root, "mq") && TC_H_MAJ(tc->tcm_parent) == qdiscs->handle) {
 		return qdisc_add(qdiscs, TC_H_MIN(tc->tcm_parent), kind, table[TCA_OPTIONS]);
 	}
-	return MNL_CB_OK; /* ignore clsact, and qdiscs below a root other than mq */
+	/* ignore clsact, and ignore qdiscs below a root qdisc that is not an mq */
+	return MNL_CB_OK;
 }
 
 static int qdisc_compare(const void *a, const void *b)

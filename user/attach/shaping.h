@@ -18,9 +18,9 @@
 
 /* Options of an fq: how many packets it can delay, and for how long. */
 struct fq_limits {
-	uint32_t limit;	     /* most packets in the fq, in all flows together */
-	uint32_t flow_limit; /* most packets of one flow, such as a socket */
-	uint64_t horizon_ns; /* longest delay; UINT64_MAX if the kernel has no limit */
+	uint32_t limit;	     /* largest number of packets in the fq */
+	uint32_t flow_limit; /* largest number of packets of one flow, such as a socket */
+	uint64_t horizon_ns; /* longest delay in ns; UINT64_MAX if the kernel has no limit */
 	/* true: drop a packet beyond the horizon; false: send it at the horizon */
 	bool horizon_drop;
 };
@@ -121,7 +121,7 @@ int shaping_check_new(const struct gate *gate, const struct shaping *shaping,
 /* Result of shaping_look(): whether a device can delay packets. */
 struct holding {
 	bool holds;    /* the device has an fq for every packet, or its qdiscs cannot be read */
-	bool is_short; /* the fq is too small for the packets that may wait, and drops the rest */
+	bool is_short; /* the fq may have to drop packets, because it has too little room */
 	struct fq_limits least;
 	char *command; /* tc command that adds or enlarges the fq, or NULL; the caller frees it */
 };

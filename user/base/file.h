@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Base: reads files of users, and refuses a file that is being written. Reads and writes Sluice's
- * own files, and trusts such a file only if no other user can write to it.
+ * Base: reads files of users, and returns an error for a file that is being written. Reads and
+ * writes Sluice's own files, and trusts such a file only if no other user can write to it.
  */
 #ifndef SLUICE_FILE_H
 #define SLUICE_FILE_H

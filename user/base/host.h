@@ -12,7 +12,7 @@ int kernel_check(const char *release);
 /* Fails if the kernel of this host is older than the oldest supported kernel. */
 int kernel_require(void);
 
-/* Properties of the host that affect how limits are compiled into maps. */
+/* Properties of this host that determine the content of maps. */
 struct machine {
 	unsigned int cpus;     /* number of possible CPUs */
 	unsigned int jiffy_ns; /* length of a jiffy in ns: 1 / CONFIG_HZ */

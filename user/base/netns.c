@@ -83,8 +83,7 @@ uint64_t netns_named(const char *name)
 
 /*
  * Lists the named namespaces without allocating memory, because an error about a lack of memory may
- * need the name of a namespace. opendir(3) allocates memory, and glob(3) of glibc 2.36 frees paths
- * twice if an allocation fails.
+ * need the name of a namespace. opendir(3) and glob(3) allocate memory.
  */
 struct walk {
 	int fd;		    /* NETNS_DIR */

@@ -51,7 +51,7 @@ int netns_list(uint64_t **ret, unsigned int *ret_count);
  */
 bool netns_name(uint64_t netns, char name[NETNS_NAME]);
 
-/* Returns the inode of the namespace in which this process was before netns_enter(). */
+/* Returns the inode of the network namespace in which this process started. */
 uint64_t netns_home(void);
 
 /*

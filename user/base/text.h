@@ -42,8 +42,8 @@ const char *name_shown(const char *name);
 #define NAME_TYPED (4 * (NAME_MAX + 1) + 16) /* buffer for a quoted name of up to NAME_MAX bytes */
 
 /*
- * Returns a word, quoted for a shell if needed. A word with control characters becomes a call of
- * printf(1), because such characters would act on the terminal. The result is valid as long as a
+ * Returns a word, quoted for a shell if needed. For a word with control characters, returns a call
+ * of printf(1), because such characters would act on the terminal. The result is valid as long as a
  * result of name_shown().
  */
 const char *word_typed(const char *word);

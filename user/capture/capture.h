@@ -66,7 +66,8 @@ struct capture_totals {
 	struct capture_interface {
 		uint32_t number;
 		uint64_t packets;
-		char name[CAPTURE_NAME]; /* "" if the capture file lacks the name */
+		/* "" if the capture file has no name for the interface */
+		char name[CAPTURE_NAME];
 	} interface[CAPTURE_INTERFACES];
 };
 

@@ -44,10 +44,7 @@ static bool stage_read(struct stream *stream, uint32_t size)
 	return stream->staged == size;
 }
 
-/*
- * Copies the interface name from the interface description block in `stage`. Copies "" if it has no
- * name.
- */
+/* Copies the interface's name from the block in `stage`. Copies "" if the block has no name. */
 static void name_find(const struct stream *stream, char ret[CAPTURE_NAME])
 {
 	unsigned int at = INTERFACE_HEAD;

@@ -14,7 +14,7 @@
 
 #define CAPTURE_NAME 32 /* size of the name of an interface, with its NUL */
 
-/* Bytes of an interface description block in which the stream searches the interface's name. */
+/* Search the interface's name only in this many bytes of an interface description block. */
 #define STREAM_STAGED 4096
 
 struct stream_interface {
@@ -62,7 +62,9 @@ struct stream {
  */
 FILE *stream_open(struct stream *stream);
 
-/* Removes from the ring the packet that libpcap just returned. Returns false if it has none. */
+/*
+ * Removes from the ring the packet that libpcap returned last. Returns false if the ring is empty.
+ */
 bool stream_take(struct stream *stream, struct stream_packet *ret);
 
 #endif

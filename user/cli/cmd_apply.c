@@ -47,7 +47,10 @@ static void effects_print(const struct apply *change, const char *separator)
 	}
 }
 
-/* Prints the devices that `apply` attached, or that it detached if `detaches` is set. */
+/*
+ * Prints the devices that `apply` attached. If `detaches` is set, prints the devices that it
+ * detached.
+ */
 static void placings_print(const char *key, const struct gate *gate, const struct apply *change,
 			   bool detaches)
 {

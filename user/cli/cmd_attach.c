@@ -92,8 +92,8 @@ static int attach_check_sizes(const struct gate *gate, const uint32_t size[SIZES
 }
 
 /*
- * Attaches all devices. On failure, detaches the devices that this call has attached. If any limit
- * shapes, first checks that all devices can delay packets.
+ * Attaches all devices. If any limit shapes, first checks that all devices can delay packets. On
+ * failure, detaches the devices that this call has attached.
  */
 static int attach_all(const struct gate *gate, const struct attach_args *args,
 		      struct attaching *all)

@@ -90,7 +90,7 @@ static void offer_placeholder(const struct typed *typed, const char *name)
 	} else if (!strcmp(name, "LIMIT") || !strcmp(name, "LIST")) {
 		offer_rules(typed, !strcmp(name, "LIST"));
 	} else if (!strcmp(name, "FILE")) {
-		puts(name); /* makes docs/sluice.bash complete file names */
+		puts(name); /* docs/sluice.bash replaces this name by the names of files */
 	}
 }
 

@@ -87,7 +87,7 @@ static int diff_read(const char *file, struct diff *diff)
 		return err;
 	err = placings_plan(&gate, &diff->config.places, MISSING_NOTED, NULL, &diff->placings)
 		      ?: ruleset_match_lists(&diff->config.rules, diff->rules.lists);
-	/* do not print the ends of lists that gate and file both have */
+	/* omit the end of a list that both the gate and the file have */
 	if (!err && diff->rules.lists)
 		diff->shown_from.ends = diff->shown_to.ends =
 			lists_bits(diff->rules.lists) & lists_bits(diff->config.rules.lists);

@@ -58,7 +58,7 @@ struct events_session {
 
 /* --- Events --------------------------------------------------------------------------------- */
 
-/* Prints an event. json: the event as JSON; NULL if it is not formatted yet. */
+/* Prints an event. json: the formatted JSON of the event; NULL: format it here. */
 static void event_print(struct events_session *session, const char *gate, const struct event *event,
 			const char *json)
 {
@@ -120,7 +120,7 @@ static void count_add(char causes[CAUSES_TEXT], uint64_t count, const char *caus
 			 length ? ", " : "", count, cause);
 }
 
-/* Warns of failures of the program of --exec, if their number has changed. */
+/* If the program of --exec has failed again, warns of its failures. */
 static void runner_report(struct events_session *session)
 {
 	const struct events_runner *runner = &session->runner;
@@ -275,7 +275,10 @@ static int signals_open(struct events_session *session)
 	return 0;
 }
 
-/* Waits until uptime `until`, or for `fd`, a signal or a child. Returns whether `fd` is ready. */
+/*
+ * Waits until uptime `until`, until `fd` is ready, until a signal arrives, or until a child ends.
+ * Returns whether `fd` is ready.
+ */
 static bool session_wait(struct events_session *session, int fd, uint64_t until)
 {
 	struct pollfd polled[] = {{session->signals, POLLIN, 0},

@@ -11,7 +11,7 @@
 
 struct change {
 	struct rule before, after;
-	struct rule lost; /* the parts of `before` that `after` lacks */
+	struct rule lost; /* the parts of `before` that are not in `after` */
 };
 
 static void change_free(struct change *change)

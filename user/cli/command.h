@@ -122,7 +122,7 @@ void warn_rules(const struct gate *gate, const struct rule *before, const struct
  */
 void warn_policy(const struct gate *gate, const struct rule *rule, bool inherits);
 
-/* Returns the policy that is in force for exactly this prefix, or NULL. */
+/* Returns the policy of exactly this prefix, or NULL. */
 const struct sl_policy *policy_of(const struct gate *gate, const struct sl_prefix *prefix);
 
 /*
@@ -145,8 +145,8 @@ enum kept_change {
 void kept_note(const char *gate, enum kept_change change, const char *file);
 
 /*
- * Refuses entries that would deny the caller's ssh session, if the gate filters the session's
- * packets. name: list of the entries; NULL for runtime entries, which have precedence over lists.
+ * Returns an error if the entries would deny the caller's ssh session, and the gate filters its
+ * packets. name: list of the entries; NULL: runtime entries, which have precedence over lists.
  * Returns 0 or a negative errno.
  */
 int ssh_check_denies(const struct gate *gate, const struct ruleset *denies, const char *name);

@@ -14,16 +14,17 @@
 #include "keep/apply.h"
 
 /*
- * Interval in ns between two reads of the trial's state, and between two attempts to open the gate.
+ * Interval in ns. The background process of a trial reads the trial's state, or tries to open the
+ * gate, once per interval.
  */
 #define LOOK_NS 200000000ULL
 
 /* A trial, as its background process stores it. */
 struct trial {
-	const struct sl_gate *state; /* value of map `gate`, mmap()ed */
+	const struct sl_gate *state; /* memory-mapped value of map `gate` */
 	char gate[GATE_NAME + 1];
 	uint32_t number;
-	struct apply *change; /* change by `apply`; NULL for another command */
+	struct apply *change; /* the change if the command is `apply`; otherwise NULL */
 	struct config before; /* if `change` is NULL, the rules before the change */
 	bool existed; /* the gate existed before the change; false: an undo removes the gate */
 };
@@ -45,8 +46,8 @@ static int rules_restore(struct gate *gate, struct config *before)
 }
 
 /*
- * Restores the rules and devices from before the trial, and ends the trial. If the change created
- * the gate, removes the gate instead.
+ * Restores the rules and devices that the gate had before the trial, and ends the trial. If the
+ * change created the gate, removes the gate.
  */
 static int trial_undo(struct gate *gate, struct trial *trial)
 {
@@ -144,7 +145,7 @@ static void trial_keep(struct trial *trial)
 
 /*
  * Leaves the login session and its terminal, so that this process survives their end. Closes all
- * files, so that the process does not keep its parent's locks.
+ * files, because an open file may be a lock of the parent.
  */
 static void session_leave(void)
 {
@@ -172,7 +173,7 @@ static sigset_t signals_hold(void)
 	return before;
 }
 
-/* Begins the trial, and forks the waiting process. On failure, undoes the change. */
+/* Begins the trial, and forks its background process. On failure, undoes the change. */
 static int trial_leave(struct gate *gate, struct trial *trial, uint64_t ns)
 {
 	int ends[2] = {-1, -1};

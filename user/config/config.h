@@ -15,7 +15,7 @@
 struct list_path {
 	char *path;
 	struct stamp stamp;
-	struct sl_list_info list; /* name "": the end of this list is past */
+	struct sl_list_info list; /* the list; its name is "" if its end is past */
 	bool is_left_out;	  /* config_parse() has omitted this list */
 };
 

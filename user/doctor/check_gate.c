@@ -269,7 +269,7 @@ bool table_is_short(struct subject *s)
 	}
 	subject_set(s, 1, "sources is %" PRIu32 ", and should be %" PRIu32 " or more",
 		    fill->sources, fill->sources_short);
-	/* a command that works whether or not `dump` prints a section `gate:` */
+	/* this command also works if `dump` prints no section `gate:` */
 	subject_set(s, 2,
 		    "sluice -g %s dump | sed -e '1i gate:\\n  %s: %" PRIu32 "' "
 		    "-e '/^gate:$/d; /^  %s: /d' | sluice -g %s apply - --resize",

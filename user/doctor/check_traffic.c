@@ -165,9 +165,9 @@ bool traffic_is_elsewhere(struct subject *s)
 /* --- Packets that cannot be limited --------------------------------------------------------- */
 
 /*
- * Report non-IP packets only if their number since the gate's creation is at least this. The check
- * requires that packets arrive now, because on an idle port the number of ARP and spanning tree
- * packets slowly reaches any bound.
+ * Report non-IP packets only if the gate has counted at least this number. The check also requires
+ * that such packets arrive now, because on an idle port the number of ARP and spanning tree packets
+ * slowly reaches any bound.
  */
 #define NOT_IP_LEAST 1000
 

@@ -13,7 +13,8 @@
 
 struct subject {
 	const struct doctor_facts *facts;
-	const struct named_facts *named;   /* the named device, if the scope is NAMED */
+	/* the named device, if the check is called for each named device */
+	const struct named_facts *named;
 	const struct gate_facts *gate;	   /* the gate, if the check is for a gate or its devices */
 	const struct device_facts *device; /* the device, if the check is for a device */
 	/* prefixes for commands that the finding prints, such as "sluice -n NETNS " */

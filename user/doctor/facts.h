@@ -51,7 +51,7 @@ struct device_facts {
 	uint64_t loaded_at;	/* when the program was loaded: CLOCK_BOOTTIME in ns; 0: unknown */
 };
 
-/* Packets that a gate has judged. */
+/* Numbers of packets that a gate has judged. */
 struct judged {
 	uint64_t all;
 	uint64_t not_ip; /* packets that are malformed, or neither IPv4 nor IPv6 */
@@ -102,7 +102,8 @@ struct doctor_facts {
 	uint64_t netns; /* inode of the current network namespace */
 	struct host_facts host;
 	bool host_is_read;
-	bool has_gates;	    /* asked->gate exists or, if it is NULL, any gate */
+	/* asked->gate exists; if asked->gate is NULL, at least one gate exists */
+	bool has_gates;
 	bool hides_devices; /* devices may be attached to gates that could not be read */
 	struct gate_facts *gates;
 	unsigned int count, room;

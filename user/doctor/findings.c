@@ -21,11 +21,12 @@ const char *const severity_names[] = {
 /* The subjects of a check. The check is called once for each subject. */
 enum scope {
 	HOST,
-	NAMED,	    /* once for each device that the command line names */
-	UNREAD,	    /* each gate, even if it could not be read */
+	NAMED,	    /* each device that the command line names */
+	UNREAD,	    /* each gate, including gates that could not be read */
 	GATE,	    /* each gate that could be read */
-	ATTACHMENT, /* once for each attachment that the command line selects */
-	DEVICE,	    /* each attachment that the user asked about, if its device could be read */
+	ATTACHMENT, /* each attachment that the command line selects */
+	/* each attachment that the command line selects and whose device could be read */
+	DEVICE,
 };
 
 /*
@@ -45,7 +46,7 @@ static const struct kind {
 	check_fn *check;
 	const char *text, *advice;
 } kinds[] = {
-	/* these findings explain why a gate does not filter packets */
+	/* these findings report that a gate does not filter packets */
 	{"bpf-refused", WRONG, HOST, bpf_is_refused, "refuses bpf(2) to this process: {1}; {2}",
 	 "{3}"},
 	{"bpffs", WRONG, HOST, bpffs_is_hidden, "{1}", "ls -ld /sys/fs/bpf /sys/fs/bpf/sluice"},
@@ -91,7 +92,7 @@ static const struct kind {
 	 "NEW SOURCES in sluice-limits(7){2}",
 	 "sluice {-g}newcomers {0} rate {3}"},
 	{"unshared", WRONG, GATE, limits_are_unshared, "its limits are not shared: {1}", "{2}"},
-	/* findings with advice for a better configuration */
+	/* these findings advise a better configuration */
 	{"trial", ADVICE, GATE, trial_is_open,
 	 "its rules are on trial, and are undone in {1} s unless they are confirmed",
 	 "sluice {-g}confirm"},

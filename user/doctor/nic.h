@@ -8,8 +8,9 @@
 #define NIC_DRIVER 32
 
 /* Bits of enum netdev_xdp_act, which headers before Linux 6.3 lack. */
-#define XDP_NATIVE 1U	     /* the driver runs XDP programs */
-#define XDP_FRAGS  (1U << 5) /* the driver accepts XDP programs for packets in several buffers */
+#define XDP_NATIVE 1U /* the driver runs XDP programs */
+/* the driver accepts XDP programs for packets that are in several buffers */
+#define XDP_FRAGS (1U << 5)
 
 /* Properties of a device. A property that the driver does not report is 0 or false. */
 struct nic {

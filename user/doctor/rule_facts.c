@@ -48,7 +48,7 @@ static coverage coverage_of(const struct ruleset *set, unsigned int index)
 		    (!rule_entry(rule, set->lists) && (!rule->limits || rule_inherits(rule))))
 			continue;
 		counted = &rule->prefix;
-		/* IPv4 and IPv6 are each one half of `default` */
+		/* in this unit, IPv4 and IPv6 are each one half of `default` */
 		halvings = counted->bits - (prefix->bits ?: SL_FAMILY_BITS - 1);
 		sum += halvings < 128 ? COVER_ALL >> halvings : 0;
 	}

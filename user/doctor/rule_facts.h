@@ -10,7 +10,7 @@
  * group may have a million rules.
  */
 struct rule_group {
-	const struct rule *rule; /* the first rule of the group */
+	const struct rule *rule; /* first rule of the group, in the order of the rules */
 	unsigned int count;
 };
 
@@ -24,7 +24,8 @@ struct rule_facts {
 	 */
 	struct rule_group denied_all;
 	struct rule_group allowed_all; /* rules that allow IPv4 and IPv6 without exception */
-	struct rule_group entries;     /* rules with limits whose prefix is allowed or denied */
+	/* rules whose limits have no effect, because an entry allows or denies the prefix */
+	struct rule_group entries;
 	/* rules whose limits have no effect, because rules of longer prefixes cover the prefix */
 	struct rule_group covered;
 	uint64_t vlans[VLAN_IDS / 64]; /* a bit for each VLAN that a limit matches */

@@ -66,7 +66,7 @@ int program_exec(const char *name, char **argv)
 	fflush(NULL);
 	if (file > path && execv(path, argv) && errno == ENOENT)
 		execvp(file, argv);
-	/* EACCES may also mean that execvp() may not search a directory of $PATH */
+	/* EACCES may also mean that a directory of $PATH cannot be searched */
 	if (errno == ENOENT || errno == EACCES || errno == ENOTDIR)
 		return -ENOENT;
 	return error_add(errno, "cannot-run", NULL, "cannot run %s: %s", file, strerror(errno));
@@ -183,7 +183,7 @@ static int run(struct context *context, struct command_line *line, int argc, cha
 		usage_print(program, !option[OPTION_HELP]);
 		return option[OPTION_HELP] ? 0 : -EINVAL;
 	}
-	/* after `sluice complete`, `help` is a word to complete */
+	/* in `sluice complete ... help`, `help` is a word to complete, not the command */
 	if (option[OPTION_HELP] || (line->count == 2 && !strcmp(line->words[1], "help") &&
 				    strcmp(command->name, "complete"))) {
 		command_print(command);
@@ -271,7 +271,7 @@ int program_main(const struct program *program, int argc, char **argv)
 	for (int fd = 0; fd <= 2; fd++)
 		if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd ? O_RDONLY : O_WRONLY) != fd)
 			exit(1);
-	/* a write past the file size limit must fail with EFBIG instead of a signal */
+	/* ignore SIGXFSZ, so that a write past the file size limit fails with EFBIG */
 	signal(SIGXFSZ, SIG_IGN);
 	error_set_printer(message_print);
 	memset(words, 0, sizeof(words));

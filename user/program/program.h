@@ -25,7 +25,7 @@
 enum word_kind {
 	OPERAND,	   /* one word, before all keywords */
 	OPERANDS,	   /* any number of words; stored unparsed as struct operands */
-	OPERANDS_ANYWHERE, /* like OPERANDS, but also allowed after keywords */
+	OPERANDS_ANYWHERE, /* like OPERANDS, but keywords may precede these words */
 	KEYWORD,	   /* a keyword, followed by a value if it has a type */
 	OPTION,		   /* an option that only some commands have */
 };
@@ -52,7 +52,10 @@ struct word {
 	}
 extern const struct value_type value_trial;
 
-/* Two sets of keywords, such as "|rate|burst|" and "|window|", that exclude each other. */
+/*
+ * Two sets of keywords, such as "|rate|burst|" and "|window|". A command line must not have
+ * keywords of both.
+ */
 struct apart {
 	const char *these, *those;
 };
@@ -66,7 +69,7 @@ struct context {
 	const struct program *program;
 	const struct command *command;
 	const char *gate;
-	bool gate_given; /* option -g was given; without it, some commands read all gates */
+	bool gate_given; /* whether -g was given; without -g, some commands read all gates */
 	bool json;
 	uint64_t trial_ns;     /* TIME of --confirm, in ns; 0 if there is no trial */
 	unsigned int operands; /* number of operands on the command line */
@@ -102,8 +105,9 @@ struct command {
 struct program {
 	const char *name;
 	const struct command *const *commands; /* the commands, in the order of the help */
-	unsigned int count; /* number of commands; if 1, users do not type its name */
-	const char *usage;  /* text that the help prints after the options */
+	/* number of commands; if it is 1, users do not type the command's name */
+	unsigned int count;
+	const char *usage; /* text that the help prints after the options */
 	/*
 	 * Called after each command with the command's result. Undoes or reports a trial. May be
 	 * NULL.
@@ -142,7 +146,7 @@ int no_such_command(const struct program *program, const char *name);
 void usage_print(const struct program *program, bool is_error);
 void command_print(const struct command *command);
 
-/* The commands of programs that have more than one command. */
+/* The commands of a program that has more than one command. */
 extern const struct command command_help, command_version;
 
 /* --- Messages ------------------------------------------------------------------------------- */
@@ -205,7 +209,8 @@ struct command_line {
 	const char *again[OPTIONS_MAX]; /* second value of a repeated option, or NULL */
 	bool is_excess[OPTIONS_MAX];	/* the option was given more than twice */
 	bool options_ended;		/* the word "--" was found */
-	int lacks_value;    /* index of the last option if its value is missing, otherwise -1 */
+	/* index of the last option if its argument is missing, otherwise -1 */
+	int lacks_value;
 	int first;	    /* index of words[0] in argv; 0 if `words` is empty */
 	unsigned int count; /* number of words */
 	/* the words: first the command, then its operands; the array has room for all of argv */

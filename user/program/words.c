@@ -196,7 +196,10 @@ const char *keyword_nearly(const struct command *command, const char *typed)
 	return nearly_find(typed, names, count);
 }
 
-/* Returns a keyword whose value may begin with `value`, or NULL. For "tcp", returns `proto`. */
+/*
+ * Returns a keyword whose value may begin with `value`, or NULL. For example, returns `proto` for
+ * "tcp".
+ */
 static const struct word *keyword_of(const struct command *command, const char *value)
 {
 	for (unsigned int i = 0; i < command->word_count; i++) {

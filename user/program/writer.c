@@ -16,7 +16,8 @@ static struct {
 	bool is_json;
 	bool is_begun;
 	unsigned int depth;
-	unsigned int line;	       /* depth of the last object of print_row(), or 0 */
+	/* depth of the innermost object of print_row(), or 0 if none is open */
+	unsigned int line;
 	char closes[DEPTH_MAX + 1];    /* bracket that closes each depth: '}' or ']' */
 	bool has_items[DEPTH_MAX + 1]; /* an item was printed at this depth */
 } writer;

@@ -22,7 +22,7 @@
 void print_begin(FILE *out, bool json);
 bool print_is_json(void);
 
-/* Returns whether any part of a JSON document was printed. */
+/* Returns whether the output of a JSON document has begun. */
 bool print_is_begun(void);
 
 /*
@@ -31,7 +31,7 @@ bool print_is_begun(void);
  * document and for items of an array.
  */
 void print_object(const char *key);
-void print_row(const char *key); /* opens an object that is printed in one line */
+void print_row(const char *key); /* opens an object that text output prints in one line */
 void print_array(const char *key);
 void print_end(void);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Report: functions that more than one command of the report uses. */
+/* Report: functions that several commands use. */
 #ifndef SLUICE_PARTS_H
 #define SLUICE_PARTS_H
 

@@ -47,7 +47,7 @@ struct exported {
 	struct sl_list_info lists[SL_LIST_PLACES];
 };
 
-/* A metric. print() prints the samples of the metric for one gate. */
+/* A metric. print() prints its samples for one gate. */
 struct metric {
 	const char *name;
 	const char *help;
@@ -146,7 +146,7 @@ static void print_share_number(const struct metric *metric, const struct exporte
 		print_member(metric, e);
 }
 
-/* Prints the age of each list. list_name_check() refuses names that would need an escape. */
+/* Prints the age of each list. A list's name needs no escapes; see list_name_check(). */
 static void print_list_ages(const struct metric *metric, const struct exported *e)
 {
 	uint64_t now = time(NULL);

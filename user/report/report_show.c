@@ -14,8 +14,8 @@
 
 /*
  * Prints commands that attach the gate to its present devices. The first command specifies the
- * gate's sizes, because it creates the gate. Sets `ret_lacks_fq` if a limit shapes but a device on
- * hook egress has no fq.
+ * gate's sizes, because it creates the gate. If a limit shapes, and a device on hook egress has no
+ * fq, sets `ret_lacks_fq`.
  */
 static int dump_attachments(const struct gate *gate, bool *ret_lacks_fq)
 {

@@ -16,7 +16,10 @@
 #include "state/pressure.h"
 #include "state/stats.h"
 
-/* The facts about a gate that status prints. All facts are read before any is printed. */
+/*
+ * The facts about a gate that status prints. All facts are read first, so that they are from about
+ * the same time.
+ */
 struct facts {
 	unsigned int rules;
 	struct seen seen;
@@ -246,8 +249,8 @@ static void print_maps(const struct facts *facts)
 /* --- Processes ------------------------------------------------------------------------------ */
 
 /*
- * Prints the process that keeps the gate. Prints null in JSON for each unknown field, and if no
- * process keeps the gate.
+ * Prints the process that keeps the gate. Prints null in JSON for an unknown field. Prints null for
+ * all fields if no process keeps the gate.
  */
 static void print_kept(const char *gate)
 {

@@ -14,7 +14,7 @@
 
 /* --- JSON ----------------------------------------------------------------------------------- */
 
-#define SCHEMA_VERSION 1 /* raised if a key of the JSON output gets another meaning */
+#define SCHEMA_VERSION 1 /* incremented if a key of the JSON output gets another meaning */
 
 static void print_tenths(const char *key, float rate)
 {
@@ -215,8 +215,8 @@ static int print_plain(const struct live *live, const struct top_words *words,
 /* --- Refreshes ------------------------------------------------------------------------------ */
 
 /*
- * Handler of signals that arrive during a write. Ends the process, because the write may wait
- * forever for the reader of a pipe.
+ * Handles a signal that arrives during a write: ends the process, because a write to a pipe may
+ * wait forever for the reader.
  */
 static void signal_end(int number)
 {
@@ -276,7 +276,8 @@ int batch_run(struct live *live, const struct top_words *words, bool json)
 	uint64_t due = uptime_ns();
 	int err;
 
-	setvbuf(stdout, NULL, _IOFBF, 1 << 16); /* most refreshes fit into the buffer */
+	/* a large buffer, so that most refreshes are one write(2) */
+	setvbuf(stdout, NULL, _IOFBF, 1 << 16);
 	for (;;) {
 		struct timespec wait;
 		uint64_t now;

@@ -26,16 +26,21 @@ extern const char *const view_names[TOP_VIEWS];
 
 struct grid_column {
 	const char *title;
-	unsigned int need;  /* width of the widest cell, in characters */
-	unsigned int least; /* least width; the column is omitted if it does not fit */
+	unsigned int need; /* width of the widest cell, in characters */
+	/* least width in characters; a column that would be narrower is omitted */
+	unsigned int least;
 	unsigned int width; /* set by grid_fit(); 0: the column is omitted */
-	unsigned int rank;  /* columns with the highest rank are omitted first; rank 0: never */
-	bool is_right;	    /* align cells to the right, as for numbers */
+	/*
+	 * on a narrow screen, the columns of the highest rank are omitted first; rank 0 is never
+	 * omitted
+	 */
+	unsigned int rank;
+	bool is_right; /* align cells to the right, as for numbers */
 };
 
 struct grid_row {
 	char cell[GRID_COLUMNS][GRID_CELL];
-	struct sl_prefix source; /* the source of this row; `bits` is 0 in other views */
+	struct sl_prefix source; /* the source of this row; in other views, bits is 0 */
 	bool drops;		 /* packets of this row are being dropped */
 };
 

@@ -192,6 +192,7 @@ void header_build(const struct live *live, uint64_t interval_ns, unsigned int sp
 	build_finding(live, ret);
 	build_footer(live, ret->footer);
 	for (int row = 0; row < HEADER_ROWS; row++)
-		text_make_printable(ret->line[row]); /* the line may end within a character */
+		/* the end of the line may be an incomplete UTF-8 character */
+		text_make_printable(ret->line[row]);
 	ret->drops = live->total.dropped.packets > 0;
 }

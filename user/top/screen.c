@@ -31,9 +31,9 @@ static const int survived[] = {SIGINT,	SIGTERM, SIGHUP,  SIGCHLD, SIGCONT,
 
 static struct {
 	bool is_begun;
-	int signals; /* signalfd that is readable after a signal that ends the process */
+	int signals; /* signalfd that is readable after SIGINT, SIGTERM or SIGHUP */
 	bool has_colors;
-	/* terminal settings for crash(), a signal handler, which may not call ncurses */
+	/* terminal settings for the signal handler crash(), which may not call ncurses */
 	struct termios before;
 	char restore[256];
 	size_t restore_length;

@@ -41,7 +41,7 @@ void screen_redraw(void);
 
 enum screen_key {
 	SCREEN_NONE, /* no key until the time `until` */
-	SCREEN_END,  /* a signal ends the process, or the terminal was closed */
+	SCREEN_END,  /* a signal asks the process to end, or the terminal was closed */
 	SCREEN_UP = 256,
 	SCREEN_DOWN,
 	SCREEN_PAGE_UP,

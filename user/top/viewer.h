@@ -12,7 +12,7 @@
 enum asks {
 	ASKS_NOTHING,
 	ASKS_FILTER,
-	ASKS_TIME, /* The user types for how long to deny the source. */
+	ASKS_TIME, /* the user types a time for the command deny */
 	ASKS_YES,  /* confirms `command` */
 };
 
@@ -45,7 +45,8 @@ struct viewer {
 
 	enum asks asks;
 	char typed[TYPED];
-	char *command[8]; /* arguments of the command that ASKS_YES asks about, and NULL */
+	/* NULL-terminated arguments of the command that the user must confirm */
+	char *command[8];
 	char command_text[HEADER_LINE];
 	char address[PREFIX_TEXT];
 	char time[TYPED];
