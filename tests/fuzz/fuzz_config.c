@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Tests user/config/config.h and user/rules/list_file.h. A file of arbitrary bytes must be refused
- * or read. If a rules file is read, it must be written back as an equal file.
- *
- * The first byte of the input selects how the rest is used: as a list, as a rules file, or as
- * choices. Choices select the keys and values of a rules file, because random bytes rarely form a
- * valid file.
+ * Tests user/config/config.h and user/rules/list_file.h with arbitrary bytes. A rules file that is
+ * not refused must be equal when it is written back. The first byte of the input selects whether
+ * the rest is a list, a rules file, or choices. Choices select keys and values of a rules file,
+ * because random bytes rarely form a valid file.
  */
 #include <stdint.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Tests route_parse(). It must refuse a request target of any bytes, or return values within their
- * bounds. An input byte from 128 on selects a word of a target.
+ * Tests route_parse() with arbitrary bytes. If it accepts a request target, the returned values
+ * must be within their bounds. Input bytes from 128 on select words of a target.
  */
 #include <errno.h>
 #include <stdint.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Tests user/keep/state_file.h. A state file of arbitrary bytes must be refused, or be read and
- * written back as an equal file. The first byte of the input selects whether the rest is the file,
- * or a sequence of words that make a valid file.
+ * Tests user/keep/state_file.h with arbitrary bytes. A file that is not refused must be equal when
+ * it is written back. The first byte of the input selects whether the rest is the file, or selects
+ * words of a valid file.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -21,7 +21,7 @@ static void expect(bool truth)
 		abort();
 }
 
-/* Words of a state file. A byte of the input above 127 selects a word. */
+/* Words of a state file. Each byte of the input from 128 on selects a word. */
 static const char *const words[] = {"\"192.0.2.1",
 				    "\"2001:db8::1",
 				    "\"10.0.0.0/8",

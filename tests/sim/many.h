@@ -65,7 +65,7 @@ struct many {
 	struct many_node *node;
 	struct many_source *source;
 	struct choices come, leave; /* sources that get an account, accounts that end */
-	uint32_t *found;	    /* source of each item in `come`, at the same index */
+	uint32_t *found;	    /* source of each item in `come`: they have the same index */
 	uint64_t now, begin, judged, random, step, owed, commands, left_out, scans;
 };
 
@@ -74,7 +74,7 @@ static inline double many_random(struct many *many)
 	return (random_next(&many->random) >> 11) * 0x1p-53;
 }
 
-/* Returns a random source. Source numbers have Zipf's distribution, by rejection sampling. */
+/* Returns a random source number, with Zipf's distribution. Uses rejection sampling. */
 static inline uint32_t many_draw(struct many *many)
 {
 	for (;;) {
@@ -273,7 +273,7 @@ static inline double many_account_weight(const struct many *many, const struct m
 	return many_weight(many, node, account->source);
 }
 
-/* Gives accounts to the sources that have the highest weight by choice.h. */
+/* Gives accounts to the sources with the highest weight, which choice.h computes. */
 static inline void many_choose(struct many *many, struct many_node *node)
 {
 	unsigned int number;

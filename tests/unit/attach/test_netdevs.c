@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* user/attach/netdevs.h: finds the devices below a bond or a VLAN device. */
+/* Tests user/attach/netdevs.h, which finds the devices below a bond or a VLAN device. */
 #include "test.h"
 #include "attach/netdevs.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * user/attach/shaping.h: parses recorded dumps of qdiscs, and suggests the tc command that adds an
- * fq. test_shaping_devices.c reads real devices.
+ * Tests user/attach/shaping.h with recorded dumps of qdiscs: the parser of dumps, and the suggested
+ * tc command that adds an fq. test_shaping_devices.c tests real devices.
  */
 #include <errno.h>
 #include "test.h"
@@ -180,7 +180,10 @@ TEST(test_a_short_message_is_refused)
 	free(whole.data);
 }
 
-/* A damaged dump: `byte` is written to offset `at`. `err` is the result of qdiscs_parse(). */
+/*
+ * A damaged dump, in which `byte` is written to offset `at`. `err` is the expected result of
+ * qdiscs_parse().
+ */
 static const struct {
 	const char *name, *dump;
 	size_t at;

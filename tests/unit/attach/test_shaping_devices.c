@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * user/attach/shaping.h: reads the qdiscs of real devices in a new network namespace, and runs the
+ * Tests user/attach/shaping.h with the qdiscs of real devices in a new network namespace. Runs the
  * suggested tc commands.
  */
 #include <errno.h>
@@ -63,8 +63,7 @@ static void tap_end(const int fds[TAP_QUEUES], unsigned int count)
 	"ip link set dev0 up"
 
 /*
- * `setup` is a list of commands that set up device dev0. Afterwards, dev0 has this root qdisc and
- * this number of qdiscs.
+ * The commands `setup` set up device dev0. Then dev0 has this root qdisc and this number of qdiscs.
  */
 static const struct {
 	const char *name;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* user/base/array.h: an array that grows when items are added. */
+/* Tests user/base/array.h: an array that grows when items are added. */
 #include "test.h"
 #include "base/array.h"
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
-/* user/base/clock.h: the clocks of the packet path, the expiry of list entries, and RFC 3339. */
+/*
+ * Tests user/base/clock.h: the clocks of the packet path, the expiry of list entries, and RFC 3339.
+ */
 #include <errno.h>
 #include <sched.h>
 #include <sys/wait.h>
@@ -11,7 +13,7 @@
 
 #define UNIT (1ULL << SL_UNTIL_SHIFT)
 
-/* Maximum difference of two clock readings. The test may be preempted between the two readings. */
+/* Maximum difference of two clock readings, between which the test can be preempted. */
 #define SLACK SEC_NS
 
 /* --- Clocks --------------------------------------------------------------------------------- */

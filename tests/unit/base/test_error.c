@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* user/base/error.h: the text of an error, and the list of errors. */
+/* Tests user/base/error.h: the text of an error, and the list of errors. */
 #include <errno.h>
 #include "test.h"
 #include "base/error.h"

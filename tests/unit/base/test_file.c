@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* user/base/file.h: reads files, and refuses binary files and files that change during the read. */
+/*
+ * Tests user/base/file.h, which reads files, and refuses binary files and files that change during
+ * the read.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -122,7 +125,7 @@ TEST(test_a_file_above_90_mib_is_refused)
 	file_free(&file);
 }
 
-/* Standard input can also be a pipe or a device. It must not exceed the maximum size of a file. */
+/* Standard input can be a pipe or a device. The maximum size of a file also applies to it. */
 TEST(test_standard_input_may_be_of_any_kind)
 {
 	int kept = dup(STDIN_FILENO), ends[2];

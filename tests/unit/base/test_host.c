@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* user/base/host.h: kernel versions, CPUs, the jiffy, and mounts on top of another file system. */
+/*
+ * Tests user/base/host.h: kernel versions, CPUs, the jiffy, and mounts on top of another file
+ * system.
+ */
 #include <errno.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* user/base/owner.h: root creates a file with the permissions of the directory's owner. */
+/* Tests user/base/owner.h. Root creates a file with the permissions of the directory's owner. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
-/* user/base/text.h: similar words, printable texts, names, and shell quoting. */
+/*
+ * Tests user/base/text.h: suggestions of similar words, printable texts, names, and shell quoting.
+ */
 #include <pthread.h>
 #include "test.h"
 #include "base/array.h"

@@ -35,7 +35,7 @@ static void check_events(uint64_t inserted, uint64_t evicted, uint64_t busy, uin
 
 /* --- Why a key gets no state ----------------------------------------------------------------- */
 
-/* Fills the table with sources that have spent their burst. The burst refills in an hour. */
+/* Fills the table with sources that have no credit left. Their bursts refill in an hour. */
 static void table_fill(void)
 {
 	struct sl_limit full = limit_of(RATE, BURST, MANY_CPUS);

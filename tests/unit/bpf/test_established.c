@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * bpf/charge.h, compiled for the host: the budget, which is a burst and a rate for all sources that
- * are not yet established. Runs with 1, 2 and 128 CPUs.
+ * Tests the budget in bpf/charge.h, compiled for the host. The budget is a burst and a rate for all
+ * sources together that are not yet established. Runs with 1, 2 and 128 CPUs.
  */
 #define HOST_CPUS 128
 #include "charge_host.h"

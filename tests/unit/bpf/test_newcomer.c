@@ -114,7 +114,7 @@ TEST(test_a_packet_is_one_new_key)
 	}
 }
 
-/* If two CPUs insert a new key at the same time, the key still gets only one state. */
+/* Two CPUs insert a new key at the same time. The key must get only one state. */
 TEST(test_two_cpus_insert_one_state)
 {
 	for (int family = 0; family < SL_FAMILIES; family++) {
@@ -323,7 +323,9 @@ TEST(test_denied_sources_have_their_own_ration)
 	assert_int_equal(claims, 2);
 }
 
-/* If the kernel cannot insert a bucket, an event counts the cause. The verdict does not change. */
+/*
+ * If the kernel refuses to insert a bucket, an event counts the error. The verdict does not change.
+ */
 TEST(test_a_failed_insertion_is_counted_by_cause)
 {
 	static const struct {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Parses a frame of each kind with bpf/packet.h: the whole frame, the frame cut at every length,
- * and the frame with a linear part of every length. Every part is in a buffer of its exact size, so
+ * Tests bpf/packet.h with a frame of each kind. Parses the whole frame, the frame cut at each
+ * length, and the frame with a linear part of each length. Each part is in a buffer of its size, so
  * that AddressSanitizer reports reads past its end.
  */
 #include "test.h"
@@ -20,7 +20,7 @@ static size_t size_min(size_t a, size_t b)
 
 /* A frame. Its first `linear` bytes are in the linear part of the packet buffer. */
 struct split {
-	uint8_t *linear_bytes; /* the linear part, in a buffer of exactly its size */
+	uint8_t *linear_bytes; /* linear part; the buffer has exactly its size */
 	uint8_t *bytes;
 	struct reader linear;
 	struct reader whole;
@@ -75,7 +75,7 @@ static uint16_t expected_facts(const struct wire_frame *frame, size_t size)
 {
 	uint16_t hidden = 0, facts;
 
-	/* IPv6 has the protocol number after the extension headers, IPv4 in the fixed header */
+	/* the protocol number of IPv6 is after the extension headers */
 	if (frame->family == 6 && size < frame->transport_at)
 		hidden = ~SL_FACT_ANY;
 	if (size < frame->transport_at + 4 || frame->transport != TRANSPORT_OK)
@@ -235,7 +235,7 @@ static void check_any(const uint8_t *bytes, size_t size)
 	split_free(&split);
 }
 
-/* Each byte of the headers is changed to each value. The parser must not read past the frame. */
+/* The headers contain each value in each byte. The parser must not read past the frame. */
 TEST(test_every_byte_spoilt)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(frames); i++) {
@@ -362,7 +362,7 @@ static uint16_t fact_of_proto(bool is_ipv4, unsigned int proto)
 	return proto == (is_ipv4 ? 1 : 58) ? F_ICMP : KNOWN;
 }
 
-/* The parser reports each protocol number, although the payload is always a TCP header. */
+/* The parser reports any protocol number. The payload is always a TCP header. */
 TEST(test_every_protocol_is_read)
 {
 	for (unsigned int proto = 0; proto < 256; proto++) {

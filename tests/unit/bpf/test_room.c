@@ -369,7 +369,7 @@ TEST(test_no_source_gets_more_than_was_counted)
 	assert_true(slices > 10000);
 }
 
-/* A state with a block is evicted only if all states in its two sets have blocks. */
+/* A blocked state is evicted only if all states in both sets of its key are blocked. */
 TEST(test_blocked_sources_stay)
 {
 	for (int i = 0; i < 16; i++) {

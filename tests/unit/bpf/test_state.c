@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* bpf/state.h: charges and refunds a state while other CPUs charge it. */
+/* Tests bpf/state.h, which charges and refunds a state while other CPUs charge it. */
 #include "test.h"
 
 #include "state_host.h"

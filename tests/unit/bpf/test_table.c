@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * bpf/table.h, compiled for the host. Tests which entry an insertion evicts, locked sets,
- * insertions by several threads, and how evenly keys are distributed over sets.
+ * Tests bpf/table.h, compiled for the host: the choice of the evicted entry, locked sets,
+ * insertions by several threads, and the distribution of keys over sets.
  */
 #include <errno.h> /* included first, so that a wrong error number in table.h breaks the build */
 #include <math.h>
@@ -89,7 +89,7 @@ static struct sl_state state_draw(uint64_t now)
 	return state;
 }
 
-/* The entries that an insertion can evict, in both sets of a key. */
+/* Ways of both sets of a key, from which an insertion chooses. */
 struct choice {
 	uint32_t in[2];
 	int free[2];
@@ -125,7 +125,9 @@ static struct choice choice_of(const struct new_entry *new_entry, uint64_t now)
 	return choice;
 }
 
-/* Returns the cost of an insertion into this set, or EVICT_FREE if the set has a free way. */
+/*
+ * Returns the eviction cost of an insertion into this set, or EVICT_FREE if the set has a free way.
+ */
 static __s64 loss_in(const struct choice *choice, int which)
 {
 	return choice->free[which] ? EVICT_FREE : choice->least[which];
@@ -240,7 +242,7 @@ TEST(test_the_cheapest_entry_is_evicted)
 	assert_true(seen.protected > 1000 && seen.refused > 1000);
 }
 
-/* A prefetch never changes an entry, not even with the largest limit id. */
+/* A prefetch never changes an entry, for any limit id. */
 TEST(test_a_prefetch_changes_no_entry)
 {
 	const uint32_t ids[] = {1, ENTRY_FETCH_LIMITS, ENTRY_FETCH_LIMITS + 1, UINT32_MAX >> 3};
@@ -257,7 +259,7 @@ TEST(test_a_prefetch_changes_no_entry)
 	}
 }
 
-/* If an entry gets another key, its counts start at 0. */
+/* An entry that gets another key has counts of 0. */
 TEST(test_a_new_key_has_counted_nothing)
 {
 	host_table_begin(ROOM / SL_WAYS, &random_state);
@@ -310,7 +312,7 @@ TEST(test_a_locked_set_refuses_and_nothing_is_harmed)
 	assert_true(away > 0);
 }
 
-/* A lookup finds a key in a locked set, but an insertion into the set fails. */
+/* A key in a locked set can be found. An insertion into the set fails. */
 TEST(test_a_locked_set_is_read)
 {
 	host_table_begin(ROOM / SL_WAYS, &random_state);

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
-/* user/capture/capture.h: reads all formats and link types, and refuses hostile files. */
+/*
+ * Tests user/capture/capture.h, which reads all formats and link types, and refuses hostile files.
+ */
 #include "capture/capture.h"
 
 #include <errno.h>
@@ -11,7 +13,7 @@
 #define SLL	 113
 #define SLL2	 276
 
-/* Bytes of a frame that has 60 bytes and contains a UDP packet from 192.0.2.1. */
+/* Part of a frame of 60 bytes, with a UDP packet from 192.0.2.1. */
 #define MAC_A 0x52, 0x54, 0, 0, 0, 0xa
 #define MAC_B 0x52, 0x54, 0, 0, 0, 0xb
 #define IPV4_UDP                                                                                   \
@@ -32,7 +34,7 @@ static struct capture *opened(const struct capture_bytes *file, const struct cap
 	return capture;
 }
 
-/* Checks that the rest of the file has exactly the packets with these numbers. */
+/* Checks that the next packets of the file have these numbers, and that the file then ends. */
 static void expect_packets(const struct capture_bytes *file, const struct capture_choice *choice,
 			   const uint64_t numbers[], unsigned int count)
 {
@@ -333,7 +335,7 @@ TEST(test_an_ip_packet_above_the_mtu_is_merged)
 
 /* --- Hostile files -------------------------------------------------------------------------- */
 
-/* A change to a valid file with one packet. The changed file must be refused. */
+/* A change that makes a valid file with one packet invalid. */
 typedef void spoil(struct capture_bytes *file);
 
 static void truncate_header(struct capture_bytes *file)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* user/config/config.h: reads rules files, and refuses invalid ones. */
+/* Tests user/config/config.h, which reads rules files, and refuses invalid ones. */
 #include <errno.h>
 #include <time.h>
 #include "test.h"
@@ -55,8 +55,8 @@ TEST(test_every_key_is_read)
 }
 
 /*
- * A rules file can contain a limit with two rates, a limit with several key lengths (`per`), and a
- * shaper.
+ * A rules file with a limit of two rates, a limit of several key lengths (`per`), and a shaper is
+ * accepted.
  */
 TEST(test_keys_of_each_kind_are_read)
 {
@@ -401,7 +401,7 @@ TEST(test_all_errors_are_reported_at_once)
 		 "bad-address; 10:15 no-unit; 11:16 bad-match; 13:9 no-such-key; 12:9 no-rate; "
 		 "14:5 no-prefix; 14:5 no-limits; 16:10 no-unit; 17:13 bad-address; 19:13 "
 		 "prefix-twice"},
-		/* a value of the wrong kind is reported, and its content is not parsed */
+		/* the error reports only the wrong kind of the value, not errors in its content */
 		{"gate: []\n"
 		 "policies:\n"
 		 "  prefix: default\n"
@@ -413,7 +413,7 @@ TEST(test_all_errors_are_reported_at_once)
 		 "mixed-list"},
 		/* each repetition of a key is reported */
 		{"deny: []\nallow: []\ndeny: []\ndeny: []\n", "3:1 key-twice; 4:1 key-twice"},
-		/* `defaults` sets no rate, so the limit has no rate */
+		/* a rate is set neither by `defaults` nor by the limit */
 		{"defaults: {rate: 5pps}\n"
 		 "policies: [{prefix: default, limits: [{burst: 5}]}]\n",
 		 "1:12 no-such-key; 2:39 no-rate"},

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* user/config/config.h: reads named lists, and the list files that they refer to. */
+/* Tests user/config/config.h, which reads named lists, and the list files that they refer to. */
 #include <fcntl.h>
 #include "test.h"
 #include "base/clock.h"
@@ -98,7 +98,7 @@ TEST(test_bad_list_files_are_left_out)
 	unlink("good.txt");
 }
 
-/* If the lists exceed the sizes in `gate`, the longest list is left out. */
+/* If there are more list entries than `gate` has room for, the longest list is left out. */
 TEST(test_lists_that_are_too_long_are_left_out)
 {
 	static const struct {

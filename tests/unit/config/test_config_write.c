@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * user/config/config_write.c: writes a config as YAML in linear time. The parser must read an equal
- * config from this YAML.
+ * Tests user/config/config_write.c, which writes a config as YAML in linear time. The parser must
+ * read an equal config from this YAML.
  */
 #include <time.h>
 #include "test.h"
@@ -146,7 +146,7 @@ TEST(test_entries_that_end_together_stand_together)
 	config_free(&config);
 }
 
-/* A config does not change if it is written as JSON and read again. */
+/* Writing a config as JSON and reading it again does not change it. */
 TEST(test_json_reads_the_same)
 {
 	struct config config, again;
@@ -207,8 +207,7 @@ TEST(test_ends_of_entries_read_the_same)
 #define BLOCKS 24
 
 /*
- * Returns a rules file that denies `count` prefixes, in no order. Each YAML entry has `block`
- * prefixes.
+ * Returns a rules file that denies `count` unsorted prefixes. Each YAML entry has `block` prefixes.
  */
 static char *long_text(unsigned int count, unsigned int block)
 {

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
-/* user/doctor/findings.h: reports each finding only if all of its conditions are true. */
+/*
+ * Tests user/doctor/findings.h, which reports each finding only if all of its conditions are true.
+ */
 #include "test.h"
 #include "config/config.h"
 #include "doctor/findings.h"
@@ -111,7 +113,7 @@ static void expect(struct world *w, const char *name, const char *found, const c
 	findings_free(&findings);
 }
 
-/* Runs the statements in the last argument, which change facts. Then checks the findings. */
+/* Runs the statements in the last argument, which change facts, and checks the findings. */
 #define CASE(name, found, advice, ...)                                                             \
 	do {                                                                                       \
 		struct world world, *w = &world;                                                   \

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* user/events/event.h: converts events to JSON and to text, parses JSON, and filters events. */
+/*
+ * Tests user/events/event.h, which converts events to JSON and to text, parses JSON, and filters
+ * events.
+ */
 #include "events/event.h"
 #include "prefix_of.h"
 #include "test.h"

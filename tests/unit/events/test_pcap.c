@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * user/events/pcap.h: limits the number of packets per second, and restores VLAN tags.
+ * Tests user/events/pcap.h, which limits the number of packets per second, and restores VLAN tags.
  * test_events.py reads the files.
  */
 #include <arpa/inet.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * user/events/runner.h: runs a program for each event. Tests the limits and the process groups of
- * these programs.
+ * Tests user/events/runner.h, which runs a program for each event. Tests the limits and the process
+ * groups of these programs.
  */
 #include <errno.h>
 #include <signal.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * user/events/stream.h: sends events to the clients of a socket, and drops clients that are too
- * slow.
+ * Tests user/events/stream.h, which sends events to the clients of a socket, and drops clients that
+ * are too slow.
  */
 #include <errno.h>
 #include <fcntl.h>

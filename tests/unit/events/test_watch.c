@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* user/events/watch.h: derives the begins, ends and ids of events from simulated facts. */
+/*
+ * Tests user/events/watch.h, which derives the begins, ends and ids of events from facts. The facts
+ * are simulated.
+ */
 #include "events/watch.h"
 #include "prefix_of.h"
 #include "test.h"
@@ -54,7 +57,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* Runs a step at `ms` after the last step. Afterwards, `seen` has only the events of this step. */
+/* Runs a step `ms` after the last step. `seen` then has only the events of this step. */
 static void step_after(unsigned int ms)
 {
 	seen_count = 0;
@@ -91,7 +94,7 @@ static void assert_quiet(void)
 	}
 }
 
-/* Sets fact 0: a source whose count of dropped packets rose from `before` to `now`. */
+/* Sets the first fact: the count of dropped packets of a source rose from `before` to `now`. */
 static void source_dropped(uint64_t before, uint64_t now)
 {
 	facts.source_count = 1;

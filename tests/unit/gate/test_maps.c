@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* user/gate/maps.h: map_memory() returns the memory use of maps. memory_format() formats it. */
+/*
+ * Tests user/gate/maps.h. map_memory() returns the memory use of maps, and memory_format() formats
+ * it.
+ */
 #include "test.h"
 
 #include <linux/bpf.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* include/list_ends.h: whether a list is in effect at a time. */
+/* Tests include/list_ends.h, which returns whether a list is in effect at a time. */
 #include "test.h"
 
 #include "list_ends.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* include/match.h: each match is tested with each kind of packet. */
+/* Tests include/match.h: each match with each kind of packet. */
 #include "test.h"
 #include "match.h"
 

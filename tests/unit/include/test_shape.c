@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* include/shape.h: what a charge stores in a shaper's state. test_kinds.c tests departure times. */
+/*
+ * Tests what a charge stores in a shaper's state (include/shape.h). test_kinds.c tests departure
+ * times.
+ */
 #include "test.h"
 
 #include "shape.h"

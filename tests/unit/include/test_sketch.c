@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * include/sketch.h: the error rates of the sketch, which the test measures, and the flood detector.
- */
+/* Tests include/sketch.h: measures the error rates of the sketch, and tests the flood detector. */
 #include <math.h>
 #include "test.h"
 #include "random.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* include/ways.h: compact 16-bit numbers, tags, the two sets of a key, and eviction costs. */
+/* Tests include/ways.h: compact 16-bit numbers, tags, the two sets of a key, and eviction costs. */
 #include "test.h"
 #include "kind_run.h"
 #include "random.h"
@@ -224,8 +224,8 @@ TEST(test_a_entry_of_a_shape_is_whole_when_it_is_as_a_new_one)
 #define NOW (1000000 * SL_TICKS_PER_SEC)
 
 /*
- * Returns an entry of an established source, whose limit has a burst of 1 s. The entry lacks `part`
- * of the burst, and is `age` seconds old.
+ * Returns an entry of an established source, which lacks `part` of its burst and is `age` seconds
+ * old. The burst refills in 1 s.
  */
 static struct sl_entry entry_lacking(double part, unsigned int age)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * user/keep/reconcile.h: decides which rules are in force after a reload, and which changes the
- * reload reverts.
+ * Tests user/keep/reconcile.h, which decides which rules are in force after a reload, and which
+ * changes the reload reverts.
  */
 #include "test.h"
 #include "base/clock.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * user/keep/state_file.h: saved entries keep their expiry if the clock changes. A damaged file is
- * refused.
+ * Tests user/keep/state_file.h. Saved entries keep their expiry if the clock changes. A damaged
+ * file is refused.
  */
 #include <sys/stat.h>
 #include "test.h"

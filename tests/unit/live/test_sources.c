@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * user/live/sources.h: computes the rates of sources between two visits, and removes idle sources.
+ * Tests user/live/sources.h, which computes the rates of sources between two visits, and removes
+ * idle sources.
  */
 #include "live/sources.h"
 #include "test.h"

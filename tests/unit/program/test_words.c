@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* user/program/program.h: parses command lines by a table of words. Also tests journal_reads(). */
+/*
+ * Tests user/program/program.h, which parses command lines by a table of words. Also tests
+ * journal_reads().
+ */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -70,7 +73,7 @@ struct parsed {
 	struct context context;
 };
 
-/* Splits a text at blanks into argv. A ~ stands for a blank within a word. Returns argc. */
+/* Splits a text at blanks into argv. A ~ in the text becomes a blank in a word. Returns argc. */
 static int split(struct parsed *parsed, const char *text)
 {
 	char *rest;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* user/program/writer.h: prints text or JSON by the same calls. */
+/* Tests user/program/writer.h, which prints text or JSON by the same calls. */
 #include <inttypes.h>
 #include "test.h"
 #include "program/writer.h"

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* user/replay/rss.h: hashes packets by Microsoft's specification of receive side scaling. */
+/*
+ * Tests user/replay/rss.h, which hashes packets by Microsoft's specification of receive side
+ * scaling.
+ */
 #include "replay/rss.h"
 
 #include <arpa/inet.h>

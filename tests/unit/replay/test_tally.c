@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* user/replay/tally.h: counts every source and every interval of time. */
+/* Tests user/replay/tally.h, which counts every source and every interval of time. */
 #include "replay/tally.h"
 
 #include <arpa/inet.h>

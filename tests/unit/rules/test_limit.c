@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* user/rules/limit.h: compiles limits into the numbers that the packet path uses. */
+/* Tests user/rules/limit.h, which compiles limits into the numbers that the packet path uses. */
 #include <errno.h>
 #include "test.h"
 #include "errors.h"

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* user/rules/limit.h: compiles windows, shapers, escalating blocks, and limits with two rates. */
+/*
+ * Tests user/rules/limit.h, which compiles windows, shapers, escalating blocks, and limits with two
+ * rates.
+ */
 #include "test.h"
 #include "kinds.h"
 #include "prefix_of.h"

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
-/* user/rules/limit_words.h: parses the words of a limit, and prints a limit as words. */
+/*
+ * Tests user/rules/limit_words.h, which parses the words of a limit, and prints a limit as words.
+ */
 #include <errno.h>
 #include "test.h"
 #include "errors.h"

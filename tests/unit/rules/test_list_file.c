@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* user/rules/list_file.h: reads lists in the formats of other tools, and refuses invalid lines. */
+/*
+ * Tests user/rules/list_file.h, which reads lists in the formats of other tools, and refuses
+ * invalid lines.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* user/rules/prefix.h: parses, prints, sorts and compares prefixes. */
+/* Tests user/rules/prefix.h, which parses, prints, sorts and compares prefixes. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include "test.h"

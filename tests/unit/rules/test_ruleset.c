@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * user/rules/ruleset.h: compares rules, prints rules as commands, and computes the sizes of maps.
+ * Tests user/rules/ruleset.h, which compares rules, prints rules as commands, and computes the
+ * sizes of maps.
  */
 #include <errno.h>
 #include "test.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* user/rules/value.h: parses and prints values of each type. */
+/* Tests user/rules/value.h, which parses and prints values of each type. */
 #include "test.h"
 #include "errors.h"
 #include "rates.h"

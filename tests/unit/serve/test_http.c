@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
-/* user/serve: parses the headers of requests, limits connections, and formats metrics. */
+/*
+ * Tests user/serve, which parses the headers of requests, limits connections, and formats metrics.
+ */
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <sys/socket.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* user/serve: sockets that the server opens. */
+/* Tests the sockets that user/serve opens. */
 #include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* user/serve/route.h: parses the path and the parameters of an HTTP request. */
+/* Tests user/serve/route.h, which parses the path and the parameters of an HTTP request. */
 #include <errno.h>
 #include "test.h"
 #include "errors.h"

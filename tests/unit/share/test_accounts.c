@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * user/share/accounts.h: chooses the keys that a node reports to the store. The test fills the
- * table of states.
+ * Tests user/share/accounts.h, which chooses the keys that a node reports to the store. The test
+ * fills the table of states.
  */
 #include "test.h"
 #include "kind_specs.h"
@@ -82,8 +82,8 @@ static void reply(struct store_item *item, int64_t total)
 }
 
 /*
- * Runs a round. The store replies that each key has `packets` packets. Returns the number of
- * reported keys.
+ * Runs a round, in which the store replies with a total of `packets` for each key. Returns the
+ * number of reported keys.
  */
 static unsigned int round_run(int64_t packets)
 {
@@ -551,7 +551,7 @@ static void node_open_blocks(bool escalate)
 		items[i].blocked_ms = 0;
 }
 
-/* Runs a round. The store replies that the key is blocked for this number of ms. */
+/* Runs a round, in which the store replies that the key is blocked for this number of ms. */
 static void round_blocked(uint64_t blocked_ms)
 {
 	assert_int_equal(round_begin(), 1);
@@ -607,8 +607,8 @@ TEST(test_a_block_of_another_node_lasts_from_when_it_was_asked_for)
 }
 
 /*
- * Runs a round. The store replies that the key is blocked for this time. Returns whether the node
- * then blocks the key.
+ * Runs a round, in which the store replies that the key is blocked for this time. Returns whether
+ * the node then blocks the key.
  */
 static bool is_blocked_after(uint64_t blocked_ms)
 {

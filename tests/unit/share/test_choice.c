@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * user/share/choice.h: chooses the keys that a node reports if it has more keys than accounts. Runs
- * up to four nodes (user/share/accounts.h) with simulated tables, packets and store.
+ * Tests user/share/choice.h, which chooses the keys that a node reports if it has more keys than
+ * accounts. Runs up to four nodes (user/share/accounts.h) with simulated tables, packets and store.
  */
 #include <ctype.h>
 #include "test.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * user/share/debt.h: charges for packets of other nodes, and the decision to divide limits.
+ * Tests user/share/debt.h: charges for packets of other nodes, and the decision to divide limits.
  * Compares charges with a plain token bucket. Charges while other threads charge packets.
  */
 #include <pthread.h>

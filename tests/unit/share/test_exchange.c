@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * user/share/exchange.h: exchanges keys with the store, and counts nodes. The store is simulated.
+ * Tests user/share/exchange.h, which exchanges keys with the store, and counts nodes. The store is
+ * simulated.
  */
 #include <poll.h>
 #include "test.h"

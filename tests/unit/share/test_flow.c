@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * user/share/flow.h: computes what a node charges for other nodes. Tests single rounds, random
- * sequences, wrong totals, and simulations of many nodes (flow_model.h).
+ * Tests user/share/flow.h, which computes what a node charges for other nodes. Tests single rounds,
+ * random sequences, wrong totals, and simulations of many nodes (flow_model.h).
  */
 #include <math.h>
 #include "test.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * user/share/shared_limits.h: names of limits in the store. Different limits must have different
- * names.
+ * Tests user/share/shared_limits.h, which names of limits in the store. Different limits must have
+ * different names.
  */
 #include "test.h"
 #include "kind_specs.h"

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* user/share/slots.h: cluster slots of keys, and parsers of addresses and redirections. */
+/*
+ * Tests user/share/slots.h: the cluster slots of keys, and the parsers of addresses and
+ * redirections.
+ */
 #include "test.h"
 #include "base/array.h"
 #include "share/slots.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* user/state/durations.h: percentiles of a histogram of durations. */
+/* Tests user/state/durations.h: the percentiles of a histogram of durations. */
 #include "test.h"
 #include "state/durations.h"
 

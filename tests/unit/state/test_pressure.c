@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* user/state/pressure.h: reports that a table is too small, and suggests the next larger size. */
+/*
+ * Tests user/state/pressure.h, which reports that a table is too small, and suggests the next
+ * larger size.
+ */
 #include "test.h"
 #include "gate/maps.h"
 #include "state/pressure.h"

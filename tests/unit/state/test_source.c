@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* user/state/source.h: refills a state while other CPUs charge packets to it. */
+/* Tests user/state/source.h, which refills a state while other CPUs charge packets to it. */
 #include "test.h"
 #include "base/clock.h"
 #include "kind_specs.h"
@@ -142,7 +142,7 @@ TEST(test_a_turn_under_way_brings_nothing_back)
 	}
 }
 
-/* A refill gives a token bucket exactly its burst, even if it has slices or `span` is rounded. */
+/* A refilled token bucket has exactly its burst, even with slices or a rounded `span`. */
 TEST(test_nothing_is_lost_with_a_full_bucket)
 {
 	static const struct {
@@ -170,8 +170,7 @@ TEST(test_nothing_is_lost_with_a_full_bucket)
 }
 
 /*
- * A refill never lowers `charged_at`. The refill of a window moves `charged_at` to the current
- * sub-window.
+ * A refill never lowers `charged_at`. For a window, it sets `charged_at` to the current sub-window.
  */
 TEST(test_moments_never_go_back)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * user/suggest/from_gate.h: computes the packets of each source from two readings of the gate's
- * counters.
+ * Tests user/suggest/from_gate.h, which computes the packets of each source from two readings of
+ * the gate's counters.
  */
 #include "suggest/from_gate.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * user/suggest/ladder.h: finds the smallest burst with which credit.h passes all packets of a
- * stream.
+ * Tests user/suggest/ladder.h, which finds the smallest burst with which credit.h passes all
+ * packets of a stream.
  */
 #include "suggest/ladder.h"
 

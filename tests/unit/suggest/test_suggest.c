@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * user/suggest/suggest.h: proposes limits. The packets are simulated, so the best limits are known.
+ * Tests user/suggest/suggest.h, which proposes limits. The packets are simulated, so the best
+ * limits are known.
  */
 #include "suggest/suggest.h"
 

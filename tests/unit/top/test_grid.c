@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* user/top/grid.h and user/top/glyphs.h: columns that fit a screen, rates, bars and sparklines. */
+/*
+ * Tests user/top/grid.h and user/top/glyphs.h: columns that fit a screen, rates, bars and
+ * sparklines.
+ */
 #include "test.h"
 #include "top/glyphs.h"
 #include "top/grid.h"
