@@ -45,8 +45,8 @@ static __always_inline void clock_pass_lookup(void)
 }
 
 /*
- * Length on the wire, set by `sluice replay`, because it gives the programs only the captured
- * bytes. 0: the buffer has all bytes of the frame.
+ * Length of the frame on the wire. `sluice replay` sets it, because a capture may have only the
+ * first bytes of a frame. 0: the buffer has all bytes of the frame.
  */
 volatile __u32 test_length;
 

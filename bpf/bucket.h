@@ -112,7 +112,7 @@ static __always_inline struct sl_bucket *bucket_find(struct packet *packet, stru
  */
 #define REFUSED_JIFFIES 4096
 
-/* Stores in a bucket that its source was refused in the current jiffy. */
+/* Stores in a bucket that a packet of its source was refused in the current jiffy. */
 static __always_inline void bucket_refuse(struct sl_bucket *bucket, const struct packet *packet)
 {
 	__u32 at = 2 * packet->jiffy;

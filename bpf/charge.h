@@ -78,8 +78,9 @@ static __always_inline bool slice_refuses(struct packet *packet, const struct sl
 /* --- One limit ------------------------------------------------------------------------------- */
 
 /*
- * Stores the index of a limit's state in a bucket. Commands that know only the source use this
- * index. If the state moves to another entry, the index is wrong until the policy version changes.
+ * Stores in a bucket the index of the source's state under a limit. Commands that know only the
+ * source use this index. If the state moves to another entry, the index is wrong until the policy
+ * version changes.
  */
 BPF_GLOBAL int bucket_set_state(const struct packet *packet, const struct sl_limit *limit,
 				struct sl_bucket *bucket)

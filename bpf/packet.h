@@ -326,7 +326,7 @@ static __always_inline enum sl_reason packet_parse(const struct reader *reader, 
 	if (!eth)
 		return link_refusal(reader, sizeof(*eth));
 	type = eth->h_proto;
-	/* compare with IP first, because most frames are IP without a tag */
+	/* Test for IP first, because most frames are IP without a VLAN tag. */
 	if (type != bpf_htons(ETHERTYPE_IPV4) && type != bpf_htons(ETHERTYPE_IPV6)) {
 		reason = parse_link(reader, tags, packet, &offset, &type);
 		if (reason != PARSED)

@@ -244,9 +244,7 @@ BPF_GLOBAL int crossings_record(const struct packet *packet, const struct verdic
 
 /* --- Samples of dropped packets -------------------------------------------------------------- */
 
-/*
- * Returns whether the packet was dropped, and this CPU may record one more sample in this second.
- */
+/* Returns true if the packet was dropped and this CPU may record one more sample in this second. */
 static __always_inline bool sample_is_due(const struct packet *packet,
 					  const struct verdict *verdict, const struct sl_gate *gate)
 {
@@ -330,8 +328,8 @@ static __always_inline int sample_record(void *ctx, bool is_xdp, const struct pa
 /* --- Both ------------------------------------------------------------------------------------ */
 
 /*
- * Records a packet. If `examines` is set, records its crossings. If it was dropped, records a
- * sample. bucket: the bucket of its source, or NULL. Returns 0.
+ * Records a packet. If `examines` is set, records the crossings of the packet. If the packet was
+ * dropped, records a sample. bucket: the bucket of the packet's source, or NULL. Returns 0.
  */
 static __always_inline int record_both(void *ctx, bool is_xdp, struct packet *packet,
 				       const struct verdict *verdict, struct sl_bucket *bucket,

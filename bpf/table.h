@@ -153,7 +153,9 @@ static long lock_look(__u32 look, void *ctx)
 	return watch->is_free;
 }
 
-/* Waits until a set is unlocked. Returns false if it is still locked at the end. */
+/*
+ * Waits until a set is unlocked. Returns false if the set is still locked at the end of the wait.
+ */
 static __always_inline bool set_wait(const struct sl_set *set)
 {
 	struct lock_watch watch = {.set = set};
@@ -163,7 +165,8 @@ static __always_inline bool set_wait(const struct sl_set *set)
 }
 
 /*
- * Waits until both sets of a key are unlocked. Returns false if a set is still locked at the end.
+ * Waits until both sets of a key are unlocked. Returns false if a set is still locked at the end of
+ * the wait.
  */
 static __always_inline bool table_wait(const struct sl_params *params, struct digest digest)
 {

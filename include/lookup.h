@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Finds the rule that decides about a source, from the rules that cover it, the longest first. Pure
- * functions, except for clock_until(). A file that includes this one first defines clock_until(),
- * which returns the time in the unit of `until`.
+ * Finds the rule that decides about a source. Tries the rules that cover the source, the longest
+ * first. Pure functions, except for clock_until(). A file that includes this header must define
+ * clock_until() before the include. It returns the time in the unit of `until`.
  */
 #ifndef SLUICE_LOOKUP_H
 #define SLUICE_LOOKUP_H

@@ -38,7 +38,7 @@
  */
 #define SKETCH_COIN 8
 
-/* Returns the index in map `sketches` of the line (a cache line) in which this CPU counts a key. */
+/* Returns the index in map `sketches` of the cache line in which this CPU counts a key. */
 static inline __u32 sketch_line(const struct sl_params *params, struct digest digest, __u32 cpu)
 {
 	return cpu * (params->sketch_mask + 1) + (digest.place & params->sketch_mask);

@@ -299,7 +299,8 @@ struct sl_policy {
 	struct sl_match match[SL_LIMITS_MAX]; /* by slot */
 	struct sl_limit newcomers; /* budget that new sources share; no budget if `burst` is 0 */
 	__u32 newcomers_origin;	   /* policy that specifies the budget, by number; 0: this policy */
-	__u32 newcomers_since;	   /* generation in which this budget was set at its origin */
+	/* generation in which the origin of the budget got this budget */
+	__u32 newcomers_since;
 	/* by slot: SL_ORIGIN() of the limit that this slot inherits; 0: the policy's own limit */
 	__u32 origin[SL_LIMITS_MAX];
 	__u32 parent; /* policy version from which this version inherits; 0: none */
@@ -438,7 +439,8 @@ struct sl_host_cache_set {
 
 /* Events that are counted when a new key needs an entry, or a source needs a bucket. */
 enum sl_event {
-	SL_EVENT_NEW_KEY,	  /* a packet of a new key; counted when its interval ends */
+	/* a packet of a new key; it is counted at the end of the interval in which it arrived */
+	SL_EVENT_NEW_KEY,
 	SL_EVENT_INSERTED,	  /* a new key got an entry */
 	SL_EVENT_EVICTED,	  /* a new key got the entry of a state that was not full */
 	SL_EVENT_BUSY,		  /* no entry for a new key: another CPU had locked the set */
@@ -458,7 +460,9 @@ enum sl_ration {
 	SL_RATIONS,
 };
 
-/* Counts of one kind of event. A second is 2^SL_SECOND_SHIFT ns here, 1.07 s. */
+/*
+ * Counts of one kind of event. In these counts, a second is 2^SL_SECOND_SHIFT ns, which is 1.07 s.
+ */
 #define SL_SECOND_SHIFT 30
 
 struct sl_event_count {

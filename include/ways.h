@@ -120,7 +120,10 @@ static inline struct slot_ref slot_ref_of(const struct sl_params *params, struct
 	return (struct slot_ref){digest.place & params->set_mask, digest_tag(digest)};
 }
 
-/* Returns a key's secondary set if `set` is its primary set, and vice versa. */
+/*
+ * If `set` is the primary set of a key, returns its secondary set. If `set` is the secondary set,
+ * returns the primary set.
+ */
 static inline __u32 set_alternate(const struct sl_params *params, __u32 set, __u16 tag)
 {
 	return (set ^ ((__u32)(tag >> 1) * 0x9e3779b1U >> 8 | 1)) & params->set_mask;

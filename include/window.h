@@ -176,8 +176,8 @@ static inline bool window_comes_round(const struct sl_limit *limit, __u64 old, _
 
 /*
  * Updates a state by `steps` sub-windows, to `index`. If the index wraps to the old index within G
- * sub-windows, the total stays. Otherwise a CPU that stalls in a turn from the old index could find
- * the same first word again, although packets were charged meanwhile.
+ * sub-windows, keeps the total. Otherwise a CPU that stalls in a turn from the old index could find
+ * the same first word again, although packets were charged in the meantime.
  */
 static inline void window_advance(const struct sl_limit *limit, struct sl_state *state, __u64 steps,
 				  __u64 index)

@@ -110,8 +110,9 @@ int subject_program(const struct bench_case *bench, const struct sl_prefix *sour
 int subject_refresh(const struct bench_case *bench);
 
 /*
- * Stores the packet counts since the last call. A gate counts packets by reason. Programs with a
- * map of sources count packets of new sources. All other programs count nothing.
+ * Stores how many packets a program has counted since the last call. A gate counts packets by
+ * reason. Programs with a map of sources count packets of new sources. All other programs count
+ * nothing.
  */
 int subject_take_counts(const struct bench_case *bench, struct sl_counters *ret);
 

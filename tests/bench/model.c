@@ -79,7 +79,10 @@ static uint64_t state_zero(const struct account *account)
 	return table_read(account->gate, NULL, &key, &found) ? 0 : found.entry.state.empty_at;
 }
 
-/* Sends packets on one CPU at its share of `pps`. Returns borrowed slices per packet, or -errno. */
+/*
+ * Sends on one CPU its share of `pps` packets per second. Returns the number of borrowed slices per
+ * packet, or -errno.
+ */
 static double draws_count(const struct account *account, int prog, double pps)
 {
 	uint64_t begin = clock_ns(), packets = 0, draws = 0, zero = state_zero(account), now;

@@ -102,7 +102,7 @@ void rig_list(struct rig *rig, const char *prefix, enum sl_access list, uint32_t
 /* Returns the earliest expiry, as `until` of a list entry, that is at least `ticks` from now. */
 uint32_t rig_until(const struct rig *rig, uint64_t ticks);
 
-/* Returns the time at which an entry with this `until` expires, in ticks. */
+/* Returns the time in ticks at which an entry expires. until: the entry's `until`. */
 uint64_t until_ticks(uint32_t until);
 
 /* Add a rule to `set`, which the caller initializes with zeros. rig_change() applies the set. */

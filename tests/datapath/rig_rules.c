@@ -274,7 +274,7 @@ static unsigned int versions_in_use(const struct rig *rig)
 	return count;
 }
 
-/* Checks that a policy has the same limits as its parent in the slots that it inherits. */
+/* Checks that the slots that a policy inherits contain the limits of its parent. */
 static void check_heir(const struct rig *rig, const struct sl_policy *policy)
 {
 	const struct sl_policy *other;

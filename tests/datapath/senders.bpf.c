@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Gives each packet the next address of its senders (senders.h), and calls a tested program. */
+/*
+ * Writes the next address of a struct senders (senders.h) into each packet. Then calls the program
+ * under test.
+ */
 #include "senders.h"
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_endian.h>

@@ -41,7 +41,7 @@ static void addresses_choose(const struct rig *rig, const struct sl_limit *limit
 struct collision {
 	const char *limit;
 	enum hook hook;
-	unsigned int most; /* packets that one source may pass in SECONDS */
+	unsigned int most; /* number of packets of one source that may pass in SECONDS */
 };
 
 static const struct collision collisions[] = {

@@ -234,7 +234,7 @@ TEST(test_splits_full)
 
 /* --- What is over --------------------------------------------------------------------------- */
 
-/* If a change finds no room, it first removes all expired rules. */
+/* If a map has no room for a change, the change first removes all expired rules. */
 static void check_sweep(struct rig *rig, const char *(*name)(unsigned int), const char *one_more)
 {
 	struct ruleset set = {0};

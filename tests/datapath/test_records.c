@@ -400,7 +400,7 @@ TEST(test_each_key_of_a_source_crosses_its_limit)
 	}
 }
 
-/* Fills map `offenders` with other keys, whose last refusal was `ago` SECONDs ago. */
+/* Fills map `offenders` with keys of other sources. Their last refusal was `ago` SECONDs ago. */
 static void offenders_fill(struct rig *rig, uint32_t ago)
 {
 	uint64_t ns = *rig->clock_jiffies * rig->gate.machine.jiffy_ns;

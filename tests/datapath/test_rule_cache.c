@@ -463,7 +463,7 @@ TEST(test_hosts_without_room)
 	rig_free(rig);
 }
 
-/* A flood of IPv4 or IPv6 sources evicts no cache entries of the other family. */
+/* A flood of IPv4 sources evicts no cache entries of IPv6, and vice versa. */
 TEST(test_families_apart)
 {
 	static const char *const sources[] = {"32.1.2.3", "2001:db8::1", "2001:db8:1:2::3"};

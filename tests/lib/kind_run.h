@@ -36,8 +36,8 @@ struct run {
 	uint64_t stall_most; /* most ticks from a packet's arrival to its verdict */
 	bool comes_round;    /* the run lasts until the index of a window wraps */
 	bool sequential;     /* a packet arrives only after the verdict of the previous packet */
-	bool refunds; /* a second limit refuses some packets, so their charges are refunded */
-	bool buckets; /* each CPU has a bucket, which can be evicted at any time */
+	bool refunds;	     /* a second limit refuses some packets; their charges are refunded */
+	bool buckets;	     /* each CPU has a bucket, which can be evicted at any time */
 	struct sl_bucket bucket[RUN_CPUS];
 	uint64_t jiffy;		   /* length of a jiffy, in ticks */
 	uint64_t jiffy_late;	   /* how late the kernel updates jiffies, in ticks */
@@ -147,7 +147,7 @@ static inline uint64_t run_unit(void)
 	return run.limit.kind == SL_SHAPE ? run.limit.horizon / 4 + 1 : run.limit.burst / 4 + 1;
 }
 
-/* Returns the time until the verdict may change. At random, adds or subtracts one tick, or nothing. */
+/* Returns the time until the verdict may change, with a random error of at most one tick. */
 static inline uint64_t run_to_edge(void)
 {
 	uint64_t now = run_clock(0), edge = now;
@@ -471,7 +471,7 @@ static inline void run_packet(int cpu)
 	if (reason != SL_PASS_WITHIN) {
 		run.refused++;
 	} else if (refund) {
-		/* simulate that another limit of the policy refuses the packet */
+		/* Simulate another limit of the policy that refuses the packet. */
 		policy_refund(&packet, &run.policy, bucket, LIMIT_PASSED(&run.limit), 0);
 		run.shape_log.given_back += cost;
 	} else {

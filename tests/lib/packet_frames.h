@@ -33,7 +33,10 @@
 #define IS_TCP FACTS(F_SYN, 6, 1025)
 #define IS_UDP FACTS(F_UDP, 17, 5353)
 
-/* Seven IPv6 extension headers of 8 bytes each. Another extension header must precede them. */
+/*
+ * Seven IPv6 extension headers of 8 bytes each. In a frame, another extension header must be in
+ * front of these headers.
+ */
 #define EXT_CHAIN_7 EXT(43), EXT(60), EXT(60), EXT(60), EXT(60), EXT(60), EXT(60)
 
 static const struct wire_frame {
