@@ -47,7 +47,7 @@ const struct netdev *netdevs_find_name(const struct netdevs *devices, const char
 /* Finds a device by its name. Fails if no such device exists, or if its frames are not Ethernet. */
 int device_find(const char *name, struct netdev *ret);
 
-/* Like device_find(), for a list that netdevs_read() returned. */
+/* Finds a device like device_find(), in a list that netdevs_read() returned. */
 int device_find_in(const struct netdevs *devices, const char *name, struct netdev *ret);
 
 /*

@@ -15,7 +15,7 @@
 
 #include "attach/attachment.h"
 
-/* How the list of attachments was obtained. */
+/* From where the list of attachments was read. */
 enum sight {
 	SIGHT_LINKS,	 /* read from the pinned bpf links, so `all` is up to date */
 	SIGHT_PUBLISHED, /* read from the published file, so `all` may be out of date */

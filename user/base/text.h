@@ -38,8 +38,9 @@ void text_make_printable(char *text);
 const char *name_shown(const char *name);
 
 #define WORDS_LIVE 8
-#define WORD_TYPED PATH_MAX		     /* longest word in bytes; a longer word is cut off */
-#define NAME_TYPED (4 * (NAME_MAX + 1) + 16) /* buffer for a quoted name of up to NAME_MAX bytes */
+#define WORD_TYPED PATH_MAX /* longest word in bytes; a longer word is cut off */
+/* buffer size of the quoted name of a file, in bytes */
+#define NAME_TYPED (4 * (NAME_MAX + 1) + 16)
 
 /*
  * Returns a word, quoted for a shell if needed. For a word with control characters, returns a call

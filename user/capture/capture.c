@@ -54,7 +54,7 @@ struct capture {
 	uint16_t link;		   /* pcap files */
 	struct stream_packet from; /* pcapng: interface and block of the last packet */
 	uint64_t number;
-	uint64_t ns;	/* time of the last chosen packet */
+	uint64_t ns;	/* time of the last selected packet, in ns since 1970 */
 	uint8_t *frame; /* room for a frame that frame_make() builds */
 	uint32_t frame_room;
 	struct capture_totals totals;

@@ -41,7 +41,8 @@ struct capture_packet {
 	uint32_t length;      /* bytes of the frame on the wire, without the frame check sequence */
 	uint32_t size;	      /* bytes of the frame that the capture contains */
 	const uint8_t *bytes; /* the captured bytes; valid until the next packet is read */
-	uint32_t interface;   /* number in the pcapng section; SLL2: ifindex */
+	/* number of the interface in the pcapng section; in SLL2, the ifindex */
+	uint32_t interface;
 	enum capture_direction direction;
 	bool is_cut;	/* the capture does not contain the whole frame */
 	bool is_merged; /* merged by GRO or TSO before the capture */

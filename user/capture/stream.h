@@ -30,7 +30,7 @@ struct stream_packet {
 	 * describe it
 	 */
 	uint32_t interface;
-	bool has_no_time; /* the packet is in a simple packet block */
+	bool has_no_time; /* the packet is in a simple packet block, which has no time */
 };
 
 /* Bytes that libpcap reads ahead. A block has at most one packet, and at least 12 bytes. */

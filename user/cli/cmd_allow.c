@@ -32,8 +32,9 @@ struct listing {
 	enum sl_access access; /* access of the entries; SL_ACCESS_NONE: as in their list */
 	const char *name;      /* name of the list; NULL for runtime entries */
 	uint64_t ns;	       /* time from now to the end, from `for` or `until`; 0: no end */
-	bool ends_entries;     /* true: `ns` applies to each entry; false: to the list */
-	unsigned int skipped;  /* number of bad lines of the file that were skipped */
+	/* true: each entry ends after `ns`; false: the list ends after `ns` */
+	bool ends_entries;
+	unsigned int skipped; /* number of bad lines of the file that were skipped */
 	struct ruleset entries;
 	struct ruleset absent; /* unallow and undeny: prefixes that have no entry */
 	char file_name[SL_LIST_NAME];

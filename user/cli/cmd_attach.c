@@ -254,8 +254,8 @@ static bool name_is_current(const struct attachment *a, const char *name)
 
 /*
  * Marks the attachments of the device with this name. Returns whether it marked any. is_old:
- * compare the name at the time of attaching. If a device is gone, its attachment matches in any
- * network namespace.
+ * compare the name that the device had when it was attached. The attachment of a device that is
+ * gone is found from any network namespace.
  */
 static bool mark_name(struct detaching *detaching, const char *name, bool is_old)
 {

@@ -334,7 +334,7 @@ const struct command command_set = {
 
 struct newcomers_args {
 	struct sl_prefix prefix;
-	struct spec spec; /* only rate and burst are set */
+	struct spec spec; /* the budget; only its rate and burst are set */
 	bool none;
 };
 

@@ -19,7 +19,7 @@
 #include "rules/prefix.h"
 
 #define NAME_TEXT 160 /* size of a buffer for a YAML map's name in errors */
-#define KEYS_MAX  16  /* no YAML map has more keys */
+#define KEYS_MAX  16  /* largest number of keys of a YAML map */
 /* Number of duplicate prefixes to report, because a repeated list may have a million. */
 #define TWICE_MAX 10
 
@@ -52,7 +52,7 @@ struct map {
 	bool or_word;	  /* a list item may be a scalar: the value of the first key */
 	int access;	  /* enum sl_access, for `allow` and `deny` */
 	const char *many; /* what a list of scalars contains, such as "prefixes", for errors */
-	bool ends_bad;	  /* call `finish` although a value of the map is wrong */
+	bool ends_bad;	  /* call `finish` even if a value of the map is wrong */
 	int (*finish)(struct config_reader *reader, const struct item *item);
 };
 
@@ -844,8 +844,8 @@ static const struct map file_map = {
 	.keys = file_keys, .count = ARRAY_SIZE(file_keys), .ends_bad = true, .finish = file_finish};
 
 /*
- * Returns the value of size `size` that the rules on list `place` need, or that all rules need if
- * `place` is -1.
+ * Returns how large `size` must be for the rules on list `place`. If `place` is -1, returns how
+ * large it must be for all rules.
  */
 static uint32_t rules_require(const struct ruleset *rules, int place, enum size size)
 {
@@ -860,7 +860,8 @@ static uint32_t rules_require(const struct ruleset *rules, int place, enum size 
 }
 
 /*
- * Omits the list file that needs most entries of `size`. Returns false if no list file needs any.
+ * Omits the list file that needs the largest part of size `size`. Returns false if no list file
+ * needs any.
  */
 static bool longest_leave_out(struct config *config, enum size size)
 {

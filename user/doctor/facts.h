@@ -107,7 +107,8 @@ struct doctor_facts {
 	bool hides_devices; /* devices may be attached to gates that could not be read */
 	struct gate_facts *gates;
 	unsigned int count, room;
-	bool has_file; /* /etc/sluice/GATE.yaml exists for asked->gate or the usual gate */
+	/* /etc/sluice/GATE.yaml exists; GATE is asked->gate or, if that is NULL, the usual gate */
+	bool has_file;
 	struct named_facts *named; /* an element for each of asked->devices */
 	struct traffic *traffic;
 	unsigned int traffic_count, traffic_room;

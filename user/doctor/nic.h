@@ -18,9 +18,9 @@ struct nic {
 	bool lro;			 /* the device merges received packets */
 	bool vlan_strip;		 /* the device strips outer VLAN tags (802.1Q) */
 	unsigned int queues, queues_max; /* receive queues */
-	bool combined;			 /* `ethtool -L` sets queues by `combined`, not by `rx` */
-	bool knows_xdp;			 /* the kernel reports `xdp` (Linux 6.3) */
-	unsigned int xdp;		 /* bits XDP_NATIVE and XDP_FRAGS */
+	bool combined;	  /* queues are set by `ethtool -L DEV combined N`, not by `rx N` */
+	bool knows_xdp;	  /* the kernel reports `xdp` (Linux 6.3) */
+	unsigned int xdp; /* bits XDP_NATIVE and XDP_FRAGS */
 };
 
 /* Reads the properties of a device in the current network namespace. */

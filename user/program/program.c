@@ -258,7 +258,8 @@ static int output_end(const struct context *context, int result)
 int program_main(const struct program *program, int argc, char **argv)
 {
 	const struct option_table options = options_of(program->commands, program->count);
-	char *words[argc + 2]; /* argv uses at most a quarter of the stack */
+	/* small enough for the stack: the kernel limits argv to a quarter of the stack */
+	char *words[argc + 2];
 	struct command_line line = {.options = &options, .words = words};
 	struct context context = {.program = program};
 	int result;

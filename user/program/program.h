@@ -208,7 +208,7 @@ struct command_line {
 	const char *option[OPTIONS_MAX];
 	const char *again[OPTIONS_MAX]; /* second value of a repeated option, or NULL */
 	bool is_excess[OPTIONS_MAX];	/* the option was given more than twice */
-	bool options_ended;		/* the word "--" was found */
+	bool options_ended;		/* the word "--" has ended the options */
 	/* index of the last option if its argument is missing, otherwise -1 */
 	int lacks_value;
 	int first;	    /* index of words[0] in argv; 0 if `words` is empty */

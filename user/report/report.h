@@ -29,7 +29,7 @@ int report_metrics(const char *gate); /* output of `export`, always text */
  */
 int report_doctor(const struct asked *asked);
 
-/* Reports all counters. If `all` is set, text output includes lines whose counts are 0. */
+/* Reports all counters. If `all` is set, text output includes counts of 0. */
 int report_stats(const struct gate *gate, bool all);
 
 int report_lists(const struct gate *gate);

@@ -64,7 +64,7 @@ struct source_line {
 	uint64_t blocked_ms;
 };
 
-/* Reads the row of a source, except rates. table: from live_table_open(). */
+/* Reads the cells of a source's row, except rates. table: from live_table_open(). */
 int source_line_read(const struct live *live, const struct table *table,
 		     const struct sl_prefix *source, struct source_line *ret);
 
