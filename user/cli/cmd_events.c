@@ -352,8 +352,8 @@ static int gate_watch(struct events_session *session)
 	if (events_server_open(&session->look.live.gate, &session->server) == -EPERM)
 		error_warn("untrusted", RUN_DIR,
 			   "must belong to root, the caller or user '" OWNER_USER
-			   "', and only its owner may write; until then, events do not name the "
-			   "user, and other processes do not receive events");
+			   "', and only its owner may write; until then, events lack the user "
+			   "that changed the rules, and other processes receive none");
 	err = ring_begin(session) ?: pcap_begin(session);
 	while (!err && !session->ends) {
 		uint64_t now = uptime_ns();

@@ -893,7 +893,7 @@ static bool longest_leave_out(struct config *config, enum size size)
 	rules->count = kept;
 	rules->lists[place] = (struct sl_list_info){0};
 	error_notice("list-left-out", longest->path,
-		     "the list is left out, because it requires most: %u", most);
+		     "the list is left out; it needs %u entries, more than any other list", most);
 	return true;
 }
 

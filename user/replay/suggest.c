@@ -235,7 +235,8 @@ int suggest_command(const struct context *context, const void *args)
 		err = error_misuse("no-capture", NULL,
 				   "no capture is given; write a file, - or --from-gate");
 	else if (words->capture && words->from_gate)
-		err = error_misuse("unexpected", "--from-gate", "it reads no capture; omit %s",
+		err = error_misuse("unexpected", "--from-gate",
+				   "it reads a gate and no capture; omit %s",
 				   word_typed(words->capture));
 	else if (words->watch_ns && !words->from_gate)
 		err = error_misuse("unexpected", "watch", "only for --from-gate; omit it");

@@ -610,8 +610,8 @@ static int parts_set(const struct spec *spec, struct limit *limit, enum spec_fie
 	if (limit->spec.shared == SL_SHARED_BLOCK && limit->spec.action != SL_ACTION_BLOCK)
 		return refuse(
 			at, SPEC_SHARED, "no-block", "shared 'block'",
-			"only blocks are shared, but the action is not block; write action block "
-			"30s");
+			"the limit never blocks, so no block can be shared; write 'action block "
+			"30s'");
 	*at = spec_has(spec, SPEC_BURST)     ? SPEC_BURST
 	      : spec_has(spec, SPEC_HORIZON) ? SPEC_HORIZON
 					     : kind_fields[kind];
