@@ -663,7 +663,7 @@ def test_500_connections_keep_nobody_out(users, begin):
                         client.sendall(begin)
                 assert answers_quickly(server) < 10
                 memory.append(server.memory_kb())
-            assert memory[2] <= memory[0] + 1024, memory
+            assert memory[2] <= memory[0] + 4096, memory  # 1000 kept connections would use some 30 MB
         assert server.json("/api/v1/stats")["gate"] == users.gate
 
 
