@@ -195,11 +195,12 @@ def host(tmp_path):
 
 
 def test_the_recipes_do_what_they_say(host):
-    """All recipes of the README, and two that it links to, work one after the other on the same host."""
+    """All recipes of the README, and three of other pages, work one after the other on the same host."""
     limits, boot = recipes()
     blocklist, = recipes("A blocklist", "docs/deployment.md")
+    cluster, = recipes("Limits that machines share", "docs/deployment.md")
     metrics, = recipes("Without sluice-serve", "docs/monitoring/README.md")
-    for number, text in (limits, blocklist, boot, metrics):
+    for number, text in (limits, blocklist, boot, cluster, metrics):
         print(f"line {number}: {text}")
         answer(host, text)
 
@@ -219,12 +220,16 @@ def test_the_recipes_do_what_they_say(host):
     assert answer(host, "cat /var/lib/misc/drop.txt") == ["203.0.113.0/24 ; SBL1"]
     assert "denied" in answer(host, "sluice check 203.0.113.9")[0]
 
+    assert len(cluster[1].splitlines()) == 3 and any("shared yes" in line for line in shown)
+    assert answer(host, ". /etc/sluice/main.share && echo $STORE") == ["redis-a:6379,redis-b:6379"]
+
     assert len(boot[1].splitlines()) == 3
     answer(host, "sluice detach all && sluice apply /etc/sluice/main.yaml")
     assert answer(host, "sluice show") == shown
     assert any(line.startswith("  eth0 ") for line in answer(host, "sluice status"))
     assert answer(host, "cat /var/lib/typed") == ["install-deps package", "make deb", "apt install ./build/sluice_1_amd64.deb",
-                                                  "systemctl enable --now sluice@main"]
+                                                  "systemctl enable --now sluice@main",
+                                                  "systemctl enable --now sluice-share@main"]
 
     schedule, user, command = re.match(r"((?:\S+ ){5})(\w+) (.*)", answer(host, "cat /etc/cron.d/sluice")[0]).groups()
     assert (schedule, user) == ("* * * * * ", "root") and command in metrics[1]
