@@ -10,8 +10,9 @@ import time
 
 import pytest
 
+from captures import pcap
 from killed import moments, run_interrupted, run_stops
-from lab import MAPS, SLUICE, own_bpffs, refused, run, run_sluice, wait_until
+from lab import MAPS, SLUICE, frame, own_bpffs, refused, run, run_sluice, wait_until, written
 
 SOURCE, OTHER = "203.0.113.66", "192.0.2.1"
 READERS = [["show"], ["stats"], ["status"], ["sources"], ["check", SOURCE], ["dump"]]
@@ -321,18 +322,19 @@ def test_the_tables_of_rules_full(little, words):
     little.sluice(*words.format(2 * ROOM).split())
 
 
-# All commands that exit and print something. `replay` and `suggest` need a capture (test_replay.py).
+# All commands that exit and print something.
 PRINTING = [*READERS, ["export"], ["attach", "in0"], ["set", "default", "rate", "5/h"], ["newcomers", "default", "rate", "5/h"],
             ["allow", OTHER], ["unallow", OTHER], ["deny", OTHER], ["undeny", OTHER],
             ["deny", OTHER, "as", "list"], ["lists"], ["del", "-f", "list"], ["forgive", SOURCE],
-            ["doctor", "--watch", "10ms"], ["top", "-b", "every", "200ms", "times", "2"], ["upgrade"], ["diff", "RULES"], ["apply", "RULES", "--confirm", "1h"],
+            ["doctor", "--watch", "10ms"], ["top", "-b", "every", "200ms", "times", "2"], ["upgrade"], ["diff", "RULES"],
+            ["replay", "CAPTURE", "-f", "RULES"], ["suggest", "CAPTURE"], ["apply", "RULES", "--confirm", "1h"],
             ["confirm"], ["help"], ["help", "set"], ["version"], ["set", "default", "rate", "5/h"], ["del", "default"],
             ["detach", "in0"]]
 
 
 def test_the_commands_that_print_are_all():
     commands = [command["name"] for command in json.loads(run_sluice("-j", "help").out)["commands"]]
-    assert {words[0] for words in PRINTING} == set(commands) - {"keep", "share", "serve", "events", "complete", "replay", "suggest"}
+    assert {words[0] for words in PRINTING} == set(commands) - {"keep", "share", "serve", "events", "complete"}
 
 
 @pytest.mark.parametrize("options", [[], ["-j"]], ids=["text", "json"])
@@ -342,17 +344,19 @@ def test_output_that_cannot_be_written_is_a_failure(attached, tmp_path, options)
     attached.sluice("deny", "-f", "-", input="".join(f"10.0.{i // 200}.{i % 200}\n" for i in range(1000)))
     rules = attached.json("dump")
     rules["policies"] = []
-    (tmp_path / "rules.json").write_text(json.dumps(rules))
+    files = {"RULES": written(tmp_path / "rules.json", json.dumps(rules)),
+             "CAPTURE": written(tmp_path / "capture", pcap((n * 10**7, frame(SOURCE)) for n in range(2000)))}
     for words in PRINTING:
         if [*options, words[0]] == ["-j", "export"]:
             continue
-        words = [str(tmp_path / "rules.json") if word == "RULES" else word for word in words]
-        again = words[0] in ("status", "show", "dump", "diff", "doctor", "sources", "stats")
+        words = [files.get(word, word) for word in words]
+        again = words[0] in ("status", "show", "dump", "diff", "doctor", "sources", "stats", "replay", "suggest")
         for redirect in [">/dev/full", ">&-", "1</dev/null"][:3 if again else 1]:
             done = run("sh", "-c", f'exec "$@" {redirect}', "sh", SLUICE, "-n", attached.filter, "-g", attached.gate,
                        *options, *words, check=False)
             said = [line for line in done.err.splitlines() if "cannot write" in line]
-            assert done.code == (2 if words[0] == "diff" else 1) and len(said) == 1 and "the output" in said[0], (words, done)
+            assert done.code == (2 if words[0] in ("diff", "replay") else 1), (words, done)
+            assert len(said) == 1 and "the output" in said[0], (words, done)
             assert redirect != ">/dev/full" or os.strerror(errno.ENOSPC) in said[0], (words, done)
 
 
