@@ -284,9 +284,11 @@ def test_the_capture_is_not_overwritten(files, tmp_path):
 @pytest.mark.parametrize("words,status", [
     (("--fail-if-dropped", "192.0.2.2"), 0), (("--fail-if-dropped", "192.0.2.0/24"), 1),
     (("--fail-if-dropped", "2001:db8::/32,192.0.2.1"), 1), (("--fail-unless-dropped", "192.0.2.1"), 0),
-    (("--fail-unless-dropped", "192.0.2.1,192.0.2.2"), 1), (("--fail-unless-dropped", "192.0.2.300"), 2)])
+    (("--fail-unless-dropped", "192.0.2.1,192.0.2.2"), 1), (("--fail-unless-dropped", "192.0.2.300"), 2),
+    (("--fail-if-dropped", C), 0), (("--fail-if-dropped", "2001:db8::2"), 1), (("--fail-unless-dropped", "2001:db8::2"), 0),
+    (("--fail-if-dropped", ""), 2)])
 def test_conditions_set_the_exit_status(files, words, status):
-    files([(0, frame(A))] * 3 + [(0, frame(B))], rules("{rate: 1/h, burst: 1}"), words=words, status=status)
+    files([(0, frame(A))] * 3 + [(0, frame(source)) for source in (B, C, "2001:db8::2")], rules("{rate: 1/h, burst: 1}"), words=words, status=status)
 
 
 def test_flows_are_spread_over_cpus(files):

@@ -2,7 +2,6 @@
 /* The program sluice-replay: the commands that read captures. Only this program needs libpcap. */
 #include <errno.h>
 #include <inttypes.h>
-#include <string.h>
 
 #include "base/array.h"
 #include "base/cleanup.h"
@@ -13,77 +12,24 @@
 #include "replaying/command_suggest.h"
 #include "rules/prefix.h"
 
-#define PREFIXES_TEXT 4096
-
-/* --- Conditions ----------------------------------------------------------------------------- */
-
-/* Returns whether the first set of rules dropped a packet whose source is in `prefix`. */
-static bool prefix_is_dropped(const struct tally *tally, const struct sl_prefix *prefix)
+/* Returns whether all conditions are true, and adds an error for each condition that is false. */
+static bool conditions_hold(const struct replay *replay)
 {
-	const struct tally_sources *sources = &tally->sources;
+	bool hold = true;
 
-	for (uint32_t i = 0; sources->slot && i <= sources->mask; i++) {
-		const struct tally_source *source = &sources->slot[i];
-
-		if (source->prefix.bits && source->fates.of[FATE_DROPPED].packets &&
-		    prefix_covers(prefix, &source->prefix))
-			return true;
-	}
-	return false;
-}
-
-/*
- * Parses the next prefix of a comma-separated list. Returns 1, 0 at the end of the list, or a
- * negative errno.
- */
-static int prefix_next(const char **list, struct sl_prefix *ret)
-{
-	size_t length = strcspn(*list ?: "", ",");
-	char text[PREFIX_TEXT];
-	int err;
-
-	if (!*list || !**list)
-		return 0;
-	if (length >= sizeof(text))
-		return error_misuse("bad-prefix", NULL, "'%s' is too long for a prefix", *list);
-	snprintf(text, sizeof(text), "%.*s", (int)length, *list);
-	*list += length + ((*list)[length] == ',');
-	err = prefix_parse(text, ret);
-	return err ?: 1;
-}
-
-/* Checks that the prefixes of a condition are valid. Returns 0 or a negative errno. */
-static int condition_parse(const char *list)
-{
-	struct sl_prefix prefix;
-	int more;
-
-	while ((more = prefix_next(&list, &prefix)) == 1)
-		;
-	return more;
-}
-
-/*
- * Returns whether a condition is true for all its prefixes. Adds an error for each prefix for which
- * it is false.
- */
-static bool condition_holds(const struct tally *tally, const char *list, bool is_dropped)
-{
-	struct sl_prefix prefix;
-	bool holds = true;
-
-	while (prefix_next(&list, &prefix) == 1) {
+	for (unsigned int i = 0; i < replay->conditions; i++) {
+		const struct condition *condition = &replay->condition[i];
 		char text[PREFIX_TEXT];
 
-		if (prefix_is_dropped(tally, &prefix) == is_dropped)
+		if (condition->is_dropped == condition->is_wanted)
 			continue;
-		holds = false;
-		error_add(EPERM, is_dropped ? "not-dropped" : "dropped",
-			  prefix_format(&prefix, text),
-			  is_dropped ? "no packet from it is dropped"
-				     : "packets from it are dropped");
+		hold = false;
+		error_add(EPERM, condition->is_wanted ? "not-dropped" : "dropped",
+			  prefix_format(&condition->prefix, text),
+			  condition->is_wanted ? "no packet from it is dropped"
+					       : "packets from it are dropped");
 	}
-	return holds;
+	return hold;
 }
 
 /* --- Packets that were not judged ----------------------------------------------------------- */
@@ -160,9 +106,8 @@ static int replay_command(const struct context *context, const void *args)
 	const struct replay_words *words = args;
 	_cleanup_(replay_close) struct replay replay = {0};
 	bool holds;
-	int err = condition_parse(words->if_dropped) ?: condition_parse(words->unless_dropped);
+	int err = replay_open(&replay, words, context->gate_given ? context->gate : NULL);
 
-	err = err ?: replay_open(&replay, words, context->gate_given ? context->gate : NULL);
 	if (err)
 		return err;
 	err = replay_run(&replay);
@@ -170,8 +115,7 @@ static int replay_command(const struct context *context, const void *args)
 	if (err)
 		return err;
 	holds = all_are_judged(&replay);
-	holds &= condition_holds(&replay.tally[0], words->if_dropped, false);
-	holds &= condition_holds(&replay.tally[0], words->unless_dropped, true);
+	holds &= conditions_hold(&replay);
 	return !holds;
 }
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "config/config.h"
@@ -145,6 +146,27 @@ static int choice_make(struct replay *replay)
 	return words->to ? mac_parse(words->to, replay->choice.to) : 0;
 }
 
+/* Parses the prefixes of an option, which are separated by commas. list: may be NULL. */
+static int conditions_parse(struct replay *replay, const char *list, bool is_wanted)
+{
+	_cleanup_free_ char *copy = strdup(list ?: "");
+	char *rest = copy, *text;
+
+	if (!copy)
+		return error_add(ENOMEM, "no-memory", NULL, "out of memory");
+	while (list && (text = strsep(&rest, ","))) {
+		struct condition condition = {.is_wanted = is_wanted};
+		int err = prefix_parse(text, &condition.prefix);
+
+		if (err)
+			return err;
+		if (!array_grow(replay->condition, replay->conditions, replay->condition_room))
+			return error_add(ENOMEM, "no-memory", NULL, "out of memory");
+		replay->condition[replay->conditions++] = condition;
+	}
+	return 0;
+}
+
 int replay_open(struct replay *replay, const struct replay_words *words, const char *gate)
 {
 	int err;
@@ -153,6 +175,8 @@ int replay_open(struct replay *replay, const struct replay_words *words, const c
 	for (int i = 0; i < RULES_MAX; i++)
 		replay->judge[i] = (struct judge)JUDGE_CLOSED;
 	err = choice_make(replay)
+		      ?: conditions_parse(replay, words->if_dropped, false)
+		      ?: conditions_parse(replay, words->unless_dropped, true)
 		      ?: capture_open(words->capture, &replay->choice, &replay->capture)
 		      ?: caps_require() ?: cpus_open(replay) ?: judges_open(replay, gate);
 	if (!err && words->out)
@@ -171,6 +195,7 @@ void replay_close(struct replay *replay)
 		free(replay->rules_name[i]);
 	}
 	free(replay->differs.slot);
+	free(replay->condition);
 	free(replay->cpu);
 }
 
@@ -222,6 +247,14 @@ static void difference_add(struct replay *replay, const struct capture_packet *p
 		fates_add(&source->fates, change, packet->length);
 }
 
+/* Marks the conditions whose prefix covers the source of a dropped packet. */
+static void conditions_mark(struct replay *replay, const struct sl_prefix *source)
+{
+	for (unsigned int i = 0; source->bits && i < replay->conditions; i++)
+		replay->condition[i].is_dropped |=
+			prefix_covers(&replay->condition[i].prefix, source);
+}
+
 static void packet_judge(struct replay *replay, const struct capture_packet *packet)
 {
 	enum fate fate[RULES_MAX] = {0};
@@ -233,6 +266,8 @@ static void packet_judge(struct replay *replay, const struct capture_packet *pac
 
 		if (result == JUDGE_DONE) {
 			fate[i] = tally_add(&replay->tally[i], packet, &judged);
+			if (fate[i] == FATE_DROPPED && !i)
+				conditions_mark(replay, &judged.source);
 			if (replay->out.file && !i)
 				verdict_format(&replay->judge[i].gate, &judged, comment);
 		} else if (!i) {

@@ -15,6 +15,13 @@
 
 #define RULES_MAX 2
 
+/* A prefix of --fail-if-dropped or --fail-unless-dropped. */
+struct condition {
+	struct sl_prefix prefix;
+	bool is_wanted;	 /* --fail-unless-dropped */
+	bool is_dropped; /* the first rules dropped a packet from the prefix */
+};
+
 struct replay {
 	const struct replay_words *words;
 	char *rules_name[RULES_MAX]; /* path of the file, or name of the gate */
@@ -24,6 +31,8 @@ struct replay {
 	struct capture_choice choice;
 	struct capture *capture;
 	struct annotated out;
+	struct condition *condition;
+	unsigned int conditions, condition_room;
 
 	unsigned int cpus;
 	int *cpu;	 /* kernel's numbers of the selected CPUs */
