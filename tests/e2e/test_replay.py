@@ -276,9 +276,14 @@ def test_a_packet_that_is_not_judged_has_a_comment(files, tmp_path):
     assert comments(tmp_path / "out") == [(frame(A)[:20], "not judged: its source was cut off")]
 
 
-def test_the_capture_is_not_overwritten(files, tmp_path):
-    done = files([(0, frame(A))], rules("{rate: 1pps}"), words=("-w", str(tmp_path / "capture")), status=2)
-    assert json.loads(done.out)["error"]["id"] == "same-file"
+@pytest.mark.parametrize("path", ["capture", "-"])
+def test_the_capture_is_not_overwritten(tmp_path, path):
+    data = pcap([(0, frame(A))])
+    capture, text = written(tmp_path / "capture", data), written(tmp_path / "rules.yaml", rules("{rate: 1pps}"))
+    with open(capture, "rb") as file:
+        done = run(SLUICE, "-j", "replay", path if path == "-" else capture, "-f", text, "-w", capture, stdin=file, check=False)
+    assert (done.code, json.loads(done.out)["error"]["id"]) == (2, "same-file")
+    assert (tmp_path / "capture").read_bytes() == data
 
 
 @pytest.mark.parametrize("words,status", [

@@ -4,8 +4,8 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
-#include "base/cleanup.h"
 #include "base/error.h"
 
 /*
@@ -56,10 +56,11 @@ int annotated_open(const char *path, const char *capture, struct annotated *ret)
 					      -1,	  sizeof(section)};
 	const struct interface_block interface = {1, sizeof(interface), 1, 0, 0, 9, 1, 9, {0},
 						  0, sizeof(interface)};
+	bool is_stdin = !strcmp(capture, "-");
 	struct stat in, out;
 
-	if (!stat(path, &out) && !stat(capture, &in) && in.st_dev == out.st_dev &&
-	    in.st_ino == out.st_ino)
+	if (!stat(path, &out) && !(is_stdin ? fstat(STDIN_FILENO, &in) : stat(capture, &in)) &&
+	    in.st_dev == out.st_dev && in.st_ino == out.st_ino)
 		return error_misuse("same-file", path, "the capture itself; -w needs another file");
 	*ret = (struct annotated){fopen(path, "we"), path};
 	if (!ret->file)

@@ -13,8 +13,8 @@ struct annotated {
 };
 
 /*
- * Creates the file, or empties an existing file. Refuses to write to the file `capture`. Returns 0,
- * or a negative errno with an error.
+ * Creates the file, or empties an existing file. Refuses to write to the capture. capture: its
+ * path; "-" is standard input. Returns 0, or a negative errno with an error.
  */
 int annotated_open(const char *path, const char *capture, struct annotated *ret);
 
