@@ -54,7 +54,7 @@ struct capture {
 	uint16_t link;		   /* pcap files */
 	struct stream_packet from; /* pcapng: interface and block of the last packet */
 	uint64_t number;
-	uint64_t ns;	/* time of the last selected packet, in ns since 1970 */
+	uint64_t ns;	/* latest time of the selected packets so far, in ns since 1970 */
 	uint8_t *frame; /* room for a frame that frame_make() builds */
 	uint32_t frame_room;
 	struct capture_totals totals;
@@ -323,8 +323,8 @@ static int packet_refuse(const struct capture *capture, const char *reason)
 }
 
 /*
- * If a packet has an earlier time than the previous packet, sets its time to the previous packet's
- * time.
+ * If the time of a packet is before the latest time of the selected packets so far, sets it to the
+ * latest time.
  */
 static void time_clamp(struct capture *capture, struct capture_packet *packet)
 {

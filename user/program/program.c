@@ -73,8 +73,8 @@ int program_exec(const char *name, char **argv)
 }
 
 /*
- * Executes the program sluice-COMMAND. COMMAND is argv[at], and the words after it are the
- * arguments. If the program has several commands, its first argument is COMMAND.
+ * Executes the program of COMMAND, which is argv[at]. Its arguments are the other words of argv,
+ * and also COMMAND if the program has several commands.
  */
 static int command_exec(const struct program *program, char **argv, int at)
 {

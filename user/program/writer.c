@@ -16,7 +16,7 @@ static struct {
 	bool is_json;
 	bool is_begun;
 	unsigned int depth;
-	/* depth of the innermost object of print_row(), or 0 if none is open */
+	/* depth of the outermost open object of print_row(), or 0 if none is open */
 	unsigned int line;
 	char closes[DEPTH_MAX + 1];    /* bracket that closes each depth: '}' or ']' */
 	bool has_items[DEPTH_MAX + 1]; /* an item was printed at this depth */

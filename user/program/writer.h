@@ -31,7 +31,7 @@ bool print_is_begun(void);
  * document and for items of an array.
  */
 void print_object(const char *key);
-void print_row(const char *key); /* opens an object that text output prints in one line */
+void print_row(const char *key); /* opens an object that JSON output prints in one line */
 void print_array(const char *key);
 void print_end(void);
 
