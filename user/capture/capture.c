@@ -328,13 +328,8 @@ static int packet_refuse(const struct capture *capture, const char *reason)
  */
 static void time_clamp(struct capture *capture, struct capture_packet *packet)
 {
-	struct capture_totals *totals = &capture->totals;
-
 	if (packet->ns < capture->ns) {
-		uint64_t back = capture->ns - packet->ns;
-
-		totals->backward++;
-		totals->back_ns = back > totals->back_ns ? back : totals->back_ns;
+		capture->totals.backward++;
 		packet->ns = capture->ns;
 	}
 	capture->ns = packet->ns;

@@ -59,7 +59,6 @@ struct capture_totals {
 	uint64_t left_out;  /* packets that the choice does not select */
 	uint64_t other_way; /* packets that are left out because of their direction */
 	uint64_t backward;  /* packets whose time was before an earlier packet's */
-	uint64_t back_ns;   /* largest difference of these times, in ns */
 	uint64_t offset;    /* bytes read from the file */
 	uint64_t file_size; /* size of the file in bytes; 0 if it is a pipe */
 	unsigned int interfaces;

@@ -83,8 +83,7 @@ static void print_notes(const struct replay *replay)
 		 "longer than the MTU: merged before the capture, so each "
 		 "counts as one"},
 		{"backward", totals->backward,
-		 "earlier than the packet before; judged at its "
-		 "time"},
+		 "earlier than a previous packet; judged at its time"},
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(notes); i++) {
