@@ -130,15 +130,15 @@ static int frame_run(const struct judge *judge, const uint8_t *bytes, uint32_t s
 {
 	int err = program_run(judge->program[judge->hook], bytes, size);
 
-	if (!err || judge->hook == HOOK_XDP)
-		return err;
-	if (size > RUN_MAX_TC)
+	if (err && judge->hook != HOOK_XDP && size > RUN_MAX_TC)
 		return program_run(judge->program[judge->hook], bytes, RUN_MAX_TC);
 	/*
-	 * An skb needs a byte after the Ethernet header, so run the XDP program. The frame has no
-	 * source, so all hooks have the same verdict.
+	 * An skb needs a byte after the Ethernet header. A frame that ends there has no source, so
+	 * all hooks have the same verdict.
 	 */
-	return program_run(judge->program[HOOK_XDP], bytes, size);
+	if (err && size == ETH_HLEN)
+		return program_run(judge->program[HOOK_XDP], bytes, size);
+	return err;
 }
 
 enum judge_result judge_packet(struct judge *judge, const struct capture_packet *packet,

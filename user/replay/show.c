@@ -210,8 +210,7 @@ static int print_policies(const struct tally *tally)
 		if (!fates_sum(&tally->policy[number].fates).packets)
 			continue;
 		print_text("%-24s", names[number]);
-		if (!print_is_json())
-			print_columns(&tally->policy[number].fates);
+		print_columns(&tally->policy[number].fates);
 		print_text("\n");
 	}
 	return 0;
