@@ -100,74 +100,51 @@ TEST(test_formats_and_byte_orders_have_the_same_packets)
 
 /* --- Link types ----------------------------------------------------------------------------- */
 
+#define IP4	 ip, sizeof(ip)
+#define IP6	 ip6, sizeof(ip6)
+#define FROM_B	 [6] = MAC_B
+#define SLL2_IP4 8, 0, 0, 0, 0, 0, 0
+#define SLL2_IP6 0x86, 0xdd, 0, 0, 0, 0, 0
+
+static unsigned int header_size_of(uint32_t link)
+{
+	return link == SLL ? 16 : link == SLL2 ? 20 : 0;
+}
+
 TEST(test_link_types_become_ethernet_frames)
 {
 	static const struct {
 		uint32_t link;
 		uint8_t header[20];
-		unsigned int header_size;
 		const uint8_t *ip;
 		unsigned int ip_size;
 		uint8_t mac[14];
 		enum capture_direction direction;
 		uint32_t interface;
 	} cases[] = {
-		{SLL,
-		 {0, 0, 0, 1, 0, 6, MAC_B, 0, 0, 8, 0},
-		 16,
-		 ip,
-		 46,
-		 {[6] = MAC_B, 8, 0},
-		 CAPTURE_IN,
-		 0},
-		{SLL,
-		 {0, 4, 0, 1, 0, 6, MAC_B, 0, 0, 8, 0},
-		 16,
-		 ip,
-		 46,
-		 {[6] = MAC_B, 8, 0},
-		 CAPTURE_OUT,
-		 0},
-		{SLL,
-		 {0, 0, 2, 0, 0, 0, MAC_B, 0, 0, 8, 0},
-		 16,
-		 ip,
-		 46,
-		 {[12] = 8, 0},
-		 CAPTURE_IN,
-		 0},
-		{SLL2,
-		 {0x86, 0xdd, 0, 0, 0, 0, 0, 7, 0, 1, 0, 6, MAC_B},
-		 20,
-		 ip6,
-		 40,
-		 {[6] = MAC_B, 0x86, 0xdd},
-		 CAPTURE_IN,
-		 7},
-		{SLL2,
-		 {8, 0, 0, 0, 0, 0, 0, 9, 0, 1, 4, 6, MAC_B},
-		 20,
-		 ip,
-		 46,
-		 {[6] = MAC_B, 8, 0},
-		 CAPTURE_OUT,
-		 9},
-		{101, {0}, 0, ip, 46, {[12] = 8, 0}, CAPTURE_ANY, 0},
-		{101, {0}, 0, ip6, 40, {[12] = 0x86, 0xdd}, CAPTURE_ANY, 0},
-		{101, {0}, 0, ip, 0, {[12] = 8, 0}, CAPTURE_ANY, 0},
-		{228, {0}, 0, ip, 46, {[12] = 8, 0}, CAPTURE_ANY, 0},
-		{229, {0}, 0, ip6, 40, {[12] = 0x86, 0xdd}, CAPTURE_ANY, 0},
+		{SLL, {0, 0, 0, 1, 0, 6, MAC_B, 0, 0, 8, 0}, IP4, {FROM_B, 8, 0}, CAPTURE_IN, 0},
+		{SLL, {0, 4, 0, 1, 0, 6, MAC_B, 0, 0, 8, 0}, IP4, {FROM_B, 8, 0}, CAPTURE_OUT, 0},
+		{SLL, {0, 0, 2, 0, 0, 0, MAC_B, 0, 0, 8, 0}, IP4, {[12] = 8, 0}, CAPTURE_IN, 0},
+		{SLL2, {SLL2_IP6, 7, 0, 1, 0, 6, MAC_B}, IP6, {FROM_B, 0x86, 0xdd}, CAPTURE_IN, 7},
+		{SLL2, {SLL2_IP4, 9, 0, 1, 4, 6, MAC_B}, IP4, {FROM_B, 8, 0}, CAPTURE_OUT, 9},
+		{SLL2, {SLL2_IP4, 9, 2, 0, 0, 0, MAC_B}, IP4, {[12] = 8, 0}, CAPTURE_IN, 9},
+		{101, {0}, IP4, {[12] = 8, 0}, CAPTURE_ANY, 0},
+		{101, {0}, IP6, {[12] = 0x86, 0xdd}, CAPTURE_ANY, 0},
+		{101, {0}, ip, 0, {[12] = 8, 0}, CAPTURE_ANY, 0},
+		{228, {0}, IP4, {[12] = 8, 0}, CAPTURE_ANY, 0},
+		{229, {0}, IP6, {[12] = 0x86, 0xdd}, CAPTURE_ANY, 0},
 	};
 
 	for (unsigned int i = 0; i < 2 * ARRAY_SIZE(cases); i++) {
 		static struct capture_bytes file;
-		unsigned int at = i / 2, size = cases[at].header_size + cases[at].ip_size;
+		unsigned int at = i / 2, header_size = header_size_of(cases[at].link);
+		unsigned int size = header_size + cases[at].ip_size;
 		struct capture_packet packet;
 		struct capture *capture;
 		uint8_t bytes[128] = {0};
 
-		memcpy(bytes, cases[at].header, cases[at].header_size);
-		memcpy(bytes + cases[at].header_size, cases[at].ip, cases[at].ip_size);
+		memcpy(bytes, cases[at].header, header_size);
+		memcpy(bytes + header_size, cases[at].ip, cases[at].ip_size);
 		file = (struct capture_bytes){0};
 		if (i & 1) {
 			put_section(&file);
@@ -210,13 +187,13 @@ TEST(test_a_direction_is_chosen)
 {
 	static const struct capture_choice in = {.direction = CAPTURE_IN},
 					   out = {.direction = CAPTURE_OUT};
-	uint8_t bytes[62] = {0, 4, 0, 1, 0, 6, MAC_B, 0, 0, 8, 0, 0x45};
+	uint8_t bytes[200] = {0, 4, 0, 1, 0, 6, MAC_B, 0, 0, 8, 0, 0x45};
 	struct capture_bytes file = {0};
 
 	put_pcap(&file, 0xa1b2c3d4, SLL);
 	put_pcap_packet(&file, SECOND, 0, bytes, 62, 62);
 	bytes[1] = 0;
-	put_pcap_packet(&file, SECOND, 0, bytes, 62, 62);
+	put_pcap_packet(&file, SECOND, 0, bytes, sizeof(bytes), sizeof(bytes));
 	expect_packets(&file, &in, (uint64_t[]){2}, 1);
 	expect_packets(&file, &out, (uint64_t[]){1}, 1);
 	expect_packets(&file, &all, (uint64_t[]){1, 2}, 2);
