@@ -88,7 +88,7 @@ def test_each_size(drained, size, factor):
     wanted = int(SIZE * factor)
     said = resize(drained, **{size: wanted})
     assert "resized" in said.out
-    anew = {"sources": ["state of all sources"], "buckets": ["counters of single sources"]}.get(size, [])
+    anew = {"sources": ["state of all sources"], "buckets": ["counters of each source"]}.get(size, [])
     assert said.err.count("\n") == len(anew) and all(words in said.err for words in anew)
     after = maxima(drained)
     assert drained.json("dump")["gate"][size] == wanted
