@@ -6,6 +6,9 @@
 #include <string.h>
 #include <bpf/bpf.h>
 
+#include "base/cleanup.h"
+#include "gate/rules.h"
+
 /* --- One entry ------------------------------------------------------------------------------ */
 
 /*
@@ -150,4 +153,52 @@ void table_close(struct table *table)
 	array_view_close(&table->states);
 	free(table->index);
 	*table = TABLE_CLOSED;
+}
+
+/* --- Limits of entries ---------------------------------------------------------------------- */
+
+static int by_number(const void *a, const void *b)
+{
+	const struct entry_limit *left = a, *right = b;
+
+	return (left->number > right->number) - (left->number < right->number);
+}
+
+int entry_limits_list(const struct gate *gate, struct entry_limit **ret, unsigned int *ret_count)
+{
+	static const __u64 any[2];
+	_cleanup_free_ const struct sl_policy **policies = NULL;
+	struct entry_limit *list;
+	unsigned int policy_count, count = 0;
+	int err = rules_policies(gate, &policies, &policy_count);
+
+	if (err)
+		return err;
+	list = calloc(policy_count + 1, SL_FAMILIES * SL_LIMITS_MAX * sizeof(*list));
+	if (!list)
+		return gate_map_unread(gate, MAP_STATES, -ENOMEM);
+	for (unsigned int i = 0; i < policy_count * SL_FAMILIES; i++) {
+		const struct sl_policy *policy = policies[i / SL_FAMILIES];
+		enum sl_family family = i % SL_FAMILIES;
+
+		for (int j = 0; j < policy->limits[family]; j++) {
+			const struct sl_limit *limit = &policy->limit[family][j];
+
+			list[count++] = (struct entry_limit){
+				state_key_of(limit, any, family == SL_IPV4).limit, limit};
+		}
+	}
+	qsort(list, count, sizeof(*list), by_number);
+	*ret = list;
+	*ret_count = count;
+	return 0;
+}
+
+const struct sl_limit *entry_limit_find(const struct entry_limit *list, unsigned int count,
+					uint32_t number)
+{
+	const struct entry_limit wanted = {.number = number};
+	const struct entry_limit *found = bsearch(&wanted, list, count, sizeof(*list), by_number);
+
+	return found ? found->limit : NULL;
 }

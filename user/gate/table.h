@@ -46,6 +46,22 @@ void table_index(struct table *table);
 int table_read(const struct gate *gate, const struct table *table, const struct state_key *key,
 	       struct found_entry *ret);
 
+/* A limit in force. number: `limit` in the entries of its states. */
+struct entry_limit {
+	uint32_t number;
+	const struct sl_limit *limit;
+};
+
+/*
+ * Lists the limits of all policies in force, for both families. An inherited limit is listed once
+ * for each policy that has it. The caller frees *ret.
+ */
+int entry_limits_list(const struct gate *gate, struct entry_limit **ret, unsigned int *ret_count);
+
+/* Returns a limit with this number, or NULL. list: result of entry_limits_list(). */
+const struct sl_limit *entry_limit_find(const struct entry_limit *list, unsigned int count,
+					uint32_t number);
+
 /*
  * The functions below change a word of a state that BPF programs may change at the same time. They
  * use atomic operations, like state_publish() in bpf/state.h.

@@ -219,80 +219,37 @@ static int buckets_list(struct lister *lister)
 	return err || !count ? err : source_add(lister, within, buckets, count);
 }
 
-/* A limit whose keys are sources, or parts of sources. */
-struct source_limit {
-	__u32 limit;	 /* limit id and family, in the format of struct sl_entry */
-	bool only_whole; /* each key is an address, not a /64: identity_key() */
-};
-
-static int limit_order(const void *a, const void *b)
-{
-	const struct source_limit *x = a, *y = b;
-
-	return (x->limit > y->limit) - (x->limit < y->limit);
-}
-
 /*
- * Lists the limits of all policies whose keys are sources or parts of sources. The caller frees
- * *ret.
+ * Returns whether the key of a limit's entry is a source, or a part of a source. A key shorter than
+ * an IPv6 /64 is a source only if the source is a single address: identity_key().
  */
-static int limits_collect(const struct gate *gate, struct source_limit **ret,
-			  unsigned int *ret_count)
+static bool limit_has_source(const struct sl_limit *limit, const struct sl_entry *entry)
 {
-	_cleanup_free_ const struct sl_policy **policies = NULL;
-	unsigned int policy_count, count = 0;
-	const __u64 zero[2] = {0};
-	int err = rules_policies(gate, &policies, &policy_count);
-	struct source_limit *limits;
-
-	if (err)
-		return err;
-	limits = calloc(policy_count + 1, SL_FAMILIES * SL_LIMITS_MAX * sizeof(*limits));
-	if (!limits)
-		return error_add(ENOMEM, "no-memory", NULL,
-				 "out of memory for the limits of %u policies", policy_count);
-	for (unsigned int i = 0; i < policy_count * SL_FAMILIES; i++) {
-		const struct sl_policy *policy = policies[i / SL_FAMILIES];
-		enum sl_family family = i % SL_FAMILIES;
-		bool ipv4 = family == SL_IPV4;
-
-		for (unsigned int j = 0; j < policy->limits[family]; j++) {
-			const struct sl_limit *limit = &policy->limit[family][j];
-
-			if (!limit->key_dst &&
-			    (ipv4 ? (__u32)limit->mask[0] == ~0U : limit->mask[0]))
-				limits[count++] = (struct source_limit){
-					.limit = state_key_of(limit, zero, ipv4).limit,
-					.only_whole = !ipv4 && ~limit->mask[0],
-				};
-		}
-	}
-	qsort(limits, count, sizeof(*limits), limit_order);
-	*ret = limits;
-	*ret_count = count;
-	return 0;
+	if (limit->key_dst)
+		return false;
+	if (entry->limit & 1) /* IPv4 */
+		return (__u32)limit->mask[0] == ~0U;
+	return limit->mask[0] && (!~limit->mask[0] || identity_is_whole(entry->addr));
 }
 
 /* Adds the sources that have a state that is not full. They may have no buckets. */
 static int states_list(struct lister *lister, const struct table *table)
 {
-	_cleanup_free_ struct source_limit *limits = NULL;
+	_cleanup_free_ struct entry_limit *limits = NULL;
 	uint64_t now = uptime_ticks();
 	unsigned int count = 0;
-	int err = limits_collect(lister->gate, &limits, &count);
+	int err = entry_limits_list(lister->gate, &limits, &count);
 
 	for (uint32_t i = 0; !err && i < table->count; i++) {
-		const struct source_limit wanted = {.limit = table_once(table->entries[i].limit)};
-		const struct source_limit *limit;
+		const struct sl_limit *limit;
 		struct sl_prefix source;
 		struct sl_entry entry;
 
-		if (!wanted.limit)
+		if (!table_once(table->entries[i].limit))
 			continue;
-		limit = bsearch(&wanted, limits, count, sizeof(*limits), limit_order);
 		entry = table->entries[i];
-		if (!limit || entry.limit != wanted.limit ||
-		    (limit->only_whole && !identity_is_whole(entry.addr)) ||
+		limit = entry_limit_find(limits, count, entry.limit);
+		if (!limit || !limit_has_source(limit, &entry) ||
 		    entry_evict_cost(&entry, entry_state(&entry), now, false) <= 0)
 			continue;
 		source = prefix_of_source(entry.addr, entry.limit & 1);

@@ -178,70 +178,17 @@ void table_fill_judge(struct table_fill *fill, const struct pressure *pressure)
 		fill->sources_short = above < SIZE_MAX_ENTRIES ? above : SIZE_MAX_ENTRIES;
 }
 
-/* A limit in force. key: the limit's number in the keys of its states (state_key.limit). */
-struct known_limit {
-	uint32_t key;
-	const struct sl_limit *limit;
-};
-
-static int known_limit_order(const void *a, const void *b)
-{
-	const struct known_limit *left = a, *right = b;
-
-	return (left->key > right->key) - (left->key < right->key);
-}
-
-/* Lists the limits in force that drop, sorted by key. The caller frees *ret. */
-static int known_limits_list(const struct gate *gate, struct known_limit **ret,
-			     unsigned int *ret_count)
-{
-	static const __u64 any[2];
-	_cleanup_free_ const struct sl_policy **policies = NULL;
-	struct known_limit *list;
-	unsigned int policy_count, count = 0;
-	int err = rules_policies(gate, &policies, &policy_count);
-
-	if (err)
-		return err;
-	list = calloc(policy_count + 1, SL_FAMILIES * SL_LIMITS_MAX * sizeof(*list));
-	if (!list)
-		return gate_map_unread(gate, MAP_STATES, -ENOMEM);
-	for (unsigned int i = 0; i < policy_count; i++) {
-		for (int family = 0; family < SL_FAMILIES; family++) {
-			for (int j = 0; j < policies[i]->limits[family]; j++) {
-				const struct sl_limit *limit = &policies[i]->limit[family][j];
-
-				if (!limit->observe)
-					list[count++] = (struct known_limit){
-						state_key_of(limit, any, family == SL_IPV4).limit,
-						limit};
-			}
-		}
-	}
-	qsort(list, count, sizeof(*list), known_limit_order);
-	*ret = list;
-	*ret_count = count;
-	return 0;
-}
-
 /*
- * If a state refuses the next packet, increments fill->limited. If the state is blocked, also
- * increments fill->blocked.
+ * If a state refuses the next packet under its limit, increments fill->limited. If the state is
+ * blocked, also increments fill->blocked.
  */
-static void limited_count(struct table_fill *fill, struct sl_entry *entry,
-			  const struct known_limit *limits, unsigned int count, uint64_t now)
+static void limited_count(struct table_fill *fill, const struct sl_state *state,
+			  const struct sl_limit *limit, uint64_t now)
 {
-	const struct sl_state *state = entry_state(entry);
-	const struct known_limit wanted = {.key = entry->limit};
-	const struct known_limit *known =
-		bsearch(&wanted, limits, count, sizeof(*limits), known_limit_order);
-
-	if (!known ||
-	    kind_decide(known->limit, state, 0, credit_cost(known->limit, 1, FRAME_USUAL), now)
-		    .allowed)
+	if (kind_decide(limit, state, 0, credit_cost(limit, 1, FRAME_USUAL), now).allowed)
 		return;
 	fill->limited++;
-	fill->blocked += block_holds(known->limit, state, kind_now(known->limit->kind, state, now));
+	fill->blocked += block_holds(limit, state, kind_now(limit->kind, state, now));
 }
 
 int table_fill_read(const struct gate *gate, const struct pressure *pressure,
@@ -249,15 +196,16 @@ int table_fill_read(const struct gate *gate, const struct pressure *pressure,
 {
 	struct table_fill fill = {.sources = gate->state->params.sources};
 	struct table table = TABLE_CLOSED;
-	_cleanup_free_ struct known_limit *limits = NULL;
+	_cleanup_free_ struct entry_limit *limits = NULL;
 	unsigned int limit_count = 0;
-	int err = known_limits_list(gate, &limits, &limit_count) ?: table_open_all(gate, &table);
+	int err = entry_limits_list(gate, &limits, &limit_count) ?: table_open_all(gate, &table);
 	uint64_t now = uptime_ticks();
 
 	if (err)
 		return err;
 	fill.entries = table.count;
 	for (uint32_t i = 0; i < table.count; i++) {
+		const struct sl_limit *limit;
 		struct sl_entry entry;
 		int64_t cost;
 
@@ -268,8 +216,9 @@ int table_fill_read(const struct gate *gate, const struct pressure *pressure,
 		fill.in_use++;
 		fill.partial += cost > 0;
 		fill.protected += evict_is_protected(cost);
-		if (cost > 0)
-			limited_count(&fill, &entry, limits, limit_count, now);
+		limit = cost > 0 ? entry_limit_find(limits, limit_count, entry.limit) : NULL;
+		if (limit && !limit->observe)
+			limited_count(&fill, entry_state(&entry), limit, now);
 	}
 	table_close(&table);
 	table_fill_judge(&fill, pressure);
