@@ -113,6 +113,23 @@ def test_a_block_begins_and_ends(attached, watching):
     assert end["id"] == begin["id"] and end["dropped"] == 5 and end["duration_ms"] >= 1000
 
 
+def test_a_block_continues_if_its_limit_is_not_read(attached, watching):
+    """A step reads the limits of at most 256 sources. It cannot read the limits of a /64 that has
+    rules of its own."""
+    attached.sluice("set", "default", "rate", "1/h", "burst", "5", "action", "block", "1h")
+    attached.sluice("deny", "2001:db8:1::9")
+    events = watching()
+    sources = ["2001:db8:1::5", *(f"10.1.{i // 250}.{i % 250 + 1}" for i in range(300))]
+    attached.send_and_wait([frame(source) for source in sources for _ in range(6)])
+    events.wait_for("block", "begin", that=lambda e: e["source"] == "2001:db8:1::/64")
+    events.wait_for("block", "begin", count=200)
+    events.wait_for("lost", "begin", that=lambda e: e["text"].startswith("too many sources"))
+    for rate in "2/h", "3/h":
+        attached.sluice("set", "10.9.0.0/16", "rate", rate)
+    events.wait_for("rules", "instant", that=lambda e: "3/h" in e["command"])
+    assert events.all("block", "end") == []
+
+
 def test_a_denied_source_is_not_over_a_limit(attached, watching):
     attached.sluice("set", "default", "rate", "1/h", "burst", "5")
     attached.sluice("deny", "203.0.113.7")

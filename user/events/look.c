@@ -81,12 +81,16 @@ static void sources_watch(struct events_look *look, const struct events_watch *w
 		look->first_watched = 0;
 }
 
-/* Stores the limit that refuses the packets of a source, and the limit that blocks it, if any. */
+/*
+ * Stores the limit that refuses the packets of a source, and the limit that blocks it, if any. The
+ * state of a limit is unknown if its key depends on more than the source.
+ */
 static void limits_judge(const struct source *source, const struct limit_state *states,
 			 struct source_fact *fact)
 {
 	double least = 2;
 
+	fact->has_blocks = true;
 	for (unsigned int i = 0; i < source->limit_count; i++) {
 		const struct sl_limit *limit = &source->limits[i];
 		const struct limit_state *state = &states[i];
@@ -94,6 +98,8 @@ static void limits_judge(const struct source *source, const struct limit_state *
 		double left = (double)state->remaining / (burst_units(limit) ?: 1);
 		char label[LIMIT_LABEL];
 
+		if (!state->known && limit->block)
+			fact->has_blocks = false;
 		if (!state->known || state->fresh || limit->observe)
 			continue;
 		limit_label(&words.spec, label);
@@ -168,6 +174,7 @@ static void source_add(struct events_look *look, const struct events_watch *watc
 	/* A source without a policy has no limits. Its packets are dropped by `deny`. */
 	bool has_limits = source->version >= SL_POLICY_VERSION(SL_POLICY_FIRST);
 	struct source_fact *fact = &look->sources[look->facts.source_count];
+	bool may_block;
 
 	if (source->is_new && !look->all_were_read)
 		before = dropped;
@@ -181,9 +188,11 @@ static void source_add(struct events_look *look, const struct events_watch *watc
 				     .is_gone = !has_limits,
 				     .dropped_before = before,
 				     .dropped = dropped};
-	if (has_limits &&
-	    (!is_over || is_blocked || version_blocks(&look->live.gate, source->version)))
+	may_block = has_limits && version_blocks(&look->live.gate, source->version);
+	if (has_limits && (!is_over || is_blocked || may_block))
 		limits_read(look, fact);
+	if (may_block && !is_blocked && look->reads > EVENTS_READS_MAX)
+		look->facts.sources_left_out++;
 	look->facts.source_count++;
 }
 

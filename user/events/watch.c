@@ -258,7 +258,8 @@ static void source_step(struct events_watch *watch, const struct source_fact *fa
 	open = open_find(watch, EVENT_BLOCK, &fact->source, "");
 	if (open) {
 		dropped_add(open, fact->dropped);
-		open->blocked_until = fact->blocked_until;
+		if (fact->has_blocks || fact->blocked_until)
+			open->blocked_until = fact->blocked_until;
 	} else if (fact->blocked_until > watch->now) {
 		block_begin(watch, fact);
 	}
@@ -744,7 +745,7 @@ static void left_out_step(struct events_watch *watch)
 	watch->left_out = 0;
 	if (!is_new)
 		return;
-	text_set(&open->event, "too many events are open, so further events are left out");
+	text_set(&open->event, "too many sources or open events, so further events are left out");
 	begin(watch, &open->event, EVENT_BEGIN);
 }
 

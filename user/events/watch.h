@@ -34,7 +34,8 @@ struct source_fact {
 	char limit[LIMIT_LABEL]; /* limit that refuses packets of the source; "" if not known */
 	uint64_t dropped_before; /* dropped packets at the previous visit */
 	uint64_t dropped;	 /* dropped packets at this visit; fewer if the counter was reset */
-	uint64_t blocked_until;	 /* uptime in ns when the block ends; 0: no limit blocks it */
+	bool has_blocks;	 /* all blocks of the source were read */
+	uint64_t blocked_until;	 /* uptime in ns when the block ends; 0: no known block */
 	char blocked_by[LIMIT_LABEL];
 };
 
@@ -65,10 +66,11 @@ struct events_facts {
 	uint64_t time_ns; /* CLOCK_REALTIME */
 	const struct source_fact *sources;
 	unsigned int source_count;
-	unsigned int sources_left_out; /* sources over a limit for which `sources` has no room */
-	uint64_t contended;	       /* packets dropped because CPUs contended for their state */
-	uint64_t crossings_lost;       /* crossings of which the packet path made no record */
-	uint64_t table_lost; /* number of states that were evicted too early or not inserted */
+	/* sources over a limit that have no fact, or whose fact may lack a block */
+	unsigned int sources_left_out;
+	uint64_t contended;	 /* packets dropped because CPUs contended for their state */
+	uint64_t crossings_lost; /* crossings of which the packet path made no record */
+	uint64_t table_lost;	 /* number of states that were evicted too early or not inserted */
 	uint32_t table_sources;
 	unsigned int cpus_flooded, cpus;
 	bool flood_has_policy; /* the policy of most packets of the flood is known */

@@ -297,6 +297,9 @@ TEST(test_a_block_ends_early_if_the_source_is_forgiven)
 	step();
 	sources[0].blocked_until = 0;
 	step();
+	assert_int_equal(seen_count, 0); /* the blocks of the source were not read in this step */
+	sources[0].has_blocks = true;
+	step_after(500);
 	assert_only(EVENT_BLOCK, EVENT_END);
 }
 
