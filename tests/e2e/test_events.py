@@ -495,7 +495,7 @@ def test_dropped_packets_are_written_as_pcapng(attached, watching, tmp_path):
     attached.sluice("set", "default", "name", "syn", "rate", "1/h", "burst", "5")
     attached.sluice("deny", "203.0.113.7")
     path = tmp_path / "dropped.pcapng"
-    events = watching("--pcap", str(path))
+    events = watching("kind", "rules", "--pcap", str(path))
     before = time.time_ns()
     attached.send_and_wait([frame(OFFENDER, size=200)] * 8 + [frame("203.0.113.7", size=80)])
     wait_until(lambda: len(packets_of(path)) >= 4, "packets")

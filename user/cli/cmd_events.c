@@ -150,11 +150,15 @@ static unsigned int pcap_rate(const struct events_args *args)
 	return args->pcap_rate ?: PCAP_RATE;
 }
 
-/* Writes a sample of a dropped packet to the file of --pcap, if the packet matches the filters. */
+/*
+ * Writes a sample of a dropped packet to the file of --pcap, if the packet matches the filters of
+ * source and policy. A packet has no kind.
+ */
 static int sample_write(struct events_session *session, const struct sl_sample *sample)
 {
 	const struct sl_record *record = &sample->record;
-	struct event event = {.kind = EVENT_SOURCE, .source = record->source};
+	struct event_filter filter = session->filter;
+	struct event event = {.source = record->source};
 	char policy[PREFIX_TEXT];
 	struct source_fact fact;
 	struct pcap_packet packet = {
@@ -170,8 +174,9 @@ static int sample_write(struct events_session *session, const struct sl_sample *
 	record_name(&session->gate, record, &fact);
 	event.has_policy = fact.has_policy;
 	event.policy = fact.policy;
+	filter.kinds = 0;
 	if (record->reason < SL_FIRST_DROP || record->reason >= SL_REASONS ||
-	    !event_matches(&session->filter, &event))
+	    !event_matches(&filter, &event))
 		return 0;
 	snprintf(packet.comment, sizeof(packet.comment), "%s%s%s%s%s%s",
 		 reason_names[record->reason], *fact.limit ? ", limit '" : "", fact.limit,
