@@ -268,6 +268,7 @@ def test_a_second_process_reads_the_stream_of_the_first(attached, watching):
     attached.sluice("set", "default", "name", "syn", "rate", "1/h", "burst", "5")
     first = watching()
     second = watching(name="second")
+    assert second.notify.recv(100) == b"WATCHDOG=1"
     text = watching(name="text", json_lines=False)
     path = f"/run/sluice/{attached.gate}.events"
     assert stat.S_IMODE(os.stat(path).st_mode) == 0o660

@@ -297,9 +297,7 @@ static bool session_wait(struct events_session *session, int fd, uint64_t until)
 	error_flush();
 	until = until < next ? until : next;
 	if (poll(polled, ARRAY_SIZE(polled),
-		 until <= now	       ? 0
-		 : until == UINT64_MAX ? -1
-				       : (int)((until - now) / NS_PER_MS) + 1) < 0)
+		 until <= now ? 0 : (int)((until - now) / NS_PER_MS) + 1) < 0)
 		return false;
 	while (read(session->signals, &info, sizeof(info)) == sizeof(info))
 		session->ends |= info.ssi_signo != SIGCHLD;
@@ -320,8 +318,10 @@ static void stream_follow(struct events_session *session, int fd)
 	ssize_t got = -EAGAIN;
 
 	while (!session->ends && (got > 0 || got == -EAGAIN)) {
-		if (got == -EAGAIN)
-			session_wait(session, fd, UINT64_MAX);
+		if (got == -EAGAIN) {
+			session_wait(session, fd, uptime_ns() + EVENTS_STEP_NS);
+			sd_notify(0, "WATCHDOG=1");
+		}
 		got = events_receive(fd, line);
 		if (got > 0 && !event_parse(line, gate, &event))
 			event_handle(session, gate, &event, line);
