@@ -194,12 +194,19 @@ int event_parse(const char *line, char *ret_gate, struct event *ret)
 
 /* --- Filters -------------------------------------------------------------------------------- */
 
+/* Returns whether a prefix contains a source, or is an address that belongs to the source. */
+static bool source_is_within(const struct sl_prefix *source, const struct sl_prefix *within)
+{
+	struct sl_prefix whole = prefix_source(within);
+
+	return source->bits && (prefix_covers(within, source) || prefix_equal(&whole, source));
+}
+
 bool event_matches(const struct event_filter *filter, const struct event *event)
 {
 	if (filter->kinds && !(filter->kinds & 1U << event->kind))
 		return false;
-	if (filter->within.bits &&
-	    (!event->source.bits || !prefix_covers(&filter->within, &event->source)))
+	if (filter->within.bits && !source_is_within(&event->source, &filter->within))
 		return false;
 	return !filter->has_policy ||
 	       (event->has_policy && prefix_equal(&filter->policy, &event->policy));

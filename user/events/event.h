@@ -108,8 +108,9 @@ const char *event_time(const struct event *event, char time[EVENT_TIME]);
  * events.
  */
 struct event_filter {
-	uint32_t kinds;		 /* a bit for each accepted kind; 0: all */
-	struct sl_prefix within; /* accepts events of sources in this prefix; `bits` 0: all */
+	uint32_t kinds; /* a bit for each accepted kind; 0: all */
+	/* accepts events of sources in this prefix, or of this address; `bits` 0: all */
+	struct sl_prefix within;
 	bool has_policy;
 	struct sl_prefix policy; /* accepts events of this policy */
 };

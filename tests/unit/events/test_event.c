@@ -115,6 +115,10 @@ TEST(test_filters)
 	filter.within = prefix_of("2001:db8::/32");
 	assert_true(event_matches(&filter, &event));
 	assert_false(event_matches(&filter, &rules));
+	filter.within = prefix_of("2001:db8:1:2::7"); /* an address of the source */
+	assert_true(event_matches(&filter, &event));
+	filter.within = prefix_of("2001:db8:1:3::7");
+	assert_false(event_matches(&filter, &event));
 	filter.within = prefix_of("2001:db9::/32");
 	assert_false(event_matches(&filter, &event));
 	filter.within = (struct sl_prefix){0};
