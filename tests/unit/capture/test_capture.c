@@ -94,6 +94,7 @@ TEST(test_formats_and_byte_orders_have_the_same_packets)
 		assert_true(packet.is_cut);
 		assert_int_equal(capture_next(capture, &packet), 0);
 		assert_int_equal(capture_totals(capture)->cut, 1);
+		assert_int_equal(capture_totals(capture)->offset, file.size);
 		capture_close(&capture);
 	}
 }
@@ -131,7 +132,10 @@ TEST(test_link_types_become_ethernet_frames)
 		{101, {0}, IP4, {[12] = 8, 0}, CAPTURE_ANY, 0},
 		{101, {0}, IP6, {[12] = 0x86, 0xdd}, CAPTURE_ANY, 0},
 		{101, {0}, ip, 0, {[12] = 8, 0}, CAPTURE_ANY, 0},
+		{12, {0}, IP4, {[12] = 8, 0}, CAPTURE_ANY, 0},
+		{14, {0}, IP4, {[12] = 8, 0}, CAPTURE_ANY, 0},
 		{228, {0}, IP4, {[12] = 8, 0}, CAPTURE_ANY, 0},
+		{228, {0}, IP6, {[12] = 8, 0}, CAPTURE_ANY, 0},
 		{229, {0}, IP6, {[12] = 0x86, 0xdd}, CAPTURE_ANY, 0},
 	};
 
@@ -197,6 +201,10 @@ TEST(test_a_direction_is_chosen)
 	expect_packets(&file, &in, (uint64_t[]){2}, 1);
 	expect_packets(&file, &out, (uint64_t[]){1}, 1);
 	expect_packets(&file, &all, (uint64_t[]){1, 2}, 2);
+	file = (struct capture_bytes){0};
+	put_pcap(&file, 0xa1b2c3d4, ETHERNET);
+	put_pcap_packet(&file, SECOND, 0, frame, 60, 60);
+	expect_packets(&file, &out, (uint64_t[]){1}, 1);
 }
 
 TEST(test_a_destination_is_chosen)
@@ -205,12 +213,21 @@ TEST(test_a_destination_is_chosen)
 					   to_b = {.has_to = true, .to = {MAC_B}};
 	static const uint8_t group[60] = {1, 0, 0x5e, 0, 0, 1, MAC_B, 8, 0, 0x45};
 	struct capture_bytes file = {0};
+	struct capture_packet packet;
+	struct capture *capture;
 
 	put_pcap(&file, 0xa1b2c3d4, ETHERNET);
 	put_pcap_packet(&file, SECOND, 0, frame, 60, 60);
 	put_pcap_packet(&file, SECOND, 0, group, 60, 60);
 	expect_packets(&file, &to_a, (uint64_t[]){1, 2}, 2);
 	expect_packets(&file, &to_b, NULL, 0);
+	file = (struct capture_bytes){0};
+	put_pcap(&file, 0xa1b2c3d4, SLL);
+	put_pcap_packet(&file, SECOND, 0, frame, 60, 60);
+	capture = opened(&file, &to_a);
+	assert_int_equal(capture_next(capture, &packet), -EINVAL);
+	assert_string_equal(error_last(0)->id, "capture-no-mac");
+	capture_close(&capture);
 }
 
 TEST(test_an_interface_is_chosen_by_number_or_name)
@@ -239,6 +256,116 @@ TEST(test_an_interface_is_chosen_by_number_or_name)
 	assert_string_equal(capture_totals(capture)->interface[1].name, "wan");
 	assert_int_equal(capture_totals(capture)->interface[1].packets, 2);
 	capture_close(&capture);
+}
+
+TEST(test_interfaces_beyond_the_table_are_chosen_but_not_counted)
+{
+	static const struct capture_choice last = {.interface = "65"};
+	uint8_t bytes[66] = {SLL2_IP4, 0, 0, 1, 0, 6, MAC_B, 0, 0, 0x45};
+	struct capture_bytes file = {0};
+	struct capture_packet packet;
+	struct capture *capture;
+
+	put_pcap(&file, 0xa1b2c3d4, SLL2);
+	for (bytes[7] = 1; bytes[7] <= CAPTURE_INTERFACES + 1; bytes[7]++)
+		put_pcap_packet(&file, SECOND, 0, bytes, sizeof(bytes), sizeof(bytes));
+	expect_packets(&file, &last, (uint64_t[]){65}, 1);
+	capture = opened(&file, &all);
+	while (capture_next(capture, &packet) == 1)
+		;
+	assert_int_equal(capture_totals(capture)->packets, CAPTURE_INTERFACES + 1);
+	assert_int_equal(capture_totals(capture)->interfaces, CAPTURE_INTERFACES);
+	capture_close(&capture);
+}
+
+/* Adds an interface block with these options. */
+static void put_options(struct capture_bytes *file, const void *options, size_t size)
+{
+	put_number(file, 1, 4);
+	put_number(file, 20 + size, 4);
+	put_number(file, ETHERNET, 2);
+	put_number(file, 0, 6);
+	put_bytes(file, options, size);
+	put_number(file, 20 + size, 4);
+}
+
+TEST(test_the_name_of_an_interface)
+{
+#define NAME_OPTION 2, 0, 3, 0, 'w', 'a', 'n', 0
+	static const uint8_t after_another[] = {1, 0, 5, 0, [12] = NAME_OPTION, 0, 0, 0, 0},
+			     too_long[44] = {2, 0, 36, 0, [4 ... 39] = 'w'},
+			     beyond_the_stage[5016] = {1, 0, 0x88, 0x13, [5004] = NAME_OPTION},
+			     none[4] = {0};
+	static const struct {
+		const uint8_t *options;
+		size_t size;
+		const char *name;
+	} cases[] = {
+		{after_another, sizeof(after_another), "wan"},
+		{too_long, sizeof(too_long), "wwwwwwwwwwwwwwwwwwwwwwwwwwwwwww"},
+		{beyond_the_stage, sizeof(beyond_the_stage), ""},
+		{none, sizeof(none), ""},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		static struct capture_bytes file;
+		struct capture_packet packet;
+		struct capture *capture;
+
+		file = (struct capture_bytes){0};
+		put_section(&file);
+		put_options(&file, cases[i].options, cases[i].size);
+		put_packet(&file, 0, SECOND, frame, 60, 60);
+		capture = opened(&file, &all);
+		assert_int_equal(capture_next(capture, &packet), 1);
+		assert_string_equal(capture_totals(capture)->interface[0].name, cases[i].name);
+		capture_close(&capture);
+	}
+}
+
+TEST(test_each_section_has_its_own_interfaces)
+{
+	for (int is_big = 0; is_big <= 1; is_big++) {
+		static struct capture_bytes file;
+		struct capture_packet packet;
+		struct capture *capture;
+
+		file = (struct capture_bytes){.is_big = is_big};
+		put_section(&file);
+		put_interface(&file, ETHERNET, 0, 6, "eth0");
+		put_packet(&file, 0, SECOND, frame, 60, 60);
+		put_section(&file);
+		put_interface(&file, 101, 0, 6, "tun0");
+		put_packet(&file, 0, SECOND, ip, sizeof(ip), sizeof(ip));
+		capture = opened(&file, &all);
+		assert_int_equal(capture_next(capture, &packet), 1);
+		assert_int_equal(packet.size, 60);
+		assert_int_equal(capture_next(capture, &packet), 1);
+		assert_int_equal(packet.size, 14 + sizeof(ip));
+		capture_close(&capture);
+	}
+}
+
+TEST(test_an_obsolete_packet_block)
+{
+	static const struct capture_choice wan = {.interface = "wan"};
+	struct capture_bytes file = {0};
+
+	put_section(&file);
+	put_interface(&file, ETHERNET, 0, 6, "lan");
+	put_interface(&file, ETHERNET, 0, 6, "wan");
+	put_packet(&file, 0, SECOND, frame, 60, 60);
+	put_number(&file, 2, 4);
+	put_number(&file, 32 + 60, 4);
+	put_number(&file, 1, 2); /* the interface */
+	put_number(&file, 0, 2);
+	put_number(&file, 0, 4);
+	put_number(&file, SECOND, 4);
+	put_number(&file, 60, 4);
+	put_number(&file, 60, 4);
+	put_bytes(&file, frame, 60);
+	put_number(&file, 32 + 60, 4);
+	expect_packets(&file, &wan, (uint64_t[]){2}, 1);
 }
 
 TEST(test_a_mac_address_is_parsed)
@@ -278,18 +405,36 @@ TEST(test_time_does_not_go_back)
 	capture_close(&capture);
 }
 
+TEST(test_a_packet_is_as_long_as_its_captured_bytes)
+{
+	struct capture_bytes file = {0};
+	struct capture_packet packet;
+	struct capture *capture;
+
+	put_pcap(&file, 0xa1b2c3d4, ETHERNET);
+	put_pcap_packet(&file, SECOND, 0, frame, 60, 40);
+	capture = opened(&file, &all);
+	assert_int_equal(capture_next(capture, &packet), 1);
+	assert_int_equal(packet.length, 60);
+	assert_int_equal(packet.size, 60);
+	assert_false(packet.is_cut);
+	capture_close(&capture);
+}
+
 TEST(test_an_ip_packet_above_the_mtu_is_merged)
 {
 	static const uint8_t tagged[64] = {MAC_A, MAC_B, 0x81, 0, 0, 5, 8, 0, 0x45},
+			     service[64] = {MAC_A, MAC_B, 0x88, 0xa8, 0, 5, 8, 0, 0x45},
+			     six[60] = {MAC_A, MAC_B, 0x86, 0xdd, 0x60},
 			     other[60] = {MAC_A, MAC_B, 0x88, 0x63};
 	static const struct {
 		const uint8_t *bytes;
 		uint32_t length, mtu;
 		bool is_merged;
 	} cases[] = {
-		{frame, 1514, 0, false},   {frame, 1515, 0, true},  {tagged, 1518, 0, false},
-		{tagged, 1519, 0, true},   {other, 9000, 0, false}, {frame, 9014, 9000, false},
-		{frame, 9015, 9000, true},
+		{frame, 1514, 0, false}, {frame, 1515, 0, true},     {tagged, 1518, 0, false},
+		{tagged, 1519, 0, true}, {service, 1519, 0, true},   {six, 1515, 0, true},
+		{other, 9000, 0, false}, {frame, 9014, 9000, false}, {frame, 9015, 9000, true},
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -439,6 +584,19 @@ TEST(test_other_files_are_refused)
 		assert_null(capture);
 		error_drop(0);
 	}
+}
+
+TEST(test_an_unsupported_link_type_is_refused_before_the_first_packet)
+{
+	struct capture_bytes file = {0};
+	struct capture *capture = NULL;
+
+	put_pcap(&file, 0xa1b2c3d4, 105);
+	assert_int_equal(
+		capture_open_stream(fmemopen(file.bytes, file.size, "r"), "file", &all, &capture),
+		-EINVAL);
+	assert_string_equal(error_last(0)->id, "capture-link");
+	error_drop(0);
 }
 
 TESTS(NULL, NULL)
