@@ -8,17 +8,20 @@
 #include <arpa/inet.h>
 #include "test.h"
 
-/* Writes a TCP frame with these addresses and ports. Returns the size of the frame. */
+/*
+ * Writes a TCP frame with these addresses and ports. tag: EtherType of a VLAN tag, or 0. Returns
+ * the size of the frame.
+ */
 static uint32_t frame_make(uint8_t frame[128], const char *from, const char *to, uint16_t sport,
-			   uint16_t dport, bool is_tagged)
+			   uint16_t dport, uint16_t tag)
 {
 	bool is_ipv6 = strchr(from, ':');
-	uint8_t *ip = frame + (is_tagged ? 18 : 14);
+	uint8_t *ip = frame + (tag ? 18 : 14);
 	uint16_t type = htons(is_ipv6 ? 0x86dd : 0x0800), ports[2] = {htons(sport), htons(dport)};
 
 	memset(frame, 0, 128);
-	if (is_tagged)
-		memcpy(frame + 12, "\x81\0\0\5", 4);
+	frame[12] = tag >> 8;
+	frame[13] = tag;
 	memcpy(ip - 2, &type, 2);
 	ip[0] = is_ipv6 ? 0x60 : 0x45;
 	ip[is_ipv6 ? 6 : 9] = IPPROTO_TCP;
@@ -30,6 +33,7 @@ static uint32_t frame_make(uint8_t frame[128], const char *from, const char *to,
 
 TEST(test_the_examples_of_the_specification)
 {
+	static const uint16_t tags[] = {0, 0x8100, 0x88a8};
 	static const struct {
 		const char *from, *to;
 		uint16_t sport, dport;
@@ -44,10 +48,10 @@ TEST(test_the_examples_of_the_specification)
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		for (int is_tagged = 0; is_tagged <= 1; is_tagged++) {
+		for (size_t tag = 0; tag < ARRAY_SIZE(tags); tag++) {
 			uint8_t frame[128];
 			uint32_t size = frame_make(frame, cases[i].from, cases[i].to,
-						   cases[i].sport, cases[i].dport, is_tagged);
+						   cases[i].sport, cases[i].dport, tags[tag]);
 
 			assert_int_equal(rss_hash(frame, size), cases[i].hash);
 			/* if the frame ends within the ports, only the addresses are hashed */
@@ -60,10 +64,32 @@ TEST(test_the_examples_of_the_specification)
 TEST(test_a_fragment_has_no_ports)
 {
 	uint8_t frame[128];
-	uint32_t size = frame_make(frame, "66.9.149.187", "161.142.100.80", 2794, 1766, false);
+	uint32_t size = frame_make(frame, "66.9.149.187", "161.142.100.80", 2794, 1766, 0);
 
 	frame[14 + 6] = 0x20;
 	assert_int_equal(rss_hash(frame, size), 0x323e8fc2);
+}
+
+TEST(test_udp_has_ports_and_icmp_has_none)
+{
+	uint8_t frame[128];
+	uint32_t size = frame_make(frame, "66.9.149.187", "161.142.100.80", 2794, 1766, 0);
+
+	frame[14 + 9] = IPPROTO_UDP;
+	assert_int_equal(rss_hash(frame, size), 0x51ccc178);
+	frame[14 + 9] = IPPROTO_ICMP;
+	assert_int_equal(rss_hash(frame, size), 0x323e8fc2);
+}
+
+TEST(test_ports_follow_the_options_of_ipv4)
+{
+	uint8_t frame[128];
+	uint32_t size = frame_make(frame, "66.9.149.187", "161.142.100.80", 2794, 1766, 0);
+
+	frame[14] = 0x46;
+	memmove(frame + 14 + 24, frame + 14 + 20, 4);
+	memset(frame + 14 + 20, 1, 4);
+	assert_int_equal(rss_hash(frame, size), 0x51ccc178);
 }
 
 TEST(test_any_bytes_are_hashed_within_their_bounds)
