@@ -78,7 +78,6 @@ static bool slots_grow(struct tally_sources *sources)
 		.slot = calloc(slots, sizeof(*grown.slot)),
 		.count = sources->count,
 		.mask = slots - 1,
-		.lost = sources->lost,
 	};
 
 	if (!grown.slot)
@@ -326,7 +325,5 @@ enum fate tally_add(struct tally *tally, const struct capture_packet *packet,
 	source = tally_source(&tally->sources, &prefix);
 	if (source)
 		fates_add(&source->fates, fate, packet->length);
-	else
-		tally->sources.lost++;
 	return fate;
 }

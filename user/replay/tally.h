@@ -58,12 +58,11 @@ struct tally_source {
 
 /*
  * A hash table of sources. It grows up to TALLY_SOURCES_MAX sources. Packets of further sources are
- * only counted in `lost`.
+ * in no count of a source.
  */
 struct tally_sources {
 	struct tally_source *slot;
 	uint32_t count, mask; /* mask: number of slots minus 1; 0: no slots */
-	uint64_t lost;	      /* packets of sources for which there was no room */
 };
 
 #define TALLY_SOURCES_MAX (1U << 23)
