@@ -67,21 +67,17 @@ static void print_notes(const struct replay *replay)
 	const struct capture_totals *totals = capture_totals(replay->capture);
 	const struct note notes[] = {
 		{"left_out", totals->left_out,
-		 "not chosen, because of --in, --out, --to or "
-		 "--interface"},
+		 "not chosen, because of --in, --out, --to or --interface"},
 		{"cut", totals->cut,
-		 "shorter in the capture than on the wire; limits count the "
-		 "length on the wire"},
+		 "shorter in the capture than on the wire; limits count the length on the wire"},
 		{"unread", replay->tally[0].unread,
-		 "without ports or flags, because these were cut "
-		 "off; limits for any ports apply to them"},
+		 "without ports or flags, because these were cut off; limits for any ports apply "
+		 "to them"},
 		{"not_judged", replay->cut, "not judged, because their source was cut off"},
 		{"refused_by_kernel", replay->refused,
-		 "not judged, because the kernel runs no "
-		 "program on them"},
+		 "not judged, because the kernel runs no program on them"},
 		{"merged", totals->merged,
-		 "longer than the MTU: merged before the capture, so each "
-		 "counts as one"},
+		 "longer than the MTU: merged before the capture, so each counts as one"},
 		{"backward", totals->backward,
 		 "earlier than a previous packet; judged at its time"},
 	};
