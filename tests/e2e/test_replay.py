@@ -321,10 +321,17 @@ def test_only_the_rules_may_be_given_twice(files, words):
 def test_the_rules_of_the_running_gate_are_used_and_its_state_stays(files, attached):
     attached.apply(rules("{name: all, rate: 1/h, burst: 5}"))
     attached.sluice("deny", B, "for", "1h")
+    attached.sluice("deny", "192.0.2.3", "as", "kept", "for", "1h")
+    attached.sluice("deny", "192.0.2.4", "as", "replaced", "replace", "for", "1h")
     attached.send_and_wait([frame(A)] * 3)
     before, pins = attached.json("stats"), attached.pins()
-    document = parsed(files([(0, frame(A))] * 8 + [(0, frame(B))], words=("-g", attached.gate)))
-    assert packets_of(document["replays"][0]["totals"]) == counts(5, 4)
+    denied = [B, "192.0.2.3", "192.0.2.4"]
+    packets = [(0, frame(A))] * 8 + [(3599 * 1000 * MS, frame(source)) for source in denied] + \
+        [(3602 * 1000 * MS, frame(source)) for source in denied]
+    document = parsed(files(packets, words=("-g", attached.gate)))
+    replay, = document["replays"]
+    assert packets_of(replay["totals"]) == counts(8, 6)
+    assert replay["reasons"]["denied"]["packets"] == 3
     assert document["replays"][0]["rules"] == attached.gate
     after = attached.json("stats")
     assert (after["totals"], attached.pins()) == (before["totals"], pins)
