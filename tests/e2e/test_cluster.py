@@ -124,7 +124,8 @@ def test_nodes_of_one_name_count_as_one_and_say_so(cluster):
         assert (node.status()["nodes"], node.status()["same_node"]) == (1, 0)
     wait_until(lambda: [node.status()["same_node"] for node in cluster.nodes] == [1, 1], "each other", 40)
     for node in cluster.nodes:
-        assert node.said().count("as node 'same'") == 1 and "as node 'same'" in node.sluice("status").out
+        assert node.said().count("same node name 'same'") == 1
+        assert "as node 'same'" in node.sluice("status").out
 
 
 def test_a_longer_burst_begins_nothing_anew(cluster):
