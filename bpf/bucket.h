@@ -168,7 +168,7 @@ static __always_inline enum bucket_claim bucket_claim(const struct packet *packe
 	return BUCKET_INSERT;
 }
 
-/* Returns whether the packet's source gets a bucket. A source without a state gets no bucket. */
+/* Returns whether the packet's source gets a bucket. A new source without a state gets none. */
 static __always_inline enum bucket_claim verdict_claim(const struct packet *packet,
 						       const struct verdict *verdict)
 {
@@ -278,9 +278,9 @@ BPF_GLOBAL int bucket_unmark(const struct packet *packet, __u32 if_evicted)
 #define WORTH_SERVED 4
 
 /*
- * Call this function after a charge of a shared state. If the source is no longer hot and no slice
- * has credit, this CPU stops using the bucket. bucket: NULL if this CPU uses no bucket for the
- * source.
+ * Call this function after a charge of a shared state. If the source is no longer hot, its bucket
+ * decided about fewer than WORTH_SERVED packets since the last charge, need not be kept, and has no
+ * credit, this CPU stops using the bucket. bucket: NULL if this CPU uses no bucket for the source.
  */
 static __always_inline void bucket_review(const struct packet *packet,
 					  const struct verdict *verdict, struct sl_bucket *bucket)

@@ -374,9 +374,9 @@ BPF_GLOBAL int policy_refund(const struct packet *packet, const struct sl_policy
 		if (!(limits & LIMIT_PASSED(limit)))
 			continue;
 		/*
-		 * If the slice has credit, the state was charged when the credit was borrowed. So
-		 * refund the slice. If the source is new, refund the state, because a slice passes
-		 * packets without charging the budget.
+		 * The credit of a slice was charged to the state when it was borrowed. So refund
+		 * the slice if it has room. If the source is new, refund the state, because a slice
+		 * passes packets without charging the budget.
 		 */
 		times = limit_times(limit, slice ? slice->at.borrowed : packet->now);
 		if (!slice || is_new & LIMIT_PASSED(limit) || limit->kind != SL_TOKEN_BUCKET ||

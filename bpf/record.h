@@ -3,7 +3,7 @@
  * Records for the process that reads map `events`: crossings of limits, and samples of dropped
  * packets. The reader extends a lease, which ends at a jiffy in map `gate`. After that jiffy
  * nothing is recorded, so a reader may be killed. If there is no reader, a packet costs one more
- * load, and a refused packet one more branch.
+ * load and one more branch.
  *
  * A crossing is recorded if a limit refuses a key after a whole second without refusals, or begins
  * to block a key. At most one crossing is recorded per key and second, and at most

@@ -134,8 +134,8 @@ static __always_inline void set_unlock(struct sl_set *set)
 
 /*
  * If another CPU holds a lock, read the lock up to 1024 times: at most 8 us, four times as long as
- * an insertion without cache hits. Most often, two CPUs see a new source at once. If the second CPU
- * did not wait, it would find no state, and pass packets beyond the burst.
+ * an insertion without cache hits. Usually both CPUs have a packet of the same new source. If the
+ * second CPU did not wait, it would find no state, and pass packets beyond the burst.
  */
 #define LOCK_LOOKS 1024
 

@@ -57,7 +57,8 @@ struct verdict {
 	/* SL_MARK_OWN or SL_MARK_INHERITED of each limit that refused the packet */
 	__u8 refused;
 	/*
-	 * a bit per limit under which the packet's key is new; new keys are charged to the budget
+	 * LIMIT_PASSED() of each limit that drops packets, whose policy has a budget, and under
+	 * which the packet's key is not established; the packet may charge the budget
 	 */
 	__u8 is_new;
 	__u8 is_counted; /* 1 if the packet was already counted as a packet of a new key */
@@ -82,7 +83,7 @@ struct verdict {
 #define LIMITS_NO_STATE	      (LIMITS_PASSED << SL_LIMITS_MAX)
 #define LIMITS_ADMITTED	      (LIMITS_PASSED << 2 * SL_LIMITS_MAX)
 #define LIMITS_MATCHED	      (1U << 3 * SL_LIMITS_MAX) /* at least one limit matched the packet */
-/* mask of the limits that drop packets, and under which the packet's key has no state */
+/* the limits in NO_STATE that are not in ADMITTED: this packet gives its key no state */
 #define LIMITS_WAITING(limits) ((limits)&LIMITS_NO_STATE & ~((limits) >> SL_LIMITS_MAX))
 
 /*

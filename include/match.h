@@ -58,7 +58,7 @@ static inline bool match_port(const struct sl_match *match, const struct sl_fact
 	return false;
 }
 
-/* The facts that are known only if a packet's transport protocol is known. */
+/* The facts that a match on a protocol requires. A match on `tcp-syn` requires SL_FACT_SYN. */
 #define MATCH_PROTOCOLS (SL_FACT_TCP | SL_FACT_UDP | SL_FACT_ICMP | SL_FACT_PROTO)
 
 static inline bool match_packet(const struct sl_match *match, const struct sl_facts *packet)

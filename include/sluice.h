@@ -680,7 +680,7 @@ struct sl_durations {
 /* --- Records for a reader of map `events` ---------------------------------------------------- */
 
 /*
- * Size of ring buffer `events`, in bytes. It has room for 3600 crossings, or 150 samples of whole
+ * Size of ring buffer `events`, in bytes. It has room for 3600 crossings, or 160 samples of whole
  * packets.
  */
 #define SL_EVENTS_BYTES (1 << 18)
@@ -709,7 +709,7 @@ struct sl_record {
 	__u32 cpu;
 	__u32 ifindex; /* index of the device in its network namespace */
 	__u8 kind;     /* enum sl_record_kind */
-	/* enum sl_reason; if the limit only observes, the reason why the packet passed */
+	/* enum sl_reason; SL_PASS_WITHIN if the limit only observes */
 	__u8 reason;
 	__u8 slot;   /* slot of the limit in the policy of the source */
 	__u8 egress; /* 1 if the device sends the packet */

@@ -245,15 +245,16 @@ static inline __u16 entry_age(const struct sl_entry *entry, __u64 now)
 	return age == ENTRY_MOMENTS - 1 ? 0 : age;
 }
 
-/* Largest age, in units of `made`, at which a key becomes established: about 64 s. */
+/* Longest time that a key must have an entry to be established, in units of `made`: 64 s. */
 #define ENTRY_DUE_MAX 60
 
 /*
- * Returns the age, in units of `made`, at which a key is established. It is the time in which an
- * empty state refills, but at least one unit and at most ENTRY_DUE_MAX. Until then the budget is
- * charged for the key. So the key gets no more than the budget passes, plus what an empty state
- * passes. The maximum is for limits that refill slowly: until a key is established, floods compete
- * with it for the budget. span: as in struct sl_entry.
+ * Returns the age, in units of `made`, at which a key is established. A key is established when its
+ * entry has existed for the time in which an empty state refills, but not before one unit, and not
+ * after ENTRY_DUE_MAX units. Until then the budget is charged for the key. So the key gets no more
+ * than the budget passes, plus what an empty state passes. The maximum is for limits that refill
+ * slowly: until a key is established, floods compete with it for the budget. span: as in struct
+ * sl_entry.
  */
 static inline __u32 span_due(__u16 span)
 {
@@ -338,7 +339,7 @@ static inline __u64 entry_full_at(const struct sl_entry *entry, const struct sl_
 enum evict_class {
 	EVICT_LITTLE,  /* at least half of the state's burst is left */
 	EVICT_KNOWN,   /* only during a flood: the state was charged within the last minute */
-	EVICT_DEEP,    /* less than half of the burst is left, or the next block would escalate */
+	EVICT_DEEP,    /* less than half of the burst is left, or the next block may be longer */
 	EVICT_BLOCKED, /* the state is blocked */
 };
 
