@@ -512,6 +512,18 @@ def test_dropped_packets_are_written_as_pcapng(attached, watching, tmp_path):
         assert len(read) == 4 and all(f"IP {OFFENDER}.40000 > " in line for line in read[:3]), read
 
 
+def test_a_vlan_tag_that_the_kernel_has_removed_is_written(attached, watching, tmp_path):
+    attached.pair("out1", "in1")
+    attached.attach("in1", "hook", "ingress")
+    attached.sluice("deny", "203.0.113.7")
+    path = tmp_path / "dropped.pcapng"
+    watching("--pcap", str(path))
+    sent = frame("203.0.113.7", tags=[(0x88A8, 0x6007)])
+    attached.send_frames([sent], "out1")
+    wait_until(lambda: packets_of(path), "a packet")
+    assert packets_of(path)[0][1:3] == (sent, len(sent))
+
+
 def test_the_sample_is_bounded_and_filtered(attached, watching, tmp_path):
     attached.sluice("set", "default", "rate", "1/h", "burst", "5")
     path = tmp_path / "dropped.pcapng"
