@@ -19,6 +19,7 @@ from lab import FILTER_MAC, HERE4, SLUICE, frame, inside, one_line, refused, run
 MS, SECOND = 10**6, 10**9
 A = "192.0.2.1"
 HUNDRED = [(burst * 200 * MS, frame(A)) for burst in range(100) for _ in range(20)]  # 100 pps in bursts of 20
+LOUD = [(n * MS, frame("198.51.100.7", 200)) for n in range(20000)]
 
 
 def clients(count, seconds=20, size=None, port=9):
@@ -78,7 +79,7 @@ def test_clients_of_many_sources_pass_by_the_proposal(suggest, tmp_path):
 
 def test_the_budget_refuses_no_packet_that_the_limits_pass(suggest, tmp_path):
     late = [(ns + 20 * SECOND, frame(f"10.9.0.{1 + n}")) for n in range(40) for ns in range(n * 100 * MS, 5 * SECOND, 100 * MS)]
-    packets = merged(clients(50, seconds=30), late, [(n * MS, frame("198.51.100.7", 200)) for n in range(20000)])
+    packets = merged(clients(50, seconds=30), late, LOUD)
     result = suggest(packets)
     assert json.loads(result.out)["newcomers"]["proposed"]
     assert dropped(tmp_path, packets, suggest(packets, form=()).out) == limit_of(result)["refused_packets"]
@@ -121,10 +122,11 @@ def test_too_little_traffic(suggest, packets):
 
 
 def test_standard_input_and_a_pipe_of_both_commands(tmp_path):
-    monday, tuesday = (written(tmp_path / f"{day}.pcap", pcap(clients(count))) for day, count in [("monday", 50), ("tuesday", 60)])
+    monday, tuesday = (written(tmp_path / f"{day}.pcap", pcap(merged(clients(count), LOUD))) for day, count in [("monday", 50), ("tuesday", 60)])
     from_file = run_sluice("suggest", monday).out
-    from_input = run("sh", "-c", f"cat {monday} | {SLUICE} suggest -").out
-    assert [line for line in from_input.split("\n") if line[:1] != "#"] == [line for line in from_file.split("\n") if line[:1] != "#"]
+    for command in (f"cat {monday} | {SLUICE} suggest -", f"{SLUICE} suggest <(cat {monday})"):
+        from_pipe = run("bash", "-c", command).out
+        assert [line for line in from_pipe.split("\n") if line[:1] != "#"] == [line for line in from_file.split("\n") if line[:1] != "#"]
     line, = re.findall(r"#   (sluice suggest .* -f -)\n", from_file)
     line = line.replace("OTHER.pcap", tuesday).replace("sluice", SLUICE)
     assert "would" in run("sh", "-c", line).out.lower()

@@ -2,10 +2,12 @@
 #include "replay/suggest.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -24,31 +26,45 @@
 /* A merged frame counts as several packets: its length divided by MERGED_BYTES, rounded up. */
 #define MERGED_BYTES 1500
 
-/* A capture, which is read twice. Standard input is copied first. */
+/* A capture, which is read twice. A pipe is copied first. */
 struct input {
-	const char *path;
+	const char *path, *name; /* name: path, or "standard input" */
 	struct capture_choice choice;
-	FILE *copy; /* copy of standard input; NULL if the capture is a file */
+	FILE *copy; /* copy of the pipe; NULL if the capture is a file */
 	/* Packets that the first reading skipped. */
 	uint64_t other_way; /* skipped because of their direction */
 	uint64_t cut;	    /* packets whose recorded part ends before the source address */
 };
 
-/* Copies standard input to an unnamed temporary file, so that it can be read twice. */
+/* Returns whether a capture can be read only once. */
+static bool is_pipe(const char *path)
+{
+	struct stat st;
+
+	return !strcmp(path, "-") || (!stat(path, &st) && S_ISFIFO(st.st_mode));
+}
+
+/* Copies a pipe to an unnamed temporary file, so that it can be read twice. */
 static int input_copy(struct input *input)
 {
 	static char block[1 << 16];
+	_cleanup_close_ int fd = !strcmp(input->path, "-")
+					 ? dup(STDIN_FILENO)
+					 : open(input->path, O_RDONLY | O_CLOEXEC);
 	ssize_t size;
 
+	if (fd < 0)
+		return error_misuse("capture-open", input->path, "cannot open it: %s",
+				    strerror(errno));
 	input->copy = tmpfile();
 	if (!input->copy)
 		return error_add(errno, "cannot-write", NULL, "no temporary file: %s",
 				 strerror(errno));
-	while ((size = read(STDIN_FILENO, block, sizeof(block))) > 0)
+	while ((size = read(fd, block, sizeof(block))) > 0)
 		if (write(fileno(input->copy), block, size) != size)
 			return error_add(ENOSPC, "cannot-write", NULL,
-					 "the temporary file of standard input cannot be written");
-	return size ? error_add(errno, "cannot-read", NULL, "standard input: %s", strerror(errno))
+					 "the temporary file of %s cannot be written", input->name);
+	return size ? error_add(errno, "cannot-read", NULL, "%s: %s", input->name, strerror(errno))
 		    : 0;
 }
 
@@ -63,9 +79,10 @@ static int input_open(struct input *input, struct capture **ret)
 	if (fd >= 0 && !lseek(fd, 0, SEEK_SET))
 		stream = fdopen(fd, "r");
 	if (!stream)
-		return error_add(errno, "cannot-read", NULL, "standard input: %s", strerror(errno));
+		return error_add(errno, "cannot-read", NULL, "%s: %s", input->name,
+				 strerror(errno));
 	steal_fd(&fd); /* the stream closes the fd */
-	return capture_open_stream(steal_pointer(&stream), "standard input", &input->choice, ret);
+	return capture_open_stream(steal_pointer(&stream), input->name, &input->choice, ret);
 }
 
 /*
@@ -165,11 +182,15 @@ static int choice_make(const struct suggest_args *words, struct capture_choice *
 static int suggest_capture(const struct suggest_args *words, struct suggest *suggest)
 {
 	_cleanup_fclose_ FILE *copy = NULL;
-	struct input input = {.path = words->capture};
+	bool is_stdin = !strcmp(words->capture, "-");
+	struct input input = {
+		.path = words->capture,
+		.name = is_stdin ? "standard input" : words->capture,
+	};
 	unsigned int mark;
 	int err = choice_make(words, &input.choice), damaged;
 
-	if (!err && !strcmp(input.path, "-"))
+	if (!err && is_pipe(input.path))
 		err = input_copy(&input);
 	copy = input.copy;
 	if (err)
@@ -182,7 +203,9 @@ static int suggest_capture(const struct suggest_args *words, struct suggest *sug
 		return err;
 	mark = error_count();
 	if (suggest_must_try(suggest))
-		input_read(&input, suggest, true);
+		err = input_read(&input, suggest, true);
+	if (err && !damaged)
+		return err;
 	error_drop(mark); /* the first reading has already added this error */
 	suggest_finish(suggest);
 	report_suggest(suggest, words->capture);
