@@ -123,7 +123,8 @@ int suggest_add(struct suggest *suggest, const struct suggest_packet *packet)
 	uint64_t now;
 	int err = 0;
 
-	if (!suggest->first_ns)
+	/* counts_read() sets `first_ns` before the first packet */
+	if (!suggest->first_ns && !suggest->packets)
 		suggest->first_ns = packet->ns;
 	suggest->last_ns = packet->ns;
 	suggest->packets += packet->packets;

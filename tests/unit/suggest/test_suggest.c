@@ -179,6 +179,19 @@ TEST(test_the_first_packet_of_a_source_counts)
 	end(NULL);
 }
 
+TEST(test_a_capture_whose_times_begin_at_0)
+{
+	struct stream twice = {.addr = "192.0.2.1"};
+	struct suggest_packet first = packet_of(&twice, 0), second = packet_of(&twice, SEC_NS);
+
+	begin_with(0, POPULATION_MAX);
+	add(&first);
+	add(&second);
+	assert_int_equal(suggest_span_ns(&suggest), SEC_NS);
+	assert_int_equal(member_burst(&suggest.population[0][0].items[0], 0), 1);
+	end(NULL);
+}
+
 TEST(test_a_burst_refills_within_a_tenth_of_the_capture)
 {
 	/* each client sends a single burst of 300 packets, so any rate would suffice */
