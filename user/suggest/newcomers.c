@@ -41,7 +41,7 @@ void newcomers_add(struct suggest *suggest, const struct member *source, uint64_
 
 		if (source->first < warm_ups_ns[i] * SL_TICKS_PER_NS)
 			continue;
-		if (source->first == now && source->packets == packets)
+		if (source->packets == packets)
 			source_count(counts, now, weight);
 		for (int age = 0; age < NEW_AGES; age++)
 			if (now - source->first < ages_ns[age] * SL_TICKS_PER_NS)
