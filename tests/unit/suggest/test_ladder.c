@@ -7,6 +7,7 @@
 
 #include "credit.h"
 #include "random.h"
+#include "rules/limit_words.h"
 #include "test.h"
 
 #define TIMES_MAX 3000
@@ -53,8 +54,14 @@ static unsigned int refused(const struct stream *stream, uint64_t cost, uint64_t
 
 TEST(test_costs_are_those_of_limits)
 {
-	for (unsigned int i = 0; i < LADDER_RATES; i++)
-		assert_int_equal(ladder_cost[i], (SEC + ladder_rate[i] - 1) / ladder_rate[i]);
+	static const struct machine any = {.jiffy_ns = JIFFY_NS, .cpus = 1};
+	struct limit limit = limit_defaults;
+
+	for (unsigned int i = 0; i < LADDER_RATES; i++) {
+		limit.spec.rate = ladder_rate[i];
+		limit.spec.rate_unit = SL_RATE_PPS;
+		assert_int_equal(ladder_cost[i], limit_compile(&limit, SL_IPV4, &any).cost);
+	}
 }
 
 static unsigned int step_of(uint32_t rate)
