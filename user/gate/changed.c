@@ -69,7 +69,7 @@ static uid_t user_read(void)
 	return user == (uid_t)-1 ? getuid() : (uid_t)user;
 }
 
-void gate_change_record(const struct gate *gate)
+void gate_change_record(const struct gate *gate, uint32_t generation)
 {
 	char path[CHANGE_PATH], command[CHANGE_COMMAND];
 	unsigned int mark = error_count();
@@ -81,8 +81,8 @@ void gate_change_record(const struct gate *gate)
 		return;
 	command_read(command);
 	object = json_pack("{s:i, s:I, s:I, s:I, s:s}", "version", 1, "directory",
-			   (json_int_t)st.st_ino, "generation", (json_int_t)gate->state->generation,
-			   "uid", (json_int_t)user_read(), "command", command);
+			   (json_int_t)st.st_ino, "generation", (json_int_t)generation, "uid",
+			   (json_int_t)user_read(), "command", command);
 	text = object ? json_dumps(object, JSON_COMPACT) : NULL;
 	json_decref(object);
 	if (text)

@@ -19,8 +19,11 @@ struct gate_change {
 	char command[CHANGE_COMMAND]; /* command line; may be truncated */
 };
 
-/* Writes the record for the command that this process executes. Ignores failures. */
-void gate_change_record(const struct gate *gate);
+/*
+ * Records the command of this process as the command that makes `generation`. Called just before
+ * the rules change, so that a process that sees the generation finds the record. Ignores failures.
+ */
+void gate_change_record(const struct gate *gate, uint32_t generation);
 
 /* Reads the record of the last change. If there is no valid record, stores generation 0. */
 void gate_change_read(const struct gate *gate, struct gate_change *ret);

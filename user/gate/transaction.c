@@ -465,9 +465,9 @@ static int change_try(struct gate *gate, const struct ruleset *wanted, struct sh
 	err = transaction_plan(gate, wanted, &t) ?: transaction_prepare(gate, wanted, &t);
 	if (err)
 		return rules_recover(gate, ret_ended) ? -ECANCELED : err;
+	gate_change_record(gate, gate_generation(gate) + 1);
 	/* packets that arrive after this store use the new generation */
 	__atomic_store_n(&gate->state->generation, gate_generation(gate) + 1, __ATOMIC_RELEASE);
-	gate_change_record(gate);
 	synchronize_programs();
 	for (unsigned int i = 0; ret && i < t.count; i++)
 		policy_add_shadows(gate, &t.entries[i].prefix, t.entries[i].rule.prev.version,
