@@ -232,6 +232,7 @@ def test_a_gate_that_is_not_named():
         run_sluice("-g", "edge", "apply", "-", input="policies: [{prefix: default, limits: [{rate: 5pps}]}]")
         for words in looks:
             assert run_sluice(*words).out == run_sluice("-g", "edge", *words).out != ""
+        assert "sluice-events@edge" in run_sluice("events", "--since", "1h").err
         refuse(changes, "'main'", "'edge'", "'sluice -g edge ")
         run_sluice("-g", "lab", "apply", "-", input="policies: []")
         refuse(looks + changes, "'main'", "'edge'", "'lab'")

@@ -424,16 +424,21 @@ static int session_run(const struct context *context, struct events_session *ses
 static int past_print(const struct context *context, struct events_session *session)
 {
 	const struct events_args *args = session->args;
+	unsigned int mark = error_count();
 	int err;
 
 	if (args->program || args->pcap || args->journal)
 		return error_misuse(
 			"since-with", NULL,
 			"--since prints past events; omit --exec, --pcap and --journal");
-	err = events_journal_read(context->gate, args->since, on_past, session);
+	/* the journal may have events of a gate that no longer exists */
+	if (gate_find(context, session->name))
+		snprintf(session->name, sizeof(session->name), "%s", context->gate);
+	error_drop(mark);
+	err = events_journal_read(session->name, args->since, on_past, session);
 	if (!err && !session->past)
 		error_notice("no-past", NULL, "the journal has no events of sluice-events@%s%s",
-			     context->gate,
+			     session->name,
 			     geteuid() ? ", or only group systemd-journal may read them" : "");
 	return err;
 }
