@@ -158,10 +158,8 @@ int events_pcap_write(struct events_pcap *pcap, const struct pcap_packet *packet
 		pcap->second = packet->time_ns / NS_PER_SEC;
 		pcap->written = 0;
 	}
-	if (pcap->written == pcap->most || packet->length > PCAP_FRAME - VLAN_BYTES) {
-		pcap->left_out++;
+	if (pcap->written == pcap->most || packet->length > PCAP_FRAME - VLAN_BYTES)
 		return 0;
-	}
 	pcap->written++;
 	block_begin(&block, BLOCK_PACKET);
 	block_put32(&block, 0); /* index of the interface */

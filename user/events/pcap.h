@@ -19,7 +19,6 @@ struct events_pcap {
 	unsigned int most; /* largest number of packets to write in a second */
 	uint64_t second;   /* second (CLOCK_REALTIME) to which `written` belongs */
 	unsigned int written;
-	uint64_t left_out; /* packets that were not written */
 };
 
 struct pcap_packet {
@@ -38,8 +37,8 @@ int events_pcap_open(const char *path, unsigned int most, struct events_pcap *re
 void events_pcap_close(struct events_pcap *pcap);
 
 /*
- * Writes a packet. If `most` packets of its second are written, only counts it in `left_out`.
- * Returns 0, or a negative errno with an error.
+ * Writes a packet, unless `most` packets of this second are already written, or the packet is too
+ * long. Returns 0, or a negative errno with an error.
  */
 int events_pcap_write(struct events_pcap *pcap, const struct pcap_packet *packet);
 

@@ -156,10 +156,8 @@ void events_server_send(struct events_server *server, const char *line)
 		ssize_t sent =
 			send(server->client[i], line, strlen(line), MSG_DONTWAIT | MSG_NOSIGNAL);
 
-		if (sent < 0 && errno != EINTR) {
-			server->disconnected += errno == EAGAIN;
+		if (sent < 0 && errno != EINTR)
 			client_close(server, i);
-		}
 	}
 }
 

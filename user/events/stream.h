@@ -25,7 +25,6 @@ struct events_server {
 	int fd; /* listening socket; -1 if there is no server */
 	int client[STREAM_CLIENTS_MAX];
 	unsigned int count;
-	uint64_t disconnected; /* clients disconnected because they were too slow */
 	char path[STREAM_PATH];
 };
 
