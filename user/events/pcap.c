@@ -150,12 +150,17 @@ static void frame_put(struct pcap_block *block, const struct pcap_packet *packet
 int events_pcap_write(struct events_pcap *pcap, const struct pcap_packet *packet)
 {
 	bool is_tagged = packet->vlan_proto && packet->length >= ADDRESSES_BYTES;
+	uint64_t second = packet->time_ns / NS_PER_SEC;
 	uint32_t tag = is_tagged ? VLAN_BYTES : 0, flags;
 	struct pcap_block block;
 	int err;
 
-	if (packet->time_ns / NS_PER_SEC != pcap->second) {
-		pcap->second = packet->time_ns / NS_PER_SEC;
+	/*
+	 * Records of several CPUs are not in order, so a record of the previous second counts for
+	 * the current second. If a record is older, the clock was set back, and a second begins.
+	 */
+	if (second > pcap->second || second + 1 < pcap->second) {
+		pcap->second = second;
 		pcap->written = 0;
 	}
 	if (pcap->written == pcap->most || packet->length > PCAP_FRAME - VLAN_BYTES)

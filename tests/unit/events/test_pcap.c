@@ -70,9 +70,18 @@ TEST(test_a_second_has_a_bound)
 	packet = packet_at(8 * SEC_NS);
 	assert_int_equal(events_pcap_write(&pcap, &packet), 0);
 	assert_int_equal(file_size(), begin + 4 * block);
+	/* records of two CPUs at the begin of a second */
+	for (int i = 0; i < 6; i++) {
+		packet = packet_at((7 + i % 2) * SEC_NS);
+		assert_int_equal(events_pcap_write(&pcap, &packet), 0);
+	}
+	assert_int_equal(file_size(), begin + 6 * block);
+	packet = packet_at(2 * SEC_NS); /* the clock was set back */
+	assert_int_equal(events_pcap_write(&pcap, &packet), 0);
+	assert_int_equal(file_size(), begin + 7 * block);
 	packet.length = PCAP_FRAME; /* too long, as in a damaged record */
 	assert_int_equal(events_pcap_write(&pcap, &packet), 0);
-	assert_int_equal(file_size(), begin + 4 * block);
+	assert_int_equal(file_size(), begin + 7 * block);
 	events_pcap_close(&pcap);
 }
 
