@@ -245,6 +245,24 @@ TEST(test_a_crossing_begins_a_block_at_once)
 	assert_int_equal(seen[1].dropped, 12);
 }
 
+TEST(test_a_crossing_prolongs_a_block)
+{
+	struct source_crossing crossing = {.at = facts.now};
+
+	source_dropped(0, 0);
+	crossing.fact = sources[0];
+	facts.source_count = 0; /* no step visits the source */
+	for (int i = 1; i <= 2; i++) {
+		crossing.fact.blocked_until = facts.now + i * 2 * SEC_NS;
+		events_watch_cross(&watch, &crossing);
+	}
+	seen_count = 0;
+	step_after(3000);
+	assert_int_equal(seen_count, 0);
+	step_after(1000);
+	assert_only(EVENT_BLOCK, EVENT_END);
+}
+
 TEST(test_a_crossing_begins_at_once_and_the_step_does_not_repeat_it)
 {
 	struct source_crossing crossing = {.at = facts.now + 1000, .time_ns = 42};
