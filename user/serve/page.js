@@ -3,7 +3,7 @@
 // texts of documents are inserted as text, never as HTML.
 "use strict";
 
-const SECONDS = 600, MINUTES = 720; // samples that are kept: 10 minutes, 12 hours
+const MINUTES = 600, HOURS = 43200; // seconds of history: 10 minutes, 12 hours
 const STALE_MS = 4000, TIMEOUT_MS = 10000;
 const HEIGHT = 170, LEFT = 44, BOTTOM = 20, TOP = 8, RIGHT = 8; // of a chart, in pixels
 
@@ -69,7 +69,7 @@ const clock = time => new Date(time * 1000).toLocaleTimeString([], {hour12: fals
 
 // --- The server -----------------------------------------------------------------------------------
 
-const state = {gate: "", answered: 0, refresh: -1, rules: new Map(), generation: -1, token: ""};
+const state = {gate: "", listed: false, answered: 0, refresh: -1, rules: new Map(), generation: -1, token: ""};
 try {
 	state.token = sessionStorage.getItem("token") || "";
 } catch (error) { /* the browser forbids storage: the token is asked for again */ }
@@ -79,7 +79,7 @@ class Refused extends Error {}
 async function ask(path, parameters = {}) {
 	const query = new URLSearchParams(Object.entries(parameters).filter(([, value]) => value));
 	const headers = state.token ? {Authorization: `Bearer ${state.token}`} : {};
-	const answer = await fetch(`${path}${query.size === 0 || !String(query) ? "" : `?${query}`}`, {headers, cache: "no-store", signal: AbortSignal.timeout(TIMEOUT_MS)});
+	const answer = await fetch(`${path}${String(query) && `?${query}`}`, {headers, cache: "no-store", signal: AbortSignal.timeout(TIMEOUT_MS)});
 	if (answer.status === 401)
 		$("login").hidden = false;
 	const body = await answer.json();
@@ -108,16 +108,21 @@ function mean(samples) {
 	return {at: samples[samples.length - 1].at, values: sum};
 }
 
+// Drops samples until the oldest is at most `span` seconds from `at`, also if the clock was set back.
+function drop_old(samples, at, span) {
+	while (samples.length && Math.abs(at - samples[0].at) >= span)
+		samples.shift();
+}
+
 function remember(sample) {
-	history.minutes.push(sample);
-	history.minute.push(sample);
-	if (history.minute[0].at + 60 <= sample.at) {
+	if (history.minute.length && Math.abs(sample.at - history.minute[0].at) >= 60) {
 		history.hours.push(mean(history.minute));
 		history.minute = [];
 	}
-	history.minutes.splice(0, Math.max(0, history.minutes.length - SECONDS));
-	history.hours.splice(0, Math.max(0, history.hours.length - MINUTES));
-	history.minute.splice(0, Math.max(0, history.minute.length - SECONDS));
+	history.minute.push(sample);
+	history.minutes.push(sample);
+	drop_old(history.minutes, sample.at, MINUTES);
+	drop_old(history.hours, sample.at, HOURS);
 }
 
 function forget() {
@@ -189,8 +194,7 @@ function chart_make(chart) {
 	chart.details.addEventListener("toggle", () => chart_table(chart));
 	chart.svg.addEventListener("pointermove", event => {
 		const box = chart.svg.getBoundingClientRect();
-		const part = (event.clientX - box.left - LEFT) / (box.width - LEFT - RIGHT);
-		chart_point(chart, Math.max(0, Math.round(part * (chart_length() - 1))));
+		chart_point(chart, index_at((event.clientX - box.left - LEFT) / (box.width - LEFT - RIGHT)));
 	});
 	chart.svg.addEventListener("pointerleave", () => chart_point(chart, -1));
 	chart.svg.addEventListener("keydown", event => {
@@ -204,6 +208,18 @@ function chart_make(chart) {
 }
 
 const chart_length = () => samples_shown().length;
+
+// Returns the part of the width of a chart, from 0 to 1, at which a sample is drawn.
+function part_of(samples, sample) {
+	const first = samples[0].at, span = samples[samples.length - 1].at - first;
+	return span > 0 ? Math.max(0, Math.min(1, (sample.at - first) / span)) : 0;
+}
+
+// Returns the index of the first sample at this part of the width, or right of it.
+function index_at(part) {
+	const samples = samples_shown(), found = samples.findIndex(sample => part_of(samples, sample) >= part);
+	return found < 0 ? samples.length - 1 : found;
+}
 
 function chart_point(chart, index) {
 	chart.cursor = index < 0 ? -1 : Math.min(index, chart_length() - 1);
@@ -245,7 +261,7 @@ function chart_draw(chart) {
 	const series = chart.reasons ? reasons_in(samples) : chart.series, signs = chart.band ? [...series, chart.band] : series;
 	const sum = (sample, upto) => series.slice(0, upto).reduce((total, [key]) => total + (sample.values[key] || 0), 0);
 	const top = ceiling(Math.max(1, ...samples.map(sample => chart.stacked ? sum(sample, series.length) : Math.max(...series.map(([key]) => sample.values[key] || 0)))));
-	const x = i => LEFT + (count < 2 ? 0 : i / (count - 1)) * (width - LEFT - RIGHT);
+	const x = i => LEFT + part_of(samples, samples[i]) * (width - LEFT - RIGHT);
 	const y = value => HEIGHT - BOTTOM - value / top * (HEIGHT - BOTTOM - TOP);
 	const parts = chart_ground(chart, signs, width, top, y);
 	const at = chart.cursor >= 0 && chart.cursor < count ? chart.cursor : count - 1;
@@ -324,7 +340,8 @@ function level_bar(source) {
 }
 
 function sources(live) {
-	$("sources-note").textContent = live.matching > live.sources.length ? `${live.sources.length} of ${short(live.matching)} sources` : live.sources.length ? "" : "No source has a bucket.";
+	$("sources-note").className = live.refused ? "bad" : "";
+	$("sources-note").textContent = live.refused ? live.refused : live.matching > live.sources.length ? `${live.sources.length} of ${short(live.matching)} sources` : live.sources.length ? "" : live.known ? "No source matches." : "No source has a bucket.";
 	fill($("sources"), ["Source", "Policy", "#Pass/s", "#Drop/s", "#Would drop/s", "#Bit/s", "Limit", "Level left"], live.sources.map(source => {
 		const button = el("button", {type: "button", className: "address", title: "Show the verdict"}, source.address);
 		button.addEventListener("click", () => {
@@ -384,11 +401,14 @@ async function durations() {
 	const timed = (await ask("api/v1/stats", of_gate())).durations;
 	if (!timed)
 		return;
-	const ns = value => value === null ? "-" : `${short(value)} ns`;
+	const ns = value => value === null ? "-" : value < 1000 ? `${value} ns` : `${short(value / 1000)} us`;
 	$("durations-note").textContent = `Each CPU times one packet in ${timed.one_in}.`;
 	fill($("durations"), ["Verdict", "#Timed", "#Half are within", "#99 % are within", "#Longest"], Object.entries(timed).filter(([, one]) => one && typeof one === "object" && "timed" in one)
 		.map(([verdict, one]) => ({key: JSON.stringify(one), cells: [verdict, right(short(one.timed)), right(ns(one.p50_ns)), right(ns(one.p99_ns)), right(ns(one.longest_ns))]})));
 }
+
+// Reads what is read less often than the rates.
+const details = async () => state.gate && Promise.allSettled([findings(), durations()]);
 
 async function rules() {
 	const shown = await ask("api/v1/limits", of_gate());
@@ -465,27 +485,48 @@ async function events_follow() {
 
 // --- The loop -------------------------------------------------------------------------------------
 
+function gate_show(name) {
+	state.gate = name;
+	forget();
+	details();
+}
+
 async function gates() {
 	const known = await ask("api/v1/gates");
 	$("version").textContent = `version ${known.version}`;
 	if (!known.gates.includes(state.gate))
-		state.gate = known.gates.includes("main") ? "main" : known.gates[0] || "";
+		gate_show(known.gates.includes("main") ? "main" : known.gates[0] || "");
 	$("gate").replaceChildren(...known.gates.map(name => el("option", {value: name, selected: name === state.gate}, name)),
 		...known.unreadable.map(name => el("option", {disabled: true}, `${name} (cannot be read)`)));
 	if (!known.gates.length)
 		throw new Refused(known.unreadable.length ? `gate ${known.unreadable.join(", ")} cannot be read by the user of sluice-serve` : "there is no gate; to make one: 'sluice attach DEV'");
+	state.listed = true;
+}
+
+// Reads the rates. If the server refuses the prefix of the filter, reads them without the filter.
+async function rates() {
+	const words = of_gate({top: $("top").value, sort: $("sort").value}), within = $("within").value.trim();
+	try {
+		return await ask("api/v1/live", {...words, within});
+	} catch (error) {
+		if (!within || !(error instanceof Refused))
+			throw error;
+		return {...await ask("api/v1/live", words), refused: error.message};
+	}
 }
 
 async function second() {
-	if (!state.gate)
+	if (!state.listed)
 		await gates();
-	const live = await ask("api/v1/live", of_gate({top: $("top").value, sort: $("sort").value, within: $("within").value.trim()}));
+	const live = await rates();
+	if (live.gate !== state.gate)
+		return; // the user has selected another gate
 	state.answered = performance.now();
 	trouble("");
 	$("login").hidden = true;
 	if (live.generation !== state.generation) {
-		state.generation = live.generation;
 		await rules();
+		state.generation = live.generation;
 	}
 	numbers(live);
 	sources(live);
@@ -506,8 +547,7 @@ async function every(ms, call) {
 		} catch (error) {
 			if (call === second) {
 				trouble(error instanceof Refused ? error.message : "The server does not answer.");
-				if (error instanceof Refused)
-					state.gate = $("login").hidden ? "" : state.gate;
+				state.listed &&= !(error instanceof Refused); // the gate may have been removed
 			}
 		}
 		await new Promise(resolve => setTimeout(resolve, document.hidden ? 5 * ms : ms));
@@ -522,10 +562,7 @@ function age() {
 
 charts.forEach(chart_make);
 charts.forEach(chart_draw);
-$("gate").addEventListener("change", () => {
-	state.gate = $("gate").value;
-	forget();
-});
+$("gate").addEventListener("change", () => gate_show($("gate").value));
 $("span").addEventListener("change", () => charts.forEach(chart_draw));
 $("filter").addEventListener("submit", event => event.preventDefault());
 $("ask").addEventListener("submit", event => {
@@ -542,7 +579,6 @@ $("login").addEventListener("submit", event => {
 });
 setInterval(age, 500);
 every(1000, second);
-every(10000, async () => state.gate && findings());
-every(10000, async () => state.gate && durations());
+every(10000, details);
 every(60000, gates);
 every(2000, events_follow);
