@@ -321,7 +321,7 @@ static const struct metric metrics[] = {
 	 "take too long.",
 	 .print = print_map_entries},
 	{"sluice_findings",
-	 "Findings of 'sluice doctor' about the gate. Missing: there are none with this id.",
+	 "Findings of 'sluice doctor' about the gate. Missing: no finding has this id.",
 	 .print = print_findings},
 	{"sluice_rules", "Rules, list entries included.", print_member, MEMBER(rules)},
 	{"sluice_rules_generation", "Changes of the rules since the gate was made.", print_member,
