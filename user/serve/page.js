@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 // The page of sluice-serve: reads documents of /api/v1 once a second, and draws them with SVG. All
-// texts of documents are inserted as text, never as HTML.
+// texts of documents are inserted as text, never as HTML. It uses no library of charts: Debian's
+// dygraphs has 131 kB, and the whole page must be smaller than 80 kB.
 "use strict";
 
 const MINUTES = 600, HOURS = 43200; // seconds of history: 10 minutes, 12 hours
