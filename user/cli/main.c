@@ -34,11 +34,11 @@ int main(int argc, char **argv)
 		.count = ARRAY_SIZE(commands),
 		.usage = "Options stand before or after the command. Words that begin with - stand "
 			 "after --.\n"
-			 "Without -g, check, dump, events, lists, show, sources, stats and top "
-			 "read the "
-			 "only "
-			 "gate\n"
-			 "that exists, and status, doctor and export read all gates.\n",
+			 "Without -g, check, dump, events, lists, replay, show, sources, stats, "
+			 "suggest\n"
+			 "and top read the only gate that exists, and status, doctor, export and "
+			 "serve\n"
+			 "read all gates.\n",
 		.finish = trial_finish,
 	};
 
