@@ -276,7 +276,6 @@ static int counters_refresh(struct live *live)
 			line_before(&before, places, &live->stats.lines[i]);
 
 		line->line = &live->stats.lines[i];
-		line->is_new = !other;
 		if (other)
 			line_rates(&other->counters, &line->line->counters, span, line);
 	}

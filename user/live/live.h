@@ -50,7 +50,6 @@ struct live_source_history {
 /* The rates of a policy, or of another line of `stats`. */
 struct live_line {
 	const struct stats_line *line; /* NULL for the sum of all lines */
-	bool is_new; /* the previous refresh did not have this line, so its rates are 0 */
 	struct live_rate passed, dropped;
 	struct live_rate reason[SL_REASONS];
 	struct live_rate refused[SL_LIMITS_MAX]; /* by slot */

@@ -76,7 +76,6 @@ static void line_set_limit(struct source_line *line, const struct source_view *v
 	limit_label(&view->source.policy->spec[limit->slot], line->limit);
 	line->level = slack < 0 ? 0 : slack > 1 ? 1 : slack;
 	line->refuses = limit_refuses(state);
-	line->observes = limit->observe;
 	line->retry_after_ms = line->refuses && !state->never ? state->retry_after_ms : 0;
 	line->blocked_ms = state->blocked_ms;
 }

@@ -59,7 +59,6 @@ struct source_line {
 	char limit[LIMIT_LABEL]; /* name of the limit to show; "" if no limit applies */
 	double level;		 /* part of the limit's burst that is left; -1 without a limit */
 	bool refuses;
-	bool observes;		 /* the limit in `limit` only observes */
 	uint64_t retry_after_ms; /* time until `limit` passes a packet; 0: now, or never */
 	uint64_t blocked_ms;
 };
