@@ -375,7 +375,6 @@ static void pass_end(struct live *live)
 	uint64_t now = uptime_ns();
 
 	live_pass_end(&live->sources);
-	live->row_count = 0; /* live_pass_end() may have removed sources in `rows` */
 	live->pass_ns = now - live->pass_begun;
 	live->pass_begun = now;
 	live->passes++;
@@ -480,6 +479,7 @@ int live_choose(struct live *live)
 	_cleanup_free_ uint8_t *by_version =
 		*live->wish.text ? calloc(live->gate.policies_max, 2) : NULL;
 
+	live->row_count = 0; /* sources in `rows` may have been moved or removed */
 	if (*live->wish.text && !by_version)
 		return gate_error(&live->gate, ENOMEM, "no-memory", "cannot filter: %s",
 				  why(ENOMEM));
