@@ -68,12 +68,9 @@ static void print_source_text(const struct source_view *view)
 				   source->observed.packets,
 				   source->passed.bytes + source->dropped.bytes};
 	char text[PREFIX_TEXT], cell[CELL_TEXT];
-	const char *policy = rule->found ? prefix_format(&rule->prefix, text) : "none";
 	int shown = limit_shown(view);
 
-	print_text(" %-18s", source->split  ? "(several)"
-			     : rule->access ? access_words[rule->access]
-					    : policy);
+	print_text(" %-18s", view_policy(view, text));
 	for (size_t i = 0; i < ARRAY_SIZE(counts); i++)
 		print_text(" %5s", source->count ? count_format(counts[i], cell) : "-");
 	if (shown >= 0)

@@ -25,6 +25,17 @@ int view_read(const struct gate *gate, const struct table *table, const struct s
 	return err;
 }
 
+const char *view_policy(const struct source_view *view, char text[PREFIX_TEXT])
+{
+	const struct judgement *rule = &view->source.rule;
+
+	if (view->source.split)
+		return "(several)";
+	if (rule->access)
+		return access_words[rule->access];
+	return rule->found ? prefix_format(&rule->prefix, text) : "none";
+}
+
 double limit_slack(const struct source_view *view, int index)
 {
 	const struct limit_state *state = &view->states[index];

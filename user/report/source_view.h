@@ -4,6 +4,7 @@
 #define SLUICE_SOURCE_VIEW_H
 
 #include "gate/gate.h"
+#include "rules/prefix.h"
 #include "state/source.h"
 
 /* A source, and its state under each limit of its policy. */
@@ -20,6 +21,12 @@ struct source_view {
  */
 int view_read(const struct gate *gate, const struct table *table, const struct sl_prefix *address,
 	      struct source_view *view);
+
+/*
+ * Returns what judges the source: the prefix of its policy, "allow", "deny" or "none"; "(several)"
+ * if view_read() has read no limits because of longer prefixes.
+ */
+const char *view_policy(const struct source_view *view, char text[PREFIX_TEXT]);
 
 /* Returns the part of the burst that is left, from 0 to 1, or -1 if the source's key is blocked. */
 double limit_slack(const struct source_view *view, int index);

@@ -203,18 +203,13 @@ static int print_source(const struct live *live, const struct table *table,
 {
 	struct source_view view;
 	char text[PREFIX_TEXT];
-	const struct judgement *rule = &view.source.rule;
 	int err = view_read(&live->gate, table, &source->prefix, &view);
 
 	if (err)
 		return err;
 	print_row(NULL);
 	print_string("address", NULL, prefix_format(&source->prefix, text));
-	print_string("policy", NULL,
-		     view.source.split ? "(several)"
-		     : rule->access    ? access_words[rule->access]
-		     : rule->found     ? prefix_format(&rule->prefix, text)
-				       : "none");
+	print_string("policy", NULL, view_policy(&view, text));
 	print_rate("passed", source->rate[LIVE_PASSED]);
 	print_rate("dropped", source->rate[LIVE_DROPPED]);
 	print_rate("would_drop", source->rate[LIVE_OBSERVED]);

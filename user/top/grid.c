@@ -84,7 +84,6 @@ int source_line_read(const struct live *live, const struct table *table,
 		     const struct sl_prefix *source, struct source_line *ret)
 {
 	struct source_line line = {.rates = live_source_find(&live->sources, source), .level = -1};
-	const struct judgement *rule;
 	struct source_view view;
 	int err = view_read(&live->gate, table, source, &view), shown;
 	char text[PREFIX_TEXT];
@@ -93,12 +92,7 @@ int source_line_read(const struct live *live, const struct table *table,
 		return err;
 	if (line.rates && line.rates->is_gone)
 		line.rates = NULL;
-	rule = &view.source.rule;
-	snprintf(line.policy, sizeof(line.policy), "%s",
-		 view.source.split ? "(several)"
-		 : rule->access	   ? access_words[rule->access]
-		 : rule->found	   ? prefix_format(&rule->prefix, text)
-				   : "none");
+	snprintf(line.policy, sizeof(line.policy), "%s", view_policy(&view, text));
 	shown = limit_shown(&view);
 	if (shown >= 0)
 		line_set_limit(&line, &view, shown);
