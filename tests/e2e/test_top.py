@@ -8,6 +8,7 @@ import os
 import pathlib
 import re
 import resource
+import shutil
 import signal
 import subprocess
 
@@ -211,6 +212,20 @@ def test_a_network_of_ipv6_is_forgiven(busy, terminal):
     terminal.keys("y")
     said = busy.sluice("forgive", "2001:db8:1234:5678::").out.splitlines()[0].split(";")[0]
     terminal.wait_until(lambda lines: lines[-1].split(" ")[0] == said.split(" ")[0] and "y/n" not in lines[-1], said)
+
+
+def test_a_command_that_is_killed_is_reported(busy, tmp_path):
+    """top executes the `sluice` in its own directory."""
+    shutil.copy(os.path.join(BUILD, "sluice-top"), tmp_path)
+    (tmp_path / "sluice").write_text("#!/bin/sh\nkill -9 $$\n")
+    (tmp_path / "sluice").chmod(0o755)
+    with Terminal() as terminal:
+        terminal.start(str(tmp_path / "sluice-top"), "-g", busy.gate, "every", "200ms")
+        terminal.wait_until(lambda lines: {*SHOWN} <= {*shown(lines)}, "the sources")
+        terminal.keys("a")
+        terminal.wait_for("y/n")
+        terminal.keys("y")
+        terminal.wait_for("sluice failed with status 137")
 
 
 def test_a_resize_or_an_unknown_key_does_not_answer_a_question(busy, terminal):

@@ -103,11 +103,11 @@ static void command_run(struct viewer *viewer)
 	if (status < 0)
 		snprintf(viewer->message, sizeof(viewer->message), "cannot run sluice: %s",
 			 strerror(-status));
+	else if (status && !*line)
+		snprintf(viewer->message, sizeof(viewer->message), "sluice failed with status %d",
+			 status);
 	else
-		snprintf(viewer->message, sizeof(viewer->message), "%s%s", line,
-			 status	 ? ""
-			 : *line ? ""
-				 : "done");
+		snprintf(viewer->message, sizeof(viewer->message), "%s", *line ? line : "done");
 	viewer->report_due = 0;
 	viewer_refresh(viewer);
 }
