@@ -209,8 +209,9 @@ bool gate_note_first(const struct gate *gate, enum gate_note note)
 /* --- Trials --------------------------------------------------------------------------------- */
 
 /*
- * A trial's number is its start time in units of 2^20 ns (about 1 ms). The number is unique,
- * because two commands cannot begin a trial within 1 ms.
+ * A trial's number is its start time in units of 2^20 ns (about 1 ms), so a trial of a later gate
+ * with the same name has another number. Two commands cannot begin a trial within 1 ms. Numbers
+ * wrap after 52 days.
  */
 #define NUMBER_SHIFT 20
 

@@ -126,7 +126,7 @@ bool gate_name_is_valid(const char *name);
 /* Returns an error if gate_name_is_valid() is false. */
 int gate_check_name(const char *name);
 
-/* Initializes a closed gate with its name and the number of CPUs of this machine. */
+/* Initializes a closed gate with its name and the properties of this host (struct machine). */
 int gate_begin(struct gate *gate, const char *name);
 
 /* gate_maps_close() closes the maps. gate_close() also closes the directories. */
@@ -145,8 +145,8 @@ int gate_map_unread(const struct gate *gate, enum gate_map map, int err);
 /* --- Maps ----------------------------------------------------------------------------------- */
 
 /*
- * Returns whether readers may not open a map, because it contains the hash secret, or hashes that
- * disclose the secret. The pin of such a map has mode 0600.
+ * Returns whether readers may not open a map, because it contains the hash secret, hashes that
+ * disclose the secret, or packets. The pin of such a map has mode 0600.
  */
 bool gate_map_is_private(enum gate_map map);
 
@@ -229,8 +229,8 @@ bool gate_note_first(const struct gate *gate, enum gate_note note);
 #define TRIAL_GRACE_NS 30000000000ULL
 
 /*
- * Begins a trial that lasts `ns`. Returns the trial's number. No two trials of a gate have the same
- * number.
+ * Begins a trial that lasts `ns`. Returns the trial's number. For 52 days, no other trial of a gate
+ * with this name gets this number.
  */
 uint32_t trial_begin(struct gate *gate, uint64_t ns);
 

@@ -245,7 +245,8 @@ static uint32_t host_sets(const struct gate_sizes *sizes)
 }
 
 /*
- * Interval of the flood detector. It is so short that a flood is detected before the table is full.
+ * Longest interval of the flood detector. A CPU detects a flood after `flood_threshold` new sources
+ * in an interval.
  */
 #define INTERVAL_NS (64 * 1000000U)
 

@@ -181,7 +181,8 @@ static enum gate_map maps_open(struct gate *gate)
 }
 
 /*
- * Adds the error that a map cannot be opened, because its pin is missing or refers to another map.
+ * Opens the pin of a map again, to find why maps_open() failed. Adds the error that the pin is
+ * missing, refers to another map, or could not be opened only for a moment.
  */
 static int map_refuse(const struct gate *gate, const struct pins *pins, enum gate_map map)
 {

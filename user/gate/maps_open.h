@@ -14,7 +14,10 @@
  */
 int gate_maps_open(struct gate *gate);
 
-/* Opens the next maps of an open gate during a resize. `ret` gets the maps, but no directories. */
+/*
+ * Opens the next gate of an open gate during a resize. Its map `gate` is in next/. Each other map
+ * is in next/ or in the gate's directory. `ret` gets the maps, but no directories.
+ */
 int gate_maps_open_next(const struct gate *gate, struct gate *ret);
 
 #endif

@@ -129,7 +129,10 @@ bool gate_resize_is_interrupted(const struct gate *gate);
  */
 int gate_dir_clear(struct gate *gate);
 
-/* Removes the gate's pins and directory. Also removes PINS_ROOT if no other gate is left. */
+/*
+ * Removes the gate's pins and directory. Also removes PINS_ROOT if no other gate is left, unless an
+ * administrator has shared PINS_ROOT.
+ */
 int gate_dir_remove(struct gate *gate);
 
 /* --- Existing gates ------------------------------------------------------------------------- */

@@ -107,8 +107,9 @@ _Static_assert(offsetof(struct sl_policy, since) == 0 && offsetof(struct sl_list
 /*
  * Copies a value whose first word is the generation since which it is in force. Returns whether the
  * value is in force and the copy is complete. A change clears the first word before it writes the
- * rest. So the copy is complete if the first word is the same after copying. The fence keeps the
- * compiler from reading the map again instead of the copy.
+ * rest. So the copy is complete if the first word is the same after copying. The fence orders the
+ * copying before the second read of this word. It also keeps the compiler from reading the map
+ * again instead of the copy.
  */
 static bool value_copy(void *to, const void *from, size_t size)
 {
@@ -520,7 +521,7 @@ static int slot_of(const struct sl_policy *policy, const struct version_limit *c
  * Writes a limit into a slot. before: the version in force if it has this limit in the same slot,
  * otherwise NULL. An inherited limit has the id of its origin. Any other limit keeps its id and its
  * states if limit_keeps_states() returns true. Its counter of refusals begins at 0 if its action
- * changes from or to `observe`.
+ * changes from or to `observe`, because the refusals of a limit that observes are not drops.
  */
 static void slot_write(struct gate *gate, struct sl_policy *policy, unsigned int slot,
 		       const struct version_limit *candidate, const struct sl_policy *before)

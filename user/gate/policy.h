@@ -89,14 +89,15 @@ void policy_free(struct gate *gate, uint32_t version);
 /*
  * Stores the version of a policy's parent in a generation, or 0 if it has no parent. The parent is
  * the policy of the next shorter prefix that has a policy. For the next generation, rules of
- * shorter prefixes must already be written. Returns 0 or -errno. Does not call error_add().
+ * shorter prefixes must already be written. Returns 0, or stores 0 and returns -errno. Does not
+ * call error_add().
  */
 int policy_parent(const struct gate *gate, const struct sl_prefix *prefix, uint32_t generation,
 		  uint32_t *ret);
 
 /*
- * Returns whether a version is in use and inherits limits. If so, stores its prefix. Makes no copy
- * of the version, because each change calls this function for all versions.
+ * Returns whether a version is in use and inherits limits. If so, stores its prefix. Keeps no copy
+ * for policy_version(), because each change calls this function for all versions.
  */
 bool policy_version_inherits(const struct gate *gate, uint32_t version, struct sl_prefix *ret);
 
@@ -143,9 +144,9 @@ struct shadowed {
 };
 
 /*
- * Adds to `ret` the limits and budgets of the parent that a policy inherited in version `before`,
- * but does not have in `version`. `before` must not be freed yet. If the policy is new, `before` is
- * 0.
+ * Adds to `ret` the limits and the budget of the parent that a policy had in version `before`, but
+ * lacks in `version`. `before` must not be freed yet. If the policy is new, `before` is 0, and all
+ * that `version` lacks is added.
  */
 void policy_add_shadows(const struct gate *gate, const struct sl_prefix *prefix, uint32_t before,
 			uint32_t version, struct shadowed *ret);

@@ -69,8 +69,8 @@ int rulemap_read(const struct gate *gate, unsigned int most, struct rulemap_entr
 		 unsigned int *ret_count);
 
 /*
- * Writes or removes each rule, as its action specifies. After an error, some rules may have
- * changed.
+ * Writes or removes each rule, as its action specifies. Writes all rules before it removes any.
+ * After an error, some rules may have changed.
  */
 int rulemap_write(const struct gate *gate, const struct rulemap_entry *entries, unsigned int count);
 

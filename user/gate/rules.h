@@ -6,7 +6,7 @@
 #include "gate/gate.h"
 #include "rules/ruleset.h"
 
-/* Reads the lists and all rules in force, sorted by prefix. Omits runtime entries that ended. */
+/* Reads the lists and all rules in force, sorted by prefix. Omits entries that have ended. */
 int rules_read(const struct gate *gate, struct ruleset *ret);
 
 /*
@@ -36,7 +36,7 @@ struct judgement {
 	bool found;		 /* false if no rule covers the address */
 	uint8_t access;		 /* enum sl_access of the runtime entry or lists that decide */
 	uint64_t lists;		 /* bits of the lists that decide; 0 if lists do not decide */
-	uint32_t until;		 /* end of the runtime entry in 2^SL_UNTIL_SHIFT ns; 0: no end */
+	uint32_t until; /* end of the entry or lists that decide, in 2^SL_UNTIL_SHIFT ns; 0: none */
 	uint32_t version; /* policy version that decides; 0 if the runtime entry or lists decide */
 };
 

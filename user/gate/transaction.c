@@ -92,9 +92,10 @@ static void lists_recover(struct gate *gate, uint64_t ended)
 /* --- Recovery ------------------------------------------------------------------------------- */
 
 /*
- * Restores the content of a rule that packets see, except lists on which the prefix has ended. Then
- * chooses whether to write, keep or remove the rule. Removes a rule that has ended. Also removes a
- * rule without content, because the interrupted transaction added or deleted it.
+ * Restores the content of a rule that packets see, except lists that have ended (`ended`), and
+ * lists on which the prefix has ended. Then chooses whether to write, keep or remove the rule.
+ * Removes a rule that has ended. Also removes a rule without content, because the interrupted
+ * transaction added or deleted it.
  */
 static void entry_recover(const struct gate *gate, struct rulemap_entry *entry, uint32_t generation,
 			  uint64_t ended)
@@ -226,7 +227,7 @@ void rules_expire_some(struct gate *gate)
  * error_add() was not called.
  */
 #define NO_POLICY (-EDQUOT) /* errno if all policies are in use */
-#define NO_SPLIT  (-EXFULL) /* errno if map `splits` is full */
+#define NO_SPLIT  (-EXFULL) /* errno if map `splits` is full; a larger `hosts` enlarges it */
 
 static bool room_is_short(int err)
 {
