@@ -41,7 +41,7 @@ extern const char *const kind_names[SL_KINDS];
 struct spec {
 	uint16_t given;			    /* bit F is set if the user specified field F */
 	uint8_t count[SPEC_FIELDS];	    /* number of values of each field */
-	struct limit limits[SL_LIMITS_MAX]; /* limits, one per length of `per` */
+	struct limit limits[SL_LIMITS_MAX]; /* one per length; a single value is in all elements */
 };
 
 /*

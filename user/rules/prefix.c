@@ -39,7 +39,8 @@ static struct sl_prefix mapped(void)
 /*
  * Converts an IPv4-mapped prefix of /96 or longer to an IPv4 prefix. Dual-stack servers log IPv4
  * sources as mapped addresses. Returns other prefixes unchanged. Therefore no rule can cover IPv6
- * packets whose source is a mapped address.
+ * packets whose source is a mapped address. The kernel refuses TCP connections from such a source,
+ * but accepts its UDP packets.
  */
 static struct sl_prefix prefix_unmap(const struct sl_prefix *prefix)
 {

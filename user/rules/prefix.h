@@ -12,8 +12,8 @@
 
 /*
  * Parses `default`, an address, or ADDRESS/LENGTH. Refuses an address with bits set beyond LENGTH.
- * Converts an IPv4-mapped prefix of /96 or longer to an IPv4 prefix. Refuses a shorter prefix that
- * contains all IPv4-mapped addresses. Returns 0, or adds an error and returns -EINVAL.
+ * Converts an IPv4-mapped prefix of /96 or longer to an IPv4 prefix. Refuses a prefix of /81 to /95
+ * that contains all IPv4-mapped addresses. Returns 0, or adds an error and returns -EINVAL.
  */
 int prefix_parse(const char *text, struct sl_prefix *ret);
 

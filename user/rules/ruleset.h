@@ -70,8 +70,8 @@ static inline bool rule_inherits(const struct rule *rule)
 bool rule_budget_is_idle(const struct rule *rule);
 
 /*
- * Returns whether all limits that drop have destinations as keys. If so, the key of the budget is
- * the destination, too.
+ * Returns whether all limits that drop have destinations as keys. If so, the budget is for new
+ * destinations.
  */
 bool rule_sees_destinations(const struct rule *rule);
 
@@ -100,7 +100,7 @@ static inline uint32_t rule_list_end(const struct rule *rule, int place)
  */
 bool rule_add_list(struct rule *rule, int place, uint32_t until);
 
-/* Removes the prefix from the lists whose bits are set in `lists`. */
+/* Removes the prefix from the lists whose bits are set in `bits`. */
 void rule_remove_lists(struct rule *rule, uint64_t bits);
 
 /* Returns whether a rule has no runtime entry, no lists and no policy. */
@@ -310,7 +310,7 @@ struct room room_needed(const struct ruleset *rules);
  */
 struct gate_sizes room_sizes(const struct room *room);
 
-/* Returns whether each size in `has` is at least as large as in `needed`. */
+/* Returns whether each size in `sizes` is at least as large as in `needed`. */
 bool sizes_hold(const struct gate_sizes *sizes, const struct gate_sizes *needed);
 
 /*
