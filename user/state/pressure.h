@@ -30,7 +30,7 @@ int pressure_read(const struct gate *gate, struct pressure *ret);
 
 /*
  * Names of the causes why a new source got no state (events from SL_EVENT_BUSY on) or no bucket
- * (events from SL_EVENT_BUCKET_BUSY on).
+ * (events from SL_EVENT_BUCKET_BUSY on, in the same order).
  */
 #define CAUSES 2
 extern const char *const cause_names[CAUSES];

@@ -331,7 +331,7 @@ static struct sl_state bucket_rested(const struct sl_limit *limit, const struct 
 }
 
 /*
- * Writes the words of a full state, in one try. The try succeeds if the first word is written.
+ * Writes the words of a full state, in one try. The first word decides whether the state is full.
  *
  * `full_at` is the second word. Until it is written, a packet finds the state filled only to
  * `refill`. The block is ended last, because otherwise a packet that finds the state empty would
@@ -339,8 +339,8 @@ static struct sl_state bucket_rested(const struct sl_limit *limit, const struct 
  *
  * A token bucket becomes full at once, like a new state. Earlier charges must not count. So the
  * caller empties the slices, and `charged_at` is set back before the first word is written. If a
- * packet is charged between both writes, the second write fails. If the bucket was idle, CPUs may
- * still have slices, and such a packet finds the full state that is about to be written.
+ * packet is charged between both writes, the write of the first word fails. If the bucket was idle,
+ * CPUs may still have slices, and such a packet finds the full state that is about to be written.
  *
  * Packets may give the entry to another key at any time. A write then fails, unless the new key's
  * state has the same word as the old state. In that case, the new key loses no more than the old

@@ -59,7 +59,7 @@ struct limit_state {
 	bool matches; /* the limit matches the packet */
 	bool known;   /* the packet's key is known; otherwise the members below are not set */
 	bool fresh;   /* the key has no state */
-	uint32_t age; /* age of the key's entry, in 2^34 ticks (1.07 s); 0 if the entry is new */
+	uint32_t age; /* age of the key's entry, in 2^34 ticks (1.07 s); 0: not established */
 	enum sl_reason reason; /* SL_PASS_WITHIN, or the reason why the packet is dropped */
 	bool never;	       /* the packet never passes, because it is too large */
 	uint64_t remaining;    /* amount that may pass now, in packets; for a bit rate, in bytes */
