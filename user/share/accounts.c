@@ -143,9 +143,9 @@ static bool sample_read(struct sample *sample, const struct sl_entry *entry,
 		return false;
 	*ret = counted_since(sample->word, word);
 	/*
-	 * Detect a key that was evicted, and soon got the same entry again. Then `taken` has fallen
-	 * by more than a return of unused credit explains. A new entry can have reached the new
-	 * value since the last scan.
+	 * Detect a key that was evicted, and got the same entry again so soon that `made` is equal.
+	 * Then `taken` has fallen by more than a return of unused credit explains. A new entry can
+	 * have reached the new value since the last scan.
 	 */
 	if (ret->taken < -fall_most && ever.taken >= -fall_most && ever.taken <= made_most) {
 		*ret = ever;

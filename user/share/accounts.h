@@ -20,7 +20,7 @@
 struct sample {
 	uint64_t word;	  /* counters of the entry: `taken` and `refused` */
 	uint32_t hash;	  /* hash of the entry's key; 0 until a scan reads the key */
-	uint32_t excess;  /* credit taken without a report, in units of the limit (unit_shift) */
+	uint32_t excess;  /* excess of the key, in units of the limit (unit_shift) */
 	uint32_t account; /* index of the key's account + 1; 0: no account */
 	float demand;	  /* average demand of the key, see choice_demand() */
 };
@@ -58,7 +58,7 @@ struct accounts {
 	unsigned int most, count;
 	unsigned int lost; /* largest `lost` of an account (struct account) in the last round */
 	uint64_t scanned_at;
-	/* No key took more ticks than this without a report since the start. */
+	/* ticks that each key may have taken since the start without an excess */
 	uint64_t unreported;
 	uint64_t left_out, charged, blocked; /* totals, copied to struct share_state */
 };

@@ -9,7 +9,7 @@
 
 #include "base/cleanup.h"
 
-#define TRIES_MAX      6   /* a command is sent once, and again after each redirect */
+#define TRIES_MAX      6   /* times that a command is sent: once, and again after each redirect */
 #define BATCH	       128 /* commands that are written to a socket at once */
 #define LOOKUP_POLL_MS 5   /* how often to check whether a name lookup has ended */
 #define MAP_REST_MS    100 /* time between two reads of the slot map; doubles with each failure */
@@ -315,8 +315,9 @@ static bool node_is_busy(const struct cluster *cluster, const struct store_node 
 /*
  * Returns the time until which to wait for replies, or 0 if no reply is awaited. Replies are used
  * only after the call, so one failed store node must not delay the replies of all others. If
- * another node works, a failed node that is connected gets only timeout/8 plus its round trip. A
- * failed node that is not connected gets no time.
+ * another node works, a failed node that is connected gets only timeout/8 plus its round trip,
+ * because a hung master may still accept a login. A failed node that is not connected gets no time,
+ * because the next call continues to connect.
  */
 static uint64_t replies_deadline(const struct cluster *cluster)
 {
@@ -567,7 +568,10 @@ static bool map_ask_all(struct cluster *cluster)
 			if (is_tried[number] || rank != (is_replica ? 2U : !is_ready))
 				continue;
 			is_tried[number] = true;
-			/* a store node without a connection gets at most 1/3 of the timeout */
+			/*
+			 * a store node without a connection gets 1/3 of the timeout; each of the
+			 * last three gets an equal part of the remaining time
+			 */
 			patience = left-- > 3 ? timeout / 3 : (end - now) / (left + 1);
 			if (!map_ask(cluster, number, is_ready ? end : now + patience + 1))
 				continue;

@@ -79,7 +79,10 @@ int64_t debt_charge(const struct sl_limit *limit, struct sl_entry *entry,
 			*refundable = left;
 			return charged;
 		}
-		/* the entry now has another key: undo the charge */
+		/*
+		 * the entry now has another key: undo the charge, unless the new key has replaced
+		 * the word
+		 */
 		word_swap(&state->empty_at, next.empty_at, seen.empty_at);
 		return 0;
 	}

@@ -170,7 +170,7 @@ static bool nodes_count(struct exchange *exchange)
  * If the number of nodes is known, exchanges keys first, because the set of nodes may be on a
  * failed master. During the first FLOW_LOST rounds without a reply, does not count nodes, because
  * this would delay the detection of the loss. Later rounds count nodes again, so that other nodes
- * still count this node.
+ * still count this node. After a count that failed, the next count is later than usual.
  */
 static bool round_run(struct exchange *exchange)
 {

@@ -19,7 +19,7 @@ struct round {
 	unsigned int expire_s; /* expiry of a key, in seconds after the last addition by any node */
 	uint64_t meaning;      /* sum of the hashes of all limits that this node shares */
 
-	bool is_answered;	/* the store has replied in this round */
+	bool is_answered;	/* an item got a reply; without items: the nodes were counted */
 	unsigned int nodes;	/* number of nodes, at most FLOW_NODES_MAX; 0: not yet known */
 	unsigned int unlike;	/* number of nodes whose limits have differed for UNLIKE_LASTS_MS */
 	unsigned int same_node; /* other processes of this node's name, after SAME_NODE_LASTS_MS */

@@ -7,7 +7,7 @@
 /* Upper bound of an amount, in ticks. The sum of two such amounts does not overflow. */
 #define AMOUNT_MAX (1LL << 61)
 
-/* A node reserves at most 0.9/nodes of the rate for its own demand. */
+/* A node reserves at most 0.9/nodes of the rate for its own demand. The rest can repay debt. */
 #define KEPT (FLOW_RATE / 10 * 9)
 
 /*
@@ -148,8 +148,8 @@ static void flow_plan(struct flow *flow, uint64_t theirs, unsigned int nodes)
 	flow->is_idle = !flow->offered;
 	flow->refund = credit_max(-part, 0);
 	/*
-	 * `repaying` assumes that the next round has this length. A shorter round charges only a
-	 * part of `repay`.
+	 * A round of this length charges all of `repay`, unless too little of the rate is left. A
+	 * shorter round charges only a part of it.
 	 */
 	flow->repay = credit_max(part, 0);
 	flow->repaying =

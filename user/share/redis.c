@@ -107,7 +107,8 @@ static void item_read(struct store_item *item, const struct store_command comman
 
 /*
  * Executes the commands of all items. If only_refused is set, handles only items whose key in the
- * store has the wrong type: deletes the key, and executes the commands again.
+ * store has the wrong type, because another client has written it: deletes the key, and executes
+ * the commands again. Otherwise the key would get an error in every round.
  */
 static void items_exchange(struct store *store, struct store_item *items, size_t count,
 			   unsigned int expire_s, struct store_command (*commands)[ITEM_COMMANDS],

@@ -66,8 +66,8 @@ void slot_map_clear(struct slot_map *map);
 unsigned int slot_map_node(struct slot_map *map, const struct endpoint *at);
 
 /*
- * Assigns the slots from `first` to `last` to a store node. Returns false if the range or the node
- * is invalid.
+ * Assigns the slots from `first` to `last` to a store node. Returns false, and changes nothing, if
+ * the range or the node is invalid.
  */
 bool slot_map_give(struct slot_map *map, long long first, long long last, unsigned int node);
 

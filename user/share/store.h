@@ -51,7 +51,7 @@ struct store_counts {
 	uint64_t commands;
 	uint64_t lost;		     /* items that were sent but got no reply */
 	uint64_t refusals[REFUSALS]; /* error replies of each kind */
-	uint64_t refused;	     /* commands that got an error reply */
+	uint64_t refused;	     /* commands that got an error reply other than a redirect */
 	uint64_t bad; /* replies that violate the protocol or do not fit their command */
 	uint64_t connects;
 	unsigned int nodes; /* number of known nodes of the store */
@@ -80,9 +80,9 @@ void store_close(struct store *store);
 int store_round(struct store *store, struct store_item *items, size_t count, unsigned int expire_s);
 
 /*
- * Adds `node` to a sorted set, with the time of the server's clock. Then counts the nodes that were
- * added in the last alive_ms. Needs two round trips. Sets ret_nodes to at least 1. Returns 0 or a
- * negative errno.
+ * Adds `node` to a sorted set, with the time of the server that has the set, because the clocks of
+ * nodes differ. Then counts the nodes that were added in the last alive_ms. Needs two round trips.
+ * Sets ret_nodes to at least 1. Returns 0 or a negative errno.
  */
 int store_nodes(struct store *store, const char *key, const char *node, unsigned int alive_ms,
 		unsigned int *ret_nodes);
