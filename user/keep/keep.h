@@ -111,7 +111,7 @@ struct keep {
 	struct config config; /* parsed `text`, with the lists as last read */
 	struct stamp stamp;   /* stamp of the rules file when it was last read or reported */
 	bool has_config;
-	bool file_is_bad;   /* the last reload failed, because the rules file is invalid */
+	bool file_is_bad;   /* the last reload failed, for any reason */
 	bool lists_are_new; /* the lists have changed since `lists_path` was written */
 
 	struct gate_snapshot snapshot;

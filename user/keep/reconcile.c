@@ -202,7 +202,10 @@ static bool policy_equal(const struct rule *a, const struct rule *b)
 	return rule_equal(&x, &y);
 }
 
-/* Counts the prefixes that commands changed, and whose old rules `wanted` restores. */
+/*
+ * Counts prefixes that commands changed, and whose rules in force differ from those in `wanted`.
+ * Stores the first of these prefixes.
+ */
 static void undone_find(const struct ruleset *in_force, const struct ruleset *was,
 			const struct ruleset *wanted, struct undone *undone)
 {

@@ -18,8 +18,9 @@
 
 /*
  * Interval of checks of attachments, in ms. The checks find changes that cause no event: a detached
- * link, or a mount over the gate. A shorter interval would cost more if two processes keep one
- * gate, because they replace each other's attachments.
+ * link, or a mount over the gate. keep reverts changes of other processes at most once per
+ * interval. Otherwise two processes that keep one gate (with locks in two directories) would
+ * replace each other's attachments all the time.
  */
 #define CHECK_EVERY_MS 3000
 

@@ -99,7 +99,7 @@ void watch_files(struct keep *keep)
 		_cleanup_free_ char *target = realpath(path, NULL);
 
 		path_add(&keep->watch, path);
-		if (target) /* if the end of `path` is a symbolic link, also watch its target */
+		if (target) /* also watch the real path, because `path` may have symbolic links */
 			path_add(&keep->watch, target);
 	}
 }
@@ -130,8 +130,8 @@ void watch_netns(struct keep *keep)
 /* --- Devices -------------------------------------------------------------------------------- */
 
 /*
- * Opens a netlink socket in a network namespace. Does nothing if the socket is already open. Sets
- * `netns` to 0 if the namespace does not exist.
+ * Opens a netlink socket in a network namespace. Does nothing if the socket is already open, or if
+ * the namespace does not exist (`netns` may be 0).
  */
 static int socket_add(struct watch *watch, uint64_t netns)
 {
