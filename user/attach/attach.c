@@ -92,7 +92,10 @@ static int xdp_owner_refuse(const struct gate *gate, const struct netdev *device
 			 other);
 }
 
-/* Returns whether native XDP failed because the veth's peer has more TX queues than RX queues. */
+/*
+ * Returns whether native XDP failed because the peer of a veth has more TX queues than the veth has
+ * RX queues.
+ */
 static bool peer_is_wider(const struct netdev *device, const struct attachment *a, int err)
 {
 	return err == -ENOSPC && !strcmp(device->kind, "veth") && a->mode == MODE_NATIVE;
@@ -452,7 +455,7 @@ static int detach_link(const struct gate *gate, const struct attachment *a, int 
 /*
  * Detaches a device. Checks permissions first, because the device must filter as before if this
  * fails. Removes the pins of programs last. If the command is killed before, attachments_expire()
- * removes them later.
+ * removes them later. If the pin was replaced by a symbolic link (-ELOOP), only removes pins.
  */
 int detach(const struct gate *gate, const struct attachment *a)
 {

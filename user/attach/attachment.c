@@ -216,9 +216,10 @@ static int link_look(const struct gate *gate, struct attachment *a, int link_fd)
 }
 
 /*
- * Finds the filter that runs program `program_fd`, or the program that PIN_NEXT pins. Searches the
- * network namespace in the pin's name. If this user may not enter the namespace, assumes that the
- * filter exists. Returns 0 or a negative errno.
+ * Finds the filter that runs program `program_fd`, or the program that PIN_NEXT pins. Searches only
+ * the network namespace in the pin's name, because a device loses its filters if it moves to
+ * another namespace. If this user may not enter the namespace, assumes that the filter exists.
+ * Returns 0 or a negative errno.
  */
 static int filter_look(const struct gate *gate, struct attachment *a, int program_fd)
 {

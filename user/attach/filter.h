@@ -24,9 +24,9 @@ int filter_add(unsigned int ifindex, bool ingress, int program_fd);
 int filter_find(unsigned int ifindex, bool ingress, uint32_t program_id, bool *ret_found);
 
 /*
- * Replaces the program of the filter that runs program `program_id` by `program_fd`. If program_fd
- * is -1, removes the filter. Returns 0, -ENOENT if no filter runs the program, or another negative
- * errno.
+ * Replaces the program of the filter that runs program `program_id` by `program_fd`. During the
+ * replacement, either the old or the new program judges each packet. If program_fd is -1, removes
+ * the filter. Returns 0, -ENOENT if no filter runs the program, or another negative errno.
  */
 int filter_change(unsigned int ifindex, bool ingress, uint32_t program_id, int program_fd);
 

@@ -62,7 +62,10 @@ int messages_run(const void *messages, size_t size, mnl_cb_t call, void *data)
 	const struct nlmsghdr *message = messages;
 	int left = size, more;
 
-	/* check all lengths first, because mnl_cb_run() ignores a truncated message */
+	/*
+	 * check all lengths first, because mnl_cb_run() ignores a truncated message, and treats a
+	 * length above INT_MAX as negative
+	 */
 	while (mnl_nlmsg_ok(message, left) && message->nlmsg_len <= (unsigned int)left)
 		message = mnl_nlmsg_next(message, &left);
 	if (left > 0)

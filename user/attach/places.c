@@ -97,8 +97,8 @@ static int device_want(const struct place *place, const struct netdev *device, e
 
 /*
  * Plans to attach the devices of an item in the current namespace. A pattern such as eth* matches
- * only Ethernet devices, and not loopback. Requires hook egress on an ifb, because packets in an
- * ifb pass no other hook.
+ * only Ethernet devices, and not loopback. It matches an ifb only on hook egress, because packets
+ * in an ifb pass no other hook.
  */
 static int devices_want(const struct place *place, enum missing missing, struct placings *placings,
 			bool *ret_found)
@@ -180,8 +180,9 @@ static bool mode_serves(enum mode has, enum mode wanted)
 
 /*
  * Returns the index of the existing attachment that is equal to `wanted`, or that `wanted` will
- * replace. Returns -1 if there is none. Prefers an attachment in the wanted mode. For hook xdp in
- * mode auto, accepts hook ingress, because attach_device() uses hook ingress if native XDP fails.
+ * replace. Returns -1 if there is none. Prefers an attachment in the wanted mode, because a killed
+ * change of mode may leave an attachment in each mode. For hook xdp in mode auto, accepts hook
+ * ingress, because attach_device() uses hook ingress if native XDP fails.
  */
 static int find_there(const struct attachment *all, unsigned int count,
 		      const struct attachment *wanted)

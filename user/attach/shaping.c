@@ -144,7 +144,7 @@ static void qdiscs_restart(void *data)
 
 int qdiscs_read(unsigned int ifindex, const char *device, struct qdiscs *ret)
 {
-	/* an ifindex of 0 requests the qdiscs of all devices */
+	/* request the qdiscs of all devices, because the kernel ignores tcm_ifindex */
 	const struct tcmsg header = {0};
 	char name[IF_NAMESIZE];
 	int err;
@@ -239,7 +239,9 @@ static void options_format(const struct qdiscs *qdiscs, const struct fq_limits *
 /*
  * Formats a tc command that adds an fq below each queue of a root mq. Does not replace the mq by a
  * single fq, because all queues would share its lock. If the kernel created the mq, the command
- * first replaces it, because tc needs a handle.
+ * first replaces it, because tc needs a handle, and then adds an fq to each queue. Otherwise it
+ * changes only the qdiscs that do not satisfy `need`. tc reads the number of a queue as
+ * hexadecimal.
  */
 static char *queues_format(const char *device, const struct qdiscs *qdiscs,
 			   const struct fq_limits *need, const char *options)
