@@ -44,8 +44,8 @@ uint32_t until_at(time_t when);
 time_t until_time(uint32_t until);
 
 /*
- * until_equal() treats ends as equal up to this difference, because rules files store whole
- * seconds.
+ * until_equal() treats ends as equal if they differ by less than this, because rules files store
+ * whole seconds.
  */
 #define UNTIL_SAME_NS 2000000000ULL
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Base: errors, warnings and notices as values, because the library never prints. A function that
- * fails adds a `struct sl_error` to its thread's list, and returns a negative errno. The program
- * prints the list when the command ends.
+ * fails adds a `struct sl_error` to its thread's list, and returns a negative errno. A caller that
+ * can continue after a failure removes the error from the list. The program prints the list when
+ * the command ends.
  */
 #ifndef SLUICE_ERROR_H
 #define SLUICE_ERROR_H

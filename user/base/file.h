@@ -28,7 +28,7 @@ struct file {
  * Returns an error for a device, a directory, a file above FILE_MAX, or a file with a NUL byte.
  * Waits until the file has not changed for 0.1 s, or for 2.1 s if its mtime is in whole seconds.
  * Returns an error if the file changes during the reading. If a writer pauses for longer than this
- * wait, the incomplete file is read.
+ * wait, the incomplete file is read, so writers should write a new file and rename it.
  */
 int file_read(const char *path, struct file *ret);
 void file_free(struct file *file);
