@@ -305,7 +305,7 @@ static int refuse_twice(struct config_reader *reader, const struct claim *claim,
 		      first->at.line, first->at.column);
 }
 
-/* Merges the claims of each prefix into one rule. */
+/* Merges all claims of one prefix into a rule. */
 static int prefix_merge(struct config_reader *reader, struct claim *claims, unsigned int count)
 {
 	struct rule rule = {.prefix = claims->rule.prefix};

@@ -70,7 +70,7 @@ static void entry_append(json_t *array, const char *list, json_t *prefixes, uint
 				 until ? moment_format(until_time(until), text) : NULL));
 }
 
-/* Returns `value` if it has items. Otherwise frees the empty array or object, and returns NULL. */
+/* Returns `tree` if it has items. Otherwise frees the empty array or object, and returns NULL. */
 static json_t *unless_empty(json_t *tree)
 {
 	if (json_array_size(tree) || json_object_size(tree))
@@ -162,7 +162,8 @@ json_t *config_json(const struct config *config)
 
 /*
  * Returns whether every YAML parser reads the text without quotes as a string. Returns false for a
- * text with a colon, which may be a key, a base-60 number or a date.
+ * text with a colon, which may be a key, a base-60 number or a date, and for a name that looks like
+ * a number, a boolean or null.
  */
 static bool is_plain(const char *text)
 {
