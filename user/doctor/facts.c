@@ -64,7 +64,10 @@ static uint64_t installed_at(void)
 	return age > 0 ? age : 0;
 }
 
-/* Reads facts about the host. Unless `is_probed` is set, skips facts that need a trial call. */
+/*
+ * Reads facts about the host. If `is_probed` is not set, reads only has_systemd, missing and
+ * installed_at.
+ */
 static struct host_facts host_read(bool is_probed)
 {
 	struct host_facts host = {.jit = -1, .installed_at = installed_at()};
