@@ -258,9 +258,9 @@ static int counters_add(const struct gate *gate, struct gate *next)
 }
 
 /*
- * Does steps 3 to 5 of a remake. Switches all devices to `next`, or none. After the switch, `gate`
- * refers to the next gate, and `next` is closed, even if step 5 fails. The next remake_recover()
- * then moves the remaining pins.
+ * Does steps 3 to 5 of a remake. Switches all devices to `next`, or none, and stores in
+ * `ret_switched` whether it did. On success, or if only step 5 fails, `gate` then refers to the
+ * next gate, and `next` is closed. If step 4 or 5 fails, the next remake_recover() repeats it.
  */
 static int gate_switch(struct gate *gate, struct gate *next, const uint64_t *copied,
 		       bool *ret_switched)
