@@ -73,7 +73,7 @@ void print_commands(const struct rule *rule, const struct sl_list_info *lists,
 		print_text("%s%s%s\n", limit_format(&rule->limit[i], &rule->prefix, words),
 			   inherit && !i ? inherits : "", no_fq ? " no-fq" : "");
 	}
-	if (!rule->limits && inherit) { /* a policy that inherits and has no limits itself */
+	if (!rule->limits && inherit) { /* a rule_difference() in `inherit`, but not in limits */
 		print_command(lead, gate, "set", &rule->prefix);
 		print_text("%s\n", inherits);
 	}

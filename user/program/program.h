@@ -219,7 +219,8 @@ struct command_line {
 
 /*
  * Separates options from other words in argv. A single "-" and everything after "--" are words.
- * Returns an error for an unknown option, an option without its argument, or a repeated option.
+ * Returns an error for an unknown option, an option without its argument, or a common option that
+ * is repeated with an argument. words_parse() checks how often an option of a command may occur.
  * After an error, the result has the words and options before the wrong option.
  */
 int options_parse(int argc, char **argv, struct command_line *line);

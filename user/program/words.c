@@ -254,8 +254,16 @@ bool choice_word(const char *value, const char *first, unsigned int place, char 
 
 /*
  * Returns whether `word` continues the value of `keyword`. count: number of words that the value
- * has so far. A value of VALUE_NUMBERS has numbers and units. A value of VALUE_WORDS ends before
- * the next keyword.
+ * has so far. next: the word after `word`.
+ *
+ * - VALUE_WORD: the value is one word.
+ * - VALUE_NUMBERS: numbers and units continue the value, but not an address, which is an operand of
+ *   allow and deny. `per` continues the value only if a unit follows, as in "30 per minute",
+ *   because `per` is also a keyword.
+ * - VALUE_WORDS: all words up to the next keyword continue the value.
+ *
+ * For the last two extents, a word also continues the value if the type's name has it at this
+ * position, such as "per" in "N per TIME".
  */
 static bool value_goes_on(const struct command *command, const struct word *keyword,
 			  unsigned int count, const char *word, const char *next)
@@ -368,8 +376,8 @@ static int keyword_take(struct filling *filling, const struct word *keyword)
 }
 
 /*
- * Parses an operand, and stores it at the begin of line->words. Overwrites words that are already
- * parsed.
+ * Parses an operand, and stores it at the beginning of line->words. Overwrites words that are
+ * already parsed.
  */
 static int operand_take(struct filling *filling, char *text)
 {
