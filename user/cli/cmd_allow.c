@@ -158,7 +158,7 @@ static int listing_parse(struct listing *listing)
 		return error_misuse("conflict", command,
 				    "'for' and 'until' exclude each other; write one of them");
 	listing->ns = args->for_ns;
-	if (args->until) /* round to seconds, the unit of `until` */
+	if (args->until) /* round to seconds, because a MOMENT has whole seconds */
 		listing->ns =
 			(until_left_ns(args->until) + NS_PER_SEC / 2) / NS_PER_SEC * NS_PER_SEC;
 	listing->name = args->name;

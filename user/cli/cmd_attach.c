@@ -293,7 +293,8 @@ static int refuse_elsewhere(const struct gate *gate, const struct attachment *a,
 
 /*
  * Adds the error that no device with this name is attached, and returns the errno. If the device is
- * attached on another hook, the error names that hook.
+ * attached on another hook, the error names that hook, because mode auto of hook xdp uses hook
+ * ingress if native XDP fails.
  */
 static int refuse_unattached(const struct gate *gate, const struct detaching *detaching,
 			     const char *name)

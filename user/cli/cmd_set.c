@@ -338,7 +338,7 @@ struct newcomers_args {
 	bool none;
 };
 
-/* Prints the budget of new sources that a policy without a budget inherits. */
+/* Prints how new sources are treated if a policy has no budget of its own. */
 static void none_print(const struct gate *gate, const struct sl_policy *policy)
 {
 	char text[PREFIX_TEXT];
