@@ -322,8 +322,10 @@ static int prefix_merge(struct config_reader *reader, struct claim *claims, unsi
 			*slot = claim;
 		else if (!rule_add_list(&rule, list, rule_list_end(&claim->rule, list)))
 			refuse(reader, claim->at, "two-ends", prefix_format(&rule.prefix, text),
-			       "its entry on list '%s' expires already; only one entry can",
-			       reader->config.rules.lists[rule.timed].name);
+			       "it has an end on list '%s' and on list '%s', but only one end is "
+			       "possible; remove one",
+			       reader->config.rules.lists[rule.timed].name,
+			       reader->config.rules.lists[list].name);
 	}
 	if (entry) {
 		rule.access = entry->rule.access;
