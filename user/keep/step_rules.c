@@ -222,7 +222,7 @@ int lists_run(struct keep *keep)
 	err = err ?: rules_apply(keep, &config, RENEW_LISTS);
 	if (err) {
 		error_warn("lists-unread", keep->object,
-			   "cannot read all lists of %s; their old content stays",
+			   "the changed lists of %s are not applied; their old content stays",
 			   keep->args->file);
 		return -EAGAIN;
 	}
