@@ -9,6 +9,7 @@ import shutil
 import socket
 import struct
 import subprocess
+import time
 
 import pytest
 
@@ -522,3 +523,37 @@ def test_verdicts_equal_those_of_real_packets(lab, files, tmp_path, case):
     assert lab.json("stats")["reasons"] == reasons
     assert 0 < len(passed) < len(packets)
     print(f"figure: replay, {case}: {len(passed)} of {len(packets)} packets pass, as on the device")
+
+
+EGRESS = {
+    "shape": (rules("{name: shaped, shape: 10pps, horizon: 550ms}"), bursts(A, 12, (0, 1050)) + bursts(C, 3, (500,))),
+    "destination": (rules("{name: dst, rate: 10pps, burst: 25, key: dst}, {rate: 10pps, burst: 10}", more=f"deny:\n  - prefix: {B}\n"),
+                    bursts(A, 15, (0,)) + bursts(B, 5, (10,)) + bursts("192.0.3.1", 20, (20, 570))),
+    "block": (rules("{name: dns, rate: 5pps, burst: 5, match: udp port 53, action: block 400ms}"),
+              bursts(A, 8, (0,), port=53) + bursts(A, 2, (100, 600), port=53) + bursts(A, 9, (200,))),
+}
+
+
+@pytest.mark.alone
+@pytest.mark.parametrize("case", EGRESS if LONG else ["shape"])
+def test_verdicts_on_egress_equal_those_of_real_packets(lab, files, tmp_path, case):
+    """Python sends the packets at their times, because tcpreplay repeats those that egress drops."""
+    text, packets = EGRESS[case]
+    packets = sorted(packets, key=lambda packet: packet[0])
+    data = [(ms * MS, numbered(n, *packet)) for n, (ms, *packet) in enumerate(packets)]
+    result = parsed(files(data, text, words=("--out", "-w", str(tmp_path / "out"))))["replays"][0]
+    passed = {n for n, (_, comment) in enumerate(comments(tmp_path / "out")) if not comment.startswith("drop")}
+    lab.attach("out0", "hook", "egress", netns=lab.sender)
+    lab.sluice("apply", "-", *["no-fq"] * (case == "shape"), input=text, netns=lab.sender)
+
+    def send():
+        begin = time.monotonic_ns()
+        for ns, one in data:
+            time.sleep(max(0, begin + ns - time.monotonic_ns()) / 10**9)
+            lab.send_frames([one])
+        wait_until(lambda: sum(lab.counts()) >= len(packets), "packets at the filter")
+    assert arrived(lab, send) == passed
+    reasons = lab.json("stats", netns=lab.sender)["reasons"]
+    for reason in "over-limit", "over-horizon", "blocked", "denied":
+        assert reasons[reason] == result["reasons"][reason]["packets"], reason
+    assert 0 < len(passed) < len(packets)
