@@ -5,7 +5,7 @@
  *
  * Runs the packet path on the host with a simulated clock. Each spoofed source sends one, three or
  * ten packets. Each abuser sends more than its limit. Each honest source sends four fifths of its
- * limit. docs/architecture.md quotes the lines that begin with `figure:`.
+ * limit. docs/performance.md quotes the lines that begin with `figure:`.
  */
 #include <math.h>
 #include "gate/maps.h" /* included first, because <net/if.h> must precede <linux/if.h> */
@@ -234,7 +234,7 @@ static struct outcome scene_run(const struct scene *scene, bool (*passes)(uint32
 /* number of packets per spoofed source; each scene runs with each number */
 static const unsigned int sends[] = {1, 3, 10};
 
-/* Figures in docs/architecture.md for one limit and one kind of flood. */
+/* Figures in docs/performance.md for one limit and one kind of flood. */
 struct stated {
 	double lru;    /* passed packets of abusers with the LRU table, in multiples of the limit */
 	double honest; /* part of the honest packets that pass if new sources have a budget */
