@@ -39,7 +39,7 @@ LDLIBS   += $(shell $(PKGCONFIG) --libs $(LIBS))
 TOP_LDLIBS := $(shell $(PKGCONFIG) --libs $(TOP_LIBS))
 SHARE_LDLIBS := $(shell $(PKGCONFIG) --libs $(SHARE_LIBS)) -lpthread
 SERVE_LDLIBS := $(shell $(PKGCONFIG) --libs $(SERVE_LIBS)) -lpthread
-REPLAY_LDLIBS := $(shell $(PKGCONFIG) --libs $(REPLAY_LIBS))
+REPLAY_LDLIBS := $(shell $(PKGCONFIG) --libs $(REPLAY_LIBS)) -lpthread
 DEPS     := -MMD -MP
 
 BPF_FLAGS := -g -O2 -target bpf -mcpu=v3 $(WARNINGS) -Ivmlinux -Iinclude

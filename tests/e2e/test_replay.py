@@ -304,6 +304,10 @@ def test_flows_are_spread_over_cpus(files):
     packets = [(n * MS, frame(f"10.0.0.{n % 50}")) for n in range(500)]
     document = parsed(files(packets, rules("{rate: 1/h, burst: 5}"), words=("--cpus", "2")))
     assert packets_of(document["replays"][0]["totals"]) == counts(250, 250)
+    packets = [(0, frame(A, port=port)) for port in range(8)] + [(0, frame(A))] * 1700
+    one, two = (parsed(files(packets, rules("{rate: 1/h, burst: 1600}"), words=("--cpus", cpus)))["replays"][0] for cpus in "12")
+    assert packets_of(one["totals"]) == counts(1600, 108)
+    assert 0 < two["totals"]["dropped"]["packets"] - 108 <= 100  # the rest of the burst is in a slice of the other CPU
 
 
 def test_standard_input_is_read_once(files):

@@ -2,6 +2,7 @@
 #include "replay/replay.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -100,14 +101,15 @@ static int judges_open(struct replay *replay, const char *gate)
 }
 
 /*
- * Selects CPUs that this process may use, from the current CPU on. The caller pins the process to
- * one of these CPUs for each packet. Otherwise the kernel could move the process to another CPU,
- * which has other buckets.
+ * Selects CPUs that this process may use, from the current CPU on. Pins this thread to the first of
+ * them, and starts a thread on each other CPU. Otherwise the kernel could move this thread to
+ * another CPU, which has other buckets.
  */
 static int cpus_open(struct replay *replay)
 {
-	unsigned int wanted = replay->words->cpus ?: 1;
-	cpu_set_t set;
+	unsigned int wanted = replay->words->cpus ?: 1, selected = 0;
+	cpu_set_t set, first;
+	int err = 0;
 
 	if (sched_getaffinity(0, sizeof(set), &set))
 		return error_add(errno, "no-cpus", NULL, "cannot read the CPUs: %s", why(errno));
@@ -115,14 +117,22 @@ static int cpus_open(struct replay *replay)
 		return error_misuse("no-cpus", "--cpus",
 				    "%u CPUs are more than the %d that this process may use",
 				    wanted, CPU_COUNT(&set));
-	replay->cpu = calloc(wanted, sizeof(*replay->cpu));
-	if (!replay->cpu)
+	replay->thread = calloc(wanted, sizeof(*replay->thread));
+	if (!replay->thread)
 		return error_add(ENOMEM, "no-memory", NULL, "out of memory");
-	for (int cpu = sched_getcpu(); replay->cpus < wanted; cpu = (cpu + 1) % CPU_SETSIZE)
-		if (cpu >= 0 && CPU_ISSET(cpu, &set))
-			replay->cpu[replay->cpus++] = cpu;
-	replay->on = wanted; /* no CPU yet; cpu_select() selects a CPU for the first packet */
-	return 0;
+	CPU_ZERO(&first);
+	for (int cpu = sched_getcpu(); !err && selected < wanted; cpu = (cpu + 1) % CPU_SETSIZE) {
+		if (cpu < 0 || !CPU_ISSET(cpu, &set))
+			continue;
+		if (!selected++) {
+			CPU_SET(cpu, &first);
+			err = sched_setaffinity(0, sizeof(first), &first) ? -errno : 0;
+			continue;
+		}
+		err = cpu_thread_start(&replay->thread[replay->threads], cpu);
+		replay->threads += !err;
+	}
+	return err ? error_add(err, "no-cpus", NULL, "cannot use the CPUs: %s", why(err)) : 0;
 }
 
 /* Checks and stores the options that select packets. */
@@ -196,7 +206,9 @@ void replay_close(struct replay *replay)
 	}
 	free(replay->differs.slot);
 	free(replay->condition);
-	free(replay->cpu);
+	while (replay->threads)
+		cpu_thread_stop(&replay->thread[--replay->threads]);
+	free(replay->thread);
 }
 
 /* --- Running -------------------------------------------------------------------------------- */
@@ -209,23 +221,35 @@ static void stop(int signal)
 	is_stopped = 1;
 }
 
-/* Pins this process to the CPU that would receive the packet. */
-static int cpu_select(struct replay *replay, const struct capture_packet *packet)
-{
-	unsigned int index = 0;
-	cpu_set_t set;
+/* A packet that a thread judges. */
+struct judge_call {
+	struct judge *judge;
+	const struct capture_packet *packet;
+	struct sl_judged *judged;
+	enum judge_result result;
+};
 
-	if (replay->cpus > 1)
-		index = rss_cpu(rss_hash(packet->bytes, packet->size), replay->cpus);
-	if (index == replay->on)
-		return 0;
-	CPU_ZERO(&set);
-	CPU_SET(replay->cpu[index], &set);
-	if (sched_setaffinity(0, sizeof(set), &set))
-		return error_add(errno, "no-cpus", NULL, "cannot move to CPU %d: %s",
-				 replay->cpu[index], why(errno));
-	replay->on = index;
-	return 0;
+static void call_judge(void *data)
+{
+	struct judge_call *call = data;
+
+	call->result = judge_packet(call->judge, call->packet, call->judged);
+}
+
+/* Judges a packet on the CPU that would receive it. Returns the same as judge_packet(). */
+static enum judge_result cpu_judge(struct replay *replay, struct judge *judge,
+				   const struct capture_packet *packet, struct sl_judged *judged)
+{
+	struct judge_call call = {judge, packet, judged, JUDGE_DONE};
+	unsigned int cpu = 0;
+
+	if (replay->threads)
+		cpu = rss_cpu(rss_hash(packet->bytes, packet->size), replay->threads + 1);
+	if (cpu)
+		cpu_thread_call(&replay->thread[cpu - 1], call_judge, &call);
+	else
+		call_judge(&call);
+	return call.result;
 }
 
 /* Counts a packet if its fate differs between the two sets of rules. */
@@ -262,7 +286,7 @@ static void packet_judge(struct replay *replay, const struct capture_packet *pac
 	struct sl_judged judged = {0};
 
 	for (unsigned int i = 0; i < replay->rules; i++) {
-		enum judge_result result = judge_packet(&replay->judge[i], packet, &judged);
+		enum judge_result result = cpu_judge(replay, &replay->judge[i], packet, &judged);
 
 		if (result == JUDGE_DONE) {
 			fate[i] = tally_add(&replay->tally[i], packet, &judged);
@@ -289,25 +313,22 @@ int replay_run(struct replay *replay)
 	const struct sigaction action = {.sa_handler = stop};
 	struct capture_packet packet;
 	unsigned int mark = error_count();
-	int more, err = 0;
+	int more = 0, err;
 
 	sigaction(SIGINT, &action, NULL);
-	while (!err && !is_stopped && (more = capture_next(replay->capture, &packet)) == 1) {
+	while (!is_stopped && (more = capture_next(replay->capture, &packet)) == 1) {
 		if (totals->packets == 1)
 			replay->first_ns = packet.ns;
 		replay->last_ns = packet.ns;
 		replay->bytes += packet.length;
-		err = cpu_select(replay, &packet);
-		if (!err)
-			packet_judge(replay, &packet);
+		packet_judge(replay, &packet);
 		if (!(packet.number % PROGRESS_PACKETS))
 			progress_show(totals->offset, totals->file_size, packet.number, "packets");
 	}
 	progress_end();
 	if (is_stopped)
 		error_drop(mark); /* drop the error of the read that the signal interrupted */
-	else
-		err = err ?: more;
+	err = is_stopped ? 0 : more;
 	replay->is_complete = !err && !is_stopped;
 	for (unsigned int i = 0; i < replay->rules; i++)
 		if (replay->judge[i].now_ns)

@@ -6,9 +6,8 @@
 #ifndef SLUICE_REPLAY_REPLAY_H
 #define SLUICE_REPLAY_REPLAY_H
 
-#include <sched.h>
-
 #include "replay/annotate.h"
+#include "replay/cpu_thread.h"
 #include "replay/judge.h"
 #include "replay/tally.h"
 #include "replaying/command_replay.h"
@@ -34,10 +33,10 @@ struct replay {
 	struct condition *condition;
 	unsigned int conditions, condition_room;
 
-	unsigned int cpus;
-	int *cpu;	 /* kernel's numbers of the selected CPUs */
-	unsigned int on; /* index in `cpu` of the current CPU */
-	uint64_t bytes;	 /* bytes of all packets that were read */
+	/* other CPUs that judge packets, besides the CPU to which the calling thread is pinned */
+	struct cpu_thread *thread;
+	unsigned int threads;
+	uint64_t bytes; /* bytes of all packets that were read */
 	uint64_t first_ns, last_ns;
 	uint64_t cut;	  /* packets whose source address was cut off */
 	uint64_t refused; /* packets that the kernel did not accept for BPF_PROG_TEST_RUN */
