@@ -221,6 +221,7 @@ def events(users, user, tmp_path):
                               stderr=subprocess.PIPE, text=True, env={**os.environ, "NOTIFY_SOCKET": str(path)}) as process:
             try:
                 assert notify.recv(100) == b"READY=1"
+                notify.close()  # sd_notify() blocks after 11 messages that are not received
                 yield process
             finally:
                 process.terminate()
