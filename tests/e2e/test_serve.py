@@ -133,7 +133,7 @@ def fixture_users(tmp_path_factory):
     with machine(tmp_path_factory.mktemp("etc")):
         with Users() as lab:
             lab.ip("link", "set", "lo", "up")
-            lab.owner("attach", "in0", "mode", "native", "policies", "64")
+            lab.owner("attach", "in0", "mode", "native", "policies", "64", "sources", "4096")
             lab.owner("set", "default", "rate", "2/h", "burst", "20")
             lab.owner("set", "203.0.113.0/24", "name", "dns", "rate", "1/h", "burst", "5", "match", "udp", "action", "observe")
             lab.owner("set", "198.51.100.0/24", "window", "5", "per", "1h", "action", "block", "2h")
