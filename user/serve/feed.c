@@ -27,7 +27,8 @@ struct feed {
 	uint64_t wanted_at; /* uptime at which the gate last had a stream, in ns */
 	uint64_t due;	    /* uptime of the next step, in ns */
 	uint64_t connect_due;
-	int unit; /* socket of `sluice events`; -1: this process watches the gate */
+	bool has_begun; /* the first step is complete, so the origin of events is known */
+	int unit;	/* socket of `sluice events`; -1: this process watches the gate */
 	bool watches;
 	struct events_look look;
 	struct events_watch watch;
@@ -78,6 +79,13 @@ static void stream_wake(struct event_stream *stream)
 	stream->wake(stream->data);
 }
 
+/* Wakes all streams that wait. Called with the lock. */
+static void streams_wake(struct feeds *feeds)
+{
+	for (struct event_stream *stream = feeds->streams; stream; stream = stream->next)
+		stream_wake(stream);
+}
+
 static struct feed *feed_find(const struct feeds *feeds, const char *gate)
 {
 	for (int i = 0; i < FEEDS_MAX; i++)
@@ -97,6 +105,8 @@ static char *stream_next(struct event_stream *stream)
 	char *text = NULL;
 	int length;
 
+	if (feed && !feed->has_begun)
+		feed = NULL;
 	if (feed && (!stream->knows_origin || stream->from_unit != (feed->unit >= 0))) {
 		stream->knows_origin = true;
 		stream->from_unit = feed->unit >= 0;
@@ -174,8 +184,7 @@ void feeds_stop(struct feeds *feeds)
 {
 	pthread_mutex_lock(&feeds->lock);
 	feeds->stops = true;
-	for (struct event_stream *stream = feeds->streams; stream; stream = stream->next)
-		stream_wake(stream);
+	streams_wake(feeds);
 	pthread_mutex_unlock(&feeds->lock);
 }
 
@@ -256,9 +265,20 @@ static void unit_set(struct feed *feed, int fd)
 
 	pthread_mutex_lock(&feeds->lock);
 	feed->unit = fd;
-	for (struct event_stream *stream = feeds->streams; stream; stream = stream->next)
-		stream_wake(stream);
+	streams_wake(feeds);
 	pthread_mutex_unlock(&feeds->lock);
+}
+
+/*
+ * Makes the streams send the origin of events. If they sent it before the first step, a client
+ * could miss an event that began between the origin and that step.
+ */
+static void feed_begin(struct feed *feed)
+{
+	pthread_mutex_lock(&feed->feeds->lock);
+	feed->has_begun = true;
+	streams_wake(feed->feeds);
+	pthread_mutex_unlock(&feed->feeds->lock);
 }
 
 /* Connects to `sluice events` if it runs. Otherwise watches the gate in this process. */
@@ -284,6 +304,8 @@ static void feed_step(struct feed *feed)
 	    ((!feed->watches && watch_begin(feed)) || events_look_step(&feed->look, &feed->watch)))
 		watch_end(feed, "the gate was removed, or cannot be read");
 	error_drop(mark);
+	if (!feed->has_begun)
+		feed_begin(feed);
 	feed->due = now + (feed->unit >= 0 ? UNIT_STEP_NS : EVENTS_STEP_NS);
 }
 
