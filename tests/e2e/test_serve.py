@@ -197,15 +197,6 @@ def test_pages_have_all_sources_once(server):
     assert {page["total"] for page in pages} == {whole["total"]} and whole["total"] >= 4
 
 
-def test_clients_share_a_document(server):
-    """If several clients request a document at the same time, the server reads it once."""
-    first, second = (server.connection() for _ in range(2))
-    for client in first, second:
-        client.request("GET", "/api/v1/live?top=3")
-    bodies = [json.loads(client.getresponse().read()) for client in (first, second)]
-    assert bodies[0]["refresh"] == bodies[1]["refresh"]
-
-
 def test_rates(server, users):
     def rates():
         return server.json("/api/v1/live")

@@ -10,8 +10,8 @@
 #include "serve/read.h"
 
 #define SLOTS	   64		     /* largest number of documents in memory */
-#define VARIED_MAX 32		     /* largest number of waiting documents of is_varied() */
-#define BYTES_MAX  (64 << 20)	     /* total size above which is_varied() documents are refused */
+#define FIXED_MAX  4		     /* number of documents of RANK_FIXED; /metrics has 2 formats */
+#define BYTES_MAX  (64 << 20)	     /* total size above which RANK_VARIED is refused */
 #define FRESH_NS   (900 * NS_PER_MS) /* clients ask once a second, so use less than 1 s */
 #define REST	   10		     /* keep a document for 10 times the CPU time of reading it */
 #define WAIT_NS	   (20 * NS_PER_SEC) /* longest wait of a client */
@@ -67,16 +67,40 @@ static void slot_free(struct slot *slot)
 }
 
 /*
- * Returns whether a route has very many different documents. The thread reads these documents last.
- * Otherwise a client that requests many of them could delay the metrics and the web page.
+ * Documents of a lower rank are read first. A client can ask for any number of documents of
+ * RANK_GATE and RANK_VARIED, such as documents of gates that do not exist. Other clients get the
+ * documents of RANK_FIXED nevertheless, because FIXED_MAX slots are left for them.
  */
-static bool is_varied(const struct route *route)
+enum rank {
+	RANK_FIXED,  /* the metrics, the health and the list of gates, without parameters */
+	RANK_GATE,   /* documents of a gate */
+	RANK_VARIED, /* documents of a gate with many parameters */
+};
+
+/* Largest number of documents of a rank or of higher ranks that wait. */
+static const unsigned int waiting_max[] = {
+	[RANK_FIXED] = SLOTS,
+	[RANK_GATE] = SLOTS - FIXED_MAX,
+	[RANK_VARIED] = SLOTS / 2,
+};
+
+static enum rank rank_of(const struct route *route)
 {
-	return route->id == ROUTE_SOURCES || route->id == ROUTE_CHECK;
+	switch (route->id) {
+	case ROUTE_HEALTH:
+	case ROUTE_METRICS:
+	case ROUTE_GATES:
+		return RANK_FIXED;
+	case ROUTE_SOURCES:
+	case ROUTE_CHECK:
+		return RANK_VARIED;
+	default:
+		return RANK_GATE;
+	}
 }
 
 /*
- * Returns whether there is memory for one more document of is_varied(). Drops old documents first.
+ * Returns whether there is memory for one more document of RANK_VARIED. Drops old documents first.
  * If a client still reads a document, its memory is not free yet.
  */
 static bool bytes_fit(struct documents *documents)
@@ -84,7 +108,7 @@ static bool bytes_fit(struct documents *documents)
 	for (int i = 0; i < SLOTS && answers_bytes() > BYTES_MAX; i++) {
 		struct slot *slot = &documents->slots[i];
 
-		if (!slot->queued && is_varied(&slot->route))
+		if (!slot->queued && rank_of(&slot->route) == RANK_VARIED)
 			slot_free(slot);
 	}
 	return answers_bytes() <= BYTES_MAX;
@@ -92,14 +116,15 @@ static bool bytes_fit(struct documents *documents)
 
 /*
  * Returns the slot of a route. If the route has no slot, gives it the slot with the oldest request.
- * Returns NULL if clients wait for all slots, or if there is no memory for the document.
+ * Returns NULL if waiting_max documents wait, or if there is no memory for the document.
  */
 static struct slot *slot_find(struct documents *documents, const struct route *route)
 {
+	enum rank rank = rank_of(route);
 	struct slot *oldest = NULL;
-	unsigned int varied = 0;
+	unsigned int waiting = 0;
 
-	if (is_varied(route) && !bytes_fit(documents))
+	if (rank == RANK_VARIED && !bytes_fit(documents))
 		return NULL;
 	for (int i = 0; i < SLOTS; i++) {
 		struct slot *slot = &documents->slots[i];
@@ -108,9 +133,9 @@ static struct slot *slot_find(struct documents *documents, const struct route *r
 			return slot;
 		if (!slot->queued && (!oldest || slot->asked_at < oldest->asked_at))
 			oldest = slot;
-		varied += slot->queued && is_varied(&slot->route);
+		waiting += slot->queued && rank_of(&slot->route) >= rank;
 	}
-	if (!oldest || (is_varied(route) && varied >= VARIED_MAX))
+	if (!oldest || waiting >= waiting_max[rank])
 		return NULL;
 	slot_free(oldest);
 	memcpy(&oldest->route, route, sizeof(*route));
@@ -204,8 +229,8 @@ uint64_t documents_busy_ns(struct documents *documents)
 /* --- The thread ----------------------------------------------------------------------------- */
 
 /*
- * Returns the slot to read next: the slot that has waited for longest. Slots of is_varied() are
- * read last. Returns NULL if no slot waits.
+ * Returns the slot to read next: the slot with the lowest rank, and of equal slots the slot that
+ * has waited for longest. Returns NULL if no slot waits.
  */
 static struct slot *slot_next(struct documents *documents)
 {
@@ -217,7 +242,7 @@ static struct slot *slot_next(struct documents *documents)
 
 		if (!slot->queued)
 			continue;
-		later = next ? is_varied(&slot->route) - is_varied(&next->route) : -1;
+		later = next ? (int)rank_of(&slot->route) - (int)rank_of(&next->route) : -1;
 		if (later < 0 || (!later && slot->queued < next->queued))
 			next = slot;
 	}
