@@ -10,6 +10,7 @@
 
 #include "base.h"
 #include "context.h"
+#include "histogram.h"
 #include "maps.h"
 
 /*
@@ -23,16 +24,6 @@ static __always_inline void duration_begin(struct sl_in_use *here, struct verdic
 	write_once(verdict->untimed, untimed);
 	if (!untimed)
 		here->timed_at = clock_ticks();
-}
-
-/* Returns the index of the histogram bucket for a duration. */
-static __always_inline __u32 duration_bucket(__u64 ns)
-{
-	__u32 bucket = 0;
-
-	while (bucket < SL_DURATION_BUCKETS - 1 && ns > 1ULL << (SL_DURATION_SHIFT + bucket))
-		bucket++;
-	return bucket;
 }
 
 /* Adds the duration of a timed packet to the histogram of its verdict. */
@@ -50,7 +41,7 @@ BPF_GLOBAL int duration_count(__u32 passes)
 	ticks = clock_ticks() - here->timed_at;
 	ns = ticks > 0 ? ticks / SL_TICKS_PER_NS : 0;
 	duration = passes ? &durations->passed : &durations->dropped;
-	duration->bucket[duration_bucket(ns)]++;
+	duration->bucket[histogram_bucket(ns, SL_DURATION_SHIFT, SL_DURATION_BUCKETS)]++;
 	duration->ns += ns;
 	return 0;
 }

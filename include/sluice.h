@@ -658,11 +658,7 @@ struct sl_budget_slice {
  */
 #define SL_DURATION_SAMPLE 4096
 
-/*
- * Bucket i of a histogram counts durations from 2^(SL_DURATION_SHIFT + i - 1) ns (excluded) to
- * 2^(SL_DURATION_SHIFT + i) ns (included). Bucket 0 counts all shorter durations, the last bucket
- * all longer durations.
- */
+/* Buckets of the histograms of durations, in ns (include/histogram.h). */
 #define SL_DURATION_SHIFT   5
 #define SL_DURATION_BUCKETS 16
 

@@ -226,14 +226,16 @@ static void export_durations(const struct metric *metric, const struct exported 
 {
 	for (int verdict = 0; verdict < DURATIONS_VERDICTS; verdict++) {
 		const struct durations *durations = &e->durations[verdict];
+		struct histogram histogram = durations_histogram(durations);
 		const char *name = durations_names[verdict];
 		uint64_t count = 0;
 
 		for (unsigned int i = 0; i < SL_DURATION_BUCKETS; i++) {
 			char bound[32] = "+Inf";
 
-			if (duration_bound(i) != DURATION_UNBOUNDED)
-				snprintf(bound, sizeof(bound), "%g", duration_bound(i) / 1e9);
+			if (histogram_bound(&histogram, i) != HISTOGRAM_UNBOUNDED)
+				snprintf(bound, sizeof(bound), "%g",
+					 histogram_bound(&histogram, i) / 1e9);
 			count += durations->histogram.bucket[i];
 			print_text("%s_bucket{gate=\"%s\",verdict=\"%s\",le=\"%s\"} %" PRIu64 "\n",
 				   metric->name, e->gate, name, bound, count);

@@ -88,47 +88,50 @@ static void print_policy(const struct stats_line *line, struct stats_output *out
 	print_end();
 }
 
-#define DURATION_TEXT 32
+#define BOUND_TEXT 32
 
-/* Formats a result of duration_bound() in microseconds, such as "0.128 us". */
-static const char *duration_format(uint64_t ns, char text[DURATION_TEXT])
+/* Formats a duration in microseconds, such as "0.128 us" or "> 524.288 us". */
+static const char *duration_format(const struct histogram *histogram, uint64_t ns,
+				   char text[BOUND_TEXT])
 {
-	bool is_bounded = ns != DURATION_UNBOUNDED;
+	bool is_bounded = ns != HISTOGRAM_UNBOUNDED;
 
 	if (!is_bounded)
-		ns = duration_bound(SL_DURATION_BUCKETS - 2);
-	snprintf(text, DURATION_TEXT, "%s%.3f us", is_bounded ? "" : "> ", ns / 1e3);
+		ns = histogram_bound(histogram, histogram->buckets - 2);
+	snprintf(text, BOUND_TEXT, "%s%.3f us", is_bounded ? "" : "> ", ns / 1e3);
 	return text;
 }
 
-/* Prints a percentile of durations in text and JSON. key: its JSON key. */
-static void print_percentile(const char *key, const struct durations *durations,
-			     unsigned int percent)
+/* Prints a quantile of durations in text and JSON. key: its JSON key. */
+static void print_quantile(const char *key, const struct histogram *histogram,
+			   unsigned int per_mille)
 {
-	uint64_t ns = durations_percentile(durations, percent);
-	char text[DURATION_TEXT];
+	uint64_t ns = histogram_quantile(histogram, per_mille);
+	char text[BOUND_TEXT];
 
-	print_known(key, NULL, ns && ns != DURATION_UNBOUNDED, ns);
-	print_text(" %16s", ns ? duration_format(ns, text) : "-");
+	print_known(key, NULL, ns && ns != HISTOGRAM_UNBOUNDED, ns);
+	print_text(" %16s", ns ? duration_format(histogram, ns, text) : "-");
 }
 
 /* Prints durations of packets with one verdict (pass or drop). */
 static void print_durations(enum durations_verdict verdict, const struct durations *durations)
 {
+	struct histogram histogram = durations_histogram(durations);
+
 	print_object(durations_names[verdict]);
 	print_text("%-24s", durations_names[verdict]);
 	print_number("timed", " %16" PRIu64, durations->timed);
-	print_percentile("p50_ns", durations, 50);
-	print_percentile("p99_ns", durations, 99);
-	print_percentile("longest_ns", durations, 100);
+	print_quantile("p50_ns", &histogram, 500);
+	print_quantile("p99_ns", &histogram, 990);
+	print_quantile("longest_ns", &histogram, 1000);
 	print_text("\n");
 	print_number("sum_ns", NULL, durations->histogram.ns);
 	print_array("buckets");
 	for (unsigned int i = 0; i < SL_DURATION_BUCKETS; i++) {
-		uint64_t bound = duration_bound(i);
+		uint64_t bound = histogram_bound(&histogram, i);
 
 		print_row(NULL);
-		print_known("up_to_ns", NULL, bound != DURATION_UNBOUNDED, bound);
+		print_known("up_to_ns", NULL, bound != HISTOGRAM_UNBOUNDED, bound);
 		print_number("packets", NULL, durations->histogram.bucket[i]);
 		print_end();
 	}

@@ -38,23 +38,8 @@ int durations_read(const struct gate *gate, struct durations ret[DURATIONS_VERDI
 	return 0;
 }
 
-uint64_t duration_bound(unsigned int bucket)
+struct histogram durations_histogram(const struct durations *durations)
 {
-	return bucket < SL_DURATION_BUCKETS - 1 ? 1ULL << (SL_DURATION_SHIFT + bucket)
-						: DURATION_UNBOUNDED;
-}
-
-uint64_t durations_percentile(const struct durations *durations, unsigned int percent)
-{
-	/* divide first, because counts * percent could overflow */
-	uint64_t rank =
-		durations->timed / 100 * percent + (durations->timed % 100 * percent + 99) / 100;
-	uint64_t seen = 0;
-
-	for (unsigned int bucket = 0; rank && bucket < SL_DURATION_BUCKETS; bucket++) {
-		seen += durations->histogram.bucket[bucket];
-		if (seen >= rank)
-			return duration_bound(bucket);
-	}
-	return 0;
+	return (struct histogram){durations->histogram.bucket, SL_DURATION_SHIFT,
+				  SL_DURATION_BUCKETS};
 }

@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "gate/gate.h"
+#include "histogram.h"
 
 /* The durations of packets with one verdict, summed over all CPUs. */
 struct durations {
@@ -28,16 +29,7 @@ extern const char *const durations_names[DURATIONS_VERDICTS];
 /* Reads map `durations`, summed over all CPUs. */
 int durations_read(const struct gate *gate, struct durations ret[DURATIONS_VERDICTS]);
 
-/* Stands for the upper bound of the last histogram bucket, which has no upper bound. */
-#define DURATION_UNBOUNDED UINT64_MAX
-
-/* Returns the upper bound, in ns, of a bucket of the histogram, or DURATION_UNBOUNDED. */
-uint64_t duration_bound(unsigned int bucket);
-
-/*
- * Returns the upper bound of the histogram bucket with this percentile: 50 for the median, 100 for
- * the longest duration. Returns 0 if no packet was timed.
- */
-uint64_t durations_percentile(const struct durations *durations, unsigned int percent);
+/* Returns the histogram of durations, in ns. */
+struct histogram durations_histogram(const struct durations *durations);
 
 #endif

@@ -98,25 +98,27 @@ static void print_limits(const struct live *live)
 }
 
 /*
- * Prints a percentile of durations. Prints null if no packet was timed, or if the percentile is in
- * the last bucket, which has no upper bound.
+ * Prints a quantile. Prints null if the histogram is empty, or if the quantile is in the last
+ * bucket, which has no upper bound.
  */
-static void print_percentile(const char *key, const struct durations *durations,
-			     unsigned int percent)
+static void print_quantile(const char *key, const struct histogram *histogram,
+			   unsigned int per_mille)
 {
-	uint64_t ns = durations_percentile(durations, percent);
+	uint64_t bound = histogram_quantile(histogram, per_mille);
 
-	print_known(key, NULL, ns && ns != DURATION_UNBOUNDED, ns);
+	print_known(key, NULL, bound && bound != HISTOGRAM_UNBOUNDED, bound);
 }
 
 static void print_durations(const struct live *live)
 {
 	print_object("durations");
 	for (int verdict = 0; verdict < DURATIONS_VERDICTS; verdict++) {
+		struct histogram histogram = durations_histogram(&live->durations[verdict]);
+
 		print_object(durations_names[verdict]);
 		print_number("timed", NULL, live->durations[verdict].timed);
-		print_percentile("p50_ns", &live->durations[verdict], 50);
-		print_percentile("p99_ns", &live->durations[verdict], 99);
+		print_quantile("p50_ns", &histogram, 500);
+		print_quantile("p99_ns", &histogram, 990);
 		print_end();
 	}
 	print_end();

@@ -23,13 +23,14 @@ static void append(char line[HEADER_LINE], const char *format, ...)
 
 #define DURATION_CELL 32
 
-/* Formats a result of duration_bound(), such as "64 ns" or "2.0 us". */
-static const char *bound_format(uint64_t ns, char text[DURATION_CELL])
+/* Formats a bound of the durations, such as "64 ns" or "2.0 us". */
+static const char *bound_format(const struct histogram *histogram, uint64_t ns,
+				char text[DURATION_CELL])
 {
-	const char *more = ns == DURATION_UNBOUNDED ? "more than " : "";
+	const char *more = ns == HISTOGRAM_UNBOUNDED ? "more than " : "";
 
-	if (ns == DURATION_UNBOUNDED)
-		ns = duration_bound(SL_DURATION_BUCKETS - 2);
+	if (ns == HISTOGRAM_UNBOUNDED)
+		ns = histogram_bound(histogram, histogram->buckets - 2);
 	if (ns < 1000)
 		snprintf(text, DURATION_CELL, "%u ns", (unsigned int)ns);
 	else
@@ -44,6 +45,7 @@ static const char *bound_format(uint64_t ns, char text[DURATION_CELL])
 static void build_durations(const struct live *live, char line[HEADER_LINE])
 {
 	struct durations sum = live->durations[DURATIONS_PASS];
+	const struct histogram histogram = durations_histogram(&sum);
 	const struct durations *drop = &live->durations[DURATIONS_DROP];
 	char median[DURATION_CELL], most[DURATION_CELL];
 
@@ -52,8 +54,8 @@ static void build_durations(const struct live *live, char line[HEADER_LINE])
 	sum.timed += drop->timed;
 	if (sum.timed)
 		append(line, "  half decided in %s, 99%% in %s",
-		       bound_format(durations_percentile(&sum, 50), median),
-		       bound_format(durations_percentile(&sum, 99), most));
+		       bound_format(&histogram, histogram_quantile(&histogram, 500), median),
+		       bound_format(&histogram, histogram_quantile(&histogram, 990), most));
 }
 
 static void build_title(const struct live *live, uint64_t interval_ns, char line[HEADER_LINE])
