@@ -53,12 +53,25 @@ static __always_inline struct mark mark_of(const __u64 key[2], struct sl_in_use 
 
 /* --- Finding a bucket ------------------------------------------------------------------------ */
 
-/* Clears a bucket that is new, or that has the data of another source. */
-BPF_GLOBAL int bucket_clear(struct sl_bucket *bucket, __u64 seal0, __u64 seal1)
+/* Clears a bucket that is new, or that has the data of another source. jiffy: the current jiffy. */
+BPF_GLOBAL int bucket_clear(struct sl_bucket *bucket, __u64 seal0, __u64 seal1, __u32 jiffy)
 {
 	if (bucket)
-		*bucket = (struct sl_bucket){.seal = {seal0, seal1}};
+		*bucket = (struct sl_bucket){.seal = {seal0, seal1}, .second_at = jiffy};
 	return 0;
+}
+
+/* Returns the number of packets that were counted in a bucket. The number wraps. */
+static __always_inline __u32 bucket_packets(const struct sl_bucket *bucket)
+{
+	return bucket->passed.packets + bucket->dropped.packets;
+}
+
+/* Begins a second of the source (bpf/rate.h) with a packet that is not counted yet. */
+static __always_inline void second_begin(struct sl_bucket *bucket, const struct packet *packet)
+{
+	bucket->second_at = packet->jiffy;
+	bucket->second_begin = bucket_packets(bucket);
 }
 
 /* Returns this CPU's bucket for a key, or NULL. */
@@ -86,7 +99,7 @@ static __always_inline struct sl_bucket *bucket_find(struct packet *packet, stru
 		return NULL;
 	bucket = bucket_get(packet->bucket_key, ipv4);
 	if (bucket && !bucket_is_of(bucket, packet->bucket_key))
-		bucket_clear(bucket, ~packet->bucket_key[0], ~packet->bucket_key[1]);
+		bucket_clear(bucket, ~packet->bucket_key[0], ~packet->bucket_key[1], packet->jiffy);
 	return bucket;
 }
 
@@ -225,7 +238,7 @@ static __always_inline struct sl_bucket *bucket_start(const struct packet *packe
 	if (!bucket)
 		return NULL;
 	if (!bucket_is_of(bucket, key))
-		bucket_clear(bucket, ~key[0], ~key[1]);
+		bucket_clear(bucket, ~key[0], ~key[1], packet->jiffy);
 	if (claim == BUCKET_RESTORE && !bucket_is_kept(bucket, packet))
 		return NULL;
 	if (used->first < BUCKETS_FIRST) {
@@ -235,6 +248,7 @@ static __always_inline struct sl_bucket *bucket_start(const struct packet *packe
 	mark = mark_of(key, in_use_get());
 	if (mark.word)
 		*mark.word |= mark.bit;
+	second_begin(bucket, packet);
 	return bucket;
 }
 
@@ -293,7 +307,7 @@ static __always_inline void bucket_review(const struct packet *packet,
 			bucket_unmark(packet, true);
 		return;
 	}
-	served = bucket->passed.packets + bucket->dropped.packets;
+	served = bucket_packets(bucket);
 	is_worth = served - bucket->served >= WORTH_SERVED;
 	bucket->served = served;
 	if (!is_worth && !verdict->is_hot && !bucket_is_kept(bucket, packet) &&

@@ -5,7 +5,7 @@
  *    1. parse    frame -> source address                  xdp.h or skb.h, packet.h
  *    2. look up  source -> its bucket, policy version     bucket.h, or the caches of rules.h
  *    3. charge   policy version -> limits -> a reason     charge.h, state.h, table.h, flood.h
- *    4. count    by policy and by source; its duration    count.h, duration.h
+ *    4. count    by policy and by source; its duration    count.h, rate.h, duration.h
  *    5. verdict  pass or drop, by the reason; on egress perhaps a departure time
  *
  * All hooks share filter(). The entry points at the end of this file only translate between the
@@ -19,6 +19,7 @@
 #include "charge.h"
 #include "count.h"
 #include "duration.h"
+#include "rate.h"
 #include "record.h"
 
 char LICENSE[] SEC("license") = "GPL";
@@ -80,6 +81,8 @@ static __always_inline bool filter(void *ctx, bool is_xdp, struct packet *packet
 		judge(ctx, is_xdp, packet, bucket, verdict);
 		if (verdict->is_charged)
 			bucket_review(packet, verdict, bucket);
+		if (bucket && (verdict->is_charged || verdict->refused))
+			rate_review(packet, bucket, verdict->version, gate);
 		claim = bucket ? BUCKET_NONE : verdict_claim(packet, verdict);
 		if (bucket)
 			count_source(packet, bucket, verdict->reason, verdict->refused);

@@ -63,10 +63,23 @@ struct sl_cell {
 /* Largest number of limits in a policy. */
 #define SL_LIMITS_MAX 4
 
+/*
+ * Histogram of the rates of a policy's sources (include/histogram.h): for each source and second,
+ * the number of packets that the source sent in that second (bpf/rate.h). 2^22 packets in a second
+ * are more than a CPU judges.
+ */
+#define SL_RATE_BUCKETS 24
+
+struct sl_rates {
+	__u64 seconds[SL_RATE_BUCKETS]; /* bucket i: seconds with up to 2^i packets */
+	__u64 packets;			/* sum of the packets in all these seconds */
+};
+
 /* Counters of a policy on one CPU, in map `counters` by policy number. They are never reset. */
 struct sl_counters {
 	struct sl_cell reason[SL_REASONS];
 	struct sl_cell refused[SL_LIMITS_MAX]; /* packets over a limit, by the limit's slot */
+	struct sl_rates rates;
 };
 
 /*
@@ -615,8 +628,10 @@ struct sl_bucket {
 	__u32 state[SL_LIMITS_MAX]; /* by slot: index of the limit's state in map `states`, or 0 */
 	__u32 policy;		    /* number of the policy under which the slices were borrowed */
 	__u32 policy_since;	    /* `since` of the policy version to which the slices belong */
-	__u32 served;  /* number of the source's packets when a state was last charged */
-	__u32 kept;    /* BUCKET_FIRST, or 2 x the jiffy of the last refused packet of the source */
+	__u32 served; /* number of the source's packets when a state was last charged */
+	__u32 kept;   /* BUCKET_FIRST, or 2 x the jiffy of the last refused packet of the source */
+	__u32 second_at;    /* jiffy in which the current second of the source began (bpf/rate.h) */
+	__u32 second_begin; /* number of the source's packets before that second */
 	__u64 refusal; /* jiffy, reason and limits of the last refusal that bpf/record.h examined */
 };
 

@@ -59,6 +59,9 @@ int bench_parse(struct xdp_md *ctx)
 	return XDP_PASS;
 }
 
+/* The value of a new entry. It is too large for the BPF stack. */
+static const struct sl_bucket no_bucket;
+
 /* --- The floor: the cost of the parser, a clock, and a per-CPU map of sources ----------------- */
 
 struct {
@@ -77,9 +80,7 @@ static __always_inline void floor_count(const struct packet *packet)
 		bucket->slice[0].at.borrowed = now;
 		bucket->passed.packets++;
 	} else {
-		struct sl_bucket fresh = {0};
-
-		bpf_map_update_elem(&floor_buckets, packet->source.addr, &fresh, BPF_NOEXIST);
+		bpf_map_update_elem(&floor_buckets, packet->source.addr, &no_bucket, BPF_NOEXIST);
 	}
 }
 
@@ -126,9 +127,7 @@ static __always_inline int lookup_run(const __u32 *key)
 	if (value) {
 		(*value)++;
 	} else {
-		struct sl_bucket fresh = {0};
-
-		bpf_map_update_elem(&entries, key, &fresh, BPF_NOEXIST);
+		bpf_map_update_elem(&entries, key, &no_bucket, BPF_NOEXIST);
 		missed++;
 	}
 	return XDP_PASS;

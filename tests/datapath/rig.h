@@ -243,6 +243,8 @@ uint32_t rig_buckets(const struct rig *rig);
 uint32_t rig_buckets_of(const struct rig *rig, enum sl_family family);
 bool rig_has_bucket(const struct rig *rig, const struct sl_prefix *address);
 void rig_forget_bucket(struct rig *rig, const struct sl_prefix *address);
+/* Marks the first buckets of each CPU as used. A slow source then gets no bucket. */
+void rig_end_first_buckets(const struct rig *rig);
 
 /* --- Counters -------------------------------------------------------------------------------- */
 

@@ -167,6 +167,18 @@ bool rig_has_bucket(const struct rig *rig, const struct sl_prefix *address)
 	return count > 0;
 }
 
+void rig_end_first_buckets(const struct rig *rig)
+{
+	struct sl_in_use *cpus = calloc(rig->gate.machine.cpus, sizeof(*cpus));
+	const uint32_t zero = 0;
+
+	assert_non_null(cpus);
+	for (unsigned int cpu = 0; cpu < rig->gate.machine.cpus; cpu++)
+		cpus[cpu].first = UINT64_MAX;
+	assert_int_equal(bpf_map_update_elem(rig->gate.map[MAP_IN_USE], &zero, cpus, 0), 0);
+	free(cpus);
+}
+
 void rig_forget_bucket(struct rig *rig, const struct sl_prefix *address)
 {
 	const struct sl_prefix source = prefix_source(address);

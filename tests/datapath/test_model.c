@@ -392,7 +392,8 @@ static void check_as_model(struct rig *rig, struct model *model)
 		pick_step(rig, 10 * MS);
 	}
 	counters = rig_counters_of(rig, "default");
-	if (memcmp(&counters, &model->expected, sizeof(counters))) {
+	/* the model has no rates */
+	if (memcmp(&counters, &model->expected, offsetof(struct sl_counters, rates))) {
 		model_print(model);
 		fail_msg("the verdicts are the model's, the counters are not");
 	}

@@ -308,19 +308,6 @@ TEST(test_a_cpu_has_a_budget_of_crossings_in_a_second)
 	ring_close(&ring);
 }
 
-/* Marks the first buckets of each CPU as used. New sources then get no bucket. */
-static void first_buckets_end(struct rig *rig)
-{
-	struct sl_in_use *cpus = calloc(rig->gate.machine.cpus, sizeof(*cpus));
-	const uint32_t zero = 0;
-
-	assert_non_null(cpus);
-	for (unsigned int cpu = 0; cpu < rig->gate.machine.cpus; cpu++)
-		cpus[cpu].first = UINT64_MAX;
-	assert_int_equal(bpf_map_update_elem(rig->gate.map[MAP_IN_USE], &zero, cpus, 0), 0);
-	free(cpus);
-}
-
 /* In a jiffy, at most SL_EXAMINED_PER_JIFFY refusals of sources without a bucket are examined. */
 TEST(test_few_refusals_of_sources_without_a_bucket_are_examined)
 {
@@ -328,7 +315,7 @@ TEST(test_few_refusals_of_sources_without_a_bucket_are_examined)
 	struct event_ring *ring = reader(rig, 0, 0);
 
 	rig_set(rig, "default", "1/h", "1");
-	first_buckets_end(rig);
+	rig_end_first_buckets(rig);
 	second_begin(rig);
 	send_many(rig, 0, 2 * SL_EXAMINED_PER_JIFFY);
 	assert_in_range(crossings_read(ring), SL_EXAMINED_PER_JIFFY, SL_EXAMINED_PER_JIFFY + 2);
@@ -347,7 +334,7 @@ TEST(test_samples_do_not_cause_examinations)
 	struct event_ring *ring = reader(rig, 1, SL_SAMPLE_SHORT);
 
 	rig_set(rig, "default", "1/h", "1");
-	first_buckets_end(rig);
+	rig_end_first_buckets(rig);
 	second_begin(rig);
 	send_many(rig, 0, 2 * SL_EXAMINED_PER_JIFFY);
 	assert_in_range(crossings_read(ring), SL_EXAMINED_PER_JIFFY, SL_EXAMINED_PER_JIFFY + 2);
@@ -545,7 +532,7 @@ TEST(test_nothing_is_recorded_without_a_lease)
 	struct frame frame = frame_from("192.0.2.1", FRAME_LEAST);
 
 	rig_set(rig, "default", "1/h", "1");
-	first_buckets_end(rig);
+	rig_end_first_buckets(rig);
 	for (int i = 0; i < 2; i++) {
 		gate->lease_until = i ? 0 : *rig->clock_jiffies; /* no lease, or an ended lease */
 		for (int hook = 0; hook < HOOKS; hook++)

@@ -199,7 +199,7 @@ static const struct word attach_words[] = {
 	{"buckets", KEYWORD, &value_size, SIZE_FIELD(SIZE_BUCKETS),
 	 "number of entries of each of the maps buckets4 and buckets6: sources that CPUs serve\n"
 	 "from per-CPU buckets, and count for 'sluice sources'; 16384 by default with up to 6\n"
-	 "CPUs. Together they take 432 bytes for each entry and CPU, and 168 for each entry"},
+	 "CPUs. Together they take 448 bytes for each entry and CPU, and 168 for each entry"},
 	{"policies", KEYWORD, &value_size, SIZE_FIELD(SIZE_POLICIES),
 	 "number of prefixes that have limits"},
 	{"hosts", KEYWORD, &value_size, SIZE_FIELD(SIZE_HOSTS),

@@ -485,7 +485,7 @@ struct sl_cell counters_dropped(const struct sl_counters *counters)
 	return reasons_sum(counters, SL_FIRST_DROP, SL_REASONS);
 }
 
-/* Entries of map `counters` to read per system call. An entry has 17 kB with 64 CPUs. */
+/* Entries of map `counters` to read per system call. An entry has 34 kB with 64 CPUs. */
 #define COUNTERS_BATCH 64
 
 /*

@@ -161,8 +161,8 @@ const char *memory_format(uint64_t bytes, char text[MEMORY_TEXT])
 
 /*
  * Default number of entries of `buckets4` and of `buckets6`. It falls with the number of CPUs,
- * because an entry has a value for each CPU. Both maps use 16 MB with 2 CPUs, 43 MB with 8 CPUs,
- * and 82 MB with 128 CPUs.
+ * because an entry has a value for each CPU. Both maps use 17 MB with 2 CPUs, 46 MB with 8 CPUs,
+ * and 88 MB with 128 CPUs.
  */
 #define BUCKETS_BY_CPUS (3U << 15)
 #define BUCKETS_LEAST	1536

@@ -603,8 +603,10 @@ int policy_write(struct gate *gate, uint32_t version, uint32_t before, uint32_t 
 	candidates_make(gate, rule, parent, &candidates);
 	if (candidates.count > SL_LIMITS_MAX)
 		return refuse_inherited(gate, rule, &candidates);
-	if (old)
+	if (old) {
 		memcpy(policy.base.reason, old->base.reason, sizeof(policy.base.reason));
+		policy.base.rates = old->base.rates;
+	}
 	slots_write(gate, &policy, &candidates, old);
 	budget_choose(gate, rule, &policy);
 	policy_compile(&policy, &gate->machine);

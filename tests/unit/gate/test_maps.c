@@ -25,7 +25,7 @@ TEST(test_memory)
 		{"its tag needs 4 bytes more", BPF_MAP_TYPE_ARRAY, 4, sizeof(struct sl_set),
 		 M / SL_WAYS, 0, 7, 128, 4ULL * M},
 		{"a bucket has a value for each CPU, used or not", BPF_MAP_TYPE_LRU_PERCPU_HASH, 4,
-		 sizeof(struct sl_bucket), M, 0, 0, 64, (80ULL + 216 * 64) * M},
+		 sizeof(struct sl_bucket), M, 0, 0, 64, (80ULL + 224 * 64) * M},
 		{"a host needs memory when it exists", BPF_MAP_TYPE_HASH, 4, sizeof(struct sl_rule),
 		 M, BPF_F_NO_PREALLOC, 1000, 2, 16ULL * M + 112 * 1000},
 		{"a hash table has a power of two", BPF_MAP_TYPE_HASH, 4, sizeof(struct sl_rule),
