@@ -249,8 +249,19 @@ def test_a_file_of_prefixes(attached, tmp_path):
     made = attached.json("allow", "-f", "-", "for", "1h", "force", input="default\n10.0.0.0/8\n")
     assert (made["name"], made["new"], made["seconds"]) == ("-", 2, 3600)
     made = attached.json("allow", "-f", "-", input="10.0.0.0/8\n")
-    assert (made["new"], made["same"]) == (0, 1) and 3400 < made["seconds"] <= 3600.1
+    assert (made["new"], made["same"], made["shortened"]) == (0, 1, 0) and "seconds" not in made
     assert verdicts(attached, DENIED, OTHER, "10.0.0.1") == ["drop", "pass", "pass"]
+
+
+def test_entries_from_standard_input_end_one_by_one(attached):
+    """A detector can put entries on its list again and again: `for` is no time of the list."""
+    words = ["deny", "-f", "-", "as", "suricata", "for", "10min"]
+    attached.sluice(*words, input=f"{DENIED}\n{DENIED6} for 1h\n")
+    made = attached.json(*words, input=f"{DENIED}\n{OTHER}\n")
+    assert (made["new"], made["same"], made["shortened"]) == (1, 1, 0)
+    left_of = {rule["prefix"]: rule["list_seconds_left"]["suricata"] for rule in attached.json("show")["rules"]}
+    assert {prefix: round(seconds / 60) for prefix, seconds in left_of.items()} == {
+        DENIED: 10, OTHER: 10, DENIED6: 60}
 
 
 @pytest.mark.parametrize("text,numbers", [

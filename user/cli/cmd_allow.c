@@ -162,7 +162,8 @@ static int listing_parse(struct listing *listing)
 		listing->ns =
 			(until_left_ns(args->until) + NS_PER_SEC / 2) / NS_PER_SEC * NS_PER_SEC;
 	listing->name = args->name;
-	listing->ends_entries = listing->ns && !args->file && !args->replace;
+	listing->ends_entries =
+		listing->ns && !args->replace && (!args->file || !strcmp(args->file, "-"));
 	if (args->file && !args->name) {
 		err = list_name_of(args->file, listing->file_name);
 		listing->name = listing->file_name;
@@ -323,7 +324,8 @@ static int list_change(struct gate *gate, struct listing *listing, uint64_t writ
 	if (place >= 0)
 		was = (struct was){lists[place].access, lists[place].until};
 	for (unsigned int i = 0; listing->ends_entries && i < listing->entries.count; i++)
-		listing->entries.rules[i].list_until = end;
+		if (!listing->entries.rules[i].list_until)
+			listing->entries.rules[i].list_until = end;
 	err = list_put(gate, &list, listing->args->replace, &listing->entries, &counts);
 	if (!err)
 		list_print(listing, &list, &was, &counts);
@@ -385,8 +387,8 @@ static const struct word allow_words[] = {
 	{"as", KEYWORD, VALUE_TEXT("LIST"), offsetof(struct entry_args, name),
 	 "add the entries to the list of this name: deny A B as LIST"},
 	{"for", KEYWORD, &for_time, offsetof(struct entry_args, for_ns),
-	 "the entry ends after 30s, 10min, 1h30m, 2 days; with -f or replace, the list and all\n"
-	 "its entries end. Default: never"},
+	 "the entry ends after 30s, 10min, 1h30m, 2 days; with -f FILE or replace, the list and\n"
+	 "all its entries end. Default: never"},
 	{"until", KEYWORD, &future_moment, offsetof(struct entry_args, until),
 	 "the entry ends at a moment: 2026-11-22T13:00:00Z, or with an offset, +02:00"},
 	{"replace", KEYWORD, NULL, offsetof(struct entry_args, replace),
