@@ -46,14 +46,14 @@ static inline __u64 histogram_total(const struct histogram *histogram)
 }
 
 /*
- * Returns the upper bound of the bucket that has this quantile: 500 for the median, 1000 for the
- * largest value. Returns 0 if the histogram is empty.
+ * Returns the upper bound of the bucket that has quantile part / whole of the values. Returns 0 if
+ * the histogram is empty.
  */
-static inline __u64 histogram_quantile(const struct histogram *histogram, __u32 per_mille)
+static inline __u64 histogram_part(const struct histogram *histogram, __u32 part, __u32 whole)
 {
 	__u64 total = histogram_total(histogram), seen = 0;
-	/* divide first, because total * per_mille could overflow */
-	__u64 rank = total / 1000 * per_mille + (total % 1000 * per_mille + 999) / 1000;
+	/* divide first, because total * part could overflow */
+	__u64 rank = total / whole * part + (total % whole * part + whole - 1) / whole;
 
 	for (__u32 bucket = 0; rank && bucket < histogram->buckets; bucket++) {
 		seen += histogram->counts[bucket];
@@ -61,6 +61,12 @@ static inline __u64 histogram_quantile(const struct histogram *histogram, __u32 
 			return histogram_bound(histogram, bucket);
 	}
 	return 0;
+}
+
+/* Returns the same for a quantile per mille: 500 for the median, 1000 for the largest value. */
+static inline __u64 histogram_quantile(const struct histogram *histogram, __u32 per_mille)
+{
+	return histogram_part(histogram, per_mille, 1000);
 }
 
 #endif
