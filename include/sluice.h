@@ -324,6 +324,7 @@ struct sl_policy {
 	struct sl_limit_spec newcomers_spec;
 	__u32 changed[SL_LIMITS_MAX]; /* by slot: generation in which the limit got its id */
 	struct sl_prefix prefix;      /* the prefix to which this policy applies */
+	__u64 made_ns;		      /* uptime at which the policy was made */
 	/*
 	 * Readers subtract `base` from the counters in map `counters`, because they are never
 	 * reset. `base` is the counts of a deleted policy that had this number, minus the counts of

@@ -595,6 +595,7 @@ int policy_write(struct gate *gate, uint32_t version, uint32_t before, uint32_t 
 		.prefix = rule->prefix,
 		.inherits = rule_inherits(rule),
 		.parent = parent,
+		.made_ns = old ? old->made_ns : uptime_ns(),
 	};
 	struct version_limits candidates;
 

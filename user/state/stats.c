@@ -33,6 +33,7 @@ static void line_begin(const struct gate *gate, struct stats *stats, enum stats_
 	*line = (struct stats_line){
 		.kind = kind,
 		.number = SL_POLICY(policy_version_index(gate, record)),
+		.made_ns = record->made_ns,
 		.counters = record->base,
 	};
 	snprintf(line->policy, sizeof(line->policy), "%s", policy);

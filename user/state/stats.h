@@ -29,6 +29,7 @@ struct stats_line {
 	enum stats_kind kind;
 	char policy[PREFIX_TEXT]; /* a prefix, "none", "allow", "deny" or "deleted" */
 	unsigned int number;	  /* policy number of `counters`; unset for "deleted" */
+	uint64_t made_ns;	  /* uptime at which the policy was made; 0: not a policy */
 	struct sl_counters counters;
 	bool blocks; /* the policy has or inherits a limit that can block */
 	unsigned int limits;
