@@ -170,26 +170,36 @@ def test_packets_that_were_not_used_are_reported(suggest, data, message):
     assert message in refused(suggest(None, data=data, status=1, form=()))
 
 
-@pytest.mark.parametrize("words", [(), ("x.pcap", "--from-gate"), ("x.pcap", "watch", "20s"), ("--from-gate", "watch", "11s")])
+@pytest.mark.parametrize("words", [(), ("x.pcap", "--from-gate")])
 def test_a_capture_or_a_gate(words):
     refused(run_sluice("suggest", *words, status=2))
 
 
-def test_from_the_counters_of_a_gate(lab):
+def test_from_the_counters_of_a_gate(lab, tmp_path):
     lab.attach()
-    lab.sluice("set", "default", "rate", "10kpps", "action", "observe")
-    command = [SLUICE, "-g", lab.gate, "-n", lab.filter, "-j", "suggest", "--from-gate", "watch", "12s", "headroom", "0"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        while process.poll() is None:
-            for number in range(1, 13):
-                lab.send(f"192.0.2.{number}", 20)
-            time.sleep(0.5)
-        out, err = process.stdout.read(), process.stderr.read()
-    assert process.returncode == 0, err
-    document = json.loads(out)
-    limit, = [limit for limit in document["limits"] if limit["in_file"] and limit["per"] == "32/64"]
-    assert document["source"] == "gate" and limit["members"] >= 12 and limit["refused_packets"] is None
-    assert 20 <= limit["pps"] <= 100 and 20 <= limit["burst"] <= 200
+    assert "'sluice -g" in lab.refuses(["suggest", "--from-gate"])
+    for prefix in ("default", "2001:db8::/32", "203.0.113.0/24"):
+        lab.sluice("set", prefix, "rate", "10kpps", "action", "observe")
+    bursts = {**{f"192.0.2.{number}": 20 for number in range(1, 5)}, "192.0.2.5": 40, "2001:db8::1": 60, "2001:db8:0:1::1": 60}
+    for _ in range(10):
+        for source, count in bursts.items():
+            lab.send(source, count)
+        time.sleep(1.1)  # a second of a source ends with its first packet at least 1 s later
+    lab.sluice("set", "default", "rate", "20kpps", "action", "observe")
+    lab.sluice("apply", "-", "--resize", input="gate:\n  policies: 5000\n" + lab.sluice("dump").out)
+    document = lab.json("suggest", "--from-gate", "quantile", "80", "headroom", "0")
+    policies = {policy.pop("policy"): policy for policy in document["policies"]}
+    default, six = policies["default"], policies["2001:db8::/32"]
+    assert (default["source_seconds"], default["packets"], default["covered_percent"]) == (45, 1080, 90)
+    assert [default[key] for key in ("p50_packets", "p99_packets", "max_packets")] == [32, 64, 64]
+    assert (default["pps"], default["burst"], default["exceeded_source_seconds"]) == (32, 64, 9)
+    assert (six["source_seconds"], six["packets"], six["pps"], six["burst"]) == (18, 1080, 64, 128)
+    assert policies["203.0.113.0/24"]["refused_because"] == "too little traffic"
+
+    rules = written(tmp_path / "rules.yaml", lab.sluice("suggest", "--from-gate").out)
+    run_sluice("replay", written(tmp_path / "x.pcap", pcap(HUNDRED)), "-f", rules)
+    lab.sluice("apply", rules)
+    assert "rate 96pps burst 192 action observe" in lab.sluice("show").out
 
 
 # --- Captures of real tools -------------------------------------------------------------------------

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -126,20 +125,17 @@ static int input_read(struct input *input, struct suggest *suggest, bool is_seco
 	return err;
 }
 
-/*
- * Returns an error if there is too little traffic to propose limits. input: the capture; NULL: the
- * counters of a gate.
- */
+/* Returns an error if there is too little traffic to propose limits. */
 static int suggest_check(const struct suggest *suggest, const char *capture,
 			 const struct input *input)
 {
 	if (suggest->proposal[SUGGEST_ALL][SUGGEST_SOURCES].refusal == SUGGEST_PROPOSED)
 		return 0;
-	if (input && !suggest->packets && input->cut)
+	if (!suggest->packets && input->cut)
 		return error_add(ENODATA, "too-little", capture,
 				 "%" PRIu64 " packets have no source; capture with a larger -s",
 				 input->cut);
-	if (input && !suggest->packets && input->other_way)
+	if (!suggest->packets && input->other_way)
 		return error_add(ENODATA, "too-little", capture,
 				 "%" PRIu64 " packets were left out, because they were %s; try %s",
 				 input->other_way,
@@ -213,32 +209,33 @@ static int suggest_capture(const struct suggest_args *words, struct suggest *sug
 	return damaged;
 }
 
-/*
- * Reads the counters of a gate once a second. Proposes limits from them, and prints the proposals.
- */
-static int suggest_gate(const char *name, uint64_t watch_ns, struct suggest *suggest)
+/* Proposes limits from the counters of a gate, and prints the proposals. */
+static int suggest_gate(const char *name, const struct suggest_settings *settings)
 {
 	_cleanup_(gate_close) struct gate gate = GATE_CLOSED;
-	_cleanup_(counts_free) struct counts_reader reader = {0};
-	uint64_t begun = clock_read(CLOCK_MONOTONIC), since = clock_read(CLOCK_REALTIME), now;
-	int err = gate_open_named(&gate, name) ?: counts_begin(&reader, suggest);
+	_cleanup_(gate_proposals_free) struct gate_proposals proposals = {0};
+	uint64_t packets = 0, seconds = 0;
+	int err = gate_open_named(&gate, name) ?: gate_propose(&gate, settings, &proposals);
 
-	while (!err && (now = clock_read(CLOCK_MONOTONIC) - begun) <= watch_ns) {
-		uint64_t next = (now / NS_PER_SEC + 1) * NS_PER_SEC;
-
-		progress_show(now, watch_ns, suggest->packets, "packets");
-		err = counts_read(&reader, &gate, since + now);
-		now = clock_read(CLOCK_MONOTONIC) - begun;
-		if (now < next)
-			poll(NULL, 0, (next - now) / NS_PER_MS + 1);
-	}
-	progress_end();
-	err = err ?: suggest_propose(suggest) ?: suggest_check(suggest, gate.name, NULL);
 	if (err)
 		return err;
-	suggest_finish(suggest);
-	report_suggest(suggest, gate.name);
-	attack_warn(&suggest->attack, gate.name);
+	for (unsigned int i = 0; i < proposals.count; i++) {
+		packets += proposals.items[i].packets;
+		seconds += proposals.items[i].seconds;
+	}
+	if (!proposals.count)
+		return error_add(ENODATA, "too-little", gate.name,
+				 "it has no policy; set one: 'sluice %sset default rate 10kpps "
+				 "action observe'",
+				 gate_option(gate.name));
+	if (!proposals.proposed)
+		return error_add(ENODATA, "too-little", gate.name,
+				 "too little traffic to propose limits: %" PRIu64
+				 " packets in %" PRIu64
+				 " source-seconds; a policy needs %u packets over %u s",
+				 packets, seconds, SUGGEST_PACKETS_MIN,
+				 (unsigned int)(SUGGEST_SPAN_MIN_NS / NS_PER_SEC));
+	report_suggest_gate(&proposals, settings, gate.name);
 	return 0;
 }
 
@@ -249,7 +246,6 @@ int suggest_command(const struct context *context, const void *args)
 		.quantile = words->quantile ?: SUGGEST_QUANTILE,
 		.headroom = words->headroom ? words->headroom - 1 : SUGGEST_HEADROOM,
 		.most = POPULATION_MAX,
-		.from_counters = words->from_gate,
 	};
 	_cleanup_(suggest_free) struct suggest suggest = {0};
 	int err = 0;
@@ -261,11 +257,7 @@ int suggest_command(const struct context *context, const void *args)
 		err = error_misuse("unexpected", "--from-gate",
 				   "it reads a gate and no capture; omit %s",
 				   word_typed(words->capture));
-	else if (words->watch_ns && !words->from_gate)
-		err = error_misuse("unexpected", "watch", "only for --from-gate; omit it");
-	err = err ?: suggest_begin(&suggest, &settings);
-	if (err || !words->from_gate)
-		return err ?: suggest_capture(words, &suggest);
-	return suggest_gate(context->gate_given ? context->gate : NULL,
-			    words->watch_ns ?: NS_PER_SEC * 60, &suggest);
+	if (!err && words->from_gate)
+		return suggest_gate(context->gate_given ? context->gate : NULL, &settings);
+	return err ?: suggest_begin(&suggest, &settings) ?: suggest_capture(words, &suggest);
 }

@@ -3,8 +3,6 @@
 
 #include <stdlib.h>
 
-#include "base/clock.h"
-
 #define PER_CENT 1000 /* quantiles are in thousandths of a per cent */
 
 /* Parses a percentage from 50 to 100, such as 99.9, into thousandths of a per cent. */
@@ -36,20 +34,17 @@ static int headroom_parse(const struct value_type *type, const char *what, const
 static const struct value_type quantile_percent = {.name = "PERCENT",
 						   .parse = quantile_parse,
 						   .expected = "write 99, 99.9 or 100"},
-			       watch_time = VALUE_TIME(12 * NS_PER_SEC, 86400 * NS_PER_SEC),
 			       headroom_percent = {
 				       .name = "PERCENT", .parse = headroom_parse, .most = 1000};
 
 static const struct word suggest_table[] = {
 	{"CAPTURE", OPERAND, VALUE_TEXT("FILE"), offsetof(struct suggest_args, capture), NULL},
 	{"quantile", KEYWORD, &quantile_percent, offsetof(struct suggest_args, quantile),
-	 "the part of the sources of which a limit refuses nothing; default: 99.9"},
+	 "the part of the sources, or of seconds of a gate, to allow in full; default: 99.9"},
 	{"headroom", KEYWORD, &headroom_percent, offsetof(struct suggest_args, headroom),
 	 "what is added to each rate and burst, in per cent; default: 50"},
-	{"watch", KEYWORD, &watch_time, offsetof(struct suggest_args, watch_ns),
-	 "with --from-gate: how long to read the counters, 12s to 1d; default: 1min"},
 	{"--from-gate", OPTION, NULL, offsetof(struct suggest_args, from_gate),
-	 "propose from the counters of a running gate, read once a second, not from a capture"},
+	 "propose from the counters of a running gate, not from a capture"},
 	{"--in", OPTION, NULL, offsetof(struct suggest_args, is_in),
 	 "read packets that were received (default)"},
 	{"--out", OPTION, NULL, offsetof(struct suggest_args, is_out),

@@ -12,7 +12,6 @@
 struct suggest_args {
 	const char *capture; /* NULL if `from_gate` is set */
 	bool from_gate;
-	uint64_t watch_ns;
 	unsigned int quantile; /* thousandths of a per cent */
 	unsigned int headroom; /* per cent + 1; 0: the default */
 	const char *to;

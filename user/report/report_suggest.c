@@ -84,12 +84,7 @@ static void curve_json(const struct suggest_curve *curve)
 
 /* --- A limit -------------------------------------------------------------------------------- */
 
-/*
- * Prints a limit as YAML. is_comment: print it as a YAML comment, because the policy already has
- * the maximum number of limits. budget: print only rate and burst, because the limit is a budget
- * for new sources.
- */
-static void limit_print(const struct limit *limit, bool is_comment, bool budget)
+void suggest_limit_print(const struct limit *limit, bool is_comment, bool budget)
 {
 	static const enum spec_field fields[] = {SPEC_NAME,  SPEC_RATE, SPEC_BURST,
 						 SPEC_MATCH, SPEC_PER,	SPEC_ACTION};
@@ -173,15 +168,9 @@ static void proposal_explain(const struct suggest *suggest, enum suggest_class c
 	print_text("\n      # With a burst of one second each needs, in pps: p50 %" PRIu64
 		   ", p99 %" PRIu64 ", p99.9 %" PRIu64 ", max %" PRIu64 ".\n",
 		   proposal->p50, proposal->p99, proposal->p999, proposal->max);
-	if (suggest->settings.from_counters)
-		print_text("      # This limit would have refused packets of at most %u %s.\n",
-			   suggest->population[class][scope].trials,
-			   scope_members(scope, suggest->population[class][scope].trials));
-	else
-		print_text("      # This limit would have refused %" PRIu64 " packets of %" PRIu64
-			   " %s.\n",
-			   proposal->refused_packets, proposal->refused_members,
-			   scope_members(scope, proposal->refused_members));
+	print_text("      # This limit would have refused %" PRIu64 " packets of %" PRIu64 " %s.\n",
+		   proposal->refused_packets, proposal->refused_members,
+		   scope_members(scope, proposal->refused_members));
 	outliers_print(suggest, proposal, scope);
 	print_text("      # The smallest burst that refuses nothing of %g %% of %s:\n",
 		   suggest->settings.quantile / 1000.0,
@@ -221,10 +210,8 @@ static void proposal_json(const struct suggest *suggest, enum suggest_class clas
 		print_number("pps", NULL, spec->rate);
 		print_number("burst", NULL, spec->burst);
 		print_string("words", NULL, limit_format(&proposal->limit, &everyone, text) + 1);
-		print_known("refused_packets", NULL, !suggest->settings.from_counters,
-			    proposal->refused_packets);
-		print_known("refused_members", NULL, !suggest->settings.from_counters,
-			    proposal->refused_members);
+		print_number("refused_packets", NULL, proposal->refused_packets);
+		print_number("refused_members", NULL, proposal->refused_members);
 	}
 	print_end();
 }
@@ -250,7 +237,7 @@ static void budget_print(const struct suggest *suggest)
 		"0 packets that the limits pass.\n    # It drops, but has no effect while all "
 		"limits observe.\n    newcomers:\n",
 		time_format(budget->age_ns, text));
-	limit_print(&budget->limit, false, true);
+	suggest_limit_print(&budget->limit, false, true);
 }
 
 static void budget_json(const struct newcomer_proposal *budget)
@@ -293,18 +280,9 @@ static void head_print(const struct suggest *suggest, const char *capture)
 	const struct proposal *all = &suggest->proposal[SUGGEST_ALL][SUGGEST_SOURCES];
 	char from[MOMENT_TEXT], to[MOMENT_TEXT];
 
-	if (suggest->settings.from_counters)
-		print_text(
-			"# Limits that 'sluice suggest' proposes from the counters of gate "
-			"'%s', read once a second.\n# They observe: packets over a limit are "
-			"counted and pass.\n# Counters do not have times and ports: each burst is "
-			"at most what came in a second, all\n# packets are one class, and sources "
-			"without a bucket are not seen.\n",
-			name_shown(capture));
-	else
-		print_text("# Limits that 'sluice suggest' proposes from %s. They observe: packets "
-			   "over a\n# limit are counted and pass.\n",
-			   name_shown(capture));
+	print_text("# Limits that 'sluice suggest' proposes from %s. They observe: packets over a\n"
+		   "# limit are counted and pass.\n",
+		   name_shown(capture));
 	print_text("# From %s to %s: %" PRIu64 " packets of %" PRIu64 " %s.\n",
 		   moment_of(suggest->first_ns, from), moment_of(suggest->last_ns, to),
 		   suggest->packets, all->members, scope_members(SUGGEST_SOURCES, all->members));
@@ -356,7 +334,7 @@ static void limits_print(const struct suggest *suggest)
 				print_text("      # A policy has room for %d limits; to use this, "
 					   "put it in place of another:\n",
 					   SL_LIMITS_MAX);
-			limit_print(&proposal->limit, is_comment, false);
+			suggest_limit_print(&proposal->limit, is_comment, false);
 		}
 	refusals_print(suggest);
 }
@@ -385,7 +363,7 @@ static void json_print(const struct suggest *suggest)
 	char text[MOMENT_TEXT];
 
 	print_object(NULL);
-	print_string("source", NULL, suggest->settings.from_counters ? "gate" : "capture");
+	print_string("source", NULL, "capture");
 	print_string("from", NULL, moment_of(suggest->first_ns, text));
 	print_string("to", NULL, moment_of(suggest->last_ns, text));
 	print_number("packets", NULL, suggest->packets);
@@ -418,17 +396,11 @@ void report_suggest(const struct suggest *suggest, const char *capture)
 	print_text("policies:\n  - prefix: default\n    limits:\n");
 	limits_print(suggest);
 	budget_print(suggest);
-	if (suggest->settings.from_counters)
-		print_text(
-			"# Test it on a capture:\n#   sluice suggest --from-gate | sluice replay "
-			"OTHER.pcap -f -\n");
-	else
-		print_text("# Test it on other traffic, compare it with the gate, and apply it:\n"
-			   "#   sluice suggest %s | sluice replay OTHER.pcap -f -\n"
-			   "#   sluice suggest %s | sluice diff -\n"
-			   "#   sluice suggest %s | sluice apply -\n"
-			   "# 'sluice apply' replaces all rules of the gate. 'sluice sources' then "
-			   "counts "
-			   "under\n# WOULD what the limits would drop.\n",
-			   word_typed(capture), word_typed(capture), word_typed(capture));
+	print_text("# Test it on other traffic, compare it with the gate, and apply it:\n"
+		   "#   sluice suggest %s | sluice replay OTHER.pcap -f -\n"
+		   "#   sluice suggest %s | sluice diff -\n"
+		   "#   sluice suggest %s | sluice apply -\n"
+		   "# 'sluice apply' replaces all rules of the gate. 'sluice sources' then counts "
+		   "under\n# WOULD what the limits would drop.\n",
+		   word_typed(capture), word_typed(capture), word_typed(capture));
 }

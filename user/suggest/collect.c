@@ -123,8 +123,7 @@ int suggest_add(struct suggest *suggest, const struct suggest_packet *packet)
 	uint64_t now;
 	int err = 0;
 
-	/* counts_read() sets `first_ns` before the first packet */
-	if (!suggest->first_ns && !suggest->packets)
+	if (!suggest->packets)
 		suggest->first_ns = packet->ns;
 	suggest->last_ns = packet->ns;
 	suggest->packets += packet->packets;

@@ -1,85 +1,110 @@
 // SPDX-License-Identifier: GPL-2.0
 #include "suggest/from_gate.h"
 
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/error.h"
-#include "state/buckets.h"
+#include "gate/policy.h"
+#include "histogram.h"
+#include "rules/limit_words.h"
 
-int counts_begin(struct counts_reader *reader, struct suggest *suggest)
+/* A policy needs at least this many source-seconds, as many as a source that sends for 10 s has. */
+#define SECONDS_MIN (SUGGEST_SPAN_MIN_NS / NS_PER_SEC)
+
+static struct histogram rates_histogram(const struct sl_rates *rates)
 {
-	*reader = (struct counts_reader){.suggest = suggest};
-	if (live_sources_begin(&reader->known, LIVE_SOURCES_MAX))
-		return error_add(EIO, "no-random", NULL, "the kernel gave no random numbers");
+	return (struct histogram){rates->seconds, 0, SL_RATE_BUCKETS};
+}
+
+/*
+ * Returns the upper bound of a quantile, in packets. A value in the last bucket, which has no upper
+ * bound, is at most the sum of all packets. quantile: as in struct suggest_settings.
+ */
+static uint64_t rates_quantile(const struct sl_rates *rates, unsigned int quantile)
+{
+	const struct histogram histogram = rates_histogram(rates);
+	uint64_t bound = histogram_part(&histogram, quantile, SUGGEST_WHOLE);
+
+	return bound == HISTOGRAM_UNBOUNDED ? rates->packets : bound;
+}
+
+/* Returns the number of source-seconds that may have more than `rate` packets. */
+static uint64_t seconds_above(const struct sl_rates *rates, uint64_t rate)
+{
+	const struct histogram histogram = rates_histogram(rates);
+	uint64_t seconds = 0;
+
+	for (unsigned int i = 0; i < SL_RATE_BUCKETS; i++)
+		if (histogram_bound(&histogram, i) > rate)
+			seconds += rates->seconds[i];
+	return seconds;
+}
+
+void rates_propose(const struct sl_counters *counters, uint64_t span_ns,
+		   const struct suggest_settings *settings, struct gate_proposal *ret)
+{
+	const struct sl_rates *rates = &counters->rates;
+	uint64_t needed = rates_quantile(rates, settings->quantile);
+	struct sl_limit_spec *spec = &ret->limit.spec;
+
+	*ret = (struct gate_proposal){
+		.span_ns = span_ns,
+		.packets = rates->packets,
+		.judged = counters_passed(counters).packets + counters_dropped(counters).packets,
+		.p50 = rates_quantile(rates, 50000),
+		.p99 = rates_quantile(rates, 99000),
+		.p999 = rates_quantile(rates, 99900),
+		.max = rates_quantile(rates, SUGGEST_WHOLE),
+		.limit = limit_defaults,
+	};
+	for (unsigned int i = 0; i < SL_RATE_BUCKETS; i++)
+		ret->seconds += rates->seconds[i];
+	if (rates->packets < SUGGEST_PACKETS_MIN || ret->seconds < SECONDS_MIN ||
+	    span_ns < SUGGEST_SPAN_MIN_NS) {
+		ret->refusal = SUGGEST_TOO_LITTLE;
+		return;
+	}
+	strcpy(spec->name, suggest_words[SUGGEST_ALL].name);
+	spec->action = SL_ACTION_OBSERVE;
+	spec->rate = headroom_add(needed, settings->headroom);
+	spec->rate_unit = SL_RATE_PPS;
+	spec->burst = 2 * spec->rate;
+	spec->burst_unit = SL_BURST_PACKETS;
+	ret->exceeded = seconds_above(rates, spec->rate);
+}
+
+int gate_propose(const struct gate *gate, const struct suggest_settings *settings,
+		 struct gate_proposals *ret)
+{
+	_cleanup_(stats_free) struct stats stats = {0};
+	uint64_t now = uptime_ns();
+	int err = stats_read(gate, &stats);
+
+	*ret = (struct gate_proposals){0};
+	if (err)
+		return err;
+	ret->items = calloc(stats.rules + 1, sizeof(*ret->items));
+	if (!ret->items)
+		return error_add(ENOMEM, "no-memory", NULL, "out of memory for the policies");
+	for (unsigned int i = 0; i < stats.count; i++) {
+		const struct stats_line *line = &stats.lines[i];
+		struct gate_proposal *proposal = &ret->items[ret->count];
+
+		if (line->kind != STATS_RULE)
+			continue;
+		rates_propose(&line->counters, now - line->made_ns, settings, proposal);
+		memcpy(proposal->policy, line->policy, sizeof(proposal->policy));
+		ret->proposed += proposal->refusal == SUGGEST_PROPOSED;
+		ret->count++;
+	}
 	return 0;
 }
 
-void counts_free(struct counts_reader *reader)
+void gate_proposals_free(struct gate_proposals *proposals)
 {
-	live_sources_free(&reader->known);
-}
-
-/* Returns the packets and bytes of a source, passed plus dropped. */
-static struct sl_cell cells_sum(const struct sl_cell count[LIVE_COUNTERS])
-{
-	return (struct sl_cell){
-		.packets = count[LIVE_PASSED].packets + count[LIVE_DROPPED].packets,
-		.bytes = count[LIVE_PASSED].bytes + count[LIVE_DROPPED].bytes,
-	};
-}
-
-int counts_add(struct counts_reader *reader, const struct sl_prefix *source,
-	       const struct sl_cell count[LIVE_COUNTERS], uint32_t version)
-{
-	const struct live_source *known = live_source_find(&reader->known, source);
-	struct sl_cell now = cells_sum(count), before = {0};
-	struct suggest_packet packet = {
-		.ns = reader->ns,
-		.ipv4 = prefix_is_ipv4(source),
-		.facts = {.facts = SL_FACT_ANY},
-	};
-
-	if (known)
-		before = cells_sum(known->count);
-	if (now.packets < before.packets)
-		before = (struct sl_cell){0};
-	if (live_visit(&reader->known, source, count, version, reader->ns))
-		return error_add(ENOMEM, "no-memory", NULL, "out of memory for the sources");
-	packet.packets = now.packets - before.packets;
-	packet.bytes = now.bytes - before.bytes;
-	memcpy(packet.addr, source->addr, sizeof(packet.addr));
-	if (!reader->readings || !packet.packets || SL_POLICY(version) == SL_POLICY_DENY)
-		return 0;
-	return suggest_add(reader->suggest, &packet);
-}
-
-/* Callback: adds a source. Its counters are sums over its buckets. */
-static int buckets_add(void *data, const struct sl_prefix *source, const struct sl_bucket *buckets,
-		       unsigned int count)
-{
-	struct sl_cell sum[LIVE_COUNTERS] = {0};
-
-	for (unsigned int i = 0; i < count; i++) {
-		sum[LIVE_PASSED].packets += buckets[i].passed.packets;
-		sum[LIVE_PASSED].bytes += buckets[i].passed.bytes;
-		sum[LIVE_DROPPED].packets += buckets[i].dropped.packets;
-		sum[LIVE_DROPPED].bytes += buckets[i].dropped.bytes;
-	}
-	return counts_add(data, source, sum, count ? buckets[0].policy_version : 0);
-}
-
-int counts_read(struct counts_reader *reader, const struct gate *gate, uint64_t ns)
-{
-	uint32_t count;
-	int err;
-
-	reader->ns = ns;
-	err = buckets_walk(gate, MAP_BUCKETS4, buckets_add, reader, &count)
-		      ?: buckets_walk(gate, MAP_BUCKETS6, buckets_add, reader, &count);
-	if (!reader->readings)
-		reader->suggest->first_ns = ns;
-	reader->suggest->last_ns = ns;
-	if (!err)
-		reader->readings++;
-	return err;
+	free(proposals->items);
+	proposals->items = NULL;
 }

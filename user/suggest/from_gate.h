@@ -1,42 +1,53 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Suggest: reads the counters of a running gate instead of packets. All packets that a source sends
- * between two readings count as if they arrived at the second reading. So a proposed burst is never
- * too small, and at most the packets of one interval.
+ * Suggest: proposes a limit for each policy of a running gate. Reads the histogram of rates in the
+ * counters of each policy (struct sl_rates), and no packets. A value of the histogram is the number
+ * of packets that a source sent through one CPU in a second (bpf/rate.h), a source-second. All
+ * results are upper bounds, because the histogram stores only powers of 2.
  *
- * The counters of a source are in its bucket (bpf/bucket.h), so packets before the bucket was made
- * are missing. Counters do not contain the class of a packet. Denied sources are ignored.
+ * If a source sends at most R packets in each of its seconds, a limit with rate R and burst 2R
+ * refuses none of them. The seconds of a source do not overlap and last at least 1 s. So a span of
+ * T seconds is in at most T + 2 of them, and has at most RT + 2R packets.
  */
 #ifndef SLUICE_FROM_GATE_H
 #define SLUICE_FROM_GATE_H
 
 #include "gate/gate.h"
-#include "live/sources.h"
+#include "state/stats.h"
 #include "suggest/suggest.h"
 
-struct counts_reader {
-	struct suggest *suggest;
-	struct live_sources known; /* the counters at the previous reading */
-	uint64_t ns;		   /* time of the current reading, in ns since 1970 */
-	uint64_t readings;	   /* number of complete readings so far */
+/* A policy, and the limit that is proposed for it. */
+struct gate_proposal {
+	char policy[PREFIX_TEXT];
+	enum suggest_refusal refusal;
+	uint64_t span_ns;	      /* time since the policy began to count */
+	uint64_t seconds;	      /* number of source-seconds */
+	uint64_t packets;	      /* packets in all source-seconds */
+	uint64_t judged;	      /* packets that the policy has judged */
+	uint64_t p50, p99, p999, max; /* quantiles of the packets in a source-second */
+	struct limit limit;
+	uint64_t exceeded; /* source-seconds that may have more packets than the limit's rate */
+};
+
+struct gate_proposals {
+	struct gate_proposal *items; /* one for each policy, sorted by prefix */
+	unsigned int count;
+	unsigned int proposed; /* number of policies for which a limit is proposed */
 };
 
 /*
- * Initializes a reader. The caller calls counts_free() even after an error. Returns 0 or a negative
- * errno.
+ * Proposes a limit from the counters of a policy. span_ns: time since the policy began to count.
+ * Sets all members of the result except `policy`.
  */
-int counts_begin(struct counts_reader *reader, struct suggest *suggest);
-void counts_free(struct counts_reader *reader);
+void rates_propose(const struct sl_counters *counters, uint64_t span_ns,
+		   const struct suggest_settings *settings, struct gate_proposal *ret);
 
 /*
- * Adds the packets that a source sent since the previous reading. The first reading only stores the
- * counters. If the counters were reset since then, adds their whole values. version: policy version
- * of the source.
+ * Reads the counters of a gate, and proposes a limit for each policy. The caller must call
+ * gate_proposals_free(). Returns 0 or a negative errno.
  */
-int counts_add(struct counts_reader *reader, const struct sl_prefix *source,
-	       const struct sl_cell count[LIVE_COUNTERS], uint32_t version);
-
-/* Reads all sources of a gate at time `ns` since 1970. Returns 0 or a negative errno. */
-int counts_read(struct counts_reader *reader, const struct gate *gate, uint64_t ns);
+int gate_propose(const struct gate *gate, const struct suggest_settings *settings,
+		 struct gate_proposals *ret);
+void gate_proposals_free(struct gate_proposals *proposals);
 
 #endif

@@ -363,8 +363,7 @@ int suggest_propose(struct suggest *suggest)
 		return err;
 	newcomers_propose(suggest);
 	few_find(&suggest->population[SUGGEST_ALL][SUGGEST_SOURCES], &suggest->attack);
-	if (!suggest->settings.from_counters)
-		shape_find(suggest, &suggest->attack);
+	shape_find(suggest, &suggest->attack);
 	return 0;
 }
 

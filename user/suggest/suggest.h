@@ -46,7 +46,7 @@ extern const struct suggest_words suggest_words[SUGGEST_CLASSES];
 /* A packet. The caller of suggest_read() must set `ns` and `packets`. */
 struct suggest_packet {
 	uint64_t ns;	  /* time in ns since 1970 */
-	uint32_t packets; /* number of packets; above 1 for a merged frame, or from counters */
+	uint32_t packets; /* number of packets; above 1 for a merged frame */
 	uint32_t bytes;	  /* length of the frame on the wire */
 	__u64 addr[2];	  /* source address in network byte order; IPv4 in the first 32 bits */
 	bool ipv4;
@@ -86,7 +86,6 @@ struct suggest_settings {
 	unsigned int quantile;
 	unsigned int headroom; /* added to the rate and to the burst, in per cent */
 	uint32_t most;	       /* largest population: POPULATION_MAX, or less in tests */
-	bool from_counters;    /* the input is counters of a gate (from_gate.h), not packets */
 };
 
 #define SUGGEST_QUANTILE 99900U

@@ -76,7 +76,7 @@ static void hand_over(const struct stream *streams, unsigned int count, unsigned
 
 static void begin_with(unsigned int headroom, uint32_t most)
 {
-	struct suggest_settings settings = {SUGGEST_QUANTILE, headroom, most, false};
+	struct suggest_settings settings = {SUGGEST_QUANTILE, headroom, most};
 
 	assert_int_equal(suggest_begin(&suggest, &settings), 0);
 }
@@ -241,8 +241,7 @@ TEST(test_quantiles_of_ten_sources)
 	for (unsigned int i = 0; i < 10; i++)
 		clients[i].size = 10 - i;
 	for (size_t i = 0; i < ARRAY_SIZE(quantiles); i++) {
-		struct suggest_settings settings = {quantiles[i].quantile, 0, POPULATION_MAX,
-						    false};
+		struct suggest_settings settings = {quantiles[i].quantile, 0, POPULATION_MAX};
 
 		assert_int_equal(suggest_begin(&suggest, &settings), 0);
 		hand_over(clients, 10, 20000, add);
@@ -364,7 +363,7 @@ TEST(test_refused_packets_are_those_of_a_plain_bucket)
 {
 	static struct suggest_packet frames[RANDOM_FRAMES];
 	static unsigned int source_of[RANDOM_FRAMES];
-	struct suggest_settings settings = {50000, 0, POPULATION_MAX, false};
+	struct suggest_settings settings = {50000, 0, POPULATION_MAX};
 	const struct proposal *all = proposal_of(SUGGEST_ALL);
 
 	for (uint64_t seed = 1; seed <= 10; seed++) {
@@ -753,7 +752,7 @@ static void rounds_hand_over(handler *handle)
 /* The bounds are more than 5 standard deviations from the exact numbers. */
 TEST(test_numbers_of_a_sample_are_estimates_for_all)
 {
-	struct suggest_settings settings = {50000, 0, 1024, false};
+	struct suggest_settings settings = {50000, 0, 1024};
 	const struct proposal *all = proposal_of(SUGGEST_ALL);
 
 	assert_int_equal(suggest_begin(&suggest, &settings), 0);
