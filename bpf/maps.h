@@ -70,6 +70,12 @@ struct {
 } events SEC(".maps");
 MAP(offenders, ARRAY, BPF_F_MMAPABLE, __u32, struct sl_offender_set);
 
+/*
+ * The program that runs after Sluice in mode chain. Not a map of the gate: each attachment in this
+ * mode has its own map, which is pinned in the gate's directory links/.
+ */
+MAP(chain, PROG_ARRAY, 0, __u32, __u32);
+
 /* The secret of all hashes, as global data, because programs read it without a map lookup. */
 __u64 hash_secret[SL_SECRETS] SEC(".data.secret");
 

@@ -106,18 +106,37 @@ static __always_inline bool filter(void *ctx, bool is_xdp, struct packet *packet
 	return passes;
 }
 
-SEC("xdp.frags")
-int sluice_xdp(struct xdp_md *ctx)
+static __always_inline bool xdp_filter(struct xdp_md *ctx)
 {
 	struct packet packet = {0};
 	struct verdict verdict = {0};
 	struct sl_in_use *here = in_use_get();
 
 	if (!here)
-		return XDP_DROP; /* unreachable */
+		return false; /* unreachable */
 	duration_begin(here, &verdict);
 	verdict.reason = xdp_parse(ctx, &packet);
-	return filter(ctx, true, &packet, &verdict, here) ? XDP_PASS : XDP_DROP;
+	return filter(ctx, true, &packet, &verdict, here);
+}
+
+SEC("xdp.frags")
+int sluice_xdp(struct xdp_md *ctx)
+{
+	return xdp_filter(ctx) ? XDP_PASS : XDP_DROP;
+}
+
+/*
+ * Replaces sluice_xdp() in mode chain. A packet that passes goes on to the program in map `chain`,
+ * whose verdict is final. Loaded only for a device in mode chain ('?'), with frags if the other
+ * program has them.
+ */
+SEC("?xdp")
+int sluice_chain(struct xdp_md *ctx)
+{
+	if (!xdp_filter(ctx))
+		return XDP_DROP;
+	bpf_tail_call_static(ctx, &chain, 0);
+	return XDP_PASS; /* the slot is empty */
 }
 
 static __always_inline int tc_filter(struct __sk_buff *skb, bool egress)

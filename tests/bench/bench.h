@@ -33,6 +33,7 @@ enum subject {
 	ON_SLUICE,   /* a gate of default size with policies for default and 100 prefixes */
 	ON_EGRESS,   /* the gate of ON_SLUICE on hook egress, where limits can shape */
 	ON_CROWD,    /* the gate of ON_SLUICE during a flood; each source has a state */
+	ON_CHAIN,    /* as ON_SLUICE, with the program of mode chain and an empty slot */
 	ON_WATCHED,  /* as ON_SLUICE, while a process reads map `events` */
 	ON_DENIED,   /* a gate that denies a million IPv4 hosts */
 	ON_DENIED6,  /* a gate that denies a million IPv6 hosts */

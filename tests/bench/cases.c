@@ -73,6 +73,8 @@ const struct bench_case bench_cases[] = {
 		       {AMPLE_BITS}},
 	     IN_CREDIT, .target = 0.95),
 	CASE("refuse", "10.0.4.1", .limit = {{USUAL}}, REFUSED, .target = 0.80),
+	CASE("accept_chain", "10.0.1.1", .limit = {{AMPLE}}, .subject = ON_CHAIN,
+	     .expect = EXPECT_PASS, .target = 1.05, .against = "accept"),
 	CASE("refuse6", "2001:db8:e::1", .limit = {{USUAL}}, REFUSED),
 	CASE("refuse_slow", "10.0.5.1", .limit = {{.rate = "1pps", .burst = "5"}}, REFUSED),
 	CASE("deny_hot", "10.0.6.1", .deny = true, REFUSED, .target = 0.70),

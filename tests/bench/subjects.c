@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 #include <errno.h>
+#include <unistd.h>
+#include <bpf/bpf.h>
 #include "bench.h"
 
 #include "behind.h"
@@ -53,6 +55,18 @@ static const struct sized_map sized_maps[SUBJECTS] = {
 	[ON_ARRAY_1M] = {"bench_lookup_index", "entries", BPF_MAP_TYPE_ARRAY, LINE, MOST},
 };
 
+/* Loads the program of mode chain, with no program after it. */
+static int chain_load_empty(const struct gate *gate, struct programs *ret)
+{
+	int array = bpf_map_create(BPF_MAP_TYPE_PROG_ARRAY, "chain", sizeof(__u32), sizeof(__u32),
+				   1, NULL);
+
+	ret->fd[HOOK_XDP] = array < 0 ? array : program_load_chain(gate, array, true);
+	if (array >= 0)
+		close(array);
+	return ret->fd[HOOK_XDP] < 0 ? ret->fd[HOOK_XDP] : 0;
+}
+
 /*
  * Loads a program under test. If it is an XDP program, loads also the programs that change the
  * source.
@@ -71,7 +85,9 @@ static int subject_make(enum subject which)
 		subject->plain = bench_program(others, other_names[which]);
 	} else {
 		err = ground_make(which, &gates[which])
-			      ?: programs_load(&gates[which], HOOK_BIT(hook), &programs[which]);
+			      ?: which == ON_CHAIN
+				 ? chain_load_empty(&gates[which], &programs[which])
+				 : programs_load(&gates[which], HOOK_BIT(hook), &programs[which]);
 		subject->plain = programs[which].fd[hook];
 	}
 	if (err || which == ON_FLOOR_TC || which == ON_EGRESS)

@@ -13,6 +13,9 @@
 #include "gate/pins.h"
 #include "sluice.skel.h"
 
+/* The program array of mode chain. Each attachment has its own, so it is not a map of a gate. */
+#define MAP_CHAIN "chain"
+
 struct bpf_object *object_open(void)
 {
 	LIBBPF_OPTS(bpf_object_open_opts, opts, .object_name = "sluice");
@@ -23,6 +26,8 @@ struct bpf_object *object_open(void)
 	if (!object)
 		error_add(errno, "object-unread", NULL,
 			  "cannot read the BPF programs in this binary: %s", why(errno));
+	else
+		bpf_map__set_autocreate(bpf_object__find_map_by_name(object, MAP_CHAIN), false);
 	return object;
 }
 
@@ -38,6 +43,22 @@ struct bpf_map *object_map(const struct bpf_object *object, enum gate_map map)
 }
 
 /* --- Programs ------------------------------------------------------------------------------- */
+
+/* Loads the chosen programs of an object, which use the gate's maps. */
+static int object_load(const struct gate *gate, struct bpf_object *object)
+{
+	int err = 0;
+
+	for (int map = 0; !err && map < GATE_MAPS; map++)
+		err = bpf_map__reuse_fd(object_map(object, map), gate->map[map]);
+	return err ?: bpf_object__load(object);
+}
+
+static int load_failed(int err)
+{
+	return error_add(err, "programs-load", NULL,
+			 "cannot load the BPF programs: %s (-v shows the kernel's log)", why(err));
+}
 
 int programs_load(const struct gate *gate, unsigned int hooks, struct programs *programs)
 {
@@ -63,9 +84,7 @@ int programs_load(const struct gate *gate, unsigned int hooks, struct programs *
 		program[hook] = bpf_object__find_program_by_name(object, names[hook]);
 		bpf_program__set_autoload(program[hook], hooks & HOOK_BIT(hook));
 	}
-	for (int map = 0; !err && map < GATE_MAPS; map++)
-		err = bpf_map__reuse_fd(object_map(object, map), gate->map[map]);
-	err = err ?: bpf_object__load(object);
+	err = object_load(gate, object);
 	for (int hook = 0; !err && hook < HOOKS; hook++) {
 		if (!(hooks & HOOK_BIT(hook)))
 			continue;
@@ -73,9 +92,7 @@ int programs_load(const struct gate *gate, unsigned int hooks, struct programs *
 		err = loaded.fd[hook] < 0 ? -errno : 0;
 	}
 	if (err)
-		return error_add(err, "programs-load", NULL,
-				 "cannot load the BPF programs: %s (-v shows the kernel's log)",
-				 why(err));
+		return load_failed(err);
 	for (int hook = 0; hook < HOOKS; hook++)
 		if (hooks & HOOK_BIT(hook))
 			programs->fd[hook] = steal_fd(&loaded.fd[hook]);
@@ -87,6 +104,29 @@ void programs_close(struct programs *programs)
 	for (int hook = 0; hook < HOOKS; hook++)
 		close_fd(&programs->fd[hook]);
 	*programs = PROGRAMS_CLOSED;
+}
+
+int program_load_chain(const struct gate *gate, int array_fd, bool has_frags)
+{
+	_cleanup_object_ struct bpf_object *object = object_open();
+	struct bpf_program *program, *each;
+	struct bpf_map *array;
+	int err, fd;
+
+	if (!object)
+		return -EIO;
+	program = bpf_object__find_program_by_name(object, "sluice_chain");
+	bpf_object__for_each_program (each, object)
+		bpf_program__set_autoload(each, each == program);
+	if (has_frags)
+		bpf_program__set_flags(program, BPF_F_XDP_HAS_FRAGS);
+	array = bpf_object__find_map_by_name(object, MAP_CHAIN);
+	err = bpf_map__set_autocreate(array, true)
+		      ?: bpf_map__reuse_fd(array, array_fd) ?: object_load(gate, object);
+	if (err)
+		return load_failed(err);
+	fd = fcntl(bpf_program__fd(program), F_DUPFD_CLOEXEC, 0);
+	return fd < 0 ? load_failed(-errno) : fd;
 }
 
 /* --- Memory --------------------------------------------------------------------------------- */
