@@ -474,6 +474,7 @@ install-sluice: $(BUILD)/sluice
 	$(Q)install -D -m 0644 docs/man/sluice-rules.5 $(DESTDIR)$(PREFIX)/share/man/man5/sluice-rules.5
 	$(Q)install -D -m 0644 docs/man/sluice-inspect.7 $(DESTDIR)$(PREFIX)/share/man/man7/sluice-inspect.7
 	$(Q)install -D -m 0644 docs/man/sluice-limits.7 $(DESTDIR)$(PREFIX)/share/man/man7/sluice-limits.7
+	$(Q)install -D -m 0644 docs/man/sluice-beside.7 $(DESTDIR)$(PREFIX)/share/man/man7/sluice-beside.7
 	$(say) INSTALL $(COMPLETIONS_TO)/sluice
 	$(Q)install -D -m 0644 docs/sluice.bash $(COMPLETIONS_TO)/sluice
 	$(say) INSTALL $(UNITS_TO)/sluice@.service

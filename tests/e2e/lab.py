@@ -379,7 +379,7 @@ class Lab:
         them."""
         return [name for name in os.listdir(self.pins("links", gate=gate))
                 if name.endswith("-" + device if device else "")
-                and not name.startswith(("program-", "next-", "qdisc-"))]
+                and not name.startswith(("program-", "next-", "chain-", "after-", "qdisc-"))]
 
     def counts(self, gate=None):
         totals = self.json("stats", gate=gate)["totals"]

@@ -15,7 +15,7 @@ from lab import MAPS, SLUICE, TOP, run
 MAN = os.path.join(TOP, "docs", "man")
 PAGES = {"sluice": "sluice.8", "sluice-share": "sluice-share.8", "sluice-top": "sluice-top.8", "sluice-serve": "sluice-serve.8",
          "sluice-events": "sluice-events.8", "sluice-replay": "sluice-replay.8", "sluice-suggest": "sluice-suggest.8",
-         "sluice-rules": "sluice-rules.5", "sluice-limits": "sluice-limits.7", "sluice-inspect": "sluice-inspect.7"}
+         "sluice-rules": "sluice-rules.5", "sluice-limits": "sluice-limits.7", "sluice-inspect": "sluice-inspect.7", "sluice-beside": "sluice-beside.7"}
 DOCUMENTS = ["README.md", *sorted(f"docs/{name}" for name in os.listdir(os.path.join(TOP, "docs"))
                                  if name.endswith(".md"))]
 

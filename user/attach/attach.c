@@ -9,6 +9,7 @@
 #include <bpf/libbpf.h>
 #include <linux/if_link.h>
 
+#include "attach/chain.h"
 #include "attach/filter.h"
 #include "base/cleanup.h"
 #include "base/netns.h"
@@ -69,7 +70,8 @@ static int xdp_owner_refuse(const struct gate *gate, const struct netdev *device
 {
 	struct xdp_owner owner = xdp_owner_find(device->ifindex);
 	bool is_libxdp = xdp_owner_is_libxdp(&owner);
-	char other[COMMAND_TEXT];
+	char other[COMMAND_TEXT], chain[COMMAND_TEXT];
+	struct attachment chained;
 	int err = owner.program_id ? 0 : xdp_relative_refuse(gate, device);
 
 	if (err)
@@ -82,14 +84,18 @@ static int xdp_owner_refuse(const struct gate *gate, const struct netdev *device
 			"first: 'sluice %s-g %s detach %s hook xdp', or filter beside it: '%s'",
 			device->name, owner.gate, netns_typed(), owner.gate,
 			operand_typed(device->name), other);
+	chained = attachment_of(device, HOOK_XDP);
+	chained.mode = MODE_CHAIN;
+	attachment_command("attach", &chained, gate->name, chain);
 	return error_add(EBUSY, "hook-taken", NULL,
-			 "%s has an XDP program already: '%s', id %u%s; detach that first (%s), or "
-			 "filter after it: '%s'",
+			 "%s has an XDP program already: '%s', id %u%s; detach that first (%s), "
+			 "%s%s%sor filter after it: '%s'",
 			 device->name, owner.name, owner.program_id,
 			 is_libxdp ? ", the dispatcher of libxdp" : "",
 			 is_libxdp ? "'xdp-loader status' lists what it calls"
 				   : "'bpftool net' lists it",
-			 other);
+			 is_libxdp ? "" : "run it after sluice: '", is_libxdp ? "" : chain,
+			 is_libxdp ? "" : "', ", other);
 }
 
 /*
@@ -323,6 +329,8 @@ int attach_device(const struct gate *gate, struct programs *programs, const stru
 		err = attach_find(gate, device, hook, mode, ret, ret_existed);
 	if (err || *ret_existed)
 		return err;
+	if (mode == MODE_CHAIN)
+		return chain_attach(gate, device, ret);
 	if (!is_best)
 		return attach_here(gate, programs, device, hook, mode, ret, NULL);
 	if (!falls_back) {
@@ -466,6 +474,8 @@ int detach(const struct gate *gate, const struct attachment *a)
 	if (fd < 0 && fd != -ENOENT && fd != -ELOOP)
 		return pin_failed("open", &gate->links, name.text, fd);
 	err = pins_check_writable(&gate->links);
+	if (!err && a->mode == MODE_CHAIN)
+		return chain_detach(gate, *a);
 	if (!err && fd >= 0)
 		err = a->mode == MODE_CLSACT ? detach_clsact(gate, *a) : detach_link(gate, a, fd);
 	if (err)
@@ -487,6 +497,11 @@ static int program_replace(const struct gate *gate, const struct attachment *a, 
 	_cleanup_netns_ int back = -1;
 	_cleanup_close_ int fd = -1;
 
+	if (a->mode == MODE_CHAIN) {
+		fd = attachment_program_open(gate, a);
+		return fd < 0 ? -errno
+			      : netns_visit(a->netns, &back) ?: chain_replace(a, fd, program_fd);
+	}
 	if (a->mode == MODE_CLSACT)
 		return netns_visit(a->netns, &back)
 			       ?: filter_change(a->ifindex, a->hook == HOOK_INGRESS, a->program_id,
@@ -511,7 +526,7 @@ static int attachment_switch(const struct gate *gate, struct attachment *a, int 
 
 	if (fd < 0 || program_id_of(fd) != a->program_id)
 		err = pin_rename(links, next.text, links, name.text);
-	if (err == -ENOENT && a->mode != MODE_CLSACT)
+	if (err == -ENOENT && attachment_is_link(a))
 		/* a link keeps its program even if the program has no pin */
 		err = 0;
 	err = err ?: pin_replace(links, next.text, program_fd);
@@ -540,8 +555,12 @@ static int attachment_switch(const struct gate *gate, struct attachment *a, int 
 
 void replacements_close(struct replacements *replacements)
 {
-	while (replacements->count)
-		close(replacements->one[--replacements->count].program_fd);
+	while (replacements->count) {
+		struct replaced *one = &replacements->one[--replacements->count];
+
+		close_fd(&one->program_fd);
+		close_fd(&one->chain_fd);
+	}
 }
 
 static void note_skipped(const struct attachment *a)
@@ -581,7 +600,8 @@ static int replacements_open(const struct gate *gate, struct replacements *repla
 					 errno == EPERM ? "its pin was removed, so this requires "
 							  "CAP_SYS_ADMIN: run it as root"
 							: why(errno));
-		replacements->one[replacements->count++] = (struct replaced){*a, a->program_id, fd};
+		replacements->one[replacements->count++] =
+			(struct replaced){*a, a->program_id, fd, -1};
 	}
 	return err;
 }
@@ -627,7 +647,8 @@ static int replacements_switch(const struct gate *gate, const struct programs *p
 {
 	for (unsigned int i = 0; i < replacements->count; i++) {
 		struct attachment *a = &replacements->one[i].attachment;
-		int err = switch_or_gone(gate, a, programs->fd[a->hook]);
+		int chain_fd = replacements->one[i].chain_fd;
+		int err = switch_or_gone(gate, a, chain_fd < 0 ? programs->fd[a->hook] : chain_fd);
 
 		if (err)
 			return error_add(err, "program-switch", NULL,
@@ -648,8 +669,16 @@ int programs_replace(const struct gate *gate, const struct gate *next, struct re
 
 	ret->count = 0;
 	err = replacements_open(gate, ret);
-	for (unsigned int i = 0; !err && i < ret->count; i++)
-		hooks |= HOOK_BIT(ret->one[i].attachment.hook);
+	for (unsigned int i = 0; !err && i < ret->count; i++) {
+		struct replaced *one = &ret->one[i];
+
+		if (one->attachment.mode != MODE_CHAIN) {
+			hooks |= HOOK_BIT(one->attachment.hook);
+			continue;
+		}
+		one->chain_fd = chain_load(gate, next, &one->attachment);
+		err = one->chain_fd < 0 ? one->chain_fd : 0;
+	}
 	err = err ?: programs_load(next, hooks, &programs)
 		  ?: replacements_switch(gate, &programs, ret);
 	programs_close(&programs);
@@ -663,7 +692,8 @@ int programs_replace(const struct gate *gate, const struct gate *next, struct re
 		/* the attachment runs no program, because its device or filter is gone */
 		if (!ret->one[i].attachment.program_id) {
 			note_skipped(&ret->one[i].attachment);
-			close(ret->one[i].program_fd);
+			close_fd(&ret->one[i].program_fd);
+			close_fd(&ret->one[i].chain_fd);
 			continue;
 		}
 		ret->one[ret->count++] = ret->one[i];

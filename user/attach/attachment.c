@@ -20,12 +20,11 @@
 
 /*
  * Prefixes of the names of pins. A name without a prefix begins with a hook, and no hook is named
- * "program" or "next".
+ * "program", "next", "chain" or "after".
  */
 static const char *const leads[] = {
-	[PIN_ATTACHMENT] = "",
-	[PIN_PROGRAM] = "program-",
-	[PIN_NEXT] = "next-",
+	[PIN_ATTACHMENT] = "",	[PIN_PROGRAM] = "program-", [PIN_NEXT] = "next-",
+	[PIN_CHAIN] = "chain-", [PIN_AFTER] = "after-",
 };
 
 /*
@@ -47,7 +46,7 @@ struct pin_name attachment_pin(const struct attachment *a, enum attachment_pin w
 			 a->pinned.ifindex);
 		return name;
 	}
-	if (which == PIN_PROGRAM && a->mode == MODE_CLSACT)
+	if (which == PIN_PROGRAM && !attachment_is_link(a))
 		which = PIN_ATTACHMENT;
 	length = snprintf(name.text, PIN_NAME, "%s%s-%s-%" PRIu64 "-%u-", leads[which],
 			  hook_names[a->hook], mode_names[a->mode], a->pinned.netns,
@@ -89,6 +88,11 @@ struct attachment attachment_of(const struct netdev *device, enum hook hook)
 	return a;
 }
 
+bool attachment_is_link(const struct attachment *a)
+{
+	return a->mode != MODE_CLSACT && a->mode != MODE_CHAIN;
+}
+
 /* --- Programs ------------------------------------------------------------------------------- */
 
 uint32_t program_id_of(int program_fd)
@@ -110,17 +114,23 @@ int attachment_program_open(const struct gate *gate, const struct attachment *a)
 	return bpf_prog_get_fd_by_id(a->program_id); /* no pin of the program exists */
 }
 
-/* Returns whether the program runs on the XDP or tcx hook of device a->ifindex. */
-static bool link_runs(const struct attachment *a, uint32_t program_id)
+/*
+ * Returns whether the program runs on the XDP or tcx hook of device a->ifindex. Sets
+ * `ret_is_generic` if it runs in generic XDP.
+ */
+static bool hook_runs(const struct attachment *a, uint32_t program_id, bool *ret_is_generic)
 {
 	int type = a->hook == HOOK_INGRESS ? TCX_INGRESS : TCX_EGRESS;
 	__u32 ids[TCX_PROGRAMS_MAX], count = TCX_PROGRAMS_MAX;
 	LIBBPF_OPTS(bpf_xdp_query_opts, query);
 
-	if (a->mode != MODE_TCX)
-		return !bpf_xdp_query(a->ifindex, 0, &query) &&
-		       (query.drv_prog_id == program_id || query.skb_prog_id == program_id ||
-			query.hw_prog_id == program_id || query.prog_id == program_id);
+	if (a->mode != MODE_TCX) {
+		if (bpf_xdp_query(a->ifindex, 0, &query))
+			return false;
+		*ret_is_generic = query.skb_prog_id == program_id;
+		return *ret_is_generic || query.drv_prog_id == program_id ||
+		       query.hw_prog_id == program_id || query.prog_id == program_id;
+	}
 	/* pass the ifindex as target_fd, because target_fd and target_ifindex are one union */
 	if (bpf_prog_query(a->ifindex, type, 0, NULL, ids, &count))
 		return false;
@@ -136,6 +146,7 @@ static bool link_runs(const struct attachment *a, uint32_t program_id)
 struct sighting {
 	char device[IF_NAMESIZE]; /* name of the device; "" if the ifindex does not exist */
 	bool runs;		  /* the device runs the program */
+	bool is_generic;	  /* the device runs the program in generic XDP */
 };
 
 /*
@@ -157,7 +168,7 @@ static int device_look(const struct attachment *a, uint64_t netns, uint32_t prog
 	}
 	if (program_id && a->mode == MODE_CLSACT)
 		return filter_find(a->ifindex, a->hook == HOOK_INGRESS, program_id, &ret->runs);
-	ret->runs = program_id && link_runs(a, program_id);
+	ret->runs = program_id && hook_runs(a, program_id, &ret->is_generic);
 	return 0;
 }
 
@@ -216,12 +227,12 @@ static int link_look(const struct gate *gate, struct attachment *a, int link_fd)
 }
 
 /*
- * Finds the filter that runs program `program_fd`, or the program that PIN_NEXT pins. Searches only
- * the network namespace in the pin's name, because a device loses its filters if it moves to
- * another namespace. If this user may not enter the namespace, assumes that the filter exists.
- * Returns 0 or a negative errno.
+ * Finds the filter or device that runs program `program_fd`, or the program that PIN_NEXT pins.
+ * Searches only the network namespace in the pin's name, because a device loses its filters if it
+ * moves to another namespace. If this user may not enter the namespace, assumes that the program
+ * runs. Returns 0 or a negative errno.
  */
-static int filter_look(const struct gate *gate, struct attachment *a, int program_fd)
+static int program_look(const struct gate *gate, struct attachment *a, int program_fd)
 {
 	uint32_t id = program_id_of(program_fd);
 	struct sighting seen;
@@ -238,6 +249,7 @@ static int filter_look(const struct gate *gate, struct attachment *a, int progra
 	}
 	if (seen.runs || err == -EPERM)
 		a->program_id = id;
+	a->is_generic = seen.is_generic;
 	if (seen.runs)
 		memcpy(a->device, seen.device, sizeof(a->device));
 	/* -ENOENT: the filter is gone, because its network namespace is gone */
@@ -258,7 +270,7 @@ int attachment_look(const struct gate *gate, struct attachment *a)
 	a->ifindex = a->pinned.ifindex;
 	memcpy(a->device, a->pinned.device, sizeof(a->device));
 	if (fd >= 0)
-		err = a->mode == MODE_CLSACT ? filter_look(gate, a, fd) : link_look(gate, a, fd);
+		err = attachment_is_link(a) ? link_look(gate, a, fd) : program_look(gate, a, fd);
 	if (err)
 		return pin_failed("read", &gate->links, name.text, err);
 	/* if the name differs, another device has reused the ifindex */
@@ -269,7 +281,7 @@ int attachment_look(const struct gate *gate, struct attachment *a)
 
 bool attachment_merges(const struct attachment *a, bool is_tap)
 {
-	return a->mode == MODE_GENERIC || (a->hook == HOOK_XDP && is_tap);
+	return a->mode == MODE_GENERIC || a->is_generic || (a->hook == HOOK_XDP && is_tap);
 }
 
 bool attachments_both_receive(const struct attachment *a, const struct attachment *b)
@@ -283,9 +295,10 @@ const char *attachment_command(const char *verb, const struct attachment *a, con
 {
 	char option[NETNS_OPTION];
 
-	snprintf(text, COMMAND_TEXT, "sluice %s-g %s %s %s hook %s",
+	snprintf(text, COMMAND_TEXT, "sluice %s-g %s %s %s hook %s%s",
 		 netns_option(a->netns, netns_home(), option), gate, verb, operand_typed(a->device),
-		 hook_names[a->hook]);
+		 hook_names[a->hook],
+		 a->mode == MODE_CHAIN && !strcmp(verb, "attach") ? " mode chain" : "");
 	return text;
 }
 
@@ -307,7 +320,7 @@ int attachments_expire(const struct gate *gate)
 	for (int i = 0; i < count; i++) {
 		const char *name = entries[i]->d_name;
 
-		for (enum attachment_pin pin = PIN_PROGRAM; pin <= PIN_NEXT; pin++) {
+		for (enum attachment_pin pin = PIN_PROGRAM; pin <= PIN_AFTER; pin++) {
 			size_t length = strlen(leads[pin]);
 
 			if (!strncmp(name, leads[pin], length) &&

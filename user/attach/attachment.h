@@ -2,8 +2,8 @@
 /*
  * Attach: reads and names attachments. An attachment is a program of a gate on a hook of a device.
  * For XDP and tcx, the pin HOOK-MODE-NETNS-IFINDEX-DEVICE in the gate's directory links/ is the bpf
- * link, and a second pin is the program. clsact has no bpf links, so the first pin is the program;
- * the program's id identifies the filter.
+ * link, and a second pin is the program. clsact and mode chain have no bpf links, so the first pin
+ * is the program, whose id identifies the filter or the XDP program of the device.
  */
 #ifndef SLUICE_ATTACHMENT_H
 #define SLUICE_ATTACHMENT_H
@@ -19,7 +19,8 @@
 
 struct attachment {
 	enum hook hook;
-	enum mode mode; /* never MODE_AUTO */
+	enum mode mode;	 /* never MODE_AUTO */
+	bool is_generic; /* in mode chain: the program runs in generic XDP */
 	/*
 	 * The present name, ifindex and namespace of the device. If the device was not found, their
 	 * values when the gate was attached.
@@ -41,9 +42,11 @@ struct attachment {
 struct attachment attachment_of(const struct netdev *device, enum hook hook);
 
 enum attachment_pin {
-	PIN_ATTACHMENT, /* pin of the link or, on clsact, of the program */
+	PIN_ATTACHMENT, /* pin of the link or, without a link, of the program */
 	PIN_PROGRAM,	/* pin of the program, because an open by id requires CAP_SYS_ADMIN */
 	PIN_NEXT,	/* pin of a new program, while it replaces the program of PIN_PROGRAM */
+	PIN_CHAIN,	/* in mode chain: the program array whose slot 0 has the other program */
+	PIN_AFTER,	/* in mode chain: the program that was taken over */
 	PIN_QDISC,	/* exists if Sluice added the clsact qdisc; then Sluice may remove it */
 };
 
@@ -86,6 +89,9 @@ int attachments_expire(const struct gate *gate);
  */
 int attachment_look(const struct gate *gate, struct attachment *attachment);
 
+/* Returns whether the attachment is a bpf link. Otherwise netlink attached its program. */
+bool attachment_is_link(const struct attachment *attachment);
+
 /* Opens the program that runs in the attachment. Returns an fd or a negative errno. */
 int attachment_program_open(const struct gate *gate, const struct attachment *attachment);
 
@@ -102,9 +108,13 @@ bool attachment_merges(const struct attachment *attachment, bool is_tap);
 bool attachments_both_receive(const struct attachment *a, const struct attachment *b);
 
 #define COMMAND_TEXT                                                                               \
-	(NETNS_OPTION + GATE_NAME + NAME_TYPED + sizeof("sluice -g  attach --  hook ingress"))
+	(NETNS_OPTION + GATE_NAME + NAME_TYPED +                                                   \
+	 sizeof("sluice -g  attach --  hook ingress mode chain"))
 
-/* Formats "sluice -n NETNS -g GATE VERB DEV hook HOOK". verb: "attach" or "detach". */
+/*
+ * Formats "sluice -n NETNS -g GATE VERB DEV hook HOOK", with the mode if it is not the usual one.
+ * verb: "attach" or "detach".
+ */
 const char *attachment_command(const char *verb, const struct attachment *attachment,
 			       const char *gate, char text[COMMAND_TEXT]);
 

@@ -68,11 +68,11 @@ static bool attachment_unpack(json_t *object, struct attachment *ret)
 	json_int_t ifindex, netns, program;
 	const char *device, *hook, *mode;
 	struct attachment a = {0};
-	int gone, hook_found, mode_found;
+	int gone, generic, hook_found, mode_found;
 
-	if (json_unpack(object, "{s:s, s:I, s:I, s:s, s:s, s:I, s:b !}", "device_hex", &device,
+	if (json_unpack(object, "{s:s, s:I, s:I, s:s, s:s, s:b, s:I, s:b !}", "device_hex", &device,
 			"ifindex", &ifindex, "netns", &netns, "hook", &hook, "mode", &mode,
-			"program_id", &program, "device_gone", &gone))
+			"generic", &generic, "program_id", &program, "device_gone", &gone))
 		return false;
 	hook_found = word_find(hook_names, HOOKS, hook);
 	mode_found = word_find(mode_names, MODES, mode);
@@ -81,6 +81,7 @@ static bool attachment_unpack(json_t *object, struct attachment *ret)
 		return false;
 	a.hook = hook_found;
 	a.mode = mode_found;
+	a.is_generic = generic;
 	a.ifindex = ifindex;
 	a.netns = netns;
 	a.program_id = program;
@@ -200,10 +201,10 @@ static json_t *attachment_pack(const struct attachment *a)
 
 	for (const char *c = a->device; *c; c++)
 		to += snprintf(to, 3, "%02x", (unsigned char)*c);
-	return json_pack("{s:s, s:I, s:I, s:s, s:s, s:I, s:b}", "device_hex", device, "ifindex",
-			 (json_int_t)a->ifindex, "netns", (json_int_t)a->netns, "hook",
-			 hook_names[a->hook], "mode", mode_names[a->mode], "program_id",
-			 (json_int_t)a->program_id, "device_gone", a->device_gone);
+	return json_pack("{s:s, s:I, s:I, s:s, s:s, s:b, s:I, s:b}", "device_hex", device,
+			 "ifindex", (json_int_t)a->ifindex, "netns", (json_int_t)a->netns, "hook",
+			 hook_names[a->hook], "mode", mode_names[a->mode], "generic", a->is_generic,
+			 "program_id", (json_int_t)a->program_id, "device_gone", a->device_gone);
 }
 
 static json_t *document_pack(const struct gate *gate, const struct seen *seen)

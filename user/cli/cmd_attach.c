@@ -29,6 +29,7 @@ struct attach_args {
 	struct operands devices;
 	unsigned int hook; /* enum hook */
 	unsigned int mode; /* enum mode */
+	bool chain;	   /* the same as `mode chain` */
 	bool no_fq;	   /* accept a device without qdisc fq although a limit shapes */
 	uint32_t size[SIZES];
 };
@@ -154,12 +155,19 @@ static int attached_print(const struct gate *gate, unsigned int count, const str
 
 static int attach_run(const struct context *context, const void *data)
 {
-	const struct attach_args *args = data;
+	struct attach_args given = *(const struct attach_args *)data, *args = &given;
 	_cleanup_(gate_close) struct gate gate = GATE_CLOSED;
 	struct attaching all[ATTACHMENTS_MAX];
 	struct gate_sizes sizes = {0};
 	int err;
 
+	if (args->chain && args->mode != MODE_AUTO && args->mode != MODE_CHAIN)
+		return error_misuse("two-modes", "attach",
+				    "'chain' is a mode, so 'mode %s' contradicts it; write one of "
+				    "them",
+				    mode_names[args->mode]);
+	if (args->chain)
+		args->mode = MODE_CHAIN;
 	for (unsigned int i = 0; i < SIZES; i++)
 		if (args->size[i])
 			size_set(&sizes, i, args->size[i]);
@@ -187,10 +195,14 @@ static const struct word attach_words[] = {
 	{"hook", KEYWORD, &value_hook, offsetof(struct attach_args, hook),
 	 "xdp (default): in the driver, with the least CPU time; ingress or egress: in TC"},
 	{"mode", KEYWORD, &value_mode, offsetof(struct attach_args, mode),
-	 "for xdp: auto (default), native or generic. auto uses native; if the driver lacks XDP,\n"
+	 "for xdp: auto (default), native, generic or chain. auto uses native; if the driver lacks "
+	 "XDP,\n"
 	 "and on a tap, it uses hook ingress, and on an ifb hook egress. In mode generic, a "
 	 "packet\n"
 	 "that GRO merged counts as one. For ingress and egress: auto (default), tcx or clsact"},
+	{"chain", KEYWORD, NULL, offsetof(struct attach_args, chain),
+	 "mode chain: take the device over from another XDP program, run that program on the\n"
+	 "packets that pass, and attach it again on detach"},
 	{"no-fq", KEYWORD, NULL, offsetof(struct attach_args, no_fq),
 	 "attach although a limit shapes, and the device lacks the qdisc fq"},
 	{"sources", KEYWORD, &value_size, SIZE_FIELD(SIZE_SOURCES),

@@ -117,8 +117,8 @@ bool mode_is_not_native(struct subject *s)
 	bool is_xdp = a->hook == HOOK_XDP, is_veth = is_kind(device, "veth"), may_have;
 	const char *obstacle, *name = operand_typed(a->device), *sluice = s->sluice;
 
-	if (a->mode == MODE_NATIVE || a->hook == HOOK_EGRESS || is_kind(device, "tun") ||
-	    (!is_xdp && (device->owner.program_id || vlan_stripped(s))))
+	if (a->mode == MODE_NATIVE || a->mode == MODE_CHAIN || a->hook == HOOK_EGRESS ||
+	    is_kind(device, "tun") || (!is_xdp && (device->owner.program_id || vlan_stripped(s))))
 		return false;
 	obstacle = obstacle_find(s);
 	/* if the features are unknown, assume that the driver may support native XDP */
@@ -178,6 +178,14 @@ bool xdp_is_held(struct subject *s)
 	else
 		subject_set(s, 2, "bpftool prog show id %u", owner->program_id);
 	return true;
+}
+
+bool xdp_is_shared(struct subject *s)
+{
+	char text[XDP_ORDER_TEXT];
+
+	subject_set(s, 1, "%s", xdp_order_format(&s->device->order, text));
+	return s->device->order.count > 1;
 }
 
 /* --- VLANs ---------------------------------------------------------------------------------- */

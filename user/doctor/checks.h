@@ -65,6 +65,6 @@ check_fn nothing_is_judged, packets_are_not_ip, traffic_is_elsewhere;
 
 /* checks of a device, in check_device.c */
 check_fn device_is_gone, filter_is_gone, device_is_down, carrier_is_missing, mode_is_not_native,
-	xdp_is_held, vlan_is_hidden, packets_are_merged;
+	xdp_is_held, xdp_is_shared, vlan_is_hidden, packets_are_merged;
 
 #endif

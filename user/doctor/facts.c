@@ -374,6 +374,7 @@ static void devices_read(struct doctor_facts *facts, struct gate_facts *gate)
 			continue;
 		device->nic = nic_read(device->traffic->link.name, a->ifindex);
 		device->owner = xdp_owner_find(a->ifindex);
+		xdp_order_read(&gate->gate, a, &device->order);
 	}
 	error_drop(mark);
 }

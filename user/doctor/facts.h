@@ -7,6 +7,8 @@
 #define SLUICE_FACTS_H
 
 #include "attach/attachment.h"
+#include "attach/chain.h"
+#include "attach/chain.h"
 #include "attach/netdevs.h"
 #include "doctor/nic.h"
 #include "doctor/rule_facts.h"
@@ -48,6 +50,7 @@ struct device_facts {
 	const struct traffic *traffic; /* NULL if the device is gone or cannot be read */
 	struct nic nic;
 	struct xdp_owner owner; /* owner of the XDP program on this device */
+	struct xdp_order order; /* XDP programs that share the device with the gate's */
 	uint64_t loaded_at;	/* when the program was loaded: CLOCK_BOOTTIME in ns; 0: unknown */
 };
 

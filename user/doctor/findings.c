@@ -126,6 +126,10 @@ static const struct kind {
 	 "another XDP program runs before hook ingress, so the gate does not see packets that it "
 	 "drops or redirects: {1}",
 	 "{2}"},
+	{"shared-xdp", ADVICE, DEVICE, xdp_is_shared,
+	 "its XDP programs run in this order: {1}; a tool that detaches any XDP program also "
+	 "detaches the gate's",
+	 "sluice {-g}status"},
 	{"vlan-hidden", ADVICE, DEVICE, vlan_is_hidden, "{1}", "{2}"},
 	{"merged", ADVICE, DEVICE, packets_are_merged,
 	 "in mode {1}, packets that were merged (GRO, GSO) count as one, so limits in packets "

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+#include "attach/chain.h"
 #include "attach/published.h"
 #include "attach/shaping.h"
 #include "base/clock.h"
@@ -25,6 +26,7 @@ struct facts {
 	struct seen seen;
 	struct shaping shaping;
 	struct holding holding[ATTACHMENTS_MAX]; /* by index in seen.all */
+	struct xdp_order order[ATTACHMENTS_MAX]; /* by index in seen.all */
 	struct pressure pressure;
 	struct passing passing;
 	struct budget_use *budgets;
@@ -54,6 +56,8 @@ static int facts_read(const struct gate *gate, struct facts *facts)
 		  ?: doctor_top(gate->name, FINDINGS_SHOWN, &facts->findings);
 
 	for (unsigned int i = 0; !err && i < facts->seen.count; i++)
+		xdp_order_read(gate, &facts->seen.all[i], &facts->order[i]);
+	for (unsigned int i = 0; !err && i < facts->seen.count; i++)
 		if (shapes_on(facts, &facts->seen.all[i]))
 			err = shaping_look(&facts->shaping, &facts->seen.all[i],
 					   &facts->holding[i]);
@@ -72,6 +76,32 @@ static int facts_read(const struct gate *gate, struct facts *facts)
 }
 
 /* --- Attachments ---------------------------------------------------------------------------- */
+
+/*
+ * Prints the XDP programs of a device in the order in which they run. JSON has null if Sluice does
+ * not share the device.
+ */
+static void print_order(const struct xdp_order *order)
+{
+	char text[XDP_ORDER_TEXT];
+
+	if (!order->count) {
+		print_null("order");
+		return;
+	}
+	print_text("\n    order: %s", xdp_order_format(order, text));
+	print_array("order");
+	for (unsigned int i = 0; i < order->count; i++) {
+		const struct xdp_order_program *program = &order->program[i];
+
+		print_row(NULL);
+		print_number("program_id", NULL, program->id);
+		print_string("name", NULL, *program->name ? program->name : NULL);
+		print_bool("is_ours", program->is_ours);
+		print_end();
+	}
+	print_end();
+}
 
 /* Prints the attachments. JSON has null if they cannot be read and are not published. */
 static void print_attachments(const struct gate *gate, const struct facts *facts)
@@ -109,6 +139,7 @@ static void print_attachments(const struct gate *gate, const struct facts *facts
 		else if (shapes_on(facts, a) && !facts->holding[i].holds)
 			print_text("  no fq%s%s", facts->holding[i].command ? "\n    " : "",
 				   facts->holding[i].command ?: "");
+		print_order(&facts->order[i]);
 		print_text("\n");
 		print_end();
 	}

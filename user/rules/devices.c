@@ -18,7 +18,7 @@ const char *const hook_names[HOOKS] = {
 
 const char *const mode_names[MODES] = {
 	[MODE_AUTO] = "auto", [MODE_NATIVE] = "native", [MODE_GENERIC] = "generic",
-	[MODE_TCX] = "tcx",   [MODE_CLSACT] = "clsact",
+	[MODE_TCX] = "tcx",   [MODE_CLSACT] = "clsact", [MODE_CHAIN] = "chain",
 };
 
 const struct value_type value_hook = VALUE_CHOICE("xdp|ingress|egress", hook_names, 0);
@@ -29,7 +29,8 @@ const struct value_type value_given_hook = {
 	.word_count = HOOKS,
 	.least = 1,
 };
-const struct value_type value_mode = VALUE_CHOICE("auto|native|generic|tcx|clsact", mode_names, 0);
+const struct value_type value_mode =
+	VALUE_CHOICE("auto|native|generic|tcx|clsact|chain", mode_names, 0);
 
 int mode_check(enum hook hook, enum mode mode)
 {
@@ -39,7 +40,8 @@ int mode_check(enum hook hook, enum mode mode)
 		return 0;
 	return error_misuse("wrong-mode", hook == HOOK_XDP ? "hook xdp" : "hooks of TC",
 			    "no mode %s; write %s", mode_names[mode],
-			    hook == HOOK_XDP ? "auto, native or generic" : "auto, tcx or clsact");
+			    hook == HOOK_XDP ? "auto, native, generic or chain"
+					     : "auto, tcx or clsact");
 }
 
 /* Parses a device name, as the kernel accepts it, or a pattern of such names. */

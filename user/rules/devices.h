@@ -23,6 +23,7 @@ enum mode {
 	MODE_GENERIC,
 	MODE_TCX,
 	MODE_CLSACT,
+	MODE_CHAIN, /* on XDP: take over the device's program, and run it afterwards */
 	MODES,
 };
 

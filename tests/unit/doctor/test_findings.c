@@ -293,6 +293,11 @@ TEST(test_devices)
 	     device->at.hook = HOOK_INGRESS, device->owner.program_id = 7);
 	CASE("libxdp", "other-xdp: eth0", "xdp-loader status eth0", device->at.hook = HOOK_INGRESS,
 	     device->owner = (struct xdp_owner){.program_id = 7, .name = "xdp_dispatcher"});
+	CASE("another XDP program in mode chain", "shared-xdp: eth0", "sluice -g edge status",
+	     device->at.mode = MODE_CHAIN,
+	     device->order = ((struct xdp_order){.count = 2, .program = {{.id = 1}, {.id = 7}}}));
+	CASE("mode chain without another program", "", NULL, device->at.mode = MODE_CHAIN,
+	     device->order.count = 1);
 	CASE("another gate on hook xdp", "", NULL, device->at.hook = HOOK_INGRESS,
 	     device->owner = (struct xdp_owner){.program_id = 7, .gate = "lab"});
 	CASE("a device name that a shell would execute", "merged: a;$(id)",

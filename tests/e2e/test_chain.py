@@ -1,0 +1,300 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Tests of mode chain: Sluice takes a device over from another XDP program, and runs it after
+itself."""
+
+import ctypes
+import json
+import os
+import socket
+import struct
+import subprocess
+
+import pytest
+
+import bpf
+import killed
+from lab import FILTER_MAC, LONG, TRAFFIC, inside, noted, run, run_sluice, wait_until
+from test_attach import devices, rename, xdp_program
+
+SOURCE, OTHER = "203.0.113.66", "192.0.2.7"
+
+
+class Counter:
+    """An XDP program of another owner, which counts the packets that it sees, and passes them."""
+
+    def __init__(self, lab, path, device="in0", how="xdpdrv", section="xdp"):
+        self.lab, self.device = lab, device
+        lab.ip("link", "set", device, how, "obj", path, "sec", section)
+        self.id = xdp_program(lab, device)
+        shown = json.loads(run("bpftool", "-j", "prog", "show", "id", str(self.id)).out)
+        self.map, = shown["map_ids"]
+
+    def seen(self):
+        entry, = json.loads(run("bpftool", "-j", "map", "dump", "id", str(self.map)).out)
+        return int.from_bytes(bytes(int(byte, 16) for byte in entry["value"]), "little")
+
+
+SOURCE_OF_COUNTER = """
+#include <linux/bpf.h>
+#include <bpf/bpf_helpers.h>
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__uint(key_size, 4);
+	__uint(value_size, 8);
+} seen SEC(".maps");
+SEC("%s") int other_counter(struct xdp_md *ctx)
+{
+	__u32 first = 0;
+	__u64 *count = bpf_map_lookup_elem(&seen, &first);
+
+	if (count)
+		__sync_fetch_and_add(count, 1);
+	return XDP_PASS;
+}
+char LICENSE[] SEC("license") = "GPL";
+"""
+
+
+@pytest.fixture(scope="session")
+def counter_object(tmp_path_factory):
+    """Returns a function that compiles the counting program."""
+    def build(section):
+        path = str(tmp_path_factory.mktemp("counter") / "counter.o")
+        subprocess.run(["clang", "-g", "-O2", "-target", "bpf", f"-I/usr/include/{os.uname().machine}-linux-gnu", "-x",
+                        "c", "-c", "-", "-o", path], input=SOURCE_OF_COUNTER % section, text=True, check=True)
+        return path
+    return build
+
+
+@pytest.fixture
+def counter(lab, counter_object):
+    return Counter(lab, counter_object("xdp"))
+
+
+def order(lab):
+    return [(p["name"], p["program_id"], p["is_ours"]) for p in lab.attachments()[0]["order"] or []]
+
+
+@pytest.mark.parametrize("section", ["xdp", "xdp.frags"])
+def test_the_other_program_sees_what_passes_and_is_restored(lab, counter_object, section):
+    counter = Counter(lab, counter_object(section), section=section)
+    lab.send(SOURCE, 3)
+    noted(lab.attach("in0", "chain"), *([("in0: ", "'other_counter'")] if section == "xdp" else []))
+    ours = xdp_program(lab)
+    assert devices(lab) == [("in0", "xdp", "chain")] and ours != counter.id
+    assert order(lab) == [("sluice_chain", ours, True), ("other_counter", counter.id, False)]
+    assert f"order: sluice_chain (id {ours}), other_counter (id {counter.id})\n" in lab.sluice("status").out
+    lab.sluice("deny", SOURCE)
+    lab.send(SOURCE, 10)
+    lab.send(OTHER, 5)
+    lab.expect(passed=5, dropped=10)
+    assert counter.seen() == 8
+    lab.sluice("detach", "in0")
+    assert xdp_program(lab) == counter.id and not os.path.exists(lab.pins())
+    lab.send(OTHER, 2)
+    assert counter.seen() == 10
+
+
+def slot(lab):
+    name, = [name for name in os.listdir(lab.pins("links")) if name.startswith("chain-")]
+    return "pinned", lab.pins("links", name), "key", "0", "0", "0", "0"
+
+
+def test_the_other_program_comes_later_and_leaves_first(lab, counter_object):
+    noted(lab.attach("in0", "chain"))
+    assert order(lab) == [("sluice_chain", xdp_program(lab), True)]
+    lab.pair("out1", "in1")
+    other = Counter(lab, counter_object("xdp.frags"), device="in1", section="xdp.frags")
+    run("bpftool", "map", "update", *slot(lab), "value", "id", str(other.id))
+    lab.sluice("deny", SOURCE)
+    lab.send(SOURCE, 3)
+    lab.send(OTHER, 4)
+    assert other.seen() == 4 and [program[1] for program in order(lab)] == [xdp_program(lab), other.id]
+    run("bpftool", "map", "delete", *slot(lab))
+    lab.send(OTHER, 5)
+    lab.expect(passed=9, dropped=3)
+    assert other.seen() == 4 and devices(lab) == [("in0", "xdp", "chain")]
+    # The program that is in the slot when Sluice leaves stays on the device.
+    run("bpftool", "map", "update", *slot(lab), "value", "id", str(other.id))
+    lab.sluice("detach", "in0")
+    assert xdp_program(lab) == other.id
+
+
+def test_sluice_leaves_no_program_where_none_was(lab):
+    lab.attach("in0", "chain")
+    lab.sluice("detach", "in0")
+    assert xdp_program(lab) is None and not os.path.exists(lab.pins())
+
+
+def test_generic_xdp_stays_generic(lab, counter_object):
+    counter = Counter(lab, counter_object("xdp"), how="xdpgeneric")
+    lab.attach("in0", "chain")
+    assert {"merged", "shared-xdp"} <= {finding["id"] for finding in lab.json("doctor", status=None)}
+    lab.sluice("upgrade")
+    link, = json.loads(lab.ip("-j", "link", "show", "in0").out)
+    assert link["xdp"]["mode"] == 2
+    lab.sluice("detach", "in0")
+    link, = json.loads(lab.ip("-j", "link", "show", "in0").out)
+    assert (link["xdp"]["mode"], link["xdp"]["prog"]["id"]) == (2, counter.id)
+
+
+def test_a_rules_file_names_the_mode(lab, counter):
+    rules = {"attach": [{"device": "in0", "mode": "chain"}], "policies": []}
+    lab.apply(rules)
+    assert lab.json("dump")["attach"] == rules["attach"]
+    assert json.loads(lab.sluice("-j", "apply", "-", input=json.dumps(rules)).out)["changed"] is False
+    lab.apply({"attach": [], "policies": []})
+    assert xdp_program(lab) == counter.id
+
+
+# --- What cannot be taken over --------------------------------------------------------------------
+
+def linked(lab, path):
+    """Moves the program of another owner from netlink to a bpf link. Returns the fd of the link."""
+    counter = Counter(lab, path)
+    fd = bpf.call(13, struct.pack("III", counter.id, 0, 0))  # BPF_PROG_GET_FD_BY_ID
+    lab.ip("link", "set", "in0", "xdp", "off")
+    with inside(lab.filter):
+        return bpf.call(28, struct.pack("IIII", fd, socket.if_nametoindex("in0"), 37, 0))  # BPF_LINK_CREATE, BPF_XDP
+
+
+def bound(lab):
+    """Attaches a program that is bound to the device (BPF_F_XDP_DEV_BOUND_ONLY)."""
+    code = ctypes.create_string_buffer(struct.pack("<BBhiBBhi", 0xB7, 0, 0, 2, 0x95, 0, 0, 0))
+    text = ctypes.create_string_buffer(b"GPL")
+    with inside(lab.filter):
+        index = socket.if_nametoindex("in0")
+        try:
+            fd = bpf.call(5, struct.pack("IIQQIIQII16sII", 6, 2, bpf.address(code), bpf.address(text), 0, 0, 0, 0, 1 << 6,
+                                         b"bound", index, 37))
+        except OSError:
+            pytest.skip("this kernel binds no XDP program to a veth")
+    bpf.pin(fd, f"/sys/fs/bpf/bound-{os.getpid()}")
+    try:
+        # `ip -n` would mount another /sys
+        run("nsenter", f"--net=/run/netns/{lab.filter}", "ip", "link", "set", "in0", "xdpdrv", "pinned",
+            f"/sys/fs/bpf/bound-{os.getpid()}")
+    finally:
+        os.unlink(f"/sys/fs/bpf/bound-{os.getpid()}")
+    return fd
+
+
+def refused_and_unchanged(lab, *names):
+    before = xdp_program(lab)
+    lab.refuses(["attach", "in0", "chain"], "in0", *names)
+    assert xdp_program(lab) == before and not os.path.exists(lab.pins())
+
+
+def test_a_program_of_a_link_is_refused(lab, counter_object):
+    fd = linked(lab, counter_object("xdp"))
+    refused_and_unchanged(lab, "'other_counter'", "bpf link")
+    os.close(fd)
+
+
+def test_a_program_that_is_bound_to_its_device_is_refused(lab):
+    fd = bound(lab)
+    refused_and_unchanged(lab, "'bound'", "call")
+    os.close(fd)
+
+
+def test_the_dispatcher_of_libxdp_is_refused(lab, foreign):
+    lab.ip("link", "set", "in0", "xdpdrv", "obj", foreign("xdp_dispatcher"), "sec", "xdp")
+    refused_and_unchanged(lab, "libxdp")
+
+
+def test_the_program_of_another_gate_is_refused(lab, counter):
+    lab.attach("in0", "chain", gate=lab.gate2)
+    refused_and_unchanged(lab, f"'{lab.gate2}'")
+    lab.sluice("detach", "in0", gate=lab.gate2)
+    assert xdp_program(lab) == counter.id
+
+
+def test_other_words_are_refused(lab):
+    for words in (["chain", "mode", "native"], ["hook", "ingress", "mode", "chain"], ["hook", "egress", "chain"]):
+        lab.refuses(["attach", "in0", *words], "chain", code=2)
+    lab.attach("in0", "mode", "native")
+    lab.refuses(["attach", "in0", "chain"], "in0", "native")
+
+
+# --- Other tools, kills and traffic ---------------------------------------------------------------
+
+def test_a_tool_that_detaches_any_program_also_detaches_sluice(lab, counter_object):
+    path = counter_object("xdp")
+    Counter(lab, path)
+    lab.attach("in0", "chain")
+    lab.ip("link", "set", "in0", "xdp", "off")
+    assert lab.attachments()[0]["gone"] == "filter"
+    found, = [f for f in lab.json("doctor", status=1) if f["id"] == "filter-gone"]
+    assert found["advice"].endswith("attach in0 hook xdp mode chain")
+    # The program that another tool attached meanwhile stays.
+    other = Counter(lab, path)
+    lab.sluice("detach", "in0")
+    assert xdp_program(lab) == other.id
+
+
+def test_a_renamed_device_is_found(lab, counter):
+    lab.attach("in0", "chain")
+    rename(lab, "in0", "lan0")
+    assert devices(lab) == [("lan0", "xdp", "chain")]
+    lab.sluice("upgrade")
+    lab.sluice("detach", "lan0")
+    assert xdp_program(lab, "lan0") == counter.id
+
+
+@pytest.mark.parametrize("command", ["attach", "upgrade", "detach"])
+def test_a_killed_command_leaves_one_of_both(lab, counter, command):
+    """At any moment the device runs the other program, or Sluice's with the other program after it."""
+    words = ["-n", lab.filter, "-g", lab.gate, *{"attach": ["attach", "in0", "chain"], "upgrade": ["upgrade"],
+                                                 "detach": ["detach", "in0"]}[command]]
+
+    def prepare():
+        if os.path.exists(lab.pins()):
+            lab.sluice("detach", "all")
+        assert xdp_program(lab) == counter.id and not os.path.exists(lab.pins())
+        if command != "attach":
+            lab.attach("in0", "chain")
+
+    prepare()
+    stops = killed.run_stops(words)
+    for at, steps in killed.moments(stops, 0.5, 4):
+        prepare()
+        killed.run_stops(words, at, steps)
+        before = counter.seen()
+        lab.send(OTHER, 3)
+        assert counter.seen() == before + 3
+    if os.path.exists(lab.pins()):
+        run_sluice(*words[:4], "detach", "all")
+    assert xdp_program(lab) == counter.id and not os.path.exists(lab.pins())
+
+
+SECONDS, CHANGES = (60, 20) if LONG else (2, 2)
+
+
+def while_sending(lab, source, call):
+    """Calls call() again and again while packets arrive. Returns the number of packets and of calls."""
+    lost, calls = lab.lost_on_wire(), 0
+    with subprocess.Popen([TRAFFIC, "-n", lab.sender, "out0", FILTER_MAC, str(SECONDS), f"{source}=20000"],
+                          stdout=subprocess.PIPE, text=True) as sending:
+        while sending.poll() is None or calls < CHANGES:
+            call()
+            calls += 1
+        last = json.loads(sending.stdout.read().splitlines()[-1])
+    return last["sent"][source] - lab.lost_on_wire() + lost, calls
+
+
+@pytest.mark.alone
+def test_both_programs_judge_every_packet_of_a_change(lab, counter):
+    def come_and_go():
+        lab.attach("in0", "chain")
+        lab.sluice("upgrade")
+        lab.sluice("detach", "in0")
+
+    sent, _ = while_sending(lab, OTHER, come_and_go)
+    assert counter.seen() == sent
+    lab.attach("in0", "chain")
+    lab.sluice("deny", SOURCE)
+    sent, _ = while_sending(lab, SOURCE, lambda: lab.sluice("upgrade"))
+    lab.expect(passed=0, dropped=sent)
+    sent, _ = while_sending(lab, OTHER, lambda: lab.sluice("upgrade"))
+    lab.expect(passed=sent, dropped=lab.counts()[1])
