@@ -31,14 +31,16 @@ BPF_GLOBAL int rate_count(__u32 version, __u32 packets)
 
 /*
  * If the current second of a source is over, counts it and begins the next second. Call this
- * function before the packet is counted in the bucket.
+ * function before the packet is counted in the bucket. Looks up the gate again, because another
+ * pointer in the stack frame of filter() would exceed the stack of Linux 6.1.
  */
 static __always_inline void rate_review(const struct packet *packet, struct sl_bucket *bucket,
-					__u32 version, const struct sl_gate *gate)
+					__u32 version)
 {
+	const struct sl_gate *gate = gate_get();
 	__u32 jiffies = packet->jiffy - bucket->second_at;
 
-	if ((__u64)jiffies * gate->jiffy_ns < NS_PER_SECOND)
+	if (!gate || (__u64)jiffies * gate->jiffy_ns < NS_PER_SECOND)
 		return;
 	rate_count(version, bucket_packets(bucket) - bucket->second_begin);
 	second_begin(bucket, packet);

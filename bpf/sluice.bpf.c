@@ -82,7 +82,7 @@ static __always_inline bool filter(void *ctx, bool is_xdp, struct packet *packet
 		if (verdict->is_charged)
 			bucket_review(packet, verdict, bucket);
 		if (bucket && (verdict->is_charged || verdict->refused))
-			rate_review(packet, bucket, verdict->version, gate);
+			rate_review(packet, bucket, verdict->version);
 		claim = bucket ? BUCKET_NONE : verdict_claim(packet, verdict);
 		if (bucket)
 			count_source(packet, bucket, verdict->reason, verdict->refused);
