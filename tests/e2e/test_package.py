@@ -13,6 +13,7 @@ from lab import BUILD, SLUICE, TOP, run
 
 FILES = """
 etc/default/sluice
+etc/fail2ban/action.d/sluice.py
 etc/sluice/main.yaml.example
 usr/lib/systemd/system/sluice@.service
 usr/lib/systemd/system/sluice-events@.service
