@@ -125,6 +125,25 @@ static struct sl_params params_of_two(const struct rig *rig, const struct gate_s
 	return gate_params(sizes, &two);
 }
 
+/*
+ * Replaces map `rule_cache` by a map of the same size that can be mapped into memory. Otherwise each
+ * rig_empty() would update 49152 values for each CPU, one by one.
+ */
+static void rule_cache_make(const struct rig *rig)
+{
+	LIBBPF_OPTS(bpf_map_create_opts, options, .map_flags = BPF_F_MMAPABLE);
+	struct bpf_map_info info = {0};
+	__u32 size = sizeof(info);
+	int fd;
+
+	assert_int_equal(bpf_obj_get_info_by_fd(rig->gate.map[MAP_RULE_CACHE], &info, &size), 0);
+	fd = bpf_map_create(info.type, info.name, info.key_size, info.value_size, info.max_entries,
+			    &options);
+	assert_true(fd >= 0);
+	assert_true(dup3(fd, rig->gate.map[MAP_RULE_CACHE], O_CLOEXEC) >= 0);
+	close(fd);
+}
+
 struct rig *rig_make(const struct gate_sizes *wanted)
 {
 	struct gate_sizes sizes = {
@@ -143,6 +162,7 @@ struct rig *rig_make(const struct gate_sizes *wanted)
 	machine.jiffy_ns = JIFFY / SL_TICKS_PER_NS;
 	assert_int_equal(gate_make_unpinned(&rig->gate, &sizes, &machine), 0);
 	rig->params = params_of_two(rig, &sizes);
+	rule_cache_make(rig);
 	rig_find_cpus(rig);
 	rig_load(rig, HOOKS_ALL);
 	rig_empty(rig);
