@@ -7,7 +7,7 @@
  *   STARVE=KIND:N      the Nth call of a kind fails
  *   STARVE=KIND:N+     the Nth call of the kind and all later calls fail
  *   STARVE_WHILE=FILE  calls fail only while this file exists
- *   STARVE_COUNT=FILE  at exit, the number of calls of the kind is written to this file
+ *   STARVE_COUNT=FILE  at exit, the number of calls of each kind is written to this file
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -27,13 +27,13 @@ void *__libc_malloc(size_t size);
 void *__libc_calloc(size_t count, size_t size);
 void *__libc_realloc(void *old, size_t size);
 
-enum kind { NONE, MALLOC, MMAP, BPF, WATCH };
+enum kind { NONE, MALLOC, MMAP, BPF, WATCH, KINDS };
 
 static const char *const names[] = {
 	[MALLOC] = "malloc", [MMAP] = "mmap", [BPF] = "bpf", [WATCH] = "watch"};
 
 static enum kind starved;
-static unsigned long nth, calls;
+static unsigned long nth, calls[KINDS];
 static bool all_behind;
 
 __attribute__((constructor)) static void starve_begin(void)
@@ -45,7 +45,7 @@ __attribute__((constructor)) static void starve_begin(void)
 		return;
 	nth = strtoul(colon + 1, &end, 10);
 	all_behind = *end == '+';
-	for (enum kind kind = MALLOC; kind <= WATCH; kind++)
+	for (enum kind kind = MALLOC; kind < KINDS; kind++)
 		if (strlen(names[kind]) == (size_t)(colon - text) &&
 		    !strncmp(text, names[kind], colon - text))
 			starved = kind;
@@ -57,7 +57,8 @@ __attribute__((destructor)) static void starve_end(void)
 	int fd = path ? open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600) : -1;
 
 	if (fd >= 0) {
-		dprintf(fd, "%lu\n", calls);
+		for (enum kind kind = MALLOC; kind < KINDS; kind++)
+			dprintf(fd, "%s %lu\n", names[kind], calls[kind]);
 		close(fd);
 	}
 }
@@ -65,10 +66,9 @@ __attribute__((destructor)) static void starve_end(void)
 /* Counts a call of this kind. If the call must fail, sets errno and returns true. */
 static bool starves(enum kind kind)
 {
-	if (kind != starved)
-		return false;
-	calls++;
-	if (calls != nth && !(all_behind && calls > nth))
+	unsigned long number = ++calls[kind];
+
+	if (kind != starved || (number != nth && !(all_behind && number > nth)))
 		return false;
 	if (getenv("STARVE_WHILE") && access(getenv("STARVE_WHILE"), F_OK))
 		return false;
