@@ -20,7 +20,8 @@ def kernel():
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "alone: a busy machine, or another test, would disturb the test")
-    config.addinivalue_line("markers", "nodes: the test waits for rounds of several nodes; run three at a time")
+    config.addinivalue_line("markers", "first: the test takes so long that it must not be the last to begin")
+    config.addinivalue_line("markers", "nodes: the test waits for rounds of several nodes; run four at a time")
     config.addinivalue_line("markers", "quick: `make check-quick` runs the test, or only its cases of the given ids")
 
 
@@ -34,7 +35,7 @@ def shares_a_lab(item):
 def pytest_collection_modifyitems(items):
     if SHARE:
         # Files with a shared lab take longest, so they run first.
-        items.sort(key=lambda i: not shares_a_lab(i))
+        items.sort(key=lambda i: (not i.get_closest_marker("first"), not shares_a_lab(i)))
     for item in items:
         quick = item.get_closest_marker("quick")
         if quick and quick.args and item.callspec.id not in quick.args:

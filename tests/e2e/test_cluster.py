@@ -115,6 +115,7 @@ def test_copies_of_one_machine_are_two_nodes(cluster):
     assert cluster.nodes[0].end() == 0
 
 
+@pytest.mark.first
 def test_nodes_of_one_name_count_as_one_and_say_so(cluster):
     cluster.store.start()
     for node in cluster.make(2, RATE):
@@ -187,6 +188,7 @@ def test_a_process_that_is_stopped_or_killed(cluster):
     assert [node.end() for node in nodes] == [0, 0]
 
 
+@pytest.mark.first
 def test_limits_are_divided_once_a_process_is_not_heard_of(cluster):
     """If `share` is killed or stopped, the gate divides its limits. If `share` exits, the gate does
     not divide them."""
@@ -340,6 +342,7 @@ def test_what_commands_tell(cluster):
             f" {nodes[1].process.pid} ", code=1)
 
 
+@pytest.mark.first
 def test_nodes_that_share_other_limits_are_told(cluster):
     """`status` prints how many nodes have a shared limit with another rate."""
     cluster.store.start()

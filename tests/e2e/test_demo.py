@@ -81,6 +81,7 @@ def starve(demo, ends):
                 ends.wait(1)
 
 
+@pytest.mark.first
 @pytest.mark.nodes
 @pytest.mark.skipif(not SERVER, reason="redis-tools is not installed")
 def test_the_demo_keeps_what_it_promises_with_a_sender_that_is_starved():
