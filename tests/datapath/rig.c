@@ -144,7 +144,7 @@ static void rule_cache_make(const struct rig *rig)
 	close(fd);
 }
 
-struct rig *rig_make(const struct gate_sizes *wanted)
+static struct rig *make_with_programs(const struct gate_sizes *wanted, unsigned int hooks)
 {
 	struct gate_sizes sizes = {
 		.sources = size_or(wanted->sources, usual_sizes.sources),
@@ -164,9 +164,14 @@ struct rig *rig_make(const struct gate_sizes *wanted)
 	rig->params = params_of_two(rig, &sizes);
 	rule_cache_make(rig);
 	rig_find_cpus(rig);
-	rig_load(rig, HOOKS_ALL);
+	rig_load(rig, hooks);
 	rig_empty(rig);
 	return rig;
+}
+
+struct rig *rig_make(const struct gate_sizes *sizes)
+{
+	return make_with_programs(sizes, HOOKS_ALL);
 }
 
 void rig_free(struct rig *rig)
@@ -202,6 +207,12 @@ static const char *missing(void)
 int rig_setup(void **state)
 {
 	*state = missing() ? NULL : rig_make(&usual_sizes);
+	return 0;
+}
+
+int rig_setup_xdp(void **state)
+{
+	*state = missing() ? NULL : make_with_programs(&usual_sizes, HOOK_BIT(HOOK_XDP));
 	return 0;
 }
 

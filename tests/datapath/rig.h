@@ -44,6 +44,8 @@ struct rig {
 
 /* Arguments of TESTS() that make and remove the rig. Tests are skipped if BPF is not permitted. */
 int rig_setup(void **state);
+/* Loads only the program of hook xdp, which saves the verifier's time for the other programs. */
+int rig_setup_xdp(void **state);
 int rig_teardown(void **state);
 
 /* Returns the emptied rig, with the first CPU and an uptime of one hour, or skips the test. */

@@ -90,4 +90,4 @@ TEST(test_a_known_source_of_a_locked_set_is_charged)
 	}
 }
 
-TESTS(rig_setup, rig_teardown)
+TESTS(rig_setup_xdp, rig_teardown)

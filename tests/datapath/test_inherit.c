@@ -441,4 +441,4 @@ TEST(test_whose_budget)
 	}
 }
 
-TESTS(rig_setup, rig_teardown)
+TESTS(rig_setup_xdp, rig_teardown)
