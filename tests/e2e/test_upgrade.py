@@ -149,7 +149,7 @@ def test_no_packet_passes_unfiltered(lab):
                for i, (hook, _) in enumerate(EVERYWHERE, 1)]
     wait_until(lambda: lab.counts()[1] > 100, "the traffic begins")
     first, generation = programs(lab), lab.json("stats")["generation"]
-    upgrades, dropped = 50 if LONG else 15, lab.counts()[1]
+    upgrades, dropped = 50 if LONG else 10, lab.counts()[1]
     for _ in range(upgrades):
         lab.sluice("upgrade")
         received.read()
