@@ -65,20 +65,20 @@ def test_denied_and_allowed(lab, hook):
     assert stats["allow"]["packets"] == 20 and stats["deny"]["packets"] == 20
 
 
-def test_a_mapped_address_is_the_ipv4_address(attached, tmp_path):
+def test_a_mapped_address_is_the_ipv4_address(gate, tmp_path):
     mapped, path = f"::ffff:{DENIED}", tmp_path / "list"
-    attached.sluice("set", mapped, "rate", "1/h", "burst", "1")
-    attached.send_and_wait([frame(DENIED)] * 2)
-    assert attached.json("check", mapped)["verdict"] == "drop"
-    assert attached.json("forgive", mapped)["address"] == DENIED
-    assert verdicts(attached, DENIED) == ["pass"]
-    attached.sluice("deny", "::ffff:203.0.113.0/120")
-    assert verdicts(attached, DENIED, "203.0.113.1", OTHER) == ["drop", "drop", "pass"]
-    attached.sluice("undeny", "203.0.113.0/24")
+    gate.sluice("set", mapped, "rate", "1/h", "burst", "1")
+    gate.send_and_wait([frame(DENIED)] * 2)
+    assert gate.json("check", mapped)["verdict"] == "drop"
+    assert gate.json("forgive", mapped)["address"] == DENIED
+    assert verdicts(gate, DENIED) == ["pass"]
+    gate.sluice("deny", "::ffff:203.0.113.0/120")
+    assert verdicts(gate, DENIED, "203.0.113.1", OTHER) == ["drop", "drop", "pass"]
+    gate.sluice("undeny", "203.0.113.0/24")
     path.write_text(f"{mapped}\n")
-    attached.sluice("deny", "-f", path)
-    assert verdicts(attached, DENIED, OTHER) == ["drop", "pass"]
-    attached.refuses(["deny", "::ffff:0:0/64"], "'::ffff:0:0/64'", code=2)
+    gate.sluice("deny", "-f", path)
+    assert verdicts(gate, DENIED, OTHER) == ["drop", "pass"]
+    gate.refuses(["deny", "::ffff:0:0/64"], "'::ffff:0:0/64'", code=2)
 
 
 @pytest.mark.parametrize("source", BOTH)
@@ -116,30 +116,30 @@ def left(end):
     return calendar.timegm(time.strptime(end, "%Y-%m-%dT%H:%M:%SZ")) - time.time()
 
 
-def test_show_tells_the_end(attached):
-    attached.sluice("deny", DENIED, "for", "1h")
-    attached.sluice("allow", "192.0.2.0/24", "for", "2d")
-    attached.sluice("deny", "10.0.0.0/8")
-    shown = attached.rules().splitlines()
-    g = f"sluice -g {attached.gate}"
+def test_show_tells_the_end(gate):
+    gate.sluice("deny", DENIED, "for", "1h")
+    gate.sluice("allow", "192.0.2.0/24", "for", "2d")
+    gate.sluice("deny", "10.0.0.0/8")
+    shown = gate.rules().splitlines()
+    g = f"sluice -g {gate.gate}"
     for line in (rf"{g} deny 203\.0\.113\.66 until ({MOMENT})", f"{g} deny 10.0.0.0/8",
                  rf"{g} allow 192\.0\.2\.0/24 until ({MOMENT})"):
         assert any(re.fullmatch(line, one) for one in shown), (line, shown)
     assert sorted(round(left(end) / 60) for line in shown for end in re.findall(MOMENT, line)) == [
         60, 2 * 24 * 60]
-    rules = {rule["prefix"]: rule for rule in attached.json("show")["rules"]}
+    rules = {rule["prefix"]: rule for rule in gate.json("show")["rules"]}
     assert 3500 < rules[DENIED]["seconds_left"] <= 3600.1
     assert "seconds_left" not in rules["10.0.0.0/8"]
-    check = attached.json("check", DENIED)
+    check = gate.json("check", DENIED)
     assert check["policy"] == "deny" and 3500 < check["seconds_left"] <= 3600.1
     for line in shown:  # each command that `show` printed is valid
-        attached.sluice(*shlex.split(line)[3:])
-    assert entries(attached) == {DENIED: "deny", "192.0.2.0/24": "allow", "10.0.0.0/8": "deny"}
+        gate.sluice(*shlex.split(line)[3:])
+    assert entries(gate) == {DENIED: "deny", "192.0.2.0/24": "allow", "10.0.0.0/8": "deny"}
 
 
-def test_an_entry_that_becomes_shorter_is_reported(attached):
+def test_an_entry_that_becomes_shorter_is_reported(gate):
     def said(*words):
-        return re.search(r"\(was .*?\)|$", attached.sluice(*words, DENIED).out)[0]
+        return re.search(r"\(was .*?\)|$", gate.sluice(*words, DENIED).out)[0]
 
     assert said("deny") == ""
     assert said("deny") == "(was denied)"
@@ -153,28 +153,28 @@ def test_an_entry_that_becomes_shorter_is_reported(attached):
     assert said("deny", "as", "l", "replace", "for", "1h") == "(was denied without an end)"
     assert said("deny", "as", "l", "replace", "for", "1h") == ""
     assert "more" in said("deny", "as", "l", "replace", "for", "1min")
-    attached.sluice("deny", OTHER)
-    assert attached.json("deny", OTHER, "198.51.100.1", "for", "1h")["shortened"] == 1
+    gate.sluice("deny", OTHER)
+    assert gate.json("deny", OTHER, "198.51.100.1", "for", "1h")["shortened"] == 1
 
 
-def test_what_is_not_denied_is_undenied_with_force(attached, tmp_path):
-    attached.sluice("deny", DENIED)
-    attached.sluice("allow", OTHER)
-    attached.refuses(["undeny", DENIED, "198.51.100.1"], "198.51.100.1")
-    before = attached.json("show")
-    made = attached.json("undeny", "198.51.100.1", OTHER, "force")
+def test_what_is_not_denied_is_undenied_with_force(gate, tmp_path):
+    gate.sluice("deny", DENIED)
+    gate.sluice("allow", OTHER)
+    gate.refuses(["undeny", DENIED, "198.51.100.1"], "198.51.100.1")
+    before = gate.json("show")
+    made = gate.json("undeny", "198.51.100.1", OTHER, "force")
     assert made["prefixes"] == [] and sorted(made["absent"]) == [OTHER, "198.51.100.1"]
-    assert attached.json("show") == before
-    made = attached.json("undeny", DENIED, "198.51.100.1", "force")
+    assert gate.json("show") == before
+    made = gate.json("undeny", DENIED, "198.51.100.1", "force")
     assert (made["prefixes"], made["absent"]) == ([DENIED], ["198.51.100.1"])
-    assert verdicts(attached, DENIED) == ["pass"] and entries(attached) == {OTHER: "allow"}
+    assert verdicts(gate, DENIED) == ["pass"] and entries(gate) == {OTHER: "allow"}
     for words in [DENIED, "as", "l"], ["-f", "l"], ["-f", tmp_path / "none"]:
-        attached.refuses(["undeny", *words], attached.gate)
-        assert attached.json("undeny", *words, "force")["gone"] == 0
-    attached.sluice("deny", DENIED, "as", "l")
-    attached.refuses(["undeny", DENIED, OTHER, "as", "l"], OTHER)
-    assert attached.json("undeny", DENIED, OTHER, "as", "l", "force")["gone"] == 1
-    assert verdicts(attached, DENIED) == ["pass"]
+        gate.refuses(["undeny", *words], gate.gate)
+        assert gate.json("undeny", *words, "force")["gone"] == 0
+    gate.sluice("deny", DENIED, "as", "l")
+    gate.refuses(["undeny", DENIED, OTHER, "as", "l"], OTHER)
+    assert gate.json("undeny", DENIED, OTHER, "as", "l", "force")["gone"] == 1
+    assert verdicts(gate, DENIED) == ["pass"]
 
 
 TO_LIST = [
@@ -194,23 +194,23 @@ TO_TAKE_BACK = [
 ]
 
 
-def test_prefixes_that_may_lock_out_take_force(attached):
+def test_prefixes_that_may_lock_out_take_force(gate):
     """For a very large prefix, `deny` and entries of lists require `force`."""
     for prefix, wide in ("10.0.0.0/8", False), ("10.0.0.0/7", True), ("default", True), ("2000::/15", True):
         for verb, *words in ["deny"], ["deny", "as", "a"], ["allow", "as", "b"], ["allow"]:
             is_free = not wide or [verb, *words] == ["allow"]
-            typed, before = [verb, "198.51.100.1", prefix, *words], attached.rules()
+            typed, before = [verb, "198.51.100.1", prefix, *words], gate.rules()
             if not is_free:
-                attached.refuses(typed, prefix, "'force'", code=2)
-                assert attached.rules() == before
-            attached.sluice(*typed, *([] if is_free else ["force"]))
-            shown = [line for line in attached.rules().splitlines() if line not in before]
+                gate.refuses(typed, prefix, "'force'", code=2)
+                assert gate.rules() == before
+            gate.sluice(*typed, *([] if is_free else ["force"]))
+            shown = [line for line in gate.rules().splitlines() if line not in before]
             assert [line.endswith(" force") for line in shown if f" {prefix}" in line] == [not is_free]
             for line in shown:
-                attached.sluice("un" + verb, line.split()[4], *words)
-                attached.sluice(*line.split()[3:])
-            attached.sluice("un" + verb, "198.51.100.1", prefix, *words)
-            assert attached.rules() == before
+                gate.sluice("un" + verb, line.split()[4], *words)
+                gate.sluice(*line.split()[3:])
+            gate.sluice("un" + verb, "198.51.100.1", prefix, *words)
+            assert gate.rules() == before
 
 
 @pytest.mark.parametrize("verb", ["allow", "deny", "unallow", "undeny"])
@@ -238,28 +238,28 @@ default
 """
 
 
-def test_a_file_of_prefixes(attached, tmp_path):
+def test_a_file_of_prefixes(gate, tmp_path):
     path = written(tmp_path / "list", "\ufeff" + FILE.replace("\n", "\r\n").rstrip())
-    made = attached.json("deny", "-f", path, "force")
+    made = gate.json("deny", "-f", path, "force")
     assert (made["name"], made["entries"], made["new"], made["same"], made["ended"]) == (path, 6, 6, 0, 1)
-    assert members(attached) == dict.fromkeys(
+    assert members(gate) == dict.fromkeys(
         ["default", DENIED, "203.0.113.67", "203.0.113.128/25", "2001:db8:bad::/48",
          "2001:db8:bad::66"], ["list"])
-    assert verdicts(attached, DENIED, OTHER, DENIED6) == ["drop"] * 3
-    made = attached.json("allow", "-f", "-", "for", "1h", "force", input="default\n10.0.0.0/8\n")
+    assert verdicts(gate, DENIED, OTHER, DENIED6) == ["drop"] * 3
+    made = gate.json("allow", "-f", "-", "for", "1h", "force", input="default\n10.0.0.0/8\n")
     assert (made["name"], made["new"], made["seconds"]) == ("-", 2, 3600)
-    made = attached.json("allow", "-f", "-", input="10.0.0.0/8\n")
+    made = gate.json("allow", "-f", "-", input="10.0.0.0/8\n")
     assert (made["new"], made["same"], made["shortened"]) == (0, 1, 0) and "seconds" not in made
-    assert verdicts(attached, DENIED, OTHER, "10.0.0.1") == ["drop", "pass", "pass"]
+    assert verdicts(gate, DENIED, OTHER, "10.0.0.1") == ["drop", "pass", "pass"]
 
 
-def test_entries_from_standard_input_end_one_by_one(attached):
+def test_entries_from_standard_input_end_one_by_one(gate):
     """A detector can put entries on its list again and again: `for` is no time of the list."""
     words = ["deny", "-f", "-", "as", "suricata", "for", "10min"]
-    attached.sluice(*words, input=f"{DENIED}\n{DENIED6} for 1h\n")
-    made = attached.json(*words, input=f"{DENIED}\n{OTHER}\n")
+    gate.sluice(*words, input=f"{DENIED}\n{DENIED6} for 1h\n")
+    made = gate.json(*words, input=f"{DENIED}\n{OTHER}\n")
     assert (made["new"], made["same"], made["shortened"]) == (1, 1, 0)
-    left_of = {rule["prefix"]: rule["list_seconds_left"]["suricata"] for rule in attached.json("show")["rules"]}
+    left_of = {rule["prefix"]: rule["list_seconds_left"]["suricata"] for rule in gate.json("show")["rules"]}
     assert {prefix: round(seconds / 60) for prefix, seconds in left_of.items()} == {
         DENIED: 10, OTHER: 10, DENIED6: 60}
 
@@ -295,115 +295,115 @@ def test_a_file_without_an_entry_is_refused(shared, tmp_path):
     assert shared.snapshot() == before
 
 
-def test_lines_that_are_not_understood_are_skipped_if_asked_and_counted(attached, tmp_path):
+def test_lines_that_are_not_understood_are_skipped_if_asked_and_counted(gate, tmp_path):
     path = written(tmp_path / "list", f"{DENIED}\nwho?\n" + '{"cidr":null}\n')
-    assert len(lines(attached.sluice("deny", "-f", path, status=2))) == 2
-    made = attached.json("deny", "-f", path, "skip")
+    assert len(lines(gate.sluice("deny", "-f", path, status=2))) == 2
+    made = gate.json("deny", "-f", path, "skip")
     assert (made["entries"], made["skipped"]) == (1, 2)
-    assert "2 lines skipped" in attached.sluice("deny", "-f", path, "skip").out
-    assert "skipped" not in attached.sluice("deny", DENIED, "as", "hand").out
-    assert verdicts(attached, DENIED, OTHER) == ["drop", "pass"]
+    assert "2 lines skipped" in gate.sluice("deny", "-f", path, "skip").out
+    assert "skipped" not in gate.sluice("deny", DENIED, "as", "hand").out
+    assert verdicts(gate, DENIED, OTHER) == ["drop", "pass"]
     rules = f"deny: [{{file: {path}, skip: true}}]\n"
-    said = attached.sluice("apply", "-", input=rules)
+    said = gate.sluice("apply", "-", input=rules)
     assert path in said.err and "2 lines skipped" in said.err
-    assert list(members(attached)) == [DENIED]
+    assert list(members(gate)) == [DENIED]
 
 
 @pytest.mark.parametrize("words", [[], ["as", "l"]])
-def test_a_range_by_hand(attached, words):
-    attached.sluice("deny", "203.0.113.65-203.0.113.67", "2001:db8:bad::-2001:db8:bad::ff", *words)
+def test_a_range_by_hand(gate, words):
+    gate.sluice("deny", "203.0.113.65-203.0.113.67", "2001:db8:bad::-2001:db8:bad::ff", *words)
     sources = DENIED, "203.0.113.64", "203.0.113.65", "203.0.113.67", "203.0.113.68", DENIED6
-    assert verdicts(attached, *sources) == ["drop", "pass", "drop", "drop", "pass", "drop"]
-    assert attached.json("undeny", "203.0.113.66-203.0.113.67", *words)
-    assert verdicts(attached, *sources) == ["pass", "pass", "drop", "pass", "pass", "drop"]
-    attached.refuses(["deny", "203.0.113.67-203.0.113.65", *words], "'203.0.113.67-203.0.113.65'", code=2)
-    attached.apply("deny: [203.0.113.66-203.0.113.67, 203.0.113.70 - 203.0.113.71]\n")
-    assert entries(attached) == {"203.0.113.66/31": "deny", "203.0.113.70/31": "deny"}
+    assert verdicts(gate, *sources) == ["drop", "pass", "drop", "drop", "pass", "drop"]
+    assert gate.json("undeny", "203.0.113.66-203.0.113.67", *words)
+    assert verdicts(gate, *sources) == ["pass", "pass", "drop", "pass", "pass", "drop"]
+    gate.refuses(["deny", "203.0.113.67-203.0.113.65", *words], "'203.0.113.67-203.0.113.65'", code=2)
+    gate.apply("deny: [203.0.113.66-203.0.113.67, 203.0.113.70 - 203.0.113.71]\n")
+    assert entries(gate) == {"203.0.113.66/31": "deny", "203.0.113.70/31": "deny"}
 
 
 # --- Named lists ----------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("text,names", [("# nothing\n; at all\n", "list"), ("192.0.2.1\n0.0.0.0/7\n", ":2: 0.0.0.0/7"),
                                         ("default\n", ":1: default")])
-def test_replace_refuses_what_is_rarely_meant(attached, tmp_path, text, names):
+def test_replace_refuses_what_is_rarely_meant(gate, tmp_path, text, names):
     path = written(tmp_path / "list", "203.0.113.66\n")
-    attached.sluice("deny", "-f", path)
-    before = attached.snapshot()
+    gate.sluice("deny", "-f", path)
+    before = gate.snapshot()
     written(tmp_path / "list", text)
-    attached.refuses(["deny", "-f", path, "replace"], names, "'force'", code=2)
-    assert attached.snapshot() == before and verdicts(attached, DENIED) == ["drop"]
-    attached.sluice("deny", "-f", path, "replace", "force")
-    assert verdicts(attached, DENIED) == ["drop" if text == "default\n" else "pass"]
+    gate.refuses(["deny", "-f", path, "replace"], names, "'force'", code=2)
+    assert gate.snapshot() == before and verdicts(gate, DENIED) == ["drop"]
+    gate.sluice("deny", "-f", path, "replace", "force")
+    assert verdicts(gate, DENIED) == ["drop" if text == "default\n" else "pass"]
 
 
-def test_the_name_of_a_list(attached, tmp_path, monkeypatch):
+def test_the_name_of_a_list(gate, tmp_path, monkeypatch):
     path = written(tmp_path / "list", "203.0.113.66\n")
     monkeypatch.chdir(tmp_path)
     os.makedirs("below")
     for name in "list", "./list", "below/../list", f"//{path}":
-        attached.sluice("deny", "-f", name)
-        assert [one["name"] for one in attached.json("lists")["lists"]] == [path]
-    attached.sluice("deny", "-f", path, "as", "other")
-    assert members(attached) == {DENIED: ["list", "other"]}
+        gate.sluice("deny", "-f", name)
+        assert [one["name"] for one in gate.json("lists")["lists"]] == [path]
+    gate.sluice("deny", "-f", path, "as", "other")
+    assert members(gate) == {DENIED: ["list", "other"]}
     os.remove(path)  # `del` does not read the list's file
-    attached.sluice("del", "-f", "list")
-    attached.sluice("del", "-f", "other")
-    attached.refuses(["del", "-f", "other"], "/other'")
+    gate.sluice("del", "-f", "list")
+    gate.sluice("del", "-f", "other")
+    gate.refuses(["del", "-f", "other"], "/other'")
     odd = written(tmp_path / "a list", "203.0.113.66\n")
-    attached.refuses(["deny", "-f", odd], "'as LIST'", code=2)
-    assert attached.rules() == ""
+    gate.refuses(["deny", "-f", odd], "'as LIST'", code=2)
+    assert gate.rules() == ""
 
 
-def test_a_list_that_two_names_may_mean(attached, tmp_path, monkeypatch):
+def test_a_list_that_two_names_may_mean(gate, tmp_path, monkeypatch):
     """`deny -f bl` and `deny as bl` make two lists. The name of the first list is the absolute path
     of bl."""
     path = written(tmp_path / "bl", f"{DENIED}\n")
     monkeypatch.chdir(tmp_path)
-    attached.sluice("deny", "-f", "bl")
-    attached.sluice("deny", OTHER, DENIED, "as", "bl")
-    before = attached.snapshot()
+    gate.sluice("deny", "-f", "bl")
+    gate.sluice("deny", OTHER, DENIED, "as", "bl")
+    before = gate.snapshot()
     for verb in "del", "undeny":
-        attached.refuses([verb, "-f", "bl"], "'bl'", f"'{path}'", f"'-f {path}'")
-    assert attached.snapshot() == before
-    attached.sluice("undeny", DENIED, "as", "bl")  # a word after `as` is never a path
-    assert members(attached) == {DENIED: ["bl"], OTHER: ["bl"]}
-    attached.refuses(["undeny", DENIED, "as", "bl"], DENIED, "'bl'")
+        gate.refuses([verb, "-f", "bl"], "'bl'", f"'{path}'", f"'-f {path}'")
+    assert gate.snapshot() == before
+    gate.sluice("undeny", DENIED, "as", "bl")  # a word after `as` is never a path
+    assert members(gate) == {DENIED: ["bl"], OTHER: ["bl"]}
+    gate.refuses(["undeny", DENIED, "as", "bl"], DENIED, "'bl'")
     monkeypatch.chdir("/")
-    attached.sluice("del", "-f", "bl")
-    assert [one["name"] for one in attached.json("lists")["lists"]] == [path]
-    attached.sluice("deny", OTHER, "as", "bl")
+    gate.sluice("del", "-f", "bl")
+    assert [one["name"] for one in gate.json("lists")["lists"]] == [path]
+    gate.sluice("deny", OTHER, "as", "bl")
     monkeypatch.chdir(tmp_path)
-    attached.sluice("del", "-f", "./bl")  # a word with a slash is a path
-    assert [one["name"] for one in attached.json("lists")["lists"]] == ["bl"]
-    attached.refuses(["undeny", OTHER, "as", "./bl"], "bl'")
-    attached.sluice("del", "-f", "bl")
-    assert attached.rules() == ""
+    gate.sluice("del", "-f", "./bl")  # a word with a slash is a path
+    assert [one["name"] for one in gate.json("lists")["lists"]] == ["bl"]
+    gate.refuses(["undeny", OTHER, "as", "./bl"], "bl'")
+    gate.sluice("del", "-f", "bl")
+    assert gate.rules() == ""
 
 
-def test_a_list_is_taken_back_by_its_name_where_no_path_can_be_told(attached, tmp_path, monkeypatch):
+def test_a_list_is_taken_back_by_its_name_where_no_path_can_be_told(gate, tmp_path, monkeypatch):
     for directory, name in (tmp_path / "a b", "x"), (tmp_path / "gone", "y"):
-        attached.sluice("deny", DENIED, "as", name)
+        gate.sluice("deny", DENIED, "as", name)
         directory.mkdir()
         monkeypatch.chdir(directory)
         if name == "y":
             directory.rmdir()
-        attached.sluice("del", "-f", name)
-    assert attached.rules() == ""
+        gate.sluice("del", "-f", name)
+    assert gate.rules() == ""
 
 
-def test_a_list_says_one_word(attached):
-    attached.sluice("deny", DENIED, "as", "x")
-    before = attached.snapshot()
-    attached.refuses(["allow", OTHER, "as", "x"], "'replace'")
-    attached.refuses(["unallow", "-f", "x"], f"'sluice -g {attached.gate} undeny'")
-    assert attached.snapshot() == before
-    attached.sluice("allow", OTHER, "as", "x", "replace")
-    assert verdicts(attached, DENIED, OTHER) == ["pass", "pass"]
-    assert members(attached) == {OTHER: ["x"]}
-    attached.sluice("deny", OTHER, "as", "y")  # OTHER still passes, because an allow has precedence
-    assert verdicts(attached, OTHER) == ["pass"]
-    attached.sluice("unallow", "-f", "x")
-    assert verdicts(attached, OTHER) == ["drop"]
+def test_a_list_says_one_word(gate):
+    gate.sluice("deny", DENIED, "as", "x")
+    before = gate.snapshot()
+    gate.refuses(["allow", OTHER, "as", "x"], "'replace'")
+    gate.refuses(["unallow", "-f", "x"], f"'sluice -g {gate.gate} undeny'")
+    assert gate.snapshot() == before
+    gate.sluice("allow", OTHER, "as", "x", "replace")
+    assert verdicts(gate, DENIED, OTHER) == ["pass", "pass"]
+    assert members(gate) == {OTHER: ["x"]}
+    gate.sluice("deny", OTHER, "as", "y")  # OTHER still passes, because an allow has precedence
+    assert verdicts(gate, OTHER) == ["pass"]
+    gate.sluice("unallow", "-f", "x")
+    assert verdicts(gate, OTHER) == ["drop"]
 
 
 def ends(lab):
@@ -417,58 +417,58 @@ def entry_ends(lab):
             if "list_seconds_left" in rule}
 
 
-def test_the_later_word_sets_the_time_of_an_entry(attached):
+def test_the_later_word_sets_the_time_of_an_entry(gate):
     for words, end, shortened in (["for", "1h"], 3600, 0), (["for", "2h"], 7200, 0), (["for", "60s"], 60, 1), \
             ([], None, 0), (["until", moment(600)], 600, 1), (["replace", "for", "1h"], None, 0):
-        assert attached.json("deny", DENIED, "as", "bad", *words)["shortened"] == shortened, words
-        assert entry_ends(attached) == ({DENIED: {"bad": pytest.approx(end, abs=5)}} if end else {})
-    assert ends(attached) == {"bad": pytest.approx(3600, abs=5)}
-    assert ", until the list ends" in attached.sluice("deny", DENIED, "as", "bad", "for", "2h").out
-    assert attached.json("check", DENIED)["seconds_left"] <= 3600.1
-    before = attached.snapshot()
-    attached.refuses(["deny", DENIED, "as", "worse", "for", "1h"], DENIED, "'bad'")
-    assert attached.snapshot() == before
-    attached.sluice("deny", DENIED, "as", "worse")
-    attached.sluice("undeny", DENIED, "as", "bad")
-    attached.sluice("deny", DENIED, "as", "worse", "for", "1h")
-    assert entry_ends(attached) == {DENIED: {"worse": pytest.approx(3600, abs=5)}}
+        assert gate.json("deny", DENIED, "as", "bad", *words)["shortened"] == shortened, words
+        assert entry_ends(gate) == ({DENIED: {"bad": pytest.approx(end, abs=5)}} if end else {})
+    assert ends(gate) == {"bad": pytest.approx(3600, abs=5)}
+    assert ", until the list ends" in gate.sluice("deny", DENIED, "as", "bad", "for", "2h").out
+    assert gate.json("check", DENIED)["seconds_left"] <= 3600.1
+    before = gate.snapshot()
+    gate.refuses(["deny", DENIED, "as", "worse", "for", "1h"], DENIED, "'bad'")
+    assert gate.snapshot() == before
+    gate.sluice("deny", DENIED, "as", "worse")
+    gate.sluice("undeny", DENIED, "as", "bad")
+    gate.sluice("deny", DENIED, "as", "worse", "for", "1h")
+    assert entry_ends(gate) == {DENIED: {"worse": pytest.approx(3600, abs=5)}}
 
 
-def test_at_most_32_lists(attached):
+def test_at_most_32_lists(gate):
     for i in range(32):
-        attached.sluice("deny", f"10.0.0.{i}", "as", f"l{i}")
-    before = attached.snapshot()
-    attached.refuses(["deny", "10.0.0.99", "as", "l32"], "32", "'sluice del -f NAME'")
-    assert attached.snapshot() == before
+        gate.sluice("deny", f"10.0.0.{i}", "as", f"l{i}")
+    before = gate.snapshot()
+    gate.refuses(["deny", "10.0.0.99", "as", "l32"], "32", "'sluice del -f NAME'")
+    assert gate.snapshot() == before
     # `replace` needs a free slot, because the old and the new list exist at the same time.
     for i in range(32):
-        attached.sluice("deny", f"10.0.0.{i}", f"10.0.1.{i}", "for", "1h", "as", f"l{i}", "replace")
-    assert len(members(attached)) == 64
-    attached.sluice("del", "-f", "l7")
-    attached.sluice("deny", "10.0.0.99", "as", "l32")
-    assert verdicts(attached, "10.0.0.7", "10.0.0.99", "10.0.1.31") == ["pass", "drop", "drop"]
+        gate.sluice("deny", f"10.0.0.{i}", f"10.0.1.{i}", "for", "1h", "as", f"l{i}", "replace")
+    assert len(members(gate)) == 64
+    gate.sluice("del", "-f", "l7")
+    gate.sluice("deny", "10.0.0.99", "as", "l32")
+    assert verdicts(gate, "10.0.0.7", "10.0.0.99", "10.0.1.31") == ["pass", "drop", "drop"]
 
 
-def test_several_prefixes_are_all_or_nothing(attached):
-    assert attached.json("deny", DENIED, OTHER, DENIED6, DENIED)["prefixes"] == [OTHER, DENIED, DENIED6]
-    assert verdicts(attached, DENIED, OTHER, DENIED6) == ["drop"] * 3
-    generation = attached.json("stats")["generation"]
-    attached.refuses(["undeny", DENIED, "10.0.0.1"], "10.0.0.1")
-    attached.refuses(["unallow", DENIED], f"'sluice -g {attached.gate} undeny {DENIED}'")
-    assert attached.json("stats")["generation"] == generation
-    attached.sluice("undeny", DENIED, OTHER, DENIED6)
-    assert attached.json("stats")["generation"] == generation + 1
-    assert verdicts(attached, DENIED, OTHER, DENIED6) == ["pass"] * 3
+def test_several_prefixes_are_all_or_nothing(gate):
+    assert gate.json("deny", DENIED, OTHER, DENIED6, DENIED)["prefixes"] == [OTHER, DENIED, DENIED6]
+    assert verdicts(gate, DENIED, OTHER, DENIED6) == ["drop"] * 3
+    generation = gate.json("stats")["generation"]
+    gate.refuses(["undeny", DENIED, "10.0.0.1"], "10.0.0.1")
+    gate.refuses(["unallow", DENIED], f"'sluice -g {gate.gate} undeny {DENIED}'")
+    assert gate.json("stats")["generation"] == generation
+    gate.sluice("undeny", DENIED, OTHER, DENIED6)
+    assert gate.json("stats")["generation"] == generation + 1
+    assert verdicts(gate, DENIED, OTHER, DENIED6) == ["pass"] * 3
 
 
 @pytest.mark.quick
-def test_what_is_on_a_list_is_taken_off_by_its_name(attached):
-    assert attached.json("deny", DENIED, OTHER, DENIED, "as", "x")["new"] == 2
+def test_what_is_on_a_list_is_taken_off_by_its_name(gate):
+    assert gate.json("deny", DENIED, OTHER, DENIED, "as", "x")["new"] == 2
     for verb in "undeny", "del":
-        attached.refuses([verb, DENIED], f"'sluice -g {attached.gate} undeny {DENIED} as x'")
-    attached.refuses(["undeny", DENIED6, "as", "x"], DENIED6, "x'")
-    attached.sluice("undeny", DENIED, "as", "x")
-    assert verdicts(attached, DENIED, OTHER) == ["pass", "drop"]
+        gate.refuses([verb, DENIED], f"'sluice -g {gate.gate} undeny {DENIED} as x'")
+    gate.refuses(["undeny", DENIED6, "as", "x"], DENIED6, "x'")
+    gate.sluice("undeny", DENIED, "as", "x")
+    assert verdicts(gate, DENIED, OTHER) == ["pass", "drop"]
 
 
 def printed(message):
@@ -481,13 +481,13 @@ def printed(message):
     (["203.0.113.0/24"], ["undeny", DENIED]), (["203.0.113.0/24", "as", "crew*"], ["undeny", DENIED]),
     (["--", DENIED, "as", "-x"], ["undeny", DENIED]), (["203.0.113.0/24", "as", "crew"], ["undeny", "as", "crew"]),
     ([DENIED, "as", "crew"], ["undeny", "-f", "file", "as", "crew"])], ids=str)
-def test_the_command_that_an_error_prints_ends_a_deny(attached, deny, refused):
-    attached.sluice("set", "default", "rate", "10kpps", "burst", "20000")
-    attached.sluice("deny", *deny)
-    words = printed(attached.refuses(refused, code=2 if "crew" in refused else 1))
-    assert verdicts(attached, DENIED) == ["drop"]
-    attached.sluice(*words)
-    assert verdicts(attached, DENIED) == ["pass"]
+def test_the_command_that_an_error_prints_ends_a_deny(gate, deny, refused):
+    gate.sluice("set", "default", "rate", "10kpps", "burst", "20000")
+    gate.sluice("deny", *deny)
+    words = printed(gate.refuses(refused, code=2 if "crew" in refused else 1))
+    assert verdicts(gate, DENIED) == ["drop"]
+    gate.sluice(*words)
+    assert verdicts(gate, DENIED) == ["pass"]
 
 
 def test_a_time_without_for_is_suggested(shared):
@@ -495,24 +495,24 @@ def test_a_time_without_for_is_suggested(shared):
     assert "for" not in shared.refuses(["undeny", DENIED, "5min"], "'5min'", code=2)
 
 
-def test_an_end_of_entries_is_shown_beside_their_list(attached):
+def test_an_end_of_entries_is_shown_beside_their_list(gate):
     def shown():
-        return {line.rsplit(maxsplit=1)[1]: line for line in attached.sluice("lists").out.splitlines()[1:]}
+        return {line.rsplit(maxsplit=1)[1]: line for line in gate.sluice("lists").out.splitlines()[1:]}
 
-    attached.sluice("deny", DENIED, "as", "forever")
-    attached.sluice("deny", DENIED, OTHER, "as", "mixed")
-    attached.sluice("deny", OTHER, "as", "mixed", "for", "1h")
+    gate.sluice("deny", DENIED, "as", "forever")
+    gate.sluice("deny", DENIED, OTHER, "as", "mixed")
+    gate.sluice("deny", OTHER, "as", "mixed", "for", "1h")
     assert "  never  " in shown()["forever"] and "  by entry  " in shown()["mixed"]
-    assert ends(attached) == {"forever": None, "mixed": None}
+    assert ends(gate) == {"forever": None, "mixed": None}
 
 
-def test_who_denies_is_told(attached, tmp_path):
+def test_who_denies_is_told(gate, tmp_path):
     path = written(tmp_path / "drop.txt", "203.0.113.0/24 ; SBL1\n")
-    attached.sluice("deny", "-f", path)
-    attached.sluice("deny", DENIED, "for", "1h", "as", "other")
-    check = attached.json("check", "203.0.113.1")
+    gate.sluice("deny", "-f", path)
+    gate.sluice("deny", DENIED, "for", "1h", "as", "other")
+    check = gate.json("check", "203.0.113.1")
     assert (check["verdict"], check["lists"]) == ("drop", [path])
-    check = attached.json("check", DENIED)
+    check = gate.json("check", DENIED)
     assert check["policy"] == "deny" and check["lists"] == ["other"] and check["seconds_left"] > 3500
-    attached.sluice("deny", DENIED)
-    assert "lists" not in attached.json("check", DENIED)
+    gate.sluice("deny", DENIED)
+    assert "lists" not in gate.json("check", DENIED)
