@@ -54,20 +54,20 @@ def test_each_keyword_and_choice_of_a_table_is_offered(command):
 
 @pytest.mark.parametrize("command", [command for command in tables() if any("value" in w for w in command["words"])],
                          ids=lambda command: command["name"])
-def test_each_choice_that_is_offered_is_taken(lab, command):
+def test_each_choice_that_is_offered_is_taken(shared, command):
     """Each choice that completion offers for a keyword is accepted by the command."""
     name = command["name"]
     operand = {"attach": "in0", "detach": "in0", "sources": "192.0.2.1", "check": "192.0.2.1"}.get(name, "192.0.2.0/24")
     examples = {"block TIME": "block 30s", "proto N": "proto 47", "tcp-syn [port N]": "tcp-syn port 53", "vlan N": "vlan 7"}
     more = {("start", "share"): "shared yes", ("shared", "block"): "action block 30s", ("proto", "icmp"): ""}
-    lab.attach("in0")
+    shared.attach("in0")
     if name == "events":
         operand += " --since 1s"  # `events --since` prints events of the journal, and exits
     for word, choice in [(word["name"], choice) for word in command["words"] for choice in word.get("value", "").split("|")
                          if choice.split(" ")[0].islower()]:
         rest = "rate 5pps " * (word in ("key", "start", "shared", "match", "action")) + more.get((word, choice), "")
         typed = [name, *operand.split(), word, *examples.get(choice, choice).split(), *rest.split()]
-        done = lab.sluice(*typed, status=None)
+        done = shared.sluice(*typed, status=None)
         assert done.code != 2 or f"'{choice.split(' ')[0]}'" not in done.err, (typed, done)
 
 

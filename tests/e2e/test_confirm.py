@@ -12,7 +12,7 @@ import time
 import pytest
 
 from killed import PTRACE_SYSCALL, ptrace, run_stops, start
-from lab import HERE4, SLUICE, run_sluice, wait_until
+from lab import HERE4, SLUICE, Lab, run_sluice, wait_until
 from test_devices import attached_to, file_of
 from test_limits import OFFENDER
 
@@ -354,12 +354,20 @@ def test_a_change_that_fails_is_on_no_trial(lab):
 
 # --- The SSH session of the user -------------------------------------------------------------------
 
+@pytest.fixture(scope="module")
+def kept():
+    with Lab() as made:
+        yield made
+
+
 @pytest.fixture
-def session(lab, monkeypatch):
-    lab.apply(BEFORE)
-    lab.sluice("set", "default", "rate", "1kpps")
+def session(kept, monkeypatch):
+    """A gate that filters the SSH session of the user. A test may change its rules."""
+    kept.apply(BEFORE)
+    kept.sluice("set", "default", "rate", "1kpps")
     monkeypatch.setenv("SSH_CONNECTION", f"192.0.2.7 50022 {HERE4} 22")
-    return lab
+    yield kept
+    kept.sluice("confirm", status=None)  # a test may leave a change on trial
 
 
 def test_a_deny_of_the_own_session_is_refused(session, tmp_path):
@@ -388,11 +396,12 @@ def bridge_of_port(lab):
     ("192.0.2.7", "203.0.113.1", bridge_of_port), ("192.0.2.7", "203.0.113.1", lambda lab: "lo"),
     ("2001:db8::7", "2001:db8:1::1", bridge_of_port), ("::ffff:192.0.2.7", f"::ffff:{HERE4}", None)],
     ids=["bridge", "lo", "bridge-ipv6", "mapped"])
-def test_a_session_that_comes_through_the_gate_is_found(session, monkeypatch, client, server, device):
+def test_a_session_that_comes_through_the_gate_is_found(lab, monkeypatch, client, server, device):
+    lab.apply(BEFORE)
     if device:
-        session.ip("addr", "add", server, "dev", device(session))
+        lab.ip("addr", "add", server, "dev", device(lab))
     monkeypatch.setenv("SSH_CONNECTION", f"{client} 50022 {server} 22")
-    session.refuses(["deny", client], client.removeprefix("::ffff:"), "'--confirm 60s'")
+    lab.refuses(["deny", client], client.removeprefix("::ffff:"), "'--confirm 60s'")
 
 
 def test_a_deny_that_leaves_the_session_is_made(session, tmp_path, monkeypatch):
