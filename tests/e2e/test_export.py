@@ -9,7 +9,7 @@ import subprocess
 
 import pytest
 
-from lab import LISTED, PINS, SLUICE, own_bpffs, run, run_sluice
+from lab import LISTED, PINS, SLUICE, own_bpffs, run, run_sluice, wait_until
 from test_attach import where_pins_are_hidden
 from test_docs import metrics_documented
 
@@ -100,6 +100,36 @@ def test_durations_agree_with_stats(attached):
     assert timed == {verdict: str(one["timed"]) for verdict, one in durations.items()}
 
 
+def test_rates_agree_with_stats(attached):
+    """`stats`, `top` and `export` print the same rates of sources. A source sends for a second."""
+    attached.sluice("set", "default", "rate", "1/h", "burst", "20")
+    attached.send(SOURCE, 40)
+    attached.expect(passed=20, dropped=20)
+
+    def policy():
+        attached.send(SOURCE)
+        return attached.json("stats")["policies"][0]
+
+    wait_until(lambda: policy()["rates"]["seconds"], "the second has ended")
+    stats = attached.json("stats")["policies"][0]
+    found, rates = samples(attached.sluice("export").out), stats["rates"]
+    bucket, = rates["buckets"]
+    assert (rates["seconds"], bucket["seconds"]) == (1, 1)
+    assert max(40, bucket["up_to_pps"] // 2 + 1) <= rates["packets"] <= bucket["up_to_pps"]
+    quantiles = {key: rates[key] for key in ("p50_pps", "p99_pps", "p999_pps", "largest_pps")}
+    assert set(quantiles.values()) == {bucket["up_to_pps"]}
+    name = "sluice_source_packets_per_second"
+    assert total(found, f"{name}_sum", policy="default") == rates["packets"]
+    assert total(found, f"{name}_count", policy="default") == 1
+    sums = {labels["le"]: value for n, labels, value in found if n == f"{name}_bucket" and labels["policy"] == "default"}
+    assert list(sums) == [str(1 << i) for i in range(23)] + ["+Inf"]
+    assert sums == {le: float(le) >= bucket["up_to_pps"] for le in sums}
+    line, = re.findall(r"^default +1 (.+) % *$", attached.sluice("stats").out, re.MULTILINE)
+    covered = round(100 * rates["packets"] / sum(stats[verdict]["packets"] for verdict in ("passed", "dropped")))
+    assert line.split() == 4 * [str(bucket["up_to_pps"])] + [str(covered)]
+    assert attached.json("top", "times", "1")["policies"][0]["rates"] == {"seconds": 1, **quantiles}
+
+
 @pytest.mark.quick
 @pytest.mark.alone
 def test_promtool_has_no_objection(busy):
@@ -142,7 +172,7 @@ def test_each_metric_is_in_the_manual(attached):
     assert sorted(helps) == sorted(types) == sorted(documented)
     labels = {}
     for name, names, _ in samples(text):
-        name = re.sub(r"(_seconds)_(bucket|sum|count)$", r"\1", name)  # a histogram has these three series
+        name = re.sub(r"(_seconds?)_(bucket|sum|count)$", r"\1", name)  # a histogram has these three series
         labels.setdefault(name, set()).update(names)
     assert set(documented) - set(labels) == {name for name in documented if name.startswith("sluice_share_")
                                              and name != "sluice_share_divided_by"}

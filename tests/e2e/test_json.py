@@ -20,7 +20,9 @@ SOURCE_KEYS = {"address": str, "policy": str, "counted": bool, "passed": CELL, "
 REFUSED = {"name": str, "action": str, "verdict": str, "refused": CELL}
 STATS = {"gate": str, "generation": int, "totals": {"passed": CELL, "dropped": CELL},
          "lists": {"allow": CELL, "deny": CELL},
-         "policies": [{"prefix": str, "passed": CELL, "dropped": CELL, "limits": [REFUSED]}]}
+         "policies": [{"prefix": str, "passed": CELL, "dropped": CELL, "limits": [REFUSED],
+                       "rates": {"seconds": int, "packets": int, "buckets": list, **{
+                           quantile + "_pps": (int, type(None)) for quantile in ("p50", "p99", "p999", "largest")}}}]}
 STATUS = {"gates": [{"gate": str, "resize_interrupted": bool, "attachments": [{"device": str, "ifindex": int, "hook": str,
                                                    "mode": str, "program_id": int}],
                      "pressure": {"state": str, "cpus_flooded": int, "policies_passed_by": int,
@@ -78,6 +80,7 @@ def test_stats(busy):
     assert set(stats["reasons"]) == REASONS
     refused = {"name": "all", "action": "drop", "verdict": "drop",
                "refused": stats["totals"]["dropped"]}
+    stats["policies"][0].pop("rates")
     assert stats["policies"] == [{"prefix": "default", **stats["totals"], "limits": [refused]}]
     nothing = {"packets": 0, "bytes": 0}
     assert stats["lists"] == {"allow": nothing, "deny": nothing}

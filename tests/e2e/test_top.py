@@ -151,7 +151,7 @@ def test_a_filter_by_prefix_policy_or_limit(terminal, typed, sources):
 
 def test_the_other_views(terminal):
     terminal.keys("Tab")
-    lines = terminal.wait_for("[limits]", "REFUSED/s", "10.0.0.0/8", "web", "dns", "block")
+    lines = terminal.wait_for("[limits]", "REFUSED/s", "SRC-P99", "10.0.0.0/8", "web", "dns", "block")
     limits = [line.split() for line in lines if line.split()[1:2] in (["web"], ["dns"])]
     assert limits and all(line[3:5] == ["-", "-"] for line in limits), lines
     terminal.keys("Tab")

@@ -221,29 +221,55 @@ static void export_attachments(const struct metric *metric, const struct exporte
 	}
 }
 
-/* Prints each histogram: its cumulative buckets, its sum and its count. */
+/*
+ * Prints a histogram: its cumulative buckets, its sum and its count. labels: such as policy="x".
+ * unit: what 1 in the histogram is in the unit of the metric; less than 1 if the sum has decimals.
+ */
+static void print_histogram(const struct metric *metric, const struct exported *e,
+			    const char *labels, const struct histogram *histogram, double unit,
+			    uint64_t sum)
+{
+	uint64_t count = 0;
+
+	for (unsigned int i = 0; i < histogram->buckets; i++) {
+		uint64_t bound = histogram_bound(histogram, i);
+		char text[32] = "+Inf";
+
+		if (bound != HISTOGRAM_UNBOUNDED)
+			snprintf(text, sizeof(text), "%.10g", bound * unit);
+		count += histogram->counts[i];
+		print_text("%s_bucket{gate=\"%s\",%s,le=\"%s\"} %" PRIu64 "\n", metric->name,
+			   e->gate, labels, text, count);
+	}
+	print_text("%s_sum{gate=\"%s\",%s} %.*f\n", metric->name, e->gate, labels, unit < 1 ? 9 : 0,
+		   sum * unit);
+	print_text("%s_count{gate=\"%s\",%s} %" PRIu64 "\n", metric->name, e->gate, labels, count);
+}
+
 static void export_durations(const struct metric *metric, const struct exported *e)
 {
 	for (int verdict = 0; verdict < DURATIONS_VERDICTS; verdict++) {
-		const struct durations *durations = &e->durations[verdict];
-		struct histogram histogram = durations_histogram(durations);
-		const char *name = durations_names[verdict];
-		uint64_t count = 0;
+		struct histogram histogram = durations_histogram(&e->durations[verdict]);
+		char labels[32];
 
-		for (unsigned int i = 0; i < SL_DURATION_BUCKETS; i++) {
-			char bound[32] = "+Inf";
+		snprintf(labels, sizeof(labels), "verdict=\"%s\"", durations_names[verdict]);
+		print_histogram(metric, e, labels, &histogram, 1e-9,
+				e->durations[verdict].histogram.ns);
+	}
+}
 
-			if (histogram_bound(&histogram, i) != HISTOGRAM_UNBOUNDED)
-				snprintf(bound, sizeof(bound), "%g",
-					 histogram_bound(&histogram, i) / 1e9);
-			count += durations->histogram.bucket[i];
-			print_text("%s_bucket{gate=\"%s\",verdict=\"%s\",le=\"%s\"} %" PRIu64 "\n",
-				   metric->name, e->gate, name, bound, count);
-		}
-		print_text("%s_sum{gate=\"%s\",verdict=\"%s\"} %.9f\n", metric->name, e->gate, name,
-			   durations->histogram.ns / 1e9);
-		print_text("%s_count{gate=\"%s\",verdict=\"%s\"} %" PRIu64 "\n", metric->name,
-			   e->gate, name, count);
+/* Prints the rates of the sources of each policy. */
+static void export_rates(const struct metric *metric, const struct exported *e)
+{
+	for (unsigned int i = 0; i < e->stats.count; i++) {
+		const struct stats_line *line = &e->stats.lines[i];
+		struct histogram histogram = rates_histogram(&line->counters.rates);
+		char labels[PREFIX_TEXT + 16];
+
+		if (line->kind < STATS_RULE)
+			continue;
+		snprintf(labels, sizeof(labels), "policy=\"%s\"", line->policy);
+		print_histogram(metric, e, labels, &histogram, 1, line->counters.rates.packets);
 	}
 }
 
@@ -261,6 +287,10 @@ static const struct metric metrics[] = {
 	 print_refused, CELL(packets)},
 	{"sluice_limit_refused_bytes_total", "Bytes of the packets that a limit refused.",
 	 print_refused, CELL(bytes)},
+	{"sluice_source_packets_per_second",
+	 "Packets that a source sent in a second, counted once for each source, second and CPU. "
+	 "Only sources with a bucket are counted.",
+	 export_rates, .is_histogram = true},
 	{"sluice_decision_duration_seconds",
 	 "Seconds from the arrival of a packet at the program to its verdict. Sampled: each CPU "
 	 "times one packet in 4096.",

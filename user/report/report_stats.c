@@ -48,6 +48,97 @@ static void print_totals(const struct stats *stats, struct stats_output *output)
 	print_end();
 }
 
+/* How a table prints the values of a histogram. */
+struct histogram_style {
+	int width; /* width of a column, in characters */
+	int decimals;
+	double divisor; /* a printed value is the value in the histogram / divisor */
+	const char *unit;
+	const char *up_to, *count; /* JSON keys of a bucket */
+};
+
+static const struct histogram_style duration_style = {16, 3, 1e3, " us", "up_to_ns", "packets"};
+static const struct histogram_style rate_style = {9, 0, 1, "", "up_to_pps", "seconds"};
+
+/* Prints a quantile in text and JSON, such as "0.128 us" or "> 524.288 us". key: its JSON key. */
+static void print_quantile(const char *key, const struct histogram *histogram,
+			   const struct histogram_style *style, unsigned int per_mille)
+{
+	uint64_t bound = histogram_quantile(histogram, per_mille);
+	bool is_bounded = bound != HISTOGRAM_UNBOUNDED;
+	char text[32] = "-";
+
+	print_known(key, NULL, bound && is_bounded, bound);
+	if (!is_bounded)
+		bound = histogram_bound(histogram, histogram->buckets - 2);
+	if (bound)
+		snprintf(text, sizeof(text), "%s%.*f%s", is_bounded ? "" : "> ", style->decimals,
+			 bound / style->divisor, style->unit);
+	print_text(" %*s", style->width, text);
+}
+
+/* Prints the buckets of a histogram in JSON. all: empty buckets as well. */
+static void print_buckets(const struct histogram *histogram, const struct histogram_style *style,
+			  bool all)
+{
+	print_array("buckets");
+	for (unsigned int i = 0; i < histogram->buckets; i++) {
+		uint64_t bound = histogram_bound(histogram, i);
+
+		if (!histogram->counts[i] && !all)
+			continue;
+		print_row(NULL);
+		print_known(style->up_to, NULL, bound != HISTOGRAM_UNBOUNDED, bound);
+		print_number(style->count, NULL, histogram->counts[i]);
+		print_end();
+	}
+	print_end();
+}
+
+/* Prints the rates of a policy's sources, and the part of its packets that these rates contain. */
+static void print_rates(const struct stats_line *line)
+{
+	const struct sl_rates *rates = &line->counters.rates;
+	struct histogram histogram = rates_histogram(rates);
+	uint64_t seconds = histogram_total(&histogram);
+	uint64_t packets = counters_passed(&line->counters).packets +
+			   counters_dropped(&line->counters).packets;
+
+	print_text("%-24s", line->policy);
+	print_object("rates");
+	print_number("seconds", " %16" PRIu64, seconds);
+	print_quantile("p50_pps", &histogram, &rate_style, 500);
+	print_quantile("p99_pps", &histogram, &rate_style, 990);
+	print_quantile("p999_pps", &histogram, &rate_style, 999);
+	print_quantile("largest_pps", &histogram, &rate_style, 1000);
+	/* the rates may have more packets if sources had another policy when a second began */
+	print_text(" %6.0f %%\n", rates->packets < packets ? 100.0 * rates->packets / packets
+				  : packets		   ? 100
+							   : 0);
+	print_number("packets", NULL, rates->packets);
+	print_buckets(&histogram, &rate_style, false);
+	print_end();
+}
+
+/* Prints the rates of the sources of all policies, as text. */
+static void print_all_rates(const struct stats *stats, struct stats_output *output)
+{
+	bool has_header = false;
+
+	for (unsigned int i = 0; i < stats->count; i++) {
+		struct histogram histogram = rates_histogram(&stats->lines[i].counters.rates);
+
+		if (stats->lines[i].kind < STATS_RULE ||
+		    !is_shown(output, histogram_total(&histogram)))
+			continue;
+		if (!has_header)
+			print_text("\n%-24s %16s %9s %9s %9s %9s %8s\n", "SOURCE RATE, PACKETS/S",
+				   "SECONDS", "MEDIAN", "P99", "P99.9", "LARGEST", "COVERED");
+		has_header = true;
+		print_rates(&stats->lines[i]);
+	}
+}
+
 /*
  * Prints the counts of a policy: packets that passed, packets that were dropped, and packets that
  * each limit refused. Text output omits counts of 0 unless the user wrote `all`.
@@ -85,32 +176,9 @@ static void print_policy(const struct stats_line *line, struct stats_output *out
 		print_end();
 	}
 	print_end();
+	if (print_is_json())
+		print_rates(line);
 	print_end();
-}
-
-#define BOUND_TEXT 32
-
-/* Formats a duration in microseconds, such as "0.128 us" or "> 524.288 us". */
-static const char *duration_format(const struct histogram *histogram, uint64_t ns,
-				   char text[BOUND_TEXT])
-{
-	bool is_bounded = ns != HISTOGRAM_UNBOUNDED;
-
-	if (!is_bounded)
-		ns = histogram_bound(histogram, histogram->buckets - 2);
-	snprintf(text, BOUND_TEXT, "%s%.3f us", is_bounded ? "" : "> ", ns / 1e3);
-	return text;
-}
-
-/* Prints a quantile of durations in text and JSON. key: its JSON key. */
-static void print_quantile(const char *key, const struct histogram *histogram,
-			   unsigned int per_mille)
-{
-	uint64_t ns = histogram_quantile(histogram, per_mille);
-	char text[BOUND_TEXT];
-
-	print_known(key, NULL, ns && ns != HISTOGRAM_UNBOUNDED, ns);
-	print_text(" %16s", ns ? duration_format(histogram, ns, text) : "-");
 }
 
 /* Prints durations of packets with one verdict (pass or drop). */
@@ -121,21 +189,12 @@ static void print_durations(enum durations_verdict verdict, const struct duratio
 	print_object(durations_names[verdict]);
 	print_text("%-24s", durations_names[verdict]);
 	print_number("timed", " %16" PRIu64, durations->timed);
-	print_quantile("p50_ns", &histogram, 500);
-	print_quantile("p99_ns", &histogram, 990);
-	print_quantile("longest_ns", &histogram, 1000);
+	print_quantile("p50_ns", &histogram, &duration_style, 500);
+	print_quantile("p99_ns", &histogram, &duration_style, 990);
+	print_quantile("longest_ns", &histogram, &duration_style, 1000);
 	print_text("\n");
 	print_number("sum_ns", NULL, durations->histogram.ns);
-	print_array("buckets");
-	for (unsigned int i = 0; i < SL_DURATION_BUCKETS; i++) {
-		uint64_t bound = histogram_bound(&histogram, i);
-
-		print_row(NULL);
-		print_known("up_to_ns", NULL, bound != HISTOGRAM_UNBOUNDED, bound);
-		print_number("packets", NULL, durations->histogram.bucket[i]);
-		print_end();
-	}
-	print_end();
+	print_buckets(&histogram, &duration_style, true);
 	print_end();
 }
 
@@ -179,6 +238,8 @@ int report_stats(const struct gate *gate, bool all)
 	for (unsigned int i = 0; i < stats.count; i++)
 		print_policy(&stats.lines[i], &output);
 	print_end();
+	if (!print_is_json())
+		print_all_rates(&stats, &output);
 	print_all_durations(durations, &output);
 	print_end();
 	if (output.has_hidden && !output.all)

@@ -145,6 +145,11 @@ bool stats_line_has(const struct stats_line *line, enum sl_reason reason)
 	return reason >= SL_FIRST_DROP ? has_limits : line->kind == STATS_NONE;
 }
 
+struct histogram rates_histogram(const struct sl_rates *rates)
+{
+	return (struct histogram){rates->seconds, 0, SL_RATE_BUCKETS};
+}
+
 /* --- Occupancy ------------------------------------------------------------------------------ */
 
 /*

@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "gate/gate.h"
+#include "histogram.h"
 #include "rules/prefix.h"
 
 enum stats_kind {
@@ -50,6 +51,9 @@ void stats_free(struct stats *stats);
 
 /* Returns whether the line's counter of this reason can be above 0. */
 bool stats_line_has(const struct stats_line *line, enum sl_reason reason);
+
+/* Returns the histogram of the rates of a policy's sources, in packets per second (bpf/rate.h). */
+struct histogram rates_histogram(const struct sl_rates *rates);
 
 /* --- Occupancy ------------------------------------------------------------------------------ */
 

@@ -14,11 +14,6 @@
 /* A policy needs at least this many source-seconds, as many as a source that sends for 10 s has. */
 #define SECONDS_MIN (SUGGEST_SPAN_MIN_NS / NS_PER_SEC)
 
-static struct histogram rates_histogram(const struct sl_rates *rates)
-{
-	return (struct histogram){rates->seconds, 0, SL_RATE_BUCKETS};
-}
-
 /*
  * Returns the upper bound of a quantile, in packets. A value in the last bucket, which has no upper
  * bound, is at most the sum of all packets. quantile: as in struct suggest_settings.

@@ -69,6 +69,32 @@ static int print_sources(const struct live *live, const struct sl_prefix *shown,
 	return err;
 }
 
+/*
+ * Prints a quantile. Prints null if the histogram is empty, or if the quantile is in the last
+ * bucket, which has no upper bound.
+ */
+static void print_quantile(const char *key, const struct histogram *histogram,
+			   unsigned int per_mille)
+{
+	uint64_t bound = histogram_quantile(histogram, per_mille);
+
+	print_known(key, NULL, bound && bound != HISTOGRAM_UNBOUNDED, bound);
+}
+
+/* Prints the rates of a policy's sources since the policy was made. */
+static void print_source_rates(const struct sl_rates *rates)
+{
+	struct histogram histogram = rates_histogram(rates);
+
+	print_object("rates");
+	print_number("seconds", NULL, histogram_total(&histogram));
+	print_quantile("p50_pps", &histogram, 500);
+	print_quantile("p99_pps", &histogram, 990);
+	print_quantile("p999_pps", &histogram, 999);
+	print_quantile("largest_pps", &histogram, 1000);
+	print_end();
+}
+
 static void print_limits(const struct live *live)
 {
 	print_array("policies");
@@ -81,6 +107,7 @@ static void print_limits(const struct live *live)
 		print_string("prefix", NULL, line->line->policy);
 		print_rate("passed", &line->passed);
 		print_rate("dropped", &line->dropped);
+		print_source_rates(&line->line->counters.rates);
 		print_array("limits");
 		for (unsigned int j = 0; j < line->line->limits; j++) {
 			const struct stats_limit *limit = &line->line->limit[j];
@@ -95,18 +122,6 @@ static void print_limits(const struct live *live)
 		print_end();
 	}
 	print_end();
-}
-
-/*
- * Prints a quantile. Prints null if the histogram is empty, or if the quantile is in the last
- * bucket, which has no upper bound.
- */
-static void print_quantile(const char *key, const struct histogram *histogram,
-			   unsigned int per_mille)
-{
-	uint64_t bound = histogram_quantile(histogram, per_mille);
-
-	print_known(key, NULL, bound && bound != HISTOGRAM_UNBOUNDED, bound);
 }
 
 static void print_durations(const struct live *live)

@@ -280,6 +280,22 @@ static bool limit_line_matches(const struct limit_line *line, const char *text)
 	       (line->limit >= 0 && strstr(of->limit[line->limit].name, text));
 }
 
+/* Sets a cell to a quantile of the rates of a policy's sources. */
+static void cell_set_quantile(struct grid *grid, struct grid_row *row, unsigned int column,
+			      const struct histogram *histogram, unsigned int per_mille)
+{
+	uint64_t bound = histogram_quantile(histogram, per_mille);
+	bool is_bounded = bound != HISTOGRAM_UNBOUNDED;
+	char rate[CELL_TEXT], text[CELL_TEXT + 2];
+
+	if (!bound)
+		return;
+	if (!is_bounded)
+		bound = histogram_bound(histogram, histogram->buckets - 2);
+	snprintf(text, sizeof(text), "%s%s", is_bounded ? "" : ">", rate_cell(bound, rate));
+	cell_set(grid, row, column, text);
+}
+
 static int limit_row_fill(struct grid *grid, const struct limit_line *line)
 {
 	const struct stats_line *of = line->of->line;
@@ -291,15 +307,19 @@ static int limit_row_fill(struct grid *grid, const struct limit_line *line)
 	cell_set(grid, row, 0, of->policy);
 	cell_set(grid, row, 1, limit ? limit->name : "-");
 	cell_set(grid, row, 2, limit ? action_names[limit->action] : "-");
-	for (int i = 3; i <= 6; i++)
+	for (int i = 3; i <= 8; i++)
 		cell_set(grid, row, i, "-");
 	if (limit) {
 		cell_set_rate(grid, row, 5, line->of->refused[limit->slot].packets);
 		cell_set_rate(grid, row, 6, line->of->refused[limit->slot].bits);
 		row->drops = line->of->refused[limit->slot].packets > 0;
 	} else {
+		struct histogram histogram = rates_histogram(&of->counters.rates);
+
 		cell_set_rate(grid, row, 3, line->of->passed.packets);
 		cell_set_rate(grid, row, 4, line->of->dropped.packets);
+		cell_set_quantile(grid, row, 7, &histogram, 990);
+		cell_set_quantile(grid, row, 8, &histogram, 1000);
 		row->drops = line->of->dropped.packets > 0;
 	}
 	return 0;
@@ -315,6 +335,8 @@ int grid_of_limits(struct grid *grid, const struct live *live, const struct live
 		{"DROP/s", .least = 6, .is_right = true},
 		{"REFUSED/s", .least = 9, .is_right = true},
 		{"REFUSED-BIT/s", .least = 13, .rank = 1, .is_right = true},
+		{"SRC-P99", .least = 7, .rank = 2, .is_right = true},
+		{"SRC-MAX", .least = 7, .rank = 2, .is_right = true},
 	};
 	unsigned int lines = live->lines ? live->stats.count : 0, count = 0;
 	struct limit_line *list = calloc(lines + 1, (SL_LIMITS_MAX + 1) * sizeof(*list));
