@@ -486,7 +486,10 @@ install-sluice: $(BUILD)/sluice
 	$(Q)install -D -m 0644 scripts/systemd/tmpfiles.conf $(DESTDIR)$(PREFIX)/lib/tmpfiles.d/sluice.conf
 	$(Q)install -D -m 0644 scripts/systemd/sluice@.service $(UNITS_TO)/sluice@.service
 	$(Q)install -D -m 0644 scripts/systemd/sluice-events@.service $(UNITS_TO)/sluice-events@.service
-	$(Q)sed -i 's,@PREFIX@,$(PREFIX),' $(UNITS_TO)/sluice@.service $(UNITS_TO)/sluice-events@.service
+	$(Q)install -D -m 0755 scripts/detectors/feed $(DESTDIR)$(PREFIX)/libexec/sluice/feed
+	$(Q)install -D -m 0644 scripts/systemd/sluice-feed@.timer $(UNITS_TO)/sluice-feed@.timer
+	$(Q)install -D -m 0644 scripts/systemd/sluice-feed@.service $(UNITS_TO)/sluice-feed@.service
+	$(Q)sed -i 's,@PREFIX@,$(PREFIX),' $(addprefix $(UNITS_TO)/,sluice@.service sluice-events@.service sluice-feed@.service)
 
 # Needs what install-sluice installs.
 install-share: $(BUILD)/sluice-share

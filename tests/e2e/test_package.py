@@ -17,14 +17,18 @@ etc/fail2ban/action.d/sluice.py
 etc/sluice/main.yaml.example
 usr/lib/systemd/system/sluice@.service
 usr/lib/systemd/system/sluice-events@.service
+usr/lib/systemd/system/sluice-feed@.service
+usr/lib/systemd/system/sluice-feed@.timer
 usr/lib/sysusers.d/sluice.conf
 usr/lib/tmpfiles.d/sluice.conf
+usr/libexec/sluice/feed
 usr/sbin/sluice
 usr/share/bash-completion/completions/sluice
 usr/share/doc/sluice/README.md
 usr/share/doc/sluice/changelog.gz
 usr/share/doc/sluice/copyright
 usr/share/man/man5/sluice-rules.5.gz
+usr/share/man/man7/sluice-beside.7.gz
 usr/share/man/man7/sluice-inspect.7.gz
 usr/share/man/man7/sluice-limits.7.gz
 usr/share/man/man8/sluice-events.8.gz
@@ -59,9 +63,12 @@ REPLAY_FILES = [path.replace("sluice-top", "sluice-replay") for path in TOP_FILE
 DOC = "usr/share/doc/sluice"
 FOLDERS = {f"{DOC}/docs": "docs/*.md", f"{DOC}/examples": "docs/examples/*",
            f"{DOC}/docs/monitoring": "docs/monitoring/*", f"{DOC}/docs/examples": "docs/examples/*"}  # docs/examples is a link
-UNITS = {"sluice": "sluice", "sluice-events": "sluice", "sluice-share": "sluice-share", "sluice-serve": "sluice-serve"}  # by unit
+# the program of each unit in the package, and in this tree
+UNITS = {"sluice": ("sbin/sluice", SLUICE), "sluice-events": ("sbin/sluice", SLUICE),
+         "sluice-feed": ("libexec/sluice/feed", os.path.join(TOP, "scripts/detectors/feed")),
+         "sluice-share": ("sbin/sluice-share", f"{BUILD}/sluice-share"), "sluice-serve": ("sbin/sluice-serve", f"{BUILD}/sluice-serve")}
 # the highest score that `systemd-analyze security` may report, in tenths
-MOST_EXPOSED = {"sluice": 25, "sluice-events": 25, "sluice-share": 25, "sluice-serve": 20}
+MOST_EXPOSED = {"sluice": 25, "sluice-events": 25, "sluice-feed": 25, "sluice-share": 25, "sluice-serve": 20}
 
 
 def needs(tool):
@@ -198,7 +205,7 @@ def test_links_among_its_documents_lead_to_files(tree):
 
 def test_commands_of_its_pages_find_the_examples(tree):
     named = re.findall(r"^    .* (docs/examples/\S+)", (tree / DOC / "docs/deployment.md").read_text(), re.M)
-    assert len(named) == 3
+    assert len(named) == 4
     assert [name for name in named if not (tree / DOC / name).is_file()] == []
 
 
@@ -216,18 +223,19 @@ def fixture_unit(tree, share_tree, serve_tree, tmp_path, request):
     needs("systemd-analyze")
     name = request.param
     path = tmp_path / (f"{name}.service" if name == "sluice-serve" else f"{name}@.service")
-    program = UNITS[name]
+    installed, program = UNITS[name]
     units = {"sluice-share": share_tree, "sluice-serve": serve_tree}.get(name, tree) / "usr/lib/systemd/system"
-    for unit in units.glob("*.socket"):
+    for unit in [*units.glob("*.socket"), *units.glob("*.timer")]:
         shutil.copy(unit, tmp_path)
     text = (units / path.name).read_text()
-    assert text.count(f"=/usr/sbin/{program} ") == 1
-    path.write_text(text.replace(f"=/usr/sbin/{program} ", f"={os.path.join(BUILD, program)} "))
+    assert text.count(f"=/usr/{installed} ") == 1
+    path.write_text(text.replace(f"=/usr/{installed} ", f"={program} "))
     return path
 
 
 def test_systemd_has_no_objection_to_the_unit(unit):
-    assert run("systemd-analyze", "verify", "--man=no", str(unit), check=False) == (0, "", "")
+    timers = [str(timer) for timer in unit.parent.glob(f"{unit.stem}.timer")]
+    assert run("systemd-analyze", "verify", "--man=no", str(unit), *timers, check=False) == (0, "", "")
 
 
 def test_systemd_calls_the_unit_little_exposed(unit):
