@@ -126,17 +126,18 @@ int sluice_xdp(struct xdp_md *ctx)
 }
 
 /*
- * Replaces sluice_xdp() in mode chain. A packet that passes goes on to the program in map `chain`,
- * whose verdict is final. Loaded only for a device in mode chain ('?'), with frags if the other
- * program has them.
+ * Replaces sluice_xdp() in modes chain and array. A packet that passes goes on to the next program
+ * in map `chain`, whose verdict is final. Loaded only for a device in these modes ('?'), with frags
+ * if the other programs have them.
  */
 SEC("?xdp")
 int sluice_chain(struct xdp_md *ctx)
 {
 	if (!xdp_filter(ctx))
 		return XDP_DROP;
-	bpf_tail_call_static(ctx, &chain, 0);
-	return XDP_PASS; /* the slot is empty */
+	for (__u32 slot = chain_slots.first; slot < chain_slots.end; slot++)
+		bpf_tail_call(ctx, &chain, slot);
+	return XDP_PASS; /* the slots are empty */
 }
 
 static __always_inline int tc_filter(struct __sk_buff *skb, bool egress)

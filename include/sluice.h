@@ -544,6 +544,14 @@ struct sl_gate {
 	__u32 sample_bytes; /* bytes to record of each dropped packet */
 };
 
+/* The slots of a program array that Sluice's program calls, in order, after a packet has passed. */
+#define SL_CHAIN_SLOTS 16 /* at most; the kernel counts calls of empty slots, up to 33 */
+
+struct sl_chain {
+	__u32 first; /* index of the first slot */
+	__u32 end;   /* index after the last slot */
+};
+
 /* The state of one limit for one key, shared by all CPUs. All times are in ticks. */
 struct sl_state {
 	/* This word decides about packets. It changes only by compare-and-swap. */

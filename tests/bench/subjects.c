@@ -61,7 +61,8 @@ static int chain_load_empty(const struct gate *gate, struct programs *ret)
 	int array = bpf_map_create(BPF_MAP_TYPE_PROG_ARRAY, "chain", sizeof(__u32), sizeof(__u32),
 				   1, NULL);
 
-	ret->fd[HOOK_XDP] = array < 0 ? array : program_load_chain(gate, array, true);
+	ret->fd[HOOK_XDP] =
+		array < 0 ? array : program_load_chain(gate, array, (struct sl_chain){0, 1}, true);
 	if (array >= 0)
 		close(array);
 	return ret->fd[HOOK_XDP] < 0 ? ret->fd[HOOK_XDP] : 0;

@@ -59,10 +59,10 @@ char LICENSE[] SEC("license") = "GPL";
 @pytest.fixture(scope="session")
 def counter_object(tmp_path_factory):
     """Returns a function that compiles the counting program."""
-    def build(section):
+    def build(section, source=SOURCE_OF_COUNTER):
         path = str(tmp_path_factory.mktemp("counter") / "counter.o")
         subprocess.run(["clang", "-g", "-O2", "-target", "bpf", f"-I/usr/include/{os.uname().machine}-linux-gnu", "-x",
-                        "c", "-c", "-", "-o", path], input=SOURCE_OF_COUNTER % section, text=True, check=True)
+                        "c", "-c", "-", "-o", path], input=source % section, text=True, check=True)
         return path
     return build
 
@@ -215,6 +215,119 @@ def test_other_words_are_refused(lab):
         lab.refuses(["attach", "in0", *words], "chain", code=2)
     lab.attach("in0", "mode", "native")
     lab.refuses(["attach", "in0", "chain"], "in0", "native")
+
+
+# --- A slot of another program's array -------------------------------------------------------------
+
+SOURCE_OF_ROOT = """
+#include <linux/bpf.h>
+#include <bpf/bpf_helpers.h>
+struct {
+	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
+	__uint(max_entries, 4);
+	__uint(key_size, 4);
+	__uint(value_size, 4);
+} root_array SEC(".maps");
+SEC("%s") int xdp_root(struct xdp_md *ctx)
+{
+	bpf_tail_call(ctx, &root_array, 0);
+	bpf_tail_call(ctx, &root_array, 1);
+	bpf_tail_call(ctx, &root_array, 2);
+	bpf_tail_call(ctx, &root_array, 3);
+	return XDP_PASS;
+}
+char LICENSE[] SEC("license") = "GPL";
+"""
+
+
+class Root:
+    """A program that calls the programs of its array, and a counting program in slot 3."""
+
+    def __init__(self, lab, compiled, section, pins):
+        os.mkdir(pins)
+        self.array, self.pins = f"{pins}/root_array", pins
+        run("bpftool", "prog", "load", compiled(section, SOURCE_OF_ROOT), f"{pins}/root", "type", "xdp", "pinmaps", pins)
+        run("nsenter", f"--net=/run/netns/{lab.filter}", "bpftool", "net", "attach", "xdpdrv", "pinned", f"{pins}/root",
+            "dev", "in0")
+        self.id = xdp_program(lab)
+        lab.pair("out9", "in9")
+        self.counter = Counter(lab, compiled(section), device="in9", section=section)
+        self.put(3, self.counter.id)
+
+    def put(self, slot, program):
+        run("bpftool", "map", "update", "pinned", self.array, "key", str(slot), "0", "0", "0", "value", "id", str(program))
+
+    def slots(self):
+        shown = json.loads(run("bpftool", "-j", "map", "dump", "pinned", self.array).out)
+        return {int(entry["key"][0], 16): int.from_bytes(bytes(int(byte, 16) for byte in entry["value"]), "little")
+                for entry in shown if "value" in entry and isinstance(entry["value"], list)}
+
+
+@pytest.fixture(params=["xdp", "xdp.frags"])
+def root(request, lab, counter_object):
+    root = Root(lab, counter_object, request.param, f"/sys/fs/bpf/root-{lab.gate}")
+    yield root
+    for name in os.listdir(root.pins):
+        os.unlink(f"{root.pins}/{name}")
+    os.rmdir(root.pins)
+
+
+def test_a_slot_of_another_array(lab, root):
+    noted(lab.attach("in0", "array", root.array, "1"))
+    ours = root.slots()[1]
+    assert devices(lab) == [("in0", "xdp", "array")] and xdp_program(lab) == root.id
+    assert order(lab) == [("xdp_root", root.id, False), ("sluice_chain", ours, True),
+                          ("other_counter", root.counter.id, False)]
+    assert [program["slot"] for program in lab.attachments()[0]["order"]] == [None, 1, 3]
+    lab.sluice("deny", SOURCE)
+    lab.send(SOURCE, 10)
+    lab.send(OTHER, 5)
+    lab.expect(passed=5, dropped=10)
+    assert root.counter.seen() == 5
+    lab.sluice("upgrade")
+    assert root.slots()[1] != ours and root.slots()[3] == root.counter.id
+    lab.send(SOURCE, 10)
+    lab.send(OTHER, 1)
+    lab.expect(passed=6, dropped=20)
+    assert root.counter.seen() == 6
+    lab.sluice("detach", "in0")
+    assert root.slots() == {3: root.counter.id} and xdp_program(lab) == root.id
+
+
+def test_the_slot_of_another_program_is_not_emptied(lab, root):
+    lab.attach("in0", "array", root.array, "2")
+    root.put(2, root.counter.id)
+    assert lab.attachments()[0]["gone"] == "filter"
+    lab.sluice("detach", "in0")
+    assert root.slots() == {2: root.counter.id, 3: root.counter.id}
+
+
+def test_an_array_outlives_its_device(lab, root):
+    """Other devices may use the array, so the slot is emptied although the device is gone."""
+    lab.pair("out1", "in1")
+    noted(lab.attach("in1", "array", root.array, "0"), ("in1: ", "array"))
+    lab.ip("link", "del", "in1")
+    assert lab.attachments()[0]["gone"] == "device"
+    lab.sluice("detach", "in1")
+    assert root.slots() == {3: root.counter.id}
+
+
+def test_what_is_no_free_slot_is_refused(lab, root):
+    for words, names, code in (
+            ([root.array, "3"], ["slot 3", f"id {root.counter.id}"], 1), ([root.array, "4"], ["slot 4"], 1),
+            ([f"{root.pins}/root", "0"], [f"{root.pins}/root"], 1), ([f"{root.pins}/none", "0"], ["none"], 1),
+            ([root.array], ["array"], 2), ([root.array, "1", "chain"], ["array"], 2),
+            ([root.array, "1", "hook", "ingress"], ["array"], 2)):
+        lab.refuses(["attach", "in0", "array", *words], *names, code=code)
+    assert root.slots() == {3: root.counter.id} and not os.path.exists(lab.pins())
+
+
+def test_a_slot_is_left_out_of_files(lab, root):
+    lab.attach("in0", "array", root.array, "0")
+    for command in "dump", "show":
+        noted(lab.sluice(command), ("in0: ",))
+    lab.apply({"attach": [], "policies": []})
+    assert devices(lab) == [("in0", "xdp", "array")]
 
 
 # --- Other tools, kills and traffic ---------------------------------------------------------------

@@ -317,9 +317,10 @@ static int attach_here(const struct gate *gate, struct programs *programs,
  * packet. Hook ingress counts the segments.
  */
 int attach_device(const struct gate *gate, struct programs *programs, const struct netdev *device,
-		  enum hook hook, enum mode mode, bool beside, struct attachment *ret,
-		  bool *ret_existed)
+		  const struct way *way, bool beside, struct attachment *ret, bool *ret_existed)
 {
+	enum hook hook = way->hook;
+	enum mode mode = way->mode;
 	char cause[128] = "a tap delivers merged packets";
 	bool is_best = hook == HOOK_XDP && mode == MODE_AUTO, falls_back = netdev_is_tap(device);
 	int err = 0;
@@ -331,6 +332,8 @@ int attach_device(const struct gate *gate, struct programs *programs, const stru
 		return err;
 	if (mode == MODE_CHAIN)
 		return chain_attach(gate, device, ret);
+	if (mode == MODE_ARRAY)
+		return array_attach(gate, device, way->slot, ret);
 	if (!is_best)
 		return attach_here(gate, programs, device, hook, mode, ret, NULL);
 	if (!falls_back) {
@@ -474,7 +477,7 @@ int detach(const struct gate *gate, const struct attachment *a)
 	if (fd < 0 && fd != -ENOENT && fd != -ELOOP)
 		return pin_failed("open", &gate->links, name.text, fd);
 	err = pins_check_writable(&gate->links);
-	if (!err && a->mode == MODE_CHAIN)
+	if (!err && attachment_is_chained(a))
 		return chain_detach(gate, *a);
 	if (!err && fd >= 0)
 		err = a->mode == MODE_CLSACT ? detach_clsact(gate, *a) : detach_link(gate, a, fd);
@@ -497,6 +500,8 @@ static int program_replace(const struct gate *gate, const struct attachment *a, 
 	_cleanup_netns_ int back = -1;
 	_cleanup_close_ int fd = -1;
 
+	if (a->mode == MODE_ARRAY)
+		return chain_slot_replace(gate, a, program_fd);
 	if (a->mode == MODE_CHAIN) {
 		fd = attachment_program_open(gate, a);
 		return fd < 0 ? -errno
@@ -672,7 +677,7 @@ int programs_replace(const struct gate *gate, const struct gate *next, struct re
 	for (unsigned int i = 0; !err && i < ret->count; i++) {
 		struct replaced *one = &ret->one[i];
 
-		if (one->attachment.mode != MODE_CHAIN) {
+		if (!attachment_is_chained(&one->attachment)) {
 			hooks |= HOOK_BIT(one->attachment.hook);
 			continue;
 		}

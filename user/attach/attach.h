@@ -12,6 +12,13 @@
  */
 int attach_choose_hook(const struct netdev *device, enum mode mode, bool reports, enum hook *hook);
 
+/* How to attach a device. */
+struct way {
+	enum hook hook;
+	enum mode mode;
+	const struct array_slot *slot; /* for mode array */
+};
+
 /*
  * Attaches the gate's program to a device of the current network namespace. Loads the program if it
  * is not in `programs`. In mode auto, hook xdp means native XDP; if the device has no native XDP,
@@ -20,8 +27,7 @@ int attach_choose_hook(const struct netdev *device, enum mode mode, bool reports
  * mode, fails unless `beside` is set.
  */
 int attach_device(const struct gate *gate, struct programs *programs, const struct netdev *device,
-		  enum hook hook, enum mode mode, bool beside, struct attachment *ret,
-		  bool *ret_existed);
+		  const struct way *way, bool beside, struct attachment *ret, bool *ret_existed);
 
 /*
  * Detaches an attachment in any network namespace, and removes its pins. If the program is already

@@ -10,8 +10,10 @@
 #include <unistd.h>
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
+#include <linux/if_link.h>
 
 #include "attach/filter.h"
+#include "attach/program_array.h"
 #include "base/cleanup.h"
 #include "base/netns.h"
 #include "base/text.h"
@@ -88,9 +90,14 @@ struct attachment attachment_of(const struct netdev *device, enum hook hook)
 	return a;
 }
 
+bool attachment_is_chained(const struct attachment *a)
+{
+	return a->mode == MODE_CHAIN || a->mode == MODE_ARRAY;
+}
+
 bool attachment_is_link(const struct attachment *a)
 {
-	return a->mode != MODE_CLSACT && a->mode != MODE_CHAIN;
+	return a->mode != MODE_CLSACT && !attachment_is_chained(a);
 }
 
 /* --- Programs ------------------------------------------------------------------------------- */
@@ -127,8 +134,8 @@ static bool hook_runs(const struct attachment *a, uint32_t program_id, bool *ret
 	if (a->mode != MODE_TCX) {
 		if (bpf_xdp_query(a->ifindex, 0, &query))
 			return false;
-		*ret_is_generic = query.skb_prog_id == program_id;
-		return *ret_is_generic || query.drv_prog_id == program_id ||
+		*ret_is_generic = query.attach_mode == XDP_ATTACHED_SKB;
+		return query.skb_prog_id == program_id || query.drv_prog_id == program_id ||
 		       query.hw_prog_id == program_id || query.prog_id == program_id;
 	}
 	/* pass the ifindex as target_fd, because target_fd and target_ifindex are one union */
@@ -226,6 +233,19 @@ static int link_look(const struct gate *gate, struct attachment *a, int link_fd)
 	return 0;
 }
 
+/* Calls device_look(). In mode array, the program runs if a slot has it. */
+static int program_find(const struct gate *gate, const struct attachment *a, uint32_t id,
+			struct sighting *ret)
+{
+	_cleanup_close_ int array = pin_open(&gate->links, attachment_pin(a, PIN_CHAIN).text);
+	int err = device_look(a, a->netns, id, ret);
+	uint32_t slot;
+
+	if (!err && a->mode == MODE_ARRAY)
+		ret->runs = *ret->device && array >= 0 && array_find(array, id, &slot);
+	return err;
+}
+
 /*
  * Finds the filter or device that runs program `program_fd`, or the program that PIN_NEXT pins.
  * Searches only the network namespace in the pin's name, because a device loses its filters if it
@@ -240,12 +260,12 @@ static int program_look(const struct gate *gate, struct attachment *a, int progr
 
 	if (!id)
 		return -errno;
-	err = device_look(a, a->netns, id, &seen);
+	err = program_find(gate, a, id, &seen);
 	if (!err && !seen.runs) {
 		_cleanup_close_ int next = pin_open(&gate->links, attachment_pin(a, PIN_NEXT).text);
 
 		id = next < 0 ? 0 : program_id_of(next);
-		err = device_look(a, a->netns, id, &seen);
+		err = program_find(gate, a, id, &seen);
 	}
 	if (seen.runs || err == -EPERM)
 		a->program_id = id;

@@ -20,7 +20,7 @@
 struct attachment {
 	enum hook hook;
 	enum mode mode;	 /* never MODE_AUTO */
-	bool is_generic; /* in mode chain: the program runs in generic XDP */
+	bool is_generic; /* in modes chain and array: the program runs in generic XDP */
 	/*
 	 * The present name, ifindex and namespace of the device. If the device was not found, their
 	 * values when the gate was attached.
@@ -45,9 +45,9 @@ enum attachment_pin {
 	PIN_ATTACHMENT, /* pin of the link or, without a link, of the program */
 	PIN_PROGRAM,	/* pin of the program, because an open by id requires CAP_SYS_ADMIN */
 	PIN_NEXT,	/* pin of a new program, while it replaces the program of PIN_PROGRAM */
-	PIN_CHAIN,	/* in mode chain: the program array whose slot 0 has the other program */
-	PIN_AFTER,	/* in mode chain: the program that was taken over */
-	PIN_QDISC,	/* exists if Sluice added the clsact qdisc; then Sluice may remove it */
+	PIN_CHAIN, /* in modes chain and array: the program array that Sluice's program calls */
+	PIN_AFTER, /* in mode chain: the program that was taken over */
+	PIN_QDISC, /* exists if Sluice added the clsact qdisc; then Sluice may remove it */
 };
 
 struct pin_name {
@@ -91,6 +91,9 @@ int attachment_look(const struct gate *gate, struct attachment *attachment);
 
 /* Returns whether the attachment is a bpf link. Otherwise netlink attached its program. */
 bool attachment_is_link(const struct attachment *attachment);
+
+/* Returns whether the attachment is in mode chain or array. */
+bool attachment_is_chained(const struct attachment *attachment);
 
 /* Opens the program that runs in the attachment. Returns an fd or a negative errno. */
 int attachment_program_open(const struct gate *gate, const struct attachment *attachment);

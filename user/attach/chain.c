@@ -7,68 +7,21 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <linux/if_link.h>
+#include <sys/param.h>
 
+#include "attach/program_array.h"
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/netns.h"
 #include "base/text.h"
 #include "gate/maps.h"
 
-/* --- The other program ---------------------------------------------------------------------- */
+/* --- Slots ---------------------------------------------------------------------- */
 
-/* Loads an XDP program that passes all packets. */
-static int pass_load(bool has_frags)
+/* Returns the slots after `slot` that Sluice's program calls. */
+static struct sl_chain slots_after(uint32_t slot, uint32_t count)
 {
-	const struct bpf_insn insns[] = {
-		{.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0, .imm = XDP_PASS},
-		{.code = BPF_JMP | BPF_EXIT},
-	};
-	LIBBPF_OPTS(bpf_prog_load_opts, opts, .expected_attach_type = BPF_XDP,
-		    .prog_flags = has_frags ? BPF_F_XDP_HAS_FRAGS : 0);
-
-	return bpf_prog_load(BPF_PROG_TYPE_XDP, "sluice_probe", "GPL", insns, 2, &opts);
-}
-
-static int array_make(void)
-{
-	return bpf_map_create(BPF_MAP_TYPE_PROG_ARRAY, "chain", sizeof(__u32), sizeof(__u32), 1,
-			      NULL);
-}
-
-static int slot_set(int array_fd, int program_fd)
-{
-	__u32 first = 0;
-
-	return bpf_map_update_elem(array_fd, &first, &program_fd, BPF_ANY);
-}
-
-/*
- * Finds whether a program reads packets of several buffers (xdp.frags). A program can call only
- * programs that are like it in this respect, and the kernel does not report it. So this puts the
- * program into an array that has a program of a known kind. Returns -EINVAL if no program can call
- * it, for example because it is bound to a device.
- */
-static int frags_find(int program_fd, bool *ret_has_frags)
-{
-	int err = -EINVAL;
-
-	for (int has_frags = 1; err == -EINVAL && has_frags >= 0; has_frags--) {
-		_cleanup_close_ int array = array_make();
-		_cleanup_close_ int pass = pass_load(has_frags);
-
-		if (array < 0 || pass < 0)
-			return array < 0 ? array : pass;
-		*ret_has_frags = has_frags;
-		err = slot_set(array, pass) ?: slot_set(array, program_fd);
-	}
-	return err;
-}
-
-/* Returns the id of the program in slot 0, or 0 if the slot is empty. */
-static uint32_t slot_get(int array_fd)
-{
-	__u32 first = 0, id;
-
-	return bpf_map_lookup_elem(array_fd, &first, &id) ? 0 : id;
+	return (struct sl_chain){slot + 1, MIN(count, slot + 1 + SL_CHAIN_SLOTS)};
 }
 
 /*
@@ -78,7 +31,7 @@ static uint32_t slot_get(int array_fd)
 static int after_open(const struct gate *gate, const struct attachment *a, int array_fd)
 {
 	_cleanup_close_ int fd = pin_open(&gate->links, attachment_pin(a, PIN_AFTER).text);
-	uint32_t id = slot_get(array_fd);
+	uint32_t id = array_get(array_fd, 0);
 	int other;
 
 	if (!id)
@@ -90,6 +43,19 @@ static int after_open(const struct gate *gate, const struct attachment *a, int a
 }
 
 /* --- Attaching ------------------------------------------------------------------------------ */
+
+int chain_slot_replace(const struct gate *gate, const struct attachment *a, int program_fd)
+{
+	_cleanup_close_ int array = pin_open(&gate->links, attachment_pin(a, PIN_CHAIN).text);
+	uint32_t slot;
+
+	if (array < 0)
+		return array;
+	if (!array_find(array, a->program_id, &slot))
+		return -ENOENT;
+	return program_fd < 0 ? bpf_map_delete_elem(array, &slot)
+			      : array_set(array, slot, program_fd);
+}
 
 int chain_replace(const struct attachment *a, int before_fd, int program_fd)
 {
@@ -175,22 +141,24 @@ static int chain_make(const struct gate *gate, const struct netdev *device, int 
 		      const struct xdp_owner *before, bool *ret_has_frags, int *ret_array,
 		      int *ret_program)
 {
-	int err = before_fd < 0 ? 0 : frags_find(before_fd, ret_has_frags);
+	int err;
 
+	*ret_array = array_make();
+	err = *ret_array < 0 ? *ret_array : 0;
+	if (!err && before_fd >= 0)
+		err = array_set(*ret_array, 0, before_fd);
+	err = err ?: array_find_frags(*ret_array, ret_has_frags);
 	if (err == -EINVAL)
 		return error_add(err, "not-callable", NULL,
 				 "%s has an XDP program that the kernel lets no other program "
 				 "call: '%s', id %u; detach that first, or filter after it on hook "
 				 "ingress",
 				 device->name, before->name, before->program_id);
-	*ret_array = array_make();
-	err = err ?: *ret_array < 0 ? *ret_array : 0;
-	if (!err && before_fd >= 0)
-		err = slot_set(*ret_array, before_fd);
 	if (err)
 		return error_add(err, "attach", NULL, "cannot make the program array of %s: %s",
 				 device->name, why(err));
-	*ret_program = program_load_chain(gate, *ret_array, *ret_has_frags);
+	*ret_program =
+		program_load_chain(gate, *ret_array, (struct sl_chain){0, 1}, *ret_has_frags);
 	return *ret_program < 0 ? *ret_program : 0;
 }
 
@@ -236,20 +204,112 @@ int chain_attach(const struct gate *gate, const struct netdev *device, struct at
 int chain_load(const struct gate *gate, const struct gate *next, const struct attachment *a)
 {
 	struct pin_name name = attachment_pin(a, PIN_CHAIN);
-	_cleanup_close_ int array = pin_open(&gate->links, name.text), after = -1;
-	bool has_frags = true;
+	_cleanup_close_ int array = pin_open(&gate->links, name.text);
+	struct sl_chain slots = {0, 1};
+	uint32_t slot = 0, count = 0;
+	bool has_frags;
 	int err;
 
 	if (array < 0)
 		return pin_failed("open", &gate->links, name.text, array);
-	/* the array's kind stays that of its first program, which PIN_AFTER still is */
-	after = pin_open(&gate->links, attachment_pin(a, PIN_AFTER).text);
-	err = after == -ENOENT ? 0 : after < 0 ? after : frags_find(after, &has_frags);
+	err = array_count(array, &count) ?: array_find_frags(array, &has_frags);
 	if (err)
 		return error_add(err, "program-open", NULL,
-				 "cannot read the program that runs after Sluice on %s: %s",
-				 a->device, why(err));
-	return program_load_chain(next, array, has_frags);
+				 "cannot read the program array of %s: %s", a->device, why(err));
+	if (a->mode == MODE_ARRAY && array_find(array, a->program_id, &slot))
+		slots = slots_after(slot, count);
+	return program_load_chain(next, array, slots, has_frags);
+}
+
+/* --- Mode array ----------------------------------------------------------------------------- */
+
+/* Returns whether the XDP program of the device uses the array. */
+static bool root_uses(unsigned int ifindex, int array_fd)
+{
+	uint32_t program_id = 0, used[64], array_id = gate_map_id(array_fd);
+	struct bpf_prog_info info = {.nr_map_ids = ARRAY_SIZE(used), .map_ids = (uintptr_t)used};
+	__u32 size = sizeof(info);
+	_cleanup_close_ int fd = -1;
+
+	if (bpf_xdp_query_id(ifindex, 0, &program_id) || !program_id)
+		return false;
+	fd = bpf_prog_get_fd_by_id(program_id);
+	if (fd < 0 || bpf_obj_get_info_by_fd(fd, &info, &size))
+		return fd < 0;
+	for (uint32_t i = 0; i < MIN(info.nr_map_ids, ARRAY_SIZE(used)); i++)
+		if (used[i] == array_id)
+			return true;
+	return false;
+}
+
+/* Opens the array, and returns an error if Sluice's program cannot be in this slot of it. */
+static int array_open(const struct array_slot *at, uint32_t *ret_count, bool *ret_has_frags,
+		      int *ret_fd)
+{
+	uint32_t holder;
+	int err;
+
+	*ret_fd = bpf_obj_get(at->path);
+	if (*ret_fd < 0)
+		return error_add(errno, "array-open", at->path, "cannot open it: %s", why(errno));
+	err = array_count(*ret_fd, ret_count);
+	if (err)
+		return error_add(err, "not-an-array", at->path,
+				 "not a pinned program array; see 'bpftool map show pinned %s'",
+				 word_typed(at->path));
+	if (at->slot >= *ret_count)
+		return error_add(ERANGE, "no-such-slot", at->path,
+				 "has no slot %u; its last slot is %u", at->slot, *ret_count - 1);
+	holder = array_get(*ret_fd, at->slot);
+	if (holder)
+		return error_add(EBUSY, "slot-taken", at->path,
+				 "slot %u has a program already, id %u; choose another slot, or "
+				 "see 'bpftool prog show id %u'",
+				 at->slot, holder, holder);
+	err = array_find_frags(*ret_fd, ret_has_frags);
+	return err ? error_add(err, "not-callable", at->path,
+			       "its programs cannot call sluice's program, which is of type XDP: "
+			       "%s",
+			       why(err))
+		   : 0;
+}
+
+int array_attach(const struct gate *gate, const struct netdev *device, const struct array_slot *at,
+		 struct attachment *ret)
+{
+	struct attachment a = attachment_of(device, HOOK_XDP);
+	_cleanup_close_ int array = -1, program = -1;
+	const struct pins *links = &gate->links;
+	bool has_frags = true;
+	uint32_t count = 0;
+	int err;
+
+	a.mode = MODE_ARRAY;
+	err = array_open(at, &count, &has_frags, &array);
+	if (err)
+		return err;
+	program = program_load_chain(gate, array, slots_after(at->slot, count), has_frags);
+	if (program < 0)
+		return program;
+	err = pin_replace(links, attachment_pin(&a, PIN_CHAIN).text, array)
+		      ?: pin_make(links, attachment_pin(&a, PIN_ATTACHMENT).text, program);
+	if (err)
+		pin_failed("make", links, attachment_pin(&a, PIN_ATTACHMENT).text, err);
+	if (!err) {
+		err = array_set(array, at->slot, program);
+		if (err)
+			error_add(err, "slot-set", at->path, "cannot change slot %u: %s", at->slot,
+				  why(err));
+	}
+	err = err ?: attachment_look(gate, &a);
+	*ret = a;
+	if (err)
+		chain_detach(gate, a);
+	else if (!root_uses(device->ifindex, array))
+		error_notice("array-unused", device->name,
+			     "its XDP program does not use this array, so the gate may see no "
+			     "packet of it");
+	return err;
 }
 
 /* --- Detaching ------------------------------------------------------------------------------ */
@@ -268,6 +328,24 @@ static int after_restore(const struct gate *gate, const struct attachment *a)
 	return chain_replace(a, ours, after < 0 ? -1 : after);
 }
 
+/*
+ * Empties the slot if it has a program of the attachment. Does so even if the device is gone,
+ * because other devices may use the array.
+ */
+static int array_leave(const struct gate *gate, struct attachment *a)
+{
+	for (enum attachment_pin pin = PIN_PROGRAM; pin <= PIN_NEXT; pin++) {
+		_cleanup_close_ int fd = pin_open(&gate->links, attachment_pin(a, pin).text);
+		int err;
+
+		a->program_id = fd < 0 ? 0 : program_id_of(fd);
+		err = a->program_id ? chain_slot_replace(gate, a, -1) : 0;
+		if (err && err != -ENOENT)
+			return err;
+	}
+	return 0;
+}
+
 int chain_detach(const struct gate *gate, struct attachment a)
 {
 	struct pin_name name = attachment_pin(&a, PIN_ATTACHMENT);
@@ -276,7 +354,12 @@ int chain_detach(const struct gate *gate, struct attachment a)
 
 	if (err)
 		return err;
-	if (a.program_id) {
+	if (a.mode == MODE_ARRAY) {
+		err = array_leave(gate, &a);
+		if (err)
+			return error_add(err, "detach", NULL, "cannot empty the slot of %s: %s",
+					 a.device, why(err));
+	} else if (a.program_id) {
 		err = netns_visit(a.netns, &back) ?: after_restore(gate, &a);
 		/* the device is gone, or runs another program by now */
 		if (err && err != -ENODEV && err != -EEXIST)
@@ -295,16 +378,20 @@ int chain_detach(const struct gate *gate, struct attachment a)
 
 /* --- The order of programs ------------------------------------------------------------------ */
 
-static void order_add(struct xdp_order *order, uint32_t id, bool is_ours)
+static void order_add(struct xdp_order *order, uint32_t id, bool is_ours, int slot)
 {
-	struct xdp_order_program *program = &order->program[order->count++];
-	_cleanup_close_ int fd = bpf_prog_get_fd_by_id(id);
+	struct xdp_order_program *program = &order->program[order->count];
 	struct bpf_prog_info info = {0};
 	__u32 size = sizeof(info);
+	_cleanup_close_ int fd = -1;
 
-	*program = (struct xdp_order_program){.id = id, .is_ours = is_ours};
+	if (order->count == ORDER_MAX || !id)
+		return;
+	fd = bpf_prog_get_fd_by_id(id);
+	*program = (struct xdp_order_program){.id = id, .is_ours = is_ours, .slot = slot};
 	if (fd >= 0 && !bpf_obj_get_info_by_fd(fd, &info, &size))
 		memcpy(program->name, info.name, sizeof(program->name));
+	order->count++;
 }
 
 const char *xdp_order_format(const struct xdp_order *order, char text[XDP_ORDER_TEXT])
@@ -316,23 +403,39 @@ const char *xdp_order_format(const struct xdp_order *order, char text[XDP_ORDER_
 		const struct xdp_order_program *program = &order->program[i];
 
 		length +=
-			snprintf(text + length, XDP_ORDER_TEXT - length, "%s%s (id %u)",
+			snprintf(text + length, XDP_ORDER_TEXT - length, "%s%s (id %u",
 				 i ? ", " : "", *program->name ? program->name : "?", program->id);
+		length += program->slot < 0 ? snprintf(text + length, XDP_ORDER_TEXT - length, ")")
+					    : snprintf(text + length, XDP_ORDER_TEXT - length,
+						       ", slot %d)", program->slot);
 	}
 	return text;
 }
 
 void xdp_order_read(const struct gate *gate, const struct attachment *a, struct xdp_order *ret)
 {
+	_cleanup_netns_ int back = -1;
 	_cleanup_close_ int array = -1;
-	uint32_t after;
+	uint32_t root = 0, count;
 
 	*ret = (struct xdp_order){0};
-	if (a->mode != MODE_CHAIN || !a->program_id || gate->dir.reads_only)
+	if (!attachment_is_chained(a) || !a->program_id || gate->dir.reads_only)
 		return;
 	array = pin_open(&gate->links, attachment_pin(a, PIN_CHAIN).text);
-	after = array < 0 ? 0 : slot_get(array);
-	order_add(ret, a->program_id, true);
-	if (after)
-		order_add(ret, after, false);
+	if (array < 0)
+		return;
+	if (a->mode == MODE_CHAIN) {
+		order_add(ret, a->program_id, true, -1);
+		order_add(ret, array_get(array, 0), false, -1);
+		return;
+	}
+	if (!netns_visit(a->netns, &back) && !bpf_xdp_query_id(a->ifindex, 0, &root))
+		order_add(ret, root, false, -1);
+	if (array_count(array, &count))
+		return;
+	for (uint32_t slot = 0; slot < count && ret->count < ORDER_MAX; slot++) {
+		uint32_t id = array_get(array, slot);
+
+		order_add(ret, id, id == a->program_id, slot);
+	}
 }

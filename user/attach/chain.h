@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Attach: mode chain, in which Sluice shares a device with another XDP program. The device runs
+ * Attach: modes chain and array, in which Sluice shares a device with other XDP programs.
+ *
+ * In mode chain, the device runs
  * Sluice's program, which calls the other program by a tail call after a packet has passed. The
  * other program is in slot 0 of a program array of its own (map `chain`), pinned as PIN_CHAIN.
  *
@@ -9,6 +11,11 @@
  * is attached by netlink as well: there is no link, and the id of the program identifies the
  * attachment. The program stays attached if every process of Sluice is dead, but a tool that
  * detaches any XDP program also detaches Sluice's.
+ *
+ * In mode array, the device runs another program, which calls programs of a pinned program array,
+ * as the root program of katran does. Sluice's program is in one slot of this array, which
+ * PIN_CHAIN pins as well. A packet that passes goes on to the next slots. The id of the program
+ * identifies the slot.
  */
 #ifndef SLUICE_CHAIN_H
 #define SLUICE_CHAIN_H
@@ -23,14 +30,29 @@
 int chain_attach(const struct gate *gate, const struct netdev *device, struct attachment *ret);
 
 /*
- * Detaches a device in mode chain. Attaches the program in slot 0 again, in one step. If the device
+ * Attaches the gate in mode array: puts its program into a slot of a program array. Fails if the
+ * slot is not empty.
+ */
+int array_attach(const struct gate *gate, const struct netdev *device, const struct array_slot *at,
+		 struct attachment *ret);
+
+/*
+ * Replaces the attachment's program in its slot in mode array. Empties the slot if `program_fd` is
+ * -1. Returns 0, -ENOENT if no slot has the program, or another negative errno.
+ */
+int chain_slot_replace(const struct gate *gate, const struct attachment *attachment,
+		       int program_fd);
+
+/*
+ * Detaches a device in mode chain or array. In mode array, empties the slot if it has Sluice's
+ * program. In mode chain, attaches the program in slot 0 again, in one step. If the device
  * does not run Sluice's program, changes nothing on the device. Removes PIN_ATTACHMENT last.
  */
 int chain_detach(const struct gate *gate, struct attachment attachment);
 
 /*
- * Loads a program for an attachment in mode chain. The program uses the maps of `next`, and calls
- * the program in slot 0 of the attachment. Returns an fd, or a negative errno and adds an error.
+ * Loads a program for an attachment in mode chain or array. The program uses the maps of `next`.
+ * Returns an fd, or a negative errno and adds an error.
  */
 int chain_load(const struct gate *gate, const struct gate *next,
 	       const struct attachment *attachment);
@@ -44,7 +66,7 @@ int chain_replace(const struct attachment *attachment, int before_fd, int progra
 
 /* --- The order of programs ------------------------------------------------------------------ */
 
-#define ORDER_MAX 2
+#define ORDER_MAX 16
 
 /* The XDP programs of a device, in the order in which they run. */
 struct xdp_order {
@@ -53,11 +75,12 @@ struct xdp_order {
 		uint32_t id;
 		char name[16]; /* "" if this process may not read it */
 		bool is_ours;
+		int slot; /* in mode array: slot of the program; -1: none */
 	} program[ORDER_MAX];
 };
 
-/* Formats the order, such as "sluice_chain (id 12), xdp_counter (id 9)". */
-#define XDP_ORDER_TEXT (ORDER_MAX * (16 + sizeof(" (id 4294967295), ")))
+/* Formats the order, such as "sluice_chain (id 12), other (id 9)". */
+#define XDP_ORDER_TEXT (ORDER_MAX * 64)
 const char *xdp_order_format(const struct xdp_order *order, char text[XDP_ORDER_TEXT]);
 
 /* Reads the order. Stores no program for a user who may only read the gate. */

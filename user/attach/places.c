@@ -26,6 +26,9 @@ static bool attachment_place(const struct attachment *a, struct place *ret)
 {
 	struct place place = {.hook = a->hook, .mode = attachment_mode(a)};
 
+	/* a rules file cannot name a slot */
+	if (a->mode == MODE_ARRAY)
+		return false;
 	/* the namespace may have no name, or a name that netns_name() truncated */
 	if (!netns_name(a->netns, place.netns) ||
 	    (*place.netns && netns_named(place.netns) != a->netns))
@@ -280,6 +283,7 @@ int placings_plan(const struct gate *gate, const struct places *places, enum mis
 static int attach_there(const struct gate *gate, struct programs *programs, struct attachment *a,
 			bool beside, bool *ret_existed)
 {
+	const struct way way = {.hook = a->hook, .mode = a->mode};
 	_cleanup_netns_ int back = -1;
 	char name[IF_NAMESIZE];
 	struct netdev device;
@@ -291,8 +295,7 @@ static int attach_there(const struct gate *gate, struct programs *programs, stru
 				 "cannot enter the network namespace of %s: %s", a->device,
 				 netns_why(err));
 	return device_find(if_indextoname(a->ifindex, name) ? name : a->device, &device)
-		       ?: attach_device(gate, programs, &device, a->hook, a->mode, beside, a,
-					ret_existed);
+		       ?: attach_device(gate, programs, &device, &way, beside, a, ret_existed);
 }
 
 /*

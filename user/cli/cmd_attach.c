@@ -27,10 +27,11 @@ void print_attachment_of(const struct gate *gate, const struct attachment *a, co
 
 struct attach_args {
 	struct operands devices;
-	unsigned int hook; /* enum hook */
-	unsigned int mode; /* enum mode */
-	bool chain;	   /* the same as `mode chain` */
-	bool no_fq;	   /* accept a device without qdisc fq although a limit shapes */
+	unsigned int hook;	/* enum hook */
+	unsigned int mode;	/* enum mode */
+	bool chain;		/* the same as `mode chain` */
+	struct array_slot slot; /* mode array */
+	bool no_fq;		/* accept a device without qdisc fq although a limit shapes */
 	uint32_t size[SIZES];
 };
 
@@ -113,11 +114,11 @@ static int attach_all(const struct gate *gate, const struct attach_args *args,
 	if (err)
 		return err;
 	for (i = 0; !err && i < args->devices.count; i++) {
-		enum hook hook = args->hook;
+		struct way way = {args->hook, args->mode, &args->slot};
 
-		err = attach_choose_hook(&all[i].device, args->mode, true, &hook)
-			      ?: attach_device(gate, &programs, &all[i].device, hook, args->mode,
-					       false, &all[i].made, &all[i].existed);
+		err = attach_choose_hook(&all[i].device, args->mode, true, &way.hook)
+			      ?: attach_device(gate, &programs, &all[i].device, &way, false,
+					       &all[i].made, &all[i].existed);
 	}
 	if (err)
 		for (i--; i--;)
@@ -153,6 +154,27 @@ static int attached_print(const struct gate *gate, unsigned int count, const str
 	return 0;
 }
 
+/* Sets the mode that words `chain` and `array` imply. Returns an error if the words contradict. */
+static int mode_choose(struct attach_args *args)
+{
+	bool is_array = *args->slot.path;
+	const char *word = is_array ? "array" : "chain";
+	enum mode mode = is_array ? MODE_ARRAY : MODE_CHAIN;
+
+	if (!is_array && !args->chain)
+		return 0;
+	if ((is_array && args->chain) || (args->mode != MODE_AUTO && args->mode != mode))
+		return error_misuse("two-modes", "attach",
+				    "'%s' is a mode, and contradicts the other mode; write one of "
+				    "them",
+				    word);
+	if (is_array && args->devices.count > 1)
+		return error_misuse("one-slot", "attach",
+				    "a slot has room for one program; name one device");
+	args->mode = mode;
+	return 0;
+}
+
 static int attach_run(const struct context *context, const void *data)
 {
 	struct attach_args given = *(const struct attach_args *)data, *args = &given;
@@ -161,13 +183,9 @@ static int attach_run(const struct context *context, const void *data)
 	struct gate_sizes sizes = {0};
 	int err;
 
-	if (args->chain && args->mode != MODE_AUTO && args->mode != MODE_CHAIN)
-		return error_misuse("two-modes", "attach",
-				    "'chain' is a mode, so 'mode %s' contradicts it; write one of "
-				    "them",
-				    mode_names[args->mode]);
-	if (args->chain)
-		args->mode = MODE_CHAIN;
+	err = mode_choose(args);
+	if (err)
+		return err;
 	for (unsigned int i = 0; i < SIZES; i++)
 		if (args->size[i])
 			size_set(&sizes, i, args->size[i]);
@@ -203,6 +221,9 @@ static const struct word attach_words[] = {
 	{"chain", KEYWORD, NULL, offsetof(struct attach_args, chain),
 	 "mode chain: take the device over from another XDP program, run that program on the\n"
 	 "packets that pass, and attach it again on detach"},
+	{"array", KEYWORD, &value_slot, offsetof(struct attach_args, slot),
+	 "be a program in a slot of a pinned program array, from which the XDP program of the\n"
+	 "device calls other programs; go on to the next slots with the packets that pass"},
 	{"no-fq", KEYWORD, NULL, offsetof(struct attach_args, no_fq),
 	 "attach although a limit shapes, and the device lacks the qdisc fq"},
 	{"sources", KEYWORD, &value_size, SIZE_FIELD(SIZE_SOURCES),

@@ -13,8 +13,12 @@
 #include "gate/pins.h"
 #include "sluice.skel.h"
 
-/* The program array of mode chain. Each attachment has its own, so it is not a map of a gate. */
-#define MAP_CHAIN "chain"
+/*
+ * The program array of modes chain and array, and its slots. Each attachment has its own, so they
+ * are not maps of a gate.
+ */
+#define MAP_CHAIN	"chain"
+#define MAP_CHAIN_SLOTS ".rodata.chain"
 
 struct bpf_object *object_open(void)
 {
@@ -26,8 +30,10 @@ struct bpf_object *object_open(void)
 	if (!object)
 		error_add(errno, "object-unread", NULL,
 			  "cannot read the BPF programs in this binary: %s", why(errno));
-	else
-		bpf_map__set_autocreate(bpf_object__find_map_by_name(object, MAP_CHAIN), false);
+	if (!object)
+		return NULL;
+	bpf_map__set_autocreate(bpf_object__find_map_by_name(object, MAP_CHAIN), false);
+	bpf_map__set_autocreate(bpf_object__find_map_by_name(object, MAP_CHAIN_SLOTS), false);
 	return object;
 }
 
@@ -106,11 +112,11 @@ void programs_close(struct programs *programs)
 	*programs = PROGRAMS_CLOSED;
 }
 
-int program_load_chain(const struct gate *gate, int array_fd, bool has_frags)
+int program_load_chain(const struct gate *gate, int array_fd, struct sl_chain slots, bool has_frags)
 {
 	_cleanup_object_ struct bpf_object *object = object_open();
 	struct bpf_program *program, *each;
-	struct bpf_map *array;
+	struct bpf_map *array, *constants;
 	int err, fd;
 
 	if (!object)
@@ -121,7 +127,10 @@ int program_load_chain(const struct gate *gate, int array_fd, bool has_frags)
 	if (has_frags)
 		bpf_program__set_flags(program, BPF_F_XDP_HAS_FRAGS);
 	array = bpf_object__find_map_by_name(object, MAP_CHAIN);
-	err = bpf_map__set_autocreate(array, true)
+	constants = bpf_object__find_map_by_name(object, MAP_CHAIN_SLOTS);
+	err = bpf_map__set_autocreate(constants, true)
+		      ?: bpf_map__set_initial_value(constants, &slots, sizeof(slots))
+		      ?: bpf_map__set_autocreate(array, true)
 		      ?: bpf_map__reuse_fd(array, array_fd) ?: object_load(gate, object);
 	if (err)
 		return load_failed(err);

@@ -49,11 +49,12 @@ int programs_load(const struct gate *gate, unsigned int hooks, struct programs *
 void programs_close(struct programs *programs);
 
 /*
- * Loads the XDP program of mode chain. After a packet has passed, it calls the program in slot 0 of
- * program array `array_fd`. has_frags: the programs of the array read packets of several buffers.
- * Returns an fd, or a negative errno and adds an error.
+ * Loads the XDP program of modes chain and array. After a packet has passed, it calls the first
+ * program in these slots of program array `array_fd`. has_frags: the programs of the array read
+ * packets of several buffers. Returns an fd, or a negative errno and adds an error.
  */
-int program_load_chain(const struct gate *gate, int array_fd, bool has_frags);
+int program_load_chain(const struct gate *gate, int array_fd, struct sl_chain slots,
+		       bool has_frags);
 
 /* --- Memory --------------------------------------------------------------------------------- */
 

@@ -88,7 +88,7 @@ bool print_attach_command(const struct attachment *a, struct gate_sizes sizes, c
 	char option[NETNS_OPTION];
 
 	netns_option(a->netns, netns_home(), option);
-	if (!*option && a->netns != netns_home())
+	if ((!*option && a->netns != netns_home()) || a->mode == MODE_ARRAY)
 		return false;
 	print_text("%ssluice %s%sattach %s", lead, option, gate_option(gate),
 		   operand_typed(a->device));

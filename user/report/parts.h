@@ -42,7 +42,8 @@ void print_attachment(const struct attachment *attachment, const char *state);
 /*
  * Prints the command that creates an attachment, for the shell from which sluice was started.
  * sizes: sizes of the gate to write into the command; 0: none. If the device's network namespace
- * has no name, prints nothing, and returns false.
+ * has no name, or the attachment is in a slot of a program array, prints nothing, and returns
+ * false.
  */
 bool print_attach_command(const struct attachment *attachment, struct gate_sizes sizes,
 			  const char *gate, const char *lead);

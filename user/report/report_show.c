@@ -44,7 +44,8 @@ static int dump_attachments(const struct gate *gate, bool *ret_lacks_fq)
 			sizes = (struct gate_sizes){0};
 		else
 			error_notice("no-netns-name", a->device,
-				     "left out, because -n cannot name its network namespace");
+				     "left out, because a command cannot name its %s",
+				     a->mode == MODE_ARRAY ? "program array" : "network namespace");
 	}
 	return 0;
 }

@@ -98,6 +98,7 @@ static void print_order(const struct xdp_order *order)
 		print_number("program_id", NULL, program->id);
 		print_string("name", NULL, *program->name ? program->name : NULL);
 		print_bool("is_ours", program->is_ours);
+		print_known("slot", NULL, program->slot >= 0, program->slot);
 		print_end();
 	}
 	print_end();

@@ -17,8 +17,9 @@ const char *const hook_names[HOOKS] = {
 };
 
 const char *const mode_names[MODES] = {
-	[MODE_AUTO] = "auto", [MODE_NATIVE] = "native", [MODE_GENERIC] = "generic",
-	[MODE_TCX] = "tcx",   [MODE_CLSACT] = "clsact", [MODE_CHAIN] = "chain",
+	[MODE_AUTO] = "auto",	[MODE_NATIVE] = "native", [MODE_GENERIC] = "generic",
+	[MODE_TCX] = "tcx",	[MODE_CLSACT] = "clsact", [MODE_CHAIN] = "chain",
+	[MODE_ARRAY] = "array",
 };
 
 const struct value_type value_hook = VALUE_CHOICE("xdp|ingress|egress", hook_names, 0);
@@ -29,8 +30,13 @@ const struct value_type value_given_hook = {
 	.word_count = HOOKS,
 	.least = 1,
 };
-const struct value_type value_mode =
-	VALUE_CHOICE("auto|native|generic|tcx|clsact|chain", mode_names, 0);
+/* Mode array is not a word, because it requires a slot. */
+const struct value_type value_mode = {
+	.name = "auto|native|generic|tcx|clsact|chain",
+	.parse = choice_parse,
+	.words = mode_names,
+	.word_count = MODE_ARRAY,
+};
 
 int mode_check(enum hook hook, enum mode mode)
 {
@@ -43,6 +49,26 @@ int mode_check(enum hook hook, enum mode mode)
 			    hook == HOOK_XDP ? "auto, native, generic or chain"
 					     : "auto, tcx or clsact");
 }
+
+static int slot_parse(const struct value_type *type, const char *what, const char *text, void *ret)
+{
+	const char *space = strrchr(text, ' '), *end;
+	struct array_slot slot = {0};
+
+	end = space ? number_read(space + 1, UINT16_MAX, &slot.slot) : NULL;
+	if (!end || *end || (size_t)(space - text) >= sizeof(slot.path))
+		return value_refuse(type, "bad-slot", what, text, "not a pin and a slot");
+	memcpy(slot.path, text, space - text);
+	memcpy(ret, &slot, sizeof(slot));
+	return 0;
+}
+
+const struct value_type value_slot = {
+	.name = "PIN SLOT",
+	.parse = slot_parse,
+	.expected = "write the path of a pinned program array and a number",
+	.extent = VALUE_NUMBERS,
+};
 
 /* Parses a device name, as the kernel accepts it, or a pattern of such names. */
 static int device_parse(const struct value_type *type, const char *what, const char *text,

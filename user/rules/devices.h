@@ -24,6 +24,7 @@ enum mode {
 	MODE_TCX,
 	MODE_CLSACT,
 	MODE_CHAIN, /* on XDP: take over the device's program, and run it afterwards */
+	MODE_ARRAY, /* on XDP: a program in a slot of another program's program array */
 	MODES,
 };
 
@@ -35,6 +36,13 @@ int mode_check(enum hook hook, enum mode mode);
 
 #define PLACE_DEVICE 64 /* size of a device name or of a pattern of names */
 
+/* A slot of a pinned program array. */
+struct array_slot {
+	char path[128]; /* "": none */
+	unsigned int slot;
+};
+
+extern const struct value_type value_slot;	 /* struct array_slot, from PIN SLOT */
 extern const struct value_type value_hook;	 /* enum hook */
 extern const struct value_type value_given_hook; /* parses enum hook plus 1 */
 extern const struct value_type value_mode;	 /* enum mode */
