@@ -5,6 +5,7 @@ itself."""
 import ctypes
 import json
 import os
+import shutil
 import socket
 import struct
 import subprocess
@@ -13,10 +14,11 @@ import pytest
 
 import bpf
 import killed
+from keeper import rules
 from lab import FILTER_MAC, LONG, TRAFFIC, inside, noted, run, run_sluice, wait_until
 from test_attach import devices, rename, xdp_program
 
-SOURCE, OTHER = "203.0.113.66", "192.0.2.7"
+SOURCE, OTHER, PASSED = "203.0.113.66", "192.0.2.7", "198.51.100.66"
 
 
 class Counter:
@@ -411,3 +413,46 @@ def test_both_programs_judge_every_packet_of_a_change(lab, counter):
     lab.expect(passed=0, dropped=sent)
     sent, _ = while_sending(lab, OTHER, lambda: lab.sluice("upgrade"))
     lab.expect(passed=sent, dropped=lab.counts()[1])
+
+
+def test_keep_attaches_again(lab, counter, keeping):
+    keeping(rules({"device": "in0", "mode": "chain"}))
+    assert [program[1] for program in order(lab)] == [xdp_program(lab), counter.id]
+    lab.ip("link", "set", "in0", "xdp", "off")
+    wait_until(lambda: xdp_program(lab), "Sluice's program")
+    wait_until(lambda: devices(lab) == [("in0", "xdp", "chain")], "the attachment")
+    assert order(lab) == [("sluice_chain", xdp_program(lab), True)]
+
+
+# --- xdp-filter -----------------------------------------------------------------------------------
+
+def xdp_filter(lab, *words):
+    """Runs xdp-filter without libxdp's dispatcher, which mode chain does not take over."""
+    return run("nsenter", f"--net=/run/netns/{lab.filter}", "env", "LIBXDP_SKIP_DISPATCHER=1", "xdp-filter", *words)
+
+
+@pytest.mark.alone
+@pytest.mark.skipif(not shutil.which("xdp-filter"), reason="xdp-filter is not installed")
+def test_beside_xdp_filter(lab):
+    """xdp-filter drops what it is to drop, and Sluice what it is to drop, while Sluice comes, is
+    upgraded and goes."""
+    xdp_filter(lab, "load", "in0")
+    theirs = xdp_program(lab)
+    xdp_filter(lab, "ip", OTHER, "--mode", "src")
+    lab.attach("in0", "chain")
+    lab.sluice("deny", SOURCE)
+    receiver = lab.datagrams()
+    for source in SOURCE, OTHER:
+        while_sending(lab, source, lambda: lab.sluice("upgrade"))
+        assert receiver.read()[source] == 0
+    passed, _ = while_sending(lab, PASSED, lambda: lab.sluice("upgrade"))
+    receiver.wait_for(PASSED, passed)
+    assert [program[1] for program in order(lab)] == [xdp_program(lab), theirs]
+    lab.sluice("detach", "in0")
+    assert xdp_program(lab) == theirs
+    lab.send(OTHER, 5)
+    lab.send(PASSED, 5)
+    receiver.wait_for(PASSED, passed + 5)
+    assert receiver.read()[OTHER] == 0
+    xdp_filter(lab, "unload", "in0")
+    assert xdp_program(lab) is None
