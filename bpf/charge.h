@@ -350,7 +350,7 @@ BPF_GLOBAL int limit_is_for(const struct sl_policy *policy, const struct sl_limi
 	if (!policy || !limit || !packet)
 		return false;
 	return match_limit(limit, &policy->match[limit->slot % SL_LIMITS_MAX], &packet->facts,
-			   packet->egress);
+			   (const __be32 *)packet->destination, packet->egress);
 }
 
 /*

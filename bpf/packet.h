@@ -90,6 +90,13 @@ struct vlan_hdr {
 
 #define VLAN_ID_MASK 0x0FFF
 
+#define LENGTH_MAX 0xffffU /* the highest value of a length field */
+
+/* Where the DSCP is in the type of service of IPv4, and in the first two bytes of IPv6. */
+#define DSCP4_SHIFT 2
+#define DSCP6_SHIFT 6
+#define DSCP_MASK   63
+
 /* Offset in a TCP header of two bytes: the data offset (header length), and the flags. */
 #define TCP_WORD_OFFSET 12
 #define TCP_SYN		0x02
@@ -201,8 +208,8 @@ static __always_inline enum sl_reason parse_tags(const struct reader *reader, __
 
 		if (!tag)
 			return link_refusal(reader, *offset + sizeof(buffer));
-		if (!packet->vlan)
-			packet->vlan = bpf_ntohs(tag->h_vlan_TCI) & VLAN_ID_MASK;
+		if (!packet->facts.vlan)
+			packet->facts.vlan = bpf_ntohs(tag->h_vlan_TCI) & VLAN_ID_MASK;
 		*type = tag->h_vlan_encapsulated_proto;
 		*offset += sizeof(*tag);
 	}
@@ -311,8 +318,8 @@ static __always_inline enum sl_reason parse_ipv6(const struct reader *reader, __
 
 /*
  * Finds the source address of a frame. Returns PARSED, or if the frame has no source, the reason
- * under which the frame is counted. The caller has set `packet` to zeros, except for `vlan`. tags:
- * number of tags in the metadata.
+ * under which the frame is counted. The caller has set `packet` to zeros, except for facts.vlan.
+ * tags: number of tags in the metadata.
  */
 static __always_inline enum sl_reason packet_parse(const struct reader *reader, __u32 tags,
 						   struct packet *packet)
@@ -446,6 +453,7 @@ find_ipv6_transport(const struct reader *reader, struct packet *packet, struct l
 	if (!ip)
 		return TRANSPORT_SHORT;
 	__builtin_memcpy(packet->destination, &ip->daddr, 16);
+	packet->facts.dscp = bpf_ntohs(*(const __be16 *)ip) >> DSCP6_SHIFT & DSCP_MASK;
 	layers->proto = ip->nexthdr;
 	layers->offset += sizeof(*ip);
 	layers->end = layers_end(layers->offset, bpf_ntohs(ip->payload_len));
@@ -475,6 +483,7 @@ find_ipv4_transport(const struct reader *reader, struct packet *packet, struct l
 	if (!ip)
 		return TRANSPORT_SHORT;
 	__builtin_memcpy(packet->destination, &ip->daddr, 4);
+	packet->facts.dscp = ip->tos >> DSCP4_SHIFT;
 	layers->proto = ip->protocol;
 	layers->has_transport = 1;
 	layers->fragment = bpf_ntohs(ip->frag_off) & IPV4_FRAGMENT;
@@ -497,9 +506,24 @@ find_transport(const struct reader *reader, struct packet *packet, struct layers
 				      : find_ipv6_transport(reader, packet, layers);
 }
 
+/* Reads the type of an ICMP message. Returns false if the packet ends before the type. */
+static __always_inline bool inspect_icmp(const struct reader *reader, const struct layers *layers,
+					 struct sl_facts *facts)
+{
+	__u8 buffer;
+	const __u8 *type = reader_get(reader, layers->offset, sizeof(buffer), &buffer);
+
+	if (!type || layers->offset + sizeof(buffer) > layers->end)
+		return false;
+	facts->facts |= SL_FACT_DETAIL;
+	facts->icmp_type = *type;
+	return true;
+}
+
 /*
- * Reads the destination port and the TCP flags. Sets layers->offset to the end of the transport
- * header. Returns false if the packet ends before the last field that matches need.
+ * Reads the ports and TCP flags, or the type of an ICMP message. Sets layers->offset to the end of
+ * the header of TCP or UDP. Returns false if the packet ends before the last field that matches
+ * need.
  */
 static __always_inline bool inspect_transport(const struct reader *reader, struct layers *layers,
 					      struct sl_facts *facts)
@@ -509,12 +533,15 @@ static __always_inline bool inspect_transport(const struct reader *reader, struc
 	const __be16 *ports; /* TCP and UDP: {source port, destination port} */
 	const __u8 *word;    /* TCP: {data offset in the upper 4 bits, flags} */
 
+	if (facts->facts & SL_FACT_ICMP)
+		return inspect_icmp(reader, layers, facts);
 	if (!(facts->facts & (SL_FACT_TCP | SL_FACT_UDP)))
 		return true;
 	ports = reader_get(reader, layers->offset, sizeof(ports_buffer), ports_buffer);
 	if (!ports || layers->offset + sizeof(ports_buffer) > layers->end)
 		return false;
 	facts->facts |= SL_FACT_PORT;
+	facts->sport = bpf_ntohs(ports[0]);
 	facts->port = bpf_ntohs(ports[1]);
 	if (facts->facts & SL_FACT_UDP) {
 		layers->offset += sizeof(struct udphdr);
@@ -524,6 +551,8 @@ static __always_inline bool inspect_transport(const struct reader *reader, struc
 			  word_buffer);
 	if (!word || layers->offset + TCP_WORD_OFFSET + sizeof(word_buffer) > layers->end)
 		return false;
+	facts->facts |= SL_FACT_DETAIL;
+	facts->tcp_flags = word[1];
 	if ((word[1] & (TCP_SYN | TCP_ACK)) == TCP_SYN)
 		facts->facts |= SL_FACT_SYN;
 	layers->offset += (word[0] >> 4) * 4;
@@ -531,29 +560,49 @@ static __always_inline bool inspect_transport(const struct reader *reader, struc
 }
 
 /*
+ * Returns the length of a packet from its IP header on. If the length field is 0, the packet ends
+ * with the frame. Longer packets than 65,535 bytes exist only in the kernel (BIG TCP).
+ */
+static __always_inline __u16 layers_length(const struct reader *reader, const struct packet *packet,
+					   const struct layers *layers)
+{
+	__u32 end = layers->end == layers_end(0, 0) ? reader->size : layers->end;
+	__u32 length = end - packet->ip_offset;
+
+	return length < LENGTH_MAX ? length : LENGTH_MAX;
+}
+
+/*
  * Reads the header fields, other than the source, that matches and keys may need. Call it after
- * packet_parse() has returned PARSED. Returns TRANSPORT_OK if the transport header could be read.
+ * packet_parse() has returned PARSED. Writes into the packet itself, because a copy of the facts
+ * would take room on the stack. Returns TRANSPORT_OK if the transport header could be read.
  */
 static __always_inline enum packet_transport packet_inspect(const struct reader *reader,
 							    struct packet *packet)
 {
-	struct sl_facts facts = {.facts = SL_FACT_ANY, .vlan = packet->vlan};
+	struct sl_facts *facts = &packet->facts;
 	struct layers layers = {0};
 	enum packet_transport transport = find_transport(reader, packet, &layers);
 
+	facts->facts = SL_FACT_ANY;
+	facts->proto = 0;
+	facts->family = packet_is_ipv4(packet) ? SL_FAMILY_IPV4 : SL_FAMILY_IPV6;
+	facts->port = 0;
+	facts->sport = 0;
+	facts->length = layers_length(reader, packet, &layers);
+	facts->tcp_flags = 0;
 	if (layers.fragment)
-		facts.facts |= SL_FACT_FRAGMENT;
+		facts->facts |= SL_FACT_FRAGMENT;
 	if (layers.has_transport) {
-		facts.facts |= facts_of_proto(layers.proto, packet_is_ipv4(packet));
-		facts.proto = layers.proto;
+		facts->facts |= facts_of_proto(layers.proto, packet_is_ipv4(packet));
+		facts->proto = layers.proto;
 	}
 	if (transport == TRANSPORT_HIDDEN && !layers.has_transport)
-		facts.facts |= SL_FACT_HIDDEN;
-	if (transport == TRANSPORT_OK && !inspect_transport(reader, &layers, &facts))
+		facts->facts |= SL_FACT_HIDDEN;
+	if (transport == TRANSPORT_OK && !inspect_transport(reader, &layers, facts))
 		transport = TRANSPORT_SHORT;
 	if (transport == TRANSPORT_SHORT || transport == TRANSPORT_TOO_DEEP)
-		facts.facts = facts_unread(facts.facts);
-	packet->facts = facts;
+		facts->facts = facts_unread(facts->facts);
 	packet->headers = layers.offset;
 	packet->inspected = 1;
 	return transport;
@@ -592,6 +641,18 @@ static __always_inline void packet_unmerge(struct packet *packet, const struct m
 	packet->packets = segments;
 	/* the product is less than 2^31, because `headers` is less than 17,000 */
 	packet->bytes += (segments - 1) * (packet->headers + merged->tag);
+}
+
+/*
+ * Sets facts.length of an inspected buffer of merged packets to the length of its first packet.
+ * gso_size: payload bytes of each packet in the buffer
+ */
+static __always_inline void packet_cut_length(struct packet *packet, __u32 gso_size)
+{
+	__u32 length = packet->headers - packet->ip_offset + gso_size;
+
+	if (length < packet->facts.length)
+		packet->facts.length = length;
 }
 
 #endif

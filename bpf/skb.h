@@ -52,7 +52,7 @@ skb_parse_by(struct __sk_buff *skb, const struct reader *reader, struct packet *
 	/*
 	 * If `tags` is 0, vlan_tci may contain the id of a removed tag. The mask makes this id 0.
 	 */
-	packet->vlan = skb->vlan_tci & VLAN_ID_MASK & -tags;
+	packet->facts.vlan = skb->vlan_tci & VLAN_ID_MASK & -tags;
 	return packet_parse(reader, tags, packet);
 }
 
@@ -79,12 +79,16 @@ BPF_GLOBAL int skb_inspect_split(struct __sk_buff *skb, struct packet *packet)
 BPF_GLOBAL int skb_inspect(struct __sk_buff *skb, struct packet *packet)
 {
 	struct reader reader = skb_reader(skb, READ_LINEAR);
-	enum packet_transport transport =
-		packet ? packet_inspect(&reader, packet) : TRANSPORT_SHORT;
+	enum packet_transport transport;
 
-	return transport == TRANSPORT_SHORT && reader_is_partial(&reader)
-		       ? skb_inspect_split(skb, packet)
-		       : transport;
+	if (!packet)
+		return TRANSPORT_SHORT;
+	transport = packet_inspect(&reader, packet);
+	if (transport == TRANSPORT_SHORT && reader_is_partial(&reader))
+		transport = skb_inspect_split(skb, packet);
+	if (skb->gso_size)
+		packet_cut_length(packet, skb->gso_size);
+	return transport;
 }
 
 /*

@@ -29,12 +29,12 @@ struct packet {
 	/* source address, as a key of map `prefixes` */
 	struct sl_prefix source;
 	__u32 generation; /* generation of the rules that this packet uses */
-	__u16 ip_offset;  /* offset of the IP header: 14, plus 4 per VLAN tag, plus 8 for SNAP */
 	/* bytes of headers that packet_inspect() has read; below 17,000 */
 	__u16 headers;
-	__u16 vlan;	/* VLAN id of the first tag with an id other than 0; 0: none */
+	__u8 ip_offset; /* offset of the IP header: 14, plus 4 per VLAN tag, plus 8 for SNAP */
 	__u8 egress;	/* 1 if the device sends the packet */
 	__u8 inspected; /* 1 if packet_inspect() has filled in `facts` and `destination` */
+	/* packet_parse() sets only the VLAN id */
 	struct sl_facts facts;
 	union {
 		__u64 bucket_key[2]; /* key of the source's bucket, until the packet is inspected */
@@ -119,6 +119,7 @@ struct sl_judged {
 	__u8 reason;		 /* enum sl_reason */
 	__u8 refused;		 /* marks of the limits that refused the packet */
 	__u16 pad;
+	__u8 destination[16]; /* destination address, if `facts` is not 0 */
 };
 
 static __always_inline void judged_store(const struct packet *packet, const struct verdict *verdict,
@@ -128,6 +129,7 @@ static __always_inline void judged_store(const struct packet *packet, const stru
 
 	judged->source = packet->source;
 	judged->facts = packet->facts;
+	__builtin_memcpy(judged->destination, packet->destination, sizeof(judged->destination));
 	judged->version = verdict->version;
 	judged->reason = verdict->reason;
 	judged->refused = verdict->refused;

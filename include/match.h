@@ -6,22 +6,33 @@
  * that header is satisfied. Otherwise a packet could evade a limit by headers that are too deep or
  * truncated.
  *
- * A fragment after the first has no ports or flags, so it matches only limits on `fragment`, `any`
- * or its protocol. In IPv6, only the first fragment has the protocol that receivers use. So later
- * fragments (SL_FACT_HIDDEN) match every limit on a protocol.
+ * A fragment after the first has no ports, flags or type, so it matches only limits on `fragment`,
+ * `any`, its protocol or fields of the IP header. In IPv6, only the first fragment has the protocol
+ * that receivers use. So later fragments (SL_FACT_HIDDEN) match every limit on a protocol.
  */
 #ifndef SLUICE_MATCH_H
 #define SLUICE_MATCH_H
 
 #include "sluice.h"
 
-/* What a packet's headers show. Limits compare it with their matches. */
+/* What a packet's headers show. Limits compare it with their matches. Ports are in host order. */
 struct sl_facts {
 	__u16 facts; /* bits of enum sl_fact; SL_FACT_ANY is always set */
 	__u8 proto;  /* protocol number after all extension headers, if SL_FACT_PROTO is set */
-	__u8 pad;
-	__u16 port; /* destination port in host order, if SL_FACT_PORT is set */
-	__u16 vlan; /* id of the first VLAN tag with an id other than 0; 0: no such tag */
+	__u8 family; /* SL_FAMILY_IPV4 or SL_FAMILY_IPV6; 0: only the source address is known */
+	__u16 port;  /* destination port, if SL_FACT_PORT is set */
+	__u16 sport; /* source port, if SL_FACT_PORT is set */
+	__u16 vlan;  /* id of the first VLAN tag with an id other than 0; 0: no such tag */
+	/*
+	 * Bytes of the packet from its IP header on, without padding. If the kernel has merged
+	 * several packets, the length of the first packet.
+	 */
+	__u16 length;
+	union {			/* if SL_FACT_DETAIL is set */
+		__u8 tcp_flags; /* flags, as in byte 13 of the TCP header */
+		__u8 icmp_type; /* type of an ICMP or ICMPv6 message */
+	};
+	__u8 dscp; /* DSCP of the IP header */
 };
 
 #define PROTO_ICMP   1
@@ -48,22 +59,74 @@ static inline __u16 facts_unread(__u16 facts)
 	return facts | SL_FACT_UNREAD | (facts & SL_FACT_TCP ? SL_FACT_SYN : 0);
 }
 
-static inline bool match_port(const struct sl_match *match, const struct sl_facts *packet)
+/* Returns whether a port is in one of `count` ranges. */
+static inline bool ports_have(const struct sl_range *ranges, __u8 count, __u16 port)
 {
-	if (!(packet->facts & SL_FACT_PORT))
-		return packet->facts & SL_FACT_UNREAD;
-	for (int i = 0; i < SL_PORTS_MAX && i < match->ports; i++)
-		if (packet->port >= match->port[i].first && packet->port <= match->port[i].last)
+	for (int i = 0; i < SL_PORTS_MAX && i < count; i++)
+		if (port >= ranges[i].first && port <= ranges[i].last)
 			return true;
 	return false;
+}
+
+/* destination: the packet's destination address; NULL if it is unknown */
+static inline bool match_to(const struct sl_match *match, const struct sl_facts *packet,
+			    const __be32 *destination)
+{
+	__be32 differs = 0;
+
+	if (!destination || match->to_family != packet->family)
+		return false;
+	/* an IPv4 address is the first of four words, and the mask of the others is 0 */
+	for (int i = 0; i < 4; i++)
+		differs |= (destination[i] ^ match->to[i]) & match->to_mask[i];
+	return !differs;
+}
+
+/* Compares the TCP flags and the ICMP type. */
+static inline bool match_detail(const struct sl_match *match, const struct sl_facts *packet)
+{
+	enum sl_family family = packet->proto == PROTO_ICMPV6 ? SL_IPV6 : SL_IPV4;
+
+	if (!(packet->facts & SL_FACT_DETAIL))
+		return packet->facts & SL_FACT_UNREAD;
+	if (match->fields & SL_FIELD_FLAGS)
+		return (packet->tcp_flags & match->tcp_mask) == match->tcp_flags;
+	return packet->icmp_type == match->icmp_type[family];
+}
+
+/* Compares the fields in match->fields. */
+static inline bool match_fields(const struct sl_match *match, const struct sl_facts *packet,
+				const __be32 *destination)
+{
+	__u8 fields = match->fields;
+
+	if (fields & (SL_FIELD_LENGTH | SL_FIELD_DSCP) && !packet->family)
+		return false;
+	if (fields & SL_FIELD_LENGTH &&
+	    !(packet->length >= match->length.first && packet->length <= match->length.last))
+		return false;
+	if (fields & SL_FIELD_DSCP && packet->dscp != match->dscp)
+		return false;
+	if (fields & SL_FIELD_TO && !match_to(match, packet, destination))
+		return false;
+	if (fields & (SL_FIELD_FLAGS | SL_FIELD_ICMP) && !match_detail(match, packet))
+		return false;
+	if (!(fields & SL_FIELD_SPORT))
+		return true;
+	return packet->facts & SL_FACT_PORT ? ports_have(match->sport, match->sports, packet->sport)
+					    : packet->facts & SL_FACT_UNREAD;
 }
 
 /* The facts that a match on a protocol requires. A match on `tcp-syn` requires SL_FACT_SYN. */
 #define MATCH_PROTOCOLS (SL_FACT_TCP | SL_FACT_UDP | SL_FACT_ICMP | SL_FACT_PROTO)
 
-static inline bool match_packet(const struct sl_match *match, const struct sl_facts *packet)
+/* destination: the packet's destination address in network byte order; NULL if it is unknown */
+static inline bool match_packet(const struct sl_match *match, const struct sl_facts *packet,
+				const __be32 *destination)
 {
 	if (match->vlan && match->vlan != packet->vlan)
+		return false;
+	if (match->fields && !match_fields(match, packet, destination))
 		return false;
 	if (packet->facts & SL_FACT_UNREAD && !(packet->facts & SL_FACT_PROTO))
 		return match->fact;
@@ -73,7 +136,10 @@ static inline bool match_packet(const struct sl_match *match, const struct sl_fa
 		return false;
 	if (match->fact == SL_FACT_PROTO && match->proto != packet->proto)
 		return false;
-	return !match->ports || match_port(match, packet);
+	if (!match->ports)
+		return true;
+	return packet->facts & SL_FACT_PORT ? ports_have(match->port, match->ports, packet->port)
+					    : packet->facts & SL_FACT_UNREAD;
 }
 
 /* Returns whether a limit applies only to packets that the device sends (hook egress). */
@@ -84,15 +150,19 @@ static inline bool match_is_egress(const struct sl_limit *limit)
 
 /* Returns whether a limit with match `match` applies to a packet. */
 static inline bool match_limit(const struct sl_limit *limit, const struct sl_match *match,
-			       const struct sl_facts *packet, bool egress)
+			       const struct sl_facts *packet, const __be32 *destination,
+			       bool egress)
 {
-	return (egress || !match_is_egress(limit)) && match_packet(match, packet);
+	return (egress || !match_is_egress(limit)) && match_packet(match, packet, destination);
 }
 
-/* Returns whether a match depends on more of a packet than its source address. */
+/*
+ * Returns whether a match depends on more of a packet than its source address. Otherwise it matches
+ * any packet.
+ */
 static inline bool match_is_deep(const struct sl_match *match)
 {
-	return match->fact != SL_FACT_ANY || match->vlan;
+	return match->fact != SL_FACT_ANY || match->vlan || match->ports || match->fields;
 }
 
 #endif

@@ -183,25 +183,53 @@ enum sl_fact {
 	 * protocol (RFC 8200 section 4.5).
 	 */
 	SL_FACT_HIDDEN = 1 << 9,
+	SL_FACT_DETAIL = 1 << 10, /* the TCP flags or the ICMP type could be read */
 };
 
-/* Largest number of port ranges in a match. A single port is a range of one port. */
+/* The further fields that a match may compare, as bits. A packet must satisfy all of them. */
+enum sl_field {
+	SL_FIELD_TO = 1 << 0,	  /* `to` */
+	SL_FIELD_LENGTH = 1 << 1, /* `length` */
+	SL_FIELD_DSCP = 1 << 2,	  /* `dscp` */
+	SL_FIELD_SPORT = 1 << 3,  /* `sport` */
+	SL_FIELD_FLAGS = 1 << 4,  /* `tcp_flags` and `tcp_mask` */
+	SL_FIELD_ICMP = 1 << 5,	  /* `icmp_type` */
+	SL_FIELDS = (1 << 6) - 1, /* all of them */
+};
+
+/*
+ * Largest number of ranges of source ports, and of destination ports, in a match. A single port is
+ * a range of one port.
+ */
 #define SL_PORTS_MAX 8
 
-struct sl_ports {
+/* A range of ports or lengths, in host order. */
+struct sl_range {
 	__u16 first;
-	__u16 last; /* last port of the range (inclusive), in host order like `first` */
+	__u16 last; /* inclusive */
 };
+
+#define SL_ICMP_NONE 256 /* in `icmp_type`: no ICMP message of this family matches */
 
 /* The packets that a limit applies to (include/match.h). */
 struct sl_match {
-	__u8 fact;  /* enum sl_fact */
-	__u8 proto; /* IP protocol number, if `fact` is SL_FACT_PROTO */
-	__u8 ports; /* number of ranges in `port`; 0 matches any port */
-	__u8 pad;
-	__u16 vlan; /* VLAN id of the packet's first tag with an id other than 0; 0: any packet */
-	__u16 pad2;
-	struct sl_ports port[SL_PORTS_MAX];
+	__u16 fact;  /* enum sl_fact */
+	__u8 proto;  /* IP protocol number, if `fact` is SL_FACT_PROTO */
+	__u8 fields; /* bits of enum sl_field: which of the members after `ports` are compared */
+	__u16 vlan;  /* VLAN id of the packet's first tag with an id other than 0; 0: any packet */
+	__u8 ports;  /* number of ranges in `port`; 0 matches any port */
+	__u8 sports; /* number of ranges in `sport` */
+	__u8 tcp_mask;		      /* the TCP flags that are compared */
+	__u8 tcp_flags;		      /* those of `tcp_mask` that must be set */
+	__u8 dscp;		      /* DSCP (RFC 2474), 0 to 63 */
+	__u8 to_family;		      /* SL_FAMILY_IPV4 or SL_FAMILY_IPV6 */
+	__u16 icmp_type[SL_FAMILIES]; /* type of ICMP and of ICMPv6, or SL_ICMP_NONE */
+	struct sl_range length;	      /* bytes from the IP header to the end of the packet */
+	__u32 to_bits;		      /* length of prefix `to` */
+	__be32 to[4];		      /* destination prefix, in network byte order */
+	__be32 to_mask[4];	      /* mask of prefix `to` */
+	struct sl_range port[SL_PORTS_MAX];
+	struct sl_range sport[SL_PORTS_MAX];
 };
 
 #define SL_NAME 16 /* size of a limit's name, including its NUL */

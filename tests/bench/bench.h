@@ -56,6 +56,7 @@ struct bench_limit {
 	const char *burst;
 	const char *window;
 	const char *shape;
+	const char *match;
 	bool shared; /* as `shared yes` of `sluice set` */
 };
 

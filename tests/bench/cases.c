@@ -44,6 +44,10 @@
 #define DENIED_1M(on)                                                                              \
 	.deny = true, .subject = (on), .expect = EXPECT_DROP, .target = 0.70, BESIDE_1M
 
+/* A limit that reads the headers, and what each further word of its match adds. */
+#define MATCHED(words) .limit = {{AMPLE, .match = (words)}}, IN_CREDIT
+#define FIELD	       .target = 1.10, .against = "match_udp"
+
 #define AS_FAST_AS(name) .cpus = 2, .target = 1.10, .against = (name)
 
 #define CASE(word, from, ...)                                                                      \
@@ -87,6 +91,12 @@ const struct bench_case bench_cases[] = {
 	CASE("shared_refuse", "10.0.13.1", .limit = {{USUAL, .shared = true}}, REFUSED,
 	     .target = 1.10, .against = "refuse"),
 	CASE("exact", "10.0.14.1", .limit = {{AMPLE_EXACT}}, IN_CREDIT),
+	CASE("match_udp", "10.0.20.1", MATCHED("udp")),
+	CASE("match_port", "10.0.21.1", MATCHED("udp port 9")),
+	CASE("match_sport", "10.0.22.1", MATCHED("udp sport 12345"), FIELD),
+	CASE("match_to", "10.0.23.1", MATCHED("udp to 198.51.100.0/24"), FIELD),
+	CASE("match_length", "10.0.24.1", MATCHED("udp length 40-1500"), FIELD),
+	CASE("match_dscp", "10.0.25.1", MATCHED("udp dscp 0"), FIELD),
 	BASIS("floor_tc", "10.0.0.1", ON_FLOOR_TC),
 	CASE("shape", "10.0.10.1", .limit = {{AMPLE_SHAPE}}, SENT, .target = 1.80,
 	     .against = "floor_tc"),

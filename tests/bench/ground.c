@@ -35,10 +35,13 @@ static const struct gate_sizes sizes[SUBJECTS] = {
 
 static int rule_limit(struct rule *rule, const char *name, const struct bench_limit *limit)
 {
-	const char *const texts[SPEC_FIELDS] = {
-		[SPEC_NAME] = name,	     [SPEC_RATE] = limit->rate,
-		[SPEC_BURST] = limit->burst, [SPEC_WINDOW] = limit->window,
-		[SPEC_SHAPE] = limit->shape, [SPEC_SHARED] = limit->shared ? "yes" : NULL};
+	const char *const texts[SPEC_FIELDS] = {[SPEC_NAME] = name,
+						[SPEC_RATE] = limit->rate,
+						[SPEC_BURST] = limit->burst,
+						[SPEC_WINDOW] = limit->window,
+						[SPEC_SHAPE] = limit->shape,
+						[SPEC_MATCH] = limit->match,
+						[SPEC_SHARED] = limit->shared ? "yes" : NULL};
 	struct spec spec = {0};
 	struct limits parsed;
 	enum spec_field at;

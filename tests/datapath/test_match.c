@@ -37,6 +37,19 @@ static const char *const matches[] = {
 	"udp vlan 10",
 	"udp port 5353 vlan 100",
 	"icmp vlan 10",
+	"sport 53",
+	"tcp sport 1-443 port 1025",
+	"to 198.51.100.0/24",
+	"to 2001:db8::1",
+	"udp to 2001:db8:1::/48",
+	"flags syn,!ack",
+	"flags ack",
+	"icmp-type echo-request",
+	"icmp-type 8",
+	"length 28-40",
+	"length 41-65535",
+	"dscp 0",
+	"udp sport 53 port 5353 to 198.51.100.7 length 20-60 dscp 0",
 };
 
 /* Sets a limit that drops every packet that `match` matches. Returns the parsed match. */
@@ -58,13 +71,15 @@ static bool expected_pass(const struct sl_match *match, const struct wire_frame 
 {
 	uint8_t *copy = frame_copy(it->bytes, it->size);
 	struct reader reader = reader_linear(copy + FRAME_ALIGN, it->size, it->size);
-	struct packet packet = {.vlan = vlan};
+	struct packet packet = {.facts.vlan = vlan};
 	enum sl_reason reason = packet_parse(&reader, tags, &packet);
 
 	if (reason == PARSED)
 		packet_inspect(&reader, &packet);
 	free(copy);
-	return reason == PARSED ? !match_packet(match, &packet.facts) : reason < SL_FIRST_DROP;
+	return reason == PARSED
+		       ? !match_packet(match, &packet.facts, (const __be32 *)packet.destination)
+		       : reason < SL_FIRST_DROP;
 }
 
 static void verdict_check(const char *match, const struct wire_frame *it, const char *hook,
@@ -147,7 +162,8 @@ static bool split_run(struct rig *rig, const struct splitter *splitter, const st
 TEST(test_every_split)
 {
 	static const char *const texts[] = {"tcp-syn port 1025", "udp port 5353 vlan 100",
-					    "fragment"};
+					    "fragment", "icmp-type 8",
+					    "tcp flags syn sport 443 to 198.51.100.0/24"};
 	struct rig *rig = rig_begin(state);
 	struct splitter splitter = splitter_load(rig);
 	unsigned int splits = 0;

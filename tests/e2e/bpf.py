@@ -11,7 +11,7 @@ from lab import libc
 # The number of system call bpf(2) is 321 on x86-64, and 280 on most other architectures.
 NUMBER = {"x86_64": 321}.get(os.uname().machine, 280)
 MAP_CREATE, MAP_LOOKUP, MAP_UPDATE, MAP_DELETE, MAP_NEXT_KEY = range(5)
-OBJ_PIN, OBJ_GET, OBJ_INFO = 6, 7, 15
+OBJ_PIN, OBJ_GET, TEST_RUN, PROGRAM_BY_ID, OBJ_INFO = 6, 7, 10, 13, 15
 LINK_DETACH = 34
 TYPES = {"hash": 1, "array": 2, "percpu_hash": 5, "percpu_array": 6, "lru_hash": 9,
          "lru_percpu_hash": 10, "lpm_trie": 11}
@@ -87,3 +87,22 @@ def map_keys(fd, size):
             found.append(key)
             last = address(key)
     return [key.raw for key in found]
+
+
+def program(number):
+    """Returns a file descriptor of the program with this id."""
+    return call(PROGRAM_BY_ID, struct.pack("I", number))
+
+
+def is_dropped(fd, frame, is_xdp):
+    """Runs a program of XDP or TC on a frame, and returns whether it drops the frame."""
+    data = ctypes.create_string_buffer(frame, len(frame))
+    fields = bytearray(80)
+    struct.pack_into("=IIIIQQII", fields, 0, fd, 0, len(frame), 0, address(data), 0, 1, 0)
+    attributes = ctypes.create_string_buffer(bytes(fields).ljust(128, b"\0"), 128)
+    if libc.syscall(NUMBER, TEST_RUN, attributes, 128) < 0:
+        raise OSError(ctypes.get_errno(), "BPF_PROG_TEST_RUN")
+    answer = struct.unpack_from("=i", attributes.raw, 4)[0]
+    # TC_ACT_SHOT and XDP_PASS are both 2, so the caller specifies the hook.
+    assert answer in ((1, 2) if is_xdp else (-1, 2)), answer
+    return answer == (1 if is_xdp else 2)

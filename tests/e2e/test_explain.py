@@ -57,6 +57,13 @@ RULES = {
         "default", limit("gre", match="proto 47", burst=1), limit("esp", match="proto 50", burst=2),
         limit("icmp", match="icmp", burst=1, start="empty"),
         limit("web", match="tcp-syn port 80,443", burst=2))]},
+    "fields of headers": {"policies": [policy(
+        "default", limit("flags", match="flags syn,!ack sport 40000", burst=1),
+        limit("type", match="icmp-type echo-request", burst=1),
+        limit("long", match="length 58-100", burst=2), limit("sport", match="udp sport 1-40000", burst=3))]},
+    "fields of IP": {"policies": [policy(
+        "default", limit("to", match=f"to {HERE4}", burst=3), limit("to6", match=f"udp to {HERE6}", burst=2),
+        limit("dscp", match="dscp 0 length 40-57", burst=1), limit("elsewhere", match="to 192.0.2.0/24", start="empty"))]},
     "lists": {
         "policies": [policy("default", limit())],
         "allow": [{"prefix": "10.0.0.0/27"}, {"prefix": "2001:db8:0:20::/60", "for": "1h"}],
@@ -107,7 +114,7 @@ RULES = {
 # Under these rulesets, credit refills between two packets, because the rates are high.
 EARNING = "bits", "two rates, and keys of two lengths"
 SLICES = "slices"
-ON_EGRESS = ["four limits", "windows", "blocks", "lists", "destinations", "destinations by prefix"]
+ON_EGRESS = ["four limits", "fields of headers", "fields of IP", "windows", "blocks", "lists", "destinations", "destinations by prefix"]
 TIMES = 4
 
 
@@ -188,10 +195,10 @@ def test_check_says_what_happens(gate, name):
     stats = gate.json("stats")
     for i in range(TIMES):
         for animal in animals:
-            words, data = animal.words, animal.frame
-            if gate.is_egress:
-                there = THERE[animal.family][i % 2]
-                words, data = [*words, "to", there], animal.frame_to(there)
+            there = THERE[animal.family][i % 2]
+            words, data = [*animal.words, "to", there], animal.frame_to(there)
+            if not gate.is_egress:
+                words += ["hook", "ingress"]
             check, before = gate.json("check", *words), stats
             stats = send(gate, data, before)
             compare(check, before, stats)
@@ -230,7 +237,10 @@ def test_a_later_fragment_has_neither_port_nor_syn(attached, source, later):
 def test_check_says_which_packet_a_limit_matches(attached, source):
     for match, words in (("tcp-syn", "proto tcp syn"), ("udp port 53,80-90 vlan 7", "proto udp port 53 vlan 7"),
                          ("tcp", "proto tcp"), ("icmp", "proto icmp"), ("proto 47", "proto 47"), ("vlan 9", "vlan 9"),
-                         ("fragment", "fragment first")):
+                         ("fragment", "fragment first"), ("udp sport 53,123", "proto udp sport 53"),
+                         ("sport 7 port 9", "proto udp sport 7 port 9"), ("flags syn,!ack", "proto tcp flags syn"),
+                         ("icmp-type echo-reply", "proto icmp icmp-type echo-reply"), ("length 99-1000", "length 99"),
+                         ("dscp 46 vlan 9", "dscp 46 vlan 9"), ("tcp-syn dscp 8", "proto tcp syn dscp 8")):
         attached.sluice("set", "default", "rate", "1/h", "name", "one", "match", match)
         said = attached.sluice("check", source, "vlan", "5").out
         assert f"  match   no: it limits packets that match {match}; write '{words}'\n" in said

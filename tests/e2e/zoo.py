@@ -21,6 +21,9 @@ def udp(dport, size=0):
     return UDP(sport=40000, dport=dport) / Raw(bytes(size))
 
 
+FLAGS = {"S": "syn", "A": "ack"}
+
+
 def stacked(*layers):
     return functools.reduce(lambda below, layer: below / layer, [Ether(src=SENDER_MAC, dst=FILTER_MAC), *layers])
 
@@ -46,11 +49,26 @@ class Animal:
         self.family, self.ip = family, IPv6 if family == 6 else IP
         # Each IPv6 source is in a /64 of its own, so it has a bucket of its own.
         self.source = f"2001:db8:0:{number:x}::1" if family == 6 else f"10.0.0.{number}"
+        # a packet that is cut within its header, or has too many of them, has no ports or flags
+        self.has_transport = "port" in words.split()
         self.packet = stacked(*(layer.copy() for layer in layers))
         self.packet[self.ip].src = self.source
         self.size = None if left is None else len(self.packet) - len(self.packet[self.ip].payload) + left
         self.frame = bytes(self.packet)[:self.size]
-        self.words = [self.source, "size", str(len(self.frame)), *words.split()]
+        self.words = [self.source, "size", str(len(self.frame)), *self.fields(), *words.split()]
+
+    def fields(self):
+        """Returns words for the fields that limits may compare with `match`."""
+        inner = self.packet[self.ip]
+        words = ["length", str(len(inner)), "dscp", str((inner.tc if self.family == 6 else inner.tos) >> 2)]
+        if self.has_transport and TCP in inner:
+            words += ["sport", str(inner[TCP].sport)]
+            words += ["flags", ",".join(FLAGS[letter] for letter in str(inner[TCP].flags))]
+        elif self.has_transport and UDP in inner and GRE not in inner:
+            words += ["sport", str(inner[UDP].sport)]
+        elif inner.haslayer(ICMP) or inner.haslayer(ICMPv6EchoRequest):
+            words += ["icmp-type", "echo-request"]
+        return words
 
     def frame_to(self, destination):
         other = self.packet.copy()

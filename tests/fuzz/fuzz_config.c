@@ -36,9 +36,16 @@ static const char *const names[] = {"all", "syn", "dns", "null",       "\"null\"
 				    "1e3", "on",  "-",	 "2026-11-21", NULL};
 static const char *const rates[] = {"10kpps", "1pps", "5/h", "30/min", "50mbit", "1.5gbit", NULL};
 static const char *const bursts[] = {"20000", "8", "64kB", "1MiB", "250ms", "1h", NULL};
-static const char *const matches[] = {"any",	      "tcp-syn",  "udp port 53,1024-65535",
-				      "icmp vlan 10", "proto 47", "fragment",
-				      "icmp port 1",  NULL};
+static const char *const matches[] = {"any",
+				      "tcp-syn",
+				      "udp port 53,1024-65535",
+				      "icmp vlan 10",
+				      "proto 47",
+				      "fragment",
+				      "icmp port 1",
+				      "flags syn,!ack sport 53 to 192.0.2.0/24",
+				      "icmp-type echo-request length 60-1500 dscp 46",
+				      NULL};
 static const char *const lengths[] = {"24", "32", "64", "128", "24/56", "0/0", NULL};
 static const char *const keys[] = {"src", "dst", NULL};
 static const char *const actions[] = {"drop", "observe", "block 30s", "block 730d", NULL};

@@ -21,7 +21,9 @@ struct finding {
 	size_t payload; /* end of the fixed IP header; IPv4 options follow */
 	size_t limit;	/* end of the packet by IP's length field, but not after the frame's end */
 	enum packet_transport transport;
-	size_t end; /* end of the last complete header in the frame */
+	size_t end;	 /* end of the last complete header in the frame */
+	uint16_t length; /* length from the IP header on, by IP's length field */
+	uint8_t dscp;
 	uint8_t last_proto;
 	bool proto_known; /* whether `last_proto` is the transport protocol */
 	bool fragment;
@@ -83,6 +85,11 @@ static void oracle_length(struct finding *finding, size_t begin, uint16_t length
 		finding->limit = begin + length;
 }
 
+static uint16_t oracle_rest(size_t size)
+{
+	return size > 65535 ? 65535 : size;
+}
+
 static void oracle_ipv4(struct finding *finding, const uint8_t *data, size_t size, size_t ip)
 {
 	size_t length;
@@ -97,6 +104,8 @@ static void oracle_ipv4(struct finding *finding, const uint8_t *data, size_t siz
 		return;
 	}
 	finding->family = 4;
+	finding->dscp = data[ip + 1] / 4;
+	finding->length = read16(data, ip + 2) ?: oracle_rest(size - ip);
 	oracle_length(finding, ip, read16(data, ip + 2));
 	for (int i = 0; i < 4; i++) {
 		finding->addr[i] = data[ip + 12 + i];
@@ -195,6 +204,9 @@ static void oracle_ipv6(struct finding *finding, const uint8_t *data, size_t siz
 		return;
 	}
 	finding->family = 6;
+	finding->dscp = (data[ip] % 16 * 16 + data[ip + 1] / 16) / 4;
+	finding->length =
+		oracle_rest(read16(data, ip + 4) ? 40U + read16(data, ip + 4) : size - ip);
 	for (int i = 0; i < 16; i++) {
 		finding->addr[i] = data[ip + 8 + i];
 		finding->destination[i] = data[ip + 24 + i];
@@ -210,11 +222,21 @@ static void oracle_transport(struct finding *finding, const uint8_t *data, size_
 {
 	bool is_tcp = finding->last_proto == 6, is_udp = finding->last_proto == 17;
 	size_t at = finding->end, left = size - at;
+	bool is_icmp = finding->facts.facts & SL_FACT_ICMP;
 
-	if ((is_tcp && left < 14) || (is_udp && left < 4))
+	if ((is_tcp && left < 14) || (is_udp && left < 4) || (is_icmp && !left))
 		finding->transport = TRANSPORT_SHORT;
+	if (is_icmp && left) {
+		finding->facts.facts |= SL_FACT_DETAIL;
+		finding->facts.icmp_type = data[at];
+	}
+	if (is_tcp && left >= 14) {
+		finding->facts.facts |= SL_FACT_DETAIL;
+		finding->facts.tcp_flags = data[at + 13];
+	}
 	if ((is_tcp || is_udp) && left >= 4) {
 		finding->facts.facts |= SL_FACT_PORT;
+		finding->facts.sport = read16(data, at);
 		finding->facts.port = read16(data, at + 2);
 	}
 	if (is_tcp && left >= 14 && data[at + 13] / 2 % 2 && !(data[at + 13] / 16 % 2))
@@ -231,6 +253,9 @@ static void oracle_facts(struct finding *finding, const uint8_t *data, size_t si
 
 	facts->facts |= SL_FACT_ANY;
 	facts->vlan = finding->vlan;
+	facts->family = finding->family;
+	facts->length = finding->length;
+	facts->dscp = finding->dscp;
 	if (finding->fragment)
 		facts->facts |= SL_FACT_FRAGMENT;
 	if (finding->proto_known) {
@@ -293,7 +318,7 @@ static void check_source(const struct finding *finding, const struct packet *pac
 	require(packet->source.family == htonl(finding->family));
 	require(packet->source.bits == (finding->family == 4 ? 32U + 32U : 32U + 128U));
 	require(!memcmp(packet->source.addr, finding->addr, 16));
-	require(packet->vlan == finding->vlan && !packet->inspected);
+	require(packet->facts.vlan == finding->vlan && !packet->inspected);
 	require(packet->ip_offset == finding->ip);
 }
 
@@ -327,7 +352,11 @@ static void check_cut(const struct packet *whole, const struct packet *cut)
 	if (cut->facts.facts & SL_FACT_PROTO)
 		require(cut->facts.proto == whole->facts.proto);
 	if (cut->facts.facts & SL_FACT_PORT)
-		require(cut->facts.port == whole->facts.port);
+		require(cut->facts.port == whole->facts.port &&
+			cut->facts.sport == whole->facts.sport);
+	if (cut->facts.facts & SL_FACT_DETAIL)
+		require(cut->facts.tcp_flags == whole->facts.tcp_flags);
+	require(cut->facts.dscp == whole->facts.dscp);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

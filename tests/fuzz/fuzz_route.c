@@ -15,13 +15,16 @@
 #define TEXT_MAX 2048
 
 static const char *const grammar[] = {
-	"/",	      "/metrics", "/healthz", "/api/v1/", "status",	"stats",     "sources",
-	"check",      "limits",	  "lists",    "doctor",	  "live",	"events",    "gates",
-	"?",	      "&",	  "=",	      "gate=",	  "within=",	"top=",	     "skip=",
-	"sort=",      "address=", "proto=",   "port=",	  "syn",	"unread",    "fragment=",
-	"vlan=",      "size=",	  "to=",      "hook=",	  "since=",	"192.0.2.1", "2001:db8::1",
-	"10.0.0.0/8", "%3a",	  "%2F",      "%00",	  "busiest",	"level",     "dropped",
-	"udp",	      "later",	  "egress",   "65535",	  "4294967296", "yes",	     "+",
+	"/",	   "/metrics", "/healthz", "/api/v1/",	 "status",	"stats",
+	"sources", "check",    "limits",   "lists",	 "doctor",	"live",
+	"events",  "gates",    "?",	   "&",		 "=",		"gate=",
+	"within=", "top=",     "skip=",	   "sort=",	 "address=",	"proto=",
+	"port=",   "syn",      "unread",   "fragment=",	 "vlan=",	"size=",
+	"to=",	   "hook=",    "since=",   "192.0.2.1",	 "2001:db8::1", "10.0.0.0/8",
+	"%3a",	   "%2F",      "%00",	   "busiest",	 "level",	"dropped",
+	"sport=",  "flags=",   "syn,ack",  "icmp-type=", "length=",	"dscp=",
+	"8",	   "udp",      "later",	   "egress",	 "65535",	"4294967296",
+	"yes",	   "+",
 };
 
 static void expect(bool truth)
@@ -56,5 +59,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	expect(prefix_is_sound(&route.check.source) && prefix_is_sound(&route.check.to));
 	expect(route.id != ROUTE_CHECK || prefix_is_host(&route.check.source));
 	expect(route.check.port <= UINT16_MAX + 1 && route.check.vlan <= 4094);
+	expect(route.check.sport <= UINT16_MAX + 1 && route.check.flags <= UINT8_MAX + 1);
+	expect(route.check.length <= UINT16_MAX && route.check.dscp < 64);
 	return 0;
 }

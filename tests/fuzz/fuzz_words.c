@@ -85,6 +85,17 @@ static void fuzz_time(const char *text)
 	expect(ns == again);
 }
 
+/* Checks that ranges of ports are valid and do not overlap. */
+static void check_ports(const struct sl_range *ports, unsigned int count)
+{
+	expect(count <= SL_PORTS_MAX);
+	for (unsigned int i = 0; i < count; i++) {
+		expect(ports[i].first <= ports[i].last);
+		for (unsigned int j = 0; j < i; j++)
+			expect(ports[i].last < ports[j].first || ports[i].first > ports[j].last);
+	}
+}
+
 static void fuzz_match(const char *text)
 {
 	struct sl_match match = {0}, again = {0};
@@ -92,15 +103,14 @@ static void fuzz_match(const char *text)
 
 	if (!taken(match_parse(text, &match)))
 		return;
-	expect(match.ports <= SL_PORTS_MAX && match.vlan <= VLAN_MAX);
-	expect(!match.ports || match.fact & (SL_FACT_TCP | SL_FACT_UDP | SL_FACT_SYN));
+	expect(match.vlan <= VLAN_MAX && match.dscp < 64);
+	expect((!match.ports && !match.sports) ||
+	       match.fact & (SL_FACT_ANY | SL_FACT_TCP | SL_FACT_UDP | SL_FACT_SYN));
 	expect(!match.proto || match.fact == SL_FACT_PROTO);
-	for (int i = 0; i < match.ports; i++) {
-		expect(match.port[i].first <= match.port[i].last);
-		for (int j = 0; j < i; j++)
-			expect(match.port[i].last < match.port[j].first ||
-			       match.port[i].first > match.port[j].last);
-	}
+	expect(!(match.fields & SL_FIELD_FLAGS) || match.fact & (SL_FACT_TCP | SL_FACT_SYN));
+	expect(!(match.fields & SL_FIELD_ICMP) || match.fact == SL_FACT_ICMP);
+	check_ports(match.port, match.ports);
+	check_ports(match.sport, match.sports);
 	expect(match_is_sound(&match));
 	expect(match_parse(match_format(&match, printed), &again) == 0);
 	expect(!memcmp(&match, &again, sizeof(match)));
@@ -163,23 +173,26 @@ static void fuzz_limit(const struct spec_texts *spec, const struct sl_prefix *pr
 /* --- Input ---------------------------------------------------------------------------------- */
 
 static const char *const grammar[] = {
-	"default", "192.0.2.0/24", "2001:db8::/32",
-	"any",	   "tcp",	   "udp",
-	"icmp",	   "tcp-syn",	   "fragment",
-	"proto ",  " port ",	   " vlan ",
-	"port ",   "vlan ",	   "block ",
-	"drop",	   "observe",	   "src",
-	"dst",	   "full",	   "empty",
-	"pps",	   "kpps",	   "mpps",
-	"/min",	   "/h",	   "mbit",
-	"gbit",	   "kB",	   "MiB",
-	"ns",	   "us",	   "ms",
-	"s",	   "min",	   "h",
-	"d",	   "65535",	   "4094",
-	"255",	   "100",	   "1",
-	"8",	   "24",	   "64",
-	"128",	   "24/56",	   "80,443",
-	"1-9,",	   "syn",	   "dns",
+	"default",  "192.0.2.0/24", "2001:db8::/32",
+	"any",	    "tcp",	    "udp",
+	"icmp",	    "tcp-syn",	    "fragment",
+	"proto ",   " port ",	    " vlan ",
+	"port ",    "vlan ",	    "block ",
+	"drop",	    "observe",	    "src",
+	"dst",	    "full",	    "empty",
+	"pps",	    "kpps",	    "mpps",
+	"/min",	    "/h",	    "mbit",
+	"gbit",	    "kB",	    "MiB",
+	"ns",	    "us",	    "ms",
+	"s",	    "min",	    "h",
+	"d",	    "65535",	    "4094",
+	"255",	    "100",	    "1",
+	"8",	    "24",	    "64",
+	"128",	    "24/56",	    "80,443",
+	"1-9,",	    "syn",	    "dns",
+	" sport ",  " to ",	    " flags ",
+	"!ack",	    " icmp-type ",  "echo-request",
+	" length ", " dscp ",	    "fin,",
 };
 
 /* Converts a line of the input to words. Returns the offset of the next line. */

@@ -26,10 +26,10 @@
 #define IN_VLAN(id)	  .vlan = (id)
 
 #define KNOWN  SL_FACT_PROTO
-#define F_TCP  (KNOWN | SL_FACT_TCP | SL_FACT_PORT)
+#define F_TCP  (KNOWN | SL_FACT_TCP | SL_FACT_PORT | SL_FACT_DETAIL)
 #define F_SYN  (F_TCP | SL_FACT_SYN)
 #define F_UDP  (KNOWN | SL_FACT_UDP | SL_FACT_PORT)
-#define F_ICMP (KNOWN | SL_FACT_ICMP)
+#define F_ICMP (KNOWN | SL_FACT_ICMP | SL_FACT_DETAIL)
 #define IS_TCP FACTS(F_SYN, 6, 1025)
 #define IS_UDP FACTS(F_UDP, 17, 5353)
 

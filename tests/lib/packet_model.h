@@ -39,13 +39,20 @@ static inline bool facts_are_sound(const struct packet *packet)
 
 	if (!packet->inspected || !(facts & SL_FACT_ANY) || !proto_is_sound(packet))
 		return false;
-	if (facts & SL_FACT_PORT ? !(facts & (SL_FACT_TCP | SL_FACT_UDP)) : packet->facts.port)
+	if (facts & SL_FACT_PORT ? !(facts & (SL_FACT_TCP | SL_FACT_UDP))
+				 : packet->facts.port || packet->facts.sport)
+		return false;
+	if (facts & SL_FACT_DETAIL
+		    ? !(facts & (SL_FACT_TCP | SL_FACT_ICMP)) || facts & SL_FACT_UNREAD
+		    : packet->facts.tcp_flags)
+		return false;
+	if (packet->facts.family != (packet_is_ipv4(packet) ? 4 : 6) || packet->facts.dscp > 63)
 		return false;
 	if (facts & SL_FACT_SYN && !(facts & SL_FACT_TCP))
 		return false;
 	if (facts & SL_FACT_SYN && !(facts & (SL_FACT_PORT | SL_FACT_UNREAD)))
 		return false;
-	return packet->facts.vlan == packet->vlan && packet->vlan < 4096 && !packet->facts.pad;
+	return packet->facts.vlan < 4096;
 }
 
 /* Returns whether `answer` is a possible result of packet_inspect() for the packet's facts. */
@@ -56,9 +63,11 @@ static inline bool answer_is_sound(const struct packet *packet, enum packet_tran
 	switch (answer) {
 	case TRANSPORT_OK:
 		return facts & SL_FACT_PROTO && !(facts & SL_FACT_UNREAD) &&
-		       (facts & SL_FACT_PORT || !(facts & (SL_FACT_TCP | SL_FACT_UDP)));
+		       (facts & SL_FACT_PORT || !(facts & (SL_FACT_TCP | SL_FACT_UDP))) &&
+		       (facts & SL_FACT_DETAIL || !(facts & (SL_FACT_TCP | SL_FACT_ICMP)));
 	case TRANSPORT_HIDDEN:
-		return facts & SL_FACT_FRAGMENT && !(facts & (SL_FACT_PORT | SL_FACT_UNREAD)) &&
+		return facts & SL_FACT_FRAGMENT &&
+		       !(facts & (SL_FACT_PORT | SL_FACT_DETAIL | SL_FACT_UNREAD)) &&
 		       !(facts & SL_FACT_HIDDEN) == packet_is_ipv4(packet);
 	case TRANSPORT_TOO_DEEP:
 		return facts & SL_FACT_UNREAD && !(facts & SL_FACT_PROTO);

@@ -393,7 +393,7 @@ void ssh_warn_limits(const struct gate *gate, const struct rule *rule)
 		double least = spec->rate_unit == SL_RATE_BITS ? RATE_LEAST_BITS : RATE_LEAST_PPS;
 
 		if (spec->kind == SL_SHAPE || spec->key_dst || spec->action == SL_ACTION_OBSERVE ||
-		    !match_packet(&limit->match, &packet) || rate_per_second(spec) >= least)
+		    !match_packet(&limit->match, &packet, NULL) || rate_per_second(spec) >= least)
 			continue;
 		error_notice("own-session", prefix_format(&rule->prefix, prefix),
 			     "limit '%s' is too low for your ssh session from %s; to try such a "

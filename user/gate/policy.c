@@ -285,8 +285,7 @@ bool policy_lacks_budget(const struct sl_policy *policy)
 		if (slot_is_free(policy, slot) || spec->action == SL_ACTION_OBSERVE)
 			continue;
 		drops = true;
-		empty |= spec->start == SL_START_EMPTY && match->fact == SL_FACT_ANY &&
-			 !match->vlan && !spec->key_dst;
+		empty |= spec->start == SL_START_EMPTY && !match_is_deep(match) && !spec->key_dst;
 	}
 	return drops && !empty && !policy_has_budget(policy) && !prefix_is_host(&policy->prefix);
 }
@@ -377,14 +376,13 @@ static enum shadow_reason limit_shadow(const struct sl_policy *policy,
 	for (unsigned int own = 0; own < SL_LIMITS_MAX; own++) {
 		const struct sl_limit_spec *spec = &policy->spec[own];
 		const struct sl_match *match = &policy->match[own];
-		bool matches_any = match->fact == SL_FACT_ANY && !match->vlan;
 
 		if (spec->second || strncmp(spec->name, wanted->name, SL_NAME))
 			continue;
 		/*
 		 * a limit that matches at least the same packets fully replaces the parent's limit
 		 */
-		if (!matches_any && memcmp(match, &parent->match[slot], sizeof(*match)))
+		if (match_is_deep(match) && memcmp(match, &parent->match[slot], sizeof(*match)))
 			return SHADOW_REPLACED;
 		if (spec->action == SL_ACTION_OBSERVE && wanted->action != SL_ACTION_OBSERVE)
 			return SHADOW_OBSERVED;

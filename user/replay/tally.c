@@ -239,7 +239,8 @@ static void limits_add(struct tally *tally, const struct capture_packet *packet,
 			limit_add(counted, limit->observe ? FATE_WOULD_DROP : FATE_DROPPED, packet,
 				  judged);
 		else if (has_passed &&
-			 match_limit(limit, &policy->match[limit->slot], &facts, tally->is_egress))
+			 match_limit(limit, &policy->match[limit->slot], &facts,
+				     (const __be32 *)judged->destination, tally->is_egress))
 			limit_add(counted, FATE_PASSED, packet, judged);
 	}
 	if (judged->reason == SL_DROP_OVER_BUDGET || judged->reason == SL_PASS_NEWCOMER) {

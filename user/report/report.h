@@ -64,12 +64,17 @@ int report_sources(const struct gate *gate, const struct sources_args *args);
 struct check_args {
 	struct sl_prefix source;
 	struct sl_prefix to;
-	unsigned int proto;    /* value_proto */
-	unsigned int port;     /* value_port */
-	unsigned int fragment; /* value_fragment */
-	unsigned int vlan;     /* value_vlan */
-	unsigned int bytes;    /* value_frame */
-	unsigned int hook;     /* value_given_hook */
+	unsigned int proto;		/* value_proto */
+	unsigned int port;		/* value_port */
+	unsigned int sport;		/* value_port */
+	unsigned int flags;		/* value_flags */
+	unsigned int icmp[SL_FAMILIES]; /* value_icmp_type */
+	unsigned int length;		/* value_length */
+	unsigned int dscp;		/* value_dscp */
+	unsigned int fragment;		/* value_fragment */
+	unsigned int vlan;		/* value_vlan */
+	unsigned int bytes;		/* value_frame */
+	unsigned int hook;		/* value_given_hook */
 	bool syn;
 	bool unread;
 };
@@ -78,7 +83,8 @@ struct check_args {
  * Types of the members of check_args. A number N is stored as N + 1; 0 means that the word was not
  * given.
  */
-extern const struct value_type value_proto, value_port, value_fragment, value_vlan, value_frame;
+extern const struct value_type value_proto, value_port, value_fragment, value_vlan, value_frame,
+	value_flags, value_icmp_type, value_length, value_dscp;
 
 /* Builds the packet that `args` describe, with the facts that the BPF program would find. */
 int packet_build(const struct check_args *args, struct packet_args *ret);

@@ -15,6 +15,8 @@
 #include "rules/matches.h"
 #include "state/verdict.h"
 
+#define TCPHDR_SYN 0x02
+
 /* --- A limit -------------------------------------------------------------------------------- */
 
 /*
@@ -29,24 +31,56 @@ static void print_home(const struct gate *gate, uint32_t home)
 		     home ? prefix_format(limit_origin(gate, home), text) : NULL);
 }
 
+/* Returns the words of `check` for the kind of packet that a match requires, after a space. */
+static const char *kind_words(const struct sl_match *match)
+{
+	switch (match->fact) {
+	case SL_FACT_TCP:
+		return " proto tcp";
+	case SL_FACT_UDP:
+		return " proto udp";
+	case SL_FACT_ICMP:
+		return " proto icmp";
+	case SL_FACT_SYN:
+		return match->fields & SL_FIELD_FLAGS ? " proto tcp" : " proto tcp syn";
+	case SL_FACT_FRAGMENT:
+		return " fragment first";
+	default:
+		return match->ports || match->sports ? " proto udp" : "";
+	}
+}
+
 /* Formats words of `check` that describe a packet for a match: "proto udp port 53 vlan 7". */
 static const char *packet_words(const struct sl_match *match, char text[MATCH_TEXT])
 {
-	const char *words = match->fact == SL_FACT_TCP	      ? " proto tcp"
-			    : match->fact == SL_FACT_UDP      ? " proto udp"
-			    : match->fact == SL_FACT_ICMP     ? " proto icmp"
-			    : match->fact == SL_FACT_SYN      ? " proto tcp syn"
-			    : match->fact == SL_FACT_FRAGMENT ? " fragment first"
-							      : "";
-	size_t length = snprintf(text, MATCH_TEXT, "%s", words);
+	uint8_t set = match->tcp_flags | (match->fact == SL_FACT_SYN ? TCPHDR_SYN : 0);
+	uint8_t fields = match->fields;
+	struct sl_prefix to = match_to_prefix(match);
+	char value[PREFIX_TEXT], flags[PORTS_TEXT];
+	size_t length = snprintf(text, MATCH_TEXT, "%s", kind_words(match));
 
+#define append(...) length += snprintf(text + length, MATCH_TEXT - length, __VA_ARGS__)
 	if (match->fact == SL_FACT_PROTO)
-		length = snprintf(text, MATCH_TEXT, " proto %u", match->proto);
+		append(" proto %u", match->proto);
+	if (fields & SL_FIELD_FLAGS && set)
+		append(" flags %s", flags_format(set, set, flags));
+	if (fields & SL_FIELD_ICMP)
+		append(" icmp-type %s", icmp_type_format(match->icmp_type, flags));
+	if (fields & SL_FIELD_SPORT)
+		append(" sport %u", match->sport[0].first);
 	if (match->ports)
-		length += snprintf(text + length, MATCH_TEXT - length, " port %u",
-				   match->port[0].first);
+		append(" port %u", match->port[0].first);
+	if (fields & SL_FIELD_TO) {
+		to.bits = SL_FAMILY_BITS + (prefix_is_ipv4(&to) ? 32 : 128);
+		append(" to %s", prefix_format(&to, value));
+	}
+	if (fields & SL_FIELD_LENGTH)
+		append(" length %u", match->length.first);
+	if (fields & SL_FIELD_DSCP)
+		append(" dscp %u", match->dscp);
 	if (match->vlan)
-		snprintf(text + length, MATCH_TEXT - length, " vlan %u", match->vlan);
+		append(" vlan %u", match->vlan);
+#undef append
 	return text + (*text == ' ');
 }
 

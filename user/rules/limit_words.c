@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "kinds.h"
+#include "match.h"
 #include "rules/matches.h"
 #include "rules/prefix.h"
 #include "window.h"
@@ -382,7 +383,10 @@ const struct value_type spec_types[SPEC_FIELDS] = {
 	FIELD(SPEC_GROUPS, "N", VALUE_WORD),
 	FIELD(SPEC_SHAPE, "RATE", VALUE_NUMBERS),
 	FIELD(SPEC_HORIZON, "TIME", VALUE_NUMBERS),
-	FIELD(SPEC_MATCH, "any|icmp|fragment|proto N|tcp|udp|tcp-syn [port N]|vlan N", VALUE_WORDS),
+	FIELD(SPEC_MATCH,
+	      "any|tcp|udp|tcp-syn|icmp|fragment|proto N|sport N|port N|to PREFIX|flags FLAGS|"
+	      "icmp-type TYPE|length N|dscp N|vlan N",
+	      VALUE_WORDS),
 	FIELD(SPEC_PER, "LEN[/LEN6][,...]", VALUE_WORD),
 	FIELD(SPEC_KEY, "src|dst", VALUE_WORD, WORDS(key_words)),
 	FIELD(SPEC_ACTION, "drop|observe|block TIME [escalate N [max TIME]]", VALUE_WORDS),
@@ -401,8 +405,8 @@ bool spec_accepts(const struct spec *spec, enum spec_field field)
 /* --- Making limits -------------------------------------------------------------------------- */
 
 /*
- * Computes the default name of a limit from its match. Joins the words with '-', omits "port", and
- * writes ',' as '_'. If the limit matches any packet, the name is "all". Appends `suffix`, such as
+ * Computes the default name of a limit from its match. Joins the words with '-', omits "port"
+ * after the kind, and writes any other character than a letter or digit as '_'. If the limit matches any packet, the name is "all". Appends `suffix`, such as
  * "-24". If the name is too long, cuts it and appends a hash, so that different matches have
  * different names.
  */
@@ -415,9 +419,11 @@ static void name_default(const struct sl_match *match, const char *suffix, char 
 	if (!strcmp(from, "any"))
 		from = "all";
 	for (; *from; from++) {
-		if (!strncmp(from, "port ", 5))
+		if (!strncmp(from, " port ", 6))
 			from += 5;
-		*to++ = *from == ' ' ? '-' : *from == ',' ? '_' : *from;
+		*to++ = *from == ' '					? '-'
+			: isalnum((unsigned char)*from) || *from == '-' ? *from
+									: '_';
 	}
 	strcpy(to, suffix);
 	memset(name, 0, SL_NAME);
@@ -763,7 +769,7 @@ const char *spec_format(const struct limit *limit, const struct sl_prefix *prefi
 
 	if (!words || field == SPEC_BURST || field == kind_fields[limit->spec.kind])
 		return words;
-	if (field == SPEC_NAME && (limit->match.fact != SL_FACT_ANY || limit->match.vlan))
+	if (field == SPEC_NAME && match_is_deep(&limit->match))
 		return words;
 	usual.spec.kind = limit->spec.kind;
 	return strcmp(words, spec_format_whole(&usual, prefix, field, usual_text)) ? words : NULL;

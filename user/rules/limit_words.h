@@ -103,7 +103,7 @@ void burst_default(struct sl_limit_spec *spec);
 
 /* --- Formats -------------------------------------------------------------------------------- */
 
-#define SPEC_TEXT 160 /* size of a buffer for any formatted field */
+#define SPEC_TEXT 352 /* size of a buffer for any formatted field */
 
 extern const enum spec_field kind_fields[SL_KINDS]; /* SPEC_RATE, SPEC_WINDOW, SPEC_SHAPE */
 

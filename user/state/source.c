@@ -210,12 +210,20 @@ static int source_state_find(const struct gate *gate, const struct table *table,
 	return 0;
 }
 
+bool packet_args_match(const struct packet_args *packet, const struct sl_policy *policy,
+		       const struct sl_limit *limit)
+{
+	const struct sl_prefix *to = &packet->destination;
+
+	return match_limit(limit, &policy->match[limit->slot], &packet->facts,
+			   to->bits ? (const __be32 *)to->addr : NULL, packet->egress);
+}
+
 int limit_state_read(const struct gate *gate, const struct source *source,
 		     const struct sl_limit *limit, const struct packet_args *packet, uint64_t now,
 		     struct limit_state *ret)
 {
 	const struct sl_prefix *address = limit->key_dst ? &packet->destination : &packet->source;
-	const struct sl_match *match = &source->policy->match[limit->slot];
 	struct charge_question q = {
 		.limit = limit,
 		.times = limit->shared ? gate_divided_by(gate, now) : 1,
@@ -228,7 +236,7 @@ int limit_state_read(const struct gate *gate, const struct source *source,
 	int err;
 
 	*ret = (struct limit_state){
-		.matches = match_limit(limit, match, &packet->facts, packet->egress),
+		.matches = packet_args_match(packet, source->policy, limit),
 		.known = is_part ? !limit->mask[1] : address->bits,
 	};
 	if (!ret->known)

@@ -73,6 +73,10 @@ struct limit_state {
 /* Returns a packet with this source and this size. All its other facts are unknown. */
 struct packet_args packet_args_of_source(const struct source *source, unsigned int bytes);
 
+/* Returns whether a limit applies to a packet. */
+bool packet_args_match(const struct packet_args *packet, const struct sl_policy *policy,
+		       const struct sl_limit *limit);
+
 /*
  * Computes whether one limit of a source would pass a packet at uptime `now`, in ticks. The packet
  * passes if at least one CPU would pass it.

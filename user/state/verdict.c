@@ -137,7 +137,9 @@ static struct check *check_of(struct packet *packet)
 static bool limit_is_for(const struct sl_policy *policy, const struct sl_limit *limit,
 			 const struct packet *packet)
 {
-	return match_limit(limit, &policy->match[limit->slot], &packet->facts, packet->egress);
+	const struct check *check = check_of((struct packet *)packet);
+
+	return packet_args_match(&check->verdict->packet, policy, limit);
 }
 
 /* Refuses a packet. Stores which limit drops the packet, unless the limit only observes. */

@@ -67,7 +67,7 @@ bool suggest_is_of(const struct suggest *suggest, enum suggest_class class,
 {
 	if (packet->facts.facts & SL_FACT_UNREAD) /* the class is not known */
 		return class == SUGGEST_ALL;
-	return match_packet(&suggest->match[class], &packet->facts);
+	return match_packet(&suggest->match[class], &packet->facts, NULL);
 }
 
 uint64_t suggest_ticks(const struct suggest *suggest, const struct suggest_packet *packet)

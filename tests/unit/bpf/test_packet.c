@@ -66,7 +66,7 @@ static void check_source(const struct wire_frame *frame, const struct packet *pa
 	assert_int_equal(packet->source.bits, is_ipv4 ? 64 : 160);
 	assert_memory_equal(packet->source.addr, is_ipv4 ? source4 : source6, 16);
 	assert_int_equal(packet->ip_offset, frame->link);
-	assert_int_equal(packet->vlan, frame->vlan);
+	assert_int_equal(packet->facts.vlan, frame->vlan);
 	assert_false(packet->inspected);
 }
 
@@ -80,8 +80,9 @@ static uint16_t expected_facts(const struct wire_frame *frame, size_t size)
 		hidden = ~SL_FACT_ANY;
 	if (size < frame->transport_at + 4 || frame->transport != TRANSPORT_OK)
 		hidden |= SL_FACT_PORT | SL_FACT_SYN;
-	if (size < frame->transport_at + 14)
-		hidden |= SL_FACT_SYN;
+	if (size < frame->transport_at + (frame->facts & SL_FACT_TCP ? 14 : 1) ||
+	    frame->transport != TRANSPORT_OK)
+		hidden |= SL_FACT_SYN | SL_FACT_DETAIL;
 	facts = frame->facts & ~hidden;
 	if (frame->fragment_at && size >= frame->fragment_at)
 		facts |= SL_FACT_FRAGMENT;
@@ -104,6 +105,8 @@ static enum packet_transport expected_answer(const struct wire_frame *frame, siz
 		least = 14;
 	else if (frame->facts & SL_FACT_UDP)
 		least = 4;
+	else if (frame->facts & SL_FACT_ICMP)
+		least = 1;
 	return size < frame->transport_at + least ? TRANSPORT_SHORT : TRANSPORT_OK;
 }
 
@@ -145,7 +148,8 @@ static void check_frame(const struct wire_frame *frame, size_t size, size_t line
 			    size);
 		/* a second inspection gives the same facts */
 		first = packet;
-		packet.facts = (struct sl_facts){0xffff, 0xff, 0xff, 0xffff, 0xffff};
+		memset(&packet.facts, 0xff, sizeof(packet.facts));
+		packet.facts.vlan = frame->vlan;
 		inspect_both(&split.linear, &split.whole, &packet);
 		assert_memory_equal(&packet, &first, sizeof(packet));
 	}
@@ -204,13 +208,13 @@ TEST(test_tags_before_the_frame)
 
 		for (__u16 vlan = 0; vlan < 2; vlan++) {
 			struct split split = split_make(&frames[i], frames[i].size, frames[i].size);
-			struct packet packet = {.vlan = vlan};
+			struct packet packet = {.facts.vlan = vlan};
 			enum sl_reason reason = packet_parse(&split.linear, 1, &packet);
 
 			assert_int_equal(reason, tags >= VLAN_TAGS_MAX ? SL_DROP_VLAN_DEPTH
 								       : frames[i].reason);
 			if (reason == PARSED)
-				assert_int_equal(packet.vlan, vlan ? vlan : frames[i].vlan);
+				assert_int_equal(packet.facts.vlan, vlan ? vlan : frames[i].vlan);
 			split_free(&split);
 		}
 	}
@@ -320,11 +324,60 @@ static struct packet look_with(const char *name, size_t at, unsigned int number)
 TEST(test_every_port_is_read)
 {
 	for (unsigned int port = 0; port < 65536; port++) {
-		assert_int_equal(look_with("IPv4 UDP", 36, port).facts.port, port);
-		assert_int_equal(look_with("IPv6 TCP", 56, port).facts.port, port);
-		/* the parser reports the destination port, not the source port */
-		assert_int_equal(look_with("IPv4 UDP", 34, port).facts.port, 5353);
+		struct sl_facts to4 = look_with("IPv4 UDP", 36, port).facts;
+		struct sl_facts from4 = look_with("IPv4 UDP", 34, port).facts;
+		struct sl_facts to6 = look_with("IPv6 TCP", 56, port).facts;
+		struct sl_facts from6 = look_with("IPv6 TCP", 54, port).facts;
+
+		assert_true(to4.port == port && to4.sport == 53);
+		assert_true(from4.port == 5353 && from4.sport == port);
+		assert_true(to6.port == port && to6.sport == 443);
+		assert_true(from6.port == 1025 && from6.sport == port);
 	}
+}
+
+/* Checks the type of service of IPv4, the traffic class of IPv6, and the types of ICMP. */
+TEST(test_every_dscp_and_icmp_type_is_read)
+{
+	for (unsigned int value = 0; value < 256; value++) {
+		struct sl_facts ipv4 = look_with("IPv4 UDP", 14, 0x4500 | value).facts;
+		struct sl_facts ipv6 = look_with("IPv6 UDP", 14, 0x6000 | value << 4).facts;
+
+		assert_int_equal(ipv4.dscp, value / 4);
+		assert_int_equal(ipv6.dscp, value / 4);
+		assert_int_equal(look_with("IPv6 UDP", 14, 0x600f).facts.dscp, 0);
+		assert_int_equal(look_with("IPv4 ICMP", 34, value << 8).facts.icmp_type, value);
+		assert_int_equal(look_with("IPv6 ICMPv6", 54, value << 8).facts.icmp_type, value);
+	}
+}
+
+/*
+ * The length is the length field of IPv4, or that of IPv6 and its header. If the field is 0, the
+ * packet ends with the frame.
+ */
+TEST(test_every_length_is_read)
+{
+	size_t ipv4 = frame_find("IPv4 UDP")->size - 14, ipv6 = frame_find("IPv6 UDP")->size - 14;
+
+	for (unsigned int length = 1; length < 65536; length++) {
+		assert_int_equal(look_with("IPv4 UDP", 16, length).facts.length, length);
+		assert_int_equal(look_with("IPv6 UDP", 18, length).facts.length,
+				 length + 40 < 65535 ? length + 40 : 65535);
+	}
+	assert_int_equal(look_with("IPv4 UDP", 16, 0).facts.length, ipv4);
+	assert_int_equal(look_with("IPv6 UDP", 18, 0).facts.length, ipv6);
+}
+
+/* A merged packet has the length of its first packet. */
+TEST(test_merged_packets_have_the_length_of_the_first)
+{
+	struct packet packet = {.headers = 54, .ip_offset = 14, .facts.length = 20040};
+
+	packet_cut_length(&packet, 1400);
+	assert_int_equal(packet.facts.length, 1440);
+	packet.facts.length = 640; /* a single packet, shorter than the size of segments */
+	packet_cut_length(&packet, 1400);
+	assert_int_equal(packet.facts.length, 640);
 }
 
 TEST(test_every_vlan_is_read)

@@ -26,7 +26,7 @@ static const struct {
 	{"gate", 0x3d9d44add45d195f},	    {"hosts4", 0x40905bec4e02884b},
 	{"hosts6", 0xd06c133f12f0cf37},	    {"prefixes", 0x110f68f01f8ed9fa},
 	{"splits", 0x7374f8e2e19aef84},	    {"lists", 0x744fcc45dac6849c},
-	{"policies", 0x30555a38d566394c},   {"counters", 0x7527a5ef45c90092},
+	{"policies", 0xde10a5e982701d9d},   {"counters", 0x7527a5ef45c90092},
 	{"sets", 0x19ea99a42be7c09a},	    {"states", 0xf436e2debec11252},
 	{"buckets4", 0x0bcca59fd0b55397},   {"buckets6", 0x6822322a1c888fcb},
 	{"in_use", 0xf004e6d5bb8db1e5},	    {"admission", 0x29afae83b3ae794d},

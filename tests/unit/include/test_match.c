@@ -2,6 +2,7 @@
 /* Tests include/match.h: each match with each kind of packet. */
 #include "test.h"
 #include "match.h"
+#include "rules/matches.h"
 
 #define ANY    SL_FACT_ANY
 #define TCP    (SL_FACT_ANY | SL_FACT_PROTO | SL_FACT_TCP)
@@ -43,30 +44,30 @@ enum kind {
 };
 
 static const struct sl_facts packets[KINDS] = {
-	[TCP_SYN] = {TCP | PORT | SYN, 6, 0, 80, 0},
-	[TCP_ACK] = {TCP | PORT, 6, 0, 80, 0},
-	[TCP_443] = {TCP | PORT | SYN, 6, 0, 443, 10},
-	[TCP_CUT] = {TCP | PORT | SYN | UNREAD, 6, 0, 80, 0},
-	[TCP_NO_PORT] = {TCP | SYN | UNREAD, 6, 0, 0, 0},
-	[TCP_FIRST] = {TCP | PORT | SYN | FRAG, 6, 0, 80, 0},
-	[TCP_LATER] = {TCP | FRAG, 6, 0, 0, 0},
-	[UDP_53] = {UDP | PORT, 17, 0, 53, 0},
-	[UDP_0] = {UDP | PORT, 17, 0, 0, 0},
-	[UDP_65535] = {UDP | PORT, 17, 0, 65535, 4095},
-	[UDP_NO_PORT] = {UDP | UNREAD, 17, 0, 0, 0},
-	[UDP_FIRST] = {UDP | PORT | FRAG, 17, 0, 53, 0},
-	[UDP_LATER] = {UDP | FRAG, 17, 0, 0, 10},
-	[ICMP_V4] = {ICMP, 1, 0, 0, 0},
-	[ICMP_V6] = {ICMP, 58, 0, 0, 0},
-	[ICMP_LATER] = {ICMP | FRAG, 1, 0, 0, 0},
-	[ICMP_STRAY] = {OTHER, 58, 0, 0, 0},
-	[ESP] = {OTHER, 50, 0, 0, 0},
-	[GRE] = {OTHER, 47, 0, 0, 10},
-	[HOPOPT] = {OTHER, 0, 0, 0, 0},
-	[PROTO_255] = {OTHER, 255, 0, 0, 0},
-	[UNKNOWN] = {ANY | UNREAD, 0, 0, 0, 0},
-	[UNKNOWN_FIRST] = {ANY | FRAG | UNREAD, 0, 0, 0, 10},
-	[LATER_V6] = {ANY | FRAG | SL_FACT_HIDDEN, 0, 0, 0, 0},
+	[TCP_SYN] = {.facts = TCP | PORT | SYN, .proto = 6, .port = 80},
+	[TCP_ACK] = {.facts = TCP | PORT, .proto = 6, .port = 80},
+	[TCP_443] = {.facts = TCP | PORT | SYN, .proto = 6, .port = 443, .vlan = 10},
+	[TCP_CUT] = {.facts = TCP | PORT | SYN | UNREAD, .proto = 6, .port = 80},
+	[TCP_NO_PORT] = {.facts = TCP | SYN | UNREAD, .proto = 6},
+	[TCP_FIRST] = {.facts = TCP | PORT | SYN | FRAG, .proto = 6, .port = 80},
+	[TCP_LATER] = {.facts = TCP | FRAG, .proto = 6},
+	[UDP_53] = {.facts = UDP | PORT, .proto = 17, .port = 53},
+	[UDP_0] = {.facts = UDP | PORT, .proto = 17},
+	[UDP_65535] = {.facts = UDP | PORT, .proto = 17, .port = 65535, .vlan = 4095},
+	[UDP_NO_PORT] = {.facts = UDP | UNREAD, .proto = 17},
+	[UDP_FIRST] = {.facts = UDP | PORT | FRAG, .proto = 17, .port = 53},
+	[UDP_LATER] = {.facts = UDP | FRAG, .proto = 17, .vlan = 10},
+	[ICMP_V4] = {.facts = ICMP, .proto = 1},
+	[ICMP_V6] = {.facts = ICMP, .proto = 58},
+	[ICMP_LATER] = {.facts = ICMP | FRAG, .proto = 1},
+	[ICMP_STRAY] = {.facts = OTHER, .proto = 58},
+	[ESP] = {.facts = OTHER, .proto = 50},
+	[GRE] = {.facts = OTHER, .proto = 47, .vlan = 10},
+	[HOPOPT] = {.facts = OTHER, .proto = 0},
+	[PROTO_255] = {.facts = OTHER, .proto = 255},
+	[UNKNOWN] = {.facts = ANY | UNREAD, .proto = 0},
+	[UNKNOWN_FIRST] = {.facts = ANY | FRAG | UNREAD, .proto = 0, .vlan = 10},
+	[LATER_V6] = {.facts = ANY | FRAG | SL_FACT_HIDDEN, .proto = 0},
 };
 
 #define BIT(kind) (1U << (kind))
@@ -166,7 +167,7 @@ TEST(test_every_match_and_kind)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		for (int kind = 0; kind < KINDS; kind++) {
-			bool matches = match_packet(&cases[i].match, &packets[kind]);
+			bool matches = match_packet(&cases[i].match, &packets[kind], NULL);
 
 			if (matches != !!(cases[i].kinds & BIT(kind)))
 				fail_msg("%s, packet %d: %d", cases[i].words, kind, matches);
@@ -201,7 +202,7 @@ TEST(test_every_port_matches_as_the_oracle_says)
 		for (unsigned int port = 0; port < 65536; port++) {
 			struct sl_facts facts = {.facts = UDP | PORT, .proto = 17, .port = port};
 
-			assert_int_equal(match_packet(&matches[i], &facts),
+			assert_int_equal(match_packet(&matches[i], &facts, NULL),
 					 oracle_port(&matches[i], port));
 		}
 	}
@@ -219,10 +220,147 @@ TEST(test_count_of_ports_is_bounded)
 	assert_non_null(match);
 	match->fact = SL_FACT_UDP;
 	match->ports = 255;
-	assert_false(match_packet(match, &facts));
-	match->port[SL_PORTS_MAX - 1] = (struct sl_ports){53, 53};
-	assert_true(match_packet(match, &facts));
+	assert_false(match_packet(match, &facts, NULL));
+	match->port[SL_PORTS_MAX - 1] = (struct sl_range){53, 53};
+	assert_true(match_packet(match, &facts, NULL));
 	free(match);
+}
+
+/* --- Further fields --------------------------------------------------------------------------- */
+
+#define DETAIL SL_FACT_DETAIL
+#define HIDDEN SL_FACT_HIDDEN
+#define V4     .family = SL_FAMILY_IPV4
+#define V6     .family = SL_FAMILY_IPV6
+
+/* Kinds of packets for the fields. Each case below has a bit mask of the packets that it accepts. */
+enum sent {
+	ANSWER,	     /* a DNS answer over IPv4 to 192.0.2.1 */
+	ANSWER_6,    /* a DNS answer over IPv6 to 2001:db8:0:1::1 */
+	ANSWER_CUT,  /* a UDP packet, cut off before its ports */
+	ANSWER_LATE, /* a later fragment over IPv4 */
+	OPENING,     /* a SYN, 60 bytes */
+	OPENED,	     /* SYN and ACK, DSCP 46 */
+	SEGMENT,     /* ACK and PSH, 1500 bytes */
+	CLOSED,	     /* RST */
+	FLAGS_CUT,   /* a TCP packet, cut off before its flags */
+	ECHO,	     /* an ICMP echo request */
+	ECHO_6,	     /* an ICMPv6 echo request */
+	ICMP_8,	     /* an ICMPv6 message of type 8 */
+	ICMP_CUT,    /* an ICMP packet, cut off before its type */
+	ICMP_LATE,   /* a later fragment of an ICMP packet */
+	TOO_DEEP,    /* more extension headers than the parser reads */
+	LATE_6,	     /* a later IPv6 fragment */
+	UNSEEN,	     /* only the source address is known */
+	SENTS,
+};
+
+static const struct sl_facts sent[SENTS] = {
+	[ANSWER] = {UDP | PORT, 17, V4, .sport = 53, .port = 4000, .length = 512},
+	[ANSWER_6] = {UDP | PORT, 17, V6, .sport = 53, .port = 4000, .length = 513},
+	[ANSWER_CUT] = {UDP | UNREAD, 17, V4, .length = 513},
+	[ANSWER_LATE] = {UDP | FRAG, 17, V4, .length = 1500},
+	[OPENING] = {TCP | PORT | SYN | DETAIL, 6, V4, .port = 80, .sport = 1024, .length = 60,
+		     .tcp_flags = 0x02},
+	[OPENED] = {TCP | PORT | DETAIL, 6, V4, .port = 80, .sport = 1025, .length = 60,
+		    .tcp_flags = 0x12, .dscp = 46},
+	[SEGMENT] = {TCP | PORT | DETAIL, 6, V4, .port = 80, .sport = 1026, .length = 1500,
+		     .tcp_flags = 0x18},
+	[CLOSED] = {TCP | PORT | DETAIL, 6, V6, .port = 80, .sport = 80, .length = 60,
+		    .tcp_flags = 0x04},
+	[FLAGS_CUT] = {TCP | PORT | SYN | UNREAD, 6, V4, .port = 80, .sport = 1024, .length = 60},
+	[ECHO] = {ICMP | DETAIL, 1, V4, .length = 84, .icmp_type = 8},
+	[ECHO_6] = {ICMP | DETAIL, 58, V6, .length = 84, .icmp_type = 128},
+	[ICMP_8] = {ICMP | DETAIL, 58, V6, .length = 84, .icmp_type = 8},
+	[ICMP_CUT] = {ICMP | UNREAD, 1, V4, .length = 20},
+	[ICMP_LATE] = {ICMP | FRAG, 1, V4, .length = 1500},
+	[TOO_DEEP] = {ANY | UNREAD, 0, V6, .length = 200, .dscp = 46},
+	[LATE_6] = {ANY | FRAG | HIDDEN, 0, V6, .length = 1500},
+	[UNSEEN] = {ANY},
+};
+
+/* Every packet of `sent` has one of these destinations. */
+static const union {
+	__u8 bytes[16];
+	__be32 words[4];
+} destination4 = {{192, 0, 2, 1, 0x55, 0x55, 0x55, 0x55}},
+  destination6 = {{0x20, 0x01, 0x0d, 0xb8, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1}};
+
+#define SENT_V4                                                                                    \
+	(BIT(ANSWER) | BIT(ANSWER_CUT) | BIT(ANSWER_LATE) | BIT(OPENING) | BIT(OPENED) |           \
+	 BIT(SEGMENT) | BIT(FLAGS_CUT) | BIT(ECHO) | BIT(ICMP_CUT) | BIT(ICMP_LATE))
+#define SENT_V6                                                                                    \
+	(BIT(ANSWER_6) | BIT(CLOSED) | BIT(ECHO_6) | BIT(ICMP_8) | BIT(TOO_DEEP) | BIT(LATE_6))
+#define SENT_TCP (BIT(OPENING) | BIT(OPENED) | BIT(SEGMENT) | BIT(CLOSED) | BIT(FLAGS_CUT))
+
+/* Cases with the words that users write. */
+static const struct {
+	const char *words;
+	uint32_t sent;
+} field_cases[] = {
+	{"udp sport 53", BIT(ANSWER) | BIT(ANSWER_6) | BIT(ANSWER_CUT) | BIT(TOO_DEEP)},
+	{"sport 53", BIT(ANSWER) | BIT(ANSWER_6) | BIT(ANSWER_CUT) | BIT(ICMP_CUT) | BIT(TOO_DEEP)},
+	{"udp sport 54", BIT(ANSWER_CUT) | BIT(TOO_DEEP)},
+	{"udp sport 1,2,50-53", BIT(ANSWER) | BIT(ANSWER_6) | BIT(ANSWER_CUT) | BIT(TOO_DEEP)},
+	{"udp sport 53 port 4001", BIT(ANSWER_CUT) | BIT(TOO_DEEP)},
+	{"tcp sport 1025-65535", BIT(OPENED) | BIT(SEGMENT) | BIT(TOO_DEEP)},
+	{"tcp sport 80 port 80", BIT(CLOSED) | BIT(TOO_DEEP)},
+	{"port 80", SENT_TCP | BIT(ANSWER_CUT) | BIT(ICMP_CUT) | BIT(TOO_DEEP)},
+	{"to 192.0.2.1", SENT_V4},
+	{"to 192.0.2.0/31", SENT_V4},
+	{"to 192.0.2.2/31", 0},
+	{"to 128.0.0.0/1", SENT_V4},
+	{"to 0.0.0.0/0", SENT_V4},
+	{"to 2001:db8:0:1::1", SENT_V6},
+	{"to 2001:db8:0:1::/127", SENT_V6},
+	{"to 2001:db8:0:1::2/127", 0},
+	{"to 2001:db8:0:1::/64", SENT_V6},
+	{"to 2001:db8::/64", 0},
+	{"to 2001:db8::/33", SENT_V6},
+	{"to ::/0", SENT_V6},
+	{"udp to 192.0.2.0/24", BIT(ANSWER) | BIT(ANSWER_CUT) | BIT(ANSWER_LATE)},
+	{"flags syn,!ack", BIT(OPENING) | BIT(FLAGS_CUT) | BIT(TOO_DEEP)},
+	{"flags syn,ack", BIT(OPENED) | BIT(FLAGS_CUT) | BIT(TOO_DEEP)},
+	{"flags syn", BIT(OPENING) | BIT(OPENED) | BIT(FLAGS_CUT) | BIT(TOO_DEEP)},
+	{"flags !syn", BIT(SEGMENT) | BIT(CLOSED) | BIT(FLAGS_CUT) | BIT(TOO_DEEP)},
+	{"flags rst", BIT(CLOSED) | BIT(FLAGS_CUT) | BIT(TOO_DEEP)},
+	{"flags fin", BIT(FLAGS_CUT) | BIT(TOO_DEEP)},
+	{"tcp-syn flags !rst", BIT(OPENING) | BIT(FLAGS_CUT) | BIT(TOO_DEEP)},
+	{"icmp-type echo-request", BIT(ECHO) | BIT(ECHO_6) | BIT(ICMP_CUT) | BIT(TOO_DEEP)},
+	{"icmp-type 8", BIT(ECHO) | BIT(ICMP_8) | BIT(ICMP_CUT) | BIT(TOO_DEEP)},
+	{"icmp-type packet-too-big", BIT(ICMP_CUT) | BIT(TOO_DEEP)},
+	{"icmp-type timestamp-request", BIT(ICMP_CUT) | BIT(TOO_DEEP)},
+	{"length 60", SENT_TCP & ~BIT(SEGMENT)},
+	{"length 513-1500", BIT(ANSWER_6) | BIT(ANSWER_CUT) | BIT(ANSWER_LATE) | BIT(SEGMENT) |
+				    BIT(ICMP_LATE) | BIT(LATE_6)},
+	{"length 0-65535", SENT_V4 | SENT_V6},
+	{"dscp 46", BIT(OPENED) | BIT(TOO_DEEP)},
+	{"dscp 0", (SENT_V4 | SENT_V6) & ~(BIT(OPENED) | BIT(TOO_DEEP))},
+	{"fragment length 1500", BIT(ANSWER_LATE) | BIT(ICMP_LATE) | BIT(LATE_6)},
+	{"proto 1 length 0-100", BIT(ECHO) | BIT(ICMP_CUT)},
+	/* all words together */
+	{"tcp flags syn sport 1025 port 80 to 192.0.2.0/24 length 40-60 dscp 46", BIT(OPENED)},
+	{"tcp flags syn sport 1024 port 80 to 192.0.2.0/24 length 40-60 dscp 46", 0},
+};
+
+TEST(test_every_field_and_packet)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(field_cases); i++) {
+		struct sl_match match;
+
+		assert_int_equal(match_parse(field_cases[i].words, &match), 0);
+		assert_true(match_is_deep(&match));
+		for (int n = 0; n < SENTS; n++) {
+			const __be32 *to = sent[n].family == SL_FAMILY_IPV4 ? destination4.words
+									    : destination6.words;
+			bool matches = match_packet(&match, &sent[n], to);
+
+			if (matches != !!(field_cases[i].sent & BIT(n)))
+				fail_msg("%s, packet %d: %d", field_cases[i].words, n, matches);
+			if (match.fields & SL_FIELD_TO)
+				assert_false(match_packet(&match, &sent[n], NULL));
+		}
+	}
 }
 
 /* --- Deep matches ---------------------------------------------------------------------------- */
@@ -234,7 +372,7 @@ TEST(test_only_any_without_a_vlan_needs_no_look)
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
 		assert_int_equal(match_is_deep(&cases[i].match), i > 0);
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
-		assert_false(match_packet(&cases[i].match, &not_looked));
+		assert_false(match_packet(&cases[i].match, &not_looked, NULL));
 }
 
 /* A match of zero bytes matches no packet. */
@@ -243,7 +381,7 @@ TEST(test_a_match_of_zeros_matches_nothing)
 	static const struct sl_match none;
 
 	for (int kind = 0; kind < KINDS; kind++)
-		assert_false(match_packet(&none, &packets[kind]));
+		assert_false(match_packet(&none, &packets[kind], NULL));
 }
 
 TESTS(NULL, NULL)

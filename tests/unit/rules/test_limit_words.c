@@ -121,6 +121,31 @@ TEST(test_each_field_reads_back_from_its_words)
 		{"default", SPEC_MATCH, "all vlan 3", "vlan 3"},
 		{"default", SPEC_MATCH, "tcp syn port 22 vlan 3", "tcp-syn port 22 vlan 3"},
 		{"default", SPEC_MATCH, "tcp syn dport 80,443", "tcp-syn port 80,443"},
+		{"default", SPEC_MATCH, "port 53", NULL},
+		{"default", SPEC_MATCH, "any vlan 3 port 53", "port 53 vlan 3"},
+		{"default", SPEC_MATCH, "udp sport 53,123,1900", NULL},
+		{"default", SPEC_MATCH, "tcp port 80 sport 1-1023", "tcp sport 1-1023 port 80"},
+		{"default", SPEC_MATCH, "to 192.0.2.0/24", NULL},
+		{"default", SPEC_MATCH, "udp to 2001:db8::/32 port 53",
+		 "udp port 53 to 2001:db8::/32"},
+		{"default", SPEC_MATCH, "to ::ffff:192.0.2.1", "to 192.0.2.1"},
+		{"default", SPEC_MATCH, "to 0.0.0.0/0", NULL},
+		{"default", SPEC_MATCH, "flags !ack,syn", "flags syn,!ack"},
+		{"default", SPEC_MATCH, "tcp flags fin,!psh", "flags fin,!psh"},
+		{"default", SPEC_MATCH, "tcp-syn flags !rst", NULL},
+		{"default", SPEC_MATCH, "icmp icmp-type 8", "icmp-type 8"},
+		{"default", SPEC_MATCH, "icmp-type echo-request", NULL},
+		{"default", SPEC_MATCH, "icmp-type neighbor-solicitation", NULL},
+		{"default", SPEC_MATCH, "length 60", NULL},
+		{"default", SPEC_MATCH, "fragment length 0-65535 dscp 0", NULL},
+		{"default", SPEC_MATCH,
+		 "tcp-syn flags !fin,!syn,!rst,!psh,!ack,!urg,!ece,!cwr sport "
+		 "10000-10001,10002-10003,10004-10005,10006-10007,10008-10009,10010-10011,"
+		 "10012-10013,10014-10015 port "
+		 "10000-10001,10002-10003,10004-10005,10006-10007,10008-10009,10010-10011,"
+		 "10012-10013,10014-10015 to "
+		 "2001:db8:1111:2222:3333:4444:5555:6660/125 length 10000-20000 dscp 63 vlan 4094",
+		 NULL},
 		{"default", SPEC_PER, "0", "0/64"},
 		{"default", SPEC_PER, "33", "32/33"},
 		{"default", SPEC_PER, "128", "32/128"},
@@ -176,6 +201,14 @@ TEST(test_the_default_name_is_that_of_the_match)
 		{"tcp port 80-443", "tcp-80-443"},
 		{"tcp port 80,443", "tcp-80_443"},
 		{"tcp port 80,443,8080", "tcp-80_443_8080"},
+		{"port 53", "port-53"},
+		{"udp sport 53", "udp-sport-53"},
+		{"to 192.0.2.0/24", "to-192_0_2_0_24"},
+		{"to 10.0.0.0/8", "to-10_0_0_0_8"},
+		{"flags syn,!ack", "flags-syn__ack"},
+		{"icmp-type 8", "icmp-type-8"},
+		{"length 60-99", "length-60-99"},
+		{"dscp 46", "dscp-46"},
 		{"tcp port 80,443,8080,8443", "tcp-80_443-8399"},
 		{"tcp port 80,443,8080,8444", "tcp-80_443-80f8"},
 	};
@@ -498,8 +531,9 @@ TEST(test_a_wrong_field_is_named_with_its_text)
 		{"default", SPEC_BURST, "out-of-range", "999us"},
 		{"default", SPEC_MATCH, "bad-match", "|  |47"},
 		{"default", SPEC_MATCH, "bad-match",
-		 "port 53|dport 53|udp syn|udp sport 53|udp port 53 sport 53|any port 53|"
-		 "icmp port 53|fragment port 53|proto 6 port 53|proto 132 port 53|tcp port|"
+		 "udp syn|udp port 53 sport|udp port 53 dport 53|udp sport 1 sport 2|"
+		 "icmp port 53|icmp sport 53|fragment sport 53|proto 17 sport 53|fragment port "
+		 "53|proto 6 port 53|proto 132 port 53|tcp port|"
 		 "tcp port vlan|tcp port vlan 10|tcp port dns|tcp port 65536|tcp port 053|"
 		 "tcp port 1-080|tcp port 99999999999999999999|tcp port -1|tcp port 1-|"
 		 "tcp port 1-65536|tcp port 1-2-3|tcp port 1,|tcp port ,1|tcp port 1,,2|"
@@ -509,7 +543,19 @@ TEST(test_a_wrong_field_is_named_with_its_text)
 		{"default", SPEC_MATCH, "bad-match",
 		 "ip|proto|proto 256|proto 007|proto -1|proto 6x|proto gre|proto vlan 10|vlan|"
 		 "vlan 0|vlan 4095|vlan 010|vlan x|vlan 1x|vlan 1 vlan 2|vlan 1 tcp|"
-		 "tcp vlan 1 port 80|tcp udp|any any"},
+		 "tcp udp|any any|tcp syn syn"},
+		{"default", SPEC_MATCH, "bad-match",
+		 "flags|flags |flags none|flags syn,|flags ,syn|flags syn,,ack|flags syn,syn|"
+		 "flags syn,!syn|flags !!syn|flags !|flags SYN|flags 2|udp flags syn|"
+		 "icmp flags syn|any flags syn|fragment flags syn|flags syn icmp-type 8"},
+		{"default", SPEC_MATCH, "bad-match",
+		 "icmp-type|icmp-type 256|icmp-type -1|icmp-type 08|icmp-type echo|tcp icmp-type 8|"
+		 "any icmp-type 8|proto 1 icmp-type 8|icmp-type 8 icmp-type 0|icmp-type 8 port 1"},
+		{"default", SPEC_MATCH, "bad-match",
+		 "length|length 65536|length 5-4|length 5-|length -5|length 5,6|length 60x|"
+		 "length 1 length 2|dscp|dscp 64|dscp -1|dscp ef|dscp 1-2|dscp 1 dscp 1"},
+		{"default", SPEC_MATCH, "bad-match",
+		 "to|to default|to any|to 192.0.2.1 to 192.0.2.2"},
 		{"default", SPEC_PER, "bad-length",
 		 "|x|/|24/|24x|24/56/64|24 56|-1|129|24/129|33/64|024|24/056|/024"},
 		{IPV4, SPEC_PER, "bad-length", "33|64|24/56"},
@@ -538,6 +584,25 @@ TEST(test_a_wrong_field_is_named_with_its_text)
 		}
 }
 
+/* A wrong prefix has the same errors in a match as elsewhere. */
+TEST(test_a_wrong_prefix_of_a_match_is_named)
+{
+	static const struct {
+		const char *text, *id, *object;
+	} cases[] = {
+		{"to x", "bad-address", "'x'"},
+		{"udp to 192.0.2.0/33", "bad-length", "'192.0.2.0/33'"},
+		{"to 192.0.2.1/24", "host-bits", "'192.0.2.1/24'"},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct sl_match match;
+
+		assert_int_equal(match_parse(cases[i].text, &match), -EINVAL);
+		assert_one_error(cases[i].id, cases[i].object);
+	}
+}
+
 /* If a word is misspelled, the error suggests the correct word. */
 TEST(test_what_was_meant_is_named)
 {
@@ -549,6 +614,8 @@ TEST(test_what_was_meant_is_named)
 		{SPEC_MATCH, "fragmnet", "'fragment'"},
 		{SPEC_MATCH, "udp prot 53", "'port'"},
 		{SPEC_MATCH, "udp vlna 5", "'vlan'"},
+		{SPEC_MATCH, "udp sprot 5", "'sport'"},
+		{SPEC_MATCH, "legnth 5", "'length'"},
 		{SPEC_MATCH, "syn", "tcp-syn"},
 		{SPEC_MATCH, "47", "proto N"},
 		{SPEC_MATCH, "proto tcp", "'tcp'"},
@@ -647,8 +714,8 @@ TEST(test_wrong_words_of_kinds_and_lists_are_named)
 		{"default", "rate 1kpps,5 per 32,24", "rate: rate '5' no-unit"},
 		/* each wrong field is reported; the burst is checked only if the rate is valid */
 		{"default",
-		 "rate 1kpps per x name a b burst 1us match port 5 key x action x start x",
-		 "name: name 'a b' bad-name; match: match 'port 5' bad-match; per: per 'x' "
+		 "rate 1kpps per x name a b burst 1us match port x key x action x start x",
+		 "name: name 'a b' bad-name; match: match 'port x' bad-match; per: per 'x' "
 		 "bad-length; key: key 'x' bad-choice; action: action 'x' bad-action; start: start "
 		 "'x' bad-choice"},
 		{"default", "rate 5pps action reject shared block",
