@@ -17,6 +17,7 @@ import killed
 from keeper import rules
 from lab import FILTER_MAC, LONG, TRAFFIC, inside, noted, run, run_sluice, wait_until
 from test_attach import devices, rename, xdp_program
+from test_serve import expect_described
 
 SOURCE, OTHER, PASSED = "203.0.113.66", "192.0.2.7", "198.51.100.66"
 
@@ -281,6 +282,7 @@ def test_a_slot_of_another_array(lab, root):
     assert order(lab) == [("xdp_root", root.id, False), ("sluice_chain", ours, True),
                           ("other_counter", root.counter.id, False)]
     assert [program["slot"] for program in lab.attachments()[0]["order"]] == [None, 1, 3]
+    expect_described("/api/v1/status", lab.json("status"))
     lab.sluice("deny", SOURCE)
     lab.send(SOURCE, 10)
     lab.send(OTHER, 5)
