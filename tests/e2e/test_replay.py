@@ -103,6 +103,15 @@ def test_a_capture_may_begin_in_1970(files):
     assert packets_of(parsed(files(packets, rules("{rate: 50pps, burst: 20}")))["replays"][0]["totals"]) == counts(70, 50)
 
 
+def test_the_clock_was_set_from_1970_to_today_during_the_capture(files):
+    """56 years are more than the packet path can compare, so they count as less."""
+    today = 3 * 365 * 86400 * 1000 * MS
+    packets = [(ns - BEGIN, data) for ns, data in STEADY] + [(today + ns, data) for ns, data in STEADY]
+    document = parsed(files(packets, rules("{rate: 100pps, burst: 20}")))
+    assert packets_of(document["replays"][0]["totals"]) == counts(240, 0)
+    assert (document["from"][:4], document["to"][:4]) == ("1970", "2026")
+
+
 def test_a_replay_has_the_same_result_each_time(files):
     packets = [(n * MS, frame(f"10.0.{n % 7}.{n % 11}")) for n in range(500)]
     text = rules("{rate: 20pps, burst: 40}", more="    newcomers: {rate: 100pps, burst: 50}\n")

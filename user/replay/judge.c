@@ -21,6 +21,14 @@
 #define RUN_MAX	   (64 << 10)
 #define RUN_MAX_TC 2048
 
+/*
+ * A longer time between two packets counts as this time, 4.5 years. All states are full and all
+ * blocks are over after it. The packet path compares times as signed numbers, so it would misread a
+ * time that is 18 years later. Captures have such times if the clock was set while they were
+ * written.
+ */
+#define GAP_MAX_NS (2 * SL_BURST_TICKS_MAX / SL_TICKS_PER_NS)
+
 /* --- Making --------------------------------------------------------------------------------- */
 
 /* Makes the gate with room for all rules, and stores the rules in it. */
@@ -108,9 +116,13 @@ void judge_close(struct judge *judge)
 
 static void clock_set(struct judge *judge, uint64_t ns)
 {
+	uint64_t gap = ns - judge->last_ns;
+
 	if (!judge->now_ns)
-		judge->first_ns = ns;
-	judge->now_ns = JUDGE_BEGUN_NS + (ns - judge->first_ns);
+		judge->now_ns = JUDGE_BEGUN_NS;
+	else
+		judge->now_ns += gap < GAP_MAX_NS ? gap : GAP_MAX_NS;
+	judge->last_ns = ns;
 	judge->bss->test_clock_ticks = judge->now_ns * SL_TICKS_PER_NS;
 	judge->bss->test_jiffies = judge->now_ns / judge->gate.machine.jiffy_ns;
 }

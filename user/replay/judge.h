@@ -31,8 +31,8 @@ struct judge {
 	int program[HOOKS];	 /* fds of the programs; `object` closes them */
 	struct sluice__bss *bss; /* variables of the BPF programs, mapped into memory */
 	enum hook hook;
-	uint64_t first_ns; /* time of the first judged packet, in ns since 1970 */
-	uint64_t now_ns;   /* uptime of the last judged packet; 0: none yet */
+	uint64_t last_ns; /* time of the last judged packet, in ns since 1970 */
+	uint64_t now_ns;  /* uptime of the last judged packet; 0: none yet */
 };
 
 #define JUDGE_CLOSED                                                                               \
