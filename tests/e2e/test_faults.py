@@ -121,7 +121,6 @@ def test_a_deleted_link_pin_ends_only_that_attachment(drained):
 
 # --- Commands at the same time ---------------------------------------------------------------------
 
-@pytest.mark.alone
 def test_a_held_lock_is_told_after_a_short_wait(shared):
     before = shared.snapshot()
     fd = os.open(shared.pins(), os.O_RDONLY)
