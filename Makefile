@@ -487,6 +487,7 @@ install-sluice: $(BUILD)/sluice
 	$(Q)install -D -m 0644 scripts/systemd/sluice@.service $(UNITS_TO)/sluice@.service
 	$(Q)install -D -m 0644 scripts/systemd/sluice-events@.service $(UNITS_TO)/sluice-events@.service
 	$(Q)install -D -m 0755 scripts/detectors/feed $(DESTDIR)$(PREFIX)/libexec/sluice/feed
+	$(Q)install -D -m 0755 scripts/detectors/crowdsec $(DESTDIR)$(PREFIX)/libexec/sluice/crowdsec
 	$(Q)install -D -m 0644 scripts/systemd/sluice-feed@.timer $(UNITS_TO)/sluice-feed@.timer
 	$(Q)install -D -m 0644 scripts/systemd/sluice-feed@.service $(UNITS_TO)/sluice-feed@.service
 	$(Q)sed -i 's,@PREFIX@,$(PREFIX),' $(addprefix $(UNITS_TO)/,sluice@.service sluice-events@.service sluice-feed@.service)

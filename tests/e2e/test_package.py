@@ -21,6 +21,7 @@ usr/lib/systemd/system/sluice-feed@.service
 usr/lib/systemd/system/sluice-feed@.timer
 usr/lib/sysusers.d/sluice.conf
 usr/lib/tmpfiles.d/sluice.conf
+usr/libexec/sluice/crowdsec
 usr/libexec/sluice/feed
 usr/sbin/sluice
 usr/share/bash-completion/completions/sluice
