@@ -189,7 +189,11 @@ $(BUILD)/test/sluice-replay: $(REPLAY_SRC:user/%.c=$(BUILD)/test/user/%.o) $(TES
 	$(say) LINK $@
 	$(Q)$(CC) $(CFLAGS) $(SANITIZE) $^ $(LDLIBS) $(REPLAY_LDLIBS) -o $@
 
-tests: $(BUILD)/test/sluice $(BUILD)/test/sluice-share $(BUILD)/test/sluice-top $(BUILD)/test/sluice-serve $(BUILD)/test/sluice-replay
+# The programs with the sanitizers. They need no more packages than `make all`.
+sanitized: $(BUILD)/test/sluice $(BUILD)/test/sluice-share $(BUILD)/test/sluice-top $(BUILD)/test/sluice-serve \
+	$(BUILD)/test/sluice-replay
+
+tests: sanitized
 
 SHARE_UNIT := $(filter $(BUILD)/test/unit/share/%,$(UNIT))
 TOP_UNIT := $(filter $(BUILD)/test/unit/top/%,$(UNIT))
@@ -544,7 +548,7 @@ clean:
 	$(say) CLEAN $(BUILD)
 	$(Q)rm -rf $(BUILD)
 
-.PHONY: all tests check check-quick fuzz demo demo-cluster bench bench-quick bench-kinds bench-top beside-others install install-sluice install-share install-top install-serve install-replay deb messages format clean
+.PHONY: all sanitized tests check check-quick fuzz demo demo-cluster bench bench-quick bench-kinds bench-top beside-others install install-sluice install-share install-top install-serve install-replay deb messages format clean
 .DELETE_ON_ERROR:
 .SECONDARY:
 
