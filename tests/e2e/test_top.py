@@ -34,7 +34,7 @@ def busy_gate():
         lab.attach("in0", "mode", "native")
         lab.sluice("set", "default", "rate", "100pps", "burst", "100", "inherit", "no")
         lab.sluice("set", "10.0.0.0/8", "name", "web", "rate", "100pps", "burst", "50", "inherit", "no")
-        lab.sluice("set", "203.0.113.0/24", "name", "dns", "rate", "20pps", "burst", "5", "action", "block", "10s",
+        lab.sluice("set", "203.0.113.0/24", "name", "dns", "rate", "20pps", "burst", "5", "action", "block", "1h",
                    "inherit", "no")
         lab.sluice("newcomers", "default", "rate", "10kpps", "burst", "20000")
         lab.traffic(600, *(f"{source}={rate}" for source, rate in SOURCES.items()), background=True)
@@ -446,6 +446,17 @@ def test_the_busiest_sources_are_sorted_by_other_columns(busy, order, key):
     assert len({key(source) for source in sources}) > 1 and sources == sorted(sources, key=key)
     if order == "blocked":  # top must sort before it cuts the list
         assert [source["address"] for source in busy.json("top", *words, "top", "1")["sources"]] == [BLOCKED]
+
+
+def test_sources_are_sorted_by_the_levels_that_are_printed(attached):
+    """A packet lowers the level of its source for 2 ms, so levels change while top reads them. The
+    rates differ, so that the sources do not all send at the same time."""
+    attached.sluice("set", "default", "rate", "500pps", "burst", "4")
+    attached.traffic(60, *(f"10.0.0.{i}={200 + 3 * i}" for i in range(1, 31)), background=True)
+    wait_until(lambda: len(attached.sources()) == 30, "all sources send")
+    with Batch(attached, "sort", "level", "top", "30") as batch:
+        levels = [[source["level"] for source in batch.read()["sources"]] for _ in range(5)]
+    assert max(len(set(each)) for each in levels) > 1 and levels == [sorted(each) for each in levels]
 
 
 def used_by(*words):

@@ -51,24 +51,6 @@ static void print_source(const struct live_source *source, const struct source_l
 	print_end();
 }
 
-static int print_sources(const struct live *live, const struct sl_prefix *shown, unsigned int count)
-{
-	struct table table = TABLE_CLOSED;
-	int err = live_table_open(live, shown, count, &table);
-
-	print_array("sources");
-	for (unsigned int i = 0; !err && i < count; i++) {
-		struct source_line line;
-
-		err = source_line_read(live, &table, &shown[i], &line);
-		if (!err)
-			print_source(live->rows[i], &line);
-	}
-	print_end();
-	live_table_close(live, &table);
-	return err;
-}
-
 /*
  * Prints a quantile. Prints null if the histogram is empty, or if the quantile is in the last
  * bucket, which has no upper bound.
@@ -181,10 +163,10 @@ static void print_state(const struct live *live)
 	print_end();
 }
 
-static int print_json(const struct live *live, const struct sl_prefix *shown, unsigned int count)
+/* lines: of the first `count` rows */
+static void print_json(const struct live *live, const struct source_line *lines, unsigned int count)
 {
 	char moment[MOMENT_TEXT];
-	int err;
 
 	print_row(NULL);
 	print_number("version", NULL, SCHEMA_VERSION);
@@ -199,20 +181,22 @@ static int print_json(const struct live *live, const struct sl_prefix *shown, un
 	print_real("sources_read", (int)(live->read_share * 1000 + 0.5) / 1000.0);
 	print_real("cpu", (int)(live->cpu_share * 10000 + 0.5) / 10000.0);
 	print_limits(live);
-	err = print_sources(live, shown, count);
+	print_array("sources");
+	for (unsigned int i = 0; i < count; i++)
+		print_source(live->rows[i], &lines[i]);
 	print_end();
-	return err;
+	print_end();
 }
 
 /* --- Text ----------------------------------------------------------------------------------- */
 
 static int print_plain(const struct live *live, const struct top_words *words,
-		       const struct sl_prefix *shown, unsigned int count)
+		       const struct source_line *lines, unsigned int count)
 {
 	_cleanup_(grid_free) struct grid grid = {0};
 	struct header header;
 	char text[GRID_LINE];
-	int err = grid_of_sources(&grid, live, shown, count, live->wish.sorting.by_bits);
+	int err = grid_of_sources(&grid, live, lines, count, live->wish.sorting.by_bits);
 
 	if (err)
 		return err;
@@ -241,13 +225,16 @@ static void signal_end(int number)
 	_exit(0);
 }
 
-/* Prints a refresh. signals: if one of these signals arrives during the write, the process ends. */
+/*
+ * Prints a refresh. signals: if one of these signals arrives during the write, the process ends.
+ * lines: room for LIVE_ROWS elements.
+ */
 static int print_refresh(struct live *live, const struct top_words *words, bool json,
-			 const sigset_t *signals)
+			 const sigset_t *signals, struct source_line *lines)
 {
 	struct sl_prefix shown[LIVE_ROWS];
-	unsigned int count;
-	int err = rows_arrange(live);
+	unsigned int count, sorted;
+	int err = rows_arrange(live, lines, &sorted);
 
 	if (err)
 		return err;
@@ -255,8 +242,15 @@ static int print_refresh(struct live *live, const struct top_words *words, bool 
 	for (unsigned int i = 0; i < count; i++)
 		shown[i] = live->rows[i]->prefix;
 	live_watch(live, shown, count);
+	if (!sorted)
+		err = source_lines_read(live, shown, count, lines);
+	if (err)
+		return err;
 	sigprocmask(SIG_UNBLOCK, signals, NULL);
-	err = json ? print_json(live, shown, count) : print_plain(live, words, shown, count);
+	if (json)
+		print_json(live, lines, count);
+	else
+		err = print_plain(live, words, lines, count);
 	if (!err && (fflush(stdout) || ferror(stdout)))
 		err = -EIO; /* output_end() adds the error */
 	sigprocmask(SIG_BLOCK, signals, NULL);
@@ -291,8 +285,11 @@ int batch_run(struct live *live, const struct top_words *words, bool json)
 	struct pollfd end = {.fd = end_fd, .events = POLLIN};
 	unsigned int done = 0;
 	uint64_t due = uptime_ns();
+	_cleanup_free_ struct source_line *lines = calloc(LIVE_ROWS, sizeof(*lines));
 	int err;
 
+	if (!lines)
+		return error_add(ENOMEM, "no-memory", NULL, "out of memory for %u rows", LIVE_ROWS);
 	/* a large buffer, so that most refreshes are one write(2) */
 	setvbuf(stdout, NULL, _IOFBF, 1 << 16);
 	for (;;) {
@@ -302,7 +299,7 @@ int batch_run(struct live *live, const struct top_words *words, bool json)
 		err = live_refresh(live, words->interval_ns);
 		/* print nothing after the first refresh, because a rate needs two */
 		if (!err && live->span_ns) {
-			err = print_refresh(live, words, json, &signals);
+			err = print_refresh(live, words, json, &signals, lines);
 			done++;
 		}
 		if (err || (words->times && done == words->times))

@@ -148,6 +148,22 @@ static void draw_help(const struct viewer *viewer, unsigned int row, unsigned in
 		screen_line(row++, STYLE_PLAIN, "");
 }
 
+/*
+ * Fills the grid with `count` sources from row viewer->first on. If the last refresh has not read
+ * their lines, reads them now.
+ */
+static int sources_grid_read(struct viewer *viewer, unsigned int count)
+{
+	const struct live *live = viewer->live;
+	const struct sl_prefix *sources = &viewer->order[viewer->first];
+	struct source_line *lines = &viewer->lines[viewer->first];
+	int err = viewer->line_count ? 0 : source_lines_read(live, sources, count, lines);
+
+	return err
+		       ?: grid_of_sources(&viewer->grid, live, lines, count,
+					  live->wish.sorting.by_bits);
+}
+
 /* Fills the grid with the rows to draw. Stores in *ret_offset how many rows are above them. */
 static int grid_read(struct viewer *viewer, unsigned int height, unsigned int *ret_offset)
 {
@@ -163,8 +179,7 @@ static int grid_read(struct viewer *viewer, unsigned int height, unsigned int *r
 		count = count < height ? count : height;
 		*ret_offset = viewer->first;
 		live_watch(live, &viewer->order[viewer->first], count);
-		return grid_of_sources(&viewer->grid, live, &viewer->order[viewer->first], count,
-				       live->wish.sorting.by_bits);
+		return sources_grid_read(viewer, count);
 	}
 	return viewer->view == VIEW_LIMITS
 		       ? grid_of_limits(&viewer->grid, live, &live->wish.sorting)

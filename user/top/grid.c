@@ -80,18 +80,16 @@ static void line_set_limit(struct source_line *line, const struct source_view *v
 	line->blocked_ms = state->blocked_ms;
 }
 
-int source_line_read(const struct live *live, const struct table *table,
-		     const struct sl_prefix *source, struct source_line *ret)
+static int source_line_read(const struct live *live, const struct table *table,
+			    const struct sl_prefix *source, struct source_line *ret)
 {
-	struct source_line line = {.rates = live_source_find(&live->sources, source), .level = -1};
+	struct source_line line = {.source = *source, .level = -1};
 	struct source_view view;
 	int err = view_read(&live->gate, table, source, &view), shown;
 	char text[PREFIX_TEXT];
 
 	if (err)
 		return err;
-	if (line.rates && line.rates->is_gone)
-		line.rates = NULL;
 	snprintf(line.policy, sizeof(line.policy), "%s", view_policy(&view, text));
 	shown = limit_shown(&view);
 	if (shown >= 0)
@@ -99,6 +97,18 @@ int source_line_read(const struct live *live, const struct table *table,
 	source_free(&view.source);
 	*ret = line;
 	return 0;
+}
+
+int source_lines_read(const struct live *live, const struct sl_prefix *sources, unsigned int count,
+		      struct source_line *ret)
+{
+	struct table table = TABLE_CLOSED;
+	int err = live_table_open(live, sources, count, &table);
+
+	for (unsigned int i = 0; !err && i < count; i++)
+		err = source_line_read(live, &table, &sources[i], &ret[i]);
+	live_table_close(live, &table);
+	return err;
 }
 
 struct arranged {
@@ -131,14 +141,14 @@ static int arranged_order(const void *a, const void *b, void *data)
 	return (left->place > right->place) - (left->place < right->place);
 }
 
-int rows_arrange(struct live *live)
+int rows_arrange(struct live *live, struct source_line ret[LIVE_ROWS], unsigned int *ret_count)
 {
 	unsigned int count = live->row_count;
 	struct sl_prefix sources[LIVE_ROWS];
-	struct table table = TABLE_CLOSED;
 	_cleanup_free_ struct arranged *list = NULL;
 	int err;
 
+	*ret_count = 0;
 	if (live->wish.sorting.order <= LIVE_BY_ALL || !count)
 		return 0;
 	list = calloc(count, sizeof(*list));
@@ -146,27 +156,26 @@ int rows_arrange(struct live *live)
 		return error_add(ENOMEM, "no-memory", NULL, "out of memory for %u rows", count);
 	for (unsigned int i = 0; i < count; i++)
 		sources[i] = live->rows[i]->prefix;
-	err = live_table_open(live, sources, count, &table);
-	for (unsigned int i = 0; !err && i < count; i++) {
-		list[i].source = live->rows[i];
-		list[i].place = i;
-		err = source_line_read(live, &table, &sources[i], &list[i].line);
-	}
-	live_table_close(live, &table);
+	err = source_lines_read(live, sources, count, ret);
 	if (err)
 		return err;
-	qsort_r(list, count, sizeof(*list), arranged_order, &live->wish.sorting);
 	for (unsigned int i = 0; i < count; i++)
+		list[i] = (struct arranged){live->rows[i], ret[i], i};
+	qsort_r(list, count, sizeof(*list), arranged_order, &live->wish.sorting);
+	for (unsigned int i = 0; i < count; i++) {
 		live->rows[i] = list[i].source;
+		ret[i] = list[i].line;
+	}
+	*ret_count = count;
 	return 0;
 }
 
 enum { SOURCE, POLICY, PASS, DROP, WOULD, BITS, LIMIT, LEVEL, BLOCKED, SOURCE_COLUMNS };
 
+/* rates: NULL if the source has no bucket */
 static void source_row_fill(struct grid *grid, struct grid_row *row, const struct source_line *line,
-			    bool by_bits)
+			    const struct live_source *rates, bool by_bits)
 {
-	const struct live_source *rates = line->rates;
 	char text[PREFIX_TEXT], cell[CELL_TEXT], bar[GLYPHS_TEXT(BAR_COLUMNS)];
 
 	cell_set(grid, row, SOURCE, prefix_format(&row->source, text));
@@ -202,7 +211,7 @@ static void source_row_fill(struct grid *grid, struct grid_row *row, const struc
 	cell_set(grid, row, BLOCKED, line->blocked_ms ? wait_format(line->blocked_ms, cell) : "-");
 }
 
-int grid_of_sources(struct grid *grid, const struct live *live, const struct sl_prefix *sources,
+int grid_of_sources(struct grid *grid, const struct live *live, const struct source_line *lines,
 		    unsigned int count, bool by_bits)
 {
 	const struct grid_column columns[SOURCE_COLUMNS] = {
@@ -217,22 +226,20 @@ int grid_of_sources(struct grid *grid, const struct live *live, const struct sl_
 		[LEVEL] = {"LEVEL", .least = BAR_COLUMNS, .rank = 2},
 		[BLOCKED] = {"BLOCKED", .least = 7, .rank = 4, .is_right = true},
 	};
-	struct table table = TABLE_CLOSED;
-	int err = live_table_open(live, sources, count, &table);
 
 	grid_begin(grid, columns, SOURCE_COLUMNS);
-	for (unsigned int i = 0; !err && i < count; i++) {
+	for (unsigned int i = 0; i < count; i++) {
+		const struct live_source *rates =
+			live_source_find(&live->sources, &lines[i].source);
 		struct grid_row *row = row_add(grid);
-		struct source_line line;
 
-		err = row ? source_line_read(live, &table, &sources[i], &line) : -ENOMEM;
-		if (err)
-			break;
-		row->source = sources[i];
-		source_row_fill(grid, row, &line, by_bits);
+		if (!row)
+			return -ENOMEM;
+		row->source = lines[i].source;
+		source_row_fill(grid, row, &lines[i], rates && !rates->is_gone ? rates : NULL,
+				by_bits);
 	}
-	live_table_close(live, &table);
-	return err;
+	return 0;
 }
 
 /* --- Limits --------------------------------------------------------------------------------- */

@@ -54,7 +54,7 @@ struct grid {
 
 /* What a row of the view of sources shows except rates. */
 struct source_line {
-	const struct live_source *rates; /* NULL if the source has no bucket */
+	struct sl_prefix source;
 	char policy[PREFIX_TEXT];
 	char limit[LIMIT_LABEL]; /* name of the limit to show; "" if no limit applies */
 	double level;		 /* part of the limit's burst that is left; -1 without a limit */
@@ -63,20 +63,24 @@ struct source_line {
 	uint64_t blocked_ms;
 };
 
-/* Reads the cells of a source's row, except rates. table: from live_table_open(). */
-int source_line_read(const struct live *live, const struct table *table,
-		     const struct sl_prefix *source, struct source_line *ret);
+/* Reads the lines of `count` sources. Returns 0, or adds an error and returns a negative errno. */
+int source_lines_read(const struct live *live, const struct sl_prefix *sources, unsigned int count,
+		      struct source_line *ret);
 
-/* Fills a grid with the rows of `sources`. by_bits: show rates in bits instead of packets. */
-int grid_of_sources(struct grid *grid, const struct live *live, const struct sl_prefix *sources,
+/* Fills a grid with the rows of `lines`. by_bits: show rates in bits instead of packets. */
+int grid_of_sources(struct grid *grid, const struct live *live, const struct source_line *lines,
 		    unsigned int count, bool by_bits);
 
 /*
  * Sorts live->rows if the order is by policy, limit, level or block: names ascending, lowest level
  * first, longest block first. Sources without a limit are last, except by policy. The sort is
  * stable. Returns 0, or adds an error and returns a negative errno.
+ *
+ * Stores the lines by which it sorted, in the new order, in `ret`, and their number in *ret_count.
+ * A viewer prints these lines, because levels change until they are read again. In other orders,
+ * stores no line.
  */
-int rows_arrange(struct live *live);
+int rows_arrange(struct live *live, struct source_line ret[LIVE_ROWS], unsigned int *ret_count);
 
 /* Fill a grid with the rows of limits, devices or reasons. sorting: order of the limits. */
 int grid_of_limits(struct grid *grid, const struct live *live, const struct live_sorting *sorting);

@@ -43,6 +43,8 @@ static void order_take(struct viewer *viewer)
 		viewer->order_count = live->row_count;
 		for (unsigned int i = 0; i < live->row_count; i++)
 			viewer->order[i] = live->rows[i]->prefix;
+	} else {
+		viewer->line_count = 0; /* the lines are in the order of live->rows */
 	}
 	for (unsigned int i = 0;
 	     i < viewer->order_count && viewer->view == VIEW_SOURCES && viewer->pane == PANE_VIEW;
@@ -57,7 +59,8 @@ static void viewer_refresh(struct viewer *viewer)
 	unsigned int mark = error_count();
 
 	*viewer->failure = '\0';
-	if (live_refresh(viewer->live, viewer->interval_ns) || rows_arrange(viewer->live))
+	if (live_refresh(viewer->live, viewer->interval_ns) ||
+	    rows_arrange(viewer->live, viewer->lines, &viewer->line_count))
 		viewer_fail(viewer, mark);
 	else
 		order_take(viewer);
@@ -69,7 +72,9 @@ static void viewer_choose(struct viewer *viewer)
 	unsigned int mark = error_count();
 
 	viewer->is_frozen = false;
-	if (viewer->live->gate.state && (live_choose(viewer->live) || rows_arrange(viewer->live)))
+	if (viewer->live->gate.state &&
+	    (live_choose(viewer->live) ||
+	     rows_arrange(viewer->live, viewer->lines, &viewer->line_count)))
 		viewer_fail(viewer, mark);
 	order_take(viewer);
 }

@@ -30,6 +30,8 @@ struct viewer {
 
 	struct sl_prefix order[LIVE_ROWS]; /* the sources, in the order on the screen */
 	unsigned int order_count;
+	struct source_line lines[LIVE_ROWS]; /* lines of `order` that the last refresh has read */
+	unsigned int line_count;   /* 0: the last refresh has not read the lines of `order` */
 	struct sl_prefix selected; /* source at the cursor */
 	/*
 	 * the user has moved the cursor, so it stays on its source when the rows are sorted again
