@@ -2,6 +2,7 @@
 """Tests of `sluice suggest`, which proposes limits that drop no packet of a capture."""
 
 import contextlib
+import fcntl
 import json
 import random
 import re
@@ -9,6 +10,7 @@ import shutil
 import signal
 import struct
 import subprocess
+import termios
 import time
 
 import pytest
@@ -130,6 +132,35 @@ def test_standard_input_and_a_pipe_of_both_commands(tmp_path):
     line, = re.findall(r"#   (sluice suggest .* -f -)\n", from_file)
     line = line.replace("OTHER.pcap", tuesday).replace("sluice", SLUICE)
     assert "would" in run("sh", "-c", line).out.lower()
+
+
+@pytest.mark.parametrize("command", ["replay", "suggest"])
+@pytest.mark.parametrize("ends", [True, False], ids=["the pipe ends", "a second SIGINT"])
+def test_sigint_leaves_the_last_packets_in_a_pipe(tmp_path, command, ends):
+    """Ctrl-C ends tcpdump, too, which then writes its last packets."""
+    words = ["-f", written(tmp_path / "rules.yaml", "policies: []\n")] if command == "replay" else []
+    data = pcap(HUNDRED)
+
+    def is_read():
+        return fcntl.ioctl(process.stdin, termios.FIONREAD, bytes(4)) == bytes(4)
+
+    def interrupt():
+        process.send_signal(signal.SIGINT)
+        with open(f"/proc/{process.pid}/status", encoding="ascii") as status:
+            wait_until(lambda: status.seek(0) or "ShdPnd:\t0000000000000000" in status.read(), "the signal arrives")
+
+    with subprocess.Popen([SLUICE, "-j", command, "-", *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0) as process:
+        process.stdin.write(data[:24 + 80 * 1500])
+        wait_until(is_read, "the packets are read")
+        interrupt()
+        process.stdin.write(data[24 + 80 * 1500:])
+        if ends:
+            process.stdin.close()
+        else:
+            wait_until(is_read, "the packets are read")
+            process.send_signal(signal.SIGINT)
+        packets = json.loads(process.stdout.read())["packets"]
+        assert packets == 2000 if ends else packets > 0
 
 
 def test_damage_is_reported_after_what_came_before(suggest):

@@ -93,7 +93,7 @@ static bool all_are_judged(const struct replay *replay)
 			  "%" PRIu64 " packets were not judged, because the kernel runs no program "
 			  "on them",
 			  replay->refused);
-	if (!capture_totals(replay->capture)->packets)
+	if (!capture_totals(replay->capture)->packets && replay->is_complete)
 		nothing_refuse(replay);
 	return capture_totals(replay->capture)->packets && !replay->cut && !replay->refused;
 }

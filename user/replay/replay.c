@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,6 +13,7 @@
 #include "gate/maps.h"
 #include "gate/rules.h"
 #include "program/progress.h"
+#include "replay/interrupt.h"
 #include "replay/rss.h"
 #include "report/parts.h"
 #include "rules/prefix.h"
@@ -182,6 +182,7 @@ int replay_open(struct replay *replay, const struct replay_words *words, const c
 	int err;
 
 	*replay = (struct replay){.words = words};
+	interrupt_begin(words->capture);
 	for (int i = 0; i < RULES_MAX; i++)
 		replay->judge[i] = (struct judge)JUDGE_CLOSED;
 	err = choice_make(replay)
@@ -212,14 +213,6 @@ void replay_close(struct replay *replay)
 }
 
 /* --- Running -------------------------------------------------------------------------------- */
-
-static volatile sig_atomic_t is_stopped;
-
-static void stop(int signal)
-{
-	(void)signal;
-	is_stopped = 1;
-}
 
 /* A packet that a thread judges. */
 struct judge_call {
@@ -310,13 +303,11 @@ static void packet_judge(struct replay *replay, const struct capture_packet *pac
 int replay_run(struct replay *replay)
 {
 	const struct capture_totals *totals = capture_totals(replay->capture);
-	const struct sigaction action = {.sa_handler = stop};
 	struct capture_packet packet;
 	unsigned int mark = error_count();
 	int more = 0, err;
 
-	sigaction(SIGINT, &action, NULL);
-	while (!is_stopped && (more = capture_next(replay->capture, &packet)) == 1) {
+	while (!is_interrupted() && (more = capture_next(replay->capture, &packet)) == 1) {
 		if (totals->packets == 1)
 			replay->first_ns = packet.ns;
 		replay->last_ns = packet.ns;
@@ -326,10 +317,10 @@ int replay_run(struct replay *replay)
 			progress_show(totals->offset, totals->file_size, packet.number, "packets");
 	}
 	progress_end();
-	if (is_stopped)
+	if (is_interrupted())
 		error_drop(mark); /* drop the error of the read that the signal interrupted */
-	err = is_stopped ? 0 : more;
-	replay->is_complete = !err && !is_stopped;
+	err = is_interrupted() ? 0 : more;
+	replay->is_complete = !err && !is_interrupted();
 	for (unsigned int i = 0; i < replay->rules; i++)
 		if (replay->judge[i].now_ns)
 			uptime_set(replay->judge[i].now_ns);

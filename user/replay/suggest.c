@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include "capture/capture.h"
 #include "program/progress.h"
+#include "replay/interrupt.h"
 #include "replaying/command_suggest.h"
 #include "report/parts.h"
 #include "report/report_suggest.h"
@@ -50,7 +51,7 @@ static int input_copy(struct input *input)
 	_cleanup_close_ int fd = !strcmp(input->path, "-")
 					 ? dup(STDIN_FILENO)
 					 : open(input->path, O_RDONLY | O_CLOEXEC);
-	ssize_t size;
+	ssize_t size = 0;
 
 	if (fd < 0)
 		return error_misuse("capture-open", input->path, "cannot open it: %s",
@@ -59,12 +60,16 @@ static int input_copy(struct input *input)
 	if (!input->copy)
 		return error_add(errno, "cannot-write", NULL, "no temporary file: %s",
 				 strerror(errno));
-	while ((size = read(fd, block, sizeof(block))) > 0)
+	interrupt_begin(input->path);
+	while (!is_interrupted() && (size = read(fd, block, sizeof(block))) > 0)
 		if (write(fileno(input->copy), block, size) != size)
 			return error_add(ENOSPC, "cannot-write", NULL,
 					 "the temporary file of %s cannot be written", input->name);
-	return size ? error_add(errno, "cannot-read", NULL, "%s: %s", input->name, strerror(errno))
-		    : 0;
+	interrupt_end();
+	if (size < 0 && !is_interrupted())
+		return error_add(errno, "cannot-read", NULL, "%s: %s", input->name,
+				 strerror(errno));
+	return 0;
 }
 
 static int input_open(struct input *input, struct capture **ret)
