@@ -16,7 +16,7 @@ import time
 import pytest
 
 from captures import SLL, pcap, pcapng
-from lab import FILTER_MAC, HERE4, SLUICE, frame, inside, one_line, refused, run, run_sluice, wait_until, written
+from lab import FILTER_MAC, HERE4, SENDER_MAC, SLUICE, frame, inside, mac, one_line, refused, run, run_sluice, wait_until, written
 
 MS, SECOND = 10**6, 10**9
 A = "192.0.2.1"
@@ -193,12 +193,22 @@ def sent_by_any(frames):
     return pcap([(n * MS, struct.pack("!HHH8sH", 4, 1, 6, bytes(8), 0x0800) + data[14:]) for n, data in enumerate(frames)], link=SLL)
 
 
-@pytest.mark.parametrize("data,message", [
-    (sent_by_any([frame(A)] * 900), "900 packets were left out, because they were sent; try --out"),
-    (pcap([(n, frame(A)[:30], 60) for n in range(700)]), "700 packets have no source; capture with a larger -s"),
-], ids=["sent", "cut"])
-def test_packets_that_were_not_used_are_reported(suggest, data, message):
-    assert message in refused(suggest(None, data=data, status=1, form=()))
+@pytest.mark.parametrize("data,words,message", [
+    (sent_by_any([frame(A)] * 900), (), "all 900 were sent; try --out"),
+    (pcapng(HUNDRED, interfaces=("lan",)), ("--interface", "wan"), "no packet is of interface 'wan'; the capture has lan"),
+    (pcap(HUNDRED), ("--to", SENDER_MAC), "no packet of 2000 was chosen"),
+    (pcap([]), (), "the capture has no packets"),
+    (pcap([(n, frame(A)[:30], 60) for n in range(700)]), (), "700 packets have no source; capture with a larger -s"),
+], ids=["sent", "interface", "destination", "empty", "cut"])
+def test_packets_that_were_not_used_are_reported(suggest, data, words, message):
+    assert message in refused(suggest(None, *words, data=data, status=1, form=()))
+
+
+def test_packets_that_are_not_chosen_are_counted(suggest):
+    other = [(ns, mac(SENDER_MAC) + data[6:]) for ns, data in HUNDRED[:7]]
+    packets = merged(HUNDRED, other)
+    assert json.loads(suggest(packets, "--to", FILTER_MAC).out)["left_out"] == 7
+    assert "# 7 packets are not chosen, because of --in" in suggest(packets, "--to", FILTER_MAC, form=()).out
 
 
 @pytest.mark.parametrize("words", [(), ("x.pcap", "--from-gate")])

@@ -5,10 +5,10 @@
 
 #include "base/array.h"
 #include "base/cleanup.h"
-#include "base/text.h"
 #include "replay/replay.h"
 #include "replay/show.h"
 #include "replay/suggest.h"
+#include "replay/unchosen.h"
 #include "replaying/command_suggest.h"
 #include "rules/prefix.h"
 
@@ -34,53 +34,10 @@ static bool conditions_hold(const struct replay *replay)
 
 /* --- Packets that were not judged ----------------------------------------------------------- */
 
-#define INTERFACES_SHOWN 8
-
-/*
- * Adds the error that no packet is of interface `wanted`. It lists the interfaces of the capture.
- */
-static void interface_refuse(const struct capture_totals *totals, const char *wanted)
-{
-	char list[INTERFACES_SHOWN * (CAPTURE_NAME + 2)] = "";
-	size_t length = 0;
-
-	for (unsigned int i = 0; i < totals->interfaces && i < INTERFACES_SHOWN; i++) {
-		const char *name = totals->interface[i].name;
-		char digits[16];
-
-		snprintf(digits, sizeof(digits), "%u", totals->interface[i].number);
-		length += snprintf(list + length, sizeof(list) - length, "%s%s", i ? ", " : "",
-				   *name ? name : digits);
-	}
-	error_add(ENODATA, "nothing-judged", "--interface",
-		  "no packet is of interface '%s'; the capture has %s", name_shown(wanted), list);
-}
-
-/* Adds an error if no packet was chosen. */
-static void nothing_refuse(const struct replay *replay)
-{
-	const struct capture_totals *totals = capture_totals(replay->capture);
-	const char *interface = replay->choice.interface, *capture = replay->words->capture;
-
-	if (!totals->left_out)
-		error_add(ENODATA, "nothing-judged", capture, "the capture has no packets");
-	else if (totals->other_way == totals->left_out)
-		error_add(ENODATA, "nothing-judged", capture,
-			  "no packet was judged: all %" PRIu64 " were %s; try %s", totals->left_out,
-			  replay->words->is_out ? "received" : "sent",
-			  replay->words->is_out ? "--in" : "--out");
-	else if (interface && !replay->choice.has_to && !totals->other_way)
-		interface_refuse(totals, interface);
-	else
-		error_add(ENODATA, "nothing-judged", capture,
-			  "no packet of %" PRIu64 " was chosen; check --in, --out, --to and "
-			  "--interface",
-			  totals->left_out);
-}
-
 /* Returns whether all chosen packets were judged, and adds an error if not. */
 static bool all_are_judged(const struct replay *replay)
 {
+	const struct capture_totals *totals = capture_totals(replay->capture);
 	const char *capture = replay->words->capture;
 
 	if (replay->cut)
@@ -93,9 +50,9 @@ static bool all_are_judged(const struct replay *replay)
 			  "%" PRIu64 " packets were not judged, because the kernel runs no program "
 			  "on them",
 			  replay->refused);
-	if (!capture_totals(replay->capture)->packets && replay->is_complete)
-		nothing_refuse(replay);
-	return capture_totals(replay->capture)->packets && !replay->cut && !replay->refused;
+	if (!totals->packets && replay->is_complete)
+		unchosen_explain(totals, &replay->choice, "nothing-judged", capture);
+	return totals->packets && !replay->cut && !replay->refused;
 }
 
 /* --- The command ---------------------------------------------------------------------------- */

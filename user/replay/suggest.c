@@ -14,6 +14,7 @@
 #include "capture/capture.h"
 #include "program/progress.h"
 #include "replay/interrupt.h"
+#include "replay/unchosen.h"
 #include "replaying/command_suggest.h"
 #include "report/parts.h"
 #include "report/report_suggest.h"
@@ -31,9 +32,8 @@ struct input {
 	const char *path, *name; /* name: path, or "standard input" */
 	struct capture_choice choice;
 	FILE *copy; /* copy of the pipe; NULL if the capture is a file */
-	/* Packets that the first reading skipped. */
-	uint64_t other_way; /* skipped because of their direction */
-	uint64_t cut;	    /* packets whose recorded part ends before the source address */
+	struct capture_totals totals;
+	uint64_t cut; /* packets whose recorded part ends before the source address */
 };
 
 /* Returns whether a capture can be read only once. */
@@ -126,7 +126,8 @@ static int input_read(struct input *input, struct suggest *suggest, bool is_seco
 	}
 	progress_end();
 	if (capture)
-		input->other_way = capture_totals(capture)->other_way;
+		input->totals = *capture_totals(capture);
+	suggest->left_out = input->totals.left_out;
 	return err;
 }
 
@@ -140,12 +141,10 @@ static int suggest_check(const struct suggest *suggest, const char *capture,
 		return error_add(ENODATA, "too-little", capture,
 				 "%" PRIu64 " packets have no source; capture with a larger -s",
 				 input->cut);
-	if (!suggest->packets && input->other_way)
-		return error_add(ENODATA, "too-little", capture,
-				 "%" PRIu64 " packets were left out, because they were %s; try %s",
-				 input->other_way,
-				 input->choice.direction == CAPTURE_OUT ? "received" : "sent",
-				 input->choice.direction == CAPTURE_OUT ? "--in" : "--out");
+	if (!input->totals.packets) {
+		unchosen_explain(&input->totals, &input->choice, "too-little", capture);
+		return -ENODATA;
+	}
 	return error_add(ENODATA, "too-little", capture,
 			 "too little traffic to propose limits: %" PRIu64 " packets in %" PRIu64
 			 " s; capture %u packets over %u s",

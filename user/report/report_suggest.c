@@ -288,6 +288,10 @@ static void head_print(const struct suggest *suggest, const char *capture)
 		   suggest->packets, all->members, scope_members(SUGGEST_SOURCES, all->members));
 	if (suggest->sourceless)
 		print_text("# %" PRIu64 " other frames have no IP source.\n", suggest->sourceless);
+	if (suggest->left_out)
+		print_text("# %" PRIu64 " packets are not chosen, because of --in, --out, --to or "
+			   "--interface.\n",
+			   suggest->left_out);
 	if (suggest->unread)
 		print_text("# %" PRIu64 " packets are cut off before their ports or flags; they "
 			   "count only in 'all'.\n",
@@ -368,6 +372,7 @@ static void json_print(const struct suggest *suggest)
 	print_string("to", NULL, moment_of(suggest->last_ns, text));
 	print_number("packets", NULL, suggest->packets);
 	print_number("bytes", NULL, suggest->bytes);
+	print_number("left_out", NULL, suggest->left_out);
 	print_number("sourceless", NULL, suggest->sourceless);
 	print_number("unread", NULL, suggest->unread);
 	print_number("merged", NULL, suggest->merged);

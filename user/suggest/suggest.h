@@ -184,6 +184,7 @@ struct suggest {
 	struct suggest_settings settings;
 	uint64_t packets, bytes, unread; /* unread: their ports or flags were not captured */
 	uint64_t sourceless, merged; /* number of frames without a source, and of merged frames */
+	uint64_t left_out;	     /* packets that the options do not choose; set by the caller */
 	uint64_t first_ns, last_ns;
 	struct sl_match match[SUGGEST_CLASSES];
 	struct population population[SUGGEST_CLASSES][SUGGEST_SCOPES];
