@@ -66,18 +66,22 @@ def is_whole(lab):
     assert not os.path.exists(lab.pins("next"))
 
 
+# Arguments of `attach` that set all sizes to SIZE
+ALL_SIZES = [word for size in SIZES for word in (size, str(SIZE))]
+
+
 @pytest.fixture
-def drained(attached):
+def drained(lab):
     """A gate with all sizes at SIZE. SOURCE has spent its burst, and DENIED is denied."""
-    resize(attached, **{size: SIZE for size in SIZES})
-    attached.sluice("set", "default", "rate", "1/h", "burst", "10")
-    attached.sluice("set", "192.0.2.0/24", "rate", "1/h", "burst", "1000")
-    attached.sluice("deny", DENIED)
-    attached.send(SOURCE, 15)
-    attached.send("2001:db8::1", 4)
-    attached.send(DENIED, 3)
-    attached.expect(passed=14, dropped=8)
-    return attached
+    lab.attach("in0", "mode", "native", *ALL_SIZES)
+    lab.sluice("set", "default", "rate", "1/h", "burst", "10")
+    lab.sluice("set", "192.0.2.0/24", "rate", "1/h", "burst", "1000")
+    lab.sluice("deny", DENIED)
+    lab.send(SOURCE, 15)
+    lab.send("2001:db8::1", 4)
+    lab.send(DENIED, 3)
+    lab.expect(passed=14, dropped=8)
+    return lab
 
 
 @pytest.mark.parametrize("size,factor", [("sources", 2), ("buckets", 0.5), ("policies", 2), ("policies", 0.5), ("hosts", 2),
@@ -355,8 +359,7 @@ def test_budgets_are_charged_for_what_the_old_map_was(attached, config_file, is_
 def test_kill_a_resize(lab, config_file, anew):
     """If a resize is killed, the next change completes it. Each packet is counted once."""
     lab.pair("out1", "in1")
-    lab.attach("in0", "in1")
-    resize(lab, **{size: SIZE for size in SIZES})
+    lab.attach("in0", "in1", *ALL_SIZES)
     lab.sluice("set", "default", "rate", "1/h", "burst", "10")
     lab.sluice("deny", DENIED)
     lab.send(SOURCE, 11)
