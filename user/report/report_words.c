@@ -105,7 +105,7 @@ static int words_check(const struct check_args *args, const struct sl_facts *fac
 	bool has_ports = facts->facts & (SL_FACT_TCP | SL_FACT_UDP);
 	char text[PREFIX_TEXT];
 
-	if (facts->proto && !ipv4 && proto_is_extension(facts->proto))
+	if (args->proto && !ipv4 && proto_is_extension(facts->proto))
 		return error_misuse("bad-proto", "check",
 				    "proto '%u' is an extension header of IPv6; write the protocol "
 				    "after the last extension header",
