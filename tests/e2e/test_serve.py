@@ -248,7 +248,7 @@ def test_the_description_has_all_paths_and_parameters():
     with open(os.path.join(TOP, "user/serve/route.c"), encoding="utf-8") as file:
         source = file.read()
     gate = '{"gate", '
-    tables = {name: re.findall(r'^\t\{"(\w+)", ', body.replace("GATE_PARAMETER", gate), re.M)
+    tables = {name: re.findall(r'^\t\{"([\w-]+)", ', body.replace("GATE_PARAMETER", gate), re.M)
               for name, body in re.findall(r"struct parameter (of_\w+)\[\] = \{(.*?)\};", source, re.S)}
     tables["of_gate"] = ["gate"]
     known = {path: tables[table] if table else [] for path, table in
