@@ -65,8 +65,8 @@ struct sl_cell {
 
 /*
  * Histogram of the rates of a policy's sources (include/histogram.h): for each source and second,
- * the number of packets that the source sent in that second (bpf/rate.h). 2^22 packets in a second
- * are more than a CPU judges.
+ * the number of packets that the source sent in that second (bpf/rate.h). Only the fastest CPUs
+ * judge more than 2^22 packets in a second.
  */
 #define SL_RATE_BUCKETS 24
 

@@ -306,9 +306,9 @@ const char *size_format(uint32_t size, char text[SIZE_TEXT])
 static const struct {
 	uint64_t least, most;
 } rate_ranges[] = {
-	[SL_RATE_PPS] = {1, 200000000},
-	[SL_RATE_PER_MIN] = {1, 200000000ULL * 60},
-	[SL_RATE_PER_HOUR] = {1, 200000000ULL * 3600},
+	[SL_RATE_PPS] = {1, RATE_PPS_MAX},
+	[SL_RATE_PER_MIN] = {1, RATE_PPS_MAX * 60},
+	[SL_RATE_PER_HOUR] = {1, RATE_PPS_MAX * 3600},
 	[SL_RATE_BITS] = {1000, 400000000000},
 };
 

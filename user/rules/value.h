@@ -143,6 +143,9 @@ const char *left_format(uint64_t ns, char text[UNITS_TEXT]);
 /* Returns whether a word is a unit of a rate, an amount or a time. */
 bool unit_is_known(const char *word);
 
+/* The highest rate that value_rate accepts, in packets per second. */
+#define RATE_PPS_MAX 200000000ULL
+
 /* Returns whether value_rate could have stored this rate. A rate from a map must be checked. */
 bool rate_is_sound(const struct sl_limit_spec *spec);
 

@@ -10,6 +10,7 @@
 #include "gate/policy.h"
 #include "histogram.h"
 #include "rules/limit_words.h"
+#include "rules/value.h"
 
 /* A policy needs at least this many source-seconds, as many as a source that sends for 10 s has. */
 #define SECONDS_MIN (SUGGEST_SPAN_MIN_NS / NS_PER_SEC)
@@ -64,7 +65,10 @@ void rates_propose(const struct sl_counters *counters, uint64_t span_ns,
 	}
 	strcpy(spec->name, suggest_words[SUGGEST_ALL].name);
 	spec->action = SL_ACTION_OBSERVE;
+	/* no CPU judges more packets than the highest rate */
+	needed = needed < RATE_PPS_MAX ? needed : RATE_PPS_MAX;
 	spec->rate = headroom_add(needed, settings->headroom);
+	spec->rate = spec->rate < RATE_PPS_MAX ? spec->rate : RATE_PPS_MAX;
 	spec->rate_unit = SL_RATE_PPS;
 	spec->burst = 2 * spec->rate;
 	spec->burst_unit = SL_BURST_PACKETS;

@@ -3,6 +3,7 @@
 #include "suggest/from_gate.h"
 
 #include "random.h"
+#include "rules/value.h"
 #include "test.h"
 
 #define LONG_NS (100 * SEC_NS)
@@ -69,6 +70,22 @@ TEST(test_the_last_bucket_has_no_upper_bound)
 	assert_int_equal(proposal.max, 1 << 27);
 	assert_int_equal(proposal.limit.spec.rate, 1 << 27);
 	assert_int_equal(proposal.exceeded, 10);
+}
+
+TEST(test_no_rate_exceeds_the_highest_rate_of_a_limit)
+{
+	static const uint64_t packets[] = {RATE_PPS_MAX - 1, RATE_PPS_MAX + 1, UINT64_MAX};
+
+	for (size_t i = 0; i < ARRAY_SIZE(packets); i++) {
+		const struct sl_counters counters = {
+			.rates = {.seconds = {[SL_RATE_BUCKETS - 1] = 10}, .packets = packets[i]},
+		};
+
+		propose(&counters, LONG_NS, SUGGEST_QUANTILE, 1000);
+		assert_true(rate_is_sound(&proposal.limit.spec));
+		assert_int_equal(proposal.limit.spec.rate, RATE_PPS_MAX);
+		assert_int_equal(proposal.limit.spec.burst, 2 * RATE_PPS_MAX);
+	}
 }
 
 static const struct {
