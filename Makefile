@@ -460,7 +460,8 @@ check-page: tests
 
 # Other programs of Debian that put sources on lists: scripts/install-deps fit
 check-fit: tests
-	$(Q)PYTHONPATH=tests/e2e /usr/bin/python3 -m pytest -p no:cacheprovider -q -rs tests/fit
+	$(Q)PYTHONPATH=tests/e2e /usr/bin/python3 -m pytest -p no:cacheprovider -q -rs \
+		-W ignore::pytest.PytestUnknownMarkWarning tests/fit
 
 .PHONY: check-fit check-page check-kernels check-boot check-debian check-long check-soak check-cluster
 
