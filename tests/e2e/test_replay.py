@@ -297,6 +297,14 @@ def test_the_capture_is_not_overwritten(tmp_path, path):
     assert (tmp_path / "capture").read_bytes() == data
 
 
+@pytest.mark.parametrize("which", [0, 1])
+def test_the_output_does_not_overwrite_the_rules(files, tmp_path, which):
+    path = tmp_path / f"{which}.yaml"
+    result = files([(0, frame(A))], rules("{rate: 1pps}"), rules("{rate: 2pps}"), words=("-w", str(path)), status=2)
+    assert parsed(result)["error"]["id"] == "same-file"
+    assert path.read_text().startswith("policies:")
+
+
 @pytest.mark.parametrize("words,status", [
     (("--fail-if-dropped", "192.0.2.2"), 0), (("--fail-if-dropped", "192.0.2.0/24"), 1),
     (("--fail-if-dropped", "2001:db8::/32,192.0.2.1"), 1), (("--fail-unless-dropped", "192.0.2.1"), 0),

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/error.h"
 
 /*
@@ -50,18 +51,31 @@ static void put_padded(struct annotated *annotated, const void *bytes, size_t si
 	put(annotated, "\0\0\0", -size & 3);
 }
 
-int annotated_open(const char *path, const char *capture, struct annotated *ret)
+/* Returns whether the file at a path is an input of the command. input: NULL if it is not given. */
+static bool is_input(const char *path, const char *input)
+{
+	struct stat in, out;
+
+	if (!input || stat(path, &out))
+		return false;
+	if (strcmp(input, "-") ? stat(input, &in) : fstat(STDIN_FILENO, &in))
+		return false;
+	return in.st_dev == out.st_dev && in.st_ino == out.st_ino;
+}
+
+int annotated_open(const char *path, const struct replay_words *words, struct annotated *ret)
 {
 	const struct section_block section = {0x0a0d0d0a, sizeof(section), 0x1a2b3c4d, 1, 0,
 					      -1,	  sizeof(section)};
 	const struct interface_block interface = {1, sizeof(interface), 1, 0, 0, 9, 1, 9, {0},
 						  0, sizeof(interface)};
-	bool is_stdin = !strcmp(capture, "-");
-	struct stat in, out;
 
-	if (!stat(path, &out) && !(is_stdin ? fstat(STDIN_FILENO, &in) : stat(capture, &in)) &&
-	    in.st_dev == out.st_dev && in.st_ino == out.st_ino)
+	if (is_input(path, words->capture))
 		return error_misuse("same-file", path, "the capture itself; -w needs another file");
+	for (size_t i = 0; i < ARRAY_SIZE(words->rules); i++)
+		if (is_input(path, words->rules[i]))
+			return error_misuse("same-file", path,
+					    "the rules file of -f; -w needs another file");
 	*ret = (struct annotated){fopen(path, "we"), path};
 	if (!ret->file)
 		return error_add(errno, "cannot-write", path, "cannot write it: %s",

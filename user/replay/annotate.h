@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "capture/capture.h"
+#include "replaying/command_replay.h"
 
 struct annotated {
 	FILE *file; /* NULL: write no file */
@@ -13,10 +14,10 @@ struct annotated {
 };
 
 /*
- * Creates the file, or empties an existing file. Refuses to write to the capture. capture: its
- * path; "-" is standard input. Returns 0, or a negative errno with an error.
+ * Creates the file, or empties an existing file. Refuses to write to a file that the command reads.
+ * Returns 0, or a negative errno with an error.
  */
-int annotated_open(const char *path, const char *capture, struct annotated *ret);
+int annotated_open(const char *path, const struct replay_words *words, struct annotated *ret);
 
 /* Writes a packet. If that fails, annotated_close() returns the error. */
 void annotated_write(struct annotated *annotated, const struct capture_packet *packet,

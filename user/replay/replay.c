@@ -191,7 +191,7 @@ int replay_open(struct replay *replay, const struct replay_words *words, const c
 		      ?: capture_open(words->capture, &replay->choice, &replay->capture)
 		      ?: caps_require() ?: cpus_open(replay) ?: judges_open(replay, gate);
 	if (!err && words->out)
-		err = annotated_open(words->out, words->capture, &replay->out);
+		err = annotated_open(words->out, words, &replay->out);
 	return err;
 }
 
