@@ -275,11 +275,12 @@ def test_a_second_process_reads_the_stream_of_the_first(attached, watching):
     text = watching(name="text", json_lines=False)
     path = f"/run/sluice/{attached.gate}.events"
     assert stat.S_IMODE(os.stat(path).st_mode) == 0o660
-    attached.send(OFFENDER, 9)
+    process = attached.traffic(60, f"{OFFENDER}=50", background=True)  # the event goes on until `first` ends
     assert first.wait_for("source", "begin") == second.wait_for("source", "begin")
     wait_until(lambda: text.lines(), "a line")
     assert text.lines()[0][19:] == f" {attached.gate} source begin {OFFENDER}: over limit 'syn' of default"
     assert len(text.lines()[0]) <= 100
+    process.kill()
     first.stop()
     assert second.wait_for("source", "end")["text"].startswith("the watch has ended")
     assert first.lines() == second.lines()
@@ -315,7 +316,7 @@ def test_all_events_end_with_the_watch_and_with_the_gate(attached, watching):
     attached.sluice("set", "default", "rate", "1/h", "burst", "5")
     for stops in False, True:
         events = watching(name=f"events-{stops}")
-        attached.send(OFFENDER, 30)
+        process = attached.traffic(60, f"{OFFENDER}=50", background=True)  # the event goes on until the watch ends
         begin = events.wait_for("source", "begin")
         if stops:
             events.stop(signal.SIGINT)
@@ -323,6 +324,7 @@ def test_all_events_end_with_the_watch_and_with_the_gate(attached, watching):
             attached.sluice("detach", "all")
             assert events.process.wait(SECONDS) == 1
             assert len(events.err.read_text().splitlines()) == 1, events.err.read_text()
+        process.kill()
         end = events.all("source", "end")
         assert [e["id"] for e in end] == [begin["id"]]
         assert ("the watch has ended" if stops else "the gate was removed") in end[0]["text"]
