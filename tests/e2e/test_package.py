@@ -239,6 +239,12 @@ def test_systemd_has_no_objection_to_the_unit(unit):
     assert run("systemd-analyze", "verify", "--man=no", str(unit), *timers, check=False) == (0, "", "")
 
 
+def test_a_removal_stops_the_units_of_the_package(tree):
+    script = (tree / "DEBIAN/prerm").read_text()
+    units = [unit.name.replace("@.", "@*.") for unit in (tree / "usr/lib/systemd/system").iterdir()]
+    assert len(units) >= 4 and [unit for unit in units if f"'{unit}'" not in script] == []
+
+
 def test_systemd_calls_the_unit_little_exposed(unit):
     said = run("systemd-analyze", "security", "--offline=yes", f"--threshold={MOST_EXPOSED[unit.stem.rstrip('@')]}", str(unit), check=False)
     assert said.code == 0, said.out
