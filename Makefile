@@ -21,6 +21,8 @@ say = @printf '  %-8s %s\n'
 endif
 
 LIBS     := libbpf jansson libmnl libsystemd yaml-0.1
+# For mode libxdp, which loads the library only if it is used.
+LIBXDP   := $(shell $(PKGCONFIG) --exists libxdp && echo libxdp)
 TOP_LIBS := ncursesw # only sluice-top links it
 # Only sluice-share links these. hiredis of Debian 12 has no TLS.
 STORE_TLS  := $(shell $(PKGCONFIG) --exists hiredis_ssl openssl && echo hiredis_ssl openssl)
@@ -31,7 +33,7 @@ SERVE_LIBS := libmicrohttpd gnutls
 REPLAY_LIBS := libpcap
 WARNINGS := -Wall -Wextra -Werror
 CPPFLAGS += -D_GNU_SOURCE -DSL_VERSION='"$(VERSION)"' -Iinclude -Iuser -Ibpf $(shell $(PKGCONFIG) --cflags $(LIBS) $(SHARE_LIBS) $(SERVE_LIBS)) \
-	$(if $(STORE_TLS),-DSL_STORE_TLS)
+	$(if $(STORE_TLS),-DSL_STORE_TLS) $(if $(LIBXDP),-DSL_LIBXDP)
 CFLAGS   ?= -O2 -g
 # entries and sets of the table of states are read as other types than they are declared: ways.h
 CFLAGS   += -std=c11 -fno-strict-aliasing $(WARNINGS)

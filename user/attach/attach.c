@@ -10,7 +10,9 @@
 #include <linux/if_link.h>
 
 #include "attach/chain.h"
+#include "attach/components.h"
 #include "attach/filter.h"
+#include "attach/libxdp.h"
 #include "base/cleanup.h"
 #include "base/netns.h"
 #include "base/text.h"
@@ -85,17 +87,16 @@ static int xdp_owner_refuse(const struct gate *gate, const struct netdev *device
 			device->name, owner.gate, netns_typed(), owner.gate,
 			operand_typed(device->name), other);
 	chained = attachment_of(device, HOOK_XDP);
-	chained.mode = MODE_CHAIN;
+	chained.mode = is_libxdp ? MODE_LIBXDP : MODE_CHAIN;
 	attachment_command("attach", &chained, gate->name, chain);
 	return error_add(EBUSY, "hook-taken", NULL,
 			 "%s has an XDP program already: '%s', id %u%s; detach that first (%s), "
-			 "%s%s%sor filter after it: '%s'",
+			 "%s: '%s', or filter after it: '%s'",
 			 device->name, owner.name, owner.program_id,
 			 is_libxdp ? ", the dispatcher of libxdp" : "",
 			 is_libxdp ? "'xdp-loader status' lists what it calls"
 				   : "'bpftool net' lists it",
-			 is_libxdp ? "" : "run it after sluice: '", is_libxdp ? "" : chain,
-			 is_libxdp ? "" : "', ", other);
+			 is_libxdp ? "add sluice to it" : "run it after sluice", chain, other);
 }
 
 /*
@@ -311,6 +312,15 @@ static int attach_here(const struct gate *gate, struct programs *programs,
 	return err;
 }
 
+/* Returns whether the device has a dispatcher of libxdp, whose components are pinned. */
+static bool has_dispatcher(const struct netdev *device)
+{
+	struct components components;
+
+	components_read(device->ifindex, 0, &components);
+	return components.dispatcher_id;
+}
+
 /*
  * In mode auto, uses hook ingress on a tap and on a device without native XDP, because such a
  * device may deliver merged packets. XDP would count a merged packet of up to 45 segments as one
@@ -332,6 +342,8 @@ int attach_device(const struct gate *gate, struct programs *programs, const stru
 		return err;
 	if (mode == MODE_CHAIN)
 		return chain_attach(gate, device, ret);
+	if (mode == MODE_LIBXDP || (is_best && has_dispatcher(device)))
+		return libxdp_attach(gate, device, way->priority ?: COMPONENT_PRIORITY, ret);
 	if (mode == MODE_ARRAY)
 		return array_attach(gate, device, way->slot, ret);
 	if (!is_best)
@@ -477,6 +489,8 @@ int detach(const struct gate *gate, const struct attachment *a)
 	if (fd < 0 && fd != -ENOENT && fd != -ELOOP)
 		return pin_failed("open", &gate->links, name.text, fd);
 	err = pins_check_writable(&gate->links);
+	if (!err && a->mode == MODE_LIBXDP)
+		return libxdp_detach(gate, *a);
 	if (!err && attachment_is_chained(a))
 		return chain_detach(gate, *a);
 	if (!err && fd >= 0)
@@ -637,7 +651,10 @@ static bool programs_restore(const struct gate *gate, struct replacements *repla
 
 		if (a->program_id == replacements->one[i].before)
 			continue;
-		err = switch_or_gone(gate, a, replacements->one[i].program_fd);
+		/* libxdp has loaded the old program, so use this version's with the old maps */
+		err = a->mode == MODE_LIBXDP
+			      ? libxdp_replace(gate, gate, a)
+			      : switch_or_gone(gate, a, replacements->one[i].program_fd);
 		if (!err)
 			continue;
 		error_notice("program-lost", a->device, "cannot restore the program on hook %s: %s",
@@ -647,13 +664,16 @@ static bool programs_restore(const struct gate *gate, struct replacements *repla
 	return restored;
 }
 
-static int replacements_switch(const struct gate *gate, const struct programs *programs,
-			       struct replacements *replacements)
+static int replacements_switch(const struct gate *gate, const struct gate *next,
+			       const struct programs *programs, struct replacements *replacements)
 {
 	for (unsigned int i = 0; i < replacements->count; i++) {
 		struct attachment *a = &replacements->one[i].attachment;
 		int chain_fd = replacements->one[i].chain_fd;
-		int err = switch_or_gone(gate, a, chain_fd < 0 ? programs->fd[a->hook] : chain_fd);
+		int err = a->mode == MODE_LIBXDP
+				  ? libxdp_replace(gate, next, a)
+				  : switch_or_gone(gate, a,
+						   chain_fd < 0 ? programs->fd[a->hook] : chain_fd);
 
 		if (err)
 			return error_add(err, "program-switch", NULL,
@@ -677,6 +697,8 @@ int programs_replace(const struct gate *gate, const struct gate *next, struct re
 	for (unsigned int i = 0; !err && i < ret->count; i++) {
 		struct replaced *one = &ret->one[i];
 
+		if (one->attachment.mode == MODE_LIBXDP)
+			continue;
 		if (!attachment_is_chained(&one->attachment)) {
 			hooks |= HOOK_BIT(one->attachment.hook);
 			continue;
@@ -685,7 +707,7 @@ int programs_replace(const struct gate *gate, const struct gate *next, struct re
 		err = one->chain_fd < 0 ? one->chain_fd : 0;
 	}
 	err = err ?: programs_load(next, hooks, &programs)
-		  ?: replacements_switch(gate, &programs, ret);
+		  ?: replacements_switch(gate, next, &programs, ret);
 	programs_close(&programs);
 	if (err) {
 		replacements_close(ret);

@@ -17,6 +17,7 @@ struct way {
 	enum hook hook;
 	enum mode mode;
 	const struct array_slot *slot; /* for mode array */
+	unsigned int priority;	       /* for mode libxdp: run priority; 0: the default */
 };
 
 /*

@@ -12,6 +12,7 @@
 #include <bpf/libbpf.h>
 #include <linux/if_link.h>
 
+#include "attach/components.h"
 #include "attach/filter.h"
 #include "attach/program_array.h"
 #include "base/cleanup.h"
@@ -97,7 +98,7 @@ bool attachment_is_chained(const struct attachment *a)
 
 bool attachment_is_link(const struct attachment *a)
 {
-	return a->mode != MODE_CLSACT && !attachment_is_chained(a);
+	return a->mode != MODE_CLSACT && a->mode != MODE_LIBXDP && !attachment_is_chained(a);
 }
 
 /* --- Programs ------------------------------------------------------------------------------- */
@@ -112,6 +113,8 @@ uint32_t program_id_of(int program_fd)
 
 int attachment_program_open(const struct gate *gate, const struct attachment *a)
 {
+	if (a->mode == MODE_LIBXDP) /* libxdp has the program's pin */
+		return bpf_prog_get_fd_by_id(a->program_id);
 	for (enum attachment_pin pin = PIN_PROGRAM; pin <= PIN_NEXT; pin++) {
 		_cleanup_close_ int fd = pin_open(&gate->links, attachment_pin(a, pin).text);
 
@@ -276,6 +279,26 @@ static int program_look(const struct gate *gate, struct attachment *a, int progr
 	return err == -EPERM || err == -ENOENT ? 0 : err;
 }
 
+/* Finds the component of libxdp's dispatcher that uses map `secret_fd`. */
+static int component_look(struct attachment *a, int secret_fd)
+{
+	struct components components;
+	_cleanup_netns_ int back = -1;
+	struct sighting seen;
+	int err = device_look(a, a->netns, 0, &seen) ?: netns_visit(a->netns, &back);
+
+	if (err)
+		return err == -EPERM || err == -ENOENT ? 0 : err;
+	components_read(a->ifindex, gate_map_id(secret_fd), &components);
+	for (unsigned int i = 0; i < components.count; i++)
+		if (components.list[i].is_ours)
+			a->program_id = components.list[i].id;
+	a->is_generic = components.is_generic;
+	if (a->program_id)
+		memcpy(a->device, seen.device, sizeof(a->device));
+	return 0;
+}
+
 int attachment_look(const struct gate *gate, struct attachment *a)
 {
 	struct pin_name name = attachment_pin(a, PIN_ATTACHMENT);
@@ -289,7 +312,9 @@ int attachment_look(const struct gate *gate, struct attachment *a)
 	a->netns = a->pinned.netns;
 	a->ifindex = a->pinned.ifindex;
 	memcpy(a->device, a->pinned.device, sizeof(a->device));
-	if (fd >= 0)
+	if (fd >= 0 && a->mode == MODE_LIBXDP)
+		err = component_look(a, fd);
+	else if (fd >= 0)
 		err = attachment_is_link(a) ? link_look(gate, a, fd) : program_look(gate, a, fd);
 	if (err)
 		return pin_failed("read", &gate->links, name.text, err);
@@ -318,7 +343,10 @@ const char *attachment_command(const char *verb, const struct attachment *a, con
 	snprintf(text, COMMAND_TEXT, "sluice %s-g %s %s %s hook %s%s",
 		 netns_option(a->netns, netns_home(), option), gate, verb, operand_typed(a->device),
 		 hook_names[a->hook],
-		 a->mode == MODE_CHAIN && !strcmp(verb, "attach") ? " mode chain" : "");
+		 strcmp(verb, "attach")	  ? ""
+		 : a->mode == MODE_CHAIN  ? " mode chain"
+		 : a->mode == MODE_LIBXDP ? " mode libxdp"
+					  : "");
 	return text;
 }
 

@@ -2,8 +2,9 @@
 /*
  * Attach: reads and names attachments. An attachment is a program of a gate on a hook of a device.
  * For XDP and tcx, the pin HOOK-MODE-NETNS-IFINDEX-DEVICE in the gate's directory links/ is the bpf
- * link, and a second pin is the program. clsact and mode chain have no bpf links, so the first pin
- * is the program, whose id identifies the filter or the XDP program of the device.
+ * link, and a second pin is the program. clsact and modes chain and array have no bpf links, so the
+ * first pin is the program, whose id identifies the filter or the XDP program of the device. In
+ * mode libxdp the first pin is map `secret`, because libxdp loads the program.
  */
 #ifndef SLUICE_ATTACHMENT_H
 #define SLUICE_ATTACHMENT_H
@@ -20,7 +21,7 @@
 struct attachment {
 	enum hook hook;
 	enum mode mode;	 /* never MODE_AUTO */
-	bool is_generic; /* in modes chain and array: the program runs in generic XDP */
+	bool is_generic; /* in modes chain, array and libxdp: the program runs in generic XDP */
 	/*
 	 * The present name, ifindex and namespace of the device. If the device was not found, their
 	 * values when the gate was attached.
@@ -112,7 +113,7 @@ bool attachments_both_receive(const struct attachment *a, const struct attachmen
 
 #define COMMAND_TEXT                                                                               \
 	(NETNS_OPTION + GATE_NAME + NAME_TYPED +                                                   \
-	 sizeof("sluice -g  attach --  hook ingress mode chain"))
+	 sizeof("sluice -g  attach --  hook ingress mode libxdp"))
 
 /*
  * Formats "sluice -n NETNS -g GATE VERB DEV hook HOOK", with the mode if it is not the usual one.

@@ -9,6 +9,7 @@
 #include <linux/if_link.h>
 #include <sys/param.h>
 
+#include "attach/components.h"
 #include "attach/program_array.h"
 #include "base/array.h"
 #include "base/cleanup.h"
@@ -394,6 +395,21 @@ static void order_add(struct xdp_order *order, uint32_t id, bool is_ours, int sl
 	order->count++;
 }
 
+static void order_components(const struct gate *gate, const struct attachment *a,
+			     struct xdp_order *ret)
+{
+	_cleanup_close_ int secret = pin_open(&gate->links, attachment_pin(a, PIN_ATTACHMENT).text);
+	struct components components;
+	_cleanup_netns_ int back = -1;
+
+	if (secret < 0 || netns_visit(a->netns, &back))
+		return;
+	components_read(a->ifindex, gate_map_id(secret), &components);
+	order_add(ret, components.dispatcher_id, false, -1);
+	for (unsigned int i = 0; i < components.count; i++)
+		order_add(ret, components.list[i].id, components.list[i].is_ours, -1);
+}
+
 const char *xdp_order_format(const struct xdp_order *order, char text[XDP_ORDER_TEXT])
 {
 	size_t length = 0;
@@ -419,6 +435,10 @@ void xdp_order_read(const struct gate *gate, const struct attachment *a, struct 
 	uint32_t root = 0, count;
 
 	*ret = (struct xdp_order){0};
+	if (a->mode == MODE_LIBXDP && a->program_id && !gate->dir.reads_only) {
+		order_components(gate, a, ret);
+		return;
+	}
 	if (!attachment_is_chained(a) || !a->program_id || gate->dir.reads_only)
 		return;
 	array = pin_open(&gate->links, attachment_pin(a, PIN_CHAIN).text);

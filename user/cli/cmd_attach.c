@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* The commands attach, detach and upgrade, which change the devices and the program of a gate. */
 #include "attach/attach.h"
+#include "attach/components.h"
 #include "attach/published.h"
 #include "attach/shaping.h"
 #include "cli/command.h"
@@ -31,6 +32,7 @@ struct attach_args {
 	unsigned int mode;	/* enum mode */
 	bool chain;		/* the same as `mode chain` */
 	struct array_slot slot; /* mode array */
+	unsigned int priority;	/* mode libxdp: run priority; 0: the default */
 	bool no_fq;		/* accept a device without qdisc fq although a limit shapes */
 	uint32_t size[SIZES];
 };
@@ -114,7 +116,7 @@ static int attach_all(const struct gate *gate, const struct attach_args *args,
 	if (err)
 		return err;
 	for (i = 0; !err && i < args->devices.count; i++) {
-		struct way way = {args->hook, args->mode, &args->slot};
+		struct way way = {args->hook, args->mode, &args->slot, args->priority};
 
 		err = attach_choose_hook(&all[i].device, args->mode, true, &way.hook)
 			      ?: attach_device(gate, &programs, &all[i].device, &way, false,
@@ -208,6 +210,9 @@ static int attach_run(const struct context *context, const void *data)
 
 #define SIZE_FIELD(which) offsetof(struct attach_args, size[which])
 
+static const struct value_type value_priority =
+	VALUE_NUMBER(1, COMPONENT_PRIORITY_MAX, "write 1 to 65535");
+
 static const struct word attach_words[] = {
 	{"DEV", OPERANDS, NULL, offsetof(struct attach_args, devices), NULL},
 	{"hook", KEYWORD, &value_hook, offsetof(struct attach_args, hook),
@@ -224,6 +229,8 @@ static const struct word attach_words[] = {
 	{"array", KEYWORD, &value_slot, offsetof(struct attach_args, slot),
 	 "be a program in a slot of a pinned program array, from which the XDP program of the\n"
 	 "device calls other programs; go on to the next slots with the packets that pass"},
+	{"priority", KEYWORD, &value_priority, offsetof(struct attach_args, priority),
+	 "for mode libxdp: run priority, 50 by default; components with a lower number run first"},
 	{"no-fq", KEYWORD, NULL, offsetof(struct attach_args, no_fq),
 	 "attach although a limit shapes, and the device lacks the qdisc fq"},
 	{"sources", KEYWORD, &value_size, SIZE_FIELD(SIZE_SOURCES),

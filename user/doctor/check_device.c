@@ -117,8 +117,9 @@ bool mode_is_not_native(struct subject *s)
 	bool is_xdp = a->hook == HOOK_XDP, is_veth = is_kind(device, "veth"), may_have;
 	const char *obstacle, *name = operand_typed(a->device), *sluice = s->sluice;
 
-	if (a->mode == MODE_NATIVE || attachment_is_chained(a) || a->hook == HOOK_EGRESS ||
-	    is_kind(device, "tun") || (!is_xdp && (device->owner.program_id || vlan_stripped(s))))
+	if (a->mode == MODE_NATIVE || attachment_is_chained(a) || a->mode == MODE_LIBXDP ||
+	    a->hook == HOOK_EGRESS || is_kind(device, "tun") ||
+	    (!is_xdp && (device->owner.program_id || vlan_stripped(s))))
 		return false;
 	obstacle = obstacle_find(s);
 	/* if the features are unknown, assume that the driver may support native XDP */

@@ -50,14 +50,20 @@ struct bpf_map *object_map(const struct bpf_object *object, enum gate_map map)
 
 /* --- Programs ------------------------------------------------------------------------------- */
 
-/* Loads the chosen programs of an object, which use the gate's maps. */
-static int object_load(const struct gate *gate, struct bpf_object *object)
+/* Lets the programs of an object use the gate's maps. */
+static int maps_reuse(const struct gate *gate, struct bpf_object *object)
 {
 	int err = 0;
 
 	for (int map = 0; !err && map < GATE_MAPS; map++)
 		err = bpf_map__reuse_fd(object_map(object, map), gate->map[map]);
-	return err ?: bpf_object__load(object);
+	return err;
+}
+
+/* Loads the chosen programs of an object, which use the gate's maps. */
+static int object_load(const struct gate *gate, struct bpf_object *object)
+{
+	return maps_reuse(gate, object) ?: bpf_object__load(object);
 }
 
 static int load_failed(int err)
@@ -110,6 +116,22 @@ void programs_close(struct programs *programs)
 	for (int hook = 0; hook < HOOKS; hook++)
 		close_fd(&programs->fd[hook]);
 	*programs = PROGRAMS_CLOSED;
+}
+
+struct bpf_object *object_open_for(const struct gate *gate, const char *program)
+{
+	struct bpf_object *object = object_open();
+	struct bpf_program *each;
+	int err = object ? maps_reuse(gate, object) : 0;
+
+	if (err) {
+		load_failed(err);
+		object_close(&object);
+		return NULL;
+	}
+	bpf_object__for_each_program (each, object)
+		bpf_program__set_autoload(each, !strcmp(bpf_program__name(each), program));
+	return object;
 }
 
 int program_load_chain(const struct gate *gate, int array_fd, struct sl_chain slots, bool has_frags)

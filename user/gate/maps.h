@@ -49,6 +49,12 @@ int programs_load(const struct gate *gate, unsigned int hooks, struct programs *
 void programs_close(struct programs *programs);
 
 /*
+ * Opens the object to load one of its programs with the gate's maps. The caller may change the
+ * program, and loads the object. If this fails, adds an error and returns NULL.
+ */
+struct bpf_object *object_open_for(const struct gate *gate, const char *program);
+
+/*
  * Loads the XDP program of modes chain and array. After a packet has passed, it calls the first
  * program in these slots of program array `array_fd`. has_frags: the programs of the array read
  * packets of several buffers. Returns an fd, or a negative errno and adds an error.

@@ -17,9 +17,9 @@ const char *const hook_names[HOOKS] = {
 };
 
 const char *const mode_names[MODES] = {
-	[MODE_AUTO] = "auto",	[MODE_NATIVE] = "native", [MODE_GENERIC] = "generic",
-	[MODE_TCX] = "tcx",	[MODE_CLSACT] = "clsact", [MODE_CHAIN] = "chain",
-	[MODE_ARRAY] = "array",
+	[MODE_AUTO] = "auto",	  [MODE_NATIVE] = "native", [MODE_GENERIC] = "generic",
+	[MODE_TCX] = "tcx",	  [MODE_CLSACT] = "clsact", [MODE_CHAIN] = "chain",
+	[MODE_LIBXDP] = "libxdp", [MODE_ARRAY] = "array",
 };
 
 const struct value_type value_hook = VALUE_CHOICE("xdp|ingress|egress", hook_names, 0);
@@ -32,7 +32,7 @@ const struct value_type value_given_hook = {
 };
 /* Mode array is not a word, because it requires a slot. */
 const struct value_type value_mode = {
-	.name = "auto|native|generic|tcx|clsact|chain",
+	.name = "auto|native|generic|tcx|clsact|chain|libxdp",
 	.parse = choice_parse,
 	.words = mode_names,
 	.word_count = MODE_ARRAY,
@@ -46,7 +46,7 @@ int mode_check(enum hook hook, enum mode mode)
 		return 0;
 	return error_misuse("wrong-mode", hook == HOOK_XDP ? "hook xdp" : "hooks of TC",
 			    "no mode %s; write %s", mode_names[mode],
-			    hook == HOOK_XDP ? "auto, native, generic or chain"
+			    hook == HOOK_XDP ? "auto, native, generic, chain or libxdp"
 					     : "auto, tcx or clsact");
 }
 

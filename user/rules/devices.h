@@ -23,8 +23,9 @@ enum mode {
 	MODE_GENERIC,
 	MODE_TCX,
 	MODE_CLSACT,
-	MODE_CHAIN, /* on XDP: take over the device's program, and run it afterwards */
-	MODE_ARRAY, /* on XDP: a program in a slot of another program's program array */
+	MODE_CHAIN,  /* on XDP: take over the device's program, and run it afterwards */
+	MODE_LIBXDP, /* on XDP: a component of the dispatcher of libxdp */
+	MODE_ARRAY,  /* on XDP: a program in a slot of another program's program array */
 	MODES,
 };
 

@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Mode libxdp: Sluice beside xdp-filter in the dispatcher of libxdp."""
+
+import os
+import shutil
+
+import pytest
+
+import killed
+from lab import LONG, run, wait_until
+
+pytestmark = pytest.mark.skipif(not (shutil.which("xdp-filter") and shutil.which("xdp-loader")),
+                                reason="xdp-tools are not installed")
+
+DENIED, FILTERED, PASSED = "203.0.113.66", "192.0.2.7", "198.51.100.66"
+UPGRADES = 20 if LONG else 5
+# Run priorities: xdp-filter has 10.
+BEFORE, AFTER = "5", "20"
+
+
+@pytest.fixture(autouse=True)
+def bpffs():
+    """Mounts bpffs, which libxdp requires and does not mount."""
+    if not os.path.ismount("/sys/fs/bpf"):
+        run("mount", "-t", "bpf", "-o", "mode=0700", "bpf", "/sys/fs/bpf")
+
+
+def tool(lab, *words, check=True):
+    return run("nsenter", f"--net=/run/netns/{lab.filter}", *words, check=check)
+
+
+def order(lab):
+    return [program["name"] for program in lab.attachments()[0]["order"] or []]
+
+
+def filter_load(lab):
+    tool(lab, "xdp-filter", "load", "in0")
+    tool(lab, "xdp-filter", "ip", FILTERED, "--mode", "src")
+
+
+def components(priority, *others):
+    """Returns the programs of the device, in their order."""
+    ours = ["sluice_xdp"]
+    return ["xdp_dispatcher", *(ours + list(others) if priority == BEFORE else list(others) + ours)]
+
+
+def judges_all(lab, receiver):
+    """Checks that xdp-filter drops one source, Sluice another one, and neither a third one."""
+    before = receiver.read()[PASSED]
+    for source in FILTERED, DENIED, PASSED:
+        lab.send(source, 5)
+    receiver.wait_for(PASSED, before + 5)
+    assert receiver.read()[FILTERED] == receiver.read()[DENIED] == 0
+
+
+@pytest.mark.parametrize("priority", [BEFORE, AFTER])
+@pytest.mark.parametrize("first", ["xdp-filter", "sluice"])
+def test_either_order_of_starting_and_of_leaving(lab, first, priority):
+    receiver = lab.datagrams()
+    words = ["attach", "in0", "mode", "libxdp", "priority", priority]
+    if first == "xdp-filter":
+        filter_load(lab)
+    lab.sluice(*words)
+    if first == "sluice":
+        assert order(lab) == ["xdp_dispatcher", "sluice_xdp"]
+        filter_load(lab)
+    assert order(lab) == components(priority, "xdpfilt_alw_all")
+    lab.sluice("deny", DENIED)
+    judges_all(lab, receiver)
+    if first == "sluice":
+        lab.sluice("detach", "in0")
+        assert "xdpfilt_alw_all" in tool(lab, "xdp-loader", "status", "in0").out
+        lab.send(FILTERED, 5)
+        lab.send(DENIED, 5)
+        receiver.wait_for(DENIED, 5)
+        assert receiver.read()[FILTERED] == 0
+    else:
+        tool(lab, "xdp-filter", "unload", "in0")
+        assert order(lab) == ["xdp_dispatcher", "sluice_xdp"]
+        lab.send(FILTERED, 5)
+        lab.send(DENIED, 5)
+        receiver.wait_for(FILTERED, 5)
+        assert receiver.read()[DENIED] == 0
+        lab.sluice("detach", "in0")
+        assert "sluice" not in tool(lab, "xdp-loader", "status", "in0").out
+    assert not os.path.exists(lab.pins())
+
+
+def test_auto_joins_xdp_filter(lab):
+    filter_load(lab)
+    lab.attach("in0")
+    assert lab.attachments()[0]["mode"] == "libxdp"
+    assert order(lab) == ["xdp_dispatcher", "xdpfilt_alw_all", "sluice_xdp"]
+    # A rules file has the mode, but not the priority.
+    assert lab.json("dump")["attach"] == [{"device": "in0", "mode": "libxdp"}]
+    lab.refuses(["attach", "in0", "mode", "native"], "in0", "libxdp", gate=lab.gate2)
+
+
+@pytest.mark.parametrize("priority", [BEFORE, AFTER])
+def test_upgrades_under_traffic(lab, priority):
+    """During upgrades, xdp-filter and Sluice drop every packet that they are to drop."""
+    filter_load(lab)
+    lab.attach("in0", "mode", "libxdp", "priority", priority)
+    lab.sluice("deny", DENIED)
+    receiver = lab.datagrams()
+    lab.traffic(600, *(f"{source}=1000" for source in (FILTERED, DENIED, PASSED)), background=True)
+    wait_until(lambda: receiver.read()[PASSED], "packets")
+    for _ in range(UPGRADES):
+        before = receiver.read()[PASSED]
+        lab.sluice("upgrade")
+        assert order(lab) == components(priority, "xdpfilt_alw_all")
+        wait_until(lambda: receiver.read()[PASSED] > before, "packets")
+    assert receiver.read()[FILTERED] == receiver.read()[DENIED] == 0
+    lab.sluice("detach", "in0")
+    assert receiver.read()[FILTERED] == 0
+
+
+@pytest.mark.parametrize("command", ["attach", "upgrade", "detach"])
+def test_a_killed_command_leaves_xdp_filter(lab, command):
+    """After a kill, the next command finds or removes what the killed command left."""
+    filter_load(lab)
+    words = ["-n", lab.filter, "-g", lab.gate, *{"attach": ["attach", "in0", "mode", "libxdp"], "upgrade": ["upgrade"],
+                                                 "detach": ["detach", "in0"]}[command]]
+    receiver = lab.datagrams()
+    if command != "attach":
+        lab.attach("in0", "mode", "libxdp")
+    for stops in 150, 300, 450:
+        killed.run_stops(words, stops)
+        lab.send(FILTERED, 5)
+        lab.attach("in0", "mode", "libxdp")
+        lab.sluice("upgrade")
+        assert order(lab) == ["xdp_dispatcher", "xdpfilt_alw_all", "sluice_xdp"]
+        if command == "attach":
+            lab.sluice("detach", "in0")
+    if command != "attach":
+        lab.sluice("detach", "in0")
+    lab.send(PASSED, 5)
+    receiver.wait_for(PASSED, 5)
+    assert receiver.read()[FILTERED] == 0
+    assert "sluice" not in tool(lab, "xdp-loader", "status", "in0").out
+
+
+def test_without_libxdp_the_package_is_named(lab):
+    library, = [f"{folder}/{name}" for folder, _, names in os.walk("/usr/lib") for name in names if name == "libxdp.so.1"]
+    run("mount", "--bind", "/dev/null", library)
+    try:
+        lab.refuses(["attach", "in0", "mode", "libxdp"], "libxdp.so.1", "'apt-get install libxdp1'")
+    finally:
+        run("umount", library)
+    assert not os.path.exists(lab.pins())

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Attach: mode libxdp, in which Sluice's program is a component of the dispatcher of libxdp. The
+ * dispatcher calls its components in the order of their run priority. Sluice's component goes on to
+ * the next component on XDP_PASS.
+ *
+ * libxdp changes the components of a device by a new dispatcher, which replaces the old dispatcher
+ * in one step. It pins the components in /sys/fs/bpf/xdp (protocol.org of libxdp), so they run
+ * without a process. libxdp is loaded by dlopen() when a component is added or removed. Readers
+ * need only the pins.
+ *
+ * libxdp loads the program, so the pin of the attachment cannot be the program: PIN_ATTACHMENT is
+ * map `secret`. The component that uses this map is Sluice's, also after a resize.
+ */
+#ifndef SLUICE_LIBXDP_H
+#define SLUICE_LIBXDP_H
+
+#include "attach/attachment.h"
+#include "gate/gate.h"
+
+/* Adds a component to the device, and stores the attachment. priority: run priority. */
+int libxdp_attach(const struct gate *gate, const struct netdev *device, unsigned int priority,
+		  struct attachment *ret);
+
+/* Removes Sluice's components from the device, and then the pin. */
+int libxdp_detach(const struct gate *gate, struct attachment attachment);
+
+/*
+ * Adds a component that uses the maps of `next`, with the priority of the old component, and then
+ * removes the old component. Both judge the packets in between. Updates attachment->program_id.
+ */
+int libxdp_replace(const struct gate *gate, const struct gate *next, struct attachment *attachment);
+
+#endif
