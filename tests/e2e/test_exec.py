@@ -58,7 +58,7 @@ def fixture_serve(lab):
         with inside(lab.filter):
             server = kind(("127.0.0.1", 0), handler)
         server.received = []
-        thread = threading.Thread(target=server.serve_forever)
+        thread = threading.Thread(target=server.serve_forever, args=(0.02,))
         thread.start()
         lab.closing.callback(server.server_close)
         lab.closing.callback(thread.join)

@@ -60,7 +60,7 @@ class Feed:
         if context:
             server.socket = context.wrap_socket(server.socket, server_side=True)
         server.feed = self
-        thread = threading.Thread(target=server.serve_forever)
+        thread = threading.Thread(target=server.serve_forever, args=(0.02,))
         thread.start()
         self.lab.closing.callback(thread.join)
         self.lab.closing.callback(server.shutdown)
