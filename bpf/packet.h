@@ -608,6 +608,58 @@ static __always_inline enum packet_transport packet_inspect(const struct reader 
 	return transport;
 }
 
+/* --- The payload: only if a match compares it ------------------------------------------------ */
+
+/*
+ * Reads the first bytes of the payload of TCP or UDP, byte by byte, because the payload may be
+ * shorter than PAYLOAD_BYTES. Returns false if the frame ends before the packet does.
+ */
+static __always_inline bool payload_read(const struct reader *reader, __u32 offset, __u32 end,
+					 __u64 *head, __u64 *known)
+{
+	for (int i = 0; i < PAYLOAD_BYTES; i++) {
+		__u8 buffer;
+		const __u8 *byte;
+
+		if (offset + i >= end)
+			break;
+		byte = reader_get(reader, offset + i, sizeof(buffer), &buffer);
+		if (!byte)
+			return false;
+		*head |= (__u64)*byte << (PAYLOAD_BYTES - 1 - i) * 8;
+		*known |= 0xffULL << (PAYLOAD_BYTES - 1 - i) * 8;
+	}
+	return true;
+}
+
+/*
+ * Adds the facts of the payload to a packet that packet_inspect() has inspected. If the payload is
+ * shorter than the bytes that matches compare, the bytes that exist decide. The payload of a first
+ * fragment may be empty, because the next fragment has the rest. Returns false if the payload could
+ * not be read; then it matches.
+ */
+static __always_inline bool packet_inspect_payload(const struct reader *reader,
+						   struct packet *packet)
+{
+	__u32 offset = packet->headers & 0x7fff; /* the mask is for the verifier */
+	__u32 end = packet->ip_offset + packet->facts.length;
+	__u16 facts = packet->facts.facts & ~SL_FACT_PAYLOAD;
+	__u64 head = 0, known = 0;
+	bool is_read = true;
+
+	if (!(facts & SL_FACT_PORT) || facts & SL_FACT_UNREAD)
+		return true;
+	if (offset < end) {
+		is_read = payload_read(reader, offset, end, &head, &known);
+		known = is_read ? known : 0;
+		facts |= facts_of_payload(facts, head, known);
+	} else if (facts & SL_FACT_FRAGMENT) {
+		facts |= facts_of_payload(facts, 0, 0);
+	}
+	packet->facts.facts = facts;
+	return is_read;
+}
+
 /* --- Merged packets ------------------------------------------------------------------------- */
 
 /* Largest number of packets in one buffer. The kernel counts them in 16 bits. */

@@ -72,11 +72,31 @@ BPF_GLOBAL int skb_inspect_split(struct __sk_buff *skb, struct packet *packet)
 	return packet ? packet_inspect(&reader, packet) : TRANSPORT_SHORT;
 }
 
+/* Inspects the payload in an skb with all its fragments. */
+BPF_GLOBAL int skb_payload_split(struct __sk_buff *skb, struct packet *packet)
+{
+	struct reader reader = skb_reader(skb, READ_SKB);
+
+	return packet ? packet_inspect_payload(&reader, packet) : false;
+}
+
+/*
+ * Inspects the payload by packet_inspect_payload(), in the linear part, or if that is too short, in
+ * all fragments.
+ */
+BPF_GLOBAL int skb_payload(struct __sk_buff *skb, struct packet *packet)
+{
+	struct reader reader = skb_reader(skb, READ_LINEAR);
+	bool is_read = packet ? packet_inspect_payload(&reader, packet) : true;
+
+	return !is_read && reader_is_partial(&reader) ? skb_payload_split(skb, packet) : is_read;
+}
+
 /*
  * Inspects the linear part by packet_inspect(). If the linear part is too short, inspects all
- * fragments.
+ * fragments. deep: bits of enum sl_deep
  */
-BPF_GLOBAL int skb_inspect(struct __sk_buff *skb, struct packet *packet)
+BPF_GLOBAL int skb_inspect(struct __sk_buff *skb, struct packet *packet, __u32 deep)
 {
 	struct reader reader = skb_reader(skb, READ_LINEAR);
 	enum packet_transport transport;
@@ -88,6 +108,8 @@ BPF_GLOBAL int skb_inspect(struct __sk_buff *skb, struct packet *packet)
 		transport = skb_inspect_split(skb, packet);
 	if (skb->gso_size)
 		packet_cut_length(packet, skb->gso_size);
+	if (deep & SL_DEEP_PAYLOAD)
+		skb_payload(skb, packet);
 	return transport;
 }
 
@@ -115,7 +137,7 @@ static __always_inline enum sl_reason skb_parse(struct __sk_buff *skb, struct pa
 			.tag = tag,
 		};
 
-		skb_inspect(skb, packet);
+		skb_inspect(skb, packet, SL_DEEP_HEADERS);
 		packet_unmerge(packet, &merged);
 	}
 	return reason;

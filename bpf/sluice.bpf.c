@@ -49,9 +49,9 @@ static __always_inline void judge(void *ctx, bool is_xdp, struct packet *packet,
 		if (!policy)
 			return; /* never reached, because the map has every policy version */
 		if (policy->deep && !packet->inspected && is_xdp)
-			xdp_inspect(ctx, packet);
+			xdp_inspect(ctx, packet, policy->deep);
 		else if (policy->deep && !packet->inspected)
-			skb_inspect(ctx, packet);
+			skb_inspect(ctx, packet, policy->deep);
 		policy_charge(packet, policy,
 			      bucket && bucket->policy_version == verdict->version ? bucket : NULL,
 			      verdict);

@@ -34,19 +34,41 @@ BPF_GLOBAL int xdp_inspect_split(struct xdp_md *ctx, struct packet *packet)
 	return packet ? packet_inspect(&reader, packet) : TRANSPORT_SHORT;
 }
 
+/* Inspects the payload in an XDP buffer with all its fragments. */
+BPF_GLOBAL int xdp_payload_split(struct xdp_md *ctx, struct packet *packet)
+{
+	struct reader reader = xdp_reader(ctx, READ_XDP, packet);
+
+	return packet ? packet_inspect_payload(&reader, packet) : false;
+}
+
+/*
+ * Inspects the payload by packet_inspect_payload(), in the linear part, or if that is too short, in
+ * all fragments.
+ */
+BPF_GLOBAL int xdp_payload(struct xdp_md *ctx, struct packet *packet)
+{
+	struct reader reader = xdp_reader(ctx, READ_LINEAR, packet);
+	bool is_read = packet ? packet_inspect_payload(&reader, packet) : true;
+
+	return !is_read && reader_is_partial(&reader) ? xdp_payload_split(ctx, packet) : is_read;
+}
+
 /*
  * Inspects the linear part by packet_inspect(). If the linear part is too short, inspects all
- * fragments.
+ * fragments. deep: bits of enum sl_deep
  */
-BPF_GLOBAL int xdp_inspect(struct xdp_md *ctx, struct packet *packet)
+BPF_GLOBAL int xdp_inspect(struct xdp_md *ctx, struct packet *packet, __u32 deep)
 {
 	struct reader reader = xdp_reader(ctx, READ_LINEAR, packet);
 	enum packet_transport transport =
 		packet ? packet_inspect(&reader, packet) : TRANSPORT_SHORT;
 
-	return transport == TRANSPORT_SHORT && reader_is_partial(&reader)
-		       ? xdp_inspect_split(ctx, packet)
-		       : transport;
+	if (transport == TRANSPORT_SHORT && reader_is_partial(&reader))
+		transport = xdp_inspect_split(ctx, packet);
+	if (deep & SL_DEEP_PAYLOAD)
+		xdp_payload(ctx, packet);
+	return transport;
 }
 
 /*

@@ -6,9 +6,10 @@
  * that header is satisfied. Otherwise a packet could evade a limit by headers that are too deep or
  * truncated.
  *
- * A fragment after the first has no ports, flags or type, so it matches only limits on `fragment`,
- * `any`, its protocol or fields of the IP header. In IPv6, only the first fragment has the protocol
- * that receivers use. So later fragments (SL_FACT_HIDDEN) match every limit on a protocol.
+ * A fragment after the first has no ports, flags, type or payload, so it matches only limits on
+ * `fragment`, `any`, its protocol or fields of the IP header. In IPv6, only the first fragment has
+ * the protocol that receivers use. So later fragments (SL_FACT_HIDDEN) match every limit on a
+ * protocol.
  */
 #ifndef SLUICE_MATCH_H
 #define SLUICE_MATCH_H
@@ -52,11 +53,38 @@ static inline __u16 facts_of_proto(__u8 proto, bool ipv4)
 	return proto == icmp ? SL_FACT_PROTO | SL_FACT_ICMP : SL_FACT_PROTO;
 }
 
+#define PAYLOAD_BYTES 6 /* the first bytes of a payload that matches compare */
+
+/* Compares the known bytes of `head` with a pattern. */
+#define HEAD_IS(value, mask) (!((head ^ (value)) & (mask)&known))
+
+/*
+ * Returns the facts of a payload of TCP or UDP. head: its first PAYLOAD_BYTES bytes, the first byte
+ * highest. known: mask of the bytes that could be read; the other bytes match any pattern.
+ *
+ * A QUIC Initial packet has a long header, the version, and a type that depends on the version (RFC
+ * 9000 section 17.2.2, RFC 9369 section 3.2). Its fixed bit may be 0 (RFC 9287). A TLS record has
+ * type 22, major version 3, a length, and the type of the handshake message, 1 (RFC 8446 section
+ * 5.1). A DNS query has QR 0, opcode 0 and one question (RFC 1035 section 4.1.1).
+ */
+static inline __u16 facts_of_payload(__u16 facts, __u64 head, __u64 known)
+{
+	if (facts & SL_FACT_TCP)
+		return HEAD_IS(0x160300000001, 0xffff000000ff) ? SL_FACT_TLS : 0;
+	if (!(facts & SL_FACT_UDP))
+		return 0;
+	return (HEAD_IS(0x800000000100, 0xb0ffffffff00) || HEAD_IS(0x906b3343cf00, 0xb0ffffffff00)
+			? SL_FACT_QUIC
+			: 0) |
+	       (HEAD_IS(0x000000000001, 0x0000f800ffff) ? SL_FACT_DNS : 0);
+}
+
 /* Returns the facts of a packet if matches need more of its transport header than can be read. */
 static inline __u16 facts_unread(__u16 facts)
 {
 	/* If the TCP flags cannot be read, assume SYN. A first fragment of 8 bytes has no flags. */
-	return facts | SL_FACT_UNREAD | (facts & SL_FACT_TCP ? SL_FACT_SYN : 0);
+	return facts | SL_FACT_UNREAD | (facts & SL_FACT_TCP ? SL_FACT_SYN : 0) |
+	       facts_of_payload(facts, 0, 0);
 }
 
 /* Returns whether a port is in one of `count` ranges. */

@@ -184,6 +184,17 @@ enum sl_fact {
 	 */
 	SL_FACT_HIDDEN = 1 << 9,
 	SL_FACT_DETAIL = 1 << 10, /* the TCP flags or the ICMP type could be read */
+	/* by the first bytes of the payload; also set if these bytes cannot be read */
+	SL_FACT_QUIC = 1 << 11, /* UDP with a QUIC Initial packet of version 1 or 2 */
+	SL_FACT_TLS = 1 << 12,	/* TCP with a TLS record that begins with a ClientHello */
+	SL_FACT_DNS = 1 << 13,	/* UDP with a DNS query */
+	SL_FACT_PAYLOAD = SL_FACT_QUIC | SL_FACT_TLS | SL_FACT_DNS,
+};
+
+/* What packets must be inspected for, as bits. */
+enum sl_deep {
+	SL_DEEP_HEADERS = 1 << 0, /* a match or a key needs more than the source */
+	SL_DEEP_PAYLOAD = 1 << 1, /* a match needs the first bytes of the payload */
 };
 
 /* The further fields that a match may compare, as bits. A packet must satisfy all of them. */
@@ -329,7 +340,7 @@ struct sl_limit {
 struct sl_policy {
 	__u32 since; /* first generation that uses this version; 0: the version is unused */
 	__u8 limits[SL_FAMILIES]; /* number of limits for each family */
-	__u8 deep; /* 1 if a match or a key needs more than the source, so packets are inspected */
+	__u8 deep;		  /* bits of enum sl_deep; 0: packets are not inspected */
 	__u8 inherits;
 	/*
 	 * Limits in the order in which packets are charged: first limits that drop, then block,

@@ -96,6 +96,7 @@ const struct bench_case bench_cases[] = {
 	CASE("match_sport", "10.0.22.1", MATCHED("udp sport 12345"), FIELD),
 	CASE("match_to", "10.0.23.1", MATCHED("udp to 198.51.100.0/24"), FIELD),
 	CASE("match_length", "10.0.24.1", MATCHED("udp length 40-1500"), FIELD),
+	CASE("match_quic", "10.0.26.1", MATCHED("quic-initial"), FIELD),
 	CASE("match_dscp", "10.0.25.1", MATCHED("udp dscp 0"), FIELD),
 	BASIS("floor_tc", "10.0.0.1", ON_FLOOR_TC),
 	CASE("shape", "10.0.10.1", .limit = {{AMPLE_SHAPE}}, SENT, .target = 1.80,

@@ -37,6 +37,9 @@ static const char *const matches[] = {
 	"udp vlan 10",
 	"udp port 5353 vlan 100",
 	"icmp vlan 10",
+	"quic-initial",
+	"tls-hello",
+	"dns-query port 5353",
 	"sport 53",
 	"tcp sport 1-443 port 1025",
 	"to 198.51.100.0/24",
@@ -46,6 +49,8 @@ static const char *const matches[] = {
 	"flags ack",
 	"icmp-type echo-request",
 	"icmp-type 8",
+	"dns-query",
+	"tls-hello",
 	"length 28-40",
 	"length 41-65535",
 	"dscp 0",
@@ -76,6 +81,7 @@ static bool expected_pass(const struct sl_match *match, const struct wire_frame 
 
 	if (reason == PARSED)
 		packet_inspect(&reader, &packet);
+	packet_inspect_payload(&reader, &packet);
 	free(copy);
 	return reason == PARSED
 		       ? !match_packet(match, &packet.facts, (const __be32 *)packet.destination)

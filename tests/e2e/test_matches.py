@@ -3,15 +3,23 @@
 hook, and the recipes of sluice-limits(7)."""
 
 import re
+import shutil
+import socket
+import subprocess
 
 import pytest
+from scapy.layers.dns import DNS, DNSQR
 from scapy.layers.inet import ICMP, IP, TCP, UDP
 from scapy.layers.inet6 import ICMPv6EchoRequest, ICMPv6ND_NS, IPv6, IPv6ExtHdrDestOpt, IPv6ExtHdrFragment, PadN
 from scapy.packet import Raw
 
 import bpf
-from lab import HERE4, HERE6, TOP, Lab
+from lab import HERE4, HERE6, TOP, Lab, inside
 from zoo import stacked
+
+# the beginning of a client's Initial packet (RFC 9001 appendix A.2), and of a ClientHello
+QUIC = bytes.fromhex("c300000001088394c8f03e5157080000449e") + bytes(1182)
+HELLO = bytes.fromhex("1603010200010001fc0303") + bytes(506)
 
 SOURCES = {4: "203.0.113.7", 6: "2001:db8:0:7::1"}
 
@@ -47,6 +55,17 @@ def built(family):
     yield "xmas", [ip(), tcp("FPU")], None
     yield "echo", [ip(), echo], None
     yield "pong", [ip(), ICMP(type=0) if family == 4 else Raw(bytes([answer, 0, 0, 0, 0, 0, 0, 0]))], None
+    yield "quic", [ip(), UDP(sport=40000, dport=443) / Raw(QUIC)], None
+    yield "quic 2", [ip(), UDP(sport=40000, dport=443) / Raw(b"\xd3\x6b\x33\x43\xcf" + QUIC[5:])], None
+    yield "quic handshake", [ip(), UDP(sport=40000, dport=443) / Raw(b"\xe3" + QUIC[1:])], None
+    yield "quic short", [ip(), UDP(sport=40000, dport=443) / Raw(b"\x43" + QUIC[1:])], None
+    yield "hello", [ip(), TCP(sport=40000, dport=443, flags="PA") / Raw(HELLO)], None
+    yield "hello, options", [ip(), TCP(sport=40000, dport=443, flags="PA", options=[("Timestamp", (1, 2))]) / Raw(HELLO)], None
+    yield "hello, first byte", [ip(), TCP(sport=40000, dport=443, flags="PA") / Raw(HELLO[:1])], None
+    yield "tls data", [ip(), TCP(sport=40000, dport=443, flags="PA") / Raw(b"\x17" + HELLO[1:])], None
+    yield "lookup", [ip(), UDP(sport=40000, dport=53) / DNS(rd=1, qd=DNSQR(qname="example.com"))], None
+    yield "found", [ip(), UDP(sport=53, dport=40000) / DNS(qr=1, qd=DNSQR(qname="example.com"))], None
+    yield "cut hello", [ip(), TCP(sport=40000, dport=443, flags="PA") / Raw(b"GET / HTTP/1.1")], 14 + header + 20 + 3
     yield "cut udp", [ip(), udp(53, 40000, 500)], 14 + header + 3
     yield "cut tcp", [ip(), tcp("S")], 14 + header + 12
     yield "cut icmp", [ip(), echo], 14 + header
@@ -65,17 +84,25 @@ def frame(layers, size):
 
 
 FRAMES = {(family, name): frame(layers, size) for family in (4, 6) for name, layers, size in built(family)}
+PAYLOADS_TCP = "hello|hello, options|hello, first byte|tls data|cut hello"
 TCP_ONLY = "syn|syn ack|ack|push|rst|fin|xmas|cut tcp"
 UDP_ONLY = "query|answer|answer elsewhere|ntp|cut udp"
 CUT = "cut tcp|cut udp|cut icmp|too deep"
 
 # The packets that each match selects, by name, in both families; `4:` or `6:` before a name means only that family.
 TABLE = {
-    "sport 53": "answer|answer elsewhere|cut udp|cut icmp|too deep",
-    "udp sport 53": "answer|answer elsewhere|cut udp|too deep",
+    "quic-initial": "quic|quic 2|cut udp|too deep",
+    "quic-initial port 443 length 1200-1500": "quic|quic 2",
+    "quic-initial port 80": "cut udp|too deep",
+    "tls-hello": "hello|hello, options|hello, first byte|cut hello|cut tcp|too deep",
+    "tls-hello port 443": "hello|hello, options|hello, first byte|cut hello|too deep",
+    "dns-query": "lookup|cut udp|too deep",
+    "dns-query port 53 dscp 0": "lookup|cut udp|too deep",
+    "sport 53": "answer|answer elsewhere|found|cut udp|cut icmp|too deep",
+    "udp sport 53": "answer|answer elsewhere|found|cut udp|too deep",
     "udp sport 123,1900,11211": "ntp|cut udp|too deep",
     "tcp sport 1-1023": "syn ack|too deep",
-    "udp sport 1024-65535 port 53": "query|cut udp|too deep",
+    "udp sport 1024-65535 port 53": "query|lookup|cut udp|too deep",
     "port 80": "syn|ack|push|rst|fin|xmas|cut tcp|cut udp|cut icmp|too deep",
     f"to {HERE4}": "|".join(f"4:{name}" for family, name in FRAMES if family == 4 and name not in ("answer elsewhere", "rst")),
     "to 198.51.100.2/31": "4:answer elsewhere|4:rst",
@@ -84,23 +111,23 @@ TABLE = {
     "udp sport 53 to 2001:db8:fffe::/48": "6:answer elsewhere",
     "flags syn,!ack": "syn|cut tcp|too deep",
     "flags syn,ack": "syn ack|cut tcp|too deep",
-    "flags ack,!syn": "ack|push|fin|cut tcp|too deep",
+    "flags ack,!syn": f"{PAYLOADS_TCP}|ack|push|fin|cut tcp|too deep",
     "flags fin,psh,urg": "xmas|cut tcp|too deep",
     "flags rst": "rst|cut tcp|too deep",
     "tcp-syn flags !rst": "syn|cut tcp|too deep",
-    "flags !ece,!cwr": f"{TCP_ONLY}|too deep",
+    "flags !ece,!cwr": f"{TCP_ONLY}|{PAYLOADS_TCP}|too deep",
     "icmp-type echo-request": "echo|cut icmp|too deep",
     "icmp-type echo-reply": "pong|cut icmp|too deep",
     "icmp-type 8": "4:echo|cut icmp|too deep",
     "icmp-type 128": "6:echo|cut icmp|too deep",
     "icmp-type neighbor-solicitation": "6:neighbor|cut icmp|too deep",
-    "length 1000-1500": "ntp|ack",
+    "length 1000-1500": "quic|quic 2|quic handshake|quic short|ntp|ack",
     "length 1480": "ntp",
     "length 1479": "",
     "udp length 500-600": "answer|answer elsewhere|cut udp",
     "dscp 46": "ntp",
     "dscp 8": "push",
-    "tcp dscp 0": "syn|syn ack|ack|rst|fin|xmas|cut tcp|6:later|too deep",
+    "tcp dscp 0": f"{PAYLOADS_TCP}|syn|syn ack|ack|rst|fin|xmas|cut tcp|6:later|too deep",
     "fragment length 100-200": "later|6:too deep",
     f"flags syn sport 40000 port 80 to {HERE4} length 40-60 dscp 0": "4:syn|4:cut tcp",
     f"udp sport 123 length 1400-1500 dscp 46 to {HERE6}": "6:ntp",
@@ -161,6 +188,11 @@ ATTACKS = {
     "syn": (attack(TCP(sport=40000, dport=80, flags="S")), 200, attack(TCP(sport=40000, dport=80, flags="A"))),
     "game": (attack(UDP(sport=40000, dport=27015) / Raw(bytes(100))), 300,
              attack(UDP(sport=40000, dport=27016) / Raw(bytes(100)))),
+    "dns": (attack(UDP(sport=40000, dport=53) / DNS(rd=1, qd=DNSQR(qname="example.com"))), 100,
+            attack(UDP(sport=53, dport=53) / DNS(qr=1, qd=DNSQR(qname="example.com")))),
+    "quic": (attack(UDP(sport=40000, dport=443) / Raw(QUIC)), 40, attack(UDP(sport=40000, dport=443) / Raw(b"\x43" + QUIC[1:]))),
+    "tls": (attack(TCP(sport=40000, dport=443, flags="PA") / Raw(HELLO)), 40,
+            attack(TCP(sport=40000, dport=443, flags="PA") / Raw(b"\x17" + HELLO[1:]))),
     "large": (attack(UDP(sport=40000, dport=27015) / Raw(bytes(1000))), 5,
               attack(UDP(sport=40000, dport=27015) / Raw(bytes(500)))),
 }
@@ -178,3 +210,53 @@ def test_recipes_stop_what_they_name(gate, name):
     assert most <= passed < most + 50, passed
     assert not bpf.is_dropped(program, other, True)
     gate.apply({"policies": []})
+
+
+# --- Real clients ---------------------------------------------------------------------------------
+
+CLIENT = "198.51.100.9"
+
+
+@pytest.fixture
+def clients():
+    """A lab whose sender has an address, so that its programs reach the filter."""
+    with Lab() as made:
+        made.ip("addr", "add", f"{CLIENT}/24", "dev", "out0", netns=made.sender)
+        made.ip("route", "add", f"{CLIENT}/32", "dev", "in0")
+        made.attach("in0")
+        yield made
+
+
+def counted(lab, name):
+    limit, = [limit for policy in lab.json("stats")["policies"] for limit in policy["limits"] if limit["name"] == name]
+    return limit["refused"]["packets"]
+
+
+def answer(lab, kind, port):
+    """Starts a server in the filter's namespace that reads, and answers nothing."""
+    with inside(lab.filter):
+        server = socket.socket(socket.AF_INET, kind)
+    lab.closing.callback(server.close)
+    server.bind((HERE4, port))
+    if kind == socket.SOCK_STREAM:
+        server.listen(5)
+    return server
+
+
+@pytest.mark.parametrize("match,kind,port,command,least,most", [
+    ("tls-hello port 443", socket.SOCK_STREAM, 443, f"openssl s_client -connect {HERE4}:443", 1, 1),
+    ("dns-query port 53", socket.SOCK_DGRAM, 53, f"dig +time=1 +tries=3 @{HERE4} example.com", 3, 3),
+    ("tls-hello", socket.SOCK_STREAM, 80, f"curl -s -m 1 http://{HERE4}/", 0, 0),
+    ("dns-query", socket.SOCK_STREAM, 443, f"openssl s_client -connect {HERE4}:443", 0, 0)])
+def test_packets_of_real_clients(clients, match, kind, port, command, least, most):
+    """A limit counts the packet by which a real program begins, and no other packet of it."""
+    words = command.split()
+    if not shutil.which(words[0]):
+        pytest.skip(f"{words[0]} is not installed")
+    clients.sluice("set", "default", "name", "one", "rate", "1/h", "burst", "1", "start", "empty", "match", match,
+                   "action", "observe")
+    answer(clients, kind, port)
+    with inside(clients.sender):
+        subprocess.run(["timeout", "4", *words], stdin=subprocess.DEVNULL, capture_output=True, check=False)
+    assert least <= counted(clients, "one") <= most
+    assert clients.counts()[0] >= 3

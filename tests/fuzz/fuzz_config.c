@@ -43,6 +43,8 @@ static const char *const matches[] = {"any",
 				      "proto 47",
 				      "fragment",
 				      "icmp port 1",
+				      "tls-hello port 443",
+				      "dns-query",
 				      "flags syn,!ack sport 53 to 192.0.2.0/24",
 				      "icmp-type echo-request length 60-1500 dscp 46",
 				      NULL};

@@ -247,6 +247,40 @@ static void oracle_transport(struct finding *finding, const uint8_t *data, size_
 		finding->end += 8;
 }
 
+/* Returns the facts that a packet has if its transport header cannot be read. */
+static uint16_t oracle_unread(uint16_t facts)
+{
+	return (facts & SL_FACT_TCP ? SL_FACT_SYN | SL_FACT_TLS : 0) |
+	       (facts & SL_FACT_UDP ? SL_FACT_QUIC | SL_FACT_DNS : 0);
+}
+
+/* Returns whether the known bytes of a payload equal the numbers of a pattern; -1 is any byte. */
+static bool oracle_begins(const uint8_t *data, size_t size, const int pattern[6], const int mask[6])
+{
+	for (size_t i = 0; i < 6 && i < size; i++)
+		if (pattern[i] >= 0 && (data[i] & mask[i]) != pattern[i])
+			return false;
+	return true;
+}
+
+/* Returns the facts of a payload. size: bytes of the payload that the frame has */
+static uint16_t oracle_payload(const uint8_t *data, size_t size, bool is_tcp)
+{
+	static const int all[6] = {255, 255, 255, 255, 255, 255},
+			 form[6] = {0xb0, 255, 255, 255, 255, 255},
+			 code[6] = {255, 255, 0xf8, 255, 255, 255};
+	static const int tls[6] = {22, 3, -1, -1, -1, 1}, quic1[6] = {0x80, 0, 0, 0, 1, -1},
+			 quic2[6] = {0x90, 0x6b, 0x33, 0x43, 0xcf, -1},
+			 dns[6] = {-1, -1, 0, -1, 0, 1};
+
+	if (is_tcp)
+		return oracle_begins(data, size, tls, all) ? SL_FACT_TLS : 0;
+	return (oracle_begins(data, size, quic1, form) || oracle_begins(data, size, quic2, form)
+			? SL_FACT_QUIC
+			: 0) |
+	       (oracle_begins(data, size, dns, code) ? SL_FACT_DNS : 0);
+}
+
 static void oracle_facts(struct finding *finding, const uint8_t *data, size_t size)
 {
 	struct sl_facts *facts = &finding->facts;
@@ -273,7 +307,7 @@ static void oracle_facts(struct finding *finding, const uint8_t *data, size_t si
 	if (finding->transport == TRANSPORT_OK)
 		oracle_transport(finding, data, size);
 	if (finding->transport == TRANSPORT_SHORT || finding->transport == TRANSPORT_TOO_DEEP)
-		facts->facts |= SL_FACT_UNREAD | (facts->facts & SL_FACT_TCP ? SL_FACT_SYN : 0);
+		facts->facts |= SL_FACT_UNREAD | oracle_unread(facts->facts);
 }
 
 static struct finding oracle(const uint8_t *data, size_t size)
@@ -313,6 +347,31 @@ static void check_look(const struct finding *finding, const struct packet *packe
 		require(packet->headers == finding->end);
 }
 
+/* Checks packet_inspect_payload() after packet_inspect() has read the headers. */
+static void check_payload(const struct finding *finding, const struct packet *inspected,
+			  const struct reader *part, const struct reader *whole,
+			  const uint8_t *data, size_t size)
+{
+	size_t end = finding->ip + finding->length, limit = end < size ? end : size;
+	bool is_tcp = finding->facts.facts & SL_FACT_TCP, is_read;
+	uint16_t facts = finding->facts.facts, expected = facts & SL_FACT_PAYLOAD;
+	struct packet packet = *inspected;
+
+	is_read = packet_inspect_payload(part, &packet) || packet_inspect_payload(whole, &packet);
+	if (facts & SL_FACT_PORT && !(facts & SL_FACT_UNREAD) && finding->end < end) {
+		bool has_head = finding->end + 6 <= size || end <= size;
+
+		require(is_read == has_head);
+		expected =
+			has_head ? oracle_payload(data + finding->end, limit - finding->end, is_tcp)
+				 : oracle_unread(facts) & SL_FACT_PAYLOAD;
+	} else if (facts & SL_FACT_PORT && !(facts & SL_FACT_UNREAD) && facts & SL_FACT_FRAGMENT) {
+		expected = oracle_unread(facts) & SL_FACT_PAYLOAD;
+	}
+	require((packet.facts.facts & SL_FACT_PAYLOAD) == expected);
+	require(!((packet.facts.facts ^ facts) & ~SL_FACT_PAYLOAD));
+}
+
 static void check_source(const struct finding *finding, const struct packet *packet)
 {
 	require(packet->source.family == htonl(finding->family));
@@ -337,13 +396,16 @@ static struct packet check(const uint8_t *start, size_t size, const uint8_t *lin
 		return packet;
 	check_source(&finding, &packet);
 	check_look(&finding, &packet, inspect_both(&part, &whole, &packet));
+	check_payload(&finding, &packet, &part, &whole, start, size);
 	return packet;
 }
 
 /* Checks that the facts from the first part of a frame equal the facts from the whole frame. */
 static void check_cut(const struct packet *whole, const struct packet *cut)
 {
-	uint16_t supposed = cut->facts.facts & SL_FACT_UNREAD ? SL_FACT_UNREAD | SL_FACT_SYN : 0;
+	uint16_t supposed = cut->facts.facts & SL_FACT_UNREAD
+				    ? SL_FACT_UNREAD | SL_FACT_SYN | SL_FACT_PAYLOAD
+				    : 0;
 
 	if (!cut->inspected)
 		return;

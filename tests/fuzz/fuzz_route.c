@@ -15,16 +15,16 @@
 #define TEXT_MAX 2048
 
 static const char *const grammar[] = {
-	"/",	   "/metrics", "/healthz", "/api/v1/",	 "status",	"stats",
-	"sources", "check",    "limits",   "lists",	 "doctor",	"live",
-	"events",  "gates",    "?",	   "&",		 "=",		"gate=",
-	"within=", "top=",     "skip=",	   "sort=",	 "address=",	"proto=",
-	"port=",   "syn",      "unread",   "fragment=",	 "vlan=",	"size=",
-	"to=",	   "hook=",    "since=",   "192.0.2.1",	 "2001:db8::1", "10.0.0.0/8",
-	"%3a",	   "%2F",      "%00",	   "busiest",	 "level",	"dropped",
-	"sport=",  "flags=",   "syn,ack",  "icmp-type=", "length=",	"dscp=",
-	"8",	   "udp",      "later",	   "egress",	 "65535",	"4294967296",
-	"yes",	   "+",
+	"/",	      "/metrics", "/healthz",	"/api/v1/",   "status",	     "stats",
+	"sources",    "check",	  "limits",	"lists",      "doctor",	     "live",
+	"events",     "gates",	  "?",		"&",	      "=",	     "gate=",
+	"within=",    "top=",	  "skip=",	"sort=",      "address=",    "proto=",
+	"port=",      "syn",	  "unread",	"fragment=",  "vlan=",	     "size=",
+	"to=",	      "hook=",	  "since=",	"192.0.2.1",  "2001:db8::1", "10.0.0.0/8",
+	"%3a",	      "%2F",	  "%00",	"busiest",    "level",	     "dropped",
+	"sport=",     "flags=",	  "syn,ack",	"tls-hello=", "dns-query=",  "quic-initial=",
+	"icmp-type=", "length=",  "dscp=",	"8",	      "udp",	     "later",
+	"egress",     "65535",	  "4294967296", "yes",	      "+",
 };
 
 static void expect(bool truth)

@@ -105,9 +105,11 @@ static void fuzz_match(const char *text)
 		return;
 	expect(match.vlan <= VLAN_MAX && match.dscp < 64);
 	expect((!match.ports && !match.sports) ||
-	       match.fact & (SL_FACT_ANY | SL_FACT_TCP | SL_FACT_UDP | SL_FACT_SYN));
+	       match.fact &
+		       (SL_FACT_ANY | SL_FACT_TCP | SL_FACT_UDP | SL_FACT_SYN | SL_FACT_PAYLOAD));
 	expect(!match.proto || match.fact == SL_FACT_PROTO);
-	expect(!(match.fields & SL_FIELD_FLAGS) || match.fact & (SL_FACT_TCP | SL_FACT_SYN));
+	expect(!(match.fields & SL_FIELD_FLAGS) ||
+	       match.fact & (SL_FACT_TCP | SL_FACT_SYN | SL_FACT_TLS));
 	expect(!(match.fields & SL_FIELD_ICMP) || match.fact == SL_FACT_ICMP);
 	check_ports(match.port, match.ports);
 	check_ports(match.sport, match.sports);
@@ -173,26 +175,69 @@ static void fuzz_limit(const struct spec_texts *spec, const struct sl_prefix *pr
 /* --- Input ---------------------------------------------------------------------------------- */
 
 static const char *const grammar[] = {
-	"default",  "192.0.2.0/24", "2001:db8::/32",
-	"any",	    "tcp",	    "udp",
-	"icmp",	    "tcp-syn",	    "fragment",
-	"proto ",   " port ",	    " vlan ",
-	"port ",    "vlan ",	    "block ",
-	"drop",	    "observe",	    "src",
-	"dst",	    "full",	    "empty",
-	"pps",	    "kpps",	    "mpps",
-	"/min",	    "/h",	    "mbit",
-	"gbit",	    "kB",	    "MiB",
-	"ns",	    "us",	    "ms",
-	"s",	    "min",	    "h",
-	"d",	    "65535",	    "4094",
-	"255",	    "100",	    "1",
-	"8",	    "24",	    "64",
-	"128",	    "24/56",	    "80,443",
-	"1-9,",	    "syn",	    "dns",
-	" sport ",  " to ",	    " flags ",
-	"!ack",	    " icmp-type ",  "echo-request",
-	" length ", " dscp ",	    "fin,",
+	"default",
+	"192.0.2.0/24",
+	"2001:db8::/32",
+	"any",
+	"tcp",
+	"udp",
+	"icmp",
+	"tcp-syn",
+	"fragment",
+	"proto ",
+	" port ",
+	" vlan ",
+	"port ",
+	"vlan ",
+	"block ",
+	"drop",
+	"observe",
+	"src",
+	"dst",
+	"full",
+	"empty",
+	"pps",
+	"kpps",
+	"mpps",
+	"/min",
+	"/h",
+	"mbit",
+	"gbit",
+	"kB",
+	"MiB",
+	"ns",
+	"us",
+	"ms",
+	"s",
+	"min",
+	"h",
+	"d",
+	"65535",
+	"4094",
+	"255",
+	"100",
+	"1",
+	"8",
+	"24",
+	"64",
+	"128",
+	"24/56",
+	"80,443",
+	"1-9,",
+	"syn",
+	"dns",
+	" sport ",
+	" to ",
+	" flags ",
+	"!ack",
+	" icmp-type ",
+	"echo-request",
+	"quic-initial ",
+	"tls-hello ",
+	"dns-query ",
+	" length ",
+	" dscp ",
+	"fin,",
 };
 
 /* Converts a line of the input to words. Returns the offset of the next line. */

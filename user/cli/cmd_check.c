@@ -23,6 +23,12 @@ static const struct word check_words[] = {
 	 "the TCP flags that are set: syn,ack"},
 	{"icmp-type", KEYWORD, &value_icmp_type, offsetof(struct check_args, icmp),
 	 "the type of an ICMP message: a number, or a name such as echo-request"},
+	{"quic-initial", KEYWORD, NULL, offsetof(struct check_args, quic_initial),
+	 "a QUIC packet that begins a connection"},
+	{"tls-hello", KEYWORD, NULL, offsetof(struct check_args, tls_hello),
+	 "a TCP packet that begins with a ClientHello of TLS"},
+	{"dns-query", KEYWORD, NULL, offsetof(struct check_args, dns_query),
+	 "a UDP packet with a DNS query"},
 	{"unread", KEYWORD, NULL, offsetof(struct check_args, unread),
 	 "a packet whose headers are too deep or truncated, so that its ports, flags and type are\n"
 	 "unknown: it matches each limit that compares them"},

@@ -276,10 +276,11 @@ static const struct word set_words[] = {
 	 "for shape: drop a packet that would wait longer; 1ms to 10s. Default: 200ms"},
 	{"match", SPEC_WORD(SPEC_MATCH),
 	 "any (default), tcp, udp, icmp (both families), tcp-syn (SYN without ACK), fragment,\n"
-	 "proto N. Then, or alone, in any order: port 53 or sport 80,8000-8080 (up to 8 ports and\n"
-	 "ranges), to 192.0.2.0/24, flags syn,!ack, icmp-type echo-request, length 60-1500 (of "
-	 "the\n"
-	 "IP packet), dscp 46, vlan N. A packet must match all words"},
+	 "quic-initial, tls-hello, dns-query, proto N. Then, or alone, in any order: port 53 or\n"
+	 "sport 80,8000-8080 (up to 8 ports and ranges), to 192.0.2.0/24, flags syn,!ack,\n"
+	 "icmp-type echo-request, length 60-1500 (of the IP packet), dscp 46, vlan N. A packet "
+	 "must\n"
+	 "match all words"},
 	{"per", SPEC_WORD(SPEC_PER),
 	 "the prefix length whose sources share a bucket: 24 (IPv4), 56 (IPv6); for default both,\n"
 	 "24/56. Default: 32/64. Several lengths, 32,24,16, make a limit each, and then rate\n"

@@ -93,10 +93,15 @@ static void policy_compile(struct sl_policy *policy, const struct machine *machi
 		family_compile(policy, SL_IPV4, machine);
 	if (!prefix_is_ipv4(&policy->prefix))
 		family_compile(policy, SL_IPV6, machine);
-	policy->deep = false;
-	for (unsigned int slot = 0; slot < SL_LIMITS_MAX; slot++)
-		policy->deep |= !slot_is_free(policy, slot) &&
-				(match_is_deep(&policy->match[slot]) || policy->spec[slot].key_dst);
+	policy->deep = 0;
+	for (unsigned int slot = 0; slot < SL_LIMITS_MAX; slot++) {
+		if (slot_is_free(policy, slot))
+			continue;
+		if (match_is_deep(&policy->match[slot]) || policy->spec[slot].key_dst)
+			policy->deep |= SL_DEEP_HEADERS;
+		if (policy->match[slot].fact & SL_FACT_PAYLOAD)
+			policy->deep |= SL_DEEP_PAYLOAD;
+	}
 }
 
 /* --- Checked copies ------------------------------------------------------------------------- */

@@ -76,6 +76,9 @@ struct check_args {
 	unsigned int bytes;		/* value_frame */
 	unsigned int hook;		/* value_given_hook */
 	bool syn;
+	bool quic_initial;
+	bool tls_hello;
+	bool dns_query;
 	bool unread;
 };
 

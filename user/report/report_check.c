@@ -45,6 +45,12 @@ static const char *kind_words(const struct sl_match *match)
 		return match->fields & SL_FIELD_FLAGS ? " proto tcp" : " proto tcp syn";
 	case SL_FACT_FRAGMENT:
 		return " fragment first";
+	case SL_FACT_QUIC:
+		return " quic-initial";
+	case SL_FACT_TLS:
+		return " tls-hello";
+	case SL_FACT_DNS:
+		return " dns-query";
 	default:
 		return match->ports || match->sports ? " proto udp" : "";
 	}

@@ -110,9 +110,12 @@ static int words_check(const struct check_args *args, const struct sl_facts *fac
 				    "proto '%u' is an extension header of IPv6; write the protocol "
 				    "after the last extension header",
 				    facts->proto);
-	if ((args->syn || args->flags) && !(facts->facts & SL_FACT_TCP))
-		return error_misuse("not-tcp", "check", "'%s' needs TCP; write 'proto tcp %s'",
-				    args->syn ? "syn" : "flags", args->syn ? "syn" : "flags ...");
+	if ((args->syn || args->flags || args->tls_hello) && !(facts->facts & SL_FACT_TCP))
+		return error_misuse("not-tcp", "check",
+				    "'syn', 'flags' and 'tls-hello' need TCP; write 'proto tcp'");
+	if ((args->quic_initial || args->dns_query) && !(facts->facts & SL_FACT_UDP))
+		return error_misuse("not-udp", "check",
+				    "'quic-initial' and 'dns-query' need UDP; write 'proto udp'");
 	if (args->port && !has_ports)
 		return error_misuse("no-ports", "check",
 				    "port '%u' needs a protocol; write 'proto tcp' or 'proto udp'",
@@ -140,7 +143,9 @@ static void transport_build(const struct check_args *args, struct sl_facts *fact
 	enum sl_family family = prefix_family(&args->source);
 	uint8_t flags = args->flags ? args->flags - 1 : args->syn ? TCP_FLAG_SYN : 0;
 
-	facts->facts |= args->port || args->sport ? SL_FACT_PORT : 0;
+	facts->facts |= (args->port || args->sport ? SL_FACT_PORT : 0) |
+			(args->quic_initial ? SL_FACT_QUIC : 0) |
+			(args->tls_hello ? SL_FACT_TLS : 0) | (args->dns_query ? SL_FACT_DNS : 0);
 	facts->port = args->port ? args->port - 1 : 0;
 	facts->sport = args->sport ? args->sport - 1 : 0;
 	if (facts->facts & SL_FACT_TCP) {
@@ -154,10 +159,11 @@ static void transport_build(const struct check_args *args, struct sl_facts *fact
 	}
 }
 
-/* Removes what a fragment after the first lacks: ports, TCP flags and the type of ICMP. */
+/* Removes what a fragment after the first lacks: ports, TCP flags, type of ICMP and payload. */
 static void later_fragment_build(struct sl_facts *facts)
 {
-	facts->facts &= ~(SL_FACT_PORT | SL_FACT_SYN | SL_FACT_DETAIL | SL_FACT_UNREAD);
+	facts->facts &=
+		~(SL_FACT_PORT | SL_FACT_SYN | SL_FACT_DETAIL | SL_FACT_PAYLOAD | SL_FACT_UNREAD);
 	facts->port = facts->sport = facts->tcp_flags = 0;
 	if (facts->family == SL_FAMILY_IPV6) {
 		facts->facts = (facts->facts & ~MATCH_PROTOCOLS) | SL_FACT_HIDDEN;
@@ -169,7 +175,11 @@ int packet_build(const struct check_args *args, struct packet_args *packet)
 {
 	bool ipv4 = prefix_is_ipv4(&args->source);
 	struct sl_facts *facts = &packet->facts;
-	unsigned int proto = args->proto ?: args->syn ? IPPROTO_TCP + 1 : 0, link;
+	unsigned int proto = args->proto
+				     ?: args->syn || args->tls_hello	? IPPROTO_TCP + 1
+				: args->quic_initial || args->dns_query ? IPPROTO_UDP + 1
+									: 0;
+	unsigned int link;
 	int err;
 
 	*packet = (struct packet_args){.facts.facts = SL_FACT_ANY, .bytes = FRAME_USUAL};

@@ -384,7 +384,8 @@ const struct value_type spec_types[SPEC_FIELDS] = {
 	FIELD(SPEC_SHAPE, "RATE", VALUE_NUMBERS),
 	FIELD(SPEC_HORIZON, "TIME", VALUE_NUMBERS),
 	FIELD(SPEC_MATCH,
-	      "any|tcp|udp|tcp-syn|icmp|fragment|proto N|sport N|port N|to PREFIX|flags FLAGS|"
+	      "any|tcp|udp|tcp-syn|icmp|fragment|quic-initial|tls-hello|dns-query|proto N|sport "
+	      "N|port N|to PREFIX|flags FLAGS|"
 	      "icmp-type TYPE|length N|dscp N|vlan N",
 	      VALUE_WORDS),
 	FIELD(SPEC_PER, "LEN[/LEN6][,...]", VALUE_WORD),
@@ -405,10 +406,10 @@ bool spec_accepts(const struct spec *spec, enum spec_field field)
 /* --- Making limits -------------------------------------------------------------------------- */
 
 /*
- * Computes the default name of a limit from its match. Joins the words with '-', omits "port"
- * after the kind, and writes any other character than a letter or digit as '_'. If the limit matches any packet, the name is "all". Appends `suffix`, such as
- * "-24". If the name is too long, cuts it and appends a hash, so that different matches have
- * different names.
+ * Computes the default name of a limit from its match. Joins the words with '-', omits "port" after
+ * the kind, and writes any other character than a letter, a digit or '-' as '_'. If the limit
+ * matches any packet, the name is "all". Appends `suffix`, such as "-24". If the name is too long,
+ * cuts it and appends a hash, so that different matches have different names.
  */
 static void name_default(const struct sl_match *match, const char *suffix, char name[SL_NAME])
 {

@@ -32,6 +32,9 @@ static const struct match_kind {
 	{"icmp", SL_FACT_ICMP, SL_FIELD_ICMP},
 	{"tcp-syn", SL_FACT_SYN, PORTS | SL_FIELD_FLAGS},
 	{"fragment", SL_FACT_FRAGMENT, 0},
+	{"quic-initial", SL_FACT_QUIC, PORTS},
+	{"tls-hello", SL_FACT_TLS, PORTS | SL_FIELD_FLAGS},
+	{"dns-query", SL_FACT_DNS, PORTS},
 	{"proto", SL_FACT_PROTO, 0},
 	{"all", SL_FACT_ANY, PORTS},
 };
@@ -76,7 +79,7 @@ static const struct match_kind *kind_find(const char *name)
 	return NULL;
 }
 
-static const struct match_kind *kind_of(uint8_t fact)
+static const struct match_kind *kind_of(uint16_t fact)
 {
 	for (size_t i = 0; i < KINDS; i++)
 		if (kinds[i].fact == fact)
@@ -119,7 +122,7 @@ static bool number_parse_word(const char *word, unsigned int least, unsigned int
 	return end && !*end && *ret >= least;
 }
 
-/* --- TCP flags and types of ICMP --------------------------------------------------------------- */
+/* --- TCP flags and types of ICMP ------------------------------------------------------------- */
 
 int flags_read(const char *text, uint8_t *ret_mask, uint8_t *ret_flags)
 {
@@ -191,7 +194,7 @@ const char *icmp_type_format(const uint16_t type[SL_FAMILIES], char text[PORTS_T
 	return text;
 }
 
-/* --- The words of a match --------------------------------------------------------------------- */
+/* --- The words of a match ------------------------------------------------------------------- */
 
 /* A match that is being parsed. */
 struct parsing {
@@ -390,8 +393,9 @@ static int refuse_word(const char *text, const char *word, bool kinds_too)
 	if (nearly)
 		return refuse(text, "unknown word '%s'; did you mean '%s'?", word, nearly);
 	return refuse(text,
-		      "unknown word '%s'; write any, tcp, udp, icmp, tcp-syn, fragment or proto N, "
-		      "then sport, port, to, flags, icmp-type, length, dscp or vlan",
+		      "unknown word '%s'; write any, tcp, udp, icmp, tcp-syn, fragment, "
+		      "quic-initial, tls-hello, dns-query or proto N, then sport, port, to, flags, "
+		      "icmp-type, length, dscp or vlan",
 		      word);
 }
 
@@ -483,7 +487,7 @@ int match_parse(const char *text, struct sl_match *ret)
 	return err;
 }
 
-/* --- Matches ---------------------------------------------------------------------------------- */
+/* --- Matches -------------------------------------------------------------------------------- */
 
 static bool range_is_sound(const struct sl_range *range)
 {

@@ -119,7 +119,8 @@ static void check_facts(const struct wire_frame *frame, const struct packet *pac
 		size = frame->end;
 	facts = expected_facts(frame, size);
 	if (answer == TRANSPORT_SHORT || answer == TRANSPORT_TOO_DEEP)
-		facts |= SL_FACT_UNREAD | (facts & SL_FACT_TCP ? SL_FACT_SYN : 0);
+		facts |= SL_FACT_UNREAD | (facts & SL_FACT_TCP ? SL_FACT_SYN | SL_FACT_TLS : 0) |
+			 (facts & SL_FACT_UDP ? SL_FACT_QUIC | SL_FACT_DNS : 0);
 	assert_true(facts_are_sound(packet));
 	assert_true(answer_is_sound(packet, answer));
 	assert_int_equal(answer, expected_answer(frame, size));
@@ -291,6 +292,130 @@ TEST(test_every_flag_of_tcp)
 		checked++;
 	}
 	assert_true(checked > 10);
+}
+
+/* --- The payload ------------------------------------------------------------------------------ */
+
+/* The first bytes of payloads, and the facts of a packet of UDP and of TCP that has them. */
+static const struct {
+	const char *name;
+	uint8_t bytes[8];
+	unsigned int size;
+	uint16_t udp, tcp;
+} payloads[] = {
+	{"QUIC 1, Initial", {0xc3, 0, 0, 0, 1, 8}, 8, SL_FACT_QUIC, 0},
+	{"QUIC 1, Initial, fixed bit 0", {0x83, 0, 0, 0, 1, 8}, 8, SL_FACT_QUIC, 0},
+	{"QUIC 1, 0-RTT", {0xd3, 0, 0, 0, 1, 8}, 8, 0, 0},
+	{"QUIC 1, Handshake", {0xe3, 0, 0, 0, 1, 8}, 8, 0, 0},
+	{"QUIC 1, Retry", {0xf3, 0, 0, 0, 1, 8}, 8, 0, 0},
+	{"QUIC, short header", {0x43, 0, 0, 0, 1, 8}, 8, 0, 0},
+	{"QUIC 2, Initial", {0xd3, 0x6b, 0x33, 0x43, 0xcf, 8}, 8, SL_FACT_QUIC, 0},
+	{"QUIC 2, Retry", {0xc3, 0x6b, 0x33, 0x43, 0xcf, 8}, 8, 0, 0},
+	{"QUIC 2, 0-RTT", {0xe3, 0x6b, 0x33, 0x43, 0xcf, 8}, 8, 0, 0},
+	{"QUIC, version negotiation", {0xc3, 0, 0, 0, 0, 8}, 8, 0, 0},
+	{"QUIC, another version", {0xc3, 0xff, 0, 0, 29, 8}, 8, 0, 0},
+	{"TLS ClientHello, over UDP a DNS query", {22, 3, 1, 2, 0, 1}, 8, SL_FACT_DNS, SL_FACT_TLS},
+	{"TLS ClientHello, record 3.3", {22, 3, 3, 0, 99, 1}, 8, 0, SL_FACT_TLS},
+	{"TLS ServerHello", {22, 3, 3, 0, 99, 2}, 8, 0, 0},
+	{"TLS application data", {23, 3, 3, 0, 99, 1}, 8, 0, 0},
+	{"SSL 2", {22, 2, 3, 0, 99, 1}, 8, 0, 0},
+	{"HTTP", {'G', 'E', 'T', ' ', '/', ' '}, 8, 0, 0},
+	{"DNS query", {0x12, 0x34, 1, 0, 0, 1}, 8, SL_FACT_DNS, 0},
+	{"DNS query, checking disabled", {0x12, 0x34, 7, 0xff, 0, 1}, 8, SL_FACT_DNS, 0},
+	{"DNS answer", {0x12, 0x34, 0x81, 0x80, 0, 1}, 8, 0, 0},
+	{"DNS update", {0x12, 0x34, 0x28, 0, 0, 1}, 8, 0, 0},
+	{"DNS, two questions", {0x12, 0x34, 1, 0, 0, 2}, 8, 0, 0},
+	{"DNS, no question", {0x12, 0x34, 1, 0, 0, 0}, 8, 0, 0},
+	/* a shorter payload is compared as far as it goes */
+	{"one byte of TLS", {22}, 1, SL_FACT_DNS, SL_FACT_TLS},
+	{"five bytes of TLS", {22, 3, 1, 2, 0}, 5, SL_FACT_DNS, SL_FACT_TLS},
+	{"one byte of HTTP", {'G'}, 1, SL_FACT_DNS, 0},
+	{"one byte of QUIC", {0xc3}, 1, SL_FACT_QUIC | SL_FACT_DNS, 0},
+	{"no payload", {0}, 0, 0, 0},
+};
+
+/* Makes a frame of UDP or TCP with a payload, and of IPv4 or IPv6. Returns its size. */
+static size_t payload_frame(bool ipv4, bool tcp, bool fragment, unsigned int n, uint8_t frame[128])
+{
+	static const uint8_t eth4[] = {ETH(0x0800)}, eth6[] = {ETH(0x86dd)};
+	static const uint8_t ip4[] = {IPV4_OF(0, 0x45, 17, 0)}, ip6[] = {IPV6(17)};
+	static const uint8_t udp[] = {UDP}, tcp_header[] = {TCP_TO(443, 6, 0x10), ZEROS4};
+	size_t at = sizeof(eth4), ip_at = at, length;
+
+	memcpy(frame, ipv4 ? eth4 : eth6, at);
+	memcpy(frame + at, ipv4 ? ip4 : ip6, ipv4 ? sizeof(ip4) : sizeof(ip6));
+	frame[at + (ipv4 ? 9 : 6)] = tcp ? 6 : 17;
+	if (ipv4)
+		frame[at + 6] = fragment ? 0x20 : 0;
+	at += ipv4 ? sizeof(ip4) : sizeof(ip6);
+	memcpy(frame + at, tcp ? tcp_header : udp, tcp ? sizeof(tcp_header) : sizeof(udp));
+	at += tcp ? sizeof(tcp_header) : sizeof(udp);
+	memcpy(frame + at, payloads[n].bytes, payloads[n].size);
+	at += payloads[n].size;
+	length = at - ip_at - (ipv4 ? 0 : 40);
+	frame[ip_at + (ipv4 ? 3 : 5)] = length;
+	memset(frame + at, 0xc3, 8); /* padding, which is not read */
+	return at + 8;
+}
+
+/* Returns the facts of the payload in the first `size` bytes of a frame. */
+static uint16_t payload_facts(const uint8_t *bytes, size_t size, size_t linear, bool *ret_is_read)
+{
+	const struct wire_frame frame = {.bytes = bytes, .size = size};
+	struct split split = split_make(&frame, size, linear);
+	struct packet packet = {0};
+
+	assert_int_equal(parse_both(&split.linear, &split.whole, &packet), PARSED);
+	inspect_both(&split.linear, &split.whole, &packet);
+	*ret_is_read = packet_inspect_payload(&split.linear, &packet);
+	if (!*ret_is_read && reader_is_partial(&split.linear))
+		*ret_is_read = packet_inspect_payload(&split.whole, &packet);
+	split_free(&split);
+	return packet.facts.facts & SL_FACT_PAYLOAD;
+}
+
+TEST(test_each_payload_in_each_packet)
+{
+	for (unsigned int n = 0; n < 4 * ARRAY_SIZE(payloads); n++) {
+		bool ipv4 = n & 1, tcp = n & 2, is_read;
+		uint8_t frame[128];
+		size_t size = payload_frame(ipv4, tcp, false, n / 4, frame);
+		uint16_t expected = tcp ? payloads[n / 4].tcp : payloads[n / 4].udp;
+
+		for (size_t linear = 0; linear <= size; linear++) {
+			if (payload_facts(frame, size, linear, &is_read) != expected || !is_read)
+				fail_msg("%s, %s, %s, %zu linear", payloads[n / 4].name,
+					 ipv4 ? "IPv4" : "IPv6", tcp ? "TCP" : "UDP", linear);
+		}
+	}
+}
+
+/* The rest of an empty payload is in the next fragment, so it matches. */
+TEST(test_a_first_fragment_without_payload_matches)
+{
+	bool is_read;
+	uint8_t frame[128];
+	size_t size = payload_frame(true, false, true, ARRAY_SIZE(payloads) - 1, frame);
+
+	assert_int_equal(payload_facts(frame, size, size, &is_read), SL_FACT_QUIC | SL_FACT_DNS);
+	size = payload_frame(true, true, true, ARRAY_SIZE(payloads) - 1, frame);
+	assert_int_equal(payload_facts(frame, size, size, &is_read), SL_FACT_TLS);
+	size = payload_frame(true, true, true, 14, frame); /* TLS application data */
+	assert_int_equal(payload_facts(frame, size, size, &is_read), 0);
+}
+
+/* If the frame ends within the packet, the payload matches. */
+TEST(test_a_payload_that_the_frame_lacks_matches)
+{
+	bool is_read;
+	uint8_t frame[128];
+	size_t end = payload_frame(true, true, false, 16, frame) - 8; /* HTTP */
+
+	assert_int_equal(payload_facts(frame, end, end, &is_read), 0);
+	for (size_t size = end - 8; size < end - 2; size++) {
+		assert_int_equal(payload_facts(frame, size, size, &is_read), SL_FACT_TLS);
+		assert_false(is_read);
+	}
 }
 
 /* --- Numbers --------------------------------------------------------------------------------- */

@@ -226,14 +226,14 @@ TEST(test_count_of_ports_is_bounded)
 	free(match);
 }
 
-/* --- Further fields --------------------------------------------------------------------------- */
+/* --- Further fields ------------------------------------------------------------------------ */
 
 #define DETAIL SL_FACT_DETAIL
 #define HIDDEN SL_FACT_HIDDEN
 #define V4     .family = SL_FAMILY_IPV4
 #define V6     .family = SL_FAMILY_IPV6
 
-/* Kinds of packets for the fields. Each case below has a bit mask of the packets that it accepts. */
+/* Kinds of packets for the fields. Each case has a bit mask of the packets it accepts. */
 enum sent {
 	ANSWER,	     /* a DNS answer over IPv4 to 192.0.2.1 */
 	ANSWER_6,    /* a DNS answer over IPv6 to 2001:db8:0:1::1 */
@@ -251,6 +251,9 @@ enum sent {
 	ICMP_LATE,   /* a later fragment of an ICMP packet */
 	TOO_DEEP,    /* more extension headers than the parser reads */
 	LATE_6,	     /* a later IPv6 fragment */
+	QUIC,	     /* a QUIC Initial packet */
+	TLS,	     /* a ClientHello */
+	DNS,	     /* a DNS query */
 	UNSEEN,	     /* only the source address is known */
 	SENTS,
 };
@@ -258,7 +261,7 @@ enum sent {
 static const struct sl_facts sent[SENTS] = {
 	[ANSWER] = {UDP | PORT, 17, V4, .sport = 53, .port = 4000, .length = 512},
 	[ANSWER_6] = {UDP | PORT, 17, V6, .sport = 53, .port = 4000, .length = 513},
-	[ANSWER_CUT] = {UDP | UNREAD, 17, V4, .length = 513},
+	[ANSWER_CUT] = {UDP | UNREAD | SL_FACT_QUIC | SL_FACT_DNS, 17, V4, .length = 513},
 	[ANSWER_LATE] = {UDP | FRAG, 17, V4, .length = 1500},
 	[OPENING] = {TCP | PORT | SYN | DETAIL, 6, V4, .port = 80, .sport = 1024, .length = 60,
 		     .tcp_flags = 0x02},
@@ -268,7 +271,8 @@ static const struct sl_facts sent[SENTS] = {
 		     .tcp_flags = 0x18},
 	[CLOSED] = {TCP | PORT | DETAIL, 6, V6, .port = 80, .sport = 80, .length = 60,
 		    .tcp_flags = 0x04},
-	[FLAGS_CUT] = {TCP | PORT | SYN | UNREAD, 6, V4, .port = 80, .sport = 1024, .length = 60},
+	[FLAGS_CUT] = {TCP | PORT | SYN | UNREAD | SL_FACT_TLS, 6, V4, .port = 80, .sport = 1024,
+		       .length = 60},
 	[ECHO] = {ICMP | DETAIL, 1, V4, .length = 84, .icmp_type = 8},
 	[ECHO_6] = {ICMP | DETAIL, 58, V6, .length = 84, .icmp_type = 128},
 	[ICMP_8] = {ICMP | DETAIL, 58, V6, .length = 84, .icmp_type = 8},
@@ -276,6 +280,9 @@ static const struct sl_facts sent[SENTS] = {
 	[ICMP_LATE] = {ICMP | FRAG, 1, V4, .length = 1500},
 	[TOO_DEEP] = {ANY | UNREAD, 0, V6, .length = 200, .dscp = 46},
 	[LATE_6] = {ANY | FRAG | HIDDEN, 0, V6, .length = 1500},
+	[QUIC] = {UDP | PORT | SL_FACT_QUIC, 17, .sport = 9, .port = 443},
+	[TLS] = {TCP | PORT | DETAIL | SL_FACT_TLS, 6, .sport = 9, .port = 443, .tcp_flags = 0x18},
+	[DNS] = {UDP | PORT | SL_FACT_DNS, 17, .sport = 9, .port = 53},
 	[UNSEEN] = {ANY},
 };
 
@@ -322,7 +329,7 @@ static const struct {
 	{"flags syn,!ack", BIT(OPENING) | BIT(FLAGS_CUT) | BIT(TOO_DEEP)},
 	{"flags syn,ack", BIT(OPENED) | BIT(FLAGS_CUT) | BIT(TOO_DEEP)},
 	{"flags syn", BIT(OPENING) | BIT(OPENED) | BIT(FLAGS_CUT) | BIT(TOO_DEEP)},
-	{"flags !syn", BIT(SEGMENT) | BIT(CLOSED) | BIT(FLAGS_CUT) | BIT(TOO_DEEP)},
+	{"flags !syn", BIT(TLS) | BIT(SEGMENT) | BIT(CLOSED) | BIT(FLAGS_CUT) | BIT(TOO_DEEP)},
 	{"flags rst", BIT(CLOSED) | BIT(FLAGS_CUT) | BIT(TOO_DEEP)},
 	{"flags fin", BIT(FLAGS_CUT) | BIT(TOO_DEEP)},
 	{"tcp-syn flags !rst", BIT(OPENING) | BIT(FLAGS_CUT) | BIT(TOO_DEEP)},
@@ -338,6 +345,12 @@ static const struct {
 	{"dscp 0", (SENT_V4 | SENT_V6) & ~(BIT(OPENED) | BIT(TOO_DEEP))},
 	{"fragment length 1500", BIT(ANSWER_LATE) | BIT(ICMP_LATE) | BIT(LATE_6)},
 	{"proto 1 length 0-100", BIT(ECHO) | BIT(ICMP_CUT)},
+	{"quic-initial", BIT(QUIC) | BIT(ANSWER_CUT) | BIT(TOO_DEEP)},
+	{"quic-initial port 443", BIT(QUIC) | BIT(ANSWER_CUT) | BIT(TOO_DEEP)},
+	{"quic-initial port 444", BIT(ANSWER_CUT) | BIT(TOO_DEEP)},
+	{"tls-hello", BIT(TLS) | BIT(FLAGS_CUT) | BIT(TOO_DEEP)},
+	{"tls-hello flags psh port 443", BIT(TLS) | BIT(TOO_DEEP)},
+	{"dns-query", BIT(DNS) | BIT(ANSWER_CUT) | BIT(TOO_DEEP)},
 	/* all words together */
 	{"tcp flags syn sport 1025 port 80 to 192.0.2.0/24 length 40-60 dscp 46", BIT(OPENED)},
 	{"tcp flags syn sport 1024 port 80 to 192.0.2.0/24 length 40-60 dscp 46", 0},

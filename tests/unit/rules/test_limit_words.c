@@ -137,6 +137,10 @@ TEST(test_each_field_reads_back_from_its_words)
 		{"default", SPEC_MATCH, "icmp-type echo-request", NULL},
 		{"default", SPEC_MATCH, "icmp-type neighbor-solicitation", NULL},
 		{"default", SPEC_MATCH, "length 60", NULL},
+		{"default", SPEC_MATCH, "quic-initial", NULL},
+		{"default", SPEC_MATCH, "tls-hello port 443 to 192.0.2.1", NULL},
+		{"default", SPEC_MATCH, "tls-hello flags psh", NULL},
+		{"default", SPEC_MATCH, "dns-query sport 53 length 60", NULL},
 		{"default", SPEC_MATCH, "fragment length 0-65535 dscp 0", NULL},
 		{"default", SPEC_MATCH,
 		 "tcp-syn flags !fin,!syn,!rst,!psh,!ack,!urg,!ece,!cwr sport "
@@ -209,6 +213,9 @@ TEST(test_the_default_name_is_that_of_the_match)
 		{"icmp-type 8", "icmp-type-8"},
 		{"length 60-99", "length-60-99"},
 		{"dscp 46", "dscp-46"},
+		{"dns-query", "dns-query"},
+		{"quic-initial", "quic-initial"},
+		{"tls-hello port 443", "tls-hello-443"},
 		{"tcp port 80,443,8080,8443", "tcp-80_443-8399"},
 		{"tcp port 80,443,8080,8444", "tcp-80_443-80f8"},
 	};
@@ -543,7 +550,8 @@ TEST(test_a_wrong_field_is_named_with_its_text)
 		{"default", SPEC_MATCH, "bad-match",
 		 "ip|proto|proto 256|proto 007|proto -1|proto 6x|proto gre|proto vlan 10|vlan|"
 		 "vlan 0|vlan 4095|vlan 010|vlan x|vlan 1x|vlan 1 vlan 2|vlan 1 tcp|"
-		 "tcp udp|any any|tcp syn syn"},
+		 "tcp udp|any any|tcp syn syn|udp quic-initial|dns-query flags syn|quic|tls-hello "
+		 "443"},
 		{"default", SPEC_MATCH, "bad-match",
 		 "flags|flags |flags none|flags syn,|flags ,syn|flags syn,,ack|flags syn,syn|"
 		 "flags syn,!syn|flags !!syn|flags !|flags SYN|flags 2|udp flags syn|"
