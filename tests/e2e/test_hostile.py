@@ -398,20 +398,20 @@ sys.path.insert(0, sys.argv[1])
 import bpf
 gate, seed = sys.argv[2:4]
 chosen = random.Random(int(seed))
-for name, size in ("policies", 1728), ("lists", 280), ("gate", 552):
+for name, size in (word.split(":") for word in sys.argv[4:]):
     fd = bpf.opened(f"/sys/fs/bpf/sluice/{gate}/{name}")
     maps = globals().setdefault("maps", [])
     for number in range(20):
         try:
             key = struct.pack("<I", number)
-            maps.append((fd, key, bpf.map_lookup(fd, key, size)))
+            maps.append((name, fd, key, bpf.map_lookup(fd, key, int(size))))
         except OSError:
             break
 print("ready", flush=True)
 while True:
-    fd, key, value = chosen.choice(maps)
+    name, fd, key, value = chosen.choice(maps)
     bad, at = bytearray(value), chosen.randrange(len(value) // 4) * 4
-    if at < 4 or len(value) == 552 and at < 240:
+    if at < 4 or name == "gate" and at < 240:
         continue
     bad[at:at + 4] = chosen.choice([bytes([255] * 4), b"\\1\\0\\0\\0", os.urandom(4)])
     bpf.map_update(fd, key, bytes(bad))
@@ -422,13 +422,15 @@ while True:
 def test_values_that_change_while_they_are_read(hostile):
     """Commands do not crash if the owner changes a value between its check and its use."""
     owner = subprocess.Popen(["/usr/bin/python3", "-c", FLIP, os.path.dirname(__file__),
-                              hostile.lab.gate, "1"], stdout=subprocess.PIPE)
+                              hostile.lab.gate, "1", *(f"{name}:{hostile.maps[name].size}" for name in ("policies", "lists", "gate"))],
+                             stdout=subprocess.PIPE)
     try:
         owner.stdout.readline()
         for _ in range(2):
             for words in READING + WRITING[:-1]:
                 hostile.run(*words)
             hostile.share()
+        assert owner.poll() is None
     finally:
         owner.kill()
         owner.communicate()
