@@ -22,7 +22,7 @@ NO_STORE = "127.0.0.1:1"
 SECONDS = 20  # timeout of a command, which normally takes 0.1 s
 SOURCE, SOURCE6, LISTED = "192.0.2.7", "2001:db8::1", "198.51.100.9"
 READING = [["show"], ["-j", "show"], ["dump"], ["stats"], ["status"], ["export"], ["lists"],
-           ["sources"], ["-j", "sources", "sort", "level"], ["check", SOURCE],
+           ["sources"], ["-j", "sources", "sort", "level"], ["check", SOURCE], ["suggest", "--from-gate"],
            ["-j", "check", SOURCE6], ["doctor", "--watch", "10ms"], ["complete", "set", "default", "name", ""]]
 WRITING = [["set", "192.0.2.0/25", "rate", "9/h", "inherit", "yes"], ["del", "192.0.2.0/25"],
            ["set", "default", "name", "syn", "rate", "7/h"], ["deny", "198.51.100.0/25"],
@@ -246,7 +246,7 @@ def some(items):
 
 def test_a_gate_that_nobody_has_damaged(hostile):
     for words in READING:
-        assert hostile.run(*words).code == (words[0] == "doctor"), words
+        assert hostile.run(*words).code == (words[0] in ("doctor", "suggest")), words
     assert hostile.share().code == 0
     hostile.try_all()
 
@@ -417,6 +417,24 @@ while True:
     bpf.map_update(fd, key, bytes(bad))
     bpf.map_update(fd, key, value)
 """
+
+
+@pytest.mark.parametrize("made_ns,proposed", [(1, True), (1 << 62, False)], ids=["after boot", "in the future"])
+@pytest.mark.parametrize("count", [(1 << 63) + 99991, (1 << 64) // 26 | 1])
+def test_counters_that_overflow(hostile, layout, count, made_ns, proposed):
+    """`suggest` proposes no limit that `apply` would refuse."""
+    counters = hostile.maps["counters"]
+    was = counters.read()
+    at, bits = offset_of(layout, "sl_policy", ".made_ns")
+    hostile.write("policies", lambda value: poked(value, at, bits, made_ns))
+    for key in was:
+        counters.write(key, struct.pack("<Q", count) * (counters.size // 8))
+    try:
+        done = hostile.run("-j", "suggest", "--from-gate", "headroom", "1000")
+        assert (done.code == 0) == proposed, done
+        assert all(0 < policy["pps"] <= 200_000_000 for policy in json.loads(done.out).get("policies", []))
+    finally:
+        counters.restore(was)
 
 
 def test_values_that_change_while_they_are_read(hostile):

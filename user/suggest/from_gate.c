@@ -79,8 +79,8 @@ int gate_propose(const struct gate *gate, const struct suggest_settings *setting
 		 struct gate_proposals *ret)
 {
 	_cleanup_(stats_free) struct stats stats = {0};
-	uint64_t now = uptime_ns();
 	int err = stats_read(gate, &stats);
+	uint64_t now = uptime_ns(); /* later than the times in `stats` */
 
 	*ret = (struct gate_proposals){0};
 	if (err)
@@ -94,7 +94,9 @@ int gate_propose(const struct gate *gate, const struct suggest_settings *setting
 
 		if (line->kind != STATS_RULE)
 			continue;
-		rates_propose(&line->counters, now - line->made_ns, settings, proposal);
+		/* the owner of a gate can write any time into it */
+		rates_propose(&line->counters, now > line->made_ns ? now - line->made_ns : 0,
+			      settings, proposal);
 		memcpy(proposal->policy, line->policy, sizeof(proposal->policy));
 		ret->proposed += proposal->refusal == SUGGEST_PROPOSED;
 		ret->count++;
