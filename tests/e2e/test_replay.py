@@ -297,6 +297,12 @@ def test_the_capture_is_not_overwritten(tmp_path, path):
     assert (tmp_path / "capture").read_bytes() == data
 
 
+def test_the_output_is_not_written_to_standard_output(files, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    result = files([(0, frame(A))], rules("{rate: 1pps}"), words=("-w", "-"), status=2)
+    assert parsed(result)["error"]["object"] == "-w" and not (tmp_path / "-").exists()
+
+
 @pytest.mark.parametrize("which", [0, 1])
 def test_the_output_does_not_overwrite_the_rules(files, tmp_path, which):
     path = tmp_path / f"{which}.yaml"

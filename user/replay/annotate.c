@@ -70,6 +70,9 @@ int annotated_open(const char *path, const struct replay_words *words, struct an
 	const struct interface_block interface = {1, sizeof(interface), 1, 0, 0, 9, 1, 9, {0},
 						  0, sizeof(interface)};
 
+	if (!strcmp(path, "-"))
+		return error_misuse("unexpected", "-w",
+				    "standard output has the report; write the name of a file");
 	if (is_input(path, words->capture))
 		return error_misuse("same-file", path, "the capture itself; -w needs another file");
 	for (size_t i = 0; i < ARRAY_SIZE(words->rules); i++)
