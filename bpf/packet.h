@@ -611,12 +611,24 @@ static __always_inline enum packet_transport packet_inspect(const struct reader 
 /* --- The payload: only if a match compares it ------------------------------------------------ */
 
 /*
- * Reads the first bytes of the payload of TCP or UDP, byte by byte, because the payload may be
- * shorter than PAYLOAD_BYTES. Returns false if the frame ends before the packet does.
+ * Reads the first bytes of the payload of TCP or UDP. If the payload is shorter than PAYLOAD_BYTES,
+ * reads each byte that exists. Returns false if the frame ends before the packet does.
  */
 static __always_inline bool payload_read(const struct reader *reader, __u32 offset, __u32 end,
 					 __u64 *head, __u64 *known)
 {
+	__u8 first[PAYLOAD_BYTES];
+	const __u8 *bytes;
+
+	if (offset + PAYLOAD_BYTES <= end) {
+		bytes = reader_get(reader, offset, sizeof(first), first);
+		if (!bytes)
+			return false;
+		*head = (__u64)bytes[0] << 40 | (__u64)bytes[1] << 32 | (__u64)bytes[2] << 24 |
+			bytes[3] << 16 | bytes[4] << 8 | bytes[5];
+		*known = ~0ULL;
+		return true;
+	}
 	for (int i = 0; i < PAYLOAD_BYTES; i++) {
 		__u8 buffer;
 		const __u8 *byte;
