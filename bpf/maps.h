@@ -70,14 +70,6 @@ struct {
 } events SEC(".maps");
 MAP(offenders, ARRAY, BPF_F_MMAPABLE, __u32, struct sl_offender_set);
 
-/*
- * The program array with the programs that run after Sluice, and the slots of these programs. It is
- * not a map of the gate: each attachment in modes chain and array has its own, which is pinned in
- * the gate's directory links/. The slots are constants when the program is loaded.
- */
-MAP(chain, PROG_ARRAY, 0, __u32, __u32);
-const volatile struct sl_chain chain_slots SEC(".rodata.chain") = {0, 1};
-
 /* The secret of all hashes, as global data, because programs read it without a map lookup. */
 __u64 hash_secret[SL_SECRETS] SEC(".data.secret");
 

@@ -126,6 +126,14 @@ int sluice_xdp(struct xdp_md *ctx)
 }
 
 /*
+ * The program array with the programs that run after Sluice, and the slots of these programs. It is
+ * not a map of the gate: each attachment in modes chain and array has its own, which is pinned in
+ * the gate's directory links/. The slots are constants when the program is loaded.
+ */
+MAP(chain, PROG_ARRAY, 0, __u32, __u32);
+const volatile struct sl_chain chain_slots SEC(".rodata.chain") = {0, 1};
+
+/*
  * Replaces sluice_xdp() in modes chain and array. A packet that passes goes on to the next program
  * in map `chain`, whose verdict is final. Loaded only for a device in these modes ('?'), with frags
  * if the other programs have them.
