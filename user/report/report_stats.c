@@ -120,16 +120,15 @@ static void print_rates(const struct stats_line *line)
 	print_end();
 }
 
-/* Prints the rates of the sources of all policies, as text. */
-static void print_all_rates(const struct stats *stats, struct stats_output *output)
+/* Prints the rates of the sources of all policies that have rates, as text. */
+static void print_all_rates(const struct stats *stats)
 {
 	bool has_header = false;
 
 	for (unsigned int i = 0; i < stats->count; i++) {
 		struct histogram histogram = rates_histogram(&stats->lines[i].counters.rates);
 
-		if (stats->lines[i].kind < STATS_RULE ||
-		    !is_shown(output, histogram_total(&histogram)))
+		if (stats->lines[i].kind < STATS_RULE || !histogram_total(&histogram))
 			continue;
 		if (!has_header)
 			print_text("\n%-24s %16s %9s %9s %9s %9s %8s\n", "SOURCE RATE, PACKETS/S",
@@ -239,7 +238,7 @@ int report_stats(const struct gate *gate, bool all)
 		print_policy(&stats.lines[i], &output);
 	print_end();
 	if (!print_is_json())
-		print_all_rates(&stats, &output);
+		print_all_rates(&stats);
 	print_all_durations(durations, &output);
 	print_end();
 	if (output.has_hidden && !output.all)
