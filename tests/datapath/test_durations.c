@@ -124,9 +124,10 @@ TEST(test_shipped_programs_time_packets)
 	assert_int_equal(passed.timed, 100);
 	assert_true(passed.histogram.ns > 0);
 	histogram = durations_histogram(&passed);
-	print_message("figure: of 100 timed packets, half took at most %llu ns, the longest at most "
-		      "%llu ns\n",
-		      histogram_quantile(&histogram, 500), histogram_quantile(&histogram, 1000));
+	print_message(
+		"figure: of 100 timed packets, half took at most %llu ns, the longest at most "
+		"%llu ns\n",
+		histogram_quantile(&histogram, 500), histogram_quantile(&histogram, 1000));
 }
 
 TESTS(rig_setup, rig_teardown)
