@@ -3,6 +3,7 @@
 itself."""
 
 import ctypes
+import ctypes.util
 import json
 import os
 import shutil
@@ -151,6 +152,31 @@ def test_a_rules_file_names_the_mode(lab, counter):
     assert xdp_program(lab) == counter.id
 
 
+# --- Changes to the device --------------------------------------------------------------------------
+
+def cover(lab, path):
+    """Makes in0 the port of a bridge that has an XDP program. Then the kernel changes no program of in0."""
+    for words in (["add", "br0", "type", "bridge"], ["set", "in0", "master", "br0"],
+                  ["set", "br0", "xdpgeneric", "obj", path, "sec", "xdp"]):
+        lab.ip("link", *words)
+
+
+def test_a_device_that_cannot_be_given_back_stays_attached(lab, counter_object):
+    path = counter_object("xdp")
+    counter = Counter(lab, path)
+    lab.attach("in0", "chain")
+    before = order(lab)
+    cover(lab, path)
+    lab.refuses(["upgrade"], "in0")
+    lab.refuses(["detach", "in0"], "in0", "br0")
+    assert order(lab) == before
+    lab.send(OTHER, 3)
+    assert counter.seen() == 3
+    lab.ip("link", "set", "br0", "xdpgeneric", "off")
+    lab.sluice("detach", "in0")
+    assert xdp_program(lab) == counter.id and not os.path.exists(lab.pins())
+
+
 # --- What cannot be taken over --------------------------------------------------------------------
 
 def linked(lab, path):
@@ -211,6 +237,20 @@ def test_the_program_of_another_gate_is_refused(lab, counter):
     refused_and_unchanged(lab, f"'{lab.gate2}'")
     lab.sluice("detach", "in0", gate=lab.gate2)
     assert xdp_program(lab) == counter.id
+
+
+def test_a_device_below_another_program_is_refused(lab, counter_object):
+    cover(lab, counter_object("xdp"))
+    for mode in "chain", "libxdp":
+        if mode == "chain" or ctypes.util.find_library("xdp"):
+            lab.refuses(["attach", "in0", "mode", mode], "in0", "br0", "above")
+    assert xdp_program(lab) is None and not os.path.exists(lab.pins())
+
+
+@pytest.mark.skipif(not ctypes.util.find_library("xdp"), reason="libxdp is not installed")
+def test_libxdp_does_not_add_to_a_program_that_is_no_dispatcher(lab, counter):
+    lab.refuses(["attach", "in0", "mode", "libxdp"], "in0", "'other_counter'", "mode chain")
+    assert xdp_program(lab) == counter.id and not os.path.exists(lab.pins())
 
 
 def test_other_words_are_refused(lab):

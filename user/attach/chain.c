@@ -11,6 +11,7 @@
 
 #include "attach/components.h"
 #include "attach/program_array.h"
+#include "attach/refuse.h"
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "base/netns.h"
@@ -111,9 +112,13 @@ static int before_open(const struct netdev *device, struct attachment *a, struct
 	return 0;
 }
 
-static int chain_failed(const struct netdev *device, const struct attachment *a,
-			const struct xdp_owner *before, int err)
+static int chain_failed(const struct gate *gate, const struct netdev *device,
+			const struct attachment *a, const struct xdp_owner *before, int err)
 {
+	bool is_unsupported = err == -EOPNOTSUPP || (err == -EINVAL && !before->program_id);
+
+	if ((err == -EEXIST || is_unsupported) && xdp_relative_refuse(gate, device))
+		return err;
 	if (err == -EBUSY)
 		return error_add(err, "hook-taken", NULL,
 				 "%s has an XDP program that is attached by a bpf link: '%s', id "
@@ -125,7 +130,7 @@ static int chain_failed(const struct netdev *device, const struct attachment *a,
 				 "another process changed the XDP program of %s meanwhile; try "
 				 "again",
 				 device->name);
-	if (err == -EOPNOTSUPP || (err == -EINVAL && !before->program_id))
+	if (is_unsupported)
 		return error_add(err, "mode-unsupported", NULL,
 				 "%s has no XDP program, and does not support native XDP (%s); "
 				 "use mode auto",
@@ -187,7 +192,7 @@ int chain_attach(const struct gate *gate, const struct netdev *device, struct at
 	if (!err) {
 		err = chain_replace(&a, before, program);
 		if (err)
-			chain_failed(device, &a, &owner, err);
+			chain_failed(gate, device, &a, &owner, err);
 	}
 	if (!err)
 		err = attachment_look(gate, &a);
@@ -347,10 +352,45 @@ static int array_leave(const struct gate *gate, struct attachment *a)
 	return 0;
 }
 
+/*
+ * Adds an error if a device above or below this device keeps the kernel from replacing its program.
+ * The caller has entered the namespace.
+ */
+static int relative_refuse(const struct attachment *a)
+{
+	_cleanup_netdevs_ struct netdevs devices = {0};
+	const struct netdev *relative;
+	int err = netdevs_read(&devices);
+
+	relative = err ? NULL : netdevs_find_xdp(&devices, a->ifindex);
+	return relative ? error_add(EEXIST, "hook-taken", a->device,
+				    "%s has an XDP program, so the kernel does not let sluice "
+				    "return %s to the other program; detach the program of %s "
+				    "first",
+				    relative->name, a->device, relative->name)
+			: err;
+}
+
+/* Gives the device back to the other program. Adds an error if this fails. */
+static int chain_leave(const struct gate *gate, const struct attachment *a)
+{
+	struct attachment now = *a;
+	_cleanup_netns_ int back = -1;
+	int err = netns_visit(a->netns, &back) ?: after_restore(gate, a);
+
+	if (!err || err == -ENODEV)
+		return 0;
+	/* -EEXIST: the device runs another program by now, or the kernel allows no replacement */
+	if (err == -EEXIST && !attachment_look(gate, &now) && !now.program_id)
+		return 0;
+	if (err == -EEXIST && relative_refuse(a))
+		return err;
+	return error_add(err, "detach", NULL, "cannot detach from %s: %s", a->device, why(err));
+}
+
 int chain_detach(const struct gate *gate, struct attachment a)
 {
 	struct pin_name name = attachment_pin(&a, PIN_ATTACHMENT);
-	_cleanup_netns_ int back = -1;
 	int err = attachment_look(gate, &a);
 
 	if (err)
@@ -361,12 +401,9 @@ int chain_detach(const struct gate *gate, struct attachment a)
 			return error_add(err, "detach", NULL, "cannot empty the slot of %s: %s",
 					 a.device, why(err));
 	} else if (a.program_id) {
-		err = netns_visit(a.netns, &back) ?: after_restore(gate, &a);
-		/* the device is gone, or runs another program by now */
-		if (err && err != -ENODEV && err != -EEXIST)
-			return error_add(err, "detach", NULL, "cannot detach from %s: %s", a.device,
-					 why(err));
-		netns_return(&back);
+		err = chain_leave(gate, &a);
+		if (err)
+			return err;
 	}
 	err = pin_remove(&gate->links, name.text);
 	if (err && err != -ENOENT)

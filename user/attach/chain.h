@@ -45,8 +45,9 @@ int chain_slot_replace(const struct gate *gate, const struct attachment *attachm
 
 /*
  * Detaches a device in mode chain or array. In mode array, empties the slot if it has Sluice's
- * program. In mode chain, attaches the program in slot 0 again, in one step. If the device
- * does not run Sluice's program, changes nothing on the device. Removes PIN_ATTACHMENT last.
+ * program. In mode chain, attaches the program in slot 0 again, in one step. If the device does not
+ * run Sluice's program, changes nothing on the device. If the kernel refuses, keeps all pins,
+ * because without PIN_CHAIN the slot becomes empty.
  */
 int chain_detach(const struct gate *gate, struct attachment attachment);
 

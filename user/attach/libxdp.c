@@ -14,6 +14,7 @@
 
 #include "attach/attachment.h"
 #include "attach/components.h"
+#include "attach/refuse.h"
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "base/netns.h"
@@ -194,6 +195,21 @@ static int components_remove(const struct gate *gate, const struct attachment *a
 	return err;
 }
 
+static int add_failed(const struct gate *gate, const struct netdev *device, int err)
+{
+	struct xdp_owner owner = xdp_owner_find(device->ifindex);
+
+	/* the device, or one above or below it, has an XDP program that is no dispatcher */
+	if ((err == -EBUSY || err == -EEXIST) && !xdp_owner_is_libxdp(&owner))
+		return xdp_owner_refuse(gate, device);
+	return error_add(err, "libxdp", NULL,
+			 "cannot add a component to the dispatcher of libxdp on %s: %s%s",
+			 device->name, why(err),
+			 err == -EOPNOTSUPP ? "; the device has no native XDP, or this kernel lets "
+					      "no program extend another one; use mode auto"
+					    : "");
+}
+
 int libxdp_attach(const struct gate *gate, const struct netdev *device, unsigned int priority,
 		  struct attachment *ret)
 {
@@ -211,11 +227,7 @@ int libxdp_attach(const struct gate *gate, const struct netdev *device, unsigned
 		return pin_failed("make", &gate->links, name.text, err);
 	err = component_add(gate, a.ifindex, priority, &id);
 	if (err)
-		error_add(err, "libxdp", NULL,
-			  "cannot add a component to the dispatcher of libxdp on %s: %s%s",
-			  device->name, why(err),
-			  err == -EOPNOTSUPP ? "; this kernel lets no program extend a dispatcher"
-					     : "");
+		add_failed(gate, device, err);
 	err = err ?: attachment_look(gate, &a);
 	*ret = a;
 	if (err)
