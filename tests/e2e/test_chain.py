@@ -177,6 +177,17 @@ def test_a_device_that_cannot_be_given_back_stays_attached(lab, counter_object):
     assert xdp_program(lab) == counter.id and not os.path.exists(lab.pins())
 
 
+def test_a_device_that_moves_is_given_back_where_it_is(lab, counter):
+    lab.attach("in0", "chain")
+    lab.ip("link", "set", "in0", "netns", lab.sender)
+    ours, = lab.attachments()
+    assert (ours["gone"], ours["netns"], [p["program_id"] for p in ours["order"]][1:]) == (None, lab.sender, [counter.id])
+    lab.sluice("upgrade")
+    lab.sluice("detach", "all")
+    shown, = json.loads(lab.ip("-j", "link", "show", "in0", netns=lab.sender).out)
+    assert shown["xdp"]["prog"]["id"] == counter.id and not os.path.exists(lab.pins())
+
+
 # --- What cannot be taken over --------------------------------------------------------------------
 
 def linked(lab, path):

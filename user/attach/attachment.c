@@ -250,25 +250,58 @@ static int program_find(const struct gate *gate, const struct attachment *a, uin
 }
 
 /*
+ * Finds the device that runs XDP program `id` in any network namespace. A device that moves to
+ * another namespace keeps its XDP program, but may get another ifindex.
+ */
+static void moved_find(struct attachment *a, uint32_t id, struct sighting *ret)
+{
+	_cleanup_free_ uint64_t *all = NULL;
+	unsigned int count = 0;
+
+	if (!id || netns_list(&all, &count))
+		return;
+	for (unsigned int i = 0; !ret->runs && i < count; i++) {
+		_cleanup_netdevs_ struct netdevs devices = {0};
+		_cleanup_netns_ int back = -1;
+		unsigned int mark = error_count();
+
+		if (netns_visit(all[i], &back) || netdevs_read(&devices))
+			error_drop(mark);
+		for (unsigned int j = 0; !ret->runs && j < devices.count; j++) {
+			if (devices.list[j].xdp_id != id)
+				continue;
+			a->netns = all[i];
+			a->ifindex = devices.list[j].ifindex;
+			device_look(a, a->netns, id, ret);
+		}
+	}
+}
+
+/*
  * Finds the filter or device that runs program `program_fd`, or the program that PIN_NEXT pins.
- * Searches only the network namespace in the pin's name, because a device loses its filters if it
- * moves to another namespace. If this user may not enter the namespace, assumes that the program
- * runs. Returns 0 or a negative errno.
+ * In modes other than chain, searches only the network namespace in the pin's name, because a
+ * device loses its filters if it moves to another namespace. If this user may not enter the
+ * namespace, assumes that the program runs. Returns 0 or a negative errno.
  */
 static int program_look(const struct gate *gate, struct attachment *a, int program_fd)
 {
-	uint32_t id = program_id_of(program_fd);
+	uint32_t ids[2] = {program_id_of(program_fd)}, id = ids[0];
+	_cleanup_close_ int next = -1;
 	struct sighting seen;
 	int err;
 
 	if (!id)
 		return -errno;
+	next = pin_open(&gate->links, attachment_pin(a, PIN_NEXT).text);
+	ids[1] = next < 0 ? 0 : program_id_of(next);
 	err = program_find(gate, a, id, &seen);
 	if (!err && !seen.runs) {
-		_cleanup_close_ int next = pin_open(&gate->links, attachment_pin(a, PIN_NEXT).text);
-
-		id = next < 0 ? 0 : program_id_of(next);
+		id = ids[1];
 		err = program_find(gate, a, id, &seen);
+	}
+	for (int i = 0; a->mode == MODE_CHAIN && err != -EPERM && !seen.runs && i < 2; i++) {
+		id = ids[i];
+		moved_find(a, id, &seen);
 	}
 	if (seen.runs || err == -EPERM)
 		a->program_id = id;

@@ -59,6 +59,7 @@ static int link_parse(const struct nlmsghdr *message, void *data)
 	device.has_carrier = !table[IFLA_CARRIER] || attr_u8(table[IFLA_CARRIER]);
 	attr_nested(table[IFLA_XDP], IFLA_XDP_MAX, xdp);
 	device.has_xdp = attr_u8(xdp[IFLA_XDP_ATTACHED]) != XDP_ATTACHED_NONE;
+	device.xdp_id = attr_u32(xdp[IFLA_XDP_PROG_ID]);
 	device.mtu = attr_u32(table[IFLA_MTU]);
 	kind_read(table, &device);
 	if (table[IFLA_STATS64] && mnl_attr_get_payload_len(table[IFLA_STATS64]) >= COUNTERS_SIZE)

@@ -18,7 +18,8 @@ struct netdev {
 	bool is_hardware; /* the device has a parent on a bus such as PCI or virtio */
 	bool is_up;
 	bool has_carrier;
-	bool has_xdp; /* an XDP program is attached to the device */
+	bool has_xdp;	 /* an XDP program is attached to the device */
+	uint32_t xdp_id; /* id of this program, or 0 if there are several */
 	unsigned int mtu;
 	unsigned int parent; /* ifindex of the lower device of a VLAN, macvlan or ipvlan; else 0 */
 	unsigned int master; /* ifindex of the bridge, bond or team of a port; else 0 */
