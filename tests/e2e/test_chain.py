@@ -377,6 +377,16 @@ def test_what_is_no_free_slot_is_refused(lab, root):
     assert root.slots() == {3: root.counter.id} and not os.path.exists(lab.pins())
 
 
+def test_a_program_is_no_array(lab, counter_object):
+    """The type of tc programs has the same number as that of program arrays."""
+    path = f"/sys/fs/bpf/tc-{lab.gate}"
+    run("bpftool", "prog", "load", counter_object("tc"), path)
+    try:
+        lab.refuses(["attach", "in0", "array", path, "0"], path, "not a pinned program array")
+    finally:
+        os.unlink(path)
+
+
 def test_a_slot_is_left_out_of_files(lab, root):
     lab.attach("in0", "array", root.array, "0")
     for command in "dump", "show":

@@ -66,10 +66,13 @@ uint32_t array_get(int array_fd, uint32_t slot)
 int array_count(int array_fd, uint32_t *ret)
 {
 	struct bpf_map_info info = {0};
-	__u32 size = sizeof(info);
+	__u32 size = sizeof(info), slot = 0, id;
 
 	if (bpf_obj_get_info_by_fd(array_fd, &info, &size))
 		return -errno;
+	/* the info of a program may begin with the same number, which is then its type */
+	if (bpf_map_lookup_elem(array_fd, &slot, &id) == -EINVAL)
+		return -EINVAL;
 	*ret = info.max_entries;
 	return info.type == BPF_MAP_TYPE_PROG_ARRAY ? 0 : -EINVAL;
 }
