@@ -393,7 +393,9 @@ def test_a_capture_of_another_program(lab, files, tmp_path, tool):
     only = ["udp"] if words[0] == "tcpdump" else []  # excludes multicasts of the filter's kernel
     lab.ip("link", "set", "lo", "up", netns=lab.sender)
     with inside(lab.sender):
-        with subprocess.Popen([*words, "-c", str(len(frames)), "-w", path, *only], stderr=subprocess.PIPE) as process:
+        with subprocess.Popen([*words, "-c", str(len(frames)), "-w", path, *only], stderr=subprocess.PIPE) as process, \
+                contextlib.ExitStack() as ended:
+            ended.callback(process.kill)  # a capture that misses a packet would not end
             said = b""
             while b"listening on" not in said and b"File: " not in said:
                 part = os.read(process.stderr.fileno(), 4096)
