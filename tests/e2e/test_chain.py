@@ -377,6 +377,19 @@ def test_what_is_no_free_slot_is_refused(lab, root):
     assert root.slots() == {3: root.counter.id} and not os.path.exists(lab.pins())
 
 
+def test_a_gate_is_in_one_slot_of_an_array(lab, root):
+    """A second program of the gate would charge each packet again."""
+    lab.attach("in0", "array", root.array, "1")
+    before = root.slots()
+    lab.pair("out1", "in1")
+    for slot in "1", "2":
+        lab.refuses(["attach", "in1", "array", root.array, slot], root.array, "slot 1", f"'{lab.gate}'", "in0")
+    assert root.slots() == before and devices(lab) == [("in0", "xdp", "array")]
+    lab.attach("in1", "array", root.array, "2", gate=lab.gate2)
+    lab.ip("link", "del", "in0")
+    lab.refuses(["attach", "in1", "array", root.array, "0"], "slot 1")
+
+
 def test_a_program_is_no_array(lab, counter_object):
     """The type of tc programs has the same number as that of program arrays."""
     path = f"/sys/fs/bpf/tc-{lab.gate}"

@@ -248,9 +248,36 @@ static bool root_uses(unsigned int ifindex, int array_fd)
 	return false;
 }
 
+/*
+ * Returns an error if a slot of the array has a program of this gate. Each packet would reach both
+ * programs, and be charged twice.
+ */
+static int array_refuse_twice(const struct gate *gate, const struct array_slot *at, int array_fd)
+{
+	struct attachment all[ATTACHMENTS_MAX];
+	unsigned int count;
+	uint32_t slot;
+	int err = attachments_read(gate, all, &count);
+
+	for (unsigned int i = 0; !err && i < count; i++) {
+		/* the slot has the program even if the device is gone */
+		struct pin_name name = attachment_pin(&all[i], PIN_ATTACHMENT);
+		_cleanup_close_ int program =
+			all[i].mode == MODE_ARRAY ? pin_open(&gate->links, name.text) : -1;
+
+		if (program >= 0 && array_find(array_fd, program_id_of(program), &slot))
+			return error_add(EEXIST, "slot-taken", at->path,
+					 "slot %u has a program of gate '%s' for %s already, which "
+					 "judges the packets of all devices that use this array; "
+					 "to use another slot, detach %s first",
+					 slot, gate->name, all[i].device, all[i].device);
+	}
+	return err;
+}
+
 /* Opens the array, and returns an error if Sluice's program cannot be in this slot of it. */
-static int array_open(const struct array_slot *at, uint32_t *ret_count, bool *ret_has_frags,
-		      int *ret_fd)
+static int array_open(const struct gate *gate, const struct array_slot *at, uint32_t *ret_count,
+		      bool *ret_has_frags, int *ret_fd)
 {
 	uint32_t holder;
 	int err;
@@ -266,6 +293,9 @@ static int array_open(const struct array_slot *at, uint32_t *ret_count, bool *re
 	if (at->slot >= *ret_count)
 		return error_add(ERANGE, "no-such-slot", at->path,
 				 "has no slot %u; its last slot is %u", at->slot, *ret_count - 1);
+	err = array_refuse_twice(gate, at, *ret_fd);
+	if (err)
+		return err;
 	holder = array_get(*ret_fd, at->slot);
 	if (holder)
 		return error_add(EBUSY, "slot-taken", at->path,
@@ -291,7 +321,7 @@ int array_attach(const struct gate *gate, const struct netdev *device, const str
 	int err;
 
 	a.mode = MODE_ARRAY;
-	err = array_open(at, &count, &has_frags, &array);
+	err = array_open(gate, at, &count, &has_frags, &array);
 	if (err)
 		return err;
 	program = program_load_chain(gate, array, slots_after(at->slot, count), has_frags);
