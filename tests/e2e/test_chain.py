@@ -177,6 +177,13 @@ def test_a_device_that_cannot_be_given_back_stays_attached(lab, counter_object):
     assert xdp_program(lab) == counter.id and not os.path.exists(lab.pins())
 
 
+def test_the_other_program_is_restored_without_its_array(lab, counter):
+    lab.attach("in0", "chain")
+    os.unlink(slot(lab)[1])
+    lab.sluice("detach", "in0")
+    assert xdp_program(lab) == counter.id and not os.path.exists(lab.pins())
+
+
 def test_a_device_that_moves_is_given_back_where_it_is(lab, counter):
     lab.attach("in0", "chain")
     lab.ip("link", "set", "in0", "netns", lab.sender)

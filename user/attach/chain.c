@@ -355,8 +355,12 @@ static int after_restore(const struct gate *gate, const struct attachment *a)
 {
 	_cleanup_close_ int ours = attachment_program_open(gate, a);
 	_cleanup_close_ int array = pin_open(&gate->links, attachment_pin(a, PIN_CHAIN).text);
-	_cleanup_close_ int after = array < 0 ? array : after_open(gate, a, array);
+	_cleanup_close_ int after = -1;
 
+	/* without its pin, the kernel empties the array */
+	after = array == -ENOENT ? pin_open(&gate->links, attachment_pin(a, PIN_AFTER).text)
+		: array < 0	 ? array
+				 : after_open(gate, a, array);
 	if (ours < 0)
 		return -errno;
 	if (after < 0 && after != -ENOENT)
