@@ -167,7 +167,7 @@ def test_a_device_that_cannot_be_given_back_stays_attached(lab, counter_object):
     lab.attach("in0", "chain")
     before = order(lab)
     cover(lab, path)
-    lab.refuses(["upgrade"], "in0")
+    lab.refuses(["upgrade"], "in0", "above", "every device has its old program")
     lab.refuses(["detach", "in0"], "in0", "br0")
     assert order(lab) == before
     lab.send(OTHER, 3)

@@ -585,6 +585,14 @@ static bool programs_restore(const struct gate *gate, struct replacements *repla
 	return restored;
 }
 
+/* Returns why the kernel did not replace a program. The device still runs it. */
+static const char *why_kept(const struct attachment *a, int err)
+{
+	return a->mode == MODE_CHAIN && err == -EEXIST
+		       ? "a device above it has an XDP program; detach that program first"
+		       : why(err);
+}
+
 static int replacements_switch(const struct gate *gate, const struct gate *next,
 			       const struct programs *programs, struct replacements *replacements)
 {
@@ -599,7 +607,7 @@ static int replacements_switch(const struct gate *gate, const struct gate *next,
 		if (err)
 			return error_add(err, "program-switch", NULL,
 					 "cannot replace the program of %s on hook %s: %s%s",
-					 a->device, hook_names[a->hook], why(err),
+					 a->device, hook_names[a->hook], why_kept(a, err),
 					 programs_restore(gate, replacements)
 						 ? "; every device has its old program"
 						 : "");
