@@ -62,6 +62,7 @@ def built(family):
     yield "hello", [ip(), TCP(sport=40000, dport=443, flags="PA") / Raw(HELLO)], None
     yield "hello, options", [ip(), TCP(sport=40000, dport=443, flags="PA", options=[("Timestamp", (1, 2))]) / Raw(HELLO)], None
     yield "hello, first byte", [ip(), TCP(sport=40000, dport=443, flags="PA") / Raw(HELLO[:1])], None
+    yield "hello, empty record", [ip(), TCP(sport=40000, dport=443, flags="PA") / Raw(HELLO[:3] + bytes(2) + HELLO)], None
     yield "tls data", [ip(), TCP(sport=40000, dport=443, flags="PA") / Raw(b"\x17" + HELLO[1:])], None
     yield "lookup", [ip(), UDP(sport=40000, dport=53) / DNS(rd=1, qd=DNSQR(qname="example.com"))], None
     yield "found", [ip(), UDP(sport=53, dport=40000) / DNS(qr=1, qd=DNSQR(qname="example.com"))], None
@@ -84,7 +85,8 @@ def frame(layers, size):
 
 
 FRAMES = {(family, name): frame(layers, size) for family in (4, 6) for name, layers, size in built(family)}
-PAYLOADS_TCP = "hello|hello, options|hello, first byte|tls data|cut hello"
+HELLOS = "hello|hello, options|hello, first byte|hello, empty record|cut hello"
+PAYLOADS_TCP = f"{HELLOS}|tls data"
 TCP_ONLY = "syn|syn ack|ack|push|rst|fin|xmas|cut tcp"
 UDP_ONLY = "query|answer|answer elsewhere|ntp|cut udp"
 CUT = "cut tcp|cut udp|cut icmp|too deep"
@@ -94,8 +96,8 @@ TABLE = {
     "quic-initial": "quic|quic 2|cut udp|too deep",
     "quic-initial port 443 length 1200-1500": "quic|quic 2",
     "quic-initial port 80": "cut udp|too deep",
-    "tls-hello": "hello|hello, options|hello, first byte|cut hello|cut tcp|too deep",
-    "tls-hello port 443": "hello|hello, options|hello, first byte|cut hello|too deep",
+    "tls-hello": f"{HELLOS}|cut tcp|too deep",
+    "tls-hello port 443": f"{HELLOS}|too deep",
     "dns-query": "lookup|cut udp|too deep",
     "dns-query port 53 dscp 0": "lookup|cut udp|too deep",
     "sport 53": "answer|answer elsewhere|found|cut udp|cut icmp|too deep",
