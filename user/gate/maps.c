@@ -224,7 +224,7 @@ const char *memory_format(uint64_t bytes, char text[MEMORY_TEXT])
  * kernel allocates all entries of a new array, and all buckets of a new hash table.
  */
 #define RULES_USUAL    (1 << 14)
-#define POLICIES_USUAL (1024 + SL_POLICY_FIRST)
+#define POLICIES_USUAL (768 + SL_POLICY_FIRST)
 #define POLICIES_LEAST 256
 
 /* Largest default size of map `counters`, in bytes. The map has a value for each CPU. */
