@@ -341,6 +341,19 @@ static int pcap_begin(struct events_session *session)
 	return events_pcap_open(args->pcap, pcap_rate(args), &session->pcap);
 }
 
+/*
+ * Serves the events to other processes. Called after the first step, because packets before it
+ * cause no event, and a client may send packets as soon as it is connected.
+ */
+static void server_begin(struct events_session *session)
+{
+	if (events_server_open(&session->look.live.gate, &session->server) == -EPERM)
+		error_warn("untrusted", RUN_DIR,
+			   "must belong to root, the caller or user '" OWNER_USER
+			   "', and only its owner may write; until then, events lack the user "
+			   "that changed the rules, and other processes receive none");
+}
+
 /* Watches the gate itself until a signal arrives, or the gate is removed. */
 static int gate_watch(struct events_session *session)
 {
@@ -354,11 +367,6 @@ static int gate_watch(struct events_session *session)
 		err = error_add(ENOMEM, "no-memory", NULL, "cannot watch: %s", why(ENOMEM));
 	if (err)
 		return err;
-	if (events_server_open(&session->look.live.gate, &session->server) == -EPERM)
-		error_warn("untrusted", RUN_DIR,
-			   "must belong to root, the caller or user '" OWNER_USER
-			   "', and only its owner may write; until then, events lack the user "
-			   "that changed the rules, and other processes receive none");
 	err = ring_begin(session) ?: pcap_begin(session);
 	while (!err && !session->ends) {
 		uint64_t now = uptime_ns();
@@ -368,6 +376,8 @@ static int gate_watch(struct events_session *session)
 
 			err = events_look_step(&session->look, &session->watch)
 				      ?: ring_step(session, pinned);
+			if (!err && !is_ready)
+				server_begin(session);
 			sd_notify(0, is_ready ? "WATCHDOG=1" : "READY=1");
 			is_ready = true;
 			due = now + EVENTS_STEP_NS;
