@@ -15,7 +15,7 @@ from test_resize import is_whole
 
 SOURCE, OTHER = "203.0.113.66", "192.0.2.1"
 ROOM = 1 << 14  # default size of maps `hosts` and `prefixes`
-POLICIES = 1 << 10
+POLICIES = 768  # default size of map `policies`, without the three policies of the gate
 
 
 def host(i):
@@ -114,7 +114,7 @@ def test_what_is_kept_grows_with_its_file(lab, keeping):
     keep = keeping(rules("in0"))
     lab.sluice("deny", OTHER)
     keep.reload(rules("in0", policies=policies(POLICIES + 1)))
-    assert "grew: policies 1k -> 2k" in keep.said()
+    assert "grew: policies 768 -> 2k" in keep.said()
     assert lab.rules().count(" set ") == POLICIES + 1
     assert f"deny {OTHER}" in lab.rules()
 
@@ -161,13 +161,13 @@ def test_stated_by_a_file(attached):
     assert attached.json("dump")["gate"] == {"policies": POLICIES}
     before = attached.snapshot()
     refusal = one_line(attached.apply({"policies": policies(POLICIES + 1)}, status=1))
-    assert f"has policies {POLICIES // 1024}k, but needs {POLICIES + 1}" in refusal
+    assert f"has policies {POLICIES}, but needs {POLICIES + 1}" in refusal
     assert attached.snapshot() == before
     attached.sluice("apply", "-", "--resize", input="policies: []\n")
     assert "gate" not in attached.json("dump")
     assert attached.apply({"policies": policies(POLICIES)}).err == ""
     said = attached.sluice("set", "198.51.100.0/24", "rate", "1/h", "burst", "2")
-    assert said.err == note(attached, "policies 1k -> 2k")
+    assert said.err == note(attached, "policies 768 -> 2k")
 
 
 def test_a_rule_that_is_refused_leaves_all_as_it_was(attached):
