@@ -320,6 +320,7 @@ static const struct {
 	{"TLS application data", {23, 3, 3, 0, 99, 1}, 8, 0, 0},
 	{"SSL 2", {22, 2, 3, 0, 99, 1}, 8, 0, 0},
 	{"HTTP", {'G', 'E', 'T', ' ', '/', ' '}, 8, 0, 0},
+	{"TLS, empty record", {22, 3, 1, 0, 0, 22}, 8, 0, SL_FACT_TLS},
 	{"DNS query", {0x12, 0x34, 1, 0, 0, 1}, 8, SL_FACT_DNS, 0},
 	{"DNS query, checking disabled", {0x12, 0x34, 7, 0xff, 0, 1}, 8, SL_FACT_DNS, 0},
 	{"DNS answer", {0x12, 0x34, 0x81, 0x80, 0, 1}, 8, 0, 0},
