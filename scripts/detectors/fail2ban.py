@@ -53,6 +53,16 @@ class Action(ActionBase):
         self.thread.join()
         self._sluice("undeny", "-f", self.list, "force")
 
+    def clearAllParams(self):
+        """Does nothing. Fail2Ban calls reload() only if the action also has this function."""
+
+    def reload(self, gate="main", check=60, **_others):
+        """Changes the options. Without this function, `fail2ban-client reload` would end the action.
+        The list of a former gate stays."""
+        with self.wake:
+            self.gate, self.check, self.listed = gate, float(check), None
+            self.wake.notify()
+
     def ban(self, aInfo):
         self._change(str(aInfo["ip"]), True)
 

@@ -152,6 +152,17 @@ def test_bans_are_put_again_on_a_list_that_was_lost(lab, server):
     assert all(lab.gate in line for line in server.errors()) and len(server.errors()) == 2
 
 
+def test_a_reload_keeps_the_bans(lab, server):
+    server.client("set", "door", "banip", "203.0.113.66")
+    becomes(lab, "f2b-door", "203.0.113.66")
+    server.client("reload")
+    server.client("set", "door", "banip", "203.0.113.67")
+    becomes(lab, "f2b-door", "203.0.113.66", "203.0.113.67")
+    server.client("set", "door", "unbanip", "203.0.113.66")
+    becomes(lab, "f2b-door", "203.0.113.67")
+    assert server.errors() == []
+
+
 BANS = [f"198.18.{i // 256}.{i % 256}" for i in range(20000)]
 
 
