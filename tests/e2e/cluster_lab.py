@@ -1,6 +1,4 @@
-# A lab of nodes that share limits through a store. Each node has a gate, a device and a process of
-# `sluice share`. A sender sends packets of one source to all nodes. The rate can differ for each
-# node.
+# SPDX-License-Identifier: GPL-2.0
 """A lab of nodes that share limits through a store. Each node has a gate, a device and a process of
 `sluice share`. A sender sends packets of the same source to all nodes, at a different rate to each
 node."""

@@ -1,5 +1,4 @@
-# Tests of `sluice share`, which enforces one limit on several nodes. The bounds are wide, because
-# the machine can be busy. `make check-cluster` has more nodes and narrower bounds.
+# SPDX-License-Identifier: GPL-2.0
 """Tests of `sluice share`, which enforces one limit on several nodes. The bounds suit a busy
 machine. `make check-cluster` has more nodes and narrower bounds."""
 

@@ -1,4 +1,4 @@
-# Tests of `sluice keep`. It applies a rules file while devices, lists and gates change.
+# SPDX-License-Identifier: GPL-2.0
 """`sluice keep` makes a gate follow its rules file while devices, lists and gates change."""
 
 import contextlib

@@ -1,5 +1,4 @@
-# Tests of hostile names of devices, namespaces, gates, lists, files and sets. Commands print no
-# control characters of a name. Each command that they print is correct shell input.
+# SPDX-License-Identifier: GPL-2.0
 """Tests of hostile names of devices, namespaces, gates, lists, files and sets. No command prints
 the control characters of a name. A printed command is correct shell input."""
 

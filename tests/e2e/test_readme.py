@@ -1,5 +1,4 @@
-# Pastes the commands of README.md and docs/tour.md into a shell, and compares the output with these
-# documents. Checks the effect of the recipes in the README.
+# SPDX-License-Identifier: GPL-2.0
 """Pastes the commands of README.md and docs/tour.md into a shell, like a user. Compares the output
 with the page. Checks the effect of the recipes in the README."""
 

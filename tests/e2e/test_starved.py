@@ -1,6 +1,4 @@
-# Makes one call of a command fail: malloc, mmap or bpf(2) by build/starve.so, another system call
-# by strace. The command must succeed, or print an error and change nothing. SLUICE_EVERY=1 tests
-# every call instead of some calls.
+# SPDX-License-Identifier: GPL-2.0
 """Runs commands while one of their calls fails: malloc, mmap and bpf(2) by build/starve.so, other
 system calls by strace. The command must succeed, or print an error and change nothing.
 SLUICE_EVERY=1 makes every call fail once, instead of some calls."""

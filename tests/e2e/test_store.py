@@ -1,5 +1,4 @@
-# Tests the client of `sluice share` against real stores. Each amount that the client reports as
-# sent is added to the store exactly once. A call ends by its timeout even if the store hangs.
+# SPDX-License-Identifier: GPL-2.0
 """Tests the client of `sluice share` against real stores. Each amount that the client reports as
 sent is in the store exactly once. A call ends by its timeout, whatever the store does."""
 

@@ -1,5 +1,4 @@
-# Tests of sliding-window limits, `window N per T`. At most N packets pass in any span of T. A
-# source at full speed gets N packets per T + T/5.
+# SPDX-License-Identifier: GPL-2.0
 """Tests of sliding-window limits, `window N per T`: at most N packets pass in any span of T. If a
 source sends at full speed, N packets pass every T + T/5."""
 
