@@ -411,8 +411,12 @@ def test_a_slot_is_left_out_of_files(lab, root):
     lab.attach("in0", "array", root.array, "0")
     for command in "dump", "show":
         noted(lab.sluice(command), ("in0: ",))
-    lab.apply({"attach": [], "policies": []})
-    assert devices(lab) == [("in0", "xdp", "array")]
+    before = root.slots()
+    for items in [], [{"device": "in0", "mode": "native"}]:
+        noted(lab.apply({"attach": items, "policies": []}), ("in0: ", "stays attached"))
+        assert devices(lab) == [("in0", "xdp", "array")] and root.slots() == before
+    noted(lab.apply({"attach": [{"device": "in0"}], "policies": []}))
+    assert root.slots() == before
 
 
 # --- Other tools, kills and traffic ---------------------------------------------------------------

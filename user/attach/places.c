@@ -225,6 +225,10 @@ static void plan_make(struct placings *placings, const struct attachment *all, u
 		struct placing placing = {.attachment = placings->wanted[i]};
 		int there = find_there(all, count, &placing.attachment);
 
+		/* an undo could not restore a slot, so no other mode replaces it */
+		if (there >= 0 && all[there].mode == MODE_ARRAY &&
+		    placing.attachment.mode != MODE_AUTO)
+			continue;
 		if (there >= 0) {
 			stays[there] = true;
 			if (mode_serves(all[there].mode, placing.attachment.mode))
