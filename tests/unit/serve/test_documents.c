@@ -68,6 +68,17 @@ static bool waits(const char *format, unsigned int number)
 	return !documents_ask(documents, &route, asker, true);
 }
 
+/* Asks for more documents than there are slots. Returns how many wait; the others are refused. */
+static unsigned int ask_many(const char *format)
+{
+	unsigned int waiting = 0;
+
+	for (unsigned int i = 0; i < 70; i++)
+		waiting += waits(format, i);
+	assert_true(waiting < 70);
+	return waiting;
+}
+
 /* Starts the thread, which then waits in the read of a first document. */
 static void begin(void)
 {
@@ -111,12 +122,10 @@ TEST(test_clients_share_a_document)
 
 TEST(test_unknown_gates_do_not_delay_the_metrics)
 {
-	unsigned int waiting = 1;
+	unsigned int waiting;
 
 	begin();
-	for (unsigned int i = 0; i < 70; i++)
-		waiting += waits("/api/v1/stats?gate=g%u", i);
-	assert_true(waiting < 70);
+	waiting = 1 + ask_many("/api/v1/stats?gate=g%u");
 	assert_true(waits("/metrics", 0) && waits("/metrics", 1));
 	assert_true(waits("/healthz", 0) && waits("/api/v1/gates", 0));
 	finish(waiting + 4);
@@ -130,12 +139,10 @@ TEST(test_unknown_gates_do_not_delay_the_metrics)
 
 TEST(test_documents_with_many_parameters_are_read_last)
 {
-	unsigned int varied = 0;
+	unsigned int varied;
 
 	begin();
-	for (unsigned int i = 0; i < 70; i++)
-		varied += waits("/api/v1/sources?skip=%u", i);
-	assert_true(varied < 70);
+	varied = ask_many("/api/v1/sources?skip=%u");
 	assert_false(waits("/api/v1/check?address=192.0.2.1", 0));
 	assert_true(waits("/api/v1/live", 0));
 	finish(1 + varied + 1);
