@@ -218,11 +218,10 @@ static const struct word attach_words[] = {
 	{"hook", KEYWORD, &value_hook, offsetof(struct attach_args, hook),
 	 "xdp (default): in the driver, with the least CPU time; ingress or egress: in TC"},
 	{"mode", KEYWORD, &value_mode, offsetof(struct attach_args, mode),
-	 "for xdp: auto (default), native, generic or chain. auto uses native; if the driver lacks "
-	 "XDP,\n"
-	 "and on a tap, it uses hook ingress, and on an ifb hook egress. In mode generic, a "
-	 "packet\n"
-	 "that GRO merged counts as one. For ingress and egress: auto (default), tcx or clsact"},
+	 "for xdp: auto (default), native, generic, chain or libxdp. auto uses native, or libxdp\n"
+	 "if the device has its dispatcher; if the driver lacks XDP, and on a tap, it uses hook\n"
+	 "ingress, and on an ifb hook egress. In mode generic, a packet that GRO merged counts as\n"
+	 "one. For ingress and egress: auto (default), tcx or clsact"},
 	{"chain", KEYWORD, NULL, offsetof(struct attach_args, chain),
 	 "mode chain: take the device over from another XDP program, run that program on the\n"
 	 "packets that pass, and attach it again on detach"},
