@@ -233,6 +233,12 @@ def test_a_later_fragment_has_neither_port_nor_syn(attached, source, later):
         assert [limit["name"] for limit in said if limit["matches"]] == matches, words
 
 
+def test_check_combines_syn_and_flags(attached):
+    attached.sluice("set", "default", "rate", "1/h", "match", "flags syn,psh,!ack")
+    assert attached.json("check", "10.0.0.1", "syn", "flags", "psh")["limits"][0]["matches"]
+    assert not attached.json("check", "10.0.0.1", "syn")["limits"][0]["matches"]
+
+
 @pytest.mark.parametrize("source", ["10.0.0.1", "2001:db8:0:1::1"])
 def test_check_says_which_packet_a_limit_matches(attached, source):
     for match, words in (("tcp-syn", "proto tcp syn"), ("udp port 53,80-90 vlan 7", "proto udp port 53 vlan 7"),

@@ -141,7 +141,7 @@ static int words_check(const struct check_args *args, const struct sl_facts *fac
 static void transport_build(const struct check_args *args, struct sl_facts *facts)
 {
 	enum sl_family family = prefix_family(&args->source);
-	uint8_t flags = args->flags ? args->flags - 1 : args->syn ? TCP_FLAG_SYN : 0;
+	uint8_t flags = (args->flags ? args->flags - 1 : 0) | (args->syn ? TCP_FLAG_SYN : 0);
 
 	facts->facts |= (args->port || args->sport ? SL_FACT_PORT : 0) |
 			(args->quic_initial ? SL_FACT_QUIC : 0) |
