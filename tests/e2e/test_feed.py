@@ -69,7 +69,7 @@ class Feed:
     def load(self, status=0, **settings):
         """Runs the script, and checks whether it succeeds. Returns its error messages."""
         environment = {"PATH": f"{BUILD}:{os.environ['PATH']}", "GATE": self.lab.gate, "URL": self.url,
-                       "STATE_DIRECTORY": str(self.path), "CURL_CA_BUNDLE": str(self.path / "cert.pem"), **settings}
+                       "STATE_DIRECTORY": f"{self.path.parent}:{self.path}", "CURL_CA_BUNDLE": str(self.path / "cert.pem"), **settings}
         done = subprocess.run(["nsenter", f"--net=/run/netns/{self.lab.filter}", FEED, "drop"], env=environment, text=True,
                               stdin=subprocess.DEVNULL, capture_output=True, check=False, timeout=60)
         assert bool(done.returncode) == bool(status), done
