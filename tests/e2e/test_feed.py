@@ -106,6 +106,15 @@ def test_a_feed_replaces_its_list_if_it_changed(lab, feed):
     assert on(lab) == {"198.51.100.0/24"}
 
 
+def test_a_feed_from_the_future_is_followed(lab, feed):
+    """A server with a wrong clock does not end the updates of the list."""
+    feed.written = time.time() + 30 * 86400
+    feed.load()
+    feed.text, feed.written = "198.51.100.0/24\n", time.time() + 60
+    feed.load()
+    assert on(lab) == {"198.51.100.0/24"}
+
+
 def test_a_list_that_was_lost_gets_the_last_copy(lab, feed):
     feed.load()
     lab.sluice("detach", "all")
