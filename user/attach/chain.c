@@ -362,7 +362,7 @@ static int after_restore(const struct gate *gate, const struct attachment *a)
 		: array < 0	 ? array
 				 : after_open(gate, a, array);
 	if (ours < 0)
-		return -errno;
+		return ours;
 	if (after < 0 && after != -ENOENT)
 		return after;
 	return chain_replace(a, ours, after < 0 ? -1 : after);
