@@ -43,7 +43,7 @@ struct replacements {
 		struct attachment attachment; /* the attachment with its new program_id */
 		uint32_t before;	      /* id of the old program */
 		int program_fd; /* fd of the replaced program, to undo the replacement */
-		int chain_fd;	/* in mode chain: fd of the new program; otherwise -1 */
+		int chain_fd;	/* in modes chain and array: fd of the new program; otherwise -1 */
 	} one[ATTACHMENTS_MAX];
 	unsigned int count;
 };

@@ -160,7 +160,7 @@ struct sighting {
 };
 
 /*
- * Finds the name of device a->ifindex in a network namespace. If a->program_id is not 0, finds
+ * Finds the name of device a->ifindex in a network namespace. If `program_id` is not 0, finds
  * whether the device runs that program. Returns 0 or a negative errno, and adds no error.
  */
 static int device_look(const struct attachment *a, uint64_t netns, uint32_t program_id,

@@ -90,7 +90,7 @@ int attachments_expire(const struct gate *gate);
  */
 int attachment_look(const struct gate *gate, struct attachment *attachment);
 
-/* Returns whether the attachment is a bpf link. Otherwise netlink attached its program. */
+/* Returns whether the attachment is a bpf link. */
 bool attachment_is_link(const struct attachment *attachment);
 
 /* Returns whether the attachment is in mode chain or array. */
