@@ -8,7 +8,6 @@
 
 #include "attach/attachment.h"
 #include "attach/chain.h"
-#include "attach/chain.h"
 #include "attach/netdevs.h"
 #include "doctor/nic.h"
 #include "doctor/rule_facts.h"
