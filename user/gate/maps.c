@@ -27,11 +27,11 @@ struct bpf_object *object_open(void)
 	const void *bytes = sluice__elf_bytes(&size);
 	struct bpf_object *object = bpf_object__open_mem(bytes, size, &opts);
 
-	if (!object)
+	if (!object) {
 		error_add(errno, "object-unread", NULL,
 			  "cannot read the BPF programs in this binary: %s", why(errno));
-	if (!object)
 		return NULL;
+	}
 	bpf_map__set_autocreate(bpf_object__find_map_by_name(object, MAP_CHAIN), false);
 	bpf_map__set_autocreate(bpf_object__find_map_by_name(object, MAP_CHAIN_SLOTS), false);
 	return object;
