@@ -63,6 +63,7 @@ def built(family):
     yield "hello, options", [ip(), TCP(sport=40000, dport=443, flags="PA", options=[("Timestamp", (1, 2))]) / Raw(HELLO)], None
     yield "hello, first byte", [ip(), TCP(sport=40000, dport=443, flags="PA") / Raw(HELLO[:1])], None
     yield "hello, empty record", [ip(), TCP(sport=40000, dport=443, flags="PA") / Raw(HELLO[:3] + bytes(2) + HELLO)], None
+    yield "hello, empty cipher change", [ip(), TCP(sport=40000, dport=443, flags="PA") / Raw(b"\x14" + HELLO[1:3] + bytes(2) + HELLO)], None
     yield "tls data", [ip(), TCP(sport=40000, dport=443, flags="PA") / Raw(b"\x17" + HELLO[1:])], None
     yield "lookup", [ip(), UDP(sport=40000, dport=53) / DNS(rd=1, qd=DNSQR(qname="example.com"))], None
     yield "found", [ip(), UDP(sport=53, dport=40000) / DNS(qr=1, qd=DNSQR(qname="example.com"))], None
@@ -85,7 +86,7 @@ def frame(layers, size):
 
 
 FRAMES = {(family, name): frame(layers, size) for family in (4, 6) for name, layers, size in built(family)}
-HELLOS = "hello|hello, options|hello, first byte|hello, empty record|cut hello"
+HELLOS = "hello|hello, options|hello, first byte|hello, empty record|hello, empty cipher change|cut hello"
 PAYLOADS_TCP = f"{HELLOS}|tls data"
 TCP_ONLY = "syn|syn ack|ack|push|rst|fin|xmas|cut tcp"
 UDP_ONLY = "query|answer|answer elsewhere|ntp|cut udp"
