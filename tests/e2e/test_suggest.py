@@ -211,7 +211,8 @@ def test_packets_that_are_not_chosen_are_counted(suggest):
     assert "# 7 packets are not chosen, because of --in" in suggest(packets, "--to", FILTER_MAC, form=()).out
 
 
-@pytest.mark.parametrize("words", [(), ("x.pcap", "--from-gate")])
+@pytest.mark.parametrize("words", [(), ("x.pcap", "--from-gate"), ("--from-gate", "--out"),
+                                   ("--from-gate", "--to", "02:00:00:00:00:01")])
 def test_a_capture_or_a_gate(words):
     refused(run_sluice("suggest", *words, status=2))
 

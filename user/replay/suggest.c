@@ -261,6 +261,11 @@ int suggest_command(const struct context *context, const void *args)
 		err = error_misuse("unexpected", "--from-gate",
 				   "it reads a gate and no capture; omit %s",
 				   word_typed(words->capture));
+	else if (words->from_gate &&
+		 (words->is_in || words->is_out || words->to || words->interface))
+		err = error_misuse("unexpected", "--from-gate",
+				   "it reads a gate and no capture; omit --in, --out, --to and "
+				   "--interface");
 	if (!err && words->from_gate)
 		return suggest_gate(context->gate_given ? context->gate : NULL, &settings);
 	return err ?: suggest_begin(&suggest, &settings) ?: suggest_capture(words, &suggest);
