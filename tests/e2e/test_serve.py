@@ -427,7 +427,7 @@ def test_health(lab):
         assert server.json("/healthz") == {"reasons": [], "status": "ok"}
     lab.ip("link", "del", "in0")
     lab.pair("out7", "in7")
-    lab.attach("in7")  # updates the published file, which then no longer has in0
+    lab.attach("in7")  # updates the published file, which then has in0 as gone
     with serving(lab.filter, "-g", lab.gate) as server:
         degraded = server.json("/healthz", 503)
         assert degraded["status"] == "degraded" and degraded["reasons"][0]["gate"] == lab.gate
