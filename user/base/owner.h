@@ -29,10 +29,10 @@ struct owner {
 };
 
 /*
- * Until owner_leave(), accesses files with the user and group of a directory's owner. The owner
- * then has new files, and the kernel checks the owner's permissions. So a symbolic link by the
- * owner cannot make root change another user's files. Returns 0, -EACCES without CAP_SETUID, or
- * another negative errno.
+ * Until owner_leave(), accesses files with the user and group that own a directory. New files then
+ * belong to this user, and the kernel checks the user's permissions. So a symbolic link by the user
+ * cannot make root change another user's files. Returns 0, -EACCES without CAP_SETUID, or another
+ * negative errno.
  */
 int owner_become(int directory, struct owner *ret_before);
 void owner_leave(const struct owner *before);
