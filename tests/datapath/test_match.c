@@ -50,7 +50,6 @@ static const char *const matches[] = {
 	"icmp-type echo-request",
 	"icmp-type 8",
 	"dns-query",
-	"tls-hello",
 	"length 28-40",
 	"length 41-65535",
 	"dscp 0",
@@ -191,6 +190,29 @@ TEST(test_every_split)
 	print_message(
 		"figure: %zu frames split within their headers %u times: judged as if whole\n",
 		ARRAY_SIZE(frames), splits);
+	split_bpf__destroy(splitter.skel);
+	rig_check_counted(rig);
+}
+
+/* A payload is also read from the fragments of a frame. */
+TEST(test_every_split_of_a_payload)
+{
+	const struct {
+		struct wire_frame frame;
+		bool passes;
+	} cases[] = {
+		{{"query", FRAME(ETH(0x0800), IPV4(17), UDP, 0x12, 0x34, 1, 0, 0, 1)}, false},
+		{{"answer", FRAME(ETH(0x0800), IPV4(17), UDP, 0x12, 0x34, 0x81, 0, 0, 1)}, true},
+	};
+	struct rig *rig = rig_begin(state);
+	struct splitter splitter = splitter_load(rig);
+
+	set_match(rig, "dns-query");
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+		for (uint32_t linear = LINEAR_LEAST; linear < cases[i].frame.size; linear++)
+			verdict_check("dns-query", &cases[i].frame, "xdp, split",
+				      split_run(rig, &splitter, &cases[i].frame, linear),
+				      cases[i].passes);
 	split_bpf__destroy(splitter.skel);
 	rig_check_counted(rig);
 }
