@@ -451,12 +451,13 @@ def test_a_gate_that_cannot_be_read(users):
         os.chmod(directory, stat.S_IMODE(before))
 
 
+@pytest.mark.alone
 def test_prometheus_scrapes_it(server, users, tmp_path):
     """The server of Prometheus accepts the metrics, and evaluates the alert rules."""
     if not shutil.which("prometheus"):
         pytest.skip("prometheus is not installed")
     alerts = os.path.join(TOP, "docs/monitoring/alerts.yml")
-    config = {"global": {"scrape_interval": "4s", "scrape_timeout": "4s", "evaluation_interval": "1s"},
+    config = {"global": {"scrape_interval": "2s", "scrape_timeout": "2s", "evaluation_interval": "1s"},
               "rule_files": [alerts] if os.path.exists(alerts) else [],
               "scrape_configs": [{"job_name": "sluice", "static_configs": [{"targets": [f"127.0.0.1:{PORT}"]}]}]}
     (tmp_path / "prometheus.yml").write_text(json.dumps(config))
@@ -478,7 +479,7 @@ def test_prometheus_scrapes_it(server, users, tmp_path):
             def count():
                 found = query("query?query=count_over_time(sluice_build_info[5m])")
                 return found and found["result"] and int(found["result"][0]["value"][1])
-            wait_until(lambda: (count() or 0) >= scrapes, f"{scrapes} scrapes", 20 + 6 * scrapes)
+            wait_until(lambda: (count() or 0) >= scrapes, f"{scrapes} scrapes", 20 + 4 * scrapes)
             assert query("query?query=min_over_time(up[5m])")["result"][0]["value"][1] == "1"
             rules = [rule for group in query("rules")["groups"] for rule in group["rules"]]
             assert [rule for rule in rules if rule["health"] == "err"] == []
