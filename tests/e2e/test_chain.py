@@ -274,6 +274,8 @@ def test_libxdp_does_not_add_to_a_program_that_is_no_dispatcher(lab, counter):
 def test_other_words_are_refused(lab):
     for words in (["chain", "mode", "native"], ["hook", "ingress", "mode", "chain"], ["hook", "egress", "chain"]):
         lab.refuses(["attach", "in0", *words], "chain", code=2)
+    for words in (["mode", "native"], ["hook", "ingress"], ["chain"]):
+        lab.refuses(["attach", "in0", *words, "priority", "5"], "priority", "libxdp", code=2)
     lab.attach("in0", "mode", "native")
     lab.refuses(["attach", "in0", "chain"], "in0", "native")
 

@@ -177,6 +177,16 @@ static int mode_choose(struct attach_args *args)
 	return 0;
 }
 
+/* Only mode libxdp has a priority. Mode auto may choose mode libxdp. */
+static int priority_check(const struct attach_args *args)
+{
+	if (!args->priority || args->mode == MODE_LIBXDP ||
+	    (args->mode == MODE_AUTO && args->hook == HOOK_XDP))
+		return 0;
+	return error_misuse("unexpected", "priority",
+			    "only mode libxdp has a priority; omit it, or write 'mode libxdp'");
+}
+
 static int attach_run(const struct context *context, const void *data)
 {
 	struct attach_args given = *(const struct attach_args *)data, *args = &given;
@@ -185,7 +195,7 @@ static int attach_run(const struct context *context, const void *data)
 	struct gate_sizes sizes = {0};
 	int err;
 
-	err = mode_choose(args);
+	err = mode_choose(args) ?: priority_check(args);
 	if (err)
 		return err;
 	for (unsigned int i = 0; i < SIZES; i++)
