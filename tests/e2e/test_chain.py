@@ -399,6 +399,17 @@ def test_a_gate_is_in_one_slot_of_an_array(lab, root):
     lab.refuses(["attach", "in1", "array", root.array, "0"], "slot 1")
 
 
+def test_a_gate_is_in_one_slot_after_a_killed_upgrade(lab, root):
+    lab.attach("in0", "array", root.array, "1")
+    ours, watch = root.slots()[1], Watch(lab)
+    killed.run_stops(["-n", lab.filter, "-g", lab.gate, "upgrade"], until=lambda: watch.slot(root.array, 1) != ours)
+    assert [name for name in os.listdir(lab.pins("links")) if name.startswith("next-")]
+    lab.pair("out1", "in1")
+    lab.refuses(["attach", "in1", "array", root.array, "2"], "slot 1", "in0")
+    lab.ip("link", "del", "in0")
+    lab.refuses(["attach", "in1", "array", root.array, "2"], "slot 1", "in0")
+
+
 def test_a_program_is_no_array(lab, counter_object):
     """The type of tc programs has the same number as that of program arrays."""
     path = f"/sys/fs/bpf/tc-{lab.gate}"

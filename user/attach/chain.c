@@ -249,6 +249,22 @@ static bool root_uses(unsigned int ifindex, int array_fd)
 }
 
 /*
+ * Finds the slot that has the attachment's program. If an upgrade was killed, the slot may have the
+ * program of PIN_NEXT. Works even if the device is gone. Returns whether there is such a slot.
+ */
+static bool slot_find(const struct gate *gate, const struct attachment *a, int array_fd,
+		      uint32_t *ret)
+{
+	for (enum attachment_pin pin = PIN_PROGRAM; pin <= PIN_NEXT; pin++) {
+		_cleanup_close_ int fd = pin_open(&gate->links, attachment_pin(a, pin).text);
+
+		if (fd >= 0 && array_find(array_fd, program_id_of(fd), ret))
+			return true;
+	}
+	return false;
+}
+
+/*
  * Returns an error if a slot of the array has a program of this gate. Each packet would reach both
  * programs, and be charged twice.
  */
@@ -259,19 +275,13 @@ static int array_refuse_twice(const struct gate *gate, const struct array_slot *
 	uint32_t slot;
 	int err = attachments_read(gate, all, &count);
 
-	for (unsigned int i = 0; !err && i < count; i++) {
-		/* the slot has the program even if the device is gone */
-		struct pin_name name = attachment_pin(&all[i], PIN_ATTACHMENT);
-		_cleanup_close_ int program =
-			all[i].mode == MODE_ARRAY ? pin_open(&gate->links, name.text) : -1;
-
-		if (program >= 0 && array_find(array_fd, program_id_of(program), &slot))
+	for (unsigned int i = 0; !err && i < count; i++)
+		if (all[i].mode == MODE_ARRAY && slot_find(gate, &all[i], array_fd, &slot))
 			return error_add(EEXIST, "slot-taken", at->path,
 					 "slot %u has a program of gate '%s' for %s already, which "
 					 "judges the packets of all devices that use this array; "
 					 "to use another slot, detach %s first",
 					 slot, gate->name, all[i].device, all[i].device);
-	}
 	return err;
 }
 
