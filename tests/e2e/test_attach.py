@@ -7,7 +7,7 @@ import os
 
 import pytest
 
-from lab import SLUICE, noted, own_bpffs, refused, run, run_sluice
+from lab import PINS, SLUICE, noted, own_bpffs, refused, run, run_sluice
 
 SOURCE = "203.0.113.66"
 
@@ -444,6 +444,20 @@ def test_a_missing_capability_is_named(lab, missing):
     # The message does not name CAP_SYS_ADMIN, because CAP_BPF and CAP_PERFMON suffice.
     refused(without(missing, lab, "attach", "in0"), *(f"CAP_{name.upper()}" for name in missing if name != "sys_admin"), code=1)
     assert not os.path.exists(lab.pins())
+
+
+@pytest.mark.parametrize("options, script, id", [
+    (["--user", "--map-root-user"], "", "user-namespace"),
+    ([], "mount -o remount,bind,ro /sys/fs/bpf &&", "pin-failed"),
+    ([], "mount -t tmpfs tmpfs /sys/fs &&", "bpffs-missing")], ids=["user-namespace", "read-only", "missing"])
+def test_what_a_container_lacks_is_named(lab, options, script, id):
+    """attach reports the cause if the process is in a user namespace, and if bpffs is read-only or missing."""
+    with own_bpffs():
+        os.mkdir(PINS)
+        done = run("nsenter", f"--net=/run/netns/{lab.filter}", "unshare", "--mount", "--pid", "--fork", "--mount-proc", *options,
+                   "sh", "-c", f"{script} \"$@\"; exit $?", "sh", SLUICE, "-j", "-g", lab.gate, "attach", "in0", check=False)
+    assert done.code == 1 and json.loads(done.out)["error"]["id"] == id, done
+    assert xdp_program(lab) is None
 
 
 def test_entering_a_namespace_without_the_capability_names_it(lab):

@@ -8,6 +8,9 @@
 #include <string.h>
 #include <unistd.h>
 #include <linux/capability.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 
 #include "base/array.h"
@@ -214,17 +217,44 @@ const char *caps_missing(void)
 	return length ? text : NULL;
 }
 
+bool in_user_namespace(void)
+{
+	const ino_t initial = 0xEFFFFFFD; /* PROC_USER_INIT_INO of the kernel */
+	struct stat st;
+
+	return !stat("/proc/self/ns/user", &st) && st.st_ino != initial;
+}
+
+int host_users_require(void)
+{
+	return in_user_namespace()
+		       ? error_add(EPERM, "user-namespace", NULL,
+				   "this process is in a user namespace, whose capabilities bpf(2) "
+				   "ignores; use a container without one, or filter on the host")
+		       : 0;
+}
+
+/* Returns a text about missing capabilities, which is valid until the next call. */
+static const char *caps_text(const char *missing)
+{
+	static _Thread_local char text[128];
+
+	snprintf(text, sizeof(text), "this needs %s%s", missing,
+		 geteuid() ? ": run it as root"
+			   : ", which this container or service does not have");
+	return text;
+}
+
 int caps_require(void)
 {
 	const char *missing = caps_missing();
 
-	return missing ? error_add(EPERM, "rights", NULL, "this needs %s: run it as root", missing)
-		       : 0;
+	return missing ? error_add(EPERM, "rights", NULL, "%s", caps_text(missing))
+		       : host_users_require();
 }
 
 const char *why(int err)
 {
-	static _Thread_local char text[128];
 	const char *missing;
 
 	err = abs(err);
@@ -232,13 +262,19 @@ const char *why(int err)
 	case EPERM:
 	case EACCES:
 		missing = caps_missing();
-		if (!missing)
-			return "the kernel does not permit it (without CAP_SYS_ADMIN, in lockdown, "
-			       "or by a security module?)";
-		snprintf(text, sizeof(text), "this needs %s: run it as root", missing);
-		return text;
+		if (missing)
+			return caps_text(missing);
+		if (in_user_namespace())
+			return "the kernel does not permit it in a user namespace";
+		return prctl(PR_GET_SECCOMP) == SECCOMP_MODE_FILTER
+			       ? "forbidden by seccomp (allow bpf in the container or service), "
+				 "lockdown or a security module"
+			       : "the kernel does not permit it (without CAP_SYS_ADMIN, in "
+				 "lockdown, or by a security module?)";
 	case ENOMEM:
 		return "out of memory (the machine's, or this control group's)";
+	case EROFS:
+		return "the file system is mounted read-only; mount it read-write";
 	case EUCLEAN:
 		return "an entry of its maps is damaged";
 	case ENOSPC:

@@ -86,9 +86,15 @@ const char *why(int err);
  */
 const char *caps_missing(void);
 
+/* Returns whether this process is in a user namespace other than the host's. */
+bool in_user_namespace(void);
+
+/* Returns 0, or adds an error and returns -EPERM if in_user_namespace(). */
+int host_users_require(void);
+
 /*
- * Returns 0 if this process has all required capabilities. Otherwise adds an error that names the
- * missing capabilities, and returns -EPERM.
+ * Returns 0 if this process has all required capabilities in the host's user namespace. Otherwise
+ * adds an error that names what is missing, and returns -EPERM.
  */
 int caps_require(void);
 

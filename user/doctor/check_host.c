@@ -16,6 +16,13 @@ bool bpf_is_refused(struct subject *s)
 	if (!host->bpf_err)
 		return false;
 	subject_set(s, 1, "%s", strerror(-host->bpf_err));
+	if (host->has_own_users) {
+		subject_set(
+			s, 2,
+			"its user namespace is not the host's, so its capabilities do not count");
+		subject_set(s, 3, "cat /proc/self/uid_map");
+		return true;
+	}
 	subject_set(s, 2, "%s%s",
 		    locked ? "lockdown is in mode "
 			   : "seccomp (in containers) or a security module may forbid it",

@@ -86,6 +86,7 @@ static struct host_facts host_read(bool is_probed)
 			bpf_map_create(BPF_MAP_TYPE_ARRAY, "sl_doctor", 4, 4, 1, NULL);
 
 		host.bpf_err = fd < 0 ? fd : 0;
+		host.has_own_users = in_user_namespace();
 		if (bpffs_refuse_private() || pins_open_root(false, &root))
 			host.bpffs = errors_take(mark);
 		pins_close(&root);

@@ -25,11 +25,12 @@ struct asked {
 };
 
 struct host_facts {
-	char *missing;	   /* capabilities that this process lacks; NULL: it has all */
-	int bpf_err;	   /* negative errno of a trial call of bpf(2); 0 if it succeeded */
-	char lockdown[32]; /* "none", "integrity" or "confidentiality"; "" if unknown */
-	char *bpffs;	   /* why bpffs cannot be used; NULL if it can be used */
-	int jit;	   /* net.core.bpf_jit_enable; -1 if it cannot be read */
+	char *missing;	    /* capabilities that this process lacks; NULL: it has all */
+	int bpf_err;	    /* negative errno of a trial call of bpf(2); 0 if it succeeded */
+	bool has_own_users; /* this process is in a user namespace other than the host's */
+	char lockdown[32];  /* "none", "integrity" or "confidentiality"; "" if unknown */
+	char *bpffs;	    /* why bpffs cannot be used; NULL if it can be used */
+	int jit;	    /* net.core.bpf_jit_enable; -1 if it cannot be read */
 	bool has_systemd;
 	uint64_t installed_at; /* when sluice was installed: CLOCK_BOOTTIME in ns; 0: unknown */
 };

@@ -153,6 +153,15 @@ int pins_open(const struct pins *parent, const char *name, struct pins *ret)
 	return 0;
 }
 
+static int bpffs_distrust(const struct stat *st)
+{
+	return error_add(
+		EPERM, "pins-owner", BPFFS,
+		"belongs to %s, mode %04o: another user could replace the pins of gates in "
+		"it; make root its owner, and its mode 0700 or 1777",
+		owner_name(st->st_uid), st->st_mode & 07777);
+}
+
 /*
  * Opens the root of bpffs. Returns 0 and a closed `ret` if bpffs is not mounted. Returns an error
  * if users other than root could rename root's files in it.
@@ -176,10 +185,7 @@ static int bpffs_open(struct pins *ret)
 	if (fstat(bpffs.fd, &st))
 		return stat_failed(BPFFS);
 	if (!owner_is_trusted(st.st_uid) || (st.st_mode & 0022 && !(st.st_mode & S_ISVTX)))
-		return error_add(EPERM, "pins-owner", BPFFS,
-				 "belongs to %s, mode %04o: another user could replace the pins of "
-				 "gates in it; make root its owner, and its mode 0700 or 1777",
-				 owner_name(st.st_uid), st.st_mode & 07777);
+		return host_users_require() ?: bpffs_distrust(&st);
 	*ret = bpffs;
 	bpffs.fd = -1;
 	return 0;
@@ -609,13 +615,19 @@ int bpffs_mount(void)
 
 	if (err)
 		return err;
-	if (statfs(BPFFS, &fs)) /* do not mount a second bpffs, which would hide all gates */
-		return stat_failed(BPFFS);
+	/* do not mount a second bpffs, which would hide all gates */
+	if (statfs(BPFFS, &fs)) {
+		if (errno != ENOENT)
+			return stat_failed(BPFFS);
+		return error_add(ENOENT, "bpffs-missing", BPFFS,
+				 "does not exist; in a container, bind a bpffs of the host there");
+	}
 	if ((unsigned long)fs.f_type == BPFFS_MAGIC)
 		return 0;
 	if (mount("bpf", BPFFS, "bpf", MS_NOSUID | MS_NODEV | MS_NOEXEC, "mode=0700"))
 		return error_add(errno, "bpffs-mount", BPFFS, "cannot mount bpffs there: %s",
-				 errno == EPERM ? "this needs CAP_SYS_ADMIN: run it as root"
+				 errno == EPERM ? "this needs CAP_SYS_ADMIN: run it as root, or "
+						  "bind a bpffs of the host there"
 						: why(errno));
 	return 0;
 }

@@ -133,6 +133,8 @@ TEST(test_host)
 	CASE("nothing is wrong", "", NULL, (void)0);
 	CASE("bpf(2) is refused", "bpf-refused: kernel", "grep Seccomp: /proc/self/status",
 	     host->bpf_err = -1);
+	CASE("a user namespace has no right to bpf(2)", "bpf-refused: kernel",
+	     "cat /proc/self/uid_map", host->bpf_err = -1, host->has_own_users = true);
 	CASE("lockdown refuses bpf(2)", "bpf-refused: kernel", "cat /sys/kernel/security/lockdown",
 	     host->bpf_err = -1, strcpy(host->lockdown, "integrity"));
 	CASE("lockdown refuses nothing", "", NULL, strcpy(host->lockdown, "none"));
