@@ -428,7 +428,7 @@ tests: $(BUILD)/verifier_counts $(if $(shell command -v clang-19),$(BUILD)/clang
 DEBIANS := bookworm trixie
 
 check-kernels: tests
-	$(Q)scripts/vm-tests 6.1 6.12 $(DEBIANS)
+	$(Q)scripts/vm-tests 6.1 6.12 backports $(DEBIANS)
 
 check-boot: tests
 	$(Q)scripts/vm-tests $(DEBIANS)
