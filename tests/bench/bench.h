@@ -60,10 +60,19 @@ struct bench_limit {
 	bool shared; /* as `shared yes` of `sluice set` */
 };
 
+/* The transport header and the payload of a packet. */
+struct bench_packet {
+	uint8_t proto; /* protocol number of IPv4 */
+	uint8_t size;
+	uint8_t bytes[40];
+};
+
 struct bench_case {
 	const char *name;
 	/* prefixes for sources_parse(); each packet gets a random source in these prefixes */
 	const char *source;
+	/* what packets of a single IPv4 source have after the IP header; NULL: as frame_write() */
+	const struct bench_packet *packet;
 	struct bench_limit limit[SL_LIMITS_MAX]; /* limits of the policy */
 	bool deny;				 /* a rule denies the sources */
 	enum subject subject;

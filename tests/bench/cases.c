@@ -44,9 +44,9 @@
 #define DENIED_1M(on)                                                                              \
 	.deny = true, .subject = (on), .expect = EXPECT_DROP, .target = 0.70, BESIDE_1M
 
-/* A limit that reads the headers, and what each further word of its match adds. */
+/* A limit that reads the headers, and what a further word of its match adds: 6 of some 105 ns. */
 #define MATCHED(words) .limit = {{AMPLE, .match = (words)}}, IN_CREDIT
-#define FIELD	       .target = 1.10, .against = "match_udp"
+#define FIELD(basis)   .target = 1.06, .against = (basis)
 
 #define AS_FAST_AS(name) .cpus = 2, .target = 1.10, .against = (name)
 
@@ -57,6 +57,18 @@
 #define BASIS(word, from, on) CASE(word, from, .subject = (on), .essential = true)
 #define BARE_64K(word, on)    CASE(word, LOOKED_UP_64K, .subject = (on), BESIDE_64K)
 #define BARE_1M(word, on)     CASE(word, LOOKED_UP_1M, .subject = (on), BESIDE_1M)
+
+#define UDP_443 0x30, 0x39, 0x01, 0xbb, 0, 68, 0, 0 /* ports, length, no checksum */
+
+/* A QUIC Initial packet, a DNS query, a TLS ClientHello and an echo request. */
+static const struct bench_packet quic = {
+	17, 24, {UDP_443, 0xc3, 0, 0, 0, 1, 8, 0x83, 0x94, 0xc8, 0xf0, 0x3e, 0x51, 0x57, 8, 0}};
+static const struct bench_packet query = {
+	17, 20, {UDP_443, 0x12, 0x34, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0}};
+static const struct bench_packet hello = {6, 31, {0x30, 0x39, 0x01, 0xbb, 0, 0, 0,    1, 0, 0,	  0,
+						  1,	0x50, 0x18, 1,	  0, 0, 0,    0, 0, 0x16, 3,
+						  1,	0x02, 0,    1,	  0, 1, 0xfc, 3, 3}};
+static const struct bench_packet echo = {1, 8, {8, 0, 0, 0, 0, 0, 0, 1}};
 
 const struct bench_case bench_cases[] = {
 	BASIS("empty", "10.0.0.1", ON_EMPTY),
@@ -93,12 +105,20 @@ const struct bench_case bench_cases[] = {
 	CASE("exact", "10.0.14.1", .limit = {{AMPLE_EXACT}}, IN_CREDIT),
 	CASE("match_udp", "10.0.20.1", MATCHED("udp")),
 	CASE("match_port", "10.0.21.1", MATCHED("udp port 9")),
-	CASE("match_sport", "10.0.22.1", MATCHED("udp sport 12345"), FIELD),
-	CASE("match_to", "10.0.23.1", MATCHED("udp to 198.51.100.0/24"), FIELD),
-	CASE("match_length", "10.0.24.1", MATCHED("udp length 40-1500"), FIELD),
-	CASE("match_quic", "10.0.26.1", .limit = {{AMPLE, .match = "quic-initial"}},
-	     .subject = ON_SLUICE, .essential = true, .expect = EXPECT_ANY, FIELD),
-	CASE("match_dscp", "10.0.25.1", MATCHED("udp dscp 0"), FIELD),
+	CASE("match_sport", "10.0.22.1", MATCHED("udp sport 12345"), FIELD("match_udp")),
+	CASE("match_to", "10.0.23.1", MATCHED("udp to 198.51.100.0/24"), FIELD("match_udp")),
+	CASE("match_length", "10.0.24.1", MATCHED("udp length 40-1500"), FIELD("match_udp")),
+	CASE("match_dscp", "10.0.25.1", MATCHED("udp dscp 0"), FIELD("match_udp")),
+	CASE("match_quic", "10.0.26.1", .packet = &quic, MATCHED("quic-initial"),
+	     FIELD("match_udp")),
+	CASE("match_dns", "10.0.27.1", .packet = &query, MATCHED("dns-query"), FIELD("match_udp")),
+	CASE("match_tcp", "10.0.28.1", .packet = &hello, MATCHED("tcp")),
+	CASE("match_flags", "10.0.29.1", .packet = &hello, MATCHED("flags ack,!syn"),
+	     FIELD("match_tcp")),
+	CASE("match_tls", "10.0.30.1", .packet = &hello, MATCHED("tls-hello"), FIELD("match_tcp")),
+	CASE("match_icmp", "10.0.31.1", .packet = &echo, MATCHED("icmp")),
+	CASE("match_type", "10.0.32.1", .packet = &echo, MATCHED("icmp-type echo-request"),
+	     FIELD("match_icmp")),
 	BASIS("floor_tc", "10.0.0.1", ON_FLOOR_TC),
 	CASE("shape", "10.0.10.1", .limit = {{AMPLE_SHAPE}}, SENT, .target = 1.80,
 	     .against = "floor_tc"),

@@ -7,6 +7,10 @@
 
 #define BY_NETS " by /64"
 
+/* Offsets in an IPv4 header. */
+#define IPV4_PROTO 9
+#define IPV4_SUM   10
+
 int sources_parse(const char *text, struct sources *ret)
 {
 	const char *nets = strstr(text, BY_NETS);
@@ -60,4 +64,17 @@ void frame_write(struct frame *frame, const struct sources *sources, uint64_t se
 	       (uint8_t[]){0x30, 0x39, 0, 9, udp_size >> 8, udp_size, 0, 0}, UDP_SIZE);
 	vary_write(&vary, sources, seed);
 	memcpy(bytes + payload, &vary, sizeof(vary));
+}
+
+void frame_replace(struct frame *frame, const struct bench_packet *packet)
+{
+	uint8_t *ip = frame->bytes + ETH_SIZE;
+	uint16_t sum;
+
+	memcpy(ip + IPV4_SIZE, packet->bytes, packet->size);
+	ip[IPV4_PROTO] = packet->proto;
+	memset(ip + IPV4_SUM, 0, sizeof(sum));
+	sum = ipv4_checksum(ip);
+	ip[IPV4_SUM] = sum >> 8;
+	ip[IPV4_SUM + 1] = sum;
 }

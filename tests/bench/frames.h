@@ -27,6 +27,9 @@ uint32_t sources_count(const struct sources *sources);
 /* Writes a UDP packet of the first source in `sources`, with a struct vary as its payload. */
 void frame_write(struct frame *frame, const struct sources *sources, uint64_t seed);
 
+/* Replaces the transport header and the payload of an IPv4 packet. */
+void frame_replace(struct frame *frame, const struct bench_packet *packet);
+
 /* Initializes a struct vary for these sources. `seed` selects the sequence of random sources. */
 void vary_write(struct vary *vary, const struct sources *sources, uint64_t seed);
 

@@ -42,8 +42,11 @@ static int work_begin(struct work *work, const struct bench_case *bench, uint64_
 		return status;
 	work->sources = sources_count(&sources);
 	work->run.prog = subject_program(bench, &sources.prefix);
-	for (unsigned int i = 0; i < RUN_CPUS; i++)
+	for (unsigned int i = 0; i < RUN_CPUS; i++) {
 		frame_write(&work->run.frame[i], &sources, seed * RUN_CPUS + i);
+		if (bench->packet)
+			frame_replace(&work->run.frame[i], bench->packet);
+	}
 	return 0;
 }
 
