@@ -428,8 +428,32 @@ def test_a_deny_that_leaves_the_session_is_made(session, tmp_path, monkeypatch):
     ("default window 5 per 1s", True), ("default rate 2pps match tcp port 20-25", True), ("default rate 10pps", False),
     ("default rate 2pps match udp", False), ("default rate 2pps match tcp port 80", False),
     ("default rate 2pps match tcp-syn", False), ("default rate 2pps action observe", False),
-    ("198.51.100.0/24 rate 2pps", False), ("default rate 2pps --confirm 5s", False)])
+    ("198.51.100.0/24 rate 2pps", False), ("default rate 2pps --confirm 5s", False),
+    (f"default rate 2pps match to {HERE4}", True), ("default rate 2pps match to 203.0.113.0/24", False),
+    ("default rate 2pps match sport 50000-51000", True), ("default rate 2pps match sport 53", False),
+    ("default rate 2pps match flags ack,!syn", True), ("default rate 2pps match flags psh", True),
+    ("default rate 2pps match flags rst", False), ("default rate 2pps match length 40-60", True),
+    ("default rate 2pps match length 200-1500", False), ("default rate 2pps match dscp 18", True),
+    ("default rate 2pps match vlan 10", True), ("default rate 2pps match tls-hello", False),
+    (f"default rate 2pps match tcp port 22 sport 50022 to {HERE4} flags ack length 52-88 dscp 2 vlan 1", True)])
 def test_a_limit_below_an_ssh_session_is_noted(session, words, is_noted):
     said = session.sluice("set", *words.split()).err
     assert ("192.0.2.7" in said and "'--confirm 60s'" in said) == is_noted, said
     assert ("192.0.2.7" in said) == is_noted
+
+
+@pytest.mark.parametrize("policy,is_noted", [
+    ({"prefix": "default", "limits": [{"rate": "2pps", "match": f"to {HERE4}"}]}, True),
+    ({"prefix": "192.0.2.7", "limits": [{"rate": "2pps", "match": "udp"}]}, False),
+    ({"prefix": "192.0.2.0/24", "limits": [{"name": "b", "rate": "2kpps"}], "inherit": True}, True),
+    ({"prefix": "192.0.2.0/24", "limits": [{"name": "b", "rate": "2kpps"}], "inherit": False}, False)],
+    ids=["own", "other", "inherited", "not inherited"])
+def test_apply_notes_a_limit_below_an_ssh_session(session, policy, is_noted):
+    policies = [policy] if policy["prefix"] == "default" else [policy, {"prefix": "default", "limits": [{"rate": "2pps"}]}]
+    said = session.apply({"policies": policies}).err
+    assert ("192.0.2.7" in said and "'--confirm 60s'" in said) == is_noted, said
+
+
+def test_apply_notes_a_list_that_denies_an_ssh_session(session):
+    said = session.apply({"policies": [], "deny": ["192.0.2.0/24"]}).err
+    assert "192.0.2.7" in said and "'--confirm 60s'" in said, said

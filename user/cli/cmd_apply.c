@@ -149,6 +149,8 @@ static int apply_run(const struct context *context, const void *data)
 	}
 	warn_rules(&gate, change.before.rules, change.wanted.rules, change.wanted.count);
 	warn_shadowed(&gate, &change.shadowed, true);
+	if (!context->trial_ns)
+		ssh_warn(&gate);
 	err = warn_attached(&gate, made, placings_made(&change.placings, made));
 	if (err)
 		return err;

@@ -242,7 +242,7 @@ static int set_run(const struct context *context, const void *data)
 	if (err)
 		return err;
 	if (!context->trial_ns)
-		ssh_warn_limits(&gate, &change.after);
+		ssh_warn(&gate);
 	set_print(context, &limits, &change);
 	return 0;
 }

@@ -151,7 +151,7 @@ void kept_note(const char *gate, enum kept_change change, const char *file);
  */
 int ssh_check_denies(const struct gate *gate, const struct ruleset *denies, const char *name);
 
-/* Warns if a limit of the rule is too low for the caller's ssh session. */
-void ssh_warn_limits(const struct gate *gate, const struct rule *rule);
+/* Warns if the rules in force deny the caller's ssh session, or have a limit too low for it. */
+void ssh_warn(const struct gate *gate);
 
 #endif

@@ -3,6 +3,9 @@
 #include <arpa/inet.h>
 #include <ifaddrs.h>
 #include <netdb.h>
+#include <netinet/ip.h>
+#include <netinet/ip6.h>
+#include <netinet/tcp.h>
 #include <strings.h>
 
 #include "attach/netdevs.h"
@@ -259,12 +262,18 @@ void kept_note(const char *gate, enum kept_change change, const char *file)
 #define RATE_LEAST_PPS	10
 #define RATE_LEAST_BITS 10000
 
+/* Bytes of a packet of such a session from its TCP header on: an ACK, and a key stroke. */
+#define LENGTH_ACK 32
+#define LENGTH_KEY 68
+
 /* The ssh session in which the caller runs this command, if its packets pass the gate. */
 struct session {
 	struct sl_prefix source;
+	struct sl_prefix server;
 	char text[INET6_ADDRSTRLEN]; /* address of the ssh client as text */
-	unsigned int port;	     /* port of the ssh server */
-	struct judgement now;	     /* the rule that now applies to the client's address */
+	unsigned int source_port;
+	unsigned int server_port;
+	struct judgement now; /* the rule that now applies to the client's address */
 };
 
 /* Returns the ifindex of the local device that has the address, or 0 if none has it. */
@@ -335,12 +344,14 @@ static bool session_find(const struct gate *gate, struct session *ret)
 	bool is_found, is_loopback;
 
 	if (!connection ||
-	    sscanf(connection, "%45s %*u %45s %u", client, server, &ret->port) != 3 ||
+	    sscanf(connection, "%45s %u %45s %u", client, &ret->source_port, server,
+		   &ret->server_port) != 4 ||
 	    strchr(client, '%'))
 		return false;
 	snprintf(ret->text, sizeof(ret->text), "%s", unmapped(client));
-	is_found = !address_parse(client, &ret->source) && !owner_of(ret->text, &is_loopback) &&
-		   filters(gate, unmapped(server)) && !rules_judge(gate, &ret->source, &ret->now);
+	is_found = !address_parse(client, &ret->source) && !address_parse(server, &ret->server) &&
+		   !owner_of(ret->text, &is_loopback) && filters(gate, unmapped(server)) &&
+		   !rules_judge(gate, &ret->source, &ret->now);
 	error_drop(mark);
 	return is_found;
 }
@@ -374,31 +385,72 @@ int ssh_check_denies(const struct gate *gate, const struct ruleset *denies, cons
 	return 0;
 }
 
-void ssh_warn_limits(const struct gate *gate, const struct rule *rule)
+/*
+ * Returns whether a match selects packets of the session with these TCP flags, and with `bytes`
+ * bytes from the TCP header on. Their DSCP and VLAN are unknown, so any DSCP and VLAN match.
+ */
+static bool session_is_matched(const struct session *session, const struct sl_match *match,
+			       uint8_t flags, unsigned int bytes)
 {
-	struct session session;
-	struct sl_facts packet = {
-		.facts = SL_FACT_ANY | SL_FACT_PROTO | SL_FACT_TCP | SL_FACT_PORT,
+	bool ipv4 = prefix_is_ipv4(&session->source);
+	const struct sl_facts packet = {
+		.facts = SL_FACT_ANY | SL_FACT_PROTO | SL_FACT_TCP | SL_FACT_PORT | SL_FACT_DETAIL,
 		.proto = PROTO_TCP,
+		.family = ipv4 ? SL_FAMILY_IPV4 : SL_FAMILY_IPV6,
+		.port = session->server_port,
+		.sport = session->source_port,
+		.length = bytes + (ipv4 ? sizeof(struct iphdr) : sizeof(struct ip6_hdr)),
+		.tcp_flags = flags,
 	};
-	char prefix[PREFIX_TEXT];
+	struct sl_match known = *match;
 
-	if (!session_find(gate, &session) || session.now.access || !session.now.found ||
-	    !prefix_equal(&session.now.prefix, &rule->prefix))
+	known.vlan = 0;
+	known.fields &= ~SL_FIELD_DSCP;
+	return match_packet(&known, &packet, (const __be32 *)session->server.addr);
+}
+
+/* Returns whether a limit of a policy is too low for the session. */
+static bool session_is_limited(const struct session *session, const struct sl_policy *policy,
+			       const struct sl_limit *limit)
+{
+	const struct sl_limit_spec *spec = &policy->spec[limit->slot];
+	const struct sl_match *match = &policy->match[limit->slot];
+	double least = spec->rate_unit == SL_RATE_BITS ? RATE_LEAST_BITS : RATE_LEAST_PPS;
+
+	return !match_is_egress(limit) && !limit->observe && rate_per_second(spec) < least &&
+	       (session_is_matched(session, match, TH_ACK, LENGTH_ACK) ||
+		session_is_matched(session, match, TH_PUSH | TH_ACK, LENGTH_KEY));
+}
+
+void ssh_warn(const struct gate *gate)
+{
+	enum sl_family family;
+	const struct sl_policy *policy;
+	struct session session;
+	char text[PREFIX_TEXT];
+	const char *prefix;
+
+	if (!session_find(gate, &session) || !session.now.found)
 		return;
-	packet.port = session.port;
-	for (unsigned int i = 0; i < rule->limits; i++) {
-		const struct limit *limit = &rule->limit[i];
-		const struct sl_limit_spec *spec = &limit->spec;
-		double least = spec->rate_unit == SL_RATE_BITS ? RATE_LEAST_BITS : RATE_LEAST_PPS;
+	family = prefix_is_ipv4(&session.source) ? SL_IPV4 : SL_IPV6;
+	prefix = prefix_format(&session.now.prefix, text);
+	if (session.now.access == SL_ACCESS_DENY)
+		error_notice("own-session", prefix,
+			     "denies your ssh session from %s; to try such a change, write "
+			     "'--confirm 60s'",
+			     session.text);
+	if (!session.now.version)
+		return;
+	policy = policy_version(gate, session.now.version);
+	for (unsigned int i = 0; i < policy->limits[family]; i++) {
+		const struct sl_limit *limit = &policy->limit[family][i];
 
-		if (spec->kind == SL_SHAPE || spec->key_dst || spec->action == SL_ACTION_OBSERVE ||
-		    !match_packet(&limit->match, &packet, NULL) || rate_per_second(spec) >= least)
+		if (!session_is_limited(&session, policy, limit))
 			continue;
-		error_notice("own-session", prefix_format(&rule->prefix, prefix),
+		error_notice("own-session", prefix,
 			     "limit '%s' is too low for your ssh session from %s; to try such a "
 			     "change, write '--confirm 60s'",
-			     spec->name, session.text);
+			     policy->spec[limit->slot].name, session.text);
 		return;
 	}
 }
