@@ -235,7 +235,7 @@ static struct sl_entry entry_lacking(double part, unsigned int age)
 		.limit = 8,
 		.span = short_make(limit_span(&limit)),
 		.made = entry_moment(NOW - age * SL_TICKS_PER_SEC) | ENTRY_ESTABLISHED,
-		.state.empty_at = NOW - (uint64_t)((1 - part) * SL_TICKS_PER_SEC),
+		.state.empty_at = NOW - (int64_t)((1 - part) * SL_TICKS_PER_SEC),
 		.state.full_at = NOW - age * SL_TICKS_PER_SEC,
 		.state.charged_at = NOW - SL_TICKS_PER_SEC / 2,
 	};

@@ -143,9 +143,9 @@ static void command_run(struct bench *bench, const struct script *script, const 
 	else if (!strcmp(op, "pass"))
 		is = (double)bench_pass(bench, a * ROUND) / ROUND, expected = b;
 	else if (!strcmp(op, "step"))
-		is = flow_step(flow, BURST, a * BURST, bench->now += (c ?: .1) * (int64_t)ROUND) /
-		     (double)ROUND,
-		expected = b;
+		bench->now += (int64_t)((c ?: .1) * ROUND),
+			is = flow_step(flow, BURST, a * BURST, bench->now) / (double)ROUND,
+			expected = b;
 	else if (!strcmp(op, "owed"))
 		is = (double)flow->unsettled / ROUND, expected = a;
 	else if (!strcmp(op, "charged"))
