@@ -44,6 +44,8 @@ SERVE_LDLIBS := $(shell $(PKGCONFIG) --libs $(SERVE_LIBS)) -lpthread
 REPLAY_LDLIBS := $(shell $(PKGCONFIG) --libs $(REPLAY_LIBS)) -lpthread
 DEPS     := -MMD -MP
 
+# The objects of the BPF programs, which all architectures share: make arm64
+BPF       := $(BUILD)
 BPF_FLAGS := -g -O2 -target bpf -mcpu=v3 $(WARNINGS) -Ivmlinux -Iinclude
 SANITIZE  := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 
@@ -59,11 +61,13 @@ SERVE_OBJ := $(patsubst user/%.c,$(BUILD)/user/%.o,$(wildcard user/serve/*.c))
 REPLAY_SRC := $(wildcard user/replay/*.c)
 REPLAY_OBJ := $(patsubst user/%.c,$(BUILD)/replay/%.o,$(REPLAY_SRC) user/gate/maps.c)
 
-# What the tests link: the same library, with the sanitizers and the test build of the BPF programs.
-TEST_LIB := $(BUILD)/test/libsluice.a
-TEST_SHARE := $(BUILD)/test/libshare.a
-TEST_TOP := $(BUILD)/test/libtop.a
-TEST_SERVE := $(BUILD)/test/libserve.a
+# What the tests link: the same library, with the sanitizers and the test build of the BPF programs. If SANITIZE is
+# empty, unit tests link the objects of the programs.
+TESTED := $(if $(SANITIZE),$(BUILD)/test,$(BUILD))
+TEST_LIB := $(TESTED)/libsluice.a
+TEST_SHARE := $(TESTED)/libshare.a
+TEST_TOP := $(TESTED)/libtop.a
+TEST_SERVE := $(TESTED)/libserve.a
 UNIT     := $(patsubst tests/unit/%.c,$(BUILD)/test/unit/%,$(wildcard tests/unit/*/test_*.c))
 DATAPATH := $(patsubst tests/datapath/%.c,$(BUILD)/test/datapath/%,$(wildcard tests/datapath/test_*.c))
 FUZZ     := $(patsubst tests/fuzz/%.c,$(BUILD)/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
@@ -74,7 +78,7 @@ all: $(BUILD)/sluice $(BUILD)/sluice-share $(BUILD)/sluice-top $(BUILD)/sluice-s
 
 # --- BPF ---------------------------------------------------------------------------------------
 
-$(BUILD)/sluice.bpf.o: bpf/sluice.bpf.c
+$(BPF)/sluice.bpf.o: bpf/sluice.bpf.c
 	$(say) BPF $@
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CLANG) $(BPF_FLAGS) $(DEPS) -c $< -o $@
@@ -85,7 +89,7 @@ $(BUILD)/clang-19/sluice.bpf.o: bpf/sluice.bpf.c
 	$(Q)mkdir -p $(@D)
 	$(Q)clang-19 $(BPF_FLAGS) $(DEPS) -c $< -o $@
 
-$(BUILD)/test/sluice.bpf.o: bpf/sluice.bpf.c
+$(BPF)/test/sluice.bpf.o: bpf/sluice.bpf.c
 	$(say) BPF $@
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CLANG) $(BPF_FLAGS) -DSL_TEST_CLOCK $(DEPS) -c $< -o $@
@@ -125,47 +129,49 @@ $(BUILD)/sluice-replay: $(REPLAY_OBJ) $(LIB)
 	$(say) LINK $@
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) $^ $(LDLIBS) $(REPLAY_LDLIBS) -o $@
 
-$(BUILD)/replay/%.o: user/%.c | $(BUILD)/test/sluice.skel.h
+$(BUILD)/replay/%.o: user/%.c | $(BPF)/test/sluice.skel.h
 	$(say) CC $@
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CC) $(CPPFLAGS) -I$(BUILD)/test $(CFLAGS) $(DEPS) -c $< -o $@
+	$(Q)$(CC) $(CPPFLAGS) -I$(BPF)/test $(CFLAGS) $(DEPS) -c $< -o $@
 
-$(BUILD)/user/%.o: user/%.c | $(BUILD)/sluice.skel.h
+$(BUILD)/user/%.o: user/%.c | $(BPF)/sluice.skel.h
 	$(say) CC $@
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CC) $(CPPFLAGS) -I$(BUILD) $(CFLAGS) $(DEPS) -c $< -o $@
+	$(Q)$(CC) $(CPPFLAGS) -I$(BPF) $(CFLAGS) $(DEPS) -c $< -o $@
 
 # --- Tests ---------------------------------------------------------------------------------------
 
-TEST_CPPFLAGS = $(CPPFLAGS) -I$(BUILD)/test -Ibpf -Itests/lib
+TEST_CPPFLAGS = $(CPPFLAGS) -I$(BPF)/test -Ibpf -Itests/lib
 TEST_LDLIBS   = $(LDLIBS) -lcmocka -lpthread
 
-$(BUILD)/test/user/%.o: user/%.c | $(BUILD)/test/sluice.skel.h
+$(BUILD)/test/user/%.o: user/%.c | $(BPF)/test/sluice.skel.h
 	$(say) CC $@
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(TEST_CPPFLAGS) $(CFLAGS) $(SANITIZE) $(DEPS) -c $< -o $@
 
-$(BUILD)/test/%.o: tests/%.c | $(BUILD)/test/sluice.skel.h
+$(BUILD)/test/%.o: tests/%.c | $(BPF)/test/sluice.skel.h
 	$(say) CC $@
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(TEST_CPPFLAGS) $(CFLAGS) $(SANITIZE) $(DEPS) -c $< -o $@
 
+ifneq ($(TEST_LIB),$(LIB))
 $(TEST_LIB): $(LIB_SRC:user/%.c=$(BUILD)/test/user/%.o)
 	$(say) AR $@
 	$(Q)rm -f $@
 	$(Q)$(AR) rcs $@ $^
+endif
 
-$(TEST_SHARE): $(patsubst $(BUILD)/%,$(BUILD)/test/%,$(filter-out %/main.o,$(SHARE_OBJ)))
+$(TEST_SHARE): $(patsubst $(BUILD)/%,$(TESTED)/%,$(filter-out %/main.o,$(SHARE_OBJ)))
 	$(say) AR $@
 	$(Q)rm -f $@
 	$(Q)$(AR) rcs $@ $^
 
-$(TEST_TOP): $(patsubst $(BUILD)/%,$(BUILD)/test/%,$(filter-out %/main.o,$(TOP_OBJ)))
+$(TEST_TOP): $(patsubst $(BUILD)/%,$(TESTED)/%,$(filter-out %/main.o,$(TOP_OBJ)))
 	$(say) AR $@
 	$(Q)rm -f $@
 	$(Q)$(AR) rcs $@ $^
 
-$(TEST_SERVE): $(patsubst $(BUILD)/%,$(BUILD)/test/%,$(filter-out %/main.o,$(SERVE_OBJ)))
+$(TEST_SERVE): $(patsubst $(BUILD)/%,$(TESTED)/%,$(filter-out %/main.o,$(SERVE_OBJ)))
 	$(say) AR $@
 	$(Q)rm -f $@
 	$(Q)$(AR) rcs $@ $^
@@ -201,7 +207,8 @@ SHARE_UNIT := $(filter $(BUILD)/test/unit/share/%,$(UNIT))
 TOP_UNIT := $(filter $(BUILD)/test/unit/top/%,$(UNIT))
 
 # The objects of sluice-replay without its main function.
-REPLAY_TESTED := $(patsubst user/%.c,$(BUILD)/test/user/%.o,$(filter-out %/main.c,$(REPLAY_SRC)))
+REPLAY_TESTED := $(if $(SANITIZE),$(patsubst user/%.c,$(BUILD)/test/user/%.o,$(filter-out %/main.c,$(REPLAY_SRC))),\
+	$(filter-out %/main.o,$(REPLAY_OBJ)))
 REPLAY_UNIT := $(filter $(BUILD)/test/unit/replay/%,$(UNIT))
 
 $(REPLAY_UNIT): $(BUILD)/test/unit/replay/%: $(BUILD)/test/unit/replay/%.o $(REPLAY_TESTED) $(TEST_LIB)
@@ -354,7 +361,9 @@ $(BUILD)/forge: $(BUILD)/tools/forge.o $(BUILD)/bench/frames.o $(LIB)
 
 tests: $(BUILD)/forge
 
-tests: all $(UNIT) $(DATAPATH) $(FUZZ) $(BUILD)/traffic
+units: $(UNIT)
+
+tests: all units $(DATAPATH) $(FUZZ) $(BUILD)/traffic
 
 check: tests
 	$(Q)scripts/run-tests
@@ -424,6 +433,13 @@ $(BUILD)/verifier_counts: tests/vm/verifier_counts.c
 
 tests: $(BUILD)/verifier_counts $(if $(shell command -v clang-19),$(BUILD)/clang-19/sluice.bpf.o)
 
+# The programs and the unit tests for arm64: scripts/vm-arm64 runs these tests.
+arm64: $(BPF)/sluice.skel.h $(BPF)/test/sluice.skel.h
+	$(Q)root=$$(scripts/vm-root host arm64-libraries) && CFLAGS=-O2 PKG_CONFIG_SYSROOT_DIR="$$root" \
+		PKG_CONFIG_LIBDIR="$$root/usr/lib/aarch64-linux-gnu/pkgconfig:$$root/usr/share/pkgconfig" \
+		$(MAKE) BUILD=$(BUILD)/arm64 BPF=$(BPF) SANITIZE= AR=aarch64-linux-gnu-ar \
+		CC="aarch64-linux-gnu-gcc --sysroot=$$root" all units
+
 # Build, install, boot and purge the package in these Debians.
 DEBIANS := bookworm trixie
 
@@ -465,7 +481,7 @@ check-fit: tests
 	$(Q)PYTHONPATH=tests/e2e /usr/bin/python3 -m pytest -p no:cacheprovider -q -rs \
 		-W ignore::pytest.PytestUnknownMarkWarning tests/fit
 
-.PHONY: check-fit check-page check-kernels check-boot check-debian check-long check-soak check-cluster
+.PHONY: arm64 units check-fit check-page check-kernels check-boot check-debian check-long check-soak check-cluster
 
 # --- The rest ------------------------------------------------------------------------------------
 
