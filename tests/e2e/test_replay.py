@@ -372,12 +372,14 @@ def test_without_a_gate_and_rules_it_says_so(files):
 
 # --- Captures of other programs ---------------------------------------------------------------------
 
+# The ring of device any has frames of the snap length, so -B makes it hold all packets.
+TCPDUMP = ["tcpdump", "--immediate-mode", "-B", "16384", "-Z", "root", "-i"]
 TOOLS = {
-    "tcpdump": ["tcpdump", "-i", "out0", "-Z", "root"],
-    "tcpdump in nanoseconds": ["tcpdump", "-i", "out0", "-Z", "root", "--time-stamp-precision=nano"],
-    "tcpdump with a snap length": ["tcpdump", "-i", "out0", "-Z", "root", "-s", "60"],
-    "tcpdump on all devices": ["tcpdump", "-i", "any", "-Z", "root"],
-    "tcpdump in SLL": ["tcpdump", "-i", "any", "-y", "LINUX_SLL", "-Z", "root"],
+    "tcpdump": [*TCPDUMP, "out0"],
+    "tcpdump in nanoseconds": [*TCPDUMP, "out0", "--time-stamp-precision=nano"],
+    "tcpdump with a snap length": [*TCPDUMP, "out0", "-s", "60"],
+    "tcpdump on all devices": [*TCPDUMP, "any"],
+    "tcpdump in SLL": [*TCPDUMP, "any", "-y", "LINUX_SLL"],
     "dumpcap": ["dumpcap", "-f", "udp", "-i", "out0", "-q"],
     "dumpcap on two devices": ["dumpcap", "-f", "udp", "-i", "out0", "-i", "lo", "-q"],
 }
