@@ -217,11 +217,11 @@ def frame(source, size=64, tags=(), port=PORT):
 class Datagrams:
     """Counts the UDP datagrams that the filter receives, by source address."""
 
-    def __init__(self, netns, port=PORT):
+    def __init__(self, netns, port=PORT, hosts=((socket.AF_INET, HERE4), (socket.AF_INET6, HERE6))):
         self.by_source = collections.Counter()
         self.sockets = []
         with inside(netns):
-            for family, address in ((socket.AF_INET, HERE4), (socket.AF_INET6, HERE6)):
+            for family, address in hosts:
                 s = socket.socket(family, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
                 s.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, 64 << 20)
                 s.bind((address, port))
