@@ -8,12 +8,14 @@ import collections
 import contextlib
 import fcntl
 import os
+import re
 import socket
 import struct
+import textwrap
 
 import pytest
 
-from lab import (FILTER_MAC, HERE4, LONG, SENDER_MAC, Datagrams, Lab, frame, inside, mac, on_one_cpu, run,
+from lab import (FILTER_MAC, HERE4, LONG, SENDER_MAC, TOP, Datagrams, Lab, frame, inside, mac, on_one_cpu, run,
                  wait_until)
 from test_merged import IFF_NO_PI, IFF_TAP, TUNSETIFF
 
@@ -170,3 +172,16 @@ def test_what_a_device_of_a_bridge_filters(host, device, words, flows):
     found = [name for i, name in enumerate(FLOWS) if host.filters(name, f"10.{number}.{i}.1")]
     host.sluice("detach", device)
     assert sorted(found) == sorted(flows.split())
+
+
+def test_the_rules_file_of_the_documents(host):
+    """The file in docs/deployment.md limits what each guest receives."""
+    with open(os.path.join(TOP, "docs/deployment.md"), encoding="utf-8") as file:
+        text = re.search(r"cat >/etc/sluice/guests.yaml <<'END'\n(.*?)    END\n", file.read(), re.S)[1]
+    host.apply(textwrap.dedent(text).replace("burst: 50000", f"burst: {BURST}").replace("rate: 50kpps", "rate: 1/h"), gate=host.gate2)
+    host.flow("world>container", "10.255.0.1", BURST)
+    host.flow("world>container", "10.255.0.2", 1)
+    host.flow("world>vm", "10.255.0.1", 1)
+    host.expect(BURST, 2, gate=host.gate2)
+    assert sorted((a["device"], a["hook"]) for a in host.attachments(gate=host.gate2)) == \
+        [("tap101i0", "egress"), ("veth100i0", "egress")]
