@@ -252,6 +252,11 @@ BAD = [
     "deny:\n  - prefix:\n",
     "- policies\n",
     "gate: {hosts: 5}\n",
+    "attach: [{device: in0, mode: native, priority: 5}]\npolicies: []\n",
+    "attach: [{device: in0, mode: libxdp, priority: 65536}]\npolicies: []\n",
+    "attach: [{device: in0, array: /sys/fs/bpf/a 1, mode: chain}]\npolicies: []\n",
+    "attach: [{device: in0, array: /sys/fs/bpf/a 1, priority: 5}]\npolicies: []\n",
+    "attach: [{device: in0, array: /sys/fs/bpf/a}]\npolicies: []\n",
 ]
 
 

@@ -16,7 +16,7 @@ import pytest
 import bpf
 import killed
 from keeper import rules
-from lab import FILTER_MAC, LONG, TRAFFIC, inside, noted, run, run_sluice, wait_until
+from lab import FILTER_MAC, LONG, SLUICE, TRAFFIC, inside, noted, run, run_sluice, wait_until
 from test_attach import devices, rename, xdp_program
 from test_serve import expect_described
 
@@ -420,16 +420,50 @@ def test_a_program_is_no_array(lab, counter_object):
         os.unlink(path)
 
 
-def test_a_slot_is_left_out_of_files(lab, root):
-    lab.attach("in0", "array", root.array, "0")
-    for command in "dump", "show":
-        noted(lab.sluice(command), ("in0: ",))
+def test_a_rules_file_names_a_slot(lab, root):
+    lab.attach("in0", "array", root.array, "1")
+    ours = root.slots()[1]
+    file = lab.sluice("dump").out
+    assert lab.json("dump")["attach"] == lab.json("show")["attach"] == [{"device": "in0", "array": f"{root.array} 1"}]
+    assert f"attach in0 array {root.array} 1\n" in lab.sluice("show").out
+    assert lab.json("apply", "-", input=file)["changed"] is False and root.slots()[1] == ours
+    assert lab.json("apply", "-", input='{"attach": ["in0"], "policies": []}')["changed"] is False
+    lab.sluice("detach", "in0")
+    # As after a reboot.
+    lab.apply(file)
+    assert root.slots().keys() == {1, 3} and lab.sluice("dump").out == file
+    noted(lab.apply({"attach": [{"device": "in0", "array": f"{root.array} 2"}], "policies": []}), ("in0: ", "2", "1"))
+    assert root.slots().keys() == {2, 3}
+    lab.refuses(["apply", "-"], "in0", input=json.dumps({"attach": [{"device": "in0", "mode": "native"}], "policies": []}))
+    assert root.slots().keys() == {2, 3}
+    lab.apply({"attach": [], "policies": []})
+    assert root.slots() == {3: root.counter.id} and not os.listdir(lab.pins("links"))
+
+
+def test_another_slot_than_that_of_the_device_is_refused(lab, root):
+    lab.attach("in0", "array", root.array, "1")
+    lab.attach("in0", "array", root.array, "1")
     before = root.slots()
-    for items in [], [{"device": "in0", "mode": "native"}]:
-        noted(lab.apply({"attach": items, "policies": []}), ("in0: ", "stays attached"))
-        assert devices(lab) == [("in0", "xdp", "array")] and root.slots() == before
-    noted(lab.apply({"attach": [{"device": "in0"}], "policies": []}))
+    lab.refuses(["attach", "in0", "array", root.array, "2"], "in0", f"{root.array} 1")
     assert root.slots() == before
+
+
+def test_an_empty_slot_is_filled_as_doctor_advises(lab, root):
+    lab.attach("in0", "array", root.array, "1")
+    run("bpftool", "map", "delete", "pinned", root.array, "key", "1", "0", "0", "0")
+    found, = [f for f in lab.json("doctor", status=1) if f["id"] == "filter-gone"]
+    run("sh", "-c", found["advice"].replace("sluice", SLUICE, 1))
+    assert devices(lab) == [("in0", "xdp", "array")] and root.slots().keys() == {1, 3}
+
+
+def test_keep_fills_the_slot_of_a_new_array(lab, root, keeping):
+    """The owner of the array was started again, and has pinned another array."""
+    keeping(rules({"device": "in0", "array": f"{root.array} 1"}))
+    os.unlink(root.array)
+    run("bpftool", "map", "create", root.array, "type", "prog_array", "key", "4", "value", "4", "entries", "4", "name",
+        "root_array")
+    wait_until(lambda: 1 in root.slots(), "Sluice's program")
+    assert devices(lab) == [("in0", "xdp", "array")]
 
 
 # --- Other tools, kills and traffic ---------------------------------------------------------------

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
 """Mode libxdp: Sluice beside xdp-filter in the dispatcher of libxdp."""
 
+import glob
+import json
 import os
 import shutil
 
@@ -91,9 +93,54 @@ def test_auto_joins_xdp_filter(lab):
     lab.attach("in0")
     assert lab.attachments()[0]["mode"] == "libxdp"
     assert order(lab) == ["xdp_dispatcher", "xdpfilt_alw_all", "sluice_xdp"]
-    # A rules file has the mode, but not the priority.
+    # A rules file omits the default priority.
     assert lab.json("dump")["attach"] == [{"device": "in0", "mode": "libxdp"}]
     lab.refuses(["attach", "in0", "mode", "native"], "in0", "libxdp", gate=lab.gate2)
+
+
+def file_of(priority):
+    return json.dumps({"attach": [{"device": "in0", "mode": "libxdp", "priority": int(priority)}], "policies": [],
+                       "deny": [DENIED]})
+
+
+def test_a_rules_file_names_the_priority(lab):
+    """`dump` and `apply` restore the order, as after a reboot. `attach` does not change it."""
+    filter_load(lab)
+    lab.apply(file_of(BEFORE))
+    file, before = lab.sluice("dump").out, lab.attachments()
+    assert lab.json("dump")["attach"] == [{"device": "in0", "mode": "libxdp", "priority": int(BEFORE)}]
+    assert lab.json("apply", "-", input=file)["changed"] is False
+    lab.attach("in0", "mode", "libxdp", "priority", BEFORE)
+    lab.refuses(["attach", "in0", "mode", "libxdp", "priority", AFTER], "in0", f"priority {BEFORE}")
+    assert lab.attachments() == before
+    lab.sluice("upgrade")
+    assert lab.sluice("dump").out == file
+    lab.sluice("detach", "in0")
+    lab.apply(file)
+    assert lab.sluice("dump").out == file and order(lab) == components(BEFORE, "xdpfilt_alw_all")
+
+
+def test_another_priority_under_traffic(lab, tmp_path):
+    """While `apply` changes the priority, xdp-filter and Sluice drop every packet that they are to drop."""
+    filter_load(lab)
+    lab.apply(file_of(AFTER))
+    receiver = lab.datagrams()
+    lab.traffic(600, *(f"{source}=1000" for source in (FILTERED, DENIED, PASSED)), background=True)
+    wait_until(lambda: receiver.read()[PASSED], "packets")
+    for priority in BEFORE, AFTER:
+        before = receiver.read()[PASSED]
+        lab.apply(file_of(priority))
+        assert order(lab) == components(priority, "xdpfilt_alw_all")
+        wait_until(lambda: receiver.read()[PASSED] > before, "packets")
+    # After a kill, the device has both components. The next `apply` removes one of them.
+    file = tmp_path / "rules"
+    file.write_text(file_of(BEFORE))
+    killed.run_stops(["-n", lab.filter, "-g", lab.gate, "apply", str(file)],
+                     until=lambda: [len(os.listdir(pins)) for pins in glob.glob("/sys/fs/bpf/xdp/dispatch-*")] == [6])
+    assert order(lab) == ["xdp_dispatcher", "sluice_xdp", "xdpfilt_alw_all", "sluice_xdp"]
+    lab.sluice("apply", str(file))
+    assert order(lab) == components(BEFORE, "xdpfilt_alw_all")
+    assert receiver.read()[FILTERED] == receiver.read()[DENIED] == 0
 
 
 @pytest.mark.parametrize("priority", [BEFORE, AFTER])

@@ -162,16 +162,28 @@ static int attach_to_hook(const struct gate *gate, const struct programs *progra
 	return attach_filter(gate, programs, a);
 }
 
+bool attachment_serves(const struct attachment *a, const struct way *way)
+{
+	const struct array_slot *slot = &way->slot;
+
+	if (way->mode != MODE_AUTO && way->mode != a->mode)
+		return false;
+	if (way->mode == MODE_ARRAY)
+		return slot->slot == a->slot.slot && !strcmp(slot->path, a->slot.path);
+	return a->mode != MODE_LIBXDP || !way->priority || way->priority == a->priority;
+}
+
 /*
  * Finds the gate's attachment on a hook of a device. Detaches attachments on this hook whose
- * program is gone. Returns an error if the attachment has another mode than `mode`, or if the gate
- * already has the largest number of attachments.
+ * program is gone. Returns an error if the attachment is in another way, or if the gate already has
+ * the largest number of attachments.
  */
-static int attach_find(const struct gate *gate, const struct netdev *device, enum hook hook,
-		       enum mode mode, struct attachment *ret, bool *ret_found)
+static int attach_find(const struct gate *gate, const struct netdev *device, const struct way *way,
+		       struct attachment *ret, bool *ret_found)
 {
 	struct attachment all[ATTACHMENTS_MAX];
 	unsigned int count, gone = 0;
+	char words[MODE_TEXT];
 	int err = attachments_read(gate, all, &count);
 
 	*ret_found = false;
@@ -179,7 +191,7 @@ static int attach_find(const struct gate *gate, const struct netdev *device, enu
 		struct attachment *a = &all[i];
 
 		/* find the attachment of a removed device that had the same name */
-		if (a->hook != hook || a->netns != netns_current() ||
+		if (a->hook != way->hook || a->netns != netns_current() ||
 		    (a->ifindex != device->ifindex &&
 		     !(a->device_gone && !strcmp(a->device, device->name))))
 			continue;
@@ -193,12 +205,13 @@ static int attach_find(const struct gate *gate, const struct netdev *device, enu
 	}
 	if (err)
 		return err;
-	if (*ret_found && mode != MODE_AUTO && mode != ret->mode)
+	if (*ret_found && !attachment_serves(ret, way))
 		return error_add(
 			EEXIST, "other-mode", NULL,
-			"%s is attached already, in mode %s; detach it first, and save the rules "
-			"if it is the gate's last device: 'sluice %sdump'",
-			device->name, mode_names[ret->mode], gate_option(gate->name));
+			"%s is attached already, with %s; detach it first, and save the rules if "
+			"it is the gate's last device: 'sluice %sdump'",
+			device->name, mode_format(ret->mode, &ret->slot, ret->priority, words),
+			gate_option(gate->name));
 	if (!*ret_found && count - gone >= ATTACHMENTS_MAX)
 		return error_add(ENOSPC, "too-many-attachments", NULL,
 				 "gate '%s' has %d attachments, the most that a gate can have",
@@ -258,15 +271,15 @@ int attach_device(const struct gate *gate, struct programs *programs, const stru
 
 	*ret_existed = false;
 	if (!beside)
-		err = attach_find(gate, device, hook, mode, ret, ret_existed);
+		err = attach_find(gate, device, way, ret, ret_existed);
 	if (err || *ret_existed)
 		return err;
 	if (mode == MODE_CHAIN)
 		return chain_attach(gate, device, ret);
 	if (mode == MODE_LIBXDP || (is_best && has_dispatcher(device)))
-		return libxdp_attach(gate, device, way->priority ?: COMPONENT_PRIORITY, ret);
+		return libxdp_attach(gate, device, way->priority ?: PRIORITY_DEFAULT, ret);
 	if (mode == MODE_ARRAY)
-		return array_attach(gate, device, way->slot, ret);
+		return array_attach(gate, device, &way->slot, ret);
 	if (!is_best)
 		return attach_here(gate, programs, device, hook, mode, ret, NULL);
 	if (!falls_back) {
@@ -279,7 +292,7 @@ int attach_device(const struct gate *gate, struct programs *programs, const stru
 				   "'sluice doctor'"
 				 : strerror(-err));
 	}
-	err = attach_find(gate, device, HOOK_INGRESS, MODE_AUTO, ret, ret_existed);
+	err = attach_find(gate, device, &(struct way){.hook = HOOK_INGRESS}, ret, ret_existed);
 	if (err || *ret_existed)
 		return err;
 	err = attach_here(gate, programs, device, HOOK_INGRESS, MODE_AUTO, ret, NULL);
@@ -574,7 +587,7 @@ static bool programs_restore(const struct gate *gate, struct replacements *repla
 			continue;
 		/* libxdp has loaded the old program, so use this version's with the old maps */
 		err = a->mode == MODE_LIBXDP
-			      ? libxdp_replace(gate, gate, a)
+			      ? libxdp_replace(gate, gate, 0, a)
 			      : switch_or_gone(gate, a, replacements->one[i].program_fd);
 		if (!err)
 			continue;
@@ -600,7 +613,7 @@ static int replacements_switch(const struct gate *gate, const struct gate *next,
 		struct attachment *a = &replacements->one[i].attachment;
 		int chain_fd = replacements->one[i].chain_fd;
 		int err = a->mode == MODE_LIBXDP
-				  ? libxdp_replace(gate, next, a)
+				  ? libxdp_replace(gate, next, 0, a)
 				  : switch_or_gone(gate, a,
 						   chain_fd < 0 ? programs->fd[a->hook] : chain_fd);
 

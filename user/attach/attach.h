@@ -16,9 +16,12 @@ int attach_choose_hook(const struct netdev *device, enum mode mode, bool reports
 struct way {
 	enum hook hook;
 	enum mode mode;
-	const struct array_slot *slot; /* for mode array */
-	unsigned int priority;	       /* for mode libxdp: run priority; 0: the default */
+	struct array_slot slot; /* for mode array */
+	unsigned int priority;	/* for mode libxdp: run priority; 0: any, and for a new one 50 */
 };
+
+/* Returns whether the attachment, whose hook is way->hook, is attached in this way. */
+bool attachment_serves(const struct attachment *attachment, const struct way *way);
 
 /*
  * Attaches the gate's program to a device of the current network namespace. Loads the program if it

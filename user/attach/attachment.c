@@ -23,11 +23,11 @@
 
 /*
  * Prefixes of the names of pins. A name without a prefix begins with a hook, and no hook is named
- * "program", "next", "chain" or "after".
+ * "program", "next", "chain", "after" or "words".
  */
 static const char *const leads[] = {
 	[PIN_ATTACHMENT] = "",	[PIN_PROGRAM] = "program-", [PIN_NEXT] = "next-",
-	[PIN_CHAIN] = "chain-", [PIN_AFTER] = "after-",
+	[PIN_CHAIN] = "chain-", [PIN_AFTER] = "after-",	    [PIN_WORDS] = "words-",
 };
 
 /*
@@ -89,6 +89,41 @@ struct attachment attachment_of(const struct netdev *device, enum hook hook)
 	a.pinned.ifindex = a.ifindex;
 	memcpy(a.pinned.device, a.device, sizeof(a.device));
 	return a;
+}
+
+int attachment_words_write(const struct gate *gate, const struct attachment *a)
+{
+	struct pin_name name = attachment_pin(a, PIN_WORDS);
+	char words[sizeof(a->slot.path) + sizeof(" 65535")];
+	int err;
+
+	if (a->mode == MODE_ARRAY)
+		snprintf(words, sizeof(words), "%s %u", a->slot.path, a->slot.slot);
+	else
+		snprintf(words, sizeof(words), "%u", a->priority);
+	err = pin_note(&gate->links, name.text, words);
+	return err ? pin_failed("make", &gate->links, name.text, err) : 0;
+}
+
+/* Reads what attachment_words_write() wrote. Leaves the attachment unchanged if this fails. */
+static void words_read(const struct gate *gate, struct attachment *a)
+{
+	char words[sizeof(a->slot.path) + sizeof(" 65535")];
+	unsigned int mark = error_count();
+
+	if ((a->mode != MODE_ARRAY && a->mode != MODE_LIBXDP) ||
+	    pin_note_read(&gate->links, attachment_pin(a, PIN_WORDS).text, words, sizeof(words)))
+		return;
+	if (a->mode == MODE_ARRAY)
+		value_parse(&value_slot, NULL, words, &a->slot);
+	else
+		value_parse(&value_priority, NULL, words, &a->priority);
+	error_drop(mark);
+}
+
+enum mode attachment_mode(const struct attachment *a)
+{
+	return a->mode == (a->hook == HOOK_XDP ? MODE_NATIVE : MODE_TCX) ? MODE_AUTO : a->mode;
 }
 
 bool attachment_is_chained(const struct attachment *a)
@@ -236,6 +271,14 @@ static int link_look(const struct gate *gate, struct attachment *a, int link_fd)
 	return 0;
 }
 
+/* Returns whether the path of the array has another map, as after a restart of its owner. */
+static bool array_is_replaced(const struct attachment *a, int array_fd)
+{
+	_cleanup_close_ int fd = *a->slot.path ? bpf_obj_get(a->slot.path) : -1;
+
+	return fd >= 0 && gate_map_id(fd) != gate_map_id(array_fd);
+}
+
 /* Calls device_look(). In mode array, the program runs if a slot has it. */
 static int program_find(const struct gate *gate, const struct attachment *a, uint32_t id,
 			struct sighting *ret)
@@ -245,7 +288,8 @@ static int program_find(const struct gate *gate, const struct attachment *a, uin
 	uint32_t slot;
 
 	if (!err && a->mode == MODE_ARRAY)
-		ret->runs = *ret->device && array >= 0 && array_find(array, id, &slot);
+		ret->runs = *ret->device && array >= 0 && array_find(array, id, &slot) &&
+			    !array_is_replaced(a, array);
 	return err;
 }
 
@@ -371,15 +415,15 @@ bool attachments_both_receive(const struct attachment *a, const struct attachmen
 const char *attachment_command(const char *verb, const struct attachment *a, const char *gate,
 			       char text[COMMAND_TEXT])
 {
-	char option[NETNS_OPTION];
+	char option[NETNS_OPTION], words[MODE_TEXT] = "";
+	enum mode mode = attachment_mode(a);
+	bool has_mode = mode != MODE_AUTO && !strcmp(verb, "attach");
 
-	snprintf(text, COMMAND_TEXT, "sluice %s-g %s %s %s hook %s%s",
+	if (has_mode)
+		mode_format(mode, &a->slot, a->priority, words);
+	snprintf(text, COMMAND_TEXT, "sluice %s-g %s %s %s hook %s%s%s",
 		 netns_option(a->netns, netns_home(), option), gate, verb, operand_typed(a->device),
-		 hook_names[a->hook],
-		 strcmp(verb, "attach")	  ? ""
-		 : a->mode == MODE_CHAIN  ? " mode chain"
-		 : a->mode == MODE_LIBXDP ? " mode libxdp"
-					  : "");
+		 hook_names[a->hook], has_mode ? " " : "", words);
 	return text;
 }
 
@@ -401,7 +445,7 @@ int attachments_expire(const struct gate *gate)
 	for (int i = 0; i < count; i++) {
 		const char *name = entries[i]->d_name;
 
-		for (enum attachment_pin pin = PIN_PROGRAM; pin <= PIN_AFTER; pin++) {
+		for (enum attachment_pin pin = PIN_PROGRAM; pin <= PIN_WORDS; pin++) {
 			size_t length = strlen(leads[pin]);
 
 			if (!strncmp(name, leads[pin], length) &&
@@ -426,9 +470,14 @@ int attachments_read(const struct gate *gate, struct attachment ret[ATTACHMENTS_
 	if (err)
 		return err;
 	for (int i = 0; i < found; i++) {
+		struct attachment *a = &ret[*ret_count];
+
 		if (!err && *ret_count < ATTACHMENTS_MAX &&
-		    attachment_of_pin(entries[i]->d_name, &ret[*ret_count]))
-			err = attachment_look(gate, &ret[(*ret_count)++]);
+		    attachment_of_pin(entries[i]->d_name, a)) {
+			words_read(gate, a);
+			err = attachment_look(gate, a);
+			++*ret_count;
+		}
 		free(entries[i]);
 	}
 	free(entries);

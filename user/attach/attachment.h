@@ -22,6 +22,9 @@ struct attachment {
 	enum hook hook;
 	enum mode mode;	 /* never MODE_AUTO */
 	bool is_generic; /* in modes chain, array and libxdp: the program runs in generic XDP */
+	/* How the device was attached. PIN_WORDS stores this. */
+	struct array_slot slot; /* in mode array */
+	unsigned int priority;	/* in mode libxdp: run priority; otherwise 0 */
 	/*
 	 * The present name, ifindex and namespace of the device. If the device was not found, their
 	 * values when the gate was attached.
@@ -48,6 +51,7 @@ enum attachment_pin {
 	PIN_NEXT,	/* pin of a new program, while it replaces the program of PIN_PROGRAM */
 	PIN_CHAIN, /* in modes chain and array: the program array that Sluice's program calls */
 	PIN_AFTER, /* in mode chain: the program that was taken over */
+	PIN_WORDS, /* in modes array and libxdp: a symlink to the slot or the priority as text */
 	PIN_QDISC, /* exists if Sluice added the clsact qdisc; then Sluice may remove it */
 };
 
@@ -57,6 +61,13 @@ struct pin_name {
 
 /* Returns the name of a pin for the attachment, in directory `links` of the gate. */
 struct pin_name attachment_pin(const struct attachment *attachment, enum attachment_pin which);
+
+/*
+ * Makes PIN_WORDS, from which attachments_read() reads the slot or the priority. The kernel and
+ * libxdp do not store the path of an array, and only libxdp can read a priority. Returns 0, or a
+ * negative errno and adds an error.
+ */
+int attachment_words_write(const struct gate *gate, const struct attachment *attachment);
 
 /* --- Reading attachments -------------------------------------------------------------------- */
 
@@ -93,6 +104,12 @@ int attachment_look(const struct gate *gate, struct attachment *attachment);
 /* Returns whether the attachment is a bpf link. */
 bool attachment_is_link(const struct attachment *attachment);
 
+/*
+ * Returns the mode that a command or a rules file should specify for an attachment. If mode auto
+ * selects this mode on this kernel, returns auto, so that the words also work on other kernels.
+ */
+enum mode attachment_mode(const struct attachment *attachment);
+
 /* Returns whether the attachment is in mode chain or array. */
 bool attachment_is_chained(const struct attachment *attachment);
 
@@ -112,12 +129,12 @@ bool attachment_merges(const struct attachment *attachment, bool is_tap);
 bool attachments_both_receive(const struct attachment *a, const struct attachment *b);
 
 #define COMMAND_TEXT                                                                               \
-	(NETNS_OPTION + GATE_NAME + NAME_TYPED +                                                   \
-	 sizeof("sluice -g  attach --  hook ingress mode libxdp"))
+	(NETNS_OPTION + GATE_NAME + NAME_TYPED + MODE_TEXT +                                       \
+	 sizeof("sluice -g  attach --  hook ingress "))
 
 /*
- * Formats "sluice -n NETNS -g GATE VERB DEV hook HOOK", with the mode if it is not the usual one.
- * verb: "attach" or "detach".
+ * Formats "sluice -n NETNS -g GATE VERB DEV hook HOOK". verb: "attach" or "detach". For attach,
+ * adds the words of the mode, unless mode auto selects it.
  */
 const char *attachment_command(const char *verb, const struct attachment *attachment,
 			       const char *gate, char text[COMMAND_TEXT]);

@@ -331,12 +331,16 @@ int array_attach(const struct gate *gate, const struct netdev *device, const str
 	int err;
 
 	a.mode = MODE_ARRAY;
+	a.slot = *at;
 	err = array_open(gate, at, &count, &has_frags, &array);
 	if (err)
 		return err;
 	program = program_load_chain(gate, array, slots_after(at->slot, count), has_frags);
 	if (program < 0)
 		return program;
+	err = attachment_words_write(gate, &a);
+	if (err)
+		return err;
 	err = pin_replace(links, attachment_pin(&a, PIN_CHAIN).text, array)
 		      ?: pin_make(links, attachment_pin(&a, PIN_ATTACHMENT).text, program);
 	if (err)
@@ -455,6 +459,7 @@ int chain_detach(const struct gate *gate, struct attachment a)
 	pin_remove(&gate->links, attachment_pin(&a, PIN_NEXT).text);
 	pin_remove(&gate->links, attachment_pin(&a, PIN_AFTER).text);
 	pin_remove(&gate->links, attachment_pin(&a, PIN_CHAIN).text);
+	pin_remove(&gate->links, attachment_pin(&a, PIN_WORDS).text);
 	return 0;
 }
 

@@ -9,9 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define COMPONENTS_MAX	       10 /* as in libxdp */
-#define COMPONENT_PRIORITY     50 /* run priority by default, as in libxdp */
-#define COMPONENT_PRIORITY_MAX 65535
+#define COMPONENTS_MAX 10 /* as in libxdp */
 
 /* The dispatcher of a device, and its components in their order. */
 struct components {

@@ -210,6 +210,16 @@ static int add_failed(const struct gate *gate, const struct netdev *device, int 
 					    : "");
 }
 
+/* Removes the pins of the attachment. */
+static int pins_forget(const struct gate *gate, const struct attachment *a)
+{
+	int err = pin_remove(&gate->links, attachment_pin(a, PIN_ATTACHMENT).text);
+
+	if (!err || err == -ENOENT)
+		pin_remove(&gate->links, attachment_pin(a, PIN_WORDS).text);
+	return err;
+}
+
 int libxdp_attach(const struct gate *gate, const struct netdev *device, unsigned int priority,
 		  struct attachment *ret)
 {
@@ -219,7 +229,9 @@ int libxdp_attach(const struct gate *gate, const struct netdev *device, unsigned
 	int err = library_load();
 
 	a.mode = MODE_LIBXDP;
+	a.priority = priority;
 	name = attachment_pin(&a, PIN_ATTACHMENT);
+	err = err ?: attachment_words_write(gate, &a);
 	if (err)
 		return err;
 	err = pin_replace(&gate->links, name.text, gate->map[MAP_SECRET]);
@@ -231,7 +243,7 @@ int libxdp_attach(const struct gate *gate, const struct netdev *device, unsigned
 	err = err ?: attachment_look(gate, &a);
 	*ret = a;
 	if (err)
-		pin_remove(&gate->links, name.text);
+		pins_forget(gate, &a);
 	return err;
 }
 
@@ -253,14 +265,14 @@ int libxdp_detach(const struct gate *gate, struct attachment a)
 					 why(err));
 		netns_return(&back);
 	}
-	err = pin_remove(&gate->links, name.text);
+	err = pins_forget(gate, &a);
 	return !err || err == -ENOENT ? 0 : pin_failed("remove", &gate->links, name.text, err);
 }
 
-int libxdp_replace(const struct gate *gate, const struct gate *next, struct attachment *a)
+int libxdp_replace(const struct gate *gate, const struct gate *next, unsigned int priority,
+		   struct attachment *a)
 {
 	__attribute__((cleanup(multiprog_close))) struct xdp_multiprog *all = NULL;
-	unsigned int priority = COMPONENT_PRIORITY;
 	_cleanup_netns_ int back = -1;
 	struct xdp_program *old;
 	uint32_t id;
@@ -270,9 +282,9 @@ int libxdp_replace(const struct gate *gate, const struct gate *next, struct atta
 		return err;
 	all = multiprog_open(a->ifindex);
 	old = component_find(all, a->program_id);
-	if (old)
+	if (old && !priority)
 		priority = xdp.xdp_program__run_prio(old);
-	err = component_add(next, a->ifindex, priority, &id);
+	err = component_add(next, a->ifindex, priority ?: PRIORITY_DEFAULT, &id);
 	if (err)
 		return err;
 	a->program_id = id;
@@ -302,9 +314,10 @@ int libxdp_detach(const struct gate *gate, struct attachment a)
 	return refuse_build();
 }
 
-int libxdp_replace(const struct gate *gate, const struct gate *next, struct attachment *a)
+int libxdp_replace(const struct gate *gate, const struct gate *next, unsigned int priority,
+		   struct attachment *a)
 {
-	(void)gate, (void)next, (void)a;
+	(void)gate, (void)next, (void)priority, (void)a;
 	return refuse_build();
 }
 

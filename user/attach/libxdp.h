@@ -26,9 +26,11 @@ int libxdp_attach(const struct gate *gate, const struct netdev *device, unsigned
 int libxdp_detach(const struct gate *gate, struct attachment attachment);
 
 /*
- * Adds a component that uses the maps of `next`, with the priority of the old component, and then
- * removes the old component. Both judge the packets in between. Updates attachment->program_id.
+ * Adds a component that uses the maps of `next`, and then removes the old component. Both judge the
+ * packets in between. priority: run priority; 0: that of the old component. Updates
+ * attachment->program_id.
  */
-int libxdp_replace(const struct gate *gate, const struct gate *next, struct attachment *attachment);
+int libxdp_replace(const struct gate *gate, const struct gate *next, unsigned int priority,
+		   struct attachment *attachment);
 
 #endif

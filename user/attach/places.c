@@ -7,16 +7,12 @@
 #include <string.h>
 
 #include "attach/attach.h"
+#include "attach/libxdp.h"
 #include "attach/published.h"
 #include "base/cleanup.h"
 #include "base/netns.h"
 
 /* --- Attachments as places ------------------------------------------------------------------ */
-
-enum mode attachment_mode(const struct attachment *a)
-{
-	return a->mode == (a->hook == HOOK_XDP ? MODE_NATIVE : MODE_TCX) ? MODE_AUTO : a->mode;
-}
 
 /*
  * Converts an attachment to an `attach` item of a rules file. Returns false if no item can specify
@@ -24,10 +20,11 @@ enum mode attachment_mode(const struct attachment *a)
  */
 static bool attachment_place(const struct attachment *a, struct place *ret)
 {
-	struct place place = {.hook = a->hook, .mode = attachment_mode(a)};
+	struct place place = {.hook = a->hook, .mode = attachment_mode(a), .slot = a->slot};
 
-	/* a rules file cannot name a slot */
-	if (a->mode == MODE_ARRAY)
+	if (a->priority != PRIORITY_DEFAULT)
+		place.priority = a->priority;
+	if (a->mode == MODE_ARRAY && !*a->slot.path)
 		return false;
 	/* the namespace may have no name, or a name that netns_name() truncated */
 	if (!netns_name(a->netns, place.netns) ||
@@ -70,23 +67,26 @@ static int device_want(const struct place *place, const struct netdev *device, e
 		       struct placings *placings)
 {
 	struct attachment a = attachment_of(device, place->hook);
+	char words[MODE_TEXT], first_words[MODE_TEXT];
 	int err = attach_choose_hook(device, place->mode, missing != MISSING_SILENT, &a.hook);
 
 	if (err)
 		return err;
 	a.mode = place->mode;
+	a.slot = place->slot;
+	a.priority = place->priority ?: a.mode == MODE_LIBXDP ? PRIORITY_DEFAULT : 0;
 	for (unsigned int i = 0; i < placings->wanted_count; i++) {
 		const struct attachment *first = &placings->wanted[i];
 
 		if (first->netns != a.netns || first->ifindex != a.ifindex || first->hook != a.hook)
 			continue;
-		if (first->mode != a.mode && missing != MISSING_SILENT)
+		mode_format(first->mode, &first->slot, first->priority, first_words);
+		mode_format(a.mode, &a.slot, a.priority, words);
+		if (strcmp(first_words, words) && missing != MISSING_SILENT)
 			error_notice("item-repeated", "attach",
-				     "an earlier item also matches %s on hook %s; its mode %s is "
-				     "used, and "
-				     "mode %s has no effect",
-				     device->name, hook_names[a.hook], mode_names[first->mode],
-				     mode_names[a.mode]);
+				     "an earlier item also matches %s on hook %s; its %s is used, "
+				     "and %s has no effect",
+				     device->name, hook_names[a.hook], first_words, words);
 		return 0;
 	}
 	if (placings->wanted_count == ATTACHMENTS_MAX)
@@ -176,9 +176,16 @@ static int place_want(const struct place *place, enum missing missing, struct pl
 
 /* --- The plan ------------------------------------------------------------------------------- */
 
-static bool mode_serves(enum mode has, enum mode wanted)
+static struct way way_of(const struct attachment *a)
 {
-	return wanted == MODE_AUTO || has == wanted;
+	return (struct way){a->hook, a->mode, a->slot, a->priority};
+}
+
+static bool serves(const struct attachment *has, const struct attachment *wanted)
+{
+	const struct way way = way_of(wanted);
+
+	return has->hook == wanted->hook ? attachment_serves(has, &way) : wanted->mode == MODE_AUTO;
 }
 
 /*
@@ -196,7 +203,7 @@ static int find_there(const struct attachment *all, unsigned int count,
 		if (!all[i].program_id || all[i].netns != wanted->netns ||
 		    all[i].ifindex != wanted->ifindex)
 			continue;
-		if (all[i].hook == wanted->hook && mode_serves(all[i].mode, wanted->mode))
+		if (all[i].hook == wanted->hook && serves(&all[i], wanted))
 			return i;
 		if (all[i].hook == wanted->hook)
 			other = i;
@@ -225,13 +232,9 @@ static void plan_make(struct placings *placings, const struct attachment *all, u
 		struct placing placing = {.attachment = placings->wanted[i]};
 		int there = find_there(all, count, &placing.attachment);
 
-		/* an undo could not restore a slot, so no other mode replaces it */
-		if (there >= 0 && all[there].mode == MODE_ARRAY &&
-		    placing.attachment.mode != MODE_AUTO)
-			continue;
 		if (there >= 0) {
 			stays[there] = true;
-			if (mode_serves(all[there].mode, placing.attachment.mode))
+			if (serves(&all[there], &placing.attachment))
 				continue;
 			placing.replaces = true;
 			placing.before = all[there];
@@ -287,7 +290,7 @@ int placings_plan(const struct gate *gate, const struct places *places, enum mis
 static int attach_there(const struct gate *gate, struct programs *programs, struct attachment *a,
 			bool beside, bool *ret_existed)
 {
-	const struct way way = {.hook = a->hook, .mode = a->mode};
+	const struct way way = way_of(a);
 	_cleanup_netns_ int back = -1;
 	char name[IF_NAMESIZE];
 	struct netdev device;
@@ -346,9 +349,29 @@ static int replace_xdp(const struct gate *gate, struct programs *programs, struc
 	return err;
 }
 
+/*
+ * Changes the run priority in mode libxdp. libxdp changes the order of components only by a new
+ * component, which is added before the old component is removed. Writes the new priority last, so
+ * that the next `apply` repeats a change that was killed.
+ */
+static int replace_component(const struct gate *gate, struct placing *placing)
+{
+	struct attachment a = placing->before;
+	int err;
+
+	a.priority = placing->attachment.priority;
+	err = libxdp_replace(gate, gate, a.priority, &a);
+	if (err)
+		return error_add(err, "priority", a.device,
+				 "cannot change its run priority to %u: %s", a.priority, why(err));
+	placing->attachment = a;
+	return attachment_words_write(gate, &a);
+}
+
 static int placing_make(const struct gate *gate, struct programs *programs, struct placing *placing)
 {
 	struct attachment *a = &placing->attachment;
+	char words[MODE_TEXT], words_before[MODE_TEXT];
 	bool existed = false;
 	int err;
 
@@ -356,13 +379,18 @@ static int placing_make(const struct gate *gate, struct programs *programs, stru
 		err = detach(gate, a);
 	else if (!placing->replaces)
 		err = attach_there(gate, programs, a, false, &existed);
+	else if (placing->before.mode == MODE_LIBXDP &&
+		 (a->mode == MODE_LIBXDP || a->mode == MODE_AUTO))
+		err = replace_component(gate, placing);
 	else if (placing->before.hook == HOOK_XDP)
 		err = replace_xdp(gate, programs, placing);
 	else
 		err = replace_tc(gate, programs, placing);
 	if (!err && placing->replaces)
-		error_notice("mode-changed", a->device, "attached in mode %s instead of %s",
-			     mode_names[a->mode], mode_names[placing->before.mode]);
+		error_notice("mode-changed", a->device, "attached with %s instead of %s",
+			     mode_format(a->mode, &a->slot, a->priority, words),
+			     mode_format(placing->before.mode, &placing->before.slot,
+					 placing->before.priority, words_before));
 	placing->done = !err && !existed;
 	return err;
 }

@@ -6,12 +6,6 @@
 #include "attach/attachment.h"
 
 /*
- * Returns the mode that a rules file should specify for an attachment. If mode auto selects this
- * mode on this kernel, returns auto, so that the file also works on other kernels.
- */
-enum mode attachment_mode(const struct attachment *attachment);
-
-/*
  * Converts the attachments of a gate to the `attach` items of a rules file. Omits attachments whose
  * program is gone. Adds a notice for each device that rules files cannot name. The caller frees
  * `ret`.

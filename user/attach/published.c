@@ -65,23 +65,29 @@ static bool device_unpack(const char *hex, char device[IF_NAMESIZE])
 
 static bool attachment_unpack(json_t *object, struct attachment *ret)
 {
-	json_int_t ifindex, netns, program;
-	const char *device, *hook, *mode;
+	json_int_t ifindex, netns, program, slot = 0, priority = 0;
+	const char *device, *hook, *mode, *array = "";
 	struct attachment a = {0};
 	int gone, generic, hook_found, mode_found;
 
-	if (json_unpack(object, "{s:s, s:I, s:I, s:s, s:s, s:b, s:I, s:b !}", "device_hex", &device,
-			"ifindex", &ifindex, "netns", &netns, "hook", &hook, "mode", &mode,
-			"generic", &generic, "program_id", &program, "device_gone", &gone))
+	if (json_unpack(object, "{s:s, s:I, s:I, s:s, s:s, s:b, s:I, s:b, s?s, s?I, s?I !}",
+			"device_hex", &device, "ifindex", &ifindex, "netns", &netns, "hook", &hook,
+			"mode", &mode, "generic", &generic, "program_id", &program, "device_gone",
+			&gone, "array", &array, "slot", &slot, "priority", &priority))
 		return false;
 	hook_found = word_find(hook_names, HOOKS, hook);
 	mode_found = word_find(mode_names, MODES, mode);
 	if (hook_found < 0 || mode_found <= MODE_AUTO || !device_unpack(device, a.device) ||
-	    ifindex <= 0 || ifindex > INT32_MAX || netns < 0 || program < 0 || program > UINT32_MAX)
+	    ifindex <= 0 || ifindex > INT32_MAX || netns < 0 || program < 0 ||
+	    program > UINT32_MAX || slot < 0 || slot > UINT16_MAX || priority < 0 ||
+	    priority > PRIORITY_MAX || strlen(array) >= sizeof(a.slot.path))
 		return false;
 	a.hook = hook_found;
 	a.mode = mode_found;
 	a.is_generic = generic;
+	strcpy(a.slot.path, array);
+	a.slot.slot = slot;
+	a.priority = priority;
 	a.ifindex = ifindex;
 	a.netns = netns;
 	a.program_id = program;
@@ -201,10 +207,12 @@ static json_t *attachment_pack(const struct attachment *a)
 
 	for (const char *c = a->device; *c; c++)
 		to += snprintf(to, 3, "%02x", (unsigned char)*c);
-	return json_pack("{s:s, s:I, s:I, s:s, s:s, s:b, s:I, s:b}", "device_hex", device,
-			 "ifindex", (json_int_t)a->ifindex, "netns", (json_int_t)a->netns, "hook",
-			 hook_names[a->hook], "mode", mode_names[a->mode], "generic", a->is_generic,
-			 "program_id", (json_int_t)a->program_id, "device_gone", a->device_gone);
+	return json_pack("{s:s, s:I, s:I, s:s, s:s, s:b, s:I, s:b, s:s, s:I, s:I}", "device_hex",
+			 device, "ifindex", (json_int_t)a->ifindex, "netns", (json_int_t)a->netns,
+			 "hook", hook_names[a->hook], "mode", mode_names[a->mode], "generic",
+			 a->is_generic, "program_id", (json_int_t)a->program_id, "device_gone",
+			 a->device_gone, "array", a->slot.path, "slot", (json_int_t)a->slot.slot,
+			 "priority", (json_int_t)a->priority);
 }
 
 static json_t *document_pack(const struct gate *gate, const struct seen *seen)

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* The commands attach, detach and upgrade, which change the devices and the program of a gate. */
 #include "attach/attach.h"
-#include "attach/components.h"
 #include "attach/published.h"
 #include "attach/shaping.h"
 #include "cli/command.h"
@@ -116,7 +115,7 @@ static int attach_all(const struct gate *gate, const struct attach_args *args,
 	if (err)
 		return err;
 	for (i = 0; !err && i < args->devices.count; i++) {
-		struct way way = {args->hook, args->mode, &args->slot, args->priority};
+		struct way way = {args->hook, args->mode, args->slot, args->priority};
 
 		err = attach_choose_hook(&all[i].device, args->mode, true, &way.hook)
 			      ?: attach_device(gate, &programs, &all[i].device, &way, false,
@@ -159,32 +158,21 @@ static int attached_print(const struct gate *gate, unsigned int count, const str
 /* Sets the mode that words `chain` and `array` imply. Returns an error if the words contradict. */
 static int mode_choose(struct attach_args *args)
 {
-	bool is_array = *args->slot.path;
-	const char *word = is_array ? "array" : "chain";
-	enum mode mode = is_array ? MODE_ARRAY : MODE_CHAIN;
+	enum mode mode = args->mode;
+	int err;
 
-	if (!is_array && !args->chain)
-		return 0;
-	if ((is_array && args->chain) || (args->mode != MODE_AUTO && args->mode != mode))
-		return error_misuse("two-modes", "attach",
-				    "'%s' is a mode, and contradicts the other mode; write one of "
-				    "them",
-				    word);
-	if (is_array && args->devices.count > 1)
+	if (args->chain && mode != MODE_AUTO && mode != MODE_CHAIN)
+		return error_misuse("two-modes", "chain",
+				    "is a mode, and contradicts mode %s; write one of them",
+				    mode_names[mode]);
+	if (args->chain)
+		mode = MODE_CHAIN;
+	err = mode_check(args->hook, &args->slot, args->priority, &mode);
+	args->mode = mode;
+	if (!err && mode == MODE_ARRAY && args->devices.count > 1)
 		return error_misuse("one-slot", "attach",
 				    "a slot has room for one program; name one device");
-	args->mode = mode;
-	return 0;
-}
-
-/* Only mode libxdp has a priority. Mode auto may choose mode libxdp. */
-static int priority_check(const struct attach_args *args)
-{
-	if (!args->priority || args->mode == MODE_LIBXDP ||
-	    (args->mode == MODE_AUTO && args->hook == HOOK_XDP))
-		return 0;
-	return error_misuse("unexpected", "priority",
-			    "only mode libxdp has a priority; omit it, or write 'mode libxdp'");
+	return err;
 }
 
 static int attach_run(const struct context *context, const void *data)
@@ -195,14 +183,14 @@ static int attach_run(const struct context *context, const void *data)
 	struct gate_sizes sizes = {0};
 	int err;
 
-	err = mode_choose(args) ?: priority_check(args);
+	err = mode_choose(args);
 	if (err)
 		return err;
 	for (unsigned int i = 0; i < SIZES; i++)
 		if (args->size[i])
 			size_set(&sizes, i, args->size[i]);
-	err = mode_check(args->hook, args->mode) ?: devices_find(&args->devices, all)
-	      ?: gate_open(&gate, context->gate, GATE_MAKE, &sizes);
+	err = devices_find(&args->devices, all)
+		      ?: gate_open(&gate, context->gate, GATE_MAKE, &sizes);
 	if (err)
 		return err;
 	if (!gate.made)
@@ -219,9 +207,6 @@ static int attach_run(const struct context *context, const void *data)
 }
 
 #define SIZE_FIELD(which) offsetof(struct attach_args, size[which])
-
-static const struct value_type value_priority =
-	VALUE_NUMBER(1, COMPONENT_PRIORITY_MAX, "write 1 to 65535");
 
 static const struct word attach_words[] = {
 	{"DEV", OPERANDS, NULL, offsetof(struct attach_args, devices), NULL},

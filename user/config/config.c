@@ -360,6 +360,8 @@ static const struct key place_keys[] = {
 	{"device", .type = &value_device, .offset = offsetof(struct place, device)},
 	{"hook", .type = &value_hook, .offset = offsetof(struct place, hook)},
 	{"mode", .type = &value_mode, .offset = offsetof(struct place, mode)},
+	{"array", .type = &value_slot, .offset = offsetof(struct place, slot)},
+	{"priority", .type = &value_priority, .offset = offsetof(struct place, priority)},
 	{"netns", .type = &value_netns, .offset = offsetof(struct place, netns)},
 	{"optional", .type = &value_flag, .offset = offsetof(struct place, optional)},
 };
@@ -371,13 +373,16 @@ static const struct key place_keys[] = {
 static int place_finish(struct config_reader *reader, const struct item *item)
 {
 	struct places *places = &reader->config.places;
-	const struct place *place = item->data;
+	struct place *place = item->data;
 	int err;
 
 	if (!*place->device)
 		return refuse(reader, item->node->at, "no-device", NULL,
 			      "an entry of 'attach' needs a device; write 'device: eth0'");
-	err = mode_check(place->hook, place->mode);
+	err = mode_check(place->hook, &place->slot, place->priority, &place->mode);
+	if (!err && place->mode == MODE_ARRAY && place_is_pattern(place))
+		err = error_misuse("one-slot", "array",
+				   "a slot has room for one program; name one device");
 	if (err)
 		return fail_at(reader, item->node->at, err);
 	for (unsigned int i = 0; i < places->count; i++) {

@@ -128,6 +128,12 @@ static json_t *entries_json(const struct ruleset *rules, enum sl_access access)
 	return unless_empty(array);
 }
 
+static json_t *slot_json(const struct place *place)
+{
+	return place->mode == MODE_ARRAY ? json_sprintf("%s %u", place->slot.path, place->slot.slot)
+					 : NULL;
+}
+
 json_t *config_json(const struct config *config)
 {
 	const struct ruleset *rules = &config->rules;
@@ -143,10 +149,11 @@ json_t *config_json(const struct config *config)
 
 		json_array_append_new(
 			places,
-			json_pack("{s:s, s:s*, s:s*, s:s*, s:o*}", "device", place->device, "netns",
-				  *place->netns ? place->netns : NULL, "hook",
-				  place->hook != HOOK_XDP ? hook_names[place->hook] : NULL, "mode",
-				  place->mode != MODE_AUTO ? mode_names[place->mode] : NULL,
+			json_pack("{s:s, s:s*, s:s*, s:s*, s:o*, s:o*, s:o*}", "device",
+				  place->device, "netns", *place->netns ? place->netns : NULL,
+				  "hook", place->hook != HOOK_XDP ? hook_names[place->hook] : NULL,
+				  "mode", place_mode(place), "array", slot_json(place), "priority",
+				  place->priority ? json_integer(place->priority) : NULL,
 				  "optional", place->optional ? json_true() : NULL));
 	}
 	for (unsigned int i = 0; i < rules->count; i++)

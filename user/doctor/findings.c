@@ -127,8 +127,8 @@ static const struct kind {
 	 "drops or redirects: {1}",
 	 "{2}"},
 	{"shared-xdp", ADVICE, DEVICE, xdp_is_shared,
-	 "its XDP programs run in this order: {1}; a tool that detaches any XDP program also "
-	 "detaches the gate's",
+	 "its XDP programs run in this order: {1}; a tool that detaches the program of the device "
+	 "also stops the gate's",
 	 "sluice {-g}status"},
 	{"vlan-hidden", ADVICE, DEVICE, vlan_is_hidden, "{1}", "{2}"},
 	{"merged", ADVICE, DEVICE, packets_are_merged,

@@ -332,6 +332,32 @@ int pin_rename(const struct pins *from, const char *name, const struct pins *to,
 	return renameat(from->fd, name, to->fd, new_name) ? -errno : 0;
 }
 
+int pin_note(const struct pins *pins, const char *name, const char *text)
+{
+	struct owner self;
+	int err = pin_remove(pins, name);
+
+	err = err == -ENOENT ? 0 : err;
+	err = err ?: owner_become(pins->fd, &self);
+	if (err)
+		return err;
+	err = symlinkat(text, pins->fd, name) ? -errno : 0;
+	owner_leave(&self);
+	return err;
+}
+
+int pin_note_read(const struct pins *pins, const char *name, char *text, size_t size)
+{
+	ssize_t length = readlinkat(pins->fd, name, text, size);
+
+	if (length < 0)
+		return -errno;
+	if ((size_t)length >= size)
+		return -ENAMETOOLONG;
+	text[length] = '\0';
+	return 0;
+}
+
 bool pin_exists(const struct pins *pins, const char *name)
 {
 	return pins->fd >= 0 && !faccessat(pins->fd, name, F_OK, AT_SYMLINK_NOFOLLOW);

@@ -87,6 +87,13 @@ int pin_rename(const struct pins *from, const char *name, const struct pins *to,
 	       const char *new_name);
 bool pin_exists(const struct pins *pins, const char *name);
 
+/*
+ * pin_note() stores a text as the target of a symlink. Replaces an existing file. pin_note_read()
+ * returns -ENOENT if the file does not exist, or -ENAMETOOLONG if `text` is too small.
+ */
+int pin_note(const struct pins *pins, const char *name, const char *text);
+int pin_note_read(const struct pins *pins, const char *name, char *text, size_t size);
+
 /* Adds the error "cannot WHAT PATH/NAME: ...". Returns a negative errno. */
 int pin_failed(const char *what, const struct pins *pins, const char *name, int err);
 

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "attach/places.h"
+#include "attach/attachment.h"
 #include "base/array.h"
 #include "base/clock.h"
 #include "base/netns.h"
@@ -85,17 +85,17 @@ bool print_attach_command(const struct attachment *a, struct gate_sizes sizes, c
 			  const char *lead)
 {
 	enum mode mode = attachment_mode(a);
-	char option[NETNS_OPTION];
+	char option[NETNS_OPTION], words[MODE_TEXT];
 
 	netns_option(a->netns, netns_home(), option);
-	if ((!*option && a->netns != netns_home()) || a->mode == MODE_ARRAY)
+	if ((!*option && a->netns != netns_home()) || (mode == MODE_ARRAY && !*a->slot.path))
 		return false;
 	print_text("%ssluice %s%sattach %s", lead, option, gate_option(gate),
 		   operand_typed(a->device));
 	if (a->hook != HOOK_XDP)
 		print_text(" hook %s", hook_names[a->hook]);
 	if (mode != MODE_AUTO)
-		print_text(" mode %s", mode_names[mode]);
+		print_text(" %s", mode_format(mode, &a->slot, a->priority, words));
 	for (int i = 0; i < SIZES; i++)
 		if (size_specified(&sizes, i))
 			print_text(" %s %u", size_names[i], size_specified(&sizes, i));

@@ -38,16 +38,41 @@ const struct value_type value_mode = {
 	.word_count = MODE_ARRAY,
 };
 
-int mode_check(enum hook hook, enum mode mode)
+int mode_check(enum hook hook, const struct array_slot *slot, unsigned int priority,
+	       enum mode *mode)
 {
-	bool tc = mode == MODE_TCX || mode == MODE_CLSACT;
+	bool tc;
 
-	if (mode == MODE_AUTO || tc == (hook != HOOK_XDP))
+	if (*slot->path && *mode != MODE_AUTO && *mode != MODE_ARRAY)
+		return error_misuse("two-modes", "array",
+				    "is a mode, and contradicts mode %s; write one of them",
+				    mode_names[*mode]);
+	if (*slot->path)
+		*mode = MODE_ARRAY;
+	/* mode auto may choose mode libxdp */
+	if (priority && *mode != MODE_LIBXDP && (*mode != MODE_AUTO || hook != HOOK_XDP))
+		return error_misuse("unexpected", "priority",
+				    "only mode libxdp has a priority; omit it, or write mode "
+				    "libxdp");
+	tc = *mode == MODE_TCX || *mode == MODE_CLSACT;
+	if (*mode == MODE_AUTO || tc == (hook != HOOK_XDP))
 		return 0;
 	return error_misuse("wrong-mode", hook == HOOK_XDP ? "hook xdp" : "hooks of TC",
-			    "no mode %s; write %s", mode_names[mode],
+			    "no mode %s; write %s", mode_names[*mode],
 			    hook == HOOK_XDP ? "auto, native, generic, chain or libxdp"
 					     : "auto, tcx or clsact");
+}
+
+const char *mode_format(enum mode mode, const struct array_slot *slot, unsigned int priority,
+			char text[MODE_TEXT])
+{
+	if (mode == MODE_ARRAY)
+		snprintf(text, MODE_TEXT, "array %s %u", word_typed(slot->path), slot->slot);
+	else if (mode == MODE_LIBXDP && priority && priority != PRIORITY_DEFAULT)
+		snprintf(text, MODE_TEXT, "mode libxdp priority %u", priority);
+	else
+		snprintf(text, MODE_TEXT, "mode %s", mode_names[mode]);
+	return text;
 }
 
 static int slot_parse(const struct value_type *type, const char *what, const char *text, void *ret)
@@ -56,7 +81,8 @@ static int slot_parse(const struct value_type *type, const char *what, const cha
 	struct array_slot slot = {0};
 
 	end = space ? number_read(space + 1, UINT16_MAX, &slot.slot) : NULL;
-	if (!end || *end || (size_t)(space - text) >= sizeof(slot.path))
+	if (!end || *end || *text != '/' || !text_is_printable(text) ||
+	    (size_t)(space - text) >= sizeof(slot.path))
 		return value_refuse(type, "bad-slot", what, text, "not a pin and a slot");
 	memcpy(slot.path, text, space - text);
 	memcpy(ret, &slot, sizeof(slot));
@@ -66,9 +92,11 @@ static int slot_parse(const struct value_type *type, const char *what, const cha
 const struct value_type value_slot = {
 	.name = "PIN SLOT",
 	.parse = slot_parse,
-	.expected = "write the path of a pinned program array and a number",
+	.expected = "write the absolute path of a pinned program array and a number",
 	.extent = VALUE_NUMBERS,
 };
+
+const struct value_type value_priority = VALUE_NUMBER(1, PRIORITY_MAX, "write 1 to 65535");
 
 /* Parses a device name, as the kernel accepts it, or a pattern of such names. */
 static int device_parse(const struct value_type *type, const char *what, const char *text,
@@ -112,6 +140,12 @@ bool place_is_nameable(const struct place *place)
 {
 	return !place_is_pattern(place) && text_is_printable(place->device) &&
 	       text_is_printable(place->netns) && (!*place->netns || netns_is_name(place->netns));
+}
+
+const char *place_mode(const struct place *place)
+{
+	return place->mode == MODE_AUTO || place->mode == MODE_ARRAY ? NULL
+								     : mode_names[place->mode];
 }
 
 int places_add(struct places *places, const struct place *place)

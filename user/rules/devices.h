@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Rules: hooks and their modes, and the entries of `attach` in a rules file. */
+/* Rules: hooks, modes and their words, and the entries of `attach` in a rules file. */
 #ifndef SLUICE_DEVICES_H
 #define SLUICE_DEVICES_H
 
@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/netns.h"
+#include "base/text.h"
 #include "rules/value.h"
 
 enum hook {
@@ -32,18 +33,35 @@ enum mode {
 extern const char *const hook_names[HOOKS];
 extern const char *const mode_names[MODES];
 
-/* Returns 0, or -EINVAL and adds an error if the hook does not support the mode. */
-int mode_check(enum hook hook, enum mode mode);
-
 #define PLACE_DEVICE 64 /* size of a device name or of a pattern of names */
 
 /* A slot of a pinned program array. */
 struct array_slot {
-	char path[128]; /* "": none */
+	char path[128]; /* absolute path; "": none */
 	unsigned int slot;
 };
 
+/* Run priorities of mode libxdp. The default is that of libxdp. */
+#define PRIORITY_DEFAULT 50
+#define PRIORITY_MAX	 65535
+
+/*
+ * Checks that the words of an attachment fit together. A slot sets mode array. priority: 0 if none
+ * is specified. Returns 0, or -EINVAL and adds an error.
+ */
+int mode_check(enum hook hook, const struct array_slot *slot, unsigned int priority,
+	       enum mode *mode);
+
+/*
+ * Formats the words of a mode: "mode native", "mode libxdp priority 5" or "array PIN SLOT". Omits
+ * the default priority.
+ */
+#define MODE_TEXT (NAME_TYPED + sizeof("array  65535"))
+const char *mode_format(enum mode mode, const struct array_slot *slot, unsigned int priority,
+			char text[MODE_TEXT]);
+
 extern const struct value_type value_slot;	 /* struct array_slot, from PIN SLOT */
+extern const struct value_type value_priority;	 /* unsigned int */
 extern const struct value_type value_hook;	 /* enum hook */
 extern const struct value_type value_given_hook; /* parses enum hook plus 1 */
 extern const struct value_type value_mode;	 /* enum mode */
@@ -58,7 +76,9 @@ struct place {
 	char netns[NETNS_NAME];	   /* network namespace; "" means the command's namespace */
 	enum hook hook;
 	enum mode mode;
-	bool optional; /* a missing device is not an error */
+	struct array_slot slot; /* for mode array */
+	unsigned int priority;	/* for mode libxdp: run priority; 0: not specified */
+	bool optional;		/* a missing device is not an error */
 };
 
 struct places {
@@ -77,6 +97,9 @@ static inline bool place_is_pattern(const struct place *place)
  * almost any byte in a device name, so a name may be unprintable or look like a pattern.
  */
 bool place_is_nameable(const struct place *place);
+
+/* Returns the value of key `mode` in a rules file, or NULL if the place needs no such key. */
+const char *place_mode(const struct place *place);
 
 int places_add(struct places *places, const struct place *place);
 void places_free(struct places *places);

@@ -143,6 +143,38 @@ TEST(test_until_that_has_passed)
 	}
 }
 
+/* An entry of `attach` that cannot be attached as it specifies is refused in one line. */
+TEST(test_words_of_a_device_fit_together)
+{
+	static const struct {
+		const char *entry, *id;
+	} cases[] = {
+		{"{device: e, mode: native, priority: 5}", "unexpected"},
+		{"{device: e, hook: ingress, priority: 5}", "unexpected"},
+		{"{device: e, array: /a 1, priority: 5}", "unexpected"},
+		{"{device: e, mode: libxdp, priority: 0}", "bad-number"},
+		{"{device: e, mode: libxdp, priority: 65536}", "bad-number"},
+		{"{device: e, mode: array}", "bad-choice"},
+		{"{device: e, array: /a}", "bad-slot"},
+		{"{device: e, array: a 1}", "bad-slot"},
+		{"{device: e, array: /a 65536}", "bad-slot"},
+		{"{device: e, array: /a 1, mode: chain}", "two-modes"},
+		{"{device: e, array: /a 1, hook: ingress}", "wrong-mode"},
+		{"{device: \"e*\", array: /a 1}", "one-slot"},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct config config;
+		char text[128];
+
+		snprintf(text, sizeof(text), "attach: [%s]\npolicies: []\n", cases[i].entry);
+		assert_int_equal(text_read(text, &config), -EINVAL);
+		assert_int_equal(error_count(), 1);
+		assert_string_equal(error_last(0)->id, cases[i].id);
+		error_drop(0);
+	}
+}
+
 TEST(test_json_is_yaml)
 {
 	assert_string_equal(shown("{\n\t\"policies\": [\n\t\t{\"prefix\":\"default\", \"limits\":"

@@ -106,6 +106,13 @@ TEST(test_devices_are_written_as_they_are_read)
 				   "    optional: true\n"
 				   "  - device: lan1\n"
 				   "    mode: generic\n"
+				   "  - device: lan2\n"
+				   "    mode: libxdp\n"
+				   "    priority: 5\n"
+				   "  - device: lan3\n"
+				   "    priority: 65535\n"
+				   "  - device: lan4\n"
+				   "    array: \"/sys/fs/bpf/root array 0\"\n"
 				   "policies: []\n";
 	struct config config;
 

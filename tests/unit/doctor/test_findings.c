@@ -272,6 +272,30 @@ TEST(test_devices)
 	     device->at.program_id = 0, device->at.device_gone = true, device->traffic = NULL);
 	CASE("the filter is gone", "filter-gone: eth0", "sluice -g edge attach eth0 hook xdp",
 	     device->at.program_id = 0);
+	CASE("the filter of mode generic is gone", "filter-gone: eth0",
+	     "sluice -g edge attach eth0 hook xdp mode generic", device->at.program_id = 0,
+	     device->traffic = NULL, device->at.mode = MODE_GENERIC);
+	CASE("the filter of hook ingress is gone", "filter-gone: eth0",
+	     "sluice -g edge attach eth0 hook ingress", device->at.program_id = 0,
+	     device->traffic = NULL, device->at.hook = HOOK_INGRESS, device->at.mode = MODE_TCX);
+	CASE("the filter of hook egress is gone", "filter-gone: eth0",
+	     "sluice -g edge attach eth0 hook egress mode clsact", device->at.program_id = 0,
+	     device->traffic = NULL, device->at.hook = HOOK_EGRESS, device->at.mode = MODE_CLSACT);
+	CASE("the program of mode chain is gone", "filter-gone: eth0",
+	     "sluice -g edge attach eth0 hook xdp mode chain", device->at.program_id = 0,
+	     device->traffic = NULL, device->at.mode = MODE_CHAIN);
+	CASE("the component of libxdp is gone", "filter-gone: eth0",
+	     "sluice -g edge attach eth0 hook xdp mode libxdp priority 5",
+	     device->at.program_id = 0, device->traffic = NULL, device->at.mode = MODE_LIBXDP,
+	     device->at.priority = 5);
+	CASE("the component with the default priority is gone", "filter-gone: eth0",
+	     "sluice -g edge attach eth0 hook xdp mode libxdp", device->at.program_id = 0,
+	     device->traffic = NULL, device->at.mode = MODE_LIBXDP,
+	     device->at.priority = PRIORITY_DEFAULT);
+	CASE("the slot is empty", "filter-gone: eth0",
+	     "sluice -g edge attach eth0 hook xdp array '/sys/fs/bpf/root array' 1",
+	     device->at.program_id = 0, device->traffic = NULL, device->at.mode = MODE_ARRAY,
+	     device->at.slot = ((struct array_slot){"/sys/fs/bpf/root array", 1}));
 	CASE("a device that the user did not name", "", NULL, device->is_asked = false,
 	     link->is_up = false);
 	CASE("the device is down", "device-down: eth0", "ip link set dev eth0 up",
