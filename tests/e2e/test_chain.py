@@ -247,12 +247,12 @@ def test_a_program_that_is_bound_to_its_device_is_refused(lab):
 
 def test_the_dispatcher_of_libxdp_is_refused(lab, foreign):
     lab.ip("link", "set", "in0", "xdpdrv", "obj", foreign("xdp_dispatcher"), "sec", "xdp")
-    refused_and_unchanged(lab, "libxdp")
+    refused_and_unchanged(lab, "the dispatcher of libxdp", f"-g {lab.gate} attach in0 hook xdp mode libxdp'")
 
 
 def test_the_program_of_another_gate_is_refused(lab, counter):
     lab.attach("in0", "chain", gate=lab.gate2)
-    refused_and_unchanged(lab, f"'{lab.gate2}'")
+    refused_and_unchanged(lab, f"'{lab.gate2}'", f"-g {lab.gate2} detach in0 hook xdp'")
     lab.sluice("detach", "in0", gate=lab.gate2)
     assert xdp_program(lab) == counter.id
 
@@ -641,6 +641,18 @@ def test_keep_attaches_again(lab, counter, keeping):
     wait_until(lambda: xdp_program(lab), "Sluice's program")
     wait_until(lambda: devices(lab) == [("in0", "xdp", "chain")], "the attachment")
     assert order(lab) == [("sluice_chain", xdp_program(lab), True)]
+
+
+def test_keep_takes_over_the_program_that_replaced_sluice(lab, counter_object, keeping):
+    """A forced replacement removes Sluice's program and the program after it."""
+    path = counter_object("xdp")
+    Counter(lab, path)
+    keeping(rules({"device": "in0", "mode": "chain"}))
+    ours = xdp_program(lab)
+    lab.ip("-force", "link", "set", "in0", "xdpdrv", "obj", path, "sec", "xdp")
+    wait_until(lambda: any(a["program_id"] not in (0, ours) for a in lab.attachments()), "another attachment")
+    (_, first, is_ours), (name, _, _) = order(lab)
+    assert is_ours and first == xdp_program(lab) and name == "other_counter"
 
 
 # --- xdp-filter -----------------------------------------------------------------------------------

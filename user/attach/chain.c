@@ -70,23 +70,12 @@ int chain_replace(const struct attachment *a, int before_fd, int program_fd)
 	return bpf_xdp_attach(a->ifindex, program_fd, flags | XDP_FLAGS_REPLACE, &opts);
 }
 
-/* Adds the error that mode chain cannot take over the program of another owner. */
-static int refuse_owned(const struct netdev *device, const struct xdp_owner *owner)
-{
-	char holder[XDP_OWNER_TEXT];
-
-	return error_add(EBUSY, "hook-taken", NULL,
-			 "%s has an XDP program of %s, which mode chain cannot take over; detach "
-			 "that first, or filter after it on hook ingress",
-			 device->name, xdp_owner_format(owner, holder));
-}
-
 /*
  * Opens the XDP program of the device, and finds its mode. Stores -1 if the device has none.
  * Returns an error if mode chain cannot take the program over.
  */
-static int before_open(const struct netdev *device, struct attachment *a, struct xdp_owner *ret,
-		       int *ret_fd)
+static int before_open(const struct gate *gate, const struct netdev *device, struct attachment *a,
+		       struct xdp_owner *ret, int *ret_fd)
 {
 	LIBBPF_OPTS(bpf_xdp_query_opts, query);
 	int err = bpf_xdp_query(device->ifindex, 0, &query);
@@ -99,9 +88,13 @@ static int before_open(const struct netdev *device, struct attachment *a, struct
 		return 0;
 	a->is_generic = query.attach_mode == XDP_ATTACHED_SKB;
 	*ret = xdp_owner_find(device->ifindex);
-	if (*ret->gate || xdp_owner_is_libxdp(ret) ||
-	    (!a->is_generic && query.attach_mode != XDP_ATTACHED_DRV))
-		return refuse_owned(device, ret);
+	if (*ret->gate || xdp_owner_is_libxdp(ret))
+		return xdp_owner_refuse(gate, device);
+	if (!a->is_generic && query.attach_mode != XDP_ATTACHED_DRV)
+		return error_add(EBUSY, "hook-taken", NULL,
+				 "%s has an XDP program in hardware, which mode chain cannot take "
+				 "over; detach that first, or filter after it on hook ingress",
+				 device->name);
 	*ret_fd = bpf_prog_get_fd_by_id(ret->program_id);
 	if (*ret_fd < 0)
 		return error_add(errno, "program-open", NULL,
@@ -178,7 +171,7 @@ int chain_attach(const struct gate *gate, const struct netdev *device, struct at
 	int err;
 
 	a.mode = MODE_CHAIN;
-	err = before_open(device, &a, &owner, &before)
+	err = before_open(gate, device, &a, &owner, &before)
 		      ?: chain_make(gate, device, before, &owner, &has_frags, &array, &program);
 	if (err)
 		return err;
