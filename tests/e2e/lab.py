@@ -437,11 +437,13 @@ class Lab:
                         self.sockets.pop(device, None)
 
     def send_and_wait(self, frames, device="out0", gate=None):
-        """Sends frames in groups of 100. Waits after each group until the gate has judged it."""
-        for i in range(0, len(frames), 100):
-            some, before = frames[i:i + 100], sum(self.counts(gate))
+        """Sends frames in groups that fit into the queue. Waits after each group until the gate has judged it."""
+        judged = sum(self.counts(gate))
+        for i in range(0, len(frames), 250):
+            some = frames[i:i + 250]
             self.send_frames(some, device)
-            wait_until(lambda: sum(self.counts(gate)) >= before + len(some), "all judged")
+            judged += len(some)
+            wait_until(lambda: sum(self.counts(gate)) >= judged, "all judged")
 
     def traffic(self, seconds, *sources, background=False, device="out0"):
         """Runs build/traffic. Returns its last report, or the process if `background` is true."""

@@ -238,6 +238,7 @@ def test_a_flood_and_an_exhausted_budget(attached, watching):
         flood = events.wait_for("flood", "begin")
         budget = events.wait_for("budget", "begin")
     finally:
+        forging.kill()
         forging.wait()
     assert flood["policy"] == budget["policy"] == "default"
     over = events.wait_for("flood", "end")
