@@ -436,7 +436,7 @@ def test_a_slow_store_is_used_where_an_answer_fits(stores):
     client = stores.client(f"127.0.0.1:{FIRST_PORT + 1}", timeout_ms=250)
     ledger = Ledger(client, ("{a}x", "{b}y"))
     results = []
-    for _ in range(30):  # on a busy machine, some rounds fail
+    while len(results) < 30 and sum(done["status"] == 0 for done in results) < 12:  # on a busy machine, some rounds fail
         results.append(ledger.round())
         time.sleep(0.05)
     assert all(done["ms"] <= 280 for done in results), results
