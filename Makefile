@@ -476,7 +476,7 @@ check-page: tests
 	$(Q)PYTHONPATH=tests/e2e:tests/page /usr/bin/python3 -m pytest -p no:cacheprovider -q -rs \
 		-W ignore::pytest.PytestUnknownMarkWarning tests/page
 
-# Other programs of Debian that put sources on lists: scripts/install-deps fit
+# With other programs of Debian, such as detectors and podman: scripts/install-deps fit
 check-fit: tests
 	$(Q)PYTHONPATH=tests/e2e /usr/bin/python3 -m pytest -p no:cacheprovider -q -rs \
 		-W ignore::pytest.PytestUnknownMarkWarning tests/fit
@@ -554,6 +554,10 @@ install-replay: $(BUILD)/sluice-replay
 deb:
 	$(Q)MAKE="$(MAKE)" scripts/deb $(VERSION) $(BUILD)
 
+# The container image, as $(BUILD)/sluice_VERSION_ARCH.oci.tar. Needs root, or user namespaces.
+image: deb
+	$(Q)scripts/image $(VERSION) $(BUILD)
+
 tests: $(if $(shell command -v dpkg-shlibdeps),deb)
 
 # Every message of the programs, to be read.
@@ -567,7 +571,7 @@ clean:
 	$(say) CLEAN $(BUILD)
 	$(Q)rm -rf $(BUILD)
 
-.PHONY: all sanitized tests check check-quick fuzz demo demo-cluster bench bench-quick bench-kinds bench-top beside-others install install-sluice install-share install-top install-serve install-replay deb messages format clean
+.PHONY: all sanitized tests check check-quick fuzz demo demo-cluster bench bench-quick bench-kinds bench-top beside-others install install-sluice install-share install-top install-serve install-replay deb image messages format clean
 .DELETE_ON_ERROR:
 .SECONDARY:
 
