@@ -4,6 +4,7 @@ refusals."""
 
 import json
 import os
+import shutil
 
 import pytest
 
@@ -457,6 +458,19 @@ def test_what_a_container_lacks_is_named(lab, options, script, id):
         done = run("nsenter", f"--net=/run/netns/{lab.filter}", "unshare", "--mount", "--pid", "--fork", "--mount-proc", *options,
                    "sh", "-c", f"{script} \"$@\"; exit $?", "sh", SLUICE, "-j", "-g", lab.gate, "attach", "in0", check=False)
     assert done.code == 1 and json.loads(done.out)["error"]["id"] == id, done
+    assert xdp_program(lab) is None
+
+
+@pytest.mark.skipif(not shutil.which("strace"), reason="strace is missing")
+def test_a_jit_compiler_that_lacks_an_instruction_is_named(lab, tmp_path):
+    """If the kernel has no interpreter, it refuses a program that its JIT compiler cannot compile with ENOTSUPP, 524."""
+    log, words = tmp_path / "bpf", [SLUICE, "-j", "-g", lab.gate, "-n", lab.filter, "attach", "in0"]
+    for trace in [], ["strace", "-qq", "-e", "trace=bpf", "-o", str(log)]:
+        run(*trace, *words)
+        lab.sluice("detach", "in0")
+    load = next(i for i, line in enumerate(log.read_text().splitlines(), 1) if 'prog_name="sluice_xdp"' in line)
+    done = run("strace", "-qq", "-o", "/dev/null", "-e", f"inject=bpf:error=524:when={load}+", *words, check=False)
+    assert done.code == 1 and json.loads(done.out)["error"]["id"] == "jit-lacks", done
     assert xdp_program(lab) is None
 
 

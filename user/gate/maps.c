@@ -8,6 +8,7 @@
 #include <bpf/bpf.h>
 #include <sys/param.h>
 #include <sys/random.h>
+#include <sys/utsname.h>
 
 #include "aggregate.h"
 #include "gate/pins.h"
@@ -66,8 +67,18 @@ static int object_load(const struct gate *gate, struct bpf_object *object)
 	return maps_reuse(gate, object) ?: bpf_object__load(object);
 }
 
+/* ENOTSUPP of the kernel: its JIT compiler cannot compile a program, and it has no interpreter. */
+#define NOT_COMPILED 524
+
 static int load_failed(int err)
 {
+	struct utsname kernel;
+
+	if (err == -NOT_COMPILED && !uname(&kernel))
+		return error_add(ENOTSUP, "jit-lacks", NULL,
+				 "the JIT compiler of Linux %s on %s lacks an instruction of the "
+				 "BPF programs; boot a newer kernel",
+				 kernel.release, kernel.machine);
 	return error_add(err, "programs-load", NULL,
 			 "cannot load the BPF programs: %s (-v shows the kernel's log)", why(err));
 }
