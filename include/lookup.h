@@ -45,8 +45,8 @@ static __always_inline __u32 access_version(enum sl_access word)
 }
 
 /*
- * Returns the lists of mask `lists` that are in force. List `timed` is not in force if the prefix's
- * entry on it expired at `until`. Lowers lookup->until to the earliest future expiry.
+ * Returns the lists of mask `lists` that are in force. until, timed: expiries of the prefix on two
+ * lists (list_ends.h). Lowers lookup->until to the earliest future expiry.
  */
 BPF_GLOBAL __u64 lookup_lists(__u64 lists, __u32 until, __u32 timed, const struct sl_gate *gate,
 			      struct lookup *lookup)

@@ -395,9 +395,13 @@ struct sl_rule_content {
 	__u32 access : 2;   /* enum sl_access of the runtime entry */
 	__u32 until; /* expiry of the runtime entry, in 2^SL_UNTIL_SHIFT ns of uptime; 0: never */
 	__u64 list_mask; /* a bit for each list that contains the prefix, by index in map `lists` */
-	/* time at which the prefix expires on list `timed`, in the unit of `until`; 0: never */
+	/*
+	 * The prefix can expire on two lists (list_ends.h). `list_until` is the later expiry, in
+	 * the unit of `until`; 0: none. `timed` has the indexes of both lists, and the earlier
+	 * expiry.
+	 */
 	__u32 list_until;
-	__u32 timed; /* index of the list on which the prefix expires at `list_until` */
+	__u32 timed;
 };
 
 /* Unit of expiries: 2^26 ns, or 67 ms. So 32 bits are enough for nine years. */

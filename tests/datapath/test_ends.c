@@ -449,29 +449,62 @@ TEST(test_an_entry_of_an_heir_keeps_its_end)
 	rig_check_counted(rig);
 }
 
-/* A prefix can be on several lists, but only one of these entries can have an expiry. */
-TEST(test_a_prefix_has_one_time)
+/* Puts 192.0.2.1 on a list that denies, until a time. Returns an errno. */
+static int ban(struct rig *rig, const char *name, uint32_t until)
 {
-	struct sl_list_info list = {.name = "list0", .access = SL_ACCESS_DENY};
-	struct rig *rig = rig_begin(state);
+	struct sl_list_info list = {.access = SL_ACCESS_DENY};
 	struct ruleset entries = {0};
 	struct list_counts counts;
-	uint32_t until;
+	int err;
 
-	rig_clock_start(rig, LATE);
-	until = rig_until(rig, SEC);
-	listed_until(rig, "192.0.2.1", 0, 1, until);
+	strcpy(list.name, name);
 	rules_add_list(&entries, "192.0.2.1", SL_ACCESS_NONE, 0);
 	entries.rules[0].list_until = until;
-	assert_int_equal(list_put(&rig->gate, &list, false, &entries, &counts), -EEXIST);
-	entries.rules[0].list_until = 0;
-	assert_int_equal(list_put(&rig->gate, &list, false, &entries, &counts), 0);
-	rig_limits(rig, "192.0.2.1", "rate 1/h burst 5", NULL);
-	expect(rig, "192.0.2.1", true); /* list1 allows 192.0.2.1 */
+	err = list_put(&rig->gate, &list, false, &entries, &counts);
+	ruleset_free(&entries);
+	return err;
+}
+
+/* A prefix can be on several lists, but only two of these entries can have an expiry. */
+TEST(test_a_prefix_is_denied_until_the_last_of_two_bans_ends)
+{
+	struct rig *rig = rig_begin(state);
+	struct list_counts counts;
+
+	for (int first = 0; first < 2; first++)
+		for (int removed = 0; removed < 2; removed++) {
+			rig_empty(rig);
+			rig_clock_start(rig, LATE);
+			assert_int_equal(ban(rig, "a", rig_until(rig, (first ? 2 : 4) * SEC)), 0);
+			assert_int_equal(ban(rig, "b", rig_until(rig, (first ? 4 : 2) * SEC)), 0);
+			assert_int_equal(ban(rig, "c", rig_until(rig, SEC)), -EEXIST);
+			expect(rig, "192.0.2.1", false);
+			rig_clock_forward(rig, SEC);
+			if (removed) /* the list with the later end */
+				assert_int_equal(list_drop(&rig->gate, first ? "b" : "a", &counts),
+						 0);
+			expect(rig, "192.0.2.1", false);
+			rig_clock_forward(rig, 2 * SEC);
+			expect(rig, "192.0.2.1", removed);
+			rig_clock_forward(rig, 2 * SEC);
+			expect(rig, "192.0.2.1", true);
+			rig_check_counted(rig);
+		}
+}
+
+/* If an entry on a list that allows expires, the entries on lists that deny are in force again. */
+TEST(test_an_allow_ends_before_a_deny)
+{
+	struct rig *rig = rig_begin(state);
+
+	rig_clock_start(rig, LATE);
+	listed_until(rig, "192.0.2.1", 0, 1, rig_until(rig, SEC)); /* list1 allows */
+	assert_int_equal(ban(rig, "list0", rig_until(rig, 3 * SEC)), 0);
+	expect(rig, "192.0.2.1", true);
 	rig_clock_forward(rig, 2 * SEC);
 	expect(rig, "192.0.2.1", false);
-	assert_int_equal(rig_reason(rig, SL_DROP_OVER_LIMIT), 0);
-	ruleset_free(&entries);
+	rig_clock_forward(rig, 2 * SEC);
+	expect(rig, "192.0.2.1", true);
 	rig_check_counted(rig);
 }
 

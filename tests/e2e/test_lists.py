@@ -425,13 +425,14 @@ def test_the_later_word_sets_the_time_of_an_entry(gate):
     assert ends(gate) == {"bad": pytest.approx(3600, abs=5)}
     assert ", until the list ends" in gate.sluice("deny", DENIED, "as", "bad", "for", "2h").out
     assert gate.json("check", DENIED)["seconds_left"] <= 3600.1
-    before = gate.snapshot()
-    gate.refuses(["deny", DENIED, "as", "worse", "for", "1h"], DENIED, "'bad'")
-    assert gate.snapshot() == before
-    gate.sluice("deny", DENIED, "as", "worse")
-    gate.sluice("undeny", DENIED, "as", "bad")
     gate.sluice("deny", DENIED, "as", "worse", "for", "1h")
-    assert entry_ends(gate) == {DENIED: {"worse": pytest.approx(3600, abs=5)}}
+    before = gate.snapshot()
+    gate.refuses(["deny", DENIED, "as", "third", "for", "1h"], DENIED, "'worse'")
+    assert gate.snapshot() == before
+    gate.sluice("deny", DENIED, "as", "third")
+    gate.sluice("undeny", DENIED, "as", "bad")
+    gate.sluice("deny", DENIED, "as", "third", "for", "3h")
+    assert entry_ends(gate) == {DENIED: {"worse": pytest.approx(3600, abs=5), "third": pytest.approx(10800, abs=5)}}
 
 
 def test_at_most_32_lists(gate):
@@ -504,6 +505,30 @@ def test_an_end_of_entries_is_shown_beside_their_list(gate):
     gate.sluice("deny", OTHER, "as", "mixed", "for", "1h")
     assert "  never  " in shown()["forever"] and "  by entry  " in shown()["mixed"]
     assert ends(gate) == {"forever": None, "mixed": None}
+
+
+def test_two_detectors_deny_an_address_until_the_last_of_their_bans(gate, tmp_path):
+    def left():
+        rule, = [rule for rule in gate.json("show")["rules"] if rule["prefix"] == DENIED]
+        return {name: round(seconds / 60) for name, seconds in rule["list_seconds_left"].items()}
+
+    gate.sluice("deny", DENIED, "as", "fail2ban-sshd", "for", "10min")
+    gate.sluice("deny", "-f", "-", "as", "crowdsec", "for", "4h", input=f"{DENIED} for 4h\n{OTHER} for 1h\n")
+    assert left() == {"fail2ban-sshd": 10, "crowdsec": 240} and verdicts(gate, DENIED) == ["drop"]
+    gate.sluice("deny", DENIED, "as", "fail2ban-sshd", "for", "5h")
+    assert left() == {"fail2ban-sshd": 300, "crowdsec": 240}
+    assert 17990 < gate.json("check", DENIED)["seconds_left"] <= 18000
+    said = gate.refuses(["deny", "-f", "-", "as", "third", "for", "1h"], DENIED, input=f"192.0.2.77\n{DENIED}\n")
+    assert "'sluice undeny" in said.replace(f"-g {gate.gate} ", "") and "192.0.2.77" not in gate.sluice("show").out
+    path = written(tmp_path / "rules.yaml", gate.sluice("dump").out)
+    gate.sluice("undeny", DENIED, "as", "fail2ban-sshd")
+    assert left() == {"crowdsec": 240} and verdicts(gate, DENIED) == ["drop"]
+    gate.sluice("apply", path)
+    assert left() == {"fail2ban-sshd": 300, "crowdsec": 240} and not gate.json("diff", path)["rules"]
+    gate.sluice("del", "-f", "crowdsec")
+    assert left() == {"fail2ban-sshd": 300}
+    gate.sluice("undeny", DENIED, "as", "fail2ban-sshd")
+    assert verdicts(gate, DENIED) == ["pass"]
 
 
 def test_who_denies_is_told(gate, tmp_path):

@@ -321,10 +321,9 @@ static int prefix_merge(struct config_reader *reader, struct claim *claims, unsi
 		else if (list < 0)
 			*slot = claim;
 		else if (!rule_add_list(&rule, list, rule_list_end(&claim->rule, list)))
-			refuse(reader, claim->at, "two-ends", prefix_format(&rule.prefix, text),
-			       "it has an end on list '%s' and on list '%s', but only one end is "
-			       "possible; remove one",
-			       reader->config.rules.lists[rule.timed].name,
+			refuse(reader, claim->at, "third-end", prefix_format(&rule.prefix, text),
+			       "it already has ends on two lists, but only two ends are possible; "
+			       "remove the end on list '%s'",
 			       reader->config.rules.lists[list].name);
 	}
 	if (entry) {

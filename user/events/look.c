@@ -11,6 +11,7 @@
 #include "base/netns.h"
 #include "gate/policy.h"
 #include "gate/rules.h"
+#include "list_ends.h"
 #include "rules/limit.h"
 #include "rules/ruleset.h"
 #include "sharing/share_state.h"
@@ -429,12 +430,17 @@ static void entries_read(struct events_look *look)
 			entry_add(entries, (struct entry_fact){.prefix = rule->prefix,
 							       rule->access,
 							       rule->until});
-		if (rule->list_until)
-			entry_add(entries, (struct entry_fact){.prefix = rule->prefix,
-							       .access = lists[rule->timed].access,
-							       .until = rule->list_until,
-							       .list = rule->timed,
-							       .is_listed = true});
+		for (int which = 0; which < LIST_ENDS; which++) {
+			struct list_end end = list_end_get(rule->list_until, rule->timed, which);
+
+			if (end.until)
+				entry_add(entries,
+					  (struct entry_fact){.prefix = rule->prefix,
+							      .access = lists[end.list].access,
+							      .until = end.until,
+							      .list = end.list,
+							      .is_listed = true});
+		}
 	}
 	ruleset_free(&rules);
 	look->entries_generation = err ? 0 : look->facts.generation;

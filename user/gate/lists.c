@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "gate/rules.h"
 #include "gate/transaction.h"
+#include "list_ends.h"
 #include "rules/ruleset.h"
 #include "rules/prefix.h"
 #include "rules/value.h"
@@ -83,10 +84,10 @@ static int rule_plan(struct list_change *change, struct rule *rule, const struct
 	rule_remove_lists(rule, change->from);
 	if (!is || rule_add_list(rule, __builtin_ctzll(change->to), ends))
 		return ruleset_add(&change->wanted, rule);
-	other = &change->wanted.lists[rule->timed];
-	err = error_add(EEXIST, "second-end", text,
-			"already has a time on list '%s', and can have a time on one list only; "
-			"omit the time, or first remove that entry: 'sluice %sun%s %s as %s'",
+	other = &change->wanted.lists[list_end_get(rule->list_until, rule->timed, 1).list];
+	err = error_add(EEXIST, "third-end", text,
+			"already has a time on two lists, and can have no third; omit the time, or "
+			"first remove the entry on list '%s': 'sluice %sun%s %s as %s'",
 			other->name, gate_option(change->gate->name), access_words[other->access],
 			text, operand_typed(other->name));
 	rule_free(rule);

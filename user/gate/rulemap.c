@@ -37,7 +37,7 @@ bool content_has_ended(const struct gate *gate, const struct sl_rule_content *co
 static bool content_is_sound(const struct gate *gate, const struct sl_rule_content *content)
 {
 	return content->version < SL_POLICY_VERSION(gate->policies_max) &&
-	       content->access <= SL_ACCESS_DENY && content->timed < SL_LIST_PLACES;
+	       content->access <= SL_ACCESS_DENY;
 }
 
 /*

@@ -58,10 +58,9 @@ static int rule_from(const struct gate *gate, const struct sl_prefix *prefix,
 	if (rule.access)
 		rule.until = content->until;
 	rule.lists = content_lists(gate, content) & known;
-	if (rule.lists >> content->timed & 1) {
-		rule.list_until = content->list_until;
-		rule.timed = content->timed;
-	}
+	rule.list_until = content->list_until;
+	rule.timed = content->timed;
+	list_ends_keep(rule.lists, &rule.list_until, &rule.timed);
 	if (content->version)
 		err = policy_limits(policy_version(gate, content->version), &rule);
 	if (err)
@@ -177,11 +176,13 @@ int rules_policies(const struct gate *gate, const struct sl_policy ***ret, unsig
 static uint32_t lists_end(const struct gate *gate, const struct sl_rule_content *content,
 			  uint64_t lists)
 {
+	const struct rule rule = {
+		.lists = lists, .list_until = content->list_until, .timed = content->timed};
 	uint32_t last = 0;
 
 	for (; lists; lists &= lists - 1) {
 		uint64_t bit = lists & -lists;
-		uint32_t end = bit == 1ULL << content->timed ? content->list_until : 0;
+		uint32_t end = rule_list_end(&rule, __builtin_ctzll(bit));
 
 		if (bit & gate->state->lists_ending)
 			end = end_first(end, gate->state->list_ends[list_end_index(bit)]);

@@ -111,8 +111,7 @@ static void entry_recover(const struct gate *gate, struct rulemap_entry *entry, 
 	lists = content_lists(gate, &rule->cur) & ~ended;
 	changed |= lists != rule->cur.list_mask;
 	rule->cur.list_mask = lists;
-	if (!(lists & 1ULL << rule->cur.timed))
-		rule->cur.list_until = rule->cur.timed = 0;
+	list_ends_keep(lists, &rule->cur.list_until, &rule->cur.timed);
 	entry->action = changed ? ENTRY_WRITE : ENTRY_KEEP;
 	if (content_has_ended(gate, &rule->cur))
 		entry->action = ENTRY_REMOVE;

@@ -77,9 +77,9 @@ static int rule_join(const struct rule *from, const int *places, struct rule *ru
 		int at = __builtin_ctzll(bits), place = places[at];
 
 		if (place >= 0 && !rule_add_list(rule, place, rule_list_end(from, at)))
-			error_notice("two-ends", prefix_format(&from->prefix, text),
-				     "removed from a list, because its entry on another list ends "
-				     "at another time, and only one end is stored");
+			error_notice("third-end", prefix_format(&from->prefix, text),
+				     "removed from a list, because its entries on two other lists "
+				     "end too, and only two ends are stored");
 	}
 	if (!rule->access) {
 		rule->access = from->access;

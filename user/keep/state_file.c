@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/text.h"
+#include "list_ends.h"
 #include "rules/ruleset.h"
 #include "rules/prefix.h"
 
@@ -76,41 +77,57 @@ static bool list_parse(json_t *item, uint64_t passed_ms, struct ruleset *set)
 	return ended || !lists_put(set->lists, &list, place);
 }
 
+/* Parses "[TIMED LEFT_MS]...". Removes the rule from lists on which it has ended. */
+static bool list_ends_parse(const char *text, uint64_t passed_ms, struct rule *rule)
+{
+	long long left_ms;
+	unsigned int list;
+	uint32_t until;
+	bool has_ended;
+	int length;
+
+	for (; *text; text += length) {
+		length = 0;
+		if (sscanf(text, " %u %lld%n", &list, &left_ms, &length) != 2 || !length ||
+		    list >= SL_LIST_PLACES || !end_parse(left_ms, passed_ms, &until, &has_ended))
+			return false;
+		if (has_ended)
+			rule_remove_lists(rule, 1ULL << list);
+		else if (until && rule->lists >> list & 1 && !rule_add_list(rule, list, until))
+			return false;
+	}
+	return true;
+}
+
 /*
- * Parses a rule: "PREFIX ACCESS LEFT_MS LISTS TIMED LEFT_MS". The first LEFT_MS is the remaining
- * time of the access. LISTS has a bit for each list that contains the prefix. TIMED is the index of
- * the list on which the prefix has an end, and the last LEFT_MS is its remaining time there. A
+ * Parses a rule: "PREFIX ACCESS LEFT_MS LISTS [TIMED LEFT_MS]...". The first LEFT_MS is the
+ * remaining time of the access. LISTS has a bit for each list that contains the prefix. TIMED is
+ * the index of a list on which the prefix has an end, and LEFT_MS is its remaining time there. A
  * LEFT_MS of 0 means no end.
  */
 static bool rule_parse(json_t *item, uint64_t passed_ms, struct ruleset *set)
 {
 	const char *text = json_string_value(item) ?: "";
-	char prefix[PREFIX_TEXT + 1], access[6], end;
-	bool has_ended, list_has_ended;
-	long long left_ms, list_left_ms;
+	char prefix[PREFIX_TEXT + 1], access[6];
 	enum sl_access word = SL_ACCESS_NONE;
 	struct rule rule = {0};
-	unsigned int timed;
+	long long left_ms;
+	bool has_ended;
+	int length = 0;
 
-	if (sscanf(text, "%52s %5s %lld %" SCNx64 " %u %lld %c", prefix, access, &left_ms,
-		   &rule.lists, &timed, &list_left_ms, &end) != 6 ||
+	if (sscanf(text, "%52s %5s %lld %" SCNx64 "%n", prefix, access, &left_ms, &rule.lists,
+		   &length) != 4 ||
 	    prefix_parse(prefix, &rule.prefix) ||
 	    !end_parse(left_ms, passed_ms, &rule.until, &has_ended) ||
-	    !end_parse(list_left_ms, passed_ms, &rule.list_until, &list_has_ended) ||
-	    timed >= SL_LIST_PLACES || (strcmp(access, "-") && !access_parse(access, &word)))
+	    (strcmp(access, "-") && !access_parse(access, &word)))
 		return false;
 	rule.access = has_ended ? SL_ACCESS_NONE : word;
 	if (!rule.access)
 		rule.until = 0;
 	/* remove the bits of lists that list_parse() has dropped because they had ended */
 	rule.lists &= lists_bits(set->lists);
-	if (list_has_ended)
-		rule.lists &= ~(1ULL << timed);
-	if (rule.list_until && rule.lists >> timed & 1)
-		rule.timed = timed;
-	else
-		rule.list_until = 0;
-	return rule_is_empty(&rule) || !ruleset_add(set, &rule);
+	return list_ends_parse(text + length, passed_ms, &rule) &&
+	       (rule_is_empty(&rule) || !ruleset_add(set, &rule));
 }
 
 static bool root_parse(json_t *root, struct state_file *state)
@@ -185,7 +202,8 @@ json_t *state_file_json(const struct state_file *state)
 {
 	json_t *lists = json_array(), *rules = json_array();
 	const struct ruleset *set = &state->entries;
-	char boot[BOOT_TEXT], prefix[PREFIX_TEXT], text[PREFIX_TEXT + 96];
+	char boot[BOOT_TEXT], prefix[PREFIX_TEXT], text[PREFIX_TEXT + 128];
+	size_t length;
 
 	boot_read(boot);
 	for (int place = 0; set->lists && place < SL_LIST_PLACES; place++) {
@@ -204,10 +222,17 @@ json_t *state_file_json(const struct state_file *state)
 	for (unsigned int i = 0; i < set->count; i++) {
 		const struct rule *rule = &set->rules[i];
 
-		snprintf(text, sizeof(text), "%s %s %" PRIu64 " %" PRIx64 " %u %" PRIu64,
-			 prefix_format(&rule->prefix, prefix),
-			 rule->access ? access_words[rule->access] : "-", left_ms_of(rule->until),
-			 rule->lists, rule->timed, left_ms_of(rule->list_until));
+		length = snprintf(text, sizeof(text), "%s %s %" PRIu64 " %" PRIx64,
+				  prefix_format(&rule->prefix, prefix),
+				  rule->access ? access_words[rule->access] : "-",
+				  left_ms_of(rule->until), rule->lists);
+		for (int which = 0; which < LIST_ENDS; which++) {
+			struct list_end end = list_end_get(rule->list_until, rule->timed, which);
+
+			if (end.until)
+				length += snprintf(text + length, sizeof(text) - length,
+						   " %u %" PRIu64, end.list, left_ms_of(end.until));
+		}
 		json_array_append_new(rules, json_string(text));
 	}
 	return json_pack("{s:i, s:s, s:I, s:I, s:o, s:o}", "version", VERSION, "boot", boot,

@@ -153,7 +153,13 @@ void print_rule(const char *key, const struct rule *rule, const struct sl_list_i
 		print_lists(lists, rule->lists);
 	if (rule->list_until) {
 		print_object("list_seconds_left");
-		print_real(lists[rule->timed].name, until_left_ns(rule->list_until) / 1e9);
+		for (uint64_t bits = rule->lists; bits; bits &= bits - 1) {
+			int place = __builtin_ctzll(bits);
+			uint32_t end = rule_list_end(rule, place);
+
+			if (end)
+				print_real(lists[place].name, until_left_ns(end) / 1e9);
+		}
 		print_end();
 	}
 	print_limits("limits", rule->limit, rule->limits, &rule->prefix);

@@ -12,6 +12,7 @@
 #include "config/config.h"
 #include "gate/maps.h"
 #include "gate/rules.h"
+#include "list_ends.h"
 #include "program/progress.h"
 #include "replay/interrupt.h"
 #include "replay/rss.h"
@@ -35,6 +36,17 @@ static void until_shift(uint32_t *until, uint64_t now)
 		*until = until_after(end > now ? end - now : 0);
 }
 
+static void list_ends_shift(struct rule *rule, uint64_t now)
+{
+	struct list_end ends[LIST_ENDS];
+
+	for (int i = 0; i < LIST_ENDS; i++) {
+		ends[i] = list_end_get(rule->list_until, rule->timed, i);
+		until_shift(&ends[i].until, now);
+	}
+	list_ends_set(ends[0], ends[1], &rule->list_until, &rule->timed);
+}
+
 /*
  * Sets the clock of this process to the start of the replay. Converts the expiries in the rules to
  * this clock.
@@ -46,7 +58,7 @@ static void rules_shift(struct ruleset *rules)
 	uptime_set(JUDGE_BEGUN_NS);
 	for (unsigned int i = 0; i < rules->count; i++) {
 		until_shift(&rules->rules[i].until, now);
-		until_shift(&rules->rules[i].list_until, now);
+		list_ends_shift(&rules->rules[i], now);
 	}
 	for (int place = 0; rules->lists && place < SL_LIST_PLACES; place++)
 		until_shift(&rules->lists[place].until, now);

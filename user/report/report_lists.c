@@ -30,8 +30,12 @@ static int entries_count(const struct gate *gate, unsigned int ret[SL_LIST_PLACE
 		const struct sl_rule_content *content = rule_content(&entries[i].rule, generation);
 		uint64_t bits = content_lists(gate, content);
 
-		if (content->list_until)
-			*ret_timed |= bits & 1ULL << content->timed;
+		for (int which = 0; which < LIST_ENDS; which++) {
+			struct list_end end =
+				list_end_get(content->list_until, content->timed, which);
+
+			*ret_timed |= end.until ? bits & 1ULL << end.list : 0;
+		}
 		for (; bits; bits &= bits - 1)
 			ret[__builtin_ctzll(bits)]++;
 	}

@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/text.h"
+#include "list_ends.h"
 #include "rules/matches.h"
 #include "rules/prefix.h"
 #include "rules/value.h"
@@ -92,23 +93,36 @@ void rule_free(struct rule *rule)
 	rule->inherit = INHERIT_UNSPECIFIED;
 }
 
+uint32_t rule_list_end(const struct rule *rule, int place)
+{
+	for (int i = 0; rule->lists >> place & 1 && i < LIST_ENDS; i++) {
+		struct list_end end = list_end_get(rule->list_until, rule->timed, i);
+
+		if (end.until && end.list == (uint32_t)place)
+			return end.until;
+	}
+	return 0;
+}
+
 bool rule_add_list(struct rule *rule, int place, uint32_t until)
 {
-	if (until && rule->list_until && rule->timed != place)
+	struct list_end end = {until, place};
+	struct rule without = *rule;
+
+	rule_remove_lists(&without, 1ULL << place);
+	if (until && list_end_get(without.list_until, without.timed, 1).until)
 		return false;
 	rule->lists |= 1ULL << place;
-	if (until || rule->timed == place) {
-		rule->list_until = until;
-		rule->timed = until ? place : 0;
-	}
+	list_ends_set(list_end_get(without.list_until, without.timed, 0),
+		      until ? end : list_end_get(without.list_until, without.timed, 1),
+		      &rule->list_until, &rule->timed);
 	return true;
 }
 
 void rule_remove_lists(struct rule *rule, uint64_t bits)
 {
 	rule->lists &= ~bits;
-	if (bits >> rule->timed & 1)
-		rule->list_until = rule->timed = 0;
+	list_ends_keep(~bits, &rule->list_until, &rule->timed);
 }
 
 bool rule_budget_is_idle(const struct rule *rule)
@@ -197,10 +211,11 @@ static bool newcomers_equal(const struct rule *a, const struct rule *b)
 /* Returns the bits of the lists on which the two rules have different ends. */
 static uint64_t lists_of_other_end(const struct rule *a, const struct rule *b)
 {
-	const uint64_t bits = (1ULL << a->timed | 1ULL << b->timed) & a->lists & b->lists;
 	uint64_t differ = 0;
 
-	for (uint64_t left = bits; left; left &= left - 1) {
+	if (!a->list_until && !b->list_until)
+		return 0;
+	for (uint64_t left = a->lists & b->lists; left; left &= left - 1) {
 		int place = __builtin_ctzll(left);
 
 		if (!until_equal(rule_list_end(a, place), rule_list_end(b, place)))
@@ -497,6 +512,18 @@ const struct rule *ruleset_find(const struct ruleset *set, const struct sl_prefi
 	return set->count ? bsearch(&key, set->rules, set->count, sizeof(key), rule_compare) : NULL;
 }
 
+/* Changes the lists on which a rule has ends, from index I to places[I]. */
+static void list_ends_move(struct rule *rule, const int places[SL_LIST_PLACES])
+{
+	struct list_end ends[LIST_ENDS];
+
+	for (int i = 0; i < LIST_ENDS; i++) {
+		ends[i] = list_end_get(rule->list_until, rule->timed, i);
+		ends[i].list = places[ends[i].list];
+	}
+	list_ends_set(ends[0], ends[1], &rule->list_until, &rule->timed);
+}
+
 int ruleset_match_lists(struct ruleset *set, const struct sl_list_info *others)
 {
 	_cleanup_free_ struct sl_list_info *lists = others ? set->lists : NULL;
@@ -526,7 +553,7 @@ int ruleset_match_lists(struct ruleset *set, const struct sl_list_info *others)
 		uint64_t bits = rule->lists;
 
 		if (rule->list_until)
-			rule->timed = places[rule->timed];
+			list_ends_move(rule, places);
 		for (rule->lists = 0; bits; bits &= bits - 1)
 			rule->lists |= 1ULL << places[__builtin_ctzll(bits)];
 	}

@@ -25,11 +25,11 @@ struct rule {
 	struct sl_prefix prefix;
 	uint64_t lists;	     /* bit P is set if the list at place P contains the prefix */
 	uint32_t until;	     /* end of the runtime entry, in the unit of until_at(); 0: no end */
-	uint32_t list_until; /* end of the prefix on list `timed`; 0: no end */
-	uint8_t access;	     /* enum sl_access of the runtime entry */
-	uint8_t limits;	     /* number of elements of `limit`, at most SL_LIMITS_MAX */
-	uint8_t inherit;     /* enum inherit */
-	uint8_t timed;	     /* place of the list to which `list_until` applies */
+	uint32_t list_until; /* ends of the prefix on two lists, as in struct sl_rule_content */
+	uint32_t timed;
+	uint8_t access;	 /* enum sl_access of the runtime entry */
+	uint8_t limits;	 /* number of elements of `limit`, at most SL_LIMITS_MAX */
+	uint8_t inherit; /* enum inherit */
 	struct limit *limit;
 	struct limit *newcomers; /* budget for new sources, or NULL */
 };
@@ -88,15 +88,12 @@ struct sl_limit_spec rule_advise_budget(const struct rule *rule);
  * Returns the time at which a prefix ends on a list, or 0 if it does not end. The end of the whole
  * list does not count.
  */
-static inline uint32_t rule_list_end(const struct rule *rule, int place)
-{
-	return rule->timed == place && rule->lists >> place & 1 ? rule->list_until : 0;
-}
+uint32_t rule_list_end(const struct rule *rule, int place);
 
 /*
  * Adds a prefix to the list at `place`. until: end of the prefix on this list; 0: no end. A prefix
- * may have an end on only one list. If it already has an end on another list, changes nothing and
- * returns false.
+ * may have ends on only two lists. If it already has ends on two other lists, changes nothing and
+ * returns false. The earlier end is rounded up if it is much earlier (list_ends.h).
  */
 bool rule_add_list(struct rule *rule, int place, uint32_t until);
 

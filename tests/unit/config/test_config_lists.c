@@ -264,17 +264,18 @@ TEST(test_entries_of_a_list_may_have_an_end)
 	config_free(&config);
 }
 
-/* If several lists contain the same prefix, at most one of these lists can have an expiry. */
-TEST(test_a_prefix_has_one_end_on_lists)
+/* If several lists contain the same prefix, it can have an expiry on at most two of them. */
+TEST(test_a_prefix_has_two_ends_on_lists)
 {
 	char soon[MOMENT_TEXT], text[256];
 
 	moment_format(time(NULL) + 3600, soon);
 	snprintf(text, sizeof(text),
 		 "deny:\n- {list: a, prefix: '192.0.2.1 until %s'}\n"
-		 "- {list: b, prefix: '192.0.2.1 until %s'}\n",
-		 soon, soon);
-	assert_refusal(text, "3:21 two-ends");
+		 "- {list: b, prefix: '192.0.2.1 until %s'}\n"
+		 "- {list: c, prefix: '192.0.2.1 until %s'}\n",
+		 soon, soon, soon);
+	assert_refusal(text, "4:21 third-end");
 }
 
 TESTS(scratch_make, scratch_remove)

@@ -93,6 +93,8 @@ static const char *const refused[] = {
 	RULE(" - 0 1 -1 0"),
 	RULE(" - 0 x 0 0"),
 	RULE(" - 0 1 0 -1"),
+	RULE(" - 0 1 0 0 0"),
+	RULE(" - 0 1 0 0 0 0x"),
 	STATE("7", ""),
 	STATE(LIST("\"name\": \"a b\""), ""),
 	STATE(LIST_A ", " LIST_A, ""),
@@ -124,7 +126,7 @@ TEST(test_entries_that_have_ended_are_dropped)
 	static const char text[] = STATE(
 		LIST_A ", {\"place\": 1, \"access\": \"deny\", \"replaced\": 1, \"name\": \"b\", "
 		       "\"left_ms\": 5}",
-		"\"192.0.2.1 - 0 3 0 0\", \"192.0.2.2 - 0 2 0 0\", \"192.0.2.3 - 0 1 0 5\", "
+		"\"192.0.2.1 - 0 3 0 0 1 5\", \"192.0.2.2 - 0 2 0 0\", \"192.0.2.3 - 0 1 0 5\", "
 		"\"192.0.2.4 deny 5 1 0 0\"");
 	struct state_file file;
 	char prefix[PREFIX_TEXT];
@@ -158,6 +160,7 @@ static struct state_file state_make(void)
 	strcpy(list.name, "b");
 	file.entries.lists[3] = list;
 	assert_true(rule_add_list(&rule, 3, until_after(2 * HOUR_MS * NS_PER_MS)));
+	assert_true(rule_add_list(&rule, 0, until_after(HOUR_MS * NS_PER_MS / 2)));
 	assert_int_equal(ruleset_add(&file.entries, &rule), 0);
 	rule = (struct rule){.access = SL_ACCESS_ALLOW};
 	assert_int_equal(prefix_parse("default", &rule.prefix), 0);

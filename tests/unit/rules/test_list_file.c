@@ -216,7 +216,7 @@ TEST(test_lines_may_have_an_end)
 
 		error_drop(0);
 		if (set.count == 1 && set.rules[0].list_until) {
-			assert_int_equal(set.rules[0].timed, 3);
+			assert_int_equal(rule_list_end(&set.rules[0], 3), set.rules[0].list_until);
 			left = until_left_ns(set.rules[0].list_until) / 1e9 ?: -1;
 		}
 		if (status != (bad ? -EINVAL : 0) || set.count != !bad ||

@@ -342,7 +342,15 @@ TEST(test_ends_on_lists)
 	list_put(&set, 1, "x", SL_ACCESS_DENY);
 	rule_put(&set, "10.0.0.1", 1 << 1);
 	assert_true(rule_add_list(&set.rules[0], 0, until));
+	assert_true(rule_add_list(&set.rules[0], 2, until + 7));
 	assert_false(rule_add_list(&set.rules[0], 1, until));
+	assert_int_equal(set.rules[0].lists, 7);
+	assert_int_equal(rule_list_end(&set.rules[0], 0), until);
+	assert_int_equal(rule_list_end(&set.rules[0], 2), until + 7);
+	assert_true(rule_add_list(&set.rules[0], 2, until + 9));
+	assert_int_equal(rule_list_end(&set.rules[0], 2), until + 9);
+	rule_remove_lists(&set.rules[0], 4);
+	assert_int_equal(rule_list_end(&set.rules[0], 2), 0);
 	assert_int_equal(set.rules[0].lists, 3);
 	assert_int_equal(ruleset_match_lists(&set, other.lists), 0);
 	assert_int_equal(rule_list_end(&set.rules[0], 0), 0);
