@@ -24,6 +24,7 @@ from fail2ban.server.action import ActionBase
 UNDENY_MAX = 500      # replace the list if more bans end at once, because `undeny` has them as words
 RETRY_SECONDS = 5     # delay after an error
 COMMAND_SECONDS = 60  # a command that takes longer is an error
+BITS_MIN = {4: 8, 6: 16}  # `deny` refuses all bans if one prefix is shorter
 
 
 class Action(ActionBase):
@@ -81,7 +82,12 @@ class Action(ActionBase):
     # --- The thread -----------------------------------------------------------------------------
 
     def _change(self, address, is_ban):
-        prefix = str(ipaddress.ip_network(address, strict=False))
+        network = ipaddress.ip_network(address, strict=False)
+        if is_ban and network.prefixlen < BITS_MIN[network.version]:
+            self._logSys.error("[%s] list %s: %s is left out, because it is shorter than /%d", self._jail.name,
+                               self.list, network, BITS_MIN[network.version])
+            return
+        prefix = str(network)
         with self.wake:
             (self.banned.add if is_ban else self.banned.discard)(prefix)
             self.changes[prefix] = is_ban

@@ -131,7 +131,8 @@ def test_decisions_are_added_and_deleted(lab, bouncer):
     bouncer.sends(new=[decision(8, "203.0.113.80", "1h59m59.043264112s")])
     becomes(lab, ALL_PREFIXES | {"203.0.113.80"})
     # The second decision about an address stays when the first ends.
-    bouncer.sends(new=[decision(9, "203.0.113.80", "4h0m0s"), decision(10, "not an address", "4h")])
+    bouncer.sends(new=[decision(9, "203.0.113.80", "4h0m0s"), decision(10, "not an address", "4h"),
+                       decision(11, "0.0.0.0/0", "4h", scope="Range"), decision(12, "2000::/15", "4h", scope="Range")])
     bouncer.sends(deleted=[decision(8, "203.0.113.80", "-51.874097ms"), decision(1, "203.0.113.66", "-2.7s")])
     becomes(lab, ALL_PREFIXES - {"203.0.113.66"} | {"203.0.113.80"})
     bouncer.sends(deleted=[decision(9, "203.0.113.80", "-51.874097ms")])

@@ -137,6 +137,15 @@ def test_each_jail_has_a_list_of_its_bans(lab, server):
     assert lab.json("lists")["lists"] == [] and server.errors() == []
 
 
+def test_a_ban_that_is_too_wide_is_left_out(lab, server):
+    server.client("set", "door", "banip", "203.0.113.66", "128.0.0.0/1", "10.0.0.0/7", "2000::/15", "14.0.0.0/8", "2001::/16")
+    becomes(lab, "f2b-door", "203.0.113.66", "14.0.0.0/8", "2001::/16")
+    said = server.errors()
+    assert [line.split(" is left out")[0].split()[-1] for line in said] == ["128.0.0.0/1", "10.0.0.0/7", "2000::/15"]
+    server.client("set", "door", "unbanip", "128.0.0.0/1", "203.0.113.66")
+    becomes(lab, "f2b-door", "14.0.0.0/8", "2001::/16")
+
+
 def test_bans_are_put_again_on_a_list_that_was_lost(lab, server):
     server.client("set", "door", "banip", "203.0.113.66")
     becomes(lab, "f2b-door", "203.0.113.66")

@@ -49,7 +49,7 @@ def alert(source, severity=1, kind="alert"):
 
 
 EVENTS = [alert("203.0.113.66"), alert("2001:db8:bad::66"), alert("203.0.113.66"), alert("203.0.113.67", severity=3),
-          alert("203.0.113.68", kind="flow"), alert(None)]
+          alert("203.0.113.68", kind="flow"), alert(None), alert("0.0.0.0/0"), alert("unknown")]
 BAD = {"203.0.113.66", "2001:db8:bad::66"}
 
 
