@@ -97,10 +97,39 @@ program_execute(const char *program, char *const environment[], int input)
 	_exit(127);
 }
 
-/* Starts the program for the oldest waiting event. */
+static struct waiting_event *waiting_at(struct events_runner *runner, unsigned int at)
+{
+	return &runner->queue[(runner->first + at) % RUNNER_QUEUE];
+}
+
+/*
+ * Moves the oldest event that may start to the front of the queue. Returns false if all waiting
+ * events have the subject of a running program.
+ */
+static bool waiting_select(struct events_runner *runner)
+{
+	for (unsigned int at = 0; at < runner->waiting; at++) {
+		struct waiting_event next = *waiting_at(runner, at);
+		bool must_wait = false;
+
+		for (unsigned int i = 0; *next.subject && i < RUNNER_MOST; i++)
+			must_wait |= runner->running[i].pid &&
+				     !strcmp(runner->running[i].subject, next.subject);
+		if (must_wait)
+			continue;
+		for (; at; at--)
+			*waiting_at(runner, at) = *waiting_at(runner, at - 1);
+		*waiting_at(runner, 0) = next;
+		return true;
+	}
+	return false;
+}
+
+/* Starts the program for the first waiting event. */
 static void program_start(struct events_runner *runner, uint64_t now)
 {
 	struct waiting_event *next = &runner->queue[runner->first];
+	char subject[RUNNER_SUBJECT];
 	char text[VARIABLES][VARIABLE_TEXT], *environment[VARIABLES + 2];
 	_cleanup_close_ int input = input_make(next->json);
 	unsigned int at = 0;
@@ -110,6 +139,7 @@ static void program_start(struct events_runner *runner, uint64_t now)
 	pid = input < 0 ? -1 : fork();
 	if (!pid)
 		program_execute(runner->program, environment, input);
+	strcpy(subject, next->subject);
 	free(next->json);
 	*next = (struct waiting_event){0};
 	runner->first = (runner->first + 1) % RUNNER_QUEUE;
@@ -124,6 +154,7 @@ static void program_start(struct events_runner *runner, uint64_t now)
 	runner->running[at].pid = pid;
 	runner->running[at].until = now + RUNNER_LIMIT_NS;
 	runner->running[at].is_killed = false;
+	strcpy(runner->running[at].subject, subject);
 	runner->count++;
 }
 
@@ -156,6 +187,7 @@ void events_runner_add(struct events_runner *runner, const char *gate, const str
 {
 	unsigned int at = (runner->first + runner->waiting) % RUNNER_QUEUE;
 	char *json = runner->waiting < RUNNER_QUEUE ? event_json(gate, event) : NULL;
+	char object[EVENT_OBJECT];
 
 	if (!json) {
 		runner->left_out++;
@@ -163,6 +195,9 @@ void events_runner_add(struct events_runner *runner, const char *gate, const str
 	}
 	runner->queue[at] = (struct waiting_event){.json = json, .event = *event};
 	snprintf(runner->queue[at].gate, sizeof(runner->queue[at].gate), "%s", gate);
+	if (event->phase != EVENT_INSTANT)
+		snprintf(runner->queue[at].subject, RUNNER_SUBJECT, "%s %s %s", gate,
+			 event_kind_names[event->kind], event_object(event, object));
 	runner->waiting++;
 	events_runner_step(runner, now);
 }
@@ -180,7 +215,7 @@ uint64_t events_runner_step(struct events_runner *runner, uint64_t now)
 		if (runner->running[i].pid)
 			program_reap(runner, i);
 	}
-	while (runner->waiting && runner->count < RUNNER_MOST)
+	while (runner->count < RUNNER_MOST && waiting_select(runner))
 		program_start(runner, now);
 	for (unsigned int i = 0; i < RUNNER_MOST; i++)
 		if (runner->running[i].pid && runner->running[i].until < next)

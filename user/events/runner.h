@@ -4,9 +4,10 @@
  * standard input, and an environment of PATH and SLUICE_*. The program runs in its own process
  * group, without the capabilities of this process. Its output goes to standard error.
  *
- * At most RUNNER_MOST programs run at once, and at most RUNNER_QUEUE events wait. When a program
- * ends, its process group is killed. A program that runs for RUNNER_LIMIT_NS is killed with its
- * group.
+ * At most RUNNER_MOST programs run at once, and at most RUNNER_QUEUE events wait. Begins and ends
+ * of one kind and object run one after another, in their order. So a program that withdraws a
+ * route does not overtake the program that announces the route. When a program ends, its process
+ * group is killed. A program that runs for RUNNER_LIMIT_NS is killed with its group.
  */
 #ifndef SLUICE_EVENTS_RUNNER_H
 #define SLUICE_EVENTS_RUNNER_H
@@ -18,6 +19,7 @@
 #define RUNNER_MOST	4
 #define RUNNER_QUEUE	256
 #define RUNNER_LIMIT_NS 10000000000ULL
+#define RUNNER_SUBJECT	(GATE_NAME + EVENT_OBJECT + 32)
 
 struct events_runner {
 	const char *program; /* path of the program; NULL: run no program */
@@ -25,13 +27,15 @@ struct events_runner {
 		pid_t pid; /* process id and process group id; 0: this element is free */
 		uint64_t until;
 		bool is_killed;
+		char subject[RUNNER_SUBJECT];
 	} running[RUNNER_MOST];
 	unsigned int count;
 	struct waiting_event {
 		char *json; /* NULL if this element is free */
 		char gate[GATE_NAME + 1];
 		struct event event;
-	} * queue; /* ring buffer of RUNNER_QUEUE events */
+		char subject[RUNNER_SUBJECT]; /* gate, kind and object; "" if it is an instant */
+	} * queue;			      /* ring buffer of RUNNER_QUEUE events */
 	unsigned int first, waiting;
 	/* totals */
 	uint64_t left_out; /* events for which no program could be started */
@@ -45,7 +49,10 @@ int events_runner_begin(const char *program, struct events_runner *ret);
 /* Kills all running programs, and drops the waiting events. */
 void events_runner_end(struct events_runner *runner);
 
-/* Runs the program for an event. If RUNNER_MOST programs run, the event waits. */
+/*
+ * Runs the program for an event. If RUNNER_MOST programs run, or a program with the same subject,
+ * the event waits.
+ */
 void events_runner_add(struct events_runner *runner, const char *gate, const struct event *event,
 		       uint64_t now);
 

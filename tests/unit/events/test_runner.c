@@ -144,14 +144,59 @@ TEST(test_what_a_program_leaves_is_killed_when_it_ends)
 
 TEST(test_programs_are_bounded_and_the_rest_is_counted)
 {
+	struct event instant = event;
+
+	instant.phase = EVENT_INSTANT;
 	begin("exec sleep 20");
 	for (int i = 0; i < RUNNER_MOST + RUNNER_QUEUE + 3; i++)
-		events_runner_add(&runner, "edge", &event, 0);
+		events_runner_add(&runner, "edge", &instant, 0);
 	assert_int_equal(runner.count, RUNNER_MOST);
 	assert_int_equal(runner.waiting, RUNNER_QUEUE);
 	assert_int_equal(runner.left_out, 3);
 	events_runner_end(&runner);
 	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1); /* no process is left */
+}
+
+/*
+ * The first program for each source waits until the test makes the file of the source. Programs of
+ * other sources do not wait, and those of the same source run in order.
+ */
+TEST(test_begins_and_ends_of_a_source_are_in_order)
+{
+	static const char *const sources[] = {"192.0.2.1", "192.0.2.1", "192.0.2.1",
+					      "192.0.2.2", "192.0.2.1", "192.0.2.2"};
+	char script[512];
+
+	snprintf(script, sizeof(script),
+		 "[ $SLUICE_SOURCE != 192.0.2.1 ] || while [ ! -e %s.go ]; do sleep 0.01; done\n"
+		 "echo $SLUICE_SOURCE $SLUICE_PHASE $SLUICE_TEXT >>%s",
+		 output, output);
+	unlink(output);
+	begin(script);
+	for (unsigned int i = 0; i < ARRAY_SIZE(sources); i++) {
+		struct event each = {.kind = EVENT_BLOCK, .phase = i % 2 ? EVENT_END : EVENT_BEGIN};
+
+		assert_int_equal(prefix_parse(sources[i], &each.source), 0);
+		snprintf(each.text, sizeof(each.text), "%u", i);
+		events_runner_add(&runner, "edge", &each, 0);
+	}
+	for (int ms = 0; runner.waiting > 3 || runner.count > 1; ms++) {
+		if (ms == 20000) {
+			events_runner_end(&runner);
+			fail_msg("programs of a source run at once");
+		}
+		events_runner_step(&runner, 0);
+		usleep(1000);
+	}
+	assert_string_equal(output_read(), "192.0.2.2 end 3\n192.0.2.2 end 5\n");
+	snprintf(script, sizeof(script), "%s.go", output);
+	fclose(fopen(script, "w"));
+	wait_for_end(0);
+	unlink(script);
+	assert_string_equal(output_read(),
+			    "192.0.2.2 end 3\n192.0.2.2 end 5\n192.0.2.1 begin 0\n"
+			    "192.0.2.1 end 1\n192.0.2.1 begin 2\n192.0.2.1 begin 4\n");
+	events_runner_end(&runner);
 }
 
 TEST(test_a_program_that_fails_is_counted)
