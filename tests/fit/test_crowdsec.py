@@ -18,9 +18,9 @@ from lab import BUILD, TOP, inside, wait_until
 SCRIPT = os.path.join(TOP, "scripts/detectors/crowdsec")
 BOUNCER = shutil.which("crowdsec-custom-bouncer")
 SETTINGS = """
-bin_path: {script}
-feed_via_stdin: true
-total_retries: 0
+bin_path: /bin/true
+feed_via_stdin: false
+total_retries: 3
 piddir: {path}
 update_frequency: 1s
 cache_retention_duration: 10s
@@ -31,6 +31,14 @@ api_url: {url}
 api_key: recorded
 prometheus: {{enabled: false}}
 """
+
+
+def overrides():
+    """Returns the settings of docs/deployment.md, with the path of this script."""
+    with open(os.path.join(TOP, "docs/deployment.md"), encoding="utf-8") as page:
+        lines = page.read().partition("crowdsec-custom-bouncer.yaml.local")[2].splitlines()[2:5]
+    assert [line.split()[0] for line in lines] == ["bin_path:", "feed_via_stdin:", "total_retries:"]
+    return "\n".join(line.strip() for line in lines).replace("/usr/libexec/sluice/crowdsec", SCRIPT) + "\n"
 
 
 def decision(number, value, duration, kind="ban", scope="Ip"):
@@ -77,7 +85,8 @@ class Bouncer:
         lab.closing.callback(thread.join)
         lab.closing.callback(self.server.shutdown)
         url = f"http://127.0.0.1:{self.server.server_address[1]}/"
-        (path / "bouncer.yaml").write_text(SETTINGS.format(script=SCRIPT, path=path, url=url))
+        (path / "bouncer.yaml").write_text(SETTINGS.format(path=path, url=url))
+        (path / "bouncer.yaml.local").write_text(overrides())
 
     def start(self):
         self.process = subprocess.Popen(  # pylint: disable=consider-using-with
