@@ -266,6 +266,9 @@ const char *why(int err)
 			return caps_text(missing);
 		if (in_user_namespace())
 			return "the kernel does not permit it in a user namespace";
+		if (err == EACCES)
+			return "the kernel denies it (the mode of a file, the verifier, or a "
+			       "security module such as AppArmor?)";
 		return prctl(PR_GET_SECCOMP) == SECCOMP_MODE_FILTER
 			       ? "forbidden by seccomp (allow bpf in the container or service), "
 				 "lockdown or a security module"
