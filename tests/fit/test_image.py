@@ -225,6 +225,14 @@ def test_a_missing_capability_is_named(host, missing):
     assert f"this needs CAP_{missing.upper()}, which this container or service does not have\n" in host.log()
 
 
+def test_the_profile_of_podman_4_forbids_bpf(host):
+    if '"CAP_BPF"' in read("/usr/share/containers/seccomp.json"):
+        pytest.skip("the profile of this podman allows bpf(2) with CAP_BPF")
+    host.start(lambda command: command.replace(PROFILE_OPTION, ""))
+    host.shell("timeout 60 podman wait sluice")
+    assert "forbidden by seccomp" in host.log()
+
+
 def test_without_root(host):
     """A user with the three capabilities keeps a gate that belongs to this user."""
     for command in commands_of("Readers"):
