@@ -15,15 +15,16 @@ import textwrap
 
 import pytest
 
-from lab import (FILTER_MAC, HERE4, LONG, SENDER_MAC, TOP, Datagrams, Lab, frame, inside, mac, on_one_cpu, run,
+from lab import (FILTER_MAC, HERE4, LONG, PORT, SENDER_MAC, TOP, Datagrams, Lab, frame, inside, mac, on_one_cpu, run,
                  wait_until)
-from test_merged import IFF_NO_PI, IFF_TAP, TUNSETIFF
+from test_merged import IFF_NO_PI, IFF_TAP, PAYLOAD, SEGMENTS, SENDER4, SOL_UDP, TUNSETIFF, UDP_SEGMENT
 
 MACS = {"world": SENDER_MAC, "host": FILTER_MAC, "container": "02:00:00:00:01:00", "vm": "02:00:00:00:01:01"}
 DEVICES = {"world": "out0", "host": "vmbr0", "container": "eth0"}
 FLOWS = ["world>host", "world>container", "world>vm", "host>world", "host>container", "host>vm", "container>world",
          "container>host", "container>vm", "vm>world", "vm>host", "vm>container"]
 BURST, SENT = 3, 5
+OTHER = "198.51.100.9"  # an address of the virtual machine
 LAST = "192.0.2.1"  # an allowed source, whose packet is the last of a flow
 
 FROM_WORLD = "world>host world>container world>vm"
@@ -172,6 +173,24 @@ def test_what_a_device_of_a_bridge_filters(host, device, words, flows):
     found = [name for i, name in enumerate(FLOWS) if host.filters(name, f"10.{number}.{i}.1")]
     host.sluice("detach", device)
     assert sorted(found) == sorted(flows.split())
+
+
+@pytest.mark.parametrize("device, words", [("tap101i0", "hook egress")] + LONG * [
+    ("veth100i0", "hook ingress"), ("veth100i0", "mode native"), ("fwpr101p0", "hook egress"), ("fwln101i0", "mode native"),
+    ("fwln101i0", "hook ingress")])
+def test_a_merged_packet_of_a_guest_counts_as_its_segments(host, device, words):
+    host.attach(device, *words.split())
+    before = sum(host.counts())
+    for command in (["addr", "replace", f"{SENDER4}/32"], ["route", "replace", OTHER, "src", SENDER4],
+                    ["neigh", "replace", OTHER, "lladdr", MACS["vm"]]):
+        host.ip(*command, "dev", "eth0", netns=host.container)
+    with inside(host.container), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+        s.setsockopt(SOL_UDP, UDP_SEGMENT, PAYLOAD)
+        for _ in range(SENT):
+            s.sendto(bytes(SEGMENTS * PAYLOAD), (OTHER, PORT))
+    wait_until(lambda: sum(host.counts()) >= before + SENT * SEGMENTS, "all segments judged")
+    assert sum(host.counts()) == before + SENT * SEGMENTS
+    host.sluice("detach", device)
 
 
 def test_the_rules_file_of_the_documents(host):
