@@ -13,7 +13,9 @@ import threading
 
 import pytest
 
+import test_fail2ban
 from lab import BUILD, TOP, inside, wait_until
+from test_fail2ban import fixture_server  # pylint: disable=unused-import
 
 SCRIPT = os.path.join(TOP, "scripts/detectors/crowdsec")
 BOUNCER = shutil.which("crowdsec-custom-bouncer")
@@ -165,6 +167,28 @@ def test_enforcement_that_was_lost_is_repaired(lab, bouncer):
     lab.sluice("detach", "all")
     lab.attach("in0", "mode", "native")
     becomes(lab, ALL_PREFIXES)
+
+
+def test_an_address_that_fail2ban_also_bans_is_denied_until_both_end(lab, bouncer, server):
+    address = "203.0.113.66"
+    server.client("set", "door", "banip", address)
+    server.client("set", "window", "banip", address)
+    for jail in "f2b-door", "f2b-window":
+        test_fail2ban.becomes(lab, jail, address)
+    bouncer.sends(deleted=[decision(1, address, "-2.7s")])
+    becomes(lab, ALL_PREFIXES - {address})
+    assert lab.json("check", address)["lists"] == ["f2b-door", "f2b-window"]
+    server.client("set", "door", "unbanip", address)
+    test_fail2ban.becomes(lab, "f2b-door")
+    assert lab.json("check", address)["lists"] == ["f2b-window"]
+    bouncer.sends(new=[decision(13, address, "4h0m0s")])
+    becomes(lab, ALL_PREFIXES)
+    server.client("set", "window", "unbanip", address)
+    test_fail2ban.becomes(lab, "f2b-window")
+    assert lab.json("check", address)["lists"] == ["crowdsec"]
+    bouncer.sends(deleted=[decision(13, address, "-2.7s")])
+    becomes(lab, ALL_PREFIXES - {address})
+    assert lab.json("check", address)["verdict"] == "pass" and server.errors() == []
 
 
 def test_the_list_is_removed_when_the_bouncer_ends(lab, bouncer):
