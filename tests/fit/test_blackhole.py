@@ -74,19 +74,37 @@ def fixture_router(lab, tmp_path):
     return Router(lab, tmp_path)
 
 
-def test_a_blocked_source_gets_a_route_until_the_block_ends(lab, router, tmp_path):
+def watch(lab, path, first=""):
+    """Starts `sluice events` with the example, which runs the line `first` before it uses ExaBGP."""
     with open(os.path.join(TOP, "docs/examples/events-blackhole"), encoding="utf-8") as file:
         text = file.read()
-    script = tmp_path / "events-blackhole"
-    script.write_text(text.replace("exabgpcli ", f"exabgpcli --root {tmp_path} "))
+    script = path / "events-blackhole"
+    script.write_text(text.replace("exabgpcli ", f"exabgpcli --root {path} ").replace("exec flock", f"{first}\nexec flock"))
     script.chmod(0o755)
     lab.attach("in0", "mode", "native")
     lab.sluice("set", "default", "rate", "1/h", "burst", "5", "action", "block", "10min")
-    events = Events(lab, tmp_path, "kind", "block", "--exec", str(script))
+    events = Events(lab, path, "kind", "block", "--exec", str(script))
     lab.closing.callback(events.close)
+
+
+def test_a_blocked_source_gets_a_route_until_the_block_ends(lab, router, tmp_path):
+    watch(lab, tmp_path)
     lab.send_and_wait([frame(source) for source in ("203.0.113.66", "2001:db8:bad::66") for _ in range(8)])
     wait_until(lambda: router.routes() == {"203.0.113.66/32", "2001:db8:bad::/64"}, "both routes", seconds=20)
     lab.sluice("forgive", "203.0.113.66")
     wait_until(lambda: router.routes() == {"2001:db8:bad::/64"}, "the end of a route", seconds=20)
     lab.sluice("forgive", "2001:db8:bad::66")
     wait_until(lambda: router.routes() == set(), "the end of all routes", seconds=20)
+
+
+def test_a_short_block_leaves_no_route(lab, router, tmp_path):
+    """The program that withdraws a route waits for a slow program that announces the route."""
+    log = tmp_path / "log"
+    log.touch()
+    watch(lab, tmp_path, f'echo $verb >>{log}; [ $verb = withdraw ] || sleep 2; echo $verb >>{log}')
+    lab.send_and_wait([frame("203.0.113.66")] * 8)
+    wait_until(lambda: log.read_text() == "announce\n", "the begin of the block")
+    lab.sluice("forgive", "203.0.113.66")
+    wait_until(lambda: log.read_text().count("withdraw") == 2, "the end of the block", seconds=60)
+    assert log.read_text().split() == ["announce", "announce", "withdraw", "withdraw"]
+    wait_until(lambda: router.routes() == set(), "the end of the route", seconds=20)
