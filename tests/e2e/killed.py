@@ -50,6 +50,20 @@ def run_interrupted(words, stops, call, err="/dev/null"):
     return os.waitstatus_to_exitcode(status)
 
 
+def states(words, state):
+    """Runs sluice. Returns the states before and after all its system calls, without repetitions.
+    A kill leaves one of these states."""
+    seen = []
+
+    def look():
+        now = state()
+        if seen[-1:] != [now]:
+            seen.append(now)
+
+    assert run_interrupted(words, lambda pid: True, look) == 0
+    return seen
+
+
 # The number of system call bpf(2) is 321 on x86-64, and 280 on most other architectures.
 BPF_CALL = {"x86_64": 321}.get(os.uname().machine, 280)
 

@@ -19,6 +19,7 @@ from keeper import rules
 from lab import FILTER_MAC, LONG, SLUICE, TRAFFIC, inside, noted, run, run_sluice, wait_until
 from test_attach import devices, rename, xdp_program
 from test_serve import expect_described
+from xdp_hook import XdpHook
 
 SOURCE, OTHER, PASSED = "203.0.113.66", "192.0.2.7", "198.51.100.66"
 
@@ -517,29 +518,12 @@ def test_a_killed_command_leaves_one_of_both(lab, counter, command):
     assert xdp_program(lab) == counter.id and not os.path.exists(lab.pins())
 
 
-def attributes(data):
-    """Yields the type and the payload of each netlink attribute."""
-    while len(data) >= 4:
-        length, kind = struct.unpack_from("HH", data)
-        yield kind & 0x3FFF, data[4:length]
-        data = data[(length + 3) & ~3:]
-
-
-class Watch:
+class Watch(XdpHook):
     """Reads the XDP program of in0 and the slots of an array, in a fraction of a millisecond."""
 
     def __init__(self, lab):
+        super().__init__(lab.filter, "in0")
         self.lab = lab
-        with inside(lab.filter):
-            self.socket = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0)
-            self.index = socket.if_nametoindex("in0")
-
-    def program(self):
-        """Returns the id of the program, or 0."""
-        self.socket.send(struct.pack("IHHIIBBHiII", 32, 18, 1, 0, 0, 0, 0, 0, self.index, 0, 0))  # RTM_GETLINK
-        link = dict(attributes(self.socket.recv(65536)[32:]))
-        xdp = dict(attributes(link.get(43, b"")))  # IFLA_XDP
-        return int.from_bytes(xdp.get(4, b""), "little")  # IFLA_XDP_PROG_ID
 
     def slot(self, path, number):
         """Returns the id of the program in a slot, or 0."""
@@ -561,20 +545,6 @@ class Watch:
         return self.slot(os.path.join(links, found[0]), 0) if found else 0
 
 
-def states(words, state):
-    """Runs sluice. Returns the states before and after all its system calls, without repetitions.
-    A kill leaves one of these states."""
-    seen = []
-
-    def look():
-        now = state()
-        if seen[-1:] != [now]:
-            seen.append(now)
-
-    assert killed.run_interrupted(words, lambda pid: True, look) == 0
-    return seen
-
-
 def test_no_call_leaves_the_device_without_a_program(lab, counter):
     """At each system call the device runs the other program, or Sluice's with the other program after it."""
     watch = Watch(lab)
@@ -584,7 +554,7 @@ def test_no_call_leaves_the_device_without_a_program(lab, counter):
         return program if program in (0, counter.id) else (program, watch.after())
 
     def during(*words):
-        return states(["-n", lab.filter, "-g", lab.gate, *words], judges)
+        return killed.states(["-n", lab.filter, "-g", lab.gate, *words], judges)
 
     first, second = during("attach", "in0", "chain")
     assert (first, second[1]) == (counter.id, counter.id)
@@ -596,7 +566,7 @@ def test_no_call_leaves_the_device_without_a_program(lab, counter):
 def test_no_call_of_an_upgrade_empties_a_slot(lab, root):
     lab.attach("in0", "array", root.array, "1")
     ours, watch = root.slots()[1], Watch(lab)
-    first, second = states(["-n", lab.filter, "-g", lab.gate, "upgrade"],
+    first, second = killed.states(["-n", lab.filter, "-g", lab.gate, "upgrade"],
                            lambda: (watch.slot(root.array, 1), watch.slot(root.array, 3), watch.program()))
     assert first == (ours, root.counter.id, root.id)
     assert second[0] not in (0, ours) and second[1:] == first[1:]
