@@ -65,6 +65,13 @@ def object_id(fd):
     return struct.unpack("II", info)[1]
 
 
+def program_name(fd):
+    """Returns the name of a program, which is at offset 64 of the kernel's info."""
+    info = ctypes.create_string_buffer(80)
+    call(OBJ_INFO, struct.pack("IIQ", fd, 80, address(info)))
+    return info.raw[64:].rstrip(b"\0").decode()
+
+
 def possible_cpus():
     with open("/sys/devices/system/cpu/possible", encoding="ascii") as file:
         return sum(int(last or first) - int(first) + 1 for first, _, last in

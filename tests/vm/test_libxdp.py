@@ -8,8 +8,10 @@ import shutil
 
 import pytest
 
+import bpf
 import killed
 from lab import LONG, run, wait_until
+from xdp_hook import XdpHook
 
 pytestmark = pytest.mark.skipif(not (shutil.which("xdp-filter") and shutil.which("xdp-loader")),
                                 reason="xdp-tools are not installed")
@@ -18,6 +20,9 @@ DENIED, FILTERED, PASSED = "203.0.113.66", "192.0.2.7", "198.51.100.66"
 UPGRADES = 20 if LONG else 5
 # Run priorities: xdp-filter has 10.
 BEFORE, AFTER = "5", "20"
+# Components of the dispatcher
+FILTER = ["xdpfilt_alw_all"]
+BOTH, TWICE = FILTER + ["sluice_xdp"], FILTER + ["sluice_xdp"] * 2
 
 
 @pytest.fixture(autouse=True)
@@ -162,29 +167,74 @@ def test_upgrades_under_traffic(lab, priority):
     assert receiver.read()[FILTERED] == 0
 
 
-@pytest.mark.parametrize("command", ["attach", "upgrade", "detach"])
-def test_a_killed_command_leaves_xdp_filter(lab, command):
-    """After a kill, the next command finds or removes what the killed command left."""
-    filter_load(lab)
-    words = ["-n", lab.filter, "-g", lab.gate, *{"attach": ["attach", "in0", "mode", "libxdp"], "upgrade": ["upgrade"],
-                                                 "detach": ["detach", "in0"]}[command]]
+class Dispatchers(XdpHook):
+    """Reads the components of in0 from the pins of libxdp."""
+
+    def components(self):
+        """Returns the id of the dispatcher, and the names of its components."""
+        dispatcher = self.program()
+        pins = f"/sys/fs/bpf/xdp/dispatch-{self.index}-{dispatcher}"
+        fds = [bpf.opened(os.path.join(pins, name)) for name in sorted(os.listdir(pins)) if name.endswith("-prog")]
+        names = [bpf.program_name(fd) for fd in fds]
+        for fd in fds:
+            os.close(fd)
+        return dispatcher, names
+
+    def has_changed(self, changes):
+        """Returns a function that is true after this number of changes of the dispatcher."""
+        seen = [self.program()]
+
+        def look():
+            now = self.program()
+            if now != seen[-1]:
+                seen.append(now)
+            return len(seen) > changes
+
+        return look
+
+    def directories(self):
+        return [name for name in os.listdir("/sys/fs/bpf/xdp") if name.startswith(f"dispatch-{self.index}-")]
+
+
+@pytest.mark.parametrize("command, expected", [
+    pytest.param(["attach", "in0", "mode", "libxdp"], [FILTER, BOTH], id="attach"),
+    pytest.param(["upgrade"], [BOTH, TWICE, BOTH], id="upgrade"),
+    pytest.param(["detach", "in0"], [BOTH, FILTER], id="detach")])
+def test_a_killed_command_leaves_xdp_filter(lab, command, expected):
+    """At each system call, the device runs xdp-filter, and during an upgrade also Sluice. After a
+    kill, the next command that changes the gate removes the second component of an upgrade."""
+    words = ["-n", lab.filter, "-g", lab.gate, *command]
     receiver = lab.datagrams()
-    if command != "attach":
+    filter_load(lab)
+    dispatchers = Dispatchers(lab.filter, "in0")
+
+    def prepare():
         lab.attach("in0", "mode", "libxdp")
-    for stops in 150, 300, 450:
-        killed.run_stops(words, stops)
-        lab.send(FILTERED, 5)
-        lab.attach("in0", "mode", "libxdp")
-        lab.sluice("upgrade")
-        assert order(lab) == ["xdp_dispatcher", "xdpfilt_alw_all", "sluice_xdp"]
-        if command == "attach":
+        lab.sluice("deny", DENIED)
+        assert dispatchers.components()[1] == BOTH
+        if command[0] == "attach":
             lab.sluice("detach", "in0")
-    if command != "attach":
+
+    prepare()
+    assert [names for _, names in killed.states(words, dispatchers.components)] == expected
+    for changes in range(1, len(expected)):
+        prepare()
+        killed.run_stops(words, until=dispatchers.has_changed(changes))
+        assert dispatchers.components()[1] == expected[changes]
+        lab.send(FILTERED, 5)
+        if command[0] == "upgrade":
+            lab.send(DENIED, 5)
+    prepare()
+    if command[0] != "attach":
         lab.sluice("detach", "in0")
     lab.send(PASSED, 5)
     receiver.wait_for(PASSED, 5)
-    assert receiver.read()[FILTERED] == 0
-    assert "sluice" not in tool(lab, "xdp-loader", "status", "in0").out
+    assert receiver.read()[FILTERED] == receiver.read()[DENIED] == 0
+    assert dispatchers.components()[1] == FILTER
+    # A kill may leave pins of dispatchers that the device does not run any more.
+    assert len(dispatchers.directories()) > 1
+    tool(lab, "xdp-loader", "clean", "in0")
+    assert len(dispatchers.directories()) == 1
 
 
 def test_without_libxdp_the_package_is_named(lab):

@@ -59,8 +59,7 @@ struct pin_name attachment_pin(const struct attachment *a, enum attachment_pin w
 	return name;
 }
 
-/* Parses the name of a pin. Returns false if it is not the pin of an attachment. */
-static bool attachment_of_pin(const char *name, struct attachment *ret)
+bool attachment_of_pin(const char *name, struct attachment *ret)
 {
 	struct attachment a = {0};
 	char hook[16], mode[16];

@@ -69,6 +69,9 @@ struct pin_name attachment_pin(const struct attachment *attachment, enum attachm
  */
 int attachment_words_write(const struct gate *gate, const struct attachment *attachment);
 
+/* Parses the name of a pin. Returns false if it is not the pin of an attachment. */
+bool attachment_of_pin(const char *name, struct attachment *ret);
+
 /* --- Reading attachments -------------------------------------------------------------------- */
 
 /* Attach types of tcx (Linux 6.6), which the headers of an older build machine lack. */

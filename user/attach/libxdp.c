@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 #include "attach/libxdp.h"
 
+#include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -172,10 +174,14 @@ static int component_add(const struct gate *gate, unsigned int ifindex, unsigned
 
 static int component_remove(unsigned int ifindex, uint32_t id)
 {
-	__attribute__((cleanup(multiprog_close))) struct xdp_multiprog *all =
-		multiprog_open(ifindex);
-	struct xdp_program *program = component_find(all, id);
+	__attribute__((cleanup(multiprog_close))) struct xdp_multiprog *all = NULL;
+	struct xdp_program *program;
+	int err = library_load();
 
+	if (err)
+		return err;
+	all = multiprog_open(ifindex);
+	program = component_find(all, id);
 	return program ? xdp.xdp_program__detach(program, ifindex,
 						 xdp.xdp_multiprog__attach_mode(all), 0)
 		       : -ENOENT;
@@ -256,9 +262,6 @@ int libxdp_detach(const struct gate *gate, struct attachment a)
 	if (err)
 		return err;
 	if (a.program_id) {
-		err = library_load();
-		if (err)
-			return err;
 		err = netns_visit(a.netns, &back) ?: components_remove(gate, &a, 0);
 		if (err)
 			return error_add(err, "detach", NULL, "cannot detach from %s: %s", a.device,
@@ -267,6 +270,48 @@ int libxdp_detach(const struct gate *gate, struct attachment a)
 	}
 	err = pins_forget(gate, &a);
 	return !err || err == -ENOENT ? 0 : pin_failed("remove", &gate->links, name.text, err);
+}
+
+/* Removes all components of the gate from the device except one. */
+static void component_expire(const struct gate *gate, struct attachment a)
+{
+	unsigned int mark = error_count();
+	_cleanup_netns_ int back = -1;
+	int err = attachment_look(gate, &a);
+
+	if (!err && !a.program_id)
+		return;
+	err = err ?: netns_visit(a.netns, &back) ?: components_remove(gate, &a, a.program_id);
+	error_drop(mark);
+	if (err)
+		error_notice("two-components", a.device,
+			     "cannot remove a component that a killed upgrade left, so packets are "
+			     "charged twice: %s",
+			     why(err));
+}
+
+static int is_component(const struct dirent *entry)
+{
+	struct attachment a;
+
+	return attachment_of_pin(entry->d_name, &a) && a.mode == MODE_LIBXDP;
+}
+
+int libxdp_expire(const struct gate *gate)
+{
+	struct dirent **entries;
+	struct attachment a;
+	int count, err = pins_list(&gate->links, is_component, &entries, &count);
+
+	if (err)
+		return err;
+	for (int i = 0; i < count; i++) {
+		if (attachment_of_pin(entries[i]->d_name, &a))
+			component_expire(gate, a);
+		free(entries[i]);
+	}
+	free(entries);
+	return 0;
 }
 
 int libxdp_replace(const struct gate *gate, const struct gate *next, unsigned int priority,
@@ -312,6 +357,12 @@ int libxdp_detach(const struct gate *gate, struct attachment a)
 {
 	(void)gate, (void)a;
 	return refuse_build();
+}
+
+int libxdp_expire(const struct gate *gate)
+{
+	(void)gate;
+	return 0;
 }
 
 int libxdp_replace(const struct gate *gate, const struct gate *next, unsigned int priority,

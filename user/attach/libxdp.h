@@ -26,6 +26,12 @@ int libxdp_attach(const struct gate *gate, const struct netdev *device, unsigned
 int libxdp_detach(const struct gate *gate, struct attachment attachment);
 
 /*
+ * Removes the second component of each device that has two. A killed libxdp_replace() may have left
+ * two, and packets are then charged twice. The caller must have the gate's lock.
+ */
+int libxdp_expire(const struct gate *gate);
+
+/*
  * Adds a component that uses the maps of `next`, and then removes the old component. Both judge the
  * packets in between. priority: run priority; 0: that of the old component. Updates
  * attachment->program_id.

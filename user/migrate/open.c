@@ -30,6 +30,7 @@
 #include <sys/param.h>
 
 #include "attach/attach.h"
+#include "attach/libxdp.h"
 #include "base/clock.h"
 #include "base/host.h"
 #include "credit.h"
@@ -414,7 +415,7 @@ static int gate_recover(struct gate *gate)
 
 	gate->grow = remake_grow;
 	if (!err)
-		err = attachments_expire(gate);
+		err = attachments_expire(gate) ?: libxdp_expire(gate);
 	if (!err && gate->state->changing)
 		err = rules_recover(gate, NULL);
 	if (!err)
