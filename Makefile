@@ -143,16 +143,22 @@ $(BUILD)/user/%.o: user/%.c | $(BPF)/sluice.skel.h
 
 TEST_CPPFLAGS = $(CPPFLAGS) -I$(BPF)/test -Ibpf -Itests/lib
 TEST_LDLIBS   = $(LDLIBS) -lcmocka -lpthread
+# The sanitizers double the time of gcc -O2 -g. `make all` compiles with these options, and has their warnings.
+TEST_LEVEL    = $(if $(SANITIZE),-O1 -g1)
+TEST_CFLAGS   = $(CFLAGS) $(TEST_LEVEL) $(SANITIZE)
+
+# This test runs for longer than gcc does.
+$(BUILD)/test/unit/include/test_kinds.o: TEST_LEVEL := -g1
 
 $(BUILD)/test/user/%.o: user/%.c | $(BPF)/test/sluice.skel.h
 	$(say) CC $@
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CC) $(TEST_CPPFLAGS) $(CFLAGS) $(SANITIZE) $(DEPS) -c $< -o $@
+	$(Q)$(CC) $(TEST_CPPFLAGS) $(TEST_CFLAGS) $(DEPS) -c $< -o $@
 
 $(BUILD)/test/%.o: tests/%.c | $(BPF)/test/sluice.skel.h
 	$(say) CC $@
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CC) $(TEST_CPPFLAGS) $(CFLAGS) $(SANITIZE) $(DEPS) -c $< -o $@
+	$(Q)$(CC) $(TEST_CPPFLAGS) $(TEST_CFLAGS) $(DEPS) -c $< -o $@
 
 ifneq ($(TEST_LIB),$(LIB))
 $(TEST_LIB): $(LIB_SRC:user/%.c=$(BUILD)/test/user/%.o)
@@ -197,11 +203,9 @@ $(BUILD)/test/sluice-replay: $(REPLAY_SRC:user/%.c=$(BUILD)/test/user/%.o) $(TES
 	$(say) LINK $@
 	$(Q)$(CC) $(CFLAGS) $(SANITIZE) $^ $(LDLIBS) $(REPLAY_LDLIBS) -o $@
 
-# The programs with the sanitizers. They need no more packages than `make all`.
+# The programs with the sanitizers.
 sanitized: $(BUILD)/test/sluice $(BUILD)/test/sluice-share $(BUILD)/test/sluice-top $(BUILD)/test/sluice-serve \
 	$(BUILD)/test/sluice-replay
-
-tests: sanitized
 
 SHARE_UNIT := $(filter $(BUILD)/test/unit/share/%,$(UNIT))
 TOP_UNIT := $(filter $(BUILD)/test/unit/top/%,$(UNIT))
@@ -313,8 +317,6 @@ $(BUILD)/sim/share: tests/sim/share.c $(addprefix $(BUILD)/user/share/,flow.o de
 share-sim: $(BUILD)/sim/share
 	$(Q)$<
 
-tests: $(BUILD)/sim/share
-
 .PHONY: share-sim
 
 # Preloaded into a command, makes its calls fail as if the machine had no memory.
@@ -323,21 +325,15 @@ $(BUILD)/starve.so: tests/tools/starve.c
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -fPIC -shared -MMD -MP -MF $@.d $< -o $@
 
-tests: $(BUILD)/starve.so
-
 # The client of the store alone, controlled by lines of input; with the sanitizers.
 $(BUILD)/test/store_client: $(BUILD)/test/tools/store_client.o $(TEST_SHARE) $(TEST_LIB)
 	$(say) LINK $@
 	$(Q)$(CC) $(CFLAGS) $(SANITIZE) $^ $(LDLIBS) $(SHARE_LDLIBS) -o $@
 
-tests: $(BUILD)/test/store_client
-
 # Prints each report several times in one process; with the sanitizers.
 $(BUILD)/test/reports: $(BUILD)/test/tools/reports.o $(TEST_LIB)
 	$(say) LINK $@
 	$(Q)$(CC) $(CFLAGS) $(SANITIZE) $^ $(LDLIBS) -o $@
-
-tests: $(BUILD)/test/reports
 
 # The generator of spoofed floods, which shares frames and program with the benchmarks' generator.
 FORGE_FLAGS := -Itests/bench -Itests/lib
@@ -359,11 +355,13 @@ $(BUILD)/forge: $(BUILD)/tools/forge.o $(BUILD)/bench/frames.o $(LIB)
 	$(say) LINK $@
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) $^ $(LDLIBS) -o $@
 
-tests: $(BUILD)/forge
+# What scripts/check compiles while it installs packages for tests: these files need no more packages than `make all`.
+early: all sanitized $(FUZZ_LIB) $(BUILD)/traffic $(BUILD)/forge $(BUILD)/sim/share $(BUILD)/starve.so \
+	$(BUILD)/test/store_client $(BUILD)/test/reports
 
 units: $(UNIT)
 
-tests: all units $(DATAPATH) $(FUZZ) $(BUILD)/traffic
+tests: early units $(DATAPATH) $(FUZZ)
 
 check: tests
 	$(Q)scripts/run-tests
@@ -571,7 +569,7 @@ clean:
 	$(say) CLEAN $(BUILD)
 	$(Q)rm -rf $(BUILD)
 
-.PHONY: all sanitized tests check check-quick fuzz demo demo-cluster bench bench-quick bench-kinds bench-top beside-others install install-sluice install-share install-top install-serve install-replay deb image messages format clean
+.PHONY: all sanitized early tests check check-quick fuzz demo demo-cluster bench bench-quick bench-kinds bench-top beside-others install install-sluice install-share install-top install-serve install-replay deb image messages format clean
 .DELETE_ON_ERROR:
 .SECONDARY:
 
