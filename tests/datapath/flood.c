@@ -13,17 +13,15 @@
 
 #include "gate/gate.h"
 
-static int object_prog(const struct bpf_object *object, const char *name)
+struct shipped rig_ship(const struct rig *rig, unsigned int hooks)
 {
-	struct bpf_program *prog = bpf_object__find_program_by_name(object, name);
-
-	assert_non_null(prog);
-	return bpf_program__fd(prog);
-}
-
-struct shipped rig_ship(const struct rig *rig)
-{
+	static const char *const names[HOOKS] = {
+		[HOOK_XDP] = "sluice_xdp",
+		[HOOK_INGRESS] = "sluice_ingress",
+		[HOOK_EGRESS] = "sluice_egress",
+	};
 	const char *path = getenv("SLUICE_BPF_OBJECT");
+	struct bpf_program *program, *programs[HOOKS];
 	struct shipped shipped;
 
 	path = path ? path : "build/sluice.bpf.o";
@@ -41,10 +39,16 @@ struct shipped rig_ship(const struct rig *rig)
 	 * clock.
 	 */
 	assert_null(bpf_object__find_map_by_name(shipped.object, ".bss"));
+	bpf_object__for_each_program (program, shipped.object)
+		bpf_program__set_autoload(program, false);
+	for (int hook = 0; hook < HOOKS; hook++) {
+		programs[hook] = bpf_object__find_program_by_name(shipped.object, names[hook]);
+		assert_non_null(programs[hook]);
+		bpf_program__set_autoload(programs[hook], hooks & HOOK_BIT(hook));
+	}
 	assert_int_equal(bpf_object__load(shipped.object), 0);
-	shipped.prog[HOOK_XDP] = object_prog(shipped.object, "sluice_xdp");
-	shipped.prog[HOOK_INGRESS] = object_prog(shipped.object, "sluice_ingress");
-	shipped.prog[HOOK_EGRESS] = object_prog(shipped.object, "sluice_egress");
+	for (int hook = 0; hook < HOOKS; hook++)
+		shipped.prog[hook] = hooks & HOOK_BIT(hook) ? bpf_program__fd(programs[hook]) : -1;
 	return shipped;
 }
 

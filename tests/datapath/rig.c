@@ -144,7 +144,7 @@ static void rule_cache_make(const struct rig *rig)
 	close(fd);
 }
 
-static struct rig *make_with_programs(const struct gate_sizes *wanted, unsigned int hooks)
+struct rig *rig_make(const struct gate_sizes *wanted, unsigned int hooks)
 {
 	struct gate_sizes sizes = {
 		.sources = size_or(wanted->sources, usual_sizes.sources),
@@ -167,11 +167,6 @@ static struct rig *make_with_programs(const struct gate_sizes *wanted, unsigned 
 	rig_load(rig, hooks);
 	rig_empty(rig);
 	return rig;
-}
-
-struct rig *rig_make(const struct gate_sizes *sizes)
-{
-	return make_with_programs(sizes, HOOKS_ALL);
 }
 
 void rig_free(struct rig *rig)
@@ -206,13 +201,13 @@ static const char *missing(void)
 
 int rig_setup(void **state)
 {
-	*state = missing() ? NULL : rig_make(&usual_sizes);
+	*state = missing() ? NULL : rig_make(&usual_sizes, HOOKS_ALL);
 	return 0;
 }
 
 int rig_setup_xdp(void **state)
 {
-	*state = missing() ? NULL : make_with_programs(&usual_sizes, HOOK_BIT(HOOK_XDP));
+	*state = missing() ? NULL : rig_make(&usual_sizes, HOOK_BIT(HOOK_XDP));
 	return 0;
 }
 

@@ -51,8 +51,8 @@ int rig_teardown(void **state);
 /* Returns the emptied rig, with the first CPU and an uptime of one hour, or skips the test. */
 struct rig *rig_begin(void **state);
 
-/* Makes another rig. sizes: the sizes of its maps; 0: the size in the first rig. */
-struct rig *rig_make(const struct gate_sizes *sizes);
+/* Makes another rig with the programs of some hooks. sizes: the sizes of its maps; 0: the size in the first rig. */
+struct rig *rig_make(const struct gate_sizes *sizes, unsigned int hooks);
 void rig_free(struct rig *rig);
 
 /* Removes all rules, sources and counters. */
@@ -267,7 +267,8 @@ struct shipped {
 	int prog[HOOKS];
 };
 
-struct shipped rig_ship(const struct rig *rig);
+/* Loads the programs of some hooks. The verifier needs a quarter of a second for each. */
+struct shipped rig_ship(const struct rig *rig, unsigned int hooks);
 void shipped_free(struct shipped *shipped);
 
 /* A thread that sends one frame at full speed on one CPU. */

@@ -187,7 +187,7 @@ TEST(test_full_speed)
 	struct shipped shipped;
 
 	rig_need_cpus(rig, 2);
-	shipped = rig_ship(rig);
+	shipped = rig_ship(rig, HOOK_BIT(HOOK_INGRESS));
 	speed_check(rig, &shipped, "10kpps", "2000");
 	speed_check(rig, &shipped, "1kpps", "10");
 	speed_check(rig, &shipped, "20mbit", "100kB");

@@ -79,7 +79,7 @@ TEST(test_chosen_sources_pass_no_more_than_their_limits)
 	struct rig *rig;
 
 	rig_begin(state);
-	rig = rig_make(&(struct gate_sizes){.sources = 256});
+	rig = rig_make(&(struct gate_sizes){.sources = 256}, HOOKS_ALL);
 	for (unsigned int i = 0; i < 4 * 7 * ARRAY_SIZE(collisions); i++) {
 		const struct collision *it = &collisions[i / 28];
 		unsigned int count = counts[i / 7 % 4], run = runs[i % 7];

@@ -201,7 +201,7 @@ TEST(test_full_speed)
 	struct shipped shipped;
 
 	rig_need_cpus(rig, 2);
-	shipped = rig_ship(rig);
+	shipped = rig_ship(rig, HOOK_BIT(HOOK_XDP) | HOOK_BIT(HOOK_INGRESS));
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
 		speed_check(rig, &shipped, &cases[i]);
 	shipped_free(&shipped);
@@ -241,7 +241,7 @@ TEST(test_hundred_sources_of_one_key)
 		"rate 1kpps burst 100000 per 24", "rate 1/min burst 200000 per 24",
 		"rate 1/h burst 50 per 24", "rate 1/min burst 300000 per 0"};
 	struct rig *rig = rig_begin(state);
-	struct shipped shipped = rig_ship(rig);
+	struct shipped shipped = rig_ship(rig, HOOK_BIT(HOOK_INGRESS));
 
 	for (size_t i = 0; i < ARRAY_SIZE(words); i++) {
 		struct result result;

@@ -113,7 +113,7 @@ TEST(test_shipped_programs_time_packets)
 {
 	struct rig *rig = rig_begin(state);
 	struct frame frame = frame_from("192.0.2.1", FRAME_LEAST);
-	struct shipped shipped = rig_ship(rig);
+	struct shipped shipped = rig_ship(rig, HOOK_BIT(HOOK_INGRESS));
 	struct histogram histogram;
 	struct durations passed;
 

@@ -288,7 +288,7 @@ TEST(test_any_span)
 TEST(test_gates_do_not_share)
 {
 	struct gate_sizes sizes = {.sources = 1024, .buckets = 1024};
-	struct rig *rig = rig_begin(state), *other = rig_make(&sizes);
+	struct rig *rig = rig_begin(state), *other = rig_make(&sizes, HOOKS_ALL);
 	struct frame frame = frame_from("192.0.2.1", FRAME_LEAST);
 
 	rig_set(rig, "default", "1/h", "10");

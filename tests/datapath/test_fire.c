@@ -23,7 +23,7 @@ TEST(test_flips_under_fire)
 	struct frame frame = frame_from("192.0.2.1", 60);
 	struct flood floods[RIG_CPUS_MAX];
 	struct sl_counters counters;
-	struct shipped shipped = rig_ship(rig);
+	struct shipped shipped = rig_ship(rig, HOOK_BIT(HOOK_INGRESS));
 	uint64_t start, ns, sent = 0, most;
 	bool stop = false;
 
@@ -167,7 +167,7 @@ static void fire_check(const struct rig *rig, const struct flood *floods)
 TEST(test_swaps_under_fire)
 {
 	struct rig *rig = rig_begin(state);
-	struct shipped shipped = rig_ship(rig);
+	struct shipped shipped = rig_ship(rig, HOOK_BIT(HOOK_INGRESS));
 	struct frame frames[TARGETS];
 	struct flood floods[TARGETS];
 	uint64_t end = clock_ns() + FIRE_NS, sent = 0;
@@ -200,7 +200,7 @@ TEST(test_rewrites_under_fire)
 {
 	static const char *const hosts[] = {"2001:db8::1", "2001:db8::2"};
 	struct rig *rig = rig_begin(state);
-	struct shipped shipped = rig_ship(rig);
+	struct shipped shipped = rig_ship(rig, HOOK_BIT(HOOK_INGRESS));
 	struct flood floods[2 * RIG_CPUS_MAX];
 	struct rulemap_entry entries[1024];
 	struct sl_counters allowed, denied;

@@ -313,7 +313,7 @@ TEST(test_set_and_delete_leak_nothing)
 	struct rig *rig;
 
 	rig_begin(state);
-	rig = rig_make(&sizes);
+	rig = rig_make(&sizes, HOOKS_ALL);
 	plant_policies(rig, 900);
 	for (int round = 0; round < 30; round++) {
 		char words[64];

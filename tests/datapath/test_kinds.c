@@ -120,7 +120,7 @@ TEST(test_concurrent_allow_grants_at_most_capacity)
 	struct shipped shipped;
 
 	rig_need_cpus(rig, 2);
-	shipped = rig_ship(rig);
+	shipped = rig_ship(rig, HOOKS_ALL);
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		struct flood floods[RIG_CPUS_MAX];
 		struct sl_counters counters;

@@ -126,7 +126,7 @@ TEST(test_forgotten_buckets)
 	struct rig *rig;
 
 	rig_begin(state);
-	rig = rig_make(&sizes);
+	rig = rig_make(&sizes, HOOKS_ALL);
 	rig_set(rig, "default", "1/h", "2");
 	rig_set(rig, "192.0.2.0/24", "1/h", "10");
 	assert_int_equal(rig_send(rig, HOOK_XDP, &frame, 20), 10);
@@ -152,7 +152,7 @@ struct hammer_case {
 /* Sends from 64 sources per CPU by turns, at full speed. Returns the number of sent packets. */
 static uint64_t hammers_run(struct rig *rig, const struct hammer_case *it)
 {
-	struct shipped shipped = rig_ship(rig);
+	struct shipped shipped = rig_ship(rig, HOOK_BIT(HOOK_INGRESS));
 	uint64_t until = clock_ns() + HAMMER_NS, sent = 0;
 	unsigned int cpus = rig->cpus < SENDERS_MAX ? rig->cpus : SENDERS_MAX;
 	struct march marches[SENDERS_MAX];
@@ -182,7 +182,7 @@ static uint64_t hammers_run(struct rig *rig, const struct hammer_case *it)
 static struct rig *hammer_rig(const struct hammer_case *it)
 {
 	struct gate_sizes sizes = {.sources = it->sources, .buckets = it->buckets};
-	struct rig *rig = rig_make(&sizes);
+	struct rig *rig = rig_make(&sizes, HOOK_BIT(HOOK_XDP));
 	char burst[24];
 
 	rig->gate.state->params.flood_threshold = 1 << 30;

@@ -622,7 +622,7 @@ TEST(test_a_full_ring_loses_crossings)
 TEST(test_shipped_programs_record_until_the_lease_ends)
 {
 	struct rig *rig = rig_begin(state);
-	struct shipped shipped = rig_ship(rig);
+	struct shipped shipped = rig_ship(rig, HOOK_BIT(HOOK_INGRESS));
 	struct event_ring *ring = reader(rig, 0, 0);
 
 	rig_set(rig, "default", "1/h", "1");

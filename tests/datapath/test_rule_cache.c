@@ -441,7 +441,7 @@ TEST(test_hosts_without_room)
 	struct rig *rig;
 
 	rig_begin(state);
-	rig = rig_make(&sizes);
+	rig = rig_make(&sizes, HOOKS_ALL);
 	for (uint32_t i = 0; i < 2 * sizes.hosts; i++) {
 		char text[PREFIX_TEXT];
 
@@ -545,7 +545,7 @@ static void fire_look(struct rig *rig, const struct shipped *shipped, bool first
 TEST(test_under_fire)
 {
 	struct rig *rig = rig_begin(state);
-	struct shipped shipped = rig_ship(rig);
+	struct shipped shipped = rig_ship(rig, HOOK_BIT(HOOK_INGRESS));
 	struct march marches[ARRAY_SIZE(targets)];
 	struct flood floods[ARRAY_SIZE(targets)];
 	uint64_t sent[2] = {0}, end = clock_ns() + FIRE_NS;
