@@ -610,38 +610,11 @@ static __always_inline enum packet_transport packet_inspect(const struct reader 
 
 /* --- The payload: only if a match compares it ------------------------------------------------ */
 
-/*
- * Reads the first bytes of the payload of TCP or UDP. If the payload is shorter than PAYLOAD_BYTES,
- * reads each byte that exists. Returns false if the frame ends before the packet does.
- */
-static __always_inline bool payload_read(const struct reader *reader, __u32 offset, __u32 end,
-					 __u64 *head, __u64 *known)
+/* Returns the first bytes of a payload as a number, the first byte highest. */
+static __always_inline __u64 payload_head(const __u8 bytes[PAYLOAD_BYTES])
 {
-	__u8 first[PAYLOAD_BYTES];
-	const __u8 *bytes;
-
-	if (offset + PAYLOAD_BYTES <= end) {
-		bytes = reader_get(reader, offset, sizeof(first), first);
-		if (!bytes)
-			return false;
-		*head = (__u64)bytes[0] << 40 | (__u64)bytes[1] << 32 | (__u64)bytes[2] << 24 |
-			bytes[3] << 16 | bytes[4] << 8 | bytes[5];
-		*known = ~0ULL;
-		return true;
-	}
-	for (int i = 0; i < PAYLOAD_BYTES; i++) {
-		__u8 buffer;
-		const __u8 *byte;
-
-		if (offset + i >= end)
-			break;
-		byte = reader_get(reader, offset + i, sizeof(buffer), &buffer);
-		if (!byte)
-			return false;
-		*head |= (__u64)*byte << (PAYLOAD_BYTES - 1 - i) * 8;
-		*known |= 0xffULL << (PAYLOAD_BYTES - 1 - i) * 8;
-	}
-	return true;
+	return (__u64)bytes[0] << 40 | (__u64)bytes[1] << 32 | (__u64)bytes[2] << 24 |
+	       bytes[3] << 16 | bytes[4] << 8 | bytes[5];
 }
 
 /*
@@ -653,23 +626,34 @@ static __always_inline bool payload_read(const struct reader *reader, __u32 offs
 static __always_inline bool packet_inspect_payload(const struct reader *reader,
 						   struct packet *packet)
 {
-	__u32 offset = packet->headers & 0x7fff; /* the mask is for the verifier */
+	__u32 offset = packet->headers;
 	__u32 end = packet->ip_offset + packet->facts.length;
 	__u16 facts = packet->facts.facts & ~SL_FACT_PAYLOAD;
-	__u64 head = 0, known = 0;
-	bool is_read = true;
+	__u32 missing = 0; /* number of the compared bytes that the payload does not have */
+	__u8 buffer[PAYLOAD_BYTES];
+	const __u8 *bytes;
 
 	if (!(facts & SL_FACT_PORT) || facts & SL_FACT_UNREAD)
 		return true;
-	if (offset < end) {
-		is_read = payload_read(reader, offset, end, &head, &known);
-		known = is_read ? known : 0;
-		facts |= facts_of_payload(facts, head, known);
-	} else if (facts & SL_FACT_FRAGMENT) {
-		facts |= facts_of_payload(facts, 0, 0);
+	if (offset >= end) {
+		if (facts & SL_FACT_FRAGMENT)
+			packet->facts.facts = facts | facts_of_payload(facts, 0, 0);
+		return true;
 	}
+	/* read the last PAYLOAD_BYTES bytes instead, which begin in the headers */
+	if (offset + PAYLOAD_BYTES > end)
+		missing = offset + PAYLOAD_BYTES - end;
+	offset = (offset - missing) & 0x7fff; /* the mask is for the verifier */
+	bytes = reader_get(reader, offset, sizeof(buffer), buffer);
+	if (!bytes)
+		facts |= facts_of_payload(facts, 0, 0);
+	else if (!missing) /* the usual case, where `known` is a constant */
+		facts |= facts_of_payload(facts, payload_head(bytes), ~0ULL);
+	else
+		facts |= facts_of_payload(facts, payload_head(bytes) << missing * 8,
+					  ~0ULL << missing * 8);
 	packet->facts.facts = facts;
-	return is_read;
+	return bytes;
 }
 
 /* --- Merged packets ------------------------------------------------------------------------- */

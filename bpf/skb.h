@@ -81,18 +81,6 @@ BPF_GLOBAL int skb_payload_split(struct __sk_buff *skb, struct packet *packet)
 }
 
 /*
- * Inspects the payload by packet_inspect_payload(), in the linear part, or if that is too short, in
- * all fragments.
- */
-BPF_GLOBAL int skb_payload(struct __sk_buff *skb, struct packet *packet)
-{
-	struct reader reader = skb_reader(skb, READ_LINEAR);
-	bool is_read = packet ? packet_inspect_payload(&reader, packet) : true;
-
-	return !is_read && reader_is_partial(&reader) ? skb_payload_split(skb, packet) : is_read;
-}
-
-/*
  * Inspects the linear part by packet_inspect(). If the linear part is too short, inspects all
  * fragments. deep: bits of enum sl_deep
  */
@@ -108,8 +96,9 @@ BPF_GLOBAL int skb_inspect(struct __sk_buff *skb, struct packet *packet, __u32 d
 		transport = skb_inspect_split(skb, packet);
 	if (skb->gso_size)
 		packet_cut_length(packet, skb->gso_size);
-	if (deep & SL_DEEP_PAYLOAD)
-		skb_payload(skb, packet);
+	if (deep & SL_DEEP_PAYLOAD && !packet_inspect_payload(&reader, packet) &&
+	    reader_is_partial(&reader))
+		skb_payload_split(skb, packet);
 	return transport;
 }
 

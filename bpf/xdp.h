@@ -43,18 +43,6 @@ BPF_GLOBAL int xdp_payload_split(struct xdp_md *ctx, struct packet *packet)
 }
 
 /*
- * Inspects the payload by packet_inspect_payload(), in the linear part, or if that is too short, in
- * all fragments.
- */
-BPF_GLOBAL int xdp_payload(struct xdp_md *ctx, struct packet *packet)
-{
-	struct reader reader = xdp_reader(ctx, READ_LINEAR, packet);
-	bool is_read = packet ? packet_inspect_payload(&reader, packet) : true;
-
-	return !is_read && reader_is_partial(&reader) ? xdp_payload_split(ctx, packet) : is_read;
-}
-
-/*
  * Inspects the linear part by packet_inspect(). If the linear part is too short, inspects all
  * fragments. deep: bits of enum sl_deep
  */
@@ -66,8 +54,9 @@ BPF_GLOBAL int xdp_inspect(struct xdp_md *ctx, struct packet *packet, __u32 deep
 
 	if (transport == TRANSPORT_SHORT && reader_is_partial(&reader))
 		transport = xdp_inspect_split(ctx, packet);
-	if (deep & SL_DEEP_PAYLOAD)
-		xdp_payload(ctx, packet);
+	if (deep & SL_DEEP_PAYLOAD && packet && !packet_inspect_payload(&reader, packet) &&
+	    reader_is_partial(&reader))
+		xdp_payload_split(ctx, packet);
 	return transport;
 }
 

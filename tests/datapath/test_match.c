@@ -334,4 +334,27 @@ TEST(test_merged_and_stripped)
 	close(programs);
 }
 
+/* The payload of the first of several merged packets is compared as that of any packet. */
+TEST(test_merged_payload)
+{
+	static const uint8_t start[] = {ETH(0x0800), IPV4(6), TCP_TO(443, 5, ACK)};
+	static const uint8_t heads[][6] = {{0x16, 3, 1, 7, 0, 1}, {0x17, 3, 3, 7, 0, 1}};
+	struct rig *rig = rig_begin(state);
+	struct sl_cell wire = {5, 500 + 5 * sizeof(start)};
+	uint8_t bytes[sizeof(start) + 500] = {0};
+
+	set_match(rig, "tls-hello");
+	memcpy(bytes, start, sizeof(start));
+	for (size_t i = 0; i < ARRAY_SIZE(heads) * 2; i++) {
+		struct __sk_buff skb = {.gso_size = 100, .gso_segs = 5};
+		bool is_hello = i / 2 == 0;
+
+		memcpy(bytes + sizeof(start), heads[i / 2], sizeof(heads[0]));
+		assert_int_equal(rig_run_skb(rig, i % 2 ? HOOK_EGRESS : HOOK_INGRESS, bytes,
+					     sizeof(bytes), &skb, &wire),
+				 !is_hello);
+	}
+	rig_check_counted(rig);
+}
+
 TESTS(rig_setup, rig_teardown)
