@@ -64,15 +64,17 @@ static inline __u16 facts_of_proto(__u8 proto, bool ipv4)
  *
  * A QUIC Initial packet has a long header, the version, and a type that depends on the version (RFC
  * 9000 section 17.2.2, RFC 9369 section 3.2). Its fixed bit may be 0 (RFC 9287). A TLS record has
- * type 22, major version 3, a length, and the type of the handshake message, 1 (RFC 8446 section
- * 5.1). OpenSSL skips records of length 0 and type 20 or 22 before a ClientHello, so such a record
- * also matches. A DNS query has QR 0, opcode 0 and one question (RFC 1035 section 4.1.1).
+ * type 22, a version, a length, and the type of the handshake message, 1 (RFC 8446 section 5.1).
+ * Servers may skip records before a ClientHello, so such records also match: OpenSSL skips records
+ * of length 0 and type 20 or 22, and Go skips warning alerts. Go accepts any version below 0x1000.
+ * A DNS query has QR 0, opcode 0 and one question (RFC 1035 section 4.1.1).
  */
 static inline __u16 facts_of_payload(__u16 facts, __u64 head, __u64 known)
 {
 	if (facts & SL_FACT_TCP)
-		return HEAD_IS(0x160300000001, 0xffff000000ff) ||
-				       HEAD_IS(0x140300000000, 0xfdff00ffff00)
+		return HEAD_IS(0x160000000001, 0xfff0000000ff) ||
+				       HEAD_IS(0x140300000000, 0xfdff00ffff00) ||
+				       HEAD_IS(0x150000000201, 0xfff000ffffff)
 			       ? SL_FACT_TLS
 			       : 0;
 	if (!(facts & SL_FACT_UDP))

@@ -64,6 +64,8 @@ def built(family):
     yield "hello, first byte", [ip(), TCP(sport=40000, dport=443, flags="PA") / Raw(HELLO[:1])], None
     yield "hello, empty record", [ip(), TCP(sport=40000, dport=443, flags="PA") / Raw(HELLO[:3] + bytes(2) + HELLO)], None
     yield "hello, empty cipher change", [ip(), TCP(sport=40000, dport=443, flags="PA") / Raw(b"\x14" + HELLO[1:3] + bytes(2) + HELLO)], None
+    yield "hello, warning", [ip(), TCP(sport=40000, dport=443, flags="PA") / Raw(b"\x15\3\1\0\2\1\x5a" + HELLO)], None
+    yield "tls error", [ip(), TCP(sport=40000, dport=443, flags="PA") / Raw(b"\x15\3\1\0\2\2\x5a")], None
     yield "tls data", [ip(), TCP(sport=40000, dport=443, flags="PA") / Raw(b"\x17" + HELLO[1:])], None
     yield "lookup", [ip(), UDP(sport=40000, dport=53) / DNS(rd=1, qd=DNSQR(qname="example.com"))], None
     yield "found", [ip(), UDP(sport=53, dport=40000) / DNS(qr=1, qd=DNSQR(qname="example.com"))], None
@@ -86,8 +88,8 @@ def frame(layers, size):
 
 
 FRAMES = {(family, name): frame(layers, size) for family in (4, 6) for name, layers, size in built(family)}
-HELLOS = "hello|hello, options|hello, first byte|hello, empty record|hello, empty cipher change|cut hello"
-PAYLOADS_TCP = f"{HELLOS}|tls data"
+HELLOS = "hello|hello, options|hello, first byte|hello, empty record|hello, empty cipher change|hello, warning|cut hello"
+PAYLOADS_TCP = f"{HELLOS}|tls data|tls error"
 TCP_ONLY = "syn|syn ack|ack|push|rst|fin|xmas|cut tcp"
 UDP_ONLY = "query|answer|answer elsewhere|ntp|cut udp"
 CUT = "cut tcp|cut udp|cut icmp|too deep"

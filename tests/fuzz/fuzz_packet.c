@@ -266,17 +266,19 @@ static bool oracle_begins(const uint8_t *data, size_t size, const int pattern[6]
 /* Returns the facts of a payload. size: bytes of the payload that the frame has */
 static uint16_t oracle_payload(const uint8_t *data, size_t size, bool is_tcp)
 {
-	static const int all[6] = {255, 255, 255, 255, 255, 255},
+	static const int version[6] = {255, 0xf0, 255, 255, 255, 255},
 			 type[6] = {0xfd, 255, 255, 255, 255, 255},
 			 form[6] = {0xb0, 255, 255, 255, 255, 255},
 			 code[6] = {255, 255, 0xf8, 255, 255, 255};
-	static const int tls[6] = {22, 3, -1, -1, -1, 1}, empty[6] = {20, 3, -1, 0, 0, -1},
-			 quic1[6] = {0x80, 0, 0, 0, 1, -1},
+	static const int tls[6] = {22, 0, -1, -1, -1, 1}, empty[6] = {20, 3, -1, 0, 0, -1},
+			 alert[6] = {21, 0, -1, 0, 2, 1}, quic1[6] = {0x80, 0, 0, 0, 1, -1},
 			 quic2[6] = {0x90, 0x6b, 0x33, 0x43, 0xcf, -1},
 			 dns[6] = {-1, -1, 0, -1, 0, 1};
 
 	if (is_tcp)
-		return oracle_begins(data, size, tls, all) || oracle_begins(data, size, empty, type)
+		return oracle_begins(data, size, tls, version) ||
+				       oracle_begins(data, size, alert, version) ||
+				       oracle_begins(data, size, empty, type)
 			       ? SL_FACT_TLS
 			       : 0;
 	return (oracle_begins(data, size, quic1, form) || oracle_begins(data, size, quic2, form)
