@@ -2,10 +2,12 @@
 """Tests which packets each match selects: packets built by scapy, run through the programs of every
 hook, and the recipes of sluice-limits(7)."""
 
+import os
 import re
 import shutil
 import socket
 import subprocess
+import tempfile
 
 import pytest
 from scapy.layers.dns import DNS, DNSQR
@@ -265,3 +267,32 @@ def test_packets_of_real_clients(clients, match, kind, port, command, least, mos
         subprocess.run(["timeout", "4", *words], stdin=subprocess.DEVNULL, capture_output=True, check=False)
     assert least <= counted(clients, "one") <= most
     assert clients.counts()[0] >= 3
+
+
+DATA = b"\x17" + HELLO[1:]  # a TLS record that is no ClientHello
+
+
+@pytest.mark.parametrize("match,kind,selected,other,least", [
+    ("tls-hello", socket.SOCK_STREAM, HELLO, DATA, 1), ("tls-hello", socket.SOCK_STREAM, HELLO + bytes(8000), DATA + bytes(8000), 2),
+    ("quic-initial", socket.SOCK_DGRAM, QUIC, b"\x43" + QUIC[1:], 1)], ids=["tcp", "merged", "udp"])
+def test_payloads_in_fragments_of_a_buffer(clients, match, kind, selected, other, least):
+    """On hook ingress of a veth, the linear part of these buffers ends before the payload."""
+    clients.sluice("detach", "in0")
+    clients.attach("in0", "hook", "ingress")
+    clients.sluice("set", "default", "name", "one", "rate", "1/h", "burst", "1", "start", "empty", "match", match,
+                   "action", "observe")
+    server = answer(clients, kind, 443)
+    with inside(clients.sender), socket.socket(socket.AF_INET, kind) as sender, tempfile.TemporaryFile() as file:
+        sender.connect((HERE4, 443))
+        reader = server.accept()[0] if kind == socket.SOCK_STREAM else server
+        found = []
+        for payload in (selected, other):
+            file.seek(0)
+            file.write(payload)
+            file.flush()
+            os.sendfile(sender.fileno(), file.fileno(), 0, len(payload))
+            received = 0
+            while received < len(payload):
+                received += len(reader.recv(65536))
+            found.append(counted(clients, "one"))
+    assert found[0] == found[1] >= least
