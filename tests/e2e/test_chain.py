@@ -387,6 +387,16 @@ def test_what_is_no_free_slot_is_refused(lab, root):
     assert root.slots() == {3: root.counter.id} and not os.path.exists(lab.pins())
 
 
+@pytest.mark.parametrize("gate", [0, 1])
+def test_a_gate_is_in_no_slot_of_a_gate(lab, counter, gate):
+    lab.attach("in0", "chain")
+    before = order(lab)
+    run("bpftool", "map", "delete", *slot(lab))
+    lab.pair("out1", "in1")
+    lab.refuses(["attach", "in1", "array", slot(lab)[1], "0"], "of a gate", "hook ingress", gate=(lab.gate, lab.gate2)[gate])
+    assert order(lab) == before[:1]
+
+
 def test_a_gate_is_in_one_slot_of_an_array(lab, root):
     """A second program of the gate would charge each packet again."""
     lab.attach("in0", "array", root.array, "1")

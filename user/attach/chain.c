@@ -282,9 +282,14 @@ static int array_refuse_twice(const struct gate *gate, const struct array_slot *
 static int array_open(const struct gate *gate, const struct array_slot *at, uint32_t *ret_count,
 		      bool *ret_has_frags, int *ret_fd)
 {
+	static const char gates[] = BPFFS "/" PINS_ROOT "/";
 	uint32_t holder;
 	int err;
 
+	if (!strncmp(at->path, gates, sizeof(gates) - 1))
+		return error_add(EINVAL, "array-of-gate", at->path,
+				 "is the array of a gate, which has no slot for a gate; attach one "
+				 "of both gates on hook ingress");
 	*ret_fd = bpf_obj_get(at->path);
 	if (*ret_fd < 0)
 		return error_add(errno, "array-open", at->path, "cannot open it: %s", why(errno));
