@@ -421,6 +421,28 @@ def test_a_gate_is_in_one_slot_after_a_killed_upgrade(lab, root):
     lab.refuses(["attach", "in1", "array", root.array, "2"], "slot 1", "in0")
 
 
+@pytest.mark.parametrize("root", ["xdp"], indirect=True)
+@pytest.mark.parametrize("command", ["attach", "upgrade", "detach"])
+def test_a_command_that_was_killed_after_the_slot_can_be_repeated(lab, root, command):
+    """The kill is after the change of the slot, and before the change of the pins."""
+    words = {"attach": ["attach", "in0", "array", root.array, "1"], "upgrade": ["upgrade"],
+             "detach": ["detach", "in0"]}[command]
+    if command != "attach":
+        lab.attach("in0", "array", root.array, "1")
+    watch = Watch(lab)
+    before = watch.slot(root.array, 1)
+    killed.run_stops(["-n", lab.filter, "-g", lab.gate, *words], until=lambda: watch.slot(root.array, 1) != before)
+    assert bool(watch.slot(root.array, 1)) == (command != "detach") and os.listdir(lab.pins("links"))
+    lab.send(OTHER, 3)
+    assert root.counter.seen() == 3
+    lab.sluice(*words)
+    if command != "detach":
+        assert watch.slot(root.array, 1) not in (0, before) and devices(lab) == [("in0", "xdp", "array")]
+        assert not [name for name in os.listdir(lab.pins("links")) if name.startswith("next-")]
+        lab.sluice("detach", "in0")
+    assert root.slots() == {3: root.counter.id} and not os.path.exists(lab.pins())
+
+
 def test_a_program_is_no_array(lab, counter_object):
     """The type of tc programs has the same number as that of program arrays."""
     path = f"/sys/fs/bpf/tc-{lab.gate}"
