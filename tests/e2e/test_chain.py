@@ -459,6 +459,7 @@ def test_a_rules_file_names_a_slot(lab, root):
     file = lab.sluice("dump").out
     assert lab.json("dump")["attach"] == lab.json("show")["attach"] == [{"device": "in0", "array": f"{root.array} 1"}]
     assert f"attach in0 array {root.array} 1\n" in lab.sluice("show").out
+    assert (lab.attachments()[0]["array"], lab.attachments()[0]["priority"]) == (f"{root.array} 1", None)
     assert lab.json("apply", "-", input=file)["changed"] is False and root.slots()[1] == ours
     assert lab.json("apply", "-", input='{"attach": ["in0"], "policies": []}')["changed"] is False
     lab.sluice("detach", "in0")

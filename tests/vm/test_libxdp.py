@@ -114,6 +114,7 @@ def test_a_rules_file_names_the_priority(lab):
     lab.apply(file_of(BEFORE))
     file, before = lab.sluice("dump").out, lab.attachments()
     assert lab.json("dump")["attach"] == [{"device": "in0", "mode": "libxdp", "priority": int(BEFORE)}]
+    assert before[0]["priority"] == int(BEFORE)
     assert lab.json("apply", "-", input=file)["changed"] is False
     lab.attach("in0", "mode", "libxdp", "priority", BEFORE)
     lab.refuses(["attach", "in0", "mode", "libxdp", "priority", AFTER], "in0", f"priority {BEFORE}")

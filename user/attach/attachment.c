@@ -93,11 +93,11 @@ struct attachment attachment_of(const struct netdev *device, enum hook hook)
 int attachment_words_write(const struct gate *gate, const struct attachment *a)
 {
 	struct pin_name name = attachment_pin(a, PIN_WORDS);
-	char words[sizeof(a->slot.path) + sizeof(" 65535")];
+	char words[SLOT_TEXT];
 	int err;
 
 	if (a->mode == MODE_ARRAY)
-		snprintf(words, sizeof(words), "%s %u", a->slot.path, a->slot.slot);
+		slot_format(&a->slot, words);
 	else
 		snprintf(words, sizeof(words), "%u", a->priority);
 	err = pin_note(&gate->links, name.text, words);
@@ -107,7 +107,7 @@ int attachment_words_write(const struct gate *gate, const struct attachment *a)
 /* Reads what attachment_words_write() wrote. Leaves the attachment unchanged if this fails. */
 static void words_read(const struct gate *gate, struct attachment *a)
 {
-	char words[sizeof(a->slot.path) + sizeof(" 65535")];
+	char words[SLOT_TEXT];
 	unsigned int mark = error_count();
 
 	if ((a->mode != MODE_ARRAY && a->mode != MODE_LIBXDP) ||

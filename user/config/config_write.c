@@ -128,10 +128,17 @@ static json_t *entries_json(const struct ruleset *rules, enum sl_access access)
 	return unless_empty(array);
 }
 
-static json_t *slot_json(const struct place *place)
+static json_t *place_json(const struct place *place)
 {
-	return place->mode == MODE_ARRAY ? json_sprintf("%s %u", place->slot.path, place->slot.slot)
-					 : NULL;
+	char slot[SLOT_TEXT];
+
+	return json_pack("{s:s, s:s*, s:s*, s:s*, s:s*, s:o*, s:o*}", "device", place->device,
+			 "netns", *place->netns ? place->netns : NULL, "hook",
+			 place->hook != HOOK_XDP ? hook_names[place->hook] : NULL, "mode",
+			 place_mode(place), "array",
+			 place->mode == MODE_ARRAY ? slot_format(&place->slot, slot) : NULL,
+			 "priority", place->priority ? json_integer(place->priority) : NULL,
+			 "optional", place->optional ? json_true() : NULL);
 }
 
 json_t *config_json(const struct config *config)
@@ -144,18 +151,8 @@ json_t *config_json(const struct config *config)
 		if (size_specified(&config->sizes, i))
 			json_object_set_new(sizes, size_names[i],
 					    json_integer(size_specified(&config->sizes, i)));
-	for (unsigned int i = 0; places && i < config->places.count; i++) {
-		const struct place *place = &config->places.list[i];
-
-		json_array_append_new(
-			places,
-			json_pack("{s:s, s:s*, s:s*, s:s*, s:o*, s:o*, s:o*}", "device",
-				  place->device, "netns", *place->netns ? place->netns : NULL,
-				  "hook", place->hook != HOOK_XDP ? hook_names[place->hook] : NULL,
-				  "mode", place_mode(place), "array", slot_json(place), "priority",
-				  place->priority ? json_integer(place->priority) : NULL,
-				  "optional", place->optional ? json_true() : NULL));
-	}
+	for (unsigned int i = 0; places && i < config->places.count; i++)
+		json_array_append_new(places, place_json(&config->places.list[i]));
 	for (unsigned int i = 0; i < rules->count; i++)
 		if (rules->rules[i].limits)
 			json_array_append_new(policies, policy_json(&rules->rules[i]));

@@ -68,12 +68,14 @@ void print_finding(const struct finding *finding, bool of_several, const char *i
 
 void print_attachment(const struct attachment *a, const char *state)
 {
-	char netns[NETNS_NAME];
+	char netns[NETNS_NAME], slot[SLOT_TEXT];
 
 	print_string("device", NULL, a->device);
 	print_number("ifindex", NULL, a->ifindex);
 	print_string("hook", NULL, hook_names[a->hook]);
 	print_string("mode", NULL, mode_names[a->mode]);
+	print_known("priority", NULL, a->priority, a->priority);
+	print_string("array", NULL, *a->slot.path ? slot_format(&a->slot, slot) : NULL);
 	print_number("program_id", NULL, a->program_id);
 	print_string("state", NULL, state ?: a->program_id ? "attached" : "gone");
 	print_string("gone", NULL, a->program_id ? NULL : a->device_gone ? "device" : "filter");

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: GPL-2.0
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "attach/places.h"
@@ -62,7 +61,7 @@ static int print_places(const struct gate *gate)
 	print_array("attach");
 	for (unsigned int i = 0; i < places.count; i++) {
 		const struct place *place = &places.list[i];
-		char slot[sizeof(place->slot.path) + sizeof(" 65535")];
+		char slot[SLOT_TEXT];
 
 		print_row(NULL);
 		print_string("device", NULL, place->device);
@@ -72,10 +71,8 @@ static int print_places(const struct gate *gate)
 			print_string("hook", NULL, hook_names[place->hook]);
 		if (place_mode(place))
 			print_string("mode", NULL, place_mode(place));
-		if (place->mode == MODE_ARRAY) {
-			snprintf(slot, sizeof(slot), "%s %u", place->slot.path, place->slot.slot);
-			print_string("array", NULL, slot);
-		}
+		if (place->mode == MODE_ARRAY)
+			print_string("array", NULL, slot_format(&place->slot, slot));
 		if (place->priority)
 			print_number("priority", NULL, place->priority);
 		print_end();

@@ -89,6 +89,12 @@ static int slot_parse(const struct value_type *type, const char *what, const cha
 	return 0;
 }
 
+const char *slot_format(const struct array_slot *slot, char text[SLOT_TEXT])
+{
+	snprintf(text, SLOT_TEXT, "%s %u", slot->path, slot->slot);
+	return text;
+}
+
 const struct value_type value_slot = {
 	.name = "PIN SLOT",
 	.parse = slot_parse,

@@ -41,6 +41,10 @@ struct array_slot {
 	unsigned int slot;
 };
 
+/* Formats a slot as in a rules file: "PIN SLOT". */
+#define SLOT_TEXT (sizeof(((struct array_slot *)0)->path) + sizeof(" 65535"))
+const char *slot_format(const struct array_slot *slot, char text[SLOT_TEXT]);
+
 /* Run priorities of mode libxdp. The default is that of libxdp. */
 #define PRIORITY_DEFAULT 50
 #define PRIORITY_MAX	 65535
