@@ -72,7 +72,8 @@ UNIT     := $(patsubst tests/unit/%.c,$(BUILD)/test/unit/%,$(wildcard tests/unit
 DATAPATH := $(patsubst tests/datapath/%.c,$(BUILD)/test/datapath/%,$(wildcard tests/datapath/test_*.c))
 FUZZ     := $(patsubst tests/fuzz/%.c,$(BUILD)/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
 DATAPATH_OBJ := $(patsubst tests/datapath/%.c,$(BUILD)/test/datapath/%.o,\
-	$(filter-out tests/datapath/test_% %.bpf.c,$(wildcard tests/datapath/*.c)))
+	$(filter-out tests/datapath/test_% %.bpf.c,$(wildcard tests/datapath/*.c))) \
+	$(if $(SANITIZE),,$(BUILD)/test/user/gate/maps.o)
 
 all: $(BUILD)/sluice $(BUILD)/sluice-share $(BUILD)/sluice-top $(BUILD)/sluice-serve $(BUILD)/sluice-replay
 
@@ -245,18 +246,18 @@ $(DATAPATH): $(BUILD)/test/datapath/%: $(BUILD)/test/datapath/%.o $(DATAPATH_OBJ
 # BPF programs of the datapath tests: give each packet another address, split packets within their
 # headers, and set departure times.
 BEFORE := senders split stamp
-$(BEFORE:%=$(BUILD)/test/%.bpf.o): $(BUILD)/test/%.bpf.o: tests/datapath/%.bpf.c
+$(BEFORE:%=$(BPF)/test/%.bpf.o): $(BPF)/test/%.bpf.o: tests/datapath/%.bpf.c
 	$(say) BPF $@
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CLANG) $(BPF_FLAGS) $(DEPS) -c $< -o $@
 
-$(BEFORE:%=$(BUILD)/test/%.skel.h): $(BUILD)/test/%.skel.h: $(BUILD)/test/%.bpf.o
+$(BEFORE:%=$(BPF)/test/%.skel.h): $(BPF)/test/%.skel.h: $(BPF)/test/%.bpf.o
 	$(say) SKEL $@
 	$(Q)$(BPFTOOL) gen skeleton $< name $*_bpf > $@
 
-$(BUILD)/test/datapath/senders.o: | $(BUILD)/test/senders.skel.h
-$(BUILD)/test/datapath/test_match.o: | $(BUILD)/test/split.skel.h
-$(BUILD)/test/datapath/test_shape.o: | $(BUILD)/test/stamp.skel.h
+$(BUILD)/test/datapath/senders.o: | $(BPF)/test/senders.skel.h
+$(BUILD)/test/datapath/test_match.o: | $(BPF)/test/split.skel.h
+$(BUILD)/test/datapath/test_shape.o: | $(BPF)/test/stamp.skel.h
 
 $(addprefix $(BUILD)/test/unit/,include/test_sketch bpf/test_table bpf/test_forget): \
 	TEST_LDLIBS += -lm
@@ -307,6 +308,8 @@ $(BUILD)/traffic: tests/tools/traffic.c
 	$(say) CC $@
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -MF $@.d $< -o $@ -lpthread
+
+traffic: $(BUILD)/traffic
 
 # The simulator of shared limits: the tables of docs/cluster.md, in a minute of CPU. No root.
 $(BUILD)/sim/share: tests/sim/share.c $(addprefix $(BUILD)/user/share/,flow.o debt.o choice.o)
@@ -431,18 +434,22 @@ $(BUILD)/verifier_counts: tests/vm/verifier_counts.c
 
 tests: $(BUILD)/verifier_counts $(if $(shell command -v clang-19),$(BUILD)/clang-19/sluice.bpf.o)
 
-# The programs and the unit tests for arm64: scripts/vm-arm64 runs these tests.
-arm64: $(BPF)/sluice.skel.h $(BPF)/test/sluice.skel.h
+datapath-tests: $(DATAPATH)
+
+# The programs and the unit tests for arm64, which scripts/vm-arm64 runs; and what check-kernels runs there.
+arm64: ARM64_GOALS := all units
+arm64-guest: ARM64_GOALS := all units datapath-tests traffic
+arm64 arm64-guest: $(BPF)/sluice.skel.h $(BPF)/test/sluice.skel.h
 	$(Q)root=$$(scripts/vm-root host arm64-libraries) && CFLAGS=-O2 PKG_CONFIG_SYSROOT_DIR="$$root" \
 		PKG_CONFIG_LIBDIR="$$root/usr/lib/aarch64-linux-gnu/pkgconfig:$$root/usr/share/pkgconfig" \
 		$(MAKE) BUILD=$(BUILD)/arm64 BPF=$(BPF) SANITIZE= AR=aarch64-linux-gnu-ar \
-		CC="aarch64-linux-gnu-gcc --sysroot=$$root" all units
+		CC="aarch64-linux-gnu-gcc --sysroot=$$root" $(ARM64_GOALS)
 
 # Build, install, boot and purge the package in these Debians.
 DEBIANS := bookworm trixie
 
-check-kernels: tests
-	$(Q)scripts/vm-tests 6.1 6.12 backports $(DEBIANS)
+check-kernels: tests arm64-guest
+	$(Q)scripts/vm-tests 6.1 6.12 backports arm64 6.1-arm64 $(DEBIANS)
 
 check-boot: tests
 	$(Q)scripts/vm-tests $(DEBIANS)
@@ -479,7 +486,7 @@ check-fit: tests
 	$(Q)PYTHONPATH=tests/e2e /usr/bin/python3 -m pytest -p no:cacheprovider -q -rs \
 		-W ignore::pytest.PytestUnknownMarkWarning tests/fit
 
-.PHONY: arm64 units check-fit check-page check-kernels check-boot check-debian check-long check-soak check-cluster
+.PHONY: arm64 arm64-guest units datapath-tests traffic check-fit check-page check-kernels check-boot check-debian check-long check-soak check-cluster
 
 # --- The rest ------------------------------------------------------------------------------------
 
