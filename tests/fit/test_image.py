@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from lab import BUILD, PINS, TOP, Frames, Lab, inside, own_mounts, run, wait_until
+from test_deployment import commands_of
 
 ABUSER, OTHER, DENIED = "203.0.113.66", "192.0.2.1", "203.0.113.9"
 BURST = 20
@@ -46,12 +47,6 @@ runroot = "{path}/run"
 def read(name):
     with open(os.path.join(TOP, name), encoding="utf-8") as file:
         return file.read()
-
-
-def commands_of(title):
-    """Returns the commands in section `title` of docs/deployment.md."""
-    part = re.split(r"^##+ ", read("docs/deployment.md").partition(f"# {title}\n")[2], maxsplit=1, flags=re.M)[0]
-    return re.findall(r"^    (.*)$", part, re.M)
 
 
 VERSION = re.search(r"^VERSION := (\S+)", read("Makefile"), re.M)[1]
