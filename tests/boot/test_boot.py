@@ -16,6 +16,9 @@ from machine import Machine, install_guest, share_of, unpack
 ALLOWED, DENIED, BANNED = "192.0.2.7", "203.0.113.66", "203.0.113.9"
 CLOCK_SECONDS = 2  # largest error of an expiry, because the machine's clock starts at a full second
 UNIT, SHARE_UNIT, EVENTS_UNIT = "sluice@main", "sluice-share@main", "sluice-events@main"
+JAIL = "[DEFAULT]\\nbantime = 1d\\nbackend = polling\\nusedns = no\\nbanaction = sluice.py[check=2]\\n[sshd]\\nenabled = false\\n" \
+       "[door]\\nenabled = true\\nlogpath = /var/log/door\\n"
+JAILED = {"203.0.113.80", "2001:db8:bad::80"}
 CAP_NET_ADMIN, CAP_PERFMON, CAP_BPF = 12, 38, 39
 FILE = r"attach: [{device: %s}]\npolicies: [{prefix: default, limits: [{rate: 100kpps}]}]\ndeny: [%s]\n"
 
@@ -30,6 +33,13 @@ class Host(Machine):
 
     def property(self, name, unit=UNIT):
         return self.run(f"systemctl show -P {name} {unit}").strip()
+
+    def members(self, name):
+        """Returns the prefixes of a list."""
+        return {rule["prefix"] for rule in json.loads(self.run("sluice -j show"))["rules"] if name in rule.get("lists", [])}
+
+    def wait_for_member(self, name, prefix):
+        self.wait_until(f"sluice -j check {prefix} | grep -q '\"{name}\"'")
 
     def wait_for_frames(self, source):
         """Waits until another frame of the source has passed the filter."""
@@ -109,16 +119,36 @@ def test_it_runs_with_three_capabilities_and_no_root(host):
 def test_its_events_are_in_the_journal(host):
     """The unit of `sluice events` runs with one capability. `sluice events --since` reads the
     events from the journal."""
+    host.run("printf '#!/bin/sh\\necho $SLUICE_EVENT >>/run/sluice/noted\\n' >/usr/local/sbin/note && chmod 755 /usr/local/sbin/note && "
+             "echo 'OPTIONS=kind rules --exec /usr/local/sbin/note' >/etc/sluice/main.events")
     host.run(f"systemctl start {EVENTS_UNIT}")
     assert runs_with(host, EVENTS_UNIT, CAP_BPF)
     host.run("sluice allow 192.0.2.99")
     host.wait_until("journalctl -o json SLUICE_GATE=main SLUICE_EVENT=rules | grep -q 'sluice allow 192.0.2.99'")
     event = json.loads(host.run("sluice -j events --since 1h kind rules | tail -n 1"))
     assert event["command"] == "sluice allow 192.0.2.99" and event["uid"] == 0
+    host.wait_until("grep -qx rules /run/sluice/noted")
+    assert host.run("stat -c %U /run/sluice/noted") == "sluice\n"
     assert "packet path" not in host.run(f"journalctl -u {EVENTS_UNIT}")
     assert host.run("stat -c '%a %U:%G' /run/sluice/main.events") == "660 sluice:sluice\n"
-    host.run(f"systemctl stop {EVENTS_UNIT}; sluice unallow 192.0.2.99")
+    host.run(f"systemctl stop {EVENTS_UNIT}; sluice unallow 192.0.2.99; rm /run/sluice/noted")
     assert host.property("Result", EVENTS_UNIT) == "success"
+
+
+def test_bans_of_fail2ban_survive_a_restart_of_either_side(host):
+    host.run(f"printf '{JAIL}' >/etc/fail2ban/jail.local && touch /var/log/door && "
+             "printf '[Definition]\\nfailregex = ^ door <ADDR>$\\n' >/etc/fail2ban/filter.d/door.conf && "
+             "systemctl enable --now fail2ban")
+    host.wait_until("sluice lists | grep -q f2b-door")
+    host.run(f"fail2ban-client set door banip {' '.join(JAILED)}")
+    for step in ("", "systemctl restart fail2ban", f"systemctl restart {UNIT}",
+                 f"systemctl stop {UNIT}; sluice detach all; rm /var/lib/sluice/*; systemctl start {UNIT}"):
+        host.run(step or ":")
+        for address in JAILED:
+            host.wait_for_member("f2b-door", address)
+        assert host.members("f2b-door") == JAILED
+    host.run("systemctl disable --now fail2ban")
+    assert "f2b-door" not in host.run("sluice lists")
 
 
 def test_a_reload_makes_a_changed_file_so(host):
@@ -265,5 +295,5 @@ def test_a_purge_ends_the_filter_and_leaves_nothing(host):
     host.wait_for_frames(DENIED)
     assert host.run("ls -d /sys/fs/bpf/sluice /etc/sluice /var/lib/sluice /run/sluice "
                     "/etc/systemd/system/*/sluice@* 2>/dev/null", status=None) == ""
-    for unit in "sluice@*", "sluice-share@*":
+    for unit in "sluice@*", "sluice-share@*", "sluice-events@*", "sluice-feed@*":
         assert host.run(f"systemctl is-active '{unit}'", status=None).strip() in ("", "inactive")
