@@ -44,7 +44,7 @@ SERVE_LDLIBS := $(shell $(PKGCONFIG) --libs $(SERVE_LIBS)) -lpthread
 REPLAY_LDLIBS := $(shell $(PKGCONFIG) --libs $(REPLAY_LIBS)) -lpthread
 DEPS     := -MMD -MP
 
-# The objects of the BPF programs, which all architectures share: make arm64
+# The directory of the BPF objects. All architectures share them, so `make arm64` uses these.
 BPF       := $(BUILD)
 BPF_FLAGS := -g -O2 -target bpf -mcpu=v3 $(WARNINGS) -Ivmlinux -Iinclude
 SANITIZE  := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
@@ -61,8 +61,8 @@ SERVE_OBJ := $(patsubst user/%.c,$(BUILD)/user/%.o,$(wildcard user/serve/*.c))
 REPLAY_SRC := $(wildcard user/replay/*.c)
 REPLAY_OBJ := $(patsubst user/%.c,$(BUILD)/replay/%.o,$(REPLAY_SRC) user/gate/maps.c)
 
-# What the tests link: the same library, with the sanitizers and the test build of the BPF programs. If SANITIZE is
-# empty, unit tests link the objects of the programs.
+# Tests link the same library, with the sanitizers and the test build of the BPF programs. If SANITIZE is empty, unit
+# tests link the objects of the programs.
 TESTED := $(if $(SANITIZE),$(BUILD)/test,$(BUILD))
 TEST_LIB := $(TESTED)/libsluice.a
 TEST_SHARE := $(TESTED)/libshare.a
@@ -144,11 +144,11 @@ $(BUILD)/user/%.o: user/%.c | $(BPF)/sluice.skel.h
 
 TEST_CPPFLAGS = $(CPPFLAGS) -I$(BPF)/test -Ibpf -Itests/lib
 TEST_LDLIBS   = $(LDLIBS) -lcmocka -lpthread
-# The sanitizers double the time of gcc -O2 -g. `make all` compiles with these options, and has their warnings.
+# With the sanitizers, gcc -O2 -g takes twice as long as -O1 -g1. `make all` prints the warnings that need -O2.
 TEST_LEVEL    = $(if $(SANITIZE),-O1 -g1)
 TEST_CFLAGS   = $(CFLAGS) $(TEST_LEVEL) $(SANITIZE)
 
-# This test runs for longer than gcc does.
+# This test keeps -O2, because it runs for longer than gcc compiles it.
 $(BUILD)/test/unit/include/test_kinds.o: TEST_LEVEL := -g1
 
 $(BUILD)/test/user/%.o: user/%.c | $(BPF)/test/sluice.skel.h
@@ -358,7 +358,7 @@ $(BUILD)/forge: $(BUILD)/tools/forge.o $(BUILD)/bench/frames.o $(LIB)
 	$(say) LINK $@
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) $^ $(LDLIBS) -o $@
 
-# What scripts/check compiles while it installs packages for tests: these files need no more packages than `make all`.
+# scripts/check compiles these files while it installs packages for tests: they need no more packages than `make all`.
 early: all sanitized $(FUZZ_LIB) $(BUILD)/traffic $(BUILD)/forge $(BUILD)/sim/share $(BUILD)/starve.so \
 	$(BUILD)/test/store_client $(BUILD)/test/reports
 
@@ -436,7 +436,8 @@ tests: $(BUILD)/verifier_counts $(if $(shell command -v clang-19),$(BUILD)/clang
 
 datapath-tests: $(DATAPATH)
 
-# The programs and the unit tests for arm64, which scripts/vm-arm64 runs; and what check-kernels runs there.
+# arm64 builds the programs and the unit tests, which scripts/vm-arm64 runs. arm64-guest also builds what check-kernels
+# runs under the kernel of arm64.
 arm64: ARM64_GOALS := all units
 arm64-guest: ARM64_GOALS := all units datapath-tests traffic
 arm64 arm64-guest: $(BPF)/sluice.skel.h $(BPF)/test/sluice.skel.h
@@ -481,7 +482,7 @@ check-page: tests
 	$(Q)PYTHONPATH=tests/e2e:tests/page /usr/bin/python3 -m pytest -p no:cacheprovider -q -rs \
 		-W ignore::pytest.PytestUnknownMarkWarning tests/page
 
-# With other programs of Debian, such as detectors and podman: scripts/install-deps fit
+# Tests with other programs of Debian, such as detectors and podman: scripts/install-deps fit
 check-fit: tests
 	$(Q)PYTHONPATH=tests/e2e /usr/bin/python3 -m pytest -p no:cacheprovider -q -rs \
 		-W ignore::pytest.PytestUnknownMarkWarning tests/fit

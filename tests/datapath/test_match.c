@@ -334,7 +334,7 @@ TEST(test_merged_and_stripped)
 	close(programs);
 }
 
-/* The payload of the first of several merged packets is compared as that of any packet. */
+/* If packets were merged, a match compares the payload of the first packet. */
 TEST(test_merged_payload)
 {
 	static const uint8_t start[] = {ETH(0x0800), IPV4(6), TCP_TO(443, 5, ACK)};

@@ -17,7 +17,7 @@ struct way {
 	enum hook hook;
 	enum mode mode;
 	struct array_slot slot; /* for mode array */
-	unsigned int priority;	/* for mode libxdp: run priority; 0: any, and for a new one 50 */
+	unsigned int priority;	/* for mode libxdp: run priority; 0: any, 50 for a new component */
 };
 
 /* Returns whether the attachment, whose hook is way->hook, is attached in this way. */

@@ -33,7 +33,7 @@ int libxdp_expire(const struct gate *gate);
 
 /*
  * Adds a component that uses the maps of `next`, and then removes the old component. Both judge the
- * packets in between. priority: run priority; 0: that of the old component. Updates
+ * packets in between. priority: run priority; 0: keep the priority. Updates
  * attachment->program_id.
  */
 int libxdp_replace(const struct gate *gate, const struct gate *next, unsigned int priority,

@@ -4,10 +4,11 @@
  * standard input, and an environment of PATH and SLUICE_*. The program runs in its own process
  * group, without the capabilities of this process. Its output goes to standard error.
  *
- * At most RUNNER_MOST programs run at once, and at most RUNNER_QUEUE events wait. Begins and ends
- * of one kind and object run one after another, in their order. So a program that withdraws a
- * route does not overtake the program that announces the route. When a program ends, its process
- * group is killed. A program that runs for RUNNER_LIMIT_NS is killed with its group.
+ * At most RUNNER_MOST programs run at once, and at most RUNNER_QUEUE events wait. Programs for
+ * begins and ends of one kind and object run one after another, in the order of the events. So a
+ * program that withdraws a route does not overtake the program that announces the route. When a
+ * program ends, its process group is killed. A program that runs for RUNNER_LIMIT_NS is killed with
+ * its group.
  */
 #ifndef SLUICE_EVENTS_RUNNER_H
 #define SLUICE_EVENTS_RUNNER_H

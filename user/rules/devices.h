@@ -45,7 +45,7 @@ struct array_slot {
 #define SLOT_TEXT (sizeof(((struct array_slot *)0)->path) + sizeof(" 65535"))
 const char *slot_format(const struct array_slot *slot, char text[SLOT_TEXT]);
 
-/* Run priorities of mode libxdp. The default is that of libxdp. */
+/* Run priorities of mode libxdp. The default is the same as in libxdp. */
 #define PRIORITY_DEFAULT 50
 #define PRIORITY_MAX	 65535
 

@@ -158,8 +158,8 @@ TEST(test_programs_are_bounded_and_the_rest_is_counted)
 }
 
 /*
- * The first program for each source waits until the test makes the file of the source. Programs of
- * other sources do not wait, and those of the same source run in order.
+ * The first program for 192.0.2.1 waits until the test makes a file. Programs for the other source
+ * do not wait, and programs for one source run in order.
  */
 TEST(test_begins_and_ends_of_a_source_are_in_order)
 {
