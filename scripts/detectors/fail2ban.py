@@ -82,7 +82,7 @@ class Action(ActionBase):
     # --- The thread -----------------------------------------------------------------------------
 
     def _change(self, address, is_ban):
-        network = ipaddress.ip_network(address, strict=False)
+        network = ipaddress.ip_network(address.partition("%")[0], strict=False)  # without its zone
         if is_ban and network.prefixlen < BITS_MIN[network.version]:
             self._logSys.error("[%s] list %s: %s is left out, because it is shorter than /%d", self._jail.name,
                                self.list, network, BITS_MIN[network.version])

@@ -191,6 +191,20 @@ def test_an_address_that_fail2ban_also_bans_is_denied_until_both_end(lab, bounce
     assert lab.json("check", address)["verdict"] == "pass" and server.errors() == []
 
 
+def test_lines_that_are_no_decisions_are_left_out(lab):
+    lab.attach("in0", "mode", "native")
+    good = {"action": "add", **decision(1, "203.0.113.66", "4h")}
+    zone, mapped = {**good, "id": 2, "value": "fe80::66%eth0"}, {**good, "id": 3, "value": "::ffff:0:0/96"}
+    bad = [[], None, 1, "ban", {**good, "id": [4]}, {**good, "duration": None}, {**good, "value": 5}, zone, mapped]
+    with subprocess.Popen([SCRIPT], stdin=subprocess.PIPE, text=True, stderr=subprocess.DEVNULL,
+                          env={"PATH": f"{BUILD}:{os.environ['PATH']}", "GATE": lab.gate}) as script:
+        script.stdin.write("\n".join(["[" * 100000, *map(json.dumps, [*bad, good])]) + "\n")
+        script.stdin.flush()
+        becomes(lab, {"203.0.113.66", "fe80::66"})
+    assert script.returncode == 0
+    becomes(lab, None)
+
+
 def test_the_list_is_removed_when_the_bouncer_ends(lab, bouncer):
     bouncer.end()
     becomes(lab, None)

@@ -146,6 +146,14 @@ def test_a_ban_that_is_too_wide_is_left_out(lab, server):
     becomes(lab, "f2b-door", "14.0.0.0/8", "2001::/16")
 
 
+def test_a_zone_is_left_out(lab, server):
+    server.client("set", "door", "banip", "203.0.113.66", "fe80::66%eth0")
+    becomes(lab, "f2b-door", "203.0.113.66", "fe80::66")
+    server.client("set", "door", "unbanip", "fe80::66%eth0")
+    becomes(lab, "f2b-door", "203.0.113.66")
+    assert server.errors() == []
+
+
 def test_bans_are_put_again_on_a_list_that_was_lost(lab, server):
     server.client("set", "door", "banip", "203.0.113.66")
     becomes(lab, "f2b-door", "203.0.113.66")
