@@ -144,7 +144,7 @@ class Host(Lab):
                     self.senders[sender].send(data)
 
     def filters(self, name, source):
-        """Sends SENT packets. Returns whether BURST packets arrive, instead of all."""
+        """Sends SENT packets. Returns True if only BURST packets arrive, and False if all arrive."""
         seen = self.receivers[name.split(">")[1]]
         before = seen.read()[LAST]
         self.flow(name, source, SENT)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Tests of the container image, by podman with the options of docs/deployment.md. The network of the host is the
-filter's namespace of a lab, and directories of the host are directories of the test."""
+"""Tests of the container image, by podman with the options of docs/deployment.md. As the host, they use the filter's
+network namespace of a lab, and directories of the test."""
 
 import json
 import os
@@ -174,7 +174,7 @@ def test_it_filters_and_leaves_the_filter(started):
 
 
 def test_a_changed_file_is_applied(started):
-    """At SIGHUP and at a start. Entries of commands stay, and are saved."""
+    """SIGHUP and a start apply the file again. Entries that commands made stay, and are saved."""
     started.shell(f"podman exec sluice sluice deny {OTHER}")
     started.write(BURST + 1, denied=ABUSER)
     started.shell("podman kill --signal HUP sluice")
@@ -278,7 +278,7 @@ def test_the_manifest_fits_the_models_of_kubernetes():
 
 
 def test_the_manifest_has_what_the_command_of_podman_has(host):
-    """The same capabilities and directories. The filter starts with the rules of the manifest, and is ready."""
+    """The manifest and the command have the same capabilities and directories. A gate with its rules is ready."""
     _, rules, daemons = yaml.safe_load_all(read("docs/examples/daemonset.yaml"))
     pod = daemons["spec"]["template"]["spec"]
     container, = pod["containers"]

@@ -184,7 +184,7 @@ class Dispatchers(XdpHook):
         return dispatcher, names
 
     def has_changed(self, changes):
-        """Returns a function that is true after this number of changes of the dispatcher."""
+        """Returns a function that returns True after the dispatcher has changed this number of times."""
         seen = [self.program()]
 
         def look():
