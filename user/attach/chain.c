@@ -289,7 +289,7 @@ static int array_open(const struct gate *gate, const struct array_slot *at, uint
 	if (!strncmp(at->path, gates, sizeof(gates) - 1))
 		return error_add(EINVAL, "array-of-gate", at->path,
 				 "is the array of a gate, which has no slot for a gate; attach one "
-				 "of both gates on hook ingress");
+				 "of the two gates on hook ingress");
 	*ret_fd = bpf_obj_get(at->path);
 	if (*ret_fd < 0)
 		return error_add(errno, "array-open", at->path, "cannot open it: %s", why(errno));
