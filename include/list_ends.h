@@ -89,6 +89,12 @@ static inline struct list_end list_end_get(__u32 list_until, __u32 timed, int wh
 	return end;
 }
 
+/* Returns the unit of the earlier expiry of a rule: 2^S. */
+static inline __u32 list_end_unit(__u32 timed)
+{
+	return 1U << (timed >> 2 * LIST_END_INDEX_BITS) % (1U << LIST_END_SHIFT_BITS);
+}
+
 /* Sets both expiries of a rule, in any order. If both exist, their lists must differ. */
 static inline void list_ends_set(struct list_end a, struct list_end b, __u32 *list_until,
 				 __u32 *timed)

@@ -9,6 +9,7 @@
 
 #include "base/array.h"
 #include "base/clock.h"
+#include "list_ends.h"
 #include "rules/ruleset.h"
 #include "rules/prefix.h"
 #include "rules/limit_words.h"
@@ -80,6 +81,17 @@ static json_t *unless_empty(json_t *tree)
 }
 
 /*
+ * Returns the time at which a prefix ends on a list, for a rules file. If the end was rounded up
+ * (list_ends.h), returns a time before it, because a later time would be rounded up once more.
+ */
+static time_t list_end_time(const struct rule *rule, uint32_t end)
+{
+	uint64_t unit_ns = (uint64_t)list_end_unit(rule->timed) << SL_UNTIL_SHIFT;
+
+	return until_time(end) - (end != rule->list_until && unit_ns > UNTIL_SAME_NS);
+}
+
+/*
  * Returns the `allow` or `deny` entries, or NULL if there are none. One entry has all prefixes
  * without an end. An entry has adjacent prefixes with equal ends. Each list has its own entry.
  */
@@ -117,11 +129,13 @@ static json_t *entries_json(const struct ruleset *rules, enum sl_access access)
 
 			if (!(rule->lists >> place & 1) || (end && !until_left_ns(end)))
 				continue;
+			if (end)
+				moment_format(list_end_time(rule, end), moment);
 			json_array_append_new(
-				prefixes, end ? json_sprintf("%s until %s",
-							     prefix_format(&rule->prefix, prefix),
-							     moment_format(until_time(end), moment))
-					      : prefix_json(&rule->prefix));
+				prefixes,
+				end ? json_sprintf("%s until %s",
+						   prefix_format(&rule->prefix, prefix), moment)
+				    : prefix_json(&rule->prefix));
 		}
 		entry_append(array, list->name, prefixes, list->until);
 	}

@@ -209,6 +209,30 @@ TEST(test_ends_of_entries_read_the_same)
 	config_free(&config);
 }
 
+/* If a prefix ends on two lists, the earlier end may be rounded up, but only once. */
+TEST(test_two_ends_of_an_entry_read_the_same)
+{
+	static const int days[] = {0, 1, 7, 30, 300};
+
+	for (unsigned int i = 0; i < ARRAY_SIZE(days) * 16; i++) {
+		char soon[MOMENT_TEXT], late[MOMENT_TEXT], text[256], *again;
+		struct config config, same;
+
+		snprintf(text, sizeof(text),
+			 "deny:\n- {list: a, prefix: '192.0.2.1 until %s'}\n"
+			 "- {list: b, prefix: '192.0.2.1 until %s'}\n",
+			 moment_format(time(NULL) + 3600 + i * 79, soon),
+			 moment_format(time(NULL) + 9000 + days[i / 16] * 86400, late));
+		assert_int_equal(text_read(text, &config), 0);
+		again = written(&config);
+		assert_int_equal(text_read(again, &same), 0);
+		assert_true(rule_equal(&config.rules.rules[0], &same.rules.rules[0]));
+		free(again);
+		config_free(&same);
+		config_free(&config);
+	}
+}
+
 /* BLOCK: prefixes per YAML entry. BLOCKS: YAML entries per rules file. */
 #define BLOCK  1000
 #define BLOCKS 24
