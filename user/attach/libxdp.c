@@ -272,7 +272,25 @@ int libxdp_detach(const struct gate *gate, struct attachment a)
 	return !err || err == -ENOENT ? 0 : pin_failed("remove", &gate->links, name.text, err);
 }
 
-/* Removes all components of the gate from the device except one. */
+/* Reads the run priority of the component from libxdp, and writes it as PIN_WORDS. */
+static int words_restore(const struct gate *gate, struct attachment *a)
+{
+	__attribute__((cleanup(multiprog_close))) struct xdp_multiprog *all = NULL;
+	struct xdp_program *program;
+	int err = library_load();
+
+	if (err)
+		return err;
+	all = multiprog_open(a->ifindex);
+	program = component_find(all, a->program_id);
+	a->priority = program ? xdp.xdp_program__run_prio(program) : 0;
+	return program ? attachment_words_write(gate, a) : -ENOENT;
+}
+
+/*
+ * Removes all components of the gate from the device except one. Restores PIN_WORDS if a killed
+ * change of the priority removed it.
+ */
 static void component_expire(const struct gate *gate, struct attachment a)
 {
 	unsigned int mark = error_count();
@@ -282,6 +300,8 @@ static void component_expire(const struct gate *gate, struct attachment a)
 	if (!err && !a.program_id)
 		return;
 	err = err ?: netns_visit(a.netns, &back) ?: components_remove(gate, &a, a.program_id);
+	if (!err && !pin_exists(&gate->links, attachment_pin(&a, PIN_WORDS).text))
+		words_restore(gate, &a);
 	error_drop(mark);
 	if (err)
 		error_notice("two-components", a.device,

@@ -27,7 +27,8 @@ int libxdp_detach(const struct gate *gate, struct attachment attachment);
 
 /*
  * Removes the second component of each device that has two. A killed libxdp_replace() may have left
- * two, and packets are then charged twice. The caller must have the gate's lock.
+ * two, and packets are then charged twice. Writes PIN_WORDS if it is missing. The caller must have
+ * the gate's lock.
  */
 int libxdp_expire(const struct gate *gate);
 

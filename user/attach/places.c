@@ -351,8 +351,8 @@ static int replace_xdp(const struct gate *gate, struct programs *programs, struc
 
 /*
  * Changes the run priority in mode libxdp. libxdp changes the order of components only by a new
- * component, which is added before the old component is removed. Writes the new priority last, so
- * that the next `apply` repeats a change that was killed.
+ * component, which is added before the old component is removed. Removes PIN_WORDS meanwhile: if
+ * this fails or is killed, libxdp_expire() asks libxdp for the priority.
  */
 static int replace_component(const struct gate *gate, struct placing *placing)
 {
@@ -360,6 +360,7 @@ static int replace_component(const struct gate *gate, struct placing *placing)
 	int err;
 
 	a.priority = placing->attachment.priority;
+	pin_remove(&gate->links, attachment_pin(&a, PIN_WORDS).text);
 	err = libxdp_replace(gate, gate, a.priority, &a);
 	if (err)
 		return error_add(err, "priority", a.device,
