@@ -246,7 +246,7 @@ def test_check_says_which_packet_a_limit_matches(attached, source):
                          ("fragment", "fragment first"), ("udp sport 53,123", "proto udp sport 53"),
                          ("sport 7 port 9", "proto udp sport 7 port 9"), ("flags syn,!ack", "proto tcp flags syn"),
                          ("icmp-type echo-reply", "proto icmp icmp-type echo-reply"), ("length 99-1000", "length 99"),
-                         ("dscp 46 vlan 9", "dscp 46 vlan 9"), ("tls-hello", "tls-hello"),
+                         ("length 0-99", "length 99"), ("dscp 46 vlan 9", "dscp 46 vlan 9"), ("tls-hello", "tls-hello"),
                          ("quic-initial port 443", "quic-initial port 443"), ("dns-query dscp 1", "dns-query dscp 1"), ("tcp-syn dscp 8", "proto tcp syn dscp 8")):
         attached.sluice("set", "default", "rate", "1/h", "name", "one", "match", match)
         said = attached.sluice("check", source, "vlan", "5").out

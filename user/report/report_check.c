@@ -81,7 +81,7 @@ static const char *packet_words(const struct sl_match *match, char text[MATCH_TE
 		append(" to %s", prefix_format(&to, value));
 	}
 	if (fields & SL_FIELD_LENGTH)
-		append(" length %u", match->length.first);
+		append(" length %u", match->length.first ?: match->length.last);
 	if (fields & SL_FIELD_DSCP)
 		append(" dscp %u", match->dscp);
 	if (match->vlan)
