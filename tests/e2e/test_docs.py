@@ -303,9 +303,9 @@ def test_each_fault_names_tests_that_exist():
 
 
 def test_the_tests_for_other_kernels_exist():
-    names = run("bash", "-c", r"""eval "$(sed -n '/^quick_tests=/,/^wide_tests=/p' scripts/vm-tests)"
+    names = run("bash", "-c", r"""eval "$(sed -n '/^quick_tests=/,/^# Runs /p' scripts/vm-tests)"
         printf '%s\n' "${quick_tests[@]}" "${python_tests[@]}" "${datapath[@]}" "${steady_tests[@]}" \
-            "${quick_steady_tests[@]}" "${wide_tests[@]}" """, cwd=TOP).out.split()
+            "${quick_steady_tests[@]}" "${wide_tests[@]}" "${arm64_tests[@]}" """, cwd=TOP).out.split()
     assert len(names) > 50
     for file, _, test in (re.sub(r"\[.*", "", name).partition("::") for name in set(names) - {"verifier"}):
         source = read("tests", file if file.endswith(".py") else f"{file}.c")
