@@ -581,4 +581,5 @@ clean:
 .DELETE_ON_ERROR:
 .SECONDARY:
 
--include $(shell find $(BUILD) \( -path $(BUILD)/deb -o -path $(BUILD)/vm \) -prune -o -name '*.d' -print 2>/dev/null)
+-include $(shell find $(BUILD) \( -path $(BUILD)/arm64 -o -path $(BUILD)/deb -o -path $(BUILD)/vm \) -prune -o \
+	-name '*.d' -print 2>/dev/null)
