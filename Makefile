@@ -440,6 +440,7 @@ datapath-tests: $(DATAPATH)
 # runs under the kernel of arm64.
 arm64: ARM64_GOALS := all units
 arm64-guest: ARM64_GOALS := all units datapath-tests traffic
+arm64-guest: $(BEFORE:%=$(BPF)/test/%.skel.h)
 arm64 arm64-guest: $(BPF)/sluice.skel.h $(BPF)/test/sluice.skel.h
 	$(Q)root=$$(scripts/vm-root host arm64-libraries) && CFLAGS=-O2 PKG_CONFIG_SYSROOT_DIR="$$root" \
 		PKG_CONFIG_LIBDIR="$$root/usr/lib/aarch64-linux-gnu/pkgconfig:$$root/usr/share/pkgconfig" \
