@@ -182,23 +182,53 @@ static void program_reap(struct events_runner *runner, unsigned int at)
 
 /* --- All processes -------------------------------------------------------------------------- */
 
+/* Drops a waiting event. */
+static void waiting_drop(struct events_runner *runner, unsigned int at)
+{
+	free(waiting_at(runner, at)->json);
+	for (; at + 1 < runner->waiting; at++)
+		*waiting_at(runner, at) = *waiting_at(runner, at + 1);
+	*waiting_at(runner, at) = (struct waiting_event){0};
+	runner->waiting--;
+	runner->left_out++;
+}
+
+/*
+ * Makes room for an event with this subject: if RUNNER_SAME_MOST events with it wait, drops the
+ * oldest. So the program still runs for the last event, which may withdraw a route.
+ */
+static void waiting_limit(struct events_runner *runner, const char *subject)
+{
+	unsigned int same = 0, oldest = 0;
+
+	for (unsigned int at = runner->waiting; *subject && at-- > 0;)
+		if (!strcmp(waiting_at(runner, at)->subject, subject)) {
+			oldest = at;
+			same++;
+		}
+	if (same == RUNNER_SAME_MOST)
+		waiting_drop(runner, oldest);
+}
+
 void events_runner_add(struct events_runner *runner, const char *gate, const struct event *event,
 		       uint64_t now)
 {
-	unsigned int at = (runner->first + runner->waiting) % RUNNER_QUEUE;
-	char *json = runner->waiting < RUNNER_QUEUE ? event_json(gate, event) : NULL;
-	char object[EVENT_OBJECT];
+	char object[EVENT_OBJECT], subject[RUNNER_SUBJECT] = "", *json;
+	struct waiting_event *next;
 
+	if (event->phase != EVENT_INSTANT)
+		snprintf(subject, sizeof(subject), "%s %s %s", gate, event_kind_names[event->kind],
+			 event_object(event, object));
+	waiting_limit(runner, subject);
+	json = runner->waiting < RUNNER_QUEUE ? event_json(gate, event) : NULL;
 	if (!json) {
 		runner->left_out++;
 		return;
 	}
-	runner->queue[at] = (struct waiting_event){.json = json, .event = *event};
-	snprintf(runner->queue[at].gate, sizeof(runner->queue[at].gate), "%s", gate);
-	if (event->phase != EVENT_INSTANT)
-		snprintf(runner->queue[at].subject, RUNNER_SUBJECT, "%s %s %s", gate,
-			 event_kind_names[event->kind], event_object(event, object));
-	runner->waiting++;
+	next = waiting_at(runner, runner->waiting++);
+	*next = (struct waiting_event){.json = json, .event = *event};
+	snprintf(next->gate, sizeof(next->gate), "%s", gate);
+	strcpy(next->subject, subject);
 	events_runner_step(runner, now);
 }
 

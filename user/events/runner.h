@@ -6,9 +6,10 @@
  *
  * At most RUNNER_MOST programs run at once, and at most RUNNER_QUEUE events wait. Programs for
  * begins and ends of one kind and object run one after another, in the order of the events. So a
- * program that withdraws a route does not overtake the program that announces the route. When a
- * program ends, its process group is killed. A program that runs for RUNNER_LIMIT_NS is killed with
- * its group.
+ * program that withdraws a route does not overtake the program that announces the route. At most
+ * RUNNER_SAME_MOST begins and ends of one kind and object wait; for a further event, the oldest of
+ * them is left out. When a program ends, its process group is killed. A program that runs for
+ * RUNNER_LIMIT_NS is killed with its group.
  */
 #ifndef SLUICE_EVENTS_RUNNER_H
 #define SLUICE_EVENTS_RUNNER_H
@@ -17,10 +18,11 @@
 
 #include "events/event.h"
 
-#define RUNNER_MOST	4
-#define RUNNER_QUEUE	256
-#define RUNNER_LIMIT_NS 10000000000ULL
-#define RUNNER_SUBJECT	(GATE_NAME + EVENT_OBJECT + 32)
+#define RUNNER_MOST	 4
+#define RUNNER_QUEUE	 256
+#define RUNNER_SAME_MOST 16 /* one source must not fill the queue */
+#define RUNNER_LIMIT_NS	 10000000000ULL
+#define RUNNER_SUBJECT	 (GATE_NAME + EVENT_OBJECT + 32)
 
 struct events_runner {
 	const char *program; /* path of the program; NULL: run no program */

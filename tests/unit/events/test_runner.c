@@ -199,6 +199,31 @@ TEST(test_begins_and_ends_of_a_source_are_in_order)
 	events_runner_end(&runner);
 }
 
+/* The events of one source do not fill the queue: the oldest are left out, and the last waits. */
+TEST(test_a_source_of_many_events_leaves_room_for_others)
+{
+	struct event other = event;
+
+	begin("exec sleep 20");
+	for (int i = 0; i < 1 + RUNNER_QUEUE; i++) {
+		struct event each = event;
+
+		snprintf(each.text, sizeof(each.text), "%d", i);
+		events_runner_add(&runner, "edge", &each, 0);
+	}
+	assert_int_equal(runner.count, 1);
+	assert_int_equal(runner.waiting, RUNNER_SAME_MOST);
+	assert_int_equal(runner.left_out, RUNNER_QUEUE - RUNNER_SAME_MOST);
+	for (unsigned int i = 0; i < RUNNER_SAME_MOST; i++)
+		assert_int_equal(atoi(runner.queue[(runner.first + i) % RUNNER_QUEUE].event.text),
+				 1 + RUNNER_QUEUE - RUNNER_SAME_MOST + i);
+	assert_int_equal(prefix_parse("192.0.2.9", &other.source), 0);
+	events_runner_add(&runner, "edge", &other, 0);
+	assert_int_equal(runner.count, 2);
+	assert_int_equal(runner.left_out, RUNNER_QUEUE - RUNNER_SAME_MOST);
+	events_runner_end(&runner);
+}
+
 TEST(test_a_program_that_fails_is_counted)
 {
 	begin("exit 3");
