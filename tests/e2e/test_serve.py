@@ -451,7 +451,7 @@ def test_a_gate_that_cannot_be_read(users):
         os.chmod(directory, stat.S_IMODE(before))
 
 
-@pytest.mark.nodes
+@pytest.mark.alone
 def test_prometheus_scrapes_it(server, users, tmp_path):
     """The server of Prometheus accepts the metrics, and evaluates the alert rules."""
     if not shutil.which("prometheus"):
