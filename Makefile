@@ -79,7 +79,7 @@ all: $(BUILD)/sluice $(BUILD)/sluice-share $(BUILD)/sluice-top $(BUILD)/sluice-s
 
 # --- BPF ---------------------------------------------------------------------------------------
 
-$(BPF)/sluice.bpf.o: bpf/sluice.bpf.c
+$(BPF)/sluice.bpf.o: bpf/sluice.bpf.c Makefile
 	$(say) BPF $@
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CLANG) $(BPF_FLAGS) $(DEPS) -c $< -o $@
@@ -90,7 +90,7 @@ $(BUILD)/clang-19/sluice.bpf.o: bpf/sluice.bpf.c
 	$(Q)mkdir -p $(@D)
 	$(Q)clang-19 $(BPF_FLAGS) $(DEPS) -c $< -o $@
 
-$(BPF)/test/sluice.bpf.o: bpf/sluice.bpf.c
+$(BPF)/test/sluice.bpf.o: bpf/sluice.bpf.c Makefile
 	$(say) BPF $@
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CLANG) $(BPF_FLAGS) -DSL_TEST_CLOCK $(DEPS) -c $< -o $@
@@ -130,12 +130,12 @@ $(BUILD)/sluice-replay: $(REPLAY_OBJ) $(LIB)
 	$(say) LINK $@
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) $^ $(LDLIBS) $(REPLAY_LDLIBS) -o $@
 
-$(BUILD)/replay/%.o: user/%.c | $(BPF)/test/sluice.skel.h
+$(BUILD)/replay/%.o: user/%.c Makefile | $(BPF)/test/sluice.skel.h
 	$(say) CC $@
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS) -I$(BPF)/test $(CFLAGS) $(DEPS) -c $< -o $@
 
-$(BUILD)/user/%.o: user/%.c | $(BPF)/sluice.skel.h
+$(BUILD)/user/%.o: user/%.c Makefile | $(BPF)/sluice.skel.h
 	$(say) CC $@
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS) -I$(BPF) $(CFLAGS) $(DEPS) -c $< -o $@
@@ -151,7 +151,7 @@ TEST_CFLAGS   = $(CFLAGS) $(TEST_LEVEL) $(SANITIZE)
 # This test keeps -O2, because it runs for longer than gcc compiles it.
 $(BUILD)/test/unit/include/test_kinds.o: TEST_LEVEL := -g1
 
-$(BUILD)/test/user/%.o: user/%.c | $(BPF)/test/sluice.skel.h
+$(BUILD)/test/user/%.o: user/%.c Makefile | $(BPF)/test/sluice.skel.h
 	$(say) CC $@
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(TEST_CPPFLAGS) $(TEST_CFLAGS) $(DEPS) -c $< -o $@
