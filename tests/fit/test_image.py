@@ -95,7 +95,8 @@ class Host:
         run("mount", "-t", "bpf", "-o", "mode=0700", "bpf", "/sys/fs/bpf")
         run("cp", "-a", "/etc", str(path / "etc"))
         run("mount", "--bind", str(path / "etc"), "/etc")
-        for name in "/run/sluice", "/var/lib/sluice", "/etc/sluice":
+        shutil.rmtree("/etc/sluice", ignore_errors=True)
+        for name in "/run/sluice", "/var/lib/sluice":
             os.makedirs(name, exist_ok=True)
             run("mount", "-t", "tmpfs", "-o", "mode=0755", "host", name)
         self.seen = lab.receiver(Frames(lab.filter, "in0"))
