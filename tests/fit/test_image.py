@@ -168,7 +168,9 @@ def test_it_filters_and_leaves_the_filter(started):
     assert (started.passes(ABUSER, 50), started.passes(OTHER, 10), started.passes(DENIED, 10)) == (BURST, 10, 0)
     said = started.shell("podman exec sluice sh -c 'tr \\\\0 \" \" </proc/1/cmdline; grep CapPrm /proc/1/status'").out
     assert said.startswith("sluice -g main keep /etc/sluice/main.yaml ") and said.endswith("000000c000001000\n")
-    assert "already keeps" in started.shell("podman exec sluice sluice keep /etc/sluice/main.yaml", check=False).err
+    program = started.program()
+    assert "already keeps" in started.shell("podman exec sluice /usr/libexec/sluice/container", check=False).err
+    assert started.program() == program
     started.shell("podman stop sluice")
     assert started.shell("podman inspect --format '{{.State.ExitCode}}' sluice").out == "0\n"
     assert (started.passes(ABUSER, 10), started.passes(OTHER, 10), started.passes(DENIED, 10)) == (0, 10, 0)
