@@ -6,6 +6,8 @@ import time
 
 import pytest
 
+from lab import wait_until
+
 ABUSER, GOOD, ABUSER6 = "203.0.113.66", "192.0.2.1", "2001:db8:bad::66"
 HOOKS = [("xdp", "native"), ("xdp", "generic"), ("ingress", "auto"), ("ingress", "clsact")]
 
@@ -71,3 +73,28 @@ def test_an_upgrade_replaces_the_program_and_keeps_levels(nics):
     nics.sluice("upgrade")
     nics.send(ABUSER, 30)
     nics.expect(passed=20, dropped=40)
+
+
+def test_no_packet_passes_unfiltered_during_upgrades(nics):
+    nics.attach("in0", "mode", "native")
+    nics.sluice("deny", ABUSER)
+    received = nics.datagrams()
+    stream = nics.traffic(300, f"{ABUSER}=500", f"{GOOD}=50", background=True)
+    wait_until(lambda: nics.counts()[1] > 20, "the traffic begins")
+    before = nics.counts()[1]
+    programs = {nics.attachments()[0]["program_id"]}
+    for _ in range(3):
+        nics.sluice("upgrade", seconds=600)  # the verifier has to share an emulated CPU with the traffic
+        received.read()
+        programs.add(nics.attachments()[0]["program_id"])
+    assert stream.poll() is None, "the traffic ended before the upgrades"
+    stream.kill()
+    stream.wait()
+    time.sleep(0.1)
+    by_source = received.read()
+    print(f"figure: {nics.counts()[1] - before} packets dropped during 3 upgrades")
+    assert len(programs) == 4 and nics.counts()[1] > before + 100
+    assert by_source.get(GOOD, 0) > 20 and ABUSER not in by_source
+    nics.sluice("detach", "in0")
+    nics.send(ABUSER, 10)
+    received.wait_for(ABUSER, 10)
