@@ -63,15 +63,15 @@ def in_chroot(root, *words, user=0, **options):
 
 
 def build(root, folder):
-    """Builds the Debian packages as an unprivileged user, from a copy of this tree. Copies the
-    packages to `folder`. Returns the path of package sluice."""
+    """Builds the Debian packages and build/traffic as an unprivileged user, from a copy of this
+    tree. Copies the packages to `folder`. Returns the path of package sluice."""
     source = os.path.join(root, "src")
     os.mkdir(source)
     files = run("git", "-C", TOP, "ls-files", "-co", "--exclude-standard").out
     run("tar", "-C", TOP, "-cf", f"{root}/src.tar", "-T", "-", input=files)
     run("tar", "-C", source, "-xf", f"{root}/src.tar")
     run("chown", "-R", f"{NOBODY}:{NOBODY}", source)
-    in_chroot(root, "make", "-C", "/src", "-j2", "deb", user=NOBODY, seconds=BUILD_SECONDS)
+    in_chroot(root, "make", "-C", "/src", "-j2", "deb", "build/traffic", user=NOBODY, seconds=BUILD_SECONDS)
     made, = glob.glob(f"{source}/build/sluice_*.deb")
     shutil.copy(share_of(made), folder)
     return shutil.copy(made, folder)

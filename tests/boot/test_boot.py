@@ -14,6 +14,7 @@ import pytest
 from machine import Machine, install_guest, share_of, unpack
 
 ALLOWED, DENIED, BANNED = "192.0.2.7", "203.0.113.66", "203.0.113.9"
+LIBXDP_SECONDS = 3600  # an emulated CPU loads the program forty times
 CLOCK_SECONDS = 2  # largest error of an expiry, because the machine's clock starts at a full second
 UNIT, SHARE_UNIT, EVENTS_UNIT = "sluice@main", "sluice-share@main", "sluice-events@main"
 JAIL = "[DEFAULT]\\nbantime = 1d\\nbackend = polling\\nusedns = no\\nbanaction = sluice.py[check=2]\\n[sshd]\\nenabled = false\\n" \
@@ -61,11 +62,21 @@ class Host(Machine):
             self.wire.go_on()
 
 
+def install_tests(root, build_root):
+    """Copies tests to /root/lab, which has the package's command as build/sluice."""
+    lab = os.path.join(root, "root", "lab")
+    shutil.copytree(os.path.join(build_root, "src", "tests"), os.path.join(lab, "tests"))
+    os.mkdir(os.path.join(lab, "build"))
+    shutil.copy(os.path.join(build_root, "src", "build", "traffic"), os.path.join(lab, "build"))
+    os.symlink("/usr/sbin/sluice", os.path.join(lab, "build", "sluice"))
+
+
 @pytest.fixture(scope="module", name="host")
-def fixture_host(package, tmp_path_factory):
+def fixture_host(build_root, package, tmp_path_factory):
     folder = str(tmp_path_factory.mktemp("machine"))
     root = unpack("boot", os.path.join(folder, "root"))
     install_guest(root)
+    install_tests(root, build_root)
     shutil.copy(package, os.path.join(root, "root", "sluice.deb"))
     shutil.copy(share_of(package), os.path.join(root, "root", "sluice-share.deb"))
     made = Host(folder, root, [ALLOWED, DENIED, BANNED])
@@ -273,6 +284,12 @@ def test_the_unit_of_sharing_is_in_touch_with_a_store(host):
     assert runs_with(host, SHARE_UNIT, CAP_BPF)
     assert host.run(f"journalctl -b -u {SHARE_UNIT} -p warning --no-pager -q") == ""
     assert host.property("NRestarts", SHARE_UNIT) == "0"
+
+
+def test_mode_libxdp_with_the_library_of_this_debian(host):
+    said = host.run("cd /root/lab && PYTHONPATH=tests/e2e:tests/vm python3 -m pytest -p no:cacheprovider -p nics -q "
+                    "tests/vm/test_libxdp.py", seconds=LIBXDP_SECONDS)
+    assert "skipped" not in said  # as without xdp-filter
 
 
 def test_an_upgrade_lets_no_packet_through(host):
