@@ -419,6 +419,7 @@ static int hooks_check(const struct gate *gate, const struct shaping *shaping,
 	if (!shaping->any) {
 		egress = *all;
 		egress.hook = HOOK_EGRESS;
+		egress.mode = MODE_AUTO;
 		error_notice("dst-needs-egress", prefix_format(shaping->by_dst_prefix, prefix),
 			     "limit '%s' counts by destination, which only hook egress sees; to "
 			     "attach it: '%s'",
