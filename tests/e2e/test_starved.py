@@ -258,7 +258,7 @@ def test_a_read_only_bpffs_leaves_all_filters_on(starved, words):
         starved.reset()
         for flags in MS_RDONLY | MS_REMOUNT | MS_BIND, MS_RDONLY | MS_REMOUNT:
             assert libc.mount(None, b"/sys/fs/bpf", None, flags, None) == 0
-            refused(starved.lab.sluice(*starved.words(words), status=None), "Read-only file system", code=1)
+            refused(starved.lab.sluice(*starved.words(words), status=None), "is mounted read-only", code=1)
             assert starved.filtering() == BOTH
             assert libc.mount(None, b"/sys/fs/bpf", None, MS_REMOUNT | flags & MS_BIND, None) == 0
         starved.lab.sluice("detach", "all")
