@@ -65,12 +65,12 @@ static bool device_unpack(const char *hex, char device[IF_NAMESIZE])
 
 static bool attachment_unpack(json_t *object, struct attachment *ret)
 {
-	json_int_t ifindex, netns, program, slot = 0, priority = 0;
-	const char *device, *hook, *mode, *array = "";
+	json_int_t ifindex, netns, program, slot, priority;
+	const char *device, *hook, *mode, *array;
 	struct attachment a = {0};
 	int gone, generic, hook_found, mode_found;
 
-	if (json_unpack(object, "{s:s, s:I, s:I, s:s, s:s, s:b, s:I, s:b, s?s, s?I, s?I !}",
+	if (json_unpack(object, "{s:s, s:I, s:I, s:s, s:s, s:b, s:I, s:b, s:s, s:I, s:I !}",
 			"device_hex", &device, "ifindex", &ifindex, "netns", &netns, "hook", &hook,
 			"mode", &mode, "generic", &generic, "program_id", &program, "device_gone",
 			&gone, "array", &array, "slot", &slot, "priority", &priority))
