@@ -191,7 +191,7 @@ enum sl_fact {
 	SL_FACT_PAYLOAD = SL_FACT_QUIC | SL_FACT_TLS | SL_FACT_DNS,
 };
 
-/* What packets must be inspected for, as bits. */
+/* Bits: the parts of packets that must be inspected. */
 enum sl_deep {
 	SL_DEEP_HEADERS = 1 << 0, /* a match or a key needs more than the source */
 	SL_DEEP_PAYLOAD = 1 << 1, /* a match needs the first bytes of the payload */
@@ -322,7 +322,7 @@ struct sl_limit {
  * A policy that inherits has its own limits and all limits of its parent, the next shorter policy
  * that covers it. The parent may inherit as well. The origin of a limit is the policy that
  * specifies it. An inherited limit has the id and the states of its origin, and the origin counts
- * its refusals. A budget has an origin, too. A change of a policy also rewrites all policies that
+ * its refusals. A budget also has an origin. A change of a policy also rewrites all policies that
  * inherit from it, in the same generation.
  */
 #define SL_ORIGIN(policy, slot) ((policy)*SL_LIMITS_MAX + (slot))

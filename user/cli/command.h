@@ -138,9 +138,9 @@ enum kept_change {
 };
 
 /*
- * If `sluice keep` keeps the gate, adds a notice that says when it will revert the change. file:
- * the rules file that `apply` applied, or NULL. If `sluice keep` uses that file, it will not revert
- * the change, so adds no notice.
+ * If `sluice keep` keeps the gate, adds a notice of when it will revert the change. file: the rules
+ * file that `apply` applied, or NULL. If `sluice keep` uses that file, it will not revert the
+ * change, so adds no notice.
  */
 void kept_note(const char *gate, enum kept_change change, const char *file);
 

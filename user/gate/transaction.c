@@ -354,7 +354,7 @@ static int child_prepare(struct gate *gate, const struct sl_prefix *prefix, stru
 
 /* --- The transaction ------------------------------------------------------------------------ */
 
-/* Sorts steps by prefix length. Of steps with one length, wanted rules are first. */
+/* Sorts steps by prefix length. If two steps have equal lengths, wanted rules are first. */
 static int step_compare(const void *a, const void *b)
 {
 	const struct transaction_step *left = a, *right = b;

@@ -206,7 +206,7 @@ static const struct script scripts[] = {
 	 * if a node's demand exceeds the rate, it assumes that the other nodes have equal demand;
 	 * the assumption ends with the second reply
 	 */
-	{"assumed demand of 4 nodes; there was none, so the charge is refunded", 4,
+	{"assumed demand of 4 nodes; the other nodes had no demand, so the charge is refunded", 4,
 	 "round 0 16 0 0, pass 1 .75, report 0 16, learn, pass 1 -.75"},
 	{"nothing is assumed by a single node", 1,
 	 "round 0 16 0 0, pass 1 0, report 0 16, learn, pass 1 0"},
